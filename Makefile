@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# `make help` lists the targets. Variables: BUILD (folder, default build),
+# V=1 (show commands), SANITIZE=1 (ASan and UBSan; take a BUILD of its own),
+# CC, CLANG, BPFTOOL, CFLAGS, LDFLAGS, PREFIX, DESTDIR.
+
+VERSION := 0.1.0
+
+# Paths are relative to this folder, wherever make was started (make -C, make -f).
+TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+ifneq ($(TOP),$(CURDIR))
+MAKEFLAGS += --no-print-directory
+.PHONY: all test demo bench asan install uninstall clean help
+all test demo bench asan install uninstall clean help:
+	@$(MAKE) -C $(TOP) $@
+build/%:
+	@$(MAKE) -C $(TOP) $@
+else
+
+BUILD ?= build
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+CLANG ?= clang
+# Debian keeps bpftool where an ordinary user's PATH does not look.
+BPFTOOL ?= $(or $(shell command -v bpftool 2>/dev/null),/usr/sbin/bpftool)
+PKG_CONFIG ?= pkg-config
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$@)'
+endif
+
+CFLAGS ?= -O2 -g
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	    -Wwrite-strings
+ifeq ($(SANITIZE),1)
+SANITIZER := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	     -fno-omit-frame-pointer
+endif
+
+# libiberty (demangler) and Zydis (decoder) come without a .pc file on Debian 12.
+PACKAGES := libbpf libelf libdw jansson liblzma zlib
+PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
+LIBS := $(or $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null),\
+	     -lbpf -ldw -lelf -ljansson -llzma -lz) -lZydis -liberty
+
+KX_CFLAGS = -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -Iuser -Ibpf -Iexporters -I$(BUILD) \
+	    $(PKG_CFLAGS) $(CFLAGS) $(SANITIZER) -pthread
+KX_LDFLAGS = $(LDFLAGS) $(SANITIZER) -pthread
+DEPFLAGS = -MMD -MP
+
+# -O2 and -g are not a matter of taste here: the verifier needs the one, CO-RE the other.
+MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -D__TARGET_ARCH_x86 -Ibpf -Ivmlinux \
+	      -idirafter /usr/include/$(MULTIARCH)
+
+SRCS := $(sort $(wildcard user/*.c exporters/*.c))
+OBJS := $(SRCS:%.c=$(BUILD)/%.o)
+LIB_OBJS := $(filter-out $(BUILD)/user/main.o,$(OBJS))
+BPF_SRCS := $(sort $(wildcard bpf/*.bpf.c))
+SKELETONS := $(BPF_SRCS:bpf/%.bpf.c=$(BUILD)/%.skel.h)
+
+UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
+-include tests/live/targets/targets.mk
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all demo test check tests bench asan install uninstall clean help FORCE
+
+all: $(BUILD)/kxray ## build the program: $(BUILD)/kxray (default)
+
+$(BUILD)/kxray: $(OBJS)
+	$(call say,LINK)
+	$(Q)$(CC) $(KX_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/libkxray.a: $(LIB_OBJS)
+	$(call say,AR)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(OBJS): $(BUILD)/%.o: %.c $(BUILD)/flags | $(SKELETONS) $(BUILD)/tools
+	$(call say,CC)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) -c -o $@ $<
+
+$(BUILD)/user/main.o: KX_CFLAGS += -DKX_VERSION='"$(VERSION)"'
+
+# The object is passed through bpftool's linker to drop its DWARF; BTF stays.
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(BUILD)/flags | $(BUILD)/tools
+	$(call say,BPF)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) $(DEPFLAGS) -MF $(@:.o=.d) -MT $@ -c -o $(@:.o=.tmp.o) $<
+	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.tmp.o)
+
+$(BUILD)/%.skel.h: $(BUILD)/bpf/%.bpf.o
+	$(call say,SKEL)
+	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@
+
+# Everything depends on this file; it changes when the flags do.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(VERSION) $(CC) $(KX_CFLAGS) $(KX_LDFLAGS) $(CLANG) $(BPF_CFLAGS))' > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# One clear sentence on a machine without the tools, instead of a page of errors.
+$(BUILD)/tools: scripts/setup.sh
+	@mkdir -p $(@D)
+	@CC='$(CC)' CLANG='$(CLANG)' BPFTOOL='$(BPFTOOL)' scripts/setup.sh --check
+	@touch $@
+
+# Tests
+
+UNIT_LIBS := $(or $(shell $(PKG_CONFIG) --libs cmocka 2>/dev/null),-lcmocka)
+
+$(BUILD)/tests/test_%: tests/unit/test_%.c $(BUILD)/libkxray.a $(BUILD)/flags
+	$(call say,TEST)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(KX_CFLAGS) -Itests/unit $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a \
+		$(UNIT_LIBS) $(LIBS)
+
+tests: $(BUILD)/kxray $(UNIT_TESTS) $(TARGETS) ## build the program and all tests
+
+# Installing comes first and in a make of its own: what follows asks pkg-config.
+test: ## install what is missing, build, run every test (TESTS='NAME...' for some)
+	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
+	@$(MAKE) --no-print-directory check
+
+check: tests ## the same without installing anything
+	@BUILD='$(BUILD)' tests/run.sh $(TESTS)
+
+asan: ## the unit tests under AddressSanitizer and UBSan, in build-asan
+	@$(MAKE) --no-print-directory SANITIZE=1 BUILD=build-asan TESTS=unit check
+
+demo: ## install what is missing, build, trace a live program
+	@NOSETUP=$(NOSETUP) scripts/setup.sh build
+	@$(MAKE) --no-print-directory $(BUILD)/kxray $(BUILD)/tests/targets/demo
+	@BUILD='$(BUILD)' scripts/demo.sh
+
+bench: ## install what is missing, measure against perf and bpftrace
+	@NOSETUP=$(NOSETUP) scripts/setup.sh build test bench
+	@$(MAKE) --no-print-directory tests
+	@BUILD='$(BUILD)' scripts/bench.sh
+
+install: $(BUILD)/kxray ## install below $(DESTDIR)$(PREFIX)
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(MANDIR)/man1'
+	install -m 755 $(BUILD)/kxray '$(DESTDIR)$(BINDIR)/kxray'
+	install -m 644 user/kxray.1 '$(DESTDIR)$(MANDIR)/man1/kxray.1'
+
+uninstall: ## remove what install put there
+	rm -f '$(DESTDIR)$(BINDIR)/kxray' '$(DESTDIR)$(MANDIR)/man1/kxray.1'
+
+clean: ## remove the build folder
+	rm -rf $(BUILD)
+
+help: ## this list
+	@echo 'make TARGET [BUILD=folder] [V=1] [SANITIZE=1] [PREFIX=/usr/local] [DESTDIR=]'
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1|\2/p' Makefile | \
+		sed 's/$$(BUILD)/$(BUILD)/; s/$$(DESTDIR)$$(PREFIX)/DESTDIR and PREFIX/' | \
+		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+-include $(OBJS:.o=.d) $(SKELETONS:$(BUILD)/%.skel.h=$(BUILD)/bpf/%.bpf.d) $(UNIT_TESTS:=.d)
+
+endif

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Installs what building (build), testing (test) and measuring (bench) need:
+#     scripts/setup.sh [build] [test] [bench]      default: build
+#     scripts/setup.sh --check                     only says whether kxray can be built here
+# Debian and Ubuntu: through apt-get, with sudo if needed; where all is there
+# already, nothing is run and no network is touched. NOSETUP=1 skips it.
+set -eu
+
+debian_build='gcc make pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev
+	libzydis-dev libjansson-dev libiberty-dev liblzma-dev zlib1g-dev'
+debian_test='g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 redis-server
+	redis-tools sqlite3 xz-utils gzip valgrind'
+debian_bench='linux-perf bpftrace python3 libpython3-dev libstdc++6'
+
+fedora_build='gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel
+	elfutils-devel zydis-devel jansson-devel binutils-devel xz-devel zlib-devel'
+fedora_test='gcc-c++ libcmocka-devel compiler-rt python3 redis sqlite xz gzip valgrind'
+fedora_bench='perf bpftrace'
+
+say() { printf '%s\n' "setup: $*" >&2; }
+die() { say "$*"; exit 1; }
+words() { eval "for w in \$$1; do printf '%s ' \"\$w\"; done"; }
+
+# Looks for the tools and headers themselves, so that it holds on any distribution.
+check() {
+	missing=
+	for tool in "${CC:-gcc}" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
+		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
+	done
+	for header in bpf/libbpf.h bpf/bpf_helpers.h libelf.h elfutils/libdwfl.h Zydis/Zydis.h \
+		jansson.h libiberty/demangle.h lzma.h zlib.h linux/bpf.h; do
+		printf '#include <stddef.h>\n#include <stdint.h>\n#include <%s>\n' "$header" |
+			"${CC:-gcc}" -E -x c - >/dev/null 2>&1 || missing="$missing $header"
+	done
+	[ -z "$missing" ] && return 0
+	say "kxray cannot be built here yet: missing$missing; run 'scripts/setup.sh build'."
+	return 1
+}
+
+if [ "${1:-}" = --check ]; then
+	check
+	exit
+fi
+[ "${NOSETUP:-}" = 1 ] && exit 0
+[ $# -gt 0 ] || set -- build
+
+wanted_debian= wanted_fedora=
+for group in "$@"; do
+	case $group in
+	build | test | bench)
+		wanted_debian="$wanted_debian $(words "debian_$group")"
+		wanted_fedora="$wanted_fedora $(words "fedora_$group")"
+		;;
+	*) die "unknown group '$group': take build, test, bench or --check." ;;
+	esac
+done
+
+[ "$(uname -m)" = x86_64 ] || die "kxray runs on x86-64 only, and this machine is $(uname -m)."
+
+# In a subshell: os-release sets a lot of variables.
+family=$(
+	ID='' ID_LIKE=''
+	[ -r /etc/os-release ] && . /etc/os-release
+	echo " $ID $ID_LIKE "
+)
+case $family in
+*' debian '* | *' ubuntu '*) ;;
+*' fedora '* | *' rhel '*)
+	check && exit 0
+	say "on Fedora run this yourself:"
+	echo "sudo dnf install$wanted_fedora"
+	exit 1
+	;;
+*)
+	check && exit 0
+	die "no package list for this distribution; install the equivalents of these Debian packages:$wanted_debian"
+	;;
+esac
+
+missing=
+for package in $wanted_debian; do
+	case $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || :) in
+	*' installed') ;;
+	*) missing="$missing $package" ;;
+	esac
+done
+[ -n "$missing" ] || exit 0
+
+sudo=
+if [ "$(id -u)" != 0 ]; then
+	command -v sudo >/dev/null ||
+		die "these packages are missing, and installing needs root:$missing"
+	sudo=sudo
+fi
+say "installing:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+run() {
+	$sudo env DEBIAN_FRONTEND=noninteractive "$@" >"$log" 2>&1 && return
+	tail -n 15 "$log" >&2
+	die "'$*' failed; see the lines above."
+}
+run apt-get update -q
+# Releases other than Debian 12 have other LLVM versions: what is not there is left out by name.
+present= absent=
+for package in $missing; do
+	if apt-cache show "$package" >/dev/null 2>&1; then
+		present="$present $package"
+	else
+		absent="$absent $package"
+	fi
+done
+[ -z "$absent" ] || say "not packaged in this release, going on without:$absent"
+# shellcheck disable=SC2086
+[ -z "$present" ] || run apt-get install -q -y --no-install-recommends $present

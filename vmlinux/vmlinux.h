@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
+/*
+ * The kernel types that bpf/ uses, and no others. CO-RE fits the fields of
+ * task_struct to the running kernel, so their order and offsets here mean
+ * nothing; scripts/check-vmlinux.sh compares names and types with a kernel's BTF.
+ *
+ * The guard's name matters: by it bpf_tracing.h knows that registers have the
+ * kernel's names (di, not rdi).
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+typedef int pid_t;
+
+struct task_struct {
+	pid_t pid;  /* what user space calls the thread id */
+	pid_t tgid; /* what user space calls the process id */
+	char comm[16];
+} __attribute__((preserve_access_index));
+
+/*
+ * Registers at a probe. Their order is x86-64's user-space ABI (struct
+ * user_regs_struct), so it needs no relocation, but it must stand whole.
+ */
+struct pt_regs {
+	unsigned long r15;
+	unsigned long r14;
+	unsigned long r13;
+	unsigned long r12;
+	unsigned long bp;
+	unsigned long bx;
+	unsigned long r11;
+	unsigned long r10;
+	unsigned long r9;
+	unsigned long r8;
+	unsigned long ax;
+	unsigned long cx;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned long cs;
+	unsigned long flags;
+	unsigned long sp;
+	unsigned long ss;
+};
+
+#endif

@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The VM runner itself, and what each kernel offers for probing. kxray takes another path on each
+# kernel; this says that the kernels really differ, and in what.
+#
+#   tests/vm/kernels.sh [SERIES...]       from the repository's root; default 6.1 6.12
+set -u
+
+if [ $# = 0 ]; then
+	set -- 6.1 6.12
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+ok()
+{
+	echo "ok $1"
+}
+
+not_ok()
+{
+	echo "not ok $1: $2"
+	failed=1
+}
+
+# Every answer that features.c must give. 6.1 has neither fprobe (CONFIG_FPROBE is off) nor
+# uprobe.multi, which came with 6.6; uprobe.session came with 6.13. Plain emulation has no
+# invariant TSC.
+everywhere='btf yes
+perf_uprobe yes
+perf_uretprobe yes
+bpf_array_mmap yes
+bpf_ringbuf yes
+bpf_perf_uprobe yes
+msr_tsc yes
+bpf_msr_tsc yes
+kprobe yes
+rdtscp yes
+constant_tsc no
+nonstop_tsc no
+uprobe_session no'
+
+expected()
+{
+	echo "$everywhere"
+	case $1 in
+	6.1) printf 'uprobe_multi no\nkprobe_multi no\n' ;;
+	*) printf 'uprobe_multi yes\nkprobe_multi yes\n' ;;
+	esac
+}
+
+if ! command -v qemu-system-x86_64 >/dev/null || ! command -v busybox >/dev/null; then
+	echo "skip vm_kernels: needs the packages qemu-system-x86 and busybox-static"
+	exit 0
+fi
+"${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$work/features" tests/vm/features.c || exit 1
+
+# Bytes that a console would change: CR, a tab, a control character, no line end at the end.
+cat >"$work/script" <<'END'
+uname -r
+printf 'a\rb\tc\001d\n'
+mkdir /out/sub
+printf 'x\r\n' >/out/sub/file
+[ ! -e /sys/kernel/tracing/events ] && [ ! -e /sys/kernel/debug/tracing ] && echo bare
+/features >/out/features
+exit 42
+END
+
+for series; do
+	if ! vmlinuz=$(scripts/vm-kernel.sh "$series" 2>"$work/why"); then
+		echo "skip vm_${series}: $(tail -n 1 "$work/why")"
+		continue
+	fi
+	rm -rf "$work/out"
+	scripts/vm-run.sh --kernel "$vmlinuz" --files "$work/features:/features" \
+		--script "$work/script" --out "$work/out" >"$work/stdout"
+	code=$?
+
+	name=vm_${series}_runner
+	release=$(cat "$(dirname "$vmlinuz")/release")
+	printf '%s\na\rb\tc\001d\nbare\n' "$release" >"$work/wanted"
+	printf 'x\r\n' >"$work/wanted_file"
+	if [ $code != 42 ]; then
+		not_ok "$name" "exit status $code, not the script's 42"
+	elif ! cmp "$work/stdout" "$work/wanted" >"$work/why" 2>&1; then
+		not_ok "$name" "the output differs: $(cat "$work/why")"
+	elif ! cmp "$work/out/sub/file" "$work/wanted_file" >"$work/why" 2>&1; then
+		not_ok "$name" "the file brought back differs: $(cat "$work/why")"
+	else
+		ok "$name"
+	fi
+
+	name=vm_${series}_features
+	expected "$series" | sort >"$work/wanted"
+	sed 's/:.*//' "$work/out/features" | sort >"$work/got"
+	if diff "$work/wanted" "$work/got" >"$work/why"; then
+		ok "$name"
+	else
+		not_ok "$name" "$(tr '\n' ' ' <"$work/why")"
+		cat "$work/out/features" >&2
+	fi
+done
+
+# A machine that dies or hangs must not look like a script that passed.
+if vmlinuz=$(scripts/vm-kernel.sh "$1" 2>/dev/null); then
+	echo 'echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; exit 0' >"$work/script"
+	scripts/vm-run.sh --kernel "$vmlinuz" --script "$work/script" >/dev/null 2>"$work/why"
+	code=$?
+	if [ $code = 125 ] && grep -q 'Kernel panic' "$work/why"; then
+		ok vm_panic
+	else
+		not_ok vm_panic "exit status $code, not 125 with the panic's text"
+	fi
+	echo 'echo before; sleep 1000' >"$work/script"
+	scripts/vm-run.sh --kernel "$vmlinuz" --timeout 12 --script "$work/script" \
+		>"$work/stdout" 2>/dev/null
+	code=$?
+	if [ $code = 124 ] && [ "$(cat "$work/stdout")" = before ]; then
+		ok vm_timeout
+	else
+		not_ok vm_timeout "exit status $code, not 124 with the output so far"
+	fi
+fi
+exit $failed

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# For tests/live/*.sh and tests/vm/*.sh, at their top:
+#     . "$(dirname "$0")/../lib.sh"
+# A script reports by lines on stdout: "ok NAME", "not ok NAME: why" and
+# "skip NAME: reason". It is started from the repository's root by tests/run.sh,
+# but also works alone. Given here:
+#     BUILD, KXRAY   build folder and program, absolute
+#     TARGETS        folder of the target programs
+#     TMP            a folder of its own, removed at the end
+set -u
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+BUILD=$(realpath "${BUILD:-build}")
+KXRAY=${KXRAY:-$BUILD/kxray}
+TARGETS=${TARGETS:-$BUILD/tests/targets}
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/kxray-test.XXXXXX")
+export BUILD KXRAY TARGETS TMP
+
+_pids=()
+_cleanup() {
+	local pid
+	for pid in ${_pids[@]+"${_pids[@]}"}; do
+		kill -KILL "$pid" 2>/dev/null
+	done
+	wait 2>/dev/null
+	rm -rf "$TMP"
+}
+trap _cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# What a reason or a value may hold is put on one line, and not without end.
+_one_line() { tr '\n\t' '  ' <<<"$*" | cut -c 1-600; }
+
+pass() { printf 'ok %s\n' "$1"; }
+fail() { printf 'not ok %s: %s\n' "$1" "$(_one_line "${2:-}")"; }
+# Only for a reason that the kernel or the machine gives, not for a missing feature.
+skip() { printf 'skip %s: %s\n' "$1" "$(_one_line "${2:-}")"; }
+
+# assert NAME WHY COMMAND...: COMMAND must succeed
+assert() {
+	local name=$1 why=$2
+	shift 2
+	if "$@"; then pass "$name"; else fail "$name" "$why"; fi
+}
+
+# assert_eq NAME GOT WANT
+assert_eq() {
+	if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "got '$2', want '$3'"; fi
+}
+
+# assert_between NAME GOT LOW HIGH: whole numbers, bounds included
+assert_between() {
+	if [[ $2 =~ ^[0-9]+$ ]] && [ "$2" -ge "$3" ] && [ "$2" -le "$4" ]; then
+		pass "$1"
+	else
+		fail "$1" "got '$2', want $3 to $4"
+	fi
+}
+
+# assert_contains NAME TEXT PART
+assert_contains() {
+	case $2 in
+	*"$3"*) pass "$1" ;;
+	*) fail "$1" "'$3' is not in '$2'" ;;
+	esac
+}
+
+# run COMMAND...: leaves its output in $OUT and $ERR, its status in $STATUS
+run() {
+	STATUS=0
+	"$@" >"$TMP/run.out" 2>"$TMP/run.err" </dev/null || STATUS=$?
+	OUT=$(tr -d '\0' <"$TMP/run.out")
+	ERR=$(tr -d '\0' <"$TMP/run.err")
+}
+
+# wait_for SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over
+wait_for() {
+	local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "${EPOCHREALTIME/[.,]/}" -lt "$deadline" ] || return 1
+		sleep 0.02
+	done
+}
+
+# background COMMAND...: its id in $PID; killed at the script's end if it still runs
+background() {
+	"$@" &
+	PID=$!
+	_pids+=("$PID")
+}
+
+# start_target NAME [ARG...]: starts build/tests/targets/NAME and waits until it is
+# ready. Its id is in $PID, its output in $TMP/NAME.out and .err. Bytes that
+# go_target writes are its standard input.
+start_target() {
+	local name=$1
+	shift
+	rm -f "$TMP/$name.in"
+	mkfifo "$TMP/$name.in"
+	: >"$TMP/$name.out"
+	"$TARGETS/$name" "$@" <"$TMP/$name.in" >"$TMP/$name.out" 2>"$TMP/$name.err" &
+	PID=$!
+	_pids+=("$PID")
+	# Kept open, so that the target does not see an end of file.
+	exec {TARGET_IN}>"$TMP/$name.in"
+	wait_for 10 grep -q ready "$TMP/$name.out" || fail "start of $name" "it did not say ready"
+}
+
+# go_target [BYTE]: a byte for the last started target; "g" starts its work
+go_target() { printf '%s' "${1:-g}" >&"$TARGET_IN"; }
+
+# end_target PID: waits for its end (20 s); its status is in $STATUS, 124 if it had to be killed
+end_target() {
+	exec {TARGET_IN}>&-
+	STATUS=0
+	if wait_for 20 _is_over "$1"; then
+		wait "$1" || STATUS=$?
+	else
+		kill -KILL "$1"
+		wait "$1" 2>/dev/null
+		STATUS=124
+	fi
+}
+_is_over() {
+	local state
+	state=$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) || return 0
+	[ -z "$state" ] || [ "$state" = Z ]
+}
+
+# json FILE EXPRESSION: what the Python EXPRESSION makes of the document, named d
+json() {
+	python3 -c 'import json, sys
+text = open(sys.argv[1]).read()
+d = json.loads(text)
+print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+# llvm_xrays: paths of the llvm-xray versions here, one a line
+llvm_xrays() {
+	local tool
+	for tool in /usr/lib/llvm-14/bin/llvm-xray /usr/lib/llvm-19/bin/llvm-xray; do
+		[ -x "$tool" ] && echo "$tool"
+	done
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Does next to nothing: calls tick() every 10 ms until SIGTERM or SIGINT, then
+ * prints how often. A target whose CPUs and rings stay quiet.
+ */
+#include <signal.h>
+
+#include "target.h"
+
+static volatile sig_atomic_t over;
+static volatile long ticks;
+
+static void end(int sig)
+{
+	(void)sig;
+	over = 1;
+}
+
+TRACED void tick(long n)
+{
+	ticks = n + 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct target_options o = target_parse(argc, argv);
+	struct sigaction sa = { .sa_handler = end };
+
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	o.wait = 0;
+	target_ready(&o);
+	while (!over) {
+		tick(ticks);
+		usleep(10000);
+	}
+	printf("{\"calls\":{\"tick\":%ld}}\n", ticks);
+	return target_done(&o, 1);
+}

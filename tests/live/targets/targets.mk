@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The target programs: each has exactly the flags that its purpose asks for, never the
+# ones of the user's CFLAGS. Most functions start with a push; counts keeps gcc's
+# shrink-wrapping, so that its functions start in different ways.
+
+T := $(BUILD)/tests/targets
+TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fno-shrink-wrap -fcf-protection=none \
+		-D_GNU_SOURCE -Wall -Wextra -pthread -Itests/live/targets
+
+TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
+	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo)
+
+$T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) $(FLAGS) -o $@ $<
+
+# What Ubuntu and Fedora build: every function starts with endbr64.
+$T/counts-cet: tests/live/targets/counts.c tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) -fshrink-wrap -fcf-protection=full -o $@ $<
+
+$T/counts-nopie: tests/live/targets/counts.c tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) -fshrink-wrap -fno-pie -no-pie -o $@ $<
+
+$T/counts-static: tests/live/targets/counts.c tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) -fshrink-wrap -static -o $@ $<
+
+$T/counts-stripped: $T/counts
+	$(call say,TARGET)
+	$(Q)strip -o $@ $<
+
+$T/throws: tests/live/targets/throws.cpp tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(TARGET_FLAGS) -o $@ $<
+
+$T/plugin.so: tests/live/targets/plugin.cpp
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(TARGET_FLAGS) -shared -fPIC -o $@ $<
+
+$T/xrayed: tests/live/targets/xrayed.c tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -O1 -g -D_GNU_SOURCE -Itests/live/targets -fxray-instrument \
+		-fxray-instruction-threshold=1 -o $@ $<
+
+$T/many.c: tests/live/targets/gen_many.sh
+	$(Q)mkdir -p $(@D)
+	$(Q)$< 10000 > $@
+
+$T/many: $T/many.c tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)$(CC) $(TARGET_FLAGS) -O1 -g0 -o $@ $<
+
+$T/counts: FLAGS := -fshrink-wrap
+$T/cancel: FLAGS := -fexceptions

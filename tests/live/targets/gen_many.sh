@@ -5,9 +5,11 @@
 awk -v n="${1:-10000}" 'BEGIN {
 	print "#include \"target.h\""
 	print "static volatile long sink;"
+	# A clobbered rbx makes each function start with a push.
+	print "#define PUSH __asm__ volatile (\"\" ::: \"rbx\")"
 	print "static long calls;"
 	for (i = 0; i < n; i++)
-		printf "TRACED long many_%05d(long x) { sink = x; return x + %d; }\n", i, i
+		printf "TRACED long many_%05d(long x) { PUSH; sink = x; return x + %d; }\n", i, i
 	print "static long (*const all[])(long) = {"
 	for (i = 0; i < n; i++)
 		printf "many_%05d,\n", i

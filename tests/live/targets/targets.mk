@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The target programs: each has exactly the flags that its purpose asks for, never the
-# ones of the user's CFLAGS. Most functions start with a push; counts keeps gcc's
-# shrink-wrapping, so that its functions start in different ways.
+# ones of the user's CFLAGS. Functions that call others start with a push,
+# leaves start as they may.
 
 T := $(BUILD)/tests/targets
-TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fno-shrink-wrap -fcf-protection=none \
+TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 		-D_GNU_SOURCE -Wall -Wextra -pthread -Itests/live/targets
 
 TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
@@ -20,17 +20,17 @@ $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targ
 $T/counts-cet: tests/live/targets/counts.c tests/live/targets/target.h
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TARGET_FLAGS) -fshrink-wrap -fcf-protection=full -o $@ $<
+	$(Q)$(CC) $(TARGET_FLAGS) -fcf-protection=full -o $@ $<
 
 $T/counts-nopie: tests/live/targets/counts.c tests/live/targets/target.h
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TARGET_FLAGS) -fshrink-wrap -fno-pie -no-pie -o $@ $<
+	$(Q)$(CC) $(TARGET_FLAGS) -fno-pie -no-pie -o $@ $<
 
 $T/counts-static: tests/live/targets/counts.c tests/live/targets/target.h
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TARGET_FLAGS) -fshrink-wrap -static -o $@ $<
+	$(Q)$(CC) $(TARGET_FLAGS) -static -o $@ $<
 
 $T/counts-stripped: $T/counts
 	$(call say,TARGET)
@@ -60,5 +60,4 @@ $T/many: $T/many.c tests/live/targets/target.h
 	$(call say,TARGET)
 	$(Q)$(CC) $(TARGET_FLAGS) -O1 -g0 -o $@ $<
 
-$T/counts: FLAGS := -fshrink-wrap
 $T/cancel: FLAGS := -fexceptions

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+/*
+ * The recorder: function entries and exits from uprobes, and what the scheduler
+ * does with the traced threads. Which of the probe programs are loaded depends
+ * on what the kernel offers: see ../user/attach.h.
+ */
+#include "record.bpf.h"
+
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/*
+ * Set while the dynamic linker of a traced process changes its list of modules,
+ * and for good once one of them could throw through hijacked frames.
+ */
+__u32 kx_hold_returns = 0;
+
+/* Filled by kx_sample_clock. */
+__u64 kx_sampled_clock = 0;
+__u32 kx_sampled_cpu = 0;
+
+extern _Bool bpf_session_is_return(void) __ksym __weak;
+
+static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u32 tid)
+{
+	__u64 args[6];
+	__u32 nargs = KX_COOKIE_NARGS(cookie);
+
+	if (!nargs)
+		return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, 0, 1);
+	args[0] = ctx->di;
+	args[1] = ctx->si;
+	args[2] = ctx->dx;
+	args[3] = ctx->cx;
+	args[4] = ctx->r8;
+	args[5] = ctx->r9;
+	if (nargs <= 3)
+		return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, args, 2);
+	return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, args, 3);
+}
+
+/* After the return the stack pointer stands above the return address. */
+static __always_inline int put_return(struct pt_regs *ctx, __u64 cookie, __u32 tid)
+{
+	return kx_put(KX_WIRE_EXIT, tid, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 1);
+}
+
+/* Entry and return of a function by one link (uprobe session, kernel 6.13). */
+SEC("uprobe")
+int kx_session(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), cookie;
+
+	if (!kx_ready || !kx_is_target(id >> 32))
+		return 1; /* from an entry: no return probe for this call */
+	cookie = bpf_get_attach_cookie(ctx);
+	if (bpf_session_is_return()) {
+		put_return(ctx, cookie, id);
+		return 0;
+	}
+	put_entry(ctx, cookie, id);
+	return kx_hold_returns && !(cookie & KX_COOKIE_IS_LEAF);
+}
+
+/* The programs below are for uprobe.multi and single uprobes, where 1 would remove the probe. */
+SEC("uprobe")
+int kx_entry(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (kx_ready && kx_is_target(id >> 32))
+		put_entry(ctx, bpf_get_attach_cookie(ctx), id);
+	return 0;
+}
+
+SEC("uretprobe")
+int kx_return(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (kx_ready && kx_is_target(id >> 32))
+		put_return(ctx, bpf_get_attach_cookie(ctx), id);
+	return 0;
+}
+
+/* Whether an x86 jcc with this condition (low 4 bits of its opcode) is taken. */
+static __always_inline int condition_holds(__u32 condition, __u64 flags)
+{
+	__u32 cf = flags & 1, pf = flags >> 2 & 1, zf = flags >> 6 & 1;
+	__u32 sf = flags >> 7 & 1, of = flags >> 11 & 1, holds;
+
+	switch (condition >> 1) {
+	case 0: holds = of; break;
+	case 1: holds = cf; break;
+	case 2: holds = zf; break;
+	case 3: holds = cf | zf; break;
+	case 4: holds = sf; break;
+	case 5: holds = pf; break;
+	case 6: holds = sf != of; break;
+	default: holds = zf | (sf != of); break;
+	}
+	return holds ^ (condition & 1);
+}
+
+/* A `ret` or a tail jump of the function itself. */
+SEC("uprobe")
+int kx_exit(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), cookie;
+
+	if (!kx_ready || !kx_is_target(id >> 32))
+		return 0;
+	cookie = bpf_get_attach_cookie(ctx);
+	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))
+		return 0;
+	kx_put(cookie & KX_COOKIE_IS_TAIL ? KX_WIRE_TAIL_EXIT : KX_WIRE_EXIT, id,
+	       KX_COOKIE_FUNC(cookie), ctx->sp, 0, 1);
+	return 0;
+}
+
+/*
+ * The dynamic linker's _dl_debug_state: called when the list of modules is about
+ * to change and when it has changed, before any code of the new ones runs.
+ */
+SEC("uprobe")
+int kx_dlopen(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 zero = 0;
+
+	if (!kx_is_target(id >> 32))
+		return 0;
+	kx_hold_returns = 1;
+	kx_put(KX_WIRE_DLOPEN, id, id >> 32, 0, 0, 1);
+	bpf_ringbuf_output(&kx_doorbell, &zero, sizeof(zero), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/*
+ * Stops the started command at its first instruction and at its entry point, so
+ * that its probes are in before main runs. kx_only_tgid is the command.
+ */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(kx_stop_at_exec, struct task_struct *task)
+{
+	if ((__u32)task->tgid == kx_only_tgid && !kx_ready)
+		bpf_send_signal(19 /* SIGSTOP */);
+	return 0;
+}
+
+SEC("uprobe")
+int kx_stop_at_entry(struct pt_regs *ctx)
+{
+	if (bpf_get_current_pid_tgid() >> 32 == kx_only_tgid && !kx_ready)
+		bpf_send_signal(19 /* SIGSTOP */);
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(kx_migrate, struct task_struct *task, int dest_cpu)
+{
+	if (kx_ready && kx_is_target(task->tgid))
+		kx_put(KX_WIRE_MIGRATE, task->pid, dest_cpu, 0, 0, 1);
+	return 0;
+}
+
+static __always_inline void put_name(struct task_struct *task, __u32 kind, const char *name)
+{
+	__u64 comm[3] = {};
+
+	bpf_probe_read_kernel(comm, 16, name);
+	kx_put(kind, task->pid, task->tgid, 0, comm, 2);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(kx_thread_exit, struct task_struct *task)
+{
+	if (kx_ready && kx_is_target(task->tgid))
+		put_name(task, KX_WIRE_THREAD_EXIT, task->comm);
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(kx_thread_name, struct task_struct *task, const char *name)
+{
+	if (kx_ready && kx_is_target(task->tgid))
+		put_name(task, KX_WIRE_THREAD_NAME, name);
+	return 0;
+}
+
+/* Run by user space on each CPU in turn, between two rdtscp, to learn its clock's base. */
+SEC("raw_tp")
+int kx_sample_clock(void *ctx)
+{
+	__u64 clock;
+	__u32 cpu;
+
+	if (kx_read_clock(&clock, &cpu))
+		return -1;
+	kx_sampled_clock = clock;
+	kx_sampled_cpu = cpu;
+	return 0;
+}

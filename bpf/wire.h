@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
+/*
+ * The wire record: what BPF programs put into the per-CPU rings and the
+ * collector takes out. This header holds that and nothing else; it is the one
+ * header that both sides of the kernel boundary include.
+ *
+ * A ring is one mmapable BPF array of 32-byte slots, owned by one CPU. Slots
+ * 0 to KX_RING_HEADER_SLOTS-1 hold the positions, the rest hold records. A
+ * record takes one slot, and more where it carries a payload; the slots of one
+ * record are consecutive positions (they may wrap round the end of the ring).
+ */
+#ifndef KX_WIRE_H
+#define KX_WIRE_H
+
+#include <linux/types.h>
+
+enum kx_wire_kind {
+	KX_WIRE_PAD = 0,         /* no record, only fills: skip `slots` */
+	KX_WIRE_ENTRY = 1,       /* payload: captured arguments, 8 bytes each */
+	KX_WIRE_EXIT = 2,        /* the function returned */
+	KX_WIRE_TAIL_EXIT = 3,   /* the function left by a tail jump */
+	KX_WIRE_MIGRATE = 4,     /* thread tid goes to CPU `func` */
+	KX_WIRE_THREAD_EXIT = 5, /* func is the tgid; payload: comm, 16 bytes */
+	KX_WIRE_THREAD_NAME = 6, /* func is the tgid; payload: new comm, 16 bytes */
+	KX_WIRE_DLOPEN = 7,      /* the dynamic linker changed the list of modules */
+};
+
+struct kx_wire_record {
+	__u64 clock;  /* raw clock of CPU `cpu`: see enum kx_wire_clock */
+	__u64 sp;     /* stack pointer as it was at the function's entry */
+	__u32 tid;    /* thread id as the initial pid namespace sees it */
+	__u32 func;   /* function id, 1 to 2^28-1 */
+	__u16 cpu;    /* CPU whose clock was read; not always the ring's CPU */
+	__u8 kind;    /* enum kx_wire_kind */
+	__u8 slots;   /* slots this record takes, payload included */
+	__u32 commit; /* low 32 bits of the record's position + 1; written last */
+};
+
+_Static_assert(sizeof(struct kx_wire_record) == 32, "wire record is 32 bytes");
+
+/* Why a hit is not in the ring. Numbers are append-only. */
+enum kx_wire_loss {
+	KX_LOSS_RING_FULL = 0,   /* no room: the collector fell behind */
+	KX_LOSS_RING_BUSY = 1,   /* too many writers raced for one slot */
+	KX_LOSS_NO_RING = 2,     /* the CPU came online after the start */
+	KX_LOSS_CLOCK = 3,       /* the CPU's clock could not be read */
+	KX_LOSS_REASONS = 4,
+};
+
+/*
+ * The header of a ring. Each writer-side word and each reader-side word has a
+ * cache line of its own.
+ */
+struct kx_ring_header {
+	__u64 head; /* next free position; writers advance it by cmpxchg */
+	__u64 pad0[7];
+	__u64 tail; /* first position not yet consumed; only the reader writes */
+	__u64 pad1[7];
+	__u64 lost[KX_LOSS_REASONS];       /* function entries and exits */
+	__u64 lost_other[KX_LOSS_REASONS]; /* migrations and thread records */
+};
+
+#define KX_RING_SLOT_SIZE 32
+#define KX_RING_HEADER_SLOTS 6
+_Static_assert(sizeof(struct kx_ring_header) ==
+		       KX_RING_HEADER_SLOTS * KX_RING_SLOT_SIZE,
+	       "ring header fills whole slots");
+
+/* Losses of one thread, kept in a hash by tid; totals only grow. */
+struct kx_thread_loss {
+	__u64 entries;
+	__u64 exits;
+	__u64 first_clock; /* first loss since the collector bumped the epoch */
+	__u64 last_clock;  /* newest loss */
+	__u32 epoch;
+	__u16 first_cpu;
+	__u16 last_cpu;
+};
+
+enum kx_wire_clock {
+	KX_CLOCK_KFUNC = 1, /* TSC through the kernel's cycle counter kfunc */
+	KX_CLOCK_PERF = 2,  /* msr/tsc/ perf event: TSC minus a per-CPU base */
+	KX_CLOCK_KTIME = 3, /* nanoseconds of CLOCK_MONOTONIC */
+};
+
+/* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
+ * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,
+ * 37 set if the exit is a tail jump, 38 set if the function makes no calls. */
+#define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
+#define KX_COOKIE_NARGS(c) ((__u32)((c) >> 28) & 0xf)
+#define KX_COOKIE_COND(c) ((__u32)((c) >> 32) & 0xf)
+#define KX_COOKIE_IS_COND (1ULL << 36)
+#define KX_COOKIE_IS_TAIL (1ULL << 37)
+#define KX_COOKIE_IS_LEAF (1ULL << 38)
+
+#endif

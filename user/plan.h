@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The sled planner: where the probes of one function go. Decodes the function's
+ * machine code and finds the cheapest safe place for the entry probe, and its exits.
+ */
+#ifndef KX_PLAN_H
+#define KX_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf_image.h"
+#include "err.h"
+#include "symbols.h"
+
+enum kx_cost {
+	KX_COST_NOP5,     /* the kernel turns it into a call: cheapest */
+	KX_COST_EMULATED, /* nop, push, relative jmp, jcc or call */
+	KX_COST_STEPPED,  /* everything else runs single-stepped, out of line */
+};
+
+enum kx_exits {
+	KX_EXITS_AUTO,        /* return probes only where they are harmless */
+	KX_EXITS_RETURN,
+	KX_EXITS_INSTRUCTION,
+	KX_EXITS_NONE,
+};
+
+enum kx_sled_kind {
+	KX_SLED_ENTRY = 0, /* numbers as in xray_instr_map */
+	KX_SLED_EXIT = 1,
+	KX_SLED_TAIL = 2,
+};
+
+struct kx_sled {
+	uint64_t addr;     /* ELF virtual address of the probed instruction */
+	uint8_t kind;      /* enum kx_sled_kind */
+	uint8_t cost;      /* enum kx_cost */
+	bool conditional;  /* tail jump taken only if `condition` holds */
+	uint8_t condition; /* low 4 bits of the jcc opcode (Intel SDM vol. 2, table B-10 order) */
+};
+
+struct kx_plan {
+	struct kx_sled entry;
+	struct kx_sled *exits; /* instruction exits; empty for return probes; owned */
+	size_t nexits;
+	uint8_t exit_kind;     /* KX_EXITS_RETURN, _INSTRUCTION or _NONE, never _AUTO */
+	uint8_t args;          /* first integer registers still unchanged at the entry probe, 0 to 6 */
+	uint32_t instructions; /* decoded in the function, .cold part included */
+	bool has_loop;         /* a branch goes backwards inside it */
+	bool makes_calls;      /* calls or tail-jumps anything */
+	bool tail_calls;       /* may leave by a tail jump */
+	bool xray;             /* sleds are the binary's own */
+};
+
+struct kx_plan_options {
+	enum kx_exits exits;
+	bool returns_harmless; /* of the process: see unwind_risk.h */
+	bool nop5_optimized;   /* this kernel turns a probed nop5 into a call */
+};
+
+struct kx_planner;
+
+/*
+ * A planner for the functions of one binary; decodes it once to learn where branches
+ * land. @elf and @syms are borrowed and must outlive it.
+ */
+int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_planner **out,
+		   struct kx_err *err);
+void kx_planner_free(struct kx_planner *p);
+
+/*
+ * Plans @sym. Returns 0 and fills @out (free with kx_plan_free), or a negative errno with the
+ * reason in @err: -ENOEXEC (cannot be decoded), -EOPNOTSUPP (no safe place).
+ */
+int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
+		     const struct kx_plan_options *options, struct kx_plan *out,
+		     struct kx_err *err);
+void kx_plan_free(struct kx_plan *plan);
+
+/* Functions of the binary's own xray_instr_map, in id order; 0 if it has none. Addresses are ELF
+ * virtual addresses of the functions; the array is borrowed from the planner. */
+size_t kx_planner_xray_functions(const struct kx_planner *p, const uint64_t **addrs);
+
+const char *kx_cost_name(enum kx_cost cost);   /* "nop5", "emulated", "stepped" */
+const char *kx_exits_name(enum kx_exits kind); /* "return", "instruction", "none", "auto" */
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Whether hijacking return addresses is harmless in a process. An exception or
+ * forced unwinding that passes a hijacked frame aborts the program or skips its
+ * cleanup handlers; that needs a frame above it that has an exception table.
+ */
+#ifndef KX_UNWIND_RISK_H
+#define KX_UNWIND_RISK_H
+
+#include <stdbool.h>
+
+#include "modules.h"
+
+struct kx_unwind_risk {
+	bool returns_harmless; /* no module could catch or clean up above a traced frame */
+	bool is_go;            /* moves its stacks: never hijack, not even in leaves */
+	char reason[256];      /* one clause for people: "libfoo.so has exception tables" */
+};
+
+/* Looks at every module's section table. A module that cannot be read counts as a risk. */
+void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out);
+
+#endif

@@ -16,21 +16,11 @@ $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targ
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TARGET_FLAGS) $(FLAGS) -o $@ $<
 
-# What Ubuntu and Fedora build: every function starts with endbr64.
-$T/counts-cet: tests/live/targets/counts.c tests/live/targets/target.h
+$T/counts-cet $T/counts-nopie $T/counts-static: tests/live/targets/counts.c \
+		tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TARGET_FLAGS) -fcf-protection=full -o $@ $<
-
-$T/counts-nopie: tests/live/targets/counts.c tests/live/targets/target.h
-	$(call say,TARGET)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TARGET_FLAGS) -fno-pie -no-pie -o $@ $<
-
-$T/counts-static: tests/live/targets/counts.c tests/live/targets/target.h
-	$(call say,TARGET)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TARGET_FLAGS) -static -o $@ $<
+	$(Q)$(CC) $(TARGET_FLAGS) $(FLAGS) -o $@ $<
 
 $T/counts-stripped: $T/counts
 	$(call say,TARGET)
@@ -60,4 +50,9 @@ $T/many: $T/many.c tests/live/targets/target.h
 	$(call say,TARGET)
 	$(Q)$(CC) $(TARGET_FLAGS) -O1 -g0 -o $@ $<
 
+# What Ubuntu and Fedora build: every function starts with endbr64.
+$T/counts-cet: FLAGS := -fcf-protection=full
+$T/counts-nopie: FLAGS := -fno-pie -no-pie
+$T/counts-static: FLAGS := -static
+# Unwinding by pthread_exit and pthread_cancel runs the cleanup handlers.
 $T/cancel: FLAGS := -fexceptions

@@ -48,9 +48,14 @@ newest()
 
 command -v apt-get >/dev/null || die "apt-get is missing: kernels come from Debian's packages;" \
 	"put one at $kernel/vmlinuz by hand"
+# Old package lists name kernels that the archive no longer has.
+update()
+{
+	[ "$(id -u)" = 0 ] && apt-get update -q >/dev/null 2>&1
+}
+
 package=$(newest)
-if [ -z "$package" ] && [ "$(id -u)" = 0 ]; then
-	apt-get update -q >&2 || true
+if [ -z "$package" ] && update; then
 	package=$(newest)
 fi
 [ -n "$package" ] || die "apt offers no linux-image-$series.*-cloud-amd64: run 'apt-get update'" \
@@ -64,8 +69,16 @@ chmod 755 "$work"
 if [ "$(id -u)" = 0 ]; then
 	chown _apt "$work" 2>/dev/null || true
 fi
-(cd "$work" && apt-get download -q "$package" >apt.log 2>&1) ||
-	die "cannot download $package: $(tail -n 1 "$work/apt.log")"
+download()
+{
+	(cd "$work" && apt-get download -q "$package" >apt.log 2>&1)
+}
+if ! download; then
+	if update; then
+		package=$(newest)
+	fi
+	download || die "cannot download $package: $(tail -n 1 "$work/apt.log")"
+fi
 dpkg-deb -x "$work"/linux-image-*.deb "$work/x" || die "cannot unpack $package"
 
 mkdir "$work/new"

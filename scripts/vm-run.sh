@@ -182,6 +182,9 @@ done
 cat >"$root/init" <<'END'
 #!/.vm/busybox sh
 /.vm/busybox --install -s /.vm/bin 2>/dev/null
+# For scripts that start with #!/bin/sh or #!/usr/bin/env, and for system().
+[ -e /bin/sh ] || ln -s /.vm/bin/sh /bin/sh
+[ -e /usr/bin/env ] || ln -s /.vm/bin/env /usr/bin/env
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin:/.vm/bin HOME=/root TERM=dumb
 mount -t devtmpfs dev /dev
 exec </dev/null >/dev/ttyS1 2>&1

@@ -4,26 +4,12 @@
 # The VM runner itself, and what each kernel offers for probing. kxray takes another path on each
 # kernel; this says that the kernels really differ, and in what.
 #
-#   tests/vm/kernels.sh [SERIES...]       from the repository's root; default 6.1 6.12
-set -u
-
+#   tests/vm/kernels.sh [SERIES...]       default 6.1 6.12
 if [ $# = 0 ]; then
 	set -- 6.1 6.12
 fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-ok()
-{
-	echo "ok $1"
-}
-
-not_ok()
-{
-	echo "not ok $1: $2"
-	failed=1
-}
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
 
 # Every answer that features.c must give. 6.1 has neither fprobe (CONFIG_FPROBE is off) nor
 # uprobe.multi, which came with 6.6; uprobe.session came with 6.13. Plain emulation has no
@@ -52,13 +38,13 @@ expected()
 }
 
 if ! command -v qemu-system-x86_64 >/dev/null || ! command -v busybox >/dev/null; then
-	echo "skip vm_kernels: needs the packages qemu-system-x86 and busybox-static"
+	skip vm_kernels "needs the packages qemu-system-x86 and busybox-static"
 	exit 0
 fi
-"${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$work/features" tests/vm/features.c || exit 1
+"${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$TMP/features" tests/vm/features.c || exit 1
 
 # Bytes that a console would change: CR, a tab, a control character, no line end at the end.
-cat >"$work/script" <<'END'
+cat >"$TMP/script" <<'END'
 uname -r
 printf 'a\rb\tc\001d\n'
 mkdir /out/sub
@@ -69,58 +55,57 @@ exit 42
 END
 
 for series; do
-	if ! vmlinuz=$(scripts/vm-kernel.sh "$series" 2>"$work/why"); then
-		echo "skip vm_${series}: $(tail -n 1 "$work/why")"
+	if ! vmlinuz=$(scripts/vm-kernel.sh "$series" 2>"$TMP/why"); then
+		skip "vm_${series}" "$(tail -n 1 "$TMP/why")"
 		continue
 	fi
-	rm -rf "$work/out"
-	scripts/vm-run.sh --kernel "$vmlinuz" --files "$work/features:/features" \
-		--script "$work/script" --out "$work/out" >"$work/stdout"
+	rm -rf "$TMP/out"
+	scripts/vm-run.sh --kernel "$vmlinuz" --files "$TMP/features:/features" \
+		--script "$TMP/script" --out "$TMP/out" >"$TMP/stdout"
 	code=$?
 
 	name=vm_${series}_runner
 	release=$(cat "$(dirname "$vmlinuz")/release")
-	printf '%s\na\rb\tc\001d\nbare\n' "$release" >"$work/wanted"
-	printf 'x\r\n' >"$work/wanted_file"
+	printf '%s\na\rb\tc\001d\nbare\n' "$release" >"$TMP/wanted"
+	printf 'x\r\n' >"$TMP/wanted_file"
 	if [ $code != 42 ]; then
-		not_ok "$name" "exit status $code, not the script's 42"
-	elif ! cmp "$work/stdout" "$work/wanted" >"$work/why" 2>&1; then
-		not_ok "$name" "the output differs: $(cat "$work/why")"
-	elif ! cmp "$work/out/sub/file" "$work/wanted_file" >"$work/why" 2>&1; then
-		not_ok "$name" "the file brought back differs: $(cat "$work/why")"
+		fail "$name" "exit status $code, not the script's 42"
+	elif ! cmp "$TMP/stdout" "$TMP/wanted" >"$TMP/why" 2>&1; then
+		fail "$name" "the output differs: $(cat "$TMP/why")"
+	elif ! cmp "$TMP/out/sub/file" "$TMP/wanted_file" >"$TMP/why" 2>&1; then
+		fail "$name" "the file brought back differs: $(cat "$TMP/why")"
 	else
-		ok "$name"
+		pass "$name"
 	fi
 
 	name=vm_${series}_features
-	expected "$series" | sort >"$work/wanted"
-	sed 's/:.*//' "$work/out/features" | sort >"$work/got"
-	if diff "$work/wanted" "$work/got" >"$work/why"; then
-		ok "$name"
+	expected "$series" | sort >"$TMP/wanted"
+	sed 's/:.*//' "$TMP/out/features" | sort >"$TMP/got"
+	if diff "$TMP/wanted" "$TMP/got" >"$TMP/why"; then
+		pass "$name"
 	else
-		not_ok "$name" "$(tr '\n' ' ' <"$work/why")"
-		cat "$work/out/features" >&2
+		fail "$name" "$(tr '\n' ' ' <"$TMP/why")"
+		cat "$TMP/out/features" >&2
 	fi
 done
 
 # A machine that dies or hangs must not look like a script that passed.
 if vmlinuz=$(scripts/vm-kernel.sh "$1" 2>/dev/null); then
-	echo 'echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; exit 0' >"$work/script"
-	scripts/vm-run.sh --kernel "$vmlinuz" --script "$work/script" >/dev/null 2>"$work/why"
+	echo 'echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; exit 0' >"$TMP/script"
+	scripts/vm-run.sh --kernel "$vmlinuz" --script "$TMP/script" >/dev/null 2>"$TMP/why"
 	code=$?
-	if [ $code = 125 ] && grep -q 'Kernel panic' "$work/why"; then
-		ok vm_panic
+	if [ $code = 125 ] && grep -q 'Kernel panic' "$TMP/why"; then
+		pass vm_panic
 	else
-		not_ok vm_panic "exit status $code, not 125 with the panic's text"
+		fail vm_panic "exit status $code, not 125 with the panic's text"
 	fi
-	echo 'echo before; sleep 1000' >"$work/script"
-	scripts/vm-run.sh --kernel "$vmlinuz" --timeout 12 --script "$work/script" \
-		>"$work/stdout" 2>/dev/null
+	echo 'echo before; sleep 1000' >"$TMP/script"
+	scripts/vm-run.sh --kernel "$vmlinuz" --timeout 12 --script "$TMP/script" \
+		>"$TMP/stdout" 2>/dev/null
 	code=$?
-	if [ $code = 124 ] && [ "$(cat "$work/stdout")" = before ]; then
-		ok vm_timeout
+	if [ $code = 124 ] && [ "$(cat "$TMP/stdout")" = before ]; then
+		pass vm_timeout
 	else
-		not_ok vm_timeout "exit status $code, not 124 with the output so far"
+		fail vm_timeout "exit status $code, not 124 with the output so far"
 	fi
 fi
-exit $failed

@@ -8,30 +8,42 @@
 # already, nothing is run and no network is touched. NOSETUP=1 skips it.
 set -eu
 
-debian_build='gcc make pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev
-	libzydis-dev libjansson-dev libiberty-dev liblzma-dev zlib1g-dev'
-debian_test='g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 redis-server
-	redis-tools sqlite3 xz-utils gzip valgrind'
-debian_bench='linux-perf bpftrace python3 libpython3-dev libstdc++6'
-
-fedora_build='gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel
-	elfutils-devel zydis-devel jansson-devel binutils-devel xz-devel zlib-devel'
-fedora_test='gcc-c++ libcmocka-devel compiler-rt python3 redis sqlite xz gzip valgrind'
-fedora_bench='perf bpftrace'
+packages() { # FAMILY-GROUP
+	case $1 in
+	debian-build)
+		echo gcc make pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev \
+			libzydis-dev libjansson-dev libiberty-dev liblzma-dev zlib1g-dev
+		;;
+	debian-test)
+		echo g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 \
+			redis-server redis-tools sqlite3 xz-utils gzip valgrind
+		;;
+	debian-bench) echo linux-perf bpftrace python3 libpython3-dev libstdc++6 ;;
+	fedora-build)
+		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel \
+			elfutils-devel zydis-devel jansson-devel binutils-devel xz-devel zlib-devel
+		;;
+	fedora-test)
+		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 redis sqlite xz \
+			gzip valgrind
+		;;
+	fedora-bench) echo perf bpftrace python3-devel libstdc++ ;;
+	*) die "unknown group '${1#*-}': take build, test, bench or --check." ;;
+	esac
+}
 
 say() { printf '%s\n' "setup: $*" >&2; }
 die() { say "$*"; exit 1; }
-words() { eval "for w in \$$1; do printf '%s ' \"\$w\"; done"; }
 
 # Looks for the tools and headers themselves, so that it holds on any distribution.
-check() {
+check() { # [HEADER...]
 	missing=
 	for tool in "${CC:-gcc}" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done
 	for header in bpf/libbpf.h bpf/bpf_helpers.h libelf.h elfutils/libdwfl.h Zydis/Zydis.h \
-		jansson.h libiberty/demangle.h lzma.h zlib.h linux/bpf.h; do
-		printf '#include <stddef.h>\n#include <stdint.h>\n#include <%s>\n' "$header" |
+		jansson.h libiberty/demangle.h lzma.h zlib.h linux/bpf.h $1; do
+		printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h "$header" |
 			"${CC:-gcc}" -E -x c - >/dev/null 2>&1 || missing="$missing $header"
 	done
 	[ -z "$missing" ] && return 0
@@ -40,47 +52,52 @@ check() {
 }
 
 if [ "${1:-}" = --check ]; then
-	check
+	check ''
 	exit
 fi
 [ "${NOSETUP:-}" = 1 ] && exit 0
 [ $# -gt 0 ] || set -- build
 
-wanted_debian= wanted_fedora=
-for group in "$@"; do
-	case $group in
-	build | test | bench)
-		wanted_debian="$wanted_debian $(words "debian_$group")"
-		wanted_fedora="$wanted_fedora $(words "fedora_$group")"
-		;;
-	*) die "unknown group '$group': take build, test, bench or --check." ;;
-	esac
-done
-
 [ "$(uname -m)" = x86_64 ] || die "kxray runs on x86-64 only, and this machine is $(uname -m)."
 
 # In a subshell: os-release sets a lot of variables.
-family=$(
-	ID='' ID_LIKE=''
+distribution=$(
 	[ -r /etc/os-release ] && . /etc/os-release
-	echo " $ID $ID_LIKE "
+	echo " ${ID:-} ${ID_LIKE:-} "
 )
+case $distribution in
+*' debian '* | *' ubuntu '*) family=debian ;;
+*' fedora '* | *' rhel '*) family=fedora ;;
+*) family='' ;;
+esac
+
+wanted=
+headers=
+for group in "$@"; do
+	[ "$group" = test ] && headers=cmocka.h
+	list=$(packages "${family:-debian}-$group")
+	wanted="$wanted $list"
+done
+
 case $family in
-*' debian '* | *' ubuntu '*) ;;
-*' fedora '* | *' rhel '*)
-	check && exit 0
-	say "on Fedora run this yourself:"
-	echo "sudo dnf install$wanted_fedora"
-	exit 1
+debian) ;;
+fedora)
+	check "$headers" 2>/dev/null && exit 0
+	die "something is missing; install it with: sudo dnf install$wanted"
 	;;
 *)
-	check && exit 0
-	die "no package list for this distribution; install the equivalents of these Debian packages:$wanted_debian"
+	check "$headers" 2>/dev/null && exit 0
+	die "no package list for this distribution; install what corresponds to Debian's$wanted."
 	;;
 esac
 
+# Ubuntu packages these two with its kernels.
+case $distribution in
+*' ubuntu '*) wanted=$(echo "$wanted" | sed 's/\<bpftool\>\|\<linux-perf\>/linux-tools-generic/') ;;
+esac
+
 missing=
-for package in $wanted_debian; do
+for package in $wanted; do
 	case $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || :) in
 	*' installed') ;;
 	*) missing="$missing $package" ;;
@@ -104,7 +121,8 @@ run() {
 }
 run apt-get update -q
 # Releases other than Debian 12 have other LLVM versions: what is not there is left out by name.
-present= absent=
+present=
+absent=
 for package in $missing; do
 	if apt-cache show "$package" >/dev/null 2>&1; then
 		present="$present $package"

@@ -38,13 +38,17 @@ die() { say "$*"; exit 1; }
 # Looks for the tools and headers themselves, so that it holds on any distribution.
 check() { # [HEADER...]
 	missing=
-	for tool in "${CC:-gcc}" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
+	cc=${CC:-gcc}
+	headers="bpf/libbpf.h bpf/bpf_helpers.h libelf.h elfutils/libdwfl.h Zydis/Zydis.h jansson.h
+		libiberty/demangle.h lzma.h zlib.h linux/bpf.h $1"
+	for tool in "$cc" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done
-	for header in bpf/libbpf.h bpf/bpf_helpers.h libelf.h elfutils/libdwfl.h Zydis/Zydis.h \
-		jansson.h libiberty/demangle.h lzma.h zlib.h linux/bpf.h $1; do
+	# Without a compiler no header can be looked for.
+	command -v "$cc" >/dev/null 2>&1 || headers=
+	for header in $headers; do
 		printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h "$header" |
-			"${CC:-gcc}" -E -x c - >/dev/null 2>&1 || missing="$missing $header"
+			"$cc" -E -x c - >/dev/null 2>&1 || missing="$missing $header"
 	done
 	[ -z "$missing" ] && return 0
 	say "kxray cannot be built here yet: missing$missing; run 'scripts/setup.sh build'."
@@ -72,9 +76,9 @@ case $distribution in
 esac
 
 wanted=
-headers=
+extra=
 for group in "$@"; do
-	[ "$group" = test ] && headers=cmocka.h
+	[ "$group" = test ] && extra=cmocka.h
 	list=$(packages "${family:-debian}-$group")
 	wanted="$wanted $list"
 done
@@ -82,11 +86,11 @@ done
 case $family in
 debian) ;;
 fedora)
-	check "$headers" 2>/dev/null && exit 0
+	check "$extra" 2>/dev/null && exit 0
 	die "something is missing; install it with: sudo dnf install$wanted"
 	;;
 *)
-	check "$headers" 2>/dev/null && exit 0
+	check "$extra" 2>/dev/null && exit 0
 	die "no package list for this distribution; install what corresponds to Debian's$wanted."
 	;;
 esac

@@ -167,7 +167,7 @@ clean: ## remove the build folder
 help: ## this list
 	@echo 'make TARGET [BUILD=folder] [V=1] [SANITIZE=1] [PREFIX=/usr/local] [DESTDIR=]'
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1|\2/p' Makefile | \
-		sed 's/$$(BUILD)/$(BUILD)/; s/$$(DESTDIR)$$(PREFIX)/DESTDIR and PREFIX/' | \
+		sed 's,$$(BUILD),$(BUILD),; s,$$(DESTDIR)$$(PREFIX),DESTDIR and PREFIX,' | \
 		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
 -include $(OBJS:.o=.d) $(SKELETONS:$(BUILD)/%.skel.h=$(BUILD)/bpf/%.bpf.d) $(UNIT_TESTS:=.d)

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The build as a stranger uses it, and the program's outermost manners.
+. "$(dirname "$0")/../lib.sh"
+top=$PWD
+unset MAKEFLAGS MAKELEVEL
+
+run scripts/check-vmlinux.sh
+assert_eq "kernel types fit this kernel's BTF" "$STATUS $ERR" "0 "
+
+sed 's/pid_t tgid;/long tgid;/' vmlinux/vmlinux.h >"$TMP/vmlinux.h"
+mkdir -p "$TMP/copy/scripts" "$TMP/copy/vmlinux"
+cp scripts/check-vmlinux.sh "$TMP/copy/scripts"
+mv "$TMP/vmlinux.h" "$TMP/copy/vmlinux"
+run "$TMP/copy/scripts/check-vmlinux.sh"
+assert_eq "a wrong type is found" "$STATUS" 1
+assert_contains "and named" "$OUT" task_struct.tgid
+
+# From elsewhere, into a folder of its own, with a home that nobody can write.
+run env -C / HOME=/proc make -C "$top" BUILD="$TMP/build"
+assert_eq "make -C with a read-only home" "$STATUS" 0
+run "$TMP/build/kxray" --version
+assert_contains "the program runs" "$OUT" "kxray "
+run make BUILD="$TMP/build"
+assert_eq "a second make does nothing" "$OUT" ""
+touch "$TMP/stamp"
+run make BUILD="$TMP/build" CFLAGS='-O1 -g' "$TMP/build/user/err.o"
+assert_eq "other flags rebuild" "$(find "$TMP/build/user/err.o" -newer "$TMP/stamp")" \
+	"$TMP/build/user/err.o"
+run make BUILD="$TMP/build" V=1 CFLAGS='-O1 -g' -W user/err.h -n
+assert_contains "a header rebuilds what includes it" "$OUT" "user/cmd.o"
+
+run make BUILD="$BUILD" install DESTDIR="$TMP/root" PREFIX=/usr
+assert_eq "make install" "$STATUS" 0
+assert_eq "what is installed" "$(cd "$TMP/root" && find . -type f | sort | tr '\n' ' ')" \
+	"./usr/bin/kxray ./usr/share/man/man1/kxray.1 "
+run "$TMP/root/usr/bin/kxray" --help
+assert_eq "the installed program runs" "$STATUS" 0
+run make BUILD="$BUILD" uninstall DESTDIR="$TMP/root" PREFIX=/usr
+assert_eq "make uninstall leaves nothing" "$(find "$TMP/root" -type f)" ""
+
+run make help
+for target in demo test bench install uninstall clean help; do
+	assert_contains "make help names $target" "$OUT" "
+  $target "
+done
+
+run env CC=no-such-compiler scripts/setup.sh --check
+assert_eq "a missing compiler is an error" "$STATUS" 1
+assert_eq "in one sentence that names it" "$ERR" \
+	"setup: kxray cannot be built here yet: missing no-such-compiler; run 'scripts/setup.sh build'."
+
+run "$KXRAY"
+assert_eq "no command: wrong usage" "$STATUS" 2
+run "$KXRAY" recrod
+assert_eq "unknown command: wrong usage" "$STATUS" 2
+assert_contains "it is named" "$ERR" "'recrod'"
+run "$KXRAY" help
+assert_eq "help" "$STATUS" 0
+for command in record report dump functions doctor; do
+	assert_contains "help names $command" "$OUT" "
+  $command "
+	run "$KXRAY" "$command" --help
+	assert_eq "$command --help" "$STATUS $ERR" "0 "
+	assert_contains "it shows its usage" "$OUT" "kxray $command"
+	run "$KXRAY" "$command" --no-such-option
+	assert_eq "$command: unknown option: wrong usage" "$STATUS" 2
+	assert_contains "it is named" "$ERR" "no-such-option"
+	run "$KXRAY" help
+done
+STATUS=0
+"$KXRAY" --help >/dev/full 2>"$TMP/err" || STATUS=$?
+assert_eq "a full disk is no success" "$STATUS" 1
+assert_contains "and is named" "$(cat "$TMP/err")" "No space left"

@@ -2,6 +2,11 @@
 /*
  * The sled planner: where the probes of one function go. Decodes the function's
  * machine code and finds the cheapest safe place for the entry probe, and its exits.
+ *
+ * A function that starts with one of its exits (it is just `ret`, or begins with a tail
+ * jump) has entry.addr == exits[i].addr: two probes on one instruction, which run at one hit.
+ * The kernel runs the probe first that was attached last (consumers are put at the head of the
+ * list), so the exits must be attached before the entries.
  */
 #ifndef KX_PLAN_H
 #define KX_PLAN_H
@@ -43,7 +48,8 @@ struct kx_sled {
 
 struct kx_plan {
 	struct kx_sled entry;
-	struct kx_sled *exits; /* instruction exits; empty for return probes; owned */
+	struct kx_sled *exits; /* instruction exits, by address; empty for return probes; owned.
+				* None at all for a function that never returns. */
 	size_t nexits;
 	uint8_t exit_kind;     /* KX_EXITS_RETURN, _INSTRUCTION or _NONE, never _AUTO */
 	uint8_t args;          /* first integer registers still unchanged at the entry probe, 0 to 6 */
@@ -57,6 +63,7 @@ struct kx_plan {
 struct kx_plan_options {
 	enum kx_exits exits;
 	bool returns_harmless; /* of the process: see unwind_risk.h */
+	bool returns_forbidden; /* AUTO takes no return probe, not even in leaves (Go) */
 	bool nop5_optimized;   /* this kernel turns a probed nop5 into a call */
 };
 
@@ -72,7 +79,12 @@ void kx_planner_free(struct kx_planner *p);
 
 /*
  * Plans @sym. Returns 0 and fills @out (free with kx_plan_free), or a negative errno with the
- * reason in @err: -ENOEXEC (cannot be decoded), -EOPNOTSUPP (no safe place).
+ * reason in @err, a clause about the function that doesn't name it: -ENOEXEC (cannot be decoded),
+ * -EOPNOTSUPP (no safe place), -ENOMEM.
+ *
+ * Functions that use their own return address (setjmp, vfork, dlsym), or have none (the
+ * program's entry point, a signal trampoline), get no return probe: it would crash the target or
+ * change what it does. AUTO takes instruction exits there, RETURN refuses.
  */
 int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
 		     const struct kx_plan_options *options, struct kx_plan *out,

@@ -14,10 +14,16 @@
 struct kx_unwind_risk {
 	bool returns_harmless; /* no module could catch or clean up above a traced frame */
 	bool is_go;            /* moves its stacks: never hijack, not even in leaves */
-	char reason[256];      /* one clause for people: "libfoo.so has exception tables" */
+	/* index of the dynamic linker among the modules, whose _dl_debug_state is called when
+	 * more are loaded; -1 if there is none */
+	int linker;
+	char reason[256]; /* one clause for people: "libfoo.so has exception tables" */
 };
 
-/* Looks at every module's section table. A module that cannot be read counts as a risk. */
+/*
+ * Looks at every module's section table. A module that cannot be read counts as a risk. What is
+ * loaded later, and code that a program makes at run time, isn't covered.
+ */
 void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out);
 
 #endif

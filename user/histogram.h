@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A log-linear histogram that is small where little is in it: the first values are a
+ * list of 2-byte codes (exact below 2048, else within 0.05 %), later a sparse table of
+ * buckets (exact below 128, else within 0.8 %). 16 bytes, zeroed = empty.
+ */
+#ifndef KX_HISTOGRAM_H
+#define KX_HISTOGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct kx_histogram {
+	void *data;    /* list: uint16_t codes; table: see histogram.c */
+	uint32_t used; /* values in the list, or buckets of the table in use */
+	uint32_t room; /* what fits into data; a table if above KX_HISTOGRAM_LIST */
+};
+
+#define KX_HISTOGRAM_LIST 124 /* values kept one by one */
+
+/* A common account of memory for many histograms. */
+struct kx_histogram_pool {
+	size_t bytes; /* used now */
+	size_t limit; /* a histogram does not grow beyond; 0: no limit */
+};
+
+/* 0; -ENOMEM; -ENOSPC if the pool's limit forbids growing (the value is then not counted). */
+int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool);
+void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool);
+
+/*
+ * Quantiles by nearest rank: the code (see kx_histogram_value) of the value that has at least
+ * @permille[i] thousandths of all values at or below it, for @n ascending @permille. A rank of the
+ * first or last value gives KX_HISTOGRAM_MIN or _MAX instead, to be replaced by the exact
+ * extremes. The histogram stays usable. Errors: -ENOMEM, -ENODATA if it is empty.
+ */
+int kx_histogram_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
+			   uint16_t *codes);
+#define KX_HISTOGRAM_MIN 0xfffe
+#define KX_HISTOGRAM_MAX 0xffff
+
+/* The middle of what @code stands for, clamped into [@min, @max]. */
+uint64_t kx_histogram_value(uint16_t code, uint64_t min, uint64_t max);
+
+#endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The statistics of a trace, per function, in one pass over the file (more only where the
+ * histograms of all functions would not fit into memory at once). Memory grows with
+ * functions, threads and open calls, not with events.
+ *
+ * A call is completed by its exit or tail exit. An exit that does not belong to the
+ * innermost open call closes the calls above its own too, at its own time (they count as
+ * repaired); an exit whose function is not open at all is an orphan and is dropped.
+ */
+#ifndef KX_REPORT_H
+#define KX_REPORT_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "fdr_reader.h"
+
+struct kx_report;
+
+struct kx_report_totals {
+	uint64_t events;    /* function records in the file, without exits that kxray added */
+	uint64_t calls;     /* completed */
+	uint64_t lost;      /* entries and exits that the recorder lost */
+	uint64_t repaired;  /* calls closed by kxray: when recording, or here */
+	uint64_t orphans;   /* exits without their entry, left out when recording or here */
+	uint64_t open;      /* calls not completed at the trace's end */
+	uint64_t threads;
+	uint64_t first_tsc, last_tsc; /* of all records, ticks */
+	unsigned passes;    /* over the file */
+};
+
+/* All times are ticks, inclusive of callees, of completed calls only. */
+struct kx_report_function {
+	uint32_t id;
+	uint64_t count, open;
+	uint64_t total; /* recursion counted once: only the outermost calls add to it */
+	uint64_t self;  /* without callees */
+	uint64_t min, max;
+	uint64_t p50, p90, p99; /* by nearest rank, within 1 % */
+};
+
+struct kx_report_options {
+	json_t *session;       /* of the map: its "lost" and "orphans" go first; may be NULL */
+	size_t histogram_bytes; /* memory for all histograms; 0: 16 MiB, more for many functions */
+};
+
+/* Reads @f from its beginning. Errors: -EBADMSG where the file is damaged, -ENOMEM. */
+int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options,
+		  struct kx_report **out, struct kx_err *err);
+void kx_report_free(struct kx_report *r);
+
+const struct kx_report_totals *kx_report_totals(const struct kx_report *r);
+/* Functions that were entered, in order of their first entry. */
+size_t kx_report_nfunctions(const struct kx_report *r);
+void kx_report_function(const struct kx_report *r, size_t index, struct kx_report_function *out);
+
+#endif

@@ -11,10 +11,12 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /*
- * Set while the dynamic linker of a traced process changes its list of modules,
- * and for good once one of them could throw through hijacked frames.
+ * How often the dynamic linker of a traced process announced a change of its list
+ * of modules, and how many of these user space has looked at. While they differ,
+ * some module may be able to throw through hijacked frames.
  */
-__u32 kx_hold_returns = 0;
+__u32 kx_list_changes = 0;
+__u32 kx_list_checked = 0;
 
 /* Filled by kx_sample_clock. */
 __u64 kx_sampled_clock = 0;
@@ -60,7 +62,7 @@ int kx_session(struct pt_regs *ctx)
 		return 0;
 	}
 	put_entry(ctx, cookie, id);
-	return kx_hold_returns && !(cookie & KX_COOKIE_IS_LEAF);
+	return kx_list_changes != kx_list_checked && !(cookie & KX_COOKIE_IS_LEAF);
 }
 
 /* The programs below are for uprobe.multi and single uprobes, where 1 would remove the probe. */
@@ -126,13 +128,11 @@ int kx_exit(struct pt_regs *ctx)
 SEC("uprobe")
 int kx_dlopen(struct pt_regs *ctx)
 {
-	__u64 id = bpf_get_current_pid_tgid();
 	__u32 zero = 0;
 
-	if (!kx_is_target(id >> 32))
+	if (!kx_is_target(bpf_get_current_pid_tgid() >> 32))
 		return 0;
-	kx_hold_returns = 1;
-	kx_put(KX_WIRE_DLOPEN, id, id >> 32, 0, 0, 1);
+	__sync_fetch_and_add(&kx_list_changes, 1);
 	bpf_ringbuf_output(&kx_doorbell, &zero, sizeof(zero), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }

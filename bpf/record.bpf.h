@@ -25,7 +25,7 @@ const volatile __u32 kx_only_tgid = 0;  /* the one traced process; 0: see kx_tar
 
 /* Changed by user space while the programs run. */
 __u32 kx_ready = 0;      /* no event before all probes are in */
-__u32 kx_loss_epoch = 1; /* the collector adds 1 whenever it has read kx_thread_losses */
+__u32 kx_loss_epoch = 0; /* the collector adds 1 before it reads kx_thread_losses */
 __u64 kx_lost_no_ring = 0;       /* function hits on CPUs without a ring */
 __u64 kx_lost_no_ring_other = 0; /* other records there */
 
@@ -134,10 +134,12 @@ static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)
 			return; /* the ring's own counter still has it */
 	}
 	if (kx_read_clock(&clock, &cpu) == 0) {
-		if (loss->epoch != kx_loss_epoch) {
+		__u32 epoch = kx_loss_epoch + 1; /* 0 in a fresh element is no epoch */
+
+		if (loss->epoch != epoch) {
 			loss->first_clock = clock;
 			loss->first_cpu = cpu;
-			loss->epoch = kx_loss_epoch;
+			loss->epoch = epoch;
 		}
 		loss->last_clock = clock;
 		loss->last_cpu = cpu;

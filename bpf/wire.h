@@ -22,7 +22,6 @@ enum kx_wire_kind {
 	KX_WIRE_MIGRATE = 4,     /* thread tid goes to CPU `func` */
 	KX_WIRE_THREAD_EXIT = 5, /* func is the tgid; payload: comm, 16 bytes */
 	KX_WIRE_THREAD_NAME = 6, /* func is the tgid; payload: new comm, 16 bytes */
-	KX_WIRE_DLOPEN = 7,      /* the dynamic linker changed the list of modules */
 };
 
 struct kx_wire_record {

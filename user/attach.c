@@ -66,7 +66,8 @@ static int create_multi_link(enum kx_mechanism m, int prog_fd, const char *path,
 		.offsets = (uint64_t)(uintptr_t)offsets,
 		.cookies = (uint64_t)(uintptr_t)cookies,
 		.cnt = count,
-		.flags = is_return ? UPROBE_MULTI_RETURN : 0,
+		/* a session with this flag would see returns only */
+		.flags = is_return && m == KX_MECHANISM_MULTI ? UPROBE_MULTI_RETURN : 0,
 		.pid = (uint32_t)pid,
 	};
 	long fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));

@@ -96,11 +96,12 @@ int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint
 			goto fail;
 		continue;
 fail:
+		kx_err_set(err, code,
+			   "the ring buffer of CPU %u (%zu KiB) cannot be made: %s; try a smaller "
+			   "--ring-size",
+			   cpu, r->map_size >> 10, strerror(-code));
 		kx_rings_free(r);
-		return kx_err_set(err, code,
-				  "the ring buffer of CPU %u (%zu KiB) cannot be made: %s; try a "
-				  "smaller --ring-size",
-				  cpu, r->map_size >> 10, strerror(-code));
+		return code;
 	}
 	*out = r;
 	return 0;

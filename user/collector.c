@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Order. A thread's records lie in several rings, and within a ring they stand in
+ * the order in which slots were taken, not in that of time. But a record's clock is
+ * read after its slot is taken, so whatever is taken after some reading of the clock
+ * is younger than it. Each pass therefore reads the clock (the watermark), then all
+ * heads, takes everything up to them, and releases what is older than the watermark.
+ * A ring stopped at a slot that is still being filled may hide older records behind
+ * it: then the watermark is the clock reading at which that slot did not exist yet.
+ */
+#include "collector.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "thread_table.h"
+
+/* The rings' clocks agree with rdtscp to about 0.2 us; this is far above that. */
+#define SLACK_SECONDS 20e-6
+
+/* How long kx_collector_finish waits for a record that a preempted program has not finished. */
+#define FINISH_WAIT_MS 5000
+
+struct ring_state {
+	uint64_t seen_head; /* head at the previous pass */
+	uint64_t limit;     /* everything older has been taken out */
+};
+
+struct kx_collector {
+	struct kx_tracer *tracer;
+	struct kx_fdr_writer *writer;
+	struct kx_thread_table *threads;
+	struct ring_state *rings;
+	uint64_t start_tsc, slack, last_now;
+	uint64_t losses_seen;
+	size_t pending, pending_max; /* records taken out and not yet released */
+	bool stopped, was_stopped;   /* some ring stands at an unfinished slot: now, last pass */
+	uint64_t abandoned;
+	struct kx_callstack_counts calls;
+	uint64_t migrations;
+	int failed;
+};
+
+int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, const uint8_t *traits,
+		     uint32_t ntraits, const pid_t *pids, size_t npids, uint64_t start_tsc,
+		     struct kx_collector **out, struct kx_err *err)
+{
+	struct kx_rings *rings = kx_tracer_rings(tracer);
+	struct kx_collector *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return kx_err_set(err, -ENOMEM, "no memory for the collector");
+	c->tracer = tracer;
+	c->writer = writer;
+	c->start_tsc = start_tsc;
+	c->slack = (uint64_t)((double)kx_tracer_clock(tracer)->tsc_hz * SLACK_SECONDS);
+	c->pending_max = (size_t)rings->nslots * rings->ncpus;
+	c->rings = calloc(rings->ncpus, sizeof(*c->rings));
+	c->threads = kx_thread_table_new(writer, traits, ntraits, pids, npids);
+	if (!c->rings || !c->threads) {
+		kx_collector_free(c);
+		return kx_err_set(err, -ENOMEM, "no memory for the collector");
+	}
+	for (unsigned i = 0; i < rings->ncpus; i++)
+		c->rings[i].limit = start_tsc;
+	c->last_now = start_tsc;
+	*out = c;
+	return 0;
+}
+
+void kx_collector_free(struct kx_collector *c)
+{
+	if (!c)
+		return;
+	kx_thread_table_free(c->threads);
+	free(c->rings);
+	free(c);
+}
+
+static int take_record(struct kx_collector *c, const struct kx_ring *ring,
+		       const struct kx_wire_record *rec)
+{
+	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	struct kx_thread_event ev = { .sp = rec->sp, .func = rec->func, .cpu = rec->cpu };
+	uint64_t payload[KX_MAX_ARGS];
+	struct kx_thread *thread;
+	unsigned nwords = (rec->slots - 1u) * 3;
+
+	ev.tsc = kx_clock_to_tsc(kx_tracer_clock(c->tracer), rec->cpu, rec->clock);
+	if (ev.tsc < c->start_tsc)
+		ev.tsc = c->start_tsc;
+	for (unsigned i = 0; i < nwords && i < KX_MAX_ARGS; i++)
+		payload[i] = kx_ring_payload(rings, ring, ring->tail, i);
+
+	thread = kx_thread_table_get(c->threads, rec->tid);
+	if (!thread)
+		return -ENOMEM;
+	switch (rec->kind) {
+	case KX_WIRE_ENTRY:
+		ev.kind = KX_EVENT_ENTRY;
+		ev.nargs = (uint8_t)nwords;
+		break;
+	case KX_WIRE_EXIT:
+		ev.kind = KX_EVENT_EXIT;
+		break;
+	case KX_WIRE_TAIL_EXIT:
+		ev.kind = KX_EVENT_TAIL_EXIT;
+		break;
+	case KX_WIRE_MIGRATE:
+		ev.kind = KX_EVENT_MIGRATE;
+		ev.cpu = (uint16_t)rec->func;
+		break;
+	case KX_WIRE_THREAD_EXIT:
+		ev.kind = KX_EVENT_THREAD_EXIT;
+		kx_thread_set_name(thread, (pid_t)rec->func, (const char *)payload, ev.tsc);
+		break;
+	case KX_WIRE_THREAD_NAME:
+		return kx_thread_set_name(thread, (pid_t)rec->func, (const char *)payload, ev.tsc);
+	default:
+		return 0;
+	}
+	c->pending++;
+	return kx_thread_push(thread, &ev, payload);
+}
+
+/* Takes records out up to @head; returns whether it got there. */
+static int take_ring(struct kx_collector *c, struct kx_ring *ring, uint64_t head, bool *whole)
+{
+	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	uint64_t given_back = ring->tail;
+
+	*whole = false;
+	while (ring->tail != head) {
+		const struct kx_wire_record *rec;
+		int err;
+
+		rec = kx_ring_peek(rings, ring, ring->tail);
+		if (!rec) {
+			c->stopped = true;
+			break;
+		}
+		/* While nothing can be released, let the rings fill up rather than memory. */
+		if (c->was_stopped && c->pending >= c->pending_max)
+			break;
+		err = take_record(c, ring, rec);
+		if (err)
+			return err;
+		ring->tail += rec->slots;
+		/* now and then, so that writers get room while we read on */
+		if (ring->tail - given_back >= rings->nslots / 16) {
+			kx_ring_release(ring);
+			given_back = ring->tail;
+		}
+	}
+	kx_ring_release(ring);
+	*whole = ring->tail == head;
+	return 0;
+}
+
+static void note_loss(void *ctx, uint32_t tid, const struct kx_thread_loss *loss)
+{
+	struct kx_collector *c = ctx;
+	struct kx_clock *clock = kx_tracer_clock(c->tracer);
+	struct kx_thread *thread = kx_thread_table_get(c->threads, tid);
+
+	if (!thread) {
+		c->failed = -ENOMEM;
+		return;
+	}
+	if (kx_thread_push_loss(thread, loss->entries, loss->exits,
+				kx_clock_to_tsc(clock, loss->first_cpu, loss->first_clock),
+				kx_clock_to_tsc(clock, loss->last_cpu, loss->last_clock),
+				loss->last_cpu))
+		c->failed = -ENOMEM;
+}
+
+static uint64_t sum(const uint64_t *values, size_t n)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < n; i++)
+		total += values[i];
+	return total;
+}
+
+static void take_losses(struct kx_collector *c)
+{
+	uint64_t calls[KX_LOSS_REASONS], other[KX_LOSS_REASONS], total;
+
+	kx_tracer_losses(c->tracer, calls, other);
+	total = sum(calls, KX_LOSS_REASONS);
+	if (total == c->losses_seen)
+		return;
+	c->losses_seen = total;
+	kx_tracer_thread_losses(c->tracer, note_loss, c);
+}
+
+/* The writer's own errors come as errno; the sentence is made here, once. */
+static int explain(int code, struct kx_err *err)
+{
+	if (code == -ENOMEM)
+		return kx_err_set(err, code, "no memory for the records of all threads");
+	return kx_err_set(err, code,
+			  "the trace file cannot be written: %s; what was written before is whole "
+			  "and readable",
+			  strerror(-code));
+}
+
+static int release(struct kx_collector *c, uint64_t watermark, struct kx_err *err)
+{
+	size_t released = 0;
+	int code = kx_thread_table_release(c->threads, watermark, &c->calls, &c->migrations,
+					   &released);
+
+	c->pending -= released < c->pending ? released : c->pending;
+	return code ? explain(code, err) : 0;
+}
+
+static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
+{
+	struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	uint64_t now, watermark;
+
+	kx_clock_tick(kx_tracer_clock(c->tracer));
+	now = kx_rdtscp();
+	watermark = now;
+	take_losses(c);
+	c->was_stopped = c->stopped;
+	c->stopped = false;
+	*drained = true;
+	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++) {
+		struct kx_ring *ring = &rings->items[cpu];
+		struct ring_state *state = &c->rings[cpu];
+		uint64_t head;
+		bool whole;
+		int code;
+
+		if (!ring->header)
+			continue;
+		head = kx_ring_head(ring);
+		code = take_ring(c, ring, head, &whole);
+		if (code)
+			return explain(code, err);
+		if (whole)
+			state->limit = now;
+		else if (ring->tail >= state->seen_head)
+			state->limit = c->last_now; /* the slot was taken after the last pass began */
+		state->seen_head = head;
+		*drained &= whole;
+		if (state->limit < watermark)
+			watermark = state->limit;
+	}
+	c->last_now = now;
+	if (c->failed)
+		return explain(c->failed, err);
+	return release(c, watermark > c->slack ? watermark - c->slack : 0, err);
+}
+
+int kx_collector_pass(struct kx_collector *c, struct kx_err *err)
+{
+	bool drained;
+
+	return pass(c, &drained, err);
+}
+
+int kx_collector_finish(struct kx_collector *c, struct kx_err *err)
+{
+	struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	struct timespec wait = { .tv_nsec = 1000000 };
+	bool drained = false;
+	int code;
+
+	for (int i = 0; i < FINISH_WAIT_MS && !drained; i++) {
+		code = pass(c, &drained, err);
+		if (code)
+			return code;
+		if (!drained)
+			nanosleep(&wait, NULL);
+	}
+	for (unsigned cpu = 0; cpu < rings->ncpus && !drained; cpu++)
+		if (rings->items[cpu].header)
+			c->abandoned += kx_ring_head(&rings->items[cpu]) - rings->items[cpu].tail;
+	take_losses(c);
+	if (c->failed)
+		return explain(c->failed, err);
+	return release(c, UINT64_MAX, err);
+}
+
+void kx_collector_counts(const struct kx_collector *c, struct kx_collector_counts *out)
+{
+	uint64_t other[KX_LOSS_REASONS];
+
+	memset(out, 0, sizeof(*out));
+	kx_tracer_losses(c->tracer, out->lost_by, other);
+	out->lost_by[KX_LOSS_RING_BUSY] += c->abandoned;
+	out->lost_partner = c->calls.orphans_of_loss;
+	out->lost = sum(out->lost_by, KX_LOSS_REASONS) + out->lost_partner;
+	out->lost_migrations = sum(other, KX_LOSS_REASONS);
+	out->entries = c->calls.entries;
+	out->exits = c->calls.exits;
+	out->events = out->entries + out->exits;
+	out->repaired = c->calls.repaired;
+	out->orphans = c->calls.orphans;
+	out->migrations = c->migrations;
+	out->threads = kx_fdr_writer_threads(c->writer);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The collector: takes records out of the rings, puts each thread's into the
+ * order of time, balances its calls and hands them to the FDR writer.
+ */
+#ifndef KX_COLLECTOR_H
+#define KX_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "callstack.h"
+#include "err.h"
+#include "fdr_writer.h"
+#include "tracer.h"
+
+struct kx_collector;
+
+struct kx_collector_counts {
+	uint64_t events;   /* function entries and exits in the file that were probe hits */
+	uint64_t entries;
+	uint64_t exits;
+	uint64_t repaired; /* exits that kxray added to close a call */
+	uint64_t orphans;  /* exits left out: the call began before the recording */
+	uint64_t lost;     /* hits that are not in the file, for any reason below */
+	uint64_t lost_by[KX_LOSS_REASONS];
+	uint64_t lost_partner;    /* exits left out because their entry was lost */
+	uint64_t lost_migrations; /* not function hits: CPU changes and thread records */
+	uint64_t migrations;
+	uint64_t threads;
+};
+
+/*
+ * @traits: per function id, see callstack.h; borrowed, as are @tracer and @writer.
+ * @start_tsc: no event is older. Errors: -ENOMEM.
+ */
+int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, const uint8_t *traits,
+		     uint32_t ntraits, const pid_t *pids, size_t npids, uint64_t start_tsc,
+		     struct kx_collector **out, struct kx_err *err);
+void kx_collector_free(struct kx_collector *c);
+
+/*
+ * One pass over the rings: takes all records out, and releases to the threads' streams what no
+ * later record can precede. Errors: the FDR writer's, -ENOMEM.
+ */
+int kx_collector_pass(struct kx_collector *c, struct kx_err *err);
+
+/* After all probes are detached: drains the rings to the end and releases everything. */
+int kx_collector_finish(struct kx_collector *c, struct kx_err *err);
+
+/* hits = events + lost + orphans holds once the recording is finished. */
+void kx_collector_counts(const struct kx_collector *c, struct kx_collector_counts *out);
+
+#endif

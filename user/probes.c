@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "probes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire.h"
+
+/* Probes of one module that go into one link. */
+struct batch {
+	struct kx_probe *items;
+	size_t count, room;
+};
+
+struct kx_probes {
+	struct kx_tracer *tracer;
+	const struct kx_selection *sel;
+	const struct kx_select_process *procs;
+	size_t nprocs;
+	unsigned nargs;
+	kx_probes_refused refused;
+	void *ctx;
+	bool *has; /* by id - 1 */
+	size_t nfunctions, nprobes;
+	struct kx_links leaf_returns; /* of functions that make no calls */
+	struct kx_links returns;
+	struct kx_links others;
+	int oom;
+};
+
+static void add(struct kx_probes *p, struct batch *b, uint64_t offset, uint64_t cookie, uint32_t id)
+{
+	if (b->count == b->room) {
+		size_t room = b->room ? b->room * 2 : 64;
+		struct kx_probe *items = realloc(b->items, room * sizeof(*items));
+
+		if (!items) {
+			p->oom = -ENOMEM;
+			return;
+		}
+		b->items = items;
+		b->room = room;
+	}
+	b->items[b->count++] = (struct kx_probe){ .offset = offset, .cookie = cookie, .index = id };
+}
+
+static void on_refused(void *ctx, const struct kx_probe *probe, int err)
+{
+	struct kx_probes *p = ctx;
+	const struct kx_function *f = &p->sel->functions[probe->index - 1];
+	char reason[160];
+
+	if (!p->has[f->id - 1])
+		return;
+	p->has[f->id - 1] = false;
+	p->nfunctions--;
+	snprintf(reason, sizeof(reason), "the kernel refuses a probe at file offset %#llx (%s)",
+		 (unsigned long long)probe->offset, strerror(err == -524 ? ENOTSUP : -err));
+	p->refused(p->ctx, f, reason);
+}
+
+static uint64_t cookie_of(const struct kx_probes *p, const struct kx_function *f)
+{
+	unsigned nargs = p->nargs < f->plan.args ? p->nargs : f->plan.args;
+
+	return f->id | (uint64_t)nargs << 28 | (f->plan.makes_calls ? 0 : KX_COOKIE_IS_LEAF);
+}
+
+static void add_exits(struct kx_probes *p, struct batch *b, struct kx_elf *elf,
+		      const struct kx_function *f, const struct kx_plan *plan)
+{
+	for (size_t i = 0; i < plan->nexits; i++) {
+		const struct kx_sled *s = &plan->exits[i];
+		uint64_t offset, cookie = f->id;
+
+		if (kx_elf_offset(elf, s->addr, &offset))
+			continue;
+		if (s->kind == KX_SLED_TAIL)
+			cookie |= KX_COOKIE_IS_TAIL;
+		if (s->conditional)
+			cookie |= KX_COOKIE_IS_COND | (uint64_t)s->condition << 32;
+		add(p, b, offset, cookie, f->id);
+	}
+}
+
+/* The module as @proc has it mapped, or NULL. */
+static const struct kx_module *mapped_in(const struct kx_select_process *proc,
+					 const struct kx_module *m)
+{
+	for (size_t i = 0; i < proc->mods->count; i++)
+		if (proc->mods->items[i].inode == m->inode &&
+		    proc->mods->items[i].device == m->device)
+			return &proc->mods->items[i];
+	return NULL;
+}
+
+/*
+ * One link for each process that has the module; or one for all processes where the kernel's
+ * pid filter means a thread (the BPF programs filter by process too).
+ */
+static int attach_batch(struct kx_probes *p, enum kx_tracer_prog prog, const struct kx_module *m,
+			bool is_return, const struct batch *b, struct kx_links *links,
+			struct kx_err *err)
+{
+	enum kx_mechanism mech = kx_tracer_prog_mechanism(p->tracer, prog);
+	bool filters = mech != KX_MECHANISM_MULTI || kx_multi_filters_process();
+
+	for (size_t i = 0; i < p->nprocs && b->count; i++) {
+		const struct kx_module *here = mapped_in(&p->procs[i], m);
+		int code;
+
+		if (!here)
+			continue;
+		code = kx_attach(mech, kx_tracer_prog_fd(p->tracer, prog), here->open_path,
+				 filters ? p->procs[i].pid : 0, is_return, b->items, b->count, links,
+				 on_refused, p, err);
+		if (code)
+			return code;
+		p->nprobes += b->count;
+		if (!filters)
+			break;
+	}
+	return 0;
+}
+
+/* Takes out the probes of functions that were refused meanwhile. */
+static void keep_attachable(const struct kx_probes *p, struct batch *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->count; i++)
+		if (p->has[b->items[i].index - 1])
+			b->items[n++] = b->items[i];
+	b->count = n;
+}
+
+static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *err)
+{
+	struct kx_select_module *sm = &p->sel->modules[module];
+	struct batch exits = { 0 }, entries = { 0 }, leaves = { 0 }, returns = { 0 };
+	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
+	int code;
+
+	for (size_t i = 0; i < p->sel->nfunctions; i++) {
+		const struct kx_function *f = &p->sel->functions[i];
+		uint64_t offset, cookie = cookie_of(p, f);
+		bool returning = f->plan.exit_kind == KX_EXITS_RETURN;
+
+		if (!f->traced || f->module != module)
+			continue;
+		if (kx_elf_offset(sm->elf, f->plan.entry.addr, &offset)) {
+			p->refused(p->ctx, f, "its entry lies outside the file's code");
+			continue;
+		}
+		p->has[f->id - 1] = true;
+		p->nfunctions++;
+		if (returning)
+			add(p, f->plan.makes_calls ? &returns : &leaves, offset, cookie, f->id);
+		if (!returning || !session)
+			add(p, &entries, offset, cookie, f->id);
+		if (f->plan.exit_kind == KX_EXITS_INSTRUCTION)
+			add_exits(p, &exits, sm->elf, f, &f->plan);
+	}
+	/*
+	 * Exits first, so that a function with a refused exit gets no entry probe. And of two
+	 * probes at one address the kernel runs the later one first: a function that is one
+	 * instruction long must be entered before it is left.
+	 */
+	code = p->oom;
+	if (!code)
+		code = attach_batch(p, KX_PROG_EXIT, sm->module, false, &exits, &p->others, err);
+	keep_attachable(p, &leaves);
+	if (!code)
+		code = attach_batch(p, KX_PROG_RETURN, sm->module, true, &leaves,
+				    &p->leaf_returns, err);
+	keep_attachable(p, &returns);
+	if (!code)
+		code = attach_batch(p, KX_PROG_RETURN, sm->module, true, &returns, &p->returns,
+				    err);
+	keep_attachable(p, &entries);
+	if (!code)
+		code = attach_batch(p, KX_PROG_ENTRY, sm->module, false, &entries, &p->others,
+				    err);
+	free(exits.items);
+	free(entries.items);
+	free(leaves.items);
+	free(returns.items);
+	if (!code && p->oom)
+		code = p->oom;
+	return code == -ENOMEM ? kx_err_set(err, code, "no memory for the probes") : code;
+}
+
+int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
+		     const struct kx_select_process *procs, size_t nprocs, unsigned nargs,
+		     kx_probes_refused refused, void *ctx, struct kx_probes **out,
+		     struct kx_err *err)
+{
+	struct kx_probes *p = calloc(1, sizeof(*p));
+	int code = 0;
+
+	if (!p || !(p->has = calloc(sel->nfunctions + 1, sizeof(*p->has)))) {
+		free(p);
+		return kx_err_set(err, -ENOMEM, "no memory for the probes");
+	}
+	p->tracer = tracer;
+	p->sel = sel;
+	p->procs = procs;
+	p->nprocs = nprocs;
+	p->nargs = nargs;
+	p->refused = refused;
+	p->ctx = ctx;
+	for (uint32_t m = 0; m < sel->nmodules && !code; m++)
+		code = attach_module(p, m, err);
+	if (!code && !p->nfunctions)
+		code = kx_err_set(err, -EOPNOTSUPP,
+				  "the kernel refuses a probe on every one of the %zu selected "
+				  "functions",
+				  sel->ntraced);
+	if (code) {
+		kx_probes_free(p);
+		return code;
+	}
+	*out = p;
+	return 0;
+}
+
+size_t kx_probes_functions(const struct kx_probes *p)
+{
+	return p->nfunctions;
+}
+
+size_t kx_probes_count(const struct kx_probes *p)
+{
+	return p->nprobes;
+}
+
+bool kx_probes_has(const struct kx_probes *p, uint32_t id)
+{
+	return p->has[id - 1];
+}
+
+int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, struct kx_err *err)
+{
+	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
+	int code = 0;
+
+	/* A session link must stay: it has the entries too, and the gate in BPF keeps it from
+	 * hijacking anything more. */
+	if (!session)
+		kx_links_close(&p->returns);
+	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
+		struct batch exits = { 0 };
+
+		for (size_t i = 0; i < p->sel->nfunctions; i++)
+			if (p->sel->functions[i].module == m && p->has[i] && plans[i])
+				add_exits(p, &exits, p->sel->modules[m].elf, &p->sel->functions[i],
+					  plans[i]);
+		code = p->oom;
+		if (!code)
+			code = attach_batch(p, KX_PROG_EXIT, p->sel->modules[m].module, false,
+					    &exits, &p->others, err);
+		free(exits.items);
+	}
+	return code;
+}
+
+void kx_probes_free(struct kx_probes *p)
+{
+	if (!p)
+		return;
+	kx_links_close(&p->others);
+	kx_links_close(&p->returns);
+	kx_links_close(&p->leaf_returns);
+	free(p->has);
+	free(p);
+}

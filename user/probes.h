@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* From planned functions to attached probes, in every process that has them mapped. */
+#ifndef KX_PROBES_H
+#define KX_PROBES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attach.h"
+#include "err.h"
+#include "select.h"
+#include "tracer.h"
+
+struct kx_probes;
+
+/* Why a planned function is not traced after all. */
+typedef void (*kx_probes_refused)(void *ctx, const struct kx_function *f, const char *reason);
+
+/*
+ * Attaches the probes of all traced functions of @sel. @nargs: argument registers to capture (0 to
+ * 6; fewer where the plan says so). A function that the kernel refuses is left out and told to
+ * @refused; its number is taken from the traced ones. Everything passed is borrowed.
+ * Errors: those of kx_attach; -EOPNOTSUPP if the kernel refuses all.
+ */
+int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
+		     const struct kx_select_process *procs, size_t nprocs, unsigned nargs,
+		     kx_probes_refused refused, void *ctx, struct kx_probes **out,
+		     struct kx_err *err);
+
+/* Functions with an entry probe; probes of any kind. */
+size_t kx_probes_functions(const struct kx_probes *p);
+size_t kx_probes_count(const struct kx_probes *p);
+/* Whether function @id has its probes. */
+bool kx_probes_has(const struct kx_probes *p, uint32_t id);
+
+/*
+ * The functions that make calls no longer get return probes; where their own return
+ * instructions could be planned (@plans, by id - 1; NULL entries: none) these are probed
+ * instead. For a process that has loaded a module that may throw.
+ */
+int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, struct kx_err *err);
+
+/* Detaches everything; no probe fires any more when it returns. */
+void kx_probes_free(struct kx_probes *p);
+
+#endif

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "recording.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fdr_writer.h"
+#include "launch.h"
+#include "linker_watch.h"
+#include "map_file.h"
+#include "modules.h"
+#include "output.h"
+#include "probes.h"
+#include "session_info.h"
+#include "tracer.h"
+
+/* Rings that fill up ring the doorbell; this is for the others. */
+#define PASS_MS 100
+/* How much of a trace an interruption may cost. */
+#define FLUSH_SECONDS 1.0
+#define FLUSH_SECONDS_V1 10.0 /* version 1 fills up every buffer that it flushes */
+
+struct recording {
+	const struct kx_recording_options *o;
+	struct kx_recording_result *result;
+	struct kx_output output;
+	struct kx_launch *launch;
+	pid_t *pids;
+	int *pidfds; /* -1 once the process has ended */
+	size_t npids;
+	struct kx_modules *mods; /* one for each process */
+	struct kx_select_process *procs;
+	struct kx_selection sel;
+	bool selected;
+	struct kx_tracer *tracer;
+	struct kx_probes *probes;
+	struct kx_linker_watch watch;
+	struct kx_fdr_writer *writer;
+	struct kx_collector *collector;
+	uint8_t *traits;
+	json_t *info;
+	uint64_t start_tsc;
+	int signal_fd;
+};
+
+static double now_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static void notice(const struct recording *r, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void notice(const struct recording *r, const char *format, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	if (!r->o->on_notice)
+		return;
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	r->o->on_notice(r->o->ctx, text);
+}
+
+static int block_signals(struct recording *r, struct kx_err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (r->signal_fd < 0)
+		return kx_err_set(err, -errno, "signals cannot be received: %s", strerror(errno));
+	return 0;
+}
+
+static int take_pids(struct recording *r, struct kx_err *err)
+{
+	r->npids = r->o->command ? 1 : r->o->npids;
+	r->pids = calloc(r->npids, sizeof(*r->pids));
+	r->pidfds = calloc(r->npids, sizeof(*r->pidfds));
+	r->mods = calloc(r->npids, sizeof(*r->mods));
+	r->procs = calloc(r->npids, sizeof(*r->procs));
+	if (!r->pids || !r->pidfds || !r->mods || !r->procs)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	for (size_t i = 0; i < r->npids; i++) {
+		r->pids[i] = r->launch ? kx_launch_pid(r->launch) : r->o->pids[i];
+		r->pidfds[i] = (int)syscall(SYS_pidfd_open, r->pids[i], 0);
+		if (r->pidfds[i] < 0 && errno == EINVAL)
+			return kx_err_set(err, -EINVAL,
+					  "%d is a thread, not a process; name the process (its "
+					  "thread group leader)",
+					  r->pids[i]);
+		if (r->pidfds[i] < 0)
+			return kx_err_set(err, -errno, "process %d cannot be traced: %s", r->pids[i],
+					  errno == ESRCH ? "there is no such process" :
+							   strerror(errno));
+	}
+	return 0;
+}
+
+static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
+{
+	struct kx_select_options options = r->o->select;
+	int nop5 = kx_probe_nop5_optimized(), code;
+
+	options.exits = exits;
+	options.nop5_optimized = nop5 > 0;
+	code = kx_select_functions(r->procs, r->npids, &options, &r->sel, err);
+	r->selected = !code;
+	return code;
+}
+
+static int read_modules(struct recording *r, struct kx_err *err)
+{
+	for (size_t i = 0; i < r->npids; i++) {
+		int code = kx_modules_of_process(r->pids[i], &r->mods[i], err);
+
+		if (code)
+			return code;
+		r->procs[i] = (struct kx_select_process){ .pid = r->pids[i], .mods = &r->mods[i] };
+	}
+	return 0;
+}
+
+static int load_tracer(struct recording *r, struct kx_err *err)
+{
+	struct kx_tracer_options options = { .clock = r->o->clock,
+					     .ring_bytes = r->o->ring_bytes,
+					     .pids = r->pids,
+					     .npids = r->npids };
+	int code = 0;
+
+	if (r->o->mechanism >= 0)
+		options.mechanism = (enum kx_mechanism)r->o->mechanism;
+	else
+		code = kx_mechanism_best(&options.mechanism, err);
+	if (code)
+		return code;
+	r->result->mechanism = kx_mechanism_name(options.mechanism);
+	return kx_tracer_new(&options, &r->tracer, err);
+}
+
+static int make_traits(struct recording *r, struct kx_err *err)
+{
+	r->traits = calloc(r->sel.nfunctions + 1, 1);
+	if (!r->traits)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	for (size_t i = 0; i < r->sel.nfunctions; i++) {
+		const struct kx_function *f = &r->sel.functions[i];
+
+		if (f->plan.tail_calls)
+			r->traits[f->id] |= KX_FUNC_TAIL_CALLS;
+		if (f->plan.exit_kind == KX_EXITS_NONE)
+			r->traits[f->id] |= KX_FUNC_NO_EXITS;
+		if (f->plan.exit_kind == KX_EXITS_RETURN)
+			r->traits[f->id] |= KX_FUNC_RETURN;
+	}
+	return 0;
+}
+
+static int open_writer(struct recording *r, struct kx_err *err)
+{
+	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
+	struct kx_fdr_options options = { .version = r->o->fdr_version,
+					  .tsc_hz = clock->tsc_hz,
+					  .constant_tsc = clock->constant_tsc,
+					  .nonstop_tsc = clock->nonstop_tsc };
+	uint64_t ns;
+	int code;
+
+	kx_clock_pair(&ns, &r->start_tsc);
+	options.start_tsc = r->start_tsc;
+	options.wall_sec = ns / 1000000000;
+	options.wall_usec = (uint32_t)(ns % 1000000000 / 1000);
+	code = kx_fdr_writer_new(r->output.fd, &options, &r->writer, err);
+	if (code)
+		return code;
+	return kx_collector_new(r->tracer, r->writer, r->traits, (uint32_t)r->sel.nfunctions + 1,
+				r->pids, r->npids, r->start_tsc, &r->collector, err);
+}
+
+static int write_map(struct recording *r, struct kx_err *err)
+{
+	struct kx_map map = { .session = r->info };
+	int code;
+
+	map.modules = calloc(r->sel.nmodules, sizeof(*map.modules));
+	map.functions = calloc(r->sel.nfunctions, sizeof(*map.functions));
+	if (!map.modules || !map.functions) {
+		free(map.modules);
+		free(map.functions);
+		return kx_err_set(err, -ENOMEM, "no memory for the map");
+	}
+	map.nmodules = r->sel.nmodules;
+	map.nfunctions = r->sel.nfunctions;
+	for (size_t i = 0; i < map.nmodules; i++) {
+		const struct kx_select_module *sm = &r->sel.modules[i];
+
+		map.modules[i] = (struct kx_map_module){ .name = sm->module->name,
+							 .path = sm->module->path,
+							 .build_id = kx_elf_build_id(sm->elf),
+							 .load_bias = sm->module->load_bias };
+	}
+	for (size_t i = 0; i < map.nfunctions; i++) {
+		const struct kx_function *f = &r->sel.functions[i];
+
+		map.functions[i] = (struct kx_map_function){ .symbol = f->sym->name,
+							     .module = f->module,
+							     .address = f->sym->addr,
+							     .size = f->sym->size };
+	}
+	code = kx_map_write(r->output.map_path, &map, err);
+	free(map.modules);
+	free(map.functions);
+	return code;
+}
+
+static void on_refused(void *ctx, const struct kx_function *f, const char *reason)
+{
+	notice(ctx, "left out %s: %s", f->sym->pretty, reason);
+}
+
+static int attach(struct recording *r, struct kx_err *err)
+{
+	double before = now_seconds();
+	int code = kx_probes_attach(r->tracer, &r->sel, r->procs, r->npids, r->o->nargs, on_refused,
+				    r, &r->probes, err);
+
+	r->result->attach_seconds = now_seconds() - before;
+	if (code)
+		return code;
+	r->result->functions = kx_probes_functions(r->probes);
+	return kx_tracer_watch_threads(r->tracer, err);
+}
+
+/* Returns that were planned as harmless are so only while later modules can be seen coming. */
+static int watch_linkers(struct recording *r, struct kx_err *err)
+{
+	int code;
+
+	if (r->o->select.exits != KX_EXITS_AUTO || !kx_linker_watch_needed(&r->sel))
+		return 0;
+	if (!r->sel.risk.returns_harmless)
+		return 0; /* only functions that stand for themselves have return probes */
+	code = kx_linker_watch_start(&r->watch, r->tracer, r->procs, r->npids, err);
+	if (code != -ENOENT)
+		return code;
+	notice(r, "%s; exits are taken from return instructions", err->text);
+	kx_selection_free(&r->sel);
+	r->selected = false;
+	return choose(r, KX_EXITS_INSTRUCTION, err);
+}
+
+static int prepare(struct recording *r, struct kx_err *err)
+{
+	int code = 0;
+
+	if (r->o->command) {
+		code = kx_launch_fork(r->o->command, &r->launch, err);
+		if (code)
+			return code;
+	}
+	code = take_pids(r, err);
+	if (!code && r->launch) {
+		code = load_tracer(r, err);
+		if (!code)
+			code = kx_launch_to_entry(r->launch, r->tracer, err);
+	}
+	if (!code)
+		code = read_modules(r, err);
+	if (!code)
+		code = choose(r, r->o->select.exits, err);
+	if (!code && !r->tracer)
+		code = load_tracer(r, err);
+	if (!code)
+		code = watch_linkers(r, err);
+	if (!code)
+		code = make_traits(r, err);
+	if (!code)
+		code = open_writer(r, err);
+	if (!code)
+		code = attach(r, err);
+	if (code)
+		return code;
+	r->info = kx_session_info(r->o, r->pids, r->npids, &r->sel, kx_tracer_clock(r->tracer),
+				  r->result->mechanism, r->start_tsc);
+	if (!r->info)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	code = write_map(r, err);
+	if (!code) {
+		code = kx_output_keep(&r->output, err);
+		if (code)
+			unlink(r->output.map_path);
+	}
+	return code;
+}
+
+/* Which signal asks for the end; 0 if none does. The command gets what it did not get itself. */
+static int take_signal(struct recording *r, bool again)
+{
+	struct signalfd_siginfo si;
+	int asked = 0;
+
+	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		if (si.ssi_signo == SIGCHLD)
+			continue;
+		asked = (int)si.ssi_signo;
+		/* a terminal's Ctrl-C reaches the whole foreground group, the command included */
+		if (r->launch && !again && si.ssi_code != SI_KERNEL)
+			kill(kx_launch_pid(r->launch), asked);
+	}
+	return asked;
+}
+
+static bool targets_ended(struct recording *r, const struct pollfd *fds)
+{
+	size_t alive = 0;
+
+	for (size_t i = 0; i < r->npids; i++) {
+		if (r->pidfds[i] >= 0 && fds[i].revents) {
+			close(r->pidfds[i]);
+			r->pidfds[i] = -1;
+		}
+		alive += r->pidfds[i] >= 0;
+	}
+	return !alive;
+}
+
+static int check_linkers(struct recording *r, struct kx_err *err)
+{
+	bool dropped;
+	char why[256];
+	int code = kx_linker_watch_check(&r->watch, r->tracer, r->probes, &r->sel, r->procs,
+					 r->npids, &dropped, why, sizeof(why), err);
+
+	if (dropped)
+		notice(r,
+		       "%s now: functions that make calls lose their return probes, their exits come "
+		       "from their own return instructions",
+		       why);
+	/* without those exits the calls are closed by the stack pointer; nothing to end for */
+	if (code == -ENOMEM || code == -ESRCH)
+		code = 0;
+	return code;
+}
+
+/* Until a signal, the time limit, or the end of the last target. */
+static int run(struct recording *r, struct kx_err *err)
+{
+	double start = now_seconds(), flush_every, flushed = start;
+	struct pollfd *fds = calloc(r->npids + 2, sizeof(*fds));
+	bool asked = false, ended = false;
+	int code = 0;
+
+	if (!fds)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	flush_every = r->o->fdr_version == 1 ? FLUSH_SECONDS_V1 : FLUSH_SECONDS;
+	while (!code && !ended) {
+		double now = now_seconds(), left = start + r->o->seconds - now;
+		int wait_ms = PASS_MS;
+
+		if (r->o->seconds > 0 && left <= 0)
+			break;
+		if (r->o->seconds > 0 && left * 1000 < wait_ms)
+			wait_ms = (int)(left * 1000) + 1;
+		for (size_t i = 0; i < r->npids; i++)
+			fds[i] = (struct pollfd){ .fd = r->pidfds[i], .events = POLLIN };
+		fds[r->npids] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
+		fds[r->npids + 1] = (struct pollfd){ .fd = kx_tracer_doorbell_fd(r->tracer),
+						     .events = POLLIN };
+		poll(fds, r->npids + 2, wait_ms);
+		code = check_linkers(r, err);
+		kx_tracer_quiet(r->tracer);
+		if (!code)
+			code = kx_collector_pass(r->collector, err);
+		if (!code && now - flushed >= flush_every) {
+			code = kx_fdr_flush(r->writer, err);
+			flushed = now;
+		}
+		if (take_signal(r, asked)) {
+			/* the command may still have something to say; a second signal insists */
+			if (!r->launch || asked)
+				break;
+			asked = true;
+		}
+		ended = targets_ended(r, fds);
+	}
+	free(fds);
+	return code;
+}
+
+static void fill_result(struct recording *r)
+{
+	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
+	uint64_t error = 0;
+
+	for (unsigned i = 0; i < clock->ncpus; i++)
+		if (clock->cpus[i].error > error)
+			error = clock->cpus[i].error;
+	kx_collector_counts(r->collector, &r->result->counts);
+	r->result->bytes = kx_fdr_writer_bytes(r->writer);
+	r->result->clock = kx_clock_name(clock->kind);
+	r->result->tsc_hz = clock->tsc_hz;
+	r->result->hz_origin = clock->hz_origin;
+	r->result->clock_error_ns = (uint64_t)((double)error * 1e9 / (double)clock->tsc_hz);
+}
+
+/* The gate closes first: what happens while probes are taken out is no part of the recording. */
+static void detach(struct recording *r)
+{
+	double before = now_seconds();
+
+	kx_tracer_ready(r->tracer, false);
+	kx_probes_free(r->probes);
+	r->probes = NULL;
+	kx_linker_watch_stop(&r->watch);
+	kx_tracer_stop(r->tracer);
+	r->result->detach_seconds = now_seconds() - before;
+}
+
+static int finish(struct recording *r, int code, struct kx_err *err)
+{
+	struct kx_clock *clock = kx_tracer_clock(r->tracer);
+	struct kx_err late = { 0 };
+	uint64_t hz = 0;
+	int end;
+
+	end = kx_collector_finish(r->collector, &late);
+	/* over the whole recording a measured frequency is better than over its first moments */
+	if (strcmp(clock->hz_origin, "measured") == 0)
+		hz = clock->tsc_hz = kx_clock_measured_hz(clock);
+	if (!end)
+		end = kx_fdr_finish(r->writer, hz, &late);
+	fill_result(r);
+	kx_session_info_end(r->info, r->result);
+	if (!end)
+		end = write_map(r, &late);
+	if (!code && end) {
+		*err = late;
+		code = end;
+	}
+	return code;
+}
+
+static void clean_up(struct recording *r, bool started)
+{
+	if (r->launch) {
+		/* A command that was never let go must not hang about stopped. */
+		kx_launch_wait(r->launch, !started, &r->result->command_status);
+		r->result->command_ended = true;
+		kx_launch_free(r->launch);
+	}
+	kx_collector_free(r->collector);
+	kx_fdr_writer_free(r->writer);
+	kx_tracer_free(r->tracer);
+	if (r->selected)
+		kx_selection_free(&r->sel);
+	for (size_t i = 0; i < r->npids; i++) {
+		if (r->mods)
+			kx_modules_free(&r->mods[i]);
+		if (r->pidfds && r->pidfds[i] >= 0)
+			close(r->pidfds[i]);
+	}
+	free(r->mods);
+	free(r->procs);
+	free(r->pids);
+	free(r->pidfds);
+	free(r->traits);
+	json_decref(r->info);
+	kx_output_close(&r->output);
+	if (r->signal_fd >= 0)
+		close(r->signal_fd);
+}
+
+int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_result *result,
+		     struct kx_err *err)
+{
+	struct recording r = { .o = o, .result = result, .signal_fd = -1 };
+	double start;
+	int code;
+
+	memset(result, 0, sizeof(*result));
+	code = kx_output_open(&r.output, o->output, err);
+	if (!code)
+		code = block_signals(&r, err);
+	if (!code)
+		code = prepare(&r, err);
+	if (!code) {
+		result->started = true;
+		if (o->on_start)
+			o->on_start(o->ctx, &r.sel, result->functions, kx_probes_count(r.probes),
+				    result->mechanism, result->attach_seconds);
+		start = now_seconds();
+		kx_tracer_ready(r.tracer, true);
+		if (r.launch)
+			code = kx_launch_continue(r.launch, err);
+		if (!code)
+			code = run(&r, err);
+		result->seconds = now_seconds() - start;
+	}
+	if (r.probes)
+		detach(&r);
+	else if (r.tracer)
+		kx_linker_watch_stop(&r.watch);
+	if (result->started)
+		code = finish(&r, code, err);
+	clean_up(&r, result->started);
+	return code;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a recording tells of itself in the map: host, clock, targets, options, counts. */
+#ifndef KX_SESSION_INFO_H
+#define KX_SESSION_INFO_H
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "clock.h"
+#include "recording.h"
+#include "select.h"
+
+/* A new object, or NULL if memory ran out. Strings that are not UTF-8 are left out. */
+json_t *kx_session_info(const struct kx_recording_options *options, const pid_t *pids, size_t npids,
+			const struct kx_selection *sel, const struct kx_clock *clock,
+			const char *mechanism, uint64_t start_tsc);
+
+/* Adds the final counts to it. */
+void kx_session_info_end(json_t *info, const struct kx_recording_result *result);
+
+#endif

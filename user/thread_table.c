@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "thread_table.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fdr.h"
+
+#define COMM_SIZE 16
+#define BUCKETS 4096u /* a power of two */
+
+struct kx_thread {
+	struct kx_thread_table *table;
+	struct kx_thread *next_in_bucket, *next_active;
+	uint32_t tid;
+	pid_t pid; /* 0 while unknown */
+	char name[COMM_SIZE + 1];
+	bool active; /* has waiting events */
+	bool ended;
+	bool sorted; /* waiting events stand in order of time */
+	struct kx_callstack *stack;
+	struct kx_fdr_thread *stream;
+	struct kx_thread_event *events;
+	uint32_t nevents, room;
+	uint64_t *args; /* arguments and losses of waiting events */
+	uint32_t nargs, args_room;
+	uint64_t lost_entries, lost_exits; /* totals already turned into gaps */
+	uint64_t *migrations;
+};
+
+struct kx_thread_table {
+	struct kx_fdr_writer *writer;
+	const uint8_t *traits;
+	uint32_t ntraits;
+	pid_t *pids;
+	size_t npids;
+	struct kx_thread *active;
+	struct kx_thread *buckets[BUCKETS];
+};
+
+struct kx_thread_table *kx_thread_table_new(struct kx_fdr_writer *writer, const uint8_t *traits,
+					    uint32_t ntraits, const pid_t *pids, size_t npids)
+{
+	struct kx_thread_table *t = calloc(1, sizeof(*t));
+
+	if (!t || !(t->pids = calloc(npids, sizeof(*pids)))) {
+		free(t);
+		return NULL;
+	}
+	memcpy(t->pids, pids, npids * sizeof(*pids));
+	t->npids = npids;
+	t->writer = writer;
+	t->traits = traits;
+	t->ntraits = ntraits;
+	return t;
+}
+
+static void free_thread(struct kx_thread *thread)
+{
+	kx_callstack_free(thread->stack);
+	free(thread->events);
+	free(thread->args);
+	free(thread);
+}
+
+void kx_thread_table_free(struct kx_thread_table *t)
+{
+	if (!t)
+		return;
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		struct kx_thread *thread = t->buckets[i], *next;
+
+		for (; thread; thread = next) {
+			next = thread->next_in_bucket;
+			free_thread(thread);
+		}
+	}
+	free(t->pids);
+	free(t);
+}
+
+struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid)
+{
+	struct kx_thread **bucket = &t->buckets[tid & (BUCKETS - 1)], *thread = *bucket;
+
+	while (thread && thread->tid != tid)
+		thread = thread->next_in_bucket;
+	if (thread && !(thread->ended && !thread->active))
+		return thread;
+	if (thread) {
+		/* A new thread has taken the id of one that ended. */
+		thread->ended = false;
+		thread->pid = 0;
+		thread->name[0] = 0;
+		thread->stream = NULL;
+		return thread;
+	}
+	thread = calloc(1, sizeof(*thread));
+	if (!thread || !(thread->stack = kx_callstack_new(t->traits, t->ntraits))) {
+		free(thread);
+		return NULL;
+	}
+	thread->table = t;
+	thread->tid = tid;
+	thread->sorted = true;
+	thread->next_in_bucket = *bucket;
+	*bucket = thread;
+	return thread;
+}
+
+static int push_words(struct kx_thread *thread, const uint64_t *words, uint32_t n, uint32_t *at)
+{
+	if (thread->nargs + n > thread->args_room) {
+		uint32_t room = thread->args_room ? thread->args_room * 2 : 64;
+		uint64_t *args = realloc(thread->args, room * sizeof(*args));
+
+		if (!args)
+			return -ENOMEM;
+		thread->args = args;
+		thread->args_room = room;
+	}
+	*at = thread->nargs;
+	memcpy(thread->args + thread->nargs, words, n * sizeof(*words));
+	thread->nargs += n;
+	return 0;
+}
+
+int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev,
+		   const uint64_t *args)
+{
+	struct kx_thread_event *slot;
+
+	if (thread->nevents == thread->room) {
+		uint32_t room = thread->room ? thread->room * 2 : 64;
+		struct kx_thread_event *events = realloc(thread->events, room * sizeof(*events));
+
+		if (!events)
+			return -ENOMEM;
+		thread->events = events;
+		thread->room = room;
+	}
+	slot = &thread->events[thread->nevents];
+	*slot = *ev;
+	slot->order = thread->nevents;
+	if (ev->nargs) {
+		int err = push_words(thread, args, ev->nargs, &slot->args_at);
+
+		if (err)
+			return err;
+	}
+	if (thread->nevents && slot[-1].tsc > slot->tsc)
+		thread->sorted = false;
+	thread->nevents++;
+	if (!thread->active) {
+		thread->active = true;
+		thread->next_active = thread->table->active;
+		thread->table->active = thread;
+	}
+	return 0;
+}
+
+int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
+			uint64_t to, uint16_t cpu)
+{
+	uint64_t words[3] = { from, entries - thread->lost_entries, exits - thread->lost_exits };
+	struct kx_thread_event ev = {
+		.kind = KX_EVENT_LOSS, .tsc = to, .cpu = cpu, .nargs = 3
+	};
+
+	if (!words[1] && !words[2])
+		return 0;
+	thread->lost_entries = entries;
+	thread->lost_exits = exits;
+	return kx_thread_push(thread, &ev, words);
+}
+
+/* First line "KEY: VALUE" of a /proc file; false if the thread is gone. */
+static bool read_proc(const char *path, const char *key, char *value, size_t size)
+{
+	char line[256];
+	size_t keylen = strlen(key);
+	bool found = false;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, keylen) != 0)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(value, size, "%s", line + keylen + strspn(line + keylen, ": \t"));
+		found = true;
+	}
+	fclose(f);
+	return found;
+}
+
+static void find_identity(struct kx_thread *thread)
+{
+	char path[64], text[64];
+
+	if (!thread->pid && thread->table->npids == 1)
+		thread->pid = thread->table->pids[0];
+	if (!thread->pid) {
+		snprintf(path, sizeof(path), "/proc/%u/status", thread->tid);
+		thread->pid = read_proc(path, "Tgid", text, sizeof(text)) ? atoi(text) :
+									     thread->table->pids[0];
+	}
+	if (!thread->name[0]) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", thread->pid, thread->tid);
+		if (read_proc(path, "", text, sizeof(text)))
+			snprintf(thread->name, sizeof(thread->name), "%.*s", COMM_SIZE, text);
+	}
+}
+
+static int open_stream(struct kx_thread *thread)
+{
+	char path[64], process[64] = "";
+
+	if (thread->stream)
+		return 0;
+	find_identity(thread);
+	snprintf(path, sizeof(path), "/proc/%d/comm", thread->pid);
+	read_proc(path, "", process, sizeof(process));
+	thread->stream =
+		kx_fdr_writer_thread(thread->table->writer, thread->pid, (int32_t)thread->tid,
+				     thread->name[0] ? thread->name : NULL,
+				     process[0] ? process : NULL);
+	return thread->stream ? 0 : -ENOMEM;
+}
+
+/* Writes "kxray:KIND {...}"; takes @json over. */
+static int write_note(struct kx_thread *thread, uint64_t tsc, const char *kind, json_t *json)
+{
+	char *body = json ? json_dumps(json, JSON_COMPACT) : NULL, text[512];
+	int n = body ? snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "%s %s", kind, body) : -1;
+
+	free(body);
+	json_decref(json);
+	if (n < 0 || (size_t)n >= sizeof(text))
+		return -ENOMEM;
+	return kx_fdr_custom(thread->stream, tsc, text, (size_t)n);
+}
+
+int kx_thread_set_name(struct kx_thread *thread, pid_t pid, const char *comm, uint64_t tsc)
+{
+	char name[COMM_SIZE + 1] = "";
+	bool changed;
+
+	memcpy(name, comm, COMM_SIZE);
+	changed = strcmp(name, thread->name) != 0;
+	thread->pid = pid;
+	memcpy(thread->name, name, sizeof(name));
+	if (!changed || !thread->stream)
+		return 0;
+	return write_note(thread, tsc, "thread",
+			  json_pack("{s:i,s:i,s:s%}", "tid", (int)thread->tid, "pid", (int)pid,
+				    "name", name, strlen(name)));
+}
+
+static int sink_entry(void *ctx, const struct kx_event *ev)
+{
+	struct kx_thread *thread = ctx;
+
+	return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, ev->args, ev->nargs);
+}
+
+static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
+{
+	struct kx_thread *thread = ctx;
+	int err;
+
+	if (repaired) {
+		err = write_note(thread, ev->tsc, "repaired", json_pack("{s:i}", "exits", 1));
+		if (err)
+			return err;
+	}
+	return kx_fdr_exit(thread->stream, ev->tsc, ev->cpu, ev->func,
+			   ev->kind == KX_EVENT_TAIL_EXIT);
+}
+
+static int sink_other(void *ctx, const struct kx_event *ev)
+{
+	struct kx_thread *thread = ctx;
+	int err;
+
+	switch (ev->kind) {
+	case KX_EVENT_MIGRATE:
+		++*thread->migrations;
+		return kx_fdr_cpu(thread->stream, ev->tsc, ev->cpu);
+	case KX_EVENT_LOSS:
+		return write_note(thread, ev->tsc, "loss",
+				  json_pack("{s:I,s:I,s:I,s:I}", "entries",
+					    (json_int_t)ev->loss.entries, "exits",
+					    (json_int_t)ev->loss.exits, "from",
+					    (json_int_t)ev->loss.from, "to",
+					    (json_int_t)ev->tsc));
+	case KX_EVENT_THREAD_EXIT:
+		err = kx_fdr_thread_end(thread->stream);
+		thread->ended = true;
+		thread->stream = NULL;
+		return err;
+	default:
+		return 0;
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct kx_thread_event *x = a, *y = b;
+
+	if (x->tsc != y->tsc)
+		return x->tsc < y->tsc ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+/* A thread that only ever migrated or ended has nothing to tell. */
+static bool has_calls(const struct kx_thread *thread)
+{
+	if (thread->stream)
+		return true;
+	for (uint32_t i = 0; i < thread->nevents; i++)
+		if (thread->events[i].kind != KX_EVENT_MIGRATE &&
+		    thread->events[i].kind != KX_EVENT_THREAD_EXIT)
+			return true;
+	return false;
+}
+
+static int release_thread(struct kx_thread *thread, uint64_t watermark,
+			  struct kx_callstack_counts *counts, uint64_t *migrations,
+			  size_t *released)
+{
+	const struct kx_callstack_sink sink = {
+		.entry = sink_entry, .exit = sink_exit, .other = sink_other, .ctx = thread
+	};
+	bool calls = has_calls(thread);
+	uint32_t n = 0;
+	int err = 0;
+
+	thread->migrations = migrations;
+	if (!thread->sorted)
+		qsort(thread->events, thread->nevents, sizeof(*thread->events), by_time);
+	thread->sorted = true;
+	for (; n < thread->nevents && !err; n++) {
+		const struct kx_thread_event *e = &thread->events[n];
+		struct kx_event ev = { .tsc = e->tsc,
+				       .sp = e->sp,
+				       .func = e->func,
+				       .cpu = e->cpu,
+				       .kind = e->kind,
+				       .nargs = e->nargs };
+
+		if (e->tsc >= watermark)
+			break;
+		if (!calls) {
+			thread->ended |= e->kind == KX_EVENT_THREAD_EXIT;
+			continue;
+		}
+		err = open_stream(thread);
+		if (err)
+			break;
+		if (e->kind == KX_EVENT_LOSS) {
+			ev.loss.from = thread->args[e->args_at];
+			ev.loss.entries = thread->args[e->args_at + 1];
+			ev.loss.exits = thread->args[e->args_at + 2];
+			ev.nargs = 0;
+		} else if (e->nargs) {
+			memcpy(ev.args, thread->args + e->args_at, e->nargs * sizeof(*ev.args));
+		}
+		err = kx_callstack_feed(thread->stack, &ev, &sink, counts);
+	}
+	*released += n;
+	thread->nevents -= n;
+	memmove(thread->events, thread->events + n, thread->nevents * sizeof(*thread->events));
+	for (uint32_t i = 0; i < thread->nevents; i++)
+		thread->events[i].order = i;
+	if (!thread->nevents)
+		thread->nargs = 0;
+	return err;
+}
+
+int kx_thread_table_release(struct kx_thread_table *t, uint64_t watermark,
+			    struct kx_callstack_counts *counts, uint64_t *migrations,
+			    size_t *released)
+{
+	struct kx_thread **link = &t->active;
+
+	while (*link) {
+		struct kx_thread *thread = *link;
+		int err = release_thread(thread, watermark, counts, migrations, released);
+
+		if (err)
+			return err;
+		if (thread->nevents) {
+			link = &thread->next_active;
+		} else {
+			thread->active = false;
+			*link = thread->next_active;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tracer.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record.skel.h"
+
+struct kx_tracer {
+	struct record_bpf *skel;
+	struct kx_clock *clock;
+	struct kx_rings *rings;
+	struct ring_buffer *doorbell;
+	enum kx_mechanism mechanism;
+};
+
+static int silent(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+static int on_doorbell(void *ctx, void *data, size_t size)
+{
+	(void)ctx;
+	(void)data;
+	(void)size;
+	return 0;
+}
+
+/* Loads only what the mechanism uses: the others' kfuncs may not exist here. */
+static void choose_programs(struct kx_tracer *t, bool clock_only)
+{
+	struct record_bpf *s = t->skel;
+	bool session = t->mechanism == KX_MECHANISM_SESSION;
+	unsigned multi = kx_mechanism_attach_type(session ? KX_MECHANISM_MULTI : t->mechanism);
+	struct bpf_program *prog;
+
+	if (clock_only) {
+		bpf_object__for_each_program(prog, s->obj)
+			bpf_program__set_autoload(prog, prog == s->progs.kx_sample_clock);
+		return;
+	}
+	bpf_program__set_autoload(session ? s->progs.kx_return : s->progs.kx_session, false);
+	bpf_program__set_expected_attach_type(s->progs.kx_session,
+					      (enum bpf_attach_type)KX_BPF_TRACE_UPROBE_SESSION);
+	bpf_program__set_expected_attach_type(s->progs.kx_entry, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_return, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_exit, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_dlopen, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_stop_at_entry, multi);
+}
+
+static int explain_load(int code, struct kx_err *err)
+{
+	/* -EACCES is the verifier's word for a program that it does not like */
+	if (code == -EPERM)
+		return kx_err_set(err, code,
+				  "this user may not load BPF programs; run kxray as root, or with "
+				  "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return kx_err_set(err, -ENOENT,
+				  "this kernel has no type information (/sys/kernel/btf/vmlinux): "
+				  "kxray needs a kernel built with CONFIG_DEBUG_INFO_BTF");
+	return kx_err_set(err, code,
+			  "the kernel refuses the recorder's BPF programs (%s); 'kxray doctor' shows "
+			  "what it offers",
+			  strerror(-code));
+}
+
+static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
+{
+	uint32_t nslots = kx_ring_slots_for(o->ring_bytes, t->clock->ncpus);
+	int template_fd, code;
+
+	t->skel->rodata->kx_clock_kind = t->clock->kind;
+	t->skel->rodata->kx_ring_slots = nslots;
+	t->skel->rodata->kx_wake_slots = nslots / 8;
+	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
+
+	template_fd = kx_ring_template(nslots);
+	if (template_fd < 0)
+		return explain_load(template_fd, err);
+	code = bpf_map__set_inner_map_fd(t->skel->maps.kx_rings, template_fd);
+	if (!code)
+		code = record_bpf__load(t->skel);
+	close(template_fd);
+	return code ? explain_load(code, err) : 0;
+}
+
+static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
+{
+	unsigned ncpus = t->clock->ncpus;
+	unsigned char *online;
+	int code;
+
+	for (__u32 cpu = 0; cpu < ncpus; cpu++) {
+		int fd = t->clock->cpus[cpu].event_fd;
+
+		if (fd < 0)
+			continue;
+		code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_tsc_events), &cpu, &fd,
+					   BPF_ANY);
+		if (code)
+			return kx_err_set(err, code, "the clock of CPU %u cannot be used: %s", cpu,
+					  strerror(-code));
+	}
+	for (size_t i = 0; i < o->npids; i++) {
+		__u32 tgid = (__u32)o->pids[i], one = 1;
+
+		code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid, &one,
+					   BPF_ANY);
+		if (code)
+			return kx_err_set(err, code, "too many processes to trace (%zu)", o->npids);
+	}
+	if (o->clock_only)
+		return 0;
+	online = calloc(ncpus, 1);
+	if (!online)
+		return kx_err_set(err, -ENOMEM, "no memory for %u CPUs", ncpus);
+	for (unsigned cpu = 0; cpu < ncpus; cpu++)
+		online[cpu] = t->clock->cpus[cpu].present;
+	code = kx_rings_new(bpf_map__fd(t->skel->maps.kx_rings), online, ncpus,
+			    t->skel->rodata->kx_ring_slots, &t->rings, err);
+	free(online);
+	return code;
+}
+
+int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, struct kx_err *err)
+{
+	struct kx_tracer *t = calloc(1, sizeof(*t));
+	int code;
+
+	if (!t)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	t->mechanism = o->mechanism;
+	/* what the kernel says of a refused program means nothing to most people */
+	if (!getenv("KXRAY_LIBBPF_LOG"))
+		libbpf_set_print(silent);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL & ~LIBBPF_STRICT_AUTO_RLIMIT_MEMLOCK);
+	code = kx_clock_new(o->clock, &t->clock, err);
+	if (code)
+		goto fail;
+	t->skel = record_bpf__open();
+	if (!t->skel) {
+		code = kx_err_set(err, -errno, "the recorder's BPF object cannot be opened: %s",
+				  strerror(errno));
+		goto fail;
+	}
+	choose_programs(t, o->clock_only);
+	code = load(t, o, err);
+	if (!code)
+		code = fill_maps(t, o, err);
+	if (!code)
+		code = kx_clock_calibrate(t->clock, bpf_program__fd(t->skel->progs.kx_sample_clock),
+					  (const volatile uint64_t *)&t->skel->bss->kx_sampled_clock,
+					  err);
+	if (code)
+		goto fail;
+	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,
+				       NULL);
+	if (!t->doorbell) {
+		code = kx_err_set(err, -errno, "the doorbell ring cannot be mapped: %s",
+				  strerror(errno));
+		goto fail;
+	}
+	*out = t;
+	return 0;
+fail:
+	kx_tracer_free(t);
+	return code;
+}
+
+void kx_tracer_free(struct kx_tracer *t)
+{
+	if (!t)
+		return;
+	ring_buffer__free(t->doorbell);
+	kx_rings_free(t->rings);
+	record_bpf__destroy(t->skel);
+	kx_clock_free(t->clock);
+	free(t);
+}
+
+int kx_tracer_prog_fd(const struct kx_tracer *t, enum kx_tracer_prog prog)
+{
+	switch (prog) {
+	case KX_PROG_RETURN:
+		return bpf_program__fd(t->mechanism == KX_MECHANISM_SESSION
+					       ? t->skel->progs.kx_session
+					       : t->skel->progs.kx_return);
+	case KX_PROG_EXIT:
+		return bpf_program__fd(t->skel->progs.kx_exit);
+	case KX_PROG_DLOPEN:
+		return bpf_program__fd(t->skel->progs.kx_dlopen);
+	case KX_PROG_STOP:
+		return bpf_program__fd(t->skel->progs.kx_stop_at_entry);
+	default:
+		return bpf_program__fd(t->skel->progs.kx_entry);
+	}
+}
+
+enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tracer_prog prog)
+{
+	if (t->mechanism == KX_MECHANISM_SESSION && prog != KX_PROG_RETURN)
+		return KX_MECHANISM_MULTI;
+	return t->mechanism;
+}
+
+static int attach(struct bpf_program *prog, struct bpf_link **link, struct kx_err *err)
+{
+	*link = bpf_program__attach(prog);
+	if (*link)
+		return 0;
+	return kx_err_set(err, -errno, "the kernel's scheduler events cannot be watched: %s",
+			  strerror(errno));
+}
+
+int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err)
+{
+	int code = attach(t->skel->progs.kx_migrate, &t->skel->links.kx_migrate, err);
+
+	if (!code)
+		code = attach(t->skel->progs.kx_thread_exit, &t->skel->links.kx_thread_exit, err);
+	if (!code)
+		code = attach(t->skel->progs.kx_thread_name, &t->skel->links.kx_thread_name, err);
+	return code;
+}
+
+int kx_tracer_stop_at_exec(struct kx_tracer *t, struct kx_err *err)
+{
+	return attach(t->skel->progs.kx_stop_at_exec, &t->skel->links.kx_stop_at_exec, err);
+}
+
+static void detach(struct bpf_link **link)
+{
+	bpf_link__destroy(*link);
+	*link = NULL;
+}
+
+void kx_tracer_ignore_exec(struct kx_tracer *t)
+{
+	detach(&t->skel->links.kx_stop_at_exec);
+}
+
+void kx_tracer_stop(struct kx_tracer *t)
+{
+	detach(&t->skel->links.kx_stop_at_exec);
+	detach(&t->skel->links.kx_migrate);
+	detach(&t->skel->links.kx_thread_exit);
+	detach(&t->skel->links.kx_thread_name);
+}
+
+void kx_tracer_ready(struct kx_tracer *t, bool ready)
+{
+	__atomic_store_n(&t->skel->bss->kx_ready, ready, __ATOMIC_RELEASE);
+}
+
+uint32_t kx_tracer_list_changes(const struct kx_tracer *t)
+{
+	return __atomic_load_n(&t->skel->bss->kx_list_changes, __ATOMIC_ACQUIRE);
+}
+
+void kx_tracer_list_checked(struct kx_tracer *t, uint32_t changes)
+{
+	__atomic_store_n(&t->skel->bss->kx_list_checked, changes, __ATOMIC_RELEASE);
+}
+
+int kx_tracer_doorbell_fd(const struct kx_tracer *t)
+{
+	return ring_buffer__epoll_fd(t->doorbell);
+}
+
+void kx_tracer_quiet(struct kx_tracer *t)
+{
+	ring_buffer__consume(t->doorbell);
+}
+
+struct kx_clock *kx_tracer_clock(struct kx_tracer *t)
+{
+	return t->clock;
+}
+
+struct kx_rings *kx_tracer_rings(struct kx_tracer *t)
+{
+	return t->rings;
+}
+
+void kx_tracer_losses(const struct kx_tracer *t, uint64_t calls[KX_LOSS_REASONS],
+		      uint64_t other[KX_LOSS_REASONS])
+{
+	memset(calls, 0, KX_LOSS_REASONS * sizeof(*calls));
+	memset(other, 0, KX_LOSS_REASONS * sizeof(*other));
+	for (unsigned cpu = 0; cpu < t->rings->ncpus; cpu++) {
+		const struct kx_ring_header *h = t->rings->items[cpu].header;
+
+		for (int i = 0; h && i < KX_LOSS_REASONS; i++) {
+			calls[i] += __atomic_load_n(&h->lost[i], __ATOMIC_RELAXED);
+			other[i] += __atomic_load_n(&h->lost_other[i], __ATOMIC_RELAXED);
+		}
+	}
+	calls[KX_LOSS_NO_RING] += __atomic_load_n(&t->skel->bss->kx_lost_no_ring, __ATOMIC_RELAXED);
+	other[KX_LOSS_NO_RING] +=
+		__atomic_load_n(&t->skel->bss->kx_lost_no_ring_other, __ATOMIC_RELAXED);
+}
+
+void kx_tracer_thread_losses(struct kx_tracer *t,
+			     void (*each)(void *ctx, uint32_t tid,
+					  const struct kx_thread_loss *loss),
+			     void *ctx)
+{
+	int fd = bpf_map__fd(t->skel->maps.kx_thread_losses);
+	__u32 tid, *previous = NULL;
+
+	/* first, so that a loss while we read starts a gap of its own */
+	__atomic_add_fetch(&t->skel->bss->kx_loss_epoch, 1, __ATOMIC_ACQ_REL);
+	while (bpf_map_get_next_key(fd, previous, &tid) == 0) {
+		struct kx_thread_loss loss;
+
+		if (bpf_map_lookup_elem(fd, &tid, &loss) == 0)
+			each(ctx, tid, &loss);
+		previous = &tid;
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The kernel side of a recording: the BPF object, its rings and clock, and the
+ * switches that user space turns while it runs.
+ */
+#ifndef KX_TRACER_H
+#define KX_TRACER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "attach.h"
+#include "clock.h"
+#include "err.h"
+#include "ring.h"
+
+struct kx_tracer_options {
+	enum kx_mechanism mechanism;
+	enum kx_wire_clock clock; /* 0: the best that works */
+	uint64_t ring_bytes;      /* of one CPU's ring; 0: by memory */
+	const pid_t *pids;        /* traced processes */
+	size_t npids;             /* at least 1 */
+	bool clock_only;          /* only kx_sample_clock is needed (kxray doctor) */
+};
+
+/* BPF programs a caller attaches; see ../bpf/record.bpf.c. */
+enum kx_tracer_prog {
+	KX_PROG_ENTRY,   /* entries without a return probe */
+	KX_PROG_RETURN,  /* return probes; with KX_MECHANISM_SESSION entries too */
+	KX_PROG_EXIT,    /* ret and tail jump instructions */
+	KX_PROG_DLOPEN,  /* the dynamic linker's _dl_debug_state */
+	KX_PROG_STOP,    /* stops the started command at its entry point */
+};
+
+struct kx_tracer;
+
+/*
+ * Loads the programs, makes rings and clock, calibrates. The gate is closed: hits are ignored
+ * until kx_tracer_ready. Errors: -EPERM, -ENOENT (no BTF), -ENOMEM (rings), the verifier's.
+ */
+int kx_tracer_new(const struct kx_tracer_options *options, struct kx_tracer **out,
+		  struct kx_err *err);
+void kx_tracer_free(struct kx_tracer *t);
+
+int kx_tracer_prog_fd(const struct kx_tracer *t, enum kx_tracer_prog prog);
+/* The mechanism whose attach type that program was loaded for. */
+enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tracer_prog prog);
+
+/* Starts watching the scheduler (migrations, thread names and ends) for the traced processes. */
+int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err);
+/* Stops the one traced process with SIGSTOP when it next calls exec. */
+int kx_tracer_stop_at_exec(struct kx_tracer *t, struct kx_err *err);
+void kx_tracer_ignore_exec(struct kx_tracer *t);
+
+void kx_tracer_ready(struct kx_tracer *t, bool ready);
+/*
+ * How often a traced process announced a change of its list of modules. While this differs from
+ * the number last passed to kx_tracer_list_checked, functions that make calls get no new return
+ * probe (session mechanism only); UINT32_MAX keeps it so for good.
+ */
+uint32_t kx_tracer_list_changes(const struct kx_tracer *t);
+void kx_tracer_list_checked(struct kx_tracer *t, uint32_t changes);
+
+/* Becomes readable when a ring fills up; kx_tracer_quiet takes the doorbell's content out. */
+int kx_tracer_doorbell_fd(const struct kx_tracer *t);
+void kx_tracer_quiet(struct kx_tracer *t);
+
+struct kx_clock *kx_tracer_clock(struct kx_tracer *t);
+struct kx_rings *kx_tracer_rings(struct kx_tracer *t);
+
+/* Detaches the scheduler's programs. Probe links are the caller's. */
+void kx_tracer_stop(struct kx_tracer *t);
+
+/* Function hits lost so far by reason, over all CPUs; @other: migrations and thread records. */
+void kx_tracer_losses(const struct kx_tracer *t, uint64_t calls[KX_LOSS_REASONS],
+		      uint64_t other[KX_LOSS_REASONS]);
+
+/*
+ * Calls @each for every thread that has lost something, with running totals. Then starts a new
+ * epoch, so that first_clock of later losses is theirs.
+ */
+void kx_tracer_thread_losses(struct kx_tracer *t,
+			     void (*each)(void *ctx, uint32_t tid,
+					  const struct kx_thread_loss *loss),
+			     void *ctx);
+
+#endif

@@ -419,7 +419,8 @@ static int plan_binary(struct selector *s, const struct binary *b, uint32_t modu
 		const struct kx_symbol *sym = &m->syms.items[i];
 		struct kx_function *f;
 
-		if (!b->chosen[i])
+		/* Nobody asked for an ifunc by name when the choice is by size. */
+		if (!b->chosen[i] || (out->by_size && sym->is_ifunc))
 			continue;
 		rc = 0;
 		why.text[0] = 0;

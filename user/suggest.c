@@ -85,15 +85,39 @@ static bool better(const struct suggestion *s, unsigned score, const char *name)
 	return a != b ? a < b : strcmp(name, s->name) < 0;
 }
 
-static void consider(struct suggestion *best, size_t *n, const struct kx_suggest_source *source,
-		     const char *needle, const char *name)
+/* The name of @s that comes closest to @needle, in @name; UINT_MAX if none comes close. */
+static unsigned closest_name(const struct kx_symbol *s, const char *needle, char *name)
 {
-	unsigned score = score_of(needle, name);
+	char *readable = s->pretty != s->name ? kx_demangle_name(s->name) : NULL;
+	const char *first = readable ? readable : s->name;
+	unsigned best = score_of(needle, first);
+	const char **alias;
+
+	if (best != UINT_MAX)
+		strcpy(name, first);
+	for (alias = s->aliases; alias && *alias; alias++) {
+		unsigned score = score_of(needle, *alias);
+
+		if (score < best) {
+			best = score;
+			strcpy(name, *alias);
+		}
+	}
+	free(readable);
+	return best;
+}
+
+static void consider(struct suggestion *best, size_t *n, const struct kx_suggest_source *source,
+		     const struct kx_symbol *s, const char *needle)
+{
+	char name[NAME_LENGTH];
+	unsigned score = closest_name(s, needle, name);
 	size_t i;
 
 	if (score == UINT_MAX)
 		return;
 	score = score * 2 + !source->preferred;
+	/* Overloads share a name. */
 	for (i = 0; i < *n; i++)
 		if (best[i].source == source && !strcmp(best[i].name, name))
 			return;
@@ -104,7 +128,7 @@ static void consider(struct suggestion *best, size_t *n, const struct kx_suggest
 		return;
 	best[i].score = score;
 	best[i].source = source;
-	snprintf(best[i].name, sizeof(best[i].name), "%s", name);
+	strcpy(best[i].name, name);
 	if (*n < KX_SUGGESTIONS)
 		(*n)++;
 }
@@ -134,16 +158,8 @@ size_t kx_suggest(const struct kx_pattern *p, const struct kx_suggest_source *so
 			needle[len++] = *c;
 	needle[len] = 0;
 	for (i = 0; len && i < n; i++)
-		for (k = 0; k < sources[i].syms->count; k++) {
-			const struct kx_symbol *s = &sources[i].syms->items[k];
-			char *name = s->pretty != s->name ? kx_demangle_name(s->name) : NULL;
-			const char **alias;
-
-			consider(best, &found, &sources[i], needle, name ? name : s->name);
-			free(name);
-			for (alias = s->aliases; alias && *alias; alias++)
-				consider(best, &found, &sources[i], needle, *alias);
-		}
+		for (k = 0; k < sources[i].syms->count; k++)
+			consider(best, &found, &sources[i], &sources[i].syms->items[k], needle);
 	for (i = 0, len = 0; i < found && len < size; i++) {
 		const struct kx_module *m = best[i].source->module;
 

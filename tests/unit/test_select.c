@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+
+#include "cmd.h"
+#include "select.h"
+#include "target.h"
+
+/* Small functions, one with a loop, one of over 200 instructions, and a shared library. */
+static const char source[] =
+	"#include <stdio.h>\n#include <unistd.h>\n"
+	"int lib_one(int);\n"
+	"volatile int v;\n"
+	"__attribute__((noinline)) int tiny(int a) { return a + v; }\n"
+	"__attribute__((noinline)) int tiny_two(int a) { return a - v; }\n"
+	"__attribute__((noinline)) int looping(int n) { int s = 0;\n"
+	"	for (int i = 0; i < n; i++) s += v; return s; }\n"
+	"#define T v++; v--; v++; v--; v++; v--; v++; v--;\n"
+	"__attribute__((noinline)) void huge(void) { T T T T T T T T T T T T T T T T }\n"
+	"static int impl(int a) { return a; }\n"
+	"static int (*resolve(void))(int) { return impl; }\n"
+	"int late(int) __attribute__((ifunc(\"resolve\")));\n"
+	"int main(void) { puts(\"ready\"); fflush(stdout); huge();\n"
+	"	for (;;) { tiny(1); tiny_two(1); looping(2); lib_one(late(1)); pause(); } }\n";
+
+static int build(void **state)
+{
+	if (target_setup(state))
+		return -1;
+	write_file("s.c", source);
+	write_file("l.c", "int lib_one(int a) { return a; }\nint lib_two(int a) { return a; }\n");
+	sh("gcc -O1 -shared -fPIC l.c -o libsome.so.1 && gcc -O1 s.c ./libsome.so.1 -o server");
+	return 0;
+}
+
+static struct kx_modules modules_of(const char *name)
+{
+	struct kx_modules mods;
+	struct kx_err err = { 0 };
+
+	if (kx_modules_of_file(in_dir(name), &mods, &err))
+		fail_msg("%s", err.text);
+	return mods;
+}
+
+/* @patterns: "+PATTERN" includes, "-PATTERN" excludes, NULL ends. */
+static int try_select(const struct kx_select_process *procs, size_t n, size_t max,
+		      struct kx_selection *sel, struct kx_err *err, const char *const *patterns)
+{
+	const char *include[8], *exclude[8];
+	struct kx_select_options o = { .include = include, .exclude = exclude,
+				       .exits = KX_EXITS_NONE, .max_functions = max };
+
+	for (; *patterns; patterns++) {
+		if (**patterns == '+')
+			include[o.ninclude++] = *patterns + 1;
+		else
+			exclude[o.nexclude++] = *patterns + 1;
+	}
+	return kx_select_functions(procs, n, &o, sel, err);
+}
+
+#define PATTERNS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define NO_PATTERNS ((const char *const[]){ NULL })
+
+static struct kx_selection select_file(const struct kx_modules *mods, const char *const *patterns)
+{
+	struct kx_select_process proc = { 0, mods };
+	struct kx_selection sel;
+	struct kx_err err = { 0 };
+
+	if (try_select(&proc, 1, 0, &sel, &err, patterns))
+		fail_msg("%s", err.text);
+	return sel;
+}
+
+static void select_fails(const struct kx_select_process *procs, size_t n, size_t max, int code,
+			 const char *part, const char *const *patterns)
+{
+	struct kx_selection sel;
+	struct kx_err err = { 0 };
+
+	assert_int_equal(try_select(procs, n, max, &sel, &err, patterns), code);
+	assert_int_equal(err.code, code);
+	if (!strstr(err.text, part))
+		fail_msg("'%s' lacks '%s'", err.text, part);
+	assert_null(sel.functions);
+}
+
+static const struct kx_function *find(const struct kx_selection *sel, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sel->nfunctions; i++)
+		if (!strcmp(sel->functions[i].sym->name, name))
+			return &sel->functions[i];
+	return NULL;
+}
+
+static void check_ids(const struct kx_selection *sel)
+{
+	size_t i, traced = 0;
+
+	for (i = 0; i < sel->nfunctions; i++) {
+		assert_int_equal(sel->functions[i].id, i + 1);
+		traced += sel->functions[i].traced;
+	}
+	assert_int_equal(sel->ntraced, traced);
+}
+
+static void test_patterns(void **state)
+{
+	struct kx_modules mods = modules_of("server");
+	struct kx_selection sel = select_file(&mods, PATTERNS("+tiny*", "+looping", "+tiny"));
+	size_t i;
+
+	(void)state;
+	check_ids(&sel);
+	assert_int_equal(sel.ntraced, 3);
+	assert_int_equal(sel.nmodules, 1);
+	assert_false(sel.by_size);
+	assert_int_equal(sel.nleft_out, 0);
+	assert_int_equal(sel.nnotes, 0);
+	assert_ptr_equal(sel.modules[0].module, &mods.items[0]);
+	assert_non_null(find(&sel, "tiny"));
+	assert_non_null(find(&sel, "tiny_two"));
+	assert_true(find(&sel, "looping")->plan.has_loop);
+	assert_false(find(&sel, "tiny")->plan.has_loop);
+	for (i = 1; i < 3; i++)
+		assert_true(sel.functions[i - 1].sym->addr < sel.functions[i].sym->addr);
+	kx_selection_free(&sel);
+
+	sel = select_file(&mods, PATTERNS("+tiny*", "-tiny"));
+	assert_int_equal(sel.ntraced, 1);
+	assert_non_null(find(&sel, "tiny_two"));
+	assert_int_equal(sel.nnotes, 0);
+	kx_selection_free(&sel);
+
+	/* an exclude pattern without effect is told */
+	sel = select_file(&mods, PATTERNS("+tiny*", "-mispelt"));
+	assert_int_equal(sel.ntraced, 2);
+	assert_int_equal(sel.nnotes, 1);
+	assert_non_null(strstr(sel.notes[0], "mispelt"));
+	kx_selection_free(&sel);
+	kx_modules_free(&mods);
+}
+
+static void test_by_size(void **state)
+{
+	struct kx_modules mods = modules_of("server");
+	struct kx_selection sel = select_file(&mods, NO_PATTERNS);
+
+	(void)state;
+	assert_true(sel.by_size);
+	check_ids(&sel);
+	assert_non_null(find(&sel, "looping"));
+	assert_non_null(find(&sel, "huge"));
+	assert_true(find(&sel, "huge")->plan.instructions >= 200);
+	assert_non_null(find(&sel, "main")); /* for (;;) */
+	assert_null(find(&sel, "tiny"));
+	assert_null(find(&sel, "impl"));
+	assert_null(find(&sel, "late"));
+	assert_int_equal(sel.nleft_out, 0);
+	kx_selection_free(&sel);
+
+	sel = select_file(&mods, PATTERNS("-huge"));
+	assert_null(find(&sel, "huge"));
+	assert_non_null(find(&sel, "looping"));
+	kx_selection_free(&sel);
+	kx_modules_free(&mods);
+
+	mods = modules_of("libsome.so.1");
+	select_fails(&(struct kx_select_process){ 0, &mods }, 1, 0, -ENOENT, "-f '*'",
+		     PATTERNS("-_*", "-*_tm_clones", "-frame_dummy"));
+	kx_modules_free(&mods);
+}
+
+static void test_ifunc(void **state)
+{
+	struct kx_modules mods = modules_of("server");
+	struct kx_select_process proc = { 0, &mods };
+	struct kx_selection sel = select_file(&mods, PATTERNS("+late", "+tiny"));
+
+	(void)state;
+	assert_int_equal(sel.ntraced, 1);
+	assert_int_equal(sel.nleft_out, 1);
+	assert_string_equal(sel.left_out[0].sym->name, "late");
+	assert_non_null(strstr(sel.left_out[0].reason, "resolve"));
+	kx_selection_free(&sel);
+	select_fails(&proc, 1, 0, -EOPNOTSUPP, "late in server cannot be traced", PATTERNS("+late"));
+	kx_modules_free(&mods);
+}
+
+static void test_no_match(void **state)
+{
+	struct kx_modules mods = modules_of("server"), bare;
+	struct kx_select_process proc = { 0, &mods };
+
+	(void)state;
+	select_fails(&proc, 1, 0, -ENOENT,
+		     "no function of 'server' matches 'tinny'; did you mean tiny", PATTERNS("+tinny"));
+	select_fails(&proc, 1, 0, -ENOENT, "none comes close", PATTERNS("+xxxxxxxxxx"));
+	select_fails(&proc, 1, 0, -ENOENT, "there is only server", PATTERNS("+libc.so*:malloc"));
+	/* one bad pattern of several is enough */
+	select_fails(&proc, 1, 0, -ENOENT, "did you mean looping",
+		     PATTERNS("+tiny", "+lopping"));
+	select_fails(&proc, 1, 0, -ENOENT, "-x leaves out all 2", PATTERNS("+tiny*", "-*"));
+	select_fails(&proc, 1, 0, -EINVAL, "names no module", PATTERNS("+:f"));
+	select_fails(&proc, 1, 0, -EOPNOTSUPP, "kernel functions are not supported by this version",
+		     PATTERNS("+kernel:tcp_*"));
+	select_fails(&proc, 1, 0, -EOPNOTSUPP, "system calls are not supported by this version",
+		     PATTERNS("+syscall:*"));
+	select_fails(&proc, 1, 1, -E2BIG, "2 functions match, more than the limit of 1",
+		     PATTERNS("+tiny*"));
+	select_fails(&proc, 1, 1, -E2BIG, "--max-functions 2", PATTERNS("+tiny*"));
+	kx_modules_free(&mods);
+
+	sh("strip -o bare server");
+	bare = modules_of("bare");
+	proc.mods = &bare;
+	select_fails(&proc, 1, 0, -ENOENT, "/bare' is stripped: it has no function symbols",
+		     PATTERNS("+tiny"));
+	select_fails(&proc, 1, 0, -ENOENT, "is stripped", NO_PATTERNS);
+	kx_modules_free(&bare);
+}
+
+/* Two processes of different programs that share a library and libc. */
+static void test_processes(void **state)
+{
+	char first[512], second[512];
+	char *argv[] = { first, NULL }, *argv2[] = { second, NULL };
+	struct kx_select_process procs[2];
+	struct kx_modules mods[2];
+	struct kx_selection sel;
+	struct kx_err err = { 0 };
+	size_t i, k, n = 0;
+
+	(void)state;
+	sh("cp server client");
+	snprintf(first, sizeof(first), "%s", in_dir("server"));
+	snprintf(second, sizeof(second), "%s", in_dir("client"));
+	assert_int_equal(chdir(dir), 0);
+	procs[0].pid = target_start(argv);
+	procs[1].pid = target_start(argv2);
+	assert_int_equal(chdir("/"), 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(kx_modules_of_process(procs[i].pid, &mods[i], &err), 0);
+		procs[i].mods = &mods[i];
+	}
+	if (try_select(procs, 2, 0, &sel, &err,
+		       PATTERNS("+tiny", "+libsome*:lib_*", "+libc.so*:malloc")))
+		fail_msg("%s", err.text);
+	check_ids(&sel);
+	/* tiny of both programs, the libraries' functions once */
+	assert_int_equal(sel.ntraced, 2 + 2 + 1);
+	assert_int_equal(sel.nmodules, 4);
+	for (i = 0; i < sel.nfunctions; i++) {
+		n += !strcmp(sel.functions[i].sym->name, "tiny");
+		for (k = 0; k < i; k++)
+			if (sel.functions[k].module == sel.functions[i].module)
+				assert_true(sel.functions[k].sym->addr < sel.functions[i].sym->addr);
+			else
+				assert_true(sel.functions[k].module < sel.functions[i].module);
+	}
+	assert_int_equal(n, 2);
+	assert_string_equal(sel.modules[0].module->name, "server");
+	assert_string_equal(sel.modules[3].module->name, "client");
+	kx_selection_free(&sel);
+
+	select_fails(procs, 2, 0, -ENOENT, "did you mean lib_one in libsome.so.1 (-f 'libsome.so*:lib_one')",
+		     PATTERNS("+lib_one"));
+	select_fails(procs, 2, 0, -ENOENT, "libsome.so.1, ", PATTERNS("+libnone*:x"));
+	for (i = 0; i < 2; i++) {
+		kx_modules_free(&mods[i]);
+		target_stop(procs[i].pid);
+	}
+}
+
+/* llvm-xray counts ids in the order of the binary's own table; we must agree. */
+static void test_xray_ids(void **state)
+{
+	struct kx_modules mods;
+	struct kx_selection sel;
+	size_t i;
+
+	(void)state;
+	if (system("clang --version >/dev/null 2>&1"))
+		skip();
+	write_file("x.c", "volatile int v;\n"
+			  "#define X __attribute__((noinline, xray_always_instrument))\n"
+			  "X int one(int a) { return a + v; }\n"
+			  "__attribute__((noinline)) int plain(int a) { return a * v; }\n"
+			  "X int two(int a) { return a - v; }\n"
+			  "X int three(int a) { return a ^ v; }\n"
+			  "int main(void) { return one(1) + two(2) + three(3) + plain(4); }\n");
+	sh("clang -O1 -fxray-instrument -fxray-instruction-threshold=100000 x.c -o xray");
+	mods = modules_of("xray");
+	sel = select_file(&mods, PATTERNS("+two", "+plain"));
+	check_ids(&sel);
+	assert_int_equal(sel.ntraced, 2);
+	assert_int_equal(sel.nfunctions, 4);
+	for (i = 0; i < 3; i++) {
+		const char *names[] = { "one", "two", "three" };
+
+		assert_string_equal(sel.functions[i].sym->name, names[i]);
+		assert_int_equal(sel.functions[i].traced, i == 1);
+		assert_string_equal(line_of("/usr/lib/llvm-14/bin/llvm-xray extract -symbolize xray |"
+					    " sed -n 's/.*id: %zu,.*function-name: \\([a-z]*\\).*/\\1/p'",
+					    i + 1), names[i]);
+	}
+	assert_string_equal(sel.functions[3].sym->name, "plain");
+	assert_true(sel.functions[1].plan.xray);
+	assert_false(sel.functions[3].plan.xray);
+	kx_selection_free(&sel);
+
+	/* By size, what the compiler instrumented counts as chosen. */
+	sel = select_file(&mods, NO_PATTERNS);
+	assert_true(find(&sel, "one")->traced && find(&sel, "two")->traced &&
+		    find(&sel, "three")->traced);
+	assert_null(find(&sel, "plain"));
+	kx_selection_free(&sel);
+
+	/* Without symbols the ids still hold their places. */
+	sh("objcopy --strip-symbol=two xray xray_unnamed");
+	kx_modules_free(&mods);
+	mods = modules_of("xray_unnamed");
+	sel = select_file(&mods, PATTERNS("+three"));
+	assert_int_equal(sel.nfunctions, 3);
+	assert_string_equal(find(&sel, "three")->sym->name, "three");
+	assert_int_equal(find(&sel, "three")->id, 3);
+	assert_int_equal(strncmp(sel.functions[1].sym->name, "@(", 2), 0);
+	kx_selection_free(&sel);
+	kx_modules_free(&mods);
+}
+
+/* Runs the command with both outputs in files of the folder. */
+static int run(const char *const *args)
+{
+	char *argv[16], copy[16][600];
+	int argc = 0, saved[2] = { dup(1), dup(2) }, rc, fd, i;
+
+	for (; args[argc]; argc++) {
+		snprintf(copy[argc], sizeof(copy[argc]), "%s", args[argc]);
+		argv[argc] = copy[argc];
+	}
+	argv[argc] = NULL;
+	fflush(stdout);
+	for (i = 0; i < 2; i++) {
+		fd = open(in_dir(i ? "err" : "out"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		assert_true(fd >= 0);
+		dup2(fd, i + 1);
+		close(fd);
+	}
+	rc = kx_cmd_functions(argc, argv);
+	fflush(stdout);
+	for (i = 0; i < 2; i++) {
+		dup2(saved[i], i + 1);
+		close(saved[i]);
+	}
+	return rc;
+}
+
+#define RUN(...) run((const char *const[]){ "functions", __VA_ARGS__, NULL })
+
+static bool in_file(const char *name, const char *text)
+{
+	static char all[64 << 10];
+	FILE *f = fopen(in_dir(name), "r");
+	size_t n;
+
+	assert_non_null(f);
+	n = fread(all, 1, sizeof(all) - 1, f);
+	fclose(f);
+	all[n] = 0;
+	return strstr(all, text) != NULL;
+}
+
+static void test_command(void **state)
+{
+	json_t *all, *f;
+	const char *costs[] = { "nop5", "emulated", "stepped" };
+	const char *cost;
+
+	(void)state;
+	assert_int_equal(RUN(in_dir("server"), "-f", "tiny", "-f", "late", "--json"), 0);
+	all = json_load_file(in_dir("out"), 0, NULL);
+	assert_true(json_is_array(all));
+	assert_int_equal(json_array_size(all), 1);
+	f = json_array_get(all, 0);
+	assert_string_equal(json_string_value(json_object_get(f, "name")), "tiny");
+	assert_string_equal(json_string_value(json_object_get(f, "module")), "server");
+	assert_int_equal(json_integer_value(json_object_get(f, "address")),
+			 strtoull(line_of("nm server | grep ' T tiny$'"), NULL, 16));
+	assert_int_equal(json_integer_value(json_object_get(f, "size")),
+			 strtoull(line_of("nm -S server | grep ' T tiny$' | cut -d' ' -f2"), NULL, 16));
+	assert_true(json_is_integer(json_object_get(f, "probe_offset")));
+	cost = json_string_value(json_object_get(f, "cost"));
+	assert_true(!strcmp(cost, costs[0]) || !strcmp(cost, costs[1]) || !strcmp(cost, costs[2]));
+	assert_string_equal(json_string_value(json_object_get(f, "exit")), "return");
+	json_decref(all);
+	assert_true(in_file("err", "1 left out"));
+	assert_false(in_file("err", "left out: late"));
+
+	assert_int_equal(RUN(in_dir("server"), "-f", "tiny", "-f", "late", "--json", "--left-out",
+			     "--exits=none"), 0);
+	assert_true(in_file("err", "left out: late (server)"));
+	assert_true(in_file("out", "\"exit\": \"none\""));
+
+	assert_int_equal(RUN(in_dir("server")), 0);
+	assert_true(in_file("out", "looping (server)"));
+	assert_false(in_file("out", "tiny"));
+	assert_true(in_file("err", "chosen by size"));
+	assert_true(in_file("err", "% cheap)"));
+
+	assert_int_equal(RUN("--help"), 0);
+	assert_true(in_file("out", "Usage: kxray functions"));
+}
+
+static void test_command_errors(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN(in_dir("server"), "-f", "nope"), 1);
+	assert_true(in_file("err", "kxray functions: no function of"));
+	assert_int_equal(RUN("-p", "2147483647"), 1);
+	assert_true(in_file("err", "there is no process 2147483647"));
+	assert_int_equal(RUN("--frobnicate"), 2);
+	assert_int_equal(RUN("-p"), 2);
+	assert_int_equal(RUN("-p", "12x"), 2);
+	assert_int_equal(RUN("-p", "1,"), 2);
+	assert_int_equal(RUN("-p", "-1"), 2);
+	assert_int_equal(RUN("-p", "1", in_dir("server")), 2);
+	assert_int_equal(RUN(in_dir("server"), in_dir("server")), 2);
+	assert_int_equal(RUN("--json"), 2);
+	assert_int_equal(RUN(in_dir("server"), "--exits=maybe"), 2);
+	assert_int_equal(RUN(in_dir("server"), "--max-functions=0"), 2);
+	assert_int_equal(RUN(in_dir("server"), "-f", "tiny*", "--max-functions=1"), 1);
+	assert_true(in_file("err", "--max-functions 2"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_patterns),  cmocka_unit_test(test_by_size),
+		cmocka_unit_test(test_ifunc),	  cmocka_unit_test(test_no_match),
+		cmocka_unit_test(test_processes), cmocka_unit_test(test_xray_ids),
+		cmocka_unit_test(test_command),	  cmocka_unit_test(test_command_errors),
+	};
+
+	return cmocka_run_group_tests(tests, build, target_teardown);
+}

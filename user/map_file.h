@@ -12,25 +12,36 @@
 #include "err.h"
 #include "session.h"
 
+#define KX_MAP_SESSION_SECTION ".kxray.session"
+
 /*
  * Writes @map to @path through a temporary name in the same folder, renamed when
  * whole. Gives each module its own address range (map_base is filled in), ids in
- * the order of @map->functions. Errors: write(2)'s, rename(2)'s.
+ * the order of @map->functions. Symbols lose their version ("@@GLIBC_2.2.5") and
+ * get '_' for characters that llvm-xray would not escape; the JSON keeps them whole.
+ * Errors: -EINVAL (@path is no regular file, a function names no module), -E2BIG,
+ * -ENOMEM, open(2)'s, write(2)'s, rename(2)'s.
  */
 int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err);
 
 /*
- * Reads a map: kxray's own, or any ELF with an xray_instr_map section (then
+ * Reads a map: kxray's own, or any 64-bit ELF with an xray_instr_map section (then
  * functions are named by its symbol table, module 0 is the file, session NULL).
- * Free with kx_map_free. Errors: -ENOENT, -EBADMSG (not a map: the text says why).
+ * All that @map points to is then owned by it. Free with kx_map_free.
+ * Errors: -ENOENT and other open(2) errors, -ENOMEM, -EBADMSG (not a map: the text
+ * says why); @map is then empty.
  */
 int kx_map_read(const char *path, struct kx_map *map, struct kx_err *err);
 
-/* Demangled name of function @id, or "#id" if the map has none; valid as long as the map. */
+/*
+ * Demangled name of function @id, or "#id" if the map has none; valid until kx_map_free.
+ * For one thread at a time; works for maps that were not read too, if storage is NULL.
+ */
 const char *kx_map_name(struct kx_map *map, uint32_t id);
 /* Name of the module of function @id, or "". */
 const char *kx_map_module_name(const struct kx_map *map, uint32_t id);
 
+/* Frees what kx_map_read and kx_map_name have allocated, not what the caller put in. */
 void kx_map_free(struct kx_map *map);
 
 #endif

@@ -2,7 +2,14 @@
 /*
  * What a trace must say of itself to be understood on another machine: the
  * command line, host, clock, modules, functions, losses. Kept as one JSON
- * object in the map's section ".kxray.session" (see map_file.h).
+ * object in the map's section ".kxray.session" (see map_file.h):
+ *
+ *   {"kxray":1, "session":{...},
+ *    "modules":[{"name","path","build_id","load_bias","map_base"}, ...],
+ *    "functions":[[MODULE, "ADDRESS", SIZE, "SYMBOL"], ...]}
+ *
+ * Addresses are hexadecimal strings ("0x401000"), because JSON readers round
+ * numbers over 53 bits. A function's id is its place in the list, from 1 on.
  */
 #ifndef KX_SESSION_H
 #define KX_SESSION_H
@@ -36,7 +43,7 @@ struct kx_map {
 	struct kx_map_function *functions;
 	size_t nfunctions;
 	json_t *session; /* free-form object: what record knows; may be NULL */
-	void *storage;   /* owned by map_file.c when the map was read */
+	void *storage;   /* of map_read.c; NULL in a map made by hand */
 };
 
 #endif

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Writes a map. llvm-xray counts ids as it meets function addresses in
+ * xray_instr_map: a new id wherever the address differs from the one before. So
+ * there is one sled per function, in id order, and no two functions may have one
+ * address. It asks its symbolizer for the name at the address, which takes symbols
+ * from .symtab and the file name (here: the module) from the STT_FILE symbol that
+ * stands before them, if they are local.
+ */
+#include "map_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "demangle.h"
+#include "fdr.h"
+#include "json_text.h"
+
+#define MODULE_ALIGN (16ULL << 20) /* a module's addresses keep their low 24 bits */
+#define MAX_SPAN (1ULL << 40)      /* a module wider than this is packed */
+#define PACKED_STEP 16             /* between functions that have no address of their own */
+
+enum { S_NULL, S_TEXT, S_SLEDS, S_SYMTAB, S_STRTAB, S_SESSION, S_SHSTRTAB, NSECTIONS };
+
+static const char section_names[] =
+	"\0.text\0xray_instr_map\0.symtab\0.strtab\0" KX_MAP_SESSION_SECTION "\0.shstrtab";
+
+/* xray_instr_map, version 0: absolute addresses. */
+struct sled {
+	uint64_t address;
+	uint64_t function;
+	uint8_t kind; /* 0: entry */
+	uint8_t always;
+	uint8_t version;
+	uint8_t padding[13];
+};
+_Static_assert(sizeof(struct sled) == 32, "a sled is 32 bytes");
+
+struct image {
+	uint64_t *addresses; /* in the map, by function */
+	uint64_t end;        /* past the last address in use */
+	struct sled *sleds;
+	Elf64_Sym *symbols;
+	size_t nsymbols;
+	char *strings;
+	size_t strings_len, strings_size;
+	char *session;
+	Elf64_Ehdr header;
+	Elf64_Shdr sections[NSECTIONS];
+};
+
+/* Addresses */
+
+static uint64_t round_up(uint64_t v)
+{
+	return (v + MODULE_ALIGN - 1) & ~(MODULE_ALIGN - 1);
+}
+
+struct range {
+	uint64_t low, high;
+	bool used;
+};
+
+/* Gives each module its range; UINT64_MAX is left as the address of what has to be packed. */
+static int place_modules(struct image *im, struct kx_map *map)
+{
+	struct range *ranges = calloc(map->nmodules + 1, sizeof(*ranges));
+	uint64_t next = MODULE_ALIGN;
+
+	if (!ranges)
+		return -ENOMEM;
+	for (size_t i = 0; i < map->nfunctions; i++) {
+		const struct kx_map_function *f = &map->functions[i];
+		struct range *r = &ranges[f->module];
+		uint64_t end = f->address + (f->size ? f->size : 1);
+
+		if (end < f->address)
+			end = UINT64_MAX;
+		if (!r->used || f->address < r->low)
+			r->low = f->address & ~(MODULE_ALIGN - 1);
+		if (!r->used || end > r->high)
+			r->high = end;
+		r->used = true;
+	}
+	for (size_t m = 0; m < map->nmodules; m++) {
+		struct range *r = &ranges[m];
+
+		map->modules[m].map_base = next;
+		if (r->used && r->high - r->low <= MAX_SPAN)
+			next = round_up(next + (r->high - r->low));
+		else
+			r->used = false;
+	}
+	for (size_t i = 0; i < map->nfunctions; i++) {
+		const struct kx_map_function *f = &map->functions[i];
+		const struct range *r = &ranges[f->module];
+
+		im->addresses[i] = r->used ? map->modules[f->module].map_base +
+						     (f->address - r->low)
+					   : UINT64_MAX;
+	}
+	im->end = next;
+	free(ranges);
+	return 0;
+}
+
+struct place {
+	uint64_t address;
+	size_t index;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->index < y->index ? -1 : 1;
+}
+
+/* A second function at one address, and what could not be placed, go behind all modules. */
+static int place_rest(struct image *im, const struct kx_map *map)
+{
+	struct place *places = calloc(map->nfunctions + 1, sizeof(*places));
+
+	if (!places)
+		return -ENOMEM;
+	for (size_t i = 0; i < map->nfunctions; i++)
+		places[i] = (struct place){ im->addresses[i], i };
+	qsort(places, map->nfunctions, sizeof(*places), compare_places);
+	for (size_t i = 0; i < map->nfunctions; i++) {
+		bool repeated = i && places[i].address == places[i - 1].address;
+
+		if (!repeated && places[i].address != UINT64_MAX)
+			continue;
+		im->addresses[places[i].index] = im->end;
+		im->end += PACKED_STEP;
+	}
+	free(places);
+	return 0;
+}
+
+/* Names */
+
+static int add_string(struct image *im, const char *text, size_t len, Elf64_Word *offset)
+{
+	if (im->strings_len + len + 1 > im->strings_size) {
+		size_t size = 2 * im->strings_size + len + 4096;
+		char *strings = realloc(im->strings, size);
+
+		if (!strings)
+			return -ENOMEM;
+		im->strings = strings;
+		im->strings_size = size;
+	}
+	*offset = (Elf64_Word)im->strings_len;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		/* llvm-xray's trace_event, csv and flame outputs do not escape */
+		if (c < ' ' || c == 0x7f || c == '"' || c == '\\' || c == ';')
+			c = '_';
+		im->strings[im->strings_len++] = (char)c;
+	}
+	im->strings[im->strings_len++] = 0;
+	return 0;
+}
+
+/*
+ * True for operator"" and its like: mangled as "li" and a length, and the only
+ * names that get a quotation mark when llvm-xray demangles them.
+ */
+static bool is_literal_operator(const char *symbol)
+{
+	const char *at = symbol;
+
+	if (strncmp(symbol, "_Z", 2) != 0)
+		return false;
+	while ((at = strstr(at, "li"))) {
+		at += 2;
+		if (*at >= '0' && *at <= '9')
+			return true;
+	}
+	return false;
+}
+
+static int add_function_name(struct image *im, const char *symbol, Elf64_Word *offset)
+{
+	char *pretty = is_literal_operator(symbol) ? kx_demangle(symbol) : NULL;
+	int ret;
+
+	/* a symbol version ("malloc@@GLIBC_2.2.5") is no part of the name */
+	if (pretty && strchr(pretty, '"'))
+		ret = add_string(im, pretty, strlen(pretty), offset);
+	else
+		ret = add_string(im, symbol, *symbol ? 1 + strcspn(symbol + 1, "@") : 0, offset);
+	free(pretty);
+	return ret;
+}
+
+/* All symbols are local, those of one module behind its STT_FILE. */
+static int make_symbols(struct image *im, const struct kx_map *map)
+{
+	size_t *next = calloc(map->nmodules + 2, sizeof(*next));
+	Elf64_Word ignored;
+	int ret = -ENOMEM;
+
+	im->nsymbols = 1 + map->nmodules + map->nfunctions;
+	im->symbols = calloc(im->nsymbols, sizeof(*im->symbols));
+	if (!next || !im->symbols || add_string(im, "", 0, &ignored) < 0)
+		goto out;
+	for (size_t i = 0; i < map->nfunctions; i++)
+		next[map->functions[i].module + 1]++;
+	next[0] = 1;
+	for (size_t m = 0; m < map->nmodules; m++) {
+		const char *name = map->modules[m].name ? map->modules[m].name : "";
+		size_t at = next[m];
+		Elf64_Sym *s = &im->symbols[at];
+
+		s->st_info = ELF64_ST_INFO(STB_LOCAL, STT_FILE);
+		s->st_shndx = SHN_ABS;
+		ret = add_string(im, name, strlen(name), &s->st_name);
+		if (ret < 0)
+			goto out;
+		next[m] = at + 1;
+		next[m + 1] += at + 1;
+	}
+	for (size_t i = 0; i < map->nfunctions; i++) {
+		const struct kx_map_function *f = &map->functions[i];
+		Elf64_Sym *s = &im->symbols[next[f->module]++];
+
+		s->st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
+		s->st_shndx = S_TEXT;
+		s->st_value = im->addresses[i];
+		/* past the last address it would wrap round, and llvm-xray would not find it */
+		s->st_size = f->size < im->end - s->st_value ? f->size : im->end - s->st_value;
+		ret = add_function_name(im, f->symbol ? f->symbol : "", &s->st_name);
+		if (ret < 0)
+			goto out;
+	}
+	ret = 0;
+out:
+	free(next);
+	return ret;
+}
+
+/* The session */
+
+/* JSON has no unsigned 64-bit numbers, and many readers none over 53 bits. */
+static json_t *json_address(uint64_t v)
+{
+	char text[20];
+
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)v);
+	return json_string(text);
+}
+
+static json_t *module_json(const struct kx_map_module *m)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", kx_json_text(m->name, SIZE_MAX),
+			 "path", kx_json_text(m->path, SIZE_MAX), "build_id",
+			 kx_json_text(m->build_id, SIZE_MAX), "load_bias",
+			 json_address(m->load_bias), "map_base", json_address(m->map_base));
+}
+
+static json_t *function_json(const struct kx_map_function *f)
+{
+	json_t *row = json_array();
+
+	/* appending NULL fails */
+	if (json_array_append_new(row, json_integer(f->module)) < 0 ||
+	    json_array_append_new(row, json_address(f->address)) < 0 ||
+	    json_array_append_new(row, json_integer((json_int_t)f->size)) < 0 ||
+	    json_array_append_new(row, kx_json_text(f->symbol, SIZE_MAX)) < 0) {
+		json_decref(row);
+		return NULL;
+	}
+	return row;
+}
+
+static int make_session(struct image *im, const struct kx_map *map)
+{
+	json_t *root = json_object(), *modules = json_array(), *functions = json_array();
+	int bad = json_object_set_new(root, "kxray", json_integer(1));
+
+	if (map->session)
+		bad |= json_object_set(root, "session", map->session);
+	for (size_t i = 0; i < map->nmodules && !bad; i++)
+		bad |= json_array_append_new(modules, module_json(&map->modules[i]));
+	for (size_t i = 0; i < map->nfunctions && !bad; i++)
+		bad |= json_array_append_new(functions, function_json(&map->functions[i]));
+	bad |= json_object_set_new(root, "modules", modules);
+	bad |= json_object_set_new(root, "functions", functions);
+	if (!bad)
+		im->session = json_dumps(root, JSON_COMPACT);
+	json_decref(root);
+	return im->session ? 0 : -ENOMEM;
+}
+
+/* The ELF */
+
+static void set_section(struct image *im, int i, Elf64_Word type, Elf64_Xword flags, uint64_t size,
+			uint64_t entry)
+{
+	Elf64_Shdr *s = &im->sections[i];
+	const char *name = section_names;
+
+	for (int k = 0; k < i; k++)
+		name += strlen(name) + 1;
+	s->sh_name = (Elf64_Word)(name - section_names);
+	s->sh_type = type;
+	s->sh_flags = flags;
+	s->sh_size = size;
+	s->sh_entsize = entry;
+	s->sh_addralign = 1;
+}
+
+static void make_sections(struct image *im, const struct kx_map *map)
+{
+	uint64_t offset = sizeof(Elf64_Ehdr);
+
+	set_section(im, S_TEXT, SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, im->end - MODULE_ALIGN, 0);
+	set_section(im, S_SLEDS, SHT_PROGBITS, SHF_ALLOC, map->nfunctions * sizeof(struct sled),
+		    sizeof(struct sled));
+	set_section(im, S_SYMTAB, SHT_SYMTAB, 0, im->nsymbols * sizeof(Elf64_Sym),
+		    sizeof(Elf64_Sym));
+	set_section(im, S_STRTAB, SHT_STRTAB, 0, im->strings_len, 0);
+	set_section(im, S_SESSION, SHT_PROGBITS, 0, strlen(im->session), 0);
+	set_section(im, S_SHSTRTAB, SHT_STRTAB, 0, sizeof(section_names), 0);
+	im->sections[S_TEXT].sh_addr = MODULE_ALIGN;
+	im->sections[S_SLEDS].sh_addr = round_up(im->end);
+	im->sections[S_SYMTAB].sh_link = S_STRTAB;
+	im->sections[S_SYMTAB].sh_info = (Elf64_Word)im->nsymbols; /* first symbol not local */
+	for (int i = S_TEXT; i < NSECTIONS; i++) {
+		/* sleds and symbols are read in place: keep them at multiples of 8 */
+		im->sections[i].sh_addralign = i == S_SLEDS || i == S_SYMTAB ? 8 : 1;
+		im->sections[i].sh_offset = offset;
+		if (i != S_TEXT)
+			offset += im->sections[i].sh_size;
+	}
+	im->header = (Elf64_Ehdr){
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+			     EV_CURRENT, ELFOSABI_NONE },
+		.e_type = ET_EXEC,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = NSECTIONS,
+		.e_shstrndx = S_SHSTRTAB,
+		.e_shoff = (offset + 7) & ~7ULL,
+	};
+}
+
+static int build(struct image *im, struct kx_map *map)
+{
+	int ret;
+
+	im->addresses = calloc(map->nfunctions + 1, sizeof(*im->addresses));
+	im->sleds = calloc(map->nfunctions + 1, sizeof(*im->sleds));
+	if (!im->addresses || !im->sleds)
+		return -ENOMEM;
+	ret = place_modules(im, map);
+	if (ret == 0)
+		ret = place_rest(im, map);
+	if (ret == 0)
+		ret = make_symbols(im, map);
+	if (ret == 0)
+		ret = make_session(im, map);
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < map->nfunctions; i++)
+		im->sleds[i].address = im->sleds[i].function = im->addresses[i];
+	make_sections(im, map);
+	return 0;
+}
+
+static int write_image(int fd, const struct image *im)
+{
+	static const char zeros[8];
+	const Elf64_Shdr *last = &im->sections[S_SHSTRTAB];
+	struct {
+		const void *data;
+		size_t size;
+	} parts[] = {
+		{ &im->header, sizeof(im->header) },
+		{ im->sleds, im->sections[S_SLEDS].sh_size },
+		{ im->symbols, im->sections[S_SYMTAB].sh_size },
+		{ im->strings, im->sections[S_STRTAB].sh_size },
+		{ im->session, im->sections[S_SESSION].sh_size },
+		{ section_names, last->sh_size },
+		{ zeros, im->header.e_shoff - last->sh_offset - last->sh_size },
+		{ im->sections, sizeof(im->sections) },
+	};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const char *p = parts[i].data;
+
+		while (parts[i].size) {
+			ssize_t n = write(fd, p, parts[i].size);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				return n < 0 ? -errno : -EIO;
+			p += n;
+			parts[i].size -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+static int save(const char *path, const struct image *im)
+{
+	char *temporary = NULL;
+	int fd, ret;
+
+	if (asprintf(&temporary, "%s.%d.tmp", path, (int)getpid()) < 0)
+		return -ENOMEM;
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0 && errno == EEXIST && unlink(temporary) == 0)
+		fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		ret = -errno;
+		free(temporary);
+		return ret;
+	}
+	ret = write_image(fd, im);
+	if (close(fd) < 0 && ret == 0)
+		ret = -errno;
+	if (ret == 0 && rename(temporary, path) < 0)
+		ret = -errno;
+	if (ret < 0)
+		unlink(temporary);
+	free(temporary);
+	return ret;
+}
+
+int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err)
+{
+	struct image im = { 0 };
+	struct stat st;
+	int ret;
+
+	if (map->nfunctions > KX_FDR_MAX_FUNC)
+		return kx_err_set(err, -E2BIG,
+				  "the map %s cannot hold %zu functions: a trace has %u ids, so "
+				  "select fewer", path, map->nfunctions, KX_FDR_MAX_FUNC);
+	for (size_t i = 0; i < map->nfunctions; i++)
+		if (map->functions[i].module >= map->nmodules)
+			return kx_err_set(err, -EINVAL,
+					  "function %zu of the map %s names module %u, but it has "
+					  "%zu modules", i + 1, path, map->functions[i].module,
+					  map->nmodules);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return kx_err_set(err, -EINVAL,
+				  "cannot write the map %s: it exists and is not a regular file, so "
+				  "name another one", path);
+	ret = build(&im, map);
+	if (ret < 0)
+		kx_err_set(err, ret, "no memory for a map of %zu functions", map->nfunctions);
+	else if ((ret = save(path, &im)) < 0)
+		kx_err_set(err, ret, "cannot write the map %s: %s", path, strerror(-ret));
+	free(im.addresses);
+	free(im.sleds);
+	free(im.symbols);
+	free(im.strings);
+	free(im.session);
+	return ret;
+}

@@ -236,8 +236,8 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 	cheap = costs[KX_COST_NOP5] + costs[KX_COST_EMULATED];
 	for (i = 0; i < sel->nnotes; i++)
 		fprintf(stderr, "kxray functions: %s\n", sel->notes[i]);
-	fprintf(stderr, "%zu functions: %zu nop5, %zu emulated, %zu stepped (%zu %% cheap)",
-		sel->ntraced, costs[KX_COST_NOP5], costs[KX_COST_EMULATED], costs[KX_COST_STEPPED],
+	fprintf(stderr, "%zu function%s: %zu nop5, %zu emulated, %zu stepped (%zu %% cheap)",
+		sel->ntraced, sel->ntraced == 1 ? "" : "s", costs[KX_COST_NOP5], costs[KX_COST_EMULATED], costs[KX_COST_STEPPED],
 		cheap * 100 / sel->ntraced);
 	if (sel->nleft_out)
 		fprintf(stderr, "; %zu left out because they cannot be traced safely%s",

@@ -144,8 +144,17 @@ static int repair_top(struct feed *in)
 	return 0;
 }
 
+/* Closes all frames from @depth on. */
 static int repair_above(struct feed *in, uint32_t depth)
 {
+	const struct kx_callstack_sink *sink = in->sink;
+
+	if (in->s->depth > depth && sink->repairs) {
+		int ret = sink->repairs(sink->ctx, in->ev, in->s->depth - depth);
+
+		if (ret < 0)
+			return ret;
+	}
 	while (in->s->depth > depth) {
 		int ret = repair_top(in);
 
@@ -184,13 +193,13 @@ static int drop_runs(struct feed *in)
  */
 static int repair_dead(struct feed *in)
 {
-	struct kx_callstack *s = in->s;
+	const struct kx_callstack *s = in->s;
 	uint64_t sp = in->ev->sp;
+	uint32_t alive = s->depth;
 	bool chain_broken = false; /* a frame at sp died that had no way to leave by a jump */
-	int ret;
 
-	while (s->depth) {
-		const struct frame *top = &s->frames[s->depth - 1];
+	for (; alive; alive--) {
+		const struct frame *top = &s->frames[alive - 1];
 		uint8_t traits = traits_of(s, top->func);
 
 		if (!sp || !top->sp) {
@@ -212,11 +221,8 @@ static int repair_dead(struct feed *in)
 			if (!(traits & KX_FUNC_TAIL_CALLS))
 				chain_broken = true;
 		}
-		ret = repair_top(in);
-		if (ret < 0)
-			return ret;
 	}
-	return 0;
+	return repair_above(in, alive);
 }
 
 static int feed_entry(struct feed *in)

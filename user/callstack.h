@@ -37,6 +37,8 @@ struct kx_callstack_sink {
 	/* migrate, loss, thread exit (after the exits of all calls still open) */
 	int (*other)(void *ctx, const struct kx_event *ev);
 	void *ctx;
+	/* NULL, or told first that the next @n calls of exit are repaired ones, at ev->tsc */
+	int (*repairs)(void *ctx, const struct kx_event *ev, uint32_t n);
 };
 
 struct kx_callstack_counts {

@@ -40,6 +40,7 @@ struct story {
 	char log[1024];
 	size_t len;
 	uint64_t last_repair_tsc;
+	uint32_t announced; /* repaired exits still to come */
 	int fail; /* what the sink returns */
 };
 
@@ -53,12 +54,25 @@ static void note(struct story *st, char what, uint32_t func)
 	st->log[st->len] = 0;
 }
 
+static int on_repairs(void *ctx, const struct kx_event *ev, uint32_t n)
+{
+	struct story *st = ctx;
+
+	if (st->fail)
+		return st->fail;
+	assert_int_equal(st->announced, 0);
+	assert_true(n > 0 && ev->tsc >= st->newest);
+	st->announced = n;
+	return 0;
+}
+
 static int on_entry(void *ctx, const struct kx_event *ev)
 {
 	struct story *st = ctx;
 
 	if (st->fail)
 		return st->fail;
+	assert_int_equal(st->announced, 0);
 	assert_true(ev->tsc >= st->newest);
 	st->newest = ev->tsc;
 	if (st->depth == st->capacity) {
@@ -84,7 +98,10 @@ static int on_exit_(void *ctx, const struct kx_event *ev, bool repaired)
 	assert_true(st->depth > 0);
 	assert_int_equal(st->open[st->depth - 1], ev->func);
 	st->depth--;
+	if (!repaired)
+		assert_int_equal(st->announced, 0);
 	if (repaired) {
+		assert_true(st->announced-- > 0);
 		assert_int_equal(ev->kind, KX_EVENT_EXIT);
 		st->last_repair_tsc = ev->tsc;
 	}
@@ -108,7 +125,7 @@ static int feed(struct story *st, int kind, uint32_t func, uint64_t sp)
 {
 	struct kx_event ev = { .tsc = ++st->tsc, .sp = sp, .func = func, .cpu = 1,
 			       .kind = (uint8_t)kind };
-	struct kx_callstack_sink sink = { on_entry, on_exit_, on_other, st };
+	struct kx_callstack_sink sink = { on_entry, on_exit_, on_other, st, on_repairs };
 	int ret = kx_callstack_feed(st->s, &ev, &sink, &st->counts);
 
 	if (ret == 0) {
@@ -139,6 +156,7 @@ static void check_sums(const struct story *st)
 {
 	const struct kx_callstack_counts *c = &st->counts;
 
+	assert_int_equal(st->announced, 0);
 	assert_int_equal(c->entries, st->entries_in);
 	assert_int_equal(c->exits + c->orphans + c->orphans_of_loss, st->exits_in);
 	assert_int_equal(c->exits + c->repaired + st->depth, c->entries);

@@ -19,7 +19,9 @@ __u32 kx_list_changes = 0;
 __u32 kx_list_checked = 0;
 
 /* Filled by kx_sample_clock. */
+__u64 kx_sampled_before = 0; /* ktime */
 __u64 kx_sampled_clock = 0;
+__u64 kx_sampled_after = 0; /* ktime */
 __u32 kx_sampled_cpu = 0;
 
 extern _Bool bpf_session_is_return(void) __ksym __weak;
@@ -189,15 +191,20 @@ int BPF_PROG(kx_thread_name, struct task_struct *task, const char *name)
 	return 0;
 }
 
-/* Run by user space on each CPU in turn, between two rdtscp, to learn its clock's base. */
+/*
+ * Run by user space on each CPU in turn to learn its clock's base. The two readings of ktime
+ * enclose the clock far closer than the way in and out of the kernel does.
+ */
 SEC("raw_tp")
 int kx_sample_clock(void *ctx)
 {
-	__u64 clock;
+	__u64 clock, before = bpf_ktime_get_ns();
 	__u32 cpu;
 
 	if (kx_read_clock(&clock, &cpu))
 		return -1;
+	kx_sampled_after = bpf_ktime_get_ns();
+	kx_sampled_before = before;
 	kx_sampled_clock = clock;
 	kx_sampled_cpu = cpu;
 	return 0;

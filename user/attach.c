@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,12 @@
 
 /* The kernel's own "not supported", which it lets out to user space here. */
 #define KERNEL_ENOTSUPP 524
+
+/*
+ * A close waits until no CPU can be in the probe's program any more, which takes tens of
+ * milliseconds of sleep; many closes can wait together.
+ */
+#define MAX_CLOSERS 64
 
 /*
  * What bpf(BPF_LINK_CREATE) takes for uprobe_multi links (linux/bpf.h of 6.6). Older
@@ -258,11 +265,40 @@ int kx_attach(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, boo
 	return explain(code, &r, err);
 }
 
+void kx_links_join(struct kx_links *to, struct kx_links *from)
+{
+	while (from->count && add_fd(to, from->fds[from->count - 1]) == 0)
+		from->count--;
+	kx_links_close(from);
+}
+
+struct closer {
+	struct kx_links *links;
+	size_t next;
+};
+
+static void *close_some(void *arg)
+{
+	struct closer *c = arg;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->links->count)
+		close(c->links->fds[i]);
+	return NULL;
+}
+
 void kx_links_close(struct kx_links *links)
 {
-	/* the newest first: exits go before the entries they belong to */
-	while (links->count)
-		close(links->fds[--links->count]);
+	struct closer c = { .links = links };
+	pthread_t threads[MAX_CLOSERS];
+	size_t n = 0;
+
+	while (n < MAX_CLOSERS && n + 1 < links->count &&
+	       pthread_create(&threads[n], NULL, close_some, &c) == 0)
+		n++;
+	close_some(&c);
+	while (n)
+		pthread_join(threads[--n], NULL);
 	free(links->fds);
 	memset(links, 0, sizeof(*links));
 }

@@ -68,7 +68,10 @@ int kx_attach(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, boo
 	      const struct kx_probe *probes, size_t nprobes, struct kx_links *links,
 	      kx_attach_refused refused, void *ctx, struct kx_err *err);
 
-/* Detaches everything; returns when no probe program of these links can run any more. */
+/* Moves the links of @from to @to, to be closed together; where memory runs out, closes them. */
+void kx_links_join(struct kx_links *to, struct kx_links *from);
+
+/* Detaches everything at once; returns when no probe program of these links can run any more. */
 void kx_links_close(struct kx_links *links);
 
 #endif

@@ -62,7 +62,7 @@ static void note_refusal(void *ctx, const struct kx_probe *probe, int err)
 	*(int *)ctx = err;
 }
 
-/* Attaches to the target; the links stay for the caller to close. */
+/* Attaches an empty program to the target; the links stay for the caller to close. */
 static int attach_to_self(enum kx_mechanism m, struct kx_links *links)
 {
 	struct find_offset f = { .address = (uintptr_t)kx_nop5_target };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "clock.h"
 
-#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <cpuid.h>
 #include <errno.h>
@@ -39,7 +38,8 @@ const char *kx_clock_name(enum kx_wire_clock kind)
 	}
 }
 
-void kx_clock_pair(uint64_t *ns, uint64_t *ticks)
+/* Like kx_clock_pair; returns the ticks by which the pair may be off. */
+static uint64_t read_pair(uint64_t *ns, uint64_t *ticks)
 {
 	uint64_t best = UINT64_MAX;
 
@@ -55,6 +55,12 @@ void kx_clock_pair(uint64_t *ns, uint64_t *ticks)
 			*ticks = before + best / 2;
 		}
 	}
+	return best / 2 + 1;
+}
+
+void kx_clock_pair(uint64_t *ns, uint64_t *ticks)
+{
+	read_pair(ns, ticks);
 }
 
 static bool kernel_has_kfunc(const char *name)
@@ -297,40 +303,68 @@ void kx_clock_tick(struct kx_clock *c)
 	c->ticks[1] = ticks;
 }
 
-/*
- * The raw clock is read between two rdtscp, so each sample bounds the base from
- * both sides; over many samples the bounds close in on it. What is left is the
- * shortest way in plus the shortest way out, and the error is half of that.
- */
-static int calibrate_cpu(struct kx_clock *c, unsigned cpu, int sample_fd,
-			 const volatile uint64_t *sampled, struct kx_err *err)
+/* What is known of a CPU's base: origin + low to origin + high. */
+struct bounds {
+	uint64_t origin;
+	int64_t low, high;
+	bool known;
+};
+
+/* The clock stood at @raw at some moment between the ticks @before and @after. */
+static void narrow(struct bounds *b, uint64_t raw, uint64_t before, uint64_t after)
 {
-	int64_t low = INT64_MIN, high = INT64_MAX;
-	uint64_t origin = 0;
+	int64_t low, high;
+
+	if (!b->known)
+		*b = (struct bounds){ before - raw, INT64_MIN, INT64_MAX, true };
+	low = (int64_t)(before - raw - b->origin);
+	high = (int64_t)(after - raw - b->origin);
+	b->low = low > b->low ? low : b->low;
+	b->high = high < b->high ? high : b->high;
+}
+
+/*
+ * Each sample is enclosed twice: by rdtscp in user space, and by two readings of ktime in the
+ * kernel, which the vDSO ties to rdtscp. Over many samples the bounds close in on the base;
+ * what is left is the shortest way in plus the shortest way out, and the error is half of that.
+ */
+static int calibrate_cpu(struct kx_clock *c, unsigned cpu,
+			 int (*sample)(void *, unsigned, struct kx_clock_sample *), void *ctx,
+			 struct kx_err *err)
+{
+	double ticks_per_ns = (double)c->tsc_hz * 1e-9;
+	struct bounds b = { 0 };
 
 	for (int i = 0; i < SAMPLES_PER_CPU; i++) {
-		LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
-		uint64_t before = kx_rdtscp(), after;
-		int ret = bpf_prog_test_run_opts(sample_fd, &opts);
+		struct kx_clock_sample s;
+		uint64_t ns, ticks, slack = read_pair(&ns, &ticks), before = kx_rdtscp(), after;
+		int code = sample(ctx, cpu, &s);
 
 		after = kx_rdtscp();
-		if (ret || opts.retval)
-			return kx_err_set(err, -EIO, "the clock of CPU %u cannot be read: %s", cpu,
-					  ret ? strerror(-ret) : "its perf event does not count");
-		if (!i)
-			origin = before - *sampled;
-		if ((int64_t)(before - *sampled - origin) > low)
-			low = (int64_t)(before - *sampled - origin);
-		if ((int64_t)(after - *sampled - origin) < high)
-			high = (int64_t)(after - *sampled - origin);
+		if (code)
+			return kx_err_set(err, -EIO, "the clock of CPU %u cannot be read (%s)", cpu,
+					  strerror(code < 0 ? -code : EIO));
+		if (s.cpu != cpu)
+			continue;
+		narrow(&b, s.clock, before, after);
+		narrow(&b, s.clock,
+		       ticks + (uint64_t)(int64_t)((double)(int64_t)(s.before - ns) * ticks_per_ns) -
+			       slack,
+		       ticks + (uint64_t)(int64_t)((double)(int64_t)(s.after - ns) * ticks_per_ns) +
+			       slack);
 	}
-	c->cpus[cpu].base = origin + (uint64_t)(low + (high - low) / 2);
-	c->cpus[cpu].error = (uint64_t)((high - low) / 2);
+	if (!b.known)
+		return kx_err_set(err, -EIO, "no program can be run on CPU %u to read its clock",
+				  cpu);
+	c->cpus[cpu].base = b.origin + (uint64_t)(b.low + (b.high - b.low) / 2);
+	/* the vDSO's clock may step by some ns where NTP adjusts it: the bounds can just miss */
+	c->cpus[cpu].error = (uint64_t)llabs(b.high - b.low) / 2;
 	return 0;
 }
 
-int kx_clock_calibrate(struct kx_clock *c, int sample_fd, const volatile uint64_t *sampled,
-		       struct kx_err *err)
+int kx_clock_calibrate(struct kx_clock *c, int (*sample)(void *ctx, unsigned cpu,
+							 struct kx_clock_sample *out),
+		       void *ctx, struct kx_err *err)
 {
 	cpu_set_t *old, *one;
 	size_t size;
@@ -353,9 +387,9 @@ int kx_clock_calibrate(struct kx_clock *c, int sample_fd, const volatile uint64_
 			continue;
 		CPU_ZERO_S(size, one);
 		CPU_SET_S(cpu, size, one);
-		/* Not allowed there? Then by an interrupt from here, less exactly. */
+		/* Not allowed there? Then a test run comes by an interrupt from here, less exact. */
 		sched_setaffinity(0, size, one);
-		ret = calibrate_cpu(c, cpu, sample_fd, sampled, err);
+		ret = calibrate_cpu(c, cpu, sample, ctx, err);
 	}
 	if (CPU_COUNT_S(size, old))
 		sched_setaffinity(0, size, old);

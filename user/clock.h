@@ -7,6 +7,7 @@
 #define KX_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "err.h"
@@ -41,13 +42,21 @@ struct kx_clock {
 int kx_clock_new(enum kx_wire_clock want, struct kx_clock **out, struct kx_err *err);
 void kx_clock_free(struct kx_clock *c);
 
+/* One reading of a CPU's raw clock by a BPF program, between two of ktime. */
+struct kx_clock_sample {
+	uint64_t clock;
+	uint64_t before, after; /* ns, CLOCK_MONOTONIC */
+	uint32_t cpu;           /* where it ran */
+};
+
 /*
- * Learns each CPU's base: runs the BPF program @sample_fd there many times between two rdtscp;
- * it leaves the raw clock in *@sampled. Restores the caller's CPU affinity.
- * Errors: -EIO (the program failed on a CPU).
+ * Learns each CPU's base: calls @sample many times there, which fills its argument; it returns 0 or
+ * a negative errno. Restores the caller's CPU affinity. Errors: -EIO (a CPU's clock could not be
+ * read).
  */
-int kx_clock_calibrate(struct kx_clock *c, int sample_fd, const volatile uint64_t *sampled,
-		       struct kx_err *err);
+int kx_clock_calibrate(struct kx_clock *c, int (*sample)(void *ctx, unsigned cpu,
+							 struct kx_clock_sample *out),
+		       void *ctx, struct kx_err *err);
 
 /* Takes a new pair for KX_CLOCK_KTIME; call it before each drain of the rings. */
 void kx_clock_tick(struct kx_clock *c);

@@ -266,13 +266,18 @@ int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, st
 	return code;
 }
 
+void kx_probes_join(struct kx_probes *p, struct kx_links *links)
+{
+	kx_links_join(&p->others, links);
+}
+
 void kx_probes_free(struct kx_probes *p)
 {
 	if (!p)
 		return;
+	kx_links_join(&p->others, &p->returns);
+	kx_links_join(&p->others, &p->leaf_returns);
 	kx_links_close(&p->others);
-	kx_links_close(&p->returns);
-	kx_links_close(&p->leaf_returns);
 	free(p->has);
 	free(p);
 }

@@ -41,6 +41,9 @@ bool kx_probes_has(const struct kx_probes *p, uint32_t id);
  */
 int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, struct kx_err *err);
 
+/* Takes over other links, to be closed together with its own: each close waits for the kernel. */
+void kx_probes_join(struct kx_probes *p, struct kx_links *links);
+
 /* Detaches everything; no probe fires any more when it returns. */
 void kx_probes_free(struct kx_probes *p);
 

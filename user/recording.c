@@ -431,9 +431,9 @@ static void detach(struct recording *r)
 	double before = now_seconds();
 
 	kx_tracer_ready(r->tracer, false);
+	kx_probes_join(r->probes, &r->watch.links);
 	kx_probes_free(r->probes);
 	r->probes = NULL;
-	kx_linker_watch_stop(&r->watch);
 	kx_tracer_stop(r->tracer);
 	r->result->detach_seconds = now_seconds() - before;
 }

@@ -132,6 +132,22 @@ static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, str
 	return code;
 }
 
+static int sample_clock(void *ctx, unsigned cpu, struct kx_clock_sample *out)
+{
+	struct kx_tracer *t = ctx;
+	const volatile struct record_bpf__bss *bss = t->skel->bss;
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_sample_clock), &opts);
+
+	if (err || opts.retval)
+		return err ? err : -EIO;
+	*out = (struct kx_clock_sample){ .clock = bss->kx_sampled_clock,
+					 .before = bss->kx_sampled_before,
+					 .after = bss->kx_sampled_after,
+					 .cpu = bss->kx_sampled_cpu };
+	return 0;
+}
+
 int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, struct kx_err *err)
 {
 	struct kx_tracer *t = calloc(1, sizeof(*t));
@@ -158,9 +174,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	if (!code)
 		code = fill_maps(t, o, err);
 	if (!code)
-		code = kx_clock_calibrate(t->clock, bpf_program__fd(t->skel->progs.kx_sample_clock),
-					  (const volatile uint64_t *)&t->skel->bss->kx_sampled_clock,
-					  err);
+		code = kx_clock_calibrate(t->clock, sample_clock, t, err);
 	if (code)
 		goto fail;
 	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,

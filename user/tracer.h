@@ -21,7 +21,7 @@ struct kx_tracer_options {
 	uint64_t ring_bytes;      /* of one CPU's ring; 0: by memory */
 	const pid_t *pids;        /* traced processes */
 	size_t npids;             /* at least 1 */
-	bool clock_only;          /* only kx_sample_clock is needed (kxray doctor) */
+	bool clock_only;          /* load nothing but what the clock needs; no rings */
 };
 
 /* BPF programs a caller attaches; see ../bpf/record.bpf.c. */

@@ -36,7 +36,7 @@ static size_t bytes_of(uint32_t room)
 /* Values below 2^(bits+1) are their own codes; above, 2^bits codes for each doubling. */
 static uint32_t encode(uint64_t value, unsigned bits)
 {
-	unsigned top = value ? 63 - (unsigned)__builtin_clzll(value) : 0;
+	unsigned top = 63 - (unsigned)__builtin_clzll(value | 1);
 	unsigned shift = top > bits ? top - bits : 0;
 
 	return (shift << bits) + (uint32_t)(value >> shift);
@@ -86,46 +86,62 @@ static uint16_t bucket_of_code(uint16_t code)
 	return (uint16_t)encode(decode(code, CODE_BITS, &width), BUCKET_BITS);
 }
 
-static int grow(struct kx_histogram *h, struct kx_histogram_pool *pool)
+static void fill_table(struct kx_histogram *h, void *data, uint32_t room)
 {
-	uint32_t room = h->room > KX_HISTOGRAM_LIST ? h->room * 2 : h->room * 2 + 4;
-	size_t more;
+	uint32_t used = 0;
+
+	if (h->room <= KX_HISTOGRAM_LIST) {
+		for (uint32_t i = 0; i < h->used; i++)
+			table_add(data, room, &used, bucket_of_code(((uint16_t *)h->data)[i]), 1);
+	} else {
+		for (uint32_t i = 0; i < h->room; i++)
+			if (counts_of(h->data)[i])
+				table_add(data, room, &used, keys_of(h->data, h->room)[i],
+					  counts_of(h->data)[i]);
+	}
+	h->used = used;
+}
+
+/* To @room values of a list or places of a table, more than there are. */
+static int resize(struct kx_histogram *h, uint32_t room, struct kx_histogram_pool *pool)
+{
+	size_t more = bytes_of(room) - bytes_of(h->room);
 	void *data;
 
-	if (!h->room)
-		room = FIRST_LIST_ROOM;
-	else if (h->room == KX_HISTOGRAM_LIST)
-		room = FIRST_TABLE_ROOM;
-	more = bytes_of(room) - bytes_of(h->room);
 	if (pool->limit && pool->bytes + more > pool->limit)
 		return -ENOSPC;
-	if (room <= KX_HISTOGRAM_LIST) {
+	if (room <= KX_HISTOGRAM_LIST)
 		data = realloc(h->data, room * sizeof(uint16_t));
-		if (!data)
-			return -ENOMEM;
-	} else {
-		uint32_t used = 0;
-
+	else
 		data = calloc(room, sizeof(uint32_t) + sizeof(uint16_t));
-		if (!data)
-			return -ENOMEM;
-		if (h->room == KX_HISTOGRAM_LIST) {
-			for (uint32_t i = 0; i < h->used; i++)
-				table_add(data, room, &used,
-					  bucket_of_code(((uint16_t *)h->data)[i]), 1);
-		} else {
-			for (uint32_t i = 0; i < h->room; i++)
-				if (counts_of(h->data)[i])
-					table_add(data, room, &used, keys_of(h->data, h->room)[i],
-						  counts_of(h->data)[i]);
-		}
+	if (!data)
+		return -ENOMEM;
+	if (room > KX_HISTOGRAM_LIST) {
+		fill_table(h, data, room);
 		free(h->data);
-		h->used = used;
 	}
 	h->data = data;
 	h->room = room;
 	pool->bytes += more;
 	return 0;
+}
+
+static uint32_t next_room(uint32_t room)
+{
+	if (!room)
+		return FIRST_LIST_ROOM;
+	if (room == KX_HISTOGRAM_LIST)
+		return FIRST_TABLE_ROOM;
+	if (room > KX_HISTOGRAM_LIST)
+		return room * 2;
+	return room * 2 + 4 < KX_HISTOGRAM_LIST ? room * 2 + 4 : KX_HISTOGRAM_LIST;
+}
+
+int kx_histogram_reserve(struct kx_histogram *h, uint64_t values, struct kx_histogram_pool *pool)
+{
+	if (values <= h->room)
+		return 0;
+	return resize(h, values <= KX_HISTOGRAM_LIST ? (uint32_t)values : FIRST_TABLE_ROOM, pool);
 }
 
 int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool)
@@ -134,7 +150,7 @@ int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram
 	int r;
 
 	if (h->used >= limit) {
-		r = grow(h, pool);
+		r = resize(h, next_room(h->room), pool);
 		if (r)
 			return r;
 	}

@@ -26,6 +26,8 @@ struct kx_histogram_pool {
 
 /* 0; -ENOMEM; -ENOSPC if the pool's limit forbids growing (the value is then not counted). */
 int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool);
+/* Makes room in an empty one, exactly, for that many values to come. Errors as above. */
+int kx_histogram_reserve(struct kx_histogram *h, uint64_t values, struct kx_histogram_pool *pool);
 void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool);
 
 /*

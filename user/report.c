@@ -9,8 +9,12 @@
 
 #define BATCH 256
 #define CHUNK 1024 /* functions allocated at once */
-#define HISTOGRAMS_MIN (16u << 20)
-#define HISTOGRAM_SHARE 80 /* bytes for each function, if that is more */
+#define NO_SLOT UINT32_MAX
+/* Memory for histograms: the largest of these, unless the caller says. Bytes. */
+#define HISTOGRAMS_MIN (8u << 20)
+#define HISTOGRAMS_OF_FUNCTION 48
+#define HISTOGRAMS_OF_FILE(size) ((size) / 64 < (256u << 20) ? (size) / 64 : (256u << 20))
+#define HISTOGRAMS_LEAST (128u << 10) /* the largest histogram must fit */
 
 static const unsigned quantiles[3] = { 500, 900, 990 };
 
@@ -62,7 +66,7 @@ struct kx_report {
 	struct thread *threads;
 	size_t nthreads;
 	struct kx_histogram_pool pool;
-	size_t histogram_bytes;
+	bool fixed_limit;
 	bool first_pass;
 	bool any_record;
 	bool has_lost, has_orphans; /* the recorder's own final numbers are known */
@@ -135,8 +139,8 @@ static int new_function(struct kx_report *r, uint32_t func, uint32_t *slot)
 	place = find_place(r->places, r->nplaces, func);
 	place->func = func;
 	place->slot = *slot + 1;
-	if (!r->histogram_bytes && r->nfunctions * HISTOGRAM_SHARE > r->pool.limit)
-		r->pool.limit = r->nfunctions * HISTOGRAM_SHARE;
+	if (!r->fixed_limit && r->nfunctions * HISTOGRAMS_OF_FUNCTION > r->pool.limit)
+		r->pool.limit = r->nfunctions * HISTOGRAMS_OF_FUNCTION;
 	return 0;
 }
 
@@ -158,33 +162,6 @@ static uint32_t outer_place(const struct thread *t, uint32_t key)
 	return key * 0x9e3779b1u >> (32 - t->outer_bits);
 }
 
-static int outer_grow(struct thread *t)
-{
-	uint32_t *old = t->outer, size = t->outer ? 1u << t->outer_bits : 0;
-
-	if (t->outer_bits >= 31)
-		return -ENOMEM;
-	t->outer_bits = old ? t->outer_bits + 1 : 5;
-	t->outer = calloc(1ul << t->outer_bits, sizeof(*t->outer));
-	if (!t->outer) {
-		t->outer = old;
-		t->outer_bits--;
-		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < size; i++) {
-		uint32_t at;
-
-		if (!old[i])
-			continue;
-		at = outer_place(t, old[i]);
-		while (t->outer[at])
-			at = (at + 1) & ((1u << t->outer_bits) - 1);
-		t->outer[at] = old[i];
-	}
-	free(old);
-	return 0;
-}
-
 /* Whether it was not in the set before; room must be there. */
 static inline bool outer_add(struct thread *t, uint32_t slot)
 {
@@ -200,6 +177,20 @@ static inline bool outer_add(struct thread *t, uint32_t slot)
 	return true;
 }
 
+/*
+ * Functions leave the set in the reverse order of their coming, so nothing that was put
+ * beyond a taken place is still there when that place becomes free.
+ */
+static inline void outer_remove(struct thread *t, uint32_t slot)
+{
+	uint32_t key = slot + 1, at = outer_place(t, key), mask = (1u << t->outer_bits) - 1;
+
+	while (t->outer[at] != key)
+		at = (at + 1) & mask;
+	t->outer[at] = 0;
+	t->outer_used--;
+}
+
 static bool outer_has(const struct thread *t, uint32_t slot)
 {
 	uint32_t key = slot + 1, mask = (1u << t->outer_bits) - 1;
@@ -212,24 +203,30 @@ static bool outer_has(const struct thread *t, uint32_t slot)
 	return false;
 }
 
-static inline void outer_remove(struct thread *t, uint32_t slot)
+static bool outer_is_full(const struct thread *t)
 {
-	uint32_t key = slot + 1, at = outer_place(t, key), mask = (1u << t->outer_bits) - 1;
-	uint32_t next;
+	return t->outer_used * 4ul >= 1ul << t->outer_bits;
+}
 
-	while (t->outer[at] != key)
-		at = (at + 1) & mask;
-	/* Move back what would not be found any more over the gap. */
-	for (next = (at + 1) & mask; t->outer[next]; next = (next + 1) & mask) {
-		uint32_t home = outer_place(t, t->outer[next]);
+/* A larger set, filled in the order of the stack. */
+static int outer_grow(struct thread *t)
+{
+	unsigned bits = t->outer ? t->outer_bits + 1 : 6;
+	uint32_t *outer;
 
-		if (((next - home) & mask) >= ((next - at) & mask)) {
-			t->outer[at] = t->outer[next];
-			at = next;
-		}
-	}
-	t->outer[at] = 0;
-	t->outer_used--;
+	if (bits > 31)
+		return -ENOMEM;
+	outer = calloc(1ul << bits, sizeof(*outer));
+	if (!outer)
+		return -ENOMEM;
+	free(t->outer);
+	t->outer = outer;
+	t->outer_bits = bits;
+	t->outer_used = 0;
+	for (uint32_t i = 0; i < t->depth; i++)
+		if (t->frames[i].outermost)
+			outer_add(t, t->frames[i].slot);
+	return 0;
 }
 
 /* Calls */
@@ -248,16 +245,14 @@ static int grow_thread(struct thread *t)
 		t->frames = frames;
 		t->room = room;
 	}
-	if (!t->outer || t->outer_used * 2ul >= 1ul << t->outer_bits)
-		return outer_grow(t);
-	return 0;
+	return !t->outer || outer_is_full(t) ? outer_grow(t) : 0;
 }
 
 static inline int enter(struct thread *t, uint32_t func, uint32_t slot, uint64_t tsc)
 {
 	struct frame *f;
 
-	if (t->depth == t->room || t->outer_used * 2ul >= 1ul << t->outer_bits) {
+	if (t->depth == t->room || outer_is_full(t)) {
 		int r = grow_thread(t);
 
 		if (r)
@@ -436,14 +431,19 @@ static int take_calls(struct kx_report *r, uint32_t thread, const struct kx_call
 	uint32_t slots[BATCH];
 	int e = 0;
 
-	/* All look-ups first: their cache misses overlap then. */
+	/* All look-ups first: the cache misses of many functions overlap then. */
 	for (size_t i = 0; i < n && !e; i++) {
-		if (calls[i].kind != KX_RECORD_ENTRY)
-			continue;
-		e = slot_of(r, calls[i].func, &slots[i]);
-		if (!e)
+		const struct place *place = find_place(r->places, r->nplaces, calls[i].func);
+
+		slots[i] = place->slot - 1;
+		if (!place->slot && calls[i].kind == KX_RECORD_ENTRY)
+			e = new_function(r, calls[i].func, &slots[i]);
+		if (slots[i] != NO_SLOT)
 			__builtin_prefetch(stat_at(r, slots[i]), 1);
 	}
+	for (size_t i = 0; i < n && !e; i++)
+		if (slots[i] != NO_SLOT)
+			__builtin_prefetch(stat_at(r, slots[i])->histogram.data, 1);
 	if (r->first_pass) {
 		r->totals.events += n;
 		saw_time(r, calls[0].tsc);
@@ -498,31 +498,53 @@ static void end_threads(struct kx_report *r)
 	}
 }
 
-/* 1 if another pass is needed, else 0 or -ENOMEM. */
+/*
+ * Percentiles of what was recorded in this pass; then room for those deferred, as far as
+ * memory goes. 1 if another pass is needed, else 0 or -ENOMEM.
+ */
 static int end_histograms(struct kx_report *r)
 {
-	int more = 0;
+	int more = 0, e;
 
 	for (size_t i = 0; i < r->nfunctions; i++) {
 		struct stat *s = stat_at(r, (uint32_t)i);
 		uint16_t codes[3] = { KX_HISTOGRAM_MIN, KX_HISTOGRAM_MIN, KX_HISTOGRAM_MIN };
 
-		if (r->first_pass)
+		if (r->first_pass) {
 			r->totals.calls += s->count;
-		if (s->progress == DEFERRED) {
-			s->progress = RECORDING;
-			more = 1;
-		} else if (s->progress == RECORDING) {
-			int e = kx_histogram_quantiles(&s->histogram, quantiles, 3, codes);
-
-			if (e && e != -ENODATA)
-				return e;
-			kx_histogram_free(&s->histogram, &r->pool);
-			memcpy(s->codes, codes, sizeof(codes));
-			s->progress = DONE;
+			r->totals.self += s->self;
 		}
+		if (s->progress != RECORDING)
+			continue;
+		e = kx_histogram_quantiles(&s->histogram, quantiles, 3, codes);
+		if (e && e != -ENODATA)
+			return e;
+		kx_histogram_free(&s->histogram, &r->pool);
+		memcpy(s->codes, codes, sizeof(codes));
+		s->progress = DONE;
+	}
+	for (size_t i = 0; i < r->nfunctions; i++) {
+		struct stat *s = stat_at(r, (uint32_t)i);
+
+		if (s->progress != DEFERRED)
+			continue;
+		more = 1;
+		e = kx_histogram_reserve(&s->histogram, s->count, &r->pool);
+		if (e == -ENOMEM)
+			return e;
+		if (!e)
+			s->progress = RECORDING;
 	}
 	return more;
+}
+
+static size_t histogram_limit(const struct kx_report_options *options, uint64_t file_size)
+{
+	if (options->histogram_bytes)
+		return options->histogram_bytes > HISTOGRAMS_LEAST ? options->histogram_bytes :
+								     HISTOGRAMS_LEAST;
+	return HISTOGRAMS_OF_FILE(file_size) > HISTOGRAMS_MIN ? HISTOGRAMS_OF_FILE(file_size) :
+								HISTOGRAMS_MIN;
 }
 
 int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options,
@@ -540,8 +562,8 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 		kx_report_free(r);
 		return kx_err_set(err, e, "out of memory for the report");
 	}
-	r->histogram_bytes = options->histogram_bytes;
-	r->pool.limit = options->histogram_bytes ? options->histogram_bytes : HISTOGRAMS_MIN;
+	r->fixed_limit = options->histogram_bytes;
+	r->pool.limit = histogram_limit(options, kx_fdr_info(f)->file_size);
 	take_session(r, options->session);
 	r->first_pass = true;
 	do {

@@ -27,6 +27,7 @@ struct kx_report_totals {
 	uint64_t repaired;  /* calls closed by kxray: when recording, or here */
 	uint64_t orphans;   /* exits without their entry, left out when recording or here */
 	uint64_t open;      /* calls not completed at the trace's end */
+	uint64_t self;      /* ticks inside traced functions, of all threads together */
 	uint64_t threads;
 	uint64_t first_tsc, last_tsc; /* of all records, ticks */
 	unsigned passes;    /* over the file */
@@ -44,7 +45,7 @@ struct kx_report_function {
 
 struct kx_report_options {
 	json_t *session;       /* of the map: its "lost" and "orphans" go first; may be NULL */
-	size_t histogram_bytes; /* memory for all histograms; 0: 16 MiB, more for many functions */
+	size_t histogram_bytes; /* memory for all histograms; 0: by functions and file size */
 };
 
 /* Reads @f from its beginning. Errors: -EBADMSG where the file is damaged, -ENOMEM. */

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The map of a trace as the reading commands find it, and time in nanoseconds. */
+#ifndef KX_TRACE_NAMES_H
+#define KX_TRACE_NAMES_H
+
+#include <stdbool.h>
+
+#include "err.h"
+#include "map_file.h"
+
+struct kx_trace_names {
+	struct kx_map map;
+	bool has_map;
+	char id[16];
+};
+
+/*
+ * Reads @map_path or, if that is NULL, TRACE.map where it exists; without either functions
+ * are "#id". Free with kx_trace_names_free. Errors: kx_map_read's.
+ */
+int kx_trace_names_open(const char *trace, const char *map_path, struct kx_trace_names *out,
+			struct kx_err *err);
+void kx_trace_names_free(struct kx_trace_names *names);
+
+/* Readable name of function @id, "#id" if unknown; valid until the next call. */
+const char *kx_trace_name(struct kx_trace_names *names, uint32_t id);
+const char *kx_trace_module(const struct kx_trace_names *names, uint32_t id); /* or "" */
+
+/* Ticks at @tsc_hz ticks a second as nanoseconds, rounded; as they are if @tsc_hz is 0. */
+uint64_t kx_trace_ns(uint64_t ticks, uint64_t tsc_hz);
+
+#endif

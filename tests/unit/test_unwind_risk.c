@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "target.h"
+#include "unwind_risk.h"
+
+/* Built once: plain C, C with cleanup handlers, C++ without and with a handler, a fake Go. */
+static int build(void **state)
+{
+	if (target_setup(state))
+		return -1;
+	write_file("plain.c", "int f(int x) { return x + 1; }\n");
+	write_file("cleanup.c", "void g(int *);\nvoid f(void);\n"
+				"void f(void) { int x __attribute__((cleanup(g))) = 0; g(&x); }\n");
+	write_file("throw.cc", "int f(int x) { if (x) throw 1; return 0; }\n");
+	write_file("catch.cc", "int g(int);\nint f(int x) { try { return g(x); } catch (int e) { return e; } }\n");
+	write_file("go.c", "__attribute__((section(\".go.buildinfo\"))) int info = 1;\n");
+	sh("gcc -O2 -shared -fPIC plain.c -o plain.so && gcc -O2 -shared -fPIC go.c -o go.so && "
+	   "gcc -O2 -fexceptions -shared -fPIC cleanup.c -o cleanup.so && "
+	   "g++ -O2 -shared -fPIC throw.cc -o throw.so && g++ -O2 -shared -fPIC catch.cc -o catch.so");
+	/* what the names promise */
+	assert_string_equal(line_of("readelf -SW plain.so throw.so | grep -c gcc_except_table"), "0");
+	assert_string_equal(line_of("readelf -SW cleanup.so | grep -c gcc_except_table"), "1");
+	assert_string_equal(line_of("readelf -SW catch.so | grep -c gcc_except_table"), "1");
+	return 0;
+}
+
+/* One module of the file @file, shown under @name. */
+struct as {
+	const char *name, *file;
+};
+
+static struct kx_unwind_risk risk_of(const struct as *modules, size_t n)
+{
+	struct kx_module items[8] = { 0 };
+	struct kx_modules mods = { items, n };
+	struct kx_unwind_risk risk;
+	char paths[8][512];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "%s", in_dir(modules[i].file));
+		items[i] = (struct kx_module){ .name = (char *)modules[i].name,
+					       .path = paths[i],
+					       .open_path = paths[i] };
+	}
+	kx_unwind_risk_of(&mods, &risk);
+	return risk;
+}
+
+#define RISK(...)                                                                                  \
+	risk_of((const struct as[]){ __VA_ARGS__ },                                                \
+		sizeof((const struct as[]){ __VA_ARGS__ }) / sizeof(struct as))
+
+static void harmless(struct kx_unwind_risk risk)
+{
+	if (!risk.returns_harmless)
+		fail_msg("%s", risk.reason);
+	assert_false(risk.is_go);
+}
+
+static void risky(struct kx_unwind_risk risk, const char *reason)
+{
+	assert_string_equal(risk.reason, reason);
+	assert_false(risk.returns_harmless);
+}
+
+static void test_tables(void **state)
+{
+	(void)state;
+	harmless(RISK({ "prog", "plain.so" }));
+	harmless(RISK({ "prog", "plain.so" }, { "libc.so.6", "cleanup.so" },
+		      { "ld-linux-x86-64.so.2", "cleanup.so" }, { "libgcc_s.so.1", "cleanup.so" },
+		      { "libpthread.so.0", "cleanup.so" }, { "libm-2.31.so", "cleanup.so" }));
+	harmless(RISK({ "prog", "plain.so" }, { "ld-musl-x86_64.so.1", "cleanup.so" }));
+	risky(RISK({ "prog", "cleanup.so" }), "prog has exception tables");
+	risky(RISK({ "prog", "plain.so" }, { "libc.so.6", "cleanup.so" },
+		   { "libmagick.so.6", "cleanup.so" }, { "libx.so", "catch.so" }),
+	      "libmagick.so.6 has exception tables");
+	/* names that only start like the exempt ones */
+	risky(RISK({ "libcrypto.so.3", "cleanup.so" }), "libcrypto.so.3 has exception tables");
+	risky(RISK({ "libcurl.so.4", "cleanup.so" }), "libcurl.so.4 has exception tables");
+	risky(RISK({ "libdlfcn.so", "cleanup.so" }), "libdlfcn.so has exception tables");
+	risky(RISK({ "ld-gold", "cleanup.so" }), "ld-gold has exception tables");
+}
+
+/* A C program with an allocator written in C++, as redis-server on Debian. */
+static void test_runtimes(void **state)
+{
+	(void)state;
+	harmless(RISK({ "redis-server", "plain.so" }, { "libjemalloc.so.2", "catch.so" },
+		      { "libstdc++.so.6", "catch.so" }, { "libc.so.6", "cleanup.so" }));
+	risky(RISK({ "prog", "throw.so" }, { "libstdc++.so.6", "catch.so" }),
+	      "prog uses libstdc++.so.6, so it may throw exceptions");
+	risky(RISK({ "prog", "plain.so" }, { "libstdc++.so.6", "catch.so" },
+		   { "libx.so", "catch.so" }),
+	      "libx.so has exception tables");
+}
+
+static void test_unreadable(void **state)
+{
+	(void)state;
+	risky(RISK({ "prog", "plain.so" }, { "gone.so", "not-there" }),
+	      "gone.so cannot be read, so it may have exception tables");
+	risky(RISK({ "prog", "plain.c" }), "prog cannot be read, so it may have exception tables");
+	/* without section headers nothing can be told */
+	sh("cp plain.so bare.so && printf '\\0\\0\\0\\0\\0\\0\\0\\0' | "
+	   "dd of=bare.so bs=1 seek=40 conv=notrunc status=none && printf '\\0\\0\\0\\0' | "
+	   "dd of=bare.so bs=1 seek=60 conv=notrunc status=none");
+	risky(RISK({ "prog", "bare.so" }),
+	      "prog has no section table that would show exception tables");
+}
+
+static void test_go(void **state)
+{
+	struct kx_unwind_risk risk;
+
+	(void)state;
+	risk = RISK({ "prog", "catch.so" }, { "app", "go.so" });
+	assert_true(risk.is_go);
+	risky(risk, "app is written in Go, which moves its stacks");
+}
+
+static void test_linker(void **state)
+{
+	(void)state;
+	assert_int_equal(RISK({ "prog", "plain.so" }).linker, -1);
+	assert_int_equal(RISK({ "prog", "plain.so" }, { "libc.so.6", "plain.so" },
+			      { "ld-linux-x86-64.so.2", "plain.so" })
+				 .linker,
+			 2);
+	assert_int_equal(RISK({ "prog", "plain.so" }, { "ld-musl-x86_64.so.1", "plain.so" }).linker,
+			 1);
+}
+
+/* Programs of this machine: /bin/sleep is plain C, a static C program carries libc's tables. */
+static void test_processes(void **state)
+{
+	char *const argv[] = { (char *)"sh", (char *)"-c", (char *)"echo; exec sleep 60", NULL };
+	struct kx_unwind_risk risk;
+	struct kx_modules mods;
+	struct kx_err err;
+	pid_t pid = target_start(argv);
+
+	(void)state;
+	if (kx_modules_of_process(pid, &mods, &err))
+		fail_msg("%s", err.text);
+	kx_unwind_risk_of(&mods, &risk);
+	harmless(risk);
+	assert_true(risk.linker > 0);
+	assert_true(strstr(mods.items[risk.linker].name, "ld-") != NULL);
+	kx_modules_free(&mods);
+	target_stop(pid);
+
+	write_file("main.c", "int main(void) { return 0; }\n");
+	sh("gcc -static main.c -o static");
+	if (kx_modules_of_file(in_dir("static"), &mods, &err))
+		fail_msg("%s", err.text);
+	kx_unwind_risk_of(&mods, &risk);
+	risky(risk, "static has exception tables");
+	assert_int_equal(risk.linker, -1);
+	kx_modules_free(&mods);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tables), cmocka_unit_test(test_runtimes),
+		cmocka_unit_test(test_unreadable), cmocka_unit_test(test_go),
+		cmocka_unit_test(test_linker), cmocka_unit_test(test_processes),
+	};
+
+	return cmocka_run_group_tests(tests, build, target_teardown);
+}

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# kxray doctor against what this kernel shows by other means: a program of its own that tries
+# each thing with bare system calls, the processor's flags, and runs with fewer capabilities.
+. "$(dirname "$0")/../lib.sh"
+
+json_ok() { json "$1" 'd["verdict"]' >"$TMP/verdict" 2>"$TMP/why"; }
+
+start=${EPOCHREALTIME/[.,]/}
+run "$KXRAY" doctor --json
+took=$(((${EPOCHREALTIME/[.,]/} - start) / 1000))
+cp "$TMP/run.out" "$TMP/doctor.json"
+if ! json_ok "$TMP/doctor.json"; then
+	fail "doctor --json parses" "$(tail -n 1 "$TMP/why"); $ERR"
+	exit 1
+fi
+pass "doctor --json parses"
+can_record=$STATUS
+assert_eq "nothing on stderr" "$ERR" ""
+assert_eq "its status is its verdict" "$STATUS" "$(json "$TMP/doctor.json" 'int(not d["can_record"])')"
+assert_between "it takes less than 4 s" "$took" 0 3999
+assert_eq "a finding that does not work says why, one that works nothing" \
+	"$(json "$TMP/doctor.json" '[k for k, c in d["checks"].items() if c["works"] == bool(c["why"])]')" "[]"
+assert_eq "CPUs" "$(json "$TMP/doctor.json" 'd["cpus"]')" "$(getconf _NPROCESSORS_ONLN)"
+assert_eq "capabilities as /proc shows them" \
+	"$(json "$TMP/doctor.json" 'd["user"]["capabilities"]["CAP_BPF"]["held"]')" \
+	"$(python3 -c 'import re
+m = re.search(r"CapEff:\s*(\w+)", open("/proc/self/status").read())
+print(bool(int(m[1], 16) >> 39 & 1))')"
+
+# What another program finds out about the same kernel.
+if "${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$TMP/features" tests/vm/features.c &&
+	"$TMP/features" >"$TMP/features.out"; then
+	while read -r theirs ours; do
+		answer=$(sed -n "s/^$theirs \([a-z]*\).*/\1/p" "$TMP/features.out")
+		assert_eq "$ours as tried by another program" \
+			"$(json "$TMP/doctor.json" "'yes' if d['checks']['$ours']['works'] else 'no'")" "$answer"
+	done <<-END
+		btf btf
+		bpf_array_mmap array_mmap
+		uprobe_session uprobe_session
+		uprobe_multi uprobe_multi
+		bpf_perf_uprobe uprobe
+		bpf_msr_tsc clock_perf
+		kprobe_multi kprobe_multi
+	END
+	for flag in constant_tsc nonstop_tsc; do
+		answer=$(sed -n "s/^$flag \([a-z]*\).*/\1/p" "$TMP/features.out")
+		assert_eq "$flag" "$(json "$TMP/doctor.json" "'yes' if d['clock']['$flag'] else 'no'")" "$answer"
+	done
+else
+	fail "another program's findings" "tests/vm/features.c does not build or run"
+fi
+
+if [ "$can_record" = 0 ]; then
+	# The scheduler's and the recorder's checks can be held against a recording that works.
+	run "$KXRAY" record -q -o "$TMP/trace" -f 'leaf_*' --json -- "$TARGETS/counts"
+	assert_eq "what doctor promises, record does" "$STATUS" 0
+	if [ "$STATUS" = 0 ]; then
+		cp "$TMP/run.out" "$TMP/record.raw"
+		# The target prints JSON as well; record's object is the line with "mechanism".
+		grep '"mechanism"' "$TMP/record.raw" >"$TMP/record.json"
+		for key in mechanism clock; do
+			of_doctor=$(json "$TMP/doctor.json" \
+				"d['mechanism'] if '$key' == 'mechanism' else d['clock']['kind']")
+			assert_eq "doctor's $key is the recording's" "$of_doctor" \
+				"$(json "$TMP/record.json" "d['$key']")"
+		done
+	fi
+	assert_eq "every CPU is calibrated" \
+		"$(json "$TMP/doctor.json" 'len(d["clock"]["cpus"])')" "$(getconf _NPROCESSORS_ONLN)"
+	# Costs: all measured, and in the order that nature gives them.
+	assert_eq "every kind of start is measured" \
+		"$(json "$TMP/doctor.json" '[c["start"] for c in d["costs"]]')" \
+		"['nop5', 'push', 'endbr64_push_at_push', 'endbr64_push_at_endbr64', 'sub_rsp']"
+	assert_eq "a return costs more than none, a probe more than none" \
+		"$(json "$TMP/doctor.json" 'all(c["plain_ns"] * 10 < c["entry_ns"] < c["entry_return_ns"]
+			for c in d["costs"])')" True
+	assert_eq "single-stepping is the dearest" \
+		"$(json "$TMP/doctor.json" '({c["start"]: c for c in d["costs"]}["sub_rsp"]["entry_ns"] >
+			1.5 * {c["start"]: c for c in d["costs"]}["push"]["entry_ns"])')" True
+	assert_eq "a moved probe is as cheap as the push" \
+		"$(json "$TMP/doctor.json" '({c["start"]: c for c in d["costs"]}["endbr64_push_at_push"]["entry_ns"] <
+			1.5 * {c["start"]: c for c in d["costs"]}["push"]["entry_ns"])')" True
+fi
+
+run "$KXRAY" doctor
+assert_eq "the text has the same status" "$STATUS" "$can_record"
+assert_eq "and ends with the verdict" "$(tail -n 1 "$TMP/run.out")" "$(cat "$TMP/verdict")."
+
+# A copy that everybody can read, for the build may lie in a folder that others cannot enter.
+everybody=$(mktemp -d /tmp/kxray-doctor.XXXXXX)
+install -m 755 "$KXRAY" "$everybody/kxray"
+chmod 755 "$everybody"
+trap 'rm -rf "$everybody"; _cleanup' EXIT
+
+as_nobody() { # [CAPABILITY...]: setpriv's arguments for a user with these alone
+	local caps
+	caps=$(printf ',+%s' "$@")
+	if [ $# = 0 ]; then
+		echo setpriv --reuid 65534 --regid 65534 --clear-groups
+	else
+		echo setpriv --reuid 65534 --regid 65534 --clear-groups \
+			--inh-caps "${caps#,}" --ambient-caps "${caps#,}"
+	fi
+}
+
+if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
+	skip "fewer capabilities" "needs root and setpriv"
+	exit 0
+fi
+# shellcheck disable=SC2046
+run $(as_nobody) "$everybody/kxray" doctor --json
+cp "$TMP/run.out" "$TMP/nobody.json"
+assert_eq "nobody cannot record" "$STATUS" 1
+assert_eq "nobody: what is missing" "$(json "$TMP/nobody.json" 'd["user"]["missing"]')" \
+	"['CAP_BPF', 'CAP_PERFMON']"
+assert_contains "nobody: the verdict names it" "$(json "$TMP/nobody.json" 'd["verdict"]')" \
+	"lacks CAP_BPF and CAP_PERFMON"
+assert_eq "nobody: BTF can still be read, programs not loaded" \
+	"$(json "$TMP/nobody.json" 'd["checks"]["btf"]["works"], d["checks"]["uprobe_session"]["errno"]')" \
+	"(True, 1)"
+assert_eq "nobody: uid" "$(json "$TMP/nobody.json" 'd["user"]["uid"]')" 65534
+# shellcheck disable=SC2046
+run $(as_nobody) "$everybody/kxray" doctor
+assert_eq "nobody: the text" "$STATUS" 1
+assert_contains "nobody: its last line" "$(tail -n 1 "$TMP/run.out")" "CAP_PERFMON"
+
+if setpriv --list-caps 2>/dev/null | grep -qx perfmon; then
+	# shellcheck disable=SC2046
+	run $(as_nobody bpf) "$everybody/kxray" doctor --json
+	cp "$TMP/run.out" "$TMP/bpf.json"
+	assert_eq "CAP_BPF alone: the other is missing" \
+		"$STATUS $(json "$TMP/bpf.json" 'd["user"]["missing"]')" "1 ['CAP_PERFMON']"
+	if [ "$can_record" = 0 ]; then
+		# shellcheck disable=SC2046
+		run $(as_nobody bpf perfmon sys_admin) "$everybody/kxray" doctor --json
+		cp "$TMP/run.out" "$TMP/caps.json"
+		assert_eq "an ordinary user with the capabilities can" "$STATUS" 0
+		assert_contains "its own processes only" "$(json "$TMP/caps.json" 'd["verdict"]')" \
+			"CAP_SYS_PTRACE is missing"
+	fi
+else
+	skip "single capabilities" "this setpriv does not know perfmon and bpf"
+fi
+
+run "$KXRAY" doctor --verbose
+assert_eq "an unknown option is wrong usage" "$STATUS" 2
+assert_contains "and is named" "$ERR" "--verbose"
+run "$KXRAY" doctor now
+assert_eq "so is an argument" "$STATUS" 2
+run "$KXRAY" doctor --help
+assert_eq "--help" "$STATUS" 0

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Tries what the kernel offers, with programs that do nothing. */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "doctor.h"
+
+/* Attach type of <linux/bpf.h> 5.18. */
+#define TRACE_KPROBE_MULTI 42
+
+/* Exists in every kernel with BPF and networking, and runs in the kernel's own tests only. */
+#define QUIET_FUNCTION "bpf_fentry_test1"
+
+static int load(enum bpf_prog_type type, unsigned attach_type, int btf_id)
+{
+	static const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .expected_attach_type = (enum bpf_attach_type)attach_type,
+		    .attach_btf_id = (__u32)btf_id);
+
+	return bpf_prog_load(type, "kx_try", "GPL", insns, sizeof(insns) / sizeof(insns[0]), &opts);
+}
+
+/* Loads and attaches a program of the type "tracing" to what @name is in the kernel's BTF. */
+static int try_tracing(const struct btf *btf, const char *name, __u32 kind, unsigned attach_type)
+{
+	int id = btf__find_by_name_kind(btf, name, kind), prog, link;
+
+	if (id < 0)
+		return -ENOENT;
+	prog = load(BPF_PROG_TYPE_TRACING, attach_type, id);
+	if (prog < 0)
+		return prog;
+	link = bpf_raw_tracepoint_open(NULL, prog);
+	close(prog);
+	if (link < 0)
+		return link;
+	close(link);
+	return 0;
+}
+
+int kx_try_btf(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	if (!btf)
+		return -errno;
+	btf__free(btf);
+	return 0;
+}
+
+int kx_try_array_mmap(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kx_try", sizeof(__u32), 8, 1, &opts);
+	void *mem;
+	int err = 0;
+
+	if (fd < 0)
+		return fd;
+	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED)
+		err = -errno;
+	else
+		munmap(mem, size);
+	close(fd);
+	return err;
+}
+
+int kx_try_scheduler_events(void)
+{
+	static const char *const events[] = {
+		"btf_trace_sched_migrate_task",
+		"btf_trace_sched_process_exit",
+		"btf_trace_sched_process_exec",
+		"btf_trace_task_rename",
+	};
+	struct btf *btf = btf__load_vmlinux_btf();
+	int err = btf ? 0 : -errno;
+
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]) && !err; i++)
+		err = try_tracing(btf, events[i], BTF_KIND_TYPEDEF, BPF_TRACE_RAW_TP);
+	btf__free(btf);
+	return err;
+}
+
+int kx_try_fentry(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	int err = btf ? 0 : -errno;
+
+	if (!err)
+		err = try_tracing(btf, QUIET_FUNCTION, BTF_KIND_FUNC, BPF_TRACE_FENTRY);
+	btf__free(btf);
+	return err;
+}
+
+int kx_try_kprobe_multi(void)
+{
+	const char *symbol = QUIET_FUNCTION;
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .kprobe_multi.syms = &symbol,
+		    .kprobe_multi.cnt = 1);
+	int prog = load(BPF_PROG_TYPE_KPROBE, TRACE_KPROBE_MULTI, 0), link;
+
+	if (prog < 0)
+		return prog;
+	link = bpf_link_create(prog, 0, (enum bpf_attach_type)TRACE_KPROBE_MULTI, &opts);
+	close(prog);
+	if (link < 0)
+		return link;
+	close(link);
+	return 0;
+}

@@ -46,7 +46,7 @@ struct kx_collector {
 
 int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, const uint8_t *traits,
 		     uint32_t ntraits, const pid_t *pids, size_t npids, uint64_t start_tsc,
-		     struct kx_collector **out, struct kx_err *err)
+		     const char *session_note, struct kx_collector **out, struct kx_err *err)
 {
 	struct kx_rings *rings = kx_tracer_rings(tracer);
 	struct kx_collector *c = calloc(1, sizeof(*c));
@@ -59,7 +59,7 @@ int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, con
 	c->slack = (uint64_t)((double)kx_tracer_clock(tracer)->tsc_hz * SLACK_SECONDS);
 	c->pending_max = (size_t)rings->nslots * rings->ncpus;
 	c->rings = calloc(rings->ncpus, sizeof(*c->rings));
-	c->threads = kx_thread_table_new(writer, traits, ntraits, pids, npids);
+	c->threads = kx_thread_table_new(writer, traits, ntraits, pids, npids, session_note);
 	if (!c->rings || !c->threads) {
 		kx_collector_free(c);
 		return kx_err_set(err, -ENOMEM, "no memory for the collector");

@@ -33,12 +33,12 @@ struct kx_collector_counts {
 };
 
 /*
- * @traits: per function id, see callstack.h; borrowed, as are @tracer and @writer.
- * @start_tsc: no event is older. Errors: -ENOMEM.
+ * @traits: per function id, see callstack.h; borrowed, as are @tracer, @writer and @session_note
+ * (see thread_table.h). @start_tsc: no event is older. Errors: -ENOMEM.
  */
 int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, const uint8_t *traits,
 		     uint32_t ntraits, const pid_t *pids, size_t npids, uint64_t start_tsc,
-		     struct kx_collector **out, struct kx_err *err);
+		     const char *session_note, struct kx_collector **out, struct kx_err *err);
 void kx_collector_free(struct kx_collector *c);
 
 /*

@@ -50,6 +50,7 @@ struct recording {
 	struct kx_collector *collector;
 	uint8_t *traits;
 	json_t *info;
+	char *session_note;
 	uint64_t start_tsc;
 	int signal_fd;
 };
@@ -192,11 +193,17 @@ static int open_writer(struct recording *r, struct kx_err *err)
 	options.start_tsc = r->start_tsc;
 	options.wall_sec = ns / 1000000000;
 	options.wall_usec = (uint32_t)(ns % 1000000000 / 1000);
+	r->info = kx_session_info(r->o, r->pids, r->npids, &r->sel, clock, r->result->mechanism,
+				  r->start_tsc);
+	r->session_note = r->info ? kx_session_note(r->info) : NULL;
+	if (!r->session_note)
+		return kx_err_set(err, -ENOMEM, "no memory");
 	code = kx_fdr_writer_new(r->output.fd, &options, &r->writer, err);
 	if (code)
 		return code;
 	return kx_collector_new(r->tracer, r->writer, r->traits, (uint32_t)r->sel.nfunctions + 1,
-				r->pids, r->npids, r->start_tsc, &r->collector, err);
+				r->pids, r->npids, r->start_tsc, r->session_note, &r->collector,
+				err);
 }
 
 static int write_map(struct recording *r, struct kx_err *err)
@@ -302,10 +309,6 @@ static int prepare(struct recording *r, struct kx_err *err)
 		code = attach(r, err);
 	if (code)
 		return code;
-	r->info = kx_session_info(r->o, r->pids, r->npids, &r->sel, kx_tracer_clock(r->tracer),
-				  r->result->mechanism, r->start_tsc);
-	if (!r->info)
-		return kx_err_set(err, -ENOMEM, "no memory");
 	code = write_map(r, err);
 	if (!code) {
 		code = kx_output_keep(&r->output, err);
@@ -487,6 +490,7 @@ static void clean_up(struct recording *r, bool started)
 	free(r->pidfds);
 	free(r->traits);
 	json_decref(r->info);
+	free(r->session_note);
 	kx_output_close(&r->output);
 	if (r->signal_fd >= 0)
 		close(r->signal_fd);

@@ -2,11 +2,17 @@
 #include "session_info.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "fdr.h"
+
+/* Bytes; an FDR custom event of ours holds 4096. */
+#define MAX_NOTE 3900
 
 static void set_time(json_t *info, const char *key)
 {
@@ -137,6 +143,29 @@ json_t *kx_session_info(const struct kx_recording_options *o, const pid_t *pids,
 	json_object_set_new(info, "exits_reason", json_string(sel->risk.reason));
 	set_time(info, "started");
 	return info;
+}
+
+char *kx_session_note(const json_t *info)
+{
+	static const char *const keys[] = { "started", "mechanism", "processes", "clock" };
+	json_t *brief = json_object();
+	char *body, *note = NULL;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		json_object_set(brief, keys[i], json_object_get(info, keys[i]));
+	body = json_dumps(brief, JSON_COMPACT);
+	/* long command lines and many CPUs stay in the map alone */
+	if (body && strlen(body) > MAX_NOTE) {
+		free(body);
+		json_object_del(brief, "processes");
+		json_object_del(brief, "clock");
+		body = json_dumps(brief, JSON_COMPACT);
+	}
+	if (body && asprintf(&note, KX_FDR_NOTE_PREFIX "session %s", body) < 0)
+		note = NULL;
+	free(body);
+	json_decref(brief);
+	return note;
 }
 
 void kx_session_info_end(json_t *info, const struct kx_recording_result *r)

@@ -15,6 +15,9 @@ json_t *kx_session_info(const struct kx_recording_options *options, const pid_t 
 			const struct kx_selection *sel, const struct kx_clock *clock,
 			const char *mechanism, uint64_t start_tsc);
 
+/* The short form for the trace itself: "kxray:session {...}"; free with free(). NULL on -ENOMEM. */
+char *kx_session_note(const json_t *info);
+
 /* Adds the final counts to it. */
 void kx_session_info_end(json_t *info, const struct kx_recording_result *result);
 

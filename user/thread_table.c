@@ -38,12 +38,14 @@ struct kx_thread_table {
 	uint32_t ntraits;
 	pid_t *pids;
 	size_t npids;
+	const char *session_note; /* NULL once it is written */
 	struct kx_thread *active;
 	struct kx_thread *buckets[BUCKETS];
 };
 
 struct kx_thread_table *kx_thread_table_new(struct kx_fdr_writer *writer, const uint8_t *traits,
-					    uint32_t ntraits, const pid_t *pids, size_t npids)
+					    uint32_t ntraits, const pid_t *pids, size_t npids,
+					    const char *session_note)
 {
 	struct kx_thread_table *t = calloc(1, sizeof(*t));
 
@@ -56,6 +58,7 @@ struct kx_thread_table *kx_thread_table_new(struct kx_fdr_writer *writer, const 
 	t->writer = writer;
 	t->traits = traits;
 	t->ntraits = ntraits;
+	t->session_note = session_note;
 	return t;
 }
 
@@ -217,8 +220,10 @@ static void find_identity(struct kx_thread *thread)
 	}
 }
 
-static int open_stream(struct kx_thread *thread)
+static int open_stream(struct kx_thread *thread, uint64_t tsc)
 {
+	struct kx_thread_table *t = thread->table;
+	const char *note = t->session_note;
 	char path[64], process[64] = "";
 
 	if (thread->stream)
@@ -227,10 +232,13 @@ static int open_stream(struct kx_thread *thread)
 	snprintf(path, sizeof(path), "/proc/%d/comm", thread->pid);
 	read_proc(path, "", process, sizeof(process));
 	thread->stream =
-		kx_fdr_writer_thread(thread->table->writer, thread->pid, (int32_t)thread->tid,
+		kx_fdr_writer_thread(t->writer, thread->pid, (int32_t)thread->tid,
 				     thread->name[0] ? thread->name : NULL,
 				     process[0] ? process : NULL);
-	return thread->stream ? 0 : -ENOMEM;
+	if (!thread->stream)
+		return -ENOMEM;
+	t->session_note = NULL;
+	return note ? kx_fdr_custom(thread->stream, tsc, note, strlen(note)) : 0;
 }
 
 /* Writes "kxray:KIND {...}"; takes @json over. */
@@ -269,16 +277,16 @@ static int sink_entry(void *ctx, const struct kx_event *ev)
 	return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, ev->args, ev->nargs);
 }
 
+static int sink_repairs(void *ctx, const struct kx_event *ev, uint32_t n)
+{
+	return write_note(ctx, ev->tsc, "repaired", json_pack("{s:i}", "exits", (int)n));
+}
+
 static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
 {
 	struct kx_thread *thread = ctx;
-	int err;
 
-	if (repaired) {
-		err = write_note(thread, ev->tsc, "repaired", json_pack("{s:i}", "exits", 1));
-		if (err)
-			return err;
-	}
+	(void)repaired;
 	return kx_fdr_exit(thread->stream, ev->tsc, ev->cpu, ev->func,
 			   ev->kind == KX_EVENT_TAIL_EXIT);
 }
@@ -335,7 +343,11 @@ static int release_thread(struct kx_thread *thread, uint64_t watermark,
 			  size_t *released)
 {
 	const struct kx_callstack_sink sink = {
-		.entry = sink_entry, .exit = sink_exit, .other = sink_other, .ctx = thread
+		.entry = sink_entry,
+		.exit = sink_exit,
+		.repairs = sink_repairs,
+		.other = sink_other,
+		.ctx = thread,
 	};
 	bool calls = has_calls(thread);
 	uint32_t n = 0;
@@ -360,7 +372,7 @@ static int release_thread(struct kx_thread *thread, uint64_t watermark,
 			thread->ended |= e->kind == KX_EVENT_THREAD_EXIT;
 			continue;
 		}
-		err = open_stream(thread);
+		err = open_stream(thread, e->tsc);
 		if (err)
 			break;
 		if (e->kind == KX_EVENT_LOSS) {

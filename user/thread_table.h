@@ -29,9 +29,13 @@ struct kx_thread_event {
 struct kx_thread_table;
 struct kx_thread;
 
-/* NULL if memory ran out. @traits and @writer are borrowed. */
+/*
+ * NULL if memory ran out. @traits, @writer and @session_note are borrowed; the note (or NULL) goes
+ * into the first stream as its custom event.
+ */
 struct kx_thread_table *kx_thread_table_new(struct kx_fdr_writer *writer, const uint8_t *traits,
-					    uint32_t ntraits, const pid_t *pids, size_t npids);
+					    uint32_t ntraits, const pid_t *pids, size_t npids,
+					    const char *session_note);
 void kx_thread_table_free(struct kx_thread_table *t);
 
 /* The thread with that id, made on first use; NULL if memory ran out. */

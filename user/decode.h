@@ -54,6 +54,10 @@ enum kx_insn_class kx_code_class(const struct kx_code *code, uint64_t addr);
 bool kx_code_is_target(const struct kx_code *code, uint64_t addr);
 void kx_code_add_target(struct kx_code *code, uint64_t addr);
 
+/* Where the KX_INSN_BRANCH at @addr goes, and whether it may also go straight on. */
+bool kx_code_branch(const struct kx_code *code, uint64_t addr, uint64_t *target,
+		    bool *conditional);
+
 /* Decodes one instruction; false if the bytes are no instruction or lie outside the code. */
 bool kx_code_decode(const struct kx_code *code, uint64_t addr, struct kx_insn *insn);
 /* Operands of a decoded instruction, hidden ones included. */

@@ -12,15 +12,15 @@ bool kx_function_contains(const struct kx_function *f, uint64_t addr)
 	return false;
 }
 
-static void note_branch(struct kx_function *f, const struct kx_part *part,
-			const struct kx_insn *insn)
+static void note_branch(struct kx_function *f, const struct kx_part *part, uint64_t addr)
 {
+	bool conditional;
 	uint64_t target;
 
 	f->branches++;
-	if (!kx_insn_target(insn, &target))
+	if (!kx_code_branch(f->code, addr, &target, &conditional))
 		return;
-	if (target >= part->from && target <= insn->addr)
+	if (target >= part->from && target <= addr)
 		f->has_loop = true;
 	if (!kx_function_contains(f, target) || target == f->parts[0].from)
 		f->leaves = true;
@@ -43,8 +43,7 @@ static int scan_part(struct kx_function *f, const struct kx_part *part, struct k
 		padding = class == KX_INSN_ODD ? padding + 1 : 0;
 		switch (class) {
 		case KX_INSN_BRANCH:
-			if (kx_code_decode(f->code, pos, &insn))
-				note_branch(f, part, &insn);
+			note_branch(f, part, pos);
 			break;
 		case KX_INSN_JUMP:
 			f->jumps++;

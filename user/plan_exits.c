@@ -25,7 +25,7 @@ int kx_plan_add_exit(struct kx_plan *plan, const struct kx_sled *sled, struct kx
 /* Whether the code at @addr, outside of all parts, soon jumps back into the function. */
 static bool comes_back(const struct kx_function *f, uint64_t addr)
 {
-	struct kx_insn insn;
+	bool conditional;
 	uint64_t target;
 
 	for (int i = 0; i < 64 && kx_code_length(f->code, addr); i++) {
@@ -33,31 +33,30 @@ static bool comes_back(const struct kx_function *f, uint64_t addr)
 
 		if (class == KX_INSN_RET || class == KX_INSN_JUMP)
 			return false;
-		if (class == KX_INSN_BRANCH && kx_code_decode(f->code, addr, &insn) &&
-		    insn.z.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
-			return kx_insn_target(&insn, &target) &&
-			       kx_function_contains(f, target) && target != f->parts[0].from;
+		if (class == KX_INSN_BRANCH &&
+		    kx_code_branch(f->code, addr, &target, &conditional) && !conditional)
+			return kx_function_contains(f, target) && target != f->parts[0].from;
 		addr += kx_code_length(f->code, addr);
 	}
 	return false;
 }
 
-/* Whether the direct jump @insn leaves the function. */
-static bool is_tail_jump(const struct kx_function *f, const struct kx_stack *s,
-			 const struct kx_insn *insn, bool restarts)
+/* Whether the direct jump at @addr leaves the function. */
+static bool is_tail_jump(const struct kx_function *f, const struct kx_stack *s, uint64_t addr,
+			 bool restarts)
 {
 	const struct kx_symbol *sym;
-	int32_t depth;
-	bool known;
+	bool known, conditional;
 	uint64_t target;
+	int32_t depth;
 
-	if (!kx_insn_target(insn, &target))
+	if (!kx_code_branch(f->code, addr, &target, &conditional))
 		return false;
 	if (target == f->parts[0].from)
 		return !restarts;
 	if (kx_function_contains(f, target))
 		return false;
-	known = kx_stack_depth(s, insn->addr, &depth);
+	known = kx_stack_depth(s, addr, &depth);
 	if (known && depth != 0)
 		return false;
 	sym = kx_symbols_find(f->syms, target);
@@ -65,7 +64,7 @@ static bool is_tail_jump(const struct kx_function *f, const struct kx_stack *s,
 		return true;
 	if (comes_back(f, target))
 		return false;
-	return known || insn->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
+	return known || !conditional;
 }
 
 /* Sled for the exit instruction @insn. */
@@ -91,32 +90,24 @@ static int add_exit(const struct kx_function *f, const struct kx_insn *insn,
 	return kx_plan_add_exit(out, &sled, err);
 }
 
-/* The exit at @insn, if it is one; @jump: what it does if it is an indirect jump. */
-static int visit(const struct kx_function *f, const struct kx_stack *s,
-		 const struct kx_insn *insn, enum kx_insn_class class, enum kx_jump jump,
-		 bool restarts, struct kx_plan *out, struct kx_err *err)
+/* The exit at @addr, if it is one; @jump: what it does if it is an indirect jump. */
+static int visit(const struct kx_function *f, const struct kx_stack *s, uint64_t addr,
+		 enum kx_jump jump, bool restarts, struct kx_plan *out, struct kx_err *err)
 {
-	switch (class) {
-	case KX_INSN_RET:
-		return add_exit(f, insn, KX_SLED_EXIT, out, err);
-	case KX_INSN_BRANCH:
-		if (!is_tail_jump(f, s, insn, restarts))
-			return 0;
-		break;
-	case KX_INSN_JUMP:
-		if (jump == KX_JUMP_TABLE)
-			return 0;
-		out->tail_calls = true;
-		if (jump == KX_JUMP_UNCLEAR)
-			return kx_err_set(err, -EOPNOTSUPP,
-					  "the jump at +0x%" PRIx64 " may be a tail call or a switch",
-					  insn->addr - f->parts[0].from);
-		break;
-	default:
+	const enum kx_insn_class class = kx_code_class(f->code, addr);
+	struct kx_insn insn;
+
+	if (class == KX_INSN_BRANCH ? !is_tail_jump(f, s, addr, restarts) :
+				      class == KX_INSN_JUMP && jump == KX_JUMP_TABLE)
 		return 0;
-	}
-	out->tail_calls = true;
-	return add_exit(f, insn, KX_SLED_TAIL, out, err);
+	out->tail_calls |= class != KX_INSN_RET;
+	if (class == KX_INSN_JUMP && jump == KX_JUMP_UNCLEAR)
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "the jump at +0x%" PRIx64 " may be a tail call or a switch",
+				  addr - f->parts[0].from);
+	if (!kx_code_decode(f->code, addr, &insn))
+		return 0;
+	return add_exit(f, &insn, class == KX_INSN_RET ? KX_SLED_EXIT : KX_SLED_TAIL, out, err);
 }
 
 static int by_address(const void *a, const void *b)
@@ -131,7 +122,6 @@ int kx_plan_exits(const struct kx_function *f, const struct kx_stack *s,
 		  struct kx_err *err)
 {
 	struct kx_err *first_err = err;
-	struct kx_insn insn;
 	size_t njump = 0;
 	int ret = 0;
 
@@ -147,9 +137,7 @@ int kx_plan_exits(const struct kx_function *f, const struct kx_stack *s,
 				continue;
 			if (class == KX_INSN_JUMP)
 				jump = jumps->kinds[njump++];
-			if (!kx_code_decode(f->code, pos, &insn))
-				continue;
-			failed = visit(f, s, &insn, class, jump, restarts, out, first_err);
+			failed = visit(f, s, pos, jump, restarts, out, first_err);
 			if (failed == -ENOMEM)
 				return failed;
 			/* Goes on for tail_calls; the first reason is the one to show. */

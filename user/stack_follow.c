@@ -176,17 +176,13 @@ static bool apply(const struct kx_code *code, struct state *st, const struct kx_
 	return touches;
 }
 
-static bool ends_flow(const struct kx_insn *insn)
-{
-	return insn->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
-}
-
 static bool walk(const struct kx_function *f, struct kx_stack *s, const struct kx_part *part,
 		 bool is_entry)
 {
 	struct state st = { .depth_known = is_entry };
 	bool touches = false;
 	struct kx_insn insn;
+	bool conditional;
 	uint64_t target;
 
 	for (uint64_t pos = part->from; pos < part->to; pos += kx_code_length(f->code, pos)) {
@@ -205,25 +201,28 @@ static bool walk(const struct kx_function *f, struct kx_stack *s, const struct k
 		case KX_INSN_CALL:
 		case KX_INSN_SYSTEM:
 		case KX_INSN_ODD:
-			continue;
+			break;
+		case KX_INSN_STACK:
+			if (kx_code_decode(f->code, pos, &insn))
+				touches |= apply(f->code, &st, &insn);
+			break;
+		case KX_INSN_BRANCH:
+			remember(s, pos, &st);
+			if (!kx_code_branch(f->code, pos, &target, &conditional))
+				break;
+			if (kx_function_contains(f, target))
+				remember(s, target, &st);
+			if (!conditional)
+				st = (struct state){ 0 };
+			break;
+		case KX_INSN_JUMP:
+			remember(s, pos, &st);
+			st = (struct state){ 0 };
+			break;
 		case KX_INSN_RET:
 			st = (struct state){ 0 };
-			continue;
-		default:
 			break;
 		}
-		if (!kx_code_decode(f->code, pos, &insn))
-			continue;
-		if (class == KX_INSN_STACK) {
-			touches |= apply(f->code, &st, &insn);
-			continue;
-		}
-		remember(s, pos, &st);
-		if (class == KX_INSN_BRANCH && kx_insn_target(&insn, &target) &&
-		    kx_function_contains(f, target))
-			remember(s, target, &st);
-		if (ends_flow(&insn))
-			st = (struct state){ 0 };
 	}
 	return touches;
 }

@@ -63,11 +63,14 @@ static int compare_raw(const void *pa, const void *pb)
 
 	if (a->addr != b->addr)
 		return a->addr < b->addr ? -1 : 1;
-	d = bind_rank(a->bind) - bind_rank(b->bind);
+	/* glibc's write is weak and its __write global: people know the former */
+	d = (a->bind == STB_LOCAL) - (b->bind == STB_LOCAL);
 	if (!d)
 		d = !!strchr(a->name, '@') - !!strchr(b->name, '@');
 	if (!d)
 		d = (a->name[0] == '_') - (b->name[0] == '_');
+	if (!d)
+		d = bind_rank(a->bind) - bind_rank(b->bind);
 	if (d)
 		return d;
 	la = strlen(a->name);

@@ -13,7 +13,7 @@
 /* Every kind of symbol that needs a decision, at known addresses from 0x401000 on. */
 static const char asm_source[] =
 	"	.section .text,\"ax\"\n"
-	/* 0x401000: aliases; a global name beats a weak one beats a local one */
+	/* 0x401000: aliases; a local name is last, then a leading underscore, then a weak one */
 	"	.globl _global_name, zz_global, global_b, global_a\n"
 	"	.weak weak\n"
 	"	.type _global_name,@function\n .type zz_global,@function\n"
@@ -121,7 +121,7 @@ static void has_aliases(const struct kx_symbol *s, const char *const *names, siz
 
 static void test_merge(void **state)
 {
-	static const char *const first[] = { "global_b", "zz_global", "_global_name", "weak", "loc" };
+	static const char *const first[] = { "global_b", "zz_global", "weak", "_global_name", "loc" };
 	static const char *const second[] = { "l2" };
 	struct binary b = read_file("a");
 	const struct kx_symbol *s;

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What an export format is: one file in this folder that defines one of these, and
+ * one line in the table of exporters.c. The format's own command line options are part of it.
+ */
+#ifndef KX_EXPORTER_H
+#define KX_EXPORTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calls.h"
+#include "err.h"
+#include "fdr_reader.h"
+#include "text_out.h"
+#include "trace_names.h"
+
+struct kx_export_option {
+	const char *name;     /* long option without dashes, e.g. "perun-snapshots" */
+	const char *argument; /* what it takes, e.g. "N"; NULL for a switch */
+	const char *help;     /* one line */
+};
+
+/* What an exporter gets. All borrowed. */
+struct kx_export {
+	struct kx_fdr_file *file;
+	const struct kx_fdr_info *info;
+	struct kx_trace_names *names;
+	json_t *session;          /* of the map (see session_info.c), or NULL */
+	struct kx_calls *calls;   /* filtered; walk it in the order that the format wants */
+	struct kx_text_out *out;  /* bytes of any kind; errors are kept until the end */
+	uint64_t tsc_hz;          /* never 0: 1e9 if the trace does not say */
+	/* for kx_calls_walk */
+	void (*progress)(void *ctx, uint64_t done, uint64_t all);
+	void *progress_ctx;
+	/* value of an option of this format: NULL if not given, "" for a switch that was */
+	const char *(*option)(const struct kx_export *x, const char *name);
+	void *options_ctx;
+	const char *out_path;     /* final path, NULL for standard output */
+	/* one sentence for the user on stderr, e.g. about what the format cannot hold */
+	void (*notice)(const struct kx_export *x, const char *text);
+};
+
+struct kx_exporter {
+	const char *name;    /* as in -f NAME */
+	const char *suffix;  /* of the default output: TRACE without .xray + suffix, e.g. ".json" */
+	const char *summary; /* one line for --list */
+	const struct kx_export_option *options; /* ends with a NULL name; NULL: none */
+	/* for formats that add to an existing file instead of replacing it: the name of that option */
+	const char *append_option;
+	/* Writes everything to x->out. Errors: a negative errno with a sentence in @err. */
+	int (*run)(const struct kx_export *x, struct kx_err *err);
+};
+
+/* All formats, NULL-terminated, in the order of --list. */
+extern const struct kx_exporter *const kx_exporters[];
+
+#endif

@@ -44,6 +44,7 @@ struct worker {
 	int *cpus; /* in order, one for each call of on_cpu */
 	long ncpus;
 	int misplaced; /* calls of on_cpu that found another CPU */
+	long longest;  /* call of sleep_2ms in nanoseconds, measured from outside */
 };
 
 static volatile long sink;
@@ -134,6 +135,19 @@ static void move(struct worker *w, int cpu)
 	w->cpus[w->ncpus++] = cpu;
 }
 
+static void timed_sleep(struct worker *w)
+{
+	struct timespec t0, t1;
+	long took;
+
+	clock_gettime(CLOCK_MONOTONIC, &t0);
+	sleep_2ms();
+	clock_gettime(CLOCK_MONOTONIC, &t1);
+	took = (t1.tv_sec - t0.tv_sec) * 1000000000 + t1.tv_nsec - t0.tv_nsec;
+	if (took > w->longest)
+		w->longest = took;
+}
+
 static void round_of_work(struct worker *w)
 {
 	int i = w->index;
@@ -151,7 +165,7 @@ static void round_of_work(struct worker *w)
 	for (int n = 0; n < 100 + 5 * i; n++)
 		tail_first(n);
 	for (int n = 0; n < 5 + i; n++)
-		sleep_2ms();
+		timed_sleep(w);
 	for (int n = 0; n < 10 + i; n++)
 		six_args(n, n + 1, n + 2, n + 3, n + 4, 0x123456789abcdef0 + i);
 	for (int n = 0; n < MOVES; n++)
@@ -197,6 +211,7 @@ int main(int argc, char **argv)
 	struct target_options o = target_parse(argc, argv);
 	struct worker workers[THREADS] = { 0 };
 	long total[FUNCTIONS] = { 0 };
+	long longest = 0;
 	int misplaced = 0;
 	cpu_set_t set;
 
@@ -232,10 +247,12 @@ int main(int argc, char **argv)
 		for (int f = 0; f < FUNCTIONS; f++)
 			total[f] += w->calls[f];
 		misplaced += w->misplaced;
+		if (w->longest > longest)
+			longest = w->longest;
 		free(w->cpus);
 	}
 	printf("],\"calls\":");
 	print_calls(total);
-	printf(",\"misplaced\":%d}\n", misplaced);
+	printf(",\"longest_sleep_ns\":%ld,\"misplaced\":%d}\n", longest, misplaced);
 	return target_done(&o, misplaced == 0);
 }

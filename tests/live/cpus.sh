@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The CPU of every record and the time of every move, against what the target did itself.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+if [ "$(nproc)" -lt 2 ]; then
+	skip "CPUs" "this machine lets us use one only"
+	exit
+fi
+
+for clock in perf ktime; do
+	TARGET_ARGS=--repeat=5 trace_target counts -f on_cpu -f leaf_nop5 --clock "$clock"
+	expect "pinned, clock $clock" only=on_cpu,leaf_nop5 fdr cpus
+	# A move that no function call shows is seen by the scheduler's event alone.
+	TARGET_ARGS=--repeat=10 trace_target hops -f stand --clock "$clock"
+	expect "moving, clock $clock" hops
+done
+
+trace_target hops -f stand --fdr-version 1
+expect "moving, version 1" hops
+for exits in none instruction return; do
+	trace_target hops -f stand --exits "$exits"
+	expect "moving, --exits=$exits" hops
+done
+trace_command hops -f stand
+expect "moving, as a command" hops

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Compares a recording with what its target says it did.
+
+    python3 expect.py FOLDER LABEL CHECK...
+
+FOLDER holds what tracing.sh leaves there. A CHECK is a function below whose name starts with
+check_, with "=VALUE" after it if it takes one. Each prints one line of tests/lib.sh. Before
+them come "extra=NAME:COUNT,..." for calls that the target does not count, and "only=NAME,..."
+where not all that it counts were traced.
+"""
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+import fdr
+
+FOLDER, LABEL = sys.argv[1:3]
+TRACE = FOLDER + "/trace.xray"
+MAP = os.environ.get("MAP", TRACE + ".map")
+KXRAY = os.environ["KXRAY"]
+LLVM_XRAYS = [p for p in ("/usr/lib/llvm-14/bin/llvm-xray", "/usr/lib/llvm-19/bin/llvm-xray")
+              if os.path.exists(p)]
+_kept = {}
+
+
+class Wrong(Exception):
+    """An expectation that does not hold."""
+
+
+def once(function):
+    def kept():
+        if function not in _kept:
+            _kept[function] = function()
+        return _kept[function]
+    return kept
+
+
+def same(what, got, want):
+    if got == want:
+        return
+    if isinstance(got, dict) and isinstance(want, dict):
+        keys = [k for k in {**got, **want} if got.get(k) != want.get(k)]
+        got, want = ({k: d.get(k) for k in keys} for d in (got, want))
+    raise Wrong(f"{what}: got {got}, want {want}")
+
+
+def call(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Wrong(f"{' '.join(command)} ends with {done.returncode}: "
+                    f"{(done.stderr or done.stdout)[-300:]}")
+    return done.stdout
+
+
+def load(name):
+    with open(f"{FOLDER}/{name}", encoding="utf-8") as f:
+        return json.loads(f.read())
+
+
+@once
+def did():
+    return load("did.json")
+
+
+@once
+def rec():
+    return load("rec.json")
+
+
+@once
+def report():
+    return json.loads(call(KXRAY, "report", "--json", "-m", MAP, TRACE))
+
+
+@once
+def trace():
+    return fdr.Trace(TRACE)
+
+
+@once
+def names():
+    return fdr.map_names(MAP)
+
+
+def by_name(counts):
+    return {names()[func]: n for func, n in counts.items()}
+
+
+@once
+def calls():
+    """What the target called of what was traced."""
+    return {name: n for name, n in did()["calls"].items() if n}
+
+
+def account(tool):
+    rows = csv.DictReader(io.StringIO(call(tool, "account", "-m", MAP, "-format=csv", TRACE)))
+    return {r["function"]: int(r["count"]) for r in rows}
+
+
+def yaml_records(tool):
+    """(thread, kind, function, cpu, arguments) of each record of llvm-xray convert."""
+    text = call(tool, "convert", "-f", "yaml", "-symbolize", "-m", MAP, TRACE)
+    line = re.compile(r"  - \{ type: \d+, func-id: \d+, function: (.*?), (?:args: \[ (.*?) \], )?"
+                      r"cpu: (\d+), thread: (\d+), process: \d+, kind: ([a-z-]+), tsc: (\d+), ")
+    for match in line.finditer(text):
+        function, args, cpu, tid, kind, _ = match.groups()
+        yield (int(tid), kind, function.strip("'"), int(cpu),
+               [int(a) for a in args.split(",")] if args else None)
+
+
+def extra(value):
+    """NAME:COUNT,...: calls that the target itself does not count."""
+    for pair in value.split(","):
+        name, count = pair.split(":")
+        calls()[name] = int(count)
+
+
+def only(value):
+    """NAME,...: only these were traced."""
+    for name in set(calls()) - set(value.split(",")):
+        del calls()[name]
+
+
+def check_report():
+    same("counts of kxray report", {f["name"]: f["count"] for f in report()["functions"]}, calls())
+    same("calls open", report()["open"], 0)
+    same("lost", report()["lost"], 0)
+
+
+def check_account():
+    for tool in LLVM_XRAYS:
+        same(tool + " account", account(tool), calls())
+
+
+def check_tools():
+    """Every subcommand of both llvm-xray versions takes the file, without -k or -d."""
+    for tool in LLVM_XRAYS:
+        for kind in ("raw", "yaml", "trace_event"):
+            call(tool, "convert", "-f", kind, "-symbolize", "-m", MAP, "-o", "/dev/null", TRACE)
+        for stacks in ((), ("-per-thread-stacks",),
+                       ("-all-stacks", "-stack-format=flame", "-aggregation-type=time")):
+            call(tool, "stack", "-m", MAP, *stacks, TRACE)
+        call(tool, "graph", "-m", MAP, "-o", "/dev/null", TRACE)
+        call(tool, "account", "-m", MAP, TRACE)
+        call(tool, "fdr-dump", "--verify", TRACE)
+    call(KXRAY, "dump", "-m", MAP, TRACE)
+
+
+def check_fdr():
+    """The strict reader reads it: balance, order of time, sizes, and the counts."""
+    total = {}
+    for t in trace().threads.values():
+        for func, n in t.counts().items():
+            total[func] = total.get(func, 0) + n
+    same("counts in the trace", by_name(total), calls())
+
+
+def check_threads():
+    """Each thread's own counts, in the trace and in convert; their names and process."""
+    want = {t["tid"]: {n: c for n, c in t["calls"].items() if c} for t in did()["threads"]}
+    got = {tid: by_name(t.counts()) for tid, t in trace().threads.items() if t.counts()}
+    for tid, counts in want.items():
+        same(f"counts of thread {tid}", got.get(tid), counts)
+    same("threads", len(got), len(want) + ("main" in calls()))
+    for t in did()["threads"]:
+        thread = trace().threads[t["tid"]]
+        same("name of a thread", thread.name, t["name"])
+        if trace().version >= 2:
+            same("process of a thread", thread.pid, did()["pid"])
+        same("process in the note", thread.notes("thread")[0]["pid"], did()["pid"])
+    for tool in LLVM_XRAYS:
+        enters, leaves = {}, {}
+        for tid, kind, function, _, _ in yaml_records(tool):
+            if kind.startswith("function-"):
+                counts = enters if kind.startswith("function-enter") else leaves
+                counts = counts.setdefault(tid, {})
+                counts[function] = counts.get(function, 0) + 1
+        for tid, counts in want.items():
+            same(f"{tool} convert, entries of {tid}", enters.get(tid), counts)
+            same(f"{tool} convert, exits of {tid}", leaves.get(tid), counts)
+
+
+def check_summary():
+    """The summary of record --json: nothing lost, nothing added, nothing left out."""
+    total = sum(calls().values())
+    for key, want in (("entries", total), ("exits", total), ("events", 2 * total), ("lost", 0),
+                      ("repaired", 0), ("orphans", 0), ("functions", len(calls())),
+                      ("bytes", os.path.getsize(TRACE))):
+        same(f"{key} of record --json", rec()[key], want)
+    if "threads" in did():
+        same("threads of record --json", rec()["threads"],
+             len(did()["threads"]) + ("main" in calls()))
+    same("loss notes", trace().notes("loss"), [])
+    same("function records", len(trace().functions()), 2 * total)
+
+
+def check_sleep():
+    """2 ms to 20 ms, or what the target itself saw of a machine that is too busy."""
+    f = next(f for f in report()["functions"] if f["name"] == "sleep_2ms")
+    most = max(20000000, did()["longest_sleep_ns"])
+    if not 2000000 <= f["min_ns"] <= f["p50_ns"] <= f["p99_ns"] <= f["max_ns"] <= most:
+        raise Wrong(f"2 ms take {f['min_ns']} to {f['max_ns']} ns")
+    if not 2000000 * f["count"] <= f["self_ns"] == f["total_ns"] <= most * f["count"]:
+        raise Wrong(f"{f['count']} times 2 ms take {f['total_ns']} ns")
+
+
+def check_entries():
+    """--exits=none: the entries alone are counted."""
+    total = sum(calls().values())
+    same("entries", rec()["entries"], total)
+    same("exits", rec()["exits"], 0)
+    same("lost", rec()["lost"], 0)
+    same("events", rec()["events"], total)
+    same("counts of kxray report", {f["name"]: f["count"] + f["open"] for f in report()["functions"]},
+         calls())
+
+
+def check_tails():
+    """The exits of tail_first are tail exits, and no others are."""
+    tails = {}
+    for r in trace().functions():
+        if r.kind == "tail":
+            tails[r.func] = tails.get(r.func, 0) + 1
+    same("tail exits", by_name(tails), {"tail_first": calls()["tail_first"]})
+
+
+def check_cpus():
+    """Each call of on_cpu is on the CPU that its thread had moved itself to."""
+    tids = {}
+    for t in did()["threads"]:
+        got = [r.cpu for r in trace().threads[t["tid"]].records
+               if r.kind == "entry" and names()[r.func] == "on_cpu"]
+        same(f"CPUs of thread {t['tid']}", got, t["cpus"])
+        tids[t["tid"]] = t["cpus"]
+    for tool in LLVM_XRAYS:
+        got = {tid: [] for tid in tids}
+        for tid, kind, function, cpu, _ in yaml_records(tool):
+            if function == "on_cpu" and kind == "function-enter":
+                got[tid].append(cpu)
+        same(tool + " convert, CPUs", got, tids)
+
+
+def check_hops():
+    """
+    Every move and every call of the target is in the trace once, in order, on its CPU, and at a
+    time between the counter's values before and after it, give or take the clock's known error.
+    """
+    # The scheduler's event comes before the clock of the new CPU is read by anyone.
+    off = 2 * rec()["clock_error_ns"] * rec()["tsc_hz"] // 1000000000 + 1
+    if rec()["clock"].startswith("ktime"):
+        off += 2 * rec()["tsc_hz"] // 1000000  # NTP slews it against the counter
+    for thread in did()["threads"]:
+        records = [r for r in trace().threads[thread["tid"]].records if r.kind in ("cpu", "entry")]
+        # Until its first move the scheduler may move it as well.
+        while records[0].kind != "entry":
+            records.pop(0)
+        steps, cpu = thread["steps"][1:], thread["steps"][0][0]
+        got = [r.cpu if r.kind == "cpu" else -1 for r in records]
+        same(f"steps of thread {thread['tid']}", got, [s[0] for s in steps])
+        for r, (moved_to, before, after) in zip(records, steps):
+            cpu = moved_to if moved_to >= 0 else cpu
+            same(f"CPU of the {r.kind} at {r.at}", r.cpu, cpu)
+            if not before - off <= r.tsc <= after + off:
+                raise Wrong(f"the {r.kind} at {r.at} has {r.tsc}, which is not from {before} to "
+                            f"{after}")
+
+
+def check_repaired(value=None):
+    """record, the notes in the trace and report agree on the repaired exits (and on VALUE)."""
+    same("repaired exits in the trace", trace().repaired(), rec()["repaired"])
+    same("repaired of report", report()["repaired"], rec()["repaired"])
+    same("entries", rec()["entries"], sum(calls().values()))
+    same("exits and repaired", rec()["exits"] + rec()["repaired"], rec()["entries"])
+    same("lost and left out", (rec()["lost"], rec()["orphans"]), (0, 0))
+    if value is not None:
+        same("repaired", rec()["repaired"], int(value))
+
+
+def main():
+    for check in sys.argv[3:]:
+        name, _, value = check.partition("=")
+        if name in ("extra", "only"):
+            globals()[name](value)
+            continue
+        try:
+            globals()["check_" + name](*([value] if value else []))
+            print(f"ok {LABEL}: {name}")
+        except (Wrong, fdr.Bad) as e:
+            why = " ".join(str(e).split())
+            print(f"not ok {LABEL}: {name}: {why[:600]}")
+        except Exception as e:  # a broken file may break the reading in any way
+            print(f"not ok {LABEL}: {name}: {type(e).__name__}: {e}")
+
+
+if __name__ == "__main__":
+    main()

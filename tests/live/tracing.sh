@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash disable=SC2034
+#
+# Helpers of the tests that record a target; read after ../lib.sh. A recording leaves
+#     $TMP/trace.xray, $TMP/trace.xray.map
+#     $TMP/did.json     what the target says it did
+#     $TMP/rec.json     the summary of record --json, $TMP/rec.err its messages
+#     $STATUS           kxray's exit status, $TARGET_STATUS the target's
+TRACE=$TMP/trace.xray
+EXPECT="python3 tests/live/expect.py"
+COUNTED=(-f 'leaf_*' -f inner -f middle -f outer -f recursive -f 'tail_*' -f sleep_2ms -f six_args
+	-f on_cpu)
+
+_new_recording() { rm -f "$TRACE" "$TRACE.map" "$TMP"/{did,rec}.json "$TMP"/rec.{err,out}; }
+
+# start_kxray PID [OPTION...]: attaches, waits until it records; its id in $KX_PID
+start_kxray() {
+	local pid=$1
+	shift
+	_new_recording
+	"$KXRAY" record -p "$pid" -o "$TRACE" --json "$@" >"$TMP/rec.json" 2>"$TMP/rec.err" &
+	KX_PID=$!
+	_pids+=("$KX_PID")
+	wait_for 30 _records || fail "attach to $pid" "$(cat "$TMP/rec.err")"
+}
+_records() { grep -q '^kxray: recording ' "$TMP/rec.err" || _is_over "$KX_PID"; }
+
+# end_kxray: waits for the end of kxray (20 s); 124 in $STATUS if it had to be killed
+end_kxray() {
+	STATUS=0
+	if wait_for 20 _is_over "$KX_PID"; then
+		wait "$KX_PID" || STATUS=$?
+	else
+		kill -KILL "$KX_PID"
+		wait "$KX_PID" 2>/dev/null
+		STATUS=124
+	fi
+}
+
+# trace_target NAME [OPTION...]: the target waits, kxray attaches, the target works and ends
+trace_target() {
+	local name=$1
+	shift
+	# shellcheck disable=SC2086
+	start_target "$name" ${TARGET_ARGS:-}
+	TARGET_PID=$PID
+	start_kxray "$PID" "$@"
+	go_target
+	end_target "$TARGET_PID"
+	TARGET_STATUS=$STATUS
+	end_kxray
+	tail -n 1 "$TMP/$name.out" >"$TMP/did.json"
+}
+
+# trace_command NAME [OPTION...]: the same by "-- COMMAND"
+trace_command() {
+	local name=$1
+	shift
+	_new_recording
+	STATUS=0
+	# shellcheck disable=SC2086
+	"$KXRAY" record -o "$TRACE" --json "$@" -- "$TARGETS/$name" --start=now ${TARGET_ARGS:-} \
+		>"$TMP/$name.out" 2>"$TMP/rec.err" </dev/null || STATUS=$?
+	# Its standard output is the target's: the summary comes last.
+	tail -n 1 "$TMP/$name.out" >"$TMP/rec.json"
+	tail -n 2 "$TMP/$name.out" | head -n 1 >"$TMP/did.json"
+}
+
+# expect LABEL CHECK...: see expect.py
+expect() { $EXPECT "$TMP" "$@" || fail "$1" "the checks did not run"; }

@@ -18,6 +18,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 __u32 kx_list_changes = 0;
 __u32 kx_list_checked = 0;
 
+const volatile __u32 kx_callers = 0; /* entries carry their return address */
+
 /* Filled by kx_sample_clock. */
 __u64 kx_sampled_before = 0; /* ktime */
 __u64 kx_sampled_clock = 0;
@@ -26,28 +28,34 @@ __u32 kx_sampled_cpu = 0;
 
 extern _Bool bpf_session_is_return(void) __ksym __weak;
 
+/* Arguments from the registers, and the return address from the top of the stack. */
+static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid)
+{
+	__u64 words[KX_WIRE_MAX_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
+	__u32 n = KX_COOKIE_NARGS(cookie);
+
+	if (n > 6)
+		n = 6;
+	if (kx_callers) {
+		__u64 caller = 0;
+
+		bpf_probe_read_user(&caller, sizeof(caller), (void *)ctx->sp);
+		words[n++] = caller;
+	}
+	return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, words, n);
+}
+
 static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u32 tid)
 {
-	__u64 args[6];
-	__u32 nargs = KX_COOKIE_NARGS(cookie);
-
-	if (!nargs)
-		return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, 0, 1);
-	args[0] = ctx->di;
-	args[1] = ctx->si;
-	args[2] = ctx->dx;
-	args[3] = ctx->cx;
-	args[4] = ctx->r8;
-	args[5] = ctx->r9;
-	if (nargs <= 3)
-		return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, args, 2);
-	return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, args, 3);
+	if (KX_COOKIE_NARGS(cookie) || kx_callers)
+		return put_entry_with_payload(ctx, cookie, tid);
+	return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
 }
 
 /* After the return the stack pointer stands above the return address. */
 static __always_inline int put_return(struct pt_regs *ctx, __u64 cookie, __u32 tid)
 {
-	return kx_put(KX_WIRE_EXIT, tid, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 1);
+	return kx_put(KX_WIRE_EXIT, tid, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);
 }
 
 /* Entry and return of a function by one link (uprobe session, kernel 6.13). */
@@ -119,7 +127,7 @@ int kx_exit(struct pt_regs *ctx)
 	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))
 		return 0;
 	kx_put(cookie & KX_COOKIE_IS_TAIL ? KX_WIRE_TAIL_EXIT : KX_WIRE_EXIT, id,
-	       KX_COOKIE_FUNC(cookie), ctx->sp, 0, 1);
+	       KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
 	return 0;
 }
 
@@ -163,7 +171,7 @@ SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(kx_migrate, struct task_struct *task, int dest_cpu)
 {
 	if (kx_ready && kx_is_target(task->tgid))
-		kx_put(KX_WIRE_MIGRATE, task->pid, dest_cpu, 0, 0, 1);
+		kx_put(KX_WIRE_MIGRATE, task->pid, dest_cpu, 0, 0, 0);
 	return 0;
 }
 
@@ -188,6 +196,22 @@ int BPF_PROG(kx_thread_name, struct task_struct *task, const char *name)
 {
 	if (kx_ready && kx_is_target(task->tgid))
 		put_name(task, KX_WIRE_THREAD_NAME, name);
+	return 0;
+}
+
+/* On-CPU samples: where in user space the thread is, also while it is in the kernel. */
+SEC("perf_event")
+int kx_sample(void *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct task_struct *task;
+	struct pt_regs *regs;
+
+	if (!kx_ready || !kx_is_target(id >> 32))
+		return 0;
+	task = bpf_get_current_task_btf();
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	kx_put(KX_WIRE_SAMPLE, id, 0, regs->ip, 0, 0);
 	return 0;
 }
 

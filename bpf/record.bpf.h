@@ -179,17 +179,17 @@ static __always_inline struct kx_wire_record *kx_slot(void *ring, __u64 position
 }
 
 /*
- * Puts one record into this CPU's ring. @payload: (@slots - 1) * 24 bytes in
- * @words, or none. Returns 0, or -1 after counting the loss.
+ * Puts one record into this CPU's ring, with @words (at most KX_WIRE_MAX_WORDS) words of @payload, an
+ * array of that many at least and rounded up to 3. Returns 0, or -1 after counting the loss.
  *
  * The clock is read after the slot is taken: every record that is taken after
  * some reading of the clock is then younger than that reading, which is what
  * the collector's watermark stands on.
  */
 static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
-				  const __u64 *words, __u32 slots)
+				  const __u64 *payload, __u32 words)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), zero = 0;
+	__u32 cpu = bpf_get_smp_processor_id(), zero = 0, slots = KX_WIRE_SLOTS(words);
 	__u32 tail_slot = offsetof(struct kx_ring_header, tail) / KX_RING_SLOT_SIZE;
 	struct kx_wire_record *rec;
 	void *ring = bpf_map_lookup_elem(&kx_rings, &cpu);
@@ -212,16 +212,16 @@ static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 		return kx_lose(ring, KX_LOSS_RING_BUSY, kind, tid);
 
 	bad_clock = kx_read_clock(&clock, &cpu);
-	for (__u32 i = 1; i < slots; i++) {
-		__u64 *payload = (void *)kx_slot(ring, position + i);
+	for (__u32 i = 0; i < KX_WIRE_MAX_WORDS / 3 && i + 1 < slots; i++) {
+		__u64 *more = (void *)kx_slot(ring, position + i + 1);
 
-		if (!payload)
+		if (!more)
 			return -1;
-		payload[0] = words[(i - 1) * 3];
-		payload[1] = words[(i - 1) * 3 + 1];
-		payload[2] = words[(i - 1) * 3 + 2];
+		more[0] = payload[i * 3];
+		more[1] = payload[i * 3 + 1];
+		more[2] = payload[i * 3 + 2];
 		/* keeps an old payload from ever looking like a committed record */
-		((struct kx_wire_record *)payload)->commit = (__u32)(position + i + 1);
+		((struct kx_wire_record *)more)->commit = (__u32)(position + i + 2);
 	}
 	rec = kx_slot(ring, position);
 	if (!rec)
@@ -232,7 +232,7 @@ static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 	rec->func = func;
 	rec->cpu = cpu;
 	rec->kind = bad_clock ? KX_WIRE_PAD : kind;
-	rec->slots = slots;
+	rec->words = words;
 	barrier();
 	/* x86 keeps stores in order: who sees this sees the rest */
 	*(volatile __u32 *)&rec->commit = (__u32)(position + 1);

@@ -15,13 +15,14 @@
 #include <linux/types.h>
 
 enum kx_wire_kind {
-	KX_WIRE_PAD = 0,         /* no record, only fills: skip `slots` */
-	KX_WIRE_ENTRY = 1,       /* payload: captured arguments, 8 bytes each */
+	KX_WIRE_PAD = 0,         /* no record, only fills its slots */
+	KX_WIRE_ENTRY = 1,       /* payload: captured arguments, then the caller if asked for */
 	KX_WIRE_EXIT = 2,        /* the function returned */
 	KX_WIRE_TAIL_EXIT = 3,   /* the function left by a tail jump */
 	KX_WIRE_MIGRATE = 4,     /* thread tid goes to CPU `func` */
-	KX_WIRE_THREAD_EXIT = 5, /* func is the tgid; payload: comm, 16 bytes */
-	KX_WIRE_THREAD_NAME = 6, /* func is the tgid; payload: new comm, 16 bytes */
+	KX_WIRE_THREAD_EXIT = 5, /* func is the tgid; payload: comm, 2 words */
+	KX_WIRE_THREAD_NAME = 6, /* func is the tgid; payload: new comm, 2 words */
+	KX_WIRE_SAMPLE = 7,      /* sp is the user-space instruction pointer */
 };
 
 struct kx_wire_record {
@@ -31,11 +32,15 @@ struct kx_wire_record {
 	__u32 func;   /* function id, 1 to 2^28-1 */
 	__u16 cpu;    /* CPU whose clock was read; not always the ring's CPU */
 	__u8 kind;    /* enum kx_wire_kind */
-	__u8 slots;   /* slots this record takes, payload included */
+	__u8 words;   /* 8-byte words of payload: 3 in each further slot */
 	__u32 commit; /* low 32 bits of the record's position + 1; written last */
 };
 
 _Static_assert(sizeof(struct kx_wire_record) == 32, "wire record is 32 bytes");
+
+/* Slots of a record with that many words of payload. */
+#define KX_WIRE_SLOTS(words) (1 + ((words) + 2) / 3)
+#define KX_WIRE_MAX_WORDS 9
 
 /* Why a hit is not in the ring. Numbers are append-only. */
 enum kx_wire_loss {

@@ -130,22 +130,16 @@ static int add_fd(struct kx_links *links, int fd)
 	return 0;
 }
 
-static int attach_single(int prog_fd, const char *path, pid_t pid, bool is_return,
-			 const struct kx_probe *probe, struct kx_links *links)
+/* Attaches the program and adds both descriptors; takes @event_fd over. */
+static int link_event(int prog_fd, int event_fd, uint64_t cookie, struct kx_links *links)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = probe->cookie);
-	int event_fd = open_single_event(path, pid, is_return, probe->offset), link_fd, err;
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
+	int link_fd = bpf_link_create(prog_fd, event_fd, BPF_PERF_EVENT, &opts), err;
 
-	if (event_fd < 0)
-		return event_fd;
-	link_fd = bpf_link_create(prog_fd, event_fd, BPF_PERF_EVENT, &opts);
-	if (link_fd < 0) {
-		close(event_fd);
-		return link_fd;
-	}
-	err = add_fd(links, link_fd);
+	err = link_fd < 0 ? link_fd : add_fd(links, link_fd);
 	if (err) {
-		close(link_fd);
+		if (link_fd >= 0)
+			close(link_fd);
 		close(event_fd);
 		return err;
 	}
@@ -153,6 +147,22 @@ static int attach_single(int prog_fd, const char *path, pid_t pid, bool is_retur
 	if (err)
 		close(event_fd);
 	return err;
+}
+
+static int attach_single(int prog_fd, const char *path, pid_t pid, bool is_return,
+			 const struct kx_probe *probe, struct kx_links *links)
+{
+	int event_fd = open_single_event(path, pid, is_return, probe->offset);
+
+	return event_fd < 0 ? event_fd : link_event(prog_fd, event_fd, probe->cookie, links);
+}
+
+int kx_attach_event(int prog_fd, const struct perf_event_attr *attr, int cpu,
+		    struct kx_links *links)
+{
+	long fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : link_event(prog_fd, (int)fd, 0, links);
 }
 
 /* Errors that are about one probed instruction, not about the whole request. */

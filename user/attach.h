@@ -68,6 +68,15 @@ int kx_attach(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, boo
 	      const struct kx_probe *probes, size_t nprobes, struct kx_links *links,
 	      kx_attach_refused refused, void *ctx, struct kx_err *err);
 
+struct perf_event_attr;
+
+/*
+ * Opens the perf event @attr on @cpu for all processes and attaches @prog_fd to it. Errors:
+ * perf_event_open(2)'s and bpf(2)'s.
+ */
+int kx_attach_event(int prog_fd, const struct perf_event_attr *attr, int cpu,
+		    struct kx_links *links);
+
 /* Moves the links of @from to @to, to be closed together; where memory runs out, closes them. */
 void kx_links_join(struct kx_links *to, struct kx_links *from);
 

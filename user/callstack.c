@@ -344,6 +344,7 @@ int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 		s->lost = true;
 		break;
 	case KX_EVENT_MIGRATE:
+	case KX_EVENT_SAMPLE:
 		break;
 	default:
 		return -EINVAL;

@@ -27,6 +27,8 @@ static const char help[] =
 	"                            are seen. auto never endangers the program; return aborts\n"
 	"                            programs that throw through traced functions\n"
 	"      --args N              record the first N integer arguments (0 to 6)\n"
+	"      --callers             record each call's return address\n"
+	"      --sample HZ           record where the threads are on their CPUs, so often a second\n"
 	"      --max-functions N     most functions to trace (default 20000)\n"
 	"\n"
 	"How:\n"
@@ -47,6 +49,8 @@ static const char help[] =
 enum {
 	OPT_EXITS = 256,
 	OPT_ARGS,
+	OPT_CALLERS,
+	OPT_SAMPLE,
 	OPT_MAX_FUNCTIONS,
 	OPT_FDR_VERSION,
 	OPT_RING_SIZE,
@@ -62,6 +66,8 @@ static const struct option options[] = {
 	{ "exclude", required_argument, NULL, 'x' },
 	{ "exits", required_argument, NULL, OPT_EXITS },
 	{ "args", required_argument, NULL, OPT_ARGS },
+	{ "callers", no_argument, NULL, OPT_CALLERS },
+	{ "sample", required_argument, NULL, OPT_SAMPLE },
 	{ "max-functions", required_argument, NULL, OPT_MAX_FUNCTIONS },
 	{ "output", required_argument, NULL, 'o' },
 	{ "duration", required_argument, NULL, 'd' },
@@ -211,6 +217,16 @@ static int parse_option(struct arguments *a, int c)
 		if (!parse_whole(optarg, 6, &n))
 			return 1 + kx_cmd_usage("record", "--args takes 0 to 6, not '%s'", optarg);
 		a->o.nargs = (unsigned)n;
+		return 0;
+	case OPT_CALLERS:
+		a->o.callers = true;
+		return 0;
+	case OPT_SAMPLE:
+		if (!parse_whole(optarg, 100000, &n) || !n)
+			return 1 + kx_cmd_usage("record",
+						"--sample takes 1 to 100000 times a second, not '%s'",
+						optarg);
+		a->o.sample_hz = (unsigned)n;
 		return 0;
 	case OPT_MAX_FUNCTIONS:
 		if (!parse_whole(optarg, KX_FDR_MAX_FUNC, &n) || !n)

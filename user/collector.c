@@ -85,14 +85,14 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 {
 	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
 	struct kx_thread_event ev = { .sp = rec->sp, .func = rec->func, .cpu = rec->cpu };
-	uint64_t payload[KX_MAX_ARGS];
+	uint64_t payload[KX_MAX_ARGS] = { 0 };
 	struct kx_thread *thread;
-	unsigned nwords = (rec->slots - 1u) * 3;
+	unsigned nwords = rec->words < KX_MAX_ARGS ? rec->words : KX_MAX_ARGS;
 
 	ev.tsc = kx_clock_to_tsc(kx_tracer_clock(c->tracer), rec->cpu, rec->clock);
 	if (ev.tsc < c->start_tsc)
 		ev.tsc = c->start_tsc;
-	for (unsigned i = 0; i < nwords && i < KX_MAX_ARGS; i++)
+	for (unsigned i = 0; i < nwords; i++)
 		payload[i] = kx_ring_payload(rings, ring, ring->tail, i);
 
 	thread = kx_thread_table_get(c->threads, rec->tid);
@@ -116,6 +116,9 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 	case KX_WIRE_THREAD_EXIT:
 		ev.kind = KX_EVENT_THREAD_EXIT;
 		kx_thread_set_name(thread, (pid_t)rec->func, (const char *)payload, ev.tsc);
+		break;
+	case KX_WIRE_SAMPLE:
+		ev.kind = KX_EVENT_SAMPLE;
 		break;
 	case KX_WIRE_THREAD_NAME:
 		return kx_thread_set_name(thread, (pid_t)rec->func, (const char *)payload, ev.tsc);
@@ -148,7 +151,7 @@ static int take_ring(struct kx_collector *c, struct kx_ring *ring, uint64_t head
 		err = take_record(c, ring, rec);
 		if (err)
 			return err;
-		ring->tail += rec->slots;
+		ring->tail += KX_WIRE_SLOTS(rec->words);
 		/* now and then, so that writers get room while we read on */
 		if (ring->tail - given_back >= rings->nslots / 16) {
 			kx_ring_release(ring);

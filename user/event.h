@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define KX_MAX_ARGS 6
+#define KX_MAX_ARGS 7 /* six integer registers and the return address */
 
 enum kx_event_kind {
 	KX_EVENT_ENTRY = 1,
@@ -14,6 +14,7 @@ enum kx_event_kind {
 	KX_EVENT_MIGRATE,     /* the thread goes to CPU `cpu` */
 	KX_EVENT_THREAD_EXIT, /* nothing of this thread follows */
 	KX_EVENT_LOSS,        /* a gap that ends at `tsc` */
+	KX_EVENT_SAMPLE,      /* the thread is on the CPU; sp is its instruction pointer */
 };
 
 struct kx_event {

@@ -46,6 +46,10 @@ enum kx_fdr_action {
  *   kxray:session  {...}  see session.h; once, in the first thread of the file
  *   kxray:loss     {"entries":3,"exits":2,"from":TSC,"to":TSC}  a gap in this thread
  *   kxray:repaired {"exits":2}  the next so many exits were closed by kxray
+ *   kxray:sample   {"ip":"0x7f12..."}  the thread was on a CPU, there in user space (a run-time
+ *                  address); with record --sample
+ * With record --callers (the map's session says "callers":true) the last CallArgument of each entry
+ * is its return address, a run-time address; those before it are the captured arguments.
  */
 #define KX_FDR_NOTE_PREFIX "kxray:"
 

@@ -147,6 +147,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 {
 	struct kx_tracer_options options = { .clock = r->o->clock,
 					     .ring_bytes = r->o->ring_bytes,
+					     .callers = r->o->callers,
 					     .pids = r->pids,
 					     .npids = r->npids };
 	int code = 0;
@@ -257,7 +258,10 @@ static int attach(struct recording *r, struct kx_err *err)
 	if (code)
 		return code;
 	r->result->functions = kx_probes_functions(r->probes);
-	return kx_tracer_watch_threads(r->tracer, err);
+	code = kx_tracer_watch_threads(r->tracer, err);
+	if (!code && r->o->sample_hz)
+		code = kx_tracer_sample(r->tracer, r->o->sample_hz, err);
+	return code;
 }
 
 /* Returns that were planned as harmless are so only while later modules can be seen coming. */

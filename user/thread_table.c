@@ -291,6 +291,16 @@ static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
 			   ev->kind == KX_EVENT_TAIL_EXIT);
 }
 
+static int write_sample(struct kx_thread *thread, const struct kx_event *ev)
+{
+	char text[64];
+	int n;
+
+	n = snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "sample {\"ip\":\"0x%llx\"}",
+		     (unsigned long long)ev->sp);
+	return kx_fdr_custom(thread->stream, ev->tsc, text, (size_t)n);
+}
+
 static int sink_other(void *ctx, const struct kx_event *ev)
 {
 	struct kx_thread *thread = ctx;
@@ -307,6 +317,8 @@ static int sink_other(void *ctx, const struct kx_event *ev)
 					    (json_int_t)ev->loss.exits, "from",
 					    (json_int_t)ev->loss.from, "to",
 					    (json_int_t)ev->tsc));
+	case KX_EVENT_SAMPLE:
+		return write_sample(thread, ev);
 	case KX_EVENT_THREAD_EXIT:
 		err = kx_fdr_thread_end(thread->stream);
 		thread->ended = true;

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@ struct kx_tracer {
 	struct kx_clock *clock;
 	struct kx_rings *rings;
 	struct ring_buffer *doorbell;
+	struct kx_links samplers; /* one link a CPU */
 	enum kx_mechanism mechanism;
 };
 
@@ -82,6 +84,7 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 	t->skel->rodata->kx_clock_kind = t->clock->kind;
 	t->skel->rodata->kx_ring_slots = nslots;
 	t->skel->rodata->kx_wake_slots = nslots / 8;
+	t->skel->rodata->kx_callers = o->callers;
 	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
 
 	template_fd = kx_ring_template(nslots);
@@ -195,6 +198,7 @@ void kx_tracer_free(struct kx_tracer *t)
 {
 	if (!t)
 		return;
+	kx_links_close(&t->samplers);
 	ring_buffer__free(t->doorbell);
 	kx_rings_free(t->rings);
 	record_bpf__destroy(t->skel);
@@ -247,6 +251,28 @@ int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err)
 	return code;
 }
 
+int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_CPU_CLOCK,
+					.sample_freq = hz,
+					.freq = 1 };
+	int prog_fd = bpf_program__fd(t->skel->progs.kx_sample);
+
+	for (unsigned cpu = 0; cpu < t->clock->ncpus; cpu++) {
+		int code;
+
+		if (!t->clock->cpus[cpu].present)
+			continue;
+		code = kx_attach_event(prog_fd, &attr, (int)cpu, &t->samplers);
+		if (code)
+			return kx_err_set(err, code, "CPU %u cannot be sampled %u times a second: %s",
+					  cpu, hz, strerror(-code));
+	}
+	return 0;
+}
+
 int kx_tracer_stop_at_exec(struct kx_tracer *t, struct kx_err *err)
 {
 	return attach(t->skel->progs.kx_stop_at_exec, &t->skel->links.kx_stop_at_exec, err);
@@ -265,6 +291,7 @@ void kx_tracer_ignore_exec(struct kx_tracer *t)
 
 void kx_tracer_stop(struct kx_tracer *t)
 {
+	kx_links_close(&t->samplers);
 	detach(&t->skel->links.kx_stop_at_exec);
 	detach(&t->skel->links.kx_migrate);
 	detach(&t->skel->links.kx_thread_exit);

@@ -21,6 +21,7 @@ struct kx_tracer_options {
 	uint64_t ring_bytes;      /* of one CPU's ring; 0: by memory */
 	const pid_t *pids;        /* traced processes */
 	size_t npids;             /* at least 1 */
+	bool callers;             /* entries carry their return address */
 	bool clock_only;          /* load nothing but what the clock needs; no rings */
 };
 
@@ -49,6 +50,11 @@ enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tr
 
 /* Starts watching the scheduler (migrations, thread names and ends) for the traced processes. */
 int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err);
+/*
+ * Samples where the traced threads are on their CPUs, @hz times a second of CPU time each.
+ * Errors: perf_event_open(2)'s.
+ */
+int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err);
 /* Stops the one traced process with SIGSTOP when it next calls exec. */
 int kx_tracer_stop_at_exec(struct kx_tracer *t, struct kx_err *err);
 void kx_tracer_ignore_exec(struct kx_tracer *t);
@@ -69,7 +75,7 @@ void kx_tracer_quiet(struct kx_tracer *t);
 struct kx_clock *kx_tracer_clock(struct kx_tracer *t);
 struct kx_rings *kx_tracer_rings(struct kx_tracer *t);
 
-/* Detaches the scheduler's programs. Probe links are the caller's. */
+/* Detaches the scheduler's programs and the sampling. Probe links are the caller's. */
 void kx_tracer_stop(struct kx_tracer *t);
 
 /* Function hits lost so far by reason, over all CPUs; @other: migrations and thread records. */

@@ -194,7 +194,7 @@ static int open_writer(struct recording *r, struct kx_err *err)
 	options.start_tsc = r->start_tsc;
 	options.wall_sec = ns / 1000000000;
 	options.wall_usec = (uint32_t)(ns % 1000000000 / 1000);
-	r->info = kx_session_info(r->o, r->pids, r->npids, &r->sel, clock, r->result->mechanism,
+	r->info = kx_session_info(r->o, r->procs, r->npids, &r->sel, clock, r->result->mechanism,
 				  r->start_tsc);
 	r->session_note = r->info ? kx_session_note(r->info) : NULL;
 	if (!r->session_note)

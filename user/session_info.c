@@ -87,15 +87,44 @@ static json_t *describe_host(void)
 	return host;
 }
 
-static json_t *describe_process(pid_t pid)
+static json_t *address(uint64_t value)
+{
+	char text[32];
+
+	/* as text: JSON readers round numbers over 53 bits */
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value);
+	return json_string(text);
+}
+
+/* Where the code of a process lies, so that its return addresses can be understood. */
+static json_t *describe_mappings(const struct kx_modules *mods)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < mods->count; i++) {
+		const struct kx_module *m = &mods->items[i];
+		json_t *j = json_object();
+
+		json_object_set_new(j, "path", json_string(m->path));
+		json_object_set_new(j, "start", address(m->start));
+		json_object_set_new(j, "end", address(m->end));
+		json_object_set_new(j, "load_bias", address(m->load_bias));
+		json_array_append_new(list, j);
+	}
+	return list;
+}
+
+static json_t *describe_process(const struct kx_select_process *proc)
 {
 	json_t *p = json_object();
+	pid_t pid = proc->pid;
 	char path[64];
 
 	json_object_set_new(p, "pid", json_integer(pid));
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	json_object_set_new(p, "name", proc_text(path, ""));
 	json_object_set_new(p, "command", command_line(pid));
+	json_object_set_new(p, "mappings", describe_mappings(proc->mods));
 	return p;
 }
 
@@ -118,8 +147,8 @@ static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc)
 	return c;
 }
 
-json_t *kx_session_info(const struct kx_recording_options *o, const pid_t *pids, size_t npids,
-			const struct kx_selection *sel, const struct kx_clock *clock,
+json_t *kx_session_info(const struct kx_recording_options *o, const struct kx_select_process *procs,
+			size_t nprocs, const struct kx_selection *sel, const struct kx_clock *clock,
 			const char *mechanism, uint64_t start_tsc)
 {
 	json_t *info = json_object(), *args = json_array(), *processes = json_array();
@@ -132,8 +161,8 @@ json_t *kx_session_info(const struct kx_recording_options *o, const pid_t *pids,
 	}
 	for (int i = 0; i < o->argc; i++)
 		json_array_append_new(args, json_string(o->argv[i]));
-	for (size_t i = 0; i < npids; i++)
-		json_array_append_new(processes, describe_process(pids[i]));
+	for (size_t i = 0; i < nprocs; i++)
+		json_array_append_new(processes, describe_process(&procs[i]));
 	json_object_set_new(info, "kxray_command", args);
 	json_object_set_new(info, "processes", processes);
 	json_object_set_new(info, "host", describe_host());

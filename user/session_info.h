@@ -11,7 +11,8 @@
 #include "select.h"
 
 /* A new object, or NULL if memory ran out. Strings that are not UTF-8 are left out. */
-json_t *kx_session_info(const struct kx_recording_options *options, const pid_t *pids, size_t npids,
+json_t *kx_session_info(const struct kx_recording_options *options,
+			const struct kx_select_process *procs, size_t nprocs,
 			const struct kx_selection *sel, const struct kx_clock *clock,
 			const char *mechanism, uint64_t start_tsc);
 

@@ -7,7 +7,7 @@ Compares a recording with what its target says it did.
 FOLDER holds what tracing.sh leaves there. A CHECK is a function below whose name starts with
 check_, with "=VALUE" after it if it takes one. Each prints one line of tests/lib.sh. Before
 them come "extra=NAME:COUNT,..." for calls that the target does not count, and "only=NAME,..."
-where not all that it counts were traced.
+where not all that it counts were traced, or "cxx=ARGUMENTS" for C++ functions with these.
 """
 import csv
 import io
@@ -37,6 +37,7 @@ def once(function):
         if function not in _kept:
             _kept[function] = function()
         return _kept[function]
+    kept.wrapped = function
     return kept
 
 
@@ -89,6 +90,13 @@ def names():
 
 def by_name(counts):
     return {names()[func]: n for func, n in counts.items()}
+
+
+def cxx(arguments):
+    """The functions are C++: their names in the trace have (ARGUMENTS)."""
+    _kept[calls.wrapped] = {f"{name}({arguments})": n for name, n in calls().items()}
+    shown = call("c++filt", *names().values()).splitlines()
+    _kept[names.wrapped] = dict(zip(names(), shown))
 
 
 @once
@@ -284,7 +292,7 @@ def check_repaired(value=None):
 def main():
     for check in sys.argv[3:]:
         name, _, value = check.partition("=")
-        if name in ("extra", "only"):
+        if name in ("extra", "only", "cxx"):
             globals()[name](value)
             continue
         try:

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Stacks that do not end by returning: exceptions, forced unwinding, longjmp, deep recursion.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+traced() { # LABEL REPAIRED CHECK...
+	local label=$1 repaired=$2
+	shift 2
+	assert_eq "$label: the target's answer" "$TARGET_STATUS" 0
+	assert_eq "$label: kxray's status" "$STATUS" 0
+	expect "$label" "$@" "repaired=$repaired" report account fdr
+}
+
+# 100,000 exceptions through two traced frames; the target itself says whether it ended right.
+trace_target throws -f catcher -f passer -f thrower
+traced "exceptions" 200000 cxx=long
+assert_contains "exceptions: why the exits are dear" "$(cat "$TMP/rec.err")" "dear exits"
+
+# 20 pthread_exit and 20 pthread_cancel, each through three cleanup handlers.
+trace_target cancel -f top -f middle -f bottom
+traced "forced unwinding" 120 tools
+assert_eq "forced unwinding: handlers" "$(json "$TMP/did.json" 'd["handlers"]')" 120
+
+# A jump leaves eleven frames. The kernel nests 64 return probes: it misses the returns of
+# the other 937 of 1,001 frames.
+for exits in auto return instruction none; do
+	case $exits in
+	none) jumps=13000 dives=10010 ;; # every call is closed by kxray
+	instruction) jumps=11000 dives=0 ;;
+	*) jumps=11000 dives=9370 ;;
+	esac
+	trace_target longjmp -f catcher -f dive -f jump -f after --exits=$exits
+	traced "longjmp, --exits=$exits" $jumps tools
+	trace_target deep -f descend -f bottom --exits=$exits
+	traced "recursion, --exits=$exits" $dives tools
+done

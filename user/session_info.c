@@ -179,11 +179,15 @@ json_t *kx_session_info(const struct kx_recording_options *o, const struct kx_se
 char *kx_session_note(const json_t *info)
 {
 	static const char *const keys[] = { "started", "mechanism", "processes", "clock" };
-	json_t *brief = json_object();
+	json_t *brief = json_object(), *process;
 	char *body, *note = NULL;
+	size_t at;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		json_object_set(brief, keys[i], json_object_get(info, keys[i]));
+		json_object_set_new(brief, keys[i],
+				    json_deep_copy(json_object_get(info, keys[i])));
+	json_array_foreach(json_object_get(brief, "processes"), at, process)
+		json_object_del(process, "mappings");
 	body = json_dumps(brief, JSON_COMPACT);
 	/* long command lines and many CPUs stay in the map alone */
 	if (body && strlen(body) > MAX_NOTE) {

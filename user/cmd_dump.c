@@ -62,18 +62,19 @@ static uint64_t since_start(const struct dump *d, const struct kx_record *rec, b
 static void print_text(const struct dump *d, const struct kx_record *rec)
 {
 	struct kx_text_out *o = d->out;
-	char text[160];
+	char text[160], relative[24];
 	bool negative;
 	uint64_t since = since_start(d, rec, &negative);
 	int n;
 
+	snprintf(relative, sizeof(relative), "%c%" PRIu64, negative ? '-' : '+', since);
 	if (rec->kind == KX_RECORD_BUFFER)
-		n = snprintf(text, sizeof(text), "%10" PRIu64 "  tid %-8d cpu %-5s %20s %20s     ",
+		n = snprintf(text, sizeof(text), "%10" PRIu64 "  tid %-8d cpu %-5s %20s %21s     ",
 			     rec->offset, rec->tid, "-", "-", "-");
 	else
 		n = snprintf(text, sizeof(text), "%10" PRIu64 "  tid %-8d cpu %-5u %20" PRIu64
-			     " %c%19" PRIu64 " %s  ", rec->offset, rec->tid, rec->cpu, rec->tsc,
-			     negative ? '-' : '+', since, d->info->tsc_hz ? "ns" : "  ");
+			     " %21s %s  ", rec->offset, rec->tid, rec->cpu, rec->tsc, relative,
+			     d->info->tsc_hz ? "ns" : "  ");
 	kx_text_bytes(o, text, (size_t)n);
 	kx_text_field(o, rec->kind == KX_RECORD_CPU || rec->kind == KX_RECORD_WRAP ||
 		      rec->kind == KX_RECORD_END ? 0 : -10, kinds[rec->kind],

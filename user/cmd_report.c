@@ -217,7 +217,7 @@ static size_t format_time(char *text, uint64_t ticks, uint64_t hz)
 		decimals = whole < 10 ? 3 : whole < 100 ? 2 : whole < 1000 ? 1 : 0;
 		for (unsigned i = 0; i < decimals; i++)
 			scale /= 10;
-		value /= scale;
+		value = value / scale + (value % scale >= (scale + 1) / 2);
 	}
 	for (n = 0; value || n <= decimals; value /= 10)
 		digits[n++] = (char)('0' + value % 10);

@@ -1,0 +1,811 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "fdr_bytes.h"
+#include "llvm_xray.h"
+#include "report.h"
+#include "trace_names.h"
+
+static char folder[] = "/tmp/kx_report_XXXXXX";
+static char path[64], out_path[64], err_path[64], source_path[64], binary_path[64];
+
+static struct kx_report *report_of(const char *trace, const struct kx_report_options *options)
+{
+	struct kx_fdr_file *f = NULL;
+	struct kx_report *r = NULL;
+	struct kx_err err = { 0 };
+
+	if (kx_fdr_open(trace, &f, &err) || kx_report_new(f, options, &r, &err))
+		fail_msg("%s", err.text);
+	kx_fdr_close(f);
+	return r;
+}
+
+static struct kx_report *report_bytes(const struct bytes *b, json_t *session)
+{
+	const struct kx_report_options options = { .session = session };
+
+	save(path, b->data, b->size);
+	return report_of(path, &options);
+}
+
+static struct kx_report_function function_of(const struct kx_report *r, uint32_t id)
+{
+	struct kx_report_function f = { 0 };
+
+	for (size_t i = 0; i < kx_report_nfunctions(r); i++) {
+		kx_report_function(r, i, &f);
+		if (f.id == id)
+			return f;
+	}
+	fail_msg("function %u is not in the report", id);
+	return f;
+}
+
+static void begin(struct bytes *b, uint64_t hz)
+{
+	header(b, 5, 1, hz, 4096);
+	preamble(b, 5, 1, 2, 0, 1000);
+}
+
+static void check_function(const struct kx_report *r, uint32_t id, uint64_t count, uint64_t total,
+			   uint64_t self, uint64_t min, uint64_t max, uint64_t open)
+{
+	struct kx_report_function f = function_of(r, id);
+
+	assert_int_equal(f.count, count);
+	assert_int_equal(f.total, total);
+	assert_int_equal(f.self, self);
+	assert_int_equal(f.min, min);
+	assert_int_equal(f.max, max);
+	assert_int_equal(f.open, open);
+}
+
+/* Each version of llvm-xray counts the same calls. */
+static void check_account(const struct kx_report *r)
+{
+	int64_t counts[64];
+
+	for (size_t v = 0; v < N_LLVM_XRAYS; v++) {
+		if (access(llvm_xrays[v], X_OK) != 0)
+			continue;
+		llvm_xray_counts(llvm_xrays[v], path, counts, 64);
+		for (size_t i = 0; i < kx_report_nfunctions(r); i++) {
+			struct kx_report_function f;
+
+			kx_report_function(r, i, &f);
+			assert_int_equal(f.count, counts[f.id] < 0 ? 0 : counts[f.id]);
+		}
+	}
+}
+
+static void nested_recursive_tail(void **state)
+{
+	struct bytes b = { 0 };
+	struct kx_report *r;
+
+	(void)state;
+	begin(&b, 1000000000);
+	function(&b, ENTRY, 1, 0);      /* 1000 */
+	function(&b, ENTRY, 2, 10);     /* 1010 */
+	function(&b, ENTRY, 2, 10);     /* 1020: recursion */
+	function(&b, ENTRY, 3, 10);     /* 1030 */
+	function(&b, EXIT, 3, 5);       /* 1035: 5 */
+	function(&b, EXIT, 2, 5);       /* 1040: 20, of which 5 in 3 */
+	function(&b, EXIT, 2, 60);      /* 1100: 90, of which 20 in 2 */
+	function(&b, ENTRY_ARGS, 4, 0); /* 1100 */
+	call_argument(&b, 1);
+	function(&b, TAIL_EXIT, 4, 7);  /* 1107: 7 */
+	function(&b, ENTRY, 3, 1);      /* 1108 */
+	function(&b, EXIT, 3, 2);       /* 1110: 2 */
+	function(&b, EXIT, 1, 90);      /* 1200: 200, of which 90 + 7 + 2 inside */
+	function(&b, ENTRY, 1, 0);      /* 1200: stays open */
+	function(&b, ENTRY, 5, 100);    /* 1300: stays open */
+	end_block(&b, 5);
+	r = report_bytes(&b, NULL);
+	assert_int_equal(kx_report_nfunctions(r), 5);
+	check_function(r, 1, 1, 200, 101, 200, 200, 1);
+	check_function(r, 2, 2, 90, 85, 20, 90, 0);
+	check_function(r, 3, 2, 7, 7, 2, 5, 0);
+	check_function(r, 4, 1, 7, 7, 7, 7, 0);
+	check_function(r, 5, 0, 0, 0, 0, 0, 1);
+	assert_int_equal(function_of(r, 2).p50, 20);
+	assert_int_equal(function_of(r, 2).p90, 90);
+	assert_int_equal(kx_report_totals(r)->events, 14);
+	assert_int_equal(kx_report_totals(r)->calls, 6);
+	assert_int_equal(kx_report_totals(r)->open, 2);
+	assert_int_equal(kx_report_totals(r)->self, 200);
+	assert_int_equal(kx_report_totals(r)->orphans, 0);
+	assert_int_equal(kx_report_totals(r)->repaired, 0);
+	assert_int_equal(kx_report_totals(r)->lost, 0);
+	assert_int_equal(kx_report_totals(r)->threads, 1);
+	assert_int_equal(kx_report_totals(r)->first_tsc, 1000);
+	assert_int_equal(kx_report_totals(r)->last_tsc, 1300);
+	assert_int_equal(kx_report_totals(r)->passes, 1);
+	check_account(r);
+	kx_report_free(r);
+	release(&b);
+}
+
+/* Each thread has its own stack, also where buffers are interleaved. */
+static void threads_do_not_mix(void **state)
+{
+	struct bytes b = { 0 };
+	struct kx_report *r;
+
+	(void)state;
+	header(&b, 5, 1, 1000, 4096);
+	for (unsigned i = 0; i < 6; i++) {
+		preamble(&b, 5, 1, 10 + (int32_t)(i % 3), 0, 1000 * (i + 1));
+		if (i < 3) {
+			function(&b, ENTRY, 1, i);
+			function(&b, ENTRY, 2 + i, 0);
+		} else {
+			function(&b, EXIT, 2 + i - 3, 0);
+			function(&b, EXIT, 1, 0);
+		}
+		end_block(&b, 5);
+	}
+	r = report_bytes(&b, NULL);
+	check_function(r, 1, 3, 2999 + 3000 + 2998, 0, 2998, 3000, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		check_function(r, 2 + i, 1, 3000 - i, 3000 - i, 3000 - i, 3000 - i, 0);
+	assert_int_equal(kx_report_totals(r)->threads, 3);
+	assert_int_equal(kx_report_totals(r)->orphans, 0);
+	kx_report_free(r);
+	release(&b);
+}
+
+static void unbalanced_foreign_traces(void **state)
+{
+	struct bytes b = { 0 };
+	struct kx_report *r;
+
+	(void)state;
+	begin(&b, 1000);
+	function(&b, EXIT, 9, 1);  /* entered before the trace */
+	function(&b, ENTRY, 1, 0); /* 1001 */
+	function(&b, EXIT, 8, 1);  /* 1002: not open */
+	function(&b, ENTRY, 2, 0);
+	function(&b, ENTRY, 3, 8); /* 1010 */
+	function(&b, EXIT, 7, 0);  /* not open either */
+	function(&b, EXIT, 1, 90); /* 1100: closes 3 and 2 too */
+	function(&b, EXIT, 2, 0);  /* came too late */
+	end_block(&b, 5);
+	r = report_bytes(&b, NULL);
+	assert_int_equal(kx_report_nfunctions(r), 3);
+	check_function(r, 1, 1, 99, 1, 99, 99, 0);
+	check_function(r, 2, 1, 98, 8, 98, 98, 0);
+	check_function(r, 3, 1, 90, 90, 90, 90, 0);
+	assert_int_equal(kx_report_totals(r)->orphans, 4);
+	assert_int_equal(kx_report_totals(r)->repaired, 2);
+	assert_int_equal(kx_report_totals(r)->events, 8);
+	kx_report_free(r);
+	release(&b);
+}
+
+/* kxray's notes; an exit that kxray added is no event. */
+static void notes_of_the_recorder(void **state)
+{
+	json_t *session = json_pack("{s:i, s:i}", "lost", 77, "orphans", 5);
+	struct bytes b = { 0 };
+	struct kx_report *r;
+
+	(void)state;
+	begin(&b, 1000);
+	custom(&b, 5, 0, 0, "kxray:thread {\"tid\":2}");
+	function(&b, ENTRY, 1, 1);
+	function(&b, ENTRY, 2, 1);
+	function(&b, ENTRY, 3, 1);
+	custom(&b, 5, 0, 0, "kxray:repaired {\"exits\":2}");
+	function(&b, EXIT, 3, 5);
+	function(&b, EXIT, 2, 0);
+	function(&b, EXIT, 1, 2);
+	custom(&b, 5, 0, 0, "kxray:loss {\"entries\":3,\"exits\":4,\"from\":1,\"to\":2}    ");
+	custom(&b, 5, 0, 0, "kxray:loss {\"entries\":30,\"exits\":-1}");
+	/* not for us, or broken: no harm */
+	custom(&b, 5, 0, 0, "kxray:lossy {\"entries\":1000}");
+	custom(&b, 5, 0, 0, "kxray:loss {\"entries\":");
+	custom(&b, 5, 0, 0, "kxray:repaired []");
+	custom(&b, 5, 0, 0, "kxray:loss ");
+	end_block(&b, 5);
+	/* the note counts in its own thread only */
+	preamble(&b, 5, 1, 3, 0, 1000);
+	custom(&b, 5, 0, 0, "kxray:repaired {\"exits\":1}");
+	end_block(&b, 5);
+	preamble(&b, 5, 1, 2, 0, 2000);
+	function(&b, ENTRY, 1, 1);
+	function(&b, EXIT, 1, 1);
+	end_block(&b, 5);
+	r = report_bytes(&b, NULL);
+	assert_int_equal(kx_report_totals(r)->lost, 37);
+	assert_int_equal(kx_report_totals(r)->repaired, 2);
+	assert_int_equal(kx_report_totals(r)->events, 6);
+	assert_int_equal(kx_report_totals(r)->calls, 4);
+	assert_int_equal(kx_report_totals(r)->orphans, 0);
+	check_function(r, 3, 1, 5, 5, 5, 5, 0);
+	kx_report_free(r);
+	/* final numbers of the session go first */
+	r = report_bytes(&b, session);
+	assert_int_equal(kx_report_totals(r)->lost, 77);
+	assert_int_equal(kx_report_totals(r)->orphans, 5);
+	kx_report_free(r);
+	json_decref(session);
+	preamble(&b, 5, 1, 2, 0, 3000);
+	custom(&b, 5, 0, 0, "kxray:session {\"lost\":78}");
+	end_block(&b, 5);
+	r = report_bytes(&b, NULL);
+	assert_int_equal(kx_report_totals(r)->lost, 78);
+	kx_report_free(r);
+	release(&b);
+}
+
+static void time_that_goes_back(void **state)
+{
+	struct bytes b = { 0 };
+	struct kx_report *r;
+
+	(void)state;
+	begin(&b, 1000);
+	function(&b, ENTRY, 1, 0);
+	function(&b, ENTRY, 2, 100); /* 1100 */
+	tsc_wrap(&b, 500);
+	function(&b, EXIT, 2, 0); /* 500 */
+	tsc_wrap(&b, 1050);
+	function(&b, EXIT, 1, 0);
+	end_block(&b, 5);
+	r = report_bytes(&b, NULL);
+	check_function(r, 2, 1, 0, 0, 0, 0, 0);
+	check_function(r, 1, 1, 50, 50, 50, 50, 0);
+	assert_int_equal(kx_report_totals(r)->first_tsc, 500);
+	kx_report_free(r);
+	release(&b);
+}
+
+/* Deep stacks: recursion of one function, and many different ones. */
+static void deep_stacks(void **state)
+{
+	const uint32_t depth = 100000;
+	struct bytes b = { 0 };
+	struct kx_report *r;
+
+	(void)state;
+	begin(&b, 1000);
+	for (uint32_t i = 0; i < depth; i++)
+		function(&b, ENTRY, 1, 1);
+	for (uint32_t i = 0; i < depth; i++)
+		function(&b, EXIT, 1, 1);
+	for (uint32_t i = 0; i < depth; i++)
+		function(&b, ENTRY, 2 + i, 1);
+	for (uint32_t i = depth; i--;)
+		function(&b, EXIT, 2 + i, 1);
+	for (uint32_t i = 0; i < 10; i++)
+		function(&b, ENTRY, 5 + i, 1);
+	end_block(&b, 5);
+	r = report_bytes(&b, NULL);
+	check_function(r, 1, depth, 2 * depth - 1, 2 * depth - 1, 1, 2 * depth - 1, 0);
+	check_function(r, 2, 1, 2 * depth - 1, 2, 2 * depth - 1, 2 * depth - 1, 0);
+	check_function(r, depth, 1, 3, 2, 3, 3, 0);
+	check_function(r, 9, 1, 2 * depth - 15, 2, 2 * depth - 15, 2 * depth - 15, 1);
+	assert_int_equal(kx_report_totals(r)->open, 10);
+	assert_int_equal(kx_report_nfunctions(r), depth + 1);
+	kx_report_free(r);
+	release(&b);
+}
+
+/* Ids as far apart as they go, and chosen to fall on one place of a hash. */
+static void ids_of_all_sizes(void **state)
+{
+	struct bytes b = { 0 };
+	struct kx_report *r;
+
+	(void)state;
+	begin(&b, 1000);
+	for (uint32_t i = 0; i < 4096; i++) {
+		function(&b, ENTRY, i << 16, 1);
+		function(&b, EXIT, i << 16, i);
+	}
+	function(&b, ENTRY, (1u << 28) - 1, 1);
+	function(&b, EXIT, (1u << 28) - 1, 3);
+	end_block(&b, 5);
+	r = report_bytes(&b, NULL);
+	assert_int_equal(kx_report_nfunctions(r), 4097);
+	check_function(r, 4095u << 16, 1, 4095, 4095, 4095, 4095, 0);
+	check_function(r, (1u << 28) - 1, 1, 3, 3, 3, 3, 0);
+	check_function(r, 0, 1, 0, 0, 0, 0, 0);
+	kx_report_free(r);
+	release(&b);
+}
+
+/* If histograms do not fit, more passes give exactly the same numbers. */
+static void little_memory_same_result(void **state)
+{
+	const struct kx_report_options little = { .histogram_bytes = 1 };
+	const struct kx_report_options plenty = { .histogram_bytes = 1 << 30 };
+	struct bytes b = { 0 };
+	struct kx_report *one, *many;
+	uint64_t seed = 1;
+
+	(void)state;
+	begin(&b, 1000);
+	custom(&b, 5, 0, 0, "kxray:repaired {\"exits\":2}");
+	custom(&b, 5, 0, 0, "kxray:loss {\"entries\":3,\"exits\":4}");
+	function(&b, EXIT, 1, 0);
+	for (unsigned i = 0; i < 200000; i++) {
+		uint32_t id;
+
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		id = 1 + (uint32_t)(seed >> 40) % (seed >> 62 ? 3000 : 5);
+		function(&b, ENTRY, id, (uint32_t)(seed >> 33) % 100);
+		if (i % 5 == 0)
+			function(&b, ENTRY, id + 1, 1);
+		function(&b, EXIT, id, (uint32_t)(seed >> 20) % 100000);
+	}
+	function(&b, ENTRY, 1, 0);
+	end_block(&b, 5);
+	save(path, b.data, b.size);
+	one = report_of(path, &plenty);
+	many = report_of(path, &little);
+	assert_int_equal(kx_report_totals(one)->passes, 1);
+	assert_in_range(kx_report_totals(many)->passes, 3, 50);
+	assert_int_equal(kx_report_nfunctions(one), kx_report_nfunctions(many));
+	assert_memory_equal(kx_report_totals(one), kx_report_totals(many),
+			    offsetof(struct kx_report_totals, passes));
+	for (size_t i = 0; i < kx_report_nfunctions(one); i++) {
+		struct kx_report_function x, y;
+
+		kx_report_function(one, i, &x);
+		kx_report_function(many, i, &y);
+		assert_int_equal(x.id, y.id);
+		assert_int_equal(x.count, y.count);
+		assert_int_equal(x.total, y.total);
+		assert_int_equal(x.self, y.self);
+		assert_int_equal(x.min, y.min);
+		assert_int_equal(x.max, y.max);
+		assert_int_equal(x.open, y.open);
+		assert_int_equal(x.p50, y.p50);
+		assert_int_equal(x.p90, y.p90);
+		assert_int_equal(x.p99, y.p99);
+	}
+	kx_report_free(one);
+	kx_report_free(many);
+	release(&b);
+}
+
+static void empty_trace(void **state)
+{
+	struct bytes b = { 0 };
+	struct kx_report *r;
+
+	(void)state;
+	header(&b, 5, 1, 1000, 4096);
+	r = report_bytes(&b, NULL);
+	assert_int_equal(kx_report_nfunctions(r), 0);
+	assert_int_equal(kx_report_totals(r)->events, 0);
+	kx_report_free(r);
+	release(&b);
+}
+
+static void ticks_to_nanoseconds(void **state)
+{
+	(void)state;
+	assert_int_equal(kx_trace_ns(2600, 2600000000), 1000);
+	assert_int_equal(kx_trace_ns(3, 2000000000), 2); /* 1.5, rounded */
+	assert_int_equal(kx_trace_ns(12345, 0), 12345);
+	assert_true(kx_trace_ns(UINT64_MAX, 1000000000) == UINT64_MAX);
+	assert_true(kx_trace_ns(UINT64_MAX, 1) == UINT64_MAX);
+	assert_true(kx_trace_ns(1ull << 62, 4000000000) == 1ull << 60);
+	assert_true(kx_trace_ns(5, UINT64_MAX) == 0);
+}
+
+/* The commands, in a process of their own */
+
+static char *read_text(const char *name)
+{
+	FILE *f = fopen(name, "r");
+	char *text = calloc(1, 1 << 20);
+
+	assert_non_null(f);
+	assert_non_null(text);
+	assert_true(fread(text, 1, (1 << 20) - 1, f) < (1 << 20) - 1);
+	fclose(f);
+	return text;
+}
+
+/* Exit status of a command with standard output and error in files (or @out as a descriptor). */
+static int run_command(int (*command)(int, char **), char **argv, int out)
+{
+	int argc = 0, status;
+	pid_t child;
+
+	while (argv[argc])
+		argc++;
+	fflush(stdout);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		int err = open(err_path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+
+		if (out < 0)
+			out = open(out_path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+		if (err < 0 || out < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+			_exit(99);
+		status = command(argc, argv);
+		fflush(stdout);
+		_exit(status);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void a_trace(struct bytes *b, uint64_t hz)
+{
+	begin(b, hz);
+	custom(b, 5, 0, 0, "kxray:loss {\"entries\":1,\"exits\":1}");
+	function(b, ENTRY, 1, 0);
+	function(b, ENTRY_ARGS, 2, 2600);
+	call_argument(b, 0xabc);
+	function(b, EXIT, 2, 2600000);
+	function(b, EXIT, 1, 26);
+	function(b, ENTRY, 3, 5);
+	function(b, EXIT, 4, 5);
+	custom(b, 5, 0, 0, "a \"b\"\\\n\x01\xff\xc3\xa4");
+	end_block(b, 5);
+	save(path, b->data, b->size);
+}
+
+static int64_t number(json_t *object, const char *key)
+{
+	assert_true(json_is_integer(json_object_get(object, key)));
+	return json_integer_value(json_object_get(object, key));
+}
+
+static void report_as_json(void **state)
+{
+	char *argv[] = { (char[]){ "report" }, (char[]){ "--json" }, path, NULL };
+	char *failing[] = { (char[]){ "report" }, (char[]){ "--fail-on-loss" }, path, NULL };
+	struct bytes b = { 0 };
+	json_t *json, *functions, *f;
+	char *text;
+
+	(void)state;
+	a_trace(&b, 2600000000);
+	assert_int_equal(run_command(kx_cmd_report, argv, -1), KX_EXIT_DONE);
+	text = read_text(out_path);
+	json = json_loads(text, 0, NULL);
+	assert_non_null(json);
+	assert_int_equal(number(json, "events"), 6);
+	assert_int_equal(number(json, "lost"), 2);
+	assert_int_equal(number(json, "orphans"), 1);
+	assert_int_equal(number(json, "repaired"), 0);
+	assert_int_equal(number(json, "threads"), 1);
+	assert_int_equal(number(json, "open"), 1);
+	assert_int_equal(number(json, "version"), 5);
+	assert_int_equal(number(json, "tsc_hz"), 2600000000);
+	assert_true(json_real_value(json_object_get(json, "seconds")) > 0.001001);
+	assert_true(json_real_value(json_object_get(json, "seconds")) < 0.001002);
+	functions = json_object_get(json, "functions");
+	assert_int_equal(json_array_size(functions), 3);
+	f = json_array_get(functions, 0); /* sorted by total */
+	assert_string_equal(json_string_value(json_object_get(f, "name")), "#1");
+	assert_string_equal(json_string_value(json_object_get(f, "module")), "");
+	assert_int_equal(number(f, "count"), 1);
+	assert_int_equal(number(f, "total_ns"), 1001010);
+	assert_int_equal(number(f, "self_ns"), 1010);
+	f = json_array_get(functions, 1);
+	assert_int_equal(number(f, "id"), 2);
+	assert_int_equal(number(f, "total_ns"), 1000000);
+	assert_int_equal(number(f, "min_ns"), 1000000);
+	assert_int_equal(number(f, "p50_ns"), 1000000);
+	assert_int_equal(number(f, "p90_ns"), 1000000);
+	assert_int_equal(number(f, "p99_ns"), 1000000);
+	assert_int_equal(number(f, "max_ns"), 1000000);
+	assert_int_equal(number(json_array_get(functions, 2), "open"), 1);
+	json_decref(json);
+	free(text);
+	text = read_text(err_path);
+	assert_non_null(strstr(text, "no map"));
+	free(text);
+	assert_int_equal(run_command(kx_cmd_report, failing, -1), KX_EXIT_LOSS);
+	release(&b);
+}
+
+static void report_as_table(void **state)
+{
+	static const char *const sorts[] = { "total", "self", "count", "min", "p50", "p90", "p99",
+					     "max", "open", "name" };
+	char *argv[] = { (char[]){ "report" }, path, (char[]){ "-n" }, (char[]){ "2" }, NULL };
+	struct bytes b = { 0 };
+	char *text;
+
+	(void)state;
+	a_trace(&b, 2600000000);
+	assert_int_equal(run_command(kx_cmd_report, argv, -1), KX_EXIT_DONE);
+	text = read_text(out_path);
+	assert_string_equal(text,
+		"FDR version 5, 1 thread, 0.001001 s, 6 events, 2 lost, 1 exits without entry\n\n"
+		"  COUNT     TOTAL      SELF       MIN       P50       P90       P99       MAX  OPEN"
+		"  FUNCTION\n"
+		"      1  1.001 ms  1.010 us  1.001 ms  1.001 ms  1.001 ms  1.001 ms  1.001 ms     0"
+		"  #1\n"
+		"      1  1.000 ms  1.000 ms  1.000 ms  1.000 ms  1.000 ms  1.000 ms  1.000 ms     0"
+		"  #2\n"
+		"      2         -  1.001 ms         -         -         -         -         -     1"
+		"  all 3 functions, 2 shown\n");
+	free(text);
+	for (size_t i = 0; i < sizeof(sorts) / sizeof(sorts[0]); i++) {
+		char key[16];
+		char *sorted[] = { (char[]){ "report" }, (char[]){ "--sort" }, key, path, NULL };
+
+		snprintf(key, sizeof(key), "%s", sorts[i]);
+		assert_int_equal(run_command(kx_cmd_report, sorted, -1), KX_EXIT_DONE);
+		text = read_text(out_path);
+		/* the open call of 3 comes first only if sorted by that */
+		assert_int_equal(strstr(text, "#3") < strstr(text, "#1"), !strcmp(key, "open"));
+		free(text);
+	}
+	release(&b);
+	a_trace(&b, 0);
+	assert_int_equal(run_command(kx_cmd_report, argv, -1), KX_EXIT_DONE);
+	text = read_text(out_path);
+	assert_non_null(strstr(text, "ticks (the trace does not say how many make a second)"));
+	assert_non_null(strstr(text, " 2602626 "));
+	assert_null(strstr(text, " ns"));
+	free(text);
+	release(&b);
+}
+
+static void wrong_usage_and_bad_files(void **state)
+{
+	char *none[] = { (char[]){ "report" }, NULL };
+	char *two[] = { (char[]){ "report" }, path, path, NULL };
+	char *option[] = { (char[]){ "report" }, (char[]){ "--nothing" }, path, NULL };
+	char *sort[] = { (char[]){ "report" }, (char[]){ "--sort=x" }, path, NULL };
+	char *limit[] = { (char[]){ "report" }, (char[]){ "--limit=0" }, path, NULL };
+	char *missing[] = { (char[]){ "report" }, (char[]){ "/nonexistent" }, NULL };
+	char *map[] = { (char[]){ "report" }, (char[]){ "-m" }, path, path, NULL };
+	char *plain[] = { (char[]){ "report" }, path, NULL };
+	char *dump[] = { (char[]){ "dump" }, path, NULL };
+	struct bytes b = { 0 };
+	char *text;
+
+	(void)state;
+	a_trace(&b, 1000);
+	assert_int_equal(run_command(kx_cmd_report, none, -1), KX_EXIT_USAGE);
+	assert_int_equal(run_command(kx_cmd_report, two, -1), KX_EXIT_USAGE);
+	assert_int_equal(run_command(kx_cmd_report, option, -1), KX_EXIT_USAGE);
+	assert_int_equal(run_command(kx_cmd_report, sort, -1), KX_EXIT_USAGE);
+	assert_int_equal(run_command(kx_cmd_report, limit, -1), KX_EXIT_USAGE);
+	assert_int_equal(run_command(kx_cmd_dump, none, -1), KX_EXIT_USAGE);
+	assert_int_equal(run_command(kx_cmd_report, missing, -1), KX_EXIT_FAILED);
+	text = read_text(err_path);
+	assert_string_equal(text, "kxray report: /nonexistent: cannot be opened: No such file or "
+			    "directory\n");
+	free(text);
+	assert_int_equal(run_command(kx_cmd_report, map, -1), KX_EXIT_FAILED);
+	/* truncated: a warning, and what is there; damaged: the records before it, and status 1 */
+	save(path, b.data, b.size - 1);
+	assert_int_equal(run_command(kx_cmd_report, plain, -1), KX_EXIT_DONE);
+	text = read_text(err_path);
+	assert_non_null(strstr(text, "the trace ends inside a buffer"));
+	free(text);
+	assert_int_equal(run_command(kx_cmd_dump, dump, -1), KX_EXIT_DONE);
+	b.data[b.size - 27 - 8] = 0x0e; /* the last exit gets action 7 */
+	save(path, b.data, b.size);
+	assert_int_equal(run_command(kx_cmd_report, plain, -1), KX_EXIT_FAILED);
+	release(&b);
+}
+
+static void dump_of_every_record(void **state)
+{
+	char *argv[] = { (char[]){ "dump" }, path, NULL };
+	char *as_json[] = { (char[]){ "dump" }, (char[]){ "--json" }, path, NULL };
+	struct bytes b = { 0 };
+	char *text, *save_line = NULL;
+	int fds[2];
+	size_t n = 0;
+
+	(void)state;
+	a_trace(&b, 2600000000);
+	assert_int_equal(run_command(kx_cmd_dump, argv, -1), KX_EXIT_DONE);
+	text = read_text(out_path);
+	for (char *p = text; (p = strchr(p, '\n')); p++)
+		n++;
+	assert_int_equal(n, 10);
+	assert_non_null(strstr(text, "buffer    pid 1 wall 7.000008\n"));
+	assert_non_null(strstr(text, " 1000 "));
+	assert_non_null(strstr(text, " +1001000 ns  exit      #2\n"));
+	assert_non_null(strstr(text, "entry     #2 (0xabc)\n"));
+	assert_non_null(strstr(text, "custom    11 bytes \"a \\\"b\\\"\\\\\\n\\x01\\xff\xc3\xa4\"\n"));
+	free(text);
+	assert_int_equal(run_command(kx_cmd_dump, as_json, -1), KX_EXIT_DONE);
+	text = read_text(out_path);
+	n = 0;
+	for (char *line = strtok_r(text, "\n", &save_line); line;
+	     line = strtok_r(NULL, "\n", &save_line)) {
+		json_t *json = json_loads(line, 0, NULL);
+
+		assert_non_null(json);
+		assert_int_equal(number(json, "tid"), 2);
+		assert_true(number(json, "offset") >= 48);
+		if (++n == 5) {
+			assert_string_equal(json_string_value(json_object_get(json, "kind")),
+					    "entry");
+			assert_int_equal(number(json, "ns"), 1000);
+			assert_string_equal(json_string_value(json_array_get(
+				json_object_get(json, "args"), 0)), "0xabc");
+		}
+		if (n == 10)
+			assert_string_equal(json_string_value(json_object_get(json, "data_hex")),
+					    "6120226222" "5c0a01ffc3a4");
+		json_decref(json);
+	}
+	assert_int_equal(n, 10);
+	free(text);
+	/* a reader that left already is no failure */
+	assert_int_equal(pipe(fds), 0);
+	close(fds[0]);
+	assert_int_equal(run_command(kx_cmd_dump, argv, fds[1]), KX_EXIT_DONE);
+	argv[0] = (char[]){ "report" };
+	assert_int_equal(run_command(kx_cmd_report, argv, fds[1]), KX_EXIT_DONE);
+	close(fds[1]);
+	/* a full disk is one */
+	fds[0] = open("/dev/full", O_WRONLY);
+	assert_int_equal(run_command(kx_cmd_report, argv, fds[0]), KX_EXIT_FAILED);
+	text = read_text(err_path);
+	assert_non_null(strstr(text, "standard output cannot be written: No space left"));
+	free(text);
+	close(fds[0]);
+	release(&b);
+}
+
+/* A program built with XRay, three threads, its own log in small buffers. */
+static const char program[] =
+	"#include <pthread.h>\n"
+	"#include <unistd.h>\n"
+	"int __xray_log_select_mode(const char *); int __xray_patch(void);\n"
+	"int __xray_log_init_mode(const char *, const char *);\n"
+	"int __xray_log_finalize(void); int __xray_log_flushLog(void);\n"
+	"#define N __attribute__((noinline))\n"
+	"N int leaf(int x) { __asm__ volatile(\"\"); return x + 1; }\n"
+	"N int middle(int x) { return leaf(x) + leaf(x + 1) + 1; }\n"
+	"N int recurse(int n) { return n ? recurse(n - 1) + leaf(n) : 0; }\n"
+	"N int tail(int x) { __asm__ volatile(\"\"); return middle(x); }\n"
+	"static void *work(void *a) { long n = (long)a, s = 0;\n"
+	"  for (long i = 0; i < n; i++) s += tail(i) + recurse(3);\n"
+	"  return (void *)s; }\n"
+	"__attribute__((xray_never_instrument)) int main(int c, char **v) {\n"
+	"  pthread_t t[3];\n"
+	"  if (__xray_log_select_mode(\"xray-fdr\") || c != 2) return 2;\n"
+	"  if (__xray_log_init_mode(\"xray-fdr\", v[1]) != 2) return 3;\n"
+	"  __xray_patch();\n"
+	"  for (long i = 0; i < 3; i++)\n"
+	"    pthread_create(&t[i], 0, work, (void *)(100 * (i + 1)));\n"
+	"  for (int i = 0; i < 3; i++) pthread_join(t[i], 0);\n"
+	"  if (__xray_log_finalize() != 4) return 4;\n"
+	"  usleep(100000);\n"
+	"  return __xray_log_flushLog() == 2 ? 0 : 5; }\n";
+
+static void log_of_llvms_runtime(void **state)
+{
+	static const struct { const char *name; uint64_t count; } functions[] = {
+		{ "leaf", 3000 }, { "middle", 600 }, { "recurse", 2400 }, { "tail", 600 },
+		{ "work", 3 },
+	};
+	struct kx_report_options options = { 0 };
+	struct kx_trace_names names;
+	struct kx_err err = { 0 };
+	struct kx_report *r;
+	char *text;
+
+	(void)state;
+	if (system("echo 'int main(void) { return 0; }' |"
+		   " clang -fxray-instrument -x c - -o /dev/null 2>/dev/null")) {
+		print_message("no clang with the XRay runtime (libclang-rt-14-dev) here\n");
+		skip();
+	}
+	save(source_path, program, strlen(program));
+	free(run_okf("clang -O2 -pthread -fxray-instrument -fxray-instruction-threshold=1 -x c %s "
+		     "-o %s", source_path, binary_path));
+	free(run_okf("cd %s && XRAY_OPTIONS=verbosity=0 ./xray "
+		     "buffer_size=1024:buffer_max=1000:func_duration_threshold_us=0 2>/dev/null && "
+		     "mv xray-log.* %s", folder, path));
+	r = report_of(path, &options);
+	assert_int_equal(kx_trace_names_open(path, binary_path, &names, &err), 0);
+	assert_int_equal(kx_report_nfunctions(r), 5);
+	for (size_t i = 0; i < 5; i++) {
+		struct kx_report_function f;
+		size_t k = 0;
+
+		kx_report_function(r, i, &f);
+		while (k < 5 && strcmp(kx_trace_name(&names, f.id), functions[k].name))
+			k++;
+		assert_true(k < 5);
+		assert_int_equal(f.count, functions[k].count);
+		assert_int_equal(f.open, 0);
+		assert_string_equal(kx_trace_module(&names, f.id), "xray");
+	}
+	assert_int_equal(kx_report_totals(r)->events, 2 * 6603);
+	assert_int_equal(kx_report_totals(r)->threads, 3);
+	assert_int_equal(kx_report_totals(r)->orphans, 0);
+	assert_int_equal(kx_report_totals(r)->repaired, 0);
+	kx_trace_names_free(&names);
+	kx_report_free(r);
+	for (size_t v = 0; v < N_LLVM_XRAYS; v++) {
+		unsigned long entries = 0, exits = 0, tails = 0;
+
+		if (access(llvm_xrays[v], X_OK) != 0)
+			continue;
+		text = run_okf("%s convert -f yaml %s", llvm_xrays[v], path);
+		for (char *p = text; (p = strstr(p, "kind: function-")); p += 15) {
+			entries += !strncmp(p + 15, "enter", 5);
+			exits += !strncmp(p + 15, "exit", 4);
+			tails += !strncmp(p + 15, "tail-exit", 9);
+		}
+		free(text);
+		assert_int_equal(entries, 6603);
+		assert_int_equal(exits + tails, 6603);
+		assert_int_equal(tails, 600);
+	}
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/t.xray", folder);
+	snprintf(out_path, sizeof(out_path), "%s/out", folder);
+	snprintf(err_path, sizeof(err_path), "%s/err", folder);
+	snprintf(source_path, sizeof(source_path), "%s/xray.c", folder);
+	snprintf(binary_path, sizeof(binary_path), "%s/xray", folder);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(out_path);
+	unlink(err_path);
+	unlink(source_path);
+	unlink(binary_path);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nested_recursive_tail),
+		cmocka_unit_test(threads_do_not_mix),
+		cmocka_unit_test(unbalanced_foreign_traces),
+		cmocka_unit_test(notes_of_the_recorder),
+		cmocka_unit_test(time_that_goes_back),
+		cmocka_unit_test(deep_stacks),
+		cmocka_unit_test(ids_of_all_sizes),
+		cmocka_unit_test(little_memory_same_result),
+		cmocka_unit_test(empty_trace),
+		cmocka_unit_test(ticks_to_nanoseconds),
+		cmocka_unit_test(report_as_json),
+		cmocka_unit_test(report_as_table),
+		cmocka_unit_test(wrong_usage_and_bad_files),
+		cmocka_unit_test(dump_of_every_record),
+		cmocka_unit_test(log_of_llvms_runtime),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -25,6 +25,7 @@ __u64 kx_sampled_before = 0; /* ktime */
 __u64 kx_sampled_clock = 0;
 __u64 kx_sampled_after = 0; /* ktime */
 __u32 kx_sampled_cpu = 0;
+__u32 kx_sampled_tgid = 0; /* of user space, as the first pid namespace has it */
 
 extern _Bool bpf_session_is_return(void) __ksym __weak;
 
@@ -231,5 +232,6 @@ int kx_sample_clock(void *ctx)
 	kx_sampled_before = before;
 	kx_sampled_clock = clock;
 	kx_sampled_cpu = cpu;
+	kx_sampled_tgid = bpf_get_current_pid_tgid() >> 32;
 	return 0;
 }

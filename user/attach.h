@@ -44,6 +44,15 @@ bool kx_multi_filters_process(void);
 /* 1 if this kernel turns a probed 5-byte nop into a call, 0 if not, negative if it can't be tried. */
 int kx_probe_nop5_optimized(void);
 
+/* Whether the process runs under seccomp; false if that cannot be read. */
+bool kx_process_has_seccomp(pid_t pid);
+
+/*
+ * Whether return probes work in a process under seccomp, tried on a child in strict mode. False
+ * also where it cannot be tried.
+ */
+bool kx_returns_survive_seccomp(void);
+
 struct kx_probe {
 	uint64_t offset;  /* file offset of the probed instruction */
 	uint64_t cookie;  /* see KX_COOKIE_* in wire.h */

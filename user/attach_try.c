@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Finds out which attach mechanisms work, by attaching to kxray's own code. */
-#include "attach.h"
+#include "attach_self.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -62,8 +62,12 @@ static void note_refusal(void *ctx, const struct kx_probe *probe, int err)
 	*(int *)ctx = err;
 }
 
-/* Attaches an empty program to the target; the links stay for the caller to close. */
-static int attach_to_self(enum kx_mechanism m, struct kx_links *links)
+void kx_self_hit(void)
+{
+	kx_nop5_target();
+}
+
+int kx_self_attach(enum kx_mechanism m, pid_t pid, bool is_return, struct kx_links *links)
 {
 	struct find_offset f = { .address = (uintptr_t)kx_nop5_target };
 	struct kx_probe probe = { 0 };
@@ -75,7 +79,7 @@ static int attach_to_self(enum kx_mechanism m, struct kx_links *links)
 	prog_fd = load_empty_program(kx_mechanism_attach_type(m));
 	if (prog_fd < 0)
 		return prog_fd;
-	ret = kx_attach(m, prog_fd, "/proc/self/exe", getpid(), false, &probe, 1, links,
+	ret = kx_attach(m, prog_fd, "/proc/self/exe", pid, is_return, &probe, 1, links,
 			note_refusal, &refused, NULL);
 	close(prog_fd);
 	return ret ? ret : refused;
@@ -84,7 +88,7 @@ static int attach_to_self(enum kx_mechanism m, struct kx_links *links)
 int kx_mechanism_try(enum kx_mechanism m)
 {
 	struct kx_links links = { 0 };
-	int err = attach_to_self(m, &links);
+	int err = kx_self_attach(m, getpid(), false, &links);
 
 	kx_links_close(&links);
 	return err;
@@ -143,10 +147,10 @@ int kx_probe_nop5_optimized(void)
 	if (known >= 0)
 		return known;
 	for (int m = 0; m < KX_MECHANISM_COUNT && err; m++)
-		err = attach_to_self((enum kx_mechanism)m, &links);
+		err = kx_self_attach((enum kx_mechanism)m, getpid(), false, &links);
 	if (!err) {
 		for (int i = 0; i < 4; i++)
-			kx_nop5_target();
+			kx_self_hit();
 		/* int3 if the probe traps, a relative call if the kernel optimized it */
 		known = *code == 0xe8;
 	}

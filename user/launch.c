@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,14 +23,15 @@ struct kx_launch {
 	int status;
 };
 
-static void run_child(char *const argv[], int go_fd, int error_fd)
+static void run_child(char *const argv[], const sigset_t *mask, int go_fd, int error_fd)
 {
-	sigset_t none;
 	char go;
 	int code;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	/* if kxray dies while the command is stopped, it must not stay so */
+	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	if (read(go_fd, &go, 1) != 1)
 		_exit(127); /* kxray gave up */
 	execvp(argv[0], argv);
@@ -39,7 +41,8 @@ static void run_child(char *const argv[], int go_fd, int error_fd)
 	_exit(127);
 }
 
-int kx_launch_fork(char *const argv[], struct kx_launch **out, struct kx_err *err)
+int kx_launch_fork(char *const argv[], const sigset_t *mask, struct kx_launch **out,
+		   struct kx_err *err)
 {
 	int go[2] = { -1, -1 }, error[2] = { -1, -1 };
 	struct kx_launch *l = calloc(1, sizeof(*l));
@@ -55,7 +58,7 @@ int kx_launch_fork(char *const argv[], struct kx_launch **out, struct kx_err *er
 	if (!l->pid) {
 		close(go[1]);
 		close(error[0]);
-		run_child(argv, go[0], error[1]);
+		run_child(argv, mask, go[0], error[1]);
 	}
 	close(go[0]);
 	close(error[1]);

@@ -6,6 +6,7 @@
 #ifndef KX_LAUNCH_H
 #define KX_LAUNCH_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -15,10 +16,11 @@
 struct kx_launch;
 
 /*
- * Forks a child that waits. It keeps the standard streams, and gets the signal mask that
- * kxray was started with. Errors: fork(2)'s.
+ * Forks a child that waits. It keeps the standard streams and gets the signal mask @mask.
+ * Errors: fork(2)'s.
  */
-int kx_launch_fork(char *const argv[], struct kx_launch **out, struct kx_err *err);
+int kx_launch_fork(char *const argv[], const sigset_t *mask, struct kx_launch **out,
+		   struct kx_err *err);
 pid_t kx_launch_pid(const struct kx_launch *l);
 
 /*

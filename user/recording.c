@@ -31,6 +31,9 @@
 #define FLUSH_SECONDS 1.0
 #define FLUSH_SECONDS_V1 10.0 /* version 1 fills up every buffer that it flushes */
 
+/* Bytes that open buffers of very many threads may hold together. */
+#define MAX_BUFFERED (64u << 20)
+
 struct recording {
 	const struct kx_recording_options *o;
 	struct kx_recording_result *result;
@@ -53,6 +56,7 @@ struct recording {
 	char *session_note;
 	uint64_t start_tsc;
 	int signal_fd;
+	sigset_t old_mask;
 };
 
 static double now_seconds(void)
@@ -87,7 +91,9 @@ static int block_signals(struct recording *r, struct kx_err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
+	/* a reader of our messages that has left must not end the recording */
+	signal(SIGPIPE, SIG_IGN);
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (r->signal_fd < 0)
 		return kx_err_set(err, -errno, "signals cannot be received: %s", strerror(errno));
@@ -119,11 +125,38 @@ static int take_pids(struct recording *r, struct kx_err *err)
 	return 0;
 }
 
+/*
+ * Some kernels let a seccomp filter judge the system call by which a return probe comes back, and
+ * the filter kills the program (6.11 to 6.13; fixed since).
+ */
+static int check_seccomp(struct recording *r, enum kx_exits *exits, struct kx_err *err)
+{
+	for (size_t i = 0; i < r->npids; i++) {
+		if (!kx_process_has_seccomp(r->pids[i]) || kx_returns_survive_seccomp())
+			continue;
+		if (*exits == KX_EXITS_RETURN)
+			return kx_err_set(err, -EPERM,
+					  "process %d has a seccomp filter, and on this kernel it would "
+					  "be killed at its first return probe; use --exits=instruction",
+					  r->pids[i]);
+		if (*exits == KX_EXITS_AUTO) {
+			notice(r, "process %d has a seccomp filter that this kernel lets kill it at "
+				  "return probes; exits are taken from return instructions",
+			       r->pids[i]);
+			*exits = KX_EXITS_INSTRUCTION;
+		}
+	}
+	return 0;
+}
+
 static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 {
 	struct kx_select_options options = r->o->select;
 	int nop5 = kx_probe_nop5_optimized(), code;
 
+	code = check_seccomp(r, &exits, err);
+	if (code)
+		return code;
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
 	code = kx_select_functions(r->procs, r->npids, &options, &r->sel, err);
@@ -287,7 +320,7 @@ static int prepare(struct recording *r, struct kx_err *err)
 	int code = 0;
 
 	if (r->o->command) {
-		code = kx_launch_fork(r->o->command, &r->launch, err);
+		code = kx_launch_fork(r->o->command, &r->old_mask, &r->launch, err);
 		if (code)
 			return code;
 	}
@@ -400,7 +433,8 @@ static int run(struct recording *r, struct kx_err *err)
 		kx_tracer_quiet(r->tracer);
 		if (!code)
 			code = kx_collector_pass(r->collector, err);
-		if (!code && now - flushed >= flush_every) {
+		if (!code && (now - flushed >= flush_every ||
+			      kx_fdr_writer_memory(r->writer) > MAX_BUFFERED)) {
 			code = kx_fdr_flush(r->writer, err);
 			flushed = now;
 		}

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,11 +136,15 @@ static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, str
 	return code;
 }
 
+/* Runs right here; on a named CPU it may run in the middle of another process. */
+#define ANY_CPU UINT_MAX
+
 static int sample_clock(void *ctx, unsigned cpu, struct kx_clock_sample *out)
 {
 	struct kx_tracer *t = ctx;
 	const volatile struct record_bpf__bss *bss = t->skel->bss;
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = cpu == ANY_CPU ? 0 : BPF_F_TEST_RUN_ON_CPU,
+		    .cpu = cpu == ANY_CPU ? 0 : cpu);
 	int err = bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_sample_clock), &opts);
 
 	if (err || opts.retval)
@@ -149,6 +154,20 @@ static int sample_clock(void *ctx, unsigned cpu, struct kx_clock_sample *out)
 					 .after = bss->kx_sampled_after,
 					 .cpu = bss->kx_sampled_cpu };
 	return 0;
+}
+
+/* The BPF programs know processes by the ids of the first pid namespace, we by those of ours. */
+static int check_namespace(struct kx_tracer *t, struct kx_err *err)
+{
+	struct kx_clock_sample sample;
+
+	if (sample_clock(t, ANY_CPU, &sample) == 0 && t->skel->bss->kx_sampled_tgid &&
+	    t->skel->bss->kx_sampled_tgid == (uint32_t)getpid())
+		return 0;
+	return kx_err_set(err, -ENOTSUP,
+			  "kxray runs in a pid namespace of its own, where it cannot tell the traced "
+			  "process from others; run it outside the container, or start the container "
+			  "with the host's pid namespace (--pid=host)");
 }
 
 int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, struct kx_err *err)
@@ -178,6 +197,8 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 		code = fill_maps(t, o, err);
 	if (!code)
 		code = kx_clock_calibrate(t->clock, sample_clock, t, err);
+	if (!code && !o->clock_only)
+		code = check_namespace(t, err);
 	if (code)
 		goto fail;
 	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,

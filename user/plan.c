@@ -109,19 +109,27 @@ static const char *return_hazard(const struct kx_planner *p, const struct kx_sym
 	return NULL;
 }
 
+/* Decodes the sled at @addr; false if a damaged table points between instructions or elsewhere. */
+static bool decode_sled(const struct kx_planner *p, const struct kx_function *f, uint64_t addr,
+			struct kx_insn *insn)
+{
+	return kx_function_contains(f, addr) && kx_code_length(p->code, addr) &&
+	       kx_code_decode(p->code, addr, insn);
+}
+
 /* Takes the binary's own sleds for @out; false if there is no entry sled. */
-static bool xray_entry(const struct kx_planner *p, const struct kx_symbol *sym,
+static bool xray_entry(const struct kx_planner *p, const struct kx_function *f,
 		       const struct kx_plan_options *options, struct kx_plan *out)
 {
 	size_t n;
-	const struct kx_xray_sled *sleds = kx_xray_find(&p->xray, sym->addr, &n);
+	const struct kx_xray_sled *sleds = kx_xray_find(&p->xray, f->parts[0].from, &n);
 	struct kx_insn insn;
 	enum kx_cost cost;
 
 	for (size_t i = 0; i < n; i++) {
 		if (sleds[i].kind != KX_XRAY_ENTRY && sleds[i].kind != KX_XRAY_ENTRY_ARGS)
 			continue;
-		if (!kx_code_decode(p->code, sleds[i].addr, &insn) ||
+		if (!decode_sled(p, f, sleds[i].addr, &insn) ||
 		    !kx_probe_cost(&insn, options->nop5_optimized, &cost))
 			continue;
 		out->entry = (struct kx_sled){
@@ -136,11 +144,11 @@ static bool xray_entry(const struct kx_planner *p, const struct kx_symbol *sym,
 	return false;
 }
 
-static int xray_exits(const struct kx_planner *p, const struct kx_symbol *sym,
+static int xray_exits(const struct kx_planner *p, const struct kx_function *f,
 		      struct kx_plan *out, struct kx_err *err)
 {
 	size_t n;
-	const struct kx_xray_sled *sleds = kx_xray_find(&p->xray, sym->addr, &n);
+	const struct kx_xray_sled *sleds = kx_xray_find(&p->xray, f->parts[0].from, &n);
 	struct kx_insn insn;
 	enum kx_cost cost;
 	int ret;
@@ -150,11 +158,11 @@ static int xray_exits(const struct kx_planner *p, const struct kx_symbol *sym,
 
 		if (sleds[i].kind != KX_XRAY_EXIT && sleds[i].kind != KX_XRAY_TAIL)
 			continue;
-		if (!kx_code_decode(p->code, sled.addr, &insn) ||
+		if (!decode_sled(p, f, sled.addr, &insn) ||
 		    !kx_probe_cost(&insn, false, &cost))
 			return kx_err_set(err, -EOPNOTSUPP,
 					  "the kernel takes no probe on its XRay sled at +0x%" PRIx64,
-					  sled.addr - sym->addr);
+					  sled.addr - f->parts[0].from);
 		sled.cost = (uint8_t)cost;
 		ret = kx_plan_add_exit(out, &sled, err);
 		if (ret)
@@ -217,13 +225,13 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 	out->instructions = f->instructions;
 	out->has_loop = f->has_loop;
 	out->makes_calls = f->calls || f->leaves || jumps.any_outside;
-	if (!xray_entry(p, sym, options, out))
+	if (!xray_entry(p, f, options, out))
 		ret = kx_plan_entry(f, body, jumps.any_inside, options, out, err);
 	if (!ret) {
 		inst_ret = kx_plan_exits(f, s, &jumps, body != sym->addr, out, &inst_err);
 		if (out->xray && inst_ret != -ENOMEM) {
 			drop_exits(out);
-			inst_ret = xray_exits(p, sym, out, &inst_err);
+			inst_ret = xray_exits(p, f, out, &inst_err);
 		}
 		ret = inst_ret == -ENOMEM ? kx_err_set(err, inst_ret, "%s", inst_err.text) :
 					    choose_exits(p, sym, options, touches_return, inst_ret,

@@ -512,6 +512,42 @@ static void test_xray_old(void **state)
 	close_binary(&b);
 }
 
+/* Sleds that point between instructions or out of the function are not probed. */
+static void test_xray_damaged(void **state)
+{
+	struct kx_err err = { 0 };
+	struct kx_plan p;
+	struct binary b;
+
+	(void)state;
+	write_file("bad.s",
+		   ".macro sled at f kind\n .quad \\at,\\f\n .byte \\kind,1,0\n .zero 13\n.endm\n"
+		   ".text\n.globl one,two\n.hidden one,two\n"
+		   ".type one,@function\n.type two,@function\n"
+		   "one: push %rbx\n lea 0x55(%rdi),%rax\n pop %rbx\n ret\n.size one,.-one\n"
+		   "two: push %rbx\n pop %rbx\n ret\n.size two,.-two\n"
+		   ".section xray_instr_map,\"aw\"\n"
+		   " sled one+4 one 0\n sled one+6 one 1\n sled two two 0\n sled one+6 two 1\n");
+	sh("as bad.s -o bad.o && ld -shared -Bsymbolic bad.o -o bad.so");
+	open_binary(&b, in_dir("bad.so"));
+	p = plan(&b, "one", &instruction);
+	assert_false(p.xray);
+	assert_int_equal(p.entry.addr, symbol(&b, "one")->addr);
+	kx_plan_free(&p);
+	assert_int_equal(kx_plan_function(b.planner, symbol(&b, "two"), &instruction, &p, &err),
+			 -EOPNOTSUPP);
+	close_binary(&b);
+
+	write_file("cut.s", ".globl one\n.type one,@function\none: ret\n.size one,.-one\n"
+			    ".section xray_instr_map,\"a\"\n .zero 33\n");
+	sh("as cut.s -o cut.o && ld -shared cut.o -o cut.so");
+	assert_int_equal(kx_elf_open(in_dir("cut.so"), &b.elf, &err), 0);
+	assert_int_equal(kx_symbols_read(b.elf, NULL, &b.syms, &err), 0);
+	assert_int_equal(kx_planner_new(b.elf, &b.syms, &b.planner, &err), -EBADMSG);
+	kx_symbols_free(&b.syms);
+	kx_elf_close(b.elf);
+}
+
 static void test_no_xray(void **state)
 {
 	const uint64_t *functions;
@@ -576,6 +612,7 @@ int main(void)
 		cmocka_unit_test(test_cold_part), cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_entry_point), cmocka_unit_test(test_go),
 		cmocka_unit_test(test_xray),      cmocka_unit_test(test_xray_old),
+		cmocka_unit_test(test_xray_damaged),
 		cmocka_unit_test(test_no_xray),   cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_names),
 	};

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A C program that loads a C++ plugin while it is traced: return probes were harmless when the
+# recording began, and are not any more when the plugin throws.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+functions=(-f before_load -f visit -f through -f 'spin_*')
+changed="plugin.so has exception tables now: functions that make calls lose their return probes"
+
+# attached MECHANISM: loads, waits, works
+attached() {
+	start_target dlopener "$TARGETS/plugin.so"
+	TARGET_PID=$PID
+	start_kxray "$PID" "${functions[@]}" --mechanism "$1"
+	assert "$1, by PID: exits are return probes at first" "$(cat "$TMP/rec.err")" \
+		test -z "$(grep 'dear exits' "$TMP/rec.err")"
+	go_target l
+	wait_for 10 grep -q loaded "$TMP/dlopener.out" || fail "$1, by PID: load" "not done"
+	wait_for 10 grep -qF "$changed" "$TMP/rec.err"
+	assert_contains "$1, by PID: it says that the exits changed" "$(cat "$TMP/rec.err")" "$changed"
+	go_target g
+	end_target "$TARGET_PID"
+	TARGET_STATUS=$STATUS
+	end_kxray
+	tail -n 1 "$TMP/dlopener.out" >"$TMP/did.json"
+	assert_eq "$1, by PID: statuses" "$STATUS $TARGET_STATUS" "0 0"
+	expect "$1, by PID" report account fdr entered
+}
+
+# at_once MECHANISM: throws as soon as it has loaded
+at_once() {
+	TARGET_ARGS=$TARGETS/plugin.so trace_command dlopener "${functions[@]}" --mechanism "$1"
+	assert_eq "$1, at once: the target's status" "$STATUS" 0
+	[ "$STATUS" = 0 ] && expect "$1, at once" report account fdr entered
+}
+
+for mechanism in session multi single; do
+	run "$KXRAY" record -o "$TRACE" --mechanism "$mechanism" -f main -- "$TARGETS/counts" --start=now
+	if [ "$STATUS" != 0 ]; then
+		skip "mechanism $mechanism" "$ERR"
+		continue
+	fi
+	attached $mechanism
+	for _ in 1 2 3; do
+		at_once $mechanism
+	done
+done

@@ -11,7 +11,7 @@ set -eu
 packages() { # FAMILY-GROUP
 	case $1 in
 	debian-build)
-		echo gcc make pkg-config clang llvm bpftool libbpf-dev libelf-dev libzydis-dev \
+		echo gcc make pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev libzydis-dev \
 			libjansson-dev libiberty-dev liblzma-dev zlib1g-dev
 		;;
 	debian-test)
@@ -21,7 +21,7 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-bench) echo linux-perf bpftrace python3 libpython3-dev libstdc++6 ;;
 	fedora-build)
-		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel \
+		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel elfutils-devel \
 			zydis-devel jansson-devel binutils-devel xz-devel zlib-devel
 		;;
 	fedora-test)
@@ -40,7 +40,7 @@ die() { say "$*"; exit 1; }
 check() { # [HEADER...]
 	missing=
 	cc=${CC:-gcc}
-	headers="bpf/libbpf.h bpf/bpf_helpers.h libelf.h Zydis/Zydis.h jansson.h
+	headers="bpf/libbpf.h bpf/bpf_helpers.h libelf.h elfutils/libdwfl.h Zydis/Zydis.h jansson.h
 		libiberty/demangle.h lzma.h zlib.h linux/bpf.h $1"
 	for tool in "$cc" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-bool kx_function_contains(const struct kx_function *f, uint64_t addr)
+bool kx_function_contains(const struct kx_function_code *f, uint64_t addr)
 {
 	for (size_t i = 0; i < f->nparts; i++)
 		if (addr >= f->parts[i].from && addr < f->parts[i].to)
@@ -12,7 +12,7 @@ bool kx_function_contains(const struct kx_function *f, uint64_t addr)
 	return false;
 }
 
-static void note_branch(struct kx_function *f, const struct kx_part *part, uint64_t addr)
+static void note_branch(struct kx_function_code *f, const struct kx_part *part, uint64_t addr)
 {
 	bool conditional;
 	uint64_t target;
@@ -26,7 +26,7 @@ static void note_branch(struct kx_function *f, const struct kx_part *part, uint6
 		f->leaves = true;
 }
 
-static int scan_part(struct kx_function *f, const struct kx_part *part, struct kx_err *err)
+static int scan_part(struct kx_function_code *f, const struct kx_part *part, struct kx_err *err)
 {
 	uint32_t padding = 0;
 	struct kx_insn insn;
@@ -68,11 +68,11 @@ static int scan_part(struct kx_function *f, const struct kx_part *part, struct k
 }
 
 int kx_function_scan(const struct kx_code *code, const struct kx_symbols *syms,
-		     const struct kx_symbol *sym, struct kx_function *out, struct kx_err *err)
+		     const struct kx_symbol *sym, struct kx_function_code *out, struct kx_err *err)
 {
 	int ret;
 
-	*out = (struct kx_function){ .code = code, .syms = syms, .nparts = 1 };
+	*out = (struct kx_function_code){ .code = code, .syms = syms, .nparts = 1 };
 	out->parts[0] = (struct kx_part){ sym->addr, sym->addr + sym->size };
 	if (sym->cold_addr) {
 		out->parts[1] = (struct kx_part){ sym->cold_addr, sym->cold_addr + sym->cold_size };

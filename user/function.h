@@ -25,7 +25,7 @@ enum kx_jump {
 	KX_JUMP_UNCLEAR, /* could be either */
 };
 
-struct kx_function {
+struct kx_function_code {
 	const struct kx_code *code;
 	const struct kx_symbols *syms;
 	struct kx_part parts[2]; /* the function, its .cold part */
@@ -42,15 +42,15 @@ struct kx_stack;
 
 /* Walks over the function once. -ENOEXEC with the reason if it can't be decoded. */
 int kx_function_scan(const struct kx_code *code, const struct kx_symbols *syms,
-		     const struct kx_symbol *sym, struct kx_function *out, struct kx_err *err);
-bool kx_function_contains(const struct kx_function *f, uint64_t addr);
+		     const struct kx_symbol *sym, struct kx_function_code *out, struct kx_err *err);
+bool kx_function_contains(const struct kx_function_code *f, uint64_t addr);
 
 /*
  * Follows the stack pointer through the function. NULL without memory; free with free().
  * @touches_return is set if the function reads or writes its own return address other
  * than by `ret`, as setjmp, swapcontext, vfork and dlsym do.
  */
-struct kx_stack *kx_stack_follow(const struct kx_function *f, bool *touches_return);
+struct kx_stack *kx_stack_follow(const struct kx_function_code *f, bool *touches_return);
 /* Bytes on the stack above the return address before the jump at @addr; false if unknown. */
 bool kx_stack_depth(const struct kx_stack *s, uint64_t addr, int32_t *depth);
 
@@ -62,7 +62,7 @@ struct kx_jumps {
 };
 
 /* Errors: -ENOMEM. */
-int kx_jumps_classify(const struct kx_function *f, const struct kx_stack *s, struct kx_elf *elf,
+int kx_jumps_classify(const struct kx_function_code *f, const struct kx_stack *s, struct kx_elf *elf,
 		      struct kx_jumps *out, struct kx_err *err);
 void kx_jumps_free(struct kx_jumps *jumps);
 

@@ -37,7 +37,7 @@ static bool read_word(struct kx_elf *elf, uint64_t vaddr, uint64_t *word)
 }
 
 /* A target that is read from memory. */
-static enum kx_jump from_memory(const struct kx_function *f, struct kx_elf *elf,
+static enum kx_jump from_memory(const struct kx_function_code *f, struct kx_elf *elf,
 				const ZydisDecodedOperand *op)
 {
 	uint64_t word;
@@ -92,7 +92,7 @@ static bool is_epilogue(const struct kx_insn *insn, const ZydisDecodedOperand *o
  * A target in @reg: looks back in the block for the instruction that put it there. A switch
  * reads its table right before it jumps. @level: the stack is known to be as it was at entry.
  */
-static enum kx_jump from_register(const struct kx_function *f, struct kx_elf *elf,
+static enum kx_jump from_register(const struct kx_function_code *f, struct kx_elf *elf,
 				  ZydisRegister reg, uint64_t jump, bool level)
 {
 	const enum kx_jump if_level = level ? KX_JUMP_TAIL : KX_JUMP_UNCLEAR;
@@ -135,7 +135,7 @@ static enum kx_jump from_register(const struct kx_function *f, struct kx_elf *el
 	return if_level;
 }
 
-static enum kx_jump classify(const struct kx_function *f, const struct kx_stack *s,
+static enum kx_jump classify(const struct kx_function_code *f, const struct kx_stack *s,
 			     struct kx_elf *elf, uint64_t addr)
 {
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
@@ -160,7 +160,7 @@ static enum kx_jump classify(const struct kx_function *f, const struct kx_stack 
 	return KX_JUMP_UNCLEAR;
 }
 
-int kx_jumps_classify(const struct kx_function *f, const struct kx_stack *s, struct kx_elf *elf,
+int kx_jumps_classify(const struct kx_function_code *f, const struct kx_stack *s, struct kx_elf *elf,
 		      struct kx_jumps *out, struct kx_err *err)
 {
 	size_t n = 0;

@@ -110,7 +110,7 @@ static const char *return_hazard(const struct kx_planner *p, const struct kx_sym
 }
 
 /* Decodes the sled at @addr; false if a damaged table points between instructions or elsewhere. */
-static bool decode_sled(const struct kx_planner *p, const struct kx_function *f, uint64_t addr,
+static bool decode_sled(const struct kx_planner *p, const struct kx_function_code *f, uint64_t addr,
 			struct kx_insn *insn)
 {
 	return kx_function_contains(f, addr) && kx_code_length(p->code, addr) &&
@@ -118,7 +118,7 @@ static bool decode_sled(const struct kx_planner *p, const struct kx_function *f,
 }
 
 /* Takes the binary's own sleds for @out; false if there is no entry sled. */
-static bool xray_entry(const struct kx_planner *p, const struct kx_function *f,
+static bool xray_entry(const struct kx_planner *p, const struct kx_function_code *f,
 		       const struct kx_plan_options *options, struct kx_plan *out)
 {
 	size_t n;
@@ -144,7 +144,7 @@ static bool xray_entry(const struct kx_planner *p, const struct kx_function *f,
 	return false;
 }
 
-static int xray_exits(const struct kx_planner *p, const struct kx_function *f,
+static int xray_exits(const struct kx_planner *p, const struct kx_function_code *f,
 		      struct kx_plan *out, struct kx_err *err)
 {
 	size_t n;
@@ -210,7 +210,7 @@ static int choose_exits(const struct kx_planner *p, const struct kx_symbol *sym,
 }
 
 static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
-			const struct kx_function *f, const struct kx_stack *s,
+			const struct kx_function_code *f, const struct kx_stack *s,
 			bool touches_return, const struct kx_plan_options *options,
 			struct kx_plan *out, struct kx_err *err)
 {
@@ -245,7 +245,7 @@ int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
 		     const struct kx_plan_options *options, struct kx_plan *out,
 		     struct kx_err *err)
 {
-	struct kx_function f;
+	struct kx_function_code f;
 	struct kx_stack *s;
 	bool touches_return;
 	int ret;

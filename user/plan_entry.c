@@ -113,7 +113,7 @@ static bool is_push(const struct kx_insn *insn)
 	return insn->z.meta.category == ZYDIS_CATEGORY_PUSH;
 }
 
-int kx_plan_entry(const struct kx_function *f, uint64_t from, bool hidden_targets,
+int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets,
 		  const struct kx_plan_options *options, struct kx_plan *out, struct kx_err *err)
 {
 	bool found = false, replace = false, past_endbr = true, red_zone = false;
@@ -164,7 +164,7 @@ int kx_plan_entry(const struct kx_function *f, uint64_t from, bool hidden_target
 	return 0;
 }
 
-uint64_t kx_go_body(const struct kx_function *f)
+uint64_t kx_go_body(const struct kx_function_code *f)
 {
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 	uint64_t pos = f->parts[0].from;

@@ -23,7 +23,7 @@ int kx_plan_add_exit(struct kx_plan *plan, const struct kx_sled *sled, struct kx
 }
 
 /* Whether the code at @addr, outside of all parts, soon jumps back into the function. */
-static bool comes_back(const struct kx_function *f, uint64_t addr)
+static bool comes_back(const struct kx_function_code *f, uint64_t addr)
 {
 	bool conditional;
 	uint64_t target;
@@ -42,7 +42,7 @@ static bool comes_back(const struct kx_function *f, uint64_t addr)
 }
 
 /* Whether the direct jump at @addr leaves the function. */
-static bool is_tail_jump(const struct kx_function *f, const struct kx_stack *s, uint64_t addr,
+static bool is_tail_jump(const struct kx_function_code *f, const struct kx_stack *s, uint64_t addr,
 			 bool restarts)
 {
 	const struct kx_symbol *sym;
@@ -68,7 +68,7 @@ static bool is_tail_jump(const struct kx_function *f, const struct kx_stack *s, 
 }
 
 /* Sled for the exit instruction @insn. */
-static int add_exit(const struct kx_function *f, const struct kx_insn *insn,
+static int add_exit(const struct kx_function_code *f, const struct kx_insn *insn,
 		    enum kx_sled_kind kind, struct kx_plan *out, struct kx_err *err)
 {
 	struct kx_sled sled = { .addr = insn->addr, .kind = (uint8_t)kind };
@@ -91,7 +91,7 @@ static int add_exit(const struct kx_function *f, const struct kx_insn *insn,
 }
 
 /* The exit at @addr, if it is one; @jump: what it does if it is an indirect jump. */
-static int visit(const struct kx_function *f, const struct kx_stack *s, uint64_t addr,
+static int visit(const struct kx_function_code *f, const struct kx_stack *s, uint64_t addr,
 		 enum kx_jump jump, bool restarts, struct kx_plan *out, struct kx_err *err)
 {
 	const enum kx_insn_class class = kx_code_class(f->code, addr);
@@ -117,7 +117,7 @@ static int by_address(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-int kx_plan_exits(const struct kx_function *f, const struct kx_stack *s,
+int kx_plan_exits(const struct kx_function_code *f, const struct kx_stack *s,
 		  const struct kx_jumps *jumps, bool restarts, struct kx_plan *out,
 		  struct kx_err *err)
 {

@@ -15,7 +15,7 @@
  * A direct jump that goes out while the frame is open leads to a part of the function that has no
  * symbol (binaries without .symtab). It is no exit; what leaves the function from there isn't seen.
  */
-int kx_plan_exits(const struct kx_function *f, const struct kx_stack *s,
+int kx_plan_exits(const struct kx_function_code *f, const struct kx_stack *s,
 		  const struct kx_jumps *jumps, bool restarts, struct kx_plan *out,
 		  struct kx_err *err);
 

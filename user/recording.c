@@ -161,6 +161,10 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.nop5_optimized = nop5 > 0;
 	code = kx_select_functions(r->procs, r->npids, &options, &r->sel, err);
 	r->selected = !code;
+	if (!code && exits == KX_EXITS_RETURN && r->sel.risk.is_go)
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "a Go program moves its stacks and would crash at return probes; "
+				  "leave out --exits=return");
 	return code;
 }
 

@@ -176,7 +176,7 @@ static bool apply(const struct kx_code *code, struct state *st, const struct kx_
 	return touches;
 }
 
-static bool walk(const struct kx_function *f, struct kx_stack *s, const struct kx_part *part,
+static bool walk(const struct kx_function_code *f, struct kx_stack *s, const struct kx_part *part,
 		 bool is_entry)
 {
 	struct state st = { .depth_known = is_entry };
@@ -227,7 +227,7 @@ static bool walk(const struct kx_function *f, struct kx_stack *s, const struct k
 	return touches;
 }
 
-struct kx_stack *kx_stack_follow(const struct kx_function *f, bool *touches_return)
+struct kx_stack *kx_stack_follow(const struct kx_function_code *f, bool *touches_return)
 {
 	size_t size = 16;
 	struct kx_stack *s;

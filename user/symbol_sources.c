@@ -122,6 +122,7 @@ static int read_table(struct kx_elf *elf, struct kx_elf *image, const GElf_Shdr 
 {
 	const uint8_t *syms = NULL, *strs = NULL;
 	uint64_t size, strs_size, i;
+	uint32_t file = 0;
 	GElf_Shdr str_sh;
 	Elf_Scn *scn;
 	int rc = 0;
@@ -139,8 +140,10 @@ static int read_table(struct kx_elf *elf, struct kx_elf *image, const GElf_Shdr 
 		memcpy(&s, syms + i * sizeof(s), sizeof(s));
 		sym.type = ELF64_ST_TYPE(s.st_info);
 		sym.bind = ELF64_ST_BIND(s.st_info);
+		/* behind a nameless one the linker lists what only visibility made local */
 		if (sym.type == STT_FILE)
-			out->nfiles++;
+			file = s.st_name && s.st_name < strs_size && strs[s.st_name] ?
+				       ++out->nfiles : 0;
 		if ((sym.type != STT_FUNC && sym.type != STT_GNU_IFUNC) ||
 		    s.st_shndx == SHN_UNDEF || s.st_name >= strs_size)
 			continue;
@@ -153,7 +156,7 @@ static int read_table(struct kx_elf *elf, struct kx_elf *image, const GElf_Shdr 
 			continue;
 		sym.addr = s.st_value;
 		sym.size = s.st_size;
-		sym.file = sym.bind == STB_LOCAL ? out->nfiles : 0;
+		sym.file = sym.bind == STB_LOCAL ? file : 0;
 		rc = add_symbol(out, &sym, len);
 	}
 	return rc;

@@ -86,8 +86,7 @@ void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t si
 		blanks(o, wanted - size);
 }
 
-/* Bytes of the UTF-8 character of two or more bytes at @p; 0 if there is none. */
-static size_t utf8_length(const unsigned char *p, size_t size)
+size_t kx_utf8_length(const unsigned char *p, size_t size)
 {
 	size_t n = *p >= 0xc2 && *p < 0xe0 ? 2 : (*p & 0xf0) == 0xe0 ? 3 :
 		   *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
@@ -113,7 +112,7 @@ void kx_text_escaped(struct kx_text_out *o, const void *data, size_t size)
 	for (size_t i = 0, n; i < size; i += n) {
 		char code[4] = { '\\', 'x', hex[p[i] >> 4], hex[p[i] & 15] };
 
-		n = utf8_length(p + i, size - i);
+		n = kx_utf8_length(p + i, size - i);
 		if (n) {
 			kx_text_bytes(o, (const char *)p + i, n);
 			continue;

@@ -24,6 +24,8 @@ void kx_text_char(struct kx_text_out *o, char c);
 void kx_text_u64(struct kx_text_out *o, uint64_t value);
 /* @width characters at least: blanks before (positive) or after (negative) it. */
 void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t size);
+/* Bytes of the valid UTF-8 character of two or more bytes at @p, controls left out; or 0. */
+size_t kx_utf8_length(const unsigned char *p, size_t size);
 /* Printable ASCII and valid UTF-8 as they are, all else as \n, \t, \\, \" or \xNN. */
 void kx_text_escaped(struct kx_text_out *o, const void *data, size_t size);
 /* A string as JSON, quotes included; what is not UTF-8 is replaced (see json_text.h). */

@@ -56,18 +56,18 @@ static bool parse_time(const char *text, int64_t *sec, uint32_t *nsec)
 	return !strcmp(text, "Z") && *sec >= 0;
 }
 
-bool kx_trace_started(const struct kx_export *x, int64_t *sec, uint32_t *nsec)
+bool kx_trace_started(const struct kx_export *x, uint64_t first_tsc, int64_t *sec, uint32_t *nsec)
 {
 	const char *text = json_string_value(json_object_get(x->session, "started"));
 	const json_t *clock = json_object_get(x->session, "clock");
 	json_int_t start = json_integer_value(json_object_get(clock, "start_tsc"));
-	uint64_t first = kx_calls_totals(x->calls)->first_tsc, later;
+	uint64_t later;
 
 	if (!text || !parse_time(text, sec, nsec))
 		return false;
 	/* The trace may be a part of what was recorded. */
-	if (start > 0 && first > (uint64_t)start) {
-		later = kx_trace_ns(first - (uint64_t)start, x->tsc_hz) + *nsec;
+	if (start > 0 && first_tsc > (uint64_t)start) {
+		later = kx_trace_ns(first_tsc - (uint64_t)start, x->tsc_hz) + *nsec;
 		*sec += (int64_t)(later / 1000000000);
 		*nsec = (uint32_t)(later % 1000000000);
 	}

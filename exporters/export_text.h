@@ -13,7 +13,8 @@
  */
 void kx_event_text(char text[KX_EVENT_TEXT], uint16_t type, const uint8_t *data, uint32_t size);
 
-/* UTC time of the trace's first record; false if nothing tells it. */
-bool kx_trace_started(const struct kx_export *x, int64_t *sec, uint32_t *nsec);
+/* UTC time of the trace's first record, which is @first_tsc; false if nothing tells it. */
+bool kx_trace_started(const struct kx_export *x, uint64_t first_tsc, int64_t *sec,
+		      uint32_t *nsec);
 
 #endif

@@ -114,6 +114,19 @@ static int changed(const struct kx_fdr_cursor *c, struct kx_err *err)
 			  (unsigned long long)(c->pos - c->f->data));
 }
 
+/* Whether a CallArgument comes next, be it after a BufferExtents in the same buffer. */
+static bool argument_follows(const struct kx_fdr_cursor *c, const uint8_t *pos)
+{
+	const struct kx_fdr_segment *s;
+
+	if (pos < c->end)
+		return *pos == FIRST_BYTE(KX_FDR_CALL_ARGUMENT);
+	if (c->next == KX_FDR_NO_SEGMENT)
+		return false;
+	s = &c->f->segments[c->next];
+	return s->continued && c->f->data[s->begin] == FIRST_BYTE(KX_FDR_CALL_ARGUMENT);
+}
+
 static void fill_common(const struct kx_fdr_cursor *c, struct kx_record *rec)
 {
 	rec->nargs = 0;
@@ -140,8 +153,11 @@ static int next_function(struct kx_fdr_cursor *c, struct kx_record *rec, struct 
 	rec->func = (uint32_t)word >> 4;
 	rec->kind = function_kinds[word >> 1 & 3];
 	c->pos += KX_FDR_FUNCTION_SIZE;
-	while (c->end - c->pos >= KX_FDR_METADATA_SIZE &&
-	       *c->pos == FIRST_BYTE(KX_FDR_CALL_ARGUMENT)) {
+	while (argument_follows(c, c->pos)) {
+		if (c->pos == c->end)
+			next_segment(c, NULL);
+		if (c->end - c->pos < KX_FDR_METADATA_SIZE)
+			return changed(c, err);
 		/* llvm-xray too takes any function record with arguments for an entry */
 		rec->kind = KX_RECORD_ENTRY;
 		if (rec->nargs < KX_FDR_READ_ARGS)
@@ -226,8 +242,7 @@ static int next_metadata(struct kx_fdr_cursor *c, struct kx_record *rec, struct 
 	case KX_FDR_CUSTOM_EVENT:
 	case KX_FDR_TYPED_EVENT:
 		return next_event(c, kind, rec, err);
-	case KX_FDR_PID:           /* the index knows it */
-	case KX_FDR_CALL_ARGUMENT: /* cut off from its function by a BufferExtents */
+	case KX_FDR_PID: /* the index knows it */
 		break;
 	default:
 		return changed(c, err);
@@ -322,7 +337,7 @@ size_t kx_fdr_next_calls(struct kx_fdr_cursor *c, struct kx_call_record *out, si
 		out[n].func = (uint32_t)word >> 4;
 		out[n].kind = function_kinds[word >> 1 & 3];
 	}
-	if (n && p < c->end && *p == FIRST_BYTE(KX_FDR_CALL_ARGUMENT)) {
+	if (n && argument_follows(c, p)) {
 		/* the last one has arguments: kx_fdr_next collects them */
 		n--;
 		p -= KX_FDR_FUNCTION_SIZE;

@@ -548,6 +548,22 @@ static void what_llvm_xray_tolerates(void **state)
 	assert_int_equal(accepted(&b), 6);
 	release(&b);
 
+	/* an argument after the extents that cut its buffer in two */
+	header(&b, 5, 1, 1000, 4096);
+	preamble(&b, 5, 1, 5, 0, 10);
+	function(&b, ENTRY, 1, 1);
+	function(&b, ENTRY, 2, 1);
+	end_extents(&b);
+	begin_extents(&b);
+	call_argument(&b, 6);
+	end_extents(&b);
+	begin_extents(&b);
+	call_argument(&b, 7);
+	function(&b, EXIT, 2, 1);
+	end_block(&b, 5);
+	assert_int_equal(accepted(&b), 5);
+	release(&b);
+
 	/* CallArgument after any function record makes an entry of it */
 	header(&b, 4, 1, 1000, 4096);
 	preamble(&b, 4, 1, 5, 0, 10);

@@ -44,8 +44,9 @@ struct kx_call_thread {
 struct kx_call {
 	uint32_t func;
 	uint16_t cpu;        /* where it was entered */
-	uint8_t nargs;       /* valid words in args */
+	uint8_t nargs;       /* valid words in args; 0 for calls entered before --time's range */
 	bool has_caller;
+	bool outermost;      /* no other call of this function is open below it: recursion once */
 	uint64_t enter;      /* ticks */
 	uint64_t children;   /* ticks spent in direct callees that have ended */
 	uint64_t number;     /* of this call in the trace, in order of telling, from 0 on */
@@ -65,7 +66,11 @@ enum kx_leave {
 
 /*
  * Callbacks, each may be NULL; a negative errno ends the walk. Times are ticks and never go
- * back within a thread (within the trace in KX_ORDER_TIME).
+ * back within a thread (within the trace in KX_ORDER_TIME). Threads without a call, loss or event
+ * are not told at all. Pointers to calls are good until the callback returns: the stack moves.
+ *
+ * What a filter drops is as if it had not been recorded: the time of dropped callees is self time
+ * of their caller, and calls that they made are told as their caller's.
  */
 struct kx_call_visitor {
 	/* first of a thread, and again when its name changes */
@@ -75,7 +80,7 @@ struct kx_call_visitor {
 	/* still on t->stack; duration = tsc - call->enter, self = duration - call->children */
 	int (*leave)(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		     enum kx_leave how);
-	/* the thread goes to CPU @cpu (t->cpu is the old one); also its first CPU */
+	/* the thread goes to CPU @cpu (t->cpu is the old one); also its first CPU, which t->cpu is then */
 	int (*cpu)(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu);
 	/* a gap: hits between these times are not in the trace */
 	int (*loss)(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t to,
@@ -96,7 +101,7 @@ enum kx_order {
 struct kx_calls;
 
 struct kx_calls_totals {
-	uint64_t first_tsc, last_tsc; /* of all records; what --time counts from */
+	uint64_t first_tsc, last_tsc; /* of all records; what --time counts from; open calls end last */
 	uint64_t calls;    /* told, open ones included */
 	uint64_t orphans;  /* exits without entry, dropped */
 	uint64_t repaired; /* calls closed without an exit of their own */
@@ -113,6 +118,7 @@ int kx_calls_new(struct kx_fdr_file *f, struct kx_trace_names *names,
 void kx_calls_free(struct kx_calls *c);
 
 size_t kx_calls_nthreads(const struct kx_calls *c);
+/* Filtered ones too. The names are the thread's last ones before a walk, and as it goes during one. */
 const struct kx_call_thread *kx_calls_thread(const struct kx_calls *c, size_t index);
 
 /*
@@ -126,5 +132,11 @@ int kx_calls_walk(struct kx_calls *c, enum kx_order order, const struct kx_call_
 
 /* After a walk; first_tsc and last_tsc at once. */
 const struct kx_calls_totals *kx_calls_totals(const struct kx_calls *c);
+
+/* After a walk: the @n-th pattern of the filter that no function in it has matched, or NULL. */
+const char *kx_calls_unmatched(const struct kx_calls *c, size_t n);
+
+/* The JSON of the trace's own session note (see session.h), not terminated; NULL if it has none. */
+const char *kx_calls_session(const struct kx_calls *c, size_t *size);
 
 #endif

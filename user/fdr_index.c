@@ -350,7 +350,10 @@ static int skip_fill(struct scan *s)
 			if (!size) /* crosses the boundary */
 				size = KX_FDR_FUNCTION_SIZE;
 		}
-		r = size < 0 ? (int)size : size && (uint64_t)size <= s->size - s->pos ? 0 : TRUNCATED;
+		if (size < 0)
+			r = (int)size;
+		else if (!size || (uint64_t)size > s->size - s->pos)
+			r = TRUNCATED;
 		if (r)
 			break;
 		s->pos += (uint64_t)size;
@@ -550,15 +553,15 @@ int kx_fdr_check_naive(const struct kx_fdr_file *f, uint64_t offset, const uint8
 	unsigned long long at = offset;
 
 	if (kx_get16(p) > 1 || (!kx_get16(p) && p[3] > 3))
-		return kx_err_set(err, -EBADMSG, "%s: is damaged at offset %llu: unknown basic mode "
-				  "record type %u, %u", f->name, at, kx_get16(p), p[3]);
+		return kx_err_set(err, -EBADMSG, "%s: is damaged at offset %llu: unknown basic "
+				  "mode record type %u, %u", f->name, at, kx_get16(p), p[3]);
 	if (!kx_get16(p))
 		return 0;
 	if (!before || kx_get32(before + 4) != kx_get32(p + 4) ||
 	    kx_get32(before + 16) != kx_get32(p + 8) ||
 	    (f->info.version >= 3 && kx_get32(before + 20) != kx_get32(p + 12)))
-		return kx_err_set(err, -EBADMSG, "%s: is damaged at offset %llu: an argument record "
-				  "follows no record of the same function and thread", f->name, at);
+		return kx_err_set(err, -EBADMSG, "%s: is damaged at offset %llu: an argument "
+				  "record follows no record of the same function and thread", f->name, at);
 	return 0;
 }
 

@@ -100,7 +100,7 @@ int kx_fdr_thread_cursor(struct kx_fdr_file *f, size_t thread, struct kx_fdr_cur
 int kx_fdr_file_cursor(struct kx_fdr_file *f, struct kx_fdr_cursor **out);
 void kx_fdr_cursor_free(struct kx_fdr_cursor *c);
 
-/* 1 and the next record, 0 at the end, -EBADMSG with offset and reason where the file is damaged. */
+/* 1 and the next record; 0 at the end; -EBADMSG, with offset and reason, where it is damaged. */
 int kx_fdr_next(struct kx_fdr_cursor *c, struct kx_record *rec, struct kx_err *err);
 
 /* A function record without arguments, as kx_fdr_next_calls decodes it. */

@@ -91,6 +91,14 @@ int kx_cpel_string(struct kx_cpel_strings *s, const char *text, uint32_t *offset
 	return 0;
 }
 
+bool kx_cpel_string_find(const struct kx_cpel_strings *s, const char *text, uint32_t *offset)
+{
+	uint32_t place = *find(s, text);
+
+	*offset = place - 1;
+	return place;
+}
+
 /* Bytes */
 
 void kx_cpel_put16(struct kx_text_out *o, uint16_t v, bool little)

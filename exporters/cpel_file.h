@@ -43,6 +43,8 @@ int kx_cpel_strings_new(struct kx_cpel_strings *s);
 void kx_cpel_strings_free(struct kx_cpel_strings *s);
 /* Offset of @text, which is added if it's new. Errors: -ENOMEM, -EFBIG (4 GiB). */
 int kx_cpel_string(struct kx_cpel_strings *s, const char *text, uint32_t *offset);
+/* The same of a string that is there; false if it isn't. */
+bool kx_cpel_string_find(const struct kx_cpel_strings *s, const char *text, uint32_t *offset);
 
 /* In the byte order of the file. */
 static inline void kx_cpel_set32(uint8_t *p, uint32_t v, bool little)

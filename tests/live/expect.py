@@ -50,11 +50,12 @@ def same(what, got, want):
     raise Wrong(f"{what}: got {got}, want {want}")
 
 
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def call(*command, keep=True):
+    """What the command prints, or nothing; it must end with status 0."""
+    done = subprocess.run(command, stdout=subprocess.PIPE if keep else subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise Wrong(f"{' '.join(command)} ends with {done.returncode}: "
-                    f"{(done.stderr or done.stdout)[-300:]}")
+        raise Wrong(f"{' '.join(command)} ends with {done.returncode}: {done.stderr[-300:]}")
     return done.stdout
 
 
@@ -114,7 +115,7 @@ def yaml_records(tool):
     """(thread, kind, function, cpu, arguments) of each record of llvm-xray convert."""
     text = call(tool, "convert", "-f", "yaml", "-symbolize", "-m", MAP, TRACE)
     line = re.compile(r"  - \{ type: \d+, func-id: \d+, function: (.*?), (?:args: \[ (.*?) \], )?"
-                      r"cpu: (\d+), thread: (\d+), process: \d+, kind: ([a-z-]+), tsc: (\d+), ")
+                      r"cpu: (\d+), thread: (\d+), (?:process: \d+, )?kind: ([a-z-]+), tsc: (\d+), ")
     for match in line.finditer(text):
         function, args, cpu, tid, kind, _ = match.groups()
         yield (int(tid), kind, function.strip("'"), int(cpu),
@@ -149,14 +150,20 @@ def check_tools():
     """Every subcommand of both llvm-xray versions takes the file, without -k or -d."""
     for tool in LLVM_XRAYS:
         for kind in ("raw", "yaml", "trace_event"):
-            call(tool, "convert", "-f", kind, "-symbolize", "-m", MAP, "-o", "/dev/null", TRACE)
-        for stacks in ((), ("-per-thread-stacks",),
+            call(tool, "convert", "-f", kind, "-symbolize", "-m", MAP, TRACE, keep=False)
+        for stacks in (("-per-thread-stacks",),
                        ("-all-stacks", "-stack-format=flame", "-aggregation-type=time")):
-            call(tool, "stack", "-m", MAP, *stacks, TRACE)
-        call(tool, "graph", "-m", MAP, "-o", "/dev/null", TRACE)
-        call(tool, "account", "-m", MAP, TRACE)
-        call(tool, "fdr-dump", "--verify", TRACE)
-    call(KXRAY, "dump", "-m", MAP, TRACE)
+            call(tool, "stack", "-m", MAP, *stacks, TRACE, keep=False)
+    check_long_tools()
+    call(KXRAY, "dump", "-m", MAP, TRACE, keep=False)
+
+
+def check_long_tools():
+    """The subcommands that a large file must get through in a reasonable time."""
+    for tool in LLVM_XRAYS:
+        for what in ("account", "stack", "graph"):
+            call(tool, what, "-m", MAP, TRACE, keep=False)
+        call(tool, "fdr-dump", "--verify", TRACE, keep=False)
 
 
 def check_fdr():
@@ -258,6 +265,108 @@ def check_cpus():
             if function == "on_cpu" and kind == "function-enter":
                 got[tid].append(cpu)
         same(tool + " convert, CPUs", got, tids)
+
+
+def argument_calls(index, thread):
+    """The arguments of each call of six_args and on_cpu by worker INDEX of counts, in order."""
+    rounds = thread["calls"]["six_args"] // (10 + index)
+    six = [[n, n + 1, n + 2, n + 3, n + 4, 0x123456789abcdef0 + index]
+           for _ in range(rounds) for n in range(10 + index)]
+    return {"six_args": six, "on_cpu": [[cpu] for cpu in thread["cpus"]]}
+
+
+def check_args(count):
+    """The first COUNT arguments, in the trace, in convert and in dump."""
+    count = int(count)
+    got = {"trace": {}, "dump": {}}
+    for tid, t in trace().threads.items():
+        for r in t.records:
+            if r.kind == "entry":
+                got["trace"].setdefault((tid, names()[r.func]), []).append(r.args)
+    for line in call(KXRAY, "dump", "--json", "-m", MAP, TRACE).splitlines():
+        r = json.loads(line)
+        if r["kind"] == "entry":
+            args = [int(a, 16) for a in r["args"]] if "args" in r else None
+            got["dump"].setdefault((r["tid"], r["function"]), []).append(args)
+    for tool in LLVM_XRAYS:
+        got[tool] = {}
+        for tid, kind, function, _, args in yaml_records(tool):
+            if kind.startswith("function-enter"):
+                same("kind of an entry with arguments", kind.endswith("-arg"), count > 0)
+                got[tool].setdefault((tid, function), []).append(args)
+    for index, t in enumerate(did()["threads"]):
+        for function, want in argument_calls(index, t).items():
+            want = [args[:count] for args in want]
+            for reader, records in got.items():
+                records = records[t["tid"], function]
+                if not count:
+                    same(f"{reader}: arguments", set(map(str, records)), {"None"})
+                    continue
+                same(f"{reader}: how many of {function}", {len(r) for r in records}, {count})
+                # An int is the low half of its register.
+                low = (1 << (32 if function == "on_cpu" else 64)) - 1
+                records = [[a & low for a in args[:len(want[0])]] for args in records]
+                same(f"{reader}: arguments of {function}", records, want)
+
+
+def check_loss():
+    """Hits are events or losses, to the last one; the losses stand in the trace."""
+    total = sum(calls().values())
+    if not rec()["lost"]:
+        raise Wrong("nothing was lost, so this proves nothing")
+    no_exits = rec()["exits"] == 0
+    same("hits", rec()["events"] + rec()["lost"] + rec()["orphans"],
+         total if no_exits else 2 * total)
+    same("events", rec()["entries"] + rec()["exits"], rec()["events"])
+    same("function records", len(trace().functions()), rec()["events"] + rec()["repaired"])
+    same("repaired", trace().repaired(), rec()["repaired"])
+    notes = trace().notes("loss")
+    # Exits of lost entries are lost with them, and have no gap of their own.
+    with open(FOLDER + "/rec.err", encoding="utf-8") as f:
+        partners = sum(map(int, re.findall(r"(\d+) lost: exits whose entry was lost", f.read())))
+    same("losses in the notes", sum(n["entries"] + n["exits"] for n in notes) + partners,
+         rec()["lost"])
+    same("lost of report", report()["lost"], rec()["lost"])
+    same("events of report", report()["events"], rec()["events"])
+    for t in trace().threads.values():
+        for r in t.records:
+            if r.kind == "custom" and r.data.startswith(b"kxray:loss "):
+                note = json.loads(r.data[11:])
+                if not 0 < note["from"] <= note["to"] <= r.tsc:
+                    raise Wrong(f"a gap from {note['from']} to {note['to']} stands at {r.tsc}")
+        # What a thread recorded and lost is what it did.
+        done = next((d for d in did()["threads"] if d["tid"] == t.tid), None)
+        if done and not no_exits:
+            lost = sum(n["entries"] + n["exits"] for n in t.notes("loss"))
+            records = sum(r.kind in ("entry", "exit", "tail") for r in t.records) - t.repaired
+            hits = 2 * sum(n for f, n in done["calls"].items() if f in calls())
+            partners -= hits - records - lost
+            if hits < records + lost:
+                raise Wrong(f"thread {t.tid} had {hits} hits: {records} records, {lost} lost")
+    if not no_exits:
+        same("exits of lost entries, by thread", partners, 0)
+    # What is left balances, and both versions count it alike.
+    counts = {f["name"]: f["count"] for f in report()["functions"]}
+    for tool in LLVM_XRAYS:
+        same(tool + " account", account(tool), counts)
+
+
+def check_ids(value):
+    """NAME:ID,...: what each function's id is."""
+    want = {name: int(number) for name, number in (pair.split(":") for pair in value.split(","))}
+    same("ids in the trace", {names()[f]: f for t in trace().threads.values() for f in t.counts()},
+         want)
+
+
+def check_buffers(least):
+    """Every thread has so many buffers at least."""
+    few = min(t.buffers for t in trace().threads.values() if t.counts())
+    if few < int(least):
+        raise Wrong(f"a thread has {few} buffers, {least} are wanted")
+
+
+def check_version(value):
+    same("version", trace().version, int(value))
 
 
 def check_hops():

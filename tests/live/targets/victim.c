@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Calls step_one() and step_two() about a thousand times a second for ever, and ends as a
- * byte on standard input says: s SIGSEGV, a abort, k SIGKILL, e exit(7), q exit(0).
+ * byte on standard input says: s SIGSEGV, a abort, k SIGKILL, e exit(7), q exit(0). Right
+ * before that it prints what it has called, the last calls included.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -10,6 +11,7 @@
 #include "target.h"
 
 static volatile long sink;
+static long calls_step, calls_obey;
 
 TRACED long step_one(long n)
 {
@@ -33,6 +35,7 @@ TRACED void crash(int how)
 		kill(getpid(), SIGKILL);
 }
 
+/* Other bytes do nothing. */
 TRACED void obey(int c)
 {
 	if (c == 's' || c == 'a' || c == 'k')
@@ -47,18 +50,26 @@ int main(int argc, char **argv)
 {
 	struct target_options o = target_parse(argc, argv);
 	struct pollfd in = { STDIN_FILENO, POLLIN, 0 };
+	int c, crashes;
 
 	o.wait = 0;
 	target_ready(&o);
 	for (;;) {
 		step_two(sink);
-		if (poll(&in, 1, 1) > 0) {
-			int c = target_getc();
-
-			if (c == EOF)
-				in.fd = -1;
-			else
-				obey(c);
+		calls_step++;
+		if (poll(&in, 1, 1) <= 0)
+			continue;
+		c = target_getc();
+		if (c == EOF) {
+			in.fd = -1;
+			continue;
 		}
+		calls_obey++;
+		crashes = c == 's' || c == 'a' || c == 'k';
+		printf("{\"calls\":{\"step_one\":%ld,\"step_two\":%ld,\"obey\":%ld,"
+		       "\"crash\":%d}}\n",
+		       calls_step, calls_step, calls_obey, crashes);
+		fflush(stdout);
+		obey(c);
 	}
 }

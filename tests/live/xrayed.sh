@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A binary built by clang -fxray-instrument: its sleds, its ids, its own map.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+# Ids are places in the binary's own xray_instr_map: alpha, beta, gamma_, main.
+trace_target xrayed -f alpha -f beta -f gamma_
+assert_eq "statuses" "$STATUS $TARGET_STATUS" "0 0"
+expect "all" report account fdr summary tools ids=alpha:1,beta:2,gamma_:3
+MAP=$TARGETS/xrayed expect "with the binary as the map" report account fdr summary tools \
+	ids=alpha:1,beta:2,gamma_:3
+
+# Not by chance: without the ones before it a function keeps its number.
+trace_target xrayed -f gamma_
+MAP=$TARGETS/xrayed expect "one of them" only=gamma_ account fdr ids=gamma_:3
+
+# A function that XRay was told to leave alone follows after the binary's own.
+trace_target xrayed -f gamma_ -f uninstrumented
+expect "one that has no sleds" extra=uninstrumented:100 only=gamma_,uninstrumented account fdr \
+	ids=gamma_:3,uninstrumented:5
+
+for exits in return instruction none; do
+	trace_target xrayed -f alpha -f beta -f gamma_ --exits $exits
+	MAP=$TARGETS/xrayed expect "--exits=$exits" account fdr ids=alpha:1,beta:2,gamma_:3
+done
+trace_command xrayed -f alpha -f main
+expect "as a command" only=alpha extra=main:1 account fdr ids=alpha:1,main:4

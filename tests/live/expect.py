@@ -365,6 +365,44 @@ def check_buffers(least):
         raise Wrong(f"a thread has {few} buffers, {least} are wanted")
 
 
+def check_whole():
+    """Nothing is lost, every call has its end, and kxray's readers agree with its summary."""
+    same("lost and orphans", (rec()["lost"], report()["lost"]), (0, 0))
+    same("exits and repaired", rec()["exits"] + rec()["repaired"], rec()["entries"])
+    same("events of report", report()["events"], rec()["events"])
+    same("function records", len(trace().functions()), 2 * rec()["entries"])
+    same("repaired", trace().repaired(), rec()["repaired"])
+    if not rec()["entries"]:
+        raise Wrong("there are no events")
+
+
+def check_remains(least):
+    """What a killed kxray leaves: at least so many entries, all readers tell the same."""
+    cut = fdr.Trace(TRACE, allow_truncated=True, allow_open=True)
+    entries = sum(sum(t.counts().values()) for t in cut.threads.values())
+    if entries < int(least):
+        raise Wrong(f"there are {entries} entries")
+    same("calls of report", sum(f["count"] + f["open"] for f in report()["functions"]), entries)
+    same("function records", report()["events"], len(cut.functions()))
+
+
+def check_last(value):
+    """NAME,...: the calls in which the target ended; all that it did until then is there."""
+    last = value.split(",")
+    entries = [names()[r.func] for r in trace().functions() if r.kind == "entry"]
+    same("the last calls", entries[-len(last):], last)
+    same("calls of obey and crash", [entries.count(n) for n in last], [1] * len(last))
+    same("calls of step_one", entries.count("step_one"), entries.count("step_two"))
+    before = calls()["step_two"] - entries.count("step_two")
+    if not 0 <= before <= 5000 or entries.count("step_two") < 20:
+        raise Wrong(f"{entries.count('step_two')} of {calls()['step_two']} calls are in the trace")
+    same("repaired", rec()["repaired"], len(last))
+
+
+def check_processes(value):
+    same("processes", len({t.pid for t in trace().threads.values()}), int(value))
+
+
 def check_version(value):
     same("version", trace().version, int(value))
 

@@ -16,6 +16,7 @@
 #include "trace_names.h"
 
 #define NAME "report"
+#define FETCH 64
 
 static const char usage[] =
 	"Usage: kxray report [OPTION...] FILE\n"
@@ -48,8 +49,10 @@ struct arguments {
 };
 
 struct row {
-	uint64_t key;
-	const char *name; /* sort by name only; owned */
+	union {
+		uint64_t key;
+		char *name; /* sort by name; owned */
+	};
 	uint32_t index;
 };
 
@@ -88,16 +91,21 @@ static uint64_t key_of(const struct kx_report_function *f, enum key by)
 	}
 }
 
-static int compare_rows(const void *pa, const void *pb)
+static int compare_keys(const void *pa, const void *pb)
 {
 	const struct row *a = pa, *b = pb;
-	int order = a->name ? strcmp(a->name, b->name) : 0;
 
-	if (order)
-		return order;
 	if (a->key != b->key)
 		return a->key < b->key ? 1 : -1;
 	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int compare_names(const void *pa, const void *pb)
+{
+	const struct row *a = pa, *b = pb;
+	int order = strcmp(a->name, b->name);
+
+	return order ? order : a->index < b->index ? -1 : a->index > b->index;
 }
 
 static int sort_rows(struct view *v)
@@ -111,23 +119,38 @@ static int sort_rows(struct view *v)
 
 		kx_report_function(v->report, i, &f);
 		v->rows[i].index = (uint32_t)i;
-		v->rows[i].key = key_of(&f, v->args->sort);
-		if (v->args->sort != BY_NAME)
+		if (v->args->sort != BY_NAME) {
+			v->rows[i].key = key_of(&f, v->args->sort);
 			continue;
+		}
 		v->rows[i].name = strdup(kx_trace_name(v->names, f.id));
 		if (!v->rows[i].name)
 			return -ENOMEM;
 	}
-	qsort(v->rows, v->nrows, sizeof(*v->rows), compare_rows);
+	qsort(v->rows, v->nrows, sizeof(*v->rows),
+	      v->args->sort == BY_NAME ? compare_names : compare_keys);
 	v->shown = v->args->limit && v->args->limit < v->nrows ? v->args->limit : v->nrows;
 	return 0;
 }
 
 static void free_rows(struct view *v)
 {
-	for (size_t i = 0; v->rows && i < v->nrows; i++)
-		free((void *)(uintptr_t)v->rows[i].name);
+	for (size_t i = 0; v->args->sort == BY_NAME && v->rows && i < v->nrows; i++)
+		free(v->rows[i].name);
 	free(v->rows);
+}
+
+/*
+ * The rows from @first on, as many as fit. Their order is not that of memory: many at once
+ * are fetched in much less time than one by one.
+ */
+static size_t fetch(const struct view *v, size_t first, struct kx_report_function f[FETCH])
+{
+	size_t n = v->shown - first < FETCH ? v->shown - first : FETCH;
+
+	for (size_t i = 0; i < n; i++)
+		kx_report_function(v->report, v->rows[first + i].index, &f[i]);
+	return n;
 }
 
 /* JSON */
@@ -162,6 +185,7 @@ static double seconds(const struct view *v)
 static void print_json(const struct view *v)
 {
 	const struct kx_report_totals *t = v->totals;
+	struct kx_report_function f[FETCH];
 	struct kx_text_out *o = v->out;
 	char text[400];
 
@@ -182,14 +206,12 @@ static void print_json(const struct view *v)
 	kx_text_json_u64(o, "version", v->info->version);
 	kx_text_str(o, v->info->truncated ? ",\"truncated\":true" : ",\"truncated\":false");
 	kx_text_str(o, ",\"functions\":[");
-	for (size_t i = 0; i < v->shown; i++) {
-		struct kx_report_function f;
-
-		if (i)
-			kx_text_char(o, ',');
-		kx_text_char(o, '\n');
-		kx_report_function(v->report, v->rows[i].index, &f);
-		json_function(v, &f);
+	for (size_t i = 0, n; i < v->shown; i += n) {
+		n = fetch(v, i, f);
+		for (size_t k = 0; k < n; k++) {
+			kx_text_str(o, i + k ? ",\n" : "\n");
+			json_function(v, &f[k]);
+		}
 	}
 	kx_text_str(o, "\n]}\n");
 }
@@ -296,6 +318,32 @@ static void print_head(const struct view *v)
 	kx_text_str(o, "\n\n");
 }
 
+static void table_row(const struct view *v, const struct kx_report_function *f, int count_width,
+		      int open_width)
+{
+	const char *module = kx_trace_module(v->names, f->id);
+	struct kx_text_out *o = v->out;
+
+	number_field(v, count_width, f->count);
+	time_field(v, f->total);
+	time_field(v, f->self);
+	time_field(v, f->min);
+	time_field(v, f->p50);
+	time_field(v, f->p90);
+	time_field(v, f->p99);
+	time_field(v, f->max);
+	if (open_width)
+		number_field(v, open_width, f->open);
+	kx_text_bytes(o, "  ", 2);
+	name_field(v, kx_trace_name(v->names, f->id));
+	if (*module) {
+		kx_text_bytes(o, " [", 2);
+		name_field(v, module);
+		kx_text_char(o, ']');
+	}
+	kx_text_char(o, '\n');
+}
+
 static void print_table(const struct view *v)
 {
 	static const char *const columns[] = {
@@ -304,6 +352,8 @@ static void print_table(const struct view *v)
 	const struct kx_report_totals *t = v->totals;
 	struct kx_text_out *o = v->out;
 	int count_width = snprintf(NULL, 0, "%" PRIu64, t->calls), open_width = 0;
+	struct kx_report_function f[FETCH];
+	size_t n;
 
 	if (count_width < 7)
 		count_width = 7;
@@ -318,30 +368,10 @@ static void print_table(const struct view *v)
 	if (open_width)
 		kx_text_field(o, open_width, "OPEN", 4);
 	kx_text_str(o, "  FUNCTION\n");
-	for (size_t i = 0; i < v->shown; i++) {
-		struct kx_report_function f;
-		const char *module;
-
-		kx_report_function(v->report, v->rows[i].index, &f);
-		number_field(v, count_width, f.count);
-		time_field(v, f.total);
-		time_field(v, f.self);
-		time_field(v, f.min);
-		time_field(v, f.p50);
-		time_field(v, f.p90);
-		time_field(v, f.p99);
-		time_field(v, f.max);
-		if (open_width)
-			number_field(v, open_width, f.open);
-		kx_text_bytes(o, "  ", 2);
-		name_field(v, kx_trace_name(v->names, f.id));
-		module = kx_trace_module(v->names, f.id);
-		if (*module) {
-			kx_text_bytes(o, " [", 2);
-			name_field(v, module);
-			kx_text_char(o, ']');
-		}
-		kx_text_char(o, '\n');
+	for (size_t i = 0; i < v->shown; i += n) {
+		n = fetch(v, i, f);
+		for (size_t k = 0; k < n; k++)
+			table_row(v, &f[k], count_width, open_width);
 	}
 	number_field(v, count_width, t->calls);
 	text_field(v, "-");

@@ -71,8 +71,12 @@ void kx_text_u64(struct kx_text_out *o, uint64_t value)
 
 static void blanks(struct kx_text_out *o, size_t n)
 {
-	while (n--)
-		kx_text_char(o, ' ');
+	static const char some[] = "                                ";
+
+	for (size_t part; n; n -= part) {
+		part = n < sizeof(some) - 1 ? n : sizeof(some) - 1;
+		kx_text_bytes(o, some, part);
+	}
 }
 
 void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t size)

@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A full disk, a file size limit and kxray's sudden death while it records: what was flushed
+# stays readable, the message says why it is not all, and the target comes to its result.
+[ -n "${KX_IN_NAMESPACE:-}" ] || exec env KX_IN_NAMESPACE=1 unshare -m "$0" "$@"
+. "$(dirname "$0")/../lib.sh"
+
+DISK=$TMP/disk
+mkdir "$DISK"
+cat >"$TMP/adder.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+unsigned long add(unsigned long a, unsigned long b);
+__attribute__((noinline)) unsigned long add(unsigned long a, unsigned long b)
+{
+	return a * 31 + b;
+}
+int main(int argc, char **argv)
+{
+	unsigned long n = argc > 1 ? strtoul(argv[1], NULL, 10) : 0, sum = 0;
+	char byte;
+
+	if (read(0, &byte, 1) != 1)
+		return 1;
+	for (unsigned long i = 0; i < n; i++)
+		sum = add(sum, i);
+	printf("%lu\n", sum);
+	return 0;
+}
+END
+gcc -O1 -fno-inline -fno-optimize-sibling-calls -o "$TMP/adder" "$TMP/adder.c" ||
+	fail "adder" "cannot be compiled"
+CALLS=1500000
+WANT=$(echo g | "$TMP/adder" $CALLS)
+
+disk() { # SIZE
+	umount "$DISK" 2>/dev/null
+	mount -t tmpfs -o "size=$1" none "$DISK" || {
+		skip "disk" "no tmpfs can be mounted here"
+		exit 0
+	}
+}
+
+# record [OPTION...]: attaches to a new target that waits; its id in $ADDER, kxray's in $REC
+record() {
+	rm -f "$TMP/in"
+	mkfifo "$TMP/in"
+	"$TMP/adder" $CALLS <"$TMP/in" >"$TMP/adder.out" &
+	ADDER=$!
+	_pids+=("$ADDER")
+	exec 7>"$TMP/in"
+	wait_for 10 grep -q adder "/proc/$ADDER/maps"
+	: >"$TMP/rec.err"
+	(
+		exec 7>&-
+		[ -z "${LIMIT:-}" ] || ulimit -f "$LIMIT"
+		exec "$KXRAY" record -p "$ADDER" -o "$DISK/t.xray" "$@" >"$TMP/rec.out" 2>"$TMP/rec.err"
+	) &
+	REC=$!
+	_pids+=("$REC")
+	wait_for 20 started
+}
+started() { grep -q '^kxray: recording' "$TMP/rec.err" || _is_over "$REC"; }
+
+# status_of PID: in $STATUS
+status_of() {
+	STATUS=0
+	wait_for 20 _is_over "$1" || kill -KILL "$1"
+	wait "$1" 2>/dev/null || STATUS=$?
+}
+
+# The target, told to go on, ends with its result.
+target_ends() {
+	printf g >&7
+	exec 7>&-
+	status_of "$ADDER"
+	assert_eq "$1: the target's result" "$STATUS $(cat "$TMP/adder.out")" "0 $WANT"
+}
+
+# readable NAME: the trace, cut where it may be
+readable() {
+	local name=$1 tool command count
+	run "$KXRAY" report --json "$DISK/t.xray"
+	count=$(json "$TMP/run.out" 'sum(f["count"] for f in d["functions"] if f["name"] == "add")')
+	assert "$name: the report shows what was written" "status $STATUS, $count calls: $ERR" \
+		[ $((STATUS == 0 && count > 1000 && count < CALLS)) = 1 ]
+	for tool in $(llvm_xrays); do
+		for command in account stack graph 'convert -f yaml'; do
+			# shellcheck disable=SC2086
+			run "$tool" $command -m "$DISK/t.xray.map" "$DISK/t.xray"
+			assert_eq "$name: $tool $command" "$STATUS $ERR" "0 "
+		done
+	done
+	run "$tool" account -f csv -m "$DISK/t.xray.map" "$DISK/t.xray"
+	assert_contains "$name: with names" "$OUT" '"add"'
+	assert_eq "$name: nothing else is left" "$(ls "$DISK")" "$(printf 't.xray\nt.xray.map')"
+}
+
+# Full while recording
+
+disk 3M
+record -f add --json
+target_ends "full disk"
+status_of "$REC"
+assert_eq "full disk: status" "$STATUS" 1
+assert_eq "full disk: one message" "$(grep -c '^kxray record: ' "$TMP/rec.err")" 1
+assert_contains "full disk: it says so" "$(grep '^kxray record: ' "$TMP/rec.err")" \
+	"No space left on device"
+assert_contains "full disk: it names the file" "$(grep '^kxray record: ' "$TMP/rec.err")" \
+	"$DISK/t.xray"
+assert "full disk: it was full" "$(df "$DISK")" [ "$(stat -c %s "$DISK/t.xray")" -gt 2500000 ]
+readable "full disk"
+
+# Full before, or at the map
+
+disk 64k
+head -c 64k /dev/zero >"$DISK/other"
+record -f add
+target_ends "disk full before"
+status_of "$REC"
+assert_eq "disk full before: status" "$STATUS" 1
+assert_contains "disk full before: it says so" "$(cat "$TMP/rec.err")" "No space left on device"
+assert_eq "disk full before: nothing is left" "$(ls "$DISK")" other
+
+disk 64k
+record -f 'libc.so*:*'
+target_ends "full at the map"
+status_of "$REC"
+assert_eq "full at the map: status" "$STATUS" 1
+assert_contains "full at the map: it says so" "$(cat "$TMP/rec.err")" "No space left on device"
+assert_contains "full at the map: it names the file" "$(cat "$TMP/rec.err")" "$DISK/t.xray.map"
+assert_eq "full at the map: nothing is left" "$(ls "$DISK")" ""
+
+# A limit of the shell (ulimit -f, in KiB) is a signal to those who don't ask for an error
+
+disk 16M
+LIMIT=2048 record -f add
+target_ends "file size limit"
+status_of "$REC"
+assert_eq "file size limit: status" "$STATUS" 1
+assert_contains "file size limit: it says so" "$(grep '^kxray record: ' "$TMP/rec.err")" "File too large"
+readable "file size limit"
+
+# kxray is killed
+
+disk 100M
+record -f add
+printf g >&7
+wait_for 10 eval '[ "$(stat -c %s "$DISK/t.xray")" -gt 100000 ]'
+kill -KILL "$REC"
+status_of "$REC"
+exec 7>&-
+status_of "$ADDER"
+assert_eq "killed: the target's result" "$STATUS $(cat "$TMP/adder.out")" "0 $WANT"
+readable "killed"
+
+umount "$DISK"

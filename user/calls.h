@@ -88,6 +88,8 @@ struct kx_call_visitor {
 	/* custom and typed events that are not kxray's own notes; type 0 for custom ones */
 	int (*event)(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
 		     const uint8_t *data, uint32_t size);
+	/* an on-CPU sample (record --sample): the thread was at this run-time address */
+	int (*sample)(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip);
 	/* nothing of this thread follows */
 	int (*end)(void *ctx, struct kx_call_thread *t, uint64_t tsc);
 	void *ctx;

@@ -16,7 +16,7 @@
 #include "calls_impl.h"
 
 enum told_kind { TOLD_NOTHING, TOLD_ENTER, TOLD_LEAVE, TOLD_CPU, TOLD_NAME, TOLD_LOSS, TOLD_EVENT,
-		 TOLD_END };
+		 TOLD_SAMPLE, TOLD_END };
 
 enum frame_state {
 	FRAME_TOLD,
@@ -494,6 +494,19 @@ static int take_loss(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uin
 	return x || !note || !s->begun ? 0 : -ENOMEM;
 }
 
+static int take_sample(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size)
+{
+	json_t *note = json_loadb((const char *)body, size, JSON_DISABLE_EOF_CHECK, NULL);
+	const char *ip = json_string_value(json_object_get(note, "ip"));
+	struct told *e = ip && s->begun ? queue(s, TOLD_SAMPLE, tsc) : NULL;
+	struct extra *x = e ? queue_extra(s, e) : NULL;
+
+	if (x)
+		x->words[0] = strtoull(ip, NULL, 16);
+	json_decref(note);
+	return x || !ip || !s->begun ? 0 : -ENOMEM;
+}
+
 static int take_event(struct kx_stream *s, uint64_t tsc, const struct kx_record *rec)
 {
 	const uint8_t *body;
@@ -513,6 +526,9 @@ static int take_event(struct kx_stream *s, uint64_t tsc, const struct kx_record 
 	body = kx_note_body(rec, "loss", &size);
 	if (body)
 		return take_loss(s, tsc, body, size);
+	body = kx_note_body(rec, "sample", &size);
+	if (body)
+		return take_sample(s, tsc, body, size);
 	body = kx_note_body(rec, "thread", &size);
 	if (body)
 		kind = TOLD_NAME;
@@ -730,7 +746,8 @@ int kx_stream_tell(struct kx_stream *s)
 	int r = 0;
 
 	if (!s->introduced &&
-	    (e->kind == TOLD_ENTER || e->kind == TOLD_LOSS || e->kind == TOLD_EVENT))
+	    (e->kind == TOLD_ENTER || e->kind == TOLD_LOSS || e->kind == TOLD_EVENT ||
+	     (e->kind == TOLD_SAMPLE && v->sample)))
 		r = introduce(s, e->tsc);
 	if (r)
 		return r;
@@ -747,6 +764,8 @@ int kx_stream_tell(struct kx_stream *s)
 		return tell_loss(s, x);
 	case TOLD_EVENT:
 		return v->event ? v->event(v->ctx, s->t, e->tsc, x->type, x->data, x->size) : 0;
+	case TOLD_SAMPLE:
+		return v->sample ? v->sample(v->ctx, s->t, e->tsc, x->words[0]) : 0;
 	case TOLD_END:
 		return s->introduced && v->end ? v->end(v->ctx, s->t, e->tsc) : 0;
 	default:

@@ -21,6 +21,7 @@
 
 #include "exporter.h"
 #include "json_text.h"
+#include "pair_map.h"
 
 #define OUTERMOST 0x80000000u /* | thread index: in place of a parent node */
 #define NONE UINT32_MAX
@@ -44,13 +45,6 @@ struct node {
 	uint64_t filled;
 };
 
-/* Open addressing; values are indexes, NONE marks a free slot. */
-struct table {
-	uint64_t *keys;
-	uint32_t *values;
-	size_t size, used;
-};
-
 struct frame {
 	uint64_t order;
 	uint64_t migrations; /* of the thread when the call began */
@@ -67,7 +61,7 @@ struct perun {
 	const struct kx_export *x;
 	bool exclusive, snapshots;
 	struct thread *threads;
-	struct table nodes_of, counters_of;
+	struct kx_pair_map nodes_of, counters_of;
 	struct node *nodes;
 	size_t nnodes, nodes_size;
 	uint64_t *counters; /* calls so far, by function */
@@ -77,45 +71,6 @@ struct perun {
 	bool first;
 	uint64_t first_tsc;
 };
-
-static uint64_t hash(uint64_t key)
-{
-	key *= 0x9e3779b97f4a7c15;
-	return key ^ key >> 29;
-}
-
-static uint32_t *slot_of(struct table *t, uint64_t key)
-{
-	size_t at = hash(key) & (t->size - 1);
-
-	while (t->values[at] != NONE && t->keys[at] != key)
-		at = (at + 1) & (t->size - 1);
-	t->keys[at] = key;
-	return &t->values[at];
-}
-
-static int table_reserve(struct table *t)
-{
-	struct table bigger = { .size = t->size ? 2 * t->size : 1024, .used = t->used };
-
-	if (2 * (t->used + 1) <= t->size)
-		return 0;
-	bigger.keys = malloc(bigger.size * sizeof(*bigger.keys));
-	bigger.values = malloc(bigger.size * sizeof(*bigger.values));
-	if (!bigger.keys || !bigger.values) {
-		free(bigger.keys);
-		free(bigger.values);
-		return -ENOMEM;
-	}
-	memset(bigger.values, 0xff, bigger.size * sizeof(*bigger.values));
-	for (size_t i = 0; i < t->size; i++)
-		if (t->values[i] != NONE)
-			*slot_of(&bigger, t->keys[i]) = t->values[i];
-	free(t->keys);
-	free(t->values);
-	*t = bigger;
-	return 0;
-}
 
 static void *grow(void *items, size_t *size, size_t used, size_t item)
 {
@@ -133,45 +88,39 @@ static void *grow(void *items, size_t *size, size_t used, size_t item)
 /* The node of @func below @parent, new with the first call; NONE without memory. */
 static uint32_t node_of(struct perun *p, uint32_t parent, uint32_t func, uint32_t thread)
 {
-	uint32_t *slot;
+	struct node *nodes = grow(p->nodes, &p->nodes_size, p->nnodes, sizeof(*nodes));
+	uint32_t index;
+	int r;
 
-	if (table_reserve(&p->nodes_of))
+	if (!nodes)
 		return NONE;
-	slot = slot_of(&p->nodes_of, (uint64_t)parent << 32 | func);
-	if (*slot == NONE) {
-		struct node *nodes = grow(p->nodes, &p->nodes_size, p->nnodes, sizeof(*nodes));
-
-		if (!nodes || p->nnodes >= OUTERMOST)
-			return NONE;
-		p->nodes = nodes;
-		nodes[p->nnodes] = (struct node){ .parent = parent, .func = func,
-						  .thread = thread };
-		*slot = (uint32_t)p->nnodes++;
-		p->nodes_of.used++;
-	}
-	return *slot;
+	p->nodes = nodes;
+	r = kx_pair_index(&p->nodes_of, parent, func, &index);
+	if (r < 0 || index >= OUTERMOST)
+		return NONE;
+	if (r)
+		nodes[p->nnodes++] = (struct node){ .parent = parent, .func = func,
+						    .thread = thread };
+	return index;
 }
 
 /* Number of this call among the calls of its function. */
 static int next_order(struct perun *p, uint32_t func, uint64_t *order)
 {
-	uint32_t *slot;
+	uint64_t *counters = grow(p->counters, &p->counters_size, p->ncounters,
+				  sizeof(*counters));
+	uint32_t index;
+	int r;
 
-	if (table_reserve(&p->counters_of))
+	if (!counters)
 		return -ENOMEM;
-	slot = slot_of(&p->counters_of, func);
-	if (*slot == NONE) {
-		uint64_t *counters = grow(p->counters, &p->counters_size, p->ncounters,
-					  sizeof(*counters));
-
-		if (!counters)
-			return -ENOMEM;
-		p->counters = counters;
-		counters[p->ncounters] = 0;
-		*slot = (uint32_t)p->ncounters++;
-		p->counters_of.used++;
-	}
-	*order = p->counters[*slot]++;
+	p->counters = counters;
+	r = kx_pair_index(&p->counters_of, func, 0, &index);
+	if (r < 0)
+		return r;
+	if (r)
+		counters[p->ncounters++] = 0;
+	*order = counters[index]++;
 	return 0;
 }
 
@@ -674,10 +623,8 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	free(p.threads);
 	free(p.nodes);
 	free(p.counters);
-	free(p.nodes_of.keys);
-	free(p.nodes_of.values);
-	free(p.counters_of.keys);
-	free(p.counters_of.values);
+	kx_pair_map_free(&p.nodes_of);
+	kx_pair_map_free(&p.counters_of);
 	free(workload);
 	return r;
 }
@@ -689,7 +636,7 @@ static const struct kx_export_option options[] = {
 	{ NULL, NULL, NULL },
 };
 
-const struct kx_exporter kx_export_perun = {
+const struct kx_exporter kx_exporter_perun = {
 	.name = "perun",
 	.suffix = ".perf",
 	.summary = "profile of Perun (JSON, nanoseconds)",

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Chrome's trace events as JSON ("Trace Event Format", object form), for chrome://tracing and
+ * what else reads them. Every call is a B and an E event, in order within its thread. Times
+ * are microseconds since the trace's first record, with all nanoseconds as decimals.
+ * Memory does not grow with the trace.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "export_text.h"
+#include "exporter.h"
+#include "pair_map.h"
+
+struct chrome {
+	const struct kx_export *x;
+	struct kx_err *err;
+	struct kx_pair_map processes; /* (0, pid) */
+	uint64_t first_tsc;
+	bool any;       /* an event has been written */
+	bool begun;     /* the thread at work has its names */
+	size_t ids_size;
+	char ids[64];   /* of the thread at work: ,"pid":1,"tid":2 */
+};
+
+#define PUT(c, text) kx_text_bytes((c)->x->out, text, sizeof(text) - 1)
+
+static void begin_event(struct chrome *c, const char *text, size_t size)
+{
+	if (c->any)
+		PUT(c, ",\n");
+	c->any = true;
+	kx_text_bytes(c->x->out, text, size);
+}
+
+#define BEGIN(c, text) begin_event(c, text, sizeof(text) - 1)
+
+/* ,"pid":1,"tid":2,"ts":0.123 */
+static void put_place(struct chrome *c, uint64_t tsc)
+{
+	uint64_t ticks = tsc > c->first_tsc ? tsc - c->first_tsc : 0;
+	uint64_t ns = kx_trace_ns(ticks, c->x->tsc_hz);
+	unsigned rest = (unsigned)(ns % 1000);
+	char decimals[4] = { '.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
+			     (char)('0' + rest % 10) };
+
+	kx_text_bytes(c->x->out, c->ids, c->ids_size);
+	PUT(c, ",\"ts\":");
+	kx_text_u64(c->x->out, ns / 1000);
+	kx_text_bytes(c->x->out, decimals, sizeof(decimals));
+}
+
+static int put_name(struct chrome *c, const char *what, const char *name)
+{
+	if (*name) {
+		BEGIN(c, "{\"name\":\"");
+		kx_text_str(c->x->out, what);
+		PUT(c, "\",\"ph\":\"M\"");
+		kx_text_bytes(c->x->out, c->ids, c->ids_size);
+		PUT(c, ",\"args\":{\"name\":");
+		kx_text_json_string(c->x->out, name);
+		PUT(c, "}}");
+	}
+	return c->x->out->error;
+}
+
+static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct chrome *c = ctx;
+	uint32_t number;
+	int is_new = kx_pair_index(&c->processes, 0, (uint32_t)t->pid, &number), r = 0;
+
+	(void)tsc;
+	if (is_new < 0)
+		return kx_err_set(c->err, is_new, "out of memory for processes");
+	c->ids_size = (size_t)snprintf(c->ids, sizeof(c->ids),
+				       ",\"pid\":%" PRId32 ",\"tid\":%" PRId32, t->pid, t->tid);
+	if (is_new || c->begun)
+		r = put_name(c, "process_name", t->process);
+	if (!r)
+		r = put_name(c, "thread_name", t->name);
+	c->begun = true;
+	return r;
+}
+
+/* As text, since JSON readers round numbers over 53 bits. */
+static void put_word(struct chrome *c, bool first, const char *key, uint64_t value)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "%s\"%s\":\"0x%" PRIx64 "\"", first ? "" : ",", key,
+			 value);
+
+	kx_text_bytes(c->x->out, text, (size_t)n);
+}
+
+static void put_arguments(struct chrome *c, const struct kx_call *call)
+{
+	char key[16];
+
+	PUT(c, ",\"args\":{");
+	for (unsigned i = 0; i < call->nargs; i++) {
+		snprintf(key, sizeof(key), "arg%u", i + 1);
+		put_word(c, !i, key, call->args[i]);
+	}
+	if (call->has_caller)
+		put_word(c, !call->nargs, "caller", call->caller);
+	PUT(c, "}");
+}
+
+static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+{
+	struct chrome *c = ctx;
+	const char *module = kx_trace_module(c->x->names, call->func);
+
+	(void)t;
+	BEGIN(c, "{\"name\":");
+	kx_text_json_string(c->x->out, kx_trace_name(c->x->names, call->func));
+	if (*module) {
+		PUT(c, ",\"cat\":");
+		kx_text_json_string(c->x->out, module);
+	}
+	PUT(c, ",\"ph\":\"B\"");
+	put_place(c, call->enter);
+	if (call->nargs || call->has_caller)
+		put_arguments(c, call);
+	PUT(c, "}");
+	return c->x->out->error;
+}
+
+static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+		    enum kx_leave how)
+{
+	struct chrome *c = ctx;
+
+	(void)t;
+	(void)call;
+	BEGIN(c, "{\"ph\":\"E\"");
+	put_place(c, tsc);
+	if (how == KX_LEAVE_TAIL)
+		PUT(c, ",\"args\":{\"end\":\"tail jump\"}}");
+	else if (how == KX_LEAVE_REPAIRED)
+		PUT(c, ",\"args\":{\"end\":\"repaired\"}}");
+	else if (how == KX_LEAVE_OPEN)
+		PUT(c, ",\"args\":{\"end\":\"open\"}}");
+	else
+		PUT(c, "}");
+	return c->x->out->error;
+}
+
+/* A mark in the thread's row; the event stays open for its arguments. */
+static void begin_instant(struct chrome *c, const char *name, uint64_t tsc)
+{
+	BEGIN(c, "{\"name\":");
+	kx_text_json_string(c->x->out, name);
+	PUT(c, ",\"ph\":\"i\",\"s\":\"t\"");
+	put_place(c, tsc);
+}
+
+static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu)
+{
+	struct chrome *c = ctx;
+	char name[16];
+
+	(void)t;
+	snprintf(name, sizeof(name), "CPU %u", cpu);
+	begin_instant(c, name, tsc);
+	PUT(c, ",\"cat\":\"cpu\"}");
+	return c->x->out->error;
+}
+
+static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t to,
+		   uint64_t entries, uint64_t exits)
+{
+	struct chrome *c = ctx;
+	struct kx_text_out *o = c->x->out;
+	char name[64];
+
+	(void)t;
+	snprintf(name, sizeof(name), "lost %" PRIu64 " events", entries + exits);
+	begin_instant(c, name, to);
+	PUT(c, ",\"cat\":\"loss\",\"args\":{\"entries\":");
+	kx_text_u64(o, entries);
+	kx_text_json_u64(o, "exits", exits);
+	kx_text_json_u64(o, "gap_ns", kx_trace_ns(to > from ? to - from : 0, c->x->tsc_hz));
+	PUT(c, "}}");
+	return o->error;
+}
+
+static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
+		    const uint8_t *data, uint32_t size)
+{
+	struct chrome *c = ctx;
+	char text[KX_EVENT_TEXT];
+
+	(void)t;
+	kx_event_text(text, type, data, size);
+	begin_instant(c, text, tsc);
+	PUT(c, ",\"cat\":\"event\"}");
+	return c->x->out->error;
+}
+
+static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct chrome *c = ctx;
+
+	(void)t;
+	(void)tsc;
+	c->begun = false;
+	return 0;
+}
+
+static int run(const struct kx_export *x, struct kx_err *err)
+{
+	struct chrome c = {
+		.x = x, .err = err, .first_tsc = kx_calls_totals(x->calls)->first_tsc,
+	};
+	const struct kx_call_visitor visitor = {
+		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
+		.loss = on_loss, .event = on_event, .end = on_end, .ctx = &c,
+	};
+	const struct kx_calls_totals *totals;
+	int r;
+
+	PUT(&c, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+	r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx, err);
+	kx_pair_map_free(&c.processes);
+	if (r)
+		return r;
+	totals = kx_calls_totals(x->calls);
+	PUT(&c, "\n],\"otherData\":{\"exporter\":\"kxray\"");
+	kx_text_json_u64(x->out, "calls", totals->calls);
+	kx_text_json_u64(x->out, "lost", totals->lost);
+	PUT(&c, "}}\n");
+	return x->out->error;
+}
+
+const struct kx_exporter kx_exporter_chrome = {
+	.name = "chrome",
+	.suffix = ".json",
+	.summary = "JSON trace events, for chrome://tracing and ui.perfetto.dev",
+	.run = run,
+};

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * pprof's profile.proto, compressed with gzip: one sample for each distinct stack, with the
+ * calls and the self time of its innermost function; pprof's cumulated values are then the
+ * total times. Field numbers are those of pprof's public proto/profile.proto.
+ *
+ * The message's fields may come in any order: what is known at the end stands at the end.
+ * Memory grows with distinct stacks and functions.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "export_text.h"
+#include "exporter.h"
+#include "pair_map.h"
+#include "protobuf.h"
+
+enum profile {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_TIME_NANOS = 9,
+	PROFILE_DURATION_NANOS = 10,
+	PROFILE_COMMENT = 13,
+	PROFILE_DEFAULT_TYPE = 14,
+};
+
+enum { TYPE_TYPE = 1, TYPE_UNIT = 2 };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2 };
+
+enum mapping {
+	MAPPING_ID = 1,
+	MAPPING_LIMIT = 3,
+	MAPPING_FILENAME = 5,
+	MAPPING_BUILD_ID = 6,
+	MAPPING_HAS_FUNCTIONS = 7,
+	MAPPING_HAS_FILENAMES = 8,
+	MAPPING_HAS_LINES = 9,
+	MAPPING_HAS_INLINED = 10,
+};
+
+enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
+enum { LINE_FUNCTION = 1 };
+enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3 };
+
+#define NO_STACK UINT32_MAX /* what the outermost functions were called from */
+#define FLUSH_AT (32u << 10) /* bytes of protobuf that are compressed at once */
+
+/* A distinct stack: a function that was called from another stack. */
+struct stack {
+	uint32_t from; /* index, or NO_STACK */
+	uint32_t func;
+	uint64_t calls;
+	uint64_t self; /* ticks */
+};
+
+struct pprof {
+	const struct kx_export *x;
+	struct kx_err *err;
+	struct kx_pair_map index; /* (from, function) of stacks */
+	struct stack *stacks;
+	size_t room;              /* of stacks */
+	struct kx_pair_map seen;  /* (0, function): place of its location, whose id is one more */
+	struct kx_pair_map mapped; /* (0, module) */
+	int64_t nstrings;
+	struct kx_pb pb;
+	z_stream gzip;
+};
+
+/* Collecting */
+
+static int stack_of(struct pprof *p, uint32_t from, uint32_t func, uint32_t *stack)
+{
+	int r = kx_pair_index(&p->index, from, func, stack);
+
+	if (r > 0 && *stack >= p->room) {
+		size_t room = p->room ? p->room * 2 : 1024;
+		struct stack *stacks = reallocarray(p->stacks, room, sizeof(*stacks));
+
+		if (!stacks)
+			return -ENOMEM;
+		p->stacks = stacks;
+		p->room = room;
+	}
+	if (r > 0)
+		p->stacks[*stack] = (struct stack){ .from = from, .func = func };
+	return r < 0 ? r : 0;
+}
+
+static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+{
+	struct pprof *p = ctx;
+	uint32_t from = NO_STACK, stack;
+	int r;
+
+	if (t->depth > 1)
+		from = (uint32_t)(uintptr_t)t->stack[t->depth - 2].user;
+	r = stack_of(p, from, call->func, &stack);
+	call->user = (void *)(uintptr_t)stack;
+	return r ? kx_err_set(p->err, r, "out of memory for the distinct stacks of the trace") : 0;
+}
+
+static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+		    enum kx_leave how)
+{
+	struct pprof *p = ctx;
+	struct stack *s = &p->stacks[(uintptr_t)call->user];
+	uint64_t took = tsc > call->enter ? tsc - call->enter : 0;
+
+	(void)t;
+	(void)how;
+	s->calls++;
+	s->self += took > call->children ? took - call->children : 0;
+	return 0;
+}
+
+/* Compressed output */
+
+static int compress_more(struct pprof *p, int flush)
+{
+	uint8_t out[16 << 10];
+	int r;
+
+	p->gzip.next_in = p->pb.data;
+	p->gzip.avail_in = (uInt)p->pb.size;
+	do {
+		p->gzip.next_out = out;
+		p->gzip.avail_out = sizeof(out);
+		r = deflate(&p->gzip, flush);
+		kx_text_bytes(p->x->out, (char *)out, sizeof(out) - p->gzip.avail_out);
+	} while (r == Z_OK && !p->gzip.avail_out);
+	p->pb.size = 0;
+	return p->x->out->error;
+}
+
+/* To be called between two fields of the profile. */
+static int send(struct pprof *p)
+{
+	if (p->pb.failed)
+		return kx_err_set(p->err, -ENOMEM, "out of memory for a sample of the profile");
+	return p->pb.size < FLUSH_AT ? 0 : compress_more(p, Z_NO_FLUSH);
+}
+
+/* Index of @text, which is added; the empty string is 0 and the first. */
+static uint64_t add_string(struct pprof *p, const char *text)
+{
+	if (!*text && p->nstrings)
+		return 0;
+	kx_pb_text(&p->pb, PROFILE_STRING, text);
+	return (uint64_t)p->nstrings++;
+}
+
+static void put_sample_type(struct pprof *p, uint64_t type, uint64_t unit)
+{
+	size_t opened = kx_pb_open(&p->pb, PROFILE_SAMPLE_TYPE);
+
+	kx_pb_number(&p->pb, TYPE_TYPE, type);
+	kx_pb_number(&p->pb, TYPE_UNIT, unit);
+	kx_pb_close(&p->pb, opened);
+}
+
+static void put_head(struct pprof *p)
+{
+	const struct kx_calls_totals *totals = kx_calls_totals(p->x->calls);
+	uint64_t calls, count, time;
+	char lost[80];
+	uint32_t nsec;
+	int64_t sec;
+
+	add_string(p, "");
+	calls = add_string(p, "calls");
+	count = add_string(p, "count");
+	time = add_string(p, "time");
+	put_sample_type(p, calls, count);
+	put_sample_type(p, time, add_string(p, "nanoseconds"));
+	kx_pb_number(&p->pb, PROFILE_DEFAULT_TYPE, time);
+	if (kx_trace_started(p->x, totals->first_tsc, &sec, &nsec))
+		kx_pb_number(&p->pb, PROFILE_TIME_NANOS,
+			     (uint64_t)sec * 1000000000 + nsec);
+	kx_pb_number(&p->pb, PROFILE_DURATION_NANOS,
+		     kx_trace_ns(totals->last_tsc - totals->first_tsc, p->x->tsc_hz));
+	if (totals->lost) {
+		snprintf(lost, sizeof(lost), "kxray: %" PRIu64 " events were lost while recording",
+			 totals->lost);
+		kx_pb_number(&p->pb, PROFILE_COMMENT, add_string(p, lost));
+	}
+}
+
+/*
+ * Addresses are those of the ELF file, whatever the process had it loaded at. A mapping of all
+ * addresses is how pprof is told so. It's also told that lines are known, or it would look
+ * for the file and take whatever was inlined at a function's first address for the function.
+ */
+static void put_mapping(struct pprof *p, uint32_t id, const struct kx_map_module *m)
+{
+	uint64_t name = add_string(p, m->path && *m->path ? m->path : m->name ? m->name : "");
+	uint64_t build_id = add_string(p, m->build_id ? m->build_id : "");
+	size_t opened = kx_pb_open(&p->pb, PROFILE_MAPPING);
+
+	kx_pb_number(&p->pb, MAPPING_ID, id);
+	kx_pb_number(&p->pb, MAPPING_LIMIT, UINT64_MAX);
+	kx_pb_number(&p->pb, MAPPING_FILENAME, name);
+	kx_pb_number(&p->pb, MAPPING_BUILD_ID, build_id);
+	kx_pb_number(&p->pb, MAPPING_HAS_FUNCTIONS, true);
+	kx_pb_number(&p->pb, MAPPING_HAS_FILENAMES, true);
+	kx_pb_number(&p->pb, MAPPING_HAS_LINES, true);
+	kx_pb_number(&p->pb, MAPPING_HAS_INLINED, true);
+	kx_pb_close(&p->pb, opened);
+}
+
+static int put_function(struct pprof *p, uint32_t id, uint32_t func)
+{
+	const struct kx_map *map = &p->x->names->map;
+	uint64_t name = add_string(p, kx_trace_name(p->x->names, func)), system_name = name;
+	const struct kx_map_function *f = NULL;
+	uint32_t mapping;
+	size_t opened, line;
+	int r;
+
+	if (p->x->names->has_map && func && func <= map->nfunctions)
+		f = &map->functions[func - 1];
+	if (f && f->symbol)
+		system_name = add_string(p, f->symbol);
+	if (f && f->module < map->nmodules) {
+		r = kx_pair_index(&p->mapped, 0, f->module, &mapping);
+		if (r < 0)
+			return kx_err_set(p->err, r, "out of memory for the modules");
+		if (r)
+			put_mapping(p, mapping + 1, &map->modules[f->module]);
+	} else {
+		f = NULL;
+	}
+	opened = kx_pb_open(&p->pb, PROFILE_FUNCTION);
+	kx_pb_number(&p->pb, FUNCTION_ID, id);
+	kx_pb_number(&p->pb, FUNCTION_NAME, name);
+	kx_pb_number(&p->pb, FUNCTION_SYSTEM_NAME, system_name);
+	kx_pb_close(&p->pb, opened);
+	opened = kx_pb_open(&p->pb, PROFILE_LOCATION);
+	kx_pb_number(&p->pb, LOCATION_ID, id);
+	if (f) {
+		kx_pb_number(&p->pb, LOCATION_MAPPING, mapping + 1u);
+		kx_pb_number(&p->pb, LOCATION_ADDRESS, f->address);
+	}
+	line = kx_pb_open(&p->pb, LOCATION_LINE);
+	kx_pb_number(&p->pb, LINE_FUNCTION, id);
+	kx_pb_close(&p->pb, line);
+	kx_pb_close(&p->pb, opened);
+	return send(p);
+}
+
+/* The function of each frame, innermost first; those not met before are written first. */
+static int put_sample(struct pprof *p, const struct stack *s)
+{
+	size_t opened, list;
+	uint32_t location;
+	int r = kx_pair_index(&p->seen, 0, s->func, &location);
+
+	if (r < 0)
+		return kx_err_set(p->err, r, "out of memory for the functions");
+	/* What called it is a stack with a lower index: its functions are known. */
+	if (r)
+		r = put_function(p, location + 1, s->func);
+	if (r)
+		return r;
+	opened = kx_pb_open(&p->pb, PROFILE_SAMPLE);
+	list = kx_pb_open(&p->pb, SAMPLE_LOCATION);
+	for (const struct stack *at = s;; at = &p->stacks[at->from]) {
+		kx_pair_index(&p->seen, 0, at->func, &location);
+		kx_pb_raw(&p->pb, location + 1u);
+		if (at->from == NO_STACK)
+			break;
+	}
+	kx_pb_close(&p->pb, list);
+	list = kx_pb_open(&p->pb, SAMPLE_VALUE);
+	kx_pb_raw(&p->pb, s->calls);
+	kx_pb_raw(&p->pb, kx_trace_ns(s->self, p->x->tsc_hz));
+	kx_pb_close(&p->pb, list);
+	kx_pb_close(&p->pb, opened);
+	return send(p);
+}
+
+static int put_profile(struct pprof *p)
+{
+	int r = 0;
+
+	put_head(p);
+	for (size_t i = 0; i < p->index.count && !r; i++)
+		r = put_sample(p, &p->stacks[i]);
+	return r ? r : compress_more(p, Z_FINISH);
+}
+
+static int run(const struct kx_export *x, struct kx_err *err)
+{
+	struct pprof p = { .x = x, .err = err };
+	const struct kx_call_visitor visitor = {
+		.enter = on_enter, .leave = on_leave, .ctx = &p,
+	};
+	int r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
+			      err);
+
+	/* 16: with gzip's header instead of zlib's */
+	if (!r && deflateInit2(&p.gzip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8,
+			       Z_DEFAULT_STRATEGY) != Z_OK)
+		r = kx_err_set(err, -ENOMEM, "out of memory for compression");
+	else if (!r) {
+		r = put_profile(&p);
+		deflateEnd(&p.gzip);
+	}
+	kx_pair_map_free(&p.index);
+	kx_pair_map_free(&p.seen);
+	kx_pair_map_free(&p.mapped);
+	free(p.stacks);
+	kx_pb_free(&p.pb);
+	return r;
+}
+
+const struct kx_exporter kx_exporter_pprof = {
+	.name = "pprof",
+	.suffix = ".pb.gz",
+	.summary = "profile.proto with calls and time of every stack, for pprof",
+	.run = run,
+};

@@ -12,7 +12,7 @@
 #define NO_SLOT UINT32_MAX
 /* Memory for histograms: the largest of these, unless the caller says. Bytes. */
 #define HISTOGRAMS_MIN (8u << 20)
-#define HISTOGRAMS_OF_FUNCTION 48
+#define HISTOGRAMS_OF_FUNCTION 72
 #define HISTOGRAMS_OF_FILE(size) ((size) / 64 < (256u << 20) ? (size) / 64 : (256u << 20))
 #define HISTOGRAMS_LEAST (128u << 10) /* the largest histogram must fit */
 

@@ -37,7 +37,7 @@ struct kx_export {
 	/* value of an option of this format: NULL if not given, "" for a switch that was */
 	const char *(*option)(const struct kx_export *x, const char *name);
 	void *options_ctx;
-	const char *out_path;     /* final path, NULL for standard output */
+	const char *out_path;     /* final path, NULL for standard output, pipes and devices */
 	/* one sentence for the user on stderr, e.g. about what the format cannot hold */
 	void (*notice)(const struct kx_export *x, const char *text);
 };
@@ -47,9 +47,16 @@ struct kx_exporter {
 	const char *suffix;  /* of the default output: TRACE without .xray + suffix, e.g. ".json" */
 	const char *summary; /* one line for --list */
 	const struct kx_export_option *options; /* ends with a NULL name; NULL: none */
-	/* for formats that add to an existing file instead of replacing it: the name of that option */
+	/*
+	 * For formats that can add to an existing file: the name of that option. When it is given,
+	 * x->out->fd holds a copy of that file (or nothing, if there was none), open for pread(2) too
+	 * and at its end; it replaces the file when all went well.
+	 */
 	const char *append_option;
-	/* Writes everything to x->out. Errors: a negative errno with a sentence in @err. */
+	/*
+	 * Writes everything to x->out. Errors: a negative errno with a sentence in @err; -EINVAL
+	 * for an option's value that makes no sense, which is wrong usage.
+	 */
 	int (*run)(const struct kx_export *x, struct kx_err *err);
 };
 

@@ -13,6 +13,7 @@
 // Weak until each has its file: a command without code is not offered.
 #pragma weak kx_cmd_record
 #pragma weak kx_cmd_report
+#pragma weak kx_cmd_export
 #pragma weak kx_cmd_dump
 #pragma weak kx_cmd_functions
 #pragma weak kx_cmd_doctor
@@ -24,6 +25,7 @@ static const struct command {
 } commands[] = {
 	{ "record", kx_cmd_record, "trace a running program, or start one, and write a trace" },
 	{ "report", kx_cmd_report, "show a trace as a table of functions" },
+	{ "export", kx_cmd_export, "convert a trace to the format of another tool" },
 	{ "dump", kx_cmd_dump, "print every record of a trace" },
 	{ "functions", kx_cmd_functions, "list what can be traced, where and at what cost" },
 	{ "doctor", kx_cmd_doctor, "say what this kernel and this user may do, and what it costs" },

@@ -17,7 +17,7 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 	o->fd = -1;
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return kx_err_set(err, S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL,
-				  "the trace cannot be written to '%s': it is %s; name a file", path,
+				  "'%s' cannot be written: it is %s; name a file", path,
 				  S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
 	o->path = strdup(path);
 	if (!o->path || asprintf(&o->temp_path, "%s.%d.tmp", path, getpid()) < 0)
@@ -31,9 +31,8 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 		free(o->temp_path);
 		o->temp_path = NULL;
 		return kx_err_set(err, code,
-				  "the trace cannot be written to '%s': %s; choose another place with "
-				  "-o",
-				  path, strerror(-code));
+				  "'%s' cannot be written: %s; choose another place with -o", path,
+				  strerror(-code));
 	}
 	return 0;
 }
@@ -41,7 +40,7 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 int kx_output_keep(struct kx_output *o, struct kx_err *err)
 {
 	if (rename(o->temp_path, o->path))
-		return kx_err_set(err, -errno, "the trace cannot be named '%s': %s", o->path,
+		return kx_err_set(err, -errno, "the output cannot be named '%s': %s", o->path,
 				  strerror(errno));
 	free(o->temp_path);
 	o->temp_path = NULL;

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Comma-separated values after RFC 4180 (lines end with CR LF, quotes are doubled): one row per
+ * call, thread after thread, in the order in which a thread's calls end. Times are nanoseconds, the
+ * start since the trace's first record. args holds the captured arguments, separated by blanks.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exporter.h"
+
+struct csv {
+	const struct kx_export *x;
+	uint64_t first_tsc;
+};
+
+static const char *const hows[] = {
+	[KX_LEAVE_EXIT] = "exit", [KX_LEAVE_TAIL] = "tail", [KX_LEAVE_REPAIRED] = "repaired",
+	[KX_LEAVE_OPEN] = "open",
+};
+
+static void put_text(struct kx_text_out *o, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		kx_text_str(o, text);
+		return;
+	}
+	kx_text_char(o, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			kx_text_char(o, '"');
+		kx_text_char(o, *text);
+	}
+	kx_text_char(o, '"');
+}
+
+static void put_number(struct kx_text_out *o, uint64_t value)
+{
+	kx_text_u64(o, value);
+	kx_text_char(o, ',');
+}
+
+static void put_id(struct kx_text_out *o, int32_t id)
+{
+	if (id < 0)
+		kx_text_char(o, '-');
+	put_number(o, (uint64_t)(id < 0 ? -(int64_t)id : id));
+}
+
+static void put_hex(struct kx_text_out *o, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, value);
+	kx_text_str(o, text);
+}
+
+static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+		    enum kx_leave how)
+{
+	const struct csv *c = ctx;
+	struct kx_text_out *o = c->x->out;
+	uint64_t hz = c->x->tsc_hz, took = tsc - call->enter;
+
+	put_id(o, t->pid);
+	put_id(o, t->tid);
+	put_text(o, t->name);
+	kx_text_char(o, ',');
+	put_text(o, kx_trace_name(c->x->names, call->func));
+	kx_text_char(o, ',');
+	put_text(o, kx_trace_module(c->x->names, call->func));
+	kx_text_char(o, ',');
+	put_number(o, kx_trace_ns(call->enter - c->first_tsc, hz));
+	put_number(o, kx_trace_ns(took, hz));
+	put_number(o, kx_trace_ns(took - call->children, hz));
+	put_number(o, t->depth);
+	put_number(o, call->cpu);
+	kx_text_str(o, hows[how]);
+	kx_text_char(o, ',');
+	for (unsigned i = 0; i < call->nargs; i++) {
+		if (i)
+			kx_text_char(o, ' ');
+		put_hex(o, call->args[i]);
+	}
+	kx_text_char(o, ',');
+	if (call->has_caller)
+		put_hex(o, call->caller);
+	kx_text_bytes(o, "\r\n", 2);
+	return o->error;
+}
+
+static int run(const struct kx_export *x, struct kx_err *err)
+{
+	struct csv c = { x, kx_calls_totals(x->calls)->first_tsc };
+	const struct kx_call_visitor visitor = { .leave = on_leave, .ctx = &c };
+
+	kx_text_str(x->out, "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,"
+		    "how,args,caller\r\n");
+	return kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
+			     err);
+}
+
+const struct kx_exporter kx_exporter_csv = {
+	.name = "csv",
+	.suffix = ".csv",
+	.summary = "one row per call, for spreadsheets, databases and scripts (RFC 4180)",
+	.run = run,
+};

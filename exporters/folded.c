@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Folded stacks, one "process;outer;inner VALUE" line for each distinct stack: the input of
+ * flamegraph.pl, inferno and speedscope. flamegraph.pl takes the last blank of a line as the one
+ * before the value, so names may hold blanks, but neither ';' nor line ends.
+ *
+ * Stacks are the nodes of a tree, found by hash; memory grows with distinct stacks.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter.h"
+
+#define ROOT UINT32_MAX /* parent of the outermost nodes, whose func is an index of names */
+
+struct node {
+	uint64_t value; /* ticks or calls */
+	uint32_t parent;
+	uint32_t func;
+	uint32_t depth; /* frames above it */
+	bool is_name;   /* func is an index of names */
+};
+
+struct folded {
+	const struct kx_export *x;
+	bool count, by_thread;
+	struct node *nodes;
+	size_t nnodes, room;
+	uint64_t *places; /* part of the hash and node index + 1; 0: free */
+	size_t nplaces;   /* a power of two */
+	char **names;     /* of processes and threads */
+	size_t nnames;
+	uint32_t *path;   /* nodes of the line written last, outermost first */
+	size_t *ends;     /* where each one's name ends in line */
+	size_t path_room;
+	char *line;
+	size_t line_room;
+};
+
+/* The tree */
+
+static uint64_t hash_of(uint32_t parent, uint32_t func, bool is_name)
+{
+	uint64_t h = ((uint64_t)parent << 32 | func) + is_name;
+
+	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static int grow_places(struct folded *f)
+{
+	size_t n = f->nplaces ? f->nplaces * 2 : 1024;
+	uint64_t *places = calloc(n, sizeof(*places));
+
+	if (!places)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->nnodes; i++) {
+		const struct node *node = &f->nodes[i];
+		uint64_t h = hash_of(node->parent, node->func, node->is_name);
+		size_t at = h & (n - 1);
+
+		while (places[at])
+			at = (at + 1) & (n - 1);
+		places[at] = h >> 32 << 32 | (uint32_t)(i + 1);
+	}
+	free(f->places);
+	f->places = places;
+	f->nplaces = n;
+	return 0;
+}
+
+static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_name)
+{
+	struct node *node;
+
+	if (f->nnodes == f->room) {
+		size_t room = f->room ? f->room + f->room / 2 : 512;
+
+		if (f->nnodes >= ROOT - 1)
+			return -ENOMEM;
+		node = reallocarray(f->nodes, room, sizeof(*node));
+		if (!node)
+			return -ENOMEM;
+		f->nodes = node;
+		f->room = room;
+	}
+	node = &f->nodes[f->nnodes++];
+	node->value = 0;
+	node->parent = parent;
+	node->func = func;
+	node->depth = parent == ROOT ? 0 : f->nodes[parent].depth + 1;
+	node->is_name = is_name;
+	return 0;
+}
+
+/* The node of @func below @parent, made if it is new. */
+static inline int find_node(struct folded *f, uint32_t parent, uint32_t func, bool is_name,
+			    uint32_t *out)
+{
+	uint64_t h = hash_of(parent, func, is_name);
+	size_t at;
+
+	if (f->nnodes * 2 >= f->nplaces && grow_places(f))
+		return -ENOMEM;
+	at = h & (f->nplaces - 1);
+	for (; f->places[at]; at = (at + 1) & (f->nplaces - 1)) {
+		const struct node *node;
+
+		if (f->places[at] >> 32 != h >> 32)
+			continue;
+		*out = (uint32_t)f->places[at] - 1;
+		node = &f->nodes[*out];
+		if (node->parent == parent && node->func == func && node->is_name == is_name)
+			return 0;
+	}
+	*out = (uint32_t)f->nnodes;
+	f->places[at] = h >> 32 << 32 | (uint32_t)(f->nnodes + 1);
+	return add_node(f, parent, func, is_name);
+}
+
+static int find_name(struct folded *f, uint32_t parent, const char *name, uint32_t *out)
+{
+	char **names;
+	size_t i = 0;
+
+	while (i < f->nnames && strcmp(f->names[i], name))
+		i++;
+	if (i == f->nnames) {
+		names = reallocarray(f->names, i + 1, sizeof(*names));
+		if (!names)
+			return -ENOMEM;
+		f->names = names;
+		names[i] = strdup(name);
+		if (!names[i])
+			return -ENOMEM;
+		f->nnames++;
+	}
+	return find_node(f, parent, (uint32_t)i, true, out);
+}
+
+/* The walk */
+
+static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct folded *f = ctx;
+	char text[128];
+	uint32_t node;
+	int r;
+
+	(void)tsc;
+	if (*t->process || *t->name)
+		r = find_name(f, ROOT, *t->process ? t->process : t->name, &node);
+	else if (snprintf(text, sizeof(text), "pid %d", t->pid) && t->pid)
+		r = find_name(f, ROOT, text, &node);
+	else
+		r = find_name(f, ROOT, "unknown process", &node);
+	if (!r && f->by_thread) {
+		snprintf(text, sizeof(text), "%s%s%d", t->name, *t->name ? "-" : "tid ", t->tid);
+		r = find_name(f, node, text, &node);
+	}
+	t->user = (void *)(uintptr_t)node;
+	return r;
+}
+
+static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+{
+	struct folded *f = ctx;
+	uint32_t node = (uint32_t)(uintptr_t)(t->depth > 1 ? call[-1].user : t->user);
+	int r = find_node(f, node, call->func, false, &node);
+
+	call->user = (void *)(uintptr_t)node;
+	if (!r && f->count)
+		f->nodes[node].value++;
+	return r;
+}
+
+static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+		    enum kx_leave how)
+{
+	struct folded *f = ctx;
+
+	(void)t;
+	(void)how;
+	if (!f->count)
+		f->nodes[(uintptr_t)call->user].value += tsc - call->enter - call->children;
+	return 0;
+}
+
+/* The lines */
+
+static int path_room(struct folded *f, size_t depth)
+{
+	size_t room = f->path_room ? f->path_room : 64;
+	uint32_t *path;
+	size_t *ends;
+
+	if (depth < f->path_room)
+		return 0;
+	while (room <= depth)
+		room *= 2;
+	path = reallocarray(f->path, room, sizeof(*path));
+	if (path)
+		f->path = path;
+	ends = reallocarray(f->ends, room, sizeof(*ends));
+	if (ends)
+		f->ends = ends;
+	if (!path || !ends)
+		return -ENOMEM;
+	f->path_room = room;
+	return 0;
+}
+
+static int add_to_line(struct folded *f, size_t depth, const char *name)
+{
+	size_t at = depth ? f->ends[depth - 1] : 0, len = strlen(name);
+	char *p;
+
+	if (at + len + 2 > f->line_room) {
+		size_t room = (at + len + 2) * 2;
+
+		p = realloc(f->line, room);
+		if (!p)
+			return -ENOMEM;
+		f->line = p;
+		f->line_room = room;
+	}
+	p = f->line + at;
+	if (depth)
+		*p++ = ';';
+	for (size_t i = 0; i < len; i++)
+		p[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? ' ' :
+		       name[i] == ';' ? ':' : name[i];
+	f->ends[depth] = (size_t)(p - f->line) + len;
+	return 0;
+}
+
+/* Completes line from what it has in common with the last one: most nodes follow their parent. */
+static int build_line(struct folded *f, uint32_t index, size_t *valid)
+{
+	size_t depth = f->nodes[index].depth, common = depth + 1;
+	uint32_t at = index;
+	int r = path_room(f, depth);
+
+	if (r)
+		return r;
+	while (common && (common > *valid || f->path[common - 1] != at)) {
+		f->path[--common] = at;
+		at = f->nodes[at].parent;
+	}
+	for (size_t i = common; i <= depth && !r; i++) {
+		const struct node *node = &f->nodes[f->path[i]];
+
+		r = add_to_line(f, i, node->is_name ? f->names[node->func] :
+						      kx_trace_name(f->x->names, node->func));
+	}
+	*valid = r ? 0 : depth + 1;
+	return r;
+}
+
+static int write_lines(struct folded *f)
+{
+	struct kx_text_out *o = f->x->out;
+	size_t valid = 0;
+
+	for (size_t i = 0; i < f->nnodes && !o->error; i++) {
+		uint64_t value = f->nodes[i].value;
+		int r;
+
+		if (!f->count)
+			value = kx_trace_ns(value, f->x->tsc_hz);
+		if (!value)
+			continue;
+		r = build_line(f, (uint32_t)i, &valid);
+		if (r)
+			return r;
+		kx_text_bytes(o, f->line, f->ends[valid - 1]);
+		kx_text_char(o, ' ');
+		kx_text_u64(o, value);
+		kx_text_char(o, '\n');
+	}
+	return 0;
+}
+
+static void free_folded(struct folded *f)
+{
+	for (size_t i = 0; i < f->nnames; i++)
+		free(f->names[i]);
+	free(f->names);
+	free(f->nodes);
+	free(f->places);
+	free(f->path);
+	free(f->ends);
+	free(f->line);
+}
+
+static int run(const struct kx_export *x, struct kx_err *err)
+{
+	struct folded f = {
+		.x = x, .count = x->option(x, "folded-count"),
+		.by_thread = x->option(x, "folded-by-thread"),
+	};
+	const struct kx_call_visitor visitor = {
+		.thread = on_thread, .enter = on_enter, .leave = on_leave, .ctx = &f,
+	};
+	int r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
+			      err);
+
+	if (!r)
+		r = write_lines(&f);
+	if (r == -ENOMEM)
+		kx_err_set(err, r, "out of memory for the stacks of the trace");
+	free_folded(&f);
+	return r;
+}
+
+static const struct kx_export_option options[] = {
+	{ "folded-count", NULL, "values are calls, not nanoseconds of self time" },
+	{ "folded-by-thread", NULL, "a frame for each thread below its process" },
+	{ 0 },
+};
+
+const struct kx_exporter kx_exporter_folded = {
+	.name = "folded",
+	.suffix = ".folded",
+	.summary = "stacks with their self time, for flamegraph.pl, inferno and speedscope",
+	.options = options,
+	.run = run,
+};

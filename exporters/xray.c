@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * FDR to FDR: any version to any version, written by kxray's own writer, so that llvm-xray takes
+ * it: threads start at one time, calls balance, buffers stand in order. Keeps what the call view
+ * tells: calls, CPUs, names, losses, events. Beside it goes a copy of the map.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter.h"
+#include "fdr_writer.h"
+#include "json_text.h"
+#include "map_file.h"
+
+#define MAX_EVENT 4096 /* bytes; the writer takes no more */
+
+struct repair {
+	uint64_t tsc;
+	uint32_t func;
+};
+
+struct xray {
+	const struct kx_export *x;
+	struct kx_fdr_writer *writer;
+	struct kx_fdr_thread *stream; /* of the thread being walked */
+	struct repair *repairs; /* exits to come in a row that the trace did not have */
+	size_t nrepairs, room;
+	bool session_done;
+	uint64_t cut, typed; /* events that could not be kept as they are */
+	struct kx_err *err;
+};
+
+/* Writes "kxray:KIND {...}"; takes @json over. */
+static int write_note(struct xray *w, uint64_t tsc, const char *kind, json_t *json)
+{
+	char *body = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL, *text = NULL;
+	int r = -ENOMEM, n = body ? asprintf(&text, KX_FDR_NOTE_PREFIX "%s %s", kind, body) : -1;
+
+	if (n >= 0)
+		r = kx_fdr_custom(w->stream, tsc, text, (size_t)n);
+	free(n >= 0 ? text : NULL);
+	free(body);
+	json_decref(json);
+	return r;
+}
+
+/* Exits that were held back until their number was known. */
+static int write_repairs(struct xray *w, const struct kx_call_thread *t)
+{
+	int r;
+
+	if (!w->nrepairs)
+		return 0;
+	r = write_note(w, w->repairs[0].tsc, "repaired",
+		       json_pack("{s:I}", "exits", (json_int_t)w->nrepairs));
+	for (size_t i = 0; i < w->nrepairs && !r; i++)
+		r = kx_fdr_exit(w->stream, w->repairs[i].tsc, t->cpu, w->repairs[i].func, false);
+	w->nrepairs = 0;
+	return r;
+}
+
+static int write_session(struct xray *w, uint64_t tsc)
+{
+	size_t size;
+	const char *session = kx_calls_session(w->x->calls, &size);
+	char text[MAX_EVENT];
+	int n;
+
+	if (w->session_done || !session || size > sizeof(text) - 32)
+		return 0;
+	w->session_done = true;
+	n = snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "session %.*s", (int)size, session);
+	return kx_fdr_custom(w->stream, tsc, text, (size_t)n);
+}
+
+static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct xray *w = ctx;
+	int r;
+
+	if (w->stream) {
+		r = write_repairs(w, t);
+		return r ? r : write_note(w, tsc, "thread",
+					  json_pack("{s:i,s:i,s:o}", "tid", (int)t->tid, "pid",
+						    (int)t->pid, "name",
+						    kx_json_text(t->name, SIZE_MAX)));
+	}
+	w->stream = kx_fdr_writer_thread(w->writer, t->pid, t->tid, *t->name ? t->name : NULL,
+					 *t->process ? t->process : NULL);
+	return w->stream ? write_session(w, tsc) : -ENOMEM;
+}
+
+static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+{
+	struct xray *w = ctx;
+	uint64_t args[KX_FDR_READ_ARGS];
+	unsigned n = call->nargs;
+	int r = write_repairs(w, t);
+
+	if (r)
+		return r;
+	if (call->func > KX_FDR_MAX_FUNC)
+		return kx_err_set(w->err, -EOVERFLOW, "function id %u does not fit into an FDR trace, "
+				  "whose ids end at %u", call->func, KX_FDR_MAX_FUNC);
+	memcpy(args, call->args, n * sizeof(*args));
+	if (call->has_caller && n < KX_FDR_READ_ARGS)
+		args[n++] = call->caller;
+	return kx_fdr_entry(w->stream, call->enter, t->cpu, call->func, args, n);
+}
+
+static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+		    enum kx_leave how)
+{
+	struct xray *w = ctx;
+	int r;
+
+	if (how == KX_LEAVE_REPAIRED) {
+		if (w->nrepairs == w->room) {
+			size_t room = w->room ? w->room * 2 : 16;
+			struct repair *bigger = reallocarray(w->repairs, room, sizeof(*bigger));
+
+			if (!bigger)
+				return -ENOMEM;
+			w->repairs = bigger;
+			w->room = room;
+		}
+		w->repairs[w->nrepairs++] = (struct repair){ tsc, call->func };
+		return 0;
+	}
+	r = write_repairs(w, t);
+	/* A call that is still open stays so. */
+	if (r || how == KX_LEAVE_OPEN)
+		return r;
+	return kx_fdr_exit(w->stream, tsc, t->cpu, call->func, how == KX_LEAVE_TAIL);
+}
+
+static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu)
+{
+	struct xray *w = ctx;
+	int r = write_repairs(w, t);
+
+	return r ? r : kx_fdr_cpu(w->stream, tsc, cpu);
+}
+
+static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t to,
+		   uint64_t entries, uint64_t exits)
+{
+	struct xray *w = ctx;
+	int r = write_repairs(w, t);
+
+	return r ? r : write_note(w, to, "loss",
+				  json_pack("{s:I,s:I,s:I,s:I}", "entries", (json_int_t)entries,
+					    "exits", (json_int_t)exits, "from", (json_int_t)from,
+					    "to", (json_int_t)to));
+}
+
+static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
+		    const uint8_t *data, uint32_t size)
+{
+	struct xray *w = ctx;
+	int r = write_repairs(w, t);
+
+	w->typed += type != 0;
+	w->cut += size > MAX_EVENT;
+	return r ? r : kx_fdr_custom(w->stream, tsc, data, size > MAX_EVENT ? MAX_EVENT : size);
+}
+
+static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct xray *w = ctx;
+	int r = write_repairs(w, t);
+
+	(void)tsc;
+	if (!r)
+		r = kx_fdr_thread_end(w->stream);
+	w->stream = NULL;
+	return r;
+}
+
+/* The clock of the machine at the trace's first record, from its first buffer. */
+static int find_wall_time(const struct kx_export *x, struct kx_fdr_options *o, struct kx_err *err)
+{
+	struct kx_fdr_cursor *c;
+	struct kx_record rec = { 0 };
+	uint64_t usec;
+	int r = kx_fdr_file_cursor(x->file, &c);
+
+	if (r)
+		return kx_err_set(err, r, "out of memory");
+	if (kx_fdr_next(c, &rec, err) > 0 && rec.kind == KX_RECORD_BUFFER) {
+		usec = rec.wall_sec * 1000000 + rec.wall_usec;
+		if (kx_fdr_next(c, &rec, err) > 0 && rec.tsc > o->start_tsc)
+			usec -= kx_trace_ns(rec.tsc - o->start_tsc, x->tsc_hz) / 1000;
+		if (usec < rec.wall_sec * 1000000 + 1000000 && usec <= INT64_MAX) {
+			o->wall_sec = usec / 1000000;
+			o->wall_usec = (uint32_t)(usec % 1000000);
+		}
+	}
+	kx_fdr_cursor_free(c);
+	return 0;
+}
+
+static int get_options(const struct kx_export *x, struct kx_fdr_options *o, struct kx_err *err)
+{
+	const char *version = x->option(x, "xray-version");
+
+	*o = (struct kx_fdr_options){
+		.version = KX_FDR_MAX_VERSION, .tsc_hz = x->info->tsc_hz,
+		.constant_tsc = x->info->constant_tsc, .nonstop_tsc = x->info->nonstop_tsc,
+		.start_tsc = kx_calls_totals(x->calls)->first_tsc,
+	};
+	if (version && (version[0] < '1' || version[0] > '5' || version[1]))
+		return kx_err_set(err, -EINVAL, "--xray-version is a number from 1 to 5, not '%s'",
+				  version);
+	if (version)
+		o->version = version[0] - '0';
+	if (!o->start_tsc)
+		o->start_tsc = 1; /* llvm-xray takes 0 for no time */
+	return find_wall_time(x, o, err);
+}
+
+static int write_map(const struct kx_export *x, struct kx_err *err)
+{
+	char *path;
+	int r;
+
+	if (!x->out_path || !x->names->has_map)
+		return 0;
+	if (asprintf(&path, "%s.map", x->out_path) < 0)
+		return kx_err_set(err, -ENOMEM, "out of memory");
+	r = kx_map_write(path, &x->names->map, err);
+	free(path);
+	return r;
+}
+
+static void tell_changes(const struct xray *w)
+{
+	if (w->typed)
+		w->x->notice(w->x, "typed events have become custom events, without their type");
+	if (w->cut)
+		w->x->notice(w->x, "events of more than 4096 bytes were cut there");
+}
+
+static int run(const struct kx_export *x, struct kx_err *err)
+{
+	struct xray w = { .x = x, .err = err };
+	const struct kx_call_visitor visitor = {
+		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
+		.loss = on_loss, .event = on_event, .end = on_end, .ctx = &w,
+	};
+	struct kx_fdr_options options;
+	int r = get_options(x, &options, err);
+
+	if (!r)
+		r = kx_fdr_writer_new(x->out->fd, &options, &w.writer, err);
+	if (!r) {
+		r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress,
+				  x->progress_ctx, err);
+		if (r && !err->text[0])
+			kx_err_set(err, r, "the trace cannot be written: %s", strerror(-r));
+	}
+	if (!r)
+		r = kx_fdr_finish(w.writer, 0, err);
+	if (r == -EPIPE)
+		x->out->error = r;
+	if (!r)
+		r = write_map(x, err);
+	if (!r)
+		tell_changes(&w);
+	kx_fdr_writer_free(w.writer);
+	free(w.repairs);
+	return r;
+}
+
+static const struct kx_export_option options_of_xray[] = {
+	{ "xray-version", "N", "version of the format, 1 to 5 (default 5)" },
+	{ 0 },
+};
+
+const struct kx_exporter kx_exporter_xray = {
+	.name = "xray",
+	.suffix = ".export.xray",
+	.summary = "XRay FDR of any version, balanced and repaired so that llvm-xray takes it",
+	.options = options_of_xray,
+	.run = run,
+};

@@ -84,7 +84,7 @@ record=("$KXRAY" record -d 1)
 refused "no such PID" 1 "no such process" "${record[@]}" -p 4194301
 refused "no such PID among others" 1 4194301 "${record[@]}" -p "$sleeper,4194301"
 refused "functions: no such PID" 1 "no process 4194301" "$KXRAY" functions -p 4194301
-for pid in 0 -1 abc 1x 99999999999999999999 '' ,; do
+for pid in 0 -1 abc 1x 99999999999999999999 '' ','; do
 	refused "-p '$pid'" 2 "-p takes process ids" "${record[@]}" -p "$pid"
 done
 refused "a PID twice" 2 "each once" "${record[@]}" -p "$sleeper,$sleeper"

@@ -147,7 +147,8 @@ readable "file size limit"
 disk 100M
 record -f add
 printf g >&7
-wait_for 10 eval '[ "$(stat -c %s "$DISK/t.xray")" -gt 100000 ]'
+large() { [ "$(stat -c %s "$DISK/t.xray")" -gt 100000 ]; }
+wait_for 10 large
 kill -KILL "$REC"
 status_of "$REC"
 exec 7>&-

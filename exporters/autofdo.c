@@ -84,7 +84,8 @@ static void say(const struct kx_export *x, const struct kx_afdo_options *o,
 	       kx_calls_totals(x->calls)->lost, "");
 	notice(x, "autofdo: %llu functions have calls but no %s and are left out", l->functions,
 	       o->fill ? "lines" : "call sites");
-	notice(x, "autofdo: %llu call instructions are in no known binary", l->unknown_code, "");
+	notice(x, "autofdo: calls from %llu places outside of the traced binaries have no call site",
+	       l->unknown_code, "");
 	notice(x, "autofdo: %llu pairs of caller and callee are tail calls, which have no call site",
 	       l->tail_calls, "");
 	notice(x, "autofdo: %llu call instructions have no line in their function", l->no_line, "");

@@ -276,16 +276,31 @@ static int add_rows(struct build *b, uint32_t module, uint64_t address, uint32_t
 	return r == -ENOENT ? 0 : r;
 }
 
+static int add_entries(struct build *b, const struct kx_map_function *f, uint64_t calls)
+{
+	struct kx_lines *lines = kx_afdo_lines(b->modules, f->module);
+	struct kx_line_level levels[KX_LINE_LEVELS];
+	size_t n = lines ? kx_lines_at(lines, f->address, levels) : 0;
+	struct kx_afdo_place *place = NULL;
+	int r = n ? place_of(b, levels, n, &place) : 0;
+
+	if (place)
+		place->entries += calls;
+	return r;
+}
+
 static int add_rows_of_functions(struct build *b)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < b->trace->functions.used && !r; i++) {
-		const struct kx_map_function *f = map_function(b,
-							       b->trace->functions.items[i].func);
+		const struct kx_afdo_hits *h = &b->trace->functions.items[i];
+		const struct kx_map_function *f = map_function(b, h->func);
 
 		if (f)
 			r = add_rows(b, f->module, f->address, b->symbols[i]);
+		if (f && !r)
+			r = add_entries(b, f, h->count);
 	}
 	return r;
 }
@@ -299,7 +314,9 @@ static int add_sample(struct build *b, const struct kx_afdo_hits *h)
 	struct kx_afdo_symbol *s;
 	int r = n ? place_of(b, levels, n, &place) : 0;
 
-	if (r || !place)
+	/* A sample at the entry or a return is most likely the probe's time. */
+	if (r || !place || place->entries ||
+	    kx_afdo_is_return(b->modules, h->module - 1, h->address))
 		return r;
 	place->samples += h->count;
 	s = &b->a->symbols[levels[0].function->user];
@@ -317,25 +334,26 @@ static int add_samples(struct build *b)
 	return r;
 }
 
-static void complete(const struct build *b, struct kx_afdo_body *body, uint64_t head)
+static void complete(const struct build *b, const struct kx_afdo_symbol *s,
+		     struct kx_afdo_body *body)
 {
 	for (size_t i = 0; i < body->nplaces; i++) {
 		struct kx_afdo_place *p = &body->places[i];
 
-		if (p->samples) {
+		if (p->entries && s->sampled && !p->counted)
+			kx_afdo_count(p, p->entries);
+		if (p->samples && !p->counted) {
 			uint64_t size = p->bytes > INSTRUCTION_BYTES ? p->bytes : INSTRUCTION_BYTES;
 			double n = (double)p->samples * b->cycles_per_sample * INSTRUCTION_BYTES /
 				   (double)size;
 
 			kx_afdo_count(p, n < 1 ? 1 : (uint64_t)n);
 		}
-		if (!p->counted && p->has_code && b->o->fill && head) {
-			p->counted = true;
-			p->count = head;
-		}
+		if (!p->counted && p->has_code && b->o->fill && s->head)
+			kx_afdo_count(p, s->head);
 	}
 	for (size_t i = 0; i < body->ninlined; i++)
-		complete(b, body->inlined[i].body, head);
+		complete(b, s, body->inlined[i].body);
 }
 
 /* Which functions get a body in the file, as the file's head says. */
@@ -345,7 +363,7 @@ static void choose(struct build *b)
 		struct kx_afdo_symbol *s = &b->a->symbols[i];
 		bool has_body;
 
-		complete(b, &s->body, s->head);
+		complete(b, s, &s->body);
 		has_body = kx_afdo_has_counts(&s->body);
 		if (b->o->version == 4)
 			s->top = s->head || has_body;

@@ -32,7 +32,8 @@ struct kx_afdo_place {
 	bool counted;    /* count is there (it may be 0) */
 	bool has_code;   /* while the profile is made: in the line table */
 	uint64_t count;  /* executions */
-	uint64_t samples, bytes; /* while the profile is made: samples here, code bytes here */
+	/* while the profile is made: calls that enter here, samples, bytes of code */
+	uint64_t entries, samples, bytes;
 	struct kx_afdo_target *targets; /* of calls here; sorted by id after kx_afdo_finish */
 	size_t ntargets;
 };

@@ -183,6 +183,16 @@ static int32_t word_at(const uint8_t *p)
 			 (uint32_t)p[3] << 24);
 }
 
+bool kx_afdo_is_return(struct kx_afdo_modules *m, uint32_t index, uint64_t vaddr)
+{
+	struct kx_elf *elf = elf_of(m, index);
+	const uint8_t *code = elf ? kx_elf_code(elf, vaddr, 1) : NULL;
+
+	if (code && *code == 0xf3) /* rep or bnd */
+		code = kx_elf_code(elf, vaddr + 1, 1);
+	return code && *code == 0xc3;
+}
+
 static bool in_section(struct kx_elf *elf, const char *name, uint64_t addr)
 {
 	struct kx_elf_section s;

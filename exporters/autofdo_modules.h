@@ -32,6 +32,9 @@ const char *kx_afdo_modules_problem(const struct kx_afdo_modules *m, size_t *cou
 bool kx_afdo_locate(struct kx_afdo_modules *m, uint64_t address, uint32_t *index,
 		    uint64_t *vaddr);
 
+/* True if the instruction at @vaddr is a return: the recorder may have a probe on it. */
+bool kx_afdo_is_return(struct kx_afdo_modules *m, uint32_t index, uint64_t vaddr);
+
 /*
  * False if the instruction before return address @vaddr in module @index calls something else
  * than @callee for certain: then @callee was reached by a tail call from there.

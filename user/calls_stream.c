@@ -446,7 +446,8 @@ static int finish(struct kx_stream *s)
 
 /*
  * Time goes on to *@tsc, which is raised to the newest where the trace's clock went back. Returns
- * 0 to go on, 1 if the range of time is over: an entry at its end is out, an exit is in.
+ * 0 to go on, 1 if the range of time is over. A call that ends where the range begins, or begins
+ * where it ends, is out.
  */
 static inline int advance(struct kx_stream *s, uint64_t *tsc, bool entry)
 {
@@ -458,7 +459,7 @@ static inline int advance(struct kx_stream *s, uint64_t *tsc, bool entry)
 	if (f->by_time) {
 		if (*tsc > f->to || (entry && *tsc == f->to && f->to < s->c->totals.last_tsc))
 			return 1;
-		if (!s->begun && (*tsc > f->from || (entry && *tsc == f->from))) {
+		if (!s->begun && *tsc > f->from) {
 			s->newest = *tsc;
 			r = begin(s);
 		}

@@ -17,7 +17,7 @@ packages() { # FAMILY-GROUP
 	debian-test)
 		echo g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 \
 			redis-server redis-tools sqlite3 xz-utils gzip qemu-system-x86 \
-			busybox-static
+			busybox-static protobuf-compiler
 		;;
 	debian-bench) echo linux-perf bpftrace python3 libpython3-dev libstdc++6 ;;
 	fedora-build)
@@ -26,7 +26,7 @@ packages() { # FAMILY-GROUP
 		;;
 	fedora-test)
 		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 redis sqlite xz \
-			gzip
+			gzip protobuf-compiler
 		;;
 	fedora-bench) echo perf bpftrace python3-devel libstdc++ ;;
 	*) die "unknown group '${1#*-}': take build, test, bench or --check." ;;

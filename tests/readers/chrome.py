@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Chrome's trace events: Google's document "Trace Event Format", JSON object form."""
+import decimal
+import json
+
+import timeline
+from timeline import check
+
+FIELDS = {
+    'M': {'name', 'ph', 'pid', 'tid', 'args'},
+    'B': {'name', 'cat', 'ph', 'pid', 'tid', 'ts', 'args'},
+    'E': {'ph', 'pid', 'tid', 'ts', 'args'},
+    'i': {'name', 'cat', 'ph', 's', 'pid', 'tid', 'ts', 'args'},
+}
+
+
+def no_twins(pairs):
+    check(len({key for key, _ in pairs}) == len(pairs), f'a key is there twice: {pairs}')
+    return dict(pairs)
+
+
+def ns_of(event):
+    ts = event['ts']
+    check(isinstance(ts, decimal.Decimal), f'{ts!r} is no number with decimals')
+    ns = ts * 1000
+    check(ns >= 0 and ns == int(ns), f'{ts} is no whole number of nanoseconds')
+    return int(ns)
+
+
+def read(path):
+    story = timeline.Story()
+    names, processes, order, newest = {}, {}, [], {}
+    with open(path, encoding='utf-8') as f:
+        document = json.load(f, parse_float=decimal.Decimal, object_pairs_hook=no_twins)
+    check(set(document) == {'displayTimeUnit', 'traceEvents', 'otherData'}, list(document))
+    check(document['displayTimeUnit'] == 'ns', 'displayTimeUnit')
+    for event in document['traceEvents']:
+        phase = event['ph']
+        check(set(event) <= FIELDS[phase], f'{event} has unknown fields')
+        pid, tid = event['pid'], event['tid']
+        check(isinstance(pid, int) and isinstance(tid, int), f'ids of {event}')
+        values = event.get('args', {})
+        if (pid, tid) not in order:
+            order.append((pid, tid))
+        if phase == 'M':
+            check(event['name'] in ('thread_name', 'process_name'), event)
+            if event['name'] == 'thread_name':
+                names[pid, tid] = values['name']
+            else:
+                processes[pid] = values['name']
+            continue
+        time = ns_of(event)
+        check(time >= newest.get((pid, tid), 0), f'{event} is older than the one before it')
+        newest[pid, tid] = time
+        if phase == 'B':
+            if event.get('cat'):
+                values['module'] = event['cat']
+            story.enter(pid, tid, time, event['name'], values)
+        elif phase == 'E':
+            story.leave(pid, tid, time, values)
+        elif event.get('cat') == 'cpu':
+            check(event['name'].startswith('CPU '), event)
+            story.cpus.append((pid, tid, time, int(event['name'][4:])))
+        else:
+            check(event['s'] == 't', event)
+            story.marks.append((pid, tid, time, event['name'], values))
+    for pid, tid in order:
+        story.threads.append((pid, tid, names.get((pid, tid), ''), processes.get(pid, '')))
+    check(document['otherData']['calls'] == len(story.calls), 'otherData.calls')
+    return story
+
+
+timeline.main(read)

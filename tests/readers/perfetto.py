@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Perfetto's trace: the rules of track_event.proto, trace_packet.proto and interned_data.proto."""
+import timeline
+from prototext import decode, one
+from timeline import check
+
+CLEARED, NEEDS_STATE = 1, 2
+MONOTONIC = 3
+
+
+class Reader:
+    def __init__(self):
+        self.story = timeline.Story()
+        self.interned = None
+        self.tracks = {}    # uuid: descriptor
+        self.losses = {}    # uuid: (name, start)
+        self.gaps = {}      # (ids, name, end): duration
+        self.start = 0
+        self.clock = None
+        self.events = []
+
+    def intern(self, data):
+        for kind, entries in data.items():
+            for entry in entries:
+                iid, name = one(entry, 'iid'), one(entry, 'name', '')
+                check(iid > 0 and iid not in self.interned.setdefault(kind, {}),
+                      f'{kind} {iid} is there twice')
+                self.interned[kind][iid] = name
+
+    def name_of(self, kind, message, iid_field, name_field=None):
+        if name_field and name_field in message:
+            return one(message, name_field)
+        return self.interned[kind][one(message, iid_field)]
+
+    def packet(self, packet):
+        flags = one(packet, 'sequence_flags', 0)
+        check(one(packet, 'trusted_packet_sequence_id') == 1, 'sequence id')
+        if flags & CLEARED:
+            self.interned = {}
+        if flags & NEEDS_STATE:
+            check(self.interned is not None, 'a packet needs state that is not there')
+        for snapshot in packet.get('clock_snapshot', []):
+            check(one(snapshot, 'primary_trace_clock') == MONOTONIC, 'clock')
+            self.start = one(one(snapshot, 'clocks'), 'timestamp')
+        for defaults in packet.get('trace_packet_defaults', []):
+            self.clock = one(defaults, 'timestamp_clock_id')
+        if 'interned_data' in packet:
+            self.intern(one(packet, 'interned_data'))
+        if 'track_descriptor' in packet:
+            track = one(packet, 'track_descriptor')
+            check(one(track, 'uuid') > 0, 'a track has no uuid')
+            parent = one(track, 'parent_uuid', 0)
+            check(not parent or parent in self.tracks, f'track {parent} is not there')
+            self.tracks[one(track, 'uuid')] = track
+        if 'track_event' in packet:
+            check(flags & NEEDS_STATE, 'an event does not ask for the state that it needs')
+            self.event(one(packet, 'timestamp'), one(packet, 'track_event'))
+
+    def event(self, time, event):
+        uuid = one(event, 'track_uuid')
+        check(uuid in self.tracks, f'track {uuid} is not there')
+        values = {}
+        for a in event.get('debug_annotations', []):
+            value = [v for k, v in a.items() if k not in ('name', 'name_iid')][0][0]
+            key = self.name_of('debug_annotation_names', a, 'name_iid')
+            # Perfetto's numbers are whole; the other formats have them as text.
+            whole = isinstance(value, int) and (key.startswith('arg') or key == 'caller')
+            values[key] = hex(value) if whole else value
+        name = None
+        if 'name' in event or 'name_iid' in event:
+            name = self.name_of('event_names', event, 'name_iid', 'name')
+        if 'category_iids' in event:
+            values['module'] = self.interned['event_categories'][one(event, 'category_iids')]
+        self.events.append((time - self.start, uuid, one(event, 'type'), name, values,
+                            one(event, 'counter_value', None)))
+
+    def ids_of(self, uuid):
+        track = self.tracks[uuid]
+        if 'thread' in track:
+            thread = one(track, 'thread')
+            return one(thread, 'pid'), one(thread, 'tid')
+        name = one(track, 'name')
+        if 'parent_uuid' not in track:
+            return 0, int(name.split('thread ')[1])
+        return self.ids_of(one(track, 'parent_uuid'))
+
+    def tell(self, time, uuid, kind, name, values, counter):
+        track, ids = self.tracks[uuid], self.ids_of(uuid)
+        if 'counter' in track:
+            check(kind == 'TYPE_COUNTER' and one(track, 'name') == 'CPU', 'counter')
+            self.story.cpus.append((*ids, time, counter))
+        elif one(track, 'name', '') == 'lost events':
+            if kind == 'TYPE_SLICE_BEGIN':
+                check(uuid not in self.losses, 'gaps overlap')
+                self.losses[uuid] = (name, time)
+            else:
+                begun = self.losses.pop(uuid)
+                self.gaps[ids, begun[0], time] = time - begun[1]
+        elif kind == 'TYPE_SLICE_BEGIN':
+            self.story.enter(*ids, time, name, values)
+        elif kind == 'TYPE_SLICE_END':
+            self.story.leave(*ids, time, values)
+        else:
+            check(kind == 'TYPE_INSTANT', kind)
+            if 'entries' in values:
+                values['gap_ns'] = self.gaps.pop((ids, name, time))
+            self.story.marks.append((*ids, time, name, values))
+
+    def read(self, path):
+        with open(path, 'rb') as f:
+            trace = decode(f.read(), 'perfetto.proto', 'perfetto.protos.Trace')
+        for packet in trace['packet']:
+            self.packet(packet)
+        check(self.clock in (None, MONOTONIC) and bool(self.clock) == bool(self.start), 'clock')
+        # As Perfetto does: all packets by time, those of one time as they are in the file.
+        self.events.sort(key=lambda event: event[0])
+        for event in self.events:
+            self.tell(*event)
+        check(not self.gaps and not self.losses, 'a gap has no mark')
+        for uuid, track in self.tracks.items():
+            if 'thread' in track:
+                thread, process = one(track, 'thread'), self.tracks[one(track, 'parent_uuid')]
+                process = one(process, 'process')
+                check(one(process, 'pid') == one(thread, 'pid'), 'a thread of another process')
+                self.story.threads.append((*self.ids_of(uuid), one(thread, 'thread_name', ''),
+                                           one(process, 'process_name', '')))
+            elif 'parent_uuid' not in track and 'process' not in track:
+                name = one(track, 'name').rpartition('thread ')[0].rstrip()
+                self.story.threads.append((*self.ids_of(uuid), name, ''))
+        return self.story
+
+
+timeline.main(Reader().read)

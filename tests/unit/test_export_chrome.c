@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "export_story.h"
+
+extern const struct kx_exporter kx_exporter_chrome;
+
+static const char *exported(const char *trace, bool no_map)
+{
+	const char *out = in_dir("out.json");
+
+	assert_int_equal(story_export(&kx_exporter_chrome, trace, out, NULL, no_map), 0);
+	return out;
+}
+
+static void test_story(void **state)
+{
+	(void)state;
+	story_write(in_dir("trace"));
+	assert_string_equal(story_read("chrome.py", "", exported(in_dir("trace"), false)),
+			    STORY_TIMELINE);
+}
+
+static void test_bytes(void **state)
+{
+	char text[8192];
+	size_t n;
+	FILE *f;
+
+	(void)state;
+	story_write(in_dir("trace"));
+	f = fopen(exported(in_dir("trace"), true), "r");
+	assert_non_null(f);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = 0;
+	fclose(f);
+	/* no map: ids; microseconds with three decimals; the first event comes first */
+	assert_non_null(strstr(text, "{\"name\":\"#2\",\"ph\":\"B\",\"pid\":100,\"tid\":70000,"
+				     "\"ts\":0.002},\n{\"ph\":\"E\",\"pid\":100,\"tid\":70000,"
+				     "\"ts\":0.004}"));
+	assert_non_null(strstr(text, "\"ts\":4294967.296}"));
+	assert_non_null(strstr(text, "],\"otherData\":{\"exporter\":\"kxray\",\"calls\":9,"
+				     "\"lost\":12}}\n"));
+}
+
+static void test_empty(void **state)
+{
+	(void)state;
+	story_write_empty(in_dir("trace"));
+	assert_string_equal(story_read("chrome.py", "", exported(in_dir("trace"), false)), "");
+}
+
+static void test_many_threads(void **state)
+{
+	(void)state;
+	story_write_threads(in_dir("trace"), 10000);
+	assert_string_equal(story_read("chrome.py", "--functions",
+				       exported(in_dir("trace"), false)),
+			    "10000 100000 \"main\"\n");
+}
+
+static void test_disk_full(void **state)
+{
+	(void)state;
+	story_write_threads(in_dir("trace"), 2000);
+	assert_int_equal(story_export(&kx_exporter_chrome, in_dir("trace"), "/dev/full", NULL,
+				      false), -ENOSPC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_story),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_disk_full),
+	};
+
+	return cmocka_run_group_tests(tests, target_setup, target_teardown);
+}

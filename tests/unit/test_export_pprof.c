@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "export_story.h"
+
+extern const struct kx_exporter kx_exporter_pprof;
+
+static const char *exported(const char *trace, json_t *session, bool no_map)
+{
+	const char *out = in_dir("out");
+
+	assert_int_equal(story_export(&kx_exporter_pprof, trace, out, session, no_map), 0);
+	json_decref(session);
+	return out;
+}
+
+static void test_story(void **state)
+{
+	json_t *session = json_pack("{s:s,s:{s:I}}", "started", "2026-01-31T00:00:01.000000007Z",
+				    "clock", "start_tsc", (json_int_t)STORY_START);
+	/* main alone: 2^32 + 100 ns less the 2 and 1 of its callees, and 20 less 10 */
+	static const char expected[] =
+		"3 4294967403 \"main\"\n"
+		"1 2 \"main\" " STORY_NAME2 "\n"
+		"1 1 \"main\" " STORY_NAME3 "\n"
+		"2 10 \"foo::bar()\"\n"
+		"1 0 \"foo::bar()\" \"#5\"\n"
+		"1 10 \"main\" \"main\"\n"
+		"mapping /opt/the prog 0123abcd\n"
+		"mapping /usr/lib/libx.so \n"
+		"function \"main\" \"main\" 0x401000 /opt/the prog\n"
+		"function " STORY_NAME2 " " STORY_NAME2 " 0x401010 /opt/the prog\n"
+		"function " STORY_NAME3 " " STORY_NAME3 " 0x2000 /usr/lib/libx.so\n"
+		"function \"foo::bar()\" \"_ZN3foo3barEv\" 0x3000 /usr/lib/libx.so\n"
+		"function \"#5\" \"#5\" 0x0 \n"
+		"duration 4294967451 time 1769817601000000007\n"
+		"comment kxray: 12 events were lost while recording\n";
+
+	(void)state;
+	story_write(in_dir("trace"));
+	assert_string_equal(story_read("pprof.py", "",
+				       exported(in_dir("trace"), session, false)), expected);
+}
+
+static void test_empty(void **state)
+{
+	(void)state;
+	story_write_empty(in_dir("trace"));
+	assert_string_equal(story_read("pprof.py", "",
+				       exported(in_dir("trace"), NULL, true)),
+			    "duration 0 time 0\n");
+}
+
+/* A chain of 3000 recursive calls: 3000 stacks, the deepest of 3000 frames. */
+static void test_deep_stacks(void **state)
+{
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	int fd;
+
+	(void)state;
+	w = story_writer(in_dir("trace"), &fd);
+	t = kx_fdr_writer_thread(w, 1, 2, NULL, NULL);
+	for (uint64_t i = 0; i < 3000; i++)
+		must(kx_fdr_entry(t, 1000 + i * 2, 0, 1, NULL, 0), NULL);
+	for (uint64_t i = 0; i < 3000; i++)
+		must(kx_fdr_exit(t, 7000 + i * 2, 0, 1, false), NULL);
+	story_end(w, fd);
+	assert_string_equal(story_read("pprof.py", "--functions",
+				       exported(in_dir("trace"), NULL, false)),
+			    "3000 5999 \"main\"\n");
+}
+
+static void test_many_threads(void **state)
+{
+	(void)state;
+	story_write_threads(in_dir("trace"), 10000);
+	assert_string_equal(story_read("pprof.py", "--functions",
+				       exported(in_dir("trace"), NULL, false)),
+			    "10000 100000 \"main\"\n");
+}
+
+static void test_disk_full(void **state)
+{
+	(void)state;
+	story_write_threads(in_dir("trace"), 2000);
+	assert_int_equal(story_export(&kx_exporter_pprof, in_dir("trace"), "/dev/full", NULL,
+				      false), -ENOSPC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_story),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_deep_stacks),
+		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_disk_full),
+	};
+
+	return cmocka_run_group_tests(tests, target_setup, target_teardown);
+}

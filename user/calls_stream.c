@@ -693,6 +693,7 @@ static int tell_enter(struct kx_stream *s, const struct told *e, const struct ex
 	call->nargs = 0;
 	call->has_caller = false;
 	call->caller = 0;
+	call->caller_module = 0;
 	if (x)
 		fill_args(call, x);
 	return v->enter ? v->enter(v->ctx, s->t, call) : 0;

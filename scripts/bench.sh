@@ -1,0 +1,489 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Measures what kxray promises, against empty programs, perf and bpftrace:
+#     scripts/bench.sh [empty] [peers] [share] [attach]     default: all
+# Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About two minutes.
+#
+# Every figure is a ratio of two measurements made one right after the other, with the same
+# running target, of the time on the CPU that a call takes it; the table shows the median of several such pairs, and the least and the
+# greatest. The machine's noise shows in these, not in the exit status: that is 1 only if
+# something could not be measured. Lines that begin with "bench " are for machines.
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+BUILD=${BUILD:-build}
+BUILD=$(realpath "$BUILD")
+KXRAY=$BUILD/kxray
+ROUNDS=${ROUNDS:-5}            # pairs for each ratio
+CALLS=${CALLS:-20000}          # of one run; a measurement is the median of RUNS
+RUNS=${RUNS:-9}
+DEAR_CALLS=${DEAR_CALLS:-2000} # where the peers single-step
+
+die()
+{
+	echo "bench: $*" >&2
+	exit 1
+}
+
+if [ "$(id -u)" != 0 ]; then
+	die "probes need root; run it with sudo"
+fi
+[ -x "$KXRAY" ] || die "$KXRAY is missing; run 'make'"
+
+# perf probe writes to tracefs. Where nobody has mounted it, it is mounted for us alone.
+if ! [ -e /sys/kernel/tracing/uprobe_events ] && [ -z "${KX_BENCH_UNSHARED:-}" ]; then
+	KX_BENCH_UNSHARED=1 exec unshare -m "$0" "$@"
+fi
+[ -e /sys/kernel/tracing/uprobe_events ] || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/kxray-bench.XXXXXX")
+tool=
+target=
+cleanup()
+{
+	if [ -n "$tool" ]; then
+		kill -KILL "$tool" 2>/dev/null
+	fi
+	if [ -n "$target" ]; then
+		kill -KILL "$target" 2>/dev/null
+	fi
+	wait 2>/dev/null
+	if command -v perf >/dev/null; then
+		perf probe -q -d 'kxbench:*' >/dev/null 2>&1
+	fi
+	rm -rf "$TMP"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# The target alone on the last CPU, the tools on the others.
+last=$(($(nproc) - 1))
+on_target_cpu=() on_tool_cpus=()
+if [ "$last" -gt 0 ]; then
+	on_target_cpu=(taskset -c "$last")
+	on_tool_cpus=(taskset -c "0-$((last - 1))")
+fi
+
+compile() # NAME SOURCE [ARG...]
+{
+	mkdir -p "$BUILD/tests/bench"
+	"${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -fcf-protection=none \
+		-Iuser -Ibpf -I"$BUILD" -o "$BUILD/tests/bench/$1" "${@:2}" ||
+		die "$2 does not compile"
+}
+
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+least() { sort -g | head -n 1; }
+greatest() { sort -g | tail -n 1; }
+divide() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f\n", b ? a / b : 0 }'; }
+
+# field FILE KEY: a number of a JSON object on one line
+field() { sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$1" | tail -n 1; }
+
+failed=0
+missing=0
+# verdict NAME VALUE OPERATOR LIMIT UNIT DETAIL
+verdict()
+{
+	local state=PASS
+	if ! awk -v a="$2" -v b="$4" -v op="$3" 'BEGIN { exit !(op == "<=" ? a <= b : a >= b) }'; then
+		state=FAIL
+		failed=$((failed + 1))
+	fi
+	printf '%-4s  %-52s %9s %-3s %2s %-8s %s\n' "$state" "$1" "$2" "$5" "$3" "$4" "$6"
+	printf 'bench name="%s" value=%s op=%s limit=%s unit=%s result=%s\n' "$1" "$2" "$3" "$4" \
+		"${5:-none}" "$state" >>"$TMP/lines"
+}
+cannot() # NAME WHY
+{
+	printf '%-4s  %-52s %s\n' "----" "$1" "not measured: $2"
+	printf 'bench name="%s" result=NONE why="%s"\n' "$1" "$2" >>"$TMP/lines"
+	missing=$((missing + 1))
+}
+# ratio NAME OPERATOR LIMIT DETAIL: from the lines of $TMP/pairs, "ABOVE BELOW"
+ratio()
+{
+	awk '{ print $1 / $2 }' "$TMP/pairs" >"$TMP/ratios"
+	local m l g
+	m=$(median <"$TMP/ratios")
+	l=$(least <"$TMP/ratios")
+	g=$(greatest <"$TMP/ratios")
+	verdict "$1" "$(printf %.2f "$m")" "$2" "$3" x \
+		"$(printf '%.2f to %.2f; %s' "$l" "$g" "$4")"
+}
+# note NAME: the same without a target
+note()
+{
+	local m
+	m=$(awk '{ print $1 / $2 }' "$TMP/pairs" | median)
+	printf '%-4s  %-52s %9.2f %-3s %-11s %s\n' "" "$1" "$m" x "" \
+		"$(column 1) / $(column 2) ns a call"
+	printf 'bench name="%s" value=%.2f unit=x result=NOTE\n' "$1" "$m" >>"$TMP/lines"
+}
+# column N: the median of column N of $TMP/pairs
+column() { cut -d' ' -f"$1" "$TMP/pairs" | median | xargs printf '%.0f'; }
+
+# The target: bytes of a function's start tell whether a probe is in.
+
+start_target()
+{
+	rm -f "$TMP/in" "$TMP/out"
+	mkfifo "$TMP/in" "$TMP/out"
+	"${on_target_cpu[@]}" "$BUILD/tests/bench/target" <"$TMP/in" >"$TMP/out" &
+	target=$!
+	exec 5>"$TMP/in" 6<"$TMP/out"
+	# Its answer tells that it is no longer taskset.
+	ask code bench_push
+}
+end_target()
+{
+	exec 5>&- 6<&-
+	wait "$target" 2>/dev/null
+	target=
+}
+ask()
+{
+	echo "$*" >&5
+	read -r -t 60 -u 6 REPLY || die "the target does not answer"
+}
+# wait_code FUNCTION SAME|OTHER CODE: until the function's start is CODE, or is not
+wait_code()
+{
+	local i
+	for ((i = 0; i < 500; i++)); do
+		ask code "$1"
+		if [ "$2" = SAME ] && [ "$REPLY" = "$3" ]; then return 0; fi
+		if [ "$2" = OTHER ] && [ "$REPLY" != "$3" ]; then return 0; fi
+		sleep 0.02
+	done
+	return 1
+}
+wait_text() # FILE TEXT
+{
+	local i
+	for ((i = 0; i < 500; i++)); do
+		grep -q "$2" "$1" 2>/dev/null && return 0
+		kill -0 "$tool" 2>/dev/null || return 1
+		sleep 0.02
+	done
+	return 1
+}
+# End of a tool, by SIGINT; killed if that does not do.
+end_tool()
+{
+	local i
+	kill -INT "$tool" 2>/dev/null
+	for ((i = 0; i < 500; i++)); do
+		kill -0 "$tool" 2>/dev/null || break
+		sleep 0.02
+	done
+	kill -KILL "$tool" 2>/dev/null
+	wait "$tool" 2>/dev/null
+	tool=
+}
+# Started so that SIGINT works: bash makes background jobs ignore it.
+start_tool() # OUT ERR COMMAND...
+{
+	local out=$1 err=$2
+	shift 2
+	: >"$out"
+	: >"$err"
+	env --default-signal=INT "${on_tool_cpus[@]}" "$@" >"$out" 2>"$err" </dev/null &
+	tool=$!
+}
+
+# with_TOOL FUNCTION CALLS: ns a call in NS, or status 1 with the reason in WHY. Each ends with
+# the function unprobed again, and checks that the tool saw the calls.
+
+with_empty() { empty_at "$1" "$2" "$([ "$1" = bench_endbr64_push ] && echo 4 || echo 0)"; }
+with_empty_stepped() { empty_at "$1" "$2" 0; }
+
+empty_at() # FUNCTION CALLS OFFSET
+{
+	WHY="empty programs could not be attached"
+	rm -f "$TMP/hold"
+	mkfifo "$TMP/hold"
+	"${on_tool_cpus[@]}" "$BUILD/tests/bench/empty" "$target" "$1" "$3" \
+		<"$TMP/hold" >"$TMP/tool.out" 2>"$TMP/tool.err" &
+	tool=$!
+	exec 7>"$TMP/hold"
+	if wait_text "$TMP/tool.out" ready; then
+		mechanism=$(sed -n 's/ready //p' "$TMP/tool.out")
+		measure "$1" "$2"
+		WHY=
+	fi
+	exec 7>&-
+	wait "$tool" 2>/dev/null
+	tool=
+	[ -z "$WHY" ]
+}
+
+with_kxray()
+{
+	WHY="kxray did not start"
+	# shellcheck disable=SC2086
+	start_tool "$TMP/record.json" "$TMP/tool.err" "$KXRAY" record -p "$target" -f "$1" \
+		-o "$TMP/trace.xray" --json ${KX_BENCH_RECORD:-}
+	if wait_text "$TMP/tool.err" '^kxray: recording'; then
+		measure "$1" "$2"
+		WHY=
+	fi
+	end_tool
+	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
+	KXRAY_BYTES=$(divide "$(field "$TMP/record.json" bytes)" "$(field "$TMP/record.json" events)")
+	if [ "$(field "$TMP/record.json" events)" != $((2 * TOTAL)) ]; then
+		WHY="kxray recorded $(field "$TMP/record.json" events) of $((2 * TOTAL)) events"
+		return 1
+	fi
+}
+
+# Both events into buffers of the same size as kxray's rings.
+with_perf()
+{
+	local samples
+	WHY="perf record did not start"
+	rm -f "$TMP/ctl" "$TMP/ack"
+	mkfifo "$TMP/ctl" "$TMP/ack"
+	exec 8<>"$TMP/ctl" 9<>"$TMP/ack"
+	start_tool "$TMP/tool.out" "$TMP/tool.err" perf record -p "$target" -m 16M -D -1 \
+		--control "fifo:$TMP/ctl,$TMP/ack" -o "$TMP/perf.data" \
+		-e "kxbench:${1}_entry,kxbench:${1}_return__return"
+	echo enable >&8
+	if read -r -t 10 -u 9 REPLY; then
+		measure "$1" "$2"
+		WHY=
+	fi
+	end_tool
+	exec 8>&- 9>&-
+	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
+	samples=$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' "$TMP/tool.err")
+	PERF_BYTES=$(divide "$(stat -c %s "$TMP/perf.data")" "${samples:-0}")
+	# perf's own count is an estimate by size, so its stand in the file's events is asked.
+	samples=$(perf report -i "$TMP/perf.data" --stats 2>/dev/null |
+		sed -n 's/^ *SAMPLE events: *\([0-9]*\).*/\1/p' | head -n 1)
+	if [ "$samples" != $((2 * TOTAL)) ]; then
+		WHY="perf recorded $samples of $((2 * TOTAL)) events"
+		return 1
+	fi
+	PERF_BYTES=$(divide "$(stat -c %s "$TMP/perf.data")" "$samples")
+}
+
+with_bpftrace()
+{
+	local code counted
+	local program=$BUILD/tests/bench/target
+	WHY="bpftrace did not start"
+	ask code "$1"
+	code=$REPLY
+	start_tool "$TMP/tool.out" "$TMP/tool.err" bpftrace -p "$target" -e "
+		uprobe:$program:$1 { @entered[tid] = nsecs; }
+		uretprobe:$program:$1 { @returns = count(); }"
+	# Both probes: the return probe comes last, in the same second as the byte changes.
+	if wait_text "$TMP/tool.out" Attaching && wait_code "$1" OTHER "$code"; then
+		sleep 0.5
+		measure "$1" "$2"
+		WHY=
+	fi
+	end_tool
+	[ -z "$WHY" ] || { WHY="$WHY: $(tail -n 1 "$TMP/tool.err")" && return 1; }
+	counted=$(sed -n 's/^@returns: //p' "$TMP/tool.out")
+	if [ "$counted" != "$TOTAL" ]; then
+		WHY="bpftrace saw ${counted:-no} returns in $TOTAL calls"
+		return 1
+	fi
+}
+
+measure() # FUNCTION CALLS
+{
+	# Warm: caches, the tool's first page faults, and the kernel's optimization of a nop5.
+	ask run "$1" 500 1
+	ask run "$1" "$2" "$RUNS"
+	read -r NS _ TOTAL <<<"$REPLY"
+	TOTAL=$((TOTAL + 500))
+}
+
+# pairs FUNCTION TOOL_A CALLS_A TOOL_B CALLS_B: fills $TMP/pairs with "A B" in ns a call
+pairs()
+{
+	local i a
+	: >"$TMP/pairs"
+	for ((i = 0; i < ROUNDS; i++)); do
+		"with_$2" "$1" "$3" || return 1
+		a=$NS
+		"with_$4" "$1" "$5" || return 1
+		echo "$a $NS" >>"$TMP/pairs"
+	done
+}
+
+bench_empty()
+{
+	local f
+	for f in nop5 push endbr64_push; do
+		if pairs "bench_$f" kxray "$CALLS" empty "$CALLS"; then
+			ratio "recorded call / empty programs, ${f//_/; }" "<=" 1.30 \
+				"$(column 1) / $(column 2) ns a call, $mechanism"
+		else
+			cannot "recorded call / empty programs, ${f//_/; }" "$WHY"
+		fi
+	done
+}
+
+perf_probes() # FUNCTION
+{
+	local out
+	# The probes may be left from a run that was killed.
+	perf probe -q -d "kxbench:${1}_*" >/dev/null 2>&1
+	if ! out=$(perf probe -x "$BUILD/tests/bench/target" "kxbench:${1}_entry=$1" 2>&1 &&
+		perf probe -x "$BUILD/tests/bench/target" "kxbench:${1}_return=$1%return" 2>&1); then
+		WHY="perf probe: $(tail -n 1 <<<"$out")"
+		return 1
+	fi
+}
+
+bench_peers()
+{
+	local name
+	# What no tool can exceed here: it depends on what a trap costs in this virtual machine.
+	if pairs bench_endbr64_push empty_stepped "$DEAR_CALLS" empty "$CALLS"; then
+		note "empty programs at the endbr64 / at the push"
+	fi
+	name="bpftrace / kxray, endbr64; push"
+	if ! command -v bpftrace >/dev/null; then
+		cannot "$name" "bpftrace is not installed"
+	elif pairs bench_endbr64_push bpftrace "$DEAR_CALLS" kxray "$CALLS"; then
+		ratio "$name" ">=" 12 "$(column 1) / $(column 2) ns a call"
+	else
+		cannot "$name" "$WHY"
+	fi
+
+	name="perf record / kxray, endbr64; push"
+	if ! command -v perf >/dev/null; then
+		cannot "$name" "perf is not installed"
+		return
+	fi
+	if perf_probes bench_endbr64_push &&
+		pairs bench_endbr64_push perf "$DEAR_CALLS" kxray "$CALLS"; then
+		ratio "$name" ">=" 12 "$(column 1) / $(column 2) ns a call"
+	else
+		cannot "$name" "$WHY"
+	fi
+	name="kxray / perf record, push"
+	if perf_probes bench_push && pairs bench_push kxray "$CALLS" perf "$CALLS"; then
+		ratio "$name" "<=" 0.85 "$(column 1) / $(column 2) ns a call"
+		verdict "bytes of an event on disk, push" "$(printf %.1f "$KXRAY_BYTES")" "<=" 10 B \
+			"perf record: $(printf %.1f "$PERF_BYTES")"
+	else
+		cannot "$name" "$WHY"
+		cannot "bytes of an event on disk, push" "$WHY"
+	fi
+}
+
+# share NAME LIMIT PATH: of all functions, those whose entry is not single-stepped
+share()
+{
+	local all cheap
+	if [ -z "$3" ] || ! "$KXRAY" functions -f '*' --max-functions 1000000 --json "$3" \
+		>"$TMP/functions" 2>"$TMP/tool.err"; then
+		cannot "cheap entries, $1" "${3:-not installed} $(tail -n 1 "$TMP/tool.err" 2>/dev/null)"
+		return
+	fi
+	all=$(grep -c '"cost":' "$TMP/functions")
+	cheap=$(grep -cE '"cost": "(nop5|emulated)"' "$TMP/functions")
+	verdict "functions with a cheap entry, $1" \
+		"$(awk -v a="$cheap" -v b="$all" 'BEGIN { printf "%.1f", 100 * a / b }')" ">=" "$2" % \
+		"$cheap of $all in $3"
+}
+
+library() { ldconfig -p | sed -n "s/.*\b$1 .*x86-64.* => //p" | head -n 1; }
+
+bench_share()
+{
+	local python
+	share libc 65 "$(library 'libc\.so\.6')"
+	python=$(library 'libpython3[0-9.]*\.so\.1\.0')
+	if [ -z "$python" ]; then
+		python=$(readlink -f "$(command -v python3)")
+	fi
+	share "$(basename "${python:-python3}")" 80 "$python"
+	share libstdc++ 65 "$(library 'libstdc++\.so\.6')"
+}
+
+bench_attach()
+{
+	local i many=$BUILD/tests/targets/many
+	if ! [ -x "$many" ]; then
+		cannot "10,000 functions attached" "$many is not built"
+		return
+	fi
+	: >"$TMP/attach"
+	: >"$TMP/detach"
+	for ((i = 0; i < ROUNDS; i++)); do
+		rm -f "$TMP/in"
+		mkfifo "$TMP/in"
+		"${on_target_cpu[@]}" "$many" <"$TMP/in" >"$TMP/many.out" 2>&1 &
+		target=$!
+		exec 5>"$TMP/in"
+		tool=$target
+		wait_text "$TMP/many.out" ready || die "$many does not start"
+		start_tool "$TMP/record.json" "$TMP/tool.err" "$KXRAY" record -p "$target" \
+			-f 'many_*' -o "$TMP/trace.xray" --json
+		WHY=
+		wait_text "$TMP/tool.err" '^kxray: recording' || WHY="kxray did not start"
+		# A round of its calls, so that what is detached has been in use.
+		echo g >&5
+		wait "$target"
+		target=
+		exec 5>&-
+		end_tool
+		if [ -z "$WHY" ] && [ "$(field "$TMP/record.json" functions)" != 10000 ]; then
+			WHY="$(field "$TMP/record.json" functions) functions were traced"
+		fi
+		if [ -n "$WHY" ]; then
+			cannot "10,000 functions attached" "$WHY: $(head -n 1 "$TMP/tool.err")"
+			return
+		fi
+		field "$TMP/record.json" attach_seconds >>"$TMP/attach"
+		field "$TMP/record.json" detach_seconds >>"$TMP/detach"
+	done
+	for i in attach detach; do
+		verdict "10,000 functions ${i}ed" \
+			"$(median <"$TMP/$i" | awk '{ printf "%.1f", $1 * 1000 }')" "<=" \
+			"$([ $i = attach ] && echo 100 || echo 200)" ms \
+			"$(least <"$TMP/$i" | awk '{ printf "%.1f", $1 * 1000 }') to $(greatest <"$TMP/$i" |
+				awk '{ printf "%.1f ms", $1 * 1000 }')"
+	done
+}
+
+compile target tests/bench/target.c
+compile empty tests/bench/empty.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lz -lZydis \
+	-liberty
+mechanism=
+: >"$TMP/lines"
+echo "kxray bench: $(uname -sr), $(nproc) CPUs, median of $ROUNDS pairs of runs"
+echo
+printf '%-4s  %-52s %9s %-3s %-11s %s\n' "" "what" "measured" "" "target" "least to greatest; absolute"
+start_target
+for part in "${@:-all}"; do
+	case $part in
+	all)
+		bench_empty
+		bench_peers
+		bench_share
+		;;
+	empty | peers | share) "bench_$part" ;;
+	attach) ;;
+	*) die "unknown part '$part': take empty, peers, share or attach" ;;
+	esac
+done
+end_target
+for part in "${@:-all}"; do
+	case $part in
+	all | attach) bench_attach ;;
+	esac
+done
+echo
+cat "$TMP/lines"
+echo "bench missed=$failed unmeasured=$missing seconds=$SECONDS"
+[ "$missing" = 0 ]

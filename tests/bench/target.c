@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What scripts/bench.sh measures on: functions with the usual kinds of starts, called on command.
+ *
+ *   run NAME CALLS RUNS     answers "MEDIAN MIN TOTAL": ns a call of the runs, calls made in all
+ *   code NAME               answers its first 8 bytes in hex: a probe shows in them
+ *
+ * Commands come in lines on stdin; the end of stdin ends it.
+ */
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_RUNS 100
+
+#define FUNCTION(name, code)                                                                       \
+	__asm__(".pushsection .text\n"                                                             \
+		".globl " #name "\n"                                                               \
+		".type " #name ", @function\n"                                                     \
+		".balign 64\n" #name ":\n" code "	ret\n"                                           \
+		".size " #name ", .-" #name "\n"                                                   \
+		".popsection\n");                                                                  \
+	void name(void)
+
+FUNCTION(bench_nop5, "	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n");
+FUNCTION(bench_push, "	push %rbp\n	pop %rbp\n");
+FUNCTION(bench_endbr64_push, "	endbr64\n	push %rbp\n	pop %rbp\n");
+
+static const struct {
+	const char *name;
+	void (*call)(void);
+} functions[] = {
+	{ "bench_nop5", bench_nop5 },
+	{ "bench_push", bench_push },
+	{ "bench_endbr64_push", bench_endbr64_push },
+};
+
+/* Of this thread's own time on the CPU: others that run in between are nobody's probe. */
+static double now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void run(void (*call)(void), long calls, int runs)
+{
+	double times[MAX_RUNS];
+
+	for (int r = 0; r < runs; r++) {
+		double start = now_ns();
+
+		for (long i = 0; i < calls; i++)
+			call();
+		times[r] = (now_ns() - start) / (double)calls;
+	}
+	qsort(times, (size_t)runs, sizeof(*times), by_size);
+	printf("%.1f %.1f %ld\n", times[runs / 2], times[0], calls * runs);
+}
+
+int main(void)
+{
+	char line[256], command[16], name[64];
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while (fgets(line, sizeof(line), stdin)) {
+		void (*call)(void) = NULL;
+		long calls = 0;
+		int runs = 0, n = sscanf(line, "%15s %63s %ld %d", command, name, &calls, &runs);
+
+		for (size_t i = 0; n >= 2 && i < sizeof(functions) / sizeof(functions[0]); i++)
+			if (strcmp(functions[i].name, name) == 0)
+				call = functions[i].call;
+		if (call && strcmp(command, "run") == 0 && calls > 0 && runs > 0 && runs <= MAX_RUNS) {
+			run(call, calls, runs);
+		} else if (call && strcmp(command, "code") == 0) {
+			const volatile unsigned char *code =
+				(const volatile unsigned char *)(uintptr_t)call;
+
+			for (int i = 0; i < 8; i++)
+				printf("%02x", code[i]);
+			putchar('\n');
+		} else {
+			fprintf(stderr, "bench target: cannot do '%s'\n", line);
+			return 2;
+		}
+	}
+	return 0;
+}

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "exporter.h"
 #include "fdr_writer.h"
@@ -224,14 +225,21 @@ static int get_options(const struct kx_export *x, struct kx_fdr_options *o, stru
 
 static int write_map(const struct kx_export *x, struct kx_err *err)
 {
-	char *path;
-	int r;
+	char *path, *text;
+	int r = 0;
 
-	if (!x->out_path || !x->names->has_map)
+	if (!x->out_path)
 		return 0;
 	if (asprintf(&path, "%s.map", x->out_path) < 0)
 		return kx_err_set(err, -ENOMEM, "out of memory");
-	r = kx_map_write(path, &x->names->map, err);
+	if (x->names->has_map) {
+		r = kx_map_write(path, &x->names->map, err);
+	} else if (!access(path, F_OK) &&
+		   asprintf(&text, "%s is of an older trace and names functions wrongly now: remove "
+			    "it", path) >= 0) {
+		x->notice(x, text);
+		free(text);
+	}
 	free(path);
 	return r;
 }

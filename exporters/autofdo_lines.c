@@ -210,6 +210,27 @@ static Dwarf_Off identity(Dwarf_Die *die)
 	return dwarf_dieoffset(die);
 }
 
+/*
+ * libdw 0.188's own dwarf_decl_file takes file 0 for none; in DWARF 5 it is the main source
+ * file, and clang uses it.
+ */
+static const char *file_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Files *files;
+	Dwarf_Word index;
+	Dwarf_Die unit;
+	const char *file;
+
+	if (!dwarf_attr_integrate(die, DW_AT_decl_file, &attr) ||
+	    dwarf_formudata(&attr, &index) ||
+	    !dwarf_cu_die(attr.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) ||
+	    dwarf_getsrcfiles(&unit, &files, NULL))
+		return NULL;
+	file = dwarf_filesrc(files, index, NULL, NULL);
+	return file && strcmp(file, "???") ? file : NULL;
+}
+
 static void describe(struct kx_line_function *f, Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -227,7 +248,7 @@ static void describe(struct kx_line_function *f, Dwarf_Die *die)
 		f->name = "";
 	if (dwarf_decl_line(die, &line) == 0 && line > 0)
 		f->line = (uint32_t)line;
-	f->file = dwarf_decl_file(die);
+	f->file = file_of(die);
 }
 
 static struct kx_line_function *function_of(struct kx_lines *l, Dwarf_Die *die)

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The exports whose lines can be written down by hand: folded stacks and CSV. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <inttypes.h>
+
+#include "export_run.h"
+#include "llvm_xray.h"
+
+extern const struct kx_exporter kx_exporter_folded, kx_exporter_csv;
+
+static void check(const struct kx_exporter *exporter, const char *option,
+		  const struct kx_call_filter *filter, const char *expected)
+{
+	const char *const options[] = { option, NULL };
+	struct exported e;
+
+	run_export(exporter, options, filter, false, &e);
+	if (e.result)
+		fail_msg("%s", e.err.text);
+	assert_string_equal((char *)e.data, expected);
+	free_export(&e);
+}
+
+/* Two threads of one process and one of another; two ticks are a nanosecond. */
+static void write_calls(void)
+{
+	static const char *const names_of[] = {
+		"main", "a;b\nc \"d\", e", "_ZN2ns4workEi", "\xc3\xa4 100% \\x",
+	};
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	int fd;
+
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	t = kx_fdr_writer_thread(w, 10, 70000, "th,read", "pro;c \"1\"");
+	enter(t, EXPORT_T0 + 100, 65535, 1);
+	enter(t, EXPORT_T0 + 200, 65535, 2);
+	leave(t, EXPORT_T0 + 300, 1, 2);
+	enter(t, EXPORT_T0 + 300, 1, 2);
+	assert_int_equal(kx_fdr_entry(t, EXPORT_T0 + 400, 1, 3, (uint64_t[]){ 5, 255 }, 2), 0);
+	assert_int_equal(kx_fdr_exit(t, EXPORT_T0 + 440, 1, 3, true), 0);
+	leave(t, EXPORT_T0 + 500, 1, 2);
+	leave(t, EXPORT_T0 + 1100, 1, 1);
+	t = kx_fdr_writer_thread(w, 10, 71, "", "pro;c \"1\"");
+	enter(t, EXPORT_T0 + 100, 0, 1);
+	enter(t, EXPORT_T0 + 100, 0, 4);
+	note(t, EXPORT_T0 + 200, "kxray:repaired {\"exits\":1}");
+	leave(t, EXPORT_T0 + 200, 0, 4);
+	t = kx_fdr_writer_thread(w, 11, 72, "other", "other");
+	enter(t, EXPORT_T0 + 100, 0, 1);
+	enter(t, EXPORT_T0 + 200, 0, 9);
+	leave(t, EXPORT_T0 + 200, 0, 9); /* took no time */
+	leave(t, EXPORT_T0 + 300, 0, 1);
+	end_trace(w, fd);
+	write_map(names_of, 4, NULL);
+}
+
+static void test_folded(void **state)
+{
+	const struct kx_call_filter shallow = { .max_depth = 1 };
+
+	(void)state;
+	write_calls();
+	/* main's self time: 350 of the first thread, 450 of the second, where it stays open */
+	check(&kx_exporter_folded, NULL, NULL,
+	      "pro:c \"1\";main 800\n"
+	      "pro:c \"1\";main;a:b c \"d\", e 130\n"
+	      "pro:c \"1\";main;a:b c \"d\", e;ns::work(int) 20\n"
+	      "pro:c \"1\";main;\xc3\xa4 100% \\x 50\n"
+	      "other;main 100\n");
+	check(&kx_exporter_folded, "folded-count", NULL,
+	      "pro:c \"1\";main 2\n"
+	      "pro:c \"1\";main;a:b c \"d\", e 2\n"
+	      "pro:c \"1\";main;a:b c \"d\", e;ns::work(int) 1\n"
+	      "pro:c \"1\";main;\xc3\xa4 100% \\x 1\n"
+	      "other;main 1\n"
+	      "other;main;#9 1\n");
+	check(&kx_exporter_folded, "folded-by-thread", &shallow,
+	      "pro:c \"1\";th,read-70000;main 500\n"
+	      "pro:c \"1\";tid 71;main 500\n"
+	      "other;other-72;main 100\n");
+}
+
+static void test_csv(void **state)
+{
+	(void)state;
+	write_calls();
+	check(&kx_exporter_csv, NULL, NULL,
+	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller"
+	      "\r\n"
+	      "10,70000,\"th,read\",\"a;b\nc \"\"d\"\", e\",main,100,50,50,2,65535,exit,,\r\n"
+	      "10,70000,\"th,read\",ns::work(int),main,200,20,20,3,1,tail,0x5 0xff,\r\n"
+	      "10,70000,\"th,read\",\"a;b\nc \"\"d\"\", e\",main,150,100,80,2,1,exit,,\r\n"
+	      "10,70000,\"th,read\",main,main,50,500,350,1,65535,exit,,\r\n"
+	      "10,71,,\xc3\xa4 100% \\x,lib.so,50,50,50,2,0,repaired,,\r\n"
+	      "10,71,,main,main,50,500,450,1,0,open,,\r\n"
+	      "11,72,other,#9,,100,0,0,2,0,exit,,\r\n"
+	      "11,72,other,main,main,50,100,100,1,0,exit,,\r\n");
+}
+
+static void test_nothing_to_tell(void **state)
+{
+	struct kx_fdr_writer *w;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	end_trace(w, fd);
+	check(&kx_exporter_folded, NULL, NULL, "");
+	check(&kx_exporter_csv, NULL, NULL,
+	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller"
+	      "\r\n");
+}
+
+/* A trace that does not say its clock's frequency, a process without name, and one without id. */
+static void test_unknown_process_and_clock(void **state)
+{
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, 0, &fd);
+	t = kx_fdr_writer_thread(w, 5, 6, NULL, NULL);
+	enter(t, EXPORT_T0 + 10, 0, 1);
+	leave(t, EXPORT_T0 + 30, 0, 1);
+	t = kx_fdr_writer_thread(w, 0, 7, NULL, NULL);
+	enter(t, EXPORT_T0 + 10, 0, 1);
+	leave(t, EXPORT_T0 + 20, 0, 1);
+	end_trace(w, fd);
+	check(&kx_exporter_folded, NULL, NULL, "pid 5;#1 20\nunknown process;#1 10\n");
+}
+
+/* Stacks that share beginnings, written out one after the other: each must be whole. */
+static void test_deep_and_many_stacks(void **state)
+{
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	uint64_t tsc = EXPORT_T0;
+	struct exported e;
+	unsigned lines = 0;
+	char *save = NULL;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, 1000000000, &fd);
+	t = kx_fdr_writer_thread(w, 1, 2, "t", "p");
+	for (uint32_t top = 1; top <= 300; top++) {
+		for (uint32_t i = 0; i < top; i++)
+			enter(t, tsc++, 0, i == top - 1 ? 1000 + top : i + 1);
+		for (uint32_t i = top; i--;)
+			leave(t, tsc++, 0, i == top - 1 ? 1000 + top : i + 1);
+	}
+	end_trace(w, fd);
+	run_export(&kx_exporter_folded, (const char *const[]){ "folded-count", NULL }, NULL, false,
+		   &e);
+	assert_int_equal(e.result, 0);
+	for (char *line = strtok_r((char *)e.data, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save), lines++) {
+		unsigned depth = 0, last = 0, calls;
+		const char *p = line;
+
+		for (; (p = strstr(p, ";#")); p += 2, depth++) {
+			last = (unsigned)atoi(p + 2);
+			assert_true(last == depth + 1 || last == 1001 + depth);
+		}
+		p = strrchr(line, ' ');
+		assert_non_null(p);
+		calls = (unsigned)atoi(p + 1);
+		/* stack 1..d was entered by each of the 300 that go deeper */
+		assert_int_equal(calls, last > 1000 ? 1 : 300 - depth);
+	}
+	assert_int_equal(lines, 299 + 300);
+	free_export(&e);
+}
+
+/* llvm-xray's flame graph of the same trace: the same stacks with the same time. */
+static void test_agrees_with_llvm_xray(void **state)
+{
+	static const char *const names_of[] = { "f1", "f2", "f3", "f4", "f5" };
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	uint64_t tsc = EXPORT_T0 + 5, seed = 99;
+	uint32_t stack[8], depth = 0;
+	struct exported e;
+	char *ours, *theirs;
+	int fd;
+
+	(void)state;
+	if (access(llvm_xrays[0], X_OK))
+		skip();
+	w = begin_trace(0, 1000000000, &fd);
+	t = kx_fdr_writer_thread(w, 1, 2, "t", "p");
+	for (int i = 0; i < 2000 || depth; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		tsc += 1 + (seed >> 60);
+		if (i < 2000 && (!depth || (depth < 8 && seed >> 33 & 1))) {
+			stack[depth] = 1 + (uint32_t)(seed >> 40) % 5;
+			enter(t, tsc, 0, stack[depth++]);
+		} else {
+			leave(t, tsc, 0, stack[--depth]);
+		}
+	}
+	end_trace(w, fd);
+	write_map(names_of, 5, NULL);
+	/* calls: llvm-xray's time of a stack is with its callees, a flame graph's is without */
+	run_export(&kx_exporter_folded, (const char *const[]){ "folded-count", NULL }, NULL, false,
+		   &e);
+	assert_int_equal(e.result, 0);
+	free_export(&e);
+	ours = run_okf("sed 's/^p;//' %s | sort", output_path);
+	theirs = run_okf("%s stack -all-stacks -stack-format=flame -aggregation-type=count "
+			 "-instr_map=%s.map %s | sed 's/^thread_2;//; s/; / /' | sort",
+			 llvm_xrays[0], trace_path, trace_path);
+	assert_string_equal(ours, theirs);
+	free(ours);
+	free(theirs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_nothing_to_tell),
+		cmocka_unit_test(test_unknown_process_and_clock),
+		cmocka_unit_test(test_deep_and_many_stacks),
+		cmocka_unit_test(test_agrees_with_llvm_xray),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -10,8 +10,8 @@ VERSION := 0.1.0
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 ifneq ($(TOP),$(CURDIR))
 MAKEFLAGS += --no-print-directory
-.PHONY: all test demo bench asan install uninstall clean help
-all test demo bench asan install uninstall clean help:
+.PHONY: all test demo bench asan fuzz install uninstall clean help
+all test demo bench asan fuzz install uninstall clean help:
 	@$(MAKE) -C $(TOP) $@
 build/%:
 	@$(MAKE) -C $(TOP) $@
@@ -47,6 +47,10 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 ifeq ($(SANITIZE),1)
 SANITIZER := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	     -fno-omit-frame-pointer
+ifeq ($(FUZZER),1)
+SANITIZER += -fsanitize=fuzzer-no-link
+$(BUILD)/tests/fuzz_%: SANITIZER += -fsanitize=fuzzer
+endif
 endif
 
 # libiberty (demangler) and Zydis (decoder) come without a .pc file on Debian 12.
@@ -129,6 +133,32 @@ $(BUILD)/tests/test_%: tests/unit/test_%.c $(BUILD)/libkxray.a $(BUILD)/flags
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) -Itests/unit $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a \
 		$(UNIT_LIBS) $(LIBS)
+
+# Fuzz targets: replayed over the corpus by `make test`, driven by libFuzzer in `make fuzz`.
+FUZZ_KINDS := fdr map elf plan
+FUZZ_SECONDS ?= 60
+
+$(BUILD)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h \
+		$(BUILD)/libkxray.a $(BUILD)/flags
+	$(call say,FUZZ)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(KX_CFLAGS) -Itests/fuzz $(KX_LDFLAGS) -o $@ $< \
+		$(if $(findstring fuzzer,$(SANITIZER)),,tests/fuzz/replay.c) $(BUILD)/libkxray.a $(LIBS)
+
+.PHONY: fuzz fuzz-replay fuzz-run
+fuzz-replay: $(FUZZ_KINDS:%=$(BUILD)/tests/fuzz_%)
+
+fuzz: ## look for crashes with libFuzzer, FUZZ_SECONDS (60) for each target
+	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
+	@$(MAKE) --no-print-directory CC=$(CLANG) BUILD=build-fuzz SANITIZE=1 FUZZER=1 fuzz-run
+
+fuzz-run: fuzz-replay
+	@for kind in $(FUZZ_KINDS); do \
+		mkdir -p $(BUILD)/corpus/$$kind && \
+		$(BUILD)/tests/fuzz_$$kind -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+			-artifact_prefix=$(BUILD)/crash-$$kind- $(BUILD)/corpus/$$kind \
+			tests/fuzz/corpus/$$kind || exit 1; \
+	done
 
 tests: $(BUILD)/kxray $(UNIT_TESTS) $(TARGETS) ## build the program and all tests
 

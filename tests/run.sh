@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Runs the tests that are built in $BUILD (default build):
-#     tests/run.sh [WHAT...]     unit, live, vm, or names: test_fdr, counts.sh
+#     tests/run.sh [WHAT...]     unit, live, fuzz, vm, or names: test_fdr, counts.sh
 # The last line is "N passed, N failed, N skipped"; status 1 if any failed.
 # KX_TEST_TIMEOUT: seconds for one unit binary or script (default 600).
 set -u
@@ -65,7 +65,7 @@ for source in tests/unit/test_*.c; do
 	execute "unit/$name" env CMOCKA_MESSAGE_OUTPUT=TAP "$BUILD/tests/$name"
 done
 # Scripts that are not executable are helpers of the others.
-for kind in live vm; do
+for kind in live fuzz vm; do
 	for script in tests/$kind/*.sh; do
 		[ -x "$script" ] || continue
 		name=$(basename "$script")

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Replays the fuzz corpus under AddressSanitizer and UBSan: what was found once
+# stays found. `make fuzz` looks for more.
+. "$(dirname "$0")/../lib.sh"
+
+asan=${ASAN_BUILD:-build-asan}
+if ! make -s SANITIZE=1 BUILD="$asan" fuzz-replay >"$TMP/build.log" 2>&1; then
+	fail fuzz_build "$(tail -3 "$TMP/build.log")"
+	exit 1
+fi
+for kind in fdr map elf plan; do
+	if "$asan/tests/fuzz_$kind" "tests/fuzz/corpus/$kind" >"$TMP/$kind.log" 2>&1; then
+		pass "fuzz_corpus_$kind"
+	else
+		fail "fuzz_corpus_$kind" "$(grep -m1 -E 'ERROR|error|abort' "$TMP/$kind.log") $(tail -1 "$TMP/$kind.log")"
+	fi
+done

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Binaries: sections, symbols (MiniDebugInfo too), and planning whatever they name. */
+#include <string.h>
+
+#include "elf_image.h"
+#include "fuzz.h"
+#include "plan.h"
+#include "symbols.h"
+
+static void plan_all(struct kx_elf *elf, const struct kx_symbols *syms)
+{
+	struct kx_planner *planner;
+
+	if (kx_planner_new(elf, syms, &planner, NULL))
+		return;
+	for (size_t i = 0; i < syms->count && i < 256; i++) {
+		for (int exits = KX_EXITS_AUTO; exits <= KX_EXITS_NONE; exits++) {
+			const struct kx_plan_options options = { .exits = (enum kx_exits)exits,
+								 .nop5_optimized = true };
+			struct kx_plan plan;
+			uint64_t offset;
+
+			if (kx_plan_function(planner, &syms->items[i], &options, &plan, NULL))
+				continue;
+			/* a probe may never be put where there is no code */
+			if (kx_elf_offset(elf, plan.entry.addr, &offset))
+				abort();
+			kx_plan_free(&plan);
+		}
+	}
+	kx_planner_free(planner);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct kx_symbols syms;
+	struct kx_elf *elf;
+	/* exact allocation, so that any step outside is seen */
+	uint8_t *copy = malloc(size ? size : 1);
+
+	if (!copy)
+		return 0;
+	memcpy(copy, data, size);
+	if (kx_elf_open_memory(copy, size, "input", &elf, NULL) == 0) {
+		if (kx_symbols_read(elf, NULL, &syms, NULL) == 0) {
+			plan_all(elf, &syms);
+			kx_symbols_free(&syms);
+		}
+		kx_elf_close(elf);
+	}
+	free(copy);
+	return 0;
+}

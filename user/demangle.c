@@ -2,28 +2,36 @@
 #include "demangle.h"
 
 #include <libiberty/demangle.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Itanium C++ and legacy Rust begin _Z (some tools add underscores), Rust v0 _R. */
-static bool looks_mangled(const char *s)
+bool kx_is_mangled(const char *s)
 {
 	return s[0] == '_' && (s[1] == 'Z' || s[1] == 'R' || (s[1] == '_' && strstr(s, "_Z")));
 }
 
 char *kx_demangle(const char *symbol)
 {
-	if (!looks_mangled(symbol))
+	if (!kx_is_mangled(symbol))
 		return NULL;
 	return cplus_demangle(symbol, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
+}
+
+bool kx_demangle_to(const char *symbol, void (*put)(const char *text, size_t len, void *opaque),
+		    void *opaque)
+{
+	const int options = DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO;
+
+	return kx_is_mangled(symbol) && (rust_demangle_callback(symbol, options, put, opaque) ||
+					 cplus_demangle_v3_callback(symbol, options, put, opaque));
 }
 
 char *kx_demangle_name(const char *symbol)
 {
 	char *name, *clone;
 
-	if (!looks_mangled(symbol))
+	if (!kx_is_mangled(symbol))
 		return NULL;
 	/* Without DMGL_PARAMS libiberty prints neither arguments nor the return type. */
 	name = cplus_demangle(symbol, DMGL_ANSI | DMGL_AUTO);

@@ -3,11 +3,24 @@
 #ifndef KX_DEMANGLE_H
 #define KX_DEMANGLE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether @symbol may be a mangled name, by its beginning. */
+bool kx_is_mangled(const char *symbol);
+
 /*
  * The readable form of @symbol, or NULL if it is not a mangled name (or cannot
  * be demangled). A suffix such as ".isra.0" is kept. Free with free().
  */
 char *kx_demangle(const char *symbol);
+
+/*
+ * The same without allocating: hands it to @put in pieces. False if there is none; some
+ * pieces may have come all the same.
+ */
+bool kx_demangle_to(const char *symbol, void (*put)(const char *text, size_t len, void *opaque),
+		    void *opaque);
 
 /*
  * The same without argument list, return type and "[clone ...]": what a person would type.

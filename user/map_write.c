@@ -10,6 +10,7 @@
 #include "map_file.h"
 
 #include <elf.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -22,15 +23,20 @@
 #include "demangle.h"
 #include "fdr.h"
 #include "json_text.h"
+#include "map_impl.h"
 
 #define MODULE_ALIGN (16ULL << 20) /* a module's addresses keep their low 24 bits */
 #define MAX_SPAN (1ULL << 40)      /* a module wider than this is packed */
 #define PACKED_STEP 16             /* between functions that have no address of their own */
 
-enum { S_NULL, S_TEXT, S_SLEDS, S_SYMTAB, S_STRTAB, S_SESSION, S_SHSTRTAB, NSECTIONS };
+enum {
+	S_NULL, S_TEXT, S_SLEDS, S_SYMTAB, S_FUNCTIONS, S_STRTAB, S_NAMES, S_SESSION, S_SHSTRTAB,
+	NSECTIONS
+};
 
 static const char section_names[] =
-	"\0.text\0xray_instr_map\0.symtab\0.strtab\0" KX_MAP_SESSION_SECTION "\0.shstrtab";
+	"\0.text\0xray_instr_map\0.symtab\0" KX_MAP_FUNCTIONS_SECTION "\0.strtab\0"
+	KX_MAP_NAMES_SECTION "\0" KX_MAP_SESSION_SECTION "\0.shstrtab";
 
 /* xray_instr_map, version 0: absolute addresses. */
 struct sled {
@@ -43,14 +49,21 @@ struct sled {
 };
 _Static_assert(sizeof(struct sled) == 32, "a sled is 32 bytes");
 
+/* A section of NUL-terminated text; the first one is "". */
+struct strings {
+	char *data;
+	size_t len, size;
+};
+
 struct image {
 	uint64_t *addresses; /* in the map, by function */
 	uint64_t end;        /* past the last address in use */
 	struct sled *sleds;
 	Elf64_Sym *symbols;
 	size_t nsymbols;
-	char *strings;
-	size_t strings_len, strings_size;
+	struct kx_map_row *rows;
+	struct strings strings; /* what llvm-xray shows */
+	struct strings names;   /* what the symbols are called */
 	char *session;
 	Elf64_Ehdr header;
 	Elf64_Shdr sections[NSECTIONS];
@@ -149,28 +162,38 @@ static int place_rest(struct image *im, const struct kx_map *map)
 
 /* Names */
 
-static int add_string(struct image *im, const char *text, size_t len, Elf64_Word *offset)
+static int add_string(struct strings *s, const char *text, size_t len, uint32_t *offset)
 {
-	if (im->strings_len + len + 1 > im->strings_size) {
-		size_t size = 2 * im->strings_size + len + 4096;
-		char *strings = realloc(im->strings, size);
+	if (s->len + len >= UINT32_MAX)
+		return -E2BIG;
+	if (s->len + len + 1 > s->size) {
+		size_t size = 2 * s->size + len + 4096;
+		char *data = realloc(s->data, size);
 
-		if (!strings)
+		if (!data)
 			return -ENOMEM;
-		im->strings = strings;
-		im->strings_size = size;
+		s->data = data;
+		s->size = size;
 	}
-	*offset = (Elf64_Word)im->strings_len;
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		/* llvm-xray's trace_event, csv and flame outputs do not escape */
-		if (c < ' ' || c == 0x7f || c == '"' || c == '\\' || c == ';')
-			c = '_';
-		im->strings[im->strings_len++] = (char)c;
-	}
-	im->strings[im->strings_len++] = 0;
+	*offset = (uint32_t)s->len;
+	memcpy(s->data + s->len, text, len);
+	s->data[s->len + len] = 0;
+	s->len += len + 1;
 	return 0;
+}
+
+/* For llvm-xray, whose trace_event, csv and flame outputs do not escape. */
+static int add_plain_string(struct strings *s, const char *text, size_t len, uint32_t *offset)
+{
+	int ret = add_string(s, text, len, offset);
+
+	for (size_t i = 0; i < len && ret == 0; i++) {
+		char *c = &s->data[*offset + i];
+
+		if ((unsigned char)*c < ' ' || *c == 0x7f || *c == '"' || *c == '\\' || *c == ';')
+			*c = '_';
+	}
+	return ret;
 }
 
 /*
@@ -191,16 +214,17 @@ static bool is_literal_operator(const char *symbol)
 	return false;
 }
 
-static int add_function_name(struct image *im, const char *symbol, Elf64_Word *offset)
+static int add_llvm_name(struct strings *s, const char *symbol, uint32_t *offset)
 {
 	char *pretty = is_literal_operator(symbol) ? kx_demangle(symbol) : NULL;
 	int ret;
 
 	/* a symbol version ("malloc@@GLIBC_2.2.5") is no part of the name */
 	if (pretty && strchr(pretty, '"'))
-		ret = add_string(im, pretty, strlen(pretty), offset);
+		ret = add_plain_string(s, pretty, strlen(pretty), offset);
 	else
-		ret = add_string(im, symbol, *symbol ? 1 + strcspn(symbol + 1, "@") : 0, offset);
+		ret = add_plain_string(s, symbol, *symbol ? 1 + strcspn(symbol + 1, "@") : 0,
+				       offset);
 	free(pretty);
 	return ret;
 }
@@ -209,12 +233,12 @@ static int add_function_name(struct image *im, const char *symbol, Elf64_Word *o
 static int make_symbols(struct image *im, const struct kx_map *map)
 {
 	size_t *next = calloc(map->nmodules + 2, sizeof(*next));
-	Elf64_Word ignored;
+	uint32_t ignored;
 	int ret = -ENOMEM;
 
 	im->nsymbols = 1 + map->nmodules + map->nfunctions;
 	im->symbols = calloc(im->nsymbols, sizeof(*im->symbols));
-	if (!next || !im->symbols || add_string(im, "", 0, &ignored) < 0)
+	if (!next || !im->symbols || add_string(&im->strings, "", 0, &ignored) < 0)
 		goto out;
 	for (size_t i = 0; i < map->nfunctions; i++)
 		next[map->functions[i].module + 1]++;
@@ -226,7 +250,7 @@ static int make_symbols(struct image *im, const struct kx_map *map)
 
 		s->st_info = ELF64_ST_INFO(STB_LOCAL, STT_FILE);
 		s->st_shndx = SHN_ABS;
-		ret = add_string(im, name, strlen(name), &s->st_name);
+		ret = add_plain_string(&im->strings, name, strlen(name), &s->st_name);
 		if (ret < 0)
 			goto out;
 		next[m] = at + 1;
@@ -241,13 +265,58 @@ static int make_symbols(struct image *im, const struct kx_map *map)
 		s->st_value = im->addresses[i];
 		/* past the last address it would wrap round, and llvm-xray would not find it */
 		s->st_size = f->size < im->end - s->st_value ? f->size : im->end - s->st_value;
-		ret = add_function_name(im, f->symbol ? f->symbol : "", &s->st_name);
+		ret = add_llvm_name(&im->strings, f->symbol ? f->symbol : "", &s->st_name);
 		if (ret < 0)
 			goto out;
 	}
 	ret = 0;
 out:
 	free(next);
+	return ret;
+}
+
+/* kxray's own list */
+
+/* As it is, if it is text that other programs can take: see json_text.h. */
+static int add_name(struct strings *s, const char *symbol, uint32_t *offset)
+{
+	size_t len = strlen(symbol), ascii = 0;
+	json_t *json;
+	int ret;
+
+	while (ascii < len && (unsigned char)symbol[ascii] < 0x80)
+		ascii++;
+	if (ascii == len)
+		return add_string(s, symbol, len, offset);
+	json = kx_json_text(symbol, SIZE_MAX);
+	if (!json)
+		return -ENOMEM;
+	ret = add_string(s, json_string_value(json), json_string_length(json), offset);
+	json_decref(json);
+	return ret;
+}
+
+static int make_rows(struct image *im, const struct kx_map *map)
+{
+	uint32_t offset;
+	int ret = add_string(&im->names, "", 0, &offset);
+
+	im->rows = calloc(map->nfunctions + 1, sizeof(*im->rows));
+	if (!im->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < map->nfunctions && ret == 0; i++) {
+		const struct kx_map_function *f = &map->functions[i];
+
+		offset = 0;
+		if (f->symbol && *f->symbol)
+			ret = add_name(&im->names, f->symbol, &offset);
+		im->rows[i] = (struct kx_map_row){
+			.address = htole64(f->address),
+			.size = htole64(f->size),
+			.module = htole32(f->module),
+			.name = htole32(offset),
+		};
+	}
 	return ret;
 }
 
@@ -270,34 +339,16 @@ static json_t *module_json(const struct kx_map_module *m)
 			 json_address(m->load_bias), "map_base", json_address(m->map_base));
 }
 
-static json_t *function_json(const struct kx_map_function *f)
-{
-	json_t *row = json_array();
-
-	/* appending NULL fails */
-	if (json_array_append_new(row, json_integer(f->module)) < 0 ||
-	    json_array_append_new(row, json_address(f->address)) < 0 ||
-	    json_array_append_new(row, json_integer((json_int_t)f->size)) < 0 ||
-	    json_array_append_new(row, kx_json_text(f->symbol, SIZE_MAX)) < 0) {
-		json_decref(row);
-		return NULL;
-	}
-	return row;
-}
-
 static int make_session(struct image *im, const struct kx_map *map)
 {
-	json_t *root = json_object(), *modules = json_array(), *functions = json_array();
+	json_t *root = json_object(), *modules = json_array();
 	int bad = json_object_set_new(root, "kxray", json_integer(1));
 
 	if (map->session)
 		bad |= json_object_set(root, "session", map->session);
 	for (size_t i = 0; i < map->nmodules && !bad; i++)
 		bad |= json_array_append_new(modules, module_json(&map->modules[i]));
-	for (size_t i = 0; i < map->nfunctions && !bad; i++)
-		bad |= json_array_append_new(functions, function_json(&map->functions[i]));
 	bad |= json_object_set_new(root, "modules", modules);
-	bad |= json_object_set_new(root, "functions", functions);
 	if (!bad)
 		im->session = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
@@ -331,7 +382,10 @@ static void make_sections(struct image *im, const struct kx_map *map)
 		    sizeof(struct sled));
 	set_section(im, S_SYMTAB, SHT_SYMTAB, 0, im->nsymbols * sizeof(Elf64_Sym),
 		    sizeof(Elf64_Sym));
-	set_section(im, S_STRTAB, SHT_STRTAB, 0, im->strings_len, 0);
+	set_section(im, S_FUNCTIONS, SHT_PROGBITS, 0, map->nfunctions * sizeof(struct kx_map_row),
+		    sizeof(struct kx_map_row));
+	set_section(im, S_STRTAB, SHT_STRTAB, 0, im->strings.len, 0);
+	set_section(im, S_NAMES, SHT_PROGBITS, 0, im->names.len, 0);
 	set_section(im, S_SESSION, SHT_PROGBITS, 0, strlen(im->session), 0);
 	set_section(im, S_SHSTRTAB, SHT_STRTAB, 0, sizeof(section_names), 0);
 	im->sections[S_TEXT].sh_addr = MODULE_ALIGN;
@@ -339,8 +393,9 @@ static void make_sections(struct image *im, const struct kx_map *map)
 	im->sections[S_SYMTAB].sh_link = S_STRTAB;
 	im->sections[S_SYMTAB].sh_info = (Elf64_Word)im->nsymbols; /* first symbol not local */
 	for (int i = S_TEXT; i < NSECTIONS; i++) {
-		/* sleds and symbols are read in place: keep them at multiples of 8 */
-		im->sections[i].sh_addralign = i == S_SLEDS || i == S_SYMTAB ? 8 : 1;
+		/* tables are read in place: keep them at multiples of 8 */
+		im->sections[i].sh_addralign =
+			i == S_SLEDS || i == S_SYMTAB || i == S_FUNCTIONS ? 8 : 1;
 		im->sections[i].sh_offset = offset;
 		if (i != S_TEXT)
 			offset += im->sections[i].sh_size;
@@ -373,6 +428,8 @@ static int build(struct image *im, struct kx_map *map)
 	if (ret == 0)
 		ret = make_symbols(im, map);
 	if (ret == 0)
+		ret = make_rows(im, map);
+	if (ret == 0)
 		ret = make_session(im, map);
 	if (ret < 0)
 		return ret;
@@ -393,7 +450,9 @@ static int write_image(int fd, const struct image *im)
 		{ &im->header, sizeof(im->header) },
 		{ im->sleds, im->sections[S_SLEDS].sh_size },
 		{ im->symbols, im->sections[S_SYMTAB].sh_size },
-		{ im->strings, im->sections[S_STRTAB].sh_size },
+		{ im->rows, im->sections[S_FUNCTIONS].sh_size },
+		{ im->strings.data, im->sections[S_STRTAB].sh_size },
+		{ im->names.data, im->sections[S_NAMES].sh_size },
 		{ im->session, im->sections[S_SESSION].sh_size },
 		{ section_names, last->sh_size },
 		{ zeros, im->header.e_shoff - last->sh_offset - last->sh_size },
@@ -464,14 +523,19 @@ int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err)
 				  "cannot write the map %s: it exists and is not a regular file, so "
 				  "name another one", path);
 	ret = build(&im, map);
-	if (ret < 0)
+	if (ret == -E2BIG)
+		kx_err_set(err, ret, "the map %s cannot hold functions whose names take 4 GiB: "
+			   "select fewer", path);
+	else if (ret < 0)
 		kx_err_set(err, ret, "no memory for a map of %zu functions", map->nfunctions);
 	else if ((ret = save(path, &im)) < 0)
 		kx_err_set(err, ret, "cannot write the map %s: %s", path, strerror(-ret));
 	free(im.addresses);
 	free(im.sleds);
 	free(im.symbols);
-	free(im.strings);
+	free(im.rows);
+	free(im.strings.data);
+	free(im.names.data);
 	free(im.session);
 	return ret;
 }

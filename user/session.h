@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What a trace must say of itself to be understood on another machine: the
- * command line, host, clock, modules, functions, losses. Kept as one JSON
- * object in the map's section ".kxray.session" (see map_file.h):
+ * command line, host, clock, modules, functions, losses. All but the functions is
+ * one JSON object in the map's section ".kxray.session" (see map_file.h):
  *
  *   {"kxray":1, "session":{...},
- *    "modules":[{"name","path","build_id","load_bias","map_base"}, ...],
- *    "functions":[[MODULE, "ADDRESS", SIZE, "SYMBOL"], ...]}
+ *    "modules":[{"name","path","build_id","load_bias","map_base"}, ...]}
  *
  * Addresses are hexadecimal strings ("0x401000"), because JSON readers round
  * numbers over 53 bits. A function's id is its place in the list, from 1 on.

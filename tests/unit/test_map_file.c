@@ -485,25 +485,26 @@ static void test_not_a_map(void **state)
 	expect_no_map(path, -EBADMSG, "damaged");
 }
 
+/* @bytes are of printf's FORMAT, with octal escapes. */
+static void put_section(const char *section, const char *bytes)
+{
+	free(run_okf("printf '%s' > %s/bytes && objcopy --update-section %s=%s/bytes %s", bytes,
+		     folder, section, folder, map_path));
+}
+
 static void put_session(const char *json)
 {
-	free(run_okf("printf '%%s' '%s' > %s/json && objcopy --update-section .kxray.session=%s/json "
-		     "%s", json, folder, folder, map_path));
+	put_section(KX_MAP_SESSION_SECTION, json);
 }
 
 static void test_damaged_session(void **state)
 {
 	static const char *const bad[] = {
-		"{\"kxray\":1,\"modules\":[],\"functions\":[[0,\"0x1\",1,\"f\"]]}",
-		"{\"kxray\":1,\"modules\":[{}],\"functions\":[]}",
+		"{\"kxray\":1,\"modules\":[{}]}",
 		"{\"kxray\":1,\"modules\":[{\"name\":\"a\",\"path\":\"b\",\"build_id\":\"\","
-		"\"load_bias\":0,\"map_base\":\"0x0\"}],\"functions\":[]}",
+		"\"load_bias\":0,\"map_base\":\"0x0\"}]}",
 		"{\"kxray\":1,\"modules\":[{\"name\":\"a\",\"path\":\"b\",\"build_id\":\"\","
-		"\"load_bias\":\"0x0\",\"map_base\":\"0x0\"}],\"functions\":[[-1,\"0x1\",1,\"f\"]]}",
-		"{\"kxray\":1,\"modules\":[{\"name\":\"a\",\"path\":\"b\",\"build_id\":\"\","
-		"\"load_bias\":\"0x0\",\"map_base\":\"0x0\"}],\"functions\":[[0,\"1\",1,\"f\"]]}",
-		"{\"kxray\":1,\"modules\":[{\"name\":\"a\",\"path\":\"b\",\"build_id\":\"\","
-		"\"load_bias\":\"0x0\",\"map_base\":\"0x0\"}],\"functions\":[[0,\"0x1\",1]]}",
+		"\"load_bias\":\"0x0\",\"map_base\":\"1\"}]}",
 	};
 	struct made m;
 
@@ -512,12 +513,139 @@ static void test_damaged_session(void **state)
 	write_map(&m.map);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		put_session(bad[i]);
-		expect_no_map(map_path, -EBADMSG, "is damaged");
+		expect_no_map(map_path, -EBADMSG, "list of modules is damaged");
 	}
+	/* four modules are used */
+	put_session("{\"kxray\":1,\"modules\":[{\"name\":\"a\",\"path\":\"b\",\"build_id\":\"\","
+		    "\"load_bias\":\"0x0\",\"map_base\":\"0x0\"}]}");
+	expect_no_map(map_path, -EBADMSG, "a module that is not there");
 	put_session("{\"kxray\":");
 	expect_no_map(map_path, -EBADMSG, "not JSON");
 	put_session("{\"kxray\":2}");
 	expect_no_map(map_path, -EBADMSG, "newer kxray");
+}
+
+/* The layout that map_file.h promises, byte by byte, so that others can read it. */
+static void test_functions_are_24_bytes(void **state)
+{
+	static const uint8_t second[24] = {
+		0x00, 0x12, 0, 0, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, EXE, 0, 0, 0,
+		6, 0, 0, 0, /* "", "main" before it */
+	};
+	static const char start[] = "\0main\0_ZN3foo3barEi\0malloc@@GLIBC_2.2.5\0free\0";
+	uint8_t rows[24 * N + 1], names[512];
+	char path[96];
+	struct made m;
+	int fd;
+
+	(void)state;
+	make_map(&m);
+	write_map(&m.map);
+	snprintf(path, sizeof(path), "%s/rows", folder);
+	free(run_okf("objcopy --dump-section %s=%s %s /dev/null", KX_MAP_FUNCTIONS_SECTION, path,
+		     map_path));
+	fd = open(path, O_RDONLY);
+	assert_int_equal(read(fd, rows, sizeof(rows)), 24 * N);
+	close(fd);
+	assert_memory_equal(rows + 24, second, 24);
+	assert_int_equal(rows[2 * 24 + 16], LIBC);
+	free(run_okf("objcopy --dump-section %s=%s %s /dev/null", KX_MAP_NAMES_SECTION, path,
+		     map_path));
+	fd = open(path, O_RDONLY);
+	assert_true(read(fd, names, sizeof(names)) > 40);
+	close(fd);
+	assert_memory_equal(names, start, sizeof(start) - 1);
+}
+
+static void test_damaged_functions(void **state)
+{
+	/* of a map of one module and the names "" and "f"; address 0x1000, 1 byte */
+#define ROW(module, name) "\\0\\020\\0\\0\\0\\0\\0\\0" "\\1\\0\\0\\0\\0\\0\\0\\0" module name
+#define NO_MODULE "a module that is not there"
+#define NO_NAME "a name beyond its names"
+	static const struct {
+		const char *row, *names, *why;
+	} cases[] = {
+		{ ROW("\\0\\0\\0\\0", "\\1\\0\\0\\0"), "\\0f\\0", NULL },
+		{ ROW("\\1\\0\\0\\0", "\\1\\0\\0\\0"), "\\0f\\0", NO_MODULE },
+		{ ROW("\\377\\377\\377\\377", "\\1\\0\\0\\0"), "\\0f\\0", NO_MODULE },
+		{ ROW("\\0\\0\\0\\0", "\\3\\0\\0\\0"), "\\0f\\0", NO_NAME },
+		{ ROW("\\0\\0\\0\\0", "\\377\\377\\377\\377"), "\\0f\\0", NO_NAME },
+		{ ROW("\\0\\0\\0\\0", "\\1\\0\\0"), "\\0f\\0",
+		  "functions is missing or damaged" },
+		{ ROW("\\0\\0\\0\\0", "\\1\\0\\0\\0"), "\\0f", "names is missing or damaged" },
+		{ ROW("\\0\\0\\0\\0", "\\0\\0\\0\\0"), "", "names is missing or damaged" },
+	};
+	static const char *const needed[] = { KX_MAP_FUNCTIONS_SECTION, KX_MAP_NAMES_SECTION };
+	struct kx_map_module module = { "a", "/a", "", 0, 0 };
+	struct kx_map_function function = { "f", 0, 0x1000, 1 };
+	struct kx_map map = { .modules = &module, .nmodules = 1, .functions = &function,
+			      .nfunctions = 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct kx_map back;
+
+		write_map(&map);
+		put_section(KX_MAP_FUNCTIONS_SECTION, cases[i].row);
+		put_section(KX_MAP_NAMES_SECTION, cases[i].names);
+		if (cases[i].why) {
+			expect_no_map(map_path, -EBADMSG, cases[i].why);
+			continue;
+		}
+		read_map(map_path, &back);
+		assert_int_equal(back.nfunctions, 1);
+		assert_int_equal(back.functions[0].address, 0x1000);
+		assert_int_equal(back.functions[0].size, 1);
+		assert_string_equal(back.functions[0].symbol, "f");
+		kx_map_free(&back);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		write_map(&map);
+		free(run_okf("objcopy --remove-section %s %s", needed[i], map_path));
+		expect_no_map(map_path, -EBADMSG, needed[i]);
+	}
+}
+
+/* Far more text than is kept at once: names come again when they are asked for again. */
+static void test_names_beyond_memory(void **state)
+{
+	enum { COUNT = 12000, LEN = 895, LARGE = 7 };
+	struct kx_map_function *functions = calloc(COUNT, sizeof(*functions));
+	struct kx_map_module module = { "a", "/a", "", 0, 0 };
+	struct kx_map map = { .modules = &module, .nmodules = 1, .functions = functions,
+			      .nfunctions = COUNT };
+	char *symbols = malloc((size_t)COUNT * 1000), *pad = malloc(LEN + 1), name[32];
+	char large[200] = "_Z1fSt4pairIiiE", *at = large + strlen(large);
+
+	(void)state;
+	memset(pad, 'x', LEN);
+	pad[LEN] = 0;
+	for (size_t i = 0; i < COUNT; i++) {
+		functions[i].symbol = symbols + 1000 * i;
+		sprintf(symbols + 1000 * i, "_Z%df%05zu%sv", LEN + 6, i, pad);
+	}
+	/* pair<pair<..., ...>, pair<..., ...>>: each one twice as long as the one before */
+	for (char c = '0'; c <= 'F'; c = c == '9' ? 'A' : (char)(c + 1))
+		at += sprintf(at, "S_IS%c_S%c_E", c, c);
+	functions[LARGE].symbol = large;
+	for (size_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < COUNT; i++) {
+			const char *got = kx_map_name(&map, i + 1);
+
+			if (i == LARGE) {
+				assert_string_equal(got, large);
+				continue;
+			}
+			snprintf(name, sizeof(name), "f%05ux", i);
+			assert_memory_equal(got, name, 7);
+			assert_int_equal(strlen(got), LEN + 8);
+			assert_string_equal(got + LEN + 6, "()");
+		}
+	kx_map_free(&map);
+	free(functions);
+	free(symbols);
+	free(pad);
 }
 
 /* Cut and changed files may be read or refused, but no more than that. */
@@ -688,6 +816,9 @@ int main(void)
 		cmocka_unit_test(test_version_0_sleds),
 		cmocka_unit_test(test_not_a_map),
 		cmocka_unit_test(test_damaged_session),
+		cmocka_unit_test(test_functions_are_24_bytes),
+		cmocka_unit_test(test_damaged_functions),
+		cmocka_unit_test(test_names_beyond_memory),
 		cmocka_unit_test(test_random_damage),
 		cmocka_unit_test(test_write_errors_leave_nothing),
 		cmocka_unit_test(test_odd_maps),

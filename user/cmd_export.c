@@ -68,6 +68,7 @@ struct job {
 	struct timespec begun;
 	bool shown;          /* the progress line */
 	bool misused;        /* the error is one of usage */
+	bool left;           /* who reads the output has seen enough */
 };
 
 /* Formats */
@@ -547,7 +548,8 @@ static int run_format(struct job *j, struct kx_err *err)
 	clear_progress(j);
 	written = kx_text_flush(&out);
 	/* A reader that has seen enough (head, less) is no failure. */
-	if (written == -EPIPE && !j->is_temporary)
+	j->left = written == -EPIPE && !j->is_temporary;
+	if (j->left)
 		return 0;
 	if (written)
 		return kx_err_set(err, written, "%s cannot be written: %s",
@@ -590,7 +592,7 @@ static int export_file(const struct arguments *a)
 		r = run_format(&j, &err);
 	if (!r)
 		r = keep_output(&j, &err);
-	if (!r)
+	if (!r && !j.left)
 		warn_after(&j);
 	if (j.is_temporary)
 		kx_output_close(&j.output);

@@ -59,6 +59,15 @@ static __always_inline int put_return(struct pt_regs *ctx, __u64 cookie, __u32 t
 	return kx_put(KX_WIRE_EXIT, tid, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);
 }
 
+/*
+ * On return the instruction pointer is the return address: only one that has the probe's place in
+ * its page could be the entry as well. Asking the kernel costs as much as taking a slot.
+ */
+static __always_inline int is_return(struct pt_regs *ctx, __u64 cookie)
+{
+	return (ctx->ip & 0xfff) != KX_COOKIE_PLACE(cookie) || bpf_session_is_return();
+}
+
 /* Entry and return of a function by one link (uprobe session, kernel 6.13). */
 SEC("uprobe")
 int kx_session(struct pt_regs *ctx)
@@ -68,7 +77,7 @@ int kx_session(struct pt_regs *ctx)
 	if (!kx_ready || !kx_is_target(id >> 32))
 		return 1; /* from an entry: no return probe for this call */
 	cookie = bpf_get_attach_cookie(ctx);
-	if (bpf_session_is_return()) {
+	if (is_return(ctx, cookie)) {
 		put_return(ctx, cookie, id);
 		return 0;
 	}

@@ -89,12 +89,15 @@ enum kx_wire_clock {
 
 /* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,
- * 37 set if the exit is a tail jump, 38 set if the function makes no calls. */
+ * 37 set if the exit is a tail jump, 38 set if the function makes no calls,
+ * 40-51 the probe's place in its page (the same in the file and in memory), set by kx_attach. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
 #define KX_COOKIE_NARGS(c) ((__u32)((c) >> 28) & 0xf)
 #define KX_COOKIE_COND(c) ((__u32)((c) >> 32) & 0xf)
 #define KX_COOKIE_IS_COND (1ULL << 36)
 #define KX_COOKIE_IS_TAIL (1ULL << 37)
 #define KX_COOKIE_IS_LEAF (1ULL << 38)
+#define KX_COOKIE_PLACE(c) ((__u32)((c) >> 40) & 0xfff)
+#define KX_COOKIE_WITH_PLACE(c, offset) ((c) | ((offset) & 0xfff) << 40)
 
 #endif

@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "wire.h"
+
 /* Flag of uprobe_multi links: probes fire on return. */
 #define UPROBE_MULTI_RETURN 1
 
@@ -261,7 +263,7 @@ int kx_attach(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, boo
 			code = -ENOMEM;
 		for (size_t i = 0; i < nprobes && !code; i++) {
 			r.offsets[i] = probes[i].offset;
-			r.cookies[i] = probes[i].cookie;
+			r.cookies[i] = KX_COOKIE_WITH_PLACE(probes[i].cookie, probes[i].offset);
 		}
 		if (!code)
 			code = attach_range(&r, 0, nprobes);

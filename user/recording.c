@@ -86,6 +86,9 @@ static int block_signals(struct recording *r, struct kx_err *err)
 {
 	sigset_t set;
 
+	/* a shell that runs us in the background has them ignored, and then kill -INT is lost */
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

@@ -9,7 +9,7 @@ TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 		-D_GNU_SOURCE -Wall -Wextra -pthread -Itests/live/targets
 
 TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
-	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops)
+	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns)
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)

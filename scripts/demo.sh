@@ -33,6 +33,9 @@ show() {
 
 "$build/tests/targets/demo" >"$dir/server.out" &
 server=$!
+until grep -q ready "$dir/server.out"; do
+	kill -0 "$server" && sleep 0.05
+done
 echo "A small server runs as process $server: three workers, no trace of tracing in its code."
 
 # shellcheck disable=SC2086

@@ -362,7 +362,7 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 		fprintf(stderr, "kxray: %zu of %zu functions have a dear entry (single-stepped); "
 				"'kxray functions' shows which\n",
 			stepped, nfunctions);
-	if (instruction && a->o.select.exits == KX_EXITS_AUTO)
+	if (instruction && !sel->risk.returns_harmless && a->o.select.exits == KX_EXITS_AUTO)
 		fprintf(stderr, "kxray: %zu of %zu functions have dear exits (their own return "
 				"instructions), because %s\n",
 			instruction, nfunctions, sel->risk.reason);

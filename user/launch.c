@@ -29,6 +29,7 @@ static void run_child(char *const argv[], const sigset_t *mask, int go_fd, int e
 	int code;
 
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	/* if kxray dies while the command is stopped, it must not stay so */
 	prctl(PR_SET_PDEATHSIG, SIGCONT);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -97,6 +98,8 @@ static int block_signals(struct recording *r, struct kx_err *err)
 	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
 	/* a reader of our messages that has left must not end the recording */
 	signal(SIGPIPE, SIG_IGN);
+	/* a file size limit is an error of write(2) to us, like a full disk */
+	signal(SIGXFSZ, SIG_IGN);
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (r->signal_fd < 0)
 		return kx_err_set(err, -errno, "signals cannot be received: %s", strerror(errno));
@@ -115,7 +118,8 @@ static int take_pids(struct recording *r, struct kx_err *err)
 	for (size_t i = 0; i < r->npids; i++) {
 		r->pids[i] = r->launch ? kx_launch_pid(r->launch) : r->o->pids[i];
 		r->pidfds[i] = (int)syscall(SYS_pidfd_open, r->pids[i], 0);
-		if (r->pidfds[i] < 0 && errno == EINVAL)
+		/* a thread is EINVAL before Linux 6.9, ENOENT since */
+		if (r->pidfds[i] < 0 && (errno == EINVAL || errno == ENOENT))
 			return kx_err_set(err, -EINVAL,
 					  "%d is a thread, not a process; name the process (its "
 					  "thread group leader)",
@@ -152,6 +156,18 @@ static int check_seccomp(struct recording *r, enum kx_exits *exits, struct kx_er
 	return 0;
 }
 
+/* A process that has ended by now, or 0. */
+static pid_t ended_process(const struct recording *r)
+{
+	for (size_t i = 0; i < r->npids; i++) {
+		struct pollfd pfd = { .fd = r->pidfds ? r->pidfds[i] : -1, .events = POLLIN };
+
+		if (pfd.fd >= 0 && poll(&pfd, 1, 0) > 0)
+			return r->pids[i];
+	}
+	return 0;
+}
+
 static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 {
 	struct kx_select_options options = r->o->select;
@@ -181,6 +197,44 @@ static int read_modules(struct recording *r, struct kx_err *err)
 		r->procs[i] = (struct kx_select_process){ .pid = r->pids[i], .mods = &r->mods[i] };
 	}
 	return 0;
+}
+
+/* Whether a process runs another program than the one whose modules were read. */
+static bool exec_between(const struct recording *r)
+{
+	for (size_t i = 0; i < r->npids; i++) {
+		char path[32];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "/proc/%d/exe", (int)r->pids[i]);
+		if (stat(path, &st))
+			continue;
+		if (!r->mods[i].count || st.st_ino != r->mods[i].items[0].inode ||
+		    st.st_dev != r->mods[i].items[0].device)
+			return true;
+	}
+	return false;
+}
+
+/* A process that was just started may still be a copy of its shell, about to exec. */
+static int look(struct recording *r, struct kx_err *err)
+{
+	const struct timespec wait = { .tv_nsec = 20000000 };
+	int code;
+
+	for (int tries = 0;; tries++) {
+		code = read_modules(r, err);
+		if (!code)
+			code = choose(r, r->o->select.exits, err);
+		if (r->launch || tries == 4 || !exec_between(r))
+			return code;
+		if (r->selected)
+			kx_selection_free(&r->sel);
+		r->selected = false;
+		for (size_t i = 0; i < r->npids; i++)
+			kx_modules_free(&r->mods[i]);
+		nanosleep(&wait, NULL);
+	}
 }
 
 static int load_tracer(struct recording *r, struct kx_err *err)
@@ -314,7 +368,7 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 	if (!r->sel.risk.returns_harmless)
 		return 0; /* only functions that stand for themselves have return probes */
 	code = kx_linker_watch_start(&r->watch, r->tracer, r->procs, r->npids, err);
-	if (code != -ENOENT)
+	if (code != -ENOENT || ended_process(r))
 		return code;
 	notice(r, "%s; exits are taken from return instructions", err->text);
 	kx_selection_free(&r->sel);
@@ -338,9 +392,7 @@ static int prepare(struct recording *r, struct kx_err *err)
 			code = kx_launch_to_entry(r->launch, r->tracer, err);
 	}
 	if (!code)
-		code = read_modules(r, err);
-	if (!code)
-		code = choose(r, r->o->select.exits, err);
+		code = look(r, err);
 	if (!code && !r->tracer)
 		code = load_tracer(r, err);
 	if (!code)
@@ -411,6 +463,17 @@ static int check_linkers(struct recording *r, struct kx_err *err)
 	return code;
 }
 
+/* The trace could not be written: says which one, and what to do. */
+static int trace_failed(const struct recording *r, int code, struct kx_err *err)
+{
+	if (!code || code == -ENOMEM)
+		return code;
+	return kx_err_set(err, code,
+			  "'%s' cannot be written: %s; what was written before is whole and readable; "
+			  "make room, or choose another place with -o",
+			  r->output.path, strerror(-code));
+}
+
 /* Until a signal, the time limit, or the end of the last target. */
 static int run(struct recording *r, struct kx_err *err)
 {
@@ -439,10 +502,10 @@ static int run(struct recording *r, struct kx_err *err)
 		code = check_linkers(r, err);
 		kx_tracer_quiet(r->tracer);
 		if (!code)
-			code = kx_collector_pass(r->collector, err);
+			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
 		if (!code && (now - flushed >= flush_every ||
 			      kx_fdr_writer_memory(r->writer) > MAX_BUFFERED)) {
-			code = kx_fdr_flush(r->writer, err);
+			code = trace_failed(r, kx_fdr_flush(r->writer, err), err);
 			flushed = now;
 		}
 		if (take_signal(r, asked)) {
@@ -493,12 +556,12 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 	uint64_t hz = 0;
 	int end;
 
-	end = kx_collector_finish(r->collector, &late);
+	end = trace_failed(r, kx_collector_finish(r->collector, &late), &late);
 	/* over the whole recording a measured frequency is better than over its first moments */
 	if (strcmp(clock->hz_origin, "measured") == 0)
 		hz = clock->tsc_hz = kx_clock_measured_hz(clock);
 	if (!end)
-		end = kx_fdr_finish(r->writer, hz, &late);
+		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
 	fill_result(r);
 	kx_session_info_end(r->info, r->result);
 	if (!end)
@@ -554,13 +617,18 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 		code = block_signals(&r, err);
 	if (!code)
 		code = prepare(&r, err);
+	/* whatever failed then failed for this reason */
+	if (code && !r.launch && ended_process(&r))
+		code = kx_err_set(err, -ESRCH, "process %d ended before the recording began",
+				  ended_process(&r));
 	if (!code) {
 		result->started = true;
+		start = now_seconds();
+		kx_tracer_ready(r.tracer, true);
+		/* who reads this may rely on every call from now on being recorded */
 		if (o->on_start)
 			o->on_start(o->ctx, &r.sel, result->functions, kx_probes_count(r.probes),
 				    result->mechanism, result->attach_seconds);
-		start = now_seconds();
-		kx_tracer_ready(r.tracer, true);
 		if (r.launch)
 			code = kx_launch_continue(r.launch, err);
 		if (!code)

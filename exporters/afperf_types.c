@@ -159,7 +159,8 @@ static int command_line(const json_t *session, int32_t pid, char **text)
 	return 0;
 }
 
-int kx_afperf_describe(struct kx_afperf_writer *w, struct kx_afperf_run *run, const json_t *session)
+int kx_afperf_describe(struct kx_afperf_writer *w, struct kx_afperf_run *run,
+		       const json_t *session)
 {
 	static const struct {
 		const char *key;

@@ -45,7 +45,8 @@ uint64_t kx_afperf_new_type(struct kx_afperf_writer *w, struct kx_afperf_run *ru
  * Points of what is known of host and process; at time 0 but for the end, which is at @end_ns.
  * @session may be NULL. Errors: -ENOMEM.
  */
-int kx_afperf_describe(struct kx_afperf_writer *w, struct kx_afperf_run *run, const json_t *session);
+int kx_afperf_describe(struct kx_afperf_writer *w, struct kx_afperf_run *run,
+		       const json_t *session);
 void kx_afperf_describe_end(struct kx_afperf_writer *w, struct kx_afperf_run *run,
 			    const json_t *session, uint64_t end_ns);
 

@@ -69,6 +69,10 @@ def parse(data):
                  f"line {line}: another header {comment!r}")
             at, line = end + 1, line + 1
             continue
+        blank = re.compile(r"[ \t]*(\r?\n|$)").match(text, at)
+        if blank:
+            at, line = blank.end(), line + 1
+            continue
         start, fields, more = line, [], True
         while more:
             if text[at:at + 1] == '"':
@@ -87,10 +91,10 @@ def parse(data):
             more = text[at:at + 1] == ","
             at += more
         end = re.compile(r"\r?\n|$").match(text, at)
-        need(end and (end.end() > at or at == len(text)), f"line {line}: {text[at]!r} after a field")
+        need(end and (end.end() > at or at == len(text)),
+             f"line {line}: {text[at:at + 1]!r} after a field")
         at, line = end.end(), line + 1
-        if len(fields) > 1 or fields[0].strip(" \t"):
-            records.append((start, fields))
+        records.append((start, fields))
     return records
 
 

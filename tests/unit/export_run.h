@@ -172,8 +172,8 @@ static inline void run_export(const struct kx_exporter *exporter, const char *co
 	struct kx_export x = { .names = &names, .out = &out, .option = export_option,
 			       .options_ctx = &context, .out_path = output_path,
 			       .notice = export_notice };
-	struct kx_fdr_file *file;
-	struct kx_calls *calls;
+	struct kx_fdr_file *file = NULL;
+	struct kx_calls *calls = NULL;
 	int fd = open(output_path, O_RDWR | O_CREAT | (keep ? 0 : O_TRUNC), 0644), r;
 
 	memset(e, 0, sizeof(*e));

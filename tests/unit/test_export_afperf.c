@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "export_run.h"
+
+extern const struct kx_exporter kx_exporter_afperf;
+
+#define T0 EXPORT_T0
+#define HEADER "# AFPerf v1     "
+
+static const char *const compact[] = { "afperf-compact", NULL };
+static const char *const append[] = { "append", NULL };
+
+static void export_ok(const char *const *options, bool keep, struct exported *e)
+{
+	run_export(&kx_exporter_afperf, options, NULL, keep, e);
+	if (e->result)
+		fail_msg("%s", e->err.text);
+}
+
+/* The first run's id as text, from its RunInfo record. */
+static void find_run(const struct exported *e, char id[32])
+{
+	const char *at = strstr((const char *)e->data, ",1.0.0,");
+
+	assert_non_null(at);
+	at += strlen(",1.0.0,");
+	snprintf(id, 32, "%.*s", (int)strcspn(at, ","), at);
+	assert_in_range(strtoull(id, NULL, 10), 1, INT64_MAX);
+}
+
+/* @want with "RUN" in place of the run's id. */
+static void assert_text(const struct exported *e, const char *want)
+{
+	char id[32], *text = calloc(1, e->size + strlen(want) + 1), *out = text;
+	const char *p;
+
+	assert_non_null(text);
+	find_run(e, id);
+	for (const char *in = (const char *)e->data; *in; in = p) {
+		p = strstr(in, id);
+		if (!p)
+			p = in + strlen(in);
+		out = mempcpy(out, in, (size_t)(p - in));
+		if (*p) {
+			out = mempcpy(out, "RUN", 3);
+			p += strlen(id);
+		}
+	}
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static json_t *run_at(const json_t *json, size_t index)
+{
+	return json_array_get(json_object_get(json, "runs"), index);
+}
+
+/* Value of the run's @n-th point named @name; NULL if there are fewer. */
+static const json_t *point(const json_t *run, const char *name, unsigned n)
+{
+	const json_t *p;
+	size_t i;
+
+	json_array_foreach(json_object_get(run, "points"), i, p)
+		if (!strcmp(json_string_value(json_array_get(p, 1)), name) && !n--)
+			return json_array_get(p, 2);
+	return NULL;
+}
+
+static void assert_point(const json_t *run, const char *name, const char *text)
+{
+	const json_t *value = point(run, name, 0);
+
+	if (!value)
+		fail_msg("no point %s", name);
+	assert_string_equal(json_string_value(value), text);
+}
+
+/* Two calls, a move to another CPU within the inner one. */
+static void tiny_trace(void)
+{
+	static const char *const names[] = { "outer", "inner", "unused" };
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	int fd;
+
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	t = kx_fdr_writer_thread(w, 10, 20, "worker", "server");
+	enter(t, T0 + 2000, 3, 1);
+	enter(t, T0 + 4000, 3, 2);
+	assert_int_equal(kx_fdr_cpu(t, T0 + 5000, 65535), 0);
+	leave(t, T0 + 6000, 65535, 2);
+	leave(t, T0 + 9001, 65535, 1);
+	end_trace(w, fd);
+	write_map(names, 3, "{\"started\":\"2026-01-31T23:59:58.999999999Z\"}");
+}
+
+static void test_text(void **state)
+{
+	static const char want[] =
+		HEADER "\n"
+		"RunInfo,0,nanoseconds,1769903998.999999999,1.0.0,RUN,server,,pid=10\n"
+		"MeasurementType,0,RUN,1,Profiling Start,string,text,ISO 8601,\n"
+		"RunPoint,0,RUN,1,2026-01-31T23:59:58.999999999Z\n"
+		"SectionInfo,1000,RUN,1,outer,tid=20;thread=worker;module=main\n"
+		"MeasurementType,1000,RUN,2,CPU,int32,count,"
+		"Number of the CPU at the call's start and end,\n"
+		"SectionStart,1000,1,1\n"
+		"SectionPoint,1000,1,1,2,3\n"
+		"SectionInfo,2000,RUN,2,inner,tid=20;thread=worker;module=main\n"
+		"SectionStart,2000,2,1\n"
+		"SectionPoint,2000,2,1,2,3\n"
+		"MeasurementType,2500,RUN,3,CPU of thread 20,int32,count,"
+		"Moves to another CPU inside of calls,\n"
+		"RunPoint,2500,RUN,3,65535\n"
+		"SectionStop,3000,2,1\n"
+		"SectionPoint,3000,2,1,2,65535\n"
+		"SectionStop,4501,1,1\n"
+		"SectionPoint,4501,1,1,2,65535\n"
+		"MeasurementType,4501,RUN,4,Call time: outer,int64,ns,"
+		"\"Time inside of completed calls, callees included\",main\n"
+		"MeasurementType,4501,RUN,5,Total time: outer,int64,ns,"
+		"\"The same, nested calls of the function itself counted once\",main\n"
+		"MeasurementType,4501,RUN,6,Self time: outer,int64,ns,"
+		"\"Time inside of completed calls, traced callees left out\",main\n"
+		"RunAggregate,4501,1000,RUN,count,4,1\n"
+		"RunAggregate,4501,1000,RUN,sum,4,3501\n"
+		"RunAggregate,4501,1000,RUN,mean,4,3501\n"
+		"RunAggregate,4501,1000,RUN,min,4,3501\n"
+		"RunAggregate,4501,1000,RUN,max,4,3501\n"
+		"RunAggregate,4501,1000,RUN,sum,5,3501\n"
+		"RunAggregate,4501,1000,RUN,sum,6,2501\n"
+		"MeasurementType,3000,RUN,7,Call time: inner,int64,ns,"
+		"\"Time inside of completed calls, callees included\",main\n"
+		"MeasurementType,3000,RUN,8,Total time: inner,int64,ns,"
+		"\"The same, nested calls of the function itself counted once\",main\n"
+		"MeasurementType,3000,RUN,9,Self time: inner,int64,ns,"
+		"\"Time inside of completed calls, traced callees left out\",main\n"
+		"RunAggregate,3000,2000,RUN,count,7,1\n"
+		"RunAggregate,3000,2000,RUN,sum,7,1000\n"
+		"RunAggregate,3000,2000,RUN,mean,7,1000\n"
+		"RunAggregate,3000,2000,RUN,min,7,1000\n"
+		"RunAggregate,3000,2000,RUN,max,7,1000\n"
+		"RunAggregate,3000,2000,RUN,sum,8,1000\n"
+		"RunAggregate,3000,2000,RUN,sum,9,1000\n";
+	struct exported e;
+
+	(void)state;
+	tiny_trace();
+	export_ok(NULL, false, &e);
+	assert_text(&e, want);
+	json_decref(read_strictly("afperf.py"));
+	assert_string_equal(e.notices, "");
+	free_export(&e);
+}
+
+static void test_compact(void **state)
+{
+	static const char want[] =
+		"8,0,nanoseconds,1769903998.999999999,1.0.0,RUN,server,,pid=10\n"
+		"1,0,RUN,1,Profiling Start,string,text,ISO 8601,\n"
+		"9,0,RUN,1,2026-01-31T23:59:58.999999999Z\n"
+		"11,1000,RUN,1,outer,tid=20;thread=worker;module=main\n"
+		"1,1000,RUN,2,CPU,int32,count,Number of the CPU at the call's start and end,\n"
+		"13,1000,1,1\n"
+		"12,1000,1,1,2,3\n";
+	struct exported e;
+	json_t *json;
+	char id[32], *run;
+
+	(void)state;
+	tiny_trace();
+	export_ok(compact, false, &e);
+	json = read_strictly("afperf.py");
+	assert_int_equal(json_array_size(json_object_get(json, "numbered")), 1);
+	assert_true(json_is_true(json_array_get(json_object_get(json, "numbered"), 0)));
+	assert_int_equal(number_at(json, "runs/0/functions/outer/ns"), 3501);
+	json_decref(json);
+	/* the first lines, as they are */
+	find_run(&e, id);
+	run = strstr((char *)e.data, "13,1000,1,1\n12,1000,1,1,2,3\n");
+	assert_non_null(run);
+	run[strlen("13,1000,1,1\n12,1000,1,1,2,3\n")] = 0;
+	e.size = strlen((char *)e.data);
+	memmove(e.data, e.data + strlen(HEADER "\n"), e.size);
+	assert_text(&e, want);
+	free_export(&e);
+}
+
+static void test_names(void **state)
+{
+	static const char *const names[] = {
+		"quote\"d", "com,ma", "semi;colon", "new\nline", "uni\xc3\xa9\xe2\x82\xac",
+		"back\\slash", "per%s%n%%cent", "#1", " blanks ", "\"", "a\r\nb",
+	};
+	enum { N = sizeof(names) / sizeof(names[0]) };
+	struct kx_fdr_writer *w;
+	struct kx_fdr_thread *t;
+	struct exported e;
+	json_t *json, *f;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	t = kx_fdr_writer_thread(w, 2147483647, 2147483646, "a;b=c,\"d\"", "p#\n\"");
+	for (uint32_t i = 0; i < N; i++) {
+		enter(t, T0 + 10 * i, 0, i + 1);
+		leave(t, T0 + 10 * i + 2 + 2 * (i % 3), 0, i + 1);
+	}
+	end_trace(w, fd);
+	write_map(names, N, NULL);
+	export_ok(NULL, false, &e);
+	json = read_strictly("afperf.py");
+	for (int i = 0; i < N; i++) {
+		f = json_object_get(json_object_get(run_at(json, 0), "functions"), names[i]);
+		if (!f)
+			fail_msg("no function %s", names[i]);
+		assert_int_equal(number_at(f, "count"), 1);
+		assert_int_equal(number_at(f, "ns"), 1 + i % 3);
+		assert_int_equal(number_at(f, "tids/2147483646"), 1);
+	}
+	assert_string_equal(json_string_value(json_object_get(run_at(json, 0), "name")),
+			    "p#\n\"");
+	f = json_object_get(json_array_get(json_object_get(json, "sections"), 0), "tags");
+	assert_string_equal(json_string_value(json_object_get(f, "thread")), "a_b=c,\"d\"");
+	assert_string_equal(json_string_value(json_object_get(f, "module")), "main");
+	assert_non_null(strstr(e.notices, "wallclock"));
+	assert_non_null(strstr((char *)e.data, "nanoseconds,0.000000000,1.0.0"));
+	json_decref(json);
+	free_export(&e);
+}
+
+/* What is no text becomes U+FFFD: control characters and a byte order mark. */
+static void test_not_text(void **state)
+{
+	static const char *const names[] = { "tab\there", "\xef\xbb\xbfmark", "last" };
+	struct kx_fdr_writer *w;
+	struct kx_fdr_thread *t;
+	struct exported e;
+	json_t *json;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	t = kx_fdr_writer_thread(w, 1, 2, "t", "p");
+	for (uint32_t i = 1; i <= 2; i++) {
+		enter(t, T0 + 10 * i, 0, i);
+		leave(t, T0 + 10 * i + 4, 0, i);
+	}
+	end_trace(w, fd);
+	write_map(names, 3, NULL);
+	export_ok(NULL, false, &e);
+	json = read_strictly("afperf.py");
+	assert_int_equal(number_at(json, "runs/0/functions/tab\xef\xbf\xbdhere/count"), 1);
+	assert_int_equal(number_at(json, "runs/0/functions/\xef\xbf\xbdmark/count"), 1);
+	json_decref(json);
+	free_export(&e);
+}
+
+static void test_session(void **state)
+{
+	static const char *const names[] = { "one", "two" };
+	static const char session[] =
+		"{\"started\":\"2026-01-31T23:59:59.5Z\",\"finished\":\"2026-02-01T00:00:01Z\","
+		"\"clock\":{\"start_tsc\":1},\"host\":{\"name\":\"h\",\"system\":\"Linux\","
+		"\"release\":\"6.1\",\"architecture\":\"x86_64\",\"memory_bytes\":8000000000,"
+		"\"cpus\":4,\"cpu_model\":\"Model, \\\"X\\\"\"},\"processes\":[{\"pid\":9,"
+		"\"command\":[\"other\"]},{\"pid\":10,\"command\":[\"./a b\",\"it's\",\"\","
+		"\"-x=1\"]}],\"callers\":true}";
+	const uint64_t args[] = { 7, UINT64_MAX, 0x401234 };
+	struct kx_fdr_writer *w;
+	struct kx_fdr_thread *t;
+	struct exported e;
+	json_t *json;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	t = kx_fdr_writer_thread(w, 10, 10, "t", "");
+	assert_int_equal(kx_fdr_entry(t, T0 + 100, 1, 1, args, 3), 0);
+	leave(t, T0 + 300, 1, 1);
+	t = kx_fdr_writer_thread(w, 9, 9, "", "");
+	assert_int_equal(kx_fdr_entry(t, T0 + 200, 1, 2, args + 2, 1), 0);
+	leave(t, T0 + 500, 1, 2);
+	end_trace(w, fd);
+	write_map(names, 2, session);
+	export_ok(NULL, false, &e);
+	json = read_strictly("afperf.py");
+	assert_int_equal(json_array_size(json_object_get(json, "runs")), 2);
+	assert_string_equal(json_string_value(json_object_get(run_at(json, 0), "name")), "t");
+	assert_string_equal(json_string_value(json_object_get(run_at(json, 1), "name")),
+			    "process 9");
+	assert_point(run_at(json, 0), "Command Line", "'./a b' 'it'\\''s' '' -x=1");
+	assert_point(run_at(json, 1), "Command Line", "other");
+	for (size_t i = 0; i < 2; i++) {
+		const json_t *run = run_at(json, i);
+
+		assert_point(run, "Execution hostname", "h");
+		assert_point(run, "Operating System", "Linux");
+		assert_point(run, "Operating System Version", "6.1");
+		assert_point(run, "CPU Model", "Model, \"X\"");
+		assert_point(run, "Profiling Start", "2026-01-31T23:59:59.5Z");
+		assert_point(run, "Profiling Finish", "2026-02-01T00:00:01Z");
+		assert_int_equal(json_integer_value(point(run, "Processing Cores", 0)), 4);
+		assert_int_equal(json_integer_value(point(run, "System Available RAM", 0)),
+				 8000000000);
+		/* the trace begins 999,999 ticks after the recording */
+		assert_string_equal(json_string_value(json_object_get(run, "wallclock")),
+				    "1769903999.500500000");
+	}
+	assert_non_null(strstr((char *)e.data, "SectionPoint,50,1,1,"));
+	assert_non_null(strstr((char *)e.data, ",0x401234,"));
+	assert_non_null(strstr((char *)e.data, ",0x7,"));
+	assert_non_null(strstr((char *)e.data, ",0xffffffffffffffff\n"));
+	assert_non_null(strstr((char *)e.data, "Return Address"));
+	assert_null(strstr((char *)e.data, "Argument 3"));
+	json_decref(json);
+	free_export(&e);
+}
+
+/* Open, repaired and tail exits, losses, events, recursion. */
+static void test_troubles(void **state)
+{
+	struct kx_fdr_writer *w;
+	struct kx_fdr_thread *t;
+	struct exported e;
+	const json_t *run;
+	json_t *json;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	t = kx_fdr_writer_thread(w, 1, 2, "first", "p");
+	enter(t, T0 + 10, 0, 1);
+	enter(t, T0 + 20, 0, 2);
+	note(t, T0 + 30, "kxray:repaired {\"exits\":1}");
+	leave(t, T0 + 30, 0, 2);
+	enter(t, T0 + 32, 0, 3);
+	assert_int_equal(kx_fdr_exit(t, T0 + 36, 0, 3, true), 0);
+	note(t, T0 + 50, "kxray:loss {\"entries\":3,\"exits\":2,\"from\":1000040,\"to\":1000050}");
+	note(t, T0 + 60, "hello, \x01");
+	for (unsigned i = 0; i < 3; i++)
+		enter(t, T0 + 70 + 10 * i, 0, 4);
+	for (unsigned i = 0; i < 3; i++)
+		leave(t, T0 + 110 + 20 * i, 0, 4);
+	end_trace(w, fd);
+	export_ok(NULL, false, &e);
+	json = read_strictly("afperf.py");
+	run = run_at(json, 0);
+	assert_int_equal(number_at(run, "functions/#1/ended/open"), 1);
+	assert_int_equal(number_at(run, "functions/#1/ns"), 70);
+	assert_int_equal(number_at(run, "functions/#2/ended/repaired"), 1);
+	assert_int_equal(number_at(run, "functions/#3/ended/tail"), 1);
+	assert_int_equal(json_object_size(json_object_get(json_object_get(json_object_get(run,
+				"functions"), "#4"), "ended")), 0);
+	/* 20, 50 and 80 ticks from the inside out; once it is 80 */
+	assert_int_equal(number_at(run, "totals/count of Call time: #4"), 3);
+	assert_int_equal(number_at(run, "totals/sum of Call time: #4"), 75);
+	assert_int_equal(number_at(run, "totals/mean of Call time: #4"), 25);
+	assert_int_equal(number_at(run, "totals/min of Call time: #4"), 10);
+	assert_int_equal(number_at(run, "totals/max of Call time: #4"), 40);
+	assert_int_equal(number_at(run, "totals/sum of Total time: #4"), 40);
+	assert_int_equal(number_at(run, "totals/sum of Self time: #4"), 40);
+	assert_null(json_object_get(json_object_get(run, "totals"), "count of Call time: #1"));
+	assert_int_equal(number_at(run, "pauses/0/0"), 20);
+	assert_int_equal(number_at(run, "pauses/0/1"), 25);
+	assert_int_equal(json_integer_value(point(run, "Lost Events", 0)), 5);
+	assert_point(run, "Event", "hello, \\x01");
+	json_decref(json);
+	free_export(&e);
+}
+
+static void test_empty(void **state)
+{
+	struct kx_fdr_writer *w;
+	struct exported e;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	end_trace(w, fd);
+	export_ok(NULL, false, &e);
+	assert_string_equal((char *)e.data, HEADER "\n");
+	json_decref(read_strictly("afperf.py"));
+	free_export(&e);
+}
+
+static void test_many_threads(void **state)
+{
+	enum { N = 10000 };
+	struct kx_fdr_writer *w;
+	struct exported e;
+	json_t *json;
+	char path[64];
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	for (int i = 0; i < N; i++) {
+		/* a process for every four threads */
+		struct kx_fdr_thread *t = kx_fdr_writer_thread(w, 100 + i / 4, 70000 + i, "t",
+							       "p");
+
+		assert_non_null(t);
+		enter(t, T0 + (uint64_t)(N - i) * 2, 0, 1);
+		leave(t, T0 + (uint64_t)(N - i) * 2 + 10, 0, 1);
+	}
+	end_trace(w, fd);
+	export_ok(NULL, false, &e);
+	json = read_strictly("afperf.py");
+	assert_int_equal(json_array_size(json_object_get(json, "runs")), N / 4);
+	for (int i = 0; i < N / 4; i += 97) {
+		snprintf(path, sizeof(path), "runs/%d/functions/#1/ns", i);
+		assert_int_equal(number_at(json, path), 20);
+	}
+	json_decref(json);
+	free_export(&e);
+}
+
+static void write_output(const char *text, size_t size)
+{
+	FILE *f = fopen(output_path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, size, f), size);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Runs of one file have different ids, and so have their sections and types. */
+static void test_append(void **state)
+{
+	/* Ids of others: hexadecimal, in quotes, of 63 bits; line ends within a field. */
+	static const char old[] =
+		HEADER "\r\n"
+		"8,5,seconds,1.5,1.2.3,0xbad,app,,\r\n"
+		"# a comment with a \" in it\r\n"
+		"\"SectionInfo\",,0xbad,\"0x64\",\"#a \"\"label\"\"\nSectionInfo,1,2,9999,x,\",\r\n"
+		"1,5,0xbad,0xabe,Time,int64,ns,,\r\n"
+		"\t \r\n"
+		"SectionInfo,,0xbad,9223372036854775807,huge,";
+	struct exported e;
+	json_t *json;
+	json_int_t last = 0, id;
+
+	(void)state;
+	tiny_trace();
+	unlink(output_path);
+	for (int i = 0; i < 3; i++) {
+		export_ok(append, true, &e);
+		json = read_strictly("afperf.py");
+		assert_int_equal(json_array_size(json_object_get(json, "runs")), i + 1);
+		assert_int_equal(number_at(run_at(json, (size_t)i), "functions/inner/ns"), 1000);
+		for (int k = 0; k < 2; k++) {
+			id = number_at(json_array_get(json_object_get(json, "sections"),
+						      (size_t)(2 * i + k)), "id");
+			assert_int_equal(id, ++last);
+		}
+		json_decref(json);
+		free_export(&e);
+	}
+	write_output(old, sizeof(old) - 1);
+	export_ok(append, true, &e);
+	assert_memory_equal(e.data, old, sizeof(old) - 1);
+	assert_memory_equal(e.data + sizeof(old) - 1, "\n" HEADER "\nRunInfo,", 26);
+	assert_non_null(strstr((char *)e.data, "\nSectionInfo,1000,"));
+	json = read_strictly("afperf.py");
+	assert_int_equal(number_at(json, "sections/2/id"), 101);
+	assert_int_equal(number_at(json, "sections/3/id"), 102);
+	assert_non_null(strstr((char *)e.data, ",2751,Profiling Start,"));
+	json_decref(json);
+	free_export(&e);
+	/* nothing but a header, without a line end */
+	write_output(HEADER, 16);
+	export_ok(append, true, &e);
+	assert_memory_equal(e.data, HEADER "\n" HEADER "\nRunInfo", 41);
+	json_decref(read_strictly("afperf.py"));
+	free_export(&e);
+	write_output("", 0);
+	export_ok(append, true, &e);
+	assert_memory_equal(e.data, HEADER "\nRunInfo", 24);
+	free_export(&e);
+}
+
+static void test_append_refused(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} files[] = {
+		{ "# AFPerf v2     \n", "does not begin with" },
+		{ "# AFPerf v1\n", "does not begin with" },
+		{ "# AFP", "does not begin with" },
+		{ "\xef\xbb\xbf" HEADER "\n", "does not begin with" },
+		{ HEADER " \n", "follows the header in its line at offset 16" },
+		{ HEADER "\n# AFPerf v2     \n", "header of another version at offset 17" },
+		{ HEADER "\n# AFPerf v1  \n", "header of another version at offset 17" },
+		{ HEADER "\n#\nRunInfo,1,seconds,1.5,2.0.0,1,a,,\n", "version 1 at offset 19" },
+		{ HEADER "\nX,\"no end\n", "no end in the record at offset 17" },
+		{ HEADER "\nX,a\xef\xbb\xbf\n", "byte order mark at offset 20" },
+	};
+	struct exported e;
+
+	(void)state;
+	tiny_trace();
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		write_output(files[i].text, strlen(files[i].text));
+		run_export(&kx_exporter_afperf, append, NULL, true, &e);
+		assert_int_equal(e.result, -EBADMSG);
+		if (!strstr(e.err.text, files[i].why) || !strstr(e.err.text, output_path))
+			fail_msg("%s: %s", files[i].why, e.err.text);
+		assert_string_equal((char *)e.data, files[i].text);
+		free_export(&e);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_compact),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_not_text),
+		cmocka_unit_test(test_session),
+		cmocka_unit_test(test_troubles),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_append),
+		cmocka_unit_test(test_append_refused),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

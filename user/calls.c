@@ -105,7 +105,8 @@ static int look_at(struct kx_calls *c, const struct kx_record *rec)
 		saw_start(c, rec->thread, rec->tsc);
 		return 0;
 	case KX_RECORD_CUSTOM:
-		if (!kx_note_is_ours(rec) || kx_note_body(rec, "loss", &size))
+		if (!kx_note_is_ours(rec) || kx_note_body(rec, "loss", &size) ||
+		    kx_note_body(rec, "sample", &size))
 			saw_start(c, rec->thread, rec->tsc);
 		body = kx_note_body(rec, "session", &size);
 		if (body && !c->session) {

@@ -41,9 +41,6 @@ enum mapping {
 	MAPPING_FILENAME = 5,
 	MAPPING_BUILD_ID = 6,
 	MAPPING_HAS_FUNCTIONS = 7,
-	MAPPING_HAS_FILENAMES = 8,
-	MAPPING_HAS_LINES = 9,
-	MAPPING_HAS_INLINED = 10,
 };
 
 enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
@@ -195,8 +192,7 @@ static void put_head(struct pprof *p)
 
 /*
  * Addresses are those of the ELF file, whatever the process had it loaded at. A mapping of all
- * addresses is how pprof is told so. It's also told that lines are known, or it would look
- * for the file and take whatever was inlined at a function's first address for the function.
+ * addresses is how pprof is told so; its disassembly and source views then find the code.
  */
 static void put_mapping(struct pprof *p, uint32_t id, const struct kx_map_module *m)
 {
@@ -209,9 +205,6 @@ static void put_mapping(struct pprof *p, uint32_t id, const struct kx_map_module
 	kx_pb_number(&p->pb, MAPPING_FILENAME, name);
 	kx_pb_number(&p->pb, MAPPING_BUILD_ID, build_id);
 	kx_pb_number(&p->pb, MAPPING_HAS_FUNCTIONS, true);
-	kx_pb_number(&p->pb, MAPPING_HAS_FILENAMES, true);
-	kx_pb_number(&p->pb, MAPPING_HAS_LINES, true);
-	kx_pb_number(&p->pb, MAPPING_HAS_INLINED, true);
 	kx_pb_close(&p->pb, opened);
 }
 

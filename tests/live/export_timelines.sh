@@ -51,6 +51,21 @@ python3 tests/readers/chrome.py "$TMP/out.chrome" | sed '/^mark/d' >"$TMP/chrome
 assert "perfetto and chrome tell the same calls, threads and CPUs" "their readers differ" \
 	cmp -s "$TMP/perfetto.txt" "$TMP/chrome.txt"
 
+# llvm-xray's own conversion of the trace: the same functions begin as often, and end.
+for tool in $(llvm_xrays); do
+	"$tool" convert -f trace_event -symbolize -instr_map="$TRACE.map" "$TRACE" -o "$TMP/llvm.json"
+	assert_eq "chrome against $tool" "$(python3 - "$TMP/llvm.json" "$TMP/out.chrome" <<'PYTHON'
+import collections, json, sys
+counts = []
+for path in sys.argv[1:]:
+    events = json.load(open(path))['traceEvents']
+    counts.append((collections.Counter(e['name'] for e in events if e['ph'] == 'B'),
+                   collections.Counter(str(e['tid']) for e in events if e['ph'] == 'E')))
+print('the same' if counts[0] == counts[1] and counts[0][0] else counts)
+PYTHON
+	)" "the same"
+done
+
 # Arguments and return addresses are annotations of the call.
 trace_target counts "${COUNTED[@]}" --callers
 assert_eq "recording with callers" "$STATUS $TARGET_STATUS" "0 0"

@@ -138,11 +138,10 @@ static bool parse_size(const char *text, uint64_t *out)
 
 static bool parse_pids(struct arguments *a, const char *text)
 {
-	char *copy = strdup(text), *save = NULL;
+	char *copy = strdup(text), *rest = copy, *word;
 	bool ok = copy != NULL;
 
-	for (char *word = ok ? strtok_r(copy, ",", &save) : NULL; word && ok;
-	     word = strtok_r(NULL, ",", &save)) {
+	while (ok && (word = strsep(&rest, ","))) {
 		unsigned long long pid;
 		pid_t *pids = realloc(a->pids, (a->o.npids + 1) * sizeof(*pids));
 
@@ -182,8 +181,8 @@ static int parse_option(struct arguments *a, int c)
 	case 'p':
 		if (!parse_pids(a, optarg))
 			return 1 + kx_cmd_usage("record",
-						"-p takes process ids, each once, as in -p 12,34; "
-						"'%s' is none",
+						"-p takes process ids, each once, as in -p 12,34, not "
+						"'%s'; by name: -p \"$(pgrep -n NAME)\"",
 						optarg);
 		return 0;
 	case 'f':
@@ -285,10 +284,14 @@ static int parse(struct arguments *a, int argc, char **argv)
 	int c, status;
 
 	optind = 1;
-	while ((c = getopt_long(argc, argv, "+:p:f:x:o:d:qh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:ap:f:x:o:d:qh", options, NULL)) != -1) {
 		if (c == ':')
 			return 1 + kx_cmd_usage("record", "the option '%s' needs a value",
 						argv[optind - 1]);
+		if (c == 'a')
+			return 1 + kx_cmd_usage("record",
+						"tracing the whole system (-a) is not supported by this "
+						"version; name processes with -p");
 		if (c == '?')
 			return 1 + kx_cmd_usage("record", "unknown option '%s'", argv[optind - 1]);
 		status = parse_option(a, c);
@@ -298,7 +301,8 @@ static int parse(struct arguments *a, int argc, char **argv)
 	if (optind < argc) {
 		if (strcmp(argv[optind - 1], "--") != 0)
 			return 1 + kx_cmd_usage("record",
-						"'%s' is no option; a command to run comes after '--'",
+						"'%s' is no option: a process is named with -p PID, a "
+						"function with -f, and a command to run comes after '--'",
 						argv[optind]);
 		a->o.command = argv + optind;
 	}
@@ -314,6 +318,11 @@ static int parse(struct arguments *a, int argc, char **argv)
 	if (!a->o.output)
 		a->o.output = "trace.xray";
 	return 0;
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
 }
 
 /* "chosen by size: a, b, c and 12 more" */
@@ -366,9 +375,13 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 		fprintf(stderr, "kxray: %zu of %zu functions have dear exits (their own return "
 				"instructions), because %s\n",
 			instruction, nfunctions, sel->risk.reason);
-	fprintf(stderr, "kxray: recording %zu functions with %zu probes (%s, attached in %.0f ms); %s\n",
-		nfunctions, nprobes, mechanism, attach_seconds * 1e3,
-		a->o.command ? "ends with the command" : "Ctrl-C ends it");
+	fprintf(stderr,
+		"kxray: recording %zu function%s with %zu probe%s (%s, attached in %.0f ms); ends %s\n",
+		nfunctions, plural(nfunctions), nprobes, plural(nprobes), mechanism,
+		attach_seconds * 1e3,
+		a->o.command ? "with the command" :
+		a->o.npids > 1 ? "at Ctrl-C or with the processes" :
+				 "at Ctrl-C or with the process");
 }
 
 static void on_notice(void *ctx, const char *text)
@@ -388,10 +401,12 @@ static void print_summary(const struct arguments *a, const struct kx_recording_r
 	const struct kx_collector_counts *c = &r->counts;
 
 	fprintf(stderr,
-		"kxray: %llu events, %llu lost, %zu functions, %llu threads, %llu bytes in %s, %.3f s\n",
-		(unsigned long long)c->events, (unsigned long long)c->lost, r->functions,
-		(unsigned long long)c->threads, (unsigned long long)r->bytes, a->o.output,
-		r->seconds);
+		"kxray: %llu event%s, %llu lost, %zu function%s, %llu thread%s, %llu bytes in %s, %.3f s\n",
+		(unsigned long long)c->events, plural(c->events), (unsigned long long)c->lost,
+		r->functions, plural(r->functions), (unsigned long long)c->threads,
+		plural(c->threads), (unsigned long long)r->bytes, a->o.output, r->seconds);
+	if (!c->events && !c->lost)
+		fprintf(stderr, "kxray: none of the traced functions was called or returned\n");
 	fprintf(stderr, "kxray: clock %s, %.6f GHz (%s)", r->clock, (double)r->tsc_hz * 1e-9,
 		r->hz_origin);
 	if (r->clock_error_ns)
@@ -401,6 +416,9 @@ static void print_summary(const struct arguments *a, const struct kx_recording_r
 		if (c->lost_by[i])
 			fprintf(stderr, "kxray: %llu lost: %s\n", (unsigned long long)c->lost_by[i],
 				why[i]);
+	if (c->lost_unwritten)
+		fprintf(stderr, "kxray: %llu lost: the trace could not be written any more\n",
+			(unsigned long long)c->lost_unwritten);
 	if (c->lost_partner)
 		fprintf(stderr, "kxray: %llu lost: exits whose entry was lost\n",
 			(unsigned long long)c->lost_partner);
@@ -408,12 +426,12 @@ static void print_summary(const struct arguments *a, const struct kx_recording_r
 		fprintf(stderr, "kxray: %llu CPU changes or thread records lost\n",
 			(unsigned long long)c->lost_migrations);
 	if (c->repaired)
-		fprintf(stderr, "kxray: %llu calls closed without an exit of their own (longjmp, "
+		fprintf(stderr, "kxray: %llu call%s closed without an exit of their own (longjmp, "
 				"exception, nesting limit, thread end)\n",
-			(unsigned long long)c->repaired);
+			(unsigned long long)c->repaired, plural(c->repaired));
 	if (c->orphans)
-		fprintf(stderr, "kxray: %llu exits left out: their calls began before the recording\n",
-			(unsigned long long)c->orphans);
+		fprintf(stderr, "kxray: %llu exit%s left out, of calls that began before the recording\n",
+			(unsigned long long)c->orphans, plural(c->orphans));
 }
 
 static int print_json(const struct arguments *a, const struct kx_recording_result *r)

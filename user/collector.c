@@ -38,7 +38,8 @@ struct kx_collector {
 	uint64_t losses_seen;
 	size_t pending, pending_max; /* records taken out and not yet released */
 	bool stopped, was_stopped;   /* some ring stands at an unfinished slot: now, last pass */
-	uint64_t abandoned;
+	uint64_t abandoned; /* call records that were never finished */
+	uint64_t taken;     /* call records taken out of the rings */
 	struct kx_callstack_counts calls;
 	uint64_t migrations;
 	int failed;
@@ -126,6 +127,7 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 		return 0;
 	}
 	c->pending++;
+	c->taken += ev.kind <= KX_EVENT_TAIL_EXIT;
 	return kx_thread_push(thread, &ev, payload);
 }
 
@@ -269,42 +271,60 @@ int kx_collector_pass(struct kx_collector *c, struct kx_err *err)
 	return pass(c, &drained, err);
 }
 
-int kx_collector_finish(struct kx_collector *c, struct kx_err *err)
+/* The file cannot take more: what still comes out of the rings is only counted. */
+static void count_rest(struct kx_collector *c)
 {
 	struct kx_rings *rings = kx_tracer_rings(c->tracer);
+
+	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++) {
+		struct kx_ring *ring = &rings->items[cpu];
+		const struct kx_wire_record *rec;
+
+		if (!ring->header)
+			continue;
+		while (ring->tail != kx_ring_head(ring) &&
+		       (rec = kx_ring_peek(rings, ring, ring->tail))) {
+			c->taken += rec->kind >= KX_WIRE_ENTRY && rec->kind <= KX_WIRE_TAIL_EXIT;
+			ring->tail += KX_WIRE_SLOTS(rec->words);
+		}
+		c->abandoned += kx_ring_head(ring) - ring->tail;
+		kx_ring_release(ring);
+	}
+}
+
+int kx_collector_finish(struct kx_collector *c, struct kx_err *err)
+{
 	struct timespec wait = { .tv_nsec = 1000000 };
 	bool drained = false;
-	int code;
+	int code = 0;
 
-	for (int i = 0; i < FINISH_WAIT_MS && !drained; i++) {
+	for (int i = 0; i < FINISH_WAIT_MS && !drained && !code; i++) {
 		code = pass(c, &drained, err);
-		if (code)
-			return code;
-		if (!drained)
+		if (!code && !drained)
 			nanosleep(&wait, NULL);
 	}
-	for (unsigned cpu = 0; cpu < rings->ncpus && !drained; cpu++)
-		if (rings->items[cpu].header)
-			c->abandoned += kx_ring_head(&rings->items[cpu]) - rings->items[cpu].tail;
+	count_rest(c);
 	take_losses(c);
-	if (c->failed)
-		return explain(c->failed, err);
-	return release(c, UINT64_MAX, err);
+	if (!code && c->failed)
+		code = explain(c->failed, err);
+	return code ? code : release(c, UINT64_MAX, err);
 }
 
 void kx_collector_counts(const struct kx_collector *c, struct kx_collector_counts *out)
 {
-	uint64_t other[KX_LOSS_REASONS];
+	uint64_t other[KX_LOSS_REASONS], kept;
 
 	memset(out, 0, sizeof(*out));
 	kx_tracer_losses(c->tracer, out->lost_by, other);
 	out->lost_by[KX_LOSS_RING_BUSY] += c->abandoned;
 	out->lost_partner = c->calls.orphans_of_loss;
-	out->lost = sum(out->lost_by, KX_LOSS_REASONS) + out->lost_partner;
+	out->events = kx_fdr_writer_hits(c->writer);
+	kept = out->events + c->calls.orphans + c->calls.orphans_of_loss;
+	out->lost_unwritten = c->taken > kept ? c->taken - kept : 0;
+	out->lost = sum(out->lost_by, KX_LOSS_REASONS) + out->lost_partner + out->lost_unwritten;
 	out->lost_migrations = sum(other, KX_LOSS_REASONS);
 	out->entries = c->calls.entries;
 	out->exits = c->calls.exits;
-	out->events = out->entries + out->exits;
 	out->repaired = c->calls.repaired;
 	out->orphans = c->calls.orphans;
 	out->migrations = c->migrations;

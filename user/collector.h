@@ -26,6 +26,7 @@ struct kx_collector_counts {
 	uint64_t orphans;  /* exits left out: the call began before the recording */
 	uint64_t lost;     /* hits that are not in the file, for any reason below */
 	uint64_t lost_by[KX_LOSS_REASONS];
+	uint64_t lost_unwritten;  /* taken out of the rings, but the file could not be written */
 	uint64_t lost_partner;    /* exits left out because their entry was lost */
 	uint64_t lost_migrations; /* not function hits: CPU changes and thread records */
 	uint64_t migrations;
@@ -50,7 +51,10 @@ int kx_collector_pass(struct kx_collector *c, struct kx_err *err);
 /* After all probes are detached: drains the rings to the end and releases everything. */
 int kx_collector_finish(struct kx_collector *c, struct kx_err *err);
 
-/* hits = events + lost + orphans holds once the recording is finished. */
+/*
+ * hits = events + lost + orphans holds once the recording is finished and the writer has flushed or
+ * failed.
+ */
 void kx_collector_counts(const struct kx_collector *c, struct kx_collector_counts *out);
 
 #endif

@@ -44,6 +44,7 @@ struct kx_fdr_thread {
 	uint64_t base;      /* TSC that the next delta counts from */
 	uint64_t newest;    /* TSC of the newest record */
 	uint16_t cpu;
+	uint32_t hits;      /* function records in the open buffer, without added exits */
 
 	bool started; /* it has a buffer in the file or open */
 	bool ended;
@@ -68,6 +69,7 @@ struct kx_fdr_writer {
 	off_t offset;   /* of the header in it */
 	uint64_t bytes;
 	uint64_t nstarted;
+	uint64_t hits; /* function records in the file, without added exits */
 	size_t memory;
 	struct kx_fdr_thread *first, **last;
 	struct kx_fdr_thread **table; /* open addressing by pid and tid */
@@ -318,6 +320,9 @@ static int close_buffer(struct kx_fdr_thread *t)
 	if (w->options.version == 1)
 		iov[1].iov_len = w->options.buffer_size - iov[0].iov_len;
 	ret = write_all(w, iov, iov[1].iov_len ? 2 : 1);
+	if (ret == 0)
+		w->hits += t->hits;
+	t->hits = 0;
 	t->pos = t->end = NULL;
 	return ret;
 }
@@ -380,6 +385,7 @@ static inline int put_function(struct kx_fdr_thread *t, uint64_t tsc, uint16_t c
 	put64(t->pos, (tsc - t->base) << 32 | func << 4 | (unsigned)action << 1);
 	t->pos += KX_FDR_FUNCTION_SIZE;
 	t->base = t->newest = tsc;
+	t->hits++;
 	return 0;
 }
 
@@ -635,6 +641,20 @@ int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
 				  "header: %s", strerror(-ret));
 	}
 	return 0;
+}
+
+int kx_fdr_added_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func)
+{
+	int ret = kx_fdr_exit(t, tsc, cpu, func, false);
+
+	if (ret == 0)
+		t->hits--;
+	return ret;
+}
+
+uint64_t kx_fdr_writer_hits(const struct kx_fdr_writer *w)
+{
+	return w->hits;
 }
 
 uint64_t kx_fdr_writer_bytes(const struct kx_fdr_writer *w)

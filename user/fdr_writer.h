@@ -61,6 +61,8 @@ struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid,
 int kx_fdr_entry(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func,
 		 const uint64_t *args, unsigned nargs);
 int kx_fdr_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func, bool tail);
+/* An exit that was no probe hit: it closes a call whose own exit will not come. */
+int kx_fdr_added_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func);
 int kx_fdr_cpu(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu);
 /* Version 1 pads the payload with spaces to a multiple of 8 bytes. */
 int kx_fdr_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payload, size_t size);
@@ -80,6 +82,9 @@ int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err);
  * session note, because llvm-xray rejects a file with a header only.
  */
 int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err);
+
+/* Function records that are in the file (not those in open buffers), without added exits. */
+uint64_t kx_fdr_writer_hits(const struct kx_fdr_writer *w);
 
 /* Bytes in the file so far; threads that have a record. */
 uint64_t kx_fdr_writer_bytes(const struct kx_fdr_writer *w);

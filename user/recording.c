@@ -564,7 +564,9 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
 	fill_result(r);
 	kx_session_info_end(r->info, r->result);
-	if (!end)
+	if (end)
+		write_map(r, NULL); /* its counts still help, if there is room for them */
+	else
 		end = write_map(r, &late);
 	if (!code && end) {
 		*err = late;

@@ -216,6 +216,8 @@ void kx_session_info_end(json_t *info, const struct kx_recording_result *r)
 	for (int i = 0; i < KX_LOSS_REASONS; i++)
 		json_object_set_new(lost, reasons[i],
 				    json_integer((json_int_t)r->counts.lost_by[i]));
+	json_object_set_new(lost, "unwritten",
+			    json_integer((json_int_t)r->counts.lost_unwritten));
 	json_object_set_new(lost, "partner_lost", json_integer((json_int_t)r->counts.lost_partner));
 	json_object_set_new(info, "lost_by", lost);
 	json_object_set_new(info, "repaired", json_integer((json_int_t)r->counts.repaired));

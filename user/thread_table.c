@@ -286,7 +286,8 @@ static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
 {
 	struct kx_thread *thread = ctx;
 
-	(void)repaired;
+	if (repaired)
+		return kx_fdr_added_exit(thread->stream, ev->tsc, ev->cpu, ev->func);
 	return kx_fdr_exit(thread->stream, ev->tsc, ev->cpu, ev->func,
 			   ev->kind == KX_EVENT_TAIL_EXIT);
 }

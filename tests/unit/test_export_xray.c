@@ -75,13 +75,20 @@ static int tell_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_
 	return fprintf(s->to, "%" PRIu64 " %d event %.*s\n", tsc, t->tid, (int)size, data) < 0;
 }
 
+static int tell_sample(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip)
+{
+	const struct story *s = ctx;
+
+	return fprintf(s->to, "%" PRIu64 " %d at %" PRIx64 "\n", tsc, t->tid, ip) < 0;
+}
+
 static char *story_of(const char *path, const char *map, const struct kx_call_filter *filter,
 		      bool pids, struct kx_calls_totals *totals)
 {
 	struct story s = { .pids = pids };
 	const struct kx_call_visitor v = {
 		.thread = tell_thread, .enter = tell_enter, .leave = tell_leave, .cpu = tell_cpu,
-		.loss = tell_loss, .event = tell_event, .ctx = &s,
+		.loss = tell_loss, .event = tell_event, .sample = tell_sample, .ctx = &s,
 	};
 	struct kx_trace_names names;
 	struct kx_fdr_file *f;
@@ -156,6 +163,8 @@ static void put_everything(struct bytes *b, unsigned version)
 	new_cpu(b, 0, 9000000060u);
 	custom(b, version, version < 5 ? 9000000060 : 0, 0, "kxray:loss {\"entries\":1,\"exits\":2,"
 	       "\"from\":9000000040,\"to\":9000000060}    ");
+	custom(b, version, version < 5 ? 9000000060 : 0, 0, "kxray:sample {\"ip\":\"0x7fff12345678"
+	       "9abc\"}     ");
 	function(b, ENTRY, 3, 1);
 	function(b, ENTRY, 4, 1);
 	custom(b, version, version < 5 ? 9000000062 : 0, 0, "kxray:repaired {\"exits\":2}    ");
@@ -164,6 +173,25 @@ static void put_everything(struct bytes *b, unsigned version)
 	function(b, EXIT, (1u << 28) - 1, 30);
 	function(b, ENTRY, 5, 30); /* stays open */
 	end_block(b, version);
+}
+
+static void check_nothing_is_left_out(void)
+{
+	static const char *const parts[] = {
+		"/70001 \xc3\xa4 \"x\" p,;q\n", "70001>268435455 cpu 65535\n",
+		"9000000010 70001>2 cpu 65535 1000000000000000 2000000000000000 3000000000000000 "
+		"4000000000000000 5000000000000000 6000000000000000 7000000000000000\n",
+		"9000000030 70001<2 1\n", "70001 event mine 16 bytes...\n", "70001 cpu 0\n",
+		"70001 lost 9000000040..9000000060 1 2\n", "9000000060 70001 at 7fff123456789abc\n",
+		"9000000070 70001<4 2\n9000000070 70001<3 2\n", "9000000100 70001<268435455 0\n",
+		"9000000130 70001>5 cpu 0\n9000000130 70001<5 3\n",
+	};
+	char *story = story_of(output_path, NULL, NULL, true, NULL);
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (!strstr(story, parts[i]))
+			fail_msg("'%s' is not in\n%s", parts[i], story);
+	free(story);
 }
 
 static void test_from_any_version_to_any(void **state)
@@ -175,6 +203,7 @@ static void test_from_any_version_to_any(void **state)
 		put_everything(&b, version);
 		save(trace_path, b.data, b.size);
 		check_all_versions(version == 5);
+		check_nothing_is_left_out();
 		release(&b);
 	}
 }

@@ -226,6 +226,8 @@ static void put_resource(struct perun *p, const struct kx_call_thread *t,
 	kx_text_json_u64(o, "exclusive", i->exclusive);
 	kx_text_json_u64(o, "timestamp", i->timestamp);
 	kx_text_json_u64(o, "call-order", i->order);
+	if (i->repaired)
+		kx_text_json_u64(o, "repaired", 1);
 	kx_text_char(o, '}');
 }
 
@@ -474,6 +476,7 @@ static const char *host_text(const json_t *host, const char *name)
 	return text ? text : "unknown";
 }
 
+/* Keys that Perun wants; how many of the CPUs are cores, and the swap, nobody has noted. */
 static json_t *machine_of(const struct kx_export *x)
 {
 	const json_t *host = json_object_get(x->session, "host");

@@ -23,6 +23,28 @@ struct kx_launch {
 	int status;
 };
 
+static bool is_elf(const char *path)
+{
+	char magic[4] = "";
+	FILE *f = fopen(path, "re");
+
+	if (f && fread(magic, 1, sizeof(magic), f) != sizeof(magic))
+		magic[0] = 0;
+	if (f)
+		fclose(f);
+	return memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+}
+
+/* execvp, which runs what the kernel does not know by a shell; a foreign binary is no script. */
+static int run_command(char *const argv[])
+{
+	if (strchr(argv[0], '/') && is_elf(argv[0]))
+		execv(argv[0], argv);
+	else
+		execvp(argv[0], argv);
+	return errno;
+}
+
 static void run_child(char *const argv[], const sigset_t *mask, int go_fd, int error_fd)
 {
 	char go;
@@ -35,8 +57,7 @@ static void run_child(char *const argv[], const sigset_t *mask, int go_fd, int e
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	if (read(go_fd, &go, 1) != 1)
 		_exit(127); /* kxray gave up */
-	execvp(argv[0], argv);
-	code = errno;
+	code = run_command(argv);
 	if (write(error_fd, &code, sizeof(code)) < 0)
 		_exit(126);
 	_exit(127);

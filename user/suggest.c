@@ -18,32 +18,44 @@ struct suggestion {
 	const struct kx_suggest_source *source;
 };
 
-/* Levenshtein distance without regard to case; UINT_MAX if above @max. */
+static bool same(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Edit distance without regard to case, where swapped neighbours are one edit; UINT_MAX if above
+ * @max.
+ */
 static unsigned edit_distance(const char *a, size_t la, const char *b, size_t lb, unsigned max)
 {
-	unsigned row[NAME_LENGTH + 1];
-	size_t i, j;
+	unsigned rows[3][NAME_LENGTH + 1];
+	unsigned *two_up = rows[0], *up = rows[1], *row = rows[2];
 
 	if ((la > lb ? la - lb : lb - la) > max)
 		return UINT_MAX;
-	for (j = 0; j <= lb; j++)
+	for (size_t j = 0; j <= lb; j++)
 		row[j] = (unsigned)j;
-	for (i = 1; i <= la; i++) {
-		unsigned diagonal = row[0], best = row[0] = (unsigned)i;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned *oldest = two_up, best = (unsigned)i;
 
-		for (j = 1; j <= lb; j++) {
-			unsigned up = row[j], d;
+		two_up = up;
+		up = row;
+		row = oldest;
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned d = up[j - 1] + !same(a[i - 1], b[j - 1]);
 
-			d = diagonal + (tolower((unsigned char)a[i - 1]) !=
-					tolower((unsigned char)b[j - 1]));
-			if (up + 1 < d)
-				d = up + 1;
-			if (row[j - 1] + 1 < d)
-				d = row[j - 1] + 1;
-			diagonal = up;
+			d = least(d, least(up[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
+				d = least(d, two_up[j - 2] + 1);
 			row[j] = d;
-			if (d < best)
-				best = d;
+			best = least(best, d);
 		}
 		if (best > max)
 			return UINT_MAX;

@@ -91,13 +91,34 @@ static uint64_t key_of(const struct kx_report_function *f, enum key by)
 	}
 }
 
-static int compare_keys(const void *pa, const void *pb)
+/*
+ * Largest key first, and rows of one key in the order they have: byte by byte from the lowest,
+ * which takes a fraction of qsort's time. @spare has room for as many rows.
+ */
+static void sort_by_key(struct row *rows, struct row *spare, size_t n)
 {
-	const struct row *a = pa, *b = pb;
+	struct row *from = rows, *to = spare, *other;
+	uint64_t differ = 0;
 
-	if (a->key != b->key)
-		return a->key < b->key ? 1 : -1;
-	return a->index < b->index ? -1 : a->index > b->index;
+	for (size_t i = 1; i < n; i++)
+		differ |= rows[i].key ^ rows[0].key;
+	for (unsigned shift = 0; shift < 64; shift += 8) {
+		size_t first[257] = { 0 };
+
+		if (!(differ >> shift & 0xff))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			first[256 - (from[i].key >> shift & 0xff)]++;
+		for (size_t i = 1; i <= 256; i++)
+			first[i] += first[i - 1];
+		for (size_t i = 0; i < n; i++)
+			to[first[255 - (from[i].key >> shift & 0xff)]++] = from[i];
+		other = from;
+		from = to;
+		to = other;
+	}
+	if (from != rows)
+		memcpy(rows, from, n * sizeof(*rows));
 }
 
 static int compare_names(const void *pa, const void *pb)
@@ -110,6 +131,8 @@ static int compare_names(const void *pa, const void *pb)
 
 static int sort_rows(struct view *v)
 {
+	struct row *spare;
+
 	v->nrows = kx_report_nfunctions(v->report);
 	v->rows = calloc(v->nrows + 1, sizeof(*v->rows));
 	if (!v->rows)
@@ -127,8 +150,15 @@ static int sort_rows(struct view *v)
 		if (!v->rows[i].name)
 			return -ENOMEM;
 	}
-	qsort(v->rows, v->nrows, sizeof(*v->rows),
-	      v->args->sort == BY_NAME ? compare_names : compare_keys);
+	if (v->args->sort == BY_NAME) {
+		qsort(v->rows, v->nrows, sizeof(*v->rows), compare_names);
+	} else {
+		spare = calloc(v->nrows + 1, sizeof(*spare));
+		if (!spare)
+			return -ENOMEM;
+		sort_by_key(v->rows, spare, v->nrows);
+		free(spare);
+	}
 	v->shown = v->args->limit && v->args->limit < v->nrows ? v->args->limit : v->nrows;
 	return 0;
 }
@@ -149,7 +179,13 @@ static size_t fetch(const struct view *v, size_t first, struct kx_report_functio
 	size_t n = v->shown - first < FETCH ? v->shown - first : FETCH;
 
 	for (size_t i = 0; i < n; i++)
+		kx_report_prefetch(v->report, v->rows[first + i].index);
+	for (size_t i = 0; i < n; i++) {
 		kx_report_function(v->report, v->rows[first + i].index, &f[i]);
+		kx_trace_prefetch(v->names, f[i].id, false);
+	}
+	for (size_t i = 0; i < n; i++)
+		kx_trace_prefetch(v->names, f[i].id, true);
 	return n;
 }
 
@@ -221,26 +257,37 @@ static void print_json(const struct view *v)
 /* "123 ns", "1.234 us", "12.34 ms": four digits and a unit. */
 static size_t format_time(char *text, uint64_t ticks, uint64_t hz)
 {
-	static const char units[4][4] = { " ns", " us", " ms", " s" };
-	uint64_t value = kx_trace_ns(ticks, hz), scale = 1;
-	unsigned unit = 0, decimals = 0;
+	static const struct {
+		uint64_t below; /* ns; the last one goes on without end */
+		uint32_t step;  /* ns of the last digit */
+		uint32_t decimals;
+		char unit[4];
+	} forms[] = {
+		{ 1000, 1, 0, " ns" },
+		{ 10000, 1, 3, " us" },
+		{ 100000, 10, 2, " us" },
+		{ 1000000, 100, 1, " us" },
+		{ 10000000, 1000, 3, " ms" },
+		{ 100000000, 10000, 2, " ms" },
+		{ 1000000000, 100000, 1, " ms" },
+		{ 10000000000, 1000000, 3, " s" },
+		{ 100000000000, 10000000, 2, " s" },
+		{ 1000000000000, 100000000, 1, " s" },
+		{ UINT64_MAX, 1000000000, 0, " s" },
+	};
+	uint64_t value = kx_trace_ns(ticks, hz);
+	unsigned form = 0, decimals;
 	char digits[24];
 	size_t n, at = 0;
 
 	if (!hz)
 		return (size_t)sprintf(text, "%" PRIu64, value);
-	while (unit < 3 && value / scale >= 1000) {
-		scale *= 1000;
-		unit++;
-	}
-	if (unit) {
-		uint64_t whole = value / scale;
-
-		decimals = whole < 10 ? 3 : whole < 100 ? 2 : whole < 1000 ? 1 : 0;
-		for (unsigned i = 0; i < decimals; i++)
-			scale /= 10;
-		value = value / scale + (value % scale >= (scale + 1) / 2);
-	}
+	while (form < sizeof(forms) / sizeof(forms[0]) - 1 && value >= forms[form].below)
+		form++;
+	decimals = forms[form].decimals;
+	if (forms[form].step > 1)
+		value = value / forms[form].step +
+			(value % forms[form].step >= forms[form].step / 2);
 	for (n = 0; value || n <= decimals; value /= 10)
 		digits[n++] = (char)('0' + value % 10);
 	while (n) {
@@ -248,8 +295,8 @@ static size_t format_time(char *text, uint64_t ticks, uint64_t hz)
 		if (n == decimals && n)
 			text[at++] = '.';
 	}
-	strcpy(text + at, units[unit]);
-	return at + strlen(units[unit]);
+	memcpy(text + at, forms[form].unit, sizeof(forms[form].unit));
+	return at + (form > 6 ? 2 : 3);
 }
 
 static void time_field(const struct view *v, uint64_t ticks)

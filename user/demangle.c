@@ -23,8 +23,13 @@ bool kx_demangle_to(const char *symbol, void (*put)(const char *text, size_t len
 {
 	const int options = DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO;
 
-	return kx_is_mangled(symbol) && (rust_demangle_callback(symbol, options, put, opaque) ||
-					 cplus_demangle_v3_callback(symbol, options, put, opaque));
+	if (!kx_is_mangled(symbol))
+		return false;
+	/* Legacy Rust names end in a hash: 17 characters, the first of them 'h'. */
+	if ((symbol[1] == 'R' || strstr(symbol, "17h")) &&
+	    rust_demangle_callback(symbol, options, put, opaque))
+		return true;
+	return cplus_demangle_v3_callback(symbol, options, put, opaque);
 }
 
 char *kx_demangle_name(const char *symbol)

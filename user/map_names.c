@@ -122,7 +122,7 @@ const char *kx_map_name(struct kx_map *map, uint32_t id)
 	if (s->name_at && s->name_at[id - 1])
 		return s->names + s->name_at[id - 1] - 1;
 	/* without the symbol's version: malloc@@GLIBC_2.2.5 */
-	len = 1 + strcspn(symbol + 1, "@");
+	len = (size_t)(strchrnul(symbol + 1, '@') - symbol);
 	if (!symbol[len] && !kx_is_mangled(symbol))
 		return symbol;
 	if (!s->name_at)

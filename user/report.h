@@ -56,6 +56,8 @@ void kx_report_free(struct kx_report *r);
 const struct kx_report_totals *kx_report_totals(const struct kx_report *r);
 /* Functions that were entered, in order of their first entry. */
 size_t kx_report_nfunctions(const struct kx_report *r);
+/* Brings function @index near, for a kx_report_function that comes soon. */
+void kx_report_prefetch(const struct kx_report *r, size_t index);
 void kx_report_function(const struct kx_report *r, size_t index, struct kx_report_function *out);
 
 #endif

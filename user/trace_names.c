@@ -50,6 +50,14 @@ const char *kx_trace_name(struct kx_trace_names *names, uint32_t id)
 	return at;
 }
 
+void kx_trace_prefetch(const struct kx_trace_names *names, uint32_t id, bool symbol)
+{
+	if (!names->has_map || !id || id > names->map.nfunctions)
+		return;
+	__builtin_prefetch(symbol ? (const void *)names->map.functions[id - 1].symbol :
+				    (const void *)&names->map.functions[id - 1]);
+}
+
 const char *kx_trace_module(const struct kx_trace_names *names, uint32_t id)
 {
 	if (names->has_map && id && id <= names->map.nfunctions)

@@ -24,6 +24,11 @@ void kx_trace_names_free(struct kx_trace_names *names);
 
 /* Readable name of function @id, "#id" if unknown; valid until the next call. */
 const char *kx_trace_name(struct kx_trace_names *names, uint32_t id);
+/*
+ * Brings what is known of function @id near, for a kx_trace_name that comes soon; its symbol
+ * too where @symbol, which is for a second round.
+ */
+void kx_trace_prefetch(const struct kx_trace_names *names, uint32_t id, bool symbol);
 const char *kx_trace_module(const struct kx_trace_names *names, uint32_t id); /* or "" */
 
 /* Ticks at @tsc_hz ticks a second as nanoseconds, rounded; as they are if @tsc_hz is 0. */

@@ -22,7 +22,7 @@ enum kx_afperf_record {
 	KX_AFPERF_MEASUREMENT_TYPE = 1, /* time, run, type, name, datatype, units, summary, text */
 	KX_AFPERF_PAUSE_RESUME = 2,     /* end, start, run */
 	KX_AFPERF_RUN_AGGREGATE = 7,    /* end, start, run, aggregation, type, value... */
-	KX_AFPERF_RUN_INFO = 8,         /* start, units, wallclock, version, run, name, version, tags */
+	KX_AFPERF_RUN_INFO = 8,         /* start, units, clock, format, run, name, version, tags */
 	KX_AFPERF_RUN_POINT = 9,        /* time, run, type, value */
 	KX_AFPERF_SECTION_INFO = 11,    /* time, run, section, label, tags */
 	KX_AFPERF_SECTION_POINT = 12,   /* time, section, interval, type, value... */

@@ -304,8 +304,8 @@ static int count(struct cpel *c)
 	c->counting = false;
 	if (!r && c->nevents > KX_CPEL_MAX_EVENTS)
 		r = kx_err_set(c->err, -EFBIG,
-			       "the trace has %" PRIu64 " events and a CPEL file holds no more than "
-			       "%u; choose a part of it with --time FROM..TO",
+			       "the trace has %" PRIu64 " events and a CPEL file holds no more "
+			       "than %u; choose a part of it with --time FROM..TO",
 			       c->nevents, KX_CPEL_MAX_EVENTS);
 	return r;
 }

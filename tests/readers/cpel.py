@@ -158,20 +158,23 @@ class Cpel:
 
     def check_calls(self):
         stacks, state = {}, {}
-        self.calls = []  # track, name, start, end, depth
+        self.calls = []  # track, name, start, end, time in callees, whether it's the outermost
         for ticks, track, code, datum in self.events:
             stack = stacks.setdefault(track, [])
             if code == ENTER:
-                stack.append((datum, ticks, len(self.calls)))
+                stack.append([datum, ticks, len(self.calls), 0])
                 self.calls.append(None)
             elif code == EXIT:
                 need(stack and stack[-1][0] == datum, f"exit of {datum} at {ticks}")
-                name, start, index = stack.pop()
-                self.calls[index] = (track, name, start, ticks, len(stack) + 1)
+                name, start, index, callees = stack.pop()
+                if stack:
+                    stack[-1][3] += ticks - start
+                outermost = all(frame[0] != name for frame in stack)
+                self.calls[index] = (track, name, start, ticks, callees, outermost)
             elif code in (RUNNING, READY):
                 pid, tid = self.ids(track)
                 need(datum == f"pid:{pid} tid:{tid}", f"{datum} on track {self.tracks[track]}")
-                need(state.get(track) != code, f"{datum}: event {code} twice")
+                need(code == READY or state.get(track) != code, f"{datum} runs twice")
                 state[track] = code
         need(not any(stacks.values()), "calls are open at the end")
         need(set(track for _, track, _, _ in self.events) == set(self.tracks),
@@ -183,14 +186,16 @@ class Cpel:
 
     def summary(self):
         functions, tracks = {}, {}
-        for track, name, start, end, _ in self.calls:
-            f = functions.setdefault(name, {"count": 0, "ticks": 0, "ns": 0})
+        for track, name, start, end, callees, outermost in self.calls:
+            f = functions.setdefault(name, {"count": 0, "ticks": 0, "total": 0, "self": 0})
             f["count"] += 1
             f["ticks"] += end - start
+            f["total"] += outermost * (end - start)
+            f["self"] += end - start - callees
             counts = tracks.setdefault(self.tracks[track], {})
             counts[name] = counts.get(name, 0) + 1
         for f in functions.values():
-            f["ns"] = self.ns(f["ticks"])
+            f["total_ns"], f["self_ns"] = self.ns(f["total"]), self.ns(f["self"])
         codes = {}
         for _, _, code, _ in self.events:
             codes[self.definitions[code][0]] = codes.get(self.definitions[code][0], 0) + 1

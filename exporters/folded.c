@@ -71,10 +71,13 @@ static int grow_places(struct folded *f)
 	return 0;
 }
 
-static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_name)
+static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_name, uint64_t h)
 {
 	struct node *node;
+	size_t at;
 
+	if (f->nnodes * 2 >= f->nplaces && grow_places(f))
+		return -ENOMEM;
 	if (f->nnodes == f->room) {
 		size_t room = f->room ? f->room + f->room / 2 : 512;
 
@@ -92,6 +95,9 @@ static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_na
 	node->func = func;
 	node->depth = parent == ROOT ? 0 : f->nodes[parent].depth + 1;
 	node->is_name = is_name;
+	for (at = h & (f->nplaces - 1); f->places[at];)
+		at = (at + 1) & (f->nplaces - 1);
+	f->places[at] = h >> 32 << 32 | (uint32_t)f->nnodes;
 	return 0;
 }
 
@@ -100,12 +106,8 @@ static inline int find_node(struct folded *f, uint32_t parent, uint32_t func, bo
 			    uint32_t *out)
 {
 	uint64_t h = hash_of(parent, func, is_name);
-	size_t at;
 
-	if (f->nnodes * 2 >= f->nplaces && grow_places(f))
-		return -ENOMEM;
-	at = h & (f->nplaces - 1);
-	for (; f->places[at]; at = (at + 1) & (f->nplaces - 1)) {
+	for (size_t at = h & (f->nplaces - 1); f->places[at]; at = (at + 1) & (f->nplaces - 1)) {
 		const struct node *node;
 
 		if (f->places[at] >> 32 != h >> 32)
@@ -116,8 +118,7 @@ static inline int find_node(struct folded *f, uint32_t parent, uint32_t func, bo
 			return 0;
 	}
 	*out = (uint32_t)f->nnodes;
-	f->places[at] = h >> 32 << 32 | (uint32_t)(f->nnodes + 1);
-	return add_node(f, parent, func, is_name);
+	return add_node(f, parent, func, is_name, h);
 }
 
 static int find_name(struct folded *f, uint32_t parent, const char *name, uint32_t *out)
@@ -304,9 +305,11 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	const struct kx_call_visitor visitor = {
 		.thread = on_thread, .enter = on_enter, .leave = on_leave, .ctx = &f,
 	};
-	int r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
-			      err);
+	int r = grow_places(&f);
 
+	if (!r)
+		r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress,
+				  x->progress_ctx, err);
 	if (!r)
 		r = write_lines(&f);
 	if (r == -ENOMEM)

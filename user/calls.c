@@ -128,20 +128,18 @@ static int look_at(struct kx_calls *c, const struct kx_record *rec)
 
 static int first_pass(struct kx_calls *c, struct kx_err *err)
 {
-	struct kx_call_record calls[BATCH];
 	struct kx_fdr_cursor *cursor = NULL;
 	struct kx_record rec;
+	uint64_t first, last;
 	uint32_t thread;
 	bool any = false;
 	int r = kx_fdr_file_cursor(c->f, &cursor), more = 1;
 
 	while (!r && more > 0) {
-		size_t n = kx_fdr_next_calls(cursor, calls, BATCH, &thread);
-
-		if (n) {
-			saw_time(c, &any, calls[0].tsc);
-			saw_time(c, &any, calls[n - 1].tsc);
-			saw_start(c, thread, calls[0].tsc);
+		if (kx_fdr_skip_calls(cursor, &first, &last, &thread)) {
+			saw_time(c, &any, first);
+			saw_time(c, &any, last);
+			saw_start(c, thread, first);
 			continue;
 		}
 		more = kx_fdr_next(cursor, &rec, err);
@@ -321,7 +319,7 @@ static int reset_thread(struct walk *w, size_t i)
 static int walk_threads(struct walk *w)
 {
 	struct kx_calls *c = w->c;
-	struct kx_stream *s = kx_stream_new(c, BATCH);
+	struct kx_stream *s = kx_stream_new(c, BATCH, true);
 	int r = s ? 0 : out_of_memory(w);
 
 	for (size_t i = 0; i < c->nthreads && !r; i++) {
@@ -373,7 +371,7 @@ static const struct turn *second(const struct turn *heap, size_t n)
 
 static int begin_turn(struct walk *w, struct turn *turn, size_t batch)
 {
-	turn->s = kx_stream_new(w->c, batch);
+	turn->s = kx_stream_new(w->c, batch, false);
 	if (!turn->s || kx_stream_open(turn->s, turn->thread))
 		return out_of_memory(w);
 	return 0;

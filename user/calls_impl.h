@@ -63,9 +63,10 @@ int kx_note_name(struct kx_call_thread *t, const uint8_t *body, uint32_t size, b
 /*
  * One thread, from its records to what a visitor is told. kx_stream_fill reads on until there is
  * something to tell: 1, 0 at the end, or -EBADMSG, -ENOMEM. kx_stream_time is when that happened,
- * kx_stream_tell tells it and returns what the visitor did.
+ * kx_stream_tell tells it and returns what the visitor did. A stream that is @alone may tell calls
+ * while it reads on; then kx_stream_fill returns what the visitor did, too.
  */
-struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch);
+struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch, bool alone);
 void kx_stream_free(struct kx_stream *s);
 int kx_stream_open(struct kx_stream *s, size_t thread);
 int kx_stream_fill(struct kx_stream *s, struct kx_err *err);

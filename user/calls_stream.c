@@ -8,90 +8,20 @@
  * That is little: calls inside it that have ended were shorter still and are gone again, so only
  * open calls and the rare records of other kinds wait.
  */
-#include <errno.h>
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "calls_impl.h"
+#include "calls_stream.h"
 
-enum told_kind { TOLD_NOTHING, TOLD_ENTER, TOLD_LEAVE, TOLD_CPU, TOLD_NAME, TOLD_LOSS, TOLD_EVENT,
-		 TOLD_SAMPLE, TOLD_END };
-
-enum frame_state {
-	FRAME_TOLD,
-	FRAME_UNDECIDED, /* so far shorter than --min-duration */
-	FRAME_DROPPED,
-	FRAME_BEFORE,    /* the range of time has not begun yet */
-};
-
-/* An open call. */
-struct frame {
-	uint64_t enter; /* ticks */
-	uint64_t told;  /* FRAME_UNDECIDED: number of its entry in the queue */
-	uint32_t func;
-	uint16_t cpu;
-	uint8_t state;
-	bool outermost; /* of its function */
-};
-
-struct told {
-	uint64_t tsc;
-	uint32_t func;
-	uint16_t cpu;
-	uint8_t kind;
-	uint8_t how : 3; /* enum kx_leave */
-	uint8_t undecided : 1;
-	uint8_t outermost : 1;
-	uint8_t extra : 1; /* the next item of the other queue belongs to it */
-};
-
-struct extra {
-	uint64_t caller;
-	uint64_t words[KX_FDR_READ_ARGS];
-	const uint8_t *data;
-	uint32_t size;
-	uint16_t type;
-	uint8_t nargs;
-	bool has_caller;
-};
-
-struct kx_stream {
-	struct kx_calls *c;
-	struct kx_call_thread *t;
-	struct kx_fdr_cursor *cursor;
-	struct kx_call_record *batch;
-	size_t batch_size;
-	struct frame *frames;
-	uint32_t depth, room;
-	uint32_t candidates; /* frames told or undecided */
-	uint32_t decided;    /* no frame below this one is undecided */
-	uint32_t *outer;     /* outermost frames by function: index + 1; open addressing */
-	uint32_t outer_used;
-	unsigned outer_bits;
-	struct told *told;
-	uint32_t told_at, told_end, told_room;
-	uint64_t told_base;  /* number of told[0] */
-	struct extra *extras;
-	uint32_t extras_at, extras_end, extras_room;
-	struct kx_call *calls; /* t->stack */
-	uint32_t calls_room;
-	uint64_t newest;     /* ticks */
-	uint64_t repaired;   /* so many exits to come were added by the recorder */
-	uint16_t cpu;
-	bool has_cpu;
-	bool begun;          /* the range of time has */
-	bool over;           /* everything is in the queue */
-	bool introduced;     /* the visitor knows the thread */
-};
-
-struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch)
+struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch, bool alone)
 {
+	const struct kx_ready_filter *f = &c->filter;
 	struct kx_stream *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->c = c;
+	s->direct = alone && !f->by_name && !f->by_time && !f->min && f->max_depth == UINT32_MAX;
 	s->batch_size = batch;
 	s->batch = calloc(batch, sizeof(*s->batch));
 	if (s->batch)
@@ -132,44 +62,58 @@ int kx_stream_open(struct kx_stream *s, size_t thread)
 	s->told_base = 0;
 	s->newest = 0;
 	s->repaired = 0;
-	s->has_cpu = s->over = s->introduced = false;
+	s->has_cpu = s->over = s->introduced = s->refused = false;
 	s->begun = !s->c->filter.from;
 	return kx_fdr_thread_cursor(s->c->f, thread, &s->cursor);
 }
 
-/* The set of functions on the stack */
+/* Arrays that grow */
 
-static uint32_t outer_place(const struct kx_stream *s, uint32_t func)
+int kx_stream_grow(void *array, uint32_t *room, size_t size)
 {
-	return func * 0x9e3779b1u >> (32 - s->outer_bits);
+	uint32_t wanted = *room ? *room * 2 : 8;
+	void *bigger, *old;
+
+	memcpy(&old, array, sizeof(old));
+	bigger = wanted > *room ? reallocarray(old, wanted, size) : NULL;
+	if (!bigger)
+		return -ENOMEM;
+	memcpy(array, &bigger, sizeof(bigger));
+	*room = wanted;
+	return 0;
 }
 
-/* Adds the function of frame @index; whether it was not there before. Room must be there. */
-static inline bool outer_add(struct kx_stream *s, uint32_t index)
+/* Told ones make room first. */
+int kx_stream_told_room(struct kx_stream *s)
 {
-	uint32_t func = s->frames[index].func, mask = (1u << s->outer_bits) - 1;
-	uint32_t at = outer_place(s, func);
-
-	for (; s->outer[at]; at = (at + 1) & mask)
-		if (s->frames[s->outer[at] - 1].func == func)
-			return false;
-	s->outer[at] = index + 1;
-	s->outer_used++;
-	return true;
+	if (s->told_at < s->told_room / 2 || !s->told_at)
+		return kx_stream_grow(&s->told, &s->told_room, sizeof(*s->told));
+	memmove(s->told, s->told + s->told_at, (s->told_end - s->told_at) * sizeof(*s->told));
+	s->told_base += s->told_at;
+	s->told_end -= s->told_at;
+	s->told_at = 0;
+	return 0;
 }
 
-/*
- * Functions leave the set in the reverse order of their coming, so nothing that was put
- * beyond a taken place is still there when that place becomes free.
- */
-static inline void outer_remove(struct kx_stream *s, uint32_t index)
+/* Something beside @e, which was queued last. */
+static struct extra *queue_extra(struct kx_stream *s, struct told *e)
 {
-	uint32_t at = outer_place(s, s->frames[index].func), mask = (1u << s->outer_bits) - 1;
+	struct extra *x;
 
-	while (s->outer[at] != index + 1)
-		at = (at + 1) & mask;
-	s->outer[at] = 0;
-	s->outer_used--;
+	if (s->extras_end == s->extras_room) {
+		if (s->extras_at && s->extras_at >= s->extras_room / 2) {
+			s->extras_end -= s->extras_at;
+			memmove(s->extras, s->extras + s->extras_at,
+				s->extras_end * sizeof(*s->extras));
+			s->extras_at = 0;
+		} else if (kx_stream_grow(&s->extras, &s->extras_room, sizeof(*s->extras))) {
+			return NULL;
+		}
+	}
+	e->extra = 1;
+	x = &s->extras[s->extras_end++];
+	memset(x, 0, sizeof(*x));
+	return x;
 }
 
 static bool outer_has(const struct kx_stream *s, uint32_t func)
@@ -182,11 +126,6 @@ static bool outer_has(const struct kx_stream *s, uint32_t func)
 		if (s->frames[s->outer[at] - 1].func == func)
 			return true;
 	return false;
-}
-
-static bool outer_is_full(const struct kx_stream *s)
-{
-	return s->outer_used * 2ul >= 1ul << s->outer_bits;
 }
 
 static int outer_grow(struct kx_stream *s)
@@ -204,70 +143,6 @@ static int outer_grow(struct kx_stream *s)
 		if (s->frames[i].outermost)
 			outer_add(s, i);
 	return 0;
-}
-
-/* Arrays that grow */
-
-static int grow(void *array, uint32_t *room, size_t size)
-{
-	uint32_t wanted = *room ? *room * 2 : 8;
-	void *bigger, *old;
-
-	memcpy(&old, array, sizeof(old));
-	bigger = wanted > *room ? reallocarray(old, wanted, size) : NULL;
-	if (!bigger)
-		return -ENOMEM;
-	memcpy(array, &bigger, sizeof(bigger));
-	*room = wanted;
-	return 0;
-}
-
-/* Room for one more entry in the queue; told ones make it first. */
-static int told_room(struct kx_stream *s)
-{
-	if (s->told_at < s->told_room / 2 || !s->told_at)
-		return grow(&s->told, &s->told_room, sizeof(*s->told));
-	memmove(s->told, s->told + s->told_at, (s->told_end - s->told_at) * sizeof(*s->told));
-	s->told_base += s->told_at;
-	s->told_end -= s->told_at;
-	s->told_at = 0;
-	return 0;
-}
-
-static inline struct told *queue(struct kx_stream *s, enum told_kind kind, uint64_t tsc)
-{
-	struct told *e;
-
-	if (s->told_at == s->told_end) {
-		s->told_base += s->told_at;
-		s->told_at = s->told_end = s->extras_at = s->extras_end = 0;
-	}
-	if (s->told_end == s->told_room && told_room(s))
-		return NULL;
-	e = &s->told[s->told_end++];
-	*e = (struct told){ .tsc = tsc, .kind = (uint8_t)kind, .cpu = s->cpu };
-	return e;
-}
-
-/* Something beside @e, which was queued last. */
-static struct extra *queue_extra(struct kx_stream *s, struct told *e)
-{
-	struct extra *x;
-
-	if (s->extras_end == s->extras_room) {
-		if (s->extras_at && s->extras_at >= s->extras_room / 2) {
-			s->extras_end -= s->extras_at;
-			memmove(s->extras, s->extras + s->extras_at,
-				s->extras_end * sizeof(*s->extras));
-			s->extras_at = 0;
-		} else if (grow(&s->extras, &s->extras_room, sizeof(*s->extras))) {
-			return NULL;
-		}
-	}
-	e->extra = 1;
-	x = &s->extras[s->extras_end++];
-	memset(x, 0, sizeof(*x));
-	return x;
 }
 
 /* Calls */
@@ -337,9 +212,9 @@ static void take_back(struct kx_stream *s, const struct frame *f)
 		s->extras_end -= s->told[--s->told_end].extra;
 }
 
-static int enter_grow(struct kx_stream *s)
+int kx_stream_frame_room(struct kx_stream *s)
 {
-	int r = s->depth == s->room ? grow(&s->frames, &s->room, sizeof(*s->frames)) : 0;
+	int r = s->depth == s->room ? kx_stream_grow(&s->frames, &s->room, sizeof(*s->frames)) : 0;
 
 	return r || (s->outer && !outer_is_full(s)) ? r : outer_grow(s);
 }
@@ -350,7 +225,7 @@ static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
 	struct frame *f;
 
 	if (s->depth == s->room || outer_is_full(s)) {
-		int r = enter_grow(s);
+		int r = kx_stream_frame_room(s);
 
 		if (r)
 			return r;
@@ -390,7 +265,7 @@ static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_lea
 	return 0;
 }
 
-static inline int leave(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
+int kx_stream_leave(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
 {
 	enum kx_leave how = tail ? KX_LEAVE_TAIL : KX_LEAVE_EXIT;
 	int r = 0;
@@ -577,7 +452,7 @@ static int take_record(struct kx_stream *s, const struct kx_record *rec)
 	case KX_RECORD_EXIT:
 	case KX_RECORD_TAIL_EXIT:
 		r = take_cpu(s, tsc, rec->cpu);
-		return r ? r : leave(s, tsc, rec->func, rec->kind == KX_RECORD_TAIL_EXIT);
+		return r ? r : kx_stream_leave(s, tsc, rec->func, rec->kind == KX_RECORD_TAIL_EXIT);
 	case KX_RECORD_CPU:
 		return take_cpu(s, tsc, rec->cpu);
 	case KX_RECORD_CUSTOM:
@@ -601,7 +476,7 @@ static int take_calls(struct kx_stream *s, size_t n)
 		if (c->kind == KX_RECORD_ENTRY)
 			r = enter(s, tsc, c->func, NULL);
 		else
-			r = leave(s, tsc, c->func, c->kind == KX_RECORD_TAIL_EXIT);
+			r = kx_stream_leave(s, tsc, c->func, c->kind == KX_RECORD_TAIL_EXIT);
 	}
 	return r;
 }
@@ -629,7 +504,7 @@ int kx_stream_fill(struct kx_stream *s, struct kx_err *err)
 		n = kx_fdr_next_calls(s->cursor, s->batch, s->batch_size, &thread);
 		if (n) {
 			s->c->bytes_read += n * KX_FDR_FUNCTION_SIZE;
-			r = take_calls(s, n);
+			r = s->direct ? kx_stream_tell_batch(s, n) : take_calls(s, n);
 		} else {
 			struct kx_record rec;
 
@@ -642,135 +517,9 @@ int kx_stream_fill(struct kx_stream *s, struct kx_err *err)
 		if (r == 1)
 			r = finish(s);
 		if (r < 0)
-			return kx_err_set(err, r, "out of memory for the calls of the trace");
+			return s->refused ? r : kx_err_set(err, r, "out of memory for the calls of "
+							   "the trace");
 	}
 	return 1;
 }
 
-/* Telling */
-
-static int introduce(struct kx_stream *s, uint64_t tsc)
-{
-	const struct kx_call_visitor *v = s->c->visitor;
-	int r = 0;
-
-	if (s->introduced)
-		return 0;
-	s->introduced = true;
-	if (v->thread)
-		r = v->thread(v->ctx, s->t, tsc);
-	if (!r && v->cpu)
-		r = v->cpu(v->ctx, s->t, tsc, s->t->cpu);
-	return r;
-}
-
-static void fill_args(struct kx_call *call, const struct extra *x)
-{
-	call->nargs = x->nargs;
-	call->has_caller = x->has_caller;
-	call->caller = x->caller;
-	memcpy(call->args, x->words, x->nargs * sizeof(*x->words));
-}
-
-static int tell_enter(struct kx_stream *s, const struct told *e, const struct extra *x)
-{
-	const struct kx_call_visitor *v = s->c->visitor;
-	struct kx_call *call;
-
-	if (s->t->depth == s->calls_room) {
-		if (grow(&s->calls, &s->calls_room, sizeof(*s->calls)))
-			return -ENOMEM;
-		s->t->stack = s->calls;
-	}
-	call = &s->calls[s->t->depth++];
-	call->func = e->func;
-	call->cpu = e->cpu;
-	call->enter = e->tsc;
-	call->children = 0;
-	call->number = s->c->totals.calls++;
-	call->outermost = e->outermost;
-	call->user = NULL;
-	call->nargs = 0;
-	call->has_caller = false;
-	call->caller = 0;
-	call->caller_module = 0;
-	if (x)
-		fill_args(call, x);
-	return v->enter ? v->enter(v->ctx, s->t, call) : 0;
-}
-
-static int tell_leave(struct kx_stream *s, uint64_t tsc, enum kx_leave how)
-{
-	const struct kx_call_visitor *v = s->c->visitor;
-	struct kx_call *call = &s->calls[s->t->depth - 1];
-	int r = v->leave ? v->leave(v->ctx, s->t, call, tsc, how) : 0;
-
-	s->t->depth--;
-	if (s->t->depth)
-		call[-1].children += tsc - call->enter;
-	return r;
-}
-
-static int tell_loss(struct kx_stream *s, const struct extra *x)
-{
-	const struct kx_call_visitor *v = s->c->visitor;
-
-	s->c->totals.lost += x->words[2] + x->words[3];
-	return v->loss ? v->loss(v->ctx, s->t, x->words[0], x->words[1], x->words[2], x->words[3])
-		       : 0;
-}
-
-static int tell_name(struct kx_stream *s, uint64_t tsc, const struct extra *x)
-{
-	const struct kx_call_visitor *v = s->c->visitor;
-	bool changed;
-	int r = kx_note_name(s->t, x->data, x->size, &changed);
-
-	if (r || !changed || !s->introduced || !v->thread)
-		return r;
-	return v->thread(v->ctx, s->t, tsc);
-}
-
-static int tell_cpu(struct kx_stream *s, uint64_t tsc, uint16_t cpu)
-{
-	const struct kx_call_visitor *v = s->c->visitor;
-	int r = s->introduced && v->cpu ? v->cpu(v->ctx, s->t, tsc, cpu) : 0;
-
-	s->t->cpu = cpu;
-	return r;
-}
-
-int kx_stream_tell(struct kx_stream *s)
-{
-	const struct told *e = &s->told[s->told_at++];
-	const struct extra *x = e->extra ? &s->extras[s->extras_at++] : NULL;
-	const struct kx_call_visitor *v = s->c->visitor;
-	int r = 0;
-
-	if (!s->introduced &&
-	    (e->kind == TOLD_ENTER || e->kind == TOLD_LOSS || e->kind == TOLD_EVENT ||
-	     (e->kind == TOLD_SAMPLE && v->sample)))
-		r = introduce(s, e->tsc);
-	if (r)
-		return r;
-	switch (e->kind) {
-	case TOLD_ENTER:
-		return tell_enter(s, e, x);
-	case TOLD_LEAVE:
-		return tell_leave(s, e->tsc, e->how);
-	case TOLD_CPU:
-		return tell_cpu(s, e->tsc, e->cpu);
-	case TOLD_NAME:
-		return tell_name(s, e->tsc, x);
-	case TOLD_LOSS:
-		return tell_loss(s, x);
-	case TOLD_EVENT:
-		return v->event ? v->event(v->ctx, s->t, e->tsc, x->type, x->data, x->size) : 0;
-	case TOLD_SAMPLE:
-		return v->sample ? v->sample(v->ctx, s->t, e->tsc, x->words[0]) : 0;
-	case TOLD_END:
-		return s->introduced && v->end ? v->end(v->ctx, s->t, e->tsc) : 0;
-	default:
-		return 0;
-	}
-}

@@ -348,3 +348,36 @@ size_t kx_fdr_next_calls(struct kx_fdr_cursor *c, struct kx_call_record *out, si
 	*thread = c->thread;
 	return n;
 }
+
+size_t kx_fdr_skip_calls(struct kx_fdr_cursor *c, uint64_t *first, uint64_t *last,
+			 uint32_t *thread)
+{
+	const uint8_t *begin = c->pos, *p = begin;
+	uint64_t tsc = c->tsc, delta = 0;
+
+	if (c->end - p < KX_FDR_FUNCTION_SIZE || *p & 9)
+		return 0;
+	*first = tsc + (kx_get64(p) >> 32);
+	while (c->end - p >= 4 * KX_FDR_FUNCTION_SIZE) {
+		uint64_t a = kx_get64(p), b = kx_get64(p + 8);
+		uint64_t d = kx_get64(p + 16), e = kx_get64(p + 24);
+
+		if ((a | b | d | e) & 9)
+			break;
+		tsc += (a >> 32) + (b >> 32) + (d >> 32) + (delta = e >> 32);
+		p += 4 * KX_FDR_FUNCTION_SIZE;
+	}
+	while (c->end - p >= KX_FDR_FUNCTION_SIZE && !(*p & 9)) {
+		delta = kx_get64(p) >> 32;
+		tsc += delta;
+		p += KX_FDR_FUNCTION_SIZE;
+	}
+	if (p < c->end && *p == FIRST_BYTE(KX_FDR_CALL_ARGUMENT)) {
+		p -= KX_FDR_FUNCTION_SIZE;
+		tsc -= delta;
+	}
+	c->pos = p;
+	c->tsc = *last = tsc;
+	*thread = c->thread;
+	return (size_t)(p - begin) / KX_FDR_FUNCTION_SIZE;
+}

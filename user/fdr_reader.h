@@ -117,5 +117,8 @@ struct kx_call_record {
  */
 size_t kx_fdr_next_calls(struct kx_fdr_cursor *c, struct kx_call_record *out, size_t max,
 			 uint32_t *thread);
+/* The same as far as the segment goes, but tells only the first and the last one's time. */
+size_t kx_fdr_skip_calls(struct kx_fdr_cursor *c, uint64_t *first, uint64_t *last,
+			 uint32_t *thread);
 
 #endif

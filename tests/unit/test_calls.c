@@ -1030,6 +1030,10 @@ static void test_agrees_with_report(void **state)
 		assert_int_equal(kx_report_totals(report)->orphans,
 				 kx_calls_totals(t.calls)->orphans);
 		assert_int_equal(kx_report_totals(report)->open, kx_calls_totals(t.calls)->open);
+		assert_int_equal(kx_report_totals(report)->first_tsc,
+				 kx_calls_totals(t.calls)->first_tsc);
+		assert_int_equal(kx_report_totals(report)->last_tsc,
+				 kx_calls_totals(t.calls)->last_tsc);
 		assert_int_equal(kx_report_nfunctions(report), 6);
 		for (size_t i = 0; i < 6; i++) {
 			struct kx_report_function f;

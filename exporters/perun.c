@@ -25,6 +25,7 @@
 
 #define OUTERMOST 0x80000000u /* | thread index: in place of a parent node */
 #define NONE UINT32_MAX
+#define RESIDENT_ITEMS (1u << 18) /* of the temporary file; 10 MiB */
 
 /* One call on disk. */
 struct item {
@@ -67,7 +68,7 @@ struct perun {
 	uint64_t *counters; /* calls so far, by function */
 	size_t ncounters, counters_size;
 	struct item *items; /* the temporary file; NULL while counting */
-	uint64_t nitems;
+	uint64_t nitems, touched;
 	bool first;
 	uint64_t first_tsc;
 };
@@ -175,6 +176,16 @@ static struct item item_of(const struct perun *p, const struct thread *thread,
 	return item;
 }
 
+/* Gives pages of the file back from time to time; they stay in the page cache or go to disk. */
+static void touch(struct perun *p, uint64_t items)
+{
+	p->touched += items;
+	if (p->touched < RESIDENT_ITEMS)
+		return;
+	p->touched = 0;
+	madvise(p->items, p->nitems * sizeof(*p->items), MADV_DONTNEED);
+}
+
 static void key(struct kx_text_out *o, const char *name)
 {
 	kx_text_str(o, ",\"");
@@ -256,6 +267,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		if (n->filled == n->calls)
 			return -EBADMSG;
 		p->items[n->start + n->filled++] = item;
+		touch(p, 1);
 	}
 	return p->x->out->error;
 }
@@ -338,6 +350,7 @@ static int place_items(struct perun *p, struct kx_err *err)
 			if (i_) \
 				kx_text_char((p)->x->out, ','); \
 			kx_text_u64((p)->x->out, items_[i_].field); \
+			touch(p, 1); \
 		} \
 		kx_text_char((p)->x->out, ']'); \
 	} while (0)

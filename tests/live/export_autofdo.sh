@@ -122,6 +122,13 @@ checked fdo "$TMP/fdo.json" \
 	'set(f["hot_loop"]["locations"].values()) == {100}' \
 	'[b["calls"] for k, b in f["middle"]["inlined"].items()] and calls("often") == 1180'
 
+exported "fdo, no discriminators" nodisc.afdo --afdo-no-discriminators
+$READ2 "$TMP/nodisc.afdo" >"$TMP/nodisc.json" || fail "fdo" "the reader refuses it"
+checked "fdo, no discriminators" "$TMP/nodisc.json" \
+	'all(k.endswith(".0") for b in f.values() for k in b["locations"])' \
+	'all(k.split(":")[0].endswith(".0") for b in f.values() for k in b["inlined"])' \
+	'site("often", f["middle"], at("sum += f(i)") - at("int middle("), 980)' \
+	'calls("often") == 1180'
 # vectorized PROFILE: how gcc takes the profile and whether hot_loop is vectorized
 vectorized() {
 	# shellcheck disable=SC2086

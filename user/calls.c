@@ -9,32 +9,14 @@
 #include <time.h>
 
 #include "calls_impl.h"
+#include "notes.h"
 
 #define BATCH 256u /* records decoded at once of one thread */
 #define BATCHES 65536u /* and of all that are open at a time, roughly */
 #define PROGRESS_STEP (1u << 20) /* bytes between two looks at the clock */
 #define PROGRESS_NS 200000000
 
-/* Notes */
-
-bool kx_note_is_ours(const struct kx_record *rec)
-{
-	size_t prefix = strlen(KX_FDR_NOTE_PREFIX);
-
-	return rec->kind == KX_RECORD_CUSTOM && rec->size > prefix &&
-	       !memcmp(rec->data, KX_FDR_NOTE_PREFIX, prefix);
-}
-
-const uint8_t *kx_note_body(const struct kx_record *rec, const char *kind, uint32_t *size)
-{
-	size_t prefix = strlen(KX_FDR_NOTE_PREFIX), n = strlen(kind);
-
-	if (!kx_note_is_ours(rec) || rec->size <= prefix + n + 1 ||
-	    memcmp(rec->data + prefix, kind, n) || rec->data[prefix + n] != ' ')
-		return NULL;
-	*size = rec->size - (uint32_t)(prefix + n + 1);
-	return rec->data + prefix + n + 1;
-}
+/* Names */
 
 /* Replaces a name that the thread owns; *changed is set, never cleared. */
 static int set_text(const char **text, const json_t *json, bool *changed)

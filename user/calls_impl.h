@@ -54,9 +54,6 @@ void kx_filter_free(struct kx_ready_filter *f);
 /* Whether calls of @func are told, by its name. */
 bool kx_filter_wants(struct kx_calls *c, uint32_t func);
 
-/* Parts of "kxray:KIND {...}": the JSON where the record is a note of @kind, else NULL. */
-const uint8_t *kx_note_body(const struct kx_record *rec, const char *kind, uint32_t *size);
-bool kx_note_is_ours(const struct kx_record *rec);
 /* Takes name and process out of a thread note; -ENOMEM, else 0 and whether they changed. */
 int kx_note_name(struct kx_call_thread *t, const uint8_t *body, uint32_t size, bool *changed);
 

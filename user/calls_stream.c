@@ -8,10 +8,10 @@
  * That is little: calls inside it that have ended were shorter still and are gone again, so only
  * open calls and the rare records of other kinds wait.
  */
-#include <jansson.h>
 #include <string.h>
 
 #include "calls_stream.h"
+#include "notes.h"
 
 struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch, bool alone)
 {
@@ -347,75 +347,77 @@ static inline int advance(struct kx_stream *s, uint64_t *tsc, bool entry)
 
 /* Records */
 
-static uint64_t number(const json_t *object, const char *key)
+static int take_loss(struct kx_stream *s, uint64_t tsc, const json_t *note)
 {
-	json_int_t v = json_integer_value(json_object_get(object, key));
-
-	return v > 0 ? (uint64_t)v : 0;
-}
-
-static int take_loss(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size)
-{
-	json_t *note = json_loadb((const char *)body, size, JSON_DISABLE_EOF_CHECK, NULL);
-	struct told *e = note && s->begun ? queue(s, TOLD_LOSS, tsc) : NULL;
+	struct told *e = queue(s, TOLD_LOSS, tsc);
 	struct extra *x = e ? queue_extra(s, e) : NULL;
 
-	if (x) {
-		x->words[0] = number(note, "from");
-		x->words[1] = number(note, "to");
-		x->words[2] = number(note, "entries");
-		x->words[3] = number(note, "exits");
-	}
-	json_decref(note);
-	return x || !note || !s->begun ? 0 : -ENOMEM;
+	if (!x)
+		return -ENOMEM;
+	x->words[0] = kx_note_number(note, "from");
+	x->words[1] = kx_note_number(note, "to");
+	x->words[2] = kx_note_number(note, "entries");
+	x->words[3] = kx_note_number(note, "exits");
+	return 0;
 }
 
-static int take_sample(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size)
+static int take_sample(struct kx_stream *s, uint64_t tsc, const json_t *note)
 {
-	json_t *note = json_loadb((const char *)body, size, JSON_DISABLE_EOF_CHECK, NULL);
 	const char *ip = json_string_value(json_object_get(note, "ip"));
-	struct told *e = ip && s->begun ? queue(s, TOLD_SAMPLE, tsc) : NULL;
+	struct told *e = ip ? queue(s, TOLD_SAMPLE, tsc) : NULL;
 	struct extra *x = e ? queue_extra(s, e) : NULL;
 
 	if (x)
 		x->words[0] = strtoull(ip, NULL, 16);
+	return x || !ip ? 0 : -ENOMEM;
+}
+
+static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size)
+{
+	struct told *e = queue(s, TOLD_NAME, tsc);
+	struct extra *x = e ? queue_extra(s, e) : NULL;
+
+	if (!x)
+		return -ENOMEM;
+	x->data = body;
+	x->size = size;
+	return 0;
+}
+
+static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_record *rec)
+{
+	uint32_t size;
+	const uint8_t *body = kx_note_body(rec, "thread", &size);
+	json_t *note;
+	int r = 0;
+
+	if (body)
+		return take_name(s, tsc, body, size);
+	if ((note = kx_note_json(rec, "repaired")))
+		s->repaired += kx_note_number(note, "exits");
+	else if (s->begun && (note = kx_note_json(rec, "loss")))
+		r = take_loss(s, tsc, note);
+	else if (s->begun && (note = kx_note_json(rec, "sample")))
+		r = take_sample(s, tsc, note);
 	json_decref(note);
-	return x || !ip || !s->begun ? 0 : -ENOMEM;
+	return r;
 }
 
 static int take_event(struct kx_stream *s, uint64_t tsc, const struct kx_record *rec)
 {
-	const uint8_t *body;
-	enum told_kind kind = TOLD_EVENT;
 	struct told *e;
 	struct extra *x;
-	uint32_t size = rec->size;
 
-	body = kx_note_body(rec, "repaired", &size);
-	if (body) {
-		json_t *note = json_loadb((const char *)body, size, JSON_DISABLE_EOF_CHECK, NULL);
-
-		s->repaired += number(note, "exits");
-		json_decref(note);
+	if (kx_note_is_ours(rec))
+		return take_note(s, tsc, rec);
+	if (!s->begun)
 		return 0;
-	}
-	body = kx_note_body(rec, "loss", &size);
-	if (body)
-		return take_loss(s, tsc, body, size);
-	body = kx_note_body(rec, "sample", &size);
-	if (body)
-		return take_sample(s, tsc, body, size);
-	body = kx_note_body(rec, "thread", &size);
-	if (body)
-		kind = TOLD_NAME;
-	else if (kx_note_is_ours(rec) || !s->begun)
-		return 0;
-	e = queue(s, kind, tsc);
+	e = queue(s, TOLD_EVENT, tsc);
 	x = e ? queue_extra(s, e) : NULL;
 	if (!x)
 		return -ENOMEM;
-	x->data = body ? body : rec->data;
-	x->size = size;
+	x->data = rec->data;
+	x->size = rec->size;
 	x->type = rec->event_type;
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "cmd.h"
 #include "fdr_reader.h"
+#include "filter_options.h"
 #include "report.h"
 #include "text_out.h"
 #include "trace_names.h"
@@ -30,6 +31,10 @@ static const char usage[] =
 	"      --json          one JSON object on standard output\n"
 	"  -h, --help          this text\n"
 	"\n"
+	"What to show (default: everything; -f is short for --function):\n";
+
+static const char usage_end[] =
+	"\n"
 	"Times are from entry to exit. In 'total' a recursive function counts once, 'self' is the\n"
 	"time without traced callees, 'open' are calls that had not ended when the trace did.\n";
 
@@ -46,6 +51,7 @@ struct arguments {
 	enum key sort;
 	size_t limit;
 	bool json, fail_on_loss;
+	struct kx_filter_options filter;
 };
 
 struct row {
@@ -471,13 +477,15 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 		{ "fail-on-loss", no_argument, NULL, OPT_FAIL },
 		{ "json", no_argument, NULL, OPT_JSON },
 		{ "help", no_argument, NULL, 'h' },
+		KX_FILTER_LONG_OPTIONS,
 		{ 0 },
 	};
+	struct kx_err err = { 0 };
 	int c, rc = 0;
 
 	optind = 0;
 	opterr = 0;
-	while (!rc && (c = getopt_long(argc, argv, ":m:s:n:h", options, NULL)) != -1) {
+	while (!rc && (c = getopt_long(argc, argv, ":m:s:n:f:x:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'm':
 			a->map = optarg;
@@ -498,8 +506,12 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 			return -1;
 		case ':':
 			return kx_cmd_usage(NAME, "option '%s' needs a value", argv[optind - 1]);
-		default:
+		case '?':
 			return kx_cmd_usage(NAME, "there is no option '%s'", argv[optind - 1]);
+		default:
+			c = c == 'f' ? KX_FILTER_FUNCTION : c == 'x' ? KX_FILTER_EXCLUDE : c;
+			if (kx_filter_option(&a->filter, c, optarg, &err))
+				return kx_cmd_usage(NAME, "%s", err.text);
 		}
 	}
 	if (rc)
@@ -553,6 +565,7 @@ static int report_file(const struct arguments *a, bool *lost, struct kx_err *err
 	struct kx_fdr_file *f = NULL;
 	struct kx_report *report = NULL;
 	struct kx_text_out out;
+	const char *unmatched;
 	int r = kx_fdr_open(a->file, &f, err);
 
 	if (r)
@@ -561,8 +574,15 @@ static int report_file(const struct arguments *a, bool *lost, struct kx_err *err
 	if (!r) {
 		warn(kx_fdr_info(f), &names, a->file);
 		options.session = names.has_map ? names.map.session : NULL;
-		r = kx_report_new(f, &options, &report, err);
+		if (a->filter.given)
+			r = kx_calls_new(f, &names, &a->filter.filter, &options.calls, err);
 	}
+	if (!r)
+		r = kx_report_new(f, &options, &report, err);
+	for (size_t i = 0; !r && options.calls &&
+			   (unmatched = kx_calls_unmatched(options.calls, i)); i++)
+		fprintf(stderr, "kxray " NAME ": no function of the trace matches '%s'\n",
+			unmatched);
 	if (!r) {
 		struct view v = {
 			.args = a, .info = kx_fdr_info(f), .report = report,
@@ -574,6 +594,7 @@ static int report_file(const struct arguments *a, bool *lost, struct kx_err *err
 		r = print_report(&v, err);
 	}
 	kx_report_free(report);
+	kx_calls_free(options.calls);
 	kx_trace_names_free(&names);
 	kx_fdr_close(f);
 	return r;
@@ -586,14 +607,18 @@ int kx_cmd_report(int argc, char **argv)
 	bool lost = false;
 	int rc = parse_arguments(argc, argv, &a);
 
-	if (rc > 0)
-		return rc;
 	if (rc < 0) {
 		fputs(usage, stdout);
-		return KX_EXIT_DONE;
+		fputs(kx_filter_help, stdout);
+		fputs(usage_end, stdout);
+		rc = KX_EXIT_DONE;
+	} else if (!rc) {
+		signal(SIGPIPE, SIG_IGN);
+		if (report_file(&a, &lost, &err))
+			rc = kx_cmd_fail(NAME, &err);
+		else if (lost && a.fail_on_loss)
+			rc = KX_EXIT_LOSS;
 	}
-	signal(SIGPIPE, SIG_IGN);
-	if (report_file(&a, &lost, &err))
-		return kx_cmd_fail(NAME, &err);
-	return lost && a.fail_on_loss ? KX_EXIT_LOSS : KX_EXIT_DONE;
+	kx_filter_options_free(&a.filter);
+	return rc;
 }

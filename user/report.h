@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "calls.h"
 #include "err.h"
 #include "fdr_reader.h"
 
@@ -45,6 +46,7 @@ struct kx_report_function {
 
 struct kx_report_options {
 	json_t *session;       /* of the map: its "lost" and "orphans" go first; may be NULL */
+	struct kx_calls *calls; /* NULL: of the whole file; else of what this leaves of it */
 	size_t histogram_bytes; /* memory for all histograms; 0: by functions and file size */
 };
 

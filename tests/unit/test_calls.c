@@ -1003,50 +1003,67 @@ static int sum_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, 
 	return 0;
 }
 
+static void check_report(const struct kx_call_filter *filter)
+{
+	struct kx_report_options options = { 0 };
+	const struct kx_report_totals *totals;
+	const struct kx_calls_totals *expected;
+	uint64_t sums[8][4] = { 0 };
+	const struct kx_call_visitor v = { .leave = sum_leave, .ctx = sums };
+	struct kx_report *report = NULL;
+	struct kx_err err = { 0 };
+	struct trace t;
+
+	open_calls(&t, filter);
+	expected = kx_calls_totals(t.calls);
+	assert_int_equal(kx_calls_walk(t.calls, KX_ORDER_TIME, &v, NULL, NULL, &err), 0);
+	options.calls = filter ? t.calls : NULL;
+	assert_int_equal(kx_report_new(t.f, &options, &report, &err), 0);
+	totals = kx_report_totals(report);
+	assert_int_equal(totals->repaired, expected->repaired);
+	assert_int_equal(totals->orphans, expected->orphans);
+	assert_int_equal(totals->open, expected->open);
+	assert_int_equal(totals->calls, expected->calls - expected->open);
+	if (!filter) {
+		assert_int_equal(totals->first_tsc, expected->first_tsc);
+		assert_int_equal(totals->last_tsc, expected->last_tsc);
+	}
+	for (size_t i = 0; i < kx_report_nfunctions(report); i++) {
+		struct kx_report_function f;
+
+		kx_report_function(report, i, &f);
+		assert_int_equal(f.count, sums[f.id][0]);
+		assert_int_equal(f.total, sums[f.id][1]);
+		assert_int_equal(f.self, sums[f.id][2]);
+		assert_int_equal(f.open, sums[f.id][3]);
+		memset(sums[f.id], 0, sizeof(sums[f.id]));
+	}
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+		assert_int_equal(sums[i][0] + sums[i][3], 0); /* none is missing */
+	kx_report_free(report);
+	close_calls(&t);
+}
+
 static void test_agrees_with_report(void **state)
 {
 	static struct model m;
-	const struct kx_report_options options = { 0 };
+	const char *exclude = "#2";
+	const struct kx_call_filter some = { .max_depth = 5, .exclude = &exclude, .nexclude = 1 };
+	const struct kx_call_filter more = { .from_ns = 500, .to_ns = 2500, .min_duration_ns = 9 };
 
 	(void)state;
 	for (int round = 0; round < 20; round++) {
-		uint64_t sums[8][4] = { 0 };
-		const struct kx_call_visitor v = { .leave = sum_leave, .ctx = sums };
-		struct kx_report *report = NULL;
-		struct kx_err err = { 0 };
 		struct bytes b = { 0 };
-		struct trace t;
 
 		seed = 1234567 + (uint64_t)round * 7919;
 		memset(&m, 0, sizeof(m));
 		for (uint32_t thread = 0; thread < MODEL_THREADS; thread++)
 			model_thread(&m, &b, thread);
 		save(path, b.data, b.size);
-		open_calls(&t, NULL);
-		assert_int_equal(kx_calls_walk(t.calls, KX_ORDER_TIME, &v, NULL, NULL, &err), 0);
-		assert_int_equal(kx_report_new(t.f, &options, &report, &err), 0);
-		assert_int_equal(kx_report_totals(report)->repaired,
-				 kx_calls_totals(t.calls)->repaired);
-		assert_int_equal(kx_report_totals(report)->orphans,
-				 kx_calls_totals(t.calls)->orphans);
-		assert_int_equal(kx_report_totals(report)->open, kx_calls_totals(t.calls)->open);
-		assert_int_equal(kx_report_totals(report)->first_tsc,
-				 kx_calls_totals(t.calls)->first_tsc);
-		assert_int_equal(kx_report_totals(report)->last_tsc,
-				 kx_calls_totals(t.calls)->last_tsc);
-		assert_int_equal(kx_report_nfunctions(report), 6);
-		for (size_t i = 0; i < 6; i++) {
-			struct kx_report_function f;
-
-			kx_report_function(report, i, &f);
-			assert_int_equal(f.count, sums[f.id][0]);
-			assert_int_equal(f.total, sums[f.id][1]);
-			assert_int_equal(f.self, sums[f.id][2]);
-			assert_int_equal(f.open, sums[f.id][3]);
-		}
-		kx_report_free(report);
-		close_calls(&t);
 		release(&b);
+		check_report(NULL);
+		check_report(&some);
+		check_report(&more);
 	}
 }
 

@@ -13,6 +13,7 @@
 #include "export_run.h"
 
 static char out_text[1 << 16], err_text[1 << 16];
+static int (*command_run)(int argc, char **argv) = kx_cmd_export;
 
 static void slurp(const char *path, char *text)
 {
@@ -56,7 +57,7 @@ static int run_with(const char *args, const char *input, int signal_number)
 			_exit(98);
 		if (signal_number)
 			alarm_with(signal_number);
-		status = kx_cmd_export(argc, argv);
+		status = command_run(argc, argv);
 		fflush(NULL);
 		_exit(status);
 	}
@@ -269,6 +270,40 @@ static void test_filters(void **state)
 	assert_non_null(strstr(out_text, ",outer,main,18550,10,0,1,0,open,"));
 }
 
+static void check_report(const char *filter, const char *text)
+{
+	char args[200];
+
+	snprintf(args, sizeof(args), "--json %s trace.xray", filter);
+	assert_int_equal(run(args), KX_EXIT_DONE);
+	if (!strstr(out_text, text))
+		fail_msg("%s: not '%s' but %s", args, text, out_text);
+}
+
+/* The same filters in report. */
+static void test_filters_of_report(void **state)
+{
+	(void)state;
+	write_trace(10);
+	command_run = kx_cmd_report;
+	check_report("", "\"id\":2,\"count\":10,\"open\":0,\"total_ns\":1500,\"self_ns\":1500,");
+	check_report("--depth 1", "{\"events\":20,\"lost\":0,\"calls\":10,");
+	check_report("--depth 1", "\"id\":1,\"count\":10,\"open\":0,\"total_ns\":10000,"
+		     "\"self_ns\":10000,");
+	check_report("--min-duration 150ns", "\"id\":2,\"count\":5,");
+	check_report("-f inner --time 18.55us..18.56us", "\"id\":2,\"count\":0,\"open\":1,");
+	check_report("-x outer --tid 11", "{\"events\":20,");
+	check_report("--tid 12", "{\"events\":0,\"lost\":0,\"calls\":0,\"repaired\":0,\"orphans\":0,"
+		     "\"open\":0,\"threads\":0,");
+	check_report("-f never", "\"functions\":[");
+	assert_non_null(strstr(err_text, "no function of the trace matches 'never'"));
+	assert_int_equal(run("--depth no trace.xray"), KX_EXIT_USAGE);
+	assert_non_null(strstr(err_text, "kxray report: --depth takes"));
+	assert_int_equal(run("--help"), KX_EXIT_DONE);
+	assert_non_null(strstr(out_text, "--min-duration"));
+	command_run = kx_cmd_export;
+}
+
 static void check_failure(const char *args, const char *text)
 {
 	unsigned before = files();
@@ -372,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_filters_of_report),
 		cmocka_unit_test(test_failures_leave_nothing),
 		cmocka_unit_test(test_signals_leave_nothing),
 		cmocka_unit_test(test_reader_that_leaves),

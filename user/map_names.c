@@ -78,7 +78,7 @@ static void append(const char *text, size_t len, void *opaque)
 {
 	struct name *n = opaque;
 
-	if (n->len + len < NAME_BYTES)
+	if (len && n->len + len < NAME_BYTES) /* @text may be NULL without a length */
 		memcpy(n->text + n->len, text, len);
 	n->len += len;
 }

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "map_impl.h"
@@ -74,6 +75,17 @@ static const Elf_Data *find_bytes(Elf *elf, const char *name)
 	return scn ? elf_rawdata(scn, NULL) : NULL;
 }
 
+/* Gives back the memory of @data, which is not read again; not that of its neighbours' pages. */
+static void forget(const Elf_Data *data)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = ((uintptr_t)data->d_buf + page - 1) / page * page;
+	uintptr_t end = ((uintptr_t)data->d_buf + data->d_size) / page * page;
+
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
 /* NULL, or why it is not valid. */
 static const char *read_functions(struct kx_map *map, Elf *elf)
 {
@@ -105,6 +117,7 @@ static const char *read_functions(struct kx_map *map, Elf *elf)
 		f->symbol = text + le32toh(row.name);
 	}
 	map->nfunctions = n;
+	forget(rows);
 	return NULL;
 }
 

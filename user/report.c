@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "histogram.h"
+#include "notes.h"
 
 #define BATCH 256
 #define CHUNK 1024 /* functions allocated at once */
@@ -340,59 +341,32 @@ static void saw_time(struct kx_report *r, uint64_t tsc)
 
 /* Notes of the recorder */
 
-static bool is_note(const struct kx_record *rec, const char *kind)
-{
-	size_t prefix = strlen(KX_FDR_NOTE_PREFIX), n = strlen(kind);
-
-	return rec->size > prefix + n && !memcmp(rec->data, KX_FDR_NOTE_PREFIX, prefix) &&
-	       !memcmp(rec->data + prefix, kind, n) && rec->data[prefix + n] == ' ';
-}
-
-static json_t *note_json(const struct kx_record *rec, const char *kind)
-{
-	size_t skip = strlen(KX_FDR_NOTE_PREFIX) + strlen(kind) + 1;
-
-	return json_loadb((const char *)rec->data + skip, rec->size - skip,
-			  JSON_DISABLE_EOF_CHECK, NULL);
-}
-
-static uint64_t number(const json_t *object, const char *key)
-{
-	json_int_t v = json_integer_value(json_object_get(object, key));
-
-	return v > 0 ? (uint64_t)v : 0;
-}
-
 static void take_session(struct kx_report *r, const json_t *session)
 {
 	if (!r->has_lost && json_is_integer(json_object_get(session, "lost"))) {
-		r->totals.lost = number(session, "lost");
+		r->totals.lost = kx_note_number(session, "lost");
 		r->has_lost = true;
 	}
 	if (!r->has_orphans && json_is_integer(json_object_get(session, "orphans"))) {
-		r->totals.orphans = number(session, "orphans");
+		r->totals.orphans = kx_note_number(session, "orphans");
 		r->has_orphans = true;
 	}
 }
 
 static void take_note(struct kx_report *r, struct thread *t, const struct kx_record *rec)
 {
-	json_t *note;
+	json_t *note = kx_note_json(rec, "repaired");
 
-	if (is_note(rec, "repaired")) {
-		note = note_json(rec, "repaired");
-		t->repaired += number(note, "exits");
-		json_decref(note);
-	} else if (r->first_pass && is_note(rec, "loss")) {
-		note = note_json(rec, "loss");
+	if (note) {
+		t->repaired += kx_note_number(note, "exits");
+	} else if (r->first_pass && (note = kx_note_json(rec, "loss"))) {
 		if (!r->has_lost)
-			r->totals.lost += number(note, "entries") + number(note, "exits");
-		json_decref(note);
-	} else if (r->first_pass && is_note(rec, "session")) {
-		note = note_json(rec, "session");
+			r->totals.lost += kx_note_number(note, "entries") +
+					  kx_note_number(note, "exits");
+	} else if (r->first_pass && (note = kx_note_json(rec, "session"))) {
 		take_session(r, note);
-		json_decref(note);
 	}
+	json_decref(note);
 }
 
 /* Passes */
@@ -481,6 +455,60 @@ static int run_pass(struct kx_report *r, struct kx_fdr_file *f, struct kx_err *e
 	return e ? kx_err_set(err, e, "out of memory for the calls of the trace") : 0;
 }
 
+/* The same of a filtered trace: what the call view tells is balanced already. */
+
+static int told_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+{
+	struct kx_report *r = ctx;
+	uint32_t slot;
+	int e = slot_of(r, call->func, &slot);
+
+	if (r->first_pass) {
+		r->totals.events++;
+		saw_time(r, call->enter);
+	}
+	return e ? e : enter(&r->threads[t->index], call->func, slot, call->enter);
+}
+
+static int told_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+		      enum kx_leave how)
+{
+	struct kx_report *r = ctx;
+
+	(void)call;
+	if (r->first_pass) {
+		saw_time(r, tsc);
+		r->totals.events += how == KX_LEAVE_EXIT || how == KX_LEAVE_TAIL;
+		r->totals.repaired += how == KX_LEAVE_REPAIRED;
+	}
+	/* Calls that stay open stay on the stack, all of a thread together. */
+	return how == KX_LEAVE_OPEN ? 0 : close_innermost(r, &r->threads[t->index], tsc);
+}
+
+static int told_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct kx_report *r = ctx;
+
+	(void)t;
+	(void)tsc;
+	r->totals.threads += r->first_pass;
+	return 0;
+}
+
+static int run_filtered_pass(struct kx_report *r, struct kx_calls *calls, struct kx_err *err)
+{
+	const struct kx_call_visitor visitor = {
+		.enter = told_enter, .leave = told_leave, .end = told_end, .ctx = r,
+	};
+	int e = kx_calls_walk(calls, KX_ORDER_THREAD, &visitor, NULL, NULL, err);
+
+	if (e == -ENOMEM)
+		kx_err_set(err, e, "out of memory for the calls of the trace");
+	r->totals.lost = kx_calls_totals(calls)->lost;
+	r->totals.orphans = kx_calls_totals(calls)->orphans;
+	return e;
+}
+
 /* The calls still open at the end: counted once, then forgotten for the next pass. */
 static void end_threads(struct kx_report *r)
 {
@@ -554,7 +582,7 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 	if (!r)
 		return kx_err_set(err, e, "out of memory for the report");
 	r->nthreads = kx_fdr_nthreads(f);
-	r->totals.threads = r->nthreads;
+	r->totals.threads = options->calls ? 0 : r->nthreads;
 	r->threads = calloc(r->nthreads + 1, sizeof(*r->threads));
 	if (!r->threads || grow_places(r)) {
 		kx_report_free(r);
@@ -562,10 +590,12 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 	}
 	r->fixed_limit = options->histogram_bytes;
 	r->pool.limit = histogram_limit(options, kx_fdr_info(f)->file_size);
-	take_session(r, options->session);
+	if (!options->calls)
+		take_session(r, options->session);
 	r->first_pass = true;
 	do {
-		e = run_pass(r, f, err);
+		e = options->calls ? run_filtered_pass(r, options->calls, err) :
+				     run_pass(r, f, err);
 		if (e)
 			break;
 		end_threads(r);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kxray export: a trace in the format of another tool. */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -9,14 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cmd.h"
+#include "export_output.h"
 #include "exporter.h"
 #include "filter_options.h"
-#include "output.h"
 
 #define NAME "export"
 #define MAX_OPTIONS 96 /* of all formats together */
@@ -60,11 +58,8 @@ struct job {
 	struct kx_trace_names names;
 	struct kx_calls *calls;
 	json_t *own_session; /* from the trace's note, where no map has it */
-	struct kx_output output;
-	const char *path;    /* NULL: standard output */
+	struct kx_export_output output;
 	char *default_path;
-	int fd;
-	bool is_temporary;
 	struct timespec begun;
 	bool shown;          /* the progress line */
 	bool misused;        /* the error is one of usage */
@@ -321,62 +316,6 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 	return rc;
 }
 
-/* The output file */
-
-static char unfinished[4096]; /* what a signal must remove; "" for nothing */
-
-static void on_signal(int signal_number)
-{
-	if (*unfinished)
-		unlink(unfinished);
-	_exit(128 + signal_number);
-}
-
-static void catch_signals(void)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		if (signal(signals[i], on_signal) == SIG_IGN) /* nohup and the like */
-			signal(signals[i], SIG_IGN);
-}
-
-static void hold_signals(bool hold)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
-}
-
-/* The file that the format shall add to becomes the beginning of the new one. */
-static int copy_existing(const char *from, int to, struct kx_err *err)
-{
-	static char buf[64 << 10];
-	int fd = open(from, O_RDONLY | O_CLOEXEC), r = 0;
-	ssize_t n = 1;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : kx_err_set(err, -errno, "%s: cannot be opened: %s",
-							from, strerror(errno));
-	while (!r && n > 0) {
-		n = read(fd, buf, sizeof(buf));
-		if (n < 0)
-			r = -errno;
-		for (ssize_t done = 0, part; !r && done < n; done += part) {
-			part = write(to, buf + done, (size_t)(n - done));
-			if (part < 0)
-				r = -errno;
-		}
-	}
-	close(fd);
-	return r ? kx_err_set(err, r, "%s: cannot be copied to add to it: %s", from, strerror(-r))
-		 : 0;
-}
-
 static const char *option_value(const struct kx_export *x, const char *name)
 {
 	const struct arguments *a = x->options_ctx;
@@ -405,56 +344,6 @@ static char *default_path(const struct arguments *a)
 	if (asprintf(&path, "%.*s%s", (int)len, a->file, a->format->suffix) < 0)
 		return NULL;
 	return path;
-}
-
-static int open_output(struct job *j, struct kx_err *err)
-{
-	const struct arguments *a = j->args;
-	struct stat st;
-	int r;
-
-	j->path = a->output;
-	if (!j->path && strcmp(a->file, "-")) {
-		j->path = j->default_path = default_path(a);
-		if (!j->path)
-			return kx_err_set(err, -ENOMEM, "out of memory");
-	}
-	if (!j->path || !strcmp(j->path, "-")) {
-		j->path = NULL;
-		j->fd = STDOUT_FILENO;
-		return 0;
-	}
-	if (!stat(j->path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-		/* a pipe or device: nothing to rename */
-		j->fd = open(j->path, O_WRONLY | O_CLOEXEC);
-		if (j->fd < 0)
-			return kx_err_set(err, -errno, "'%s' cannot be written: %s", j->path,
-					  strerror(errno));
-		return 0;
-	}
-	hold_signals(true);
-	r = kx_output_open(&j->output, j->path, err);
-	if (!r) {
-		j->fd = j->output.fd;
-		j->is_temporary = true;
-		snprintf(unfinished, sizeof(unfinished), "%s", j->output.temp_path);
-	}
-	hold_signals(false);
-	return !r && appends(a) ? copy_existing(j->path, j->fd, err) : r;
-}
-
-static int keep_output(struct job *j, struct kx_err *err)
-{
-	int r;
-
-	if (!j->is_temporary)
-		return 0;
-	hold_signals(true);
-	r = kx_output_keep(&j->output, err);
-	if (!r)
-		*unfinished = 0;
-	hold_signals(false);
-	return r;
 }
 
 /* Running */
@@ -521,7 +410,7 @@ static void warn_after(const struct job *j)
 		fprintf(stderr, "kxray export: %s holds no call%s\n", j->args->file,
 			j->args->filter.given ? " that the filters leave" : "");
 	if (j->default_path)
-		fprintf(stderr, "kxray export: %" PRIu64 " calls written to %s\n", t->calls, j->path);
+		fprintf(stderr, "kxray export: %" PRIu64 " calls written to %s\n", t->calls, j->default_path);
 }
 
 static int run_format(struct job *j, struct kx_err *err)
@@ -535,25 +424,25 @@ static int run_format(struct job *j, struct kx_err *err)
 	};
 	int r, written;
 
-	x.out_path = j->is_temporary ? j->path : NULL;
+	x.out_path = j->output.is_temporary ? j->output.path : NULL;
 	x.tsc_hz = x.info->tsc_hz ? x.info->tsc_hz : 1000000000;
 	x.session = j->names.has_map ? j->names.map.session : NULL;
 	if (!x.session)
 		x.session = j->own_session;
 	if (isatty(STDERR_FILENO))
 		x.progress = show_progress;
-	kx_text_init(&out, j->fd);
+	kx_text_init(&out, j->output.fd);
 	r = a->format->run(&x, err);
 	j->misused = r == -EINVAL;
 	clear_progress(j);
 	written = kx_text_flush(&out);
 	/* A reader that has seen enough (head, less) is no failure. */
-	j->left = written == -EPIPE && !j->is_temporary;
+	j->left = written == -EPIPE && !j->output.is_temporary;
 	if (j->left)
 		return 0;
 	if (written)
 		return kx_err_set(err, written, "%s cannot be written: %s",
-				  j->path ? j->path : "standard output", strerror(-written));
+				  j->output.path ? j->output.path : "standard output", strerror(-written));
 	return r;
 }
 
@@ -579,9 +468,22 @@ static int open_trace(struct job *j, struct kx_err *err)
 	return 0;
 }
 
+static int open_output(struct job *j, struct kx_err *err)
+{
+	const struct arguments *a = j->args;
+	const char *path = a->output;
+
+	if (!path && strcmp(a->file, "-")) {
+		path = j->default_path = default_path(a);
+		if (!path)
+			return kx_err_set(err, -ENOMEM, "out of memory");
+	}
+	return kx_export_output_open(&j->output, path, appends(a), err);
+}
+
 static int export_file(const struct arguments *a)
 {
-	struct job j = { .args = a, .fd = -1, .output = { .fd = -1 } };
+	struct job j = { .args = a, .output = { .fd = -1 } };
 	struct kx_err err = { 0 };
 	int r = open_trace(&j, &err);
 
@@ -591,13 +493,10 @@ static int export_file(const struct arguments *a)
 	if (!r)
 		r = run_format(&j, &err);
 	if (!r)
-		r = keep_output(&j, &err);
+		r = kx_export_output_keep(&j.output, &err);
 	if (!r && !j.left)
 		warn_after(&j);
-	if (j.is_temporary)
-		kx_output_close(&j.output);
-	else if (j.path && j.fd >= 0)
-		close(j.fd);
+	kx_export_output_close(&j.output);
 	json_decref(j.own_session);
 	kx_calls_free(j.calls);
 	kx_trace_names_free(&j.names);
@@ -622,7 +521,7 @@ int kx_cmd_export(int argc, char **argv)
 				  a.format->append_option);
 	if (!rc && !a.help && !a.list) {
 		signal(SIGPIPE, SIG_IGN);
-		catch_signals();
+		kx_export_output_signals();
 		rc = export_file(&a);
 	}
 	kx_filter_options_free(&a.filter);

@@ -399,6 +399,12 @@ def check_last(value):
     same("repaired", rec()["repaired"], len(last))
 
 
+def check_balanced():
+    """account of both versions takes the trace, without -k or -d."""
+    for tool in LLVM_XRAYS:
+        account(tool)
+
+
 def check_processes(value):
     same("processes", len({t.pid for t in trace().threads.values()}), int(value))
 

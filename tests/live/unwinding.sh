@@ -35,3 +35,15 @@ for exits in auto return instruction none; do
 	trace_target deep -f descend -f bottom --exits=$exits
 	traced "recursion, --exits=$exits" $dives tools
 done
+
+# Functions that return twice or elsewhere, the C library's own among them. The target says
+# whether all went right; an endless loop is ended by end_target.
+for mechanism in session multi single; do
+	for pattern in 'libc.so*:*setjmp*' 'libc.so*:*'; do
+		# The kernel takes minutes to remove thousands of single probes.
+		[ "$mechanism $pattern" = 'single libc.so*:*' ] && continue
+		trace_target returns -f "$pattern" --mechanism $mechanism
+		assert_eq "returning twice, $pattern, $mechanism: the target's answer" "$TARGET_STATUS" 0
+		expect "returning twice, $pattern, $mechanism" whole balanced
+	done
+done

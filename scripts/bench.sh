@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures what kxray promises, against empty programs, perf and bpftrace:
-#     scripts/bench.sh [empty] [peers] [share] [attach]     default: all
-# Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About two minutes.
+#     scripts/bench.sh [empty] [peers] [share] [attach] [export]     default: all
+# Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
+# export is scripts/bench-export.sh: report and export against llvm-xray.
 #
 # Every figure is a ratio of two measurements made one right after the other, with the same
 # running target, of the time on the CPU that a call takes it; the table shows the median of several such pairs, and the least and the
@@ -473,8 +474,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | peers | share) "bench_$part" ;;
-	attach) ;;
-	*) die "unknown part '$part': take empty, peers, share or attach" ;;
+	attach | export) ;;
+	*) die "unknown part '$part': take empty, peers, share, attach or export" ;;
 	esac
 done
 end_target
@@ -486,4 +487,12 @@ done
 echo
 cat "$TMP/lines"
 echo "bench missed=$failed unmeasured=$missing seconds=$SECONDS"
+for part in "${@:-all}"; do
+	case $part in
+	all | export)
+		echo
+		scripts/bench-export.sh || missing=1
+		;;
+	esac
+done
 [ "$missing" = 0 ]

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Traces of any size for scripts/bench-export.sh, and the time that reading one takes:
+ *
+ *   make_trace write FILE EVENTS THREADS FUNCTIONS [STACKS]
+ *       FILE and FILE.map. Each of THREADS threads makes its part of EVENTS entries and exits (an
+ *       even number), up to 12 calls deep. Functions are drawn at random, so that nearly every
+ *       stack is unique; with STACKS the calls walk over that many distinct stacks instead.
+ *   make_trace read FILE
+ *       decodes every record; prints "RECORDS SECONDS CALLS", seconds of its own CPU time
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fdr_reader.h"
+#include "fdr_writer.h"
+#include "map_file.h"
+
+#define MAX_DEPTH 12
+#define MAX_THREADS 64
+#define MAX_FUNCTIONS 1000000
+#define CHILDREN 3 /* of a node in the tree of STACKS stacks */
+#define START 1000000
+
+static void die(const char *what, const struct kx_err *err)
+{
+	fprintf(stderr, "make_trace: %s: %s\n", what, err ? err->text : "cannot be done");
+	exit(1);
+}
+
+/* xorshift64*: the same trace every time. */
+static uint32_t chance(uint64_t *state)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return (uint32_t)(*state * 0x2545f4914f6cdd1du >> 32);
+}
+
+struct maker {
+	struct kx_fdr_thread *thread;
+	uint64_t random, tsc, left; /* events that are still to come */
+	uint32_t stack[MAX_DEPTH];  /* functions; nodes of the tree with STACKS */
+	unsigned depth;
+};
+
+/* Node n of the tree has children CHILDREN * n + 1 and on; it stands for function n. 0 is no call. */
+static uint32_t next_call(struct maker *m, uint32_t functions, uint32_t stacks)
+{
+	uint32_t node;
+
+	if (m->depth == MAX_DEPTH)
+		return 0;
+	if (!stacks)
+		return chance(&m->random) % functions + 1;
+	node = (m->depth ? m->stack[m->depth - 1] : 0) * CHILDREN + 1 +
+	       chance(&m->random) % CHILDREN;
+	return node <= stacks ? node : 0;
+}
+
+static int make_event(struct maker *m, uint32_t functions, uint32_t stacks)
+{
+	uint32_t func = 0;
+
+	m->tsc += 20 + chance(&m->random) % 400;
+	m->left--;
+	/* What is open must be closed by the end. */
+	if (m->left > m->depth && (!m->depth || chance(&m->random) % 2))
+		func = next_call(m, functions, stacks);
+	if (!func)
+		return kx_fdr_exit(m->thread, m->tsc, 0, m->stack[--m->depth], false);
+	m->stack[m->depth++] = func;
+	return kx_fdr_entry(m->thread, m->tsc, 0, func, NULL, 0);
+}
+
+static void write_map(const char *path, uint32_t functions)
+{
+	struct kx_map_module module = { .name = "bench", .path = "/bench", .build_id = "" };
+	struct kx_map_function *list = calloc(functions, sizeof(*list));
+	struct kx_map map = { .modules = &module, .nmodules = 1, .functions = list,
+			      .nfunctions = functions, .session = json_object() };
+	struct kx_err err = { 0 };
+	char *file;
+
+	if (!list || !map.session || asprintf(&file, "%s.map", path) < 0)
+		die(path, NULL);
+	/* Names as long as those of C++ programs, mangled. */
+	for (uint32_t i = 0; i < functions; i++) {
+		char *symbol;
+
+		if (asprintf(&symbol, "_ZN5bench9container8functionILi%uEEEvPKci", i) < 0)
+			die(path, NULL);
+		list[i] = (struct kx_map_function){ symbol, 0, 0x1000 + 64ull * i, 64 };
+	}
+	if (kx_map_write(file, &map, &err))
+		die(file, &err);
+	for (uint32_t i = 0; i < functions; i++)
+		free((void *)(uintptr_t)list[i].symbol);
+	free(list);
+	free(file);
+	json_decref(map.session);
+}
+
+static void write_trace(const char *path, uint64_t events, unsigned threads, uint32_t functions,
+			uint32_t stacks)
+{
+	const struct kx_fdr_options options = {
+		.tsc_hz = 2000000000, .constant_tsc = true, .nonstop_tsc = true, .start_tsc = START,
+	};
+	struct maker makers[MAX_THREADS] = { 0 };
+	struct kx_fdr_writer *w;
+	struct kx_err err = { 0 };
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+
+	if (fd < 0 || kx_fdr_writer_new(fd, &options, &w, &err))
+		die(path, fd < 0 ? NULL : &err);
+	for (unsigned i = 0; i < threads; i++) {
+		makers[i] = (struct maker){
+			.thread = kx_fdr_writer_thread(w, 1000, 1000 + (int)i, "bench", "bench"),
+			.random = 88172645463325252u + i, .tsc = START, .left = events / threads / 2 * 2,
+		};
+		if (!makers[i].thread)
+			die(path, NULL);
+	}
+	for (uint64_t n = events / threads / 2 * 2; n; n--)
+		for (unsigned i = 0; i < threads; i++)
+			if (make_event(&makers[i], functions, stacks))
+				die(path, NULL);
+	if (kx_fdr_finish(w, 0, &err))
+		die(path, &err);
+	kx_fdr_writer_free(w);
+	close(fd);
+	write_map(path, functions);
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* As report reads: runs of calls together, all other records one by one. */
+static void read_trace(const char *path)
+{
+	struct kx_call_record calls[512];
+	struct kx_fdr_file *file;
+	struct kx_record record;
+	struct kx_err err = { 0 };
+	uint64_t records = 0, entries = 0, sum = 0;
+	double start = cpu_seconds();
+	int r = kx_fdr_open(path, &file, &err);
+
+	if (r)
+		die(path, &err);
+	for (size_t thread = 0; thread < kx_fdr_nthreads(file); thread++) {
+		struct kx_fdr_cursor *cursor;
+		uint32_t index;
+
+		if (kx_fdr_thread_cursor(file, thread, &cursor))
+			die(path, NULL);
+		for (;;) {
+			size_t n = kx_fdr_next_calls(cursor, calls, 512, &index);
+
+			for (size_t i = 0; i < n; i++) {
+				sum += calls[i].tsc;
+				entries += calls[i].kind == KX_RECORD_ENTRY;
+			}
+			records += n;
+			if (n)
+				continue;
+			r = kx_fdr_next(cursor, &record, &err);
+			if (r < 0)
+				die(path, &err);
+			if (!r)
+				break;
+			records++;
+			entries += record.kind == KX_RECORD_ENTRY;
+		}
+		kx_fdr_cursor_free(cursor);
+	}
+	kx_fdr_close(file);
+	printf("%" PRIu64 " %.6f %" PRIu64 "\n", records, cpu_seconds() - start, entries);
+	if (!sum)
+		die(path, NULL);
+}
+
+static uint64_t number(const char *text, uint64_t least, uint64_t most)
+{
+	char *end;
+	unsigned long long value = strtoull(text, &end, 10);
+
+	if (*end || value < least || value > most) {
+		fprintf(stderr, "make_trace: '%s' is no number from %" PRIu64 " to %" PRIu64 "\n", text,
+			least, most);
+		exit(2);
+	}
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "read")) {
+		read_trace(argv[2]);
+		return 0;
+	}
+	if ((argc == 6 || argc == 7) && !strcmp(argv[1], "write")) {
+		uint32_t functions = (uint32_t)number(argv[5], CHILDREN, MAX_FUNCTIONS);
+
+		write_trace(argv[2], number(argv[3], 1, UINT32_MAX),
+			    (unsigned)number(argv[4], 1, MAX_THREADS), functions,
+			    argc == 7 ? (uint32_t)number(argv[6], CHILDREN, functions) : 0);
+		return 0;
+	}
+	fprintf(stderr, "usage: make_trace write FILE EVENTS THREADS FUNCTIONS [STACKS]\n"
+			"       make_trace read FILE\n");
+	return 2;
+}

@@ -84,11 +84,12 @@ static void say(const struct kx_export *x, const struct kx_afdo_options *o,
 	       kx_calls_totals(x->calls)->lost, "");
 	notice(x, "autofdo: %llu functions have calls but no %s and are left out", l->functions,
 	       o->fill ? "lines" : "call sites");
-	notice(x, "autofdo: calls from %llu places outside of the traced binaries have no call site",
+	notice(x, "autofdo: calls from %llu places outside of the traced binaries have no site",
 	       l->unknown_code, "");
-	notice(x, "autofdo: %llu pairs of caller and callee are tail calls, which have no call site",
+	notice(x, "autofdo: %llu pairs of caller and callee are tail calls and have no call site",
 	       l->tail_calls, "");
-	notice(x, "autofdo: %llu call instructions have no line in their function", l->no_line, "");
+	notice(x, "autofdo: %llu call instructions have no line in their function",
+	       l->no_line, "");
 	notice(x, "autofdo: %llu names or lines cannot be written in this form", dropped, "");
 	if (!trace->callers.used && !trace->samples.used && trace->functions.used)
 		notice(x, "autofdo: the trace has calls of %llu functions but no call sites; record "
@@ -149,9 +150,11 @@ static int run(const struct kx_export *x, struct kx_err *err)
 }
 
 static const struct kx_export_option options[] = {
-	{ "afdo-version", "N", "2 for gcc 12 to 15 (default), 3 for gcc 16, 4 the proposal of 2026" },
+	{ "afdo-version", "N",
+	  "2 for gcc 12 to 15 (default), 3 for gcc 16, 4 the proposal of 2026" },
 	{ "afdo-form", "FORM", "of version 4: normal (default), compact or text" },
-	{ "afdo-fill", "WHAT", "lines nobody counted: entry gives them the function's calls, so that "
+	{ "afdo-fill", "WHAT",
+	  "lines nobody counted: entry gives them the function's calls, so that "
 	  "gcc does not take them for cold (default of 2 and 3); none leaves them out (of 4)" },
 	{ "afdo-binary", "PATH", "take lines from this file instead of the one the map names" },
 	{ "afdo-no-discriminators", NULL, "one count a line; gcc 12 then finds all inlined calls" },

@@ -26,8 +26,8 @@ struct kx_afdo_losses {
 /*
  * Fills the model and finishes it. Sorts the trace's tables. Errors: -ENOMEM.
  *
- * A place's count is the largest of its call instructions' counts (executions of the line, not calls),
- * a target's the sum over them. Samples estimate executions where nothing is counted: samples *
+ * A place's count is the largest of its call instructions' counts (executions of the line, not
+ * calls), a target's the sum over them. Samples estimate executions where nothing is counted: samples *
  * cycles between two of them / instructions there, at one instruction a cycle and four bytes an
  * instruction. Samples where a probe may be tell of the probe and are not used.
  */

@@ -454,8 +454,8 @@ int kx_lines_open(const char *path, struct kx_lines **out, struct kx_err *err)
 	l->dwarf = dwfl_module_getdwarf(module, &dwarf_bias);
 	if (!l->dwarf) {
 		kx_lines_close(l);
-		return kx_err_set(err, -ENODATA, "%s: no line information (%s); build it with -g or "
-				  "install its debug symbols", path, dwfl_errmsg(-1));
+		return kx_err_set(err, -ENODATA, "%s: no line information (%s); build it with -g "
+				  "or install its debug symbols", path, dwfl_errmsg(-1));
 	}
 	l->shift = (int64_t)(elf_bias - dwarf_bias);
 	if (read_units(l)) {

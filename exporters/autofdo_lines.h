@@ -48,8 +48,8 @@ size_t kx_lines_at(struct kx_lines *l, uint64_t addr, struct kx_line_level level
 
 /*
  * Tells every row of the line table in the code of the function at @addr: its levels and how
- * many bytes of code follow it (0 for a row that shares its address with the next). A negative errno from
- * @row ends it and is returned. -ENOENT if there is no function.
+ * many bytes of code follow it (0 for a row that shares its address with the next). A negative
+ * errno from @row ends it and is returned. -ENOENT if there is no function.
  */
 int kx_lines_rows(struct kx_lines *l, uint64_t addr,
 		  int (*row)(void *ctx, const struct kx_line_level *levels, size_t nlevels,

@@ -112,8 +112,8 @@ bool kx_afdo_has_counts(const struct kx_afdo_body *body);
 void kx_afdo_count(struct kx_afdo_place *place, uint64_t count);
 
 /*
- * To be called once, when all is in: drops places without anything, gives ids to the symbols that the top ones need, sorts, and
- * makes the summary. -ENOMEM.
+ * To be called once, when all is in: drops places without anything, gives ids to the symbols
+ * that the top ones need, sorts, and makes the summary. -ENOMEM.
  */
 int kx_afdo_finish(struct kx_afdo *a);
 

@@ -245,10 +245,12 @@ static const char *name_of_slot(struct kx_elf *elf, uint64_t slot)
 			continue;
 		for (size_t at = 0; at + sizeof(rela) <= s.size; at += sizeof(rela)) {
 			memcpy(&rela, s.data + at, sizeof(rela));
-			if (rela.r_offset == slot)
-				return ELF64_R_SYM(rela.r_info)
-					       ? name_in(elf, (uint32_t)ELF64_R_SYM(rela.r_info), &sym)
-					       : NULL;
+			if (rela.r_offset != slot)
+				continue;
+			/* Symbol 0: an indirect function of its own. */
+			return ELF64_R_SYM(rela.r_info)
+				       ? name_in(elf, (uint32_t)ELF64_R_SYM(rela.r_info), &sym)
+				       : NULL;
 		}
 	}
 	return NULL;

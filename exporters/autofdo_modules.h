@@ -14,9 +14,9 @@
 struct kx_afdo_modules;
 
 /*
- * @map (borrowed; NULL: no modules) names the files; a file with another build id than the traced one is
- * not used. @binary (or NULL) stands in for the module that it is: the one with its build id, else with
- * its file name, else the first. Errors: those of kx_elf_open for @binary, -EINVAL (there is
+ * @map (borrowed; NULL: no modules) names the files; a file with another build id than the
+ * traced one is not used. @binary (or NULL) stands in for the module that it is: the one with its
+ * build id, else with its file name, else the first. Errors: those of kx_elf_open for @binary, -EINVAL (there is
  * no module), -ENOMEM.
  */
 int kx_afdo_modules_open(const struct kx_map *map, const char *binary,

@@ -267,7 +267,7 @@ static void an_empty_profile(void **state)
 	kx_afdo_free(&a);
 }
 
-/* Names that share prefixes, are prefixes, are long, and have more first bytes than a node counts. */
+/* Names that share prefixes, are prefixes, are long; more first bytes than a node counts. */
 static void every_shape_of_trie(void **state)
 {
 	static const char *const names[] = { "a", "ab", "abc", "abd", "_ZN1a1bEv", "_ZN1a1bEi",

@@ -54,8 +54,8 @@ static void known_calls(void)
 	leave(b, t + 4300, 1, 3);
 	end_trace(w, fd);
 	write_map(names, 4, "{\"processes\":[{\"pid\":70000,\"name\":\"p\",\"command\":"
-			    "[\"./tiny\",\"100\",\"a b\"]}],\"host\":{\"name\":\"box\",\"system\":"
-			    "\"Linux\",\"release\":\"6.1.0\",\"architecture\":\"x86_64\",\"cpus\":2,"
+			    "[\"./tiny\",\"100\",\"a b\"]}],\"host\":{\"name\":\"box\","
+			    "\"system\":\"Linux\",\"release\":\"6.1.0\",\"architecture\":\"x86_64\",\"cpus\":2,"
 			    "\"memory_bytes\":4294967296}}");
 }
 
@@ -162,7 +162,8 @@ static void origin(void **state)
 static void names_and_empty_traces(void **state)
 {
 	static const char *const names[] = {
-		"a \"quoted\", \\back;slash 100%\nline\ttab", "na\xc3\xafve\xe2\x82\xac", "#1", "x" };
+		"a \"quoted\", \\back;slash 100%\nline\ttab",
+		"na\xc3\xafve\xe2\x82\xac", "#1", "x" };
 	char key[128];
 	int fd;
 	struct kx_fdr_writer *w = begin_trace(0, EXPORT_HZ, &fd);

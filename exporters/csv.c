@@ -2,7 +2,8 @@
 /*
  * Comma-separated values after RFC 4180 (lines end with CR LF, quotes are doubled): one row per
  * call, thread after thread, in the order in which a thread's calls end. Times are nanoseconds, the
- * start since the trace's first record. args holds the captured arguments, separated by blanks.
+ * start since the trace's first record. args holds the captured arguments, separated by blanks;
+ * caller is MODULE+ADDRESS, the ELF's address of the module, or a bare run-time address.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,6 +57,20 @@ static void put_hex(struct kx_text_out *o, uint64_t value)
 	kx_text_str(o, text);
 }
 
+static void put_caller(const struct csv *c, const struct kx_call *call)
+{
+	const struct kx_map *map = &c->x->names->map;
+	char text[512];
+
+	if (!call->caller_module || call->caller_module > map->nmodules) {
+		put_hex(c->x->out, call->caller);
+		return;
+	}
+	snprintf(text, sizeof(text), "%.400s+0x%" PRIx64, map->modules[call->caller_module - 1].name,
+		 call->caller);
+	put_text(c->x->out, text);
+}
+
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		    enum kx_leave how)
 {
@@ -85,7 +100,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	}
 	kx_text_char(o, ',');
 	if (call->has_caller)
-		put_hex(o, call->caller);
+		put_caller(c, call);
 	kx_text_bytes(o, "\r\n", 2);
 	return o->error;
 }

@@ -109,7 +109,7 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 				  "whose ids end at %u", call->func, KX_FDR_MAX_FUNC);
 	memcpy(args, call->args, n * sizeof(*args));
 	if (call->has_caller && n < KX_FDR_READ_ARGS)
-		args[n++] = call->caller;
+		args[n++] = call->return_address;
 	return kx_fdr_entry(w->stream, call->enter, t->cpu, call->func, args, n);
 }
 

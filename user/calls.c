@@ -181,7 +181,9 @@ int kx_calls_new(struct kx_fdr_file *f, struct kx_trace_names *names,
 	c->names = names;
 	c->has_callers = names->has_map &&
 			 json_is_true(json_object_get(names->map.session, "callers"));
-	r = init_threads(c, filter);
+	r = kx_address_space_init(&c->space, c->has_callers ? &names->map : NULL);
+	if (!r)
+		r = init_threads(c, filter);
 	if (r)
 		kx_err_set(err, r, "out of memory for the threads of the trace");
 	if (!r)
@@ -213,6 +215,7 @@ void kx_calls_free(struct kx_calls *c)
 	for (size_t i = 0; i < c->nthreads; i++)
 		forget_names(&c->threads[i]);
 	kx_filter_free(&c->filter);
+	kx_address_space_free(&c->space);
 	free(c->threads);
 	free(c->facts);
 	free(c);

@@ -3,6 +3,7 @@
 #ifndef KX_CALLS_IMPL_H
 #define KX_CALLS_IMPL_H
 
+#include "address_space.h"
 #include "calls.h"
 #include "pattern.h"
 
@@ -40,6 +41,7 @@ struct kx_calls {
 	struct kx_thread_facts *facts;
 	size_t nthreads;
 	bool has_callers;
+	struct kx_address_space space; /* for them */
 	const uint8_t *session;
 	uint32_t session_size;
 	/* of the walk under way */

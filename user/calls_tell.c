@@ -19,11 +19,14 @@ static int introduce(struct kx_stream *s, uint64_t tsc)
 	return r;
 }
 
-static void fill_args(struct kx_call *call, const struct extra *x)
+static void fill_args(struct kx_stream *s, struct kx_call *call, const struct extra *x)
 {
 	call->nargs = x->nargs;
 	call->has_caller = x->has_caller;
-	call->caller = x->caller;
+	call->caller = call->return_address = x->caller;
+	if (x->has_caller)
+		call->caller_module = kx_address_space_find(&s->c->space, s->t->pid,
+							    &call->caller);
 	memcpy(call->args, x->words, x->nargs * sizeof(*x->words));
 }
 
@@ -50,7 +53,7 @@ static int tell_enter(struct kx_stream *s, const struct told *e, const struct ex
 	call->caller = 0;
 	call->caller_module = 0;
 	if (x)
-		fill_args(call, x);
+		fill_args(s, call, x);
 	return v->enter ? v->enter(v->ctx, s->t, call) : 0;
 }
 

@@ -77,7 +77,8 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	for (unsigned i = 0; i < call->nargs; i++)
 		sprintf(args + strlen(args), " %" PRIx64, call->args[i]);
 	if (call->has_caller)
-		sprintf(args + strlen(args), " from %" PRIx64, call->caller);
+		sprintf(args + strlen(args), " from %u:%" PRIx64, call->caller_module,
+			call->caller);
 	return say(ctx, "%" PRId64 " %d>%u cpu %u no %" PRIu64 " depth %u%s%s\n", AT(call->enter),
 		   t->tid, call->func, call->cpu, call->number, t->depth,
 		   call->outermost ? "" : " again", args);
@@ -695,28 +696,65 @@ static void test_dropped_calls_are_self_time(void **state)
 	release(&b);
 }
 
+/* Addresses in the code of a module that the map knows become its ELF's. */
 static void test_callers(void **state)
 {
+	static const uint64_t callers[] = {
+		0x401234, 0x7f0000001000, 0x7f0000001fff, 0x7f0000002000, 0x7f0000000fff,
+		0x7f0000003010,
+	};
 	struct bytes b = { 0 };
 
 	(void)state;
 	begin(&b, 1, 2, 0, 1000);
-	function(&b, ENTRY_ARGS, 1, 10);
-	call_argument(&b, 7);
-	call_argument(&b, 0x401234);
-	function(&b, ENTRY, 2, 10);
-	function(&b, EXIT, 2, 10);
-	function(&b, EXIT, 1, 10);
+	for (uint32_t i = 0; i < 6; i++) {
+		function(&b, ENTRY_ARGS, i + 1, 10);
+		call_argument(&b, 7);
+		call_argument(&b, callers[i]);
+	}
+	function(&b, ENTRY, 7, 10);
 	end_extents(&b);
-	write_map("{\"callers\":true}");
+	begin(&b, 3, 4, 0, 1000); /* the library lies elsewhere in this process */
+	function(&b, ENTRY_ARGS, 1, 70);
+	call_argument(&b, 0x7f0000001000);
+	function(&b, ENTRY_ARGS, 2, 0);
+	call_argument(&b, 0x500010);
+	end_extents(&b);
+	write_map("{\"callers\":true,\"processes\":["
+		  "{\"pid\":3,\"mappings\":[{\"path\":\"/lib/libz.so.1\",\"start\":\"0x500000\","
+		  "\"end\":\"0x501000\",\"load_bias\":\"0x4ff000\"}]},"
+		  "{\"pid\":1,\"mappings\":["
+		  "{\"path\":\"/lib/other\",\"start\":\"0x400000\",\"end\":\"0x402000\","
+		  "\"load_bias\":\"0x0\"},"
+		  "{\"path\":\"/bin/prog\",\"start\":\"0x7f0000003000\",\"end\":"
+		  "\"0x7f0000004000\",\"load_bias\":\"0x7f0000003000\"},"
+		  "{\"path\":\"/lib/libz.so.1\",\"start\":\"0x7f0000001000\",\"end\":"
+		  "\"0x7f0000002000\",\"load_bias\":\"0x7f0000000000\"}]}]}");
 	check(&b, NULL, KX_ORDER_THREAD,
 	      "10 thread 1/2 '' of ''\n"
 	      "10 cpu 0 to 0\n"
-	      "10 2>1 cpu 0 no 0 depth 1 7 from 401234\n"
-	      "20 2>2 cpu 0 no 1 depth 2\n"
-	      "30 2<2 exit after 10 self 10\n"
-	      "40 2<1 exit after 30 self 20\n"
-	      "40 end 2\n");
+	      "10 2>1 cpu 0 no 0 depth 1 7 from 0:401234\n"
+	      "20 2>2 cpu 0 no 1 depth 2 7 from 2:1000\n"
+	      "30 2>3 cpu 0 no 2 depth 3 7 from 2:1fff\n"
+	      "40 2>4 cpu 0 no 3 depth 4 7 from 0:7f0000002000\n"
+	      "50 2>5 cpu 0 no 4 depth 5 7 from 0:7f0000000fff\n"
+	      "60 2>6 cpu 0 no 5 depth 6 7 from 1:10\n"
+	      "70 2>7 cpu 0 no 6 depth 7\n"
+	      "70 2<7 open after 0 self 0\n"
+	      "70 2<6 open after 10 self 10\n"
+	      "70 2<5 open after 20 self 10\n"
+	      "70 2<4 open after 30 self 10\n"
+	      "70 2<3 open after 40 self 10\n"
+	      "70 2<2 open after 50 self 10\n"
+	      "70 2<1 open after 60 self 10\n"
+	      "70 end 2\n"
+	      "70 thread 3/4 '' of ''\n"
+	      "70 cpu 0 to 0\n"
+	      "70 4>1 cpu 0 no 7 depth 1 from 0:7f0000001000\n"
+	      "70 4>2 cpu 0 no 8 depth 2 from 2:1010\n"
+	      "70 4<2 open after 0 self 0\n"
+	      "70 4<1 open after 0 self 0\n"
+	      "70 end 4\n");
 	assert_int_equal(unlink(map_path), 0);
 	release(&b);
 }

@@ -102,6 +102,34 @@ static void test_csv(void **state)
 	      "11,72,other,main,main,50,100,100,1,0,exit,,\r\n");
 }
 
+/* Return addresses: in a module of the map, and elsewhere. */
+static void test_callers_in_csv(void **state)
+{
+	static const char *const names_of[] = { "main" };
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, 1000000000, &fd);
+	t = kx_fdr_writer_thread(w, 10, 11, "t", "p");
+	for (uint64_t i = 0; i < 2; i++) {
+		uint64_t args[] = { 9, 0x500010 + (i << 40) };
+
+		assert_int_equal(kx_fdr_entry(t, EXPORT_T0 + i, 0, 1, args, 2), 0);
+		leave(t, EXPORT_T0 + i, 0, 1);
+	}
+	end_trace(w, fd);
+	write_map(names_of, 1, "{\"callers\":true,\"processes\":[{\"pid\":10,\"mappings\":["
+		  "{\"path\":\"/lib/lib.so\",\"start\":\"0x500000\",\"end\":\"0x501000\","
+		  "\"load_bias\":\"0x4ff000\"}]}]}");
+	check(&kx_exporter_csv, NULL, NULL,
+	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller"
+	      "\r\n"
+	      "10,11,t,main,lib.so,0,0,0,1,0,exit,0x9,lib.so+0x1010\r\n"
+	      "10,11,t,main,lib.so,1,0,0,1,0,exit,0x9,0x10000500010\r\n");
+}
+
 static void test_nothing_to_tell(void **state)
 {
 	struct kx_fdr_writer *w;
@@ -226,6 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_callers_in_csv),
 		cmocka_unit_test(test_nothing_to_tell),
 		cmocka_unit_test(test_unknown_process_and_clock),
 		cmocka_unit_test(test_deep_and_many_stacks),

@@ -13,12 +13,18 @@ attached() {
 	start_target dlopener "$TARGETS/plugin.so"
 	TARGET_PID=$PID
 	start_kxray "$PID" "${functions[@]}" --mechanism "$1"
-	assert "$1, by PID: exits are return probes at first" "$(cat "$TMP/rec.err")" \
-		test -z "$(grep 'dear exits' "$TMP/rec.err")"
 	go_target l
 	wait_for 10 grep -q loaded "$TMP/dlopener.out" || fail "$1, by PID: load" "not done"
-	wait_for 10 grep -qF "$changed" "$TMP/rec.err"
-	assert_contains "$1, by PID: it says that the exits changed" "$(cat "$TMP/rec.err")" "$changed"
+	# Return probes are given up when the plugin comes, or not even used where the kernel has
+	# no means to hold them back until kxray has looked.
+	if grep -q 'dear exits' "$TMP/rec.err"; then
+		assert "$1, by PID: it takes return probes" "$(cat "$TMP/rec.err")" \
+			test "$1" != session
+	else
+		wait_for 10 grep -qF "$changed" "$TMP/rec.err"
+		assert_contains "$1, by PID: it says that the exits changed" \
+			"$(cat "$TMP/rec.err")" "$changed"
+	fi
 	go_target g
 	end_target "$TARGET_PID"
 	TARGET_STATUS=$STATUS
@@ -32,7 +38,7 @@ attached() {
 at_once() {
 	TARGET_ARGS=$TARGETS/plugin.so trace_command dlopener "${functions[@]}" --mechanism "$1"
 	assert_eq "$1, at once: the target's status" "$STATUS" 0
-	[ "$STATUS" = 0 ] && expect "$1, at once" report account fdr entered
+	if [ "$STATUS" = 0 ]; then expect "$1, at once" report account fdr entered; fi
 }
 
 for mechanism in session multi single; do

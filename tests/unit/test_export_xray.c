@@ -91,8 +91,8 @@ static char *story_of(const char *path, const char *map, const struct kx_call_fi
 		.loss = tell_loss, .event = tell_event, .sample = tell_sample, .ctx = &s,
 	};
 	struct kx_trace_names names;
-	struct kx_fdr_file *f;
-	struct kx_calls *calls;
+	struct kx_fdr_file *f = NULL;
+	struct kx_calls *calls = NULL;
 	struct kx_err err = { 0 };
 	char *text = NULL;
 	size_t size;

@@ -19,8 +19,12 @@ struct kx_planner {
 	const struct kx_symbols *syms;
 	struct kx_code *code;
 	struct kx_xray_sleds xray;
+	uint8_t *touches; /* per symbol: enum touch */
 	bool is_go;
 };
+
+/* What is known of a function's use of its own return address. */
+enum touch { TOUCH_UNKNOWN = 0, TOUCH_NO, TOUCH_YES };
 
 int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_planner **out,
 		   struct kx_err *err)
@@ -36,7 +40,10 @@ int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_
 	p->syms = syms;
 	p->is_go = kx_elf_section(elf, ".gopclntab", &section) ||
 		   kx_elf_section(elf, ".go.buildinfo", &section);
-	ret = kx_xray_read(elf, &p->xray, err);
+	p->touches = calloc(syms->count + 1, 1);
+	ret = p->touches ? kx_xray_read(elf, &p->xray, err) :
+			   kx_err_set(err, -ENOMEM, "out of memory while planning %s",
+				      kx_elf_path(elf));
 	if (!ret)
 		ret = kx_code_new(elf, syms, &p->code, err);
 	if (ret) {
@@ -53,6 +60,7 @@ void kx_planner_free(struct kx_planner *p)
 		return;
 	kx_code_free(p->code);
 	kx_xray_free(&p->xray);
+	free(p->touches);
 	free(p);
 }
 
@@ -241,6 +249,53 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 	return ret;
 }
 
+/*
+ * Whether the function at the end of a tail jump uses its return address, which is that of the
+ * function that jumps as well: glibc's setjmp and _setjmp are such jumps to __sigsetjmp. Chains
+ * longer than @depth are none that compilers or libraries make.
+ */
+static int tail_touches_return(struct kx_planner *p, const struct kx_function_code *f, int depth,
+			       bool *touches)
+{
+	for (size_t i = 0; i < f->nparts && !*touches; i++) {
+		for (uint64_t pos = f->parts[i].from; pos < f->parts[i].to && !*touches;
+		     pos += kx_code_length(f->code, pos)) {
+			const struct kx_symbol *sym;
+			struct kx_function_code next;
+			struct kx_stack *s;
+			bool conditional;
+			uint64_t target;
+			uint8_t *known;
+			int ret = 0;
+
+			if (kx_code_class(f->code, pos) != KX_INSN_BRANCH ||
+			    !kx_code_branch(f->code, pos, &target, &conditional) ||
+			    kx_function_contains(f, target))
+				continue;
+			sym = kx_symbols_find(f->syms, target);
+			if (!sym || sym->addr != target)
+				continue;
+			known = &p->touches[sym - p->syms->items];
+			if (*known == TOUCH_UNKNOWN && depth > 0 &&
+			    !kx_function_scan(p->code, p->syms, sym, &next, NULL)) {
+				bool found;
+
+				*known = TOUCH_NO; /* for jumps in a circle */
+				s = kx_stack_follow(&next, &found);
+				if (!s)
+					return -ENOMEM;
+				free(s);
+				ret = found ? 0 : tail_touches_return(p, &next, depth - 1, &found);
+				*known = found ? TOUCH_YES : TOUCH_NO;
+			}
+			if (ret)
+				return ret;
+			*touches = *known == TOUCH_YES;
+		}
+	}
+	return 0;
+}
+
 int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
 		     const struct kx_plan_options *options, struct kx_plan *out,
 		     struct kx_err *err)
@@ -257,7 +312,11 @@ int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
 	s = kx_stack_follow(&f, &touches_return);
 	if (!s)
 		return kx_err_set(err, -ENOMEM, "out of memory while planning %s", sym->name);
-	ret = plan_scanned(p, sym, &f, s, touches_return, options, out, err);
+	ret = touches_return ? 0 : tail_touches_return(p, &f, 4, &touches_return);
+	if (ret)
+		kx_err_set(err, ret, "out of memory while planning %s", sym->name);
+	else
+		ret = plan_scanned(p, sym, &f, s, touches_return, options, out, err);
 	free(s);
 	if (ret)
 		kx_plan_free(out);

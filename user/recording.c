@@ -50,6 +50,7 @@ struct recording {
 	struct kx_tracer *tracer;
 	struct kx_probes *probes;
 	struct kx_linker_watch watch;
+	char loads_unseen[256]; /* see struct kx_select_options; "" if they are seen in time */
 	struct kx_fdr_writer *writer;
 	struct kx_collector *collector;
 	uint8_t *traits;
@@ -178,6 +179,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 		return code;
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
+	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	code = kx_select_functions(r->procs, r->npids, &options, &r->sel, err);
 	r->selected = !code;
 	if (!code && exits == KX_EXITS_RETURN && r->sel.risk.is_go)
@@ -368,12 +370,24 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 	if (!r->sel.risk.returns_harmless)
 		return 0; /* only functions that stand for themselves have return probes */
 	code = kx_linker_watch_start(&r->watch, r->tracer, r->procs, r->npids, err);
-	if (code != -ENOENT || ended_process(r))
+	if (code && (code != -ENOENT || ended_process(r)))
 		return code;
-	notice(r, "%s; exits are taken from return instructions", err->text);
+	if (code) {
+		snprintf(r->loads_unseen, sizeof(r->loads_unseen), "%.255s", err->text);
+	} else if (r->sel.risk.loader[0] &&
+		   kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN) != KX_MECHANISM_SESSION) {
+		/* only a session's program can keep the kernel from hijacking until we have looked */
+		kx_linker_watch_stop(&r->watch);
+		snprintf(r->loads_unseen, sizeof(r->loads_unseen),
+			 "%s can load libraries that throw, and without uprobe sessions (kernel 6.13) "
+			 "they would be seen too late",
+			 r->sel.risk.loader);
+	} else {
+		return 0;
+	}
 	kx_selection_free(&r->sel);
 	r->selected = false;
-	return choose(r, KX_EXITS_INSTRUCTION, err);
+	return choose(r, r->o->select.exits, err);
 }
 
 static int prepare(struct recording *r, struct kx_err *err)

@@ -329,8 +329,14 @@ static void find_risk(struct selector *s, const struct kx_select_process *procs,
 		}
 		if (one.is_go > worst->is_go || (worst->returns_harmless && !one.returns_harmless))
 			memcpy(worst->reason, one.reason, sizeof(worst->reason));
+		if (!worst->loader[0])
+			memcpy(worst->loader, one.loader, sizeof(worst->loader));
 		worst->is_go |= one.is_go;
 		worst->returns_harmless &= one.returns_harmless;
+	}
+	if (s->options->loads_unseen && worst->returns_harmless) {
+		worst->returns_harmless = false;
+		snprintf(worst->reason, sizeof(worst->reason), "%s", s->options->loads_unseen);
 	}
 	s->plan_options.exits = s->options->exits;
 	s->plan_options.nop5_optimized = s->options->nop5_optimized;

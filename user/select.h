@@ -33,6 +33,7 @@ struct kx_select_options {
 	size_t nexclude;
 	enum kx_exits exits;
 	bool nop5_optimized;  /* see struct kx_plan_options */
+	const char *loads_unseen; /* why modules that are loaded later are seen too late, or NULL */
 	size_t max_functions; /* 0: KX_SELECT_MAX_FUNCTIONS */
 };
 

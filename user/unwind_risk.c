@@ -60,6 +60,36 @@ static const char *needs_cxx(struct kx_elf *elf)
 	return NULL;
 }
 
+/*
+ * Whether the module asks for dlopen. The C library's own loads (name services, character sets)
+ * call nothing of the program's.
+ */
+static bool asks_for_dlopen(struct kx_elf *elf)
+{
+	Elf_Scn *scn = NULL;
+
+	while ((scn = elf_nextscn(kx_elf_handle(elf), scn))) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		const Elf64_Sym *syms;
+		Elf_Data *data;
+
+		if (!sh || sh->sh_type != SHT_DYNSYM || !(data = elf_getdata(scn, NULL)) ||
+		    !data->d_buf)
+			continue;
+		syms = data->d_buf;
+		for (size_t i = 0; i < data->d_size / sizeof(*syms); i++) {
+			const char *name;
+
+			if (syms[i].st_shndx != SHN_UNDEF)
+				continue;
+			name = elf_strptr(kx_elf_handle(elf), sh->sh_link, syms[i].st_name);
+			if (name && (!strcmp(name, "dlopen") || !strcmp(name, "dlmopen")))
+				return true;
+		}
+	}
+	return false;
+}
+
 static bool has_section(const struct kx_elf *elf, const char *name)
 {
 	struct kx_elf_section section;
@@ -67,8 +97,8 @@ static bool has_section(const struct kx_elf *elf, const char *name)
 	return kx_elf_section(elf, name, &section);
 }
 
-/* Fills @reason if @m is a risk, leaves it empty if not; sets *@is_go. */
-static void judge(const struct kx_module *m, bool *is_go, char *reason, size_t size)
+/* Fills @reason if @m is a risk, leaves it empty if not; sets *@is_go and *@loads. */
+static void judge(const struct kx_module *m, bool *is_go, bool *loads, char *reason, size_t size)
 {
 	struct kx_elf *elf;
 	const char *needed;
@@ -82,6 +112,7 @@ static void judge(const struct kx_module *m, bool *is_go, char *reason, size_t s
 		return;
 	}
 	elf_getshdrnum(kx_elf_handle(elf), &sections);
+	*loads = !matches(m->name, exempt, COUNT(exempt)) && asks_for_dlopen(elf);
 	if (has_section(elf, ".gopclntab") || has_section(elf, ".go.buildinfo")) {
 		*is_go = true;
 		snprintf(reason, size, "%s is written in Go, which moves its stacks", m->name);
@@ -106,11 +137,13 @@ void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out
 	*out = (struct kx_unwind_risk){ .returns_harmless = true, .linker = -1 };
 	for (size_t i = 0; i < mods->count; i++) {
 		const struct kx_module *m = &mods->items[i];
-		bool is_go = false;
+		bool is_go = false, loads = false;
 
 		if (out->linker < 0 && matches(m->name, linkers, COUNT(linkers)))
 			out->linker = (int)i;
-		judge(m, &is_go, reason, sizeof(reason));
+		judge(m, &is_go, &loads, reason, sizeof(reason));
+		if (loads && !out->loader[0])
+			snprintf(out->loader, sizeof(out->loader), "%s", m->name);
 		if (!*reason)
 			continue;
 		/* The first reason is shown, but Go before all others. */

@@ -17,6 +17,7 @@ struct kx_unwind_risk {
 	/* index of the dynamic linker among the modules, whose _dl_debug_state is called when
 	 * more are loaded; -1 if there is none */
 	int linker;
+	char loader[64];  /* a module outside the C library that calls dlopen; "" if there is none */
 	char reason[256]; /* one clause for people: "libfoo.so has exception tables" */
 };
 

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "address_space.h"
+
+struct collect {
+	struct kx_afdo_trace *trace;
+	struct kx_address_space space;
+};
+
 static struct kx_afdo_hits *slot_of(const struct kx_afdo_table *t, uint64_t address,
 				    uint32_t module, uint32_t func)
 {
@@ -60,7 +67,7 @@ static int add(struct kx_afdo_table *t, uint64_t address, uint32_t module, uint3
 
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
-	struct kx_afdo_trace *trace = ctx;
+	struct kx_afdo_trace *trace = ((struct collect *)ctx)->trace;
 	int r = add(&trace->functions, 0, 0, call->func, call->enter);
 
 	(void)t;
@@ -72,18 +79,22 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 
 static int on_sample(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip)
 {
-	struct kx_afdo_trace *trace = ctx;
+	struct collect *c = ctx;
+	uint32_t module = kx_address_space_find(&c->space, t->pid, &ip);
 
-	(void)t;
-	return add(&trace->samples, ip, 0, 0, tsc);
+	return add(&c->trace->samples, ip, module, 0, tsc);
 }
 
 int kx_afdo_collect(const struct kx_export *x, struct kx_afdo_trace *out, struct kx_err *err)
 {
-	struct kx_call_visitor v = { .enter = on_enter, .sample = on_sample, .ctx = out };
+	struct collect c = { .trace = out };
+	struct kx_call_visitor v = { .enter = on_enter, .sample = on_sample, .ctx = &c };
 	struct kx_err own = { 0 };
-	int r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &v, x->progress, x->progress_ctx, &own);
+	int r = kx_address_space_init(&c.space, x->names->has_map ? &x->names->map : NULL);
 
+	if (!r)
+		r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &v, x->progress, x->progress_ctx,
+				  &own);
 	if (r && own.code)
 		*err = own;
 	else if (r)
@@ -91,6 +102,7 @@ int kx_afdo_collect(const struct kx_export *x, struct kx_afdo_trace *out, struct
 	kx_afdo_table_sort(&out->functions);
 	kx_afdo_table_sort(&out->callers);
 	kx_afdo_table_sort(&out->samples);
+	kx_address_space_free(&c.space);
 	return r;
 }
 

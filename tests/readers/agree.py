@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Do all outputs of one trace tell the same story?
+
+    agree.py story FOLDER LABEL          FOLDER: trace.xray, its map, report.json and out.FORMAT
+    agree.py account TRACE MAP CSV       llvm-xray account of TRACE against the rows of a trace
+    agree.py rows REPORT CSV             a report and a CSV export under the same filters
+
+The truth is what llvm-xray convert -f yaml says of each record, matched here to calls in ticks.
+Each format's own reader says what is in its file. A time may be off by as much as the format rounds
+it, which is said where it is compared; calls never. Prints "the same" or what is not; for story one
+line of tests/lib.sh for each format.
+"""
+import collections
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+import afperf
+import cpel
+
+READERS = os.path.dirname(os.path.abspath(__file__))
+LLVM_XRAYS = [p for p in ("/usr/lib/llvm-14/bin/llvm-xray", "/usr/lib/llvm-19/bin/llvm-xray")
+              if os.path.exists(p)]
+RECORD = re.compile(r"  - \{ type: \d+, func-id: (\d+), function: (.*?), (?:args: \[.*?\], )?"
+                    r"cpu: \d+, thread: (\d+), (?:process: (\d+), )?kind: function-([a-z-]+), "
+                    r"tsc: (\d+), ")
+
+LOSS = re.compile(r"'kxray:loss \{\"entries\":(\d+),\"exits\":(\d+),")
+
+
+class Sum:
+    """Of one function: total counts outermost calls only, every all of them, own what is no callee's."""
+
+    def __init__(self):
+        self.calls = self.open = self.total = self.every = self.own = 0
+
+    def get(self, keys):
+        return tuple(getattr(self, key) for key in keys)
+
+
+def output_of(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ValueError(f"{' '.join(command)}: status {done.returncode}: {done.stderr[-300:]}")
+    return done.stdout
+
+
+def truth(tool, trace, map_file):
+    """Ticks a second, the Sum of every function in ticks, and the hits that were lost in gaps."""
+    text = output_of(tool, "convert", "-f", "yaml", "-symbolize", "-m", map_file, trace)
+    hz = int(re.search(r"cycle-frequency: (\d+)", text).group(1))
+    functions, stacks = collections.defaultdict(Sum), collections.defaultdict(list)
+    for func, name, tid, pid, kind, tsc in RECORD.findall(text):
+        stack, tsc = stacks[pid, tid], int(tsc)
+        if kind.startswith("enter"):
+            stack.append([func, name.strip("'"), tsc, 0])
+            continue
+        entered, name, start, callees = stack.pop()
+        if entered != func:
+            raise ValueError(f"thread {tid} leaves {func} within {entered}")
+        f, took = functions[name], tsc - start
+        f.calls += 1
+        f.every += took
+        f.own += took - callees
+        if all(frame[0] != func for frame in stack):
+            f.total += took
+        if stack:
+            stack[-1][3] += took
+    if any(stacks.values()):
+        raise ValueError("calls are open at the end")
+    lost = sum(map(sum, (map(int, pair) for pair in LOSS.findall(text))))
+    return hz, functions, lost
+
+
+def in_ns(functions, hz):
+    result = {}
+    for name, f in functions.items():
+        result[name] = Sum()
+        result[name].calls = f.calls
+        for key in ("total", "every", "own"):
+            setattr(result[name], key, (getattr(f, key) * 1000000000 + hz // 2) // hz)
+    return result
+
+
+def differences(got, want, keys, slack=lambda calls: 0):
+    """got: name to a Sum; want too; times may differ by slack(calls) nanoseconds."""
+    wrong = []
+    if set(got) != set(want):
+        wrong.append(f"functions {sorted(set(got) ^ set(want))}")
+    for name in sorted(set(got) & set(want)):
+        g, w = got[name].get(keys), want[name].get(keys)
+        allowed = slack(want[name].calls)
+        if any(abs(a - b) > (0 if key in ("calls", "open") else allowed) for key, a, b in zip(keys, g, w)):
+            wrong.append(f"{name}: {keys} {g} instead of {w}")
+    return "; ".join(wrong)
+
+
+def sums(items):
+    """From (name, {key: value})."""
+    result = {}
+    for name, values in items:
+        result[name] = Sum()
+        for key, value in values.items():
+            setattr(result[name], key, value)
+    return result
+
+
+def report_of(path):
+    with open(path, encoding="utf-8") as f:
+        report = json.load(f)
+    return sums((f["name"], {"calls": f["count"], "open": f["open"], "total": f["total_ns"],
+                             "own": f["self_ns"]}) for f in report["functions"])
+
+
+def csv_of(path):
+    with open(path, encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f))
+    functions, paths = collections.defaultdict(Sum), collections.defaultdict(list)
+    # A thread's rows come as its calls end: backwards callers stand before their callees.
+    for row in reversed(rows):
+        f, name, path = functions[row["function"]], row["function"], paths[row["pid"], row["tid"]]
+        del path[int(row["depth"]) - 1:]
+        if row["how"] == "open":  # report counts these apart
+            f.open += 1
+        else:
+            f.calls += 1
+            f.every += int(row["duration_ns"])
+            f.own += int(row["self_ns"])
+            f.total += 0 if name in path else int(row["duration_ns"])
+        if len(path) != int(row["depth"]) - 1:
+            raise ValueError(f"{name} has depth {row['depth']} with callers {path}")
+        path.append(name)
+    return functions
+
+
+def folded_of(path, key):
+    functions = collections.defaultdict(Sum)
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            stack, value = line.rstrip("\n").rsplit(" ", 1)
+            leaf = functions[stack.split(";")[-1]]
+            setattr(leaf, key, getattr(leaf, key) + int(value))
+    return functions
+
+
+def reader_says(reader, *arguments):
+    return output_of("python3", os.path.join(READERS, reader), *arguments)
+
+
+def timeline_of(reader, path):
+    lines = (line.split(" ", 2) for line in
+             reader_says(reader, "--functions", path).splitlines())
+    return sums((json.loads(name), {"calls": int(calls), "total": int(total)})
+                for calls, total, name in lines)
+
+
+def account_of(tool, trace, map_file):
+    """Sums are seconds with seven digits."""
+    rows = csv.DictReader(io.StringIO(output_of(tool, "account", "-m", map_file, "-format=csv",
+                                                trace)))
+    return {row["function"]: (int(row["count"]), float(row["sum"])) for row in rows}
+
+
+def account_differences(tool, trace, map_file, want):
+    """want: name to (calls, nanoseconds of all calls)."""
+    got = account_of(tool, trace, map_file)
+    wrong = [] if set(got) == set(want) else [f"functions {sorted(set(got) ^ set(want))}"]
+    for name in set(got) & set(want):
+        calls, seconds = got[name]
+        # Each call is rounded to a nanosecond before it comes here, at most.
+        if calls != want[name][0] or \
+                abs(seconds - want[name][1] / 1e9) > 1e-6 * seconds + calls * 1e-9:
+            wrong.append(f"{name}: {got[name]} instead of {want[name]}")
+    return "; ".join(wrong)
+
+
+class Outputs:
+    """What each output of a folder says; the methods return differences."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.trace, self.map = folder + "/trace.xray", folder + "/trace.xray.map"
+        self.hz, self.ticks, self.lost = truth(LLVM_XRAYS[0], self.trace, self.map)
+        self.want = in_ns(self.ticks, self.hz)
+        if not self.ticks:
+            raise ValueError("no call, so this proves nothing")
+
+    def out(self, name):
+        return f"{self.folder}/out.{name}"
+
+    def load(self, reader, name):
+        return json.loads(reader_says(reader, self.out(name)))
+
+    def of_report(self):
+        return differences(report_of(self.folder + "/report.json"), self.want,
+                           ("calls", "open", "total", "own"))
+
+    def of_llvm_xrays(self):
+        want = {name: (f.calls, f.every) for name, f in self.want.items()}
+        return "; ".join(account_differences(tool, self.trace, self.map, want)
+                         for tool in LLVM_XRAYS).strip("; ")
+
+    def of_xray(self):
+        hz, ticks, lost = truth(LLVM_XRAYS[-1], self.out("xray"), self.out("xray") + ".map")
+        if (hz, lost) != (self.hz, self.lost):
+            return f"{hz} ticks a second, {lost} lost"
+        return differences(ticks, self.ticks, ("calls", "total", "every", "own"))
+
+    def of_cpel(self):
+        with open(self.out("cpel"), "rb") as f:
+            read = cpel.Cpel(f.read()).summary()
+        ticks = sums((name, {"calls": f["count"], "total": f["total"], "every": f["ticks"],
+                             "own": f["self"]}) for name, f in read["functions"].items())
+        if (read["clock"], read["lost"]) != (self.hz, self.lost):
+            return f"{read['clock']} ticks a second, {read['lost']} lost"
+        return differences(ticks, self.ticks, ("calls", "total", "every", "own"))
+
+    def of_afperf(self):
+        with open(self.out("afperf"), "rb") as f:
+            run, = afperf.AFPerf(f.read()).summary()["runs"]
+        totals = run["totals"]
+        return differences(sums((name, {
+            "calls": f["count"], "total": totals[f"sum of Total time: {name}"],
+            "own": totals[f"sum of Self time: {name}"]}) for name, f in run["functions"].items()),
+            self.want, ("calls", "total", "own"))
+
+    def of_perun(self):
+        # Every resource is rounded by itself.
+        functions = self.load("perun.py", "perun")["functions"]
+        return differences(sums((name, {"calls": f["calls"], "every": f["amount"],
+                                        "own": f["exclusive"]})
+                                for name, f in functions.items()),
+                           self.want, ("calls", "every", "own"), lambda calls: calls)
+
+    def of_autofdo(self):
+        functions = self.load("gcov_v4.py", "autofdo")["functions"]
+        # Functions that have no count of their own are callers, or inlined into traced ones.
+        got = sums((name, {"calls": f["head"]}) for name, f in functions.items() if f["head"])
+        return differences(got, self.want, ("calls",))
+
+    def of_folded(self):
+        # One rounding for each distinct stack, and there are no more of these than calls.
+        return differences(folded_of(self.out("folded"), "own"), self.want, ("own",),
+                           lambda calls: calls)
+
+    def of_folded_count(self):
+        return differences(folded_of(self.out("folded-count"), "calls"), self.want, ("calls",))
+
+    def of_timeline(self, name):
+        text = reader_says(name + ".py", self.out(name))
+        lost = sum(map(int, re.findall(r'^mark .* "lost (\d+) events"', text, re.M)))
+        if lost != (0 if name == "pprof" else self.lost):
+            return f"{lost} lost"
+        # Start and end are rounded, each by half a nanosecond at most.
+        return differences(timeline_of(name + ".py", self.out(name)), self.want,
+                           ("calls", "total"), lambda calls: calls + 1)
+
+    def of_csv(self):
+        return differences(csv_of(self.out("csv")), self.want, ("calls", "total", "every", "own"),
+                           lambda calls: calls)
+
+
+def story(folder, label):
+    outputs = Outputs(folder)
+    checks = {"report": outputs.of_report, "llvm-xray account": outputs.of_llvm_xrays,
+              "xray": outputs.of_xray, "cpel": outputs.of_cpel, "afperf": outputs.of_afperf,
+              "perun": outputs.of_perun, "autofdo": outputs.of_autofdo,
+              "folded": outputs.of_folded, "folded, calls": outputs.of_folded_count,
+              "csv": outputs.of_csv}
+    for name in ("pprof", "chrome", "perfetto", "speedscope"):
+        checks[name] = lambda name=name: outputs.of_timeline(name)
+    for name, check in checks.items():
+        try:
+            wrong = check()
+        except Exception as e:  # a broken file may break the reading in any way
+            wrong = f"{type(e).__name__}: {e}"
+        wrong = " ".join(wrong.split())[:600]
+        print(f"not ok {label}: {name}: {wrong}" if wrong else f"ok {label}: {name}")
+
+
+def main():
+    what, *arguments = sys.argv[1:]
+    try:
+        if what == "story":
+            story(*arguments)
+            return
+        if what == "rows":
+            # Each call is rounded by itself in rows, and the sum in the report.
+            wrong = differences(csv_of(arguments[1]), report_of(arguments[0]),
+                                ("calls", "open", "total", "own"), lambda calls: calls + 1)
+        else:
+            trace, map_file, rows = arguments
+            want = {name: (f.calls, f.every) for name, f in csv_of(rows).items()}
+            wrong = "; ".join(account_differences(tool, trace, map_file, want)
+                              for tool in LLVM_XRAYS).strip("; ")
+            wrong = wrong or ("" if want else "no call, so this proves nothing")
+    except (ValueError, KeyError, IndexError) as e:
+        wrong = f"{type(e).__name__}: {e}"
+    print(" ".join(wrong.split())[:600] or "the same")
+
+
+if __name__ == "__main__":
+    main()

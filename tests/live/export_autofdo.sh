@@ -27,7 +27,7 @@ checked() {
 	f = d["functions"]
 	try:
 	    did = json.load(open(os.environ["TMP"] + "/did.json"))["calls"]
-	except KeyError:
+	except (KeyError, FileNotFoundError):
 	    did = {}
 	lines = open(source).read().split("\n")
 	def at(text):
@@ -177,3 +177,24 @@ checked samples "$TMP/sampled.json" \
 exported "samples for gcc" sampled.afdo
 vectorized "$TMP/sampled.afdo"
 assert_eq "gcc: takes measured lines" $? 0
+
+# Two processes with the program at different addresses
+start_target fdo
+first=$PID
+first_in=$TARGET_IN
+start_target fdo
+second=$PID
+start_kxray "$first,$second" -f often -f middle --callers
+printf g >&"$first_in"
+go_target
+end_target "$second"
+exec {first_in}>&-
+wait "$first"
+end_kxray
+assert_eq "two processes: recording" "$STATUS" 0
+exported "two processes" two --afdo-version 4
+$READ4 "$TMP/two" >"$TMP/two.json" || fail "two processes" "the reader refuses it"
+checked "two processes" "$TMP/two.json" \
+	'(f["often"]["head"], f["middle"]["head"]) == (2360, 200)' \
+	'site("often", f["middle"], at("sum += f(i)") - at("int middle("), 1960)' \
+	'calls("often") == 2360 and calls("middle") == 200'

@@ -29,6 +29,7 @@ struct kx_thread {
 	uint64_t *args; /* arguments and losses of waiting events */
 	uint32_t nargs, args_room;
 	uint64_t lost_entries, lost_exits; /* totals already turned into gaps */
+	uint64_t lost_to;                  /* end of the newest gap */
 	uint64_t *migrations;
 };
 
@@ -178,6 +179,10 @@ int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exi
 		return 0;
 	thread->lost_entries = entries;
 	thread->lost_exits = exits;
+	/* the kernel side may not have seen that the last gap was taken */
+	if (words[0] <= thread->lost_to)
+		words[0] = thread->lost_to < to ? thread->lost_to + 1 : to;
+	thread->lost_to = to;
 	return kx_thread_push(thread, &ev, words);
 }
 
@@ -302,6 +307,24 @@ static int write_sample(struct kx_thread *thread, const struct kx_event *ev)
 	return kx_fdr_custom(thread->stream, ev->tsc, text, (size_t)n);
 }
 
+static int write_gap(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
+		     uint64_t to)
+{
+	return write_note(thread, to, "loss",
+			  json_pack("{s:I,s:I,s:I,s:I}", "entries", (json_int_t)entries, "exits",
+				    (json_int_t)exits, "from", (json_int_t)from, "to",
+				    (json_int_t)to));
+}
+
+/* Exits that are left out because their entry was lost are lost with it. */
+static int write_partners(struct kx_thread *thread, uint64_t exits, uint64_t tsc)
+{
+	if (!exits || !thread->stream)
+		return 0;
+	return write_gap(thread, 0, exits,
+			 thread->lost_to && thread->lost_to < tsc ? thread->lost_to : tsc, tsc);
+}
+
 static int sink_other(void *ctx, const struct kx_event *ev)
 {
 	struct kx_thread *thread = ctx;
@@ -312,12 +335,7 @@ static int sink_other(void *ctx, const struct kx_event *ev)
 		++*thread->migrations;
 		return kx_fdr_cpu(thread->stream, ev->tsc, ev->cpu);
 	case KX_EVENT_LOSS:
-		return write_note(thread, ev->tsc, "loss",
-				  json_pack("{s:I,s:I,s:I,s:I}", "entries",
-					    (json_int_t)ev->loss.entries, "exits",
-					    (json_int_t)ev->loss.exits, "from",
-					    (json_int_t)ev->loss.from, "to",
-					    (json_int_t)ev->tsc));
+		return write_gap(thread, ev->loss.entries, ev->loss.exits, ev->loss.from, ev->tsc);
 	case KX_EVENT_SAMPLE:
 		return write_sample(thread, ev);
 	case KX_EVENT_THREAD_EXIT:
@@ -362,6 +380,7 @@ static int release_thread(struct kx_thread *thread, uint64_t watermark,
 		.other = sink_other,
 		.ctx = thread,
 	};
+	uint64_t partners = counts->orphans_of_loss, last_tsc = 0;
 	bool calls = has_calls(thread);
 	uint32_t n = 0;
 	int err = 0;
@@ -381,6 +400,7 @@ static int release_thread(struct kx_thread *thread, uint64_t watermark,
 
 		if (e->tsc >= watermark)
 			break;
+		last_tsc = e->tsc;
 		if (!calls) {
 			thread->ended |= e->kind == KX_EVENT_THREAD_EXIT;
 			continue;
@@ -396,8 +416,15 @@ static int release_thread(struct kx_thread *thread, uint64_t watermark,
 		} else if (e->nargs) {
 			memcpy(ev.args, thread->args + e->args_at, e->nargs * sizeof(*ev.args));
 		}
-		err = kx_callstack_feed(thread->stack, &ev, &sink, counts);
+		if (e->kind == KX_EVENT_THREAD_EXIT) {
+			err = write_partners(thread, counts->orphans_of_loss - partners, e->tsc);
+			partners = counts->orphans_of_loss;
+		}
+		if (!err)
+			err = kx_callstack_feed(thread->stack, &ev, &sink, counts);
 	}
+	if (!err)
+		err = write_partners(thread, counts->orphans_of_loss - partners, last_tsc);
 	*released += n;
 	thread->nevents -= n;
 	memmove(thread->events, thread->events + n, thread->nevents * sizeof(*thread->events));

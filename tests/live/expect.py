@@ -321,11 +321,7 @@ def check_loss():
     same("function records", len(trace().functions()), rec()["events"] + rec()["repaired"])
     same("repaired", trace().repaired(), rec()["repaired"])
     notes = trace().notes("loss")
-    # Exits of lost entries are lost with them, and have no gap of their own.
-    with open(FOLDER + "/rec.err", encoding="utf-8") as f:
-        partners = sum(map(int, re.findall(r"(\d+) lost: exits whose entry was lost", f.read())))
-    same("losses in the notes", sum(n["entries"] + n["exits"] for n in notes) + partners,
-         rec()["lost"])
+    same("losses in the notes", sum(n["entries"] + n["exits"] for n in notes), rec()["lost"])
     same("lost of report", report()["lost"], rec()["lost"])
     same("events of report", report()["events"], rec()["events"])
     for t in trace().threads.values():
@@ -340,11 +336,8 @@ def check_loss():
             lost = sum(n["entries"] + n["exits"] for n in t.notes("loss"))
             records = sum(r.kind in ("entry", "exit", "tail") for r in t.records) - t.repaired
             hits = 2 * sum(n for f, n in done["calls"].items() if f in calls())
-            partners -= hits - records - lost
-            if hits < records + lost:
+            if hits != records + lost:
                 raise Wrong(f"thread {t.tid} had {hits} hits: {records} records, {lost} lost")
-    if not no_exits:
-        same("exits of lost entries, by thread", partners, 0)
     # What is left balances, and both versions count it alike.
     counts = {f["name"]: f["count"] for f in report()["functions"]}
     for tool in LLVM_XRAYS:

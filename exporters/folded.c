@@ -19,8 +19,9 @@ struct node {
 	uint64_t value; /* ticks or calls */
 	uint32_t parent;
 	uint32_t func;
-	uint32_t depth; /* frames above it */
-	bool is_name;   /* func is an index of names */
+	uint32_t depth : 31;  /* frames above it */
+	uint32_t is_name : 1; /* func is an index of names */
+	uint32_t last_child;  /* found last below it; 0: none */
 };
 
 struct folded {
@@ -93,8 +94,9 @@ static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_na
 	node->value = 0;
 	node->parent = parent;
 	node->func = func;
-	node->depth = parent == ROOT ? 0 : f->nodes[parent].depth + 1;
+	node->depth = parent == ROOT ? 0 : (f->nodes[parent].depth + 1) & INT32_MAX;
 	node->is_name = is_name;
+	node->last_child = 0;
 	for (at = h & (f->nplaces - 1); f->places[at];)
 		at = (at + 1) & (f->nplaces - 1);
 	f->places[at] = h >> 32 << 32 | (uint32_t)f->nnodes;
@@ -168,13 +170,20 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct folded *f = ctx;
-	uint32_t node = (uint32_t)(uintptr_t)(t->depth > 1 ? call[-1].user : t->user);
-	int r = find_node(f, node, call->func, false, &node);
+	uint32_t parent = (uint32_t)(uintptr_t)(t->depth > 1 ? call[-1].user : t->user);
+	uint32_t node = f->nodes[parent].last_child;
 
+	/* A function mostly calls the one that it called last. */
+	if (!node || f->nodes[node].func != call->func) {
+		int r = find_node(f, parent, call->func, false, &node);
+
+		if (r)
+			return r;
+		f->nodes[parent].last_child = node;
+	}
 	call->user = (void *)(uintptr_t)node;
-	if (!r && f->count)
-		f->nodes[node].value++;
-	return r;
+	f->nodes[node].value += f->count;
+	return 0;
 }
 
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,

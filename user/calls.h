@@ -50,7 +50,7 @@ struct kx_call {
 	uint64_t enter;      /* ticks */
 	uint64_t children;   /* ticks spent in direct callees that have ended */
 	uint64_t number;     /* of this call in the trace, in order of telling, from 0 on */
-	uint64_t caller;     /* return address (recorded with --callers): ELF virtual address of its
+	uint64_t caller;     /* if has_caller: return address (record --callers), ELF address of its
 			      * module if the map knows that, else as recorded */
 	uint64_t return_address; /* the same as recorded, a run-time address */
 	uint32_t caller_module; /* 1 + index of that module in the map; 0: not known */

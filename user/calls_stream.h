@@ -28,6 +28,7 @@ struct frame {
 	uint64_t enter; /* ticks */
 	uint64_t told;  /* FRAME_UNDECIDED: number of its entry in the queue */
 	uint32_t func;
+	uint32_t place; /* if outermost: in the set of functions */
 	uint16_t cpu;
 	uint8_t state;
 	bool outermost; /* of its function */
@@ -102,6 +103,7 @@ static inline bool outer_add(struct kx_stream *s, uint32_t index)
 		if (s->frames[s->outer[at] - 1].func == func)
 			return false;
 	s->outer[at] = index + 1;
+	s->frames[index].place = at;
 	s->outer_used++;
 	return true;
 }
@@ -112,17 +114,13 @@ static inline bool outer_add(struct kx_stream *s, uint32_t index)
  */
 static inline void outer_remove(struct kx_stream *s, uint32_t index)
 {
-	uint32_t at = outer_place(s, s->frames[index].func), mask = (1u << s->outer_bits) - 1;
-
-	while (s->outer[at] != index + 1)
-		at = (at + 1) & mask;
-	s->outer[at] = 0;
+	s->outer[s->frames[index].place] = 0;
 	s->outer_used--;
 }
 
 static inline bool outer_is_full(const struct kx_stream *s)
 {
-	return s->outer_used * 2ul >= 1ul << s->outer_bits;
+	return s->outer_used * 4ul >= 1ul << s->outer_bits;
 }
 
 /* Doubles an array of @size-byte items; @array points to its pointer. -ENOMEM. */

@@ -189,7 +189,6 @@ static inline int tell_entry(struct kx_stream *s, uint64_t tsc, uint32_t func)
 	call->enter = tsc;
 	call->children = 0;
 	call->number = s->c->totals.calls++;
-	call->caller = 0;
 	call->caller_module = 0;
 	call->user = NULL;
 	r = v->enter ? v->enter(v->ctx, s->t, call) : 0;

@@ -37,12 +37,44 @@ struct kx_thread_table {
 	struct kx_fdr_writer *writer;
 	const uint8_t *traits;
 	uint32_t ntraits;
-	pid_t *pids;
-	size_t npids;
+	struct process {
+		pid_t pid;
+		char name[COMM_SIZE + 1]; /* when the recording began: it may be gone later */
+	} *processes;
+	size_t nprocesses;
 	const char *session_note; /* NULL once it is written */
 	struct kx_thread *active;
 	struct kx_thread *buckets[BUCKETS];
 };
+
+/* First line "KEY: VALUE" of a /proc file; false if the process or thread is gone. */
+static bool read_proc(const char *path, const char *key, char *value, size_t size)
+{
+	char line[256];
+	size_t keylen = strlen(key);
+	bool found = false;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, keylen) != 0)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(value, size, "%s", line + keylen + strspn(line + keylen, ": \t"));
+		found = true;
+	}
+	fclose(f);
+	return found;
+}
+
+static void read_process_name(struct process *p)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", p->pid);
+	read_proc(path, "", p->name, sizeof(p->name));
+}
 
 struct kx_thread_table *kx_thread_table_new(struct kx_fdr_writer *writer, const uint8_t *traits,
 					    uint32_t ntraits, const pid_t *pids, size_t npids,
@@ -50,12 +82,15 @@ struct kx_thread_table *kx_thread_table_new(struct kx_fdr_writer *writer, const 
 {
 	struct kx_thread_table *t = calloc(1, sizeof(*t));
 
-	if (!t || !(t->pids = calloc(npids, sizeof(*pids)))) {
+	if (!t || !(t->processes = calloc(npids, sizeof(*t->processes)))) {
 		free(t);
 		return NULL;
 	}
-	memcpy(t->pids, pids, npids * sizeof(*pids));
-	t->npids = npids;
+	for (size_t i = 0; i < npids; i++) {
+		t->processes[i].pid = pids[i];
+		read_process_name(&t->processes[i]);
+	}
+	t->nprocesses = npids;
 	t->writer = writer;
 	t->traits = traits;
 	t->ntraits = ntraits;
@@ -83,7 +118,7 @@ void kx_thread_table_free(struct kx_thread_table *t)
 			free_thread(thread);
 		}
 	}
-	free(t->pids);
+	free(t->processes);
 	free(t);
 }
 
@@ -186,37 +221,16 @@ int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exi
 	return kx_thread_push(thread, &ev, words);
 }
 
-/* First line "KEY: VALUE" of a /proc file; false if the thread is gone. */
-static bool read_proc(const char *path, const char *key, char *value, size_t size)
-{
-	char line[256];
-	size_t keylen = strlen(key);
-	bool found = false;
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		return false;
-	while (!found && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, key, keylen) != 0)
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		snprintf(value, size, "%s", line + keylen + strspn(line + keylen, ": \t"));
-		found = true;
-	}
-	fclose(f);
-	return found;
-}
-
 static void find_identity(struct kx_thread *thread)
 {
 	char path[64], text[64];
 
-	if (!thread->pid && thread->table->npids == 1)
-		thread->pid = thread->table->pids[0];
+	if (!thread->pid && thread->table->nprocesses == 1)
+		thread->pid = thread->table->processes[0].pid;
 	if (!thread->pid) {
 		snprintf(path, sizeof(path), "/proc/%u/status", thread->tid);
 		thread->pid = read_proc(path, "Tgid", text, sizeof(text)) ? atoi(text) :
-									     thread->table->pids[0];
+									     thread->table->processes[0].pid;
 	}
 	if (!thread->name[0]) {
 		snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", thread->pid, thread->tid);
@@ -229,17 +243,20 @@ static int open_stream(struct kx_thread *thread, uint64_t tsc)
 {
 	struct kx_thread_table *t = thread->table;
 	const char *note = t->session_note;
-	char path[64], process[64] = "";
+	const char *process = NULL;
 
 	if (thread->stream)
 		return 0;
 	find_identity(thread);
-	snprintf(path, sizeof(path), "/proc/%d/comm", thread->pid);
-	read_proc(path, "", process, sizeof(process));
-	thread->stream =
-		kx_fdr_writer_thread(t->writer, thread->pid, (int32_t)thread->tid,
-				     thread->name[0] ? thread->name : NULL,
-				     process[0] ? process : NULL);
+	for (size_t i = 0; i < t->nprocesses; i++) {
+		if (t->processes[i].pid != thread->pid)
+			continue;
+		read_process_name(&t->processes[i]);
+		process = t->processes[i].name;
+	}
+	thread->stream = kx_fdr_writer_thread(t->writer, thread->pid, (int32_t)thread->tid,
+					      thread->name[0] ? thread->name : NULL,
+					      process && *process ? process : NULL);
 	if (!thread->stream)
 		return -ENOMEM;
 	t->session_note = NULL;

@@ -26,7 +26,7 @@
 
 struct ring_state {
 	uint64_t seen_head; /* head at the previous pass */
-	uint64_t limit;     /* everything older has been taken out */
+	uint64_t limit;	    /* everything older has been taken out */
 };
 
 struct kx_collector {
@@ -38,8 +38,8 @@ struct kx_collector {
 	uint64_t losses_seen;
 	size_t pending, pending_max; /* records taken out and not yet released */
 	bool stopped, was_stopped;   /* some ring stands at an unfinished slot: now, last pass */
-	uint64_t abandoned; /* call records that were never finished */
-	uint64_t taken;     /* call records taken out of the rings */
+	uint64_t abandoned;	     /* call records that were never finished */
+	uint64_t taken;		     /* call records taken out of the rings */
 	struct kx_callstack_counts calls;
 	uint64_t migrations;
 	int failed;
@@ -252,7 +252,8 @@ static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 		if (whole)
 			state->limit = now;
 		else if (ring->tail >= state->seen_head)
-			state->limit = c->last_now; /* the slot was taken after the last pass began */
+			state->limit =
+				c->last_now; /* the slot was taken after the last pass began */
 		state->seen_head = head;
 		*drained &= whole;
 		if (state->limit < watermark)

@@ -10,14 +10,6 @@
 #define KX_VERSION "unknown"
 #endif
 
-// Weak until each has its file: a command without code is not offered.
-#pragma weak kx_cmd_record
-#pragma weak kx_cmd_report
-#pragma weak kx_cmd_export
-#pragma weak kx_cmd_dump
-#pragma weak kx_cmd_functions
-#pragma weak kx_cmd_doctor
-
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -40,10 +32,8 @@ static void print_help(FILE *to)
 		    "Usage: kxray COMMAND [OPTION...]\n"
 		    "\n"
 		    "Commands:\n");
-	for (size_t i = 0; i < NCOMMANDS; i++) {
-		if (commands[i].run)
-			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
-	}
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
 	fprintf(to,
 		"\n"
 		"First steps:\n"
@@ -89,7 +79,7 @@ int main(int argc, char **argv)
 		argc = 3;
 	}
 	for (size_t i = 0; i < NCOMMANDS; i++) {
-		if (commands[i].run && strcmp(commands[i].name, name) == 0)
+		if (strcmp(commands[i].name, name) == 0)
 			return finish(commands[i].run(argc - 1, argv + 1));
 	}
 	fprintf(stderr, "kxray: there is no command '%s'; 'kxray --help' lists them.\n", name);

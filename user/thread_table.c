@@ -11,7 +11,7 @@
 #include "fdr.h"
 
 #define COMM_SIZE 16
-#define BUCKETS 4096u /* a power of two */
+#define BUCKETS	  4096u /* a power of two */
 
 struct kx_thread {
 	struct kx_thread_table *table;
@@ -29,7 +29,7 @@ struct kx_thread {
 	uint64_t *args; /* arguments and losses of waiting events */
 	uint32_t nargs, args_room;
 	uint64_t lost_entries, lost_exits; /* totals already turned into gaps */
-	uint64_t lost_to;                  /* end of the newest gap */
+	uint64_t lost_to;		   /* end of the newest gap */
 	uint64_t *migrations;
 };
 
@@ -40,7 +40,7 @@ struct kx_thread_table {
 	struct process {
 		pid_t pid;
 		char name[COMM_SIZE + 1]; /* when the recording began: it may be gone later */
-	} *processes;
+	} * processes;
 	size_t nprocesses;
 	const char *session_note; /* NULL once it is written */
 	struct kx_thread *active;
@@ -168,8 +168,7 @@ static int push_words(struct kx_thread *thread, const uint64_t *words, uint32_t 
 	return 0;
 }
 
-int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev,
-		   const uint64_t *args)
+int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev, const uint64_t *args)
 {
 	struct kx_thread_event *slot;
 
@@ -206,9 +205,7 @@ int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exi
 			uint64_t to, uint16_t cpu)
 {
 	uint64_t words[3] = { from, entries - thread->lost_entries, exits - thread->lost_exits };
-	struct kx_thread_event ev = {
-		.kind = KX_EVENT_LOSS, .tsc = to, .cpu = cpu, .nargs = 3
-	};
+	struct kx_thread_event ev = { .kind = KX_EVENT_LOSS, .tsc = to, .cpu = cpu, .nargs = 3 };
 
 	if (!words[1] && !words[2])
 		return 0;
@@ -229,8 +226,9 @@ static void find_identity(struct kx_thread *thread)
 		thread->pid = thread->table->processes[0].pid;
 	if (!thread->pid) {
 		snprintf(path, sizeof(path), "/proc/%u/status", thread->tid);
-		thread->pid = read_proc(path, "Tgid", text, sizeof(text)) ? atoi(text) :
-									     thread->table->processes[0].pid;
+		thread->pid = read_proc(path, "Tgid", text, sizeof(text))
+				      ? atoi(text)
+				      : thread->table->processes[0].pid;
 	}
 	if (!thread->name[0]) {
 		snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", thread->pid, thread->tid);

@@ -136,6 +136,19 @@ static void test_linker(void **state)
 			 1);
 }
 
+/* Who can load modules later: those that ask for dlopen, but for the C library itself. */
+static void test_loader(void **state)
+{
+	(void)state;
+	sh("printf 'void *dlopen(const char *, int); void *f(void) { return dlopen(\"x\", 1); }' "
+	   ">loads.c && gcc -shared -fPIC -o loads.so loads.c");
+	assert_string_equal(RISK({ "prog", "plain.so" }).loader, "");
+	assert_string_equal(RISK({ "prog", "plain.so" }, { "libplug.so.1", "loads.so" }).loader,
+			    "libplug.so.1");
+	assert_string_equal(RISK({ "prog", "plain.so" }, { "libc.so.6", "loads.so" }).loader, "");
+	harmless(RISK({ "prog", "loads.so" }));
+}
+
 /* Programs of this machine: /bin/sleep is plain C, a static C program carries libc's tables. */
 static void test_processes(void **state)
 {
@@ -170,7 +183,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables), cmocka_unit_test(test_runtimes),
 		cmocka_unit_test(test_unreadable), cmocka_unit_test(test_go),
-		cmocka_unit_test(test_linker), cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_linker),
+		cmocka_unit_test(test_loader), cmocka_unit_test(test_processes),
 	};
 
 	return cmocka_run_group_tests(tests, build, target_teardown);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a recording holds: shared by recording.c and recording_prepare.c, and by nobody else. */
+#ifndef KX_RECORDING_STATE_H
+#define KX_RECORDING_STATE_H
+
+#include <jansson.h>
+#include <signal.h>
+
+#include "fdr_writer.h"
+#include "launch.h"
+#include "linker_watch.h"
+#include "output.h"
+#include "probes.h"
+#include "recording.h"
+#include "tracer.h"
+
+struct recording {
+	const struct kx_recording_options *o;
+	struct kx_recording_result *result;
+	struct kx_output output;
+	struct kx_launch *launch;
+	pid_t *pids;
+	int *pidfds; /* -1 once the process has ended */
+	size_t npids;
+	struct kx_modules *mods; /* one for each process */
+	struct kx_select_process *procs;
+	struct kx_selection sel;
+	bool selected;
+	struct kx_tracer *tracer;
+	struct kx_probes *probes;
+	struct kx_linker_watch watch;
+	char loads_unseen[256]; /* see struct kx_select_options; "" if they are seen in time */
+	struct kx_fdr_writer *writer;
+	struct kx_collector *collector;
+	uint8_t *traits;
+	json_t *info;
+	char *session_note;
+	uint64_t start_tsc;
+	int signal_fd;
+	sigset_t old_mask;
+};
+
+/* Seconds of CLOCK_MONOTONIC. */
+double kx_recording_now(void);
+
+/* Tells the caller's on_notice. */
+void kx_recording_notice(const struct recording *r, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Signals come through r->signal_fd from now on. */
+int kx_recording_block_signals(struct recording *r, struct kx_err *err);
+
+/* Everything up to the gate's opening: choose, load, attach, name the files. */
+int kx_recording_prepare(struct recording *r, struct kx_err *err);
+
+/* A target that has ended by now, or 0. */
+pid_t kx_recording_ended_process(const struct recording *r);
+
+/* Writes the map, with the session's data as far as they are known. */
+int kx_recording_write_map(struct recording *r, struct kx_err *err);
+
+#endif

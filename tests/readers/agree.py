@@ -2,7 +2,9 @@
 """
 Do all outputs of one trace tell the same story?
 
-    agree.py story FOLDER LABEL          FOLDER: trace.xray, its map, report.json and out.FORMAT
+    agree.py story FOLDER LABEL [unnamed]
+                                         FOLDER: trace.xray, its map, report.json and out.FORMAT;
+                                         unnamed: names that formats write in different ways
     agree.py account TRACE MAP CSV       llvm-xray account of TRACE against the rows of a trace
     agree.py rows REPORT CSV             a report and a CSV export under the same filters
 
@@ -31,6 +33,7 @@ RECORD = re.compile(r"  - \{ type: \d+, func-id: (\d+), function: (.*?), (?:args
                     r"tsc: (\d+), ")
 
 LOSS = re.compile(r"'kxray:loss \{\"entries\":(\d+),\"exits\":(\d+),")
+UNNAMED = False
 
 
 class Sum:
@@ -58,7 +61,7 @@ def truth(tool, trace, map_file):
     for func, name, tid, pid, kind, tsc in RECORD.findall(text):
         stack, tsc = stacks[pid, tid], int(tsc)
         if kind.startswith("enter"):
-            stack.append([func, name.strip("'"), tsc, 0])
+            stack.append([func, func if UNNAMED else name.strip("'"), tsc, 0])
             continue
         entered, name, start, callees = stack.pop()
         if entered != func:
@@ -87,9 +90,15 @@ def in_ns(functions, hz):
     return result
 
 
+def by_rank(functions, keys):
+    return dict(enumerate(sorted(functions.values(), key=lambda f: f.get(keys))))
+
+
 def differences(got, want, keys, slack=lambda calls: 0):
     """got: name to a Sum; want too; times may differ by slack(calls) nanoseconds."""
     wrong = []
+    if UNNAMED:
+        got, want = by_rank(got, keys), by_rank(want, keys)
     if set(got) != set(want):
         wrong.append(f"functions {sorted(set(got) ^ set(want))}")
     for name in sorted(set(got) & set(want)):
@@ -163,7 +172,8 @@ def account_of(tool, trace, map_file):
     """Sums are seconds with seven digits."""
     rows = csv.DictReader(io.StringIO(output_of(tool, "account", "-m", map_file, "-format=csv",
                                                 trace)))
-    return {row["function"]: (int(row["count"]), float(row["sum"])) for row in rows}
+    return {row["funcid" if UNNAMED else "function"]: (int(row["count"]), float(row["sum"]))
+            for row in rows}
 
 
 def account_differences(tool, trace, map_file, want):
@@ -221,13 +231,16 @@ class Outputs:
         return differences(ticks, self.ticks, ("calls", "total", "every", "own"))
 
     def of_afperf(self):
+        # One run for each process, in which totals are rounded once.
         with open(self.out("afperf"), "rb") as f:
-            run, = afperf.AFPerf(f.read()).summary()["runs"]
-        totals = run["totals"]
-        return differences(sums((name, {
-            "calls": f["count"], "total": totals[f"sum of Total time: {name}"],
-            "own": totals[f"sum of Self time: {name}"]}) for name, f in run["functions"].items()),
-            self.want, ("calls", "total", "own"))
+            runs = afperf.AFPerf(f.read()).summary()["runs"]
+        got = collections.defaultdict(Sum)
+        for run in runs:
+            for name, f in run["functions"].items():
+                got[name].calls += f["count"]
+                got[name].total += run["totals"][f"sum of Total time: {name}"]
+                got[name].own += run["totals"][f"sum of Self time: {name}"]
+        return differences(got, self.want, ("calls", "total", "own"), lambda calls: len(runs) - 1)
 
     def of_perun(self):
         # Every resource is rounded by itself.
@@ -265,7 +278,9 @@ class Outputs:
                            lambda calls: calls)
 
 
-def story(folder, label):
+def story(folder, label, unnamed=""):
+    global UNNAMED
+    UNNAMED = bool(unnamed)
     outputs = Outputs(folder)
     checks = {"report": outputs.of_report, "llvm-xray account": outputs.of_llvm_xrays,
               "xray": outputs.of_xray, "cpel": outputs.of_cpel, "afperf": outputs.of_afperf,

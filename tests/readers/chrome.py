@@ -29,7 +29,7 @@ def ns_of(event):
 
 def read(path):
     story = timeline.Story()
-    names, processes, order, newest = {}, {}, [], {}
+    names, processes, order, newest = {}, {}, {}, {}
     with open(path, encoding='utf-8') as f:
         document = json.load(f, parse_float=decimal.Decimal, object_pairs_hook=no_twins)
     check(set(document) == {'displayTimeUnit', 'traceEvents', 'otherData'}, list(document))
@@ -40,8 +40,7 @@ def read(path):
         pid, tid = event['pid'], event['tid']
         check(isinstance(pid, int) and isinstance(tid, int), f'ids of {event}')
         values = event.get('args', {})
-        if (pid, tid) not in order:
-            order.append((pid, tid))
+        order.setdefault((pid, tid))
         if phase == 'M':
             check(event['name'] in ('thread_name', 'process_name'), event)
             if event['name'] == 'thread_name':

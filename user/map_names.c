@@ -9,7 +9,7 @@
 #include "map_impl.h"
 
 /* Demangled names kept at once; those of 200,000 functions mostly fit. */
-#define NAMES_BYTES (8u << 20)
+#define NAMES_BYTES (12u << 20)
 #define NAME_BYTES (64u << 10) /* a longer one stays mangled */
 
 struct kx_map_storage *kx_map_storage_of(struct kx_map *map)

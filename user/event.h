@@ -14,6 +14,7 @@ enum kx_event_kind {
 	KX_EVENT_MIGRATE,     /* the thread goes to CPU `cpu` */
 	KX_EVENT_THREAD_EXIT, /* nothing of this thread follows */
 	KX_EVENT_LOSS,        /* a gap that ends at `tsc` */
+	KX_EVENT_NAME,        /* the thread has a new name; for the thread table only */
 	KX_EVENT_SAMPLE,      /* the thread is on the CPU; sp is its instruction pointer */
 };
 

@@ -11,6 +11,8 @@
 #include "fdr.h"
 
 #define COMM_SIZE 16
+/* Passes that a thread without a name is held back for. */
+#define MAX_WAITS 10
 #define BUCKETS	  4096u /* a power of two */
 
 struct kx_thread {
@@ -21,6 +23,7 @@ struct kx_thread {
 	char name[COMM_SIZE + 1];
 	bool active; /* has waiting events */
 	bool ended;
+	uint8_t waited; /* passes for the name of a thread that is gone */
 	bool sorted; /* waiting events stand in order of time */
 	struct kx_callstack *stack;
 	struct kx_fdr_thread *stream;
@@ -135,6 +138,7 @@ struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid)
 		thread->ended = false;
 		thread->pid = 0;
 		thread->name[0] = 0;
+		thread->waited = 0;
 		thread->stream = NULL;
 		return thread;
 	}
@@ -218,7 +222,8 @@ int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exi
 	return kx_thread_push(thread, &ev, words);
 }
 
-static void find_identity(struct kx_thread *thread)
+/* False if the thread has no name and is gone: its end, which has the name, is on its way. */
+static bool find_identity(struct kx_thread *thread)
 {
 	char path[64], text[64];
 
@@ -235,6 +240,7 @@ static void find_identity(struct kx_thread *thread)
 		if (read_proc(path, "", text, sizeof(text)))
 			snprintf(thread->name, sizeof(thread->name), "%.*s", COMM_SIZE, text);
 	}
+	return thread->name[0] != 0;
 }
 
 static int open_stream(struct kx_thread *thread, uint64_t tsc)
@@ -245,7 +251,6 @@ static int open_stream(struct kx_thread *thread, uint64_t tsc)
 
 	if (thread->stream)
 		return 0;
-	find_identity(thread);
 	for (size_t i = 0; i < t->nprocesses; i++) {
 		if (t->processes[i].pid != thread->pid)
 			continue;
@@ -276,18 +281,29 @@ static int write_note(struct kx_thread *thread, uint64_t tsc, const char *kind, 
 
 int kx_thread_set_name(struct kx_thread *thread, pid_t pid, const char *comm, uint64_t tsc)
 {
+	struct kx_thread_event ev = { .kind = KX_EVENT_NAME, .tsc = tsc, .nargs = 2 };
 	char name[COMM_SIZE + 1] = "";
-	bool changed;
+	uint64_t words[COMM_SIZE / sizeof(uint64_t)];
 
 	memcpy(name, comm, COMM_SIZE);
-	changed = strcmp(name, thread->name) != 0;
 	thread->pid = pid;
-	memcpy(thread->name, name, sizeof(name));
-	if (!changed || !thread->stream)
+	if (!strcmp(name, thread->name))
 		return 0;
-	return write_note(thread, tsc, "thread",
-			  json_pack("{s:i,s:i,s:s%}", "tid", (int)thread->tid, "pid", (int)pid,
-				    "name", name, strlen(name)));
+	memcpy(thread->name, name, sizeof(name));
+	if (!thread->stream)
+		return 0; /* it will stand in the stream's first record */
+	memcpy(words, comm, sizeof(words));
+	return kx_thread_push(thread, &ev, words);
+}
+
+static int write_name(struct kx_thread *thread, const struct kx_thread_event *ev)
+{
+	char name[COMM_SIZE + 1] = "";
+
+	memcpy(name, thread->args + ev->args_at, COMM_SIZE);
+	return write_note(thread, ev->tsc, "thread",
+			  json_pack("{s:i,s:i,s:s%}", "tid", (int)thread->tid, "pid",
+				    (int)thread->pid, "name", name, strlen(name)));
 }
 
 static int sink_entry(void *ctx, const struct kx_event *ev)
@@ -379,9 +395,25 @@ static bool has_calls(const struct kx_thread *thread)
 		return true;
 	for (uint32_t i = 0; i < thread->nevents; i++)
 		if (thread->events[i].kind != KX_EVENT_MIGRATE &&
+		    thread->events[i].kind != KX_EVENT_NAME &&
 		    thread->events[i].kind != KX_EVENT_THREAD_EXIT)
 			return true;
 	return false;
+}
+
+/* A busy thread always has events waiting: what belongs to released ones must go all the same. */
+static void drop_used_args(struct kx_thread *thread)
+{
+	uint32_t first = thread->nargs;
+
+	for (uint32_t i = 0; i < thread->nevents; i++)
+		if (thread->events[i].nargs && thread->events[i].args_at < first)
+			first = thread->events[i].args_at;
+	thread->nargs -= first;
+	memmove(thread->args, thread->args + first, thread->nargs * sizeof(*thread->args));
+	for (uint32_t i = 0; i < thread->nevents; i++)
+		if (thread->events[i].nargs)
+			thread->events[i].args_at -= first;
 }
 
 static int release_thread(struct kx_thread *thread, uint64_t watermark,
@@ -401,6 +433,9 @@ static int release_thread(struct kx_thread *thread, uint64_t watermark,
 	int err = 0;
 
 	thread->migrations = migrations;
+	if (calls && !thread->stream && !find_identity(thread) && watermark != UINT64_MAX &&
+	    thread->waited++ < MAX_WAITS)
+		return 0;
 	if (!thread->sorted)
 		qsort(thread->events, thread->nevents, sizeof(*thread->events), by_time);
 	thread->sorted = true;
@@ -423,6 +458,10 @@ static int release_thread(struct kx_thread *thread, uint64_t watermark,
 		err = open_stream(thread, e->tsc);
 		if (err)
 			break;
+		if (e->kind == KX_EVENT_NAME) {
+			err = write_name(thread, e);
+			continue;
+		}
 		if (e->kind == KX_EVENT_LOSS) {
 			ev.loss.from = thread->args[e->args_at];
 			ev.loss.entries = thread->args[e->args_at + 1];
@@ -445,8 +484,7 @@ static int release_thread(struct kx_thread *thread, uint64_t watermark,
 	memmove(thread->events, thread->events + n, thread->nevents * sizeof(*thread->events));
 	for (uint32_t i = 0; i < thread->nevents; i++)
 		thread->events[i].order = i;
-	if (!thread->nevents)
-		thread->nargs = 0;
+	drop_used_args(thread);
 	return err;
 }
 

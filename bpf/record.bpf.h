@@ -158,6 +158,9 @@ static __noinline int kx_lose(void *ring, __u32 reason, __u32 kind, __u32 tid)
 		     KX_RING_SLOT_SIZE;
 	__u64 *counters;
 
+	/* First: whoever sees the ring's counter must find the thread's. */
+	if (kx_is_call(kind))
+		kx_note_thread_loss(tid, kind);
 	if (!ring) {
 		__sync_fetch_and_add(kx_is_call(kind) ? &kx_lost_no_ring : &kx_lost_no_ring_other,
 				     1);
@@ -166,10 +169,11 @@ static __noinline int kx_lose(void *ring, __u32 reason, __u32 kind, __u32 tid)
 		if (counters && reason < KX_LOSS_REASONS)
 			__sync_fetch_and_add(&counters[reason], 1);
 	}
-	if (kx_is_call(kind))
-		kx_note_thread_loss(tid, kind);
 	return -1;
 }
+
+/* Kept free of calls, for the rare records without which a thread's story has no end. */
+#define KX_RING_SPARE_SLOTS 8
 
 static __always_inline struct kx_wire_record *kx_slot(void *ring, __u64 position)
 {
@@ -204,7 +208,8 @@ static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 		return -1;
 	for (int i = 0; i < 8 && !taken; i++) {
 		position = *(volatile __u64 *)head;
-		if (position + slots - *(volatile __u64 *)tail > kx_ring_slots)
+		if (position + slots + (kx_is_call(kind) ? KX_RING_SPARE_SLOTS : 0) -
+			    *(volatile __u64 *)tail > kx_ring_slots)
 			return kx_lose(ring, KX_LOSS_RING_FULL, kind, tid);
 		taken = __sync_val_compare_and_swap(head, position, position + slots) == position;
 	}

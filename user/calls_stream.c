@@ -130,7 +130,8 @@ static bool outer_has(const struct kx_stream *s, uint32_t func)
 
 static int outer_grow(struct kx_stream *s)
 {
-	unsigned bits = s->outer ? s->outer_bits + 1 : 5;
+	/* Of direct streams there is one: room enough for few collisions. */
+	unsigned bits = s->outer ? s->outer_bits + 1 : s->direct ? 10 : 5;
 	uint32_t *outer = bits > 31 ? NULL : calloc(1ul << bits, sizeof(*outer));
 
 	if (!outer)

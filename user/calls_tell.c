@@ -4,6 +4,8 @@
 
 #include "calls_stream.h"
 
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
 static int introduce(struct kx_stream *s, uint64_t tsc)
 {
 	const struct kx_call_visitor *v = s->c->visitor;
@@ -161,63 +163,79 @@ static int prepare_enter(struct kx_stream *s, uint64_t tsc)
 	return r;
 }
 
-static inline int tell_entry(struct kx_stream *s, uint64_t tsc, uint32_t func)
+static inline int tell_entry(struct kx_stream *s, const struct kx_call_visitor *v,
+			     struct kx_call_thread *t, uint64_t tsc, uint32_t func)
 {
-	const struct kx_call_visitor *v = s->c->visitor;
+	uint32_t depth = s->depth, told = t->depth;
 	struct kx_call *call;
 	struct frame *f;
+	bool outermost;
 	int r;
 
-	if (s->depth == s->room || outer_is_full(s) || s->t->depth == s->calls_room ||
-	    !s->introduced) {
+	if (unlikely(depth == s->room || outer_is_full(s) || told == s->calls_room ||
+		     !s->introduced)) {
 		r = prepare_enter(s, tsc);
 		if (r)
 			return r;
 	}
-	f = &s->frames[s->depth];
+	f = &s->frames[depth];
 	f->func = func;
 	f->state = FRAME_TOLD;
-	f->outermost = outer_add(s, s->depth);
-	s->depth++;
+	f->outermost = outermost = outer_add(s, depth);
+	s->depth = depth + 1;
 	s->candidates++;
-	call = &s->calls[s->t->depth++];
+	call = &s->calls[told];
+	t->depth = told + 1;
 	call->func = func;
 	call->cpu = s->cpu;
 	call->nargs = 0;
 	call->has_caller = false;
-	call->outermost = f->outermost;
+	call->outermost = outermost;
 	call->enter = tsc;
 	call->children = 0;
 	call->number = s->c->totals.calls++;
 	call->caller_module = 0;
 	call->user = NULL;
-	r = v->enter ? v->enter(v->ctx, s->t, call) : 0;
-	s->refused = r;
+	r = v->enter ? v->enter(v->ctx, t, call) : 0;
+	if (unlikely(r))
+		s->refused = true;
 	return r;
 }
 
-static inline int tell_exit(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
+static inline int tell_exit(struct kx_stream *s, const struct kx_call_visitor *v,
+			    struct kx_call_thread *t, uint64_t tsc, uint32_t func, bool tail)
 {
+	uint32_t depth = s->depth, told;
+	struct kx_call *call;
 	int r;
 
-	if (s->repaired || !s->depth || s->frames[s->depth - 1].func != func) {
+	if (unlikely(s->repaired || !depth || s->frames[depth - 1].func != func)) {
 		r = kx_stream_leave(s, tsc, func, tail);
 		if (r)
 			return r;
 		r = tell_queue(s);
-	} else {
-		s->depth--;
-		s->candidates--;
-		if (s->frames[s->depth].outermost)
-			outer_remove(s, s->depth);
-		r = tell_leave(s, tsc, tail ? KX_LEAVE_TAIL : KX_LEAVE_EXIT);
+		s->refused = r;
+		return r;
 	}
-	s->refused = r;
+	s->depth = --depth;
+	s->candidates--;
+	if (s->frames[depth].outermost)
+		outer_remove(s, depth);
+	told = t->depth - 1;
+	call = &s->calls[told];
+	r = v->leave ? v->leave(v->ctx, t, call, tsc, tail ? KX_LEAVE_TAIL : KX_LEAVE_EXIT) : 0;
+	if (unlikely(r))
+		s->refused = true;
+	t->depth = told;
+	if (told)
+		call[-1].children += tsc - call->enter;
 	return r;
 }
 
 int kx_stream_tell_batch(struct kx_stream *s, size_t n)
 {
+	const struct kx_call_visitor *v = s->c->visitor;
+	struct kx_call_thread *t = s->t;
 	uint64_t tsc = s->newest;
 	int r = 0;
 
@@ -225,9 +243,9 @@ int kx_stream_tell_batch(struct kx_stream *s, size_t n)
 		if (c->tsc > tsc)
 			tsc = c->tsc;
 		if (c->kind == KX_RECORD_ENTRY)
-			r = tell_entry(s, tsc, c->func);
+			r = tell_entry(s, v, t, tsc, c->func);
 		else
-			r = tell_exit(s, tsc, c->func, c->kind == KX_RECORD_TAIL_EXIT);
+			r = tell_exit(s, v, t, tsc, c->func, c->kind == KX_RECORD_TAIL_EXIT);
 	}
 	s->newest = tsc;
 	return r;

@@ -35,7 +35,7 @@ struct kx_callstack {
 	uint32_t nruns;
 	uint32_t hijacked; /* frames with that bit */
 	uint64_t newest;   /* TSC */
-	bool lost;
+	uint64_t lost_from; /* TSC of the first loss; UINT64_MAX: none */
 	const uint8_t *traits;
 	uint32_t ntraits;
 };
@@ -54,6 +54,7 @@ struct kx_callstack *kx_callstack_new(const uint8_t *traits, uint32_t ntraits)
 
 	if (!s)
 		return NULL;
+	s->lost_from = UINT64_MAX;
 	s->traits = traits;
 	s->ntraits = ntraits;
 	return s;
@@ -70,6 +71,12 @@ void kx_callstack_free(struct kx_callstack *s)
 uint32_t kx_callstack_depth(const struct kx_callstack *s)
 {
 	return s->depth;
+}
+
+void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc)
+{
+	if (tsc < s->lost_from)
+		s->lost_from = tsc;
 }
 
 static uint8_t traits_of(const struct kx_callstack *s, uint32_t func)
@@ -298,7 +305,7 @@ static int feed_exit(struct feed *in)
 	int ret;
 
 	if (!found) {
-		if (s->lost)
+		if (in->ev->tsc >= s->lost_from)
 			in->counts->orphans_of_loss++;
 		else
 			in->counts->orphans++;
@@ -341,7 +348,7 @@ int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 			return ret;
 		break;
 	case KX_EVENT_LOSS:
-		s->lost = true;
+		kx_callstack_lost_from(s, ev->tsc);
 		break;
 	case KX_EVENT_MIGRATE:
 	case KX_EVENT_SAMPLE:

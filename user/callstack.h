@@ -57,6 +57,12 @@ struct kx_callstack *kx_callstack_new(const uint8_t *traits, uint32_t ntraits);
 void kx_callstack_free(struct kx_callstack *s);
 
 /*
+ * Something was lost at @tsc. A gap's mark comes at its end, but between its losses there may be
+ * exits of which the entry is among them.
+ */
+void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc);
+
+/*
  * Takes the thread's next event, in time order (an older one is raised to the
  * newest); adds to @counts. Amortised constant time and 16 bytes an open call.
  * Errors: the sink's, -ENOMEM, -EINVAL for an unknown kind; what the sink did

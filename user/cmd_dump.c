@@ -246,6 +246,8 @@ static int dump_file(const struct arguments *a, struct kx_err *err)
 	if (r)
 		return r;
 	r = kx_trace_names_open(a->file, a->map, &names, err);
+	if (!r)
+		r = kx_trace_names_check(&names, f, err);
 	if (!r) {
 		struct dump d = { kx_fdr_info(f), &names, &out };
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -455,6 +456,8 @@ static int open_trace(struct job *j, struct kx_err *err)
 
 	if (!r)
 		r = kx_trace_names_open(a->file, a->map, &j->names, err);
+	if (!r)
+		r = kx_trace_names_check(&j->names, j->file, err);
 	if (r)
 		return r;
 	warn_before(j);
@@ -468,6 +471,29 @@ static int open_trace(struct job *j, struct kx_err *err)
 	return 0;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+	       S_ISREG(x.st_mode);
+}
+
+/* Whether the output would replace the trace or its map while they are read. */
+static bool is_input(const struct arguments *a, const char *path)
+{
+	char *map = NULL;
+	bool same;
+
+	if (!path || !strcmp(path, "-"))
+		return false;
+	same = same_file(path, a->file) || (a->map && same_file(path, a->map));
+	if (!same && asprintf(&map, "%s.map", a->file) >= 0)
+		same = same_file(path, map);
+	free(map);
+	return same;
+}
+
 static int open_output(struct job *j, struct kx_err *err)
 {
 	const struct arguments *a = j->args;
@@ -477,6 +503,11 @@ static int open_output(struct job *j, struct kx_err *err)
 		path = j->default_path = default_path(a);
 		if (!path)
 			return kx_err_set(err, -ENOMEM, "out of memory");
+	}
+	if (is_input(a, path)) {
+		j->misused = true;
+		return kx_err_set(err, -EINVAL,
+				  "'%s' is what is read; name another file with -o", path);
 	}
 	return kx_export_output_open(&j->output, path, appends(a), err);
 }

@@ -571,6 +571,8 @@ static int report_file(const struct arguments *a, bool *lost, struct kx_err *err
 	if (r)
 		return r;
 	r = kx_trace_names_open(a->file, a->map, &names, err);
+	if (!r)
+		r = kx_trace_names_check(&names, f, err);
 	if (!r) {
 		warn(kx_fdr_info(f), &names, a->file);
 		options.session = names.has_map ? names.map.session : NULL;

@@ -308,6 +308,10 @@ int kx_collector_finish(struct kx_collector *c, struct kx_err *err)
 	take_losses(c);
 	if (!code && c->failed)
 		code = explain(c->failed, err);
+	if (!code)
+		code = release(c, UINT64_MAX, err);
+	if (!code && kx_thread_table_end_gone(c->threads))
+		code = explain(-ENOMEM, err);
 	return code ? code : release(c, UINT64_MAX, err);
 }
 

@@ -277,10 +277,12 @@ static int scan_functions(struct scan *s)
 /* Whether a buffer's preamble stands at @pos: NewBuffer, WallTime, [Pid], NewCPUId. */
 static bool has_preamble(const struct scan *s, uint64_t pos)
 {
-	const uint8_t *p = s->data + pos;
+	const uint8_t *p;
 
-	if (pos >= s->size || s->size - pos < 3 * KX_FDR_METADATA_SIZE ||
-	    p[0] != FIRST_BYTE(KX_FDR_NEW_BUFFER) || p[16] != FIRST_BYTE(KX_FDR_WALL_TIME))
+	if (pos >= s->size || s->size - pos < 3 * KX_FDR_METADATA_SIZE)
+		return false;
+	p = s->data + pos;
+	if (p[0] != FIRST_BYTE(KX_FDR_NEW_BUFFER) || p[16] != FIRST_BYTE(KX_FDR_WALL_TIME))
 		return false;
 	if (p[32] == FIRST_BYTE(KX_FDR_NEW_CPU_ID))
 		return true;

@@ -22,6 +22,8 @@ static void note_branch(struct kx_function_code *f, const struct kx_part *part, 
 		return;
 	if (target >= part->from && target <= addr)
 		f->has_loop = true;
+	if (target == f->parts[0].from)
+		f->loops_at_entry = true;
 	if (!kx_function_contains(f, target) || target == f->parts[0].from)
 		f->leaves = true;
 }

@@ -34,6 +34,7 @@ struct kx_function_code {
 	uint32_t branches;     /* direct jumps, inside and out */
 	uint32_t jumps;        /* indirect ones */
 	bool has_loop;
+	bool loops_at_entry;   /* a direct jump of its own goes back to its first instruction */
 	bool calls;            /* call or syscall */
 	bool leaves;           /* a direct jump goes out, or back to the entry */
 };

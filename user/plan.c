@@ -233,7 +233,12 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 	out->instructions = f->instructions;
 	out->has_loop = f->has_loop;
 	out->makes_calls = f->calls || f->leaves || jumps.any_outside;
-	if (!xray_entry(p, f, options, out))
+	if (xray_entry(p, f, options, out))
+		;
+	else if (f->loops_at_entry && body == sym->addr)
+		ret = kx_err_set(err, -EOPNOTSUPP, "a loop starts at its first instruction, so that "
+				 "each turn would look like a call");
+	else
 		ret = kx_plan_entry(f, body, jumps.any_inside, options, out, err);
 	if (!ret) {
 		inst_ret = kx_plan_exits(f, s, &jumps, body != sym->addr, out, &inst_err);

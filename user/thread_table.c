@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fdr.h"
 
@@ -219,6 +220,8 @@ int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exi
 	if (words[0] <= thread->lost_to)
 		words[0] = thread->lost_to < to ? thread->lost_to + 1 : to;
 	thread->lost_to = to;
+	if (thread->stack)
+		kx_callstack_lost_from(thread->stack, words[0]);
 	return kx_thread_push(thread, &ev, words);
 }
 
@@ -486,6 +489,28 @@ static int release_thread(struct kx_thread *thread, uint64_t watermark,
 		thread->events[i].order = i;
 	drop_used_args(thread);
 	return err;
+}
+
+int kx_thread_table_end_gone(struct kx_thread_table *t)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (struct kx_thread *thread = t->buckets[i]; thread; thread = thread->next_in_bucket) {
+			/* at no time: the call stack takes the newest that it knows */
+			const struct kx_thread_event end = { .kind = KX_EVENT_THREAD_EXIT };
+			char path[64];
+			int err;
+
+			if (!thread->stream || !kx_callstack_depth(thread->stack))
+				continue;
+			snprintf(path, sizeof(path), "/proc/%d/task/%u", thread->pid, thread->tid);
+			if (access(path, F_OK) == 0)
+				continue;
+			err = kx_thread_push(thread, &end, NULL);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
 }
 
 int kx_thread_table_release(struct kx_thread_table *t, uint64_t watermark,

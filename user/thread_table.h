@@ -60,4 +60,10 @@ int kx_thread_table_release(struct kx_thread_table *t, uint64_t watermark,
 			    struct kx_callstack_counts *counts, uint64_t *migrations,
 			    size_t *released);
 
+/*
+ * After all is released: ends the threads that have open calls and exist no more, because the record
+ * of their end was lost. To be released once more. Errors: -ENOMEM.
+ */
+int kx_thread_table_end_gone(struct kx_thread_table *t);
+
 #endif

@@ -2,10 +2,16 @@
 #include "trace_names.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "fdr.h"
+
+/* The note follows the preamble and the note of the thread's name. */
+#define NOTE_RECORDS 8
 
 int kx_trace_names_open(const char *trace, const char *map_path, struct kx_trace_names *out,
 			struct kx_err *err)
@@ -25,6 +31,59 @@ int kx_trace_names_open(const char *trace, const char *map_path, struct kx_trace
 		out->has_map = !r;
 	}
 	free(beside);
+	return r;
+}
+
+/* What a session says of its beginning: ticks, and the time of day ("" if unknown). */
+static json_int_t session_start(const json_t *session, const char **when)
+{
+	const char *text = json_string_value(json_object_get(session, "started"));
+
+	*when = text ? text : "";
+	return json_integer_value(json_object_get(json_object_get(session, "clock"), "start_tsc"));
+}
+
+/* The session note among the first records of a thread, or NULL. */
+static json_t *find_note(struct kx_fdr_file *f, size_t thread)
+{
+	static const char prefix[] = KX_FDR_NOTE_PREFIX "session ";
+	struct kx_fdr_cursor *c;
+	struct kx_record rec;
+	json_t *note = NULL;
+
+	if (kx_fdr_thread_cursor(f, thread, &c))
+		return NULL;
+	for (int i = 0; i < NOTE_RECORDS && !note && kx_fdr_next(c, &rec, NULL) > 0; i++)
+		if (rec.kind == KX_RECORD_CUSTOM && rec.size > sizeof(prefix) - 1 &&
+		    !memcmp(rec.data, prefix, sizeof(prefix) - 1))
+			note = json_loadb((const char *)rec.data + sizeof(prefix) - 1,
+					  rec.size - (sizeof(prefix) - 1), JSON_DISABLE_EOF_CHECK,
+					  NULL);
+	kx_fdr_cursor_free(c);
+	return note;
+}
+
+int kx_trace_names_check(const struct kx_trace_names *names, struct kx_fdr_file *f,
+			 struct kx_err *err)
+{
+	const char *map_when, *trace_when;
+	json_int_t map_start, trace_start = 0;
+	json_t *note = NULL;
+	int r = 0;
+
+	if (!names->has_map || !names->map.session)
+		return 0;
+	map_start = session_start(names->map.session, &map_when);
+	for (size_t i = 0; i < kx_fdr_nthreads(f) && !note; i++)
+		note = find_note(f, i);
+	if (note)
+		trace_start = session_start(note, &trace_when);
+	if (map_start && trace_start && map_start != trace_start)
+		r = kx_err_set(err, -EBADMSG,
+			       "the map does not belong to this trace: it is of the recording of %s, the "
+			       "trace of %s; name the right one with -m",
+			       map_when, trace_when);
+	json_decref(note);
 	return r;
 }
 

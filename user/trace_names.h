@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "err.h"
+#include "fdr_reader.h"
 #include "map_file.h"
 
 struct kx_trace_names {
@@ -20,6 +21,12 @@ struct kx_trace_names {
  */
 int kx_trace_names_open(const char *trace, const char *map_path, struct kx_trace_names *out,
 			struct kx_err *err);
+/*
+ * Whether the map can be the trace's: both of one recording, by the start of their clocks, where
+ * both tell that. Errors: -EBADMSG (of another recording), -ENOMEM.
+ */
+int kx_trace_names_check(const struct kx_trace_names *names, struct kx_fdr_file *f,
+			 struct kx_err *err);
 void kx_trace_names_free(struct kx_trace_names *names);
 
 /* Readable name of function @id, "#id" if unknown; valid until the next call. */

@@ -21,7 +21,7 @@ struct node {
 	uint32_t func;
 	uint32_t depth : 31;  /* frames above it */
 	uint32_t is_name : 1; /* func is an index of names */
-	uint32_t last_child;  /* found last below it; 0: none */
+	uint32_t children[4]; /* some that it has, by the low bits of func; 0: none */
 };
 
 struct folded {
@@ -96,7 +96,7 @@ static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_na
 	node->func = func;
 	node->depth = parent == ROOT ? 0 : (f->nodes[parent].depth + 1) & INT32_MAX;
 	node->is_name = is_name;
-	node->last_child = 0;
+	memset(node->children, 0, sizeof(node->children));
 	for (at = h & (f->nplaces - 1); f->places[at];)
 		at = (at + 1) & (f->nplaces - 1);
 	f->places[at] = h >> 32 << 32 | (uint32_t)f->nnodes;
@@ -143,6 +143,17 @@ static int find_name(struct folded *f, uint32_t parent, const char *name, uint32
 	return find_node(f, parent, (uint32_t)i, true, out);
 }
 
+/* The same for a function, which is remembered with its parent. Not inline: it is rarely needed. */
+static __attribute__((noinline)) int find_child(struct folded *f, uint32_t parent, uint32_t func,
+						uint32_t *out)
+{
+	int r = find_node(f, parent, func, false, out);
+
+	if (!r)
+		f->nodes[parent].children[func % 4] = *out;
+	return r;
+}
+
 /* The walk */
 
 static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
@@ -171,15 +182,14 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct folded *f = ctx;
 	uint32_t parent = (uint32_t)(uintptr_t)(t->depth > 1 ? call[-1].user : t->user);
-	uint32_t node = f->nodes[parent].last_child;
+	uint32_t node = f->nodes[parent].children[call->func % 4];
 
-	/* A function mostly calls the one that it called last. */
-	if (!node || f->nodes[node].func != call->func) {
-		int r = find_node(f, parent, call->func, false, &node);
+	/* A function mostly calls few others. */
+	if (__builtin_expect(!node || f->nodes[node].func != call->func, 0)) {
+		int r = find_child(f, parent, call->func, &node);
 
 		if (r)
 			return r;
-		f->nodes[parent].last_child = node;
 	}
 	call->user = (void *)(uintptr_t)node;
 	f->nodes[node].value += f->count;

@@ -192,7 +192,8 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 			return r;
 	}
 	call->user = (void *)(uintptr_t)node;
-	f->nodes[node].value += f->count;
+	if (f->count)
+		f->nodes[node].value++;
 	return 0;
 }
 

@@ -123,17 +123,22 @@ bool kx_multi_filters_process(void)
 	 * The filter was fixed in 6.10 (46ba0e49b642), which also made a negative pid -EINVAL
 	 * before anything else is looked at; before, it was searched for.
 	 */
+	static int known = -1;
 	struct kx_probe probe = { 0 };
 	struct kx_links links = { 0 };
-	int refused = 0, prog_fd = load_empty_program(KX_BPF_TRACE_UPROBE_MULTI);
+	int refused = 0, prog_fd;
 
+	if (known >= 0)
+		return known;
+	prog_fd = load_empty_program(KX_BPF_TRACE_UPROBE_MULTI);
 	if (prog_fd < 0)
 		return false;
 	kx_attach(KX_MECHANISM_MULTI, prog_fd, "/", -1, false, &probe, 1, &links, note_refusal,
 		  &refused, NULL);
 	kx_links_close(&links);
 	close(prog_fd);
-	return refused == -EINVAL;
+	known = refused == -EINVAL;
+	return known;
 }
 
 int kx_probe_nop5_optimized(void)

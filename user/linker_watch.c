@@ -21,12 +21,6 @@ bool kx_linker_watch_needed(const struct kx_selection *sel)
 	return false;
 }
 
-static bool is_linker(const struct kx_module *m)
-{
-	return strncmp(m->name, "ld-linux", 8) == 0 || strncmp(m->name, "ld-musl", 7) == 0 ||
-	       (strncmp(m->name, "ld-2.", 5) == 0 && strstr(m->name, ".so"));
-}
-
 /* File offset of _dl_debug_state in a linker. */
 static int find_hook(const struct kx_module *m, uint64_t *offset, struct kx_err *err)
 {
@@ -69,7 +63,7 @@ int kx_linker_watch_start(struct kx_linker_watch *w, struct kx_tracer *tracer,
 			struct kx_probe probe = { 0 };
 			int code, refused = 0;
 
-			if (!is_linker(m))
+			if (!kx_is_dynamic_linker(m))
 				continue;
 			code = find_hook(m, &probe.offset, err);
 			if (!code)

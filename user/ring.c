@@ -42,17 +42,12 @@ uint32_t kx_ring_slots_for(uint64_t bytes, unsigned ncpus)
 	return slots;
 }
 
-static int make_ring(uint32_t nslots)
+int kx_ring_template(uint32_t nslots)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 
 	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "kx_ring", sizeof(__u32), KX_RING_SLOT_SIZE,
 			      KX_RING_HEADER_SLOTS + nslots, &opts);
-}
-
-int kx_ring_template(uint32_t nslots)
-{
-	return make_ring(nslots);
 }
 
 int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint32_t nslots,
@@ -78,7 +73,7 @@ int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint
 
 		if (!online[cpu])
 			continue;
-		ring->map_fd = make_ring(nslots);
+		ring->map_fd = kx_ring_template(nslots);
 		if (ring->map_fd < 0) {
 			code = ring->map_fd;
 			ring->map_fd = -1;

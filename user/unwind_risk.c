@@ -130,6 +130,11 @@ static void judge(const struct kx_module *m, bool *is_go, bool *loads, char *rea
 	kx_elf_close(elf);
 }
 
+bool kx_is_dynamic_linker(const struct kx_module *m)
+{
+	return matches(m->name, linkers, COUNT(linkers));
+}
+
 void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out)
 {
 	char reason[sizeof(out->reason)];
@@ -139,7 +144,7 @@ void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out
 		const struct kx_module *m = &mods->items[i];
 		bool is_go = false, loads = false;
 
-		if (out->linker < 0 && matches(m->name, linkers, COUNT(linkers)))
+		if (out->linker < 0 && kx_is_dynamic_linker(m))
 			out->linker = (int)i;
 		judge(m, &is_go, &loads, reason, sizeof(reason));
 		if (loads && !out->loader[0])

@@ -21,6 +21,9 @@ struct kx_unwind_risk {
 	char reason[256]; /* one clause for people: "libfoo.so has exception tables" */
 };
 
+/* Whether the module is a dynamic linker, by its file name. */
+bool kx_is_dynamic_linker(const struct kx_module *m);
+
 /*
  * Looks at every module's section table. A module that cannot be read counts as a risk. What is
  * loaded later, and code that a program makes at run time, isn't covered.

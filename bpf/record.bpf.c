@@ -5,8 +5,12 @@
  * on what the kernel offers: see ../user/attach.h.
  */
 #include "record.bpf.h"
+#include "reduce.bpf.h"
+#include "target.bpf.h"
 
 #include <bpf/bpf_tracing.h>
+
+#include "process.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -43,20 +47,20 @@ static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, 
 		bpf_probe_read_user(&caller, sizeof(caller), (void *)ctx->sp);
 		words[n++] = caller;
 	}
-	return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, words, n);
+	return kx_enter(tid, KX_COOKIE_FUNC(cookie), ctx->sp, words, n);
 }
 
 static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u32 tid)
 {
 	if (KX_COOKIE_NARGS(cookie) || kx_callers)
 		return put_entry_with_payload(ctx, cookie, tid);
-	return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
+	return kx_enter(tid, KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
 }
 
 /* After the return the stack pointer stands above the return address. */
 static __always_inline int put_return(struct pt_regs *ctx, __u64 cookie, __u32 tid)
 {
-	return kx_put(KX_WIRE_EXIT, tid, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);
+	return kx_leave(KX_WIRE_EXIT, tid, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);
 }
 
 /*
@@ -74,7 +78,7 @@ int kx_session(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid(), cookie;
 
-	if (!kx_ready || !kx_is_target(id >> 32))
+	if (!kx_wanted(id))
 		return 1; /* from an entry: no return probe for this call */
 	cookie = bpf_get_attach_cookie(ctx);
 	if (is_return(ctx, cookie)) {
@@ -91,7 +95,7 @@ int kx_entry(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
-	if (kx_ready && kx_is_target(id >> 32))
+	if (kx_wanted(id))
 		put_entry(ctx, bpf_get_attach_cookie(ctx), id);
 	return 0;
 }
@@ -101,7 +105,7 @@ int kx_return(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
-	if (kx_ready && kx_is_target(id >> 32))
+	if (kx_wanted(id))
 		put_return(ctx, bpf_get_attach_cookie(ctx), id);
 	return 0;
 }
@@ -131,13 +135,13 @@ int kx_exit(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid(), cookie;
 
-	if (!kx_ready || !kx_is_target(id >> 32))
+	if (!kx_wanted(id))
 		return 0;
 	cookie = bpf_get_attach_cookie(ctx);
 	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))
 		return 0;
-	kx_put(cookie & KX_COOKIE_IS_TAIL ? KX_WIRE_TAIL_EXIT : KX_WIRE_EXIT, id,
-	       KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
+	kx_leave(cookie & KX_COOKIE_IS_TAIL ? KX_WIRE_TAIL_EXIT : KX_WIRE_EXIT, id,
+		 KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
 	return 0;
 }
 
@@ -157,58 +161,6 @@ int kx_dlopen(struct pt_regs *ctx)
 	return 0;
 }
 
-/*
- * Stops the started command at its first instruction and at its entry point, so
- * that its probes are in before main runs. kx_only_tgid is the command.
- */
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(kx_stop_at_exec, struct task_struct *task)
-{
-	if ((__u32)task->tgid == kx_only_tgid && !kx_ready)
-		bpf_send_signal(19 /* SIGSTOP */);
-	return 0;
-}
-
-SEC("uprobe")
-int kx_stop_at_entry(struct pt_regs *ctx)
-{
-	if (bpf_get_current_pid_tgid() >> 32 == kx_only_tgid && !kx_ready)
-		bpf_send_signal(19 /* SIGSTOP */);
-	return 0;
-}
-
-SEC("tp_btf/sched_migrate_task")
-int BPF_PROG(kx_migrate, struct task_struct *task, int dest_cpu)
-{
-	if (kx_ready && kx_is_target(task->tgid))
-		kx_put(KX_WIRE_MIGRATE, task->pid, dest_cpu, 0, 0, 0);
-	return 0;
-}
-
-static __always_inline void put_name(struct task_struct *task, __u32 kind, const char *name)
-{
-	__u64 comm[3] = {};
-
-	bpf_probe_read_kernel(comm, 16, name);
-	kx_put(kind, task->pid, task->tgid, 0, comm, 2);
-}
-
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(kx_thread_exit, struct task_struct *task)
-{
-	if (kx_ready && kx_is_target(task->tgid))
-		put_name(task, KX_WIRE_THREAD_EXIT, task->comm);
-	return 0;
-}
-
-SEC("tp_btf/task_rename")
-int BPF_PROG(kx_thread_name, struct task_struct *task, const char *name)
-{
-	if (kx_ready && kx_is_target(task->tgid))
-		put_name(task, KX_WIRE_THREAD_NAME, name);
-	return 0;
-}
-
 /* On-CPU samples: where in user space the thread is, also while it is in the kernel. */
 SEC("perf_event")
 int kx_sample(void *ctx)
@@ -217,7 +169,7 @@ int kx_sample(void *ctx)
 	struct task_struct *task;
 	struct pt_regs *regs;
 
-	if (!kx_ready || !kx_is_target(id >> 32))
+	if (!kx_wanted(id))
 		return 0;
 	task = bpf_get_current_task_btf();
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);

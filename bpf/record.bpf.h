@@ -21,10 +21,8 @@
 const volatile __u32 kx_clock_kind = KX_CLOCK_KTIME; /* enum kx_wire_clock */
 const volatile __u32 kx_ring_slots = 1; /* record slots of a ring, a power of two */
 const volatile __u32 kx_wake_slots = 1; /* wake the collector each time so many are filled */
-const volatile __u32 kx_only_tgid = 0;  /* the one traced process; 0: see kx_targets */
 
 /* Changed by user space while the programs run. */
-__u32 kx_ready = 0;      /* no event before all probes are in */
 __u32 kx_loss_epoch = 0; /* the collector adds 1 before it reads kx_thread_losses */
 __u64 kx_lost_no_ring = 0;       /* function hits on CPUs without a ring */
 __u64 kx_lost_no_ring_other = 0; /* other records there */
@@ -58,14 +56,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } kx_doorbell SEC(".maps");
-
-/* Traced processes by tgid, where there is more than one. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u32);
-	__type(value, __u32);
-} kx_targets SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -105,13 +95,6 @@ static __always_inline int kx_read_clock(__u64 *clock, __u32 *cpu)
 		before = after;
 	}
 	return -1;
-}
-
-static __always_inline int kx_is_target(__u32 tgid)
-{
-	if (kx_only_tgid)
-		return tgid == kx_only_tgid;
-	return bpf_map_lookup_elem(&kx_targets, &tgid) != 0;
 }
 
 static __always_inline int kx_is_call(__u32 kind)

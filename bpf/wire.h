@@ -23,6 +23,8 @@ enum kx_wire_kind {
 	KX_WIRE_THREAD_EXIT = 5, /* func is the tgid; payload: comm, 2 words */
 	KX_WIRE_THREAD_NAME = 6, /* func is the tgid; payload: new comm, 2 words */
 	KX_WIRE_SAMPLE = 7,      /* sp is the user-space instruction pointer */
+	KX_WIRE_THREAD_NEW = 8,  /* func is the tgid; payload: comm, 2 words; the tgid of who made it,
+				  * and in the high half the tid in the thread's own pid namespace */
 };
 
 struct kx_wire_record {
@@ -86,6 +88,22 @@ enum kx_wire_clock {
 	KX_CLOCK_PERF = 2,  /* msr/tsc/ perf event: TSC minus a per-CPU base */
 	KX_CLOCK_KTIME = 3, /* nanoseconds of CLOCK_MONOTONIC */
 };
+
+/* Which processes are traced. */
+enum kx_wire_scope {
+	KX_SCOPE_ONE = 0, /* one, with all its threads */
+	KX_SCOPE_SET = 1, /* those in a map; with --follow their children too */
+	KX_SCOPE_ALL = 2, /* all but kxray */
+};
+
+/*
+ * The stack pointer that orders the calls of a thread is made up for calls inside the kernel, far
+ * below any of user space: a system call is inside the user function that made it, a kernel function
+ * inside the system call, and what an interrupt brings inside both.
+ */
+#define KX_SYSCALL_SP 0xc001
+#define KX_KERNEL_SP_BASE 0x8000 /* plus the distance from the lower end of the task's stack */
+#define KX_IRQ_SP_MASK 0x3fff /* of a stack pointer on another stack */
 
 /* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,

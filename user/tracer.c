@@ -91,7 +91,9 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 	t->skel->rodata->kx_ring_slots = nslots;
 	t->skel->rodata->kx_wake_slots = nslots / 8;
 	t->skel->rodata->kx_callers = o->callers;
+	t->skel->rodata->kx_scope = o->npids == 1 ? KX_SCOPE_ONE : KX_SCOPE_SET;
 	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
+	t->skel->rodata->kx_own_tgid = (uint32_t)getpid();
 
 	template_fd = kx_ring_template(nslots);
 	if (template_fd < 0)

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
+/*
+ * The gate: which tasks are traced. One process, a set of them that grows with their
+ * children, or all but kxray itself.
+ */
+#ifndef KX_TARGET_BPF_H
+#define KX_TARGET_BPF_H
+
+#include "vmlinux.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "wire.h"
+
+/* More processes than this at a time are not followed, and counted. */
+#define KX_MAX_TARGETS 16384
+
+/* Fixed at load. */
+const volatile __u32 kx_scope = KX_SCOPE_ONE; /* enum kx_wire_scope */
+const volatile __u32 kx_only_tgid = 0;	      /* KX_SCOPE_ONE: the traced process */
+const volatile __u32 kx_own_tgid = 0;	      /* kxray's, never traced */
+
+/* Changed by user space while the programs run. */
+__u32 kx_ready = 0; /* no event before all probes are in */
+
+/*
+ * Processes by tgid, with enum kx_target_state. KX_SCOPE_SET: the traced ones. KX_SCOPE_ALL: those
+ * that user space has looked at.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, KX_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, __u32);
+} kx_targets SEC(".maps");
+
+static __always_inline int kx_is_target(__u32 tgid)
+{
+	if (kx_scope == KX_SCOPE_ONE)
+		return tgid == kx_only_tgid;
+	if (kx_scope == KX_SCOPE_ALL)
+		return tgid != kx_own_tgid && tgid;
+	return bpf_map_lookup_elem(&kx_targets, &tgid) != 0;
+}
+
+/* Whether the current task is traced now; @id is bpf_get_current_pid_tgid()'s. */
+static __always_inline int kx_wanted(__u64 id)
+{
+	return kx_ready && kx_is_target(id >> 32);
+}
+
+/* The same for any task, as scheduler events name them. */
+static __always_inline int kx_task_wanted(struct task_struct *task)
+{
+	return kx_ready && kx_is_target(task->tgid);
+}
+
+#endif

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record_options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "fdr.h"
+
+static const char help[] =
+	"Usage: kxray record (-p PID[,PID...] | -- COMMAND [ARG...]) [OPTION]...\n"
+	"Records function entries, exits and CPU migrations of a running, unmodified program.\n"
+	"\n"
+	"What to trace:\n"
+	"  -p, --pid PID[,PID...]    attach to these processes\n"
+	"  -- COMMAND [ARG...]       run this command and trace it from its first instruction\n"
+	"  -f, --function PATTERN    trace these functions; [MODULE:]GLOB, may be repeated.\n"
+	"                            Without MODULE: of the main executable. Without -f:\n"
+	"                            functions of the main executable chosen by size\n"
+	"  -x, --exclude PATTERN     leave these out; may be repeated\n"
+	"      --exits HOW           auto (default), return, instruction or none: where exits\n"
+	"                            are seen. auto never endangers the program; return aborts\n"
+	"                            programs that throw through traced functions\n"
+	"      --args N              record the first N integer arguments (0 to 6)\n"
+	"      --callers             record each call's return address\n"
+	"      --sample HZ           record where the threads are on their CPUs, so often a second\n"
+	"      --max-functions N     most functions to trace (default 20000)\n"
+	"\n"
+	"How:\n"
+	"  -o, --output FILE         the trace (default trace.xray); FILE.map goes beside it\n"
+	"  -d, --duration SECONDS    stop after so long; else at Ctrl-C or the program's end\n"
+	"      --fdr-version N       version of the FDR format, 1 to 5 (default 5)\n"
+	"      --ring-size SIZE      ring buffer of each CPU, e.g. 4M (default: by memory)\n"
+	"      --clock KIND          auto (default), kfunc, perf or ktime\n"
+	"      --mechanism M         auto (default), session, multi or single\n"
+	"      --fail-on-loss        exit with status 3 if any event was lost\n"
+	"      --json                print the summary as one JSON object on stdout\n"
+	"  -q, --quiet               print errors only\n"
+	"  -h, --help                print this\n"
+	"\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 lost events with --fail-on-loss;\n"
+	"with -- COMMAND the command's own (128 + N if signal N ended it).\n";
+
+enum {
+	OPT_EXITS = 256,
+	OPT_ARGS,
+	OPT_CALLERS,
+	OPT_SAMPLE,
+	OPT_MAX_FUNCTIONS,
+	OPT_FDR_VERSION,
+	OPT_RING_SIZE,
+	OPT_CLOCK,
+	OPT_MECHANISM,
+	OPT_FAIL_ON_LOSS,
+	OPT_JSON,
+};
+
+static const struct option options[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "function", required_argument, NULL, 'f' },
+	{ "exclude", required_argument, NULL, 'x' },
+	{ "exits", required_argument, NULL, OPT_EXITS },
+	{ "args", required_argument, NULL, OPT_ARGS },
+	{ "callers", no_argument, NULL, OPT_CALLERS },
+	{ "sample", required_argument, NULL, OPT_SAMPLE },
+	{ "max-functions", required_argument, NULL, OPT_MAX_FUNCTIONS },
+	{ "output", required_argument, NULL, 'o' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "fdr-version", required_argument, NULL, OPT_FDR_VERSION },
+	{ "ring-size", required_argument, NULL, OPT_RING_SIZE },
+	{ "clock", required_argument, NULL, OPT_CLOCK },
+	{ "mechanism", required_argument, NULL, OPT_MECHANISM },
+	{ "fail-on-loss", no_argument, NULL, OPT_FAIL_ON_LOSS },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* The index of @word in the NULL-terminated @words, or -1. */
+static int choice(const char *word, const char *const *words)
+{
+	for (int i = 0; words[i]; i++)
+		if (strcmp(word, words[i]) == 0)
+			return i;
+	return -1;
+}
+
+static bool parse_whole(const char *text, unsigned long long max, unsigned long long *out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return !errno && !*end && *out <= max;
+}
+
+/* Bytes with an optional K, M or G. */
+static bool parse_size(const char *text, uint64_t *out)
+{
+	char *end;
+	unsigned shift = 0;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	switch (toupper((unsigned char)*end)) {
+	case 'G':
+		shift += 10;
+		/* fall through */
+	case 'M':
+		shift += 10;
+		/* fall through */
+	case 'K':
+		shift += 10;
+		end++;
+	}
+	if (errno || *end || *out > (1ULL << 34) >> shift)
+		return false;
+	*out <<= shift;
+	return *out > 0;
+}
+
+static bool parse_pids(struct kx_record_arguments *a, const char *text)
+{
+	char *copy = strdup(text), *rest = copy, *word;
+	bool ok = copy != NULL;
+
+	while (ok && (word = strsep(&rest, ","))) {
+		unsigned long long pid;
+		pid_t *pids = realloc(a->pids, (a->o.npids + 1) * sizeof(*pids));
+
+		ok = pids && parse_whole(word, 1 << 22, &pid) && pid > 0;
+		if (pids)
+			a->pids = pids;
+		for (size_t i = 0; ok && i < a->o.npids; i++)
+			ok = a->pids[i] != (pid_t)pid;
+		if (ok)
+			a->pids[a->o.npids++] = (pid_t)pid;
+	}
+	free(copy);
+	return ok && a->o.npids;
+}
+
+static void add_pattern(const char ***list, size_t *n, const char *pattern)
+{
+	const char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
+
+	if (!grown)
+		abort();
+	*list = grown;
+	grown[(*n)++] = pattern;
+}
+
+/* 0 to go on, else kxray's exit status + 1. */
+static int parse_option(struct kx_record_arguments *a, int c)
+{
+	static const char *const exits[] = { "auto", "return", "instruction", "none", NULL };
+	static const char *const clocks[] = { "auto", "kfunc", "perf", "ktime", NULL };
+	static const char *const mechanisms[] = { "auto", "session", "multi", "single", NULL };
+	unsigned long long n;
+	char *end;
+	int i;
+
+	switch (c) {
+	case 'p':
+		if (!parse_pids(a, optarg))
+			return 1 + kx_cmd_usage("record",
+						"-p takes process ids, each once, as in -p 12,34, not "
+						"'%s'; by name: -p \"$(pgrep -n NAME)\"",
+						optarg);
+		return 0;
+	case 'f':
+		add_pattern(&a->include, &a->o.select.ninclude, optarg);
+		return 0;
+	case 'x':
+		add_pattern(&a->exclude, &a->o.select.nexclude, optarg);
+		return 0;
+	case 'o':
+		if (strcmp(optarg, "-") == 0)
+			return 1 + kx_cmd_usage("record", "a recording needs a file to write: its map "
+							  "is written beside it");
+		a->o.output = optarg;
+		return 0;
+	case 'd':
+		a->o.seconds = strtod(optarg, &end);
+		if (*end || end == optarg || !(a->o.seconds > 0 && a->o.seconds < 1e9))
+			return 1 + kx_cmd_usage("record", "-d takes seconds above 0, not '%s'",
+						optarg);
+		return 0;
+	case OPT_EXITS:
+		i = choice(optarg, exits);
+		if (i < 0)
+			return 1 + kx_cmd_usage("record",
+						"--exits is auto, return, instruction or none, not "
+						"'%s'",
+						optarg);
+		a->o.select.exits = (enum kx_exits)i;
+		return 0;
+	case OPT_ARGS:
+		if (!parse_whole(optarg, 6, &n))
+			return 1 + kx_cmd_usage("record", "--args takes 0 to 6, not '%s'", optarg);
+		a->o.nargs = (unsigned)n;
+		return 0;
+	case OPT_CALLERS:
+		a->o.callers = true;
+		return 0;
+	case OPT_SAMPLE:
+		if (!parse_whole(optarg, 100000, &n) || !n)
+			return 1 + kx_cmd_usage("record",
+						"--sample takes 1 to 100000 times a second, not '%s'",
+						optarg);
+		a->o.sample_hz = (unsigned)n;
+		return 0;
+	case OPT_MAX_FUNCTIONS:
+		if (!parse_whole(optarg, KX_FDR_MAX_FUNC, &n) || !n)
+			return 1 + kx_cmd_usage("record", "--max-functions takes 1 to %u, not '%s'",
+						KX_FDR_MAX_FUNC, optarg);
+		a->o.select.max_functions = (size_t)n;
+		return 0;
+	case OPT_FDR_VERSION:
+		if (!parse_whole(optarg, KX_FDR_MAX_VERSION, &n) || n < KX_FDR_MIN_VERSION)
+			return 1 + kx_cmd_usage("record", "--fdr-version takes 1 to 5, not '%s'",
+						optarg);
+		a->o.fdr_version = (int)n;
+		return 0;
+	case OPT_RING_SIZE:
+		if (!parse_size(optarg, &a->o.ring_bytes))
+			return 1 + kx_cmd_usage("record",
+						"--ring-size takes bytes, as in 512K or 16M, not '%s'",
+						optarg);
+		return 0;
+	case OPT_CLOCK:
+		i = choice(optarg, clocks);
+		if (i < 0)
+			return 1 + kx_cmd_usage("record",
+						"--clock is auto, kfunc, perf or ktime, not '%s'",
+						optarg);
+		a->o.clock = (enum kx_wire_clock)i;
+		return 0;
+	case OPT_MECHANISM:
+		i = choice(optarg, mechanisms);
+		if (i < 0)
+			return 1 + kx_cmd_usage("record",
+						"--mechanism is auto, session, multi or single, not "
+						"'%s'",
+						optarg);
+		a->o.mechanism = i - 1;
+		return 0;
+	case OPT_FAIL_ON_LOSS:
+		a->fail_on_loss = true;
+		return 0;
+	case OPT_JSON:
+		a->json = true;
+		return 0;
+	case 'q':
+		a->quiet = true;
+		return 0;
+	case 'h':
+		fputs(help, stdout);
+		return 1 + KX_EXIT_DONE;
+	default:
+		return 1 + kx_cmd_usage("record", "see the message above");
+	}
+}
+
+int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
+{
+	int c, status;
+
+	optind = 1;
+	while ((c = getopt_long(argc, argv, "+:ap:f:x:o:d:qh", options, NULL)) != -1) {
+		if (c == ':')
+			return 1 + kx_cmd_usage("record", "the option '%s' needs a value",
+						argv[optind - 1]);
+		if (c == 'a')
+			return 1 + kx_cmd_usage("record",
+						"tracing the whole system (-a) is not supported by this "
+						"version; name processes with -p");
+		if (c == '?')
+			return 1 + kx_cmd_usage("record", "unknown option '%s'", argv[optind - 1]);
+		status = parse_option(a, c);
+		if (status)
+			return status;
+	}
+	if (optind < argc) {
+		if (strcmp(argv[optind - 1], "--") != 0)
+			return 1 + kx_cmd_usage("record",
+						"'%s' is no option: a process is named with -p PID, a "
+						"function with -f, and a command to run comes after '--'",
+						argv[optind]);
+		a->o.command = argv + optind;
+	}
+	if (a->o.command && a->pids)
+		return 1 + kx_cmd_usage("record", "either -p or a command after '--', not both");
+	if (!a->o.command && !a->pids)
+		return 1 + kx_cmd_usage("record",
+					"what shall be traced? name a process with -p PID or a command "
+					"after '--'");
+	a->o.pids = a->pids;
+	a->o.select.include = a->include;
+	a->o.select.exclude = a->exclude;
+	if (!a->o.output)
+		a->o.output = "trace.xray";
+	return 0;
+}
+
+void kx_record_arguments_free(struct kx_record_arguments *a)
+{
+	free(a->include);
+	free(a->exclude);
+	free(a->pids);
+}

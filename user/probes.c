@@ -212,7 +212,8 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 	p->refused = refused;
 	p->ctx = ctx;
 	for (uint32_t m = 0; m < sel->nmodules && !code; m++)
-		code = attach_module(p, m, err);
+		if (sel->modules[m].space == KX_PATTERN_USER)
+			code = attach_module(p, m, err);
 	if (!code && !p->nfunctions)
 		code = kx_err_set(err, -EOPNOTSUPP,
 				  "the kernel refuses a probe on every one of the %zu selected "

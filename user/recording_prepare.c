@@ -279,7 +279,7 @@ int kx_recording_write_map(struct recording *r, struct kx_err *err)
 
 		map.modules[i] = (struct kx_map_module){ .name = sm->module->name,
 							 .path = sm->module->path,
-							 .build_id = kx_elf_build_id(sm->elf),
+							 .build_id = sm->elf ? kx_elf_build_id(sm->elf) : "",
 							 .load_bias = sm->module->load_bias };
 	}
 	for (size_t i = 0; i < map.nfunctions; i++) {

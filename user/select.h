@@ -14,6 +14,7 @@
 #include "elf_image.h"
 #include "err.h"
 #include "modules.h"
+#include "pattern.h"
 #include "plan.h"
 #include "symbols.h"
 #include "unwind_risk.h"
@@ -33,16 +34,27 @@ struct kx_select_options {
 	size_t nexclude;
 	enum kx_exits exits;
 	bool nop5_optimized;  /* see struct kx_plan_options */
-	const char *loads_unseen; /* why modules that are loaded later are seen too late, or NULL */
+	const char *loads_unseen; /* why modules that are loaded later are seen too late, or NULL;
+				   * borrowed for as long as the selection lives */
+	/*
+	 * The selection will grow: a pattern may match later what it does not match now, and files
+	 * that patterns name by path are taken before any process has them mapped.
+	 */
+	bool growing;
 	size_t max_functions; /* 0: KX_SELECT_MAX_FUNCTIONS */
 };
 
-/* A binary with traced functions, once however many processes have it mapped. */
+#define KX_SELECT_MAX_MODULES 16384
+
+/* A binary with traced functions, once however many processes have it mapped; or a pseudo-module. */
 struct kx_select_module {
-	const struct kx_module *module; /* in the first process that maps it; borrowed */
+	enum kx_pattern_space space;    /* other than KX_PATTERN_USER: no elf, no planner */
+	const struct kx_module *module; /* as the first process has it that maps it */
 	struct kx_elf *elf;
 	struct kx_symbols syms;
 	struct kx_planner *planner;
+	bool harmless; /* planned with return probes: they were, in every process that maps it */
+	bool risky;    /* some process that maps it now can unwind through hijacked frames */
 };
 
 /* One function id. */
@@ -61,13 +73,13 @@ struct kx_left_out {
 };
 
 struct kx_selection {
-	struct kx_select_module *modules;
+	struct kx_select_module *modules; /* never moves while the selection grows */
 	size_t nmodules;
 	/*
 	 * In id order. If the main executable of the first process is built with XRay, its own
 	 * functions come first with its own ids, traced or not; then module order, then address.
 	 */
-	struct kx_function *functions;
+	struct kx_function *functions; /* may move when the selection grows */
 	size_t nfunctions;
 	size_t ntraced;
 	struct kx_left_out *left_out; /* matched, but cannot be traced */
@@ -77,12 +89,11 @@ struct kx_selection {
 	struct kx_unwind_risk risk; /* worst of the processes: decides --exits=auto */
 	char **notes;       /* for the user, e.g. an exclude pattern without effect */
 	size_t nnotes;
-	void *storage;
+	struct kx_selector *selector;
 };
 
 /*
- * Reads the binaries that the patterns name, selects and plans. @procs and what they point to
- * must outlive @out. Free with kx_selection_free. Errors: -EINVAL (a pattern cannot be read),
+ * Reads the binaries that the patterns name, selects and plans. Free with kx_selection_free. Errors: -EINVAL (a pattern cannot be read),
  * -ENOENT (a pattern matches nothing: the text names near misses, or that there are no symbols),
  * -E2BIG (more than max_functions), -EOPNOTSUPP (kernel: and syscall: patterns; nothing that
  * matches can be traced), those of kx_elf_open, -ENOMEM.
@@ -90,6 +101,15 @@ struct kx_selection {
 int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
 			const struct kx_select_options *options, struct kx_selection *out,
 			struct kx_err *err);
+
+/*
+ * Adds what @proc has mapped and the selection does not know yet; new modules and functions come
+ * after those that there are. @harmless: return probes are, in this process; where they are not,
+ * all its modules become risky. Errors: -E2BIG (more than max_functions: nothing was added),
+ * those of the planner, -ENOMEM.
+ */
+int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *proc, bool harmless,
+		   struct kx_err *err);
 void kx_selection_free(struct kx_selection *sel);
 
 #endif

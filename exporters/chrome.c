@@ -132,9 +132,9 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		    enum kx_leave how)
 {
 	struct chrome *c = ctx;
+	char text[64];
 
 	(void)t;
-	(void)call;
 	BEGIN(c, "{\"ph\":\"E\"");
 	put_place(c, tsc);
 	if (how == KX_LEAVE_TAIL)
@@ -143,6 +143,11 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		PUT(c, ",\"args\":{\"end\":\"repaired\"}}");
 	else if (how == KX_LEAVE_OPEN)
 		PUT(c, ",\"args\":{\"end\":\"open\"}}");
+	else if (call->has_result)
+		kx_text_bytes(c->x->out, text,
+			      (size_t)snprintf(text, sizeof(text),
+					       ",\"args\":{\"result\":\"%" PRId64 "\"}}",
+					       call->result));
 	else
 		PUT(c, "}");
 	return c->x->out->error;

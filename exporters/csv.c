@@ -3,6 +3,7 @@
  * Comma-separated values after RFC 4180 (lines end with CR LF, quotes are doubled): one row per
  * call, thread after thread, in the order in which a thread's calls end. Times are nanoseconds, the
  * start since the trace's first record. args holds the captured arguments, separated by blanks;
+ * result what a system call returned (a signed number, -errno if it failed);
  * caller is MODULE+ADDRESS, the ELF's address of the module, or a bare run-time address.
  */
 #include <inttypes.h>
@@ -77,6 +78,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	const struct csv *c = ctx;
 	struct kx_text_out *o = c->x->out;
 	uint64_t hz = c->x->tsc_hz, took = tsc - call->enter;
+	char result[24];
 
 	put_id(o, t->pid);
 	put_id(o, t->tid);
@@ -101,6 +103,11 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	kx_text_char(o, ',');
 	if (call->has_caller)
 		put_caller(c, call);
+	kx_text_char(o, ',');
+	if (call->has_result) {
+		snprintf(result, sizeof(result), "%" PRId64, call->result);
+		kx_text_str(o, result);
+	}
 	kx_text_bytes(o, "\r\n", 2);
 	return o->error;
 }
@@ -111,7 +118,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	const struct kx_call_visitor visitor = { .leave = on_leave, .ctx = &c };
 
 	kx_text_str(x->out, "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,"
-		    "how,args,caller\r\n");
+		    "how,args,caller,result\r\n");
 	return kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
 			     err);
 }

@@ -60,14 +60,20 @@ enum event {
 };
 
 enum type { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
-enum { ANNOTATION_NAME_IID = 1, ANNOTATION_UINT = 3, ANNOTATION_STRING = 6, ANNOTATION_POINTER = 7 };
+enum annotation_field {
+	ANNOTATION_NAME_IID = 1,
+	ANNOTATION_UINT = 3,
+	ANNOTATION_INT = 4,
+	ANNOTATION_STRING = 6,
+	ANNOTATION_POINTER = 7,
+};
 
 /* Names of annotations, interned once: their place here is their iid - 1. */
 static const char *const annotations[] = {
 	"arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8", /* KX_FDR_READ_ARGS */
-	"caller", "end", "entries", "exits",
+	"caller", "end", "entries", "exits", "result",
 };
-enum annotation { ARG1 = 1, CALLER = 9, END, ENTRIES, EXITS };
+enum annotation { ARG1 = 1, CALLER = 9, END, ENTRIES, EXITS, RESULT };
 
 /* Tracks of the thread with an index: of its calls, its CPU, its gaps; and of a process. */
 enum { OF_CALLS = 1, OF_CPU, OF_LOSS, OF_PROCESS };
@@ -355,10 +361,11 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	struct perfetto *p = ctx;
 	size_t packet, event;
 
-	(void)call;
 	event = begin_event(p, &packet, tsc, TYPE_END, uuid(t->index, OF_CALLS));
 	if (how != KX_LEAVE_EXIT)
 		annotate_end(&p->pb, how);
+	if (call->has_result)
+		annotate(&p->pb, RESULT, ANNOTATION_INT, (uint64_t)call->result);
 	return end_event(p, packet, event);
 }
 

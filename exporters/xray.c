@@ -136,6 +136,10 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	/* A call that is still open stays so. */
 	if (r || how == KX_LEAVE_OPEN)
 		return r;
+	if (call->has_result)
+		r = write_note(w, tsc, "result", json_pack("{s:I}", "value", (json_int_t)call->result));
+	if (r)
+		return r;
 	return kx_fdr_exit(w->stream, tsc, t->cpu, call->func, how == KX_LEAVE_TAIL);
 }
 

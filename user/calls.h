@@ -46,6 +46,7 @@ struct kx_call {
 	uint16_t cpu;        /* where it was entered */
 	uint8_t nargs;       /* valid words in args; 0 for calls entered before --time's range */
 	bool has_caller;
+	bool has_result;     /* when it leaves: result is what it returned */
 	bool outermost;      /* no other call of this function is open below it: recursion once */
 	uint64_t enter;      /* ticks */
 	uint64_t children;   /* ticks spent in direct callees that have ended */
@@ -55,6 +56,7 @@ struct kx_call {
 	uint64_t return_address; /* the same as recorded, a run-time address */
 	uint32_t caller_module; /* 1 + index of that module in the map; 0: not known */
 	uint64_t args[KX_FDR_READ_ARGS];
+	int64_t result;      /* of a system call; -errno if it failed (record --args) */
 	void *user;          /* the visitor's own */
 };
 

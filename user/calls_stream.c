@@ -62,7 +62,7 @@ int kx_stream_open(struct kx_stream *s, size_t thread)
 	s->told_base = 0;
 	s->newest = 0;
 	s->repaired = 0;
-	s->has_cpu = s->over = s->introduced = s->refused = false;
+	s->has_cpu = s->has_result = s->over = s->introduced = s->refused = false;
 	s->begun = !s->c->filter.from;
 	return kx_fdr_thread_cursor(s->c->f, thread, &s->cursor);
 }
@@ -241,10 +241,13 @@ static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
 	return s->begun ? queue_enter(s, f, tsc, rec) : 0;
 }
 
-static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_leave how)
+/* @result of the call, NULL if the trace does not say. */
+static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_leave how,
+				  const int64_t *result)
 {
 	const struct frame *f = &s->frames[--s->depth];
 	struct told *e;
+	struct extra *x;
 
 	if (f->outermost)
 		outer_remove(s, s->depth);
@@ -263,27 +266,36 @@ static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_lea
 	if (!e)
 		return -ENOMEM;
 	e->how = (uint8_t)how & 7;
+	if (!result)
+		return 0;
+	x = queue_extra(s, e);
+	if (!x)
+		return -ENOMEM;
+	x->words[0] = (uint64_t)*result;
 	return 0;
 }
 
 int kx_stream_leave(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
 {
 	enum kx_leave how = tail ? KX_LEAVE_TAIL : KX_LEAVE_EXIT;
+	const int64_t value = s->result, *result = s->has_result ? &value : NULL;
 	int r = 0;
+
+	s->has_result = false;
 
 	if (s->repaired) {
 		s->repaired--;
 		how = KX_LEAVE_REPAIRED;
 	}
 	if (s->depth && s->frames[s->depth - 1].func == func)
-		return close_innermost(s, tsc, how);
+		return close_innermost(s, tsc, how, result);
 	if (!outer_has(s, func)) {
 		s->c->totals.orphans += s->begun;
 		return 0;
 	}
 	while (!r && s->frames[s->depth - 1].func != func)
-		r = close_innermost(s, tsc, KX_LEAVE_REPAIRED);
-	return r ? r : close_innermost(s, tsc, how);
+		r = close_innermost(s, tsc, KX_LEAVE_REPAIRED, NULL);
+	return r ? r : close_innermost(s, tsc, how, result);
 }
 
 /* Time */
@@ -316,7 +328,7 @@ static int finish(struct kx_stream *s)
 	if (!s->depth)
 		end = s->newest;
 	while (s->depth && !r)
-		r = close_innermost(s, end, KX_LEAVE_OPEN);
+		r = close_innermost(s, end, KX_LEAVE_OPEN, NULL);
 	return r || queue(s, TOLD_END, end) ? r : -ENOMEM;
 }
 
@@ -373,6 +385,14 @@ static int take_sample(struct kx_stream *s, uint64_t tsc, const json_t *note)
 	return x || !ip ? 0 : -ENOMEM;
 }
 
+static void take_result(struct kx_stream *s, const json_t *note)
+{
+	const json_t *value = json_object_get(note, "value");
+
+	s->has_result = json_is_integer(value);
+	s->result = json_integer_value(value);
+}
+
 static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size)
 {
 	struct told *e = queue(s, TOLD_NAME, tsc);
@@ -396,6 +416,8 @@ static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_record *
 		return take_name(s, tsc, body, size);
 	if ((note = kx_note_json(rec, "repaired")))
 		s->repaired += kx_note_number(note, "exits");
+	else if ((note = kx_note_json(rec, "result")))
+		take_result(s, note);
 	else if (s->begun && (note = kx_note_json(rec, "loss")))
 		r = take_loss(s, tsc, note);
 	else if (s->begun && (note = kx_note_json(rec, "sample")))

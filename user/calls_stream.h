@@ -76,9 +76,11 @@ struct kx_stream {
 	struct kx_call *calls; /* t->stack */
 	uint32_t calls_room;
 	uint64_t newest;     /* ticks */
+	int64_t result;
 	uint64_t repaired;   /* so many exits to come were added by the recorder */
 	uint16_t cpu;
 	bool has_cpu;
+	bool has_result;     /* the next exit has this result */
 	bool begun;          /* the range of time has */
 	bool over;           /* everything is in the queue */
 	bool introduced;     /* the visitor knows the thread */

@@ -51,7 +51,7 @@ static int tell_enter(struct kx_stream *s, const struct told *e, const struct ex
 	call->outermost = e->outermost;
 	call->user = NULL;
 	call->nargs = 0;
-	call->has_caller = false;
+	call->has_caller = call->has_result = false;
 	call->caller = 0;
 	call->caller_module = 0;
 	if (x)
@@ -59,12 +59,17 @@ static int tell_enter(struct kx_stream *s, const struct told *e, const struct ex
 	return v->enter ? v->enter(v->ctx, s->t, call) : 0;
 }
 
-static int tell_leave(struct kx_stream *s, uint64_t tsc, enum kx_leave how)
+static int tell_leave(struct kx_stream *s, uint64_t tsc, enum kx_leave how, const struct extra *x)
 {
 	const struct kx_call_visitor *v = s->c->visitor;
 	struct kx_call *call = &s->calls[s->t->depth - 1];
-	int r = v->leave ? v->leave(v->ctx, s->t, call, tsc, how) : 0;
+	int r;
 
+	if (x) {
+		call->has_result = true;
+		call->result = (int64_t)x->words[0];
+	}
+	r = v->leave ? v->leave(v->ctx, s->t, call, tsc, how) : 0;
 	s->t->depth--;
 	if (s->t->depth)
 		call[-1].children += tsc - call->enter;
@@ -117,7 +122,7 @@ int kx_stream_tell(struct kx_stream *s)
 	case TOLD_ENTER:
 		return tell_enter(s, e, x);
 	case TOLD_LEAVE:
-		return tell_leave(s, e->tsc, e->how);
+		return tell_leave(s, e->tsc, e->how, x);
 	case TOLD_CPU:
 		return tell_cpu(s, e->tsc, e->cpu);
 	case TOLD_NAME:
@@ -189,7 +194,7 @@ static inline int tell_entry(struct kx_stream *s, const struct kx_call_visitor *
 	call->func = func;
 	call->cpu = s->cpu;
 	call->nargs = 0;
-	call->has_caller = false;
+	call->has_caller = call->has_result = false;
 	call->outermost = outermost;
 	call->enter = tsc;
 	call->children = 0;
@@ -209,7 +214,7 @@ static inline int tell_exit(struct kx_stream *s, const struct kx_call_visitor *v
 	struct kx_call *call;
 	int r;
 
-	if (unlikely(s->repaired || !depth || s->frames[depth - 1].func != func)) {
+	if (unlikely(s->repaired || s->has_result || !depth || s->frames[depth - 1].func != func)) {
 		r = kx_stream_leave(s, tsc, func, tail);
 		if (r)
 			return r;

@@ -106,6 +106,7 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 		break;
 	case KX_WIRE_EXIT:
 		ev.kind = KX_EVENT_EXIT;
+		ev.nargs = nwords != 0;
 		break;
 	case KX_WIRE_TAIL_EXIT:
 		ev.kind = KX_EVENT_TAIL_EXIT;

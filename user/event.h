@@ -24,7 +24,7 @@ struct kx_event {
 	uint32_t func; /* function id, 1 to KX_FDR_MAX_FUNC */
 	uint16_t cpu;
 	uint8_t kind;  /* enum kx_event_kind */
-	uint8_t nargs; /* valid words in args (entry only) */
+	uint8_t nargs; /* valid words in args: at an entry arguments, at an exit 1 for the result */
 	union {
 		uint64_t args[KX_MAX_ARGS];
 		struct {

@@ -48,6 +48,8 @@ enum kx_fdr_action {
  *   kxray:repaired {"exits":2}  the next so many exits were closed by kxray
  *   kxray:sample   {"ip":"0x7f12..."}  the thread was on a CPU, there in user space (a run-time
  *                  address); with record --sample
+ *   kxray:result   {"value":-2}  what the call returns whose exit comes next in this thread; of system
+ *                  calls, with record --args
  * With record --callers (the map's session says "callers":true) the last CallArgument of each entry
  * is its return address, a run-time address; those before it are the captured arguments.
  */

@@ -64,12 +64,27 @@ static int sink_repairs(void *ctx, const struct kx_event *ev, uint32_t n)
 	return write_note(ctx, ev->tsc, "repaired", json_pack("{s:i}", "exits", (int)n));
 }
 
+static int write_result(struct kx_thread *thread, const struct kx_event *ev)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "result {\"value\":%lld}",
+			 (long long)ev->args[0]);
+
+	return kx_fdr_custom(thread->stream, ev->tsc, text, (size_t)n);
+}
+
 static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
 {
 	struct kx_thread *thread = ctx;
 
 	if (repaired)
 		return kx_fdr_added_exit(thread->stream, ev->tsc, ev->cpu, ev->func);
+	if (ev->nargs) {
+		int err = write_result(thread, ev);
+
+		if (err)
+			return err;
+	}
 	return kx_fdr_exit(thread->stream, ev->tsc, ev->cpu, ev->func,
 			   ev->kind == KX_EVENT_TAIL_EXIT);
 }

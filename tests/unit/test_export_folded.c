@@ -90,16 +90,16 @@ static void test_csv(void **state)
 	(void)state;
 	write_calls();
 	check(&kx_exporter_csv, NULL, NULL,
-	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller"
-	      "\r\n"
-	      "10,70000,\"th,read\",\"a;b\nc \"\"d\"\", e\",main,100,50,50,2,65535,exit,,\r\n"
-	      "10,70000,\"th,read\",ns::work(int),main,200,20,20,3,1,tail,0x5 0xff,\r\n"
-	      "10,70000,\"th,read\",\"a;b\nc \"\"d\"\", e\",main,150,100,80,2,1,exit,,\r\n"
-	      "10,70000,\"th,read\",main,main,50,500,350,1,65535,exit,,\r\n"
-	      "10,71,,\xc3\xa4 100% \\x,lib.so,50,50,50,2,0,repaired,,\r\n"
-	      "10,71,,main,main,50,500,450,1,0,open,,\r\n"
-	      "11,72,other,#9,,100,0,0,2,0,exit,,\r\n"
-	      "11,72,other,main,main,50,100,100,1,0,exit,,\r\n");
+	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller,"
+	      "result\r\n"
+	      "10,70000,\"th,read\",\"a;b\nc \"\"d\"\", e\",main,100,50,50,2,65535,exit,,,\r\n"
+	      "10,70000,\"th,read\",ns::work(int),main,200,20,20,3,1,tail,0x5 0xff,,\r\n"
+	      "10,70000,\"th,read\",\"a;b\nc \"\"d\"\", e\",main,150,100,80,2,1,exit,,,\r\n"
+	      "10,70000,\"th,read\",main,main,50,500,350,1,65535,exit,,,\r\n"
+	      "10,71,,\xc3\xa4 100% \\x,lib.so,50,50,50,2,0,repaired,,,\r\n"
+	      "10,71,,main,main,50,500,450,1,0,open,,,\r\n"
+	      "11,72,other,#9,,100,0,0,2,0,exit,,,\r\n"
+	      "11,72,other,main,main,50,100,100,1,0,exit,,,\r\n");
 }
 
 /* Return addresses: in a module of the map, and elsewhere. */
@@ -124,10 +124,48 @@ static void test_callers_in_csv(void **state)
 		  "{\"path\":\"/lib/lib.so\",\"start\":\"0x500000\",\"end\":\"0x501000\","
 		  "\"load_bias\":\"0x4ff000\"}]}]}");
 	check(&kx_exporter_csv, NULL, NULL,
-	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller"
-	      "\r\n"
-	      "10,11,t,main,lib.so,0,0,0,1,0,exit,0x9,lib.so+0x1010\r\n"
-	      "10,11,t,main,lib.so,1,0,0,1,0,exit,0x9,0x10000500010\r\n");
+	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller,"
+	      "result\r\n"
+	      "10,11,t,main,lib.so,0,0,0,1,0,exit,0x9,lib.so+0x1010,\r\n"
+	      "10,11,t,main,lib.so,1,0,0,1,0,exit,0x9,0x10000500010,\r\n");
+}
+
+/* What system calls return: of the call that leaves next, whatever is inside it. */
+static void test_results_in_csv(void **state)
+{
+	static const char *const names_of[] = { "main", "read" };
+	static const char *const results[] = { "kxray:result {\"value\":-2}",
+					    "kxray:result {\"value\":9223372036854775807}" };
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	uint64_t tsc = EXPORT_T0;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, 1000000000, &fd);
+	t = kx_fdr_writer_thread(w, 10, 11, "t", "p");
+	enter(t, tsc++, 0, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		enter(t, tsc++, 0, 2);
+		assert_int_equal(kx_fdr_custom(t, tsc, results[i], strlen(results[i])), 0);
+		leave(t, tsc++, 0, 2);
+	}
+	enter(t, tsc++, 0, 2);
+	leave(t, tsc++, 0, 2);
+	/* one call is closed with the exit of another, which the result is of */
+	enter(t, tsc++, 0, 2);
+	assert_int_equal(kx_fdr_custom(t, tsc, results[0], strlen(results[0])), 0);
+	leave(t, tsc++, 0, 1);
+	end_trace(w, fd);
+	write_map(names_of, 2, "{}");
+	check(&kx_exporter_csv, NULL, NULL,
+	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller,"
+	      "result\r\n"
+	      "10,11,t,read,lib.so,1,1,1,2,0,exit,,,-2\r\n"
+	      "10,11,t,read,lib.so,3,1,1,2,0,exit,,,9223372036854775807\r\n"
+	      "10,11,t,read,lib.so,5,1,1,2,0,exit,,,\r\n"
+	      "10,11,t,read,lib.so,7,1,1,2,0,repaired,,,\r\n"
+	      "10,11,t,main,main,0,8,4,1,0,exit,,,-2\r\n");
 }
 
 static void test_nothing_to_tell(void **state)
@@ -140,8 +178,8 @@ static void test_nothing_to_tell(void **state)
 	end_trace(w, fd);
 	check(&kx_exporter_folded, NULL, NULL, "");
 	check(&kx_exporter_csv, NULL, NULL,
-	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller"
-	      "\r\n");
+	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller,"
+	      "result\r\n");
 }
 
 /* A trace that does not say its clock's frequency, a process without name, and one without id. */
@@ -255,6 +293,7 @@ int main(void)
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_callers_in_csv),
+		cmocka_unit_test(test_results_in_csv),
 		cmocka_unit_test(test_nothing_to_tell),
 		cmocka_unit_test(test_unknown_process_and_clock),
 		cmocka_unit_test(test_deep_and_many_stacks),

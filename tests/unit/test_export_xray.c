@@ -44,7 +44,10 @@ static int tell_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call,
 {
 	const struct story *s = ctx;
 
-	return fprintf(s->to, "%" PRIu64 " %d<%u %d\n", tsc, t->tid, call->func, how) < 0;
+	fprintf(s->to, "%" PRIu64 " %d<%u %d", tsc, t->tid, call->func, how);
+	if (call->has_result)
+		fprintf(s->to, " = %" PRId64, call->result);
+	return fputc('\n', s->to) < 0;
 }
 
 static int tell_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu)
@@ -170,6 +173,7 @@ static void put_everything(struct bytes *b, unsigned version)
 	custom(b, version, version < 5 ? 9000000062 : 0, 0, "kxray:repaired {\"exits\":2}    ");
 	function(b, EXIT, 4, 8);
 	function(b, EXIT, 3, 0);
+	custom(b, version, version < 5 ? 9000000070 : 0, 0, "kxray:result {\"value\":-2}       ");
 	function(b, EXIT, (1u << 28) - 1, 30);
 	function(b, ENTRY, 5, 30); /* stays open */
 	end_block(b, version);
@@ -183,7 +187,7 @@ static void check_nothing_is_left_out(void)
 		"4000000000000000 5000000000000000 6000000000000000 7000000000000000\n",
 		"9000000030 70001<2 1\n", "70001 event mine 16 bytes...\n", "70001 cpu 0\n",
 		"70001 lost 9000000040..9000000060 1 2\n", "9000000060 70001 at 7fff123456789abc\n",
-		"9000000070 70001<4 2\n9000000070 70001<3 2\n", "9000000100 70001<268435455 0\n",
+		"9000000070 70001<4 2\n9000000070 70001<3 2\n", "9000000100 70001<268435455 0 = -2\n",
 		"9000000130 70001>5 cpu 0\n9000000130 70001<5 3\n",
 	};
 	char *story = story_of(output_path, NULL, NULL, true, NULL);

@@ -11,6 +11,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "process.bpf.h"
+#include "syscall.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -21,8 +22,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
  */
 __u32 kx_list_changes = 0;
 __u32 kx_list_checked = 0;
-
-const volatile __u32 kx_callers = 0; /* entries carry their return address */
 
 /* Filled by kx_sample_clock. */
 __u64 kx_sampled_before = 0; /* ktime */

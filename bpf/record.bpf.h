@@ -21,6 +21,7 @@
 const volatile __u32 kx_clock_kind = KX_CLOCK_KTIME; /* enum kx_wire_clock */
 const volatile __u32 kx_ring_slots = 1; /* record slots of a ring, a power of two */
 const volatile __u32 kx_wake_slots = 1; /* wake the collector each time so many are filled */
+const volatile __u32 kx_callers = 0;    /* entries carry their return address */
 
 /* Changed by user space while the programs run. */
 __u32 kx_loss_epoch = 0; /* the collector adds 1 before it reads kx_thread_losses */

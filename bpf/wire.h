@@ -17,7 +17,7 @@
 enum kx_wire_kind {
 	KX_WIRE_PAD = 0,         /* no record, only fills its slots */
 	KX_WIRE_ENTRY = 1,       /* payload: captured arguments, then the caller if asked for */
-	KX_WIRE_EXIT = 2,        /* the function returned */
+	KX_WIRE_EXIT = 2,        /* the function returned; payload: its result, if asked for */
 	KX_WIRE_TAIL_EXIT = 3,   /* the function left by a tail jump */
 	KX_WIRE_MIGRATE = 4,     /* thread tid goes to CPU `func` */
 	KX_WIRE_THREAD_EXIT = 5, /* func is the tgid; payload: comm, 2 words */
@@ -104,6 +104,13 @@ enum kx_wire_scope {
 #define KX_SYSCALL_SP 0xc001
 #define KX_KERNEL_SP_BASE 0x8000 /* plus the distance from the lower end of the task's stack */
 #define KX_IRQ_SP_MASK 0x3fff /* of a stack pointer on another stack */
+
+/* Numbers of system calls below this can be traced. */
+#define KX_MAX_SYSCALLS 512
+/* How a system call is traced, 0 if it is not: its function id and the arguments to capture. */
+#define KX_SYSCALL_TRACED(func, nargs) ((func) | (__u32)(nargs) << 28)
+#define KX_SYSCALL_FUNC(traced) ((traced) & 0x0fffffff)
+#define KX_SYSCALL_NARGS(traced) ((traced) >> 28)
 
 /* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,

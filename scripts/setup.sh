@@ -12,20 +12,20 @@ packages() { # FAMILY-GROUP
 	case $1 in
 	debian-build)
 		echo gcc make pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev libzydis-dev \
-			libjansson-dev libiberty-dev liblzma-dev zlib1g-dev
+			libjansson-dev libiberty-dev liblzma-dev libseccomp-dev zlib1g-dev
 		;;
 	debian-test)
 		echo g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 \
-			redis-server redis-tools sqlite3 xz-utils gzip qemu-system-x86 \
+			redis-server redis-tools sqlite3 strace xz-utils gzip qemu-system-x86 \
 			busybox-static protobuf-compiler
 		;;
 	debian-bench) echo linux-perf bpftrace python3 libpython3-dev libstdc++6 ;;
 	fedora-build)
 		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel elfutils-devel \
-			zydis-devel jansson-devel binutils-devel xz-devel zlib-devel
+			zydis-devel jansson-devel binutils-devel xz-devel libseccomp-devel zlib-devel
 		;;
 	fedora-test)
-		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 redis sqlite xz \
+		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 redis sqlite strace xz \
 			gzip protobuf-compiler
 		;;
 	fedora-bench) echo perf bpftrace python3-devel libstdc++ ;;
@@ -41,7 +41,7 @@ check() { # [HEADER...]
 	missing=
 	cc=${CC:-gcc}
 	headers="bpf/libbpf.h bpf/bpf_helpers.h libelf.h elfutils/libdwfl.h Zydis/Zydis.h jansson.h
-		libiberty/demangle.h lzma.h zlib.h linux/bpf.h $1"
+		libiberty/demangle.h lzma.h seccomp.h zlib.h linux/bpf.h $1"
 	for tool in "$cc" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done

@@ -38,18 +38,20 @@ static int on_doorbell(void *ctx, void *data, size_t size)
 }
 
 /* Loads only what the mechanism uses: the others' kfuncs may not exist here. */
-static void choose_programs(struct kx_tracer *t, bool clock_only)
+static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options *o)
 {
 	struct record_bpf *s = t->skel;
 	bool session = t->mechanism == KX_MECHANISM_SESSION;
 	unsigned multi = kx_mechanism_attach_type(session ? KX_MECHANISM_MULTI : t->mechanism);
 	struct bpf_program *prog;
 
-	if (clock_only) {
+	if (o->clock_only) {
 		bpf_object__for_each_program(prog, s->obj)
 			bpf_program__set_autoload(prog, prog == s->progs.kx_sample_clock);
 		return;
 	}
+	bpf_program__set_autoload(s->progs.kx_syscall_enter, o->syscalls);
+	bpf_program__set_autoload(s->progs.kx_syscall_exit, o->syscalls);
 	bpf_program__set_autoload(session ? s->progs.kx_return : s->progs.kx_session, false);
 	bpf_program__set_expected_attach_type(s->progs.kx_session,
 					      (enum bpf_attach_type)KX_BPF_TRACE_UPROBE_SESSION);
@@ -91,6 +93,7 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 	t->skel->rodata->kx_ring_slots = nslots;
 	t->skel->rodata->kx_wake_slots = nslots / 8;
 	t->skel->rodata->kx_callers = o->callers;
+	t->skel->rodata->kx_syscall_results = o->results;
 	t->skel->rodata->kx_scope = o->npids == 1 ? KX_SCOPE_ONE : KX_SCOPE_SET;
 	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
 	t->skel->rodata->kx_own_tgid = (uint32_t)getpid();
@@ -198,7 +201,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 				  strerror(errno));
 		goto fail;
 	}
-	choose_programs(t, o->clock_only);
+	choose_programs(t, o);
 	code = load(t, o, err);
 	if (!code)
 		code = fill_maps(t, o, err);
@@ -259,13 +262,19 @@ enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tr
 	return t->mechanism;
 }
 
-static int attach(struct bpf_program *prog, struct bpf_link **link, struct kx_err *err)
+static int attach_to(const char *what, struct bpf_program *prog, struct bpf_link **link,
+		     struct kx_err *err)
 {
 	*link = bpf_program__attach(prog);
 	if (*link)
 		return 0;
-	return kx_err_set(err, -errno, "the kernel's scheduler events cannot be watched: %s",
+	return kx_err_set(err, -errno, "the kernel's %s cannot be watched: %s", what,
 			  strerror(errno));
+}
+
+static int attach(struct bpf_program *prog, struct bpf_link **link, struct kx_err *err)
+{
+	return attach_to("scheduler events", prog, link, err);
 }
 
 int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err)
@@ -276,6 +285,23 @@ int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err)
 		code = attach(t->skel->progs.kx_thread_exit, &t->skel->links.kx_thread_exit, err);
 	if (!code)
 		code = attach(t->skel->progs.kx_thread_name, &t->skel->links.kx_thread_name, err);
+	return code;
+}
+
+uint32_t *kx_tracer_syscalls(struct kx_tracer *t)
+{
+	return t->skel->bss->kx_syscalls;
+}
+
+int kx_tracer_watch_syscalls(struct kx_tracer *t, struct kx_err *err)
+{
+	/* The exits first: no call that is entered then stays open. */
+	int code = attach_to("system calls", t->skel->progs.kx_syscall_exit,
+			     &t->skel->links.kx_syscall_exit, err);
+
+	if (!code)
+		code = attach_to("system calls", t->skel->progs.kx_syscall_enter,
+				 &t->skel->links.kx_syscall_enter, err);
 	return code;
 }
 
@@ -321,6 +347,8 @@ void kx_tracer_stop(struct kx_tracer *t)
 {
 	kx_links_close(&t->samplers);
 	detach(&t->skel->links.kx_stop_at_exec);
+	detach(&t->skel->links.kx_syscall_enter);
+	detach(&t->skel->links.kx_syscall_exit);
 	detach(&t->skel->links.kx_migrate);
 	detach(&t->skel->links.kx_thread_exit);
 	detach(&t->skel->links.kx_thread_name);

@@ -22,6 +22,8 @@ struct kx_tracer_options {
 	const pid_t *pids;        /* traced processes */
 	size_t npids;             /* at least 1 */
 	bool callers;             /* entries carry their return address */
+	bool syscalls;            /* load what kx_tracer_watch_syscalls needs */
+	bool results;             /* exits of system calls carry their result */
 	bool clock_only;          /* load nothing but what the clock needs; no rings */
 };
 
@@ -50,6 +52,12 @@ enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tr
 
 /* Starts watching the scheduler (migrations, thread names and ends) for the traced processes. */
 int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err);
+/*
+ * How each system call is traced, by its number: KX_MAX_SYSCALLS of KX_SYSCALL_TRACED (wire.h).
+ * To be filled before kx_tracer_watch_syscalls, which starts watching them.
+ */
+uint32_t *kx_tracer_syscalls(struct kx_tracer *t);
+int kx_tracer_watch_syscalls(struct kx_tracer *t, struct kx_err *err);
 /*
  * Samples where the traced threads are on their CPUs, @hz times a second of CPU time each.
  * Errors: perf_event_open(2)'s.

@@ -15,7 +15,12 @@
 
 typedef int pid_t;
 
+struct thread_info {
+	unsigned int status; /* bit 1: inside a 32-bit system call */
+} __attribute__((preserve_access_index));
+
 struct task_struct {
+	struct thread_info thread_info;
 	pid_t pid;  /* what user space calls the thread id */
 	pid_t tgid; /* what user space calls the process id */
 	char comm[16];

@@ -243,7 +243,7 @@ fi
 grep -v -e '^$' "$work/stderr" >&2 || true
 if ! tar -xf "$work/disk" -C "$work" 2>"$work/stderr" || [ ! -s "$work/.vm/status" ]; then
 	echo "vm-run: the machine ended without a result (qemu's status $code); the kernel's log:" >&2
-	tail -n 40 "$work/log" >&2
+	tail -n 100 "$work/log" >&2
 	exit 125
 fi
 if grep -q -E 'BUG:|Oops|WARNING: CPU|general protection|soft lockup' "$work/log"; then

@@ -147,3 +147,40 @@ llvm_xrays() {
 		[ -x "$tool" ] && echo "$tool"
 	done
 }
+
+# vm_needs NAME: whether virtual machines can be run here; if not, says that NAME is skipped
+vm_needs() {
+	command -v qemu-system-x86_64 >/dev/null && command -v busybox >/dev/null && return 0
+	skip "$1" "needs the packages qemu-system-x86 and busybox-static"
+	return 1
+}
+
+# vm_each "SERIES..." GUEST CHECK FILES [OPTION...]: boots the kernel of each series and runs
+# the shell script GUEST in it (a path; busybox sh, as root). FILES are taken along, as "PATH:GUEST-PATH
+# ..."; OPTIONs are further ones of scripts/vm-run.sh (--smp 1, --timeout 400). Then
+# "CHECK SERIES FOLDER" is called, with what the guest has left in its /out in FOLDER, the script's
+# output in $OUT, kernel warnings and errors in $ERR and its status in $STATUS. For a kernel that
+# cannot be had or dies, "skip" or "not ok vm_SERIES_run" is said and CHECK is not called. E.g.
+#     vm_needs vm_mine || exit 0
+#     check() { assert_eq "vm_$1_answer" "$(cat "$2/answer")" 42; }
+#     echo '/kxray doctor >/out/doctor; echo 42 >/out/answer' >"$TMP/guest"
+#     vm_each "${*:-6.1 6.12}" "$TMP/guest" check "$KXRAY:/kxray"
+# tests/run.sh runs as many of the scripts at once as there are CPUs, so a guest must wait for
+# conditions and not for seconds.
+vm_each() {
+	local all=$1 guest=$2 check=$3 files=$4 series vmlinuz
+	shift 4
+	for series in $all; do
+		if ! vmlinuz=$(scripts/vm-kernel.sh "$series" 2>"$TMP/why"); then
+			skip "vm_$series" "$(tail -n 1 "$TMP/why")"
+			continue
+		fi
+		rm -rf "$TMP/out-$series"
+		run scripts/vm-run.sh --kernel "$vmlinuz" --timeout 400 --files "$files" \
+			--script "$guest" --out "$TMP/out-$series" "$@"
+		case $STATUS in
+		124 | 125) fail "vm_${series}_run" "status $STATUS: $OUT $ERR" ;;
+		*) "$check" "$series" "$TMP/out-$series" ;;
+		esac
+	done
+}

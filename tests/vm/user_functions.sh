@@ -12,10 +12,7 @@ series_list=${*:-6.1 6.12}
 . "$(dirname "$0")/../lib.sh"
 targets=${KX_VM_TARGETS:-counts counts-cet}
 
-if ! command -v qemu-system-x86_64 >/dev/null || ! command -v busybox >/dev/null; then
-	skip vm_user_functions "needs the packages qemu-system-x86 and busybox-static"
-	exit 0
-fi
+vm_needs vm_user_functions || exit 0
 
 # Runs in the guest. The target waits for a byte until every probe is in, which kxray says on
 # stderr; in emulation that takes its time.
@@ -132,18 +129,11 @@ files="$KXRAY:/kxray $TMP/list:/list"
 for target in $targets; do
 	files+=" $TARGETS/$target:/targets/$target"
 done
-for series in $series_list; do
-	if ! vmlinuz=$(scripts/vm-kernel.sh "$series" 2>"$TMP/why"); then
-		skip "vm_${series}" "$(tail -n 1 "$TMP/why")"
-		continue
-	fi
-	out=$TMP/out-$series
-	run scripts/vm-run.sh --kernel "$vmlinuz" --timeout 250 --files "$files" \
-		--script "$TMP/guest" --out "$out"
-	if [ "$STATUS" != 0 ]; then
-		fail "vm_${series}_run" "status $STATUS: $OUT $ERR"
-		continue
-	fi
+check_kernel()	# check_kernel SERIES FOLDER
+{
+	local series=$1 out=$2 target
+
+	assert_eq "vm_${series}_run" "$STATUS" 0
 	# A warning or an oops in the kernel's log is not ours to hide.
 	assert_eq "vm_${series}_kernel_log" "$ERR" ''
 	assert_eq "vm_${series}_doctor" \
@@ -151,4 +141,6 @@ for series in $series_list; do
 	for target in $targets; do
 		check_target "vm_${series}_$target" "$out/$target"
 	done
-done
+}
+
+vm_each "$series_list" "$TMP/guest" check_kernel "$files"

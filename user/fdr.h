@@ -42,7 +42,9 @@ enum kx_fdr_action {
  * Custom events that kxray itself writes. The payload is "kxray:KIND " and one
  * JSON object; version 1 pads it with spaces to a multiple of 8 bytes.
  *   kxray:thread   {"tid":2,"pid":1,"name":"worker","process":"server"}
- *                  first body record of every thread, TSC = start of the trace
+ *                  first body record of every thread, TSC = start of the trace; again at that TSC
+ *                  where another thread has got the same ids. At its own TSC: a change of name.
+ *                  "ns_pid", "ns_tid": the ids in the thread's own pid namespace, if they differ
  *   kxray:session  {...}  see session.h; once, in the first thread of the file
  *   kxray:loss     {"entries":3,"exits":2,"from":TSC,"to":TSC}  a gap in this thread
  *   kxray:repaired {"exits":2}  the next so many exits were closed by kxray

@@ -1,159 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Every thread encodes into a buffer of its own, which starts small, grows to
- * the full size and then goes out in one write. A buffer is, by version:
- *
- *   1     NewBuffer WallTime     NewCPUId body EndOfBuffer, zeros to buffer_size
- *   2     NewBuffer WallTime Pid NewCPUId body
- *   3..5  BufferExtents NewBuffer WallTime Pid NewCPUId body
- *
- * llvm-xray parses the fill of version 1 as records, so it is zeros ("enter
- * function 0", ignored after EndOfBuffer) and all of a buffer is a multiple of
- * 8 bytes long; the header's buffer_size is the size of one buffer, which is what
- * the document's EndOfBuffer rule ("seek past the remaining buffer_size") needs.
- */
-#include "fdr_writer.h"
+/* The file, and which threads have a buffer; what stands in one: fdr_buffers.c. */
+#include "fdr_writer_impl.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include "fdr.h"
 #include "json_text.h"
 
 #define DEFAULT_BUFFER_SIZE (64u << 10)
 #define MIN_BUFFER_SIZE 1024u
 #define MAX_BUFFER_SIZE (256u << 20)
-#define FIRST_BUFFER_SIZE 512u /* in memory; doubled up to the full size */
-#define MAX_PREAMBLE (5 * KX_FDR_METADATA_SIZE)
-#define MAX_ARGS 8
-#define MAX_PAYLOAD 4096
 #define MAX_NAME 64 /* bytes; six times that as JSON still fits the smallest buffer */
-
-struct kx_fdr_thread {
-	/* what every record needs */
-	uint8_t *pos, *end; /* both NULL while no buffer is open */
-	uint64_t base;      /* TSC that the next delta counts from */
-	uint64_t newest;    /* TSC of the newest record */
-	uint16_t cpu;
-	uint32_t hits;      /* function records in the open buffer, without added exits */
-
-	bool started; /* it has a buffer in the file or open */
-	bool ended;
-	int32_t pid, tid;
-	uint8_t *buf;
-	size_t capacity;
-	size_t body; /* bytes of the preamble in the open buffer */
-	char *note;  /* custom event that comes first; NULL once written */
-	uint64_t wall_sec; /* of the last buffer */
-	uint32_t wall_usec;
-	struct kx_fdr_writer *writer;
-	struct kx_fdr_thread *next; /* in order of creation */
-};
-
-struct kx_fdr_writer {
-	int fd;
-	int error; /* the first one of write(2); sticks */
-	struct kx_fdr_options options;
-	size_t trailer; /* bytes kept free at a buffer's end */
-	uint8_t *zeros; /* fill of version 1 */
-	bool regular;   /* the file can be cut and patched */
-	off_t offset;   /* of the header in it */
-	uint64_t bytes;
-	uint64_t nstarted;
-	uint64_t hits; /* function records in the file, without added exits */
-	size_t memory;
-	struct kx_fdr_thread *first, **last;
-	struct kx_fdr_thread **table; /* open addressing by pid and tid */
-	size_t table_size;            /* a power of two */
-	size_t nthreads;
-};
-
-static void put16(uint8_t *p, uint16_t v)
-{
-	v = htole16(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static void put64(uint8_t *p, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-/* Starts a metadata record at the thread's position, which has room; returns its data. */
-static uint8_t *put_metadata(struct kx_fdr_thread *t, enum kx_fdr_metadata kind)
-{
-	uint8_t *p = t->pos;
-
-	memset(p, 0, KX_FDR_METADATA_SIZE);
-	*p = (uint8_t)(kind << 1 | 1);
-	t->pos += KX_FDR_METADATA_SIZE;
-	return p + 1;
-}
-
-static void put_cpu(struct kx_fdr_thread *t, uint16_t cpu, uint64_t tsc)
-{
-	uint8_t *data = put_metadata(t, KX_FDR_NEW_CPU_ID);
-
-	put16(data, cpu);
-	put64(data + 2, tsc);
-	t->cpu = cpu;
-	t->base = tsc;
-}
-
-static size_t custom_size(const struct kx_fdr_writer *w, size_t size)
-{
-	if (w->options.version == 1)
-		size = (size + 7) & ~(size_t)7;
-	return KX_FDR_METADATA_SIZE + size;
-}
-
-static void put_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payload, size_t size)
-{
-	int version = t->writer->options.version;
-	size_t padded = custom_size(t->writer, size) - KX_FDR_METADATA_SIZE;
-	uint8_t *data = put_metadata(t, KX_FDR_CUSTOM_EVENT);
-
-	put32(data, (uint32_t)padded);
-	if (version == 5) {
-		put32(data + 4, (uint32_t)(tsc - t->base));
-		t->base = tsc;
-	} else {
-		/* absolute, and later deltas do not count from it */
-		put64(data + 4, tsc);
-		/* llvm-xray reads a CPU here in any version; version 1 calls it reserved */
-		if (version > 1)
-			put16(data + 12, t->cpu);
-	}
-	memcpy(t->pos, payload, size);
-	memset(t->pos + size, ' ', padded - size);
-	t->pos += padded;
-}
-
-/* The file */
-
-static void drop_buffer(struct kx_fdr_thread *t)
-{
-	t->writer->memory -= t->capacity;
-	free(t->buf);
-	t->buf = t->pos = t->end = NULL;
-	t->capacity = 0;
-}
 
 static int fail(struct kx_fdr_writer *w, int error)
 {
@@ -162,11 +25,11 @@ static int fail(struct kx_fdr_writer *w, int error)
 	if (w->regular && ftruncate(w->fd, w->offset + (off_t)w->bytes) == 0)
 		(void)lseek(w->fd, w->offset + (off_t)w->bytes, SEEK_SET);
 	for (struct kx_fdr_thread *t = w->first; t; t = t->next)
-		drop_buffer(t);
+		kx_fdr_drop_buffer(t);
 	return error;
 }
 
-static int write_all(struct kx_fdr_writer *w, struct iovec *iov, int n)
+int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n)
 {
 	uint64_t total = 0;
 
@@ -205,253 +68,26 @@ static int write_header(struct kx_fdr_writer *w)
 	uint8_t header[KX_FDR_HEADER_SIZE] = { 0 };
 	struct iovec iov = { header, sizeof(header) };
 
-	put16(header, (uint16_t)o->version);
-	put16(header + 2, KX_FDR_TYPE_FDR);
-	put32(header + 4, (uint32_t)o->constant_tsc | (uint32_t)o->nonstop_tsc << 1);
-	put64(header + 8, o->tsc_hz);
-	put64(header + 16, o->buffer_size);
-	return write_all(w, &iov, 1);
-}
-
-/* Buffers */
-
-/*
- * The readers sort a thread's buffers with "seconds less and microseconds less",
- * which orders anything only if both rise from buffer to buffer.
- */
-static void put_wall_time(struct kx_fdr_thread *t, uint64_t tsc)
-{
-	const struct kx_fdr_options *o = &t->writer->options;
-	uint64_t sec = o->wall_sec, usec = o->wall_usec, ticks = tsc - o->start_tsc;
-	uint8_t *data = put_metadata(t, KX_FDR_WALL_TIME);
-
-	if (o->tsc_hz) {
-		sec += ticks / o->tsc_hz;
-		usec += (uint64_t)((unsigned __int128)(ticks % o->tsc_hz) * 1000000 / o->tsc_hz);
-		sec += usec / 1000000;
-		usec %= 1000000;
-	}
-	if (t->started && sec <= t->wall_sec)
-		sec = t->wall_sec + 1;
-	if (t->started && usec <= t->wall_usec)
-		usec = (uint64_t)t->wall_usec + 1;
-	t->wall_sec = sec;
-	t->wall_usec = (uint32_t)usec;
-	put64(data, t->wall_sec);
-	put32(data + 8, t->wall_usec);
-}
-
-/*
- * Room for @need more bytes in the open buffer: 1 if there is, 0 if the buffer is
- * full. A record too large for any buffer gets one for itself, but not in
- * version 1, where all buffers have one size: -EMSGSIZE.
- */
-static int reserve(struct kx_fdr_thread *t, size_t need)
-{
-	struct kx_fdr_writer *w = t->writer;
-	size_t len = t->pos ? (size_t)(t->pos - t->buf) : 0;
-	size_t want = len + need + w->trailer, size;
-	uint8_t *buf;
-
-	if (want > w->options.buffer_size) {
-		if (len > t->body)
-			return 0;
-		if (w->options.version == 1)
-			return -EMSGSIZE;
-	}
-	if (want > t->capacity) {
-		size = t->capacity ? 2 * t->capacity : FIRST_BUFFER_SIZE;
-		if (size > w->options.buffer_size)
-			size = w->options.buffer_size;
-		if (size < want)
-			size = want;
-		buf = realloc(t->buf, size);
-		if (!buf)
-			return -ENOMEM;
-		w->memory += size - t->capacity;
-		t->buf = buf;
-		t->capacity = size;
-	}
-	t->pos = t->buf + len;
-	t->end = t->buf + t->capacity - w->trailer;
-	return 1;
-}
-
-static int open_buffer(struct kx_fdr_thread *t, uint16_t cpu, uint64_t tsc)
-{
-	struct kx_fdr_writer *w = t->writer;
-	size_t note = t->note ? strlen(t->note) : 0;
-	int version = w->options.version;
-	int ret;
-
-	t->body = 0;
-	ret = reserve(t, MAX_PREAMBLE + (note ? custom_size(w, note) : 0));
-	if (ret < 0)
-		return ret;
-	if (version >= 3)
-		put_metadata(t, KX_FDR_BUFFER_EXTENTS); /* its size is known at the end */
-	put32(put_metadata(t, KX_FDR_NEW_BUFFER), (uint32_t)t->tid);
-	put_wall_time(t, tsc);
-	if (version >= 2)
-		put32(put_metadata(t, KX_FDR_PID), (uint32_t)t->pid);
-	put_cpu(t, cpu, tsc);
-	t->body = (size_t)(t->pos - t->buf);
-	t->started = true;
-	if (note) {
-		put_custom(t, tsc, t->note, note);
-		free(t->note);
-		t->note = NULL;
-		w->nstarted++;
-	}
-	return 0;
-}
-
-static int close_buffer(struct kx_fdr_thread *t)
-{
-	struct kx_fdr_writer *w = t->writer;
-	struct iovec iov[2] = { { t->buf, 0 }, { w->zeros, 0 } };
-	int ret;
-
-	if (w->options.version >= 3)
-		put64(t->buf + 1, (uint64_t)(t->pos - t->buf) - KX_FDR_METADATA_SIZE);
-	if (w->options.version == 1)
-		put_metadata(t, KX_FDR_END_OF_BUFFER);
-	iov[0].iov_len = (size_t)(t->pos - t->buf);
-	if (w->options.version == 1)
-		iov[1].iov_len = w->options.buffer_size - iov[0].iov_len;
-	ret = write_all(w, iov, iov[1].iov_len ? 2 : 1);
-	if (ret == 0)
-		w->hits += t->hits;
-	t->hits = 0;
-	t->pos = t->end = NULL;
-	return ret;
-}
-
-/*
- * Makes room for a record of @need bytes at @tsc on @cpu, and puts before it what
- * it needs: a new buffer, a NewCPUId, or a TSCWrap where its delta exceeds @max.
- */
-static int prepare(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, size_t need, uint64_t max)
-{
-	struct kx_fdr_writer *w = t->writer;
-	int ret;
-
-	if (w->error)
-		return w->error;
-	if (t->ended)
-		return -EINVAL;
-	for (;;) {
-		if (t->pos) {
-			bool moved = cpu != t->cpu, wrap = tsc - t->base > max;
-
-			ret = reserve(t, need + (moved || wrap ? KX_FDR_METADATA_SIZE : 0));
-			if (ret < 0)
-				return ret;
-			if (ret && moved) {
-				put_cpu(t, cpu, tsc);
-			} else if (ret && wrap) {
-				put64(put_metadata(t, KX_FDR_TSC_WRAP), tsc);
-				t->base = tsc;
-			}
-			if (ret)
-				return 0;
-			ret = close_buffer(t);
-			if (ret < 0)
-				return ret;
-		}
-		ret = open_buffer(t, cpu, t->started ? tsc : w->options.start_tsc);
-		if (ret < 0)
-			return ret;
-	}
-}
-
-/* Records */
-
-/* Room for @need bytes, the first 8 of which are written here. */
-static inline int put_function(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func,
-			       enum kx_fdr_action action, size_t need)
-{
-	if (func > KX_FDR_MAX_FUNC)
-		return -EINVAL;
-	if (tsc < t->newest)
-		tsc = t->newest;
-	if (__builtin_expect(cpu != t->cpu || tsc - t->base > UINT32_MAX ||
-				     (size_t)(t->end - t->pos) < need, 0)) {
-		int ret = prepare(t, tsc, cpu, need, UINT32_MAX);
-
-		if (ret < 0)
-			return ret;
-	}
-	put64(t->pos, (tsc - t->base) << 32 | func << 4 | (unsigned)action << 1);
-	t->pos += KX_FDR_FUNCTION_SIZE;
-	t->base = t->newest = tsc;
-	t->hits++;
-	return 0;
-}
-
-int kx_fdr_entry(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func,
-		 const uint64_t *args, unsigned nargs)
-{
-	int ret;
-
-	if (!nargs)
-		return put_function(t, tsc, cpu, func, KX_FDR_ENTRY, KX_FDR_FUNCTION_SIZE);
-	if (nargs > MAX_ARGS)
-		return -EINVAL;
-	ret = put_function(t, tsc, cpu, func, KX_FDR_ENTRY_ARGS,
-			   KX_FDR_FUNCTION_SIZE + nargs * KX_FDR_METADATA_SIZE);
-	for (unsigned i = 0; ret == 0 && i < nargs; i++)
-		put64(put_metadata(t, KX_FDR_CALL_ARGUMENT), args[i]);
-	return ret;
-}
-
-int kx_fdr_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func, bool tail)
-{
-	return put_function(t, tsc, cpu, func, tail ? KX_FDR_TAIL_EXIT : KX_FDR_EXIT,
-			    KX_FDR_FUNCTION_SIZE);
-}
-
-int kx_fdr_cpu(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu)
-{
-	int ret;
-
-	if (tsc < t->newest)
-		tsc = t->newest;
-	if (t->started && cpu == t->cpu && !t->ended)
-		return t->writer->error;
-	/* where the thread came from is not known if this is its first record */
-	ret = prepare(t, tsc, t->started ? t->cpu : cpu, KX_FDR_METADATA_SIZE, UINT64_MAX);
-	if (ret < 0)
-		return ret;
-	put_cpu(t, cpu, tsc);
-	t->newest = tsc;
-	return 0;
-}
-
-int kx_fdr_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payload, size_t size)
-{
-	/* the delta of version 5 is signed; the time of older versions is absolute */
-	uint64_t max = t->writer->options.version == 5 ? INT32_MAX : UINT64_MAX;
-	int ret;
-
-	if (!size || size > MAX_PAYLOAD)
-		return -EINVAL;
-	if (tsc < t->newest)
-		tsc = t->newest;
-	ret = prepare(t, tsc, t->cpu, custom_size(t->writer, size), max);
-	if (ret < 0)
-		return ret;
-	put_custom(t, tsc, payload, size);
-	t->newest = tsc;
-	return 0;
+	kx_put16(header, (uint16_t)o->version);
+	kx_put16(header + 2, KX_FDR_TYPE_FDR);
+	kx_put32(header + 4, (uint32_t)o->constant_tsc | (uint32_t)o->nonstop_tsc << 1);
+	kx_put64(header + 8, o->tsc_hz);
+	kx_put64(header + 16, o->buffer_size);
+	return kx_fdr_write(w, &iov, 1);
 }
 
 /* Threads */
 
-static size_t slot_of(const struct kx_fdr_writer *w, int32_t pid, int32_t tid)
+static uint64_t hash(int32_t pid, int32_t tid)
 {
 	uint64_t key = (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid;
-	size_t i = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (w->table_size - 1);
+
+	return key * 0x9e3779b97f4a7c15u >> 32;
+}
+
+static size_t slot_of(const struct kx_fdr_writer *w, int32_t pid, int32_t tid)
+{
+	size_t i = (size_t)hash(pid, tid) & (w->table_size - 1);
 
 	while (w->table[i] && (w->table[i]->pid != pid || w->table[i]->tid != tid))
 		i = (i + 1) & (w->table_size - 1);
@@ -473,14 +109,35 @@ static int grow_table(struct kx_fdr_writer *w)
 	return 0;
 }
 
-static char *thread_note(int32_t pid, int32_t tid, const char *name, const char *process)
+/* Takes a thread out of the table, and closes the gap that this leaves in its chain. */
+static void vacate(struct kx_fdr_writer *w, size_t gap)
 {
-	json_t *json = json_pack("{s:i, s:i, s:o, s:o}", "tid", (int)tid, "pid", (int)pid, "name",
-				 kx_json_text(name, MAX_NAME), "process",
-				 kx_json_text(process, MAX_NAME));
-	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-	char *note = NULL;
+	size_t mask = w->table_size - 1;
 
+	w->table[gap] = NULL;
+	for (size_t i = (gap + 1) & mask; w->table[i]; i = (i + 1) & mask) {
+		size_t home = (size_t)hash(w->table[i]->pid, w->table[i]->tid) & mask;
+
+		if (((i - home) & mask) < ((i - gap) & mask))
+			continue;
+		w->table[gap] = w->table[i];
+		w->table[i] = NULL;
+		gap = i;
+	}
+}
+
+static char *thread_note(const struct kx_fdr_identity *who)
+{
+	json_t *json = json_pack("{s:i, s:i, s:o, s:o}", "tid", (int)who->tid, "pid", (int)who->pid,
+				 "name", kx_json_text(who->name, MAX_NAME), "process",
+				 kx_json_text(who->process, MAX_NAME));
+	char *text, *note = NULL;
+
+	if (who->ns_pid)
+		json_object_set_new(json, "ns_pid", json_integer(who->ns_pid));
+	if (who->ns_tid)
+		json_object_set_new(json, "ns_tid", json_integer(who->ns_tid));
+	text = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
 	if (text && asprintf(&note, KX_FDR_NOTE_PREFIX "thread %s", text) < 0)
 		note = NULL;
 	free(text);
@@ -488,9 +145,15 @@ static char *thread_note(int32_t pid, int32_t tid, const char *name, const char 
 	return note;
 }
 
+static struct kx_fdr_ended *ended_place(const struct kx_fdr_writer *w, int32_t pid, int32_t tid)
+{
+	return &w->ended[hash(pid, tid) & (KX_FDR_ENDED_PLACES - 1)];
+}
+
 static struct kx_fdr_thread *add_thread(struct kx_fdr_writer *w, int32_t pid, int32_t tid,
 					char *note)
 {
+	const struct kx_fdr_ended *before = ended_place(w, pid, tid);
 	struct kx_fdr_thread *t;
 
 	if (!note || (2 * w->nthreads >= w->table_size && grow_table(w) < 0))
@@ -503,6 +166,10 @@ static struct kx_fdr_thread *add_thread(struct kx_fdr_writer *w, int32_t pid, in
 	t->tid = tid;
 	t->newest = w->options.start_tsc;
 	t->note = note;
+	t->has_wall = before->any;
+	t->wall_sec = before->wall_sec;
+	t->wall_usec = before->wall_usec;
+	t->link = w->last;
 	*w->last = t;
 	w->last = &t->next;
 	w->table[slot_of(w, pid, tid)] = t;
@@ -510,36 +177,63 @@ static struct kx_fdr_thread *add_thread(struct kx_fdr_writer *w, int32_t pid, in
 	return t;
 }
 
-struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid, int32_t tid,
-					   const char *name, const char *process)
+struct kx_fdr_thread *kx_fdr_writer_thread_of(struct kx_fdr_writer *w,
+					      const struct kx_fdr_identity *who)
 {
-	struct kx_fdr_thread *t = w->table_size ? w->table[slot_of(w, pid, tid)] : NULL;
+	struct kx_fdr_thread *t = w->table_size ? w->table[slot_of(w, who->pid, who->tid)] : NULL;
 	char *note;
 
-	if (t && !t->ended)
+	if (t)
 		return t;
-	note = thread_note(pid, tid, name, process);
-	if (t && note) {
-		t->ended = false;
-		t->note = note;
-		return t;
-	}
-	t = t ? NULL : add_thread(w, pid, tid, note);
+	note = thread_note(who);
+	t = add_thread(w, who->pid, who->tid, note);
 	if (!t)
 		free(note);
 	return t;
 }
 
+struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid, int32_t tid,
+					   const char *name, const char *process)
+{
+	const struct kx_fdr_identity who = {
+		.pid = pid, .tid = tid, .name = name, .process = process,
+	};
+
+	return kx_fdr_writer_thread_of(w, &who);
+}
+
+/* What a thread that gets the same ids must know; other threads of the place do no harm. */
+static void remember(const struct kx_fdr_thread *t)
+{
+	struct kx_fdr_ended *e = ended_place(t->writer, t->pid, t->tid);
+
+	if (!t->started)
+		return;
+	if (!e->any || t->wall_sec > e->wall_sec)
+		e->wall_sec = t->wall_sec;
+	if (!e->any || t->wall_usec > e->wall_usec)
+		e->wall_usec = t->wall_usec;
+	e->any = 1;
+}
+
 int kx_fdr_thread_end(struct kx_fdr_thread *t)
 {
-	int ret = t->writer->error;
+	struct kx_fdr_writer *w = t->writer;
+	int ret = w->error;
 
 	if (!ret && t->pos)
-		ret = close_buffer(t);
-	drop_buffer(t);
+		ret = kx_fdr_close_buffer(t);
+	kx_fdr_drop_buffer(t);
+	remember(t);
+	vacate(w, slot_of(w, t->pid, t->tid));
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+	else
+		w->last = t->link;
+	w->nthreads--;
 	free(t->note);
-	t->note = NULL;
-	t->ended = true;
+	free(t);
 	return ret;
 }
 
@@ -579,6 +273,11 @@ int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options, struct kx_fd
 	w->options.version = version;
 	w->options.buffer_size = size;
 	w->last = &w->first;
+	w->ended = calloc(KX_FDR_ENDED_PLACES, sizeof(*w->ended));
+	if (!w->ended) {
+		kx_fdr_writer_free(w);
+		return kx_err_set(err, -ENOMEM, "no memory for the trace writer");
+	}
 	if (version == 1) {
 		w->trailer = KX_FDR_METADATA_SIZE;
 		w->zeros = calloc(1, size);
@@ -607,8 +306,8 @@ int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err)
 {
 	for (struct kx_fdr_thread *t = w->first; t && !w->error; t = t->next) {
 		if (t->pos)
-			close_buffer(t);
-		drop_buffer(t);
+			kx_fdr_close_buffer(t);
+		kx_fdr_drop_buffer(t);
 	}
 	return w->error ? write_failed(w, err) : 0;
 }
@@ -626,7 +325,7 @@ int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
 			free(note);
 			return kx_err_set(err, -ENOMEM, "no memory to finish the trace");
 		}
-		ret = open_buffer(t, 0, w->options.start_tsc);
+		ret = kx_fdr_open_buffer(t, 0, w->options.start_tsc);
 		w->nstarted = 0;
 		if (ret < 0)
 			return kx_err_set(err, ret, "no memory to finish the trace");
@@ -634,7 +333,7 @@ int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
 	ret = kx_fdr_flush(w, err);
 	if (ret < 0 || !tsc_hz || !w->regular)
 		return ret;
-	put64(hz, tsc_hz);
+	kx_put64(hz, tsc_hz);
 	if (pwrite(w->fd, hz, sizeof(hz), w->offset + 8) != sizeof(hz)) {
 		ret = errno ? -errno : -EIO;
 		return kx_err_set(err, ret, "cannot correct the clock frequency in the trace's "
@@ -643,14 +342,6 @@ int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
 	return 0;
 }
 
-int kx_fdr_added_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func)
-{
-	int ret = kx_fdr_exit(t, tsc, cpu, func, false);
-
-	if (ret == 0)
-		t->hits--;
-	return ret;
-}
 
 uint64_t kx_fdr_writer_hits(const struct kx_fdr_writer *w)
 {
@@ -665,6 +356,11 @@ uint64_t kx_fdr_writer_bytes(const struct kx_fdr_writer *w)
 uint64_t kx_fdr_writer_threads(const struct kx_fdr_writer *w)
 {
 	return w->nstarted;
+}
+
+size_t kx_fdr_writer_live(const struct kx_fdr_writer *w)
+{
+	return w->nthreads;
 }
 
 size_t kx_fdr_writer_memory(const struct kx_fdr_writer *w)
@@ -685,6 +381,7 @@ void kx_fdr_writer_free(struct kx_fdr_writer *w)
 		free(t);
 	}
 	free(w->table);
+	free(w->ended);
 	free(w->zeros);
 	free(w);
 }

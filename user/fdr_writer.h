@@ -38,12 +38,21 @@ struct kx_fdr_options {
 int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options,
 		      struct kx_fdr_writer **out, struct kx_err *err);
 
+/* Who a thread is. */
+struct kx_fdr_identity {
+	int32_t pid, tid;
+	const char *name, *process; /* either may be NULL; 64 bytes of each are kept */
+	int32_t ns_pid, ns_tid;     /* in its own pid namespace; 0: not known, or the same */
+};
+
 /*
- * The stream of one thread; created on first use, then the same one. @name and
- * @process (either may be NULL; 64 bytes are kept) go into the thread's first custom
- * event. After kx_fdr_thread_end it starts anew, with the new name: ids are reused.
- * Owned by the writer. NULL only if memory ran out.
+ * The stream of one thread; created on first use, then the same one until kx_fdr_thread_end. What
+ * is known of the thread goes into its first custom event, at start_tsc: a later one of that kind
+ * says that another thread has got the same ids. Owned by the writer. NULL only if memory ran out.
  */
+struct kx_fdr_thread *kx_fdr_writer_thread_of(struct kx_fdr_writer *w,
+					      const struct kx_fdr_identity *who);
+/* The same for a thread of which no other ids are known. */
 struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid, int32_t tid,
 					   const char *name, const char *process);
 
@@ -53,8 +62,8 @@ struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid,
  * kx_fdr_cpu is such a change at a time of its own. A custom event is of the
  * thread's last CPU.
  * Errors: -EINVAL for @func over KX_FDR_MAX_FUNC, @nargs over 8, @size not 1 to 4096
- * (version 1: -EMSGSIZE where the buffer is too small for the payload), or a
- * thread that has ended; -ENOMEM; else those of write(2) when a full buffer goes
+ * (version 1: -EMSGSIZE where the buffer is too small for the payload);
+ * -ENOMEM; else those of write(2) when a full buffer goes
  * out: the writer then cuts the file at its last whole buffer (if it can be cut),
  * drops what it holds, and repeats the error at every call.
  */
@@ -67,7 +76,10 @@ int kx_fdr_cpu(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu);
 /* Version 1 pads the payload with spaces to a multiple of 8 bytes. */
 int kx_fdr_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payload, size_t size);
 
-/* Closes the thread's open buffer; nothing more may come for it. */
+/*
+ * Closes the thread's open buffer and frees the thread: @t is gone, whatever is returned. What it
+ * takes to give its ids to another thread is kept in memory of a fixed size.
+ */
 int kx_fdr_thread_end(struct kx_fdr_thread *t);
 
 /*
@@ -89,6 +101,8 @@ uint64_t kx_fdr_writer_hits(const struct kx_fdr_writer *w);
 /* Bytes in the file so far; threads that have a record. */
 uint64_t kx_fdr_writer_bytes(const struct kx_fdr_writer *w);
 uint64_t kx_fdr_writer_threads(const struct kx_fdr_writer *w);
+/* Threads that have not ended; all that the writer's memory grows with. */
+size_t kx_fdr_writer_live(const struct kx_fdr_writer *w);
 /* Bytes of memory that open buffers hold now. */
 size_t kx_fdr_writer_memory(const struct kx_fdr_writer *w);
 

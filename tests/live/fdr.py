@@ -34,7 +34,7 @@ class Record:
 class Thread:
     def __init__(self, tid):
         self.tid, self.pid, self.records, self.buffers = tid, 0, [], 0
-        self.stack, self.wall, self.repairs_due, self.repaired = [], (-1, -1), 0, 0
+        self.stack, self.repairs_due, self.repaired = [], 0, 0
 
     def notes(self, kind):
         prefix = b"kxray:" + kind.encode() + b" "
@@ -56,14 +56,15 @@ class Thread:
 
 class Trace:
     """
-    threads: by thread id. truncated: the last buffer was cut off, which is an error
+    threads: by thread id; of threads that had the same id in turn, all but the last one are
+    under (id, 1), (id, 2), ... truncated: the last buffer was cut off, which is an error
     unless allow_truncated. allow_open takes calls that are open at a thread's end.
     """
 
     def __init__(self, path, allow_truncated=False, allow_open=False):
         with open(path, "rb") as f:
             self.bytes = f.read()
-        self.threads, self.truncated, self.at = {}, False, 32
+        self.threads, self.walls, self.truncated, self.at = {}, {}, False, 32
         if len(self.bytes) < 32:
             raise Bad("no header")
         (self.version, kind, flags, self.hz, self.buffer_size,
@@ -112,6 +113,11 @@ class Trace:
         pid = None
         if self.version >= 2:
             pid, = struct.unpack_from("<i", self._metadata(PID))
+        if tid in self.threads and self._is_birth():
+            life = 1
+            while (tid, life) in self.threads:
+                life += 1
+            self.threads[tid, life] = self.threads.pop(tid)
         if tid not in self.threads:
             self.threads[tid] = Thread(tid)
             self.threads[tid].pid = pid
@@ -119,10 +125,17 @@ class Trace:
         t.buffers += 1
         if pid != t.pid:
             raise Bad(f"thread {tid} is of processes {t.pid} and {pid}")
-        if wall[0] <= t.wall[0] or wall[1] <= t.wall[1]:
-            raise Bad(f"wall times of thread {tid}: {t.wall}, then {wall}")
-        t.wall = wall
+        before = self.walls.get((pid, tid), (-1, -1))
+        if wall[0] <= before[0] or wall[1] <= before[1]:
+            raise Bad(f"wall times of thread {tid}: {before}, then {wall}")
+        self.walls[pid, tid] = wall
         self._body(t, end)
+
+    def _is_birth(self):
+        """Whether the buffer begins at the trace's start, with the name of its thread."""
+        first = next(iter(self.threads.values())).records[0]
+        _, tsc = struct.unpack_from("<HQ", self.bytes, self.at + 1)
+        return tsc == first.tsc and self.bytes.startswith(b"kxray:thread ", self.at + 32)
 
     def _body(self, t, end):
         cpu, tsc = struct.unpack_from("<HQ", self._metadata(NEW_CPU))

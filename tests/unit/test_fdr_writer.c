@@ -568,9 +568,9 @@ static void test_thread_id_is_reused(void **state)
 		assert_int_equal(kx_fdr_entry(t, T0 + 100 + 10 * (uint64_t)i, 0, 1, NULL, 0), 0);
 		assert_int_equal(kx_fdr_exit(t, T0 + 101 + 10 * (uint64_t)i, 0, 1, false), 0);
 		assert_int_equal(kx_fdr_thread_end(t), 0);
-		assert_int_equal(kx_fdr_exit(t, T0 + 102, 0, 1, false), -EINVAL);
 	}
 	assert_int_equal(kx_fdr_writer_threads(f.w), 20);
+	assert_int_equal(kx_fdr_writer_live(f.w), 0);
 	end(&f);
 	llvm_xray_accepts(f.path, NULL, 0);
 	out = run_okf("%s fdr-dump %s | grep -c '\"name\":\"life'", llvm_xrays[0], f.path);
@@ -647,6 +647,78 @@ static void test_memory_of_ten_thousand_threads(void **state)
 	assert_true(kx_fdr_writer_memory(f.w) <= 10000 * 1024);
 	assert_int_equal(kx_fdr_writer_threads(f.w), 10000);
 	end(&f);
+}
+
+/* The places of threads in the table are closed up as threads end, in any order. */
+static void test_threads_end_in_any_order(void **state)
+{
+	enum { N = 1000, STEP = 7 * 11 };
+	static struct kx_fdr_thread *t[N];
+	struct file f;
+
+	(void)state;
+	start(&f, 5, 0);
+	for (int32_t i = 0; i < N; i++)
+		t[i] = kx_fdr_writer_thread(f.w, i / 3, i, NULL, NULL);
+	for (int i = 0, at = 0; i < N; i++, at = (at + STEP) % N) {
+		assert_int_equal(kx_fdr_writer_live(f.w), N - i);
+		for (int32_t k = at; k < N; k += 97)
+			if (t[k])
+				assert_ptr_equal(kx_fdr_writer_thread(f.w, k / 3, k, NULL, NULL), t[k]);
+		assert_int_equal(kx_fdr_thread_end(t[at]), 0);
+		t[at] = NULL;
+	}
+	assert_int_equal(kx_fdr_writer_live(f.w), 0);
+	end(&f);
+}
+
+static void test_memory_of_many_short_threads(void **state)
+{
+	enum { N = 100000, ALIVE = 50 };
+	struct kx_fdr_thread *t[ALIVE] = { NULL };
+	struct kx_fdr_identity who = { .name = "thread", .process = "server" };
+	struct file f;
+	size_t most = 0;
+
+	(void)state;
+	start(&f, 5, 0);
+	for (int i = 0; i < N; i++) {
+		struct kx_fdr_thread **place = &t[i % ALIVE];
+
+		if (*place)
+			assert_int_equal(kx_fdr_thread_end(*place), 0);
+		who.pid = 1 + i / 3 % 10000; /* ids come again, in pairs and alone */
+		who.tid = 1 + i % 30000;
+		*place = kx_fdr_writer_thread_of(f.w, &who);
+		assert_int_equal(kx_fdr_entry(*place, T0 + (uint64_t)i, 0, 1, NULL, 0), 0);
+		assert_int_equal(kx_fdr_exit(*place, T0 + (uint64_t)i, 0, 1, false), 0);
+		assert_true(kx_fdr_writer_live(f.w) <= ALIVE);
+		if (kx_fdr_writer_memory(f.w) > most)
+			most = kx_fdr_writer_memory(f.w);
+	}
+	assert_true(most <= ALIVE * 1024);
+	assert_int_equal(kx_fdr_writer_threads(f.w), N);
+	end(&f);
+}
+
+static void test_ids_in_a_namespace(void **state)
+{
+	const struct kx_fdr_identity who = {
+		.pid = 1234, .tid = 1240, .ns_pid = 7, .ns_tid = 9, .name = "w", .process = "p",
+	};
+	struct kx_fdr_thread *t;
+	struct file f;
+	char *out;
+
+	(void)state;
+	start(&f, 5, 0);
+	t = kx_fdr_writer_thread_of(f.w, &who);
+	assert_int_equal(kx_fdr_entry(t, T0, 0, 1, NULL, 0), 0);
+	end(&f);
+	out = run_okf("grep -ao '{\"tid.*}' %s", f.path);
+	assert_string_equal(out, "{\"tid\":1240,\"pid\":1234,\"name\":\"w\",\"process\":\"p\","
+				 "\"ns_pid\":7,\"ns_tid\":9}\n");
+	free(out);
 }
 
 static void test_frequency_is_corrected(void **state)
@@ -902,6 +974,9 @@ int main(void)
 		cmocka_unit_test(test_empty_trace),
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_memory_of_ten_thousand_threads),
+		cmocka_unit_test(test_threads_end_in_any_order),
+		cmocka_unit_test(test_memory_of_many_short_threads),
+		cmocka_unit_test(test_ids_in_a_namespace),
 		cmocka_unit_test(test_frequency_is_corrected),
 		cmocka_unit_test(test_custom_event_sizes),
 		cmocka_unit_test(test_wrong_options),

@@ -8,6 +8,72 @@
 
 #include <bpf/bpf_tracing.h>
 
+/* Processes that could not be followed, because there were too many at a time. */
+__u64 kx_unfollowed = 0;
+/* Events that did not fit: user space must look at all processes again. */
+__u64 kx_process_events_lost = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024);
+} kx_process_events SEC(".maps");
+
+static __always_inline void tell(__u32 kind, __u32 tgid, __u32 parent)
+{
+	struct kx_process_event event = { .kind = kind, .tgid = tgid, .parent = parent };
+
+	if (bpf_ringbuf_output(&kx_process_events, &event, sizeof(event), BPF_RB_FORCE_WAKEUP))
+		__sync_fetch_and_add(&kx_process_events_lost, 1);
+}
+
+/* The list of modules of a process changes: what was found of it holds no longer. */
+static __always_inline void modules_changed(__u32 tgid)
+{
+	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &tgid);
+	struct kx_target fresh = { .changes = 1 };
+
+	if (target)
+		__sync_fetch_and_add(&target->changes, 1);
+	else
+		bpf_map_update_elem(&kx_targets, &tgid, &fresh, BPF_NOEXIST);
+}
+
+/*
+ * The dynamic linker's _dl_debug_state: called when the list of modules is about
+ * to change and when it has changed, before any code of the new ones runs.
+ */
+SEC("uprobe")
+int kx_dlopen(struct pt_regs *ctx)
+{
+	__u32 zero = 0, tgid = bpf_get_current_pid_tgid() >> 32;
+
+	if (!kx_is_target(tgid))
+		return 0;
+	if (kx_growing) {
+		modules_changed(tgid);
+		tell(KX_PROCESS_MODULES, tgid, 0);
+		return 0;
+	}
+	__sync_fetch_and_add(&kx_list_changes, 1);
+	bpf_ringbuf_output(&kx_doorbell, &zero, sizeof(zero), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/*
+ * Run by user space: process ctx[0] was looked at when it had ctx[1] changes, and may be hijacked.
+ * Here and not by a map update, which would overwrite a change that comes meanwhile.
+ */
+SEC("raw_tp")
+int kx_mark_checked(__u64 *ctx)
+{
+	__u32 tgid = ctx[0];
+	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &tgid);
+
+	if (target)
+		target->checked = ctx[1];
+	return 0;
+}
+
 /*
  * Stops the started command at its first instruction and at its entry point, so
  * that its probes are in before main runs. kx_only_tgid is the command.
@@ -25,6 +91,67 @@ int kx_stop_at_entry(struct pt_regs *ctx)
 {
 	if (bpf_get_current_pid_tgid() >> 32 == kx_only_tgid && !kx_ready)
 		bpf_send_signal(19 /* SIGSTOP */);
+	return 0;
+}
+
+/* Loaded where processes join. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(kx_exec, struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+
+	if (!kx_is_target(tgid))
+		return 0;
+	modules_changed(tgid);
+	tell(KX_PROCESS_EXECED, tgid, 0);
+	return 0;
+}
+
+/* The thread's id in its own pid namespace. */
+static __always_inline __u32 own_tid(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	unsigned int level = BPF_CORE_READ(pid, level);
+	__u32 nr = 0;
+
+	bpf_core_read(&nr, sizeof(nr),
+		      (void *)pid + bpf_core_field_offset(pid->numbers) +
+			      level * bpf_core_type_size(struct upid));
+	return nr;
+}
+
+/* A child of a traced process is traced from its first instruction on, with the same modules. */
+static __always_inline void follow(__u32 parent, __u32 child)
+{
+	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &parent), copy;
+
+	if (!target)
+		return;
+	copy = *target;
+	if (bpf_map_update_elem(&kx_targets, &child, &copy, BPF_ANY)) {
+		if (kx_scope == KX_SCOPE_SET)
+			__sync_fetch_and_add(&kx_unfollowed, 1);
+		return;
+	}
+	if (kx_scope == KX_SCOPE_SET)
+		tell(KX_PROCESS_FORKED, child, parent);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(kx_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 parent_tgid = parent->tgid, tgid = child->tgid;
+	__u64 payload[3] = {};
+
+	if (!kx_is_target(parent_tgid))
+		return 0;
+	if (kx_growing && tgid != parent_tgid)
+		follow(parent_tgid, tgid);
+	if (!kx_ready || !kx_is_target(tgid))
+		return 0;
+	bpf_probe_read_kernel(payload, 16, child->comm);
+	payload[2] = parent_tgid | (__u64)own_tid(child) << 32;
+	kx_put(KX_WIRE_THREAD_NEW, child->pid, tgid, 0, payload, 3);
 	return 0;
 }
 
@@ -49,6 +176,9 @@ int BPF_PROG(kx_thread_exit, struct task_struct *task)
 {
 	if (kx_task_wanted(task))
 		put_name(task, KX_WIRE_THREAD_EXIT, task->comm);
+	/* more than one thread may find itself the last */
+	if (kx_growing && kx_is_target(task->tgid) && !BPF_CORE_READ(task, signal, live.counter))
+		tell(KX_PROCESS_ENDED, task->tgid, 0);
 	return 0;
 }
 

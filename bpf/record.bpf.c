@@ -15,13 +15,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/*
- * How often the dynamic linker of a traced process announced a change of its list
- * of modules, and how many of these user space has looked at. While they differ,
- * some module may be able to throw through hijacked frames.
- */
-__u32 kx_list_changes = 0;
-__u32 kx_list_checked = 0;
 
 /* Filled by kx_sample_clock. */
 __u64 kx_sampled_before = 0; /* ktime */
@@ -85,7 +78,7 @@ int kx_session(struct pt_regs *ctx)
 		return 0;
 	}
 	put_entry(ctx, cookie, id);
-	return kx_list_changes != kx_list_checked && !(cookie & KX_COOKIE_IS_LEAF);
+	return !(cookie & KX_COOKIE_IS_LEAF) && !kx_may_hijack(id >> 32, cookie);
 }
 
 /* The programs below are for uprobe.multi and single uprobes, where 1 would remove the probe. */
@@ -141,22 +134,6 @@ int kx_exit(struct pt_regs *ctx)
 		return 0;
 	kx_leave(cookie & KX_COOKIE_IS_TAIL ? KX_WIRE_TAIL_EXIT : KX_WIRE_EXIT, id,
 		 KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
-	return 0;
-}
-
-/*
- * The dynamic linker's _dl_debug_state: called when the list of modules is about
- * to change and when it has changed, before any code of the new ones runs.
- */
-SEC("uprobe")
-int kx_dlopen(struct pt_regs *ctx)
-{
-	__u32 zero = 0;
-
-	if (!kx_is_target(bpf_get_current_pid_tgid() >> 32))
-		return 0;
-	__sync_fetch_and_add(&kx_list_changes, 1);
-	bpf_ringbuf_output(&kx_doorbell, &zero, sizeof(zero), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

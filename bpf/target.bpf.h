@@ -20,19 +20,33 @@
 const volatile __u32 kx_scope = KX_SCOPE_ONE; /* enum kx_wire_scope */
 const volatile __u32 kx_only_tgid = 0;	      /* KX_SCOPE_ONE: the traced process */
 const volatile __u32 kx_own_tgid = 0;	      /* kxray's, never traced */
+/* Processes join while the programs run: KX_SCOPE_ALL, and KX_SCOPE_SET with the children. */
+const volatile __u32 kx_growing = 0;
 
 /* Changed by user space while the programs run. */
 __u32 kx_ready = 0; /* no event before all probes are in */
 
 /*
- * Processes by tgid, with enum kx_target_state. KX_SCOPE_SET: the traced ones. KX_SCOPE_ALL: those
- * that user space has looked at.
+ * How often the dynamic linker of a traced process announced a change of its list
+ * of modules, and how many of these user space has looked at. While they differ,
+ * some module may be able to throw through hijacked frames. Where processes join, each has counts
+ * of its own, in kx_targets.
+ */
+__u32 kx_list_changes = 0;
+__u32 kx_list_checked = 0;
+
+/* By KX_COOKIE_GROUP: some process that has the module mapped may unwind, so nobody's is hijacked. */
+__u32 kx_dropped[KX_MAX_GROUPS];
+
+/*
+ * Processes by tgid. KX_SCOPE_SET: the traced ones. KX_SCOPE_ALL: those that have a state to keep.
+ * User space takes them out.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, KX_MAX_TARGETS);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct kx_target);
 } kx_targets SEC(".maps");
 
 static __always_inline int kx_is_target(__u32 tgid)
@@ -54,6 +68,19 @@ static __always_inline int kx_wanted(__u64 id)
 static __always_inline int kx_task_wanted(struct task_struct *task)
 {
 	return kx_ready && kx_is_target(task->tgid);
+}
+
+/* Whether a call of a function that makes calls itself may get its return address replaced. */
+static __always_inline int kx_may_hijack(__u32 tgid, __u64 cookie)
+{
+	struct kx_target *target;
+
+	if (!kx_growing)
+		return kx_list_changes == kx_list_checked;
+	if (kx_dropped[KX_COOKIE_GROUP(cookie)])
+		return 0;
+	target = bpf_map_lookup_elem(&kx_targets, &tgid);
+	return target && target->changes == target->checked;
 }
 
 #endif

@@ -96,6 +96,30 @@ enum kx_wire_scope {
 	KX_SCOPE_ALL = 2, /* all but kxray */
 };
 
+/* A traced process. Each list is written by one side only. */
+struct kx_target {
+	__u32 changes; /* of its list of modules, exec included; BPF programs add 1 */
+	__u32 checked; /* how many of these user space has found harmless for return probes */
+};
+
+enum kx_process_event_kind {
+	KX_PROCESS_FORKED = 1,  /* a traced process has a child, traced too */
+	KX_PROCESS_EXECED = 2,
+	KX_PROCESS_MODULES = 3, /* its list of modules may have changed */
+	KX_PROCESS_ENDED = 4,
+};
+
+/* What user space must look at soon, in a ring buffer of its own. */
+struct kx_process_event {
+	__u32 kind;   /* enum kx_process_event_kind */
+	__u32 tgid;
+	__u32 parent; /* KX_PROCESS_FORKED */
+	__u32 pad;
+};
+
+/* Modules whose functions may not be hijacked any more; see KX_COOKIE_GROUP. */
+#define KX_MAX_GROUPS 4096
+
 /*
  * The stack pointer that orders the calls of a thread is made up for calls inside the kernel, far
  * below any of user space: a system call is inside the user function that made it, a kernel function
@@ -115,7 +139,8 @@ enum kx_wire_scope {
 /* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,
  * 37 set if the exit is a tail jump, 38 set if the function makes no calls,
- * 40-51 the probe's place in its page (the same in the file and in memory), set by kx_attach. */
+ * 40-51 the probe's place in its page (the same in the file and in memory), set by kx_attach,
+ * 52-63 the module's group, see kx_dropped. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
 #define KX_COOKIE_NARGS(c) ((__u32)((c) >> 28) & 0xf)
 #define KX_COOKIE_COND(c) ((__u32)((c) >> 32) & 0xf)
@@ -123,6 +148,7 @@ enum kx_wire_scope {
 #define KX_COOKIE_IS_TAIL (1ULL << 37)
 #define KX_COOKIE_IS_LEAF (1ULL << 38)
 #define KX_COOKIE_PLACE(c) ((__u32)((c) >> 40) & 0xfff)
+#define KX_COOKIE_GROUP(c) ((__u32)((c) >> 52) & (KX_MAX_GROUPS - 1))
 #define KX_COOKIE_WITH_PLACE(c, offset) ((c) | ((offset) & 0xfff) << 40)
 
 #endif

@@ -5,27 +5,26 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <limits.h>
-#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "record.skel.h"
-
-struct kx_tracer {
-	struct record_bpf *skel;
-	struct kx_clock *clock;
-	struct kx_rings *rings;
-	struct ring_buffer *doorbell;
-	struct kx_links samplers; /* one link a CPU */
-	enum kx_mechanism mechanism;
-};
+#include "tracer_impl.h"
 
 static int silent(enum libbpf_print_level level, const char *format, va_list args)
 {
 	(void)level;
 	(void)format;
 	(void)args;
+	return 0;
+}
+
+static int on_process_event(void *ctx, void *data, size_t size)
+{
+	struct kx_tracer *t = ctx;
+
+	if (size >= sizeof(struct kx_process_event) && t->on_process)
+		t->on_process(t->on_process_ctx, data);
 	return 0;
 }
 
@@ -53,6 +52,7 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	bpf_program__set_autoload(s->progs.kx_syscall_enter, o->syscalls);
 	bpf_program__set_autoload(s->progs.kx_syscall_exit, o->syscalls);
 	bpf_program__set_autoload(session ? s->progs.kx_return : s->progs.kx_session, false);
+	bpf_program__set_autoload(s->progs.kx_exec, o->all || o->follow);
 	bpf_program__set_expected_attach_type(s->progs.kx_session,
 					      (enum bpf_attach_type)KX_BPF_TRACE_UPROBE_SESSION);
 	bpf_program__set_expected_attach_type(s->progs.kx_entry, multi);
@@ -94,7 +94,10 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 	t->skel->rodata->kx_wake_slots = nslots / 8;
 	t->skel->rodata->kx_callers = o->callers;
 	t->skel->rodata->kx_syscall_results = o->results;
-	t->skel->rodata->kx_scope = o->npids == 1 ? KX_SCOPE_ONE : KX_SCOPE_SET;
+	t->skel->rodata->kx_scope = o->all ? KX_SCOPE_ALL :
+				    o->npids == 1 && !o->follow ? KX_SCOPE_ONE :
+								  KX_SCOPE_SET;
+	t->skel->rodata->kx_growing = o->all || o->follow;
 	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
 	t->skel->rodata->kx_own_tgid = (uint32_t)getpid();
 
@@ -126,9 +129,10 @@ static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, str
 					  strerror(-code));
 	}
 	for (size_t i = 0; i < o->npids; i++) {
-		__u32 tgid = (__u32)o->pids[i], one = 1;
+		struct kx_target target = { .changes = 1 };
+		__u32 tgid = (__u32)o->pids[i];
 
-		code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid, &one,
+		code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid, &target,
 					   BPF_ANY);
 		if (code)
 			return kx_err_set(err, code, "too many processes to trace (%zu)", o->npids);
@@ -213,7 +217,9 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 		goto fail;
 	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,
 				       NULL);
-	if (!t->doorbell) {
+	if (!t->doorbell ||
+	    ring_buffer__add(t->doorbell, bpf_map__fd(t->skel->maps.kx_process_events),
+			     on_process_event, t)) {
 		code = kx_err_set(err, -errno, "the doorbell ring cannot be mapped: %s",
 				  strerror(errno));
 		goto fail;
@@ -262,96 +268,9 @@ enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tr
 	return t->mechanism;
 }
 
-static int attach_to(const char *what, struct bpf_program *prog, struct bpf_link **link,
-		     struct kx_err *err)
-{
-	*link = bpf_program__attach(prog);
-	if (*link)
-		return 0;
-	return kx_err_set(err, -errno, "the kernel's %s cannot be watched: %s", what,
-			  strerror(errno));
-}
-
-static int attach(struct bpf_program *prog, struct bpf_link **link, struct kx_err *err)
-{
-	return attach_to("scheduler events", prog, link, err);
-}
-
-int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err)
-{
-	int code = attach(t->skel->progs.kx_migrate, &t->skel->links.kx_migrate, err);
-
-	if (!code)
-		code = attach(t->skel->progs.kx_thread_exit, &t->skel->links.kx_thread_exit, err);
-	if (!code)
-		code = attach(t->skel->progs.kx_thread_name, &t->skel->links.kx_thread_name, err);
-	return code;
-}
-
 uint32_t *kx_tracer_syscalls(struct kx_tracer *t)
 {
 	return t->skel->bss->kx_syscalls;
-}
-
-int kx_tracer_watch_syscalls(struct kx_tracer *t, struct kx_err *err)
-{
-	/* The exits first: no call that is entered then stays open. */
-	int code = attach_to("system calls", t->skel->progs.kx_syscall_exit,
-			     &t->skel->links.kx_syscall_exit, err);
-
-	if (!code)
-		code = attach_to("system calls", t->skel->progs.kx_syscall_enter,
-				 &t->skel->links.kx_syscall_enter, err);
-	return code;
-}
-
-int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err)
-{
-	struct perf_event_attr attr = { .size = sizeof(attr),
-					.type = PERF_TYPE_SOFTWARE,
-					.config = PERF_COUNT_SW_CPU_CLOCK,
-					.sample_freq = hz,
-					.freq = 1 };
-	int prog_fd = bpf_program__fd(t->skel->progs.kx_sample);
-
-	for (unsigned cpu = 0; cpu < t->clock->ncpus; cpu++) {
-		int code;
-
-		if (!t->clock->cpus[cpu].present)
-			continue;
-		code = kx_attach_event(prog_fd, &attr, (int)cpu, &t->samplers);
-		if (code)
-			return kx_err_set(err, code, "CPU %u cannot be sampled %u times a second: %s",
-					  cpu, hz, strerror(-code));
-	}
-	return 0;
-}
-
-int kx_tracer_stop_at_exec(struct kx_tracer *t, struct kx_err *err)
-{
-	return attach(t->skel->progs.kx_stop_at_exec, &t->skel->links.kx_stop_at_exec, err);
-}
-
-static void detach(struct bpf_link **link)
-{
-	bpf_link__destroy(*link);
-	*link = NULL;
-}
-
-void kx_tracer_ignore_exec(struct kx_tracer *t)
-{
-	detach(&t->skel->links.kx_stop_at_exec);
-}
-
-void kx_tracer_stop(struct kx_tracer *t)
-{
-	kx_links_close(&t->samplers);
-	detach(&t->skel->links.kx_stop_at_exec);
-	detach(&t->skel->links.kx_syscall_enter);
-	detach(&t->skel->links.kx_syscall_exit);
-	detach(&t->skel->links.kx_migrate);
-	detach(&t->skel->links.kx_thread_exit);
-	detach(&t->skel->links.kx_thread_name);
 }
 
 void kx_tracer_ready(struct kx_tracer *t, bool ready)

@@ -20,7 +20,9 @@ struct kx_tracer_options {
 	enum kx_wire_clock clock; /* 0: the best that works */
 	uint64_t ring_bytes;      /* of one CPU's ring; 0: by memory */
 	const pid_t *pids;        /* traced processes */
-	size_t npids;             /* at least 1 */
+	size_t npids;             /* at least 1, but for @all */
+	bool follow;              /* and their children from now on */
+	bool all;                 /* every process but kxray */
 	bool callers;             /* entries carry their return address */
 	bool syscalls;            /* load what kx_tracer_watch_syscalls needs */
 	bool results;             /* exits of system calls carry their result */
@@ -67,6 +69,29 @@ int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err);
 int kx_tracer_stop_at_exec(struct kx_tracer *t, struct kx_err *err);
 void kx_tracer_ignore_exec(struct kx_tracer *t);
 
+/*
+ * Starts following: children of traced processes are traced from now on (only with options.follow
+ * or options.all), and @each is told of processes that need a look, from kx_tracer_quiet.
+ */
+int kx_tracer_follow(struct kx_tracer *t,
+		     void (*each)(void *ctx, const struct kx_process_event *event), void *ctx,
+		     struct kx_err *err);
+/*
+ * The state of a process: -ENOENT if it has none. How often its list of modules has changed must be
+ * read before the list, and be handed to kx_tracer_checked after it.
+ */
+int kx_tracer_target(const struct kx_tracer *t, pid_t pid, struct kx_target *out);
+/* Gives a process a state, if it has none yet. Errors: -E2BIG (too many processes). */
+int kx_tracer_add_target(struct kx_tracer *t, pid_t pid);
+void kx_tracer_remove_target(struct kx_tracer *t, pid_t pid);
+/* When it had @changes, return probes were harmless in the process. */
+void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes);
+/* No function of that group (see KX_COOKIE_GROUP) gets a new return probe any more. */
+void kx_tracer_drop_group(struct kx_tracer *t, uint32_t group);
+/* Processes that could not be followed; events that were lost, so that all must be looked at. */
+uint64_t kx_tracer_unfollowed(const struct kx_tracer *t);
+uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t);
+
 void kx_tracer_ready(struct kx_tracer *t, bool ready);
 /*
  * How often a traced process announced a change of its list of modules. While this differs from
@@ -76,7 +101,8 @@ void kx_tracer_ready(struct kx_tracer *t, bool ready);
 uint32_t kx_tracer_list_changes(const struct kx_tracer *t);
 void kx_tracer_list_checked(struct kx_tracer *t, uint32_t changes);
 
-/* Becomes readable when a ring fills up; kx_tracer_quiet takes the doorbell's content out. */
+/* Becomes readable when a ring fills up; kx_tracer_quiet takes the doorbell's content out
+ * and tells of process events. */
 int kx_tracer_doorbell_fd(const struct kx_tracer *t);
 void kx_tracer_quiet(struct kx_tracer *t);
 

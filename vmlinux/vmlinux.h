@@ -15,6 +15,23 @@
 
 typedef int pid_t;
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads of the process that have not begun to end */
+} __attribute__((preserve_access_index));
+
+struct upid {
+	int nr;
+} __attribute__((preserve_access_index));
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* level + 1 of them, from the first pid namespace to its own */
+} __attribute__((preserve_access_index));
+
 struct thread_info {
 	unsigned int status; /* bit 1: inside a 32-bit system call */
 } __attribute__((preserve_access_index));
@@ -24,6 +41,8 @@ struct task_struct {
 	pid_t pid;  /* what user space calls the thread id */
 	pid_t tgid; /* what user space calls the process id */
 	char comm[16];
+	struct signal_struct *signal;
+	struct pid *thread_pid;
 } __attribute__((preserve_access_index));
 
 /*

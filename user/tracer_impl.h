@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the files of the tracer share: tracer*.c, and nobody else. */
+#ifndef KX_TRACER_IMPL_H
+#define KX_TRACER_IMPL_H
+
+#include <bpf/libbpf.h>
+
+#include "record.skel.h"
+#include "tracer.h"
+
+struct kx_tracer {
+	struct record_bpf *skel;
+	struct kx_clock *clock;
+	struct kx_rings *rings;
+	struct ring_buffer *doorbell;
+	struct kx_links samplers; /* one link a CPU */
+	void (*on_process)(void *ctx, const struct kx_process_event *event);
+	void *on_process_ctx;
+	enum kx_mechanism mechanism;
+};
+
+/* tracer_watch.c */
+int kx_tracer_attach(struct bpf_program *prog, struct bpf_link **link, struct kx_err *err);
+
+#endif

@@ -12,6 +12,7 @@
 
 #include "process.bpf.h"
 #include "syscall.bpf.h"
+#include "sched.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

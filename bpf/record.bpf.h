@@ -103,6 +103,12 @@ static __always_inline int kx_is_call(__u32 kind)
 	return kind >= KX_WIRE_ENTRY && kind <= KX_WIRE_TAIL_EXIT;
 }
 
+/* So many come that they must leave the spare slots of a ring alone. */
+static __always_inline int kx_is_frequent(__u32 kind)
+{
+	return kx_is_call(kind) || (kind >= KX_WIRE_SCHED_OUT && kind <= KX_WIRE_WAKE);
+}
+
 static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)
 {
 	struct kx_thread_loss *loss = bpf_map_lookup_elem(&kx_thread_losses, &tid);
@@ -156,7 +162,7 @@ static __noinline int kx_lose(void *ring, __u32 reason, __u32 kind, __u32 tid)
 	return -1;
 }
 
-/* Kept free of calls, for the rare records without which a thread's story has no end. */
+/* Kept free of frequent records, for the rare ones without which a thread's story has no end. */
 #define KX_RING_SPARE_SLOTS 8
 
 static __always_inline struct kx_wire_record *kx_slot(void *ring, __u64 position)
@@ -192,7 +198,7 @@ static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 		return -1;
 	for (int i = 0; i < 8 && !taken; i++) {
 		position = *(volatile __u64 *)head;
-		if (position + slots + (kx_is_call(kind) ? KX_RING_SPARE_SLOTS : 0) -
+		if (position + slots + (kx_is_frequent(kind) ? KX_RING_SPARE_SLOTS : 0) -
 			    *(volatile __u64 *)tail > kx_ring_slots)
 			return kx_lose(ring, KX_LOSS_RING_FULL, kind, tid);
 		taken = __sync_val_compare_and_swap(head, position, position + slots) == position;

@@ -25,6 +25,9 @@ enum kx_wire_kind {
 	KX_WIRE_SAMPLE = 7,      /* sp is the user-space instruction pointer */
 	KX_WIRE_THREAD_NEW = 8,  /* func is the tgid; payload: comm, 2 words; the tgid of who made it,
 				  * and in the high half the tid in the thread's own pid namespace */
+	KX_WIRE_SCHED_OUT = 9,   /* leaves its CPU; func is its state (0: it could go on), sp its switches */
+	KX_WIRE_SCHED_IN = 10,   /* runs on `cpu`; sp is its switches, the same as at its leaving */
+	KX_WIRE_WAKE = 11,       /* may run again; func is the waker's tid, sp 1 for a new thread */
 };
 
 struct kx_wire_record {

@@ -35,6 +35,7 @@ struct kx_collector {
 	struct kx_thread_table *threads;
 	struct ring_state *rings;
 	uint64_t start_tsc, slack, last_now;
+	uint64_t closed_tsc; /* 0: the gate is open */
 	uint64_t losses_seen;
 	size_t pending, pending_max; /* records taken out and not yet released */
 	bool stopped, was_stopped;   /* some ring stands at an unfinished slot: now, last pass */
@@ -121,6 +122,15 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 		break;
 	case KX_WIRE_SAMPLE:
 		ev.kind = KX_EVENT_SAMPLE;
+		break;
+	case KX_WIRE_SCHED_OUT:
+		ev.kind = KX_EVENT_SCHED_OUT;
+		break;
+	case KX_WIRE_SCHED_IN:
+		ev.kind = KX_EVENT_SCHED_IN;
+		break;
+	case KX_WIRE_WAKE:
+		ev.kind = KX_EVENT_WAKE;
 		break;
 	case KX_WIRE_THREAD_NAME:
 		return kx_thread_set_name(thread, (pid_t)rec->func, (const char *)payload, ev.tsc);
@@ -294,6 +304,11 @@ static void count_rest(struct kx_collector *c)
 	}
 }
 
+void kx_collector_close(struct kx_collector *c)
+{
+	c->closed_tsc = kx_rdtscp();
+}
+
 int kx_collector_finish(struct kx_collector *c, struct kx_err *err)
 {
 	struct timespec wait = { .tv_nsec = 1000000 };
@@ -313,7 +328,12 @@ int kx_collector_finish(struct kx_collector *c, struct kx_err *err)
 		code = release(c, UINT64_MAX, err);
 	if (!code && kx_thread_table_end_gone(c->threads))
 		code = explain(-ENOMEM, err);
-	return code ? code : release(c, UINT64_MAX, err);
+	if (!code)
+		code = release(c, UINT64_MAX, err);
+	if (code)
+		return code;
+	code = kx_thread_table_end_sched(c->threads, c->closed_tsc ? c->closed_tsc : c->last_now);
+	return code ? explain(code, err) : 0;
 }
 
 void kx_collector_counts(const struct kx_collector *c, struct kx_collector_counts *out)

@@ -48,6 +48,9 @@ void kx_collector_free(struct kx_collector *c);
  */
 int kx_collector_pass(struct kx_collector *c, struct kx_err *err);
 
+/* The gate has just been closed: what does not end before does not end in this recording. */
+void kx_collector_close(struct kx_collector *c);
+
 /* After all probes are detached: drains the rings to the end and releases everything. */
 int kx_collector_finish(struct kx_collector *c, struct kx_err *err);
 

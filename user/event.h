@@ -16,6 +16,9 @@ enum kx_event_kind {
 	KX_EVENT_LOSS,        /* a gap that ends at `tsc` */
 	KX_EVENT_NAME,        /* the thread has a new name; for the thread table only */
 	KX_EVENT_SAMPLE,      /* the thread is on the CPU; sp is its instruction pointer */
+	KX_EVENT_SCHED_OUT,   /* these three as in wire.h; for the thread table only */
+	KX_EVENT_SCHED_IN,
+	KX_EVENT_WAKE,
 };
 
 struct kx_event {

@@ -363,6 +363,11 @@ size_t kx_fdr_writer_live(const struct kx_fdr_writer *w)
 	return w->nthreads;
 }
 
+uint64_t kx_fdr_writer_start(const struct kx_fdr_writer *w)
+{
+	return w->options.start_tsc;
+}
+
 size_t kx_fdr_writer_memory(const struct kx_fdr_writer *w)
 {
 	return w->memory;

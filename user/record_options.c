@@ -28,6 +28,7 @@ static const char help[] =
 	"      --args N              record the first N integer arguments (0 to 6)\n"
 	"      --callers             record each call's return address\n"
 	"      --sample HZ           record where the threads are on their CPUs, so often a second\n"
+	"      --sched               record when the threads run, wait and are woken, and by whom\n"
 	"      --max-functions N     most functions to trace (default 20000)\n"
 	"\n"
 	"How:\n"
@@ -50,6 +51,7 @@ enum {
 	OPT_ARGS,
 	OPT_CALLERS,
 	OPT_SAMPLE,
+	OPT_SCHED,
 	OPT_MAX_FUNCTIONS,
 	OPT_FDR_VERSION,
 	OPT_RING_SIZE,
@@ -67,6 +69,7 @@ static const struct option options[] = {
 	{ "args", required_argument, NULL, OPT_ARGS },
 	{ "callers", no_argument, NULL, OPT_CALLERS },
 	{ "sample", required_argument, NULL, OPT_SAMPLE },
+	{ "sched", no_argument, NULL, OPT_SCHED },
 	{ "max-functions", required_argument, NULL, OPT_MAX_FUNCTIONS },
 	{ "output", required_argument, NULL, 'o' },
 	{ "duration", required_argument, NULL, 'd' },
@@ -218,6 +221,9 @@ static int parse_option(struct kx_record_arguments *a, int c)
 						"--sample takes 1 to 100000 times a second, not '%s'",
 						optarg);
 		a->o.sample_hz = (unsigned)n;
+		return 0;
+	case OPT_SCHED:
+		a->o.sched = true;
 		return 0;
 	case OPT_MAX_FUNCTIONS:
 		if (!parse_whole(optarg, KX_FDR_MAX_FUNC, &n) || !n)

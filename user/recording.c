@@ -150,6 +150,7 @@ static void detach(struct recording *r)
 	double before = kx_recording_now();
 
 	kx_tracer_ready(r->tracer, false);
+	kx_collector_close(r->collector);
 	kx_probes_join(r->probes, &r->watch.links);
 	kx_probes_free(r->probes);
 	r->probes = NULL;

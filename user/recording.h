@@ -25,6 +25,7 @@ struct kx_recording_options {
 	unsigned nargs;       /* argument registers to capture, 0 to 6 */
 	bool callers;         /* store each call's return address */
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
+	bool sched;           /* when threads run, wait and are woken */
 	uint64_t ring_bytes;  /* of one CPU's ring; 0: by memory */
 	int mechanism;        /* enum kx_mechanism, or -1: the best that works */
 	enum kx_wire_clock clock; /* 0: the best that works */

@@ -201,6 +201,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	struct kx_tracer_options options = { .clock = r->o->clock,
 					     .ring_bytes = r->o->ring_bytes,
 					     .callers = r->o->callers,
+					     .sched = r->o->sched,
 					     .pids = r->pids,
 					     .npids = r->npids };
 	int code = 0;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "sched_track.h"
 #include "thread_table.h"
 
 #define KX_COMM_SIZE 16
@@ -29,6 +30,7 @@ struct kx_thread {
 	uint64_t lost_entries, lost_exits; /* totals already turned into gaps */
 	uint64_t lost_to;		   /* end of the newest gap */
 	uint64_t *migrations;
+	struct kx_sched_track sched;
 };
 
 struct kx_thread_table {
@@ -51,6 +53,9 @@ bool kx_thread_identify(struct kx_thread *thread);
 
 /* The name of its process now or, if that is gone, as it was; NULL if unknown. */
 const char *kx_thread_process(struct kx_thread *thread);
+
+/* An event of the scheduler; the thread has its stream. Errors: the FDR writer's. */
+int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev);
 
 /* Hands what is older than @watermark to the file; see kx_thread_table_release. */
 int kx_thread_release(struct kx_thread *thread, uint64_t watermark,

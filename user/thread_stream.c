@@ -131,6 +131,7 @@ static int sink_other(void *ctx, const struct kx_event *ev)
 	case KX_EVENT_SAMPLE:
 		return write_sample(thread, ev);
 	case KX_EVENT_THREAD_EXIT:
+		memset(&thread->sched, 0, sizeof(thread->sched));
 		err = kx_fdr_thread_end(thread->stream);
 		thread->ended = true;
 		thread->stream = NULL;
@@ -223,6 +224,10 @@ int kx_thread_release(struct kx_thread *thread, uint64_t watermark,
 			err = write_name(thread, e);
 			continue;
 		}
+		if (kx_sched_is_event(e->kind)) {
+			err = kx_thread_sched(thread, e);
+			continue;
+		}
 		if (e->kind == KX_EVENT_LOSS) {
 			ev.loss.from = thread->args[e->args_at];
 			ev.loss.entries = thread->args[e->args_at + 1];
@@ -235,6 +240,7 @@ int kx_thread_release(struct kx_thread *thread, uint64_t watermark,
 			err = write_partners(thread, counts->orphans_of_loss - partners, e->tsc);
 			partners = counts->orphans_of_loss;
 		}
+		thread->sched.ran |= e->kind <= KX_EVENT_TAIL_EXIT;
 		if (!err)
 			err = kx_callstack_feed(thread->stack, &ev, &sink, counts);
 	}

@@ -61,6 +61,12 @@ int kx_thread_table_release(struct kx_thread_table *t, uint64_t watermark,
 			    size_t *released);
 
 /*
+ * After all is released: tells of the threads that are off their CPUs when the recording ends, at
+ * @tsc. Errors: the FDR writer's.
+ */
+int kx_thread_table_end_sched(struct kx_thread_table *t, uint64_t tsc);
+
+/*
  * After all is released: ends the threads that have open calls and exist no more, because the record
  * of their end was lost. To be released once more. Errors: -ENOMEM.
  */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sched_watch.h"
 #include "tracer_impl.h"
 
 static int silent(enum libbpf_print_level level, const char *format, va_list args)
@@ -51,6 +52,7 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	}
 	bpf_program__set_autoload(s->progs.kx_syscall_enter, o->syscalls);
 	bpf_program__set_autoload(s->progs.kx_syscall_exit, o->syscalls);
+	kx_sched_watch_choose(s, o->sched);
 	bpf_program__set_autoload(session ? s->progs.kx_return : s->progs.kx_session, false);
 	bpf_program__set_autoload(s->progs.kx_exec, o->all || o->follow);
 	bpf_program__set_expected_attach_type(s->progs.kx_session,

@@ -23,6 +23,7 @@ struct kx_tracer_options {
 	size_t npids;             /* at least 1, but for @all */
 	bool follow;              /* and their children from now on */
 	bool all;                 /* every process but kxray */
+	bool sched;               /* record when threads run, wait and are woken */
 	bool callers;             /* entries carry their return address */
 	bool syscalls;            /* load what kx_tracer_watch_syscalls needs */
 	bool results;             /* exits of system calls carry their result */

@@ -4,6 +4,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "sched_watch.h"
 #include "tracer_impl.h"
 
 static int attach_to(const char *what, struct bpf_program *prog, struct bpf_link **link,
@@ -44,7 +45,7 @@ int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err)
 		code = kx_tracer_attach(t->skel->progs.kx_thread_exit, &t->skel->links.kx_thread_exit, err);
 	if (!code)
 		code = kx_tracer_attach(t->skel->progs.kx_thread_name, &t->skel->links.kx_thread_name, err);
-	return code;
+	return code ? code : kx_sched_watch_attach(t->skel, err);
 }
 
 int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err)
@@ -94,6 +95,7 @@ void kx_tracer_stop(struct kx_tracer *t)
 	detach(&t->skel->links.kx_migrate);
 	detach(&t->skel->links.kx_thread_exit);
 	detach(&t->skel->links.kx_thread_name);
+	kx_sched_watch_detach(t->skel);
 	detach(&t->skel->links.kx_syscall_enter);
 	detach(&t->skel->links.kx_syscall_exit);
 }

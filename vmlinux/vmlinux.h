@@ -43,6 +43,19 @@ struct task_struct {
 	char comm[16];
 	struct signal_struct *signal;
 	struct pid *thread_pid;
+	unsigned int flags;
+	unsigned int __state;  /* since 5.14; see struct task_struct___old */
+	unsigned long nvcsw;   /* switches away from it that it asked for */
+	unsigned long nivcsw;  /* and those that it did not */
+} __attribute__((preserve_access_index));
+
+struct task_struct___old {
+	long state;
+} __attribute__((preserve_access_index));
+
+/* Where kernels 6.2 to 6.14 keep the count of each CPU. */
+struct pcpu_hot___kx {
+	int preempt_count;
 } __attribute__((preserve_access_index));
 
 /*

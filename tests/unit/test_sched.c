@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fdr.h"
+#include "sched_clock.h"
+#include "sched_track.h"
+
+#define START 1000u
+#define SLEEP 1u /* TASK_INTERRUPTIBLE */
+
+static void states(void **state)
+{
+	(void)state;
+	assert_int_equal(kx_sched_state(0), 'R');
+	assert_int_equal(kx_sched_state(1), 'S');
+	assert_int_equal(kx_sched_state(2), 'D');
+	assert_int_equal(kx_sched_state(0x102), 'D');  /* killable */
+	assert_int_equal(kx_sched_state(0x402), 'I');
+	assert_int_equal(kx_sched_state(0x104), 'T');
+	assert_int_equal(kx_sched_state(0x108), 't');
+	assert_int_equal(kx_sched_state(0x40), 'P');
+	assert_int_equal(kx_sched_state(0x1000), 'D');
+	assert_int_equal(kx_sched_state(0x2001), 'S'); /* freezable */
+	assert_int_equal(kx_sched_state(0x80), 'X');
+	assert_int_equal(kx_sched_state(0x200000), '?');
+	assert_string_equal(kx_sched_state_name('S'), "sleeping");
+	assert_string_equal(kx_sched_state_name('R'), "runnable");
+	assert_string_equal(kx_sched_state_name('~'), "off the CPU");
+}
+
+static bool parse(const char *json, uint64_t tsc, struct kx_sched_interval *i)
+{
+	return kx_sched_parse((const uint8_t *)json, (uint32_t)strlen(json), tsc, i);
+}
+
+static void check(const struct kx_sched_interval *i, uint64_t from, uint64_t to, uint64_t wake,
+		  char state, int64_t waker)
+{
+	assert_int_equal(i->from, from);
+	assert_int_equal(i->to, to);
+	assert_int_equal(i->wake, wake);
+	assert_int_equal(i->state, state);
+	assert_int_equal(i->has_waker, waker >= 0);
+	assert_int_equal(i->waker, waker >= 0 ? waker : 0);
+}
+
+/* What is written is what is read. */
+static void notes_round_trip(void **state)
+{
+	static const char letters[] = "SDRNIT?";
+	char text[KX_SCHED_NOTE_SIZE];
+	struct kx_sched_interval in, out;
+
+	(void)state;
+	srand(1);
+	for (int n = 0; n < 20000; n++) {
+		size_t prefix = strlen(KX_FDR_NOTE_PREFIX "sched "), size;
+
+		memset(&in, 0, sizeof(in));
+		in.from = (uint64_t)rand() << (n % 30);
+		in.to = in.from + (n % 7 ? (uint64_t)rand() << (n % 31) : 0);
+		in.state = letters[n % 7];
+		in.wake = in.to - (in.to == in.from ? 0 : (uint64_t)rand() % (in.to - in.from + 1));
+		if (in.state == 'R' || in.state == 'N')
+			in.wake = in.from;
+		in.has_waker = n % 3;
+		in.waker = in.has_waker ? (uint32_t)rand() * 2u : 0;
+		in.open = n % 11 == 0;
+		size = kx_sched_note(text, &in);
+		assert_int_equal(size, strlen(text));
+		assert_true(kx_sched_parse((const uint8_t *)text + prefix, (uint32_t)(size - prefix),
+					   in.to, &out));
+		check(&out, in.from, in.to, in.wake, in.state, in.has_waker ? (int64_t)in.waker : -1);
+		assert_int_equal(out.open, in.open);
+	}
+	/* the longest there can be */
+	in = (struct kx_sched_interval){ .to = UINT64_MAX, .wake = 1, .state = 'S', .open = true,
+					 .has_waker = true, .waker = UINT32_MAX };
+	size_t longest = kx_sched_note(text, &in);
+
+	assert_int_equal(longest, strlen(text));
+	assert_true(text[strlen(text) - 1] == '}');
+}
+
+/* Nothing that a file can hold makes times that cannot be. */
+static void damaged_notes(void **state)
+{
+	struct kx_sched_interval i;
+
+	(void)state;
+	assert_false(parse("", 5, &i));
+	assert_false(parse("{}", 5, &i));
+	assert_false(parse("{\"off\":5}", 5, &i));
+	assert_false(parse("{\"state\":\"S\"}", 5, &i));
+	assert_false(parse("{\"off\":-5,\"state\":\"S\"}", 5, &i));
+	assert_false(parse("{\"off\":99999999999999999999,\"state\":\"S\"}", 5, &i));
+	assert_true(parse("{\"off\":7,\"state\":\"S\"}", 5, &i));
+	check(&i, 0, 5, 5, 'S', -1);
+	assert_true(parse("{\"off\":2,\"state\":\"S\",\"wait\":3}", 5, &i));
+	check(&i, 3, 5, 5, 'S', -1);
+	assert_true(parse("{\"off\":2,\"state\":\"S\",\"wait\":2,\"by\":4294967296}", 5, &i));
+	check(&i, 3, 5, 3, 'S', -1);
+	assert_true(parse("{\"off\":2,\"state\":\"\"}", 5, &i));
+	check(&i, 3, 5, 5, '?', -1);
+	assert_true(parse("{\"off\":2,\"state\":\"R\"}    ", 5, &i));
+	check(&i, 3, 5, 3, 'R', -1);
+}
+
+/* The kernel's events */
+
+static struct kx_thread_event event(uint8_t kind, uint64_t tsc, uint32_t func, uint64_t sp)
+{
+	return (struct kx_thread_event){ .kind = kind, .tsc = tsc, .func = func, .sp = sp };
+}
+
+static bool leave(struct kx_sched_track *t, uint64_t tsc, uint32_t why, uint64_t switches,
+		  struct kx_sched_interval *i)
+{
+	struct kx_thread_event ev = event(KX_EVENT_SCHED_OUT, tsc, why, switches);
+
+	return kx_sched_track_feed(t, &ev, START, i);
+}
+
+static bool back(struct kx_sched_track *t, uint64_t tsc, uint64_t switches,
+		 struct kx_sched_interval *i)
+{
+	struct kx_thread_event ev = event(KX_EVENT_SCHED_IN, tsc, 0, switches);
+
+	return kx_sched_track_feed(t, &ev, START, i);
+}
+
+static void woken(struct kx_sched_track *t, uint64_t tsc, uint32_t by, bool is_new)
+{
+	struct kx_thread_event ev = event(KX_EVENT_WAKE, tsc, by, is_new);
+	struct kx_sched_interval i;
+
+	assert_false(kx_sched_track_feed(t, &ev, START, &i));
+}
+
+static void sleeps_and_preemptions(void **state)
+{
+	struct kx_sched_track t = { .ran = true };
+	struct kx_sched_interval i;
+
+	(void)state;
+	assert_false(leave(&t, 1100, SLEEP, 5, &i));
+	woken(&t, 1150, 77, false);
+	assert_true(back(&t, 1160, 5, &i));
+	check(&i, 1100, 1160, 1150, 'S', 77);
+	assert_false(leave(&t, 1200, 0, 6, &i));
+	assert_true(back(&t, 1230, 6, &i));
+	check(&i, 1200, 1230, 1200, 'R', -1);
+	/* The waker comes between the decision to sleep and the switch. */
+	woken(&t, 1295, 78, false);
+	assert_false(leave(&t, 1300, SLEEP, 7, &i));
+	assert_true(back(&t, 1310, 7, &i));
+	check(&i, 1300, 1310, 1300, 'S', 78);
+	/* Woken before it slept at all: that waker has no part in what follows. */
+	woken(&t, 1350, 79, false);
+	assert_false(leave(&t, 1360, 0, 8, &i));
+	assert_true(back(&t, 1370, 8, &i));
+	check(&i, 1360, 1370, 1360, 'R', -1);
+	/* A waker that nobody saw. */
+	assert_false(leave(&t, 1400, 2, 9, &i));
+	assert_true(back(&t, 1440, 9, &i));
+	check(&i, 1400, 1440, 1440, 'D', -1);
+	assert_false(kx_sched_track_end(&t, 1500, &i));
+}
+
+static void beginnings(void **state)
+{
+	struct kx_sched_track asleep = { 0 }, waiting = { 0 }, fresh = { 0 }, running = { 0 },
+			      lost = { .ran = true };
+	struct kx_sched_interval i;
+
+	(void)state;
+	woken(&asleep, 1400, 0, false);
+	assert_true(back(&asleep, 1410, 123, &i));
+	check(&i, START, 1410, 1400, '?', 0);
+	assert_true(back(&waiting, 1500, 9, &i));
+	check(&i, START, 1500, 1500, '?', -1);
+	woken(&fresh, 1600, 50, true);
+	assert_true(back(&fresh, 1650, 0, &i));
+	check(&i, 1600, 1650, 1600, 'N', 50);
+	assert_false(leave(&running, 1700, SLEEP, 1, &i));
+	assert_true(back(&running, 1710, 1, &i));
+	check(&i, 1700, 1710, 1710, 'S', -1);
+	/* It has called functions: it was not off since the start, whatever is missing. */
+	assert_false(back(&lost, 1800, 9, &i));
+}
+
+static void ends(void **state)
+{
+	struct kx_sched_track t = { .ran = true }, asleep = { 0 };
+	struct kx_sched_interval i;
+
+	(void)state;
+	assert_false(kx_sched_track_end(&t, 2000, &i));
+	assert_false(leave(&t, 1100, SLEEP, 5, &i));
+	assert_true(kx_sched_track_end(&t, 2000, &i));
+	check(&i, 1100, 2000, 2000, 'S', -1);
+	assert_true(i.open);
+	assert_false(kx_sched_track_end(&t, 3000, &i));
+	woken(&asleep, 1900, 4, false);
+	assert_true(kx_sched_track_end(&asleep, 2000, &i));
+	check(&i, START, 2000, 1900, '?', 4);
+	/* After the gate has closed: no part of the recording. */
+	t = (struct kx_sched_track){ .ran = true };
+	assert_false(leave(&t, 2010, SLEEP, 5, &i));
+	assert_false(kx_sched_track_end(&t, 2000, &i));
+}
+
+/* Missing records never make up time off the CPU, and what follows is right again. */
+static void losses(void **state)
+{
+	struct kx_sched_track t = { .ran = true };
+	struct kx_sched_interval i;
+
+	(void)state;
+	assert_false(leave(&t, 1100, SLEEP, 5, &i));
+	woken(&t, 1110, 8, false);
+	assert_false(leave(&t, 1200, SLEEP, 6, &i)); /* its return is lost */
+	assert_true(back(&t, 1230, 6, &i));
+	check(&i, 1200, 1230, 1230, 'S', -1);
+	assert_false(back(&t, 1300, 7, &i)); /* its leaving is lost */
+	assert_false(leave(&t, 1400, SLEEP, 8, &i));
+	assert_false(back(&t, 1500, 10, &i)); /* it was back and left again in between */
+	assert_false(leave(&t, 1600, SLEEP, 11, &i));
+	assert_true(back(&t, 1601, 11, &i));
+	check(&i, 1600, 1601, 1601, 'S', -1);
+	/* Clocks that differ a little: back at 1700, left at 1702. */
+	assert_false(back(&t, 1700, 12, &i));
+	assert_true(leave(&t, 1702, SLEEP, 12, &i));
+	check(&i, 1702, 1702, 1702, 'S', -1);
+	assert_false(leave(&t, 1800, SLEEP, 13, &i));
+	assert_true(back(&t, 1810, 13, &i));
+	check(&i, 1800, 1810, 1810, 'S', -1);
+}
+
+/* Adding up */
+
+static void clocks(void **state)
+{
+	struct kx_sched_interval i = { .from = 100, .wake = 150, .to = 200, .state = 'S' };
+	struct kx_sched_clock c = { 0 }, mark = { 0 }, d;
+	struct kx_sched_interval cut = i;
+
+	(void)state;
+	kx_sched_clock_add(&c, &i);
+	d = kx_sched_since(&c, &mark, 1000);
+	assert_int_equal(d.off, 100);
+	assert_int_equal(d.wait, 50);
+	d = kx_sched_since(&c, &mark, 30); /* more than the call took */
+	assert_int_equal(d.off, 30);
+	assert_int_equal(d.wait, 30);
+	mark = c;
+	assert_int_equal(kx_sched_since(&c, &mark, 1000).off, 0);
+	assert_true(kx_sched_cut(&cut, 120, 180));
+	check(&cut, 120, 180, 150, 'S', -1);
+	cut = i;
+	assert_true(kx_sched_cut(&cut, 160, 300));
+	check(&cut, 160, 200, 160, 'S', -1);
+	cut = i;
+	assert_true(kx_sched_cut(&cut, 0, 130));
+	check(&cut, 100, 130, 130, 'S', -1);
+	cut = i;
+	assert_false(kx_sched_cut(&cut, 200, 300));
+	cut = i;
+	assert_false(kx_sched_cut(&cut, 0, 100));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(states),
+		cmocka_unit_test(notes_round_trip),
+		cmocka_unit_test(damaged_notes),
+		cmocka_unit_test(sleeps_and_preemptions),
+		cmocka_unit_test(beginnings),
+		cmocka_unit_test(ends),
+		cmocka_unit_test(losses),
+		cmocka_unit_test(clocks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -19,7 +19,7 @@
 #define KX_NR_CLONE3 435
 
 /* Fixed at load. */
-const volatile __u32 kx_syscall_results = 0; /* words of payload at the exits: 1 or none */
+const volatile __u32 kx_syscall_results = 0; /* exits carry their result */
 
 /* Which numbers are traced, as KX_SYSCALL_TRACED has it; 0: not. Written before the gate opens. */
 __u32 kx_syscalls[KX_MAX_SYSCALLS] = {};
@@ -125,7 +125,10 @@ int BPF_PROG(kx_syscall_exit, struct pt_regs *regs, long result)
 			return 0;
 		func = KX_SYSCALL_FUNC(traced);
 	}
-	kx_leave(KX_WIRE_EXIT, id, func, KX_SYSCALL_SP, words, kx_syscall_results);
+	if (kx_syscall_results)
+		kx_leave(KX_WIRE_EXIT, id, func, KX_SYSCALL_SP, words, 1);
+	else
+		kx_leave(KX_WIRE_EXIT, id, func, KX_SYSCALL_SP, 0, 0);
 	return 0;
 }
 

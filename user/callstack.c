@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "wire.h"
+
 #define NEAR (1ULL << 20) /* farther apart, in bytes, means another stack */
 /* The kernel hijacks no more return addresses of one thread than this. */
 #define MAX_RETURN_PROBES 64
@@ -194,6 +196,11 @@ static int drop_runs(struct feed *in)
 	return repair_above(in, keep);
 }
 
+static bool in_kernel(uint64_t sp)
+{
+	return sp && sp < KX_KERNEL_SP_END;
+}
+
 /*
  * Closes the frames that cannot be alive any more now that a function is
  * entered at stack pointer ev->sp.
@@ -213,6 +220,8 @@ static int repair_dead(struct feed *in)
 			/* Nothing to compare: only calls that never report an exit may be closed. */
 			if (!(traits & KX_FUNC_NO_EXITS))
 				break;
+		} else if (in_kernel(top->sp) && !in_kernel(sp)) {
+			continue; /* the thread is back in user space */
 		} else if (top->sp > sp || sp > s->frames[top->run].sp + NEAR) {
 			break;
 		} else if (top->sp == sp) {

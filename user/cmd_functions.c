@@ -19,6 +19,7 @@
 
 static const char usage[] =
 	"Usage: kxray functions (-p PID | BINARY) [-f PATTERN]... [-x PATTERN]... [OPTION...]\n"
+	"       kxray functions -f 'syscall:GLOB'... [OPTION...]\n"
 	"Lists the functions that 'kxray record' would trace, with the cost of a hit.\n"
 	"\n"
 	"  -p, --pid PID          a running process; several: -p PID,PID or -p repeated\n"
@@ -33,7 +34,8 @@ static const char usage[] =
 	"  -h, --help             this text\n"
 	"\n"
 	"Cost: 'nop5' is cheapest, 'emulated' about two to three times as much, 'stepped' functions\n"
-	"take a second trap ('kxray doctor' measures all three here). Exit: 'return' probes replace\n"
+	"take a second trap ('kxray doctor' measures all three here); calls in the 'kernel' take none.\n"
+	"Their addresses are made up where they are system calls. Exit: 'return' probes replace\n"
 	"return addresses and are used where that is harmless, 'instruction' probes sit on the\n"
 	"function's own ret and tail-call instructions.\n";
 
@@ -84,6 +86,23 @@ static int parse_count(const char *text, size_t *out)
 	if (end == text || *end || errno || !*out || text[0] == '-')
 		return kx_cmd_usage(NAME, "--max-functions takes a number above 0, not '%s'", text);
 	return 0;
+}
+
+/* Whether there are patterns and none is about binaries: then no process is needed. */
+static bool all_special(const struct arguments *a)
+{
+	for (size_t i = 0; i < a->ninclude; i++) {
+		struct kx_pattern p;
+		bool user;
+
+		if (kx_pattern_parse(a->include[i], &p, NULL))
+			return false;
+		user = p.space == KX_PATTERN_USER;
+		kx_pattern_free(&p);
+		if (user)
+			return false;
+	}
+	return a->ninclude > 0;
 }
 
 /* 0 to go on, -1 if the help was asked for, else the exit status. */
@@ -144,7 +163,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 		return kx_cmd_usage(NAME, "one binary at a time: '%s' is too much", argv[optind]);
 	if (a->binary && a->npids)
 		return kx_cmd_usage(NAME, "give either -p or a binary, not both");
-	if (!a->binary && !a->npids)
+	if (!a->binary && !a->npids && !all_special(a))
 		return kx_cmd_usage(NAME, "name a process (-p PID) or a binary");
 	return 0;
 }
@@ -226,23 +245,32 @@ static void print_left_out(const struct kx_selection *sel, FILE *to)
 
 static void print_summary(const struct kx_selection *sel, const struct arguments *a)
 {
-	size_t costs[KX_COST_STEPPED + 1] = { 0 }, exits[KX_EXITS_NONE + 1] = { 0 }, i, cheap;
+	size_t costs[KX_COST_KERNEL + 1] = { 0 }, exits[KX_EXITS_NONE + 1] = { 0 }, i, cheap, user;
 
 	for (i = 0; i < sel->nfunctions; i++)
 		if (sel->functions[i].traced) {
 			costs[sel->functions[i].plan.entry.cost]++;
-			exits[sel->functions[i].plan.exit_kind]++;
+			exits[sel->functions[i].plan.exit_kind] +=
+				sel->functions[i].plan.entry.cost != KX_COST_KERNEL;
 		}
+	user = sel->ntraced - costs[KX_COST_KERNEL];
 	cheap = costs[KX_COST_NOP5] + costs[KX_COST_EMULATED];
 	for (i = 0; i < sel->nnotes; i++)
 		fprintf(stderr, "kxray functions: %s\n", sel->notes[i]);
-	fprintf(stderr, "%zu function%s: %zu nop5, %zu emulated, %zu stepped (%zu %% cheap)",
-		sel->ntraced, sel->ntraced == 1 ? "" : "s", costs[KX_COST_NOP5], costs[KX_COST_EMULATED], costs[KX_COST_STEPPED],
-		cheap * 100 / sel->ntraced);
+	fprintf(stderr, "%zu function%s: ", sel->ntraced, sel->ntraced == 1 ? "" : "s");
+	if (user)
+		fprintf(stderr, "%zu nop5, %zu emulated, %zu stepped (%zu %% cheap)",
+			costs[KX_COST_NOP5], costs[KX_COST_EMULATED], costs[KX_COST_STEPPED],
+			cheap * 100 / user);
+	if (costs[KX_COST_KERNEL])
+		fprintf(stderr, "%s%zu in the kernel", user ? ", " : "", costs[KX_COST_KERNEL]);
 	if (sel->nleft_out)
 		fprintf(stderr, "; %zu left out because they cannot be traced safely%s",
 			sel->nleft_out, a->json && !a->left_out ? " (--left-out lists them)" : "");
-	fprintf(stderr, "\nexits: %zu return, %zu instruction, %zu none; ", exits[KX_EXITS_RETURN],
+	fputc('\n', stderr);
+	if (!user)
+		return;
+	fprintf(stderr, "exits: %zu return, %zu instruction, %zu none; ", exits[KX_EXITS_RETURN],
 		exits[KX_EXITS_INSTRUCTION], exits[KX_EXITS_NONE]);
 	if (a->exits != KX_EXITS_AUTO)
 		fprintf(stderr, "as --exits=%s asks\n", kx_exits_name(a->exits));
@@ -268,8 +296,8 @@ static int list_functions(const struct arguments *a, struct kx_err *err)
 		.nop5_optimized = nop5_optimized(),
 	};
 	size_t n = a->binary ? 1 : a->npids, i;
-	struct kx_select_process *procs = calloc(n, sizeof(*procs));
-	struct kx_modules *mods = calloc(n, sizeof(*mods));
+	struct kx_select_process *procs = calloc(n + 1, sizeof(*procs));
+	struct kx_modules *mods = calloc(n + 1, sizeof(*mods));
 	struct kx_selection sel;
 	int rc = 0;
 

@@ -336,7 +336,7 @@ void kx_plan_free(struct kx_plan *plan)
 
 const char *kx_cost_name(enum kx_cost cost)
 {
-	static const char *const names[] = { "nop5", "emulated", "stepped" };
+	static const char *const names[] = { "nop5", "emulated", "stepped", "kernel" };
 
 	return names[cost];
 }

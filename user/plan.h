@@ -23,6 +23,7 @@ enum kx_cost {
 	KX_COST_NOP5,     /* the kernel turns it into a call: cheapest */
 	KX_COST_EMULATED, /* nop, push, relative jmp, jcc or call */
 	KX_COST_STEPPED,  /* everything else runs single-stepped, out of line */
+	KX_COST_KERNEL,   /* no probe in user space: a system call or a kernel function */
 };
 
 enum kx_exits {

@@ -198,6 +198,7 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 		     struct kx_err *err)
 {
 	struct kx_probes *p = calloc(1, sizeof(*p));
+	bool any = false;
 	int code = 0;
 
 	if (!p || !(p->has = calloc(sel->nfunctions + 1, sizeof(*p->has)))) {
@@ -211,10 +212,13 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 	p->nargs = nargs;
 	p->refused = refused;
 	p->ctx = ctx;
-	for (uint32_t m = 0; m < sel->nmodules && !code; m++)
-		if (sel->modules[m].space == KX_PATTERN_USER)
-			code = attach_module(p, m, err);
-	if (!code && !p->nfunctions)
+	for (uint32_t m = 0; m < sel->nmodules && !code; m++) {
+		if (sel->modules[m].space != KX_PATTERN_USER)
+			continue;
+		any = true;
+		code = attach_module(p, m, err);
+	}
+	if (!code && !p->nfunctions && any)
 		code = kx_err_set(err, -EOPNOTSUPP,
 				  "the kernel refuses a probe on every one of the %zu selected "
 				  "functions",

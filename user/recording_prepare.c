@@ -17,6 +17,7 @@
 #include "map_file.h"
 #include "modules.h"
 #include "session_info.h"
+#include "syscalls.h"
 
 double kx_recording_now(void)
 {
@@ -202,6 +203,9 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .ring_bytes = r->o->ring_bytes,
 					     .callers = r->o->callers,
 					     .sched = r->o->sched,
+					     .syscalls = kx_syscalls_in_patterns(
+						     r->o->select.include, r->o->select.ninclude),
+					     .results = r->o->nargs > 0,
 					     .pids = r->pids,
 					     .npids = r->npids };
 	int code = 0;
@@ -224,6 +228,9 @@ static int make_traits(struct recording *r, struct kx_err *err)
 	for (size_t i = 0; i < r->sel.nfunctions; i++) {
 		const struct kx_function *f = &r->sel.functions[i];
 
+		/* what is no user function has no return address to be replaced */
+		if (f->traced && r->sel.modules[f->module].space != KX_PATTERN_USER)
+			continue;
 		if (f->plan.tail_calls)
 			r->traits[f->id] |= KX_FUNC_TAIL_CALLS;
 		if (f->plan.exit_kind == KX_EXITS_NONE)
@@ -305,13 +312,16 @@ static void on_refused(void *ctx, const struct kx_function *f, const char *reaso
 static int attach(struct recording *r, struct kx_err *err)
 {
 	double before = kx_recording_now();
+	size_t syscalls = 0;
 	int code = kx_probes_attach(r->tracer, &r->sel, r->procs, r->npids, r->o->nargs, on_refused,
 				    r, &r->probes, err);
 
+	if (!code)
+		code = kx_syscalls_attach(r->tracer, &r->sel, r->o->nargs, &syscalls, err);
 	r->result->attach_seconds = kx_recording_now() - before;
 	if (code)
 		return code;
-	r->result->functions = kx_probes_functions(r->probes);
+	r->result->functions = kx_probes_functions(r->probes) + syscalls;
 	code = kx_tracer_watch_threads(r->tracer, err);
 	if (!code && r->o->sample_hz)
 		code = kx_tracer_sample(r->tracer, r->o->sample_hz, err);

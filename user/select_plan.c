@@ -92,7 +92,7 @@ static int plan_special(const struct kx_binary *b, const struct kx_symbol *sym,
 
 	if (space->refused && space->refused(sym, why->text, sizeof(why->text)))
 		return -EOPNOTSUPP;
-	*plan = (struct kx_plan){ .entry = { .addr = sym->addr, .cost = KX_COST_EMULATED },
+	*plan = (struct kx_plan){ .entry = { .addr = sym->addr, .cost = KX_COST_KERNEL },
 				  .exit_kind = KX_EXITS_RETURN,
 				  .args = 6,
 				  .makes_calls = true };

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The pseudo-modules: functions that are in no binary. */
 #include "select_impl.h"
+#include "syscalls.h"
 
 const struct kx_select_space *kx_select_space(enum kx_pattern_space space)
 {
 	static const struct kx_select_space spaces[] = {
 		[KX_PATTERN_KERNEL] = { .name = "kernel", .what = "kernel functions" },
-		[KX_PATTERN_SYSCALL] = { .name = "syscall", .what = "system calls" },
+		[KX_PATTERN_SYSCALL] = { .name = "syscall", .what = "system calls",
+					 .symbols = kx_syscall_symbols },
 	};
 
 	return &spaces[space];

@@ -7,7 +7,9 @@
 #include <stddef.h>
 
 #include "err.h"
+#include "select.h"
 #include "symbols.h"
+#include "tracer.h"
 
 #define KX_SYSCALLS_MODULE "syscall"
 
@@ -25,5 +27,14 @@ unsigned kx_syscall_number(const struct kx_symbol *sym);
 
 /* Whether any of the patterns names system calls; patterns that cannot be read do not. */
 bool kx_syscalls_in_patterns(const char *const *patterns, size_t n);
+
+/*
+ * Has the selected system calls reported, with their first @nargs arguments (0 to 6: registers,
+ * whether or not the call uses them). *@n: how many. The tracer must have been made with the option
+ * syscalls; nothing is attached if none is selected. kx_tracer_stop ends it.
+ * Errors: those of kx_tracer_watch_syscalls.
+ */
+int kx_syscalls_attach(struct kx_tracer *tracer, const struct kx_selection *sel, unsigned nargs,
+		       size_t *n, struct kx_err *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "callstack.h"
+#include "wire.h"
 
 /* Functions of the tests and their traits: f.. by return probes, i.. by instruction probes. */
 enum { F = 1, G, H, TAIL, TAIL2, I, ITAIL, NOEXIT, NFUNCS };
@@ -439,6 +440,35 @@ static void test_signal_stack(void **state)
 	}
 }
 
+/*
+ * A system call inside a user function, a kernel function inside that. What is left open in the
+ * kernel ends when the thread is back in user space, wherever its stack is then.
+ */
+static void test_calls_in_the_kernel(void **state)
+{
+	static const uint64_t stacks[] = { 0x7f0000800000, 0x400000, 0x10000 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct story st;
+
+		start(&st);
+		in(&st, F, stacks[i]);
+		in(&st, I, KX_SYSCALL_SP);
+		in(&st, G, KX_KERNEL_SP_BASE + 0x3f00);
+		out(&st, G, KX_KERNEL_SP_BASE + 0x3f00);
+		out(&st, I, KX_SYSCALL_SP);
+		in(&st, I, KX_SYSCALL_SP);
+		in(&st, I, KX_SYSCALL_SP);
+		in(&st, G, KX_KERNEL_SP_BASE + 0x3f00);
+		in(&st, H, stacks[i] - 0x100);
+		out(&st, H, stacks[i] - 0x100);
+		in(&st, I, KX_SYSCALL_SP);
+		out(&st, F, stacks[i]);
+		expect(&st, "+1+6+2-2-6+6!6+6+2!2!6+3-3+6!6-1", 4, 0);
+	}
+}
+
 /* A handler left by siglongjmp stays open until the exit of a live caller. */
 static void test_siglongjmp_off_the_signal_stack(void **state)
 {
@@ -845,6 +875,7 @@ int main(void)
 		cmocka_unit_test(test_tail_call_beyond_the_nesting_limit),
 		cmocka_unit_test(test_a_million_deep),
 		cmocka_unit_test(test_signal_stack),
+		cmocka_unit_test(test_calls_in_the_kernel),
 		cmocka_unit_test(test_siglongjmp_off_the_signal_stack),
 		cmocka_unit_test(test_siglongjmp_loop),
 		cmocka_unit_test(test_endless_new_stacks),

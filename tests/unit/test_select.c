@@ -197,6 +197,33 @@ static void test_ifunc(void **state)
 	kx_modules_free(&mods);
 }
 
+/* System calls are in no binary: they need no process, and come after the functions of one. */
+static void test_system_calls(void **state)
+{
+	struct kx_modules mods = modules_of("server");
+	struct kx_selection sel = select_file(&mods, PATTERNS("+syscall:pread*", "+tiny"));
+	const struct kx_function *f = find(&sel, "pread64");
+	struct kx_err err = { 0 };
+
+	(void)state;
+	check_ids(&sel);
+	assert_non_null(f);
+	assert_non_null(find(&sel, "tiny"));
+	assert_int_equal(sel.ntraced, 1 + 3); /* preadv, preadv2 */
+	assert_int_equal(sel.modules[f->module].space, KX_PATTERN_SYSCALL);
+	assert_string_equal(sel.modules[f->module].module->name, "syscall");
+	assert_int_equal(f->plan.entry.cost, KX_COST_KERNEL);
+	assert_true(f->traced && f->plan.args == 6);
+	kx_selection_free(&sel);
+	kx_modules_free(&mods);
+	if (try_select(NULL, 0, 0, &sel, &err, PATTERNS("+syscall:*", "-syscall:syscall_*")))
+		fail_msg("%s", err.text);
+	assert_int_equal(sel.nmodules, 1);
+	assert_null(find(&sel, "syscall_511"));
+	assert_non_null(find(&sel, "openat"));
+	kx_selection_free(&sel);
+}
+
 static void test_no_match(void **state)
 {
 	struct kx_modules mods = modules_of("server"), bare;
@@ -214,8 +241,7 @@ static void test_no_match(void **state)
 	select_fails(&proc, 1, 0, -EINVAL, "names no module", PATTERNS("+:f"));
 	select_fails(&proc, 1, 0, -EOPNOTSUPP, "kernel functions are not supported by this version",
 		     PATTERNS("+kernel:tcp_*"));
-	select_fails(&proc, 1, 0, -EOPNOTSUPP, "system calls are not supported by this version",
-		     PATTERNS("+syscall:*"));
+	select_fails(&proc, 1, 0, -ENOENT, "did you mean openat in syscall", PATTERNS("+syscall:opnat"));
 	select_fails(&proc, 1, 1, -E2BIG, "2 functions match, more than the limit of 1",
 		     PATTERNS("+tiny*"));
 	select_fails(&proc, 1, 1, -E2BIG, "--max-functions 2", PATTERNS("+tiny*"));
@@ -418,6 +444,10 @@ static void test_command(void **state)
 	assert_true(in_file("err", "chosen by size"));
 	assert_true(in_file("err", "% cheap)"));
 
+	assert_int_equal(RUN("-f", "syscall:openat", "-f", "syscall:write"), 0);
+	assert_true(in_file("out", "openat (syscall)"));
+	assert_true(in_file("err", "2 functions: 2 in the kernel"));
+
 	assert_int_equal(RUN("--help"), 0);
 	assert_true(in_file("out", "Usage: kxray functions"));
 }
@@ -437,6 +467,7 @@ static void test_command_errors(void **state)
 	assert_int_equal(RUN("-p", "1", in_dir("server")), 2);
 	assert_int_equal(RUN(in_dir("server"), in_dir("server")), 2);
 	assert_int_equal(RUN("--json"), 2);
+	assert_int_equal(RUN("-f", "syscall:read", "-f", "main"), 2);
 	assert_int_equal(RUN(in_dir("server"), "--exits=maybe"), 2);
 	assert_int_equal(RUN(in_dir("server"), "--max-functions=0"), 2);
 	assert_int_equal(RUN(in_dir("server"), "-f", "tiny*", "--max-functions=1"), 1);
@@ -449,7 +480,7 @@ int main(void)
 		cmocka_unit_test(test_patterns),  cmocka_unit_test(test_by_size),
 		cmocka_unit_test(test_ifunc),	  cmocka_unit_test(test_no_match),
 		cmocka_unit_test(test_processes), cmocka_unit_test(test_xray_ids),
-		cmocka_unit_test(test_command),	  cmocka_unit_test(test_command_errors),
+		cmocka_unit_test(test_system_calls), cmocka_unit_test(test_command),	  cmocka_unit_test(test_command_errors),
 	};
 
 	return cmocka_run_group_tests(tests, build, target_teardown);

@@ -9,7 +9,8 @@ TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 		-D_GNU_SOURCE -Wall -Wextra -pthread -Itests/live/targets
 
 TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
-	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns)
+	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
+	     syscalls)
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)
@@ -54,5 +55,7 @@ $T/many: $T/many.c tests/live/targets/target.h
 $T/counts-cet: FLAGS := -fcf-protection=full
 $T/counts-nopie: FLAGS := -fno-pie -no-pie
 $T/counts-static: FLAGS := -static
+# Without a dynamic linker the first instruction is the first that makes system calls.
+$T/syscalls: FLAGS := -static
 # Unwinding by pthread_exit and pthread_cancel runs the cleanup handlers.
 $T/cancel: FLAGS := -fexceptions

@@ -5,6 +5,7 @@
 
 #include "record.bpf.h"
 #include "target.bpf.h"
+#include "trigger.bpf.h"
 
 #include <bpf/bpf_tracing.h>
 
@@ -174,8 +175,11 @@ static __always_inline void put_name(struct task_struct *task, __u32 kind, const
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(kx_thread_exit, struct task_struct *task)
 {
-	if (kx_task_wanted(task))
+	if (kx_task_wanted(task)) {
 		put_name(task, KX_WIRE_THREAD_EXIT, task->comm);
+		if (kx_flight)
+			kx_trigger_exit(task);
+	}
 	/* more than one thread may find itself the last */
 	if (kx_growing && kx_is_target(task->tgid) && !BPF_CORE_READ(task, signal, live.counter))
 		tell(KX_PROCESS_ENDED, task->tgid, 0);

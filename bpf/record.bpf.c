@@ -7,6 +7,7 @@
 #include "record.bpf.h"
 #include "reduce.bpf.h"
 #include "target.bpf.h"
+#include "trigger.bpf.h"
 
 #include <bpf/bpf_tracing.h>
 
@@ -43,17 +44,22 @@ static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, 
 	return kx_enter(tid, KX_COOKIE_FUNC(cookie), ctx->sp, words, n);
 }
 
-static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u32 tid)
+static __always_inline void put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id)
 {
 	if (KX_COOKIE_NARGS(cookie) || kx_callers)
-		return put_entry_with_payload(ctx, cookie, tid);
-	return kx_enter(tid, KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
+		put_entry_with_payload(ctx, cookie, id);
+	else
+		kx_enter(id, KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
+	if (cookie & KX_COOKIE_HAS_TRIGGER)
+		kx_trigger_enter(id, KX_COOKIE_FUNC(cookie), ctx->sp);
 }
 
 /* After the return the stack pointer stands above the return address. */
-static __always_inline int put_return(struct pt_regs *ctx, __u64 cookie, __u32 tid)
+static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 id)
 {
-	return kx_leave(KX_WIRE_EXIT, tid, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);
+	kx_leave(KX_WIRE_EXIT, id, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);
+	if (cookie & KX_COOKIE_HAS_TRIGGER)
+		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp - 8);
 }
 
 /*
@@ -135,6 +141,8 @@ int kx_exit(struct pt_regs *ctx)
 		return 0;
 	kx_leave(cookie & KX_COOKIE_IS_TAIL ? KX_WIRE_TAIL_EXIT : KX_WIRE_EXIT, id,
 		 KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
+	if (cookie & KX_COOKIE_HAS_TRIGGER)
+		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp);
 	return 0;
 }
 

@@ -140,10 +140,35 @@ struct kx_process_event {
 #define KX_SYSCALL_FUNC(traced) ((traced) & 0x0fffffff)
 #define KX_SYSCALL_NARGS(traced) ((traced) >> 28)
 
+/* Why a flight recorder shall write. */
+enum kx_trigger_kind {
+	KX_TRIGGER_ENTRY = 1, /* a call of `func` began */
+	KX_TRIGGER_SLOW = 2,  /* a call of `func` ended that lasted too long */
+	KX_TRIGGER_END = 3,   /* a process ended */
+};
+
+struct kx_trigger_event {
+	__u64 clock;  /* raw clock of CPU `cpu`; 0 if it could not be read */
+	__u64 value;  /* SLOW: ns that the call lasted; END: when the process began, to tell it by */
+	__u32 kind;   /* enum kx_trigger_kind */
+	__u32 func;
+	__u32 tid;
+	__u32 tgid;
+	__u32 cpu;
+	__u32 status; /* END: as wait(2) gives it */
+	char comm[16]; /* of the thread; END: of the process */
+};
+
+struct kx_trigger_func {
+	__u64 over_ns;  /* calls that last longer; 0: not timed */
+	__u32 on_entry; /* every call */
+	__u32 pad;
+};
+
 /* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,
  * 37 set if the exit is a tail jump, 38 set if the function makes no calls,
- * 40-51 the probe's place in its page (the same in the file and in memory), set by kx_attach,
+ * 39 set if the function is a trigger, 40-51 the probe's place in its page (the same in the file and in memory), set by kx_attach,
  * 52-63 the module's group, see kx_dropped. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
 #define KX_COOKIE_NARGS(c) ((__u32)((c) >> 28) & 0xf)
@@ -151,6 +176,7 @@ struct kx_process_event {
 #define KX_COOKIE_IS_COND (1ULL << 36)
 #define KX_COOKIE_IS_TAIL (1ULL << 37)
 #define KX_COOKIE_IS_LEAF (1ULL << 38)
+#define KX_COOKIE_HAS_TRIGGER (1ULL << 39)
 #define KX_COOKIE_PLACE(c) ((__u32)((c) >> 40) & 0xfff)
 #define KX_COOKIE_GROUP(c) ((__u32)((c) >> 52) & (KX_MAX_GROUPS - 1))
 #define KX_COOKIE_WITH_PLACE(c, offset) ((c) | ((offset) & 0xfff) << 40)

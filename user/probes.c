@@ -61,11 +61,18 @@ static void on_refused(void *ctx, const struct kx_probe *probe, int err)
 	p->refused(p->ctx, f, reason);
 }
 
+/* What the cookies of all of a function's probes have. */
+static uint64_t common_cookie(const struct kx_probes *p, const struct kx_function *f)
+{
+	return f->id | (kx_tracer_has_trigger(p->tracer, f->id) ? KX_COOKIE_HAS_TRIGGER : 0);
+}
+
 static uint64_t cookie_of(const struct kx_probes *p, const struct kx_function *f)
 {
 	unsigned nargs = p->nargs < f->plan.args ? p->nargs : f->plan.args;
 
-	return f->id | (uint64_t)nargs << 28 | (f->plan.makes_calls ? 0 : KX_COOKIE_IS_LEAF);
+	return common_cookie(p, f) | (uint64_t)nargs << 28 |
+	       (f->plan.makes_calls ? 0 : KX_COOKIE_IS_LEAF);
 }
 
 static void add_exits(struct kx_probes *p, struct batch *b, struct kx_elf *elf,
@@ -73,7 +80,7 @@ static void add_exits(struct kx_probes *p, struct batch *b, struct kx_elf *elf,
 {
 	for (size_t i = 0; i < plan->nexits; i++) {
 		const struct kx_sled *s = &plan->exits[i];
-		uint64_t offset, cookie = f->id;
+		uint64_t offset, cookie = common_cookie(p, f);
 
 		if (kx_elf_offset(elf, s->addr, &offset))
 			continue;

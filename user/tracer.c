@@ -95,6 +95,7 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 	t->skel->rodata->kx_ring_slots = nslots;
 	t->skel->rodata->kx_wake_slots = nslots / 8;
 	t->skel->rodata->kx_callers = o->callers;
+	t->skel->rodata->kx_flight = o->flight;
 	t->skel->rodata->kx_syscall_results = o->results;
 	t->skel->rodata->kx_scope = o->all ? KX_SCOPE_ALL :
 				    o->npids == 1 && !o->follow ? KX_SCOPE_ONE :
@@ -103,6 +104,8 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
 	t->skel->rodata->kx_own_tgid = (uint32_t)getpid();
 
+	if (!o->flight)
+		bpf_map__set_max_entries(t->skel->maps.kx_timed_calls, 1);
 	template_fd = kx_ring_template(nslots);
 	if (template_fd < 0)
 		return explain_load(template_fd, err);
@@ -226,6 +229,10 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 				  strerror(errno));
 		goto fail;
 	}
+	if (o->flight)
+		code = kx_tracer_hear_triggers(t, err);
+	if (code)
+		goto fail;
 	*out = t;
 	return 0;
 fail:
@@ -239,6 +246,7 @@ void kx_tracer_free(struct kx_tracer *t)
 		return;
 	kx_links_close(&t->samplers);
 	ring_buffer__free(t->doorbell);
+	ring_buffer__free(t->triggers);
 	kx_rings_free(t->rings);
 	record_bpf__destroy(t->skel);
 	kx_clock_free(t->clock);

@@ -27,6 +27,7 @@ struct kx_tracer_options {
 	bool callers;             /* entries carry their return address */
 	bool syscalls;            /* load what kx_tracer_watch_syscalls needs */
 	bool results;             /* exits of system calls carry their result */
+	bool flight;              /* tell of processes' ends and of triggers */
 	bool clock_only;          /* load nothing but what the clock needs; no rings */
 };
 
@@ -106,6 +107,22 @@ void kx_tracer_list_checked(struct kx_tracer *t, uint32_t changes);
  * and tells of process events. */
 int kx_tracer_doorbell_fd(const struct kx_tracer *t);
 void kx_tracer_quiet(struct kx_tracer *t);
+
+/*
+ * Calls of function @func tell: each at its entry, or those that last longer than @over_ns (0: none).
+ * Before its probes are attached. Errors: -E2BIG (too many such functions).
+ */
+int kx_tracer_add_trigger(struct kx_tracer *t, uint32_t func, bool on_entry, uint64_t over_ns,
+			  struct kx_err *err);
+bool kx_tracer_has_trigger(const struct kx_tracer *t, uint32_t func);
+/* The next call that fulfils a condition is told; those after it are only counted until then. */
+void kx_tracer_arm_triggers(struct kx_tracer *t);
+/* Calls only counted so far; *@lost: ends of processes and calls that found no room. */
+uint64_t kx_tracer_triggers_merged(const struct kx_tracer *t, uint64_t *lost);
+/* Readable when there is something to tell; -1 without options.flight. */
+int kx_tracer_trigger_fd(const struct kx_tracer *t);
+void kx_tracer_read_triggers(struct kx_tracer *t,
+			     void (*each)(void *ctx, const struct kx_trigger_event *ev), void *ctx);
 
 struct kx_clock *kx_tracer_clock(struct kx_tracer *t);
 struct kx_rings *kx_tracer_rings(struct kx_tracer *t);

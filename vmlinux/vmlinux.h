@@ -14,13 +14,15 @@
 #include <linux/types.h>
 
 typedef int pid_t;
+typedef __u64 u64;
 
 typedef struct {
 	int counter;
-} atomic_t;
+} __attribute__((preserve_access_index)) atomic_t;
 
 struct signal_struct {
 	atomic_t live; /* threads of the process that have not begun to end */
+	int group_exit_code;
 } __attribute__((preserve_access_index));
 
 struct upid {
@@ -42,6 +44,9 @@ struct task_struct {
 	pid_t tgid; /* what user space calls the process id */
 	char comm[16];
 	struct signal_struct *signal;
+	int exit_code;
+	u64 start_time;
+	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	unsigned int flags;
 	unsigned int __state;  /* since 5.14; see struct task_struct___old */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "duration.h"
 #include "pattern.h"
 
 const char kx_filter_help[] =
@@ -18,56 +19,14 @@ const char kx_filter_help[] =
 	"      --min-duration TIME   without calls that are shorter, e.g. 10us\n"
 	"      --depth N             the N outermost calls of each stack only\n";
 
-/* "1.5ms" in nanoseconds, up to @end (NULL: up to the text's end); false if it is none. */
-static bool parse_time(const char *text, const char *end, uint64_t *ns)
-{
-	static const struct {
-		const char *name;
-		uint64_t ns;
-	} units[] = {
-		{ "", 1000000000 }, { "s", 1000000000 }, { "ms", 1000000 },
-		{ "us", 1000 }, { "\302\265s", 1000 }, { "ns", 1 },
-	};
-	uint64_t whole = 0, fraction = 0, scale = 1;
-	const char *p = text;
-	size_t left;
-
-	if (!end)
-		end = text + strlen(text);
-	for (; p < end && *p >= '0' && *p <= '9'; p++) {
-		if (whole > UINT64_MAX / 10 - 10)
-			return false;
-		whole = whole * 10 + (uint64_t)(*p - '0');
-	}
-	if (p < end && *p == '.')
-		for (p++; p < end && *p >= '0' && *p <= '9'; p++) {
-			if (scale >= 1000000000) /* under a nanosecond */
-				continue;
-			fraction = fraction * 10 + (uint64_t)(*p - '0');
-			scale *= 10;
-		}
-	if (p == text || (p == text + 1 && *text == '.'))
-		return false;
-	left = (size_t)(end - p);
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strlen(units[i].name) != left || memcmp(p, units[i].name, left))
-			continue;
-		if (whole > UINT64_MAX / units[i].ns - 1)
-			return false;
-		*ns = whole * units[i].ns + fraction * units[i].ns / scale;
-		return true;
-	}
-	return false;
-}
-
 static int take_time(struct kx_filter_options *o, const char *value, struct kx_err *err)
 {
 	const char *dots = strstr(value, "..");
 	uint64_t from = 0, to = 0;
 
 	if (!dots || (dots == value && !dots[2]) ||
-	    (dots != value && !parse_time(value, dots, &from)) ||
-	    (dots[2] && !parse_time(dots + 2, NULL, &to)))
+	    (dots != value && !kx_parse_time(value, dots, &from)) ||
+	    (dots[2] && !kx_parse_time(dots + 2, NULL, &to)))
 		return kx_err_set(err, -EINVAL, "--time takes FROM..TO, such as 0.5..2, 10ms.. or "
 				  "..1.5s, not '%s'", value);
 	if (dots[2] && to <= from)
@@ -121,7 +80,7 @@ static int take_pattern(const char *const **list, size_t *n, const char *value, 
 
 static int take_duration(struct kx_filter_options *o, const char *value, struct kx_err *err)
 {
-	if (parse_time(value, NULL, &o->filter.min_duration_ns))
+	if (kx_parse_time(value, NULL, &o->filter.min_duration_ns))
 		return 0;
 	return kx_err_set(err, -EINVAL, "--min-duration takes a time such as 10us, 1.5ms or 2 "
 			  "(seconds), not '%s'", value);

@@ -28,7 +28,8 @@ __u32 kx_sampled_tgid = 0; /* of user space, as the first pid namespace has it *
 extern _Bool bpf_session_is_return(void) __ksym __weak;
 
 /* Arguments from the registers, and the return address from the top of the stack. */
-static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid)
+static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid,
+					     __u32 func)
 {
 	__u64 words[KX_WIRE_MAX_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
 	__u32 n = KX_COOKIE_NARGS(cookie);
@@ -41,17 +42,24 @@ static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, 
 		bpf_probe_read_user(&caller, sizeof(caller), (void *)ctx->sp);
 		words[n++] = caller;
 	}
-	return kx_enter(tid, KX_COOKIE_FUNC(cookie), ctx->sp, words, n);
+	return kx_enter(tid, func, ctx->sp, words, n);
 }
 
-static __always_inline void put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id)
+/* @can_skip: KX_ENTER_CAN_SKIP or 0. Returns what kx_enter does. */
+static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id, __u32 can_skip)
 {
+	__u32 func = KX_COOKIE_FUNC(cookie) | can_skip;
+	int ret;
+
+	if (cookie & KX_COOKIE_CHAINS)
+		func |= KX_ENTER_CHAINS;
 	if (KX_COOKIE_NARGS(cookie) || kx_callers)
-		put_entry_with_payload(ctx, cookie, id);
+		ret = put_entry_with_payload(ctx, cookie, id, func);
 	else
-		kx_enter(id, KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
+		ret = kx_enter(id, func, ctx->sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_enter(id, KX_COOKIE_FUNC(cookie), ctx->sp);
+	return ret;
 }
 
 /* After the return the stack pointer stands above the return address. */
@@ -84,7 +92,10 @@ int kx_session(struct pt_regs *ctx)
 		put_return(ctx, cookie, id);
 		return 0;
 	}
-	put_entry(ctx, cookie, id);
+	/* a trigger wants to know how long it lasts */
+	if (put_entry(ctx, cookie, id, cookie & KX_COOKIE_HAS_TRIGGER ? 0 : KX_ENTER_CAN_SKIP) ==
+	    KX_SKIP)
+		return 1;
 	return !(cookie & KX_COOKIE_IS_LEAF) && !kx_may_hijack(id >> 32, cookie);
 }
 
@@ -95,7 +106,7 @@ int kx_entry(struct pt_regs *ctx)
 	__u64 id = bpf_get_current_pid_tgid();
 
 	if (kx_wanted(id))
-		put_entry(ctx, bpf_get_attach_cookie(ctx), id);
+		put_entry(ctx, bpf_get_attach_cookie(ctx), id, 0);
 	return 0;
 }
 

@@ -172,16 +172,23 @@ static __always_inline struct kx_wire_record *kx_slot(void *ring, __u64 position
 	return bpf_map_lookup_elem(ring, &index);
 }
 
+/* A reading of a CPU's clock. */
+struct kx_moment {
+	__u64 clock;
+	__u32 cpu;
+};
+
 /*
  * Puts one record into this CPU's ring, with @words (at most KX_WIRE_MAX_WORDS) words of @payload, an
  * array of that many at least and rounded up to 3. Returns 0, or -1 after counting the loss.
  *
- * The clock is read after the slot is taken: every record that is taken after
+ * @when NULL: now. The clock is then read after the slot is taken: every record that is taken after
  * some reading of the clock is then younger than that reading, which is what
  * the collector's watermark stands on.
  */
-static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
-				  const __u64 *payload, __u32 words)
+static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 sp,
+				      const __u64 *payload, __u32 words,
+				      const struct kx_moment *when)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), zero = 0, slots = KX_WIRE_SLOTS(words);
 	__u32 tail_slot = offsetof(struct kx_ring_header, tail) / KX_RING_SLOT_SIZE;
@@ -206,7 +213,13 @@ static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 	if (!taken)
 		return kx_lose(ring, KX_LOSS_RING_BUSY, kind, tid);
 
-	bad_clock = kx_read_clock(&clock, &cpu);
+	if (when) {
+		bad_clock = 0;
+		clock = when->clock;
+		cpu = when->cpu;
+	} else {
+		bad_clock = kx_read_clock(&clock, &cpu);
+	}
 	for (__u32 i = 0; i < KX_WIRE_MAX_WORDS / 3 && i + 1 < slots; i++) {
 		__u64 *more = (void *)kx_slot(ring, position + i + 1);
 
@@ -235,6 +248,21 @@ static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 	if ((position ^ (position + slots)) & ~(__u64)(kx_wake_slots - 1))
 		bpf_ringbuf_output(&kx_doorbell, &zero, sizeof(zero), BPF_RB_FORCE_WAKEUP);
 	return bad_clock ? kx_lose(ring, KX_LOSS_CLOCK, kind, tid) : 0;
+}
+
+static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
+				  const __u64 *payload, __u32 words)
+{
+	return put_record(kind, tid, func, sp, payload, words, 0);
+}
+
+/* The same of something that happened when CPU @cpu's clock was @clock. */
+static __always_inline int kx_put_late(__u32 kind, __u32 tid, __u32 func, __u64 sp,
+				       const __u64 *payload, __u32 words, __u64 clock, __u32 cpu)
+{
+	const struct kx_moment when = { .clock = clock, .cpu = cpu };
+
+	return put_record(kind, tid, func, sp, payload, words, &when);
 }
 
 #endif

@@ -1,25 +1,442 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
-/* The way of every call into the rings, whatever its source. */
+/*
+ * The way of every call into the rings, whatever its source: as it comes, or only where it
+ * is not too deep (--depth) and lasts long enough (--min-duration).
+ *
+ * To know that, the open calls of each thread are kept in frames, outermost first, which end as
+ * those of ../user/callstack.h do: by their exit, or because a later call begins where they would
+ * have to be. With --min-duration a frame's entry is written late: once the call has lasted long
+ * enough, be it at its exit or earlier, at whatever the thread does next. As a caller is older than
+ * what it calls, the written frames are always the outermost ones, a call in the file has its
+ * callers there, and the records of one thread are written in the order of their own clocks.
+ */
 #ifndef KX_REDUCE_BPF_H
 #define KX_REDUCE_BPF_H
 
 #include "record.bpf.h"
 
+/* Fixed at load; all 0: every call is written as it comes. */
+const volatile __u32 kx_max_depth = 0;	   /* calls deeper than that are left out */
+const volatile __u64 kx_min_ticks = 0;	   /* shorter calls are left out; see frame_time */
+const volatile __u32 kx_payload_words = 0; /* an entry's payload has at most so many */
+
+/* With kx_enter's @func: */
+#define KX_ENTER_CHAINS (1u << 28) /* may leave by a tail jump, and a return probe sees its exit */
+#define KX_ENTER_CAN_SKIP (1u << 29) /* the caller can keep the exit from coming */
+
+#define FRAME_WORDS 3
+#define FRAME_MAX_WORDS (FRAME_WORDS + KX_WIRE_MAX_WORDS)
+#define FRAME_MAX_PAYLOAD 7
+/* Words for all frames of a thread: what the kernel can allocate at once in any context. */
+#define FRAMES_ROOM 960
+/* Stack pointers farther apart belong to different stacks, as in ../user/callstack.c. */
+#define SAME_STACK (1ULL << 20)
+#define LOWEST_USER_SP 0x10000 /* those of calls inside the kernel are below: see wire.h */
+
+struct kx_frame {
+	__u64 sp;
+	__u64 time; /* of the entry, see frame_time */
+	__u32 func; /* and KX_ENTER_CHAINS; bits 29-31: words of payload */
+	__u16 cpu;  /* of the entry */
+	__u16 run;  /* the first frame on the same stack */
+	__u64 payload[];
+};
+
+struct kx_frames {
+	__u32 depth;   /* open calls, */
+	__u32 written; /* and how many of them, from the outermost on, have their entry in a ring */
+	__u32 busy;
+	__u32 pad;
+	__u64 words[FRAMES_ROOM + FRAME_MAX_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct kx_frames);
+} kx_thread_frames SEC(".maps");
+
+/* What makes one time of the clocks of all CPUs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, KX_MAX_CPUS);
+	__type(key, __u32);
+	__type(value, __u64);
+} kx_clock_bases SEC(".maps");
+
+enum kx_reduced {
+	KX_REDUCED_HITS,     /* entries and exits that are not written; their sum over all CPUs */
+	KX_REDUCED_TOO_DEEP, /* entries among them beyond what the frames have room for */
+	KX_REDUCED_COUNT,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, KX_REDUCED_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} kx_reduced SEC(".maps");
+
+static __always_inline int kx_reducing(void)
+{
+	return kx_max_depth || kx_min_ticks;
+}
+
+/* Another task may run here in the midst of it. */
+static __always_inline void count_reduced(__u32 what, __s64 n)
+{
+	__u64 *count = bpf_map_lookup_elem(&kx_reduced, &what);
+
+	if (count)
+		__sync_fetch_and_add(count, n);
+}
+
+static __always_inline __u64 clock_base(__u32 cpu)
+{
+	__u64 *base = kx_clock_kind == KX_CLOCK_PERF ? bpf_map_lookup_elem(&kx_clock_bases, &cpu) : 0;
+
+	return base ? *base : 0;
+}
+
+static __always_inline __u32 max_frames(void)
+{
+	return FRAMES_ROOM / (FRAME_WORDS + kx_payload_words);
+}
+
+static __always_inline struct kx_frame *frame(struct kx_frames *c, __u32 index)
+{
+	__u64 at = (__u64)index * (FRAME_WORDS + kx_payload_words);
+
+	asm volatile("" : "+r"(at));
+	if (at >= FRAMES_ROOM)
+		return 0;
+	return (struct kx_frame *)&c->words[at];
+}
+
+static __always_inline int lose_call(__u32 reason, __u32 kind, __u32 tid)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return kx_lose(bpf_map_lookup_elem(&kx_rings, &cpu), reason, kind, tid);
+}
+
+/* What a callback of bpf_loop works on. */
+struct kx_frames_loop {
+	struct kx_frames *frames;
+	__u64 sp;
+	__u64 time;
+	__u32 func;
+	__u32 tid;
+	__u32 index;
+	__u32 broken; /* a frame at sp ended that had no way to leave by a jump */
+};
+
+/* The first frame of @c that has lasted long enough and is not written. */
+static __always_inline struct kx_frame *next_lasting(struct kx_frames *c, __u64 now)
+{
+	struct kx_frame *f;
+
+	if (c->written >= c->depth || (kx_max_depth && c->written >= kx_max_depth))
+		return 0;
+	f = frame(c, c->written);
+	return f && (__s64)(now - f->time) >= (__s64)kx_min_ticks ? f : 0;
+}
+
+static long write_next(__u32 i, struct kx_frames_loop *in)
+{
+	struct kx_frame *f = next_lasting(in->frames, in->time);
+
+	if (!f)
+		return 1;
+	in->frames->written++;
+	count_reduced(KX_REDUCED_HITS, -1);
+	kx_put_late(KX_WIRE_ENTRY, in->tid, f->func & KX_COOKIE_FUNC(~0), f->sp, f->payload,
+		    f->func >> 29, f->time - clock_base(f->cpu), f->cpu);
+	return 0;
+}
+
+static __noinline void write_lasting(struct kx_frames *c, __u32 tid, __u64 now)
+{
+	struct kx_frames_loop in = { .frames = c, .tid = tid, .time = now };
+
+	bpf_loop(FRAMES_ROOM / FRAME_WORDS, write_next, &in, 0);
+}
+
+/*
+ * Writes the entries of the calls that have lasted long enough by now. Before a record of another
+ * kind this keeps its story in order: see ../user/thread_stream.c.
+ */
+static __always_inline void kx_settle(struct task_struct *task)
+{
+	struct kx_frames *c;
+	__u64 clock;
+	__u32 cpu;
+
+	if (!kx_min_ticks)
+		return;
+	c = bpf_task_storage_get(&kx_thread_frames, task, 0, 0);
+	if (!c || c->busy || c->written >= c->depth || kx_read_clock(&clock, &cpu))
+		return;
+	clock += clock_base(cpu);
+	c->busy = 1;
+	barrier();
+	if (next_lasting(c, clock))
+		write_lasting(c, task->pid, clock);
+	barrier();
+	c->busy = 0;
+}
+
+/* Whether @f has ended, now that a call of in->func begins at in->sp. */
+static __always_inline int has_ended(const struct kx_frame *f, struct kx_frames_loop *in)
+{
+	const struct kx_frame *first;
+
+	/* whatever user space calls, it is back from the kernel */
+	if (in->sp >= LOWEST_USER_SP && f->sp < LOWEST_USER_SP)
+		return 1;
+	if (f->sp > in->sp)
+		return 0;
+	first = frame(in->frames, f->run);
+	if (!first || in->sp > first->sp + SAME_STACK)
+		return 0;
+	if (f->sp < in->sp)
+		return 1;
+	/* callers that left by a tail jump end with the last of the chain */
+	if (!in->broken && f->func & KX_ENTER_CHAINS && KX_COOKIE_FUNC(f->func) != in->func)
+		return 0;
+	if (!(f->func & KX_ENTER_CHAINS))
+		in->broken = 1;
+	return 1;
+}
+
+static long end_top(__u32 i, struct kx_frames_loop *in)
+{
+	struct kx_frame *f;
+
+	if (!in->index)
+		return 1;
+	f = frame(in->frames, in->index - 1);
+	if (!f || !has_ended(f, in))
+		return 1;
+	in->index--;
+	return 0;
+}
+
+/* How many frames can still be alive, now that a call of @func begins at @sp. */
+static __noinline __u32 count_alive(struct kx_frames *c, __u32 func, __u64 sp)
+{
+	struct kx_frames_loop in = { .frames = c, .func = func, .sp = sp, .index = c->depth };
+
+	bpf_loop(FRAMES_ROOM / FRAME_WORDS, end_top, &in, 0);
+	return in.index;
+}
+
+/* Of written frames that end here the collector must hear: the call that proves it may not come. */
+static __noinline void end_frames(struct kx_frames *c, __u32 tid, __u32 alive)
+{
+	struct kx_frame *f;
+
+	c->depth = alive;
+	if (c->written <= alive)
+		return;
+	c->written = alive;
+	f = frame(c, alive);
+	if (kx_min_ticks && f)
+		kx_put(KX_WIRE_UNWIND, tid, KX_COOKIE_FUNC(f->func), f->sp, 0, 0);
+}
+
+enum kx_verdict {
+	KX_LOST = -1,
+	KX_WRITE = 0,	 /* now */
+	KX_LEAVE_OUT = 1, /* or it is written later */
+	KX_SKIP = 2,	 /* as is its exit, if the caller can */
+};
+
+/* Adds the frame; those that have ended are gone. */
+static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp, __u64 time,
+				      __u32 cpu, const __u64 *payload, __u32 words)
+{
+	__u32 depth = c->depth, run = depth;
+	struct kx_frame *f, *below;
+
+	f = frame(c, depth);
+	if (depth >= max_frames() || !f) {
+		count_reduced(KX_REDUCED_TOO_DEEP, 1);
+		count_reduced(KX_REDUCED_HITS, 1);
+		return KX_SKIP;
+	}
+	if (kx_max_depth && depth >= kx_max_depth && func & KX_ENTER_CAN_SKIP) {
+		count_reduced(KX_REDUCED_HITS, 1);
+		return KX_SKIP;
+	}
+	if (depth && (below = frame(c, depth - 1)) && below->sp >= sp && below->sp - sp <= SAME_STACK)
+		run = below->run;
+	f->sp = sp;
+	f->time = time;
+	f->func = func & (KX_COOKIE_FUNC(~0) | KX_ENTER_CHAINS);
+	f->cpu = cpu;
+	f->run = run;
+	c->depth = depth + 1;
+	if (kx_max_depth && depth >= kx_max_depth) {
+		count_reduced(KX_REDUCED_HITS, 1);
+		return KX_LEAVE_OUT;
+	}
+	if (!kx_min_ticks) {
+		c->written = depth + 1;
+		return KX_WRITE;
+	}
+	if (kx_payload_words && payload) {
+		if (words > kx_payload_words)
+			words = kx_payload_words;
+		f->func |= words << 29;
+		for (__u32 i = 0; i < FRAME_MAX_PAYLOAD && i < words; i++)
+			f->payload[i] = payload[i];
+	}
+	count_reduced(KX_REDUCED_HITS, 1);
+	return KX_LEAVE_OUT;
+}
+
+static __noinline int judge_entry(__u32 tid, __u32 func, __u64 sp, const __u64 *payload,
+				  __u32 words)
+{
+	struct kx_frames *c =
+		bpf_task_storage_get(&kx_thread_frames, bpf_get_current_task_btf(), 0,
+				     BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct kx_frame *f;
+	__u64 now;
+	__u32 cpu;
+	int verdict;
+
+	/* busy: an interrupt came while the frames of this thread were being changed */
+	if (!c || c->busy)
+		return lose_call(KX_LOSS_RING_BUSY, KX_WIRE_ENTRY, tid);
+	if (kx_read_clock(&now, &cpu))
+		return lose_call(KX_LOSS_CLOCK, KX_WIRE_ENTRY, tid);
+	now += clock_base(cpu);
+	c->busy = 1;
+	barrier();
+	/* those that have ended as well, if it was not before its time */
+	if (kx_min_ticks && next_lasting(c, now))
+		write_lasting(c, tid, now);
+	if (c->depth && (f = frame(c, c->depth - 1)) && f->sp <= sp) {
+		__u32 alive = count_alive(c, KX_COOKIE_FUNC(func), sp);
+
+		if (alive < c->depth)
+			end_frames(c, tid, alive);
+	}
+	verdict = push_frame(c, func, sp, now, cpu, payload, words);
+	barrier();
+	c->busy = 0;
+	return verdict;
+}
+
+static long match_frame(__u32 i, struct kx_frames_loop *in)
+{
+	struct kx_frame *f;
+
+	if (!in->index)
+		return 1;
+	f = frame(in->frames, in->index - 1);
+	if (!f || (f->sp == in->sp && KX_COOKIE_FUNC(f->func) == in->func))
+		return 1;
+	in->index--;
+	return 0;
+}
+
+/* The newest frame of that call, and its place + 1; 0 if there is none. */
+static __noinline __u32 find_frame(struct kx_frames *c, __u32 func, __u64 sp)
+{
+	struct kx_frames_loop in = { .frames = c, .func = func, .sp = sp, .index = c->depth };
+
+	bpf_loop(FRAMES_ROOM / FRAME_WORDS + 1, match_frame, &in, 0);
+	return in.index;
+}
+
+static __always_inline int end_frame(struct kx_frames *c, __u32 tid, __u32 func, __u64 sp,
+				     __u64 now)
+{
+	struct kx_frame *top = c->depth ? frame(c, c->depth - 1) : 0;
+	__u32 found = c->depth;
+
+	if (!top || top->sp != sp || KX_COOKIE_FUNC(top->func) != func)
+		found = find_frame(c, func, sp);
+	if (kx_min_ticks && next_lasting(c, now))
+		write_lasting(c, tid, now);
+	if (!found) {
+		/* of a call beyond the room, or else of one from before the recording */
+		if (!top || c->depth < max_frames() || sp > top->sp)
+			return KX_WRITE;
+		count_reduced(KX_REDUCED_HITS, 1);
+		return KX_LEAVE_OUT;
+	}
+	c->depth = found - 1;
+	if (c->written >= found) {
+		c->written = found - 1;
+		return KX_WRITE;
+	}
+	count_reduced(KX_REDUCED_HITS, 1);
+	return KX_LEAVE_OUT;
+}
+
+static __noinline int judge_exit(__u32 kind, __u32 tid, __u32 func, __u64 sp)
+{
+	struct kx_frames *c =
+		bpf_task_storage_get(&kx_thread_frames, bpf_get_current_task_btf(), 0, 0);
+	__u64 now;
+	__u32 cpu;
+	int verdict;
+
+	if (!c)
+		return KX_WRITE; /* its entry was before the recording */
+	if (c->busy)
+		return lose_call(KX_LOSS_RING_BUSY, kind, tid);
+	if (kx_read_clock(&now, &cpu))
+		return lose_call(KX_LOSS_CLOCK, kind, tid);
+	c->busy = 1;
+	barrier();
+	verdict = end_frame(c, tid, func, sp, now + clock_base(cpu));
+	barrier();
+	c->busy = 0;
+	return verdict;
+}
+
 /*
  * A call begins: @sp is the stack pointer at the entry (for calls inside the kernel see wire.h),
- * @payload as for kx_put. Returns 0, or -1 if no record was written.
+ * @payload as for kx_put; @func may have KX_ENTER_* with it. Returns 0; KX_SKIP if the exit need not
+ * come; -1 if it was lost.
  */
 static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64 *payload,
 				    __u32 words)
 {
-	return kx_put(KX_WIRE_ENTRY, tid, func, sp, payload, words);
+	int verdict = kx_reducing() ? judge_entry(tid, func, sp, payload, words) : KX_WRITE;
+
+	if (verdict == KX_WRITE)
+		return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(func), sp, payload, words);
+	return verdict == KX_LEAVE_OUT ? 0 : verdict;
 }
 
 /* A call ends. @kind: KX_WIRE_EXIT or KX_WIRE_TAIL_EXIT; @sp as its entry had it. */
 static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				    const __u64 *payload, __u32 words)
 {
+	if (kx_reducing() && judge_exit(kind, tid, func, sp) != KX_WRITE)
+		return 0;
 	return kx_put(kind, tid, func, sp, payload, words);
+}
+
+/*
+ * Run by user space when the gate is closed: the calls that are still open and have lasted long
+ * enough are written like those that have ended.
+ */
+SEC("iter/task")
+int kx_settle_all(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task)
+		kx_settle(task);
+	return 0;
 }
 
 #endif

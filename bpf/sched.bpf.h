@@ -8,6 +8,7 @@
 #define KX_SCHED_BPF_H
 
 #include "record.bpf.h"
+#include "reduce.bpf.h"
 #include "target.bpf.h"
 
 #include <bpf/bpf_tracing.h>
@@ -54,6 +55,8 @@ int kx_sched_switch(__u64 *ctx)
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	__u32 preempted = (__u32)ctx[0] & 1;
 
+	if (is_watched(prev))
+		kx_settle(prev);
 	/* one that is preempted on its way to sleep goes on when its turn comes */
 	if (is_watched(prev))
 		put_sched(KX_WIRE_SCHED_OUT, prev->pid, preempted ? 0 : state_of(ctx, prev),

@@ -28,6 +28,7 @@ enum kx_wire_kind {
 	KX_WIRE_SCHED_OUT = 9,   /* leaves its CPU; func is its state (0: it could go on), sp its switches */
 	KX_WIRE_SCHED_IN = 10,   /* runs on `cpu`; sp is its switches, the same as at its leaving */
 	KX_WIRE_WAKE = 11,       /* may run again; func is the waker's tid, sp 1 for a new thread */
+	KX_WIRE_UNWIND = 12,     /* this call, and all that it called, was found to have ended */
 };
 
 struct kx_wire_record {
@@ -167,7 +168,8 @@ struct kx_trigger_func {
 
 /* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,
- * 37 set if the exit is a tail jump, 38 set if the function makes no calls,
+ * 37 set if the exit is a tail jump, and of an entry if the function may leave by one and a return
+ * probe sees its exit, 38 set if the function makes no calls,
  * 39 set if the function is a trigger, 40-51 the probe's place in its page (the same in the file and in memory), set by kx_attach,
  * 52-63 the module's group, see kx_dropped. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
@@ -175,6 +177,7 @@ struct kx_trigger_func {
 #define KX_COOKIE_COND(c) ((__u32)((c) >> 32) & 0xf)
 #define KX_COOKIE_IS_COND (1ULL << 36)
 #define KX_COOKIE_IS_TAIL (1ULL << 37)
+#define KX_COOKIE_CHAINS (1ULL << 37)
 #define KX_COOKIE_IS_LEAF (1ULL << 38)
 #define KX_COOKIE_HAS_TRIGGER (1ULL << 39)
 #define KX_COOKIE_PLACE(c) ((__u32)((c) >> 40) & 0xfff)

@@ -331,6 +331,14 @@ static int feed_exit(struct feed *in)
 	return 0;
 }
 
+/* The kernel side knows of a call that proves this one dead, and which may never come. */
+static int feed_unwind(struct feed *in)
+{
+	uint32_t found = find_frame(in->s, in->ev);
+
+	return found ? repair_above(in, found - 1) : 0;
+}
+
 int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 		      const struct kx_callstack_sink *sink, struct kx_callstack_counts *counts)
 {
@@ -351,6 +359,8 @@ int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 	case KX_EVENT_EXIT:
 	case KX_EVENT_TAIL_EXIT:
 		return feed_exit(&in);
+	case KX_EVENT_UNWIND:
+		return feed_unwind(&in);
 	case KX_EVENT_THREAD_EXIT:
 		ret = repair_above(&in, 0);
 		if (ret < 0)

@@ -68,8 +68,6 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 		"kxray: recording %zu function%s with %zu probe%s (%s, attached in %.0f ms); ends %s\n",
 		nfunctions, plural(nfunctions), nprobes, plural(nprobes), mechanism,
 		attach_seconds * 1e3,
-		a->o.all ? "at Ctrl-C" :
-		a->o.command && a->o.follow ? "with the command and what it started" :
 		a->o.command ? "with the command" :
 		a->o.npids > 1 ? "at Ctrl-C or with the processes" :
 				 "at Ctrl-C or with the process");
@@ -120,6 +118,14 @@ static void print_summary(const struct kx_record_arguments *a, const struct kx_r
 		fprintf(stderr, "kxray: %llu call%s closed without an exit of their own (longjmp, "
 				"exception, nesting limit, thread end)\n",
 			(unsigned long long)c->repaired, plural(c->repaired));
+	if (c->reduced)
+		fprintf(stderr, "kxray: %llu event%s left out by %s\n",
+			(unsigned long long)c->reduced, plural(c->reduced),
+			!a->o.max_depth ? "--min-duration" :
+			a->o.min_duration_ns ? "--min-duration and --depth" : "--depth");
+	if (c->too_deep)
+		fprintf(stderr, "kxray: %llu of them were nested deeper than kxray follows a thread\n",
+			(unsigned long long)c->too_deep);
 	if (c->orphans)
 		fprintf(stderr, "kxray: %llu exit%s left out, of calls that began before the recording\n",
 			(unsigned long long)c->orphans, plural(c->orphans));
@@ -129,8 +135,9 @@ static int print_json(const struct kx_record_arguments *a, const struct kx_recor
 {
 	const struct kx_collector_counts *c = &r->counts;
 	json_t *j = json_pack(
-		"{s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f}",
-		"events", (json_int_t)c->events, "lost", (json_int_t)c->lost, "functions",
+		"{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f}",
+		"events", (json_int_t)c->events, "lost", (json_int_t)c->lost, "reduced",
+		(json_int_t)c->reduced, "functions",
 		(json_int_t)r->functions, "threads", (json_int_t)c->threads, "bytes",
 		(json_int_t)r->bytes, "clock", r->clock, "seconds", r->seconds, "output",
 		a->o.output, "tsc_hz", (json_int_t)r->tsc_hz, "hz_origin", r->hz_origin,

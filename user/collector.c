@@ -66,6 +66,8 @@ int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, con
 		kx_collector_free(c);
 		return kx_err_set(err, -ENOMEM, "no memory for the collector");
 	}
+	if (kx_tracer_delays_entries(tracer))
+		kx_thread_table_delayed(c->threads);
 	for (unsigned i = 0; i < rings->ncpus; i++)
 		c->rings[i].limit = start_tsc;
 	c->last_now = start_tsc;
@@ -111,6 +113,9 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 		break;
 	case KX_WIRE_TAIL_EXIT:
 		ev.kind = KX_EVENT_TAIL_EXIT;
+		break;
+	case KX_WIRE_UNWIND:
+		ev.kind = KX_EVENT_UNWIND;
 		break;
 	case KX_WIRE_MIGRATE:
 		ev.kind = KX_EVENT_MIGRATE;
@@ -353,6 +358,7 @@ void kx_collector_counts(const struct kx_collector *c, struct kx_collector_count
 	out->exits = c->calls.exits;
 	out->repaired = c->calls.repaired;
 	out->orphans = c->calls.orphans;
+	kx_tracer_reduced(c->tracer, &out->reduced, &out->too_deep);
 	out->migrations = c->migrations;
 	out->threads = kx_fdr_writer_threads(c->writer);
 }

@@ -23,6 +23,8 @@ struct kx_collector_counts {
 	uint64_t entries;
 	uint64_t exits;
 	uint64_t repaired; /* exits that kxray added to close a call */
+	uint64_t reduced;  /* hits that --depth and --min-duration left out */
+	uint64_t too_deep; /* entries among them: nested deeper than can be followed */
 	uint64_t orphans;  /* exits left out: the call began before the recording */
 	uint64_t lost;     /* hits that are not in the file, for any reason below */
 	uint64_t lost_by[KX_LOSS_REASONS];
@@ -55,7 +57,7 @@ void kx_collector_close(struct kx_collector *c);
 int kx_collector_finish(struct kx_collector *c, struct kx_err *err);
 
 /*
- * hits = events + lost + orphans holds once the recording is finished and the writer has flushed or
+ * hits = events + lost + orphans + reduced holds once the recording is finished and the writer has flushed or
  * failed.
  */
 void kx_collector_counts(const struct kx_collector *c, struct kx_collector_counts *out);

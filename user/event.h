@@ -19,6 +19,7 @@ enum kx_event_kind {
 	KX_EVENT_SCHED_OUT,   /* these three as in wire.h; for the thread table only */
 	KX_EVENT_SCHED_IN,
 	KX_EVENT_WAKE,
+	KX_EVENT_UNWIND,      /* this call has ended, its exit will not come */
 };
 
 struct kx_event {

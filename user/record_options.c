@@ -9,18 +9,16 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "duration.h"
 #include "fdr.h"
 
 static const char help[] =
-	"Usage: kxray record (-p PID[,PID...] | -a | -- COMMAND [ARG...]) [OPTION]...\n"
+	"Usage: kxray record (-p PID[,PID...] | -- COMMAND [ARG...]) [OPTION]...\n"
 	"Records function entries, exits and CPU migrations of a running, unmodified program.\n"
 	"\n"
 	"What to trace:\n"
 	"  -p, --pid PID[,PID...]    attach to these processes\n"
-	"  -a, --all                 trace every process, those that start later included; needs -f\n"
 	"  -- COMMAND [ARG...]       run this command and trace it from its first instruction\n"
-	"      --follow, --no-follow trace child processes, the programs that they run and libraries\n"
-	"                            that are loaded later, too (default with -- COMMAND only)\n"
 	"  -f, --function PATTERN    trace these functions; [MODULE:]GLOB, may be repeated.\n"
 	"                            Without MODULE: of the main executable. Without -f:\n"
 	"                            functions of the main executable chosen by size\n"
@@ -33,6 +31,11 @@ static const char help[] =
 	"      --sample HZ           record where the threads are on their CPUs, so often a second\n"
 	"      --sched               record when the threads run, wait and are woken, and by whom\n"
 	"      --max-functions N     most functions to trace (default 20000)\n"
+	"\n"
+	"Less of it, decided in the kernel:\n"
+	"      --min-duration TIME   only calls that last so long, e.g. 5us (ns, us, ms or s), and the\n"
+	"                            calls that they are inside of\n"
+	"      --depth N             only the N outermost traced calls of each stack (1 to 96)\n"
 	"\n"
 	"How:\n"
 	"  -o, --output FILE         the trace (default trace.xray); FILE.map goes beside it\n"
@@ -49,15 +52,17 @@ static const char help[] =
 	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 lost events with --fail-on-loss;\n"
 	"with -- COMMAND the command's own (128 + N if signal N ended it).\n";
 
+#define MAX_MIN_DURATION 3600000000000ULL /* ns */
+
 enum {
-	OPT_FOLLOW = 256,
-	OPT_NO_FOLLOW,
-	OPT_EXITS,
+	OPT_EXITS = 256,
 	OPT_ARGS,
 	OPT_CALLERS,
 	OPT_SAMPLE,
 	OPT_SCHED,
 	OPT_MAX_FUNCTIONS,
+	OPT_MIN_DURATION,
+	OPT_DEPTH,
 	OPT_FDR_VERSION,
 	OPT_RING_SIZE,
 	OPT_CLOCK,
@@ -68,9 +73,6 @@ enum {
 
 static const struct option options[] = {
 	{ "pid", required_argument, NULL, 'p' },
-	{ "all", no_argument, NULL, 'a' },
-	{ "follow", no_argument, NULL, OPT_FOLLOW },
-	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
 	{ "function", required_argument, NULL, 'f' },
 	{ "exclude", required_argument, NULL, 'x' },
 	{ "exits", required_argument, NULL, OPT_EXITS },
@@ -79,6 +81,8 @@ static const struct option options[] = {
 	{ "sample", required_argument, NULL, OPT_SAMPLE },
 	{ "sched", no_argument, NULL, OPT_SCHED },
 	{ "max-functions", required_argument, NULL, OPT_MAX_FUNCTIONS },
+	{ "min-duration", required_argument, NULL, OPT_MIN_DURATION },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
 	{ "output", required_argument, NULL, 'o' },
 	{ "duration", required_argument, NULL, 'd' },
 	{ "fdr-version", required_argument, NULL, OPT_FDR_VERSION },
@@ -188,17 +192,6 @@ static int parse_option(struct kx_record_arguments *a, int c)
 						"'%s'; by name: -p \"$(pgrep -n NAME)\"",
 						optarg);
 		return 0;
-	case 'a':
-		a->o.all = true;
-		return 0;
-	case OPT_FOLLOW:
-		a->o.follow = a->o.select.match_later = true;
-		a->no_follow = false;
-		return 0;
-	case OPT_NO_FOLLOW:
-		a->o.follow = a->o.select.match_later = false;
-		a->no_follow = true;
-		return 0;
 	case 'f':
 		add_pattern(&a->include, &a->o.select.ninclude, optarg);
 		return 0;
@@ -250,6 +243,20 @@ static int parse_option(struct kx_record_arguments *a, int c)
 						KX_FDR_MAX_FUNC, optarg);
 		a->o.select.max_functions = (size_t)n;
 		return 0;
+	case OPT_MIN_DURATION:
+		if (!kx_parse_time(optarg, NULL, &a->o.min_duration_ns) || !a->o.min_duration_ns ||
+		    a->o.min_duration_ns > MAX_MIN_DURATION)
+			return 1 + kx_cmd_usage("record",
+						"--min-duration takes a time of 1ns to 3600s, as in 5us "
+						"or 0.5ms, not '%s'",
+						optarg);
+		return 0;
+	case OPT_DEPTH:
+		if (!parse_whole(optarg, KX_MAX_DEPTH, &n) || !n)
+			return 1 + kx_cmd_usage("record", "--depth takes 1 to %d, not '%s'",
+						KX_MAX_DEPTH, optarg);
+		a->o.max_depth = (unsigned)n;
+		return 0;
 	case OPT_FDR_VERSION:
 		if (!parse_whole(optarg, KX_FDR_MAX_VERSION, &n) || n < KX_FDR_MIN_VERSION)
 			return 1 + kx_cmd_usage("record", "--fdr-version takes 1 to 5, not '%s'",
@@ -296,30 +303,6 @@ static int parse_option(struct kx_record_arguments *a, int c)
 	}
 }
 
-static int check_targets(struct kx_record_arguments *a)
-{
-	if (a->o.command && a->pids)
-		return 1 + kx_cmd_usage("record", "either -p or a command after '--', not both");
-	if (a->o.all && (a->o.command || a->pids))
-		return 1 + kx_cmd_usage("record", "-a traces every process: leave out %s",
-					a->pids ? "-p" : "the command, or start it meanwhile");
-	if (!a->o.command && !a->pids && !a->o.all)
-		return 1 + kx_cmd_usage("record",
-					"what shall be traced? name a process with -p PID, every process "
-					"with -a, or a command after '--'");
-	if (a->o.all && !a->o.select.ninclude)
-		return 1 + kx_cmd_usage("record", "-a needs -f: which functions of which modules, as in "
-						  "-a -f 'libssl.so*:SSL_*'");
-	if (a->o.all && a->no_follow)
-		return 1 + kx_cmd_usage("record", "-a always takes in processes that start later: "
-						  "leave out --no-follow");
-	if (a->o.all)
-		a->o.follow = a->o.select.match_later = true;
-	else if (a->o.command && !a->no_follow)
-		a->o.follow = true;
-	return 0;
-}
-
 int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 {
 	int c, status;
@@ -329,6 +312,10 @@ int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 		if (c == ':')
 			return 1 + kx_cmd_usage("record", "the option '%s' needs a value",
 						argv[optind - 1]);
+		if (c == 'a')
+			return 1 + kx_cmd_usage("record",
+						"tracing the whole system (-a) is not supported by this "
+						"version; name processes with -p");
 		if (c == '?')
 			return 1 + kx_cmd_usage("record", "unknown option '%s'", argv[optind - 1]);
 		status = parse_option(a, c);
@@ -343,9 +330,15 @@ int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 						argv[optind]);
 		a->o.command = argv + optind;
 	}
-	status = check_targets(a);
-	if (status)
-		return status;
+	if (a->o.command && a->pids)
+		return 1 + kx_cmd_usage("record", "either -p or a command after '--', not both");
+	if (!a->o.command && !a->pids)
+		return 1 + kx_cmd_usage("record",
+					"what shall be traced? name a process with -p PID or a command "
+					"after '--'");
+	if (a->o.min_duration_ns && a->o.select.exits == KX_EXITS_NONE)
+		return 1 + kx_cmd_usage("record", "--min-duration needs to see exits: leave out "
+						  "--exits=none");
 	a->o.pids = a->pids;
 	a->o.select.include = a->include;
 	a->o.select.exclude = a->exclude;

@@ -222,6 +222,7 @@ void kx_session_info_end(json_t *info, const struct kx_recording_result *r)
 	json_object_set_new(lost, "partner_lost", json_integer((json_int_t)r->counts.lost_partner));
 	json_object_set_new(info, "lost_by", lost);
 	json_object_set_new(info, "repaired", json_integer((json_int_t)r->counts.repaired));
+	json_object_set_new(info, "reduced", json_integer((json_int_t)r->counts.reduced));
 	json_object_set_new(info, "orphans", json_integer((json_int_t)r->counts.orphans));
 	json_object_set_new(info, "threads", json_integer((json_int_t)r->counts.threads));
 	json_object_set_new(info, "migrations", json_integer((json_int_t)r->counts.migrations));

@@ -42,6 +42,7 @@ struct kx_thread_table {
 		char name[KX_COMM_SIZE + 1]; /* when the recording began: it may be gone later */
 	} * processes;
 	size_t nprocesses;
+	bool delayed; /* see kx_thread_table_delayed */
 	const char *session_note; /* NULL once it is written */
 	struct kx_thread *active;
 	struct kx_thread *buckets[KX_THREAD_BUCKETS];

@@ -178,6 +178,28 @@ static void drop_used_args(struct kx_thread *thread)
 			thread->events[i].args_at -= first;
 }
 
+/*
+ * Up to where in time the story of the thread is complete. Where entries are written late, an exit
+ * proves it: by then all older entries that will ever be written are, because the calls that go on
+ * have been written with it, and the others are over.
+ */
+static uint64_t complete_until(const struct kx_thread *thread, uint64_t watermark)
+{
+	uint32_t i = thread->nevents;
+
+	if (!thread->table->delayed || watermark == UINT64_MAX || thread->nevents > KX_MAX_HELD)
+		return watermark;
+	while (i--) {
+		const struct kx_thread_event *e = &thread->events[i];
+
+		if (e->tsc < watermark &&
+		    (e->kind == KX_EVENT_EXIT || e->kind == KX_EVENT_TAIL_EXIT ||
+		     e->kind == KX_EVENT_UNWIND || e->kind == KX_EVENT_THREAD_EXIT))
+			return e->tsc + 1;
+	}
+	return 0;
+}
+
 int kx_thread_release(struct kx_thread *thread, uint64_t watermark,
 			  struct kx_callstack_counts *counts, uint64_t *migrations,
 			  size_t *released)
@@ -201,6 +223,7 @@ int kx_thread_release(struct kx_thread *thread, uint64_t watermark,
 	if (!thread->sorted)
 		qsort(thread->events, thread->nevents, sizeof(*thread->events), by_time);
 	thread->sorted = true;
+	watermark = complete_until(thread, watermark);
 	for (; n < thread->nevents && !err; n++) {
 		const struct kx_thread_event *e = &thread->events[n];
 		struct kx_event ev = { .tsc = e->tsc,

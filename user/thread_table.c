@@ -61,6 +61,11 @@ struct kx_thread_table *kx_thread_table_new(struct kx_fdr_writer *writer, const 
 	return t;
 }
 
+void kx_thread_table_delayed(struct kx_thread_table *t)
+{
+	t->delayed = true;
+}
+
 static void free_thread(struct kx_thread *thread)
 {
 	kx_callstack_free(thread->stack);

@@ -38,6 +38,14 @@ struct kx_thread_table *kx_thread_table_new(struct kx_fdr_writer *writer, const 
 					    const char *session_note);
 void kx_thread_table_free(struct kx_thread_table *t);
 
+/*
+ * From now on entries may come long after they happened, though before their call's exit and before
+ * all that is called inside it. A thread's events, KX_MAX_HELD of them at most, are then held back
+ * until a newer exit has come.
+ */
+void kx_thread_table_delayed(struct kx_thread_table *t);
+#define KX_MAX_HELD 8192u
+
 /* The thread with that id, made on first use; NULL if memory ran out. */
 struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid);
 

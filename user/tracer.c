@@ -86,6 +86,14 @@ static int explain_load(int code, struct kx_err *err)
 			  strerror(-code));
 }
 
+/* In what the BPF programs measure time in. */
+static uint64_t min_ticks(const struct kx_clock *clock, uint64_t ns)
+{
+	if (clock->kind == KX_CLOCK_KTIME)
+		return ns;
+	return (uint64_t)((double)ns * 1e-9 * (double)clock->tsc_hz + 0.5);
+}
+
 static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
 {
 	uint32_t nslots = kx_ring_slots_for(o->ring_bytes, t->clock->ncpus);
@@ -101,6 +109,10 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 				    o->npids == 1 && !o->follow ? KX_SCOPE_ONE :
 								  KX_SCOPE_SET;
 	t->skel->rodata->kx_growing = o->all || o->follow;
+	t->skel->rodata->kx_max_depth = o->max_depth;
+	t->skel->rodata->kx_min_ticks = min_ticks(t->clock, o->min_duration_ns);
+	if (o->min_duration_ns)
+		t->skel->rodata->kx_payload_words = o->nargs + o->callers;
 	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
 	t->skel->rodata->kx_own_tgid = (uint32_t)getpid();
 
@@ -189,6 +201,20 @@ static int check_namespace(struct kx_tracer *t, struct kx_err *err)
 			  "with the host's pid namespace (--pid=host)");
 }
 
+/* The frames of a thread compare clocks of different CPUs. */
+static int tell_bases(struct kx_tracer *t, struct kx_err *err)
+{
+	for (__u32 cpu = 0; cpu < t->clock->ncpus; cpu++) {
+		int code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_clock_bases), &cpu,
+					       &t->clock->cpus[cpu].base, BPF_ANY);
+
+		if (code)
+			return kx_err_set(err, code, "the clock of CPU %u cannot be used: %s", cpu,
+					  strerror(-code));
+	}
+	return 0;
+}
+
 int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, struct kx_err *err)
 {
 	struct kx_tracer *t = calloc(1, sizeof(*t));
@@ -218,6 +244,8 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 		code = kx_clock_calibrate(t->clock, sample_clock, t, err);
 	if (!code && !o->clock_only)
 		code = check_namespace(t, err);
+	if (!code && o->min_duration_ns)
+		code = tell_bases(t, err);
 	if (code)
 		goto fail;
 	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,
@@ -316,6 +344,53 @@ struct kx_clock *kx_tracer_clock(struct kx_tracer *t)
 struct kx_rings *kx_tracer_rings(struct kx_tracer *t)
 {
 	return t->rings;
+}
+
+bool kx_tracer_delays_entries(const struct kx_tracer *t)
+{
+	return t->skel->rodata->kx_min_ticks;
+}
+
+int kx_tracer_settle(struct kx_tracer *t, struct kx_err *err)
+{
+	struct bpf_link *link;
+	char nothing[64];
+	int fd, code = 0;
+
+	if (!kx_tracer_delays_entries(t))
+		return 0;
+	link = bpf_program__attach_iter(t->skel->progs.kx_settle_all, NULL);
+	if (!link)
+		return kx_err_set(err, -errno, "the open calls of all threads cannot be visited: %s",
+				  strerror(errno));
+	fd = bpf_iter_create(bpf_link__fd(link));
+	while (fd >= 0 && read(fd, nothing, sizeof(nothing)) > 0)
+		;
+	if (fd < 0)
+		code = kx_err_set(err, fd, "the open calls of all threads cannot be visited: %s",
+				  strerror(-fd));
+	else
+		close(fd);
+	bpf_link__destroy(link);
+	return code;
+}
+
+static uint64_t sum_over_cpus(const struct bpf_map *map, __u32 key)
+{
+	int ncpus = libbpf_num_possible_cpus();
+	uint64_t *values = ncpus > 0 ? calloc((size_t)ncpus, sizeof(*values)) : NULL, total = 0;
+
+	if (values && !bpf_map_lookup_elem(bpf_map__fd(map), &key, values))
+		for (int i = 0; i < ncpus; i++)
+			total += values[i];
+	free(values);
+	return total;
+}
+
+void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *hits, uint64_t *too_deep)
+{
+	*hits = sum_over_cpus(t->skel->maps.kx_reduced, 0);
+	*too_deep = sum_over_cpus(t->skel->maps.kx_reduced, 1);
 }
 
 void kx_tracer_losses(const struct kx_tracer *t, uint64_t calls[KX_LOSS_REASONS],

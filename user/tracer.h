@@ -15,6 +15,9 @@
 #include "err.h"
 #include "ring.h"
 
+/* A thread's open calls are followed to this depth at least, whatever arguments they carry. */
+#define KX_MAX_DEPTH 96
+
 struct kx_tracer_options {
 	enum kx_mechanism mechanism;
 	enum kx_wire_clock clock; /* 0: the best that works */
@@ -28,6 +31,9 @@ struct kx_tracer_options {
 	bool syscalls;            /* load what kx_tracer_watch_syscalls needs */
 	bool results;             /* exits of system calls carry their result */
 	bool flight;              /* tell of processes' ends and of triggers */
+	unsigned nargs;           /* most words of arguments an entry carries beside that */
+	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
+	uint64_t min_duration_ns; /* shorter calls are not written */
 	bool clock_only;          /* load nothing but what the clock needs; no rings */
 };
 
@@ -129,6 +135,21 @@ struct kx_rings *kx_tracer_rings(struct kx_tracer *t);
 
 /* Detaches the scheduler's programs and the sampling. Probe links are the caller's. */
 void kx_tracer_stop(struct kx_tracer *t);
+
+/* Whether entries may be written long after they happened (--min-duration). */
+bool kx_tracer_delays_entries(const struct kx_tracer *t);
+
+/*
+ * When the gate is closed and no probe runs any more: writes the entries of calls that are still open
+ * and have lasted long enough. Errors: the kernel has no task iterator, or bpf(2)'s.
+ */
+int kx_tracer_settle(struct kx_tracer *t, struct kx_err *err);
+
+/*
+ * Function hits that --depth and --min-duration have left out; @too_deep: entries among them
+ * nested deeper than can be followed.
+ */
+void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *hits, uint64_t *too_deep);
 
 /* Function hits lost so far by reason, over all CPUs; @other: migrations and thread records. */
 void kx_tracer_losses(const struct kx_tracer *t, uint64_t calls[KX_LOSS_REASONS],

@@ -63,6 +63,11 @@ struct pcpu_hot___kx {
 	int preempt_count;
 } __attribute__((preserve_access_index));
 
+/* What an iterator over all tasks gets; no task at the end. */
+struct bpf_iter__task {
+	struct task_struct *task;
+} __attribute__((preserve_access_index));
+
 /*
  * Registers at a probe. Their order is x86-64's user-space ABI (struct
  * user_regs_struct), so it needs no relocation, but it must stand whole.

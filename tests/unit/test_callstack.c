@@ -588,6 +588,25 @@ static void test_thread_exit(void **state)
 	expect(&st, "+1+2!2!1=", 2, 0);
 }
 
+/* The kernel side has seen a call that proves G dead, and leaves that call out. */
+static void test_unwind(void **state)
+{
+	struct story st;
+
+	(void)state;
+	start(&st);
+	in(&st, F, 1000);
+	in(&st, G, 900);
+	in(&st, H, 800);
+	assert_int_equal(feed(&st, KX_EVENT_UNWIND, G, 900), 0);
+	assert_int_equal(kx_callstack_depth(st.s), 1);
+	/* and of one that is not here, nothing */
+	assert_int_equal(feed(&st, KX_EVENT_UNWIND, G, 900), 0);
+	assert_int_equal(feed(&st, KX_EVENT_UNWIND, H, 1000), 0);
+	out(&st, F, 1000);
+	expect(&st, "+1+2+3!3!2-1", 2, 0);
+}
+
 static void test_migrate_passes(void **state)
 {
 	struct story st;
@@ -883,6 +902,7 @@ int main(void)
 		cmocka_unit_test(test_exit_needs_its_own_sp),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_thread_exit),
+		cmocka_unit_test(test_unwind),
 		cmocka_unit_test(test_migrate_passes),
 		cmocka_unit_test(test_no_exits),
 		cmocka_unit_test(test_unknown_sp),

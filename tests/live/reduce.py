@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+What tests/live/reduce.sh checks of a recording of the target `slow`, in the folder that
+tracing.sh leaves.
+
+    python3 reduce.py FOLDER LABEL durations LEAST_MS    every call that is long enough, whole
+    python3 reduce.py FOLDER LABEL counts NAME=COUNT...  these calls and no others
+    python3 reduce.py FOLDER LABEL hits                  events + lost + reduced is what was done
+"""
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+FOLDER, LABEL, WHAT = sys.argv[1:4]
+TRACE = FOLDER + "/trace.xray"
+KXRAY = os.environ["KXRAY"]
+
+
+def say(name, wrong):
+    print(f"not ok {LABEL}: {name}: {wrong}" if wrong else f"ok {LABEL}: {name}")
+
+
+def load(name):
+    with open(f"{FOLDER}/{name}", encoding="utf-8") as f:
+        return json.loads(f.read())
+
+
+def call(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def rows():
+    found = list(csv.DictReader(io.StringIO(call(KXRAY, "export", "-f", "csv", "-o", "-", TRACE))))
+    return sorted(found, key=lambda r: int(r["start_ns"]))
+
+
+def counted(names):
+    counts = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def durations(least_ms):
+    done, seen, wrong = load("did.json")["spans"], rows(), []
+    for tid, functions in done.items():
+        for name, spans in functions.items():
+            got = [int(r["duration_ns"]) for r in seen
+                   if r["tid"] == tid and r["function"] == name]
+            if len(got) != len(spans):
+                wrong.append(f"{len(got)} calls of {name} in {tid}, not {len(spans)}")
+            # the clock's frequency is measured
+            wrong += [f"a call of {name} took {ns}, seen from inside {inside}, from outside {outside}"
+                      for ns, (inside, outside) in zip(got, spans)
+                      if not inside * 0.999 - 2000 <= ns <= outside * 1.001 + 2000]
+    say("slow calls last as long as they did", "; ".join(wrong[:3]))
+    enders = [int(r["duration_ns"]) for r in seen if r["function"] == "ender"]
+    say("calls that a thread's end closes", "" if len(enders) == 2 and min(enders) > 59e6 else enders)
+    short = [r for r in seen if int(r["duration_ns"]) < int(least_ms) * 1e6 - 1000 and
+             r["how"] != "open"]
+    say("no short calls", short[:3] and str(short[:3]))
+    inside = [r for r in seen if r["function"] in ("slow", "leaper") and r["depth"] != "2"]
+    say("callers are there", inside[:3] and str(inside[:3]))
+
+
+def counts(want):
+    want = {name: int(n) for name, n in (w.split("=") for w in want)}
+    got = counted(r["function"] for r in rows())
+    say("calls", "" if got == want else f"got {got}, want {want}")
+
+
+def hits():
+    calls, summary = load("did.json")["calls"], load("rec.json")
+    # leaper and ender never return
+    want = 2 * sum(calls.values()) - calls["leaper"] - calls["ender"]
+    got = summary["events"] + summary["lost"] + summary["reduced"]
+    say("hits = events + lost + reduced", "" if got == want else
+        f"got {summary['events']} + {summary['lost']} + {summary['reduced']}, want {want}")
+
+
+def tools():
+    seen = counted(r["function"] for r in rows() if r["how"] != "open")
+    for tool in ("/usr/lib/llvm-14/bin/llvm-xray", "/usr/lib/llvm-19/bin/llvm-xray"):
+        if not os.path.exists(tool):
+            continue
+        text = call(tool, "account", "-format=csv", "-m", TRACE + ".map", TRACE)
+        got = {r["function"]: int(r["count"]) for r in csv.DictReader(io.StringIO(text))}
+        say(f"{tool.split('/')[3]} account", "" if got == seen else f"got {got}, want {seen}")
+
+
+if WHAT == "durations":
+    durations(sys.argv[4])
+elif WHAT == "counts":
+    counts(sys.argv[4:])
+elif WHAT == "hits":
+    hits()
+tools()

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# --min-duration and --depth: what the kernel leaves out, and that all else is whole and in its place.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+functions=(-f quick -f idle -f slow -f parent -f jumper -f leaper -f ender)
+
+reduced() { # LABEL CHECK...
+	python3 tests/live/reduce.py "$TMP" "$@" || fail "$1" "the check did not run"
+}
+
+# Among 24,000 calls, those that are slow by design; and their callers, from their true start on.
+lasting() { # LABEL OPTION...
+	local label=$1
+	shift
+	trace_command slow "${functions[@]}" --min-duration 30ms "$@"
+	assert_eq "$label: status" "$STATUS" 0
+	reduced "$label" durations 30
+	reduced "$label" hits
+}
+lasting "lasting"
+lasting "lasting, instruction exits" --exits=instruction
+lasting "lasting, by multi" --mechanism multi
+lasting "lasting, by single" --mechanism single
+lasting "lasting, with arguments" --args 6 --callers
+lasting "lasting, clock ktime" --clock ktime
+# What the scheduler does with a thread does not push the start of its callers forward.
+lasting "lasting, with the scheduler" --sched
+TARGET_ARGS=--repeat=4 lasting "lasting, in small rings" --ring-size 4K
+assert_eq "in small rings nothing is lost" "$(json "$TMP/rec.json" 'd["lost"]')" 0
+
+# An attached process, and a call that goes on beyond the recording.
+start_target slow
+start_kxray "$PID" "${functions[@]}" -f wait_for_byte --min-duration 30ms
+go_target
+wait_for 30 grep -q spans "$TMP/slow.out"
+tail -n 1 "$TMP/slow.out" >"$TMP/did.json"
+sleep 0.1
+kill -INT "$KX_PID"
+end_kxray
+assert_eq "open call: status" "$STATUS" 0
+go_target
+end_target "$PID"
+assert_eq "open call: target unharmed" "$STATUS" 0
+reduced "open call" durations 30
+run "$KXRAY" export -f csv -o - "$TRACE"
+assert_contains "open call: it is in the trace" "$(grep wait_for_byte <<<"$OUT")" ,open,
+
+# Calls that are not slow are not in the way of those that are: all of them, by the least time.
+trace_command slow "${functions[@]}" --min-duration 1ns
+reduced "any duration" hits
+reduced "any duration" counts quick=18048 idle=6012 parent=12 slow=12 jumper=12 leaper=12 ender=2
+
+depths() { # LABEL OPTION...
+	local label=$1
+	shift
+	trace_command slow "${functions[@]}" --depth 1 "$@"
+	reduced "$label: 1" counts parent=12 jumper=12 idle=12 ender=2
+	trace_command slow "${functions[@]}" --depth 2 "$@"
+	reduced "$label: 2" counts parent=12 jumper=12 idle=6012 ender=2 slow=12 leaper=12 quick=6048
+	trace_command slow "${functions[@]}" --depth 3 "$@"
+	reduced "$label: 3" counts quick=18048 idle=6012 parent=12 slow=12 jumper=12 leaper=12 ender=2
+	reduced "$label: 3" hits
+	assert_eq "$label: 3: nothing is left out" "$(json "$TMP/rec.json" 'd["reduced"]')" 0
+}
+depths "depth"
+depths "depth, by multi" --mechanism multi
+depths "depth, instruction exits" --exits=instruction
+trace_command slow "${functions[@]}" --depth 2 --mechanism multi
+reduced "depth, by multi" hits
+
+trace_command slow "${functions[@]}" --depth 1 --min-duration 30ms
+assert_eq "both: status" "$STATUS" 0
+assert_eq "both: calls" "$("$KXRAY" report --json "$TRACE" | python3 -c 'import json, sys
+print(*sorted((f["name"], f["count"]) for f in json.load(sys.stdin)["functions"] if f["name"] != "idle"))')" \
+	"('ender', 2) ('jumper', 12) ('parent', 12)"
+
+# A recursion far deeper than return probes nest, and than kxray follows it.
+trace_command deep -f descend -f bottom --depth 5
+assert_eq "recursion: calls" "$("$KXRAY" report --json "$TRACE" |
+	python3 -c 'import json, sys; print([f["count"] for f in json.load(sys.stdin)["functions"]])')" "[50]"
+assert_eq "recursion: entries left out" "$(json "$TMP/rec.json" 'd["reduced"]')" $((10 * 996))
+trace_command deep -f descend -f bottom --min-duration 10s
+assert_eq "deep recursion: events" "$(json "$TMP/rec.json" 'd["events"]')" 0
+assert_contains "deep recursion: it says so" "$(cat "$TMP/rec.err")" "nested deeper"
+
+# Frames that are jumped over by longjmp do not count as depth.
+trace_command longjmp -f catcher -f dive -f jump -f after --depth 3
+assert_eq "longjmp: calls" "$("$KXRAY" report --json "$TRACE" | python3 -c 'import json, sys
+print(*sorted((f["name"], f["count"]) for f in json.load(sys.stdin)["functions"]))')" \
+	"('after', 1000) ('catcher', 1000) ('dive', 2000)"
+
+# Mistakes.
+for bad in 0 -1 5x us 1e3 99999999s ''; do
+	run "$KXRAY" record --min-duration "$bad" -o "$TMP/bad.xray" -- true
+	assert_eq "--min-duration '$bad': status" "$STATUS" 2
+	assert_contains "--min-duration '$bad': message" "$ERR" "takes a time of 1ns to 3600s"
+done
+for bad in 0 97 -1 x ''; do
+	run "$KXRAY" record --depth "$bad" -o "$TMP/bad.xray" -- true
+	assert_eq "--depth '$bad': status" "$STATUS" 2
+	assert_contains "--depth '$bad': message" "$ERR" "--depth takes 1 to 96"
+done
+run "$KXRAY" record --min-duration 5us --exits=none -o "$TMP/bad.xray" -- true
+assert_eq "--min-duration without exits: status" "$STATUS" 2
+assert_eq "nothing is written by mistake" "$(ls "$TMP"/bad.xray* 2>/dev/null)" ""

@@ -68,6 +68,8 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 		"kxray: recording %zu function%s with %zu probe%s (%s, attached in %.0f ms); ends %s\n",
 		nfunctions, plural(nfunctions), nprobes, plural(nprobes), mechanism,
 		attach_seconds * 1e3,
+		a->o.all ? "at Ctrl-C" :
+		a->o.command && a->o.follow ? "with the command and what it started" :
 		a->o.command ? "with the command" :
 		a->o.npids > 1 ? "at Ctrl-C or with the processes" :
 				 "at Ctrl-C or with the process");

@@ -16,7 +16,8 @@ bool kx_linker_watch_needed(const struct kx_selection *sel)
 {
 	for (size_t i = 0; i < sel->nfunctions; i++)
 		if (sel->functions[i].traced && sel->functions[i].plan.makes_calls &&
-		    sel->functions[i].plan.exit_kind == KX_EXITS_RETURN)
+		    sel->functions[i].plan.exit_kind == KX_EXITS_RETURN &&
+		    sel->modules[sel->functions[i].module].space == KX_PATTERN_USER)
 			return true;
 	return false;
 }
@@ -53,38 +54,39 @@ static void ignore_refusal(void *ctx, const struct kx_probe *probe, int code)
 	*(int *)ctx = code;
 }
 
+int kx_linker_watch_add(struct kx_linker_watch *w, struct kx_tracer *tracer,
+			const struct kx_module *linker, pid_t pid, struct kx_err *err)
+{
+	struct kx_probe probe = { 0 };
+	int code, refused = 0;
+
+	code = find_hook(linker, &probe.offset, err);
+	if (!code)
+		code = kx_attach(kx_tracer_prog_mechanism(tracer, KX_PROG_DLOPEN),
+				 kx_tracer_prog_fd(tracer, KX_PROG_DLOPEN), linker->open_path, pid,
+				 false, &probe, 1, &w->links, ignore_refusal, &refused, err);
+	if (!code && refused)
+		code = kx_err_set(err, -ENOENT,
+				  "the kernel refuses a probe on _dl_debug_state of '%s'",
+				  linker->path);
+	return code;
+}
+
 int kx_linker_watch_start(struct kx_linker_watch *w, struct kx_tracer *tracer,
 			  const struct kx_select_process *procs, size_t nprocs, struct kx_err *err)
 {
-	memset(w, 0, sizeof(*w));
-	for (size_t i = 0; i < nprocs; i++) {
-		for (size_t j = 0; j < procs[i].mods->count; j++) {
-			const struct kx_module *m = &procs[i].mods->items[j];
-			struct kx_probe probe = { 0 };
-			int code, refused = 0;
+	int code = 0;
 
-			if (!kx_is_dynamic_linker(m))
-				continue;
-			code = find_hook(m, &probe.offset, err);
-			if (!code)
-				code = kx_attach(kx_tracer_prog_mechanism(tracer, KX_PROG_DLOPEN),
-						 kx_tracer_prog_fd(tracer, KX_PROG_DLOPEN),
-						 m->open_path, procs[i].pid, false, &probe, 1,
-						 &w->links, ignore_refusal, &refused, err);
-			if (!code && refused)
-				code = kx_err_set(err, -ENOENT,
-						  "the kernel refuses a probe on _dl_debug_state of "
-						  "'%s'",
-						  m->path);
-			if (code)
-				return code;
-		}
-	}
-	return 0;
+	memset(w, 0, sizeof(*w));
+	for (size_t i = 0; i < nprocs; i++)
+		for (size_t j = 0; j < procs[i].mods->count && !code; j++)
+			if (kx_is_dynamic_linker(&procs[i].mods->items[j]))
+				code = kx_linker_watch_add(w, tracer, &procs[i].mods->items[j],
+							   procs[i].pid, err);
+	return code;
 }
 
-/* Instruction exits for every function that would lose its return probe; NULL where impossible. */
-static struct kx_plan **plan_exits(const struct kx_selection *sel)
+struct kx_plan **kx_linker_watch_plan_exits(const struct kx_selection *sel, uint32_t module)
 {
 	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
 	struct kx_plan **plans = calloc(sel->nfunctions + 1, sizeof(struct kx_plan *));
@@ -93,7 +95,9 @@ static struct kx_plan **plan_exits(const struct kx_selection *sel)
 		const struct kx_function *f = &sel->functions[i];
 		struct kx_plan *plan;
 
-		if (!f->traced || !f->plan.makes_calls || f->plan.exit_kind != KX_EXITS_RETURN)
+		if (!f->traced || !f->plan.makes_calls || f->plan.exit_kind != KX_EXITS_RETURN ||
+		    (module != KX_EVERY_MODULE && f->module != module) ||
+		    sel->modules[f->module].space != KX_PATTERN_USER)
 			continue;
 		plan = calloc(1, sizeof(*plan));
 		if (plan && kx_plan_function(sel->modules[f->module].planner, f->sym, &options,
@@ -106,7 +110,7 @@ static struct kx_plan **plan_exits(const struct kx_selection *sel)
 	return plans;
 }
 
-static void free_plans(struct kx_plan **plans, size_t n)
+void kx_linker_watch_free_plans(struct kx_plan **plans, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (plans[i])
@@ -154,11 +158,11 @@ int kx_linker_watch_check(struct kx_linker_watch *w, struct kx_tracer *tracer,
 	}
 	w->dropped = *dropped = true;
 	kx_tracer_list_checked(tracer, UINT32_MAX);
-	plans = plan_exits(sel);
+	plans = kx_linker_watch_plan_exits(sel, KX_EVERY_MODULE);
 	if (!plans)
 		return kx_err_set(err, -ENOMEM, "no memory to plan instruction exits");
 	code = kx_probes_drop_returns(probes, plans, err);
-	free_plans(plans, sel->nfunctions);
+	kx_linker_watch_free_plans(plans, sel->nfunctions);
 	return code;
 }
 

@@ -33,6 +33,19 @@ int kx_linker_watch_start(struct kx_linker_watch *w, struct kx_tracer *tracer,
 			  const struct kx_select_process *procs, size_t nprocs,
 			  struct kx_err *err);
 
+/* Puts a probe on one linker, for one process or for all (@pid 0). Errors: as above. */
+int kx_linker_watch_add(struct kx_linker_watch *w, struct kx_tracer *tracer,
+			const struct kx_module *linker, pid_t pid, struct kx_err *err);
+
+#define KX_EVERY_MODULE UINT32_MAX
+
+/*
+ * Instruction exits for the functions of @module that would lose their return probes, by id - 1;
+ * NULL entries where there are none or they are impossible. NULL without memory.
+ */
+struct kx_plan **kx_linker_watch_plan_exits(const struct kx_selection *sel, uint32_t module);
+void kx_linker_watch_free_plans(struct kx_plan **plans, size_t n);
+
 /*
  * Looks at the modules again if a list has changed. If one of them can throw now, the functions
  * that make calls lose their return probes and get instruction exits where these can be planned;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "wire.h"
 
@@ -17,12 +19,14 @@ struct batch {
 struct kx_probes {
 	struct kx_tracer *tracer;
 	const struct kx_selection *sel;
-	const struct kx_select_process *procs;
+	const struct kx_select_process *procs; /* NULL: probes are for every process */
 	size_t nprocs;
 	unsigned nargs;
 	kx_probes_refused refused;
 	void *ctx;
-	bool *has; /* by id - 1 */
+	bool *has;     /* by id - 1 */
+	size_t has_room;
+	bool *attached; /* by module, KX_SELECT_MAX_MODULES of them */
 	size_t nfunctions, nprobes;
 	struct kx_links leaf_returns; /* of functions that make no calls */
 	struct kx_links returns;
@@ -73,7 +77,8 @@ static uint64_t cookie_of(const struct kx_probes *p, const struct kx_function *f
 
 	return common_cookie(p, f) | (uint64_t)nargs << 28 |
 	       (f->plan.makes_calls ? 0 : KX_COOKIE_IS_LEAF) |
-	       (f->plan.tail_calls && f->plan.exit_kind == KX_EXITS_RETURN ? KX_COOKIE_CHAINS : 0);
+	       (f->plan.tail_calls && f->plan.exit_kind == KX_EXITS_RETURN ? KX_COOKIE_CHAINS : 0) |
+	       (uint64_t)(f->module % KX_MAX_GROUPS) << 52;
 }
 
 static void add_exits(struct kx_probes *p, struct batch *b, struct kx_elf *elf,
@@ -104,6 +109,17 @@ static const struct kx_module *mapped_in(const struct kx_select_process *proc,
 	return NULL;
 }
 
+/* Where the module's file can be opened; the process that had it mapped first may be gone. */
+static const char *place_of(const struct kx_module *m)
+{
+	struct stat st;
+
+	if (access(m->open_path, F_OK) && !stat(m->path, &st) && st.st_dev == m->device &&
+	    st.st_ino == m->inode)
+		return m->path;
+	return m->open_path;
+}
+
 /*
  * One link for each process that has the module; or one for all processes where the kernel's
  * pid filter means a thread (the BPF programs filter by process too).
@@ -115,6 +131,13 @@ static int attach_batch(struct kx_probes *p, enum kx_tracer_prog prog, const str
 	enum kx_mechanism mech = kx_tracer_prog_mechanism(p->tracer, prog);
 	bool filters = mech != KX_MECHANISM_MULTI || kx_multi_filters_process();
 
+	if (!p->procs) {
+		int code = kx_attach(mech, kx_tracer_prog_fd(p->tracer, prog), place_of(m), 0,
+				     is_return, b->items, b->count, links, on_refused, p, err);
+
+		p->nprobes += code ? 0 : b->count;
+		return code;
+	}
 	for (size_t i = 0; i < p->nprocs && b->count; i++) {
 		const struct kx_module *here = mapped_in(&p->procs[i], m);
 		int code;
@@ -144,14 +167,15 @@ static void keep_attachable(const struct kx_probes *p, struct batch *b)
 	b->count = n;
 }
 
-static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *err)
+/* @first: index of a function from which on the module's are found. */
+static int attach_module(struct kx_probes *p, uint32_t module, size_t first, struct kx_err *err)
 {
 	struct kx_select_module *sm = &p->sel->modules[module];
 	struct batch exits = { 0 }, entries = { 0 }, leaves = { 0 }, returns = { 0 };
 	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
 	int code;
 
-	for (size_t i = 0; i < p->sel->nfunctions; i++) {
+	for (size_t i = first; i < p->sel->nfunctions; i++) {
 		const struct kx_function *f = &p->sel->functions[i];
 		uint64_t offset, cookie = cookie_of(p, f);
 		bool returning = f->plan.exit_kind == KX_EXITS_RETURN;
@@ -200,16 +224,53 @@ static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *er
 	return code == -ENOMEM ? kx_err_set(err, code, "no memory for the probes") : code;
 }
 
+static int make_room(struct kx_probes *p)
+{
+	size_t need = p->sel->nfunctions + 1, room = need > p->has_room * 2 ? need : p->has_room * 2;
+	bool *has;
+
+	if (need <= p->has_room)
+		return 0;
+	has = realloc(p->has, room * sizeof(*has));
+	if (!has)
+		return -ENOMEM;
+	memset(has + p->has_room, 0, (room - p->has_room) * sizeof(*has));
+	p->has = has;
+	p->has_room = room;
+	return 0;
+}
+
+int kx_probes_attach_new(struct kx_probes *p, size_t first, struct kx_err *err)
+{
+	int code = 0;
+
+	if (make_room(p))
+		return kx_err_set(err, -ENOMEM, "no memory for the probes");
+	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
+		if (p->attached[m] || p->sel->modules[m].space != KX_PATTERN_USER)
+			continue;
+		code = attach_module(p, m, first, err);
+		p->attached[m] = !code;
+		for (size_t i = first; code && i < p->sel->nfunctions; i++) {
+			if (p->sel->functions[i].module != m || !p->has[i])
+				continue;
+			p->has[i] = false;
+			p->nfunctions--;
+		}
+	}
+	return code;
+}
+
 int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 		     const struct kx_select_process *procs, size_t nprocs, unsigned nargs,
 		     kx_probes_refused refused, void *ctx, struct kx_probes **out,
 		     struct kx_err *err)
 {
 	struct kx_probes *p = calloc(1, sizeof(*p));
-	bool any = false;
-	int code = 0;
+	size_t wanted = 0;
+	int code;
 
-	if (!p || !(p->has = calloc(sel->nfunctions + 1, sizeof(*p->has)))) {
+	if (!p || !(p->attached = calloc(KX_SELECT_MAX_MODULES, sizeof(*p->attached)))) {
 		free(p);
 		return kx_err_set(err, -ENOMEM, "no memory for the probes");
 	}
@@ -220,17 +281,15 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 	p->nargs = nargs;
 	p->refused = refused;
 	p->ctx = ctx;
-	for (uint32_t m = 0; m < sel->nmodules && !code; m++) {
-		if (sel->modules[m].space != KX_PATTERN_USER)
-			continue;
-		any = true;
-		code = attach_module(p, m, err);
-	}
-	if (!code && !p->nfunctions && any)
+	code = kx_probes_attach_new(p, 0, err);
+	for (size_t i = 0; i < sel->nfunctions; i++)
+		wanted += sel->functions[i].traced &&
+			  sel->modules[sel->functions[i].module].space == KX_PATTERN_USER;
+	if (!code && wanted && !p->nfunctions)
 		code = kx_err_set(err, -EOPNOTSUPP,
 				  "the kernel refuses a probe on every one of the %zu selected "
 				  "functions",
-				  sel->ntraced);
+				  wanted);
 	if (code) {
 		kx_probes_free(p);
 		return code;
@@ -254,6 +313,24 @@ bool kx_probes_has(const struct kx_probes *p, uint32_t id)
 	return p->has[id - 1];
 }
 
+int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *const *plans,
+			  struct kx_err *err)
+{
+	struct batch exits = { 0 };
+	int code;
+
+	for (size_t i = 0; i < p->sel->nfunctions && i < p->has_room; i++)
+		if (p->sel->functions[i].module == module && p->has[i] && plans[i])
+			add_exits(p, &exits, p->sel->modules[module].elf, &p->sel->functions[i],
+				  plans[i]);
+	code = p->oom;
+	if (!code && exits.count)
+		code = attach_batch(p, KX_PROG_EXIT, p->sel->modules[module].module, false, &exits,
+				    &p->others, err);
+	free(exits.items);
+	return code;
+}
+
 int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, struct kx_err *err)
 {
 	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
@@ -263,19 +340,8 @@ int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, st
 	 * hijacking anything more. */
 	if (!session)
 		kx_links_close(&p->returns);
-	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
-		struct batch exits = { 0 };
-
-		for (size_t i = 0; i < p->sel->nfunctions; i++)
-			if (p->sel->functions[i].module == m && p->has[i] && plans[i])
-				add_exits(p, &exits, p->sel->modules[m].elf, &p->sel->functions[i],
-					  plans[i]);
-		code = p->oom;
-		if (!code)
-			code = attach_batch(p, KX_PROG_EXIT, p->sel->modules[m].module, false,
-					    &exits, &p->others, err);
-		free(exits.items);
-	}
+	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++)
+		code = kx_probes_drop_module(p, m, plans, err);
 	return code;
 }
 
@@ -291,6 +357,7 @@ void kx_probes_free(struct kx_probes *p)
 	kx_links_join(&p->others, &p->returns);
 	kx_links_join(&p->others, &p->leaf_returns);
 	kx_links_close(&p->others);
+	free(p->attached);
 	free(p->has);
 	free(p);
 }

@@ -13,12 +13,15 @@
 #include "fdr.h"
 
 static const char help[] =
-	"Usage: kxray record (-p PID[,PID...] | -- COMMAND [ARG...]) [OPTION]...\n"
+	"Usage: kxray record (-p PID[,PID...] | -a | -- COMMAND [ARG...]) [OPTION]...\n"
 	"Records function entries, exits and CPU migrations of a running, unmodified program.\n"
 	"\n"
 	"What to trace:\n"
 	"  -p, --pid PID[,PID...]    attach to these processes\n"
+	"  -a, --all                 trace every process, those that start later included; needs -f\n"
 	"  -- COMMAND [ARG...]       run this command and trace it from its first instruction\n"
+	"      --follow, --no-follow trace child processes, the programs that they run and libraries\n"
+	"                            that are loaded later, too (default with -- COMMAND only)\n"
 	"  -f, --function PATTERN    trace these functions; [MODULE:]GLOB, may be repeated.\n"
 	"                            Without MODULE: of the main executable. Without -f:\n"
 	"                            functions of the main executable chosen by size\n"
@@ -55,7 +58,9 @@ static const char help[] =
 #define MAX_MIN_DURATION 3600000000000ULL /* ns */
 
 enum {
-	OPT_EXITS = 256,
+	OPT_FOLLOW = 256,
+	OPT_NO_FOLLOW,
+	OPT_EXITS,
 	OPT_ARGS,
 	OPT_CALLERS,
 	OPT_SAMPLE,
@@ -73,6 +78,9 @@ enum {
 
 static const struct option options[] = {
 	{ "pid", required_argument, NULL, 'p' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "follow", no_argument, NULL, OPT_FOLLOW },
+	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
 	{ "function", required_argument, NULL, 'f' },
 	{ "exclude", required_argument, NULL, 'x' },
 	{ "exits", required_argument, NULL, OPT_EXITS },
@@ -192,6 +200,17 @@ static int parse_option(struct kx_record_arguments *a, int c)
 						"'%s'; by name: -p \"$(pgrep -n NAME)\"",
 						optarg);
 		return 0;
+	case 'a':
+		a->o.all = true;
+		return 0;
+	case OPT_FOLLOW:
+		a->o.follow = a->o.select.match_later = true;
+		a->no_follow = false;
+		return 0;
+	case OPT_NO_FOLLOW:
+		a->o.follow = a->o.select.match_later = false;
+		a->no_follow = true;
+		return 0;
 	case 'f':
 		add_pattern(&a->include, &a->o.select.ninclude, optarg);
 		return 0;
@@ -303,6 +322,30 @@ static int parse_option(struct kx_record_arguments *a, int c)
 	}
 }
 
+static int check_targets(struct kx_record_arguments *a)
+{
+	if (a->o.command && a->pids)
+		return 1 + kx_cmd_usage("record", "either -p or a command after '--', not both");
+	if (a->o.all && (a->o.command || a->pids))
+		return 1 + kx_cmd_usage("record", "-a traces every process: leave out %s",
+					a->pids ? "-p" : "the command, or start it meanwhile");
+	if (!a->o.command && !a->pids && !a->o.all)
+		return 1 + kx_cmd_usage("record",
+					"what shall be traced? name a process with -p PID, every process "
+					"with -a, or a command after '--'");
+	if (a->o.all && !a->o.select.ninclude)
+		return 1 + kx_cmd_usage("record", "-a needs -f: which functions of which modules, as in "
+						  "-a -f 'libssl.so*:SSL_*'");
+	if (a->o.all && a->no_follow)
+		return 1 + kx_cmd_usage("record", "-a always takes in processes that start later: "
+						  "leave out --no-follow");
+	if (a->o.all)
+		a->o.follow = a->o.select.match_later = true;
+	else if (a->o.command && !a->no_follow)
+		a->o.follow = true;
+	return 0;
+}
+
 int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 {
 	int c, status;
@@ -312,10 +355,6 @@ int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 		if (c == ':')
 			return 1 + kx_cmd_usage("record", "the option '%s' needs a value",
 						argv[optind - 1]);
-		if (c == 'a')
-			return 1 + kx_cmd_usage("record",
-						"tracing the whole system (-a) is not supported by this "
-						"version; name processes with -p");
 		if (c == '?')
 			return 1 + kx_cmd_usage("record", "unknown option '%s'", argv[optind - 1]);
 		status = parse_option(a, c);
@@ -330,12 +369,9 @@ int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 						argv[optind]);
 		a->o.command = argv + optind;
 	}
-	if (a->o.command && a->pids)
-		return 1 + kx_cmd_usage("record", "either -p or a command after '--', not both");
-	if (!a->o.command && !a->pids)
-		return 1 + kx_cmd_usage("record",
-					"what shall be traced? name a process with -p PID or a command "
-					"after '--'");
+	status = check_targets(a);
+	if (status)
+		return status;
 	if (a->o.min_duration_ns && a->o.select.exits == KX_EXITS_NONE)
 		return 1 + kx_cmd_usage("record", "--min-duration needs to see exits: leave out "
 						  "--exits=none");

@@ -11,7 +11,7 @@ struct kx_record_arguments {
 	struct kx_recording_options o; /* borrows from the lists below and from argv */
 	const char **include, **exclude;
 	pid_t *pids;
-	bool json, quiet, fail_on_loss;
+	bool json, quiet, fail_on_loss, no_follow;
 };
 
 /*

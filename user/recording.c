@@ -41,6 +41,8 @@ static bool targets_ended(struct recording *r, const struct pollfd *fds)
 {
 	size_t alive = 0;
 
+	if (r->follow)
+		return kx_follow_all_ended(r->follow);
 	for (size_t i = 0; i < r->npids; i++) {
 		if (r->pidfds[i] >= 0 && fds[i].revents) {
 			close(r->pidfds[i]);
@@ -51,11 +53,15 @@ static bool targets_ended(struct recording *r, const struct pollfd *fds)
 	return !alive;
 }
 
-static int check_linkers(struct recording *r, struct kx_err *err)
+static int check_processes(struct recording *r, struct kx_err *err)
 {
 	bool dropped;
 	char why[256];
-	int code = kx_linker_watch_check(&r->watch, r->tracer, r->probes, &r->sel, r->procs,
+	int code;
+
+	if (r->follow)
+		return kx_follow_look(r->follow, err);
+	code = kx_linker_watch_check(&r->watch, r->tracer, r->probes, &r->sel, r->procs,
 					 r->npids, &dropped, why, sizeof(why), err);
 
 	if (dropped)
@@ -101,14 +107,18 @@ static int run(struct recording *r, struct kx_err *err)
 			break;
 		if (r->o->seconds > 0 && left * 1000 < wait_ms)
 			wait_ms = (int)(left * 1000) + 1;
+		if (r->follow && kx_follow_busy(r->follow))
+			wait_ms = 0;
+		/* who follows hears of every end by an event of its own */
 		for (size_t i = 0; i < r->npids; i++)
-			fds[i] = (struct pollfd){ .fd = r->pidfds[i], .events = POLLIN };
+			fds[i] = (struct pollfd){ .fd = r->follow ? -1 : r->pidfds[i],
+						  .events = POLLIN };
 		fds[r->npids] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
 		fds[r->npids + 1] =
 			(struct pollfd){ .fd = kx_tracer_doorbell_fd(r->tracer), .events = POLLIN };
 		poll(fds, r->npids + 2, wait_ms);
-		code = check_linkers(r, err);
 		kx_tracer_quiet(r->tracer);
+		code = check_processes(r, err);
 		if (!code)
 			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
 		if (!code && (now - flushed >= flush_every ||
@@ -138,6 +148,8 @@ static void fill_result(struct recording *r)
 			error = clock->cpus[i].error;
 	kx_collector_counts(r->collector, &r->result->counts);
 	r->result->bytes = kx_fdr_writer_bytes(r->writer);
+	r->result->processes = r->follow ? kx_follow_processes(r->follow) : r->npids;
+	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
 	r->result->clock = kx_clock_name(clock->kind);
 	r->result->tsc_hz = clock->tsc_hz;
 	r->result->hz_origin = clock->hz_origin;
@@ -212,12 +224,12 @@ static void clean_up(struct recording *r, bool started)
 	kx_tracer_free(r->tracer);
 	if (r->selected)
 		kx_selection_free(&r->sel);
-	for (size_t i = 0; i < r->npids; i++) {
-		if (r->mods)
-			kx_modules_free(&r->mods[i]);
-		if (r->pidfds && r->pidfds[i] >= 0)
+	for (size_t i = 0; i < r->nprocs; i++)
+		kx_modules_free(&r->mods[i]);
+	for (size_t i = 0; r->pidfds && i < r->npids; i++)
+		if (r->pidfds[i] >= 0)
 			close(r->pidfds[i]);
-	}
+	kx_follow_free(r->follow);
 	free(r->mods);
 	free(r->procs);
 	free(r->pids);

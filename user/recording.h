@@ -17,7 +17,9 @@
 struct kx_recording_options {
 	const pid_t *pids;    /* attach to these ... */
 	size_t npids;
-	char *const *command; /* ... or run this; NULL-terminated */
+	char *const *command; /* ... or run this; NULL-terminated ... */
+	bool all;             /* ... or trace every process but kxray */
+	bool follow;          /* children of the traced processes too, and what they run and load */
 	struct kx_select_options select;
 	const char *output;   /* path of the trace; the map is PATH.map */
 	double seconds;       /* 0: until a signal or the targets' end */
@@ -45,6 +47,8 @@ struct kx_recording_result {
 	bool started;       /* the trace exists; the fields below hold */
 	struct kx_collector_counts counts;
 	size_t functions;   /* with probes */
+	size_t processes;   /* that were traced; 0 with -a: not counted */
+	uint64_t unfollowed; /* children that were one too many to follow */
 	uint64_t bytes;     /* of the trace file */
 	double seconds;     /* from the gate's opening to its closing */
 	double attach_seconds, detach_seconds;

@@ -66,10 +66,10 @@ int kx_recording_block_signals(struct recording *r, struct kx_err *err)
 static int take_pids(struct recording *r, struct kx_err *err)
 {
 	r->npids = r->o->command ? 1 : r->o->npids;
-	r->pids = calloc(r->npids, sizeof(*r->pids));
-	r->pidfds = calloc(r->npids, sizeof(*r->pidfds));
-	r->mods = calloc(r->npids, sizeof(*r->mods));
-	r->procs = calloc(r->npids, sizeof(*r->procs));
+	r->pids = calloc(r->npids + 1, sizeof(*r->pids));
+	r->pidfds = calloc(r->npids + 1, sizeof(*r->pidfds));
+	r->mods = calloc(r->npids + 1, sizeof(*r->mods));
+	r->procs = calloc(r->npids + 1, sizeof(*r->procs));
 	if (!r->pids || !r->pidfds || !r->mods || !r->procs)
 		return kx_err_set(err, -ENOMEM, "no memory");
 	for (size_t i = 0; i < r->npids; i++) {
@@ -127,6 +127,11 @@ pid_t kx_recording_ended_process(const struct recording *r)
 	return 0;
 }
 
+static bool is_growing(const struct recording *r)
+{
+	return r->o->all || r->o->follow;
+}
+
 static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 {
 	struct kx_select_options options = r->o->select;
@@ -138,7 +143,8 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
-	code = kx_select_functions(r->procs, r->npids, &options, &r->sel, err);
+	options.growing = is_growing(r);
+	code = kx_select_functions(r->procs, r->nprocs, &options, &r->sel, err);
 	r->selected = !code;
 	if (!code && exits == KX_EXITS_RETURN && r->sel.risk.is_go)
 		return kx_err_set(err, -EOPNOTSUPP,
@@ -149,7 +155,8 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 
 static int read_modules(struct recording *r, struct kx_err *err)
 {
-	for (size_t i = 0; i < r->npids; i++) {
+	for (r->nprocs = 0; r->nprocs < r->npids; r->nprocs++) {
+		size_t i = r->nprocs;
 		int code = kx_modules_of_process(r->pids[i], &r->mods[i], err);
 
 		if (code)
@@ -182,6 +189,10 @@ static int look(struct recording *r, struct kx_err *err)
 	const struct timespec wait = { .tv_nsec = 20000000 };
 	int code;
 
+	if (r->o->all) {
+		code = kx_follow_list_all(r, err);
+		return code ? code : choose(r, r->o->select.exits, err);
+	}
 	for (int tries = 0;; tries++) {
 		code = read_modules(r, err);
 		if (!code)
@@ -210,7 +221,9 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,
 					     .pids = r->pids,
-					     .npids = r->npids };
+					     .npids = r->npids,
+					     .follow = r->o->follow,
+					     .all = r->o->all };
 	int code = 0;
 
 	if (r->o->mechanism >= 0)
@@ -220,15 +233,23 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	if (code)
 		return code;
 	r->result->mechanism = kx_mechanism_name(options.mechanism);
-	return kx_tracer_new(&options, &r->tracer, err);
+	code = kx_tracer_new(&options, &r->tracer, err);
+	if (code || !is_growing(r))
+		return code;
+	if (options.mechanism != KX_MECHANISM_SESSION && r->o->select.exits == KX_EXITS_AUTO)
+		/* only a session's program can keep the kernel from hijacking until we have looked
+		 */
+		snprintf(r->loads_unseen, sizeof(r->loads_unseen),
+			 "without uprobe sessions (kernel 6.13) new programs and libraries that "
+			 "throw would be seen too late");
+	return kx_follow_start(r, &r->follow, err);
 }
 
-static int make_traits(struct recording *r, struct kx_err *err)
+int kx_recording_add_traits(struct recording *r, size_t first, struct kx_err *err)
 {
-	r->traits = calloc(r->sel.nfunctions + 1, 1);
-	if (!r->traits)
-		return kx_err_set(err, -ENOMEM, "no memory");
-	for (size_t i = 0; i < r->sel.nfunctions; i++) {
+	if (r->sel.nfunctions >= r->ntraits)
+		return kx_err_set(err, -ENOMEM, "no memory for more functions");
+	for (size_t i = first; i < r->sel.nfunctions; i++) {
 		const struct kx_function *f = &r->sel.functions[i];
 
 		/* what is no user function has no return address to be replaced */
@@ -242,6 +263,19 @@ static int make_traits(struct recording *r, struct kx_err *err)
 			r->traits[f->id] |= KX_FUNC_RETURN;
 	}
 	return 0;
+}
+
+/* A selection that grows gets room for all that it may hold: the collector knows this place. */
+static int make_traits(struct recording *r, struct kx_err *err)
+{
+	size_t max = r->o->select.max_functions ? r->o->select.max_functions :
+						  KX_SELECT_MAX_FUNCTIONS;
+
+	r->ntraits = r->sel.nfunctions + 1 + (is_growing(r) ? max : 0);
+	r->traits = calloc(r->ntraits, 1);
+	if (!r->traits)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	return kx_recording_add_traits(r, 0, err);
 }
 
 static int open_writer(struct recording *r, struct kx_err *err)
@@ -258,7 +292,7 @@ static int open_writer(struct recording *r, struct kx_err *err)
 	options.start_tsc = r->start_tsc;
 	options.wall_sec = ns / 1000000000;
 	options.wall_usec = (uint32_t)(ns % 1000000000 / 1000);
-	r->info = kx_session_info(r->o, r->procs, r->npids, &r->sel, clock, r->result->mechanism,
+	r->info = kx_session_info(r->o, r->procs, r->nprocs, &r->sel, clock, r->result->mechanism,
 				  r->start_tsc);
 	r->session_note = r->info ? kx_session_note(r->info) : NULL;
 	if (!r->session_note)
@@ -266,7 +300,7 @@ static int open_writer(struct recording *r, struct kx_err *err)
 	code = kx_fdr_writer_new(r->output.fd, &options, &r->writer, err);
 	if (code)
 		return code;
-	return kx_collector_new(r->tracer, r->writer, r->traits, (uint32_t)r->sel.nfunctions + 1,
+	return kx_collector_new(r->tracer, r->writer, r->traits, (uint32_t)r->ntraits,
 				r->pids, r->npids, r->start_tsc, r->session_note, &r->collector,
 				err);
 }
@@ -316,7 +350,8 @@ static int attach(struct recording *r, struct kx_err *err)
 {
 	double before = kx_recording_now();
 	size_t syscalls = 0;
-	int code = kx_probes_attach(r->tracer, &r->sel, r->procs, r->npids, r->o->nargs, on_refused,
+	int code = kx_probes_attach(r->tracer, &r->sel, r->follow ? NULL : r->procs, r->nprocs,
+				    r->o->nargs, on_refused,
 				    r, &r->probes, err);
 
 	if (!code)
@@ -336,6 +371,8 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 {
 	int code;
 
+	if (r->follow)
+		return 0; /* kx_follow_begin does it */
 	if (r->o->select.exits != KX_EXITS_AUTO || !kx_linker_watch_needed(&r->sel))
 		return 0;
 	if (!r->sel.risk.returns_harmless)
@@ -378,6 +415,9 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		if (!code)
 			code = kx_launch_to_entry(r->launch, r->tracer, err);
 	}
+	/* who joins must be heard of before anybody is looked at */
+	if (!code && !r->tracer && is_growing(r))
+		code = load_tracer(r, err);
 	if (!code)
 		code = look(r, err);
 	if (!code && !r->tracer)
@@ -390,6 +430,8 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = open_writer(r, err);
 	if (!code)
 		code = attach(r, err);
+	if (!code && r->follow)
+		code = kx_follow_begin(r->follow, err);
 	if (code)
 		return code;
 	code = kx_recording_write_map(r, err);

@@ -12,6 +12,7 @@
 #include "output.h"
 #include "probes.h"
 #include "recording.h"
+#include "recording_follow.h"
 #include "tracer.h"
 
 struct recording {
@@ -19,11 +20,13 @@ struct recording {
 	struct kx_recording_result *result;
 	struct kx_output output;
 	struct kx_launch *launch;
-	pid_t *pids;
+	pid_t *pids; /* the processes named, or started; none with -a */
 	int *pidfds; /* -1 once the process has ended */
 	size_t npids;
-	struct kx_modules *mods; /* one for each process */
+	struct kx_modules *mods; /* one for each process at the start */
 	struct kx_select_process *procs;
+	size_t nprocs;
+	struct kx_follow *follow; /* where processes join */
 	struct kx_selection sel;
 	bool selected;
 	struct kx_tracer *tracer;
@@ -32,7 +35,8 @@ struct recording {
 	char loads_unseen[256]; /* see struct kx_select_options; "" if they are seen in time */
 	struct kx_fdr_writer *writer;
 	struct kx_collector *collector;
-	uint8_t *traits;
+	uint8_t *traits; /* by function id; with room for all that may come */
+	size_t ntraits;
 	json_t *info;
 	char *session_note;
 	uint64_t start_tsc;
@@ -52,6 +56,9 @@ int kx_recording_block_signals(struct recording *r, struct kx_err *err);
 
 /* Everything up to the gate's opening: choose, load, attach, name the files. */
 int kx_recording_prepare(struct recording *r, struct kx_err *err);
+
+/* Tells the collector of the functions from index @first on. */
+int kx_recording_add_traits(struct recording *r, size_t first, struct kx_err *err);
 
 /* A target that has ended by now, or 0. */
 pid_t kx_recording_ended_process(const struct recording *r);

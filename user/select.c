@@ -161,7 +161,7 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 	if (!rc)
 		rc = add_spaces(s, err);
 	if (!rc)
-		rc = kx_select_match(s, 0, !s->options.growing, err);
+		rc = kx_select_match(s, 0, !s->options.match_later, err);
 	if (rc)
 		return rc;
 	out->ncandidates = kx_select_count(s, 0);
@@ -170,7 +170,8 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 	rc = kx_select_plan(s, 0, err);
 	if (!rc && out->ntraced > max_functions(s))
 		rc = too_many(out->ntraced, max_functions(s), true, err);
-	if (!rc && s->options.growing && !out->ntraced && !out->nleft_out)
+	if (!rc && s->options.growing && !out->ntraced && !out->nleft_out &&
+	    (s->options.match_later || !out->ncandidates))
 		return kx_select_note(out, "no function matches yet: waiting for programs and "
 					   "libraries that have some") ?
 			       kx_select_no_memory(err) :

@@ -37,10 +37,11 @@ struct kx_select_options {
 	const char *loads_unseen; /* why modules that are loaded later are seen too late, or NULL;
 				   * borrowed for as long as the selection lives */
 	/*
-	 * The selection will grow: a pattern may match later what it does not match now, and files
-	 * that patterns name by path are taken before any process has them mapped.
+	 * The selection will grow: modules that a pattern names may come later, and files that
+	 * patterns name by path are taken before any process has them mapped.
 	 */
 	bool growing;
+	bool match_later; /* growing, and no pattern needs to match now */
 	size_t max_functions; /* 0: KX_SELECT_MAX_FUNCTIONS */
 };
 

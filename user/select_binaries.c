@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int append(struct kx_selector *s, struct kx_binary *b)
 {
@@ -61,6 +62,24 @@ static bool is_same(const struct kx_binary *b, const struct kx_module *m)
 	       (b->elf || b->number || strcmp(b->module.path, m->path) == 0);
 }
 
+/* A module is mapped by one more process; the one that it was read from may be gone. */
+static int see_again(struct kx_selector *s, struct kx_binary *b, const struct kx_module *m,
+		     bool harmless)
+{
+	char *path;
+
+	if (!harmless)
+		s->out->modules[b->number - 1].risky = true;
+	if (!access(b->module.open_path, F_OK))
+		return 0;
+	path = strdup(m->open_path);
+	if (!path)
+		return -ENOMEM;
+	free(b->module.open_path);
+	b->module.open_path = path;
+	return 0;
+}
+
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
 			  bool harmless, size_t *first, struct kx_err *err)
 {
@@ -75,8 +94,8 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 		if (i < s->nbinaries) {
 			s->binaries[i]->module.is_main |= m->is_main;
 			s->binaries[i]->harmless &= harmless;
-			if (!harmless && s->binaries[i]->number)
-				s->out->modules[s->binaries[i]->number - 1].risky = true;
+			if (s->binaries[i]->number && see_again(s, s->binaries[i], m, harmless))
+				return kx_select_no_memory(err);
 			continue;
 		}
 		b = new_binary(m);

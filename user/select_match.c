@@ -137,12 +137,14 @@ static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size
 {
 	const struct kx_binary *failed = NULL;
 	size_t matched = 0;
+	bool named = false;
 
 	for (size_t i = first; i < s->nbinaries; i++) {
 		struct kx_binary *b = s->binaries[i];
 
 		if (!names(p, b))
 			continue;
+		named = true;
 		if (!kx_select_load(b))
 			matched += mark(p, b, true);
 		else if (!failed)
@@ -150,6 +152,11 @@ static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size
 	}
 	if (!must_match)
 		return 0;
+	if (!named && s->options.growing)
+		return kx_select_note(s->out, "no module matches '%s' of -f '%s' yet", p->module,
+				      p->text) ?
+			       kx_select_no_memory(err) :
+			       0;
 	if (!failed)
 		return matched ? 0 : no_match(s, p, err);
 	if (!matched)
@@ -219,7 +226,7 @@ int kx_select_match(struct kx_selector *s, size_t first, bool must_match, struct
 	before = rc ? 0 : kx_select_count(s, first);
 	if (!rc)
 		rc = apply_excludes(s, first, must_match, err);
-	if (!rc && must_match && !kx_select_count(s, first))
+	if (!rc && must_match && before && !kx_select_count(s, first))
 		return kx_err_set(err, -ENOENT, "-x leaves out all %zu functions that were selected",
 				  before);
 	return rc;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire.h"
+
 /* Room for @more functions after those that there are. */
 static int make_room(struct kx_selector *s, size_t more)
 {
@@ -177,6 +179,9 @@ static int make_module(struct kx_selector *s, struct kx_binary *b, struct kx_err
 				  KX_SELECT_MAX_MODULES);
 	m->module = &b->module;
 	m->space = b->space;
+	/* beyond these, return probes could not be given up for one module alone */
+	if (s->options.growing && out->nmodules >= KX_MAX_GROUPS)
+		b->harmless = false;
 	m->harmless = b->harmless;
 	m->elf = b->elf;
 	m->syms = b->syms;

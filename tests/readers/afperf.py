@@ -296,12 +296,14 @@ class AFPerf:
                  f"self or total time of {label}")
 
     def summary(self):
-        runs = []
+        runs, calls, points = [], {}, {}
+        for owner, *call in self.calls():
+            calls.setdefault(owner, []).append(call)
+        for time, owner, name, value in self.run_points:
+            points.setdefault(owner, []).append((time, name, value))
         for run, info in self.runs.items():
             functions = {}
-            for owner, tid, label, start, stop, how in self.calls():
-                if owner != run:
-                    continue
+            for tid, label, start, stop, how in calls.get(run, []):
                 f = functions.setdefault(label, {"count": 0, "ns": 0, "ended": {}, "tids": {}})
                 f["count"] += 1
                 f["ns"] += stop - start
@@ -311,8 +313,7 @@ class AFPerf:
             runs.append(dict(info, id=run, functions=functions,
                              totals={f"{kind} of {name}": value for (kind, name), value
                                      in self.sums.get(run, {}).items()},
-                             points=[(time, name, value) for time, owner, name, value
-                                     in self.run_points if owner == run],
+                             points=points.get(run, []),
                              pauses=[p[1:] for p in self.pauses if p[0] == run]))
         return {"runs": runs, "numbered": sorted(self.numbered),
                 "sections": [dict(s, id=key) for key, s in self.sections.items()],

@@ -10,7 +10,8 @@ TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 
 TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
 	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
-	     syscalls slow)
+	     syscalls slow \
+	     tree tree-child treeplug.so late late-child)
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)
@@ -36,6 +37,18 @@ $T/plugin.so: tests/live/targets/plugin.cpp
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(TARGET_FLAGS) -shared -fPIC -o $@ $<
+
+$T/treeplug.so: tests/live/targets/treeplug.c tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) -shared -fPIC -o $@ $<
+
+$T/tree $T/tree-child: tests/live/targets/tree.h
+
+$T/late-child: tests/live/targets/late.c tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) -o $@ $<
 
 $T/xrayed: tests/live/targets/xrayed.c tests/live/targets/target.h
 	$(call say,TARGET)

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What some processes of the tree become: tree-child LOG INDEX COUNTS. It calls functions of its
+ * own and appends what the process did, before and after the exec.
+ */
+#include "tree.h"
+
+static volatile long sink;
+
+TRACED long child_leaf(long x)
+{
+	sink = x;
+	return x + 3;
+}
+
+TRACED long child_work(long x)
+{
+	x += child_leaf(x);
+	tree_count(CHILD_LEAF);
+	return x;
+}
+
+int main(int argc, char **argv)
+{
+	int index;
+
+	if (argc != 4)
+		return 2;
+	index = atoi(argv[2]);
+	alarm(600);
+	tree_unpack(argv[3]);
+	for (int n = 0; n < 40 + index; n++) {
+		child_work(n);
+		tree_count(CHILD_WORK);
+	}
+	tree_log(argv[1], index);
+	return 0;
+}

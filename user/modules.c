@@ -133,6 +133,8 @@ static int find_file(pid_t pid, const struct mapping *m, struct kx_module *mod)
 		if (opened) {
 			mod->device = st.st_dev;
 			mod->inode = st.st_ino;
+			mod->changed = (uint64_t)st.st_ctim.tv_sec * 1000000000 +
+				       (uint64_t)st.st_ctim.tv_nsec;
 		}
 	}
 	/* A file may really be called "x (deleted)": then that name has this inode. */
@@ -157,19 +159,34 @@ static int find_file(pid_t pid, const struct mapping *m, struct kx_module *mod)
  * Where the ELF's addresses lie in the process. The kernel maps whole pages, so a mapping's
  * offset may be below the segment's, and mprotect(2) may have cut a segment in pieces.
  */
-static uint64_t load_bias(const struct kx_elf *elf, const struct mapping *m)
+static uint64_t load_bias(const struct kx_file_facts *file, const struct mapping *m)
 {
-	struct kx_elf_section s;
-	size_t i;
-
-	for (i = 0; kx_elf_exec_segment(elf, i, &s); i++) {
-		uint64_t first = s.offset & ~(PAGE - 1);
-		uint64_t last = (s.offset + s.size + PAGE - 1) & ~(PAGE - 1);
+	for (unsigned i = 0; i < file->nsegments; i++) {
+		const struct kx_elf_section *s = &file->segments[i];
+		uint64_t first = s->offset & ~(PAGE - 1);
+		uint64_t last = (s->offset + s->size + PAGE - 1) & ~(PAGE - 1);
 
 		if (m->offset >= first && m->offset < last)
-			return m->start - (s.addr - s.offset + m->offset);
+			return m->start - (s->addr - s->offset + m->offset);
 	}
 	return m->start - m->offset;
+}
+
+/* Fills in the segments. Errors: those of kx_elf_open, with the reason in @why. */
+static int read_segments(const char *path, struct kx_file_facts *file, struct kx_err *why)
+{
+	struct kx_elf *elf;
+
+	file->has_segments = true;
+	file->nsegments = 0;
+	file->elf_error = kx_elf_open(path, &elf, why);
+	if (file->elf_error)
+		return file->elf_error;
+	while (file->nsegments < KX_FILE_SEGMENTS &&
+	       kx_elf_exec_segment(elf, file->nsegments, &file->segments[file->nsegments]))
+		file->segments[file->nsegments++].data = NULL;
+	kx_elf_close(elf);
+	return 0;
 }
 
 static void module_clear(struct kx_module *mod)
@@ -181,11 +198,11 @@ static void module_clear(struct kx_module *mod)
 
 /* Adds the file of @m. Files that are no ELF (a JIT's memfd, data) are left out silently. */
 static int add_module(pid_t pid, const struct mapping *m, const struct stat *exe,
-		      struct kx_modules *out, struct kx_err *err)
+		      struct kx_file_cache *cache, struct kx_modules *out, struct kx_err *err)
 {
 	struct kx_module mod = { .start = m->start, .end = m->end, .map_offset = m->offset };
+	struct kx_file_facts unknown = { 0 }, *file;
 	struct kx_module *grown;
-	struct kx_elf *elf = NULL;
 	struct kx_err why;
 	size_t i;
 	int rc = -ENOMEM;
@@ -205,7 +222,14 @@ static int add_module(pid_t pid, const struct mapping *m, const struct stat *exe
 	if (!mod.name || !grown)
 		goto nomem;
 	mod.is_main = mod.device == exe->st_dev && mod.inode == exe->st_ino;
-	rc = kx_elf_open(mod.open_path, &elf, &why);
+	file = mod.changed ? kx_file_cache_get(cache, mod.device, mod.inode, mod.changed, mod.name) :
+			     NULL;
+	if (!file)
+		file = &unknown;
+	rc = file->elf_error;
+	/* why it failed is not kept */
+	if (!file->has_segments || (rc && mod.is_main))
+		rc = read_segments(mod.open_path, file, &why);
 	if (rc && mod.is_main) {
 		module_clear(&mod);
 		return kx_err_set(err, rc, "cannot trace process %d: %s", (int)pid, why.text);
@@ -214,8 +238,7 @@ static int add_module(pid_t pid, const struct mapping *m, const struct stat *exe
 		module_clear(&mod);
 		return 0;
 	}
-	mod.load_bias = elf ? load_bias(elf, m) : m->start - m->offset;
-	kx_elf_close(elf);
+	mod.load_bias = load_bias(file, m);
 	out->items[out->count++] = mod;
 	return 0;
 nomem:
@@ -224,7 +247,8 @@ nomem:
 }
 
 /* The process may end or exec at any time: a maps file that goes away is the process's end. */
-static int read_maps(pid_t pid, const struct stat *exe, struct kx_modules *out, struct kx_err *err)
+static int read_maps(pid_t pid, const struct stat *exe, struct kx_file_cache *cache,
+		     struct kx_modules *out, struct kx_err *err)
 {
 	char path[64], *line = NULL;
 	struct mapping *m;
@@ -245,7 +269,7 @@ static int read_maps(pid_t pid, const struct stat *exe, struct kx_modules *out, 
 	}
 	while (!rc && getline(&line, &size, f) > 0)
 		if (parse_mapping(line, m) && m->executable)
-			rc = add_module(pid, m, exe, out, err);
+			rc = add_module(pid, m, exe, cache, out, err);
 	fclose(f);
 out:
 	free(line);
@@ -253,7 +277,8 @@ out:
 	return rc;
 }
 
-int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err)
+int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out,
+		    struct kx_err *err)
 {
 	struct kx_module main_mod;
 	char path[64];
@@ -269,7 +294,7 @@ int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	if (stat(path, &exe))
 		return kx_err_set(err, -errno, "cannot stat '%s': %s", path, strerror(errno));
-	rc = read_maps(pid, &exe, out, err);
+	rc = read_maps(pid, &exe, cache, out, err);
 	if (rc) {
 		kx_modules_free(out);
 		return rc;
@@ -288,6 +313,11 @@ int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err)
 	memmove(out->items + 1, out->items, i * sizeof(main_mod));
 	out->items[0] = main_mod;
 	return 0;
+}
+
+int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err)
+{
+	return kx_modules_look(pid, NULL, out, err);
 }
 
 int kx_modules_of_file(const char *path, struct kx_modules *out, struct kx_err *err)

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "err.h"
+#include "file_cache.h"
 
 struct kx_module {
 	char *name;         /* file name, e.g. libc.so.6 */
@@ -19,6 +20,7 @@ struct kx_module {
 	uint64_t end;
 	uint64_t map_offset; /* file offset of that mapping */
 	uint64_t device, inode;
+	uint64_t changed;   /* the file's st_ctim in nanoseconds; 0 if it could not be asked */
 	bool is_main;       /* the process's own executable */
 	bool deleted;       /* unlinked or replaced since it was mapped */
 };
@@ -36,6 +38,10 @@ struct kx_modules {
  * -ENOTSUP (a 32-bit process or a foreign architecture).
  */
 int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err);
+
+/* The same for many looks at many processes: files that @cache knows are not opened. */
+int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out,
+		    struct kx_err *err);
 
 /* A file that is not mapped anywhere, as one module with load_bias 0. */
 int kx_modules_of_file(const char *path, struct kx_modules *out, struct kx_err *err);

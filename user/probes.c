@@ -77,8 +77,8 @@ static uint64_t cookie_of(const struct kx_probes *p, const struct kx_function *f
 
 	return common_cookie(p, f) | (uint64_t)nargs << 28 |
 	       (f->plan.makes_calls ? 0 : KX_COOKIE_IS_LEAF) |
-	       (uint64_t)(f->module % KX_MAX_GROUPS) << 52 |
-	       (f->plan.tail_calls && f->plan.exit_kind == KX_EXITS_RETURN ? KX_COOKIE_CHAINS : 0);
+	       (f->plan.tail_calls && f->plan.exit_kind == KX_EXITS_RETURN ? KX_COOKIE_CHAINS : 0) |
+	       (uint64_t)(f->module % KX_MAX_GROUPS) << 52;
 }
 
 static void add_exits(struct kx_probes *p, struct batch *b, struct kx_elf *elf,

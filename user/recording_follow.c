@@ -39,6 +39,7 @@ struct kx_follow {
 	struct linker *linkers;
 	size_t nlinkers;
 	bool *dropped; /* by module: its functions are not hijacked any more */
+	struct kx_file_cache *files;
 	uint64_t events_lost;
 	bool told_full, failed;
 };
@@ -142,6 +143,7 @@ int kx_follow_start(struct recording *r, struct kx_follow **out, struct kx_err *
 		free(f);
 		return kx_err_set(err, -ENOMEM, "no memory");
 	}
+	f->files = kx_file_cache_new(); /* NULL only makes looks slower */
 	f->r = r;
 	f->last_dirty = &f->first_dirty;
 	for (size_t i = 0; i < r->npids; i++)
@@ -160,6 +162,7 @@ void kx_follow_free(struct kx_follow *f)
 			free(p);
 		}
 	}
+	kx_file_cache_free(f->files);
 	free(f->linkers);
 	free(f->dropped);
 	free(f);
@@ -198,7 +201,7 @@ static int add_process(void *ctx, pid_t pid)
 	struct kx_modules mods;
 	void *grown;
 
-	if (is_kernel_thread(pid) || kx_modules_of_process(pid, &mods, NULL))
+	if (is_kernel_thread(pid) || kx_modules_look(pid, r->follow->files, &mods, NULL))
 		return 0;
 	grown = reallocarray(r->mods, r->nprocs + 1, sizeof(*r->mods));
 	if (grown)
@@ -339,10 +342,10 @@ static int look_at(struct kx_follow *f, pid_t pid, struct kx_err *err)
 		    kx_tracer_target(r->tracer, pid, &target))
 			target.changes = 0; /* ended, or one too many: no return probes */
 	}
-	if (is_kernel_thread(pid) || kx_modules_of_process(pid, &mods, NULL))
+	if (is_kernel_thread(pid) || kx_modules_look(pid, f->files, &mods, NULL))
 		return 0;
 	proc.mods = &mods;
-	kx_unwind_risk_of(&mods, &risk);
+	kx_unwind_risk_look(&mods, f->files, &risk);
 	harmless = risk.returns_harmless && watch_linkers(f, &mods);
 	code = kx_select_grow(&r->sel, &proc, harmless, &why);
 	if (!code)
@@ -364,7 +367,7 @@ int kx_follow_begin(struct kx_follow *f, struct kx_err *err)
 		struct kx_unwind_risk risk;
 		bool watched = watch_linkers(f, &r->mods[i]);
 
-		kx_unwind_risk_of(&r->mods[i], &risk);
+		kx_unwind_risk_look(&r->mods[i], f->files, &risk);
 		if (risk.returns_harmless && watched)
 			make_dirty(f, r->procs[i].pid);
 	}
@@ -423,6 +426,11 @@ int kx_follow_look(struct kx_follow *f, struct kx_err *err)
 	if (!code && f->failed)
 		code = kx_err_set(err, -ENOMEM, "no memory for the traced processes");
 	return code;
+}
+
+struct kx_file_cache *kx_follow_files(const struct kx_follow *f)
+{
+	return f->files;
 }
 
 bool kx_follow_busy(const struct kx_follow *f)

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "err.h"
+#include "file_cache.h"
 
 struct recording;
 struct kx_follow;
@@ -40,6 +41,9 @@ int kx_follow_begin(struct kx_follow *f, struct kx_err *err);
  * meanwhile. Errors: -ENOMEM; what fails for one process or module is a notice.
  */
 int kx_follow_look(struct kx_follow *f, struct kx_err *err);
+
+/* For looks at files that many processes have mapped; borrowed, may be NULL. */
+struct kx_file_cache *kx_follow_files(const struct kx_follow *f);
 
 /* Whether some process waits for a look. */
 bool kx_follow_busy(const struct kx_follow *f);

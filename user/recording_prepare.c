@@ -144,6 +144,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.nop5_optimized = nop5 > 0;
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.growing = is_growing(r);
+	options.files = r->follow ? kx_follow_files(r->follow) : NULL;
 	code = kx_select_functions(r->procs, r->nprocs, &options, &r->sel, err);
 	r->selected = !code;
 	if (!code && exits == KX_EXITS_RETURN && r->sel.risk.is_go)

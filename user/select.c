@@ -64,7 +64,7 @@ static int add_processes(struct kx_selector *s, const struct kx_select_process *
 	for (size_t i = 0; i < nprocs && !rc; i++) {
 		size_t first;
 
-		kx_unwind_risk_of(procs[i].mods, &one);
+		kx_unwind_risk_look(procs[i].mods, s->options.files, &one);
 		add_risk(s, &one, !i);
 		rc = kx_select_add_modules(
 			s, &procs[i], one.returns_harmless && !s->options.loads_unseen, &first, err);

@@ -42,6 +42,7 @@ struct kx_select_options {
 	 */
 	bool growing;
 	bool match_later; /* growing, and no pattern needs to match now */
+	struct kx_file_cache *files; /* may be NULL; must outlive the call */
 	size_t max_functions; /* 0: KX_SELECT_MAX_FUNCTIONS */
 };
 

@@ -130,12 +130,36 @@ static void judge(const struct kx_module *m, bool *is_go, bool *loads, char *rea
 	kx_elf_close(elf);
 }
 
+/* The same by way of the cache. A file that cannot be read is tried again each time. */
+static void judge_cached(const struct kx_module *m, struct kx_file_cache *cache, bool *is_go,
+			 bool *loads, char *reason, size_t size)
+{
+	struct kx_file_facts *file =
+		m->changed ? kx_file_cache_get(cache, m->device, m->inode, m->changed, m->name) :
+			     NULL;
+
+	if (!file || !file->is_judged) {
+		judge(m, is_go, loads, reason, size);
+		if (!file || file->elf_error)
+			return;
+		file->is_judged = true;
+		file->is_go = *is_go;
+		file->loads = *loads;
+		snprintf(file->reason, sizeof(file->reason), "%s", reason);
+		return;
+	}
+	*is_go = file->is_go;
+	*loads = file->loads;
+	snprintf(reason, size, "%s", file->reason);
+}
+
 bool kx_is_dynamic_linker(const struct kx_module *m)
 {
 	return matches(m->name, linkers, COUNT(linkers));
 }
 
-void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out)
+void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
+			 struct kx_unwind_risk *out)
 {
 	char reason[sizeof(out->reason)];
 
@@ -146,7 +170,7 @@ void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out
 
 		if (out->linker < 0 && kx_is_dynamic_linker(m))
 			out->linker = (int)i;
-		judge(m, &is_go, &loads, reason, sizeof(reason));
+		judge_cached(m, cache, &is_go, &loads, reason, sizeof(reason));
 		if (loads && !out->loader[0])
 			snprintf(out->loader, sizeof(out->loader), "%s", m->name);
 		if (!*reason)
@@ -160,4 +184,9 @@ void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out
 	if (out->returns_harmless)
 		snprintf(out->reason, sizeof(out->reason),
 			 "no module but the C library's handles exceptions");
+}
+
+void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out)
+{
+	kx_unwind_risk_look(mods, NULL, out);
 }

@@ -29,5 +29,8 @@ bool kx_is_dynamic_linker(const struct kx_module *m);
  * loaded later, and code that a program makes at run time, isn't covered.
  */
 void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out);
+/* The same; files that @cache knows are not opened. */
+void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
+			 struct kx_unwind_risk *out);
 
 #endif

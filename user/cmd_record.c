@@ -96,6 +96,13 @@ static void print_summary(const struct kx_record_arguments *a, const struct kx_r
 		(unsigned long long)c->events, plural(c->events), (unsigned long long)c->lost,
 		r->functions, plural(r->functions), (unsigned long long)c->threads,
 		plural(c->threads), (unsigned long long)r->bytes, a->o.output, r->seconds);
+	if (a->o.follow && !a->o.all)
+		fprintf(stderr, "kxray: %zu process%s traced\n", r->processes,
+			r->processes == 1 ? "" : "es");
+	if (r->unfollowed)
+		fprintf(stderr,
+			"kxray: %llu processes were not traced: too many at a time to follow\n",
+			(unsigned long long)r->unfollowed);
 	if (!c->events && !c->lost)
 		fprintf(stderr, "kxray: none of the traced functions was called or returned\n");
 	fprintf(stderr, "kxray: clock %s, %.6f GHz (%s)", r->clock, (double)r->tsc_hz * 1e-9,
@@ -137,7 +144,7 @@ static int print_json(const struct kx_record_arguments *a, const struct kx_recor
 {
 	const struct kx_collector_counts *c = &r->counts;
 	json_t *j = json_pack(
-		"{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f}",
+		"{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I}",
 		"events", (json_int_t)c->events, "lost", (json_int_t)c->lost, "reduced",
 		(json_int_t)c->reduced, "functions",
 		(json_int_t)r->functions, "threads", (json_int_t)c->threads, "bytes",
@@ -147,7 +154,8 @@ static int print_json(const struct kx_record_arguments *a, const struct kx_recor
 		"entries", (json_int_t)c->entries, "exits", (json_int_t)c->exits, "repaired",
 		(json_int_t)c->repaired, "orphans", (json_int_t)c->orphans, "migrations",
 		(json_int_t)c->migrations, "attach_seconds", r->attach_seconds, "detach_seconds",
-		r->detach_seconds);
+		r->detach_seconds, "processes", (json_int_t)r->processes, "unfollowed",
+		(json_int_t)r->unfollowed);
 	int failed = !j || json_dumpf(j, stdout, JSON_COMPACT) || putchar('\n') == EOF ||
 		     fflush(stdout);
 

@@ -282,13 +282,20 @@ static int drop_returns(struct kx_follow *f, uint32_t module, struct kx_err *err
 }
 
 /* Modules that a process has mapped which can unwind lose their return probes. */
-static int drop_risky(struct kx_follow *f, struct kx_err *err)
+static int drop_risky(struct kx_follow *f, pid_t pid, const char *reason, struct kx_err *err)
 {
+	struct kx_selection *sel = &f->r->sel;
 	int code = 0;
 
-	for (uint32_t m = 0; m < f->r->sel.nmodules && code != -ENOMEM; m++)
-		if (f->r->sel.modules[m].risky && f->r->sel.modules[m].harmless && !f->dropped[m])
-			code = drop_returns(f, m, err);
+	for (uint32_t m = 0; m < sel->nmodules && code != -ENOMEM; m++) {
+		if (!sel->modules[m].risky || !sel->modules[m].harmless || f->dropped[m])
+			continue;
+		code = drop_returns(f, m, err);
+		kx_recording_notice(f->r,
+				    "%s in process %d: functions of %s that make calls lose their "
+				    "return probes, their exits come from their own return instructions",
+				    reason, (int)pid, sel->modules[m].module->name);
+	}
 	return code;
 }
 
@@ -351,7 +358,7 @@ static int look_at(struct kx_follow *f, pid_t pid, struct kx_err *err)
 	if (!code)
 		code = trace_new(f, before, &proc, &why);
 	if (!code)
-		code = drop_risky(f, &why);
+		code = drop_risky(f, pid, risk.reason, &why);
 	if (!code && harmless && target.changes)
 		kx_tracer_checked(r->tracer, pid, target.changes);
 	kx_modules_free(&mods);

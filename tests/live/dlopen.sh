@@ -5,24 +5,28 @@
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
+# Where processes join, each library gives up its return probes on its own.
+in_growing="functions of dlopener that make calls lose their return probes"
 functions=(-f before_load -f visit -f through -f 'spin_*')
 changed="plugin.so has exception tables now: functions that make calls lose their return probes"
 
-# attached MECHANISM: loads, waits, works
+# attached MECHANISM [OPTION]: loads, waits, works
 attached() {
+	local changed=$changed
+	[ "${2:-}" = --follow ] && changed=$in_growing
 	start_target dlopener "$TARGETS/plugin.so"
 	TARGET_PID=$PID
-	start_kxray "$PID" "${functions[@]}" --mechanism "$1"
+	start_kxray "$PID" "${functions[@]}" --mechanism "$1" ${2:+"$2"}
 	go_target l
-	wait_for 10 grep -q loaded "$TMP/dlopener.out" || fail "$1, by PID: load" "not done"
+	wait_for 10 grep -q loaded "$TMP/dlopener.out" || fail "$*, by PID: load" "not done"
 	# Return probes are given up when the plugin comes, or not even used where the kernel has
 	# no means to hold them back until kxray has looked.
 	if grep -q 'dear exits' "$TMP/rec.err"; then
-		assert "$1, by PID: it takes return probes" "$(cat "$TMP/rec.err")" \
+		assert "$*, by PID: it takes return probes" "$(cat "$TMP/rec.err")" \
 			test "$1" != session
 	else
 		wait_for 10 grep -qF "$changed" "$TMP/rec.err"
-		assert_contains "$1, by PID: it says that the exits changed" \
+		assert_contains "$*, by PID: it says that the exits changed" \
 			"$(cat "$TMP/rec.err")" "$changed"
 	fi
 	go_target g
@@ -30,8 +34,8 @@ attached() {
 	TARGET_STATUS=$STATUS
 	end_kxray
 	tail -n 1 "$TMP/dlopener.out" >"$TMP/did.json"
-	assert_eq "$1, by PID: statuses" "$STATUS $TARGET_STATUS" "0 0"
-	expect "$1, by PID" report account fdr entered
+	assert_eq "$*, by PID: statuses" "$STATUS $TARGET_STATUS" "0 0"
+	expect "$*, by PID" report account fdr entered
 }
 
 # at_once MECHANISM: throws as soon as it has loaded
@@ -48,6 +52,7 @@ for mechanism in session multi single; do
 		continue
 	fi
 	attached $mechanism
+	attached $mechanism --follow
 	for _ in 1 2 3; do
 		at_once $mechanism
 	done

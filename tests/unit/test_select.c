@@ -256,6 +256,86 @@ static void test_no_match(void **state)
 	kx_modules_free(&bare);
 }
 
+/* What comes later: a program and the library that it shares with the first one. */
+static void test_growing(void **state)
+{
+	const char *include[] = { "tiny*", "libsome*:lib_*", "nothing.so:f", NULL };
+	char path[600], text[640];
+	struct kx_select_options o = { .include = include, .ninclude = 3, .exits = KX_EXITS_AUTO,
+				       .growing = true };
+	struct kx_modules server = modules_of("server"), some = modules_of("libsome.so.1"), later;
+	struct kx_select_process proc = { 0, &server };
+	struct kx_selection sel;
+	struct kx_err err = { 0 };
+
+	(void)state;
+	some.items[0].is_main = false;
+	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
+	assert_int_equal(sel.ntraced, 2);
+	assert_int_equal(sel.nmodules, 1);
+	/* modules that are not there yet are a note, a function that is not there an error */
+	assert_int_equal(sel.nnotes, 2);
+	assert_non_null(strstr(sel.notes[1], "no module matches 'nothing.so'"));
+
+	/* the same file again: nothing new */
+	assert_int_equal(kx_select_grow(&sel, &proc, true, &err), 0);
+	assert_int_equal(sel.nfunctions, 2);
+	assert_false(sel.modules[0].risky);
+	/* a library */
+	proc.mods = &some;
+	assert_int_equal(kx_select_grow(&sel, &proc, true, &err), 0);
+	assert_int_equal(sel.ntraced, 4);
+	assert_int_equal(sel.nmodules, 2);
+	check_ids(&sel);
+	assert_string_equal(sel.modules[sel.functions[3].module].module->name, "libsome.so.1");
+	/* mapped by a process that throws: risky from now on, the program is not */
+	assert_int_equal(kx_select_grow(&sel, &proc, false, &err), 0);
+	assert_true(sel.modules[1].harmless && sel.modules[1].risky);
+	assert_false(sel.modules[0].risky);
+
+	/* another file of the same name, planned by what is known of its process */
+	sh("mkdir -p other && cp server other/server");
+	later = modules_of("other/server");
+	proc.mods = &later;
+	assert_int_equal(kx_select_grow(&sel, &proc, false, &err), 0);
+	assert_int_equal(sel.ntraced, 6);
+	assert_int_equal(sel.nmodules, 3);
+	assert_false(sel.modules[2].harmless);
+	kx_selection_free(&sel);
+
+	/* the limit holds for all together, and what is one too many changes nothing */
+	o.max_functions = 3;
+	proc.mods = &server;
+	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
+	proc.mods = &later;
+	assert_int_equal(kx_select_grow(&sel, &proc, true, &err), -E2BIG);
+	assert_int_equal(sel.ntraced, 2);
+	kx_selection_free(&sel);
+
+	/* a file named by its path is taken before anybody has it mapped */
+	snprintf(path, sizeof(path), "%s", in_dir("libsome.so.1"));
+	snprintf(text, sizeof(text), "%s:lib_*", path);
+	include[0] = text;
+	o.ninclude = 1;
+	o.max_functions = 0;
+	proc.mods = &server;
+	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
+	assert_int_equal(sel.ntraced, 2);
+	assert_string_equal(sel.modules[0].module->path, path);
+	kx_selection_free(&sel);
+
+	/* with match_later no pattern needs to match now */
+	include[0] = "nobody";
+	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), -ENOENT);
+	o.match_later = true;
+	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
+	assert_int_equal(sel.ntraced, 0);
+	kx_selection_free(&sel);
+	kx_modules_free(&later);
+	kx_modules_free(&some);
+	kx_modules_free(&server);
+}
+
 /* Two processes of different programs that share a library and libc. */
 static void test_processes(void **state)
 {
@@ -479,7 +559,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_patterns),  cmocka_unit_test(test_by_size),
 		cmocka_unit_test(test_ifunc),	  cmocka_unit_test(test_no_match),
-		cmocka_unit_test(test_processes), cmocka_unit_test(test_xray_ids),
+		cmocka_unit_test(test_growing), cmocka_unit_test(test_processes), cmocka_unit_test(test_xray_ids),
 		cmocka_unit_test(test_system_calls), cmocka_unit_test(test_command),	  cmocka_unit_test(test_command_errors),
 	};
 

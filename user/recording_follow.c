@@ -168,7 +168,8 @@ void kx_follow_free(struct kx_follow *f)
 	free(f);
 }
 
-static bool is_kernel_thread(pid_t pid)
+/* Whether the process has no program (any more): it ended, or is a kernel thread. */
+static bool has_no_program(pid_t pid)
 {
 	char path[32], byte;
 
@@ -201,7 +202,7 @@ static int add_process(void *ctx, pid_t pid)
 	struct kx_modules mods;
 	void *grown;
 
-	if (is_kernel_thread(pid) || kx_modules_look(pid, r->follow->files, &mods, NULL))
+	if (has_no_program(pid) || kx_modules_look(pid, r->follow->files, &mods, NULL))
 		return 0;
 	grown = reallocarray(r->mods, r->nprocs + 1, sizeof(*r->mods));
 	if (grown)
@@ -349,10 +350,15 @@ static int look_at(struct kx_follow *f, pid_t pid, struct kx_err *err)
 		    kx_tracer_target(r->tracer, pid, &target))
 			target.changes = 0; /* ended, or one too many: no return probes */
 	}
-	if (is_kernel_thread(pid) || kx_modules_look(pid, f->files, &mods, NULL))
+	if (has_no_program(pid) || kx_modules_look(pid, f->files, &mods, NULL))
 		return 0;
 	proc.mods = &mods;
 	kx_unwind_risk_look(&mods, f->files, &risk);
+	/* what could not be read of a process that has just ended says nothing of its libraries */
+	if (!risk.returns_harmless && has_no_program(pid)) {
+		kx_modules_free(&mods);
+		return 0;
+	}
 	harmless = risk.returns_harmless && watch_linkers(f, &mods);
 	code = kx_select_grow(&r->sel, &proc, harmless, &why);
 	if (!code)
@@ -405,7 +411,7 @@ static void catch_up(struct kx_follow *f)
 	for (uint32_t i = 0; i < BUCKETS; i++) {
 		for (struct process *p = f->buckets[i], *next; p; p = next) {
 			next = p->next_in_bucket;
-			if (p->alive && is_kernel_thread(p->pid))
+			if (p->alive && has_no_program(p->pid))
 				make_ended(f, p->pid);
 			else if (p->alive)
 				make_dirty(f, p->pid);

@@ -333,6 +333,20 @@ static int tell_failure(struct kx_follow *f, int code, const struct kx_err *why,
 	return 0;
 }
 
+/* What else decides whether return probes are harmless in a process. */
+static void judge(struct kx_follow *f, const struct kx_modules *mods, struct kx_unwind_risk *risk)
+{
+	bool watched = watch_linkers(f, mods);
+
+	if (f->r->o->select.exits == KX_EXITS_RETURN && !risk->is_go) {
+		risk->returns_harmless = true; /* as told */
+	} else if (risk->returns_harmless && !watched) {
+		risk->returns_harmless = false;
+		snprintf(risk->reason, sizeof(risk->reason),
+			 "libraries that are loaded later cannot be seen");
+	}
+}
+
 static int look_at(struct kx_follow *f, pid_t pid, struct kx_err *err)
 {
 	struct recording *r = f->r;
@@ -342,7 +356,6 @@ static int look_at(struct kx_follow *f, pid_t pid, struct kx_err *err)
 	struct kx_target target;
 	struct kx_modules mods;
 	struct kx_err why = { 0 };
-	bool harmless;
 	int code;
 
 	if (kx_tracer_target(r->tracer, pid, &target)) {
@@ -359,13 +372,13 @@ static int look_at(struct kx_follow *f, pid_t pid, struct kx_err *err)
 		kx_modules_free(&mods);
 		return 0;
 	}
-	harmless = risk.returns_harmless && watch_linkers(f, &mods);
-	code = kx_select_grow(&r->sel, &proc, harmless, &why);
+	judge(f, &mods, &risk);
+	code = kx_select_grow(&r->sel, &proc, &risk, &why);
 	if (!code)
 		code = trace_new(f, before, &proc, &why);
 	if (!code)
 		code = drop_risky(f, pid, risk.reason, &why);
-	if (!code && harmless && target.changes)
+	if (!code && risk.returns_harmless && target.changes)
 		kx_tracer_checked(r->tracer, pid, target.changes);
 	kx_modules_free(&mods);
 	return code ? tell_failure(f, code, &why, err) : 0;
@@ -378,10 +391,10 @@ int kx_follow_begin(struct kx_follow *f, struct kx_err *err)
 
 	for (size_t i = 0; i < r->nprocs; i++) {
 		struct kx_unwind_risk risk;
-		bool watched = watch_linkers(f, &r->mods[i]);
 
 		kx_unwind_risk_look(&r->mods[i], f->files, &risk);
-		if (risk.returns_harmless && watched)
+		judge(f, &r->mods[i], &risk);
+		if (risk.returns_harmless)
 			make_dirty(f, r->procs[i].pid);
 	}
 	/* again, now that their linkers are watched */

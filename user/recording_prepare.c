@@ -89,12 +89,23 @@ static int take_pids(struct recording *r, struct kx_err *err)
 	return 0;
 }
 
+static bool is_growing(const struct recording *r)
+{
+	return r->o->all || r->o->follow;
+}
+
 /*
  * Some kernels let a seccomp filter judge the system call by which a return probe comes back, and
  * the filter kills the program (6.11 to 6.13; fixed since).
  */
 static int check_seccomp(struct recording *r, enum kx_exits *exits, struct kx_err *err)
 {
+	if (is_growing(r) && *exits == KX_EXITS_AUTO && !kx_returns_survive_seccomp()) {
+		kx_recording_notice(r, "this kernel lets seccomp filters kill programs at return "
+				       "probes, and processes that join may have one; exits are "
+				       "taken from return instructions");
+		*exits = KX_EXITS_INSTRUCTION;
+	}
 	for (size_t i = 0; i < r->npids; i++) {
 		if (!kx_process_has_seccomp(r->pids[i]) || kx_returns_survive_seccomp())
 			continue;
@@ -127,11 +138,6 @@ pid_t kx_recording_ended_process(const struct recording *r)
 	return 0;
 }
 
-static bool is_growing(const struct recording *r)
-{
-	return r->o->all || r->o->follow;
-}
-
 static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 {
 	struct kx_select_options options = r->o->select;
@@ -147,6 +153,13 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.files = r->follow ? kx_follow_files(r->follow) : NULL;
 	code = kx_select_functions(r->procs, r->nprocs, &options, &r->sel, err);
 	r->selected = !code;
+	if (code == -ENOENT && options.growing && !options.match_later) {
+		struct kx_err why = *err;
+
+		return kx_err_set(err, code,
+				  "%.900s; with --follow kxray waits for programs that it starts",
+				  why.text);
+	}
 	if (!code && exits == KX_EXITS_RETURN && r->sel.risk.is_go)
 		return kx_err_set(err, -EOPNOTSUPP,
 				  "a Go program moves its stacks and would crash at return probes; "

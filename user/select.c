@@ -41,7 +41,7 @@ static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bo
 {
 	struct kx_unwind_risk *worst = &s->out->risk;
 
-	s->is_go |= one->is_go;
+	s->is_go |= one->is_go && !s->options.growing;
 	if (is_first) {
 		*worst = *one;
 		return;
@@ -66,8 +66,7 @@ static int add_processes(struct kx_selector *s, const struct kx_select_process *
 
 		kx_unwind_risk_look(procs[i].mods, s->options.files, &one);
 		add_risk(s, &one, !i);
-		rc = kx_select_add_modules(
-			s, &procs[i], one.returns_harmless && !s->options.loads_unseen, &first, err);
+		rc = kx_select_add_modules(s, &procs[i], &one, &first, err);
 	}
 	if (s->options.loads_unseen && worst->returns_harmless) {
 		worst->returns_harmless = false;
@@ -94,9 +93,7 @@ static int add_named_files(struct kx_selector *s, struct kx_err *err)
 		nobody.mods = &mods;
 		mods.items[0].is_main = false;
 		kx_unwind_risk_of(&mods, &risk);
-		rc = kx_select_add_modules(s, &nobody,
-					   risk.returns_harmless && !s->options.loads_unseen,
-					   &first, err);
+		rc = kx_select_add_modules(s, &nobody, &risk, &first, err);
 		kx_modules_free(&mods);
 	}
 	return rc;
@@ -199,15 +196,15 @@ int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
 	return rc;
 }
 
-int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *proc, bool harmless,
-		   struct kx_err *err)
+int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *proc,
+		   const struct kx_unwind_risk *risk, struct kx_err *err)
 {
 	struct kx_selector *s = sel->selector;
 	size_t first;
 	int rc;
 
 	s->out = sel;
-	rc = kx_select_add_modules(s, proc, harmless && !s->options.loads_unseen, &first, err);
+	rc = kx_select_add_modules(s, proc, risk, &first, err);
 	if (!rc)
 		rc = kx_select_match(s, first, false, err);
 	if (!rc && sel->ntraced + kx_select_count(s, first) > max_functions(s) && !sel->by_size) {

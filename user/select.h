@@ -106,12 +106,12 @@ int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
 
 /*
  * Adds what @proc has mapped and the selection does not know yet; new modules and functions come
- * after those that there are. @harmless: return probes are, in this process; where they are not,
+ * after those that there are. @risk: of this process; where return probes are not harmless,
  * all its modules become risky. Errors: -E2BIG (more than max_functions: nothing was added),
  * those of the planner, -ENOMEM.
  */
-int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *proc, bool harmless,
-		   struct kx_err *err);
+int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *proc,
+		   const struct kx_unwind_risk *risk, struct kx_err *err);
 void kx_selection_free(struct kx_selection *sel);
 
 #endif

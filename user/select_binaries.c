@@ -81,8 +81,10 @@ static int see_again(struct kx_selector *s, struct kx_binary *b, const struct kx
 }
 
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
-			  bool harmless, size_t *first, struct kx_err *err)
+			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err)
 {
+	bool harmless = risk->returns_harmless && !s->options.loads_unseen;
+
 	*first = s->nbinaries;
 	for (size_t k = 0; k < proc->mods->count; k++) {
 		const struct kx_module *m = &proc->mods->items[k];
@@ -106,6 +108,7 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 		}
 		b->pid = proc->pid;
 		b->harmless = harmless;
+		b->is_go = risk->is_go;
 	}
 	return 0;
 }

@@ -25,6 +25,7 @@ struct kx_binary {
 	struct kx_module module; /* owned; is_main if it is that of any process */
 	pid_t pid;
 	bool harmless;      /* return probes are, in every process that has it mapped */
+	bool is_go;         /* the first process that mapped it is: no return probes at all */
 	uint32_t number;    /* module number + 1 once it is planned, else 0 */
 	struct kx_elf *elf; /* NULL until loaded; then, with syms, of the module once planned */
 	struct kx_symbols syms;
@@ -40,7 +41,7 @@ struct kx_selector {
 	struct kx_binary **binaries;
 	size_t nbinaries, room;
 	size_t nfunctions_room;
-	bool is_go; /* some process is */
+	bool is_go; /* some process is, and the selection does not grow */
 	struct kx_selection *out;
 	/* Symbols made up for XRay functions that the symbol table does not name. */
 	struct kx_symbol *unnamed;
@@ -59,7 +60,7 @@ int kx_select_note(struct kx_selection *out, const char *fmt, ...)
 /* select_binaries.c */
 /* Adds what is new of @proc's modules; *@first gets the index of the first new one. */
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
-			  bool harmless, size_t *first, struct kx_err *err);
+			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err);
 int kx_select_add_space(struct kx_selector *s, enum kx_pattern_space space, struct kx_err *err);
 /* Opens the binary and reads its symbols, once; remembers a failure. */
 int kx_select_load(struct kx_binary *b);

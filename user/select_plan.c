@@ -108,8 +108,8 @@ static int plan_symbol(struct kx_selector *s, const struct kx_binary *b,
 	const struct kx_plan_options options = {
 		.exits = s->options.exits,
 		.nop5_optimized = s->options.nop5_optimized,
-		.returns_harmless = b->harmless && !s->is_go,
-		.returns_forbidden = s->is_go,
+		.returns_harmless = b->harmless && !b->is_go && !s->is_go,
+		.returns_forbidden = b->is_go || s->is_go,
 	};
 
 	memset(plan, 0, sizeof(*plan));

@@ -264,6 +264,7 @@ static void test_growing(void **state)
 	struct kx_select_options o = { .include = include, .ninclude = 3, .exits = KX_EXITS_AUTO,
 				       .growing = true };
 	struct kx_modules server = modules_of("server"), some = modules_of("libsome.so.1"), later;
+	const struct kx_unwind_risk good = { .returns_harmless = true }, bad = { .is_go = false };
 	struct kx_select_process proc = { 0, &server };
 	struct kx_selection sel;
 	struct kx_err err = { 0 };
@@ -278,18 +279,18 @@ static void test_growing(void **state)
 	assert_non_null(strstr(sel.notes[1], "no module matches 'nothing.so'"));
 
 	/* the same file again: nothing new */
-	assert_int_equal(kx_select_grow(&sel, &proc, true, &err), 0);
+	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
 	assert_int_equal(sel.nfunctions, 2);
 	assert_false(sel.modules[0].risky);
 	/* a library */
 	proc.mods = &some;
-	assert_int_equal(kx_select_grow(&sel, &proc, true, &err), 0);
+	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
 	assert_int_equal(sel.ntraced, 4);
 	assert_int_equal(sel.nmodules, 2);
 	check_ids(&sel);
 	assert_string_equal(sel.modules[sel.functions[3].module].module->name, "libsome.so.1");
 	/* mapped by a process that throws: risky from now on, the program is not */
-	assert_int_equal(kx_select_grow(&sel, &proc, false, &err), 0);
+	assert_int_equal(kx_select_grow(&sel, &proc, &bad, &err), 0);
 	assert_true(sel.modules[1].harmless && sel.modules[1].risky);
 	assert_false(sel.modules[0].risky);
 
@@ -297,7 +298,7 @@ static void test_growing(void **state)
 	sh("mkdir -p other && cp server other/server");
 	later = modules_of("other/server");
 	proc.mods = &later;
-	assert_int_equal(kx_select_grow(&sel, &proc, false, &err), 0);
+	assert_int_equal(kx_select_grow(&sel, &proc, &bad, &err), 0);
 	assert_int_equal(sel.ntraced, 6);
 	assert_int_equal(sel.nmodules, 3);
 	assert_false(sel.modules[2].harmless);
@@ -308,7 +309,7 @@ static void test_growing(void **state)
 	proc.mods = &server;
 	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
 	proc.mods = &later;
-	assert_int_equal(kx_select_grow(&sel, &proc, true, &err), -E2BIG);
+	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), -E2BIG);
 	assert_int_equal(sel.ntraced, 2);
 	kx_selection_free(&sel);
 

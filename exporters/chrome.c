@@ -12,6 +12,7 @@
 #include "export_text.h"
 #include "exporter.h"
 #include "pair_map.h"
+#include "sched_slices.h"
 
 struct chrome {
 	const struct kx_export *x;
@@ -22,6 +23,7 @@ struct chrome {
 	bool begun;     /* the thread at work has its names */
 	size_t ids_size;
 	char ids[64];   /* of the thread at work: ,"pid":1,"tid":2 */
+	struct kx_sched_slices sched;
 };
 
 #define PUT(c, text) kx_text_bytes((c)->x->out, text, sizeof(text) - 1)
@@ -71,7 +73,8 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	uint32_t number;
 	int is_new = kx_pair_index(&c->processes, 0, (uint32_t)t->pid, &number), r = 0;
 
-	(void)tsc;
+	if (!c->begun)
+		kx_sched_slices_begin(&c->sched, t, tsc);
 	if (is_new < 0)
 		return kx_err_set(c->err, is_new, "out of memory for processes");
 	c->ids_size = (size_t)snprintf(c->ids, sizeof(c->ids),
@@ -205,24 +208,55 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return c->x->out->error;
 }
 
+/* Asynchronous events, since a thread's own row is for its calls: one row for each thread. */
+static int put_slice(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s)
+{
+	struct chrome *c = ctx;
+	char text[128];
+	int n;
+
+	n = snprintf(text, sizeof(text), "{\"name\":\"%s\",\"cat\":\"sched\",\"ph\":\"b\",\"id\":%"
+		     PRIu32, s->name, t->index + 1);
+	begin_event(c, text, (size_t)n);
+	put_place(c, s->from);
+	if (s->is_running || s->has_waker) {
+		n = snprintf(text, sizeof(text), ",\"args\":{\"%s\":%" PRIu32 "}",
+			     s->is_running ? "cpu" : "waker", s->is_running ? s->cpu : s->waker);
+		kx_text_bytes(c->x->out, text, (size_t)n);
+	}
+	PUT(c, "}");
+	n = snprintf(text, sizeof(text), "{\"name\":\"%s\",\"cat\":\"sched\",\"ph\":\"e\",\"id\":%"
+		     PRIu32, s->name, t->index + 1);
+	begin_event(c, text, (size_t)n);
+	put_place(c, s->to);
+	PUT(c, "}");
+	return c->x->out->error;
+}
+
+static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)
+{
+	struct chrome *c = ctx;
+
+	return kx_sched_slices_add(&c->sched, t, i);
+}
+
 static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	struct chrome *c = ctx;
 
-	(void)t;
-	(void)tsc;
 	c->begun = false;
-	return 0;
+	return kx_sched_slices_end(&c->sched, t, tsc);
 }
 
 static int run(const struct kx_export *x, struct kx_err *err)
 {
 	struct chrome c = {
 		.x = x, .err = err, .first_tsc = kx_calls_totals(x->calls)->first_tsc,
+		.sched = { .slice = put_slice, .ctx = &c },
 	};
 	const struct kx_call_visitor visitor = {
 		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
-		.loss = on_loss, .event = on_event, .end = on_end, .ctx = &c,
+		.loss = on_loss, .event = on_event, .sched = on_sched, .end = on_end, .ctx = &c,
 	};
 	const struct kx_calls_totals *totals;
 	int r;

@@ -4,6 +4,7 @@
  * call, thread after thread, in the order in which a thread's calls end. Times are nanoseconds, the
  * start since the trace's first record. args holds the captured arguments, separated by blanks;
  * result what a system call returned (a signed number, -errno if it failed);
+ * off_cpu_ns is there in recordings with --sched: the part of duration_ns off the CPU;
  * caller is MODULE+ADDRESS, the ELF's address of the module, or a bare run-time address.
  */
 #include <inttypes.h>
@@ -15,6 +16,8 @@
 struct csv {
 	const struct kx_export *x;
 	uint64_t first_tsc;
+	struct kx_sched_clock off; /* of the thread at work */
+	bool has_sched;
 };
 
 static const char *const hows[] = {
@@ -72,6 +75,15 @@ static void put_caller(const struct csv *c, const struct kx_call *call)
 	put_text(c->x->out, text);
 }
 
+static void put_off(const struct csv *c, const struct kx_call *call, uint64_t took)
+{
+	const struct kx_sched_clock begun = { .off = (uintptr_t)call->user };
+	uint64_t off = kx_sched_since(&c->off, &begun, took).off;
+
+	kx_text_char(c->x->out, ',');
+	kx_text_u64(c->x->out, kx_trace_ns(off, c->x->tsc_hz));
+}
+
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		    enum kx_leave how)
 {
@@ -108,17 +120,56 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		snprintf(result, sizeof(result), "%" PRId64, call->result);
 		kx_text_str(o, result);
 	}
+	if (c->has_sched)
+		put_off(c, call, took);
 	kx_text_bytes(o, "\r\n", 2);
 	return o->error;
 }
 
+/* What the thread's clock showed when a call began stands in the call's user. */
+static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+{
+	const struct csv *c = ctx;
+
+	(void)t;
+	call->user = (void *)(uintptr_t)c->off.off;
+	return 0;
+}
+
+static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)
+{
+	struct csv *c = ctx;
+
+	(void)t;
+	kx_sched_clock_add(&c->off, i);
+	return 0;
+}
+
+static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct csv *c = ctx;
+
+	(void)t;
+	(void)tsc;
+	c->off = (struct kx_sched_clock){ 0 };
+	return 0;
+}
+
 static int run(const struct kx_export *x, struct kx_err *err)
 {
-	struct csv c = { x, kx_calls_totals(x->calls)->first_tsc };
-	const struct kx_call_visitor visitor = { .leave = on_leave, .ctx = &c };
+	struct csv c = { .x = x, .first_tsc = kx_calls_totals(x->calls)->first_tsc,
+			 .has_sched = kx_calls_have_sched(x->calls) };
+	struct kx_call_visitor visitor = { .leave = on_leave, .ctx = &c };
+
+	if (c.has_sched) {
+		visitor.enter = on_enter;
+		visitor.sched = on_sched;
+		visitor.end = on_end;
+	}
 
 	kx_text_str(x->out, "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,"
-		    "how,args,caller,result\r\n");
+		    "how,args,caller,result");
+	kx_text_str(x->out, c.has_sched ? ",off_cpu_ns\r\n" : "\r\n");
 	return kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
 			     err);
 }

@@ -14,6 +14,7 @@
 #include "exporter.h"
 #include "pair_map.h"
 #include "protobuf.h"
+#include "sched_slices.h"
 
 enum { TRACE_PACKET = 1 };
 
@@ -72,11 +73,12 @@ enum annotation_field {
 static const char *const annotations[] = {
 	"arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8", /* KX_FDR_READ_ARGS */
 	"caller", "end", "entries", "exits", "result",
+	"cpu", "waker",
 };
-enum annotation { ARG1 = 1, CALLER = 9, END, ENTRIES, EXITS, RESULT };
+enum annotation { ARG1 = 1, CALLER = 9, END, ENTRIES, EXITS, RESULT, CPU, WAKER };
 
-/* Tracks of the thread with an index: of its calls, its CPU, its gaps; and of a process. */
-enum { OF_CALLS = 1, OF_CPU, OF_LOSS, OF_PROCESS };
+/* Tracks of the thread with an index: of its calls, CPU, gaps, scheduling; and of a process. */
+enum { OF_CALLS = 1, OF_CPU, OF_LOSS, OF_PROCESS, OF_SCHED, TRACKS };
 
 struct perfetto {
 	const struct kx_export *x;
@@ -89,11 +91,12 @@ struct perfetto {
 	/* of the thread at work */
 	bool begun, has_cpu_track, has_loss_track;
 	uint64_t lost_until;
+	struct kx_sched_slices sched;
 };
 
 static uint64_t uuid(uint32_t index, unsigned of)
 {
-	return (uint64_t)index * 4 + of;
+	return (uint64_t)index * TRACKS + of;
 }
 
 static uint64_t ns_at(const struct perfetto *p, uint64_t tsc)
@@ -223,7 +226,8 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	char name[64];
 	int is_new = 0, r = 0;
 
-	(void)tsc;
+	if (!p->begun)
+		kx_sched_slices_begin(&p->sched, t, tsc);
 	/* Perfetto takes 0 for the kernel's idle process: where the trace has no pid, a plain track. */
 	if (t->pid > 0)
 		is_new = kx_pair_index(&p->processes, 0, (uint32_t)t->pid, &process);
@@ -270,11 +274,9 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	struct perfetto *p = ctx;
 
-	(void)t;
-	(void)tsc;
 	p->begun = p->has_cpu_track = p->has_loss_track = false;
 	p->lost_until = 0;
-	return 0;
+	return kx_sched_slices_end(&p->sched, t, tsc);
 }
 
 /* Events */
@@ -434,14 +436,42 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return end_event(p, packet, event);
 }
 
+static int write_slice(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s)
+{
+	uint64_t track = uuid(t->index, OF_SCHED);
+	struct perfetto *p = ctx;
+	size_t packet, event = begin_event(p, &packet, s->from, TYPE_BEGIN, track);
+	int r;
+
+	kx_pb_text(&p->pb, EVENT_NAME, s->name);
+	if (s->is_running)
+		annotate(&p->pb, CPU, ANNOTATION_UINT, s->cpu);
+	if (s->has_waker)
+		annotate(&p->pb, WAKER, ANNOTATION_UINT, s->waker);
+	r = end_event(p, packet, event);
+	if (r)
+		return r;
+	event = begin_event(p, &packet, s->to, TYPE_END, track);
+	return end_event(p, packet, event);
+}
+
+static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)
+{
+	struct perfetto *p = ctx;
+	int r = p->sched.any ? 0 : write_child(p, t, OF_SCHED, "scheduling");
+
+	return r ? r : kx_sched_slices_add(&p->sched, t, i);
+}
+
 static int run(const struct kx_export *x, struct kx_err *err)
 {
 	struct perfetto p = {
 		.x = x, .err = err, .first_tsc = kx_calls_totals(x->calls)->first_tsc,
+		.sched = { .slice = write_slice, .ctx = &p },
 	};
 	const struct kx_call_visitor visitor = {
 		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
-		.loss = on_loss, .event = on_event, .end = on_end, .ctx = &p,
+		.loss = on_loss, .event = on_event, .sched = on_sched, .end = on_end, .ctx = &p,
 	};
 	int r;
 

@@ -2,7 +2,7 @@
 /*
  * FDR to FDR: any version to any version, written by kxray's own writer, so that llvm-xray takes
  * it: threads start at one time, calls balance, buffers stand in order. Keeps what the call view
- * tells: calls, CPUs, names, losses, events, samples. Beside it goes a copy of the map.
+ * tells: calls, CPUs, names, losses, events, samples, times off the CPU. Beside it goes a copy of the map.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -183,6 +183,15 @@ static int on_sample(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t
 							      json_sprintf("0x%" PRIx64, ip)));
 }
 
+static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)
+{
+	struct xray *w = ctx;
+	char text[KX_SCHED_NOTE_SIZE];
+	int r = write_repairs(w, t);
+
+	return r ? r : kx_fdr_custom(w->stream, i->to, text, kx_sched_note(text, i));
+}
+
 static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	struct xray *w = ctx;
@@ -271,7 +280,8 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	struct xray w = { .x = x, .err = err };
 	const struct kx_call_visitor visitor = {
 		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
-		.loss = on_loss, .event = on_event, .sample = on_sample, .end = on_end, .ctx = &w,
+		.loss = on_loss, .event = on_event, .sample = on_sample, .sched = on_sched,
+		.end = on_end, .ctx = &w,
 	};
 	struct kx_fdr_options options;
 	int r = get_options(x, &options, err);

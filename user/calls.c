@@ -75,6 +75,7 @@ static void saw_start(struct kx_calls *c, uint32_t thread, uint64_t tsc)
 
 static int look_at(struct kx_calls *c, const struct kx_record *rec)
 {
+	struct kx_sched_interval i;
 	const uint8_t *body;
 	uint32_t size;
 	bool changed;
@@ -87,6 +88,13 @@ static int look_at(struct kx_calls *c, const struct kx_record *rec)
 		saw_start(c, rec->thread, rec->tsc);
 		return 0;
 	case KX_RECORD_CUSTOM:
+		body = kx_note_body(rec, "sched", &size);
+		if (body) {
+			c->has_sched = true;
+			if (kx_sched_parse(body, size, rec->tsc, &i))
+				saw_start(c, rec->thread, i.from);
+			return 0;
+		}
 		if (!kx_note_is_ours(rec) || kx_note_body(rec, "loss", &size) ||
 		    kx_note_body(rec, "sample", &size))
 			saw_start(c, rec->thread, rec->tsc);
@@ -181,6 +189,7 @@ int kx_calls_new(struct kx_fdr_file *f, struct kx_trace_names *names,
 	c->names = names;
 	c->has_callers = names->has_map &&
 			 json_is_true(json_object_get(names->map.session, "callers"));
+	c->has_sched = names->has_map && json_is_true(json_object_get(names->map.session, "sched"));
 	r = kx_address_space_init(&c->space, c->has_callers ? &names->map : NULL);
 	if (!r)
 		r = init_threads(c, filter);
@@ -219,6 +228,11 @@ void kx_calls_free(struct kx_calls *c)
 	free(c->threads);
 	free(c->facts);
 	free(c);
+}
+
+bool kx_calls_have_sched(const struct kx_calls *c)
+{
+	return c->has_sched;
 }
 
 size_t kx_calls_nthreads(const struct kx_calls *c)

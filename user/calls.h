@@ -15,6 +15,7 @@
 
 #include "err.h"
 #include "fdr_reader.h"
+#include "sched_clock.h"
 #include "trace_names.h"
 
 /* What to leave out. All zero: nothing. */
@@ -93,6 +94,11 @@ struct kx_call_visitor {
 		     const uint8_t *data, uint32_t size);
 	/* an on-CPU sample (record --sample): the thread was at this run-time address */
 	int (*sample)(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip);
+	/*
+	 * The thread was off the CPU (record --sched), told when that was over; it neither entered nor
+	 * left a function in between. Cut to the range of time.
+	 */
+	int (*sched)(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i);
 	/* nothing of this thread follows */
 	int (*end)(void *ctx, struct kx_call_thread *t, uint64_t tsc);
 	void *ctx;
@@ -121,6 +127,9 @@ struct kx_calls_totals {
 int kx_calls_new(struct kx_fdr_file *f, struct kx_trace_names *names,
 		 const struct kx_call_filter *filter, struct kx_calls **out, struct kx_err *err);
 void kx_calls_free(struct kx_calls *c);
+
+/* Whether the trace tells when threads were off the CPU (record --sched). */
+bool kx_calls_have_sched(const struct kx_calls *c);
 
 size_t kx_calls_nthreads(const struct kx_calls *c);
 /* Filtered ones too. The names are the thread's last ones before a walk, and as it goes during one. */

@@ -40,6 +40,7 @@ struct kx_calls {
 	struct kx_call_thread *threads;
 	struct kx_thread_facts *facts;
 	size_t nthreads;
+	bool has_sched;
 	bool has_callers;
 	struct kx_address_space space; /* for them */
 	const uint8_t *session;

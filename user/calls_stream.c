@@ -385,6 +385,42 @@ static int take_sample(struct kx_stream *s, uint64_t tsc, const json_t *note)
 	return x || !ip ? 0 : -ENOMEM;
 }
 
+/*
+ * A time off the CPU may reach over the end of the range: what of it lies inside is told before
+ * the range ends.
+ */
+static int take_sched(struct kx_stream *s, const struct kx_record *rec, const uint8_t *body,
+		      uint32_t size)
+{
+	const struct kx_ready_filter *f = &s->c->filter;
+	bool over = f->by_time && rec->tsc > f->to;
+	uint64_t end = over ? f->to : rec->tsc;
+	struct kx_sched_interval i;
+	struct extra *x;
+	struct told *e;
+	int r;
+
+	if (!kx_sched_parse(body, size, rec->tsc, &i))
+		return 0;
+	r = advance(s, &end, false);
+	if (r)
+		return r;
+	if (!s->begun || !kx_sched_cut(&i, f->from, end))
+		return over;
+	e = queue(s, TOLD_SCHED, end);
+	x = e ? queue_extra(s, e) : NULL;
+	if (!x)
+		return -ENOMEM;
+	x->words[0] = i.from;
+	x->words[1] = i.wake;
+	x->words[2] = i.to;
+	x->words[3] = i.waker;
+	x->words[4] = i.has_waker;
+	x->words[5] = i.open;
+	x->type = (uint16_t)i.state;
+	return over;
+}
+
 static void take_result(struct kx_stream *s, const json_t *note)
 {
 	const json_t *value = json_object_get(note, "value");
@@ -463,10 +499,15 @@ static int take_cpu(struct kx_stream *s, uint64_t tsc, uint16_t cpu)
 static int take_record(struct kx_stream *s, const struct kx_record *rec)
 {
 	uint64_t tsc = rec->tsc;
+	const uint8_t *body;
+	uint32_t size;
 	int r;
 
 	if (rec->kind == KX_RECORD_BUFFER)
 		return 0;
+	if (s->c->has_sched && rec->kind == KX_RECORD_CUSTOM &&
+	    (body = kx_note_body(rec, "sched", &size)))
+		return s->c->visitor->sched ? take_sched(s, rec, body, size) : 0;
 	r = advance(s, &tsc, rec->kind == KX_RECORD_ENTRY);
 	if (r)
 		return r;

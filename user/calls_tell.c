@@ -85,6 +85,18 @@ static int tell_loss(struct kx_stream *s, const struct extra *x)
 		       : 0;
 }
 
+static int tell_sched(struct kx_stream *s, const struct extra *x)
+{
+	const struct kx_call_visitor *v = s->c->visitor;
+	const struct kx_sched_interval i = {
+		.from = x->words[0], .wake = x->words[1], .to = x->words[2],
+		.waker = (uint32_t)x->words[3], .has_waker = x->words[4], .open = x->words[5],
+		.state = (char)x->type,
+	};
+
+	return v->sched ? v->sched(v->ctx, s->t, &i) : 0;
+}
+
 static int tell_name(struct kx_stream *s, uint64_t tsc, const struct extra *x)
 {
 	const struct kx_call_visitor *v = s->c->visitor;
@@ -114,7 +126,7 @@ int kx_stream_tell(struct kx_stream *s)
 
 	if (!s->introduced &&
 	    (e->kind == TOLD_ENTER || e->kind == TOLD_LOSS || e->kind == TOLD_EVENT ||
-	     (e->kind == TOLD_SAMPLE && v->sample)))
+	     e->kind == TOLD_SCHED || (e->kind == TOLD_SAMPLE && v->sample)))
 		r = introduce(s, e->tsc);
 	if (r)
 		return r;
@@ -133,6 +145,8 @@ int kx_stream_tell(struct kx_stream *s)
 		return v->event ? v->event(v->ctx, s->t, e->tsc, x->type, x->data, x->size) : 0;
 	case TOLD_SAMPLE:
 		return v->sample ? v->sample(v->ctx, s->t, e->tsc, x->words[0]) : 0;
+	case TOLD_SCHED:
+		return tell_sched(s, x);
 	case TOLD_END:
 		return s->introduced && v->end ? v->end(v->ctx, s->t, e->tsc) : 0;
 	default:

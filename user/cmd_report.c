@@ -25,7 +25,8 @@ static const char usage[] =
 	"\n"
 	"  -m, --map MAP       names functions: kxray's map, or a binary built with XRay;\n"
 	"                      default FILE.map\n"
-	"  -s, --sort KEY      total (default), self, count, min, p50, p90, p99, max, open or name\n"
+	"  -s, --sort KEY      total (default), self, on-cpu, off-cpu, wait, count, min, p50, p90, p99,\n"
+	"                      max, open or name\n"
 	"  -n, --limit N       the first N functions only\n"
 	"      --fail-on-loss  exit status 3 if the recorder lost events\n"
 	"      --json          one JSON object on standard output\n"
@@ -36,12 +37,18 @@ static const char usage[] =
 static const char usage_end[] =
 	"\n"
 	"Times are from entry to exit. In 'total' a recursive function counts once, 'self' is the\n"
-	"time without traced callees, 'open' are calls that had not ended when the trace did.\n";
+	"time without traced callees, 'open' are calls that had not ended when the trace did.\n"
+	"Of a recording with --sched, 'on-cpu' and 'off-cpu' are the parts of total in which the thread\n"
+	"was on a CPU and was not; 'wait' is the part of off-cpu in which it could have run.\n";
 
-enum key { BY_TOTAL, BY_SELF, BY_COUNT, BY_MIN, BY_P50, BY_P90, BY_P99, BY_MAX, BY_OPEN, BY_NAME };
+enum key {
+	BY_TOTAL, BY_SELF, BY_COUNT, BY_MIN, BY_P50, BY_P90, BY_P99, BY_MAX, BY_OPEN, BY_NAME,
+	BY_ON, BY_OFF, BY_WAIT, /* these need scheduler events */
+};
 
 static const char *const keys[] = {
-	"total", "self", "count", "min", "p50", "p90", "p99", "max", "open", "name",
+	"total", "self", "count", "min", "p50", "p90", "p99", "max", "open", "name", "on-cpu",
+	"off-cpu", "wait",
 };
 
 #define NKEYS (sizeof(keys) / sizeof(keys[0]))
@@ -92,6 +99,12 @@ static uint64_t key_of(const struct kx_report_function *f, enum key by)
 		return f->max;
 	case BY_OPEN:
 		return f->open;
+	case BY_ON:
+		return f->total - f->off;
+	case BY_OFF:
+		return f->off;
+	case BY_WAIT:
+		return f->wait;
 	default:
 		return f->total;
 	}
@@ -197,6 +210,16 @@ static size_t fetch(const struct view *v, size_t first, struct kx_report_functio
 
 /* JSON */
 
+/* On the CPU and off it are the total to the last nanosecond: one of them is not rounded. */
+static void json_off(const struct view *v, uint64_t total, uint64_t off, const char *on_key,
+		     const char *off_key)
+{
+	uint64_t hz = v->info->tsc_hz, off_ns = kx_trace_ns(off, hz);
+
+	kx_text_json_u64(v->out, on_key, kx_trace_ns(total, hz) - off_ns);
+	kx_text_json_u64(v->out, off_key, off_ns);
+}
+
 static void json_function(const struct view *v, const struct kx_report_function *f)
 {
 	struct kx_text_out *o = v->out;
@@ -216,6 +239,11 @@ static void json_function(const struct view *v, const struct kx_report_function 
 	kx_text_json_u64(o, "p90_ns", kx_trace_ns(f->p90, hz));
 	kx_text_json_u64(o, "p99_ns", kx_trace_ns(f->p99, hz));
 	kx_text_json_u64(o, "max_ns", kx_trace_ns(f->max, hz));
+	if (v->totals->has_sched) {
+		json_off(v, f->total, f->off, "on_cpu_ns", "off_cpu_ns");
+		kx_text_json_u64(o, "wait_ns", kx_trace_ns(f->wait, hz));
+		json_off(v, f->self, f->self_off, "self_on_cpu_ns", "self_off_cpu_ns");
+	}
 	kx_text_char(o, '}');
 }
 
@@ -246,6 +274,7 @@ static void print_json(const struct view *v)
 	kx_text_str(o, text);
 	kx_text_json_u64(o, "tsc_hz", v->info->tsc_hz);
 	kx_text_json_u64(o, "version", v->info->version);
+	kx_text_str(o, t->has_sched ? ",\"sched\":true" : ",\"sched\":false");
 	kx_text_str(o, v->info->truncated ? ",\"truncated\":true" : ",\"truncated\":false");
 	kx_text_str(o, ",\"functions\":[");
 	for (size_t i = 0, n; i < v->shown; i += n) {
@@ -330,6 +359,12 @@ static void text_field(const struct view *v, const char *text)
 	kx_text_field(v->out, v->info->tsc_hz ? 10 : 14, text, strlen(text));
 }
 
+static void text_fields(const struct view *v, const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		text_field(v, texts[i]);
+}
+
 static void name_field(const struct view *v, const char *text)
 {
 	size_t n = 0;
@@ -380,6 +415,11 @@ static void table_row(const struct view *v, const struct kx_report_function *f, 
 	number_field(v, count_width, f->count);
 	time_field(v, f->total);
 	time_field(v, f->self);
+	if (v->totals->has_sched) {
+		time_field(v, f->total - f->off);
+		time_field(v, f->off);
+		time_field(v, f->wait);
+	}
 	time_field(v, f->min);
 	time_field(v, f->p50);
 	time_field(v, f->p90);
@@ -399,9 +439,9 @@ static void table_row(const struct view *v, const struct kx_report_function *f, 
 
 static void print_table(const struct view *v)
 {
-	static const char *const columns[] = {
-		"TOTAL", "SELF", "MIN", "P50", "P90", "P99", "MAX",
-	};
+	static const char *const times[] = { "TOTAL", "SELF" };
+	static const char *const sched[] = { "ON-CPU", "OFF-CPU", "WAIT" };
+	static const char *const rest[] = { "MIN", "P50", "P90", "P99", "MAX" };
 	const struct kx_report_totals *t = v->totals;
 	struct kx_text_out *o = v->out;
 	int count_width = snprintf(NULL, 0, "%" PRIu64, t->calls), open_width = 0;
@@ -416,8 +456,10 @@ static void print_table(const struct view *v)
 		open_width = 6;
 	print_head(v);
 	kx_text_field(o, count_width, "COUNT", 5);
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-		text_field(v, columns[i]);
+	text_fields(v, times, sizeof(times) / sizeof(times[0]));
+	if (t->has_sched)
+		text_fields(v, sched, sizeof(sched) / sizeof(sched[0]));
+	text_fields(v, rest, sizeof(rest) / sizeof(rest[0]));
 	if (open_width)
 		kx_text_field(o, open_width, "OPEN", 4);
 	kx_text_str(o, "  FUNCTION\n");
@@ -429,6 +471,11 @@ static void print_table(const struct view *v)
 	number_field(v, count_width, t->calls);
 	text_field(v, "-");
 	time_field(v, t->self);
+	if (t->has_sched) {
+		time_field(v, t->self - t->self_off);
+		time_field(v, t->self_off);
+		text_field(v, "-");
+	}
 	for (int i = 0; i < 5; i++)
 		text_field(v, "-");
 	if (open_width)
@@ -451,8 +498,8 @@ static int parse_sort(const char *text, enum key *out)
 			*out = (enum key)i;
 			return 0;
 		}
-	return kx_cmd_usage(NAME, "--sort is total, self, count, min, p50, p90, p99, max, open or "
-			    "name, not '%s'", text);
+	return kx_cmd_usage(NAME, "--sort is total, self, on-cpu, off-cpu, wait, count, min, p50, "
+			    "p90, p99, max, open or name, not '%s'", text);
 }
 
 static int parse_limit(const char *text, size_t *out)
@@ -540,8 +587,13 @@ static void warn(const struct kx_fdr_info *info, const struct kx_trace_names *na
 
 static int print_report(struct view *v, struct kx_err *err)
 {
-	int r = sort_rows(v);
+	int r;
 
+	if (v->args->sort >= BY_ON && !v->totals->has_sched)
+		return kx_err_set(err, -ENODATA,
+				  "the trace does not tell when threads were off their CPUs, so it cannot "
+				  "be sorted by %s; record with --sched", keys[v->args->sort]);
+	r = sort_rows(v);
 	if (r) {
 		free_rows(v);
 		return kx_err_set(err, r, "out of memory for the table");

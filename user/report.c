@@ -7,6 +7,7 @@
 
 #include "histogram.h"
 #include "notes.h"
+#include "report_off.h"
 
 #define BATCH 256
 #define CHUNK 1024 /* functions allocated at once */
@@ -51,6 +52,7 @@ struct thread {
 	uint32_t outer_used;
 	unsigned outer_bits; /* log2 of its size */
 	uint64_t repaired; /* so many exits to come were added by kxray */
+	struct kx_off_thread *off; /* NULL: it was never off the CPU, as far as is known */
 };
 
 struct place {
@@ -67,6 +69,7 @@ struct kx_report {
 	struct thread *threads;
 	size_t nthreads;
 	struct kx_histogram_pool pool;
+	struct kx_off_table off;
 	bool fixed_limit;
 	bool first_pass;
 	bool any_record;
@@ -263,7 +266,19 @@ static inline int enter(struct thread *t, uint32_t func, uint32_t slot, uint64_t
 	f->func = func;
 	f->slot = slot & 0x7fffffff;
 	f->outermost = outer_add(t, slot);
-	return 0;
+	return t->off ? kx_off_enter(t->off, t->depth - 1) : 0;
+}
+
+/* The innermost call, which took so long, is about to end. */
+static __attribute__((noinline)) int close_off(struct kx_report *r, struct thread *t,
+					       const struct frame *f, uint64_t took)
+{
+	const struct kx_off_call call = {
+		.function = f->slot, .depth = t->depth, .outermost = f->outermost, .took = took,
+		.self = took > f->callees ? took - f->callees : 0,
+	};
+
+	return kx_off_leave(&r->off, t->off, &call);
 }
 
 static inline int close_innermost(struct kx_report *r, struct thread *t, uint64_t tsc)
@@ -274,6 +289,11 @@ static inline int close_innermost(struct kx_report *r, struct thread *t, uint64_
 	uint64_t took = tsc > f->entry ? tsc - f->entry : 0;
 	int e;
 
+	if (t->off) {
+		e = close_off(r, t, f, took);
+		if (e)
+			return e;
+	}
 	if (t->depth)
 		t->frames[t->depth - 1].callees += took;
 	if (r->first_pass) {
@@ -353,10 +373,31 @@ static void take_session(struct kx_report *r, const json_t *session)
 	}
 }
 
-static void take_note(struct kx_report *r, struct thread *t, const struct kx_record *rec)
+/* A time off the CPU; all of them are in the first pass's numbers. */
+static int take_interval(struct kx_report *r, struct thread *t, const struct kx_sched_interval *i)
 {
-	json_t *note = kx_note_json(rec, "repaired");
+	r->totals.has_sched = true;
+	if (!r->first_pass)
+		return 0;
+	if (!t->off)
+		t->off = kx_off_thread_new(t->depth);
+	if (!t->off)
+		return -ENOMEM;
+	kx_off_add(t->off, i);
+	return 0;
+}
 
+static int take_note(struct kx_report *r, struct thread *t, const struct kx_record *rec)
+{
+	struct kx_sched_interval i;
+	const uint8_t *body;
+	uint32_t size;
+	json_t *note;
+
+	body = kx_note_body(rec, "sched", &size);
+	if (body)
+		return kx_sched_parse(body, size, rec->tsc, &i) ? take_interval(r, t, &i) : 0;
+	note = kx_note_json(rec, "repaired");
 	if (note) {
 		t->repaired += kx_note_number(note, "exits");
 	} else if (r->first_pass && (note = kx_note_json(rec, "loss"))) {
@@ -367,6 +408,7 @@ static void take_note(struct kx_report *r, struct thread *t, const struct kx_rec
 		take_session(r, note);
 	}
 	json_decref(note);
+	return 0;
 }
 
 /* Passes */
@@ -389,8 +431,7 @@ static int take_record(struct kx_report *r, const struct kx_record *rec)
 		r->totals.events += r->first_pass;
 		return leave(r, t, rec->func, rec->tsc);
 	case KX_RECORD_CUSTOM:
-		take_note(r, t, rec);
-		return 0;
+		return take_note(r, t, rec);
 	default:
 		return 0;
 	}
@@ -485,6 +526,13 @@ static int told_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call,
 	return how == KX_LEAVE_OPEN ? 0 : close_innermost(r, &r->threads[t->index], tsc);
 }
 
+static int told_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)
+{
+	struct kx_report *r = ctx;
+
+	return take_interval(r, &r->threads[t->index], i);
+}
+
 static int told_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	struct kx_report *r = ctx;
@@ -498,7 +546,8 @@ static int told_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 static int run_filtered_pass(struct kx_report *r, struct kx_calls *calls, struct kx_err *err)
 {
 	const struct kx_call_visitor visitor = {
-		.enter = told_enter, .leave = told_leave, .end = told_end, .ctx = r,
+		.enter = told_enter, .leave = told_leave, .sched = told_sched, .end = told_end,
+		.ctx = r,
 	};
 	int e = kx_calls_walk(calls, KX_ORDER_THREAD, &visitor, NULL, NULL, err);
 
@@ -520,6 +569,7 @@ static void end_threads(struct kx_report *r)
 		r->totals.open += r->first_pass ? t->depth : 0;
 		free(t->frames);
 		free(t->outer);
+		kx_off_thread_free(t->off);
 		memset(t, 0, sizeof(*t));
 	}
 }
@@ -539,6 +589,7 @@ static int end_histograms(struct kx_report *r)
 		if (r->first_pass) {
 			r->totals.calls += s->count;
 			r->totals.self += s->self;
+			r->totals.self_off += kx_off_get(&r->off, (uint32_t)i).self_off;
 		}
 		if (s->progress != RECORDING)
 			continue;
@@ -590,6 +641,8 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 	}
 	r->fixed_limit = options->histogram_bytes;
 	r->pool.limit = histogram_limit(options, kx_fdr_info(f)->file_size);
+	r->totals.has_sched = json_is_true(json_object_get(options->session, "sched")) ||
+			      (options->calls && kx_calls_have_sched(options->calls));
 	if (!options->calls)
 		take_session(r, options->session);
 	r->first_pass = true;
@@ -629,7 +682,9 @@ void kx_report_free(struct kx_report *r)
 	for (size_t i = 0; r->threads && i < r->nthreads; i++) {
 		free(r->threads[i].frames);
 		free(r->threads[i].outer);
+		kx_off_thread_free(r->threads[i].off);
 	}
+	kx_off_table_free(&r->off);
 	free(r->threads);
 	free(r->chunks);
 	free(r->places);
@@ -654,11 +709,13 @@ void kx_report_prefetch(const struct kx_report *r, size_t index)
 void kx_report_function(const struct kx_report *r, size_t index, struct kx_report_function *out)
 {
 	const struct stat *s = stat_at(r, (uint32_t)index);
+	const struct kx_off_times times = kx_off_get(&r->off, (uint32_t)index);
 	uint64_t min = s->count ? s->min : 0;
 
 	*out = (struct kx_report_function){
 		.id = s->id, .count = s->count, .open = s->open, .total = s->total,
 		.self = s->self, .min = min, .max = s->max,
+		.off = times.off, .wait = times.wait, .self_off = times.self_off,
 		.p50 = kx_histogram_value(s->codes[0], min, s->max),
 		.p90 = kx_histogram_value(s->codes[1], min, s->max),
 		.p99 = kx_histogram_value(s->codes[2], min, s->max),

@@ -29,6 +29,8 @@ struct kx_report_totals {
 	uint64_t orphans;   /* exits without their entry, left out when recording or here */
 	uint64_t open;      /* calls not completed at the trace's end */
 	uint64_t self;      /* ticks inside traced functions, of all threads together */
+	uint64_t self_off;  /* of these: not on a CPU */
+	bool has_sched;     /* the trace tells when threads were off the CPU (record --sched) */
 	uint64_t threads;
 	uint64_t first_tsc, last_tsc; /* of all records, ticks */
 	unsigned passes;    /* over the file */
@@ -42,6 +44,10 @@ struct kx_report_function {
 	uint64_t self;  /* without callees */
 	uint64_t min, max;
 	uint64_t p50, p90, p99; /* by nearest rank, within 1 % */
+	/* 0 unless has_sched. What a call was not off the CPU it was on it. */
+	uint64_t off;      /* of total: the thread was on no CPU */
+	uint64_t wait;     /* of off: it could have run */
+	uint64_t self_off; /* of self: the same as off */
 };
 
 struct kx_report_options {

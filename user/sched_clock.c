@@ -136,6 +136,8 @@ bool kx_sched_cut(struct kx_sched_interval *i, uint64_t begin, uint64_t end)
 		i->from = begin;
 	if (i->to > end)
 		i->to = end;
+	if (i->wake > end)
+		i->has_waker = false;
 	if (i->wake < i->from)
 		i->wake = i->from;
 	if (i->wake > i->to)

@@ -10,6 +10,8 @@ FIELDS = {
     'M': {'name', 'ph', 'pid', 'tid', 'args'},
     'B': {'name', 'cat', 'ph', 'pid', 'tid', 'ts', 'args'},
     'E': {'ph', 'pid', 'tid', 'ts', 'args'},
+    'b': {'name', 'cat', 'ph', 'id', 'pid', 'tid', 'ts', 'args'},
+    'e': {'name', 'cat', 'ph', 'id', 'pid', 'tid', 'ts'},
     'i': {'name', 'cat', 'ph', 's', 'pid', 'tid', 'ts', 'args'},
 }
 
@@ -29,7 +31,7 @@ def ns_of(event):
 
 def read(path):
     story = timeline.Story()
-    names, processes, order, newest = {}, {}, {}, {}
+    names, processes, order, newest, begun, rows = {}, {}, {}, {}, {}, {}
     with open(path, encoding='utf-8') as f:
         document = json.load(f, parse_float=decimal.Decimal, object_pairs_hook=no_twins)
     check(set(document) == {'displayTimeUnit', 'traceEvents', 'otherData'}, list(document))
@@ -49,6 +51,18 @@ def read(path):
                 processes[pid] = values['name']
             continue
         time = ns_of(event)
+        if phase in 'be':
+            # A row of its own for each thread.
+            row = event['id']
+            check(event['cat'] == 'sched' and rows.setdefault(row, (pid, tid)) == (pid, tid), event)
+            if phase == 'b':
+                check(row not in begun, f'{event} begins before the end of the one before it')
+                begun[row] = event['name'], time, values
+            else:
+                name, start, values = begun.pop(row)
+                check(name == event['name'], event)
+                story.sched.append((pid, tid, start, time, name, values))
+            continue
         check(time >= newest.get((pid, tid), 0), f'{event} is older than the one before it')
         newest[pid, tid] = time
         if phase == 'B':
@@ -63,6 +77,7 @@ def read(path):
         else:
             check(event['s'] == 't', event)
             story.marks.append((pid, tid, time, event['name'], values))
+    check(not begun, f'{begun} never end')
     for pid, tid in order:
         story.threads.append((pid, tid, names.get((pid, tid), ''), processes.get(pid, '')))
     check(document['otherData']['calls'] == len(story.calls), 'otherData.calls')

@@ -15,6 +15,7 @@ class Reader:
         self.tracks = {}    # uuid: descriptor
         self.losses = {}    # uuid: (name, start)
         self.gaps = {}      # (ids, name, end): duration
+        self.states = {}    # uuid: (name, start, values) of the scheduling slice that is open
         self.start = 0
         self.clock = None
         self.events = []
@@ -89,6 +90,13 @@ class Reader:
         if 'counter' in track:
             check(kind == 'TYPE_COUNTER' and one(track, 'name') == 'CPU', 'counter')
             self.story.cpus.append((*ids, time, counter))
+        elif one(track, 'name', '') == 'scheduling':
+            if kind == 'TYPE_SLICE_BEGIN':
+                check(uuid not in self.states, f'{name} begins before the end of the one before it')
+                self.states[uuid] = name, time, values
+            else:
+                name, start, values = self.states.pop(uuid)
+                self.story.sched.append((*ids, start, time, name, values))
         elif one(track, 'name', '') == 'lost events':
             if kind == 'TYPE_SLICE_BEGIN':
                 check(uuid not in self.losses, 'gaps overlap')
@@ -117,6 +125,10 @@ class Reader:
         for event in self.events:
             self.tell(*event)
         check(not self.gaps and not self.losses, 'a gap has no mark')
+        check(not self.states, f'{self.states} never end')
+        order = list(dict.fromkeys(self.ids_of(uuid) for uuid in self.tracks
+                                   if 'process' not in self.tracks[uuid]))
+        self.story.sched.sort(key=lambda state: order.index(state[:2]))
         for uuid, track in self.tracks.items():
             if 'thread' in track:
                 thread, process = one(track, 'thread'), self.tracks[one(track, 'parent_uuid')]

@@ -6,6 +6,7 @@ Every reader prints, for `READER.py FILE`, one line for each thing in the file, 
     call PID TID DEPTH START DURATION NAME [KEY=VALUE...]     thread by thread; ns
     mark PID TID TIME NAME [KEY=VALUE...]
     cpu PID TID TIME CPU
+    sched PID TID START DURATION NAME [KEY=VALUE...]
 and for `READER.py --functions FILE` one line for each function: CALLS TOTAL NAME, where
 TOTAL is ns of outermost calls only. Whatever breaks the format is an error, status 1.
 """
@@ -28,6 +29,7 @@ class Story:
         self.calls = []    # [pid, tid, depth, start, end, name, extras]
         self.marks = []    # (pid, tid, time, name, extras)
         self.cpus = []     # (pid, tid, time, cpu)
+        self.sched = []    # (pid, tid, start, end, name, extras)
         self.stacks = {}
 
     def enter(self, pid, tid, time, name, values=None):
@@ -61,6 +63,13 @@ class Story:
             print('mark', pid, tid, time, json.dumps(name) + extras(values))
         for cpu in sorted(self.cpus):
             print('cpu', *cpu)
+        previous = (None, None, 0, 0)
+        for state in self.sched:
+            pid, tid, start, end, name, values = state
+            check(start <= end, f'{state} ends before it begins')
+            check(previous[:2] != (pid, tid) or previous[3] <= start, f'{state} begins too early')
+            previous = state
+            print('sched', pid, tid, start, end - start, json.dumps(name) + extras(values))
 
     def write_functions(self):
         count, total, open_until = {}, {}, {}

@@ -21,6 +21,12 @@
 /* The rings' clocks agree with rdtscp to about 0.2 us; this is far above that. */
 #define SLACK_SECONDS 20e-6
 
+/* How long the kernel may go on in the name of a thread that has announced its end. */
+#define LINGER_SECONDS 0.2
+/* Threads of which only the name is known are kept up to this many, against fork bombs. */
+#define MAX_THREADS (1u << 18)
+#define SWEEP_SECONDS 0.1
+
 /* How long kx_collector_finish waits for a record that a preempted program has not finished. */
 #define FINISH_WAIT_MS 5000
 
@@ -35,6 +41,7 @@ struct kx_collector {
 	struct kx_thread_table *threads;
 	struct ring_state *rings;
 	uint64_t start_tsc, slack, last_now;
+	uint64_t sweep_every, swept; /* ticks between sweeps; when the last one was */
 	uint64_t closed_tsc; /* 0: the gate is open */
 	uint64_t losses_seen;
 	size_t pending, pending_max; /* records taken out and not yet released */
@@ -47,10 +54,21 @@ struct kx_collector {
 };
 
 int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, const uint8_t *traits,
-		     uint32_t ntraits, const pid_t *pids, size_t npids, uint64_t start_tsc,
+		     uint32_t ntraits, struct kx_process_table *processes, uint64_t start_tsc,
 		     const char *session_note, struct kx_collector **out, struct kx_err *err)
 {
 	struct kx_rings *rings = kx_tracer_rings(tracer);
+	const double hz = (double)kx_tracer_clock(tracer)->tsc_hz;
+	const struct kx_thread_options threads = {
+		.writer = writer,
+		.traits = traits,
+		.ntraits = ntraits,
+		.processes = processes,
+		.session_note = session_note,
+		.linger = (uint64_t)(hz * LINGER_SECONDS),
+		.max_threads = MAX_THREADS,
+		.delayed = kx_tracer_delays_entries(tracer),
+	};
 	struct kx_collector *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -58,16 +76,15 @@ int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, con
 	c->tracer = tracer;
 	c->writer = writer;
 	c->start_tsc = start_tsc;
-	c->slack = (uint64_t)((double)kx_tracer_clock(tracer)->tsc_hz * SLACK_SECONDS);
+	c->slack = (uint64_t)(hz * SLACK_SECONDS);
+	c->sweep_every = (uint64_t)(hz * SWEEP_SECONDS);
 	c->pending_max = (size_t)rings->nslots * rings->ncpus;
 	c->rings = calloc(rings->ncpus, sizeof(*c->rings));
-	c->threads = kx_thread_table_new(writer, traits, ntraits, pids, npids, session_note);
+	c->threads = kx_thread_table_new(&threads);
 	if (!c->rings || !c->threads) {
 		kx_collector_free(c);
 		return kx_err_set(err, -ENOMEM, "no memory for the collector");
 	}
-	if (kx_tracer_delays_entries(tracer))
-		kx_thread_table_delayed(c->threads);
 	for (unsigned i = 0; i < rings->ncpus; i++)
 		c->rings[i].limit = start_tsc;
 	c->last_now = start_tsc;
@@ -91,6 +108,7 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 	struct kx_thread_event ev = { .sp = rec->sp, .func = rec->func, .cpu = rec->cpu };
 	uint64_t payload[KX_MAX_ARGS] = { 0 };
 	struct kx_thread *thread;
+	bool quiet = false; /* it only says who or where the thread is */
 	unsigned nwords = rec->words < KX_MAX_ARGS ? rec->words : KX_MAX_ARGS;
 
 	ev.tsc = kx_clock_to_tsc(kx_tracer_clock(c->tracer), rec->cpu, rec->clock);
@@ -99,9 +117,6 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 	for (unsigned i = 0; i < nwords; i++)
 		payload[i] = kx_ring_payload(rings, ring, ring->tail, i);
 
-	thread = kx_thread_table_get(c->threads, rec->tid);
-	if (!thread)
-		return -ENOMEM;
 	switch (rec->kind) {
 	case KX_WIRE_ENTRY:
 		ev.kind = KX_EVENT_ENTRY;
@@ -120,10 +135,17 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 	case KX_WIRE_MIGRATE:
 		ev.kind = KX_EVENT_MIGRATE;
 		ev.cpu = (uint16_t)rec->func;
+		quiet = true;
+		break;
+	case KX_WIRE_THREAD_NEW:
+		ev.kind = KX_EVENT_THREAD_NEW;
+		ev.nargs = (uint8_t)nwords;
+		quiet = true;
 		break;
 	case KX_WIRE_THREAD_EXIT:
 		ev.kind = KX_EVENT_THREAD_EXIT;
-		kx_thread_set_name(thread, (pid_t)rec->func, (const char *)payload, ev.tsc);
+		ev.nargs = (uint8_t)nwords;
+		quiet = true;
 		break;
 	case KX_WIRE_SAMPLE:
 		ev.kind = KX_EVENT_SAMPLE;
@@ -138,10 +160,17 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 		ev.kind = KX_EVENT_WAKE;
 		break;
 	case KX_WIRE_THREAD_NAME:
-		return kx_thread_set_name(thread, (pid_t)rec->func, (const char *)payload, ev.tsc);
+		ev.kind = KX_EVENT_NAME;
+		ev.nargs = (uint8_t)nwords;
+		quiet = true;
+		break;
 	default:
 		return 0;
 	}
+	thread = quiet ? kx_thread_table_get_quiet(c->threads, rec->tid) :
+			 kx_thread_table_get(c->threads, rec->tid);
+	if (!thread)
+		return quiet ? 0 : -ENOMEM;
 	c->pending++;
 	c->taken += ev.kind <= KX_EVENT_TAIL_EXIT;
 	return kx_thread_push(thread, &ev, payload);
@@ -278,6 +307,11 @@ static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 	c->last_now = now;
 	if (c->failed)
 		return explain(c->failed, err);
+	if (now - c->swept > c->sweep_every) {
+		c->swept = now;
+		if (kx_thread_table_sweep(c->threads))
+			return explain(-ENOMEM, err);
+	}
 	return release(c, watermark > c->slack ? watermark - c->slack : 0, err);
 }
 
@@ -361,4 +395,5 @@ void kx_collector_counts(const struct kx_collector *c, struct kx_collector_count
 	kx_tracer_reduced(c->tracer, &out->reduced, &out->too_deep);
 	out->migrations = c->migrations;
 	out->threads = kx_fdr_writer_threads(c->writer);
+	out->unnamed = kx_thread_table_unnamed(c->threads);
 }

@@ -14,6 +14,7 @@
 #include "callstack.h"
 #include "err.h"
 #include "fdr_writer.h"
+#include "process_table.h"
 #include "tracer.h"
 
 struct kx_collector;
@@ -33,14 +34,15 @@ struct kx_collector_counts {
 	uint64_t lost_migrations; /* not function hits: CPU changes and thread records */
 	uint64_t migrations;
 	uint64_t threads;
+	uint64_t unnamed; /* records of threads' names and ends left out: too many threads at a time */
 };
 
 /*
- * @traits: per function id, see callstack.h; borrowed, as are @tracer, @writer and @session_note
- * (see thread_table.h). @start_tsc: no event is older. Errors: -ENOMEM.
+ * @traits: per function id, see callstack.h; borrowed, as are @tracer, @writer, @processes and
+ * @session_note (see thread_table.h). @start_tsc: no event is older. Errors: -ENOMEM.
  */
 int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, const uint8_t *traits,
-		     uint32_t ntraits, const pid_t *pids, size_t npids, uint64_t start_tsc,
+		     uint32_t ntraits, struct kx_process_table *processes, uint64_t start_tsc,
 		     const char *session_note, struct kx_collector **out, struct kx_err *err);
 void kx_collector_free(struct kx_collector *c);
 

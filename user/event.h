@@ -20,6 +20,7 @@ enum kx_event_kind {
 	KX_EVENT_SCHED_IN,
 	KX_EVENT_WAKE,
 	KX_EVENT_UNWIND,      /* this call has ended, its exit will not come */
+	KX_EVENT_THREAD_NEW,  /* a thread begins; for the thread table only */
 };
 
 struct kx_event {

@@ -198,6 +198,7 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 	if (!end)
 		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
 	fill_result(r);
+	kx_session_info_processes(r->info, r->processes, r->start_tsc, clock->tsc_hz);
 	kx_session_info_end(r->info, r->result);
 	if (end)
 		kx_recording_write_map(r,
@@ -220,6 +221,7 @@ static void clean_up(struct recording *r, bool started)
 		kx_launch_free(r->launch);
 	}
 	kx_collector_free(r->collector);
+	kx_process_table_free(r->processes);
 	kx_fdr_writer_free(r->writer);
 	kx_tracer_free(r->tracer);
 	if (r->selected)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "recording_state.h"
+#include "session_info.h"
 #include "unwind_risk.h"
 
 /* How long looks may keep the rings from being drained. */
@@ -366,6 +367,8 @@ static int look_at(struct kx_follow *f, pid_t pid, struct kx_err *err)
 	if (has_no_program(pid) || kx_modules_look(pid, f->files, &mods, NULL))
 		return 0;
 	proc.mods = &mods;
+	if (kx_recording_wants_mappings(r))
+		kx_process_table_map(r->processes, pid, kx_session_mappings(&mods));
 	kx_unwind_risk_look(&mods, f->files, &risk);
 	/* what could not be read of a process that has just ended says nothing of its libraries */
 	if (!risk.returns_harmless && has_no_program(pid)) {

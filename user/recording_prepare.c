@@ -292,6 +292,26 @@ static int make_traits(struct recording *r, struct kx_err *err)
 	return kx_recording_add_traits(r, 0, err);
 }
 
+/* With return addresses or samples, also where the code of every process lies. */
+static int know_processes(struct recording *r)
+{
+	r->processes = kx_process_table_new();
+	if (!r->processes)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->npids; i++) {
+		int code = kx_process_table_add(r->processes, r->pids[i]);
+
+		if (code)
+			return code;
+	}
+	for (size_t i = 0; i < r->nprocs; i++)
+		if (kx_recording_wants_mappings(r) || i < r->npids)
+			kx_process_table_map(r->processes, r->procs[i].pid,
+					     kx_session_mappings(r->procs[i].mods));
+	return kx_session_info_processes(r->info, r->processes, r->start_tsc,
+					 kx_tracer_clock(r->tracer)->tsc_hz);
+}
+
 static int open_writer(struct recording *r, struct kx_err *err)
 {
 	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
@@ -306,17 +326,16 @@ static int open_writer(struct recording *r, struct kx_err *err)
 	options.start_tsc = r->start_tsc;
 	options.wall_sec = ns / 1000000000;
 	options.wall_usec = (uint32_t)(ns % 1000000000 / 1000);
-	r->info = kx_session_info(r->o, r->procs, r->nprocs, &r->sel, clock, r->result->mechanism,
-				  r->start_tsc);
-	r->session_note = r->info ? kx_session_note(r->info) : NULL;
+	r->info = kx_session_info(r->o, &r->sel, clock, r->result->mechanism, r->start_tsc);
+	code = r->info ? know_processes(r) : -ENOMEM;
+	r->session_note = code ? NULL : kx_session_note(r->info);
 	if (!r->session_note)
 		return kx_err_set(err, -ENOMEM, "no memory");
 	code = kx_fdr_writer_new(r->output.fd, &options, &r->writer, err);
 	if (code)
 		return code;
-	return kx_collector_new(r->tracer, r->writer, r->traits, (uint32_t)r->ntraits,
-				r->pids, r->npids, r->start_tsc, r->session_note, &r->collector,
-				err);
+	return kx_collector_new(r->tracer, r->writer, r->traits, (uint32_t)r->ntraits, r->processes,
+				r->start_tsc, r->session_note, &r->collector, err);
 }
 
 int kx_recording_write_map(struct recording *r, struct kx_err *err)

@@ -11,6 +11,7 @@
 #include "linker_watch.h"
 #include "output.h"
 #include "probes.h"
+#include "process_table.h"
 #include "recording.h"
 #include "recording_follow.h"
 #include "tracer.h"
@@ -34,6 +35,7 @@ struct recording {
 	struct kx_linker_watch watch;
 	char loads_unseen[256]; /* see struct kx_select_options; "" if they are seen in time */
 	struct kx_fdr_writer *writer;
+	struct kx_process_table *processes;
 	struct kx_collector *collector;
 	uint8_t *traits; /* by function id; with room for all that may come */
 	size_t ntraits;
@@ -59,6 +61,12 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err);
 
 /* Tells the collector of the functions from index @first on. */
 int kx_recording_add_traits(struct recording *r, size_t first, struct kx_err *err);
+
+/* Whether run-time addresses get into the trace, of whatever process. */
+static inline bool kx_recording_wants_mappings(const struct recording *r)
+{
+	return r->o->callers || r->o->sample_hz;
+}
 
 /* A target that has ended by now, or 0. */
 pid_t kx_recording_ended_process(const struct recording *r);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "session_info.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,26 +48,6 @@ static json_t *proc_text(const char *path, const char *key)
 	return value ? value : json_null();
 }
 
-/* The NUL-separated command line of a process as a list. */
-static json_t *command_line(pid_t pid)
-{
-	char path[64], text[4096];
-	json_t *list = json_array();
-	size_t n;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return list;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = 0;
-	for (size_t i = 0; i < n; i += strlen(text + i) + 1)
-		json_array_append_new(list, json_string(text + i));
-	return list;
-}
-
 static json_t *describe_host(void)
 {
 	struct utsname u;
@@ -96,8 +77,7 @@ static json_t *address(uint64_t value)
 	return json_string(text);
 }
 
-/* Where the code of a process lies, so that its return addresses can be understood. */
-static json_t *describe_mappings(const struct kx_modules *mods)
+json_t *kx_session_mappings(const struct kx_modules *mods)
 {
 	json_t *list = json_array();
 
@@ -114,18 +94,18 @@ static json_t *describe_mappings(const struct kx_modules *mods)
 	return list;
 }
 
-static json_t *describe_process(const struct kx_select_process *proc)
+int kx_session_info_processes(json_t *info, const struct kx_process_table *table,
+			      uint64_t start_tsc, uint64_t tsc_hz)
 {
-	json_t *p = json_object();
-	pid_t pid = proc->pid;
-	char path[64];
+	json_t *all = kx_process_table_json(table, start_tsc, tsc_hz);
+	uint64_t forgotten = kx_process_table_forgotten(table);
 
-	json_object_set_new(p, "pid", json_integer(pid));
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	json_object_set_new(p, "name", proc_text(path, ""));
-	json_object_set_new(p, "command", command_line(pid));
-	json_object_set_new(p, "mappings", describe_mappings(proc->mods));
-	return p;
+	if (!all)
+		return -ENOMEM;
+	json_object_set_new(info, "processes", all);
+	if (forgotten)
+		json_object_set_new(info, "processes_left_out", json_integer((json_int_t)forgotten));
+	return 0;
 }
 
 static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc)
@@ -147,24 +127,19 @@ static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc)
 	return c;
 }
 
-json_t *kx_session_info(const struct kx_recording_options *o, const struct kx_select_process *procs,
-			size_t nprocs, const struct kx_selection *sel, const struct kx_clock *clock,
-			const char *mechanism, uint64_t start_tsc)
+json_t *kx_session_info(const struct kx_recording_options *o, const struct kx_selection *sel,
+			const struct kx_clock *clock, const char *mechanism, uint64_t start_tsc)
 {
-	json_t *info = json_object(), *args = json_array(), *processes = json_array();
+	json_t *info = json_object(), *args = json_array();
 
-	if (!info || !args || !processes) {
+	if (!info || !args) {
 		json_decref(info);
 		json_decref(args);
-		json_decref(processes);
 		return NULL;
 	}
 	for (int i = 0; i < o->argc; i++)
 		json_array_append_new(args, json_string(o->argv[i]));
-	for (size_t i = 0; i < nprocs; i++)
-		json_array_append_new(processes, describe_process(&procs[i]));
 	json_object_set_new(info, "kxray_command", args);
-	json_object_set_new(info, "processes", processes);
 	json_object_set_new(info, "host", describe_host());
 	json_object_set_new(info, "clock", describe_clock(clock, start_tsc));
 	json_object_set_new(info, "callers", json_boolean(o->callers));
@@ -225,5 +200,6 @@ void kx_session_info_end(json_t *info, const struct kx_recording_result *r)
 	json_object_set_new(info, "reduced", json_integer((json_int_t)r->counts.reduced));
 	json_object_set_new(info, "orphans", json_integer((json_int_t)r->counts.orphans));
 	json_object_set_new(info, "threads", json_integer((json_int_t)r->counts.threads));
+	json_object_set_new(info, "unnamed", json_integer((json_int_t)r->counts.unnamed));
 	json_object_set_new(info, "migrations", json_integer((json_int_t)r->counts.migrations));
 }

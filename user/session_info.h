@@ -7,14 +7,27 @@
 #include <sys/types.h>
 
 #include "clock.h"
+#include "modules.h"
+#include "process_table.h"
 #include "recording.h"
 #include "select.h"
 
-/* A new object, or NULL if memory ran out. Strings that are not UTF-8 are left out. */
-json_t *kx_session_info(const struct kx_recording_options *options,
-			const struct kx_select_process *procs, size_t nprocs,
-			const struct kx_selection *sel, const struct kx_clock *clock,
-			const char *mechanism, uint64_t start_tsc);
+/*
+ * A new object, or NULL if memory ran out; see kx_session_info_processes for its processes. Strings
+ * that are not UTF-8 are left out.
+ */
+json_t *kx_session_info(const struct kx_recording_options *options, const struct kx_selection *sel,
+			const struct kx_clock *clock, const char *mechanism, uint64_t start_tsc);
+
+/* Where the code of a process lies, so that its run-time addresses can be understood. */
+json_t *kx_session_mappings(const struct kx_modules *mods);
+
+/*
+ * Says who the processes are, as far as is known now: see kx_process_table_json.
+ * Errors: -ENOMEM.
+ */
+int kx_session_info_processes(json_t *info, const struct kx_process_table *table,
+			      uint64_t start_tsc, uint64_t tsc_hz);
 
 /* The short form for the trace itself: "kxray:session {...}"; free with free(). NULL on -ENOMEM. */
 char *kx_session_note(const json_t *info);

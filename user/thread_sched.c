@@ -14,7 +14,7 @@ static int write_interval(struct kx_thread *thread, uint16_t cpu,
 
 int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev)
 {
-	uint64_t start = kx_fdr_writer_start(thread->table->writer);
+	uint64_t start = kx_fdr_writer_start(thread->table->o.writer);
 	struct kx_sched_interval i;
 
 	if (!kx_sched_track_feed(&thread->sched, ev, start, &i))
@@ -24,7 +24,7 @@ int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev)
 
 int kx_thread_table_end_sched(struct kx_thread_table *t, uint64_t tsc)
 {
-	for (uint32_t at = 0; at < KX_THREAD_BUCKETS; at++) {
+	for (size_t at = 0; at < t->nbuckets; at++) {
 		for (struct kx_thread *thread = t->buckets[at]; thread;
 		     thread = thread->next_in_bucket) {
 			struct kx_sched_interval i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The table of threads: who they are, and what waits for each. */
+/* The table of threads, and what waits for each. */
 #include "thread_table.h"
 
 #include <errno.h>
@@ -10,67 +10,42 @@
 
 #include "thread_impl.h"
 
-/* First line "KEY: VALUE" of a /proc file; false if the process or thread is gone. */
-static bool read_proc(const char *path, const char *key, char *value, size_t size)
-{
-	char line[256];
-	size_t keylen = strlen(key);
-	bool found = false;
-	FILE *f = fopen(path, "re");
+#define FIRST_BUCKETS 1024u
+/* Room for waiting events that all threads together keep while nothing waits. Bytes. */
+#define MAX_IDLE (8u << 20)
+/* A round of sweeping takes so many steps, unless the table is small. */
+#define SWEEP_STEPS 1024u
+#define SWEEP_LEAST 64u
 
-	if (!f)
-		return false;
-	while (!found && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, key, keylen) != 0)
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		snprintf(value, size, "%s", line + keylen + strspn(line + keylen, ": \t"));
-		found = true;
-	}
-	fclose(f);
-	return found;
-}
-
-static void read_process_name(struct process *p)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", p->pid);
-	read_proc(path, "", p->name, sizeof(p->name));
-}
-
-struct kx_thread_table *kx_thread_table_new(struct kx_fdr_writer *writer, const uint8_t *traits,
-					    uint32_t ntraits, const pid_t *pids, size_t npids,
-					    const char *session_note)
+struct kx_thread_table *kx_thread_table_new(const struct kx_thread_options *options)
 {
 	struct kx_thread_table *t = calloc(1, sizeof(*t));
 
-	if (!t || !(t->processes = calloc(npids, sizeof(*t->processes)))) {
+	if (!t || !(t->buckets = calloc(FIRST_BUCKETS, sizeof(struct kx_thread *)))) {
 		free(t);
 		return NULL;
 	}
-	for (size_t i = 0; i < npids; i++) {
-		t->processes[i].pid = pids[i];
-		read_process_name(&t->processes[i]);
-	}
-	t->nprocesses = npids;
-	t->writer = writer;
-	t->traits = traits;
-	t->ntraits = ntraits;
-	t->session_note = session_note;
+	t->nbuckets = FIRST_BUCKETS;
+	t->o = *options;
+	t->session_note = options->session_note;
 	return t;
 }
 
-void kx_thread_table_delayed(struct kx_thread_table *t)
+static void free_waiting(struct kx_thread *thread)
 {
-	t->delayed = true;
+	thread->table->held -= thread->room * sizeof(*thread->events) +
+			       thread->args_room * sizeof(*thread->args);
+	free(thread->events);
+	free(thread->args);
+	thread->events = NULL;
+	thread->args = NULL;
+	thread->room = thread->args_room = 0;
 }
 
 static void free_thread(struct kx_thread *thread)
 {
+	free_waiting(thread);
 	kx_callstack_free(thread->stack);
-	free(thread->events);
-	free(thread->args);
 	free(thread);
 }
 
@@ -78,7 +53,7 @@ void kx_thread_table_free(struct kx_thread_table *t)
 {
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < KX_THREAD_BUCKETS; i++) {
+	for (size_t i = 0; i < t->nbuckets; i++) {
 		struct kx_thread *thread = t->buckets[i], *next;
 
 		for (; thread; thread = next) {
@@ -86,48 +61,114 @@ void kx_thread_table_free(struct kx_thread_table *t)
 			free_thread(thread);
 		}
 	}
-	free(t->processes);
+	free(t->buckets);
 	free(t);
+}
+
+/* Ids are given out one after the other: they are their own hash. */
+static struct kx_thread **bucket(const struct kx_thread_table *t, uint32_t tid)
+{
+	return &t->buckets[tid & (t->nbuckets - 1)];
+}
+
+/* Without memory for it buckets become longer, no more. */
+static void grow(struct kx_thread_table *t)
+{
+	struct kx_thread **before = t->buckets, *thread, *next;
+	size_t old = t->nbuckets;
+
+	t->buckets = calloc(old * 2, sizeof(struct kx_thread *));
+	if (!t->buckets) {
+		t->buckets = before;
+		return;
+	}
+	t->nbuckets = old * 2;
+	for (size_t i = 0; i < old; i++) {
+		for (thread = before[i]; thread; thread = next) {
+			next = thread->next_in_bucket;
+			thread->next_in_bucket = *bucket(t, thread->tid);
+			*bucket(t, thread->tid) = thread;
+		}
+	}
+	free(before);
+}
+
+static struct kx_thread *find(const struct kx_thread_table *t, uint32_t tid)
+{
+	struct kx_thread *thread = *bucket(t, tid);
+
+	while (thread && thread->tid != tid)
+		thread = thread->next_in_bucket;
+	return thread;
+}
+
+static struct kx_thread *add(struct kx_thread_table *t, uint32_t tid)
+{
+	struct kx_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	if (t->nthreads >= t->nbuckets)
+		grow(t);
+	thread->table = t;
+	thread->tid = tid;
+	thread->sorted = true;
+	thread->lost_from = UINT64_MAX;
+	thread->next_in_bucket = *bucket(t, tid);
+	*bucket(t, tid) = thread;
+	t->nthreads++;
+	return thread;
+}
+
+static void drop(struct kx_thread_table *t, struct kx_thread *thread)
+{
+	struct kx_thread **at = bucket(t, thread->tid);
+
+	while (*at != thread)
+		at = &(*at)->next_in_bucket;
+	*at = thread->next_in_bucket;
+	t->nthreads--;
+	free_thread(thread);
 }
 
 struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid)
 {
-	struct kx_thread **bucket = &t->buckets[tid & (KX_THREAD_BUCKETS - 1)], *thread = *bucket;
+	struct kx_thread *thread = find(t, tid);
 
-	while (thread && thread->tid != tid)
-		thread = thread->next_in_bucket;
-	if (thread && !(thread->ended && !thread->active))
+	return thread ? thread : add(t, tid);
+}
+
+struct kx_thread *kx_thread_table_get_quiet(struct kx_thread_table *t, uint32_t tid)
+{
+	struct kx_thread *thread = find(t, tid);
+
+	if (thread)
 		return thread;
-	if (thread) {
-		/* A new thread has taken the id of one that ended. */
-		thread->ended = false;
-		thread->pid = 0;
-		thread->name[0] = 0;
-		thread->waited = 0;
-		thread->stream = NULL;
-		return thread;
-	}
-	thread = calloc(1, sizeof(*thread));
-	if (!thread || !(thread->stack = kx_callstack_new(t->traits, t->ntraits))) {
-		free(thread);
-		return NULL;
-	}
-	thread->table = t;
-	thread->tid = tid;
-	thread->sorted = true;
-	thread->next_in_bucket = *bucket;
-	*bucket = thread;
-	return thread;
+	if (!t->o.max_threads || t->nthreads < t->o.max_threads)
+		return add(t, tid);
+	t->unnamed++;
+	return NULL;
+}
+
+static void activate(struct kx_thread *thread)
+{
+	thread->gone = false;
+	if (thread->active)
+		return;
+	thread->active = true;
+	thread->next_active = thread->table->active;
+	thread->table->active = thread;
 }
 
 static int push_words(struct kx_thread *thread, const uint64_t *words, uint32_t n, uint32_t *at)
 {
 	if (thread->nargs + n > thread->args_room) {
-		uint32_t room = thread->args_room ? thread->args_room * 2 : 64;
+		uint32_t room = thread->args_room ? thread->args_room * 2 : 16;
 		uint64_t *args = realloc(thread->args, room * sizeof(*args));
 
 		if (!args)
 			return -ENOMEM;
+		thread->table->held += (room - thread->args_room) * sizeof(*args);
 		thread->args = args;
 		thread->args_room = room;
 	}
@@ -142,11 +183,12 @@ int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev, c
 	struct kx_thread_event *slot;
 
 	if (thread->nevents == thread->room) {
-		uint32_t room = thread->room ? thread->room * 2 : 64;
+		uint32_t room = thread->room ? thread->room * 2 : 8;
 		struct kx_thread_event *events = realloc(thread->events, room * sizeof(*events));
 
 		if (!events)
 			return -ENOMEM;
+		thread->table->held += (room - thread->room) * sizeof(*events);
 		thread->events = events;
 		thread->room = room;
 	}
@@ -161,12 +203,10 @@ int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev, c
 	}
 	if (thread->nevents && slot[-1].tsc > slot->tsc)
 		thread->sorted = false;
+	if (ev->kind == KX_EVENT_THREAD_NEW || ev->kind == KX_EVENT_NAME)
+		thread->tells_process |= ev->func == thread->tid;
 	thread->nevents++;
-	if (!thread->active) {
-		thread->active = true;
-		thread->next_active = thread->table->active;
-		thread->table->active = thread;
-	}
+	activate(thread);
 	return 0;
 }
 
@@ -184,81 +224,91 @@ int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exi
 	if (words[0] <= thread->lost_to)
 		words[0] = thread->lost_to < to ? thread->lost_to + 1 : to;
 	thread->lost_to = to;
+	if (words[0] < thread->lost_from)
+		thread->lost_from = words[0];
 	if (thread->stack)
 		kx_callstack_lost_from(thread->stack, words[0]);
 	return kx_thread_push(thread, &ev, words);
 }
 
-bool kx_thread_identify(struct kx_thread *thread)
+static bool is_gone(const struct kx_thread *thread)
 {
-	char path[64], text[64];
+	char path[64];
 
-	if (!thread->pid && thread->table->nprocesses == 1)
-		thread->pid = thread->table->processes[0].pid;
-	if (!thread->pid) {
-		snprintf(path, sizeof(path), "/proc/%u/status", thread->tid);
-		thread->pid = read_proc(path, "Tgid", text, sizeof(text))
-				      ? atoi(text)
-				      : thread->table->processes[0].pid;
-	}
-	if (!thread->name[0]) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", thread->pid, thread->tid);
-		if (read_proc(path, "", text, sizeof(text)))
-			snprintf(thread->name, sizeof(thread->name), "%.*s", KX_COMM_SIZE, text);
-	}
-	return thread->name[0] != 0;
+	snprintf(path, sizeof(path), "/proc/%u", thread->tid);
+	return access(path, F_OK) != 0;
 }
 
-const char *kx_thread_process(struct kx_thread *thread)
+/* At no time: the call stack takes the newest that it knows. */
+static int push_end(struct kx_thread *thread)
 {
-	struct kx_thread_table *t = thread->table;
+	const struct kx_thread_event end = { .kind = KX_EVENT_THREAD_EXIT };
 
-	for (size_t i = 0; i < t->nprocesses; i++) {
-		struct process *p = &t->processes[i];
-
-		if (p->pid != thread->pid)
-			continue;
-		read_process_name(p);
-		return *p->name ? p->name : NULL;
-	}
-	return NULL;
-}
-
-int kx_thread_set_name(struct kx_thread *thread, pid_t pid, const char *comm, uint64_t tsc)
-{
-	struct kx_thread_event ev = { .kind = KX_EVENT_NAME, .tsc = tsc, .nargs = 2 };
-	char name[KX_COMM_SIZE + 1] = "";
-	uint64_t words[KX_COMM_SIZE / sizeof(uint64_t)];
-
-	memcpy(name, comm, KX_COMM_SIZE);
-	thread->pid = pid;
-	if (!strcmp(name, thread->name))
-		return 0;
-	memcpy(thread->name, name, sizeof(name));
-	if (!thread->stream)
-		return 0; /* it will stand in the stream's first record */
-	memcpy(words, comm, sizeof(words));
-	return kx_thread_push(thread, &ev, words);
+	return kx_thread_push(thread, &end, NULL);
 }
 
 int kx_thread_table_end_gone(struct kx_thread_table *t)
 {
-	for (uint32_t i = 0; i < KX_THREAD_BUCKETS; i++) {
+	for (size_t i = 0; i < t->nbuckets; i++) {
 		for (struct kx_thread *thread = t->buckets[i]; thread; thread = thread->next_in_bucket) {
-			/* at no time: the call stack takes the newest that it knows */
-			const struct kx_thread_event end = { .kind = KX_EVENT_THREAD_EXIT };
-			char path[64];
 			int err;
 
-			if (!thread->stream || !kx_callstack_depth(thread->stack))
+			if (!thread->stack || !kx_callstack_depth(thread->stack) || !is_gone(thread))
 				continue;
-			snprintf(path, sizeof(path), "/proc/%d/task/%u", thread->pid, thread->tid);
-			if (access(path, F_OK) == 0)
-				continue;
-			err = kx_thread_push(thread, &end, NULL);
+			err = push_end(thread);
 			if (err)
 				return err;
 		}
+	}
+	return 0;
+}
+
+int kx_thread_table_sweep(struct kx_thread_table *t)
+{
+	size_t step = t->nbuckets / SWEEP_STEPS;
+
+	if (step < SWEEP_LEAST)
+		step = SWEEP_LEAST;
+	for (size_t i = 0; i < step; i++) {
+		struct kx_thread *thread = *bucket(t, (uint32_t)t->swept++);
+
+		for (; thread; thread = thread->next_in_bucket) {
+			bool gone = !thread->active && is_gone(thread);
+			int err = gone && thread->gone ? push_end(thread) : 0;
+
+			if (err)
+				return err;
+			thread->gone = gone;
+		}
+	}
+	return 0;
+}
+
+static int release_some(struct kx_thread_table *t, bool first, uint64_t watermark, size_t *released)
+{
+	struct kx_thread **link = &t->active;
+
+	while (*link) {
+		struct kx_thread *thread = *link;
+		int err;
+
+		if (first && !thread->tells_process) {
+			link = &thread->next_active;
+			continue;
+		}
+		err = kx_thread_release(thread, watermark, released);
+		if (err)
+			return err;
+		if (thread->nevents || thread->exiting) {
+			link = &thread->next_active;
+			continue;
+		}
+		thread->active = thread->tells_process = false;
+		*link = thread->next_active;
+		if (!kx_thread_is_needed(thread))
+			drop(t, thread);
+		else if (t->held > MAX_IDLE)
+			free_waiting(thread);
 	}
 	return 0;
 }
@@ -267,20 +317,26 @@ int kx_thread_table_release(struct kx_thread_table *t, uint64_t watermark,
 			    struct kx_callstack_counts *counts, uint64_t *migrations,
 			    size_t *released)
 {
-	struct kx_thread **link = &t->active;
+	int err;
 
-	while (*link) {
-		struct kx_thread *thread = *link;
-		int err = kx_thread_release(thread, watermark, counts, migrations, released);
+	t->counts = counts;
+	t->migrations = migrations;
+	/* the names of processes are wanted by all of their threads */
+	err = release_some(t, true, watermark, released);
+	return err ? err : release_some(t, false, watermark, released);
+}
 
-		if (err)
-			return err;
-		if (thread->nevents) {
-			link = &thread->next_active;
-		} else {
-			thread->active = false;
-			*link = thread->next_active;
-		}
-	}
-	return 0;
+size_t kx_thread_table_size(const struct kx_thread_table *t)
+{
+	return t->nthreads;
+}
+
+uint64_t kx_thread_table_unnamed(const struct kx_thread_table *t)
+{
+	return t->unnamed;
+}
+
+size_t kx_thread_table_held(const struct kx_thread_table *t)
+{
+	return t->held;
 }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "process_table.h"
+
+#define T0 1000ULL
+#define HZ 1000000000ULL
+/* No process of this machine can have these. */
+#define PID(n) (0x500000 + (pid_t)(n))
+
+static const char *name_of(const json_t *json, size_t i)
+{
+	return json_string_value(json_object_get(json_array_get(json, i), "name"));
+}
+
+static json_int_t number_of(const json_t *json, size_t i, const char *key)
+{
+	return json_integer_value(json_object_get(json_array_get(json, i), key));
+}
+
+static void test_what_proc_knows(void **state)
+{
+	struct kx_process_table *t = kx_process_table_new();
+	const json_t *command;
+	json_t *json;
+
+	(void)state;
+	prctl(PR_SET_NAME, "a) (name\\with\n!");
+	assert_int_equal(kx_process_table_add(t, getpid()), 0);
+	assert_int_equal(kx_process_table_first(t), getpid());
+	json = kx_process_table_json(t, T0, HZ);
+	assert_int_equal(json_array_size(json), 1);
+	assert_string_equal(name_of(json, 0), "a) (name\\with\n!");
+	assert_int_equal(number_of(json, 0, "pid"), getpid());
+	assert_int_equal(number_of(json, 0, "parent"), getppid());
+	assert_null(json_object_get(json_array_get(json, 0), "started"));
+	assert_null(json_object_get(json_array_get(json, 0), "ended"));
+	command = json_object_get(json_array_get(json, 0), "command");
+	assert_int_equal(json_array_size(command), 1);
+	assert_non_null(strstr(json_string_value(json_array_get(command, 0)), "test_process_table"));
+	json_decref(json);
+	kx_process_table_free(t);
+}
+
+static void test_gone_before_it_was_looked_at(void **state)
+{
+	struct kx_process_table *t = kx_process_table_new();
+	const struct kx_process *p;
+	json_t *json;
+
+	(void)state;
+	assert_int_equal(kx_process_table_add(t, PID(1)), 0);
+	p = kx_process_table_tell(t, PID(2));
+	assert_string_equal(p->name, "");
+	json = kx_process_table_json(t, T0, HZ);
+	assert_int_equal(json_array_size(json), 2);
+	assert_null(json_object_get(json_array_get(json, 0), "name"));
+	json_decref(json);
+	kx_process_table_free(t);
+}
+
+static void test_a_life(void **state)
+{
+	struct kx_process_table *t = kx_process_table_new();
+	const struct kx_process *p;
+	json_t *json;
+
+	(void)state;
+	/* the kernel's names are not terminated */
+	assert_int_equal(kx_process_table_born(t, PID(1), 9, 4, "0123456789abcdefg", T0 + 5), 0);
+	assert_string_equal(kx_process_table_find(t, PID(1))->name, "0123456789abcdef");
+	assert_int_equal(kx_process_table_renamed(t, PID(1), "new", T0 + 7), 0);
+	p = kx_process_table_tell(t, PID(1));
+	assert_string_equal(kx_process_name_at(p, T0 + 6), "0123456789abcdef");
+	assert_string_equal(kx_process_name_at(p, T0 + 7), "new");
+	kx_process_table_ended(t, PID(1), T0 + 9);
+	kx_process_table_ended(t, PID(1), T0 + 10);
+	/* the same pid again: another process */
+	assert_int_equal(kx_process_table_born(t, PID(1), 9, PID(1), "next", T0 + 20), 0);
+	assert_string_equal(kx_process_table_tell(t, PID(1))->name, "next");
+	json = kx_process_table_json(t, T0, HZ);
+	assert_int_equal(json_array_size(json), 2);
+	assert_string_equal(name_of(json, 0), "new");
+	assert_int_equal(number_of(json, 0, "ns_pid"), 4);
+	assert_int_equal(number_of(json, 0, "parent"), 9);
+	assert_true(json_real_value(json_object_get(json_array_get(json, 0), "started")) == 5e-9);
+	assert_true(json_real_value(json_object_get(json_array_get(json, 0), "ended")) == 9e-9);
+	assert_string_equal(name_of(json, 1), "next");
+	assert_int_equal(number_of(json, 1, "ns_pid"), 0);
+	assert_null(json_object_get(json_array_get(json, 1), "ended"));
+	json_decref(json);
+	kx_process_table_free(t);
+}
+
+/* What ends and is not in the trace is forgotten; of what is, the newest are kept. */
+static void test_memory_is_bounded(void **state)
+{
+	enum { N = 300000, TOLD = N / 3 };
+	struct kx_process_table *t = kx_process_table_new();
+	json_t *json;
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(kx_process_table_born(t, PID(i), 1, 0, "p", T0 + (uint64_t)i), 0);
+		if (i % 3 == 0)
+			assert_non_null(kx_process_table_tell(t, PID(i)));
+		if (i >= 10)
+			kx_process_table_ended(t, PID(i - 10), T0 + (uint64_t)i);
+		assert_true(kx_process_table_size(t) <= KX_MAX_ENDED_PROCESSES + 10);
+	}
+	assert_int_equal(kx_process_table_forgotten(t),
+			 (N - 10 + 2) / 3 - KX_MAX_ENDED_PROCESSES);
+	json = kx_process_table_json(t, T0, HZ);
+	assert_int_equal(json_array_size(json), KX_MAX_ENDED_PROCESSES + TOLD - (N - 10 + 2) / 3);
+	assert_int_equal(number_of(json, json_array_size(json) - 1, "pid"), PID(N - 3));
+	json_decref(json);
+	kx_process_table_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_proc_knows),
+		cmocka_unit_test(test_gone_before_it_was_looked_at),
+		cmocka_unit_test(test_a_life),
+		cmocka_unit_test(test_memory_is_bounded),
+	};
+
+	return cmocka_run_group_tests_name("process_table", tests, NULL, NULL);
+}

@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Synthetic events through a real writer into a file, which the project's reader reads back. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fdr_reader.h"
+#include "notes.h"
+#include "thread_table.h"
+
+#define T0 1000000ULL
+#define LINGER 1000
+/* Ids that no thread of this machine has: the highest that the kernel can be told to use is 2^22. */
+#define TID(n) (0x500000u + (uint32_t)(n))
+
+static char path[] = "/tmp/kx_threads_XXXXXX";
+
+struct run {
+	struct kx_fdr_writer *w;
+	struct kx_process_table *processes;
+	struct kx_thread_table *t;
+	struct kx_callstack_counts counts;
+	uint64_t migrations;
+	size_t released;
+	int fd;
+};
+
+static void start_limited(struct run *r, size_t max_threads)
+{
+	const struct kx_fdr_options o = { .tsc_hz = 1000000000, .start_tsc = T0, .wall_sec = 5 };
+	struct kx_thread_options threads = { .linger = LINGER, .max_threads = max_threads };
+	struct kx_err err = { 0 };
+
+	memset(r, 0, sizeof(*r));
+	r->fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_true(r->fd >= 0);
+	assert_int_equal(kx_fdr_writer_new(r->fd, &o, &r->w, &err), 0);
+	threads.writer = r->w;
+	threads.processes = r->processes = kx_process_table_new();
+	assert_non_null(r->processes);
+	r->t = kx_thread_table_new(&threads);
+	assert_non_null(r->t);
+}
+
+static void start(struct run *r)
+{
+	start_limited(r, 0);
+}
+
+static void push(struct run *r, uint32_t tid, enum kx_event_kind kind, uint64_t tsc, uint32_t func,
+		 uint64_t sp, const uint64_t *words, unsigned n)
+{
+	const struct kx_thread_event ev = { .tsc = T0 + tsc, .sp = sp, .func = func,
+					    .kind = (uint8_t)kind, .nargs = (uint8_t)n };
+	struct kx_thread *thread = kx_thread_table_get(r->t, tid);
+
+	assert_non_null(thread);
+	assert_int_equal(kx_thread_push(thread, &ev, words), 0);
+}
+
+static void pack(const char *name, uint32_t parent, uint32_t ns_tid, uint64_t words[3])
+{
+	char comm[16] = "";
+
+	strncpy(comm, name, sizeof(comm));
+	memcpy(words, comm, sizeof(comm));
+	words[2] = parent | (uint64_t)ns_tid << 32;
+}
+
+static void born(struct run *r, uint32_t tid, uint32_t pid, uint32_t parent, uint32_t ns_tid,
+		 const char *name, uint64_t tsc)
+{
+	uint64_t words[3];
+
+	pack(name, parent, ns_tid, words);
+	push(r, tid, KX_EVENT_THREAD_NEW, tsc, pid, 0, words, 3);
+}
+
+static void renamed(struct run *r, uint32_t tid, uint32_t pid, const char *name, uint64_t tsc)
+{
+	uint64_t words[3];
+
+	pack(name, 0, 0, words);
+	push(r, tid, KX_EVENT_NAME, tsc, pid, 0, words, 2);
+}
+
+static void ended(struct run *r, uint32_t tid, uint32_t pid, const char *name, uint64_t tsc)
+{
+	uint64_t words[3];
+
+	pack(name, 0, 0, words);
+	push(r, tid, KX_EVENT_THREAD_EXIT, tsc, pid, 0, words, 2);
+}
+
+static void enter(struct run *r, uint32_t tid, uint32_t func, uint64_t tsc)
+{
+	push(r, tid, KX_EVENT_ENTRY, tsc, func, 0x7000 - func, NULL, 0);
+}
+
+static void leave(struct run *r, uint32_t tid, uint32_t func, uint64_t tsc)
+{
+	push(r, tid, KX_EVENT_EXIT, tsc, func, 0x7000 - func, NULL, 0);
+}
+
+static void call(struct run *r, uint32_t tid, uint32_t func, uint64_t tsc)
+{
+	enter(r, tid, func, tsc);
+	leave(r, tid, func, tsc + 1);
+}
+
+static void release(struct run *r, uint64_t watermark)
+{
+	if (watermark != UINT64_MAX)
+		watermark += T0;
+	assert_int_equal(kx_thread_table_release(r->t, watermark, &r->counts, &r->migrations,
+						 &r->released), 0);
+}
+
+/* Everything into the file; *json: what the session says of processes. */
+static void finish(struct run *r, json_t **json)
+{
+	struct kx_err err = { 0 };
+
+	release(r, UINT64_MAX);
+	assert_int_equal(kx_thread_table_end_gone(r->t), 0);
+	release(r, UINT64_MAX);
+	assert_int_equal(kx_fdr_finish(r->w, 0, &err), 0);
+	if (json)
+		*json = kx_process_table_json(r->processes, T0, 1000000000);
+	kx_thread_table_free(r->t);
+	kx_process_table_free(r->processes);
+	kx_fdr_writer_free(r->w);
+	close(r->fd);
+}
+
+/*
+ * The trace as text, one thread after the other: "[pid/tid name process ns_pid/ns_tid" where a thread
+ * begins, "=name" where its name changes, "+3" and "-3" for entry and exit, "~" before a repaired one.
+ */
+static void story(char *out, size_t size)
+{
+	struct kx_err err = { 0 };
+	struct kx_fdr_file *f;
+	size_t n = 0;
+
+	if (kx_fdr_open(path, &f, &err))
+		fail_msg("%s", err.text);
+	out[0] = 0;
+	for (size_t i = 0; i < kx_fdr_nthreads(f); i++) {
+		uint64_t repaired = 0, last = T0;
+		struct kx_fdr_cursor *c;
+		struct kx_record rec;
+
+		assert_int_equal(kx_fdr_thread_cursor(f, i, &c), 0);
+		while (kx_fdr_next(c, &rec, &err) > 0) {
+			json_t *note = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "thread") : NULL;
+
+			if (note && rec.tsc == T0) {
+				last = T0;
+				n += (size_t)snprintf(out + n, size - n, "%s[%x/%x %s %s %u/%u",
+					n ? " " : "", rec.pid, rec.tid,
+					json_string_value(json_object_get(note, "name")),
+					json_string_value(json_object_get(note, "process")),
+					(unsigned)kx_note_number(note, "ns_pid"),
+					(unsigned)kx_note_number(note, "ns_tid"));
+			} else if (note) {
+				n += (size_t)snprintf(out + n, size - n, " =%s",
+					json_string_value(json_object_get(note, "name")));
+			}
+			json_decref(note);
+			if (rec.kind == KX_RECORD_CUSTOM && (note = kx_note_json(&rec, "repaired"))) {
+				repaired += kx_note_number(note, "exits");
+				json_decref(note);
+			}
+			if (rec.kind <= KX_RECORD_TAIL_EXIT) {
+				bool is_exit = rec.kind != KX_RECORD_ENTRY;
+
+				n += (size_t)snprintf(out + n, size - n, " %s%c%u",
+						      is_exit && repaired ? "~" : "",
+						      is_exit ? '-' : '+', rec.func);
+				repaired -= is_exit && repaired;
+			}
+			if (rec.kind == KX_RECORD_BUFFER)
+				continue;
+			assert_true(rec.tsc >= last || (rec.kind == KX_RECORD_CPU && rec.tsc == T0));
+			last = rec.tsc;
+		}
+		kx_fdr_cursor_free(c);
+		assert_true(n < size);
+	}
+	kx_fdr_close(f);
+}
+
+#define assert_story(text)                           \
+	do {                                         \
+		char got_[4096];                     \
+		story(got_, sizeof(got_));           \
+		assert_string_equal(got_, text);     \
+	} while (0)
+
+/* Nothing of these threads is in /proc: all that is known is in the records. */
+static void test_named_by_their_start(void **state)
+{
+	struct run r;
+
+	(void)state;
+	start(&r);
+	born(&r, TID(1), TID(1), 77, TID(1), "server", 10);
+	born(&r, TID(2), TID(1), TID(1), TID(2), "server", 20);
+	renamed(&r, TID(2), TID(1), "worker", 25);
+	call(&r, TID(1), 1, 30);
+	call(&r, TID(2), 2, 31);
+	finish(&r, NULL);
+	assert_story("[500001/500001 server server 0/0 +1 -1 "
+		     "[500001/500002 worker server 0/0 +2 -2");
+}
+
+static void test_exec_is_the_same_pid_with_a_new_name(void **state)
+{
+	json_t *json, *p;
+	struct run r;
+
+	(void)state;
+	start(&r);
+	born(&r, TID(1), TID(1), 77, TID(1), "sh", 10);
+	call(&r, TID(1), 1, 20);
+	renamed(&r, TID(1), TID(1), "ls", 30);
+	renamed(&r, TID(1), TID(1), "ls", 35);
+	call(&r, TID(1), 2, 40);
+	ended(&r, TID(1), TID(1), "ls", 50);
+	finish(&r, &json);
+	assert_story("[500001/500001 sh sh 0/0 +1 -1 =ls +2 -2");
+	assert_int_equal(json_array_size(json), 1);
+	p = json_array_get(json, 0);
+	assert_string_equal(json_string_value(json_object_get(p, "name")), "ls");
+	assert_int_equal(json_integer_value(json_object_get(p, "parent")), 77);
+	assert_true(json_real_value(json_object_get(p, "started")) == 10e-9);
+	assert_true(json_real_value(json_object_get(p, "ended")) == 50e-9);
+	assert_null(json_object_get(p, "ns_pid"));
+	json_decref(json);
+}
+
+static void test_ids_in_a_namespace(void **state)
+{
+	json_t *json;
+	struct run r;
+
+	(void)state;
+	start(&r);
+	born(&r, TID(1), TID(1), 77, 1, "init", 10);
+	born(&r, TID(2), TID(1), TID(1), 2, "init", 20);
+	call(&r, TID(2), 1, 30);
+	finish(&r, &json);
+	assert_story("[500001/500002 init init 1/2 +1 -1");
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(json, 0), "ns_pid")), 1);
+	json_decref(json);
+}
+
+/* All under one id, and all waiting at the same time; the rings tell them out of order. */
+static void test_an_id_is_used_again(void **state)
+{
+	json_t *json;
+	struct run r;
+
+	(void)state;
+	start(&r);
+	born(&r, TID(1), TID(1), 77, TID(1), "third", 70);
+	call(&r, TID(1), 3, 80);
+	born(&r, TID(1), TID(1), 77, TID(1), "first", 10);
+	call(&r, TID(1), 1, 20);
+	ended(&r, TID(1), TID(1), "first", 30);
+	born(&r, TID(1), TID(9), 77, TID(1), "second", 40);
+	enter(&r, TID(1), 2, 50); /* its end is lost */
+	release(&r, 75);
+	finish(&r, &json);
+	assert_story("[500001/500001 first first 0/0 +1 -1 [500001/500001 third third 0/0 +3 -3 "
+		     "[500009/500001 second  0/0 +2 ~-2");
+	assert_int_equal(json_array_size(json), 3);
+	assert_int_equal(r.counts.repaired, 1);
+	assert_int_equal(r.counts.orphans, 0);
+	json_decref(json);
+}
+
+/* The name that a thread older than the recording had is in the record of its end, if anywhere. */
+static void test_named_by_their_end(void **state)
+{
+	struct run r;
+
+	(void)state;
+	start(&r);
+	call(&r, TID(1), 1, 20);
+	release(&r, 30); /* it has to wait for it */
+	assert_int_equal(r.released, 0);
+	call(&r, TID(1), 1, 40);
+	ended(&r, TID(1), TID(5), "late", 50);
+	finish(&r, NULL);
+	assert_story("[500005/500001 late  0/0 +1 -1 +1 -1");
+}
+
+static void test_nobody_knows_them(void **state)
+{
+	struct run r;
+
+	(void)state;
+	start(&r);
+	call(&r, TID(1), 1, 20);
+	for (int i = 0; i < 20; i++)
+		release(&r, 30);
+	assert_int_equal(r.released, 2);
+	finish(&r, NULL);
+	assert_story("[0/500001   0/0 +1 -1");
+}
+
+static pthread_barrier_t barrier;
+
+static void *named(void *tid)
+{
+	*(pid_t *)tid = (pid_t)syscall(SYS_gettid);
+	prctl(PR_SET_NAME, "old one");
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+static void test_older_than_the_recording(void **state)
+{
+	char want[200], own[17] = "";
+	pthread_t thread;
+	struct run r;
+	pid_t tid;
+
+	(void)state;
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, named, &tid), 0);
+	pthread_barrier_wait(&barrier);
+	start(&r);
+	call(&r, (uint32_t)tid, 1, 20);
+	call(&r, (uint32_t)getpid(), 2, 20);
+	release(&r, 30);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	finish(&r, NULL);
+	prctl(PR_GET_NAME, own);
+	snprintf(want, sizeof(want), "[%x/%x %s %s 0/0 +2 -2 [%x/%x old one %s 0/0 +1 -1", getpid(),
+		 getpid(), own, own, getpid(), tid, own);
+	assert_story(want);
+}
+
+/* The first thread ends, another one runs a program and has its id from then on. */
+static void test_exec_by_another_thread(void **state)
+{
+	json_t *json;
+	struct run r;
+
+	(void)state;
+	start(&r);
+	born(&r, TID(1), TID(1), 77, TID(1), "threads", 10);
+	born(&r, TID(2), TID(1), TID(1), TID(2), "threads", 11);
+	call(&r, TID(1), 1, 20);
+	call(&r, TID(2), 2, 21);
+	ended(&r, TID(1), TID(1), "threads", 30);
+	renamed(&r, TID(1), TID(1), "program", 40);
+	call(&r, TID(1), 3, 50);
+	finish(&r, &json);
+	assert_story("[500001/500001 threads threads 0/0 +1 -1 "
+		     "[500001/500001 program program 0/0 +3 -3 "
+		     "[500001/500002 threads threads 0/0 +2 -2");
+	assert_int_equal(json_array_size(json), 1);
+	assert_null(json_object_get(json_array_get(json, 0), "ended"));
+	json_decref(json);
+}
+
+/* What the kernel does for a thread after its announced end is still its own. */
+static void test_calls_after_the_end(void **state)
+{
+	struct run r;
+
+	(void)state;
+	start(&r);
+	born(&r, TID(1), TID(1), 77, TID(1), "closing", 10);
+	enter(&r, TID(1), 1, 20);
+	ended(&r, TID(1), TID(1), "closing", 30);
+	release(&r, 40);
+	call(&r, TID(1), 2, 50);
+	release(&r, 100);
+	assert_int_equal(kx_thread_table_size(r.t), 1);
+	release(&r, 30 + LINGER + 1);
+	assert_int_equal(kx_thread_table_size(r.t), 0);
+	finish(&r, NULL);
+	assert_story("[500001/500001 closing closing 0/0 +1 +2 -2 ~-1");
+}
+
+static void test_memory_of_many_short_threads(void **state)
+{
+	enum { N = 100000, ALIVE = 20 };
+	size_t most = 0, held = 0, live = 0, processes = 0;
+	struct run r;
+
+	(void)state;
+	start(&r);
+	for (uint32_t i = 0; i < N; i++) {
+		uint32_t tid = TID(i % 30000);
+		uint64_t at = 100ull * i;
+
+		born(&r, tid, tid, 77, tid, "short", at);
+		renamed(&r, tid, tid, "program", at + 1);
+		push(&r, tid, KX_EVENT_MIGRATE, at + 2, 0, 0, NULL, 0);
+		if (i % 4 == 0)
+			call(&r, tid, 1, at + 3);
+		ended(&r, tid, tid, "program", at + 10);
+		if (i % ALIVE)
+			continue;
+		release(&r, at + 50);
+		most = kx_thread_table_size(r.t) > most ? kx_thread_table_size(r.t) : most;
+		held = kx_thread_table_held(r.t) > held ? kx_thread_table_held(r.t) : held;
+		live = kx_fdr_writer_live(r.w) > live ? kx_fdr_writer_live(r.w) : live;
+		processes = kx_process_table_size(r.processes);
+	}
+	/* those of one round, and those that linger */
+	assert_true(most <= ALIVE + LINGER / 100 + 1);
+	assert_true(held <= 2 * ALIVE * 1024);
+	assert_true(live <= ALIVE + LINGER / 100 + 1);
+	assert_in_range(processes, N / 4 - ALIVE, N / 4 + 2 * ALIVE);
+	assert_int_equal(kx_fdr_writer_threads(r.w) + 10 > N / 4, 1);
+	assert_int_equal(r.counts.entries + 10 > N / 4, 1);
+	finish(&r, NULL);
+	assert_int_equal(r.counts.entries, N / 4);
+	assert_int_equal(r.counts.exits, N / 4);
+}
+
+/* More threads at a time than names are kept for: they are counted, their calls are not lost. */
+static void test_fork_bomb(void **state)
+{
+	enum { MAX = 100, N = 1000 };
+	struct run r;
+
+	(void)state;
+	start_limited(&r, MAX);
+	for (uint32_t i = 0; i < N; i++) {
+		const struct kx_thread_event ev = { .tsc = T0 + i, .func = TID(i), .nargs = 3,
+						    .kind = KX_EVENT_THREAD_NEW };
+		struct kx_thread *thread = kx_thread_table_get_quiet(r.t, TID(i));
+		uint64_t words[3];
+
+		assert_int_equal(!thread, i >= MAX);
+		pack("bomb", 1, TID(i), words);
+		if (thread)
+			assert_int_equal(kx_thread_push(thread, &ev, words), 0);
+	}
+	release(&r, N);
+	assert_int_equal(kx_thread_table_unnamed(r.t), N - MAX);
+	assert_int_equal(kx_thread_table_size(r.t), MAX);
+	for (uint32_t i = 0; i < N; i++)
+		call(&r, TID(i), 1, N);
+	finish(&r, NULL);
+	assert_int_equal(r.counts.entries, N);
+	assert_int_equal(r.counts.exits, N);
+}
+
+/* The record of the end is lost: the thread is missed in /proc, twice, and then ended. */
+static void test_sweep(void **state)
+{
+	int ready[2], go[2];
+	struct run r;
+	pid_t child;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(ready) | pipe(go), 0);
+	child = fork();
+	if (!child) {
+		close(go[1]);
+		_exit(read(go[0], &byte, 1) < 0);
+	}
+	close(go[0]);
+	start(&r);
+	born(&r, (uint32_t)child, (uint32_t)child, 77, (uint32_t)child, "child", 10);
+	enter(&r, (uint32_t)child, 1, 20);
+	release(&r, 30);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(kx_thread_table_sweep(r.t), 0);
+	release(&r, 5000);
+	assert_int_equal(kx_thread_table_size(r.t), 1);
+	close(go[1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(kx_thread_table_sweep(r.t), 0);
+	release(&r, 5000);
+	release(&r, 5000);
+	assert_int_equal(kx_thread_table_size(r.t), 0);
+	assert_int_equal(kx_fdr_writer_live(r.w), 0);
+	assert_int_equal(r.counts.repaired, 1);
+	finish(&r, NULL);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* The kernel's totals of lost records are of the id: a next thread does not lose them again. */
+static void test_losses_stay_with_the_id(void **state)
+{
+	struct run r;
+
+	(void)state;
+	start(&r);
+	born(&r, TID(1), TID(1), 77, TID(1), "a", 10);
+	call(&r, TID(1), 1, 20);
+	assert_int_equal(kx_thread_push_loss(kx_thread_table_get(r.t, TID(1)), 5, 5, T0 + 25,
+					     T0 + 26, 0), 0);
+	ended(&r, TID(1), TID(1), "a", 30);
+	release(&r, 40);
+	release(&r, 40 + LINGER);
+	assert_int_equal(kx_thread_table_size(r.t), 1);
+	born(&r, TID(1), TID(1), 77, TID(1), "b", 2000);
+	assert_int_equal(kx_thread_push_loss(kx_thread_table_get(r.t, TID(1)), 5, 5, T0 + 25,
+					     T0 + 26, 0), 0);
+	release(&r, 3000);
+	assert_int_equal(kx_fdr_writer_live(r.w), 0);
+	finish(&r, NULL);
+	assert_story("[500001/500001 a a 0/0 +1 -1");
+}
+
+static int set_up(void **state)
+{
+	int fd = mkstemp(path);
+
+	(void)state;
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_named_by_their_start),
+		cmocka_unit_test(test_exec_is_the_same_pid_with_a_new_name),
+		cmocka_unit_test(test_ids_in_a_namespace),
+		cmocka_unit_test(test_an_id_is_used_again),
+		cmocka_unit_test(test_named_by_their_end),
+		cmocka_unit_test(test_nobody_knows_them),
+		cmocka_unit_test(test_older_than_the_recording),
+		cmocka_unit_test(test_exec_by_another_thread),
+		cmocka_unit_test(test_calls_after_the_end),
+		cmocka_unit_test(test_memory_of_many_short_threads),
+		cmocka_unit_test(test_fork_bomb),
+		cmocka_unit_test(test_sweep),
+		cmocka_unit_test(test_losses_stay_with_the_id),
+	};
+
+	return cmocka_run_group_tests_name("thread_table", tests, set_up, tear_down);
+}

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures what kxray promises, against empty programs, perf and bpftrace:
-#     scripts/bench.sh [empty] [peers] [share] [attach] [export]     default: all
+#     scripts/bench.sh [empty] [peers] [share] [attach] [export] [syscalls]     default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
-# export is scripts/bench-export.sh: report and export against llvm-xray.
+# export is scripts/bench-export.sh: report and export against llvm-xray. syscalls is
+# scripts/bench-syscalls.sh: what tracing system calls adds to them.
 #
 # Every figure is a ratio of two measurements made one right after the other, with the same
 # running target, of the time on the CPU that a call takes it; the table shows the median of several such pairs, and the least and the
@@ -458,7 +459,7 @@ bench_attach()
 }
 
 compile target tests/bench/target.c
-compile empty tests/bench/empty.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lz -lZydis \
+compile empty tests/bench/empty.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lz -lZydis \
 	-liberty
 mechanism=
 : >"$TMP/lines"
@@ -474,8 +475,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | peers | share) "bench_$part" ;;
-	attach | export) ;;
-	*) die "unknown part '$part': take empty, peers, share, attach or export" ;;
+	attach | export | syscalls) ;;
+	*) die "unknown part '$part': take empty, peers, share, attach, export or syscalls" ;;
 	esac
 done
 end_target
@@ -492,6 +493,14 @@ for part in "${@:-all}"; do
 	all | export)
 		echo
 		scripts/bench-export.sh || missing=1
+		;;
+	esac
+done
+for part in "${@:-all}"; do
+	case $part in
+	all | syscalls)
+		echo
+		scripts/bench-syscalls.sh || missing=1
 		;;
 	esac
 done

@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Measures what tracing system calls adds to one of the shortest (getppid): to those that are
+# recorded, to others of the same process, and to those of every other process of the system.
+#     scripts/bench-syscalls.sh
+# Needs root, a built $BUILD (default build) and the packages strace and linux-perf for comparison.
+# About a minute.
+#
+# Each measurement stands between two without any tracing, on the same process, of its own time on
+# the CPU; the table shows the median of ROUNDS such differences in ns a call, the least and the
+# greatest. As in bench.sh noise shows there and not in the exit status: that is 1 only if something
+# could not be measured. Lines that begin with "bench " are for machines.
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+BUILD=$(realpath "${BUILD:-build}")
+KXRAY=$BUILD/kxray
+ROUNDS=${ROUNDS:-5}
+CALLS=${CALLS:-20000}
+RUNS=${RUNS:-9}
+
+die()
+{
+	echo "bench: $*" >&2
+	exit 1
+}
+
+[ "$(id -u)" = 0 ] || die "tracing needs root; run it with sudo"
+[ -x "$KXRAY" ] || die "$KXRAY is missing; run 'make'"
+# perf names system calls by tracefs; where nobody has mounted it, it is mounted for us alone.
+if ! [ -e /sys/kernel/tracing/events ] && [ -z "${KX_BENCH_UNSHARED:-}" ]; then
+	KX_BENCH_UNSHARED=1 exec unshare -m "$0" "$@"
+fi
+[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/kxray-bench.XXXXXX")
+tool=
+target=
+bystander=
+cleanup()
+{
+	local pid
+	for pid in $tool $target $bystander; do
+		kill -KILL "$pid" 2>/dev/null
+	done
+	wait 2>/dev/null
+	rm -rf "$TMP"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# The target alone on the last CPU, the tools on the others.
+last=$(($(nproc) - 1))
+on_target_cpu=() on_tool_cpus=()
+if [ "$last" -gt 0 ]; then
+	on_target_cpu=(taskset -c "$last")
+	on_tool_cpus=(taskset -c "0-$((last - 1))")
+fi
+
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+missing=0
+: >"$TMP/lines"
+
+ask()
+{
+	echo "$CALLS $RUNS" >&5
+	read -r -t 120 -u 6 REPLY || die "the target does not answer"
+}
+end_tool()
+{
+	local i
+	kill -INT "$tool" 2>/dev/null
+	for ((i = 0; i < 500; i++)); do
+		kill -0 "$tool" 2>/dev/null || break
+		sleep 0.02
+	done
+	kill -KILL "$tool" 2>/dev/null
+	wait "$tool" 2>/dev/null
+	tool=
+}
+wait_text() # FILE TEXT
+{
+	local i
+	for ((i = 0; i < 500; i++)); do
+		grep -q "$2" "$1" 2>/dev/null && return 0
+		kill -0 "$tool" 2>/dev/null || return 1
+		sleep 0.02
+	done
+	return 1
+}
+
+# added NAME EVENTS READY COMMAND...: ns that COMMAND adds to a call, in $TMP/added; READY is what
+# it says when it runs. EVENTS: the least that kxray must have recorded, - if it is not kxray.
+added()
+{
+	local name=$1 events=$2 ready=$3 before between recorded i
+	shift 3
+	: >"$TMP/added"
+	: >"$TMP/pairs"
+	for ((i = 0; i < ROUNDS; i++)); do
+		ask
+		before=$REPLY
+		: >"$TMP/tool.out"
+		: >"$TMP/tool.err"
+		env --default-signal=INT "${on_tool_cpus[@]}" "$@" >"$TMP/tool.out" 2>"$TMP/tool.err" \
+			</dev/null &
+		tool=$!
+		if ! wait_text "$TMP/tool.err" "$ready"; then
+			end_tool
+			cannot "$name" "$(head -n 1 "$TMP/tool.err")"
+			return 1
+		fi
+		ask
+		between=$REPLY
+		end_tool
+		recorded=$(sed -n 's/.*"events":\([0-9]*\).*/\1/p' "$TMP/tool.out" | tail -n 1)
+		if [ "$events" != - ] && [ "${recorded:-0}" -lt "$events" ]; then
+			cannot "$name" "${recorded:-0} of $events events were recorded"
+			return 1
+		fi
+		ask
+		awk -v b="$before" -v m="$between" -v a="$REPLY" \
+			'BEGIN { print m - (b + a) / 2, (b + a) / 2 }' >>"$TMP/pairs"
+	done
+	awk '{ print $1 }' "$TMP/pairs" >"$TMP/added"
+	awk '{ print $2 }' "$TMP/pairs" | median >"$TMP/base"
+}
+cannot() # NAME WHY
+{
+	printf '%-4s  %-52s %s\n' "----" "$1" "not measured: $2"
+	printf 'bench name="%s" result=NONE why="%s"\n' "$1" "$2" >>"$TMP/lines"
+	missing=$((missing + 1))
+}
+note() # NAME
+{
+	local m
+	m=$(median <"$TMP/added")
+	printf '%-4s  %-52s %9.0f ns  %s\n' "" "$1" "$m" \
+		"$(sort -g "$TMP/added" | awk 'NR == 1 { l = $1 } END { printf "%.0f to %.0f", l, $1 }'
+		); without tracing $(printf %.0f "$(cat "$TMP/base")") ns"
+	printf 'bench name="%s" value=%.0f unit=ns result=NOTE\n' "$1" "$m" >>"$TMP/lines"
+}
+
+# perf does not say when it runs, but it answers "enable"; so there are no events before.
+# shellcheck disable=SC2016
+perf='trap "kill -INT \$pid" INT
+rm -f "$0/ctl" "$0/ack"
+mkfifo "$0/ctl" "$0/ack"
+exec 8<>"$0/ctl" 9<>"$0/ack"
+env --default-signal=INT perf record -m 16M -p "$1" -D -1 --control "fifo:$0/ctl,$0/ack" \
+	-o "$0/perf.data" -e raw_syscalls:sys_enter,raw_syscalls:sys_exit &
+pid=$!
+echo enable >&8
+read -r -t 10 -u 9 REPLY && echo enabled >&2
+while kill -0 $pid 2>/dev/null; do wait $pid; done'
+mkdir -p "$BUILD/tests/bench"
+"${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$BUILD/tests/bench/syscalls" tests/bench/syscalls.c ||
+	die "tests/bench/syscalls.c does not compile"
+sleep infinity &
+bystander=$!
+mkfifo "$TMP/in" "$TMP/out"
+"${on_target_cpu[@]}" "$BUILD/tests/bench/syscalls" <"$TMP/in" >"$TMP/out" &
+target=$!
+exec 5>"$TMP/in" 6<"$TMP/out"
+read -r -t 10 -u 6 REPLY || die "the target does not start"
+record=("$KXRAY" record -o "$TMP/trace.xray" --json)
+recording='^kxray: recording'
+all=$((2 * CALLS * RUNS))
+echo "kxray bench: system calls, $(uname -sr), $(nproc) CPUs, median of $ROUNDS differences"
+echo
+printf '%-4s  %-52s %9s     %s\n' "" "what is added to a call" "measured" "least to greatest"
+added recorded "$all" "$recording" "${record[@]}" -p "$target" -f 'syscall:*' && note "recorded"
+cp "$TMP/added" "$TMP/recorded"
+added "recorded with --args 3" "$all" "$recording" "${record[@]}" -p "$target" -f 'syscall:*' --args 3 &&
+	note "recorded with --args 3 and results"
+added "not selected" 0 "$recording" "${record[@]}" -p "$target" -f syscall:vhangup &&
+	note "of the traced process, another is selected"
+added "other processes" 0 "$recording" "${record[@]}" -p "$bystander" -f 'syscall:*' &&
+	note "of every other process"
+if command -v perf >/dev/null; then
+	added "perf record" - enabled bash -c "$perf" "$TMP" "$target" && note "perf record, both tracepoints"
+else
+	cannot "perf record" "perf is missing; run 'scripts/setup.sh bench'"
+fi
+if command -v strace >/dev/null; then
+	CALLS=$((CALLS / 20))
+	added strace - attached strace -c -p "$target" && note "strace -c"
+else
+	cannot strace "strace is missing; run 'scripts/setup.sh test'"
+fi
+exec 5>&-
+wait "$target"
+target=
+echo
+cat "$TMP/lines"
+echo "bench unmeasured=$missing seconds=$SECONDS"
+[ "$missing" = 0 ]

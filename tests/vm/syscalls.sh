@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# System calls on other kernels: the counts of each thread are what the target did, those of the
+# whole program what strace -c counts there.
+#
+#   tests/vm/syscalls.sh [SERIES...]        default 6.1 6.12
+series_list=${*:-6.1 6.12}
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+vm_needs vm_syscalls || exit 0
+
+cat >"$TMP/guest" <<'END'
+mkfifo /tmp/in
+/syscalls </tmp/in >/out/did 2>&1 &
+target=$!
+exec 3>/tmp/in
+until grep -q ready /out/did; do sleep 0.1; done
+/kxray record -p $target -f 'syscall:*' --args 3 -o /out/pid.xray --json >/out/pid.json \
+	2>/out/pid.err &
+kxray=$!
+until grep -q '^kxray: recording' /out/pid.err; do kill -0 $kxray || break; sleep 0.1; done
+printf g >&3
+wait $target
+echo $? >/out/pid.target
+wait $kxray
+echo $? >/out/pid.status
+
+/kxray record -f 'syscall:*' -o /out/command.xray -- /syscalls --start=now --alone \
+	>/out/command.out 2>/out/command.err
+echo $? >/out/command.status
+/kxray record -f shout -f syscall:write --args 3 --callers -o /out/inside.xray -- /syscalls \
+	--start=now --alone >/out/inside.out 2>/out/inside.err
+echo $? >/out/inside.status
+/strace -f -c -U name,calls -o /out/strace /syscalls --start=now --alone >/out/strace.out 2>&1
+END
+
+same() # NAME WHAT...
+{
+	local name=$1 difference
+	shift
+	difference=$(python3 tests/live/syscalls.py "$@" 2>&1)
+	assert_eq "$name" "$difference" ''
+}
+
+check()
+{
+	local name=vm_$1 out=$2
+
+	assert_eq "${name}_run" "$STATUS" 0
+	assert_eq "${name}_kernel_log" "$ERR" ''
+	assert_eq "${name}_statuses" \
+		"$(cat "$out/pid.target" "$out/pid.status" "$out/command.status" \
+		"$out/inside.status" | tr '\n' ' ')" "0 0 0 0 "
+	if [ ! -s "$out/inside.xray" ]; then
+		fail "${name}_trace" "$(cat "$out/pid.err" "$out/command.err" "$out/inside.err")"
+		return
+	fi
+	assert_eq "${name}_lost" "$(json "$out/pid.json" '[d["lost"], d["orphans"]]')" "[0, 1]"
+	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$out/pid.xray" 2>"$TMP/export.err"
+	same "${name}_threads" threads "$TMP/calls.csv" "$out/did"
+	same "${name}_results" results "$TMP/calls.csv" "$out/did"
+	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$out/inside.xray" 2>"$TMP/export.err"
+	# depth 2, and 7 bytes; those from elsewhere are two lines of output
+	assert_eq "${name}_inside_a_function" "$(awk -F, '$4 == "write" {
+		n[$9]++; bytes[$9] += $14 } END { print n[1], n[2], bytes[2] }' "$TMP/calls.csv")" \
+		"2 300 2100"
+	"$KXRAY" report --json "$out/command.xray" >"$TMP/report.json"
+	awk '$1 == "execve" || $1 == "total" { $2 = $2 - 1 } { print $1, $2 }' "$out/strace" \
+		>"$TMP/strace"
+	same "${name}_as_strace_counts" same "$TMP/report.json" "$TMP/strace" futex exit exit_group
+}
+
+vm_each "$series_list" "$TMP/guest" check \
+	"$KXRAY:/kxray $TARGETS/syscalls:/syscalls $(command -v strace):/strace"

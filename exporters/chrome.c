@@ -70,6 +70,7 @@ static int put_name(struct chrome *c, const char *what, const char *name)
 static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	struct chrome *c = ctx;
+	char title[KX_PROCESS_TITLE];
 	uint32_t number;
 	int is_new = kx_pair_index(&c->processes, 0, (uint32_t)t->pid, &number), r = 0;
 
@@ -79,8 +80,10 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 		return kx_err_set(c->err, is_new, "out of memory for processes");
 	c->ids_size = (size_t)snprintf(c->ids, sizeof(c->ids),
 				       ",\"pid\":%" PRId32 ",\"tid\":%" PRId32, t->pid, t->tid);
-	if (is_new || c->begun)
-		r = put_name(c, "process_name", t->process);
+	kx_call_process_title(t, title, sizeof(title));
+	/* a process goes by the name of its first thread */
+	if (is_new || (c->begun && t->tid == t->pid))
+		r = put_name(c, "process_name", title);
 	if (!r)
 		r = put_name(c, "thread_name", t->name);
 	c->begun = true;

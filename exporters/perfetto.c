@@ -208,11 +208,13 @@ static size_t begin_track(struct perfetto *p, size_t *packet, uint64_t id, uint6
 static int write_process(struct perfetto *p, const struct kx_call_thread *t, uint64_t id)
 {
 	size_t packet, track = begin_track(p, &packet, id, 0), inner;
+	char title[KX_PROCESS_TITLE];
 
+	kx_call_process_title(t, title, sizeof(title));
 	inner = kx_pb_open(&p->pb, TRACK_PROCESS);
 	kx_pb_number(&p->pb, PROCESS_PID, (uint64_t)t->pid);
-	if (*t->process)
-		kx_pb_text(&p->pb, PROCESS_NAME, t->process);
+	if (*title)
+		kx_pb_text(&p->pb, PROCESS_NAME, title);
 	kx_pb_close(&p->pb, inner);
 	kx_pb_close(&p->pb, track);
 	return end_packet(p, packet);
@@ -233,7 +235,8 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 		is_new = kx_pair_index(&p->processes, 0, (uint32_t)t->pid, &process);
 	if (is_new < 0)
 		return kx_err_set(p->err, is_new, "out of memory for processes");
-	if (t->pid > 0 && (is_new || p->begun))
+	/* a process goes by the name of its first thread */
+	if (t->pid > 0 && (is_new || (p->begun && t->tid == t->pid)))
 		r = write_process(p, t, uuid(process, OF_PROCESS));
 	p->begun = true;
 	if (r)

@@ -80,18 +80,18 @@ static int write_session(struct xray *w, uint64_t tsc)
 
 static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
+	const struct kx_fdr_identity who = {
+		.pid = t->pid, .tid = t->tid, .ns_pid = t->ns_pid, .ns_tid = t->ns_tid,
+		.name = t->name, .process = t->process,
+	};
 	struct xray *w = ctx;
 	int r;
 
 	if (w->stream) {
 		r = write_repairs(w, t);
-		return r ? r : write_note(w, tsc, "thread",
-					  json_pack("{s:i,s:i,s:o}", "tid", (int)t->tid, "pid",
-						    (int)t->pid, "name",
-						    kx_json_text(t->name, SIZE_MAX)));
+		return r ? r : write_note(w, tsc, "thread", kx_fdr_identity_json(&who));
 	}
-	w->stream = kx_fdr_writer_thread(w->writer, t->pid, t->tid, *t->name ? t->name : NULL,
-					 *t->process ? t->process : NULL);
+	w->stream = kx_fdr_writer_thread_of(w->writer, &who);
 	return w->stream ? write_session(w, tsc) : -ENOMEM;
 }
 

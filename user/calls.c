@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -49,8 +50,19 @@ int kx_note_name(struct kx_call_thread *t, const uint8_t *body, uint32_t size, b
 	r = set_text(&t->name, json_object_get(note, "name"), changed);
 	if (!r)
 		r = set_text(&t->process, json_object_get(note, "process"), changed);
+	t->ns_pid = (int32_t)json_integer_value(json_object_get(note, "ns_pid"));
+	t->ns_tid = (int32_t)json_integer_value(json_object_get(note, "ns_tid"));
 	json_decref(note);
 	return r;
+}
+
+void kx_call_process_title(const struct kx_call_thread *t, char *out, size_t size)
+{
+	if (t->ns_pid)
+		snprintf(out, size, "%s%s(pid %d in its namespace)", t->process,
+			 *t->process ? " " : "", (int)t->ns_pid);
+	else
+		snprintf(out, size, "%s", t->process);
 }
 
 /* The first pass */

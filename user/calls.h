@@ -34,6 +34,7 @@ struct kx_call_filter {
 struct kx_call_thread {
 	uint32_t index;      /* 0 to kx_calls_nthreads - 1 */
 	int32_t pid, tid;
+	int32_t ns_pid, ns_tid; /* in its own pid namespace; 0: the same, or the trace does not say */
 	const char *name;    /* "" if the trace does not say */
 	const char *process; /* "" if the trace does not say */
 	uint16_t cpu;        /* where it runs now, as far as is known */
@@ -143,6 +144,13 @@ const struct kx_call_thread *kx_calls_thread(const struct kx_calls *c, size_t in
 int kx_calls_walk(struct kx_calls *c, enum kx_order order, const struct kx_call_visitor *v,
 		  void (*progress)(void *ctx, uint64_t done, uint64_t all), void *progress_ctx,
 		  struct kx_err *err);
+
+/*
+ * The name of the thread's process for people, with its id in its own pid namespace if that is another
+ * one: "server", "server (pid 7 in its namespace)"; "" if the trace says nothing. Cut at @size.
+ */
+#define KX_PROCESS_TITLE 128
+void kx_call_process_title(const struct kx_call_thread *t, char *out, size_t size);
 
 /* After a walk; first_tsc and last_tsc at once. */
 const struct kx_calls_totals *kx_calls_totals(const struct kx_calls *c);

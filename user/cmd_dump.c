@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,7 +34,9 @@ struct arguments {
 };
 
 struct dump {
+	struct kx_fdr_file *file;
 	const struct kx_fdr_info *info;
+	int32_t *ns_pids; /* by thread: the process id in its own namespace + 1; 0: not looked up */
 	struct kx_trace_names *names;
 	struct kx_text_out *out;
 };
@@ -57,6 +60,20 @@ static uint64_t since_start(const struct dump *d, const struct kx_record *rec, b
 
 	*negative = rec->tsc < start;
 	return kx_trace_ns(*negative ? start - rec->tsc : rec->tsc - start, d->info->tsc_hz);
+}
+
+/* The id of the record's process in its own pid namespace; 0: the same, or not known. */
+static int32_t ns_pid_of(const struct dump *d, const struct kx_record *rec)
+{
+	int32_t *known = &d->ns_pids[rec->thread];
+
+	if (!*known) {
+		json_t *note = kx_trace_first_note(d->file, rec->thread, "thread");
+
+		*known = (int32_t)json_integer_value(json_object_get(note, "ns_pid")) + 1;
+		json_decref(note);
+	}
+	return *known - 1;
 }
 
 static void print_text(const struct dump *d, const struct kx_record *rec)
@@ -97,8 +114,14 @@ static void print_text(const struct dump *d, const struct kx_record *rec)
 			kx_text_char(o, ']');
 		}
 	} else if (rec->kind == KX_RECORD_BUFFER) {
-		n = snprintf(text, sizeof(text), "pid %d wall %" PRIu64 ".%06" PRIu32, rec->pid,
-			     rec->wall_sec, rec->wall_usec);
+		int32_t ns_pid = ns_pid_of(d, rec);
+
+		n = snprintf(text, sizeof(text), "pid %d ", rec->pid);
+		kx_text_bytes(o, text, (size_t)n);
+		n = snprintf(text, sizeof(text), "(%d in its namespace) ", ns_pid);
+		kx_text_bytes(o, text, ns_pid ? (size_t)n : 0);
+		n = snprintf(text, sizeof(text), "wall %" PRIu64 ".%06" PRIu32, rec->wall_sec,
+			     rec->wall_usec);
 		kx_text_bytes(o, text, (size_t)n);
 	} else if (rec->data) {
 		if (rec->kind == KX_RECORD_TYPED)
@@ -145,6 +168,10 @@ static void print_json(const struct dump *d, const struct kx_record *rec)
 		     "\"tid\":%d", rec->offset, kinds[rec->kind], rec->pid, rec->tid);
 	kx_text_bytes(o, text, (size_t)n);
 	if (rec->kind == KX_RECORD_BUFFER) {
+		int32_t ns_pid = ns_pid_of(d, rec);
+
+		if (ns_pid)
+			kx_text_json_u64(o, "ns_pid", (uint64_t)ns_pid);
 		kx_text_json_u64(o, "wall_sec", rec->wall_sec);
 		kx_text_json_u64(o, "wall_usec", rec->wall_usec);
 	} else {
@@ -249,10 +276,15 @@ static int dump_file(const struct arguments *a, struct kx_err *err)
 	if (!r)
 		r = kx_trace_names_check(&names, f, err);
 	if (!r) {
-		struct dump d = { kx_fdr_info(f), &names, &out };
+		struct dump d = {
+			.file = f, .info = kx_fdr_info(f), .names = &names, .out = &out,
+			.ns_pids = calloc(kx_fdr_nthreads(f) + 1, sizeof(*d.ns_pids)),
+		};
 
 		kx_text_init(&out, STDOUT_FILENO);
-		r = dump_records(a, &d, f, err);
+		r = d.ns_pids ? dump_records(a, &d, f, err) :
+				kx_err_set(err, -ENOMEM, "out of memory");
+		free(d.ns_pids);
 		if (!r && d.info->truncated)
 			fprintf(stderr, "kxray " NAME ": %s: the trace ends inside a buffer, as "
 				"after an interrupted recording; nothing from offset %" PRIu64

@@ -126,18 +126,25 @@ static void vacate(struct kx_fdr_writer *w, size_t gap)
 	}
 }
 
-static char *thread_note(const struct kx_fdr_identity *who)
+json_t *kx_fdr_identity_json(const struct kx_fdr_identity *who)
 {
 	json_t *json = json_pack("{s:i, s:i, s:o, s:o}", "tid", (int)who->tid, "pid", (int)who->pid,
 				 "name", kx_json_text(who->name, MAX_NAME), "process",
 				 kx_json_text(who->process, MAX_NAME));
-	char *text, *note = NULL;
 
-	if (who->ns_pid)
+	if (json && who->ns_pid)
 		json_object_set_new(json, "ns_pid", json_integer(who->ns_pid));
-	if (who->ns_tid)
+	if (json && who->ns_tid)
 		json_object_set_new(json, "ns_tid", json_integer(who->ns_tid));
-	text = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+	return json;
+}
+
+static char *thread_note(const struct kx_fdr_identity *who)
+{
+	json_t *json = kx_fdr_identity_json(who);
+	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+	char *note = NULL;
+
 	if (text && asprintf(&note, KX_FDR_NOTE_PREFIX "thread %s", text) < 0)
 		note = NULL;
 	free(text);

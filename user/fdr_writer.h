@@ -8,6 +8,7 @@
 #ifndef KX_FDR_WRITER_H
 #define KX_FDR_WRITER_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,6 +45,9 @@ struct kx_fdr_identity {
 	const char *name, *process; /* either may be NULL; 64 bytes of each are kept */
 	int32_t ns_pid, ns_tid;     /* in its own pid namespace; 0: not known, or the same */
 };
+
+/* What "kxray:thread" says of it (see fdr.h); NULL if memory ran out. */
+json_t *kx_fdr_identity_json(const struct kx_fdr_identity *who);
 
 /*
  * The stream of one thread; created on first use, then the same one until kx_fdr_thread_end. What

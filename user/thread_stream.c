@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "fdr.h"
-#include "json_text.h"
 
 /* Passes that a thread without a name is held back for. */
 #define MAX_WAITS 10
@@ -71,13 +70,28 @@ static bool identify(struct kx_thread *thread, uint32_t at)
 	return kx_proc_thread((pid_t)thread->tid, &thread->pid, &thread->ns_tid, thread->name);
 }
 
+/* The thread as it is at @tsc. */
+static struct kx_fdr_identity identity(const struct kx_thread *thread,
+				       const struct kx_process *process, uint64_t tsc)
+{
+	return (struct kx_fdr_identity){
+		.pid = thread->pid,
+		.tid = (int32_t)thread->tid,
+		.ns_pid = process ? process->ns_pid : 0,
+		.ns_tid = thread->ns_tid,
+		.name = thread->name,
+		.process = process ? kx_process_name_at(process, tsc) : NULL,
+	};
+}
+
 /* 1: it must wait for its name. */
 static int open_stream(struct kx_thread *thread, uint32_t at, bool last)
 {
 	struct kx_thread_table *t = thread->table;
-	const char *note = t->session_note;
-	struct kx_fdr_identity who = { .tid = (int32_t)thread->tid };
 	const struct kx_process *process = NULL;
+	uint64_t tsc = thread->events[at].tsc;
+	const char *note = t->session_note;
+	struct kx_fdr_identity who;
 
 	if (!identify(thread, at) && !last && thread->waited++ < MAX_WAITS)
 		return 1;
@@ -87,17 +101,13 @@ static int open_stream(struct kx_thread *thread, uint32_t at, bool last)
 		process = kx_process_table_tell(t->o.processes, thread->pid);
 		if (!process)
 			return -ENOMEM;
-		who.ns_pid = process->ns_pid;
-		who.process = kx_process_name_at(process, thread->events[at].tsc);
 	}
-	who.pid = thread->pid;
-	who.ns_tid = thread->ns_tid;
-	who.name = thread->name;
+	who = identity(thread, process, tsc);
 	thread->stream = kx_fdr_writer_thread_of(t->o.writer, &who);
 	if (!thread->stream)
 		return -ENOMEM;
 	t->session_note = NULL;
-	return note ? kx_fdr_custom(thread->stream, thread->events[at].tsc, note, strlen(note)) : 0;
+	return note ? kx_fdr_custom(thread->stream, tsc, note, strlen(note)) : 0;
 }
 
 /* Writes "kxray:KIND {...}"; takes @json over. */
@@ -115,13 +125,10 @@ static int write_note(struct kx_thread *thread, uint64_t tsc, const char *kind, 
 
 static int write_name(struct kx_thread *thread, uint64_t tsc)
 {
-	json_t *json = json_pack("{s:i,s:i,s:o}", "tid", (int)thread->tid, "pid", (int)thread->pid,
-				 "name", kx_json_text(thread->name, KX_COMM_SIZE));
+	const struct kx_fdr_identity who = identity(
+		thread, kx_process_table_find(thread->table->o.processes, thread->pid), tsc);
 
-	/* a process goes by the name of its first thread */
-	if (json && (pid_t)thread->tid == thread->pid)
-		json_object_set_new(json, "process", kx_json_text(thread->name, KX_COMM_SIZE));
-	return write_note(thread, tsc, "thread", json);
+	return write_note(thread, tsc, "thread", kx_fdr_identity_json(&who));
 }
 
 static int sink_entry(void *ctx, const struct kx_event *ev)

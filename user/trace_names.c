@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fdr.h"
+#include "notes.h"
 
-/* The note follows the preamble and the note of the thread's name. */
+/* A thread's notes of itself and of the session follow the preamble. */
 #define NOTE_RECORDS 8
 
 int kx_trace_names_open(const char *trace, const char *map_path, struct kx_trace_names *out,
@@ -43,10 +43,8 @@ static json_int_t session_start(const json_t *session, const char **when)
 	return json_integer_value(json_object_get(json_object_get(session, "clock"), "start_tsc"));
 }
 
-/* The session note among the first records of a thread, or NULL. */
-static json_t *find_note(struct kx_fdr_file *f, size_t thread)
+json_t *kx_trace_first_note(struct kx_fdr_file *f, size_t thread, const char *kind)
 {
-	static const char prefix[] = KX_FDR_NOTE_PREFIX "session ";
 	struct kx_fdr_cursor *c;
 	struct kx_record rec;
 	json_t *note = NULL;
@@ -54,11 +52,7 @@ static json_t *find_note(struct kx_fdr_file *f, size_t thread)
 	if (kx_fdr_thread_cursor(f, thread, &c))
 		return NULL;
 	for (int i = 0; i < NOTE_RECORDS && !note && kx_fdr_next(c, &rec, NULL) > 0; i++)
-		if (rec.kind == KX_RECORD_CUSTOM && rec.size > sizeof(prefix) - 1 &&
-		    !memcmp(rec.data, prefix, sizeof(prefix) - 1))
-			note = json_loadb((const char *)rec.data + sizeof(prefix) - 1,
-					  rec.size - (sizeof(prefix) - 1), JSON_DISABLE_EOF_CHECK,
-					  NULL);
+		note = kx_note_json(&rec, kind);
 	kx_fdr_cursor_free(c);
 	return note;
 }
@@ -75,7 +69,7 @@ int kx_trace_names_check(const struct kx_trace_names *names, struct kx_fdr_file 
 		return 0;
 	map_start = session_start(names->map.session, &map_when);
 	for (size_t i = 0; i < kx_fdr_nthreads(f) && !note; i++)
-		note = find_note(f, i);
+		note = kx_trace_first_note(f, i, "session");
 	if (note)
 		trace_start = session_start(note, &trace_when);
 	if (map_start && trace_start && map_start != trace_start)

@@ -29,6 +29,9 @@ int kx_trace_names_check(const struct kx_trace_names *names, struct kx_fdr_file 
 			 struct kx_err *err);
 void kx_trace_names_free(struct kx_trace_names *names);
 
+/* What a note of this kind says (see fdr.h) among the first records of a thread; NULL: nothing. */
+json_t *kx_trace_first_note(struct kx_fdr_file *f, size_t thread, const char *kind);
+
 /* Readable name of function @id, "#id" if unknown; valid until the next call. */
 const char *kx_trace_name(struct kx_trace_names *names, uint32_t id);
 /*

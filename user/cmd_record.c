@@ -83,6 +83,29 @@ static void on_notice(void *ctx, const char *text)
 		fprintf(stderr, "kxray: %s\n", text);
 }
 
+static void print_dumps(const struct kx_recording_result *r)
+{
+	const struct kx_flight_result *f = &r->flight;
+
+	fprintf(stderr,
+		"kxray: %u dump%s%s%s, %llu bytes; %llu event%s seen, %llu lost, %zu function%s, %.3f s\n",
+		f->dumps, plural(f->dumps), f->dumps ? ", the newest is " : "", f->last,
+		(unsigned long long)r->bytes, (unsigned long long)r->counts.events,
+		plural(r->counts.events), (unsigned long long)r->counts.lost, r->functions,
+		plural(r->functions), r->seconds);
+	if (f->kept < f->dumps)
+		fprintf(stderr, "kxray: %u older dump%s removed (--dumps)\n", f->dumps - f->kept,
+			f->dumps - f->kept == 1 ? " was" : "s were");
+	if (f->merged)
+		fprintf(stderr, "kxray: %llu trigger%s had no dump of %s own: %s came while another was "
+				"due or being written, or too soon after it\n",
+			(unsigned long long)f->merged, plural(f->merged),
+			f->merged == 1 ? "its" : "their", f->merged == 1 ? "it" : "they");
+	if (f->failed)
+		fprintf(stderr, "kxray: %u dump%s could not be written\n", f->failed,
+			plural(f->failed));
+}
+
 static void print_summary(const struct kx_record_arguments *a, const struct kx_recording_result *r)
 {
 	static const char *const why[KX_LOSS_REASONS] = {
@@ -91,11 +114,14 @@ static void print_summary(const struct kx_record_arguments *a, const struct kx_r
 	};
 	const struct kx_collector_counts *c = &r->counts;
 
-	fprintf(stderr,
-		"kxray: %llu event%s, %llu lost, %zu function%s, %llu thread%s, %llu bytes in %s, %.3f s\n",
-		(unsigned long long)c->events, plural(c->events), (unsigned long long)c->lost,
-		r->functions, plural(r->functions), (unsigned long long)c->threads,
-		plural(c->threads), (unsigned long long)r->bytes, a->o.output, r->seconds);
+	if (a->o.flight)
+		print_dumps(r);
+	else
+		fprintf(stderr,
+			"kxray: %llu event%s, %llu lost, %zu function%s, %llu thread%s, %llu bytes in %s, %.3f s\n",
+			(unsigned long long)c->events, plural(c->events), (unsigned long long)c->lost,
+			r->functions, plural(r->functions), (unsigned long long)c->threads,
+			plural(c->threads), (unsigned long long)r->bytes, a->o.output, r->seconds);
 	if (a->o.follow && !a->o.all)
 		fprintf(stderr, "kxray: %zu process%s traced\n", r->processes,
 			r->processes == 1 ? "" : "es");
@@ -156,7 +182,16 @@ static int print_json(const struct kx_record_arguments *a, const struct kx_recor
 		(json_int_t)c->migrations, "attach_seconds", r->attach_seconds, "detach_seconds",
 		r->detach_seconds, "processes", (json_int_t)r->processes, "unfollowed",
 		(json_int_t)r->unfollowed);
-	int failed = !j || json_dumpf(j, stdout, JSON_COMPACT) || putchar('\n') == EOF ||
+	int failed;
+
+	if (j && a->o.flight)
+		json_object_update_new(
+			j, json_pack("{s:i,s:i,s:i,s:I,s:I,s:s}", "dumps", (int)r->flight.dumps,
+				     "dumps_kept", (int)r->flight.kept, "dumps_failed",
+				     (int)r->flight.failed, "triggers_merged",
+				     (json_int_t)r->flight.merged, "store_bytes",
+				     (json_int_t)r->flight.memory, "newest_dump", r->flight.last));
+	failed = !j || json_dumpf(j, stdout, JSON_COMPACT) || putchar('\n') == EOF ||
 		     fflush(stdout);
 
 	json_decref(j);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "collector_impl.h"
 #include "thread_table.h"
 
 /* The rings' clocks agree with rdtscp to about 0.2 us; this is far above that. */
@@ -39,9 +40,12 @@ struct kx_collector {
 	struct kx_tracer *tracer;
 	struct kx_fdr_writer *writer;
 	struct kx_thread_table *threads;
+	struct kx_thread_options thread_options;
 	struct ring_state *rings;
+	struct kx_flight_store *store; /* NULL: records go to the threads */
 	uint64_t start_tsc, slack, last_now;
 	uint64_t sweep_every, swept; /* ticks between sweeps; when the last one was */
+	uint64_t watermark; /* everything older has been taken out */
 	uint64_t closed_tsc; /* 0: the gate is open */
 	uint64_t losses_seen;
 	size_t pending, pending_max; /* records taken out and not yet released */
@@ -80,6 +84,7 @@ int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, con
 	c->sweep_every = (uint64_t)(hz * SWEEP_SECONDS);
 	c->pending_max = (size_t)rings->nslots * rings->ncpus;
 	c->rings = calloc(rings->ncpus, sizeof(*c->rings));
+	c->thread_options = threads;
 	c->threads = kx_thread_table_new(&threads);
 	if (!c->rings || !c->threads) {
 		kx_collector_free(c);
@@ -101,21 +106,16 @@ void kx_collector_free(struct kx_collector *c)
 	free(c);
 }
 
-static int take_record(struct kx_collector *c, const struct kx_ring *ring,
-		       const struct kx_wire_record *rec)
+int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_record *rec,
+		      uint64_t tsc, const uint64_t *payload)
 {
-	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
-	struct kx_thread_event ev = { .sp = rec->sp, .func = rec->func, .cpu = rec->cpu };
-	uint64_t payload[KX_MAX_ARGS] = { 0 };
+	struct kx_thread_event ev = {
+		.tsc = tsc, .sp = rec->sp, .func = rec->func, .cpu = rec->cpu
+	};
 	struct kx_thread *thread;
 	bool quiet = false; /* it only says who or where the thread is */
 	unsigned nwords = rec->words < KX_MAX_ARGS ? rec->words : KX_MAX_ARGS;
-
-	ev.tsc = kx_clock_to_tsc(kx_tracer_clock(c->tracer), rec->cpu, rec->clock);
-	if (ev.tsc < c->start_tsc)
-		ev.tsc = c->start_tsc;
-	for (unsigned i = 0; i < nwords; i++)
-		payload[i] = kx_ring_payload(rings, ring, ring->tail, i);
+	int code;
 
 	switch (rec->kind) {
 	case KX_WIRE_ENTRY:
@@ -167,17 +167,46 @@ static int take_record(struct kx_collector *c, const struct kx_ring *ring,
 	default:
 		return 0;
 	}
-	thread = quiet ? kx_thread_table_get_quiet(c->threads, rec->tid) :
-			 kx_thread_table_get(c->threads, rec->tid);
+	thread = quiet ? kx_thread_table_get_quiet(threads, rec->tid) :
+			 kx_thread_table_get(threads, rec->tid);
 	if (!thread)
 		return quiet ? 0 : -ENOMEM;
-	c->pending++;
-	c->taken += ev.kind <= KX_EVENT_TAIL_EXIT;
-	return kx_thread_push(thread, &ev, payload);
+	code = kx_thread_push(thread, &ev, payload);
+	return code ? code : 1;
+}
+
+static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct kx_ring *ring,
+		       const struct kx_wire_record *rec)
+{
+	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	uint64_t payload[KX_WIRE_MAX_WORDS] = { 0 }, tsc;
+	int code;
+
+	tsc = kx_clock_to_tsc(kx_tracer_clock(c->tracer), rec->cpu, rec->clock);
+	if (tsc < c->start_tsc)
+		tsc = c->start_tsc;
+	for (unsigned i = 0; i < rec->words && i < KX_WIRE_MAX_WORDS; i++)
+		payload[i] = kx_ring_payload(rings, ring, ring->tail, i);
+	if (c->store) {
+		kx_flight_store_put(c->store, ring_cpu, rec, tsc, payload);
+		/* who lives now must be known when the record of its start is overwritten */
+		if (rec->kind != KX_WIRE_THREAD_NEW && rec->kind != KX_WIRE_THREAD_NAME &&
+		    rec->kind != KX_WIRE_THREAD_EXIT) {
+			c->taken += kx_is_call_record(rec);
+			return 0;
+		}
+	}
+	code = kx_collect_record(c->threads, rec, tsc, payload);
+	if (code < 0)
+		return code;
+	c->pending += (size_t)code;
+	c->taken += kx_is_call_record(rec);
+	return 0;
 }
 
 /* Takes records out up to @head; returns whether it got there. */
-static int take_ring(struct kx_collector *c, struct kx_ring *ring, uint64_t head, bool *whole)
+static int take_ring(struct kx_collector *c, unsigned cpu, struct kx_ring *ring, uint64_t head,
+		     bool *whole)
 {
 	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
 	uint64_t given_back = ring->tail;
@@ -195,7 +224,7 @@ static int take_ring(struct kx_collector *c, struct kx_ring *ring, uint64_t head
 		/* While nothing can be released, let the rings fill up rather than memory. */
 		if (c->was_stopped && c->pending >= c->pending_max)
 			break;
-		err = take_record(c, ring, rec);
+		err = take_record(c, cpu, ring, rec);
 		if (err)
 			return err;
 		ring->tail += KX_WIRE_SLOTS(rec->words);
@@ -214,16 +243,18 @@ static void note_loss(void *ctx, uint32_t tid, const struct kx_thread_loss *loss
 {
 	struct kx_collector *c = ctx;
 	struct kx_clock *clock = kx_tracer_clock(c->tracer);
-	struct kx_thread *thread = kx_thread_table_get(c->threads, tid);
+	uint64_t from = kx_clock_to_tsc(clock, loss->first_cpu, loss->first_clock);
+	uint64_t to = kx_clock_to_tsc(clock, loss->last_cpu, loss->last_clock);
+	struct kx_thread *thread;
 
-	if (!thread) {
-		c->failed = -ENOMEM;
+	if (c->store) {
+		kx_flight_store_put_loss(c->store, tid, loss->entries, loss->exits, from, to,
+					 loss->last_cpu);
 		return;
 	}
-	if (kx_thread_push_loss(thread, loss->entries, loss->exits,
-				kx_clock_to_tsc(clock, loss->first_cpu, loss->first_clock),
-				kx_clock_to_tsc(clock, loss->last_cpu, loss->last_clock),
-				loss->last_cpu))
+	thread = kx_thread_table_get(c->threads, tid);
+	if (!thread ||
+	    kx_thread_push_loss(thread, loss->entries, loss->exits, from, to, loss->last_cpu))
 		c->failed = -ENOMEM;
 }
 
@@ -291,7 +322,7 @@ static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 		if (!ring->header)
 			continue;
 		head = kx_ring_head(ring);
-		code = take_ring(c, ring, head, &whole);
+		code = take_ring(c, cpu, ring, head, &whole);
 		if (code)
 			return explain(code, err);
 		if (whole)
@@ -305,6 +336,7 @@ static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 			watermark = state->limit;
 	}
 	c->last_now = now;
+	c->watermark = watermark > c->slack ? watermark - c->slack : 0;
 	if (c->failed)
 		return explain(c->failed, err);
 	if (now - c->swept > c->sweep_every) {
@@ -312,7 +344,27 @@ static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 		if (kx_thread_table_sweep(c->threads))
 			return explain(-ENOMEM, err);
 	}
-	return release(c, watermark > c->slack ? watermark - c->slack : 0, err);
+	return release(c, c->watermark, err);
+}
+
+void kx_collector_keep_in(struct kx_collector *c, struct kx_flight_store *store)
+{
+	c->store = store;
+}
+
+struct kx_thread_options kx_collector_dump_options(const struct kx_collector *c)
+{
+	struct kx_thread_options options = c->thread_options;
+
+	options.patient = true;
+	options.known = c->threads;
+	options.max_threads = 0;
+	return options;
+}
+
+uint64_t kx_collector_watermark(const struct kx_collector *c)
+{
+	return c->watermark;
 }
 
 int kx_collector_pass(struct kx_collector *c, struct kx_err *err)
@@ -335,7 +387,7 @@ static void count_rest(struct kx_collector *c)
 			continue;
 		while (ring->tail != kx_ring_head(ring) &&
 		       (rec = kx_ring_peek(rings, ring, ring->tail))) {
-			c->taken += rec->kind >= KX_WIRE_ENTRY && rec->kind <= KX_WIRE_TAIL_EXIT;
+			c->taken += kx_is_call_record(rec);
 			ring->tail += KX_WIRE_SLOTS(rec->words);
 		}
 		c->abandoned += kx_ring_head(ring) - ring->tail;
@@ -383,7 +435,7 @@ void kx_collector_counts(const struct kx_collector *c, struct kx_collector_count
 	kx_tracer_losses(c->tracer, out->lost_by, other);
 	out->lost_by[KX_LOSS_RING_BUSY] += c->abandoned;
 	out->lost_partner = c->calls.orphans_of_loss;
-	out->events = kx_fdr_writer_hits(c->writer);
+	out->events = c->store ? c->taken : kx_fdr_writer_hits(c->writer);
 	kept = out->events + c->calls.orphans + c->calls.orphans_of_loss;
 	out->lost_unwritten = c->taken > kept ? c->taken - kept : 0;
 	out->lost = sum(out->lost_by, KX_LOSS_REASONS) + out->lost_partner + out->lost_unwritten;
@@ -394,6 +446,6 @@ void kx_collector_counts(const struct kx_collector *c, struct kx_collector_count
 	out->orphans = c->calls.orphans;
 	kx_tracer_reduced(c->tracer, &out->reduced, &out->too_deep);
 	out->migrations = c->migrations;
-	out->threads = kx_fdr_writer_threads(c->writer);
+	out->threads = c->store ? 0 : kx_fdr_writer_threads(c->writer);
 	out->unnamed = kx_thread_table_unnamed(c->threads);
 }

@@ -14,6 +14,7 @@
 #include "callstack.h"
 #include "err.h"
 #include "fdr_writer.h"
+#include "flight_store.h"
 #include "process_table.h"
 #include "tracer.h"
 
@@ -45,6 +46,18 @@ int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, con
 		     uint32_t ntraits, struct kx_process_table *processes, uint64_t start_tsc,
 		     const char *session_note, struct kx_collector **out, struct kx_err *err);
 void kx_collector_free(struct kx_collector *c);
+
+/*
+ * From now on records are kept in @store (borrowed) instead of being written: a flight recorder.
+ * The counts then tell what came, not what is in a file.
+ */
+void kx_collector_keep_in(struct kx_collector *c, struct kx_flight_store *store);
+
+/* How a dump's threads are: as ours. For a child, while nothing is collected. */
+struct kx_thread_options kx_collector_dump_options(const struct kx_collector *c);
+
+/* TSC: every record that is older has been taken out of the rings. */
+uint64_t kx_collector_watermark(const struct kx_collector *c);
 
 /*
  * One pass over the rings: takes all records out, and releases to the threads' streams what no

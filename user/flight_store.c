@@ -17,6 +17,8 @@
 #define MIN_BLOCK 4096u
 #define MAX_BLOCK (256u << 10)
 #define DEFAULT_BYTES (64ull << 20)
+/* Twice as many threads as the kernel side tells apart. */
+#define MAX_LOSSES    32768u
 #define PAYLOAD_UNITS(words) (((words) + 3u) / 4)
 
 struct block {
@@ -31,6 +33,12 @@ struct cpu_store {
 	uint32_t current;
 };
 
+/* Losses of one thread that are told of. */
+struct loss {
+	uint32_t tid; /* 0: free */
+	uint64_t entries, exits;
+};
+
 struct kx_flight_store {
 	struct cpu_store *cpus;
 	unsigned ncpus, nonline;
@@ -38,6 +46,7 @@ struct kx_flight_store {
 	uint64_t bytes_per_cpu;
 	uint64_t complete_from;
 	uint64_t kept, overwritten;
+	struct loss losses[MAX_LOSSES]; /* a hash by tid */
 };
 
 static uint64_t read_meminfo(const char *key)
@@ -191,6 +200,36 @@ void kx_flight_store_put(struct kx_flight_store *s, unsigned cpu, const struct k
 	b->units += need;
 	b->records++;
 	s->kept++;
+}
+
+static struct loss *loss_of(struct kx_flight_store *s, uint32_t tid)
+{
+	uint32_t at = tid * 2654435761u % MAX_LOSSES, n;
+
+	for (n = 0; n < MAX_LOSSES; n++, at = (at + 1) % MAX_LOSSES)
+		if (s->losses[at].tid == tid || !s->losses[at].tid)
+			break;
+	if (n == MAX_LOSSES)
+		return NULL;
+	s->losses[at].tid = tid;
+	return &s->losses[at];
+}
+
+void kx_flight_store_put_loss(struct kx_flight_store *s, uint32_t tid, uint64_t entries,
+			      uint64_t exits, uint64_t from, uint64_t to, uint16_t cpu)
+{
+	struct kx_wire_record rec = { .tid = tid, .cpu = cpu, .kind = KX_FLIGHT_GAP, .words = 3 };
+	struct loss *loss = loss_of(s, tid);
+	uint64_t words[3] = { from, 0, 0 };
+
+	if (!loss)
+		return; /* the totals have it */
+	words[1] = entries - loss->entries;
+	words[2] = exits - loss->exits;
+	loss->entries = entries;
+	loss->exits = exits;
+	if (words[1] || words[2])
+		kx_flight_store_put(s, cpu, &rec, to, words);
 }
 
 void kx_flight_store_stats(const struct kx_flight_store *s, struct kx_flight_stats *out)

@@ -40,6 +40,13 @@ uint64_t kx_flight_store_default_bytes(unsigned ncpus);
 void kx_flight_store_put(struct kx_flight_store *s, unsigned cpu, const struct kx_wire_record *rec,
 			 uint64_t tsc, const uint64_t *payload);
 
+/*
+ * Keeps what is new in the running totals of hits that thread @tid has lost, as a gap from @from to
+ * @to on @cpu.
+ */
+void kx_flight_store_put_loss(struct kx_flight_store *s, uint32_t tid, uint64_t entries,
+			      uint64_t exits, uint64_t from, uint64_t to, uint16_t cpu);
+
 struct kx_flight_stats {
 	uint64_t kept;	      /* records */
 	uint64_t overwritten; /* records */

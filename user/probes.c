@@ -68,7 +68,7 @@ static void on_refused(void *ctx, const struct kx_probe *probe, int err)
 /* What the cookies of all of a function's probes have. */
 static uint64_t common_cookie(const struct kx_probes *p, const struct kx_function *f)
 {
-	return f->id | (kx_tracer_has_trigger(p->tracer, f->id) ? KX_COOKIE_HAS_TRIGGER : 0);
+	return f->id | (kx_tracer_trigger(p->tracer, f->id, NULL) ? KX_COOKIE_HAS_TRIGGER : 0);
 }
 
 static uint64_t cookie_of(const struct kx_probes *p, const struct kx_function *f)

@@ -26,6 +26,7 @@ struct kx_process_table {
 	size_t command_bytes;
 	uint64_t forgotten;
 	pid_t first;
+	bool keep; /* see kx_process_table_keep_ended */
 };
 
 /* /proc */
@@ -302,6 +303,12 @@ int kx_process_table_born(struct kx_process_table *t, pid_t pid, pid_t parent, p
 	json_t *mappings = from ? json_incref(from->mappings) : NULL;
 	struct kx_process *p;
 
+	for (p = find(t, pid); t->keep && p; p = p->next_in_bucket) {
+		if (p->pid == pid && p->started == tsc) {
+			json_decref(mappings);
+			return 0;
+		}
+	}
 	kx_process_table_ended(t, pid, tsc);
 	p = add(t, pid);
 	if (!p) {
@@ -322,6 +329,8 @@ int kx_process_table_renamed(struct kx_process_table *t, pid_t pid, const char *
 
 	if (!p)
 		return -ENOMEM;
+	if (t->keep && (p->renamed >= tsc || p->started > tsc))
+		return 0;
 	if (p->ended) { /* only its first thread has: another one runs a program in its place */
 		take_out(&t->ended, p);
 		p->ended = 0;
@@ -336,13 +345,18 @@ int kx_process_table_renamed(struct kx_process_table *t, pid_t pid, const char *
 	return 0;
 }
 
+void kx_process_table_keep_ended(struct kx_process_table *t)
+{
+	t->keep = true;
+}
+
 void kx_process_table_ended(struct kx_process_table *t, pid_t pid, uint64_t tsc)
 {
 	struct kx_process *p = find(t, pid);
 
-	if (!p || p->ended)
+	if (!p || p->ended || (t->keep && p->started > tsc))
 		return;
-	if (!p->told && !p->given) {
+	if (!p->told && !p->given && !t->keep) {
 		forget(t, p);
 		return;
 	}
@@ -350,8 +364,8 @@ void kx_process_table_ended(struct kx_process_table *t, pid_t pid, uint64_t tsc)
 	p->ended = tsc ? tsc : 1;
 	append(&t->ended, p);
 	if (t->ended.count > KX_MAX_ENDED_PROCESSES) {
+		t->forgotten += t->ended.first->told || t->ended.first->given;
 		forget(t, t->ended.first);
-		t->forgotten++;
 	}
 }
 

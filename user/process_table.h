@@ -56,6 +56,11 @@ int kx_process_table_born(struct kx_process_table *t, pid_t pid, pid_t parent, p
 int kx_process_table_renamed(struct kx_process_table *t, pid_t pid, const char *name, uint64_t tsc);
 /* Where the code of @pid lies now (NULL is nothing); takes @mappings over. A child has its parent's. */
 void kx_process_table_map(struct kx_process_table *t, pid_t pid, json_t *mappings);
+/*
+ * For a flight recorder: who has ended is kept whether it was told of or not, and what is said of it
+ * once more, in a dump, is known.
+ */
+void kx_process_table_keep_ended(struct kx_process_table *t);
 /* It has ended at @tsc. */
 void kx_process_table_ended(struct kx_process_table *t, pid_t pid, uint64_t tsc);
 

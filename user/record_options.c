@@ -42,6 +42,16 @@ static const char help[] =
 	"                            calls that they are inside of\n"
 	"      --depth N             only the N outermost traced calls of each stack (1 to 96)\n"
 	"\n"
+	"Flight recorder: write only when asked, what happened before:\n"
+	"      --flight-recorder SIZE  keep the newest SIZE bytes of each CPU in memory, e.g. 16M;\n"
+	"                            write FILE with a number (trace.1.xray) at SIGUSR1, a trigger,\n"
+	"                            the program's crash or exit, and at the end\n"
+	"      --keep SECONDS        write the last SECONDS (of the newest 64 MiB a CPU, or of SIZE)\n"
+	"      --trigger 'FUNCTION>TIME'   when a call ends that lasted longer, e.g. 'f>10ms';\n"
+	"      --trigger 'FUNCTION@entry'  at each call; FUNCTION is a PATTERN. May be repeated\n"
+	"      --dumps N             keep the newest N files (default 10)\n"
+	"      --dump-interval SECONDS  least time between two dumps for calls (default 1)\n"
+	"\n"
 	"How:\n"
 	"  -o, --output FILE         the trace (default trace.xray); FILE.map goes beside it\n"
 	"  -d, --duration SECONDS    stop after so long; else at Ctrl-C or the program's end\n"
@@ -76,6 +86,11 @@ enum {
 	OPT_MECHANISM,
 	OPT_FAIL_ON_LOSS,
 	OPT_JSON,
+	OPT_FLIGHT,
+	OPT_KEEP,
+	OPT_TRIGGER,
+	OPT_DUMPS,
+	OPT_DUMP_INTERVAL,
 };
 
 static const struct option options[] = {
@@ -93,6 +108,11 @@ static const struct option options[] = {
 	{ "max-functions", required_argument, NULL, OPT_MAX_FUNCTIONS },
 	{ "min-duration", required_argument, NULL, OPT_MIN_DURATION },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "flight-recorder", required_argument, NULL, OPT_FLIGHT },
+	{ "keep", required_argument, NULL, OPT_KEEP },
+	{ "trigger", required_argument, NULL, OPT_TRIGGER },
+	{ "dumps", required_argument, NULL, OPT_DUMPS },
+	{ "dump-interval", required_argument, NULL, OPT_DUMP_INTERVAL },
 	{ "output", required_argument, NULL, 'o' },
 	{ "duration", required_argument, NULL, 'd' },
 	{ "fdr-version", required_argument, NULL, OPT_FDR_VERSION },
@@ -184,6 +204,87 @@ static void add_pattern(const char ***list, size_t *n, const char *pattern)
 	grown[(*n)++] = pattern;
 }
 
+static bool parse_seconds(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	return !*end && end != text && *out > 0 && *out < 1e9;
+}
+
+static int add_trigger(struct kx_record_arguments *a, const char *text)
+{
+	struct kx_trigger *grown =
+		realloc(a->triggers, (a->flight.ntriggers + 1) * sizeof(*grown));
+	struct kx_err err;
+
+	if (!grown)
+		abort();
+	a->triggers = grown;
+	if (kx_trigger_parse(text, &grown[a->flight.ntriggers], &err))
+		return 1 + kx_cmd_usage("record", "%s", err.text);
+	a->flight.ntriggers++;
+	return 0;
+}
+
+/* The options of a flight recorder; any other is left to parse_option. */
+static int parse_flight_option(struct kx_record_arguments *a, int c)
+{
+	unsigned long long n;
+
+	switch (c) {
+	case OPT_FLIGHT:
+		if (!parse_size(optarg, &a->flight.bytes) || a->flight.bytes < KX_FLIGHT_MIN_BYTES)
+			return 1 + kx_cmd_usage("record",
+						"--flight-recorder takes bytes, 64K at least, as in 512K or "
+						"16M, not '%s'",
+						optarg);
+		a->o.flight = &a->flight;
+		return 0;
+	case OPT_KEEP:
+		if (!parse_seconds(optarg, &a->flight.keep))
+			return 1 + kx_cmd_usage("record", "--keep takes seconds above 0, not '%s'",
+						optarg);
+		a->o.flight = &a->flight;
+		return 0;
+	case OPT_TRIGGER:
+		return add_trigger(a, optarg);
+	case OPT_DUMPS:
+		if (!parse_whole(optarg, 1000000, &n) || !n)
+			return 1 + kx_cmd_usage("record", "--dumps takes 1 to 1000000, not '%s'",
+						optarg);
+		a->flight.dumps = (unsigned)n;
+		return 0;
+	default:
+		if (!parse_seconds(optarg, &a->flight.interval))
+			return 1 + kx_cmd_usage("record",
+						"--dump-interval takes seconds above 0, not '%s'",
+						optarg);
+		return 0;
+	}
+}
+
+/* Options that mean nothing without others; defaults; triggers are traced in any case. */
+static int complete_flight(struct kx_record_arguments *a)
+{
+	bool any = a->flight.ntriggers || a->flight.dumps || a->flight.interval > 0;
+
+	if (any && !a->o.flight)
+		return 1 + kx_cmd_usage("record",
+					"--trigger, --dumps and --dump-interval are for a flight "
+					"recorder: add --flight-recorder SIZE or --keep SECONDS");
+	if (!a->o.flight)
+		return 0;
+	if (!a->flight.dumps)
+		a->flight.dumps = KX_FLIGHT_DUMPS;
+	if (!(a->flight.interval > 0))
+		a->flight.interval = KX_FLIGHT_INTERVAL;
+	a->flight.triggers = a->triggers;
+	for (size_t i = 0; i < a->flight.ntriggers; i++)
+		add_pattern(&a->include, &a->o.select.ninclude, a->triggers[i].pattern);
+	return 0;
+}
+
 /* 0 to go on, else kxray's exit status + 1. */
 static int parse_option(struct kx_record_arguments *a, int c)
 {
@@ -191,7 +292,6 @@ static int parse_option(struct kx_record_arguments *a, int c)
 	static const char *const clocks[] = { "auto", "kfunc", "perf", "ktime", NULL };
 	static const char *const mechanisms[] = { "auto", "session", "multi", "single", NULL };
 	unsigned long long n;
-	char *end;
 	int i;
 
 	switch (c) {
@@ -226,8 +326,7 @@ static int parse_option(struct kx_record_arguments *a, int c)
 		a->o.output = optarg;
 		return 0;
 	case 'd':
-		a->o.seconds = strtod(optarg, &end);
-		if (*end || end == optarg || !(a->o.seconds > 0 && a->o.seconds < 1e9))
+		if (!parse_seconds(optarg, &a->o.seconds))
 			return 1 + kx_cmd_usage("record", "-d takes seconds above 0, not '%s'",
 						optarg);
 		return 0;
@@ -313,6 +412,12 @@ static int parse_option(struct kx_record_arguments *a, int c)
 	case OPT_JSON:
 		a->json = true;
 		return 0;
+	case OPT_FLIGHT:
+	case OPT_KEEP:
+	case OPT_TRIGGER:
+	case OPT_DUMPS:
+	case OPT_DUMP_INTERVAL:
+		return parse_flight_option(a, c);
 	case 'q':
 		a->quiet = true;
 		return 0;
@@ -372,6 +477,8 @@ int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 		a->o.command = argv + optind;
 	}
 	status = check_targets(a);
+	if (!status)
+		status = complete_flight(a);
 	if (status)
 		return status;
 	if (a->o.min_duration_ns && a->o.select.exits == KX_EXITS_NONE)
@@ -390,4 +497,7 @@ void kx_record_arguments_free(struct kx_record_arguments *a)
 	free(a->include);
 	free(a->exclude);
 	free(a->pids);
+	for (size_t i = 0; i < a->flight.ntriggers; i++)
+		kx_trigger_free(&a->triggers[i]);
+	free(a->triggers);
 }

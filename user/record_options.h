@@ -11,6 +11,8 @@ struct kx_record_arguments {
 	struct kx_recording_options o; /* borrows from the lists below and from argv */
 	const char **include, **exclude;
 	pid_t *pids;
+	struct kx_flight_options flight; /* used if o.flight points to it */
+	struct kx_trigger *triggers;
 	bool json, quiet, fail_on_loss, no_follow;
 };
 

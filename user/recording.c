@@ -29,6 +29,10 @@ static int take_signal(struct recording *r, bool again)
 	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD)
 			continue;
+		if (si.ssi_signo == SIGUSR1) {
+			kx_flight_ask(r->flight);
+			continue;
+		}
 		asked = (int)si.ssi_signo;
 		/* a terminal's Ctrl-C reaches the whole foreground group, the command included */
 		if (r->launch && !again && si.ssi_code != SI_KERNEL)
@@ -47,6 +51,8 @@ static bool targets_ended(struct recording *r, const struct pollfd *fds)
 		if (r->pidfds[i] >= 0 && fds[i].revents) {
 			close(r->pidfds[i]);
 			r->pidfds[i] = -1;
+			if (r->flight)
+				kx_flight_target_ended(r->flight, r->pids[i]);
 		}
 		alive += r->pidfds[i] >= 0;
 	}
@@ -89,10 +95,10 @@ static int trace_failed(const struct recording *r, int code, struct kx_err *err)
 }
 
 /* Until a signal, the time limit, or the end of the last target. */
-static int run(struct recording *r, struct kx_err *err)
+static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 {
 	double start = kx_recording_now(), flush_every, flushed = start;
-	struct pollfd *fds = calloc(r->npids + 2, sizeof(*fds));
+	struct pollfd *fds = calloc(r->npids + 3, sizeof(*fds));
 	bool asked = false, ended = false;
 	int code = 0;
 
@@ -109,6 +115,8 @@ static int run(struct recording *r, struct kx_err *err)
 			wait_ms = (int)(left * 1000) + 1;
 		if (r->follow && kx_follow_busy(r->follow))
 			wait_ms = 0;
+		else if (r->flight && kx_flight_waits(r->flight))
+			wait_ms = 1;
 		/* who follows hears of every end by an event of its own */
 		for (size_t i = 0; i < r->npids; i++)
 			fds[i] = (struct pollfd){ .fd = r->follow ? -1 : r->pidfds[i],
@@ -116,13 +124,18 @@ static int run(struct recording *r, struct kx_err *err)
 		fds[r->npids] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
 		fds[r->npids + 1] =
 			(struct pollfd){ .fd = kx_tracer_doorbell_fd(r->tracer), .events = POLLIN };
-		poll(fds, r->npids + 2, wait_ms);
+		fds[r->npids + 2] =
+			(struct pollfd){ .fd = kx_tracer_trigger_fd(r->tracer), .events = POLLIN };
+		poll(fds, r->npids + 3, wait_ms);
 		kx_tracer_quiet(r->tracer);
 		code = check_processes(r, err);
 		if (!code)
 			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
-		if (!code && (now - flushed >= flush_every ||
-			      kx_fdr_writer_memory(r->writer) > MAX_BUFFERED)) {
+		if (!code && r->flight)
+			kx_flight_step(r->flight);
+		if (!code && r->writer &&
+		    (now - flushed >= flush_every ||
+		     kx_fdr_writer_memory(r->writer) > MAX_BUFFERED)) {
 			code = trace_failed(r, kx_fdr_flush(r->writer, err), err);
 			flushed = now;
 		}
@@ -134,6 +147,7 @@ static int run(struct recording *r, struct kx_err *err)
 		}
 		ended = targets_ended(r, fds);
 	}
+	*asked_to_end = !ended;
 	free(fds);
 	return code;
 }
@@ -147,7 +161,9 @@ static void fill_result(struct recording *r)
 		if (clock->cpus[i].error > error)
 			error = clock->cpus[i].error;
 	kx_collector_counts(r->collector, &r->result->counts);
-	r->result->bytes = kx_fdr_writer_bytes(r->writer);
+	if (r->flight)
+		kx_flight_result(r->flight, &r->result->flight);
+	r->result->bytes = r->flight ? r->result->flight.bytes : kx_fdr_writer_bytes(r->writer);
 	r->result->processes = r->follow ? kx_follow_processes(r->follow) : r->npids;
 	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
 	r->result->clock = kx_clock_name(clock->kind);
@@ -178,6 +194,27 @@ static int settle(struct recording *r, struct kx_err *err)
 	/* for room in the rings; an error of the file comes again at the end */
 	kx_collector_pass(r->collector, NULL);
 	return kx_tracer_settle(r->tracer, err);
+}
+
+/* What is left of a flight recording is its last dump. */
+static int finish_flight(struct recording *r, bool asked, int code, struct kx_err *err)
+{
+	struct kx_err late = { 0 };
+	int end = settle(r, &late);
+
+	if (!end)
+		end = kx_collector_finish(r->collector, &late);
+	if (end && !code) {
+		*err = late;
+		code = end;
+	}
+	end = kx_flight_end(r->flight, asked, &late);
+	if (end && !code) {
+		*err = late;
+		code = end;
+	}
+	fill_result(r);
+	return code;
 }
 
 static int finish(struct recording *r, int code, struct kx_err *err)
@@ -220,6 +257,7 @@ static void clean_up(struct recording *r, bool started)
 		r->result->command_ended = true;
 		kx_launch_free(r->launch);
 	}
+	kx_flight_free(r->flight);
 	kx_collector_free(r->collector);
 	kx_process_table_free(r->processes);
 	kx_fdr_writer_free(r->writer);
@@ -248,11 +286,13 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 		     struct kx_err *err)
 {
 	struct recording r = { .o = o, .result = result, .signal_fd = -1 };
+	bool asked = false;
 	double start;
 	int code;
 
 	memset(result, 0, sizeof(*result));
-	code = kx_output_open(&r.output, o->output, err);
+	r.output.fd = -1;
+	code = o->flight ? 0 : kx_output_open(&r.output, o->output, err);
 	if (!code)
 		code = kx_recording_block_signals(&r, err);
 	if (!code)
@@ -265,6 +305,8 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 		result->started = true;
 		start = kx_recording_now();
 		kx_tracer_ready(r.tracer, true);
+		if (r.flight)
+			kx_flight_begin(r.flight);
 		/* who reads this may rely on every call from now on being recorded */
 		if (o->on_start)
 			o->on_start(o->ctx, &r.sel, result->functions, kx_probes_count(r.probes),
@@ -272,7 +314,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 		if (r.launch)
 			code = kx_launch_continue(r.launch, err);
 		if (!code)
-			code = run(&r, err);
+			code = run(&r, &asked, err);
 		result->seconds = kx_recording_now() - start;
 	}
 	if (r.probes)
@@ -280,7 +322,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	else if (r.tracer)
 		kx_linker_watch_stop(&r.watch);
 	if (result->started)
-		code = finish(&r, code, err);
+		code = r.flight ? finish_flight(&r, asked, code, err) : finish(&r, code, err);
 	clean_up(&r, result->started);
 	return code;
 }

@@ -11,6 +11,7 @@
 #include "attach.h"
 #include "collector.h"
 #include "err.h"
+#include "flight.h"
 #include "plan.h"
 #include "select.h"
 
@@ -30,6 +31,7 @@ struct kx_recording_options {
 	bool callers;         /* store each call's return address */
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
 	bool sched;           /* when threads run, wait and are woken */
+	const struct kx_flight_options *flight; /* write only when a trigger asks; or NULL */
 	uint64_t ring_bytes;  /* of one CPU's ring; 0: by memory */
 	int mechanism;        /* enum kx_mechanism, or -1: the best that works */
 	enum kx_wire_clock clock; /* 0: the best that works */
@@ -45,7 +47,8 @@ struct kx_recording_options {
 
 struct kx_recording_result {
 	bool started;       /* the trace exists; the fields below hold */
-	struct kx_collector_counts counts;
+	struct kx_collector_counts counts; /* of a flight recording: what came, kept or not */
+	struct kx_flight_result flight;
 	size_t functions;   /* with probes */
 	size_t processes;   /* that were traced; 0 with -a: not counted */
 	uint64_t unfollowed; /* children that were one too many to follow */

@@ -309,6 +309,8 @@ static int trace_new(struct kx_follow *f, size_t before, const struct kx_select_
 	size_t had = kx_probes_functions(r->probes), now;
 	int code = kx_recording_add_traits(r, before, err);
 
+	if (!code && r->flight)
+		code = kx_flight_add_functions(r->flight, before, err);
 	if (!code)
 		code = kx_probes_attach_new(r->probes, before, err);
 	now = kx_probes_functions(r->probes);

@@ -52,6 +52,8 @@ int kx_recording_block_signals(struct recording *r, struct kx_err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
+	if (r->o->flight)
+		sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
 	/* a reader of our messages that has left must not end the recording */
 	signal(SIGPIPE, SIG_IGN);
@@ -236,6 +238,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .min_duration_ns = r->o->min_duration_ns,
 					     .pids = r->pids,
 					     .npids = r->npids,
+					     .flight = r->o->flight != NULL,
 					     .follow = r->o->follow,
 					     .all = r->o->all };
 	int code = 0;
@@ -315,27 +318,30 @@ static int know_processes(struct recording *r)
 static int open_writer(struct recording *r, struct kx_err *err)
 {
 	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
-	struct kx_fdr_options options = { .version = r->o->fdr_version,
-					  .tsc_hz = clock->tsc_hz,
-					  .constant_tsc = clock->constant_tsc,
-					  .nonstop_tsc = clock->nonstop_tsc };
 	uint64_t ns;
 	int code;
 
 	kx_clock_pair(&ns, &r->start_tsc);
-	options.start_tsc = r->start_tsc;
-	options.wall_sec = ns / 1000000000;
-	options.wall_usec = (uint32_t)(ns % 1000000000 / 1000);
+	r->fdr = (struct kx_fdr_options){ .version = r->o->fdr_version,
+					  .tsc_hz = clock->tsc_hz,
+					  .constant_tsc = clock->constant_tsc,
+					  .nonstop_tsc = clock->nonstop_tsc,
+					  .start_tsc = r->start_tsc,
+					  .wall_sec = ns / 1000000000,
+					  .wall_usec = (uint32_t)(ns % 1000000000 / 1000) };
 	r->info = kx_session_info(r->o, &r->sel, clock, r->result->mechanism, r->start_tsc);
 	code = r->info ? know_processes(r) : -ENOMEM;
 	r->session_note = code ? NULL : kx_session_note(r->info);
 	if (!r->session_note)
 		return kx_err_set(err, -ENOMEM, "no memory");
-	code = kx_fdr_writer_new(r->output.fd, &options, &r->writer, err);
+	code = r->o->flight ? 0 : kx_fdr_writer_new(r->output.fd, &r->fdr, &r->writer, err);
 	if (code)
 		return code;
-	return kx_collector_new(r->tracer, r->writer, r->traits, (uint32_t)r->ntraits, r->processes,
+	code = kx_collector_new(r->tracer, r->writer, r->traits, (uint32_t)r->ntraits, r->processes,
 				r->start_tsc, r->session_note, &r->collector, err);
+	if (!code && r->o->flight)
+		code = kx_flight_new(r, &r->flight, err);
+	return code;
 }
 
 int kx_recording_write_map(struct recording *r, struct kx_err *err)
@@ -461,11 +467,13 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = make_traits(r, err);
 	if (!code)
 		code = open_writer(r, err);
+	if (!code && r->flight)
+		code = kx_flight_add_functions(r->flight, 0, err);
 	if (!code)
 		code = attach(r, err);
 	if (!code && r->follow)
 		code = kx_follow_begin(r->follow, err);
-	if (code)
+	if (code || r->flight)
 		return code;
 	code = kx_recording_write_map(r, err);
 	if (!code) {

@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "fdr_writer.h"
+#include "flight.h"
 #include "launch.h"
 #include "linker_watch.h"
 #include "output.h"
@@ -34,7 +35,9 @@ struct recording {
 	struct kx_probes *probes;
 	struct kx_linker_watch watch;
 	char loads_unseen[256]; /* see struct kx_select_options; "" if they are seen in time */
-	struct kx_fdr_writer *writer;
+	struct kx_fdr_options fdr; /* of the trace, or of each dump */
+	struct kx_fdr_writer *writer; /* NULL in a flight recording */
+	struct kx_flight *flight;     /* NULL in any other */
 	struct kx_process_table *processes;
 	struct kx_collector *collector;
 	uint8_t *traits; /* by function id; with room for all that may come */

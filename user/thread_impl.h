@@ -68,6 +68,9 @@ int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev);
  */
 int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *released);
 
+/* The thread, or NULL. */
+struct kx_thread *kx_thread_find(const struct kx_thread_table *t, uint32_t tid);
+
 /* Whether anything is known of it that would be missed. */
 bool kx_thread_is_needed(const struct kx_thread *thread);
 

@@ -54,6 +54,7 @@ static bool identify_by_events(struct kx_thread *thread, uint32_t from)
 static bool identify(struct kx_thread *thread, uint32_t at)
 {
 	const struct kx_process *process;
+	const struct kx_thread *known;
 
 	if (thread->name[0])
 		return true;
@@ -67,6 +68,13 @@ static bool identify(struct kx_thread *thread, uint32_t at)
 	}
 	if (identify_by_events(thread, at))
 		return true;
+	known = thread->table->o.known ? kx_thread_find(thread->table->o.known, thread->tid) : NULL;
+	if (known && known->name[0] && !known->exiting) {
+		thread->pid = known->pid;
+		thread->ns_tid = known->ns_tid;
+		memcpy(thread->name, known->name, sizeof(thread->name));
+		return true;
+	}
 	return kx_proc_thread((pid_t)thread->tid, &thread->pid, &thread->ns_tid, thread->name);
 }
 
@@ -93,7 +101,8 @@ static int open_stream(struct kx_thread *thread, uint32_t at, bool last)
 	const char *note = t->session_note;
 	struct kx_fdr_identity who;
 
-	if (!identify(thread, at) && !last && thread->waited++ < MAX_WAITS)
+	if (!identify(thread, at) && !last &&
+	    (t->o.patient || thread->waited++ < MAX_WAITS))
 		return 1;
 	if (!thread->pid)
 		thread->pid = kx_process_table_first(t->o.processes);

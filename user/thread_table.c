@@ -93,7 +93,7 @@ static void grow(struct kx_thread_table *t)
 	free(before);
 }
 
-static struct kx_thread *find(const struct kx_thread_table *t, uint32_t tid)
+struct kx_thread *kx_thread_find(const struct kx_thread_table *t, uint32_t tid)
 {
 	struct kx_thread *thread = *bucket(t, tid);
 
@@ -133,14 +133,14 @@ static void drop(struct kx_thread_table *t, struct kx_thread *thread)
 
 struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid)
 {
-	struct kx_thread *thread = find(t, tid);
+	struct kx_thread *thread = kx_thread_find(t, tid);
 
 	return thread ? thread : add(t, tid);
 }
 
 struct kx_thread *kx_thread_table_get_quiet(struct kx_thread_table *t, uint32_t tid)
 {
-	struct kx_thread *thread = find(t, tid);
+	struct kx_thread *thread = kx_thread_find(t, tid);
 
 	if (thread)
 		return thread;
@@ -210,16 +210,12 @@ int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev, c
 	return 0;
 }
 
-int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
-			uint64_t to, uint16_t cpu)
+int kx_thread_push_gap(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
+		       uint64_t to, uint16_t cpu)
 {
-	uint64_t words[3] = { from, entries - thread->lost_entries, exits - thread->lost_exits };
+	uint64_t words[3] = { from, entries, exits };
 	struct kx_thread_event ev = { .kind = KX_EVENT_LOSS, .tsc = to, .cpu = cpu, .nargs = 3 };
 
-	if (!words[1] && !words[2])
-		return 0;
-	thread->lost_entries = entries;
-	thread->lost_exits = exits;
 	/* the kernel side may not have seen that the last gap was taken */
 	if (words[0] <= thread->lost_to)
 		words[0] = thread->lost_to < to ? thread->lost_to + 1 : to;
@@ -229,6 +225,19 @@ int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exi
 	if (thread->stack)
 		kx_callstack_lost_from(thread->stack, words[0]);
 	return kx_thread_push(thread, &ev, words);
+}
+
+int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
+			uint64_t to, uint16_t cpu)
+{
+	uint64_t more_entries = entries - thread->lost_entries;
+	uint64_t more_exits = exits - thread->lost_exits;
+
+	if (!more_entries && !more_exits)
+		return 0;
+	thread->lost_entries = entries;
+	thread->lost_exits = exits;
+	return kx_thread_push_gap(thread, more_entries, more_exits, from, to, cpu);
 }
 
 static bool is_gone(const struct kx_thread *thread)

@@ -47,6 +47,12 @@ struct kx_thread_options {
 	 * back until a newer exit has come.
 	 */
 	bool delayed;
+	/*
+	 * A dump of a flight recorder: threads of which nobody knows the name wait until something says it,
+	 * however long; @known (or NULL) has those that live at the end.
+	 */
+	bool patient;
+	const struct kx_thread_table *known;
 	size_t max_threads;  /* with more in memory, no names of further ones are kept; 0: no limit */
 };
 
@@ -74,6 +80,10 @@ int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev,
 /* Running totals of what the thread has lost; what is new becomes a gap from @from to @to. */
 int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
 			uint64_t to, uint16_t cpu);
+
+/* The same for what was newly lost. */
+int kx_thread_push_gap(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
+		       uint64_t to, uint16_t cpu);
 
 /*
  * Hands everything older than @watermark to the file, each thread's in order of time. Adds to the

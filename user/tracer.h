@@ -120,7 +120,8 @@ void kx_tracer_quiet(struct kx_tracer *t);
  */
 int kx_tracer_add_trigger(struct kx_tracer *t, uint32_t func, bool on_entry, uint64_t over_ns,
 			  struct kx_err *err);
-bool kx_tracer_has_trigger(const struct kx_tracer *t, uint32_t func);
+/* Whether function @func is one; @out may be NULL. */
+bool kx_tracer_trigger(const struct kx_tracer *t, uint32_t func, struct kx_trigger_func *out);
 /* The next call that fulfils a condition is told; those after it are only counted until then. */
 void kx_tracer_arm_triggers(struct kx_tracer *t);
 /* Calls only counted so far; *@lost: ends of processes and calls that found no room. */

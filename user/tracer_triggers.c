@@ -46,12 +46,13 @@ int kx_tracer_add_trigger(struct kx_tracer *t, uint32_t func, bool on_entry, uin
 	return 0;
 }
 
-bool kx_tracer_has_trigger(const struct kx_tracer *t, uint32_t func)
+bool kx_tracer_trigger(const struct kx_tracer *t, uint32_t func, struct kx_trigger_func *out)
 {
 	struct kx_trigger_func f;
 
 	return t->any_trigger &&
-	       !bpf_map_lookup_elem(bpf_map__fd(t->skel->maps.kx_trigger_funcs), &func, &f);
+	       !bpf_map_lookup_elem(bpf_map__fd(t->skel->maps.kx_trigger_funcs), &func,
+				    out ? out : &f);
 }
 
 void kx_tracer_arm_triggers(struct kx_tracer *t)

@@ -1,0 +1,218 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The flight recorder: what makes it write, what it then writes, and that it stays as small as it is.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+functions=(-f busy -f maybe_slow -f rare -f crash)
+
+dump() { echo "${TRACE%.xray}.$1.xray"; }
+dumps() { (cd "$TMP" && echo trace.*.xray); }
+wrote() { [ "$(grep -c '^kxray: wrote ' "$TMP/rec.err")" -ge "$1" ]; }
+check() { # LABEL NUMBER CHECK...
+	local label=$1 number=$2
+	shift 2
+	python3 tests/live/flight.py "$TMP" "$label" "$(dump "$number")" "$@" ||
+		fail "$label" "the checks did not run"
+}
+
+# start_flight "TARGET-OPTION..." OPTION...
+start_flight() {
+	rm -f "$TMP"/trace.*
+	# shellcheck disable=SC2086
+	start_target flight $1
+	TARGET_PID=$PID
+	shift
+	start_kxray "$TARGET_PID" "${functions[@]}" "$@"
+}
+
+stop_flight() {
+	kill -INT "$KX_PID"
+	end_kxray
+}
+
+end_flight_target() {
+	go_target q
+	end_target "$TARGET_PID"
+}
+
+# A store smaller than what comes: SIGUSR1, a slow call, an entry, in turn; then the end.
+start_flight "--threads=2" --flight-recorder 256K --args 2 --trigger 'maybe_slow > 20 ms' \
+	--trigger 'rare@entry' --dump-interval 0.1
+assert_eq "nothing is written before" "$(dumps)" 'trace.*.xray'
+sleep 1
+kill -USR1 "$KX_PID"
+assert "SIGUSR1" "$(cat "$TMP/rec.err")" wait_for 20 wrote 1
+sleep 0.3
+go_target l
+assert "slow call" "$(cat "$TMP/rec.err")" wait_for 20 wrote 2
+sleep 0.3
+go_target r
+assert "entry" "$(cat "$TMP/rec.err")" wait_for 20 wrote 3
+stop_flight
+assert_eq "end: status" "$STATUS" 0
+assert_eq "dumps of a session" "$(dumps)" \
+	"trace.1.xray trace.2.xray trace.3.xray trace.4.xray"
+check "SIGUSR1" 1 reads reason=signal fresh cut gapless names=flight seconds=0,10
+check "slow call" 2 reads reason=slow fresh cut gapless slow=maybe_slow,20
+check "entry" 3 reads reason=entry fresh cut gapless entered=rare
+check "end" 4 reads reason=end cut gapless
+assert_contains "slow call: told" "$(cat "$TMP/rec.err")" "(slow: maybe_slow took "
+assert_contains "slow call: told with the limit" "$(cat "$TMP/rec.err")" " > 20 ms in thread $TARGET_PID (flight))"
+assert_eq "summary" \
+	"$(json "$TMP/rec.json" 'd["dumps"], d["dumps_kept"], d["dumps_failed"], d["lost"]')" \
+	"(4, 4, 0, 0)"
+assert_eq "nothing else is left" "$(cd "$TMP" && echo trace.*)" \
+	"$(printf 'trace.%d.xray trace.%d.xray.map ' 1 1 2 2 3 3 4 4 | sed 's/ $//')"
+end_flight_target
+assert_eq "the target lives" "$STATUS" 0
+
+# What ends a process: one dump for each, in which its last calls are, and all of its threads.
+for how in s:139:crash:SIGSEGV a:134:crash:SIGABRT k:137:exit:SIGKILL e:7:exit:'status 7'; do
+	IFS=: read -r byte status reason says <<<"$how"
+	start_flight "--threads=3" --flight-recorder 64M
+	sleep 0.3
+	go_target "$byte"
+	end_target "$TARGET_PID"
+	assert_eq "$says: the target's status" "$STATUS" "$status"
+	end_kxray
+	assert_eq "$says: status" "$STATUS" 0
+	assert_eq "$says: one dump" "$(dumps)" trace.1.xray
+	check "$says" 1 reads reason="$reason" says="$says" fresh uncut ended=4 names=flight
+	[ "$byte" = e ] || check "$says" 1 crashing=crash
+done
+
+# From the first instruction on: everything the target counted is in the dump of its end.
+_new_recording
+rm -f "$TMP"/trace.*
+STATUS=0
+(
+	sleep 1
+	printf r
+	sleep 0.3
+	printf e
+) | "$KXRAY" record -o "$TRACE" --json "${functions[@]}" --flight-recorder 64M -- \
+	"$TARGETS/flight" --threads=2 >"$TMP/flight.out" 2>"$TMP/rec.err" || STATUS=$?
+assert_eq "command: its status" "$STATUS" 7
+assert_eq "command: one dump" "$(dumps)" trace.1.xray
+check "command" 1 reads reason=exit says='status 7' uncut all_calls ended=3
+
+# The last seconds: what is older is left out, though there is room for it.
+start_flight "--threads=2" --keep 0.5 --args 2
+sleep 1.5
+kill -USR1 "$KX_PID"
+assert "--keep: SIGUSR1" "$(cat "$TMP/rec.err")" wait_for 20 wrote 1
+check "--keep" 1 reads fresh uncut gapless seconds=0.45,0.55
+stop_flight
+end_flight_target
+
+# Children: their crash is a reason, their end is none.
+start_flight "--threads=1" --follow --flight-recorder 16M
+sleep 0.2
+go_target C
+assert "child's end" "" wait_for 10 grep -q did "$TMP/flight.out"
+go_target c
+assert "child's crash" "$(cat "$TMP/rec.err")" wait_for 20 wrote 1
+go_target s
+end_target "$TARGET_PID"
+end_kxray
+assert_eq "child's crash: status" "$STATUS" 0
+assert_eq "child's crash: dumps" "$(dumps)" "trace.1.xray trace.2.xray"
+check "child's crash" 1 reads reason=crash says=SIGSEGV fresh
+check "crash after it" 2 reads reason=crash says="process $TARGET_PID (flight)" fresh
+
+# Triggers in a storm: one dump now, the others are counted; the newest two stay.
+start_flight "--threads=2" --flight-recorder 256K --trigger busy@entry --dump-interval 0.2 --dumps 2
+assert "storm: it goes on" "$(cat "$TMP/rec.err")" wait_for 30 wrote 4
+stop_flight
+number=$(json "$TMP/rec.json" 'd["dumps"]')
+assert_eq "storm: the newest stay" "$(dumps)" \
+	"$(printf '%s\n' "trace.$((number - 1)).xray" "trace.$number.xray" | sort | paste -sd ' ')"
+assert_eq "storm: kept" "$(json "$TMP/rec.json" 'd["dumps_kept"]')" 2
+assert "storm: merged" "$(cat "$TMP/rec.json")" [ "$(json "$TMP/rec.json" 'd["triggers_merged"]')" -gt 1000 ]
+check "storm" "$((number - 1))" reads reason=entry fresh cut
+end_flight_target
+
+# Constant memory under load: what is taken is taken at the start.
+start_flight "--threads=2 --load=0" --flight-recorder 4M
+rss() { awk '/^VmRSS/ { print $2 }' "/proc/$KX_PID/status"; }
+sleep 2
+before=$(rss)
+kill -USR1 "$KX_PID"
+assert "load: SIGUSR1" "$(cat "$TMP/rec.err")" wait_for 30 wrote 1
+sleep 3
+kill -USR1 "$KX_PID"
+assert "load: SIGUSR1 again" "$(cat "$TMP/rec.err")" wait_for 30 wrote 2
+assert_between "load: memory is constant (KiB)" "$(rss)" $((before / 2)) $((before + 4096))
+stop_flight
+assert "load: more came than there is room for" "$(cat "$TMP/rec.json")" \
+	[ "$(json "$TMP/rec.json" 'd["events"] * 32 > 2 * d["store_bytes"]')" = True ]
+check "load" 1 reads fresh cut
+check "load, again" 2 reads fresh cut
+end_flight_target
+
+# A full disk costs the dump, not the recording; and it says so at the end.
+mkdir "$TMP/disk"
+if mount -t tmpfs -o size=256k none "$TMP/disk"; then
+	kept=$TRACE
+	TRACE=$TMP/disk/trace.xray
+	start_flight "--threads=2" --flight-recorder 2M
+	sleep 1.5
+	kill -USR1 "$KX_PID"
+	failed() { grep -q '^kxray: dump 1 (signal: SIGUSR1) could not be written: .*No space left' "$TMP/rec.err"; }
+	assert "full disk: it says so" "$(cat "$TMP/rec.err")" wait_for 20 failed
+	assert_eq "full disk: nothing is left" "$(ls "$TMP/disk")" ''
+	mount -o remount,size=64m "$TMP/disk"
+	kill -USR1 "$KX_PID"
+	assert "full disk: the next one" "$(cat "$TMP/rec.err")" wait_for 20 wrote 1
+	stop_flight
+	assert_eq "full disk: status" "$STATUS" 1
+	assert_contains "full disk: said at the end" "$(tail -n 1 "$TMP/rec.err")" "No space left"
+	check "full disk: the next one" 2 reads reason=signal
+	end_flight_target
+	umount "$TMP/disk"
+	TRACE=$kept
+else
+	skip "full disk" "no tmpfs can be mounted here"
+fi
+
+# Mistakes: one sentence, status 2, and nothing is left behind.
+rm -f "$TMP"/trace.*
+wrong() { # LABEL PART OPTION...
+	local label=$1 part=$2
+	shift 2
+	run "$KXRAY" record -o "$TRACE" -p $$ "$@"
+	assert_eq "$label: status" "$STATUS" 2
+	assert_contains "$label" "$ERR" "$part"
+}
+wrong "no condition" "says not when" --flight-recorder 1M --trigger f
+wrong "no unit" "needs a unit" --flight-recorder 1M --trigger 'f>10'
+wrong "no function" "names no function" --flight-recorder 1M --trigger '>10ms'
+wrong "no time at all" "is not between" --flight-recorder 1M --trigger 'f>0ms'
+wrong "kernel function" "of the kernel" --flight-recorder 1M --trigger 'kernel:tcp_*>1ms'
+wrong "trigger without recorder" "add --flight-recorder" --trigger 'f>10ms'
+wrong "dumps without recorder" "add --flight-recorder" --dumps 3
+wrong "no size" "takes bytes" --flight-recorder much
+wrong "small size" "64K at least" --flight-recorder 1K
+wrong "no dumps" "takes 1 to" --flight-recorder 1M --dumps 0
+wrong "no seconds" "takes seconds" --keep 0
+wrong "no interval" "takes seconds" --keep 1 --dump-interval -1
+
+start_target flight
+TARGET_PID=$PID
+failing() { # LABEL PART OPTION...
+	local label=$1 part=$2
+	shift 2
+	run "$KXRAY" record -o "$TRACE" -p "$TARGET_PID" "$@"
+	assert_eq "$label: status" "$STATUS" 1
+	assert_contains "$label" "$ERR" "$part"
+	assert_eq "$label: nothing is left" "$(cd "$TMP" && echo trace.*)" 'trace.*'
+}
+failing "unknown function" "maybe_slow" -f busy --flight-recorder 1M --trigger 'maybe_slo>1ms'
+failing "left out" "no function that is traced" -f '*' -x rare --flight-recorder 1M \
+	--trigger 'rare@entry'
+failing "no exits" "waits for ends of calls" -f busy --exits=none --flight-recorder 1M \
+	--trigger 'busy>1ms'
+failing "too large" "smaller --flight-recorder" -f busy --flight-recorder 16G
+failing "no such folder" "No such file" -f busy --flight-recorder 1M -o "$TMP/no/where.xray"
+end_flight_target

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a recording of system calls must say. Prints what differs, nothing if all is right.
 
-    syscalls.py threads CALLS.csv DID.json [EXTRA.json]   counts of each thread = what it did
+    syscalls.py threads CALLS.csv DID.json [child]        counts of each thread = what it did
     syscalls.py same REPORT.json STRACE [IGNORED...]      counts of each call = those of strace -c
     syscalls.py results CALLS.csv DID.json                results and arguments
 """
@@ -21,13 +21,13 @@ def did(path):
     return json.loads([line for line in open(path) if line.startswith('{')][-1])
 
 
-def threads(calls, done, extra=None):
+def threads(calls, done, child=None):
     seen = collections.defaultdict(collections.Counter)
     for r in rows(calls):
         seen[r['tid']][r['function']] += 1
     want = did(done)['threads']
-    for tid, more in (json.loads(extra) if extra else {}).items():
-        want.setdefault(tid, {}).update(more)
+    if child:
+        want[str(did(done)['child'])] = did(done)['child_calls']
     for tid, counts in want.items():
         for name, n in counts.items():
             if seen[tid][name] != n:

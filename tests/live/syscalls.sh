@@ -27,9 +27,16 @@ for what in '' --refuse; do
 	assert_eq "by PID $what: calls that never return" "$(json "$TMP/rec.json" 'd["repaired"]')" 2
 done
 
+# With the child, which comes out of a fork that it never entered.
+TARGET_ARGS='' trace_target syscalls -f 'syscall:*' --follow
+to_csv
+check "with its child: counts of each thread" threads "$TMP/calls.csv" "$TMP/syscalls.out" child
+assert_eq "with its child: lost, exits without entry, calls that never return" \
+	"$(json "$TMP/rec.json" '[d["lost"], d["orphans"], d["repaired"]]')" "[0, 1, 3]"
+
 # The same program under strace; it has no dynamic linker, so all but its execve is recorded.
 # How often futex is called is a matter of time; strace does not count calls that never return.
-for args in --alone '--alone --exec'; do
+for args in --alone --exec; do
 	TARGET_ARGS=$args trace_command syscalls -f 'syscall:*'
 	assert_eq "command $args: status" "$STATUS" 0
 	"$KXRAY" report --json "$TRACE" >"$TMP/report.json"

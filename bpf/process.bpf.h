@@ -177,7 +177,7 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(kx_thread_exit, struct task_struct *task)
 {
 	if (kx_task_wanted(task)) {
-		kx_settle(task);
+		kx_settle_end(task);
 		put_name(task, KX_WIRE_THREAD_EXIT, task->comm);
 		if (kx_flight)
 			kx_trigger_exit(task);

@@ -187,6 +187,19 @@ static __always_inline void kx_settle(struct task_struct *task)
 	c->busy = 0;
 }
 
+/* The thread ends, and its calls with it: they last no longer, though the task is seen later still. */
+static __always_inline void kx_settle_end(struct task_struct *task)
+{
+	struct kx_frames *c;
+
+	if (!kx_reducing())
+		return;
+	kx_settle(task);
+	c = bpf_task_storage_get(&kx_thread_frames, task, 0, 0);
+	if (c)
+		c->depth = c->written = 0;
+}
+
 /* Whether @f has ended, now that a call of in->func begins at in->sp. */
 static __always_inline int has_ended(const struct kx_frame *f, struct kx_frames_loop *in)
 {

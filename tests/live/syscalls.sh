@@ -78,6 +78,11 @@ trace_target syscalls -f syscall:write -f syscall:openat
 to_csv
 assert_eq "no results without --args" "$(cut -d, -f 14 "$TMP/calls.csv" | sort -u | tr -d '\r\n')" result
 
+# Calls that never return last until their thread ends, and no longer.
+trace_command syscalls -f 'syscall:*' --min-duration 30us
+to_csv
+assert_eq "only what lasts" "$(awk -F, 'NR > 1 && $7 < 30000 { print $4, $7 }' "$TMP/calls.csv")" ''
+
 # With a user function around them: 7 bytes, 300 times.
 trace_target syscalls -f shout -f syscall:write --args 3 --callers
 to_csv

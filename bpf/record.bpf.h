@@ -20,6 +20,7 @@
 /* Fixed at load. __u32 and __u64 only: other type names leak into the skeleton. */
 const volatile __u32 kx_clock_kind = KX_CLOCK_KTIME; /* enum kx_wire_clock */
 const volatile __u32 kx_ring_slots = 1; /* record slots of a ring, a power of two */
+const volatile __u32 kx_counting = 0; /* calls are only counted; no record is written */
 const volatile __u32 kx_wake_slots = 1; /* wake the collector each time so many are filled */
 const volatile __u32 kx_callers = 0;    /* entries carry their return address */
 
@@ -197,6 +198,8 @@ static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 s
 	__u64 *head, *tail, position, clock;
 	int taken = 0, bad_clock;
 
+	if (kx_counting)
+		return 0;
 	if (!ring)
 		return kx_lose(0, KX_LOSS_NO_RING, kind, tid);
 	head = bpf_map_lookup_elem(ring, &zero);

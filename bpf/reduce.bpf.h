@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
 /*
  * The way of every call into the rings, whatever its source: as it comes, or only where it
- * is not too deep (--depth) and lasts long enough (--min-duration).
+ * is not too deep (--depth) and lasts long enough (--min-duration); or it is only counted.
  *
  * To know that, the open calls of each thread are kept in frames, outermost first, which end as
  * those of ../user/callstack.h do: by their exit, or because a later call begins where they would
@@ -78,18 +78,31 @@ struct {
 	__type(value, __u64);
 } kx_reduced SEC(".maps");
 
+/* Entries by function id, with record --count. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} kx_calls SEC(".maps");
+
 static __always_inline int kx_reducing(void)
 {
 	return kx_max_depth || kx_min_ticks;
 }
 
-/* Another task may run here in the midst of it. */
-static __always_inline void count_reduced(__u32 what, __s64 n)
+/* Another task may run on this CPU in the midst of it. */
+static __always_inline void count_on_cpu(void *map, __u32 key, __s64 n)
 {
-	__u64 *count = bpf_map_lookup_elem(&kx_reduced, &what);
+	__u64 *count = bpf_map_lookup_elem(map, &key);
 
 	if (count)
 		__sync_fetch_and_add(count, n);
+}
+
+static __always_inline void count_reduced(__u32 what, __s64 n)
+{
+	count_on_cpu(&kx_reduced, what, n);
 }
 
 static __always_inline __u64 clock_base(__u32 cpu)
@@ -422,7 +435,13 @@ static __noinline int judge_exit(__u32 kind, __u32 tid, __u32 func, __u64 sp)
 static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64 *payload,
 				    __u32 words)
 {
-	int verdict = kx_reducing() ? judge_entry(tid, func, sp, payload, words) : KX_WRITE;
+	int verdict;
+
+	if (kx_counting) {
+		count_on_cpu(&kx_calls, KX_COOKIE_FUNC(func), 1);
+		return KX_SKIP;
+	}
+	verdict = kx_reducing() ? judge_entry(tid, func, sp, payload, words) : KX_WRITE;
 
 	if (verdict == KX_WRITE)
 		return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(func), sp, payload, words);
@@ -433,7 +452,7 @@ static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64
 static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				    const __u64 *payload, __u32 words)
 {
-	if (kx_reducing() && judge_exit(kind, tid, func, sp) != KX_WRITE)
+	if (kx_counting || (kx_reducing() && judge_exit(kind, tid, func, sp) != KX_WRITE))
 		return 0;
 	return kx_put(kind, tid, func, sp, payload, words);
 }

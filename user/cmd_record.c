@@ -65,8 +65,9 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 				"instructions), because %s\n",
 			instruction, nfunctions, sel->risk.reason);
 	fprintf(stderr,
-		"kxray: recording %zu function%s with %zu probe%s (%s, attached in %.0f ms); ends %s\n",
-		nfunctions, plural(nfunctions), nprobes, plural(nprobes), mechanism,
+		"kxray: %s %zu function%s with %zu probe%s (%s, attached in %.0f ms); ends %s\n",
+		a->o.count ? "counting calls of" : "recording", nfunctions, plural(nfunctions), nprobes,
+		plural(nprobes), mechanism,
 		attach_seconds * 1e3,
 		a->o.all ? "at Ctrl-C" :
 		a->o.command && a->o.follow ? "with the command and what it started" :
@@ -104,6 +105,30 @@ static void print_dumps(const struct kx_recording_result *r)
 	if (f->failed)
 		fprintf(stderr, "kxray: %u dump%s could not be written\n", f->failed,
 			plural(f->failed));
+}
+
+static void on_counts(void *ctx, const struct kx_selection *sel, const uint64_t *calls)
+{
+	struct kx_record_arguments *a = ctx;
+
+	a->count_failed = kx_counts_take(&a->counts, sel, calls, &a->count_error);
+}
+
+/* What --count found; the run itself ended with @code. */
+static int show_counts(struct kx_record_arguments *a, const struct kx_recording_result *r, int code,
+		       struct kx_err *err)
+{
+	if (code)
+		return code;
+	if (a->count_failed) {
+		*err = a->count_error;
+		return a->count_failed;
+	}
+	if (!a->counts.calls && !a->quiet)
+		fprintf(stderr, "kxray: none of the traced functions was called\n");
+	if ((a->counts.calls || a->json) && kx_counts_print(&a->counts, r->seconds, a->json, stdout))
+		return kx_err_set(err, -EIO, "the counts cannot be printed on stdout");
+	return 0;
 }
 
 static void print_summary(const struct kx_record_arguments *a, const struct kx_recording_result *r)
@@ -211,10 +236,13 @@ int kx_cmd_record(int argc, char **argv)
 	}
 	a.o.on_start = on_start;
 	a.o.on_notice = on_notice;
+	a.o.on_counts = on_counts;
 	a.o.ctx = &a;
 	code = kx_recording_run(&a.o, &result, &err);
 	status = KX_EXIT_DONE;
-	if (result.started) {
+	if (result.started && a.o.count) {
+		code = show_counts(&a, &result, code, &err);
+	} else if (result.started) {
 		if (!a.quiet)
 			print_summary(&a, &result);
 		if (a.json && print_json(&a, &result) && !code)

@@ -40,6 +40,7 @@ static const char help[] =
 	"Less of it, decided in the kernel:\n"
 	"      --min-duration TIME   only calls that last so long, e.g. 5us (ns, us, ms or s), and the\n"
 	"                            calls that they are inside of\n"
+	"      --count               write no trace, only count the calls of each function\n"
 	"      --depth N             only the N outermost traced calls of each stack (1 to 96)\n"
 	"\n"
 	"Flight recorder: write only when asked, what happened before:\n"
@@ -80,6 +81,7 @@ enum {
 	OPT_MAX_FUNCTIONS,
 	OPT_MIN_DURATION,
 	OPT_DEPTH,
+	OPT_COUNT,
 	OPT_FDR_VERSION,
 	OPT_RING_SIZE,
 	OPT_CLOCK,
@@ -108,6 +110,7 @@ static const struct option options[] = {
 	{ "max-functions", required_argument, NULL, OPT_MAX_FUNCTIONS },
 	{ "min-duration", required_argument, NULL, OPT_MIN_DURATION },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "count", no_argument, NULL, OPT_COUNT },
 	{ "flight-recorder", required_argument, NULL, OPT_FLIGHT },
 	{ "keep", required_argument, NULL, OPT_KEEP },
 	{ "trigger", required_argument, NULL, OPT_TRIGGER },
@@ -377,6 +380,9 @@ static int parse_option(struct kx_record_arguments *a, int c)
 						KX_MAX_DEPTH, optarg);
 		a->o.max_depth = (unsigned)n;
 		return 0;
+	case OPT_COUNT:
+		a->o.count = true;
+		return 0;
 	case OPT_FDR_VERSION:
 		if (!parse_whole(optarg, KX_FDR_MAX_VERSION, &n) || n < KX_FDR_MIN_VERSION)
 			return 1 + kx_cmd_usage("record", "--fdr-version takes 1 to 5, not '%s'",
@@ -453,6 +459,29 @@ static int check_targets(struct kx_record_arguments *a)
 	return 0;
 }
 
+/* What has no meaning where no trace is written. */
+static int check_count(const struct kx_record_arguments *a)
+{
+	const struct kx_recording_options *o = &a->o;
+	const char *vain = o->output	      ? "-o" :
+			   o->flight	      ? "the flight recorder" :
+			   o->min_duration_ns ? "--min-duration" :
+			   o->max_depth	      ? "--depth" :
+			   o->nargs	      ? "--args" :
+			   o->callers	      ? "--callers" :
+			   o->sample_hz	      ? "--sample" :
+			   o->sched	      ? "--sched" :
+			   o->fdr_version     ? "--fdr-version" :
+			   o->ring_bytes      ? "--ring-size" :
+			   o->select.exits    ? "--exits" :
+						NULL;
+
+	if (!o->count || !vain)
+		return 0;
+	return 1 + kx_cmd_usage("record", "--count writes no trace, it only counts calls: leave out %s",
+				vain);
+}
+
 int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 {
 	int c, status;
@@ -479,21 +508,26 @@ int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 	status = check_targets(a);
 	if (!status)
 		status = complete_flight(a);
+	if (!status)
+		status = check_count(a);
 	if (status)
 		return status;
+	if (a->o.count)
+		a->o.select.exits = KX_EXITS_NONE;
 	if (a->o.min_duration_ns && a->o.select.exits == KX_EXITS_NONE)
 		return 1 + kx_cmd_usage("record", "--min-duration needs to see exits: leave out "
 						  "--exits=none");
 	a->o.pids = a->pids;
 	a->o.select.include = a->include;
 	a->o.select.exclude = a->exclude;
-	if (!a->o.output)
+	if (!a->o.output && !a->o.count)
 		a->o.output = "trace.xray";
 	return 0;
 }
 
 void kx_record_arguments_free(struct kx_record_arguments *a)
 {
+	kx_counts_free(&a->counts);
 	free(a->include);
 	free(a->exclude);
 	free(a->pids);

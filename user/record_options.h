@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "count.h"
 #include "recording.h"
 
 struct kx_record_arguments {
@@ -13,6 +14,9 @@ struct kx_record_arguments {
 	pid_t *pids;
 	struct kx_flight_options flight; /* used if o.flight points to it */
 	struct kx_trigger *triggers;
+	struct kx_counts counts; /* of --count */
+	int count_failed;
+	struct kx_err count_error;
 	bool json, quiet, fail_on_loss, no_follow;
 };
 

@@ -129,7 +129,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		poll(fds, r->npids + 3, wait_ms);
 		kx_tracer_quiet(r->tracer);
 		code = check_processes(r, err);
-		if (!code)
+		if (!code && !r->o->count)
 			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
 		if (!code && r->flight)
 			kx_flight_step(r->flight);
@@ -178,7 +178,8 @@ static void detach(struct recording *r)
 	double before = kx_recording_now();
 
 	kx_tracer_ready(r->tracer, false);
-	kx_collector_close(r->collector);
+	if (!r->o->count)
+		kx_collector_close(r->collector);
 	kx_probes_join(r->probes, &r->watch.links);
 	kx_probes_free(r->probes);
 	r->probes = NULL;
@@ -214,6 +215,26 @@ static int finish_flight(struct recording *r, bool asked, int code, struct kx_er
 		code = end;
 	}
 	fill_result(r);
+	return code;
+}
+
+static int finish_count(struct recording *r, int code, struct kx_err *err)
+{
+	uint64_t *calls = calloc(r->sel.nfunctions + 1, sizeof(*calls));
+	struct kx_err late = { 0 };
+	int end;
+
+	if (calls)
+		end = kx_tracer_calls(r->tracer, calls, (uint32_t)r->sel.nfunctions, &late);
+	else
+		end = kx_err_set(&late, -ENOMEM, "no memory for the counted calls");
+	if (!end && r->o->on_counts)
+		r->o->on_counts(r->o->ctx, &r->sel, calls);
+	free(calls);
+	if (!code && end) {
+		*err = late;
+		code = end;
+	}
 	return code;
 }
 
@@ -292,7 +313,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 
 	memset(result, 0, sizeof(*result));
 	r.output.fd = -1;
-	code = o->flight ? 0 : kx_output_open(&r.output, o->output, err);
+	code = o->flight || o->count ? 0 : kx_output_open(&r.output, o->output, err);
 	if (!code)
 		code = kx_recording_block_signals(&r, err);
 	if (!code)
@@ -322,7 +343,9 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	else if (r.tracer)
 		kx_linker_watch_stop(&r.watch);
 	if (result->started)
-		code = r.flight ? finish_flight(&r, asked, code, err) : finish(&r, code, err);
+		code = o->count	 ? finish_count(&r, code, err) :
+		       r.flight ? finish_flight(&r, asked, code, err) :
+				  finish(&r, code, err);
 	clean_up(&r, result->started);
 	return code;
 }

@@ -28,6 +28,7 @@ struct kx_recording_options {
 	unsigned nargs;       /* argument registers to capture, 0 to 6 */
 	unsigned max_depth;   /* deeper calls are not written; 0: all are */
 	uint64_t min_duration_ns; /* shorter calls are not written */
+	bool count;           /* only count calls: no trace is written; see on_counts */
 	bool callers;         /* store each call's return address */
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
 	bool sched;           /* when threads run, wait and are woken */
@@ -40,6 +41,8 @@ struct kx_recording_options {
 	/* Called once, when all probes are in and the first event may come. */
 	void (*on_start)(void *ctx, const struct kx_selection *sel, size_t nfunctions,
 			 size_t nprobes, const char *mechanism, double attach_seconds);
+	/* With count, at the end: calls[i] is how often sel->functions[i] was called. */
+	void (*on_counts)(void *ctx, const struct kx_selection *sel, const uint64_t *calls);
 	/* One clause about something the user should know; may come at any time. */
 	void (*on_notice)(void *ctx, const char *text);
 	void *ctx;

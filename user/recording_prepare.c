@@ -224,6 +224,12 @@ static int look(struct recording *r, struct kx_err *err)
 	}
 }
 
+static uint32_t max_functions(const struct recording *r)
+{
+	return (uint32_t)(r->o->select.max_functions ? r->o->select.max_functions :
+						       KX_SELECT_MAX_FUNCTIONS);
+}
+
 static int load_tracer(struct recording *r, struct kx_err *err)
 {
 	struct kx_tracer_options options = { .clock = r->o->clock,
@@ -236,6 +242,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,
+					     .count_functions = r->o->count ? max_functions(r) : 0,
 					     .pids = r->pids,
 					     .npids = r->npids,
 					     .flight = r->o->flight != NULL,
@@ -285,10 +292,7 @@ int kx_recording_add_traits(struct recording *r, size_t first, struct kx_err *er
 /* A selection that grows gets room for all that it may hold: the collector knows this place. */
 static int make_traits(struct recording *r, struct kx_err *err)
 {
-	size_t max = r->o->select.max_functions ? r->o->select.max_functions :
-						  KX_SELECT_MAX_FUNCTIONS;
-
-	r->ntraits = r->sel.nfunctions + 1 + (is_growing(r) ? max : 0);
+	r->ntraits = r->sel.nfunctions + 1 + (is_growing(r) ? max_functions(r) : 0);
 	r->traits = calloc(r->ntraits, 1);
 	if (!r->traits)
 		return kx_err_set(err, -ENOMEM, "no memory");
@@ -389,10 +393,16 @@ static int attach(struct recording *r, struct kx_err *err)
 {
 	double before = kx_recording_now();
 	size_t syscalls = 0;
-	int code = kx_probes_attach(r->tracer, &r->sel, r->follow ? NULL : r->procs, r->nprocs,
-				    r->o->nargs, on_refused,
-				    r, &r->probes, err);
+	int code;
 
+	/* functions that are not traced may have numbers too: see struct kx_selection */
+	if (r->o->count && r->sel.nfunctions > max_functions(r))
+		return kx_err_set(err, -E2BIG,
+				  "%zu functions have numbers, and only %u can be counted; raise "
+				  "--max-functions",
+				  r->sel.nfunctions, max_functions(r));
+	code = kx_probes_attach(r->tracer, &r->sel, r->follow ? NULL : r->procs, r->nprocs,
+				r->o->nargs, on_refused, r, &r->probes, err);
 	if (!code)
 		code = kx_syscalls_attach(r->tracer, &r->sel, r->o->nargs, &syscalls, err);
 	r->result->attach_seconds = kx_recording_now() - before;
@@ -465,7 +475,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = watch_linkers(r, err);
 	if (!code)
 		code = make_traits(r, err);
-	if (!code)
+	if (!code && !r->o->count)
 		code = open_writer(r, err);
 	if (!code && r->flight)
 		code = kx_flight_add_functions(r->flight, 0, err);
@@ -473,7 +483,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = attach(r, err);
 	if (!code && r->follow)
 		code = kx_follow_begin(r->follow, err);
-	if (code || r->flight)
+	if (code || r->flight || r->o->count)
 		return code;
 	code = kx_recording_write_map(r, err);
 	if (!code) {

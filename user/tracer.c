@@ -96,7 +96,7 @@ static uint64_t min_ticks(const struct kx_clock *clock, uint64_t ns)
 
 static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
 {
-	uint32_t nslots = kx_ring_slots_for(o->ring_bytes, t->clock->ncpus);
+	uint32_t nslots = kx_ring_slots_for(o->count_functions ? 1 : o->ring_bytes, t->clock->ncpus);
 	int template_fd, code;
 
 	t->skel->rodata->kx_clock_kind = t->clock->kind;
@@ -109,6 +109,7 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 				    o->npids == 1 && !o->follow ? KX_SCOPE_ONE :
 								  KX_SCOPE_SET;
 	t->skel->rodata->kx_growing = o->all || o->follow;
+	t->skel->rodata->kx_counting = o->count_functions > 0;
 	t->skel->rodata->kx_max_depth = o->max_depth;
 	t->skel->rodata->kx_min_ticks = min_ticks(t->clock, o->min_duration_ns);
 	if (o->min_duration_ns)
@@ -122,6 +123,8 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 	if (template_fd < 0)
 		return explain_load(template_fd, err);
 	code = bpf_map__set_inner_map_fd(t->skel->maps.kx_rings, template_fd);
+	if (!code)
+		code = bpf_map__set_max_entries(t->skel->maps.kx_calls, o->count_functions + 1);
 	if (!code)
 		code = record_bpf__load(t->skel);
 	close(template_fd);
@@ -375,22 +378,41 @@ int kx_tracer_settle(struct kx_tracer *t, struct kx_err *err)
 	return code;
 }
 
-static uint64_t sum_over_cpus(const struct bpf_map *map, __u32 key)
+/* @n values of a per-CPU array from @first on, each summed over all CPUs. */
+static int sums_over_cpus(const struct bpf_map *map, uint32_t first, uint64_t *sums, uint32_t n)
 {
-	int ncpus = libbpf_num_possible_cpus();
-	uint64_t *values = ncpus > 0 ? calloc((size_t)ncpus, sizeof(*values)) : NULL, total = 0;
+	int ncpus = libbpf_num_possible_cpus(), code = 0;
+	uint64_t *values = ncpus > 0 ? calloc((size_t)ncpus, sizeof(*values)) : NULL;
 
-	if (values && !bpf_map_lookup_elem(bpf_map__fd(map), &key, values))
-		for (int i = 0; i < ncpus; i++)
-			total += values[i];
+	if (!values)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n && !code; i++) {
+		__u32 key = first + i;
+
+		sums[i] = 0;
+		code = bpf_map_lookup_elem(bpf_map__fd(map), &key, values);
+		for (int cpu = 0; cpu < ncpus && !code; cpu++)
+			sums[i] += values[cpu];
+	}
 	free(values);
-	return total;
+	return code;
 }
 
 void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *hits, uint64_t *too_deep)
 {
-	*hits = sum_over_cpus(t->skel->maps.kx_reduced, 0);
-	*too_deep = sum_over_cpus(t->skel->maps.kx_reduced, 1);
+	uint64_t sums[2] = { 0 };
+
+	sums_over_cpus(t->skel->maps.kx_reduced, 0, sums, 2);
+	*hits = sums[0];
+	*too_deep = sums[1];
+}
+
+int kx_tracer_calls(const struct kx_tracer *t, uint64_t *calls, uint32_t n, struct kx_err *err)
+{
+	int code = sums_over_cpus(t->skel->maps.kx_calls, 1, calls, n);
+
+	return code ? kx_err_set(err, code, "the counted calls cannot be read: %s", strerror(-code)) :
+		      0;
 }
 
 void kx_tracer_losses(const struct kx_tracer *t, uint64_t calls[KX_LOSS_REASONS],

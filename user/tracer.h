@@ -34,6 +34,7 @@ struct kx_tracer_options {
 	unsigned nargs;           /* most words of arguments an entry carries beside that */
 	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
 	uint64_t min_duration_ns; /* shorter calls are not written */
+	uint32_t count_functions; /* calls are only counted, for ids up to this; 0: they are recorded */
 	bool clock_only;          /* load nothing but what the clock needs; no rings */
 };
 
@@ -151,6 +152,12 @@ int kx_tracer_settle(struct kx_tracer *t, struct kx_err *err);
  * nested deeper than can be followed.
  */
 void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *hits, uint64_t *too_deep);
+
+/*
+ * With count_functions: the calls of functions 1 to @n so far, to calls[id - 1]. Errors: bpf(2)'s,
+ * -ENOMEM.
+ */
+int kx_tracer_calls(const struct kx_tracer *t, uint64_t *calls, uint32_t n, struct kx_err *err);
 
 /* Function hits lost so far by reason, over all CPUs; @other: migrations and thread records. */
 void kx_tracer_losses(const struct kx_tracer *t, uint64_t calls[KX_LOSS_REASONS],

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# record --count: the calls of each function, and nothing else.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+# What the target says it called of what was counted, against the last line of @1's output.
+same_counts() { # LABEL FILE
+	local wrong
+	wrong=$(python3 - "$2" "$TMP/did.json" <<-'END'
+	import json, sys
+	seen = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+	done = {n: c for n, c in json.load(open(sys.argv[2]))["calls"].items() if c}
+	got = {f["name"]: f["count"] for f in seen["functions"]}
+	order = [f["count"] for f in seen["functions"]]
+	if got != done:
+	    print("got", got, "want", done)
+	if order != sorted(order, reverse=True) or seen["calls"] != sum(order):
+	    print("order or sum of", seen)
+	END
+	) || wrong="cannot be compared: $wrong"
+	assert_eq "$1: counts" "$wrong" ""
+}
+
+attached() { # LABEL OPTION...
+	local label=$1
+	shift
+	rm -f "$TMP/rec.err"
+	start_target counts --repeat=3
+	"$KXRAY" record -p "$PID" --count --json "${COUNTED[@]}" "$@" >"$TMP/count.json" 2>"$TMP/rec.err" &
+	KX_PID=$!
+	_pids+=("$KX_PID")
+	wait_for 30 grep -q 'counting calls of 12 functions' "$TMP/rec.err"
+	go_target
+	end_target "$PID"
+	assert_eq "$label: target unharmed" "$STATUS" 0
+	end_kxray
+	assert_eq "$label: status $(tail -n 1 "$TMP/rec.err")" "$STATUS" 0
+	tail -n 1 "$TMP/counts.out" >"$TMP/did.json"
+	same_counts "$label" "$TMP/count.json"
+}
+attached "four threads"
+attached "by multi" --mechanism multi
+attached "by single" --mechanism single
+
+cd "$TMP" || exit 1
+run "$KXRAY" record --count --json "${COUNTED[@]}" -- "$TARGETS/counts" --start=now --exit=7
+cd "$OLDPWD" || exit 1
+assert_eq "command: its status is passed on" "$STATUS" 7
+tail -n 2 "$TMP/run.out" | head -n 1 >"$TMP/did.json"
+same_counts "command" "$TMP/run.out"
+assert_eq "no file is written" "$(ls "$TMP"/*.xray* 2>/dev/null)" ""
+
+run "$KXRAY" record --count -f descend -f bottom -- "$TARGETS/deep" --start=now
+assert_eq "table: status" "$STATUS" 0
+assert_contains "table: a row" "$(tr -s ' ' <<<"$OUT")" "99.9 % descend [deep]"
+assert_contains "table: the sum" "$(tr -s ' ' <<<"$OUT")" " 10010 "
+
+# Other sources of calls go the same way.
+run "$KXRAY" record --count --json -f leaf_a -f syscall:clock_nanosleep -- "$TARGETS/counts" --start=now
+tail -n 1 "$TMP/run.out" >"$TMP/count.json"
+assert_eq "system calls" "$(json "$TMP/count.json" \
+	'sorted((f["name"], f["module"], f["count"]) for f in d["functions"])')" \
+	"[('clock_nanosleep', 'syscall', 26), ('leaf_a', 'counts', 4600)]"
+
+start_target counts
+run "$KXRAY" record --count -d 0.2 -p "$PID" -f leaf_a
+assert_eq "never called: status" "$STATUS" 0
+assert_contains "never called: it says so" "$ERR" "none of the traced functions was called"
+assert_eq "never called: no table" "$OUT" ""
+
+for vain in "-o x" "--args 2" "--callers" "--sample 9" "--sched" "--depth 2" "--min-duration 1us" \
+	"--fdr-version 3" "--ring-size 1M" "--exits=return"; do
+	# shellcheck disable=SC2086
+	run "$KXRAY" record --count $vain -p "$PID" -f leaf_a
+	assert_eq "--count $vain: status" "$STATUS" 2
+	assert_contains "--count $vain: message" "$ERR" "leave out ${vain%%[ =]*}"
+done
+go_target
+end_target "$PID"

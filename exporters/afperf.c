@@ -18,6 +18,7 @@
 #include "export_text.h"
 #include "exporter.h"
 #include "pair_map.h"
+#include "session_processes.h"
 
 /* Calls of one function by one thread. */
 struct section {
@@ -44,6 +45,7 @@ struct afperf {
 	uint64_t next_section, next_type;
 	struct thread *threads;
 	struct kx_pair_map run_of, section_of, sum_of;
+	struct kx_session_processes processes;
 	struct kx_afperf_run **runs;
 	struct section *sections;
 	struct sum *sums;
@@ -128,7 +130,8 @@ static int new_run(struct afperf *a, int32_t pid, const char *name, uint32_t ind
 	if (r)
 		return r;
 	write_run(a, run, name);
-	return kx_afperf_describe(&a->w, run, a->x->session) ? no_memory(a) : 0;
+	r = kx_afperf_describe(&a->w, run, a->x->session, kx_session_process(&a->processes, pid));
+	return r ? no_memory(a) : 0;
 }
 
 static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
@@ -495,7 +498,7 @@ static int export(struct afperf *a)
 	int r;
 
 	a->threads = calloc(kx_calls_nthreads(x->calls) + 1, sizeof(*a->threads));
-	if (!a->threads)
+	if (!a->threads || kx_session_processes_init(&a->processes, x->session))
 		return no_memory(a);
 	a->first = kx_calls_totals(x->calls)->first_tsc;
 	r = begin_file(a);
@@ -521,6 +524,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	free(a.sections);
 	free(a.sums);
 	free(a.threads);
+	kx_session_processes_free(&a.processes);
 	kx_pair_map_free(&a.run_of);
 	kx_pair_map_free(&a.section_of);
 	kx_pair_map_free(&a.sum_of);

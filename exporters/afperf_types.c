@@ -129,38 +129,35 @@ static void write_word(FILE *f, const char *word)
 	putc('\'', f);
 }
 
-/* The command line of process @pid as one would type it; *@text NULL if not known. */
-static int command_line(const json_t *session, int32_t pid, char **text)
+/* The command line of a process as one would type it; *@text NULL if not known. */
+static int command_line(const json_t *process, char **text)
 {
-	const json_t *process, *word;
-	size_t i, j, size;
+	const json_t *command = json_object_get(process, "command"), *word;
+	size_t i, size;
 	FILE *f;
 
 	*text = NULL;
-	json_array_foreach(json_object_get(session, "processes"), i, process) {
-		if (json_integer_value(json_object_get(process, "pid")) != pid)
-			continue;
-		f = open_memstream(text, &size);
-		if (!f)
-			return -ENOMEM;
-		json_array_foreach(json_object_get(process, "command"), j, word) {
-			if (j)
-				putc(' ', f);
-			if (json_is_string(word))
-				write_word(f, json_string_value(word));
-		}
-		if (fclose(f)) {
-			free(*text);
-			*text = NULL;
-			return -ENOMEM;
-		}
-		break;
+	if (!json_array_size(command))
+		return 0;
+	f = open_memstream(text, &size);
+	if (!f)
+		return -ENOMEM;
+	json_array_foreach(command, i, word) {
+		if (i)
+			putc(' ', f);
+		if (json_is_string(word))
+			write_word(f, json_string_value(word));
+	}
+	if (fclose(f)) {
+		free(*text);
+		*text = NULL;
+		return -ENOMEM;
 	}
 	return 0;
 }
 
 int kx_afperf_describe(struct kx_afperf_writer *w, struct kx_afperf_run *run,
-		       const json_t *session)
+		       const json_t *session, const json_t *process)
 {
 	static const struct {
 		const char *key;
@@ -183,7 +180,7 @@ int kx_afperf_describe(struct kx_afperf_writer *w, struct kx_afperf_run *run,
 	number_point(w, run, KX_AFPERF_RAM, json_object_get(host, "memory_bytes"));
 	text_point(w, run, KX_AFPERF_STARTED, 0,
 		   json_string_value(json_object_get(session, "started")));
-	r = command_line(session, run->pid, &command);
+	r = command_line(process, &command);
 	if (!r)
 		text_point(w, run, KX_AFPERF_COMMAND, 0, command);
 	free(command);

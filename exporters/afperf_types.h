@@ -43,10 +43,10 @@ uint64_t kx_afperf_new_type(struct kx_afperf_writer *w, struct kx_afperf_run *ru
 			    bool time, const char *summary, const char *description, uint64_t ns);
 /*
  * Points of what is known of host and process; at time 0 but for the end, which is at @end_ns.
- * @session may be NULL. Errors: -ENOMEM.
+ * @session may be NULL, and so may what it says of the run's @process. Errors: -ENOMEM.
  */
 int kx_afperf_describe(struct kx_afperf_writer *w, struct kx_afperf_run *run,
-		       const json_t *session);
+		       const json_t *session, const json_t *process);
 void kx_afperf_describe_end(struct kx_afperf_writer *w, struct kx_afperf_run *run,
 			    const json_t *session, uint64_t end_ns);
 

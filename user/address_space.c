@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "session_processes.h"
+
 static uint64_t address_of(const json_t *mapping, const char *key)
 {
 	const char *text = json_string_value(json_object_get(mapping, key));
@@ -21,49 +23,94 @@ static int by_place(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static int add(struct kx_address_space *a, const struct kx_map *map, int32_t pid,
-	       const json_t *mapping)
+/* The modules of a map in the order of their paths. */
+static int by_path(const void *a, const void *b)
+{
+	const struct kx_map_module *const *x = a, *const *y = b;
+
+	int order = strcmp((*x)->path, (*y)->path);
+
+	return order ? order : *x < *y ? -1 : 1;
+}
+
+static int compare_path(const void *path, const void *module)
+{
+	return strcmp(path, (*(const struct kx_map_module *const *)module)->path);
+}
+
+static int add(struct kx_address_space *a, const struct kx_map *map,
+	       const struct kx_map_module **modules, int32_t pid, const json_t *mapping)
 {
 	const char *path = json_string_value(json_object_get(mapping, "path"));
+	const struct kx_map_module **module = NULL;
 	struct kx_mapping *items;
-	uint32_t module = 0;
 
-	while (path && module < map->nmodules && strcmp(map->modules[module].path, path))
-		module++;
-	if (!path || module == map->nmodules)
+	if (path)
+		module = bsearch(path, modules, map->nmodules, sizeof(*modules), compare_path);
+	if (!module)
 		return 0;
-	items = reallocarray(a->items, a->count + 1, sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	a->items = items;
-	items[a->count++] = (struct kx_mapping){
-		.pid = pid, .module = module + 1, .start = address_of(mapping, "start"),
-		.end = address_of(mapping, "end"), .load_bias = address_of(mapping, "load_bias"),
+	while (module > modules && !strcmp(path, module[-1]->path))
+		module--;
+	if (a->count == a->room) {
+		items = reallocarray(a->items, a->room ? a->room * 2 : 64, sizeof(*items));
+		if (!items)
+			return -ENOMEM;
+		a->items = items;
+		a->room = a->room ? a->room * 2 : 64;
+	}
+	a->items[a->count++] = (struct kx_mapping){
+		.pid = pid, .module = (uint32_t)(*module - map->modules) + 1,
+		.start = address_of(mapping, "start"), .end = address_of(mapping, "end"),
+		.load_bias = address_of(mapping, "load_bias"),
 	};
+	return 0;
+}
+
+static int add_processes(struct kx_address_space *a, const struct kx_map *map,
+			 const struct kx_map_module **modules,
+			 const struct kx_session_processes *processes)
+{
+	const json_t *mapping;
+	size_t k;
+
+	for (size_t i = 0; i < map->nmodules; i++)
+		modules[i] = &map->modules[i];
+	qsort(modules, map->nmodules, sizeof(*modules), by_path);
+	for (size_t i = 0; i < processes->count; i++) {
+		const struct kx_session_process *p = &processes->items[i];
+
+		/* where several had one pid in turn, the last one's is known */
+		if (kx_session_process(processes, p->pid) != p->json)
+			continue;
+		json_array_foreach(json_object_get(p->json, "mappings"), k, mapping)
+			if (add(a, map, modules, p->pid, mapping))
+				return -ENOMEM;
+	}
 	return 0;
 }
 
 int kx_address_space_init(struct kx_address_space *a, const struct kx_map *map)
 {
-	const json_t *process, *mapping;
-	size_t i, k;
+	const struct kx_map_module **modules;
+	struct kx_session_processes processes;
+	int r;
 
 	memset(a, 0, sizeof(*a));
 	if (!map)
 		return 0;
-	json_array_foreach(json_object_get(map->session, "processes"), i, process) {
-		json_int_t pid = json_integer_value(json_object_get(process, "pid"));
-
-		json_array_foreach(json_object_get(process, "mappings"), k, mapping) {
-			if (add(a, map, (int32_t)pid, mapping)) {
-				kx_address_space_free(a);
-				return -ENOMEM;
-			}
-		}
-	}
-	if (a->count)
+	modules = calloc(map->nmodules + 1, sizeof(*modules));
+	r = kx_session_processes_init(&processes, map->session);
+	if (!modules)
+		r = -ENOMEM;
+	if (!r)
+		r = add_processes(a, map, modules, &processes);
+	kx_session_processes_free(&processes);
+	free(modules);
+	if (r)
+		kx_address_space_free(a);
+	else if (a->count)
 		qsort(a->items, a->count, sizeof(*a->items), by_place);
-	return 0;
+	return r;
 }
 
 void kx_address_space_free(struct kx_address_space *a)

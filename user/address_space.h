@@ -20,7 +20,7 @@ struct kx_mapping {
 
 struct kx_address_space {
 	struct kx_mapping *items; /* by process and address */
-	size_t count;
+	size_t count, room;
 	size_t last;              /* met last */
 };
 

@@ -75,6 +75,9 @@ struct kx_report {
 	bool any_record;
 	bool has_lost, has_orphans; /* the recorder's own final numbers are known */
 	uint64_t orphans_here;
+	uint32_t at_thread; /* of the file's last buffer */
+	bool by_process;
+	struct kx_report_processes processes;
 };
 
 static struct stat *stat_at(const struct kx_report *r, uint32_t slot)
@@ -319,6 +322,18 @@ static inline int close_innermost(struct kx_report *r, struct thread *t, uint64_
 	return 0;
 }
 
+/* Gives back the memory of a thread with no open call: there may be very many that have ended. */
+static void rest_thread(struct thread *t)
+{
+	if (t->depth)
+		return;
+	free(t->frames);
+	free(t->outer);
+	t->frames = NULL;
+	t->outer = NULL;
+	t->room = t->outer_bits = t->outer_used = 0;
+}
+
 /* An exit that does not belong to the innermost call. */
 static int leave_other(struct kx_report *r, struct thread *t, uint32_t func, uint64_t tsc)
 {
@@ -501,14 +516,18 @@ static int run_pass(struct kx_report *r, struct kx_fdr_file *f, struct kx_err *e
 static int told_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct kx_report *r = ctx;
-	uint32_t slot;
-	int e = slot_of(r, call->func, &slot);
+	uint32_t slot, func = call->func;
+	int e = 0;
 
+	if (r->by_process)
+		e = kx_report_process_function(&r->processes, t, call->func, &func);
+	if (!e)
+		e = slot_of(r, func, &slot);
 	if (r->first_pass) {
 		r->totals.events++;
 		saw_time(r, call->enter);
 	}
-	return e ? e : enter(&r->threads[t->index], call->func, slot, call->enter);
+	return e ? e : enter(&r->threads[t->index], func, slot, call->enter);
 }
 
 static int told_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
@@ -537,10 +556,10 @@ static int told_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	struct kx_report *r = ctx;
 
-	(void)t;
 	(void)tsc;
+	rest_thread(&r->threads[t->index]);
 	r->totals.threads += r->first_pass;
-	return 0;
+	return r->by_process && r->first_pass ? kx_report_process_thread(&r->processes, t) : 0;
 }
 
 static int run_filtered_pass(struct kx_report *r, struct kx_calls *calls, struct kx_err *err)
@@ -553,8 +572,10 @@ static int run_filtered_pass(struct kx_report *r, struct kx_calls *calls, struct
 
 	if (e == -ENOMEM)
 		kx_err_set(err, e, "out of memory for the calls of the trace");
-	r->totals.lost = kx_calls_totals(calls)->lost;
-	r->totals.orphans = kx_calls_totals(calls)->orphans;
+	if (!r->has_lost)
+		r->totals.lost = kx_calls_totals(calls)->lost;
+	if (!r->has_orphans)
+		r->totals.orphans = kx_calls_totals(calls)->orphans;
 	return e;
 }
 
@@ -643,8 +664,9 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 	r->pool.limit = histogram_limit(options, kx_fdr_info(f)->file_size);
 	r->totals.has_sched = json_is_true(json_object_get(options->session, "sched")) ||
 			      (options->calls && kx_calls_have_sched(options->calls));
-	if (!options->calls)
+	if (!options->calls || options->whole)
 		take_session(r, options->session);
+	r->by_process = options->by_process;
 	r->first_pass = true;
 	do {
 		e = options->calls ? run_filtered_pass(r, options->calls, err) :
@@ -663,6 +685,10 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 		return e;
 	}
 	r->totals.orphans += r->orphans_here;
+	if (options->whole) {
+		r->totals.first_tsc = kx_calls_totals(options->calls)->first_tsc;
+		r->totals.last_tsc = kx_calls_totals(options->calls)->last_tsc;
+	}
 	*out = r;
 	return 0;
 }
@@ -685,6 +711,7 @@ void kx_report_free(struct kx_report *r)
 		kx_off_thread_free(r->threads[i].off);
 	}
 	kx_off_table_free(&r->off);
+	kx_report_processes_free(&r->processes);
 	free(r->threads);
 	free(r->chunks);
 	free(r->places);
@@ -720,4 +747,18 @@ void kx_report_function(const struct kx_report *r, size_t index, struct kx_repor
 		.p90 = kx_histogram_value(s->codes[1], min, s->max),
 		.p99 = kx_histogram_value(s->codes[2], min, s->max),
 	};
+	if (r->by_process) {
+		out->id = r->processes.pair[s->id].b;
+		out->process = r->processes.pair[s->id].a;
+	}
+}
+
+size_t kx_report_nprocesses(const struct kx_report *r)
+{
+	return r->processes.index.count;
+}
+
+const struct kx_report_process *kx_report_process(const struct kx_report *r, size_t index)
+{
+	return &r->processes.items[index];
 }

@@ -18,6 +18,7 @@
 #include "calls.h"
 #include "err.h"
 #include "fdr_reader.h"
+#include "report_processes.h"
 
 struct kx_report;
 
@@ -39,6 +40,7 @@ struct kx_report_totals {
 /* All times are ticks, inclusive of callees, of completed calls only. */
 struct kx_report_function {
 	uint32_t id;
+	uint32_t process; /* by_process: below kx_report_nprocesses; else 0 */
 	uint64_t count, open;
 	uint64_t total; /* recursion counted once: only the outermost calls add to it */
 	uint64_t self;  /* without callees */
@@ -53,6 +55,8 @@ struct kx_report_function {
 struct kx_report_options {
 	json_t *session;       /* of the map: its "lost" and "orphans" go first; may be NULL */
 	struct kx_calls *calls; /* NULL: of the whole file; else of what this leaves of it */
+	bool whole;             /* calls leaves everything */
+	bool by_process;       /* a function of several processes counts as several; needs calls */
 	size_t histogram_bytes; /* memory for all histograms; 0: by functions and file size */
 };
 
@@ -67,5 +71,9 @@ size_t kx_report_nfunctions(const struct kx_report *r);
 /* Brings function @index near, for a kx_report_function that comes soon. */
 void kx_report_prefetch(const struct kx_report *r, size_t index);
 void kx_report_function(const struct kx_report *r, size_t index, struct kx_report_function *out);
+
+/* With by_process: the processes, in order of their first call; one for each pid. */
+size_t kx_report_nprocesses(const struct kx_report *r);
+const struct kx_report_process *kx_report_process(const struct kx_report *r, size_t index);
 
 #endif

@@ -5,6 +5,9 @@
     syscalls.py threads CALLS.csv DID.json [child]        counts of each thread = what it did
     syscalls.py same REPORT.json STRACE [IGNORED...]      counts of each call = those of strace -c
     syscalls.py results CALLS.csv DID.json                results and arguments
+    syscalls.py nested CALLS N NAME...                    N calls of each of these functions are inside
+                                                          one of the function before, in one thread and
+                                                          in time (CALLS: from tests/readers/perfetto.py)
 """
 import collections
 import csv
@@ -75,6 +78,27 @@ def results(calls, done):
             yield f'{r["function"]} has arguments {r["args"]}'
 
 
+def nested(calls, n, *names):
+    open_calls, found = {}, collections.Counter()
+    for line in open(calls):
+        if not line.startswith('call '):
+            continue
+        _, pid, tid, depth, start, duration, name = line.split(' ')[:7]
+        depth, start = int(depth), int(start)
+        end = start + int(duration)
+        stack = open_calls.setdefault((pid, tid), [])
+        del stack[depth:]
+        stack.append((json.loads(name), start, end))
+        for outer, inner in zip(stack, stack[1:]):
+            if inner[1] < outer[1] or inner[2] > outer[2]:
+                yield f'{inner} is not within {outer}'
+        found[tuple(call[0] for call in stack)] += 1
+    for i in range(1, len(names) + 1):
+        if found[names[:i]] != int(n):
+            yield f'{" > ".join(names[:i])} {found[names[:i]]} times, not {n}'
+
+
 if __name__ == '__main__':
-    print(*{'threads': threads, 'same': same, 'results': results}[sys.argv[1]](*sys.argv[2:]),
+    print(*{'threads': threads, 'same': same, 'results': results,
+             'nested': nested}[sys.argv[1]](*sys.argv[2:]),
           sep='; ')

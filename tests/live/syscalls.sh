@@ -88,6 +88,10 @@ trace_target syscalls -f shout -f syscall:write --args 3 --callers
 to_csv
 assert_eq "inside a user function" "$(awk -F, '$4 == "write" && $9 == 2 && $14 == "7\r"' \
 	"$TMP/calls.csv" | wc -l) $(awk -F, '$4 == "shout" && $9 == 1' "$TMP/calls.csv" | wc -l)" "300 300"
+"$KXRAY" export -f perfetto -o "$TMP/calls.pftrace" "$TRACE" 2>/dev/null
+python3 tests/readers/perfetto.py "$TMP/calls.pftrace" >"$TMP/perfetto.calls"
+check "nested in time in Perfetto" nested "$TMP/perfetto.calls" 300 shout write
+assert_eq "results in Perfetto" "$(grep -c '"write".* result="7"' "$TMP/perfetto.calls")" 300
 for tool in $(llvm_xrays); do
 	stacks=$("$tool" stack -all-stacks -stack-format=flame -aggregation-type=count \
 		-instr_map="$TRACE.map" "$TRACE" 2>&1)

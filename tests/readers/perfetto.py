@@ -66,7 +66,7 @@ class Reader:
             key = self.name_of('debug_annotation_names', a, 'name_iid')
             # Perfetto's numbers are whole; the other formats have them as text.
             whole = isinstance(value, int) and (key.startswith('arg') or key == 'caller')
-            values[key] = hex(value) if whole else value
+            values[key] = hex(value) if whole else str(value) if key == 'result' else value
         name = None
         if 'name' in event or 'name_iid' in event:
             name = self.name_of('event_names', event, 'name_iid', 'name')

@@ -33,6 +33,9 @@ echo $? >/out/command.status
 /kxray record -f shout -f syscall:write --args 3 --callers -o /out/inside.xray -- /syscalls \
 	--start=now --alone >/out/inside.out 2>/out/inside.err
 echo $? >/out/inside.status
+/kxray record -f shout -f syscall:write --args 3 --depth 1 --min-duration 1ns --sched \
+	-o /out/reduced.xray -- /syscalls --start=now --alone >/out/reduced.out 2>/out/reduced.err
+echo $? >/out/reduced.status
 /strace -f -c -U name,calls -o /out/strace /syscalls --start=now --alone >/out/strace.out 2>&1
 END
 
@@ -52,9 +55,9 @@ check()
 	assert_eq "${name}_kernel_log" "$ERR" ''
 	assert_eq "${name}_statuses" \
 		"$(cat "$out/pid.target" "$out/pid.status" "$out/command.status" \
-		"$out/inside.status" | tr '\n' ' ')" "0 0 0 0 "
-	if [ ! -s "$out/inside.xray" ]; then
-		fail "${name}_trace" "$(cat "$out/pid.err" "$out/command.err" "$out/inside.err")"
+		"$out/inside.status" "$out/reduced.status" | tr '\n' ' ')" "0 0 0 0 0 "
+	if [ ! -s "$out/reduced.xray" ]; then
+		fail "${name}_trace" "$(cat "$out"/{pid,command,inside,reduced}.err)"
 		return
 	fi
 	assert_eq "${name}_lost" "$(json "$out/pid.json" '[d["lost"], d["orphans"]]')" "[0, 1]"
@@ -66,6 +69,10 @@ check()
 	assert_eq "${name}_inside_a_function" "$(awk -F, '$4 == "write" {
 		n[$9]++; bytes[$9] += $14 } END { print n[1], n[2], bytes[2] }' "$TMP/calls.csv")" \
 		"2 300 2100"
+	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$out/reduced.xray" 2>"$TMP/export.err"
+	assert_eq "${name}_outermost_only" "$(awk -F, '$4 == "write" || $4 == "shout" {
+		n[$4 $9]++ } END { print n["write1"], n["write2"], n["shout1"] }' "$TMP/calls.csv")" \
+		"2  300"
 	"$KXRAY" report --json "$out/command.xray" >"$TMP/report.json"
 	awk '$1 == "execve" || $1 == "total" { $2 = $2 - 1 } { print $1, $2 }' "$out/strace" \
 		>"$TMP/strace"

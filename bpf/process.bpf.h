@@ -176,7 +176,8 @@ static __always_inline void put_name(struct task_struct *task, __u32 kind, const
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(kx_thread_exit, struct task_struct *task)
 {
-	if (kx_task_wanted(task)) {
+	/* Whatever the filters say: calls that they let through may be open. */
+	if (kx_task_traced(task)) {
 		kx_settle_end(task);
 		put_name(task, KX_WIRE_THREAD_EXIT, task->comm);
 		if (kx_flight)
@@ -191,7 +192,8 @@ int BPF_PROG(kx_thread_exit, struct task_struct *task)
 SEC("tp_btf/task_rename")
 int BPF_PROG(kx_thread_name, struct task_struct *task, const char *name)
 {
-	if (kx_task_wanted(task))
+	/* By the new name a filter may let its calls through. */
+	if (kx_task_traced(task))
 		put_name(task, KX_WIRE_THREAD_NAME, name);
 	return 0;
 }

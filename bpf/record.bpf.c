@@ -85,13 +85,15 @@ int kx_session(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid(), cookie;
 
-	if (!kx_wanted(id))
+	if (!kx_traced(id))
 		return 1; /* from an entry: no return probe for this call */
 	cookie = bpf_get_attach_cookie(ctx);
 	if (is_return(ctx, cookie)) {
 		put_return(ctx, cookie, id);
 		return 0;
 	}
+	if (!kx_cpu_passes() || !kx_current_passes())
+		return 1;
 	/* a trigger wants to know how long it lasts */
 	if (put_entry(ctx, cookie, id, cookie & KX_COOKIE_HAS_TRIGGER ? 0 : KX_ENTER_CAN_SKIP) ==
 	    KX_SKIP)
@@ -115,7 +117,7 @@ int kx_return(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
-	if (kx_wanted(id))
+	if (kx_exit_wanted(id))
 		put_return(ctx, bpf_get_attach_cookie(ctx), id);
 	return 0;
 }
@@ -145,7 +147,7 @@ int kx_exit(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid(), cookie;
 
-	if (!kx_wanted(id))
+	if (!kx_exit_wanted(id))
 		return 0;
 	cookie = bpf_get_attach_cookie(ctx);
 	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))

@@ -109,7 +109,7 @@ int BPF_PROG(kx_syscall_exit, struct pt_regs *regs, long result)
 	struct task_struct *task;
 	__u32 traced, func;
 
-	if (!kx_wanted(id))
+	if (!kx_traced(id))
 		return 0;
 	task = bpf_get_current_task_btf();
 	state = bpf_task_storage_get(&kx_syscall_states, task, 0, 0);
@@ -119,6 +119,8 @@ int BPF_PROG(kx_syscall_exit, struct pt_regs *regs, long result)
 		if (!func || state->tid != (__u32)id)
 			return 0;
 	} else {
+		if (!kx_exit_wanted(id))
+			return 0;
 		/* the call began before the recording: the collector counts such exits */
 		traced = kx_syscall_traced(task, regs->orig_ax);
 		if (!traced || kx_is_child(regs->orig_ax, result))

@@ -11,6 +11,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "filter.bpf.h"
 #include "wire.h"
 
 /* More processes than this at a time are not followed, and counted. */
@@ -58,16 +59,40 @@ static __always_inline int kx_is_target(__u32 tgid)
 	return bpf_map_lookup_elem(&kx_targets, &tgid) != 0;
 }
 
-/* Whether the current task is traced now; @id is bpf_get_current_pid_tgid()'s. */
-static __always_inline int kx_wanted(__u64 id)
+/*
+ * Whether the current task is traced at all; @id is bpf_get_current_pid_tgid()'s. Enough for the
+ * exit of a call whose entry is known to be recorded: filters may not hold any more.
+ */
+static __always_inline int kx_traced(__u64 id)
 {
 	return kx_ready && kx_is_target(id >> 32);
 }
 
-/* The same for any task, as scheduler events name them. */
-static __always_inline int kx_task_wanted(struct task_struct *task)
+/* Whether a call that the current task begins is to be recorded. */
+static __always_inline int kx_wanted(__u64 id)
+{
+	return kx_traced(id) && kx_cpu_passes() && kx_current_passes();
+}
+
+/*
+ * For an exit whose entry may be recorded or not. A call that began on a wanted CPU may end on any;
+ * the collector leaves out exits without an entry.
+ */
+static __always_inline int kx_exit_wanted(__u64 id)
+{
+	return kx_traced(id) && kx_current_passes();
+}
+
+/* For any task, as scheduler events name them: whether it is traced at all ... */
+static __always_inline int kx_task_traced(struct task_struct *task)
 {
 	return kx_ready && kx_is_target(task->tgid);
+}
+
+/* ... and whether what it does is to be recorded, on whatever CPU. */
+static __always_inline int kx_task_wanted(struct task_struct *task)
+{
+	return kx_task_traced(task) && kx_task_passes(task);
 }
 
 /* Whether a call of a function that makes calls itself may get its return address replaced. */

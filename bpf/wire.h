@@ -93,6 +93,14 @@ enum kx_wire_clock {
 	KX_CLOCK_KTIME = 3, /* nanoseconds of CLOCK_MONOTONIC */
 };
 
+/* Filters on what runs, beside that. */
+#define KX_FILTER_CPU 1
+#define KX_FILTER_UID 2
+#define KX_FILTER_CGROUP 4
+#define KX_FILTER_COMM 8
+
+#define KX_FILTER_MAX_CPUS 4096
+
 /* Which processes are traced. */
 enum kx_wire_scope {
 	KX_SCOPE_ONE = 0, /* one, with all its threads */

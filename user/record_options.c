@@ -27,6 +27,10 @@ static const char help[] =
 	"                            functions of the main executable chosen by size.\n"
 	"                            MODULE syscall: the system calls of that name\n"
 	"  -x, --exclude PATTERN     leave these out; may be repeated\n"
+	"      --comm GLOB           only threads with such a name, or of a process with such a name\n"
+	"      --uid UID|NAME        only what this user runs\n"
+	"      --cgroup PATH         only this control group (version 2) and those inside of it\n"
+	"      --cpu LIST            only calls that begin on these CPUs, e.g. 0,2-3\n"
 	"      --exits HOW           auto (default), return, instruction or none: where exits\n"
 	"                            are seen. auto never endangers the program; return aborts\n"
 	"                            programs that throw through traced functions\n"
@@ -73,6 +77,10 @@ static const char help[] =
 enum {
 	OPT_FOLLOW = 256,
 	OPT_NO_FOLLOW,
+	OPT_COMM,
+	OPT_UID,
+	OPT_CGROUP,
+	OPT_CPU,
 	OPT_EXITS,
 	OPT_ARGS,
 	OPT_CALLERS,
@@ -98,6 +106,10 @@ enum {
 static const struct option options[] = {
 	{ "pid", required_argument, NULL, 'p' },
 	{ "all", no_argument, NULL, 'a' },
+	{ "comm", required_argument, NULL, OPT_COMM },
+	{ "uid", required_argument, NULL, OPT_UID },
+	{ "cgroup", required_argument, NULL, OPT_CGROUP },
+	{ "cpu", required_argument, NULL, OPT_CPU },
 	{ "follow", no_argument, NULL, OPT_FOLLOW },
 	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
 	{ "function", required_argument, NULL, 'f' },
@@ -289,6 +301,19 @@ static int complete_flight(struct kx_record_arguments *a)
 }
 
 /* 0 to go on, else kxray's exit status + 1. */
+static int add_filter(struct kx_record_arguments *a, uint32_t kind, const char *text)
+{
+	struct kx_err err;
+	int code = kx_filters_add(&a->o.filters, kind, text, &err);
+
+	if (code == -EINVAL)
+		return 1 + kx_cmd_usage("record", "%s", err.text);
+	if (code)
+		return 1 + kx_cmd_fail("record", &err);
+	return 0;
+}
+
+/* 0 to go on, else kxray's exit status + 1. */
 static int parse_option(struct kx_record_arguments *a, int c)
 {
 	static const char *const exits[] = { "auto", "return", "instruction", "none", NULL };
@@ -308,6 +333,14 @@ static int parse_option(struct kx_record_arguments *a, int c)
 	case 'a':
 		a->o.all = true;
 		return 0;
+	case OPT_COMM:
+		return add_filter(a, KX_FILTER_COMM, optarg);
+	case OPT_UID:
+		return add_filter(a, KX_FILTER_UID, optarg);
+	case OPT_CGROUP:
+		return add_filter(a, KX_FILTER_CGROUP, optarg);
+	case OPT_CPU:
+		return add_filter(a, KX_FILTER_CPU, optarg);
 	case OPT_FOLLOW:
 		a->o.follow = a->o.select.match_later = true;
 		a->no_follow = false;

@@ -11,6 +11,7 @@
 #include "attach.h"
 #include "collector.h"
 #include "err.h"
+#include "filters.h"
 #include "flight.h"
 #include "plan.h"
 #include "select.h"
@@ -21,6 +22,7 @@ struct kx_recording_options {
 	char *const *command; /* ... or run this; NULL-terminated ... */
 	bool all;             /* ... or trace every process but kxray */
 	bool follow;          /* children of the traced processes too, and what they run and load */
+	struct kx_filters filters;
 	struct kx_select_options select;
 	const char *output;   /* path of the trace; the map is PATH.map */
 	double seconds;       /* 0: until a signal or the targets' end */

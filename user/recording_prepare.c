@@ -246,6 +246,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .pids = r->pids,
 					     .npids = r->npids,
 					     .flight = r->o->flight != NULL,
+					     .filters = &r->o->filters,
 					     .follow = r->o->follow,
 					     .all = r->o->all };
 	int code = 0;

@@ -94,6 +94,17 @@ static uint64_t min_ticks(const struct kx_clock *clock, uint64_t ns)
 	return (uint64_t)((double)ns * 1e-9 * (double)clock->tsc_hz + 0.5);
 }
 
+static void set_filters(struct record_bpf__rodata *rodata, const struct kx_filters *f)
+{
+	rodata->kx_filters = f->which;
+	rodata->kx_filter_uid = f->uid;
+	rodata->kx_filter_cgroup = f->cgroup;
+	memcpy((void *)rodata->kx_filter_cpus, f->cpus, sizeof(f->cpus));
+	memcpy((void *)rodata->kx_comm_step, f->comm.step, sizeof(f->comm.step));
+	rodata->kx_comm_loop = f->comm.loop;
+	rodata->kx_comm_accept = f->comm.accept;
+}
+
 static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
 {
 	uint32_t nslots = kx_ring_slots_for(o->count_functions ? 1 : o->ring_bytes, t->clock->ncpus);
@@ -119,6 +130,9 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 
 	if (!o->flight)
 		bpf_map__set_max_entries(t->skel->maps.kx_timed_calls, 1);
+	if (o->filters)
+		set_filters(t->skel->rodata, o->filters);
+
 	template_fd = kx_ring_template(nslots);
 	if (template_fd < 0)
 		return explain_load(template_fd, err);

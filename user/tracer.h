@@ -13,6 +13,7 @@
 #include "attach.h"
 #include "clock.h"
 #include "err.h"
+#include "filters.h"
 #include "ring.h"
 
 /* A thread's open calls are followed to this depth at least, whatever arguments they carry. */
@@ -26,6 +27,7 @@ struct kx_tracer_options {
 	size_t npids;             /* at least 1, but for @all */
 	bool follow;              /* and their children from now on */
 	bool all;                 /* every process but kxray */
+	const struct kx_filters *filters; /* or NULL */
 	bool sched;               /* record when threads run, wait and are woken */
 	bool callers;             /* entries carry their return address */
 	bool syscalls;            /* load what kx_tracer_watch_syscalls needs */

@@ -38,6 +38,28 @@ struct thread_info {
 	unsigned int status; /* bit 1: inside a 32-bit system call */
 } __attribute__((preserve_access_index));
 
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid; /* the real one */
+} __attribute__((preserve_access_index));
+
+struct kernfs_node {
+	u64 id; /* of a control group's folder: its inode number */
+} __attribute__((preserve_access_index));
+
+struct cgroup {
+	int level; /* how deep: 0 is the root */
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[1]; /* level + 1 of them, the root first, itself last */
+} __attribute__((preserve_access_index));
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* in the hierarchy of version 2 */
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	struct thread_info thread_info;
 	pid_t pid;  /* what user space calls the thread id */
@@ -48,6 +70,8 @@ struct task_struct {
 	u64 start_time;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	const struct cred *cred;
+	struct css_set *cgroups;
 	unsigned int flags;
 	unsigned int __state;  /* since 5.14; see struct task_struct___old */
 	unsigned long nvcsw;   /* switches away from it that it asked for */

@@ -16,7 +16,7 @@ TRACED long child_leaf(long x)
 TRACED long child_work(long x)
 {
 	x += child_leaf(x);
-	tree_count(CHILD_LEAF);
+	count_call(CHILD_LEAF);
 	return x;
 }
 
@@ -28,11 +28,11 @@ int main(int argc, char **argv)
 		return 2;
 	index = atoi(argv[2]);
 	alarm(600);
-	tree_unpack(argv[3]);
+	unpack_calls(argv[3]);
 	for (int n = 0; n < 40 + index; n++) {
 		child_work(n);
-		tree_count(CHILD_WORK);
+		count_call(CHILD_WORK);
 	}
-	tree_log(argv[1], index);
+	append_calls(argv[1], index);
 	return 0;
 }

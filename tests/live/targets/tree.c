@@ -40,7 +40,7 @@ TRACED long tree_inner(long x)
 TRACED long tree_outer(long x)
 {
 	x += tree_inner(x);
-	tree_count(TREE_INNER);
+	count_call(TREE_INNER);
 	return x;
 }
 
@@ -56,7 +56,7 @@ TRACED void tree_thread(int index)
 {
 	for (int n = 0; n < 20 + index; n++) {
 		tree_leaf(n);
-		tree_count(TREE_LEAF);
+		count_call(TREE_LEAF);
 	}
 }
 
@@ -76,11 +76,11 @@ static void work(int index)
 {
 	for (int n = 0; n < 10 + index * 7; n++) {
 		tree_leaf(n);
-		tree_count(TREE_LEAF);
+		count_call(TREE_LEAF);
 	}
 	for (int n = 0; n < index % 5 + 1; n++) {
 		tree_outer(n);
-		tree_count(TREE_OUTER);
+		count_call(TREE_OUTER);
 	}
 }
 
@@ -97,9 +97,9 @@ static void use_plugin(int index)
 	*(void **)&plug_work = dlsym(plugin, "plug_work");
 	for (int n = 0; n < 30 + index; n++) {
 		plug_work(n);
-		tree_count(PLUG_WORK);
-		tree_count(PLUG_LEAF);
-		tree_count(PLUG_LEAF);
+		count_call(PLUG_WORK);
+		count_call(PLUG_LEAF);
+		count_call(PLUG_LEAF);
 	}
 	if (index % 8 == 2 && dlclose(plugin))
 		fail("dlclose");
@@ -113,7 +113,7 @@ static char **child_arguments(int index, const long *calls)
 
 	in_folder(path, sizeof(path), "tree-child");
 	snprintf(number, sizeof(number), "%d", index);
-	tree_pack(calls, counts, sizeof(counts));
+	pack_calls(calls, counts, sizeof(counts));
 	argv[0] = path;
 	argv[1] = (char *)log_path;
 	argv[2] = number;
@@ -152,7 +152,7 @@ static void start_children(int index)
 		if (pid < 0)
 			fail("fork");
 		if (pid) {
-			tree_count(TREE_FORK);
+			count_call(TREE_FORK);
 			continue;
 		}
 		memset(tree_calls, 0, sizeof(tree_calls));
@@ -162,7 +162,7 @@ static void start_children(int index)
 
 static void *thread(void *index)
 {
-	tree_count(TREE_THREAD);
+	count_call(TREE_THREAD);
 	tree_thread((int)(long)index);
 	return NULL;
 }
@@ -214,7 +214,7 @@ static void process(int index)
 		for (;;)
 			pause();
 	}
-	tree_log(log_path, index);
+	append_calls(log_path, index);
 	if (index % 16 == 14)
 		raise(SIGKILL);
 	if (index % 2)

@@ -30,13 +30,13 @@ static const char *const tree_names[TREE_FUNCTIONS] = {
 
 static long tree_calls[TREE_FUNCTIONS];
 
-static inline void tree_count(enum tree_function f)
+static inline void count_call(enum tree_function f)
 {
 	__atomic_fetch_add(&tree_calls[f], 1, __ATOMIC_RELAXED);
 }
 
 /* In one write: lines of several processes do not mix. */
-static inline void tree_log(const char *path, int index)
+static inline void append_calls(const char *path, int index)
 {
 	char line[1024];
 	int n = snprintf(line, sizeof(line), "{\"pid\":%d,\"index\":%d,\"calls\":{", (int)getpid(),
@@ -57,7 +57,7 @@ static inline void tree_log(const char *path, int index)
 }
 
 /* The counts as one argument, for a program that goes on in the same process. */
-static inline void tree_pack(const long *calls, char *text, size_t size)
+static inline void pack_calls(const long *calls, char *text, size_t size)
 {
 	int n = 0;
 
@@ -65,7 +65,7 @@ static inline void tree_pack(const long *calls, char *text, size_t size)
 		n += snprintf(text + n, size - n, "%ld ", calls[f]);
 }
 
-static inline void tree_unpack(const char *text)
+static inline void unpack_calls(const char *text)
 {
 	char *end;
 

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Filters: of two processes that run at once, with the same program, exactly the one, the threads or the
+# calls that the filter names are in the trace, whole.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+# The kernel calls a process what its file is called; nobody must be able to start them.
+chmod 711 "$TMP"
+install -m 755 "$TARGETS/counts" "$TMP/alpha"
+ln "$TMP/alpha" "$TMP/beta"
+functions=(-f "$TMP/alpha:leaf_*" -f "$TMP/alpha:on_cpu" -f "$TMP/alpha:outer"
+	-f "$TMP/alpha:inner")
+
+cat >"$TMP/check.py" <<'END'
+"""check.py TRACE WHAT...: prints what differs from the calls of WHAT, which is alpha, beta, a thread of
+one (alpha/worker-1), "cpu0" for all calls of on_cpu on CPU 0, or "balanced"."""
+import collections, json, os, sys
+sys.path.insert(0, "tests/live")
+import fdr
+trace, names = fdr.Trace(sys.argv[1]), fdr.map_names(sys.argv[1] + ".map")
+traced = set(names.values())
+want, got = collections.Counter(), collections.Counter()
+told = {name: json.loads(open(f"{os.environ['TMP']}/{name}.out").read().splitlines()[-1])
+        for name in ("alpha", "beta")}
+for what in sys.argv[2:]:
+    if what == "balanced":
+        if trace.repaired():
+            print(trace.repaired(), "exits are missing")
+    elif what == "cpu0":
+        for d in told.values():
+            for t in d["threads"]:
+                want[d["pid"], t["tid"], "on_cpu"] = t["cpus"].count(0)
+    else:
+        process, _, thread = what.partition("/")
+        for t in told[process]["threads"]:
+            if thread in ("", t["name"]):
+                for name in traced & set(t["calls"]):
+                    want[told[process]["pid"], t["tid"], name] = t["calls"][name]
+for t in trace.threads.values():
+    for r in t.records:
+        if r.kind == "entry" and ("cpu0" not in sys.argv or names[r.func] == "on_cpu"):
+            got[t.pid, t.tid, names[r.func]] += 1
+            if "cpu0" in sys.argv and r.cpu:
+                print("an entry on CPU", r.cpu)
+for key in sorted(want | got):
+    if want[key] != got[key]:
+        print(*key, "called", want[key], "seen", got[key])
+print(f"{sum(got.values())} calls of {len({k[1] for k in got})} threads", file=sys.stderr)
+END
+
+# filtered LABEL OPTION... -- [ALPHA-PREFIX...] -- [BETA-PREFIX...] -- WHAT...
+filtered() {
+	local label=$1 options=() alpha=() beta=()
+	shift
+	while [ "$1" != -- ]; do options+=("$1") && shift; done
+	shift
+	while [ "$1" != -- ]; do alpha+=("$1") && shift; done
+	shift
+	while [ "$1" != -- ]; do beta+=("$1") && shift; done
+	shift
+	_new_recording
+	"$KXRAY" record -a -o "$TRACE" --json "${functions[@]}" "${options[@]}" \
+		>"$TMP/rec.json" 2>"$TMP/rec.err" &
+	KX_PID=$!
+	_pids+=("$KX_PID")
+	wait_for 30 _records
+	"${beta[@]}" "$TMP/beta" --start=now >"$TMP/beta.out" &
+	local other=$!
+	STATUS=0
+	"${alpha[@]}" "$TMP/alpha" --start=now >"$TMP/alpha.out" || STATUS=$?
+	wait $other || STATUS=$?
+	assert_eq "$label: targets" "$STATUS" 0
+	kill -INT "$KX_PID" 2>/dev/null
+	end_kxray
+	assert_eq "$label: status" "$STATUS $(grep -v '^kxray: ' "$TMP/rec.err")" "0 "
+	run json "$TMP/rec.json" 'd["lost"]'
+	assert_eq "$label: lost" "$OUT$ERR" 0
+	run python3 "$TMP/check.py" "$TRACE" "$@"
+	assert_eq "$label: calls" "$STATUS $(head -n 5 "$TMP/run.out")" "0 "
+	echo "# $label: $ERR"
+}
+
+filtered "no filter" -- -- -- alpha beta balanced
+for mechanism in session multi single; do
+	if ! "$KXRAY" record -o "$TRACE" --mechanism "$mechanism" -f main -- "$TARGETS/counts" \
+		--start=now >/dev/null 2>"$TMP/why"; then
+		skip "mechanism $mechanism" "$(tail -n 1 "$TMP/why")"
+		continue
+	fi
+	m=(--mechanism "$mechanism")
+	filtered "--comm, $mechanism" "${m[@]}" --comm alpha -- -- -- alpha balanced
+	# Calls that begin on CPU 0, wherever they end.
+	filtered "--cpu, $mechanism" "${m[@]}" --cpu 0 -- -- -- cpu0 balanced
+done
+filtered "--comm of threads" --comm '*ker-[13]' -- -- -- \
+	alpha/worker-1 alpha/worker-3 beta/worker-1 beta/worker-3 balanced
+filtered "--uid by name" --uid nobody -- setpriv --reuid nobody -- -- alpha balanced
+filtered "--uid by number" --uid 65533 -- setpriv --reuid 65533 -- -- alpha balanced
+filtered "--exits=instruction" --exits=instruction --comm beta -- -- -- beta balanced
+last=$(($(nproc --all) - 1))
+if [ "$last" -gt 0 ] && taskset -c "$last" true 2>/dev/null; then
+	filtered "--cpu of one process" --cpu "1-$last" -- taskset -c "$last" -- taskset -c 0 -- \
+		alpha balanced
+else
+	skip "--cpu of one process" "there is one CPU only"
+fi
+
+mount=$(awk '{ for (i = 7; i < NF; i++) if ($i == "-" && $(i + 1) == "cgroup2") print $5 }' \
+	/proc/self/mountinfo | head -n 1)
+group=kxray-test-$$
+if [ -z "$mount" ]; then
+	skip "--cgroup" "cgroup v2 is not mounted"
+elif ! mkdir "$mount/$group" "$mount/$group/inner" 2>"$TMP/why"; then
+	skip "--cgroup" "no control group can be made: $(cat "$TMP/why")"
+else
+	cat >"$TMP/in_group" <<-'END'
+	#!/bin/sh
+	echo $$ >"$1/cgroup.procs" && shift && exec "$@"
+	END
+	chmod 755 "$TMP/in_group"
+	filtered "--cgroup" --cgroup "$group" -- "$TMP/in_group" "$mount/$group" -- -- alpha balanced
+	filtered "--cgroup by path" --cgroup "$mount/$group/inner" -- \
+		"$TMP/in_group" "$mount/$group/inner" -- "$TMP/in_group" "$mount/$group" -- alpha balanced
+	filtered "--cgroup holds those inside" --cgroup "/$group" -- \
+		"$TMP/in_group" "$mount/$group/inner" -- "$TMP/in_group" "$mount/$group" -- \
+		alpha beta balanced
+	filtered "all filters" --cgroup "$group" --comm 'alp*' --uid 0 --cpu "0-$last" -- \
+		"$TMP/in_group" "$mount/$group" -- "$TMP/in_group" "$mount/$group" -- alpha balanced
+	filtered "filters that leave one thread" --cgroup "$group" --comm worker-2 -- \
+		"$TMP/in_group" "$mount/$group" -- -- alpha/worker-2 balanced
+	wait_for 5 rmdir "$mount/$group/inner" "$mount/$group"
+fi
+
+# With -p the filters hold too: both must be true.
+TARGET_ARGS='' trace_target counts -f 'leaf_*' --comm 'worker-2'
+run json "$TMP/did.json" '[t["calls"]["leaf_a"] for t in d["threads"] if t["name"] == "worker-2"][0]'
+want=$OUT
+run sh -c '"$KXRAY" report --json "$1" >"$TMP/report.json"' - "$TRACE"
+run json "$TMP/report.json" '[f["count"] for f in d["functions"] if f["name"] == "leaf_a"][0]'
+assert_eq "-p and --comm" "$OUT" "$want"
+
+# refused STATUS PART OPTION...: nothing is written
+refused() {
+	local status=$1 part=$2
+	shift 2
+	rm -f "$TRACE"
+	run "$KXRAY" record -o "$TRACE" -f main "$@" -- "$TARGETS/counts" --start=now
+	assert_eq "$*: status" "$STATUS $(ls "$TRACE" 2>/dev/null)" "$status "
+	assert_contains "$*: message" "$ERR" "$part"
+}
+refused 1 'CPU 4000 is not online' --cpu 4000
+refused 2 'as in 0,2-3' --cpu 0-
+refused 1 "there is no user 'nobody-at-all'" --uid nobody-at-all
+refused 2 'number or name' --uid 12x
+refused 2 'keeps 15 bytes of a name' --comm a-name-that-is-too-long
+refused 2 '--comm is given twice' --comm a --comm b
+[ -z "$mount" ] || refused 1 "there is no control group 'no-such-group'" --cgroup no-such-group
+refused 1 'control group' --cgroup /etc

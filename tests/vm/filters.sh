@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Filters on other kernels: each alone and all at once, with one CPU and so that what passes is known.
+. "$(dirname "$0")/../lib.sh"
+vm_needs vm_filters || exit 0
+
+cat >"$TMP/guest" <<'END'
+mkdir /cg
+mount -t cgroup2 none /cg || exit 1
+mkdir -p /cg/a/b
+try()	# try NAME OPTION...
+{
+	name=$1
+	shift
+	/kxray record -o /tmp/$name.xray --json -f '/counts:leaf_*' "$@" -- /bin/sh -c \
+		'echo $$ >/cg/a/b/cgroup.procs; exec /counts --start=now' \
+		>/out/$name.txt 2>/out/$name.err
+	echo $? >/out/$name.status
+	/kxray report --json /tmp/$name.xray >/out/$name.json 2>>/out/$name.err
+}
+try none
+try comm --comm 'c*nts'
+try comm_thread --comm 'worker-[0]'
+try comm_other --comm 'count'
+try uid --uid root
+try uid_other --uid nobody
+try cgroup --cgroup a
+try cgroup_other --cgroup /cg/a/b/c 2>/dev/null
+mkdir /cg/c
+try cgroup_outside --cgroup /c
+try cpu --cpu 0
+try all --comm 'counts' --uid 0 --cgroup /cg/a --cpu 0
+try syscalls -f 'syscall:*nanosleep' --comm 'w*' --uid 0 --cgroup a --cpu 0 --sched
+exit 0
+END
+
+# check.py FOLDER/NAME all|THREAD: the counts are what the target says of these threads
+cat >"$TMP/check.py" <<'END'
+import json, sys
+name, threads = sys.argv[1:]
+lines = [l for l in open(name + ".txt") if l.startswith("{")]
+target = [json.loads(l) for l in lines if '"threads":[' in l][0]
+want = {}
+for t in target["threads"]:
+    if threads == "all" or t["name"] == threads:
+        for f in ("leaf_a", "leaf_b", "leaf_nop5"):
+            want[f] = want.get(f, 0) + t["calls"][f]
+report = json.load(open(name + ".json"))
+got = {f["name"]: f["count"] for f in report["functions"] if f["name"].startswith("leaf_")}
+got = {f: n for f, n in got.items() if n}
+print("right" if got == want and not report["lost"] else f"got {got}, want {want}")
+END
+check() {
+	local series=$1 out=$2 case threads
+	assert_eq "vm_${series}_run" "$STATUS" 0
+	assert_eq "vm_${series}_kernel_log" "$ERR" ''
+	for case in none:all comm:all comm_thread:worker-0 comm_other:nobody uid:all uid_other:nobody \
+		cgroup:all cgroup_outside:nobody cpu:all all:all syscalls:all; do
+		threads=${case#*:} case=${case%:*}
+		assert_eq "vm_${series}_$case" "$(cat "$out/$case.status") $(
+			python3 "$TMP/check.py" "$out/$case" "$threads" 2>&1 | tail -n 1)" "0 right"
+		grep -q right <<<"$(python3 "$TMP/check.py" "$out/$case" "$threads" 2>&1)" ||
+			cat "$out/$case.err"
+	done
+	assert_contains "vm_${series}_no_such_group" "$(cat "$out/cgroup_other.err")" \
+		"there is no control group '/cg/a/b/c'"
+}
+vm_each "${*:-6.1 6.12}" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/counts:/counts" --smp 1

@@ -389,7 +389,9 @@ void kx_symbols_free(struct kx_symbols *syms)
 {
 	struct storage *st = syms->storage;
 
-	if (st) {
+	if (syms->release) {
+		syms->release(st);
+	} else if (st) {
 		kx_arena_free(st->arena);
 		free(st->aliases);
 		free(st->colds);
@@ -401,7 +403,7 @@ void kx_symbols_free(struct kx_symbols *syms)
 
 const struct kx_symbol *kx_symbols_find(const struct kx_symbols *syms, uint64_t addr)
 {
-	const struct storage *st = syms->storage;
+	const struct storage *st = syms->release ? NULL : syms->storage;
 	size_t lo = 0, hi = syms->count;
 
 	while (lo < hi) {

@@ -29,6 +29,7 @@ struct kx_symbols {
 	size_t count;
 	const char *source;      /* e.g. ".symtab", ".dynsym and .gnu_debugdata", "/usr/lib/debug/..." */
 	void *storage;
+	void (*release)(void *storage); /* NULL: it is symbols.c's */
 };
 
 /*

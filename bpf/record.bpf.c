@@ -27,6 +27,8 @@ __u32 kx_sampled_tgid = 0; /* of user space, as the first pid namespace has it *
 
 extern _Bool bpf_session_is_return(void) __ksym __weak;
 
+#include "kernel.bpf.h"
+
 /* Arguments from the registers, and the return address from the top of the stack. */
 static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid,
 					     __u32 func)

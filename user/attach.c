@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -117,7 +118,24 @@ static int open_single_event(const char *path, pid_t pid, bool is_return, uint64
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int add_fd(struct kx_links *links, int fd)
+void kx_links_make_room(size_t more)
+{
+	const rlim_t spare = 512; /* for all else that is open */
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= more + spare)
+		return;
+	limit.rlim_cur = more + spare;
+	if (limit.rlim_max < limit.rlim_cur)
+		limit.rlim_max = limit.rlim_cur;
+	if (!setrlimit(RLIMIT_NOFILE, &limit) || getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	/* without CAP_SYS_RESOURCE as far as it goes */
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int kx_links_add(struct kx_links *links, int fd)
 {
 	if (links->count == links->room) {
 		size_t room = links->room ? links->room * 2 : 16;
@@ -138,14 +156,14 @@ static int link_event(int prog_fd, int event_fd, uint64_t cookie, struct kx_link
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
 	int link_fd = bpf_link_create(prog_fd, event_fd, BPF_PERF_EVENT, &opts), err;
 
-	err = link_fd < 0 ? link_fd : add_fd(links, link_fd);
+	err = link_fd < 0 ? link_fd : kx_links_add(links, link_fd);
 	if (err) {
 		if (link_fd >= 0)
 			close(link_fd);
 		close(event_fd);
 		return err;
 	}
-	err = add_fd(links, event_fd);
+	err = kx_links_add(links, event_fd);
 	if (err)
 		close(event_fd);
 	return err;
@@ -159,12 +177,12 @@ static int attach_single(int prog_fd, const char *path, pid_t pid, bool is_retur
 	return event_fd < 0 ? event_fd : link_event(prog_fd, event_fd, probe->cookie, links);
 }
 
-int kx_attach_event(int prog_fd, const struct perf_event_attr *attr, int cpu,
+int kx_attach_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
 		    struct kx_links *links)
 {
 	long fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
-	return fd < 0 ? -errno : link_event(prog_fd, (int)fd, 0, links);
+	return fd < 0 ? -errno : link_event(prog_fd, (int)fd, cookie, links);
 }
 
 /* Errors that are about one probed instruction, not about the whole request. */
@@ -198,7 +216,7 @@ static int attach_range(const struct request *r, size_t from, size_t count)
 	} else {
 		fd = create_multi_link(r->mechanism, r->prog_fd, r->path, r->pid, r->is_return,
 				       r->offsets + from, r->cookies + from, (uint32_t)count);
-		err = fd < 0 ? fd : add_fd(r->links, fd);
+		err = fd < 0 ? fd : kx_links_add(r->links, fd);
 		if (fd >= 0 && err)
 			close(fd);
 	}
@@ -279,7 +297,7 @@ int kx_attach(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, boo
 
 void kx_links_join(struct kx_links *to, struct kx_links *from)
 {
-	while (from->count && add_fd(to, from->fds[from->count - 1]) == 0)
+	while (from->count && kx_links_add(to, from->fds[from->count - 1]) == 0)
 		from->count--;
 	kx_links_close(from);
 }

@@ -83,8 +83,14 @@ struct perf_event_attr;
  * Opens the perf event @attr on @cpu for all processes and attaches @prog_fd to it. Errors:
  * perf_event_open(2)'s and bpf(2)'s.
  */
-int kx_attach_event(int prog_fd, const struct perf_event_attr *attr, int cpu,
+int kx_attach_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
 		    struct kx_links *links);
+
+/* Raises the limit of open files, if it must and may, so that @more descriptors can be added. */
+void kx_links_make_room(size_t more);
+
+/* Takes @fd over, unless memory runs out: -ENOMEM. */
+int kx_links_add(struct kx_links *links, int fd);
 
 /* Moves the links of @from to @to, to be closed together; where memory runs out, closes them. */
 void kx_links_join(struct kx_links *to, struct kx_links *from);

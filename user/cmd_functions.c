@@ -12,6 +12,7 @@
 #include "attach.h"
 #include "cmd.h"
 #include "json_text.h"
+#include "kernel_mechanism.h"
 #include "select.h"
 
 #define NAME "functions"
@@ -19,7 +20,7 @@
 
 static const char usage[] =
 	"Usage: kxray functions (-p PID | BINARY) [-f PATTERN]... [-x PATTERN]... [OPTION...]\n"
-	"       kxray functions -f 'syscall:GLOB'... [OPTION...]\n"
+	"       kxray functions -f 'kernel:GLOB'|'syscall:GLOB'... [OPTION...]\n"
 	"Lists the functions that 'kxray record' would trace, with the cost of a hit.\n"
 	"\n"
 	"  -p, --pid PID          a running process; several: -p PID,PID or -p repeated\n"
@@ -181,15 +182,26 @@ static bool nop5_optimized(void)
 	       (major > 6 || (major == 6 && minor >= 18));
 }
 
+/* A number; of the kernel's, which are above all that JSON libraries take, in hexadecimal. */
+static json_t *address_json(uint64_t address)
+{
+	char text[24];
+
+	if (address <= INT64_MAX)
+		return json_integer((json_int_t)address);
+	snprintf(text, sizeof(text), "%#" PRIx64, address);
+	return json_string(text);
+}
+
 static json_t *function_json(const struct kx_selection *sel, const struct kx_function *f)
 {
 	const struct kx_symbol *s = f->sym;
 
-	return json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:s, s:I}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s, s:I}",
 			 "name", kx_json_text(s->pretty, JSON_TEXT_MAX),
 			 "symbol", kx_json_text(s->name, JSON_TEXT_MAX),
 			 "module", kx_json_text(sel->modules[f->module].module->name, JSON_TEXT_MAX),
-			 "address", (json_int_t)s->addr,
+			 "address", address_json(s->addr),
 			 "size", (json_int_t)s->size,
 			 "probe_offset", (json_int_t)(f->plan.entry.addr - s->addr),
 			 "cost", kx_cost_name(f->plan.entry.cost),
@@ -243,8 +255,18 @@ static void print_left_out(const struct kx_selection *sel, FILE *to)
 	}
 }
 
+static bool has_kernel_functions(const struct kx_selection *sel)
+{
+	for (size_t i = 0; i < sel->nmodules; i++)
+		if (sel->modules[i].space == KX_PATTERN_KERNEL)
+			return true;
+	return false;
+}
+
 static void print_summary(const struct kx_selection *sel, const struct arguments *a)
 {
+	enum kx_kernel_mechanism mechanism;
+	struct kx_err why;
 	size_t costs[KX_COST_KERNEL + 1] = { 0 }, exits[KX_EXITS_NONE + 1] = { 0 }, i, cheap, user;
 
 	for (i = 0; i < sel->nfunctions; i++)
@@ -268,6 +290,9 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 		fprintf(stderr, "; %zu left out because they cannot be traced safely%s",
 			sel->nleft_out, a->json && !a->left_out ? " (--left-out lists them)" : "");
 	fputc('\n', stderr);
+	if (has_kernel_functions(sel) &&
+	    kx_kernel_mechanism_best(KX_KERNEL_NONE, &mechanism, &why))
+		fprintf(stderr, "kxray functions: %s\n", why.text);
 	if (!user)
 		return;
 	fprintf(stderr, "exits: %zu return, %zu instruction, %zu none; ", exits[KX_EXITS_RETURN],

@@ -171,6 +171,10 @@ static void print_summary(const struct kx_record_arguments *a, const struct kx_r
 	if (c->lost_partner)
 		fprintf(stderr, "kxray: %llu lost: exits whose entry was lost\n",
 			(unsigned long long)c->lost_partner);
+	if (c->lost_missed)
+		fprintf(stderr, "kxray: %llu lost: calls of kernel functions while the CPU was inside "
+				"another probe, perhaps of other processes\n",
+			(unsigned long long)c->lost_missed);
 	if (c->lost_migrations)
 		fprintf(stderr, "kxray: %llu CPU changes or thread records lost\n",
 			(unsigned long long)c->lost_migrations);
@@ -209,6 +213,8 @@ static int print_json(const struct kx_record_arguments *a, const struct kx_recor
 		(json_int_t)r->unfollowed);
 	int failed;
 
+	if (r->kernel_mechanism && j)
+		json_object_set_new(j, "kernel_mechanism", json_string(r->kernel_mechanism));
 	if (j && a->o.flight)
 		json_object_update_new(
 			j, json_pack("{s:i,s:i,s:i,s:I,s:I,s:s}", "dumps", (int)r->flight.dumps,

@@ -72,6 +72,21 @@ void kx_pattern_free(struct kx_pattern *p)
 	memset(p, 0, sizeof(*p));
 }
 
+bool kx_patterns_in_space(const char *const *texts, size_t n, enum kx_pattern_space space)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < n && !found; i++) {
+		struct kx_pattern p;
+
+		if (kx_pattern_parse(texts[i], &p, NULL))
+			continue;
+		found = p.space == space;
+		kx_pattern_free(&p);
+	}
+	return found;
+}
+
 /* fnmatch(3), but names such as "operator[]" and "<[u8]>::len" also match as they are written. */
 static bool glob_matches(const char *glob, const char *name)
 {

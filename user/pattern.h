@@ -30,6 +30,9 @@ struct kx_pattern {
 int kx_pattern_parse(const char *text, struct kx_pattern *out, struct kx_err *err);
 void kx_pattern_free(struct kx_pattern *p);
 
+/* Whether any of @texts is a pattern of @space; those that cannot be read are not. */
+bool kx_patterns_in_space(const char *const *texts, size_t n, enum kx_pattern_space space);
+
 bool kx_pattern_matches_module(const struct kx_pattern *p, const struct kx_module *m);
 
 /*

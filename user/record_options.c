@@ -25,7 +25,8 @@ static const char help[] =
 	"  -f, --function PATTERN    trace these functions; [MODULE:]GLOB, may be repeated.\n"
 	"                            Without MODULE: of the main executable. Without -f:\n"
 	"                            functions of the main executable chosen by size.\n"
-	"                            MODULE syscall: the system calls of that name\n"
+	"                            MODULE syscall: the system calls of that name; MODULE\n"
+	"                            kernel: the kernel functions\n"
 	"  -x, --exclude PATTERN     leave these out; may be repeated\n"
 	"      --comm GLOB           only threads with such a name, or of a process with such a name\n"
 	"      --uid UID|NAME        only what this user runs\n"
@@ -64,6 +65,8 @@ static const char help[] =
 	"      --ring-size SIZE      ring buffer of each CPU, e.g. 4M (default: by memory)\n"
 	"      --clock KIND          auto (default), kfunc, perf or ktime\n"
 	"      --mechanism M         auto (default), session, multi or single\n"
+	"      --kernel-mechanism M  for kernel functions: auto (default), session, multi, fentry\n"
+	"                            or single\n"
 	"      --fail-on-loss        exit with status 3 if any event was lost\n"
 	"      --json                print the summary as one JSON object on stdout\n"
 	"  -q, --quiet               print errors only\n"
@@ -94,6 +97,7 @@ enum {
 	OPT_RING_SIZE,
 	OPT_CLOCK,
 	OPT_MECHANISM,
+	OPT_KERNEL_MECHANISM,
 	OPT_FAIL_ON_LOSS,
 	OPT_JSON,
 	OPT_FLIGHT,
@@ -134,6 +138,7 @@ static const struct option options[] = {
 	{ "ring-size", required_argument, NULL, OPT_RING_SIZE },
 	{ "clock", required_argument, NULL, OPT_CLOCK },
 	{ "mechanism", required_argument, NULL, OPT_MECHANISM },
+	{ "kernel-mechanism", required_argument, NULL, OPT_KERNEL_MECHANISM },
 	{ "fail-on-loss", no_argument, NULL, OPT_FAIL_ON_LOSS },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "quiet", no_argument, NULL, 'q' },
@@ -319,6 +324,9 @@ static int parse_option(struct kx_record_arguments *a, int c)
 	static const char *const exits[] = { "auto", "return", "instruction", "none", NULL };
 	static const char *const clocks[] = { "auto", "kfunc", "perf", "ktime", NULL };
 	static const char *const mechanisms[] = { "auto", "session", "multi", "single", NULL };
+	/* in the order of enum kx_kernel_mechanism */
+	static const char *const kernel_mechanisms[] = { "auto", "session", "multi", "fentry",
+							 "single", NULL };
 	unsigned long long n;
 	int i;
 
@@ -444,6 +452,15 @@ static int parse_option(struct kx_record_arguments *a, int c)
 						"'%s'",
 						optarg);
 		a->o.mechanism = i - 1;
+		return 0;
+	case OPT_KERNEL_MECHANISM:
+		i = choice(optarg, kernel_mechanisms);
+		if (i < 0)
+			return 1 + kx_cmd_usage("record",
+						"--kernel-mechanism is auto, session, multi, fentry or "
+						"single, not '%s'",
+						optarg);
+		a->o.kernel_mechanism = (enum kx_kernel_mechanism)i;
 		return 0;
 	case OPT_FAIL_ON_LOSS:
 		a->fail_on_loss = true;

@@ -161,6 +161,8 @@ static void fill_result(struct recording *r)
 		if (clock->cpus[i].error > error)
 			error = clock->cpus[i].error;
 	kx_collector_counts(r->collector, &r->result->counts);
+	r->result->counts.lost_missed = r->kernel_missed;
+	r->result->counts.lost += r->kernel_missed;
 	if (r->flight)
 		kx_flight_result(r->flight, &r->result->flight);
 	r->result->bytes = r->flight ? r->result->flight.bytes : kx_fdr_writer_bytes(r->writer);
@@ -180,6 +182,10 @@ static void detach(struct recording *r)
 	kx_tracer_ready(r->tracer, false);
 	if (!r->o->count)
 		kx_collector_close(r->collector);
+	if (r->kernel_probes)
+		r->kernel_missed = kx_kernel_probes_missed(r->kernel_probes);
+	kx_kernel_probes_free(r->kernel_probes);
+	r->kernel_probes = NULL;
 	kx_probes_join(r->probes, &r->watch.links);
 	kx_probes_free(r->probes);
 	r->probes = NULL;
@@ -330,8 +336,10 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 			kx_flight_begin(r.flight);
 		/* who reads this may rely on every call from now on being recorded */
 		if (o->on_start)
-			o->on_start(o->ctx, &r.sel, result->functions, kx_probes_count(r.probes),
-				    result->mechanism, result->attach_seconds);
+			o->on_start(o->ctx, &r.sel, result->functions,
+				    kx_probes_count(r.probes) +
+					    kx_kernel_probes_count(r.kernel_probes),
+				    r.mechanisms, result->attach_seconds);
 		if (r.launch)
 			code = kx_launch_continue(r.launch, err);
 		if (!code)

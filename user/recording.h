@@ -37,6 +37,7 @@ struct kx_recording_options {
 	const struct kx_flight_options *flight; /* write only when a trigger asks; or NULL */
 	uint64_t ring_bytes;  /* of one CPU's ring; 0: by memory */
 	int mechanism;        /* enum kx_mechanism, or -1: the best that works */
+	enum kx_kernel_mechanism kernel_mechanism; /* KX_KERNEL_NONE: the best that works */
 	enum kx_wire_clock clock; /* 0: the best that works */
 	int argc;             /* kxray's own command line, for the metadata */
 	char **argv;
@@ -62,6 +63,7 @@ struct kx_recording_result {
 	double attach_seconds, detach_seconds;
 	const char *clock;  /* name of the clock used */
 	const char *mechanism;
+	const char *kernel_mechanism; /* NULL: no kernel functions are traced */
 	uint64_t tsc_hz;
 	const char *hz_origin;
 	uint64_t clock_error_ns; /* largest over the CPUs; 0 if the clock needs no base */

@@ -16,6 +16,7 @@
 
 #include "map_file.h"
 #include "modules.h"
+#include "pattern.h"
 #include "session_info.h"
 #include "syscalls.h"
 
@@ -236,8 +237,9 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .ring_bytes = r->o->ring_bytes,
 					     .callers = r->o->callers,
 					     .sched = r->o->sched,
-					     .syscalls = kx_syscalls_in_patterns(
-						     r->o->select.include, r->o->select.ninclude),
+					     .syscalls = kx_patterns_in_space(
+						     r->o->select.include, r->o->select.ninclude,
+						     KX_PATTERN_SYSCALL),
 					     .results = r->o->nargs > 0,
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
@@ -255,6 +257,9 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		options.mechanism = (enum kx_mechanism)r->o->mechanism;
 	else
 		code = kx_mechanism_best(&options.mechanism, err);
+	if (!code && kx_patterns_in_space(r->o->select.include, r->o->select.ninclude,
+					  KX_PATTERN_KERNEL))
+		code = kx_kernel_mechanism_best(r->o->kernel_mechanism, &options.kernel, err);
 	if (code)
 		return code;
 	r->result->mechanism = kx_mechanism_name(options.mechanism);
@@ -277,8 +282,8 @@ int kx_recording_add_traits(struct recording *r, size_t first, struct kx_err *er
 	for (size_t i = first; i < r->sel.nfunctions; i++) {
 		const struct kx_function *f = &r->sel.functions[i];
 
-		/* what is no user function has no return address to be replaced */
-		if (f->traced && r->sel.modules[f->module].space != KX_PATTERN_USER)
+		/* a system call has no return address to be replaced */
+		if (f->traced && r->sel.modules[f->module].space == KX_PATTERN_SYSCALL)
 			continue;
 		if (f->plan.tail_calls)
 			r->traits[f->id] |= KX_FUNC_TAIL_CALLS;
@@ -390,6 +395,40 @@ static void on_refused(void *ctx, const struct kx_function *f, const char *reaso
 	kx_recording_notice(ctx, "left out %s: %s", f->sym->pretty, reason);
 }
 
+static void on_kernel_refused(void *ctx, const struct kx_kernel_function *f, const char *reason)
+{
+	kx_recording_notice(ctx, "left out kernel function %s: %s", f->sym->name, reason);
+}
+
+static int attach_kernel(struct recording *r, struct kx_err *err)
+{
+	struct kx_kernel_function *functions = NULL;
+	const struct kx_symbols *syms = NULL;
+	size_t n = 0;
+	int code;
+
+	for (size_t i = 0; i < r->sel.nfunctions; i++) {
+		const struct kx_function *f = &r->sel.functions[i];
+
+		if (!f->traced || r->sel.modules[f->module].space != KX_PATTERN_KERNEL)
+			continue;
+		if (!functions)
+			functions = calloc(r->sel.nfunctions, sizeof(*functions));
+		if (!functions)
+			return kx_err_set(err, -ENOMEM, "no memory for the kernel's functions");
+		functions[n++] = (struct kx_kernel_function){ .id = f->id, .sym = f->sym };
+		syms = &r->sel.modules[f->module].syms;
+	}
+	if (!n)
+		return 0;
+	code = kx_kernel_attach(r->tracer, syms, functions, n, r->o->nargs, on_kernel_refused, r,
+				&r->kernel_probes, err);
+	if (!code)
+		r->result->kernel_mechanism = kx_kernel_probes_mechanism(r->kernel_probes);
+	free(functions);
+	return code;
+}
+
 static int attach(struct recording *r, struct kx_err *err)
 {
 	double before = kx_recording_now();
@@ -406,10 +445,17 @@ static int attach(struct recording *r, struct kx_err *err)
 				r->o->nargs, on_refused, r, &r->probes, err);
 	if (!code)
 		code = kx_syscalls_attach(r->tracer, &r->sel, r->o->nargs, &syscalls, err);
+	if (!code)
+		code = attach_kernel(r, err);
 	r->result->attach_seconds = kx_recording_now() - before;
 	if (code)
 		return code;
-	r->result->functions = kx_probes_functions(r->probes) + syscalls;
+	r->result->functions = kx_probes_functions(r->probes) + syscalls +
+			       kx_kernel_probes_functions(r->kernel_probes);
+	snprintf(r->mechanisms, sizeof(r->mechanisms), "%s%s%s",
+		 kx_probes_functions(r->probes) || !r->kernel_probes ? r->result->mechanism : "",
+		 kx_probes_functions(r->probes) && r->kernel_probes ? ", " : "",
+		 r->kernel_probes ? r->result->kernel_mechanism : "");
 	code = kx_tracer_watch_threads(r->tracer, err);
 	if (!code && r->o->sample_hz)
 		code = kx_tracer_sample(r->tracer, r->o->sample_hz, err);

@@ -8,6 +8,7 @@
 
 #include "fdr_writer.h"
 #include "flight.h"
+#include "kernel_attach.h"
 #include "launch.h"
 #include "linker_watch.h"
 #include "output.h"
@@ -32,7 +33,10 @@ struct recording {
 	struct kx_selection sel;
 	bool selected;
 	struct kx_tracer *tracer;
+	uint64_t kernel_missed; /* see kx_kernel_probes_missed */
+	char mechanisms[64]; /* for people */
 	struct kx_probes *probes;
+	struct kx_kernel_probes *kernel_probes; /* NULL: no kernel functions are traced */
 	struct kx_linker_watch watch;
 	char loads_unseen[256]; /* see struct kx_select_options; "" if they are seen in time */
 	struct kx_fdr_options fdr; /* of the trace, or of each dump */

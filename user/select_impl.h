@@ -14,7 +14,8 @@ struct kx_select_space {
 	const char *what;  /* plural, for messages */
 	int (*symbols)(struct kx_symbols *out, struct kx_err *err); /* NULL: not in this version */
 	/* Why @sym must not be traced, as a clause in @reason; NULL: all may be. */
-	bool (*refused)(const struct kx_symbol *sym, char *reason, size_t size);
+	bool (*refused)(const struct kx_symbols *syms, const struct kx_symbol *sym, char *reason,
+			size_t size);
 };
 
 const struct kx_select_space *kx_select_space(enum kx_pattern_space space);

@@ -87,17 +87,18 @@ static bool large_enough(const struct kx_plan *plan)
 }
 
 /* Plans a function of a pseudo-module: there is no code to decode. */
-static int plan_special(const struct kx_binary *b, const struct kx_symbol *sym,
-			struct kx_plan *plan, struct kx_err *why)
+static int plan_special(const struct kx_binary *b, const struct kx_symbols *syms,
+			const struct kx_symbol *sym, struct kx_plan *plan, struct kx_err *why)
 {
 	const struct kx_select_space *space = kx_select_space(b->space);
 
-	if (space->refused && space->refused(sym, why->text, sizeof(why->text)))
+	if (space->refused && space->refused(syms, sym, why->text, sizeof(why->text)))
 		return -EOPNOTSUPP;
 	*plan = (struct kx_plan){ .entry = { .addr = sym->addr, .cost = KX_COST_KERNEL },
 				  .exit_kind = KX_EXITS_RETURN,
 				  .args = 6,
-				  .makes_calls = true };
+				  .makes_calls = true,
+				  .tail_calls = b->space == KX_PATTERN_KERNEL };
 	return 0;
 }
 
@@ -115,7 +116,7 @@ static int plan_symbol(struct kx_selector *s, const struct kx_binary *b,
 	memset(plan, 0, sizeof(*plan));
 	why->text[0] = 0;
 	if (b->space != KX_PATTERN_USER)
-		return plan_special(b, sym, plan, why);
+		return plan_special(b, &m->syms, sym, plan, why);
 	if (!sym->is_ifunc)
 		return kx_plan_function(m->planner, sym, &options, plan, why);
 	snprintf(why->text, sizeof(why->text),

@@ -195,6 +195,7 @@ void kx_session_info_end(json_t *info, const struct kx_recording_result *r)
 	json_object_set_new(lost, "unwritten",
 			    json_integer((json_int_t)r->counts.lost_unwritten));
 	json_object_set_new(lost, "partner_lost", json_integer((json_int_t)r->counts.lost_partner));
+	json_object_set_new(lost, "kernel_missed", json_integer((json_int_t)r->counts.lost_missed));
 	json_object_set_new(info, "lost_by", lost);
 	json_object_set_new(info, "repaired", json_integer((json_int_t)r->counts.repaired));
 	json_object_set_new(info, "reduced", json_integer((json_int_t)r->counts.reduced));

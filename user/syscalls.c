@@ -99,20 +99,6 @@ unsigned kx_syscall_number(const struct kx_symbol *sym)
 	return (unsigned)((sym->addr - FIRST_ADDRESS) / ADDRESS_STEP);
 }
 
-bool kx_syscalls_in_patterns(const char *const *patterns, size_t n)
-{
-	bool found = false;
-
-	for (size_t i = 0; i < n && !found; i++) {
-		struct kx_pattern p;
-
-		if (kx_pattern_parse(patterns[i], &p, NULL))
-			continue;
-		found = p.space == KX_PATTERN_SYSCALL;
-		kx_pattern_free(&p);
-	}
-	return found;
-}
 int kx_syscalls_attach(struct kx_tracer *tracer, const struct kx_selection *sel, unsigned nargs,
 		       size_t *n, struct kx_err *err)
 {

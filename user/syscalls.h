@@ -25,9 +25,6 @@ int kx_syscall_symbols(struct kx_symbols *out, struct kx_err *err);
 /* The number of a system call among those symbols. */
 unsigned kx_syscall_number(const struct kx_symbol *sym);
 
-/* Whether any of the patterns names system calls; patterns that cannot be read do not. */
-bool kx_syscalls_in_patterns(const char *const *patterns, size_t n);
-
 /*
  * Has the selected system calls reported, with their first @nargs arguments (0 to 6: registers,
  * whether or not the call uses them). *@n: how many. The tracer must have been made with the option

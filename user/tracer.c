@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernel_link.h"
+#include "kernel_template.h"
 #include "sched_watch.h"
 #include "tracer_impl.h"
 
@@ -37,6 +39,27 @@ static int on_doorbell(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+/* The programs for kernel functions are optional all: none is loaded unless it is asked for. */
+static void choose_kernel_programs(struct kx_tracer *t)
+{
+	const struct record_bpf *s = t->skel;
+	bool session = t->kernel == KX_KERNEL_SESSION, fentry = t->kernel == KX_KERNEL_FENTRY;
+	enum bpf_attach_type type = (enum bpf_attach_type)(
+		t->kernel == KX_KERNEL_MULTI ? KX_BPF_TRACE_KPROBE_MULTI : 0);
+
+	if (t->kernel == KX_KERNEL_NONE)
+		return;
+	bpf_program__set_autoload(s->progs.kx_kernel_session, session);
+	bpf_program__set_autoload(s->progs.kx_kernel_entry, !session);
+	bpf_program__set_autoload(s->progs.kx_kernel_return, !session);
+	bpf_program__set_autoload(s->progs.kx_kernel_fentry, fentry);
+	bpf_program__set_autoload(s->progs.kx_kernel_fexit, fentry);
+	bpf_program__set_expected_attach_type(s->progs.kx_kernel_session,
+					      (enum bpf_attach_type)KX_BPF_TRACE_KPROBE_SESSION);
+	bpf_program__set_expected_attach_type(s->progs.kx_kernel_entry, type);
+	bpf_program__set_expected_attach_type(s->progs.kx_kernel_return, type);
+}
+
 /* Loads only what the mechanism uses: the others' kfuncs may not exist here. */
 static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options *o)
 {
@@ -62,6 +85,7 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	bpf_program__set_expected_attach_type(s->progs.kx_exit, multi);
 	bpf_program__set_expected_attach_type(s->progs.kx_dlopen, multi);
 	bpf_program__set_expected_attach_type(s->progs.kx_stop_at_entry, multi);
+	choose_kernel_programs(t);
 }
 
 static int explain_load(int code, struct kx_err *err)
@@ -240,6 +264,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	if (!t)
 		return kx_err_set(err, -ENOMEM, "no memory");
 	t->mechanism = o->mechanism;
+	t->kernel = o->kernel;
 	/* what the kernel says of a refused program means nothing to most people */
 	if (!getenv("KXRAY_LIBBPF_LOG"))
 		libbpf_set_print(silent);
@@ -247,6 +272,11 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	code = kx_clock_new(o->clock, &t->clock, err);
 	if (code)
 		goto fail;
+	code = kx_kernel_templates_register();
+	if (code) {
+		kx_err_set(err, code, "no memory for the BPF programs");
+		goto fail;
+	}
 	t->skel = record_bpf__open();
 	if (!t->skel) {
 		code = kx_err_set(err, -errno, "the recorder's BPF object cannot be opened: %s",
@@ -321,6 +351,27 @@ enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tr
 	if (t->mechanism == KX_MECHANISM_SESSION && prog != KX_PROG_RETURN)
 		return KX_MECHANISM_MULTI;
 	return t->mechanism;
+}
+
+enum kx_kernel_mechanism kx_tracer_kernel_mechanism(const struct kx_tracer *t)
+{
+	return t->kernel;
+}
+
+int kx_tracer_kernel_prog(const struct kx_tracer *t, bool is_return)
+{
+	if (t->kernel == KX_KERNEL_SESSION)
+		return bpf_program__fd(t->skel->progs.kx_kernel_session);
+	return bpf_program__fd(is_return ? t->skel->progs.kx_kernel_return :
+					   t->skel->progs.kx_kernel_entry);
+}
+
+int kx_tracer_kernel_load(const struct kx_tracer *t, bool is_return, uint32_t btf_id)
+{
+	return kx_kernel_template_load(t->skel->obj,
+				       is_return ? t->skel->progs.kx_kernel_fexit :
+						   t->skel->progs.kx_kernel_fentry,
+				       is_return, btf_id);
 }
 
 uint32_t *kx_tracer_syscalls(struct kx_tracer *t)

@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "err.h"
 #include "filters.h"
+#include "kernel_mechanism.h"
 #include "ring.h"
 
 /* A thread's open calls are followed to this depth at least, whatever arguments they carry. */
@@ -21,6 +22,7 @@
 
 struct kx_tracer_options {
 	enum kx_mechanism mechanism;
+	enum kx_kernel_mechanism kernel; /* of kernel functions; none: load nothing for them */
 	enum kx_wire_clock clock; /* 0: the best that works */
 	uint64_t ring_bytes;      /* of one CPU's ring; 0: by memory */
 	const pid_t *pids;        /* traced processes */
@@ -62,6 +64,13 @@ void kx_tracer_free(struct kx_tracer *t);
 int kx_tracer_prog_fd(const struct kx_tracer *t, enum kx_tracer_prog prog);
 /* The mechanism whose attach type that program was loaded for. */
 enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tracer_prog prog);
+
+/* Programs for kernel functions, as options.kernel asked for. */
+enum kx_kernel_mechanism kx_tracer_kernel_mechanism(const struct kx_tracer *t);
+/* Entries or returns; of a session both. With fentry: those for the kprobes beside it. */
+int kx_tracer_kernel_prog(const struct kx_tracer *t, bool is_return);
+/* With fentry: loads the program for the function @btf_id. Its descriptor or a negative errno. */
+int kx_tracer_kernel_load(const struct kx_tracer *t, bool is_return, uint32_t btf_id);
 
 /* Starts watching the scheduler (migrations, thread names and ends) for the traced processes. */
 int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err);

@@ -21,6 +21,7 @@ struct kx_tracer {
 	void (*on_process)(void *ctx, const struct kx_process_event *event);
 	void *on_process_ctx;
 	enum kx_mechanism mechanism;
+	enum kx_kernel_mechanism kernel;
 };
 
 /* tracer_triggers.c */

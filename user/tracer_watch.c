@@ -62,7 +62,7 @@ int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err)
 
 		if (!t->clock->cpus[cpu].present)
 			continue;
-		code = kx_attach_event(prog_fd, &attr, (int)cpu, &t->samplers);
+		code = kx_attach_event(prog_fd, &attr, (int)cpu, 0, &t->samplers);
 		if (code)
 			return kx_err_set(err, code, "CPU %u cannot be sampled %u times a second: %s",
 					  cpu, hz, strerror(-code));

@@ -64,6 +64,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	pid_t pid;  /* what user space calls the thread id */
 	pid_t tgid; /* what user space calls the process id */
+	void *stack; /* lower end of its stack in the kernel */
 	char comm[16];
 	struct signal_struct *signal;
 	int exit_code;

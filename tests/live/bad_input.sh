@@ -212,7 +212,6 @@ refused "no match, none close" 1 "none comes close" "${record[@]}" -p "$sleeper"
 refused "no such module" 1 "libc.so.6" "${record[@]}" -p "$sleeper" -f 'libnone*:malloc'
 refused "no match in a module" 1 "malloc" "${record[@]}" -p "$sleeper" -f 'libc.so*:malooc'
 refused "an empty pattern" 1 "pattern is empty" "${record[@]}" -p "$sleeper" -f ''
-refused "kernel functions" 1 "kernel functions" "${record[@]}" -p "$sleeper" -f 'kernel:tcp_*'
 refused "all left out" 1 "-x" "${record[@]}" -p "$sleeper" -f tick -x '*'
 refused "too many" 1 "-x" "${record[@]}" -p "$sleeper" -f 'libc.so*:*' --max-functions 10
 assert "too many: says how many" "$ERR" \

@@ -239,8 +239,6 @@ static void test_no_match(void **state)
 		     PATTERNS("+tiny", "+lopping"));
 	select_fails(&proc, 1, 0, -ENOENT, "-x leaves out all 2", PATTERNS("+tiny*", "-*"));
 	select_fails(&proc, 1, 0, -EINVAL, "names no module", PATTERNS("+:f"));
-	select_fails(&proc, 1, 0, -EOPNOTSUPP, "kernel functions are not supported by this version",
-		     PATTERNS("+kernel:tcp_*"));
 	select_fails(&proc, 1, 0, -ENOENT, "did you mean openat in syscall", PATTERNS("+syscall:opnat"));
 	select_fails(&proc, 1, 1, -E2BIG, "2 functions match, more than the limit of 1",
 		     PATTERNS("+tiny*"));

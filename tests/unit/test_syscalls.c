@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "pattern.h"
 #include "syscalls.h"
 #include "wire.h"
 
@@ -124,10 +125,10 @@ static void test_patterns(void **state)
 	static const char *const one[] = { "main", "syscall:read" };
 
 	(void)state;
-	assert_false(kx_syscalls_in_patterns(none, 5));
-	assert_false(kx_syscalls_in_patterns(NULL, 0));
-	assert_true(kx_syscalls_in_patterns(one, 2));
-	assert_false(kx_syscalls_in_patterns(one, 1));
+	assert_false(kx_patterns_in_space(none, 5, KX_PATTERN_SYSCALL));
+	assert_false(kx_patterns_in_space(NULL, 0, KX_PATTERN_SYSCALL));
+	assert_true(kx_patterns_in_space(one, 2, KX_PATTERN_SYSCALL));
+	assert_false(kx_patterns_in_space(one, 1, KX_PATTERN_SYSCALL));
 }
 
 int main(void)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
+/*
+ * Kernel functions. One set of programs for each mechanism; user space loads that of the mechanism
+ * it has found to work, and none without patterns for kernel functions. See ../user/kernel_attach.h.
+ */
+#ifndef KX_KERNEL_BPF_H
+#define KX_KERNEL_BPF_H
+
+#include "reduce.bpf.h"
+#include "target.bpf.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define KX_KERNEL_STACK 0x4000 /* bytes of a task's stack in the kernel */
+
+/* Orders the calls of a thread: see wire.h. */
+static __always_inline __u64 kx_kernel_sp(__u64 sp)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 height = sp - (__u64)task->stack;
+
+	return height < KX_KERNEL_STACK ? KX_KERNEL_SP_BASE + height : sp & KX_IRQ_SP_MASK;
+}
+
+static __noinline int kx_kernel_enter_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid,
+						   __u32 func)
+{
+	__u64 words[KX_WIRE_MAX_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
+	__u32 n = KX_COOKIE_NARGS(cookie);
+
+	if (n > 6)
+		n = 6;
+	if (kx_callers) {
+		__u64 caller = 0;
+
+		bpf_probe_read_kernel(&caller, sizeof(caller), (void *)ctx->sp);
+		words[n++] = caller;
+	}
+	return kx_enter(tid, func, kx_kernel_sp(ctx->sp), words, n);
+}
+
+/* @can_skip: KX_ENTER_CAN_SKIP or 0. Returns what kx_enter does. */
+static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __u32 tid,
+					   __u32 can_skip)
+{
+	/* any may leave by a tail jump, with its return seen at the end of the chain */
+	__u32 func = KX_COOKIE_FUNC(cookie) | KX_ENTER_CHAINS | can_skip;
+
+	if (KX_COOKIE_NARGS(cookie) || kx_callers)
+		return kx_kernel_enter_with_payload(ctx, cookie, tid, func);
+	return kx_enter(tid, func, kx_kernel_sp(ctx->sp), 0, 0);
+}
+
+/* After the return the stack pointer stands above the return address. */
+static __always_inline void kx_kernel_leave(struct pt_regs *ctx, __u64 cookie, __u32 tid)
+{
+	kx_leave(KX_WIRE_EXIT, tid, KX_COOKIE_FUNC(cookie), kx_kernel_sp(ctx->sp - 8), 0, 0);
+}
+
+/* Entry and return of a function by one link (kprobe session, kernel 6.10). */
+SEC("?kprobe")
+int kx_kernel_session(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), cookie;
+
+	if (!kx_wanted(id))
+		return 1; /* from an entry: no return probe for this call */
+	cookie = bpf_get_attach_cookie(ctx);
+	if (!bpf_session_is_return())
+		return kx_kernel_enter(ctx, cookie, id, KX_ENTER_CAN_SKIP) == KX_SKIP;
+	kx_kernel_leave(ctx, cookie, id);
+	return 0;
+}
+
+/* For kprobe.multi, and for single kprobes as perf events. */
+SEC("?kprobe")
+int kx_kernel_entry(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (kx_wanted(id))
+		kx_kernel_enter(ctx, bpf_get_attach_cookie(ctx), id, 0);
+	return 0;
+}
+
+SEC("?kretprobe")
+int kx_kernel_return(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (kx_wanted(id))
+		kx_kernel_leave(ctx, bpf_get_attach_cookie(ctx), id);
+	return 0;
+}
+
+/*
+ * The kernel's trampoline gives no registers, but the arguments lie in its frame, right below the
+ * traced function's: both programs of a call see the same place. Reading the pointer back from memory
+ * makes a number of it, which the verifier lets through.
+ */
+static __always_inline __u64 kx_trampoline_sp(void *ctx)
+{
+	void *place = ctx;
+	__u64 sp = 0;
+
+	bpf_probe_read_kernel(&sp, sizeof(sp), &place);
+	return kx_kernel_sp(sp);
+}
+
+static __noinline int kx_fentry_with_payload(__u64 *ctx, __u64 cookie, __u64 sp)
+{
+	__u64 words[KX_WIRE_MAX_WORDS] = {};
+	__u32 n = KX_COOKIE_NARGS(cookie), tid = bpf_get_current_pid_tgid();
+
+	if (n > 6)
+		n = 6;
+	/* those that the function doesn't have stay 0 */
+	bpf_get_func_arg(ctx, 0, &words[0]);
+	bpf_get_func_arg(ctx, 1, &words[1]);
+	bpf_get_func_arg(ctx, 2, &words[2]);
+	bpf_get_func_arg(ctx, 3, &words[3]);
+	bpf_get_func_arg(ctx, 4, &words[4]);
+	bpf_get_func_arg(ctx, 5, &words[5]);
+	if (kx_callers)
+		words[n++] = 0; /* the trampoline hides it */
+	return kx_enter(tid, KX_COOKIE_FUNC(cookie), sp, words, n);
+}
+
+/*
+ * These two are patterns, which user space loads once more for each traced function. The sections are
+ * its own: see ../user/kernel_template.h.
+ */
+SEC("?kx_fentry")
+int kx_kernel_fentry(__u64 *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), cookie, sp;
+
+	if (!kx_wanted(id))
+		return 0;
+	cookie = bpf_get_attach_cookie(ctx);
+	sp = kx_trampoline_sp(ctx);
+	if (KX_COOKIE_NARGS(cookie) || kx_callers)
+		kx_fentry_with_payload(ctx, cookie, sp);
+	else
+		kx_enter(id, KX_COOKIE_FUNC(cookie), sp, 0, 0);
+	return 0;
+}
+
+SEC("?kx_fexit")
+int kx_kernel_fexit(__u64 *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (kx_wanted(id))
+		kx_leave(KX_WIRE_EXIT, id, KX_COOKIE_FUNC(bpf_get_attach_cookie(ctx)),
+			 kx_trampoline_sp(ctx), 0, 0);
+	return 0;
+}
+
+#endif

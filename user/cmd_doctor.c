@@ -95,8 +95,10 @@ static void print_all(const struct kx_doctor *d)
 {
 	printf("%s, %u CPUs\n\nRecording\n", d->kernel, d->online);
 	print_checks(d, KX_CHECK_BTF, KX_CHECK_RECORDER);
-	printf("\nFor information\n");
-	print_checks(d, KX_CHECK_FENTRY, KX_CHECK_KPROBE_MULTI);
+	printf("\nKernel functions (record -f 'kernel:GLOB')\n");
+	print_checks(d, KX_CHECK_KERNEL_SYMBOLS, KX_CHECK_KPROBE);
+	printf("  used: %s\n", d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) :
+						     "none, they cannot be traced here");
 	print_user(&d->user);
 	print_clock(d);
 	print_costs(d);
@@ -182,10 +184,12 @@ static json_t *costs_json(const struct kx_doctor *d)
 static int print_json(const struct kx_doctor *d, struct kx_err *err)
 {
 	json_t *j = json_pack(
-		"{s:o,s:I,s:o,s:o,s:o,s:s?,s:I,s:o,s:o,s:b,s:o}", "kernel",
+		"{s:o,s:I,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:b,s:o}", "kernel",
 		kx_json_text(d->kernel, TEXT_MAX), "cpus", (json_int_t)d->online, "checks",
 		checks_json(d), "user", user_json(&d->user), "clock", clock_json(d), "mechanism",
 		d->mechanism < 0 ? NULL : kx_mechanism_name((enum kx_mechanism)d->mechanism),
+		"kernel_mechanism",
+		d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) : NULL,
 		"ring_bytes", (json_int_t)d->ring_bytes, "costs", costs_json(d), "costs_why",
 		kx_json_text(d->measured ? "" : d->cost_why, TEXT_MAX), "can_record",
 		d->can_record, "verdict", kx_json_text(d->verdict, TEXT_MAX));

@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "kernel_symbols.h"
 #include "ring.h"
 
 /* Of each ring, for measuring; a run fills at most 4000 slots of 32 bytes. */
@@ -31,8 +32,14 @@ static const struct kx_check known_checks[KX_CHECK_COUNT] = {
 	[KX_CHECK_CLOCK_PERF] = { "clock_perf", "clock: the msr/tsc/ perf event, on each CPU", 0,
 				  "" },
 	[KX_CHECK_CLOCK_KTIME] = { "clock_ktime", "clock: ktime, converted to TSC ticks", 0, "" },
-	[KX_CHECK_FENTRY] = { "fentry", "kernel functions by fentry", 0, "" },
-	[KX_CHECK_KPROBE_MULTI] = { "kprobe_multi", "kernel functions by kprobe.multi", 0, "" },
+	[KX_CHECK_KERNEL_SYMBOLS] = { "kernel_symbols", "names and addresses of kernel functions", 0,
+				      "" },
+	[KX_CHECK_KPROBE_SESSION] = { "kprobe_session",
+				      "kprobe.session: both ends of calls by one link", 0, "" },
+	[KX_CHECK_KPROBE_MULTI] = { "kprobe_multi", "kprobe.multi: many functions by one link", 0,
+				    "" },
+	[KX_CHECK_FENTRY] = { "fentry", "fentry and fexit: two programs for each function", 0, "" },
+	[KX_CHECK_KPROBE] = { "kprobe", "kprobe: two perf events for each function", 0, "" },
 };
 
 /* @code as returned by a trial; @fmt NULL: what the errno says. */
@@ -90,6 +97,26 @@ static void try_mechanisms(struct kx_doctor *d)
 		try_check(d, KX_CHECK_NOP5, nop5);
 	else if (!nop5)
 		settle(d, KX_CHECK_NOP5, -EOPNOTSUPP, "on this kernel it traps");
+}
+
+static void try_kernel_functions(struct kx_doctor *d)
+{
+	struct kx_symbols syms;
+	struct kx_err err = { 0 };
+	int code = kx_kernel_symbols(&syms, &err);
+
+	settle(d, KX_CHECK_KERNEL_SYMBOLS, code, "%s", err.text);
+	if (!code)
+		kx_symbols_free(&syms);
+	for (int m = KX_KERNEL_SESSION; m < KX_KERNEL_MECHANISMS; m++) {
+		struct kx_kernel_trial t;
+
+		kx_kernel_mechanism_try((enum kx_kernel_mechanism)m, &t);
+		settle(d, (enum kx_check_id)(KX_CHECK_KPROBE_SESSION + m - KX_KERNEL_SESSION), t.err,
+		       "%s", t.why);
+		if (!t.err && !code && d->kernel_mechanism == KX_KERNEL_NONE)
+			d->kernel_mechanism = (enum kx_kernel_mechanism)m;
+	}
 }
 
 static int new_tracer(enum kx_wire_clock clock, int mechanism, bool clock_only,
@@ -261,8 +288,7 @@ int kx_doctor_examine(struct kx_doctor *d, struct kx_err *err)
 	try_check(d, KX_CHECK_ARRAY_MMAP, kx_try_array_mmap());
 	try_mechanisms(d);
 	try_check(d, KX_CHECK_SCHEDULER, kx_try_scheduler_events());
-	try_check(d, KX_CHECK_FENTRY, kx_try_fentry());
-	try_check(d, KX_CHECK_KPROBE_MULTI, kx_try_kprobe_multi());
+	try_kernel_functions(d);
 	try_clocks(d);
 	try_recorder(d);
 	conclude(d);

@@ -28,8 +28,11 @@ enum kx_check_id {
 	KX_CHECK_CLOCK_KFUNC, /* in the order of enum kx_wire_clock */
 	KX_CHECK_CLOCK_PERF,
 	KX_CHECK_CLOCK_KTIME,
-	KX_CHECK_FENTRY,
+	KX_CHECK_KERNEL_SYMBOLS,
+	KX_CHECK_KPROBE_SESSION, /* in the order of enum kx_kernel_mechanism */
 	KX_CHECK_KPROBE_MULTI,
+	KX_CHECK_FENTRY,
+	KX_CHECK_KPROBE,
 	KX_CHECK_COUNT,
 };
 
@@ -98,6 +101,7 @@ struct kx_doctor {
 	struct kx_check checks[KX_CHECK_COUNT];
 	struct kx_doctor_user user;
 	int mechanism;    /* enum kx_mechanism that recording would use, or -1 */
+	enum kx_kernel_mechanism kernel_mechanism; /* the same for kernel functions */
 	struct kx_clock *clock; /* the one that recording would use; NULL if there is none */
 	bool calibrated;  /* clock->cpus[].error holds */
 	unsigned online;  /* CPUs */
@@ -118,7 +122,5 @@ void kx_doctor_free(struct kx_doctor *d);
 int kx_try_btf(void);
 int kx_try_array_mmap(void);
 int kx_try_scheduler_events(void);
-int kx_try_fentry(void);
-int kx_try_kprobe_multi(void);
 
 #endif

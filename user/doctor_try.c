@@ -10,33 +10,21 @@
 
 #include "doctor.h"
 
-/* Attach type of <linux/bpf.h> 5.18. */
-#define TRACE_KPROBE_MULTI 42
-
-/* Exists in every kernel with BPF and networking, and runs in the kernel's own tests only. */
-#define QUIET_FUNCTION "bpf_fentry_test1"
-
-static int load(enum bpf_prog_type type, unsigned attach_type, int btf_id)
+/* Loads and attaches a program to the raw tracepoint whose type in the kernel's BTF is @name. */
+static int try_tracepoint(const struct btf *btf, const char *name)
 {
 	static const struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts,
-		    .expected_attach_type = (enum bpf_attach_type)attach_type,
-		    .attach_btf_id = (__u32)btf_id);
-
-	return bpf_prog_load(type, "kx_try", "GPL", insns, sizeof(insns) / sizeof(insns[0]), &opts);
-}
-
-/* Loads and attaches a program of the type "tracing" to what @name is in the kernel's BTF. */
-static int try_tracing(const struct btf *btf, const char *name, __u32 kind, unsigned attach_type)
-{
-	int id = btf__find_by_name_kind(btf, name, kind), prog, link;
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF), prog, link;
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP,
+		    .attach_btf_id = (__u32)id);
 
 	if (id < 0)
 		return -ENOENT;
-	prog = load(BPF_PROG_TYPE_TRACING, attach_type, id);
+	prog = bpf_prog_load(BPF_PROG_TYPE_TRACING, "kx_try", "GPL", insns,
+			     sizeof(insns) / sizeof(insns[0]), &opts);
 	if (prog < 0)
 		return prog;
 	link = bpf_raw_tracepoint_open(NULL, prog);
@@ -88,35 +76,7 @@ int kx_try_scheduler_events(void)
 	int err = btf ? 0 : -errno;
 
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]) && !err; i++)
-		err = try_tracing(btf, events[i], BTF_KIND_TYPEDEF, BPF_TRACE_RAW_TP);
+		err = try_tracepoint(btf, events[i]);
 	btf__free(btf);
 	return err;
-}
-
-int kx_try_fentry(void)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	int err = btf ? 0 : -errno;
-
-	if (!err)
-		err = try_tracing(btf, QUIET_FUNCTION, BTF_KIND_FUNC, BPF_TRACE_FENTRY);
-	btf__free(btf);
-	return err;
-}
-
-int kx_try_kprobe_multi(void)
-{
-	const char *symbol = QUIET_FUNCTION;
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .kprobe_multi.syms = &symbol,
-		    .kprobe_multi.cnt = 1);
-	int prog = load(BPF_PROG_TYPE_KPROBE, TRACE_KPROBE_MULTI, 0), link;
-
-	if (prog < 0)
-		return prog;
-	link = bpf_link_create(prog, 0, (enum bpf_attach_type)TRACE_KPROBE_MULTI, &opts);
-	close(prog);
-	if (link < 0)
-		return link;
-	close(link);
-	return 0;
 }

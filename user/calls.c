@@ -322,6 +322,7 @@ static int reset_thread(struct walk *w, size_t i)
 	t->user = NULL;
 	t->cpu = 0;
 	t->depth = 0;
+	t->life = 0;
 	if (facts->note && kx_note_name(t, facts->note, facts->note_size, &changed))
 		return out_of_memory(w);
 	return 0;

@@ -35,6 +35,7 @@ struct kx_call_thread {
 	uint32_t index;      /* 0 to kx_calls_nthreads - 1 */
 	int32_t pid, tid;
 	int32_t ns_pid, ns_tid; /* in its own pid namespace; 0: the same, or the trace does not say */
+	uint32_t life;       /* threads that had the same ids before it, in this trace */
 	const char *name;    /* "" if the trace does not say */
 	const char *process; /* "" if the trace does not say */
 	uint16_t cpu;        /* where it runs now, as far as is known */
@@ -78,7 +79,7 @@ enum kx_leave {
  * of their caller, and calls that they made are told as their caller's.
  */
 struct kx_call_visitor {
-	/* first of a thread, and again when its name changes */
+	/* first of a thread, and again when its name changes or its ids are another thread's now */
 	int (*thread)(void *ctx, struct kx_call_thread *t, uint64_t tsc);
 	/* the call is on t->stack already */
 	int (*enter)(void *ctx, struct kx_call_thread *t, struct kx_call *call);

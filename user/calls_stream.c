@@ -429,7 +429,9 @@ static void take_result(struct kx_stream *s, const json_t *note)
 	s->result = json_integer_value(value);
 }
 
-static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size)
+/* A name from the trace's start in the middle of a thread is that of another one: see fdr.h. */
+static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size,
+		     bool another)
 {
 	struct told *e = queue(s, TOLD_NAME, tsc);
 	struct extra *x = e ? queue_extra(s, e) : NULL;
@@ -438,6 +440,7 @@ static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uin
 		return -ENOMEM;
 	x->data = body;
 	x->size = size;
+	x->words[0] = another;
 	return 0;
 }
 
@@ -449,7 +452,7 @@ static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_record *
 	int r = 0;
 
 	if (body)
-		return take_name(s, tsc, body, size);
+		return take_name(s, tsc, body, size, rec->tsc < tsc);
 	if ((note = kx_note_json(rec, "repaired")))
 		s->repaired += kx_note_number(note, "exits");
 	else if ((note = kx_note_json(rec, "result")))

@@ -103,6 +103,8 @@ static int tell_name(struct kx_stream *s, uint64_t tsc, const struct extra *x)
 	bool changed;
 	int r = kx_note_name(s->t, x->data, x->size, &changed);
 
+	s->t->life += x->words[0] != 0;
+	changed |= x->words[0] != 0;
 	if (r || !changed || !s->introduced || !v->thread)
 		return r;
 	return v->thread(v->ctx, s->t, tsc);

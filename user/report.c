@@ -513,6 +513,14 @@ static int run_pass(struct kx_report *r, struct kx_fdr_file *f, struct kx_err *e
 
 /* The same of a filtered trace: what the call view tells is balanced already. */
 
+static int told_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct kx_report *r = ctx;
+
+	(void)tsc;
+	return r->by_process && r->first_pass ? kx_report_process_thread(&r->processes, t) : 0;
+}
+
 static int told_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct kx_report *r = ctx;
@@ -559,14 +567,14 @@ static int told_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	(void)tsc;
 	rest_thread(&r->threads[t->index]);
 	r->totals.threads += r->first_pass;
-	return r->by_process && r->first_pass ? kx_report_process_thread(&r->processes, t) : 0;
+	return 0;
 }
 
 static int run_filtered_pass(struct kx_report *r, struct kx_calls *calls, struct kx_err *err)
 {
 	const struct kx_call_visitor visitor = {
-		.enter = told_enter, .leave = told_leave, .sched = told_sched, .end = told_end,
-		.ctx = r,
+		.thread = told_thread, .enter = told_enter, .leave = told_leave,
+		.sched = told_sched, .end = told_end, .ctx = r,
 	};
 	int e = kx_calls_walk(calls, KX_ORDER_THREAD, &visitor, NULL, NULL, err);
 

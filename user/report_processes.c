@@ -18,16 +18,23 @@ static void *room_for(void *items, size_t index, size_t *room, size_t size)
 	return grown;
 }
 
+static bool is_last(const struct kx_report_processes *p, const struct kx_call_thread *t)
+{
+	return p->any && p->thread == t->index && p->life == t->life;
+}
+
 static int process_of(struct kx_report_processes *p, const struct kx_call_thread *t, uint32_t *index)
 {
+	/* only of first threads is it known that the pid is another process's now */
+	uint32_t life = t->pid == t->tid ? t->life : 0;
 	struct kx_report_process *items;
 	int is_new;
 
-	if (p->any && p->thread == t->index) {
+	if (is_last(p, t)) {
 		*index = p->process;
 		return 0;
 	}
-	is_new = kx_pair_index(&p->index, 0, (uint32_t)t->pid, index);
+	is_new = kx_pair_index(&p->index, life, (uint32_t)t->pid, index);
 	if (is_new < 0)
 		return is_new;
 	if (is_new) {
@@ -39,6 +46,7 @@ static int process_of(struct kx_report_processes *p, const struct kx_call_thread
 	}
 	p->any = true;
 	p->thread = t->index;
+	p->life = t->life;
 	p->process = *index;
 	return 0;
 }
@@ -73,6 +81,7 @@ static void free_name(struct kx_report_process *item)
 int kx_report_process_thread(struct kx_report_processes *p, const struct kx_call_thread *t)
 {
 	struct kx_report_process *item;
+	bool known = is_last(p, t);
 	uint32_t index;
 	int r = process_of(p, t, &index);
 	char *copy;
@@ -80,7 +89,7 @@ int kx_report_process_thread(struct kx_report_processes *p, const struct kx_call
 	if (r)
 		return r;
 	item = &p->items[index];
-	item->threads++;
+	item->threads += !known;
 	if (t->ns_pid)
 		item->ns_pid = t->ns_pid;
 	if (!*t->process || (*item->name && t->tid != t->pid))

@@ -17,20 +17,20 @@ struct kx_report_process {
 
 /* All zero: empty. */
 struct kx_report_processes {
-	struct kx_pair_map index; /* (0, pid) */
+	struct kx_pair_map index; /* (life, pid) */
 	struct kx_report_process *items;
 	size_t room;
 	struct kx_pair_map pairs; /* (process, function) */
 	struct kx_pair *pair;     /* by its number */
 	size_t pairs_room;
-	uint32_t thread, process; /* of the last call: a thread's come in a row */
+	uint32_t thread, life, process; /* of the last call: a thread's come in a row */
 	bool any;
 };
 
 /* The number of function @func in the process of thread @t, from 0 on. -ENOMEM, else 0. */
 int kx_report_process_function(struct kx_report_processes *p, const struct kx_call_thread *t,
 			       uint32_t func, uint32_t *number);
-/* The thread has nothing more to say: what is its process called? -ENOMEM, else 0. */
+/* A thread begins, or has another name now: what is its process called? -ENOMEM, else 0. */
 int kx_report_process_thread(struct kx_report_processes *p, const struct kx_call_thread *t);
 void kx_report_processes_free(struct kx_report_processes *p);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* report --by-process and dump on a trace of three processes, one of them in a pid namespace. */
+/* report --by-process and dump on a trace of processes: threads, exec, a pid namespace, a pid given out again. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,6 +56,9 @@ static void write_trace(void)
 	assert_int_equal(kx_fdr_custom(t, T0 + 5000, renamed, strlen(renamed)), 0);
 	calls(t, 3, 2, 6000, 1000);
 	assert_int_equal(kx_fdr_thread_end(t), 0);
+	/* another process has its pid then */
+	t = kx_fdr_writer_thread(w, 40, 40, "next", "next");
+	calls(t, 1, 2, 9000, 3);
 	/* 50: one call that does not end */
 	t = kx_fdr_writer_thread(w, 50, 50, "a\"b", "a\"b");
 	assert_int_equal(kx_fdr_entry(t, T0 + 10, 0, 1, NULL, 0), 0);
@@ -111,11 +114,11 @@ static void test_json(void **state)
 
 	(void)state;
 	assert_non_null(json);
-	assert_int_equal(number(json, "events"), 2 * 18 + 1);
+	assert_int_equal(number(json, "events"), 2 * 20 + 1);
 	assert_int_equal(number(json, "threads"), 4);
 	assert_null(json_object_get(json, "functions"));
 	list = json_object_get(json, "processes");
-	assert_int_equal(json_array_size(list), 3);
+	assert_int_equal(json_array_size(list), 4);
 	p = json_array_get(list, 0); /* the largest sum first */
 	assert_int_equal(number(p, "pid"), 40);
 	assert_int_equal(number(p, "ns_pid"), 2);
@@ -132,6 +135,11 @@ static void test_json(void **state)
 	check_function(p, 0, "#1", 13, 350);
 	check_function(p, 1, "#2", 1, 7);
 	p = json_array_get(list, 2);
+	assert_int_equal(number(p, "pid"), 40);
+	assert_null(json_object_get(p, "ns_pid"));
+	assert_string_equal(json_string_value(json_object_get(p, "name")), "next");
+	check_function(p, 0, "#1", 2, 6);
+	p = json_array_get(list, 3);
 	assert_string_equal(json_string_value(json_object_get(p, "name")), "a\"b");
 	check_function(p, 0, "#1", 0, 0);
 	json_decref(json);
@@ -165,8 +173,9 @@ static void test_table(void **state)
 	static const char *const lines[] = {
 		"\nprocess 50 a\"b, 1 thread\n", " #1\n",
 		"\nprocess 40 (2 in its namespace) ls, 1 thread\n", " #1\n",
+		"\nprocess 40 next, 1 thread\n", " #1\n",
 		"\nprocess 30 server, 2 threads\n", " #1\n",
-		" all 5 functions of 3 processes, 3 shown\n",
+		" all 6 functions of 4 processes, 4 shown\n",
 	};
 
 	(void)state;

@@ -7,6 +7,7 @@
  */
 #include "flight.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ struct kx_flight {
 	struct kx_reason why;
 	uint64_t newest; /* TSC of its newest trigger */
 	double since;
+	bool ending; /* it is a process' end, and some of its threads may not have come to it */
 
 	pid_t child;	/* writes number o.dumps + 1; 0: none */
 	unsigned number; /* of the newest dump */
@@ -226,6 +228,7 @@ static void want(struct kx_flight *f, const struct kx_reason *why)
 		f->since = kx_recording_now();
 	if (!f->waiting || why->tsc > f->newest)
 		f->newest = why->tsc;
+	f->ending = f->why.kind == KX_REASON_EXIT || f->why.kind == KX_REASON_CRASH;
 	f->waiting = true;
 }
 
@@ -508,6 +511,52 @@ static void reap(struct kx_flight *f, bool wait)
 		dump_ended(f, status);
 }
 
+/* Whether nothing of the process is left, but perhaps a zombie. */
+static bool is_over(uint32_t pid)
+{
+	struct dirent *entry;
+	char path[64], line[512], *state;
+	bool others = false;
+	DIR *tasks;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return true;
+	while (!others && (entry = readdir(tasks)))
+		others = entry->d_name[0] != '.' && strtoul(entry->d_name, NULL, 10) != pid;
+	closedir(tasks);
+	if (others)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return true;
+	line[fread(line, 1, sizeof(line) - 1, f)] = 0;
+	fclose(f);
+	/* "PID (NAME) STATE ...": a name may hold a bracket too */
+	state = strrchr(line, ')');
+	if (!state || strlen(state) < 3)
+		return true;
+	return state[2] == 'Z' || state[2] == 'X';
+}
+
+/*
+ * The last thread to begin its end is not always the last to reach it: on the way there others are
+ * preempted, and the records of their ends come later.
+ */
+static bool still_ending(struct kx_flight *f)
+{
+	if (!f->ending)
+		return false;
+	if (!is_over(f->why.event.tgid))
+		return true;
+	f->ending = false;
+	f->newest = kx_rdtscp();
+	return false;
+}
+
 void kx_flight_step(struct kx_flight *f)
 {
 	double now;
@@ -516,7 +565,8 @@ void kx_flight_step(struct kx_flight *f)
 	reap(f, false);
 	now = kx_recording_now();
 	if (f->waiting && !f->child &&
-	    (kx_collector_watermark(f->r->collector) > f->newest || now - f->since > MAX_WAIT_SECONDS))
+	    (now - f->since > MAX_WAIT_SECONDS ||
+	     (!still_ending(f) && kx_collector_watermark(f->r->collector) > f->newest)))
 		start_dump(f, false);
 	if (!f->waiting && now - f->begun >= f->o.interval)
 		kx_tracer_arm_triggers(f->r->tracer);

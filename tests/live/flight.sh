@@ -86,10 +86,14 @@ done
 _new_recording
 rm -f "$TMP"/trace.*
 STATUS=0
+: >"$TMP/flight.out"
+: >"$TMP/rec.err"
 (
-	sleep 1
+	wait_for 30 grep -q '^kxray: recording ' "$TMP/rec.err"
+	sleep 0.5
 	printf r
-	sleep 0.3
+	wait_for 10 grep -q did "$TMP/flight.out"
+	sleep 0.2
 	printf e
 ) | "$KXRAY" record -o "$TRACE" --json "${functions[@]}" --flight-recorder 64M -- \
 	"$TARGETS/flight" --threads=2 >"$TMP/flight.out" 2>"$TMP/rec.err" || STATUS=$?

@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The flight recorder on other kernels: SIGUSR1, a slow call, an entry, the end; and one dump for
+# each process that crashes, with a busy CPU and with many threads that end together.
+#
+#   tests/vm/flight.sh [SERIES...]        default 6.1 6.12
+series_list=${*:-6.1 6.12}
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+vm_needs vm_flight || exit 0
+
+cat >"$TMP/guest" <<'END'
+wrote() # COUNT ERR: waits until so many dumps are written
+{
+	waited=0
+	until [ "$(grep -c '^kxray: wrote ' "$2")" -ge "$1" ] || [ $waited -ge 300 ]; do
+		sleep 0.1
+		waited=$((waited + 1))
+	done
+}
+start() # NAME THREADS OPTION...
+{
+	name=$1
+	out=/out/$name
+	mkdir -p $out
+	rm -f /tmp/in
+	mkfifo /tmp/in
+	/flight --threads=$2 --load=5 </tmp/in >$out/flight.out 2>&1 &
+	target=$!
+	exec 3>/tmp/in
+	shift 2
+	until grep -q ready $out/flight.out; do sleep 0.1; done
+	/kxray record -p $target -f busy -f maybe_slow -f rare -f crash --args 2 -o $out/trace.xray \
+		--json "$@" >$out/json 2>$out/err &
+	kxray=$!
+	until grep -q '^kxray: recording' $out/err; do kill -0 $kxray || break; sleep 0.1; done
+}
+finish()
+{
+	exec 3>&-
+	wait $target
+	echo $? >$out/target
+	wait $kxray
+	echo $? >$out/status
+}
+
+start asked 1 --flight-recorder 64K --trigger 'maybe_slow>400ms' --trigger rare@entry \
+	--dump-interval 0.1
+sleep 3
+kill -USR1 $kxray
+wrote 1 $out/err
+sleep 1
+printf L >&3
+wrote 2 $out/err
+sleep 1
+printf r >&3
+wrote 3 $out/err
+kill -INT $kxray
+wait $kxray
+echo $? >$out/status
+printf q >&3
+wait $target
+exec 3>&-
+
+/flight --threads=1 --load=0 </dev/zero >/dev/null 2>&1 &
+busy=$!
+for i in 1 2 3; do
+	start crash$i 8 --flight-recorder 1M
+	sleep 0.5
+	printf s >&3
+	finish
+done
+kill $busy
+END
+
+check_crash() # NAME OUT
+{
+	local name=$1 out=$2
+
+	assert_eq "${name}_statuses" "$(cat "$out/target" "$out/status" | tr '\n' ' ')" "139 0 "
+	assert_eq "${name}_one_dump" "$(cd "$out" && echo trace.*.xray)" trace.1.xray
+	python3 tests/live/flight.py "$out" "$name" "$out/trace.1.xray" reads reason=crash says=SIGSEGV \
+		fresh ended=9 crashing=crash
+}
+
+check()
+{
+	local name=vm_$1 out=$2 i
+
+	assert_eq "${name}_run" "$STATUS" 0
+	assert_eq "${name}_kernel_log" "$ERR" ''
+	if [ ! -s "$out/asked/trace.4.xray" ]; then
+		fail "${name}_dumps" "$(cat "$out/asked/err"; ls "$out/asked")"
+		return
+	fi
+	assert_eq "${name}_asked_status" "$(cat "$out/asked/status")" 0
+	assert_eq "${name}_dumps" "$(json "$out/asked/json" 'd["dumps"], d["dumps_failed"], d["lost"]')" \
+		"(4, 0, 0)"
+	i=$out/asked/trace
+	python3 tests/live/flight.py "$out" "${name}_signal" "$i.1.xray" reads reason=signal fresh cut \
+		gapless
+	python3 tests/live/flight.py "$out" "${name}_slow" "$i.2.xray" reads reason=slow fresh gapless \
+		slow=maybe_slow,400
+	python3 tests/live/flight.py "$out" "${name}_entry" "$i.3.xray" reads reason=entry fresh gapless \
+		entered=rare
+	python3 tests/live/flight.py "$out" "${name}_end" "$i.4.xray" reads reason=end gapless
+	for i in 1 2 3; do
+		check_crash "${name}_crash$i" "$out/crash$i"
+	done
+}
+
+vm_each "$series_list" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/flight:/flight"

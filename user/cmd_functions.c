@@ -13,6 +13,7 @@
 #include "cmd.h"
 #include "json_text.h"
 #include "kernel_mechanism.h"
+#include "rate.h"
 #include "select.h"
 
 #define NAME "functions"
@@ -29,6 +30,8 @@ static const char usage[] =
 	"                         instructions\n"
 	"  -x, --exclude PATTERN  leave these out\n"
 	"      --exits KIND       auto (default), return, instruction or none\n"
+	"      --rate SECONDS     count for so long how often the processes call them, and predict\n"
+	"                         the share of a CPU that recording them takes; needs -p\n"
 	"      --max-functions N  refuse to select more (default 20000)\n"
 	"      --json             a JSON array on standard output\n"
 	"      --left-out         with --json: list what is left out on standard error\n"
@@ -48,6 +51,7 @@ struct arguments {
 	size_t ninclude, nexclude;
 	enum kx_exits exits;
 	size_t max_functions;
+	double rate_seconds; /* 0: rates are not asked for */
 	bool json, left_out;
 };
 
@@ -76,6 +80,17 @@ static int parse_exits(const char *text, enum kx_exits *out)
 			return 0;
 		}
 	return kx_cmd_usage(NAME, "--exits is auto, return, instruction or none, not '%s'", text);
+}
+
+static int parse_seconds(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	if (end == text || *end || !(*out > 0 && *out <= 3600))
+		return kx_cmd_usage(NAME, "--rate takes seconds above 0, at most 3600, not '%s'",
+				    text);
+	return 0;
 }
 
 static int parse_count(const char *text, size_t *out)
@@ -109,13 +124,14 @@ static bool all_special(const struct arguments *a)
 /* 0 to go on, -1 if the help was asked for, else the exit status. */
 static int parse_arguments(int argc, char **argv, struct arguments *a)
 {
-	enum { OPT_EXITS = 256, OPT_MAX, OPT_JSON, OPT_LEFT_OUT };
+	enum { OPT_EXITS = 256, OPT_MAX, OPT_JSON, OPT_LEFT_OUT, OPT_RATE };
 	static const struct option options[] = {
 		{ "pid", required_argument, NULL, 'p' },
 		{ "filter", required_argument, NULL, 'f' },
 		{ "exclude", required_argument, NULL, 'x' },
 		{ "exits", required_argument, NULL, OPT_EXITS },
 		{ "max-functions", required_argument, NULL, OPT_MAX },
+		{ "rate", required_argument, NULL, OPT_RATE },
 		{ "json", no_argument, NULL, OPT_JSON },
 		{ "left-out", no_argument, NULL, OPT_LEFT_OUT },
 		{ "help", no_argument, NULL, 'h' },
@@ -142,6 +158,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 		case OPT_MAX:
 			rc = parse_count(optarg, &a->max_functions);
 			break;
+		case OPT_RATE:
+			rc = parse_seconds(optarg, &a->rate_seconds);
+			break;
 		case OPT_JSON:
 			a->json = true;
 			break;
@@ -164,6 +183,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 		return kx_cmd_usage(NAME, "one binary at a time: '%s' is too much", argv[optind]);
 	if (a->binary && a->npids)
 		return kx_cmd_usage(NAME, "give either -p or a binary, not both");
+	if (a->rate_seconds > 0 && !a->npids)
+		return kx_cmd_usage(NAME, "--rate needs running processes (-p PID)");
 	if (!a->binary && !a->npids && !all_special(a))
 		return kx_cmd_usage(NAME, "name a process (-p PID) or a binary");
 	return 0;
@@ -209,15 +230,42 @@ static json_t *function_json(const struct kx_selection *sel, const struct kx_fun
 			 "instructions", (json_int_t)f->plan.instructions);
 }
 
-static int print_json(const struct kx_selection *sel, struct kx_err *err)
+static int add_rate(json_t *function, const struct kx_rate *r)
+{
+	return json_object_set_new(function, "calls_per_second", json_real(r->per_second)) ||
+	       json_object_set_new(function, "cost_ns",
+				   r->cost_ns < 0 ? json_null() : json_real(r->cost_ns)) ||
+	       json_object_set_new(function, "predicted_cpu_percent",
+				   r->cost_ns < 0 ? json_null() : json_real(r->percent));
+}
+
+/* @rates: NULL if they were not asked for. */
+static int print_json(const struct kx_selection *sel, const struct kx_rates *rates,
+		      struct kx_err *err)
 {
 	json_t *all = json_array();
 	size_t i;
 	int rc = all ? 0 : -1;
 
-	for (i = 0; i < sel->nfunctions && !rc; i++)
-		if (sel->functions[i].traced)
-			rc = json_array_append_new(all, function_json(sel, &sel->functions[i]));
+	for (i = 0; i < sel->nfunctions && !rc; i++) {
+		json_t *function;
+
+		if (!sel->functions[i].traced)
+			continue;
+		function = function_json(sel, &sel->functions[i]);
+		if (function && rates && add_rate(function, &rates->items[i]))
+			rc = -1;
+		if (json_array_append_new(all, function))
+			rc = -1;
+	}
+	if (!rc && rates) {
+		json_t *whole = json_pack("{s:f, s:f, s:O}", "seconds", rates->seconds,
+					  "predicted_cpu_percent", rates->percent, "functions", all);
+
+		json_decref(all);
+		all = whole;
+		rc = all ? 0 : -1;
+	}
 	if (rc)
 		kx_err_set(err, -ENOMEM, "no memory for the list of %zu functions", sel->ntraced);
 	else if (json_dumpf(all, stdout, JSON_INDENT(1)) || putchar('\n') == EOF)
@@ -226,15 +274,27 @@ static int print_json(const struct kx_selection *sel, struct kx_err *err)
 	return rc;
 }
 
-static void print_table(const struct kx_selection *sel)
+static void print_rate(const struct kx_rate *r)
+{
+	if (r->cost_ns < 0)
+		printf("%12.0f  %8s  %8s  ", r->per_second, "?", "?");
+	else
+		printf("%12.0f  %8.0f  %7.2f%%  ", r->per_second, r->cost_ns, r->percent);
+}
+
+static void print_table(const struct kx_selection *sel, const struct kx_rates *rates)
 {
 	size_t i;
 
+	if (rates)
+		printf("%12s  %8s  %8s  ", "CALLS/S", "NS/CALL", "CPU");
 	printf("%-8s  %-11s  %18s  %6s  %6s  %s\n", "COST", "EXIT", "ADDRESS", "SIZE", "INSNS",
 	       "FUNCTION (MODULE)");
 	for (i = 0; i < sel->nfunctions; i++) {
 		const struct kx_function *f = &sel->functions[i];
 
+		if (f->traced && rates)
+			print_rate(&rates->items[i]);
 		if (f->traced)
 			printf("%-8s  %-11s  %#18" PRIx64 "  %6" PRIu64 "  %6u  %s (%s)\n",
 			       kx_cost_name(f->plan.entry.cost), kx_exits_name(f->plan.exit_kind),
@@ -312,6 +372,14 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 			sel->ntraced, sel->ncandidates, KX_SELECT_MIN_INSTRUCTIONS);
 }
 
+static void print_prediction(const struct kx_rates *rates)
+{
+	fprintf(stderr,
+		"recording them takes %.*f %% of one CPU, at the rate at which they were called in "
+		"%.1f s of counting\n",
+		rates->percent < 10 ? 2 : 0, rates->percent, rates->seconds);
+}
+
 static int list_functions(const struct arguments *a, struct kx_err *err)
 {
 	const struct kx_select_options options = {
@@ -323,6 +391,8 @@ static int list_functions(const struct arguments *a, struct kx_err *err)
 	size_t n = a->binary ? 1 : a->npids, i;
 	struct kx_select_process *procs = calloc(n + 1, sizeof(*procs));
 	struct kx_modules *mods = calloc(n + 1, sizeof(*mods));
+	struct kx_rates rates = { 0 };
+	const struct kx_rates *known = a->rate_seconds > 0 ? &rates : NULL;
 	struct kx_selection sel;
 	int rc = 0;
 
@@ -336,11 +406,16 @@ static int list_functions(const struct arguments *a, struct kx_err *err)
 	}
 	if (!rc)
 		rc = kx_select_functions(procs, n, &options, &sel, err);
+	if (!rc && known) {
+		rc = kx_rates_measure(&sel, &options, a->pids, a->npids, a->rate_seconds, &rates, err);
+		if (rc)
+			kx_selection_free(&sel);
+	}
 	if (!rc) {
 		if (a->json)
-			rc = print_json(&sel, err);
+			rc = print_json(&sel, known, err);
 		else
-			print_table(&sel);
+			print_table(&sel, known);
 		if (!a->json)
 			print_left_out(&sel, stdout);
 		else if (a->left_out)
@@ -349,8 +424,11 @@ static int list_functions(const struct arguments *a, struct kx_err *err)
 		fflush(stdout);
 		if (!rc)
 			print_summary(&sel, a);
+		if (!rc && known)
+			print_prediction(known);
 		kx_selection_free(&sel);
 	}
+	kx_rates_free(&rates);
 	for (i = 0; mods && i < n; i++)
 		kx_modules_free(&mods[i]);
 	free(mods);

@@ -141,6 +141,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		}
 		if (take_signal(r, asked)) {
 			/* the command may still have something to say; a second signal insists */
+			r->result->interrupted = true;
 			if (!r->launch || asked)
 				break;
 			asked = true;

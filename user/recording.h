@@ -67,6 +67,7 @@ struct kx_recording_result {
 	uint64_t tsc_hz;
 	const char *hz_origin;
 	uint64_t clock_error_ns; /* largest over the CPUs; 0 if the clock needs no base */
+	bool interrupted;   /* a signal ended it */
 	bool command_ended;
 	int command_status; /* as waitpid(2) gives it */
 };

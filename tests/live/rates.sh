@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# functions --rate: how often functions are called, and what recording them is predicted to cost.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+cheap=(-f outer -f middle -f leaf_nop5 -f 'tail_*')
+
+start_target counts --repeat=100000000
+go_target
+sleep 0.5 # for its threads
+run "$KXRAY" functions -p "$PID" "${cheap[@]}" -f inner -f syscall:sched_setaffinity --rate 1.5 --json
+assert_eq "status" "$STATUS" 0
+cp "$TMP/run.out" "$TMP/rates.json"
+wrong=$(python3 - "$TMP/rates.json" <<-'END'
+	import json, sys
+	d = json.load(open(sys.argv[1]))
+	f = {x["name"]: x for x in d["functions"]}
+	def near(a, b):
+	    return abs(a - b) <= 0.01 * b + 1000
+	rate = {n: x["calls_per_second"] for n, x in f.items()}
+	if not 1.4 < d["seconds"] < 10:
+	    print("seconds", d["seconds"])
+	if set(f) != {"outer", "middle", "inner", "leaf_nop5", "tail_first", "tail_last", "sched_setaffinity"}:
+	    print("functions", sorted(f))
+	if not rate["outer"] > 0 or not near(rate["inner"], 2 * rate["outer"]) or \
+	        not near(rate["middle"], rate["outer"]) or not near(rate["tail_first"], rate["tail_last"]):
+	    print("rates", rate)
+	for n, x in f.items():
+	    if abs(x["predicted_cpu_percent"] - x["calls_per_second"] * x["cost_ns"] / 1e7) > 1e-6:
+	        print(n, "is no product", x)
+	if abs(sum(x["predicted_cpu_percent"] for x in f.values()) - d["predicted_cpu_percent"]) > 1e-6:
+	    print("sum", d["predicted_cpu_percent"])
+	if not f["inner"]["cost_ns"] > f["middle"]["cost_ns"] > 0 or f["inner"]["cost"] != "stepped":
+	    print("costs", f["inner"], f["middle"])
+	END
+) || wrong="cannot be read: $(head -c 300 "$TMP/rates.json")"
+assert_eq "rates and costs" "$wrong" ""
+
+run "$KXRAY" functions -p "$PID" "${cheap[@]}" --rate 0.2
+assert_eq "table: status" "$STATUS" 0
+assert_contains "table: head" "$OUT" "CALLS/S   NS/CALL       CPU  COST"
+assert_contains "table: prediction" "$ERR" "% of one CPU, at the rate"
+
+# Interrupted, it says nothing half.
+"$KXRAY" functions -p "$PID" -f outer --rate 60 >"$TMP/cut.out" 2>"$TMP/cut.err" &
+KX_PID=$!
+_pids+=("$KX_PID")
+sleep 2
+kill -INT "$KX_PID"
+end_kxray
+assert_eq "interrupted: status" "$STATUS" 1
+assert_eq "interrupted: output" "$(cat "$TMP/cut.out")" ""
+assert_contains "interrupted: message" "$(cat "$TMP/cut.err")" "the counting was interrupted"
+kill -KILL "$PID"
+
+# The CPU time that recording really adds to a program, against its prediction.
+cpu_ms() { # PID: user and system time
+	awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / hz) }' "/proc/$1/stat"
+}
+work() { # OPTION...: CPU time of the target's work in $MS; recorded if there are options
+	start_target counts --repeat=100 --after=60000
+	[ $# -eq 0 ] || start_kxray "$PID" "$@"
+	go_target
+	wait_for 60 grep -q '^{' "$TMP/counts.out"
+	tail -n 1 "$TMP/counts.out" >"$TMP/did.json"
+	MS=$(cpu_ms "$PID")
+	kill -KILL "$PID"
+	[ $# -eq 0 ] || end_kxray
+}
+cost=$(json "$TMP/rates.json" '{f["name"]: f["cost_ns"] for f in d["functions"]}')
+for try in 1 2 3; do
+	work
+	plain=$MS
+	work "${cheap[@]}"
+	ratio=$(json "$TMP/did.json" "round(100 * ($MS - $plain) / sum(
+		c * $cost.get(n, 0) / 1e6 for n, c in d['calls'].items() if n != 'inner'))")
+	# what others do to caches and the host's CPUs is in both, but not evenly
+	[ "$ratio" -ge 50 ] && [ "$ratio" -le 200 ] && break
+done
+assert_between "recording costs what was predicted, in percent (try $try)" "$ratio" 50 200
+
+for bad in 0 -1 x 3601 ''; do
+	run "$KXRAY" functions -p $$ --rate "$bad"
+	assert_eq "--rate '$bad': status" "$STATUS" 2
+	assert_contains "--rate '$bad': message" "$ERR" "--rate takes seconds"
+done
+run "$KXRAY" functions "$TARGETS/counts" --rate 1
+assert_eq "--rate of a file: status" "$STATUS" 2
+assert_contains "--rate of a file: message" "$ERR" "needs running processes"

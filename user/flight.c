@@ -212,6 +212,14 @@ int kx_flight_add_functions(struct kx_flight *f, size_t first, struct kx_err *er
 
 void kx_flight_begin(struct kx_flight *f)
 {
+	struct kx_flight_stats stats;
+
+	kx_flight_store_stats(f->store, &stats);
+	kx_recording_notice(f->r,
+			    "flight recorder: the newest %llu KiB of each CPU stay in memory (%llu KiB in "
+			    "all); 'kill -USR1 %d' writes them",
+			    (unsigned long long)(stats.bytes_per_cpu >> 10),
+			    (unsigned long long)(stats.bytes >> 10), (int)getpid());
 	f->begun = -1e9;
 	kx_tracer_arm_triggers(f->r->tracer);
 }
@@ -484,9 +492,9 @@ static void dump_ended(struct kx_flight *f, int status)
 		f->dumps++;
 		f->bytes += o->counts.bytes;
 		snprintf(f->last, sizeof(f->last), "%s", f->path);
+		remove_old(f);
 		kx_recording_notice(f->r, "wrote %s (%s): %llu events of %.3f s", f->path, f->text,
 				    (unsigned long long)o->counts.events, o->seconds);
-		remove_old(f);
 		goto out;
 	}
 	f->failed++;
@@ -582,7 +590,8 @@ int kx_flight_end(struct kx_flight *f, bool asked, struct kx_err *err)
 	struct kx_reason end = { .kind = KX_REASON_END, .tsc = kx_rdtscp() };
 
 	kx_tracer_read_triggers(f->r->tracer, on_trigger, f);
-	if (!f->waiting && (asked || f->uncovered_end))
+	/* without any dump yet, the end of the last process was not heard of */
+	if (!f->waiting && (asked || f->uncovered_end || !f->number))
 		want(f, &end);
 	reap(f, true);
 	if (f->waiting)

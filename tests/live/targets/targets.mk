@@ -11,7 +11,7 @@ TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
 	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
 	     syscalls slow flight kernelcalls \
-	     tree tree-child treeplug.so late late-child names)
+	     tree tree-child treeplug.so late late-child libuser bomb names)
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)
@@ -43,7 +43,7 @@ $T/treeplug.so: tests/live/targets/treeplug.c tests/live/targets/target.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TARGET_FLAGS) -shared -fPIC -o $@ $<
 
-$T/tree $T/tree-child: tests/live/targets/tree.h
+$T/tree $T/tree-child $T/libuser: tests/live/targets/tree.h
 
 $T/late-child: tests/live/targets/late.c tests/live/targets/target.h
 	$(call say,TARGET)

@@ -266,7 +266,8 @@ int kx_elf_open(const char *path, struct kx_elf **out, struct kx_err *err)
 		rc = kx_err_set(err, -ENOMEM, "no memory to open '%s'", path);
 		goto out;
 	}
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	/* a private mapping, of data even, gets the breakpoints of everybody's uprobes written into it */
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED) {
 		rc = kx_err_set(err, -errno, "cannot map '%s': %s", path, strerror(errno));
 		kx_elf_close(elf);

@@ -16,6 +16,7 @@
 
 #include "map_file.h"
 #include "modules.h"
+#include "own_text.h"
 #include "pattern.h"
 #include "session_info.h"
 #include "syscalls.h"
@@ -526,6 +527,9 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = open_writer(r, err);
 	if (!code && r->flight)
 		code = kx_flight_add_functions(r->flight, 0, err);
+	/* where the probes are everybody's, they would be ours */
+	if (!code && is_growing(r))
+		kx_own_text_hide();
 	if (!code)
 		code = attach(r, err);
 	if (!code && r->follow)

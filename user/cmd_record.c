@@ -131,6 +131,39 @@ static int show_counts(struct kx_record_arguments *a, const struct kx_recording_
 	return 0;
 }
 
+/* What --by-heat chose, and why. */
+static void print_heat(const struct kx_record_arguments *a)
+{
+	const struct kx_heat *h = &a->heat;
+
+	fprintf(stderr,
+		"kxray: by heat in %.1f s: %zu function%s (%zu of them called), predicted to take %.2f %% "
+		"of one CPU%s\n",
+		h->seconds, h->nkept, plural(h->nkept), h->ncalled, h->percent,
+		h->cheap_only ? "; those with a dear entry were not looked at (name them with -f)" : "");
+	for (size_t i = 0; i < h->nhot && i < 5; i++)
+		fprintf(stderr, "kxray: too hot: %s: %.0f calls a second, %.1f %% of one CPU\n",
+			h->hot[i].name, h->hot[i].per_second, h->hot[i].percent);
+	if (h->nhot > 5)
+		fprintf(stderr, "kxray: too hot: %zu more\n", h->nhot - 5);
+}
+
+static int choose_by_heat(struct kx_record_arguments *a, struct kx_err *err)
+{
+	int code;
+
+	if (!a->quiet)
+		fprintf(stderr, "kxray: counting calls for %g s\n", a->heat_seconds);
+	code = kx_heat_find(a->o.pids, a->o.npids, &a->o.select, a->heat_seconds, a->max_overhead,
+			    &a->heat, err);
+	if (code)
+		return code;
+	a->o.select = a->heat.select;
+	if (!a->quiet)
+		print_heat(a);
+	return 0;
+}
+
 static void print_summary(const struct kx_record_arguments *a, const struct kx_recording_result *r)
 {
 	static const char *const why[KX_LOSS_REASONS] = {
@@ -244,7 +277,10 @@ int kx_cmd_record(int argc, char **argv)
 	a.o.on_notice = on_notice;
 	a.o.on_counts = on_counts;
 	a.o.ctx = &a;
-	code = kx_recording_run(&a.o, &result, &err);
+	memset(&result, 0, sizeof(result));
+	code = a.heat_seconds > 0 ? choose_by_heat(&a, &err) : 0;
+	if (!code)
+		code = kx_recording_run(&a.o, &result, &err);
 	status = KX_EXIT_DONE;
 	if (result.started && a.o.count) {
 		code = show_counts(&a, &result, code, &err);

@@ -47,6 +47,11 @@ static const char help[] =
 	"                            calls that they are inside of\n"
 	"      --count               write no trace, only count the calls of each function\n"
 	"      --depth N             only the N outermost traced calls of each stack (1 to 96)\n"
+	"      --by-heat SECONDS     count calls for so long first, then leave out what is called too\n"
+	"                            often; without -f the candidates are all functions of the main\n"
+	"                            executable with a cheap entry. Needs -p\n"
+	"      --max-overhead PCT    of one CPU that --by-heat may predict for what is traced\n"
+	"                            (default 5)\n"
 	"\n"
 	"Flight recorder: write only when asked, what happened before:\n"
 	"      --flight-recorder SIZE  keep the newest SIZE bytes of each CPU in memory, e.g. 16M;\n"
@@ -75,6 +80,7 @@ static const char help[] =
 	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 lost events with --fail-on-loss;\n"
 	"with -- COMMAND the command's own (128 + N if signal N ended it).\n";
 
+#define DEFAULT_OVERHEAD 5.0 /* percent of one CPU */
 #define MAX_MIN_DURATION 3600000000000ULL /* ns */
 
 enum {
@@ -93,6 +99,8 @@ enum {
 	OPT_MIN_DURATION,
 	OPT_DEPTH,
 	OPT_COUNT,
+	OPT_BY_HEAT,
+	OPT_MAX_OVERHEAD,
 	OPT_FDR_VERSION,
 	OPT_RING_SIZE,
 	OPT_CLOCK,
@@ -127,6 +135,8 @@ static const struct option options[] = {
 	{ "min-duration", required_argument, NULL, OPT_MIN_DURATION },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
 	{ "count", no_argument, NULL, OPT_COUNT },
+	{ "by-heat", required_argument, NULL, OPT_BY_HEAT },
+	{ "max-overhead", required_argument, NULL, OPT_MAX_OVERHEAD },
 	{ "flight-recorder", required_argument, NULL, OPT_FLIGHT },
 	{ "keep", required_argument, NULL, OPT_KEEP },
 	{ "trigger", required_argument, NULL, OPT_TRIGGER },
@@ -318,6 +328,18 @@ static int add_filter(struct kx_record_arguments *a, uint32_t kind, const char *
 	return 0;
 }
 
+/* A number above 0 and up to @max, with "%" after it if @percent. */
+static bool parse_real(const char *text, double max, bool percent, double *out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return false;
+	*out = strtod(text, &end);
+	end += percent && *end == '%';
+	return !*end && *out > 0 && *out <= max;
+}
+
 /* 0 to go on, else kxray's exit status + 1. */
 static int parse_option(struct kx_record_arguments *a, int c)
 {
@@ -421,6 +443,18 @@ static int parse_option(struct kx_record_arguments *a, int c)
 						KX_MAX_DEPTH, optarg);
 		a->o.max_depth = (unsigned)n;
 		return 0;
+	case OPT_BY_HEAT:
+		if (!parse_real(optarg, 3600, false, &a->heat_seconds))
+			return 1 + kx_cmd_usage("record", "--by-heat takes seconds above 0, at most "
+							  "3600, not '%s'",
+						optarg);
+		return 0;
+	case OPT_MAX_OVERHEAD:
+		if (!parse_real(optarg, 100000, true, &a->max_overhead))
+			return 1 + kx_cmd_usage("record", "--max-overhead takes percent of one CPU, as "
+							  "in 5 or 12.5%%, not '%s'",
+						optarg);
+		return 0;
 	case OPT_COUNT:
 		a->o.count = true;
 		return 0;
@@ -509,6 +543,23 @@ static int check_targets(struct kx_record_arguments *a)
 	return 0;
 }
 
+static int check_heat(struct kx_record_arguments *a)
+{
+	if (a->max_overhead > 0 && !(a->heat_seconds > 0))
+		return 1 + kx_cmd_usage("record", "--max-overhead is for --by-heat SECONDS, which "
+						  "counts calls first");
+	if (!(a->heat_seconds > 0))
+		return 0;
+	if (!a->pids)
+		return 1 + kx_cmd_usage("record", "--by-heat needs running processes to count calls in: "
+						  "-p PID");
+	if (a->o.count)
+		return 1 + kx_cmd_usage("record", "either --count or --by-heat, not both");
+	if (!(a->max_overhead > 0))
+		a->max_overhead = DEFAULT_OVERHEAD;
+	return 0;
+}
+
 /* What has no meaning where no trace is written. */
 static int check_count(const struct kx_record_arguments *a)
 {
@@ -559,6 +610,8 @@ int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 	if (!status)
 		status = complete_flight(a);
 	if (!status)
+		status = check_heat(a);
+	if (!status)
 		status = check_count(a);
 	if (status)
 		return status;
@@ -578,6 +631,7 @@ int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 void kx_record_arguments_free(struct kx_record_arguments *a)
 {
 	kx_counts_free(&a->counts);
+	kx_heat_free(&a->heat);
 	free(a->include);
 	free(a->exclude);
 	free(a->pids);

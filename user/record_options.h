@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "count.h"
+#include "heat.h"
 #include "recording.h"
 
 struct kx_record_arguments {
@@ -17,6 +18,9 @@ struct kx_record_arguments {
 	struct kx_counts counts; /* of --count */
 	int count_failed;
 	struct kx_err count_error;
+	double heat_seconds; /* --by-heat; 0: functions are not chosen by heat */
+	double max_overhead; /* percent of one CPU */
+	struct kx_heat heat;
 	bool json, quiet, fail_on_loss, no_follow;
 };
 

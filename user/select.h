@@ -43,6 +43,10 @@ struct kx_select_options {
 	bool growing;
 	bool match_later; /* growing, and no pattern needs to match now */
 	struct kx_file_cache *files; /* may be NULL; must outlive the call */
+	/* NULL, or asked of every function that can be traced; those it does not want are left out. */
+	bool (*wanted)(void *ctx, const struct kx_module *module, const struct kx_symbol *sym,
+		       const struct kx_plan *plan);
+	void *wanted_ctx;
 	size_t max_functions; /* 0: KX_SELECT_MAX_FUNCTIONS */
 };
 

@@ -149,7 +149,9 @@ static int plan_binary(struct kx_selector *s, const struct kx_binary *b, const u
 				return kx_select_no_memory(err);
 			continue;
 		}
-		if (out->by_size && !large_enough(&plan)) {
+		if ((out->by_size && !large_enough(&plan)) ||
+		    (s->options.wanted &&
+		     !s->options.wanted(s->options.wanted_ctx, m->module, sym, &plan))) {
 			kx_plan_free(&plan);
 			continue;
 		}

@@ -369,6 +369,14 @@ void kx_process_table_ended(struct kx_process_table *t, pid_t pid, uint64_t tsc)
 	}
 }
 
+void kx_process_table_name(struct kx_process_table *t, pid_t pid, const char *name)
+{
+	struct kx_process *p = find(t, pid);
+
+	if (p && !p->name[0])
+		set_name(p, name);
+}
+
 void kx_process_table_map(struct kx_process_table *t, pid_t pid, json_t *mappings)
 {
 	struct kx_process *p = mappings ? know(t, pid) : NULL;

@@ -54,6 +54,8 @@ int kx_process_table_born(struct kx_process_table *t, pid_t pid, pid_t parent, p
 			  const char *name, uint64_t tsc);
 /* It runs another program, or goes by another name, from @tsc on. Errors: -ENOMEM. */
 int kx_process_table_renamed(struct kx_process_table *t, pid_t pid, const char *name, uint64_t tsc);
+/* What it is called, if that is not known: as its first thread is. */
+void kx_process_table_name(struct kx_process_table *t, pid_t pid, const char *name);
 /* Where the code of @pid lies now (NULL is nothing); takes @mappings over. A child has its parent's. */
 void kx_process_table_map(struct kx_process_table *t, pid_t pid, json_t *mappings);
 /*

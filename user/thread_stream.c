@@ -110,6 +110,8 @@ static int open_stream(struct kx_thread *thread, uint32_t at, bool last)
 		process = kx_process_table_tell(t->o.processes, thread->pid);
 		if (!process)
 			return -ENOMEM;
+		if ((pid_t)thread->tid == thread->pid)
+			kx_process_table_name(t->o.processes, thread->pid, thread->name);
 	}
 	who = identity(thread, process, tsc);
 	thread->stream = kx_fdr_writer_thread_of(t->o.writer, &who);

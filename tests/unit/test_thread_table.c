@@ -309,6 +309,23 @@ static void test_named_by_their_end(void **state)
 	assert_story("[500005/500001 late  0/0 +1 -1 +1 -1");
 }
 
+/* A process goes by the name of its first thread, also where the record of its start is lost. */
+static void test_process_named_by_its_end(void **state)
+{
+	json_t *json;
+	struct run r;
+
+	(void)state;
+	start(&r);
+	call(&r, TID(1), 1, 20);
+	ended(&r, TID(1), TID(1), "late", 50);
+	finish(&r, &json);
+	assert_story("[500001/500001 late late 0/0 +1 -1");
+	assert_string_equal(json_string_value(json_object_get(json_array_get(json, 0), "name")),
+			    "late");
+	json_decref(json);
+}
+
 static void test_nobody_knows_them(void **state)
 {
 	struct run r;
@@ -556,6 +573,7 @@ int main(void)
 		cmocka_unit_test(test_ids_in_a_namespace),
 		cmocka_unit_test(test_an_id_is_used_again),
 		cmocka_unit_test(test_named_by_their_end),
+		cmocka_unit_test(test_process_named_by_its_end),
 		cmocka_unit_test(test_nobody_knows_them),
 		cmocka_unit_test(test_older_than_the_recording),
 		cmocka_unit_test(test_exec_by_another_thread),

@@ -14,6 +14,7 @@
 #include <bpf/bpf_tracing.h>
 
 #define KX_PF_EXITING 0x4
+#define KX_MAX_RT_PRIO 100
 #define KX_HARD_INTERRUPT 0xff0000 /* of the preemption count: interrupts and NMIs */
 
 /* Whether sched_switch passes the state on (5.18); else it is read where others may change it. */
@@ -30,9 +31,18 @@ static __always_inline int is_watched(struct task_struct *task)
 }
 
 /* Switches so far, told when a thread leaves and when it is back: a lost record shows. */
-static __always_inline __u64 switches_of(struct task_struct *task)
+static __always_inline __u32 switches_of(struct task_struct *task)
 {
-	return task->nvcsw + task->nivcsw;
+	return (__u32)(task->nvcsw + task->nivcsw);
+}
+
+/* How long it has run: tells when it was back where the record of that is lost. */
+static __always_inline __u32 ran_ns(struct task_struct *task)
+{
+	__u64 ran = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
+
+	/* only the scheduler of ordinary threads keeps the second number */
+	return task->prio < KX_MAX_RT_PRIO || ran > KX_SCHED_RAN_UNKNOWN ? KX_SCHED_RAN_UNKNOWN : ran;
 }
 
 static __always_inline __u32 state_of(const __u64 *ctx, struct task_struct *prev)
@@ -60,7 +70,7 @@ int kx_sched_switch(__u64 *ctx)
 	/* one that is preempted on its way to sleep goes on when its turn comes */
 	if (is_watched(prev))
 		put_sched(KX_WIRE_SCHED_OUT, prev->pid, preempted ? 0 : state_of(ctx, prev),
-			  switches_of(prev));
+			  KX_SCHED_SP(switches_of(prev), ran_ns(prev)));
 	if (is_watched(next))
 		put_sched(KX_WIRE_SCHED_IN, next->pid, 0, switches_of(next));
 	return 0;

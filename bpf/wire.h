@@ -25,7 +25,8 @@ enum kx_wire_kind {
 	KX_WIRE_SAMPLE = 7,      /* sp is the user-space instruction pointer */
 	KX_WIRE_THREAD_NEW = 8,  /* func is the tgid; payload: comm, 2 words; the tgid of who made it,
 				  * and in the high half the tid in the thread's own pid namespace */
-	KX_WIRE_SCHED_OUT = 9,   /* leaves its CPU; func is its state (0: it could go on), sp its switches */
+	KX_WIRE_SCHED_OUT = 9,   /* leaves its CPU; func is its state (0: it could go on), sp: see
+				  * KX_SCHED_SWITCHES */
 	KX_WIRE_SCHED_IN = 10,   /* runs on `cpu`; sp is its switches, the same as at its leaving */
 	KX_WIRE_WAKE = 11,       /* may run again; func is the waker's tid, sp 1 for a new thread */
 	KX_WIRE_UNWIND = 12,     /* this call, and all that it called, was found to have ended */
@@ -86,6 +87,12 @@ struct kx_thread_loss {
 	__u16 first_cpu;
 	__u16 last_cpu;
 };
+
+/* How often a thread had left a CPU by then, and how many ns it had run just before. */
+#define KX_SCHED_SWITCHES(sp) ((__u32)(sp))
+#define KX_SCHED_RAN_NS(sp) ((__u32)((sp) >> 32))
+#define KX_SCHED_RAN_UNKNOWN 0xffffffffU /* too long for this, or the kernel does not say */
+#define KX_SCHED_SP(switches, ran_ns) ((__u64)(ran_ns) << 32 | (__u32)(switches))
 
 enum kx_wire_clock {
 	KX_CLOCK_KFUNC = 1, /* TSC through the kernel's cycle counter kfunc */

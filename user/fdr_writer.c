@@ -370,9 +370,9 @@ size_t kx_fdr_writer_live(const struct kx_fdr_writer *w)
 	return w->nthreads;
 }
 
-uint64_t kx_fdr_writer_start(const struct kx_fdr_writer *w)
+const struct kx_fdr_options *kx_fdr_writer_options(const struct kx_fdr_writer *w)
 {
-	return w->options.start_tsc;
+	return &w->options;
 }
 
 size_t kx_fdr_writer_memory(const struct kx_fdr_writer *w)

@@ -107,8 +107,8 @@ uint64_t kx_fdr_writer_bytes(const struct kx_fdr_writer *w);
 uint64_t kx_fdr_writer_threads(const struct kx_fdr_writer *w);
 /* Threads that have not ended; all that the writer's memory grows with. */
 size_t kx_fdr_writer_live(const struct kx_fdr_writer *w);
-/* The first record's time, as given in the options. */
-uint64_t kx_fdr_writer_start(const struct kx_fdr_writer *w);
+/* As it was made, with defaults filled in. */
+const struct kx_fdr_options *kx_fdr_writer_options(const struct kx_fdr_writer *w);
 /* Bytes of memory that open buffers hold now. */
 size_t kx_fdr_writer_memory(const struct kx_fdr_writer *w);
 

@@ -61,6 +61,8 @@ struct kx_thread_table {
 
 /* An event of the scheduler; the thread has its stream. Errors: the FDR writer's. */
 int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev);
+/* @ev, one of the waiting events, shows a thread at work that is said to be off its CPU. */
+int kx_thread_sched_call(struct kx_thread *thread, const struct kx_thread_event *ev);
 
 /*
  * Hands what is older than @watermark to the file; see kx_thread_table_release. Where the thread's

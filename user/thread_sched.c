@@ -12,12 +12,32 @@ static int write_interval(struct kx_thread *thread, uint16_t cpu,
 	return err ? err : kx_fdr_custom(thread->stream, i->to, text, n);
 }
 
+static struct kx_sched_base base_of(const struct kx_thread *thread)
+{
+	const struct kx_fdr_options *o = kx_fdr_writer_options(thread->table->o.writer);
+
+	return (struct kx_sched_base){ o->start_tsc, o->tsc_hz };
+}
+
 int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev)
 {
-	uint64_t start = kx_fdr_writer_start(thread->table->o.writer);
+	const struct kx_sched_base base = base_of(thread);
 	struct kx_sched_interval i;
 
-	if (!kx_sched_track_feed(&thread->sched, ev, start, &i))
+	if (!kx_sched_track_feed(&thread->sched, ev, &base, &i))
+		return 0;
+	return write_interval(thread, ev->cpu, &i);
+}
+
+int kx_thread_sched_call(struct kx_thread *thread, const struct kx_thread_event *ev)
+{
+	const struct kx_thread_event *end = thread->events + thread->nevents, *next = ev + 1;
+	const struct kx_sched_base base = base_of(thread);
+	struct kx_sched_interval i;
+
+	while (next < end && next->kind != KX_EVENT_SCHED_OUT && next->kind != KX_EVENT_SCHED_IN)
+		next++;
+	if (!kx_sched_track_call(&thread->sched, ev->tsc, next < end ? next : NULL, &base, &i))
 		return 0;
 	return write_interval(thread, ev->cpu, &i);
 }

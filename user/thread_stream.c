@@ -445,7 +445,9 @@ static int take_event(struct kx_thread *thread, uint32_t at, bool last)
 		memcpy(ev.args, thread->args + e->args_at, e->nargs * sizeof(*ev.args));
 	}
 	thread->sched.ran |= e->kind <= KX_EVENT_TAIL_EXIT;
-	return feed(thread, &ev);
+	if (thread->sched.where == KX_SCHED_OFF && e->kind <= KX_EVENT_TAIL_EXIT)
+		err = kx_thread_sched_call(thread, e);
+	return err ? err : feed(thread, &ev);
 }
 
 int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *released)

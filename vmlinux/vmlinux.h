@@ -60,6 +60,11 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in the hierarchy of version 2 */
 } __attribute__((preserve_access_index));
 
+struct sched_entity {
+	__u64 sum_exec_runtime;      /* ns on CPUs */
+	__u64 prev_sum_exec_runtime; /* the same when it was last put on one */
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	struct thread_info thread_info;
 	pid_t pid;  /* what user space calls the thread id */
@@ -75,6 +80,8 @@ struct task_struct {
 	struct css_set *cgroups;
 	unsigned int flags;
 	unsigned int __state;  /* since 5.14; see struct task_struct___old */
+	int prio;              /* below 100: real-time */
+	struct sched_entity se;
 	unsigned long nvcsw;   /* switches away from it that it asked for */
 	unsigned long nivcsw;  /* and those that it did not */
 } __attribute__((preserve_access_index));

@@ -11,6 +11,7 @@
 #include "fdr.h"
 #include "sched_clock.h"
 #include "sched_track.h"
+#include "wire.h"
 
 #define START 1000u
 #define SLEEP 1u /* TASK_INTERRUPTIBLE */
@@ -115,6 +116,9 @@ static void damaged_notes(void **state)
 
 /* The kernel's events */
 
+/* two ticks a nanosecond */
+static const struct kx_sched_base base = { START, 2000000000 };
+
 static struct kx_thread_event event(uint8_t kind, uint64_t tsc, uint32_t func, uint64_t sp)
 {
 	return (struct kx_thread_event){ .kind = kind, .tsc = tsc, .func = func, .sp = sp };
@@ -123,9 +127,20 @@ static struct kx_thread_event event(uint8_t kind, uint64_t tsc, uint32_t func, u
 static bool leave(struct kx_sched_track *t, uint64_t tsc, uint32_t why, uint64_t switches,
 		  struct kx_sched_interval *i)
 {
-	struct kx_thread_event ev = event(KX_EVENT_SCHED_OUT, tsc, why, switches);
+	struct kx_thread_event ev = event(KX_EVENT_SCHED_OUT, tsc, why,
+					  KX_SCHED_SP(switches, KX_SCHED_RAN_UNKNOWN));
 
-	return kx_sched_track_feed(t, &ev, START, i);
+	return kx_sched_track_feed(t, &ev, &base, i);
+}
+
+/* The same after a run of so many ns. */
+static bool leave_after(struct kx_sched_track *t, uint64_t tsc, uint32_t why, uint32_t switches,
+			uint32_t ran_ns, struct kx_sched_interval *i)
+{
+	struct kx_thread_event ev = event(KX_EVENT_SCHED_OUT, tsc, why,
+					  KX_SCHED_SP(switches, ran_ns));
+
+	return kx_sched_track_feed(t, &ev, &base, i);
 }
 
 static bool back(struct kx_sched_track *t, uint64_t tsc, uint64_t switches,
@@ -133,7 +148,7 @@ static bool back(struct kx_sched_track *t, uint64_t tsc, uint64_t switches,
 {
 	struct kx_thread_event ev = event(KX_EVENT_SCHED_IN, tsc, 0, switches);
 
-	return kx_sched_track_feed(t, &ev, START, i);
+	return kx_sched_track_feed(t, &ev, &base, i);
 }
 
 static void woken(struct kx_sched_track *t, uint64_t tsc, uint32_t by, bool is_new)
@@ -141,7 +156,7 @@ static void woken(struct kx_sched_track *t, uint64_t tsc, uint32_t by, bool is_n
 	struct kx_thread_event ev = event(KX_EVENT_WAKE, tsc, by, is_new);
 	struct kx_sched_interval i;
 
-	assert_false(kx_sched_track_feed(t, &ev, START, &i));
+	assert_false(kx_sched_track_feed(t, &ev, &base, &i));
 }
 
 static void sleeps_and_preemptions(void **state)
@@ -244,6 +259,68 @@ static void losses(void **state)
 	check(&i, 1800, 1810, 1810, 'S', -1);
 }
 
+static bool call(struct kx_sched_track *t, uint64_t tsc, const struct kx_thread_event *next,
+		 struct kx_sched_interval *i)
+{
+	return t->where == KX_SCHED_OFF && kx_sched_track_call(t, tsc, next, &base, i);
+}
+
+/* A lost return is told by how long the thread has run when it leaves again. */
+static void lost_returns(void **state)
+{
+	struct kx_thread_event next;
+	struct kx_sched_track t = { .ran = true };
+	struct kx_sched_interval i;
+
+	(void)state;
+	assert_false(leave_after(&t, 1100, SLEEP, 5, 10, &i));
+	woken(&t, 1150, 77, false);
+	assert_true(leave_after(&t, 1300, SLEEP, 6, 50, &i)); /* 100 ticks */
+	check(&i, 1100, 1200, 1150, 'S', 77);
+	assert_true(back(&t, 1310, 6, &i));
+	check(&i, 1300, 1310, 1310, 'S', -1);
+	/* It cannot have run for longer than it is known to have been away. */
+	assert_false(leave_after(&t, 1400, SLEEP, 7, 1, &i));
+	assert_true(leave_after(&t, 1450, SLEEP, 8, 5000, &i));
+	check(&i, 1400, 1400, 1400, 'S', -1);
+	/* Two are lost: the first time it was back is not known. */
+	assert_false(leave_after(&t, 1500, SLEEP, 10, 1, &i));
+	assert_true(back(&t, 1510, 10, &i));
+	/* It calls something, and how long it has run until its next leaving is known already. */
+	assert_false(leave_after(&t, 1600, SLEEP, 11, 1, &i));
+	next = event(KX_EVENT_SCHED_OUT, 1700, SLEEP, KX_SCHED_SP(12, 20));
+	assert_true(call(&t, 1690, &next, &i));
+	check(&i, 1600, 1660, 1660, 'S', -1);
+	assert_false(call(&t, 1695, &next, &i));
+	assert_false(leave_after(&t, 1700, SLEEP, 12, 20, &i));
+	/* The call comes before that, by a clock that is a little off. */
+	next = event(KX_EVENT_SCHED_OUT, 1800, SLEEP, KX_SCHED_SP(13, 20));
+	assert_true(call(&t, 1750, &next, &i));
+	check(&i, 1700, 1750, 1750, 'S', -1);
+	assert_false(leave_after(&t, 1800, SLEEP, 13, 20, &i));
+	/* Nothing more is known yet: off until the call at the longest. */
+	assert_true(call(&t, 1850, NULL, &i));
+	check(&i, 1800, 1850, 1850, 'S', -1);
+	assert_false(call(&t, 1900, NULL, &i));
+	assert_false(leave_after(&t, 2000, SLEEP, 14, 60, &i));
+	assert_true(back(&t, 2010, 14, &i));
+	check(&i, 2000, 2010, 2010, 'S', -1);
+	/* It was the kernel on its way to the switch: it was off all the time but for these calls. */
+	assert_false(leave_after(&t, 2100, SLEEP, 15, 10, &i));
+	assert_true(call(&t, 2101, NULL, &i));
+	check(&i, 2100, 2101, 2101, 'S', -1);
+	assert_false(call(&t, 2102, NULL, &i));
+	woken(&t, 2150, 9, false);
+	assert_true(back(&t, 2200, 15, &i));
+	check(&i, 2102, 2200, 2150, 'S', 9);
+	/* The same where the return is known to come: one time off the CPU. */
+	assert_false(leave_after(&t, 2300, SLEEP, 16, 10, &i));
+	next = event(KX_EVENT_SCHED_IN, 2400, 0, 16);
+	assert_false(call(&t, 2301, &next, &i));
+	assert_true(back(&t, 2400, 16, &i));
+	check(&i, 2300, 2400, 2400, 'S', -1);
+}
+
 /* Adding up */
 
 static void clocks(void **state)
@@ -286,6 +363,7 @@ int main(void)
 		cmocka_unit_test(beginnings),
 		cmocka_unit_test(ends),
 		cmocka_unit_test(losses),
+		cmocka_unit_test(lost_returns),
 		cmocka_unit_test(clocks),
 	};
 

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# record --sched: when threads run, wait and are woken, against what the target and the kernel say.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+WAITS=(-f nap -f take -f give -f spin -f pass_on -f mark -f work_sleeper -f work_reader)
+
+# waited LABEL CHECK...: see sched.py
+waited() {
+	local label=$1 check
+	shift
+	assert_eq "$label: statuses" "$STATUS $TARGET_STATUS" "0 0"
+	assert_eq "$label: lost" "$(json "$TMP/rec.json" 'd["lost"]')" 0
+	"$KXRAY" report --json "$TRACE" >"$TMP/report.json" || fail "$label: report" "status $?"
+	for check in "$@"; do
+		run python3 tests/live/sched.py "$check" "$TRACE" "$TMP/did.json" "$TMP/report.json"
+		assert_eq "$label: $check" "$OUT$(tail -n 1 <<<"$ERR")" ''
+	done
+}
+
+all=(switches times naps wakers spins waits)
+trace_target waits "${WAITS[@]}" --sched
+waited "by PID" "${all[@]}"
+cp "$TMP/report.json" "$TMP/whole.json"
+
+# What report and the exporters make of a part of it.
+assert_eq "the trace says that it has scheduler events" \
+	"$(json "$TMP/whole.json" 'd["sched"]')" True
+run "$KXRAY" report "$TRACE"
+assert_contains "the table has the columns" "$OUT" "ON-CPU   OFF-CPU      WAIT"
+assert_eq "sorted by time off the CPU" \
+	"$("$KXRAY" report --json --sort off-cpu "$TRACE" | python3 -c 'import json, sys
+offs = [f["off_cpu_ns"] for f in json.load(sys.stdin)["functions"]]
+print(offs == sorted(offs, reverse=True) and offs[0] > 0)')" True
+for tid in $(json "$TMP/did.json" '" ".join(str(t["tid"]) for t in d["threads"])'); do
+	"$KXRAY" report --json --tid "$tid" "$TRACE"
+done >"$TMP/parts.json"
+assert_eq "the threads' reports add up to the whole" "$(python3 -c 'import collections, json, sys
+parts = collections.Counter()
+text, at, decoder = open(sys.argv[1]).read(), 0, json.JSONDecoder()
+while at < len(text):
+    d, at = decoder.raw_decode(text, at)
+    at += 1
+    for f in d["functions"]:
+        parts[f["name"]] += f["off_cpu_ns"]
+whole = {f["name"]: f["off_cpu_ns"] for f in json.load(open(sys.argv[2]))["functions"]}
+print({n: (parts[n], whole[n]) for n in whole if abs(parts[n] - whole[n]) > 6})' \
+	"$TMP/parts.json" "$TMP/whole.json")" '{}'
+run "$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
+assert_eq "csv has the same times off the CPU" "$(python3 -c 'import collections, csv, json, sys
+off = collections.Counter()
+for r in csv.DictReader(open(sys.argv[1], newline="")):
+    off[r["function"]] += int(r["off_cpu_ns"])
+whole = {f["name"]: f for f in json.load(open(sys.argv[2]))["functions"]}
+print({n: off[n] for n, f in whole.items() if abs(off[n] - f["off_cpu_ns"]) > f["count"]})' \
+	"$TMP/calls.csv" "$TMP/whole.json")" '{}'
+for format in chrome perfetto; do
+	"$KXRAY" export -f "$format" -o "$TMP/timeline" "$TRACE" 2>/dev/null
+	python3 "tests/readers/$format.py" "$TMP/timeline" >"$TMP/$format.txt"
+	assert "$format: the rows of the scheduler" "none" grep -q '^sched ' "$TMP/$format.txt"
+done
+# Perfetto's times count from the machine's start where the trace knows it; the reader takes that off.
+assert_eq "chrome and perfetto show the same states" \
+	"$(diff <(grep '^sched' "$TMP/chrome.txt" | sort) <(grep '^sched' "$TMP/perfetto.txt" | sort) |
+		head -n 4)" ''
+"$KXRAY" export -f xray -o "$TMP/again.xray" "$TRACE" 2>/dev/null
+assert_eq "exported as XRay it reports the same" \
+	"$("$KXRAY" report --json "$TMP/again.xray" | sed 1d)" "$(sed 1d "$TMP/whole.json")"
+assert "dump shows them" "no event" grep -q 'kxray:sched .*\\"state\\":\\"S\\"' \
+	<("$KXRAY" dump "$TRACE")
+
+# Files of every version stay good for llvm-xray, and the calls in them exact.
+for version in 1 2 3 4 5; do
+	trace_target counts "${COUNTED[@]}" --sched --fdr-version "$version"
+	assert_eq "version $version: statuses" "$STATUS $TARGET_STATUS" "0 0"
+	expect "version $version" report account fdr sleep
+done
+
+# Threads that move while everything is recorded, also between the CPUs of one call.
+if [ "$(nproc)" -gt 1 ]; then
+	trace_target hops -f stand --sched
+	expect "moving" hops
+else
+	skip "moving" "this machine lets us use one CPU only"
+fi
+
+trace_command waits "${WAITS[@]}" --sched
+TARGET_STATUS=0 waited "as a command" switches times naps wakers
+
+# Nothing of it without the option.
+trace_target waits "${WAITS[@]}"
+assert_eq "without --sched: no events" "$("$KXRAY" dump "$TRACE" | grep -c 'kxray:sched')" 0
+assert_eq "without --sched: no columns" "$("$KXRAY" report "$TRACE" | grep -c CPU)" 0
+run "$KXRAY" report --sort off-cpu "$TRACE"
+assert_eq "without --sched: sorting by it fails" "$STATUS" 1
+assert_contains "without --sched: and says why" "$ERR" "record with --sched"

@@ -124,6 +124,37 @@ static void test_memory_is_bounded(void **state)
 	kx_process_table_free(t);
 }
 
+/* A flight recorder's dump hears once more of what is known, and of who has ended since. */
+static void test_told_again(void **state)
+{
+	struct kx_process_table *t = kx_process_table_new();
+	const struct kx_process *p;
+	json_t *json;
+
+	(void)state;
+	kx_process_table_keep_ended(t);
+	assert_int_equal(kx_process_table_born(t, PID(1), PID(9), 0, "first", T0 + 10), 0);
+	assert_int_equal(kx_process_table_renamed(t, PID(1), "second", T0 + 20), 0);
+	kx_process_table_ended(t, PID(1), T0 + 30);
+	assert_int_equal(kx_process_table_born(t, PID(1), PID(9), 0, "other", T0 + 40), 0);
+	assert_int_equal(kx_process_table_size(t), 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kx_process_table_born(t, PID(1), PID(9), 0, "first", T0 + 10), 0);
+		assert_int_equal(kx_process_table_renamed(t, PID(1), "second", T0 + 20), 0);
+		kx_process_table_ended(t, PID(1), T0 + 30);
+		assert_int_equal(kx_process_table_born(t, PID(1), PID(9), 0, "other", T0 + 40), 0);
+	}
+	assert_int_equal(kx_process_table_size(t), 2);
+	p = kx_process_table_find(t, PID(1));
+	assert_string_equal(p->name, "other");
+	assert_int_equal(p->ended, 0);
+	/* nobody has told of them yet */
+	json = kx_process_table_json(t, T0, HZ);
+	assert_int_equal(json_array_size(json), 0);
+	json_decref(json);
+	kx_process_table_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +162,7 @@ int main(void)
 		cmocka_unit_test(test_gone_before_it_was_looked_at),
 		cmocka_unit_test(test_a_life),
 		cmocka_unit_test(test_memory_is_bounded),
+		cmocka_unit_test(test_told_again),
 	};
 
 	return cmocka_run_group_tests_name("process_table", tests, NULL, NULL);

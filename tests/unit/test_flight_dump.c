@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Records made by hand through a store into a trace, which the project's reader reads back. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fdr_reader.h"
+#include "flight_dump.h"
+#include "flight_reason.h"
+#include "notes.h"
+
+#define T0  1000000ULL
+#define HZ  1000000000ULL
+#define TID 0x500001u /* no thread of this machine can have it */
+#define PID 0x500000u
+
+static char path[] = "/tmp/kx_flight_XXXXXX";
+
+static struct kx_flight_store *new_store(uint64_t bytes)
+{
+	const unsigned char online[2] = { 1, 1 };
+	struct kx_flight_store *s = NULL;
+
+	assert_int_equal(kx_flight_store_new(online, 2, bytes, &s, NULL), 0);
+	return s;
+}
+
+static void put(struct kx_flight_store *s, unsigned cpu, enum kx_wire_kind kind, uint64_t tsc,
+		uint32_t func, uint64_t sp)
+{
+	const struct kx_wire_record rec = { .sp = sp, .tid = TID, .func = func,
+					    .cpu = (uint16_t)cpu, .kind = (uint8_t)kind };
+
+	kx_flight_store_put(s, cpu, &rec, tsc, NULL);
+}
+
+static void put_end(struct kx_flight_store *s, unsigned cpu, uint64_t tsc, const char *name)
+{
+	const struct kx_wire_record rec = { .tid = TID, .func = PID, .cpu = (uint16_t)cpu,
+					    .kind = KX_WIRE_THREAD_EXIT, .words = 2 };
+	char comm[16] = "";
+	uint64_t words[2];
+
+	strncpy(comm, name, sizeof(comm) - 1);
+	memcpy(words, comm, sizeof(words));
+	kx_flight_store_put(s, cpu, &rec, tsc, words);
+}
+
+struct story {
+	uint64_t entries, exits, first, last, hits[4]; /* hits: by function */
+	uint64_t lost;
+	int depth, deepest;
+	char name[32];
+	size_t threads;
+};
+
+static void dump(const struct kx_flight_store *s, uint64_t from, uint64_t to,
+		 struct kx_flight_dump_counts *counts, struct story *story)
+{
+	const uint8_t traits[4] = { 0 };
+	struct kx_flight_dump d = { .store = s, .from = from, .to = to, .final = true, .tsc_hz = HZ,
+				    .fdr = { .tsc_hz = HZ, .start_tsc = T0, .wall_sec = 5 } };
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	struct kx_fdr_cursor *c;
+	struct kx_fdr_file *f;
+	struct kx_record rec;
+	struct kx_err err = { 0 };
+
+	d.threads.traits = traits;
+	d.threads.ntraits = 4;
+	d.threads.patient = true;
+	d.threads.linger = 1000;
+	d.threads.processes = kx_process_table_new();
+	if (kx_flight_dump_write(fd, &d, counts, &err))
+		fail_msg("%s", err.text);
+	close(fd);
+	kx_process_table_free(d.threads.processes);
+
+	memset(story, 0, sizeof(*story));
+	if (kx_fdr_open(path, &f, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(kx_fdr_info(f)->start_tsc, from);
+	story->threads = kx_fdr_nthreads(f);
+	assert_int_equal(kx_fdr_file_cursor(f, &c), 0);
+	while (kx_fdr_next(c, &rec, &err) > 0) {
+		json_t *note = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "thread") : NULL;
+		json_t *loss = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "loss") : NULL;
+
+		if (note)
+			strcpy(story->name, json_string_value(json_object_get(note, "name")));
+		if (loss)
+			story->lost += kx_note_number(loss, "entries") + kx_note_number(loss, "exits");
+		json_decref(note);
+		json_decref(loss);
+		if (rec.kind > KX_RECORD_TAIL_EXIT)
+			continue;
+		if (!story->first)
+			story->first = rec.tsc;
+		assert_true(rec.tsc >= story->last && rec.tsc >= from);
+		story->last = rec.tsc;
+		story->hits[rec.func]++;
+		story->entries += rec.kind == KX_RECORD_ENTRY;
+		story->exits += rec.kind != KX_RECORD_ENTRY;
+		story->depth += rec.kind == KX_RECORD_ENTRY ? 1 : -1;
+		assert_true(story->depth >= 0);
+		if (story->depth > story->deepest)
+			story->deepest = story->depth;
+	}
+	kx_fdr_cursor_free(c);
+	kx_fdr_close(f);
+	unlink(path);
+}
+
+/* The thread moves between the CPUs inside its calls; the rings are told one after the other. */
+static void test_order_over_cpus(void **state)
+{
+	struct kx_flight_store *s = new_store(1 << 20);
+	struct kx_flight_dump_counts n;
+	struct story story;
+
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++) {
+		put(s, i & 1, KX_WIRE_ENTRY, T0 + 10 + i * 40, 1, 0x7000);
+		put(s, ~i & 1, KX_WIRE_ENTRY, T0 + 20 + i * 40, 2, 0x6000);
+		put(s, i & 1, KX_WIRE_EXIT, T0 + 30 + i * 40, 2, 0x6000);
+		put(s, ~i & 1, KX_WIRE_EXIT, T0 + 40 + i * 40, 1, 0x7000);
+	}
+	put_end(s, 0, T0 + 50000, "worker");
+	dump(s, T0, T0 + 100000, &n, &story);
+	assert_int_equal(n.events, 4000);
+	assert_int_equal(n.orphans + n.repaired + n.lost, 0);
+	assert_int_equal(story.entries, 2000);
+	assert_int_equal(story.exits, 2000);
+	assert_int_equal(story.hits[2], 2000);
+	assert_int_equal(story.deepest, 2);
+	assert_int_equal(story.first, T0 + 10);
+	assert_int_equal(n.first, T0 + 10);
+	assert_int_equal(n.last, T0 + 40 + 999 * 40);
+	/* the end comes long after its first events, and the name with it */
+	assert_string_equal(story.name, "worker");
+	assert_int_equal(story.threads, 1);
+	kx_flight_store_free(s);
+}
+
+/* A window in the midst of calls: exits of older entries are left out, later ones are closed by the end. */
+static void test_window(void **state)
+{
+	struct kx_flight_store *s = new_store(1 << 20);
+	struct kx_flight_dump_counts n;
+	struct story story;
+
+	(void)state;
+	put(s, 0, KX_WIRE_ENTRY, T0 + 10, 1, 0x7000);
+	put(s, 0, KX_WIRE_ENTRY, T0 + 20, 2, 0x6000);
+	put(s, 0, KX_WIRE_EXIT, T0 + 100, 2, 0x6000);
+	put(s, 0, KX_WIRE_ENTRY, T0 + 110, 3, 0x6000);
+	put(s, 0, KX_WIRE_EXIT, T0 + 120, 3, 0x6000);
+	put(s, 0, KX_WIRE_EXIT, T0 + 130, 1, 0x7000);
+	put(s, 0, KX_WIRE_ENTRY, T0 + 140, 1, 0x7000);
+	put(s, 0, KX_WIRE_EXIT, T0 + 200, 1, 0x7000);
+	dump(s, T0 + 100, T0 + 200, &n, &story);
+	assert_int_equal(n.orphans, 2);
+	assert_int_equal(n.repaired, 1);
+	assert_int_equal(n.events, 3);
+	assert_int_equal(story.hits[3], 2);
+	assert_int_equal(story.hits[1], 2);
+	assert_int_equal(story.depth, 0);
+	kx_flight_store_free(s);
+}
+
+/* Far more than fits, on one CPU more than on the other: what is whole is told, and only that. */
+static void test_overwritten(void **state)
+{
+	struct kx_flight_store *s = new_store(KX_FLIGHT_MIN_BYTES);
+	struct kx_flight_dump_counts n;
+	struct story story;
+	uint64_t from;
+
+	(void)state;
+	for (uint64_t i = 0; i < 20000; i++) {
+		put(s, 0, KX_WIRE_ENTRY, T0 + 10 + i * 40, 1, 0x7000);
+		put(s, i % 8 == 0, KX_WIRE_ENTRY, T0 + 20 + i * 40, 2, 0x6000);
+		put(s, 0, KX_WIRE_EXIT, T0 + 30 + i * 40, 2, 0x6000);
+		put(s, 0, KX_WIRE_EXIT, T0 + 40 + i * 40, 1, 0x7000);
+	}
+	from = kx_flight_store_complete_from(s);
+	assert_true(from > T0);
+	dump(s, from, T0 + 10 + 20000 * 40, &n, &story);
+	assert_true(n.events > 1000 && n.events < 10000);
+	assert_true(n.orphans <= 2);
+	assert_int_equal(n.repaired, 0);
+	assert_int_equal(story.entries, story.exits);
+	assert_in_range(story.hits[1], story.hits[2] - 1, story.hits[2] + 1);
+	assert_int_equal(story.deepest, 2);
+	kx_flight_store_free(s);
+}
+
+/* Totals become gaps once each, and what began in one is a loss too. */
+static void test_losses(void **state)
+{
+	struct kx_flight_store *s = new_store(1 << 20);
+	struct kx_flight_dump_counts n;
+	struct story story;
+
+	(void)state;
+	put(s, 0, KX_WIRE_ENTRY, T0 + 10, 1, 0x7000);
+	kx_flight_store_put_loss(s, TID, 3, 2, T0 + 20, T0 + 30, 0);
+	kx_flight_store_put_loss(s, TID, 3, 2, T0 + 20, T0 + 30, 0);
+	put(s, 0, KX_WIRE_EXIT, T0 + 40, 2, 0x6000);
+	kx_flight_store_put_loss(s, TID, 4, 2, T0 + 50, T0 + 60, 1);
+	put(s, 0, KX_WIRE_EXIT, T0 + 70, 1, 0x7000);
+	dump(s, T0, T0 + 100, &n, &story);
+	assert_int_equal(n.events, 2);
+	assert_int_equal(n.lost, 6 + 1);
+	assert_int_equal(story.lost, 6 + 1);
+	assert_int_equal(n.orphans, 0);
+	kx_flight_store_free(s);
+}
+
+static void test_nothing(void **state)
+{
+	struct kx_flight_store *s = new_store(1 << 20);
+	struct kx_flight_dump_counts n;
+	struct story story;
+
+	(void)state;
+	dump(s, T0, T0 + 100, &n, &story);
+	assert_int_equal(n.events, 0);
+	assert_int_equal(n.first, 0);
+	assert_int_equal(story.threads, 1); /* llvm-xray takes no trace without any */
+	kx_flight_store_free(s);
+}
+
+static void test_reasons(void **state)
+{
+	struct kx_symbol sym = { .name = "f", .pretty = "ns::f" };
+	struct kx_function function = { .id = 1, .sym = &sym };
+	const struct kx_selection sel = { .functions = &function, .nfunctions = 1 };
+	struct kx_reason why = { .kind = KX_REASON_SLOW, .limit_ns = 10000000, .status_known = true };
+	char text[256];
+
+	(void)state;
+	why.event = (struct kx_trigger_event){ .func = 1, .tid = 7, .tgid = 6, .value = 12345678,
+					       .comm = "sixteen letters" };
+	assert_string_equal(kx_reason_text(&why, &sel, text, sizeof(text)),
+			    "slow: ns::f took 12.3 ms > 10 ms in thread 7 (sixteen letters)");
+	why.kind = KX_REASON_ENTRY;
+	assert_string_equal(kx_reason_text(&why, &sel, text, sizeof(text)),
+			    "entry: ns::f in thread 7 (sixteen letters)");
+	why.kind = KX_REASON_CRASH;
+	why.event.status = 11 | 0x80;
+	assert_string_equal(kx_reason_text(&why, &sel, text, sizeof(text)),
+			    "crash: process 6 (sixteen letters) was killed by SIGSEGV");
+	why.kind = KX_REASON_EXIT;
+	why.event.status = 7 << 8;
+	assert_string_equal(kx_reason_text(&why, &sel, text, sizeof(text)),
+			    "exit: process 6 (sixteen letters) ended with status 7");
+	assert_true(kx_reason_is_crash(11));
+	assert_true(kx_reason_is_crash(6 | 0x80));
+	assert_false(kx_reason_is_crash(9));
+	assert_false(kx_reason_is_crash(15));
+	assert_false(kx_reason_is_crash(11 << 8));
+	assert_false(kx_reason_is_crash(0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order_over_cpus), cmocka_unit_test(test_window),
+		cmocka_unit_test(test_overwritten),	cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_nothing),		cmocka_unit_test(test_reasons),
+	};
+	int fd = mkstemp(path);
+
+	if (fd < 0)
+		return 1;
+	close(fd);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

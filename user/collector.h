@@ -32,7 +32,7 @@ struct kx_collector_counts {
 	uint64_t lost_by[KX_LOSS_REASONS];
 	uint64_t lost_unwritten;  /* taken out of the rings, but the file could not be written */
 	uint64_t lost_partner;    /* exits left out because their entry was lost */
-	uint64_t lost_missed;     /* hits of kernel functions that the kernel did not pass on; it counts
+	uint64_t lost_missed;     /* hits inside the kernel that it did not pass on; it counts
 				   * those of other processes too. Set by the recording. */
 	uint64_t lost_migrations; /* not function hits: CPU changes and thread records */
 	uint64_t migrations;

@@ -185,6 +185,7 @@ static void detach(struct recording *r)
 		kx_collector_close(r->collector);
 	if (r->kernel_probes)
 		r->kernel_missed = kx_kernel_probes_missed(r->kernel_probes);
+	r->kernel_missed += kx_tracer_syscalls_missed(r->tracer);
 	kx_kernel_probes_free(r->kernel_probes);
 	r->kernel_probes = NULL;
 	kx_probes_join(r->probes, &r->watch.links);
@@ -339,7 +340,8 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 		if (o->on_start)
 			o->on_start(o->ctx, &r.sel, result->functions,
 				    kx_probes_count(r.probes) +
-					    kx_kernel_probes_count(r.kernel_probes),
+					    kx_kernel_probes_count(r.kernel_probes) +
+					    (r.syscalls ? KX_SYSCALL_PROBES : 0),
 				    r.mechanisms, result->attach_seconds);
 		if (r.launch)
 			code = kx_launch_continue(r.launch, err);

@@ -430,10 +430,19 @@ static int attach_kernel(struct recording *r, struct kx_err *err)
 	return code;
 }
 
+static void name_mechanisms(struct recording *r)
+{
+	bool any = kx_probes_functions(r->probes) || (!r->syscalls && !r->kernel_probes);
+
+	snprintf(r->mechanisms, sizeof(r->mechanisms), "%s%s%s%s%s", any ? r->result->mechanism : "",
+		 any && r->syscalls ? ", " : "", r->syscalls ? "system call tracepoints" : "",
+		 (any || r->syscalls) && r->kernel_probes ? ", " : "",
+		 r->kernel_probes ? r->result->kernel_mechanism : "");
+}
+
 static int attach(struct recording *r, struct kx_err *err)
 {
 	double before = kx_recording_now();
-	size_t syscalls = 0;
 	int code;
 
 	/* functions that are not traced may have numbers too: see struct kx_selection */
@@ -445,18 +454,15 @@ static int attach(struct recording *r, struct kx_err *err)
 	code = kx_probes_attach(r->tracer, &r->sel, r->follow ? NULL : r->procs, r->nprocs,
 				r->o->nargs, on_refused, r, &r->probes, err);
 	if (!code)
-		code = kx_syscalls_attach(r->tracer, &r->sel, r->o->nargs, &syscalls, err);
+		code = kx_syscalls_attach(r->tracer, &r->sel, r->o->nargs, &r->syscalls, err);
 	if (!code)
 		code = attach_kernel(r, err);
 	r->result->attach_seconds = kx_recording_now() - before;
 	if (code)
 		return code;
-	r->result->functions = kx_probes_functions(r->probes) + syscalls +
+	r->result->functions = kx_probes_functions(r->probes) + r->syscalls +
 			       kx_kernel_probes_functions(r->kernel_probes);
-	snprintf(r->mechanisms, sizeof(r->mechanisms), "%s%s%s",
-		 kx_probes_functions(r->probes) || !r->kernel_probes ? r->result->mechanism : "",
-		 kx_probes_functions(r->probes) && r->kernel_probes ? ", " : "",
-		 r->kernel_probes ? r->result->kernel_mechanism : "");
+	name_mechanisms(r);
 	code = kx_tracer_watch_threads(r->tracer, err);
 	if (!code && r->o->sample_hz)
 		code = kx_tracer_sample(r->tracer, r->o->sample_hz, err);

@@ -33,8 +33,9 @@ struct recording {
 	struct kx_selection sel;
 	bool selected;
 	struct kx_tracer *tracer;
-	uint64_t kernel_missed; /* see kx_kernel_probes_missed */
-	char mechanisms[64]; /* for people */
+	uint64_t kernel_missed; /* see kx_kernel_probes_missed, kx_tracer_syscalls_missed */
+	size_t syscalls; /* how many are traced */
+	char mechanisms[80]; /* for people */
 	struct kx_probes *probes;
 	struct kx_kernel_probes *kernel_probes; /* NULL: no kernel functions are traced */
 	struct kx_linker_watch watch;

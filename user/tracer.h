@@ -80,6 +80,12 @@ int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err);
  */
 uint32_t *kx_tracer_syscalls(struct kx_tracer *t);
 int kx_tracer_watch_syscalls(struct kx_tracer *t, struct kx_err *err);
+#define KX_SYSCALL_PROBES 2 /* tracepoints that it attaches to */
+/*
+ * Entries and exits, of any process, that the kernel did not pass on because the CPU was inside the same
+ * program already (which newer kernels may interrupt for another task).
+ */
+uint64_t kx_tracer_syscalls_missed(const struct kx_tracer *t);
 /*
  * Samples where the traced threads are on their CPUs, @hz times a second of CPU time each.
  * Errors: perf_event_open(2)'s.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The tracer's programs that are attached to the scheduler's events and to samplers. */
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
@@ -20,6 +21,20 @@ static int attach_to(const char *what, struct bpf_program *prog, struct bpf_link
 int kx_tracer_attach(struct bpf_program *prog, struct bpf_link **link, struct kx_err *err)
 {
 	return attach_to("scheduler events", prog, link, err);
+}
+
+static uint64_t missed(const struct bpf_program *prog)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 size = sizeof(info);
+	int fd = bpf_program__fd(prog);
+
+	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.recursion_misses;
+}
+
+uint64_t kx_tracer_syscalls_missed(const struct kx_tracer *t)
+{
+	return missed(t->skel->progs.kx_syscall_enter) + missed(t->skel->progs.kx_syscall_exit);
 }
 
 int kx_tracer_watch_syscalls(struct kx_tracer *t, struct kx_err *err)

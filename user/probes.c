@@ -167,15 +167,14 @@ static void keep_attachable(const struct kx_probes *p, struct batch *b)
 	b->count = n;
 }
 
-/* @first: index of a function from which on the module's are found. */
-static int attach_module(struct kx_probes *p, uint32_t module, size_t first, struct kx_err *err)
+static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *err)
 {
 	struct kx_select_module *sm = &p->sel->modules[module];
 	struct batch exits = { 0 }, entries = { 0 }, leaves = { 0 }, returns = { 0 };
 	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
 	int code;
 
-	for (size_t i = first; i < p->sel->nfunctions; i++) {
+	for (size_t i = 0; i < p->sel->nfunctions; i++) {
 		const struct kx_function *f = &p->sel->functions[i];
 		uint64_t offset, cookie = cookie_of(p, f);
 		bool returning = f->plan.exit_kind == KX_EXITS_RETURN;
@@ -240,7 +239,41 @@ static int make_room(struct kx_probes *p)
 	return 0;
 }
 
-int kx_probes_attach_new(struct kx_probes *p, size_t first, struct kx_err *err)
+/* Takes out what was attached after there were so many. */
+static void undo(struct kx_links *links, size_t before)
+{
+	while (links->count > before)
+		close(links->fds[--links->count]);
+}
+
+/* Nothing or all of a module is attached. */
+static int attach_whole(struct kx_probes *p, uint32_t module, struct kx_err *err)
+{
+	size_t leaves = p->leaf_returns.count, returns = p->returns.count, others = p->others.count;
+	size_t nprobes = p->nprobes;
+	int code = attach_module(p, module, err);
+
+	if (!code)
+		return 0;
+	undo(&p->leaf_returns, leaves);
+	undo(&p->returns, returns);
+	undo(&p->others, others);
+	p->nprobes = nprobes;
+	for (size_t i = 0; i < p->sel->nfunctions; i++) {
+		if (p->sel->functions[i].module != module || !p->has[i])
+			continue;
+		p->has[i] = false;
+		p->nfunctions--;
+	}
+	return code;
+}
+
+static bool is_gone(int code)
+{
+	return code == -ENOENT || code == -ESRCH;
+}
+
+int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err)
 {
 	int code = 0;
 
@@ -249,14 +282,13 @@ int kx_probes_attach_new(struct kx_probes *p, size_t first, struct kx_err *err)
 	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
 		if (p->attached[m] || p->sel->modules[m].space != KX_PATTERN_USER)
 			continue;
-		code = attach_module(p, m, first, err);
-		p->attached[m] = !code;
-		for (size_t i = first; code && i < p->sel->nfunctions; i++) {
-			if (p->sel->functions[i].module != m || !p->has[i])
-				continue;
-			p->has[i] = false;
-			p->nfunctions--;
-		}
+		/* the process that had it has ended; another one may map it */
+		if (!p->procs && access(place_of(p->sel->modules[m].module), F_OK))
+			continue;
+		code = attach_whole(p, m, err);
+		p->attached[m] = !is_gone(code);
+		if (!p->procs && is_gone(code))
+			code = 0;
 	}
 	return code;
 }
@@ -281,7 +313,7 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 	p->nargs = nargs;
 	p->refused = refused;
 	p->ctx = ctx;
-	code = kx_probes_attach_new(p, 0, err);
+	code = kx_probes_attach_new(p, err);
 	for (size_t i = 0; i < sel->nfunctions; i++)
 		wanted += sel->functions[i].traced &&
 			  sel->modules[sel->functions[i].module].space == KX_PATTERN_USER;

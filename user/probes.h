@@ -30,10 +30,11 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 		     struct kx_err *err);
 
 /*
- * Attaches the modules of the selection that have no probes yet; their functions are at index
- * @first or later. Errors: those of kx_attach; a module that failed is tried again next time.
+ * Attaches the modules of the selection that have no probes yet. One whose file cannot be opened any
+ * more, because the process that had it mapped has ended, is tried again next time; without a list of
+ * processes this is no error. Errors: those of kx_attach.
  */
-int kx_probes_attach_new(struct kx_probes *p, size_t first, struct kx_err *err);
+int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err);
 
 /* Functions with an entry probe; probes of any kind. */
 size_t kx_probes_functions(const struct kx_probes *p);

@@ -312,7 +312,7 @@ static int trace_new(struct kx_follow *f, size_t before, const struct kx_select_
 	if (!code && r->flight)
 		code = kx_flight_add_functions(r->flight, before, err);
 	if (!code)
-		code = kx_probes_attach_new(r->probes, before, err);
+		code = kx_probes_attach_new(r->probes, err);
 	now = kx_probes_functions(r->probes);
 	r->result->functions += now - had;
 	if (now > had)

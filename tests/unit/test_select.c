@@ -258,7 +258,7 @@ static void test_no_match(void **state)
 static void test_growing(void **state)
 {
 	const char *include[] = { "tiny*", "libsome*:lib_*", "nothing.so:f", NULL };
-	char path[600], text[640];
+	char path[600], text[640], *place;
 	struct kx_select_options o = { .include = include, .ninclude = 3, .exits = KX_EXITS_AUTO,
 				       .growing = true };
 	struct kx_modules server = modules_of("server"), some = modules_of("libsome.so.1"), later;
@@ -280,8 +280,13 @@ static void test_growing(void **state)
 	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
 	assert_int_equal(sel.nfunctions, 2);
 	assert_false(sel.modules[0].risky);
-	/* a library */
+	/* a library, once of a process that is over before it is opened */
 	proc.mods = &some;
+	place = some.items[0].open_path;
+	some.items[0].open_path = (char *)(uintptr_t)"/proc/0/map_files/nowhere";
+	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
+	assert_int_equal(sel.ntraced, 2);
+	some.items[0].open_path = place;
 	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
 	assert_int_equal(sel.ntraced, 4);
 	assert_int_equal(sel.nmodules, 2);

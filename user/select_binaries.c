@@ -2,6 +2,7 @@
 /* The binaries that a selection knows, each once, and their symbols. */
 #include "select_impl.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,15 @@ static int see_again(struct kx_selector *s, struct kx_binary *b, const struct kx
 	return 0;
 }
 
+/* Takes a binary that could not be opened in time out of the list, to be a new one. */
+static void forget(struct kx_selector *s, size_t at)
+{
+	kx_select_free_binary(s->binaries[at]);
+	s->nbinaries--;
+	memmove(s->binaries + at, s->binaries + at + 1,
+		(s->nbinaries - at) * sizeof(*s->binaries));
+}
+
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
 			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err)
 {
@@ -93,6 +103,11 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 
 		for (i = 0; i < s->nbinaries && !is_same(s->binaries[i], m); i++)
 			;
+		if (i < *first && s->binaries[i]->gone) {
+			forget(s, i);
+			--*first;
+			i = s->nbinaries;
+		}
 		if (i < s->nbinaries) {
 			s->binaries[i]->module.is_main |= m->is_main;
 			s->binaries[i]->harmless &= harmless;
@@ -139,6 +154,7 @@ int kx_select_load(struct kx_binary *b)
 	} else {
 		snprintf(root, sizeof(root), "/proc/%d/root", (int)b->pid);
 		b->load_rc = kx_elf_open(b->module.open_path, &b->elf, &b->load_err);
+		b->gone = b->load_rc == -ENOENT || b->load_rc == -ESRCH;
 		if (!b->load_rc)
 			b->load_rc = kx_symbols_read(b->elf, b->pid ? root : NULL, &b->syms,
 						     &b->load_err);

@@ -33,6 +33,7 @@ struct kx_binary {
 	bool *chosen;       /* one per symbol; until planned */
 	size_t nchosen;
 	int load_rc;
+	bool gone;          /* the process ended before its file was opened: there may be another */
 	struct kx_err load_err;
 };
 

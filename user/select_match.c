@@ -108,9 +108,14 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 		snprintf(where, sizeof(where), "'%s'", named->module.name);
 	else
 		snprintf(where, sizeof(where), "%zu modules", nnamed);
-	return kx_err_set(err, -ENOENT, "no function of %s matches '%s'%s%s%s", where, p->glob,
-			  close[0] ? "; did you mean " : ", and none comes close; `kxray functions -f '*'` lists what there is",
-			  close, close[0] ? "?" : "");
+	if (!close[0])
+		return kx_err_set(err, -ENOENT,
+				  "no function of %s matches '%s', and none comes close; `kxray functions -f '%s*'` lists what there is",
+				  where, p->glob,
+				  p->space == KX_PATTERN_SYSCALL ? "syscall:" :
+				  p->space == KX_PATTERN_KERNEL	 ? "kernel:" : "");
+	return kx_err_set(err, -ENOENT, "no function of %s matches '%s'; did you mean %s?", where,
+			  p->glob, close);
 }
 
 /* Marks what @p matches, or unmarks it for an exclude pattern; returns how many. */

@@ -240,6 +240,7 @@ static void test_no_match(void **state)
 	select_fails(&proc, 1, 0, -ENOENT, "-x leaves out all 2", PATTERNS("+tiny*", "-*"));
 	select_fails(&proc, 1, 0, -EINVAL, "names no module", PATTERNS("+:f"));
 	select_fails(&proc, 1, 0, -ENOENT, "did you mean openat in syscall", PATTERNS("+syscall:opnat"));
+	select_fails(&proc, 1, 0, -ENOENT, "`kxray functions -f 'syscall:*'`", PATTERNS("+syscall:xxxxxxx"));
 	select_fails(&proc, 1, 1, -E2BIG, "2 functions match, more than the limit of 1",
 		     PATTERNS("+tiny*"));
 	select_fails(&proc, 1, 1, -E2BIG, "--max-functions 2", PATTERNS("+tiny*"));

@@ -125,7 +125,7 @@ put_libraries_of()	# every path in ldd's answer, the program interpreter's inclu
 	if [[ $answer == *"not found"* ]]; then
 		die "$1 needs libraries that are missing here: $(grep 'not found' <<<"$answer")"
 	fi
-	grep -o '/[^ ]*' <<<"$answer" | while read -r library; do
+	{ grep -o '/[^ ]*' <<<"$answer" || true; } | while read -r library; do
 		put_library "$library"
 		case $library in
 		*/libc.so.6)

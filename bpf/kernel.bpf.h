@@ -14,17 +14,41 @@
 
 #define KX_KERNEL_STACK 0x4000 /* bytes of a task's stack in the kernel */
 
+/*
+ * The upper end of each CPU's stack for interrupts, as far as it has been seen: the kernel's own
+ * variable has another type or place in each version. It rises only with a call that begins above all
+ * that is known, and then none is open on this stack.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} kx_irq_stacks SEC(".maps");
+
+static __always_inline __u64 kx_irq_sp(__u64 sp)
+{
+	__u32 zero = 0;
+	__u64 *top = bpf_map_lookup_elem(&kx_irq_stacks, &zero);
+
+	if (!top)
+		return sp & KX_IRQ_SP_MASK;
+	if (sp > *top || *top - sp >= KX_IRQ_SP_MASK)
+		*top = (sp | 0xfff) + 1;
+	return KX_IRQ_SP_MASK - (*top - sp);
+}
+
 /* Orders the calls of a thread: see wire.h. */
-static __always_inline __u64 kx_kernel_sp(__u64 sp)
+static __noinline __u64 kx_kernel_sp(__u64 sp)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 height = sp - (__u64)task->stack;
 
-	return height < KX_KERNEL_STACK ? KX_KERNEL_SP_BASE + height : sp & KX_IRQ_SP_MASK;
+	return height < KX_KERNEL_STACK ? KX_KERNEL_SP_BASE + height : kx_irq_sp(sp);
 }
 
 static __noinline int kx_kernel_enter_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid,
-						   __u32 func)
+						   __u32 func, __u64 sp)
 {
 	__u64 words[KX_WIRE_MAX_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
 	__u32 n = KX_COOKIE_NARGS(cookie);
@@ -37,25 +61,25 @@ static __noinline int kx_kernel_enter_with_payload(struct pt_regs *ctx, __u64 co
 		bpf_probe_read_kernel(&caller, sizeof(caller), (void *)ctx->sp);
 		words[n++] = caller;
 	}
-	return kx_enter(tid, func, kx_kernel_sp(ctx->sp), words, n);
+	return kx_enter(tid, func, sp, words, n);
 }
 
 /* @can_skip: KX_ENTER_CAN_SKIP or 0. Returns what kx_enter does. */
-static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __u32 tid,
+static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __u64 id,
 					   __u32 can_skip)
 {
 	/* any may leave by a tail jump, with its return seen at the end of the chain */
 	__u32 func = KX_COOKIE_FUNC(cookie) | KX_ENTER_CHAINS | can_skip;
+	__u64 sp = kx_kernel_sp(ctx->sp);
 
 	if (KX_COOKIE_NARGS(cookie) || kx_callers)
-		return kx_kernel_enter_with_payload(ctx, cookie, tid, func);
-	return kx_enter(tid, func, kx_kernel_sp(ctx->sp), 0, 0);
+		return kx_kernel_enter_with_payload(ctx, cookie, id, func, sp);
+	return kx_enter(id, func, sp, 0, 0);
 }
 
-/* After the return the stack pointer stands above the return address. */
-static __always_inline void kx_kernel_leave(struct pt_regs *ctx, __u64 cookie, __u32 tid)
+static __always_inline void kx_kernel_leave(__u64 sp, __u64 cookie, __u64 id)
 {
-	kx_leave(KX_WIRE_EXIT, tid, KX_COOKIE_FUNC(cookie), kx_kernel_sp(ctx->sp - 8), 0, 0);
+	kx_leave(KX_WIRE_EXIT, id, KX_COOKIE_FUNC(cookie), sp, 0, 0);
 }
 
 /* Entry and return of a function by one link (kprobe session, kernel 6.10). */
@@ -64,13 +88,16 @@ int kx_kernel_session(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid(), cookie;
 
-	if (!kx_wanted(id))
+	if (!kx_traced(id))
 		return 1; /* from an entry: no return probe for this call */
 	cookie = bpf_get_attach_cookie(ctx);
-	if (!bpf_session_is_return())
-		return kx_kernel_enter(ctx, cookie, id, KX_ENTER_CAN_SKIP) == KX_SKIP;
-	kx_kernel_leave(ctx, cookie, id);
-	return 0;
+	if (bpf_session_is_return()) {
+		kx_kernel_leave(kx_kernel_sp(ctx->sp - 8), cookie, id);
+		return 0;
+	}
+	if (!kx_cpu_passes() || !kx_current_passes())
+		return 1;
+	return kx_kernel_enter(ctx, cookie, id, KX_ENTER_CAN_SKIP) == KX_SKIP;
 }
 
 /* For kprobe.multi, and for single kprobes as perf events. */
@@ -89,8 +116,9 @@ int kx_kernel_return(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
-	if (kx_wanted(id))
-		kx_kernel_leave(ctx, bpf_get_attach_cookie(ctx), id);
+	/* after the return the stack pointer stands above the return address */
+	if (kx_exit_wanted(id))
+		kx_kernel_leave(kx_kernel_sp(ctx->sp - 8), bpf_get_attach_cookie(ctx), id);
 	return 0;
 }
 
@@ -152,9 +180,8 @@ int kx_kernel_fexit(__u64 *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
-	if (kx_wanted(id))
-		kx_leave(KX_WIRE_EXIT, id, KX_COOKIE_FUNC(bpf_get_attach_cookie(ctx)),
-			 kx_trampoline_sp(ctx), 0, 0);
+	if (kx_exit_wanted(id))
+		kx_kernel_leave(kx_trampoline_sp(ctx), bpf_get_attach_cookie(ctx), id);
 	return 0;
 }
 

@@ -147,7 +147,7 @@ struct kx_process_event {
 #define KX_SYSCALL_SP 0xc001
 #define KX_KERNEL_SP_BASE 0x8000 /* plus the distance from the lower end of the task's stack */
 #define KX_KERNEL_SP_END 0x10000 /* all of these are below, and no stack of user space is */
-#define KX_IRQ_SP_MASK 0x3fff /* of a stack pointer on another stack */
+#define KX_IRQ_SP_MASK 0x3fff /* less the distance from the upper end of the stack for interrupts */
 
 /* Numbers of system calls below this can be traced. */
 #define KX_MAX_SYSCALLS 512

@@ -426,6 +426,9 @@ static int attach_kernel(struct recording *r, struct kx_err *err)
 				&r->kernel_probes, err);
 	if (!code)
 		r->result->kernel_mechanism = kx_kernel_probes_mechanism(r->kernel_probes);
+	if (!code && r->info)
+		json_object_set_new(r->info, "kernel_mechanism",
+				    json_string(r->result->kernel_mechanism));
 	free(functions);
 	return code;
 }

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# --min-duration, --depth and --count on other kernels: the calls that the target is known to make.
+#
+#   tests/vm/reduce.sh [SERIES...]        default 6.1 6.12
+series_list=${*:-6.1 6.12}
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+vm_needs vm_reduce || exit 0
+
+cat >"$TMP/guest" <<'END'
+f="-f quick -f idle -f slow -f parent -f jumper -f leaper -f ender"
+for how in "lasting --min-duration 30ms" "args --min-duration 30ms --args 6 --callers" \
+	"any --min-duration 1ns" "depth --depth 2" "count --count"; do
+	set -- $how
+	name=$1
+	shift
+	mkdir /out/$name
+	out="-o /out/$name/trace.xray"
+	[ $name = count ] && out=
+	/kxray record "$@" $f $out --json -- /slow --start=now >/out/$name/both 2>/out/$name/rec.err
+	echo $? >/out/$name/status
+	grep spans /out/$name/both >/out/$name/did.json
+	tail -n 1 /out/$name/both >/out/$name/rec.json
+done
+END
+
+reduced() { # LABEL FOLDER CHECK...
+	python3 tests/live/reduce.py "$2" "$1" "${@:3}" || fail "$1" "the check did not run"
+}
+
+check() {
+	local name=vm_$1 out=$2 how
+	assert_eq "${name}_run" "$STATUS" 0
+	assert_eq "${name}_kernel_log" "$ERR" ''
+	for how in lasting args any depth count; do
+		assert_eq "${name}_$how: $(tail -n 1 "$out/$how/rec.err")" "$(cat "$out/$how/status")" 0
+	done
+	for how in lasting args; do
+		reduced "${name}_$how" "$out/$how" durations 30
+		reduced "${name}_$how" "$out/$how" hits
+	done
+	reduced "${name}_any" "$out/any" hits
+	reduced "${name}_depth" "$out/depth" counts parent=12 jumper=12 idle=6012 ender=2 slow=12 \
+		leaper=12 quick=6048
+	assert_eq "${name}_count" "$(json "$out/count/rec.json" \
+		'sorted((f["name"], f["count"]) for f in d["functions"])')" \
+		"[('ender', 2), ('idle', 6012), ('jumper', 12), ('leaper', 12), ('parent', 12), ('quick', 18048), ('slow', 12)]"
+}
+
+vm_each "$series_list" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/slow:/slow"

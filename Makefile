@@ -10,8 +10,8 @@ VERSION := 0.1.0
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 ifneq ($(TOP),$(CURDIR))
 MAKEFLAGS += --no-print-directory
-.PHONY: all test demo bench asan fuzz install uninstall clean help
-all test demo bench asan fuzz install uninstall clean help:
+.PHONY: all test demo bench asan fuzz kernels install uninstall clean help
+all test demo bench asan fuzz kernels install uninstall clean help:
 	@$(MAKE) -C $(TOP) $@
 build/%:
 	@$(MAKE) -C $(TOP) $@
@@ -82,7 +82,7 @@ UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests bench asan install uninstall clean help FORCE
+.PHONY: all demo test check tests bench asan kernels install uninstall clean help FORCE
 
 all: $(BUILD)/kxray ## build the program: $(BUILD)/kxray (default)
 
@@ -182,6 +182,11 @@ bench: ## install what is missing, measure against perf and bpftrace
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test bench
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' scripts/bench.sh
+
+kernels: ## try on each kernel what works there, and write the README's table
+	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
+	@$(MAKE) --no-print-directory tests
+	@BUILD='$(BUILD)' tests/vm/matrix.sh --write
 
 install: $(BUILD)/kxray ## install below $(DESTDIR)$(PREFIX)
 	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(MANDIR)/man1'

@@ -3,7 +3,7 @@
 What tests/live/reduce.sh checks of a recording of the target `slow`, in the folder that
 tracing.sh leaves.
 
-    python3 reduce.py FOLDER LABEL durations LEAST_MS    every call that is long enough, whole
+    python3 reduce.py FOLDER LABEL durations LEAST_MS [PERCENT]    every call that is long enough, whole
     python3 reduce.py FOLDER LABEL counts NAME=COUNT...  these calls and no others
     python3 reduce.py FOLDER LABEL hits                  events + lost + reduced is what was done
 """
@@ -44,7 +44,8 @@ def counted(names):
     return counts
 
 
-def durations(least_ms):
+def durations(least_ms, percent=0.5):
+    off = float(percent) / 100
     done, seen, wrong = load("did.json")["spans"], rows(), []
     for tid, functions in done.items():
         for name, spans in functions.items():
@@ -55,7 +56,7 @@ def durations(least_ms):
             # the clock's frequency is measured
             wrong += [f"a call of {name} took {ns}, seen from inside {inside}, from outside {outside}"
                       for ns, (inside, outside) in zip(got, spans)
-                      if not inside * 0.995 - 2000 <= ns <= outside * 1.005 + 2000]
+                      if not inside * (1 - off) - 2000 <= ns <= outside * (1 + off) + 2000]
     say("slow calls last as long as they did", "; ".join(wrong[:3]))
     enders = [int(r["duration_ns"]) for r in seen if r["function"] == "ender"]
     say("calls that a thread's end closes", "" if len(enders) == 2 and min(enders) > 59e6 else enders)
@@ -92,7 +93,7 @@ def tools():
 
 
 if WHAT == "durations":
-    durations(sys.argv[4])
+    durations(*sys.argv[4:])
 elif WHAT == "counts":
     counts(sys.argv[4:])
 elif WHAT == "hits":

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures what kxray promises, against empty programs, perf and bpftrace:
-#     scripts/bench.sh [empty] [peers] [share] [attach] [export] [syscalls] [follow]     default: all
+#     scripts/bench.sh [empty] [peers] [share] [attach] [export] [syscalls] [follow] [rates]
+# default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
 # export is scripts/bench-export.sh: report and export against llvm-xray. syscalls is
 # scripts/bench-syscalls.sh: what tracing system calls adds to them. follow is
-# scripts/bench-follow.sh: how long code that comes later runs untraced.
+# scripts/bench-follow.sh: how long code that comes later runs untraced. rates is scripts/bench-rates.sh:
+# what recording costs against its prediction.
 #
 # Every figure is a ratio of two measurements made one right after the other, with the same
 # running target, of the time on the CPU that a call takes it; the table shows the median of several such pairs, and the least and the
@@ -476,8 +478,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | peers | share) "bench_$part" ;;
-	attach | export | syscalls | follow) ;;
-	*) die "unknown part '$part': take empty, peers, share, attach, export, syscalls or follow" ;;
+	attach | export | syscalls | follow | rates) ;;
+	*) die "unknown part '$part': take empty, peers, share, attach, export, syscalls, follow or rates" ;;
 	esac
 done
 end_target
@@ -510,6 +512,14 @@ for part in "${@:-all}"; do
 	all | follow)
 		echo
 		scripts/bench-follow.sh || missing=1
+		;;
+	esac
+done
+for part in "${@:-all}"; do
+	case $part in
+	all | rates)
+		echo
+		scripts/bench-rates.sh || missing=1
 		;;
 	esac
 done

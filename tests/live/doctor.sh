@@ -69,19 +69,19 @@ if [ "$can_record" = 0 ]; then
 	fi
 	assert_eq "every CPU is calibrated" \
 		"$(json "$TMP/doctor.json" 'len(d["clock"]["cpus"])')" "$(getconf _NPROCESSORS_ONLN)"
-	# Costs: all measured, and in the order that nature gives them.
+	# Costs: all measured. How they compare is for make bench, but a probe never costs nothing.
 	assert_eq "every kind of start is measured" \
 		"$(json "$TMP/doctor.json" '[c["start"] for c in d["costs"]]')" \
 		"['nop5', 'push', 'endbr64_push_at_push', 'endbr64_push_at_endbr64', 'sub_rsp']"
-	assert_eq "a return costs more than none, a probe more than none" \
-		"$(json "$TMP/doctor.json" 'all(c["plain_ns"] * 10 < c["entry_ns"] < c["entry_return_ns"]
+	assert_eq "a probe costs more than none, with or without return" \
+		"$(json "$TMP/doctor.json" 'all(0 < c["plain_ns"] < min(c["entry_ns"], c["entry_return_ns"])
 			for c in d["costs"])')" True
 	assert_eq "single-stepping is the dearest" \
 		"$(json "$TMP/doctor.json" '({c["start"]: c for c in d["costs"]}["sub_rsp"]["entry_ns"] >
-			1.5 * {c["start"]: c for c in d["costs"]}["push"]["entry_ns"])')" True
-	assert_eq "a moved probe is as cheap as the push" \
+			{c["start"]: c for c in d["costs"]}["push"]["entry_ns"])')" True
+	assert_eq "a probe moved past endbr64 is not stepped" \
 		"$(json "$TMP/doctor.json" '({c["start"]: c for c in d["costs"]}["endbr64_push_at_push"]["entry_ns"] <
-			1.5 * {c["start"]: c for c in d["costs"]}["push"]["entry_ns"])')" True
+			{c["start"]: c for c in d["costs"]}["endbr64_push_at_endbr64"]["entry_ns"])')" True
 fi
 
 run "$KXRAY" doctor

@@ -205,8 +205,9 @@ static void print_summary(const struct kx_record_arguments *a, const struct kx_r
 		fprintf(stderr, "kxray: %llu lost: exits whose entry was lost\n",
 			(unsigned long long)c->lost_partner);
 	if (c->lost_missed)
-		fprintf(stderr, "kxray: %llu lost: calls inside the kernel while the CPU was in "
-				"another probe, perhaps of other processes\n",
+		fprintf(stderr, "kxray: %llu lost: calls inside the kernel that it did not pass on (the "
+				"CPU was in another probe, or too many threads in one function), "
+				"perhaps of other processes\n",
 			(unsigned long long)c->lost_missed);
 	if (c->lost_migrations)
 		fprintf(stderr, "kxray: %llu CPU changes or thread records lost\n",

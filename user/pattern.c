@@ -61,6 +61,8 @@ int kx_pattern_parse(const char *text, struct kx_pattern *out, struct kx_err *er
 		out->space = KX_PATTERN_KERNEL;
 	else if (colon && !strcmp(out->module, "syscall"))
 		out->space = KX_PATTERN_SYSCALL;
+	else if (colon && strchr(out->module, '/'))
+		out->real_path = realpath(out->module, NULL);
 	return 0;
 }
 
@@ -68,6 +70,7 @@ void kx_pattern_free(struct kx_pattern *p)
 {
 	free(p->text);
 	free(p->module);
+	free(p->real_path);
 	free(p->glob);
 	memset(p, 0, sizeof(*p));
 }
@@ -112,6 +115,8 @@ bool kx_pattern_matches_module(const struct kx_pattern *p, const struct kx_modul
 		return false;
 	if (!p->module)
 		return m->is_main;
+	if (p->real_path && !strcmp(p->real_path, m->path))
+		return true;
 	return glob_matches(p->module, strchr(p->module, '/') ? m->path : m->name);
 }
 

@@ -20,6 +20,7 @@ struct kx_pattern {
 	enum kx_pattern_space space;
 	char *text;   /* as given */
 	char *module; /* glob on the file name, or on the path if it holds a slash; NULL = main executable */
+	char *real_path; /* of the file that MODULE names, relative or by a link; NULL if there is none */
 	char *glob;   /* on the function's name */
 };
 

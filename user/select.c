@@ -87,8 +87,8 @@ static int add_named_files(struct kx_selector *s, struct kx_err *err)
 		struct kx_unwind_risk risk;
 		size_t first;
 
-		if (p->space != KX_PATTERN_USER || !p->module || !strchr(p->module, '/') ||
-		    strpbrk(p->module, "*?[") || kx_modules_of_file(p->module, &mods, NULL))
+		if (p->space != KX_PATTERN_USER || !p->real_path ||
+		    kx_modules_of_file(p->real_path, &mods, NULL))
 			continue;
 		nobody.mods = &mods;
 		mods.items[0].is_main = false;

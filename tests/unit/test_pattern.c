@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "demangle.h"
 #include "pattern.h"
@@ -59,6 +60,16 @@ static void test_parse(void **state)
 	}
 }
 
+static const char *own_path(void)
+{
+	static char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	assert_true(n > 0);
+	path[n] = 0;
+	return path;
+}
+
 static bool module_matches(const char *pattern, const char *name, const char *path, bool is_main)
 {
 	struct kx_module m = { .name = (char *)(uintptr_t)name, .path = (char *)(uintptr_t)path,
@@ -85,6 +96,12 @@ static void test_module(void **state)
 	assert_true(module_matches("*:f", "libc.so.6", path, false));
 	assert_true(module_matches("*/x86_64-linux-gnu/*:f", "libc.so.6", path, false));
 	assert_false(module_matches("/lib/*:f", "libc.so.6", path, false));
+	/* a file by way of a link or from here, which the process knows by its real path */
+	assert_true(module_matches("/proc/self/exe:f", "test_pattern", own_path(), false));
+	assert_false(module_matches("/proc/self/exe:f", "libc.so.6", path, false));
+	assert_int_equal(chdir("/usr"), 0);
+	assert_true(module_matches("bin/env:f", "env", "/usr/bin/env", false));
+	assert_false(module_matches("bin/env:f", "env", "/bin/env", false));
 	assert_true(module_matches("server:f", "server", "/srv/server", true));
 	assert_false(module_matches("kernel:f", "kernel", "/srv/kernel", true));
 }

@@ -165,6 +165,43 @@ void kx_kernel_mechanism_try(enum kx_kernel_mechanism m, struct kx_kernel_trial 
 	}
 }
 
+/* Appends "NAME: WHY" of each mechanism but @but until one works, which is returned; 0 if none does. */
+static enum kx_kernel_mechanism first_working(enum kx_kernel_mechanism but, char *all, size_t size,
+					      bool *denied)
+{
+	for (int m = KX_KERNEL_SESSION; m < KX_KERNEL_MECHANISMS; m++) {
+		size_t used = strlen(all);
+		struct kx_kernel_trial t;
+
+		if (m == (int)but)
+			continue;
+		kx_kernel_mechanism_try((enum kx_kernel_mechanism)m, &t);
+		if (!t.err)
+			return (enum kx_kernel_mechanism)m;
+		*denied |= t.err == -EPERM || t.err == -EACCES;
+		snprintf(all + used, size - used, "%s%s: %s", used ? "; " : "", names[m], t.why);
+	}
+	return 0;
+}
+
+/* The one that was asked for does not work: do others? */
+static int no_choice(const struct kx_kernel_trial *t, enum kx_kernel_mechanism wanted,
+		     struct kx_err *err)
+{
+	char all[700] = "";
+	bool denied = false;
+	enum kx_kernel_mechanism other = first_working(wanted, all, sizeof(all), &denied);
+
+	if (other)
+		return kx_err_set(err, t->err,
+				  "kernel functions cannot be traced by %s here: %s; %s works: leave the "
+				  "choice to kxray (--kernel-mechanism=auto)",
+				  names[wanted], t->why, names[other]);
+	return kx_err_set(err, t->err,
+			  "kernel functions cannot be traced by %s here: %s; nor by the others: %s",
+			  names[wanted], t->why, all);
+}
+
 int kx_kernel_mechanism_best(enum kx_kernel_mechanism wanted, enum kx_kernel_mechanism *out,
 			     struct kx_err *err)
 {
@@ -175,25 +212,11 @@ int kx_kernel_mechanism_best(enum kx_kernel_mechanism wanted, enum kx_kernel_mec
 	if (wanted) {
 		kx_kernel_mechanism_try(wanted, &t);
 		*out = wanted;
-		return t.err ? kx_err_set(err, t.err,
-					  "kernel functions cannot be traced by %s here: %s; leave the "
-					  "choice to kxray (--kernel-mechanism=auto), 'kxray doctor' shows "
-					  "what works",
-					  names[wanted], t.why) :
-			       0;
+		return t.err ? no_choice(&t, wanted, err) : 0;
 	}
-	for (int m = KX_KERNEL_SESSION; m < KX_KERNEL_MECHANISMS; m++) {
-		size_t used = strlen(all);
-
-		kx_kernel_mechanism_try((enum kx_kernel_mechanism)m, &t);
-		if (!t.err) {
-			*out = (enum kx_kernel_mechanism)m;
-			return 0;
-		}
-		denied |= t.err == -EPERM || t.err == -EACCES;
-		snprintf(all + used, sizeof(all) - used, "%s%s: %s", used ? "; " : "", names[m],
-			 t.why);
-	}
+	*out = first_working(0, all, sizeof(all), &denied);
+	if (*out)
+		return 0;
 	return kx_err_set(err, denied ? -EPERM : -EOPNOTSUPP,
 			  "kernel functions cannot be traced here; all mechanisms were tried: %s%s", all,
 			  denied && geteuid() ? "; run kxray as root" : "");

@@ -274,13 +274,23 @@ static int drop_returns(struct kx_follow *f, uint32_t module, struct kx_err *err
 	struct kx_plan **plans = kx_linker_watch_plan_exits(&r->sel, module);
 	int code;
 
-	f->dropped[module] = true;
 	if (!plans)
 		return kx_err_set(err, -ENOMEM, "no memory to plan instruction exits");
 	kx_tracer_drop_group(r->tracer, module);
 	code = kx_probes_drop_module(r->probes, module, plans, err);
 	kx_linker_watch_free_plans(plans, r->sel.nfunctions);
 	return code;
+}
+
+/* Whether the module has functions whose return probes could be harmful. */
+static bool may_harm(const struct kx_selection *sel, uint32_t module)
+{
+	for (size_t i = 0; i < sel->nfunctions; i++)
+		if (sel->functions[i].module == module && sel->functions[i].traced &&
+		    sel->functions[i].plan.makes_calls &&
+		    sel->functions[i].plan.exit_kind == KX_EXITS_RETURN)
+			return true;
+	return false;
 }
 
 /* Modules that a process has mapped which can unwind lose their return probes. */
@@ -291,6 +301,9 @@ static int drop_risky(struct kx_follow *f, pid_t pid, const char *reason, struct
 
 	for (uint32_t m = 0; m < sel->nmodules && code != -ENOMEM; m++) {
 		if (!sel->modules[m].risky || !sel->modules[m].harmless || f->dropped[m])
+			continue;
+		f->dropped[m] = true;
+		if (!may_harm(sel, m))
 			continue;
 		code = drop_returns(f, m, err);
 		kx_recording_notice(f->r,

@@ -144,6 +144,8 @@ static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size
 	size_t matched = 0;
 	bool named = false;
 
+	/* the kernel gets no functions later */
+	must_match |= p->space != KX_PATTERN_USER && !first;
 	for (size_t i = first; i < s->nbinaries; i++) {
 		struct kx_binary *b = s->binaries[i];
 

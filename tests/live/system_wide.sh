@@ -141,3 +141,9 @@ assert_eq "replaced before: the old one's status" "$STATUS" 0
 "$TARGETS/libuser" --start=now --repeat=50 "$LIBRARY" >/dev/null
 end_all "replaced before"
 same "replaced before" 2
+
+# System calls and kernel functions do not come later: a name that does not exist is said at once.
+run "$KXRAY" record -a -f 'syscall:opne' -o "$TMP/none.xray" -d 1
+assert_eq "a system call that does not exist: status" "$STATUS" 1
+assert_contains "a system call that does not exist" "$ERR" "did you mean open in syscall"
+assert "and nothing is written" "there is a trace" test ! -e "$TMP/none.xray"

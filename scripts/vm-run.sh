@@ -215,9 +215,11 @@ mkdir "$root/.vm/bin"
 (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$work/initrd"
 truncate -s 1G "$work/disk"
 
+# One thread for all CPUs: with one for each, code that the kernel patches (its jump labels, its
+# probes) is now and then executed as it was before, and an int3 left over kills the machine.
 # shellcheck disable=SC2054	# the commas are qemu's
 command=(qemu-system-x86_64
-	-accel tcg,thread=multi -cpu "$cpu" -smp "$smp" -m "$mem"
+	-accel tcg,thread=single -cpu "$cpu" -smp "$smp" -m "$mem"
 	-nodefaults -display none -no-reboot
 	-kernel "$vmlinuz" -initrd "$work/initrd"
 	# loglevel 5 shows a warning's stack trace in the log, but not the boot chatter.

@@ -46,23 +46,33 @@ finish()
 	echo $? >$out/status
 }
 
-start asked 1 --flight-recorder 64K --trigger 'maybe_slow>400ms' --trigger rare@entry \
-	--dump-interval 0.1
+interrupt()
+{
+	kill -INT $kxray
+	wait $kxray
+	echo $? >$out/status
+	printf q >&3
+	wait $target
+	exec 3>&-
+}
+
+# So small that much is overwritten before the first dump.
+start asked 1 --flight-recorder 64K
 sleep 3
 kill -USR1 $kxray
 wrote 1 $out/err
+interrupt
+
+# So large that the slow call is in it from its entry on, however fast this machine is.
+start triggered 1 --flight-recorder 4M --trigger 'maybe_slow>400ms' --trigger rare@entry \
+	--dump-interval 0.1
 sleep 1
 printf L >&3
-wrote 2 $out/err
+wrote 1 $out/err
 sleep 1
 printf r >&3
-wrote 3 $out/err
-kill -INT $kxray
-wait $kxray
-echo $? >$out/status
-printf q >&3
-wait $target
-exec 3>&-
+wrote 2 $out/err
+interrupt
 
 /flight --threads=1 --load=0 </dev/zero >/dev/null 2>&1 &
 busy=$!
@@ -91,21 +101,25 @@ check()
 
 	assert_eq "${name}_run" "$STATUS" 0
 	assert_eq "${name}_kernel_log" "$ERR" ''
-	if [ ! -s "$out/asked/trace.4.xray" ]; then
-		fail "${name}_dumps" "$(cat "$out/asked/err"; ls "$out/asked")"
-		return
-	fi
-	assert_eq "${name}_asked_status" "$(cat "$out/asked/status")" 0
-	assert_eq "${name}_dumps" "$(json "$out/asked/json" 'd["dumps"], d["dumps_failed"], d["lost"]')" \
-		"(4, 0, 0)"
-	i=$out/asked/trace
-	python3 tests/live/flight.py "$out" "${name}_signal" "$i.1.xray" reads reason=signal fresh cut \
-		gapless
-	python3 tests/live/flight.py "$out" "${name}_slow" "$i.2.xray" reads reason=slow fresh gapless \
+	for i in asked/trace.2.xray triggered/trace.3.xray; do
+		if [ ! -s "$out/$i" ]; then
+			fail "${name}_dumps" "no $i: $(cat "$out/${i%/*}/err"; ls "$out/${i%/*}")"
+			return
+		fi
+	done
+	assert_eq "${name}_statuses" "$(cat "$out/asked/status" "$out/triggered/status" | tr '\n' ' ')" "0 0 "
+	assert_eq "${name}_asked" "$(json "$out/asked/json" 'd["dumps"], d["dumps_failed"], d["lost"]')" \
+		"(2, 0, 0)"
+	assert_eq "${name}_triggered" \
+		"$(json "$out/triggered/json" 'd["dumps"], d["dumps_failed"], d["lost"]')" "(3, 0, 0)"
+	python3 tests/live/flight.py "$out" "${name}_signal" "$out/asked/trace.1.xray" reads reason=signal \
+		fresh cut gapless
+	i=$out/triggered/trace
+	python3 tests/live/flight.py "$out" "${name}_slow" "$i.1.xray" reads reason=slow fresh gapless \
 		slow=maybe_slow,400
-	python3 tests/live/flight.py "$out" "${name}_entry" "$i.3.xray" reads reason=entry fresh gapless \
+	python3 tests/live/flight.py "$out" "${name}_entry" "$i.2.xray" reads reason=entry fresh gapless \
 		entered=rare
-	python3 tests/live/flight.py "$out" "${name}_end" "$i.4.xray" reads reason=end gapless
+	python3 tests/live/flight.py "$out" "${name}_end" "$i.3.xray" reads reason=end gapless
 	for i in 1 2 3; do
 		check_crash "${name}_crash$i" "$out/crash$i"
 	done

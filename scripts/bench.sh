@@ -491,36 +491,15 @@ done
 echo
 cat "$TMP/lines"
 echo "bench missed=$failed unmeasured=$missing seconds=$SECONDS"
-for part in "${@:-all}"; do
-	case $part in
-	all | export)
-		echo
-		scripts/bench-export.sh || missing=1
-		;;
-	esac
-done
-for part in "${@:-all}"; do
-	case $part in
-	all | syscalls)
-		echo
-		scripts/bench-syscalls.sh || missing=1
-		;;
-	esac
-done
-for part in "${@:-all}"; do
-	case $part in
-	all | follow)
-		echo
-		scripts/bench-follow.sh || missing=1
-		;;
-	esac
-done
-for part in "${@:-all}"; do
-	case $part in
-	all | rates)
-		echo
-		scripts/bench-rates.sh || missing=1
-		;;
-	esac
+# The parts that have a script of their own.
+for script in export syscalls follow rates; do
+	for part in "${@:-all}"; do
+		case $part in
+		all | "$script")
+			echo
+			"scripts/bench-$script.sh" || missing=1
+			;;
+		esac
+	done
 done
 [ "$missing" = 0 ]

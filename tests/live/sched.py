@@ -69,6 +69,10 @@ class Story:
         return next(w["tid"] for w in self.did["threads"] if w["name"] == name)
 
 
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
 def overlap(begin, end, start, stop):
     return max(0, min(end, stop) - max(begin, start))
 
@@ -81,7 +85,8 @@ def check_switches(story):
             if not low <= worker[kind] <= high:
                 yield (f"{worker['name']}: {low} to {high} {kind} switches, "
                        f"the kernel counted {worker[kind]}")
-        if worker["voluntary"] + worker["involuntary"] == 0:
+        # The writer never sleeps: it may have a CPU to itself.
+        if worker["name"] != "writer" and worker["voluntary"] + worker["involuntary"] == 0:
             yield f"{worker['name']} has not switched at all, so this proves nothing"
 
 
@@ -123,19 +128,24 @@ def check_times(story):
 
 
 def check_naps(story):
-    """Only what it takes to fall asleep and to wake up is on the CPU."""
-    slept, nap = story.did["rounds"] * story.did["nap_ns"], story.functions["nap"]
-    if nap["count"] != story.did["rounds"] or nap["total_ns"] < slept:
-        yield f"{nap['count']} naps in {nap['total_ns']} ns, not {slept}"
-    if nap["off_cpu_ns"] < 0.9 * slept:
-        yield f"naps of {slept} ns were {nap['off_cpu_ns']} ns off the CPU"
-    sleeper = story.threads[story.tid("sleeper")]
+    """Off the CPU is all of a nap but falling asleep and waking up. A virtual machine may be
+    stopped by its host at any place, so the median is compared and not each nap."""
+    sleeper, naps = story.threads[story.tid("sleeper")], []
     for func, _, begin, end in sleeper.calls:
         if func != story.ids["nap"]:
             continue
-        slept = [i for i in sleeper.intervals if begin <= i.start and i.end <= end and i.state == "S"]
-        if len(slept) != 1 or slept[0].by != 0:
+        if story.ns(end - begin) < story.did["nap_ns"] - 1000:
+            yield f"a nap of {story.did['nap_ns']} ns took {story.ns(end - begin):.0f} ns"
+        inside = [i for i in sleeper.intervals if begin <= i.start and i.end <= end]
+        slept = [i for i in inside if i.state == "S"]
+        # no sleep where the timer expires before the thread is off its CPU
+        if len(slept) > 1 or any(i.by != 0 for i in slept):
             yield f"a nap has the sleeps {slept}, not one that a timer ends"
+        naps.append(story.ns(sum(i.end - i.start for i in inside)))
+    if len(naps) != story.did["rounds"]:
+        yield f"{len(naps)} naps, not {story.did['rounds']}"
+    if median(naps) < 0.9 * story.did["nap_ns"]:
+        yield f"naps of {story.did['nap_ns']} ns were {naps} ns off the CPU"
 
 
 def check_wakers(story):
@@ -172,21 +182,23 @@ def check_spins(story):
                 yield f"CPU {cpu} runs {one} and {other} at a time"
     if story.did["cpu"] not in cpus:
         yield f"nothing ran on CPU {story.did['cpu']}"
+    on, cpus_of = [], set()
     for worker, thread, _, _ in story.workers():
         if worker["name"] != "spinner":
             continue
-        (begin, end), = [(b, e) for func, _, b, e in thread.calls if func == story.ids["spin"]]
-        off = sum(overlap(begin, end, i.start, i.end) for i in thread.intervals)
-        on = story.ns(end - begin - off)
-        # the kernel's own account begins and ends a little earlier at each switch
-        switches = sum(begin <= i.start <= end for i in thread.intervals)
-        if on < 0.98 * story.did["spin_ns"] - 20000 * switches:
-            yield f"a spinner had {on:.0f} ns of {story.did['spin_ns']} on the CPU"
-        if not off:
+        spins = [(begin, end) for func, _, begin, end in thread.calls if func == story.ids["spin"]]
+        for begin, end in spins:
+            off = sum(overlap(begin, end, i.start, i.end) for i in thread.intervals)
+            # the kernel's own account begins and ends a little earlier at each switch
+            switches = sum(begin <= i.start <= end for i in thread.intervals)
+            on.append(story.ns(end - begin - off) + 20000 * switches)
+            cpus_of |= {i.cpu for i in thread.intervals if begin <= i.start and i.end <= end}
+        if not any(spins[0][0] <= i.start < spins[-1][1] for i in thread.intervals):
             yield "a spinner had the CPU for itself, so this proves nothing"
-        moved = {i.cpu for i in thread.intervals if begin <= i.start and i.end <= end}
-        if moved != {story.did["cpu"]}:
-            yield f"a spinner ran on the CPUs {moved}, it is bound to {story.did['cpu']}"
+    if median(on) < 0.98 * story.did["spin_ns"]:
+        yield f"spins of {story.did['spin_ns']} ns had {on} ns on the CPU"
+    if cpus_of != {story.did["cpu"]}:
+        yield f"spinners ran on the CPUs {cpus_of}, they are bound to {story.did['cpu']}"
 
 
 def check_waits(story):

@@ -6,22 +6,29 @@
  *   reader    take() waits in a pipe for a byte that the writer sends once the kernel has counted
  *             that the reader sleeps, ROUNDS times
  *   writer    give() sends it
- *   spinner   two of them, both on one CPU: spin() needs so much CPU time and asks for nothing
- *   yielder   on the same CPU: pass_on() yields, ROUNDS times
+ *   spinner   two of them, both on one CPU: spin() uses SPIN_NS of CPU time, SPINS times, and
+ *             makes no system call that sleeps
+ *   yielder   on the same CPU: pass_on() yields, at least ROUNDS times
  *
- * Each tells the switches and the times that /proc gives for it, read just before and just after its
- * work. The calls of mark() around these readings tell the trace's reader where they were.
+ * The spinners and the yielder work until the kernel has counted a switch of each of the three, so
+ * that none of them has the CPU to itself, in whatever order the scheduler starts them.
+ *
+ * Each prints the switches and the times that /proc gives for it, read just before and just after
+ * its work. The calls of mark() around these readings show the trace's reader where they were.
  */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "target.h"
 
 #define ROUNDS 20
-#define SPIN_NS 60000000
+#define SPINS 6
+#define SPIN_NS 10000000
+#define SHARING 3 /* threads that share the_cpu */
 #define NAP_NS 10000000
 
 struct reading {
@@ -44,6 +51,7 @@ static int pipe_fds[2], the_cpu;
 static volatile long sink;
 static long reader_slept; /* its voluntary switches before it waits */
 static int reader_tid;
+static int switched; /* of the threads that share the_cpu, those that have been switched */
 
 TRACED void mark(int n)
 {
@@ -167,16 +175,42 @@ static void work_writer(struct worker *w)
 	}
 }
 
+/* Of this thread. Only counts, never sleeps. */
+static long switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/* Whether all threads that share the CPU have been switched since they began to work. */
+static int all_switched(long before, int *counted)
+{
+	if (!*counted && switches() > before) {
+		*counted = 1;
+		__atomic_add_fetch(&switched, 1, __ATOMIC_RELAXED);
+	}
+	return __atomic_load_n(&switched, __ATOMIC_RELAXED) >= SHARING;
+}
+
 static void work_spinner(struct worker *w)
 {
+	long before = switches();
+	int counted = 0;
+
 	(void)w;
-	spin();
+	for (int i = 0; i < SPINS || !all_switched(before, &counted); i++)
+		spin();
 }
 
 static void work_yielder(struct worker *w)
 {
+	long before = switches();
+	int counted = 0;
+
 	(void)w;
-	for (int i = 0; i < ROUNDS; i++)
+	for (int i = 0; i < ROUNDS || !all_switched(before, &counted); i++)
 		pass_on();
 }
 

@@ -59,7 +59,7 @@ PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 LIBS := $(or $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null),\
 	     -lbpf -lelf -ldw -ljansson -llzma -lseccomp -lz) -lZydis -liberty
 
-KX_CFLAGS = -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -Iuser -Ibpf -Iexporters -I$(BUILD) \
+KX_CFLAGS = -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -I. -Iuser -I$(BUILD) \
 	    $(PKG_CFLAGS) $(CFLAGS) $(SANITIZER) -pthread
 KX_LDFLAGS = $(LDFLAGS) $(SANITIZER) -pthread
 DEPFLAGS = -MMD -MP
@@ -69,7 +69,7 @@ MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -D__TARGET_ARCH_x86 -Ibpf -Ivmlinux \
 	      -idirafter /usr/include/$(MULTIARCH)
 
-SRCS := $(sort $(wildcard user/*.c exporters/*.c))
+SRCS := $(sort $(wildcard user/*.c user/*/*.c exporters/*.c exporters/*/*.c))
 OBJS := $(SRCS:%.c=$(BUILD)/%.o)
 LIB_OBJS := $(filter-out $(BUILD)/user/main.o,$(OBJS))
 BPF_SRCS := $(sort $(wildcard bpf/*.bpf.c))
@@ -92,7 +92,7 @@ $(BUILD)/kxray: $(OBJS)
 
 $(BUILD)/libkxray.a: $(LIB_OBJS)
 	$(call say,AR)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
 $(OBJS): $(BUILD)/%.o: %.c $(BUILD)/flags | $(SKELETONS) $(BUILD)/tools
 	$(call say,CC)

@@ -20,7 +20,7 @@ const volatile __u32 kx_filters = 0; /* KX_FILTER_... */
 const volatile __u32 kx_filter_uid = 0;
 const volatile __u64 kx_filter_cgroup = 0; /* its id, which is its folder's inode number */
 const volatile __u64 kx_filter_cpus[KX_FILTER_MAX_CPUS / 64] = {};
-/* The name's automaton: see ../user/comm_glob.h. */
+/* The name's automaton: see user/tracer/comm_glob.h. */
 const volatile __u32 kx_comm_step[256] = {};
 const volatile __u32 kx_comm_loop = 0;
 const volatile __u32 kx_comm_accept = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
 /*
  * Kernel functions. One set of programs for each mechanism; user space loads that of the mechanism
- * it has found to work, and none without patterns for kernel functions. See ../user/kernel_attach.h.
+ * it has found to work, and none without patterns for kernel functions. See user/attach/kernel_attach.h.
  */
 #ifndef KX_KERNEL_BPF_H
 #define KX_KERNEL_BPF_H
@@ -157,7 +157,7 @@ static __noinline int kx_fentry_with_payload(__u64 *ctx, __u64 cookie, __u64 sp)
 
 /*
  * These two are patterns, which user space loads once more for each traced function. The sections are
- * its own: see ../user/kernel_template.h.
+ * its own: see user/tracer/kernel_template.h.
  */
 SEC("?kx_fentry")
 int kx_kernel_fentry(__u64 *ctx)

@@ -3,7 +3,7 @@
 #ifndef KX_PROCESS_BPF_H
 #define KX_PROCESS_BPF_H
 
-#include "record.bpf.h"
+#include "ring.bpf.h"
 #include "reduce.bpf.h"
 #include "target.bpf.h"
 #include "trigger.bpf.h"

@@ -2,9 +2,9 @@
 /*
  * The recorder: function entries and exits from uprobes, and what the scheduler
  * does with the traced threads. Which of the probe programs are loaded depends
- * on what the kernel offers: see ../user/attach.h.
+ * on what the kernel offers: see user/tracer/attach.h.
  */
-#include "record.bpf.h"
+#include "ring.bpf.h"
 #include "reduce.bpf.h"
 #include "target.bpf.h"
 #include "trigger.bpf.h"

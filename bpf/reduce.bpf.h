@@ -4,7 +4,7 @@
  * is not too deep (--depth) and lasts long enough (--min-duration); or it is only counted.
  *
  * To know that, the open calls of each thread are kept in frames, outermost first, which end as
- * those of ../user/callstack.h do: by their exit, or because a later call begins where they would
+ * those of user/collect/callstack.h do: by their exit, or because a later call begins where they would
  * have to be. With --min-duration a frame's entry is written late: once the call has lasted long
  * enough, be it at its exit or earlier, at whatever the thread does next. As a caller is older than
  * what it calls, the written frames are always the outermost ones, a call in the file has its
@@ -13,7 +13,7 @@
 #ifndef KX_REDUCE_BPF_H
 #define KX_REDUCE_BPF_H
 
-#include "record.bpf.h"
+#include "ring.bpf.h"
 
 /* Fixed at load; all 0: every call is written as it comes. */
 const volatile __u32 kx_max_depth = 0;	   /* calls deeper than that are left out */
@@ -29,7 +29,7 @@ const volatile __u32 kx_payload_words = 0; /* an entry's payload has at most so 
 #define FRAME_MAX_PAYLOAD 7
 /* Words for all frames of a thread: what the kernel can allocate at once in any context. */
 #define FRAMES_ROOM 960
-/* Stack pointers farther apart belong to different stacks, as in ../user/callstack.c. */
+/* Stack pointers farther apart belong to different stacks, as in user/collect/callstack.c. */
 #define SAME_STACK (1ULL << 20)
 #define LOWEST_USER_SP 0x10000 /* those of calls inside the kernel are below: see wire.h */
 
@@ -178,7 +178,7 @@ static __noinline void write_lasting(struct kx_frames *c, __u32 tid, __u64 now)
 
 /*
  * Writes the entries of the calls that have lasted long enough by now. Before a record of another
- * kind this keeps its story in order: see ../user/thread_stream.c.
+ * kind this keeps its story in order: see user/collect/thread_stream.c.
  */
 static __always_inline void kx_settle(struct task_struct *task)
 {

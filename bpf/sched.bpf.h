@@ -7,7 +7,7 @@
 #ifndef KX_SCHED_BPF_H
 #define KX_SCHED_BPF_H
 
-#include "record.bpf.h"
+#include "ring.bpf.h"
 #include "reduce.bpf.h"
 #include "target.bpf.h"
 

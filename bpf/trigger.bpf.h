@@ -6,7 +6,7 @@
 #ifndef KX_TRIGGER_BPF_H
 #define KX_TRIGGER_BPF_H
 
-#include "record.bpf.h"
+#include "ring.bpf.h"
 
 #include <bpf/bpf_core_read.h>
 

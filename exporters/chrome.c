@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "export_text.h"
-#include "exporter.h"
-#include "pair_map.h"
-#include "sched_slices.h"
+#include "exporters/common/text.h"
+#include "exporters/exporter.h"
+#include "base/pair_map.h"
+#include "exporters/common/sched_slices.h"
 
 struct chrome {
 	const struct kx_export *x;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exporter.h"
+#include "exporters/exporter.h"
 
 struct csv {
 	const struct kx_export *x;

@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "calls.h"
-#include "err.h"
-#include "fdr_reader.h"
-#include "text_out.h"
-#include "trace_names.h"
+#include "calls/calls.h"
+#include "base/err.h"
+#include "trace/fdr_reader.h"
+#include "base/text_out.h"
+#include "trace/trace_names.h"
 
 struct kx_export_option {
 	const char *name;     /* long option without dashes, e.g. "perun-snapshots" */

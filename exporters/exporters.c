@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The table of formats: one line each, in the order of --list. */
-#include "exporter.h"
+#include "exporters/exporter.h"
 
 #define EXPORTERS(X) \
 	X(kx_exporter_xray) \

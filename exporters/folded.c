@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter.h"
+#include "exporters/exporter.h"
 
 #define ROOT UINT32_MAX /* parent of the outermost nodes, whose func is an index of names */
 

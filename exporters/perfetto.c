@@ -10,11 +10,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "export_text.h"
-#include "exporter.h"
-#include "pair_map.h"
-#include "protobuf.h"
-#include "sched_slices.h"
+#include "exporters/common/text.h"
+#include "exporters/exporter.h"
+#include "base/pair_map.h"
+#include "exporters/common/protobuf.h"
+#include "exporters/common/sched_slices.h"
 
 enum { TRACE_PACKET = 1 };
 

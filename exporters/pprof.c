@@ -14,10 +14,10 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "export_text.h"
-#include "exporter.h"
-#include "pair_map.h"
-#include "protobuf.h"
+#include "exporters/common/text.h"
+#include "exporters/exporter.h"
+#include "base/pair_map.h"
+#include "exporters/common/protobuf.h"
 
 enum profile {
 	PROFILE_SAMPLE_TYPE = 1,

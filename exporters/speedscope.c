@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "exporter.h"
-#include "pair_map.h"
+#include "exporters/exporter.h"
+#include "base/pair_map.h"
 
 struct speedscope {
 	const struct kx_export *x;

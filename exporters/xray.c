@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exporter.h"
-#include "fdr_writer.h"
-#include "json_text.h"
-#include "map_file.h"
+#include "exporters/exporter.h"
+#include "trace/fdr_writer.h"
+#include "base/json_text.h"
+#include "trace/map_file.h"
 
 #define MAX_EVENT 4096 /* bytes; the writer takes no more */
 

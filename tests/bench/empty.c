@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach.h"
-#include "elf_image.h"
-#include "symbols.h"
+#include "tracer/attach.h"
+#include "binary/elf_image.h"
+#include "binary/symbols.h"
 
 static void note_refusal(void *ctx, const struct kx_probe *probe, int err)
 {

@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fdr_reader.h"
-#include "fdr_writer.h"
-#include "map_file.h"
+#include "trace/fdr_reader.h"
+#include "trace/fdr_writer.h"
+#include "trace/map_file.h"
 
 #define MAX_DEPTH 12
 #define MAX_THREADS 64

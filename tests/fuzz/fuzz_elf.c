@@ -2,10 +2,10 @@
 /* Binaries: sections, symbols (MiniDebugInfo too), and planning whatever they name. */
 #include <string.h>
 
-#include "elf_image.h"
+#include "binary/elf_image.h"
 #include "fuzz.h"
-#include "plan.h"
-#include "symbols.h"
+#include "plan/plan.h"
+#include "binary/symbols.h"
 
 static void plan_all(struct kx_elf *elf, const struct kx_symbols *syms)
 {

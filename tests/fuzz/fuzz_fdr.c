@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Traces: every record by every cursor, the statistics, and the call view in both orders. */
-#include "calls.h"
-#include "fdr_reader.h"
+#include "calls/calls.h"
+#include "trace/fdr_reader.h"
 #include "fuzz.h"
-#include "report.h"
-#include "trace_names.h"
+#include "report/report.h"
+#include "trace/trace_names.h"
 
 static void read_records(struct kx_fdr_file *f)
 {

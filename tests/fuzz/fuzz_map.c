@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Maps: kxray's own and binaries with an xray_instr_map. */
 #include "fuzz.h"
-#include "map_file.h"
+#include "trace/map_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

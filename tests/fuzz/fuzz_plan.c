@@ -3,10 +3,10 @@
 #include <elf.h>
 #include <string.h>
 
-#include "elf_image.h"
+#include "binary/elf_image.h"
 #include "fuzz.h"
-#include "plan.h"
-#include "symbols.h"
+#include "plan/plan.h"
+#include "binary/symbols.h"
 
 #define BASE 0x401000
 #define HEADER 0x1000

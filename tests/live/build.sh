@@ -24,11 +24,11 @@ assert_contains "the program runs" "$OUT" "kxray "
 run make BUILD="$TMP/build"
 assert_eq "a second make does nothing" "$OUT" ""
 touch "$TMP/stamp"
-run make BUILD="$TMP/build" CFLAGS='-O1 -g' "$TMP/build/user/err.o"
-assert_eq "other flags rebuild" "$(find "$TMP/build/user/err.o" -newer "$TMP/stamp")" \
-	"$TMP/build/user/err.o"
-run make BUILD="$TMP/build" V=1 CFLAGS='-O1 -g' -W user/err.h -n
-assert_contains "a header rebuilds what includes it" "$OUT" "user/cmd.o"
+run make BUILD="$TMP/build" CFLAGS='-O1 -g' "$TMP/build/user/base/err.o"
+assert_eq "other flags rebuild" "$(find "$TMP/build/user/base/err.o" -newer "$TMP/stamp")" \
+	"$TMP/build/user/base/err.o"
+run make BUILD="$TMP/build" V=1 CFLAGS='-O1 -g' -W user/base/err.h -n
+assert_contains "a header rebuilds what includes it" "$OUT" "user/cmd/cmd.o"
 
 run make BUILD="$BUILD" install DESTDIR="$TMP/root" PREFIX=/usr
 assert_eq "make install" "$STATUS" 0

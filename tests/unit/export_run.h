@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exporter.h"
-#include "fdr_writer.h"
-#include "map_file.h"
+#include "exporters/exporter.h"
+#include "trace/fdr_writer.h"
+#include "trace/map_file.h"
 
 #define EXPORT_HZ 2000000000ull /* ticks a second: two a nanosecond */
 #define EXPORT_T0 1000000ull

@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#include "exporter.h"
-#include "fdr_writer.h"
+#include "exporters/exporter.h"
+#include "trace/fdr_writer.h"
 #include "target.h"
 
 #define STORY_START 1000u       /* ticks */

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "calls.h"
+#include "calls/calls.h"
 #include "fdr_bytes.h"
-#include "report.h"
+#include "report/report.h"
 
 #define HZ 1000000000 /* so that ticks are nanoseconds */
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "callstack.h"
-#include "wire.h"
+#include "collect/callstack.h"
+#include "bpf/wire.h"
 
 /* Functions of the tests and their traits: f.. by return probes, i.. by instruction probes. */
 enum { F = 1, G, H, TAIL, TAIL2, I, ITAIL, NOEXIT, NFUNCS };

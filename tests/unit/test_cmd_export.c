@@ -9,7 +9,7 @@
 #include <time.h>
 #include <signal.h>
 
-#include "cmd.h"
+#include "cmd/cmd.h"
 #include "export_run.h"
 
 static char out_text[1 << 16], err_text[1 << 16];

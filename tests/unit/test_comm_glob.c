@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "comm_glob.h"
+#include "tracer/comm_glob.h"
 
 static void check(const char *glob, const char *name)
 {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "demangle.h"
+#include "base/demangle.h"
 
 static void check(const char *symbol, const char *whole, const char *name)
 {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "duration.h"
+#include "base/duration.h"
 
 static void test_times(void **state)
 {

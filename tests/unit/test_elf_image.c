@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "elf_image.h"
+#include "binary/elf_image.h"
 #include "target.h"
 
 /*

@@ -6,12 +6,12 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "autofdo_lines.h"
-#include "autofdo_modules.h"
-#include "autofdo_write.h"
-#include "elf_image.h"
+#include "exporters/autofdo/lines.h"
+#include "exporters/autofdo/modules.h"
+#include "exporters/autofdo/write.h"
+#include "binary/elf_image.h"
 #include "export_run.h"
-#include "symbols.h"
+#include "binary/symbols.h"
 
 extern const struct kx_exporter kx_exporter_autofdo;
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cpel_file.h"
+#include "exporters/cpel/file.h"
 #include "export_run.h"
 
 extern const struct kx_exporter kx_exporter_cpel;

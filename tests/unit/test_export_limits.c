@@ -10,9 +10,9 @@
 #include <cmocka.h>
 #include <sys/wait.h>
 
-#include "cmd.h"
+#include "cmd/cmd.h"
 #include "export_run.h"
-#include "fdr.h"
+#include "trace/fdr.h"
 #include "llvm_xray.h"
 
 #define HZ 2249998021u /* no whole number of ticks a nanosecond, nor the other way round */

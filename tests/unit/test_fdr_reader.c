@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "fdr_bytes.h"
-#include "fdr_reader.h"
+#include "trace/fdr_reader.h"
 #include "llvm_xray.h"
 
 static char folder[] = "/tmp/kx_reader_XXXXXX";

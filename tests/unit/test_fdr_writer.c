@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fdr.h"
-#include "fdr_writer.h"
+#include "trace/fdr.h"
+#include "trace/fdr_writer.h"
 #include "llvm_xray.h"
 
 #define T0 1000000ULL

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "file_cache.h"
+#include "binary/file_cache.h"
 
 static void test_keys(void **state)
 {

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "filters.h"
+#include "tracer/filters.h"
 
 static char folder[] = "/tmp/kx-filters.XXXXXX";
 static char file_path[64];

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fdr_reader.h"
-#include "flight_dump.h"
-#include "flight_reason.h"
-#include "notes.h"
+#include "trace/fdr_reader.h"
+#include "collect/flight_dump.h"
+#include "record/flight_reason.h"
+#include "trace/notes.h"
 
 #define T0  1000000ULL
 #define HZ  1000000000ULL

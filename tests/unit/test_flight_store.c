@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flight_store.h"
+#include "collect/flight_store.h"
 
 #define NCPUS 3
 #define MOST  200000

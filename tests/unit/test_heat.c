@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "call_cost.h"
-#include "heat.h"
+#include "doctor/call_cost.h"
+#include "record/heat.h"
 
 static void test_the_coolest_first(void **state)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "histogram.h"
+#include "report/histogram.h"
 
 static const unsigned permille[3] = { 500, 900, 990 };
 

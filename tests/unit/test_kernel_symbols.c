@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernel_deny.h"
-#include "kernel_symbols.h"
+#include "select/kernel_deny.h"
+#include "select/kernel_symbols.h"
 
 static const char kallsyms[] = "ffffffff81000000 T _stext\n"
 			       "ffffffff81000000 T startup\n"

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fdr_writer.h"
+#include "trace/fdr_writer.h"
 #include "llvm_xray.h"
-#include "map_file.h"
+#include "trace/map_file.h"
 
 static char folder[] = "/tmp/kx_map_XXXXXX";
 static char map_path[64], trace_path[64];

@@ -9,8 +9,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "elf_image.h"
-#include "modules.h"
+#include "binary/elf_image.h"
+#include "binary/modules.h"
 #include "target.h"
 
 /* Prints the run-time address of a function of its own and of one of its library. */

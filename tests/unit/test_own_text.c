@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "own_text.h"
+#include "attach/own_text.h"
 
 /* Executable mappings of files, other than this program. */
 static int files_with_code(void)

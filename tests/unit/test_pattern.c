@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "demangle.h"
-#include "pattern.h"
-#include "suggest.h"
+#include "base/demangle.h"
+#include "base/pattern.h"
+#include "select/suggest.h"
 
 static void parses(const char *text, enum kx_pattern_space space, const char *module,
 		   const char *glob)

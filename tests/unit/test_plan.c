@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "plan.h"
+#include "plan/plan.h"
 #include "target.h"
 
 /*

@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "process_table.h"
+#include "collect/process_table.h"
 
 #define T0 1000ULL
 #define HZ 1000000000ULL

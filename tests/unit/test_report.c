@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "cmd/cmd.h"
 #include "fdr_bytes.h"
 #include "llvm_xray.h"
-#include "report.h"
-#include "trace_names.h"
+#include "report/report.h"
+#include "trace/trace_names.h"
 
 static char folder[] = "/tmp/kx_report_XXXXXX";
 static char path[64], out_path[64], err_path[64], source_path[64], binary_path[64];

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd.h"
-#include "fdr_writer.h"
+#include "cmd/cmd.h"
+#include "trace/fdr_writer.h"
 
 #define T0 1000ULL
 

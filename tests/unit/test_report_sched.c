@@ -8,8 +8,8 @@
 #include <inttypes.h>
 
 #include "export_run.h"
-#include "report.h"
-#include "sched_clock.h"
+#include "report/report.h"
+#include "trace/sched_clock.h"
 
 extern const struct kx_exporter kx_exporter_chrome, kx_exporter_csv, kx_exporter_perfetto,
 	kx_exporter_xray;

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fdr.h"
-#include "sched_clock.h"
-#include "sched_track.h"
-#include "wire.h"
+#include "trace/fdr.h"
+#include "trace/sched_clock.h"
+#include "collect/sched_track.h"
+#include "bpf/wire.h"
 
 #define START 1000u
 #define SLEEP 1u /* TASK_INTERRUPTIBLE */

@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <jansson.h>
 
-#include "cmd.h"
-#include "select.h"
+#include "cmd/cmd.h"
+#include "select/select.h"
 #include "target.h"
 
 /* Small functions, one with a loop, one of over 200 instructions, and a shared library. */

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "elf_image.h"
-#include "symbols.h"
+#include "binary/elf_image.h"
+#include "binary/symbols.h"
 #include "target.h"
 
 /* Every kind of symbol that needs a decision, at known addresses from 0x401000 on. */

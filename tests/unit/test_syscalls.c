@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "pattern.h"
-#include "syscalls.h"
-#include "wire.h"
+#include "base/pattern.h"
+#include "select/syscalls.h"
+#include "bpf/wire.h"
 
 static struct kx_symbols syms;
 

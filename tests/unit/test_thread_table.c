@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fdr_reader.h"
-#include "notes.h"
-#include "thread_table.h"
+#include "trace/fdr_reader.h"
+#include "trace/notes.h"
+#include "collect/thread_table.h"
 
 #define T0 1000000ULL
 #define LINGER 1000

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "trigger.h"
+#include "record/trigger.h"
 
 static void over(const char *text, const char *pattern, uint64_t ns)
 {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "target.h"
-#include "unwind_risk.h"
+#include "binary/unwind_risk.h"
 
 /* Built once: plain C, C with cleanup handlers, C++ without and with a handler, a fake Go. */
 static int build(void **state)

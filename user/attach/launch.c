@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "attach/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "binary/elf_image.h"
+#include "binary/modules.h"
+
+struct kx_launch {
+	const char *name; /* argv[0] of the command; borrowed */
+	pid_t pid;
+	int go_fd;    /* one byte lets the child exec */
+	int error_fd; /* the child's errno if exec fails; end of file if it worked */
+	bool ended;
+	int status;
+};
+
+static bool is_elf(const char *path)
+{
+	char magic[4] = "";
+	FILE *f = fopen(path, "re");
+
+	if (f && fread(magic, 1, sizeof(magic), f) != sizeof(magic))
+		magic[0] = 0;
+	if (f)
+		fclose(f);
+	return memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+}
+
+/* execvp, which runs what the kernel does not know by a shell; a foreign binary is no script. */
+static int run_command(char *const argv[])
+{
+	if (strchr(argv[0], '/') && is_elf(argv[0]))
+		execv(argv[0], argv);
+	else
+		execvp(argv[0], argv);
+	return errno;
+}
+
+static void run_child(char *const argv[], const sigset_t *mask, int go_fd, int error_fd)
+{
+	char go;
+	int code;
+
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	/* if kxray dies while the command is stopped, it must not stay so */
+	prctl(PR_SET_PDEATHSIG, SIGCONT);
+	if (read(go_fd, &go, 1) != 1)
+		_exit(127); /* kxray gave up */
+	code = run_command(argv);
+	if (write(error_fd, &code, sizeof(code)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+int kx_launch_fork(char *const argv[], const sigset_t *mask, struct kx_launch **out,
+		   struct kx_err *err)
+{
+	int go[2] = { -1, -1 }, error[2] = { -1, -1 };
+	struct kx_launch *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	if (pipe2(go, O_CLOEXEC) || pipe2(error, O_CLOEXEC))
+		goto fail;
+	fflush(NULL);
+	l->pid = fork();
+	if (l->pid < 0)
+		goto fail;
+	if (!l->pid) {
+		close(go[1]);
+		close(error[0]);
+		run_child(argv, mask, go[0], error[1]);
+	}
+	close(go[0]);
+	close(error[1]);
+	l->name = argv[0];
+	l->go_fd = go[1];
+	l->error_fd = error[0];
+	*out = l;
+	return 0;
+fail:
+	kx_err_set(err, -errno, "'%s' cannot be started: %s", argv[0], strerror(errno));
+	for (int i = 0; i < 2; i++) {
+		if (go[i] >= 0)
+			close(go[i]);
+		if (error[i] >= 0)
+			close(error[i]);
+	}
+	free(l);
+	return err ? err->code : -EIO;
+}
+
+pid_t kx_launch_pid(const struct kx_launch *l)
+{
+	return l->pid;
+}
+
+static int wait_for_stop(struct kx_launch *l, struct kx_err *err)
+{
+	int status;
+
+	while (waitpid(l->pid, &status, WUNTRACED) < 0)
+		if (errno != EINTR)
+			return kx_err_set(err, -errno, "waiting for '%s' failed: %s", l->name,
+					  strerror(errno));
+	if (WIFSTOPPED(status))
+		return 0;
+	l->ended = true;
+	l->status = status;
+	return kx_err_set(err, -ECHILD, "'%s' ended before it reached its entry point", l->name);
+}
+
+/* File and offset of the entry point of the program that the stopped child is about to run. */
+static int find_entry(struct kx_launch *l, char *path, size_t size, uint64_t *offset,
+		      struct kx_err *err)
+{
+	struct kx_modules mods;
+	struct kx_elf *elf;
+	int code = kx_modules_of_process(l->pid, &mods, err);
+
+	if (code)
+		return code;
+	code = kx_elf_open(mods.items[0].open_path, &elf, err);
+	if (!code) {
+		if (kx_elf_offset(elf, kx_elf_entry(elf), offset))
+			code = kx_err_set(err, -ENOEXEC, "'%s' has no entry point", l->name);
+		kx_elf_close(elf);
+	}
+	snprintf(path, size, "%s", mods.items[0].open_path);
+	kx_modules_free(&mods);
+	return code;
+}
+
+static void ignore_refusal(void *ctx, const struct kx_probe *probe, int code)
+{
+	(void)probe;
+	*(int *)ctx = code;
+}
+
+int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_err *err)
+{
+	struct kx_links links = { 0 };
+	struct kx_probe probe = { 0 };
+	char path[256];
+	int code, refused = 0, exec_errno;
+
+	code = kx_tracer_stop_at_exec(tracer, err);
+	if (code)
+		return code;
+	if (write(l->go_fd, "", 1) != 1)
+		return kx_err_set(err, -errno, "'%s' cannot be started: %s", l->name,
+				  strerror(errno));
+	if (read(l->error_fd, &exec_errno, sizeof(exec_errno)) == sizeof(exec_errno)) {
+		kx_launch_wait(l, false, &code);
+		return kx_err_set(err, -exec_errno, "'%s' cannot be run: %s", l->name,
+				  strerror(exec_errno));
+	}
+	code = wait_for_stop(l, err);
+	if (!code)
+		code = find_entry(l, path, sizeof(path), &probe.offset, err);
+	if (!code)
+		code = kx_attach(kx_tracer_prog_mechanism(tracer, KX_PROG_STOP),
+				 kx_tracer_prog_fd(tracer, KX_PROG_STOP), path, l->pid, false,
+				 &probe, 1, &links, ignore_refusal, &refused, err);
+	kx_tracer_ignore_exec(tracer);
+	/* Without a probe there the command is traced from its first instruction on, but libraries
+	 * that the dynamic linker has yet to map are not. */
+	if (!code && !refused) {
+		code = kx_launch_continue(l, err);
+		if (!code)
+			code = wait_for_stop(l, err);
+	}
+	kx_links_close(&links);
+	return code;
+}
+
+int kx_launch_continue(struct kx_launch *l, struct kx_err *err)
+{
+	if (kill(l->pid, SIGCONT))
+		return kx_err_set(err, -errno, "'%s' cannot be continued: %s", l->name,
+				  strerror(errno));
+	return 0;
+}
+
+bool kx_launch_ended(struct kx_launch *l, int *status)
+{
+	if (!l->ended && waitpid(l->pid, &l->status, WNOHANG) == l->pid)
+		l->ended = true;
+	*status = l->status;
+	return l->ended;
+}
+
+void kx_launch_wait(struct kx_launch *l, bool kill_first, int *status)
+{
+	if (!l->ended && kill_first)
+		kill(l->pid, SIGKILL);
+	while (!l->ended) {
+		if (waitpid(l->pid, &l->status, 0) == l->pid)
+			l->ended = true;
+		else if (errno != EINTR)
+			break;
+	}
+	*status = l->status;
+}
+
+void kx_launch_free(struct kx_launch *l)
+{
+	if (!l)
+		return;
+	close(l->go_fd);
+	close(l->error_fd);
+	free(l);
+}

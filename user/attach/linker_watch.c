@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "attach/linker_watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "binary/elf_image.h"
+#include "binary/modules.h"
+#include "plan/plan.h"
+#include "binary/symbols.h"
+#include "binary/unwind_risk.h"
+
+bool kx_linker_watch_needed(const struct kx_selection *sel)
+{
+	for (size_t i = 0; i < sel->nfunctions; i++)
+		if (sel->functions[i].traced && sel->functions[i].plan.makes_calls &&
+		    sel->functions[i].plan.exit_kind == KX_EXITS_RETURN &&
+		    sel->modules[sel->functions[i].module].space == KX_PATTERN_USER)
+			return true;
+	return false;
+}
+
+/* File offset of _dl_debug_state in a linker. */
+static int find_hook(const struct kx_module *m, uint64_t *offset, struct kx_err *err)
+{
+	struct kx_symbols syms;
+	struct kx_elf *elf;
+	int code = kx_elf_open(m->open_path, &elf, err);
+
+	if (code)
+		return code;
+	code = kx_symbols_read(elf, NULL, &syms, err);
+	if (!code) {
+		code = -ENOENT;
+		for (size_t i = 0; i < syms.count && code; i++)
+			if (strncmp(syms.items[i].name, "_dl_debug_state", 15) == 0)
+				code = kx_elf_offset(elf, syms.items[i].addr, offset);
+		if (code)
+			kx_err_set(err, code,
+				   "the dynamic linker '%s' has no _dl_debug_state: libraries loaded "
+				   "later cannot be seen",
+				   m->path);
+		kx_symbols_free(&syms);
+	}
+	kx_elf_close(elf);
+	return code;
+}
+
+static void ignore_refusal(void *ctx, const struct kx_probe *probe, int code)
+{
+	(void)probe;
+	*(int *)ctx = code;
+}
+
+int kx_linker_watch_add(struct kx_linker_watch *w, struct kx_tracer *tracer,
+			const struct kx_module *linker, pid_t pid, struct kx_err *err)
+{
+	struct kx_probe probe = { 0 };
+	int code, refused = 0;
+
+	code = find_hook(linker, &probe.offset, err);
+	if (!code)
+		code = kx_attach(kx_tracer_prog_mechanism(tracer, KX_PROG_DLOPEN),
+				 kx_tracer_prog_fd(tracer, KX_PROG_DLOPEN), linker->open_path, pid,
+				 false, &probe, 1, &w->links, ignore_refusal, &refused, err);
+	if (!code && refused)
+		code = kx_err_set(err, -ENOENT,
+				  "the kernel refuses a probe on _dl_debug_state of '%s'",
+				  linker->path);
+	return code;
+}
+
+int kx_linker_watch_start(struct kx_linker_watch *w, struct kx_tracer *tracer,
+			  const struct kx_select_process *procs, size_t nprocs, struct kx_err *err)
+{
+	int code = 0;
+
+	memset(w, 0, sizeof(*w));
+	for (size_t i = 0; i < nprocs; i++)
+		for (size_t j = 0; j < procs[i].mods->count && !code; j++)
+			if (kx_is_dynamic_linker(&procs[i].mods->items[j]))
+				code = kx_linker_watch_add(w, tracer, &procs[i].mods->items[j],
+							   procs[i].pid, err);
+	return code;
+}
+
+struct kx_plan **kx_linker_watch_plan_exits(const struct kx_selection *sel, uint32_t module)
+{
+	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
+	struct kx_plan **plans = calloc(sel->nfunctions + 1, sizeof(struct kx_plan *));
+
+	for (size_t i = 0; plans && i < sel->nfunctions; i++) {
+		const struct kx_function *f = &sel->functions[i];
+		struct kx_plan *plan;
+
+		if (!f->traced || !f->plan.makes_calls || f->plan.exit_kind != KX_EXITS_RETURN ||
+		    (module != KX_EVERY_MODULE && f->module != module) ||
+		    sel->modules[f->module].space != KX_PATTERN_USER)
+			continue;
+		plan = calloc(1, sizeof(*plan));
+		if (plan && kx_plan_function(sel->modules[f->module].planner, f->sym, &options,
+					     plan, NULL)) {
+			free(plan);
+			plan = NULL;
+		}
+		plans[i] = plan;
+	}
+	return plans;
+}
+
+void kx_linker_watch_free_plans(struct kx_plan **plans, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (plans[i])
+			kx_plan_free(plans[i]);
+		free(plans[i]);
+	}
+	free(plans);
+}
+
+/* Whether some process has become risky; one that is gone is none. */
+static bool is_risky(const struct kx_select_process *procs, size_t nprocs, char *why, size_t size)
+{
+	for (size_t i = 0; i < nprocs; i++) {
+		struct kx_unwind_risk risk;
+		struct kx_modules mods;
+
+		if (kx_modules_of_process(procs[i].pid, &mods, NULL))
+			continue;
+		kx_unwind_risk_of(&mods, &risk);
+		kx_modules_free(&mods);
+		if (!risk.returns_harmless) {
+			snprintf(why, size, "%s", risk.reason);
+			return true;
+		}
+	}
+	return false;
+}
+
+int kx_linker_watch_check(struct kx_linker_watch *w, struct kx_tracer *tracer,
+			  struct kx_probes *probes, const struct kx_selection *sel,
+			  const struct kx_select_process *procs, size_t nprocs, bool *dropped,
+			  char *why, size_t size, struct kx_err *err)
+{
+	uint32_t changes = kx_tracer_list_changes(tracer);
+	struct kx_plan **plans;
+	int code;
+
+	*dropped = false;
+	if (w->dropped || changes == w->checked)
+		return 0;
+	if (!is_risky(procs, nprocs, why, size)) {
+		w->checked = changes;
+		kx_tracer_list_checked(tracer, changes);
+		return 0;
+	}
+	w->dropped = *dropped = true;
+	kx_tracer_list_checked(tracer, UINT32_MAX);
+	plans = kx_linker_watch_plan_exits(sel, KX_EVERY_MODULE);
+	if (!plans)
+		return kx_err_set(err, -ENOMEM, "no memory to plan instruction exits");
+	code = kx_probes_drop_returns(probes, plans, err);
+	kx_linker_watch_free_plans(plans, sel->nfunctions);
+	return code;
+}
+
+void kx_linker_watch_stop(struct kx_linker_watch *w)
+{
+	kx_links_close(&w->links);
+}

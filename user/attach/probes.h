@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* From planned functions to attached probes, in every process that has them mapped. */
+#ifndef KX_PROBES_H
+#define KX_PROBES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tracer/attach.h"
+#include "base/err.h"
+#include "select/select.h"
+#include "tracer/tracer.h"
+
+struct kx_probes;
+
+/* Why a planned function is not traced after all. */
+typedef void (*kx_probes_refused)(void *ctx, const struct kx_function *f, const char *reason);
+
+/*
+ * Attaches the probes of all traced functions of @sel. @nargs: argument registers to capture (0 to
+ * 6; fewer where the plan says so). A function that the kernel refuses is left out and told to
+ * @refused; its number is taken from the traced ones. Everything passed is borrowed. @procs NULL:
+ * the probes are for every process that has the modules mapped, now or later.
+ * Errors: those of kx_attach; -EOPNOTSUPP if the kernel refuses all.
+ */
+int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
+		     const struct kx_select_process *procs, size_t nprocs, unsigned nargs,
+		     kx_probes_refused refused, void *ctx, struct kx_probes **out,
+		     struct kx_err *err);
+
+/*
+ * Attaches the modules of the selection that have no probes yet. One whose file cannot be opened any
+ * more, because the process that had it mapped has ended, is tried again next time; without a list of
+ * processes this is no error. Errors: those of kx_attach.
+ */
+int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err);
+
+/* Functions with an entry probe; probes of any kind. */
+size_t kx_probes_functions(const struct kx_probes *p);
+size_t kx_probes_count(const struct kx_probes *p);
+/* Whether function @id has its probes. */
+bool kx_probes_has(const struct kx_probes *p, uint32_t id);
+
+/*
+ * The functions that make calls no longer get return probes; where their own return
+ * instructions could be planned (@plans, by id - 1; NULL entries: none) these are probed
+ * instead. For a process that has loaded a module that may throw.
+ */
+int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, struct kx_err *err);
+
+/* The same for one module, and only the new exits: the gate in BPF keeps its functions from being
+ * hijacked (kx_tracer_drop_group). */
+int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *const *plans,
+			  struct kx_err *err);
+
+/* Takes over other links, to be closed together with its own: each close waits for the kernel. */
+void kx_probes_join(struct kx_probes *p, struct kx_links *links);
+
+/* Detaches everything; no probe fires any more when it returns. */
+void kx_probes_free(struct kx_probes *p);
+
+#endif

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "base/text_out.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json_text.h"
+
+void kx_text_init(struct kx_text_out *o, int fd)
+{
+	o->fd = fd;
+	o->error = 0;
+	o->used = 0;
+}
+
+int kx_text_flush(struct kx_text_out *o)
+{
+	size_t done = 0;
+
+	while (!o->error && done < o->used) {
+		ssize_t n = write(o->fd, o->buf + done, o->used - done);
+
+		if (n < 0 && errno != EINTR)
+			o->error = -errno;
+		else if (n > 0)
+			done += (size_t)n;
+	}
+	o->used = 0;
+	return o->error;
+}
+
+void kx_text_bytes(struct kx_text_out *o, const char *text, size_t size)
+{
+	while (size) {
+		size_t part = sizeof(o->buf) - o->used;
+
+		if (part > size)
+			part = size;
+		memcpy(o->buf + o->used, text, part);
+		o->used += part;
+		text += part;
+		size -= part;
+		if (o->used == sizeof(o->buf))
+			kx_text_flush(o);
+	}
+}
+
+void kx_text_str(struct kx_text_out *o, const char *text)
+{
+	kx_text_bytes(o, text, strlen(text));
+}
+
+void kx_text_char(struct kx_text_out *o, char c)
+{
+	kx_text_bytes(o, &c, 1);
+}
+
+void kx_text_u64(struct kx_text_out *o, uint64_t value)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	kx_text_bytes(o, digits + at, sizeof(digits) - at);
+}
+
+static void blanks(struct kx_text_out *o, size_t n)
+{
+	static const char some[] = "                                ";
+
+	for (size_t part; n; n -= part) {
+		part = n < sizeof(some) - 1 ? n : sizeof(some) - 1;
+		kx_text_bytes(o, some, part);
+	}
+}
+
+void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t size)
+{
+	size_t wanted = (size_t)(width < 0 ? -width : width);
+
+	if (width > 0 && size < wanted)
+		blanks(o, wanted - size);
+	kx_text_bytes(o, text, size);
+	if (width < 0 && size < wanted)
+		blanks(o, wanted - size);
+}
+
+size_t kx_utf8_length(const unsigned char *p, size_t size)
+{
+	size_t n = *p >= 0xc2 && *p < 0xe0 ? 2 : (*p & 0xf0) == 0xe0 ? 3 :
+		   *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
+
+	if (!n || n > size)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	/* Overlong forms, surrogates, what is above U+10FFFF, and the C1 controls. */
+	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
+	    (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f) ||
+	    (*p == 0xc2 && p[1] < 0xa0))
+		return 0;
+	return n;
+}
+
+void kx_text_escaped(struct kx_text_out *o, const void *data, size_t size)
+{
+	static const char hex[] = "0123456789abcdef";
+	const unsigned char *p = data;
+
+	for (size_t i = 0, n; i < size; i += n) {
+		char code[4] = { '\\', 'x', hex[p[i] >> 4], hex[p[i] & 15] };
+
+		n = kx_utf8_length(p + i, size - i);
+		if (n) {
+			kx_text_bytes(o, (const char *)p + i, n);
+			continue;
+		}
+		n = 1;
+		if (p[i] == '\\' || p[i] == '"' || p[i] == '\n' || p[i] == '\t') {
+			code[1] = p[i] == '\n' ? 'n' : p[i] == '\t' ? 't' : (char)p[i];
+			kx_text_bytes(o, code, 2);
+		} else if (p[i] >= ' ' && p[i] < 0x7f) {
+			kx_text_char(o, (char)p[i]);
+		} else {
+			kx_text_bytes(o, code, 4);
+		}
+	}
+}
+
+static int dump_part(const char *part, size_t size, void *out)
+{
+	kx_text_bytes(out, part, size);
+	return 0;
+}
+
+void kx_text_json_string(struct kx_text_out *o, const char *text)
+{
+	size_t size = 0;
+	json_t *json;
+
+	/* Nearly every name needs no library. */
+	while (text[size] >= ' ' && text[size] < 0x7f && text[size] != '"' && text[size] != '\\')
+		size++;
+	if (!text[size]) {
+		kx_text_char(o, '"');
+		kx_text_bytes(o, text, size);
+		kx_text_char(o, '"');
+		return;
+	}
+	json = kx_json_text(text, SIZE_MAX);
+	if ((!json || json_dump_callback(json, dump_part, o, JSON_ENCODE_ANY)) && !o->error)
+		o->error = -ENOMEM;
+	json_decref(json);
+}
+
+void kx_text_json_u64(struct kx_text_out *o, const char *key, uint64_t value)
+{
+	kx_text_bytes(o, ",\"", 2);
+	kx_text_str(o, key);
+	kx_text_bytes(o, "\":", 2);
+	kx_text_u64(o, value);
+}

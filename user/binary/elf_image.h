@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* One ELF file, mapped: its segments, sections, build id, bytes of code. */
+#ifndef KX_ELF_IMAGE_H
+#define KX_ELF_IMAGE_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct kx_elf;
+
+struct kx_elf_section {
+	uint64_t addr;       /* virtual address, 0 if not allocated */
+	uint64_t offset;     /* in the file */
+	uint64_t size;       /* bytes */
+	const uint8_t *data; /* NULL for NOBITS; borrowed from the image */
+};
+
+/*
+ * Opens a 64-bit little-endian x86-64 ELF. Errors, each with a sentence: -ENOENT and
+ * other open(2) errors, -ENOEXEC (not an ELF), -ENOTSUP (32-bit or another machine),
+ * -EBADMSG (damaged).
+ */
+int kx_elf_open(const char *path, struct kx_elf **out, struct kx_err *err);
+/*
+ * The same for @size bytes in memory (a decompressed .gnu_debugdata, a fuzzer's input), which
+ * stay the caller's and must outlive the image. @name stands for the path in messages.
+ */
+int kx_elf_open_memory(const void *data, size_t size, const char *name, struct kx_elf **out,
+		       struct kx_err *err);
+void kx_elf_close(struct kx_elf *elf);
+
+Elf *kx_elf_handle(struct kx_elf *elf); /* borrowed */
+const char *kx_elf_path(const struct kx_elf *elf);
+uint64_t kx_elf_entry(const struct kx_elf *elf); /* e_entry */
+
+/* Bytes of [vaddr, vaddr+size) inside one executable PT_LOAD; NULL if not all there. */
+const uint8_t *kx_elf_code(const struct kx_elf *elf, uint64_t vaddr, uint64_t size);
+/* File offset of an address in an executable PT_LOAD; -ENOENT if there is none. */
+int kx_elf_offset(const struct kx_elf *elf, uint64_t vaddr, uint64_t *offset);
+/* Virtual address that file offset @offset is loaded at (any PT_LOAD); -ENOENT. */
+int kx_elf_vaddr(const struct kx_elf *elf, uint64_t offset, uint64_t *vaddr);
+
+/* The whole file. */
+const uint8_t *kx_elf_bytes(const struct kx_elf *elf, size_t *size);
+
+/* Section @index, 1 and up as the file counts them; false past the last. @name is borrowed. */
+bool kx_elf_section_at(const struct kx_elf *elf, size_t index, const char **name,
+		       struct kx_elf_section *out);
+/* First section of that name; false if there is none. */
+bool kx_elf_section(const struct kx_elf *elf, const char *name, struct kx_elf_section *out);
+
+/* Build id as lower-case hex, "" if there is none. */
+const char *kx_elf_build_id(const struct kx_elf *elf);
+
+/* Every executable PT_LOAD, by index; false past the last. @data has its bytes in the file. */
+bool kx_elf_exec_segment(const struct kx_elf *elf, size_t index, struct kx_elf_section *out);
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What was found out about files that many processes have mapped, so that a look at a process does
+ * not open every library again. Bounded: a new file may push an old one out.
+ */
+#ifndef KX_FILE_CACHE_H
+#define KX_FILE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "binary/elf_image.h"
+
+#define KX_FILE_SEGMENTS 4
+
+/* A file as it was when it was last changed. All zero but the key until somebody fills it. */
+struct kx_file_facts {
+	uint64_t device, inode;
+	uint64_t changed; /* st_ctim in nanoseconds */
+	char name[64];    /* file name, which some judgements depend on */
+
+	/* by modules.c */
+	bool has_segments;
+	int elf_error; /* 0, or what kx_elf_open returned */
+	unsigned nsegments;
+	struct kx_elf_section segments[KX_FILE_SEGMENTS]; /* executable ones, without data */
+
+	/* by unwind_risk.c */
+	bool is_judged, is_go, loads;
+	char reason[256];
+};
+
+struct kx_file_cache;
+
+struct kx_file_cache *kx_file_cache_new(void); /* NULL without memory */
+void kx_file_cache_free(struct kx_file_cache *cache);
+
+/*
+ * The facts of that file, fresh ones if there were none; valid until the next call. NULL for a NULL
+ * @cache, a name that is too long, and without memory: then the file has to be opened.
+ */
+struct kx_file_facts *kx_file_cache_get(struct kx_file_cache *cache, uint64_t device,
+					uint64_t inode, uint64_t changed, const char *name);
+
+#endif

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "binary/modules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "binary/elf_image.h"
+
+#define PAGE 4096ULL
+#define DELETED " (deleted)"
+
+/* One line of /proc/PID/maps (proc(5)). */
+struct mapping {
+	uint64_t start, end, offset, device, inode;
+	bool executable;
+	char path[PATH_MAX];
+};
+
+/* The kernel writes a newline in a path as \012, and nothing else so. */
+static void unescape_newlines(char *s)
+{
+	char *to = s;
+
+	for (; *s; s++) {
+		if (!strncmp(s, "\\012", 4)) {
+			*to++ = '\n';
+			s += 3;
+		} else {
+			*to++ = *s;
+		}
+	}
+	*to = 0;
+}
+
+/* False for lines that are not file mappings. */
+static bool parse_mapping(char *line, struct mapping *m)
+{
+	unsigned int major, minor;
+	char perms[5];
+	int at = 0;
+
+	line[strcspn(line, "\n")] = 0;
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start,
+		   &m->end, perms, &m->offset, &major, &minor, &m->inode, &at) < 7 || !at)
+		return false;
+	if (line[at] != '/' || !m->inode || strlen(line + at) >= sizeof(m->path))
+		return false;
+	m->executable = perms[2] == 'x';
+	m->device = makedev(major, minor);
+	strcpy(m->path, line + at);
+	unescape_newlines(m->path);
+	return true;
+}
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Why nothing can be said about /proc/PID, or 0. */
+static int check_process(pid_t pid, struct kx_err *err)
+{
+	char path[64], line[256], state = '?', exe[PATH_MAX];
+	long tgid = pid;
+	ssize_t n;
+	FILE *f;
+	int rc;
+
+	if (pid <= 0)
+		return kx_err_set(err, -ESRCH, "%d is not a process id", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	if (!f && errno == ENOENT)
+		return kx_err_set(err, -ESRCH, "there is no process %d", (int)pid);
+	if (!f)
+		return kx_err_set(err, -errno, "cannot open '%s': %s", path, strerror(errno));
+	while (fgets(line, sizeof(line), f)) {
+		sscanf(line, "State: %c", &state);
+		sscanf(line, "Tgid: %ld", &tgid);
+	}
+	fclose(f);
+	if (tgid != pid)
+		return kx_err_set(err, -ESRCH, "%d is a thread of process %ld; use that number",
+				  (int)pid, tgid);
+	if (state == 'Z' || state == 'X')
+		return kx_err_set(err, -ESRCH, "process %d has already ended (it is a zombie)",
+				  (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, exe, sizeof(exe));
+	rc = n < 0 ? -errno : 0;
+	if (rc == -EACCES || rc == -EPERM)
+		return kx_err_set(err, -EACCES,
+				  "no permission to look at process %d: it belongs to another user or is protected; run as that user or as root, or with the capability CAP_SYS_PTRACE",
+				  (int)pid);
+	if (rc == -ENOENT)
+		return kx_err_set(err, -ESRCH, "process %d is a kernel thread: it has no executable",
+				  (int)pid);
+	if (rc)
+		return kx_err_set(err, rc, "cannot read '%s': %s", path, strerror(-rc));
+	return 0;
+}
+
+/*
+ * Sets open_path to a name that opens the mapped file itself, and device and inode to what
+ * stat(2) says of it (on overlayfs and btrfs the maps file shows other device numbers).
+ */
+static int find_file(pid_t pid, const struct mapping *m, struct kx_module *mod)
+{
+	char map_path[96], root_path[PATH_MAX + 64];
+	size_t len = strlen(mod->path), suffix = strlen(DELETED);
+	bool opened = false;
+	struct stat st;
+	int fd;
+
+	mod->device = m->device;
+	mod->inode = m->inode;
+	snprintf(map_path, sizeof(map_path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid,
+		 m->start, m->end);
+	fd = open(map_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0) {
+		opened = !fstat(fd, &st);
+		close(fd);
+		if (opened) {
+			mod->device = st.st_dev;
+			mod->inode = st.st_ino;
+			mod->changed = (uint64_t)st.st_ctim.tv_sec * 1000000000 +
+				       (uint64_t)st.st_ctim.tv_nsec;
+		}
+	}
+	/* A file may really be called "x (deleted)": then that name has this inode. */
+	snprintf(root_path, sizeof(root_path), "/proc/%d/root%s", (int)pid, mod->path);
+	if (len > suffix && !strcmp(mod->path + len - suffix, DELETED) &&
+	    (stat(root_path, &st) || st.st_ino != mod->inode)) {
+		mod->path[len - suffix] = 0;
+		mod->deleted = true;
+	} else if (stat(root_path, &st)) {
+		mod->deleted = errno == ENOENT;
+	} else {
+		mod->deleted = st.st_ino != mod->inode;
+		if (!opened && !mod->deleted)
+			mod->device = st.st_dev;
+	}
+	/* Never the path of a deleted file: that is another file by now. */
+	mod->open_path = strdup(opened || mod->deleted ? map_path : root_path);
+	return mod->open_path ? 0 : -ENOMEM;
+}
+
+/*
+ * Where the ELF's addresses lie in the process. The kernel maps whole pages, so a mapping's
+ * offset may be below the segment's, and mprotect(2) may have cut a segment in pieces.
+ */
+static uint64_t load_bias(const struct kx_file_facts *file, const struct mapping *m)
+{
+	for (unsigned i = 0; i < file->nsegments; i++) {
+		const struct kx_elf_section *s = &file->segments[i];
+		uint64_t first = s->offset & ~(PAGE - 1);
+		uint64_t last = (s->offset + s->size + PAGE - 1) & ~(PAGE - 1);
+
+		if (m->offset >= first && m->offset < last)
+			return m->start - (s->addr - s->offset + m->offset);
+	}
+	return m->start - m->offset;
+}
+
+/* Fills in the segments. Errors: those of kx_elf_open, with the reason in @why. */
+static int read_segments(const char *path, struct kx_file_facts *file, struct kx_err *why)
+{
+	struct kx_elf *elf;
+
+	file->has_segments = true;
+	file->nsegments = 0;
+	file->elf_error = kx_elf_open(path, &elf, why);
+	if (file->elf_error)
+		return file->elf_error;
+	while (file->nsegments < KX_FILE_SEGMENTS &&
+	       kx_elf_exec_segment(elf, file->nsegments, &file->segments[file->nsegments]))
+		file->segments[file->nsegments++].data = NULL;
+	kx_elf_close(elf);
+	return 0;
+}
+
+static void module_clear(struct kx_module *mod)
+{
+	free(mod->name);
+	free(mod->path);
+	free(mod->open_path);
+}
+
+/* Adds the file of @m. Files that are no ELF (a JIT's memfd, data) are left out silently. */
+static int add_module(pid_t pid, const struct mapping *m, const struct stat *exe,
+		      struct kx_file_cache *cache, struct kx_modules *out, struct kx_err *err)
+{
+	struct kx_module mod = { .start = m->start, .end = m->end, .map_offset = m->offset };
+	struct kx_file_facts unknown = { 0 }, *file;
+	struct kx_module *grown;
+	struct kx_err why;
+	size_t i;
+	int rc = -ENOMEM;
+
+	mod.path = strdup(m->path);
+	if (!mod.path || find_file(pid, m, &mod))
+		goto nomem;
+	for (i = 0; i < out->count; i++)
+		if (out->items[i].device == mod.device && out->items[i].inode == mod.inode) {
+			module_clear(&mod);
+			return 0;
+		}
+	mod.name = strdup(file_name(mod.path));
+	grown = realloc(out->items, (out->count + 1) * sizeof(mod));
+	if (grown)
+		out->items = grown;
+	if (!mod.name || !grown)
+		goto nomem;
+	mod.is_main = mod.device == exe->st_dev && mod.inode == exe->st_ino;
+	file = mod.changed ? kx_file_cache_get(cache, mod.device, mod.inode, mod.changed, mod.name) :
+			     NULL;
+	if (!file)
+		file = &unknown;
+	rc = file->elf_error;
+	/* why it failed is not kept */
+	if (!file->has_segments || (rc && mod.is_main))
+		rc = read_segments(mod.open_path, file, &why);
+	if (rc && mod.is_main) {
+		module_clear(&mod);
+		return kx_err_set(err, rc, "cannot trace process %d: %s", (int)pid, why.text);
+	}
+	if (rc == -ENOEXEC) {
+		module_clear(&mod);
+		return 0;
+	}
+	mod.load_bias = load_bias(file, m);
+	out->items[out->count++] = mod;
+	return 0;
+nomem:
+	module_clear(&mod);
+	return kx_err_set(err, rc, "no memory for the modules of process %d", (int)pid);
+}
+
+/* The process may end or exec at any time: a maps file that goes away is the process's end. */
+static int read_maps(pid_t pid, const struct stat *exe, struct kx_file_cache *cache,
+		     struct kx_modules *out, struct kx_err *err)
+{
+	char path[64], *line = NULL;
+	struct mapping *m;
+	size_t size = 0;
+	FILE *f;
+	int rc = 0;
+
+	m = malloc(sizeof(*m));
+	if (!m)
+		return kx_err_set(err, -ENOMEM, "no memory for the modules of process %d", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	f = fopen(path, "re");
+	if (!f) {
+		rc = errno == ENOENT ? -ESRCH : -errno;
+		rc = kx_err_set(err, rc, "cannot open '%s': %s", path,
+				rc == -ESRCH ? "the process has ended" : strerror(-rc));
+		goto out;
+	}
+	while (!rc && getline(&line, &size, f) > 0)
+		if (parse_mapping(line, m) && m->executable)
+			rc = add_module(pid, m, exe, cache, out, err);
+	fclose(f);
+out:
+	free(line);
+	free(m);
+	return rc;
+}
+
+int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out,
+		    struct kx_err *err)
+{
+	struct kx_module main_mod;
+	char path[64];
+	struct stat exe;
+	size_t i;
+	int rc;
+
+	out->items = NULL;
+	out->count = 0;
+	rc = check_process(pid, err);
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (stat(path, &exe))
+		return kx_err_set(err, -errno, "cannot stat '%s': %s", path, strerror(errno));
+	rc = read_maps(pid, &exe, cache, out, err);
+	if (rc) {
+		kx_modules_free(out);
+		return rc;
+	}
+	for (i = 0; i < out->count && !out->items[i].is_main; i++)
+		;
+	if (i == out->count) {
+		kx_modules_free(out);
+		if (stat(path, &exe))
+			return kx_err_set(err, -ESRCH, "process %d has ended", (int)pid);
+		return kx_err_set(err, -ENOTSUP,
+				  "process %d does not run its code from its executable file (it was unpacked or moved to other memory), so probes on the file would never be hit",
+				  (int)pid);
+	}
+	main_mod = out->items[i];
+	memmove(out->items + 1, out->items, i * sizeof(main_mod));
+	out->items[0] = main_mod;
+	return 0;
+}
+
+int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err)
+{
+	return kx_modules_look(pid, NULL, out, err);
+}
+
+int kx_modules_of_file(const char *path, struct kx_modules *out, struct kx_err *err)
+{
+	struct kx_module *mod;
+	struct kx_elf_section s;
+	struct kx_elf *elf;
+	struct stat st;
+	int rc;
+
+	out->items = NULL;
+	out->count = 0;
+	rc = kx_elf_open(path, &elf, err);
+	if (rc)
+		return rc;
+	mod = calloc(1, sizeof(*mod));
+	if (!mod) {
+		kx_elf_close(elf);
+		return kx_err_set(err, -ENOMEM, "no memory to open '%s'", path);
+	}
+	out->items = mod;
+	out->count = 1;
+	if (kx_elf_exec_segment(elf, 0, &s)) {
+		mod->start = s.addr & ~(PAGE - 1);
+		mod->end = (s.addr + s.size + PAGE - 1) & ~(PAGE - 1);
+		mod->map_offset = s.offset & ~(PAGE - 1);
+	}
+	kx_elf_close(elf);
+	mod->is_main = true;
+	mod->path = realpath(path, NULL);
+	if (!mod->path || stat(mod->path, &st)) {
+		rc = kx_err_set(err, -errno, "cannot stat '%s': %s", path, strerror(errno));
+		kx_modules_free(out);
+		return rc;
+	}
+	mod->device = st.st_dev;
+	mod->inode = st.st_ino;
+	mod->name = strdup(file_name(mod->path));
+	mod->open_path = strdup(mod->path);
+	if (!mod->name || !mod->open_path) {
+		kx_modules_free(out);
+		return kx_err_set(err, -ENOMEM, "no memory to open '%s'", path);
+	}
+	return 0;
+}
+
+void kx_modules_free(struct kx_modules *mods)
+{
+	size_t i;
+
+	for (i = 0; i < mods->count; i++)
+		module_clear(&mods->items[i]);
+	free(mods->items);
+	mods->items = NULL;
+	mods->count = 0;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The binaries that a process has mapped executable, found through /proc/PID/maps. */
+#ifndef KX_MODULES_H
+#define KX_MODULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "binary/file_cache.h"
+
+struct kx_module {
+	char *name;         /* file name, e.g. libc.so.6 */
+	char *path;         /* as mapped, without " (deleted)" */
+	char *open_path;    /* opens this very file from here: map_files, root, or path */
+	uint64_t load_bias; /* run-time address minus ELF virtual address */
+	uint64_t start;     /* first executable mapping, run-time addresses */
+	uint64_t end;
+	uint64_t map_offset; /* file offset of that mapping */
+	uint64_t device, inode;
+	uint64_t changed;   /* the file's st_ctim in nanoseconds; 0 if it could not be asked */
+	bool is_main;       /* the process's own executable */
+	bool deleted;       /* unlinked or replaced since it was mapped */
+};
+
+struct kx_modules {
+	struct kx_module *items;
+	size_t count;
+};
+
+/*
+ * Modules of process @pid, the main executable first; one entry per file, vdso and anonymous
+ * code left out. open_path is /proc/PID/map_files/START-END where that can be opened
+ * (deleted files and other mount namespaces included), else /proc/PID/root/PATH.
+ * Errors: -ESRCH (no such process), -EACCES (another user's, says which capability is missing),
+ * -ENOTSUP (a 32-bit process or a foreign architecture).
+ */
+int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err);
+
+/* The same for many looks at many processes: files that @cache knows are not opened. */
+int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out,
+		    struct kx_err *err);
+
+/* A file that is not mapped anywhere, as one module with load_bias 0. */
+int kx_modules_of_file(const char *path, struct kx_modules *out, struct kx_err *err);
+
+void kx_modules_free(struct kx_modules *mods);
+
+#endif

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "binary/symbols.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/demangle.h"
+#include "binary/symbol_sources.h"
+
+/* A .cold part: the function's code that the compiler moved away as unlikely. */
+struct cold {
+	const char *name;
+	uint32_t file; /* as in struct kx_raw_symbol */
+	uint64_t addr, size;
+	size_t parent; /* index into items; SIZE_MAX if unknown */
+};
+
+/* Any name of a symbol, to find the parents of .cold parts. */
+struct name_ref {
+	const char *name;
+	uint32_t file;
+	size_t index; /* into items */
+};
+
+struct storage {
+	struct kx_arena *arena;
+	const char **aliases; /* all lists, each NULL-terminated */
+	struct cold *colds;   /* sorted by addr */
+	size_t ncolds;
+	char source[sizeof(((struct kx_raw_symbols *)0)->source)];
+};
+
+/* Length of the parent's name if @name is a .cold part ("f.cold", "f.isra.0.cold.3"), else 0. */
+static size_t cold_parent_length(const char *name)
+{
+	const char *at = strstr(name, ".cold");
+	const char *end;
+
+	if (!at || at == name)
+		return 0;
+	end = at + strlen(".cold");
+	if (*end == '.')
+		end++;
+	while (isdigit((unsigned char)*end))
+		end++;
+	return *end ? 0 : (size_t)(at - name);
+}
+
+static int bind_rank(uint8_t bind)
+{
+	return bind == STB_LOCAL ? 2 : bind == STB_WEAK ? 1 : 0;
+}
+
+/* By address, and at one address the name to show first. */
+static int compare_raw(const void *pa, const void *pb)
+{
+	const struct kx_raw_symbol *a = pa, *b = pb;
+	size_t la, lb;
+	int d;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	/* glibc's write is weak and its __write global: people know the former */
+	d = (a->bind == STB_LOCAL) - (b->bind == STB_LOCAL);
+	if (!d)
+		d = !!strchr(a->name, '@') - !!strchr(b->name, '@');
+	if (!d)
+		d = (a->name[0] == '_') - (b->name[0] == '_');
+	if (!d)
+		d = bind_rank(a->bind) - bind_rank(b->bind);
+	if (d)
+		return d;
+	la = strlen(a->name);
+	lb = strlen(b->name);
+	if (la != lb)
+		return la < lb ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+/* By address, then name; of one name the strongest binding first. */
+static int compare_name(const void *pa, const void *pb)
+{
+	const struct kx_raw_symbol *a = pa, *b = pb;
+	int d;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	d = strcmp(a->name, b->name);
+	return d ? d : bind_rank(a->bind) - bind_rank(b->bind);
+}
+
+/* Sorts @raw by compare_raw, a name that several tables have taken once, with its true size. */
+static void sort_unique(struct kx_raw_symbols *raw)
+{
+	size_t i, n = 0;
+
+	if (!raw->count)
+		return;
+	qsort(raw->items, raw->count, sizeof(*raw->items), compare_name);
+	for (i = 0; i < raw->count; i++) {
+		struct kx_raw_symbol *r = &raw->items[i], *last = n ? &raw->items[n - 1] : NULL;
+
+		if (!last || last->addr != r->addr || strcmp(last->name, r->name)) {
+			raw->items[n++] = *r;
+			continue;
+		}
+		if (r->size > last->size)
+			last->size = r->size;
+		if (r->type == STT_GNU_IFUNC)
+			last->type = r->type;
+	}
+	raw->count = n;
+	qsort(raw->items, n, sizeof(*raw->items), compare_raw);
+}
+
+static int compare_cold(const void *pa, const void *pb)
+{
+	const struct cold *a = pa, *b = pb;
+
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+static int compare_u64(const void *pa, const void *pb)
+{
+	const uint64_t *a = pa, *b = pb;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+static int compare_name_ref(const void *pa, const void *pb)
+{
+	const struct name_ref *a = pa, *b = pb;
+	int d = strcmp(a->name, b->name);
+
+	if (d)
+		return d;
+	return a->file != b->file ? (a->file < b->file ? -1 : 1) :
+	       a->index != b->index ? (a->index < b->index ? -1 : 1) : 0;
+}
+
+/* First element above @addr in a sorted array; UINT64_MAX if there is none. */
+static uint64_t next_above(const uint64_t *sorted, size_t n, uint64_t addr)
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (sorted[mid] > addr)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo < n ? sorted[lo] : UINT64_MAX;
+}
+
+/*
+ * Addresses where code that has no size of its own must end at the latest: the next symbol,
+ * the section's and the segment's end. Sorted; the caller frees it.
+ */
+static uint64_t *code_bounds(struct kx_elf *elf, const struct kx_raw_symbols *raw, size_t *n)
+{
+	struct kx_elf_section s;
+	const char *name;
+	uint64_t *bounds;
+	size_t nsections = 0, nsegments = 0, i;
+
+	while (kx_elf_section_at(elf, nsections, &name, &s))
+		nsections++;
+	while (kx_elf_exec_segment(elf, nsegments, &s))
+		nsegments++;
+	bounds = calloc(raw->count + 2 * nsections + nsegments + 1, sizeof(*bounds));
+	if (!bounds)
+		return NULL;
+	*n = 0;
+	for (i = 0; i < raw->count; i++)
+		bounds[(*n)++] = raw->items[i].addr;
+	for (i = 0; kx_elf_section_at(elf, i, &name, &s); i++)
+		if (s.addr) {
+			bounds[(*n)++] = s.addr;
+			bounds[(*n)++] = s.addr + s.size;
+		}
+	for (i = 0; kx_elf_exec_segment(elf, i, &s); i++)
+		bounds[(*n)++] = s.addr + s.size;
+	qsort(bounds, *n, sizeof(*bounds), compare_u64);
+	return bounds;
+}
+
+/* A size that is known and inside the file. */
+static uint64_t fit_size(struct kx_elf *elf, const uint64_t *bounds, size_t n, uint64_t addr,
+			 uint64_t size)
+{
+	uint64_t end = next_above(bounds, n, addr);
+
+	/* A segment's end is among the bounds, so @end is never missing. */
+	if (size && kx_elf_code(elf, addr, size))
+		return size;
+	return end - addr;
+}
+
+/* Moves the .cold parts from @raw to @st. */
+static int split_colds(struct kx_raw_symbols *raw, struct storage *st)
+{
+	size_t i, n = 0, ncolds = 0;
+
+	for (i = 0; i < raw->count; i++)
+		ncolds += cold_parent_length(raw->items[i].name) != 0;
+	st->colds = calloc(ncolds + 1, sizeof(*st->colds));
+	if (!st->colds)
+		return -ENOMEM;
+	for (i = 0; i < raw->count; i++) {
+		const struct kx_raw_symbol *r = &raw->items[i];
+
+		if (cold_parent_length(r->name))
+			st->colds[st->ncolds++] = (struct cold){ r->name, r->file, r->addr, r->size,
+								 SIZE_MAX };
+		else
+			raw->items[n++] = *r;
+	}
+	raw->count = n;
+	qsort(st->colds, st->ncolds, sizeof(*st->colds), compare_cold);
+	return 0;
+}
+
+/* The one function among refs[0..n) that comes from @file; SIZE_MAX if none or several do. */
+static size_t only_of_file(const struct name_ref *refs, size_t n, uint32_t file)
+{
+	size_t i, only = SIZE_MAX;
+
+	for (i = 0; i < n; i++) {
+		if (refs[i].file != file || refs[i].index == only)
+			continue;
+		if (only != SIZE_MAX)
+			return SIZE_MAX;
+		only = refs[i].index;
+	}
+	return only;
+}
+
+/*
+ * The function that a .cold part belongs to. Static functions of several source files may
+ * share a name: the one of the same file counts, else the global one.
+ */
+static size_t find_parent(const struct name_ref *refs, size_t n, const struct cold *cold)
+{
+	size_t len = cold_parent_length(cold->name), lo = 0, hi = n, parent;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strncmp(refs[mid].name, cold->name, len) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (hi = lo; hi < n && !strncmp(refs[hi].name, cold->name, len) && !refs[hi].name[len];)
+		hi++;
+	parent = only_of_file(refs + lo, hi - lo, cold->file);
+	return parent != SIZE_MAX ? parent : only_of_file(refs + lo, hi - lo, 0);
+}
+
+static void attach_colds(struct kx_symbols *out, const struct name_ref *refs, size_t nrefs)
+{
+	struct storage *st = out->storage;
+	size_t i;
+
+	for (i = 0; i < st->ncolds; i++) {
+		struct cold *c = &st->colds[i];
+		struct kx_symbol *parent;
+
+		c->parent = find_parent(refs, nrefs, c);
+		if (c->parent == SIZE_MAX)
+			continue;
+		parent = &out->items[c->parent];
+		/* LLVM may split off several: the largest stands for them. */
+		if (c->size > parent->cold_size) {
+			parent->cold_addr = c->addr;
+			parent->cold_size = c->size;
+		}
+	}
+}
+
+static int set_pretty(struct storage *st, struct kx_symbol *sym)
+{
+	char *pretty = kx_demangle(sym->name);
+
+	sym->pretty = sym->name;
+	if (!pretty)
+		return 0;
+	sym->pretty = kx_arena_copy(&st->arena, pretty, strlen(pretty));
+	free(pretty);
+	return sym->pretty ? 0 : -ENOMEM;
+}
+
+/* Joins the sorted @raw symbols of each address into one function with aliases. */
+static int join(struct kx_elf *elf, const struct kx_raw_symbols *raw, const uint64_t *bounds,
+		size_t nbounds, struct name_ref *refs, size_t *nrefs, struct kx_symbols *out)
+{
+	struct storage *st = out->storage;
+	size_t i, k, naliases = 0;
+
+	for (i = 0; i < raw->count; i = k) {
+		const struct kx_raw_symbol *first = &raw->items[i];
+		struct kx_symbol *sym = &out->items[out->count];
+		const char **list = st->aliases + naliases;
+		size_t n = 0;
+
+		sym->name = first->name;
+		sym->addr = first->addr;
+		for (k = i; k < raw->count && raw->items[k].addr == first->addr; k++) {
+			const struct kx_raw_symbol *r = &raw->items[k];
+
+			if (r->size > sym->size)
+				sym->size = r->size;
+			sym->is_ifunc |= r->type == STT_GNU_IFUNC;
+			refs[(*nrefs)++] = (struct name_ref){ r->name, r->file, out->count };
+			if (k > i)
+				list[n++] = r->name;
+		}
+		if (n) {
+			sym->aliases = list;
+			naliases += n + 1;
+		}
+		sym->size = fit_size(elf, bounds, nbounds, sym->addr, sym->size);
+		if (set_pretty(st, sym))
+			return -ENOMEM;
+		out->count++;
+	}
+	return 0;
+}
+
+int kx_symbols_read(struct kx_elf *elf, const char *root, struct kx_symbols *out,
+		    struct kx_err *err)
+{
+	struct name_ref *refs = NULL;
+	struct kx_raw_symbols raw;
+	uint64_t *bounds = NULL;
+	size_t nbounds = 0, nrefs = 0, i;
+	struct storage *st;
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	rc = kx_raw_symbols_read(elf, root, &raw, err);
+	if (rc)
+		return rc;
+	rc = -ENOMEM;
+	st = calloc(1, sizeof(*st));
+	if (!st) {
+		kx_arena_free(raw.arena);
+		goto out;
+	}
+	out->storage = st;
+	st->arena = raw.arena;
+	memcpy(st->source, raw.source, sizeof(st->source));
+	out->source = st->source;
+	bounds = code_bounds(elf, &raw, &nbounds);
+	if (!bounds || split_colds(&raw, st))
+		goto out;
+	sort_unique(&raw);
+	for (i = 0; i < st->ncolds; i++)
+		st->colds[i].size = fit_size(elf, bounds, nbounds, st->colds[i].addr,
+					     st->colds[i].size);
+	out->items = calloc(raw.count + 1, sizeof(*out->items));
+	st->aliases = calloc(2 * raw.count + 1, sizeof(*st->aliases));
+	refs = calloc(raw.count + 1, sizeof(*refs));
+	if (!out->items || !st->aliases || !refs ||
+	    join(elf, &raw, bounds, nbounds, refs, &nrefs, out))
+		goto out;
+	if (st->ncolds) {
+		qsort(refs, nrefs, sizeof(*refs), compare_name_ref);
+		attach_colds(out, refs, nrefs);
+	}
+	rc = 0;
+out:
+	free(bounds);
+	free(refs);
+	free(raw.items);
+	if (rc) {
+		kx_symbols_free(out);
+		return kx_err_set(err, rc, "no memory for the symbols of '%s'", kx_elf_path(elf));
+	}
+	return 0;
+}
+
+void kx_symbols_free(struct kx_symbols *syms)
+{
+	struct storage *st = syms->storage;
+
+	if (syms->release) {
+		syms->release(st);
+	} else if (st) {
+		kx_arena_free(st->arena);
+		free(st->aliases);
+		free(st->colds);
+		free(st);
+	}
+	free(syms->items);
+	memset(syms, 0, sizeof(*syms));
+}
+
+const struct kx_symbol *kx_symbols_find(const struct kx_symbols *syms, uint64_t addr)
+{
+	const struct storage *st = syms->release ? NULL : syms->storage;
+	size_t lo = 0, hi = syms->count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (syms->items[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo && addr - syms->items[lo - 1].addr < syms->items[lo - 1].size)
+		return &syms->items[lo - 1];
+	lo = 0;
+	hi = st ? st->ncolds : 0;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (st->colds[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo && addr - st->colds[lo - 1].addr < st->colds[lo - 1].size &&
+	    st->colds[lo - 1].parent != SIZE_MAX)
+		return &syms->items[st->colds[lo - 1].parent];
+	return NULL;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Whether hijacking return addresses is harmless in a process. An exception or
+ * forced unwinding that passes a hijacked frame aborts the program or skips its
+ * cleanup handlers; that needs a frame above it that has an exception table.
+ */
+#ifndef KX_UNWIND_RISK_H
+#define KX_UNWIND_RISK_H
+
+#include <stdbool.h>
+
+#include "binary/modules.h"
+
+struct kx_unwind_risk {
+	bool returns_harmless; /* no module could catch or clean up above a traced frame */
+	bool is_go;            /* moves its stacks: never hijack, not even in leaves */
+	/* index of the dynamic linker among the modules, whose _dl_debug_state is called when
+	 * more are loaded; -1 if there is none */
+	int linker;
+	char loader[64];  /* a module outside the C library that calls dlopen; "" if there is none */
+	char reason[256]; /* one clause for people: "libfoo.so has exception tables" */
+};
+
+/* Whether the module is a dynamic linker, by its file name. */
+bool kx_is_dynamic_linker(const struct kx_module *m);
+
+/*
+ * Looks at every module's section table. A module that cannot be read counts as a risk. What is
+ * loaded later, and code that a program makes at run time, isn't covered.
+ */
+void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out);
+/* The same; files that @cache knows are not opened. */
+void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
+			 struct kx_unwind_risk *out);
+
+#endif

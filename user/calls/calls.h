@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The calls of a trace: what report and all exporters that need calls stand on.
+ * Per-thread stacks are matched and balanced, filtered, and told to a visitor, one
+ * thread after the other or all threads in order of time. Memory grows with threads
+ * and open calls (and, with --min-duration, with the events of that duration), not
+ * with the trace.
+ */
+#ifndef KX_CALLS_H
+#define KX_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/fdr_reader.h"
+#include "trace/sched_clock.h"
+#include "trace/trace_names.h"
+
+/* What to leave out. All zero: nothing. */
+struct kx_call_filter {
+	uint64_t from_ns, to_ns;     /* since the trace's first record; to_ns 0: to the end. A call
+				      * that reaches over a bound is cut there, not dropped */
+	const int32_t *pids, *tids;  /* keep these only; NULL: all */
+	size_t npids, ntids;
+	const char *const *include;  /* [MODULE:]GLOB on names, as in pattern.h; without a map on "#id" */
+	const char *const *exclude;
+	size_t ninclude, nexclude;
+	uint64_t min_duration_ns;    /* shorter calls are dropped; their callees are too, being shorter */
+	uint32_t max_depth;          /* deeper calls are dropped; 1 keeps the outermost; 0: all */
+};
+
+struct kx_call_thread {
+	uint32_t index;      /* 0 to kx_calls_nthreads - 1 */
+	int32_t pid, tid;
+	int32_t ns_pid, ns_tid; /* in its own pid namespace; 0: the same, or the trace does not say */
+	uint32_t life;       /* threads that had the same ids before it, in this trace */
+	const char *name;    /* "" if the trace does not say */
+	const char *process; /* "" if the trace does not say */
+	uint16_t cpu;        /* where it runs now, as far as is known */
+	uint32_t depth;      /* open calls, the newest included */
+	const struct kx_call *stack; /* outermost first; stack[depth - 1] is the newest */
+	void *user;          /* the visitor's own */
+};
+
+struct kx_call {
+	uint32_t func;
+	uint16_t cpu;        /* where it was entered */
+	uint8_t nargs;       /* valid words in args; 0 for calls entered before --time's range */
+	bool has_caller;
+	bool has_result;     /* when it leaves: result is what it returned */
+	bool outermost;      /* no other call of this function is open below it: recursion once */
+	uint64_t enter;      /* ticks */
+	uint64_t children;   /* ticks spent in direct callees that have ended */
+	uint64_t number;     /* of this call in the trace, in order of telling, from 0 on */
+	uint64_t caller;     /* if has_caller: return address (record --callers), ELF address of its
+			      * module if the map knows that, else as recorded */
+	uint64_t return_address; /* the same as recorded, a run-time address */
+	uint32_t caller_module; /* 1 + index of that module in the map; 0: not known */
+	uint64_t args[KX_FDR_READ_ARGS];
+	int64_t result;      /* of a system call; -errno if it failed (record --args) */
+	void *user;          /* the visitor's own */
+};
+
+enum kx_leave {
+	KX_LEAVE_EXIT,
+	KX_LEAVE_TAIL,     /* by a tail jump */
+	KX_LEAVE_REPAIRED, /* closed by kxray, when recording or here: the end is an upper bound */
+	KX_LEAVE_OPEN,     /* still running at the end of the trace (or of --time) */
+};
+
+/*
+ * Callbacks, each may be NULL; a negative errno ends the walk. Times are ticks and never go
+ * back within a thread (within the trace in KX_ORDER_TIME). Threads without a call, loss or event
+ * are not told at all. Pointers to calls are good until the callback returns: the stack moves.
+ *
+ * What a filter drops is as if it had not been recorded: the time of dropped callees is self time
+ * of their caller, and calls that they made are told as their caller's.
+ */
+struct kx_call_visitor {
+	/* first of a thread, and again when its name changes or its ids are another thread's now */
+	int (*thread)(void *ctx, struct kx_call_thread *t, uint64_t tsc);
+	/* the call is on t->stack already */
+	int (*enter)(void *ctx, struct kx_call_thread *t, struct kx_call *call);
+	/* still on t->stack; duration = tsc - call->enter, self = duration - call->children */
+	int (*leave)(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+		     enum kx_leave how);
+	/* the thread goes to CPU @cpu (t->cpu is the old one); also its first CPU, which t->cpu is then */
+	int (*cpu)(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu);
+	/* a gap: hits between these times are not in the trace */
+	int (*loss)(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t to,
+		    uint64_t entries, uint64_t exits);
+	/* custom and typed events that are not kxray's own notes; type 0 for custom ones */
+	int (*event)(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
+		     const uint8_t *data, uint32_t size);
+	/* an on-CPU sample (record --sample): the thread was at this run-time address */
+	int (*sample)(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip);
+	/*
+	 * The thread was off the CPU (record --sched), told when that was over; it neither entered nor
+	 * left a function in between. Cut to the range of time.
+	 */
+	int (*sched)(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i);
+	/* nothing of this thread follows */
+	int (*end)(void *ctx, struct kx_call_thread *t, uint64_t tsc);
+	void *ctx;
+};
+
+enum kx_order {
+	KX_ORDER_THREAD, /* one thread after the other: cheapest */
+	KX_ORDER_TIME,   /* all threads merged; equal times: by thread index */
+};
+
+struct kx_calls;
+
+struct kx_calls_totals {
+	uint64_t first_tsc, last_tsc; /* of all records; what --time counts from; open calls end last */
+	uint64_t calls;    /* told, open ones included */
+	uint64_t orphans;  /* exits without entry, dropped */
+	uint64_t repaired; /* calls closed without an exit of their own */
+	uint64_t open;     /* at the end */
+	uint64_t lost;     /* hits that the recorder lost, by the trace's notes */
+};
+
+/*
+ * @f and @names are borrowed and must outlive it; @filter may be NULL. A pass over the file finds
+ * first_tsc and last_tsc. Errors: -EBADMSG (damaged), -EINVAL (a bad pattern), -ENOMEM.
+ */
+int kx_calls_new(struct kx_fdr_file *f, struct kx_trace_names *names,
+		 const struct kx_call_filter *filter, struct kx_calls **out, struct kx_err *err);
+void kx_calls_free(struct kx_calls *c);
+
+/* Whether the trace tells when threads were off the CPU (record --sched). */
+bool kx_calls_have_sched(const struct kx_calls *c);
+
+size_t kx_calls_nthreads(const struct kx_calls *c);
+/* Filtered ones too. The names are the thread's last ones before a walk, and as it goes during one. */
+const struct kx_call_thread *kx_calls_thread(const struct kx_calls *c, size_t index);
+
+/*
+ * Walks the whole trace; may be called again. @progress (NULL for none) is told bytes read and
+ * bytes in all, a few times a second. Errors: -EBADMSG, -ENOMEM, or what a callback returned (then
+ * @err is left to the callback).
+ */
+int kx_calls_walk(struct kx_calls *c, enum kx_order order, const struct kx_call_visitor *v,
+		  void (*progress)(void *ctx, uint64_t done, uint64_t all), void *progress_ctx,
+		  struct kx_err *err);
+
+/*
+ * The name of the thread's process for people, with its id in its own pid namespace if that is another
+ * one: "server", "server (pid 7 in its namespace)"; "" if the trace says nothing. Cut at @size.
+ */
+#define KX_PROCESS_TITLE 128
+void kx_call_process_title(const struct kx_call_thread *t, char *out, size_t size);
+
+/* After a walk; first_tsc and last_tsc at once. */
+const struct kx_calls_totals *kx_calls_totals(const struct kx_calls *c);
+
+/* After a walk: the @n-th pattern of the filter that no function in it has matched, or NULL. */
+const char *kx_calls_unmatched(const struct kx_calls *c, size_t n);
+
+/* The JSON of the trace's own session note (see session.h), not terminated; NULL if it has none. */
+const char *kx_calls_session(const struct kx_calls *c, size_t *size);
+
+#endif

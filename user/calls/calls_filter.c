@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a filter means for this trace: names, ticks. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls/calls_impl.h"
+
+enum verdict { UNKNOWN, WANTED, UNWANTED };
+
+static int parse_patterns(const char *const *texts, size_t n, struct kx_pattern **out,
+			  size_t *parsed, struct kx_err *err)
+{
+	*out = calloc(n + 1, sizeof(**out));
+	if (!*out)
+		return kx_err_set(err, -ENOMEM, "out of memory for the patterns");
+	for (size_t i = 0; i < n; i++) {
+		int r = kx_pattern_parse(texts[i], &(*out)[i], err);
+
+		if (r)
+			return r;
+		++*parsed;
+	}
+	return 0;
+}
+
+static uint64_t to_ticks(const struct kx_calls *c, uint64_t ns)
+{
+	uint64_t hz = kx_fdr_info(c->f)->tsc_hz;
+	unsigned __int128 ticks = ns;
+
+	if (hz)
+		ticks = (ticks * hz + 500000000) / 1000000000;
+	return ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+int kx_filter_init(struct kx_calls *c, const struct kx_call_filter *filter, struct kx_err *err)
+{
+	struct kx_ready_filter *f = &c->filter;
+	int r;
+
+	f->max_depth = filter->max_depth ? filter->max_depth : UINT32_MAX;
+	f->min = to_ticks(c, filter->min_duration_ns);
+	f->by_time = filter->from_ns || filter->to_ns;
+	if (filter->to_ns && filter->to_ns <= filter->from_ns)
+		return kx_err_set(err, -EINVAL, "the range of time is empty: it ends before it "
+				  "begins");
+	r = parse_patterns(filter->include, filter->ninclude, &f->include, &f->ninclude, err);
+	if (!r)
+		r = parse_patterns(filter->exclude, filter->nexclude, &f->exclude, &f->nexclude,
+				   err);
+	if (r)
+		return r;
+	f->by_name = f->ninclude || f->nexclude;
+	if (!f->by_name)
+		return 0;
+	f->nknown = c->names->has_map ? c->names->map.nfunctions + 1 : 0;
+	f->known = calloc(f->nknown + 1, 1);
+	f->met = calloc(f->ninclude + f->nexclude, sizeof(*f->met));
+	if (!f->known || !f->met)
+		return kx_err_set(err, -ENOMEM, "out of memory for the patterns");
+	return 0;
+}
+
+void kx_filter_bounds(struct kx_calls *c, const struct kx_call_filter *filter)
+{
+	const struct kx_calls_totals *t = &c->totals;
+	struct kx_ready_filter *f = &c->filter;
+
+	f->from = 0;
+	f->to = t->last_tsc;
+	if (filter->from_ns)
+		f->from = add(t->first_tsc, to_ticks(c, filter->from_ns));
+	if (filter->to_ns && add(t->first_tsc, to_ticks(c, filter->to_ns)) < f->to)
+		f->to = add(t->first_tsc, to_ticks(c, filter->to_ns));
+}
+
+void kx_filter_free(struct kx_ready_filter *f)
+{
+	for (size_t i = 0; i < f->ninclude; i++)
+		kx_pattern_free(&f->include[i]);
+	for (size_t i = 0; i < f->nexclude; i++)
+		kx_pattern_free(&f->exclude[i]);
+	free(f->include);
+	free(f->exclude);
+	free(f->met);
+	free(f->known);
+}
+
+/* A pattern without MODULE is of any module here: what was traced has been chosen already. */
+static bool matches_module(const struct kx_pattern *p, const struct kx_map_module *m)
+{
+	struct kx_module module = { 0 };
+
+	if (!p->module)
+		return true;
+	if (!m)
+		return false;
+	if (p->space != KX_PATTERN_USER)
+		return !strcmp(m->name, p->module);
+	module.name = (char *)(uintptr_t)m->name;
+	module.path = (char *)(uintptr_t)m->path;
+	return kx_pattern_matches_module(p, &module);
+}
+
+/* All of them are asked, so that those which match nothing are known. */
+static bool matches_any(const struct kx_pattern *list, size_t n, bool *met,
+			const struct kx_symbol *symbol, const struct kx_map_module *module)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++)
+		if (matches_module(&list[i], module) &&
+		    kx_pattern_matches_symbol(&list[i], symbol))
+			any = met[i] = true;
+	return any;
+}
+
+static bool judge(struct kx_calls *c, uint32_t func)
+{
+	struct kx_ready_filter *f = &c->filter;
+	const struct kx_map *map = &c->names->map;
+	const struct kx_map_module *module = NULL;
+	struct kx_symbol symbol = { .pretty = kx_trace_name(c->names, func) };
+	bool included, excluded;
+
+	symbol.name = symbol.pretty;
+	if (func && func < f->nknown) {
+		const struct kx_map_function *known = &map->functions[func - 1];
+
+		if (known->symbol && *known->symbol)
+			symbol.name = known->symbol;
+		if (known->module < map->nmodules)
+			module = &map->modules[known->module];
+	}
+	included = matches_any(f->include, f->ninclude, f->met, &symbol, module);
+	excluded = matches_any(f->exclude, f->nexclude, f->met + f->ninclude, &symbol, module);
+	return (included || !f->ninclude) && !excluded;
+}
+
+bool kx_filter_wants(struct kx_calls *c, uint32_t func)
+{
+	struct kx_ready_filter *f = &c->filter;
+
+	if (!f->by_name)
+		return true;
+	if (func >= f->nknown)
+		return judge(c, func);
+	if (f->known[func] == UNKNOWN)
+		f->known[func] = judge(c, func) ? WANTED : UNWANTED;
+	return f->known[func] == WANTED;
+}
+
+const char *kx_calls_unmatched(const struct kx_calls *c, size_t n)
+{
+	const struct kx_ready_filter *f = &c->filter;
+
+	for (size_t i = 0; i < f->ninclude + f->nexclude; i++) {
+		if (f->met[i] || n--)
+			continue;
+		return i < f->ninclude ? f->include[i].text : f->exclude[i - f->ninclude].text;
+	}
+	return NULL;
+}

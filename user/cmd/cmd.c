@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/cmd.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int kx_cmd_fail(const char *command, const struct kx_err *err)
+{
+	fprintf(stderr, "kxray %s: %s\n", command,
+		err->text[0] ? err->text : strerror(err->code < 0 ? -err->code : err->code));
+	return KX_EXIT_FAILED;
+}
+
+int kx_cmd_usage(const char *command, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "kxray %s: ", command);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\nTry 'kxray %s --help'.\n", command);
+	return KX_EXIT_USAGE;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The subcommands. Each gets argv[0] = its own name, parses its options with
+ * getopt_long, prints one sentence on stderr where it fails, and returns
+ * kxray's exit status.
+ */
+#ifndef KX_CMD_H
+#define KX_CMD_H
+
+#include "base/err.h"
+
+enum kx_exit_status {
+	KX_EXIT_DONE = 0,
+	KX_EXIT_FAILED = 1,
+	KX_EXIT_USAGE = 2,
+	KX_EXIT_LOSS = 3, /* events were lost and --fail-on-loss was given */
+};
+
+int kx_cmd_record(int argc, char **argv);
+int kx_cmd_report(int argc, char **argv);
+int kx_cmd_export(int argc, char **argv);
+int kx_cmd_dump(int argc, char **argv);
+int kx_cmd_functions(int argc, char **argv);
+int kx_cmd_doctor(int argc, char **argv);
+
+/* Prints "kxray COMMAND: TEXT" on stderr; returns KX_EXIT_FAILED. */
+int kx_cmd_fail(const char *command, const struct kx_err *err);
+/* The same for wrong usage, with a hint at "kxray COMMAND --help"; returns KX_EXIT_USAGE. */
+int kx_cmd_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "doctor/doctor.h"
+#include "base/json_text.h"
+
+#define NAME "doctor"
+#define TEXT_MAX 1024
+
+static const char help[] =
+	"Usage: kxray doctor [--json]\n"
+	"Says what this kernel offers and what this user may do, each thing tried and not guessed\n"
+	"from versions; which clock is used and how exact it is; and what a recorded call costs\n"
+	"here, measured on small functions of kxray itself. Works without privileges too, and\n"
+	"then says what is missing.\n"
+	"\n"
+	"      --json   the same as one JSON object on stdout\n"
+	"  -h, --help   this text\n"
+	"\n"
+	"Exit status: 0 kxray can record here, 1 it cannot, 2 wrong usage.\n";
+
+/* "yes", or "no" and why; on a terminal the eye finds the column. */
+static void print_checks(const struct kx_doctor *d, enum kx_check_id from, enum kx_check_id to)
+{
+	for (int i = from; i <= (int)to; i++) {
+		const struct kx_check *c = &d->checks[i];
+
+		printf("  %-3s  %s%s%s\n", c->err ? "no" : "yes", c->about, c->err ? ": " : "", c->why);
+	}
+}
+
+static void print_user(const struct kx_doctor_user *u)
+{
+	printf("\nThis user (uid %u%s%s)\n", u->uid,
+	       u->in_user_namespace ? ", in a user namespace: capabilities do not count for BPF" : "",
+	       u->seccomp ? ", under a seccomp filter" : "");
+	for (int i = 0; i < KX_DOCTOR_CAPS; i++) {
+		const struct kx_doctor_cap *c = &u->caps[i];
+
+		printf("  %-3s  %s: %s%s\n", c->held || c->covered ? "yes" : "no", c->name, c->purpose,
+		       c->covered ? " (by CAP_SYS_ADMIN)" :
+		       c->required && !c->held ? " (needed)" :
+						 "");
+	}
+	printf("  settings:");
+	for (int i = 0; i < KX_DOCTOR_SETTINGS; i++)
+		printf("%s %s %s", i ? "," : "", u->settings[i].key,
+		       u->settings[i].value[0] ? u->settings[i].value : "absent");
+	printf("\n");
+}
+
+static double error_ns(const struct kx_clock *c, unsigned cpu)
+{
+	return (double)c->cpus[cpu].error * 1e9 / (double)c->tsc_hz;
+}
+
+static void print_clock(const struct kx_doctor *d)
+{
+	const struct kx_clock *c = d->clock;
+
+	printf("\nClock\n");
+	print_checks(d, KX_CHECK_CLOCK_KFUNC, KX_CHECK_CLOCK_KTIME);
+	if (!c)
+		return;
+	printf("  used: %s%s; TSC %.6f GHz (%s), %s, %s\n", kx_clock_name(c->kind),
+	       d->can_record ? "" : " (if kxray could record)", (double)c->tsc_hz * 1e-9,
+	       c->hz_origin, c->constant_tsc ? "constant" : "not constant",
+	       c->nonstop_tsc ? "nonstop" : "not nonstop");
+	for (unsigned cpu = 0; d->calibrated && cpu < c->ncpus; cpu++)
+		if (c->cpus[cpu].present)
+			printf("  CPU %u: off by at most %.0f ns against rdtscp\n", cpu,
+			       error_ns(c, cpu));
+}
+
+static void print_costs(const struct kx_doctor *d)
+{
+	printf("\nCost of a recorded call\n");
+	if (!d->measured) {
+		printf("  not measured: %s\n", d->cost_why);
+		return;
+	}
+	printf("  %-38s %10s %12s %12s\n", "the function starts with", "no probe", "entry",
+	       "entry+return");
+	for (int i = 0; i < KX_DOCTOR_COSTS; i++)
+		printf("  %-38s %7.1f ns %9.0f ns %9.0f ns\n", d->costs[i].about,
+		       d->costs[i].plain_ns, d->costs[i].entry_ns, d->costs[i].entry_return_ns);
+}
+
+static void print_all(const struct kx_doctor *d)
+{
+	printf("%s, %u CPUs\n\nRecording\n", d->kernel, d->online);
+	print_checks(d, KX_CHECK_BTF, KX_CHECK_RECORDER);
+	printf("\nKernel functions (record -f 'kernel:GLOB')\n");
+	print_checks(d, KX_CHECK_KERNEL_SYMBOLS, KX_CHECK_KPROBE);
+	printf("  used: %s\n", d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) :
+						     "none, they cannot be traced here");
+	print_user(&d->user);
+	print_clock(d);
+	print_costs(d);
+	printf("\nMemory: %u rings of %llu KiB by default\n\n%s.\n", d->online,
+	       (unsigned long long)d->ring_bytes >> 10, d->verdict);
+}
+
+static json_t *checks_json(const struct kx_doctor *d)
+{
+	json_t *all = json_object();
+
+	for (int i = 0; i < KX_CHECK_COUNT; i++) {
+		const struct kx_check *c = &d->checks[i];
+
+		json_object_set_new(all, c->key,
+				    json_pack("{s:b,s:o,s:i}", "works", !c->err, "why",
+					      kx_json_text(c->why, TEXT_MAX), "errno", -c->err));
+	}
+	return all;
+}
+
+static json_t *user_json(const struct kx_doctor_user *u)
+{
+	json_t *caps = json_object(), *settings = json_object(), *missing = json_array();
+
+	for (int i = 0; i < KX_DOCTOR_CAPS; i++) {
+		const struct kx_doctor_cap *c = &u->caps[i];
+
+		json_object_set_new(caps, c->name,
+				    json_pack("{s:b,s:b,s:b,s:s}", "held", c->held, "covered",
+					      c->covered, "required", c->required, "purpose",
+					      c->purpose));
+		if (c->required && !c->held && !c->covered)
+			json_array_append_new(missing, json_string(c->name));
+	}
+	for (int i = 0; i < KX_DOCTOR_SETTINGS; i++)
+		json_object_set_new(settings, u->settings[i].key,
+				    u->settings[i].value[0] ?
+					    kx_json_text(u->settings[i].value, TEXT_MAX) :
+					    json_null());
+	return json_pack("{s:I,s:b,s:b,s:o,s:o,s:o}", "uid", (json_int_t)u->uid, "user_namespace",
+			 u->in_user_namespace, "seccomp", u->seccomp, "capabilities", caps,
+			 "missing", missing, "settings", settings);
+}
+
+static json_t *clock_json(const struct kx_doctor *d)
+{
+	const struct kx_clock *c = d->clock;
+	json_t *cpus;
+
+	if (!c)
+		return json_null();
+	cpus = json_array();
+	for (unsigned cpu = 0; cpu < c->ncpus; cpu++)
+		if (c->cpus[cpu].present)
+			json_array_append_new(
+				cpus, json_pack("{s:I,s:o}", "cpu", (json_int_t)cpu, "error_ns",
+						d->calibrated ? json_real(error_ns(c, cpu)) :
+								json_null()));
+	return json_pack("{s:s,s:o,s:I,s:s,s:b,s:b,s:o}", "kind", kx_clock_name(c->kind), "why",
+			 kx_json_text(c->why, TEXT_MAX), "tsc_hz", (json_int_t)c->tsc_hz,
+			 "hz_origin", c->hz_origin, "constant_tsc", c->constant_tsc, "nonstop_tsc",
+			 c->nonstop_tsc, "cpus", cpus);
+}
+
+static json_t *costs_json(const struct kx_doctor *d)
+{
+	json_t *all = json_array();
+
+	for (int i = 0; d->measured && i < KX_DOCTOR_COSTS; i++) {
+		const struct kx_doctor_cost *c = &d->costs[i];
+
+		json_array_append_new(all,
+				      json_pack("{s:s,s:s,s:i,s:f,s:f,s:f}", "start", c->key,
+						"about", c->about, "probe_offset",
+						(int)c->probe_offset, "plain_ns", c->plain_ns,
+						"entry_ns", c->entry_ns, "entry_return_ns",
+						c->entry_return_ns));
+	}
+	return all;
+}
+
+static int print_json(const struct kx_doctor *d, struct kx_err *err)
+{
+	json_t *j = json_pack(
+		"{s:o,s:I,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:b,s:o}", "kernel",
+		kx_json_text(d->kernel, TEXT_MAX), "cpus", (json_int_t)d->online, "checks",
+		checks_json(d), "user", user_json(&d->user), "clock", clock_json(d), "mechanism",
+		d->mechanism < 0 ? NULL : kx_mechanism_name((enum kx_mechanism)d->mechanism),
+		"kernel_mechanism",
+		d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) : NULL,
+		"ring_bytes", (json_int_t)d->ring_bytes, "costs", costs_json(d), "costs_why",
+		kx_json_text(d->measured ? "" : d->cost_why, TEXT_MAX), "can_record",
+		d->can_record, "verdict", kx_json_text(d->verdict, TEXT_MAX));
+	int code = 0;
+
+	if (!j)
+		code = kx_err_set(err, -ENOMEM, "no memory for the JSON document");
+	else if (json_dumpf(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) ||
+		 putchar('\n') == EOF)
+		code = kx_err_set(err, -EIO, "cannot write to standard output");
+	json_decref(j);
+	return code;
+}
+
+int kx_cmd_doctor(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct kx_doctor d;
+	struct kx_err err = { 0 };
+	bool json = false;
+	int c, status;
+
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (c) {
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return KX_EXIT_DONE;
+		default:
+			return kx_cmd_usage(NAME, "there is no option '%s'", argv[optind - 1]);
+		}
+	}
+	if (optind < argc)
+		return kx_cmd_usage(NAME, "it takes no arguments: '%s' is too much", argv[optind]);
+	if (kx_doctor_examine(&d, &err))
+		return kx_cmd_fail(NAME, &err);
+	status = d.can_record ? KX_EXIT_DONE : KX_EXIT_FAILED;
+	if (!json)
+		print_all(&d);
+	else if (print_json(&d, &err))
+		status = kx_cmd_fail(NAME, &err);
+	kx_doctor_free(&d);
+	return status;
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* kxray dump: every record of a trace, one a line, in the order of the file. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "trace/fdr_reader.h"
+#include "base/text_out.h"
+#include "trace/trace_names.h"
+
+#define NAME "dump"
+
+static const char usage[] =
+	"Usage: kxray dump [OPTION...] FILE\n"
+	"Prints every record of a trace, one a line, in the order of the file: its offset, thread,\n"
+	"CPU, clock in ticks, time since the trace's start, and what it says. FILE is any XRay\n"
+	"trace, '-' standard input.\n"
+	"\n"
+	"  -m, --map MAP  names functions: kxray's map, or a binary built with XRay; default\n"
+	"                 FILE.map\n"
+	"      --json     one JSON object a line; data that is not text comes as 'data_hex'\n"
+	"  -h, --help     this text\n";
+
+struct arguments {
+	const char *file, *map;
+	bool json;
+};
+
+struct dump {
+	struct kx_fdr_file *file;
+	const struct kx_fdr_info *info;
+	int32_t *ns_pids; /* by thread: the process id in its own namespace + 1; 0: not looked up */
+	struct kx_trace_names *names;
+	struct kx_text_out *out;
+};
+
+static const char *const kinds[] = {
+	[KX_RECORD_ENTRY] = "entry", [KX_RECORD_EXIT] = "exit",
+	[KX_RECORD_TAIL_EXIT] = "tail-exit", [KX_RECORD_CUSTOM] = "custom",
+	[KX_RECORD_TYPED] = "typed", [KX_RECORD_CPU] = "cpu", [KX_RECORD_WRAP] = "wrap",
+	[KX_RECORD_BUFFER] = "buffer", [KX_RECORD_END] = "end",
+};
+
+static bool is_function(const struct kx_record *rec)
+{
+	return rec->kind <= KX_RECORD_TAIL_EXIT;
+}
+
+/* Time since the trace's start with its sign; *@negative for records older than that. */
+static uint64_t since_start(const struct dump *d, const struct kx_record *rec, bool *negative)
+{
+	uint64_t start = d->info->start_tsc;
+
+	*negative = rec->tsc < start;
+	return kx_trace_ns(*negative ? start - rec->tsc : rec->tsc - start, d->info->tsc_hz);
+}
+
+/* The id of the record's process in its own pid namespace; 0: the same, or not known. */
+static int32_t ns_pid_of(const struct dump *d, const struct kx_record *rec)
+{
+	int32_t *known = &d->ns_pids[rec->thread];
+
+	if (!*known) {
+		json_t *note = kx_trace_first_note(d->file, rec->thread, "thread");
+
+		*known = (int32_t)json_integer_value(json_object_get(note, "ns_pid")) + 1;
+		json_decref(note);
+	}
+	return *known - 1;
+}
+
+static void print_text(const struct dump *d, const struct kx_record *rec)
+{
+	struct kx_text_out *o = d->out;
+	char text[160], relative[24];
+	bool negative;
+	uint64_t since = since_start(d, rec, &negative);
+	int n;
+
+	snprintf(relative, sizeof(relative), "%c%" PRIu64, negative ? '-' : '+', since);
+	if (rec->kind == KX_RECORD_BUFFER)
+		n = snprintf(text, sizeof(text), "%10" PRIu64 "  tid %-8d cpu %-5s %20s %21s     ",
+			     rec->offset, rec->tid, "-", "-", "-");
+	else
+		n = snprintf(text, sizeof(text), "%10" PRIu64 "  tid %-8d cpu %-5u %20" PRIu64
+			     " %21s %s  ", rec->offset, rec->tid, rec->cpu, rec->tsc, relative,
+			     d->info->tsc_hz ? "ns" : "  ");
+	kx_text_bytes(o, text, (size_t)n);
+	kx_text_field(o, rec->kind == KX_RECORD_CPU || rec->kind == KX_RECORD_WRAP ||
+		      rec->kind == KX_RECORD_END ? 0 : -10, kinds[rec->kind],
+		      strlen(kinds[rec->kind]));
+	if (is_function(rec)) {
+		const char *module = kx_trace_module(d->names, rec->func), *name;
+
+		name = kx_trace_name(d->names, rec->func);
+		kx_text_escaped(o, name, strlen(name));
+		for (unsigned i = 0; i < rec->nargs; i++) {
+			n = snprintf(text, sizeof(text), "%s0x%" PRIx64, i ? ", " : " (",
+				     rec->args[i]);
+			kx_text_bytes(o, text, (size_t)n);
+		}
+		if (rec->nargs)
+			kx_text_char(o, ')');
+		if (*module) {
+			kx_text_bytes(o, " [", 2);
+			kx_text_escaped(o, module, strlen(module));
+			kx_text_char(o, ']');
+		}
+	} else if (rec->kind == KX_RECORD_BUFFER) {
+		int32_t ns_pid = ns_pid_of(d, rec);
+
+		n = snprintf(text, sizeof(text), "pid %d ", rec->pid);
+		kx_text_bytes(o, text, (size_t)n);
+		n = snprintf(text, sizeof(text), "(%d in its namespace) ", ns_pid);
+		kx_text_bytes(o, text, ns_pid ? (size_t)n : 0);
+		n = snprintf(text, sizeof(text), "wall %" PRIu64 ".%06" PRIu32, rec->wall_sec,
+			     rec->wall_usec);
+		kx_text_bytes(o, text, (size_t)n);
+	} else if (rec->data) {
+		if (rec->kind == KX_RECORD_TYPED)
+			n = snprintf(text, sizeof(text), "type %u, %" PRIu32 " bytes \"",
+				     rec->event_type, rec->size);
+		else
+			n = snprintf(text, sizeof(text), "%" PRIu32 " bytes \"", rec->size);
+		kx_text_bytes(o, text, (size_t)n);
+		kx_text_escaped(o, rec->data, rec->size);
+		kx_text_char(o, '"');
+	}
+	kx_text_char(o, '\n');
+}
+
+static void json_data(struct kx_text_out *o, const struct kx_record *rec)
+{
+	static const char hex[] = "0123456789abcdef";
+	json_t *text = json_stringn((const char *)rec->data, rec->size);
+
+	kx_text_json_u64(o, "size", rec->size);
+	if (text && !memchr(rec->data, 0, rec->size)) {
+		kx_text_str(o, ",\"data\":");
+		kx_text_json_string(o, json_string_value(text));
+	} else {
+		kx_text_str(o, ",\"data_hex\":\"");
+		for (uint32_t i = 0; i < rec->size; i++) {
+			kx_text_char(o, hex[rec->data[i] >> 4]);
+			kx_text_char(o, hex[rec->data[i] & 15]);
+		}
+		kx_text_char(o, '"');
+	}
+	json_decref(text);
+}
+
+static void print_json(const struct dump *d, const struct kx_record *rec)
+{
+	struct kx_text_out *o = d->out;
+	char text[120];
+	bool negative;
+	uint64_t since = since_start(d, rec, &negative);
+	int n;
+
+	n = snprintf(text, sizeof(text), "{\"offset\":%" PRIu64 ",\"kind\":\"%s\",\"pid\":%d,"
+		     "\"tid\":%d", rec->offset, kinds[rec->kind], rec->pid, rec->tid);
+	kx_text_bytes(o, text, (size_t)n);
+	if (rec->kind == KX_RECORD_BUFFER) {
+		int32_t ns_pid = ns_pid_of(d, rec);
+
+		if (ns_pid)
+			kx_text_json_u64(o, "ns_pid", (uint64_t)ns_pid);
+		kx_text_json_u64(o, "wall_sec", rec->wall_sec);
+		kx_text_json_u64(o, "wall_usec", rec->wall_usec);
+	} else {
+		kx_text_json_u64(o, "cpu", rec->cpu);
+		kx_text_json_u64(o, "tsc", rec->tsc);
+		n = snprintf(text, sizeof(text), ",\"%s\":%s%" PRIu64,
+			     d->info->tsc_hz ? "ns" : "ticks", negative && since ? "-" : "", since);
+		kx_text_bytes(o, text, (size_t)n);
+	}
+	if (is_function(rec)) {
+		kx_text_json_u64(o, "id", rec->func);
+		kx_text_str(o, ",\"function\":");
+		kx_text_json_string(o, kx_trace_name(d->names, rec->func));
+		kx_text_str(o, ",\"module\":");
+		kx_text_json_string(o, kx_trace_module(d->names, rec->func));
+	}
+	/* As text: they may be larger than what JSON readers take for a number. */
+	for (unsigned i = 0; i < rec->nargs; i++) {
+		n = snprintf(text, sizeof(text), "%s\"0x%" PRIx64 "\"%s", i ? "," : ",\"args\":[",
+			     rec->args[i], i + 1 == rec->nargs ? "]" : "");
+		kx_text_bytes(o, text, (size_t)n);
+	}
+	if (rec->kind == KX_RECORD_TYPED)
+		kx_text_json_u64(o, "type", rec->event_type);
+	if (rec->data)
+		json_data(o, rec);
+	kx_text_str(o, "}\n");
+}
+
+/* 0 to go on, -1 if the help was asked for, else the exit status. */
+static int parse_arguments(int argc, char **argv, struct arguments *a)
+{
+	enum { OPT_JSON = 256 };
+	static const struct option options[] = {
+		{ "map", required_argument, NULL, 'm' },
+		{ "json", no_argument, NULL, OPT_JSON },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int c;
+
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":m:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'm':
+			a->map = optarg;
+			break;
+		case OPT_JSON:
+			a->json = true;
+			break;
+		case 'h':
+			return -1;
+		case ':':
+			return kx_cmd_usage(NAME, "option '%s' needs a value", argv[optind - 1]);
+		default:
+			return kx_cmd_usage(NAME, "there is no option '%s'", argv[optind - 1]);
+		}
+	}
+	if (optind >= argc)
+		return kx_cmd_usage(NAME, "name a trace file, or '-' for standard input");
+	a->file = argv[optind++];
+	if (optind < argc)
+		return kx_cmd_usage(NAME, "one trace at a time: '%s' is too much", argv[optind]);
+	return 0;
+}
+
+static int dump_records(const struct arguments *a, struct dump *d, struct kx_fdr_file *f,
+			struct kx_err *err)
+{
+	struct kx_fdr_cursor *c;
+	struct kx_record rec;
+	int r = kx_fdr_file_cursor(f, &c), e;
+
+	if (r)
+		return kx_err_set(err, r, "out of memory");
+	while (!d->out->error && (r = kx_fdr_next(c, &rec, err)) > 0) {
+		if (a->json)
+			print_json(d, &rec);
+		else
+			print_text(d, &rec);
+	}
+	kx_fdr_cursor_free(c);
+	e = kx_text_flush(d->out);
+	if (e == -EPIPE) /* the reader (head, less) has seen enough */
+		return 0;
+	if (e)
+		return kx_err_set(err, e, "standard output cannot be written: %s", strerror(-e));
+	return r < 0 ? r : 0;
+}
+
+static int dump_file(const struct arguments *a, struct kx_err *err)
+{
+	struct kx_trace_names names;
+	struct kx_text_out out;
+	struct kx_fdr_file *f;
+	int r = kx_fdr_open_damaged(a->file, &f, err);
+
+	if (r)
+		return r;
+	r = kx_trace_names_open(a->file, a->map, &names, err);
+	if (!r)
+		r = kx_trace_names_check(&names, f, err);
+	if (!r) {
+		struct dump d = {
+			.file = f, .info = kx_fdr_info(f), .names = &names, .out = &out,
+			.ns_pids = calloc(kx_fdr_nthreads(f) + 1, sizeof(*d.ns_pids)),
+		};
+
+		kx_text_init(&out, STDOUT_FILENO);
+		r = d.ns_pids ? dump_records(a, &d, f, err) :
+				kx_err_set(err, -ENOMEM, "out of memory");
+		free(d.ns_pids);
+		if (!r && d.info->truncated)
+			fprintf(stderr, "kxray " NAME ": %s: the trace ends inside a buffer, as "
+				"after an interrupted recording; nothing from offset %" PRIu64
+				" on can be read\n", a->file, d.info->truncated_at);
+	}
+	kx_trace_names_free(&names);
+	kx_fdr_close(f);
+	return r;
+}
+
+int kx_cmd_dump(int argc, char **argv)
+{
+	struct arguments a = { 0 };
+	struct kx_err err = { 0 };
+	int rc = parse_arguments(argc, argv, &a);
+
+	if (rc > 0)
+		return rc;
+	if (rc < 0) {
+		fputs(usage, stdout);
+		return KX_EXIT_DONE;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (dump_file(&a, &err))
+		return kx_cmd_fail(NAME, &err);
+	return KX_EXIT_DONE;
+}

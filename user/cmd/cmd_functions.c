@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* kxray functions: what can be traced, where the probes go and what they cost. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "tracer/attach.h"
+#include "cmd/cmd.h"
+#include "base/json_text.h"
+#include "tracer/kernel_mechanism.h"
+#include "record/rate.h"
+#include "select/select.h"
+
+#define NAME "functions"
+#define JSON_TEXT_MAX (64u << 10)
+
+static const char usage[] =
+	"Usage: kxray functions (-p PID | BINARY) [-f PATTERN]... [-x PATTERN]... [OPTION...]\n"
+	"       kxray functions -f 'kernel:GLOB'|'syscall:GLOB'... [OPTION...]\n"
+	"Lists the functions that 'kxray record' would trace, with the cost of a hit.\n"
+	"\n"
+	"  -p, --pid PID          a running process; several: -p PID,PID or -p repeated\n"
+	"  -f, --filter PATTERN   functions that match [MODULE:]GLOB; '*' is all of the main\n"
+	"                         executable. Without -f: those with a loop or at least 200\n"
+	"                         instructions\n"
+	"  -x, --exclude PATTERN  leave these out\n"
+	"      --exits KIND       auto (default), return, instruction or none\n"
+	"      --rate SECONDS     count for so long how often the processes call them, and predict\n"
+	"                         the share of a CPU that recording them takes; needs -p\n"
+	"      --max-functions N  refuse to select more (default 20000)\n"
+	"      --json             a JSON array on standard output\n"
+	"      --left-out         with --json: list what is left out on standard error\n"
+	"  -h, --help             this text\n"
+	"\n"
+	"Cost: 'nop5' is cheapest, 'emulated' about two to three times as much, 'stepped' functions\n"
+	"take a second trap ('kxray doctor' measures all three here); calls in the 'kernel' take none.\n"
+	"Their addresses are made up where they are system calls. Exit: 'return' probes replace\n"
+	"return addresses and are used where that is harmless, 'instruction' probes sit on the\n"
+	"function's own ret and tail-call instructions.\n";
+
+struct arguments {
+	pid_t *pids;
+	size_t npids;
+	const char *binary;
+	const char **include, **exclude;
+	size_t ninclude, nexclude;
+	enum kx_exits exits;
+	size_t max_functions;
+	double rate_seconds; /* 0: rates are not asked for */
+	bool json, left_out;
+};
+
+static int parse_pids(const char *text, struct arguments *a)
+{
+	char *end;
+
+	do {
+		long pid;
+
+		errno = 0;
+		pid = strtol(text, &end, 10);
+		if (end == text || (*end && *end != ',') || errno || pid <= 0 || pid > INT32_MAX)
+			return kx_cmd_usage(NAME, "-p takes process ids, not '%s'", text);
+		a->pids[a->npids++] = (pid_t)pid;
+		text = end + 1;
+	} while (*end);
+	return 0;
+}
+
+static int parse_exits(const char *text, enum kx_exits *out)
+{
+	for (enum kx_exits e = KX_EXITS_AUTO; e <= KX_EXITS_NONE; e++)
+		if (!strcmp(text, kx_exits_name(e))) {
+			*out = e;
+			return 0;
+		}
+	return kx_cmd_usage(NAME, "--exits is auto, return, instruction or none, not '%s'", text);
+}
+
+static int parse_seconds(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	if (end == text || *end || !(*out > 0 && *out <= 3600))
+		return kx_cmd_usage(NAME, "--rate takes seconds above 0, at most 3600, not '%s'",
+				    text);
+	return 0;
+}
+
+static int parse_count(const char *text, size_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoul(text, &end, 10);
+	if (end == text || *end || errno || !*out || text[0] == '-')
+		return kx_cmd_usage(NAME, "--max-functions takes a number above 0, not '%s'", text);
+	return 0;
+}
+
+/* Whether there are patterns and none is about binaries: then no process is needed. */
+static bool all_special(const struct arguments *a)
+{
+	for (size_t i = 0; i < a->ninclude; i++) {
+		struct kx_pattern p;
+		bool user;
+
+		if (kx_pattern_parse(a->include[i], &p, NULL))
+			return false;
+		user = p.space == KX_PATTERN_USER;
+		kx_pattern_free(&p);
+		if (user)
+			return false;
+	}
+	return a->ninclude > 0;
+}
+
+/* 0 to go on, -1 if the help was asked for, else the exit status. */
+static int parse_arguments(int argc, char **argv, struct arguments *a)
+{
+	enum { OPT_EXITS = 256, OPT_MAX, OPT_JSON, OPT_LEFT_OUT, OPT_RATE };
+	static const struct option options[] = {
+		{ "pid", required_argument, NULL, 'p' },
+		{ "filter", required_argument, NULL, 'f' },
+		{ "exclude", required_argument, NULL, 'x' },
+		{ "exits", required_argument, NULL, OPT_EXITS },
+		{ "max-functions", required_argument, NULL, OPT_MAX },
+		{ "rate", required_argument, NULL, OPT_RATE },
+		{ "json", no_argument, NULL, OPT_JSON },
+		{ "left-out", no_argument, NULL, OPT_LEFT_OUT },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int c, rc = 0;
+
+	optind = 0;
+	opterr = 0;
+	while (!rc && (c = getopt_long(argc, argv, ":p:f:x:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'p':
+			rc = parse_pids(optarg, a);
+			break;
+		case 'f':
+			a->include[a->ninclude++] = optarg;
+			break;
+		case 'x':
+			a->exclude[a->nexclude++] = optarg;
+			break;
+		case OPT_EXITS:
+			rc = parse_exits(optarg, &a->exits);
+			break;
+		case OPT_MAX:
+			rc = parse_count(optarg, &a->max_functions);
+			break;
+		case OPT_RATE:
+			rc = parse_seconds(optarg, &a->rate_seconds);
+			break;
+		case OPT_JSON:
+			a->json = true;
+			break;
+		case OPT_LEFT_OUT:
+			a->left_out = true;
+			break;
+		case 'h':
+			return -1;
+		case ':':
+			return kx_cmd_usage(NAME, "option '%s' needs a value", argv[optind - 1]);
+		default:
+			return kx_cmd_usage(NAME, "there is no option '%s'", argv[optind - 1]);
+		}
+	}
+	if (rc)
+		return rc;
+	if (optind < argc)
+		a->binary = argv[optind++];
+	if (optind < argc)
+		return kx_cmd_usage(NAME, "one binary at a time: '%s' is too much", argv[optind]);
+	if (a->binary && a->npids)
+		return kx_cmd_usage(NAME, "give either -p or a binary, not both");
+	if (a->rate_seconds > 0 && !a->npids)
+		return kx_cmd_usage(NAME, "--rate needs running processes (-p PID)");
+	if (!a->binary && !a->npids && !all_special(a))
+		return kx_cmd_usage(NAME, "name a process (-p PID) or a binary");
+	return 0;
+}
+
+/* As the kernel behaves; where this user may not try it, as its version promises. */
+static bool nop5_optimized(void)
+{
+	int tried = kx_probe_nop5_optimized();
+	unsigned major, minor;
+	struct utsname u;
+
+	if (tried >= 0)
+		return tried;
+	return !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 18));
+}
+
+/* A number; of the kernel's, which are above all that JSON libraries take, in hexadecimal. */
+static json_t *address_json(uint64_t address)
+{
+	char text[24];
+
+	if (address <= INT64_MAX)
+		return json_integer((json_int_t)address);
+	snprintf(text, sizeof(text), "%#" PRIx64, address);
+	return json_string(text);
+}
+
+static json_t *function_json(const struct kx_selection *sel, const struct kx_function *f)
+{
+	const struct kx_symbol *s = f->sym;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s, s:I}",
+			 "name", kx_json_text(s->pretty, JSON_TEXT_MAX),
+			 "symbol", kx_json_text(s->name, JSON_TEXT_MAX),
+			 "module", kx_json_text(sel->modules[f->module].module->name, JSON_TEXT_MAX),
+			 "address", address_json(s->addr),
+			 "size", (json_int_t)s->size,
+			 "probe_offset", (json_int_t)(f->plan.entry.addr - s->addr),
+			 "cost", kx_cost_name(f->plan.entry.cost),
+			 "exit", kx_exits_name(f->plan.exit_kind),
+			 "instructions", (json_int_t)f->plan.instructions);
+}
+
+static int add_rate(json_t *function, const struct kx_rate *r)
+{
+	return json_object_set_new(function, "calls_per_second", json_real(r->per_second)) ||
+	       json_object_set_new(function, "cost_ns",
+				   r->cost_ns < 0 ? json_null() : json_real(r->cost_ns)) ||
+	       json_object_set_new(function, "predicted_cpu_percent",
+				   r->cost_ns < 0 ? json_null() : json_real(r->percent));
+}
+
+/* @rates: NULL if they were not asked for. */
+static int print_json(const struct kx_selection *sel, const struct kx_rates *rates,
+		      struct kx_err *err)
+{
+	json_t *all = json_array();
+	size_t i;
+	int rc = all ? 0 : -1;
+
+	for (i = 0; i < sel->nfunctions && !rc; i++) {
+		json_t *function;
+
+		if (!sel->functions[i].traced)
+			continue;
+		function = function_json(sel, &sel->functions[i]);
+		if (function && rates && add_rate(function, &rates->items[i]))
+			rc = -1;
+		if (json_array_append_new(all, function))
+			rc = -1;
+	}
+	if (!rc && rates) {
+		json_t *whole = json_pack("{s:f, s:f, s:O}", "seconds", rates->seconds,
+					  "predicted_cpu_percent", rates->percent, "functions", all);
+
+		json_decref(all);
+		all = whole;
+		rc = all ? 0 : -1;
+	}
+	if (rc)
+		kx_err_set(err, -ENOMEM, "no memory for the list of %zu functions", sel->ntraced);
+	else if (json_dumpf(all, stdout, JSON_INDENT(1)) || putchar('\n') == EOF)
+		rc = kx_err_set(err, -EIO, "cannot write to standard output");
+	json_decref(all);
+	return rc;
+}
+
+static void print_rate(const struct kx_rate *r)
+{
+	if (r->cost_ns < 0)
+		printf("%12.0f  %8s  %8s  ", r->per_second, "?", "?");
+	else
+		printf("%12.0f  %8.0f  %7.2f%%  ", r->per_second, r->cost_ns, r->percent);
+}
+
+static void print_table(const struct kx_selection *sel, const struct kx_rates *rates)
+{
+	size_t i;
+
+	if (rates)
+		printf("%12s  %8s  %8s  ", "CALLS/S", "NS/CALL", "CPU");
+	printf("%-8s  %-11s  %18s  %6s  %6s  %s\n", "COST", "EXIT", "ADDRESS", "SIZE", "INSNS",
+	       "FUNCTION (MODULE)");
+	for (i = 0; i < sel->nfunctions; i++) {
+		const struct kx_function *f = &sel->functions[i];
+
+		if (f->traced && rates)
+			print_rate(&rates->items[i]);
+		if (f->traced)
+			printf("%-8s  %-11s  %#18" PRIx64 "  %6" PRIu64 "  %6u  %s (%s)\n",
+			       kx_cost_name(f->plan.entry.cost), kx_exits_name(f->plan.exit_kind),
+			       f->sym->addr, f->sym->size, f->plan.instructions, f->sym->pretty,
+			       sel->modules[f->module].module->name);
+	}
+}
+
+static void print_left_out(const struct kx_selection *sel, FILE *to)
+{
+	size_t i;
+
+	for (i = 0; i < sel->nleft_out; i++) {
+		const struct kx_left_out *l = &sel->left_out[i];
+
+		fprintf(to, "left out: %s (%s): %s\n", l->sym->pretty,
+			sel->modules[l->module].module->name, l->reason);
+	}
+}
+
+static bool has_kernel_functions(const struct kx_selection *sel)
+{
+	for (size_t i = 0; i < sel->nmodules; i++)
+		if (sel->modules[i].space == KX_PATTERN_KERNEL)
+			return true;
+	return false;
+}
+
+static void print_summary(const struct kx_selection *sel, const struct arguments *a)
+{
+	enum kx_kernel_mechanism mechanism;
+	struct kx_err why;
+	size_t costs[KX_COST_KERNEL + 1] = { 0 }, exits[KX_EXITS_NONE + 1] = { 0 }, i, cheap, user;
+
+	for (i = 0; i < sel->nfunctions; i++)
+		if (sel->functions[i].traced) {
+			costs[sel->functions[i].plan.entry.cost]++;
+			exits[sel->functions[i].plan.exit_kind] +=
+				sel->functions[i].plan.entry.cost != KX_COST_KERNEL;
+		}
+	user = sel->ntraced - costs[KX_COST_KERNEL];
+	cheap = costs[KX_COST_NOP5] + costs[KX_COST_EMULATED];
+	for (i = 0; i < sel->nnotes; i++)
+		fprintf(stderr, "kxray functions: %s\n", sel->notes[i]);
+	fprintf(stderr, "%zu function%s: ", sel->ntraced, sel->ntraced == 1 ? "" : "s");
+	if (user)
+		fprintf(stderr, "%zu nop5, %zu emulated, %zu stepped (%zu %% cheap)",
+			costs[KX_COST_NOP5], costs[KX_COST_EMULATED], costs[KX_COST_STEPPED],
+			cheap * 100 / user);
+	if (costs[KX_COST_KERNEL])
+		fprintf(stderr, "%s%zu in the kernel", user ? ", " : "", costs[KX_COST_KERNEL]);
+	if (sel->nleft_out)
+		fprintf(stderr, "; %zu left out because they cannot be traced safely%s",
+			sel->nleft_out, a->json && !a->left_out ? " (--left-out lists them)" : "");
+	fputc('\n', stderr);
+	if (has_kernel_functions(sel) &&
+	    kx_kernel_mechanism_best(KX_KERNEL_NONE, &mechanism, &why))
+		fprintf(stderr, "kxray functions: %s\n", why.text);
+	if (!user)
+		return;
+	fprintf(stderr, "exits: %zu return, %zu instruction, %zu none; ", exits[KX_EXITS_RETURN],
+		exits[KX_EXITS_INSTRUCTION], exits[KX_EXITS_NONE]);
+	if (a->exits != KX_EXITS_AUTO)
+		fprintf(stderr, "as --exits=%s asks\n", kx_exits_name(a->exits));
+	else if (sel->risk.returns_harmless && !sel->risk.is_go)
+		fprintf(stderr, "return probes are harmless here: %s\n", sel->risk.reason);
+	else
+		fprintf(stderr, "return probes only where nothing can unwind: %s\n",
+			sel->risk.reason);
+	if (a->binary)
+		fprintf(stderr, "exits may differ in a process, which decides by all of its libraries\n");
+	if (sel->by_size)
+		fprintf(stderr,
+			"chosen by size: %zu of %zu functions have a loop or at least %d instructions; -f '*' shows all\n",
+			sel->ntraced, sel->ncandidates, KX_SELECT_MIN_INSTRUCTIONS);
+}
+
+static void print_prediction(const struct kx_rates *rates)
+{
+	fprintf(stderr,
+		"recording them takes %.*f %% of one CPU, at the rate at which they were called in "
+		"%.1f s of counting\n",
+		rates->percent < 10 ? 2 : 0, rates->percent, rates->seconds);
+}
+
+static int list_functions(const struct arguments *a, struct kx_err *err)
+{
+	const struct kx_select_options options = {
+		.include = a->include, .ninclude = a->ninclude,
+		.exclude = a->exclude, .nexclude = a->nexclude,
+		.exits = a->exits, .max_functions = a->max_functions,
+		.nop5_optimized = nop5_optimized(),
+	};
+	size_t n = a->binary ? 1 : a->npids, i;
+	struct kx_select_process *procs = calloc(n + 1, sizeof(*procs));
+	struct kx_modules *mods = calloc(n + 1, sizeof(*mods));
+	struct kx_rates rates = { 0 };
+	const struct kx_rates *known = a->rate_seconds > 0 ? &rates : NULL;
+	struct kx_selection sel;
+	int rc = 0;
+
+	if (!procs || !mods)
+		rc = kx_err_set(err, -ENOMEM, "no memory for %zu processes", n);
+	for (i = 0; i < n && !rc; i++) {
+		procs[i].pid = a->binary ? 0 : a->pids[i];
+		procs[i].mods = &mods[i];
+		rc = a->binary ? kx_modules_of_file(a->binary, &mods[i], err) :
+				 kx_modules_of_process(a->pids[i], &mods[i], err);
+	}
+	if (!rc)
+		rc = kx_select_functions(procs, n, &options, &sel, err);
+	if (!rc && known) {
+		rc = kx_rates_measure(&sel, &options, a->pids, a->npids, a->rate_seconds, &rates, err);
+		if (rc)
+			kx_selection_free(&sel);
+	}
+	if (!rc) {
+		if (a->json)
+			rc = print_json(&sel, known, err);
+		else
+			print_table(&sel, known);
+		if (!a->json)
+			print_left_out(&sel, stdout);
+		else if (a->left_out)
+			print_left_out(&sel, stderr);
+		/* Both streams may be one terminal: the table ends before the summary. */
+		fflush(stdout);
+		if (!rc)
+			print_summary(&sel, a);
+		if (!rc && known)
+			print_prediction(known);
+		kx_selection_free(&sel);
+	}
+	kx_rates_free(&rates);
+	for (i = 0; mods && i < n; i++)
+		kx_modules_free(&mods[i]);
+	free(mods);
+	free(procs);
+	return rc;
+}
+
+int kx_cmd_functions(int argc, char **argv)
+{
+	struct arguments a = { .exits = KX_EXITS_AUTO };
+	struct kx_err err = { 0 };
+	size_t length = 0;
+	int i, rc;
+
+	for (i = 0; i < argc; i++)
+		length += strlen(argv[i]) + 1;
+	/* No list is longer than the command line. */
+	a.pids = calloc(length, sizeof(*a.pids));
+	a.include = calloc((size_t)argc + 1, sizeof(*a.include));
+	a.exclude = calloc((size_t)argc + 1, sizeof(*a.exclude));
+	if (!a.pids || !a.include || !a.exclude) {
+		kx_err_set(&err, -ENOMEM, "no memory for the command line");
+		rc = kx_cmd_fail(NAME, &err);
+		goto out;
+	}
+	rc = parse_arguments(argc, argv, &a);
+	if (rc == -1) {
+		fputs(usage, stdout);
+		rc = KX_EXIT_DONE;
+	} else if (!rc && list_functions(&a, &err)) {
+		rc = kx_cmd_fail(NAME, &err);
+	}
+out:
+	free(a.pids);
+	free(a.include);
+	free(a.exclude);
+	return rc;
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Frames lie in an array, oldest first. The stack grows down, so a live caller
+ * has a higher stack pointer than its callee. Neighbouring frames whose stack
+ * pointers fall by little form a run: one stretch of one stack. A jump farther
+ * than that is another stack (signal stack, coroutine) and starts a new run.
+ * Inside a run stack pointers never rise, so a run can be searched by bisection
+ * and two comparisons tell whether a new stack pointer belongs to it.
+ */
+#include "collect/callstack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "bpf/wire.h"
+
+#define NEAR (1ULL << 20) /* farther apart, in bytes, means another stack */
+/* The kernel hijacks no more return addresses of one thread than this. */
+#define MAX_RETURN_PROBES 64
+/*
+ * A program that leaves its signal handlers by siglongjmp piles up runs that no
+ * stack pointer proves dead; beyond this many the oldest proof available is used.
+ */
+#define MAX_RUNS 64
+#define MAX_BLIND_SEARCH 65536 /* frames, where only the function can be compared */
+
+struct frame {
+	uint64_t sp; /* 0: unknown */
+	uint32_t func : 28;
+	uint32_t hijacked : 1; /* a return probe will report its exit */
+	uint32_t run;          /* index of the first frame of its run */
+};
+
+struct kx_callstack {
+	struct frame *frames;
+	uint32_t depth, capacity;
+	uint32_t nruns;
+	uint32_t hijacked; /* frames with that bit */
+	uint64_t newest;   /* TSC */
+	uint64_t lost_from; /* TSC of the first loss; UINT64_MAX: none */
+	const uint8_t *traits;
+	uint32_t ntraits;
+};
+
+/* One feed: what every step of it needs. */
+struct feed {
+	struct kx_callstack *s;
+	const struct kx_event *ev;
+	const struct kx_callstack_sink *sink;
+	struct kx_callstack_counts *counts;
+};
+
+struct kx_callstack *kx_callstack_new(const uint8_t *traits, uint32_t ntraits)
+{
+	struct kx_callstack *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->lost_from = UINT64_MAX;
+	s->traits = traits;
+	s->ntraits = ntraits;
+	return s;
+}
+
+void kx_callstack_free(struct kx_callstack *s)
+{
+	if (!s)
+		return;
+	free(s->frames);
+	free(s);
+}
+
+uint32_t kx_callstack_depth(const struct kx_callstack *s)
+{
+	return s->depth;
+}
+
+void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc)
+{
+	if (tsc < s->lost_from)
+		s->lost_from = tsc;
+}
+
+static uint8_t traits_of(const struct kx_callstack *s, uint32_t func)
+{
+	return func < s->ntraits ? s->traits[func] : 0;
+}
+
+static void pop(struct kx_callstack *s)
+{
+	const struct frame *f = &s->frames[--s->depth];
+
+	s->hijacked -= f->hijacked;
+	if (f->run == s->depth)
+		s->nruns--;
+}
+
+static int push(struct kx_callstack *s, const struct kx_event *ev)
+{
+	struct frame *f;
+	bool same_run = false;
+
+	if (s->depth == s->capacity) {
+		uint32_t n = s->capacity ? s->capacity * 2 : 16;
+
+		if (n <= s->capacity)
+			return -ENOMEM;
+		f = realloc(s->frames, (size_t)n * sizeof(*f));
+		if (!f)
+			return -ENOMEM;
+		s->frames = f;
+		s->capacity = n;
+	}
+	f = &s->frames[s->depth];
+	if (s->depth) {
+		uint64_t below = f[-1].sp;
+
+		if (below && ev->sp)
+			same_run = below >= ev->sp && below - ev->sp <= NEAR;
+		else
+			same_run = below == ev->sp;
+	}
+	f->sp = ev->sp;
+	f->func = ev->func & 0x0fffffff;
+	f->run = same_run ? f[-1].run : s->depth;
+	f->hijacked = (traits_of(s, ev->func) & (KX_FUNC_RETURN | KX_FUNC_NO_EXITS)) ==
+			      KX_FUNC_RETURN &&
+		      s->hijacked < MAX_RETURN_PROBES;
+	s->hijacked += f->hijacked;
+	s->nruns += !same_run;
+	s->depth++;
+	return 0;
+}
+
+/* Closes the top frame in kxray's own name, at the time of the event being fed. */
+static int repair_top(struct feed *in)
+{
+	struct kx_callstack *s = in->s;
+	const struct frame *top = &s->frames[s->depth - 1];
+	struct kx_event ev = {
+		.tsc = in->ev->tsc,
+		.sp = top->sp,
+		.func = top->func,
+		.cpu = in->ev->cpu,
+		.kind = KX_EVENT_EXIT,
+	};
+	int ret = in->sink->exit(in->sink->ctx, &ev, true);
+
+	if (ret < 0)
+		return ret;
+	in->counts->repaired++;
+	pop(s);
+	return 0;
+}
+
+/* Closes all frames from @depth on. */
+static int repair_above(struct feed *in, uint32_t depth)
+{
+	const struct kx_callstack_sink *sink = in->sink;
+
+	if (in->s->depth > depth && sink->repairs) {
+		int ret = sink->repairs(sink->ctx, in->ev, in->s->depth - depth);
+
+		if (ret < 0)
+			return ret;
+	}
+	while (in->s->depth > depth) {
+		int ret = repair_top(in);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static bool run_may_hold(const struct kx_callstack *s, uint32_t first, uint32_t last, uint64_t sp)
+{
+	uint64_t high = s->frames[first].sp, low = s->frames[last].sp;
+
+	return high && sp && sp <= high + NEAR && (sp >= low || low - sp <= NEAR);
+}
+
+/* Too many runs: goes back to the oldest one that the new stack pointer fits, else to the first. */
+static int drop_runs(struct feed *in)
+{
+	const struct kx_callstack *s = in->s;
+	uint32_t keep = 0, end = s->depth;
+
+	while (end) {
+		uint32_t first = s->frames[end - 1].run;
+
+		if (run_may_hold(s, first, end - 1, in->ev->sp) || (first == 0 && !keep))
+			keep = end;
+		end = first;
+	}
+	return repair_above(in, keep);
+}
+
+static bool in_kernel(uint64_t sp)
+{
+	return sp && sp < KX_KERNEL_SP_END;
+}
+
+/*
+ * Closes the frames that cannot be alive any more now that a function is
+ * entered at stack pointer ev->sp.
+ */
+static int repair_dead(struct feed *in)
+{
+	const struct kx_callstack *s = in->s;
+	uint64_t sp = in->ev->sp;
+	uint32_t alive = s->depth;
+	bool chain_broken = false; /* a frame at sp died that had no way to leave by a jump */
+
+	for (; alive; alive--) {
+		const struct frame *top = &s->frames[alive - 1];
+		uint8_t traits = traits_of(s, top->func);
+
+		if (!sp || !top->sp) {
+			/* Nothing to compare: only calls that never report an exit may be closed. */
+			if (!(traits & KX_FUNC_NO_EXITS))
+				break;
+		} else if (in_kernel(top->sp) && !in_kernel(sp)) {
+			continue; /* the thread is back in user space */
+		} else if (top->sp > sp || sp > s->frames[top->run].sp + NEAR) {
+			break;
+		} else if (top->sp == sp) {
+			/*
+			 * Two calls share a stack pointer only where the first left by a tail
+			 * jump and its exit comes when the last of the chain returns, which
+			 * is so for return probes. An exit probe at the jump itself would
+			 * have reported before this entry.
+			 */
+			if (!chain_broken && top->hijacked && (traits & KX_FUNC_TAIL_CALLS) &&
+			    top->func != in->ev->func)
+				break;
+			if (!(traits & KX_FUNC_TAIL_CALLS))
+				chain_broken = true;
+		}
+	}
+	return repair_above(in, alive);
+}
+
+static int feed_entry(struct feed *in)
+{
+	struct kx_callstack *s = in->s;
+	int ret;
+
+	ret = repair_dead(in);
+	if (ret == 0 && s->nruns >= MAX_RUNS) {
+		ret = drop_runs(in);
+		if (ret == 0)
+			ret = repair_dead(in);
+	}
+	if (ret < 0)
+		return ret;
+	ret = push(s, in->ev);
+	if (ret < 0)
+		return ret;
+	ret = in->sink->entry(in->sink->ctx, in->ev);
+	if (ret < 0) {
+		pop(s);
+		return ret;
+	}
+	in->counts->entries++;
+	return 0;
+}
+
+/* Index after the last frame of [first, last] whose stack pointer is at least @sp. */
+static uint32_t bisect(const struct kx_callstack *s, uint32_t first, uint32_t last, uint64_t sp)
+{
+	uint32_t lo = first, hi = last + 1;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (s->frames[mid].sp >= sp)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Index of the topmost frame that the exit @ev can belong to, plus one; 0 if there is none. */
+static uint32_t find_frame(const struct kx_callstack *s, const struct kx_event *ev)
+{
+	uint32_t end = s->depth, seen = 0;
+
+	while (end) {
+		uint32_t first = s->frames[end - 1].run, i;
+		uint64_t high = s->frames[first].sp;
+
+		i = ev->sp && high ? bisect(s, first, end - 1, ev->sp) : end;
+		for (; i > first; i--) {
+			const struct frame *f = &s->frames[i - 1];
+
+			if (ev->sp && f->sp && f->sp != ev->sp)
+				break;
+			if (f->func == ev->func)
+				return i;
+			if (++seen >= MAX_BLIND_SEARCH)
+				return 0;
+		}
+		end = first;
+	}
+	return 0;
+}
+
+static int feed_exit(struct feed *in)
+{
+	struct kx_callstack *s = in->s;
+	uint32_t found = find_frame(s, in->ev);
+	int ret;
+
+	if (!found) {
+		if (in->ev->tsc >= s->lost_from)
+			in->counts->orphans_of_loss++;
+		else
+			in->counts->orphans++;
+		return 0;
+	}
+	ret = repair_above(in, found);
+	if (ret < 0)
+		return ret;
+	ret = in->sink->exit(in->sink->ctx, in->ev, false);
+	if (ret < 0)
+		return ret;
+	in->counts->exits++;
+	pop(s);
+	return 0;
+}
+
+/* The kernel side knows of a call that proves this one dead, and which may never come. */
+static int feed_unwind(struct feed *in)
+{
+	uint32_t found = find_frame(in->s, in->ev);
+
+	return found ? repair_above(in, found - 1) : 0;
+}
+
+int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
+		      const struct kx_callstack_sink *sink, struct kx_callstack_counts *counts)
+{
+	struct feed in = { s, ev, sink, counts };
+	struct kx_event raised;
+	int ret;
+
+	if (ev->tsc < s->newest) {
+		raised = *ev;
+		raised.tsc = s->newest;
+		in.ev = &raised;
+	} else {
+		s->newest = ev->tsc;
+	}
+	switch (ev->kind) {
+	case KX_EVENT_ENTRY:
+		return feed_entry(&in);
+	case KX_EVENT_EXIT:
+	case KX_EVENT_TAIL_EXIT:
+		return feed_exit(&in);
+	case KX_EVENT_UNWIND:
+		return feed_unwind(&in);
+	case KX_EVENT_THREAD_EXIT:
+		ret = repair_above(&in, 0);
+		if (ret < 0)
+			return ret;
+		break;
+	case KX_EVENT_LOSS:
+		kx_callstack_lost_from(s, ev->tsc);
+		break;
+	case KX_EVENT_MIGRATE:
+	case KX_EVENT_SAMPLE:
+		break;
+	default:
+		return -EINVAL;
+	}
+	return sink->other(sink->ctx, in.ev);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * One thread's call stack, rebuilt from probe hits so that what is written
+ * balances: an exit never comes without its entry, and a call whose exit will
+ * never come (nesting limit, longjmp, exception, lost event, thread end) is
+ * closed at the place where it must have ended.
+ *
+ * What proves a call dead is the stack pointer at the entry of a later one: the
+ * stack grows down, so what lies below the new entry has ended. At the same
+ * stack pointer a call lives on only if it left by a tail jump and its exit
+ * comes from a return probe, which reports when the last of the chain returns.
+ * A function that reaches its own start again by tail jumps looks like one that
+ * left itself by longjmp and is taken for that.
+ */
+#ifndef KX_CALLSTACK_H
+#define KX_CALLSTACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collect/event.h"
+
+/* What the planner knows of a function, by its id. */
+enum kx_func_traits {
+	KX_FUNC_TAIL_CALLS = 1, /* may leave by a tail jump, so a callee can have its SP */
+	KX_FUNC_NO_EXITS = 2,   /* its exits are not traced (--exits=none) */
+	KX_FUNC_RETURN = 4,     /* its exits come from return probes: at most 64 nested */
+};
+
+struct kx_callstack;
+
+/* Where the balanced story goes. Each returns 0 or a negative errno, which ends the feed. */
+struct kx_callstack_sink {
+	int (*entry)(void *ctx, const struct kx_event *ev);
+	/* @repaired: kxray closed the call itself */
+	int (*exit)(void *ctx, const struct kx_event *ev, bool repaired);
+	/* migrate, loss, thread exit (after the exits of all calls still open) */
+	int (*other)(void *ctx, const struct kx_event *ev);
+	void *ctx;
+	/* NULL, or told first that the next @n calls of exit are repaired ones, at ev->tsc */
+	int (*repairs)(void *ctx, const struct kx_event *ev, uint32_t n);
+};
+
+struct kx_callstack_counts {
+	uint64_t entries;  /* written */
+	uint64_t exits;    /* written, without the repaired ones */
+	uint64_t repaired; /* exits that kxray added */
+	uint64_t orphans;  /* exits left out: entry before the attach */
+	uint64_t orphans_of_loss; /* exits left out because their entry was lost */
+};
+
+/*
+ * @traits: one byte (enum kx_func_traits) per function id, index 0 unused; borrowed.
+ * Ids from @ntraits on have none. NULL if memory ran out.
+ */
+struct kx_callstack *kx_callstack_new(const uint8_t *traits, uint32_t ntraits);
+void kx_callstack_free(struct kx_callstack *s);
+
+/*
+ * Something was lost at @tsc. A gap's mark comes at its end, but between its losses there may be
+ * exits of which the entry is among them.
+ */
+void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc);
+
+/*
+ * Takes the thread's next event, in time order (an older one is raised to the
+ * newest); adds to @counts. Amortised constant time and 16 bytes an open call.
+ * Errors: the sink's, -ENOMEM, -EINVAL for an unknown kind; what the sink did
+ * not take is then as if it had not come.
+ */
+int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
+		      const struct kx_callstack_sink *sink, struct kx_callstack_counts *counts);
+
+/* Calls still open. */
+uint32_t kx_callstack_depth(const struct kx_callstack *s);
+
+#endif

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Order. A thread's records lie in several rings, and within a ring they stand in
+ * the order in which slots were taken, not in that of time. But a record's clock is
+ * read after its slot is taken, so whatever is taken after some reading of the clock
+ * is younger than it. Each pass therefore reads the clock (the watermark), then all
+ * heads, takes everything up to them, and releases what is older than the watermark.
+ * A ring stopped at a slot that is still being filled may hide older records behind
+ * it: then the watermark is the clock reading at which that slot did not exist yet.
+ */
+#include "collect/collector.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "collect/collector_impl.h"
+#include "collect/thread_table.h"
+
+/* The rings' clocks agree with rdtscp to about 0.2 us; this is far above that. */
+#define SLACK_SECONDS 20e-6
+
+/* How long the kernel may go on in the name of a thread that has announced its end. */
+#define LINGER_SECONDS 0.2
+/* Threads of which only the name is known are kept up to this many, against fork bombs. */
+#define MAX_THREADS (1u << 18)
+#define SWEEP_SECONDS 0.1
+
+/* How long kx_collector_finish waits for a record that a preempted program has not finished. */
+#define FINISH_WAIT_MS 5000
+
+struct ring_state {
+	uint64_t seen_head; /* head at the previous pass */
+	uint64_t limit;	    /* everything older has been taken out */
+};
+
+struct kx_collector {
+	struct kx_tracer *tracer;
+	struct kx_fdr_writer *writer;
+	struct kx_thread_table *threads;
+	struct kx_thread_options thread_options;
+	struct ring_state *rings;
+	struct kx_flight_store *store; /* NULL: records go to the threads */
+	uint64_t start_tsc, slack, last_now;
+	uint64_t sweep_every, swept; /* ticks between sweeps; when the last one was */
+	uint64_t watermark; /* everything older has been taken out */
+	uint64_t closed_tsc; /* 0: the gate is open */
+	uint64_t losses_seen;
+	size_t pending, pending_max; /* records taken out and not yet released */
+	bool stopped, was_stopped;   /* some ring stands at an unfinished slot: now, last pass */
+	uint64_t abandoned;	     /* call records that were never finished */
+	uint64_t taken;		     /* call records taken out of the rings */
+	struct kx_callstack_counts calls;
+	uint64_t migrations;
+	int failed;
+};
+
+int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, const uint8_t *traits,
+		     uint32_t ntraits, struct kx_process_table *processes, uint64_t start_tsc,
+		     const char *session_note, struct kx_collector **out, struct kx_err *err)
+{
+	struct kx_rings *rings = kx_tracer_rings(tracer);
+	const double hz = (double)kx_tracer_clock(tracer)->tsc_hz;
+	const struct kx_thread_options threads = {
+		.writer = writer,
+		.traits = traits,
+		.ntraits = ntraits,
+		.processes = processes,
+		.session_note = session_note,
+		.linger = (uint64_t)(hz * LINGER_SECONDS),
+		.max_threads = MAX_THREADS,
+		.delayed = kx_tracer_delays_entries(tracer),
+	};
+	struct kx_collector *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return kx_err_set(err, -ENOMEM, "no memory for the collector");
+	c->tracer = tracer;
+	c->writer = writer;
+	c->start_tsc = start_tsc;
+	c->slack = (uint64_t)(hz * SLACK_SECONDS);
+	c->sweep_every = (uint64_t)(hz * SWEEP_SECONDS);
+	c->pending_max = (size_t)rings->nslots * rings->ncpus;
+	c->rings = calloc(rings->ncpus, sizeof(*c->rings));
+	c->thread_options = threads;
+	c->threads = kx_thread_table_new(&threads);
+	if (!c->rings || !c->threads) {
+		kx_collector_free(c);
+		return kx_err_set(err, -ENOMEM, "no memory for the collector");
+	}
+	for (unsigned i = 0; i < rings->ncpus; i++)
+		c->rings[i].limit = start_tsc;
+	c->last_now = start_tsc;
+	*out = c;
+	return 0;
+}
+
+void kx_collector_free(struct kx_collector *c)
+{
+	if (!c)
+		return;
+	kx_thread_table_free(c->threads);
+	free(c->rings);
+	free(c);
+}
+
+int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_record *rec,
+		      uint64_t tsc, const uint64_t *payload)
+{
+	struct kx_thread_event ev = {
+		.tsc = tsc, .sp = rec->sp, .func = rec->func, .cpu = rec->cpu
+	};
+	struct kx_thread *thread;
+	bool quiet = false; /* it only says who or where the thread is */
+	unsigned nwords = rec->words < KX_MAX_ARGS ? rec->words : KX_MAX_ARGS;
+	int code;
+
+	switch (rec->kind) {
+	case KX_WIRE_ENTRY:
+		ev.kind = KX_EVENT_ENTRY;
+		ev.nargs = (uint8_t)nwords;
+		break;
+	case KX_WIRE_EXIT:
+		ev.kind = KX_EVENT_EXIT;
+		ev.nargs = nwords != 0;
+		break;
+	case KX_WIRE_TAIL_EXIT:
+		ev.kind = KX_EVENT_TAIL_EXIT;
+		break;
+	case KX_WIRE_UNWIND:
+		ev.kind = KX_EVENT_UNWIND;
+		break;
+	case KX_WIRE_MIGRATE:
+		ev.kind = KX_EVENT_MIGRATE;
+		ev.cpu = (uint16_t)rec->func;
+		quiet = true;
+		break;
+	case KX_WIRE_THREAD_NEW:
+		ev.kind = KX_EVENT_THREAD_NEW;
+		ev.nargs = (uint8_t)nwords;
+		quiet = true;
+		break;
+	case KX_WIRE_THREAD_EXIT:
+		ev.kind = KX_EVENT_THREAD_EXIT;
+		ev.nargs = (uint8_t)nwords;
+		quiet = true;
+		break;
+	case KX_WIRE_SAMPLE:
+		ev.kind = KX_EVENT_SAMPLE;
+		break;
+	case KX_WIRE_SCHED_OUT:
+		ev.kind = KX_EVENT_SCHED_OUT;
+		break;
+	case KX_WIRE_SCHED_IN:
+		ev.kind = KX_EVENT_SCHED_IN;
+		break;
+	case KX_WIRE_WAKE:
+		ev.kind = KX_EVENT_WAKE;
+		break;
+	case KX_WIRE_THREAD_NAME:
+		ev.kind = KX_EVENT_NAME;
+		ev.nargs = (uint8_t)nwords;
+		quiet = true;
+		break;
+	default:
+		return 0;
+	}
+	thread = quiet ? kx_thread_table_get_quiet(threads, rec->tid) :
+			 kx_thread_table_get(threads, rec->tid);
+	if (!thread)
+		return quiet ? 0 : -ENOMEM;
+	code = kx_thread_push(thread, &ev, payload);
+	return code ? code : 1;
+}
+
+static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct kx_ring *ring,
+		       const struct kx_wire_record *rec)
+{
+	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	uint64_t payload[KX_WIRE_MAX_WORDS] = { 0 }, tsc;
+	int code;
+
+	tsc = kx_clock_to_tsc(kx_tracer_clock(c->tracer), rec->cpu, rec->clock);
+	if (tsc < c->start_tsc)
+		tsc = c->start_tsc;
+	for (unsigned i = 0; i < rec->words && i < KX_WIRE_MAX_WORDS; i++)
+		payload[i] = kx_ring_payload(rings, ring, ring->tail, i);
+	if (c->store) {
+		kx_flight_store_put(c->store, ring_cpu, rec, tsc, payload);
+		/* who lives now must be known when the record of its start is overwritten */
+		if (rec->kind != KX_WIRE_THREAD_NEW && rec->kind != KX_WIRE_THREAD_NAME &&
+		    rec->kind != KX_WIRE_THREAD_EXIT) {
+			c->taken += kx_is_call_record(rec);
+			return 0;
+		}
+	}
+	code = kx_collect_record(c->threads, rec, tsc, payload);
+	if (code < 0)
+		return code;
+	c->pending += (size_t)code;
+	c->taken += kx_is_call_record(rec);
+	return 0;
+}
+
+/* Takes records out up to @head; returns whether it got there. */
+static int take_ring(struct kx_collector *c, unsigned cpu, struct kx_ring *ring, uint64_t head,
+		     bool *whole)
+{
+	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	uint64_t given_back = ring->tail;
+
+	*whole = false;
+	while (ring->tail != head) {
+		const struct kx_wire_record *rec;
+		int err;
+
+		rec = kx_ring_peek(rings, ring, ring->tail);
+		if (!rec) {
+			c->stopped = true;
+			break;
+		}
+		/* While nothing can be released, let the rings fill up rather than memory. */
+		if (c->was_stopped && c->pending >= c->pending_max)
+			break;
+		err = take_record(c, cpu, ring, rec);
+		if (err)
+			return err;
+		ring->tail += KX_WIRE_SLOTS(rec->words);
+		/* now and then, so that writers get room while we read on */
+		if (ring->tail - given_back >= rings->nslots / 16) {
+			kx_ring_release(ring);
+			given_back = ring->tail;
+		}
+	}
+	kx_ring_release(ring);
+	*whole = ring->tail == head;
+	return 0;
+}
+
+static void note_loss(void *ctx, uint32_t tid, const struct kx_thread_loss *loss)
+{
+	struct kx_collector *c = ctx;
+	struct kx_clock *clock = kx_tracer_clock(c->tracer);
+	uint64_t from = kx_clock_to_tsc(clock, loss->first_cpu, loss->first_clock);
+	uint64_t to = kx_clock_to_tsc(clock, loss->last_cpu, loss->last_clock);
+	struct kx_thread *thread;
+
+	if (c->store) {
+		kx_flight_store_put_loss(c->store, tid, loss->entries, loss->exits, from, to,
+					 loss->last_cpu);
+		return;
+	}
+	thread = kx_thread_table_get(c->threads, tid);
+	if (!thread ||
+	    kx_thread_push_loss(thread, loss->entries, loss->exits, from, to, loss->last_cpu))
+		c->failed = -ENOMEM;
+}
+
+static uint64_t sum(const uint64_t *values, size_t n)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < n; i++)
+		total += values[i];
+	return total;
+}
+
+static void take_losses(struct kx_collector *c)
+{
+	uint64_t calls[KX_LOSS_REASONS], other[KX_LOSS_REASONS], total;
+
+	kx_tracer_losses(c->tracer, calls, other);
+	total = sum(calls, KX_LOSS_REASONS);
+	if (total == c->losses_seen)
+		return;
+	c->losses_seen = total;
+	kx_tracer_thread_losses(c->tracer, note_loss, c);
+}
+
+/* The writer's own errors come as errno; the sentence is made here, once. */
+static int explain(int code, struct kx_err *err)
+{
+	if (code == -ENOMEM)
+		return kx_err_set(err, code, "no memory for the records of all threads");
+	return kx_err_set(err, code,
+			  "the trace file cannot be written: %s; what was written before is whole "
+			  "and readable",
+			  strerror(-code));
+}
+
+static int release(struct kx_collector *c, uint64_t watermark, struct kx_err *err)
+{
+	size_t released = 0;
+	int code = kx_thread_table_release(c->threads, watermark, &c->calls, &c->migrations,
+					   &released);
+
+	c->pending -= released < c->pending ? released : c->pending;
+	return code ? explain(code, err) : 0;
+}
+
+static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
+{
+	struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	uint64_t now, watermark;
+
+	kx_clock_tick(kx_tracer_clock(c->tracer));
+	now = kx_rdtscp();
+	watermark = now;
+	take_losses(c);
+	c->was_stopped = c->stopped;
+	c->stopped = false;
+	*drained = true;
+	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++) {
+		struct kx_ring *ring = &rings->items[cpu];
+		struct ring_state *state = &c->rings[cpu];
+		uint64_t head;
+		bool whole;
+		int code;
+
+		if (!ring->header)
+			continue;
+		head = kx_ring_head(ring);
+		code = take_ring(c, cpu, ring, head, &whole);
+		if (code)
+			return explain(code, err);
+		if (whole)
+			state->limit = now;
+		else if (ring->tail >= state->seen_head)
+			state->limit =
+				c->last_now; /* the slot was taken after the last pass began */
+		state->seen_head = head;
+		*drained &= whole;
+		if (state->limit < watermark)
+			watermark = state->limit;
+	}
+	c->last_now = now;
+	c->watermark = watermark > c->slack ? watermark - c->slack : 0;
+	if (c->failed)
+		return explain(c->failed, err);
+	if (now - c->swept > c->sweep_every) {
+		c->swept = now;
+		if (kx_thread_table_sweep(c->threads))
+			return explain(-ENOMEM, err);
+	}
+	return release(c, c->watermark, err);
+}
+
+void kx_collector_keep_in(struct kx_collector *c, struct kx_flight_store *store)
+{
+	c->store = store;
+}
+
+struct kx_thread_options kx_collector_dump_options(const struct kx_collector *c)
+{
+	struct kx_thread_options options = c->thread_options;
+
+	options.patient = true;
+	options.known = c->threads;
+	options.max_threads = 0;
+	return options;
+}
+
+uint64_t kx_collector_watermark(const struct kx_collector *c)
+{
+	return c->watermark;
+}
+
+int kx_collector_pass(struct kx_collector *c, struct kx_err *err)
+{
+	bool drained;
+
+	return pass(c, &drained, err);
+}
+
+/* The file cannot take more: what still comes out of the rings is only counted. */
+static void count_rest(struct kx_collector *c)
+{
+	struct kx_rings *rings = kx_tracer_rings(c->tracer);
+
+	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++) {
+		struct kx_ring *ring = &rings->items[cpu];
+		const struct kx_wire_record *rec;
+
+		if (!ring->header)
+			continue;
+		while (ring->tail != kx_ring_head(ring) &&
+		       (rec = kx_ring_peek(rings, ring, ring->tail))) {
+			c->taken += kx_is_call_record(rec);
+			ring->tail += KX_WIRE_SLOTS(rec->words);
+		}
+		c->abandoned += kx_ring_head(ring) - ring->tail;
+		kx_ring_release(ring);
+	}
+}
+
+void kx_collector_close(struct kx_collector *c)
+{
+	c->closed_tsc = kx_rdtscp();
+}
+
+int kx_collector_finish(struct kx_collector *c, struct kx_err *err)
+{
+	struct timespec wait = { .tv_nsec = 1000000 };
+	bool drained = false;
+	int code = 0;
+
+	for (int i = 0; i < FINISH_WAIT_MS && !drained && !code; i++) {
+		code = pass(c, &drained, err);
+		if (!code && !drained)
+			nanosleep(&wait, NULL);
+	}
+	count_rest(c);
+	take_losses(c);
+	if (!code && c->failed)
+		code = explain(c->failed, err);
+	if (!code)
+		code = release(c, UINT64_MAX, err);
+	if (!code && kx_thread_table_end_gone(c->threads))
+		code = explain(-ENOMEM, err);
+	if (!code)
+		code = release(c, UINT64_MAX, err);
+	if (code)
+		return code;
+	code = kx_thread_table_end_sched(c->threads, c->closed_tsc ? c->closed_tsc : c->last_now);
+	return code ? explain(code, err) : 0;
+}
+
+void kx_collector_counts(const struct kx_collector *c, struct kx_collector_counts *out)
+{
+	uint64_t other[KX_LOSS_REASONS], kept;
+
+	memset(out, 0, sizeof(*out));
+	kx_tracer_losses(c->tracer, out->lost_by, other);
+	out->lost_by[KX_LOSS_RING_BUSY] += c->abandoned;
+	out->lost_partner = c->calls.orphans_of_loss;
+	out->events = c->store ? c->taken : kx_fdr_writer_hits(c->writer);
+	kept = out->events + c->calls.orphans + c->calls.orphans_of_loss;
+	out->lost_unwritten = c->taken > kept ? c->taken - kept : 0;
+	out->lost = sum(out->lost_by, KX_LOSS_REASONS) + out->lost_partner + out->lost_unwritten;
+	out->lost_migrations = sum(other, KX_LOSS_REASONS);
+	out->entries = c->calls.entries;
+	out->exits = c->calls.exits;
+	out->repaired = c->calls.repaired;
+	out->orphans = c->calls.orphans;
+	kx_tracer_reduced(c->tracer, &out->reduced, &out->too_deep);
+	out->migrations = c->migrations;
+	out->threads = c->store ? 0 : kx_fdr_writer_threads(c->writer);
+	out->unnamed = kx_thread_table_unnamed(c->threads);
+}

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "collect/process_table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+
+#define FIRST_BUCKETS 1024u /* a power of two */
+/* Bytes of one command line, and of those of all processes together. */
+#define MAX_COMMAND 4096u
+#define MAX_COMMANDS (16u << 20)
+
+/* Processes in the order in which they came, or ended. */
+struct list {
+	struct kx_process *first, **last;
+	size_t count;
+};
+
+struct kx_process_table {
+	struct kx_process **buckets; /* by pid, the newest first */
+	size_t nbuckets;
+	struct list alive, ended;
+	size_t command_bytes;
+	uint64_t forgotten;
+	pid_t first;
+	bool keep; /* see kx_process_table_keep_ended */
+};
+
+/* /proc */
+
+/* The last number of a line: of "NSpid:" that in the innermost namespace. */
+static long last_number(const char *line)
+{
+	const char *p = line + strlen(line);
+
+	while (p > line && (p[-1] == '\n' || p[-1] == ' ' || p[-1] == '\t'))
+		p--;
+	while (p > line && p[-1] >= '0' && p[-1] <= '9')
+		p--;
+	return atol(p);
+}
+
+/* False if there is no such process or thread. */
+static bool read_status(pid_t id, pid_t *tgid, pid_t *parent, pid_t *ns_id)
+{
+	char path[64], line[512];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "Tgid:", 5)) {
+			*tgid = (pid_t)last_number(line);
+			found = true;
+		} else if (!strncmp(line, "PPid:", 5)) {
+			*parent = (pid_t)last_number(line);
+		} else if (!strncmp(line, "NSpid:", 6)) {
+			*ns_id = (pid_t)last_number(line);
+			break; /* what else we want stands before it */
+		}
+	}
+	fclose(f);
+	if (*ns_id == id)
+		*ns_id = 0;
+	return found;
+}
+
+static bool read_name(pid_t id, char *name)
+{
+	char path[64];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)id);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(name, 1, KX_COMM_SIZE, f);
+	fclose(f);
+	if (n && name[n - 1] == '\n')
+		n--;
+	name[n] = 0;
+	return n;
+}
+
+bool kx_proc_thread(pid_t tid, pid_t *pid, pid_t *ns_tid, char *name)
+{
+	pid_t parent;
+
+	*ns_tid = 0;
+	return read_status(tid, pid, &parent, ns_tid) && read_name(tid, name);
+}
+
+static void forget_command(struct kx_process_table *t, struct kx_process *p)
+{
+	t->command_bytes -= p->command_size;
+	free(p->command);
+	p->command = NULL;
+	p->command_size = 0;
+}
+
+static void read_command(struct kx_process_table *t, struct kx_process *p)
+{
+	char path[64], text[MAX_COMMAND];
+	size_t n;
+	FILE *f;
+
+	if (p->command || p->ended || t->command_bytes > MAX_COMMANDS)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)p->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	if (!n) /* a thread of the kernel, or one about to end */
+		return;
+	if (text[n - 1])
+		text[n++] = 0;
+	p->command = malloc(n);
+	if (!p->command)
+		return;
+	memcpy(p->command, text, n);
+	p->command_size = n;
+	t->command_bytes += n;
+}
+
+/* The table */
+
+static void append(struct list *list, struct kx_process *p)
+{
+	p->next = NULL;
+	p->link = list->last;
+	*list->last = p;
+	list->last = &p->next;
+	list->count++;
+}
+
+static void take_out(struct list *list, struct kx_process *p)
+{
+	*p->link = p->next;
+	if (p->next)
+		p->next->link = p->link;
+	else
+		list->last = p->link;
+	list->count--;
+}
+
+static struct kx_process **bucket(const struct kx_process_table *t, pid_t pid)
+{
+	return &t->buckets[((uint32_t)pid * 0x9e3779b1u >> 8) & (t->nbuckets - 1)];
+}
+
+struct kx_process_table *kx_process_table_new(void)
+{
+	struct kx_process_table *t = calloc(1, sizeof(*t));
+
+	if (!t || !(t->buckets = calloc(FIRST_BUCKETS, sizeof(struct kx_process *)))) {
+		free(t);
+		return NULL;
+	}
+	t->nbuckets = FIRST_BUCKETS;
+	t->alive.last = &t->alive.first;
+	t->ended.last = &t->ended.first;
+	return t;
+}
+
+static void free_list(struct kx_process *p)
+{
+	for (struct kx_process *next; p; p = next) {
+		next = p->next;
+		free(p->command);
+		json_decref(p->mappings);
+		free(p);
+	}
+}
+
+void kx_process_table_free(struct kx_process_table *t)
+{
+	if (!t)
+		return;
+	free_list(t->alive.first);
+	free_list(t->ended.first);
+	free(t->buckets);
+	free(t);
+}
+
+static struct kx_process *find(const struct kx_process_table *t, pid_t pid)
+{
+	struct kx_process *p = *bucket(t, pid);
+
+	while (p && p->pid != pid)
+		p = p->next_in_bucket;
+	return p;
+}
+
+const struct kx_process *kx_process_table_find(const struct kx_process_table *t, pid_t pid)
+{
+	return find(t, pid);
+}
+
+static void forget(struct kx_process_table *t, struct kx_process *p)
+{
+	struct kx_process **at = bucket(t, p->pid);
+
+	while (*at != p)
+		at = &(*at)->next_in_bucket;
+	*at = p->next_in_bucket;
+	take_out(p->ended ? &t->ended : &t->alive, p);
+	forget_command(t, p);
+	json_decref(p->mappings);
+	free(p);
+}
+
+/* Not in time for everybody is no harm: buckets only become longer. */
+static void grow(struct kx_process_table *t)
+{
+	size_t n = t->nbuckets * 2, old = t->nbuckets;
+	struct kx_process **before = t->buckets, *turned, *p, *next;
+
+	t->buckets = calloc(n, sizeof(struct kx_process *));
+	if (!t->buckets) {
+		t->buckets = before;
+		return;
+	}
+	t->nbuckets = n;
+	for (size_t i = 0; i < old; i++) {
+		/* the newest of a pid stays before the older ones */
+		for (turned = NULL, p = before[i]; p; p = next) {
+			next = p->next_in_bucket;
+			p->next_in_bucket = turned;
+			turned = p;
+		}
+		for (p = turned; p; p = next) {
+			next = p->next_in_bucket;
+			p->next_in_bucket = *bucket(t, p->pid);
+			*bucket(t, p->pid) = p;
+		}
+	}
+	free(before);
+}
+
+static struct kx_process *add(struct kx_process_table *t, pid_t pid)
+{
+	struct kx_process *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	if (kx_process_table_size(t) >= t->nbuckets)
+		grow(t);
+	p->pid = pid;
+	p->next_in_bucket = *bucket(t, pid);
+	*bucket(t, pid) = p;
+	append(&t->alive, p);
+	return p;
+}
+
+/* The process that has this pid now, from /proc if it is not known. */
+static struct kx_process *know(struct kx_process_table *t, pid_t pid)
+{
+	struct kx_process *p = find(t, pid);
+	pid_t tgid;
+
+	if (p)
+		return p;
+	p = add(t, pid);
+	if (p && read_status(pid, &tgid, &p->parent, &p->ns_pid))
+		read_name(pid, p->name);
+	return p;
+}
+
+static void set_name(struct kx_process *p, const char *name)
+{
+	size_t n = strnlen(name, KX_COMM_SIZE);
+
+	memcpy(p->name, name, n);
+	p->name[n] = 0;
+}
+
+int kx_process_table_add(struct kx_process_table *t, pid_t pid)
+{
+	struct kx_process *p = know(t, pid);
+
+	if (!p)
+		return -ENOMEM;
+	p->given = true;
+	if (!t->first)
+		t->first = pid;
+	read_command(t, p);
+	return 0;
+}
+
+int kx_process_table_born(struct kx_process_table *t, pid_t pid, pid_t parent, pid_t ns_pid,
+			  const char *name, uint64_t tsc)
+{
+	const struct kx_process *from = parent ? find(t, parent) : NULL;
+	json_t *mappings = from ? json_incref(from->mappings) : NULL;
+	struct kx_process *p;
+
+	for (p = find(t, pid); t->keep && p; p = p->next_in_bucket) {
+		if (p->pid == pid && p->started == tsc) {
+			json_decref(mappings);
+			return 0;
+		}
+	}
+	kx_process_table_ended(t, pid, tsc);
+	p = add(t, pid);
+	if (!p) {
+		json_decref(mappings);
+		return -ENOMEM;
+	}
+	p->mappings = mappings;
+	p->parent = parent;
+	p->ns_pid = ns_pid == pid ? 0 : ns_pid;
+	p->started = tsc;
+	set_name(p, name);
+	return 0;
+}
+
+int kx_process_table_renamed(struct kx_process_table *t, pid_t pid, const char *name, uint64_t tsc)
+{
+	struct kx_process *p = know(t, pid);
+
+	if (!p)
+		return -ENOMEM;
+	if (t->keep && (p->renamed >= tsc || p->started > tsc))
+		return 0;
+	if (p->ended) { /* only its first thread has: another one runs a program in its place */
+		take_out(&t->ended, p);
+		p->ended = 0;
+		append(&t->alive, p);
+	}
+	memcpy(p->before, p->name, sizeof(p->before));
+	p->renamed = tsc;
+	set_name(p, name);
+	forget_command(t, p);
+	if (p->told || p->given)
+		read_command(t, p);
+	return 0;
+}
+
+void kx_process_table_keep_ended(struct kx_process_table *t)
+{
+	t->keep = true;
+}
+
+void kx_process_table_ended(struct kx_process_table *t, pid_t pid, uint64_t tsc)
+{
+	struct kx_process *p = find(t, pid);
+
+	if (!p || p->ended || (t->keep && p->started > tsc))
+		return;
+	if (!p->told && !p->given && !t->keep) {
+		forget(t, p);
+		return;
+	}
+	take_out(&t->alive, p);
+	p->ended = tsc ? tsc : 1;
+	append(&t->ended, p);
+	if (t->ended.count > KX_MAX_ENDED_PROCESSES) {
+		t->forgotten += t->ended.first->told || t->ended.first->given;
+		forget(t, t->ended.first);
+	}
+}
+
+void kx_process_table_name(struct kx_process_table *t, pid_t pid, const char *name)
+{
+	struct kx_process *p = find(t, pid);
+
+	if (p && !p->name[0])
+		set_name(p, name);
+}
+
+void kx_process_table_map(struct kx_process_table *t, pid_t pid, json_t *mappings)
+{
+	struct kx_process *p = mappings ? know(t, pid) : NULL;
+
+	if (!p) {
+		json_decref(mappings);
+		return;
+	}
+	json_decref(p->mappings);
+	p->mappings = mappings;
+}
+
+const struct kx_process *kx_process_table_tell(struct kx_process_table *t, pid_t pid)
+{
+	struct kx_process *p = know(t, pid);
+
+	if (p && !p->told) {
+		p->told = true;
+		read_command(t, p);
+	}
+	return p;
+}
+
+const char *kx_process_name_at(const struct kx_process *p, uint64_t tsc)
+{
+	return tsc < p->renamed && p->before[0] ? p->before : p->name;
+}
+
+pid_t kx_process_table_first(const struct kx_process_table *t)
+{
+	return t->first;
+}
+
+size_t kx_process_table_size(const struct kx_process_table *t)
+{
+	return t->alive.count + t->ended.count;
+}
+
+uint64_t kx_process_table_forgotten(const struct kx_process_table *t)
+{
+	return t->forgotten;
+}
+
+/* JSON */
+
+static json_t *command_json(const struct kx_process *p)
+{
+	json_t *list = json_array();
+
+	/* an argument that is not UTF-8 is left out, as everywhere in the session */
+	for (size_t i = 0; i < p->command_size; i += strlen(p->command + i) + 1)
+		json_array_append_new(list, json_string(p->command + i));
+	return list;
+}
+
+static json_t *process_json(const struct kx_process *p, uint64_t start_tsc, uint64_t tsc_hz)
+{
+	double hz = tsc_hz ? (double)tsc_hz : 1;
+	json_t *j = json_object();
+
+	json_object_set_new(j, "pid", json_integer(p->pid));
+	if (p->ns_pid)
+		json_object_set_new(j, "ns_pid", json_integer(p->ns_pid));
+	if (p->name[0])
+		json_object_set_new(j, "name", kx_json_text(p->name, sizeof(p->name)));
+	if (p->command)
+		json_object_set_new(j, "command", command_json(p));
+	if (p->parent)
+		json_object_set_new(j, "parent", json_integer(p->parent));
+	if (p->started)
+		json_object_set_new(j, "started",
+				    json_real((double)(int64_t)(p->started - start_tsc) / hz));
+	if (p->ended)
+		json_object_set_new(j, "ended",
+				    json_real((double)(int64_t)(p->ended - start_tsc) / hz));
+	if (p->mappings)
+		json_object_set(j, "mappings", p->mappings);
+	return j;
+}
+
+json_t *kx_process_table_json(const struct kx_process_table *t, uint64_t start_tsc, uint64_t tsc_hz)
+{
+	const struct list *lists[] = { &t->ended, &t->alive };
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < 2; i++)
+		for (const struct kx_process *p = lists[i]->first; p; p = p->next)
+			if (p->told || p->given)
+				json_array_append_new(all, process_json(p, start_tsc, tsc_hz));
+	return all;
+}

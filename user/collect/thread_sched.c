@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a thread's stream tells of the scheduler. */
+#include "collect/thread_impl.h"
+
+static int write_interval(struct kx_thread *thread, uint16_t cpu,
+			  const struct kx_sched_interval *i)
+{
+	char text[KX_SCHED_NOTE_SIZE];
+	size_t n = kx_sched_note(text, i);
+	int err = i->open ? 0 : kx_fdr_cpu(thread->stream, i->to, cpu);
+
+	return err ? err : kx_fdr_custom(thread->stream, i->to, text, n);
+}
+
+static struct kx_sched_base base_of(const struct kx_thread *thread)
+{
+	const struct kx_fdr_options *o = kx_fdr_writer_options(thread->table->o.writer);
+
+	return (struct kx_sched_base){ o->start_tsc, o->tsc_hz };
+}
+
+int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev)
+{
+	const struct kx_sched_base base = base_of(thread);
+	struct kx_sched_interval i;
+
+	if (!kx_sched_track_feed(&thread->sched, ev, &base, &i))
+		return 0;
+	return write_interval(thread, ev->cpu, &i);
+}
+
+int kx_thread_sched_call(struct kx_thread *thread, const struct kx_thread_event *ev)
+{
+	const struct kx_thread_event *end = thread->events + thread->nevents, *next = ev + 1;
+	const struct kx_sched_base base = base_of(thread);
+	struct kx_sched_interval i;
+
+	while (next < end && next->kind != KX_EVENT_SCHED_OUT && next->kind != KX_EVENT_SCHED_IN)
+		next++;
+	if (!kx_sched_track_call(&thread->sched, ev->tsc, next < end ? next : NULL, &base, &i))
+		return 0;
+	return write_interval(thread, ev->cpu, &i);
+}
+
+int kx_thread_table_end_sched(struct kx_thread_table *t, uint64_t tsc)
+{
+	for (size_t at = 0; at < t->nbuckets; at++) {
+		for (struct kx_thread *thread = t->buckets[at]; thread;
+		     thread = thread->next_in_bucket) {
+			struct kx_sched_interval i;
+			int err;
+
+			if (!thread->stream || !kx_sched_track_end(&thread->sched, tsc, &i))
+				continue;
+			err = write_interval(thread, 0, &i);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}

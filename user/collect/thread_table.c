@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The table of threads, and what waits for each. */
+#include "collect/thread_table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collect/thread_impl.h"
+
+#define FIRST_BUCKETS 1024u
+/* Room for waiting events that all threads together keep while nothing waits. Bytes. */
+#define MAX_IDLE (8u << 20)
+/* A round of sweeping takes so many steps, unless the table is small. */
+#define SWEEP_STEPS 1024u
+#define SWEEP_LEAST 64u
+
+struct kx_thread_table *kx_thread_table_new(const struct kx_thread_options *options)
+{
+	struct kx_thread_table *t = calloc(1, sizeof(*t));
+
+	if (!t || !(t->buckets = calloc(FIRST_BUCKETS, sizeof(struct kx_thread *)))) {
+		free(t);
+		return NULL;
+	}
+	t->nbuckets = FIRST_BUCKETS;
+	t->o = *options;
+	t->session_note = options->session_note;
+	return t;
+}
+
+static void free_waiting(struct kx_thread *thread)
+{
+	thread->table->held -= thread->room * sizeof(*thread->events) +
+			       thread->args_room * sizeof(*thread->args);
+	free(thread->events);
+	free(thread->args);
+	thread->events = NULL;
+	thread->args = NULL;
+	thread->room = thread->args_room = 0;
+}
+
+static void free_thread(struct kx_thread *thread)
+{
+	free_waiting(thread);
+	kx_callstack_free(thread->stack);
+	free(thread);
+}
+
+void kx_thread_table_free(struct kx_thread_table *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->nbuckets; i++) {
+		struct kx_thread *thread = t->buckets[i], *next;
+
+		for (; thread; thread = next) {
+			next = thread->next_in_bucket;
+			free_thread(thread);
+		}
+	}
+	free(t->buckets);
+	free(t);
+}
+
+/* Ids are given out one after the other: they are their own hash. */
+static struct kx_thread **bucket(const struct kx_thread_table *t, uint32_t tid)
+{
+	return &t->buckets[tid & (t->nbuckets - 1)];
+}
+
+/* Without memory for it buckets become longer, no more. */
+static void grow(struct kx_thread_table *t)
+{
+	struct kx_thread **before = t->buckets, *thread, *next;
+	size_t old = t->nbuckets;
+
+	t->buckets = calloc(old * 2, sizeof(struct kx_thread *));
+	if (!t->buckets) {
+		t->buckets = before;
+		return;
+	}
+	t->nbuckets = old * 2;
+	for (size_t i = 0; i < old; i++) {
+		for (thread = before[i]; thread; thread = next) {
+			next = thread->next_in_bucket;
+			thread->next_in_bucket = *bucket(t, thread->tid);
+			*bucket(t, thread->tid) = thread;
+		}
+	}
+	free(before);
+}
+
+struct kx_thread *kx_thread_find(const struct kx_thread_table *t, uint32_t tid)
+{
+	struct kx_thread *thread = *bucket(t, tid);
+
+	while (thread && thread->tid != tid)
+		thread = thread->next_in_bucket;
+	return thread;
+}
+
+static struct kx_thread *add(struct kx_thread_table *t, uint32_t tid)
+{
+	struct kx_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	if (t->nthreads >= t->nbuckets)
+		grow(t);
+	thread->table = t;
+	thread->tid = tid;
+	thread->sorted = true;
+	thread->lost_from = UINT64_MAX;
+	thread->next_in_bucket = *bucket(t, tid);
+	*bucket(t, tid) = thread;
+	t->nthreads++;
+	return thread;
+}
+
+static void drop(struct kx_thread_table *t, struct kx_thread *thread)
+{
+	struct kx_thread **at = bucket(t, thread->tid);
+
+	while (*at != thread)
+		at = &(*at)->next_in_bucket;
+	*at = thread->next_in_bucket;
+	t->nthreads--;
+	free_thread(thread);
+}
+
+struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid)
+{
+	struct kx_thread *thread = kx_thread_find(t, tid);
+
+	return thread ? thread : add(t, tid);
+}
+
+struct kx_thread *kx_thread_table_get_quiet(struct kx_thread_table *t, uint32_t tid)
+{
+	struct kx_thread *thread = kx_thread_find(t, tid);
+
+	if (thread)
+		return thread;
+	if (!t->o.max_threads || t->nthreads < t->o.max_threads)
+		return add(t, tid);
+	t->unnamed++;
+	return NULL;
+}
+
+static void activate(struct kx_thread *thread)
+{
+	thread->gone = false;
+	if (thread->active)
+		return;
+	thread->active = true;
+	thread->next_active = thread->table->active;
+	thread->table->active = thread;
+}
+
+static int push_words(struct kx_thread *thread, const uint64_t *words, uint32_t n, uint32_t *at)
+{
+	if (thread->nargs + n > thread->args_room) {
+		uint32_t room = thread->args_room ? thread->args_room * 2 : 16;
+		uint64_t *args = realloc(thread->args, room * sizeof(*args));
+
+		if (!args)
+			return -ENOMEM;
+		thread->table->held += (room - thread->args_room) * sizeof(*args);
+		thread->args = args;
+		thread->args_room = room;
+	}
+	*at = thread->nargs;
+	memcpy(thread->args + thread->nargs, words, n * sizeof(*words));
+	thread->nargs += n;
+	return 0;
+}
+
+int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev, const uint64_t *args)
+{
+	struct kx_thread_event *slot;
+
+	if (thread->nevents == thread->room) {
+		uint32_t room = thread->room ? thread->room * 2 : 8;
+		struct kx_thread_event *events = realloc(thread->events, room * sizeof(*events));
+
+		if (!events)
+			return -ENOMEM;
+		thread->table->held += (room - thread->room) * sizeof(*events);
+		thread->events = events;
+		thread->room = room;
+	}
+	slot = &thread->events[thread->nevents];
+	*slot = *ev;
+	slot->order = thread->nevents;
+	if (ev->nargs) {
+		int err = push_words(thread, args, ev->nargs, &slot->args_at);
+
+		if (err)
+			return err;
+	}
+	if (thread->nevents && slot[-1].tsc > slot->tsc)
+		thread->sorted = false;
+	if (ev->kind == KX_EVENT_THREAD_NEW || ev->kind == KX_EVENT_NAME)
+		thread->tells_process |= ev->func == thread->tid;
+	thread->nevents++;
+	activate(thread);
+	return 0;
+}
+
+int kx_thread_push_gap(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
+		       uint64_t to, uint16_t cpu)
+{
+	uint64_t words[3] = { from, entries, exits };
+	struct kx_thread_event ev = { .kind = KX_EVENT_LOSS, .tsc = to, .cpu = cpu, .nargs = 3 };
+
+	/* the kernel side may not have seen that the last gap was taken */
+	if (words[0] <= thread->lost_to)
+		words[0] = thread->lost_to < to ? thread->lost_to + 1 : to;
+	thread->lost_to = to;
+	if (words[0] < thread->lost_from)
+		thread->lost_from = words[0];
+	if (thread->stack)
+		kx_callstack_lost_from(thread->stack, words[0]);
+	return kx_thread_push(thread, &ev, words);
+}
+
+int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
+			uint64_t to, uint16_t cpu)
+{
+	uint64_t more_entries = entries - thread->lost_entries;
+	uint64_t more_exits = exits - thread->lost_exits;
+
+	if (!more_entries && !more_exits)
+		return 0;
+	thread->lost_entries = entries;
+	thread->lost_exits = exits;
+	return kx_thread_push_gap(thread, more_entries, more_exits, from, to, cpu);
+}
+
+static bool is_gone(const struct kx_thread *thread)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u", thread->tid);
+	return access(path, F_OK) != 0;
+}
+
+/* At no time: the call stack takes the newest that it knows. */
+static int push_end(struct kx_thread *thread)
+{
+	const struct kx_thread_event end = { .kind = KX_EVENT_THREAD_EXIT };
+
+	return kx_thread_push(thread, &end, NULL);
+}
+
+int kx_thread_table_end_gone(struct kx_thread_table *t)
+{
+	for (size_t i = 0; i < t->nbuckets; i++) {
+		for (struct kx_thread *thread = t->buckets[i]; thread; thread = thread->next_in_bucket) {
+			int err;
+
+			if (!thread->stack || !kx_callstack_depth(thread->stack) || !is_gone(thread))
+				continue;
+			err = push_end(thread);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+int kx_thread_table_sweep(struct kx_thread_table *t)
+{
+	size_t step = t->nbuckets / SWEEP_STEPS;
+
+	if (step < SWEEP_LEAST)
+		step = SWEEP_LEAST;
+	for (size_t i = 0; i < step; i++) {
+		struct kx_thread *thread = *bucket(t, (uint32_t)t->swept++);
+
+		for (; thread; thread = thread->next_in_bucket) {
+			bool gone = !thread->active && is_gone(thread);
+			int err = gone && thread->gone ? push_end(thread) : 0;
+
+			if (err)
+				return err;
+			thread->gone = gone;
+		}
+	}
+	return 0;
+}
+
+static int release_some(struct kx_thread_table *t, bool first, uint64_t watermark, size_t *released)
+{
+	struct kx_thread **link = &t->active;
+
+	while (*link) {
+		struct kx_thread *thread = *link;
+		int err;
+
+		if (first && !thread->tells_process) {
+			link = &thread->next_active;
+			continue;
+		}
+		err = kx_thread_release(thread, watermark, released);
+		if (err)
+			return err;
+		if (thread->nevents || thread->exiting) {
+			link = &thread->next_active;
+			continue;
+		}
+		thread->active = thread->tells_process = false;
+		*link = thread->next_active;
+		if (!kx_thread_is_needed(thread))
+			drop(t, thread);
+		else if (t->held > MAX_IDLE)
+			free_waiting(thread);
+	}
+	return 0;
+}
+
+int kx_thread_table_release(struct kx_thread_table *t, uint64_t watermark,
+			    struct kx_callstack_counts *counts, uint64_t *migrations,
+			    size_t *released)
+{
+	int err;
+
+	t->counts = counts;
+	t->migrations = migrations;
+	/* the names of processes are wanted by all of their threads */
+	err = release_some(t, true, watermark, released);
+	return err ? err : release_some(t, false, watermark, released);
+}
+
+size_t kx_thread_table_size(const struct kx_thread_table *t)
+{
+	return t->nthreads;
+}
+
+uint64_t kx_thread_table_unnamed(const struct kx_thread_table *t)
+{
+	return t->unnamed;
+}
+
+size_t kx_thread_table_held(const struct kx_thread_table *t)
+{
+	return t->held;
+}

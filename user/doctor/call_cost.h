@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What recording one call costs on this machine, by how its function is probed. */
+#ifndef KX_CALL_COST_H
+#define KX_CALL_COST_H
+
+#include "tracer/attach.h"
+#include "base/err.h"
+#include "plan/plan.h"
+
+struct kx_call_costs {
+	double entry_ns[KX_COST_STEPPED + 1];  /* a call of which the entry alone is recorded */
+	double return_ns[KX_COST_STEPPED + 1]; /* ... and its exit by a return probe */
+	double syscall_ns;                     /* a system call, entry and exit */
+	double event_ns; /* an entry or exit on its way from the ring to the file; on any CPU */
+};
+
+/*
+ * Measures them by recording kxray's own calls, best of several short runs (about half a second).
+ * Errors: those of kx_tracer_new and kx_doctor_costs.
+ */
+int kx_call_costs_measure(enum kx_mechanism mechanism, struct kx_call_costs *out,
+			  struct kx_err *err);
+
+/*
+ * What it costs in ns of CPU time to record a call of a function planned like that, and to write it.
+ * Negative if that is not known: calls in the kernel.
+ */
+double kx_call_cost(const struct kx_call_costs *costs, const struct kx_plan *plan);
+double kx_call_cost_syscall(const struct kx_call_costs *costs);
+
+#endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "doctor/doctor.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "select/kernel_symbols.h"
+#include "tracer/ring.h"
+
+/* Of each ring, for measuring; a run fills at most 4000 slots of 32 bytes. */
+#define COST_RING_BYTES (1u << 20)
+
+static const struct kx_check known_checks[KX_CHECK_COUNT] = {
+	[KX_CHECK_BTF] = { "btf", "type information of the kernel (BTF)", 0, "" },
+	[KX_CHECK_ARRAY_MMAP] = { "array_mmap", "BPF arrays mapped into user space", 0, "" },
+	[KX_CHECK_SESSION] = { "uprobe_session", "uprobe.session: both ends of calls by one link", 0,
+			       "" },
+	[KX_CHECK_MULTI] = { "uprobe_multi", "uprobe.multi: many probes by one link", 0, "" },
+	[KX_CHECK_SINGLE] = { "uprobe", "uprobe: a perf event for each probe", 0, "" },
+	[KX_CHECK_PROCESS_FILTER] = { "uprobe_multi_process_filter",
+				      "uprobe.multi leaves other processes alone", 0, "" },
+	[KX_CHECK_NOP5] = { "nop5_optimized", "a probed 5-byte nop becomes a call", 0, "" },
+	[KX_CHECK_SCHEDULER] = { "scheduler_events",
+				 "scheduler events for threads and their CPUs (tp_btf)", 0, "" },
+	[KX_CHECK_RECORDER] = { "recorder", "the recorder itself: programs, rings, clock", 0, "" },
+	[KX_CHECK_CLOCK_KFUNC] = { "clock_kfunc", "clock: the kernel's cycle counter kfunc", 0, "" },
+	[KX_CHECK_CLOCK_PERF] = { "clock_perf", "clock: the msr/tsc/ perf event, on each CPU", 0,
+				  "" },
+	[KX_CHECK_CLOCK_KTIME] = { "clock_ktime", "clock: ktime, converted to TSC ticks", 0, "" },
+	[KX_CHECK_KERNEL_SYMBOLS] = { "kernel_symbols", "names and addresses of kernel functions", 0,
+				      "" },
+	[KX_CHECK_KPROBE_SESSION] = { "kprobe_session",
+				      "kprobe.session: both ends of calls by one link", 0, "" },
+	[KX_CHECK_KPROBE_MULTI] = { "kprobe_multi", "kprobe.multi: many functions by one link", 0,
+				    "" },
+	[KX_CHECK_FENTRY] = { "fentry", "fentry and fexit: two programs for each function", 0, "" },
+	[KX_CHECK_KPROBE] = { "kprobe", "kprobe: two perf events for each function", 0, "" },
+};
+
+/* @code as returned by a trial; @fmt NULL: what the errno says. */
+__attribute__((format(printf, 4, 5))) static void settle(struct kx_doctor *d, enum kx_check_id id,
+							  int code, const char *fmt, ...)
+{
+	struct kx_check *c = &d->checks[id];
+	va_list ap;
+
+	c->err = code < 0 ? code : 0;
+	if (!c->err)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(c->why, sizeof(c->why), fmt, ap);
+	va_end(ap);
+}
+
+static void try_check(struct kx_doctor *d, enum kx_check_id id, int code)
+{
+	switch (code) {
+	case -EPERM:
+	case -EACCES:
+		settle(d, id, code, "refused: %s", strerror(-code));
+		break;
+	case -ENOENT:
+	case -EINVAL:
+	case -EOPNOTSUPP:
+	case -524: /* the kernel's own ENOTSUPP */
+		settle(d, id, code, "this kernel doesn't have it");
+		break;
+	default:
+		settle(d, id, code, "%s", strerror(-code));
+	}
+}
+
+static void try_mechanisms(struct kx_doctor *d)
+{
+	int nop5;
+
+	d->mechanism = -1;
+	for (int m = 0; m < KX_MECHANISM_COUNT; m++) {
+		int code = kx_mechanism_try((enum kx_mechanism)m);
+
+		try_check(d, (enum kx_check_id)(KX_CHECK_SESSION + m), code);
+		if (!code && d->mechanism < 0)
+			d->mechanism = m;
+	}
+	if (d->checks[KX_CHECK_MULTI].err)
+		try_check(d, KX_CHECK_PROCESS_FILTER, d->checks[KX_CHECK_MULTI].err);
+	else if (!kx_multi_filters_process())
+		settle(d, KX_CHECK_PROCESS_FILTER, -EOPNOTSUPP,
+		       "this kernel's filter means one thread: probes are hit by every process");
+	nop5 = kx_probe_nop5_optimized();
+	if (nop5 < 0)
+		try_check(d, KX_CHECK_NOP5, nop5);
+	else if (!nop5)
+		settle(d, KX_CHECK_NOP5, -EOPNOTSUPP, "on this kernel it traps");
+}
+
+static void try_kernel_functions(struct kx_doctor *d)
+{
+	struct kx_symbols syms;
+	struct kx_err err = { 0 };
+	int code = kx_kernel_symbols(&syms, &err);
+
+	settle(d, KX_CHECK_KERNEL_SYMBOLS, code, "%s", err.text);
+	if (!code)
+		kx_symbols_free(&syms);
+	for (int m = KX_KERNEL_SESSION; m < KX_KERNEL_MECHANISMS; m++) {
+		struct kx_kernel_trial t;
+
+		kx_kernel_mechanism_try((enum kx_kernel_mechanism)m, &t);
+		settle(d, (enum kx_check_id)(KX_CHECK_KPROBE_SESSION + m - KX_KERNEL_SESSION), t.err,
+		       "%s", t.why);
+		if (!t.err && !code && d->kernel_mechanism == KX_KERNEL_NONE)
+			d->kernel_mechanism = (enum kx_kernel_mechanism)m;
+	}
+}
+
+static int new_tracer(enum kx_wire_clock clock, int mechanism, bool clock_only,
+		      struct kx_tracer **out, struct kx_err *err)
+{
+	pid_t self = getpid();
+	struct kx_tracer_options o = {
+		.mechanism = mechanism < 0 ? KX_MECHANISM_SINGLE : (enum kx_mechanism)mechanism,
+		.clock = clock,
+		.ring_bytes = COST_RING_BYTES,
+		.pids = &self,
+		.npids = 1,
+		.clock_only = clock_only,
+	};
+
+	return kx_tracer_new(&o, out, err);
+}
+
+/* The reason without the advice, which the verdict gives once. */
+static const char *clause(struct kx_err *err)
+{
+	err->text[strcspn(err->text, ";")] = 0;
+	return err->text;
+}
+
+static void try_clocks(struct kx_doctor *d)
+{
+	for (int kind = KX_CLOCK_KFUNC; kind <= KX_CLOCK_KTIME; kind++) {
+		enum kx_check_id id = (enum kx_check_id)(KX_CHECK_CLOCK_KFUNC + kind - KX_CLOCK_KFUNC);
+		struct kx_tracer *t = NULL;
+		struct kx_err err = { 0 };
+		int code = new_tracer((enum kx_wire_clock)kind, d->mechanism, true, &t, &err);
+
+		if (code == -ENODEV && kind == KX_CLOCK_KFUNC)
+			settle(d, id, code, "this kernel doesn't have it");
+		else
+			settle(d, id, code, "%s", clause(&err));
+		kx_tracer_free(t);
+	}
+}
+
+/* What `kxray record` sets up, on kxray itself; then the cost of calls, recorded with it. */
+static void try_recorder(struct kx_doctor *d)
+{
+	struct kx_err err = { 0 };
+	int code;
+
+	if (d->mechanism < 0) {
+		settle(d, KX_CHECK_RECORDER, d->checks[KX_CHECK_SINGLE].err, "it needs uprobes");
+	} else {
+		code = new_tracer(0, d->mechanism, false, &d->tracer, &err);
+		if (!code)
+			code = kx_tracer_watch_threads(d->tracer, &err);
+		settle(d, KX_CHECK_RECORDER, code, "%s", clause(&err));
+		if (!code) {
+			/* no records of migrations among the counted ones */
+			kx_tracer_stop(d->tracer);
+			d->measured = !kx_doctor_costs(d->tracer, d->costs, &err);
+		}
+	}
+	if (!d->measured)
+		snprintf(d->cost_why, sizeof(d->cost_why), "%s",
+			 err.text[0] ? err.text : "recording doesn't work here");
+	if (d->tracer) {
+		d->clock = kx_tracer_clock(d->tracer);
+		d->calibrated = d->clock->kind == KX_CLOCK_PERF;
+	} else if (kx_clock_new(0, &d->clock, &err)) {
+		d->clock = NULL;
+	}
+}
+
+static bool has_cap(const struct kx_doctor_user *u, const char *name)
+{
+	for (int i = 0; i < KX_DOCTOR_CAPS; i++)
+		if (strcmp(u->caps[i].name, name) == 0)
+			return u->caps[i].held;
+	return false;
+}
+
+/* Older ones look for a kernel function that is missing in all modules, which needs CAP_SYS_ADMIN. */
+static bool lists_btf(void)
+{
+	return libbpf_major_version() < 1 ||
+	       (libbpf_major_version() == 1 && libbpf_minor_version() < 3);
+}
+
+/* "CAP_BPF and CAP_PERFMON", or "" */
+static void list_missing(const struct kx_doctor_user *u, char *text, size_t size)
+{
+	text[0] = 0;
+	for (int i = 0; i < KX_DOCTOR_CAPS; i++) {
+		const struct kx_doctor_cap *c = &u->caps[i];
+		size_t used = strlen(text);
+
+		if (c->required && !c->held && !c->covered)
+			snprintf(text + used, size - used, "%s%s", used ? " and " : "", c->name);
+	}
+}
+
+static void conclude(struct kx_doctor *d)
+{
+	const struct kx_check *recorder = &d->checks[KX_CHECK_RECORDER];
+	bool refused = recorder->err == -EPERM || recorder->err == -EACCES;
+	char missing[128];
+
+	list_missing(&d->user, missing, sizeof(missing));
+	d->can_record = !recorder->err;
+	if (d->can_record) {
+		bool own_only = !has_cap(&d->user, "CAP_SYS_PTRACE");
+
+		snprintf(d->verdict, sizeof(d->verdict), "kxray can record here with %s and %s %s%s",
+			 kx_mechanism_name((enum kx_mechanism)d->mechanism),
+			 d->clock->kind == KX_CLOCK_PERF ? "the" : "the clock",
+			 d->clock->kind == KX_CLOCK_PERF ? "msr/tsc/ perf event clock" :
+							   kx_clock_name(d->clock->kind),
+			 own_only ? ", but only this user's own processes: CAP_SYS_PTRACE is missing" :
+			       "");
+	} else if (missing[0]) {
+		snprintf(d->verdict, sizeof(d->verdict),
+			 "kxray cannot record here: this user lacks %s; run it as root, or give the "
+			 "program what it needs with 'setcap %s,cap_sys_ptrace+ep'",
+			 missing, lists_btf() ? "cap_sys_admin" : "cap_bpf,cap_perfmon");
+	} else if (refused && d->user.in_user_namespace) {
+		snprintf(d->verdict, sizeof(d->verdict),
+			 "kxray cannot record here: its capabilities hold only inside a user "
+			 "namespace (a rootless container); run it outside");
+	} else if (refused) {
+		snprintf(d->verdict, sizeof(d->verdict),
+			 "kxray cannot record here: the kernel refuses although this user has the "
+			 "capabilities; a seccomp filter, kernel lockdown or a security module forbids it");
+	} else if (d->checks[KX_CHECK_BTF].err) {
+		snprintf(d->verdict, sizeof(d->verdict),
+			 "kxray cannot record here: this kernel has no type information; it needs a "
+			 "kernel built with CONFIG_DEBUG_INFO_BTF");
+	} else if (d->mechanism < 0) {
+		snprintf(d->verdict, sizeof(d->verdict),
+			 "kxray cannot record here: no kind of uprobe works; it needs Linux 5.15 or "
+			 "newer with CONFIG_UPROBE_EVENTS");
+	} else {
+		snprintf(d->verdict, sizeof(d->verdict), "kxray cannot record here: %s%s",
+			 recorder->why,
+			 lists_btf() && !has_cap(&d->user, "CAP_SYS_ADMIN") ?
+				 "; this user lacks CAP_SYS_ADMIN, which libbpf before 1.3 needs" :
+				 "");
+	}
+}
+
+int kx_doctor_examine(struct kx_doctor *d, struct kx_err *err)
+{
+	struct utsname u;
+	int code, possible;
+
+	memset(d, 0, sizeof(*d));
+	memcpy(d->checks, known_checks, sizeof(d->checks));
+	d->mechanism = -1;
+	code = kx_doctor_user(&d->user, err);
+	if (code)
+		return code;
+	if (!uname(&u))
+		snprintf(d->kernel, sizeof(d->kernel), "%s %s %s", u.sysname, u.release, u.machine);
+	if (!getenv("KXRAY_LIBBPF_LOG"))
+		libbpf_set_print(NULL);
+	possible = libbpf_num_possible_cpus();
+	d->online = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	d->ring_bytes = (uint64_t)kx_ring_slots_for(0, possible > 0 ? (unsigned)possible : 1) *
+			KX_RING_SLOT_SIZE;
+
+	try_check(d, KX_CHECK_BTF, kx_try_btf());
+	try_check(d, KX_CHECK_ARRAY_MMAP, kx_try_array_mmap());
+	try_mechanisms(d);
+	try_check(d, KX_CHECK_SCHEDULER, kx_try_scheduler_events());
+	try_kernel_functions(d);
+	try_clocks(d);
+	try_recorder(d);
+	conclude(d);
+	return 0;
+}
+
+void kx_doctor_free(struct kx_doctor *d)
+{
+	if (d->tracer)
+		kx_tracer_free(d->tracer);
+	else
+		kx_clock_free(d->clock);
+	memset(d, 0, sizeof(*d));
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The doctor: what this kernel and this user may do, found by doing it, and
+ * what a recorded call costs here. Nothing is guessed from version numbers.
+ */
+#ifndef KX_DOCTOR_H
+#define KX_DOCTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tracer/attach.h"
+#include "tracer/clock.h"
+#include "base/err.h"
+#include "tracer/tracer.h"
+
+enum kx_check_id {
+	KX_CHECK_BTF,
+	KX_CHECK_ARRAY_MMAP,
+	KX_CHECK_SESSION, /* in the order of enum kx_mechanism */
+	KX_CHECK_MULTI,
+	KX_CHECK_SINGLE,
+	KX_CHECK_PROCESS_FILTER,
+	KX_CHECK_NOP5,
+	KX_CHECK_SCHEDULER,
+	KX_CHECK_RECORDER, /* the real recorder: programs, rings, clock, scheduler events */
+	KX_CHECK_CLOCK_KFUNC, /* in the order of enum kx_wire_clock */
+	KX_CHECK_CLOCK_PERF,
+	KX_CHECK_CLOCK_KTIME,
+	KX_CHECK_KERNEL_SYMBOLS,
+	KX_CHECK_KPROBE_SESSION, /* in the order of enum kx_kernel_mechanism */
+	KX_CHECK_KPROBE_MULTI,
+	KX_CHECK_FENTRY,
+	KX_CHECK_KPROBE,
+	KX_CHECK_COUNT,
+};
+
+struct kx_check {
+	const char *key;   /* stable name, for --json */
+	const char *about; /* what it is, for people */
+	int err;           /* 0: works here; else a negative errno */
+	char why[320];     /* "" if it works, else a clause without full stop */
+};
+
+/* Capabilities of <linux/capability.h> that recording has a use for. */
+struct kx_doctor_cap {
+	const char *name;
+	const char *purpose;
+	int number;
+	bool required; /* nothing can be recorded without it */
+	bool held;     /* effective, itself */
+	bool covered;  /* not held, but CAP_SYS_ADMIN does as well */
+};
+
+#define KX_DOCTOR_CAPS 6
+
+/* A knob of the kernel that decides what users may do. */
+struct kx_doctor_setting {
+	const char *key;
+	const char *path;
+	char value[64]; /* "" if this kernel doesn't have it, or it can't be read */
+};
+
+#define KX_DOCTOR_SETTINGS 5
+
+struct kx_doctor_user {
+	unsigned uid; /* effective */
+	struct kx_doctor_cap caps[KX_DOCTOR_CAPS];
+	struct kx_doctor_setting settings[KX_DOCTOR_SETTINGS];
+	bool in_user_namespace; /* capabilities held there don't count for BPF */
+	bool seccomp;           /* a filter may forbid system calls */
+};
+
+/* Fills @u from /proc. Errors: -errno of /proc/self/status. */
+int kx_doctor_user(struct kx_doctor_user *u, struct kx_err *err);
+
+/* One kind of function start, and what recording its calls costs. */
+struct kx_doctor_cost {
+	const char *key;        /* stable name, for --json */
+	const char *about;      /* the first instructions */
+	unsigned probe_offset;  /* of the probed instruction, from the function's start */
+	double plain_ns;        /* a call without probes */
+	double entry_ns;        /* a call whose entry is recorded */
+	double entry_return_ns; /* a call whose entry and return are recorded */
+};
+
+#define KX_DOCTOR_COSTS 5
+
+/*
+ * Measures by recording calls of small functions of kxray itself into @tracer's rings (their
+ * content is thrown away), on one CPU, best of several short runs. @tracer must trace this process
+ * and have room for 8192 records in each ring; its gate is left closed. Restores the affinity.
+ * Errors: -EIO (calls are not recorded), and those of kx_attach.
+ */
+int kx_doctor_costs(struct kx_tracer *tracer, struct kx_doctor_cost costs[KX_DOCTOR_COSTS],
+		    struct kx_err *err);
+
+struct kx_doctor {
+	char kernel[200]; /* "Linux 6.18.1 x86_64" */
+	struct kx_check checks[KX_CHECK_COUNT];
+	struct kx_doctor_user user;
+	int mechanism;    /* enum kx_mechanism that recording would use, or -1 */
+	enum kx_kernel_mechanism kernel_mechanism; /* the same for kernel functions */
+	struct kx_clock *clock; /* the one that recording would use; NULL if there is none */
+	bool calibrated;  /* clock->cpus[].error holds */
+	unsigned online;  /* CPUs */
+	uint64_t ring_bytes;    /* of one CPU's ring by default */
+	struct kx_doctor_cost costs[KX_DOCTOR_COSTS];
+	bool measured;    /* costs holds */
+	char cost_why[1024]; /* if not: why */
+	bool can_record;
+	char verdict[640]; /* one sentence */
+	struct kx_tracer *tracer; /* owns clock; NULL: clock is the doctor's */
+};
+
+/* Tries everything; takes about a second. Errors: -ENOMEM, or /proc is unreadable. */
+int kx_doctor_examine(struct kx_doctor *d, struct kx_err *err);
+void kx_doctor_free(struct kx_doctor *d);
+
+/* Single trials; each returns 0 or a negative errno. See doctor_try.c. */
+int kx_try_btf(void);
+int kx_try_array_mmap(void);
+int kx_try_scheduler_events(void);
+
+#endif

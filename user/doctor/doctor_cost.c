@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What recording a call costs here, for each way a function may start. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "doctor/doctor.h"
+#include "binary/modules.h"
+
+#define RUNS 12
+#define CALLS 2000
+#define DEAR_CALLS 60
+#define DEAR_NS 4000 /* a call that costs more gets DEAR_CALLS a run */
+#define WARM_CALLS 20 /* the kernel optimizes a nop5 at its first hit */
+
+/* A cache line each, so that none straddles one and all are alike but for their start. */
+#define FUNCTION(name, code)                                                                       \
+	__asm__(".pushsection .text\n"                                                             \
+		".type " #name ", @function\n"                                                     \
+		".balign 64\n" #name ":\n" code "	ret\n"                                           \
+		".size " #name ", .-" #name "\n"                                                   \
+		".popsection\n");                                                                  \
+	void name(void)
+
+FUNCTION(kx_cost_nop5, "	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n");
+FUNCTION(kx_cost_push, "	push %rbp\n	pop %rbp\n");
+FUNCTION(kx_cost_endbr, "	endbr64\n	push %rbp\n	pop %rbp\n");
+FUNCTION(kx_cost_endbr_at_push, "	endbr64\n	push %rbp\n	pop %rbp\n");
+FUNCTION(kx_cost_sub, "	sub $8, %rsp\n	add $8, %rsp\n");
+
+static const struct start {
+	const char *key, *about;
+	void (*call)(void);
+	unsigned probe_offset;
+} starts[KX_DOCTOR_COSTS] = {
+	{ "nop5", "5-byte nop", kx_cost_nop5, 0 },
+	{ "push", "push", kx_cost_push, 0 },
+	{ "endbr64_push_at_push", "endbr64; push, probed at the push", kx_cost_endbr_at_push, 4 },
+	{ "endbr64_push_at_endbr64", "endbr64; push, probed at the endbr64", kx_cost_endbr, 0 },
+	{ "sub_rsp", "sub $8, %rsp (single-stepped)", kx_cost_sub, 0 },
+};
+
+/* Of this thread's own time: what others do on a busy machine is no cost of a probe. */
+static double now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static double run(void (*call)(void), int calls)
+{
+	double start = now_ns();
+
+	for (int i = 0; i < calls; i++)
+		call();
+	return (now_ns() - start) / calls;
+}
+
+static uint64_t records(const struct kx_rings *rings)
+{
+	uint64_t n = 0;
+
+	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++)
+		if (rings->items[cpu].header)
+			n += kx_ring_head(&rings->items[cpu]);
+	return n;
+}
+
+static void empty_rings(struct kx_rings *rings)
+{
+	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++) {
+		struct kx_ring *r = &rings->items[cpu];
+
+		if (!r->header)
+			continue;
+		r->tail = kx_ring_head(r);
+		kx_ring_release(r);
+	}
+}
+
+/* ns a call of the kind @s; every call must leave @expected records. */
+static int measure(struct kx_rings *rings, const struct start *s, unsigned expected, double *ns,
+		   struct kx_err *err)
+{
+	int calls = CALLS;
+
+	run(s->call, WARM_CALLS);
+	if (run(s->call, WARM_CALLS) > DEAR_NS)
+		calls = DEAR_CALLS;
+	*ns = 1e18;
+	for (int i = 0; i < RUNS; i++) {
+		uint64_t before, got;
+		double t;
+
+		empty_rings(rings);
+		before = records(rings);
+		t = run(s->call, calls);
+		got = records(rings) - before;
+		if (got != (uint64_t)calls * expected)
+			return kx_err_set(err, -EIO,
+					  "%d calls of a function that starts with %s left %llu "
+					  "records, not %llu",
+					  calls, s->about, (unsigned long long)got,
+					  (unsigned long long)calls * expected);
+		if (t < *ns)
+			*ns = t;
+	}
+	empty_rings(rings);
+	return 0;
+}
+
+static void note_refusal(void *ctx, const struct kx_probe *probe, int err)
+{
+	(void)probe;
+	*(int *)ctx = err;
+}
+
+static int attach(struct kx_tracer *t, enum kx_tracer_prog prog, const struct kx_module *self,
+		  struct kx_links *links, struct kx_err *err)
+{
+	struct kx_probe probes[KX_DOCTOR_COSTS];
+	int refused = 0, code;
+
+	for (uint32_t i = 0; i < KX_DOCTOR_COSTS; i++) {
+		uint64_t address = (uintptr_t)starts[i].call + starts[i].probe_offset;
+
+		probes[i].offset = address - self->start + self->map_offset;
+		probes[i].cookie = (i + 1) | KX_COOKIE_IS_LEAF;
+		probes[i].index = i;
+	}
+	code = kx_attach(kx_tracer_prog_mechanism(t, prog), kx_tracer_prog_fd(t, prog),
+			 self->open_path, getpid(), prog == KX_PROG_RETURN, probes,
+			 KX_DOCTOR_COSTS, links, note_refusal, &refused, err);
+	if (!code && refused)
+		code = kx_err_set(err, refused, "the kernel refuses a probe on kxray's own code: %s",
+				  strerror(-refused));
+	return code;
+}
+
+static int measure_all(struct kx_tracer *t, const struct kx_module *self,
+		       struct kx_doctor_cost *costs, struct kx_err *err)
+{
+	struct kx_rings *rings = kx_tracer_rings(t);
+	struct kx_links links = { 0 };
+	bool session = kx_tracer_prog_mechanism(t, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
+	int code = 0, i;
+
+	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
+		code = measure(rings, &starts[i], 0, &costs[i].plain_ns, err);
+	if (!code)
+		code = attach(t, KX_PROG_ENTRY, self, &links, err);
+	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
+		code = measure(rings, &starts[i], 1, &costs[i].entry_ns, err);
+	/* the session program does both ends; with other mechanisms the entries stay */
+	if (session)
+		kx_links_close(&links);
+	if (!code)
+		code = attach(t, KX_PROG_RETURN, self, &links, err);
+	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
+		code = measure(rings, &starts[i], 2, &costs[i].entry_return_ns, err);
+	kx_links_close(&links);
+	return code;
+}
+
+int kx_doctor_costs(struct kx_tracer *t, struct kx_doctor_cost costs[KX_DOCTOR_COSTS],
+		    struct kx_err *err)
+{
+	struct kx_modules mods;
+	cpu_set_t old, one;
+	int cpu = sched_getcpu(), code;
+	bool pinned;
+
+	code = kx_modules_of_process(getpid(), &mods, err);
+	if (code)
+		return code;
+	for (int i = 0; i < KX_DOCTOR_COSTS; i++)
+		costs[i] = (struct kx_doctor_cost){ .key = starts[i].key,
+						    .about = starts[i].about,
+						    .probe_offset = starts[i].probe_offset };
+	/* Machines with more than 1024 CPUs go without a pin. */
+	pinned = cpu >= 0 && sched_getaffinity(0, sizeof(old), &old) == 0;
+	if (pinned) {
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+	}
+	kx_tracer_ready(t, true);
+	code = measure_all(t, &mods.items[0], costs, err);
+	kx_tracer_ready(t, false);
+	if (pinned)
+		sched_setaffinity(0, sizeof(old), &old);
+	kx_modules_free(&mods);
+	return code;
+}

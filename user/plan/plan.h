@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The sled planner: where the probes of one function go. Decodes the function's
+ * machine code and finds the cheapest safe place for the entry probe, and its exits.
+ *
+ * A function that starts with one of its exits (it is just `ret`, or begins with a tail
+ * jump) has entry.addr == exits[i].addr: two probes on one instruction, which run at one hit.
+ * The kernel runs the probe first that was attached last (consumers are put at the head of the
+ * list), so the exits must be attached before the entries.
+ */
+#ifndef KX_PLAN_H
+#define KX_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "binary/elf_image.h"
+#include "base/err.h"
+#include "binary/symbols.h"
+
+enum kx_cost {
+	KX_COST_NOP5,     /* the kernel turns it into a call: cheapest */
+	KX_COST_EMULATED, /* nop, push, relative jmp, jcc or call */
+	KX_COST_STEPPED,  /* everything else runs single-stepped, out of line */
+	KX_COST_KERNEL,   /* no probe in user space: a system call or a kernel function */
+};
+
+enum kx_exits {
+	KX_EXITS_AUTO,        /* return probes only where they are harmless */
+	KX_EXITS_RETURN,
+	KX_EXITS_INSTRUCTION,
+	KX_EXITS_NONE,
+};
+
+enum kx_sled_kind {
+	KX_SLED_ENTRY = 0, /* numbers as in xray_instr_map */
+	KX_SLED_EXIT = 1,
+	KX_SLED_TAIL = 2,
+};
+
+struct kx_sled {
+	uint64_t addr;     /* ELF virtual address of the probed instruction */
+	uint8_t kind;      /* enum kx_sled_kind */
+	uint8_t cost;      /* enum kx_cost */
+	bool conditional;  /* tail jump taken only if `condition` holds */
+	uint8_t condition; /* low 4 bits of the jcc opcode (Intel SDM vol. 2, table B-10 order) */
+};
+
+struct kx_plan {
+	struct kx_sled entry;
+	struct kx_sled *exits; /* instruction exits, by address; empty for return probes; owned.
+				* None at all for a function that never returns. */
+	size_t nexits;
+	uint8_t exit_kind;     /* KX_EXITS_RETURN, _INSTRUCTION or _NONE, never _AUTO */
+	uint8_t args;          /* first integer registers still unchanged at the entry probe, 0 to 6 */
+	uint32_t instructions; /* decoded in the function, .cold part included */
+	bool has_loop;         /* a branch goes backwards inside it */
+	bool makes_calls;      /* calls or tail-jumps anything */
+	bool tail_calls;       /* may leave by a tail jump */
+	bool xray;             /* sleds are the binary's own */
+};
+
+struct kx_plan_options {
+	enum kx_exits exits;
+	bool returns_harmless; /* of the process: see unwind_risk.h */
+	bool returns_forbidden; /* AUTO takes no return probe, not even in leaves (Go) */
+	bool nop5_optimized;   /* this kernel turns a probed nop5 into a call */
+};
+
+struct kx_planner;
+
+/*
+ * A planner for the functions of one binary; decodes it once to learn where branches
+ * land. @elf and @syms are borrowed and must outlive it.
+ */
+int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_planner **out,
+		   struct kx_err *err);
+void kx_planner_free(struct kx_planner *p);
+
+/*
+ * Plans @sym. Returns 0 and fills @out (free with kx_plan_free), or a negative errno with the
+ * reason in @err, a clause about the function that doesn't name it: -ENOEXEC (cannot be decoded),
+ * -EOPNOTSUPP (no safe place), -ENOMEM.
+ *
+ * Functions that use their own return address (setjmp, vfork, dlsym), or have none (the
+ * program's entry point, a signal trampoline), get no return probe: it would crash the target or
+ * change what it does. AUTO takes instruction exits there, RETURN refuses.
+ */
+int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
+		     const struct kx_plan_options *options, struct kx_plan *out,
+		     struct kx_err *err);
+void kx_plan_free(struct kx_plan *plan);
+
+/* Functions of the binary's own xray_instr_map, in id order; 0 if it has none. Addresses are ELF
+ * virtual addresses of the functions; the array is borrowed from the planner. */
+size_t kx_planner_xray_functions(const struct kx_planner *p, const uint64_t **addrs);
+
+const char *kx_cost_name(enum kx_cost cost);   /* "nop5", "emulated", "stepped" */
+const char *kx_exits_name(enum kx_exits kind); /* "return", "instruction", "none", "auto" */
+
+#endif

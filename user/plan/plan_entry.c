@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "plan/plan_entry.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "plan/probe_cost.h"
+
+/* Beyond some instructions a cheap one is no gain any more, and hides more of a call. */
+#define MAX_SKIPPED 16
+#define ALL_ARGUMENTS 6
+
+/* Instructions that may stand before the probe: they go straight on, take no time to speak
+ * of, and leave the program's state to the program alone. */
+static bool is_simple(const struct kx_insn *insn)
+{
+	const ZydisDecodedInstruction *z = &insn->z;
+
+	if (z->attributes & (ZYDIS_ATTRIB_HAS_LOCK | ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
+			     ZYDIS_ATTRIB_HAS_REPNE | ZYDIS_ATTRIB_IS_PRIVILEGED))
+		return false;
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_ENDBR64:
+	case ZYDIS_MNEMONIC_LEA:
+		return true;
+	case ZYDIS_MNEMONIC_XCHG: /* locks the bus if it is one with memory */
+	case ZYDIS_MNEMONIC_DIV:
+	case ZYDIS_MNEMONIC_IDIV: /* trap on zero */
+		return false;
+	default:
+		break;
+	}
+	switch (z->meta.category) {
+	case ZYDIS_CATEGORY_ADOX_ADCX:
+	case ZYDIS_CATEGORY_AVX:
+	case ZYDIS_CATEGORY_AVX2:
+	case ZYDIS_CATEGORY_AVX512:
+	case ZYDIS_CATEGORY_BINARY:
+	case ZYDIS_CATEGORY_BITBYTE:
+	case ZYDIS_CATEGORY_BMI1:
+	case ZYDIS_CATEGORY_BMI2:
+	case ZYDIS_CATEGORY_BROADCAST:
+	case ZYDIS_CATEGORY_CMOV:
+	case ZYDIS_CATEGORY_CONVERT:
+	case ZYDIS_CATEGORY_DATAXFER:
+	case ZYDIS_CATEGORY_LOGICAL:
+	case ZYDIS_CATEGORY_LOGICAL_FP:
+	case ZYDIS_CATEGORY_LZCNT:
+	case ZYDIS_CATEGORY_MMX:
+	case ZYDIS_CATEGORY_NOP:
+	case ZYDIS_CATEGORY_PREFETCH:
+	case ZYDIS_CATEGORY_ROTATE:
+	case ZYDIS_CATEGORY_SETCC:
+	case ZYDIS_CATEGORY_SHIFT:
+	case ZYDIS_CATEGORY_SSE:
+	case ZYDIS_CATEGORY_VFMA:
+	case ZYDIS_CATEGORY_WIDENOP:
+	case ZYDIS_CATEGORY_X87_ALU:
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct effects {
+	bool moves_stack;        /* writes RSP */
+	bool writes_red_zone;    /* stores through RSP */
+	uint8_t first_argument;  /* lowest argument register written; ALL_ARGUMENTS if none */
+};
+
+static uint8_t argument_index(ZydisRegister reg)
+{
+	static const ZydisRegister order[ALL_ARGUMENTS] = {
+		ZYDIS_REGISTER_RDI, ZYDIS_REGISTER_RSI, ZYDIS_REGISTER_RDX,
+		ZYDIS_REGISTER_RCX, ZYDIS_REGISTER_R8,  ZYDIS_REGISTER_R9,
+	};
+	uint8_t i = 0;
+
+	while (i < ALL_ARGUMENTS && order[i] != reg)
+		i++;
+	return i;
+}
+
+static bool effects_of(const struct kx_code *code, const struct kx_insn *insn, struct effects *out)
+{
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+
+	*out = (struct effects){ .first_argument = ALL_ARGUMENTS };
+	if (!kx_insn_operands(code, insn, ops))
+		return false;
+	for (unsigned i = 0; i < insn->z.operand_count; i++) {
+		ZydisRegister reg;
+		uint8_t arg;
+
+		if (!(ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		if (ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
+			out->writes_red_zone |= ops[i].mem.base == ZYDIS_REGISTER_RSP;
+		if (ops[i].type != ZYDIS_OPERAND_TYPE_REGISTER)
+			continue;
+		reg = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
+						       ops[i].reg.value);
+		out->moves_stack |= reg == ZYDIS_REGISTER_RSP;
+		arg = argument_index(reg);
+		if (arg < out->first_argument)
+			out->first_argument = arg;
+	}
+	return true;
+}
+
+static bool is_push(const struct kx_insn *insn)
+{
+	return insn->z.meta.category == ZYDIS_CATEGORY_PUSH;
+}
+
+int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets,
+		  const struct kx_plan_options *options, struct kx_plan *out, struct kx_err *err)
+{
+	bool found = false, replace = false, past_endbr = true, red_zone = false;
+	uint8_t args = ALL_ARGUMENTS;
+	uint64_t pos = from;
+	struct kx_insn insn;
+	struct effects fx;
+	enum kx_cost cost;
+
+	for (unsigned i = 0; i <= MAX_SKIPPED && pos < f->parts[0].to; i++) {
+		const bool is_endbr = kx_code_decode(f->code, pos, &insn) &&
+				      insn.z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
+
+		if (i > 0 && kx_code_is_target(f->code, pos))
+			break; /* a loop may come back here */
+		/*
+		 * Where jumps land that can't be read from the code, only these are safe:
+		 * a loop holds neither the first real instruction nor a prologue's push.
+		 * The kernel's call in place of a nop5 overwrites what lies below the
+		 * stack pointer, so nothing may have been stored there yet.
+		 */
+		if ((past_endbr || !hidden_targets || is_push(&insn)) &&
+		    !(red_zone && kx_insn_is_nop5(&insn)) &&
+		    kx_probe_cost(&insn, options->nop5_optimized, &cost) &&
+		    (!found || replace || cost < out->entry.cost)) {
+			out->entry = (struct kx_sled){
+				.addr = pos,
+				.kind = KX_SLED_ENTRY,
+				.cost = (uint8_t)cost,
+			};
+			out->args = args;
+			found = true;
+		}
+		/* endbr64 is as dear as any other, and the first real one the better choice. */
+		replace = is_endbr && i == 0;
+		past_endbr = replace;
+		if (!is_simple(&insn) || !effects_of(f->code, &insn, &fx) || fx.moves_stack)
+			break;
+		red_zone |= fx.writes_red_zone;
+		if (fx.first_argument < args)
+			args = fx.first_argument;
+		pos += insn.z.length;
+	}
+	if (!found)
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "the kernel takes no probe on its first instructions at +0x%" PRIx64,
+				  from - f->parts[0].from);
+	return 0;
+}
+
+uint64_t kx_go_body(const struct kx_function_code *f)
+{
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+	uint64_t pos = f->parts[0].from;
+	bool compared = false;
+	struct kx_insn insn;
+	struct effects fx;
+
+	/* [lea -N(%rsp),%r12 | mov %rsp,%r12; sub $N,%r12; jb]; cmp 0x10(%r14),%rsp; jbe. Before
+	 * Go 1.17 the goroutine comes from thread-local storage instead of %r14. */
+	for (int i = 0; i < 6; i++) {
+		if (!kx_code_decode(f->code, pos, &insn))
+			break;
+		pos += insn.z.length;
+		if (insn.z.mnemonic == ZYDIS_MNEMONIC_JBE && compared)
+			return pos;
+		if (insn.z.mnemonic == ZYDIS_MNEMONIC_JB)
+			continue;
+		if (!is_simple(&insn) || !effects_of(f->code, &insn, &fx) || fx.moves_stack ||
+		    !kx_insn_operands(f->code, &insn, ops))
+			break;
+		compared = insn.z.mnemonic == ZYDIS_MNEMONIC_CMP &&
+			   ops[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			   ops[1].mem.disp.value == 0x10;
+	}
+	return f->parts[0].from;
+}

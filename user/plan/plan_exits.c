@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "plan/plan_exits.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "plan/probe_cost.h"
+
+int kx_plan_add_exit(struct kx_plan *plan, const struct kx_sled *sled, struct kx_err *err)
+{
+	/* Grows at the powers of two. */
+	if (!(plan->nexits & (plan->nexits - 1))) {
+		const size_t room = plan->nexits ? plan->nexits * 2 : 1;
+		struct kx_sled *grown = realloc(plan->exits, room * sizeof(*grown));
+
+		if (!grown)
+			return kx_err_set(err, -ENOMEM, "out of memory for its exits");
+		plan->exits = grown;
+	}
+	plan->exits[plan->nexits++] = *sled;
+	return 0;
+}
+
+/* Whether the code at @addr, outside of all parts, soon jumps back into the function. */
+static bool comes_back(const struct kx_function_code *f, uint64_t addr)
+{
+	bool conditional;
+	uint64_t target;
+
+	for (int i = 0; i < 64 && kx_code_length(f->code, addr); i++) {
+		const enum kx_insn_class class = kx_code_class(f->code, addr);
+
+		if (class == KX_INSN_RET || class == KX_INSN_JUMP)
+			return false;
+		if (class == KX_INSN_BRANCH &&
+		    kx_code_branch(f->code, addr, &target, &conditional) && !conditional)
+			return kx_function_contains(f, target) && target != f->parts[0].from;
+		addr += kx_code_length(f->code, addr);
+	}
+	return false;
+}
+
+/* Whether the direct jump at @addr leaves the function. */
+static bool is_tail_jump(const struct kx_function_code *f, const struct kx_stack *s, uint64_t addr,
+			 bool restarts)
+{
+	const struct kx_symbol *sym;
+	bool known, conditional;
+	uint64_t target;
+	int32_t depth;
+
+	if (!kx_code_branch(f->code, addr, &target, &conditional))
+		return false;
+	if (target == f->parts[0].from)
+		return !restarts;
+	if (kx_function_contains(f, target))
+		return false;
+	known = kx_stack_depth(s, addr, &depth);
+	if (known && depth != 0)
+		return false;
+	sym = kx_symbols_find(f->syms, target);
+	if (sym && sym->addr == target)
+		return true;
+	if (comes_back(f, target))
+		return false;
+	return known || !conditional;
+}
+
+/* Sled for the exit instruction @insn. */
+static int add_exit(const struct kx_function_code *f, const struct kx_insn *insn,
+		    enum kx_sled_kind kind, struct kx_plan *out, struct kx_err *err)
+{
+	struct kx_sled sled = { .addr = insn->addr, .kind = (uint8_t)kind };
+	const uint64_t offset = insn->addr - f->parts[0].from;
+	enum kx_cost cost;
+
+	if (insn->z.meta.category == ZYDIS_CATEGORY_COND_BR) {
+		/* jcc rel8 and rel32 keep the condition in the opcode; loop and jrcxz have none. */
+		if (insn->z.opcode >> 4 != 7 && insn->z.opcode >> 4 != 8)
+			return kx_err_set(err, -EOPNOTSUPP,
+					  "it leaves by a loop instruction at +0x%" PRIx64, offset);
+		sled.conditional = true;
+		sled.condition = insn->z.opcode & 15;
+	}
+	if (!kx_probe_cost(insn, false, &cost))
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "the kernel takes no probe on its exit at +0x%" PRIx64, offset);
+	sled.cost = (uint8_t)cost;
+	return kx_plan_add_exit(out, &sled, err);
+}
+
+/* The exit at @addr, if it is one; @jump: what it does if it is an indirect jump. */
+static int visit(const struct kx_function_code *f, const struct kx_stack *s, uint64_t addr,
+		 enum kx_jump jump, bool restarts, struct kx_plan *out, struct kx_err *err)
+{
+	const enum kx_insn_class class = kx_code_class(f->code, addr);
+	struct kx_insn insn;
+
+	if (class == KX_INSN_BRANCH ? !is_tail_jump(f, s, addr, restarts) :
+				      class == KX_INSN_JUMP && jump == KX_JUMP_TABLE)
+		return 0;
+	out->tail_calls |= class != KX_INSN_RET;
+	if (class == KX_INSN_JUMP && jump == KX_JUMP_UNCLEAR)
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "the jump at +0x%" PRIx64 " may be a tail call or a switch",
+				  addr - f->parts[0].from);
+	if (!kx_code_decode(f->code, addr, &insn))
+		return 0;
+	return add_exit(f, &insn, class == KX_INSN_RET ? KX_SLED_EXIT : KX_SLED_TAIL, out, err);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct kx_sled *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+int kx_plan_exits(const struct kx_function_code *f, const struct kx_stack *s,
+		  const struct kx_jumps *jumps, bool restarts, struct kx_plan *out,
+		  struct kx_err *err)
+{
+	struct kx_err *first_err = err;
+	size_t njump = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < f->nparts; i++) {
+		for (uint64_t pos = f->parts[i].from; pos < f->parts[i].to;
+		     pos += kx_code_length(f->code, pos)) {
+			const enum kx_insn_class class = kx_code_class(f->code, pos);
+			enum kx_jump jump = KX_JUMP_TABLE;
+			int failed;
+
+			if (class != KX_INSN_RET && class != KX_INSN_BRANCH &&
+			    class != KX_INSN_JUMP)
+				continue;
+			if (class == KX_INSN_JUMP)
+				jump = jumps->kinds[njump++];
+			failed = visit(f, s, pos, jump, restarts, out, first_err);
+			if (failed == -ENOMEM)
+				return failed;
+			/* Goes on for tail_calls; the first reason is the one to show. */
+			if (failed && !ret) {
+				ret = failed;
+				first_err = NULL;
+			}
+		}
+	}
+	if (ret) {
+		free(out->exits);
+		out->exits = NULL;
+		out->nexits = 0;
+	} else if (out->nexits) {
+		qsort(out->exits, out->nexits, sizeof(*out->exits), by_address);
+	}
+	return ret;
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record/count.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+
+#define JSON_TEXT_MAX (64u << 10)
+
+static int most_first(const void *a, const void *b)
+{
+	const struct kx_count *x = a, *y = b;
+	int order;
+
+	if (x->calls != y->calls)
+		return x->calls < y->calls ? 1 : -1;
+	order = strcmp(x->name, y->name);
+	if (!order)
+		order = strcmp(x->path, y->path);
+	return order ? order : (x->address > y->address) - (x->address < y->address);
+}
+
+int kx_counts_take(struct kx_counts *c, const struct kx_selection *sel, const uint64_t *calls,
+		   struct kx_err *err)
+{
+	memset(c, 0, sizeof(*c));
+	c->items = calloc(sel->nfunctions + 1, sizeof(*c->items));
+	if (!c->items)
+		return kx_err_set(err, -ENOMEM, "no memory for the counted calls");
+	c->ntraced = sel->ntraced;
+	for (size_t i = 0; i < sel->nfunctions; i++) {
+		const struct kx_function *f = &sel->functions[i];
+		const struct kx_select_module *m = &sel->modules[f->module];
+		struct kx_count *item = &c->items[c->nitems];
+
+		if (!calls[i])
+			continue;
+		*item = (struct kx_count){ .name = strdup(f->sym->pretty),
+					   .module = strdup(m->module->name),
+					   .path = strdup(m->module->path),
+					   .address = f->sym->addr,
+					   .calls = calls[i] };
+		c->nitems++;
+		c->calls += calls[i];
+		if (!item->name || !item->module || !item->path) {
+			kx_counts_free(c);
+			return kx_err_set(err, -ENOMEM, "no memory for the counted calls");
+		}
+	}
+	qsort(c->items, c->nitems, sizeof(*c->items), most_first);
+	return 0;
+}
+
+void kx_counts_free(struct kx_counts *c)
+{
+	for (size_t i = 0; i < c->nitems; i++) {
+		free(c->items[i].name);
+		free(c->items[i].module);
+		free(c->items[i].path);
+	}
+	free(c->items);
+	memset(c, 0, sizeof(*c));
+}
+
+uint64_t kx_counts_of(const struct kx_counts *c, const char *path, uint64_t address)
+{
+	for (size_t i = 0; i < c->nitems; i++)
+		if (c->items[i].address == address && !strcmp(c->items[i].path, path))
+			return c->items[i].calls;
+	return 0;
+}
+
+static int print_json(const struct kx_counts *c, double seconds, FILE *to)
+{
+	json_t *list = json_array(), *all;
+	int rc = list ? 0 : -1;
+
+	for (size_t i = 0; i < c->nitems && !rc; i++) {
+		const struct kx_count *item = &c->items[i];
+
+		rc = json_array_append_new(
+			list, json_pack("{s:o,s:o,s:I}", "name",
+					kx_json_text(item->name, JSON_TEXT_MAX), "module",
+					kx_json_text(item->module, JSON_TEXT_MAX), "count",
+					(json_int_t)item->calls));
+	}
+	all = rc ? NULL : json_pack("{s:I,s:f,s:I,s:O}", "calls", (json_int_t)c->calls, "seconds",
+				    seconds, "functions_traced", (json_int_t)c->ntraced, "functions",
+				    list);
+	rc = !all || json_dumpf(all, to, JSON_COMPACT) || fputc('\n', to) == EOF;
+	json_decref(list);
+	json_decref(all);
+	return rc;
+}
+
+int kx_counts_print(const struct kx_counts *c, double seconds, bool json, FILE *to)
+{
+	if (json)
+		return print_json(c, seconds, to) || fflush(to);
+	fprintf(to, "%14s %14s %7s  %s\n", "CALLS", "PER SECOND", "SHARE", "FUNCTION");
+	for (size_t i = 0; i < c->nitems; i++) {
+		const struct kx_count *item = &c->items[i];
+
+		fprintf(to, "%14" PRIu64 " %14.0f %5.1f %%  %s [%s]\n", item->calls,
+			(double)item->calls / seconds, (double)item->calls * 100 / (double)c->calls,
+			item->name, item->module);
+	}
+	fprintf(to, "%14" PRIu64 " %14.0f %7s  all; %zu of %zu functions were called\n", c->calls,
+		(double)c->calls / seconds, "", c->nitems, c->ntraced);
+	return ferror(to) || fflush(to);
+}

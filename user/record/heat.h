@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Choosing functions by how often they are called: record --by-heat. */
+#ifndef KX_HEAT_H
+#define KX_HEAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "select/select.h"
+
+/*
+ * Which of @n functions to trace, so that all together take at most @budget percent of a CPU:
+ * @percent[i] is what function i takes. Those that take least come first, and all that take nothing
+ * are in. Sets @keep; returns what the kept ones take.
+ */
+double kx_heat_choose(const double *percent, size_t n, double budget, bool *keep);
+
+/* One that is called too often. */
+struct kx_hot {
+	char *name;
+	char *path; /* of its module */
+	uint64_t address;
+	double per_second, percent; /* calls; of one CPU, if it were traced */
+};
+
+struct kx_heat {
+	struct kx_hot *hot; /* hottest first */
+	size_t nhot;
+	size_t nkept, ncalled; /* functions to trace, and those of them that were called */
+	double seconds;     /* of counting */
+	double percent;     /* of one CPU that recording the kept ones takes */
+	bool cheap_only;    /* functions with a single-stepped entry were not looked at */
+	struct kx_select_options select; /* for the recording: the choice is made */
+};
+
+/*
+ * Counts calls in the processes @pids for @seconds and chooses. Without patterns in @options the
+ * candidates are all functions of the main executable but those with a dear entry. @out->select
+ * refers to @out, which must stay where it is until the selection is gone; free with kx_heat_free.
+ * Errors: those of kx_select_functions and kx_rates_measure.
+ */
+int kx_heat_find(const pid_t *pids, size_t npids, const struct kx_select_options *options,
+		 double seconds, double budget, struct kx_heat *out, struct kx_err *err);
+void kx_heat_free(struct kx_heat *h);
+
+#endif

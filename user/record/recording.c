@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record/recording_state.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "binary/modules.h"
+#include "record/session_info.h"
+
+/* Rings that fill up ring the doorbell; this is for the others. */
+#define PASS_MS 100
+/* How much of a trace an interruption may cost. */
+#define FLUSH_SECONDS	 1.0
+#define FLUSH_SECONDS_V1 10.0 /* version 1 fills up every buffer that it flushes */
+
+/* Bytes that open buffers of very many threads may hold together. */
+#define MAX_BUFFERED (64u << 20)
+
+/* Which signal asks for the end; 0 if none does. The command gets what it did not get itself. */
+static int take_signal(struct recording *r, bool again)
+{
+	struct signalfd_siginfo si;
+	int asked = 0;
+
+	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		if (si.ssi_signo == SIGCHLD)
+			continue;
+		if (si.ssi_signo == SIGUSR1) {
+			kx_flight_ask(r->flight);
+			continue;
+		}
+		asked = (int)si.ssi_signo;
+		/* a terminal's Ctrl-C reaches the whole foreground group, the command included */
+		if (r->launch && !again && si.ssi_code != SI_KERNEL)
+			kill(kx_launch_pid(r->launch), asked);
+	}
+	return asked;
+}
+
+static bool targets_ended(struct recording *r, const struct pollfd *fds)
+{
+	size_t alive = 0;
+
+	if (r->follow)
+		return kx_follow_all_ended(r->follow);
+	for (size_t i = 0; i < r->npids; i++) {
+		if (r->pidfds[i] >= 0 && fds[i].revents) {
+			close(r->pidfds[i]);
+			r->pidfds[i] = -1;
+			if (r->flight)
+				kx_flight_target_ended(r->flight, r->pids[i]);
+		}
+		alive += r->pidfds[i] >= 0;
+	}
+	return !alive;
+}
+
+static int check_processes(struct recording *r, struct kx_err *err)
+{
+	bool dropped;
+	char why[256];
+	int code;
+
+	if (r->follow)
+		return kx_follow_look(r->follow, err);
+	code = kx_linker_watch_check(&r->watch, r->tracer, r->probes, &r->sel, r->procs,
+					 r->npids, &dropped, why, sizeof(why), err);
+
+	if (dropped)
+		kx_recording_notice(r,
+				    "%s now: functions that make calls lose their return probes, "
+				    "their exits come "
+				    "from their own return instructions",
+				    why);
+	/* without those exits the calls are closed by the stack pointer; nothing to end for */
+	if (code == -ENOMEM || code == -ESRCH)
+		code = 0;
+	return code;
+}
+
+/* The trace could not be written: says which one, and what to do. */
+static int trace_failed(const struct recording *r, int code, struct kx_err *err)
+{
+	if (!code || code == -ENOMEM)
+		return code;
+	return kx_err_set(
+		err, code,
+		"'%s' cannot be written: %s; what was written before is whole and readable; "
+		"make room, or choose another place with -o",
+		r->output.path, strerror(-code));
+}
+
+/* Until a signal, the time limit, or the end of the last target. */
+static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
+{
+	double start = kx_recording_now(), flush_every, flushed = start;
+	struct pollfd *fds = calloc(r->npids + 3, sizeof(*fds));
+	bool asked = false, ended = false;
+	int code = 0;
+
+	if (!fds)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	flush_every = r->o->fdr_version == 1 ? FLUSH_SECONDS_V1 : FLUSH_SECONDS;
+	while (!code && !ended) {
+		double now = kx_recording_now(), left = start + r->o->seconds - now;
+		int wait_ms = PASS_MS;
+
+		if (r->o->seconds > 0 && left <= 0)
+			break;
+		if (r->o->seconds > 0 && left * 1000 < wait_ms)
+			wait_ms = (int)(left * 1000) + 1;
+		if (r->follow && kx_follow_busy(r->follow))
+			wait_ms = 0;
+		else if (r->flight && kx_flight_waits(r->flight))
+			wait_ms = 1;
+		/* who follows hears of every end by an event of its own */
+		for (size_t i = 0; i < r->npids; i++)
+			fds[i] = (struct pollfd){ .fd = r->follow ? -1 : r->pidfds[i],
+						  .events = POLLIN };
+		fds[r->npids] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
+		fds[r->npids + 1] =
+			(struct pollfd){ .fd = kx_tracer_doorbell_fd(r->tracer), .events = POLLIN };
+		fds[r->npids + 2] =
+			(struct pollfd){ .fd = kx_tracer_trigger_fd(r->tracer), .events = POLLIN };
+		poll(fds, r->npids + 3, wait_ms);
+		kx_tracer_quiet(r->tracer);
+		code = check_processes(r, err);
+		if (!code && !r->o->count)
+			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
+		if (!code && r->flight)
+			kx_flight_step(r->flight);
+		if (!code && r->writer &&
+		    (now - flushed >= flush_every ||
+		     kx_fdr_writer_memory(r->writer) > MAX_BUFFERED)) {
+			code = trace_failed(r, kx_fdr_flush(r->writer, err), err);
+			flushed = now;
+		}
+		if (take_signal(r, asked)) {
+			/* the command may still have something to say; a second signal insists */
+			r->result->interrupted = true;
+			if (!r->launch || asked)
+				break;
+			asked = true;
+		}
+		ended = targets_ended(r, fds);
+	}
+	*asked_to_end = !ended;
+	free(fds);
+	return code;
+}
+
+static void fill_result(struct recording *r)
+{
+	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
+	uint64_t error = 0;
+
+	for (unsigned i = 0; i < clock->ncpus; i++)
+		if (clock->cpus[i].error > error)
+			error = clock->cpus[i].error;
+	kx_collector_counts(r->collector, &r->result->counts);
+	r->result->counts.lost_missed = r->kernel_missed;
+	r->result->counts.lost += r->kernel_missed;
+	if (r->flight)
+		kx_flight_result(r->flight, &r->result->flight);
+	r->result->bytes = r->flight ? r->result->flight.bytes : kx_fdr_writer_bytes(r->writer);
+	r->result->processes = r->follow ? kx_follow_processes(r->follow) : r->npids;
+	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
+	r->result->clock = kx_clock_name(clock->kind);
+	r->result->tsc_hz = clock->tsc_hz;
+	r->result->hz_origin = clock->hz_origin;
+	r->result->clock_error_ns = (uint64_t)((double)error * 1e9 / (double)clock->tsc_hz);
+}
+
+/* The gate closes first: what happens while probes are taken out is no part of the recording. */
+static void detach(struct recording *r)
+{
+	double before = kx_recording_now();
+
+	kx_tracer_ready(r->tracer, false);
+	if (!r->o->count)
+		kx_collector_close(r->collector);
+	if (r->kernel_probes)
+		r->kernel_missed = kx_kernel_probes_missed(r->kernel_probes);
+	r->kernel_missed += kx_tracer_syscalls_missed(r->tracer);
+	kx_kernel_probes_free(r->kernel_probes);
+	r->kernel_probes = NULL;
+	kx_probes_join(r->probes, &r->watch.links);
+	kx_probes_free(r->probes);
+	r->probes = NULL;
+	kx_tracer_stop(r->tracer);
+	r->result->detach_seconds = kx_recording_now() - before;
+}
+
+/* Calls that go on beyond the recording are over for --min-duration. */
+static int settle(struct recording *r, struct kx_err *err)
+{
+	if (!kx_tracer_delays_entries(r->tracer))
+		return 0;
+	/* for room in the rings; an error of the file comes again at the end */
+	kx_collector_pass(r->collector, NULL);
+	return kx_tracer_settle(r->tracer, err);
+}
+
+/* What is left of a flight recording is its last dump. */
+static int finish_flight(struct recording *r, bool asked, int code, struct kx_err *err)
+{
+	struct kx_err late = { 0 };
+	int end = settle(r, &late);
+
+	if (!end)
+		end = kx_collector_finish(r->collector, &late);
+	if (end && !code) {
+		*err = late;
+		code = end;
+	}
+	end = kx_flight_end(r->flight, asked, &late);
+	if (end && !code) {
+		*err = late;
+		code = end;
+	}
+	fill_result(r);
+	return code;
+}
+
+static int finish_count(struct recording *r, int code, struct kx_err *err)
+{
+	uint64_t *calls = calloc(r->sel.nfunctions + 1, sizeof(*calls));
+	struct kx_err late = { 0 };
+	int end;
+
+	if (calls)
+		end = kx_tracer_calls(r->tracer, calls, (uint32_t)r->sel.nfunctions, &late);
+	else
+		end = kx_err_set(&late, -ENOMEM, "no memory for the counted calls");
+	if (!end && r->o->on_counts)
+		r->o->on_counts(r->o->ctx, &r->sel, calls);
+	free(calls);
+	if (!code && end) {
+		*err = late;
+		code = end;
+	}
+	return code;
+}
+
+static int finish(struct recording *r, int code, struct kx_err *err)
+{
+	struct kx_clock *clock = kx_tracer_clock(r->tracer);
+	struct kx_err late = { 0 };
+	uint64_t hz = 0;
+	int end, settled = settle(r, &late);
+
+	if (settled && !code) {
+		*err = late;
+		code = settled;
+	}
+	end = trace_failed(r, kx_collector_finish(r->collector, &late), &late);
+	/* over the whole recording a measured frequency is better than over its first moments */
+	if (strcmp(clock->hz_origin, "measured") == 0)
+		hz = clock->tsc_hz = kx_clock_measured_hz(clock);
+	if (!end)
+		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
+	fill_result(r);
+	kx_session_info_processes(r->info, r->processes, r->start_tsc, clock->tsc_hz);
+	kx_session_info_end(r->info, r->result);
+	if (end)
+		kx_recording_write_map(r,
+				       NULL); /* its counts still help, if there is room for them */
+	else
+		end = kx_recording_write_map(r, &late);
+	if (!code && end) {
+		*err = late;
+		code = end;
+	}
+	return code;
+}
+
+static void clean_up(struct recording *r, bool started)
+{
+	if (r->launch) {
+		/* A command that was never let go must not hang about stopped. */
+		kx_launch_wait(r->launch, !started, &r->result->command_status);
+		r->result->command_ended = true;
+		kx_launch_free(r->launch);
+	}
+	kx_flight_free(r->flight);
+	kx_collector_free(r->collector);
+	kx_process_table_free(r->processes);
+	kx_fdr_writer_free(r->writer);
+	kx_tracer_free(r->tracer);
+	if (r->selected)
+		kx_selection_free(&r->sel);
+	for (size_t i = 0; i < r->nprocs; i++)
+		kx_modules_free(&r->mods[i]);
+	for (size_t i = 0; r->pidfds && i < r->npids; i++)
+		if (r->pidfds[i] >= 0)
+			close(r->pidfds[i]);
+	kx_follow_free(r->follow);
+	free(r->mods);
+	free(r->procs);
+	free(r->pids);
+	free(r->pidfds);
+	free(r->traits);
+	json_decref(r->info);
+	free(r->session_note);
+	kx_output_close(&r->output);
+	if (r->signal_fd >= 0)
+		close(r->signal_fd);
+}
+
+int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_result *result,
+		     struct kx_err *err)
+{
+	struct recording r = { .o = o, .result = result, .signal_fd = -1 };
+	bool asked = false;
+	double start;
+	int code;
+
+	memset(result, 0, sizeof(*result));
+	r.output.fd = -1;
+	code = o->flight || o->count ? 0 : kx_output_open(&r.output, o->output, err);
+	if (!code)
+		code = kx_recording_block_signals(&r, err);
+	if (!code)
+		code = kx_recording_prepare(&r, err);
+	/* whatever failed then failed for this reason */
+	if (code && !r.launch && kx_recording_ended_process(&r))
+		code = kx_err_set(err, -ESRCH, "process %d ended before the recording began",
+				  kx_recording_ended_process(&r));
+	if (!code) {
+		result->started = true;
+		start = kx_recording_now();
+		kx_tracer_ready(r.tracer, true);
+		if (r.flight)
+			kx_flight_begin(r.flight);
+		/* who reads this may rely on every call from now on being recorded */
+		if (o->on_start)
+			o->on_start(o->ctx, &r.sel, result->functions,
+				    kx_probes_count(r.probes) +
+					    kx_kernel_probes_count(r.kernel_probes) +
+					    (r.syscalls ? KX_SYSCALL_PROBES : 0),
+				    r.mechanisms, result->attach_seconds);
+		if (r.launch)
+			code = kx_launch_continue(r.launch, err);
+		if (!code)
+			code = run(&r, &asked, err);
+		result->seconds = kx_recording_now() - start;
+	}
+	if (r.probes)
+		detach(&r);
+	else if (r.tracer)
+		kx_linker_watch_stop(&r.watch);
+	if (result->started)
+		code = o->count	 ? finish_count(&r, code, err) :
+		       r.flight ? finish_flight(&r, asked, code, err) :
+				  finish(&r, code, err);
+	clean_up(&r, result->started);
+	return code;
+}

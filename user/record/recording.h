@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* One recording from start to end: choose, attach, collect, write, detach. */
+#ifndef KX_RECORDING_H
+#define KX_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tracer/attach.h"
+#include "collect/collector.h"
+#include "base/err.h"
+#include "tracer/filters.h"
+#include "record/flight.h"
+#include "plan/plan.h"
+#include "select/select.h"
+
+struct kx_recording_options {
+	const pid_t *pids;    /* attach to these ... */
+	size_t npids;
+	char *const *command; /* ... or run this; NULL-terminated ... */
+	bool all;             /* ... or trace every process but kxray */
+	bool follow;          /* children of the traced processes too, and what they run and load */
+	struct kx_filters filters;
+	struct kx_select_options select;
+	const char *output;   /* path of the trace; the map is PATH.map */
+	double seconds;       /* 0: until a signal or the targets' end */
+	int fdr_version;      /* 0: the newest */
+	unsigned nargs;       /* argument registers to capture, 0 to 6 */
+	unsigned max_depth;   /* deeper calls are not written; 0: all are */
+	uint64_t min_duration_ns; /* shorter calls are not written */
+	bool count;           /* only count calls: no trace is written; see on_counts */
+	bool callers;         /* store each call's return address */
+	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
+	bool sched;           /* when threads run, wait and are woken */
+	const struct kx_flight_options *flight; /* write only when a trigger asks; or NULL */
+	uint64_t ring_bytes;  /* of one CPU's ring; 0: by memory */
+	int mechanism;        /* enum kx_mechanism, or -1: the best that works */
+	enum kx_kernel_mechanism kernel_mechanism; /* KX_KERNEL_NONE: the best that works */
+	enum kx_wire_clock clock; /* 0: the best that works */
+	int argc;             /* kxray's own command line, for the metadata */
+	char **argv;
+	/* Called once, when all probes are in and the first event may come. */
+	void (*on_start)(void *ctx, const struct kx_selection *sel, size_t nfunctions,
+			 size_t nprobes, const char *mechanism, double attach_seconds);
+	/* With count, at the end: calls[i] is how often sel->functions[i] was called. */
+	void (*on_counts)(void *ctx, const struct kx_selection *sel, const uint64_t *calls);
+	/* One clause about something the user should know; may come at any time. */
+	void (*on_notice)(void *ctx, const char *text);
+	void *ctx;
+};
+
+struct kx_recording_result {
+	bool started;       /* the trace exists; the fields below hold */
+	struct kx_collector_counts counts; /* of a flight recording: what came, kept or not */
+	struct kx_flight_result flight;
+	size_t functions;   /* with probes */
+	size_t processes;   /* that were traced; 0 with -a: not counted */
+	uint64_t unfollowed; /* children that were one too many to follow */
+	uint64_t bytes;     /* of the trace file */
+	double seconds;     /* from the gate's opening to its closing */
+	double attach_seconds, detach_seconds;
+	const char *clock;  /* name of the clock used */
+	const char *mechanism;
+	const char *kernel_mechanism; /* NULL: no kernel functions are traced */
+	uint64_t tsc_hz;
+	const char *hz_origin;
+	uint64_t clock_error_ns; /* largest over the CPUs; 0 if the clock needs no base */
+	bool interrupted;   /* a signal ended it */
+	bool command_ended;
+	int command_status; /* as waitpid(2) gives it */
+};
+
+/*
+ * Runs the recording. SIGINT, SIGTERM and SIGHUP end it in order. On failure after the start
+ * @result->started is true, and what was recorded until then is whole and readable.
+ */
+int kx_recording_run(const struct kx_recording_options *options, struct kx_recording_result *result,
+		     struct kx_err *err);
+
+#endif

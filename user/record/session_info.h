@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a recording tells of itself in the map: host, clock, targets, options, counts. */
+#ifndef KX_SESSION_INFO_H
+#define KX_SESSION_INFO_H
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "tracer/clock.h"
+#include "binary/modules.h"
+#include "collect/process_table.h"
+#include "record/recording.h"
+#include "select/select.h"
+
+/*
+ * A new object, or NULL if memory ran out; see kx_session_info_processes for its processes. Strings
+ * that are not UTF-8 are left out.
+ */
+json_t *kx_session_info(const struct kx_recording_options *options, const struct kx_selection *sel,
+			const struct kx_clock *clock, const char *mechanism, uint64_t start_tsc);
+
+/* Where the code of a process lies, so that its run-time addresses can be understood. */
+json_t *kx_session_mappings(const struct kx_modules *mods);
+
+/*
+ * Says who the processes are, as far as is known now: see kx_process_table_json.
+ * Errors: -ENOMEM.
+ */
+int kx_session_info_processes(json_t *info, const struct kx_process_table *table,
+			      uint64_t start_tsc, uint64_t tsc_hz);
+
+/* The short form for the trace itself: "kxray:session {...}"; free with free(). NULL on -ENOMEM. */
+char *kx_session_note(const json_t *info);
+
+/* Adds the final counts to it. */
+void kx_session_info_end(json_t *info, const struct kx_recording_result *result);
+
+#endif

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "report/histogram.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bits kept below the leading one: of a code in the list, of a bucket in the table. */
+#define CODE_BITS 10
+#define BUCKET_BITS 6
+#define FIRST_LIST_ROOM 28 /* one block of 64 bytes for malloc */
+#define FIRST_TABLE_ROOM 128
+
+/*
+ * The table: open addressing, room (a power of two) counts, then as many keys. A count of 0
+ * is a free place. A full count makes the same key appear again further on.
+ */
+static uint32_t *counts_of(void *data)
+{
+	return data;
+}
+
+static uint16_t *keys_of(void *data, uint32_t room)
+{
+	return (uint16_t *)((uint32_t *)data + room);
+}
+
+static size_t bytes_of(uint32_t room)
+{
+	if (!room)
+		return 0;
+	/* what malloc takes for it, in steps of 16 with 8 bytes of its own */
+	return room > KX_HISTOGRAM_LIST ? room * 6ul + 16 : (room * 2ul + 8 + 15) / 16 * 16;
+}
+
+/* Values below 2^(bits+1) are their own codes; above, 2^bits codes for each doubling. */
+static uint32_t encode(uint64_t value, unsigned bits)
+{
+	unsigned top = 63 - (unsigned)__builtin_clzll(value | 1);
+	unsigned shift = top > bits ? top - bits : 0;
+
+	return (shift << bits) + (uint32_t)(value >> shift);
+}
+
+/* Lowest value of a code, and how many values it stands for. */
+static uint64_t decode(uint32_t code, unsigned bits, uint64_t *width)
+{
+	unsigned shift = code >> bits ? (code >> bits) - 1 : 0;
+
+	*width = 1ull << shift;
+	return (uint64_t)(code - (shift << bits)) << shift;
+}
+
+static uint64_t middle(uint32_t code, unsigned bits)
+{
+	uint64_t width, low = decode(code, bits, &width);
+
+	return low + (width - 1) / 2;
+}
+
+static uint32_t place_of(uint32_t key, uint32_t room)
+{
+	return (key * 0x9e3779b1u >> 16) & (room - 1);
+}
+
+/* Adds @count to @key's place; room for one more key must be there. */
+static void table_add(void *data, uint32_t room, uint32_t *used, uint16_t key, uint32_t count)
+{
+	uint32_t *counts = counts_of(data), at = place_of(key, room);
+	uint16_t *keys = keys_of(data, room);
+
+	while (counts[at] && (keys[at] != key || counts[at] > UINT32_MAX - count))
+		at = (at + 1) & (room - 1);
+	if (!counts[at]) {
+		keys[at] = key;
+		++*used;
+	}
+	counts[at] += count;
+}
+
+static uint16_t bucket_of_code(uint16_t code)
+{
+	uint64_t width;
+
+	/* buckets begin where codes begin, so the lowest value decides */
+	return (uint16_t)encode(decode(code, CODE_BITS, &width), BUCKET_BITS);
+}
+
+static void fill_table(struct kx_histogram *h, void *data, uint32_t room)
+{
+	uint32_t used = 0;
+
+	if (h->room <= KX_HISTOGRAM_LIST) {
+		for (uint32_t i = 0; i < h->used; i++)
+			table_add(data, room, &used, bucket_of_code(((uint16_t *)h->data)[i]), 1);
+	} else {
+		for (uint32_t i = 0; i < h->room; i++)
+			if (counts_of(h->data)[i])
+				table_add(data, room, &used, keys_of(h->data, h->room)[i],
+					  counts_of(h->data)[i]);
+	}
+	h->used = used;
+}
+
+/* To @room values of a list or places of a table, more than there are. */
+static int resize(struct kx_histogram *h, uint32_t room, struct kx_histogram_pool *pool)
+{
+	size_t more = bytes_of(room) - bytes_of(h->room);
+	void *data;
+
+	if (pool->limit && pool->bytes + more > pool->limit)
+		return -ENOSPC;
+	if (room <= KX_HISTOGRAM_LIST)
+		data = realloc(h->data, room * sizeof(uint16_t));
+	else
+		data = calloc(room, sizeof(uint32_t) + sizeof(uint16_t));
+	if (!data)
+		return -ENOMEM;
+	if (room > KX_HISTOGRAM_LIST) {
+		fill_table(h, data, room);
+		free(h->data);
+	}
+	h->data = data;
+	h->room = room;
+	pool->bytes += more;
+	return 0;
+}
+
+static uint32_t next_room(uint32_t room)
+{
+	if (!room)
+		return FIRST_LIST_ROOM;
+	if (room == KX_HISTOGRAM_LIST)
+		return FIRST_TABLE_ROOM;
+	if (room > KX_HISTOGRAM_LIST)
+		return room * 2;
+	return room * 2 + 4 < KX_HISTOGRAM_LIST ? room * 2 + 4 : KX_HISTOGRAM_LIST;
+}
+
+int kx_histogram_reserve(struct kx_histogram *h, uint64_t values, struct kx_histogram_pool *pool)
+{
+	if (values <= h->room)
+		return 0;
+	return resize(h, values <= KX_HISTOGRAM_LIST ? (uint32_t)values : FIRST_TABLE_ROOM, pool);
+}
+
+int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool)
+{
+	uint32_t limit = h->room > KX_HISTOGRAM_LIST ? h->room / 4 * 3 : h->room;
+	int r;
+
+	if (h->used >= limit) {
+		r = resize(h, next_room(h->room), pool);
+		if (r)
+			return r;
+	}
+	if (h->room <= KX_HISTOGRAM_LIST)
+		((uint16_t *)h->data)[h->used++] = (uint16_t)encode(value, CODE_BITS);
+	else
+		table_add(h->data, h->room, &h->used, (uint16_t)encode(value, BUCKET_BITS), 1);
+	return 0;
+}
+
+void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool)
+{
+	pool->bytes -= bytes_of(h->room);
+	free(h->data);
+	memset(h, 0, sizeof(*h));
+}
+
+static int compare_u16(const void *a, const void *b)
+{
+	return *(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+struct bucket {
+	uint16_t code; /* of the bucket's middle */
+	uint32_t count;
+};
+
+static int compare_bucket(const void *a, const void *b)
+{
+	return ((const struct bucket *)a)->code - ((const struct bucket *)b)->code;
+}
+
+/* Rank (from 1) of the value that @permille thousandths of @total reach. */
+static uint64_t rank_of(uint64_t total, unsigned permille)
+{
+	uint64_t rank = total / 1000 * permille + (total % 1000 * permille + 999) / 1000;
+
+	return rank ? rank : 1;
+}
+
+static uint16_t end_code(uint64_t rank, uint64_t total, uint16_t code)
+{
+	if (rank == total)
+		return KX_HISTOGRAM_MAX;
+	return rank == 1 ? KX_HISTOGRAM_MIN : code;
+}
+
+static void list_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
+			   uint16_t *codes)
+{
+	uint16_t *list = h->data;
+
+	if (h->used > 16) {
+		qsort(list, h->used, sizeof(*list), compare_u16);
+	} else {
+		for (uint32_t i = 1; i < h->used; i++) {
+			uint16_t v = list[i];
+			uint32_t k = i;
+
+			for (; k && list[k - 1] > v; k--)
+				list[k] = list[k - 1];
+			list[k] = v;
+		}
+	}
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t rank = rank_of(h->used, permille[i]);
+
+		codes[i] = end_code(rank, h->used, list[rank - 1]);
+	}
+}
+
+static int table_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
+			   uint16_t *codes)
+{
+	struct bucket *buckets = malloc(h->used * sizeof(*buckets));
+	uint64_t total = 0, below = 0;
+	uint32_t used = 0, at = 0;
+
+	if (!buckets)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < h->room; i++) {
+		uint32_t count = counts_of(h->data)[i];
+
+		if (!count)
+			continue;
+		buckets[used].code = (uint16_t)encode(middle(keys_of(h->data, h->room)[i],
+							     BUCKET_BITS), CODE_BITS);
+		buckets[used++].count = count;
+		total += count;
+	}
+	qsort(buckets, used, sizeof(*buckets), compare_bucket);
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t rank = rank_of(total, permille[i]);
+
+		while (below + buckets[at].count < rank)
+			below += buckets[at++].count;
+		codes[i] = end_code(rank, total, buckets[at].code);
+	}
+	free(buckets);
+	return 0;
+}
+
+int kx_histogram_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
+			   uint16_t *codes)
+{
+	if (!h->used)
+		return -ENODATA;
+	if (h->room > KX_HISTOGRAM_LIST)
+		return table_quantiles(h, permille, n, codes);
+	list_quantiles(h, permille, n, codes);
+	return 0;
+}
+
+uint64_t kx_histogram_value(uint16_t code, uint64_t min, uint64_t max)
+{
+	uint64_t value;
+
+	if (code == KX_HISTOGRAM_MIN)
+		return min;
+	if (code == KX_HISTOGRAM_MAX)
+		return max;
+	value = middle(code, CODE_BITS);
+	return value < min ? min : value > max ? max : value;
+}

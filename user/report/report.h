@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The statistics of a trace, per function, in one pass over the file (more only where the
+ * histograms of all functions would not fit into memory at once). Memory grows with
+ * functions, threads and open calls, not with events.
+ *
+ * A call is completed by its exit or tail exit. An exit that does not belong to the
+ * innermost open call closes the calls above its own too, at its own time (they count as
+ * repaired); an exit whose function is not open at all is an orphan and is dropped.
+ */
+#ifndef KX_REPORT_H
+#define KX_REPORT_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calls/calls.h"
+#include "base/err.h"
+#include "trace/fdr_reader.h"
+#include "report/report_processes.h"
+
+struct kx_report;
+
+struct kx_report_totals {
+	uint64_t events;    /* function records in the file, without exits that kxray added */
+	uint64_t calls;     /* completed */
+	uint64_t lost;      /* entries and exits that the recorder lost */
+	uint64_t repaired;  /* calls closed by kxray: when recording, or here */
+	uint64_t orphans;   /* exits without their entry, left out when recording or here */
+	uint64_t open;      /* calls not completed at the trace's end */
+	uint64_t self;      /* ticks inside traced functions, of all threads together */
+	uint64_t self_off;  /* of these: not on a CPU */
+	bool has_sched;     /* the trace tells when threads were off the CPU (record --sched) */
+	uint64_t threads;
+	uint64_t first_tsc, last_tsc; /* of all records, ticks */
+	unsigned passes;    /* over the file */
+};
+
+/* All times are ticks, inclusive of callees, of completed calls only. */
+struct kx_report_function {
+	uint32_t id;
+	uint32_t process; /* by_process: below kx_report_nprocesses; else 0 */
+	uint64_t count, open;
+	uint64_t total; /* recursion counted once: only the outermost calls add to it */
+	uint64_t self;  /* without callees */
+	uint64_t min, max;
+	uint64_t p50, p90, p99; /* by nearest rank, within 1 % */
+	/* 0 unless has_sched. What a call was not off the CPU it was on it. */
+	uint64_t off;      /* of total: the thread was on no CPU */
+	uint64_t wait;     /* of off: it could have run */
+	uint64_t self_off; /* of self: the same as off */
+};
+
+struct kx_report_options {
+	json_t *session;       /* of the map: its "lost" and "orphans" go first; may be NULL */
+	struct kx_calls *calls; /* NULL: of the whole file; else of what this leaves of it */
+	bool whole;             /* calls leaves everything */
+	bool by_process;       /* a function of several processes counts as several; needs calls */
+	size_t histogram_bytes; /* memory for all histograms; 0: by functions and file size */
+};
+
+/* Reads @f from its beginning. Errors: -EBADMSG where the file is damaged, -ENOMEM. */
+int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options,
+		  struct kx_report **out, struct kx_err *err);
+void kx_report_free(struct kx_report *r);
+
+const struct kx_report_totals *kx_report_totals(const struct kx_report *r);
+/* Functions that were entered, in order of their first entry. */
+size_t kx_report_nfunctions(const struct kx_report *r);
+/* Brings function @index near, for a kx_report_function that comes soon. */
+void kx_report_prefetch(const struct kx_report *r, size_t index);
+void kx_report_function(const struct kx_report *r, size_t index, struct kx_report_function *out);
+
+/* With by_process: the processes, in order of their first call; one for each pid. */
+size_t kx_report_nprocesses(const struct kx_report *r);
+const struct kx_report_process *kx_report_process(const struct kx_report *r, size_t index);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The report's times off the CPU, beside its other numbers: traces without scheduler events have
+ * none of this, and pay nothing for it. Threads and functions go by the report's numbers.
+ */
+#ifndef KX_REPORT_OFF_H
+#define KX_REPORT_OFF_H
+
+#include <stdint.h>
+
+#include "trace/sched_clock.h"
+
+/* Ticks of a function's completed calls; what they were not off the CPU, they were on it. */
+struct kx_off_times {
+	uint64_t off;      /* of its total time, recursion counted once */
+	uint64_t wait;     /* of that: it could have run */
+	uint64_t self_off; /* of its self time */
+};
+
+/* By function; all zero: none yet. */
+struct kx_off_table {
+	struct kx_off_times *items;
+	uint32_t room;
+};
+
+void kx_off_table_free(struct kx_off_table *t);
+/* Zeros where nothing is known. */
+struct kx_off_times kx_off_get(const struct kx_off_table *t, uint32_t function);
+
+/* A thread that has been off the CPU. */
+struct kx_off_thread;
+
+/* @depth: calls that are open now. NULL if memory ran out. */
+struct kx_off_thread *kx_off_thread_new(uint32_t depth);
+void kx_off_thread_free(struct kx_off_thread *t);
+void kx_off_add(struct kx_off_thread *t, const struct kx_sched_interval *i);
+/* A call begins above @depth others. Errors: -ENOMEM. */
+int kx_off_enter(struct kx_off_thread *t, uint32_t depth);
+
+struct kx_off_call {
+	uint32_t function;
+	uint32_t depth;      /* calls that are open below it */
+	uint64_t took, self; /* ticks */
+	bool outermost;      /* its function is not among those below */
+};
+
+/* It ends. Errors: -ENOMEM. */
+int kx_off_leave(struct kx_off_table *table, struct kx_off_thread *t, const struct kx_off_call *call);
+
+#endif

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "report/report_view_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t key_of(const struct kx_report_function *f, enum kx_report_key by)
+{
+	switch (by) {
+	case KX_REPORT_BY_SELF:
+		return f->self;
+	case KX_REPORT_BY_COUNT:
+		return f->count;
+	case KX_REPORT_BY_MIN:
+		return f->min;
+	case KX_REPORT_BY_P50:
+		return f->p50;
+	case KX_REPORT_BY_P90:
+		return f->p90;
+	case KX_REPORT_BY_P99:
+		return f->p99;
+	case KX_REPORT_BY_MAX:
+		return f->max;
+	case KX_REPORT_BY_OPEN:
+		return f->open;
+	case KX_REPORT_BY_ON:
+		return f->total - f->off;
+	case KX_REPORT_BY_OFF:
+		return f->off;
+	case KX_REPORT_BY_WAIT:
+		return f->wait;
+	default:
+		return f->total;
+	}
+}
+
+/*
+ * Largest key first, and rows of one key in the order they have: byte by byte from the lowest,
+ * which takes a fraction of qsort's time. @spare has room for as many rows.
+ */
+static void sort_by_key(struct row *rows, struct row *spare, size_t n)
+{
+	struct row *from = rows, *to = spare, *other;
+	uint64_t differ = 0;
+
+	for (size_t i = 1; i < n; i++)
+		differ |= rows[i].key ^ rows[0].key;
+	for (unsigned shift = 0; shift < 64; shift += 8) {
+		size_t first[257] = { 0 };
+
+		if (!(differ >> shift & 0xff))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			first[256 - (from[i].key >> shift & 0xff)]++;
+		for (size_t i = 1; i <= 256; i++)
+			first[i] += first[i - 1];
+		for (size_t i = 0; i < n; i++)
+			to[first[255 - (from[i].key >> shift & 0xff)]++] = from[i];
+		other = from;
+		from = to;
+		to = other;
+	}
+	if (from != rows)
+		memcpy(rows, from, n * sizeof(*rows));
+}
+
+static int compare_names(const void *pa, const void *pb)
+{
+	const struct row *a = pa, *b = pb;
+	int order = strcmp(a->name, b->name);
+
+	return order ? order : a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int sort_rows(struct view *v)
+{
+	struct row *spare;
+
+	v->nrows = kx_report_nfunctions(v->report);
+	v->rows = calloc(v->nrows + 1, sizeof(*v->rows));
+	if (!v->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->nrows; i++) {
+		struct kx_report_function f;
+
+		kx_report_function(v->report, i, &f);
+		v->rows[i].index = (uint32_t)i;
+		if (v->o->sort != KX_REPORT_BY_NAME) {
+			v->rows[i].key = key_of(&f, v->o->sort);
+			continue;
+		}
+		v->rows[i].name = strdup(kx_trace_name(v->names, f.id));
+		if (!v->rows[i].name)
+			return -ENOMEM;
+	}
+	if (v->o->sort == KX_REPORT_BY_NAME) {
+		qsort(v->rows, v->nrows, sizeof(*v->rows), compare_names);
+	} else {
+		spare = calloc(v->nrows + 1, sizeof(*spare));
+		if (!spare)
+			return -ENOMEM;
+		sort_by_key(v->rows, spare, v->nrows);
+		free(spare);
+	}
+	return 0;
+}
+
+/* Groups */
+
+/* What a process is sorted by: sums where these say something, else its largest. */
+static void weigh(struct group *g, const struct kx_report_function *f, enum kx_report_key by)
+{
+	uint64_t key = by == KX_REPORT_BY_TOTAL ? f->self : key_of(f, by);
+
+	if (by >= KX_REPORT_BY_MIN && by <= KX_REPORT_BY_MAX)
+		g->weight = key > g->weight ? key : g->weight;
+	else
+		g->weight += key;
+}
+
+static int compare_weights(const void *pa, const void *pb)
+{
+	const struct group *a = pa, *b = pb;
+
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	return a->process < b->process ? -1 : 1;
+}
+
+static int compare_group_names(const void *pa, const void *pb)
+{
+	const struct group *a = pa, *b = pb;
+	int order = strcmp(a->name, b->name);
+
+	return order ? order : a->process < b->process ? -1 : 1;
+}
+
+/* Puts the rows of each process together, in the order that they have. */
+static int gather_rows(struct view *v, struct row *to)
+{
+	size_t *next = calloc(v->ngroups + 1, sizeof(*next));
+	struct kx_report_function f;
+	struct row *from = v->rows;
+
+	if (!next)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->nrows; i++) {
+		kx_report_function(v->report, from[i].index, &f);
+		v->groups[f.process].count++;
+		if (v->o->sort != KX_REPORT_BY_NAME)
+			weigh(&v->groups[f.process], &f, v->o->sort);
+	}
+	for (size_t i = 0, at = 0; i < v->ngroups; at += v->groups[i++].count)
+		v->groups[i].first = next[i] = at;
+	for (size_t i = 0; i < v->nrows; i++) {
+		kx_report_function(v->report, from[i].index, &f);
+		to[next[f.process]++] = from[i];
+	}
+	memcpy(from, to, v->nrows * sizeof(*to));
+	free(next);
+	return 0;
+}
+
+static int group_rows(struct view *v)
+{
+	bool by_name = v->o->sort == KX_REPORT_BY_NAME;
+	struct row *spare;
+	int r = 0;
+
+	v->ngroups = v->o->by_process ? kx_report_nprocesses(v->report) : 1;
+	v->groups = calloc(v->ngroups + 1, sizeof(*v->groups));
+	if (!v->groups)
+		return -ENOMEM;
+	v->groups[0].count = v->nrows;
+	if (v->o->by_process) {
+		v->groups[0].count = 0;
+		for (size_t i = 0; i < v->ngroups; i++) {
+			v->groups[i].process = (uint32_t)i;
+			if (by_name)
+				v->groups[i].name = kx_report_process(v->report, i)->name;
+		}
+		spare = calloc(v->nrows + 1, sizeof(*spare));
+		r = spare ? gather_rows(v, spare) : -ENOMEM;
+		free(spare);
+		qsort(v->groups, v->ngroups, sizeof(*v->groups),
+		      by_name ? compare_group_names : compare_weights);
+	}
+	for (size_t i = 0; i < v->ngroups; i++) {
+		struct group *g = &v->groups[i];
+
+		g->shown = v->o->limit && v->o->limit < g->count ? v->o->limit : g->count;
+		v->shown += g->shown;
+	}
+	return r;
+}
+
+int kx_rows_sort(struct view *v)
+{
+	int r = sort_rows(v);
+
+	return r ? r : group_rows(v);
+}
+
+void kx_rows_free(struct view *v)
+{
+	free(v->groups);
+	for (size_t i = 0; v->o->sort == KX_REPORT_BY_NAME && v->rows && i < v->nrows; i++)
+		free(v->rows[i].name);
+	free(v->rows);
+}
+
+size_t kx_rows_fetch(const struct view *v, size_t first, size_t end,
+		     struct kx_report_function f[KX_REPORT_FETCH])
+{
+	size_t n = end - first < KX_REPORT_FETCH ? end - first : KX_REPORT_FETCH;
+
+	for (size_t i = 0; i < n; i++)
+		kx_report_prefetch(v->report, v->rows[first + i].index);
+	for (size_t i = 0; i < n; i++) {
+		kx_report_function(v->report, v->rows[first + i].index, &f[i]);
+		kx_trace_prefetch(v->names, f[i].id, false);
+	}
+	for (size_t i = 0; i < n; i++)
+		kx_trace_prefetch(v->names, f[i].id, true);
+	return n;
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A report as a table or as JSON. */
+#include "report/report_view_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const keys[] = {
+	"total", "self", "count", "min", "p50", "p90", "p99", "max", "open", "name", "on-cpu",
+	"off-cpu", "wait",
+};
+
+int kx_report_key(const char *name)
+{
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(name, keys[i]))
+			return (int)i;
+	return -1;
+}
+
+/* JSON */
+
+/* On the CPU and off it are the total to the last nanosecond: one of them is not rounded. */
+static void json_off(const struct view *v, uint64_t total, uint64_t off, const char *on_key,
+		     const char *off_key)
+{
+	uint64_t hz = v->info->tsc_hz, off_ns = kx_trace_ns(off, hz);
+
+	kx_text_json_u64(v->out, on_key, kx_trace_ns(total, hz) - off_ns);
+	kx_text_json_u64(v->out, off_key, off_ns);
+}
+
+static void json_function(const struct view *v, const struct kx_report_function *f)
+{
+	struct kx_text_out *o = v->out;
+	uint64_t hz = v->info->tsc_hz;
+
+	kx_text_str(o, "{\"name\":");
+	kx_text_json_string(o, kx_trace_name(v->names, f->id));
+	kx_text_str(o, ",\"module\":");
+	kx_text_json_string(o, kx_trace_module(v->names, f->id));
+	kx_text_json_u64(o, "id", f->id);
+	kx_text_json_u64(o, "count", f->count);
+	kx_text_json_u64(o, "open", f->open);
+	kx_text_json_u64(o, "total_ns", kx_trace_ns(f->total, hz));
+	kx_text_json_u64(o, "self_ns", kx_trace_ns(f->self, hz));
+	kx_text_json_u64(o, "min_ns", kx_trace_ns(f->min, hz));
+	kx_text_json_u64(o, "p50_ns", kx_trace_ns(f->p50, hz));
+	kx_text_json_u64(o, "p90_ns", kx_trace_ns(f->p90, hz));
+	kx_text_json_u64(o, "p99_ns", kx_trace_ns(f->p99, hz));
+	kx_text_json_u64(o, "max_ns", kx_trace_ns(f->max, hz));
+	if (v->totals->has_sched) {
+		json_off(v, f->total, f->off, "on_cpu_ns", "off_cpu_ns");
+		kx_text_json_u64(o, "wait_ns", kx_trace_ns(f->wait, hz));
+		json_off(v, f->self, f->self_off, "self_on_cpu_ns", "self_off_cpu_ns");
+	}
+	kx_text_char(o, '}');
+}
+
+static double seconds(const struct view *v)
+{
+	return (double)(v->totals->last_tsc - v->totals->first_tsc) / (double)v->info->tsc_hz;
+}
+
+static void json_functions(const struct view *v, const struct group *g)
+{
+	size_t end = g->first + g->shown;
+	struct kx_report_function f[KX_REPORT_FETCH];
+
+	kx_text_str(v->out, "\"functions\":[");
+	for (size_t i = g->first, n; i < end; i += n) {
+		n = kx_rows_fetch(v, i, end, f);
+		for (size_t k = 0; k < n; k++) {
+			kx_text_str(v->out, i + k > g->first ? ",\n" : "\n");
+			json_function(v, &f[k]);
+		}
+	}
+	kx_text_str(v->out, "\n]");
+}
+
+static void json_processes(const struct view *v)
+{
+	struct kx_text_out *o = v->out;
+	char text[64];
+
+	kx_text_str(o, "\"processes\":[");
+	for (size_t i = 0; i < v->ngroups; i++) {
+		const struct group *g = &v->groups[i];
+		const struct kx_report_process *p = kx_report_process(v->report, g->process);
+
+		snprintf(text, sizeof(text), "%s{\"pid\":%" PRId32, i ? ",\n" : "\n", p->pid);
+		kx_text_str(o, text);
+		if (p->ns_pid)
+			kx_text_json_u64(o, "ns_pid", (uint64_t)p->ns_pid);
+		kx_text_str(o, ",\"name\":");
+		kx_text_json_string(o, p->name);
+		kx_text_json_u64(o, "threads", p->threads);
+		kx_text_char(o, ',');
+		json_functions(v, g);
+		kx_text_char(o, '}');
+	}
+	kx_text_str(o, "\n]");
+}
+
+static void print_json(const struct view *v)
+{
+	const struct kx_report_totals *t = v->totals;
+	struct kx_text_out *o = v->out;
+	char text[400];
+
+	kx_text_str(o, "{\"events\":");
+	kx_text_u64(o, t->events);
+	kx_text_json_u64(o, "lost", t->lost);
+	kx_text_json_u64(o, "calls", t->calls);
+	kx_text_json_u64(o, "repaired", t->repaired);
+	kx_text_json_u64(o, "orphans", t->orphans);
+	kx_text_json_u64(o, "open", t->open);
+	kx_text_json_u64(o, "threads", t->threads);
+	if (v->info->tsc_hz)
+		snprintf(text, sizeof(text), ",\"seconds\":%.9f,\"unit\":\"ns\"", seconds(v));
+	else
+		snprintf(text, sizeof(text), ",\"seconds\":null,\"unit\":\"ticks\"");
+	kx_text_str(o, text);
+	kx_text_json_u64(o, "tsc_hz", v->info->tsc_hz);
+	kx_text_json_u64(o, "version", v->info->version);
+	kx_text_str(o, t->has_sched ? ",\"sched\":true" : ",\"sched\":false");
+	kx_text_str(o, v->info->truncated ? ",\"truncated\":true" : ",\"truncated\":false");
+	kx_text_char(o, ',');
+	if (v->o->by_process)
+		json_processes(v);
+	else
+		json_functions(v, v->groups);
+	kx_text_str(o, "}\n");
+}
+
+/* The table */
+
+/* "123 ns", "1.234 us", "12.34 ms": four digits and a unit. */
+static size_t format_time(char *text, uint64_t ticks, uint64_t hz)
+{
+	static const struct {
+		uint64_t below; /* ns; the last one goes on without end */
+		uint32_t step;  /* ns of the last digit */
+		uint32_t decimals;
+		char unit[4];
+	} forms[] = {
+		{ 1000, 1, 0, " ns" },
+		{ 10000, 1, 3, " us" },
+		{ 100000, 10, 2, " us" },
+		{ 1000000, 100, 1, " us" },
+		{ 10000000, 1000, 3, " ms" },
+		{ 100000000, 10000, 2, " ms" },
+		{ 1000000000, 100000, 1, " ms" },
+		{ 10000000000, 1000000, 3, " s" },
+		{ 100000000000, 10000000, 2, " s" },
+		{ 1000000000000, 100000000, 1, " s" },
+		{ UINT64_MAX, 1000000000, 0, " s" },
+	};
+	uint64_t value = kx_trace_ns(ticks, hz);
+	unsigned form = 0, decimals;
+	char digits[24];
+	size_t n, at = 0;
+
+	if (!hz)
+		return (size_t)sprintf(text, "%" PRIu64, value);
+	while (form < sizeof(forms) / sizeof(forms[0]) - 1 && value >= forms[form].below)
+		form++;
+	decimals = forms[form].decimals;
+	if (forms[form].step > 1)
+		value = value / forms[form].step +
+			(value % forms[form].step >= forms[form].step / 2);
+	for (n = 0; value || n <= decimals; value /= 10)
+		digits[n++] = (char)('0' + value % 10);
+	while (n) {
+		text[at++] = digits[--n];
+		if (n == decimals && n)
+			text[at++] = '.';
+	}
+	memcpy(text + at, forms[form].unit, sizeof(forms[form].unit));
+	return at + (form > 6 ? 2 : 3);
+}
+
+static void time_field(const struct view *v, uint64_t ticks)
+{
+	char text[32];
+	size_t n = format_time(text, ticks, v->info->tsc_hz);
+
+	kx_text_field(v->out, v->info->tsc_hz ? 10 : 14, text, n);
+}
+
+static void number_field(const struct view *v, int width, uint64_t value)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	kx_text_field(v->out, width, digits + at, sizeof(digits) - at);
+}
+
+static void text_field(const struct view *v, const char *text)
+{
+	kx_text_field(v->out, v->info->tsc_hz ? 10 : 14, text, strlen(text));
+}
+
+static void text_fields(const struct view *v, const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		text_field(v, texts[i]);
+}
+
+static void name_field(const struct view *v, const char *text)
+{
+	size_t n = 0;
+
+	while (text[n] >= ' ' && text[n] < 0x7f)
+		n++;
+	if (text[n])
+		kx_text_escaped(v->out, text, strlen(text));
+	else
+		kx_text_bytes(v->out, text, n);
+}
+
+static void print_head(const struct view *v)
+{
+	const struct kx_report_totals *t = v->totals;
+	struct kx_text_out *o = v->out;
+	char text[200];
+
+	snprintf(text, sizeof(text), "%s version %u, %" PRIu64 " thread%s",
+		 v->info->type == KX_FDR_TYPE_FDR ? "FDR" : "Basic mode", v->info->version,
+		 t->threads, t->threads == 1 ? "" : "s");
+	kx_text_str(o, text);
+	if (v->info->tsc_hz)
+		snprintf(text, sizeof(text), ", %.6f s", seconds(v));
+	else
+		snprintf(text, sizeof(text), ", %" PRIu64 " ticks (the trace does not say how many "
+			 "make a second)", t->last_tsc - t->first_tsc);
+	kx_text_str(o, text);
+	snprintf(text, sizeof(text), ", %" PRIu64 " events, %" PRIu64 " lost", t->events, t->lost);
+	kx_text_str(o, text);
+	if (t->repaired) {
+		snprintf(text, sizeof(text), ", %" PRIu64 " repaired", t->repaired);
+		kx_text_str(o, text);
+	}
+	if (t->orphans) {
+		snprintf(text, sizeof(text), ", %" PRIu64 " exits without entry", t->orphans);
+		kx_text_str(o, text);
+	}
+	kx_text_str(o, "\n\n");
+}
+
+static void table_row(const struct view *v, const struct kx_report_function *f, int count_width,
+		      int open_width)
+{
+	const char *module = kx_trace_module(v->names, f->id);
+	struct kx_text_out *o = v->out;
+
+	number_field(v, count_width, f->count);
+	time_field(v, f->total);
+	time_field(v, f->self);
+	if (v->totals->has_sched) {
+		time_field(v, f->total - f->off);
+		time_field(v, f->off);
+		time_field(v, f->wait);
+	}
+	time_field(v, f->min);
+	time_field(v, f->p50);
+	time_field(v, f->p90);
+	time_field(v, f->p99);
+	time_field(v, f->max);
+	if (open_width)
+		number_field(v, open_width, f->open);
+	kx_text_bytes(o, "  ", 2);
+	name_field(v, kx_trace_name(v->names, f->id));
+	if (*module) {
+		kx_text_bytes(o, " [", 2);
+		name_field(v, module);
+		kx_text_char(o, ']');
+	}
+	kx_text_char(o, '\n');
+}
+
+/* "process 1234 (7 in its namespace) server, 3 threads" */
+static void process_line(const struct view *v, const struct group *g)
+{
+	const struct kx_report_process *p = kx_report_process(v->report, g->process);
+	struct kx_text_out *o = v->out;
+	char text[64];
+
+	snprintf(text, sizeof(text), "\nprocess %" PRId32 " ", p->pid);
+	kx_text_str(o, text);
+	snprintf(text, sizeof(text), "(%" PRId32 " in its namespace) ", p->ns_pid);
+	kx_text_str(o, p->ns_pid ? text : "");
+	name_field(v, p->name);
+	snprintf(text, sizeof(text), "%s%" PRIu64 " thread%s\n", *p->name ? ", " : "", p->threads,
+		 p->threads == 1 ? "" : "s");
+	kx_text_str(o, text);
+}
+
+static void print_table(const struct view *v)
+{
+	static const char *const times[] = { "TOTAL", "SELF" };
+	static const char *const sched[] = { "ON-CPU", "OFF-CPU", "WAIT" };
+	static const char *const rest[] = { "MIN", "P50", "P90", "P99", "MAX" };
+	const struct kx_report_totals *t = v->totals;
+	struct kx_text_out *o = v->out;
+	int count_width = snprintf(NULL, 0, "%" PRIu64, t->calls), open_width = 0;
+	struct kx_report_function f[KX_REPORT_FETCH];
+
+	if (count_width < 7)
+		count_width = 7;
+	if (t->open)
+		open_width = 2 + snprintf(NULL, 0, "%" PRIu64, t->open);
+	if (open_width && open_width < 6)
+		open_width = 6;
+	print_head(v);
+	kx_text_field(o, count_width, "COUNT", 5);
+	text_fields(v, times, sizeof(times) / sizeof(times[0]));
+	if (t->has_sched)
+		text_fields(v, sched, sizeof(sched) / sizeof(sched[0]));
+	text_fields(v, rest, sizeof(rest) / sizeof(rest[0]));
+	if (open_width)
+		kx_text_field(o, open_width, "OPEN", 4);
+	kx_text_str(o, "  FUNCTION\n");
+	for (size_t k = 0; k < v->ngroups; k++) {
+		const struct group *g = &v->groups[k];
+		size_t end = g->first + g->shown;
+
+		if (v->o->by_process)
+			process_line(v, g);
+		for (size_t i = g->first, n; i < end; i += n) {
+			n = kx_rows_fetch(v, i, end, f);
+			for (size_t row = 0; row < n; row++)
+				table_row(v, &f[row], count_width, open_width);
+		}
+	}
+	if (v->o->by_process)
+		kx_text_char(o, '\n');
+	number_field(v, count_width, t->calls);
+	text_field(v, "-");
+	time_field(v, t->self);
+	if (t->has_sched) {
+		time_field(v, t->self - t->self_off);
+		time_field(v, t->self_off);
+		text_field(v, "-");
+	}
+	for (int i = 0; i < 5; i++)
+		text_field(v, "-");
+	if (open_width)
+		number_field(v, open_width, t->open);
+	kx_text_str(o, "  all ");
+	kx_text_u64(o, v->nrows);
+	kx_text_str(o, v->nrows == 1 ? " function" : " functions");
+	if (v->o->by_process) {
+		kx_text_str(o, " of ");
+		kx_text_u64(o, v->ngroups);
+		kx_text_str(o, v->ngroups == 1 ? " process" : " processes");
+	}
+	if (v->shown < v->nrows) {
+		kx_text_str(o, ", ");
+		kx_text_u64(o, v->shown);
+		kx_text_str(o, " shown");
+	}
+	kx_text_char(o, '\n');
+}
+
+int kx_report_print(const struct kx_report *report, const struct kx_report_view *view,
+		    const struct kx_fdr_info *info, struct kx_trace_names *names,
+		    struct kx_text_out *out, struct kx_err *err)
+{
+	struct view v = {
+		.o = view, .info = info, .report = report, .totals = kx_report_totals(report),
+		.names = names, .out = out,
+	};
+	int r;
+
+	if (view->sort >= KX_REPORT_BY_ON && !v.totals->has_sched)
+		return kx_err_set(err, -ENODATA,
+				  "the trace does not tell when threads were off their CPUs, so it cannot "
+				  "be sorted by %s; record with --sched", keys[view->sort]);
+	r = kx_rows_sort(&v);
+	if (r)
+		kx_err_set(err, r, "out of memory for the table");
+	else if (view->json)
+		print_json(&v);
+	else
+		print_table(&v);
+	kx_rows_free(&v);
+	if (r)
+		return r;
+	r = kx_text_flush(out);
+	/* A reader that has seen enough (head, less) is no failure. */
+	if (r && r != -EPIPE)
+		return kx_err_set(err, r, "standard output cannot be written: %s", strerror(-r));
+	return 0;
+}

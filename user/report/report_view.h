@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What `kxray report` prints of a report. */
+#ifndef KX_REPORT_VIEW_H
+#define KX_REPORT_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "trace/fdr_reader.h"
+#include "report/report.h"
+#include "base/text_out.h"
+#include "trace/trace_names.h"
+
+enum kx_report_key {
+	KX_REPORT_BY_TOTAL, KX_REPORT_BY_SELF, KX_REPORT_BY_COUNT, KX_REPORT_BY_MIN,
+	KX_REPORT_BY_P50, KX_REPORT_BY_P90, KX_REPORT_BY_P99, KX_REPORT_BY_MAX, KX_REPORT_BY_OPEN,
+	KX_REPORT_BY_NAME,
+	KX_REPORT_BY_ON, KX_REPORT_BY_OFF, KX_REPORT_BY_WAIT, /* these need scheduler events */
+};
+
+/* What --sort calls a key; -1 if there is none of that name. */
+int kx_report_key(const char *name);
+
+struct kx_report_view {
+	enum kx_report_key sort;
+	size_t limit; /* the first so many functions (of each process); 0: all */
+	bool json;
+	bool by_process; /* the report is by process */
+};
+
+/*
+ * Prints @report of a trace with these properties. A reader that leaves early is no error. Errors:
+ * -ENODATA (a key that the trace does not have), -ENOMEM, write(2)'s.
+ */
+int kx_report_print(const struct kx_report *report, const struct kx_report_view *view,
+		    const struct kx_fdr_info *info, struct kx_trace_names *names,
+		    struct kx_text_out *out, struct kx_err *err);
+
+#endif

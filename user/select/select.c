@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "select/select.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "select/select_impl.h"
+
+int kx_select_note(struct kx_selection *out, const char *fmt, ...)
+{
+	char **grown = reallocarray(out->notes, out->nnotes + 1, sizeof(*grown));
+	va_list ap;
+	int n;
+
+	if (!grown)
+		return -ENOMEM;
+	out->notes = grown;
+	va_start(ap, fmt);
+	n = vasprintf(&out->notes[out->nnotes], fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return -ENOMEM;
+	out->nnotes++;
+	return 0;
+}
+
+static int too_many(size_t n, size_t max, bool by_size, struct kx_err *err)
+{
+	return kx_err_set(err, -E2BIG,
+			  "%zu functions %s, more than the limit of %zu; %s, leave some out with -x, or raise the limit with --max-functions %zu",
+			  n, by_size ? "are large enough to be chosen" : "match", max,
+			  by_size ? "name some with -f" : "narrow the patterns", n);
+}
+
+/* Adds one process's risk to the worst of all. */
+static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bool is_first)
+{
+	struct kx_unwind_risk *worst = &s->out->risk;
+
+	s->is_go |= one->is_go && !s->options.growing;
+	if (is_first) {
+		*worst = *one;
+		return;
+	}
+	if (one->is_go > worst->is_go || (worst->returns_harmless && !one->returns_harmless))
+		memcpy(worst->reason, one->reason, sizeof(worst->reason));
+	if (!worst->loader[0])
+		memcpy(worst->loader, one->loader, sizeof(worst->loader));
+	worst->is_go |= one->is_go;
+	worst->returns_harmless &= one->returns_harmless;
+}
+
+static int add_processes(struct kx_selector *s, const struct kx_select_process *procs,
+			 size_t nprocs, struct kx_err *err)
+{
+	struct kx_unwind_risk *worst = &s->out->risk, one;
+	int rc = 0;
+
+	worst->returns_harmless = true;
+	for (size_t i = 0; i < nprocs && !rc; i++) {
+		size_t first;
+
+		kx_unwind_risk_look(procs[i].mods, s->options.files, &one);
+		add_risk(s, &one, !i);
+		rc = kx_select_add_modules(s, &procs[i], &one, &first, err);
+	}
+	if (s->options.loads_unseen && worst->returns_harmless) {
+		worst->returns_harmless = false;
+		snprintf(worst->reason, sizeof(worst->reason), "%s", s->options.loads_unseen);
+	}
+	return rc;
+}
+
+/* The files that patterns name by their whole path, before any process has them mapped. */
+static int add_named_files(struct kx_selector *s, struct kx_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < s->options.ninclude && !rc; i++) {
+		const struct kx_pattern *p = &s->include[i];
+		struct kx_select_process nobody = { 0 };
+		struct kx_modules mods = { 0 };
+		struct kx_unwind_risk risk;
+		size_t first;
+
+		if (p->space != KX_PATTERN_USER || !p->real_path ||
+		    kx_modules_of_file(p->real_path, &mods, NULL))
+			continue;
+		nobody.mods = &mods;
+		mods.items[0].is_main = false;
+		kx_unwind_risk_of(&mods, &risk);
+		rc = kx_select_add_modules(s, &nobody, &risk, &first, err);
+		kx_modules_free(&mods);
+	}
+	return rc;
+}
+
+static int add_spaces(struct kx_selector *s, struct kx_err *err)
+{
+	bool added[KX_PATTERN_SYSCALL + 1] = { [KX_PATTERN_USER] = true };
+	int rc = 0;
+
+	for (size_t i = 0; i < s->options.ninclude && !rc; i++) {
+		enum kx_pattern_space space = s->include[i].space;
+
+		if (!added[space])
+			rc = kx_select_add_space(s, space, err);
+		added[space] = true;
+	}
+	return rc;
+}
+
+/* Something must remain to be traced; else the reason is an error. */
+static int check_result(const struct kx_selection *out, struct kx_err *err)
+{
+	const struct kx_left_out *first = out->left_out;
+
+	if (out->ntraced)
+		return 0;
+	if (out->by_size)
+		return kx_err_set(err, -ENOENT,
+				  "none of the %zu functions of '%s' has a loop or at least %d instructions, so none was chosen; name some with -f, or take all with -f '*'",
+				  out->ncandidates, out->modules[0].module->name,
+				  KX_SELECT_MIN_INSTRUCTIONS);
+	if (out->nleft_out == 1)
+		return kx_err_set(err, -EOPNOTSUPP, "%s in %s cannot be traced: %s",
+				  first->sym->pretty, out->modules[first->module].module->name,
+				  first->reason);
+	return kx_err_set(err, -EOPNOTSUPP,
+			  "none of the %zu matching functions can be traced; %s in %s: %s",
+			  out->nleft_out, first->sym->pretty,
+			  out->modules[first->module].module->name, first->reason);
+}
+
+static size_t max_functions(const struct kx_selector *s)
+{
+	return s->options.max_functions ? s->options.max_functions : KX_SELECT_MAX_FUNCTIONS;
+}
+
+static int select_and_plan(struct kx_selector *s, const struct kx_select_process *procs,
+			   size_t nprocs, struct kx_err *err)
+{
+	struct kx_selection *out = s->out;
+	int rc;
+
+	out->modules = calloc(KX_SELECT_MAX_MODULES, sizeof(*out->modules));
+	if (!out->modules)
+		return kx_select_no_memory(err);
+	rc = kx_select_parse_patterns(s, err);
+	if (!rc)
+		rc = add_processes(s, procs, nprocs, err);
+	if (!rc && s->options.growing)
+		rc = add_named_files(s, err);
+	if (!rc)
+		rc = add_spaces(s, err);
+	if (!rc)
+		rc = kx_select_match(s, 0, !s->options.match_later, err);
+	if (rc)
+		return rc;
+	out->ncandidates = kx_select_count(s, 0);
+	if (!out->by_size && out->ncandidates > max_functions(s))
+		return too_many(out->ncandidates, max_functions(s), false, err);
+	rc = kx_select_plan(s, 0, err);
+	if (!rc && out->ntraced > max_functions(s))
+		rc = too_many(out->ntraced, max_functions(s), true, err);
+	if (!rc && s->options.growing && !out->ntraced && !out->nleft_out &&
+	    (s->options.match_later || !out->ncandidates))
+		return kx_select_note(out, "no function matches yet: waiting for programs and "
+					   "libraries that have some") ?
+			       kx_select_no_memory(err) :
+			       0;
+	return rc ? rc : check_result(out, err);
+}
+
+int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
+			const struct kx_select_options *options, struct kx_selection *out,
+			struct kx_err *err)
+{
+	struct kx_selector *s = calloc(1, sizeof(*s));
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	if (!s)
+		return kx_select_no_memory(err);
+	s->options = *options;
+	s->out = out;
+	out->by_size = !options->ninclude;
+	out->selector = s;
+	rc = select_and_plan(s, procs, nprocs, err);
+	if (rc)
+		kx_selection_free(out);
+	return rc;
+}
+
+int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *proc,
+		   const struct kx_unwind_risk *risk, struct kx_err *err)
+{
+	struct kx_selector *s = sel->selector;
+	size_t first;
+	int rc;
+
+	s->out = sel;
+	rc = kx_select_add_modules(s, proc, risk, &first, err);
+	if (!rc)
+		rc = kx_select_match(s, first, false, err);
+	if (!rc && sel->ntraced + kx_select_count(s, first) > max_functions(s) && !sel->by_size) {
+		size_t n = sel->ntraced + kx_select_count(s, first);
+
+		for (size_t i = first; i < s->nbinaries; i++) {
+			free(s->binaries[i]->chosen);
+			s->binaries[i]->chosen = NULL;
+			s->binaries[i]->nchosen = 0;
+			s->binaries[i]->load_rc = -E2BIG;
+		}
+		return too_many(n, max_functions(s), false, err);
+	}
+	return rc ? rc : kx_select_plan(s, first, err);
+}
+
+void kx_selection_free(struct kx_selection *sel)
+{
+	struct kx_selector *s = sel->selector;
+
+	for (size_t i = 0; i < sel->nfunctions; i++)
+		if (sel->functions[i].traced)
+			kx_plan_free(&sel->functions[i].plan);
+	for (size_t i = 0; i < sel->nmodules; i++) {
+		kx_planner_free(sel->modules[i].planner);
+		kx_symbols_free(&sel->modules[i].syms);
+		kx_elf_close(sel->modules[i].elf);
+	}
+	for (size_t i = 0; i < sel->nleft_out; i++)
+		free(sel->left_out[i].reason);
+	for (size_t i = 0; i < sel->nnotes; i++)
+		free(sel->notes[i]);
+	if (s) {
+		for (size_t i = 0; i < s->nbinaries; i++)
+			kx_select_free_binary(s->binaries[i]);
+		for (size_t i = 0; s->include && i < s->options.ninclude; i++)
+			kx_pattern_free(&s->include[i]);
+		for (size_t i = 0; s->exclude && i < s->options.nexclude; i++)
+			kx_pattern_free(&s->exclude[i]);
+		free(s->include);
+		free(s->exclude);
+		free(s->unnamed);
+		free(s->names);
+		free(s->binaries);
+		free(s);
+	}
+	free(sel->modules);
+	free(sel->functions);
+	free(sel->left_out);
+	free(sel->notes);
+	memset(sel, 0, sizeof(*sel));
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Which functions a session traces: from patterns (or by size, without any)
+ * to a numbered list of planned functions over all its processes.
+ */
+#ifndef KX_SELECT_H
+#define KX_SELECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "binary/elf_image.h"
+#include "base/err.h"
+#include "binary/modules.h"
+#include "base/pattern.h"
+#include "plan/plan.h"
+#include "binary/symbols.h"
+#include "binary/unwind_risk.h"
+
+#define KX_SELECT_MAX_FUNCTIONS 20000 /* default of max_functions */
+#define KX_SELECT_MIN_INSTRUCTIONS 200 /* chosen by size from here on, as clang's XRay does */
+
+struct kx_select_process {
+	pid_t pid; /* 0 if @mods is a file that nobody runs */
+	const struct kx_modules *mods;
+};
+
+struct kx_select_options {
+	const char *const *include; /* patterns, -f; without any, functions are chosen by size */
+	size_t ninclude;
+	const char *const *exclude; /* patterns, -x */
+	size_t nexclude;
+	enum kx_exits exits;
+	bool nop5_optimized;  /* see struct kx_plan_options */
+	const char *loads_unseen; /* why modules that are loaded later are seen too late, or NULL;
+				   * borrowed for as long as the selection lives */
+	/*
+	 * The selection will grow: modules that a pattern names may come later, and files that
+	 * patterns name by path are taken before any process has them mapped.
+	 */
+	bool growing;
+	bool match_later; /* growing, and no pattern needs to match now */
+	struct kx_file_cache *files; /* may be NULL; must outlive the call */
+	/* NULL, or asked of every function that can be traced; those it does not want are left out. */
+	bool (*wanted)(void *ctx, const struct kx_module *module, const struct kx_symbol *sym,
+		       const struct kx_plan *plan);
+	void *wanted_ctx;
+	size_t max_functions; /* 0: KX_SELECT_MAX_FUNCTIONS */
+};
+
+#define KX_SELECT_MAX_MODULES 16384
+
+/* A binary with traced functions, once however many processes have it mapped; or a pseudo-module. */
+struct kx_select_module {
+	enum kx_pattern_space space;    /* other than KX_PATTERN_USER: no elf, no planner */
+	const struct kx_module *module; /* as the first process has it that maps it */
+	struct kx_elf *elf;
+	struct kx_symbols syms;
+	struct kx_planner *planner;
+	bool harmless; /* planned with return probes: they were, in every process that maps it */
+	bool risky;    /* some process that maps it now can unwind through hijacked frames */
+};
+
+/* One function id. */
+struct kx_function {
+	uint32_t id;     /* index in functions + 1 */
+	uint32_t module; /* index in modules */
+	const struct kx_symbol *sym;
+	bool traced;     /* false: an XRay function that only keeps its id; it has no plan */
+	struct kx_plan plan;
+};
+
+struct kx_left_out {
+	uint32_t module;
+	const struct kx_symbol *sym;
+	char *reason; /* one clause */
+};
+
+struct kx_selection {
+	struct kx_select_module *modules; /* never moves while the selection grows */
+	size_t nmodules;
+	/*
+	 * In id order. If the main executable of the first process is built with XRay, its own
+	 * functions come first with its own ids, traced or not; then module order, then address.
+	 */
+	struct kx_function *functions; /* may move when the selection grows */
+	size_t nfunctions;
+	size_t ntraced;
+	struct kx_left_out *left_out; /* matched, but cannot be traced */
+	size_t nleft_out;
+	size_t ncandidates; /* functions that the choice was made from */
+	bool by_size;       /* no include pattern was given */
+	struct kx_unwind_risk risk; /* worst of the processes: decides --exits=auto */
+	char **notes;       /* for the user, e.g. an exclude pattern without effect */
+	size_t nnotes;
+	struct kx_selector *selector;
+};
+
+/*
+ * Reads the binaries that the patterns name, selects and plans. Free with kx_selection_free. Errors: -EINVAL (a pattern cannot be read),
+ * -ENOENT (a pattern matches nothing: the text names near misses, or that there are no symbols),
+ * -E2BIG (more than max_functions), -EOPNOTSUPP (kernel: and syscall: patterns; nothing that
+ * matches can be traced), those of kx_elf_open, -ENOMEM.
+ */
+int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
+			const struct kx_select_options *options, struct kx_selection *out,
+			struct kx_err *err);
+
+/*
+ * Adds what @proc has mapped and the selection does not know yet; new modules and functions come
+ * after those that there are. @risk: of this process; where return probes are not harmless,
+ * all its modules become risky. Errors: -E2BIG (more than max_functions: nothing was added),
+ * those of the planner, -ENOMEM.
+ */
+int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *proc,
+		   const struct kx_unwind_risk *risk, struct kx_err *err);
+void kx_selection_free(struct kx_selection *sel);
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The binaries that a selection knows, each once, and their symbols. */
+#include "select/select_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int append(struct kx_selector *s, struct kx_binary *b)
+{
+	if (s->nbinaries == s->room) {
+		size_t room = s->room ? s->room * 2 : 32;
+		struct kx_binary **grown = reallocarray(s->binaries, room, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		s->binaries = grown;
+		s->room = room;
+	}
+	s->binaries[s->nbinaries++] = b;
+	return 0;
+}
+
+static char *copy(const char *text)
+{
+	return strdup(text ? text : "");
+}
+
+static struct kx_binary *new_binary(const struct kx_module *m)
+{
+	struct kx_binary *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->module = *m;
+	b->module.name = copy(m->name);
+	b->module.path = copy(m->path);
+	b->module.open_path = copy(m->open_path);
+	if (b->module.name && b->module.path && b->module.open_path)
+		return b;
+	kx_select_free_binary(b);
+	return NULL;
+}
+
+void kx_select_free_binary(struct kx_binary *b)
+{
+	kx_symbols_free(&b->syms);
+	kx_elf_close(b->elf);
+	free(b->chosen);
+	free(b->module.name);
+	free(b->module.path);
+	free(b->module.open_path);
+	free(b);
+}
+
+/* A file that was read is held open, so its inode number is not given to another one. */
+static bool is_same(const struct kx_binary *b, const struct kx_module *m)
+{
+	return b->space == KX_PATTERN_USER && b->module.device == m->device &&
+	       b->module.inode == m->inode &&
+	       (b->elf || b->number || strcmp(b->module.path, m->path) == 0);
+}
+
+/* A module is mapped by one more process; the one that it was read from may be gone. */
+static int see_again(struct kx_selector *s, struct kx_binary *b, const struct kx_module *m,
+		     bool harmless)
+{
+	char *path;
+
+	if (!harmless)
+		s->out->modules[b->number - 1].risky = true;
+	if (!access(b->module.open_path, F_OK))
+		return 0;
+	path = strdup(m->open_path);
+	if (!path)
+		return -ENOMEM;
+	free(b->module.open_path);
+	b->module.open_path = path;
+	return 0;
+}
+
+/* Takes a binary that could not be opened in time out of the list, to be a new one. */
+static void forget(struct kx_selector *s, size_t at)
+{
+	kx_select_free_binary(s->binaries[at]);
+	s->nbinaries--;
+	memmove(s->binaries + at, s->binaries + at + 1,
+		(s->nbinaries - at) * sizeof(*s->binaries));
+}
+
+int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
+			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err)
+{
+	bool harmless = risk->returns_harmless && !s->options.loads_unseen;
+
+	*first = s->nbinaries;
+	for (size_t k = 0; k < proc->mods->count; k++) {
+		const struct kx_module *m = &proc->mods->items[k];
+		struct kx_binary *b;
+		size_t i;
+
+		for (i = 0; i < s->nbinaries && !is_same(s->binaries[i], m); i++)
+			;
+		if (i < *first && s->binaries[i]->gone) {
+			forget(s, i);
+			--*first;
+			i = s->nbinaries;
+		}
+		if (i < s->nbinaries) {
+			s->binaries[i]->module.is_main |= m->is_main;
+			s->binaries[i]->harmless &= harmless;
+			if (s->binaries[i]->number && see_again(s, s->binaries[i], m, harmless))
+				return kx_select_no_memory(err);
+			continue;
+		}
+		b = new_binary(m);
+		if (!b || append(s, b)) {
+			if (b)
+				kx_select_free_binary(b);
+			return kx_select_no_memory(err);
+		}
+		b->pid = proc->pid;
+		b->harmless = harmless;
+		b->is_go = risk->is_go;
+	}
+	return 0;
+}
+
+int kx_select_add_space(struct kx_selector *s, enum kx_pattern_space space, struct kx_err *err)
+{
+	const struct kx_module m = { .name = (char *)kx_select_space(space)->name,
+				     .path = (char *)kx_select_space(space)->name };
+	struct kx_binary *b = new_binary(&m);
+
+	if (b)
+		b->space = space;
+	if (b && !append(s, b))
+		return 0;
+	if (b)
+		kx_select_free_binary(b);
+	return kx_select_no_memory(err);
+}
+
+int kx_select_load(struct kx_binary *b)
+{
+	char root[32];
+
+	if (b->chosen || b->number || b->load_rc)
+		return b->load_rc;
+	if (b->space != KX_PATTERN_USER) {
+		b->load_rc = kx_select_space(b->space)->symbols(&b->syms, &b->load_err);
+	} else {
+		snprintf(root, sizeof(root), "/proc/%d/root", (int)b->pid);
+		b->load_rc = kx_elf_open(b->module.open_path, &b->elf, &b->load_err);
+		b->gone = b->load_rc == -ENOENT || b->load_rc == -ESRCH;
+		if (!b->load_rc)
+			b->load_rc = kx_symbols_read(b->elf, b->pid ? root : NULL, &b->syms,
+						     &b->load_err);
+	}
+	if (!b->load_rc) {
+		b->chosen = calloc(b->syms.count + 1, sizeof(*b->chosen));
+		if (!b->chosen)
+			b->load_rc = kx_select_no_memory(&b->load_err);
+	}
+	if (b->load_rc) {
+		kx_symbols_free(&b->syms);
+		kx_elf_close(b->elf);
+		b->elf = NULL;
+	}
+	return b->load_rc;
+}
+
+const struct kx_symbols *kx_select_syms(const struct kx_selector *s, const struct kx_binary *b)
+{
+	return b->number ? &s->out->modules[b->number - 1].syms : &b->syms;
+}

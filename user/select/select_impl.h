@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the files of the selection share: select*.c, and nobody else. */
+#ifndef KX_SELECT_IMPL_H
+#define KX_SELECT_IMPL_H
+
+#include <errno.h>
+
+#include "base/pattern.h"
+#include "select/select.h"
+
+/* Where pseudo-modules come from; one for each space but KX_PATTERN_USER. */
+struct kx_select_space {
+	const char *name;  /* of the pseudo-module */
+	const char *what;  /* plural, for messages */
+	int (*symbols)(struct kx_symbols *out, struct kx_err *err); /* NULL: not in this version */
+	/* Why @sym must not be traced, as a clause in @reason; NULL: all may be. */
+	bool (*refused)(const struct kx_symbols *syms, const struct kx_symbol *sym, char *reason,
+			size_t size);
+};
+
+const struct kx_select_space *kx_select_space(enum kx_pattern_space space);
+
+/* A binary of any of the processes, or a pseudo-module; read only when a pattern names it. */
+struct kx_binary {
+	enum kx_pattern_space space;
+	struct kx_module module; /* owned; is_main if it is that of any process */
+	pid_t pid;
+	bool harmless;      /* return probes are, in every process that has it mapped */
+	bool is_go;         /* the first process that mapped it is: no return probes at all */
+	uint32_t number;    /* module number + 1 once it is planned, else 0 */
+	struct kx_elf *elf; /* NULL until loaded; then, with syms, of the module once planned */
+	struct kx_symbols syms;
+	bool *chosen;       /* one per symbol; until planned */
+	size_t nchosen;
+	int load_rc;
+	bool gone;          /* the process ended before its file was opened: there may be another */
+	struct kx_err load_err;
+};
+
+struct kx_selector {
+	struct kx_select_options options;
+	struct kx_pattern *include, *exclude;
+	struct kx_binary **binaries;
+	size_t nbinaries, room;
+	size_t nfunctions_room;
+	bool is_go; /* some process is, and the selection does not grow */
+	struct kx_selection *out;
+	/* Symbols made up for XRay functions that the symbol table does not name. */
+	struct kx_symbol *unnamed;
+	char (*names)[24];
+};
+
+static inline int kx_select_no_memory(struct kx_err *err)
+{
+	return kx_err_set(err, -ENOMEM, "no memory to select functions");
+}
+
+/* select.c */
+int kx_select_note(struct kx_selection *out, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* select_binaries.c */
+/* Adds what is new of @proc's modules; *@first gets the index of the first new one. */
+int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
+			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err);
+int kx_select_add_space(struct kx_selector *s, enum kx_pattern_space space, struct kx_err *err);
+/* Opens the binary and reads its symbols, once; remembers a failure. */
+int kx_select_load(struct kx_binary *b);
+const struct kx_symbols *kx_select_syms(const struct kx_selector *s, const struct kx_binary *b);
+void kx_select_free_binary(struct kx_binary *b);
+
+/* select_match.c */
+int kx_select_parse_patterns(struct kx_selector *s, struct kx_err *err);
+/* Marks what the patterns choose in the binaries from @first on. @must_match: each include pattern. */
+int kx_select_match(struct kx_selector *s, size_t first, bool must_match, struct kx_err *err);
+size_t kx_select_count(const struct kx_selector *s, size_t first);
+int kx_select_stripped(const struct kx_binary *b, struct kx_err *err);
+
+/* select_plan.c */
+/* Plans what is chosen in the binaries from @first on and adds it to the selection. */
+int kx_select_plan(struct kx_selector *s, size_t first, struct kx_err *err);
+
+#endif

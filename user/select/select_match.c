@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which functions of which binaries the patterns choose, or the lack of patterns. */
+#include "select/select_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "select/suggest.h"
+
+static int parse_patterns(const char *const *texts, size_t n, char option,
+			  struct kx_pattern **out, struct kx_err *err)
+{
+	size_t i;
+	int rc;
+
+	*out = calloc(n + 1, sizeof(**out));
+	if (!*out)
+		return kx_select_no_memory(err);
+	for (i = 0; i < n; i++) {
+		rc = kx_pattern_parse(texts[i], &(*out)[i], err);
+		if (rc)
+			return rc;
+		if ((*out)[i].space != KX_PATTERN_USER && !kx_select_space((*out)[i].space)->symbols)
+			return kx_err_set(err, -EOPNOTSUPP,
+					  "-%c '%s': %s are not supported by this version; name functions of the process's binaries",
+					  option, texts[i], kx_select_space((*out)[i].space)->what);
+	}
+	return 0;
+}
+
+
+int kx_select_parse_patterns(struct kx_selector *s, struct kx_err *err)
+{
+	const struct kx_select_options *o = &s->options;
+	int rc = parse_patterns(o->include, o->ninclude, 'f', &s->include, err);
+
+	return rc ? rc : parse_patterns(o->exclude, o->nexclude, 'x', &s->exclude, err);
+}
+
+static bool names(const struct kx_pattern *p, const struct kx_binary *b)
+{
+	if (p->space != KX_PATTERN_USER || b->space != KX_PATTERN_USER)
+		return p->space == b->space;
+	return kx_pattern_matches_module(p, &b->module);
+}
+
+int kx_select_stripped(const struct kx_binary *b, struct kx_err *err)
+{
+	const char *source = b->syms.source;
+
+	return kx_err_set(err, -ENOENT,
+			  "'%s' is stripped: it has no function symbols%s%s%s; install its debug symbols (Debian: the package's -dbgsym), use an unstripped build, or trace functions of its libraries (-f 'libc.so*:NAME')",
+			  b->module.path, source[0] ? " (" : "", source, source[0] ? ")" : "");
+}
+
+static int no_module(const struct kx_selector *s, const struct kx_pattern *p, struct kx_err *err)
+{
+	char list[700];
+	size_t i, len = 0;
+
+	list[0] = 0;
+	for (i = 0; i < s->nbinaries; i++) {
+		size_t more = strlen(s->binaries[i]->module.name) + 2;
+
+		if (len + more + 32 > sizeof(list)) {
+			snprintf(list + len, sizeof(list) - len, " and %zu more", s->nbinaries - i);
+			break;
+		}
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "",
+					s->binaries[i]->module.name);
+	}
+	return kx_err_set(err, -ENOENT, "no module matches '%s' of -f '%s'; there %s %s", p->module,
+			  p->text, s->nbinaries == 1 ? "is only" : "are", list);
+}
+
+/* Nothing matches @p though it names modules: say why, and what comes close. */
+static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx_err *err)
+{
+	struct kx_suggest_source *sources;
+	const struct kx_binary *named = NULL;
+	size_t i, n = 0, nnamed = 0, nsymbols = 0;
+	char close[700], where[300];
+
+	sources = calloc(s->nbinaries + 1, sizeof(*sources));
+	if (!sources)
+		return kx_select_no_memory(err);
+	for (i = 0; i < s->nbinaries; i++) {
+		struct kx_binary *b = s->binaries[i];
+		bool is_named = names(p, b);
+
+		if (is_named && !nnamed++)
+			named = b;
+		if (kx_select_load(b))
+			continue;
+		nsymbols += is_named ? kx_select_syms(s, b)->count : 0;
+		sources[n].module = &b->module;
+		sources[n].syms = kx_select_syms(s, b);
+		sources[n++].preferred = is_named;
+	}
+	if (!nnamed || !nsymbols) {
+		free(sources);
+		return !nnamed ? no_module(s, p, err) : kx_select_stripped(named, err);
+	}
+	kx_suggest(p, sources, n, close, sizeof(close));
+	free(sources);
+	if (nnamed == 1)
+		snprintf(where, sizeof(where), "'%s'", named->module.name);
+	else
+		snprintf(where, sizeof(where), "%zu modules", nnamed);
+	if (!close[0])
+		return kx_err_set(err, -ENOENT,
+				  "no function of %s matches '%s', and none comes close; `kxray functions -f '%s*'` lists what there is",
+				  where, p->glob,
+				  p->space == KX_PATTERN_SYSCALL ? "syscall:" :
+				  p->space == KX_PATTERN_KERNEL	 ? "kernel:" : "");
+	return kx_err_set(err, -ENOENT, "no function of %s matches '%s'; did you mean %s?", where,
+			  p->glob, close);
+}
+
+/* Marks what @p matches, or unmarks it for an exclude pattern; returns how many. */
+static size_t mark(const struct kx_pattern *p, struct kx_binary *b, bool value)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < b->syms.count; i++) {
+		if (b->chosen[i] == value && !value)
+			continue;
+		if (!kx_pattern_matches_symbol(p, &b->syms.items[i]))
+			continue;
+		n++;
+		if (b->chosen[i] != value) {
+			b->chosen[i] = value;
+			b->nchosen += value ? 1 : (size_t)-1;
+		}
+	}
+	return n;
+}
+
+static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size_t first,
+			 bool must_match, struct kx_err *err)
+{
+	const struct kx_binary *failed = NULL;
+	size_t matched = 0;
+	bool named = false;
+
+	/* the kernel gets no functions later */
+	must_match |= p->space != KX_PATTERN_USER && !first;
+	for (size_t i = first; i < s->nbinaries; i++) {
+		struct kx_binary *b = s->binaries[i];
+
+		if (!names(p, b))
+			continue;
+		named = true;
+		if (!kx_select_load(b))
+			matched += mark(p, b, true);
+		else if (!failed)
+			failed = b;
+	}
+	if (!must_match)
+		return 0;
+	if (!named && s->options.growing)
+		return kx_select_note(s->out, "no module matches '%s' of -f '%s' yet", p->module,
+				      p->text) ?
+			       kx_select_no_memory(err) :
+			       0;
+	if (!failed)
+		return matched ? 0 : no_match(s, p, err);
+	if (!matched)
+		return kx_err_set(err, failed->load_rc, "%s", failed->load_err.text);
+	return kx_select_note(s->out, "left out: %s", failed->load_err.text) ?
+		       kx_select_no_memory(err) :
+		       0;
+}
+
+/* Without include patterns every function of the main executables is a candidate. */
+static int choose_all_of_main(struct kx_selector *s, size_t first, bool must_match,
+			      struct kx_err *err)
+{
+	const struct kx_binary *last = NULL;
+	size_t total = 0;
+
+	for (size_t i = first; i < s->nbinaries; i++) {
+		struct kx_binary *b = s->binaries[i];
+		int rc;
+
+		if (!b->module.is_main)
+			continue;
+		rc = kx_select_load(b);
+		if (rc && must_match)
+			return kx_err_set(err, rc, "%s", b->load_err.text);
+		if (rc)
+			continue;
+		memset(b->chosen, 1, b->syms.count * sizeof(*b->chosen));
+		b->nchosen = b->syms.count;
+		total += b->nchosen;
+		last = b;
+	}
+	if (!total && last && must_match)
+		return kx_select_stripped(last, err);
+	return 0;
+}
+
+static int apply_excludes(struct kx_selector *s, size_t first, bool must_match, struct kx_err *err)
+{
+	for (size_t i = 0; i < s->options.nexclude; i++) {
+		const struct kx_pattern *p = &s->exclude[i];
+		size_t n = 0;
+
+		for (size_t k = first; k < s->nbinaries; k++)
+			if (s->binaries[k]->nchosen && names(p, s->binaries[k]))
+				n += mark(p, s->binaries[k], false);
+		if (n || !must_match)
+			continue;
+		if (kx_select_note(s->out,
+				   "-x '%s' leaves nothing out: no selected function%s matches it%s",
+				   p->text, p->module ? "" : " of the main executable",
+				   p->module ? "" : "; write MODULE:GLOB for other modules"))
+			return kx_select_no_memory(err);
+	}
+	return 0;
+}
+
+int kx_select_match(struct kx_selector *s, size_t first, bool must_match, struct kx_err *err)
+{
+	size_t before;
+	int rc = 0;
+
+	if (s->out->by_size)
+		rc = choose_all_of_main(s, first, must_match, err);
+	for (size_t i = 0; i < s->options.ninclude && !rc; i++)
+		rc = apply_include(s, &s->include[i], first, must_match, err);
+	before = rc ? 0 : kx_select_count(s, first);
+	if (!rc)
+		rc = apply_excludes(s, first, must_match, err);
+	if (!rc && must_match && before && !kx_select_count(s, first))
+		return kx_err_set(err, -ENOENT, "-x leaves out all %zu functions that were selected",
+				  before);
+	return rc;
+}
+
+size_t kx_select_count(const struct kx_selector *s, size_t first)
+{
+	size_t n = 0;
+
+	for (size_t i = first; i < s->nbinaries; i++)
+		n += s->binaries[i]->nchosen;
+	return n;
+}

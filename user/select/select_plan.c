@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* From chosen symbols to numbered, planned functions. */
+#include "select/select_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/wire.h"
+
+/* Room for @more functions after those that there are. */
+static int make_room(struct kx_selector *s, size_t more)
+{
+	struct kx_selection *out = s->out;
+	size_t room = s->nfunctions_room;
+	struct kx_function *grown;
+
+	if (out->nfunctions + more <= room)
+		return 0;
+	room = out->nfunctions + more > room * 2 ? out->nfunctions + more : room * 2;
+	grown = reallocarray(out->functions, room, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	out->functions = grown;
+	s->nfunctions_room = room;
+	return 0;
+}
+
+/*
+ * Gives the XRay functions of the first main executable the first ids. @ids gets, for each
+ * symbol of it, its id or 0.
+ */
+static int number_xray_functions(struct kx_selector *s, const struct kx_select_module *m,
+				 uint32_t *ids, struct kx_err *err)
+{
+	const uint64_t *addrs;
+	size_t n = kx_planner_xray_functions(m->planner, &addrs), i;
+	s->unnamed = calloc(n + 1, sizeof(*s->unnamed));
+	s->names = calloc(n + 1, sizeof(*s->names));
+	if (make_room(s, n) || !s->unnamed || !s->names)
+		return kx_select_no_memory(err);
+	for (i = 0; i < n; i++) {
+		const struct kx_symbol *sym = kx_symbols_find(&m->syms, addrs[i]);
+		struct kx_function *f = &s->out->functions[i];
+
+		memset(f, 0, sizeof(*f));
+		f->id = (uint32_t)i + 1;
+		if (sym && sym->addr == addrs[i]) {
+			if (!ids[sym - m->syms.items])
+				ids[sym - m->syms.items] = f->id;
+		} else {
+			snprintf(s->names[i], sizeof(s->names[i]), "@(%llx)",
+				 (unsigned long long)addrs[i]);
+			s->unnamed[i].name = s->unnamed[i].pretty = s->names[i];
+			s->unnamed[i].addr = addrs[i];
+			s->unnamed[i].size = 1;
+			sym = &s->unnamed[i];
+		}
+		f->sym = sym;
+	}
+	s->out->nfunctions = n;
+	return 0;
+}
+
+static int leave_out(struct kx_selection *out, uint32_t module, const struct kx_symbol *sym,
+		     const char *reason)
+{
+	struct kx_left_out *grown = out->left_out;
+
+	/* Powers of two, so that thousands do not copy each other. */
+	if (!(out->nleft_out & (out->nleft_out - 1)) || !grown) {
+		grown = reallocarray(out->left_out, out->nleft_out ? out->nleft_out * 2 : 1,
+				     sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		out->left_out = grown;
+	}
+	grown[out->nleft_out].module = module;
+	grown[out->nleft_out].sym = sym;
+	grown[out->nleft_out].reason = strdup(reason);
+	return grown[out->nleft_out++].reason ? 0 : -ENOMEM;
+}
+
+static bool large_enough(const struct kx_plan *plan)
+{
+	return plan->xray || plan->has_loop || plan->instructions >= KX_SELECT_MIN_INSTRUCTIONS;
+}
+
+/* Plans a function of a pseudo-module: there is no code to decode. */
+static int plan_special(const struct kx_binary *b, const struct kx_symbols *syms,
+			const struct kx_symbol *sym, struct kx_plan *plan, struct kx_err *why)
+{
+	const struct kx_select_space *space = kx_select_space(b->space);
+
+	if (space->refused && space->refused(syms, sym, why->text, sizeof(why->text)))
+		return -EOPNOTSUPP;
+	*plan = (struct kx_plan){ .entry = { .addr = sym->addr, .cost = KX_COST_KERNEL },
+				  .exit_kind = KX_EXITS_RETURN,
+				  .args = 6,
+				  .makes_calls = true,
+				  .tail_calls = b->space == KX_PATTERN_KERNEL };
+	return 0;
+}
+
+static int plan_symbol(struct kx_selector *s, const struct kx_binary *b,
+		       const struct kx_select_module *m, const struct kx_symbol *sym,
+		       struct kx_plan *plan, struct kx_err *why)
+{
+	const struct kx_plan_options options = {
+		.exits = s->options.exits,
+		.nop5_optimized = s->options.nop5_optimized,
+		.returns_harmless = b->harmless && !b->is_go && !s->is_go,
+		.returns_forbidden = b->is_go || s->is_go,
+	};
+
+	memset(plan, 0, sizeof(*plan));
+	why->text[0] = 0;
+	if (b->space != KX_PATTERN_USER)
+		return plan_special(b, &m->syms, sym, plan, why);
+	if (!sym->is_ifunc)
+		return kx_plan_function(m->planner, sym, &options, plan, why);
+	snprintf(why->text, sizeof(why->text),
+		 "it only resolves which function to use (ifunc), the code that runs has another name");
+	return -EOPNOTSUPP;
+}
+
+/* Plans the chosen functions of one binary and appends them. @ids: see above; NULL if none. */
+static int plan_binary(struct kx_selector *s, const struct kx_binary *b, const uint32_t *ids,
+		       struct kx_err *err)
+{
+	struct kx_selection *out = s->out;
+	struct kx_select_module *m = &out->modules[b->number - 1];
+
+	for (size_t i = 0; i < m->syms.count; i++) {
+		const struct kx_symbol *sym = &m->syms.items[i];
+		struct kx_function *f;
+		struct kx_plan plan;
+		struct kx_err why;
+		int rc;
+
+		/* Nobody asked for an ifunc by name when the choice is by size. */
+		if (!b->chosen[i] || (out->by_size && sym->is_ifunc))
+			continue;
+		rc = plan_symbol(s, b, m, sym, &plan, &why);
+		if (rc == -ENOMEM)
+			return kx_err_set(err, rc, "%s", why.text);
+		if (rc) {
+			if (leave_out(out, b->number - 1, sym, why.text))
+				return kx_select_no_memory(err);
+			continue;
+		}
+		if ((out->by_size && !large_enough(&plan)) ||
+		    (s->options.wanted &&
+		     !s->options.wanted(s->options.wanted_ctx, m->module, sym, &plan))) {
+			kx_plan_free(&plan);
+			continue;
+		}
+		if (ids && ids[i]) {
+			f = &out->functions[ids[i] - 1];
+		} else {
+			f = &out->functions[out->nfunctions];
+			memset(f, 0, sizeof(*f));
+			f->id = (uint32_t)++out->nfunctions;
+		}
+		f->module = b->number - 1;
+		f->sym = sym;
+		f->plan = plan;
+		f->traced = true;
+		out->ntraced++;
+	}
+	return 0;
+}
+
+/* The binary becomes a module, which takes over what was read of it. */
+static int make_module(struct kx_selector *s, struct kx_binary *b, struct kx_err *err)
+{
+	struct kx_selection *out = s->out;
+	struct kx_select_module *m = &out->modules[out->nmodules];
+
+	if (out->nmodules == KX_SELECT_MAX_MODULES)
+		return kx_err_set(err, -E2BIG, "more than %d binaries have traced functions",
+				  KX_SELECT_MAX_MODULES);
+	m->module = &b->module;
+	m->space = b->space;
+	/* beyond these, return probes could not be given up for one module alone */
+	if (s->options.growing && out->nmodules >= KX_MAX_GROUPS)
+		b->harmless = false;
+	m->harmless = b->harmless;
+	m->elf = b->elf;
+	m->syms = b->syms;
+	b->elf = NULL;
+	memset(&b->syms, 0, sizeof(b->syms));
+	b->number = (uint32_t)++out->nmodules;
+	return b->space == KX_PATTERN_USER ? kx_planner_new(m->elf, &m->syms, &m->planner, err) : 0;
+}
+
+static int plan_one(struct kx_selector *s, struct kx_binary *b, bool own_ids, struct kx_err *err)
+{
+	uint32_t *ids = NULL;
+	int rc = make_module(s, b, err);
+
+	if (!rc && own_ids) {
+		const struct kx_select_module *m = &s->out->modules[b->number - 1];
+
+		ids = calloc(m->syms.count + 1, sizeof(*ids));
+		rc = ids ? number_xray_functions(s, m, ids, err) : kx_select_no_memory(err);
+	}
+	if (!rc && make_room(s, b->nchosen + 1))
+		rc = kx_select_no_memory(err);
+	if (!rc)
+		rc = plan_binary(s, b, ids, err);
+	free(ids);
+	free(b->chosen);
+	b->chosen = NULL;
+	b->nchosen = 0;
+	return rc;
+}
+
+int kx_select_plan(struct kx_selector *s, size_t first, struct kx_err *err)
+{
+	struct kx_elf_section xray;
+
+	for (size_t i = first; i < s->nbinaries; i++) {
+		struct kx_binary *b = s->binaries[i];
+		bool own_ids = !i && b->space == KX_PATTERN_USER && b->module.is_main &&
+			       !kx_select_load(b) && kx_elf_section(b->elf, "xray_instr_map", &xray);
+		int rc;
+
+		if (b->number || (!b->nchosen && !own_ids))
+			continue;
+		rc = plan_one(s, b, own_ids, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}

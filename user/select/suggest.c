@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "select/suggest.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/demangle.h"
+
+#define NAME_LENGTH 128 /* longer names are no near misses of what a person types */
+#define SUBSTRING_SCORE 8 /* worse than any edit distance that counts */
+
+struct suggestion {
+	unsigned score; /* lower is better */
+	char name[NAME_LENGTH];
+	const struct kx_suggest_source *source;
+};
+
+static bool same(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Edit distance without regard to case, where swapped neighbours are one edit; UINT_MAX if above
+ * @max.
+ */
+static unsigned edit_distance(const char *a, size_t la, const char *b, size_t lb, unsigned max)
+{
+	unsigned rows[3][NAME_LENGTH + 1];
+	unsigned *two_up = rows[0], *up = rows[1], *row = rows[2];
+
+	if ((la > lb ? la - lb : lb - la) > max)
+		return UINT_MAX;
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned *oldest = two_up, best = (unsigned)i;
+
+		two_up = up;
+		up = row;
+		row = oldest;
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned d = up[j - 1] + !same(a[i - 1], b[j - 1]);
+
+			d = least(d, least(up[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
+				d = least(d, two_up[j - 2] + 1);
+			row[j] = d;
+			best = least(best, d);
+		}
+		if (best > max)
+			return UINT_MAX;
+	}
+	return row[lb] <= max ? row[lb] : UINT_MAX;
+}
+
+static unsigned score_of(const char *needle, const char *name)
+{
+	size_t ln = strlen(needle), lname = strlen(name);
+	unsigned max = ln < 3 ? 0 : ln < 6 ? 1 : ln < 9 ? 2 : 3, d;
+	const char *last;
+
+	if (lname >= NAME_LENGTH)
+		return UINT_MAX;
+	if (!strcmp(needle, name))
+		return 0;
+	d = edit_distance(needle, ln, name, lname, max);
+	if (d != UINT_MAX)
+		return d + 1;
+	for (last = name + lname; last > name + 1 && strncmp(last - 2, "::", 2); last--)
+		;
+	if (last > name + 1) {
+		d = edit_distance(needle, ln, last, strlen(last), max);
+		if (d != UINT_MAX)
+			return d + 2;
+	}
+	if (ln >= 3 && strcasestr(name, needle))
+		return SUBSTRING_SCORE;
+	return UINT_MAX;
+}
+
+static bool better(const struct suggestion *s, unsigned score, const char *name)
+{
+	size_t a = strlen(name), b = strlen(s->name);
+
+	if (score != s->score)
+		return score < s->score;
+	return a != b ? a < b : strcmp(name, s->name) < 0;
+}
+
+/* The name of @s that comes closest to @needle, in @name; UINT_MAX if none comes close. */
+static unsigned closest_name(const struct kx_symbol *s, const char *needle, char *name)
+{
+	char *readable = s->pretty != s->name ? kx_demangle_name(s->name) : NULL;
+	const char *first = readable ? readable : s->name;
+	unsigned best = score_of(needle, first);
+	const char **alias;
+
+	if (best != UINT_MAX)
+		strcpy(name, first);
+	for (alias = s->aliases; alias && *alias; alias++) {
+		unsigned score = score_of(needle, *alias);
+
+		if (score < best) {
+			best = score;
+			strcpy(name, *alias);
+		}
+	}
+	free(readable);
+	return best;
+}
+
+static void consider(struct suggestion *best, size_t *n, const struct kx_suggest_source *source,
+		     const struct kx_symbol *s, const char *needle)
+{
+	char name[NAME_LENGTH];
+	unsigned score = closest_name(s, needle, name);
+	size_t i;
+
+	if (score == UINT_MAX)
+		return;
+	score = score * 2 + !source->preferred;
+	/* Overloads share a name. */
+	for (i = 0; i < *n; i++)
+		if (best[i].source == source && !strcmp(best[i].name, name))
+			return;
+	for (i = *n; i > 0 && better(&best[i - 1], score, name); i--)
+		if (i < KX_SUGGESTIONS)
+			best[i] = best[i - 1];
+	if (i == KX_SUGGESTIONS)
+		return;
+	best[i].score = score;
+	best[i].source = source;
+	strcpy(best[i].name, name);
+	if (*n < KX_SUGGESTIONS)
+		(*n)++;
+}
+
+/* libc.so.6 -> libc.so*: the same on a machine with another version. */
+static void module_glob(const struct kx_module *m, char *buf, size_t size)
+{
+	const char *so = strstr(m->name, ".so");
+
+	if (so && so[3])
+		snprintf(buf, size, "%.*s*", (int)(so + 3 - m->name), m->name);
+	else
+		snprintf(buf, size, "%s", m->name);
+}
+
+size_t kx_suggest(const struct kx_pattern *p, const struct kx_suggest_source *sources, size_t n,
+		  char *buf, size_t size)
+{
+	struct suggestion best[KX_SUGGESTIONS];
+	char needle[NAME_LENGTH], glob[NAME_MAX + 2];
+	size_t found = 0, len = 0, i, k;
+	const char *c;
+
+	buf[0] = 0;
+	for (c = p->glob; *c && len + 1 < sizeof(needle); c++)
+		if (*c != '*' && *c != '?')
+			needle[len++] = *c;
+	needle[len] = 0;
+	for (i = 0; len && i < n; i++)
+		for (k = 0; k < sources[i].syms->count; k++)
+			consider(best, &found, &sources[i], &sources[i].syms->items[k], needle);
+	for (i = 0, len = 0; i < found && len < size; i++) {
+		const struct kx_module *m = best[i].source->module;
+
+		module_glob(m, glob, sizeof(glob));
+		len += (size_t)snprintf(buf + len, size - len, "%s%s", i ? ", " : "", best[i].name);
+		if (len < size && !m->is_main)
+			len += (size_t)snprintf(buf + len, size - len, " in %s (-f '%s:%s')",
+						m->name, glob, best[i].name);
+	}
+	return found;
+}

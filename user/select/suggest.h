@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Near misses: which functions a pattern that matches nothing may have meant. */
+#ifndef KX_SUGGEST_H
+#define KX_SUGGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "binary/modules.h"
+#include "base/pattern.h"
+#include "binary/symbols.h"
+
+#define KX_SUGGESTIONS 3
+
+struct kx_suggest_source {
+	const struct kx_module *module;
+	const struct kx_symbols *syms;
+	bool preferred; /* the pattern names this module */
+};
+
+/*
+ * Writes up to KX_SUGGESTIONS functions like "malloc in libc.so.6 (-f 'libc.so*:malloc')" to
+ * @buf: a few letters off, or holding the text of @p. Returns how many; @buf is "" for none.
+ */
+size_t kx_suggest(const struct kx_pattern *p, const struct kx_suggest_source *sources, size_t n,
+		  char *buf, size_t size);
+
+#endif

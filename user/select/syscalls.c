@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "select/syscalls.h"
+
+#include <errno.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pattern.h"
+#include "bpf/wire.h"
+
+/* One address for each number; 0 would read as "no address". */
+#define ADDRESS_STEP 16
+#define FIRST_ADDRESS 16
+#define NAME_SIZE 40
+
+/* Younger than some libseccomp that is still in use; these numbers are the same everywhere. */
+static const char *const newer[] = {
+	[449] = "futex_waitv",
+	[450] = "set_mempolicy_home_node",
+	[451] = "cachestat",
+	[452] = "fchmodat2",
+	[453] = "map_shadow_stack",
+	[454] = "futex_wake",
+	[455] = "futex_wait",
+	[456] = "futex_requeue",
+	[457] = "statmount",
+	[458] = "listmount",
+	[459] = "lsm_get_self_attr",
+	[460] = "lsm_set_self_attr",
+	[461] = "lsm_list_modules",
+	[462] = "mseal",
+	[463] = "setxattrat",
+	[464] = "getxattrat",
+	[465] = "listxattrat",
+	[466] = "removexattrat",
+	[467] = "open_tree_attr",
+	[468] = "file_getattr",
+	[469] = "file_setattr",
+	[470] = "listns",
+};
+
+#define NEWER (sizeof(newer) / sizeof(newer[0]))
+
+/* False if the number has no name. */
+static bool name_of(unsigned number, char name[NAME_SIZE])
+{
+	char *known = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)number);
+
+	name[0] = 0;
+	if (known)
+		snprintf(name, NAME_SIZE, "%s", known);
+	else if (number < NEWER && newer[number])
+		snprintf(name, NAME_SIZE, "%s", newer[number]);
+	free(known);
+	return name[0] != 0;
+}
+
+static bool is_for_probes(const char *name)
+{
+	return !strcmp(name, "uretprobe") || !strcmp(name, "uprobe");
+}
+
+int kx_syscall_symbols(struct kx_symbols *out, struct kx_err *err)
+{
+	/* One block, items first: the names go with them when they are freed. */
+	struct kx_symbol *items =
+		calloc(KX_MAX_SYSCALLS, sizeof(*items) + NAME_SIZE);
+	char(*names)[NAME_SIZE];
+	unsigned last = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (!items)
+		return kx_err_set(err, -ENOMEM, "no memory for the names of system calls");
+	names = (void *)(items + KX_MAX_SYSCALLS);
+	for (unsigned i = 0; i < KX_MAX_SYSCALLS; i++)
+		if (name_of(i, names[i]))
+			last = i;
+	for (unsigned i = 0; i < KX_MAX_SYSCALLS; i++) {
+		if (i > last)
+			snprintf(names[i], NAME_SIZE, "syscall_%u", i);
+		if (!names[i][0] || is_for_probes(names[i]))
+			continue;
+		items[out->count++] = (struct kx_symbol){
+			.name = names[i],
+			.pretty = names[i],
+			.addr = FIRST_ADDRESS + i * ADDRESS_STEP,
+			.size = ADDRESS_STEP,
+		};
+	}
+	out->items = items;
+	out->source = "the system calls of this architecture";
+	return 0;
+}
+
+unsigned kx_syscall_number(const struct kx_symbol *sym)
+{
+	return (unsigned)((sym->addr - FIRST_ADDRESS) / ADDRESS_STEP);
+}
+
+int kx_syscalls_attach(struct kx_tracer *tracer, const struct kx_selection *sel, unsigned nargs,
+		       size_t *n, struct kx_err *err)
+{
+	uint32_t *table = kx_tracer_syscalls(tracer);
+
+	*n = 0;
+	for (size_t i = 0; i < sel->nfunctions; i++) {
+		const struct kx_function *f = &sel->functions[i];
+
+		if (!f->traced || sel->modules[f->module].space != KX_PATTERN_SYSCALL)
+			continue;
+		table[kx_syscall_number(f->sym)] = KX_SYSCALL_TRACED(f->id, nargs);
+		++*n;
+	}
+	return *n ? kx_tracer_watch_syscalls(tracer, err) : 0;
+}

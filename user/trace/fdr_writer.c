@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The file, and which threads have a buffer; what stands in one: fdr_buffers.c. */
+#include "trace/fdr_writer_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json_text.h"
+
+#define DEFAULT_BUFFER_SIZE (64u << 10)
+#define MIN_BUFFER_SIZE 1024u
+#define MAX_BUFFER_SIZE (256u << 20)
+#define MAX_NAME 64 /* bytes; six times that as JSON still fits the smallest buffer */
+
+static int fail(struct kx_fdr_writer *w, int error)
+{
+	w->error = error;
+	/* Nothing can be done if it cannot be cut: readers stop at the torn buffer. */
+	if (w->regular && ftruncate(w->fd, w->offset + (off_t)w->bytes) == 0)
+		(void)lseek(w->fd, w->offset + (off_t)w->bytes, SEEK_SET);
+	for (struct kx_fdr_thread *t = w->first; t; t = t->next)
+		kx_fdr_drop_buffer(t);
+	return error;
+}
+
+int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	while (n) {
+		ssize_t done = writev(w->fd, iov, n);
+
+		if (done < 0 && errno == EAGAIN) {
+			struct pollfd pfd = { .fd = w->fd, .events = POLLOUT };
+
+			(void)poll(&pfd, 1, -1);
+			continue;
+		}
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return fail(w, done < 0 ? -errno : -EIO);
+		while (n && (size_t)done >= iov->iov_len) {
+			done -= (ssize_t)iov->iov_len;
+			iov++;
+			n--;
+		}
+		if (n) {
+			iov->iov_base = (uint8_t *)iov->iov_base + done;
+			iov->iov_len -= (size_t)done;
+		}
+	}
+	w->bytes += total;
+	return 0;
+}
+
+static int write_header(struct kx_fdr_writer *w)
+{
+	const struct kx_fdr_options *o = &w->options;
+	uint8_t header[KX_FDR_HEADER_SIZE] = { 0 };
+	struct iovec iov = { header, sizeof(header) };
+
+	kx_put16(header, (uint16_t)o->version);
+	kx_put16(header + 2, KX_FDR_TYPE_FDR);
+	kx_put32(header + 4, (uint32_t)o->constant_tsc | (uint32_t)o->nonstop_tsc << 1);
+	kx_put64(header + 8, o->tsc_hz);
+	kx_put64(header + 16, o->buffer_size);
+	return kx_fdr_write(w, &iov, 1);
+}
+
+/* Threads */
+
+static uint64_t hash(int32_t pid, int32_t tid)
+{
+	uint64_t key = (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid;
+
+	return key * 0x9e3779b97f4a7c15u >> 32;
+}
+
+static size_t slot_of(const struct kx_fdr_writer *w, int32_t pid, int32_t tid)
+{
+	size_t i = (size_t)hash(pid, tid) & (w->table_size - 1);
+
+	while (w->table[i] && (w->table[i]->pid != pid || w->table[i]->tid != tid))
+		i = (i + 1) & (w->table_size - 1);
+	return i;
+}
+
+static int grow_table(struct kx_fdr_writer *w)
+{
+	size_t size = w->table_size ? 2 * w->table_size : 64;
+	struct kx_fdr_thread **table = calloc(size, sizeof(struct kx_fdr_thread *));
+
+	if (!table)
+		return -ENOMEM;
+	free(w->table);
+	w->table = table;
+	w->table_size = size;
+	for (struct kx_fdr_thread *t = w->first; t; t = t->next)
+		table[slot_of(w, t->pid, t->tid)] = t;
+	return 0;
+}
+
+/* Takes a thread out of the table, and closes the gap that this leaves in its chain. */
+static void vacate(struct kx_fdr_writer *w, size_t gap)
+{
+	size_t mask = w->table_size - 1;
+
+	w->table[gap] = NULL;
+	for (size_t i = (gap + 1) & mask; w->table[i]; i = (i + 1) & mask) {
+		size_t home = (size_t)hash(w->table[i]->pid, w->table[i]->tid) & mask;
+
+		if (((i - home) & mask) < ((i - gap) & mask))
+			continue;
+		w->table[gap] = w->table[i];
+		w->table[i] = NULL;
+		gap = i;
+	}
+}
+
+json_t *kx_fdr_identity_json(const struct kx_fdr_identity *who)
+{
+	json_t *json = json_pack("{s:i, s:i, s:o, s:o}", "tid", (int)who->tid, "pid", (int)who->pid,
+				 "name", kx_json_text(who->name, MAX_NAME), "process",
+				 kx_json_text(who->process, MAX_NAME));
+
+	if (json && who->ns_pid)
+		json_object_set_new(json, "ns_pid", json_integer(who->ns_pid));
+	if (json && who->ns_tid)
+		json_object_set_new(json, "ns_tid", json_integer(who->ns_tid));
+	return json;
+}
+
+static char *thread_note(const struct kx_fdr_identity *who)
+{
+	json_t *json = kx_fdr_identity_json(who);
+	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+	char *note = NULL;
+
+	if (text && asprintf(&note, KX_FDR_NOTE_PREFIX "thread %s", text) < 0)
+		note = NULL;
+	free(text);
+	json_decref(json);
+	return note;
+}
+
+static struct kx_fdr_ended *ended_place(const struct kx_fdr_writer *w, int32_t pid, int32_t tid)
+{
+	return &w->ended[hash(pid, tid) & (KX_FDR_ENDED_PLACES - 1)];
+}
+
+static struct kx_fdr_thread *add_thread(struct kx_fdr_writer *w, int32_t pid, int32_t tid,
+					char *note)
+{
+	const struct kx_fdr_ended *before = ended_place(w, pid, tid);
+	struct kx_fdr_thread *t;
+
+	if (!note || (2 * w->nthreads >= w->table_size && grow_table(w) < 0))
+		return NULL;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->writer = w;
+	t->pid = pid;
+	t->tid = tid;
+	t->newest = w->options.start_tsc;
+	t->note = note;
+	t->has_wall = before->any;
+	t->wall_sec = before->wall_sec;
+	t->wall_usec = before->wall_usec;
+	t->link = w->last;
+	*w->last = t;
+	w->last = &t->next;
+	w->table[slot_of(w, pid, tid)] = t;
+	w->nthreads++;
+	return t;
+}
+
+struct kx_fdr_thread *kx_fdr_writer_thread_of(struct kx_fdr_writer *w,
+					      const struct kx_fdr_identity *who)
+{
+	struct kx_fdr_thread *t = w->table_size ? w->table[slot_of(w, who->pid, who->tid)] : NULL;
+	char *note;
+
+	if (t)
+		return t;
+	note = thread_note(who);
+	t = add_thread(w, who->pid, who->tid, note);
+	if (!t)
+		free(note);
+	return t;
+}
+
+struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid, int32_t tid,
+					   const char *name, const char *process)
+{
+	const struct kx_fdr_identity who = {
+		.pid = pid, .tid = tid, .name = name, .process = process,
+	};
+
+	return kx_fdr_writer_thread_of(w, &who);
+}
+
+/* What a thread that gets the same ids must know; other threads of the place do no harm. */
+static void remember(const struct kx_fdr_thread *t)
+{
+	struct kx_fdr_ended *e = ended_place(t->writer, t->pid, t->tid);
+
+	if (!t->started)
+		return;
+	if (!e->any || t->wall_sec > e->wall_sec)
+		e->wall_sec = t->wall_sec;
+	if (!e->any || t->wall_usec > e->wall_usec)
+		e->wall_usec = t->wall_usec;
+	e->any = 1;
+}
+
+int kx_fdr_thread_end(struct kx_fdr_thread *t)
+{
+	struct kx_fdr_writer *w = t->writer;
+	int ret = w->error;
+
+	if (!ret && t->pos)
+		ret = kx_fdr_close_buffer(t);
+	kx_fdr_drop_buffer(t);
+	remember(t);
+	vacate(w, slot_of(w, t->pid, t->tid));
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+	else
+		w->last = t->link;
+	w->nthreads--;
+	free(t->note);
+	free(t);
+	return ret;
+}
+
+/* The whole */
+
+static int write_failed(const struct kx_fdr_writer *w, struct kx_err *err)
+{
+	return kx_err_set(err, w->error,
+			  "cannot write the trace any further: %s; its first %llu bytes are %s",
+			  strerror(-w->error), (unsigned long long)w->bytes,
+			  w->regular ? "whole and stay readable" : "sent and whole");
+}
+
+int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options, struct kx_fdr_writer **out,
+		      struct kx_err *err)
+{
+	uint32_t size = options->buffer_size ? options->buffer_size : DEFAULT_BUFFER_SIZE;
+	int version = options->version ? options->version : KX_FDR_MAX_VERSION;
+	struct kx_fdr_writer *w;
+	struct stat st;
+	int flags, ret;
+
+	if (version < KX_FDR_MIN_VERSION || version > KX_FDR_MAX_VERSION)
+		return kx_err_set(err, -EINVAL, "FDR version %d does not exist: take one from 1 to 5",
+				  version);
+	if (size < MIN_BUFFER_SIZE || size > MAX_BUFFER_SIZE || size % 8)
+		return kx_err_set(err, -EINVAL,
+				  "a trace buffer cannot have %u bytes: take a multiple of 8 from "
+				  "%u to %u", size, MIN_BUFFER_SIZE, MAX_BUFFER_SIZE);
+	if (!options->start_tsc || options->wall_usec >= 1000000)
+		return kx_err_set(err, -EINVAL, "the trace has no valid start time");
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return kx_err_set(err, -ENOMEM, "no memory for the trace writer");
+	w->fd = fd;
+	w->options = *options;
+	w->options.version = version;
+	w->options.buffer_size = size;
+	w->last = &w->first;
+	w->ended = calloc(KX_FDR_ENDED_PLACES, sizeof(*w->ended));
+	if (!w->ended) {
+		kx_fdr_writer_free(w);
+		return kx_err_set(err, -ENOMEM, "no memory for the trace writer");
+	}
+	if (version == 1) {
+		w->trailer = KX_FDR_METADATA_SIZE;
+		w->zeros = calloc(1, size);
+		if (!w->zeros) {
+			kx_fdr_writer_free(w);
+			return kx_err_set(err, -ENOMEM, "no memory for the trace writer");
+		}
+		w->memory = size;
+	}
+	flags = fcntl(fd, F_GETFL);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flags >= 0 && !(flags & O_APPEND)) {
+		w->offset = lseek(fd, 0, SEEK_CUR);
+		w->regular = w->offset >= 0;
+	}
+	ret = write_header(w);
+	if (ret < 0) {
+		write_failed(w, err);
+		kx_fdr_writer_free(w);
+		return ret;
+	}
+	*out = w;
+	return 0;
+}
+
+int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err)
+{
+	for (struct kx_fdr_thread *t = w->first; t && !w->error; t = t->next) {
+		if (t->pos)
+			kx_fdr_close_buffer(t);
+		kx_fdr_drop_buffer(t);
+	}
+	return w->error ? write_failed(w, err) : 0;
+}
+
+int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
+{
+	uint8_t hz[8];
+	int ret;
+
+	if (!w->nstarted && !w->error) {
+		char *note = strdup(KX_FDR_NOTE_PREFIX "session {}");
+		struct kx_fdr_thread *t = add_thread(w, 0, 0, note);
+
+		if (!t) {
+			free(note);
+			return kx_err_set(err, -ENOMEM, "no memory to finish the trace");
+		}
+		ret = kx_fdr_open_buffer(t, 0, w->options.start_tsc);
+		w->nstarted = 0;
+		if (ret < 0)
+			return kx_err_set(err, ret, "no memory to finish the trace");
+	}
+	ret = kx_fdr_flush(w, err);
+	if (ret < 0 || !tsc_hz || !w->regular)
+		return ret;
+	kx_put64(hz, tsc_hz);
+	if (pwrite(w->fd, hz, sizeof(hz), w->offset + 8) != sizeof(hz)) {
+		ret = errno ? -errno : -EIO;
+		return kx_err_set(err, ret, "cannot correct the clock frequency in the trace's "
+				  "header: %s", strerror(-ret));
+	}
+	return 0;
+}
+
+
+uint64_t kx_fdr_writer_hits(const struct kx_fdr_writer *w)
+{
+	return w->hits;
+}
+
+uint64_t kx_fdr_writer_bytes(const struct kx_fdr_writer *w)
+{
+	return w->bytes;
+}
+
+uint64_t kx_fdr_writer_threads(const struct kx_fdr_writer *w)
+{
+	return w->nstarted;
+}
+
+size_t kx_fdr_writer_live(const struct kx_fdr_writer *w)
+{
+	return w->nthreads;
+}
+
+const struct kx_fdr_options *kx_fdr_writer_options(const struct kx_fdr_writer *w)
+{
+	return &w->options;
+}
+
+size_t kx_fdr_writer_memory(const struct kx_fdr_writer *w)
+{
+	return w->memory;
+}
+
+void kx_fdr_writer_free(struct kx_fdr_writer *w)
+{
+	struct kx_fdr_thread *t, *next;
+
+	if (!w)
+		return;
+	for (t = w->first; t; t = next) {
+		next = t->next;
+		free(t->buf);
+		free(t->note);
+		free(t);
+	}
+	free(w->table);
+	free(w->ended);
+	free(w->zeros);
+	free(w);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Inside the FDR writer: the file and its threads (fdr_writer.c), a thread's buffers (fdr_buffers.c). */
+#ifndef KX_FDR_WRITER_IMPL_H
+#define KX_FDR_WRITER_IMPL_H
+
+#include <endian.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "trace/fdr.h"
+#include "trace/fdr_writer.h"
+
+struct kx_fdr_thread {
+	/* what every record needs */
+	uint8_t *pos, *end; /* both NULL while no buffer is open */
+	uint64_t base;      /* TSC that the next delta counts from */
+	uint64_t newest;    /* TSC of the newest record */
+	uint16_t cpu;
+	uint32_t hits;      /* function records in the open buffer, without added exits */
+
+	bool started; /* it has a buffer in the file or open */
+	bool has_wall; /* the next buffer's wall clock must be above these in both */
+	int32_t pid, tid;
+	uint8_t *buf;
+	size_t capacity;
+	size_t body; /* bytes of the preamble in the open buffer */
+	char *note;  /* custom event that comes first; NULL once written */
+	uint64_t wall_sec; /* of the last buffer */
+	uint32_t wall_usec;
+	struct kx_fdr_writer *writer;
+	struct kx_fdr_thread *next, **link; /* in order of creation */
+};
+
+/* Of threads that have ended: the newest wall clock of any whose ids fall into this place. */
+struct kx_fdr_ended {
+	uint64_t wall_sec;
+	uint32_t wall_usec;
+	uint32_t any;
+};
+
+#define KX_FDR_ENDED_PLACES (1u << 14)
+
+struct kx_fdr_writer {
+	int fd;
+	int error; /* the first one of write(2); sticks */
+	struct kx_fdr_options options;
+	size_t trailer; /* bytes kept free at a buffer's end */
+	uint8_t *zeros; /* fill of version 1 */
+	bool regular;   /* the file can be cut and patched */
+	off_t offset;   /* of the header in it */
+	uint64_t bytes;
+	uint64_t nstarted;
+	uint64_t hits; /* function records in the file, without added exits */
+	size_t memory;
+	struct kx_fdr_thread *first, **last; /* those that have not ended */
+	struct kx_fdr_thread **table; /* open addressing by pid and tid */
+	size_t table_size;            /* a power of two */
+	size_t nthreads;
+	struct kx_fdr_ended *ended; /* KX_FDR_ENDED_PLACES of them */
+};
+
+static inline void kx_put16(uint8_t *p, uint16_t v)
+{
+	v = htole16(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline void kx_put32(uint8_t *p, uint32_t v)
+{
+	v = htole32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline void kx_put64(uint8_t *p, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+/* Writes all of it, and counts; after an error the writer is as kx_fdr_entry says. */
+int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n);
+
+/* A buffer for what comes at @tsc on @cpu, with its preamble and, the first time, the thread's note. */
+int kx_fdr_open_buffer(struct kx_fdr_thread *t, uint16_t cpu, uint64_t tsc);
+/* Writes out the open buffer; the memory stays for the next one until it is dropped. */
+int kx_fdr_close_buffer(struct kx_fdr_thread *t);
+void kx_fdr_drop_buffer(struct kx_fdr_thread *t);
+
+#endif

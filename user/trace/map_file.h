@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * trace.xray.map: a small ELF that llvm-xray takes as -instr_map. Sections
+ * .text (NOBITS), xray_instr_map (version-0 sleds, absolute addresses),
+ * .symtab, .strtab, .shstrtab, and kxray's own, which are not allocated:
+ *   .kxray.session    JSON: session and modules (see session.h)
+ *   .kxray.functions  24 bytes for each function in id order, little-endian: u64 address,
+ *                     u64 size, u32 module (from 0 on), u32 offset of its name
+ *   .kxray.names      symbols as the programs have them, NUL-terminated; the first is ""
+ * Also reads XRay-instrumented binaries as maps. Layout: llvm-xray 14.0.6 and 19.1.7.
+ */
+#ifndef KX_MAP_FILE_H
+#define KX_MAP_FILE_H
+
+#include "base/err.h"
+#include "trace/session.h"
+
+#define KX_MAP_SESSION_SECTION ".kxray.session"
+#define KX_MAP_FUNCTIONS_SECTION ".kxray.functions"
+#define KX_MAP_NAMES_SECTION ".kxray.names"
+
+/*
+ * Writes @map to @path through a temporary name in the same folder, renamed when
+ * whole. Gives each module its own address range (map_base is filled in), ids in
+ * the order of @map->functions. Symbols lose their version ("@@GLIBC_2.2.5") and
+ * get '_' for characters that llvm-xray would not escape; .kxray.names keeps them whole.
+ * Errors: -EINVAL (@path is no regular file, a function names no module), -E2BIG,
+ * -ENOMEM, open(2)'s, write(2)'s, rename(2)'s.
+ */
+int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err);
+
+/*
+ * Reads a map: kxray's own, or any 64-bit ELF with an xray_instr_map section (then
+ * functions are named by its symbol table, module 0 is the file, session NULL).
+ * All that @map points to is then owned by it. Free with kx_map_free. kxray's own maps stay
+ * mapped until then, so the file must not be changed in place (replacing it does no harm).
+ * Errors: -ENOENT and other open(2) errors, -ENOMEM, -EBADMSG (not a map: the text
+ * says why); @map is then empty.
+ */
+int kx_map_read(const char *path, struct kx_map *map, struct kx_err *err);
+
+/*
+ * Demangled name of function @id, or "#id" if the map has none; valid until the next call,
+ * since only some megabytes of names are kept. For one thread at a time; works for maps that
+ * were not read too, if storage is NULL.
+ */
+const char *kx_map_name(struct kx_map *map, uint32_t id);
+/* Name of the module of function @id, or "". */
+const char *kx_map_module_name(const struct kx_map *map, uint32_t id);
+
+/* Frees what kx_map_read and kx_map_name have allocated, not what the caller put in. */
+void kx_map_free(struct kx_map *map);
+
+#endif

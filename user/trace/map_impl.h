@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Inside the map: the layout of kxray's own sections, and what a map that was read owns. */
+#ifndef KX_MAP_IMPL_H
+#define KX_MAP_IMPL_H
+
+#include <gelf.h>
+#include <libelf.h>
+#include <stdbool.h>
+
+#include "trace/map_file.h"
+
+/* One of .kxray.functions, little-endian. */
+struct kx_map_row {
+	uint64_t address; /* ELF virtual address inside its module */
+	uint64_t size;    /* bytes */
+	uint32_t module;  /* index into the session's modules */
+	uint32_t name;    /* offset in .kxray.names */
+};
+_Static_assert(sizeof(struct kx_map_row) == 24, "a function is 24 bytes");
+
+/* What a map owns besides what its user put in. */
+struct kx_map_storage {
+	bool owns_lists; /* modules and functions are the reader's */
+	Elf *elf;        /* kxray's own maps: functions' symbols are in it */
+	json_t *root;    /* modules' strings and the session belong to it */
+	char *text;      /* binaries: functions' symbols */
+	char *file_name, *file_path, *file_build_id; /* of module 0 of a binary */
+	char *names;     /* demangled ones, as many as fit, one behind another */
+	size_t names_len;
+	uint32_t *name_at; /* by index: offset in names + 1, or 0 */
+	void *unknown;   /* search tree of "#id" */
+};
+
+/* Made where there was none; NULL: no memory. */
+struct kx_map_storage *kx_map_storage_of(struct kx_map *map);
+
+/*
+ * Fills @map from the binary @elf, whose sled table is @scn. NULL, or why it is no map; what
+ * was filled in by then belongs to @map's storage, which must exist.
+ */
+const char *kx_map_read_binary(struct kx_map *map, Elf *elf, Elf_Scn *scn, const char *path);
+
+#endif

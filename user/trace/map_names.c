@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Names of a map's functions and modules, demangled when asked for, and what the map owns. */
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/demangle.h"
+#include "trace/map_impl.h"
+
+/* Demangled names kept at once; those of 200,000 functions mostly fit. */
+#define NAMES_BYTES (12u << 20)
+#define NAME_BYTES (64u << 10) /* a longer one stays mangled */
+
+struct kx_map_storage *kx_map_storage_of(struct kx_map *map)
+{
+	if (!map->storage)
+		map->storage = calloc(1, sizeof(struct kx_map_storage));
+	return map->storage;
+}
+
+void kx_map_free(struct kx_map *map)
+{
+	struct kx_map_storage *s = map->storage;
+
+	if (!s)
+		return;
+	free(s->names);
+	free(s->name_at);
+	tdestroy(s->unknown, free);
+	free(s->text);
+	free(s->file_name);
+	free(s->file_path);
+	free(s->file_build_id);
+	json_decref(s->root);
+	elf_end(s->elf);
+	if (s->owns_lists) {
+		free(map->modules);
+		free(map->functions);
+		memset(map, 0, sizeof(*map));
+	}
+	map->storage = NULL;
+	free(s);
+}
+
+struct unknown {
+	uint32_t id;
+	char text[12];
+};
+
+static int compare_unknown(const void *a, const void *b)
+{
+	const struct unknown *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static const char *unknown_name(struct kx_map_storage *s, uint32_t id)
+{
+	struct unknown *u = malloc(sizeof(*u)), **found;
+
+	if (!u)
+		return "#?";
+	u->id = id;
+	snprintf(u->text, sizeof(u->text), "#%u", id);
+	found = tsearch(u, &s->unknown, compare_unknown);
+	if (!found || *found != u)
+		free(u);
+	return found ? (*found)->text : "#?";
+}
+
+struct name {
+	char *text;
+	size_t len; /* beyond NAME_BYTES only counted */
+};
+
+static void append(const char *text, size_t len, void *opaque)
+{
+	struct name *n = opaque;
+
+	if (len && n->len + len < NAME_BYTES) /* @text may be NULL without a length */
+		memcpy(n->text + n->len, text, len);
+	n->len += len;
+}
+
+/* Puts the readable name of @symbol, which is of function @index, into the names. */
+static const char *add_name(struct kx_map *map, size_t index, const char *symbol, size_t len)
+{
+	struct kx_map_storage *s = map->storage;
+	struct name n = { 0 };
+	char *base;
+
+	if (s->names_len + NAME_BYTES > NAMES_BYTES) {
+		s->names_len = 0;
+		memset(s->name_at, 0, map->nfunctions * sizeof(*s->name_at));
+	}
+	n.text = s->names + s->names_len;
+	base = symbol[len] ? strndup(symbol, len) : NULL;
+	if (!kx_demangle_to(base ? base : symbol, append, &n) || n.len >= NAME_BYTES) {
+		n.len = 0;
+		append(symbol, len < NAME_BYTES ? len : NAME_BYTES - 1, &n);
+	}
+	free(base);
+	n.text[n.len] = 0;
+	s->name_at[index] = (uint32_t)s->names_len + 1;
+	s->names_len += n.len + 1;
+	return n.text;
+}
+
+const char *kx_map_name(struct kx_map *map, uint32_t id)
+{
+	struct kx_map_storage *s = kx_map_storage_of(map);
+	const char *symbol;
+	size_t len;
+
+	if (!s)
+		return "#?";
+	if (!id || id > map->nfunctions || !map->functions[id - 1].symbol ||
+	    !*map->functions[id - 1].symbol)
+		return unknown_name(s, id);
+	symbol = map->functions[id - 1].symbol;
+	if (s->name_at && s->name_at[id - 1])
+		return s->names + s->name_at[id - 1] - 1;
+	/* without the symbol's version: malloc@@GLIBC_2.2.5 */
+	len = (size_t)(strchrnul(symbol + 1, '@') - symbol);
+	if (!symbol[len] && !kx_is_mangled(symbol))
+		return symbol;
+	if (!s->name_at)
+		s->name_at = calloc(map->nfunctions, sizeof(*s->name_at));
+	if (!s->names)
+		s->names = malloc(NAMES_BYTES);
+	return s->name_at && s->names ? add_name(map, id - 1, symbol, len) : symbol;
+}
+
+const char *kx_map_module_name(const struct kx_map *map, uint32_t id)
+{
+	const char *name;
+
+	if (!id || id > map->nfunctions || map->functions[id - 1].module >= map->nmodules)
+		return "";
+	name = map->modules[map->functions[id - 1].module].name;
+	return name ? name : "";
+}

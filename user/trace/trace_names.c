@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "trace/trace_names.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/notes.h"
+
+/* A thread's notes of itself and of the session follow the preamble. */
+#define NOTE_RECORDS 8
+
+int kx_trace_names_open(const char *trace, const char *map_path, struct kx_trace_names *out,
+			struct kx_err *err)
+{
+	char *beside = NULL;
+	int r = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (!map_path && strcmp(trace, "-")) {
+		if (asprintf(&beside, "%s.map", trace) < 0)
+			return kx_err_set(err, -ENOMEM, "out of memory");
+		if (!access(beside, F_OK))
+			map_path = beside;
+	}
+	if (map_path) {
+		r = kx_map_read(map_path, &out->map, err);
+		out->has_map = !r;
+	}
+	free(beside);
+	return r;
+}
+
+/* What a session says of its beginning: ticks, and the time of day ("" if unknown). */
+static json_int_t session_start(const json_t *session, const char **when)
+{
+	const char *text = json_string_value(json_object_get(session, "started"));
+
+	*when = text ? text : "";
+	return json_integer_value(json_object_get(json_object_get(session, "clock"), "start_tsc"));
+}
+
+json_t *kx_trace_first_note(struct kx_fdr_file *f, size_t thread, const char *kind)
+{
+	struct kx_fdr_cursor *c;
+	struct kx_record rec;
+	json_t *note = NULL;
+
+	if (kx_fdr_thread_cursor(f, thread, &c))
+		return NULL;
+	for (int i = 0; i < NOTE_RECORDS && !note && kx_fdr_next(c, &rec, NULL) > 0; i++)
+		note = kx_note_json(&rec, kind);
+	kx_fdr_cursor_free(c);
+	return note;
+}
+
+int kx_trace_names_check(const struct kx_trace_names *names, struct kx_fdr_file *f,
+			 struct kx_err *err)
+{
+	const char *map_when, *trace_when;
+	json_int_t map_start, trace_start = 0;
+	json_t *note = NULL;
+	int r = 0;
+
+	if (!names->has_map || !names->map.session)
+		return 0;
+	map_start = session_start(names->map.session, &map_when);
+	for (size_t i = 0; i < kx_fdr_nthreads(f) && !note; i++)
+		note = kx_trace_first_note(f, i, "session");
+	if (note)
+		trace_start = session_start(note, &trace_when);
+	if (map_start && trace_start && map_start != trace_start)
+		r = kx_err_set(err, -EBADMSG,
+			       "the map does not belong to this trace: it is of the recording of %s, the "
+			       "trace of %s; name the right one with -m",
+			       map_when, trace_when);
+	json_decref(note);
+	return r;
+}
+
+void kx_trace_names_free(struct kx_trace_names *names)
+{
+	if (names->has_map)
+		kx_map_free(&names->map);
+	names->has_map = false;
+}
+
+const char *kx_trace_name(struct kx_trace_names *names, uint32_t id)
+{
+	char *at = names->id + sizeof(names->id);
+
+	if (names->has_map && id && id <= names->map.nfunctions)
+		return kx_map_name(&names->map, id);
+	*--at = 0;
+	do {
+		*--at = (char)('0' + id % 10);
+		id /= 10;
+	} while (id);
+	*--at = '#';
+	return at;
+}
+
+void kx_trace_prefetch(const struct kx_trace_names *names, uint32_t id, bool symbol)
+{
+	if (!names->has_map || !id || id > names->map.nfunctions)
+		return;
+	__builtin_prefetch(symbol ? (const void *)names->map.functions[id - 1].symbol :
+				    (const void *)&names->map.functions[id - 1]);
+}
+
+const char *kx_trace_module(const struct kx_trace_names *names, uint32_t id)
+{
+	if (names->has_map && id && id <= names->map.nfunctions)
+		return kx_map_module_name(&names->map, id);
+	return "";
+}
+
+uint64_t kx_trace_ns(uint64_t ticks, uint64_t tsc_hz)
+{
+	unsigned __int128 ns;
+
+	if (!tsc_hz)
+		return ticks;
+	if (ticks < 1ull << 33 && tsc_hz < 1ull << 62) /* fits into 64 bits, which is much faster */
+		return (ticks * 1000000000 + tsc_hz / 2) / tsc_hz;
+	ns = ((unsigned __int128)ticks * 1000000000 + tsc_hz / 2) / tsc_hz;
+	return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Uprobe links: many probes of one binary by one bpf(BPF_LINK_CREATE), or one
+ * perf event each where the kernel has nothing better. Which one works is
+ * found by trying it on kxray's own code.
+ */
+#ifndef KX_ATTACH_H
+#define KX_ATTACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+enum kx_mechanism {
+	KX_MECHANISM_SESSION, /* uprobe.session: entry and return by one program, kernel 6.13 */
+	KX_MECHANISM_MULTI,   /* uprobe.multi: one link for many probes, kernel 6.6 */
+	KX_MECHANISM_SINGLE,  /* a perf event for each probe, with a cookie: kernel 5.15 */
+	KX_MECHANISM_COUNT,
+};
+
+/* Attach types of <linux/bpf.h>; older headers lack the last two. */
+#define KX_BPF_TRACE_UPROBE_MULTI 48
+#define KX_BPF_TRACE_UPROBE_SESSION 57
+
+/* expected_attach_type for programs of that mechanism; 0 for single uprobes. */
+unsigned kx_mechanism_attach_type(enum kx_mechanism m);
+const char *kx_mechanism_name(enum kx_mechanism m); /* "uprobe.session", ... */
+
+/* Attaches and detaches a probe on kxray's own code. 0, or the kernel's negative errno. */
+int kx_mechanism_try(enum kx_mechanism m);
+
+/* The best mechanism that works here. -errno with the reasons of all three if none does. */
+int kx_mechanism_best(enum kx_mechanism *out, struct kx_err *err);
+
+/*
+ * Whether the kernel's pid filter of a multi link means the process (6.10), not one thread.
+ * Where it doesn't, links are made for all processes and the BPF programs filter.
+ */
+bool kx_multi_filters_process(void);
+
+/* 1 if this kernel turns a probed 5-byte nop into a call, 0 if not, negative if it can't be tried. */
+int kx_probe_nop5_optimized(void);
+
+/* Whether the process runs under seccomp; false if that cannot be read. */
+bool kx_process_has_seccomp(pid_t pid);
+
+/*
+ * Whether return probes work in a process under seccomp, tried on a child in strict mode. False
+ * also where it cannot be tried.
+ */
+bool kx_returns_survive_seccomp(void);
+
+struct kx_probe {
+	uint64_t offset;  /* file offset of the probed instruction */
+	uint64_t cookie;  /* see KX_COOKIE_* in wire.h */
+	uint32_t index;   /* the caller's own number, for kx_attach_refused */
+};
+
+/* Called for each probe that the kernel refuses while it takes others: left out, with its errno. */
+typedef void (*kx_attach_refused)(void *ctx, const struct kx_probe *probe, int err);
+
+struct kx_links {
+	int *fds; /* link and perf event descriptors; closing one detaches it */
+	size_t count, room;
+};
+
+/*
+ * Attaches @prog_fd at each of @probes in the file @path for process @pid (0: every process).
+ * @is_return: return probes (multi and single; a session has both). Links are added to @links.
+ * Errors: -ESRCH (the process is gone), -EPERM, -ENOMEM, or the kernel's; then nothing of this
+ * call stays attached.
+ */
+int kx_attach(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, bool is_return,
+	      const struct kx_probe *probes, size_t nprobes, struct kx_links *links,
+	      kx_attach_refused refused, void *ctx, struct kx_err *err);
+
+struct perf_event_attr;
+
+/*
+ * Opens the perf event @attr on @cpu for all processes and attaches @prog_fd to it. Errors:
+ * perf_event_open(2)'s and bpf(2)'s.
+ */
+int kx_attach_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
+		    struct kx_links *links);
+
+/* Raises the limit of open files, if it must and may, so that @more descriptors can be added. */
+void kx_links_make_room(size_t more);
+
+/* Takes @fd over, unless memory runs out: -ENOMEM. */
+int kx_links_add(struct kx_links *links, int fd);
+
+/* Moves the links of @from to @to, to be closed together; where memory runs out, closes them. */
+void kx_links_join(struct kx_links *to, struct kx_links *from);
+
+/* Detaches everything at once; returns when no probe program of these links can run any more. */
+void kx_links_close(struct kx_links *links);
+
+#endif

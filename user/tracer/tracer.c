@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tracer/tracer.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tracer/kernel_link.h"
+#include "tracer/kernel_template.h"
+#include "tracer/sched_watch.h"
+#include "tracer/tracer_impl.h"
+
+static int silent(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+static int on_process_event(void *ctx, void *data, size_t size)
+{
+	struct kx_tracer *t = ctx;
+
+	if (size >= sizeof(struct kx_process_event) && t->on_process)
+		t->on_process(t->on_process_ctx, data);
+	return 0;
+}
+
+static int on_doorbell(void *ctx, void *data, size_t size)
+{
+	(void)ctx;
+	(void)data;
+	(void)size;
+	return 0;
+}
+
+/* The programs for kernel functions are optional all: none is loaded unless it is asked for. */
+static void choose_kernel_programs(struct kx_tracer *t)
+{
+	const struct record_bpf *s = t->skel;
+	bool session = t->kernel == KX_KERNEL_SESSION, fentry = t->kernel == KX_KERNEL_FENTRY;
+	enum bpf_attach_type type = (enum bpf_attach_type)(
+		t->kernel == KX_KERNEL_MULTI ? KX_BPF_TRACE_KPROBE_MULTI : 0);
+
+	if (t->kernel == KX_KERNEL_NONE)
+		return;
+	bpf_program__set_autoload(s->progs.kx_kernel_session, session);
+	bpf_program__set_autoload(s->progs.kx_kernel_entry, !session);
+	bpf_program__set_autoload(s->progs.kx_kernel_return, !session);
+	bpf_program__set_autoload(s->progs.kx_kernel_fentry, fentry);
+	bpf_program__set_autoload(s->progs.kx_kernel_fexit, fentry);
+	bpf_program__set_expected_attach_type(s->progs.kx_kernel_session,
+					      (enum bpf_attach_type)KX_BPF_TRACE_KPROBE_SESSION);
+	bpf_program__set_expected_attach_type(s->progs.kx_kernel_entry, type);
+	bpf_program__set_expected_attach_type(s->progs.kx_kernel_return, type);
+}
+
+/* Loads only what the mechanism uses: the others' kfuncs may not exist here. */
+static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options *o)
+{
+	struct record_bpf *s = t->skel;
+	bool session = t->mechanism == KX_MECHANISM_SESSION;
+	unsigned multi = kx_mechanism_attach_type(session ? KX_MECHANISM_MULTI : t->mechanism);
+	struct bpf_program *prog;
+
+	if (o->clock_only) {
+		bpf_object__for_each_program(prog, s->obj)
+			bpf_program__set_autoload(prog, prog == s->progs.kx_sample_clock);
+		return;
+	}
+	bpf_program__set_autoload(s->progs.kx_syscall_enter, o->syscalls);
+	bpf_program__set_autoload(s->progs.kx_syscall_exit, o->syscalls);
+	kx_sched_watch_choose(s, o->sched);
+	bpf_program__set_autoload(session ? s->progs.kx_return : s->progs.kx_session, false);
+	bpf_program__set_autoload(s->progs.kx_exec, o->all || o->follow);
+	bpf_program__set_expected_attach_type(s->progs.kx_session,
+					      (enum bpf_attach_type)KX_BPF_TRACE_UPROBE_SESSION);
+	bpf_program__set_expected_attach_type(s->progs.kx_entry, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_return, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_exit, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_dlopen, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_stop_at_entry, multi);
+	choose_kernel_programs(t);
+}
+
+static int explain_load(int code, struct kx_err *err)
+{
+	/* -EACCES is the verifier's word for a program that it does not like */
+	if (code == -EPERM)
+		return kx_err_set(err, code,
+				  "this user may not load BPF programs; run kxray as root, or with "
+				  "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return kx_err_set(err, -ENOENT,
+				  "this kernel has no type information (/sys/kernel/btf/vmlinux): "
+				  "kxray needs a kernel built with CONFIG_DEBUG_INFO_BTF");
+	/* it lists the BTF of modules before it loads a tp_btf program */
+	if (code == -EINVAL && geteuid())
+		return kx_err_set(err, code,
+				  "this user may not load the recorder's BPF programs: libbpf before 1.3 "
+				  "needs CAP_SYS_ADMIN for that; run kxray as root, or see 'kxray doctor'");
+	return kx_err_set(err, code,
+			  "the kernel refuses the recorder's BPF programs (%s); 'kxray doctor' shows "
+			  "what it offers",
+			  strerror(-code));
+}
+
+/* In what the BPF programs measure time in. */
+static uint64_t min_ticks(const struct kx_clock *clock, uint64_t ns)
+{
+	if (clock->kind == KX_CLOCK_KTIME)
+		return ns;
+	return (uint64_t)((double)ns * 1e-9 * (double)clock->tsc_hz + 0.5);
+}
+
+static void set_filters(struct record_bpf__rodata *rodata, const struct kx_filters *f)
+{
+	rodata->kx_filters = f->which;
+	rodata->kx_filter_uid = f->uid;
+	rodata->kx_filter_cgroup = f->cgroup;
+	memcpy((void *)rodata->kx_filter_cpus, f->cpus, sizeof(f->cpus));
+	memcpy((void *)rodata->kx_comm_step, f->comm.step, sizeof(f->comm.step));
+	rodata->kx_comm_loop = f->comm.loop;
+	rodata->kx_comm_accept = f->comm.accept;
+}
+
+static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
+{
+	uint32_t nslots = kx_ring_slots_for(o->count_functions ? 1 : o->ring_bytes, t->clock->ncpus);
+	int template_fd, code;
+
+	t->skel->rodata->kx_clock_kind = t->clock->kind;
+	t->skel->rodata->kx_ring_slots = nslots;
+	t->skel->rodata->kx_wake_slots = nslots / 8;
+	t->skel->rodata->kx_callers = o->callers;
+	t->skel->rodata->kx_flight = o->flight;
+	t->skel->rodata->kx_syscall_results = o->results;
+	t->skel->rodata->kx_scope = o->all ? KX_SCOPE_ALL :
+				    o->npids == 1 && !o->follow ? KX_SCOPE_ONE :
+								  KX_SCOPE_SET;
+	t->skel->rodata->kx_growing = o->all || o->follow;
+	t->skel->rodata->kx_counting = o->count_functions > 0;
+	t->skel->rodata->kx_max_depth = o->max_depth;
+	t->skel->rodata->kx_min_ticks = min_ticks(t->clock, o->min_duration_ns);
+	if (o->min_duration_ns)
+		t->skel->rodata->kx_payload_words = o->nargs + o->callers;
+	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
+	t->skel->rodata->kx_own_tgid = (uint32_t)getpid();
+
+	if (!o->flight)
+		bpf_map__set_max_entries(t->skel->maps.kx_timed_calls, 1);
+	if (o->filters)
+		set_filters(t->skel->rodata, o->filters);
+
+	template_fd = kx_ring_template(nslots);
+	if (template_fd < 0)
+		return explain_load(template_fd, err);
+	code = bpf_map__set_inner_map_fd(t->skel->maps.kx_rings, template_fd);
+	if (!code)
+		code = bpf_map__set_max_entries(t->skel->maps.kx_calls, o->count_functions + 1);
+	if (!code)
+		code = record_bpf__load(t->skel);
+	close(template_fd);
+	return code ? explain_load(code, err) : 0;
+}
+
+static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
+{
+	unsigned ncpus = t->clock->ncpus;
+	unsigned char *online;
+	int code;
+
+	for (__u32 cpu = 0; cpu < ncpus; cpu++) {
+		int fd = t->clock->cpus[cpu].event_fd;
+
+		if (fd < 0)
+			continue;
+		code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_tsc_events), &cpu, &fd,
+					   BPF_ANY);
+		if (code)
+			return kx_err_set(err, code, "the clock of CPU %u cannot be used: %s", cpu,
+					  strerror(-code));
+	}
+	for (size_t i = 0; i < o->npids; i++) {
+		struct kx_target target = { .changes = 1 };
+		__u32 tgid = (__u32)o->pids[i];
+
+		code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid, &target,
+					   BPF_ANY);
+		if (code)
+			return kx_err_set(err, code, "too many processes to trace (%zu)", o->npids);
+	}
+	if (o->clock_only)
+		return 0;
+	online = calloc(ncpus, 1);
+	if (!online)
+		return kx_err_set(err, -ENOMEM, "no memory for %u CPUs", ncpus);
+	for (unsigned cpu = 0; cpu < ncpus; cpu++)
+		online[cpu] = t->clock->cpus[cpu].present;
+	code = kx_rings_new(bpf_map__fd(t->skel->maps.kx_rings), online, ncpus,
+			    t->skel->rodata->kx_ring_slots, &t->rings, err);
+	free(online);
+	return code;
+}
+
+/* Runs right here; on a named CPU it may run in the middle of another process. */
+#define ANY_CPU UINT_MAX
+
+static int sample_clock(void *ctx, unsigned cpu, struct kx_clock_sample *out)
+{
+	struct kx_tracer *t = ctx;
+	const volatile struct record_bpf__bss *bss = t->skel->bss;
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = cpu == ANY_CPU ? 0 : BPF_F_TEST_RUN_ON_CPU,
+		    .cpu = cpu == ANY_CPU ? 0 : cpu);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_sample_clock), &opts);
+
+	if (err || opts.retval)
+		return err ? err : -EIO;
+	*out = (struct kx_clock_sample){ .clock = bss->kx_sampled_clock,
+					 .before = bss->kx_sampled_before,
+					 .after = bss->kx_sampled_after,
+					 .cpu = bss->kx_sampled_cpu };
+	return 0;
+}
+
+/* The BPF programs know processes by the ids of the first pid namespace, we by those of ours. */
+static int check_namespace(struct kx_tracer *t, struct kx_err *err)
+{
+	struct kx_clock_sample sample;
+
+	if (sample_clock(t, ANY_CPU, &sample) == 0 && t->skel->bss->kx_sampled_tgid &&
+	    t->skel->bss->kx_sampled_tgid == (uint32_t)getpid())
+		return 0;
+	return kx_err_set(err, -ENOTSUP,
+			  "kxray runs in a pid namespace of its own, where it cannot tell the traced "
+			  "process from others; run it outside the container, or start the container "
+			  "with the host's pid namespace (--pid=host)");
+}
+
+/* The frames of a thread compare clocks of different CPUs. */
+static int tell_bases(struct kx_tracer *t, struct kx_err *err)
+{
+	for (__u32 cpu = 0; cpu < t->clock->ncpus; cpu++) {
+		int code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_clock_bases), &cpu,
+					       &t->clock->cpus[cpu].base, BPF_ANY);
+
+		if (code)
+			return kx_err_set(err, code, "the clock of CPU %u cannot be used: %s", cpu,
+					  strerror(-code));
+	}
+	return 0;
+}
+
+int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, struct kx_err *err)
+{
+	struct kx_tracer *t = calloc(1, sizeof(*t));
+	int code;
+
+	if (!t)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	t->mechanism = o->mechanism;
+	t->kernel = o->kernel;
+	/* what the kernel says of a refused program means nothing to most people */
+	if (!getenv("KXRAY_LIBBPF_LOG"))
+		libbpf_set_print(silent);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL & ~LIBBPF_STRICT_AUTO_RLIMIT_MEMLOCK);
+	code = kx_clock_new(o->clock, &t->clock, err);
+	if (code)
+		goto fail;
+	code = kx_kernel_templates_register();
+	if (code) {
+		kx_err_set(err, code, "no memory for the BPF programs");
+		goto fail;
+	}
+	t->skel = record_bpf__open();
+	if (!t->skel) {
+		code = kx_err_set(err, -errno, "the recorder's BPF object cannot be opened: %s",
+				  strerror(errno));
+		goto fail;
+	}
+	choose_programs(t, o);
+	code = load(t, o, err);
+	if (!code)
+		code = fill_maps(t, o, err);
+	if (!code)
+		code = kx_clock_calibrate(t->clock, sample_clock, t, err);
+	if (!code && !o->clock_only)
+		code = check_namespace(t, err);
+	if (!code && o->min_duration_ns)
+		code = tell_bases(t, err);
+	if (code)
+		goto fail;
+	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,
+				       NULL);
+	if (!t->doorbell ||
+	    ring_buffer__add(t->doorbell, bpf_map__fd(t->skel->maps.kx_process_events),
+			     on_process_event, t)) {
+		code = kx_err_set(err, -errno, "the doorbell ring cannot be mapped: %s",
+				  strerror(errno));
+		goto fail;
+	}
+	if (o->flight)
+		code = kx_tracer_hear_triggers(t, err);
+	if (code)
+		goto fail;
+	*out = t;
+	return 0;
+fail:
+	kx_tracer_free(t);
+	return code;
+}
+
+void kx_tracer_free(struct kx_tracer *t)
+{
+	if (!t)
+		return;
+	kx_links_close(&t->samplers);
+	ring_buffer__free(t->doorbell);
+	ring_buffer__free(t->triggers);
+	kx_rings_free(t->rings);
+	record_bpf__destroy(t->skel);
+	kx_clock_free(t->clock);
+	free(t);
+}
+
+int kx_tracer_prog_fd(const struct kx_tracer *t, enum kx_tracer_prog prog)
+{
+	switch (prog) {
+	case KX_PROG_RETURN:
+		return bpf_program__fd(t->mechanism == KX_MECHANISM_SESSION
+					       ? t->skel->progs.kx_session
+					       : t->skel->progs.kx_return);
+	case KX_PROG_EXIT:
+		return bpf_program__fd(t->skel->progs.kx_exit);
+	case KX_PROG_DLOPEN:
+		return bpf_program__fd(t->skel->progs.kx_dlopen);
+	case KX_PROG_STOP:
+		return bpf_program__fd(t->skel->progs.kx_stop_at_entry);
+	default:
+		return bpf_program__fd(t->skel->progs.kx_entry);
+	}
+}
+
+enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tracer_prog prog)
+{
+	if (t->mechanism == KX_MECHANISM_SESSION && prog != KX_PROG_RETURN)
+		return KX_MECHANISM_MULTI;
+	return t->mechanism;
+}
+
+enum kx_kernel_mechanism kx_tracer_kernel_mechanism(const struct kx_tracer *t)
+{
+	return t->kernel;
+}
+
+int kx_tracer_kernel_prog(const struct kx_tracer *t, bool is_return)
+{
+	if (t->kernel == KX_KERNEL_SESSION)
+		return bpf_program__fd(t->skel->progs.kx_kernel_session);
+	return bpf_program__fd(is_return ? t->skel->progs.kx_kernel_return :
+					   t->skel->progs.kx_kernel_entry);
+}
+
+int kx_tracer_kernel_load(const struct kx_tracer *t, bool is_return, uint32_t btf_id)
+{
+	return kx_kernel_template_load(t->skel->obj,
+				       is_return ? t->skel->progs.kx_kernel_fexit :
+						   t->skel->progs.kx_kernel_fentry,
+				       is_return, btf_id);
+}
+
+uint32_t *kx_tracer_syscalls(struct kx_tracer *t)
+{
+	return t->skel->bss->kx_syscalls;
+}
+
+void kx_tracer_ready(struct kx_tracer *t, bool ready)
+{
+	__atomic_store_n(&t->skel->bss->kx_ready, ready, __ATOMIC_RELEASE);
+}
+
+uint32_t kx_tracer_list_changes(const struct kx_tracer *t)
+{
+	return __atomic_load_n(&t->skel->bss->kx_list_changes, __ATOMIC_ACQUIRE);
+}
+
+void kx_tracer_list_checked(struct kx_tracer *t, uint32_t changes)
+{
+	__atomic_store_n(&t->skel->bss->kx_list_checked, changes, __ATOMIC_RELEASE);
+}
+
+int kx_tracer_doorbell_fd(const struct kx_tracer *t)
+{
+	return ring_buffer__epoll_fd(t->doorbell);
+}
+
+void kx_tracer_quiet(struct kx_tracer *t)
+{
+	ring_buffer__consume(t->doorbell);
+}
+
+struct kx_clock *kx_tracer_clock(struct kx_tracer *t)
+{
+	return t->clock;
+}
+
+struct kx_rings *kx_tracer_rings(struct kx_tracer *t)
+{
+	return t->rings;
+}
+
+bool kx_tracer_delays_entries(const struct kx_tracer *t)
+{
+	return t->skel->rodata->kx_min_ticks;
+}
+
+int kx_tracer_settle(struct kx_tracer *t, struct kx_err *err)
+{
+	struct bpf_link *link;
+	char nothing[64];
+	int fd, code = 0;
+
+	if (!kx_tracer_delays_entries(t))
+		return 0;
+	link = bpf_program__attach_iter(t->skel->progs.kx_settle_all, NULL);
+	if (!link)
+		return kx_err_set(err, -errno, "the open calls of all threads cannot be visited: %s",
+				  strerror(errno));
+	fd = bpf_iter_create(bpf_link__fd(link));
+	while (fd >= 0 && read(fd, nothing, sizeof(nothing)) > 0)
+		;
+	if (fd < 0)
+		code = kx_err_set(err, fd, "the open calls of all threads cannot be visited: %s",
+				  strerror(-fd));
+	else
+		close(fd);
+	bpf_link__destroy(link);
+	return code;
+}
+
+/* @n values of a per-CPU array from @first on, each summed over all CPUs. */
+static int sums_over_cpus(const struct bpf_map *map, uint32_t first, uint64_t *sums, uint32_t n)
+{
+	int ncpus = libbpf_num_possible_cpus(), code = 0;
+	uint64_t *values = ncpus > 0 ? calloc((size_t)ncpus, sizeof(*values)) : NULL;
+
+	if (!values)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n && !code; i++) {
+		__u32 key = first + i;
+
+		sums[i] = 0;
+		code = bpf_map_lookup_elem(bpf_map__fd(map), &key, values);
+		for (int cpu = 0; cpu < ncpus && !code; cpu++)
+			sums[i] += values[cpu];
+	}
+	free(values);
+	return code;
+}
+
+void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *hits, uint64_t *too_deep)
+{
+	uint64_t sums[2] = { 0 };
+
+	sums_over_cpus(t->skel->maps.kx_reduced, 0, sums, 2);
+	*hits = sums[0];
+	*too_deep = sums[1];
+}
+
+int kx_tracer_calls(const struct kx_tracer *t, uint64_t *calls, uint32_t n, struct kx_err *err)
+{
+	int code = sums_over_cpus(t->skel->maps.kx_calls, 1, calls, n);
+
+	return code ? kx_err_set(err, code, "the counted calls cannot be read: %s", strerror(-code)) :
+		      0;
+}
+
+void kx_tracer_losses(const struct kx_tracer *t, uint64_t calls[KX_LOSS_REASONS],
+		      uint64_t other[KX_LOSS_REASONS])
+{
+	memset(calls, 0, KX_LOSS_REASONS * sizeof(*calls));
+	memset(other, 0, KX_LOSS_REASONS * sizeof(*other));
+	for (unsigned cpu = 0; cpu < t->rings->ncpus; cpu++) {
+		const struct kx_ring_header *h = t->rings->items[cpu].header;
+
+		for (int i = 0; h && i < KX_LOSS_REASONS; i++) {
+			calls[i] += __atomic_load_n(&h->lost[i], __ATOMIC_RELAXED);
+			other[i] += __atomic_load_n(&h->lost_other[i], __ATOMIC_RELAXED);
+		}
+	}
+	calls[KX_LOSS_NO_RING] += __atomic_load_n(&t->skel->bss->kx_lost_no_ring, __ATOMIC_RELAXED);
+	other[KX_LOSS_NO_RING] +=
+		__atomic_load_n(&t->skel->bss->kx_lost_no_ring_other, __ATOMIC_RELAXED);
+}
+
+void kx_tracer_thread_losses(struct kx_tracer *t,
+			     void (*each)(void *ctx, uint32_t tid,
+					  const struct kx_thread_loss *loss),
+			     void *ctx)
+{
+	int fd = bpf_map__fd(t->skel->maps.kx_thread_losses);
+	__u32 tid, *previous = NULL;
+
+	/* first, so that a loss while we read starts a gap of its own */
+	__atomic_add_fetch(&t->skel->bss->kx_loss_epoch, 1, __ATOMIC_ACQ_REL);
+	while (bpf_map_get_next_key(fd, previous, &tid) == 0) {
+		struct kx_thread_loss loss;
+
+		if (bpf_map_lookup_elem(fd, &tid, &loss) == 0)
+			each(ctx, tid, &loss);
+		previous = &tid;
+	}
+}

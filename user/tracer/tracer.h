@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The kernel side of a recording: the BPF object, its rings and clock, and the
+ * switches that user space turns while it runs.
+ */
+#ifndef KX_TRACER_H
+#define KX_TRACER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tracer/attach.h"
+#include "tracer/clock.h"
+#include "base/err.h"
+#include "tracer/filters.h"
+#include "tracer/kernel_mechanism.h"
+#include "tracer/ring.h"
+
+/* A thread's open calls are followed to this depth at least, whatever arguments they carry. */
+#define KX_MAX_DEPTH 96
+
+struct kx_tracer_options {
+	enum kx_mechanism mechanism;
+	enum kx_kernel_mechanism kernel; /* of kernel functions; none: load nothing for them */
+	enum kx_wire_clock clock; /* 0: the best that works */
+	uint64_t ring_bytes;      /* of one CPU's ring; 0: by memory */
+	const pid_t *pids;        /* traced processes */
+	size_t npids;             /* at least 1, but for @all */
+	bool follow;              /* and their children from now on */
+	bool all;                 /* every process but kxray */
+	const struct kx_filters *filters; /* or NULL */
+	bool sched;               /* record when threads run, wait and are woken */
+	bool callers;             /* entries carry their return address */
+	bool syscalls;            /* load what kx_tracer_watch_syscalls needs */
+	bool results;             /* exits of system calls carry their result */
+	bool flight;              /* tell of processes' ends and of triggers */
+	unsigned nargs;           /* most words of arguments an entry carries beside that */
+	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
+	uint64_t min_duration_ns; /* shorter calls are not written */
+	uint32_t count_functions; /* calls are only counted, for ids up to this; 0: they are recorded */
+	bool clock_only;          /* load nothing but what the clock needs; no rings */
+};
+
+/* BPF programs a caller attaches; see ../bpf/record.bpf.c. */
+enum kx_tracer_prog {
+	KX_PROG_ENTRY,   /* entries without a return probe */
+	KX_PROG_RETURN,  /* return probes; with KX_MECHANISM_SESSION entries too */
+	KX_PROG_EXIT,    /* ret and tail jump instructions */
+	KX_PROG_DLOPEN,  /* the dynamic linker's _dl_debug_state */
+	KX_PROG_STOP,    /* stops the started command at its entry point */
+};
+
+struct kx_tracer;
+
+/*
+ * Loads the programs, makes rings and clock, calibrates. The gate is closed: hits are ignored
+ * until kx_tracer_ready. Errors: -EPERM, -ENOENT (no BTF), -ENOMEM (rings), the verifier's.
+ */
+int kx_tracer_new(const struct kx_tracer_options *options, struct kx_tracer **out,
+		  struct kx_err *err);
+void kx_tracer_free(struct kx_tracer *t);
+
+int kx_tracer_prog_fd(const struct kx_tracer *t, enum kx_tracer_prog prog);
+/* The mechanism whose attach type that program was loaded for. */
+enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tracer_prog prog);
+
+/* Programs for kernel functions, as options.kernel asked for. */
+enum kx_kernel_mechanism kx_tracer_kernel_mechanism(const struct kx_tracer *t);
+/* Entries or returns; of a session both. With fentry: those for the kprobes beside it. */
+int kx_tracer_kernel_prog(const struct kx_tracer *t, bool is_return);
+/* With fentry: loads the program for the function @btf_id. Its descriptor or a negative errno. */
+int kx_tracer_kernel_load(const struct kx_tracer *t, bool is_return, uint32_t btf_id);
+
+/* Starts watching the scheduler (migrations, thread names and ends) for the traced processes. */
+int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err);
+/*
+ * How each system call is traced, by its number: KX_MAX_SYSCALLS of KX_SYSCALL_TRACED (wire.h).
+ * To be filled before kx_tracer_watch_syscalls, which starts watching them.
+ */
+uint32_t *kx_tracer_syscalls(struct kx_tracer *t);
+int kx_tracer_watch_syscalls(struct kx_tracer *t, struct kx_err *err);
+#define KX_SYSCALL_PROBES 2 /* tracepoints that it attaches to */
+/*
+ * Entries and exits, of any process, that the kernel did not pass on because the CPU was inside the same
+ * program already (which newer kernels may interrupt for another task).
+ */
+uint64_t kx_tracer_syscalls_missed(const struct kx_tracer *t);
+/*
+ * Samples where the traced threads are on their CPUs, @hz times a second of CPU time each.
+ * Errors: perf_event_open(2)'s.
+ */
+int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err);
+/* Stops the one traced process with SIGSTOP when it next calls exec. */
+int kx_tracer_stop_at_exec(struct kx_tracer *t, struct kx_err *err);
+void kx_tracer_ignore_exec(struct kx_tracer *t);
+
+/*
+ * Starts following: children of traced processes are traced from now on (only with options.follow
+ * or options.all), and @each is told of processes that need a look, from kx_tracer_quiet.
+ */
+int kx_tracer_follow(struct kx_tracer *t,
+		     void (*each)(void *ctx, const struct kx_process_event *event), void *ctx,
+		     struct kx_err *err);
+/*
+ * The state of a process: -ENOENT if it has none. How often its list of modules has changed must be
+ * read before the list, and be handed to kx_tracer_checked after it.
+ */
+int kx_tracer_target(const struct kx_tracer *t, pid_t pid, struct kx_target *out);
+/* Gives a process a state, if it has none yet. Errors: -E2BIG (too many processes). */
+int kx_tracer_add_target(struct kx_tracer *t, pid_t pid);
+void kx_tracer_remove_target(struct kx_tracer *t, pid_t pid);
+/* When it had @changes, return probes were harmless in the process. */
+void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes);
+/* No function of that group (see KX_COOKIE_GROUP) gets a new return probe any more. */
+void kx_tracer_drop_group(struct kx_tracer *t, uint32_t group);
+/* Processes that could not be followed; events that were lost, so that all must be looked at. */
+uint64_t kx_tracer_unfollowed(const struct kx_tracer *t);
+uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t);
+
+void kx_tracer_ready(struct kx_tracer *t, bool ready);
+/*
+ * How often a traced process announced a change of its list of modules. While this differs from
+ * the number last passed to kx_tracer_list_checked, functions that make calls get no new return
+ * probe (session mechanism only); UINT32_MAX keeps it so for good.
+ */
+uint32_t kx_tracer_list_changes(const struct kx_tracer *t);
+void kx_tracer_list_checked(struct kx_tracer *t, uint32_t changes);
+
+/* Becomes readable when a ring fills up; kx_tracer_quiet takes the doorbell's content out
+ * and tells of process events. */
+int kx_tracer_doorbell_fd(const struct kx_tracer *t);
+void kx_tracer_quiet(struct kx_tracer *t);
+
+/*
+ * Calls of function @func tell: each at its entry, or those that last longer than @over_ns (0: none).
+ * Before its probes are attached. Errors: -E2BIG (too many such functions).
+ */
+int kx_tracer_add_trigger(struct kx_tracer *t, uint32_t func, bool on_entry, uint64_t over_ns,
+			  struct kx_err *err);
+/* Whether function @func is one; @out may be NULL. */
+bool kx_tracer_trigger(const struct kx_tracer *t, uint32_t func, struct kx_trigger_func *out);
+/* The next call that fulfils a condition is told; those after it are only counted until then. */
+void kx_tracer_arm_triggers(struct kx_tracer *t);
+/* Calls only counted so far; *@lost: ends of processes and calls that found no room. */
+uint64_t kx_tracer_triggers_merged(const struct kx_tracer *t, uint64_t *lost);
+/* Readable when there is something to tell; -1 without options.flight. */
+int kx_tracer_trigger_fd(const struct kx_tracer *t);
+void kx_tracer_read_triggers(struct kx_tracer *t,
+			     void (*each)(void *ctx, const struct kx_trigger_event *ev), void *ctx);
+
+struct kx_clock *kx_tracer_clock(struct kx_tracer *t);
+struct kx_rings *kx_tracer_rings(struct kx_tracer *t);
+
+/* Detaches the scheduler's programs and the sampling. Probe links are the caller's. */
+void kx_tracer_stop(struct kx_tracer *t);
+
+/* Whether entries may be written long after they happened (--min-duration). */
+bool kx_tracer_delays_entries(const struct kx_tracer *t);
+
+/*
+ * When the gate is closed and no probe runs any more: writes the entries of calls that are still open
+ * and have lasted long enough. Errors: the kernel has no task iterator, or bpf(2)'s.
+ */
+int kx_tracer_settle(struct kx_tracer *t, struct kx_err *err);
+
+/*
+ * Function hits that --depth and --min-duration have left out; @too_deep: entries among them
+ * nested deeper than can be followed.
+ */
+void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *hits, uint64_t *too_deep);
+
+/*
+ * With count_functions: the calls of functions 1 to @n so far, to calls[id - 1]. Errors: bpf(2)'s,
+ * -ENOMEM.
+ */
+int kx_tracer_calls(const struct kx_tracer *t, uint64_t *calls, uint32_t n, struct kx_err *err);
+
+/* Function hits lost so far by reason, over all CPUs; @other: migrations and thread records. */
+void kx_tracer_losses(const struct kx_tracer *t, uint64_t calls[KX_LOSS_REASONS],
+		      uint64_t other[KX_LOSS_REASONS]);
+
+/*
+ * Calls @each for every thread that has lost something, with running totals. Then starts a new
+ * epoch, so that first_clock of later losses is theirs.
+ */
+void kx_tracer_thread_losses(struct kx_tracer *t,
+			     void (*each)(void *ctx, uint32_t tid,
+					  const struct kx_thread_loss *loss),
+			     void *ctx);
+
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the files of the tracer share: tracer*.c, and nobody else. */
+#ifndef KX_TRACER_IMPL_H
+#define KX_TRACER_IMPL_H
+
+#include <bpf/libbpf.h>
+
+#include "record.skel.h"
+#include "tracer/tracer.h"
+
+struct kx_tracer {
+	struct record_bpf *skel;
+	struct kx_clock *clock;
+	struct kx_rings *rings;
+	struct ring_buffer *doorbell;
+	struct ring_buffer *triggers; /* NULL: nobody wants to hear of them */
+	bool any_trigger;
+	void (*on_trigger)(void *ctx, const struct kx_trigger_event *ev); /* while they are read */
+	void *on_trigger_ctx;
+	struct kx_links samplers; /* one link a CPU */
+	void (*on_process)(void *ctx, const struct kx_process_event *event);
+	void *on_process_ctx;
+	enum kx_mechanism mechanism;
+	enum kx_kernel_mechanism kernel;
+};
+
+/* tracer_triggers.c */
+int kx_tracer_hear_triggers(struct kx_tracer *t, struct kx_err *err);
+
+/* tracer_watch.c */
+int kx_tracer_attach(struct bpf_program *prog, struct bpf_link **link, struct kx_err *err);
+
+#endif

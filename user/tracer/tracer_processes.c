@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The tracer's set of processes where it grows. */
+#include <bpf/bpf.h>
+#include <errno.h>
+
+#include "tracer/tracer_impl.h"
+
+int kx_tracer_follow(struct kx_tracer *t,
+		     void (*each)(void *ctx, const struct kx_process_event *event), void *ctx,
+		     struct kx_err *err)
+{
+	int code;
+
+	t->on_process = each;
+	t->on_process_ctx = ctx;
+	code = kx_tracer_attach(t->skel->progs.kx_fork, &t->skel->links.kx_fork, err);
+	return code ? code :
+		      kx_tracer_attach(t->skel->progs.kx_exec, &t->skel->links.kx_exec, err);
+}
+
+int kx_tracer_target(const struct kx_tracer *t, pid_t pid, struct kx_target *out)
+{
+	__u32 tgid = (__u32)pid;
+
+	return bpf_map_lookup_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid, out);
+}
+
+int kx_tracer_add_target(struct kx_tracer *t, pid_t pid)
+{
+	const struct kx_target target = { .changes = 1 };
+	__u32 tgid = (__u32)pid;
+	int code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid, &target,
+				       BPF_NOEXIST);
+
+	return code == -EEXIST ? 0 : code;
+}
+
+void kx_tracer_remove_target(struct kx_tracer *t, pid_t pid)
+{
+	__u32 tgid = (__u32)pid;
+
+	bpf_map_delete_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid);
+}
+
+void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes)
+{
+	__u64 args[] = { (__u64)pid, changes };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
+
+	bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_mark_checked), &opts);
+}
+
+void kx_tracer_drop_group(struct kx_tracer *t, uint32_t group)
+{
+	__atomic_store_n(&t->skel->bss->kx_dropped[group % KX_MAX_GROUPS], 1, __ATOMIC_RELEASE);
+}
+
+uint64_t kx_tracer_unfollowed(const struct kx_tracer *t)
+{
+	return __atomic_load_n(&t->skel->bss->kx_unfollowed, __ATOMIC_RELAXED);
+}
+
+uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t)
+{
+	return __atomic_load_n(&t->skel->bss->kx_process_events_lost, __ATOMIC_RELAXED);
+}

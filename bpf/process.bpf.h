@@ -51,12 +51,12 @@ int kx_dlopen(struct pt_regs *ctx)
 
 	if (!kx_is_target(tgid))
 		return 0;
-	if (kx_growing) {
+	if (kx_dynamic_targets) {
 		modules_changed(tgid);
 		tell(KX_PROCESS_MODULES, tgid, 0);
 		return 0;
 	}
-	__sync_fetch_and_add(&kx_list_changes, 1);
+	__sync_fetch_and_add(&kx_link_map_generation, 1);
 	bpf_ringbuf_output(&kx_doorbell, &zero, sizeof(zero), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
@@ -147,7 +147,7 @@ int BPF_PROG(kx_fork, struct task_struct *parent, struct task_struct *child)
 
 	if (!kx_is_target(parent_tgid))
 		return 0;
-	if (kx_growing && tgid != parent_tgid)
+	if (kx_dynamic_targets && tgid != parent_tgid)
 		follow(parent_tgid, tgid);
 	if (!kx_ready || !kx_is_target(tgid))
 		return 0;
@@ -178,13 +178,13 @@ int BPF_PROG(kx_thread_exit, struct task_struct *task)
 {
 	/* Whatever the filters say: calls that they let through may be open. */
 	if (kx_task_traced(task)) {
-		kx_settle_end(task);
+		kx_flush_pending_end(task);
 		put_name(task, KX_WIRE_THREAD_EXIT, task->comm);
 		if (kx_flight)
 			kx_trigger_exit(task);
 	}
 	/* more than one thread may find itself the last */
-	if (kx_growing && kx_is_target(task->tgid) && !BPF_CORE_READ(task, signal, live.counter))
+	if (kx_dynamic_targets && kx_is_target(task->tgid) && !BPF_CORE_READ(task, signal, live.counter))
 		tell(KX_PROCESS_ENDED, task->tgid, 0);
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * The recorder: function entries and exits from uprobes, and what the scheduler
  * does with the traced threads. Which of the probe programs are loaded depends
- * on what the kernel offers: see user/tracer/attach.h.
+ * on what the kernel offers: see user/tracer/uprobe_link.h.
  */
 #include "ring.bpf.h"
 #include "reduce.bpf.h"

@@ -180,7 +180,7 @@ static __noinline void write_lasting(struct kx_frames *c, __u32 tid, __u64 now)
  * Writes the entries of the calls that have lasted long enough by now. Before a record of another
  * kind this keeps its story in order: see user/collect/thread_stream.c.
  */
-static __always_inline void kx_settle(struct task_struct *task)
+static __always_inline void kx_flush_pending_entries(struct task_struct *task)
 {
 	struct kx_frames *c;
 	__u64 clock;
@@ -201,13 +201,13 @@ static __always_inline void kx_settle(struct task_struct *task)
 }
 
 /* The thread ends, and its calls with it: they last no longer, though the task is seen later still. */
-static __always_inline void kx_settle_end(struct task_struct *task)
+static __always_inline void kx_flush_pending_end(struct task_struct *task)
 {
 	struct kx_frames *c;
 
 	if (!kx_reducing())
 		return;
-	kx_settle(task);
+	kx_flush_pending_entries(task);
 	c = bpf_task_storage_get(&kx_thread_frames, task, 0, 0);
 	if (c)
 		c->depth = c->written = 0;
@@ -462,12 +462,12 @@ static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
  * enough are written like those that have ended.
  */
 SEC("iter/task")
-int kx_settle_all(struct bpf_iter__task *ctx)
+int kx_flush_all_pending(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
 	if (task)
-		kx_settle(task);
+		kx_flush_pending_entries(task);
 	return 0;
 }
 

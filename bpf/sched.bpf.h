@@ -66,7 +66,7 @@ int kx_sched_switch(__u64 *ctx)
 	__u32 preempted = (__u32)ctx[0] & 1;
 
 	if (is_watched(prev))
-		kx_settle(prev);
+		kx_flush_pending_entries(prev);
 	/* one that is preempted on its way to sleep goes on when its turn comes */
 	if (is_watched(prev))
 		put_sched(KX_WIRE_SCHED_OUT, prev->pid, preempted ? 0 : state_of(ctx, prev),

@@ -22,7 +22,7 @@ const volatile __u32 kx_scope = KX_SCOPE_ONE; /* enum kx_wire_scope */
 const volatile __u32 kx_only_tgid = 0;	      /* KX_SCOPE_ONE: the traced process */
 const volatile __u32 kx_own_tgid = 0;	      /* kxray's, never traced */
 /* Processes join while the programs run: KX_SCOPE_ALL, and KX_SCOPE_SET with the children. */
-const volatile __u32 kx_growing = 0;
+const volatile __u32 kx_dynamic_targets = 0;
 
 /* Changed by user space while the programs run. */
 __u32 kx_ready = 0; /* no event before all probes are in */
@@ -33,11 +33,11 @@ __u32 kx_ready = 0; /* no event before all probes are in */
  * some module may be able to throw through hijacked frames. Where processes join, each has counts
  * of its own, in kx_targets.
  */
-__u32 kx_list_changes = 0;
-__u32 kx_list_checked = 0;
+__u32 kx_link_map_generation = 0;
+__u32 kx_link_map_ack = 0;
 
 /* By KX_COOKIE_GROUP: some process that has the module mapped may unwind, so nobody's is hijacked. */
-__u32 kx_dropped[KX_MAX_GROUPS];
+__u32 kx_retprobes_disabled[KX_MAX_GROUPS];
 
 /*
  * Processes by tgid. KX_SCOPE_SET: the traced ones. KX_SCOPE_ALL: those that have a state to keep.
@@ -100,9 +100,9 @@ static __always_inline int kx_may_hijack(__u32 tgid, __u64 cookie)
 {
 	struct kx_target *target;
 
-	if (!kx_growing)
-		return kx_list_changes == kx_list_checked;
-	if (kx_dropped[KX_COOKIE_GROUP(cookie)])
+	if (!kx_dynamic_targets)
+		return kx_link_map_generation == kx_link_map_ack;
+	if (kx_retprobes_disabled[KX_COOKIE_GROUP(cookie)])
 		return 0;
 	target = bpf_map_lookup_elem(&kx_targets, &tgid);
 	return target && target->changes == target->checked;

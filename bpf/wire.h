@@ -185,8 +185,8 @@ struct kx_trigger_func {
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,
  * 37 set if the exit is a tail jump, and of an entry if the function may leave by one and a return
  * probe sees its exit, 38 set if the function makes no calls,
- * 39 set if the function is a trigger, 40-51 the probe's place in its page (the same in the file and in memory), set by kx_attach,
- * 52-63 the module's group, see kx_dropped. */
+ * 39 set if the function is a trigger, 40-51 the probe's place in its page (the same in the file and in memory), set by kx_uprobe_link,
+ * 52-63 the module's group, see kx_retprobes_disabled. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
 #define KX_COOKIE_NARGS(c) ((__u32)((c) >> 28) & 0xf)
 #define KX_COOKIE_COND(c) ((__u32)((c) >> 32) & 0xf)

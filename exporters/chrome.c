@@ -254,7 +254,7 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 static int run(const struct kx_export *x, struct kx_err *err)
 {
 	struct chrome c = {
-		.x = x, .err = err, .first_tsc = kx_calls_totals(x->calls)->first_tsc,
+		.x = x, .err = err, .first_tsc = kx_calls_get_totals(x->calls)->first_tsc,
 		.sched = { .slice = put_slice, .ctx = &c },
 	};
 	const struct kx_call_visitor visitor = {
@@ -269,7 +269,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	kx_pair_map_free(&c.processes);
 	if (r)
 		return r;
-	totals = kx_calls_totals(x->calls);
+	totals = kx_calls_get_totals(x->calls);
 	PUT(&c, "\n],\"otherData\":{\"exporter\":\"kxray\"");
 	kx_text_json_u64(x->out, "calls", totals->calls);
 	kx_text_json_u64(x->out, "lost", totals->lost);

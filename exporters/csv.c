@@ -16,7 +16,7 @@
 struct csv {
 	const struct kx_export *x;
 	uint64_t first_tsc;
-	struct kx_sched_clock off; /* of the thread at work */
+	struct kx_off_cpu off; /* of the thread at work */
 	bool has_sched;
 };
 
@@ -77,7 +77,7 @@ static void put_caller(const struct csv *c, const struct kx_call *call)
 
 static void put_off(const struct csv *c, const struct kx_call *call, uint64_t took)
 {
-	const struct kx_sched_clock begun = { .off = (uintptr_t)call->user };
+	const struct kx_off_cpu begun = { .off = (uintptr_t)call->user };
 	uint64_t off = kx_sched_since(&c->off, &begun, took).off;
 
 	kx_text_char(c->x->out, ',');
@@ -141,7 +141,7 @@ static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_i
 	struct csv *c = ctx;
 
 	(void)t;
-	kx_sched_clock_add(&c->off, i);
+	kx_off_cpu_add(&c->off, i);
 	return 0;
 }
 
@@ -151,13 +151,13 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 
 	(void)t;
 	(void)tsc;
-	c->off = (struct kx_sched_clock){ 0 };
+	c->off = (struct kx_off_cpu){ 0 };
 	return 0;
 }
 
 static int run(const struct kx_export *x, struct kx_err *err)
 {
-	struct csv c = { .x = x, .first_tsc = kx_calls_totals(x->calls)->first_tsc,
+	struct csv c = { .x = x, .first_tsc = kx_calls_get_totals(x->calls)->first_tsc,
 			 .has_sched = kx_calls_have_sched(x->calls) };
 	struct kx_call_visitor visitor = { .leave = on_leave, .ctx = &c };
 

@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "trace/fdr_reader.h"
 #include "base/text_out.h"
-#include "trace/trace_names.h"
+#include "trace/symbolizer.h"
 
 struct kx_export_option {
 	const char *name;     /* long option without dashes, e.g. "perun-snapshots" */
@@ -26,7 +26,7 @@ struct kx_export_option {
 struct kx_export {
 	struct kx_fdr_file *file;
 	const struct kx_fdr_info *info;
-	struct kx_trace_names *names;
+	struct kx_symbolizer *names;
 	json_t *session;          /* of the map (see session_info.c), or NULL */
 	struct kx_calls *calls;   /* filtered; walk it in the order that the format wants */
 	struct kx_text_out *out;  /* bytes of any kind; errors are kept until the end */

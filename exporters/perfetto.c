@@ -469,7 +469,7 @@ static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_i
 static int run(const struct kx_export *x, struct kx_err *err)
 {
 	struct perfetto p = {
-		.x = x, .err = err, .first_tsc = kx_calls_totals(x->calls)->first_tsc,
+		.x = x, .err = err, .first_tsc = kx_calls_get_totals(x->calls)->first_tsc,
 		.sched = { .slice = write_slice, .ctx = &p },
 	};
 	const struct kx_call_visitor visitor = {

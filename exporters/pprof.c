@@ -165,7 +165,7 @@ static void put_sample_type(struct pprof *p, uint64_t type, uint64_t unit)
 
 static void put_head(struct pprof *p)
 {
-	const struct kx_calls_totals *totals = kx_calls_totals(p->x->calls);
+	const struct kx_calls_totals *totals = kx_calls_get_totals(p->x->calls);
 	uint64_t calls, count, time;
 	char lost[80];
 	uint32_t nsec;

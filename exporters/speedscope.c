@@ -151,7 +151,7 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 
 static void put_frames(struct speedscope *s)
 {
-	struct kx_trace_names *names = s->x->names;
+	struct kx_symbolizer *names = s->x->names;
 
 	PUT(s, "\"shared\":{\"frames\":[\n");
 	for (size_t i = 0; i < s->frames.count; i++) {
@@ -174,7 +174,7 @@ static void put_frames(struct speedscope *s)
 static int run(const struct kx_export *x, struct kx_err *err)
 {
 	struct speedscope s = {
-		.x = x, .err = err, .first_tsc = kx_calls_totals(x->calls)->first_tsc,
+		.x = x, .err = err, .first_tsc = kx_calls_get_totals(x->calls)->first_tsc,
 	};
 	const struct kx_call_visitor visitor = {
 		.enter = on_enter, .leave = on_leave, .loss = on_loss, .end = on_end, .ctx = &s,

@@ -208,7 +208,7 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 static int find_wall_time(const struct kx_export *x, struct kx_fdr_options *o, struct kx_err *err)
 {
 	struct kx_fdr_cursor *c;
-	struct kx_record rec = { 0 };
+	struct kx_fdr_record rec = { 0 };
 	uint64_t usec;
 	int r = kx_fdr_file_cursor(x->file, &c);
 
@@ -234,7 +234,7 @@ static int get_options(const struct kx_export *x, struct kx_fdr_options *o, stru
 	*o = (struct kx_fdr_options){
 		.version = KX_FDR_MAX_VERSION, .tsc_hz = x->info->tsc_hz,
 		.constant_tsc = x->info->constant_tsc, .nonstop_tsc = x->info->nonstop_tsc,
-		.start_tsc = kx_calls_totals(x->calls)->first_tsc,
+		.start_tsc = kx_calls_get_totals(x->calls)->first_tsc,
 	};
 	if (version && (version[0] < '1' || version[0] > '5' || version[1]))
 		return kx_err_set(err, -EINVAL, "--xray-version is a number from 1 to 5, not '%s'",

@@ -75,7 +75,7 @@ compile() # NAME SOURCE [ARG...]
 {
 	mkdir -p "$BUILD/tests/bench"
 	"${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -fcf-protection=none \
-		-Iuser -Ibpf -I"$BUILD" -o "$BUILD/tests/bench/$1" "${@:2}" ||
+		-I. -Iuser -I"$BUILD" -o "$BUILD/tests/bench/$1" "${@:2}" ||
 		die "$2 does not compile"
 }
 

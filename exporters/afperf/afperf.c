@@ -442,7 +442,7 @@ static int write_sum(struct afperf *a, const struct sum *s)
 
 static int write_end(struct afperf *a)
 {
-	uint64_t end = ns_of(a, kx_calls_totals(a->x->calls)->last_tsc);
+	uint64_t end = ns_of(a, kx_calls_get_totals(a->x->calls)->last_tsc);
 	int r = 0;
 
 	for (size_t i = 0; i < a->sum_of.count && !r; i++)
@@ -500,7 +500,7 @@ static int export(struct afperf *a)
 	a->threads = calloc(kx_calls_nthreads(x->calls) + 1, sizeof(*a->threads));
 	if (!a->threads || kx_session_processes_init(&a->processes, x->session))
 		return no_memory(a);
-	a->first = kx_calls_totals(x->calls)->first_tsc;
+	a->first = kx_calls_get_totals(x->calls)->first_tsc;
 	r = begin_file(a);
 	if (r)
 		return r;

@@ -81,7 +81,7 @@ static void say(const struct kx_export *x, const struct kx_afdo_options *o,
 	if (problem)
 		notice(x, "autofdo: %llu binaries without lines; first: %s", missed, problem);
 	notice(x, "autofdo: %llu hits were lost when recording: all counts are lower bounds",
-	       kx_calls_totals(x->calls)->lost, "");
+	       kx_calls_get_totals(x->calls)->lost, "");
 	notice(x, "autofdo: %llu functions have calls but no %s and are left out", l->functions,
 	       o->fill ? "lines" : "call sites");
 	notice(x, "autofdo: calls from %llu places outside of the traced binaries have no site",

@@ -56,7 +56,7 @@ static int symbol_of(struct build *b, struct kx_line_function *f, const char *kn
 		name = known;
 	r = kx_afdo_file(b->a, f->file, &file);
 	if (!r)
-		r = kx_afdo_symbol(b->a, *name ? name : "?", file, symbol);
+		r = kx_afdo_get_symbol(b->a, *name ? name : "?", file, symbol);
 	if (!r)
 		f->user = *symbol;
 	return r;
@@ -93,7 +93,7 @@ static int add_function(struct build *b, size_t index)
 	if (lines && kx_lines_at(lines, f->address, levels))
 		r = symbol_of(b, levels[0].function, name, &b->symbols[index]);
 	else
-		r = kx_afdo_symbol(b->a, name, KX_AFDO_NONE, &b->symbols[index]);
+		r = kx_afdo_get_symbol(b->a, name, KX_AFDO_NONE, &b->symbols[index]);
 	if (r)
 		return r;
 	s = &b->a->symbols[b->symbols[index]];
@@ -148,12 +148,12 @@ static int place_of(struct build *b, const struct kx_line_level *levels, size_t 
 		if (!i)
 			outer = &b->a->symbols[levels[0].function->user].body;
 		offset_of(b, &levels[i], &line, &disc);
-		body = kx_afdo_inlined(outer, line, disc, symbol);
+		body = kx_afdo_get_inlined(outer, line, disc, symbol);
 		if (!body)
 			return -ENOMEM;
 	}
 	offset_of(b, &levels[n - 1], &line, &disc);
-	*place = kx_afdo_place(body, line, disc);
+	*place = kx_afdo_get_place(body, line, disc);
 	return *place ? 0 : -ENOMEM;
 }
 
@@ -222,7 +222,7 @@ static int add_call(struct build *b, const struct kx_afdo_hits *hits, size_t n)
 			b->losses->no_line++;
 			return 0;
 		}
-		r = kx_afdo_target(place, symbol_of_func(b, hits[i].func), hits[i].count);
+		r = kx_afdo_add_target(place, symbol_of_func(b, hits[i].func), hits[i].count);
 		if (r)
 			return r;
 		count += hits[i].count;

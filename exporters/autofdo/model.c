@@ -143,7 +143,7 @@ static int rehash(struct kx_afdo *a)
 	return 0;
 }
 
-int kx_afdo_symbol(struct kx_afdo *a, const char *name, uint32_t file, uint32_t *symbol)
+int kx_afdo_get_symbol(struct kx_afdo *a, const char *name, uint32_t file, uint32_t *symbol)
 {
 	size_t length = kx_afdo_name_length(name);
 	uint32_t *slot;
@@ -166,7 +166,7 @@ int kx_afdo_symbol(struct kx_afdo *a, const char *name, uint32_t file, uint32_t 
 	return 0;
 }
 
-struct kx_afdo_place *kx_afdo_place(struct kx_afdo_body *body, uint32_t line, uint32_t disc)
+struct kx_afdo_place *kx_afdo_get_place(struct kx_afdo_body *body, uint32_t line, uint32_t disc)
 {
 	size_t low = 0, high = body->nplaces;
 	struct kx_afdo_place *p;
@@ -190,7 +190,7 @@ struct kx_afdo_place *kx_afdo_place(struct kx_afdo_body *body, uint32_t line, ui
 	return p;
 }
 
-struct kx_afdo_body *kx_afdo_inlined(struct kx_afdo_body *body, uint32_t line, uint32_t disc,
+struct kx_afdo_body *kx_afdo_get_inlined(struct kx_afdo_body *body, uint32_t line, uint32_t disc,
 				     uint32_t symbol)
 {
 	struct kx_afdo_inlined *in;
@@ -209,7 +209,7 @@ struct kx_afdo_body *kx_afdo_inlined(struct kx_afdo_body *body, uint32_t line, u
 	return in->body;
 }
 
-int kx_afdo_target(struct kx_afdo_place *place, uint32_t symbol, uint64_t count)
+int kx_afdo_add_target(struct kx_afdo_place *place, uint32_t symbol, uint64_t count)
 {
 	struct kx_afdo_target *targets;
 

@@ -98,14 +98,14 @@ void kx_afdo_free(struct kx_afdo *a); /* what it holds; @a itself is the caller'
 /* Index of @path, added if it is new; KX_AFDO_NONE for NULL or "". -ENOMEM. */
 int kx_afdo_file(struct kx_afdo *a, const char *path, uint32_t *file);
 /* Index of the symbol of that name (suffixes of clones are cut) and file. -ENOMEM. */
-int kx_afdo_symbol(struct kx_afdo *a, const char *name, uint32_t file, uint32_t *symbol);
+int kx_afdo_get_symbol(struct kx_afdo *a, const char *name, uint32_t file, uint32_t *symbol);
 /* The place, added if it is new; valid until the next is added. NULL without memory. */
-struct kx_afdo_place *kx_afdo_place(struct kx_afdo_body *body, uint32_t line, uint32_t disc);
+struct kx_afdo_place *kx_afdo_get_place(struct kx_afdo_body *body, uint32_t line, uint32_t disc);
 /* The body of @symbol inlined at a place, added if it is new; stays valid. NULL: no memory. */
-struct kx_afdo_body *kx_afdo_inlined(struct kx_afdo_body *body, uint32_t line, uint32_t disc,
+struct kx_afdo_body *kx_afdo_get_inlined(struct kx_afdo_body *body, uint32_t line, uint32_t disc,
 				     uint32_t symbol);
 /* Adds calls to a place's target. -ENOMEM. */
-int kx_afdo_target(struct kx_afdo_place *place, uint32_t symbol, uint64_t count);
+int kx_afdo_add_target(struct kx_afdo_place *place, uint32_t symbol, uint64_t count);
 /* True if there is a count or call anywhere in it. */
 bool kx_afdo_has_counts(const struct kx_afdo_body *body);
 /* Raises the place's count to @count. */

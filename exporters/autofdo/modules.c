@@ -197,7 +197,7 @@ static bool in_section(struct kx_elf *elf, const char *name, uint64_t addr)
 {
 	struct kx_elf_section s;
 
-	return kx_elf_section(elf, name, &s) && addr >= s.addr && addr - s.addr < s.size;
+	return kx_elf_get_section(elf, name, &s) && addr >= s.addr && addr - s.addr < s.size;
 }
 
 /* The slot that the PLT stub at @addr jumps through; 0 if it cannot be told. */
@@ -221,8 +221,8 @@ static const char *name_in(struct kx_elf *elf, uint32_t symbol, Elf64_Sym *out)
 {
 	struct kx_elf_section symbols, strings;
 
-	if (!kx_elf_section(elf, ".dynsym", &symbols) || !symbols.data ||
-	    !kx_elf_section(elf, ".dynstr", &strings) || !strings.data ||
+	if (!kx_elf_get_section(elf, ".dynsym", &symbols) || !symbols.data ||
+	    !kx_elf_get_section(elf, ".dynstr", &strings) || !strings.data ||
 	    symbol >= symbols.size / sizeof(*out))
 		return NULL;
 	memcpy(out, symbols.data + symbol * sizeof(*out), sizeof(*out));
@@ -241,7 +241,7 @@ static const char *name_of_slot(struct kx_elf *elf, uint64_t slot)
 	Elf64_Sym sym;
 
 	for (size_t t = 0; t < 2; t++) {
-		if (!kx_elf_section(elf, tables[t], &s) || !s.data)
+		if (!kx_elf_get_section(elf, tables[t], &s) || !s.data)
 			continue;
 		for (size_t at = 0; at + sizeof(rela) <= s.size; at += sizeof(rela)) {
 			memcpy(&rela, s.data + at, sizeof(rela));

@@ -525,7 +525,7 @@ static int export(struct cpel *c)
 
 	if (r)
 		return r;
-	c->first = kx_calls_totals(c->x->calls)->first_tsc;
+	c->first = kx_calls_get_totals(c->x->calls)->first_tsc;
 	c->ntracks = kx_calls_nthreads(c->x->calls);
 	c->tracks = calloc(c->ntracks + 1, sizeof(*c->tracks));
 	if (!c->tracks || kx_cpel_strings_new(&c->strings))

@@ -476,7 +476,7 @@ static int put_aggregated(struct perun *p, const char *workload, struct kx_err *
 
 static void say_what_is_missing(const struct kx_export *x)
 {
-	const struct kx_calls_totals *t = kx_calls_totals(x->calls);
+	const struct kx_calls_totals *t = kx_calls_get_totals(x->calls);
 	char text[160];
 
 	if (!t->open || !x->notice)
@@ -492,7 +492,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 		.x = x,
 		.exclusive = x->option(x, "perun-exclusive") != NULL,
 		.snapshots = x->option(x, "perun-snapshots") != NULL,
-		.first_tsc = kx_calls_totals(x->calls)->first_tsc,
+		.first_tsc = kx_calls_get_totals(x->calls)->first_tsc,
 	};
 	const char *origin = x->option(x, "perun-origin");
 	char *workload;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 #include "binary/elf_image.h"
 #include "binary/symbols.h"
 
@@ -76,7 +76,7 @@ static int attach(pid_t pid, const char *name, uint64_t shift, struct kx_links *
 				  strerror(-prog));
 	/* Twice where the mechanism has a probe for each end. */
 	for (int is_return = *m == KX_MECHANISM_SESSION; is_return < 2 && !code; is_return++)
-		code = kx_attach(*m, prog, path, pid, is_return, &probe, 1, links,
+		code = kx_uprobe_link(*m, prog, path, pid, is_return, &probe, 1, links,
 				 note_refusal, &refused, err);
 	if (!code && refused)
 		code = kx_err_set(err, refused, "the probe is refused: %s", strerror(-refused));

@@ -151,7 +151,7 @@ static void read_trace(const char *path)
 {
 	struct kx_call_record calls[512];
 	struct kx_fdr_file *file;
-	struct kx_record record;
+	struct kx_fdr_record record;
 	struct kx_err err = { 0 };
 	uint64_t records = 0, entries = 0, sum = 0;
 	double start = cpu_seconds();

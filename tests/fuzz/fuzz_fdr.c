@@ -4,12 +4,12 @@
 #include "trace/fdr_reader.h"
 #include "fuzz.h"
 #include "report/report.h"
-#include "trace/trace_names.h"
+#include "trace/symbolizer.h"
 
 static void read_records(struct kx_fdr_file *f)
 {
 	struct kx_fdr_cursor *c;
-	struct kx_record rec;
+	struct kx_fdr_record rec;
 
 	for (size_t i = 0; i <= kx_fdr_nthreads(f) && i < 64; i++) {
 		int err = i ? kx_fdr_thread_cursor(f, i - 1, &c) : kx_fdr_file_cursor(f, &c);
@@ -45,10 +45,10 @@ static void walk_calls(struct kx_fdr_file *f, const char *path)
 {
 	const struct kx_call_visitor v = { .enter = on_enter, .leave = on_leave };
 	const struct kx_call_filter filters[] = { { 0 }, { .min_duration_ns = 100, .max_depth = 3 } };
-	struct kx_trace_names names;
+	struct kx_symbolizer names;
 	struct kx_calls *calls;
 
-	if (kx_trace_names_open(path, NULL, &names, NULL))
+	if (kx_symbolizer_open(path, NULL, &names, NULL))
 		return;
 	for (int i = 0; i < 2; i++) {
 		if (kx_calls_new(f, &names, &filters[i], &calls, NULL))
@@ -57,7 +57,7 @@ static void walk_calls(struct kx_fdr_file *f, const char *path)
 		kx_calls_walk(calls, KX_ORDER_TIME, &v, NULL, NULL, NULL);
 		kx_calls_free(calls);
 	}
-	kx_trace_names_free(&names);
+	kx_symbolizer_free(&names);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -168,7 +168,7 @@ static inline void run_export(const struct kx_exporter *exporter, const char *co
 {
 	static struct kx_text_out out;
 	struct export_context context = { .options = options, .result = e };
-	struct kx_trace_names names;
+	struct kx_symbolizer names;
 	struct kx_export x = { .names = &names, .out = &out, .option = export_option,
 			       .options_ctx = &context, .out_path = output_path,
 			       .notice = export_notice };
@@ -180,13 +180,13 @@ static inline void run_export(const struct kx_exporter *exporter, const char *co
 	assert_true(fd >= 0);
 	lseek(fd, 0, SEEK_END);
 	r = kx_fdr_open(trace_path, &file, &e->err);
-	r = r ? r : kx_trace_names_open(trace_path, NULL, &names, &e->err);
+	r = r ? r : kx_symbolizer_open(trace_path, NULL, &names, &e->err);
 	r = r ? r : kx_calls_new(file, &names, filter, &calls, &e->err);
 	if (r)
 		fail_msg("%s", e->err.text);
 	x.file = file;
 	x.calls = calls;
-	x.info = kx_fdr_info(file);
+	x.info = kx_fdr_get_info(file);
 	x.tsc_hz = x.info->tsc_hz ? x.info->tsc_hz : 1000000000;
 	x.session = names.has_map ? names.map.session : NULL;
 	kx_text_init(&out, fd);
@@ -195,7 +195,7 @@ static inline void run_export(const struct kx_exporter *exporter, const char *co
 	read_output(fd, e);
 	close(fd);
 	kx_calls_free(calls);
-	kx_trace_names_free(&names);
+	kx_symbolizer_free(&names);
 	kx_fdr_close(file);
 }
 

@@ -132,7 +132,7 @@ static inline int story_export(const struct kx_exporter *e, const char *trace, c
 			       json_t *session, bool no_map)
 {
 	static struct kx_text_out text;
-	struct kx_trace_names names = {
+	struct kx_symbolizer names = {
 		.has_map = !no_map,
 		.map = {
 			.modules = story_modules, .nmodules = 2,
@@ -147,7 +147,7 @@ static inline int story_export(const struct kx_exporter *e, const char *trace, c
 	kx_text_init(&text, fd);
 	must(kx_fdr_open(trace, &x.file, &err), &err);
 	must(kx_calls_new(x.file, &names, NULL, &x.calls, &err), &err);
-	x.info = kx_fdr_info(x.file);
+	x.info = kx_fdr_get_info(x.file);
 	x.tsc_hz = x.info->tsc_hz ? x.info->tsc_hz : 1000000000;
 	r = e->run(&x, &err);
 	if (!r)
@@ -155,7 +155,7 @@ static inline int story_export(const struct kx_exporter *e, const char *trace, c
 	close(fd);
 	kx_calls_free(x.calls);
 	kx_fdr_close(x.file);
-	kx_trace_names_free(&names);
+	kx_symbolizer_free(&names);
 	return r;
 }
 

@@ -22,7 +22,7 @@ static char path[64], map_path[80];
 
 struct trace {
 	struct kx_fdr_file *f;
-	struct kx_trace_names names;
+	struct kx_symbolizer names;
 	struct kx_calls *calls;
 };
 
@@ -30,7 +30,7 @@ static void open_calls(struct trace *t, const struct kx_call_filter *filter)
 {
 	struct kx_err err = { 0 };
 
-	if (kx_fdr_open(path, &t->f, &err) || kx_trace_names_open(path, NULL, &t->names, &err) ||
+	if (kx_fdr_open(path, &t->f, &err) || kx_symbolizer_open(path, NULL, &t->names, &err) ||
 	    kx_calls_new(t->f, &t->names, filter, &t->calls, &err))
 		fail_msg("%s", err.text);
 }
@@ -38,7 +38,7 @@ static void open_calls(struct trace *t, const struct kx_call_filter *filter)
 static void close_calls(struct trace *t)
 {
 	kx_calls_free(t->calls);
-	kx_trace_names_free(&t->names);
+	kx_symbolizer_free(&t->names);
 	kx_fdr_close(t->f);
 }
 
@@ -227,7 +227,7 @@ static void test_totals_names_and_session(void **state)
 	end_extents(&b);
 	save(path, b.data, b.size);
 	open_calls(&t, NULL);
-	totals = kx_calls_totals(t.calls);
+	totals = kx_calls_get_totals(t.calls);
 	assert_int_equal(totals->first_tsc, 1000);
 	assert_int_equal(totals->last_tsc, 1070);
 	assert_int_equal(kx_calls_nthreads(t.calls), 1);
@@ -986,7 +986,7 @@ static void check_model(struct model *m, const struct kx_call_filter *f, bool in
 	m->at = 0;
 	m->newest = 0;
 	assert_int_equal(kx_calls_walk(t.calls, in_time, &v, NULL, NULL, &err), 0);
-	assert_int_equal(kx_calls_totals(t.calls)->calls, kept);
+	assert_int_equal(kx_calls_get_totals(t.calls)->calls, kept);
 	close_calls(&t);
 }
 
@@ -1053,11 +1053,11 @@ static void check_report(const struct kx_call_filter *filter)
 	struct trace t;
 
 	open_calls(&t, filter);
-	expected = kx_calls_totals(t.calls);
+	expected = kx_calls_get_totals(t.calls);
 	assert_int_equal(kx_calls_walk(t.calls, KX_ORDER_TIME, &v, NULL, NULL, &err), 0);
 	options.calls = filter ? t.calls : NULL;
 	assert_int_equal(kx_report_new(t.f, &options, &report, &err), 0);
-	totals = kx_report_totals(report);
+	totals = kx_report_get_totals(report);
 	assert_int_equal(totals->repaired, expected->repaired);
 	assert_int_equal(totals->orphans, expected->orphans);
 	assert_int_equal(totals->open, expected->open);
@@ -1069,7 +1069,7 @@ static void check_report(const struct kx_call_filter *filter)
 	for (size_t i = 0; i < kx_report_nfunctions(report); i++) {
 		struct kx_report_function f;
 
-		kx_report_function(report, i, &f);
+		kx_report_get_function(report, i, &f);
 		assert_int_equal(f.count, sums[f.id][0]);
 		assert_int_equal(f.total, sums[f.id][1]);
 		assert_int_equal(f.self, sums[f.id][2]);
@@ -1186,7 +1186,7 @@ static void test_deep_stack_and_orphans(void **state)
 	assert_int_equal(kx_calls_walk(t.calls, KX_ORDER_THREAD, &nothing, NULL, NULL, &err), 0);
 	clock_gettime(CLOCK_MONOTONIC, &ended);
 	assert_true(ended.tv_sec - begun.tv_sec < 10); /* searching would take minutes */
-	totals = kx_calls_totals(t.calls);
+	totals = kx_calls_get_totals(t.calls);
 	assert_int_equal(totals->calls, 200000);
 	assert_int_equal(totals->orphans, 200000);
 	assert_int_equal(totals->repaired, 199999);

@@ -75,7 +75,7 @@ static void test_contents(void **state)
 	assert_null(kx_elf_code(elf, 0, 1));
 	assert_null(kx_elf_code(elf, UINT64_MAX, 1));
 
-	assert_true(kx_elf_section(elf, ".text", &s));
+	assert_true(kx_elf_get_section(elf, ".text", &s));
 	assert_int_equal(s.addr, 0x401010);
 	assert_int_equal(s.size, 5);
 	assert_memory_equal(s.data, "\x55\x48\x89\xe5\xc3", 5);
@@ -86,16 +86,16 @@ static void test_contents(void **state)
 	assert_int_equal(kx_elf_offset(elf, 0x10, &v), -ENOENT);
 	assert_int_equal(kx_elf_vaddr(elf, 1ULL << 40, &v), -ENOENT);
 
-	assert_true(kx_elf_section(elf, ".bss", &s));
+	assert_true(kx_elf_get_section(elf, ".bss", &s));
 	assert_int_equal(s.size, 64);
 	assert_null(s.data);
 	/* Data is no code, but it has an address. */
-	assert_true(kx_elf_section(elf, ".data", &s));
+	assert_true(kx_elf_get_section(elf, ".data", &s));
 	assert_int_equal(s.size, 8);
 	assert_int_equal(kx_elf_vaddr(elf, s.offset, &v), 0);
 	assert_int_equal(v, s.addr);
-	assert_false(kx_elf_section(elf, ".nope", &s));
-	assert_false(kx_elf_section(elf, "", &s));
+	assert_false(kx_elf_get_section(elf, ".nope", &s));
+	assert_false(kx_elf_get_section(elf, "", &s));
 
 	assert_true(kx_elf_exec_segment(elf, 0, &s));
 	assert_true(s.addr <= 0x401010 && s.addr + s.size >= 0x401015);
@@ -115,7 +115,7 @@ static void test_real_files(void **state)
 
 		assert_string_equal(kx_elf_build_id(elf),
 				    line_of("readelf -n -W %s | sed -n 's/.*Build ID: //p'", files[i]));
-		assert_true(kx_elf_section(elf, ".text", &s));
+		assert_true(kx_elf_get_section(elf, ".text", &s));
 		assert_ptr_equal(kx_elf_code(elf, s.addr, s.size), s.data);
 		kx_elf_close(elf);
 	}
@@ -176,7 +176,7 @@ static void test_no_sections(void **state)
 	(void)state;
 	patch("a", "shoff", offsetof(Elf64_Ehdr, e_shoff), &far, 8);
 	elf = open_ok(in_dir("shoff"));
-	assert_false(kx_elf_section(elf, ".text", &s));
+	assert_false(kx_elf_get_section(elf, ".text", &s));
 	assert_non_null(kx_elf_code(elf, 0x401010, 5));
 	assert_string_equal(kx_elf_build_id(elf), "deadbeef01");
 	kx_elf_close(elf);

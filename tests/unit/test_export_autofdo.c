@@ -23,7 +23,7 @@ static uint32_t symbol(struct kx_afdo *a, const char *name, const char *file, bo
 	uint32_t f, s;
 
 	assert_int_equal(kx_afdo_file(a, file, &f), 0);
-	assert_int_equal(kx_afdo_symbol(a, name, f, &s), 0);
+	assert_int_equal(kx_afdo_get_symbol(a, name, f, &s), 0);
 	if (top) {
 		a->symbols[s].top = true;
 		a->symbols[s].head = head;
@@ -35,7 +35,7 @@ static uint32_t symbol(struct kx_afdo *a, const char *name, const char *file, bo
 static struct kx_afdo_place *place(struct kx_afdo_body *body, uint32_t line, uint32_t disc,
 				   uint64_t count)
 {
-	struct kx_afdo_place *p = kx_afdo_place(body, line, disc);
+	struct kx_afdo_place *p = kx_afdo_get_place(body, line, disc);
 
 	assert_non_null(p);
 	kx_afdo_count(p, count);
@@ -111,7 +111,7 @@ static void example(struct kx_afdo *a)
 		place(&a->symbols[b].body, bubble[i].line, bubble[i].disc, bubble[i].count);
 	for (size_t i = sizeof(sort) / sizeof(*sort); i--;)
 		place(&a->symbols[s].body, sort[i].line, sort[i].disc, sort[i].count);
-	inlined = kx_afdo_inlined(&a->symbols[s].body, 1, 0, p);
+	inlined = kx_afdo_get_inlined(&a->symbols[s].body, 1, 0, p);
 	assert_non_null(inlined);
 	place(inlined, 0, 0, 0);
 	place(inlined, 2, 0, 0);
@@ -184,22 +184,22 @@ static void limits(struct kx_afdo *a)
 	p = place(body, 0, 0, 0);
 	p = place(body, 1, 0, UINT32_MAX);
 	p = place(body, 1, 65535, 1ull << 32);
-	assert_int_equal(kx_afdo_target(p, none, 3), 0);
-	assert_int_equal(kx_afdo_target(p, g, INT64_MAX), 0);
-	assert_int_equal(kx_afdo_target(p, none, 4), 0);
+	assert_int_equal(kx_afdo_add_target(p, none, 3), 0);
+	assert_int_equal(kx_afdo_add_target(p, g, INT64_MAX), 0);
+	assert_int_equal(kx_afdo_add_target(p, none, 4), 0);
 	p = place(body, 65535, 2, 9);
-	assert_int_equal(kx_afdo_target(p, g, 9), 0);
+	assert_int_equal(kx_afdo_add_target(p, g, 9), 0);
 	p = place(body, 65536, 0, 1);
 	p = place(body, KX_AFDO_MAX_LINE, 1, 1);
 	/* The larger of two counts of a line. */
 	place(body, 1, 0, 7);
-	assert_int_equal(kx_afdo_place(body, 1, 0)->count, UINT32_MAX);
-	inner = kx_afdo_inlined(body, 3, 4, in);
+	assert_int_equal(kx_afdo_get_place(body, 1, 0)->count, UINT32_MAX);
+	inner = kx_afdo_get_inlined(body, 3, 4, in);
 	for (uint32_t depth = 0; depth < 70; depth++) {
-		assert_ptr_equal(kx_afdo_inlined(body, 3, 4, in),
-				 kx_afdo_inlined(body, 3, 4, in));
+		assert_ptr_equal(kx_afdo_get_inlined(body, 3, 4, in),
+				 kx_afdo_get_inlined(body, 3, 4, in));
 		place(inner, depth, 0, depth + 1);
-		inner = kx_afdo_inlined(inner, depth, 0, in);
+		inner = kx_afdo_get_inlined(inner, depth, 0, in);
 		assert_non_null(inner);
 	}
 	/* The innermost has nothing and must not be there. */

@@ -93,7 +93,7 @@ static char *story_of(const char *path, const char *map, const struct kx_call_fi
 		.thread = tell_thread, .enter = tell_enter, .leave = tell_leave, .cpu = tell_cpu,
 		.loss = tell_loss, .event = tell_event, .sample = tell_sample, .ctx = &s,
 	};
-	struct kx_trace_names names;
+	struct kx_symbolizer names;
 	struct kx_fdr_file *f = NULL;
 	struct kx_calls *calls = NULL;
 	struct kx_err err = { 0 };
@@ -102,14 +102,14 @@ static char *story_of(const char *path, const char *map, const struct kx_call_fi
 
 	s.to = open_memstream(&text, &size);
 	assert_non_null(s.to);
-	if (kx_fdr_open(path, &f, &err) || kx_trace_names_open(path, map, &names, &err) ||
+	if (kx_fdr_open(path, &f, &err) || kx_symbolizer_open(path, map, &names, &err) ||
 	    kx_calls_new(f, &names, filter, &calls, &err) ||
 	    kx_calls_walk(calls, KX_ORDER_THREAD, &v, NULL, NULL, &err))
 		fail_msg("%s", err.text);
 	if (totals)
-		*totals = *kx_calls_totals(calls);
+		*totals = *kx_calls_get_totals(calls);
 	kx_calls_free(calls);
-	kx_trace_names_free(&names);
+	kx_symbolizer_free(&names);
 	kx_fdr_close(f);
 	fclose(s.to);
 	return text;

@@ -31,9 +31,9 @@ static struct kx_fdr_file *open_ok(const struct bytes *b)
 }
 
 /* All records of a cursor, which it frees. */
-static size_t read_all(struct kx_fdr_cursor *c, struct kx_record **out)
+static size_t read_all(struct kx_fdr_cursor *c, struct kx_fdr_record **out)
 {
-	struct kx_record *records = NULL;
+	struct kx_fdr_record *records = NULL;
 	struct kx_err err = { 0 };
 	size_t n = 0, room = 0;
 	int r = 1;
@@ -55,7 +55,7 @@ static size_t read_all(struct kx_fdr_cursor *c, struct kx_record **out)
 	return n;
 }
 
-static size_t read_file(struct kx_fdr_file *f, struct kx_record **out)
+static size_t read_file(struct kx_fdr_file *f, struct kx_fdr_record **out)
 {
 	struct kx_fdr_cursor *c = NULL;
 
@@ -63,7 +63,7 @@ static size_t read_file(struct kx_fdr_file *f, struct kx_record **out)
 	return read_all(c, out);
 }
 
-static size_t read_thread(struct kx_fdr_file *f, size_t thread, struct kx_record **out)
+static size_t read_thread(struct kx_fdr_file *f, size_t thread, struct kx_fdr_record **out)
 {
 	struct kx_fdr_cursor *c = NULL;
 
@@ -72,11 +72,11 @@ static size_t read_thread(struct kx_fdr_file *f, size_t thread, struct kx_record
 }
 
 /* The same records through the fast path must be the same. */
-static void check_fast_path(struct kx_fdr_file *f, const struct kx_record *want, size_t n)
+static void check_fast_path(struct kx_fdr_file *f, const struct kx_fdr_record *want, size_t n)
 {
 	struct kx_call_record calls[7];
 	struct kx_fdr_cursor *c = NULL;
-	struct kx_record rec;
+	struct kx_fdr_record rec;
 	uint32_t thread;
 	size_t i = 0, got;
 
@@ -104,7 +104,7 @@ static void check_fast_path(struct kx_fdr_file *f, const struct kx_record *want,
 	kx_fdr_cursor_free(c);
 }
 
-static const char *llvm_kind(const struct kx_record *rec)
+static const char *llvm_kind(const struct kx_fdr_record *rec)
 {
 	static const char *const names[] = { "function-enter", "function-exit",
 					     "function-tail-exit", "custom-event", "typed-event" };
@@ -116,11 +116,11 @@ static const char *llvm_kind(const struct kx_record *rec)
 static void check_llvm(struct kx_fdr_file *f, const char *xray)
 {
 	char *yaml = run_okf("%s convert -f yaml -sort=false %s", xray, path);
-	bool fdr_before_4 = kx_fdr_info(f)->type == KX_FDR_TYPE_FDR &&
-			    kx_fdr_info(f)->version < 4;
+	bool fdr_before_4 = kx_fdr_get_info(f)->type == KX_FDR_TYPE_FDR &&
+			    kx_fdr_get_info(f)->version < 4;
 
 	for (size_t t = 0; t < kx_fdr_nthreads(f); t++) {
-		struct kx_record *records = NULL;
+		struct kx_fdr_record *records = NULL;
 		size_t n = read_thread(f, t, &records), i = 0;
 		char *line = strstr(yaml, "records:\n"), owner[80];
 		int32_t pid, tid;
@@ -177,12 +177,12 @@ static void check_llvm(struct kx_fdr_file *f, const char *xray)
 }
 
 /* Accepted here and by llvm-xray, with the same content; *@out for more checks. */
-static size_t check_accepted(const struct bytes *b, struct kx_record **out)
+static size_t check_accepted(const struct bytes *b, struct kx_fdr_record **out)
 {
 	struct kx_fdr_file *f = open_ok(b);
 	size_t n = read_file(f, out);
 
-	assert_false(kx_fdr_info(f)->truncated);
+	assert_false(kx_fdr_get_info(f)->truncated);
 	check_fast_path(f, *out, n);
 	for (size_t v = 0; v < N_LLVM_XRAYS; v++)
 		if (access(llvm_xrays[v], X_OK) == 0)
@@ -193,7 +193,7 @@ static size_t check_accepted(const struct bytes *b, struct kx_record **out)
 
 static size_t accepted(const struct bytes *b)
 {
-	struct kx_record *records = NULL;
+	struct kx_fdr_record *records = NULL;
 	size_t n = check_accepted(b, &records);
 
 	free(records);
@@ -252,7 +252,7 @@ static void every_record_of_every_version(void **state)
 	for (unsigned version = 1; version <= 5; version++) {
 		uint64_t base = version < 5 ? 1000 : 995;
 		struct bytes b = { 0 };
-		struct kx_record *r = NULL;
+		struct kx_fdr_record *r = NULL;
 		struct kx_fdr_file *f;
 		size_t n;
 
@@ -302,13 +302,13 @@ static void every_record_of_every_version(void **state)
 		n = read_file(f, &r);
 		assert_memory_equal(r[2].data, "hello\n!!", 8);
 		assert_memory_equal(r[5].data, "12345678", 8);
-		assert_int_equal(kx_fdr_info(f)->version, version);
-		assert_int_equal(kx_fdr_info(f)->type, KX_FDR_TYPE_FDR);
-		assert_int_equal(kx_fdr_info(f)->tsc_hz, 2600000000);
-		assert_int_equal(kx_fdr_info(f)->buffer_size, 4096);
-		assert_int_equal(kx_fdr_info(f)->file_size, b.size);
-		assert_int_equal(kx_fdr_info(f)->start_tsc, 1000);
-		assert_true(kx_fdr_info(f)->constant_tsc && kx_fdr_info(f)->nonstop_tsc);
+		assert_int_equal(kx_fdr_get_info(f)->version, version);
+		assert_int_equal(kx_fdr_get_info(f)->type, KX_FDR_TYPE_FDR);
+		assert_int_equal(kx_fdr_get_info(f)->tsc_hz, 2600000000);
+		assert_int_equal(kx_fdr_get_info(f)->buffer_size, 4096);
+		assert_int_equal(kx_fdr_get_info(f)->file_size, b.size);
+		assert_int_equal(kx_fdr_get_info(f)->start_tsc, 1000);
+		assert_true(kx_fdr_get_info(f)->constant_tsc && kx_fdr_get_info(f)->nonstop_tsc);
 		if (version == 1)
 			assert_int_equal(r[12].kind, KX_RECORD_END);
 		free(r);
@@ -322,7 +322,7 @@ static void basic_mode(void **state)
 	(void)state;
 	for (unsigned version = 1; version <= 3; version++) {
 		struct bytes b = { 0 };
-		struct kx_record *r = NULL;
+		struct kx_fdr_record *r = NULL;
 		struct kx_fdr_file *f;
 
 		header(&b, version, 0, 1000000000, 0);
@@ -374,7 +374,7 @@ static void threads_interleaved(void **state)
 	static const unsigned ids[4] = { 0, 1, 0, 2 };
 	struct bytes b = { 0 };
 	struct kx_fdr_file *f;
-	struct kx_record *r = NULL;
+	struct kx_fdr_record *r = NULL;
 	int32_t pid, tid;
 
 	(void)state;
@@ -407,7 +407,7 @@ static void threads_interleaved(void **state)
 	assert_int_equal(read_file(f, &r), 16);
 	assert_int_equal(r[5].thread, 1);
 	assert_int_equal(r[15].thread, 2);
-	assert_int_equal(kx_fdr_info(f)->start_tsc, 1);
+	assert_int_equal(kx_fdr_get_info(f)->start_tsc, 1);
 	free(r);
 	kx_fdr_close(f);
 	release(&b);
@@ -447,7 +447,7 @@ static void fill_of_version_1(void **state)
 	header(&b, 1, 1, 1000, 200);
 	for (int i = 0; i < 3; i++) {
 		struct kx_fdr_file *f;
-		struct kx_record *r = NULL;
+		struct kx_fdr_record *r = NULL;
 
 		start = b.size;
 		preamble(&b, 1, 0, 5, 0, 10);
@@ -458,7 +458,7 @@ static void fill_of_version_1(void **state)
 			b.data[b.size - 127 - 9] = 0;
 		f = open_ok(&b);
 		assert_int_equal(read_file(f, &r), 4 * (i + 1));
-		assert_false(kx_fdr_info(f)->truncated);
+		assert_false(kx_fdr_get_info(f)->truncated);
 		free(r);
 		kx_fdr_close(f);
 	}
@@ -689,7 +689,7 @@ static void cut_everywhere(void **state)
 	(void)state;
 	for (unsigned version = 0; version <= 5; version++) {
 		struct bytes b = { 0 };
-		struct kx_record *all = NULL;
+		struct kx_fdr_record *all = NULL;
 		struct kx_fdr_file *f;
 		size_t n, size;
 
@@ -707,7 +707,7 @@ static void cut_everywhere(void **state)
 		kx_fdr_close(f);
 		for (b.size = 1; b.size < size; b.size++) {
 			const struct kx_fdr_info *info;
-			struct kx_record *some = NULL;
+			struct kx_fdr_record *some = NULL;
 			struct kx_err err = { 0 };
 			size_t got;
 
@@ -717,7 +717,7 @@ static void cut_everywhere(void **state)
 				continue;
 			}
 			f = open_ok(&b);
-			info = kx_fdr_info(f);
+			info = kx_fdr_get_info(f);
 			got = read_file(f, &some);
 			assert_true(got < n);
 			for (size_t i = 0; i < got; i++) {
@@ -751,7 +751,7 @@ static void damaged_files_up_to_the_damage(void **state)
 	struct bytes b = { 0 };
 	struct kx_fdr_file *f = NULL;
 	struct kx_fdr_cursor *c = NULL;
-	struct kx_record rec, *r = NULL;
+	struct kx_fdr_record rec, *r = NULL;
 	struct kx_err err = { 0 };
 
 	(void)state;
@@ -763,7 +763,7 @@ static void damaged_files_up_to_the_damage(void **state)
 	end_block(&b, 5);
 	save(path, b.data, b.size);
 	assert_int_equal(kx_fdr_open_damaged(path, &f, &err), 0);
-	assert_true(kx_fdr_info(f)->damaged);
+	assert_true(kx_fdr_get_info(f)->damaged);
 	assert_int_equal(read_thread(f, 0, &r), 4);
 	free(r);
 	assert_int_equal(kx_fdr_file_cursor(f, &c), 0);
@@ -783,7 +783,7 @@ static void long_buffers(void **state)
 	const uint32_t calls = 400000;
 	struct bytes b = { 0 };
 	struct kx_fdr_file *f;
-	struct kx_record *r = NULL;
+	struct kx_fdr_record *r = NULL;
 	size_t n;
 
 	(void)state;
@@ -816,7 +816,7 @@ static void ten_thousand_threads(void **state)
 {
 	struct bytes b = { 0 };
 	struct kx_fdr_file *f;
-	struct kx_record *r = NULL;
+	struct kx_fdr_record *r = NULL;
 
 	(void)state;
 	header(&b, 5, 1, 1000, 4096);
@@ -844,7 +844,7 @@ static void more_arguments_than_kept(void **state)
 {
 	struct bytes b = { 0 };
 	struct kx_fdr_file *f;
-	struct kx_record *r = NULL;
+	struct kx_fdr_record *r = NULL;
 
 	(void)state;
 	header(&b, 5, 1, 1000, 4096);
@@ -869,7 +869,7 @@ static void from_a_pipe(void **state)
 {
 	struct bytes b = { 0 };
 	struct kx_fdr_file *f = NULL;
-	struct kx_record *r = NULL;
+	struct kx_fdr_record *r = NULL;
 	struct kx_err err = { 0 };
 	int fds[2], saved = dup(STDIN_FILENO);
 
@@ -891,7 +891,7 @@ static void from_a_pipe(void **state)
 	dup2(fds[0], STDIN_FILENO);
 	assert_int_equal(kx_fdr_open("-", &f, &err), 0);
 	dup2(saved, STDIN_FILENO);
-	assert_true(kx_fdr_info(f)->truncated);
+	assert_true(kx_fdr_get_info(f)->truncated);
 	kx_fdr_close(f);
 	close(fds[0]);
 	close(saved);
@@ -903,12 +903,12 @@ static void header_alone_is_an_empty_trace(void **state)
 	(void)state;
 	for (unsigned type = 0; type < 2; type++) {
 		struct bytes b = { 0 };
-		struct kx_record *r = NULL;
+		struct kx_fdr_record *r = NULL;
 		struct kx_fdr_file *f;
 
 		header(&b, 3, type, 1000, 4096);
 		f = open_ok(&b);
-		assert_true(kx_fdr_info(f)->truncated);
+		assert_true(kx_fdr_get_info(f)->truncated);
 		assert_int_equal(kx_fdr_nthreads(f), 0);
 		assert_int_equal(read_file(f, &r), 0);
 		free(r);
@@ -928,7 +928,7 @@ static void random_damage(void **state)
 		struct bytes b = { 0 };
 		struct kx_fdr_file *f = NULL;
 		struct kx_err err = { 0 };
-		struct kx_record *r = NULL;
+		struct kx_fdr_record *r = NULL;
 
 		golden(&b, round % 5 + 1);
 		if (round % 5 == 0)
@@ -956,7 +956,7 @@ static void random_damage(void **state)
 			assert_int_equal(err.code, -EBADMSG);
 			if (!kx_fdr_open_damaged(path, &f, &err)) {
 				struct kx_fdr_cursor *c = NULL;
-				struct kx_record rec;
+				struct kx_fdr_record rec;
 				int e;
 
 				assert_int_equal(kx_fdr_file_cursor(f, &c), 0);

@@ -12,7 +12,7 @@
 
 #include "trace/fdr_reader.h"
 #include "collect/flight_dump.h"
-#include "record/flight_reason.h"
+#include "record/dump_cause.h"
 #include "trace/notes.h"
 
 #define T0  1000000ULL
@@ -69,7 +69,7 @@ static void dump(const struct kx_flight_store *s, uint64_t from, uint64_t to,
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	struct kx_fdr_cursor *c;
 	struct kx_fdr_file *f;
-	struct kx_record rec;
+	struct kx_fdr_record rec;
 	struct kx_err err = { 0 };
 
 	d.threads.traits = traits;
@@ -85,7 +85,7 @@ static void dump(const struct kx_flight_store *s, uint64_t from, uint64_t to,
 	memset(story, 0, sizeof(*story));
 	if (kx_fdr_open(path, &f, &err))
 		fail_msg("%s", err.text);
-	assert_int_equal(kx_fdr_info(f)->start_tsc, from);
+	assert_int_equal(kx_fdr_get_info(f)->start_tsc, from);
 	story->threads = kx_fdr_nthreads(f);
 	assert_int_equal(kx_fdr_file_cursor(f, &c), 0);
 	while (kx_fdr_next(c, &rec, &err) > 0) {

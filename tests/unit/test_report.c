@@ -17,7 +17,7 @@
 #include "fdr_bytes.h"
 #include "llvm_xray.h"
 #include "report/report.h"
-#include "trace/trace_names.h"
+#include "trace/symbolizer.h"
 
 static char folder[] = "/tmp/kx_report_XXXXXX";
 static char path[64], out_path[64], err_path[64], source_path[64], binary_path[64];
@@ -47,7 +47,7 @@ static struct kx_report_function function_of(const struct kx_report *r, uint32_t
 	struct kx_report_function f = { 0 };
 
 	for (size_t i = 0; i < kx_report_nfunctions(r); i++) {
-		kx_report_function(r, i, &f);
+		kx_report_get_function(r, i, &f);
 		if (f.id == id)
 			return f;
 	}
@@ -86,7 +86,7 @@ static void check_account(const struct kx_report *r)
 		for (size_t i = 0; i < kx_report_nfunctions(r); i++) {
 			struct kx_report_function f;
 
-			kx_report_function(r, i, &f);
+			kx_report_get_function(r, i, &f);
 			assert_int_equal(f.count, counts[f.id] < 0 ? 0 : counts[f.id]);
 		}
 	}
@@ -124,17 +124,17 @@ static void nested_recursive_tail(void **state)
 	check_function(r, 5, 0, 0, 0, 0, 0, 1);
 	assert_int_equal(function_of(r, 2).p50, 20);
 	assert_int_equal(function_of(r, 2).p90, 90);
-	assert_int_equal(kx_report_totals(r)->events, 14);
-	assert_int_equal(kx_report_totals(r)->calls, 6);
-	assert_int_equal(kx_report_totals(r)->open, 2);
-	assert_int_equal(kx_report_totals(r)->self, 200);
-	assert_int_equal(kx_report_totals(r)->orphans, 0);
-	assert_int_equal(kx_report_totals(r)->repaired, 0);
-	assert_int_equal(kx_report_totals(r)->lost, 0);
-	assert_int_equal(kx_report_totals(r)->threads, 1);
-	assert_int_equal(kx_report_totals(r)->first_tsc, 1000);
-	assert_int_equal(kx_report_totals(r)->last_tsc, 1300);
-	assert_int_equal(kx_report_totals(r)->passes, 1);
+	assert_int_equal(kx_report_get_totals(r)->events, 14);
+	assert_int_equal(kx_report_get_totals(r)->calls, 6);
+	assert_int_equal(kx_report_get_totals(r)->open, 2);
+	assert_int_equal(kx_report_get_totals(r)->self, 200);
+	assert_int_equal(kx_report_get_totals(r)->orphans, 0);
+	assert_int_equal(kx_report_get_totals(r)->repaired, 0);
+	assert_int_equal(kx_report_get_totals(r)->lost, 0);
+	assert_int_equal(kx_report_get_totals(r)->threads, 1);
+	assert_int_equal(kx_report_get_totals(r)->first_tsc, 1000);
+	assert_int_equal(kx_report_get_totals(r)->last_tsc, 1300);
+	assert_int_equal(kx_report_get_totals(r)->passes, 1);
 	check_account(r);
 	kx_report_free(r);
 	release(&b);
@@ -163,8 +163,8 @@ static void threads_do_not_mix(void **state)
 	check_function(r, 1, 3, 2999 + 3000 + 2998, 0, 2998, 3000, 0);
 	for (uint32_t i = 0; i < 3; i++)
 		check_function(r, 2 + i, 1, 3000 - i, 3000 - i, 3000 - i, 3000 - i, 0);
-	assert_int_equal(kx_report_totals(r)->threads, 3);
-	assert_int_equal(kx_report_totals(r)->orphans, 0);
+	assert_int_equal(kx_report_get_totals(r)->threads, 3);
+	assert_int_equal(kx_report_get_totals(r)->orphans, 0);
 	kx_report_free(r);
 	release(&b);
 }
@@ -190,9 +190,9 @@ static void unbalanced_foreign_traces(void **state)
 	check_function(r, 1, 1, 99, 1, 99, 99, 0);
 	check_function(r, 2, 1, 98, 8, 98, 98, 0);
 	check_function(r, 3, 1, 90, 90, 90, 90, 0);
-	assert_int_equal(kx_report_totals(r)->orphans, 4);
-	assert_int_equal(kx_report_totals(r)->repaired, 2);
-	assert_int_equal(kx_report_totals(r)->events, 8);
+	assert_int_equal(kx_report_get_totals(r)->orphans, 4);
+	assert_int_equal(kx_report_get_totals(r)->repaired, 2);
+	assert_int_equal(kx_report_get_totals(r)->events, 8);
 	kx_report_free(r);
 	release(&b);
 }
@@ -231,24 +231,24 @@ static void notes_of_the_recorder(void **state)
 	function(&b, EXIT, 1, 1);
 	end_block(&b, 5);
 	r = report_bytes(&b, NULL);
-	assert_int_equal(kx_report_totals(r)->lost, 37);
-	assert_int_equal(kx_report_totals(r)->repaired, 2);
-	assert_int_equal(kx_report_totals(r)->events, 6);
-	assert_int_equal(kx_report_totals(r)->calls, 4);
-	assert_int_equal(kx_report_totals(r)->orphans, 0);
+	assert_int_equal(kx_report_get_totals(r)->lost, 37);
+	assert_int_equal(kx_report_get_totals(r)->repaired, 2);
+	assert_int_equal(kx_report_get_totals(r)->events, 6);
+	assert_int_equal(kx_report_get_totals(r)->calls, 4);
+	assert_int_equal(kx_report_get_totals(r)->orphans, 0);
 	check_function(r, 3, 1, 5, 5, 5, 5, 0);
 	kx_report_free(r);
 	/* final numbers of the session go first */
 	r = report_bytes(&b, session);
-	assert_int_equal(kx_report_totals(r)->lost, 77);
-	assert_int_equal(kx_report_totals(r)->orphans, 5);
+	assert_int_equal(kx_report_get_totals(r)->lost, 77);
+	assert_int_equal(kx_report_get_totals(r)->orphans, 5);
 	kx_report_free(r);
 	json_decref(session);
 	preamble(&b, 5, 1, 2, 0, 3000);
 	custom(&b, 5, 0, 0, "kxray:session {\"lost\":78}");
 	end_block(&b, 5);
 	r = report_bytes(&b, NULL);
-	assert_int_equal(kx_report_totals(r)->lost, 78);
+	assert_int_equal(kx_report_get_totals(r)->lost, 78);
 	kx_report_free(r);
 	release(&b);
 }
@@ -270,7 +270,7 @@ static void time_that_goes_back(void **state)
 	r = report_bytes(&b, NULL);
 	check_function(r, 2, 1, 0, 0, 0, 0, 0);
 	check_function(r, 1, 1, 50, 50, 50, 50, 0);
-	assert_int_equal(kx_report_totals(r)->first_tsc, 500);
+	assert_int_equal(kx_report_get_totals(r)->first_tsc, 500);
 	kx_report_free(r);
 	release(&b);
 }
@@ -300,7 +300,7 @@ static void deep_stacks(void **state)
 	check_function(r, 2, 1, 2 * depth - 1, 2, 2 * depth - 1, 2 * depth - 1, 0);
 	check_function(r, depth, 1, 3, 2, 3, 3, 0);
 	check_function(r, 9, 1, 2 * depth - 15, 2, 2 * depth - 15, 2 * depth - 15, 1);
-	assert_int_equal(kx_report_totals(r)->open, 10);
+	assert_int_equal(kx_report_get_totals(r)->open, 10);
 	assert_int_equal(kx_report_nfunctions(r), depth + 1);
 	kx_report_free(r);
 	release(&b);
@@ -359,16 +359,16 @@ static void little_memory_same_result(void **state)
 	save(path, b.data, b.size);
 	one = report_of(path, &plenty);
 	many = report_of(path, &little);
-	assert_int_equal(kx_report_totals(one)->passes, 1);
-	assert_in_range(kx_report_totals(many)->passes, 3, 50);
+	assert_int_equal(kx_report_get_totals(one)->passes, 1);
+	assert_in_range(kx_report_get_totals(many)->passes, 3, 50);
 	assert_int_equal(kx_report_nfunctions(one), kx_report_nfunctions(many));
-	assert_memory_equal(kx_report_totals(one), kx_report_totals(many),
+	assert_memory_equal(kx_report_get_totals(one), kx_report_get_totals(many),
 			    offsetof(struct kx_report_totals, passes));
 	for (size_t i = 0; i < kx_report_nfunctions(one); i++) {
 		struct kx_report_function x, y;
 
-		kx_report_function(one, i, &x);
-		kx_report_function(many, i, &y);
+		kx_report_get_function(one, i, &x);
+		kx_report_get_function(many, i, &y);
 		assert_int_equal(x.id, y.id);
 		assert_int_equal(x.count, y.count);
 		assert_int_equal(x.total, y.total);
@@ -394,7 +394,7 @@ static void empty_trace(void **state)
 	header(&b, 5, 1, 1000, 4096);
 	r = report_bytes(&b, NULL);
 	assert_int_equal(kx_report_nfunctions(r), 0);
-	assert_int_equal(kx_report_totals(r)->events, 0);
+	assert_int_equal(kx_report_get_totals(r)->events, 0);
 	kx_report_free(r);
 	release(&b);
 }
@@ -707,7 +707,7 @@ static void log_of_llvms_runtime(void **state)
 		{ "work", 3 },
 	};
 	struct kx_report_options options = { 0 };
-	struct kx_trace_names names;
+	struct kx_symbolizer names;
 	struct kx_err err = { 0 };
 	struct kx_report *r;
 	char *text;
@@ -725,13 +725,13 @@ static void log_of_llvms_runtime(void **state)
 		     "buffer_size=1024:buffer_max=1000:func_duration_threshold_us=0 2>/dev/null && "
 		     "mv xray-log.* %s", folder, path));
 	r = report_of(path, &options);
-	assert_int_equal(kx_trace_names_open(path, binary_path, &names, &err), 0);
+	assert_int_equal(kx_symbolizer_open(path, binary_path, &names, &err), 0);
 	assert_int_equal(kx_report_nfunctions(r), 5);
 	for (size_t i = 0; i < 5; i++) {
 		struct kx_report_function f;
 		size_t k = 0;
 
-		kx_report_function(r, i, &f);
+		kx_report_get_function(r, i, &f);
 		while (k < 5 && strcmp(kx_trace_name(&names, f.id), functions[k].name))
 			k++;
 		assert_true(k < 5);
@@ -739,11 +739,11 @@ static void log_of_llvms_runtime(void **state)
 		assert_int_equal(f.open, 0);
 		assert_string_equal(kx_trace_module(&names, f.id), "xray");
 	}
-	assert_int_equal(kx_report_totals(r)->events, 2 * 6603);
-	assert_int_equal(kx_report_totals(r)->threads, 3);
-	assert_int_equal(kx_report_totals(r)->orphans, 0);
-	assert_int_equal(kx_report_totals(r)->repaired, 0);
-	kx_trace_names_free(&names);
+	assert_int_equal(kx_report_get_totals(r)->events, 2 * 6603);
+	assert_int_equal(kx_report_get_totals(r)->threads, 3);
+	assert_int_equal(kx_report_get_totals(r)->orphans, 0);
+	assert_int_equal(kx_report_get_totals(r)->repaired, 0);
+	kx_symbolizer_free(&names);
 	kx_report_free(r);
 	for (size_t v = 0; v < N_LLVM_XRAYS; v++) {
 		unsigned long entries = 0, exits = 0, tails = 0;

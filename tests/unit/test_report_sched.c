@@ -9,7 +9,7 @@
 
 #include "export_run.h"
 #include "report/report.h"
-#include "trace/sched_clock.h"
+#include "trace/off_cpu.h"
 
 extern const struct kx_exporter kx_exporter_chrome, kx_exporter_csv, kx_exporter_perfetto,
 	kx_exporter_xray;
@@ -160,7 +160,7 @@ static void check_report(const char *path, const struct kx_call_filter *filter,
 			 const struct sums *want)
 {
 	struct kx_report_options options = { 0 };
-	struct kx_trace_names names = { 0 };
+	struct kx_symbolizer names = { 0 };
 	struct kx_fdr_file *f = NULL;
 	struct kx_report *r = NULL;
 	struct kx_err err = { 0 };
@@ -169,11 +169,11 @@ static void check_report(const char *path, const struct kx_call_filter *filter,
 	    (filter && kx_calls_new(f, &names, filter, &options.calls, &err)) ||
 	    kx_report_new(f, &options, &r, &err))
 		fail_msg("%s", err.text);
-	assert_true(kx_report_totals(r)->has_sched);
+	assert_true(kx_report_get_totals(r)->has_sched);
 	for (size_t i = 0; i < kx_report_nfunctions(r); i++) {
 		struct kx_report_function got;
 
-		kx_report_function(r, i, &got);
+		kx_report_get_function(r, i, &got);
 		assert_in_range(got.id, 1, FUNCS);
 		assert_int_equal(got.count, want[got.id].count);
 		assert_int_equal(got.total, want[got.id].total);
@@ -395,10 +395,10 @@ static void nonsense(void **state)
 	end_trace(w, fd);
 	if (kx_fdr_open(trace_path, &f, &err) || kx_report_new(f, &options, &r, &err))
 		fail_msg("%s", err.text);
-	kx_report_function(r, 0, &got);
+	kx_report_get_function(r, 0, &got);
 	assert_int_equal(got.total, 90);
 	assert_true(got.off <= got.total && got.self_off <= got.self && got.wait <= got.off);
-	kx_report_function(r, 1, &got);
+	kx_report_get_function(r, 1, &got);
 	assert_int_equal(got.off, 20);
 	kx_report_free(r);
 	kx_fdr_close(f);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "trace/fdr.h"
-#include "trace/sched_clock.h"
+#include "trace/off_cpu.h"
 #include "collect/sched_track.h"
 #include "bpf/wire.h"
 
@@ -326,11 +326,11 @@ static void lost_returns(void **state)
 static void clocks(void **state)
 {
 	struct kx_sched_interval i = { .from = 100, .wake = 150, .to = 200, .state = 'S' };
-	struct kx_sched_clock c = { 0 }, mark = { 0 }, d;
+	struct kx_off_cpu c = { 0 }, mark = { 0 }, d;
 	struct kx_sched_interval cut = i;
 
 	(void)state;
-	kx_sched_clock_add(&c, &i);
+	kx_off_cpu_add(&c, &i);
 	d = kx_sched_since(&c, &mark, 1000);
 	assert_int_equal(d.off, 100);
 	assert_int_equal(d.wait, 50);

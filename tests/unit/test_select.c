@@ -261,7 +261,7 @@ static void test_growing(void **state)
 	const char *include[] = { "tiny*", "libsome*:lib_*", "nothing.so:f", NULL };
 	char path[600], text[640], *place;
 	struct kx_select_options o = { .include = include, .ninclude = 3, .exits = KX_EXITS_AUTO,
-				       .growing = true };
+				       .dynamic_targets = true };
 	struct kx_modules server = modules_of("server"), some = modules_of("libsome.so.1"), later;
 	const struct kx_unwind_risk good = { .returns_harmless = true }, bad = { .is_go = false };
 	struct kx_select_process proc = { 0, &server };

@@ -161,7 +161,7 @@ static void story(char *out, size_t size)
 	for (size_t i = 0; i < kx_fdr_nthreads(f); i++) {
 		uint64_t repaired = 0, last = T0;
 		struct kx_fdr_cursor *c;
-		struct kx_record rec;
+		struct kx_fdr_record rec;
 
 		assert_int_equal(kx_fdr_thread_cursor(f, i, &c), 0);
 		while (kx_fdr_next(c, &rec, &err) > 0) {
@@ -468,7 +468,7 @@ static void test_fork_bomb(void **state)
 	for (uint32_t i = 0; i < N; i++) {
 		const struct kx_thread_event ev = { .tsc = T0 + i, .func = TID(i), .nargs = 3,
 						    .kind = KX_EVENT_THREAD_NEW };
-		struct kx_thread *thread = kx_thread_table_get_quiet(r.t, TID(i));
+		struct kx_thread *thread = kx_thread_table_get_for_metadata(r.t, TID(i));
 		uint64_t words[3];
 
 		assert_int_equal(!thread, i >= MAX);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 #include "tracer/kernel_link.h"
 #include "select/kernel_symbols.h"
 #include "bpf/wire.h"

@@ -170,7 +170,7 @@ int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_
 	if (!code)
 		code = find_entry(l, path, sizeof(path), &probe.offset, err);
 	if (!code)
-		code = kx_attach(kx_tracer_prog_mechanism(tracer, KX_PROG_STOP),
+		code = kx_uprobe_link(kx_tracer_prog_mechanism(tracer, KX_PROG_STOP),
 				 kx_tracer_prog_fd(tracer, KX_PROG_STOP), path, l->pid, false,
 				 &probe, 1, &links, ignore_refusal, &refused, err);
 	kx_tracer_ignore_exec(tracer);

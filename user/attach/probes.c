@@ -132,7 +132,7 @@ static int attach_batch(struct kx_probes *p, enum kx_tracer_prog prog, const str
 	bool filters = mech != KX_MECHANISM_MULTI || kx_multi_filters_process();
 
 	if (!p->procs) {
-		int code = kx_attach(mech, kx_tracer_prog_fd(p->tracer, prog), place_of(m), 0,
+		int code = kx_uprobe_link(mech, kx_tracer_prog_fd(p->tracer, prog), place_of(m), 0,
 				     is_return, b->items, b->count, links, on_refused, p, err);
 
 		p->nprobes += code ? 0 : b->count;
@@ -144,7 +144,7 @@ static int attach_batch(struct kx_probes *p, enum kx_tracer_prog prog, const str
 
 		if (!here)
 			continue;
-		code = kx_attach(mech, kx_tracer_prog_fd(p->tracer, prog), here->open_path,
+		code = kx_uprobe_link(mech, kx_tracer_prog_fd(p->tracer, prog), here->open_path,
 				 filters ? p->procs[i].pid : 0, is_return, b->items, b->count, links,
 				 on_refused, p, err);
 		if (code)

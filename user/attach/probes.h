@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 #include "base/err.h"
 #include "select/select.h"
 #include "tracer/tracer.h"
@@ -22,7 +22,7 @@ typedef void (*kx_probes_refused)(void *ctx, const struct kx_function *f, const 
  * 6; fewer where the plan says so). A function that the kernel refuses is left out and told to
  * @refused; its number is taken from the traced ones. Everything passed is borrowed. @procs NULL:
  * the probes are for every process that has the modules mapped, now or later.
- * Errors: those of kx_attach; -EOPNOTSUPP if the kernel refuses all.
+ * Errors: those of kx_uprobe_link; -EOPNOTSUPP if the kernel refuses all.
  */
 int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 		     const struct kx_select_process *procs, size_t nprocs, unsigned nargs,
@@ -32,7 +32,7 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 /*
  * Attaches the modules of the selection that have no probes yet. One whose file cannot be opened any
  * more, because the process that had it mapped has ended, is tried again next time; without a list of
- * processes this is no error. Errors: those of kx_attach.
+ * processes this is no error. Errors: those of kx_uprobe_link.
  */
 int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err);
 
@@ -50,7 +50,7 @@ bool kx_probes_has(const struct kx_probes *p, uint32_t id);
 int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, struct kx_err *err);
 
 /* The same for one module, and only the new exits: the gate in BPF keeps its functions from being
- * hijacked (kx_tracer_drop_group). */
+ * hijacked (kx_tracer_disable_retprobes). */
 int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *const *plans,
 			  struct kx_err *err);
 

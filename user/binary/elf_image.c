@@ -188,7 +188,7 @@ static void read_build_id(struct kx_elf *elf)
 			return;
 	}
 	/* In a separate debug file the program headers may point past the end. */
-	if (kx_elf_section(elf, ".note.gnu.build-id", &s) && s.data)
+	if (kx_elf_get_section(elf, ".note.gnu.build-id", &s) && s.data)
 		find_build_id(elf, s.data, s.size, 4);
 }
 
@@ -409,7 +409,7 @@ bool kx_elf_section_at(const struct kx_elf *elf, size_t index, const char **name
 	return true;
 }
 
-bool kx_elf_section(const struct kx_elf *elf, const char *name, struct kx_elf_section *out)
+bool kx_elf_get_section(const struct kx_elf *elf, const char *name, struct kx_elf_section *out)
 {
 	size_t i;
 

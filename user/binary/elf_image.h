@@ -51,7 +51,7 @@ const uint8_t *kx_elf_bytes(const struct kx_elf *elf, size_t *size);
 bool kx_elf_section_at(const struct kx_elf *elf, size_t index, const char **name,
 		       struct kx_elf_section *out);
 /* First section of that name; false if there is none. */
-bool kx_elf_section(const struct kx_elf *elf, const char *name, struct kx_elf_section *out);
+bool kx_elf_get_section(const struct kx_elf *elf, const char *name, struct kx_elf_section *out);
 
 /* Build id as lower-case hex, "" if there is none. */
 const char *kx_elf_build_id(const struct kx_elf *elf);

@@ -80,7 +80,7 @@ static bool in_plt(struct kx_elf *elf, uint64_t addr)
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (kx_elf_section(elf, names[i], &s) && addr >= s.addr && addr - s.addr < s.size)
+		if (kx_elf_get_section(elf, names[i], &s) && addr >= s.addr && addr - s.addr < s.size)
 			return true;
 	return false;
 }
@@ -217,7 +217,7 @@ static int read_debugdata(struct kx_elf *elf, struct kx_raw_symbols *out)
 	bool found;
 	int rc = 0;
 
-	if (!kx_elf_section(elf, ".gnu_debugdata", &packed) || !packed.data)
+	if (!kx_elf_get_section(elf, ".gnu_debugdata", &packed) || !packed.data)
 		return 0;
 	data = unpack(&packed, &size);
 	if (!data || kx_elf_open_memory(data, size, ".gnu_debugdata", &image, NULL)) {
@@ -319,7 +319,7 @@ static int by_debuglink(struct kx_elf *elf, const char *root, struct kx_raw_symb
 	size_t len, i, k;
 	int rc = 0;
 
-	if (!kx_elf_section(elf, ".gnu_debuglink", &s) || !s.data)
+	if (!kx_elf_get_section(elf, ".gnu_debuglink", &s) || !s.data)
 		return 0;
 	name = (const char *)s.data;
 	len = strnlen(name, s.size);

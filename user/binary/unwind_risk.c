@@ -94,7 +94,7 @@ static bool has_section(const struct kx_elf *elf, const char *name)
 {
 	struct kx_elf_section section;
 
-	return kx_elf_section(elf, name, &section);
+	return kx_elf_get_section(elf, name, &section);
 }
 
 /* Fills @reason if @m is a risk, leaves it empty if not; sets *@is_go and *@loads. */

@@ -132,7 +132,7 @@ int kx_xray_read(struct kx_elf *elf, struct kx_xray_sleds *out, struct kx_err *e
 	int ret;
 
 	*out = (struct kx_xray_sleds){ 0 };
-	if (!kx_elf_section(elf, "xray_instr_map", &map) || !map.size)
+	if (!kx_elf_get_section(elf, "xray_instr_map", &map) || !map.size)
 		return 0;
 	if (!map.data || map.size % ENTRY_SIZE)
 		return kx_err_set(err, -EBADMSG,

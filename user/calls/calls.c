@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "calls/calls_impl.h"
+#include "calls/calls_internal.h"
 #include "trace/notes.h"
 
 #define BATCH 256u /* records decoded at once of one thread */
@@ -85,7 +85,7 @@ static void saw_start(struct kx_calls *c, uint32_t thread, uint64_t tsc)
 	facts->started = true;
 }
 
-static int look_at(struct kx_calls *c, const struct kx_record *rec)
+static int look_at(struct kx_calls *c, const struct kx_fdr_record *rec)
 {
 	struct kx_sched_interval i;
 	const uint8_t *body;
@@ -131,7 +131,7 @@ static int look_at(struct kx_calls *c, const struct kx_record *rec)
 static int first_pass(struct kx_calls *c, struct kx_err *err)
 {
 	struct kx_fdr_cursor *cursor = NULL;
-	struct kx_record rec;
+	struct kx_fdr_record rec;
 	uint64_t first, last;
 	uint32_t thread;
 	bool any = false;
@@ -186,7 +186,7 @@ static int init_threads(struct kx_calls *c, const struct kx_call_filter *filter)
 	return 0;
 }
 
-int kx_calls_new(struct kx_fdr_file *f, struct kx_trace_names *names,
+int kx_calls_new(struct kx_fdr_file *f, struct kx_symbolizer *names,
 		 const struct kx_call_filter *filter, struct kx_calls **out, struct kx_err *err)
 {
 	static const struct kx_call_filter nothing;
@@ -257,7 +257,7 @@ const struct kx_call_thread *kx_calls_thread(const struct kx_calls *c, size_t in
 	return &c->threads[index];
 }
 
-const struct kx_calls_totals *kx_calls_totals(const struct kx_calls *c)
+const struct kx_calls_totals *kx_calls_get_totals(const struct kx_calls *c)
 {
 	return &c->totals;
 }
@@ -289,7 +289,7 @@ static uint64_t now_ns(void)
 
 static void show_progress(struct walk *w)
 {
-	uint64_t all = kx_fdr_info(w->c->f)->file_size, now;
+	uint64_t all = kx_fdr_get_info(w->c->f)->file_size, now;
 
 	w->looked = w->c->bytes_read;
 	now = now_ns();
@@ -341,7 +341,7 @@ static int walk_threads(struct walk *w)
 			r = out_of_memory(w);
 		while (!r && (r = fill(w, s)) > 0)
 			for (r = 0; kx_stream_ready(s) && !r;)
-				r = kx_stream_tell(s);
+				r = kx_stream_emit(s);
 	}
 	kx_stream_free(s);
 	return r;
@@ -399,7 +399,7 @@ static int take_turn(struct walk *w, struct turn *heap, size_t n, size_t batch)
 		heap->tsc = kx_stream_time(heap->s);
 		if (next && is_before(next, heap))
 			return 1;
-		r = kx_stream_tell(heap->s);
+		r = kx_stream_emit(heap->s);
 	}
 	return r;
 }
@@ -444,7 +444,7 @@ int kx_calls_walk(struct kx_calls *c, enum kx_order order, const struct kx_call_
 		.c = c, .progress = progress, .progress_ctx = progress_ctx, .err = err,
 		.told_ns = progress ? now_ns() : 0,
 	};
-	uint64_t size = kx_fdr_info(c->f)->file_size;
+	uint64_t size = kx_fdr_get_info(c->f)->file_size;
 	int r = 0;
 
 	c->visitor = v;

@@ -15,8 +15,8 @@
 
 #include "base/err.h"
 #include "trace/fdr_reader.h"
-#include "trace/sched_clock.h"
-#include "trace/trace_names.h"
+#include "trace/off_cpu.h"
+#include "trace/symbolizer.h"
 
 /* What to leave out. All zero: nothing. */
 struct kx_call_filter {
@@ -126,7 +126,7 @@ struct kx_calls_totals {
  * @f and @names are borrowed and must outlive it; @filter may be NULL. A pass over the file finds
  * first_tsc and last_tsc. Errors: -EBADMSG (damaged), -EINVAL (a bad pattern), -ENOMEM.
  */
-int kx_calls_new(struct kx_fdr_file *f, struct kx_trace_names *names,
+int kx_calls_new(struct kx_fdr_file *f, struct kx_symbolizer *names,
 		 const struct kx_call_filter *filter, struct kx_calls **out, struct kx_err *err);
 void kx_calls_free(struct kx_calls *c);
 
@@ -154,7 +154,7 @@ int kx_calls_walk(struct kx_calls *c, enum kx_order order, const struct kx_call_
 void kx_call_process_title(const struct kx_call_thread *t, char *out, size_t size);
 
 /* After a walk; first_tsc and last_tsc at once. */
-const struct kx_calls_totals *kx_calls_totals(const struct kx_calls *c);
+const struct kx_calls_totals *kx_calls_get_totals(const struct kx_calls *c);
 
 /* After a walk: the @n-th pattern of the filter that no function in it has matched, or NULL. */
 const char *kx_calls_unmatched(const struct kx_calls *c, size_t n);

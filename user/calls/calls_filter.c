@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/calls_impl.h"
+#include "calls/calls_internal.h"
 
 enum verdict { UNKNOWN, WANTED, UNWANTED };
 
@@ -26,7 +26,7 @@ static int parse_patterns(const char *const *texts, size_t n, struct kx_pattern 
 
 static uint64_t to_ticks(const struct kx_calls *c, uint64_t ns)
 {
-	uint64_t hz = kx_fdr_info(c->f)->tsc_hz;
+	uint64_t hz = kx_fdr_get_info(c->f)->tsc_hz;
 	unsigned __int128 ticks = ns;
 
 	if (hz)

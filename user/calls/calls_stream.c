@@ -150,7 +150,7 @@ static int outer_grow(struct kx_stream *s)
 
 /* Tells @frame, its call begins at @tsc for the visitor. */
 static int queue_enter(struct kx_stream *s, struct frame *frame, uint64_t tsc,
-		       const struct kx_record *rec)
+		       const struct kx_fdr_record *rec)
 {
 	const struct kx_ready_filter *f = &s->c->filter;
 	struct told *e;
@@ -221,7 +221,7 @@ int kx_stream_frame_room(struct kx_stream *s)
 }
 
 static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
-			const struct kx_record *rec)
+			const struct kx_fdr_record *rec)
 {
 	struct frame *f;
 
@@ -389,7 +389,7 @@ static int take_sample(struct kx_stream *s, uint64_t tsc, const json_t *note)
  * A time off the CPU may reach over the end of the range: what of it lies inside is told before
  * the range ends.
  */
-static int take_sched(struct kx_stream *s, const struct kx_record *rec, const uint8_t *body,
+static int take_sched(struct kx_stream *s, const struct kx_fdr_record *rec, const uint8_t *body,
 		      uint32_t size)
 {
 	const struct kx_ready_filter *f = &s->c->filter;
@@ -444,7 +444,7 @@ static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uin
 	return 0;
 }
 
-static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_record *rec)
+static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_record *rec)
 {
 	uint32_t size;
 	const uint8_t *body = kx_note_body(rec, "thread", &size);
@@ -465,7 +465,7 @@ static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_record *
 	return r;
 }
 
-static int take_event(struct kx_stream *s, uint64_t tsc, const struct kx_record *rec)
+static int take_event(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_record *rec)
 {
 	struct told *e;
 	struct extra *x;
@@ -499,7 +499,7 @@ static int take_cpu(struct kx_stream *s, uint64_t tsc, uint16_t cpu)
 	return 0;
 }
 
-static int take_record(struct kx_stream *s, const struct kx_record *rec)
+static int take_record(struct kx_stream *s, const struct kx_fdr_record *rec)
 {
 	uint64_t tsc = rec->tsc;
 	const uint8_t *body;
@@ -573,9 +573,9 @@ int kx_stream_fill(struct kx_stream *s, struct kx_err *err)
 		n = kx_fdr_next_calls(s->cursor, s->batch, s->batch_size, &thread);
 		if (n) {
 			s->c->bytes_read += n * KX_FDR_FUNCTION_SIZE;
-			r = s->direct ? kx_stream_tell_batch(s, n) : take_calls(s, n);
+			r = s->direct ? kx_stream_emit_batch(s, n) : take_calls(s, n);
 		} else {
-			struct kx_record rec;
+			struct kx_fdr_record rec;
 
 			r = kx_fdr_next(s->cursor, &rec, err);
 			if (r < 0)

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "calls/calls_impl.h"
+#include "calls/calls_internal.h"
 
 enum told_kind {
 	TOLD_NOTHING, TOLD_ENTER, TOLD_LEAVE, TOLD_CPU, TOLD_NAME, TOLD_LOSS, TOLD_EVENT, TOLD_SAMPLE,
@@ -149,6 +149,6 @@ static inline struct told *queue(struct kx_stream *s, enum told_kind kind, uint6
 /* The exit of a call, whatever is on the stack, into the queue. -ENOMEM. */
 int kx_stream_leave(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail);
 /* Tells @n function records of the batch at once; the queue is empty before and after. */
-int kx_stream_tell_batch(struct kx_stream *s, size_t n);
+int kx_stream_emit_batch(struct kx_stream *s, size_t n);
 
 #endif

@@ -119,7 +119,7 @@ static int tell_cpu(struct kx_stream *s, uint64_t tsc, uint16_t cpu)
 	return r;
 }
 
-int kx_stream_tell(struct kx_stream *s)
+int kx_stream_emit(struct kx_stream *s)
 {
 	const struct told *e = &s->told[s->told_at++];
 	const struct extra *x = e->extra ? &s->extras[s->extras_at++] : NULL;
@@ -162,7 +162,7 @@ static int tell_queue(struct kx_stream *s)
 	int r = 0;
 
 	while (!r && kx_stream_ready(s))
-		r = kx_stream_tell(s);
+		r = kx_stream_emit(s);
 	return r;
 }
 
@@ -253,7 +253,7 @@ static inline int tell_exit(struct kx_stream *s, const struct kx_call_visitor *v
 	return r;
 }
 
-int kx_stream_tell_batch(struct kx_stream *s, size_t n)
+int kx_stream_emit_batch(struct kx_stream *s, size_t n)
 {
 	const struct kx_call_visitor *v = s->c->visitor;
 	struct kx_call_thread *t = s->t;

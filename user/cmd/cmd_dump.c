@@ -13,7 +13,7 @@
 #include "cmd/cmd.h"
 #include "trace/fdr_reader.h"
 #include "base/text_out.h"
-#include "trace/trace_names.h"
+#include "trace/symbolizer.h"
 
 #define NAME "dump"
 
@@ -37,7 +37,7 @@ struct dump {
 	struct kx_fdr_file *file;
 	const struct kx_fdr_info *info;
 	int32_t *ns_pids; /* by thread: the process id in its own namespace + 1; 0: not looked up */
-	struct kx_trace_names *names;
+	struct kx_symbolizer *names;
 	struct kx_text_out *out;
 };
 
@@ -48,13 +48,13 @@ static const char *const kinds[] = {
 	[KX_RECORD_BUFFER] = "buffer", [KX_RECORD_END] = "end",
 };
 
-static bool is_function(const struct kx_record *rec)
+static bool is_function(const struct kx_fdr_record *rec)
 {
 	return rec->kind <= KX_RECORD_TAIL_EXIT;
 }
 
 /* Time since the trace's start with its sign; *@negative for records older than that. */
-static uint64_t since_start(const struct dump *d, const struct kx_record *rec, bool *negative)
+static uint64_t since_start(const struct dump *d, const struct kx_fdr_record *rec, bool *negative)
 {
 	uint64_t start = d->info->start_tsc;
 
@@ -63,7 +63,7 @@ static uint64_t since_start(const struct dump *d, const struct kx_record *rec, b
 }
 
 /* The id of the record's process in its own pid namespace; 0: the same, or not known. */
-static int32_t ns_pid_of(const struct dump *d, const struct kx_record *rec)
+static int32_t ns_pid_of(const struct dump *d, const struct kx_fdr_record *rec)
 {
 	int32_t *known = &d->ns_pids[rec->thread];
 
@@ -76,7 +76,7 @@ static int32_t ns_pid_of(const struct dump *d, const struct kx_record *rec)
 	return *known - 1;
 }
 
-static void print_text(const struct dump *d, const struct kx_record *rec)
+static void print_text(const struct dump *d, const struct kx_fdr_record *rec)
 {
 	struct kx_text_out *o = d->out;
 	char text[160], relative[24];
@@ -136,7 +136,7 @@ static void print_text(const struct dump *d, const struct kx_record *rec)
 	kx_text_char(o, '\n');
 }
 
-static void json_data(struct kx_text_out *o, const struct kx_record *rec)
+static void json_data(struct kx_text_out *o, const struct kx_fdr_record *rec)
 {
 	static const char hex[] = "0123456789abcdef";
 	json_t *text = json_stringn((const char *)rec->data, rec->size);
@@ -156,7 +156,7 @@ static void json_data(struct kx_text_out *o, const struct kx_record *rec)
 	json_decref(text);
 }
 
-static void print_json(const struct dump *d, const struct kx_record *rec)
+static void print_json(const struct dump *d, const struct kx_fdr_record *rec)
 {
 	struct kx_text_out *o = d->out;
 	char text[120];
@@ -243,7 +243,7 @@ static int dump_records(const struct arguments *a, struct dump *d, struct kx_fdr
 			struct kx_err *err)
 {
 	struct kx_fdr_cursor *c;
-	struct kx_record rec;
+	struct kx_fdr_record rec;
 	int r = kx_fdr_file_cursor(f, &c), e;
 
 	if (r)
@@ -265,19 +265,19 @@ static int dump_records(const struct arguments *a, struct dump *d, struct kx_fdr
 
 static int dump_file(const struct arguments *a, struct kx_err *err)
 {
-	struct kx_trace_names names;
+	struct kx_symbolizer names;
 	struct kx_text_out out;
 	struct kx_fdr_file *f;
 	int r = kx_fdr_open_damaged(a->file, &f, err);
 
 	if (r)
 		return r;
-	r = kx_trace_names_open(a->file, a->map, &names, err);
+	r = kx_symbolizer_open(a->file, a->map, &names, err);
 	if (!r)
-		r = kx_trace_names_check(&names, f, err);
+		r = kx_symbolizer_check(&names, f, err);
 	if (!r) {
 		struct dump d = {
-			.file = f, .info = kx_fdr_info(f), .names = &names, .out = &out,
+			.file = f, .info = kx_fdr_get_info(f), .names = &names, .out = &out,
 			.ns_pids = calloc(kx_fdr_nthreads(f) + 1, sizeof(*d.ns_pids)),
 		};
 
@@ -290,7 +290,7 @@ static int dump_file(const struct arguments *a, struct kx_err *err)
 				"after an interrupted recording; nothing from offset %" PRIu64
 				" on can be read\n", a->file, d.info->truncated_at);
 	}
-	kx_trace_names_free(&names);
+	kx_symbolizer_free(&names);
 	kx_fdr_close(f);
 	return r;
 }

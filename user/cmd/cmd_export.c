@@ -56,7 +56,7 @@ struct arguments {
 struct job {
 	const struct arguments *args;
 	struct kx_fdr_file *file;
-	struct kx_trace_names names;
+	struct kx_symbolizer names;
 	struct kx_calls *calls;
 	json_t *own_session; /* from the trace's note, where no map has it */
 	struct kx_export_output output;
@@ -368,7 +368,7 @@ static void show_progress(void *ctx, uint64_t done, uint64_t all)
 {
 	struct job *j = ctx;
 	double seconds = seconds_since(&j->begun);
-	double events = 2.0 * (double)kx_calls_totals(j->calls)->calls;
+	double events = 2.0 * (double)kx_calls_get_totals(j->calls)->calls;
 
 	if (done >= all)
 		clear_progress(j);
@@ -387,7 +387,7 @@ static void print_notice(const struct kx_export *x, const char *text)
 
 static void warn_before(const struct job *j)
 {
-	const struct kx_fdr_info *info = kx_fdr_info(j->file);
+	const struct kx_fdr_info *info = kx_fdr_get_info(j->file);
 
 	if (info->truncated)
 		fprintf(stderr, "kxray export: %s: the trace ends inside a buffer, as after an "
@@ -402,7 +402,7 @@ static void warn_before(const struct job *j)
 
 static void warn_after(const struct job *j)
 {
-	const struct kx_calls_totals *t = kx_calls_totals(j->calls);
+	const struct kx_calls_totals *t = kx_calls_get_totals(j->calls);
 	const char *pattern;
 
 	for (size_t i = 0; (pattern = kx_calls_unmatched(j->calls, i)); i++)
@@ -419,7 +419,7 @@ static int run_format(struct job *j, struct kx_err *err)
 	static struct kx_text_out out;
 	const struct arguments *a = j->args;
 	struct kx_export x = {
-		.file = j->file, .info = kx_fdr_info(j->file), .names = &j->names,
+		.file = j->file, .info = kx_fdr_get_info(j->file), .names = &j->names,
 		.calls = j->calls, .out = &out, .progress_ctx = j, .option = option_value,
 		.options_ctx = (void *)(uintptr_t)a, .notice = print_notice,
 	};
@@ -455,9 +455,9 @@ static int open_trace(struct job *j, struct kx_err *err)
 	int r = kx_fdr_open(a->file, &j->file, err);
 
 	if (!r)
-		r = kx_trace_names_open(a->file, a->map, &j->names, err);
+		r = kx_symbolizer_open(a->file, a->map, &j->names, err);
 	if (!r)
-		r = kx_trace_names_check(&j->names, j->file, err);
+		r = kx_symbolizer_check(&j->names, j->file, err);
 	if (r)
 		return r;
 	warn_before(j);
@@ -530,7 +530,7 @@ static int export_file(const struct arguments *a)
 	kx_export_output_close(&j.output);
 	json_decref(j.own_session);
 	kx_calls_free(j.calls);
-	kx_trace_names_free(&j.names);
+	kx_symbolizer_free(&j.names);
 	kx_fdr_close(j.file);
 	free(j.default_path);
 	if (!r)

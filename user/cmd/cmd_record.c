@@ -134,7 +134,7 @@ static int show_counts(struct kx_record_arguments *a, const struct kx_recording_
 /* What --by-heat chose, and why. */
 static void print_heat(const struct kx_record_arguments *a)
 {
-	const struct kx_heat *h = &a->heat;
+	const struct kx_call_rates *h = &a->heat;
 
 	fprintf(stderr,
 		"kxray: by heat in %.1f s: %zu function%s (%zu of them called), predicted to take %.2f %% "
@@ -154,7 +154,7 @@ static int choose_by_heat(struct kx_record_arguments *a, struct kx_err *err)
 
 	if (!a->quiet)
 		fprintf(stderr, "kxray: counting calls for %g s\n", a->heat_seconds);
-	code = kx_heat_find(a->o.pids, a->o.npids, &a->o.select, a->heat_seconds, a->max_overhead,
+	code = kx_call_rates_select(a->o.pids, a->o.npids, &a->o.select, a->heat_seconds, a->max_overhead,
 			    &a->heat, err);
 	if (code)
 		return code;

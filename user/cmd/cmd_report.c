@@ -15,7 +15,7 @@
 #include "report/report.h"
 #include "report/report_view.h"
 #include "base/text_out.h"
-#include "trace/trace_names.h"
+#include "trace/symbolizer.h"
 
 #define NAME "report"
 
@@ -133,7 +133,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 	return 0;
 }
 
-static void warn(const struct kx_fdr_info *info, const struct kx_trace_names *names,
+static void warn(const struct kx_fdr_info *info, const struct kx_symbolizer *names,
 		 const char *file)
 {
 	if (info->truncated)
@@ -150,7 +150,7 @@ static void warn(const struct kx_fdr_info *info, const struct kx_trace_names *na
 static int report_file(const struct arguments *a, bool *lost, struct kx_err *err)
 {
 	struct kx_report_options options = { 0 };
-	struct kx_trace_names names;
+	struct kx_symbolizer names;
 	struct kx_fdr_file *f = NULL;
 	struct kx_report *report = NULL;
 	struct kx_text_out out;
@@ -159,11 +159,11 @@ static int report_file(const struct arguments *a, bool *lost, struct kx_err *err
 
 	if (r)
 		return r;
-	r = kx_trace_names_open(a->file, a->map, &names, err);
+	r = kx_symbolizer_open(a->file, a->map, &names, err);
 	if (!r)
-		r = kx_trace_names_check(&names, f, err);
+		r = kx_symbolizer_check(&names, f, err);
 	if (!r) {
-		warn(kx_fdr_info(f), &names, a->file);
+		warn(kx_fdr_get_info(f), &names, a->file);
 		options.session = names.has_map ? names.map.session : NULL;
 		options.by_process = a->view.by_process;
 		options.whole = options.by_process && !a->filter.given;
@@ -177,13 +177,13 @@ static int report_file(const struct arguments *a, bool *lost, struct kx_err *err
 		fprintf(stderr, "kxray " NAME ": no function of the trace matches '%s'\n",
 			unmatched);
 	if (!r) {
-		*lost = kx_report_totals(report)->lost > 0;
+		*lost = kx_report_get_totals(report)->lost > 0;
 		kx_text_init(&out, STDOUT_FILENO);
-		r = kx_report_print(report, &a->view, kx_fdr_info(f), &names, &out, err);
+		r = kx_report_print(report, &a->view, kx_fdr_get_info(f), &names, &out, err);
 	}
 	kx_report_free(report);
 	kx_calls_free(options.calls);
-	kx_trace_names_free(&names);
+	kx_symbolizer_free(&names);
 	kx_fdr_close(f);
 	return r;
 }

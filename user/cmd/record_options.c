@@ -632,7 +632,7 @@ int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
 void kx_record_arguments_free(struct kx_record_arguments *a)
 {
 	kx_counts_free(&a->counts);
-	kx_heat_free(&a->heat);
+	kx_call_rates_free(&a->heat);
 	free(a->include);
 	free(a->exclude);
 	free(a->pids);

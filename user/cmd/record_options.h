@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "record/count.h"
-#include "record/heat.h"
+#include "record/call_rate_selection.h"
 #include "record/recording.h"
 
 struct kx_record_arguments {
@@ -20,7 +20,7 @@ struct kx_record_arguments {
 	struct kx_err count_error;
 	double heat_seconds; /* --by-heat; 0: functions are not chosen by heat */
 	double max_overhead; /* percent of one CPU */
-	struct kx_heat heat;
+	struct kx_call_rates heat;
 	bool json, quiet, fail_on_loss, no_follow;
 };
 

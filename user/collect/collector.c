@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "collect/collector_impl.h"
+#include "collect/collector_internal.h"
 #include "collect/thread_table.h"
 
 /* The rings' clocks agree with rdtscp to about 0.2 us; this is far above that. */
@@ -167,7 +167,7 @@ int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_reco
 	default:
 		return 0;
 	}
-	thread = quiet ? kx_thread_table_get_quiet(threads, rec->tid) :
+	thread = quiet ? kx_thread_table_get_for_metadata(threads, rec->tid) :
 			 kx_thread_table_get(threads, rec->tid);
 	if (!thread)
 		return quiet ? 0 : -ENOMEM;
@@ -427,7 +427,7 @@ int kx_collector_finish(struct kx_collector *c, struct kx_err *err)
 	return code ? explain(code, err) : 0;
 }
 
-void kx_collector_counts(const struct kx_collector *c, struct kx_collector_counts *out)
+void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_counts *out)
 {
 	uint64_t other[KX_LOSS_REASONS], kept;
 

@@ -77,6 +77,6 @@ int kx_collector_finish(struct kx_collector *c, struct kx_err *err);
  * hits = events + lost + orphans + reduced holds once the recording is finished and the writer has flushed or
  * failed.
  */
-void kx_collector_counts(const struct kx_collector *c, struct kx_collector_counts *out);
+void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_counts *out);
 
 #endif

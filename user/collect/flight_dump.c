@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "collect/collector_impl.h"
+#include "collect/collector_internal.h"
 #include "collect/thread_table.h"
 
 /* Bytes that open buffers may hold together; then all are written. */

@@ -6,7 +6,7 @@
 #ifndef KX_SCHED_TRACK_H
 #define KX_SCHED_TRACK_H
 
-#include "trace/sched_clock.h"
+#include "trace/off_cpu.h"
 #include "collect/thread_table.h"
 
 /* All zero: nothing is known yet. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What a thread's stream tells of the scheduler. */
-#include "collect/thread_impl.h"
+#include "collect/thread_internal.h"
 
 static int write_interval(struct kx_thread *thread, uint16_t cpu,
 			  const struct kx_sched_interval *i)

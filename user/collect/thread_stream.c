@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A thread's stream: its events in order of time, balanced, into the file. */
-#include "collect/thread_impl.h"
+#include "collect/thread_internal.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collect/thread_impl.h"
+#include "collect/thread_internal.h"
 
 #define FIRST_BUCKETS 1024u
 /* Room for waiting events that all threads together keep while nothing waits. Bytes. */
@@ -138,7 +138,7 @@ struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid)
 	return thread ? thread : add(t, tid);
 }
 
-struct kx_thread *kx_thread_table_get_quiet(struct kx_thread_table *t, uint32_t tid)
+struct kx_thread *kx_thread_table_get_for_metadata(struct kx_thread_table *t, uint32_t tid)
 {
 	struct kx_thread *thread = kx_thread_find(t, tid);
 

@@ -68,7 +68,7 @@ struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid);
  * The same for an event that is no hit but only says who the thread is: NULL also if it is not known
  * and there are too many, which is counted.
  */
-struct kx_thread *kx_thread_table_get_quiet(struct kx_thread_table *t, uint32_t tid);
+struct kx_thread *kx_thread_table_get_for_metadata(struct kx_thread_table *t, uint32_t tid);
 
 /*
  * Appends; @args has ev->nargs words. The events of one ring must come in their order there. Those of

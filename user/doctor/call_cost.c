@@ -61,7 +61,7 @@ static int time_collector(struct kx_tracer *t, double *ns, struct kx_err *err)
 	if (!code)
 		code = kx_fdr_finish(writer, 0, err);
 	if (!code) {
-		kx_collector_counts(collector, &counts);
+		kx_collector_get_counts(collector, &counts);
 		*ns = counts.events ? (now_ns() - start) / (double)counts.events : 0;
 	}
 	kx_collector_free(collector);

@@ -3,7 +3,7 @@
 #ifndef KX_CALL_COST_H
 #define KX_CALL_COST_H
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 #include "base/err.h"
 #include "plan/plan.h"
 

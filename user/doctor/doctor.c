@@ -272,7 +272,7 @@ int kx_doctor_examine(struct kx_doctor *d, struct kx_err *err)
 	memset(d, 0, sizeof(*d));
 	memcpy(d->checks, known_checks, sizeof(d->checks));
 	d->mechanism = -1;
-	code = kx_doctor_user(&d->user, err);
+	code = kx_doctor_get_user(&d->user, err);
 	if (code)
 		return code;
 	if (!uname(&u))

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 #include "tracer/clock.h"
 #include "base/err.h"
 #include "tracer/tracer.h"
@@ -73,7 +73,7 @@ struct kx_doctor_user {
 };
 
 /* Fills @u from /proc. Errors: -errno of /proc/self/status. */
-int kx_doctor_user(struct kx_doctor_user *u, struct kx_err *err);
+int kx_doctor_get_user(struct kx_doctor_user *u, struct kx_err *err);
 
 /* One kind of function start, and what recording its calls costs. */
 struct kx_doctor_cost {
@@ -91,7 +91,7 @@ struct kx_doctor_cost {
  * Measures by recording calls of small functions of kxray itself into @tracer's rings (their
  * content is thrown away), on one CPU, best of several short runs. @tracer must trace this process
  * and have room for 8192 records in each ring; its gate is left closed. Restores the affinity.
- * Errors: -EIO (calls are not recorded), and those of kx_attach.
+ * Errors: -EIO (calls are not recorded), and those of kx_uprobe_link.
  */
 int kx_doctor_costs(struct kx_tracer *tracer, struct kx_doctor_cost costs[KX_DOCTOR_COSTS],
 		    struct kx_err *err);

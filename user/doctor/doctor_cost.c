@@ -133,7 +133,7 @@ static int attach(struct kx_tracer *t, enum kx_tracer_prog prog, const struct kx
 		probes[i].cookie = (i + 1) | KX_COOKIE_IS_LEAF;
 		probes[i].index = i;
 	}
-	code = kx_attach(kx_tracer_prog_mechanism(t, prog), kx_tracer_prog_fd(t, prog),
+	code = kx_uprobe_link(kx_tracer_prog_mechanism(t, prog), kx_tracer_prog_fd(t, prog),
 			 self->open_path, getpid(), prog == KX_PROG_RETURN, probes,
 			 KX_DOCTOR_COSTS, links, note_refusal, &refused, err);
 	if (!code && refused)

@@ -76,7 +76,7 @@ static bool in_user_namespace(void)
 	return n != 3 || inside != 0 || outside != 0 || count != 4294967295UL;
 }
 
-int kx_doctor_user(struct kx_doctor_user *u, struct kx_err *err)
+int kx_doctor_get_user(struct kx_doctor_user *u, struct kx_err *err)
 {
 	FILE *f = fopen("/proc/self/status", "re");
 	uint64_t effective = 0;

@@ -38,8 +38,8 @@ int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_
 				  kx_elf_path(elf));
 	p->elf = elf;
 	p->syms = syms;
-	p->is_go = kx_elf_section(elf, ".gopclntab", &section) ||
-		   kx_elf_section(elf, ".go.buildinfo", &section);
+	p->is_go = kx_elf_get_section(elf, ".gopclntab", &section) ||
+		   kx_elf_get_section(elf, ".go.buildinfo", &section);
 	p->touches = calloc(syms->count + 1, 1);
 	ret = p->touches ? kx_xray_read(elf, &p->xray, err) :
 			   kx_err_set(err, -ENOMEM, "out of memory while planning %s",

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "collect/flight_dump.h"
-#include "record/flight_reason.h"
+#include "record/dump_cause.h"
 #include "base/pattern.h"
 #include "record/recording_state.h"
 #include "record/session_info.h"
@@ -295,7 +295,7 @@ static void on_trigger(void *ctx, const struct kx_trigger_event *ev)
 	want(f, &why);
 }
 
-void kx_flight_ask(struct kx_flight *f)
+void kx_flight_request_dump(struct kx_flight *f)
 {
 	const struct kx_reason why = { .kind = KX_REASON_SIGNAL, .tsc = kx_rdtscp() };
 
@@ -565,7 +565,7 @@ static bool still_ending(struct kx_flight *f)
 	return false;
 }
 
-void kx_flight_step(struct kx_flight *f)
+void kx_flight_poll(struct kx_flight *f)
 {
 	double now;
 
@@ -580,7 +580,7 @@ void kx_flight_step(struct kx_flight *f)
 		kx_tracer_arm_triggers(f->r->tracer);
 }
 
-bool kx_flight_waits(const struct kx_flight *f)
+bool kx_flight_dump_pending(const struct kx_flight *f)
 {
 	return f->waiting && !f->child;
 }
@@ -603,7 +603,7 @@ int kx_flight_end(struct kx_flight *f, bool asked, struct kx_err *err)
 	return err->code;
 }
 
-void kx_flight_result(const struct kx_flight *f, struct kx_flight_result *out)
+void kx_flight_get_result(const struct kx_flight *f, struct kx_flight_result *out)
 {
 	struct kx_flight_stats stats;
 	uint64_t lost;

@@ -57,16 +57,16 @@ int kx_flight_add_functions(struct kx_flight *f, size_t first, struct kx_err *er
 /* From here on calls can be triggers: the gate is open. */
 void kx_flight_begin(struct kx_flight *f);
 /* Somebody wants a dump (SIGUSR1). */
-void kx_flight_ask(struct kx_flight *f);
+void kx_flight_request_dump(struct kx_flight *f);
 /* Process @pid, one that was named, has ended. Nothing if its end was heard of otherwise. */
 void kx_flight_target_ended(struct kx_flight *f, pid_t pid);
 
 /*
  * After each pass of the collector: hears of triggers, writes what is due, says what was written.
  */
-void kx_flight_step(struct kx_flight *f);
+void kx_flight_poll(struct kx_flight *f);
 /* Whether a trigger waits until everything before it is out of the rings. */
-bool kx_flight_waits(const struct kx_flight *f);
+bool kx_flight_dump_pending(const struct kx_flight *f);
 
 /*
  * After the collector has finished: a last dump, for what is waiting; else if @asked (somebody ended
@@ -75,6 +75,6 @@ bool kx_flight_waits(const struct kx_flight *f);
  */
 int kx_flight_end(struct kx_flight *f, bool asked, struct kx_err *err);
 
-void kx_flight_result(const struct kx_flight *f, struct kx_flight_result *out);
+void kx_flight_get_result(const struct kx_flight *f, struct kx_flight_result *out);
 
 #endif

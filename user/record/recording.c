@@ -30,7 +30,7 @@ static int take_signal(struct recording *r, bool again)
 		if (si.ssi_signo == SIGCHLD)
 			continue;
 		if (si.ssi_signo == SIGUSR1) {
-			kx_flight_ask(r->flight);
+			kx_flight_request_dump(r->flight);
 			continue;
 		}
 		asked = (int)si.ssi_signo;
@@ -67,7 +67,7 @@ static int check_processes(struct recording *r, struct kx_err *err)
 
 	if (r->follow)
 		return kx_follow_look(r->follow, err);
-	code = kx_linker_watch_check(&r->watch, r->tracer, r->probes, &r->sel, r->procs,
+	code = kx_dlopen_watch_check(&r->watch, r->tracer, r->probes, &r->sel, r->procs,
 					 r->npids, &dropped, why, sizeof(why), err);
 
 	if (dropped)
@@ -115,7 +115,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 			wait_ms = (int)(left * 1000) + 1;
 		if (r->follow && kx_follow_busy(r->follow))
 			wait_ms = 0;
-		else if (r->flight && kx_flight_waits(r->flight))
+		else if (r->flight && kx_flight_dump_pending(r->flight))
 			wait_ms = 1;
 		/* who follows hears of every end by an event of its own */
 		for (size_t i = 0; i < r->npids; i++)
@@ -127,12 +127,12 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		fds[r->npids + 2] =
 			(struct pollfd){ .fd = kx_tracer_trigger_fd(r->tracer), .events = POLLIN };
 		poll(fds, r->npids + 3, wait_ms);
-		kx_tracer_quiet(r->tracer);
+		kx_tracer_poll_events(r->tracer);
 		code = check_processes(r, err);
 		if (!code && !r->o->count)
 			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
 		if (!code && r->flight)
-			kx_flight_step(r->flight);
+			kx_flight_poll(r->flight);
 		if (!code && r->writer &&
 		    (now - flushed >= flush_every ||
 		     kx_fdr_writer_memory(r->writer) > MAX_BUFFERED)) {
@@ -161,11 +161,11 @@ static void fill_result(struct recording *r)
 	for (unsigned i = 0; i < clock->ncpus; i++)
 		if (clock->cpus[i].error > error)
 			error = clock->cpus[i].error;
-	kx_collector_counts(r->collector, &r->result->counts);
+	kx_collector_get_counts(r->collector, &r->result->counts);
 	r->result->counts.lost_missed = r->kernel_missed;
 	r->result->counts.lost += r->kernel_missed;
 	if (r->flight)
-		kx_flight_result(r->flight, &r->result->flight);
+		kx_flight_get_result(r->flight, &r->result->flight);
 	r->result->bytes = r->flight ? r->result->flight.bytes : kx_fdr_writer_bytes(r->writer);
 	r->result->processes = r->follow ? kx_follow_processes(r->follow) : r->npids;
 	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
@@ -352,7 +352,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	if (r.probes)
 		detach(&r);
 	else if (r.tracer)
-		kx_linker_watch_stop(&r.watch);
+		kx_dlopen_watch_stop(&r.watch);
 	if (result->started)
 		code = o->count	 ? finish_count(&r, code, err) :
 		       r.flight ? finish_flight(&r, asked, code, err) :

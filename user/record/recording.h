@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 #include "collect/collector.h"
 #include "base/err.h"
 #include "tracer/filters.h"

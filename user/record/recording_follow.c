@@ -259,7 +259,7 @@ static bool watch_linkers(struct kx_follow *f, const struct kx_modules *mods)
 			f->linkers = grown;
 			l = &f->linkers[f->nlinkers++];
 			*l = (struct linker){ .device = m->device, .inode = m->inode };
-			l->watched = !kx_linker_watch_add(&f->r->watch, f->r->tracer, m, 0, &why);
+			l->watched = !kx_dlopen_watch_add(&f->r->watch, f->r->tracer, m, 0, &why);
 			if (!l->watched)
 				kx_recording_notice(f->r, "%s", why.text);
 		}
@@ -271,14 +271,14 @@ static bool watch_linkers(struct kx_follow *f, const struct kx_modules *mods)
 static int drop_returns(struct kx_follow *f, uint32_t module, struct kx_err *err)
 {
 	struct recording *r = f->r;
-	struct kx_plan **plans = kx_linker_watch_plan_exits(&r->sel, module);
+	struct kx_plan **plans = kx_dlopen_watch_plan_exits(&r->sel, module);
 	int code;
 
 	if (!plans)
 		return kx_err_set(err, -ENOMEM, "no memory to plan instruction exits");
-	kx_tracer_drop_group(r->tracer, module);
+	kx_tracer_disable_retprobes(r->tracer, module);
 	code = kx_probes_drop_module(r->probes, module, plans, err);
-	kx_linker_watch_free_plans(plans, r->sel.nfunctions);
+	kx_dlopen_watch_free_plans(plans, r->sel.nfunctions);
 	return code;
 }
 

@@ -16,7 +16,7 @@
 
 #include "trace/map_file.h"
 #include "binary/modules.h"
-#include "attach/own_text.h"
+#include "attach/self_code.h"
 #include "base/pattern.h"
 #include "record/session_info.h"
 #include "select/syscalls.h"
@@ -93,7 +93,7 @@ static int take_pids(struct recording *r, struct kx_err *err)
 	return 0;
 }
 
-static bool is_growing(const struct recording *r)
+static bool has_dynamic_targets(const struct recording *r)
 {
 	return r->o->all || r->o->follow;
 }
@@ -104,7 +104,7 @@ static bool is_growing(const struct recording *r)
  */
 static int check_seccomp(struct recording *r, enum kx_exits *exits, struct kx_err *err)
 {
-	if (is_growing(r) && *exits == KX_EXITS_AUTO && !kx_returns_survive_seccomp()) {
+	if (has_dynamic_targets(r) && *exits == KX_EXITS_AUTO && !kx_returns_survive_seccomp()) {
 		kx_recording_notice(r, "this kernel lets seccomp filters kill programs at return "
 				       "probes, and processes that join may have one; exits are "
 				       "taken from return instructions");
@@ -153,11 +153,11 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
-	options.growing = is_growing(r);
+	options.dynamic_targets = has_dynamic_targets(r);
 	options.files = r->follow ? kx_follow_files(r->follow) : NULL;
 	code = kx_select_functions(r->procs, r->nprocs, &options, &r->sel, err);
 	r->selected = !code;
-	if (code == -ENOENT && options.growing && !options.match_later) {
+	if (code == -ENOENT && options.dynamic_targets && !options.match_later) {
 		struct kx_err why = *err;
 
 		return kx_err_set(err, code,
@@ -265,7 +265,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		return code;
 	r->result->mechanism = kx_mechanism_name(options.mechanism);
 	code = kx_tracer_new(&options, &r->tracer, err);
-	if (code || !is_growing(r))
+	if (code || !has_dynamic_targets(r))
 		return code;
 	if (options.mechanism != KX_MECHANISM_SESSION && r->o->select.exits == KX_EXITS_AUTO)
 		/* only a session's program can keep the kernel from hijacking until we have looked
@@ -299,7 +299,7 @@ int kx_recording_add_traits(struct recording *r, size_t first, struct kx_err *er
 /* A selection that grows gets room for all that it may hold: the collector knows this place. */
 static int make_traits(struct recording *r, struct kx_err *err)
 {
-	r->ntraits = r->sel.nfunctions + 1 + (is_growing(r) ? max_functions(r) : 0);
+	r->ntraits = r->sel.nfunctions + 1 + (has_dynamic_targets(r) ? max_functions(r) : 0);
 	r->traits = calloc(r->ntraits, 1);
 	if (!r->traits)
 		return kx_err_set(err, -ENOMEM, "no memory");
@@ -479,11 +479,11 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 
 	if (r->follow)
 		return 0; /* kx_follow_begin does it */
-	if (r->o->select.exits != KX_EXITS_AUTO || !kx_linker_watch_needed(&r->sel))
+	if (r->o->select.exits != KX_EXITS_AUTO || !kx_dlopen_watch_needed(&r->sel))
 		return 0;
 	if (!r->sel.risk.returns_harmless)
 		return 0; /* only functions that stand for themselves have return probes */
-	code = kx_linker_watch_start(&r->watch, r->tracer, r->procs, r->npids, err);
+	code = kx_dlopen_watch_start(&r->watch, r->tracer, r->procs, r->npids, err);
 	if (code && (code != -ENOENT || kx_recording_ended_process(r)))
 		return code;
 	if (code) {
@@ -492,7 +492,7 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 		   kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN) != KX_MECHANISM_SESSION) {
 		/* only a session's program can keep the kernel from hijacking until we have looked
 		 */
-		kx_linker_watch_stop(&r->watch);
+		kx_dlopen_watch_stop(&r->watch);
 		snprintf(r->loads_unseen, sizeof(r->loads_unseen),
 			 "%s can load libraries that throw, and without uprobe sessions (kernel "
 			 "6.13) "
@@ -522,7 +522,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 			code = kx_launch_to_entry(r->launch, r->tracer, err);
 	}
 	/* who joins must be heard of before anybody is looked at */
-	if (!code && !r->tracer && is_growing(r))
+	if (!code && !r->tracer && has_dynamic_targets(r))
 		code = load_tracer(r, err);
 	if (!code)
 		code = look(r, err);
@@ -537,8 +537,8 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 	if (!code && r->flight)
 		code = kx_flight_add_functions(r->flight, 0, err);
 	/* where the probes are everybody's, they would be ours */
-	if (!code && is_growing(r))
-		kx_own_text_hide();
+	if (!code && has_dynamic_targets(r))
+		kx_self_code_hide();
 	if (!code)
 		code = attach(r, err);
 	if (!code && r->follow)

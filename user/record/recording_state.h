@@ -10,7 +10,7 @@
 #include "record/flight.h"
 #include "attach/kernel_attach.h"
 #include "attach/launch.h"
-#include "attach/linker_watch.h"
+#include "attach/dlopen_watch.h"
 #include "base/output.h"
 #include "attach/probes.h"
 #include "collect/process_table.h"
@@ -38,7 +38,7 @@ struct recording {
 	char mechanisms[80]; /* for people */
 	struct kx_probes *probes;
 	struct kx_kernel_probes *kernel_probes; /* NULL: no kernel functions are traced */
-	struct kx_linker_watch watch;
+	struct kx_dlopen_watch watch;
 	char loads_unseen[256]; /* see struct kx_select_options; "" if they are seen in time */
 	struct kx_fdr_options fdr; /* of the trace, or of each dump */
 	struct kx_fdr_writer *writer; /* NULL in a flight recording */

@@ -402,7 +402,7 @@ static int take_interval(struct kx_report *r, struct thread *t, const struct kx_
 	return 0;
 }
 
-static int take_note(struct kx_report *r, struct thread *t, const struct kx_record *rec)
+static int take_note(struct kx_report *r, struct thread *t, const struct kx_fdr_record *rec)
 {
 	struct kx_sched_interval i;
 	const uint8_t *body;
@@ -428,7 +428,7 @@ static int take_note(struct kx_report *r, struct thread *t, const struct kx_reco
 
 /* Passes */
 
-static int take_record(struct kx_report *r, const struct kx_record *rec)
+static int take_record(struct kx_report *r, const struct kx_fdr_record *rec)
 {
 	struct thread *t = &r->threads[rec->thread];
 	uint32_t slot;
@@ -490,7 +490,7 @@ static int run_pass(struct kx_report *r, struct kx_fdr_file *f, struct kx_err *e
 {
 	struct kx_call_record calls[BATCH];
 	struct kx_fdr_cursor *c = NULL;
-	struct kx_record rec;
+	struct kx_fdr_record rec;
 	uint32_t thread;
 	int e = kx_fdr_file_cursor(f, &c), more = 1;
 
@@ -581,9 +581,9 @@ static int run_filtered_pass(struct kx_report *r, struct kx_calls *calls, struct
 	if (e == -ENOMEM)
 		kx_err_set(err, e, "out of memory for the calls of the trace");
 	if (!r->has_lost)
-		r->totals.lost = kx_calls_totals(calls)->lost;
+		r->totals.lost = kx_calls_get_totals(calls)->lost;
 	if (!r->has_orphans)
-		r->totals.orphans = kx_calls_totals(calls)->orphans;
+		r->totals.orphans = kx_calls_get_totals(calls)->orphans;
 	return e;
 }
 
@@ -669,7 +669,7 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 		return kx_err_set(err, e, "out of memory for the report");
 	}
 	r->fixed_limit = options->histogram_bytes;
-	r->pool.limit = histogram_limit(options, kx_fdr_info(f)->file_size);
+	r->pool.limit = histogram_limit(options, kx_fdr_get_info(f)->file_size);
 	r->totals.has_sched = json_is_true(json_object_get(options->session, "sched")) ||
 			      (options->calls && kx_calls_have_sched(options->calls));
 	if (!options->calls || options->whole)
@@ -694,8 +694,8 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 	}
 	r->totals.orphans += r->orphans_here;
 	if (options->whole) {
-		r->totals.first_tsc = kx_calls_totals(options->calls)->first_tsc;
-		r->totals.last_tsc = kx_calls_totals(options->calls)->last_tsc;
+		r->totals.first_tsc = kx_calls_get_totals(options->calls)->first_tsc;
+		r->totals.last_tsc = kx_calls_get_totals(options->calls)->last_tsc;
 	}
 	*out = r;
 	return 0;
@@ -726,7 +726,7 @@ void kx_report_free(struct kx_report *r)
 	free(r);
 }
 
-const struct kx_report_totals *kx_report_totals(const struct kx_report *r)
+const struct kx_report_totals *kx_report_get_totals(const struct kx_report *r)
 {
 	return &r->totals;
 }
@@ -741,7 +741,7 @@ void kx_report_prefetch(const struct kx_report *r, size_t index)
 	__builtin_prefetch(stat_at(r, (uint32_t)index));
 }
 
-void kx_report_function(const struct kx_report *r, size_t index, struct kx_report_function *out)
+void kx_report_get_function(const struct kx_report *r, size_t index, struct kx_report_function *out)
 {
 	const struct stat *s = stat_at(r, (uint32_t)index);
 	const struct kx_off_times times = kx_off_get(&r->off, (uint32_t)index);
@@ -766,7 +766,7 @@ size_t kx_report_nprocesses(const struct kx_report *r)
 	return r->processes.index.count;
 }
 
-const struct kx_report_process *kx_report_process(const struct kx_report *r, size_t index)
+const struct kx_report_process *kx_report_get_process(const struct kx_report *r, size_t index)
 {
 	return &r->processes.items[index];
 }

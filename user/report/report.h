@@ -65,15 +65,15 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 		  struct kx_report **out, struct kx_err *err);
 void kx_report_free(struct kx_report *r);
 
-const struct kx_report_totals *kx_report_totals(const struct kx_report *r);
+const struct kx_report_totals *kx_report_get_totals(const struct kx_report *r);
 /* Functions that were entered, in order of their first entry. */
 size_t kx_report_nfunctions(const struct kx_report *r);
 /* Brings function @index near, for a kx_report_function that comes soon. */
 void kx_report_prefetch(const struct kx_report *r, size_t index);
-void kx_report_function(const struct kx_report *r, size_t index, struct kx_report_function *out);
+void kx_report_get_function(const struct kx_report *r, size_t index, struct kx_report_function *out);
 
 /* With by_process: the processes, in order of their first call; one for each pid. */
 size_t kx_report_nprocesses(const struct kx_report *r);
-const struct kx_report_process *kx_report_process(const struct kx_report *r, size_t index);
+const struct kx_report_process *kx_report_get_process(const struct kx_report *r, size_t index);
 
 #endif

@@ -7,12 +7,12 @@
 
 /* Of an open call: the thread's clock when it began, and what its callees were off the CPU. */
 struct mark {
-	struct kx_sched_clock begun;
+	struct kx_off_cpu begun;
 	uint64_t callees;
 };
 
 struct kx_off_thread {
-	struct kx_sched_clock clock;
+	struct kx_off_cpu clock;
 	struct mark *marks;
 	uint32_t room;
 };
@@ -72,7 +72,7 @@ void kx_off_thread_free(struct kx_off_thread *t)
 
 void kx_off_add(struct kx_off_thread *t, const struct kx_sched_interval *i)
 {
-	kx_sched_clock_add(&t->clock, i);
+	kx_off_cpu_add(&t->clock, i);
 }
 
 int kx_off_enter(struct kx_off_thread *t, uint32_t depth)
@@ -94,7 +94,7 @@ int kx_off_leave(struct kx_off_table *table, struct kx_off_thread *t, const stru
 {
 	const struct mark *mark = &t->marks[call->depth];
 	struct kx_off_times *f = at(table, call->function);
-	struct kx_sched_clock d;
+	struct kx_off_cpu d;
 	uint64_t self;
 
 	if (!f)

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "trace/sched_clock.h"
+#include "trace/off_cpu.h"
 
 /* Ticks of a function's completed calls; what they were not off the CPU, they were on it. */
 struct kx_off_times {

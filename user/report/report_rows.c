@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "report/report_view_impl.h"
+#include "report/report_view_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static int sort_rows(struct view *v)
 	for (size_t i = 0; i < v->nrows; i++) {
 		struct kx_report_function f;
 
-		kx_report_function(v->report, i, &f);
+		kx_report_get_function(v->report, i, &f);
 		v->rows[i].index = (uint32_t)i;
 		if (v->o->sort != KX_REPORT_BY_NAME) {
 			v->rows[i].key = key_of(&f, v->o->sort);
@@ -146,7 +146,7 @@ static int gather_rows(struct view *v, struct row *to)
 	if (!next)
 		return -ENOMEM;
 	for (size_t i = 0; i < v->nrows; i++) {
-		kx_report_function(v->report, from[i].index, &f);
+		kx_report_get_function(v->report, from[i].index, &f);
 		v->groups[f.process].count++;
 		if (v->o->sort != KX_REPORT_BY_NAME)
 			weigh(&v->groups[f.process], &f, v->o->sort);
@@ -154,7 +154,7 @@ static int gather_rows(struct view *v, struct row *to)
 	for (size_t i = 0, at = 0; i < v->ngroups; at += v->groups[i++].count)
 		v->groups[i].first = next[i] = at;
 	for (size_t i = 0; i < v->nrows; i++) {
-		kx_report_function(v->report, from[i].index, &f);
+		kx_report_get_function(v->report, from[i].index, &f);
 		to[next[f.process]++] = from[i];
 	}
 	memcpy(from, to, v->nrows * sizeof(*to));
@@ -178,7 +178,7 @@ static int group_rows(struct view *v)
 		for (size_t i = 0; i < v->ngroups; i++) {
 			v->groups[i].process = (uint32_t)i;
 			if (by_name)
-				v->groups[i].name = kx_report_process(v->report, i)->name;
+				v->groups[i].name = kx_report_get_process(v->report, i)->name;
 		}
 		spare = calloc(v->nrows + 1, sizeof(*spare));
 		r = spare ? gather_rows(v, spare) : -ENOMEM;
@@ -218,7 +218,7 @@ size_t kx_rows_fetch(const struct view *v, size_t first, size_t end,
 	for (size_t i = 0; i < n; i++)
 		kx_report_prefetch(v->report, v->rows[first + i].index);
 	for (size_t i = 0; i < n; i++) {
-		kx_report_function(v->report, v->rows[first + i].index, &f[i]);
+		kx_report_get_function(v->report, v->rows[first + i].index, &f[i]);
 		kx_trace_prefetch(v->names, f[i].id, false);
 	}
 	for (size_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A report as a table or as JSON. */
-#include "report/report_view_impl.h"
+#include "report/report_view_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -88,7 +88,7 @@ static void json_processes(const struct view *v)
 	kx_text_str(o, "\"processes\":[");
 	for (size_t i = 0; i < v->ngroups; i++) {
 		const struct group *g = &v->groups[i];
-		const struct kx_report_process *p = kx_report_process(v->report, g->process);
+		const struct kx_report_process *p = kx_report_get_process(v->report, g->process);
 
 		snprintf(text, sizeof(text), "%s{\"pid\":%" PRId32, i ? ",\n" : "\n", p->pid);
 		kx_text_str(o, text);
@@ -288,7 +288,7 @@ static void table_row(const struct view *v, const struct kx_report_function *f, 
 /* "process 1234 (7 in its namespace) server, 3 threads" */
 static void process_line(const struct view *v, const struct group *g)
 {
-	const struct kx_report_process *p = kx_report_process(v->report, g->process);
+	const struct kx_report_process *p = kx_report_get_process(v->report, g->process);
 	struct kx_text_out *o = v->out;
 	char text[64];
 
@@ -370,11 +370,11 @@ static void print_table(const struct view *v)
 }
 
 int kx_report_print(const struct kx_report *report, const struct kx_report_view *view,
-		    const struct kx_fdr_info *info, struct kx_trace_names *names,
+		    const struct kx_fdr_info *info, struct kx_symbolizer *names,
 		    struct kx_text_out *out, struct kx_err *err)
 {
 	struct view v = {
-		.o = view, .info = info, .report = report, .totals = kx_report_totals(report),
+		.o = view, .info = info, .report = report, .totals = kx_report_get_totals(report),
 		.names = names, .out = out,
 	};
 	int r;

@@ -10,7 +10,7 @@
 #include "trace/fdr_reader.h"
 #include "report/report.h"
 #include "base/text_out.h"
-#include "trace/trace_names.h"
+#include "trace/symbolizer.h"
 
 enum kx_report_key {
 	KX_REPORT_BY_TOTAL, KX_REPORT_BY_SELF, KX_REPORT_BY_COUNT, KX_REPORT_BY_MIN,
@@ -34,7 +34,7 @@ struct kx_report_view {
  * -ENODATA (a key that the trace does not have), -ENOMEM, write(2)'s.
  */
 int kx_report_print(const struct kx_report *report, const struct kx_report_view *view,
-		    const struct kx_fdr_info *info, struct kx_trace_names *names,
+		    const struct kx_fdr_info *info, struct kx_symbolizer *names,
 		    struct kx_text_out *out, struct kx_err *err);
 
 #endif

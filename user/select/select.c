@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "select/select_impl.h"
+#include "select/select_internal.h"
 
 int kx_select_note(struct kx_selection *out, const char *fmt, ...)
 {
@@ -41,7 +41,7 @@ static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bo
 {
 	struct kx_unwind_risk *worst = &s->out->risk;
 
-	s->is_go |= one->is_go && !s->options.growing;
+	s->is_go |= one->is_go && !s->options.dynamic_targets;
 	if (is_first) {
 		*worst = *one;
 		return;
@@ -153,7 +153,7 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 	rc = kx_select_parse_patterns(s, err);
 	if (!rc)
 		rc = add_processes(s, procs, nprocs, err);
-	if (!rc && s->options.growing)
+	if (!rc && s->options.dynamic_targets)
 		rc = add_named_files(s, err);
 	if (!rc)
 		rc = add_spaces(s, err);
@@ -167,7 +167,7 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 	rc = kx_select_plan(s, 0, err);
 	if (!rc && out->ntraced > max_functions(s))
 		rc = too_many(out->ntraced, max_functions(s), true, err);
-	if (!rc && s->options.growing && !out->ntraced && !out->nleft_out &&
+	if (!rc && s->options.dynamic_targets && !out->ntraced && !out->nleft_out &&
 	    (s->options.match_later || !out->ncandidates))
 		return kx_select_note(out, "no function matches yet: waiting for programs and "
 					   "libraries that have some") ?

@@ -40,8 +40,8 @@ struct kx_select_options {
 	 * The selection will grow: modules that a pattern names may come later, and files that
 	 * patterns name by path are taken before any process has them mapped.
 	 */
-	bool growing;
-	bool match_later; /* growing, and no pattern needs to match now */
+	bool dynamic_targets;
+	bool match_later; /* dynamic_targets, and no pattern needs to match now */
 	struct kx_file_cache *files; /* may be NULL; must outlive the call */
 	/* NULL, or asked of every function that can be traced; those it does not want are left out. */
 	bool (*wanted)(void *ctx, const struct kx_module *module, const struct kx_symbol *sym,

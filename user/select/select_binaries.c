@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The binaries that a selection knows, each once, and their symbols. */
-#include "select/select_impl.h"
+#include "select/select_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -130,8 +130,8 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 
 int kx_select_add_space(struct kx_selector *s, enum kx_pattern_space space, struct kx_err *err)
 {
-	const struct kx_module m = { .name = (char *)kx_select_space(space)->name,
-				     .path = (char *)kx_select_space(space)->name };
+	const struct kx_module m = { .name = (char *)kx_select_get_space(space)->name,
+				     .path = (char *)kx_select_get_space(space)->name };
 	struct kx_binary *b = new_binary(&m);
 
 	if (b)
@@ -150,7 +150,7 @@ int kx_select_load(struct kx_binary *b)
 	if (b->chosen || b->number || b->load_rc)
 		return b->load_rc;
 	if (b->space != KX_PATTERN_USER) {
-		b->load_rc = kx_select_space(b->space)->symbols(&b->syms, &b->load_err);
+		b->load_rc = kx_select_get_space(b->space)->symbols(&b->syms, &b->load_err);
 	} else {
 		snprintf(root, sizeof(root), "/proc/%d/root", (int)b->pid);
 		b->load_rc = kx_elf_open(b->module.open_path, &b->elf, &b->load_err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Which functions of which binaries the patterns choose, or the lack of patterns. */
-#include "select/select_impl.h"
+#include "select/select_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +21,10 @@ static int parse_patterns(const char *const *texts, size_t n, char option,
 		rc = kx_pattern_parse(texts[i], &(*out)[i], err);
 		if (rc)
 			return rc;
-		if ((*out)[i].space != KX_PATTERN_USER && !kx_select_space((*out)[i].space)->symbols)
+		if ((*out)[i].space != KX_PATTERN_USER && !kx_select_get_space((*out)[i].space)->symbols)
 			return kx_err_set(err, -EOPNOTSUPP,
 					  "-%c '%s': %s are not supported by this version; name functions of the process's binaries",
-					  option, texts[i], kx_select_space((*out)[i].space)->what);
+					  option, texts[i], kx_select_get_space((*out)[i].space)->what);
 	}
 	return 0;
 }
@@ -159,7 +159,7 @@ static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size
 	}
 	if (!must_match)
 		return 0;
-	if (!named && s->options.growing)
+	if (!named && s->options.dynamic_targets)
 		return kx_select_note(s->out, "no module matches '%s' of -f '%s' yet", p->module,
 				      p->text) ?
 			       kx_select_no_memory(err) :

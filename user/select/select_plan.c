@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* From chosen symbols to numbered, planned functions. */
-#include "select/select_impl.h"
+#include "select/select_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static bool large_enough(const struct kx_plan *plan)
 static int plan_special(const struct kx_binary *b, const struct kx_symbols *syms,
 			const struct kx_symbol *sym, struct kx_plan *plan, struct kx_err *why)
 {
-	const struct kx_select_space *space = kx_select_space(b->space);
+	const struct kx_select_space *space = kx_select_get_space(b->space);
 
 	if (space->refused && space->refused(syms, sym, why->text, sizeof(why->text)))
 		return -EOPNOTSUPP;
@@ -183,7 +183,7 @@ static int make_module(struct kx_selector *s, struct kx_binary *b, struct kx_err
 	m->module = &b->module;
 	m->space = b->space;
 	/* beyond these, return probes could not be given up for one module alone */
-	if (s->options.growing && out->nmodules >= KX_MAX_GROUPS)
+	if (s->options.dynamic_targets && out->nmodules >= KX_MAX_GROUPS)
 		b->harmless = false;
 	m->harmless = b->harmless;
 	m->elf = b->elf;
@@ -223,7 +223,7 @@ int kx_select_plan(struct kx_selector *s, size_t first, struct kx_err *err)
 	for (size_t i = first; i < s->nbinaries; i++) {
 		struct kx_binary *b = s->binaries[i];
 		bool own_ids = !i && b->space == KX_PATTERN_USER && b->module.is_main &&
-			       !kx_select_load(b) && kx_elf_section(b->elf, "xray_instr_map", &xray);
+			       !kx_select_load(b) && kx_elf_get_section(b->elf, "xray_instr_map", &xray);
 		int rc;
 
 		if (b->number || (!b->nchosen && !own_ids))

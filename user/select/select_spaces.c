@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The pseudo-modules: functions that are in no binary. */
 #include "select/kernel_symbols.h"
-#include "select/select_impl.h"
+#include "select/select_internal.h"
 #include "select/syscalls.h"
 
-const struct kx_select_space *kx_select_space(enum kx_pattern_space space)
+const struct kx_select_space *kx_select_get_space(enum kx_pattern_space space)
 {
 	static const struct kx_select_space spaces[] = {
 		[KX_PATTERN_KERNEL] = { .name = "kernel", .what = "kernel functions",

@@ -12,7 +12,7 @@
  * 8 bytes long; the header's buffer_size is the size of one buffer, which is what
  * the document's EndOfBuffer rule ("seek past the remaining buffer_size") needs.
  */
-#include "trace/fdr_writer_impl.h"
+#include "trace/fdr_writer_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

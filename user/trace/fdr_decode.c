@@ -127,7 +127,7 @@ static bool argument_follows(const struct kx_fdr_cursor *c, const uint8_t *pos)
 	return s->continued && c->f->data[s->begin] == FIRST_BYTE(KX_FDR_CALL_ARGUMENT);
 }
 
-static void fill_common(const struct kx_fdr_cursor *c, struct kx_record *rec)
+static void fill_common(const struct kx_fdr_cursor *c, struct kx_fdr_record *rec)
 {
 	rec->nargs = 0;
 	rec->cpu = c->cpu;
@@ -141,7 +141,7 @@ static void fill_common(const struct kx_fdr_cursor *c, struct kx_record *rec)
 	rec->data = NULL;
 }
 
-static int next_function(struct kx_fdr_cursor *c, struct kx_record *rec, struct kx_err *err)
+static int next_function(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, struct kx_err *err)
 {
 	uint64_t word;
 
@@ -167,7 +167,7 @@ static int next_function(struct kx_fdr_cursor *c, struct kx_record *rec, struct 
 	return 1;
 }
 
-static int next_event(struct kx_fdr_cursor *c, unsigned kind, struct kx_record *rec,
+static int next_event(struct kx_fdr_cursor *c, unsigned kind, struct kx_fdr_record *rec,
 		      struct kx_err *err)
 {
 	const uint8_t *p = c->pos;
@@ -194,7 +194,7 @@ static int next_event(struct kx_fdr_cursor *c, unsigned kind, struct kx_record *
 	return 1;
 }
 
-static int next_metadata(struct kx_fdr_cursor *c, struct kx_record *rec, struct kx_err *err)
+static int next_metadata(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, struct kx_err *err)
 {
 	const uint8_t *p = c->pos;
 	unsigned kind = *p >> 1;
@@ -251,7 +251,7 @@ static int next_metadata(struct kx_fdr_cursor *c, struct kx_record *rec, struct 
 	return 0;
 }
 
-static int next_naive(struct kx_fdr_cursor *c, struct kx_record *rec, struct kx_err *err)
+static int next_naive(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, struct kx_err *err)
 {
 	struct kx_fdr_file *f = c->f;
 	const uint8_t *p;
@@ -301,7 +301,7 @@ static int next_naive(struct kx_fdr_cursor *c, struct kx_record *rec, struct kx_
 	return 1;
 }
 
-int kx_fdr_next(struct kx_fdr_cursor *c, struct kx_record *rec, struct kx_err *err)
+int kx_fdr_next(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, struct kx_err *err)
 {
 	int r;
 

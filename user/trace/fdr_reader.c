@@ -262,7 +262,7 @@ void kx_fdr_close(struct kx_fdr_file *f)
 	free(f);
 }
 
-const struct kx_fdr_info *kx_fdr_info(const struct kx_fdr_file *f)
+const struct kx_fdr_info *kx_fdr_get_info(const struct kx_fdr_file *f)
 {
 	return &f->info;
 }

@@ -55,7 +55,7 @@ enum kx_record_kind {
 	KX_RECORD_END,    /* EndOfBuffer */
 };
 
-struct kx_record {
+struct kx_fdr_record {
 	uint8_t kind;        /* enum kx_record_kind */
 	uint8_t nargs;       /* entries: valid words in args */
 	uint16_t cpu;
@@ -85,7 +85,7 @@ int kx_fdr_open(const char *path, struct kx_fdr_file **out, struct kx_err *err);
  */
 int kx_fdr_open_damaged(const char *path, struct kx_fdr_file **out, struct kx_err *err);
 void kx_fdr_close(struct kx_fdr_file *f);
-const struct kx_fdr_info *kx_fdr_info(const struct kx_fdr_file *f);
+const struct kx_fdr_info *kx_fdr_get_info(const struct kx_fdr_file *f);
 
 /* Threads in the file, in order of their first buffer; one per pair of process and thread id. */
 size_t kx_fdr_nthreads(const struct kx_fdr_file *f);
@@ -101,7 +101,7 @@ int kx_fdr_file_cursor(struct kx_fdr_file *f, struct kx_fdr_cursor **out);
 void kx_fdr_cursor_free(struct kx_fdr_cursor *c);
 
 /* 1 and the next record; 0 at the end; -EBADMSG, with offset and reason, where it is damaged. */
-int kx_fdr_next(struct kx_fdr_cursor *c, struct kx_record *rec, struct kx_err *err);
+int kx_fdr_next(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, struct kx_err *err);
 
 /* A function record without arguments, as kx_fdr_next_calls decodes it. */
 struct kx_call_record {

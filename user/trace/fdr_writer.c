@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The file, and which threads have a buffer; what stands in one: fdr_buffers.c. */
-#include "trace/fdr_writer_impl.h"
+#include "trace/fdr_writer_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

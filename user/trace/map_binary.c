@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/map_impl.h"
+#include "trace/map_internal.h"
 
 #define SLED_SIZE 32
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/demangle.h"
-#include "trace/map_impl.h"
+#include "trace/map_internal.h"
 
 /* Demangled names kept at once; those of 200,000 functions mostly fit. */
 #define NAMES_BYTES (12u << 20)

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "trace/map_impl.h"
+#include "trace/map_internal.h"
 
 static bool read_address(const json_t *json, uint64_t *v)
 {

@@ -23,7 +23,7 @@
 #include "base/demangle.h"
 #include "trace/fdr.h"
 #include "base/json_text.h"
-#include "trace/map_impl.h"
+#include "trace/map_internal.h"
 
 #define MODULE_ALIGN (16ULL << 20) /* a module's addresses keep their low 24 bits */
 #define MAX_SPAN (1ULL << 40)      /* a module wider than this is packed */

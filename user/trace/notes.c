@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-bool kx_note_is_ours(const struct kx_record *rec)
+bool kx_note_is_ours(const struct kx_fdr_record *rec)
 {
 	size_t prefix = strlen(KX_FDR_NOTE_PREFIX);
 
@@ -11,7 +11,7 @@ bool kx_note_is_ours(const struct kx_record *rec)
 	       !memcmp(rec->data, KX_FDR_NOTE_PREFIX, prefix);
 }
 
-const uint8_t *kx_note_body(const struct kx_record *rec, const char *kind, uint32_t *size)
+const uint8_t *kx_note_body(const struct kx_fdr_record *rec, const char *kind, uint32_t *size)
 {
 	size_t prefix = strlen(KX_FDR_NOTE_PREFIX), n = strlen(kind);
 
@@ -22,7 +22,7 @@ const uint8_t *kx_note_body(const struct kx_record *rec, const char *kind, uint3
 	return rec->data + prefix + n + 1;
 }
 
-json_t *kx_note_json(const struct kx_record *rec, const char *kind)
+json_t *kx_note_json(const struct kx_fdr_record *rec, const char *kind)
 {
 	uint32_t size;
 	const uint8_t *body = kx_note_body(rec, kind, &size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Return probes and seccomp: whether this kernel lets a filter kill the traced program. */
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 
 #include <fcntl.h>
 #include <linux/seccomp.h>

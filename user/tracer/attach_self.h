@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 
 /* Calls the function; it starts with a 5-byte nop and does nothing. */
 void kx_self_hit(void);

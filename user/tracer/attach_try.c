@@ -79,7 +79,7 @@ int kx_self_attach(enum kx_mechanism m, pid_t pid, bool is_return, struct kx_lin
 	prog_fd = load_empty_program(kx_mechanism_attach_type(m));
 	if (prog_fd < 0)
 		return prog_fd;
-	ret = kx_attach(m, prog_fd, "/proc/self/exe", pid, is_return, &probe, 1, links,
+	ret = kx_uprobe_link(m, prog_fd, "/proc/self/exe", pid, is_return, &probe, 1, links,
 			note_refusal, &refused, NULL);
 	close(prog_fd);
 	return ret ? ret : refused;
@@ -133,7 +133,7 @@ bool kx_multi_filters_process(void)
 	prog_fd = load_empty_program(KX_BPF_TRACE_UPROBE_MULTI);
 	if (prog_fd < 0)
 		return false;
-	kx_attach(KX_MECHANISM_MULTI, prog_fd, "/", -1, false, &probe, 1, &links, note_refusal,
+	kx_uprobe_link(KX_MECHANISM_MULTI, prog_fd, "/", -1, false, &probe, 1, &links, note_refusal,
 		  &refused, NULL);
 	kx_links_close(&links);
 	close(prog_fd);

@@ -103,7 +103,7 @@ int kx_kernel_link_single(int prog_fd, uint64_t addr, const char *name, bool is_
 	attr.type = (uint32_t)type;
 	if (addr)
 		attr.kprobe_addr = addr;
-	return kx_attach_event(prog_fd, &attr, 0, cookie, links);
+	return kx_uprobe_link_event(prog_fd, &attr, 0, cookie, links);
 }
 
 int kx_kernel_link_tracing(int prog_fd, bool is_return, uint64_t cookie)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 
 /* Attach types of <linux/bpf.h>; older headers lack the last. */
 #define KX_BPF_TRACE_KPROBE_MULTI 42

@@ -11,8 +11,8 @@
 
 #include "tracer/kernel_link.h"
 #include "tracer/kernel_template.h"
-#include "tracer/sched_watch.h"
-#include "tracer/tracer_impl.h"
+#include "tracer/sched_programs.h"
+#include "tracer/tracer_internal.h"
 
 static int silent(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -75,7 +75,7 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	}
 	bpf_program__set_autoload(s->progs.kx_syscall_enter, o->syscalls);
 	bpf_program__set_autoload(s->progs.kx_syscall_exit, o->syscalls);
-	kx_sched_watch_choose(s, o->sched);
+	kx_sched_programs_choose(s, o->sched);
 	bpf_program__set_autoload(session ? s->progs.kx_return : s->progs.kx_session, false);
 	bpf_program__set_autoload(s->progs.kx_exec, o->all || o->follow);
 	bpf_program__set_expected_attach_type(s->progs.kx_session,
@@ -143,7 +143,7 @@ static int load(struct kx_tracer *t, const struct kx_tracer_options *o, struct k
 	t->skel->rodata->kx_scope = o->all ? KX_SCOPE_ALL :
 				    o->npids == 1 && !o->follow ? KX_SCOPE_ONE :
 								  KX_SCOPE_SET;
-	t->skel->rodata->kx_growing = o->all || o->follow;
+	t->skel->rodata->kx_dynamic_targets = o->all || o->follow;
 	t->skel->rodata->kx_counting = o->count_functions > 0;
 	t->skel->rodata->kx_max_depth = o->max_depth;
 	t->skel->rodata->kx_min_ticks = min_ticks(t->clock, o->min_duration_ns);
@@ -384,14 +384,14 @@ void kx_tracer_ready(struct kx_tracer *t, bool ready)
 	__atomic_store_n(&t->skel->bss->kx_ready, ready, __ATOMIC_RELEASE);
 }
 
-uint32_t kx_tracer_list_changes(const struct kx_tracer *t)
+uint32_t kx_tracer_link_map_generation(const struct kx_tracer *t)
 {
-	return __atomic_load_n(&t->skel->bss->kx_list_changes, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&t->skel->bss->kx_link_map_generation, __ATOMIC_ACQUIRE);
 }
 
-void kx_tracer_list_checked(struct kx_tracer *t, uint32_t changes)
+void kx_tracer_link_map_ack(struct kx_tracer *t, uint32_t changes)
 {
-	__atomic_store_n(&t->skel->bss->kx_list_checked, changes, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->skel->bss->kx_link_map_ack, changes, __ATOMIC_RELEASE);
 }
 
 int kx_tracer_doorbell_fd(const struct kx_tracer *t)
@@ -399,7 +399,7 @@ int kx_tracer_doorbell_fd(const struct kx_tracer *t)
 	return ring_buffer__epoll_fd(t->doorbell);
 }
 
-void kx_tracer_quiet(struct kx_tracer *t)
+void kx_tracer_poll_events(struct kx_tracer *t)
 {
 	ring_buffer__consume(t->doorbell);
 }
@@ -427,7 +427,7 @@ int kx_tracer_settle(struct kx_tracer *t, struct kx_err *err)
 
 	if (!kx_tracer_delays_entries(t))
 		return 0;
-	link = bpf_program__attach_iter(t->skel->progs.kx_settle_all, NULL);
+	link = bpf_program__attach_iter(t->skel->progs.kx_flush_all_pending, NULL);
 	if (!link)
 		return kx_err_set(err, -errno, "the open calls of all threads cannot be visited: %s",
 				  strerror(errno));

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 #include "tracer/clock.h"
 #include "base/err.h"
 #include "tracer/filters.h"
@@ -97,7 +97,7 @@ void kx_tracer_ignore_exec(struct kx_tracer *t);
 
 /*
  * Starts following: children of traced processes are traced from now on (only with options.follow
- * or options.all), and @each is told of processes that need a look, from kx_tracer_quiet.
+ * or options.all), and @each is told of processes that need a look, from kx_tracer_poll_events.
  */
 int kx_tracer_follow(struct kx_tracer *t,
 		     void (*each)(void *ctx, const struct kx_process_event *event), void *ctx,
@@ -113,7 +113,7 @@ void kx_tracer_remove_target(struct kx_tracer *t, pid_t pid);
 /* When it had @changes, return probes were harmless in the process. */
 void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes);
 /* No function of that group (see KX_COOKIE_GROUP) gets a new return probe any more. */
-void kx_tracer_drop_group(struct kx_tracer *t, uint32_t group);
+void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group);
 /* Processes that could not be followed; events that were lost, so that all must be looked at. */
 uint64_t kx_tracer_unfollowed(const struct kx_tracer *t);
 uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t);
@@ -121,16 +121,16 @@ uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t);
 void kx_tracer_ready(struct kx_tracer *t, bool ready);
 /*
  * How often a traced process announced a change of its list of modules. While this differs from
- * the number last passed to kx_tracer_list_checked, functions that make calls get no new return
+ * the number last passed to kx_tracer_link_map_ack, functions that make calls get no new return
  * probe (session mechanism only); UINT32_MAX keeps it so for good.
  */
-uint32_t kx_tracer_list_changes(const struct kx_tracer *t);
-void kx_tracer_list_checked(struct kx_tracer *t, uint32_t changes);
+uint32_t kx_tracer_link_map_generation(const struct kx_tracer *t);
+void kx_tracer_link_map_ack(struct kx_tracer *t, uint32_t changes);
 
-/* Becomes readable when a ring fills up; kx_tracer_quiet takes the doorbell's content out
+/* Becomes readable when a ring fills up; kx_tracer_poll_events takes the doorbell's content out
  * and tells of process events. */
 int kx_tracer_doorbell_fd(const struct kx_tracer *t);
-void kx_tracer_quiet(struct kx_tracer *t);
+void kx_tracer_poll_events(struct kx_tracer *t);
 
 /*
  * Calls of function @func tell: each at its entry, or those that last longer than @over_ns (0: none).

@@ -3,7 +3,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 
-#include "tracer/tracer_impl.h"
+#include "tracer/tracer_internal.h"
 
 int kx_tracer_follow(struct kx_tracer *t,
 		     void (*each)(void *ctx, const struct kx_process_event *event), void *ctx,
@@ -50,9 +50,9 @@ void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes)
 	bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_mark_checked), &opts);
 }
 
-void kx_tracer_drop_group(struct kx_tracer *t, uint32_t group)
+void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group)
 {
-	__atomic_store_n(&t->skel->bss->kx_dropped[group % KX_MAX_GROUPS], 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->skel->bss->kx_retprobes_disabled[group % KX_MAX_GROUPS], 1, __ATOMIC_RELEASE);
 }
 
 uint64_t kx_tracer_unfollowed(const struct kx_tracer *t)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tracer/tracer_impl.h"
+#include "tracer/tracer_internal.h"
 
 static int on_trigger(void *ctx, void *data, size_t size)
 {

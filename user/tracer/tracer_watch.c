@@ -5,8 +5,8 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "tracer/sched_watch.h"
-#include "tracer/tracer_impl.h"
+#include "tracer/sched_programs.h"
+#include "tracer/tracer_internal.h"
 
 static int attach_to(const char *what, struct bpf_program *prog, struct bpf_link **link,
 		     struct kx_err *err)
@@ -60,7 +60,7 @@ int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err)
 		code = kx_tracer_attach(t->skel->progs.kx_thread_exit, &t->skel->links.kx_thread_exit, err);
 	if (!code)
 		code = kx_tracer_attach(t->skel->progs.kx_thread_name, &t->skel->links.kx_thread_name, err);
-	return code ? code : kx_sched_watch_attach(t->skel, err);
+	return code ? code : kx_sched_programs_attach(t->skel, err);
 }
 
 int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err)
@@ -77,7 +77,7 @@ int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err)
 
 		if (!t->clock->cpus[cpu].present)
 			continue;
-		code = kx_attach_event(prog_fd, &attr, (int)cpu, 0, &t->samplers);
+		code = kx_uprobe_link_event(prog_fd, &attr, (int)cpu, 0, &t->samplers);
 		if (code)
 			return kx_err_set(err, code, "CPU %u cannot be sampled %u times a second: %s",
 					  cpu, hz, strerror(-code));
@@ -110,7 +110,7 @@ void kx_tracer_stop(struct kx_tracer *t)
 	detach(&t->skel->links.kx_migrate);
 	detach(&t->skel->links.kx_thread_exit);
 	detach(&t->skel->links.kx_thread_name);
-	kx_sched_watch_detach(t->skel);
+	kx_sched_programs_detach(t->skel);
 	detach(&t->skel->links.kx_syscall_enter);
 	detach(&t->skel->links.kx_syscall_exit);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The map of a trace as the reading commands find it, and time in nanoseconds. */
-#ifndef KX_TRACE_NAMES_H
-#define KX_TRACE_NAMES_H
+#ifndef KX_SYMBOLIZER_H
+#define KX_SYMBOLIZER_H
 
 #include <stdbool.h>
 
@@ -9,7 +9,7 @@
 #include "trace/fdr_reader.h"
 #include "trace/map_file.h"
 
-struct kx_trace_names {
+struct kx_symbolizer {
 	struct kx_map map;
 	bool has_map;
 	char id[16];
@@ -17,29 +17,29 @@ struct kx_trace_names {
 
 /*
  * Reads @map_path or, if that is NULL, TRACE.map where it exists; without either functions
- * are "#id". Free with kx_trace_names_free. Errors: kx_map_read's.
+ * are "#id". Free with kx_symbolizer_free. Errors: kx_map_read's.
  */
-int kx_trace_names_open(const char *trace, const char *map_path, struct kx_trace_names *out,
+int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbolizer *out,
 			struct kx_err *err);
 /*
  * Whether the map can be the trace's: both of one recording, by the start of their clocks, where
  * both tell that. Errors: -EBADMSG (of another recording), -ENOMEM.
  */
-int kx_trace_names_check(const struct kx_trace_names *names, struct kx_fdr_file *f,
+int kx_symbolizer_check(const struct kx_symbolizer *names, struct kx_fdr_file *f,
 			 struct kx_err *err);
-void kx_trace_names_free(struct kx_trace_names *names);
+void kx_symbolizer_free(struct kx_symbolizer *names);
 
 /* What a note of this kind says (see fdr.h) among the first records of a thread; NULL: nothing. */
 json_t *kx_trace_first_note(struct kx_fdr_file *f, size_t thread, const char *kind);
 
 /* Readable name of function @id, "#id" if unknown; valid until the next call. */
-const char *kx_trace_name(struct kx_trace_names *names, uint32_t id);
+const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id);
 /*
  * Brings what is known of function @id near, for a kx_trace_name that comes soon; its symbol
  * too where @symbol, which is for a second round.
  */
-void kx_trace_prefetch(const struct kx_trace_names *names, uint32_t id, bool symbol);
-const char *kx_trace_module(const struct kx_trace_names *names, uint32_t id); /* or "" */
+void kx_trace_prefetch(const struct kx_symbolizer *names, uint32_t id, bool symbol);
+const char *kx_trace_module(const struct kx_symbolizer *names, uint32_t id); /* or "" */
 
 /* Ticks at @tsc_hz ticks a second as nanoseconds, rounded; as they are if @tsc_hz is 0. */
 uint64_t kx_trace_ns(uint64_t ticks, uint64_t tsc_hz);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "record/heat.h"
+#include "record/call_rate_selection.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 #include "binary/modules.h"
 #include "record/rate.h"
 
@@ -23,7 +23,7 @@ static int least_first(const void *a, const void *b)
 	return (x->index > y->index) - (x->index < y->index);
 }
 
-double kx_heat_choose(const double *percent, size_t n, double budget, bool *keep)
+double kx_call_rates_choose(const double *percent, size_t n, double budget, bool *keep)
 {
 	struct candidate *order = calloc(n + 1, sizeof(*order));
 	double sum = 0;
@@ -54,7 +54,7 @@ static int compare_place(const struct kx_hot *h, const char *path, uint64_t addr
 static bool is_wanted(void *ctx, const struct kx_module *module, const struct kx_symbol *sym,
 		      const struct kx_plan *plan)
 {
-	struct kx_heat *h = ctx;
+	struct kx_call_rates *h = ctx;
 
 	if (h->cheap_only && plan->entry.cost == KX_COST_STEPPED)
 		return false;
@@ -71,7 +71,7 @@ static int hottest_first(const void *a, const void *b)
 	return (x->percent < y->percent) - (x->percent > y->percent);
 }
 
-static int note_hot(struct kx_heat *h, const struct kx_selection *sel, const struct kx_function *f,
+static int note_hot(struct kx_call_rates *h, const struct kx_selection *sel, const struct kx_function *f,
 		    const struct kx_rate *rate)
 {
 	struct kx_hot *hot = &h->hot[h->nhot++];
@@ -84,7 +84,7 @@ static int note_hot(struct kx_heat *h, const struct kx_selection *sel, const str
 	return hot->name && hot->path ? 0 : -ENOMEM;
 }
 
-static int decide(struct kx_heat *h, const struct kx_selection *sel, const struct kx_rates *rates,
+static int decide(struct kx_call_rates *h, const struct kx_selection *sel, const struct kx_rates *rates,
 		  double budget)
 {
 	double *percent = calloc(sel->nfunctions + 1, sizeof(*percent));
@@ -97,7 +97,7 @@ static int decide(struct kx_heat *h, const struct kx_selection *sel, const struc
 	for (size_t i = 0; !code && i < sel->nfunctions; i++)
 		percent[i] = rates->items[i].percent;
 	if (!code)
-		h->percent = kx_heat_choose(percent, sel->nfunctions, budget, keep);
+		h->percent = kx_call_rates_choose(percent, sel->nfunctions, budget, keep);
 	for (size_t i = 0; !code && i < sel->nfunctions; i++) {
 		if (!sel->functions[i].traced)
 			continue;
@@ -116,7 +116,7 @@ static int decide(struct kx_heat *h, const struct kx_selection *sel, const struc
 }
 
 static int find_in(const struct kx_select_process *procs, const pid_t *pids, size_t n,
-		   double seconds, double budget, struct kx_heat *h, struct kx_err *err)
+		   double seconds, double budget, struct kx_call_rates *h, struct kx_err *err)
 {
 	struct kx_selection sel;
 	struct kx_rates rates = { 0 };
@@ -140,8 +140,8 @@ static int find_in(const struct kx_select_process *procs, const pid_t *pids, siz
 	return code;
 }
 
-int kx_heat_find(const pid_t *pids, size_t npids, const struct kx_select_options *options,
-		 double seconds, double budget, struct kx_heat *h, struct kx_err *err)
+int kx_call_rates_select(const pid_t *pids, size_t npids, const struct kx_select_options *options,
+		 double seconds, double budget, struct kx_call_rates *h, struct kx_err *err)
 {
 	static const char *const all[] = { "*" };
 	struct kx_select_process *procs = calloc(npids + 1, sizeof(*procs));
@@ -174,7 +174,7 @@ int kx_heat_find(const pid_t *pids, size_t npids, const struct kx_select_options
 	return code;
 }
 
-void kx_heat_free(struct kx_heat *h)
+void kx_call_rates_free(struct kx_call_rates *h)
 {
 	for (size_t i = 0; i < h->nhot; i++) {
 		free(h->hot[i].name);

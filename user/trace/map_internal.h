@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Inside the map: the layout of kxray's own sections, and what a map that was read owns. */
-#ifndef KX_MAP_IMPL_H
-#define KX_MAP_IMPL_H
+#ifndef KX_MAP_INTERNAL_H
+#define KX_MAP_INTERNAL_H
 
 #include <gelf.h>
 #include <libelf.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -177,7 +177,7 @@ static int attach_single(int prog_fd, const char *path, pid_t pid, bool is_retur
 	return event_fd < 0 ? event_fd : link_event(prog_fd, event_fd, probe->cookie, links);
 }
 
-int kx_attach_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
+int kx_uprobe_link_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
 		    struct kx_links *links)
 {
 	long fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -201,7 +201,7 @@ struct request {
 	const struct kx_probe *probes;
 	uint64_t *offsets, *cookies;
 	struct kx_links *links;
-	kx_attach_refused refused;
+	kx_uprobe_refused refused;
 	void *ctx;
 };
 
@@ -253,9 +253,9 @@ static int explain(int code, const struct request *r, struct kx_err *err)
 	}
 }
 
-int kx_attach(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, bool is_return,
+int kx_uprobe_link(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, bool is_return,
 	      const struct kx_probe *probes, size_t nprobes, struct kx_links *links,
-	      kx_attach_refused refused, void *ctx, struct kx_err *err)
+	      kx_uprobe_refused refused, void *ctx, struct kx_err *err)
 {
 	size_t before = links->count;
 	struct request r = { .mechanism = m,

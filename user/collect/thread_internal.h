@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Inside the thread table: the table (thread_table.c), what the threads tell (thread_stream.c). */
-#ifndef KX_THREAD_IMPL_H
-#define KX_THREAD_IMPL_H
+#ifndef KX_THREAD_INTERNAL_H
+#define KX_THREAD_INTERNAL_H
 
 #include <stdbool.h>
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "attach/own_text.h"
+#include "attach/self_code.h"
 
 /* Executable mappings of files, other than this program. */
 static int files_with_code(void)
@@ -22,7 +22,7 @@ static int files_with_code(void)
 	int n = 0;
 
 	while (fgets(line, sizeof(line), f))
-		n += strstr(line, " r-xp ") && strchr(line, '/') && !strstr(line, "test_own_text");
+		n += strstr(line, " r-xp ") && strchr(line, '/') && !strstr(line, "test_self_code");
 	fclose(f);
 	return n;
 }
@@ -74,7 +74,7 @@ static void test_no_file_is_left(void **state)
 	assert_true(before >= 2);
 	child = fork();
 	if (!child) {
-		if (kx_own_text_hide() != (unsigned)before || files_with_code())
+		if (kx_self_code_hide() != (unsigned)before || files_with_code())
 			_exit(1);
 		_exit(works());
 	}
@@ -91,5 +91,5 @@ int main(void)
 		cmocka_unit_test(test_no_file_is_left),
 	};
 
-	return cmocka_run_group_tests_name("own_text", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("self_code", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The libraries' code in kxray itself, out of the reach of probes in their files. */
-#ifndef KX_OWN_TEXT_H
-#define KX_OWN_TEXT_H
+#ifndef KX_SELF_CODE_H
+#define KX_SELF_CODE_H
 
 /*
  * Puts copies in anonymous memory in the place of the code of all libraries of this process: from then on breakpoints
@@ -11,6 +11,6 @@
  * With probes in a libc for every process, kxray would hit them too, at each malloc; the programs leave
  * these hits out, but the breakpoint has been taken by then.
  */
-unsigned kx_own_text_hide(void);
+unsigned kx_self_code_hide(void);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "record.skel.h"
-#include "tracer/sched_watch.h"
+#include "tracer/sched_programs.h"
 
 /* The function type of a tracepoint, or NULL. */
 static const struct btf_type *find_tracepoint(const struct btf *btf, const char *name)
@@ -40,7 +40,7 @@ static bool has_preempt_count(void)
 	return found;
 }
 
-void kx_sched_watch_choose(struct record_bpf *s, bool wanted)
+void kx_sched_programs_choose(struct record_bpf *s, bool wanted)
 {
 	struct btf *btf = wanted ? btf__load_vmlinux_btf() : NULL;
 	const struct btf_type *on_switch = find_tracepoint(btf, "sched_switch");
@@ -81,7 +81,7 @@ static void list(struct record_bpf *s, struct watcher out[NWATCHERS])
 	memcpy(out, all, sizeof(all));
 }
 
-int kx_sched_watch_attach(struct record_bpf *s, struct kx_err *err)
+int kx_sched_programs_attach(struct record_bpf *s, struct kx_err *err)
 {
 	struct watcher all[NWATCHERS];
 
@@ -98,7 +98,7 @@ int kx_sched_watch_attach(struct record_bpf *s, struct kx_err *err)
 	return 0;
 }
 
-void kx_sched_watch_detach(struct record_bpf *s)
+void kx_sched_programs_detach(struct record_bpf *s)
 {
 	struct watcher all[NWATCHERS];
 

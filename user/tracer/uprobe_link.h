@@ -4,8 +4,8 @@
  * perf event each where the kernel has nothing better. Which one works is
  * found by trying it on kxray's own code.
  */
-#ifndef KX_ATTACH_H
-#define KX_ATTACH_H
+#ifndef KX_UPROBE_LINK_H
+#define KX_UPROBE_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,11 +56,11 @@ bool kx_returns_survive_seccomp(void);
 struct kx_probe {
 	uint64_t offset;  /* file offset of the probed instruction */
 	uint64_t cookie;  /* see KX_COOKIE_* in wire.h */
-	uint32_t index;   /* the caller's own number, for kx_attach_refused */
+	uint32_t index;   /* the caller's own number, for kx_uprobe_refused */
 };
 
 /* Called for each probe that the kernel refuses while it takes others: left out, with its errno. */
-typedef void (*kx_attach_refused)(void *ctx, const struct kx_probe *probe, int err);
+typedef void (*kx_uprobe_refused)(void *ctx, const struct kx_probe *probe, int err);
 
 struct kx_links {
 	int *fds; /* link and perf event descriptors; closing one detaches it */
@@ -73,9 +73,9 @@ struct kx_links {
  * Errors: -ESRCH (the process is gone), -EPERM, -ENOMEM, or the kernel's; then nothing of this
  * call stays attached.
  */
-int kx_attach(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, bool is_return,
+int kx_uprobe_link(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, bool is_return,
 	      const struct kx_probe *probes, size_t nprobes, struct kx_links *links,
-	      kx_attach_refused refused, void *ctx, struct kx_err *err);
+	      kx_uprobe_refused refused, void *ctx, struct kx_err *err);
 
 struct perf_event_attr;
 
@@ -83,7 +83,7 @@ struct perf_event_attr;
  * Opens the perf event @attr on @cpu for all processes and attaches @prog_fd to it. Errors:
  * perf_event_open(2)'s and bpf(2)'s.
  */
-int kx_attach_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
+int kx_uprobe_link_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
 		    struct kx_links *links);
 
 /* Raises the limit of open files, if it must and may, so that @more descriptors can be added. */

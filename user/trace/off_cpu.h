@@ -14,8 +14,8 @@
  * No function is entered or left in between. So a thread's clock of ticks off the CPU can be
  * read when a call begins and when it ends, and the difference is the call's, exactly.
  */
-#ifndef KX_SCHED_CLOCK_H
-#define KX_SCHED_CLOCK_H
+#ifndef KX_OFF_CPU_H
+#define KX_OFF_CPU_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,20 +47,20 @@ size_t kx_sched_note(char text[KX_SCHED_NOTE_SIZE], const struct kx_sched_interv
 bool kx_sched_parse(const uint8_t *body, uint32_t size, uint64_t tsc, struct kx_sched_interval *i);
 
 /* Ticks of a thread, since the beginning of its story. */
-struct kx_sched_clock {
+struct kx_off_cpu {
 	uint64_t off;  /* not on a CPU */
 	uint64_t wait; /* of these: it could have run */
 };
 
 /* Leaves of the interval what lies between @begin and @end; false if that is nothing. */
 bool kx_sched_cut(struct kx_sched_interval *i, uint64_t begin, uint64_t end);
-void kx_sched_clock_add(struct kx_sched_clock *c, const struct kx_sched_interval *i);
+void kx_off_cpu_add(struct kx_off_cpu *c, const struct kx_sched_interval *i);
 
 /*
  * What passed on @c since @mark was read from it, in a call of @took ticks. What a damaged or
  * strange trace claims beyond that is left out: on the CPU + off = took always holds.
  */
-struct kx_sched_clock kx_sched_since(const struct kx_sched_clock *c,
-				     const struct kx_sched_clock *mark, uint64_t took);
+struct kx_off_cpu kx_sched_since(const struct kx_off_cpu *c,
+				     const struct kx_off_cpu *mark, uint64_t took);
 
 #endif

@@ -5,36 +5,36 @@
  * loaded. The linker calls _dl_debug_state before and after each change of its list
  * of modules, and before any code of a new one runs.
  */
-#ifndef KX_LINKER_WATCH_H
-#define KX_LINKER_WATCH_H
+#ifndef KX_DLOPEN_WATCH_H
+#define KX_DLOPEN_WATCH_H
 
 #include <stdbool.h>
 
-#include "tracer/attach.h"
+#include "tracer/uprobe_link.h"
 #include "base/err.h"
 #include "attach/probes.h"
 #include "select/select.h"
 #include "tracer/tracer.h"
 
-struct kx_linker_watch {
+struct kx_dlopen_watch {
 	struct kx_links links;
 	uint32_t checked; /* changes looked at */
 	bool dropped;     /* return probes were given up */
 };
 
 /* Whether any function of @sel has a return probe that a later module could make harmful. */
-bool kx_linker_watch_needed(const struct kx_selection *sel);
+bool kx_dlopen_watch_needed(const struct kx_selection *sel);
 
 /*
  * Puts a probe on _dl_debug_state of every process that has a dynamic linker.
  * Errors: -ENOENT (a linker without that function: later loads cannot be seen).
  */
-int kx_linker_watch_start(struct kx_linker_watch *w, struct kx_tracer *tracer,
+int kx_dlopen_watch_start(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			  const struct kx_select_process *procs, size_t nprocs,
 			  struct kx_err *err);
 
 /* Puts a probe on one linker, for one process or for all (@pid 0). Errors: as above. */
-int kx_linker_watch_add(struct kx_linker_watch *w, struct kx_tracer *tracer,
+int kx_dlopen_watch_add(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			const struct kx_module *linker, pid_t pid, struct kx_err *err);
 
 #define KX_EVERY_MODULE UINT32_MAX
@@ -43,19 +43,19 @@ int kx_linker_watch_add(struct kx_linker_watch *w, struct kx_tracer *tracer,
  * Instruction exits for the functions of @module that would lose their return probes, by id - 1;
  * NULL entries where there are none or they are impossible. NULL without memory.
  */
-struct kx_plan **kx_linker_watch_plan_exits(const struct kx_selection *sel, uint32_t module);
-void kx_linker_watch_free_plans(struct kx_plan **plans, size_t n);
+struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint32_t module);
+void kx_dlopen_watch_free_plans(struct kx_plan **plans, size_t n);
 
 /*
  * Looks at the modules again if a list has changed. If one of them can throw now, the functions
  * that make calls lose their return probes and get instruction exits where these can be planned;
- * *dropped is then true once, with the reason in @why (size bytes). Errors: kx_attach's, -ENOMEM.
+ * *dropped is then true once, with the reason in @why (size bytes). Errors: kx_uprobe_link's, -ENOMEM.
  */
-int kx_linker_watch_check(struct kx_linker_watch *w, struct kx_tracer *tracer,
+int kx_dlopen_watch_check(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			  struct kx_probes *probes, const struct kx_selection *sel,
 			  const struct kx_select_process *procs, size_t nprocs, bool *dropped,
 			  char *why, size_t size, struct kx_err *err);
 
-void kx_linker_watch_stop(struct kx_linker_watch *w);
+void kx_dlopen_watch_stop(struct kx_dlopen_watch *w);
 
 #endif

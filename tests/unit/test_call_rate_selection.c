@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "doctor/call_cost.h"
-#include "record/heat.h"
+#include "record/call_rate_selection.h"
 
 static void test_the_coolest_first(void **state)
 {
@@ -14,13 +14,13 @@ static void test_the_coolest_first(void **state)
 	bool keep[6];
 
 	(void)state;
-	assert_float_equal(kx_heat_choose(percent, 6, 5, keep), 2.5, 1e-9);
+	assert_float_equal(kx_call_rates_choose(percent, 6, 5, keep), 2.5, 1e-9);
 	assert_true(keep[1] && keep[3] && keep[4] && keep[5]);
 	assert_false(keep[0] || keep[2]);
-	assert_float_equal(kx_heat_choose(percent, 6, 5.5, keep), 5.5, 1e-9);
+	assert_float_equal(kx_call_rates_choose(percent, 6, 5.5, keep), 5.5, 1e-9);
 	assert_true(keep[0]);
 	assert_false(keep[2]);
-	assert_float_equal(kx_heat_choose(percent, 6, 100, keep), 45.5, 1e-9);
+	assert_float_equal(kx_call_rates_choose(percent, 6, 100, keep), 45.5, 1e-9);
 	assert_true(keep[2]);
 }
 
@@ -30,9 +30,9 @@ static void test_nothing_to_keep(void **state)
 	bool keep[2] = { true, true };
 
 	(void)state;
-	assert_float_equal(kx_heat_choose(percent, 2, 1, keep), 0, 0);
+	assert_float_equal(kx_call_rates_choose(percent, 2, 1, keep), 0, 0);
 	assert_false(keep[0] || keep[1]);
-	assert_float_equal(kx_heat_choose(percent, 0, 1, keep), 0, 0);
+	assert_float_equal(kx_call_rates_choose(percent, 0, 1, keep), 0, 0);
 }
 
 /* Never called functions cost nothing, even where nothing may be spent on others. */
@@ -42,7 +42,7 @@ static void test_never_called(void **state)
 	bool keep[3];
 
 	(void)state;
-	assert_float_equal(kx_heat_choose(percent, 3, 1e-9, keep), 0, 0);
+	assert_float_equal(kx_call_rates_choose(percent, 3, 1e-9, keep), 0, 0);
 	assert_true(keep[0] && keep[2] && !keep[1]);
 }
 

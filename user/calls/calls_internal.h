@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Inside the call view: filters (calls_filter.c), one thread's stream (calls_stream.c), the walk (calls.c). */
-#ifndef KX_CALLS_IMPL_H
-#define KX_CALLS_IMPL_H
+#ifndef KX_CALLS_INTERNAL_H
+#define KX_CALLS_INTERNAL_H
 
 #include "trace/address_space.h"
 #include "calls/calls.h"
@@ -34,7 +34,7 @@ struct kx_thread_facts {
 
 struct kx_calls {
 	struct kx_fdr_file *f;
-	struct kx_trace_names *names;
+	struct kx_symbolizer *names;
 	struct kx_calls_totals totals;
 	struct kx_ready_filter filter;
 	struct kx_call_thread *threads;
@@ -63,7 +63,7 @@ int kx_note_name(struct kx_call_thread *t, const uint8_t *body, uint32_t size, b
 /*
  * One thread, from its records to what a visitor is told. kx_stream_fill reads on until there is
  * something to tell: 1, 0 at the end, or -EBADMSG, -ENOMEM. kx_stream_time is when that happened,
- * kx_stream_tell tells it and returns what the visitor did. A stream that is @alone may tell calls
+ * kx_stream_emit tells it and returns what the visitor did. A stream that is @alone may tell calls
  * while it reads on; then kx_stream_fill returns what the visitor did, too.
  */
 struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch, bool alone);
@@ -72,6 +72,6 @@ int kx_stream_open(struct kx_stream *s, size_t thread);
 int kx_stream_fill(struct kx_stream *s, struct kx_err *err);
 uint64_t kx_stream_time(const struct kx_stream *s);
 bool kx_stream_ready(const struct kx_stream *s);
-int kx_stream_tell(struct kx_stream *s);
+int kx_stream_emit(struct kx_stream *s);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Inside the FDR writer: the file and its threads (fdr_writer.c), a thread's buffers (fdr_buffers.c). */
-#ifndef KX_FDR_WRITER_IMPL_H
-#define KX_FDR_WRITER_IMPL_H
+#ifndef KX_FDR_WRITER_INTERNAL_H
+#define KX_FDR_WRITER_INTERNAL_H
 
 #include <endian.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "attach/linker_watch.h"
+#include "attach/dlopen_watch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "binary/symbols.h"
 #include "binary/unwind_risk.h"
 
-bool kx_linker_watch_needed(const struct kx_selection *sel)
+bool kx_dlopen_watch_needed(const struct kx_selection *sel)
 {
 	for (size_t i = 0; i < sel->nfunctions; i++)
 		if (sel->functions[i].traced && sel->functions[i].plan.makes_calls &&
@@ -54,7 +54,7 @@ static void ignore_refusal(void *ctx, const struct kx_probe *probe, int code)
 	*(int *)ctx = code;
 }
 
-int kx_linker_watch_add(struct kx_linker_watch *w, struct kx_tracer *tracer,
+int kx_dlopen_watch_add(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			const struct kx_module *linker, pid_t pid, struct kx_err *err)
 {
 	struct kx_probe probe = { 0 };
@@ -62,7 +62,7 @@ int kx_linker_watch_add(struct kx_linker_watch *w, struct kx_tracer *tracer,
 
 	code = find_hook(linker, &probe.offset, err);
 	if (!code)
-		code = kx_attach(kx_tracer_prog_mechanism(tracer, KX_PROG_DLOPEN),
+		code = kx_uprobe_link(kx_tracer_prog_mechanism(tracer, KX_PROG_DLOPEN),
 				 kx_tracer_prog_fd(tracer, KX_PROG_DLOPEN), linker->open_path, pid,
 				 false, &probe, 1, &w->links, ignore_refusal, &refused, err);
 	if (!code && refused)
@@ -72,7 +72,7 @@ int kx_linker_watch_add(struct kx_linker_watch *w, struct kx_tracer *tracer,
 	return code;
 }
 
-int kx_linker_watch_start(struct kx_linker_watch *w, struct kx_tracer *tracer,
+int kx_dlopen_watch_start(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			  const struct kx_select_process *procs, size_t nprocs, struct kx_err *err)
 {
 	int code = 0;
@@ -81,12 +81,12 @@ int kx_linker_watch_start(struct kx_linker_watch *w, struct kx_tracer *tracer,
 	for (size_t i = 0; i < nprocs; i++)
 		for (size_t j = 0; j < procs[i].mods->count && !code; j++)
 			if (kx_is_dynamic_linker(&procs[i].mods->items[j]))
-				code = kx_linker_watch_add(w, tracer, &procs[i].mods->items[j],
+				code = kx_dlopen_watch_add(w, tracer, &procs[i].mods->items[j],
 							   procs[i].pid, err);
 	return code;
 }
 
-struct kx_plan **kx_linker_watch_plan_exits(const struct kx_selection *sel, uint32_t module)
+struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint32_t module)
 {
 	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
 	struct kx_plan **plans = calloc(sel->nfunctions + 1, sizeof(struct kx_plan *));
@@ -110,7 +110,7 @@ struct kx_plan **kx_linker_watch_plan_exits(const struct kx_selection *sel, uint
 	return plans;
 }
 
-void kx_linker_watch_free_plans(struct kx_plan **plans, size_t n)
+void kx_dlopen_watch_free_plans(struct kx_plan **plans, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (plans[i])
@@ -139,12 +139,12 @@ static bool is_risky(const struct kx_select_process *procs, size_t nprocs, char 
 	return false;
 }
 
-int kx_linker_watch_check(struct kx_linker_watch *w, struct kx_tracer *tracer,
+int kx_dlopen_watch_check(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			  struct kx_probes *probes, const struct kx_selection *sel,
 			  const struct kx_select_process *procs, size_t nprocs, bool *dropped,
 			  char *why, size_t size, struct kx_err *err)
 {
-	uint32_t changes = kx_tracer_list_changes(tracer);
+	uint32_t changes = kx_tracer_link_map_generation(tracer);
 	struct kx_plan **plans;
 	int code;
 
@@ -153,20 +153,20 @@ int kx_linker_watch_check(struct kx_linker_watch *w, struct kx_tracer *tracer,
 		return 0;
 	if (!is_risky(procs, nprocs, why, size)) {
 		w->checked = changes;
-		kx_tracer_list_checked(tracer, changes);
+		kx_tracer_link_map_ack(tracer, changes);
 		return 0;
 	}
 	w->dropped = *dropped = true;
-	kx_tracer_list_checked(tracer, UINT32_MAX);
-	plans = kx_linker_watch_plan_exits(sel, KX_EVERY_MODULE);
+	kx_tracer_link_map_ack(tracer, UINT32_MAX);
+	plans = kx_dlopen_watch_plan_exits(sel, KX_EVERY_MODULE);
 	if (!plans)
 		return kx_err_set(err, -ENOMEM, "no memory to plan instruction exits");
 	code = kx_probes_drop_returns(probes, plans, err);
-	kx_linker_watch_free_plans(plans, sel->nfunctions);
+	kx_dlopen_watch_free_plans(plans, sel->nfunctions);
 	return code;
 }
 
-void kx_linker_watch_stop(struct kx_linker_watch *w)
+void kx_dlopen_watch_stop(struct kx_dlopen_watch *w)
 {
 	kx_links_close(&w->links);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "trace/sched_clock.h"
+#include "trace/off_cpu.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -145,16 +145,16 @@ bool kx_sched_cut(struct kx_sched_interval *i, uint64_t begin, uint64_t end)
 	return i->from < i->to;
 }
 
-void kx_sched_clock_add(struct kx_sched_clock *c, const struct kx_sched_interval *i)
+void kx_off_cpu_add(struct kx_off_cpu *c, const struct kx_sched_interval *i)
 {
 	c->off += i->to - i->from;
 	c->wait += i->to - i->wake;
 }
 
-struct kx_sched_clock kx_sched_since(const struct kx_sched_clock *c,
-				     const struct kx_sched_clock *mark, uint64_t took)
+struct kx_off_cpu kx_sched_since(const struct kx_off_cpu *c,
+				     const struct kx_off_cpu *mark, uint64_t took)
 {
-	struct kx_sched_clock d = { c->off - mark->off, c->wait - mark->wait };
+	struct kx_off_cpu d = { c->off - mark->off, c->wait - mark->wait };
 
 	if (d.off > took)
 		d.off = took;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What a recording's collector and the dumps of a flight recorder share. */
-#ifndef KX_COLLECTOR_IMPL_H
-#define KX_COLLECTOR_IMPL_H
+#ifndef KX_COLLECTOR_INTERNAL_H
+#define KX_COLLECTOR_INTERNAL_H
 
 #include "collect/thread_table.h"
 #include "bpf/wire.h"

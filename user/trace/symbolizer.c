@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "trace/trace_names.h"
+#include "trace/symbolizer.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -13,7 +13,7 @@
 /* A thread's notes of itself and of the session follow the preamble. */
 #define NOTE_RECORDS 8
 
-int kx_trace_names_open(const char *trace, const char *map_path, struct kx_trace_names *out,
+int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbolizer *out,
 			struct kx_err *err)
 {
 	char *beside = NULL;
@@ -46,7 +46,7 @@ static json_int_t session_start(const json_t *session, const char **when)
 json_t *kx_trace_first_note(struct kx_fdr_file *f, size_t thread, const char *kind)
 {
 	struct kx_fdr_cursor *c;
-	struct kx_record rec;
+	struct kx_fdr_record rec;
 	json_t *note = NULL;
 
 	if (kx_fdr_thread_cursor(f, thread, &c))
@@ -57,7 +57,7 @@ json_t *kx_trace_first_note(struct kx_fdr_file *f, size_t thread, const char *ki
 	return note;
 }
 
-int kx_trace_names_check(const struct kx_trace_names *names, struct kx_fdr_file *f,
+int kx_symbolizer_check(const struct kx_symbolizer *names, struct kx_fdr_file *f,
 			 struct kx_err *err)
 {
 	const char *map_when, *trace_when;
@@ -81,14 +81,14 @@ int kx_trace_names_check(const struct kx_trace_names *names, struct kx_fdr_file 
 	return r;
 }
 
-void kx_trace_names_free(struct kx_trace_names *names)
+void kx_symbolizer_free(struct kx_symbolizer *names)
 {
 	if (names->has_map)
 		kx_map_free(&names->map);
 	names->has_map = false;
 }
 
-const char *kx_trace_name(struct kx_trace_names *names, uint32_t id)
+const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id)
 {
 	char *at = names->id + sizeof(names->id);
 
@@ -103,7 +103,7 @@ const char *kx_trace_name(struct kx_trace_names *names, uint32_t id)
 	return at;
 }
 
-void kx_trace_prefetch(const struct kx_trace_names *names, uint32_t id, bool symbol)
+void kx_trace_prefetch(const struct kx_symbolizer *names, uint32_t id, bool symbol)
 {
 	if (!names->has_map || !id || id > names->map.nfunctions)
 		return;
@@ -111,7 +111,7 @@ void kx_trace_prefetch(const struct kx_trace_names *names, uint32_t id, bool sym
 				    (const void *)&names->map.functions[id - 1]);
 }
 
-const char *kx_trace_module(const struct kx_trace_names *names, uint32_t id)
+const char *kx_trace_module(const struct kx_symbolizer *names, uint32_t id)
 {
 	if (names->has_map && id && id <= names->map.nfunctions)
 		return kx_map_module_name(&names->map, id);

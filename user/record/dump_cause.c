@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "record/flight_reason.h"
+#include "record/dump_cause.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Choosing functions by how often they are called: record --by-heat. */
-#ifndef KX_HEAT_H
-#define KX_HEAT_H
+#ifndef KX_CALL_RATE_SELECTION_H
+#define KX_CALL_RATE_SELECTION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
  * @percent[i] is what function i takes. Those that take least come first, and all that take nothing
  * are in. Sets @keep; returns what the kept ones take.
  */
-double kx_heat_choose(const double *percent, size_t n, double budget, bool *keep);
+double kx_call_rates_choose(const double *percent, size_t n, double budget, bool *keep);
 
 /* One that is called too often. */
 struct kx_hot {
@@ -26,7 +26,7 @@ struct kx_hot {
 	double per_second, percent; /* calls; of one CPU, if it were traced */
 };
 
-struct kx_heat {
+struct kx_call_rates {
 	struct kx_hot *hot; /* hottest first */
 	size_t nhot;
 	size_t nkept, ncalled; /* functions to trace, and those of them that were called */
@@ -39,11 +39,11 @@ struct kx_heat {
 /*
  * Counts calls in the processes @pids for @seconds and chooses. Without patterns in @options the
  * candidates are all functions of the main executable but those with a dear entry. @out->select
- * refers to @out, which must stay where it is until the selection is gone; free with kx_heat_free.
+ * refers to @out, which must stay where it is until the selection is gone; free with kx_call_rates_free.
  * Errors: those of kx_select_functions and kx_rates_measure.
  */
-int kx_heat_find(const pid_t *pids, size_t npids, const struct kx_select_options *options,
-		 double seconds, double budget, struct kx_heat *out, struct kx_err *err);
-void kx_heat_free(struct kx_heat *h);
+int kx_call_rates_select(const pid_t *pids, size_t npids, const struct kx_select_options *options,
+		 double seconds, double budget, struct kx_call_rates *out, struct kx_err *err);
+void kx_call_rates_free(struct kx_call_rates *h);
 
 #endif

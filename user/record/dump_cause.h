@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Why a dump is written, for people and for the trace's session. */
-#ifndef KX_FLIGHT_REASON_H
-#define KX_FLIGHT_REASON_H
+#ifndef KX_DUMP_CAUSE_H
+#define KX_DUMP_CAUSE_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What the files of the tracer share: tracer*.c, and nobody else. */
-#ifndef KX_TRACER_IMPL_H
-#define KX_TRACER_IMPL_H
+#ifndef KX_TRACER_INTERNAL_H
+#define KX_TRACER_INTERNAL_H
 
 #include <bpf/libbpf.h>
 

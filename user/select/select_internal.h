@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What the files of the selection share: select*.c, and nobody else. */
-#ifndef KX_SELECT_IMPL_H
-#define KX_SELECT_IMPL_H
+#ifndef KX_SELECT_INTERNAL_H
+#define KX_SELECT_INTERNAL_H
 
 #include <errno.h>
 
@@ -18,7 +18,7 @@ struct kx_select_space {
 			size_t size);
 };
 
-const struct kx_select_space *kx_select_space(enum kx_pattern_space space);
+const struct kx_select_space *kx_select_get_space(enum kx_pattern_space space);
 
 /* A binary of any of the processes, or a pseudo-module; read only when a pattern names it. */
 struct kx_binary {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Inside the view of a report: which rows in which order (report_rows.c), how they look (report_view.c). */
-#ifndef KX_REPORT_VIEW_IMPL_H
-#define KX_REPORT_VIEW_IMPL_H
+#ifndef KX_REPORT_VIEW_INTERNAL_H
+#define KX_REPORT_VIEW_INTERNAL_H
 
 #include "report/report_view.h"
 
@@ -30,7 +30,7 @@ struct view {
 	const struct kx_fdr_info *info;
 	const struct kx_report *report;
 	const struct kx_report_totals *totals;
-	struct kx_trace_names *names;
+	struct kx_symbolizer *names;
 	struct row *rows;
 	size_t nrows, shown;
 	struct group *groups;

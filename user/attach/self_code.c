@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "attach/own_text.h"
+#include "attach/self_code.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -120,7 +120,7 @@ static bool replace(const struct text *t)
 	return false;
 }
 
-unsigned kx_own_text_hide(void)
+unsigned kx_self_code_hide(void)
 {
 	static struct text list[MAX_MAPPINGS];
 	unsigned n = list_text(list), replaced = 0;

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #include "base/pattern.h"
-#include "select/syscalls.h"
+#include "select/syscall_names.h"
 #include "bpf/wire.h"
 
 static struct kx_symbols syms;

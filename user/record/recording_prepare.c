@@ -17,9 +17,9 @@
 #include "trace/map_file.h"
 #include "binary/modules.h"
 #include "attach/self_code.h"
+#include "attach/syscall_attach.h"
 #include "base/pattern.h"
 #include "record/session_info.h"
-#include "select/syscalls.h"
 
 double kx_recording_now(void)
 {

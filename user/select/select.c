@@ -2,31 +2,12 @@
 #include "select/select.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "select/select_internal.h"
-
-int kx_select_note(struct kx_selection *out, const char *fmt, ...)
-{
-	char **grown = reallocarray(out->notes, out->nnotes + 1, sizeof(*grown));
-	va_list ap;
-	int n;
-
-	if (!grown)
-		return -ENOMEM;
-	out->notes = grown;
-	va_start(ap, fmt);
-	n = vasprintf(&out->notes[out->nnotes], fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return -ENOMEM;
-	out->nnotes++;
-	return 0;
-}
 
 static int too_many(size_t n, size_t max, bool by_size, struct kx_err *err)
 {

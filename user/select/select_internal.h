@@ -55,7 +55,8 @@ static inline int kx_select_no_memory(struct kx_err *err)
 	return kx_err_set(err, -ENOMEM, "no memory to select functions");
 }
 
-/* select.c */
+/* select_notes.c */
+/* Adds a note for the user. Errors: -ENOMEM. */
 int kx_select_note(struct kx_selection *out, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

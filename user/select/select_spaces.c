@@ -2,7 +2,7 @@
 /* The pseudo-modules: functions that are in no binary. */
 #include "select/kernel_symbols.h"
 #include "select/select_internal.h"
-#include "select/syscalls.h"
+#include "select/syscall_names.h"
 
 const struct kx_select_space *kx_select_get_space(enum kx_pattern_space space)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "select/syscalls.h"
+#include "select/syscall_names.h"
 
 #include <errno.h>
 #include <seccomp.h>
@@ -7,15 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pattern.h"
 #include "bpf/wire.h"
 
-/* One address for each number; 0 would read as "no address". */
+/* One placeholder address for each number; 0 means "no address" elsewhere. */
 #define ADDRESS_STEP 16
 #define FIRST_ADDRESS 16
 #define NAME_SIZE 40
 
-/* Younger than some libseccomp that is still in use; these numbers are the same everywhere. */
+/* Missing in older versions of libseccomp; these numbers are the same on every architecture. */
 static const char *const newer[] = {
 	[449] = "futex_waitv",
 	[450] = "set_mempolicy_home_node",
@@ -64,9 +63,8 @@ static bool is_for_probes(const char *name)
 
 int kx_syscall_symbols(struct kx_symbols *out, struct kx_err *err)
 {
-	/* One block, items first: the names go with them when they are freed. */
-	struct kx_symbol *items =
-		calloc(KX_MAX_SYSCALLS, sizeof(*items) + NAME_SIZE);
+	/* One block, items first, so that freeing the items also frees the names. */
+	struct kx_symbol *items = calloc(KX_MAX_SYSCALLS, sizeof(*items) + NAME_SIZE);
 	char(*names)[NAME_SIZE];
 	unsigned last = 0;
 
@@ -97,21 +95,4 @@ int kx_syscall_symbols(struct kx_symbols *out, struct kx_err *err)
 unsigned kx_syscall_number(const struct kx_symbol *sym)
 {
 	return (unsigned)((sym->addr - FIRST_ADDRESS) / ADDRESS_STEP);
-}
-
-int kx_syscalls_attach(struct kx_tracer *tracer, const struct kx_selection *sel, unsigned nargs,
-		       size_t *n, struct kx_err *err)
-{
-	uint32_t *table = kx_tracer_syscalls(tracer);
-
-	*n = 0;
-	for (size_t i = 0; i < sel->nfunctions; i++) {
-		const struct kx_function *f = &sel->functions[i];
-
-		if (!f->traced || sel->modules[f->module].space != KX_PATTERN_SYSCALL)
-			continue;
-		table[kx_syscall_number(f->sym)] = KX_SYSCALL_TRACED(f->id, nargs);
-		++*n;
-	}
-	return *n ? kx_tracer_watch_syscalls(tracer, err) : 0;
 }

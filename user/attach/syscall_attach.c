@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "attach/syscall_attach.h"
+
+#include "bpf/wire.h"
+#include "select/syscall_names.h"
+
+int kx_syscalls_attach(struct kx_tracer *tracer, const struct kx_selection *sel, unsigned nargs,
+		       size_t *n, struct kx_err *err)
+{
+	uint32_t *table = kx_tracer_syscalls(tracer);
+
+	*n = 0;
+	for (size_t i = 0; i < sel->nfunctions; i++) {
+		const struct kx_function *f = &sel->functions[i];
+
+		if (!f->traced || sel->modules[f->module].space != KX_PATTERN_SYSCALL)
+			continue;
+		table[kx_syscall_number(f->sym)] = KX_SYSCALL_TRACED(f->id, nargs);
+		++*n;
+	}
+	return *n ? kx_tracer_watch_syscalls(tracer, err) : 0;
+}

@@ -20,7 +20,7 @@ work() { # OPTION...: CPU time of the target's work in $MS; recorded if there ar
 	start_target counts --repeat=100 --after=60000
 	[ $# -eq 0 ] || start_kxray "$PID" "$@"
 	go_target
-	wait_for 60 grep -q '^{' "$TMP/counts.out"
+	wait_for grep -q '^{' "$TMP/counts.out"
 	tail -n 1 "$TMP/counts.out" >"$TMP/did.json"
 	MS=$(cpu_ms "$PID")
 	end "$PID"

@@ -37,7 +37,7 @@ target=$PID
 	--dumps $dumps -o "$out" --json >"$TMP/json" 2>"$TMP/err" &
 KX_PID=$!
 _pids+=("$KX_PID")
-wait_for 30 started || {
+wait_for started || {
 	cat "$TMP/err"
 	exit 1
 }
@@ -45,7 +45,7 @@ wait_for 30 started || {
 step=$(awk "BEGIN { print $seconds / 10 }")
 sleep "$step" # the first tenth fills the store and all else that is filled once
 kill -USR1 "$KX_PID"
-wait_for 120 written 1
+wait_for written 1
 first=$(field VmRSS) lowest=$(field VmRSS) highest=$lowest disk=0 stale=0 wrong=0
 echo "seconds  resident KiB  swapped KiB  dumps KiB  newest event before the trigger"
 for ((i = 2; i <= 10; i++)); do
@@ -57,7 +57,7 @@ for ((i = 2; i <= 10; i++)); do
 		sleep 0.5
 	done
 	kill -USR1 "$KX_PID"
-	wait_for 120 written $i || break
+	wait_for written $i || break
 	used=$(du -sk "$TMP"/trace.* | awk '{ n += $1 } END { print n }')
 	[ "$used" -gt "$disk" ] && disk=$used
 	age=$(python3 - "$(newest)" "$BUILD/.." <<-'END'

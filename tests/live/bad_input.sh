@@ -70,7 +70,7 @@ sleeper=$PID
 assert_eq "code of the target as it is on disk" "$(changed "$sleeper")" 0
 "$KXRAY" record -p "$sleeper" -f tick -q -o "$TMP/probe.xray" &
 _pids+=($!)
-wait_for 20 test -s "$TMP/probe.xray.map"
+wait_for test -s "$TMP/probe.xray.map"
 sleep 0.2
 assert "a probe is seen in it" "the check of the target's code sees nothing" \
 	[ "$(changed "$sleeper")" != 0 ]
@@ -95,7 +95,7 @@ time.sleep(60)' &
 threaded=$!
 _pids+=("$threaded")
 two_threads() { [ "$(find "/proc/$threaded/task" -mindepth 1 -maxdepth 1 | wc -l)" = 2 ]; }
-wait_for 10 two_threads
+wait_for two_threads
 thread=$(find "/proc/$threaded/task" -mindepth 1 -maxdepth 1 -printf '%f\n' | sort -n | tail -n 1)
 refused "a thread's id" 1 "$thread is a thread" "${record[@]}" -p "$thread"
 
@@ -108,7 +108,7 @@ if pid:
     time.sleep(60)' >"$TMP/zombie" &
 _pids+=($!)
 is_zombie() { grep -q ') Z' "/proc/$(cat "$TMP/zombie")/stat"; }
-wait_for 10 is_zombie
+wait_for is_zombie
 refused "a zombie" 1 "ended" "${record[@]}" -p "$(cat "$TMP/zombie")"
 
 # A program may end at any moment of the attach.
@@ -298,7 +298,7 @@ assert_contains "report: a cut trace: said" "$ERR" "the trace ends"
 # After all of that
 
 new=$(programs)
-assert "no program is left in the kernel" "$(programs), before $before" wait_for 20 none_left
+assert "no program is left in the kernel" "$(programs), before $before" wait_for none_left
 assert_eq "no probe is left in the target" "$(changed "$sleeper")" 0
 kill -TERM "$sleeper"
 end_target "$sleeper"

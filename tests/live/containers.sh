@@ -64,7 +64,7 @@ start() {
 	PID=$!
 	_pids+=("$PID")
 	eval "exec $fd>\"$TMP/$name.in\""
-	wait_for 10 grep -q ready "$TMP/$name.out" ||
+	wait_for grep -q ready "$TMP/$name.out" ||
 		fail "$name: start" "$(cat "$TMP/$name.out")"
 }
 
@@ -85,14 +85,14 @@ record() { # PIDS
 		>"$TMP/rec.json" 2>"$TMP/rec.err" 7>&- 8>&- &
 	REC=$!
 	_pids+=("$REC")
-	wait_for 20 started
+	wait_for started
 }
 started() { grep -q '^kxray: recording' "$TMP/rec.err" || _is_over "$REC"; }
 
 # check NAME WORK LIB_WORK: how often these were called
 check() {
 	local name=$1 work=$2 lib_work=$3 status=0 tool
-	wait_for 20 _is_over "$REC" || kill "$REC"
+	wait_for _is_over "$REC" || kill "$REC"
 	wait "$REC" || status=$?
 	assert_eq "$name: status" "$status $(json "$TMP/rec.json" 'd["lost"]')" "0 0"
 	[ "$status" = 0 ] || cat "$TMP/rec.err"

@@ -18,14 +18,14 @@ attached() {
 	TARGET_PID=$PID
 	start_kxray "$PID" "${functions[@]}" --mechanism "$1" ${2:+"$2"}
 	go_target l
-	wait_for 10 grep -q loaded "$TMP/dlopener.out" || fail "$*, by PID: load" "not done"
+	wait_for grep -q loaded "$TMP/dlopener.out" || fail "$*, by PID: load" "not done"
 	# Return probes are given up when the plugin comes, or not even used where the kernel has
 	# no means to hold them back until kxray has looked.
 	if grep -q 'dear exits' "$TMP/rec.err"; then
 		assert "$*, by PID: it takes return probes" "$(cat "$TMP/rec.err")" \
 			test "$1" != session
 	else
-		wait_for 10 grep -qF "$changed" "$TMP/rec.err"
+		wait_for grep -qF "$changed" "$TMP/rec.err"
 		assert_contains "$*, by PID: it says that the exits changed" \
 			"$(cat "$TMP/rec.err")" "$changed"
 	fi

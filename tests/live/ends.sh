@@ -42,7 +42,7 @@ victim_lives "--duration"
 # Nothing is said at the end, and what was flushed can be read.
 for version in 5 2; do
 	start_victim --fdr-version $version
-	wait_for 10 has_events || fail "SIGKILL, version $version" "nothing was flushed in 10 s"
+	wait_for has_events || fail "SIGKILL, version $version" "nothing was flushed"
 	kill -KILL "$KX_PID"
 	end_kxray
 	assert_eq "SIGKILL, version $version: status" "$STATUS" 137
@@ -57,7 +57,7 @@ for after in 0.5 1.1; do
 	TARGET_PID=$PID
 	start_kxray "$TARGET_PID" "${COUNTED[@]}"
 	go_target
-	wait_for 10 has_events
+	wait_for has_events
 	sleep $after
 	kill -KILL "$KX_PID"
 	end_kxray
@@ -117,7 +117,7 @@ _new_recording
 	2>"$TMP/rec.err" &
 KX_PID=$!
 _pids+=("$KX_PID")
-wait_for 20 grep -q ready "$TMP/sleeper.out"
+wait_for grep -q ready "$TMP/sleeper.out"
 sleep 0.3
 kill -TERM "$KX_PID"
 end_kxray

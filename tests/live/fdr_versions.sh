@@ -10,9 +10,9 @@ for version in 1 2 3 4 5; do
 	expect "version $version" version=$version account report fdr threads summary cpus tools
 done
 
-# Six arguments a call fill many buffers with few calls.
+# Six arguments a call fill many buffers with few calls. The rings hold it all, however late they are read.
 for version in 1 5; do
-	TARGET_ARGS=--repeat=80 trace_target counts -f leaf_a -f leaf_nop5 --args 6 \
+	TARGET_ARGS=--repeat=80 trace_target counts -f leaf_a -f leaf_nop5 --args 6 --ring-size 64M \
 		--fdr-version $version
 	expect "version $version, long" only=leaf_a,leaf_nop5 version=$version buffers=170 account \
 		report fdr summary long_tools

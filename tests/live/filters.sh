@@ -65,7 +65,7 @@ filtered() {
 		>"$TMP/rec.json" 2>"$TMP/rec.err" &
 	KX_PID=$!
 	_pids+=("$KX_PID")
-	wait_for 30 _records
+	wait_for _records
 	"${beta[@]}" "$TMP/beta" --start=now >"$TMP/beta.out" &
 	local other=$!
 	STATUS=0
@@ -131,7 +131,7 @@ else
 		"$TMP/in_group" "$mount/$group" -- "$TMP/in_group" "$mount/$group" -- alpha balanced
 	filtered "filters that leave one thread" --cgroup "$group" --comm worker-2 -- \
 		"$TMP/in_group" "$mount/$group" -- -- alpha/worker-2 balanced
-	wait_for 5 rmdir "$mount/$group/inner" "$mount/$group"
+	wait_for rmdir "$mount/$group/inner" "$mount/$group"
 fi
 
 # With -p the filters hold too: both must be true.

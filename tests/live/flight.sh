@@ -42,13 +42,13 @@ start_flight "--threads=2" --flight-recorder 256K --args 2 --trigger 'maybe_slow
 assert_eq "nothing is written before" "$(dumps)" 'trace.*.xray'
 sleep 1
 kill -USR1 "$KX_PID"
-assert "SIGUSR1" "$(cat "$TMP/rec.err")" wait_for 20 wrote 1
+assert "SIGUSR1" "$(cat "$TMP/rec.err")" wait_for wrote 1
 sleep 0.3
 go_target l
-assert "slow call" "$(cat "$TMP/rec.err")" wait_for 20 wrote 2
+assert "slow call" "$(cat "$TMP/rec.err")" wait_for wrote 2
 sleep 0.3
 go_target r
-assert "entry" "$(cat "$TMP/rec.err")" wait_for 20 wrote 3
+assert "entry" "$(cat "$TMP/rec.err")" wait_for wrote 3
 stop_flight
 assert_eq "end: status" "$STATUS" 0
 assert_eq "dumps of a session" "$(dumps)" \
@@ -89,10 +89,10 @@ STATUS=0
 : >"$TMP/flight.out"
 : >"$TMP/rec.err"
 (
-	wait_for 30 grep -q '^kxray: recording ' "$TMP/rec.err"
+	wait_for grep -q '^kxray: recording ' "$TMP/rec.err"
 	sleep 0.5
 	printf r
-	wait_for 10 grep -q did "$TMP/flight.out"
+	wait_for grep -q did "$TMP/flight.out"
 	sleep 0.2
 	printf e
 ) | "$KXRAY" record -o "$TRACE" --json "${functions[@]}" --flight-recorder 64M -- \
@@ -105,7 +105,7 @@ check "command" 1 reads reason=exit says='status 7' uncut all_calls ended=3
 start_flight "--threads=2" --keep 0.5 --args 2
 sleep 1.5
 kill -USR1 "$KX_PID"
-assert "--keep: SIGUSR1" "$(cat "$TMP/rec.err")" wait_for 20 wrote 1
+assert "--keep: SIGUSR1" "$(cat "$TMP/rec.err")" wait_for wrote 1
 check "--keep" 1 reads fresh uncut gapless seconds=0.45,0.55
 stop_flight
 end_flight_target
@@ -114,9 +114,9 @@ end_flight_target
 start_flight "--threads=1" --follow --flight-recorder 16M
 sleep 0.2
 go_target C
-assert "child's end" "" wait_for 10 grep -q did "$TMP/flight.out"
+assert "child's end" "" wait_for grep -q did "$TMP/flight.out"
 go_target c
-assert "child's crash" "$(cat "$TMP/rec.err")" wait_for 20 wrote 1
+assert "child's crash" "$(cat "$TMP/rec.err")" wait_for wrote 1
 go_target s
 end_target "$TARGET_PID"
 end_kxray
@@ -127,7 +127,7 @@ check "crash after it" 2 reads reason=crash says="process $TARGET_PID (flight)" 
 
 # Triggers in a storm: one dump now, the others are counted; the newest two stay.
 start_flight "--threads=2" --flight-recorder 256K --trigger busy@entry --dump-interval 0.2 --dumps 2
-assert "storm: it goes on" "$(cat "$TMP/rec.err")" wait_for 30 wrote 4
+assert "storm: it goes on" "$(cat "$TMP/rec.err")" wait_for wrote 4
 stop_flight
 number=$(json "$TMP/rec.json" 'd["dumps"]')
 assert_eq "storm: the newest stay" "$(dumps)" \
@@ -143,10 +143,10 @@ rss() { awk '/^VmRSS/ { print $2 }' "/proc/$KX_PID/status"; }
 sleep 2
 before=$(rss)
 kill -USR1 "$KX_PID"
-assert "load: SIGUSR1" "$(cat "$TMP/rec.err")" wait_for 30 wrote 1
+assert "load: SIGUSR1" "$(cat "$TMP/rec.err")" wait_for wrote 1
 sleep 3
 kill -USR1 "$KX_PID"
-assert "load: SIGUSR1 again" "$(cat "$TMP/rec.err")" wait_for 30 wrote 2
+assert "load: SIGUSR1 again" "$(cat "$TMP/rec.err")" wait_for wrote 2
 assert_between "load: memory is constant (KiB)" "$(rss)" $((before / 2)) $((before + 4096))
 stop_flight
 assert "load: more came than there is room for" "$(cat "$TMP/rec.json")" \
@@ -164,11 +164,11 @@ if mount -t tmpfs -o size=256k none "$TMP/disk"; then
 	sleep 1.5
 	kill -USR1 "$KX_PID"
 	failed() { grep -q '^kxray: dump 1 (signal: SIGUSR1) could not be written: .*No space left' "$TMP/rec.err"; }
-	assert "full disk: it says so" "$(cat "$TMP/rec.err")" wait_for 20 failed
+	assert "full disk: it says so" "$(cat "$TMP/rec.err")" wait_for failed
 	assert_eq "full disk: nothing is left" "$(ls "$TMP/disk")" ''
 	mount -o remount,size=64m "$TMP/disk"
 	kill -USR1 "$KX_PID"
-	assert "full disk: the next one" "$(cat "$TMP/rec.err")" wait_for 20 wrote 1
+	assert "full disk: the next one" "$(cat "$TMP/rec.err")" wait_for wrote 1
 	stop_flight
 	assert_eq "full disk: status" "$STATUS" 1
 	assert_contains "full disk: said at the end" "$(tail -n 1 "$TMP/rec.err")" "No space left"

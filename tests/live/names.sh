@@ -50,7 +50,7 @@ rm -f "$LOG"
 "$KXRAY" record -a -o "$TRACE" --json "${functions[@]}" >"$TMP/rec.json" 2>"$TMP/rec.err" &
 KX_PID=$!
 _pids+=("$KX_PID")
-if wait_for 30 _records; then
+if wait_for _records; then
 	"$TARGETS/names" "$links" "$LOG"
 	kill -INT "$KX_PID"
 	end_kxray

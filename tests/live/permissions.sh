@@ -19,8 +19,8 @@ _pids+=("$roots")
 "${nobody[@]}" "$TMP/sleeper" --start=now >"$TMP/own.out" &
 own=$!
 _pids+=("$own")
-wait_for 10 grep -q ready "$TMP/roots.out"
-wait_for 10 grep -q ready "$TMP/own.out"
+wait_for grep -q ready "$TMP/roots.out"
+wait_for grep -q ready "$TMP/own.out"
 
 # refused NAME PART COMMAND...
 refused() {

@@ -22,6 +22,13 @@ start() {
 	eval "exec $fd>\"$TMP/$name.in\""
 }
 
+# mapped PID LIBRARY: once its code is mapped, and what the program does first is done: it sleeps
+mapped() {
+	wait_for grep -q "r-xp .*/$2" "/proc/$1/maps" && wait_for sleeps "$1" ||
+		fail "$2 in process $1" "$(cat "/proc/$1/maps" 2>&1)"
+}
+sleeps() { [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat")" = S ]; }
+
 # record NAME ARG...: returns when the recording runs; its id is in $REC
 record() {
 	local name=$1
@@ -31,7 +38,7 @@ record() {
 		7>&- 8>&- 9>&- &
 	REC=$!
 	_pids+=("$REC")
-	wait_for 20 grep -q '^kxray: recording' "$TMP/$name.log" ||
+	wait_for grep -q '^kxray: recording' "$TMP/$name.log" ||
 		fail "$name: the recording starts" "$(cat "$TMP/$name.log")"
 }
 
@@ -39,7 +46,7 @@ record() {
 end_record() {
 	local name=$1 status=0
 	[ -z "${2:-}" ] || kill "-$2" "$REC"
-	wait_for 20 _is_over "$REC" || fail "$name: the recording ends" "it still runs after 20 s"
+	wait_for _is_over "$REC" || fail "$name: the recording ends" "it still runs"
 	wait "$REC" || status=$?
 	assert_eq "$name: status" "$status" 0
 	"$KXRAY" report --json "$TMP/$name.xray" >"$TMP/$name.report" ||
@@ -51,7 +58,7 @@ end_record() {
 # ends NAME PID: the program must end by itself, and well
 ends() {
 	local status=0
-	wait_for 20 _is_over "$2" || kill -KILL "$2"
+	wait_for _is_over "$2" || kill -KILL "$2"
 	wait "$2" || status=$?
 	assert_eq "$1: the program's status" "$status" 0
 }
@@ -105,6 +112,7 @@ loads() {
 }
 
 python_calls() {
+	local rounds
 	cat >"$TMP/calls.py" <<-'END'
 		import os
 		def next_one(x):
@@ -120,17 +128,19 @@ python_calls() {
 		os.read(0, 1)
 		# what is attached to while it works
 		print("busy", flush=True)
-		n = 0
-		while not os.path.exists(os.environ["TMP"] + "/enough"):
+		n = rounds = 0
+		while not os.path.exists(os.environ["TMP"] + "/idle"):
 		    for i in range(1000):
 		        n += int(str(i)) * len([i, i]) - 2 * i
+		    rounds += 1
+		    os.pwrite(2, b"%9d" % rounds, 0)
 		print(n, flush=True)
 	END
 	start python 7 "$PYTHON" "$TMP/calls.py"
-	wait_for 10 grep -q ready "$TMP/python.out"
+	wait_for grep -q ready "$TMP/python.out"
 	record python -p "$PID" -f 'PyLong_*' -f PyFloat_FromString -f '_PyEval_*'
 	printf g >&7
-	wait_for 20 grep -q '^37035000 8002000 150.0$' "$TMP/python.out" ||
+	wait_for grep -q '^37035000 8002000 150.0$' "$TMP/python.out" ||
 		fail "python: its sums are right" "$(cat "$TMP/python.out" "$TMP/python.err")"
 	end_record python TERM
 	# a new frame of the interpreter for each call out of map, and for each of the 100
@@ -141,17 +151,21 @@ python_calls() {
 
 	# No -f: functions chosen by size, while it works; detached while it works, too.
 	printf g >&7
-	wait_for 10 grep -q busy "$TMP/python.out"
-	record busy -p "$PID" -d 0.2
-	end_record busy
-	touch "$TMP/enough"
+	wait_for grep -q busy "$TMP/python.out"
+	record busy -p "$PID"
+	rounds=$(cat "$TMP/python.err")
+	wait_for worked $((rounds + 5))
+	end_record busy INT
+	touch "$TMP/idle"
 	ends busy "$PID"
 	assert_eq "busy: python's result" "$(tail -n 1 "$TMP/python.out")" 0
 	assert_contains "busy: the choice is said" "$(cat "$TMP/busy.log")" "by size"
 	assert "busy: the interpreter's loop was seen" "$(head -c 400 "$TMP/busy.report")" \
-		[ "$(calls busy PyLong_FromUnicodeObject)" -gt 500 ]
+		[ "$(calls busy PyLong_FromUnicodeObject)" -ge 3000 ]
 	loads busy PyLong_FromUnicodeObject
 }
+
+worked() { [ "$(cat "$TMP/python.err")" -ge "$1" ]; } # ROUNDS
 
 # Calls of a command by redis-server's own count; "" of all but those that ask for the counts
 redis_calls() { # FILE [COMMAND]
@@ -166,7 +180,7 @@ redis_benchmark() {
 	mkdir "$TMP/redis"
 	start redis 7 redis-server --port "$port" --bind 127.0.0.1 --save '' --appendonly no \
 		--dir "$TMP/redis"
-	if ! wait_for 10 redis-cli -p "$port" ping; then
+	if ! wait_for redis-cli -p "$port" ping; then
 		fail "redis: the server starts" "$(tail -n 3 "$TMP/redis.out")"
 		return
 	fi
@@ -201,7 +215,7 @@ sqlite_queries() {
 	sqlite3 -batch :memory: <"$TMP/queries" >"$TMP/sqlite.want"
 	start sqlite 7 sqlite3 -batch :memory:
 	printf '.shell echo ready\n' >&7
-	wait_for 10 grep -q ready "$TMP/sqlite.out"
+	wait_for grep -q ready "$TMP/sqlite.out"
 	record sqlite -p "$PID" -f 'libsqlite3.so*:sqlite3_*' -x '*:sqlite3_mutex_*'
 	cat "$TMP/queries" >&7
 	exec 7>&-
@@ -228,6 +242,7 @@ xz_compression() {
 	xz -T1 -c "$TMP/data" >"$TMP/xz.want"
 	assert_between "xz: what it writes fits one block" "$(stat -c %s "$TMP/xz.want")" 1 8191
 	start xz 7 xz -T1 -c
+	mapped "$PID" liblzma
 	record xz -p "$PID" -f 'liblzma.so*:lzma_*'
 	cat "$TMP/data" >&7
 	exec 7>&-
@@ -237,18 +252,21 @@ xz_compression() {
 	check_counts xz lzma_code=701
 	loads xz lzma_code
 
-	# attached and detached in the midst of its work
-	"$PYTHON" -c 'import random, sys
+	# attached and detached in the midst of its work: data comes until the recording is over
+	"$PYTHON" -c 'import os, random, sys
 random.seed(1)
-print(*(random.randrange(1 << 32) for i in range(400000)))' >"$TMP/data"
-	xz -T1 -c "$TMP/data" >"$TMP/xz.want"
-	xz -T1 -c "$TMP/data" >"$TMP/xz.out" &
+while not os.path.exists(sys.argv[1]):
+    print(*(random.randrange(1 << 32) for i in range(5000)), flush=True)' "$TMP/enough" |
+		tee "$TMP/data" | xz -T1 -c >"$TMP/xz.out" &
 	PID=$!
 	_pids+=("$PID")
-	wait_for 10 grep -q liblzma "/proc/$PID/maps"
+	mapped_code() { grep -q 'r-xp .*/liblzma' "/proc/$PID/maps" && [ -s "$TMP/data" ]; }
+	wait_for mapped_code
 	record midst -p "$PID" -f 'liblzma.so*:lzma_*' -d 0.3
 	end_record midst
+	touch "$TMP/enough"
 	ends midst "$PID"
+	xz -T1 -c "$TMP/data" >"$TMP/xz.want"
 	assert "midst: xz's output is the same" "see above" cmp "$TMP/xz.out" "$TMP/xz.want"
 	assert_eq "midst: nothing is lost" "$(json "$TMP/midst.json" 'd["lost"]')" 0
 	loads midst
@@ -263,10 +281,12 @@ several_processes() {
 	xz1=$PID
 	start xz2 8 xz -T1 -c
 	xz2=$PID
+	mapped "$xz1" liblzma
+	mapped "$xz2" liblzma
 	for _ in {1..30}; do echo "select 1;"; done >"$TMP/queries"
 	start third 9 sqlite3 -batch :memory:
 	sqlite=$PID
-	wait_for 10 grep -q libsqlite3 "/proc/$sqlite/maps"
+	mapped "$sqlite" libsqlite3
 	record several -p "$xz1,$xz2,$sqlite" -f 'liblzma.so*:lzma_*' -f 'libsqlite3.so*:sqlite3_step'
 	cat "$TMP/queries" >&9
 	exec 9>&-

@@ -46,7 +46,7 @@ assert_contains "table: prediction" "$ERR" "% of one CPU, at the rate"
 "$KXRAY" functions -p "$PID" -f outer --rate 60 >"$TMP/cut.out" 2>"$TMP/cut.err" &
 KX_PID=$!
 _pids+=("$KX_PID")
-sleep 2
+wait_for ends_by_signal "$KX_PID"
 kill -INT "$KX_PID"
 end_kxray
 assert_eq "interrupted: status" "$STATUS" 1

@@ -34,7 +34,7 @@ assert_eq "in small rings nothing is lost" "$(json "$TMP/rec.json" 'd["lost"]')"
 start_target slow
 start_kxray "$PID" "${functions[@]}" -f wait_for_byte --min-duration 30ms
 go_target
-wait_for 30 grep -q spans "$TMP/slow.out"
+wait_for grep -q spans "$TMP/slow.out"
 tail -n 1 "$TMP/slow.out" >"$TMP/did.json"
 sleep 0.1
 kill -INT "$KX_PID"

@@ -12,7 +12,7 @@ _new_recording
 	>"$TMP/rec.json" 2>"$TMP/rec.err" &
 KX_PID=$!
 _pids+=("$KX_PID")
-wait_for 30 _records || fail "start" "$(cat "$TMP/rec.err")"
+wait_for _records || fail "start" "$(cat "$TMP/rec.err")"
 assert_eq "libraries that probes can reach" "$(code "$KX_PID")" ""
 
 # A second one begins with the first one's breakpoints in its libraries, and reads the functions'

@@ -107,7 +107,7 @@ target=$PID
 start_kxray "$target" -f syscall:read -f syscall:write
 go_target
 reads() { [ "$(cut -d' ' -f1 "/proc/$target/syscall" 2>/dev/null)" = 0 ] && grep -q pid "$TMP/syscalls.out"; }
-wait_for 20 reads || fail "blocked" "the target does not read"
+wait_for reads || fail "blocked" "the target does not read"
 kill -KILL "$target"
 end_target "$target" 2>/dev/null
 end_kxray

@@ -18,7 +18,7 @@ start_all() {
 	"$KXRAY" record -a -o "$TRACE" --json "$@" >"$TMP/rec.json" 2>"$TMP/rec.err" &
 	KX_PID=$!
 	_pids+=("$KX_PID")
-	wait_for 60 _records || fail "$label: start" "$(cat "$TMP/rec.err")"
+	wait_for _records || fail "$label: start" "$(cat "$TMP/rec.err")"
 }
 
 # end_all LABEL
@@ -29,6 +29,8 @@ end_all() {
 	run json "$TMP/rec.json" 'd["lost"]'
 	assert_eq "$1: lost" "$OUT$ERR" 0
 }
+
+logged() { [ "$(wc -l <"$TREE_LOG")" -ge "$1" ]; } # PROCESSES
 
 # same LABEL PROCESSES: the trace has the calls of the log, process by process
 same() {
@@ -62,7 +64,7 @@ for mechanism in session multi single; do
 		end_target "${before[n]}"
 	done
 	if ! grep -q 'does not offer' "$TMP/rec.err"; then
-		wait_for 30 test 13 = "$(wc -l <"$TREE_LOG")" || sleep 1
+		wait_for logged 13
 		end_all "$label"
 		same "$label" 13
 	fi

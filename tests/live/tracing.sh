@@ -21,14 +21,21 @@ start_kxray() {
 	"$KXRAY" record -p "$pid" -o "$TRACE" --json "$@" >"$TMP/rec.json" 2>"$TMP/rec.err" &
 	KX_PID=$!
 	_pids+=("$KX_PID")
-	wait_for 30 _records || fail "attach to $pid" "$(cat "$TMP/rec.err")"
+	wait_for _records || fail "attach to $pid" "$(cat "$TMP/rec.err")"
 }
 _records() { grep -q '^kxray: recording ' "$TMP/rec.err" || _is_over "$KX_PID"; }
 
-# end_kxray: waits for the end of kxray (20 s); 124 in $STATUS if it had to be killed
+# ends_by_signal PID: whether it reads SIGINT from a file, as while it records or counts
+ends_by_signal() {
+	local blocked
+	blocked=$(sed -n 's/^SigBlk:[[:space:]]*//p' "/proc/$1/status")
+	[ $((0x${blocked:-0} & 2)) -ne 0 ]
+}
+
+# end_kxray: waits for the end of kxray; 124 in $STATUS if it had to be killed
 end_kxray() {
 	STATUS=0
-	if wait_for 20 _is_over "$KX_PID"; then
+	if wait_for _is_over "$KX_PID"; then
 		wait "$KX_PID" || STATUS=$?
 	else
 		kill -KILL "$KX_PID"

@@ -130,7 +130,7 @@ def check_times(story):
 def check_naps(story):
     """Off the CPU is all of a nap but falling asleep and waking up. A virtual machine may be
     stopped by its host at any place, so the median is compared and not each nap."""
-    sleeper, naps = story.threads[story.tid("sleeper")], []
+    sleeper, naps, timers = story.threads[story.tid("sleeper")], [], 0
     for func, _, begin, end in sleeper.calls:
         if func != story.ids["nap"]:
             continue
@@ -139,11 +139,15 @@ def check_naps(story):
         inside = [i for i in sleeper.intervals if begin <= i.start and i.end <= end]
         slept = [i for i in inside if i.state == "S"]
         # no sleep where the timer expires before the thread is off its CPU
-        if len(slept) > 1 or any(i.by != 0 for i in slept):
+        if len(slept) > 1 or any(i.by for i in slept):
             yield f"a nap has the sleeps {slept}, not one that a timer ends"
+        timers += sum(i.by == 0 for i in slept)
         naps.append(story.ns(sum(i.end - i.start for i in inside)))
     if len(naps) != story.did["rounds"]:
         yield f"{len(naps)} naps, not {story.did['rounds']}"
+    # Whose wake-up no program could see (one was running on that CPU) has no waker.
+    if timers < 0.5 * len(naps):
+        yield f"{timers} of {len(naps)} naps were ended by a timer"
     if median(naps) < 0.9 * story.did["nap_ns"]:
         yield f"naps of {story.did['nap_ns']} ns were {naps} ns off the CPU"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tracer/uprobe_link.h"
+#include "tracer/uprobe_try.h"
 #include "binary/elf_image.h"
 #include "binary/symbols.h"
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bpf/wire.h"
+#include "tracer/uprobe_try.h"
 
 /* Probes of one module that go into one link. */
 struct batch {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "tracer/uprobe_link.h"
+#include "tracer/uprobe_try.h"
 #include "cmd/cmd.h"
 #include "base/json_text.h"
 #include "tracer/kernel_mechanism.h"

@@ -11,6 +11,7 @@
 
 #include "select/kernel_symbols.h"
 #include "tracer/ring.h"
+#include "tracer/uprobe_try.h"
 
 /* Of each ring, for measuring; a run fills at most 4000 slots of 32 bytes. */
 #define COST_RING_BYTES (1u << 20)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tracer/uprobe_link.h"
+#include "tracer/uprobe_try.h"
 #include "binary/modules.h"
 #include "record/rate.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "record/recording.h"
+#include "tracer/uprobe_try.h"
 
 struct counting {
 	const struct kx_selection *sel;

@@ -19,6 +19,7 @@
 #include "attach/self_code.h"
 #include "attach/syscall_attach.h"
 #include "base/pattern.h"
+#include "tracer/uprobe_try.h"
 #include "record/session_info.h"
 
 double kx_recording_now(void)

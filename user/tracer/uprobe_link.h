@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Uprobe links: many probes of one binary by one bpf(BPF_LINK_CREATE), or one
- * perf event each where the kernel has nothing better. Which one works is
- * found by trying it on kxray's own code.
+ * Uprobe links: many probes of one binary by one bpf(BPF_LINK_CREATE), or one perf event each where
+ * the kernel has nothing better. uprobe_try.h finds out which mechanism works.
  */
 #ifndef KX_UPROBE_LINK_H
 #define KX_UPROBE_LINK_H
@@ -21,7 +20,7 @@ enum kx_mechanism {
 	KX_MECHANISM_COUNT,
 };
 
-/* Attach types of <linux/bpf.h>; older headers lack the last two. */
+/* Attach types of <linux/bpf.h> that older headers lack. */
 #define KX_BPF_TRACE_UPROBE_MULTI 48
 #define KX_BPF_TRACE_UPROBE_SESSION 57
 
@@ -29,37 +28,13 @@ enum kx_mechanism {
 unsigned kx_mechanism_attach_type(enum kx_mechanism m);
 const char *kx_mechanism_name(enum kx_mechanism m); /* "uprobe.session", ... */
 
-/* Attaches and detaches a probe on kxray's own code. 0, or the kernel's negative errno. */
-int kx_mechanism_try(enum kx_mechanism m);
-
-/* The best mechanism that works here. -errno with the reasons of all three if none does. */
-int kx_mechanism_best(enum kx_mechanism *out, struct kx_err *err);
-
-/*
- * Whether the kernel's pid filter of a multi link means the process (6.10), not one thread.
- * Where it doesn't, links are made for all processes and the BPF programs filter.
- */
-bool kx_multi_filters_process(void);
-
-/* 1 if this kernel turns a probed 5-byte nop into a call, 0 if not, negative if it can't be tried. */
-int kx_probe_nop5_optimized(void);
-
-/* Whether the process runs under seccomp; false if that cannot be read. */
-bool kx_process_has_seccomp(pid_t pid);
-
-/*
- * Whether return probes work in a process under seccomp, tried on a child in strict mode. False
- * also where it cannot be tried.
- */
-bool kx_returns_survive_seccomp(void);
-
 struct kx_probe {
 	uint64_t offset;  /* file offset of the probed instruction */
 	uint64_t cookie;  /* see KX_COOKIE_* in wire.h */
 	uint32_t index;   /* the caller's own number, for kx_uprobe_refused */
 };
 
-/* Called for each probe that the kernel refuses while it takes others: left out, with its errno. */
+/* Called for each probe that the kernel refuses, with its negative errno; the others are attached. */
 typedef void (*kx_uprobe_refused)(void *ctx, const struct kx_probe *probe, int err);
 
 struct kx_links {
@@ -74,8 +49,8 @@ struct kx_links {
  * call stays attached.
  */
 int kx_uprobe_link(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, bool is_return,
-	      const struct kx_probe *probes, size_t nprobes, struct kx_links *links,
-	      kx_uprobe_refused refused, void *ctx, struct kx_err *err);
+		   const struct kx_probe *probes, size_t nprobes, struct kx_links *links,
+		   kx_uprobe_refused refused, void *ctx, struct kx_err *err);
 
 struct perf_event_attr;
 
@@ -84,18 +59,18 @@ struct perf_event_attr;
  * perf_event_open(2)'s and bpf(2)'s.
  */
 int kx_uprobe_link_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
-		    struct kx_links *links);
+			 struct kx_links *links);
 
-/* Raises the limit of open files, if it must and may, so that @more descriptors can be added. */
+/* Raises the limit of open files, if needed and permitted, to make room for @more descriptors. */
 void kx_links_make_room(size_t more);
 
-/* Takes @fd over, unless memory runs out: -ENOMEM. */
+/* Takes over @fd. Errors: -ENOMEM; then @fd remains the caller's. */
 int kx_links_add(struct kx_links *links, int fd);
 
-/* Moves the links of @from to @to, to be closed together; where memory runs out, closes them. */
+/* Moves the links of @from to @to, to be closed together; without memory, closes them. */
 void kx_links_join(struct kx_links *to, struct kx_links *from);
 
-/* Detaches everything at once; returns when no probe program of these links can run any more. */
+/* Detaches everything; when it returns, no probe program of these links runs any more. */
 void kx_links_close(struct kx_links *links);
 
 #endif

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Finds out which attach mechanisms work, by attaching to kxray's own code. */
-#include "tracer/attach_self.h"
+#include "tracer/uprobe_try.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <linux/bpf.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* A function that starts with the 5-byte nop and is never called for anything else. */
+/* The function to try probes on: a 5-byte nop and a return. Nothing else calls it. */
 __asm__(".pushsection .text\n"
 	".type kx_nop5_target, @function\n"
 	".balign 16\n"
@@ -25,7 +30,7 @@ struct find_offset {
 	uint64_t offset;
 };
 
-/* The main program is the first object, and the one that holds the target. */
+/* The main executable comes first and contains the target. */
 static int find_offset_cb(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct find_offset *f = data;
@@ -56,18 +61,14 @@ static int load_empty_program(unsigned attach_type)
 			     sizeof(insns) / sizeof(insns[0]), &opts);
 }
 
-static void note_refusal(void *ctx, const struct kx_probe *probe, int err)
+static void keep_error(void *ctx, const struct kx_probe *probe, int err)
 {
 	(void)probe;
 	*(int *)ctx = err;
 }
 
-void kx_self_hit(void)
-{
-	kx_nop5_target();
-}
-
-int kx_self_attach(enum kx_mechanism m, pid_t pid, bool is_return, struct kx_links *links)
+/* Attaches an empty program to the target in @pid: this process or a child that it forked. */
+static int attach_self(enum kx_mechanism m, pid_t pid, bool is_return, struct kx_links *links)
 {
 	struct find_offset f = { .address = (uintptr_t)kx_nop5_target };
 	struct kx_probe probe = { 0 };
@@ -80,7 +81,7 @@ int kx_self_attach(enum kx_mechanism m, pid_t pid, bool is_return, struct kx_lin
 	if (prog_fd < 0)
 		return prog_fd;
 	ret = kx_uprobe_link(m, prog_fd, "/proc/self/exe", pid, is_return, &probe, 1, links,
-			note_refusal, &refused, NULL);
+			     keep_error, &refused, NULL);
 	close(prog_fd);
 	return ret ? ret : refused;
 }
@@ -88,7 +89,7 @@ int kx_self_attach(enum kx_mechanism m, pid_t pid, bool is_return, struct kx_lin
 int kx_mechanism_try(enum kx_mechanism m)
 {
 	struct kx_links links = { 0 };
-	int err = kx_self_attach(m, getpid(), false, &links);
+	int err = attach_self(m, getpid(), false, &links);
 
 	kx_links_close(&links);
 	return err;
@@ -120,8 +121,8 @@ int kx_mechanism_best(enum kx_mechanism *out, struct kx_err *err)
 bool kx_multi_filters_process(void)
 {
 	/*
-	 * The filter was fixed in 6.10 (46ba0e49b642), which also made a negative pid -EINVAL
-	 * before anything else is looked at; before, it was searched for.
+	 * The filter was fixed in 6.10 (46ba0e49b642), which also rejects a negative pid with
+	 * -EINVAL before it checks anything else; older kernels look the pid up.
 	 */
 	static int known = -1;
 	struct kx_probe probe = { 0 };
@@ -133,8 +134,8 @@ bool kx_multi_filters_process(void)
 	prog_fd = load_empty_program(KX_BPF_TRACE_UPROBE_MULTI);
 	if (prog_fd < 0)
 		return false;
-	kx_uprobe_link(KX_MECHANISM_MULTI, prog_fd, "/", -1, false, &probe, 1, &links, note_refusal,
-		  &refused, NULL);
+	kx_uprobe_link(KX_MECHANISM_MULTI, prog_fd, "/", -1, false, &probe, 1, &links, keep_error,
+		       &refused, NULL);
 	kx_links_close(&links);
 	close(prog_fd);
 	known = refused == -EINVAL;
@@ -152,13 +153,77 @@ int kx_probe_nop5_optimized(void)
 	if (known >= 0)
 		return known;
 	for (int m = 0; m < KX_MECHANISM_COUNT && err; m++)
-		err = kx_self_attach((enum kx_mechanism)m, getpid(), false, &links);
+		err = attach_self((enum kx_mechanism)m, getpid(), false, &links);
 	if (!err) {
 		for (int i = 0; i < 4; i++)
-			kx_self_hit();
+			kx_nop5_target();
 		/* int3 if the probe traps, a relative call if the kernel optimized it */
 		known = *code == 0xe8;
 	}
 	kx_links_close(&links);
 	return err ? err : known;
+}
+
+bool kx_process_has_seccomp(pid_t pid)
+{
+	char path[64], line[128];
+	int mode = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "Seccomp: %d", &mode) == 1)
+			break;
+	fclose(f);
+	return mode != SECCOMP_MODE_DISABLED;
+}
+
+/* Strict mode allows read, write, _exit and sigreturn; any other system call kills the child. */
+static void run_child(int go_fd)
+{
+	char go;
+
+	if (read(go_fd, &go, 1) != 1 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+		syscall(SYS_exit, 1);
+	/* several times: the kernel optimizes a probe after its first hits */
+	for (int i = 0; i < 4; i++)
+		kx_nop5_target();
+	syscall(SYS_exit, 0);
+}
+
+bool kx_returns_survive_seccomp(void)
+{
+	static int known = -1;
+	struct kx_links links = { 0 };
+	int go[2], status = -1, err = -1;
+	pid_t pid;
+
+	if (known >= 0)
+		return known;
+	if (pipe2(go, O_CLOEXEC))
+		return false;
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		run_child(go[0]);
+	}
+	close(go[0]);
+	if (pid > 0) {
+		err = attach_self(KX_MECHANISM_SESSION, pid, true, &links);
+		if (err)
+			err = attach_self(KX_MECHANISM_MULTI, pid, true, &links);
+		if (err)
+			err = attach_self(KX_MECHANISM_SINGLE, pid, true, &links);
+		if (write(go[1], "", 1) != 1)
+			err = -1;
+	}
+	close(go[1]);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	kx_links_close(&links);
+	known = !err && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return known;
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What this kernel's uprobes can do, found by attaching probes to a function of kxray's own: version
+ * numbers prove nothing where distributions backport and disable features.
+ */
+#ifndef KX_UPROBE_TRY_H
+#define KX_UPROBE_TRY_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "tracer/uprobe_link.h"
+
+/* Attaches a probe by @m and detaches it. 0, or the kernel's negative errno. */
+int kx_mechanism_try(enum kx_mechanism m);
+
+/* The best mechanism that works here. -errno with the reasons of all three if none does. */
+int kx_mechanism_best(enum kx_mechanism *out, struct kx_err *err);
+
+/*
+ * Whether the pid filter of a multi link selects a process (since 6.10), not a single thread. Where
+ * it does not, links are made for all processes and the BPF programs filter. Tried once.
+ */
+bool kx_multi_filters_process(void);
+
+/* 1 if this kernel turns a probed 5-byte nop into a call, 0 if not, negative if it can't be tried. */
+int kx_probe_nop5_optimized(void);
+
+/* Whether the process runs under seccomp; false if that cannot be read. */
+bool kx_process_has_seccomp(pid_t pid);
+
+/*
+ * Whether return probes work in a process under seccomp: some kernels kill it because the filter
+ * forbids the system call that such probes add. Tried once, on a child in strict mode; false also
+ * where it cannot be tried.
+ */
+bool kx_returns_survive_seccomp(void);
+
+#endif

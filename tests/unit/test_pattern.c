@@ -72,13 +72,12 @@ static const char *own_path(void)
 
 static bool module_matches(const char *pattern, const char *name, const char *path, bool is_main)
 {
-	struct kx_module m = { .name = (char *)(uintptr_t)name, .path = (char *)(uintptr_t)path,
-			       .is_main = is_main };
+	const struct kx_pattern_file m = { name, path, is_main };
 	struct kx_pattern p;
 	bool matches;
 
 	assert_int_equal(kx_pattern_parse(pattern, &p, NULL), 0);
-	matches = kx_pattern_matches_module(&p, &m);
+	matches = kx_pattern_matches_file(&p, &m);
 	kx_pattern_free(&p);
 	return matches;
 }
@@ -110,13 +109,13 @@ static bool matches(const char *pattern, const char *symbol, const char *alias)
 {
 	const char *aliases[] = { alias, NULL };
 	char *pretty = kx_demangle(symbol);
-	struct kx_symbol s = { .name = symbol, .pretty = pretty ? pretty : symbol,
-			       .aliases = alias ? aliases : NULL };
+	const struct kx_pattern_names s = { symbol, pretty ? pretty : symbol,
+					    alias ? aliases : NULL };
 	struct kx_pattern p;
 	bool yes;
 
 	assert_int_equal(kx_pattern_parse(pattern, &p, NULL), 0);
-	yes = kx_pattern_matches_symbol(&p, &s);
+	yes = kx_pattern_matches_names(&p, &s);
 	kx_pattern_free(&p);
 	free(pretty);
 	return yes;

@@ -109,15 +109,15 @@ static bool glob_matches(const char *glob, const char *name)
 	return !*glob && !fnmatch(literal, name, 0);
 }
 
-bool kx_pattern_matches_module(const struct kx_pattern *p, const struct kx_module *m)
+bool kx_pattern_matches_file(const struct kx_pattern *p, const struct kx_pattern_file *f)
 {
 	if (p->space != KX_PATTERN_USER)
 		return false;
 	if (!p->module)
-		return m->is_main;
-	if (p->real_path && !strcmp(p->real_path, m->path))
+		return f->is_main;
+	if (p->real_path && !strcmp(p->real_path, f->path))
 		return true;
-	return glob_matches(p->module, strchr(p->module, '/') ? m->path : m->name);
+	return glob_matches(p->module, strchr(p->module, '/') ? f->path : f->name);
 }
 
 /* Cuts the last ".SUFFIX[.NUMBER]" that a compiler or linker added, or a version; false if none. */
@@ -201,15 +201,15 @@ static bool matches_alias(const char *glob, const char *alias)
 	return found;
 }
 
-bool kx_pattern_matches_symbol(const struct kx_pattern *p, const struct kx_symbol *s)
+bool kx_pattern_matches_names(const struct kx_pattern *p, const struct kx_pattern_names *n)
 {
-	const char **alias;
+	const char *const *alias;
 
-	if (!strcmp(p->glob, "*") || matches_linker_name(p->glob, s->name))
+	if (!strcmp(p->glob, "*") || matches_linker_name(p->glob, n->symbol))
 		return true;
-	if (s->pretty != s->name && matches_readable(p->glob, s->name, s->pretty))
+	if (n->pretty != n->symbol && matches_readable(p->glob, n->symbol, n->pretty))
 		return true;
-	for (alias = s->aliases; alias && *alias; alias++)
+	for (alias = n->aliases; alias && *alias; alias++)
 		if (matches_alias(p->glob, *alias))
 			return true;
 	return false;

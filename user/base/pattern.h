@@ -7,8 +7,6 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "binary/modules.h"
-#include "binary/symbols.h"
 
 enum kx_pattern_space {
 	KX_PATTERN_USER,    /* functions of binaries */
@@ -34,13 +32,28 @@ void kx_pattern_free(struct kx_pattern *p);
 /* Whether any of @texts is a pattern of @space; those that cannot be read are not. */
 bool kx_patterns_in_space(const char *const *texts, size_t n, enum kx_pattern_space space);
 
-bool kx_pattern_matches_module(const struct kx_pattern *p, const struct kx_module *m);
+/* The names of a binary, borrowed. */
+struct kx_pattern_file {
+	const char *name; /* file name, e.g. libc.so.6 */
+	const char *path;
+	bool is_main;     /* the executable that a pattern without MODULE means */
+};
+
+/* Whether @p is one for functions of binaries, and MODULE matches this one. */
+bool kx_pattern_matches_file(const struct kx_pattern *p, const struct kx_pattern_file *f);
+
+/* The names of a function, borrowed. */
+struct kx_pattern_names {
+	const char *symbol;         /* mangled, as in the symbol table */
+	const char *pretty;         /* demangled, or the same pointer as symbol */
+	const char *const *aliases; /* other symbols at its address; NULL-terminated or NULL */
+};
 
 /*
- * Whether the glob matches any of the symbol's names: mangled, demangled (whole, or
- * without the argument list), aliases, each also without a compiler suffix (.isra.0, .constprop.0,
- * .part.0, .lto_priv.0, version @@GLIBC_2.2.5).
+ * Whether GLOB matches any of the names: mangled, demangled (whole, or without the argument
+ * list), aliases, each also without a compiler suffix (.isra.0, .constprop.0, .part.0,
+ * .lto_priv.0) or symbol version (@@GLIBC_2.2.5).
  */
-bool kx_pattern_matches_symbol(const struct kx_pattern *p, const struct kx_symbol *s);
+bool kx_pattern_matches_names(const struct kx_pattern *p, const struct kx_pattern_names *n);
 
 #endif

@@ -95,28 +95,25 @@ void kx_filter_free(struct kx_ready_filter *f)
 /* A pattern without MODULE is of any module here: what was traced has been chosen already. */
 static bool matches_module(const struct kx_pattern *p, const struct kx_map_module *m)
 {
-	struct kx_module module = { 0 };
-
 	if (!p->module)
 		return true;
 	if (!m)
 		return false;
 	if (p->space != KX_PATTERN_USER)
 		return !strcmp(m->name, p->module);
-	module.name = (char *)(uintptr_t)m->name;
-	module.path = (char *)(uintptr_t)m->path;
-	return kx_pattern_matches_module(p, &module);
+	return kx_pattern_matches_file(p, &(struct kx_pattern_file){ .name = m->name,
+								     .path = m->path });
 }
 
 /* All of them are asked, so that those which match nothing are known. */
 static bool matches_any(const struct kx_pattern *list, size_t n, bool *met,
-			const struct kx_symbol *symbol, const struct kx_map_module *module)
+			const struct kx_pattern_names *names, const struct kx_map_module *module)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++)
 		if (matches_module(&list[i], module) &&
-		    kx_pattern_matches_symbol(&list[i], symbol))
+		    kx_pattern_matches_names(&list[i], names))
 			any = met[i] = true;
 	return any;
 }
@@ -126,20 +123,20 @@ static bool judge(struct kx_calls *c, uint32_t func)
 	struct kx_ready_filter *f = &c->filter;
 	const struct kx_map *map = &c->names->map;
 	const struct kx_map_module *module = NULL;
-	struct kx_symbol symbol = { .pretty = kx_trace_name(c->names, func) };
+	struct kx_pattern_names names = { .pretty = kx_trace_name(c->names, func) };
 	bool included, excluded;
 
-	symbol.name = symbol.pretty;
+	names.symbol = names.pretty;
 	if (func && func < f->nknown) {
 		const struct kx_map_function *known = &map->functions[func - 1];
 
 		if (known->symbol && *known->symbol)
-			symbol.name = known->symbol;
+			names.symbol = known->symbol;
 		if (known->module < map->nmodules)
 			module = &map->modules[known->module];
 	}
-	included = matches_any(f->include, f->ninclude, f->met, &symbol, module);
-	excluded = matches_any(f->exclude, f->nexclude, f->met + f->ninclude, &symbol, module);
+	included = matches_any(f->include, f->ninclude, f->met, &names, module);
+	excluded = matches_any(f->exclude, f->nexclude, f->met + f->ninclude, &names, module);
 	return (included || !f->ninclude) && !excluded;
 }
 

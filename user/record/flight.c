@@ -18,7 +18,7 @@
 
 #include "collect/flight_dump.h"
 #include "record/dump_cause.h"
-#include "base/pattern.h"
+#include "select/pattern_matches.h"
 #include "record/recording_state.h"
 #include "record/session_info.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "select/pattern_matches.h"
 #include "select/suggest.h"
 
 static int parse_patterns(const char *const *texts, size_t n, char option,

@@ -83,7 +83,7 @@ enum { OF_CALLS = 1, OF_CPU, OF_LOSS, OF_PROCESS, OF_SCHED, TRACKS };
 struct perfetto {
 	const struct kx_export *x;
 	struct kx_err *err;
-	struct kx_pb pb;
+	struct kx_bytes pb;
 	struct kx_pair_map functions, modules, processes; /* numbers; the first of the pair is 0 */
 	uint64_t first_tsc;
 	uint64_t first_ns;
@@ -126,7 +126,7 @@ static int end_packet(struct perfetto *p, size_t opened)
 	return p->x->out->error;
 }
 
-static void number_message(struct kx_pb *pb, unsigned field, unsigned inner, uint64_t value)
+static void number_message(struct kx_bytes *pb, unsigned field, unsigned inner, uint64_t value)
 {
 	size_t opened = kx_pb_open(pb, field);
 
@@ -134,7 +134,7 @@ static void number_message(struct kx_pb *pb, unsigned field, unsigned inner, uin
 	kx_pb_close(pb, opened);
 }
 
-static void intern(struct kx_pb *pb, unsigned field, uint64_t iid, const char *name)
+static void intern(struct kx_bytes *pb, unsigned field, uint64_t iid, const char *name)
 {
 	size_t opened = kx_pb_open(pb, field);
 
@@ -170,7 +170,7 @@ static void find_clock(struct perfetto *p)
 static int write_start(struct perfetto *p)
 {
 	size_t packet = begin_packet(p), inner, clock;
-	struct kx_pb *pb = &p->pb;
+	struct kx_bytes *pb = &p->pb;
 
 	kx_pb_number(pb, PACKET_SEQUENCE_FLAGS, FLAGS_CLEARED);
 	kx_pb_number(pb, PACKET_FIRST_ON_SEQUENCE, true);
@@ -304,7 +304,7 @@ static int end_event(struct perfetto *p, size_t packet, size_t event)
 	return end_packet(p, packet);
 }
 
-static void annotate(struct kx_pb *pb, enum annotation name, unsigned kind, uint64_t value)
+static void annotate(struct kx_bytes *pb, enum annotation name, unsigned kind, uint64_t value)
 {
 	size_t opened = kx_pb_open(pb, EVENT_ANNOTATION);
 
@@ -313,7 +313,7 @@ static void annotate(struct kx_pb *pb, enum annotation name, unsigned kind, uint
 	kx_pb_close(pb, opened);
 }
 
-static void annotate_end(struct kx_pb *pb, enum kx_leave how)
+static void annotate_end(struct kx_bytes *pb, enum kx_leave how)
 {
 	const char *text = how == KX_LEAVE_TAIL ? "tail jump" :
 			   how == KX_LEAVE_REPAIRED ? "repaired" : "open";
@@ -327,7 +327,7 @@ static void annotate_end(struct kx_pb *pb, enum kx_leave how)
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct perfetto *p = ctx;
-	struct kx_pb *pb = &p->pb;
+	struct kx_bytes *pb = &p->pb;
 	const char *module = kx_trace_module(p->x->names, call->func);
 	uint32_t name, category = 0;
 	size_t packet, event, interned;
@@ -486,7 +486,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	kx_pair_map_free(&p.functions);
 	kx_pair_map_free(&p.modules);
 	kx_pair_map_free(&p.processes);
-	kx_pb_free(&p.pb);
+	kx_bytes_free(&p.pb);
 	return r;
 }
 

@@ -16,6 +16,7 @@
 
 #include "exporters/common/text.h"
 #include "exporters/exporter.h"
+#include "base/array.h"
 #include "base/pair_map.h"
 #include "exporters/common/protobuf.h"
 
@@ -67,7 +68,7 @@ struct pprof {
 	struct kx_pair_map seen;  /* (0, function): place of its location, whose id is one more */
 	struct kx_pair_map mapped; /* (0, module) */
 	int64_t nstrings;
-	struct kx_pb pb;
+	struct kx_bytes pb;
 	z_stream gzip;
 };
 
@@ -77,15 +78,8 @@ static int stack_of(struct pprof *p, uint32_t from, uint32_t func, uint32_t *sta
 {
 	int r = kx_pair_index(&p->index, from, func, stack);
 
-	if (r > 0 && *stack >= p->room) {
-		size_t room = p->room ? p->room * 2 : 1024;
-		struct stack *stacks = reallocarray(p->stacks, room, sizeof(*stacks));
-
-		if (!stacks)
-			return -ENOMEM;
-		p->stacks = stacks;
-		p->room = room;
-	}
+	if (r > 0 && KX_ARRAY_RESERVE(p->stacks, p->room, *stack))
+		return -ENOMEM;
 	if (r > 0)
 		p->stacks[*stack] = (struct stack){ .from = from, .func = func };
 	return r < 0 ? r : 0;
@@ -266,14 +260,14 @@ static int put_sample(struct pprof *p, const struct stack *s)
 	list = kx_pb_open(&p->pb, SAMPLE_LOCATION);
 	for (const struct stack *at = s;; at = &p->stacks[at->from]) {
 		kx_pair_index(&p->seen, 0, at->func, &location);
-		kx_pb_raw(&p->pb, location + 1u);
+		kx_bytes_varint(&p->pb, location + 1u);
 		if (at->from == NO_STACK)
 			break;
 	}
 	kx_pb_close(&p->pb, list);
 	list = kx_pb_open(&p->pb, SAMPLE_VALUE);
-	kx_pb_raw(&p->pb, s->calls);
-	kx_pb_raw(&p->pb, kx_trace_ns(s->self, p->x->tsc_hz));
+	kx_bytes_varint(&p->pb, s->calls);
+	kx_bytes_varint(&p->pb, kx_trace_ns(s->self, p->x->tsc_hz));
 	kx_pb_close(&p->pb, list);
 	kx_pb_close(&p->pb, opened);
 	return send(p);
@@ -310,7 +304,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	kx_pair_map_free(&p.seen);
 	kx_pair_map_free(&p.mapped);
 	free(p.stacks);
-	kx_pb_free(&p.pb);
+	kx_bytes_free(&p.pb);
 	return r;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "exporters/exporter.h"
+#include "base/array.h"
 #include "base/pair_map.h"
 
 struct speedscope {
@@ -39,15 +40,8 @@ static int frame_of(struct speedscope *s, uint32_t func, uint32_t *frame)
 {
 	int r = kx_pair_index(&s->frames, 0, func, frame);
 
-	if (r > 0 && *frame >= s->room) {
-		size_t room = s->room ? s->room * 2 : 256;
-		uint32_t *functions = reallocarray(s->functions, room, sizeof(*functions));
-
-		if (!functions)
-			return -ENOMEM;
-		s->functions = functions;
-		s->room = room;
-	}
+	if (r > 0 && KX_ARRAY_RESERVE(s->functions, s->room, *frame))
+		return -ENOMEM;
 	if (r > 0)
 		s->functions[*frame] = func;
 	return r < 0 ? r : 0;

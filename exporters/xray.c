@@ -14,6 +14,7 @@
 
 #include "exporters/exporter.h"
 #include "trace/fdr_writer.h"
+#include "base/array.h"
 #include "base/json_text.h"
 #include "trace/map_file.h"
 
@@ -120,15 +121,8 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	int r;
 
 	if (how == KX_LEAVE_REPAIRED) {
-		if (w->nrepairs == w->room) {
-			size_t room = w->room ? w->room * 2 : 16;
-			struct repair *bigger = reallocarray(w->repairs, room, sizeof(*bigger));
-
-			if (!bigger)
-				return -ENOMEM;
-			w->repairs = bigger;
-			w->room = room;
-		}
+		if (KX_ARRAY_RESERVE(w->repairs, w->room, w->nrepairs))
+			return -ENOMEM;
 		w->repairs[w->nrepairs++] = (struct repair){ tsc, call->func };
 		return 0;
 	}

@@ -17,6 +17,7 @@
 #include "exporters/afperf/types.h"
 #include "exporters/common/text.h"
 #include "exporters/exporter.h"
+#include "base/array.h"
 #include "base/pair_map.h"
 #include "trace/session_processes.h"
 
@@ -64,22 +65,6 @@ static uint64_t ns_of(const struct afperf *a, uint64_t tsc)
 	return kx_trace_ns(tsc > a->first ? tsc - a->first : 0, a->x->tsc_hz);
 }
 
-/* Room for one more than @used items. */
-static int reserve(void **items, size_t *room, size_t used, size_t size)
-{
-	size_t wanted = *room ? *room * 2 : 64;
-	void *bigger;
-
-	if (used < *room)
-		return 0;
-	bigger = reallocarray(*items, wanted, size);
-	if (!bigger)
-		return -ENOMEM;
-	*items = bigger;
-	*room = wanted;
-	return 0;
-}
-
 /* Runs */
 
 static int random_id(struct afperf *a, uint64_t *id)
@@ -115,7 +100,7 @@ static void write_run(struct afperf *a, const struct kx_afperf_run *run, const c
 static int new_run(struct afperf *a, int32_t pid, const char *name, uint32_t index)
 {
 	struct kx_afperf_run *run = calloc(1, sizeof(*run));
-	int r = run ? reserve((void **)&a->runs, &a->runs_room, index, sizeof(run)) : -ENOMEM;
+	int r = run ? KX_ARRAY_RESERVE(a->runs, a->runs_room, index) : -ENOMEM;
 
 	if (r) {
 		/* The index is taken: nothing may look at it any more. */
@@ -166,7 +151,7 @@ static int find_sum(struct afperf *a, uint32_t run, uint32_t func, uint64_t tsc,
 
 	if (r <= 0)
 		return r;
-	if (reserve((void **)&a->sums, &a->sums_room, *index, sizeof(*a->sums)))
+	if (KX_ARRAY_RESERVE(a->sums, a->sums_room, *index))
 		return -ENOMEM;
 	a->sums[*index] = (struct sum){ .run = run, .func = func, .min = UINT64_MAX,
 					.first = tsc };
@@ -198,7 +183,7 @@ static int find_section(struct afperf *a, const struct kx_call_thread *t,
 
 	if (r <= 0)
 		return r;
-	r = reserve((void **)&a->sections, &a->sections_room, *index, sizeof(*a->sections));
+	r = KX_ARRAY_RESERVE(a->sections, a->sections_room, *index);
 	if (!r)
 		r = find_sum(a, a->threads[t->index].run - 1, call->func, call->enter, &sum);
 	if (r)

@@ -29,11 +29,19 @@ struct v4 {
 	uint32_t *infos;           /* section of a symbol's body, by id - 1 */
 };
 
+/* A number: @bytes big-endian bytes, in compact form a varint. */
+static void number(const struct v4 *v, struct kx_bytes *b, uint64_t value, unsigned bytes)
+{
+	if (v->compact)
+		kx_bytes_varint(b, value);
+	else
+		kx_bytes_be(b, value, bytes);
+}
+
 static struct kx_bytes *open_section(struct v4 *v, enum section type)
 {
 	struct kx_bytes *b = &v->sections[v->nsections++];
 
-	b->compact = v->compact;
 	kx_bytes_u8(b, (uint8_t)(type | (v->compact ? COMPACT : 0)));
 	return b;
 }
@@ -54,16 +62,16 @@ static void summary(struct v4 *v)
 	struct kx_bytes *b = open_section(v, SUMMARY);
 	const struct kx_afdo_summary *s = &v->a->summary;
 
-	kx_bytes_be(b, s->total, 8);
-	kx_bytes_be(b, s->max, 8);
-	kx_bytes_be(b, s->max_head, 8);
-	kx_bytes_be(b, s->num_counts, 8);
-	kx_bytes_be(b, s->num_functions, 8);
-	kx_bytes_be(b, s->ncutoffs, 8);
+	number(v, b, s->total, 8);
+	number(v, b, s->max, 8);
+	number(v, b, s->max_head, 8);
+	number(v, b, s->num_counts, 8);
+	number(v, b, s->num_functions, 8);
+	number(v, b, s->ncutoffs, 8);
 	for (size_t i = 0; i < s->ncutoffs; i++) {
-		kx_bytes_be(b, s->cutoffs[i].cutoff, 4);
-		kx_bytes_be(b, s->cutoffs[i].min_count, 8);
-		kx_bytes_be(b, s->cutoffs[i].num_counts, 8);
+		number(v, b, s->cutoffs[i].cutoff, 4);
+		number(v, b, s->cutoffs[i].min_count, 8);
+		number(v, b, s->cutoffs[i].num_counts, 8);
 	}
 }
 
@@ -81,17 +89,17 @@ static void file_names(struct v4 *v)
 	uint32_t nfiles = (uint32_t)v->a->nfile_order + 1;
 	size_t from = 0;
 
-	kx_bytes_be(b, nfiles, 4);
+	number(v, b, nfiles, 4);
 	for (uint32_t i = 0; i < nfiles; i++) {
 		const char *name = i + 1 < nfiles ? v->a->files[v->a->file_order[i]] : "";
 		size_t size = strlen(name) + 1, to = end_of_file(v, from, i);
 
-		kx_bytes_be(b, size, 4);
+		number(v, b, size, 4);
 		kx_bytes_put(b, name, size);
-		kx_bytes_be(b, 2 + 2 * i, 4);
-		kx_bytes_be(b, 3 + 2 * i, 4);
-		kx_bytes_be(b, from + 1, 4); /* ids start with 1 */
-		kx_bytes_be(b, to + 1, 4);
+		number(v, b, 2 + 2 * i, 4);
+		number(v, b, 3 + 2 * i, 4);
+		number(v, b, from + 1, 4); /* ids start with 1 */
+		number(v, b, to + 1, 4);
 		from = to;
 	}
 }
@@ -130,7 +138,7 @@ static void child(const struct trie *t, size_t from, size_t to, size_t depth)
 		end++;
 	for (;;) {
 		part = end - depth < MAX_LABEL ? end - depth : MAX_LABEL;
-		kx_bytes_be(t->b, part, 2);
+		number(t->v, t->b, part, 2);
 		kx_bytes_put(t->b, first + depth, part);
 		depth += part;
 		if (depth == end)
@@ -152,7 +160,7 @@ static void children(const struct trie *t, size_t from, size_t to, size_t depth,
 	shown = n > MAX_CHILDREN ? MAX_CHILDREN - 1 : n;
 	kx_bytes_u8(t->b, (uint8_t)(flags | (n > MAX_CHILDREN ? MAX_CHILDREN : n)));
 	if (flags)
-		kx_bytes_be(t->b, id, 4);
+		number(t->v, t->b, id, 4);
 	for (size_t i = 0; i < shown; i++) {
 		size_t end = end_of_group(t, from, to, depth);
 
@@ -160,7 +168,7 @@ static void children(const struct trie *t, size_t from, size_t to, size_t depth,
 		from = end;
 	}
 	if (n > MAX_CHILDREN) {
-		kx_bytes_be(t->b, 0, 2);
+		number(t->v, t->b, 0, 2);
 		children(t, from, to, depth, 0, 0);
 	}
 }
@@ -177,40 +185,40 @@ static void names(struct v4 *v, size_t from, size_t to)
 	struct trie t = { .v = v, .b = open_section(v, STRING_TABLE), .first = from };
 	struct kx_bytes *b;
 
-	kx_bytes_be(t.b, to - from, 4);
+	number(v, t.b, to - from, 4);
 	trie_node(&t, 0, to - from, 0);
 
 	b = open_section(v, SYMBOL_NAMES);
-	kx_bytes_be(b, to - from, 4);
+	number(v, b, to - from, 4);
 	for (size_t i = from; i < to; i++) {
-		kx_bytes_be(b, i - from, 4);
-		kx_bytes_be(b, i + 1, 4);
-		kx_bytes_be(b, v->infos[i], 4);
+		number(v, b, i - from, 4);
+		number(v, b, i + 1, 4);
+		number(v, b, v->infos[i], 4);
 	}
 }
 
 /* Bodies */
 
-static void location(struct kx_bytes *b, enum location type, uint32_t line, uint32_t disc)
+static void location(const struct v4 *v, struct kx_bytes *b, enum location type, uint32_t line, uint32_t disc)
 {
 	kx_bytes_u8(b, (uint8_t)(type | (disc ? HAS_DISCRIMINATOR : 0)));
-	kx_bytes_be(b, line, 3);
+	number(v, b, line, 3);
 	if (disc)
-		kx_bytes_be(b, disc, 2);
+		number(v, b, disc, 2);
 }
 
-static void count(struct kx_bytes *b, const struct kx_afdo_place *p)
+static void count(const struct v4 *v, struct kx_bytes *b, const struct kx_afdo_place *p)
 {
 	if (!p->counted)
 		return;
 	if (!p->count) {
-		location(b, ZERO, p->line, p->disc);
+		location(v, b, ZERO, p->line, p->disc);
 	} else if (p->count <= UINT32_MAX) {
-		location(b, NORMAL, p->line, p->disc);
-		kx_bytes_be(b, p->count, 4);
+		location(v, b, NORMAL, p->line, p->disc);
+		number(v, b, p->count, 4);
 	} else {
-		location(b, WIDE, p->line, p->disc);
-		kx_bytes_be(b, p->count, 8);
+		location(v, b, WIDE, p->line, p->disc);
+		number(v, b, p->count, 8);
 	}
 }
 
@@ -218,12 +226,12 @@ static void calls(const struct v4 *v, struct kx_bytes *b, const struct kx_afdo_p
 {
 	if (!p->ntargets)
 		return;
-	location(b, p->ntargets == 1 ? CALLED_FN : CALLED_FNS, p->line, p->disc);
+	location(v, b, p->ntargets == 1 ? CALLED_FN : CALLED_FNS, p->line, p->disc);
 	if (p->ntargets > 1)
-		kx_bytes_be(b, p->ntargets, 4);
+		number(v, b, p->ntargets, 4);
 	for (size_t i = 0; i < p->ntargets; i++) {
-		kx_bytes_be(b, v->a->symbols[p->targets[i].symbol].id, 4);
-		kx_bytes_be(b, p->targets[i].count, 8);
+		number(v, b, v->a->symbols[p->targets[i].symbol].id, 4);
+		number(v, b, p->targets[i].count, 8);
 	}
 }
 
@@ -233,18 +241,18 @@ static void body(const struct v4 *v, struct kx_bytes *b, const struct kx_afdo_bo
 
 	for (size_t i = 0; i < of->nplaces; i++)
 		n += (size_t)of->places[i].counted + (of->places[i].ntargets > 0);
-	kx_bytes_be(b, n, 4);
+	number(v, b, n, 4);
 	for (size_t i = 0; i < of->nplaces || in < of->ninlined; ) {
 		const struct kx_afdo_place *p = i < of->nplaces ? &of->places[i] : NULL;
 		const struct kx_afdo_inlined *q = in < of->ninlined ? &of->inlined[in] : NULL;
 
 		if (p && (!q || p->line < q->line || (p->line == q->line && p->disc <= q->disc))) {
-			count(b, p);
+			count(v, b, p);
 			calls(v, b, p);
 			i++;
 		} else {
-			location(b, INLINED_FN, q->line, q->disc);
-			kx_bytes_be(b, v->a->symbols[q->symbol].id, 4);
+			location(v, b, INLINED_FN, q->line, q->disc);
+			number(v, b, v->a->symbols[q->symbol].id, 4);
 			body(v, b, q->body);
 			in++;
 		}
@@ -255,8 +263,8 @@ static void info(struct v4 *v, const struct kx_afdo_symbol *s)
 {
 	struct kx_bytes *b = open_section(v, SYMBOL_INFO);
 
-	kx_bytes_be(b, s->head, 8);
-	kx_bytes_be(b, s->first_ns, 8);
+	number(v, b, s->head, 8);
+	number(v, b, s->first_ns, 8);
 	body(v, b, &s->body);
 }
 
@@ -268,7 +276,6 @@ static void header(const struct v4 *v, struct kx_bytes *out)
 {
 	size_t length = 0;
 
-	out->compact = v->compact;
 	do {
 		uint64_t offset = length = out->size;
 
@@ -276,10 +283,10 @@ static void header(const struct v4 *v, struct kx_bytes *out)
 		kx_bytes_str(out, "gcov");
 		kx_bytes_put(out, "\0\0\0\4", 4);
 		kx_bytes_u8(out, v->compact ? COMPACT : 0);
-		kx_bytes_be(out, v->nsections - 2, 7); /* without summary and file names */
+		number(v, out, v->nsections - 2, 7); /* without summary and file names */
 		for (size_t i = 0; i < v->nsections; i++) {
-			kx_bytes_be(out, offset, 8);
-			kx_bytes_be(out, v->sections[i].size, 8);
+			number(v, out, offset, 8);
+			number(v, out, v->sections[i].size, 8);
 			offset += v->sections[i].size;
 		}
 	} while (out->size != length && !out->failed);

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #ifndef DW_AT_GNU_discriminator
 #define DW_AT_GNU_discriminator 0x2136
 #endif
@@ -58,22 +60,6 @@ struct kx_lines {
 	struct known *all;
 };
 
-static bool reserve(void *list, size_t *size, size_t used, size_t item)
-{
-	void **items = list;
-	size_t wanted = *size ? 2 * *size : 16;
-	void *bigger;
-
-	if (used < *size)
-		return true;
-	bigger = realloc(*items, wanted * item);
-	if (!bigger)
-		return false;
-	*items = bigger;
-	*size = wanted;
-	return true;
-}
-
 static int compare_ranges(const void *x, const void *y)
 {
 	const struct range *a = x, *b = y;
@@ -92,7 +78,7 @@ static int add_ranges(struct ranges *r, Dwarf_Die *die, size_t index)
 	while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
 		if (!low || low >= high)
 			continue;
-		if (!reserve(&r->items, &r->size, r->count, sizeof(*r->items)))
+		if (KX_ARRAY_RESERVE(r->items, r->size, r->count))
 			return -ENOMEM;
 		r->items[r->count++] = (struct range){ low, high, index };
 	}
@@ -126,7 +112,7 @@ static int read_units(struct kx_lines *l)
 
 		if (type != DW_UT_compile || dwarf_tag(&die) != DW_TAG_compile_unit)
 			continue;
-		if (!reserve(&l->units, &l->units_size, l->nunits, sizeof(*l->units)))
+		if (KX_ARRAY_RESERVE(l->units, l->units_size, l->nunits))
 			return -ENOMEM;
 		u = &l->units[l->nunits];
 		*u = (struct unit){ .die = die };
@@ -156,7 +142,7 @@ static int index_functions(struct unit *u, Dwarf_Die *parent, unsigned depth)
 		int tag = dwarf_tag(&die);
 
 		if (tag == DW_TAG_subprogram) {
-			if (!reserve(&u->dies, &u->dies_size, u->ndies, sizeof(*u->dies)))
+			if (KX_ARRAY_RESERVE(u->dies, u->dies_size, u->ndies))
 				return -ENOMEM;
 			u->dies[u->ndies] = die;
 			r = add_ranges(&u->functions, &die, u->ndies);

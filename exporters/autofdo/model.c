@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 static const uint32_t cutoffs[KX_AFDO_CUTOFFS] = {
 	10000,	100000, 200000, 300000, 400000, 500000, 600000, 700000,
 	800000, 900000, 950000, 990000, 999000, 999900, 999990, 999999,
@@ -39,23 +41,6 @@ void kx_afdo_free(struct kx_afdo *a)
 	memset(a, 0, sizeof(*a));
 }
 
-/* Makes room for one more; false without memory. */
-static bool reserve(void *list, size_t *size, size_t used, size_t item)
-{
-	void **items = list;
-	size_t wanted = *size ? 2 * *size : 8;
-	void *bigger;
-
-	if (used < *size)
-		return true;
-	bigger = realloc(*items, wanted * item);
-	if (!bigger)
-		return false;
-	*items = bigger;
-	*size = wanted;
-	return true;
-}
-
 int kx_afdo_file(struct kx_afdo *a, const char *path, uint32_t *file)
 {
 	*file = KX_AFDO_NONE;
@@ -68,7 +53,7 @@ int kx_afdo_file(struct kx_afdo *a, const char *path, uint32_t *file)
 			return 0;
 		}
 	}
-	if (!reserve(&a->files, &a->files_size, a->nfiles, sizeof(*a->files)))
+	if (KX_ARRAY_RESERVE(a->files, a->files_size, a->nfiles))
 		return -ENOMEM;
 	a->files[a->nfiles] = strdup(path);
 	if (!a->files[a->nfiles])
@@ -154,7 +139,7 @@ int kx_afdo_get_symbol(struct kx_afdo *a, const char *name, uint32_t file, uint3
 	if (*slot == KX_AFDO_NONE) {
 		struct kx_afdo_symbol *s;
 
-		if (!reserve(&a->symbols, &a->symbols_size, a->nsymbols, sizeof(*a->symbols)))
+		if (KX_ARRAY_RESERVE(a->symbols, a->symbols_size, a->nsymbols))
 			return -ENOMEM;
 		s = &a->symbols[a->nsymbols];
 		*s = (struct kx_afdo_symbol){ .name = strndup(name, length), .file = file };
@@ -182,7 +167,7 @@ struct kx_afdo_place *kx_afdo_get_place(struct kx_afdo_body *body, uint32_t line
 		else
 			high = middle;
 	}
-	if (!reserve(&body->places, &body->places_size, body->nplaces, sizeof(*p)))
+	if (KX_ARRAY_RESERVE(body->places, body->places_size, body->nplaces))
 		return NULL;
 	p = &body->places[low];
 	memmove(p + 1, p, (body->nplaces++ - low) * sizeof(*p));
@@ -200,7 +185,7 @@ struct kx_afdo_body *kx_afdo_get_inlined(struct kx_afdo_body *body, uint32_t lin
 		if (in->line == line && in->disc == disc && in->symbol == symbol)
 			return in->body;
 	}
-	if (!reserve(&body->inlined, &body->inlined_size, body->ninlined, sizeof(*in)))
+	if (KX_ARRAY_RESERVE(body->inlined, body->inlined_size, body->ninlined))
 		return NULL;
 	in = &body->inlined[body->ninlined];
 	*in = (struct kx_afdo_inlined){ line, disc, symbol, calloc(1, sizeof(*in->body)) };

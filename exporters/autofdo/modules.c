@@ -193,13 +193,6 @@ bool kx_afdo_is_return(struct kx_afdo_modules *m, uint32_t index, uint64_t vaddr
 	return code && *code == 0xc3;
 }
 
-static bool in_section(struct kx_elf *elf, const char *name, uint64_t addr)
-{
-	struct kx_elf_section s;
-
-	return kx_elf_get_section(elf, name, &s) && addr >= s.addr && addr - s.addr < s.size;
-}
-
 /* The slot that the PLT stub at @addr jumps through; 0 if it cannot be told. */
 static uint64_t slot_of_stub(struct kx_elf *elf, uint64_t addr)
 {
@@ -282,12 +275,10 @@ static bool is_name_of(struct kx_afdo_modules *m, const char *name,
 bool kx_afdo_may_call(struct kx_afdo_modules *m, uint32_t index, uint64_t vaddr,
 		      const struct kx_map_function *callee)
 {
-	static const char *const stubs[] = { ".plt", ".plt.sec", ".plt.got" };
 	struct kx_elf *elf = elf_of(m, index);
 	const uint8_t *code = elf ? kx_elf_code(elf, vaddr - 6, 6) : NULL;
 	uint64_t target, slot = 0;
 	const char *name;
-	bool is_stub = false;
 
 	if (!code)
 		return true;
@@ -299,9 +290,7 @@ bool kx_afdo_may_call(struct kx_afdo_modules *m, uint32_t index, uint64_t vaddr,
 			return true;
 		if (!kx_elf_code(elf, target, 1)) /* the end of an indirect call */
 			return true;
-		for (size_t i = 0; i < 3; i++)
-			is_stub |= in_section(elf, stubs[i], target);
-		if (!is_stub)
+		if (!kx_elf_in_plt(elf, target))
 			return false;
 		slot = slot_of_stub(elf, target);
 	}

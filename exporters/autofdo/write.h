@@ -7,23 +7,7 @@
 #define KX_AUTOFDO_WRITE_H
 
 #include "exporters/autofdo/model.h"
-
-/* Bytes that grow. After a failed allocation nothing is added and failed is set. */
-struct kx_bytes {
-	uint8_t *data;
-	size_t size, room;
-	bool failed;
-	bool compact; /* kx_bytes_be writes varints */
-};
-
-void kx_bytes_free(struct kx_bytes *b);
-void kx_bytes_put(struct kx_bytes *b, const void *data, size_t size);
-void kx_bytes_str(struct kx_bytes *b, const char *text); /* without the final NUL */
-void kx_bytes_u8(struct kx_bytes *b, uint8_t v);
-void kx_bytes_le(struct kx_bytes *b, uint64_t v, unsigned bytes);
-void kx_bytes_be(struct kx_bytes *b, uint64_t v, unsigned bytes);
-void kx_bytes_varint(struct kx_bytes *b, uint64_t v);
-void kx_bytes_decimal(struct kx_bytes *b, uint64_t v);
+#include "exporters/common/bytes.h"
 
 /*
  * Versions 2 (gcc 12 to 15) and 3 (gcc 16), in this machine's byte order, since those readers

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "exporters/exporter.h"
+#include "base/array.h"
 #include "base/pair_map.h"
 #include "exporters/perun/head.h"
 
@@ -73,34 +74,19 @@ struct perun {
 	uint64_t first_tsc;
 };
 
-static void *grow(void *items, size_t *size, size_t used, size_t item)
-{
-	size_t wanted = *size ? 2 * *size : 64;
-	void *bigger;
-
-	if (used < *size)
-		return items;
-	bigger = realloc(items, wanted * item);
-	if (bigger)
-		*size = wanted;
-	return bigger;
-}
-
 /* The node of @func below @parent, new with the first call; NONE without memory. */
 static uint32_t node_of(struct perun *p, uint32_t parent, uint32_t func, uint32_t thread)
 {
-	struct node *nodes = grow(p->nodes, &p->nodes_size, p->nnodes, sizeof(*nodes));
 	uint32_t index;
 	int r;
 
-	if (!nodes)
+	if (KX_ARRAY_RESERVE(p->nodes, p->nodes_size, p->nnodes))
 		return NONE;
-	p->nodes = nodes;
 	r = kx_pair_index(&p->nodes_of, parent, func, &index);
 	if (r < 0 || index >= OUTERMOST)
 		return NONE;
 	if (r)
-		nodes[p->nnodes++] = (struct node){ .parent = parent, .func = func,
+		p->nodes[p->nnodes++] = (struct node){ .parent = parent, .func = func,
 						    .thread = thread };
 	return index;
 }
@@ -108,20 +94,17 @@ static uint32_t node_of(struct perun *p, uint32_t parent, uint32_t func, uint32_
 /* Number of this call among the calls of its function. */
 static int next_order(struct perun *p, uint32_t func, uint64_t *order)
 {
-	uint64_t *counters = grow(p->counters, &p->counters_size, p->ncounters,
-				  sizeof(*counters));
 	uint32_t index;
 	int r;
 
-	if (!counters)
+	if (KX_ARRAY_RESERVE(p->counters, p->counters_size, p->ncounters))
 		return -ENOMEM;
-	p->counters = counters;
 	r = kx_pair_index(&p->counters_of, func, 0, &index);
 	if (r < 0)
 		return r;
 	if (r)
-		counters[p->ncounters++] = 0;
-	*order = counters[index]++;
+		p->counters[p->ncounters++] = 0;
+	*order = p->counters[index]++;
 	return 0;
 }
 
@@ -129,14 +112,11 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct perun *p = ctx;
 	struct thread *thread = &p->threads[t->index];
-	struct frame *frames = grow(thread->frames, &thread->size, thread->nframes,
-				    sizeof(*frames));
 	struct frame *f;
 
-	if (!frames)
+	if (KX_ARRAY_RESERVE(thread->frames, thread->size, thread->nframes))
 		return -ENOMEM;
-	thread->frames = frames;
-	f = &frames[thread->nframes];
+	f = &thread->frames[thread->nframes];
 	*f = (struct frame){ .migrations = thread->migrations, .node = NONE };
 	if (!p->snapshots) {
 		f->node = node_of(p, thread->nframes ? f[-1].node : OUTERMOST | t->index,
@@ -423,13 +403,10 @@ static int put_types(struct perun *p, const char *workload)
 		first = false;
 		constants(p, n->func, kx_calls_thread(p->x->calls, n->thread));
 		for (uint32_t up = n->parent; !(up & OUTERMOST); up = p->nodes[up].parent) {
-			uint32_t *bigger = grow(stack, &size, depth, sizeof(*stack));
-
-			if (!bigger) {
+			if (KX_ARRAY_RESERVE(stack, size, depth)) {
 				o->error = -ENOMEM;
 				break;
 			}
-			stack = bigger;
 			stack[depth++] = p->nodes[up].func;
 		}
 		for (size_t d = depth; d; d--)

@@ -421,3 +421,14 @@ bool kx_elf_get_section(const struct kx_elf *elf, const char *name, struct kx_el
 	}
 	return false;
 }
+
+bool kx_elf_in_plt(const struct kx_elf *elf, uint64_t vaddr)
+{
+	static const char *const names[] = { ".plt", ".plt.sec", ".plt.got" };
+	struct kx_elf_section s;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (kx_elf_get_section(elf, names[i], &s) && vaddr >= s.addr && vaddr - s.addr < s.size)
+			return true;
+	return false;
+}

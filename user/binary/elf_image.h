@@ -52,6 +52,8 @@ bool kx_elf_section_at(const struct kx_elf *elf, size_t index, const char **name
 		       struct kx_elf_section *out);
 /* First section of that name; false if there is none. */
 bool kx_elf_get_section(const struct kx_elf *elf, const char *name, struct kx_elf_section *out);
+/* True if @vaddr is in a section of stubs that jump to another module's functions (.plt and its kin). */
+bool kx_elf_in_plt(const struct kx_elf *elf, uint64_t vaddr);
 
 /* Build id as lower-case hex, "" if there is none. */
 const char *kx_elf_build_id(const struct kx_elf *elf);

@@ -73,18 +73,6 @@ static void say_source(struct kx_raw_symbols *out, const char *sep, const char *
 	va_end(ap);
 }
 
-static bool in_plt(struct kx_elf *elf, uint64_t addr)
-{
-	static const char *const names[] = { ".plt", ".plt.sec", ".plt.got" };
-	struct kx_elf_section s;
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (kx_elf_get_section(elf, names[i], &s) && addr >= s.addr && addr - s.addr < s.size)
-			return true;
-	return false;
-}
-
 static int add_symbol(struct kx_raw_symbols *out, const struct kx_raw_symbol *sym, size_t len)
 {
 	if (out->count == out->capacity) {
@@ -152,7 +140,7 @@ static int read_table(struct kx_elf *elf, struct kx_elf *image, const GElf_Shdr 
 		if (!len || len == strs_size - s.st_name)
 			continue;
 		if ((len > 4 && !memcmp(sym.name + len - 4, "@plt", 4)) ||
-		    !kx_elf_code(elf, s.st_value, 1) || in_plt(elf, s.st_value))
+		    !kx_elf_code(elf, s.st_value, 1) || kx_elf_in_plt(elf, s.st_value))
 			continue;
 		sym.addr = s.st_value;
 		sym.size = s.st_size;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
+#include "exporters/common/bytes.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "exporters/autofdo/write.h"
 
 void kx_bytes_free(struct kx_bytes *b)
 {
@@ -10,21 +10,29 @@ void kx_bytes_free(struct kx_bytes *b)
 	memset(b, 0, sizeof(*b));
 }
 
+bool kx_bytes_grow(struct kx_bytes *b, size_t more)
+{
+	size_t room = (b->size + more) * 2;
+	uint8_t *data;
+
+	if (b->failed)
+		return false;
+	if (b->room - b->size >= more)
+		return true;
+	data = realloc(b->data, room);
+	if (!data) {
+		b->failed = true;
+		return false;
+	}
+	b->data = data;
+	b->room = room;
+	return true;
+}
+
 void kx_bytes_put(struct kx_bytes *b, const void *data, size_t size)
 {
-	if (b->failed || !size)
+	if (!size || !kx_bytes_reserve(b, size))
 		return;
-	if (size > b->room - b->size) {
-		size_t room = 2 * b->room + size + 256;
-		uint8_t *bigger = realloc(b->data, room);
-
-		if (!bigger) {
-			b->failed = true;
-			return;
-		}
-		b->data = bigger;
-		b->room = room;
-	}
 	memcpy(b->data + b->size, data, size);
 	b->size += size;
 }
@@ -48,28 +56,19 @@ void kx_bytes_le(struct kx_bytes *b, uint64_t v, unsigned bytes)
 	kx_bytes_put(b, raw, bytes);
 }
 
-void kx_bytes_varint(struct kx_bytes *b, uint64_t v)
-{
-	uint8_t raw[10];
-	size_t n = 0;
-
-	for (; v >= 0x80; v >>= 7)
-		raw[n++] = (uint8_t)(v | 0x80);
-	raw[n++] = (uint8_t)v;
-	kx_bytes_put(b, raw, n);
-}
-
 void kx_bytes_be(struct kx_bytes *b, uint64_t v, unsigned bytes)
 {
 	uint8_t raw[8];
 
-	if (b->compact) {
-		kx_bytes_varint(b, v);
-		return;
-	}
 	for (unsigned i = 0; i < bytes; i++)
 		raw[i] = (uint8_t)(v >> 8 * (bytes - 1 - i));
 	kx_bytes_put(b, raw, bytes);
+}
+
+void kx_bytes_varint(struct kx_bytes *b, uint64_t v)
+{
+	if (kx_bytes_reserve(b, KX_VARINT_SIZE))
+		b->size += kx_varint_write(b->data + b->size, v);
 }
 
 void kx_bytes_decimal(struct kx_bytes *b, uint64_t v)

@@ -167,6 +167,9 @@ refused "stripped: functions" 1 "stripped" "$KXRAY" functions "$TMP/stripped"
 "$TMP/stripped" 30000000 &
 _pids+=($!)
 refused "stripped: record" 1 "stripped" "${record[@]}" -p $!
+head -c -1000 "$TMP/brief" >"$TMP/cut"
+refused "truncated: functions" 1 "is truncated: its headers describe 1000 bytes more" \
+	"$KXRAY" functions "$TMP/cut"
 
 cat >"$TMP/exit32.s" <<'END'
 	.globl	_start

@@ -182,6 +182,39 @@ static void test_no_sections(void **state)
 	kx_elf_close(elf);
 }
 
+static void missing_is(const char *path, uint64_t bytes)
+{
+	struct kx_elf *elf = open_ok(path);
+
+	assert_int_equal(kx_elf_missing(elf), bytes);
+	kx_elf_close(elf);
+}
+
+/* A file that was cut off knows how much is missing; one without section headers is complete. */
+static void test_truncated(void **state)
+{
+	uint64_t none = 0;
+	uint16_t no_sections = 0;
+	struct kx_elf_section data;
+	struct kx_elf *elf = open_ok(in_dir("a"));
+
+	(void)state;
+	assert_true(kx_elf_get_section(elf, ".data", &data));
+	kx_elf_close(elf);
+	missing_is(in_dir("a"), 0);
+	sh("head -c -1 a > cut1 && head -c -100 a > cut100");
+	missing_is(in_dir("cut1"), 1);
+	missing_is(in_dir("cut100"), 100);
+	patch("a", "half", offsetof(Elf64_Ehdr, e_shoff), &none, 8);
+	patch("half", "bare", offsetof(Elf64_Ehdr, e_shnum), &no_sections, 2);
+	missing_is(in_dir("bare"), 0);
+	/* without section headers the segments count: the last one ends with .data */
+	sh("head -c %d bare > bare_cut", (int)(data.offset + data.size - 3));
+	missing_is(in_dir("bare_cut"), 3);
+	missing_is("/bin/sh", 0);
+	missing_is("/lib/x86_64-linux-gnu/libc.so.6", 0);
+}
+
 /* Uses all of an image; the sum keeps the reads from being optimized away. */
 static uint64_t use_all(struct kx_elf *elf)
 {
@@ -248,7 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_contents),   cmocka_unit_test(test_real_files),
 		cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_sections),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_truncated), cmocka_unit_test(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, build, target_teardown);

@@ -253,6 +253,16 @@ static void test_no_match(void **state)
 		     PATTERNS("+tiny"));
 	select_fails(&proc, 1, 0, -ENOENT, "is stripped", NO_PATTERNS);
 	kx_modules_free(&bare);
+
+	/* the section headers are at the end of the file: without them there are no symbols */
+	sh("head -c -1000 server > cut");
+	bare = modules_of("cut");
+	proc.mods = &bare;
+	select_fails(&proc, 1, 0, -ENOENT,
+		     "/cut' is truncated: its headers describe 1000 bytes more than it has",
+		     PATTERNS("+tiny"));
+	select_fails(&proc, 1, 0, -ENOENT, "is truncated", NO_PATTERNS);
+	kx_modules_free(&bare);
 }
 
 /* What comes later: a program and the library that it shares with the first one. */

@@ -239,47 +239,44 @@ static struct kx_elf *new_elf(const char *path)
 
 int kx_elf_open(const char *path, struct kx_elf **out, struct kx_err *err)
 {
+	/* O_NONBLOCK: opening a FIFO must not block. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+
+	if (fd < 0)
+		return kx_err_set(err, -errno, "cannot open '%s': %s", path, strerror(errno));
+	rc = kx_elf_open_fd(fd, path, out, err);
+	close(fd);
+	return rc;
+}
+
+int kx_elf_open_fd(int fd, const char *path, struct kx_elf **out, struct kx_err *err)
+{
 	struct kx_elf *elf;
 	struct stat st;
 	void *map;
-	int fd, rc;
+	int rc;
 
-	/* O_NONBLOCK: a FIFO must not hang us. */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return kx_err_set(err, -errno, "cannot open '%s': %s", path, strerror(errno));
-	if (fstat(fd, &st)) {
-		rc = kx_err_set(err, -errno, "cannot stat '%s': %s", path, strerror(errno));
-		goto out;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		rc = kx_err_set(err, -ENOEXEC, "'%s' is not an ELF binary: it is %s", path,
-				S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
-		goto out;
-	}
-	if (!st.st_size) {
-		rc = check_header(NULL, 0, path, err);
-		goto out;
-	}
+	if (fstat(fd, &st))
+		return kx_err_set(err, -errno, "cannot stat '%s': %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return kx_err_set(err, -ENOEXEC, "'%s' is not an ELF binary: it is %s", path,
+				  S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+	if (!st.st_size)
+		return check_header(NULL, 0, path, err);
 	elf = new_elf(path);
-	if (!elf) {
-		rc = kx_err_set(err, -ENOMEM, "no memory to open '%s'", path);
-		goto out;
-	}
-	/* a private mapping, of data even, gets the breakpoints of everybody's uprobes written into it */
+	if (!elf)
+		return kx_err_set(err, -ENOMEM, "no memory to open '%s'", path);
+	/* not a private mapping, even of data: the kernel writes breakpoints of uprobes into those */
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED) {
 		rc = kx_err_set(err, -errno, "cannot map '%s': %s", path, strerror(errno));
 		kx_elf_close(elf);
-		goto out;
+		return rc;
 	}
 	elf->data = map;
 	elf->size = (size_t)st.st_size;
 	elf->mapped = true;
-	rc = finish_open(elf, out, err);
-out:
-	close(fd);
-	return rc;
+	return finish_open(elf, out, err);
 }
 
 int kx_elf_open_memory(const void *data, size_t size, const char *name, struct kx_elf **out,
@@ -320,6 +317,22 @@ const char *kx_elf_path(const struct kx_elf *elf)
 uint64_t kx_elf_entry(const struct kx_elf *elf)
 {
 	return elf->ehdr.e_entry;
+}
+
+uint64_t kx_elf_missing(const struct kx_elf *elf)
+{
+	uint64_t end = elf->ehdr.e_shoff + (uint64_t)elf->ehdr.e_shnum * elf->ehdr.e_shentsize;
+
+	if (end < elf->ehdr.e_shoff)
+		end = UINT64_MAX;
+	for (size_t i = 0; i < elf->nphdrs; i++) {
+		const GElf_Phdr *p = &elf->phdrs[i];
+
+		if (p->p_type == PT_LOAD && p->p_filesz <= UINT64_MAX - p->p_offset &&
+		    p->p_offset + p->p_filesz > end)
+			end = p->p_offset + p->p_filesz;
+	}
+	return end > elf->size ? end - elf->size : 0;
 }
 
 const uint8_t *kx_elf_bytes(const struct kx_elf *elf, size_t *size)

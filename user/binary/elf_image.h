@@ -25,9 +25,11 @@ struct kx_elf_section {
  * -EBADMSG (damaged).
  */
 int kx_elf_open(const char *path, struct kx_elf **out, struct kx_err *err);
+/* The same for a file that is open for reading as @fd, which stays the caller's. @path: its name. */
+int kx_elf_open_fd(int fd, const char *path, struct kx_elf **out, struct kx_err *err);
 /*
  * The same for @size bytes in memory (a decompressed .gnu_debugdata, a fuzzer's input), which
- * stay the caller's and must outlive the image. @name stands for the path in messages.
+ * stay the caller's and must outlive the image. @name is used as the path in messages.
  */
 int kx_elf_open_memory(const void *data, size_t size, const char *name, struct kx_elf **out,
 		       struct kx_err *err);
@@ -43,6 +45,12 @@ const uint8_t *kx_elf_code(const struct kx_elf *elf, uint64_t vaddr, uint64_t si
 int kx_elf_offset(const struct kx_elf *elf, uint64_t vaddr, uint64_t *offset);
 /* Virtual address that file offset @offset is loaded at (any PT_LOAD); -ENOENT. */
 int kx_elf_vaddr(const struct kx_elf *elf, uint64_t offset, uint64_t *vaddr);
+
+/*
+ * Bytes that are missing at the end of the file: what its headers describe reaches that far beyond
+ * it. 0 for a complete file. (Separate debug files describe segments that they do not contain.)
+ */
+uint64_t kx_elf_missing(const struct kx_elf *elf);
 
 /* The whole file. */
 const uint8_t *kx_elf_bytes(const struct kx_elf *elf, size_t *size);

@@ -2,6 +2,7 @@
 /* Which functions of which binaries the patterns choose, or the lack of patterns. */
 #include "select/select_internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,10 +47,16 @@ static bool names(const struct kx_pattern *p, const struct kx_binary *b)
 	return kx_pattern_matches_module(p, &b->module);
 }
 
-int kx_select_stripped(const struct kx_binary *b, struct kx_err *err)
+int kx_select_explain_no_symbols(const struct kx_binary *b, struct kx_err *err)
 {
 	const char *source = b->syms.source;
+	uint64_t missing = b->elf ? kx_elf_missing(b->elf) : 0;
 
+	if (missing)
+		return kx_err_set(err, -ENOENT,
+				  "'%s' is truncated: its headers describe %" PRIu64
+				  " bytes more than it has, and what is left has no function symbols; copy or build it again",
+				  b->module.path, missing);
 	return kx_err_set(err, -ENOENT,
 			  "'%s' is stripped: it has no function symbols%s%s%s; install its debug symbols (Debian: the package's -dbgsym), use an unstripped build, or trace functions of its libraries (-f 'libc.so*:NAME')",
 			  b->module.path, source[0] ? " (" : "", source, source[0] ? ")" : "");
@@ -101,7 +108,7 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 	}
 	if (!nnamed || !nsymbols) {
 		free(sources);
-		return !nnamed ? no_module(s, p, err) : kx_select_stripped(named, err);
+		return nnamed ? kx_select_explain_no_symbols(named, err) : no_module(s, p, err);
 	}
 	kx_suggest(p, sources, n, close, sizeof(close));
 	free(sources);
@@ -198,7 +205,7 @@ static int choose_all_of_main(struct kx_selector *s, size_t first, bool must_mat
 		last = b;
 	}
 	if (!total && last && must_match)
-		return kx_select_stripped(last, err);
+		return kx_select_explain_no_symbols(last, err);
 	return 0;
 }
 

@@ -79,7 +79,7 @@ static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __
 
 static __always_inline void kx_kernel_leave(__u64 sp, __u64 cookie, __u64 id)
 {
-	kx_leave(KX_WIRE_EXIT, id, KX_COOKIE_FUNC(cookie), sp, 0, 0);
+	kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie), sp, 0, 0);
 }
 
 /* Entry and return of a function by one link (kprobe session, kernel 6.10). */

@@ -153,7 +153,7 @@ int BPF_PROG(kx_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	bpf_probe_read_kernel(payload, 16, child->comm);
 	payload[2] = parent_tgid | (__u64)own_tid(child) << 32;
-	kx_put(KX_WIRE_THREAD_NEW, child->pid, tgid, 0, payload, 3);
+	kx_put(KX_EVENT_THREAD_NEW, child->pid, tgid, 0, payload, 3);
 	return 0;
 }
 
@@ -161,7 +161,7 @@ SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(kx_migrate, struct task_struct *task, int dest_cpu)
 {
 	if (kx_task_wanted(task))
-		kx_put(KX_WIRE_MIGRATE, task->pid, dest_cpu, 0, 0, 0);
+		kx_put(KX_EVENT_MIGRATE, task->pid, dest_cpu, 0, 0, 0);
 	return 0;
 }
 
@@ -179,7 +179,7 @@ int BPF_PROG(kx_thread_exit, struct task_struct *task)
 	/* Whatever the filters say: calls that they let through may be open. */
 	if (kx_task_traced(task)) {
 		kx_flush_pending_end(task);
-		put_name(task, KX_WIRE_THREAD_EXIT, task->comm);
+		put_name(task, KX_EVENT_THREAD_EXIT, task->comm);
 		if (kx_flight)
 			kx_trigger_exit(task);
 	}
@@ -194,7 +194,7 @@ int BPF_PROG(kx_thread_name, struct task_struct *task, const char *name)
 {
 	/* By the new name a filter may let its calls through. */
 	if (kx_task_traced(task))
-		put_name(task, KX_WIRE_THREAD_NAME, name);
+		put_name(task, KX_EVENT_THREAD_NAME, name);
 	return 0;
 }
 

@@ -67,7 +67,7 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 /* After the return the stack pointer stands above the return address. */
 static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 id)
 {
-	kx_leave(KX_WIRE_EXIT, id, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);
+	kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp - 8);
 }
@@ -154,7 +154,7 @@ int kx_exit(struct pt_regs *ctx)
 	cookie = bpf_get_attach_cookie(ctx);
 	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))
 		return 0;
-	kx_leave(cookie & KX_COOKIE_IS_TAIL ? KX_WIRE_TAIL_EXIT : KX_WIRE_EXIT, id,
+	kx_leave(cookie & KX_COOKIE_IS_TAIL ? KX_EVENT_TAIL_EXIT : KX_EVENT_EXIT, id,
 		 KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp);
@@ -173,7 +173,7 @@ int kx_sample(void *ctx)
 		return 0;
 	task = bpf_get_current_task_btf();
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	kx_put(KX_WIRE_SAMPLE, id, 0, regs->ip, 0, 0);
+	kx_put(KX_EVENT_SAMPLE, id, 0, regs->ip, 0, 0);
 	return 0;
 }
 

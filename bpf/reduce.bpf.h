@@ -164,7 +164,7 @@ static long write_next(__u32 i, struct kx_frames_loop *in)
 		return 1;
 	in->frames->written++;
 	count_reduced(KX_REDUCED_HITS, -1);
-	kx_put_late(KX_WIRE_ENTRY, in->tid, f->func & KX_COOKIE_FUNC(~0), f->sp, f->payload,
+	kx_put_late(KX_EVENT_ENTRY, in->tid, f->func & KX_COOKIE_FUNC(~0), f->sp, f->payload,
 		    f->func >> 29, f->time - clock_base(f->cpu), f->cpu);
 	return 0;
 }
@@ -269,7 +269,7 @@ static __noinline void end_frames(struct kx_frames *c, __u32 tid, __u32 alive)
 	c->written = alive;
 	f = frame(c, alive);
 	if (kx_min_ticks && f)
-		kx_put(KX_WIRE_UNWIND, tid, KX_COOKIE_FUNC(f->func), f->sp, 0, 0);
+		kx_put(KX_EVENT_UNWIND, tid, KX_COOKIE_FUNC(f->func), f->sp, 0, 0);
 }
 
 enum kx_verdict {
@@ -336,9 +336,9 @@ static __noinline int judge_entry(__u32 tid, __u32 func, __u64 sp, const __u64 *
 
 	/* busy: an interrupt came while the frames of this thread were being changed */
 	if (!c || c->busy)
-		return lose_call(KX_LOSS_RING_BUSY, KX_WIRE_ENTRY, tid);
+		return lose_call(KX_LOSS_RING_BUSY, KX_EVENT_ENTRY, tid);
 	if (kx_read_clock(&now, &cpu))
-		return lose_call(KX_LOSS_CLOCK, KX_WIRE_ENTRY, tid);
+		return lose_call(KX_LOSS_CLOCK, KX_EVENT_ENTRY, tid);
 	now += clock_base(cpu);
 	c->busy = 1;
 	barrier();
@@ -444,11 +444,11 @@ static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64
 	verdict = kx_reducing() ? judge_entry(tid, func, sp, payload, words) : KX_WRITE;
 
 	if (verdict == KX_WRITE)
-		return kx_put(KX_WIRE_ENTRY, tid, KX_COOKIE_FUNC(func), sp, payload, words);
+		return kx_put(KX_EVENT_ENTRY, tid, KX_COOKIE_FUNC(func), sp, payload, words);
 	return verdict == KX_LEAVE_OUT ? 0 : verdict;
 }
 
-/* A call ends. @kind: KX_WIRE_EXIT or KX_WIRE_TAIL_EXIT; @sp as its entry had it. */
+/* A call ends. @kind: KX_EVENT_EXIT or KX_EVENT_TAIL_EXIT; @sp as its entry had it. */
 static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				    const __u64 *payload, __u32 words)
 {

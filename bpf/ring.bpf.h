@@ -101,13 +101,13 @@ static __always_inline int kx_read_clock(__u64 *clock, __u32 *cpu)
 
 static __always_inline int kx_is_call(__u32 kind)
 {
-	return kind >= KX_WIRE_ENTRY && kind <= KX_WIRE_TAIL_EXIT;
+	return KX_EVENT_IS_CALL(kind);
 }
 
 /* So many come that they must leave the spare slots of a ring alone. */
 static __always_inline int kx_is_frequent(__u32 kind)
 {
-	return kx_is_call(kind) || (kind >= KX_WIRE_SCHED_OUT && kind <= KX_WIRE_WAKE);
+	return kx_is_call(kind) || (kind >= KX_EVENT_SCHED_OUT && kind <= KX_EVENT_WAKE);
 }
 
 static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)
@@ -135,7 +135,7 @@ static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)
 		loss->last_clock = clock;
 		loss->last_cpu = cpu;
 	}
-	if (kind == KX_WIRE_ENTRY)
+	if (kind == KX_EVENT_ENTRY)
 		__sync_fetch_and_add(&loss->entries, 1);
 	else
 		__sync_fetch_and_add(&loss->exits, 1);
@@ -242,7 +242,7 @@ static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 s
 	rec->tid = tid;
 	rec->func = func;
 	rec->cpu = cpu;
-	rec->kind = bad_clock ? KX_WIRE_PAD : kind;
+	rec->kind = bad_clock ? KX_EVENT_PAD : kind;
 	rec->words = words;
 	barrier();
 	/* x86 keeps stores in order: who sees this sees the rest */

@@ -69,10 +69,10 @@ int kx_sched_switch(__u64 *ctx)
 		kx_flush_pending_entries(prev);
 	/* one that is preempted on its way to sleep goes on when its turn comes */
 	if (is_watched(prev))
-		put_sched(KX_WIRE_SCHED_OUT, prev->pid, preempted ? 0 : state_of(ctx, prev),
+		put_sched(KX_EVENT_SCHED_OUT, prev->pid, preempted ? 0 : state_of(ctx, prev),
 			  KX_SCHED_SP(switches_of(prev), ran_ns(prev)));
 	if (is_watched(next))
-		put_sched(KX_WIRE_SCHED_IN, next->pid, 0, switches_of(next));
+		put_sched(KX_EVENT_SCHED_IN, next->pid, 0, switches_of(next));
 	return 0;
 }
 
@@ -80,7 +80,7 @@ int kx_sched_switch(__u64 *ctx)
 static __always_inline int waking(struct task_struct *task, int in_interrupt, __u64 is_new)
 {
 	if (is_watched(task))
-		put_sched(KX_WIRE_WAKE, task->pid,
+		put_sched(KX_EVENT_WAKE, task->pid,
 			  in_interrupt ? 0 : (__u32)bpf_get_current_pid_tgid(), is_new);
 	return 0;
 }

@@ -128,9 +128,9 @@ int BPF_PROG(kx_syscall_exit, struct pt_regs *regs, long result)
 		func = KX_SYSCALL_FUNC(traced);
 	}
 	if (kx_syscall_results)
-		kx_leave(KX_WIRE_EXIT, id, func, KX_SYSCALL_SP, words, 1);
+		kx_leave(KX_EVENT_EXIT, id, func, KX_SYSCALL_SP, words, 1);
 	else
-		kx_leave(KX_WIRE_EXIT, id, func, KX_SYSCALL_SP, 0, 0);
+		kx_leave(KX_EVENT_EXIT, id, func, KX_SYSCALL_SP, 0, 0);
 	return 0;
 }
 

@@ -14,23 +14,33 @@
 
 #include <linux/types.h>
 
-enum kx_wire_kind {
-	KX_WIRE_PAD = 0,         /* no record, only fills its slots */
-	KX_WIRE_ENTRY = 1,       /* payload: captured arguments, then the caller if asked for */
-	KX_WIRE_EXIT = 2,        /* the function returned; payload: its result, if asked for */
-	KX_WIRE_TAIL_EXIT = 3,   /* the function left by a tail jump */
-	KX_WIRE_MIGRATE = 4,     /* thread tid goes to CPU `func` */
-	KX_WIRE_THREAD_EXIT = 5, /* func is the tgid; payload: comm, 2 words */
-	KX_WIRE_THREAD_NAME = 6, /* func is the tgid; payload: new comm, 2 words */
-	KX_WIRE_SAMPLE = 7,      /* sp is the user-space instruction pointer */
-	KX_WIRE_THREAD_NEW = 8,  /* func is the tgid; payload: comm, 2 words; the tgid of who made it,
-				  * and in the high half the tid in the thread's own pid namespace */
-	KX_WIRE_SCHED_OUT = 9,   /* leaves its CPU; func is its state (0: it could go on), sp: see
-				  * KX_SCHED_SWITCHES */
-	KX_WIRE_SCHED_IN = 10,   /* runs on `cpu`; sp is its switches, the same as at its leaving */
-	KX_WIRE_WAKE = 11,       /* may run again; func is the waker's tid, sp 1 for a new thread */
-	KX_WIRE_UNWIND = 12,     /* this call, and all that it called, was found to have ended */
+/*
+ * What happened in a thread: in the wire record, and from there to the trace. The numbers are in no
+ * file. A new kind gets the next number here and a row in user/collect/event.c.
+ */
+enum kx_event_kind {
+	KX_EVENT_PAD = 0,         /* no record, only fills its slots */
+	KX_EVENT_ENTRY = 1,       /* payload: captured arguments, then the caller if asked for */
+	KX_EVENT_EXIT = 2,        /* the function returned; payload: its result, if asked for */
+	KX_EVENT_TAIL_EXIT = 3,   /* the function left by a tail jump */
+	KX_EVENT_MIGRATE = 4,     /* the thread moves to CPU `func` */
+	KX_EVENT_THREAD_EXIT = 5, /* func is the tgid; payload: comm, 2 words */
+	KX_EVENT_THREAD_NAME = 6, /* func is the tgid; payload: new comm, 2 words */
+	KX_EVENT_SAMPLE = 7,      /* sp is the user-space instruction pointer */
+	KX_EVENT_THREAD_NEW = 8,  /* func is the tgid; payload: comm, 2 words; 1 word: the parent's
+				   * tgid, in the high half the tid in the thread's own pid namespace */
+	KX_EVENT_SCHED_OUT = 9,   /* leaves its CPU; func is its state (0: preempted), sp: see
+				   * KX_SCHED_SWITCHES */
+	KX_EVENT_SCHED_IN = 10,   /* runs on `cpu`; sp is its switches, the same as when it left */
+	KX_EVENT_WAKE = 11,       /* becomes runnable; func is the waker's tid, sp 1 for a new thread */
+	KX_EVENT_UNWIND = 12,     /* this call, and all that it called, was found to have ended */
+	KX_EVENT_LOSS = 13,       /* not in the rings: the collector makes it. A gap that ends at
+				   * `clock`; payload: where it begins, lost entries, lost exits */
+	KX_EVENT_KINDS
 };
+
+/* Whether it is a hit of a function's probe. */
+#define KX_EVENT_IS_CALL(kind) ((kind) >= KX_EVENT_ENTRY && (kind) <= KX_EVENT_TAIL_EXIT)
 
 struct kx_wire_record {
 	__u64 clock;  /* raw clock of CPU `cpu`: see enum kx_wire_clock */
@@ -38,7 +48,7 @@ struct kx_wire_record {
 	__u32 tid;    /* thread id as the initial pid namespace sees it */
 	__u32 func;   /* function id, 1 to 2^28-1 */
 	__u16 cpu;    /* CPU whose clock was read; not always the ring's CPU */
-	__u8 kind;    /* enum kx_wire_kind */
+	__u8 kind;    /* enum kx_event_kind */
 	__u8 words;   /* 8-byte words of payload: 3 in each further slot */
 	__u32 commit; /* low 32 bits of the record's position + 1; written last */
 };

@@ -31,7 +31,7 @@ static struct kx_flight_store *new_store(uint64_t bytes)
 	return s;
 }
 
-static void put(struct kx_flight_store *s, unsigned cpu, enum kx_wire_kind kind, uint64_t tsc,
+static void put(struct kx_flight_store *s, unsigned cpu, enum kx_event_kind kind, uint64_t tsc,
 		uint32_t func, uint64_t sp)
 {
 	const struct kx_wire_record rec = { .sp = sp, .tid = TID, .func = func,
@@ -43,7 +43,7 @@ static void put(struct kx_flight_store *s, unsigned cpu, enum kx_wire_kind kind,
 static void put_end(struct kx_flight_store *s, unsigned cpu, uint64_t tsc, const char *name)
 {
 	const struct kx_wire_record rec = { .tid = TID, .func = PID, .cpu = (uint16_t)cpu,
-					    .kind = KX_WIRE_THREAD_EXIT, .words = 2 };
+					    .kind = KX_EVENT_THREAD_EXIT, .words = 2 };
 	char comm[16] = "";
 	uint64_t words[2];
 
@@ -126,10 +126,10 @@ static void test_order_over_cpus(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 1000; i++) {
-		put(s, i & 1, KX_WIRE_ENTRY, T0 + 10 + i * 40, 1, 0x7000);
-		put(s, ~i & 1, KX_WIRE_ENTRY, T0 + 20 + i * 40, 2, 0x6000);
-		put(s, i & 1, KX_WIRE_EXIT, T0 + 30 + i * 40, 2, 0x6000);
-		put(s, ~i & 1, KX_WIRE_EXIT, T0 + 40 + i * 40, 1, 0x7000);
+		put(s, i & 1, KX_EVENT_ENTRY, T0 + 10 + i * 40, 1, 0x7000);
+		put(s, ~i & 1, KX_EVENT_ENTRY, T0 + 20 + i * 40, 2, 0x6000);
+		put(s, i & 1, KX_EVENT_EXIT, T0 + 30 + i * 40, 2, 0x6000);
+		put(s, ~i & 1, KX_EVENT_EXIT, T0 + 40 + i * 40, 1, 0x7000);
 	}
 	put_end(s, 0, T0 + 50000, "worker");
 	dump(s, T0, T0 + 100000, &n, &story);
@@ -156,14 +156,14 @@ static void test_window(void **state)
 	struct story story;
 
 	(void)state;
-	put(s, 0, KX_WIRE_ENTRY, T0 + 10, 1, 0x7000);
-	put(s, 0, KX_WIRE_ENTRY, T0 + 20, 2, 0x6000);
-	put(s, 0, KX_WIRE_EXIT, T0 + 100, 2, 0x6000);
-	put(s, 0, KX_WIRE_ENTRY, T0 + 110, 3, 0x6000);
-	put(s, 0, KX_WIRE_EXIT, T0 + 120, 3, 0x6000);
-	put(s, 0, KX_WIRE_EXIT, T0 + 130, 1, 0x7000);
-	put(s, 0, KX_WIRE_ENTRY, T0 + 140, 1, 0x7000);
-	put(s, 0, KX_WIRE_EXIT, T0 + 200, 1, 0x7000);
+	put(s, 0, KX_EVENT_ENTRY, T0 + 10, 1, 0x7000);
+	put(s, 0, KX_EVENT_ENTRY, T0 + 20, 2, 0x6000);
+	put(s, 0, KX_EVENT_EXIT, T0 + 100, 2, 0x6000);
+	put(s, 0, KX_EVENT_ENTRY, T0 + 110, 3, 0x6000);
+	put(s, 0, KX_EVENT_EXIT, T0 + 120, 3, 0x6000);
+	put(s, 0, KX_EVENT_EXIT, T0 + 130, 1, 0x7000);
+	put(s, 0, KX_EVENT_ENTRY, T0 + 140, 1, 0x7000);
+	put(s, 0, KX_EVENT_EXIT, T0 + 200, 1, 0x7000);
 	dump(s, T0 + 100, T0 + 200, &n, &story);
 	assert_int_equal(n.orphans, 2);
 	assert_int_equal(n.repaired, 1);
@@ -184,10 +184,10 @@ static void test_overwritten(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 20000; i++) {
-		put(s, 0, KX_WIRE_ENTRY, T0 + 10 + i * 40, 1, 0x7000);
-		put(s, i % 8 == 0, KX_WIRE_ENTRY, T0 + 20 + i * 40, 2, 0x6000);
-		put(s, 0, KX_WIRE_EXIT, T0 + 30 + i * 40, 2, 0x6000);
-		put(s, 0, KX_WIRE_EXIT, T0 + 40 + i * 40, 1, 0x7000);
+		put(s, 0, KX_EVENT_ENTRY, T0 + 10 + i * 40, 1, 0x7000);
+		put(s, i % 8 == 0, KX_EVENT_ENTRY, T0 + 20 + i * 40, 2, 0x6000);
+		put(s, 0, KX_EVENT_EXIT, T0 + 30 + i * 40, 2, 0x6000);
+		put(s, 0, KX_EVENT_EXIT, T0 + 40 + i * 40, 1, 0x7000);
 	}
 	from = kx_flight_store_complete_from(s);
 	assert_true(from > T0);
@@ -209,12 +209,12 @@ static void test_losses(void **state)
 	struct story story;
 
 	(void)state;
-	put(s, 0, KX_WIRE_ENTRY, T0 + 10, 1, 0x7000);
+	put(s, 0, KX_EVENT_ENTRY, T0 + 10, 1, 0x7000);
 	kx_flight_store_put_loss(s, TID, 3, 2, T0 + 20, T0 + 30, 0);
 	kx_flight_store_put_loss(s, TID, 3, 2, T0 + 20, T0 + 30, 0);
-	put(s, 0, KX_WIRE_EXIT, T0 + 40, 2, 0x6000);
+	put(s, 0, KX_EVENT_EXIT, T0 + 40, 2, 0x6000);
 	kx_flight_store_put_loss(s, TID, 4, 2, T0 + 50, T0 + 60, 1);
-	put(s, 0, KX_WIRE_EXIT, T0 + 70, 1, 0x7000);
+	put(s, 0, KX_EVENT_EXIT, T0 + 70, 1, 0x7000);
 	dump(s, T0, T0 + 100, &n, &story);
 	assert_int_equal(n.events, 2);
 	assert_int_equal(n.lost, 6 + 1);

@@ -52,7 +52,7 @@ static void put(struct kx_flight_store *s, unsigned cpu, uint64_t tsc, uint32_t 
 				      .tid = cpu,
 				      .func = func,
 				      .cpu = (uint16_t)cpu,
-				      .kind = KX_WIRE_ENTRY,
+				      .kind = KX_EVENT_ENTRY,
 				      .words = words };
 	uint64_t payload[KX_WIRE_MAX_WORDS];
 
@@ -69,7 +69,7 @@ static int on_record(void *ctx, const struct kx_wire_record *rec, const uint64_t
 		return -EIO;
 	assert_true(rec->clock >= seen->watermark);
 	assert_int_equal(rec->sp, rec->clock ^ rec->func);
-	assert_int_equal(rec->kind, KX_WIRE_ENTRY);
+	assert_int_equal(rec->kind, KX_EVENT_ENTRY);
 	assert_int_equal(rec->tid, rec->cpu);
 	for (unsigned i = 0; i < rec->words; i++)
 		assert_int_equal(payload[i], rec->clock * 10 + i);

@@ -119,15 +119,15 @@ static void damaged_notes(void **state)
 /* two ticks a nanosecond */
 static const struct kx_sched_base base = { START, 2000000000 };
 
-static struct kx_thread_event event(uint8_t kind, uint64_t tsc, uint32_t func, uint64_t sp)
+static struct kx_event event(uint8_t kind, uint64_t tsc, uint32_t func, uint64_t sp)
 {
-	return (struct kx_thread_event){ .kind = kind, .tsc = tsc, .func = func, .sp = sp };
+	return (struct kx_event){ .kind = kind, .tsc = tsc, .func = func, .sp = sp };
 }
 
 static bool leave(struct kx_sched_track *t, uint64_t tsc, uint32_t why, uint64_t switches,
 		  struct kx_sched_interval *i)
 {
-	struct kx_thread_event ev = event(KX_EVENT_SCHED_OUT, tsc, why,
+	struct kx_event ev = event(KX_EVENT_SCHED_OUT, tsc, why,
 					  KX_SCHED_SP(switches, KX_SCHED_RAN_UNKNOWN));
 
 	return kx_sched_track_feed(t, &ev, &base, i);
@@ -137,7 +137,7 @@ static bool leave(struct kx_sched_track *t, uint64_t tsc, uint32_t why, uint64_t
 static bool leave_after(struct kx_sched_track *t, uint64_t tsc, uint32_t why, uint32_t switches,
 			uint32_t ran_ns, struct kx_sched_interval *i)
 {
-	struct kx_thread_event ev = event(KX_EVENT_SCHED_OUT, tsc, why,
+	struct kx_event ev = event(KX_EVENT_SCHED_OUT, tsc, why,
 					  KX_SCHED_SP(switches, ran_ns));
 
 	return kx_sched_track_feed(t, &ev, &base, i);
@@ -146,14 +146,14 @@ static bool leave_after(struct kx_sched_track *t, uint64_t tsc, uint32_t why, ui
 static bool back(struct kx_sched_track *t, uint64_t tsc, uint64_t switches,
 		 struct kx_sched_interval *i)
 {
-	struct kx_thread_event ev = event(KX_EVENT_SCHED_IN, tsc, 0, switches);
+	struct kx_event ev = event(KX_EVENT_SCHED_IN, tsc, 0, switches);
 
 	return kx_sched_track_feed(t, &ev, &base, i);
 }
 
 static void woken(struct kx_sched_track *t, uint64_t tsc, uint32_t by, bool is_new)
 {
-	struct kx_thread_event ev = event(KX_EVENT_WAKE, tsc, by, is_new);
+	struct kx_event ev = event(KX_EVENT_WAKE, tsc, by, is_new);
 	struct kx_sched_interval i;
 
 	assert_false(kx_sched_track_feed(t, &ev, &base, &i));
@@ -259,7 +259,7 @@ static void losses(void **state)
 	check(&i, 1800, 1810, 1810, 'S', -1);
 }
 
-static bool call(struct kx_sched_track *t, uint64_t tsc, const struct kx_thread_event *next,
+static bool call(struct kx_sched_track *t, uint64_t tsc, const struct kx_event *next,
 		 struct kx_sched_interval *i)
 {
 	return t->where == KX_SCHED_OFF && kx_sched_track_call(t, tsc, next, &base, i);
@@ -268,7 +268,7 @@ static bool call(struct kx_sched_track *t, uint64_t tsc, const struct kx_thread_
 /* A lost return is told by how long the thread has run when it leaves again. */
 static void lost_returns(void **state)
 {
-	struct kx_thread_event next;
+	struct kx_event next;
 	struct kx_sched_track t = { .ran = true };
 	struct kx_sched_interval i;
 

@@ -62,8 +62,8 @@ static void start(struct run *r)
 static void push(struct run *r, uint32_t tid, enum kx_event_kind kind, uint64_t tsc, uint32_t func,
 		 uint64_t sp, const uint64_t *words, unsigned n)
 {
-	const struct kx_thread_event ev = { .tsc = T0 + tsc, .sp = sp, .func = func,
-					    .kind = (uint8_t)kind, .nargs = (uint8_t)n };
+	const struct kx_event ev = { .tsc = T0 + tsc, .sp = sp, .func = func,
+					    .kind = (uint8_t)kind, .words = (uint8_t)n };
 	struct kx_thread *thread = kx_thread_table_get(r->t, tid);
 
 	assert_non_null(thread);
@@ -93,7 +93,7 @@ static void renamed(struct run *r, uint32_t tid, uint32_t pid, const char *name,
 	uint64_t words[3];
 
 	pack(name, 0, 0, words);
-	push(r, tid, KX_EVENT_NAME, tsc, pid, 0, words, 2);
+	push(r, tid, KX_EVENT_THREAD_NAME, tsc, pid, 0, words, 2);
 }
 
 static void ended(struct run *r, uint32_t tid, uint32_t pid, const char *name, uint64_t tsc)
@@ -466,7 +466,7 @@ static void test_fork_bomb(void **state)
 	(void)state;
 	start_limited(&r, MAX);
 	for (uint32_t i = 0; i < N; i++) {
-		const struct kx_thread_event ev = { .tsc = T0 + i, .func = TID(i), .nargs = 3,
+		const struct kx_event ev = { .tsc = T0 + i, .func = TID(i), .words = 3,
 						    .kind = KX_EVENT_THREAD_NEW };
 		struct kx_thread *thread = kx_thread_table_get_for_metadata(r.t, TID(i));
 		uint64_t words[3];
@@ -559,6 +559,52 @@ static int set_up(void **state)
 	return 0;
 }
 
+/* What is not a call: an instant is its row's note, a migration a CPU, an unknown kind nothing. */
+static void test_instants(void **state)
+{
+	const uint64_t words[3] = { 7, 8, 9 };
+	char got[512] = "";
+	struct kx_err err = { 0 };
+	struct kx_fdr_cursor *c;
+	struct kx_fdr_record rec;
+	struct kx_fdr_file *f;
+	struct run r;
+	size_t n = 0;
+
+	(void)state;
+	start(&r);
+	born(&r, TID(1), TID(1), 77, TID(1), "one", 10);
+	push(&r, TID(1), KX_EVENT_ENTRY, 20, 1, 0x6000, words, 3);
+	push(&r, TID(1), KX_EVENT_SAMPLE, 30, 0, 0xabc, NULL, 0);
+	push(&r, TID(1), KX_EVENT_MIGRATE, 40, 5, 0, NULL, 0);
+	push(&r, TID(1), 200, 50, 1, 0x7000, words, 2);
+	push(&r, TID(1), KX_EVENT_EXIT, 60, 1, 0x6000, words + 1, 1);
+	finish(&r, NULL);
+	assert_int_equal(r.migrations, 1);
+	assert_int_equal(r.counts.repaired, 0);
+	assert_int_equal(kx_fdr_open(path, &f, &err), 0);
+	assert_int_equal(kx_fdr_thread_cursor(f, 0, &c), 0);
+	while (kx_fdr_next(c, &rec, &err) > 0) {
+		unsigned at = (unsigned)(rec.tsc - T0);
+
+		if (rec.tsc <= T0 || rec.kind > KX_RECORD_CPU)
+			continue;
+		n += (size_t)snprintf(got + n, sizeof(got) - n, "%u:%u ", at, rec.kind);
+		if (rec.kind == KX_RECORD_CPU)
+			n += (size_t)snprintf(got + n, sizeof(got) - n, "cpu%u ", rec.cpu);
+		if (rec.kind == KX_RECORD_CUSTOM)
+			n += (size_t)snprintf(got + n, sizeof(got) - n, "%.*s ", (int)rec.size,
+					      (const char *)rec.data);
+		for (unsigned i = 0; i < rec.nargs && rec.kind == KX_RECORD_ENTRY; i++)
+			n += (size_t)snprintf(got + n, sizeof(got) - n, "%u ",
+					      (unsigned)rec.args[i]);
+	}
+	assert_string_equal(got, "20:0 7 8 9 30:3 kxray:sample {\"ip\":\"0xabc\"} 40:5 cpu5 "
+				 "60:3 kxray:result {\"value\":8} 60:5 cpu0 60:1 ");
+	kx_fdr_cursor_free(c);
+	kx_fdr_close(f);
+}
+
 static int tear_down(void **state)
 {
 	(void)state;
@@ -582,6 +628,7 @@ int main(void)
 		cmocka_unit_test(test_fork_bomb),
 		cmocka_unit_test(test_sweep),
 		cmocka_unit_test(test_losses_stay_with_the_id),
+		cmocka_unit_test(test_instants),
 	};
 
 	return cmocka_run_group_tests_name("thread_table", tests, set_up, tear_down);

@@ -369,11 +369,6 @@ int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 	case KX_EVENT_LOSS:
 		kx_callstack_lost_from(s, ev->tsc);
 		break;
-	case KX_EVENT_MIGRATE:
-	case KX_EVENT_SAMPLE:
-		break;
-	default:
-		return -EINVAL;
 	}
 	return sink->other(sink->ctx, in.ev);
 }

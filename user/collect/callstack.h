@@ -34,7 +34,7 @@ struct kx_callstack_sink {
 	int (*entry)(void *ctx, const struct kx_event *ev);
 	/* @repaired: kxray closed the call itself */
 	int (*exit)(void *ctx, const struct kx_event *ev, bool repaired);
-	/* migrate, loss, thread exit (after the exits of all calls still open) */
+	/* every other kind; a thread's exit after the exits of all calls still open */
 	int (*other)(void *ctx, const struct kx_event *ev);
 	void *ctx;
 	/* NULL, or told first that the next @n calls of exit are repaired ones, at ev->tsc */
@@ -65,7 +65,7 @@ void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc);
 /*
  * Takes the thread's next event, in time order (an older one is raised to the
  * newest); adds to @counts. Amortised constant time and 16 bytes an open call.
- * Errors: the sink's, -ENOMEM, -EINVAL for an unknown kind; what the sink did
+ * Kinds that are no calls go to the sink untouched. Errors: the sink's, -ENOMEM; what the sink did
  * not take is then as if it had not come.
  */
 int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,

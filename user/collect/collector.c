@@ -109,68 +109,21 @@ void kx_collector_free(struct kx_collector *c)
 int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_record *rec,
 		      uint64_t tsc, const uint64_t *payload)
 {
-	struct kx_thread_event ev = {
-		.tsc = tsc, .sp = rec->sp, .func = rec->func, .cpu = rec->cpu
+	struct kx_event ev = {
+		.tsc = tsc, .sp = rec->sp, .func = rec->func, .cpu = rec->cpu, .kind = rec->kind
 	};
+	const struct kx_event_type *type;
 	struct kx_thread *thread;
-	bool quiet = false; /* it only says who or where the thread is */
-	unsigned nwords = rec->words < KX_MAX_ARGS ? rec->words : KX_MAX_ARGS;
 	int code;
 
-	switch (rec->kind) {
-	case KX_WIRE_ENTRY:
-		ev.kind = KX_EVENT_ENTRY;
-		ev.nargs = (uint8_t)nwords;
-		break;
-	case KX_WIRE_EXIT:
-		ev.kind = KX_EVENT_EXIT;
-		ev.nargs = nwords != 0;
-		break;
-	case KX_WIRE_TAIL_EXIT:
-		ev.kind = KX_EVENT_TAIL_EXIT;
-		break;
-	case KX_WIRE_UNWIND:
-		ev.kind = KX_EVENT_UNWIND;
-		break;
-	case KX_WIRE_MIGRATE:
-		ev.kind = KX_EVENT_MIGRATE;
-		ev.cpu = (uint16_t)rec->func;
-		quiet = true;
-		break;
-	case KX_WIRE_THREAD_NEW:
-		ev.kind = KX_EVENT_THREAD_NEW;
-		ev.nargs = (uint8_t)nwords;
-		quiet = true;
-		break;
-	case KX_WIRE_THREAD_EXIT:
-		ev.kind = KX_EVENT_THREAD_EXIT;
-		ev.nargs = (uint8_t)nwords;
-		quiet = true;
-		break;
-	case KX_WIRE_SAMPLE:
-		ev.kind = KX_EVENT_SAMPLE;
-		break;
-	case KX_WIRE_SCHED_OUT:
-		ev.kind = KX_EVENT_SCHED_OUT;
-		break;
-	case KX_WIRE_SCHED_IN:
-		ev.kind = KX_EVENT_SCHED_IN;
-		break;
-	case KX_WIRE_WAKE:
-		ev.kind = KX_EVENT_WAKE;
-		break;
-	case KX_WIRE_THREAD_NAME:
-		ev.kind = KX_EVENT_NAME;
-		ev.nargs = (uint8_t)nwords;
-		quiet = true;
-		break;
-	default:
+	if (rec->kind == KX_EVENT_PAD || rec->kind >= KX_EVENT_KINDS)
 		return 0;
-	}
-	thread = quiet ? kx_thread_table_get_for_metadata(threads, rec->tid) :
-			 kx_thread_table_get(threads, rec->tid);
+	type = kx_event_type(rec->kind);
+	ev.words = rec->words < type->words ? rec->words : type->words;
+	thread = type->metadata ? kx_thread_table_get_for_metadata(threads, rec->tid) :
+				  kx_thread_table_get(threads, rec->tid);
 	if (!thread)
-		return quiet ? 0 : -ENOMEM;
+		return type->metadata ? 0 : -ENOMEM;
 	code = kx_thread_push(thread, &ev, payload);
 	return code ? code : 1;
 }
@@ -189,10 +142,9 @@ static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct k
 		payload[i] = kx_ring_payload(rings, ring, ring->tail, i);
 	if (c->store) {
 		kx_flight_store_put(c->store, ring_cpu, rec, tsc, payload);
-		/* who lives now must be known when the record of its start is overwritten */
-		if (rec->kind != KX_WIRE_THREAD_NEW && rec->kind != KX_WIRE_THREAD_NAME &&
-		    rec->kind != KX_WIRE_THREAD_EXIT) {
-			c->taken += kx_is_call_record(rec);
+		/* The store may overwrite a start record while the thread still runs. */
+		if (!kx_event_type(rec->kind)->lifecycle) {
+			c->taken += KX_EVENT_IS_CALL(rec->kind);
 			return 0;
 		}
 	}
@@ -200,7 +152,7 @@ static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct k
 	if (code < 0)
 		return code;
 	c->pending += (size_t)code;
-	c->taken += kx_is_call_record(rec);
+	c->taken += KX_EVENT_IS_CALL(rec->kind);
 	return 0;
 }
 
@@ -387,7 +339,7 @@ static void count_rest(struct kx_collector *c)
 			continue;
 		while (ring->tail != kx_ring_head(ring) &&
 		       (rec = kx_ring_peek(rings, ring, ring->tail))) {
-			c->taken += kx_is_call_record(rec);
+			c->taken += KX_EVENT_IS_CALL(rec->kind);
 			ring->tail += KX_WIRE_SLOTS(rec->words);
 		}
 		c->abandoned += kx_ring_head(ring) - ring->tail;

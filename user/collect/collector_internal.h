@@ -4,7 +4,6 @@
 #define KX_COLLECTOR_INTERNAL_H
 
 #include "collect/thread_table.h"
-#include "bpf/wire.h"
 
 /*
  * Hands a record to its thread. @tsc stands for its clock, @payload has rec->words words.
@@ -12,11 +11,5 @@
  */
 int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_record *rec,
 		      uint64_t tsc, const uint64_t *payload);
-
-/* A hit of a function, not what a thread or the scheduler did. */
-static inline bool kx_is_call_record(const struct kx_wire_record *rec)
-{
-	return rec->kind >= KX_WIRE_ENTRY && rec->kind <= KX_WIRE_TAIL_EXIT;
-}
 
 #endif

@@ -1,43 +1,48 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* One thing that happened in one thread, as the collector hands it on. */
+/*
+ * One thing that happened in one thread, from the wire record to the trace, and the table of kinds.
+ *
+ * Only calls, lifecycle records and the scheduler's have code of their own. Any other kind is an
+ * instant: it passes the call stack untouched and becomes the note that its row of the table names.
+ */
 #ifndef KX_EVENT_H
 #define KX_EVENT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "bpf/wire.h"
 
 #define KX_MAX_ARGS 7 /* six integer registers and the return address */
 
-enum kx_event_kind {
-	KX_EVENT_ENTRY = 1,
-	KX_EVENT_EXIT,
-	KX_EVENT_TAIL_EXIT,
-	KX_EVENT_MIGRATE,     /* the thread goes to CPU `cpu` */
-	KX_EVENT_THREAD_EXIT, /* nothing of this thread follows */
-	KX_EVENT_LOSS,        /* a gap that ends at `tsc` */
-	KX_EVENT_NAME,        /* the thread has a new name; for the thread table only */
-	KX_EVENT_SAMPLE,      /* the thread is on the CPU; sp is its instruction pointer */
-	KX_EVENT_SCHED_OUT,   /* these three as in wire.h; for the thread table only */
-	KX_EVENT_SCHED_IN,
-	KX_EVENT_WAKE,
-	KX_EVENT_UNWIND,      /* this call has ended, its exit will not come */
-	KX_EVENT_THREAD_NEW,  /* a thread begins; for the thread table only */
+/* The payload is kept apart: see kx_thread_push. */
+struct kx_event {
+	uint64_t tsc;	     /* TSC ticks */
+	uint64_t sp;	     /* sp and func mean what wire.h says of the kind */
+	uint32_t func;	     /* function id, 1 to KX_FDR_MAX_FUNC */
+	uint16_t cpu;	     /* CPU on which it happened */
+	uint8_t kind;	     /* enum kx_event_kind */
+	uint8_t words;	     /* of payload */
+	uint32_t payload_at; /* of the thread table: index of the first word */
+	uint32_t order;	     /* of the thread table: decides between events of the same tick */
 };
 
-struct kx_event {
-	uint64_t tsc;  /* TSC ticks */
-	uint64_t sp;   /* stack pointer at the function's entry; 0 if unknown */
-	uint32_t func; /* function id, 1 to KX_FDR_MAX_FUNC */
-	uint16_t cpu;
-	uint8_t kind;  /* enum kx_event_kind */
-	uint8_t nargs; /* valid words in args: at an entry arguments, at an exit 1 for the result */
-	union {
-		uint64_t args[KX_MAX_ARGS];
-		struct {
-			uint64_t from;    /* TSC of the first lost event */
-			uint64_t entries; /* lost function entries */
-			uint64_t exits;   /* lost function exits */
-		} loss;
-	};
+struct kx_event_type {
+	uint8_t words;	/* of payload that are kept, at most */
+	bool metadata;	/* describes the thread: does not by itself put the thread into the trace */
+	bool lifecycle; /* metadata on who the thread is: also taken while a flight recorder runs */
+	/* An instant's custom event into @text; its length, or negative. NULL: no instant. */
+	int (*note)(char *text, size_t size, const struct kx_event *ev, const uint64_t *payload);
 };
+
+/* By enum kx_event_kind. */
+extern const struct kx_event_type kx_event_types[KX_EVENT_KINDS];
+
+/* That of an unknown kind is empty. */
+static inline const struct kx_event_type *kx_event_type(uint8_t kind)
+{
+	return &kx_event_types[kind < KX_EVENT_KINDS ? kind : KX_EVENT_PAD];
+}
 
 #endif

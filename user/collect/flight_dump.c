@@ -32,9 +32,9 @@ static int on_record(void *ctx, const struct kx_wire_record *rec, const uint64_t
 	struct dumper *d = ctx;
 	int code;
 
-	if (rec->kind == KX_FLIGHT_GAP)
+	if (rec->kind == KX_EVENT_LOSS)
 		return on_gap(d, rec, payload);
-	if (kx_is_call_record(rec)) {
+	if (KX_EVENT_IS_CALL(rec->kind)) {
 		if (!d->out->first || rec->clock < d->out->first)
 			d->out->first = rec->clock;
 		if (rec->clock > d->out->last)

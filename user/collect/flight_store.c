@@ -218,7 +218,7 @@ static struct loss *loss_of(struct kx_flight_store *s, uint32_t tid)
 void kx_flight_store_put_loss(struct kx_flight_store *s, uint32_t tid, uint64_t entries,
 			      uint64_t exits, uint64_t from, uint64_t to, uint16_t cpu)
 {
-	struct kx_wire_record rec = { .tid = tid, .cpu = cpu, .kind = KX_FLIGHT_GAP, .words = 3 };
+	struct kx_wire_record rec = { .tid = tid, .cpu = cpu, .kind = KX_EVENT_LOSS, .words = 3 };
 	struct loss *loss = loss_of(s, tid);
 	uint64_t words[3] = { from, 0, 0 };
 

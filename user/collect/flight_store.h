@@ -14,10 +14,6 @@
 #include "base/err.h"
 #include "bpf/wire.h"
 
-/* A record of the store alone, beside enum kx_wire_kind: a gap of thread `tid` that ends at its
- * clock; payload: TSC of its begin, lost entries, lost exits. */
-#define KX_FLIGHT_GAP 255
-
 #define KX_FLIGHT_MIN_BYTES (64u << 10)
 
 struct kx_flight_store;

@@ -32,7 +32,7 @@ static void leave(struct kx_sched_track *t, uint64_t tsc, char state)
  * A thread that is off has been back once, which no record tells, and leaves again by @ev. True if
  * it can be known when that was: its time off the CPU until then is *@out.
  */
-static bool came_back(const struct kx_sched_track *t, const struct kx_thread_event *ev,
+static bool came_back(const struct kx_sched_track *t, const struct kx_event *ev,
 		      const struct kx_sched_base *base, uint64_t latest,
 		      struct kx_sched_interval *out)
 {
@@ -47,7 +47,7 @@ static bool came_back(const struct kx_sched_track *t, const struct kx_thread_eve
 	return true;
 }
 
-static bool feed_out(struct kx_sched_track *t, const struct kx_thread_event *ev,
+static bool feed_out(struct kx_sched_track *t, const struct kx_event *ev,
 		     const struct kx_sched_base *base, struct kx_sched_interval *out)
 {
 	char state = kx_sched_state(ev->func);
@@ -69,7 +69,7 @@ static bool feed_out(struct kx_sched_track *t, const struct kx_thread_event *ev,
 	return ended;
 }
 
-static bool feed_in(struct kx_sched_track *t, const struct kx_thread_event *ev, uint64_t start,
+static bool feed_in(struct kx_sched_track *t, const struct kx_event *ev, uint64_t start,
 		    struct kx_sched_interval *out)
 {
 	bool ended = t->where == KX_SCHED_OFF;
@@ -88,7 +88,7 @@ static bool feed_in(struct kx_sched_track *t, const struct kx_thread_event *ev, 
 	return ended;
 }
 
-static void feed_wake(struct kx_sched_track *t, const struct kx_thread_event *ev, uint64_t start)
+static void feed_wake(struct kx_sched_track *t, const struct kx_event *ev, uint64_t start)
 {
 	if (ev->sp) {
 		leave(t, ev->tsc, 'N');
@@ -102,7 +102,7 @@ static void feed_wake(struct kx_sched_track *t, const struct kx_thread_event *ev
 	t->waker = ev->func;
 }
 
-bool kx_sched_track_feed(struct kx_sched_track *t, const struct kx_thread_event *ev,
+bool kx_sched_track_feed(struct kx_sched_track *t, const struct kx_event *ev,
 			 const struct kx_sched_base *base, struct kx_sched_interval *out)
 {
 	switch (ev->kind) {
@@ -116,7 +116,7 @@ bool kx_sched_track_feed(struct kx_sched_track *t, const struct kx_thread_event 
 	}
 }
 
-bool kx_sched_track_call(struct kx_sched_track *t, uint64_t tsc, const struct kx_thread_event *next,
+bool kx_sched_track_call(struct kx_sched_track *t, uint64_t tsc, const struct kx_event *next,
 			 const struct kx_sched_base *base, struct kx_sched_interval *out)
 {
 	bool first = !t->proven;

@@ -7,7 +7,7 @@
 #define KX_SCHED_TRACK_H
 
 #include "trace/off_cpu.h"
-#include "collect/thread_table.h"
+#include "collect/event.h"
 
 /* All zero: nothing is known yet. */
 struct kx_sched_track {
@@ -38,7 +38,7 @@ struct kx_sched_base {
  * Takes the next event (one of kx_sched_is_event), in order of time. True if a time off the CPU
  * has ended by it, which is *@out then (it may have ended before, see kx_sched_track_call).
  */
-bool kx_sched_track_feed(struct kx_sched_track *t, const struct kx_thread_event *ev,
+bool kx_sched_track_feed(struct kx_sched_track *t, const struct kx_event *ev,
 			 const struct kx_sched_base *base, struct kx_sched_interval *out);
 
 /*
@@ -47,7 +47,7 @@ bool kx_sched_track_feed(struct kx_sched_track *t, const struct kx_thread_event 
  * return is lost. @next is the next leaving or return that is known to come, or NULL. True if a time
  * off the CPU has ended before the call, which is *@out then.
  */
-bool kx_sched_track_call(struct kx_sched_track *t, uint64_t tsc, const struct kx_thread_event *next,
+bool kx_sched_track_call(struct kx_sched_track *t, uint64_t tsc, const struct kx_event *next,
 			 const struct kx_sched_base *base, struct kx_sched_interval *out);
 
 /* The recording ends at @tsc: true if the thread is off its CPU, since *@out. */

@@ -21,10 +21,10 @@ struct kx_thread {
 	bool tells_process; /* of what waits, something is about its process */
 	bool sorted; /* waiting events stand in order of time */
 	bool gone;   /* /proc did not have it at the last look, and nothing came since */
-	struct kx_thread_event *events;
+	struct kx_event *events;
 	uint32_t nevents, room;
-	uint64_t *args; /* arguments and losses of waiting events */
-	uint32_t nargs, args_room;
+	uint64_t *payload; /* of waiting events, in words */
+	uint32_t npayload, payload_room;
 	uint64_t lost_entries, lost_exits; /* totals already turned into gaps */
 	uint64_t lost_to;		   /* end of the newest gap */
 	uint64_t lost_from;		   /* start of the first one; UINT64_MAX: none */
@@ -60,9 +60,9 @@ struct kx_thread_table {
 };
 
 /* An event of the scheduler; the thread has its stream. Errors: the FDR writer's. */
-int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev);
+int kx_thread_sched(struct kx_thread *thread, const struct kx_event *ev);
 /* @ev, one of the waiting events, shows a thread at work that is said to be off its CPU. */
-int kx_thread_sched_call(struct kx_thread *thread, const struct kx_thread_event *ev);
+int kx_thread_sched_call(struct kx_thread *thread, const struct kx_event *ev);
 
 /*
  * Hands what is older than @watermark to the file; see kx_thread_table_release. Where the thread's

@@ -19,7 +19,7 @@ static struct kx_sched_base base_of(const struct kx_thread *thread)
 	return (struct kx_sched_base){ o->start_tsc, o->tsc_hz };
 }
 
-int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev)
+int kx_thread_sched(struct kx_thread *thread, const struct kx_event *ev)
 {
 	const struct kx_sched_base base = base_of(thread);
 	struct kx_sched_interval i;
@@ -29,9 +29,9 @@ int kx_thread_sched(struct kx_thread *thread, const struct kx_thread_event *ev)
 	return write_interval(thread, ev->cpu, &i);
 }
 
-int kx_thread_sched_call(struct kx_thread *thread, const struct kx_thread_event *ev)
+int kx_thread_sched_call(struct kx_thread *thread, const struct kx_event *ev)
 {
-	const struct kx_thread_event *end = thread->events + thread->nevents, *next = ev + 1;
+	const struct kx_event *end = thread->events + thread->nevents, *next = ev + 1;
 	const struct kx_sched_base base = base_of(thread);
 	struct kx_sched_interval i;
 

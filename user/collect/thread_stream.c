@@ -34,14 +34,14 @@ static void set_name(struct kx_thread *thread, const uint64_t *comm)
 static bool identify_by_events(struct kx_thread *thread, uint32_t from)
 {
 	for (uint32_t i = from; i < thread->nevents; i++) {
-		const struct kx_thread_event *e = &thread->events[i];
+		const struct kx_event *e = &thread->events[i];
 
 		if (e->kind == KX_EVENT_THREAD_NEW)
 			return false;
-		if (e->nargs < 2 || (e->kind != KX_EVENT_NAME && e->kind != KX_EVENT_THREAD_EXIT))
+		if (e->words < 2 || (e->kind != KX_EVENT_THREAD_NAME && e->kind != KX_EVENT_THREAD_EXIT))
 			continue;
 		thread->pid = (pid_t)e->func;
-		set_name(thread, thread->args + e->args_at);
+		set_name(thread, thread->payload + e->payload_at);
 		return true;
 	}
 	return false;
@@ -142,11 +142,18 @@ static int write_name(struct kx_thread *thread, uint64_t tsc)
 	return write_note(thread, tsc, "thread", kx_fdr_identity_json(&who));
 }
 
+/* The words that came with an event. */
+static const uint64_t *payload_of(const struct kx_thread *thread, const struct kx_event *ev)
+{
+	return ev->words ? thread->payload + ev->payload_at : NULL;
+}
+
 static int sink_entry(void *ctx, const struct kx_event *ev)
 {
 	struct kx_thread *thread = ctx;
 
-	return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, ev->args, ev->nargs);
+	return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, payload_of(thread, ev),
+			    ev->words);
 }
 
 static int sink_repairs(void *ctx, const struct kx_event *ev, uint32_t n)
@@ -158,7 +165,7 @@ static int write_result(struct kx_thread *thread, const struct kx_event *ev)
 {
 	char text[64];
 	int n = snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "result {\"value\":%lld}",
-			 (long long)ev->args[0]);
+			 (long long)*payload_of(thread, ev));
 
 	return kx_fdr_custom(thread->stream, ev->tsc, text, (size_t)n);
 }
@@ -169,7 +176,7 @@ static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
 
 	if (repaired)
 		return kx_fdr_added_exit(thread->stream, ev->tsc, ev->cpu, ev->func);
-	if (ev->nargs) {
+	if (ev->words) {
 		int err = write_result(thread, ev);
 
 		if (err)
@@ -179,13 +186,17 @@ static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
 			   ev->kind == KX_EVENT_TAIL_EXIT);
 }
 
-static int write_sample(struct kx_thread *thread, const struct kx_event *ev)
+static int write_instant(struct kx_thread *thread, const struct kx_event *ev)
 {
-	char text[64];
+	const struct kx_event_type *type = kx_event_type(ev->kind);
+	char text[256];
 	int n;
 
-	n = snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "sample {\"ip\":\"0x%llx\"}",
-		     (unsigned long long)ev->sp);
+	if (!type->note)
+		return 0;
+	n = type->note(text, sizeof(text), ev, payload_of(thread, ev));
+	if (n < 0 || (size_t)n >= sizeof(text))
+		return -EINVAL;
 	return kx_fdr_custom(thread->stream, ev->tsc, text, (size_t)n);
 }
 
@@ -214,22 +225,23 @@ static int write_partners(struct kx_thread *thread, uint64_t tsc)
 static int sink_other(void *ctx, const struct kx_event *ev)
 {
 	struct kx_thread *thread = ctx;
+	const uint64_t *words;
 	int err;
 
 	switch (ev->kind) {
 	case KX_EVENT_MIGRATE:
 		++*thread->table->migrations;
-		return kx_fdr_cpu(thread->stream, ev->tsc, ev->cpu);
+		thread->cpu = (uint16_t)ev->func;
+		return kx_fdr_cpu(thread->stream, ev->tsc, thread->cpu);
 	case KX_EVENT_LOSS:
-		return write_gap(thread, ev->loss.entries, ev->loss.exits, ev->loss.from, ev->tsc);
-	case KX_EVENT_SAMPLE:
-		return write_sample(thread, ev);
+		words = payload_of(thread, ev);
+		return write_gap(thread, words[1], words[2], words[0], ev->tsc);
 	case KX_EVENT_THREAD_EXIT:
 		err = kx_fdr_thread_end(thread->stream);
 		thread->stream = NULL;
 		return err;
 	default:
-		return 0;
+		return write_instant(thread, ev);
 	}
 }
 
@@ -282,7 +294,7 @@ static int end_life(struct kx_thread *thread)
 
 static int by_time(const void *a, const void *b)
 {
-	const struct kx_thread_event *x = a, *y = b;
+	const struct kx_event *x = a, *y = b;
 
 	if (x->tsc != y->tsc)
 		return x->tsc < y->tsc ? -1 : 1;
@@ -290,33 +302,26 @@ static int by_time(const void *a, const void *b)
 }
 
 /* A busy thread always has events waiting: what belongs to released ones must go all the same. */
-static void drop_used_args(struct kx_thread *thread)
+static void drop_used_payload(struct kx_thread *thread)
 {
-	uint32_t first = thread->nargs;
+	uint32_t first = thread->npayload;
 
 	for (uint32_t i = 0; i < thread->nevents; i++)
-		if (thread->events[i].nargs && thread->events[i].args_at < first)
-			first = thread->events[i].args_at;
+		if (thread->events[i].words && thread->events[i].payload_at < first)
+			first = thread->events[i].payload_at;
 	if (!first)
 		return;
-	thread->nargs -= first;
-	memmove(thread->args, thread->args + first, thread->nargs * sizeof(*thread->args));
+	thread->npayload -= first;
+	memmove(thread->payload, thread->payload + first, thread->npayload * sizeof(*thread->payload));
 	for (uint32_t i = 0; i < thread->nevents; i++)
-		if (thread->events[i].nargs)
-			thread->events[i].args_at -= first;
+		if (thread->events[i].words)
+			thread->events[i].payload_at -= first;
 }
 
 /* Whether nothing from @tsc on can be the ending thread's. */
 static bool is_over(const struct kx_thread *thread, uint64_t tsc)
 {
 	return thread->exiting && tsc > thread->exit_tsc + thread->table->o.linger;
-}
-
-/* Calls, and what goes with them. */
-static bool is_telling(uint8_t kind)
-{
-	return kind != KX_EVENT_THREAD_NEW && kind != KX_EVENT_NAME && kind != KX_EVENT_THREAD_EXIT &&
-	       kind != KX_EVENT_MIGRATE;
 }
 
 /*
@@ -333,25 +338,25 @@ static uint64_t complete_until(const struct kx_thread *thread, uint64_t watermar
 	    is_over(thread, watermark))
 		return watermark;
 	while (i--) {
-		const struct kx_thread_event *e = &thread->events[i];
+		const struct kx_event *e = &thread->events[i];
 
 		if (e->tsc < watermark &&
 		    (e->kind == KX_EVENT_EXIT || e->kind == KX_EVENT_TAIL_EXIT ||
 		     e->kind == KX_EVENT_UNWIND || e->kind == KX_EVENT_THREAD_EXIT ||
 		     e->kind == KX_EVENT_THREAD_NEW))
 			return e->tsc + 1;
-		telling |= is_telling(e->kind);
+		telling |= !kx_event_type(e->kind)->metadata;
 	}
 	/* where there is no story, names need not wait for it */
 	return telling ? 0 : watermark;
 }
 
 /* The record of the end of who lived before may be lost. */
-static int take_start(struct kx_thread *thread, const struct kx_thread_event *e)
+static int take_start(struct kx_thread *thread, const struct kx_event *e)
 {
-	const uint64_t *words = thread->args + e->args_at;
-	pid_t parent = e->nargs > 2 ? (pid_t)(uint32_t)words[2] : 0;
-	pid_t ns_tid = e->nargs > 2 ? (pid_t)(words[2] >> 32) : 0;
+	const uint64_t *words = thread->payload + e->payload_at;
+	pid_t parent = e->words > 2 ? (pid_t)(uint32_t)words[2] : 0;
+	pid_t ns_tid = e->words > 2 ? (pid_t)(words[2] >> 32) : 0;
 	int err = has_life(thread) ? end_life(thread) : 0;
 
 	if (err)
@@ -365,7 +370,7 @@ static int take_start(struct kx_thread *thread, const struct kx_thread_event *e)
 				     thread->name, e->tsc);
 }
 
-static int take_name(struct kx_thread *thread, const struct kx_thread_event *e)
+static int take_name(struct kx_thread *thread, const struct kx_event *e)
 {
 	char before[sizeof(thread->name)];
 	int err = 0;
@@ -377,7 +382,7 @@ static int take_name(struct kx_thread *thread, const struct kx_thread_event *e)
 		return err;
 	memcpy(before, thread->name, sizeof(before));
 	thread->pid = (pid_t)e->func;
-	set_name(thread, thread->args + e->args_at);
+	set_name(thread, thread->payload + e->payload_at);
 	if ((pid_t)thread->tid == thread->pid)
 		err = kx_process_table_renamed(thread->table->o.processes, thread->pid,
 					       thread->name, e->tsc);
@@ -386,13 +391,13 @@ static int take_name(struct kx_thread *thread, const struct kx_thread_event *e)
 	return write_name(thread, e->tsc);
 }
 
-static int take_end(struct kx_thread *thread, const struct kx_thread_event *e)
+static int take_end(struct kx_thread *thread, const struct kx_event *e)
 {
 	int err = thread->exiting ? end_life(thread) : 0;
 
-	if (!err && e->nargs >= 2) {
+	if (!err && e->words >= 2) {
 		thread->pid = (pid_t)e->func;
-		set_name(thread, thread->args + e->args_at);
+		set_name(thread, thread->payload + e->payload_at);
 		thread->cpu = e->cpu;
 	}
 	thread->exiting = true;
@@ -403,13 +408,7 @@ static int take_end(struct kx_thread *thread, const struct kx_thread_event *e)
 /* 1: this one and what follows must wait. */
 static int take_event(struct kx_thread *thread, uint32_t at, bool last)
 {
-	const struct kx_thread_event *e = &thread->events[at];
-	struct kx_event ev = { .tsc = e->tsc,
-			       .sp = e->sp,
-			       .func = e->func,
-			       .cpu = e->cpu,
-			       .kind = e->kind,
-			       .nargs = e->nargs };
+	const struct kx_event *e = &thread->events[at];
 	int err = is_over(thread, e->tsc) ? end_life(thread) : 0;
 
 	if (err)
@@ -417,7 +416,7 @@ static int take_event(struct kx_thread *thread, uint32_t at, bool last)
 	switch (e->kind) {
 	case KX_EVENT_THREAD_NEW:
 		return take_start(thread, e);
-	case KX_EVENT_NAME:
+	case KX_EVENT_THREAD_NAME:
 		return take_name(thread, e);
 	case KX_EVENT_THREAD_EXIT:
 		return take_end(thread, e);
@@ -436,18 +435,10 @@ static int take_event(struct kx_thread *thread, uint32_t at, bool last)
 	if (kx_sched_is_event(e->kind))
 		return kx_thread_sched(thread, e);
 	thread->cpu = e->cpu;
-	if (e->kind == KX_EVENT_LOSS) {
-		ev.loss.from = thread->args[e->args_at];
-		ev.loss.entries = thread->args[e->args_at + 1];
-		ev.loss.exits = thread->args[e->args_at + 2];
-		ev.nargs = 0;
-	} else if (e->nargs) {
-		memcpy(ev.args, thread->args + e->args_at, e->nargs * sizeof(*ev.args));
-	}
-	thread->sched.ran |= e->kind <= KX_EVENT_TAIL_EXIT;
-	if (thread->sched.where == KX_SCHED_OFF && e->kind <= KX_EVENT_TAIL_EXIT)
+	thread->sched.ran |= KX_EVENT_IS_CALL(e->kind);
+	if (thread->sched.where == KX_SCHED_OFF && KX_EVENT_IS_CALL(e->kind))
 		err = kx_thread_sched_call(thread, e);
-	return err ? err : feed(thread, &ev);
+	return err ? err : feed(thread, e);
 }
 
 int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *released)
@@ -476,7 +467,7 @@ int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *rele
 	memmove(thread->events, thread->events + n, thread->nevents * sizeof(*thread->events));
 	for (uint32_t i = 0; i < thread->nevents; i++)
 		thread->events[i].order = i;
-	drop_used_args(thread);
+	drop_used_payload(thread);
 	if (!err && !thread->nevents && is_over(thread, watermark))
 		err = end_life(thread);
 	return err;

@@ -34,12 +34,12 @@ struct kx_thread_table *kx_thread_table_new(const struct kx_thread_options *opti
 static void free_waiting(struct kx_thread *thread)
 {
 	thread->table->held -= thread->room * sizeof(*thread->events) +
-			       thread->args_room * sizeof(*thread->args);
+			       thread->payload_room * sizeof(*thread->payload);
 	free(thread->events);
-	free(thread->args);
+	free(thread->payload);
 	thread->events = NULL;
-	thread->args = NULL;
-	thread->room = thread->args_room = 0;
+	thread->payload = NULL;
+	thread->room = thread->payload_room = 0;
 }
 
 static void free_thread(struct kx_thread *thread)
@@ -162,29 +162,29 @@ static void activate(struct kx_thread *thread)
 
 static int push_words(struct kx_thread *thread, const uint64_t *words, uint32_t n, uint32_t *at)
 {
-	if (thread->nargs + n > thread->args_room) {
-		uint32_t room = thread->args_room ? thread->args_room * 2 : 16;
-		uint64_t *args = realloc(thread->args, room * sizeof(*args));
+	if (thread->npayload + n > thread->payload_room) {
+		uint32_t room = thread->payload_room ? thread->payload_room * 2 : 16;
+		uint64_t *payload = realloc(thread->payload, room * sizeof(*payload));
 
-		if (!args)
+		if (!payload)
 			return -ENOMEM;
-		thread->table->held += (room - thread->args_room) * sizeof(*args);
-		thread->args = args;
-		thread->args_room = room;
+		thread->table->held += (room - thread->payload_room) * sizeof(*payload);
+		thread->payload = payload;
+		thread->payload_room = room;
 	}
-	*at = thread->nargs;
-	memcpy(thread->args + thread->nargs, words, n * sizeof(*words));
-	thread->nargs += n;
+	*at = thread->npayload;
+	memcpy(thread->payload + thread->npayload, words, n * sizeof(*words));
+	thread->npayload += n;
 	return 0;
 }
 
-int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev, const uint64_t *args)
+int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *payload)
 {
-	struct kx_thread_event *slot;
+	struct kx_event *slot;
 
 	if (thread->nevents == thread->room) {
 		uint32_t room = thread->room ? thread->room * 2 : 8;
-		struct kx_thread_event *events = realloc(thread->events, room * sizeof(*events));
+		struct kx_event *events = realloc(thread->events, room * sizeof(*events));
 
 		if (!events)
 			return -ENOMEM;
@@ -195,15 +195,15 @@ int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev, c
 	slot = &thread->events[thread->nevents];
 	*slot = *ev;
 	slot->order = thread->nevents;
-	if (ev->nargs) {
-		int err = push_words(thread, args, ev->nargs, &slot->args_at);
+	if (ev->words) {
+		int err = push_words(thread, payload, ev->words, &slot->payload_at);
 
 		if (err)
 			return err;
 	}
 	if (thread->nevents && slot[-1].tsc > slot->tsc)
 		thread->sorted = false;
-	if (ev->kind == KX_EVENT_THREAD_NEW || ev->kind == KX_EVENT_NAME)
+	if (ev->kind == KX_EVENT_THREAD_NEW || ev->kind == KX_EVENT_THREAD_NAME)
 		thread->tells_process |= ev->func == thread->tid;
 	thread->nevents++;
 	activate(thread);
@@ -214,7 +214,7 @@ int kx_thread_push_gap(struct kx_thread *thread, uint64_t entries, uint64_t exit
 		       uint64_t to, uint16_t cpu)
 {
 	uint64_t words[3] = { from, entries, exits };
-	struct kx_thread_event ev = { .kind = KX_EVENT_LOSS, .tsc = to, .cpu = cpu, .nargs = 3 };
+	struct kx_event ev = { .kind = KX_EVENT_LOSS, .tsc = to, .cpu = cpu, .words = 3 };
 
 	/* the kernel side may not have seen that the last gap was taken */
 	if (words[0] <= thread->lost_to)
@@ -251,7 +251,7 @@ static bool is_gone(const struct kx_thread *thread)
 /* At no time: the call stack takes the newest that it knows. */
 static int push_end(struct kx_thread *thread)
 {
-	const struct kx_thread_event end = { .kind = KX_EVENT_THREAD_EXIT };
+	const struct kx_event end = { .kind = KX_EVENT_THREAD_EXIT };
 
 	return kx_thread_push(thread, &end, NULL);
 }

@@ -19,18 +19,6 @@
 #include "trace/fdr_writer.h"
 #include "collect/process_table.h"
 
-/* A waiting event; its arguments, if any, are kept beside it. */
-struct kx_thread_event {
-	uint64_t tsc;
-	uint64_t sp;
-	uint32_t func;
-	uint16_t cpu;
-	uint8_t kind; /* enum kx_event_kind */
-	uint8_t nargs;
-	uint32_t args_at; /* set by kx_thread_push */
-	uint32_t order;   /* set by kx_thread_push */
-};
-
 struct kx_thread_table;
 struct kx_thread;
 
@@ -71,11 +59,10 @@ struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid);
 struct kx_thread *kx_thread_table_get_for_metadata(struct kx_thread_table *t, uint32_t tid);
 
 /*
- * Appends; @args has ev->nargs words. The events of one ring must come in their order there. Those of
- * a thread's start, name and end have the process in func, and what wire.h says as arguments.
+ * Appends a copy of @ev and of its @payload (ev->words words). The events of one ring must come in
+ * the order in which they stand there. Errors: -ENOMEM.
  */
-int kx_thread_push(struct kx_thread *thread, const struct kx_thread_event *ev,
-		   const uint64_t *args);
+int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *payload);
 
 /* Running totals of what the thread has lost; what is new becomes a gap from @from to @to. */
 int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,

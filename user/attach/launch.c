@@ -155,7 +155,7 @@ int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_
 	char path[256];
 	int code, refused = 0, exec_errno;
 
-	code = kx_tracer_stop_at_exec(tracer, err);
+	code = kx_sources_attach(tracer, KX_SOURCE_LAUNCH, err);
 	if (code)
 		return code;
 	if (write(l->go_fd, "", 1) != 1)
@@ -173,7 +173,7 @@ int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_
 		code = kx_uprobe_link(kx_tracer_prog_mechanism(tracer, KX_PROG_STOP),
 				 kx_tracer_prog_fd(tracer, KX_PROG_STOP), path, l->pid, false,
 				 &probe, 1, &links, ignore_refusal, &refused, err);
-	kx_tracer_ignore_exec(tracer);
+	kx_sources_detach(tracer, KX_SOURCE_LAUNCH);
 	/* Without a probe there the command is traced from its first instruction on, but libraries
 	 * that the dynamic linker has yet to map are not. */
 	if (!code && !refused) {

@@ -18,5 +18,5 @@ int kx_syscalls_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 		table[kx_syscall_number(f->sym)] = KX_SYSCALL_TRACED(f->id, nargs);
 		++*n;
 	}
-	return *n ? kx_tracer_watch_syscalls(tracer, err) : 0;
+	return *n ? kx_sources_attach(tracer, KX_SOURCE_SYSCALLS, err) : 0;
 }

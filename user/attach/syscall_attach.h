@@ -12,8 +12,8 @@
 /*
  * Starts reporting the selected system calls with their first @nargs arguments (0 to 6: registers,
  * whether or not the call uses them). *@n: how many. @tracer must have been made with the option
- * syscalls; nothing is attached if none is selected. kx_tracer_stop ends it.
- * Errors: those of kx_tracer_watch_syscalls.
+ * syscalls; nothing is attached if none is selected. kx_sources_detach_all ends it.
+ * Errors: those of kx_sources_attach.
  */
 int kx_syscalls_attach(struct kx_tracer *tracer, const struct kx_selection *sel, unsigned nargs,
 		       size_t *n, struct kx_err *err);

@@ -422,7 +422,7 @@ static int parse_option(struct kx_record_arguments *a, int c)
 		a->o.sample_hz = (unsigned)n;
 		return 0;
 	case OPT_SCHED:
-		a->o.sched = true;
+		a->o.sources[KX_SOURCE_SCHED] = true;
 		return 0;
 	case OPT_MAX_FUNCTIONS:
 		if (!parse_whole(optarg, KX_FDR_MAX_FUNC, &n) || !n)
@@ -572,7 +572,7 @@ static int check_count(const struct kx_record_arguments *a)
 			   o->nargs	      ? "--args" :
 			   o->callers	      ? "--callers" :
 			   o->sample_hz	      ? "--sample" :
-			   o->sched	      ? "--sched" :
+			   o->sources[KX_SOURCE_SCHED] ? "--sched" :
 			   o->fdr_version     ? "--fdr-version" :
 			   o->ring_bytes      ? "--ring-size" :
 			   o->select.exits    ? "--exits" :

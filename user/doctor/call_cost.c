@@ -84,7 +84,7 @@ static int measure_syscalls(struct kx_tracer *t, struct kx_call_costs *out, stru
 			plain = ns;
 	}
 	kx_tracer_syscalls(t)[SYS_getppid] = KX_SYSCALL_TRACED(1, 0);
-	code = kx_tracer_watch_syscalls(t, err);
+	code = kx_sources_attach(t, KX_SOURCE_SYSCALLS, err);
 	if (code)
 		return code;
 	out->event_ns = 1e18;
@@ -100,7 +100,7 @@ static int measure_syscalls(struct kx_tracer *t, struct kx_call_costs *out, stru
 		if (event_ns < out->event_ns)
 			out->event_ns = event_ns;
 	}
-	kx_tracer_stop(t);
+	kx_sources_detach_all(t);
 	out->syscall_ns = traced > plain ? traced - plain : 0;
 	return code;
 }
@@ -116,7 +116,7 @@ int kx_call_costs_measure(enum kx_mechanism mechanism, struct kx_call_costs *out
 	pid_t self = getpid();
 	struct kx_tracer_options options = { .mechanism = mechanism,
 					     .ring_bytes = RING_BYTES,
-					     .syscalls = true,
+					     .sources = { [KX_SOURCE_SYSCALLS] = true },
 					     .pids = &self,
 					     .npids = 1 };
 	struct kx_doctor_cost costs[KX_DOCTOR_COSTS];

@@ -170,11 +170,11 @@ static void try_recorder(struct kx_doctor *d)
 	} else {
 		code = new_tracer(0, d->mechanism, false, &d->tracer, &err);
 		if (!code)
-			code = kx_tracer_watch_threads(d->tracer, &err);
+			code = kx_sources_attach_wanted(d->tracer, &err);
 		settle(d, KX_CHECK_RECORDER, code, "%s", clause(&err));
 		if (!code) {
 			/* no records of migrations among the counted ones */
-			kx_tracer_stop(d->tracer);
+			kx_sources_detach_all(d->tracer);
 			d->measured = !kx_doctor_costs(d->tracer, d->costs, &err);
 		}
 	}

@@ -185,13 +185,13 @@ static void detach(struct recording *r)
 		kx_collector_close(r->collector);
 	if (r->kernel_probes)
 		r->kernel_missed = kx_kernel_probes_missed(r->kernel_probes);
-	r->kernel_missed += kx_tracer_syscalls_missed(r->tracer);
+	r->kernel_missed += kx_sources_missed(r->tracer);
 	kx_kernel_probes_free(r->kernel_probes);
 	r->kernel_probes = NULL;
 	kx_probes_join(r->probes, &r->watch.links);
 	kx_probes_free(r->probes);
 	r->probes = NULL;
-	kx_tracer_stop(r->tracer);
+	kx_sources_detach_all(r->tracer);
 	r->result->detach_seconds = kx_recording_now() - before;
 }
 

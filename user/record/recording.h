@@ -12,6 +12,7 @@
 #include "collect/collector.h"
 #include "base/err.h"
 #include "tracer/filters.h"
+#include "tracer/sources.h"
 #include "record/flight.h"
 #include "plan/plan.h"
 #include "select/select.h"
@@ -33,7 +34,7 @@ struct kx_recording_options {
 	bool count;           /* only count calls: no trace is written; see on_counts */
 	bool callers;         /* store each call's return address */
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
-	bool sched;           /* when threads run, wait and are woken */
+	bool sources[KX_SOURCES]; /* optional ones: see tracer/sources.h */
 	const struct kx_flight_options *flight; /* write only when a trigger asks; or NULL */
 	uint64_t ring_bytes;  /* of one CPU's ring; 0: by memory */
 	int mechanism;        /* enum kx_mechanism, or -1: the best that works */

@@ -238,10 +238,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	struct kx_tracer_options options = { .clock = r->o->clock,
 					     .ring_bytes = r->o->ring_bytes,
 					     .callers = r->o->callers,
-					     .sched = r->o->sched,
-					     .syscalls = kx_patterns_in_space(
-						     r->o->select.include, r->o->select.ninclude,
-						     KX_PATTERN_SYSCALL),
+					     .sample_hz = r->o->sample_hz,
 					     .results = r->o->nargs > 0,
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
@@ -255,6 +252,9 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .all = r->o->all };
 	int code = 0;
 
+	memcpy(options.sources, r->o->sources, sizeof(options.sources));
+	options.sources[KX_SOURCE_SYSCALLS] = kx_patterns_in_space(
+		r->o->select.include, r->o->select.ninclude, KX_PATTERN_SYSCALL);
 	if (r->o->mechanism >= 0)
 		options.mechanism = (enum kx_mechanism)r->o->mechanism;
 	else
@@ -467,10 +467,7 @@ static int attach(struct recording *r, struct kx_err *err)
 	r->result->functions = kx_probes_functions(r->probes) + r->syscalls +
 			       kx_kernel_probes_functions(r->kernel_probes);
 	name_mechanisms(r);
-	code = kx_tracer_watch_threads(r->tracer, err);
-	if (!code && r->o->sample_hz)
-		code = kx_tracer_sample(r->tracer, r->o->sample_hz, err);
-	return code;
+	return kx_sources_attach_wanted(r->tracer, err);
 }
 
 /* Returns that were planned as harmless are so only while later modules can be seen coming. */

@@ -33,7 +33,7 @@ struct recording {
 	struct kx_selection sel;
 	bool selected;
 	struct kx_tracer *tracer;
-	uint64_t kernel_missed; /* see kx_kernel_probes_missed, kx_tracer_syscalls_missed */
+	uint64_t kernel_missed; /* see kx_kernel_probes_missed, kx_sources_missed */
 	size_t syscalls; /* how many are traced */
 	char mechanisms[80]; /* for people */
 	struct kx_probes *probes;

@@ -144,7 +144,7 @@ json_t *kx_session_info(const struct kx_recording_options *o, const struct kx_se
 	json_object_set_new(info, "clock", describe_clock(clock, start_tsc));
 	json_object_set_new(info, "callers", json_boolean(o->callers));
 	json_object_set_new(info, "sample_hz", json_integer(o->sample_hz));
-	json_object_set_new(info, "sched", json_boolean(o->sched));
+	json_object_set_new(info, "sched", json_boolean(o->sources[KX_SOURCE_SCHED]));
 	json_object_set_new(info, "mechanism", json_string(mechanism));
 	json_object_set_new(info, "returns_harmless", json_boolean(sel->risk.returns_harmless));
 	json_object_set_new(info, "exits_reason", json_string(sel->risk.reason));

@@ -16,6 +16,7 @@
 #include "tracer/filters.h"
 #include "tracer/kernel_mechanism.h"
 #include "tracer/ring.h"
+#include "tracer/sources.h"
 
 /* A thread's open calls are followed to this depth at least, whatever arguments they carry. */
 #define KX_MAX_DEPTH 96
@@ -30,9 +31,9 @@ struct kx_tracer_options {
 	bool follow;              /* and their children from now on */
 	bool all;                 /* every process but kxray */
 	const struct kx_filters *filters; /* or NULL */
-	bool sched;               /* record when threads run, wait and are woken */
+	bool sources[KX_SOURCES]; /* the optional ones to load: KX_SOURCE_SCHED and those after it */
+	unsigned sample_hz;       /* on-CPU samples per second of CPU time; 0: none */
 	bool callers;             /* entries carry their return address */
-	bool syscalls;            /* load what kx_tracer_watch_syscalls needs */
 	bool results;             /* exits of system calls carry their result */
 	bool flight;              /* tell of processes' ends and of triggers */
 	unsigned nargs;           /* most words of arguments an entry carries beside that */
@@ -72,28 +73,12 @@ int kx_tracer_kernel_prog(const struct kx_tracer *t, bool is_return);
 /* With fentry: loads the program for the function @btf_id. Its descriptor or a negative errno. */
 int kx_tracer_kernel_load(const struct kx_tracer *t, bool is_return, uint32_t btf_id);
 
-/* Starts watching the scheduler (migrations, thread names and ends) for the traced processes. */
-int kx_tracer_watch_threads(struct kx_tracer *t, struct kx_err *err);
 /*
  * How each system call is traced, by its number: KX_MAX_SYSCALLS of KX_SYSCALL_TRACED (wire.h).
- * To be filled before kx_tracer_watch_syscalls, which starts watching them.
+ * To be filled before KX_SOURCE_SYSCALLS is attached.
  */
 uint32_t *kx_tracer_syscalls(struct kx_tracer *t);
-int kx_tracer_watch_syscalls(struct kx_tracer *t, struct kx_err *err);
-#define KX_SYSCALL_PROBES 2 /* tracepoints that it attaches to */
-/*
- * Entries and exits, of any process, that the kernel did not pass on because the CPU was inside the same
- * program already (which newer kernels may interrupt for another task).
- */
-uint64_t kx_tracer_syscalls_missed(const struct kx_tracer *t);
-/*
- * Samples where the traced threads are on their CPUs, @hz times a second of CPU time each.
- * Errors: perf_event_open(2)'s.
- */
-int kx_tracer_sample(struct kx_tracer *t, unsigned hz, struct kx_err *err);
-/* Stops the one traced process with SIGSTOP when it next calls exec. */
-int kx_tracer_stop_at_exec(struct kx_tracer *t, struct kx_err *err);
-void kx_tracer_ignore_exec(struct kx_tracer *t);
+#define KX_SYSCALL_PROBES 2 /* tracepoints of KX_SOURCE_SYSCALLS */
 
 /*
  * Starts following: children of traced processes are traced from now on (only with options.follow
@@ -151,9 +136,6 @@ void kx_tracer_read_triggers(struct kx_tracer *t,
 
 struct kx_clock *kx_tracer_clock(struct kx_tracer *t);
 struct kx_rings *kx_tracer_rings(struct kx_tracer *t);
-
-/* Detaches the scheduler's programs and the sampling. Probe links are the caller's. */
-void kx_tracer_stop(struct kx_tracer *t);
 
 /* Whether entries may be written long after they happened (--min-duration). */
 bool kx_tracer_delays_entries(const struct kx_tracer *t);

@@ -22,12 +22,17 @@ struct kx_tracer {
 	void *on_process_ctx;
 	enum kx_mechanism mechanism;
 	enum kx_kernel_mechanism kernel;
+	bool wanted[KX_SOURCES]; /* see sources.c */
+	unsigned sample_hz;
 };
 
 /* tracer_triggers.c */
 int kx_tracer_hear_triggers(struct kx_tracer *t, struct kx_err *err);
 
-/* tracer_watch.c */
-int kx_tracer_attach(struct bpf_program *prog, struct bpf_link **link, struct kx_err *err);
+/* tracer_load.c: chooses the programs, sets their constants, loads them. */
+int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err);
+
+/* sources.c: before the object is loaded, which programs of the sources are to be. */
+void kx_sources_choose(struct kx_tracer *t, const struct kx_tracer_options *o);
 
 #endif

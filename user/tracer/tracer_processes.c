@@ -9,13 +9,9 @@ int kx_tracer_follow(struct kx_tracer *t,
 		     void (*each)(void *ctx, const struct kx_process_event *event), void *ctx,
 		     struct kx_err *err)
 {
-	int code;
-
 	t->on_process = each;
 	t->on_process_ctx = ctx;
-	code = kx_tracer_attach(t->skel->progs.kx_fork, &t->skel->links.kx_fork, err);
-	return code ? code :
-		      kx_tracer_attach(t->skel->progs.kx_exec, &t->skel->links.kx_exec, err);
+	return kx_sources_attach(t, KX_SOURCE_PROCESSES, err);
 }
 
 int kx_tracer_target(const struct kx_tracer *t, pid_t pid, struct kx_target *out)

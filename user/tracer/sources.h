@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Sources of events other than probes: BPF programs on tracepoints and perf events. sources.c has
+ * one row for each; loading, attaching, detaching and the count of missed events follow from it.
+ * A new source is a record kind in bpf/wire.h, its programs in bpf/, a number here, a row there,
+ * and an option that sets sources[NUMBER] of struct kx_recording_options.
+ */
+#ifndef KX_SOURCES_H
+#define KX_SOURCES_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct kx_tracer;
+
+enum kx_source_id {
+	KX_SOURCE_LAUNCH,    /* stops the started command at exec */
+	KX_SOURCE_PROCESSES, /* forks and execs, where processes join while recording */
+	KX_SOURCE_THREADS,   /* starts, ends, names and CPUs of the traced threads */
+	KX_SOURCE_SCHED,     /* when threads run, wait and are woken */
+	KX_SOURCE_SYSCALLS,
+	KX_SOURCE_SAMPLES, /* on-CPU samples, options.sample_hz times per second of CPU time */
+	KX_SOURCES,
+};
+
+/*
+ * Attaches one source, which must be wanted by the tracer's options. Nothing is done for programs
+ * that are attached already, nor for those that this kernel could not load. Errors: the kernel's.
+ */
+int kx_sources_attach(struct kx_tracer *t, enum kx_source_id id, struct kx_err *err);
+void kx_sources_detach(struct kx_tracer *t, enum kx_source_id id);
+
+/* Attaches every wanted source, but those that need a call of their own: see on_demand there. */
+int kx_sources_attach_wanted(struct kx_tracer *t, struct kx_err *err);
+void kx_sources_detach_all(struct kx_tracer *t);
+
+/*
+ * Calls of traced functions (system calls) that the kernel did not pass on, in any process, because
+ * the CPU was in the same program already: newer kernels may interrupt it for another task.
+ */
+uint64_t kx_sources_missed(const struct kx_tracer *t);
+
+#endif

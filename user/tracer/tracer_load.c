@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which BPF programs are loaded, and with which constants. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tracer/kernel_link.h"
+#include "tracer/tracer_internal.h"
+
+/* The programs for kernel functions are optional all: none is loaded unless it is asked for. */
+static void choose_kernel_programs(struct kx_tracer *t)
+{
+	const struct record_bpf *s = t->skel;
+	bool session = t->kernel == KX_KERNEL_SESSION, fentry = t->kernel == KX_KERNEL_FENTRY;
+	enum bpf_attach_type type = (enum bpf_attach_type)(
+		t->kernel == KX_KERNEL_MULTI ? KX_BPF_TRACE_KPROBE_MULTI : 0);
+
+	if (t->kernel == KX_KERNEL_NONE)
+		return;
+	bpf_program__set_autoload(s->progs.kx_kernel_session, session);
+	bpf_program__set_autoload(s->progs.kx_kernel_entry, !session);
+	bpf_program__set_autoload(s->progs.kx_kernel_return, !session);
+	bpf_program__set_autoload(s->progs.kx_kernel_fentry, fentry);
+	bpf_program__set_autoload(s->progs.kx_kernel_fexit, fentry);
+	bpf_program__set_expected_attach_type(s->progs.kx_kernel_session,
+					      (enum bpf_attach_type)KX_BPF_TRACE_KPROBE_SESSION);
+	bpf_program__set_expected_attach_type(s->progs.kx_kernel_entry, type);
+	bpf_program__set_expected_attach_type(s->progs.kx_kernel_return, type);
+}
+
+/* Loads only what the mechanism uses: the others' kfuncs may not exist here. */
+static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options *o)
+{
+	struct record_bpf *s = t->skel;
+	bool session = t->mechanism == KX_MECHANISM_SESSION;
+	unsigned multi = kx_mechanism_attach_type(session ? KX_MECHANISM_MULTI : t->mechanism);
+	struct bpf_program *prog;
+
+	if (o->clock_only) {
+		bpf_object__for_each_program (prog, s->obj)
+			bpf_program__set_autoload(prog, prog == s->progs.kx_sample_clock);
+		return;
+	}
+	kx_sources_choose(t, o);
+	bpf_program__set_autoload(session ? s->progs.kx_return : s->progs.kx_session, false);
+	bpf_program__set_expected_attach_type(s->progs.kx_session,
+					      (enum bpf_attach_type)KX_BPF_TRACE_UPROBE_SESSION);
+	bpf_program__set_expected_attach_type(s->progs.kx_entry, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_return, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_exit, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_dlopen, multi);
+	bpf_program__set_expected_attach_type(s->progs.kx_stop_at_entry, multi);
+	choose_kernel_programs(t);
+}
+
+static int explain_load(int code, struct kx_err *err)
+{
+	/* -EACCES is the verifier's word for a program that it does not like */
+	if (code == -EPERM)
+		return kx_err_set(err, code,
+				  "this user may not load BPF programs; run kxray as root, or with "
+				  "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return kx_err_set(err, -ENOENT,
+				  "this kernel has no type information (/sys/kernel/btf/vmlinux): "
+				  "kxray needs a kernel built with CONFIG_DEBUG_INFO_BTF");
+	/* it lists the BTF of modules before it loads a tp_btf program */
+	if (code == -EINVAL && geteuid())
+		return kx_err_set(
+			err, code,
+			"this user may not load the recorder's BPF programs: libbpf before 1.3 "
+			"needs CAP_SYS_ADMIN for that; run kxray as root, or see 'kxray doctor'");
+	return kx_err_set(
+		err, code,
+		"the kernel refuses the recorder's BPF programs (%s); 'kxray doctor' shows "
+		"what it offers",
+		strerror(-code));
+}
+
+/* In what the BPF programs measure time in. */
+static uint64_t min_ticks(const struct kx_clock *clock, uint64_t ns)
+{
+	if (clock->kind == KX_CLOCK_KTIME)
+		return ns;
+	return (uint64_t)((double)ns * 1e-9 * (double)clock->tsc_hz + 0.5);
+}
+
+static void set_filters(struct record_bpf__rodata *rodata, const struct kx_filters *f)
+{
+	rodata->kx_filters = f->which;
+	rodata->kx_filter_uid = f->uid;
+	rodata->kx_filter_cgroup = f->cgroup;
+	memcpy((void *)rodata->kx_filter_cpus, f->cpus, sizeof(f->cpus));
+	memcpy((void *)rodata->kx_comm_step, f->comm.step, sizeof(f->comm.step));
+	rodata->kx_comm_loop = f->comm.loop;
+	rodata->kx_comm_accept = f->comm.accept;
+}
+
+int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
+{
+	uint32_t nslots =
+		kx_ring_slots_for(o->count_functions ? 1 : o->ring_bytes, t->clock->ncpus);
+	int template_fd, code;
+
+	choose_programs(t, o);
+	t->skel->rodata->kx_clock_kind = t->clock->kind;
+	t->skel->rodata->kx_ring_slots = nslots;
+	t->skel->rodata->kx_wake_slots = nslots / 8;
+	t->skel->rodata->kx_callers = o->callers;
+	t->skel->rodata->kx_flight = o->flight;
+	t->skel->rodata->kx_syscall_results = o->results;
+	t->skel->rodata->kx_scope = o->all			  ? KX_SCOPE_ALL
+				    : o->npids == 1 && !o->follow ? KX_SCOPE_ONE
+								  : KX_SCOPE_SET;
+	t->skel->rodata->kx_dynamic_targets = o->all || o->follow;
+	t->skel->rodata->kx_counting = o->count_functions > 0;
+	t->skel->rodata->kx_max_depth = o->max_depth;
+	t->skel->rodata->kx_min_ticks = min_ticks(t->clock, o->min_duration_ns);
+	if (o->min_duration_ns)
+		t->skel->rodata->kx_payload_words = o->nargs + o->callers;
+	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
+	t->skel->rodata->kx_own_tgid = (uint32_t)getpid();
+
+	if (!o->flight)
+		bpf_map__set_max_entries(t->skel->maps.kx_timed_calls, 1);
+	if (o->filters)
+		set_filters(t->skel->rodata, o->filters);
+
+	template_fd = kx_ring_template(nslots);
+	if (template_fd < 0)
+		return explain_load(template_fd, err);
+	code = bpf_map__set_inner_map_fd(t->skel->maps.kx_rings, template_fd);
+	if (!code)
+		code = bpf_map__set_max_entries(t->skel->maps.kx_calls, o->count_functions + 1);
+	if (!code)
+		code = record_bpf__load(t->skel);
+	close(template_fd);
+	return code ? explain_load(code, err) : 0;
+}

@@ -117,6 +117,7 @@ struct kx_calls_totals {
 	uint64_t first_tsc, last_tsc; /* of all records; what --time counts from; open calls end last */
 	uint64_t calls;    /* told, open ones included */
 	uint64_t orphans;  /* exits without entry, dropped */
+	uint64_t added_orphans; /* of these: exits that the recorder had added */
 	uint64_t repaired; /* calls closed without an exit of their own */
 	uint64_t open;     /* at the end */
 	uint64_t lost;     /* hits that the recorder lost, by the trace's notes */

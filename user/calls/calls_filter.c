@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a filter means for this trace: names, ticks. */
+#include "calls/calls_filter.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "calls/calls_internal.h"
 
 enum verdict { UNKNOWN, WANTED, UNWANTED };
 
@@ -24,13 +23,12 @@ static int parse_patterns(const char *const *texts, size_t n, struct kx_pattern 
 	return 0;
 }
 
-static uint64_t to_ticks(const struct kx_calls *c, uint64_t ns)
+static uint64_t to_ticks(const struct kx_ready_filter *f, uint64_t ns)
 {
-	uint64_t hz = kx_fdr_get_info(c->f)->tsc_hz;
 	unsigned __int128 ticks = ns;
 
-	if (hz)
-		ticks = (ticks * hz + 500000000) / 1000000000;
+	if (f->hz)
+		ticks = (ticks * f->hz + 500000000) / 1000000000;
 	return ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
 }
 
@@ -39,13 +37,15 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-int kx_filter_init(struct kx_calls *c, const struct kx_call_filter *filter, struct kx_err *err)
+int kx_filter_init(struct kx_ready_filter *f, const struct kx_call_filter *filter,
+		   struct kx_symbolizer *names, uint64_t hz, struct kx_err *err)
 {
-	struct kx_ready_filter *f = &c->filter;
 	int r;
 
+	f->names = names;
+	f->hz = hz;
 	f->max_depth = filter->max_depth ? filter->max_depth : UINT32_MAX;
-	f->min = to_ticks(c, filter->min_duration_ns);
+	f->min = to_ticks(f, filter->min_duration_ns);
 	f->by_time = filter->from_ns || filter->to_ns;
 	if (filter->to_ns && filter->to_ns <= filter->from_ns)
 		return kx_err_set(err, -EINVAL, "the range of time is empty: it ends before it "
@@ -59,7 +59,7 @@ int kx_filter_init(struct kx_calls *c, const struct kx_call_filter *filter, stru
 	f->by_name = f->ninclude || f->nexclude;
 	if (!f->by_name)
 		return 0;
-	f->nknown = c->names->has_map ? c->names->map.nfunctions + 1 : 0;
+	f->nknown = names->has_map ? names->map.nfunctions + 1 : 0;
 	f->known = calloc(f->nknown + 1, 1);
 	f->met = calloc(f->ninclude + f->nexclude, sizeof(*f->met));
 	if (!f->known || !f->met)
@@ -67,17 +67,13 @@ int kx_filter_init(struct kx_calls *c, const struct kx_call_filter *filter, stru
 	return 0;
 }
 
-void kx_filter_bounds(struct kx_calls *c, const struct kx_call_filter *filter)
+void kx_filter_bounds(struct kx_ready_filter *f, const struct kx_call_filter *filter,
+		      uint64_t first_tsc, uint64_t last_tsc)
 {
-	const struct kx_calls_totals *t = &c->totals;
-	struct kx_ready_filter *f = &c->filter;
+	uint64_t to = add(first_tsc, to_ticks(f, filter->to_ns));
 
-	f->from = 0;
-	f->to = t->last_tsc;
-	if (filter->from_ns)
-		f->from = add(t->first_tsc, to_ticks(c, filter->from_ns));
-	if (filter->to_ns && add(t->first_tsc, to_ticks(c, filter->to_ns)) < f->to)
-		f->to = add(t->first_tsc, to_ticks(c, filter->to_ns));
+	f->from = filter->from_ns ? add(first_tsc, to_ticks(f, filter->from_ns)) : 0;
+	f->to = filter->to_ns && to < last_tsc ? to : last_tsc;
 }
 
 void kx_filter_free(struct kx_ready_filter *f)
@@ -118,12 +114,11 @@ static bool matches_any(const struct kx_pattern *list, size_t n, bool *met,
 	return any;
 }
 
-static bool judge(struct kx_calls *c, uint32_t func)
+static bool judge(struct kx_ready_filter *f, uint32_t func)
 {
-	struct kx_ready_filter *f = &c->filter;
-	const struct kx_map *map = &c->names->map;
+	const struct kx_map *map = &f->names->map;
 	const struct kx_map_module *module = NULL;
-	struct kx_pattern_names names = { .pretty = kx_trace_name(c->names, func) };
+	struct kx_pattern_names names = { .pretty = kx_trace_name(f->names, func) };
 	bool included, excluded;
 
 	names.symbol = names.pretty;
@@ -140,23 +135,19 @@ static bool judge(struct kx_calls *c, uint32_t func)
 	return (included || !f->ninclude) && !excluded;
 }
 
-bool kx_filter_wants(struct kx_calls *c, uint32_t func)
+bool kx_filter_wants(struct kx_ready_filter *f, uint32_t func)
 {
-	struct kx_ready_filter *f = &c->filter;
-
 	if (!f->by_name)
 		return true;
 	if (func >= f->nknown)
-		return judge(c, func);
+		return judge(f, func);
 	if (f->known[func] == UNKNOWN)
-		f->known[func] = judge(c, func) ? WANTED : UNWANTED;
+		f->known[func] = judge(f, func) ? WANTED : UNWANTED;
 	return f->known[func] == WANTED;
 }
 
-const char *kx_calls_unmatched(const struct kx_calls *c, size_t n)
+const char *kx_filter_unmatched(const struct kx_ready_filter *f, size_t n)
 {
-	const struct kx_ready_filter *f = &c->filter;
-
 	for (size_t i = 0; i < f->ninclude + f->nexclude; i++) {
 		if (f->met[i] || n--)
 			continue;

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * One thread's records become what a visitor is told, in three steps: the stack of open calls
- * balances them, the filter chooses, and a queue holds what is chosen until it is told.
- *
- * With --min-duration a call is undecided until the thread's time shows that it is long enough,
- * or its exit that it is not. An undecided call at the head of the queue holds up what follows.
- * That is little: calls inside it that have ended were shorter still and are gone again, so only
- * open calls and the rare records of other kinds wait.
- */
+#include "calls/calls_stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "calls/calls_stream.h"
 #include "trace/notes.h"
 
-struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch, bool alone)
+struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch, uint8_t bits)
 {
-	const struct kx_ready_filter *f = &c->filter;
 	struct kx_stream *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->c = c;
-	s->direct = alone && !f->by_name && !f->by_time && !f->min && f->max_depth == UINT32_MAX;
+	s->open.first_bits = bits;
 	s->batch_size = batch;
 	s->batch = calloc(batch, sizeof(*s->batch));
 	if (s->batch)
@@ -39,11 +32,9 @@ void kx_stream_free(struct kx_stream *s)
 		s->t->depth = 0;
 	}
 	kx_fdr_cursor_free(s->cursor);
+	kx_open_calls_free(&s->open);
+	kx_queue_free(&s->queue);
 	free(s->batch);
-	free(s->frames);
-	free(s->outer);
-	free(s->told);
-	free(s->extras);
 	free(s->calls);
 	free(s);
 }
@@ -57,279 +48,167 @@ int kx_stream_open(struct kx_stream *s, size_t thread)
 	s->t = &s->c->threads[thread];
 	s->t->depth = 0;
 	s->t->stack = s->calls;
-	s->depth = s->candidates = s->decided = 0;
-	s->told_at = s->told_end = s->extras_at = s->extras_end = 0;
-	s->told_base = 0;
-	s->newest = 0;
-	s->repaired = 0;
-	s->has_cpu = s->has_result = s->over = s->introduced = s->refused = false;
+	kx_open_calls_clear(&s->open);
+	kx_queue_clear(&s->queue);
+	s->candidates = s->decided = 0;
+	s->has_cpu = s->has_result = s->over = s->introduced = s->reported = false;
 	s->begun = !s->c->filter.from;
 	return kx_fdr_thread_cursor(s->c->f, thread, &s->cursor);
 }
 
-/* Arrays that grow */
-
-int kx_stream_grow(void *array, uint32_t *room, size_t size)
-{
-	uint32_t wanted = *room ? *room * 2 : 8;
-	void *bigger, *old;
-
-	memcpy(&old, array, sizeof(old));
-	bigger = wanted > *room ? reallocarray(old, wanted, size) : NULL;
-	if (!bigger)
-		return -ENOMEM;
-	memcpy(array, &bigger, sizeof(bigger));
-	*room = wanted;
-	return 0;
-}
-
-/* Told ones make room first. */
-int kx_stream_told_room(struct kx_stream *s)
-{
-	if (s->told_at < s->told_room / 2 || !s->told_at)
-		return kx_stream_grow(&s->told, &s->told_room, sizeof(*s->told));
-	memmove(s->told, s->told + s->told_at, (s->told_end - s->told_at) * sizeof(*s->told));
-	s->told_base += s->told_at;
-	s->told_end -= s->told_at;
-	s->told_at = 0;
-	return 0;
-}
-
-/* Something beside @e, which was queued last. */
-static struct extra *queue_extra(struct kx_stream *s, struct told *e)
-{
-	struct extra *x;
-
-	if (s->extras_end == s->extras_room) {
-		if (s->extras_at && s->extras_at >= s->extras_room / 2) {
-			s->extras_end -= s->extras_at;
-			memmove(s->extras, s->extras + s->extras_at,
-				s->extras_end * sizeof(*s->extras));
-			s->extras_at = 0;
-		} else if (kx_stream_grow(&s->extras, &s->extras_room, sizeof(*s->extras))) {
-			return NULL;
-		}
-	}
-	e->extra = 1;
-	x = &s->extras[s->extras_end++];
-	memset(x, 0, sizeof(*x));
-	return x;
-}
-
-static bool outer_has(const struct kx_stream *s, uint32_t func)
-{
-	uint32_t mask = (1u << s->outer_bits) - 1;
-
-	if (!s->depth)
-		return false;
-	for (uint32_t at = outer_place(s, func); s->outer[at]; at = (at + 1) & mask)
-		if (s->frames[s->outer[at] - 1].func == func)
-			return true;
-	return false;
-}
-
-static int outer_grow(struct kx_stream *s)
-{
-	/* Of direct streams there is one: room enough for few collisions. */
-	unsigned bits = s->outer ? s->outer_bits + 1 : s->direct ? 10 : 5;
-	uint32_t *outer = bits > 31 ? NULL : calloc(1ul << bits, sizeof(*outer));
-
-	if (!outer)
-		return -ENOMEM;
-	free(s->outer);
-	s->outer = outer;
-	s->outer_bits = bits;
-	s->outer_used = 0;
-	for (uint32_t i = 0; i < s->depth; i++)
-		if (s->frames[i].outermost)
-			outer_add(s, i);
-	return 0;
-}
-
 /* Calls */
 
-/* Tells @frame, its call begins at @tsc for the visitor. */
-static int queue_enter(struct kx_stream *s, struct frame *frame, uint64_t tsc,
+/* The call, which the visitor gets from @tsc on, unless the filter drops it. @rec may be NULL. */
+static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t tsc,
 		       const struct kx_fdr_record *rec)
 {
-	const struct kx_ready_filter *f = &s->c->filter;
-	struct told *e;
-	struct extra *x;
+	struct kx_ready_filter *f = &s->c->filter;
+	struct kx_queued_detail *d;
+	struct kx_queued *e;
 
-	if (s->candidates >= f->max_depth || !kx_filter_wants(s->c, frame->func)) {
-		frame->state = FRAME_DROPPED;
+	if (s->candidates >= f->max_depth || !kx_filter_wants(f, call->func)) {
+		call->state = KX_CALL_DROPPED;
 		return 0;
 	}
-	e = queue(s, TOLD_ENTER, tsc);
+	e = kx_queue_add(&s->queue, KX_QUEUED_ENTER, tsc, call->cpu);
 	if (!e)
 		return -ENOMEM;
-	e->func = frame->func;
-	e->cpu = frame->cpu;
-	e->outermost = frame->outermost;
+	e->func = call->func;
+	e->outermost = call->outermost;
 	if (rec && rec->nargs) {
-		x = queue_extra(s, e);
-		if (!x)
+		d = kx_queue_detail(&s->queue, e);
+		if (!d)
 			return -ENOMEM;
-		x->nargs = rec->nargs;
+		d->enter.nargs = rec->nargs;
 		if (s->c->has_callers) {
-			x->has_caller = true;
-			x->caller = rec->args[--x->nargs];
+			d->enter.has_caller = true;
+			d->enter.caller = rec->args[--d->enter.nargs];
 		}
-		memcpy(x->words, rec->args, x->nargs * sizeof(*rec->args));
+		memcpy(d->enter.args, rec->args, d->enter.nargs * sizeof(*rec->args));
 	}
 	s->candidates++;
-	frame->state = FRAME_TOLD;
-	if (f->min && s->newest - frame->enter < f->min) {
-		frame->state = FRAME_UNDECIDED;
-		frame->told = s->told_base + s->told_end - 1;
+	call->state = KX_CALL_CHOSEN;
+	if (f->min && s->open.newest - call->enter < f->min) {
+		call->state = KX_CALL_UNDECIDED;
+		call->queued = kx_queue_last(&s->queue);
 		e->undecided = 1;
 	}
 	return 0;
 }
 
-/* Calls that are long enough now are. */
+/* Undecided calls that have become long enough by @now are chosen. */
 static void decide(struct kx_stream *s, uint64_t now)
 {
-	for (; s->decided < s->depth; s->decided++) {
-		struct frame *f = &s->frames[s->decided];
+	for (; s->decided < s->open.depth; s->decided++) {
+		struct kx_open_call *call = &s->open.calls[s->decided];
 
-		if (f->state != FRAME_UNDECIDED)
+		if (call->state != KX_CALL_UNDECIDED)
 			continue;
-		if (now - f->enter < s->c->filter.min)
+		if (now - call->enter < s->c->filter.min)
 			return;
-		f->state = FRAME_TOLD;
-		s->told[f->told - s->told_base].undecided = 0;
+		call->state = KX_CALL_CHOSEN;
+		kx_queue_item(&s->queue, call->queued)->undecided = 0;
 	}
-}
-
-/* The innermost call was too short. */
-static void take_back(struct kx_stream *s, const struct frame *f)
-{
-	uint32_t at = (uint32_t)(f->told - s->told_base);
-
-	s->told[at].kind = TOLD_NOTHING;
-	s->told[at].undecided = 0;
-	while (s->told_end > s->told_at && s->told[s->told_end - 1].kind == TOLD_NOTHING)
-		s->extras_end -= s->told[--s->told_end].extra;
-}
-
-int kx_stream_frame_room(struct kx_stream *s)
-{
-	int r = s->depth == s->room ? kx_stream_grow(&s->frames, &s->room, sizeof(*s->frames)) : 0;
-
-	return r || (s->outer && !outer_is_full(s)) ? r : outer_grow(s);
 }
 
 static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
 			const struct kx_fdr_record *rec)
 {
-	struct frame *f;
+	struct kx_open_call *call;
 
-	if (s->depth == s->room || outer_is_full(s)) {
-		int r = kx_stream_frame_room(s);
+	if (kx_open_calls_are_full(&s->open)) {
+		int r = kx_open_calls_grow(&s->open);
 
 		if (r)
 			return r;
 	}
-	f = &s->frames[s->depth];
-	f->enter = tsc;
-	f->func = func;
-	f->cpu = s->cpu;
-	f->outermost = outer_add(s, s->depth);
-	f->state = FRAME_BEFORE;
-	s->depth++;
-	return s->begun ? queue_enter(s, f, tsc, rec) : 0;
+	call = kx_open_calls_push(&s->open, func, tsc);
+	call->cpu = s->cpu;
+	call->state = KX_CALL_BEFORE;
+	return s->begun ? queue_enter(s, call, tsc, rec) : 0;
 }
 
-/* @result of the call, NULL if the trace does not say. */
+/* @result: what the call returned; NULL if the trace does not say. */
 static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_leave how,
 				  const int64_t *result)
 {
-	const struct frame *f = &s->frames[--s->depth];
-	struct told *e;
-	struct extra *x;
+	const struct kx_open_call *call = kx_open_calls_pop(&s->open);
+	struct kx_queued_detail *d;
+	struct kx_queued *e;
 
-	if (f->outermost)
-		outer_remove(s, s->depth);
-	if (s->decided > s->depth)
-		s->decided = s->depth;
-	if (f->state >= FRAME_DROPPED)
+	if (s->decided > s->open.depth)
+		s->decided = s->open.depth;
+	if (call->state >= KX_CALL_DROPPED)
 		return 0;
 	s->candidates--;
-	if (f->state == FRAME_UNDECIDED) {
-		take_back(s, f);
+	if (call->state == KX_CALL_UNDECIDED) {
+		kx_queue_drop(&s->queue, call->queued);
 		return 0;
 	}
 	s->c->totals.repaired += how == KX_LEAVE_REPAIRED;
 	s->c->totals.open += how == KX_LEAVE_OPEN;
-	e = queue(s, TOLD_LEAVE, tsc);
+	e = kx_queue_add(&s->queue, KX_QUEUED_LEAVE, tsc, s->cpu);
 	if (!e)
 		return -ENOMEM;
 	e->how = (uint8_t)how & 7;
 	if (!result)
 		return 0;
-	x = queue_extra(s, e);
-	if (!x)
+	d = kx_queue_detail(&s->queue, e);
+	if (!d)
 		return -ENOMEM;
-	x->words[0] = (uint64_t)*result;
+	d->result = *result;
 	return 0;
 }
 
 int kx_stream_leave(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
 {
-	enum kx_leave how = tail ? KX_LEAVE_TAIL : KX_LEAVE_EXIT;
 	const int64_t value = s->result, *result = s->has_result ? &value : NULL;
+	uint32_t ended;
+	enum kx_leave how = kx_open_calls_exit(&s->open, func, tail, &ended);
 	int r = 0;
 
 	s->has_result = false;
-
-	if (s->repaired) {
-		s->repaired--;
-		how = KX_LEAVE_REPAIRED;
-	}
-	if (s->depth && s->frames[s->depth - 1].func == func)
-		return close_innermost(s, tsc, how, result);
-	if (!outer_has(s, func)) {
+	if (!ended) {
 		s->c->totals.orphans += s->begun;
+		s->c->totals.added_orphans += s->begun && how == KX_LEAVE_REPAIRED;
 		return 0;
 	}
-	while (!r && s->frames[s->depth - 1].func != func)
+	for (; ended > 1 && !r; ended--)
 		r = close_innermost(s, tsc, KX_LEAVE_REPAIRED, NULL);
 	return r ? r : close_innermost(s, tsc, how, result);
 }
 
 /* Time */
 
-/* The range of time begins: calls that are open are told from there on. */
+/* The range of time begins: for the visitor, calls that are open begin there. */
 static int begin(struct kx_stream *s)
 {
 	int r = 0;
 
 	s->begun = true;
 	s->decided = 0;
-	for (uint32_t i = 0; i < s->depth && !r; i++)
-		r = queue_enter(s, &s->frames[i], s->c->filter.from, NULL);
+	for (uint32_t i = 0; i < s->open.depth && !r; i++)
+		r = queue_enter(s, &s->open.calls[i], s->c->filter.from, NULL);
 	return r;
 }
 
-/* The thread's records are over, or the range of time is. */
-static int finish(struct kx_stream *s)
+int kx_stream_finish(struct kx_stream *s)
 {
 	uint64_t end = s->c->filter.to;
 	int r = 0;
 
 	s->over = true;
 	if (!s->begun && s->c->filter.from < end) {
-		if (s->newest < s->c->filter.from)
-			s->newest = s->c->filter.from;
+		if (s->open.newest < s->c->filter.from)
+			s->open.newest = s->c->filter.from;
 		r = begin(s);
 	}
 	decide(s, end);
-	if (!s->depth)
-		end = s->newest;
-	while (s->depth && !r)
+	if (!s->open.depth)
+		end = s->open.newest;
+	while (s->open.depth && !r)
 		r = close_innermost(s, end, KX_LEAVE_OPEN, NULL);
-	return r || queue(s, TOLD_END, end) ? r : -ENOMEM;
+	return r || kx_queue_add(&s->queue, KX_QUEUED_END, end, s->cpu) ? r : -ENOMEM;
 }
 
 /*
@@ -342,53 +221,60 @@ static inline int advance(struct kx_stream *s, uint64_t *tsc, bool entry)
 	const struct kx_ready_filter *f = &s->c->filter;
 	int r = 0;
 
-	if (*tsc < s->newest)
-		*tsc = s->newest;
+	if (*tsc < s->open.newest)
+		*tsc = s->open.newest;
 	if (f->by_time) {
 		if (*tsc > f->to || (entry && *tsc == f->to && f->to < s->c->totals.last_tsc))
 			return 1;
 		if (!s->begun && *tsc > f->from) {
-			s->newest = *tsc;
+			s->open.newest = *tsc;
 			r = begin(s);
 		}
 	}
-	s->newest = *tsc;
-	if (s->decided < s->depth)
+	s->open.newest = *tsc;
+	if (s->decided < s->open.depth)
 		decide(s, *tsc);
 	return r;
 }
 
 /* Records */
 
+static struct kx_queued_detail *queue_detailed(struct kx_stream *s, enum kx_queued_kind kind,
+					       uint64_t tsc)
+{
+	struct kx_queued *e = kx_queue_add(&s->queue, kind, tsc, s->cpu);
+
+	return e ? kx_queue_detail(&s->queue, e) : NULL;
+}
+
 static int take_loss(struct kx_stream *s, uint64_t tsc, const json_t *note)
 {
-	struct told *e = queue(s, TOLD_LOSS, tsc);
-	struct extra *x = e ? queue_extra(s, e) : NULL;
+	struct kx_queued_detail *d = queue_detailed(s, KX_QUEUED_LOSS, tsc);
 
-	if (!x)
+	if (!d)
 		return -ENOMEM;
-	x->words[0] = kx_note_number(note, "from");
-	x->words[1] = kx_note_number(note, "to");
-	x->words[2] = kx_note_number(note, "entries");
-	x->words[3] = kx_note_number(note, "exits");
+	d->loss.from = kx_note_number(note, "from");
+	d->loss.to = kx_note_number(note, "to");
+	d->loss.entries = kx_note_number(note, "entries");
+	d->loss.exits = kx_note_number(note, "exits");
 	return 0;
 }
 
 static int take_sample(struct kx_stream *s, uint64_t tsc, const json_t *note)
 {
 	const char *ip = json_string_value(json_object_get(note, "ip"));
-	struct told *e = ip ? queue(s, TOLD_SAMPLE, tsc) : NULL;
-	struct extra *x = e ? queue_extra(s, e) : NULL;
+	struct kx_queued_detail *d;
 
-	if (x)
-		x->words[0] = strtoull(ip, NULL, 16);
-	return x || !ip ? 0 : -ENOMEM;
+	if (!ip)
+		return 0;
+	d = queue_detailed(s, KX_QUEUED_SAMPLE, tsc);
+	if (!d)
+		return -ENOMEM;
+	d->ip = strtoull(ip, NULL, 16);
+	return 0;
 }
 
-/*
- * A time off the CPU may reach over the end of the range: what of it lies inside is told before
- * the range ends.
- */
+/* A time off the CPU may reach over the end of the range: what of it lies inside comes before that. */
 static int take_sched(struct kx_stream *s, const struct kx_fdr_record *rec, const uint8_t *body,
 		      uint32_t size)
 {
@@ -396,28 +282,18 @@ static int take_sched(struct kx_stream *s, const struct kx_fdr_record *rec, cons
 	bool over = f->by_time && rec->tsc > f->to;
 	uint64_t end = over ? f->to : rec->tsc;
 	struct kx_sched_interval i;
-	struct extra *x;
-	struct told *e;
-	int r;
+	struct kx_queued_detail *d;
+	int r = advance(s, &end, false);
 
-	if (!kx_sched_parse(body, size, rec->tsc, &i))
-		return 0;
-	r = advance(s, &end, false);
 	if (r)
 		return r;
-	if (!s->begun || !kx_sched_cut(&i, f->from, end))
+	if (!s->begun || !s->c->visitor->sched || !kx_sched_parse(body, size, rec->tsc, &i) ||
+	    !kx_sched_cut(&i, f->from, end))
 		return over;
-	e = queue(s, TOLD_SCHED, end);
-	x = e ? queue_extra(s, e) : NULL;
-	if (!x)
+	d = queue_detailed(s, KX_QUEUED_SCHED, end);
+	if (!d)
 		return -ENOMEM;
-	x->words[0] = i.from;
-	x->words[1] = i.wake;
-	x->words[2] = i.to;
-	x->words[3] = i.waker;
-	x->words[4] = i.has_waker;
-	x->words[5] = i.open;
-	x->type = (uint16_t)i.state;
+	d->sched = i;
 	return over;
 }
 
@@ -433,14 +309,13 @@ static void take_result(struct kx_stream *s, const json_t *note)
 static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size,
 		     bool another)
 {
-	struct told *e = queue(s, TOLD_NAME, tsc);
-	struct extra *x = e ? queue_extra(s, e) : NULL;
+	struct kx_queued_detail *d = queue_detailed(s, KX_QUEUED_NAME, tsc);
 
-	if (!x)
+	if (!d)
 		return -ENOMEM;
-	x->data = body;
-	x->size = size;
-	x->words[0] = another;
+	d->payload.data = body;
+	d->payload.size = size;
+	d->payload.another = another;
 	return 0;
 }
 
@@ -454,7 +329,7 @@ static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_reco
 	if (body)
 		return take_name(s, tsc, body, size, rec->tsc < tsc);
 	if ((note = kx_note_json(rec, "repaired")))
-		s->repaired += kx_note_number(note, "exits");
+		s->open.added += kx_note_number(note, "exits");
 	else if ((note = kx_note_json(rec, "result")))
 		take_result(s, note);
 	else if (s->begun && (note = kx_note_json(rec, "loss")))
@@ -467,39 +342,31 @@ static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_reco
 
 static int take_event(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_record *rec)
 {
-	struct told *e;
-	struct extra *x;
+	struct kx_queued_detail *d;
 
 	if (kx_note_is_ours(rec))
 		return take_note(s, tsc, rec);
 	if (!s->begun)
 		return 0;
-	e = queue(s, TOLD_EVENT, tsc);
-	x = e ? queue_extra(s, e) : NULL;
-	if (!x)
+	d = queue_detailed(s, KX_QUEUED_EVENT, tsc);
+	if (!d)
 		return -ENOMEM;
-	x->data = rec->data;
-	x->size = rec->size;
-	x->type = rec->event_type;
+	d->payload.data = rec->data;
+	d->payload.size = rec->size;
+	d->payload.type = rec->event_type;
 	return 0;
 }
 
 static int take_cpu(struct kx_stream *s, uint64_t tsc, uint16_t cpu)
 {
-	struct told *e;
-
 	if (s->has_cpu && s->cpu == cpu)
 		return 0;
 	s->cpu = cpu;
 	s->has_cpu = true;
-	e = queue(s, TOLD_CPU, tsc);
-	if (!e)
-		return -ENOMEM;
-	e->cpu = cpu;
-	return 0;
+	return kx_queue_add(&s->queue, KX_QUEUED_CPU, tsc, cpu) ? 0 : -ENOMEM;
 }
 
-static int take_record(struct kx_stream *s, const struct kx_fdr_record *rec)
+int kx_stream_take_record(struct kx_stream *s, const struct kx_fdr_record *rec)
 {
 	uint64_t tsc = rec->tsc;
 	const uint8_t *body;
@@ -510,7 +377,7 @@ static int take_record(struct kx_stream *s, const struct kx_fdr_record *rec)
 		return 0;
 	if (s->c->has_sched && rec->kind == KX_RECORD_CUSTOM &&
 	    (body = kx_note_body(rec, "sched", &size)))
-		return s->c->visitor->sched ? take_sched(s, rec, body, size) : 0;
+		return take_sched(s, rec, body, size);
 	r = advance(s, &tsc, rec->kind == KX_RECORD_ENTRY);
 	if (r)
 		return r;
@@ -532,7 +399,7 @@ static int take_record(struct kx_stream *s, const struct kx_fdr_record *rec)
 	}
 }
 
-static int take_calls(struct kx_stream *s, size_t n)
+int kx_stream_take_calls(struct kx_stream *s, size_t n)
 {
 	int r = 0;
 
@@ -549,46 +416,3 @@ static int take_calls(struct kx_stream *s, size_t n)
 	}
 	return r;
 }
-
-bool kx_stream_ready(const struct kx_stream *s)
-{
-	return s->told_at < s->told_end && !s->told[s->told_at].undecided;
-}
-
-uint64_t kx_stream_time(const struct kx_stream *s)
-{
-	return s->told[s->told_at].tsc;
-}
-
-int kx_stream_fill(struct kx_stream *s, struct kx_err *err)
-{
-	int r = 0;
-
-	while (!kx_stream_ready(s)) {
-		uint32_t thread;
-		size_t n;
-
-		if (s->over)
-			return 0;
-		n = kx_fdr_next_calls(s->cursor, s->batch, s->batch_size, &thread);
-		if (n) {
-			s->c->bytes_read += n * KX_FDR_FUNCTION_SIZE;
-			r = s->direct ? kx_stream_emit_batch(s, n) : take_calls(s, n);
-		} else {
-			struct kx_fdr_record rec;
-
-			r = kx_fdr_next(s->cursor, &rec, err);
-			if (r < 0)
-				return r;
-			s->c->bytes_read += KX_FDR_METADATA_SIZE + rec.size;
-			r = r ? take_record(s, &rec) : 1;
-		}
-		if (r == 1)
-			r = finish(s);
-		if (r < 0)
-			return s->refused ? r : kx_err_set(err, r, "out of memory for the calls of "
-							   "the trace");
-	}
-	return 1;
-}
-

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "calls/calls_direct.h"
+
+#include "calls/calls_emit.h"
+
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+bool kx_stream_is_direct(const struct kx_calls *c)
+{
+	const struct kx_ready_filter *f = &c->filter;
+
+	return !f->by_name && !f->by_time && !f->min && f->max_depth == UINT32_MAX;
+}
+
+/* Room for one more open call, and a visitor that knows the thread. */
+static int prepare_enter(struct kx_stream *s, uint64_t tsc)
+{
+	int r = 0;
+
+	if (kx_open_calls_are_full(&s->open))
+		r = kx_open_calls_grow(&s->open);
+	if (!r && s->t->depth == s->calls_room)
+		r = kx_stream_call_room(s);
+	if (r || s->introduced)
+		return r;
+	r = kx_stream_introduce(s, tsc);
+	s->reported = r;
+	return r;
+}
+
+static inline int emit_entry(struct kx_stream *s, const struct kx_call_visitor *v,
+			     struct kx_call_thread *t, uint64_t tsc, uint32_t func)
+{
+	struct kx_open_call *open;
+	struct kx_call *call;
+	int r;
+
+	if (unlikely(kx_open_calls_are_full(&s->open) || t->depth == s->calls_room ||
+		     !s->introduced)) {
+		r = prepare_enter(s, tsc);
+		if (r)
+			return r;
+	}
+	open = kx_open_calls_push(&s->open, func, tsc);
+	open->state = KX_CALL_CHOSEN;
+	s->candidates++;
+	call = &s->calls[t->depth++];
+	call->func = func;
+	call->cpu = s->cpu;
+	call->nargs = 0;
+	call->has_caller = call->has_result = false;
+	call->outermost = open->outermost;
+	call->enter = tsc;
+	call->children = 0;
+	call->number = s->c->totals.calls++;
+	call->caller_module = 0;
+	call->user = NULL;
+	r = v->enter ? v->enter(v->ctx, t, call) : 0;
+	if (unlikely(r))
+		s->reported = true;
+	return r;
+}
+
+/* An exit that closes other calls than the innermost one, or whose call needs more than its time. */
+static int emit_other_exit(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
+{
+	int r = kx_stream_leave(s, tsc, func, tail);
+
+	if (r)
+		return r;
+	r = kx_stream_emit_all(s);
+	s->reported = r;
+	return r;
+}
+
+static inline int emit_exit(struct kx_stream *s, const struct kx_call_visitor *v,
+			    struct kx_call_thread *t, uint64_t tsc, uint32_t func, bool tail)
+{
+	const struct kx_open_calls *open = &s->open;
+	struct kx_call *call;
+	uint32_t depth;
+	int r;
+
+	if (unlikely(open->added || s->has_result || !open->depth ||
+		     open->calls[open->depth - 1].func != func))
+		return emit_other_exit(s, tsc, func, tail);
+	kx_open_calls_pop(&s->open);
+	s->candidates--;
+	depth = t->depth - 1;
+	call = &s->calls[depth];
+	r = v->leave ? v->leave(v->ctx, t, call, tsc, tail ? KX_LEAVE_TAIL : KX_LEAVE_EXIT) : 0;
+	if (unlikely(r))
+		s->reported = true;
+	t->depth = depth;
+	if (depth)
+		call[-1].children += tsc - call->enter;
+	return r;
+}
+
+int kx_stream_emit_batch(struct kx_stream *s, size_t n)
+{
+	const struct kx_call_visitor *v = s->c->visitor;
+	struct kx_call_thread *t = s->t;
+	int r = 0;
+
+	kx_open_calls_advance_batch(&s->open, s->batch, n);
+	for (const struct kx_call_record *c = s->batch; n && !r; c++, n--) {
+		if (c->kind == KX_RECORD_ENTRY)
+			r = emit_entry(s, v, t, c->tsc, c->func);
+		else
+			r = emit_exit(s, v, t, c->tsc, c->func, c->kind == KX_RECORD_TAIL_EXIT);
+	}
+	return r;
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "calls/calls_walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "calls/calls_direct.h"
+#include "calls/calls_emit.h"
+#include "calls/calls_names.h"
+#include "calls/calls_stream.h"
+
+#define BATCH 256u /* records decoded at once of one thread */
+#define BATCHES 65536u /* and of all that are open at a time, roughly */
+#define PROGRESS_STEP (1u << 20) /* bytes between two looks at the clock */
+#define PROGRESS_NS 200000000
+/* There is one direct stream, and it is fast: a large set of functions has few collisions. */
+#define DIRECT_BITS 10
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void show_progress(struct kx_walk *w)
+{
+	uint64_t all = kx_fdr_get_info(w->c->f)->file_size, now;
+
+	w->checked_bytes = w->c->bytes_read;
+	now = now_ns();
+	if (now - w->reported_ns < PROGRESS_NS)
+		return;
+	w->reported_ns = now;
+	w->progress(w->progress_ctx, w->checked_bytes < all ? w->checked_bytes : all, all);
+}
+
+/* Takes the next records of the thread: 0, 1 if nothing follows that the visitor gets, or an error. */
+static int read_more(struct kx_walk *w, struct kx_stream *s, bool direct)
+{
+	struct kx_fdr_record rec;
+	uint32_t thread;
+	size_t n = kx_fdr_next_calls(s->cursor, s->batch, s->batch_size, &thread);
+	int r;
+
+	if (n) {
+		w->c->bytes_read += n * KX_FDR_FUNCTION_SIZE;
+		return direct ? kx_stream_emit_batch(s, n) : kx_stream_take_calls(s, n);
+	}
+	r = kx_fdr_next(s->cursor, &rec, w->err);
+	if (r < 0)
+		s->reported = true;
+	if (r <= 0)
+		return r ? r : 1;
+	w->c->bytes_read += KX_FDR_METADATA_SIZE + rec.size;
+	return kx_stream_take_record(s, &rec);
+}
+
+/* Reads on until an entry of the queue is ready: 1, 0 at the thread's end, or an error. */
+static int fill(struct kx_walk *w, struct kx_stream *s, bool direct)
+{
+	int r = 0;
+
+	if (w->progress && w->c->bytes_read - w->checked_bytes > PROGRESS_STEP)
+		show_progress(w);
+	while (!kx_queue_is_ready(&s->queue)) {
+		if (s->over)
+			return 0;
+		r = read_more(w, s, direct);
+		if (r == 1)
+			r = kx_stream_finish(s);
+		if (r < 0)
+			return s->reported ? r : kx_err_set(w->err, r, "out of memory for the calls "
+							   "of the trace");
+	}
+	return 1;
+}
+
+static int out_of_memory(struct kx_walk *w)
+{
+	return kx_err_set(w->err, -ENOMEM, "out of memory for the threads of the trace");
+}
+
+/* A thread as it was when it began: with its first name. */
+static int reset_thread(struct kx_walk *w, size_t i)
+{
+	const struct kx_thread_facts *facts = &w->c->facts[i];
+	struct kx_call_thread *t = &w->c->threads[i];
+	bool changed;
+
+	kx_call_thread_clear_names(t);
+	t->user = NULL;
+	t->cpu = 0;
+	t->depth = 0;
+	t->life = 0;
+	if (facts->note && kx_call_thread_rename(t, facts->note, facts->note_size, &changed))
+		return out_of_memory(w);
+	return 0;
+}
+
+static int walk_threads(struct kx_walk *w)
+{
+	struct kx_calls *c = w->c;
+	bool direct = kx_stream_is_direct(c);
+	struct kx_stream *s = kx_stream_new(c, BATCH, direct ? DIRECT_BITS : 0);
+	int r = s ? 0 : out_of_memory(w);
+
+	for (size_t i = 0; i < c->nthreads && !r; i++) {
+		if (!c->facts[i].wanted || !c->facts[i].started)
+			continue;
+		if (kx_stream_open(s, i))
+			r = out_of_memory(w);
+		while (!r && (r = fill(w, s, direct)) > 0)
+			r = kx_stream_emit_all(s);
+	}
+	kx_stream_free(s);
+	return r;
+}
+
+/* A thread that waits for its turn: in the heap the earliest is first. */
+struct turn {
+	uint64_t tsc;
+	uint32_t thread;
+	struct kx_stream *s; /* NULL: not begun */
+};
+
+static bool is_before(const struct turn *a, const struct turn *b)
+{
+	return a->tsc != b->tsc ? a->tsc < b->tsc : a->thread < b->thread;
+}
+
+static void sift_down(struct turn *heap, size_t n, size_t at)
+{
+	struct turn moving = heap[at];
+
+	for (size_t child; (child = 2 * at + 1) < n; at = child) {
+		if (child + 1 < n && is_before(&heap[child + 1], &heap[child]))
+			child++;
+		if (!is_before(&heap[child], &moving))
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = moving;
+}
+
+/* The earliest turn but the first. */
+static const struct turn *second(const struct turn *heap, size_t n)
+{
+	if (n < 2)
+		return NULL;
+	return n > 2 && is_before(&heap[2], &heap[1]) ? &heap[2] : &heap[1];
+}
+
+static int begin_turn(struct kx_walk *w, struct turn *turn, size_t batch)
+{
+	turn->s = kx_stream_new(w->c, batch, 0);
+	if (!turn->s || kx_stream_open(turn->s, turn->thread))
+		return out_of_memory(w);
+	return 0;
+}
+
+/* Emits what the first thread of the heap has, until another's turn has come: 1; 0: it is over. */
+static int take_turn(struct kx_walk *w, struct turn *heap, size_t n, size_t batch)
+{
+	const struct turn *next = second(heap, n);
+	int r = heap->s ? 0 : begin_turn(w, heap, batch);
+
+	while (!r && (kx_queue_is_ready(&heap->s->queue) || (r = fill(w, heap->s, false)) > 0)) {
+		heap->tsc = heap->s->queue.items[heap->s->queue.at].tsc;
+		if (next && is_before(next, heap))
+			return 1;
+		r = kx_stream_emit(heap->s);
+	}
+	return r;
+}
+
+static int walk_time(struct kx_walk *w)
+{
+	struct kx_calls *c = w->c;
+	struct turn *heap = calloc(c->nthreads + 1, sizeof(*heap));
+	size_t n = 0, batch;
+	int r = heap ? 0 : out_of_memory(w);
+
+	for (size_t i = 0; i < c->nthreads && !r; i++)
+		if (c->facts[i].wanted && c->facts[i].started)
+			heap[n++] = (struct turn){ c->facts[i].start, (uint32_t)i, NULL };
+	batch = BATCHES / (n + 1);
+	batch = batch > BATCH ? BATCH : batch < 8 ? 8 : batch;
+	for (size_t i = n / 2; i--;)
+		sift_down(heap, n, i);
+	while (n && !r) {
+		r = take_turn(w, heap, n, batch);
+		if (r < 0)
+			break;
+		if (!r) {
+			kx_stream_free(heap->s);
+			heap[0] = heap[--n];
+		}
+		r = 0;
+		if (n)
+			sift_down(heap, n, 0);
+	}
+	while (n)
+		kx_stream_free(heap[--n].s);
+	free(heap);
+	return r;
+}
+
+int kx_walk_run(struct kx_walk *w, enum kx_order order)
+{
+	int r = 0;
+
+	w->checked_bytes = 0;
+	w->reported_ns = w->progress ? now_ns() : 0;
+	for (size_t i = 0; i < w->c->nthreads && !r; i++)
+		r = reset_thread(w, i);
+	if (r)
+		return r;
+	return order == KX_ORDER_TIME ? walk_time(w) : walk_threads(w);
+}

@@ -37,7 +37,7 @@ static json_t *header_of(const struct kx_export *x, const char *workload)
 
 	if (!cmd && kx_calls_nthreads(x->calls))
 		cmd = kx_calls_thread(x->calls, 0)->process;
-	/* Both units: Perun's views ask for header.type, its tables for type(subtype). */
+	/* Two keys in units: Perun's views look up header.type, its tables type(subtype). */
 	return json_pack("{s:s, s:o, s:s, s:s, s:{s:s, s:s}}", "type", "mixed", "cmd",
 			 kx_json_text(cmd, SIZE_MAX), "args", "", "workload", workload, "units",
 			 "mixed(time delta)", "ns", "mixed", "ns");
@@ -50,7 +50,7 @@ static const char *host_text(const json_t *host, const char *name)
 	return text ? text : "unknown";
 }
 
-/* Keys that Perun wants; how many of the CPUs are cores, and the swap, nobody has noted. */
+/* Perun requires all keys; the recording does not note the number of cores and the swap. */
 static json_t *machine_of(const struct kx_export *x)
 {
 	const json_t *host = json_object_get(x->session, "host");
@@ -68,7 +68,7 @@ static json_t *machine_of(const struct kx_export *x)
 			 "total_ram", ram, "swap", "0");
 }
 
-/* name must be a collector that Perun has, or its postprocessors fail. */
+/* "name" must be a collector of Perun's own, or its postprocessors fail. */
 static json_t *collector_of(const struct kx_export *x)
 {
 	json_t *params = json_object(), *pids = json_array(), *processes, *p;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "exporters/perun/stacks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/array.h"
+
+#define RESIDENT_CALLS (1u << 18) /* of the temporary file; 10 MiB */
+
+void kx_perun_stacks_free(struct kx_perun_stacks *s)
+{
+	if (s->calls)
+		munmap(s->calls, s->ncalls * sizeof(*s->calls));
+	free(s->items);
+	kx_pair_map_free(&s->index);
+	memset(s, 0, sizeof(*s));
+}
+
+uint32_t kx_perun_stack_index(struct kx_perun_stacks *s, uint32_t parent, uint32_t func,
+			      uint32_t thread)
+{
+	uint32_t index;
+	int r;
+
+	if (KX_ARRAY_RESERVE(s->items, s->room, s->count))
+		return KX_PERUN_NO_STACK;
+	r = kx_pair_index(&s->index, parent, func, &index);
+	if (r < 0 || index >= KX_PERUN_OUTERMOST)
+		return KX_PERUN_NO_STACK;
+	if (r)
+		s->items[s->count++] = (struct kx_perun_stack){
+			.parent = parent, .func = func, .thread = thread };
+	return index;
+}
+
+/* An unlinked file of @size bytes in $TMPDIR, mapped. NULL and errno on failure. */
+static void *map_temporary(uint64_t size)
+{
+	const char *dir = getenv("TMPDIR");
+	char *path;
+	void *data;
+	int fd, error;
+
+	if (!dir || !*dir)
+		dir = "/tmp";
+	if (asprintf(&path, "%s/kxray-XXXXXX", dir) < 0)
+		return NULL;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	free(path);
+	if (fd < 0)
+		return NULL;
+	/* Allocates the blocks: a full disk fails here instead of raising SIGBUS later. */
+	error = posix_fallocate(fd, 0, (off_t)size);
+	data = error ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (!error && data == MAP_FAILED)
+		error = errno;
+	close(fd);
+	errno = error;
+	return error ? NULL : data;
+}
+
+int kx_perun_stacks_place(struct kx_perun_stacks *s, struct kx_err *err)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		s->items[i].start = s->ncalls;
+		s->ncalls += s->items[i].ncalls;
+	}
+	if (!s->ncalls)
+		return 0;
+	s->calls = map_temporary(s->ncalls * sizeof(*s->calls));
+	if (!s->calls)
+		return kx_err_set(err, -errno, "perun: no temporary file of %llu bytes for the "
+				  "calls: %s; set TMPDIR to a folder with room",
+				  (unsigned long long)(s->ncalls * sizeof(*s->calls)),
+				  strerror(errno));
+	return 0;
+}
+
+int kx_perun_stacks_store(struct kx_perun_stacks *s, uint32_t stack,
+			  const struct kx_perun_call *call)
+{
+	struct kx_perun_stack *at = &s->items[stack];
+
+	if (at->filled == at->ncalls)
+		return -EBADMSG;
+	s->calls[at->start + at->filled++] = *call;
+	kx_perun_stacks_touch(s, 1);
+	return 0;
+}
+
+/* Dropped pages stay in the page cache or go to disk. */
+void kx_perun_stacks_touch(struct kx_perun_stacks *s, uint64_t calls)
+{
+	s->touched += calls;
+	if (s->touched < RESIDENT_CALLS)
+		return;
+	s->touched = 0;
+	madvise(s->calls, s->ncalls * sizeof(*s->calls), MADV_DONTNEED);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Calls of a trace by stack, for Perun's aggregated form. Stacks are counted in a first walk; the calls themselves
+ * are then stored stack by stack in a temporary file, so that memory grows with stacks, not with calls.
+ */
+#ifndef KX_PERUN_STACKS_H
+#define KX_PERUN_STACKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/pair_map.h"
+
+#define KX_PERUN_OUTERMOST 0x80000000u /* | thread index: in place of a parent */
+#define KX_PERUN_NO_STACK UINT32_MAX
+
+/* One call, as stored in the temporary file. Times are ns. */
+struct kx_perun_call {
+	uint64_t amount, exclusive, timestamp, order;
+	uint32_t migrations;
+	uint16_t cpu;
+	uint16_t repaired;
+};
+
+/* A function called from one stack in one thread: a resource type of Perun. */
+struct kx_perun_stack {
+	uint32_t parent; /* index, or KX_PERUN_OUTERMOST | thread */
+	uint32_t func;
+	uint32_t thread; /* index */
+	bool repaired;   /* has repaired calls */
+	uint64_t ncalls;
+	uint64_t start;  /* of its calls in the file */
+	uint64_t filled; /* calls stored */
+};
+
+/* All zero: empty. */
+struct kx_perun_stacks {
+	struct kx_perun_stack *items;
+	size_t count, room;
+	struct kx_pair_map index;    /* (parent, function) */
+	struct kx_perun_call *calls; /* the temporary file, mapped; NULL while stacks are counted */
+	uint64_t ncalls, touched;
+};
+
+void kx_perun_stacks_free(struct kx_perun_stacks *s);
+/* Index of @func called from @parent, added if it is new; KX_PERUN_NO_STACK without memory. */
+uint32_t kx_perun_stack_index(struct kx_perun_stacks *s, uint32_t parent, uint32_t func,
+			      uint32_t thread);
+/*
+ * Between the walks: gives each stack its place in a temporary file in $TMPDIR, unless there are no calls.
+ * Errors, with a sentence: -ENOMEM, those of creating the file (-ENOSPC).
+ */
+int kx_perun_stacks_place(struct kx_perun_stacks *s, struct kx_err *err);
+/* Stores the next call of a stack. -EBADMSG if it has more than were counted. */
+int kx_perun_stacks_store(struct kx_perun_stacks *s, uint32_t stack,
+			  const struct kx_perun_call *call);
+/* To be called after @calls of the file were read or written: bounds the memory that is resident. */
+void kx_perun_stacks_touch(struct kx_perun_stacks *s, uint64_t calls);
+
+#endif

@@ -3,8 +3,8 @@
  * AFPerf 1.0.0: one run per process, a section per thread and function, an interval per call.
  * (Regions would repeat the label at every call, and must nest within a run, which the
  * calls of several threads do not.) All runs of a trace count nanoseconds from its first
- * record on, so that they can be compared. Records come in order of time but for the totals per
- * function at the end. The document leaves some things open; the comments say what was chosen.
+ * record on, so that they can be compared. Records are in order of time, except for the totals
+ * per function at the end. Where the document leaves something open, a comment says what was chosen.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +14,7 @@
 #include <sys/random.h>
 
 #include "exporters/afperf/file.h"
+#include "exporters/afperf/totals.h"
 #include "exporters/afperf/types.h"
 #include "exporters/common/text.h"
 #include "exporters/exporter.h"
@@ -23,19 +24,12 @@
 
 /* Calls of one function by one thread. */
 struct section {
-	uint32_t sum;
+	uint32_t total; /* index */
 	uint64_t calls;
 };
 
-/* Completed calls of one function in one run; times are ticks. */
-struct sum {
-	uint32_t run, func;
-	uint64_t count, all, total, self, min, max;
-	uint64_t first, last;
-};
-
 struct thread {
-	uint32_t run;       /* + 1; 0: not told yet */
+	uint32_t run;       /* index + 1; 0: the thread has not been emitted yet */
 	uint64_t cpu_type;  /* for moves inside of calls; 0: not defined yet */
 };
 
@@ -45,12 +39,12 @@ struct afperf {
 	uint64_t first;     /* ticks */
 	uint64_t next_section, next_type;
 	struct thread *threads;
-	struct kx_pair_map run_of, section_of, sum_of;
+	struct kx_pair_map run_of, section_of; /* (pid, 0); (thread index, function) */
+	struct kx_afperf_totals totals;
 	struct kx_session_processes processes;
 	struct kx_afperf_run **runs;
 	struct section *sections;
-	struct sum *sums;
-	size_t runs_room, sections_room, sums_room;
+	size_t runs_room, sections_room;
 	char wallclock[40];
 	struct kx_err *err;
 };
@@ -103,7 +97,7 @@ static int new_run(struct afperf *a, int32_t pid, const char *name, uint32_t ind
 	int r = run ? KX_ARRAY_RESERVE(a->runs, a->runs_room, index) : -ENOMEM;
 
 	if (r) {
-		/* The index is taken: nothing may look at it any more. */
+		/* The new index has no run. */
 		free(run);
 		a->run_of.count = index;
 		return no_memory(a);
@@ -145,19 +139,6 @@ static struct kx_afperf_run *run_of(const struct afperf *a, const struct kx_call
 
 /* Sections */
 
-static int find_sum(struct afperf *a, uint32_t run, uint32_t func, uint64_t tsc, uint32_t *index)
-{
-	int r = kx_pair_index(&a->sum_of, run, func, index);
-
-	if (r <= 0)
-		return r;
-	if (KX_ARRAY_RESERVE(a->sums, a->sums_room, *index))
-		return -ENOMEM;
-	a->sums[*index] = (struct sum){ .run = run, .func = func, .min = UINT64_MAX,
-					.first = tsc };
-	return 0;
-}
-
 static void write_section(struct afperf *a, const struct kx_call_thread *t, uint32_t func,
 			  uint32_t index, uint64_t ns)
 {
@@ -179,16 +160,17 @@ static int find_section(struct afperf *a, const struct kx_call_thread *t,
 			const struct kx_call *call, uint32_t *index)
 {
 	int r = kx_pair_index(&a->section_of, t->index, call->func, index);
-	uint32_t sum;
+	uint32_t total;
 
 	if (r <= 0)
 		return r;
 	r = KX_ARRAY_RESERVE(a->sections, a->sections_room, *index);
 	if (!r)
-		r = find_sum(a, a->threads[t->index].run - 1, call->func, call->enter, &sum);
+		r = kx_afperf_total_index(&a->totals, a->threads[t->index].run - 1, call->func,
+					  call->enter, &total);
 	if (r)
 		return r;
-	a->sections[*index] = (struct section){ .sum = sum };
+	a->sections[*index] = (struct section){ .total = total };
 	write_section(a, t, call->func, *index, ns_of(a, call->enter));
 	return 0;
 }
@@ -214,7 +196,7 @@ static const char *return_module(const struct afperf *a, const struct kx_call *c
 	return map->modules[call->caller_module - 1].name;
 }
 
-/* What is measured at the start of an interval follows its record. */
+/* The measurements at the start of an interval follow its record. */
 static void write_start(struct afperf *a, const struct kx_call_thread *t,
 			const struct kx_call *call, uint32_t section, uint64_t interval)
 {
@@ -262,25 +244,6 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	return a->x->out->error;
 }
 
-static void add_up(struct sum *s, const struct kx_call *call, uint64_t tsc, enum kx_leave how)
-{
-	uint64_t took = tsc - call->enter;
-
-	if (tsc > s->last)
-		s->last = tsc;
-	if (how == KX_LEAVE_OPEN)
-		return;
-	s->count++;
-	s->all += took;
-	s->self += took > call->children ? took - call->children : 0;
-	if (call->outermost)
-		s->total += took;
-	if (took < s->min)
-		s->min = took;
-	if (took > s->max)
-		s->max = took;
-}
-
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		    enum kx_leave how)
 {
@@ -294,7 +257,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 
 	if (find_section(a, t, call, &section))
 		return no_memory(a);
-	add_up(&a->sums[a->sections[section].sum], call, tsc, how);
+	kx_afperf_total_add(&a->totals.items[a->sections[section].total], call, tsc, how);
 	cpu = kx_afperf_type(&a->w, run, KX_AFPERF_CPU, ns);
 	if (how != KX_LEAVE_EXIT)
 		left = kx_afperf_type(&a->w, run, KX_AFPERF_LEFT, ns);
@@ -322,7 +285,7 @@ static void begin_point(struct afperf *a, const struct kx_afperf_run *run, uint6
 	kx_afperf_number(&a->w, type);
 }
 
-/* A section's points are at its start and stop, so what lies between is a point of the run. */
+/* A section has points at its start and stop only: a move in between is a point of the run. */
 static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu)
 {
 	struct afperf *a = ctx;
@@ -378,61 +341,13 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return 0;
 }
 
-/* Totals */
-
-static void write_aggregate(struct afperf *a, const struct sum *s, const char *kind, uint64_t type,
-			    uint64_t value)
-{
-	kx_afperf_begin(&a->w, KX_AFPERF_RUN_AGGREGATE);
-	kx_afperf_number(&a->w, ns_of(a, s->last));
-	kx_afperf_number(&a->w, ns_of(a, s->first));
-	kx_afperf_number(&a->w, a->runs[s->run]->id);
-	kx_afperf_text(&a->w, kind);
-	kx_afperf_number(&a->w, type);
-	kx_afperf_number(&a->w, value);
-	kx_afperf_end(&a->w);
-}
-
-/* A processed aggregate names its run only, so the measurement type is what names the function. */
-static int write_sum(struct afperf *a, const struct sum *s)
-{
-	static const char *const summaries[] = {
-		"Time inside of completed calls, callees included",
-		"The same, nested calls of the function itself counted once",
-		"Time inside of completed calls, traced callees left out",
-	};
-	static const char *const kinds[] = { "Call time", "Total time", "Self time" };
-	struct kx_afperf_run *run = a->runs[s->run];
-	const char *module = kx_trace_module(a->x->names, s->func);
-	uint64_t hz = a->x->tsc_hz, ns = ns_of(a, s->last), types[3];
-
-	for (int i = 0; i < 3; i++) {
-		char *name;
-
-		if (asprintf(&name, "%s: %s", kinds[i], kx_trace_name(a->x->names, s->func)) < 0)
-			return no_memory(a);
-		types[i] = kx_afperf_new_type(&a->w, run, name, true, summaries[i], module, ns);
-		free(name);
-	}
-	write_aggregate(a, s, "count", types[0], s->count);
-	write_aggregate(a, s, "sum", types[0], kx_trace_ns(s->all, hz));
-	write_aggregate(a, s, "mean", types[0],
-			kx_trace_ns((s->all + s->count / 2) / s->count, hz));
-	write_aggregate(a, s, "min", types[0], kx_trace_ns(s->min, hz));
-	write_aggregate(a, s, "max", types[0], kx_trace_ns(s->max, hz));
-	write_aggregate(a, s, "sum", types[1], kx_trace_ns(s->total, hz));
-	write_aggregate(a, s, "sum", types[2], kx_trace_ns(s->self, hz));
-	return a->x->out->error;
-}
-
 static int write_end(struct afperf *a)
 {
 	uint64_t end = ns_of(a, kx_calls_get_totals(a->x->calls)->last_tsc);
-	int r = 0;
+	int r = kx_afperf_totals_write(&a->totals, a->x, &a->w, a->runs, a->first);
 
-	for (size_t i = 0; i < a->sum_of.count && !r; i++)
-		if (a->sums[i].count)
-			r = write_sum(a, &a->sums[i]);
+	if (r == -ENOMEM)
+		no_memory(a);
 	for (size_t i = 0; i < a->run_of.count && !r; i++)
 		kx_afperf_describe_end(&a->w, a->runs[i], a->x->session, end);
 	return r;
@@ -440,7 +355,7 @@ static int write_end(struct afperf *a)
 
 /* The file */
 
-/* Ids of sections are unique in a file; those of types ought to be. */
+/* Ids of sections must be unique in a file, those of types should be. */
 static int begin_file(struct afperf *a)
 {
 	struct kx_afperf_old old = { .empty = true };
@@ -507,12 +422,11 @@ static int run(const struct kx_export *x, struct kx_err *err)
 		free(a.runs[i]);
 	free(a.runs);
 	free(a.sections);
-	free(a.sums);
 	free(a.threads);
 	kx_session_processes_free(&a.processes);
 	kx_pair_map_free(&a.run_of);
 	kx_pair_map_free(&a.section_of);
-	kx_pair_map_free(&a.sum_of);
+	kx_afperf_totals_free(&a.totals);
 	return r;
 }
 

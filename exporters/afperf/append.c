@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What must be known of an AFPerf file before a run is added to it. */
+/* Checks an existing AFPerf file before a run is appended to it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "exporters/afperf/file.h"
 
-#define FIELDS 6      /* of a record that are looked at, its type included */
+#define FIELDS 6      /* of a record that are read, its type included */
 #define FIELD_SIZE 48 /* bytes of them that are kept, the final NUL included */
 #define MAX_USED (1ull << 62)
 #define HEADER_START "# AFPerf v"
@@ -78,7 +78,7 @@ static int comment(struct scan *s)
 	return 0;
 }
 
-/* The rest of a quoted field, behind its first quote; the byte after it in *@after. */
+/* The rest of a quoted field, after its first quote; the byte that follows it in *@after. */
 static int quoted(struct scan *s, size_t *used, int *after)
 {
 	for (;;) {
@@ -208,7 +208,7 @@ int kx_afperf_check_old(const char *path, struct kx_afperf_old *old, struct kx_e
 						   strerror(errno));
 	}
 	if (!fstat(fileno(s.f), &st) && !S_ISREG(st.st_mode))
-		r = kx_err_set(err, -EINVAL, "%s cannot be appended to: it is no regular file",
+		r = kx_err_set(err, -EINVAL, "%s cannot be appended to: it is not a regular file",
 			       path);
 	else
 		r = scan(&s, old);

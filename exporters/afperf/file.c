@@ -57,7 +57,7 @@ void kx_afperf_hex(struct kx_afperf_writer *w, uint64_t value)
 	kx_text_bytes(w->out, digits + at, sizeof(digits) - at);
 }
 
-/* RFC 4180 knows no control characters; line ends may stand inside of quotes. */
+/* RFC 4180 has no control characters, except for line ends inside quotes. */
 static void write_char(struct kx_text_out *o, const char **at, const char *end)
 {
 	const char *p = *at;
@@ -83,7 +83,7 @@ void kx_afperf_text(struct kx_afperf_writer *w, const char *text)
 	bool quote;
 
 	kx_text_char(w->out, ',');
-	/* Most names are as they are. */
+	/* Most names need no quoting. */
 	while (text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' && text[plain] != ',')
 		plain++;
 	if (!text[plain]) {

@@ -36,11 +36,11 @@ struct kx_afperf_writer {
 };
 
 void kx_afperf_header(struct kx_afperf_writer *w);
-/* A record begins with its type, then come its fields, then its end. */
+/* A record: its type, its fields, its end. */
 void kx_afperf_begin(struct kx_afperf_writer *w, enum kx_afperf_record type);
 void kx_afperf_number(struct kx_afperf_writer *w, uint64_t value);
 void kx_afperf_hex(struct kx_afperf_writer *w, uint64_t value);
-/* Quoted where needed. Bytes that are no text in UTF-8, and a byte order mark, become U+FFFD. */
+/* Quoted where needed. Bytes that are not valid UTF-8, and a byte order mark, become U+FFFD. */
 void kx_afperf_text(struct kx_afperf_writer *w, const char *text);
 /*
  * The tags field: @n names and their values, one after the other; those with an empty value are
@@ -50,14 +50,14 @@ void kx_afperf_tags(struct kx_afperf_writer *w, const char *const *names_values,
 void kx_afperf_end(struct kx_afperf_writer *w);
 
 struct kx_afperf_old {
-	bool empty;        /* nothing is there, or no such file */
-	bool open_line;    /* its last line has no end */
+	bool empty;        /* the file is empty or does not exist */
+	bool open_line;    /* its last line has no line end */
 	uint64_t max_section, max_type; /* highest ids in use, of those below 2^62 */
 };
 
 /*
- * Reads the file that something is to be appended to. Errors: -EBADMSG with offset and reason where
- * it is no AFPerf file of version 1 that can be continued, open(2)'s, read(2)'s.
+ * Reads the file that a run will be appended to. Errors: -EBADMSG, with offset and reason, if it is not an AFPerf
+ * file of version 1 that can be continued; open(2)'s, read(2)'s.
  */
 int kx_afperf_check_old(const char *path, struct kx_afperf_old *old, struct kx_err *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The measurement types of a run, and what the session tells about it. */
+/* The measurement types of a run, and the points that describe its host and process. */
 #ifndef KX_AFPERF_TYPES_H
 #define KX_AFPERF_TYPES_H
 
@@ -42,8 +42,8 @@ uint64_t kx_afperf_type(struct kx_afperf_writer *w, struct kx_afperf_run *run,
 uint64_t kx_afperf_new_type(struct kx_afperf_writer *w, struct kx_afperf_run *run, const char *name,
 			    bool time, const char *summary, const char *description, uint64_t ns);
 /*
- * Points of what is known of host and process; at time 0 but for the end, which is at @end_ns.
- * @session may be NULL, and so may what it says of the run's @process. Errors: -ENOMEM.
+ * Points that describe the host and the process, at time 0; the end of profiling is at @end_ns.
+ * @session and the run's @process in it may be NULL. Errors: -ENOMEM.
  */
 int kx_afperf_describe(struct kx_afperf_writer *w, struct kx_afperf_run *run,
 		       const json_t *session, const json_t *process);

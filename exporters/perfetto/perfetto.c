@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Perfetto's native trace: a stream of TracePackets with track events, for ui.perfetto.dev
- * and trace_processor. Field numbers are those of Perfetto's public protos/perfetto/trace.
+ * and trace_processor.
  *
  * Everything is one packet sequence, so that each function's name is written once. Threads
  * follow one another; Perfetto sorts by time itself. Memory grows with functions.
@@ -10,66 +10,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "exporters/common/text.h"
-#include "exporters/exporter.h"
 #include "base/pair_map.h"
 #include "exporters/common/protobuf.h"
 #include "exporters/common/sched_slices.h"
+#include "exporters/common/text.h"
+#include "exporters/exporter.h"
+#include "exporters/perfetto/schema.h"
 
-enum { TRACE_PACKET = 1 };
-
-enum packet {
-	PACKET_CLOCK_SNAPSHOT = 6,
-	PACKET_TIMESTAMP = 8,
-	PACKET_SEQUENCE_ID = 10,
-	PACKET_TRACK_EVENT = 11,
-	PACKET_INTERNED_DATA = 12,
-	PACKET_SEQUENCE_FLAGS = 13,
-	PACKET_DEFAULTS = 59,
-	PACKET_TRACK_DESCRIPTOR = 60,
-	PACKET_FIRST_ON_SEQUENCE = 87,
-};
-
-enum { FLAGS_CLEARED = 1, FLAGS_NEEDS_STATE = 2 };
-enum { SNAPSHOT_CLOCKS = 1, SNAPSHOT_PRIMARY = 2 };
-enum { CLOCK_ID = 1, CLOCK_TIMESTAMP = 2 };
-enum { CLOCK_IS_MONOTONIC = 3 };
-enum { DEFAULTS_CLOCK_ID = 58 };
-enum { INTERNED_CATEGORIES = 1, INTERNED_NAMES = 2, INTERNED_ANNOTATIONS = 3 };
-enum { INTERNED_IID = 1, INTERNED_NAME = 2 };
-
-enum track {
-	TRACK_UUID = 1,
-	TRACK_NAME = 2,
-	TRACK_PROCESS = 3,
-	TRACK_THREAD = 4,
-	TRACK_PARENT = 5,
-	TRACK_COUNTER = 8,
-};
-
-enum { PROCESS_PID = 1, PROCESS_NAME = 6 };
-enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-
-enum event {
-	EVENT_CATEGORY_IID = 3,
-	EVENT_ANNOTATION = 4,
-	EVENT_TYPE = 9,
-	EVENT_NAME_IID = 10,
-	EVENT_TRACK = 11,
-	EVENT_NAME = 23,
-	EVENT_COUNTER_VALUE = 30,
-};
-
-enum type { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
-enum annotation_field {
-	ANNOTATION_NAME_IID = 1,
-	ANNOTATION_UINT = 3,
-	ANNOTATION_INT = 4,
-	ANNOTATION_STRING = 6,
-	ANNOTATION_POINTER = 7,
-};
-
-/* Names of annotations, interned once: their place here is their iid - 1. */
+/* Names of annotations, interned once: the index here is the iid - 1. */
 static const char *const annotations[] = {
 	"arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8", /* KX_FDR_READ_ARGS */
 	"caller", "end", "entries", "exits", "result",
@@ -77,7 +25,7 @@ static const char *const annotations[] = {
 };
 enum annotation { ARG1 = 1, CALLER = 9, END, ENTRIES, EXITS, RESULT, CPU, WAKER };
 
-/* Tracks of the thread with an index: of its calls, CPU, gaps, scheduling; and of a process. */
+/* Tracks of the thread with that index: its calls, CPU, gaps, scheduling; and the track of a process. */
 enum { OF_CALLS = 1, OF_CPU, OF_LOSS, OF_PROCESS, OF_SCHED, TRACKS };
 
 struct perfetto {
@@ -143,7 +91,7 @@ static void intern(struct kx_bytes *pb, unsigned field, uint64_t iid, const char
 	kx_pb_close(pb, opened);
 }
 
-/* The clock is known if the recording noted when CLOCK_MONOTONIC had which number of ticks. */
+/* The clock is known if the recording noted CLOCK_MONOTONIC at some number of ticks. */
 static void find_clock(struct perfetto *p)
 {
 	const json_t *clock = json_object_get(p->x->session, "clock");
@@ -230,12 +178,12 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 
 	if (!p->begun)
 		kx_sched_slices_begin(&p->sched, t, tsc);
-	/* Perfetto takes 0 for the kernel's idle process: where the trace has no pid, a plain track. */
+	/* Perfetto takes pid 0 for the kernel's idle process: without a pid, the thread is a plain track. */
 	if (t->pid > 0)
 		is_new = kx_pair_index(&p->processes, 0, (uint32_t)t->pid, &process);
 	if (is_new < 0)
 		return kx_err_set(p->err, is_new, "out of memory for processes");
-	/* a process goes by the name of its first thread */
+	/* the process has the name of its first thread */
 	if (t->pid > 0 && (is_new || (p->begun && t->tid == t->pid)))
 		r = write_process(p, t, uuid(process, OF_PROCESS));
 	p->begun = true;

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Field numbers and values of the messages that the Perfetto exporter writes, from Perfetto's public
+ * protos/perfetto/trace: trace.proto, trace_packet.proto, clock_snapshot.proto, interned_data.proto,
+ * track_event/{track_descriptor,process_descriptor,thread_descriptor,track_event,debug_annotation}.proto.
+ */
+#ifndef KX_PERFETTO_SCHEMA_H
+#define KX_PERFETTO_SCHEMA_H
+
+enum { TRACE_PACKET = 1 };
+
+enum packet {
+	PACKET_CLOCK_SNAPSHOT = 6,
+	PACKET_TIMESTAMP = 8,
+	PACKET_SEQUENCE_ID = 10,
+	PACKET_TRACK_EVENT = 11,
+	PACKET_INTERNED_DATA = 12,
+	PACKET_SEQUENCE_FLAGS = 13,
+	PACKET_DEFAULTS = 59,
+	PACKET_TRACK_DESCRIPTOR = 60,
+	PACKET_FIRST_ON_SEQUENCE = 87,
+};
+
+enum { FLAGS_CLEARED = 1, FLAGS_NEEDS_STATE = 2 };
+enum { SNAPSHOT_CLOCKS = 1, SNAPSHOT_PRIMARY = 2 };
+enum { CLOCK_ID = 1, CLOCK_TIMESTAMP = 2 };
+enum { CLOCK_IS_MONOTONIC = 3 };
+enum { DEFAULTS_CLOCK_ID = 58 };
+enum { INTERNED_CATEGORIES = 1, INTERNED_NAMES = 2, INTERNED_ANNOTATIONS = 3 };
+enum { INTERNED_IID = 1, INTERNED_NAME = 2 };
+
+enum track {
+	TRACK_UUID = 1,
+	TRACK_NAME = 2,
+	TRACK_PROCESS = 3,
+	TRACK_THREAD = 4,
+	TRACK_PARENT = 5,
+	TRACK_COUNTER = 8,
+};
+
+enum { PROCESS_PID = 1, PROCESS_NAME = 6 };
+enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
+
+enum event {
+	EVENT_CATEGORY_IID = 3,
+	EVENT_ANNOTATION = 4,
+	EVENT_TYPE = 9,
+	EVENT_NAME_IID = 10,
+	EVENT_TRACK = 11,
+	EVENT_NAME = 23,
+	EVENT_COUNTER_VALUE = 30,
+};
+
+enum type { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
+enum annotation_field {
+	ANNOTATION_NAME_IID = 1,
+	ANNOTATION_UINT = 3,
+	ANNOTATION_INT = 4,
+	ANNOTATION_STRING = 6,
+	ANNOTATION_POINTER = 7,
+};
+
+#endif

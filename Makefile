@@ -22,6 +22,11 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 
+# As many jobs as there are CPUs, unless -j says otherwise.
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -160,14 +165,21 @@ fuzz-run: fuzz-replay
 			tests/fuzz/corpus/$$kind || exit 1; \
 	done
 
-tests: $(BUILD)/kxray $(UNIT_TESTS) $(TARGETS) ## build the program and all tests
+# Writes traces of known calls, for tests/files.
+$(BUILD)/tests/make_trace: tests/bench/make_trace.c $(BUILD)/libkxray.a $(BUILD)/flags
+	$(call say,TEST)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
+
+tests: $(BUILD)/kxray $(UNIT_TESTS) $(TARGETS) $(BUILD)/tests/make_trace ## build the program and all tests
 
 # Installing comes first and in a make of its own: what follows asks pkg-config.
-test: ## install what is missing, build, run every test (TESTS='NAME...' for some)
-	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
+test: ## install what is missing, build, run every test (TESTS=fast: a minute, without root)
+	@NOSETUP=$(NOSETUP) scripts/setup.sh build \
+		$(if $(filter-out fast unit files fuzz,$(or $(TESTS),all)),test,fast)
 	@$(MAKE) --no-print-directory check
 
-check: tests ## the same without installing anything
+check: tests ## the same without installing anything (TESTS='NAME...' for some: tests/README.md)
 	@BUILD='$(BUILD)' tests/run.sh $(TESTS)
 
 asan: ## the unit tests under AddressSanitizer and UBSan, in build-asan

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Installs what building (build), testing (test) and measuring (bench) need:
-#     scripts/setup.sh [build] [test] [bench]      default: build
+#     scripts/setup.sh [build] [fast] [test] [bench]      default: build
+# fast is what the tests that need no root use (make test TESTS=fast), a part of test.
 #     scripts/setup.sh --check                     only says whether kxray can be built here
 # Debian and Ubuntu: through apt-get, with sudo if needed; where all is there
 # already, nothing is run and no network is touched. NOSETUP=1 skips it.
@@ -14,22 +15,28 @@ packages() { # FAMILY-GROUP
 		echo gcc make pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev libzydis-dev \
 			libjansson-dev libiberty-dev liblzma-dev libseccomp-dev zlib1g-dev
 		;;
-	debian-test)
+	debian-fast)
 		echo g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 \
-			redis-server redis-tools sqlite3 strace xz-utils gzip qemu-system-x86 \
-			busybox-static protobuf-compiler
+			xz-utils gzip protobuf-compiler
+		;;
+	debian-test)
+		packages debian-fast
+		echo redis-server redis-tools sqlite3 strace qemu-system-x86 busybox-static
 		;;
 	debian-bench) echo linux-perf bpftrace python3 libpython3-dev libstdc++6 ;;
 	fedora-build)
 		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel elfutils-devel \
 			zydis-devel jansson-devel binutils-devel xz-devel libseccomp-devel zlib-devel
 		;;
+	fedora-fast)
+		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 xz gzip protobuf-compiler
+		;;
 	fedora-test)
-		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 redis sqlite strace xz \
-			gzip protobuf-compiler
+		packages fedora-fast
+		echo redis sqlite strace
 		;;
 	fedora-bench) echo perf bpftrace python3-devel libstdc++ ;;
-	*) die "unknown group '${1#*-}': take build, test, bench or --check." ;;
+	*) die "unknown group '${1#*-}': take build, fast, test, bench or --check." ;;
 	esac
 }
 
@@ -79,7 +86,7 @@ esac
 wanted=
 extra=
 for group in "$@"; do
-	[ "$group" = test ] && extra=cmocka.h
+	case $group in test | fast) extra=cmocka.h ;; esac
 	list=$(packages "${family:-debian}-$group")
 	wanted="$wanted $list"
 done

@@ -1,35 +1,75 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Runs the tests that are built in $BUILD (default build):
-#     tests/run.sh [WHAT...]     unit, live, fuzz, vm, or names: test_fdr, counts.sh
-# The last line is "N passed, N failed, N skipped"; status 1 if any failed.
-# KX_TEST_TIMEOUT: seconds for one unit binary or script (default 900).
-# KX_TEST_JOBS: how many unit binaries or VM scripts run at once (default: the number of CPUs).
+# Runs the tests that are built in $BUILD (default build); tests/README.md says what they are.
+#     tests/run.sh [WHAT...]     everything, or some: fast, unit, files, live, fuzz, vm, or names of
+#                                single ones: test_plan, counts.sh, vm/sched
+# The last line is "N passed, N failed, N skipped"; status 1 if any failed or a WHAT names no test.
+#
+# Several tests run at a time, the longest first; those that need the machine to themselves come last.
+#     KX_TEST_JOBS      how many at a time (default: the number of CPUs, and one)
+#     KX_TEST_TIMEOUT   seconds until one of them counts as hanging (default 1800)
+#     KX_TEST_RETRY=1   what fails is run once more, at the end and alone
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
 BUILD=$(realpath "${BUILD:-build}")
 export BUILD
-limit=${KX_TEST_TIMEOUT:-900}
-cores=${KX_TEST_JOBS:-$(nproc)}
+limit=${KX_TEST_TIMEOUT:-1800}
+most=${KX_TEST_JOBS:-$(($(nproc) + 1))}
+retry=${KX_TEST_RETRY:-0}
 passed=0 failed=0 skipped=0
+again=() second_try=()
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 trap 'stop 130' INT
 trap 'stop 143' TERM
 trap 'stop 129' HUP
 
-wanted() { # KIND NAME
-	[ $# -eq 2 ] && [ ${#selection[@]} -eq 0 ] && return 0
-	local s
-	for s in ${selection[@]+"${selection[@]}"}; do
-		[ "$s" = "$1" ] || [ "$s" = "$2" ] || [ "$s.sh" = "$2" ] || [ "$s" = "$1/$2" ] && return 0
+# What there is: the tests in $list, one a line, "MODE SECONDS KIND/NAME ROOT". A script says it in its
+# header, e.g. "# run: parallel, 12 s" or "# run: alone, 5 s, without root"; what has no such line is no
+# test but a helper. The seconds only decide about the order.
+list=$logs/list
+header_of() { sed -n 's/^[/# ]* run: \(parallel\|alone\), \([0-9]*\) s\(, without root\)\?$/\1 \2 \3/p;20q' "$1"; }
+
+find_tests() {
+	local source mode seconds rest
+	for source in tests/unit/test_*.c; do
+		read -r mode seconds rest <<<"$(header_of "$source")"
+		echo "${mode:-parallel} ${seconds:-1} unit/$(basename "$source" .c) user"
 	done
-	return 1
+	for source in tests/{files,live,fuzz,vm}/*.sh; do
+		[ -x "$source" ] || continue
+		read -r mode seconds rest <<<"$(header_of "$source")"
+		[ -z "$mode" ] || echo "$mode $seconds ${source#tests/} ${rest:+user}"
+	done
+}
+
+# chosen WHAT: the tests of $list that it stands for
+chosen() {
+	awk -v what="$1" '{
+		kind = name = $3
+		sub("/.*", "", kind)
+		sub(".*/", "", name)
+		if (what == kind || what == name || what ".sh" == name || what == $3 || what ".sh" == $3 ||
+			(what == "fast" && $4 == "user"))
+			print
+	}' "$list"
+}
+
+# The command of a test, in $command
+command_of() { # KIND/NAME ROOT
+	case $1 in
+	unit/*) command=(env CMOCKA_MESSAGE_OUTPUT=TAP "$BUILD/tests/${1#unit/}") ;;
+	*)
+		command=("tests/$1")
+		[ "$2" = user ] || command=(${as_root[@]+"${as_root[@]}"} "${command[@]}")
+		;;
+	esac
 }
 
 declare -A name_of=() log_of=() start_of=() # by process id, of what runs
+declare -A root_of=()                       # by name
 
 # Each is the leader of a process group: timeout makes it one.
 stop() { # STATUS
@@ -41,27 +81,44 @@ stop() { # STATUS
 	exit "$1"
 }
 
-# execute AT-ONCE NAME COMMAND...: starts it once fewer than AT-ONCE are running. Each
-# one's output is kept apart, and told when it is done.
-execute() {
-	local most=$1 name=$2 log
-	shift 2
-	while [ ${#name_of[@]} -ge "$most" ]; do
+# start AT-ONCE KIND/NAME: once fewer than AT-ONCE are running. Its output is shown when it is done.
+start() {
+	local name=$2 log command
+	while [ ${#name_of[@]} -ge "$1" ]; do
 		collect
 	done
 	log=$(mktemp -p "$logs")
+	command_of "$name" "${root_of[$name]}"
 	# The shell has what it starts with & ignore SIGINT.
-	env --default-signal=INT,QUIT timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null &
+	env --default-signal=INT,QUIT timeout -k 10 "$limit" "${command[@]}" >"$log" 2>&1 </dev/null &
 	name_of[$!]=$name log_of[$!]=$log start_of[$!]=$SECONDS
 }
 
-# collect: waits for the next one to end, tells about it
+# unexpected NAME LOG: of each skip that tests/expected-skips does not have, "TEST: REASON"
+unexpected() {
+	local user=any
+	[ "$(id -u)" = 0 ] || user=user
+	sed -nE 's/[[:space:]]*$//; s/^skip ([^:]*): ?(.*)/\1|\2/p; s/^(not )?ok [0-9]+ # SKIP ?(.*)/\2|/p' "$2" |
+		while IFS='|' read -r test reason; do
+			while IFS='|' read -r script tests reasons who _; do
+				[[ $1 == $script && $test == $tests && $reason == $reasons ]] || continue
+				[ "$who" = any ] || [ "$who" = "$user" ] || continue
+				continue 2
+			done < <(sed -E '/^#/d; s/[[:space:]]*\|[[:space:]]*/|/g' tests/expected-skips)
+			echo "$test: $reason"
+		done
+}
+
+# collect: waits for the next one to end and shows its result
 collect() {
-	local pid status=0 p f s name log
+	local pid status=0 p f s name log line
 	wait -n -p pid "${!name_of[@]}" || status=$?
 	name=${name_of[$pid]} log=${log_of[$pid]}
 	# "ok NAME", "not ok NAME: why", "skip NAME: reason"; TAP has "ok 1 - NAME".
 	# TAP's skips are "ok 1 # SKIP" or "not ok 1 # SKIP".
+	while IFS= read -r line; do
+		echo "not ok $line (skipped, which tests/expected-skips does not expect)" >>"$log"
+	done < <(unexpected "$name" "$log")
 	s=$(grep -acE '^(skip |(not )?ok [0-9]+ # SKIP)' "$log")
 	p=$(grep -aE '^ok ' "$log" | grep -acvE '^ok [0-9]+ # SKIP')
 	f=$(grep -aE '^not ok ' "$log" | grep -acvE '^not ok [0-9]+ # SKIP')
@@ -73,7 +130,6 @@ collect() {
 		*) echo "not ok $name: ended with status $status" ;;
 		esac >>"$log"
 	fi
-	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	printf '%-32s %4d passed %3d failed %3d skipped %5d s\n' "$name" "$p" "$f" "$s" \
 		$((SECONDS - start_of[$pid]))
 	if [ "$f" -gt 0 ]; then
@@ -83,6 +139,12 @@ collect() {
 	fi
 	rm -f "$log"
 	unset "name_of[$pid]" "log_of[$pid]" "start_of[$pid]"
+	if [ "$f" -gt 0 ] && [ "$retry" = 1 ]; then
+		again+=("$name")
+		return
+	fi
+	[ "$retry" != 2 ] || [ "$f" -gt 0 ] || second_try+=("$name")
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
 collect_all() {
@@ -91,36 +153,46 @@ collect_all() {
 	done
 }
 
-selection=("$@")
 as_root=()
 if [ "$(id -u)" != 0 ] && command -v sudo >/dev/null; then
 	as_root=(sudo -E)
 fi
 
-for source in tests/unit/test_*.c; do
-	[ -e "$source" ] || continue
-	name=$(basename "$source" .c)
-	wanted unit "$name" || continue
-	execute "$cores" "unit/$name" env CMOCKA_MESSAGE_OUTPUT=TAP "$BUILD/tests/$name"
+find_tests >"$list"
+[ $# -gt 0 ] || set -- unit files live fuzz vm
+for what in "$@"; do
+	if [ -z "$(chosen "$what")" ]; then
+		echo "not ok $what: no test has this name"
+		failed=$((failed + 1))
+	fi
+done
+if [ "$failed" -gt 0 ]; then
+	echo "0 passed, $failed failed, 0 skipped"
+	exit 1
+fi
+
+# parallel ones, the longest first, then those that are alone
+mapfile -t tests < <(for what in "$@"; do chosen "$what"; done | sort -u | sort -k1,1r -k2,2nr -k3,3)
+for line in "${tests[@]}"; do
+	read -r mode _ name root <<<"$line"
+	root_of[$name]=$root
+	at_once=$most
+	[ "$mode" != alone ] || at_once=1
+	start "$at_once" "$name"
 done
 collect_all
-# Scripts that are not executable are helpers of the others. Live ones have the machine
-# to themselves; a virtual machine takes one core, and most of its time.
-for kind in live fuzz vm; do
-	at_once=1
-	[ "$kind" = vm ] && at_once=$cores
-	for script in tests/$kind/*.sh; do
-		[ -x "$script" ] || continue
-		name=$(basename "$script")
-		wanted "$kind" "$name" || continue
-		execute "$at_once" "$kind/$name" ${as_root[@]+"${as_root[@]}"} "$script"
-	done
-	collect_all
-done
 
-if [ $((passed + failed + skipped)) -eq 0 ]; then
-	echo "no test has the name ${selection[*]-}"
-	failed=1
+if [ ${#again[@]} -gt 0 ]; then
+	retry=2
+	for name in "${again[@]}"; do
+		echo "once more: $name"
+		start 1 "$name"
+		collect_all
+	done
+	for name in ${second_try[@]+"${second_try[@]}"}; do
+		echo "passed at the second try: $name"
+	done
+	echo "${#second_try[@]} of ${#again[@]} that failed passed at the second try"
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 70 s, without root
 #
 # Replays the fuzz corpus under AddressSanitizer and UBSan: what was found once
 # stays found. `make fuzz` looks for more.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 7 s
 # --args N: the first N integer arguments of every call, as they were at its entry.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: alone, 19 s
 # What cannot be traced, read or written ends with one clear sentence and the right status.
 # No file and no probe is left behind, and the program that it was about goes on untouched.
 . "$(dirname "$0")/../lib.sh"

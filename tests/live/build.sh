@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 41 s
 # The build as a stranger uses it, and the program's outermost manners.
 . "$(dirname "$0")/../lib.sh"
 top=$PWD

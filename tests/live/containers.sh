@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 4 s
 # Binaries that are not where the process says: in another mount and PID namespace, deleted or
 # replaced since the start. The functions are those of the running program, with exact counts.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 5 s
 # record --count: the calls of each function, and nothing else.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 5 s
 # The CPU of every record and the time of every move, against what the target did itself.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

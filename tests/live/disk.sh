@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 12 s
 # A full disk, a file size limit and kxray's sudden death while it records: what was flushed
 # stays readable, the message says why it is not all, and the target comes to its result.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 16 s
 # A C program that loads a C++ plugin while it is traced: return probes were harmless when the
 # recording began, and are not any more when the plugin throws.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 12 s
 # kxray doctor against what this kernel shows by other means: a program of its own that tries
 # each thing with bare system calls, the processor's flags, and runs with fewer capabilities.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 21 s
 # How a recording ends: by signals, by kxray's death, by the target's crash, exit and time.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

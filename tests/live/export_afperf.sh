@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 11 s
 # A live recording as AFPerf, read by a strict reader: the same calls and times as in the report.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

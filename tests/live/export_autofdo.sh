@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 4 s
 # AutoFDO profiles of live programs: right counts at the right lines, and gcc takes them.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 2 s
 # Perun profiles of a live program: both forms, and the same numbers as the report's.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

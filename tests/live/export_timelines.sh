@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 8 s
 # A live recording in Perfetto's, Chrome's, speedscope's and pprof's formats: each of them says
 # the same calls and times as the report.
 . "$(dirname "$0")/../lib.sh"

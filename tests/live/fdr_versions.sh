@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 30 s
 # Every version of the format from a live target, and recordings with hundreds of buffers.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
@@ -12,8 +13,8 @@ done
 
 # Six arguments a call fill many buffers with few calls. The rings hold it all, however late they are read.
 for version in 1 5; do
-	TARGET_ARGS=--repeat=80 trace_target counts -f leaf_a -f leaf_nop5 --args 6 --ring-size 64M \
+	TARGET_ARGS=--repeat=32 trace_target counts -f leaf_a -f leaf_nop5 --args 6 --ring-size 64M \
 		--fdr-version $version
-	expect "version $version, long" only=leaf_a,leaf_nop5 version=$version buffers=170 account \
+	expect "version $version, long" only=leaf_a,leaf_nop5 version=$version buffers=68 account \
 		report fdr summary long_tools
 done

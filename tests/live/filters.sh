@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: alone, 20 s
 # Filters: of two processes that run at once, with the same program, exactly the one, the threads or the
 # calls that the filter names are in the trace, whole.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 40 s
 # The flight recorder: what makes it write, what it then writes, and that it stays as small as it is.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 27 s
 # Following: a tree of 50 processes that fork, exec, dlopen, start threads and end, each of which
 # counts its own calls. The trace must have exactly these, process by process.
 . "$(dirname "$0")/../lib.sh"

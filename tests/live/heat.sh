@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 12 s
 # record --by-heat: what is called too often is left out, and why is said.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 4 s
 #
 # Kernel functions where the kernel lets nobody trace them: one sentence that names every mechanism
 # with its reason, the same reasons as kxray doctor gives, and nothing left behind. Functions can be

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 21 s
 # Rings far too small for a busy target: what is lost is counted and stands in the trace.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: alone, 3 s
 # Who the processes and threads of a trace are: names as they were while they lived, both pids of what
 # runs in a pid namespace, parents, start and end. 41 processes say themselves who they were.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 3 s
 # An ordinary user: what may be done works, what may not names what is missing.
 . "$(dirname "$0")/../lib.sh"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 12 s
 # functions --rate: how often functions are called, and what recording them is predicted to cost.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 52 s
 # --min-duration and --depth: what the kernel leaves out, and that all else is whole and in its place.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 16 s
 # record --sched: when threads run, wait and are woken, against what the target and the kernel say.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

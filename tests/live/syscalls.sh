@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 12 s
 # System calls: a target counts its own; strace -c is the second opinion.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

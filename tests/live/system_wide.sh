@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: alone, 16 s
 # The whole system: calls of a library in every process that has it, exactly, whether it started before or
 # during the recording; never kxray itself; many forks; a library that is replaced while it is in use.
 . "$(dirname "$0")/../lib.sh"

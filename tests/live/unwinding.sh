@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 26 s
 # Stacks that do not end by returning: exceptions, forced unwinding, longjmp, deep recursion.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Do all outputs of one trace tell the same story?
+Do all outputs of one trace have the same calls and times?
 
-    agree.py story FOLDER LABEL [unnamed]
+    agree.py formats FOLDER LABEL named|unnamed [FORMAT...]
                                          FOLDER: trace.xray, its map, report.json and out.FORMAT;
-                                         unnamed: names that formats write in different ways
+                                         unnamed: names that formats write in different ways.
+                                         FORMATs are those of kxray; one that has no reader here
+                                         fails, and so does a reader without a format
     agree.py account TRACE MAP CSV       llvm-xray account of TRACE against the rows of a trace
     agree.py rows REPORT CSV             a report and a CSV export under the same filters
 
 The truth is what llvm-xray convert -f yaml says of each record, matched here to calls in ticks.
 Each format's own reader says what is in its file. A time may be off by as much as the format rounds
-it, which is said where it is compared; calls never. Prints "the same" or what is not; for story one
-line of tests/lib.sh for each format.
+it, which is said where it is compared; calls never. Prints "the same" or what is not; for formats
+one line of tests/lib.sh for each.
 """
 import collections
 import csv
@@ -278,17 +280,21 @@ class Outputs:
                            lambda calls: calls)
 
 
-def story(folder, label, unnamed=""):
+def compare_formats(folder, label, named, *formats):
     global UNNAMED
-    UNNAMED = bool(unnamed)
+    UNNAMED = named == "unnamed"
     outputs = Outputs(folder)
     checks = {"report": outputs.of_report, "llvm-xray account": outputs.of_llvm_xrays,
-              "xray": outputs.of_xray, "cpel": outputs.of_cpel, "afperf": outputs.of_afperf,
-              "perun": outputs.of_perun, "autofdo": outputs.of_autofdo,
-              "folded": outputs.of_folded, "folded, calls": outputs.of_folded_count,
-              "csv": outputs.of_csv}
+              "folded, calls": outputs.of_folded_count}
+    readers = {"xray": outputs.of_xray, "cpel": outputs.of_cpel, "afperf": outputs.of_afperf,
+               "perun": outputs.of_perun, "autofdo": outputs.of_autofdo,
+               "folded": outputs.of_folded, "csv": outputs.of_csv}
     for name in ("pprof", "chrome", "perfetto", "speedscope"):
-        checks[name] = lambda name=name: outputs.of_timeline(name)
+        readers[name] = lambda name=name: outputs.of_timeline(name)
+    for name in formats or readers:
+        checks[name] = readers.get(name, lambda: "no reader in tests/readers: add one, and to agree.py")
+    for name in set(readers) - set(formats or readers):
+        checks[name] = lambda: "kxray export --list does not have it"
     for name, check in checks.items():
         try:
             wrong = check()
@@ -301,8 +307,8 @@ def story(folder, label, unnamed=""):
 def main():
     what, *arguments = sys.argv[1:]
     try:
-        if what == "story":
-            story(*arguments)
+        if what == "formats":
+            compare_formats(*arguments)
             return
         if what == "rows":
             # Each call is rounded by itself in rows, and the sum in the report.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// run: parallel, 17 s
 /*
  * The limits of the record format through every exporter: each must tell of these traces what
  * llvm-xray reads in them (see tests/readers/agree.py), whatever else its own test covers.
@@ -44,7 +45,7 @@ static void command(int (*run)(int argc, char **argv), const char *args, const c
 }
 
 /* Exports the trace to all formats; each must hold @calls calls, and what llvm-xray says of them. */
-static void check_story(const char *label, const char *unnamed, json_int_t calls)
+static void check_story(const char *label, const char *named, json_int_t calls)
 {
 	char text[256], *said;
 	json_t *report;
@@ -64,7 +65,7 @@ static void check_story(const char *label, const char *unnamed, json_int_t calls
 	}
 	snprintf(text, sizeof(text), "-f folded --folded-count -o %s/out.folded-count", folder);
 	command(kx_cmd_export, text, "stdout");
-	said = run_okf("python3 tests/readers/agree.py story %s '%s' %s", folder, label, unnamed);
+	said = run_okf("python3 tests/readers/agree.py formats %s '%s' %s", folder, label, named);
 	if (strncmp(said, "ok ", 3) || strstr(said, "\nnot ok"))
 		fail_msg("%s", said);
 	free(said);
@@ -118,7 +119,7 @@ static void check_numbers(const char *label, uint64_t start, uint64_t longest)
 	leave(b, t, 65535, KX_FDR_MAX_FUNC);
 	end_trace(w, fd);
 	write_map(names, 3, NULL);
-	check_story(label, "", 6);
+	check_story(label, "named", 6);
 }
 
 static void test_numbers(void **state)
@@ -188,7 +189,7 @@ static void test_ten_thousand_threads(void **state)
 	}
 	end_trace(w, fd);
 	write_map(names, 3, NULL);
-	check_story("threads", "", 20000);
+	check_story("threads", "named", 20000);
 }
 
 /* Nothing to tell is no failure in any format. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// run: parallel, 8 s
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 95 s
 # Filters on other kernels: each alone and all at once, with one CPU and so that what passes is known.
 . "$(dirname "$0")/../lib.sh"
 vm_needs vm_filters || exit 0

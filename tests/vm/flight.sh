@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 111 s
 #
 # The flight recorder on other kernels: SIGUSR1, a slow call, an entry, the end; and one dump for
 # each process that crashes, with a busy CPU and with many threads that end together.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 96 s
 #
 # Kernel functions on kernels that let them be traced: the counts of `kxray report` and `llvm-xray
 # account` must be what the target did, by each mechanism that there is, under the user functions

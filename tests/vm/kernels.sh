@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 31 s
 #
 # The VM runner itself, and what each kernel offers for probing. kxray takes another path on each
 # kernel; this says that the kernels really differ, and in what.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 134 s
 #
 # What works on which kernel: the README's table must be what is found here. 6.1 and 6.12 are tried in
 # virtual machines; the last column is the machine that the figures of the README come from, and is

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 25 s
 #
 # A nested story in one thread: a user function, the system call that it makes, the kernel functions
 # under that; 300 times each, properly nested in time, in llvm-xray stack and in Perfetto's format.

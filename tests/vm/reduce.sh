@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 87 s
 #
 # --min-duration, --depth and --count on other kernels: the calls that the target is known to make.
 #

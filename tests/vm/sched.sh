@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 25 s
 #
 # record --sched on other kernels: switches, times and wakers are what the target and the kernel say.
 #

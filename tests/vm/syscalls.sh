@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 38 s
 #
 # System calls on other kernels: the counts of each thread are what the target did, those of the
 # whole program what strace -c counts there.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 94 s
 #
 # kxray on other kernels: it records programs inside a VM, whose own counts must then be what
 # `kxray report` and `llvm-xray account` read from the files on this machine.

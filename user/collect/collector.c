@@ -309,7 +309,8 @@ struct kx_thread_options kx_collector_dump_options(const struct kx_collector *c)
 	struct kx_thread_options options = c->thread_options;
 
 	options.patient = true;
-	options.known = c->threads;
+	options.look_up = kx_thread_table_identity;
+	options.look_up_ctx = c->threads;
 	options.max_threads = 0;
 	return options;
 }

@@ -2,7 +2,6 @@
 #include "collect/process_table.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,74 +28,6 @@ struct kx_process_table {
 	bool keep; /* see kx_process_table_keep_ended */
 };
 
-/* /proc */
-
-/* The last number of a line: of "NSpid:" that in the innermost namespace. */
-static long last_number(const char *line)
-{
-	const char *p = line + strlen(line);
-
-	while (p > line && (p[-1] == '\n' || p[-1] == ' ' || p[-1] == '\t'))
-		p--;
-	while (p > line && p[-1] >= '0' && p[-1] <= '9')
-		p--;
-	return atol(p);
-}
-
-/* False if there is no such process or thread. */
-static bool read_status(pid_t id, pid_t *tgid, pid_t *parent, pid_t *ns_id)
-{
-	char path[64], line[512];
-	bool found = false;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, "Tgid:", 5)) {
-			*tgid = (pid_t)last_number(line);
-			found = true;
-		} else if (!strncmp(line, "PPid:", 5)) {
-			*parent = (pid_t)last_number(line);
-		} else if (!strncmp(line, "NSpid:", 6)) {
-			*ns_id = (pid_t)last_number(line);
-			break; /* what else we want stands before it */
-		}
-	}
-	fclose(f);
-	if (*ns_id == id)
-		*ns_id = 0;
-	return found;
-}
-
-static bool read_name(pid_t id, char *name)
-{
-	char path[64];
-	size_t n;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)id);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	n = fread(name, 1, KX_COMM_SIZE, f);
-	fclose(f);
-	if (n && name[n - 1] == '\n')
-		n--;
-	name[n] = 0;
-	return n;
-}
-
-bool kx_proc_thread(pid_t tid, pid_t *pid, pid_t *ns_tid, char *name)
-{
-	pid_t parent;
-
-	*ns_tid = 0;
-	return read_status(tid, pid, &parent, ns_tid) && read_name(tid, name);
-}
-
 static void forget_command(struct kx_process_table *t, struct kx_process *p)
 {
 	t->command_bytes -= p->command_size;
@@ -107,31 +38,19 @@ static void forget_command(struct kx_process_table *t, struct kx_process *p)
 
 static void read_command(struct kx_process_table *t, struct kx_process *p)
 {
-	char path[64], text[MAX_COMMAND];
+	char text[MAX_COMMAND];
 	size_t n;
-	FILE *f;
 
 	if (p->command || p->ended || t->command_bytes > MAX_COMMANDS)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)p->pid);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	if (!n) /* a thread of the kernel, or one about to end */
-		return;
-	if (text[n - 1])
-		text[n++] = 0;
-	p->command = malloc(n);
+	n = kx_proc_command(p->pid, text, sizeof(text));
+	p->command = n ? malloc(n) : NULL;
 	if (!p->command)
 		return;
 	memcpy(p->command, text, n);
 	p->command_size = n;
 	t->command_bytes += n;
 }
-
-/* The table */
 
 static void append(struct list *list, struct kx_process *p)
 {
@@ -265,13 +184,12 @@ static struct kx_process *add(struct kx_process_table *t, pid_t pid)
 static struct kx_process *know(struct kx_process_table *t, pid_t pid)
 {
 	struct kx_process *p = find(t, pid);
-	pid_t tgid;
 
 	if (p)
 		return p;
 	p = add(t, pid);
-	if (p && read_status(pid, &tgid, &p->parent, &p->ns_pid))
-		read_name(pid, p->name);
+	if (p)
+		kx_proc_process(pid, &p->parent, &p->ns_pid, p->name);
 	return p;
 }
 

@@ -13,7 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define KX_COMM_SIZE 16
+#include "collect/proc_thread.h"
+
 #define KX_MAX_ENDED_PROCESSES 65536u
 
 struct kx_process {
@@ -91,11 +92,5 @@ uint64_t kx_process_table_forgotten(const struct kx_process_table *t);
  * is not known is left out. NULL if memory ran out.
  */
 json_t *kx_process_table_json(const struct kx_process_table *t, uint64_t start_tsc, uint64_t tsc_hz);
-
-/*
- * What /proc knows of thread @tid: its process and the id in its own pid namespace (0: the same), its
- * name in @name (KX_COMM_SIZE + 1 bytes). False if it is gone.
- */
-bool kx_proc_thread(pid_t tid, pid_t *pid, pid_t *ns_tid, char *name);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Inside the thread table: the table (thread_table.c), what the threads tell (thread_stream.c). */
+/*
+ * Shared by the files of the thread table: the table (thread_table.c), the order and life cycle of one
+ * thread's events (thread_stream.c), what is written of them (thread_sink.c, thread_sched.c).
+ */
 #ifndef KX_THREAD_INTERNAL_H
 #define KX_THREAD_INTERNAL_H
 
@@ -9,18 +12,18 @@
 #include "collect/thread_table.h"
 
 /*
- * A thread id, and what waits under it. The kernel gives ids out again, so several threads may live
- * under it one after the other, and even wait at the same time: which one an event belongs to is
- * known once the events stand in order of time. What follows "life" is of the one that lives now.
+ * A thread id, and the events that wait under it. The kernel reuses ids, so events of several threads,
+ * one after the other, can wait here at the same time: which thread an event belongs to is known once
+ * the events are in order of time. The members after "life" are those of the current thread.
  */
 struct kx_thread {
 	struct kx_thread_table *table;
 	struct kx_thread *next_in_bucket, *next_active;
 	uint32_t tid;
 	bool active; /* has waiting events, or is about to end */
-	bool tells_process; /* of what waits, something is about its process */
-	bool sorted; /* waiting events stand in order of time */
-	bool gone;   /* /proc did not have it at the last look, and nothing came since */
+	bool names_process; /* a start or name record of its process is waiting */
+	bool sorted; /* waiting events are in order of time */
+	bool gone;   /* not in /proc at the last sweep, and no event since */
 	struct kx_event *events;
 	uint32_t nevents, room;
 	uint64_t *payload; /* of waiting events, in words */
@@ -30,15 +33,13 @@ struct kx_thread {
 	uint64_t lost_from;		   /* start of the first one; UINT64_MAX: none */
 
 	/* life */
-	pid_t pid;    /* 0 while unknown */
-	pid_t ns_tid; /* in its own pid namespace; 0: the same, or not known */
-	char name[KX_COMM_SIZE + 1];
-	uint8_t waited; /* passes for the name of a thread that is gone */
-	bool exiting;	/* since exit_tsc; what the kernel does in its name may go on a little */
+	struct kx_thread_identity id; /* pid 0, name "": unknown */
+	uint8_t waited; /* releases that have waited for the name of a thread that is gone */
+	bool exiting;	/* since exit_tsc; hits in the kernel may follow for a short time */
 	uint64_t exit_tsc;
 	uint16_t cpu; /* of its last event */
 	struct kx_callstack *stack;   /* NULL until needed */
-	struct kx_fdr_thread *stream; /* NULL until there is something to tell */
+	struct kx_fdr_thread *stream; /* NULL until something is written */
 	struct kx_sched_track sched;
 };
 
@@ -49,31 +50,37 @@ struct kx_thread_table {
 	struct kx_thread **buckets;
 	size_t nbuckets; /* a power of two */
 	size_t nthreads;
-	size_t swept;	 /* buckets looked at so far */
+	size_t swept;	 /* buckets swept so far, modulo nbuckets */
 	size_t held;	 /* bytes of memory for waiting events, of all threads */
 	uint64_t unnamed;
 
-	/* of the release that is under way */
+	/* of the current release */
 	struct kx_callstack_counts *counts;
 	uint64_t *migrations;
-	uint64_t partners; /* counts->orphans_of_loss that the file tells of */
+	uint64_t partners; /* counts->orphans_of_loss that are already in a loss note */
 };
 
-/* An event of the scheduler; the thread has its stream. Errors: the FDR writer's. */
+/* thread_sched.c: an event of the scheduler; the thread has its stream. Errors: the FDR writer's. */
 int kx_thread_sched(struct kx_thread *thread, const struct kx_event *ev);
-/* @ev, one of the waiting events, shows a thread at work that is said to be off its CPU. */
+/* @ev, one of the waiting events, is a call of a thread that is off its CPU by its records. */
 int kx_thread_sched_call(struct kx_thread *thread, const struct kx_event *ev);
 
+/* thread_sink.c: @ev through the call stack into the stream. Errors: the FDR writer's, -ENOMEM. */
+int kx_thread_feed(struct kx_thread *thread, const struct kx_event *ev);
+/* Adds a note of the thread's present name to its stream. */
+int kx_thread_write_name(struct kx_thread *thread, uint64_t tsc);
+/* Notes the exits that were left out since the last call because their entry is lost. */
+int kx_thread_write_partners(struct kx_thread *thread, uint64_t tsc);
+/* The thread as its notes show it at @tsc; borrows from @thread and @process (NULL: unknown). */
+struct kx_fdr_identity kx_thread_fdr_identity(const struct kx_thread *thread,
+					      const struct kx_process *process, uint64_t tsc);
+
 /*
- * Hands what is older than @watermark to the file; see kx_thread_table_release. Where the thread's
- * name is not known yet, later ones may have to wait.
+ * thread_stream.c: writes the events older than @watermark; see kx_thread_table_release. While the
+ * thread's name is unknown, its later events may have to wait.
  */
 int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *released);
-
-/* The thread, or NULL. */
-struct kx_thread *kx_thread_find(const struct kx_thread_table *t, uint32_t tid);
-
-/* Whether anything is known of it that would be missed. */
+/* Whether it holds state that later events need. */
 bool kx_thread_is_needed(const struct kx_thread *thread);
 
 #endif

@@ -93,13 +93,23 @@ static void grow(struct kx_thread_table *t)
 	free(before);
 }
 
-struct kx_thread *kx_thread_find(const struct kx_thread_table *t, uint32_t tid)
+static struct kx_thread *find(const struct kx_thread_table *t, uint32_t tid)
 {
 	struct kx_thread *thread = *bucket(t, tid);
 
 	while (thread && thread->tid != tid)
 		thread = thread->next_in_bucket;
 	return thread;
+}
+
+bool kx_thread_table_identity(const void *table, uint32_t tid, struct kx_thread_identity *out)
+{
+	const struct kx_thread *thread = find(table, tid);
+
+	if (!thread || !thread->id.name[0] || thread->exiting)
+		return false;
+	*out = thread->id;
+	return true;
 }
 
 static struct kx_thread *add(struct kx_thread_table *t, uint32_t tid)
@@ -133,14 +143,14 @@ static void drop(struct kx_thread_table *t, struct kx_thread *thread)
 
 struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid)
 {
-	struct kx_thread *thread = kx_thread_find(t, tid);
+	struct kx_thread *thread = find(t, tid);
 
 	return thread ? thread : add(t, tid);
 }
 
 struct kx_thread *kx_thread_table_get_for_metadata(struct kx_thread_table *t, uint32_t tid)
 {
-	struct kx_thread *thread = kx_thread_find(t, tid);
+	struct kx_thread *thread = find(t, tid);
 
 	if (thread)
 		return thread;
@@ -204,7 +214,7 @@ int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const ui
 	if (thread->nevents && slot[-1].tsc > slot->tsc)
 		thread->sorted = false;
 	if (ev->kind == KX_EVENT_THREAD_NEW || ev->kind == KX_EVENT_THREAD_NAME)
-		thread->tells_process |= ev->func == thread->tid;
+		thread->names_process |= ev->func == thread->tid;
 	thread->nevents++;
 	activate(thread);
 	return 0;
@@ -301,7 +311,7 @@ static int release_some(struct kx_thread_table *t, bool first, uint64_t watermar
 		struct kx_thread *thread = *link;
 		int err;
 
-		if (first && !thread->tells_process) {
+		if (first && !thread->names_process) {
 			link = &thread->next_active;
 			continue;
 		}
@@ -312,7 +322,7 @@ static int release_some(struct kx_thread_table *t, bool first, uint64_t watermar
 			link = &thread->next_active;
 			continue;
 		}
-		thread->active = thread->tells_process = false;
+		thread->active = thread->names_process = false;
 		*link = thread->next_active;
 		if (!kx_thread_is_needed(thread))
 			drop(t, thread);

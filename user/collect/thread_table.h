@@ -17,6 +17,7 @@
 #include "collect/callstack.h"
 #include "collect/event.h"
 #include "trace/fdr_writer.h"
+#include "collect/proc_thread.h"
 #include "collect/process_table.h"
 
 struct kx_thread_table;
@@ -35,12 +36,11 @@ struct kx_thread_options {
 	 * back until a newer exit has come.
 	 */
 	bool delayed;
-	/*
-	 * A dump of a flight recorder: threads of which nobody knows the name wait until something says it,
-	 * however long; @known (or NULL) has those that live at the end.
-	 */
+	/* A dump of a flight recorder: unnamed threads are held until a name record arrives. */
 	bool patient;
-	const struct kx_thread_table *known;
+	/* Where else the name of a thread may be found, before /proc; or NULL. */
+	bool (*look_up)(const void *ctx, uint32_t tid, struct kx_thread_identity *out);
+	const void *look_up_ctx;
 	size_t max_threads;  /* with more in memory, no names of further ones are kept; 0: no limit */
 };
 
@@ -57,6 +57,9 @@ struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid);
  * and there are too many, which is counted.
  */
 struct kx_thread *kx_thread_table_get_for_metadata(struct kx_thread_table *t, uint32_t tid);
+
+/* The thread of that id if it runs and has a name; an options.look_up with the table for context. */
+bool kx_thread_table_identity(const void *table, uint32_t tid, struct kx_thread_identity *out);
 
 /*
  * Appends a copy of @ev and of its @payload (ev->words words). The events of one ring must come in

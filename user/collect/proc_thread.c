@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "collect/proc_thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The last number of a line: of "NSpid:" the one in the innermost namespace. */
+static long last_number(const char *line)
+{
+	const char *p = line + strlen(line);
+
+	while (p > line && (p[-1] == '\n' || p[-1] == ' ' || p[-1] == '\t'))
+		p--;
+	while (p > line && p[-1] >= '0' && p[-1] <= '9')
+		p--;
+	return atol(p);
+}
+
+/* False if there is no such process or thread. */
+static bool read_status(pid_t id, pid_t *tgid, pid_t *parent, pid_t *ns_id)
+{
+	char path[64], line[512];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "Tgid:", 5)) {
+			*tgid = (pid_t)last_number(line);
+			found = true;
+		} else if (!strncmp(line, "PPid:", 5)) {
+			*parent = (pid_t)last_number(line);
+		} else if (!strncmp(line, "NSpid:", 6)) {
+			*ns_id = (pid_t)last_number(line);
+			break; /* it comes after the other two */
+		}
+	}
+	fclose(f);
+	if (*ns_id == id)
+		*ns_id = 0;
+	return found;
+}
+
+static bool read_name(pid_t id, char *name)
+{
+	char path[64];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)id);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(name, 1, KX_COMM_SIZE, f);
+	fclose(f);
+	if (n && name[n - 1] == '\n')
+		n--;
+	name[n] = 0;
+	return n;
+}
+
+bool kx_proc_thread(pid_t tid, struct kx_thread_identity *out)
+{
+	pid_t parent;
+
+	out->ns_tid = 0;
+	return read_status(tid, &out->pid, &parent, &out->ns_tid) && read_name(tid, out->name);
+}
+
+bool kx_proc_process(pid_t pid, pid_t *parent, pid_t *ns_pid, char name[KX_COMM_SIZE + 1])
+{
+	pid_t tgid;
+
+	return read_status(pid, &tgid, parent, ns_pid) && read_name(pid, name);
+}
+
+size_t kx_proc_command(pid_t pid, char *text, size_t max)
+{
+	char path[64];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	n = fread(text, 1, max - 1, f);
+	fclose(f);
+	if (n && text[n - 1])
+		text[n++] = 0;
+	return n;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the call stack lets through, into the thread's stream of the trace. */
+#include "collect/thread_internal.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "trace/fdr.h"
+
+/* Writes "kxray:KIND {...}"; takes ownership of @json. */
+static int write_note(struct kx_thread *thread, uint64_t tsc, const char *kind, json_t *json)
+{
+	char *body = json ? json_dumps(json, JSON_COMPACT) : NULL, text[512];
+	int n = body ? snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "%s %s", kind, body) : -1;
+
+	free(body);
+	json_decref(json);
+	if (n < 0 || (size_t)n >= sizeof(text))
+		return -ENOMEM;
+	return kx_fdr_custom(thread->stream, tsc, text, (size_t)n);
+}
+
+struct kx_fdr_identity kx_thread_fdr_identity(const struct kx_thread *thread,
+					      const struct kx_process *process, uint64_t tsc)
+{
+	return (struct kx_fdr_identity){
+		.pid = thread->id.pid,
+		.tid = (int32_t)thread->tid,
+		.ns_pid = process ? process->ns_pid : 0,
+		.ns_tid = thread->id.ns_tid,
+		.name = thread->id.name,
+		.process = process ? kx_process_name_at(process, tsc) : NULL,
+	};
+}
+
+int kx_thread_write_name(struct kx_thread *thread, uint64_t tsc)
+{
+	const struct kx_process *process =
+		kx_process_table_find(thread->table->o.processes, thread->id.pid);
+	const struct kx_fdr_identity identity = kx_thread_fdr_identity(thread, process, tsc);
+
+	return write_note(thread, tsc, "thread", kx_fdr_identity_json(&identity));
+}
+
+/* The payload of one of the waiting events; NULL if it has none. */
+static const uint64_t *payload_of(const struct kx_thread *thread, const struct kx_event *ev)
+{
+	return ev->words ? thread->payload + ev->payload_at : NULL;
+}
+
+static int sink_entry(void *ctx, const struct kx_event *ev)
+{
+	struct kx_thread *thread = ctx;
+
+	return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, payload_of(thread, ev),
+			    ev->words);
+}
+
+static int sink_repairs(void *ctx, const struct kx_event *ev, uint32_t n)
+{
+	return write_note(ctx, ev->tsc, "repaired", json_pack("{s:i}", "exits", (int)n));
+}
+
+static int write_result(struct kx_thread *thread, const struct kx_event *ev)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "result {\"value\":%lld}",
+			 (long long)*payload_of(thread, ev));
+
+	return kx_fdr_custom(thread->stream, ev->tsc, text, (size_t)n);
+}
+
+static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
+{
+	struct kx_thread *thread = ctx;
+
+	if (repaired)
+		return kx_fdr_added_exit(thread->stream, ev->tsc, ev->cpu, ev->func);
+	if (ev->words) {
+		int err = write_result(thread, ev);
+
+		if (err)
+			return err;
+	}
+	return kx_fdr_exit(thread->stream, ev->tsc, ev->cpu, ev->func,
+			   ev->kind == KX_EVENT_TAIL_EXIT);
+}
+
+static int write_instant(struct kx_thread *thread, const struct kx_event *ev)
+{
+	const struct kx_event_type *type = kx_event_type(ev->kind);
+	char text[256];
+	int n;
+
+	if (!type->note)
+		return 0;
+	n = type->note(text, sizeof(text), ev, payload_of(thread, ev));
+	if (n < 0 || (size_t)n >= sizeof(text))
+		return -EINVAL;
+	return kx_fdr_custom(thread->stream, ev->tsc, text, (size_t)n);
+}
+
+static int write_gap(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
+		     uint64_t to)
+{
+	return write_note(thread, to, "loss",
+			  json_pack("{s:I,s:I,s:I,s:I}", "entries", (json_int_t)entries, "exits",
+				    (json_int_t)exits, "from", (json_int_t)from, "to",
+				    (json_int_t)to));
+}
+
+int kx_thread_write_partners(struct kx_thread *thread, uint64_t tsc)
+{
+	struct kx_thread_table *t = thread->table;
+	uint64_t exits = t->counts->orphans_of_loss - t->partners;
+
+	t->partners = t->counts->orphans_of_loss;
+	if (!exits || !thread->stream)
+		return 0;
+	return write_gap(thread, 0, exits,
+			 thread->lost_to && thread->lost_to < tsc ? thread->lost_to : tsc, tsc);
+}
+
+static int sink_other(void *ctx, const struct kx_event *ev)
+{
+	struct kx_thread *thread = ctx;
+	const uint64_t *words;
+	int err;
+
+	switch (ev->kind) {
+	case KX_EVENT_MIGRATE:
+		++*thread->table->migrations;
+		thread->cpu = (uint16_t)ev->func;
+		return kx_fdr_cpu(thread->stream, ev->tsc, thread->cpu);
+	case KX_EVENT_LOSS:
+		words = payload_of(thread, ev);
+		return write_gap(thread, words[1], words[2], words[0], ev->tsc);
+	case KX_EVENT_THREAD_EXIT:
+		err = kx_fdr_thread_end(thread->stream);
+		thread->stream = NULL;
+		return err;
+	default:
+		return write_instant(thread, ev);
+	}
+}
+
+int kx_thread_feed(struct kx_thread *thread, const struct kx_event *ev)
+{
+	const struct kx_callstack_sink sink = {
+		.entry = sink_entry,
+		.exit = sink_exit,
+		.repairs = sink_repairs,
+		.other = sink_other,
+		.ctx = thread,
+	};
+
+	if (!thread->stack) {
+		thread->stack = kx_callstack_new(thread->table->o.traits, thread->table->o.ntraits);
+		if (!thread->stack)
+			return -ENOMEM;
+		if (thread->lost_from != UINT64_MAX)
+			kx_callstack_lost_from(thread->stack, thread->lost_from);
+	}
+	return kx_callstack_feed(thread->stack, ev, &sink, thread->table->counts);
+}

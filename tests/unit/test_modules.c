@@ -399,6 +399,57 @@ static void test_file(void **state)
 	assert_int_equal(kx_modules_of_file(in_dir("m.c"), &mods, &err), -ENOEXEC);
 }
 
+static void opens(const struct kx_module *m)
+{
+	struct kx_err err = { 0 };
+	struct stat st;
+	int fd = kx_module_open(m, &err);
+
+	if (fd < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_ino, m->inode);
+	close(fd);
+}
+
+static void no_longer_opens(const struct kx_module *m)
+{
+	struct kx_err err = { 0 };
+
+	assert_int_equal(kx_module_open(m, &err), -ESRCH);
+	assert_non_null(strstr(err.text, "the process that had it mapped has ended, or the file"));
+	assert_non_null(strstr(err.text, m->path));
+}
+
+/* By whatever name still names this very file, never another file. */
+static void test_open(void **state)
+{
+	struct kx_modules mods;
+	struct kx_module *m;
+	struct kx_elf *elf;
+	struct kx_err err = { 0 };
+	char *place;
+
+	(void)state;
+	sh("cp prog opened && cp prog other");
+	assert_int_equal(kx_modules_of_file(in_dir("opened"), &mods, &err), 0);
+	m = &mods.items[0];
+	opens(m);
+	place = m->open_path;
+	m->open_path = (char *)"/proc/0/map_files/nowhere";
+	opens(m);
+	m->open_path = place;
+	sh("mv opened away && mv other opened");
+	no_longer_opens(m);
+	sh("rm opened");
+	no_longer_opens(m);
+	assert_int_equal(kx_module_read(m, &elf, &err), -ESRCH);
+	sh("mv away opened");
+	assert_int_equal(kx_module_read(m, &elf, &err), 0);
+	kx_elf_close(elf);
+	kx_modules_free(&mods);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +464,7 @@ int main(void)
 		cmocka_unit_test(test_no_permission),
 		cmocka_unit_test(test_own_process_unprivileged),
 		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_open),
 	};
 
 	return cmocka_run_group_tests(tests, build, target_teardown);

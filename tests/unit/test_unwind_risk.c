@@ -106,12 +106,37 @@ static void test_unreadable(void **state)
 	risky(RISK({ "prog", "plain.so" }, { "gone.so", "not-there" }),
 	      "gone.so cannot be read, so it may have exception tables");
 	risky(RISK({ "prog", "plain.c" }), "prog cannot be read, so it may have exception tables");
-	/* without section headers nothing can be told */
+	/* a file without section headers may hide exception tables */
 	sh("cp plain.so bare.so && printf '\\0\\0\\0\\0\\0\\0\\0\\0' | "
 	   "dd of=bare.so bs=1 seek=40 conv=notrunc status=none && printf '\\0\\0\\0\\0' | "
 	   "dd of=bare.so bs=1 seek=60 conv=notrunc status=none");
 	risky(RISK({ "prog", "bare.so" }),
 	      "prog has no section table that would show exception tables");
+}
+
+/* A file that could not be opened is a risk for now; what is cached is said of its content only. */
+static void test_open_failure_is_no_verdict(void **state)
+{
+	struct kx_file_cache *cache = kx_file_cache_new();
+	struct kx_module m = { .name = (char *)"prog", .device = 1, .changed = 1 };
+	struct kx_modules mods = { &m, 1 };
+	struct kx_unwind_risk risk;
+	char path[512];
+
+	(void)state;
+	assert_non_null(cache);
+	snprintf(path, sizeof(path), "%s", in_dir("plain.so"));
+	m.open_path = (char *)"/proc/0/map_files/nowhere";
+	kx_unwind_risk_look(&mods, cache, &risk);
+	risky(risk, "prog cannot be read, so it may have exception tables");
+	m.open_path = path;
+	kx_unwind_risk_look(&mods, cache, &risk);
+	harmless(risk);
+	/* now it is known, and the file is not opened again */
+	m.open_path = (char *)"/proc/0/map_files/nowhere";
+	kx_unwind_risk_look(&mods, cache, &risk);
+	harmless(risk);
+	kx_file_cache_free(cache);
 }
 
 static void test_go(void **state)
@@ -182,7 +207,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables), cmocka_unit_test(test_runtimes),
-		cmocka_unit_test(test_unreadable), cmocka_unit_test(test_go),
+		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_open_failure_is_no_verdict), cmocka_unit_test(test_go),
 		cmocka_unit_test(test_linker),
 		cmocka_unit_test(test_loader), cmocka_unit_test(test_processes),
 	};

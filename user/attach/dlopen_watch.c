@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "binary/elf_image.h"
 #include "binary/modules.h"
@@ -22,12 +23,12 @@ bool kx_dlopen_watch_needed(const struct kx_selection *sel)
 	return false;
 }
 
-/* File offset of _dl_debug_state in a linker. */
-static int find_hook(const struct kx_module *m, uint64_t *offset, struct kx_err *err)
+/* File offset of _dl_debug_state in a linker, which is open as @fd. */
+static int find_hook(const struct kx_module *m, int fd, uint64_t *offset, struct kx_err *err)
 {
 	struct kx_symbols syms;
 	struct kx_elf *elf;
-	int code = kx_elf_open(m->open_path, &elf, err);
+	int code = kx_elf_open_fd(fd, m->open_path, &elf, err);
 
 	if (code)
 		return code;
@@ -58,13 +59,18 @@ int kx_dlopen_watch_add(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			const struct kx_module *linker, pid_t pid, struct kx_err *err)
 {
 	struct kx_probe probe = { 0 };
-	int code, refused = 0;
+	int fd = kx_module_open(linker, err), code, refused = 0;
+	char path[32];
 
-	code = find_hook(linker, &probe.offset, err);
+	if (fd < 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	code = find_hook(linker, fd, &probe.offset, err);
 	if (!code)
 		code = kx_uprobe_link(kx_tracer_prog_mechanism(tracer, KX_PROG_DLOPEN),
-				 kx_tracer_prog_fd(tracer, KX_PROG_DLOPEN), linker->open_path, pid,
-				 false, &probe, 1, &w->links, ignore_refusal, &refused, err);
+				      kx_tracer_prog_fd(tracer, KX_PROG_DLOPEN), path, pid, false,
+				      &probe, 1, &w->links, ignore_refusal, &refused, err);
+	close(fd);
 	if (!code && refused)
 		code = kx_err_set(err, -ENOENT,
 				  "the kernel refuses a probe on _dl_debug_state of '%s'",

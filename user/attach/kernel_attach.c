@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd_limit.h"
 #include "tracer/uprobe_link.h"
 #include "tracer/kernel_link.h"
 #include "select/kernel_symbols.h"
@@ -326,7 +327,7 @@ int kx_kernel_attach(struct kx_tracer *tracer, const struct kx_symbols *syms,
 					.refused = refused,
 					.ctx = ctx };
 	if (kx_tracer_kernel_mechanism(tracer) >= KX_KERNEL_FENTRY)
-		kx_links_make_room(4 * n); /* kprobes: two links and two perf events each */
+		kx_fd_limit_raise(4 * n); /* kprobes: two links and two perf events each */
 	switch (kx_tracer_kernel_mechanism(tracer)) {
 	case KX_KERNEL_SESSION:
 		code = attach_multi(p, KX_BPF_TRACE_KPROBE_SESSION);

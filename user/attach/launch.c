@@ -121,25 +121,29 @@ static int wait_for_stop(struct kx_launch *l, struct kx_err *err)
 	return kx_err_set(err, -ECHILD, "'%s' ended before it reached its entry point", l->name);
 }
 
-/* File and offset of the entry point of the program that the stopped child is about to run. */
-static int find_entry(struct kx_launch *l, char *path, size_t size, uint64_t *offset,
-		      struct kx_err *err)
+/*
+ * File offset of the entry point of the program that the stopped child is about to run. Returns the
+ * file, open for reading, or an error.
+ */
+static int open_program(struct kx_launch *l, uint64_t *entry, struct kx_err *err)
 {
 	struct kx_modules mods;
 	struct kx_elf *elf;
-	int code = kx_modules_of_process(l->pid, &mods, err);
+	int code = kx_modules_of_process(l->pid, &mods, err), fd;
 
 	if (code)
 		return code;
-	code = kx_elf_open(mods.items[0].open_path, &elf, err);
+	fd = kx_module_open(&mods.items[0], err);
+	code = fd < 0 ? fd : kx_elf_open_fd(fd, mods.items[0].path, &elf, err);
 	if (!code) {
-		if (kx_elf_offset(elf, kx_elf_entry(elf), offset))
+		if (kx_elf_offset(elf, kx_elf_entry(elf), entry))
 			code = kx_err_set(err, -ENOEXEC, "'%s' has no entry point", l->name);
 		kx_elf_close(elf);
 	}
-	snprintf(path, size, "%s", mods.items[0].open_path);
 	kx_modules_free(&mods);
-	return code;
+	if (code && fd >= 0)
+		close(fd);
+	return code ? code : fd;
 }
 
 static void ignore_refusal(void *ctx, const struct kx_probe *probe, int code)
@@ -152,8 +156,8 @@ int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_
 {
 	struct kx_links links = { 0 };
 	struct kx_probe probe = { 0 };
-	char path[256];
-	int code, refused = 0, exec_errno;
+	char path[32];
+	int code, refused = 0, exec_errno, fd = -1;
 
 	code = kx_sources_attach(tracer, KX_SOURCE_LAUNCH, err);
 	if (code)
@@ -168,11 +172,16 @@ int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_
 	}
 	code = wait_for_stop(l, err);
 	if (!code)
-		code = find_entry(l, path, sizeof(path), &probe.offset, err);
+		fd = open_program(l, &probe.offset, err);
+	if (!code && fd < 0)
+		code = fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!code)
 		code = kx_uprobe_link(kx_tracer_prog_mechanism(tracer, KX_PROG_STOP),
-				 kx_tracer_prog_fd(tracer, KX_PROG_STOP), path, l->pid, false,
-				 &probe, 1, &links, ignore_refusal, &refused, err);
+				      kx_tracer_prog_fd(tracer, KX_PROG_STOP), path, l->pid, false,
+				      &probe, 1, &links, ignore_refusal, &refused, err);
+	if (fd >= 0)
+		close(fd);
 	kx_sources_detach(tracer, KX_SOURCE_LAUNCH);
 	/* Without a probe there the command is traced from its first instruction on, but libraries
 	 * that the dynamic linker has yet to map are not. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bpf/wire.h"
@@ -99,55 +98,43 @@ static void add_exits(struct kx_probes *p, struct batch *b, struct kx_elf *elf,
 	}
 }
 
-/* The module as @proc has it mapped, or NULL. */
-static const struct kx_module *mapped_in(const struct kx_select_process *proc,
-					 const struct kx_module *m)
+static bool is_mapped_in(const struct kx_select_process *proc, const struct kx_module *m)
 {
 	for (size_t i = 0; i < proc->mods->count; i++)
 		if (proc->mods->items[i].inode == m->inode &&
 		    proc->mods->items[i].device == m->device)
-			return &proc->mods->items[i];
-	return NULL;
-}
-
-/* Where the module's file can be opened; the process that had it mapped first may be gone. */
-static const char *place_of(const struct kx_module *m)
-{
-	struct stat st;
-
-	if (access(m->open_path, F_OK) && !stat(m->path, &st) && st.st_dev == m->device &&
-	    st.st_ino == m->inode)
-		return m->path;
-	return m->open_path;
+			return true;
+	return false;
 }
 
 /*
  * One link for each process that has the module; or one for all processes where the kernel's
  * pid filter means a thread (the BPF programs filter by process too).
  */
-static int attach_batch(struct kx_probes *p, enum kx_tracer_prog prog, const struct kx_module *m,
-			bool is_return, const struct batch *b, struct kx_links *links,
-			struct kx_err *err)
+static int attach_batch(struct kx_probes *p, enum kx_tracer_prog prog,
+			const struct kx_select_module *m, bool is_return, const struct batch *b,
+			struct kx_links *links, struct kx_err *err)
 {
 	enum kx_mechanism mech = kx_tracer_prog_mechanism(p->tracer, prog);
 	bool filters = mech != KX_MECHANISM_MULTI || kx_multi_filters_process();
+	char path[32];
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", m->fd);
 	if (!p->procs) {
-		int code = kx_uprobe_link(mech, kx_tracer_prog_fd(p->tracer, prog), place_of(m), 0,
-				     is_return, b->items, b->count, links, on_refused, p, err);
+		int code = kx_uprobe_link(mech, kx_tracer_prog_fd(p->tracer, prog), path, 0,
+					  is_return, b->items, b->count, links, on_refused, p, err);
 
 		p->nprobes += code ? 0 : b->count;
 		return code;
 	}
 	for (size_t i = 0; i < p->nprocs && b->count; i++) {
-		const struct kx_module *here = mapped_in(&p->procs[i], m);
 		int code;
 
-		if (!here)
+		if (!is_mapped_in(&p->procs[i], m->module))
 			continue;
-		code = kx_uprobe_link(mech, kx_tracer_prog_fd(p->tracer, prog), here->open_path,
-				 filters ? p->procs[i].pid : 0, is_return, b->items, b->count, links,
-				 on_refused, p, err);
+		code = kx_uprobe_link(mech, kx_tracer_prog_fd(p->tracer, prog), path,
+				      filters ? p->procs[i].pid : 0, is_return, b->items, b->count,
+				      links, on_refused, p, err);
 		if (code)
 			return code;
 		p->nprobes += b->count;
@@ -202,19 +189,16 @@ static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *er
 	 */
 	code = p->oom;
 	if (!code)
-		code = attach_batch(p, KX_PROG_EXIT, sm->module, false, &exits, &p->others, err);
+		code = attach_batch(p, KX_PROG_EXIT, sm, false, &exits, &p->others, err);
 	keep_attachable(p, &leaves);
 	if (!code)
-		code = attach_batch(p, KX_PROG_RETURN, sm->module, true, &leaves,
-				    &p->leaf_returns, err);
+		code = attach_batch(p, KX_PROG_RETURN, sm, true, &leaves, &p->leaf_returns, err);
 	keep_attachable(p, &returns);
 	if (!code)
-		code = attach_batch(p, KX_PROG_RETURN, sm->module, true, &returns, &p->returns,
-				    err);
+		code = attach_batch(p, KX_PROG_RETURN, sm, true, &returns, &p->returns, err);
 	keep_attachable(p, &entries);
 	if (!code)
-		code = attach_batch(p, KX_PROG_ENTRY, sm->module, false, &entries, &p->others,
-				    err);
+		code = attach_batch(p, KX_PROG_ENTRY, sm, false, &entries, &p->others, err);
 	free(exits.items);
 	free(entries.items);
 	free(leaves.items);
@@ -269,11 +253,6 @@ static int attach_whole(struct kx_probes *p, uint32_t module, struct kx_err *err
 	return code;
 }
 
-static bool is_gone(int code)
-{
-	return code == -ENOENT || code == -ESRCH;
-}
-
 int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err)
 {
 	int code = 0;
@@ -283,13 +262,8 @@ int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err)
 	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
 		if (p->attached[m] || p->sel->modules[m].space != KX_PATTERN_USER)
 			continue;
-		/* the process that had it has ended; another one may map it */
-		if (!p->procs && access(place_of(p->sel->modules[m].module), F_OK))
-			continue;
 		code = attach_whole(p, m, err);
-		p->attached[m] = !is_gone(code);
-		if (!p->procs && is_gone(code))
-			code = 0;
+		p->attached[m] = !code;
 	}
 	return code;
 }
@@ -358,7 +332,7 @@ int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *
 				  plans[i]);
 	code = p->oom;
 	if (!code && exits.count)
-		code = attach_batch(p, KX_PROG_EXIT, p->sel->modules[module].module, false, &exits,
+		code = attach_batch(p, KX_PROG_EXIT, &p->sel->modules[module], false, &exits,
 				    &p->others, err);
 	free(exits.items);
 	return code;

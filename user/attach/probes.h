@@ -29,11 +29,7 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 		     kx_probes_refused refused, void *ctx, struct kx_probes **out,
 		     struct kx_err *err);
 
-/*
- * Attaches the modules of the selection that have no probes yet. One whose file cannot be opened any
- * more, because the process that had it mapped has ended, is tried again next time; without a list of
- * processes this is no error. Errors: those of kx_uprobe_link.
- */
+/* Attaches the modules of the selection that have no probes yet. Errors: those of kx_uprobe_link. */
 int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err);
 
 /* Functions with an entry probe; probes of any kind. */

@@ -12,8 +12,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "binary/elf_image.h"
-
 #define PAGE 4096ULL
 #define DELETED " (deleted)"
 
@@ -67,7 +65,7 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Why nothing can be said about /proc/PID, or 0. */
+/* Checks that @pid is a process that can be traced. */
 static int check_process(pid_t pid, struct kx_err *err)
 {
 	char path[64], line[256], state = '?', exe[PATH_MAX];
@@ -172,16 +170,66 @@ static uint64_t load_bias(const struct kx_file_facts *file, const struct mapping
 	return m->start - m->offset;
 }
 
-/* Fills in the segments. Errors: those of kx_elf_open, with the reason in @why. */
-static int read_segments(const char *path, struct kx_file_facts *file, struct kx_err *why)
+/* A descriptor of @path if it names the file of @m; else -errno, -ESRCH for another file or none. */
+static int open_this(const char *path, const struct kx_module *m)
+{
+	/* O_NONBLOCK: opening a FIFO must not block. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	if (!m->inode || (!fstat(fd, &st) && st.st_dev == m->device && st.st_ino == m->inode))
+		return fd;
+	close(fd);
+	return -ESRCH;
+}
+
+int kx_module_open(const struct kx_module *m, struct kx_err *err)
+{
+	int fd = open_this(m->open_path, m), again;
+
+	if (fd < 0 && m->path) {
+		again = open_this(m->path, m);
+		fd = again >= 0 ? again : fd;
+	}
+	if (fd == -ESRCH)
+		return kx_err_set(err, fd,
+				  "'%s' cannot be opened: the process that had it mapped has ended, or the file was replaced",
+				  m->path ? m->path : m->open_path);
+	if (fd < 0)
+		return kx_err_set(err, fd, "cannot open '%s': %s", m->open_path, strerror(-fd));
+	return fd;
+}
+
+int kx_module_read(const struct kx_module *m, struct kx_elf **out, struct kx_err *err)
+{
+	int fd = kx_module_open(m, err), code;
+
+	if (fd < 0)
+		return fd;
+	code = kx_elf_open_fd(fd, m->open_path, out, err);
+	close(fd);
+	return code;
+}
+
+/* Errors that are about the content of a file, and not about opening it. */
+static bool is_about_content(int code)
+{
+	return code == -ENOEXEC || code == -ENOTSUP || code == -EBADMSG;
+}
+
+/* Fills in the segments. Errors: those of kx_module_read, with the reason in @why. */
+static int read_segments(const struct kx_module *m, struct kx_file_facts *file, struct kx_err *why)
 {
 	struct kx_elf *elf;
+	int code = kx_module_read(m, &elf, why);
 
-	file->has_segments = true;
+	file->has_segments = !code || is_about_content(code);
 	file->nsegments = 0;
-	file->elf_error = kx_elf_open(path, &elf, why);
-	if (file->elf_error)
-		return file->elf_error;
+	file->elf_error = file->has_segments ? code : 0;
+	if (code)
+		return code;
 	while (file->nsegments < KX_FILE_SEGMENTS &&
 	       kx_elf_exec_segment(elf, file->nsegments, &file->segments[file->nsegments]))
 		file->segments[file->nsegments++].data = NULL;
@@ -229,7 +277,7 @@ static int add_module(pid_t pid, const struct mapping *m, const struct stat *exe
 	rc = file->elf_error;
 	/* why it failed is not kept */
 	if (!file->has_segments || (rc && mod.is_main))
-		rc = read_segments(mod.open_path, file, &why);
+		rc = read_segments(&mod, file, &why);
 	if (rc && mod.is_main) {
 		module_clear(&mod);
 		return kx_err_set(err, rc, "cannot trace process %d: %s", (int)pid, why.text);

@@ -9,18 +9,19 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "binary/elf_image.h"
 #include "binary/file_cache.h"
 
 struct kx_module {
 	char *name;         /* file name, e.g. libc.so.6 */
 	char *path;         /* as mapped, without " (deleted)" */
-	char *open_path;    /* opens this very file from here: map_files, root, or path */
+	char *open_path;    /* names this very file while its process lives: map_files, root, or path */
 	uint64_t load_bias; /* run-time address minus ELF virtual address */
 	uint64_t start;     /* first executable mapping, run-time addresses */
 	uint64_t end;
 	uint64_t map_offset; /* file offset of that mapping */
 	uint64_t device, inode;
-	uint64_t changed;   /* the file's st_ctim in nanoseconds; 0 if it could not be asked */
+	uint64_t changed;   /* the file's st_ctim in nanoseconds; 0 if unknown */
 	bool is_main;       /* the process's own executable */
 	bool deleted;       /* unlinked or replaced since it was mapped */
 };
@@ -39,13 +40,24 @@ struct kx_modules {
  */
 int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err);
 
-/* The same for many looks at many processes: files that @cache knows are not opened. */
+/* The same for many processes, or one again and again: files that @cache knows are not opened. */
 int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out,
 		    struct kx_err *err);
 
-/* A file that is not mapped anywhere, as one module with load_bias 0. */
+/* A file, mapped or not, as one module with load_bias 0. */
 int kx_modules_of_file(const char *path, struct kx_modules *out, struct kx_err *err);
 
 void kx_modules_free(struct kx_modules *mods);
+
+/*
+ * Opens the module's file for reading and returns its descriptor: by open_path, or by its path if
+ * the process is gone and the path still names this very file. The descriptor names the file from then on,
+ * whatever becomes of processes and paths. Errors: -ESRCH (neither names it any more: no verdict
+ * about the file, which another process may have mapped), open(2)'s.
+ */
+int kx_module_open(const struct kx_module *m, struct kx_err *err);
+
+/* Opens and maps it. Errors: those of kx_module_open and kx_elf_open. */
+int kx_module_read(const struct kx_module *m, struct kx_elf **out, struct kx_err *err);
 
 #endif

@@ -97,8 +97,11 @@ static bool has_section(const struct kx_elf *elf, const char *name)
 	return kx_elf_get_section(elf, name, &section);
 }
 
-/* Fills @reason if @m is a risk, leaves it empty if not; sets *@is_go and *@loads. */
-static void judge(const struct kx_module *m, bool *is_go, bool *loads, char *reason, size_t size)
+/*
+ * Fills @reason if @m is a risk, leaves it empty if not; sets *@is_go and *@loads. False if the file
+ * could not be read: a risk for now, which says nothing about the file.
+ */
+static bool judge(const struct kx_module *m, bool *is_go, bool *loads, char *reason, size_t size)
 {
 	struct kx_elf *elf;
 	const char *needed;
@@ -106,10 +109,10 @@ static void judge(const struct kx_module *m, bool *is_go, bool *loads, char *rea
 	size_t sections = 0;
 
 	*reason = '\0';
-	if (kx_elf_open(m->open_path, &elf, &err)) {
+	if (kx_module_read(m, &elf, &err)) {
 		snprintf(reason, size, "%s cannot be read, so it may have exception tables",
 			 m->name);
-		return;
+		return false;
 	}
 	elf_getshdrnum(kx_elf_handle(elf), &sections);
 	*loads = !matches(m->name, exempt, COUNT(exempt)) && asks_for_dlopen(elf);
@@ -128,9 +131,10 @@ static void judge(const struct kx_module *m, bool *is_go, bool *loads, char *rea
 		snprintf(reason, size, "%s uses %s, so it may throw exceptions", m->name, needed);
 	}
 	kx_elf_close(elf);
+	return true;
 }
 
-/* The same by way of the cache. A file that cannot be read is tried again each time. */
+/* The same with the cache. A file that could not be read is tried again each time. */
 static void judge_cached(const struct kx_module *m, struct kx_file_cache *cache, bool *is_go,
 			 bool *loads, char *reason, size_t size)
 {
@@ -139,8 +143,7 @@ static void judge_cached(const struct kx_module *m, struct kx_file_cache *cache,
 			     NULL;
 
 	if (!file || !file->is_judged) {
-		judge(m, is_go, loads, reason, size);
-		if (!file || file->elf_error)
+		if (!judge(m, is_go, loads, reason, size) || !file)
 			return;
 		file->is_judged = true;
 		file->is_go = *is_go;

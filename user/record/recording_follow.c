@@ -253,13 +253,19 @@ static bool watch_linkers(struct kx_follow *f, const struct kx_modules *mods)
 			struct linker *grown =
 				reallocarray(f->linkers, f->nlinkers + 1, sizeof(*grown));
 			struct kx_err why;
+			int code;
 
 			if (!grown)
 				return false;
 			f->linkers = grown;
 			l = &f->linkers[f->nlinkers++];
 			*l = (struct linker){ .device = m->device, .inode = m->inode };
-			l->watched = !kx_dlopen_watch_add(&f->r->watch, f->r->tracer, m, 0, &why);
+			code = kx_dlopen_watch_add(&f->r->watch, f->r->tracer, m, 0, &why);
+			if (code == -ESRCH) { /* no verdict about the file: tried again */
+				f->nlinkers--;
+				return false;
+			}
+			l->watched = !code;
 			if (!l->watched)
 				kx_recording_notice(f->r, "%s", why.text);
 		}

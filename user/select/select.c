@@ -213,6 +213,8 @@ void kx_selection_free(struct kx_selection *sel)
 		kx_planner_free(sel->modules[i].planner);
 		kx_symbols_free(&sel->modules[i].syms);
 		kx_elf_close(sel->modules[i].elf);
+		if (sel->modules[i].fd >= 0)
+			close(sel->modules[i].fd);
 	}
 	for (size_t i = 0; i < sel->nleft_out; i++)
 		free(sel->left_out[i].reason);

@@ -56,6 +56,7 @@ struct kx_select_options {
 struct kx_select_module {
 	enum kx_pattern_space space;    /* other than KX_PATTERN_USER: no elf, no planner */
 	const struct kx_module *module; /* as the first process has it that maps it */
+	int fd; /* of the binary, open for reading; -1 for a pseudo-module */
 	struct kx_elf *elf;
 	struct kx_symbols syms;
 	struct kx_planner *planner;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd_limit.h"
+
 static int append(struct kx_selector *s, struct kx_binary *b)
 {
 	if (s->nbinaries == s->room) {
@@ -16,6 +18,7 @@ static int append(struct kx_selector *s, struct kx_binary *b)
 
 		if (!grown)
 			return -ENOMEM;
+		kx_fd_limit_raise(room - s->room); /* each may be open at the same time */
 		s->binaries = grown;
 		s->room = room;
 	}
@@ -34,6 +37,7 @@ static struct kx_binary *new_binary(const struct kx_module *m)
 
 	if (!b)
 		return NULL;
+	b->fd = -1;
 	b->module = *m;
 	b->module.name = copy(m->name);
 	b->module.path = copy(m->path);
@@ -44,10 +48,18 @@ static struct kx_binary *new_binary(const struct kx_module *m)
 	return NULL;
 }
 
+void kx_select_close(struct kx_binary *b)
+{
+	if (b->fd >= 0)
+		close(b->fd);
+	b->fd = -1;
+}
+
 void kx_select_free_binary(struct kx_binary *b)
 {
 	kx_symbols_free(&b->syms);
 	kx_elf_close(b->elf);
+	kx_select_close(b);
 	free(b->chosen);
 	free(b->module.name);
 	free(b->module.path);
@@ -61,24 +73,6 @@ static bool is_same(const struct kx_binary *b, const struct kx_module *m)
 	return b->space == KX_PATTERN_USER && b->module.device == m->device &&
 	       b->module.inode == m->inode &&
 	       (b->elf || b->number || strcmp(b->module.path, m->path) == 0);
-}
-
-/* A module is mapped by one more process; the one that it was read from may be gone. */
-static int see_again(struct kx_selector *s, struct kx_binary *b, const struct kx_module *m,
-		     bool harmless)
-{
-	char *path;
-
-	if (!harmless)
-		s->out->modules[b->number - 1].risky = true;
-	if (!access(b->module.open_path, F_OK))
-		return 0;
-	path = strdup(m->open_path);
-	if (!path)
-		return -ENOMEM;
-	free(b->module.open_path);
-	b->module.open_path = path;
-	return 0;
 }
 
 /* Takes a binary that could not be opened in time out of the list, to be a new one. */
@@ -111,8 +105,8 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 		if (i < s->nbinaries) {
 			s->binaries[i]->module.is_main |= m->is_main;
 			s->binaries[i]->harmless &= harmless;
-			if (s->binaries[i]->number && see_again(s, s->binaries[i], m, harmless))
-				return kx_select_no_memory(err);
+			if (s->binaries[i]->number && !harmless)
+				s->out->modules[s->binaries[i]->number - 1].risky = true;
 			continue;
 		}
 		b = new_binary(m);
@@ -143,22 +137,30 @@ int kx_select_add_space(struct kx_selector *s, enum kx_pattern_space space, stru
 	return kx_select_no_memory(err);
 }
 
-int kx_select_load(struct kx_binary *b)
+/* Opens the file, which stays open for its probes: processes end and paths change. */
+static int open_file(struct kx_binary *b)
 {
 	char root[32];
+	int code;
 
+	b->fd = kx_module_open(&b->module, &b->load_err);
+	b->gone = b->fd == -ESRCH;
+	if (b->fd < 0)
+		return b->fd;
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)b->pid);
+	code = kx_elf_open_fd(b->fd, b->module.open_path, &b->elf, &b->load_err);
+	return code ? code :
+		      kx_symbols_read(b->elf, b->pid ? root : NULL, &b->syms, &b->load_err);
+}
+
+int kx_select_load(struct kx_binary *b)
+{
 	if (b->chosen || b->number || b->load_rc)
 		return b->load_rc;
-	if (b->space != KX_PATTERN_USER) {
+	if (b->space != KX_PATTERN_USER)
 		b->load_rc = kx_select_get_space(b->space)->symbols(&b->syms, &b->load_err);
-	} else {
-		snprintf(root, sizeof(root), "/proc/%d/root", (int)b->pid);
-		b->load_rc = kx_elf_open(b->module.open_path, &b->elf, &b->load_err);
-		b->gone = b->load_rc == -ENOENT || b->load_rc == -ESRCH;
-		if (!b->load_rc)
-			b->load_rc = kx_symbols_read(b->elf, b->pid ? root : NULL, &b->syms,
-						     &b->load_err);
-	}
+	else
+		b->load_rc = open_file(b);
 	if (!b->load_rc) {
 		b->chosen = calloc(b->syms.count + 1, sizeof(*b->chosen));
 		if (!b->chosen)
@@ -168,6 +170,7 @@ int kx_select_load(struct kx_binary *b)
 		kx_symbols_free(&b->syms);
 		kx_elf_close(b->elf);
 		b->elf = NULL;
+		kx_select_close(b);
 	}
 	return b->load_rc;
 }

@@ -28,12 +28,13 @@ struct kx_binary {
 	bool harmless;      /* return probes are, in every process that has it mapped */
 	bool is_go;         /* the first process that mapped it is: no return probes at all */
 	uint32_t number;    /* module number + 1 once it is planned, else 0 */
+	int fd;             /* -1 until loaded; as elf */
 	struct kx_elf *elf; /* NULL until loaded; then, with syms, of the module once planned */
 	struct kx_symbols syms;
 	bool *chosen;       /* one per symbol; until planned */
 	size_t nchosen;
 	int load_rc;
-	bool gone;          /* the process ended before its file was opened: there may be another */
+	bool gone;          /* the process ended before its file was opened; another may map it */
 	struct kx_err load_err;
 };
 
@@ -67,6 +68,8 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 int kx_select_add_space(struct kx_selector *s, enum kx_pattern_space space, struct kx_err *err);
 /* Opens the binary and reads its symbols, once; remembers a failure. */
 int kx_select_load(struct kx_binary *b);
+/* Closes the file of a binary that gets no probes. */
+void kx_select_close(struct kx_binary *b);
 const struct kx_symbols *kx_select_syms(const struct kx_selector *s, const struct kx_binary *b);
 void kx_select_free_binary(struct kx_binary *b);
 

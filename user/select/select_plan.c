@@ -186,8 +186,10 @@ static int make_module(struct kx_selector *s, struct kx_binary *b, struct kx_err
 	if (s->options.dynamic_targets && out->nmodules >= KX_MAX_GROUPS)
 		b->harmless = false;
 	m->harmless = b->harmless;
+	m->fd = b->fd;
 	m->elf = b->elf;
 	m->syms = b->syms;
+	b->fd = -1;
 	b->elf = NULL;
 	memset(&b->syms, 0, sizeof(b->syms));
 	b->number = (uint32_t)++out->nmodules;
@@ -226,6 +228,8 @@ int kx_select_plan(struct kx_selector *s, size_t first, struct kx_err *err)
 			       !kx_select_load(b) && kx_elf_get_section(b->elf, "xray_instr_map", &xray);
 		int rc;
 
+		if (!b->nchosen && !own_ids)
+			kx_select_close(b);
 		if (b->number || (!b->nchosen && !own_ids))
 			continue;
 		rc = plan_one(s, b, own_ids, err);

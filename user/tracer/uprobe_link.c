@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -118,23 +117,6 @@ static int open_single_event(const char *path, pid_t pid, bool is_return, uint64
 	return fd < 0 ? -errno : (int)fd;
 }
 
-void kx_links_make_room(size_t more)
-{
-	const rlim_t spare = 512; /* for all else that is open */
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= more + spare)
-		return;
-	limit.rlim_cur = more + spare;
-	if (limit.rlim_max < limit.rlim_cur)
-		limit.rlim_max = limit.rlim_cur;
-	if (!setrlimit(RLIMIT_NOFILE, &limit) || getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	/* without CAP_SYS_RESOURCE as far as it goes */
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int kx_links_add(struct kx_links *links, int fd)
 {
 	if (links->count == links->room) {
@@ -230,8 +212,22 @@ static int attach_range(const struct request *r, size_t from, size_t count)
 	return err ? err : attach_range(r, from + count / 2, count - count / 2);
 }
 
+/* The path to show for a file: what a descriptor is open on, instead of /proc/self/fd/N. */
+static const char *path_to_show(const char *path, char *target, size_t size)
+{
+	ssize_t n = strncmp(path, "/proc/", 6) ? -1 : readlink(path, target, size - 1);
+
+	if (n <= 0)
+		return path;
+	target[n] = 0;
+	return target;
+}
+
 static int explain(int code, const struct request *r, struct kx_err *err)
 {
+	char target[512];
+	const char *path = path_to_show(r->path, target, sizeof(target));
+
 	switch (code) {
 	case -ESRCH:
 		return kx_err_set(err, code, "process %d ended while its probes were being attached",
@@ -241,14 +237,14 @@ static int explain(int code, const struct request *r, struct kx_err *err)
 		return kx_err_set(err, code,
 				  "the kernel does not let this user attach probes to '%s' (%s); run "
 				  "as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
-				  r->path, strerror(-code));
+				  path, strerror(-code));
 	case -EMFILE:
 		return kx_err_set(err, code,
 				  "too many open files for the probes of '%s'; raise 'ulimit -n' or "
 				  "trace fewer functions",
-				  r->path);
+				  path);
 	default:
-		return kx_err_set(err, code, "probes cannot be attached to '%s': %s", r->path,
+		return kx_err_set(err, code, "probes cannot be attached to '%s': %s", path,
 				  strerror(-code));
 	}
 }

@@ -61,9 +61,6 @@ struct perf_event_attr;
 int kx_uprobe_link_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
 			 struct kx_links *links);
 
-/* Raises the limit of open files, if needed and permitted, to make room for @more descriptors. */
-void kx_links_make_room(size_t more);
-
 /* Takes over @fd. Errors: -ENOMEM; then @fd remains the caller's. */
 int kx_links_add(struct kx_links *links, int fd);
 

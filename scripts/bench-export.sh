@@ -8,14 +8,11 @@
 #
 # A figure is a ratio of two runs, one right after the other, of the same trace in a warm cache:
 # CPU seconds (both programs have one thread) or greatest resident memory; all output goes
-# to /dev/null. The table shows the median of ROUNDS such pairs, the least and the greatest. As in
-# bench.sh noise shows there, not in the exit status: that is 1 only if something could not be
-# measured. Lines that begin with "bench " are for machines.
+# to /dev/null. The table shows the median of ROUNDS such pairs, the least and the greatest.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
-BUILD=$(realpath "${BUILD:-build}")
-KXRAY=$BUILD/kxray
+. scripts/bench-common.sh
 LLVM_XRAY=${LLVM_XRAY:-/usr/lib/llvm-19/bin/llvm-xray}
 ROUNDS=${ROUNDS:-3}
 EVENTS=${EVENTS:-4000000}
@@ -23,42 +20,12 @@ THREADS=4
 FUNCTIONS=200000
 STACKS=1000
 
-die()
-{
-	echo "bench: $*" >&2
-	exit 1
-}
-
 [ -x "$KXRAY" ] || die "$KXRAY is missing; run 'make'"
 [ -e "$BUILD/libkxray.a" ] || die "$BUILD/libkxray.a is missing; run 'make tests'"
-TMP=$(mktemp -d "${TMPDIR:-/tmp}/kxray-bench.XXXXXX")
+bench_folder
 trap 'rm -rf "$TMP"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 MAKE_TRACE=$TMP/make_trace
-: >"$TMP/lines"
 
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-failed=0
-missing=0
-# verdict NAME VALUE OPERATOR LIMIT UNIT DETAIL
-verdict()
-{
-	local state=PASS
-	if ! awk -v a="$2" -v b="$4" -v op="$3" 'BEGIN { exit !(op == "<=" ? a <= b : a >= b) }'; then
-		state=FAIL
-		failed=$((failed + 1))
-	fi
-	printf '%-4s  %-52s %9s %-3s %2s %-8s %s\n' "$state" "$1" "$2" "$5" "$3" "$4" "$6"
-	printf 'bench name="%s" value=%s op=%s limit=%s unit=%s result=%s\n' "$1" "$2" "$3" "$4" "$5" \
-		"$state" >>"$TMP/lines"
-}
-cannot() # NAME WHY
-{
-	printf '%-4s  %-52s %s\n' "----" "$1" "not measured: $2"
-	printf 'bench name="%s" result=NONE why="%s"\n' "$1" "$2" >>"$TMP/lines"
-	missing=$((missing + 1))
-}
 # ratio NAME OPERATOR LIMIT A B UNIT: of columns A and B of $TMP/pairs
 ratio()
 {
@@ -184,7 +151,4 @@ else
 	cannot "report: ten times the events / memory" "$(why)"
 fi
 
-echo
-cat "$TMP/lines"
-echo "bench missed=$failed unmeasured=$missing seconds=$SECONDS"
-[ "$missing" = 0 ]
+summary

@@ -1,48 +1,41 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Measures how long code that nobody had mapped before runs untraced: from the dlopen of a library,
-# from the exec of a program, until the first call of it that is recorded. Both are named without a
-# path, under --follow and under -a.
+# Measures how long newly mapped code runs untraced: from the dlopen of a library or the exec of a
+# program until its first recorded call. Both are selected without a path, under --follow and under -a.
 #     scripts/bench-follow.sh
 # Needs root and built targets (make tests) in $BUILD (default build). The table shows the median of
-# TRIES (15), the least and the greatest in ms. As in bench.sh noise shows there and not in the exit
-# status: that is 1 only if something could not be measured. Lines that begin with "bench " are for
-# machines.
+# TRIES (15), the least and the greatest in ms. A third of the tries may fail; failures are printed.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
-BUILD=$(realpath "${BUILD:-build}")
-KXRAY=$BUILD/kxray
+. scripts/bench-common.sh
 TARGETS=$BUILD/tests/targets
 TRIES=${TRIES:-15}
 
-die()
-{
-	echo "bench: $*" >&2
-	exit 1
-}
-
-[ "$(id -u)" = 0 ] || die "tracing needs root; run it with sudo"
+need_root
 for file in "$KXRAY" "$TARGETS/late" "$TARGETS/late-child" "$TARGETS/treeplug.so"; do
 	[ -e "$file" ] || die "$file is missing; run 'make tests'"
 done
 
-TMP=$(mktemp -d "${TMPDIR:-/tmp}/kxray-bench.XXXXXX")
+bench_folder
 kxray=
 target=
-cleanup()
+stop_try()
 {
 	local pid
 	for pid in $kxray $target; do
 		kill -KILL "$pid" 2>/dev/null
+		wait "$pid" 2>/dev/null
 	done
-	wait 2>/dev/null
+	kxray='' target=''
+}
+cleanup()
+{
+	stop_try
 	rm -rf "$TMP"
 }
 trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 # wait_for COMMAND...: until it succeeds, 30 s
 wait_for()
@@ -91,28 +84,28 @@ once()
 }
 
 # measure NAME SCOPE FUNCTION PATTERN ARGUMENT...
-missing=0
 measure()
 {
 	local name=$1 n
 	shift
 	for n in $(seq "$TRIES"); do
-		once "$@" || echo "try $n: $(tail -n 1 "$TMP/err")" >&2
+		once "$@" || {
+			echo "try $n: $(tail -n 1 "$TMP/err")" >&2
+			stop_try
+		}
 	done >"$TMP/delays"
-	if [ "$(wc -l <"$TMP/delays")" -lt "$TRIES" ]; then
-		echo "bench: $name could not be measured" >&2
-		missing=1
+	if [ $(($(wc -l <"$TMP/delays") * 3)) -lt $((TRIES * 2)) ]; then
+		cannot "$name" "$(wc -l <"$TMP/delays") of $TRIES tries worked"
 		return
 	fi
 	sort -n "$TMP/delays" | awk -v name="$name" '
 		{ ms[NR] = $1 / 1e6 }
 		END {
 			printf "| %-34s | %8.1f | %8.1f | %8.1f |\n", name, ms[int((NR + 1) / 2)], ms[1], ms[NR]
-			printf "bench follow %s median %.3f ms\n", name, ms[int((NR + 1) / 2)] >"/dev/stderr"
+			printf "bench name=\"%s\" value=%.3f unit=ms result=NOTE\n", name, ms[int((NR + 1) / 2)] >"/dev/stderr"
 		}' 2>>"$TMP/lines"
 }
 
-: >"$TMP/lines"
 echo "Untraced at first: ms from dlopen or exec to the first recorded call, $TRIES tries"
 echo "| what comes                         |   median |    least | greatest |"
 echo "|------------------------------------|----------|----------|----------|"
@@ -122,5 +115,4 @@ for scope in --follow -a; do
 	measure "program by exec, $scope" $scope late_work 'late-child:late_*' \
 		--exec "$TARGETS/late-child"
 done
-cat "$TMP/lines"
-exit $missing
+summary

@@ -9,32 +9,19 @@
 #
 # Each measurement stands between two without any tracing, on the same process, of its own time on
 # the CPU; the table shows the median of ROUNDS such differences in ns a call, the least and the
-# greatest. As in bench.sh noise shows there and not in the exit status: that is 1 only if something
-# could not be measured. Lines that begin with "bench " are for machines.
+# greatest.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
-BUILD=$(realpath "${BUILD:-build}")
-KXRAY=$BUILD/kxray
+. scripts/bench-common.sh
 ROUNDS=${ROUNDS:-5}
 CALLS=${CALLS:-20000}
 RUNS=${RUNS:-9}
 
-die()
-{
-	echo "bench: $*" >&2
-	exit 1
-}
-
-[ "$(id -u)" = 0 ] || die "tracing needs root; run it with sudo"
+need_root
 [ -x "$KXRAY" ] || die "$KXRAY is missing; run 'make'"
-# perf names system calls by tracefs; where nobody has mounted it, it is mounted for us alone.
-if ! [ -e /sys/kernel/tracing/events ] && [ -z "${KX_BENCH_UNSHARED:-}" ]; then
-	KX_BENCH_UNSHARED=1 exec unshare -m "$0" "$@"
-fi
-[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
-
-TMP=$(mktemp -d "${TMPDIR:-/tmp}/kxray-bench.XXXXXX")
+use_tracefs "$@"
+bench_folder
 tool=
 target=
 bystander=
@@ -48,51 +35,13 @@ cleanup()
 	rm -rf "$TMP"
 }
 trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-# The target alone on the last CPU, the tools on the others.
-last=$(($(nproc) - 1))
-on_target_cpu=() on_tool_cpus=()
-if [ "$last" -gt 0 ]; then
-	on_target_cpu=(taskset -c "$last")
-	on_tool_cpus=(taskset -c "0-$((last - 1))")
-fi
-
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-missing=0
-: >"$TMP/lines"
-
 ask()
 {
 	echo "$CALLS $RUNS" >&5
 	read -r -t 120 -u 6 REPLY || die "the target does not answer"
 }
-end_tool()
-{
-	local i
-	kill -INT "$tool" 2>/dev/null
-	for ((i = 0; i < 500; i++)); do
-		kill -0 "$tool" 2>/dev/null || break
-		sleep 0.02
-	done
-	kill -KILL "$tool" 2>/dev/null
-	wait "$tool" 2>/dev/null
-	tool=
-}
-wait_text() # FILE TEXT
-{
-	local i
-	for ((i = 0; i < 500; i++)); do
-		grep -q "$2" "$1" 2>/dev/null && return 0
-		kill -0 "$tool" 2>/dev/null || return 1
-		sleep 0.02
-	done
-	return 1
-}
-
 # added NAME EVENTS READY COMMAND...: ns that COMMAND adds to a call, in $TMP/added; READY is what
-# it says when it runs. EVENTS: the least that kxray must have recorded, - if it is not kxray.
+# it prints when it runs. EVENTS: the least that kxray must have recorded, - if it is not kxray.
 added()
 {
 	local name=$1 events=$2 ready=$3 before between recorded i
@@ -102,11 +51,7 @@ added()
 	for ((i = 0; i < ROUNDS; i++)); do
 		ask
 		before=$REPLY
-		: >"$TMP/tool.out"
-		: >"$TMP/tool.err"
-		env --default-signal=INT "${on_tool_cpus[@]}" "$@" >"$TMP/tool.out" 2>"$TMP/tool.err" \
-			</dev/null &
-		tool=$!
+		start_tool "$TMP/tool.out" "$TMP/tool.err" "$@"
 		if ! wait_text "$TMP/tool.err" "$ready"; then
 			end_tool
 			cannot "$name" "$(head -n 1 "$TMP/tool.err")"
@@ -127,12 +72,6 @@ added()
 	awk '{ print $1 }' "$TMP/pairs" >"$TMP/added"
 	awk '{ print $2 }' "$TMP/pairs" | median >"$TMP/base"
 }
-cannot() # NAME WHY
-{
-	printf '%-4s  %-52s %s\n' "----" "$1" "not measured: $2"
-	printf 'bench name="%s" result=NONE why="%s"\n' "$1" "$2" >>"$TMP/lines"
-	missing=$((missing + 1))
-}
 note() # NAME
 {
 	local m
@@ -143,7 +82,7 @@ note() # NAME
 	printf 'bench name="%s" value=%.0f unit=ns result=NOTE\n' "$1" "$m" >>"$TMP/lines"
 }
 
-# perf does not say when it runs, but it answers "enable"; so there are no events before.
+# perf does not print that it is running, but it acknowledges "enable"; it starts without events.
 # shellcheck disable=SC2016
 perf='trap "kill -INT \$pid" INT
 rm -f "$0/ctl" "$0/ack"
@@ -193,7 +132,4 @@ fi
 exec 5>&-
 wait "$target"
 target=
-echo
-cat "$TMP/lines"
-echo "bench unmeasured=$missing seconds=$SECONDS"
-[ "$missing" = 0 ]
+summary

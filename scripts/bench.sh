@@ -2,47 +2,35 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures what kxray promises, against empty programs, perf and bpftrace:
-#     scripts/bench.sh [empty] [peers] [share] [attach] [export] [syscalls] [follow] [rates]
+#     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [syscalls] [follow] [rates]
 # default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
-# export is scripts/bench-export.sh: report and export against llvm-xray. syscalls is
-# scripts/bench-syscalls.sh: what tracing system calls adds to them. follow is
-# scripts/bench-follow.sh: how long code that comes later runs untraced. rates is scripts/bench-rates.sh:
-# what recording costs against its prediction.
 #
-# Every figure is a ratio of two measurements made one right after the other, with the same
-# running target, of the time on the CPU that a call takes it; the table shows the median of several such pairs, and the least and the
-# greatest. The machine's noise shows in these, not in the exit status: that is 1 only if
-# something could not be measured. Lines that begin with "bench " are for machines.
+#     empty     a recorded call against the same probes with empty BPF programs
+#     callers   a call recorded with --callers against one recorded without
+#     peers     perf record and bpftrace on the same function
+#     share     functions with a cheap entry in some libraries
+#     attach    attaching to 10,000 functions, and detaching
+#     export    scripts/bench-export.sh: report and export against llvm-xray
+#     syscalls  scripts/bench-syscalls.sh: what tracing adds to a system call
+#     follow    scripts/bench-follow.sh: how long newly mapped code runs untraced
+#     rates     scripts/bench-rates.sh: what recording costs against its prediction
+#
+# Every figure of a call is a ratio of two measurements of the target's CPU time, made one right after the other
+# with the same running target; the table shows the median of several such pairs, the least and the greatest.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
-BUILD=${BUILD:-build}
-BUILD=$(realpath "$BUILD")
-KXRAY=$BUILD/kxray
+. scripts/bench-common.sh
 ROUNDS=${ROUNDS:-5}            # pairs for each ratio
 CALLS=${CALLS:-20000}          # of one run; a measurement is the median of RUNS
 RUNS=${RUNS:-9}
-DEAR_CALLS=${DEAR_CALLS:-2000} # where the peers single-step
+STEPPED_CALLS=${STEPPED_CALLS:-2000} # where the peers single-step
 
-die()
-{
-	echo "bench: $*" >&2
-	exit 1
-}
-
-if [ "$(id -u)" != 0 ]; then
-	die "probes need root; run it with sudo"
-fi
+need_root
 [ -x "$KXRAY" ] || die "$KXRAY is missing; run 'make'"
-
-# perf probe writes to tracefs. Where nobody has mounted it, it is mounted for us alone.
-if ! [ -e /sys/kernel/tracing/uprobe_events ] && [ -z "${KX_BENCH_UNSHARED:-}" ]; then
-	KX_BENCH_UNSHARED=1 exec unshare -m "$0" "$@"
-fi
-[ -e /sys/kernel/tracing/uprobe_events ] || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
-
-TMP=$(mktemp -d "${TMPDIR:-/tmp}/kxray-bench.XXXXXX")
+use_tracefs "$@"
+bench_folder
 tool=
 target=
 cleanup()
@@ -60,17 +48,6 @@ cleanup()
 	rm -rf "$TMP"
 }
 trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-# The target alone on the last CPU, the tools on the others.
-last=$(($(nproc) - 1))
-on_target_cpu=() on_tool_cpus=()
-if [ "$last" -gt 0 ]; then
-	on_target_cpu=(taskset -c "$last")
-	on_tool_cpus=(taskset -c "0-$((last - 1))")
-fi
-
 compile() # NAME SOURCE [ARG...]
 {
 	mkdir -p "$BUILD/tests/bench"
@@ -79,34 +56,11 @@ compile() # NAME SOURCE [ARG...]
 		die "$2 does not compile"
 }
 
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-least() { sort -g | head -n 1; }
-greatest() { sort -g | tail -n 1; }
 divide() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f\n", b ? a / b : 0 }'; }
 
 # field FILE KEY: a number of a JSON object on one line
 field() { sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$1" | tail -n 1; }
 
-failed=0
-missing=0
-# verdict NAME VALUE OPERATOR LIMIT UNIT DETAIL
-verdict()
-{
-	local state=PASS
-	if ! awk -v a="$2" -v b="$4" -v op="$3" 'BEGIN { exit !(op == "<=" ? a <= b : a >= b) }'; then
-		state=FAIL
-		failed=$((failed + 1))
-	fi
-	printf '%-4s  %-52s %9s %-3s %2s %-8s %s\n' "$state" "$1" "$2" "$5" "$3" "$4" "$6"
-	printf 'bench name="%s" value=%s op=%s limit=%s unit=%s result=%s\n' "$1" "$2" "$3" "$4" \
-		"${5:-none}" "$state" >>"$TMP/lines"
-}
-cannot() # NAME WHY
-{
-	printf '%-4s  %-52s %s\n' "----" "$1" "not measured: $2"
-	printf 'bench name="%s" result=NONE why="%s"\n' "$1" "$2" >>"$TMP/lines"
-	missing=$((missing + 1))
-}
 # ratio NAME OPERATOR LIMIT DETAIL: from the lines of $TMP/pairs, "ABOVE BELOW"
 ratio()
 {
@@ -118,7 +72,7 @@ ratio()
 	verdict "$1" "$(printf %.2f "$m")" "$2" "$3" x \
 		"$(printf '%.2f to %.2f; %s' "$l" "$g" "$4")"
 }
-# note NAME: the same without a target
+# note NAME: the same without a limit
 note()
 {
 	local m
@@ -130,7 +84,7 @@ note()
 # column N: the median of column N of $TMP/pairs
 column() { cut -d' ' -f"$1" "$TMP/pairs" | median | xargs printf '%.0f'; }
 
-# The target: bytes of a function's start tell whether a probe is in.
+# The target: the first bytes of a function show whether a probe is there.
 
 start_target()
 {
@@ -139,7 +93,7 @@ start_target()
 	"${on_target_cpu[@]}" "$BUILD/tests/bench/target" <"$TMP/in" >"$TMP/out" &
 	target=$!
 	exec 5>"$TMP/in" 6<"$TMP/out"
-	# Its answer tells that it is no longer taskset.
+	# Once it answers it is no longer taskset.
 	ask code bench_push
 }
 end_target()
@@ -156,8 +110,8 @@ ask()
 # wait_code FUNCTION SAME|OTHER CODE: until the function's start is CODE, or is not
 wait_code()
 {
-	local i
-	for ((i = 0; i < 500; i++)); do
+	local end=$((SECONDS + 60))
+	while [ $SECONDS -lt $end ]; do
 		ask code "$1"
 		if [ "$2" = SAME ] && [ "$REPLY" = "$3" ]; then return 0; fi
 		if [ "$2" = OTHER ] && [ "$REPLY" != "$3" ]; then return 0; fi
@@ -165,42 +119,8 @@ wait_code()
 	done
 	return 1
 }
-wait_text() # FILE TEXT
-{
-	local i
-	for ((i = 0; i < 500; i++)); do
-		grep -q "$2" "$1" 2>/dev/null && return 0
-		kill -0 "$tool" 2>/dev/null || return 1
-		sleep 0.02
-	done
-	return 1
-}
-# End of a tool, by SIGINT; killed if that does not do.
-end_tool()
-{
-	local i
-	kill -INT "$tool" 2>/dev/null
-	for ((i = 0; i < 500; i++)); do
-		kill -0 "$tool" 2>/dev/null || break
-		sleep 0.02
-	done
-	kill -KILL "$tool" 2>/dev/null
-	wait "$tool" 2>/dev/null
-	tool=
-}
-# Started so that SIGINT works: bash makes background jobs ignore it.
-start_tool() # OUT ERR COMMAND...
-{
-	local out=$1 err=$2
-	shift 2
-	: >"$out"
-	: >"$err"
-	env --default-signal=INT "${on_tool_cpus[@]}" "$@" >"$out" 2>"$err" </dev/null &
-	tool=$!
-}
-
-# with_TOOL FUNCTION CALLS: ns a call in NS, or status 1 with the reason in WHY. Each ends with
-# the function unprobed again, and checks that the tool saw the calls.
+# with_TOOL FUNCTION CALLS: ns a call in NS, or status 1 with the reason in WHY. Each removes its probes
+# and checks that the tool has recorded every call.
 
 with_empty() { empty_at "$1" "$2" "$([ "$1" = bench_endbr64_push ] && echo 4 || echo 0)"; }
 with_empty_stepped() { empty_at "$1" "$2" 0; }
@@ -244,6 +164,26 @@ with_kxray()
 	fi
 }
 
+# The same with each call's return address.
+with_callers() { KX_BENCH_RECORD="${KX_BENCH_RECORD:-} --callers" with_kxray "$@"; }
+
+# only_extra EVENT...: true if perf has recorded each EVENT of the target's thread once a call, and what else
+# is in its file are samples of other threads or events, which it prints.
+only_extra()
+{
+	perf script -i "$TMP/perf.data" -F tid,event 2>/dev/null | awk -v target="$target" -v calls="$TOTAL" -v events="$*" '
+		{ sub(/:$/, "", $2); n[$1 " " $2]++ }
+		END {
+			wanted = split(events, e, " ")
+			for (i = 1; i <= wanted; i++) {
+				wrong += n[target " " e[i]] != calls
+				delete n[target " " e[i]]
+			}
+			for (k in n) { split(k, p, " "); printf "bench: perf also recorded %d of %s in thread %s\n", n[k], p[2], p[1] }
+			exit wrong > 0
+		}' >&2
+}
+
 # Both events into buffers of the same size as kxray's rings.
 with_perf()
 {
@@ -256,7 +196,7 @@ with_perf()
 		--control "fifo:$TMP/ctl,$TMP/ack" -o "$TMP/perf.data" \
 		-e "kxbench:${1}_entry,kxbench:${1}_return__return"
 	echo enable >&8
-	if read -r -t 10 -u 9 REPLY; then
+	if read -r -t 60 -u 9 REPLY; then
 		measure "$1" "$2"
 		WHY=
 	fi
@@ -265,10 +205,11 @@ with_perf()
 	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
 	samples=$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' "$TMP/tool.err")
 	PERF_BYTES=$(divide "$(stat -c %s "$TMP/perf.data")" "${samples:-0}")
-	# perf's own count is an estimate by size, so its stand in the file's events is asked.
+	# The count that perf record prints is estimated from the size: count the samples in the file.
 	samples=$(perf report -i "$TMP/perf.data" --stats 2>/dev/null |
 		sed -n 's/^ *SAMPLE events: *\([0-9]*\).*/\1/p' | head -n 1)
-	if [ "$samples" != $((2 * TOTAL)) ]; then
+	if [ "$samples" != $((2 * TOTAL)) ] &&
+		! only_extra "kxbench:${1}_entry" "kxbench:${1}_return__return"; then
 		WHY="perf recorded $samples of $((2 * TOTAL)) events"
 		return 1
 	fi
@@ -285,7 +226,7 @@ with_bpftrace()
 	start_tool "$TMP/tool.out" "$TMP/tool.err" bpftrace -p "$target" -e "
 		uprobe:$program:$1 { @entered[tid] = nsecs; }
 		uretprobe:$program:$1 { @returns = count(); }"
-	# Both probes: the return probe comes last, in the same second as the byte changes.
+	# The return probe is attached shortly after the entry's, which changes the byte.
 	if wait_text "$TMP/tool.out" Attaching && wait_code "$1" OTHER "$code"; then
 		sleep 0.5
 		measure "$1" "$2"
@@ -335,6 +276,23 @@ bench_empty()
 	done
 }
 
+# The return address is one more argument of each entry.
+bench_callers()
+{
+	local without
+	if pairs bench_push callers "$CALLS" kxray "$CALLS"; then
+		without=$KXRAY_BYTES
+		note "recorded with --callers / without, push"
+		with_callers bench_push "$CALLS"
+		printf '%-4s  %-52s %9.1f %-3s %-11s %s\n' "" "bytes of an event on disk with --callers, push" \
+			"$KXRAY_BYTES" B "" "without: $(printf %.1f "$without")"
+		printf 'bench name="bytes of an event on disk with --callers, push" value=%.1f unit=B result=NOTE\n' \
+			"$KXRAY_BYTES" >>"$TMP/lines"
+	else
+		cannot "recorded with --callers / without, push" "$WHY"
+	fi
+}
+
 perf_probes() # FUNCTION
 {
 	local out
@@ -350,14 +308,14 @@ perf_probes() # FUNCTION
 bench_peers()
 {
 	local name
-	# What no tool can exceed here: it depends on what a trap costs in this virtual machine.
-	if pairs bench_endbr64_push empty_stepped "$DEAR_CALLS" empty "$CALLS"; then
+	# An upper bound for every tool here: it depends on the cost of a trap in this virtual machine.
+	if pairs bench_endbr64_push empty_stepped "$STEPPED_CALLS" empty "$CALLS"; then
 		note "empty programs at the endbr64 / at the push"
 	fi
 	name="bpftrace / kxray, endbr64; push"
 	if ! command -v bpftrace >/dev/null; then
 		cannot "$name" "bpftrace is not installed"
-	elif pairs bench_endbr64_push bpftrace "$DEAR_CALLS" kxray "$CALLS"; then
+	elif pairs bench_endbr64_push bpftrace "$STEPPED_CALLS" kxray "$CALLS"; then
 		ratio "$name" ">=" 12 "$(column 1) / $(column 2) ns a call"
 	else
 		cannot "$name" "$WHY"
@@ -369,7 +327,7 @@ bench_peers()
 		return
 	fi
 	if perf_probes bench_endbr64_push &&
-		pairs bench_endbr64_push perf "$DEAR_CALLS" kxray "$CALLS"; then
+		pairs bench_endbr64_push perf "$STEPPED_CALLS" kxray "$CALLS"; then
 		ratio "$name" ">=" 12 "$(column 1) / $(column 2) ns a call"
 	else
 		cannot "$name" "$WHY"
@@ -465,7 +423,6 @@ compile target tests/bench/target.c
 compile empty tests/bench/empty.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lz -lZydis \
 	-liberty
 mechanism=
-: >"$TMP/lines"
 echo "kxray bench: $(uname -sr), $(nproc) CPUs, median of $ROUNDS pairs of runs"
 echo
 printf '%-4s  %-52s %9s %-3s %-11s %s\n' "" "what" "measured" "" "target" "least to greatest; absolute"
@@ -474,12 +431,13 @@ for part in "${@:-all}"; do
 	case $part in
 	all)
 		bench_empty
+		bench_callers
 		bench_peers
 		bench_share
 		;;
-	empty | peers | share) "bench_$part" ;;
+	empty | callers | peers | share) "bench_$part" ;;
 	attach | export | syscalls | follow | rates) ;;
-	*) die "unknown part '$part': take empty, peers, share, attach, export, syscalls, follow or rates" ;;
+	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, syscalls, follow or rates" ;;
 	esac
 done
 end_target
@@ -488,9 +446,7 @@ for part in "${@:-all}"; do
 	all | attach) bench_attach ;;
 	esac
 done
-echo
-cat "$TMP/lines"
-echo "bench missed=$failed unmeasured=$missing seconds=$SECONDS"
+summary
 # The parts that have a script of their own.
 for script in export syscalls follow rates; do
 	for part in "${@:-all}"; do

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# What the bench scripts share; sourced by bench.sh and bench-*.sh after `cd` to the repository.
+#
+# A script prints a table for people, and "bench " lines for machines at its end. Noise shows in the
+# table, not in the exit status, which is 1 only if something could not be measured.
+# shellcheck shell=bash
+
+BUILD=$(realpath "${BUILD:-build}")
+KXRAY=$BUILD/kxray
+failed=0  # verdicts
+missing=0 # figures that could not be measured
+
+die()
+{
+	echo "bench: $*" >&2
+	exit 1
+}
+
+need_root() { [ "$(id -u)" = 0 ] || die "tracing needs root; run it with sudo"; }
+
+# bench_folder: makes $TMP, with an empty $TMP/lines
+bench_folder()
+{
+	TMP=$(mktemp -d "${TMPDIR:-/tmp}/kxray-bench.XXXXXX")
+	: >"$TMP/lines"
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+}
+
+# use_tracefs ARGUMENT...: perf uses tracefs. If it is not mounted, it is mounted in a mount namespace of our own.
+use_tracefs()
+{
+	[ -e /sys/kernel/tracing/events ] && return
+	[ -n "${KX_BENCH_UNSHARED:-}" ] || KX_BENCH_UNSHARED=1 exec unshare -m "$0" "$@"
+	mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+}
+
+# The target alone on the last CPU, the tools on the others.
+last=$(($(nproc) - 1))
+# shellcheck disable=SC2034
+on_target_cpu=() on_tool_cpus=()
+if [ "$last" -gt 0 ]; then
+	# shellcheck disable=SC2034
+	on_target_cpu=(taskset -c "$last")
+	on_tool_cpus=(taskset -c "0-$((last - 1))")
+fi
+
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+least() { sort -g | head -n 1; }
+greatest() { sort -g | tail -n 1; }
+
+# verdict NAME VALUE OPERATOR LIMIT UNIT DETAIL
+verdict()
+{
+	local state=PASS
+	if ! awk -v a="$2" -v b="$4" -v op="$3" 'BEGIN { exit !(op == "<=" ? a <= b : a >= b) }'; then
+		state=FAIL
+		failed=$((failed + 1))
+	fi
+	printf '%-4s  %-52s %9s %-3s %2s %-8s %s\n' "$state" "$1" "$2" "$5" "$3" "$4" "$6"
+	printf 'bench name="%s" value=%s op=%s limit=%s unit=%s result=%s\n' "$1" "$2" "$3" "$4" \
+		"${5:-none}" "$state" >>"$TMP/lines"
+}
+cannot() # NAME WHY
+{
+	printf '%-4s  %-52s %s\n' "----" "$1" "not measured: $2"
+	printf 'bench name="%s" result=NONE why="%s"\n' "$1" "$2" >>"$TMP/lines"
+	missing=$((missing + 1))
+}
+# summary: the lines for machines; the exit status is the function's
+summary()
+{
+	echo
+	cat "$TMP/lines"
+	echo "bench missed=$failed unmeasured=$missing seconds=$SECONDS"
+	[ "$missing" = 0 ]
+}
+
+# wait_text FILE TEXT: until $tool has written TEXT, at most a minute; status 1 if it has ended or has not
+wait_text()
+{
+	local end=$((SECONDS + 60))
+	while [ $SECONDS -lt $end ]; do
+		grep -q "$2" "$1" 2>/dev/null && return 0
+		kill -0 "$tool" 2>/dev/null || return 1
+		sleep 0.02
+	done
+	return 1
+}
+# start_tool OUT ERR COMMAND...: as $tool, so that SIGINT works: bash makes background jobs ignore it
+start_tool()
+{
+	local out=$1 err=$2
+	shift 2
+	: >"$out"
+	: >"$err"
+	env --default-signal=INT "${on_tool_cpus[@]}" "$@" >"$out" 2>"$err" </dev/null &
+	tool=$!
+}
+# end_tool: by SIGINT, after a minute by SIGKILL
+end_tool()
+{
+	local end=$((SECONDS + 60))
+	kill -INT "$tool" 2>/dev/null
+	while kill -0 "$tool" 2>/dev/null && [ $SECONDS -lt $end ]; do
+		sleep 0.02
+	done
+	kill -KILL "$tool" 2>/dev/null
+	wait "$tool" 2>/dev/null
+	tool=
+}

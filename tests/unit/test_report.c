@@ -263,13 +263,13 @@ static void time_that_goes_back(void **state)
 	function(&b, ENTRY, 1, 0);
 	function(&b, ENTRY, 2, 100); /* 1100 */
 	tsc_wrap(&b, 500);
-	function(&b, EXIT, 2, 0); /* 500 */
+	function(&b, EXIT, 2, 0); /* 500, counts as 1100 */
 	tsc_wrap(&b, 1050);
-	function(&b, EXIT, 1, 0);
+	function(&b, EXIT, 1, 0); /* 1050, counts as 1100 */
 	end_block(&b, 5);
 	r = report_bytes(&b, NULL);
 	check_function(r, 2, 1, 0, 0, 0, 0, 0);
-	check_function(r, 1, 1, 50, 50, 50, 50, 0);
+	check_function(r, 1, 1, 100, 100, 100, 100, 0);
 	assert_int_equal(kx_report_get_totals(r)->first_tsc, 500);
 	kx_report_free(r);
 	release(&b);

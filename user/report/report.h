@@ -4,9 +4,10 @@
  * histograms of all functions would not fit into memory at once). Memory grows with
  * functions, threads and open calls, not with events.
  *
- * A call is completed by its exit or tail exit. An exit that does not belong to the
- * innermost open call closes the calls above its own too, at its own time (they count as
- * repaired); an exit whose function is not open at all is an orphan and is dropped.
+ * Two readers fill it: one takes the file's records in batches (report_records.h), the other the call
+ * view, where calls are filtered or counted for each process (report_calls.h). Which calls an exit
+ * ends, and that time never goes back in a thread, is calls/open_calls.h for both: they count the same
+ * (tests/unit/test_report_agrees.c).
  */
 #ifndef KX_REPORT_H
 #define KX_REPORT_H
@@ -23,10 +24,10 @@
 struct kx_report;
 
 struct kx_report_totals {
-	uint64_t events;    /* function records in the file, without exits that kxray added */
+	uint64_t events;    /* function records in the file, without exits that the recorder added */
 	uint64_t calls;     /* completed */
 	uint64_t lost;      /* entries and exits that the recorder lost */
-	uint64_t repaired;  /* calls closed by kxray: when recording, or here */
+	uint64_t repaired;  /* calls closed without an exit of their own, when recording or here */
 	uint64_t orphans;   /* exits without their entry, left out when recording or here */
 	uint64_t open;      /* calls not completed at the trace's end */
 	uint64_t self;      /* ticks inside traced functions, of all threads together */

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "report/report_records.h"
+
+#include "trace/notes.h"
+
+#define BATCH 256
+#define NO_SLOT UINT32_MAX
+
+static inline int enter(struct kx_report_thread *t, uint32_t func, uint32_t slot, uint64_t tsc)
+{
+	struct kx_open_call *call;
+
+	if (kx_open_calls_are_full(&t->open)) {
+		int e = kx_open_calls_grow(&t->open);
+
+		if (e)
+			return e;
+	}
+	call = kx_open_calls_push(&t->open, func, tsc);
+	call->callees = 0;
+	call->slot = slot;
+	return t->off ? kx_off_enter(t->off, t->open.depth - 1) : 0;
+}
+
+static __attribute__((noinline)) int leave_off(struct kx_report *r, struct kx_report_thread *t,
+					       const struct kx_open_call *call, uint64_t took)
+{
+	const struct kx_off_call off = {
+		.function = call->slot, .depth = t->open.depth, .outermost = call->outermost,
+		.took = took, .self = took - call->callees,
+	};
+
+	return kx_off_leave(&r->off, t->off, &off);
+}
+
+static inline int close_innermost(struct kx_report *r, struct kx_report_thread *t, uint64_t tsc)
+{
+	const struct kx_open_call *call = kx_open_calls_pop(&t->open);
+	uint64_t took = tsc - call->enter;
+
+	if (t->off) {
+		int e = leave_off(r, t, call, took);
+
+		if (e)
+			return e;
+	}
+	if (t->open.depth)
+		t->open.calls[t->open.depth - 1].callees += took;
+	return kx_report_table_add_call(&r->table, call->slot, took, took - call->callees,
+					call->outermost);
+}
+
+/* An exit that ends several calls or none, or that the recorder added: it is no event then. */
+static int leave_other(struct kx_report *r, struct kx_report_thread *t, uint64_t tsc,
+		       enum kx_leave how, uint32_t ended)
+{
+	bool added = how == KX_LEAVE_REPAIRED;
+	int e = 0;
+
+	if (r->counting) {
+		r->totals.events -= added;
+		r->totals.repaired += ended ? ended - 1 + added : 0;
+		r->orphans += !ended;
+	}
+	for (; ended && !e; ended--)
+		e = close_innermost(r, t, tsc);
+	return e;
+}
+
+static inline int leave(struct kx_report *r, struct kx_report_thread *t, uint32_t func,
+			uint64_t tsc)
+{
+	uint32_t ended;
+	enum kx_leave how = kx_open_calls_exit(&t->open, func, false, &ended);
+
+	if (__builtin_expect(ended != 1 || how == KX_LEAVE_REPAIRED, 0))
+		return leave_other(r, t, tsc, how, ended);
+	return close_innermost(r, t, tsc);
+}
+
+static int take_note(struct kx_report *r, struct kx_report_thread *t,
+		     const struct kx_fdr_record *rec)
+{
+	struct kx_sched_interval i;
+	const uint8_t *body;
+	uint32_t size;
+	json_t *note;
+
+	body = kx_note_body(rec, "sched", &size);
+	if (body)
+		return kx_sched_parse(body, size, rec->tsc, &i) ?
+			       kx_report_add_interval(r, t, t->open.depth, &i) : 0;
+	note = kx_note_json(rec, "repaired");
+	if (note) {
+		t->open.added += kx_note_number(note, "exits");
+	} else if (r->counting && (note = kx_note_json(rec, "loss"))) {
+		if (!r->has_lost)
+			r->totals.lost += kx_note_number(note, "entries") +
+					  kx_note_number(note, "exits");
+	} else if (r->counting && (note = kx_note_json(rec, "session"))) {
+		kx_report_take_session(r, note);
+	}
+	json_decref(note);
+	return 0;
+}
+
+static int take_record(struct kx_report *r, const struct kx_fdr_record *rec)
+{
+	struct kx_report_thread *t = &r->threads[rec->thread];
+	uint64_t tsc;
+	uint32_t slot;
+	int e;
+
+	if (rec->kind == KX_RECORD_BUFFER)
+		return 0;
+	if (r->counting)
+		kx_report_saw_time(r, rec->tsc);
+	tsc = kx_open_calls_advance(&t->open, rec->tsc);
+	switch (rec->kind) {
+	case KX_RECORD_ENTRY:
+		r->totals.events += r->counting;
+		e = kx_report_table_slot(&r->table, rec->func, &slot);
+		return e ? e : enter(t, rec->func, slot, tsc);
+	case KX_RECORD_EXIT:
+	case KX_RECORD_TAIL_EXIT:
+		r->totals.events += r->counting;
+		return leave(r, t, rec->func, tsc);
+	case KX_RECORD_CUSTOM:
+		return take_note(r, t, rec);
+	default:
+		return 0;
+	}
+}
+
+static int find_slots(struct kx_report_table *t, const struct kx_call_record *calls, size_t n,
+		      uint32_t slots[BATCH])
+{
+	int e = 0;
+
+	for (size_t i = 0; i < n && !e; i++) {
+		const struct kx_report_place *place = kx_report_place_of(t->places, t->nplaces,
+									 calls[i].func);
+
+		slots[i] = place->slot - 1;
+		if (!place->slot && calls[i].kind == KX_RECORD_ENTRY)
+			e = kx_report_table_add_function(t, calls[i].func, &slots[i]);
+		if (slots[i] != NO_SLOT)
+			__builtin_prefetch(kx_report_stat_at(t, slots[i]), 1);
+	}
+	for (size_t i = 0; i < n && !e; i++)
+		if (slots[i] != NO_SLOT)
+			__builtin_prefetch(kx_report_stat_at(t, slots[i])->histogram.data, 1);
+	return e;
+}
+
+/* Function records of one thread, in a row. Their times may be changed. */
+static int take_calls(struct kx_report *r, uint32_t thread, struct kx_call_record *calls, size_t n)
+{
+	struct kx_report_thread *t = &r->threads[thread];
+	uint32_t slots[BATCH];
+	int e = find_slots(&r->table, calls, n, slots);
+
+	if (r->counting) {
+		r->totals.events += n;
+		kx_report_saw_time(r, calls[0].tsc);
+		kx_report_saw_time(r, calls[n - 1].tsc);
+	}
+	kx_open_calls_advance_batch(&t->open, calls, n);
+	for (size_t i = 0; i < n && !e; i++) {
+		if (calls[i].kind == KX_RECORD_ENTRY)
+			e = enter(t, calls[i].func, slots[i], calls[i].tsc);
+		else
+			e = leave(r, t, calls[i].func, calls[i].tsc);
+	}
+	return e;
+}
+
+/* What is open at the end counts as open, and is forgotten for the next pass. */
+static void end_thread(struct kx_report *r, struct kx_report_thread *t)
+{
+	if (r->counting) {
+		for (uint32_t i = 0; i < t->open.depth; i++)
+			kx_report_stat_at(&r->table, t->open.calls[i].slot)->open++;
+		r->totals.open += t->open.depth;
+	}
+	kx_open_calls_free(&t->open);
+}
+
+int kx_report_read_records(struct kx_report *r, struct kx_fdr_file *f, struct kx_err *err)
+{
+	struct kx_call_record calls[BATCH];
+	struct kx_fdr_cursor *c = NULL;
+	struct kx_fdr_record rec;
+	uint32_t thread;
+	int e = kx_fdr_file_cursor(f, &c), more = 1;
+
+	while (!e && more > 0) {
+		size_t n = kx_fdr_next_calls(c, calls, BATCH, &thread);
+
+		if (n) {
+			e = take_calls(r, thread, calls, n);
+			continue;
+		}
+		more = kx_fdr_next(c, &rec, err);
+		if (more > 0)
+			e = take_record(r, &rec);
+	}
+	kx_fdr_cursor_free(c);
+	for (size_t i = 0; i < r->nthreads; i++)
+		end_thread(r, &r->threads[i]);
+	r->totals.threads = r->nthreads;
+	if (more < 0)
+		return more;
+	return e ? kx_err_set(err, e, "out of memory for the calls of the trace") : 0;
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The fast reader of a report: the records of the whole file, in batches and without a filter. All
+ * look-ups of a batch come before its calls are added, so that the cache misses of many functions
+ * overlap.
+ */
+#ifndef KX_REPORT_RECORDS_H
+#define KX_REPORT_RECORDS_H
+
+#include "report/report_state.h"
+
+/* One pass over the file. Errors: -EBADMSG, -ENOMEM. */
+int kx_report_read_records(struct kx_report *r, struct kx_fdr_file *f, struct kx_err *err);
+
+#endif

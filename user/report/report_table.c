@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "report/report_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_PLACES 1024
+/* Memory for histograms: the largest of these, unless the caller says. Bytes. */
+#define HISTOGRAMS_MIN (8u << 20)
+#define HISTOGRAMS_OF_FUNCTION 72
+#define HISTOGRAMS_OF_FILE(size) ((size) / 64 < (256u << 20) ? (size) / 64 : (256u << 20))
+#define HISTOGRAMS_LEAST (128u << 10) /* the largest histogram must fit */
+
+static const unsigned quantiles[3] = { 500, 900, 990 };
+
+static int grow_places(struct kx_report_table *t)
+{
+	size_t n = t->nplaces ? t->nplaces * 2 : FIRST_PLACES;
+	struct kx_report_place *places = calloc(n, sizeof(*places));
+
+	if (!places)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->nplaces; i++)
+		if (t->places[i].slot)
+			*kx_report_place_of(places, n, t->places[i].func) = t->places[i];
+	free(t->places);
+	t->places = places;
+	t->nplaces = n;
+	return 0;
+}
+
+static size_t histogram_limit(size_t wanted, uint64_t file_size)
+{
+	if (wanted)
+		return wanted > HISTOGRAMS_LEAST ? wanted : HISTOGRAMS_LEAST;
+	return HISTOGRAMS_OF_FILE(file_size) > HISTOGRAMS_MIN ? HISTOGRAMS_OF_FILE(file_size) :
+								HISTOGRAMS_MIN;
+}
+
+int kx_report_table_init(struct kx_report_table *t, size_t histogram_bytes, uint64_t file_size)
+{
+	t->fixed_limit = histogram_bytes;
+	t->pool.limit = histogram_limit(histogram_bytes, file_size);
+	return grow_places(t);
+}
+
+void kx_report_table_free(struct kx_report_table *t)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		struct kx_report_stat *s = kx_report_stat_at(t, (uint32_t)i);
+
+		if (s->progress != KX_REPORT_DONE)
+			kx_histogram_free(&s->histogram, &t->pool);
+	}
+	for (size_t i = 0; i < t->nchunks; i++)
+		free(t->chunks[i]);
+	free(t->chunks);
+	free(t->places);
+	memset(t, 0, sizeof(*t));
+}
+
+static int add_chunk(struct kx_report_table *t)
+{
+	struct kx_report_stat **chunks = reallocarray(t->chunks, t->nchunks + 1, sizeof(*chunks));
+
+	if (!chunks)
+		return -ENOMEM;
+	t->chunks = chunks;
+	chunks[t->nchunks] = aligned_alloc(64, KX_REPORT_CHUNK * sizeof(**chunks));
+	if (!chunks[t->nchunks])
+		return -ENOMEM;
+	t->nchunks++;
+	return 0;
+}
+
+int kx_report_table_add_function(struct kx_report_table *t, uint32_t func, uint32_t *slot)
+{
+	struct kx_report_place *place;
+
+	if (t->count >= INT32_MAX)
+		return -ENOMEM;
+	if (t->count * 2 >= t->nplaces && grow_places(t))
+		return -ENOMEM;
+	if (t->count == t->nchunks * KX_REPORT_CHUNK && add_chunk(t))
+		return -ENOMEM;
+	*slot = (uint32_t)t->count++;
+	*kx_report_stat_at(t, *slot) = (struct kx_report_stat){ .func = func, .min = UINT64_MAX };
+	place = kx_report_place_of(t->places, t->nplaces, func);
+	place->func = func;
+	place->slot = *slot + 1;
+	if (!t->fixed_limit && t->count * HISTOGRAMS_OF_FUNCTION > t->pool.limit)
+		t->pool.limit = t->count * HISTOGRAMS_OF_FUNCTION;
+	return 0;
+}
+
+int kx_report_table_defer(struct kx_report_table *t, struct kx_report_stat *s, int r)
+{
+	if (r != -ENOSPC)
+		return r;
+	/* Its memory serves the others: the next pass records it from the beginning. */
+	kx_histogram_free(&s->histogram, &t->pool);
+	s->progress = KX_REPORT_DEFERRED;
+	return 0;
+}
+
+static int end_recorded(struct kx_report_table *t)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		struct kx_report_stat *s = kx_report_stat_at(t, (uint32_t)i);
+		uint16_t codes[3] = { KX_HISTOGRAM_MIN, KX_HISTOGRAM_MIN, KX_HISTOGRAM_MIN };
+		int r;
+
+		if (s->progress != KX_REPORT_RECORDING)
+			continue;
+		r = kx_histogram_quantiles(&s->histogram, quantiles, 3, codes);
+		if (r && r != -ENODATA)
+			return r;
+		kx_histogram_free(&s->histogram, &t->pool);
+		memcpy(s->codes, codes, sizeof(codes));
+		s->progress = KX_REPORT_DONE;
+	}
+	return 0;
+}
+
+static int begin_deferred(struct kx_report_table *t)
+{
+	int more = 0, r;
+
+	for (size_t i = 0; i < t->count; i++) {
+		struct kx_report_stat *s = kx_report_stat_at(t, (uint32_t)i);
+
+		if (s->progress != KX_REPORT_DEFERRED)
+			continue;
+		more = 1;
+		r = kx_histogram_reserve(&s->histogram, s->count, &t->pool);
+		if (r == -ENOMEM)
+			return r;
+		if (!r)
+			s->progress = KX_REPORT_RECORDING;
+	}
+	return more;
+}
+
+int kx_report_table_end_pass(struct kx_report_table *t)
+{
+	int r = end_recorded(t);
+
+	t->later_pass = true;
+	return r ? r : begin_deferred(t);
+}

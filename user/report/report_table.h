@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The statistics of all functions of a report, by slot: functions have slots from 0 on, in the order
+ * in which they were met. A trace of many functions misses the cache at each call, so a function's
+ * numbers fill one cache line, and readers look up many functions before they add calls.
+ *
+ * Memory for histograms is limited. Functions whose histogram found no room are deferred: their
+ * percentiles come from another pass over the same calls (kx_report_table_end_pass).
+ */
+#ifndef KX_REPORT_TABLE_H
+#define KX_REPORT_TABLE_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "report/histogram.h"
+
+#define KX_REPORT_CHUNK 1024 /* functions allocated at once */
+
+/* What a function's histogram is doing; a function is complete when it is DONE. */
+enum kx_report_progress { KX_REPORT_RECORDING, KX_REPORT_DEFERRED, KX_REPORT_DONE };
+
+/* Times are ticks. */
+struct kx_report_stat {
+	uint32_t func;
+	uint32_t open : 30;
+	uint32_t progress : 2; /* enum kx_report_progress */
+	uint64_t count, total, self, min, max;
+	union {
+		struct kx_histogram histogram;
+		uint16_t codes[3]; /* DONE: of the percentiles 50, 90 and 99 */
+	};
+};
+
+_Static_assert(sizeof(struct kx_report_stat) == 64, "a function's numbers fill one cache line");
+
+struct kx_report_place {
+	uint32_t func;
+	uint32_t slot; /* + 1; 0: free */
+};
+
+struct kx_report_table {
+	struct kx_report_stat **chunks;
+	size_t count, nchunks;
+	struct kx_report_place *places; /* function to slot; open addressing */
+	size_t nplaces;                 /* a power of two */
+	struct kx_histogram_pool pool;
+	bool fixed_limit;               /* the pool does not grow with functions */
+	bool later_pass;                /* not the first one: only histograms are filled */
+};
+
+/*
+ * @histogram_bytes: memory for all histograms; 0: by functions and @file_size (bytes). @t is all zero
+ * and needs kx_report_table_free also after an error: -ENOMEM.
+ */
+int kx_report_table_init(struct kx_report_table *t, size_t histogram_bytes, uint64_t file_size);
+void kx_report_table_free(struct kx_report_table *t);
+
+/* The slot of @func, which has none yet. Errors: -ENOMEM. */
+int kx_report_table_add_function(struct kx_report_table *t, uint32_t func, uint32_t *slot);
+/* The call did not fit into the histogram of @s for the reason @r. 0 (it is deferred) or -ENOMEM. */
+int kx_report_table_defer(struct kx_report_table *t, struct kx_report_stat *s, int r);
+/*
+ * The percentiles of what was recorded in this pass; then room for what was deferred, as far as
+ * memory goes. 1 if another pass over the calls is needed, else 0 or -ENOMEM.
+ */
+int kx_report_table_end_pass(struct kx_report_table *t);
+
+static inline struct kx_report_stat *kx_report_stat_at(const struct kx_report_table *t,
+						       uint32_t slot)
+{
+	return &t->chunks[slot / KX_REPORT_CHUNK][slot % KX_REPORT_CHUNK];
+}
+
+/*
+ * Where @func is or belongs. Ids are mostly dense, so they are their own hash and a table of
+ * dense ids has no collisions; perturbing with the upper bits keeps chosen ones apart.
+ */
+static inline struct kx_report_place *kx_report_place_of(struct kx_report_place *places, size_t n,
+							 uint32_t func)
+{
+	size_t at = func & (n - 1), perturb = func;
+
+	while (places[at].slot && places[at].func != func) {
+		perturb >>= 5;
+		at = (at * 5 + perturb + 1) & (n - 1);
+	}
+	return &places[at];
+}
+
+/* The slot of @func, which is added if it has none. Errors: -ENOMEM. */
+static inline int kx_report_table_slot(struct kx_report_table *t, uint32_t func, uint32_t *slot)
+{
+	const struct kx_report_place *place = kx_report_place_of(t->places, t->nplaces, func);
+
+	if (place->slot) {
+		*slot = place->slot - 1;
+		return 0;
+	}
+	return kx_report_table_add_function(t, func, slot);
+}
+
+/* A completed call: it took @took ticks, @self of them itself. Errors: -ENOMEM. */
+static inline int kx_report_table_add_call(struct kx_report_table *t, uint32_t slot, uint64_t took,
+					   uint64_t self, bool outermost)
+{
+	struct kx_report_stat *s = kx_report_stat_at(t, slot);
+	int r;
+
+	if (!t->later_pass) {
+		s->count++;
+		s->self += self;
+		if (outermost)
+			s->total += took;
+		if (took < s->min)
+			s->min = took;
+		if (took > s->max)
+			s->max = took;
+	}
+	if (s->progress != KX_REPORT_RECORDING)
+		return 0;
+	r = kx_histogram_add(&s->histogram, took, &t->pool);
+	return r ? kx_report_table_defer(t, s, r) : 0;
+}
+
+#endif

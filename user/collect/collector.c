@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Order. A thread's records lie in several rings, and within a ring they stand in
- * the order in which slots were taken, not in that of time. But a record's clock is
- * read after its slot is taken, so whatever is taken after some reading of the clock
- * is younger than it. Each pass therefore reads the clock (the watermark), then all
- * heads, takes everything up to them, and releases what is older than the watermark.
- * A ring stopped at a slot that is still being filled may hide older records behind
- * it: then the watermark is the clock reading at which that slot did not exist yet.
+ * Order. A thread's records are in several rings, and within a ring they are in the order in which
+ * slots were taken, not in order of time. But a record's clock is read after its slot is taken, so a
+ * record whose slot is taken after some reading of the clock is younger than that reading. Each pass
+ * therefore reads the clock (the watermark), then all heads, takes all records up to them, and
+ * releases those older than the watermark. A ring that stops at an unfinished slot may hide older
+ * records behind it: its limit is then the newest clock reading at which that slot was not yet taken,
+ * and the watermark is the lowest limit of all rings.
  */
 #include "collect/collector.h"
 
@@ -14,42 +14,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "collect/collector_internal.h"
-#include "collect/thread_table.h"
+#include "collect/record_sink.h"
 
-/* The rings' clocks agree with rdtscp to about 0.2 us; this is far above that. */
+/* Far above the error of the rings' clocks against rdtscp, about 0.2 us. */
 #define SLACK_SECONDS 20e-6
 
-/* How long the kernel may go on in the name of a thread that has announced its end. */
+/* How long after a thread's exit record calls in the kernel may still be its own. */
 #define LINGER_SECONDS 0.2
-/* Threads of which only the name is known are kept up to this many, against fork bombs. */
+/* Bounds the memory of threads without calls, against fork bombs. */
 #define MAX_THREADS (1u << 18)
 #define SWEEP_SECONDS 0.1
 
-/* How long kx_collector_finish waits for a record that a preempted program has not finished. */
-#define FINISH_WAIT_MS 5000
+/* Passes, about 1 ms apart, in which kx_collector_finish waits for an unfinished record. */
+#define FINISH_PASSES 5000
 
 struct ring_state {
 	uint64_t seen_head; /* head at the previous pass */
-	uint64_t limit;	    /* everything older has been taken out */
+	uint64_t limit;	    /* TSC: all older records have been taken out */
 };
 
 struct kx_collector {
-	struct kx_tracer *tracer;
-	struct kx_fdr_writer *writer;
+	struct kx_collector_input in;
+	struct kx_record_sink sink;
 	struct kx_thread_table *threads;
 	struct kx_thread_options thread_options;
-	struct ring_state *rings;
-	struct kx_flight_store *store; /* NULL: records go to the threads */
+	struct ring_state *rings; /* by CPU */
 	uint64_t start_tsc, slack, last_now;
-	uint64_t sweep_every, swept; /* ticks between sweeps; when the last one was */
-	uint64_t watermark; /* everything older has been taken out */
+	uint64_t sweep_every, swept; /* ticks between sweeps; TSC of the last one */
+	uint64_t watermark;  /* TSC: all older records have been taken out */
 	uint64_t closed_tsc; /* 0: the gate is open */
 	uint64_t losses_seen;
 	size_t pending, pending_max; /* records taken out and not yet released */
-	bool stopped, was_stopped;   /* some ring stands at an unfinished slot: now, last pass */
+	bool stopped, was_stopped;   /* a ring stops at an unfinished slot: now, last pass */
 	uint64_t abandoned;	     /* call records that were never finished */
 	uint64_t taken;		     /* call records taken out of the rings */
 	struct kx_callstack_counts calls;
@@ -57,29 +54,27 @@ struct kx_collector {
 	int failed;
 };
 
-int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, const uint8_t *traits,
-		     uint32_t ntraits, struct kx_process_table *processes, uint64_t start_tsc,
-		     const char *session_note, struct kx_collector **out, struct kx_err *err)
+int kx_collector_new(const struct kx_collector_options *o, struct kx_collector **out,
+		     struct kx_err *err)
 {
-	struct kx_rings *rings = kx_tracer_rings(tracer);
-	const double hz = (double)kx_tracer_clock(tracer)->tsc_hz;
+	const struct kx_rings *rings = o->input.rings;
+	const double hz = (double)o->input.clock->tsc_hz;
 	const struct kx_thread_options threads = {
-		.writer = writer,
-		.traits = traits,
-		.ntraits = ntraits,
-		.processes = processes,
-		.session_note = session_note,
+		.writer = o->writer,
+		.traits = o->traits,
+		.ntraits = o->ntraits,
+		.processes = o->processes,
+		.session_note = o->session_note,
 		.linger = (uint64_t)(hz * LINGER_SECONDS),
 		.max_threads = MAX_THREADS,
-		.delayed = kx_tracer_delays_entries(tracer),
+		.delayed = o->input.delayed,
 	};
 	struct kx_collector *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return kx_err_set(err, -ENOMEM, "no memory for the collector");
-	c->tracer = tracer;
-	c->writer = writer;
-	c->start_tsc = start_tsc;
+	c->in = o->input;
+	c->start_tsc = o->start_tsc;
 	c->slack = (uint64_t)(hz * SLACK_SECONDS);
 	c->sweep_every = (uint64_t)(hz * SWEEP_SECONDS);
 	c->pending_max = (size_t)rings->nslots * rings->ncpus;
@@ -90,9 +85,10 @@ int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, con
 		kx_collector_free(c);
 		return kx_err_set(err, -ENOMEM, "no memory for the collector");
 	}
+	c->sink = kx_sink_to_threads(c->threads, o->writer);
 	for (unsigned i = 0; i < rings->ncpus; i++)
-		c->rings[i].limit = start_tsc;
-	c->last_now = start_tsc;
+		c->rings[i].limit = o->start_tsc;
+	c->last_now = o->start_tsc;
 	*out = c;
 	return 0;
 }
@@ -106,49 +102,18 @@ void kx_collector_free(struct kx_collector *c)
 	free(c);
 }
 
-int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_record *rec,
-		      uint64_t tsc, const uint64_t *payload)
-{
-	struct kx_event ev = {
-		.tsc = tsc, .sp = rec->sp, .func = rec->func, .cpu = rec->cpu, .kind = rec->kind
-	};
-	const struct kx_event_type *type;
-	struct kx_thread *thread;
-	int code;
-
-	if (rec->kind == KX_EVENT_PAD || rec->kind >= KX_EVENT_KINDS)
-		return 0;
-	type = kx_event_type(rec->kind);
-	ev.words = rec->words < type->words ? rec->words : type->words;
-	thread = type->metadata ? kx_thread_table_get_for_metadata(threads, rec->tid) :
-				  kx_thread_table_get(threads, rec->tid);
-	if (!thread)
-		return type->metadata ? 0 : -ENOMEM;
-	code = kx_thread_push(thread, &ev, payload);
-	return code ? code : 1;
-}
-
 static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct kx_ring *ring,
 		       const struct kx_wire_record *rec)
 {
-	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
 	uint64_t payload[KX_WIRE_MAX_WORDS] = { 0 }, tsc;
 	int code;
 
-	tsc = kx_clock_to_tsc(kx_tracer_clock(c->tracer), rec->cpu, rec->clock);
+	tsc = kx_clock_to_tsc(c->in.clock, rec->cpu, rec->clock);
 	if (tsc < c->start_tsc)
 		tsc = c->start_tsc;
 	for (unsigned i = 0; i < rec->words && i < KX_WIRE_MAX_WORDS; i++)
-		payload[i] = kx_ring_payload(rings, ring, ring->tail, i);
-	if (c->store) {
-		kx_flight_store_put(c->store, ring_cpu, rec, tsc, payload);
-		/* The store may overwrite a start record while the thread still runs. */
-		if (!kx_event_type(rec->kind)->lifecycle) {
-			c->taken += KX_EVENT_IS_CALL(rec->kind);
-			return 0;
-		}
-	}
-	code = kx_collect_record(c->threads, rec, tsc, payload);
+		payload[i] = kx_ring_payload(c->in.rings, ring, ring->tail, i);
+	code = c->sink.record(&c->sink, ring_cpu, rec, tsc, payload);
 	if (code < 0)
 		return code;
 	c->pending += (size_t)code;
@@ -156,11 +121,11 @@ static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct k
 	return 0;
 }
 
-/* Takes records out up to @head; returns whether it got there. */
+/* Takes records out up to @head; *@whole: all of them were finished. */
 static int take_ring(struct kx_collector *c, unsigned cpu, struct kx_ring *ring, uint64_t head,
 		     bool *whole)
 {
-	const struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	const struct kx_rings *rings = c->in.rings;
 	uint64_t given_back = ring->tail;
 
 	*whole = false;
@@ -173,14 +138,14 @@ static int take_ring(struct kx_collector *c, unsigned cpu, struct kx_ring *ring,
 			c->stopped = true;
 			break;
 		}
-		/* While nothing can be released, let the rings fill up rather than memory. */
+		/* While nothing can be released, let the rings fill up rather than the memory. */
 		if (c->was_stopped && c->pending >= c->pending_max)
 			break;
 		err = take_record(c, cpu, ring, rec);
 		if (err)
 			return err;
 		ring->tail += KX_WIRE_SLOTS(rec->words);
-		/* now and then, so that writers get room while we read on */
+		/* returns slots to the writers while the pass continues */
 		if (ring->tail - given_back >= rings->nslots / 16) {
 			kx_ring_release(ring);
 			given_back = ring->tail;
@@ -194,20 +159,13 @@ static int take_ring(struct kx_collector *c, unsigned cpu, struct kx_ring *ring,
 static void note_loss(void *ctx, uint32_t tid, const struct kx_thread_loss *loss)
 {
 	struct kx_collector *c = ctx;
-	struct kx_clock *clock = kx_tracer_clock(c->tracer);
+	const struct kx_clock *clock = c->in.clock;
 	uint64_t from = kx_clock_to_tsc(clock, loss->first_cpu, loss->first_clock);
 	uint64_t to = kx_clock_to_tsc(clock, loss->last_cpu, loss->last_clock);
-	struct kx_thread *thread;
+	int code = c->sink.loss(&c->sink, tid, loss->entries, loss->exits, from, to, loss->last_cpu);
 
-	if (c->store) {
-		kx_flight_store_put_loss(c->store, tid, loss->entries, loss->exits, from, to,
-					 loss->last_cpu);
-		return;
-	}
-	thread = kx_thread_table_get(c->threads, tid);
-	if (!thread ||
-	    kx_thread_push_loss(thread, loss->entries, loss->exits, from, to, loss->last_cpu))
-		c->failed = -ENOMEM;
+	if (code)
+		c->failed = code;
 }
 
 static uint64_t sum(const uint64_t *values, size_t n)
@@ -223,15 +181,15 @@ static void take_losses(struct kx_collector *c)
 {
 	uint64_t calls[KX_LOSS_REASONS], other[KX_LOSS_REASONS], total;
 
-	kx_tracer_losses(c->tracer, calls, other);
+	c->in.losses(c->in.ctx, calls, other);
 	total = sum(calls, KX_LOSS_REASONS);
 	if (total == c->losses_seen)
 		return;
 	c->losses_seen = total;
-	kx_tracer_thread_losses(c->tracer, note_loss, c);
+	c->in.thread_losses(c->in.ctx, note_loss, c);
 }
 
-/* The writer's own errors come as errno; the sentence is made here, once. */
+/* The writer reports errno; here it becomes a message. */
 static int explain(int code, struct kx_err *err)
 {
 	if (code == -ENOMEM)
@@ -254,11 +212,11 @@ static int release(struct kx_collector *c, uint64_t watermark, struct kx_err *er
 
 static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 {
-	struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	struct kx_rings *rings = c->in.rings;
 	uint64_t now, watermark;
 
-	kx_clock_tick(kx_tracer_clock(c->tracer));
-	now = kx_rdtscp();
+	kx_clock_tick(c->in.clock);
+	now = c->in.now(c->in.ctx);
 	watermark = now;
 	take_losses(c);
 	c->was_stopped = c->stopped;
@@ -301,7 +259,7 @@ static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 
 void kx_collector_keep_in(struct kx_collector *c, struct kx_flight_store *store)
 {
-	c->store = store;
+	c->sink = kx_sink_to_store(store, c->threads);
 }
 
 struct kx_thread_options kx_collector_dump_options(const struct kx_collector *c)
@@ -327,10 +285,10 @@ int kx_collector_pass(struct kx_collector *c, struct kx_err *err)
 	return pass(c, &drained, err);
 }
 
-/* The file cannot take more: what still comes out of the rings is only counted. */
+/* Records that are left after an error, or behind an unfinished slot, are only counted. */
 static void count_rest(struct kx_collector *c)
 {
-	struct kx_rings *rings = kx_tracer_rings(c->tracer);
+	struct kx_rings *rings = c->in.rings;
 
 	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++) {
 		struct kx_ring *ring = &rings->items[cpu];
@@ -350,19 +308,18 @@ static void count_rest(struct kx_collector *c)
 
 void kx_collector_close(struct kx_collector *c)
 {
-	c->closed_tsc = kx_rdtscp();
+	c->closed_tsc = c->in.now(c->in.ctx);
 }
 
 int kx_collector_finish(struct kx_collector *c, struct kx_err *err)
 {
-	struct timespec wait = { .tv_nsec = 1000000 };
 	bool drained = false;
 	int code = 0;
 
-	for (int i = 0; i < FINISH_WAIT_MS && !drained && !code; i++) {
+	for (int i = 0; i < FINISH_PASSES && !drained && !code; i++) {
 		code = pass(c, &drained, err);
 		if (!code && !drained)
-			nanosleep(&wait, NULL);
+			c->in.wait(c->in.ctx);
 	}
 	count_rest(c);
 	take_losses(c);
@@ -385,10 +342,10 @@ void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_c
 	uint64_t other[KX_LOSS_REASONS], kept;
 
 	memset(out, 0, sizeof(*out));
-	kx_tracer_losses(c->tracer, out->lost_by, other);
+	c->in.losses(c->in.ctx, out->lost_by, other);
 	out->lost_by[KX_LOSS_RING_BUSY] += c->abandoned;
 	out->lost_partner = c->calls.orphans_of_loss;
-	out->events = c->store ? c->taken : kx_fdr_writer_hits(c->writer);
+	c->sink.count(&c->sink, c->taken, &out->events, &out->threads);
 	kept = out->events + c->calls.orphans + c->calls.orphans_of_loss;
 	out->lost_unwritten = c->taken > kept ? c->taken - kept : 0;
 	out->lost = sum(out->lost_by, KX_LOSS_REASONS) + out->lost_partner + out->lost_unwritten;
@@ -397,8 +354,7 @@ void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_c
 	out->exits = c->calls.exits;
 	out->repaired = c->calls.repaired;
 	out->orphans = c->calls.orphans;
-	kx_tracer_reduced(c->tracer, &out->reduced, &out->too_deep);
+	c->in.reduced(c->in.ctx, &out->reduced, &out->too_deep);
 	out->migrations = c->migrations;
-	out->threads = c->store ? 0 : kx_fdr_writer_threads(c->writer);
 	out->unnamed = kx_thread_table_unnamed(c->threads);
 }

@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The collector: takes records out of the rings, puts each thread's into the
- * order of time, balances its calls and hands them to the FDR writer.
+ * The collector: takes records out of the per-CPU rings and writes each thread's as one balanced
+ * stream in order of time.
+ *
+ * Why in user space, and why a watermark: a thread runs on many CPUs, so its records are in several
+ * rings, and only a global point in time says that nothing older can still arrive. Each pass reads the
+ * clock, empties the rings, and releases what is older than that reading (collector.c has the
+ * argument). Waiting events are sorted per thread, not over all: threads are independent streams of
+ * the trace, and a thread's events are nearly in order already.
+ *
+ * The way of a record:
+ *     ring -> collector.c (watermark) -> record_sink.c -> thread_table.c (waits) -> thread_stream.c
+ *     (order, start and end of threads) -> callstack.c (balance) -> thread_sink.c -> FDR writer
+ * or, with a flight recorder, from record_sink.c into flight_store.c, and from there the rest of the
+ * way when flight_dump.c writes a dump. event.c has the table of kinds.
+ *
+ * Cost: about 60 ns of one CPU for a call's record, ring to file, plus 32 bytes of memory for each
+ * record that waits, normally the records of one pass (some ms).
  */
 #ifndef KX_COLLECTOR_H
 #define KX_COLLECTOR_H
@@ -11,12 +26,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "collect/callstack.h"
 #include "base/err.h"
-#include "trace/fdr_writer.h"
 #include "collect/flight_store.h"
 #include "collect/process_table.h"
-#include "tracer/tracer.h"
+#include "collect/thread_table.h"
+#include "trace/fdr_writer.h"
+#include "tracer/clock.h"
+#include "tracer/ring.h"
 
 struct kx_collector;
 
@@ -40,42 +56,74 @@ struct kx_collector_counts {
 	uint64_t unnamed; /* records of threads' names and ends left out: too many threads at a time */
 };
 
-/*
- * @traits: per function id, see callstack.h; borrowed, as are @tracer, @writer, @processes and
- * @session_note (see thread_table.h). @start_tsc: no event is older. Errors: -ENOMEM.
- */
-int kx_collector_new(struct kx_tracer *tracer, struct kx_fdr_writer *writer, const uint8_t *traits,
-		     uint32_t ntraits, struct kx_process_table *processes, uint64_t start_tsc,
-		     const char *session_note, struct kx_collector **out, struct kx_err *err);
+typedef void kx_thread_loss_fn(void *ctx, uint32_t tid, const struct kx_thread_loss *loss);
+
+/* Where records come from: a tracer (tracer_input.h), or rings in memory. All borrowed. */
+struct kx_collector_input {
+	struct kx_rings *rings;
+	struct kx_clock *clock;
+	bool delayed; /* see struct kx_thread_options */
+	/* TSC. A record whose slot is taken later has a younger clock. */
+	uint64_t (*now)(void *ctx);
+	/* Sleeps for about 1 ms: at the end, between passes over an unfinished slot. */
+	void (*wait)(void *ctx);
+	/* Running totals of lost hits by reason; @other: of all other records. */
+	void (*losses)(void *ctx, uint64_t calls[KX_LOSS_REASONS], uint64_t other[KX_LOSS_REASONS]);
+	/* Calls @each with the running totals of every thread that has lost hits. */
+	void (*thread_losses)(void *ctx, kx_thread_loss_fn *each, void *each_ctx);
+	/* Hits left out by --depth and --min-duration; @too_deep: entries too deep to follow. */
+	void (*reduced)(void *ctx, uint64_t *hits, uint64_t *too_deep);
+	void *ctx;
+};
+
+struct kx_collector_options {
+	struct kx_collector_input input;
+	struct kx_fdr_writer *writer; /* pointers are borrowed */
+	const uint8_t *traits; /* per function id, see callstack.h */
+	uint32_t ntraits;
+	struct kx_process_table *processes;
+	uint64_t start_tsc; /* older records are moved up to it */
+	const char *session_note; /* see thread_table.h */
+};
+
+/* Errors: -ENOMEM. */
+int kx_collector_new(const struct kx_collector_options *options, struct kx_collector **out,
+		     struct kx_err *err);
 void kx_collector_free(struct kx_collector *c);
 
 /*
- * From now on records are kept in @store (borrowed) instead of being written: a flight recorder.
- * The counts then tell what came, not what is in a file.
+ * A flight recorder: from now on records are kept in @store (borrowed) instead of being written, and
+ * the counts are of records taken, not of those in a file. Call it before the first pass.
  */
 void kx_collector_keep_in(struct kx_collector *c, struct kx_flight_store *store);
 
-/* How a dump's threads are: as ours. For a child, while nothing is collected. */
+/*
+ * Thread options for a dump of the store; they borrow from @c. For a forked child, or while no pass
+ * is under way.
+ */
 struct kx_thread_options kx_collector_dump_options(const struct kx_collector *c);
 
-/* TSC: every record that is older has been taken out of the rings. */
+/* TSC: every older record has been taken out of the rings. */
 uint64_t kx_collector_watermark(const struct kx_collector *c);
 
 /*
- * One pass over the rings: takes all records out, and releases to the threads' streams what no
- * later record can precede. Errors: the FDR writer's, -ENOMEM.
+ * One pass over the rings: takes all finished records out and releases those older than the watermark
+ * to the threads' streams. Errors: the FDR writer's, -ENOMEM.
  */
 int kx_collector_pass(struct kx_collector *c, struct kx_err *err);
 
-/* The gate has just been closed: what does not end before does not end in this recording. */
+/* The gate has just been closed: what is open at this time ends at it. */
 void kx_collector_close(struct kx_collector *c);
 
-/* After all probes are detached: drains the rings to the end and releases everything. */
+/*
+ * After all probes are detached: drains the rings and releases everything. A record that stays
+ * unfinished for 5 s is counted as lost. Errors as kx_collector_pass.
+ */
 int kx_collector_finish(struct kx_collector *c, struct kx_err *err);
 
 /*
- * hits = events + lost + orphans + reduced holds once the recording is finished and the writer has flushed or
- * failed.
+ * Once the recording is finished and the writer has flushed or failed, hits = events + lost + orphans +
+ * reduced.
  */
 void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_counts *out);
 

@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "collect/collector_internal.h"
-#include "collect/thread_table.h"
+#include "collect/record_sink.h"
 
 /* Bytes that open buffers may hold together; then all are written. */
 #define MAX_BUFFERED (16u << 20)

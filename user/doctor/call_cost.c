@@ -12,6 +12,7 @@
 #include "doctor/doctor.h"
 #include "trace/fdr_writer.h"
 #include "collect/process_table.h"
+#include "collect/tracer_input.h"
 #include "tracer/tracer.h"
 
 #define RING_BYTES (1u << 20)
@@ -43,6 +44,10 @@ static int time_collector(struct kx_tracer *t, double *ns, struct kx_err *err)
 	static const uint8_t traits[2];
 	struct kx_fdr_options options = { .tsc_hz = kx_tracer_clock(t)->tsc_hz, .start_tsc = 1 };
 	struct kx_process_table *processes = kx_process_table_new();
+	struct kx_collector_options collect = {
+		.input = kx_tracer_input(t), .traits = traits, .ntraits = 2,
+		.processes = processes, .start_tsc = 1,
+	};
 	struct kx_collector_counts counts;
 	struct kx_collector *collector = NULL;
 	struct kx_fdr_writer *writer = NULL;
@@ -53,8 +58,9 @@ static int time_collector(struct kx_tracer *t, double *ns, struct kx_err *err)
 		code = kx_err_set(err, fd < 0 ? -errno : -ENOMEM, "/dev/null cannot be opened");
 	if (!code)
 		code = kx_fdr_writer_new(fd, &options, &writer, err);
+	collect.writer = writer;
 	if (!code)
-		code = kx_collector_new(t, writer, traits, 2, processes, 1, NULL, &collector, err);
+		code = kx_collector_new(&collect, &collector, err);
 	start = now_ns();
 	if (!code)
 		code = kx_collector_finish(collector, err);

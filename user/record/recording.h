@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "tracer/filters.h"
 #include "tracer/sources.h"
+#include "tracer/tracer.h"
 #include "record/flight.h"
 #include "plan/plan.h"
 #include "select/select.h"

@@ -19,6 +19,7 @@
 #include "attach/self_code.h"
 #include "attach/syscall_attach.h"
 #include "base/pattern.h"
+#include "collect/tracer_input.h"
 #include "tracer/uprobe_try.h"
 #include "record/session_info.h"
 
@@ -327,6 +328,21 @@ static int know_processes(struct recording *r)
 					 kx_tracer_clock(r->tracer)->tsc_hz);
 }
 
+static int new_collector(struct recording *r, struct kx_err *err)
+{
+	const struct kx_collector_options o = {
+		.input = kx_tracer_input(r->tracer),
+		.writer = r->writer,
+		.traits = r->traits,
+		.ntraits = (uint32_t)r->ntraits,
+		.processes = r->processes,
+		.start_tsc = r->start_tsc,
+		.session_note = r->session_note,
+	};
+
+	return kx_collector_new(&o, &r->collector, err);
+}
+
 static int open_writer(struct recording *r, struct kx_err *err)
 {
 	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
@@ -349,8 +365,7 @@ static int open_writer(struct recording *r, struct kx_err *err)
 	code = r->o->flight ? 0 : kx_fdr_writer_new(r->output.fd, &r->fdr, &r->writer, err);
 	if (code)
 		return code;
-	code = kx_collector_new(r->tracer, r->writer, r->traits, (uint32_t)r->ntraits, r->processes,
-				r->start_tsc, r->session_note, &r->collector, err);
+	code = new_collector(r, err);
 	if (!code && r->o->flight)
 		code = kx_flight_new(r, &r->flight, err);
 	return code;

@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Rings in memory and a clock set by hand, through the collector into a file that the reader reads. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collect/collector.h"
+#include "trace/fdr_reader.h"
+#include "trace/notes.h"
+
+#define NCPUS  4u
+#define NSLOTS 64u
+#define T0     1000000ULL
+#define HZ     1000000000ULL
+#define SLACK  20000ULL /* 20 us: what the watermark stays behind the clock */
+/* Ids that no thread of this machine has. */
+#define TID(n) (0x500000u + (uint32_t)(n))
+
+static char path[] = "/tmp/kx_collector_XXXXXX";
+
+struct rig {
+	struct kx_rings rings;
+	struct kx_ring items[NCPUS];
+	struct kx_clock clock;
+	struct kx_fdr_writer *w;
+	struct kx_process_table *processes;
+	struct kx_collector *c;
+	struct kx_collector_counts counts;
+	uint64_t now;
+	uint64_t lost[KX_LOSS_REASONS], lost_other[KX_LOSS_REASONS];
+	struct kx_thread_loss loss; /* of TID(1) */
+	unsigned loss_calls, waits;
+	unsigned finish_after; /* waits, then `unfinished` is finished */
+	struct kx_wire_record *unfinished;
+	uint32_t unfinished_commit;
+	int fd;
+};
+
+static uint64_t rig_now(void *ctx)
+{
+	return ((struct rig *)ctx)->now;
+}
+
+static void rig_wait(void *ctx)
+{
+	struct rig *r = ctx;
+
+	r->now += 1000;
+	if (++r->waits == r->finish_after)
+		r->unfinished->commit = r->unfinished_commit;
+}
+
+static void rig_losses(void *ctx, uint64_t calls[KX_LOSS_REASONS], uint64_t other[KX_LOSS_REASONS])
+{
+	struct rig *r = ctx;
+
+	memcpy(calls, r->lost, sizeof(r->lost));
+	memcpy(other, r->lost_other, sizeof(r->lost_other));
+}
+
+static void rig_thread_losses(void *ctx, kx_thread_loss_fn *each, void *each_ctx)
+{
+	struct rig *r = ctx;
+
+	r->loss_calls++;
+	each(each_ctx, TID(1), &r->loss);
+}
+
+static void rig_reduced(void *ctx, uint64_t *hits, uint64_t *too_deep)
+{
+	(void)ctx;
+	*hits = 11;
+	*too_deep = 3;
+}
+
+/* @first: the position at which all rings begin. CPU 2 has no ring. */
+static void start_at(struct rig *r, uint64_t first)
+{
+	const struct kx_fdr_options fdr = { .tsc_hz = HZ, .start_tsc = T0, .wall_sec = 5 };
+	static const uint8_t traits[8];
+	struct kx_collector_options o = { .traits = traits, .ntraits = 8, .start_tsc = T0 };
+	struct kx_err err = { 0 };
+
+	memset(r, 0, sizeof(*r));
+	r->now = T0;
+	r->clock = (struct kx_clock){ .kind = KX_CLOCK_KFUNC, .tsc_hz = HZ, .ncpus = NCPUS };
+	r->rings = (struct kx_rings){ .items = r->items, .ncpus = NCPUS, .nslots = NSLOTS };
+	for (unsigned cpu = 0; cpu < NCPUS; cpu++) {
+		struct kx_wire_record *mem = calloc(KX_RING_HEADER_SLOTS + NSLOTS, sizeof(*mem));
+
+		assert_non_null(mem);
+		r->items[cpu] = (struct kx_ring){ .map_fd = -1, .tail = first };
+		if (cpu == 2) {
+			free(mem);
+			continue;
+		}
+		r->items[cpu].header = (struct kx_ring_header *)mem;
+		r->items[cpu].slots = mem + KX_RING_HEADER_SLOTS;
+		r->items[cpu].header->head = r->items[cpu].header->tail = first;
+	}
+	r->fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_true(r->fd >= 0);
+	assert_int_equal(kx_fdr_writer_new(r->fd, &fdr, &r->w, &err), 0);
+	r->processes = kx_process_table_new();
+	assert_non_null(r->processes);
+	o.writer = r->w;
+	o.processes = r->processes;
+	o.input = (struct kx_collector_input){ .rings = &r->rings,
+					       .clock = &r->clock,
+					       .now = rig_now,
+					       .wait = rig_wait,
+					       .losses = rig_losses,
+					       .thread_losses = rig_thread_losses,
+					       .reduced = rig_reduced,
+					       .ctx = r };
+	assert_int_equal(kx_collector_new(&o, &r->c, &err), 0);
+}
+
+static void start(struct rig *r)
+{
+	start_at(r, 0);
+}
+
+static void stop(struct rig *r)
+{
+	kx_collector_free(r->c);
+	kx_fdr_writer_free(r->w);
+	kx_process_table_free(r->processes);
+	for (unsigned cpu = 0; cpu < NCPUS; cpu++)
+		free(r->items[cpu].header);
+	close(r->fd);
+}
+
+/* As a BPF program: takes the slots, writes the payload and the record, commits it last. */
+static struct kx_wire_record *put_words(struct rig *r, unsigned cpu, uint8_t kind, uint64_t tsc,
+					uint32_t tid, uint32_t func, const uint64_t *words,
+					unsigned n)
+{
+	struct kx_ring *ring = &r->items[cpu];
+	uint64_t at = ring->header->head;
+	struct kx_wire_record *rec = &ring->slots[at % NSLOTS];
+
+	assert_true(at + KX_WIRE_SLOTS(n) - ring->header->tail <= NSLOTS);
+	ring->header->head += KX_WIRE_SLOTS(n);
+	for (unsigned i = 0; i < n; i++)
+		((uint64_t *)&ring->slots[(at + 1 + i / 3) % NSLOTS])[i % 3] = words[i];
+	*rec = (struct kx_wire_record){ .clock = T0 + tsc, .sp = 0x7000 - func * 16, .tid = tid,
+					.func = func, .cpu = (uint16_t)cpu, .kind = kind,
+					.words = (uint8_t)n, .commit = (uint32_t)(at + 1) };
+	return rec;
+}
+
+static struct kx_wire_record *put(struct rig *r, unsigned cpu, uint8_t kind, uint64_t tsc,
+				  uint32_t tid, uint32_t func)
+{
+	return put_words(r, cpu, kind, tsc, tid, func, NULL, 0);
+}
+
+/* Takes a slot and leaves it as it was: a program that is preempted before it commits. */
+static void put_unfinished(struct rig *r, unsigned cpu, uint8_t kind, uint64_t tsc, uint32_t tid,
+			   uint32_t func)
+{
+	struct kx_ring *ring = &r->items[cpu];
+	uint32_t before = ring->slots[ring->header->head % NSLOTS].commit;
+
+	r->unfinished = put(r, cpu, kind, tsc, tid, func);
+	r->unfinished_commit = r->unfinished->commit;
+	r->unfinished->commit = before;
+}
+
+static void put_start(struct rig *r, unsigned cpu, uint64_t tsc, uint32_t tid)
+{
+	uint64_t words[3] = { 0, 0, 77 };
+
+	memcpy(words, "thread", 6);
+	put_words(r, cpu, KX_EVENT_THREAD_NEW, tsc, tid, tid, words, 3);
+}
+
+/* A pass with the clock at @tsc; the watermark that it leaves, since T0. */
+static int64_t pass(struct rig *r, uint64_t tsc)
+{
+	struct kx_err err = { 0 };
+
+	r->now = T0 + tsc;
+	assert_int_equal(kx_collector_pass(r->c, &err), 0);
+	return (int64_t)(kx_collector_watermark(r->c) - T0);
+}
+
+/* Entries and exits that have left the threads' queues for the writer. */
+static uint64_t written(struct rig *r)
+{
+	kx_collector_get_counts(r->c, &r->counts);
+	return r->counts.entries + r->counts.exits;
+}
+
+/*
+ * Finishes, and compares the trace with @want: for each thread "[" and its id, then "+func@tsc/cpu" for
+ * an entry with its arguments in parentheses, "-" for an exit, "!entries,exits:from-to" for a loss.
+ */
+static void finish(struct rig *r, const char *want)
+{
+	struct kx_err err = { 0 };
+	struct kx_fdr_cursor *c;
+	struct kx_fdr_record rec;
+	struct kx_fdr_file *f;
+	char *got = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&got, &size);
+
+	assert_int_equal(kx_collector_finish(r->c, &err), 0);
+	assert_int_equal(kx_fdr_finish(r->w, 0, &err), 0);
+	kx_collector_get_counts(r->c, &r->counts);
+	assert_int_equal(kx_fdr_open(path, &f, &err), 0);
+	for (size_t i = 0; i < kx_fdr_nthreads(f); i++) {
+		bool first = true;
+
+		assert_int_equal(kx_fdr_thread_cursor(f, i, &c), 0);
+		while (kx_fdr_next(c, &rec, &err) > 0) {
+			json_t *loss = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "loss") : NULL;
+
+			if (loss)
+				fprintf(out, " !%u,%u:%u-%u", (unsigned)kx_note_number(loss, "entries"),
+					(unsigned)kx_note_number(loss, "exits"),
+					(unsigned)(kx_note_number(loss, "from") - T0),
+					(unsigned)(kx_note_number(loss, "to") - T0));
+			json_decref(loss);
+			if (rec.kind > KX_RECORD_TAIL_EXIT)
+				continue;
+			if (first)
+				fprintf(out, "%s[%x", i ? " " : "", rec.tid);
+			first = false;
+			fprintf(out, " %c%u@%u/%u", rec.kind == KX_RECORD_ENTRY ? '+' : '-', rec.func,
+				(unsigned)(rec.tsc - T0), rec.cpu);
+			for (unsigned a = 0; rec.kind == KX_RECORD_ENTRY && a < rec.nargs; a++)
+				fprintf(out, "%c%u", a ? ',' : '(', (unsigned)rec.args[a]);
+			if (rec.kind == KX_RECORD_ENTRY && rec.nargs)
+				fputc(')', out);
+		}
+		kx_fdr_cursor_free(c);
+	}
+	kx_fdr_close(f);
+	fclose(out);
+	assert_string_equal(got, want);
+	free(got);
+	stop(r);
+}
+
+static void test_watermark(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 0, 10, TID(1));
+	put(&r, 0, KX_EVENT_ENTRY, 100, TID(1), 1);
+	put(&r, 0, KX_EVENT_EXIT, 50000, TID(1), 1);
+	assert_int_equal(pass(&r, 100 + SLACK), 100);
+	assert_int_equal(written(&r), 0); /* only what is older than the watermark */
+	assert_int_equal(pass(&r, 101 + SLACK), 101);
+	assert_int_equal(written(&r), 1);
+	assert_int_equal(pass(&r, 60000), 60000 - SLACK);
+	assert_int_equal(written(&r), 1);
+	assert_int_equal(pass(&r, 80000), 80000 - SLACK);
+	assert_int_equal(written(&r), 2);
+	assert_int_equal(r.items[0].header->tail, 4);
+	finish(&r, "[500001 +1@100/0 -1@50000/0");
+	assert_int_equal(r.counts.events, 2);
+	assert_int_equal(r.counts.lost, 0);
+	assert_int_equal(r.counts.reduced, 11);
+	assert_int_equal(r.counts.too_deep, 3);
+	assert_int_equal(r.counts.threads, 1);
+}
+
+/* A slot that is taken and not finished holds back all rings, at the pass before it was taken. */
+static void test_unfinished_slot(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 0, 10, TID(1));
+	assert_int_equal(pass(&r, 40000), 40000 - SLACK);
+	put_unfinished(&r, 0, KX_EVENT_ENTRY, 40010, TID(1), 1);
+	put(&r, 0, KX_EVENT_EXIT, 40030, TID(1), 2); /* finished, and hidden behind it */
+	put(&r, 1, KX_EVENT_ENTRY, 40020, TID(1), 2);
+	assert_int_equal(pass(&r, 100000), 40000 - SLACK);
+	assert_int_equal(pass(&r, 200000), 40000 - SLACK);
+	assert_int_equal(written(&r), 0);
+	assert_int_equal(r.items[0].header->tail, 2);
+	assert_int_equal(r.items[1].header->tail, 1);
+	r.unfinished->commit = r.unfinished_commit;
+	assert_int_equal(pass(&r, 300000), 300000 - SLACK);
+	assert_int_equal(written(&r), 3);
+	put(&r, 1, KX_EVENT_EXIT, 40040, TID(1), 1);
+	finish(&r, "[500001 +1@40010/0 +2@40020/1 -2@40030/0 -1@40040/1");
+	assert_int_equal(r.counts.repaired, 0);
+}
+
+/* Slots before it that are taken in the same pass move the limit to the pass before. */
+static void test_unfinished_slot_moves_on(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put(&r, 0, KX_EVENT_PAD, 5, TID(1), 0);
+	put_unfinished(&r, 0, KX_EVENT_PAD, 6, TID(1), 0);
+	assert_int_equal(pass(&r, 100000), -(int64_t)SLACK); /* nothing is known from before */
+	r.unfinished->commit = r.unfinished_commit;
+	put_unfinished(&r, 0, KX_EVENT_PAD, 150000, TID(1), 0);
+	assert_int_equal(pass(&r, 200000), 100000 - SLACK);
+	put(&r, 0, KX_EVENT_PAD, 250000, TID(1), 0);
+	assert_int_equal(pass(&r, 300000), 100000 - SLACK);
+	r.unfinished->commit = r.unfinished_commit;
+	assert_int_equal(pass(&r, 400000), 400000 - SLACK);
+	finish(&r, "");
+}
+
+/* At the end an unfinished slot is waited for ... */
+static void test_finish_waits(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 0, 10, TID(1));
+	put_unfinished(&r, 0, KX_EVENT_ENTRY, 20, TID(1), 1);
+	put(&r, 0, KX_EVENT_EXIT, 30, TID(1), 1);
+	r.finish_after = 3;
+	finish(&r, "[500001 +1@20/0 -1@30/0");
+	assert_int_equal(r.waits, 3);
+	assert_int_equal(r.counts.lost, 0);
+}
+
+/* ... but not for ever: it and what is behind it are lost. */
+static void test_finish_gives_up(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 0, 10, TID(1));
+	put(&r, 0, KX_EVENT_ENTRY, 20, TID(1), 1);
+	put_unfinished(&r, 0, KX_EVENT_ENTRY, 30, TID(1), 2);
+	put(&r, 0, KX_EVENT_EXIT, 40, TID(1), 2);
+	put(&r, 1, KX_EVENT_EXIT, 50, TID(1), 1);
+	finish(&r, "[500001 +1@20/0 -1@50/1");
+	assert_int_equal(r.waits, 5000);
+	assert_int_equal(r.counts.lost_by[KX_LOSS_RING_BUSY], 2);
+	assert_int_equal(r.counts.lost, 2);
+	assert_int_equal(r.counts.events, 2);
+}
+
+/* While a slot holds back the watermark, waiting records are limited to as many as the rings hold. */
+static void test_memory_is_limited(void **state)
+{
+	const uint64_t most = NCPUS * NSLOTS;
+	uint64_t tsc = 100;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 1, 10, TID(1));
+	assert_int_equal(pass(&r, 20000), 0);
+	put_unfinished(&r, 0, KX_EVENT_PAD, 50, TID(1), 0);
+	for (unsigned i = 0; i < 2 * NCPUS; i++) {
+		uint64_t room = NSLOTS - (r.items[1].header->head - r.items[1].header->tail);
+
+		for (uint64_t n = 0; n < room; n++, tsc++)
+			put(&r, 1, tsc % 2 ? KX_EVENT_EXIT : KX_EVENT_ENTRY, tsc, TID(1), 1);
+		assert_int_equal(pass(&r, 30000 + i), 0);
+	}
+	/* two slots for the start; it waits, too */
+	assert_in_range(r.items[1].header->tail, most, most + 2);
+	assert_int_equal(r.items[1].header->head - r.items[1].header->tail, NSLOTS);
+	assert_int_equal(written(&r), 0);
+	r.unfinished->commit = r.unfinished_commit;
+	pass(&r, 40000); /* still full: what is released makes room for the next one */
+	pass(&r, 50000);
+	pass(&r, 60000);
+	assert_int_equal(r.items[1].header->head, r.items[1].header->tail);
+	assert_int_equal(written(&r), tsc - 100);
+	stop(&r);
+}
+
+/* One thread, each of its calls on another CPU than the one before: rings are read one by one. */
+static void test_one_thread_on_several_cpus(void **state)
+{
+	static const unsigned cpus[] = { 3, 0, 1 };
+	uint64_t tsc = 100;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 3, 10, TID(1));
+	put_start(&r, 0, 11, TID(2));
+	for (uint32_t depth = 1; depth <= 4; depth++, tsc += 10)
+		put(&r, cpus[depth % 3], KX_EVENT_ENTRY, tsc, TID(1), depth);
+	put(&r, 1, KX_EVENT_MIGRATE, tsc, TID(1), 3);
+	put(&r, 1, KX_EVENT_ENTRY, tsc + 1, TID(2), 5);
+	for (uint32_t depth = 4; depth; depth--, tsc += 10)
+		put(&r, cpus[depth % 2], KX_EVENT_EXIT, tsc + 5, TID(1), depth);
+	put(&r, 3, KX_EVENT_EXIT, tsc, TID(2), 5);
+	finish(&r, "[500001 +1@100/0 +2@110/1 +3@120/3 +4@130/0 "
+		   "-4@145/3 -3@155/0 -2@165/3 -1@175/0 [500002 +5@141/1 -5@180/3");
+	assert_int_equal(r.counts.events, 10);
+	assert_int_equal(r.counts.migrations, 1);
+	assert_int_equal(r.counts.repaired, 0);
+	assert_int_equal(r.counts.orphans, 0);
+}
+
+/* The low 32 bits of a position wrap, and a record's payload goes round the end of its ring. */
+static void test_positions_wrap(void **state)
+{
+	const uint64_t words[7] = { 1, 2, 3, 4, 5, 6, 7 };
+	struct rig r;
+
+	(void)state;
+	/* 2 slots of start, then an entry of 4 slots: one before the ring's end, three behind it */
+	start_at(&r, (1ULL << 32) - 3);
+	put_start(&r, 0, 10, TID(1));
+	put_words(&r, 0, KX_EVENT_ENTRY, 20, TID(1), 1, words, 7);
+	put(&r, 0, KX_EVENT_EXIT, 30, TID(1), 1);
+	assert_int_equal(r.items[0].header->head, (1ULL << 32) + 4);
+	pass(&r, 40000);
+	assert_int_equal(r.items[0].header->tail, (1ULL << 32) + 4);
+	finish(&r, "[500001 +1@20/0(1,2,3,4,5,6,7) -1@30/0");
+}
+
+/* Many rounds: what a slot holds from a round before is no finished record. */
+static void test_many_rounds(void **state)
+{
+	uint64_t hits = 0;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 0, 10, TID(1));
+	for (uint64_t tsc = 100; tsc < 10000; tsc += 100, hits += 2) {
+		put(&r, 0, KX_EVENT_ENTRY, tsc, TID(1), 1);
+		put(&r, 0, KX_EVENT_EXIT, tsc + 1, TID(1), 1);
+		assert_int_equal(pass(&r, tsc + SLACK + 2), tsc + 2);
+		assert_int_equal(written(&r), hits + 2);
+	}
+	put_unfinished(&r, 0, KX_EVENT_ENTRY, 20000, TID(1), 1);
+	assert_int_equal(r.unfinished->commit + NSLOTS, r.unfinished_commit);
+	assert_int_equal(pass(&r, 50000), 9900 + 2);
+	assert_int_equal(r.items[0].header->head - r.items[0].header->tail, 1);
+	stop(&r);
+}
+
+/* A loss becomes a gap of its thread; the threads are asked only when a total has grown. */
+static void test_losses(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 0, 10, TID(1));
+	put(&r, 0, KX_EVENT_ENTRY, 100, TID(1), 1);
+	r.lost[KX_LOSS_RING_FULL] = 4;
+	r.lost[KX_LOSS_CLOCK] = 1;
+	r.lost_other[KX_LOSS_RING_FULL] = 2;
+	r.loss = (struct kx_thread_loss){ .entries = 3, .exits = 2, .first_clock = T0 + 110,
+					  .last_clock = T0 + 190, .last_cpu = 1 };
+	pass(&r, 1000);
+	pass(&r, 2000);
+	assert_int_equal(r.loss_calls, 1);
+	put(&r, 1, KX_EVENT_EXIT, 200, TID(1), 2); /* its entry is among the lost ones */
+	put(&r, 1, KX_EVENT_EXIT, 210, TID(1), 1);
+	r.lost[KX_LOSS_RING_FULL] = 5;
+	r.loss.entries = 4;
+	r.loss.first_clock = r.loss.last_clock = T0 + 300;
+	finish(&r, "[500001 +1@100/0 !3,2:110-190 -1@210/1 !1,0:300-300 !0,1:300-300");
+	assert_int_equal(r.loss_calls, 2);
+	assert_int_equal(r.counts.lost_by[KX_LOSS_RING_FULL], 5);
+	assert_int_equal(r.counts.lost_by[KX_LOSS_CLOCK], 1);
+	assert_int_equal(r.counts.lost_partner, 1);
+	assert_int_equal(r.counts.lost, 7);
+	assert_int_equal(r.counts.lost_migrations, 2);
+	assert_int_equal(r.counts.events, 2);
+	assert_int_equal(r.counts.orphans, 0);
+}
+
+/* Older than the start, padding, kinds of a newer kernel side. */
+static void test_odd_records(void **state)
+{
+	const uint64_t words[9] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	struct kx_wire_record *rec;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 0, 0, TID(1));
+	rec = put(&r, 0, KX_EVENT_ENTRY, 0, TID(1), 1);
+	rec->clock = T0 - 500;
+	put_words(&r, 0, KX_EVENT_PAD, 20, TID(1), 1, words, 9);
+	put_words(&r, 0, KX_EVENT_KINDS, 25, TID(1), 1, words, 9);
+	put(&r, 0, 255, 26, TID(1), 1);
+	put_words(&r, 0, KX_EVENT_ENTRY, 30, TID(1), 2, words, 9); /* 7 words are kept */
+	put(&r, 0, KX_EVENT_EXIT, 40, TID(1), 1);
+	finish(&r, "[500001 +1@0/0 +2@30/0(1,2,3,4,5,6,7) -2@40/0 -1@40/0");
+	assert_int_equal(r.counts.events, 3);
+	assert_int_equal(r.counts.repaired, 1);
+	assert_int_equal(r.counts.lost, 0);
+}
+
+/* A flight recorder: hits go to the store alone, starts of threads to both. */
+static void test_store(void **state)
+{
+	const unsigned char online[NCPUS] = { 1, 1, 0, 1 };
+	struct kx_thread_identity id = { 0 };
+	struct kx_thread_options options;
+	struct kx_flight_stats stats;
+	struct kx_flight_store *s;
+	struct kx_err err = { 0 };
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	assert_int_equal(kx_flight_store_new(online, NCPUS, KX_FLIGHT_MIN_BYTES, &s, &err), 0);
+	kx_collector_keep_in(r.c, s);
+	put_start(&r, 0, 10, TID(1));
+	put(&r, 0, KX_EVENT_ENTRY, 20, TID(1), 1);
+	put(&r, 3, KX_EVENT_EXIT, 30, TID(1), 1);
+	r.lost[KX_LOSS_RING_FULL] = 2;
+	r.loss = (struct kx_thread_loss){ .entries = 1, .exits = 1, .first_clock = T0 + 40,
+					  .last_clock = T0 + 50 };
+	pass(&r, 40000);
+	kx_flight_store_stats(s, &stats);
+	assert_int_equal(stats.kept, 4); /* with the gap */
+	kx_collector_get_counts(r.c, &r.counts);
+	assert_int_equal(r.counts.events, 2);
+	assert_int_equal(r.counts.lost, 2);
+	assert_int_equal(r.counts.threads, 0);
+	assert_int_equal(written(&r), 0);
+	options = kx_collector_dump_options(r.c);
+	assert_true(options.patient);
+	assert_true(options.look_up(options.look_up_ctx, TID(1), &id));
+	assert_int_equal(id.pid, TID(1));
+	assert_string_equal(id.name, "thread");
+	assert_false(options.look_up(options.look_up_ctx, TID(2), &id));
+	stop(&r);
+	kx_flight_store_free(s);
+}
+
+static int set_up(void **state)
+{
+	int fd = mkstemp(path);
+
+	(void)state;
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_watermark),
+		cmocka_unit_test(test_unfinished_slot),
+		cmocka_unit_test(test_unfinished_slot_moves_on),
+		cmocka_unit_test(test_finish_waits),
+		cmocka_unit_test(test_finish_gives_up),
+		cmocka_unit_test(test_memory_is_limited),
+		cmocka_unit_test(test_one_thread_on_several_cpus),
+		cmocka_unit_test(test_positions_wrap),
+		cmocka_unit_test(test_many_rounds),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_odd_records),
+		cmocka_unit_test(test_store),
+	};
+
+	return cmocka_run_group_tests_name("collector", tests, set_up, tear_down);
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Chrome's trace events as JSON ("Trace Event Format", object form), for chrome://tracing and
- * what else reads them. Every call is a B and an E event, in order within its thread. Times
+ * other readers. Every call is a B and an E event, in order within its thread. Times
  * are microseconds since the trace's first record, with all nanoseconds as decimals.
  * Memory does not grow with the trace.
  */
@@ -20,9 +20,9 @@ struct chrome {
 	struct kx_pair_map processes; /* (0, pid) */
 	uint64_t first_tsc;
 	bool any;       /* an event has been written */
-	bool begun;     /* the thread at work has its names */
+	bool begun;     /* the names of the thread being walked are written */
 	size_t ids_size;
-	char ids[64];   /* of the thread at work: ,"pid":1,"tid":2 */
+	char ids[64];   /* of that thread: ,"pid":1,"tid":2 */
 	struct kx_sched_slices sched;
 };
 
@@ -81,7 +81,7 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	c->ids_size = (size_t)snprintf(c->ids, sizeof(c->ids),
 				       ",\"pid\":%" PRId32 ",\"tid\":%" PRId32, t->pid, t->tid);
 	kx_call_process_title(t, title, sizeof(title));
-	/* a process goes by the name of its first thread */
+	/* the process has the name of its first thread */
 	if (is_new || (c->begun && t->tid == t->pid))
 		r = put_name(c, "process_name", title);
 	if (!r)
@@ -211,7 +211,7 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return c->x->out->error;
 }
 
-/* Asynchronous events, since a thread's own row is for its calls: one row for each thread. */
+/* Asynchronous events, in one row for each thread: the thread's own row is for its calls. */
 static int put_slice(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s)
 {
 	struct chrome *c = ctx;

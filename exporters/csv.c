@@ -2,10 +2,10 @@
 /*
  * Comma-separated values after RFC 4180 (lines end with CR LF, quotes are doubled): one row per
  * call, thread after thread, in the order in which a thread's calls end. Times are nanoseconds, the
- * start since the trace's first record. args holds the captured arguments, separated by blanks;
- * result what a system call returned (a signed number, -errno if it failed);
- * off_cpu_ns is there in recordings with --sched: the part of duration_ns off the CPU;
- * caller is MODULE+ADDRESS, the ELF's address of the module, or a bare run-time address.
+ * start since the trace's first record. args: the captured arguments, separated by blanks; result: the
+ * return value of a system call (signed, -errno if it failed); off_cpu_ns, only in recordings
+ * with --sched: the part of duration_ns off the CPU; caller: MODULE+ADDRESS, an address in the
+ * module's ELF file, or a bare run-time address.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 struct csv {
 	const struct kx_export *x;
 	uint64_t first_tsc;
-	struct kx_off_cpu off; /* of the thread at work */
+	struct kx_off_cpu off; /* of the thread being walked, so far */
 	bool has_sched;
 };
 
@@ -126,7 +126,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	return o->error;
 }
 
-/* What the thread's clock showed when a call began stands in the call's user. */
+/* A call's user is the thread's time off the CPU at its entry. */
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	const struct csv *c = ctx;

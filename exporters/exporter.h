@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What an export format is: one file in this folder that defines one of these, and
- * one line in the table of exporters.c. The format's own command line options are part of it.
+ * An export format: one file (or folder) in exporters/ that defines a struct kx_exporter, and one line in
+ * the table of exporters.c. `kxray export` takes everything else from the struct: name, default suffix,
+ * help and the format's own options.
+ *
+ * An exporter is a function from a trace to bytes. It gets the calls of the trace as a visitor
+ * (calls/calls.h), matched, balanced and filtered already, so all formats agree on what a call is and no
+ * exporter sees records, damaged stacks or filters. It walks them thread by thread (cheapest) or
+ * merged by time, as often as it needs, and writes to a buffered output. The command writes a file under a
+ * temporary name and renames it only if run() succeeded, so an exporter may fail at any point
+ * without cleaning up its output.
+ *
+ * What an exporter owes: memory that grows with functions, threads and stacks but not with the trace;
+ * nothing printed except through notice(), for what the format cannot hold; text made valid for
+ * its readers (names come from the traced program and may contain any byte); exact counts, which the tests
+ * compare across all formats by a reader that shares no code with the exporter.
  */
 #ifndef KX_EXPORTER_H
 #define KX_EXPORTER_H
@@ -18,23 +31,23 @@
 
 struct kx_export_option {
 	const char *name;     /* long option without dashes, e.g. "perun-snapshots" */
-	const char *argument; /* what it takes, e.g. "N"; NULL for a switch */
+	const char *argument; /* name of its value in the help, e.g. "N"; NULL for a switch */
 	const char *help;     /* one line */
 };
 
-/* What an exporter gets. All borrowed. */
+/* The input of an exporter. All borrowed. */
 struct kx_export {
 	struct kx_fdr_file *file;
 	const struct kx_fdr_info *info;
 	struct kx_symbolizer *names;
-	json_t *session;          /* of the map (see session_info.c), or NULL */
-	struct kx_calls *calls;   /* filtered; walk it in the order that the format wants */
+	json_t *session;          /* of the map (see trace/session.h), or NULL */
+	struct kx_calls *calls;   /* filtered; walked in the order that the format needs */
 	struct kx_text_out *out;  /* bytes of any kind; errors are kept until the end */
-	uint64_t tsc_hz;          /* never 0: 1e9 if the trace does not say */
-	/* for kx_calls_walk */
+	uint64_t tsc_hz;          /* ticks a second; never 0: 1e9 if the trace does not have it */
+	/* for kx_calls_walk; may be NULL */
 	void (*progress)(void *ctx, uint64_t done, uint64_t all);
 	void *progress_ctx;
-	/* value of an option of this format: NULL if not given, "" for a switch that was */
+	/* value of an option of this format: NULL if it is not given, "" for a switch that is */
 	const char *(*option)(const struct kx_export *x, const char *name);
 	void *options_ctx;
 	const char *out_path;     /* final path, NULL for standard output, pipes and devices */
@@ -48,14 +61,14 @@ struct kx_exporter {
 	const char *summary; /* one line for --list */
 	const struct kx_export_option *options; /* ends with a NULL name; NULL: none */
 	/*
-	 * For formats that can add to an existing file: the name of that option. When it is given,
-	 * x->out->fd holds a copy of that file (or nothing, if there was none), open for pread(2) too
-	 * and at its end; it replaces the file when all went well.
+	 * For formats that can append to an existing file: the name of that option. If it is given,
+	 * x->out->fd is a copy of that file (empty if there is none), positioned at its end and
+	 * readable with pread(2); it replaces the file if run() succeeds.
 	 */
 	const char *append_option;
 	/*
 	 * Writes everything to x->out. Errors: a negative errno with a sentence in @err; -EINVAL
-	 * for an option's value that makes no sense, which is wrong usage.
+	 * for an invalid value of an option, which is reported as wrong usage.
 	 */
 	int (*run)(const struct kx_export *x, struct kx_err *err);
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The table of formats: one line each, in the order of --list. */
+/* The table of export formats: one line each, in the order of `kxray export --list`. */
 #include "exporters/exporter.h"
 
 #define EXPORTERS(X) \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Folded stacks, one "process;outer;inner VALUE" line for each distinct stack: the input of
- * flamegraph.pl, inferno and speedscope. flamegraph.pl takes the last blank of a line as the one
- * before the value, so names may hold blanks, but neither ';' nor line ends.
+ * flamegraph.pl, inferno and speedscope. flamegraph.pl splits a line at its last blank, so names
+ * may contain blanks, but neither ';' nor line ends.
  *
  * Stacks are the nodes of a tree, found by hash; memory grows with distinct stacks.
  */
@@ -13,15 +13,15 @@
 
 #include "exporters/exporter.h"
 
-#define ROOT UINT32_MAX /* parent of the outermost nodes, whose func is an index of names */
+#define ROOT UINT32_MAX /* parent of the outermost nodes, whose func is an index into names */
 
 struct node {
 	uint64_t value; /* ticks or calls */
 	uint32_t parent;
 	uint32_t func;
 	uint32_t depth : 31;  /* frames above it */
-	uint32_t is_name : 1; /* func is an index of names */
-	uint32_t children[4]; /* some that it has, by the low bits of func; 0: none */
+	uint32_t is_name : 1; /* func is an index into names */
+	uint32_t children[4]; /* a cache, by the low bits of func; 0: none */
 };
 
 struct folded {
@@ -143,7 +143,7 @@ static int find_name(struct folded *f, uint32_t parent, const char *name, uint32
 	return find_node(f, parent, (uint32_t)i, true, out);
 }
 
-/* The same for a function, which is remembered with its parent. Not inline: it is rarely needed. */
+/* The same for a function, which its parent caches. Not inline: rarely needed. */
 static __attribute__((noinline)) int find_child(struct folded *f, uint32_t parent, uint32_t func,
 						uint32_t *out)
 {
@@ -184,7 +184,7 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	uint32_t parent = (uint32_t)(uintptr_t)(t->depth > 1 ? call[-1].user : t->user);
 	uint32_t node = f->nodes[parent].children[call->func % 4];
 
-	/* A function mostly calls few others. */
+	/* Most functions call few others. */
 	if (__builtin_expect(!node || f->nodes[node].func != call->func, 0)) {
 		int r = find_child(f, parent, call->func, &node);
 
@@ -257,7 +257,7 @@ static int add_to_line(struct folded *f, size_t depth, const char *name)
 	return 0;
 }
 
-/* Completes line from what it has in common with the last one: most nodes follow their parent. */
+/* Keeps what the line has in common with the last one: most nodes follow their parent. */
 static int build_line(struct folded *f, uint32_t index, size_t *valid)
 {
 	size_t depth = f->nodes[index].depth, common = depth + 1;

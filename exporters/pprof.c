@@ -4,8 +4,7 @@
  * calls and the self time of its innermost function; pprof's cumulated values are then the
  * total times. Field numbers are those of pprof's public proto/profile.proto.
  *
- * The message's fields may come in any order: what is known at the end stands at the end.
- * Memory grows with distinct stacks and functions.
+ * A message's fields may come in any order. Memory grows with distinct stacks and functions.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,8 +47,8 @@ enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LIN
 enum { LINE_FUNCTION = 1 };
 enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3 };
 
-#define NO_STACK UINT32_MAX /* what the outermost functions were called from */
-#define FLUSH_AT (32u << 10) /* bytes of protobuf that are compressed at once */
+#define NO_STACK UINT32_MAX /* the caller of the outermost functions */
+#define FLUSH_AT (32u << 10) /* bytes of protobuf to compress at once */
 
 /* A distinct stack: a function that was called from another stack. */
 struct stack {
@@ -65,7 +64,7 @@ struct pprof {
 	struct kx_pair_map index; /* (from, function) of stacks */
 	struct stack *stacks;
 	size_t room;              /* of stacks */
-	struct kx_pair_map seen;  /* (0, function): place of its location, whose id is one more */
+	struct kx_pair_map seen;  /* (0, function): its location's id - 1 */
 	struct kx_pair_map mapped; /* (0, module) */
 	int64_t nstrings;
 	struct kx_bytes pb;
@@ -185,8 +184,8 @@ static void put_head(struct pprof *p)
 }
 
 /*
- * Addresses are those of the ELF file, whatever the process had it loaded at. A mapping of all
- * addresses is how pprof is told so; its disassembly and source views then find the code.
+ * Addresses are those of the ELF file, wherever the process had loaded it: hence a mapping that covers
+ * all addresses. With it pprof's disassembly and source views find the code.
  */
 static void put_mapping(struct pprof *p, uint32_t id, const struct kx_map_module *m)
 {
@@ -242,7 +241,7 @@ static int put_function(struct pprof *p, uint32_t id, uint32_t func)
 	return send(p);
 }
 
-/* The function of each frame, innermost first; those not met before are written first. */
+/* The function of each frame, innermost first. A function is written before its first sample. */
 static int put_sample(struct pprof *p, const struct stack *s)
 {
 	size_t opened, list;
@@ -251,7 +250,7 @@ static int put_sample(struct pprof *p, const struct stack *s)
 
 	if (r < 0)
 		return kx_err_set(p->err, r, "out of memory for the functions");
-	/* What called it is a stack with a lower index: its functions are known. */
+	/* Its caller is a stack with a lower index, whose functions are written already. */
 	if (r)
 		r = put_function(p, location + 1, s->func);
 	if (r)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Speedscope's own format: one evented profile for each thread that has calls, frames shared.
- * Readers want the whole document in memory anyway and keys in any order, so the frames,
- * and what is known of a thread only at its end, follow the events. Times are nanoseconds
+ * Readers hold the whole document in memory and accept keys in any order, so frames and
+ * a thread's final name follow its events. Times are nanoseconds
  * since the trace's first record. Memory grows with functions.
  */
 #include <errno.h>
@@ -23,7 +23,7 @@ struct speedscope {
 	uint64_t first_tsc;
 	uint64_t nprofiles;
 	uint64_t longest, most; /* the profile with most events, and how many */
-	/* of the thread at work */
+	/* of the thread being walked */
 	bool begun;
 	uint64_t start, last; /* ns */
 	uint64_t events, lost;
@@ -102,7 +102,7 @@ static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t 
 	return 0;
 }
 
-/* The name tells what the format has no place for. "worker t2(1)", "worker t2(1), lost 12 events" */
+/* The name holds what the format has no field for: "worker t2(1)", "worker t2(1), lost 12 events". */
 static int put_profile_end(struct speedscope *s, const struct kx_call_thread *t)
 {
 	char *name;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * FDR to FDR: any version to any version, written by kxray's own writer, so that llvm-xray takes
- * it: threads start at one time, calls balance, buffers stand in order. Keeps what the call view
- * tells: calls, CPUs, names, losses, events, samples, times off the CPU. Beside it goes a copy of the map.
+ * FDR to FDR: any version to any version, written by kxray's own writer, so that llvm-xray accepts
+ * it: threads start at the same time, calls balance, buffers are in order. Keeps everything that a
+ * visitor gets: calls, CPUs, names, losses, events, samples, times off the CPU. A copy of the map is
+ * written beside it. A trace without a call has one note, since llvm-xray rejects a bare header.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +19,7 @@
 #include "base/json_text.h"
 #include "trace/map_file.h"
 
-#define MAX_EVENT 4096 /* bytes; the writer takes no more */
+#define MAX_EVENT 4096 /* bytes; the writer's limit */
 
 struct repair {
 	uint64_t tsc;
@@ -29,14 +30,14 @@ struct xray {
 	const struct kx_export *x;
 	struct kx_fdr_writer *writer;
 	struct kx_fdr_thread *stream; /* of the thread being walked */
-	struct repair *repairs; /* exits to come in a row that the trace did not have */
+	struct repair *repairs; /* exits that the trace does not have, not yet written */
 	size_t nrepairs, room;
 	bool session_done;
-	uint64_t cut, typed; /* events that could not be kept as they are */
+	uint64_t cut, typed; /* events that were changed */
 	struct kx_err *err;
 };
 
-/* Writes "kxray:KIND {...}"; takes @json over. */
+/* Writes "kxray:KIND {...}"; owns @json. */
 static int write_note(struct xray *w, uint64_t tsc, const char *kind, json_t *json)
 {
 	char *body = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL, *text = NULL;
@@ -50,7 +51,7 @@ static int write_note(struct xray *w, uint64_t tsc, const char *kind, json_t *js
 	return r;
 }
 
-/* Exits that were held back until their number was known. */
+/* Writes the exits that were held back until their number was known. */
 static int write_repairs(struct xray *w, const struct kx_call_thread *t)
 {
 	int r;
@@ -81,7 +82,7 @@ static int write_session(struct xray *w, uint64_t tsc)
 
 static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
-	const struct kx_fdr_identity who = {
+	const struct kx_fdr_identity identity = {
 		.pid = t->pid, .tid = t->tid, .ns_pid = t->ns_pid, .ns_tid = t->ns_tid,
 		.name = t->name, .process = t->process,
 	};
@@ -90,9 +91,9 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 
 	if (w->stream) {
 		r = write_repairs(w, t);
-		return r ? r : write_note(w, tsc, "thread", kx_fdr_identity_json(&who));
+		return r ? r : write_note(w, tsc, "thread", kx_fdr_identity_json(&identity));
 	}
-	w->stream = kx_fdr_writer_thread_of(w->writer, &who);
+	w->stream = kx_fdr_writer_thread_of(w->writer, &identity);
 	return w->stream ? write_session(w, tsc) : -ENOMEM;
 }
 
@@ -127,7 +128,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		return 0;
 	}
 	r = write_repairs(w, t);
-	/* A call that is still open stays so. */
+	/* A call that is still open stays open. */
 	if (r || how == KX_LEAVE_OPEN)
 		return r;
 	if (call->has_result)
@@ -198,7 +199,7 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	return r;
 }
 
-/* The clock of the machine at the trace's first record, from its first buffer. */
+/* The time of day at the trace's first record, from its first buffer. */
 static int find_wall_time(const struct kx_export *x, struct kx_fdr_options *o, struct kx_err *err)
 {
 	struct kx_fdr_cursor *c;
@@ -236,7 +237,7 @@ static int get_options(const struct kx_export *x, struct kx_fdr_options *o, stru
 	if (version)
 		o->version = version[0] - '0';
 	if (!o->start_tsc)
-		o->start_tsc = 1; /* llvm-xray takes 0 for no time */
+		o->start_tsc = 1; /* llvm-xray treats 0 as no time */
 	return find_wall_time(x, o, err);
 }
 
@@ -252,7 +253,7 @@ static int write_map(const struct kx_export *x, struct kx_err *err)
 	if (x->names->has_map) {
 		r = kx_map_write(path, &x->names->map, err);
 	} else if (!access(path, F_OK) &&
-		   asprintf(&text, "%s is of an older trace and names functions wrongly now: remove "
+		   asprintf(&text, "%s belongs to an older trace and would name functions wrongly: remove "
 			    "it", path) >= 0) {
 		x->notice(x, text);
 		free(text);
@@ -261,10 +262,10 @@ static int write_map(const struct kx_export *x, struct kx_err *err)
 	return r;
 }
 
-static void tell_changes(const struct xray *w)
+static void notify_changes(const struct xray *w)
 {
 	if (w->typed)
-		w->x->notice(w->x, "typed events have become custom events, without their type");
+		w->x->notice(w->x, "typed events became custom events without a type");
 	if (w->cut)
 		w->x->notice(w->x, "events of more than 4096 bytes were cut there");
 }
@@ -295,7 +296,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	if (!r)
 		r = write_map(x, err);
 	if (!r)
-		tell_changes(&w);
+		notify_changes(&w);
 	kx_fdr_writer_free(w.writer);
 	free(w.repairs);
 	return r;
@@ -309,7 +310,7 @@ static const struct kx_export_option options_of_xray[] = {
 const struct kx_exporter kx_exporter_xray = {
 	.name = "xray",
 	.suffix = ".export.xray",
-	.summary = "XRay FDR of any version, balanced and repaired so that llvm-xray takes it",
+	.summary = "XRay FDR of any version, balanced and repaired so that llvm-xray accepts it",
 	.options = options_of_xray,
 	.run = run,
 };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * AutoFDO profiles: what a compiler optimizes by. Version 2 is what gcc 12 to 15 read by
- * -fauto-profile=FILE, 3 what gcc 16 reads, 4 a proposal (see autofdo_write.h).
+ * AutoFDO profiles, for a compiler's profile-guided optimization. gcc 12 to 15 read version 2 with
+ * -fauto-profile=FILE, gcc 16 reads version 3; version 4 is a proposal (see write.h).
  *
- *     autofdo_collect   calls of the trace, counted by address
- *     autofdo_modules   the binaries of these addresses, and their call instructions
- *     autofdo_lines     DWARF: source places and inlined functions
- *     autofdo_build     puts these together into
- *     autofdo_model     functions, places, counts, targets; and the summary
- *     autofdo_gcov, _v4, _text   the files
+ *     collect   calls of the trace, counted by address
+ *     modules   the binaries of these addresses, and their call instructions
+ *     lines     DWARF: source places and inlined functions
+ *     build     combines these into
+ *     model     functions, places, counts, targets; and the summary
+ *     gcov, gcov_v4, text   the file forms
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static int parse(const struct kx_export *x, struct kx_afdo_options *o, struct kx
 			return kx_err_set(err, -EINVAL, "--afdo-form goes with --afdo-version 4, "
 					  "not %d", o->version);
 	}
-	/* What gcc reads must not make unmeasured code cold; see autofdo_build.c. */
+	/* gcc must not treat unmeasured code as cold; see build.c. */
 	o->fill = o->version < 4;
 	if (fill) {
 		o->fill = !strcmp(fill, "entry");
@@ -71,7 +71,7 @@ static void notice(const struct kx_export *x, const char *format, uint64_t n, co
 	x->notice(x, line);
 }
 
-static void say(const struct kx_export *x, const struct kx_afdo_options *o,
+static void notify(const struct kx_export *x, const struct kx_afdo_options *o,
 		const struct kx_afdo_trace *trace, const struct kx_afdo_modules *modules,
 		const struct kx_afdo_losses *l, uint64_t dropped)
 {
@@ -142,7 +142,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 			kx_err_set(err, r, "autofdo: out of memory");
 	}
 	if (!r)
-		say(x, &o, &trace, modules, &losses, dropped);
+		notify(x, &o, &trace, modules, &losses, dropped);
 	kx_afdo_free(&a);
 	kx_afdo_trace_free(&trace);
 	kx_afdo_modules_close(modules);
@@ -154,8 +154,8 @@ static const struct kx_export_option options[] = {
 	  "2 for gcc 12 to 15 (default), 3 for gcc 16, 4 the proposal of 2026" },
 	{ "afdo-form", "FORM", "of version 4: normal (default), compact or text" },
 	{ "afdo-fill", "WHAT",
-	  "lines nobody counted: entry gives them the function's calls, so that "
-	  "gcc does not take them for cold (default of 2 and 3); none leaves them out (of 4)" },
+	  "lines without a count: entry gives them the function's calls, so that "
+	  "gcc does not treat them as cold (default of 2 and 3); none leaves them out (of 4)" },
 	{ "afdo-binary", "PATH", "take lines from this file instead of the one the map names" },
 	{ "afdo-no-discriminators", NULL, "one count a line; gcc 12 then finds all inlined calls" },
 	{ NULL, NULL, NULL },

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Without samples a tracer knows calls only. gcc takes every line of a function that is in
+ * Without samples a trace has calls only. gcc treats every line of a function that is in
  * the profile but has no record as never executed, so a profile of bare head counts
- * makes loops without calls cold (tried: gcc 12 stops to vectorize them). What gcc shall read
- * therefore has, for all code lines without a count of their own, the function's number of calls,
- * which is an assumption; or the functions that nothing is known of but calls are left out.
+ * makes loops without calls cold (measured: gcc 12 no longer vectorizes them). Profiles for gcc therefore
+ * have, for every code line without a count of its own, the function's number of calls, which is
+ * an assumption; or they leave out the functions of which only calls are known.
  */
 #include "exporters/autofdo/build.h"
 
@@ -37,8 +37,8 @@ static const struct kx_map_function *map_function(const struct build *b, uint32_
 
 /*
  * gcc looks a function up by its assembler name, which DWARF has as linkage name or, in C, as the
- * name. C++ functions of internal linkage have only the short name there, so what the symbol table
- * says (@known, or NULL) is better for these.
+ * name. C++ functions of internal linkage have only the short name there, so the name from the
+ * symbol table (@known, or NULL) is better for these.
  */
 static int symbol_of(struct build *b, struct kx_line_function *f, const char *known,
 		     uint32_t *symbol)
@@ -69,7 +69,7 @@ static uint64_t nanoseconds(const struct build *b, uint64_t tsc)
 	json_int_t ticks = json_integer_value(json_object_get(clock, "monotonic_ticks"));
 	uint64_t t;
 
-	/* CLOCK_MONOTONIC, where the recorder has noted how it belongs to the ticks. */
+	/* CLOCK_MONOTONIC, if the recorder has noted it together with the ticks. */
 	if (ns <= 0 || ticks <= 0)
 		t = kx_trace_ns(tsc, b->x->tsc_hz);
 	else if (tsc >= (uint64_t)ticks)
@@ -122,7 +122,7 @@ static bool offset_of(const struct build *b, const struct kx_line_level *l, uint
 	return *line <= max && *disc <= KX_AFDO_MAX_DISCRIMINATOR;
 }
 
-/* The place of an address, made if it is new. *@place is NULL if it is of no line. */
+/* The place of an address, added if it is new. *@place is NULL if the address has no line. */
 static int place_of(struct build *b, const struct kx_line_level *levels, size_t n,
 		    struct kx_afdo_place **place)
 {
@@ -141,7 +141,7 @@ static int place_of(struct build *b, const struct kx_line_level *levels, size_t 
 	for (size_t i = 0; i + 1 < n; i++) {
 		struct kx_afdo_body *outer = body;
 
-		/* This may move the symbols, and with them the body of the first level. */
+		/* Adding a symbol may move all symbols, and with them the body of the first level. */
 		r = symbol_of(b, levels[i + 1].function, NULL, &symbol);
 		if (r)
 			return r;
@@ -157,7 +157,7 @@ static int place_of(struct build *b, const struct kx_line_level *levels, size_t 
 	return *place ? 0 : -ENOMEM;
 }
 
-/* Run-time addresses become ELF virtual addresses where they are in a known binary. */
+/* Converts run-time addresses in known binaries to ELF virtual addresses. */
 static void locate_all(struct build *b, struct kx_afdo_table *t)
 {
 	for (size_t i = 0; i < t->used; i++) {
@@ -255,7 +255,7 @@ static int on_row(void *ctx, const struct kx_line_level *levels, size_t n, uint6
 	struct kx_afdo_place *place;
 	int r;
 
-	/* Without code of its own a row before an inlined call may be of the caller's line. */
+	/* A row without code before an inlined call may have the caller's line. */
 	if (!bytes && n > 1)
 		return 0;
 	r = place_of(b, levels, n, &place);
@@ -314,7 +314,7 @@ static int add_sample(struct build *b, const struct kx_afdo_hits *h)
 	struct kx_afdo_symbol *s;
 	int r = n ? place_of(b, levels, n, &place) : 0;
 
-	/* A sample at the entry or a return is most likely the probe's time. */
+	/* A sample at the entry or a return most likely measures the probe. */
 	if (r || !place || place->entries ||
 	    kx_afdo_is_return(b->modules, h->module - 1, h->address))
 		return r;
@@ -356,7 +356,7 @@ static void complete(const struct build *b, const struct kx_afdo_symbol *s,
 		complete(b, s, body->inlined[i].body);
 }
 
-/* Which functions get a body in the file, as the file's head says. */
+/* Decides which functions get a body in the file; see the head of this file. */
 static void choose(struct build *b)
 {
 	for (size_t i = 0; i < b->a->nsymbols; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* From counts of addresses to counts of source lines. */
+/* Converts counts of addresses to counts of source lines. */
 #ifndef KX_AUTOFDO_BUILD_H
 #define KX_AUTOFDO_BUILD_H
 
@@ -10,12 +10,12 @@
 struct kx_afdo_options {
 	int version;           /* 2, 3, 4 */
 	bool compact, text;    /* version 4 */
-	bool fill;             /* lines without measurement get the function's calls */
+	bool fill;             /* lines without a measurement get the function's calls */
 	bool discriminators;
 	const char *binary;    /* NULL: by the map */
 };
 
-/* What could not be placed. */
+/* Counts that have no place in the profile. */
 struct kx_afdo_losses {
 	uint64_t functions;    /* left out: without lines, or without call sites */
 	uint64_t unknown_code; /* call instructions in no known binary */
@@ -29,7 +29,7 @@ struct kx_afdo_losses {
  * A place's count is the largest of its call instructions' counts (executions of the line, not
  * calls), a target's the sum over them. Samples estimate executions where nothing is counted: samples *
  * cycles between two of them / instructions there, at one instruction a cycle and four bytes an
- * instruction. Samples where a probe may be tell of the probe and are not used.
+ * instruction. Samples at the place of a probe measure the probe and are not used.
  */
 int kx_afdo_build(const struct kx_export *x, const struct kx_afdo_options *options,
 		  struct kx_afdo_modules *modules, struct kx_afdo_trace *trace,

@@ -133,5 +133,5 @@ void kx_afdo_table_sort(struct kx_afdo_table *t)
 			t->items[n++] = t->items[i];
 	if (n > 1)
 		qsort(t->items, n, sizeof(*t->items), compare);
-	t->used = t->size = n; /* a sorted table takes no more */
+	t->used = t->size = n; /* nothing can be added to a sorted table */
 }

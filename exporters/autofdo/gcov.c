@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Versions 2 and 3, as gcc 12.2's auto-profile.cc reads the one and google/autofdo writes
+ * Versions 2 and 3, as gcc 12.2's auto-profile.cc reads version 2 and google/autofdo writes
  * both. gcc finds a function by its name alone in version 2; of two with one name the last
  * in the file wins, so the one with more calls comes last.
  */
@@ -16,7 +16,7 @@
 #define TAG_FUNCTIONS 0xac000000u
 #define TAG_MODULES 0xae000000u
 #define TAG_WORKING_SET 0xaf000000u
-#define WORKING_SET 128      /* entries; gcc skips them, autofdo's reader wants them */
+#define WORKING_SET 128      /* entries; gcc skips them, autofdo's reader requires them */
 #define HIST_TOPN_INDIRECT 7 /* HIST_TYPE_INDIR_CALL_TOPN */
 #define MAX_LINE 0xffffu
 #define NO_FILE 0xffffffffu
@@ -82,7 +82,7 @@ static void summary(struct gcov *g)
 
 static size_t name_length(const char *name)
 {
-	/* Cut at '.', as gcc cuts both sides, but not to nothing. */
+	/* Cut at '.', as gcc cuts both names, but never to nothing. */
 	return *name == '.' ? strlen(name) : strcspn(name, ".");
 }
 
@@ -154,8 +154,8 @@ static int names(struct gcov *g)
 }
 
 /*
- * gcc 12 knows no discriminators: it keeps the last of a line's records. So a line's
- * largest count comes last; later versions take each for itself.
+ * gcc 12 has no discriminators: it keeps the last of a line's records. So a line's
+ * largest count comes last; later versions use each record.
  */
 static int compare_places(const void *x, const void *y)
 {
@@ -273,7 +273,7 @@ int kx_afdo_write_gcov(const struct kx_afdo *a, int version, struct kx_bytes *ou
 	r = names(&g);
 	if (!r)
 		r = functions(&g);
-	u32(&g, TAG_MODULES); /* none: gcc insists */
+	u32(&g, TAG_MODULES); /* none, but gcc requires the section */
 	u32(&g, 0);
 	u32(&g, 0);
 	u32(&g, TAG_WORKING_SET);

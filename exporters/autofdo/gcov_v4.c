@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Version 4, normal and compact (RFC of April 2026). Sections lie in the file in the order of
- * their numbers without gaps: summary, file names, string table and symbol names of each
+ * Version 4, normal and compact (RFC of April 2026). Sections are in the order of their
+ * numbers, without gaps: summary, file names, string table and symbol names of each
  * file, then one body for each function. Offsets and sizes include the byte that a section
  * starts with. Everything is big-endian, or a varint in compact form.
  */
@@ -75,7 +75,7 @@ static void summary(struct v4 *v)
 	}
 }
 
-/* Past the last symbol (index in the order) of the file that @from's symbols may be of. */
+/* The index after the last symbol of the file with @rank, starting at @from. */
 static size_t end_of_file(const struct v4 *v, size_t from, uint32_t rank)
 {
 	while (from < v->a->norder && rank_of(v, symbol_at(v, from)) == rank)
@@ -133,7 +133,7 @@ static void child(const struct trie *t, size_t from, size_t to, size_t depth)
 	const unsigned char *first = name_at(t, from), *last = name_at(t, to - 1);
 	size_t end = depth, part;
 
-	/* Names are sorted: what the first and the last share all share. */
+	/* Names are sorted: a prefix of the first and the last is a prefix of all. */
 	while (first[end] && first[end] == last[end])
 		end++;
 	for (;;) {
@@ -156,7 +156,7 @@ static void children(const struct trie *t, size_t from, size_t to, size_t depth,
 
 	for (size_t at = from; at < to; at = end_of_group(t, at, to, depth))
 		n++;
-	/* What one byte cannot count goes below a last child without a label. */
+	/* Children beyond the limit of one byte go below a last child without a label. */
 	shown = n > MAX_CHILDREN ? MAX_CHILDREN - 1 : n;
 	kx_bytes_u8(t->b, (uint8_t)(flags | (n > MAX_CHILDREN ? MAX_CHILDREN : n)));
 	if (flags)
@@ -269,8 +269,8 @@ static void info(struct v4 *v, const struct kx_afdo_symbol *s)
 }
 
 /*
- * All that another layout of the header would change. In compact form the header's own
- * length depends on the offsets in it and these on its length: it is written until both agree.
+ * The header and the table of sections. In compact form its own length depends on the offsets in
+ * it, and these on its length: it is written again until both agree.
  */
 static void header(const struct v4 *v, struct kx_bytes *out)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libdw's own lookups by address want .debug_aranges, which clang does not write. So the
- * ranges of all units are read once, and the functions of a unit when it is first asked for.
+ * libdw's own lookups by address need .debug_aranges, which clang does not write. So the
+ * ranges of all units are read once, and the functions of a unit at its first lookup.
  */
 #include "exporters/autofdo/lines.h"
 
@@ -42,7 +42,7 @@ struct unit {
 	Dwarf_Files *files;
 };
 
-/* In a search tree by the DIE of the function (the abstract one, where there is one). */
+/* In a search tree by the DIE of the function (the abstract one, if it has one). */
 struct known {
 	Dwarf_Off offset;
 	struct kx_line_function function;
@@ -69,7 +69,7 @@ static int compare_ranges(const void *x, const void *y)
 	return a->high < b->high ? -1 : a->high > b->high;
 }
 
-/* All ranges of @die; linkers leave functions that they dropped at address 0. */
+/* All ranges of @die. Functions that the linker has dropped are at address 0. */
 static int add_ranges(struct ranges *r, Dwarf_Die *die, size_t index)
 {
 	Dwarf_Addr base, low, high;
@@ -97,7 +97,7 @@ static const struct range *find(const struct ranges *r, Dwarf_Addr addr)
 		else
 			high = middle;
 	}
-	/* The nearest that starts before it; others can only reach over it by mistake. */
+	/* The nearest one that starts before it: ranges overlap only in damaged files. */
 	return low && addr < r->items[low - 1].high ? &r->items[low - 1] : NULL;
 }
 
@@ -169,7 +169,7 @@ static struct unit *unit_of(struct kx_lines *l, Dwarf_Addr addr)
 		u->nlines = 0;
 	if (dwarf_getsrcfiles(&u->die, &u->files, NULL))
 		u->files = NULL;
-	/* Without memory some functions are unknown here. */
+	/* Without memory some functions stay unknown. */
 	index_functions(u, &u->die, 0);
 	qsort(u->functions.items, u->functions.count, sizeof(*u->functions.items),
 	      compare_ranges);
@@ -197,7 +197,7 @@ static Dwarf_Off identity(Dwarf_Die *die)
 }
 
 /*
- * libdw 0.188's own dwarf_decl_file takes file 0 for none; in DWARF 5 it is the main source
+ * libdw 0.188's own dwarf_decl_file treats file 0 as none; in DWARF 5 it is the main source
  * file, and clang uses it.
  */
 static const char *file_of(Dwarf_Die *die)
@@ -269,7 +269,7 @@ static uint32_t number(Dwarf_Die *die, unsigned name)
 	return (uint32_t)value;
 }
 
-/* Goes from a function's DIE down to the innermost inlined call that holds @addr. */
+/* Descends from a function's DIE to the innermost inlined call that contains @addr. */
 static size_t inlined_levels(struct kx_lines *l, struct unit *u, Dwarf_Die *function,
 			     Dwarf_Addr addr, struct kx_line_level *levels)
 {

@@ -46,7 +46,7 @@ int kx_afdo_file(struct kx_afdo *a, const char *path, uint32_t *file)
 	*file = KX_AFDO_NONE;
 	if (!path || !*path)
 		return 0;
-	/* Few files, and the last ones are asked for again. */
+	/* There are few files, and the newest ones are looked up most. */
 	for (size_t i = a->nfiles; i--; ) {
 		if (!strcmp(a->files[i], path)) {
 			*file = (uint32_t)i;
@@ -74,7 +74,7 @@ size_t kx_afdo_name_length(const char *name)
 		if (at && at > name && (size_t)(at - name) < length)
 			length = (size_t)(at - name);
 	}
-	/* "@..." alone is no version */
+	/* a name that starts with '@' has no version */
 	return length ? length : strlen(name);
 }
 
@@ -365,7 +365,7 @@ static void summarize(struct kx_afdo_summary *s, const uint64_t *counts, size_t 
 	for (size_t c = 0; c < KX_AFDO_CUTOFFS; c++) {
 		unsigned __int128 wanted = total * cutoffs[c] / 1000000;
 
-		/* Equal counts stand together. */
+		/* Equal counts belong together. */
 		while (at < n && (sum < wanted || !at || counts[at] == counts[at - 1]))
 			sum += counts[at++];
 		s->cutoffs[c] = (struct kx_afdo_cutoff){ cutoffs[c], counts[at - 1], at };

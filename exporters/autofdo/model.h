@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * An AutoFDO profile in memory, as all its file forms need it: functions with head
+ * An AutoFDO profile in memory, common to all its file forms: functions with head
  * counts, and in them source places (line offset from the function's name, discriminator)
  * with counts, call targets and inlined bodies.
  *
@@ -25,14 +25,14 @@ struct kx_afdo_target {
 
 struct kx_afdo_body;
 
-/* One line of code, or a part of it that the compiler tells apart. */
+/* One line of code, or a part of it with a discriminator of its own. */
 struct kx_afdo_place {
-	uint32_t line; /* offset from the line of the function's name */
+	uint32_t line; /* offset from the line of the function's declaration */
 	uint32_t disc;
-	bool counted;    /* count is there (it may be 0) */
-	bool has_code;   /* while the profile is made: in the line table */
+	bool counted;    /* count is valid (it may be 0) */
+	bool has_code;   /* while the profile is built: in the line table */
 	uint64_t count;  /* executions */
-	/* while the profile is made: calls that enter here, samples, bytes of code */
+	/* while the profile is built: calls that enter here, samples, bytes of code */
 	uint64_t entries, samples, bytes;
 	struct kx_afdo_target *targets; /* of calls here; sorted by id after kx_afdo_finish */
 	size_t ntargets;
@@ -57,8 +57,8 @@ struct kx_afdo_symbol {
 	uint32_t file;   /* index, KX_AFDO_NONE if not known */
 	uint32_t id;     /* from 1 on, in order of file and name; 0: not in the file (finish) */
 	bool top;        /* has a body of its own in the file */
-	bool sampled;    /* has samples; has_rows: its lines are known. While the profile is made */
-	bool has_rows;
+	bool sampled;    /* while the profile is built: has samples */
+	bool has_rows;   /* while the profile is built: its lines are known */
 	uint64_t head;   /* calls */
 	uint64_t first_ns; /* time of the first one; 0: not known */
 	struct kx_afdo_body body;
@@ -112,8 +112,8 @@ bool kx_afdo_has_counts(const struct kx_afdo_body *body);
 void kx_afdo_count(struct kx_afdo_place *place, uint64_t count);
 
 /*
- * To be called once, when all is in: drops places without anything, gives ids to the symbols
- * that the top ones need, sorts, and makes the summary. -ENOMEM.
+ * To be called once, after the last addition: drops empty places, gives ids to the symbols
+ * that the top ones refer to, sorts, and computes the summary. -ENOMEM.
  */
 int kx_afdo_finish(struct kx_afdo *a);
 

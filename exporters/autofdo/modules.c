@@ -21,7 +21,7 @@ struct kx_afdo_modules {
 	const struct kx_map *map;
 	struct module *items;
 	size_t count, missed;
-	struct kx_err first; /* what was wrong with the first that is missed */
+	struct kx_err first; /* of the first module that cannot be used */
 };
 
 static void miss(struct kx_afdo_modules *m, struct module *mod, const struct kx_err *err)
@@ -39,7 +39,7 @@ static struct kx_elf *elf_of(struct kx_afdo_modules *m, uint32_t index)
 	if (mod->tried_elf)
 		return mod->elf;
 	mod->tried_elf = true;
-	/* The kernel and system calls are modules too, but no files. */
+	/* The kernel and the system calls are modules without a file. */
 	if (!mod->path || !strchr(mod->path, '/'))
 		return NULL;
 	if (kx_elf_open(mod->path, &mod->elf, &err)) {
@@ -193,7 +193,7 @@ bool kx_afdo_is_return(struct kx_afdo_modules *m, uint32_t index, uint64_t vaddr
 	return code && *code == 0xc3;
 }
 
-/* The slot that the PLT stub at @addr jumps through; 0 if it cannot be told. */
+/* The slot that the PLT stub at @addr jumps through; 0 if it is not known. */
 static uint64_t slot_of_stub(struct kx_elf *elf, uint64_t addr)
 {
 	const uint8_t *code = kx_elf_code(elf, addr, 16);
@@ -240,7 +240,7 @@ static const char *name_of_slot(struct kx_elf *elf, uint64_t slot)
 			memcpy(&rela, s.data + at, sizeof(rela));
 			if (rela.r_offset != slot)
 				continue;
-			/* Symbol 0: an indirect function of its own. */
+			/* Symbol 0: an indirect function of this file. */
 			return ELF64_R_SYM(rela.r_info)
 				       ? name_in(elf, (uint32_t)ELF64_R_SYM(rela.r_info), &sym)
 				       : NULL;

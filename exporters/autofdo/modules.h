@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The binaries of a trace, as the AutoFDO export needs them: code, lines, call instructions. */
+/* The binaries of a trace, for the AutoFDO export: code, lines, call instructions. */
 #ifndef KX_AUTOFDO_MODULES_H
 #define KX_AUTOFDO_MODULES_H
 
@@ -14,8 +14,8 @@
 struct kx_afdo_modules;
 
 /*
- * @map (borrowed; NULL: no modules) names the files; a file with another build id than the
- * traced one is not used. @binary (or NULL) stands in for the module that it is: the one with its
+ * @map (borrowed; NULL: no modules) names the files; a file whose build id differs from the
+ * traced one is not used. @binary (or NULL) replaces the file of one module: the one with its
  * build id, else with its file name, else the first. Errors: those of kx_elf_open for @binary, -EINVAL (there is
  * no module), -ENOMEM.
  */
@@ -25,7 +25,7 @@ void kx_afdo_modules_close(struct kx_afdo_modules *m);
 
 /* Lines of module @index; NULL if it has none or cannot be read. */
 struct kx_lines *kx_afdo_lines(struct kx_afdo_modules *m, uint32_t index);
-/* What was wrong with the first file that is missed, in words, and how many are; NULL: nothing. */
+/* A sentence on the first file that cannot be used, and how many there are; NULL: none. */
 const char *kx_afdo_modules_problem(const struct kx_afdo_modules *m, size_t *count);
 
 /* The module whose code a run-time address is in, and its ELF virtual address there. */
@@ -36,8 +36,8 @@ bool kx_afdo_locate(struct kx_afdo_modules *m, uint64_t address, uint32_t *index
 bool kx_afdo_is_return(struct kx_afdo_modules *m, uint32_t index, uint64_t vaddr);
 
 /*
- * False if the instruction before return address @vaddr in module @index calls something else
- * than @callee for certain: then @callee was reached by a tail call from there.
+ * False if the instruction before return address @vaddr in module @index certainly calls another
+ * function than @callee: then @callee was reached by a tail call from there.
  */
 bool kx_afdo_may_call(struct kx_afdo_modules *m, uint32_t index, uint64_t vaddr,
 		      const struct kx_map_function *callee);

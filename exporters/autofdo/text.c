@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The text form of version 4 (RFC, section 5). Its strings know no escapes. An empty
+ * The text form of version 4 (RFC, section 5). Its strings have no escapes. An empty
  * section is left out, an empty body is "{ }"; file names are numbered as in the binary
  * form, without the unknown file, which is -1.
  */
@@ -71,7 +71,7 @@ static void filenames(struct text *t)
 		quoted(t, path);
 		t->files[i] = n++;
 	}
-	/* The grammar wants one name at least. */
+	/* The grammar requires at least one name. */
 	str(t, n ? "\n}\n\n" : "\n  \"\"\n}\n\n");
 }
 

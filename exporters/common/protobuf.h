@@ -11,7 +11,7 @@
 
 #include "exporters/common/bytes.h"
 
-/* Numbers are written as the 64 bits of @value: a negative one takes ten bytes, as protobuf wants it. */
+/* Numbers are written as the 64 bits of @value: a negative one takes ten bytes, as protobuf requires it. */
 void kx_pb_number(struct kx_bytes *pb, unsigned field, uint64_t value);
 /* Bytes that are not valid UTF-8 are replaced, since readers refuse them (see json_text.h). */
 void kx_pb_text(struct kx_bytes *pb, unsigned field, const char *text);

@@ -9,7 +9,7 @@ void kx_sched_slices_begin(struct kx_sched_slices *s, const struct kx_call_threa
 	s->any = false;
 }
 
-static int tell_running(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t to)
+static int emit_running(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t to)
 {
 	const struct kx_sched_slice slice = {
 		.name = "running", .from = s->since, .to = to, .is_running = true, .cpu = s->cpu,
@@ -29,7 +29,7 @@ int kx_sched_slices_add(struct kx_sched_slices *s, const struct kx_call_thread *
 	int r = 0;
 
 	if (s->running && i->from > s->since)
-		r = tell_running(s, t, i->from);
+		r = emit_running(s, t, i->from);
 	s->any = true;
 	if (!r && slice.from < slice.to)
 		r = s->slice(s->ctx, t, &slice);
@@ -46,5 +46,5 @@ int kx_sched_slices_add(struct kx_sched_slices *s, const struct kx_call_thread *
 
 int kx_sched_slices_end(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t tsc)
 {
-	return s->any && s->running && tsc > s->since ? tell_running(s, t, tsc) : 0;
+	return s->any && s->running && tsc > s->since ? emit_running(s, t, tsc) : 0;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A thread's times on and off the CPU (record --sched) as slices that follow one another, for timelines. */
+/* A thread's times on and off the CPU (record --sched) as consecutive slices, for timelines. */
 #ifndef KX_SCHED_SLICES_H
 #define KX_SCHED_SLICES_H
 
 #include "calls/calls.h"
 
 struct kx_sched_slice {
-	const char *name;   /* "running", "runnable", or why it was off: kx_sched_state_name */
+	const char *name;   /* "running", "runnable", or the reason for being off: kx_sched_state_name */
 	uint64_t from, to;  /* ticks */
 	bool is_running;    /* on @cpu */
 	bool has_waker;     /* @waker ended this: a thread id, 0 for an interrupt */
@@ -14,17 +14,17 @@ struct kx_sched_slice {
 	uint32_t waker;
 };
 
-/* Of the thread at work; the callbacks are called in order of time and return 0 or a negative errno. */
+/* Of the thread being walked. slice() is called in order of time and returns 0 or a negative errno. */
 struct kx_sched_slices {
 	int (*slice)(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s);
 	void *ctx;
-	uint64_t since; /* ticks: it is on @cpu since then, if it is */
+	uint64_t since; /* ticks: on @cpu since then, if running */
 	uint16_t cpu;
 	bool running;
-	bool any;       /* a slice has been told */
+	bool any;       /* a slice has been emitted */
 };
 
-/* To be called from the visitor's callbacks: at a thread's first one, for each interval, at its end. */
+/* To be called by the visitor: at a thread's first callback, for each interval, at the thread's end. */
 void kx_sched_slices_begin(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t tsc);
 int kx_sched_slices_add(struct kx_sched_slices *s, const struct kx_call_thread *t,
 			const struct kx_sched_interval *i);

@@ -39,7 +39,7 @@ void kx_event_text(char text[KX_EVENT_TEXT], uint16_t type, const uint8_t *data,
 	text[at] = 0;
 }
 
-/* "2026-01-31T23:59:59.123456789Z", as the session has it. */
+/* "2026-01-31T23:59:59.123456789Z", the form in the session. */
 static bool parse_time(const char *text, int64_t *sec, uint32_t *nsec)
 {
 	struct tm tm = { 0 };
@@ -65,7 +65,7 @@ bool kx_trace_started(const struct kx_export *x, uint64_t first_tsc, int64_t *se
 
 	if (!text || !parse_time(text, sec, nsec))
 		return false;
-	/* The trace may be a part of what was recorded. */
+	/* The trace may be a part of the recording. */
 	if (start > 0 && first_tsc > (uint64_t)start) {
 		later = kx_trace_ns(first_tsc - (uint64_t)start, x->tsc_hz) + *nsec;
 		*sec += (int64_t)(later / 1000000000);

@@ -314,7 +314,7 @@ static void test_filters_and_map(void **state)
 	snprintf(map, sizeof(map), "%s.map", trace_path);
 	unlink(map);
 	run_export(&kx_exporter_xray, NULL, NULL, false, &e);
-	assert_non_null(strstr(e.notices, "out.map is of an older trace"));
+	assert_non_null(strstr(e.notices, "out.map belongs to an older trace"));
 	free_export(&e);
 	snprintf(map, sizeof(map), "%s.map", output_path);
 	assert_int_equal(unlink(map), 0);

@@ -5,8 +5,10 @@ Do all outputs of one trace have the same calls and times?
     agree.py formats FOLDER LABEL named|unnamed [FORMAT...]
                                          FOLDER: trace.xray, its map, report.json and out.FORMAT;
                                          unnamed: names that formats write in different ways.
-                                         FORMATs are those of kxray; one that has no reader here
-                                         fails, and so does a reader without a format
+                                         FORMATs are those of kxray. One without a reader fails: a
+                                         method of_FORMAT here, or a script FORMAT.py beside this one
+                                         that prints a line CALLS TOTAL_NS "NAME" for each function
+                                         with --functions. So does a method without a format
     agree.py account TRACE MAP CSV       llvm-xray account of TRACE against the rows of a trace
     agree.py rows REPORT CSV             a report and a CSV export under the same filters
 
@@ -130,7 +132,7 @@ def report_of(path):
 
 def csv_of(path):
     with open(path, encoding="utf-8", newline="") as f:
-        rows = list(csv.DictReader(f))
+        rows = list(csv.DictReader(f, strict=True))
     functions, paths = collections.defaultdict(Sum), collections.defaultdict(list)
     # A thread's rows come as its calls end: backwards callers stand before their callees.
     for row in reversed(rows):
@@ -150,10 +152,15 @@ def csv_of(path):
 
 
 def folded_of(path, key):
-    functions = collections.defaultdict(Sum)
-    with open(path, encoding="utf-8") as f:
+    functions, stacks = collections.defaultdict(Sum), set()
+    with open(path, encoding="utf-8", newline="\n") as f:
         for line in f:
+            if not re.fullmatch(r"[^;\x00-\x1f]+(;[^;\x00-\x1f]+)+ [1-9]\d*\n", line):
+                raise ValueError(f"not a folded line: {line!r}")
             stack, value = line.rstrip("\n").rsplit(" ", 1)
+            if stack in stacks:
+                raise ValueError(f"twice: {stack}")
+            stacks.add(stack)
             leaf = functions[stack.split(";")[-1]]
             setattr(leaf, key, getattr(leaf, key) + int(value))
     return functions
@@ -269,8 +276,10 @@ class Outputs:
     def of_timeline(self, name):
         text = reader_says(name + ".py", self.out(name))
         lost = sum(map(int, re.findall(r'^mark .* "lost (\d+) events"', text, re.M)))
-        if lost != (0 if name == "pprof" else self.lost):
-            return f"{lost} lost"
+        return f"{lost} lost" if lost != self.lost else self.of_functions(name)
+
+    def of_functions(self, name):
+        """Of any format with a reader tests/readers/NAME.py that has the option --functions."""
         # Start and end are rounded, each by half a nanosecond at most.
         return differences(timeline_of(name + ".py", self.out(name)), self.want,
                            ("calls", "total"), lambda calls: calls + 1)
@@ -289,10 +298,13 @@ def compare_formats(folder, label, named, *formats):
     readers = {"xray": outputs.of_xray, "cpel": outputs.of_cpel, "afperf": outputs.of_afperf,
                "perun": outputs.of_perun, "autofdo": outputs.of_autofdo,
                "folded": outputs.of_folded, "csv": outputs.of_csv}
-    for name in ("pprof", "chrome", "perfetto", "speedscope"):
+    for name in ("chrome", "perfetto", "speedscope"):
         readers[name] = lambda name=name: outputs.of_timeline(name)
+    for name in set(formats) - set(readers):
+        if os.path.exists(os.path.join(READERS, name + ".py")):
+            readers[name] = lambda name=name: outputs.of_functions(name)
     for name in formats or readers:
-        checks[name] = readers.get(name, lambda: "no reader in tests/readers: add one, and to agree.py")
+        checks[name] = readers.get(name, lambda name=name: f"it has no reader tests/readers/{name}.py")
     for name in set(readers) - set(formats or readers):
         checks[name] = lambda: "kxray export --list does not have it"
     for name, check in checks.items():

@@ -133,11 +133,14 @@ $(BUILD)/tools: scripts/setup.sh
 
 UNIT_LIBS := $(or $(shell $(PKG_CONFIG) --libs cmocka 2>/dev/null),-lcmocka)
 
-$(BUILD)/tests/test_%: tests/unit/test_%.c $(BUILD)/libkxray.a $(BUILD)/flags
-	$(call say,TEST)
+$(UNIT_TESTS:=.o): $(BUILD)/tests/%.o: tests/unit/%.c $(BUILD)/flags | $(SKELETONS) $(BUILD)/tools
+	$(call say,CC)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(KX_CFLAGS) -Itests/unit $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a \
-		$(UNIT_LIBS) $(LIBS)
+	$(Q)$(CC) $(KX_CFLAGS) -Itests/unit $(DEPFLAGS) -c -o $@ $<
+
+$(UNIT_TESTS): %: %.o $(BUILD)/libkxray.a
+	$(call say,TEST)
+	$(Q)$(CC) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(UNIT_LIBS) $(LIBS)
 
 # Fuzz targets: replayed over the corpus by `make test`, driven by libFuzzer in `make fuzz`.
 FUZZ_KINDS := fdr map elf plan

@@ -14,7 +14,8 @@ export READERS='trace calls report exporters' RECORDERS='tracer attach collect d
 includes=$(git ls-files 'user/*.[ch]' 'exporters/*.[ch]' | xargs grep -noE '^#include "[^"]+"' |
 	sed -E 's|^([^:]+):[0-9]+:#include "([^"]+)"|\1 \2|; s|^user/||; /\.skel\.h$/d')
 # "A B": object A uses a function or variable that object B defines.
-calls=$(find "$BUILD/user" "$BUILD/exporters" -name '*.o' -exec nm -A -g {} + |
+objects=$(git ls-files 'user/*.c' 'exporters/*.c' | sed "s|^|$BUILD/|; s|c$|o|")
+calls=$(xargs -r nm -A -g <<<"$objects" 2>/dev/null |
 	sed -E "s|^$BUILD/||; s|^user/||; s|\.o:[0-9a-f ]*| |" |
 	awk '$2 == "U" { uses[$1 " " $3]; next } NF == 3 { at[$3] = $1 }
 		END { for (u in uses) { split(u, p, " "); if (p[2] in at && at[p[2]] != p[1]) print p[1], at[p[2]] } }' | sort -u)

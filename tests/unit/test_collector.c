@@ -431,7 +431,17 @@ static void test_positions_wrap(void **state)
 	assert_int_equal(r.items[0].header->head, (1ULL << 32) + 4);
 	pass(&r, 40000);
 	assert_int_equal(r.items[0].header->tail, (1ULL << 32) + 4);
+	while (r.items[0].header->head < (1ULL << 32) - 3 + NSLOTS)
+		put(&r, 0, KX_EVENT_PAD, 40, TID(1), 0);
+	pass(&r, 50000);
+	/* this slot has a number from before the wrap: higher, but not its own */
+	put_unfinished(&r, 0, KX_EVENT_EXIT, 50, TID(1), 2);
+	assert_int_equal(r.unfinished->commit, UINT32_MAX - 1);
+	pass(&r, 60000);
+	assert_int_equal(r.items[0].header->tail, (1ULL << 32) - 3 + NSLOTS);
+	r.finish_after = 1;
 	finish(&r, "[500001 +1@20/0(1,2,3,4,5,6,7) -1@30/0");
+	assert_int_equal(r.counts.orphans, 1);
 }
 
 /* Many rounds: what a slot holds from a round before is no finished record. */
@@ -503,12 +513,13 @@ static void test_odd_records(void **state)
 	rec->clock = T0 - 500;
 	put_words(&r, 0, KX_EVENT_PAD, 20, TID(1), 1, words, 9);
 	put_words(&r, 0, KX_EVENT_KINDS, 25, TID(1), 1, words, 9);
-	put(&r, 0, 255, 26, TID(1), 1);
+	put(&r, 0, 255, 26, TID(2), 1);
 	put_words(&r, 0, KX_EVENT_ENTRY, 30, TID(1), 2, words, 9); /* 7 words are kept */
 	put(&r, 0, KX_EVENT_EXIT, 40, TID(1), 1);
 	finish(&r, "[500001 +1@0/0 +2@30/0(1,2,3,4,5,6,7) -2@40/0 -1@40/0");
 	assert_int_equal(r.counts.events, 3);
 	assert_int_equal(r.counts.repaired, 1);
+	assert_int_equal(r.counts.threads, 1);
 	assert_int_equal(r.counts.lost, 0);
 }
 

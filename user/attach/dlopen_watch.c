@@ -16,9 +16,9 @@
 bool kx_dlopen_watch_needed(const struct kx_selection *sel)
 {
 	for (size_t i = 0; i < sel->nfunctions; i++)
-		if (sel->functions[i].traced && sel->functions[i].plan.makes_calls &&
-		    sel->functions[i].plan.exit_kind == KX_EXITS_RETURN &&
-		    sel->modules[sel->functions[i].module].space == KX_PATTERN_USER)
+		if (kx_select_is_probed_by(sel, &sel->functions[i], KX_PROBE_UPROBE) &&
+		    sel->functions[i].plan.makes_calls &&
+		    sel->functions[i].plan.exit_kind == KX_EXITS_RETURN)
 			return true;
 	return false;
 }
@@ -101,9 +101,9 @@ struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint
 		const struct kx_function *f = &sel->functions[i];
 		struct kx_plan *plan;
 
-		if (!f->traced || !f->plan.makes_calls || f->plan.exit_kind != KX_EXITS_RETURN ||
-		    (module != KX_EVERY_MODULE && f->module != module) ||
-		    sel->modules[f->module].space != KX_PATTERN_USER)
+		if (!kx_select_is_probed_by(sel, f, KX_PROBE_UPROBE) || !f->plan.makes_calls ||
+		    f->plan.exit_kind != KX_EXITS_RETURN ||
+		    (module != KX_EVERY_MODULE && f->module != module))
 			continue;
 		plan = calloc(1, sizeof(*plan));
 		if (plan && kx_plan_function(sel->modules[f->module].planner, f->sym, &options,

@@ -260,7 +260,7 @@ int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err)
 	if (make_room(p))
 		return kx_err_set(err, -ENOMEM, "no memory for the probes");
 	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
-		if (p->attached[m] || p->sel->modules[m].space != KX_PATTERN_USER)
+		if (p->attached[m] || p->sel->modules[m].provider->probe != KX_PROBE_UPROBE)
 			continue;
 		code = attach_whole(p, m, err);
 		p->attached[m] = !code;
@@ -290,8 +290,7 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 	p->ctx = ctx;
 	code = kx_probes_attach_new(p, err);
 	for (size_t i = 0; i < sel->nfunctions; i++)
-		wanted += sel->functions[i].traced &&
-			  sel->modules[sel->functions[i].module].space == KX_PATTERN_USER;
+		wanted += kx_select_is_probed_by(sel, &sel->functions[i], KX_PROBE_UPROBE);
 	if (!code && wanted && !p->nfunctions)
 		code = kx_err_set(err, -EOPNOTSUPP,
 				  "the kernel refuses a probe on every one of the %zu selected "

@@ -13,7 +13,7 @@ int kx_syscalls_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 	for (size_t i = 0; i < sel->nfunctions; i++) {
 		const struct kx_function *f = &sel->functions[i];
 
-		if (!f->traced || sel->modules[f->module].space != KX_PATTERN_SYSCALL)
+		if (!kx_select_is_probed_by(sel, f, KX_PROBE_SYSCALL))
 			continue;
 		table[kx_syscall_number(f->sym)] = KX_SYSCALL_TRACED(f->id, nargs);
 		++*n;

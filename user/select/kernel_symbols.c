@@ -8,6 +8,8 @@
 
 #include "select/kernel_deny.h"
 #include "select/kernel_fs.h"
+#include "select/provider.h"
+#include "select/select.h"
 #include "binary/symbol_sources.h"
 
 /* The size of the last function before a gap, where nothing better is known. */
@@ -436,3 +438,28 @@ bool kx_kernel_ambiguous(const struct kx_symbols *syms, const char *name)
 	return (found > k->names && !strcmp(found[-1], name)) ||
 	       (found + 1 < k->names + k->nnames && !strcmp(found[1], name));
 }
+
+static int kernel_symbols(struct kx_select_module *m, pid_t pid, struct kx_err *err)
+{
+	(void)pid;
+	return kx_kernel_symbols(&m->syms, err);
+}
+
+static int kernel_plan(const struct kx_select_module *m, const struct kx_symbol *sym,
+		       const struct kx_plan_options *options, struct kx_plan *plan,
+		       struct kx_err *why)
+{
+	(void)options;
+	if (kx_kernel_refused(&m->syms, sym, why->text, sizeof(why->text)))
+		return -EOPNOTSUPP;
+	kx_provider_plan_kernel(sym, true, plan);
+	return 0;
+}
+
+const struct kx_provider kx_provider_kernel = {
+	.space = KX_PATTERN_KERNEL,
+	.name = "kernel",
+	.probe = KX_PROBE_KERNEL,
+	.symbols = kernel_symbols,
+	.plan = kernel_plan,
+};

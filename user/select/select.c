@@ -80,17 +80,18 @@ static int add_named_files(struct kx_selector *s, struct kx_err *err)
 	return rc;
 }
 
-static int add_spaces(struct kx_selector *s, struct kx_err *err)
+static int add_pseudo_modules(struct kx_selector *s, struct kx_err *err)
 {
-	bool added[KX_PATTERN_SYSCALL + 1] = { [KX_PATTERN_USER] = true };
 	int rc = 0;
 
 	for (size_t i = 0; i < s->options.ninclude && !rc; i++) {
-		enum kx_pattern_space space = s->include[i].space;
+		const struct kx_provider *provider = kx_provider_get(s->include[i].space);
+		bool is_new = provider->name;
 
-		if (!added[space])
-			rc = kx_select_add_space(s, space, err);
-		added[space] = true;
+		for (size_t k = 0; k < s->nbinaries && is_new; k++)
+			is_new = s->binaries[k]->m.provider != provider;
+		if (is_new)
+			rc = kx_select_add_pseudo(s, provider, err);
 	}
 	return rc;
 }
@@ -137,7 +138,7 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 	if (!rc && s->options.dynamic_targets)
 		rc = add_named_files(s, err);
 	if (!rc)
-		rc = add_spaces(s, err);
+		rc = add_pseudo_modules(s, err);
 	if (!rc)
 		rc = kx_select_match(s, 0, !s->options.match_later, err);
 	if (rc)

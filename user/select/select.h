@@ -18,6 +18,7 @@
 #include "plan/plan.h"
 #include "binary/symbols.h"
 #include "binary/unwind_risk.h"
+#include "select/provider.h"
 
 #define KX_SELECT_MAX_FUNCTIONS 20000 /* default of max_functions */
 #define KX_SELECT_MIN_INSTRUCTIONS 200 /* chosen by size from here on, as clang's XRay does */
@@ -54,10 +55,11 @@ struct kx_select_options {
 
 /* A binary with traced functions, once however many processes have it mapped; or a pseudo-module. */
 struct kx_select_module {
-	enum kx_pattern_space space;    /* other than KX_PATTERN_USER: no elf, no planner */
+	const struct kx_provider *provider;
+	enum kx_pattern_space space;    /* the provider's */
 	const struct kx_module *module; /* as the first process has it that maps it */
 	int fd; /* of the binary, open for reading; -1 for a pseudo-module */
-	struct kx_elf *elf;
+	struct kx_elf *elf;         /* NULL for a pseudo-module, as the planner */
 	struct kx_symbols syms;
 	struct kx_planner *planner;
 	bool harmless; /* planned with return probes: they were, in every process that maps it */
@@ -98,6 +100,13 @@ struct kx_selection {
 	size_t nnotes;
 	struct kx_selector *selector;
 };
+
+/* Whether @f is traced by probes of this kind. */
+static inline bool kx_select_is_probed_by(const struct kx_selection *sel,
+					  const struct kx_function *f, enum kx_probe_kind kind)
+{
+	return f->traced && sel->modules[f->module].provider->probe == kind;
+}
 
 /*
  * Reads the binaries that the patterns name, selects and plans. Free with kx_selection_free. Errors: -EINVAL (a pattern cannot be read),

@@ -31,17 +31,20 @@ static char *copy(const char *text)
 	return strdup(text ? text : "");
 }
 
-static struct kx_binary *new_binary(const struct kx_module *m)
+static struct kx_binary *new_binary(const struct kx_module *m, const struct kx_provider *provider)
 {
 	struct kx_binary *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return NULL;
-	b->fd = -1;
 	b->module = *m;
 	b->module.name = copy(m->name);
 	b->module.path = copy(m->path);
 	b->module.open_path = copy(m->open_path);
+	b->m = (struct kx_select_module){ .provider = provider,
+					  .space = provider->space,
+					  .module = &b->module,
+					  .fd = -1 };
 	if (b->module.name && b->module.path && b->module.open_path)
 		return b;
 	kx_select_free_binary(b);
@@ -50,16 +53,22 @@ static struct kx_binary *new_binary(const struct kx_module *m)
 
 void kx_select_close(struct kx_binary *b)
 {
-	if (b->fd >= 0)
-		close(b->fd);
-	b->fd = -1;
+	if (b->m.fd >= 0)
+		close(b->m.fd);
+	b->m.fd = -1;
+}
+
+static void unload(struct kx_binary *b)
+{
+	kx_symbols_free(&b->m.syms);
+	kx_elf_close(b->m.elf);
+	b->m.elf = NULL;
+	kx_select_close(b);
 }
 
 void kx_select_free_binary(struct kx_binary *b)
 {
-	kx_symbols_free(&b->syms);
-	kx_elf_close(b->elf);
-	kx_select_close(b);
+	unload(b);
 	free(b->chosen);
 	free(b->module.name);
 	free(b->module.path);
@@ -70,9 +79,9 @@ void kx_select_free_binary(struct kx_binary *b)
 /* A file that was read is held open, so its inode number is not given to another one. */
 static bool is_same(const struct kx_binary *b, const struct kx_module *m)
 {
-	return b->space == KX_PATTERN_USER && b->module.device == m->device &&
+	return !b->m.provider->name && b->module.device == m->device &&
 	       b->module.inode == m->inode &&
-	       (b->elf || b->number || strcmp(b->module.path, m->path) == 0);
+	       (b->m.elf || b->number || strcmp(b->module.path, m->path) == 0);
 }
 
 /* Takes a binary that could not be opened in time out of the list, to be a new one. */
@@ -104,32 +113,31 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 		}
 		if (i < s->nbinaries) {
 			s->binaries[i]->module.is_main |= m->is_main;
-			s->binaries[i]->harmless &= harmless;
+			s->binaries[i]->m.harmless &= harmless;
 			if (s->binaries[i]->number && !harmless)
 				s->out->modules[s->binaries[i]->number - 1].risky = true;
 			continue;
 		}
-		b = new_binary(m);
+		b = new_binary(m, &kx_provider_elf);
 		if (!b || append(s, b)) {
 			if (b)
 				kx_select_free_binary(b);
 			return kx_select_no_memory(err);
 		}
 		b->pid = proc->pid;
-		b->harmless = harmless;
+		b->m.harmless = harmless;
 		b->is_go = risk->is_go;
 	}
 	return 0;
 }
 
-int kx_select_add_space(struct kx_selector *s, enum kx_pattern_space space, struct kx_err *err)
+int kx_select_add_pseudo(struct kx_selector *s, const struct kx_provider *provider,
+			 struct kx_err *err)
 {
-	const struct kx_module m = { .name = (char *)kx_select_get_space(space)->name,
-				     .path = (char *)kx_select_get_space(space)->name };
-	struct kx_binary *b = new_binary(&m);
+	const struct kx_module m = { .name = (char *)provider->name,
+				     .path = (char *)provider->name };
+	struct kx_binary *b = new_binary(&m, provider);
 
-	if (b)
-		b->space = space;
 	if (b && !append(s, b))
 		return 0;
 	if (b)
@@ -137,45 +145,23 @@ int kx_select_add_space(struct kx_selector *s, enum kx_pattern_space space, stru
 	return kx_select_no_memory(err);
 }
 
-/* Opens the file, which stays open for its probes: processes end and paths change. */
-static int open_file(struct kx_binary *b)
-{
-	char root[32];
-	int code;
-
-	b->fd = kx_module_open(&b->module, &b->load_err);
-	b->gone = b->fd == -ESRCH;
-	if (b->fd < 0)
-		return b->fd;
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)b->pid);
-	code = kx_elf_open_fd(b->fd, b->module.open_path, &b->elf, &b->load_err);
-	return code ? code :
-		      kx_symbols_read(b->elf, b->pid ? root : NULL, &b->syms, &b->load_err);
-}
-
 int kx_select_load(struct kx_binary *b)
 {
 	if (b->chosen || b->number || b->load_rc)
 		return b->load_rc;
-	if (b->space != KX_PATTERN_USER)
-		b->load_rc = kx_select_get_space(b->space)->symbols(&b->syms, &b->load_err);
-	else
-		b->load_rc = open_file(b);
+	b->load_rc = b->m.provider->symbols(&b->m, b->pid, &b->load_err);
+	b->gone = b->load_rc == -ESRCH;
 	if (!b->load_rc) {
-		b->chosen = calloc(b->syms.count + 1, sizeof(*b->chosen));
+		b->chosen = calloc(b->m.syms.count + 1, sizeof(*b->chosen));
 		if (!b->chosen)
 			b->load_rc = kx_select_no_memory(&b->load_err);
 	}
-	if (b->load_rc) {
-		kx_symbols_free(&b->syms);
-		kx_elf_close(b->elf);
-		b->elf = NULL;
-		kx_select_close(b);
-	}
+	if (b->load_rc)
+		unload(b);
 	return b->load_rc;
 }
 
 const struct kx_symbols *kx_select_syms(const struct kx_selector *s, const struct kx_binary *b)
 {
-	return b->number ? &s->out->modules[b->number - 1].syms : &b->syms;
+	return b->number ? &s->out->modules[b->number - 1].syms : &b->m.syms;
 }

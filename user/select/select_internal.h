@@ -8,33 +8,19 @@
 #include "base/pattern.h"
 #include "select/select.h"
 
-/* Where pseudo-modules come from; one for each space but KX_PATTERN_USER. */
-struct kx_select_space {
-	const char *name;  /* of the pseudo-module */
-	const char *what;  /* plural, for messages */
-	int (*symbols)(struct kx_symbols *out, struct kx_err *err); /* NULL: not in this version */
-	/* Why @sym must not be traced, as a clause in @reason; NULL: all may be. */
-	bool (*refused)(const struct kx_symbols *syms, const struct kx_symbol *sym, char *reason,
-			size_t size);
-};
-
-const struct kx_select_space *kx_select_get_space(enum kx_pattern_space space);
-
 /* A binary of any of the processes, or a pseudo-module; read only when a pattern names it. */
 struct kx_binary {
-	enum kx_pattern_space space;
 	struct kx_module module; /* owned; is_main if it is that of any process */
-	pid_t pid;
-	bool harmless;      /* return probes are, in every process that has it mapped */
-	bool is_go;         /* the first process that mapped it is: no return probes at all */
-	uint32_t number;    /* module number + 1 once it is planned, else 0 */
-	int fd;             /* -1 until loaded; as elf */
-	struct kx_elf *elf; /* NULL until loaded; then, with syms, of the module once planned */
-	struct kx_symbols syms;
-	bool *chosen;       /* one per symbol; until planned */
+	pid_t pid;               /* a process that has it mapped, or 0 */
+	bool is_go;              /* the first process that mapped it is: no return probes at all */
+	uint32_t number;         /* module number + 1 once it is planned, else 0 */
+	/* What its provider has read of it, and whether return probes are harmless in every process
+	 * that has it mapped. Empty until loaded; moved to the selection's modules when planned. */
+	struct kx_select_module m;
+	bool *chosen;            /* one per symbol; until planned */
 	size_t nchosen;
 	int load_rc;
-	bool gone;          /* the process ended before its file was opened; another may map it */
+	bool gone; /* the process ended before its file was opened; another may map it */
 	struct kx_err load_err;
 };
 
@@ -65,7 +51,9 @@ int kx_select_note(struct kx_selection *out, const char *fmt, ...)
 /* Adds what is new of @proc's modules; *@first gets the index of the first new one. */
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
 			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err);
-int kx_select_add_space(struct kx_selector *s, enum kx_pattern_space space, struct kx_err *err);
+/* Adds the pseudo-module of a provider. */
+int kx_select_add_pseudo(struct kx_selector *s, const struct kx_provider *provider,
+			 struct kx_err *err);
 /* Opens the binary and reads its symbols, once; remembers a failure. */
 int kx_select_load(struct kx_binary *b);
 /* Closes the file of a binary that gets no probes. */

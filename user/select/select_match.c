@@ -10,8 +10,8 @@
 #include "select/pattern_matches.h"
 #include "select/suggest.h"
 
-static int parse_patterns(const char *const *texts, size_t n, char option,
-			  struct kx_pattern **out, struct kx_err *err)
+static int parse_patterns(const char *const *texts, size_t n, struct kx_pattern **out,
+			  struct kx_err *err)
 {
 	size_t i;
 	int rc;
@@ -23,34 +23,29 @@ static int parse_patterns(const char *const *texts, size_t n, char option,
 		rc = kx_pattern_parse(texts[i], &(*out)[i], err);
 		if (rc)
 			return rc;
-		if ((*out)[i].space != KX_PATTERN_USER && !kx_select_get_space((*out)[i].space)->symbols)
-			return kx_err_set(err, -EOPNOTSUPP,
-					  "-%c '%s': %s are not supported by this version; name functions of the process's binaries",
-					  option, texts[i], kx_select_get_space((*out)[i].space)->what);
 	}
 	return 0;
 }
 
-
 int kx_select_parse_patterns(struct kx_selector *s, struct kx_err *err)
 {
 	const struct kx_select_options *o = &s->options;
-	int rc = parse_patterns(o->include, o->ninclude, 'f', &s->include, err);
+	int rc = parse_patterns(o->include, o->ninclude, &s->include, err);
 
-	return rc ? rc : parse_patterns(o->exclude, o->nexclude, 'x', &s->exclude, err);
+	return rc ? rc : parse_patterns(o->exclude, o->nexclude, &s->exclude, err);
 }
 
 static bool names(const struct kx_pattern *p, const struct kx_binary *b)
 {
-	if (p->space != KX_PATTERN_USER || b->space != KX_PATTERN_USER)
-		return p->space == b->space;
+	if (b->m.provider->name)
+		return p->space == b->m.provider->space;
 	return kx_pattern_matches_module(p, &b->module);
 }
 
 int kx_select_explain_no_symbols(const struct kx_binary *b, struct kx_err *err)
 {
-	const char *source = b->syms.source;
-	uint64_t missing = b->elf ? kx_elf_missing(b->elf) : 0;
+	const char *source = b->m.syms.source;
+	uint64_t missing = b->m.elf ? kx_elf_missing(b->m.elf) : 0;
 
 	if (missing)
 		return kx_err_set(err, -ENOENT,
@@ -87,6 +82,7 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 {
 	struct kx_suggest_source *sources;
 	const struct kx_binary *named = NULL;
+	const char *prefix = kx_provider_get(p->space)->name;
 	size_t i, n = 0, nnamed = 0, nsymbols = 0;
 	char close[700], where[300];
 
@@ -118,10 +114,8 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 		snprintf(where, sizeof(where), "%zu modules", nnamed);
 	if (!close[0])
 		return kx_err_set(err, -ENOENT,
-				  "no function of %s matches '%s', and none comes close; `kxray functions -f '%s*'` lists what there is",
-				  where, p->glob,
-				  p->space == KX_PATTERN_SYSCALL ? "syscall:" :
-				  p->space == KX_PATTERN_KERNEL	 ? "kernel:" : "");
+				  "no function of %s matches '%s', and none comes close; `kxray functions -f '%s%s*'` lists what there is",
+				  where, p->glob, prefix ? prefix : "", prefix ? ":" : "");
 	return kx_err_set(err, -ENOENT, "no function of %s matches '%s'; did you mean %s?", where,
 			  p->glob, close);
 }
@@ -131,10 +125,10 @@ static size_t mark(const struct kx_pattern *p, struct kx_binary *b, bool value)
 {
 	size_t i, n = 0;
 
-	for (i = 0; i < b->syms.count; i++) {
+	for (i = 0; i < b->m.syms.count; i++) {
 		if (b->chosen[i] == value && !value)
 			continue;
-		if (!kx_pattern_matches_symbol(p, &b->syms.items[i]))
+		if (!kx_pattern_matches_symbol(p, &b->m.syms.items[i]))
 			continue;
 		n++;
 		if (b->chosen[i] != value) {
@@ -152,8 +146,8 @@ static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size
 	size_t matched = 0;
 	bool named = false;
 
-	/* the kernel gets no functions later */
-	must_match |= p->space != KX_PATTERN_USER && !first;
+	/* a pseudo-module gets no functions later */
+	must_match |= kx_provider_get(p->space)->name && !first;
 	for (size_t i = first; i < s->nbinaries; i++) {
 		struct kx_binary *b = s->binaries[i];
 
@@ -199,8 +193,8 @@ static int choose_all_of_main(struct kx_selector *s, size_t first, bool must_mat
 			return kx_err_set(err, rc, "%s", b->load_err.text);
 		if (rc)
 			continue;
-		memset(b->chosen, 1, b->syms.count * sizeof(*b->chosen));
-		b->nchosen = b->syms.count;
+		memset(b->chosen, 1, b->m.syms.count * sizeof(*b->chosen));
+		b->nchosen = b->m.syms.count;
 		total += b->nchosen;
 		last = b;
 	}

@@ -86,22 +86,6 @@ static bool large_enough(const struct kx_plan *plan)
 	return plan->xray || plan->has_loop || plan->instructions >= KX_SELECT_MIN_INSTRUCTIONS;
 }
 
-/* Plans a function of a pseudo-module: there is no code to decode. */
-static int plan_special(const struct kx_binary *b, const struct kx_symbols *syms,
-			const struct kx_symbol *sym, struct kx_plan *plan, struct kx_err *why)
-{
-	const struct kx_select_space *space = kx_select_get_space(b->space);
-
-	if (space->refused && space->refused(syms, sym, why->text, sizeof(why->text)))
-		return -EOPNOTSUPP;
-	*plan = (struct kx_plan){ .entry = { .addr = sym->addr, .cost = KX_COST_KERNEL },
-				  .exit_kind = KX_EXITS_RETURN,
-				  .args = 6,
-				  .makes_calls = true,
-				  .tail_calls = b->space == KX_PATTERN_KERNEL };
-	return 0;
-}
-
 static int plan_symbol(struct kx_selector *s, const struct kx_binary *b,
 		       const struct kx_select_module *m, const struct kx_symbol *sym,
 		       struct kx_plan *plan, struct kx_err *why)
@@ -109,19 +93,13 @@ static int plan_symbol(struct kx_selector *s, const struct kx_binary *b,
 	const struct kx_plan_options options = {
 		.exits = s->options.exits,
 		.nop5_optimized = s->options.nop5_optimized,
-		.returns_harmless = b->harmless && !b->is_go && !s->is_go,
+		.returns_harmless = m->harmless && !b->is_go && !s->is_go,
 		.returns_forbidden = b->is_go || s->is_go,
 	};
 
 	memset(plan, 0, sizeof(*plan));
 	why->text[0] = 0;
-	if (b->space != KX_PATTERN_USER)
-		return plan_special(b, &m->syms, sym, plan, why);
-	if (!sym->is_ifunc)
-		return kx_plan_function(m->planner, sym, &options, plan, why);
-	snprintf(why->text, sizeof(why->text),
-		 "it only resolves which function to use (ifunc), the code that runs has another name");
-	return -EOPNOTSUPP;
+	return m->provider->plan(m, sym, &options, plan, why);
 }
 
 /* Plans the chosen functions of one binary and appends them. @ids: see above; NULL if none. */
@@ -180,20 +158,15 @@ static int make_module(struct kx_selector *s, struct kx_binary *b, struct kx_err
 	if (out->nmodules == KX_SELECT_MAX_MODULES)
 		return kx_err_set(err, -E2BIG, "more than %d binaries have traced functions",
 				  KX_SELECT_MAX_MODULES);
-	m->module = &b->module;
-	m->space = b->space;
+	*m = b->m;
+	b->m.fd = -1;
+	b->m.elf = NULL;
+	memset(&b->m.syms, 0, sizeof(b->m.syms));
 	/* beyond these, return probes could not be given up for one module alone */
 	if (s->options.dynamic_targets && out->nmodules >= KX_MAX_GROUPS)
-		b->harmless = false;
-	m->harmless = b->harmless;
-	m->fd = b->fd;
-	m->elf = b->elf;
-	m->syms = b->syms;
-	b->fd = -1;
-	b->elf = NULL;
-	memset(&b->syms, 0, sizeof(b->syms));
+		m->harmless = false;
 	b->number = (uint32_t)++out->nmodules;
-	return b->space == KX_PATTERN_USER ? kx_planner_new(m->elf, &m->syms, &m->planner, err) : 0;
+	return m->elf ? kx_planner_new(m->elf, &m->syms, &m->planner, err) : 0;
 }
 
 static int plan_one(struct kx_selector *s, struct kx_binary *b, bool own_ids, struct kx_err *err)
@@ -224,8 +197,8 @@ int kx_select_plan(struct kx_selector *s, size_t first, struct kx_err *err)
 
 	for (size_t i = first; i < s->nbinaries; i++) {
 		struct kx_binary *b = s->binaries[i];
-		bool own_ids = !i && b->space == KX_PATTERN_USER && b->module.is_main &&
-			       !kx_select_load(b) && kx_elf_get_section(b->elf, "xray_instr_map", &xray);
+		bool own_ids = !i && b->module.is_main && !kx_select_load(b) && b->m.elf &&
+			       kx_elf_get_section(b->m.elf, "xray_instr_map", &xray);
 		int rc;
 
 		if (!b->nchosen && !own_ids)

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "bpf/wire.h"
+#include "select/provider.h"
+#include "select/select.h"
 
 /* One placeholder address for each number; 0 means "no address" elsewhere. */
 #define ADDRESS_STEP 16
@@ -96,3 +98,28 @@ unsigned kx_syscall_number(const struct kx_symbol *sym)
 {
 	return (unsigned)((sym->addr - FIRST_ADDRESS) / ADDRESS_STEP);
 }
+
+static int syscall_symbols(struct kx_select_module *m, pid_t pid, struct kx_err *err)
+{
+	(void)pid;
+	return kx_syscall_symbols(&m->syms, err);
+}
+
+static int syscall_plan(const struct kx_select_module *m, const struct kx_symbol *sym,
+			const struct kx_plan_options *options, struct kx_plan *plan,
+			struct kx_err *why)
+{
+	(void)m;
+	(void)options;
+	(void)why;
+	kx_provider_plan_kernel(sym, false, plan);
+	return 0;
+}
+
+const struct kx_provider kx_provider_syscall = {
+	.space = KX_PATTERN_SYSCALL,
+	.name = "syscall",
+	.probe = KX_PROBE_SYSCALL,
+	.symbols = syscall_symbols,
+	.plan = syscall_plan,
+};

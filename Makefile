@@ -89,11 +89,18 @@ UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 .SECONDARY:
 .PHONY: all demo test check tests bench asan kernels install uninstall clean help FORCE
 
-all: $(BUILD)/kxray ## build the program: $(BUILD)/kxray (default)
+all: $(BUILD)/kxray $(BUILD)/kxray.1 ## build the program: $(BUILD)/kxray (default), and its manual
 
 $(BUILD)/kxray: $(OBJS)
 	$(call say,LINK)
 	$(Q)$(CC) $(KX_LDFLAGS) -o $@ $^ $(LIBS)
+
+# The manual: its option lists come from the option table of the program itself.
+$(BUILD)/kxray.1: user/kxray.1.in $(BUILD)/kxray
+	$(call say,MAN)
+	$(Q)awk '/^@OPTIONS / { list = "$(BUILD)/kxray help --man " substr($$2, 1, length($$2) - 1); \
+		while ((list | getline line) > 0) print line; if (close(list)) exit 1; next } \
+		{ print }' $< > $@
 
 $(BUILD)/libkxray.a: $(LIB_OBJS)
 	$(call say,AR)
@@ -174,7 +181,7 @@ $(BUILD)/tests/make_trace: tests/bench/make_trace.c $(BUILD)/libkxray.a $(BUILD)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
 
-tests: $(BUILD)/kxray $(UNIT_TESTS) $(TARGETS) $(BUILD)/tests/make_trace ## build the program and all tests
+tests: $(BUILD)/kxray $(BUILD)/kxray.1 $(UNIT_TESTS) $(TARGETS) $(BUILD)/tests/make_trace ## build the program and all tests
 
 # Installing comes first and in a make of its own: what follows asks pkg-config.
 test: ## install what is missing, build, run every test (TESTS=fast: a minute, without root)
@@ -203,10 +210,10 @@ kernels: ## try on each kernel what works there, and write the README's table
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' tests/vm/matrix.sh --write
 
-install: $(BUILD)/kxray ## install below $(DESTDIR)$(PREFIX)
+install: $(BUILD)/kxray $(BUILD)/kxray.1 ## install below $(DESTDIR)$(PREFIX)
 	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(MANDIR)/man1'
 	install -m 755 $(BUILD)/kxray '$(DESTDIR)$(BINDIR)/kxray'
-	install -m 644 user/kxray.1 '$(DESTDIR)$(MANDIR)/man1/kxray.1'
+	install -m 644 $(BUILD)/kxray.1 '$(DESTDIR)$(MANDIR)/man1/kxray.1'
 
 uninstall: ## remove what install put there
 	rm -f '$(DESTDIR)$(BINDIR)/kxray' '$(DESTDIR)$(MANDIR)/man1/kxray.1'

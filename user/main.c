@@ -1,29 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The kxray program: finds the subcommand and hands over. */
+/* The kxray program: finds the subcommand and runs it. */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "cmd/commands.h"
+#include "cmd/option_help.h"
 
 #ifndef KX_VERSION
 #define KX_VERSION "unknown"
 #endif
-
-static const struct command {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *summary;
-} commands[] = {
-	{ "record", kx_cmd_record, "trace a running program, or start one, and write a trace" },
-	{ "report", kx_cmd_report, "show a trace as a table of functions" },
-	{ "export", kx_cmd_export, "convert a trace to the format of another tool" },
-	{ "dump", kx_cmd_dump, "print every record of a trace" },
-	{ "functions", kx_cmd_functions, "list what can be traced, where and at what cost" },
-	{ "doctor", kx_cmd_doctor, "say what this kernel and this user may do, and what it costs" },
-};
-
-#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void print_help(FILE *to)
 {
@@ -32,8 +20,8 @@ static void print_help(FILE *to)
 		    "Usage: kxray COMMAND [OPTION...]\n"
 		    "\n"
 		    "Commands:\n");
-	for (size_t i = 0; i < NCOMMANDS; i++)
-		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	for (size_t i = 0; kx_commands[i]; i++)
+		fprintf(to, "  %-10s %s\n", kx_commands[i]->name, kx_commands[i]->summary);
 	fprintf(to,
 		"\n"
 		"First steps:\n"
@@ -44,7 +32,7 @@ static void print_help(FILE *to)
 		"Exit status: 0 done, 1 failed, 2 wrong usage, 3 events lost with --fail-on-loss.\n");
 }
 
-/* Flushes standard output, so that a full disk or closed pipe is not taken for success. */
+/* Flushes standard output: a full disk or a closed pipe is a failure. */
 static int finish(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -53,9 +41,37 @@ static int finish(int status)
 	return status == KX_EXIT_DONE ? KX_EXIT_FAILED : status;
 }
 
+static int unknown_command(const char *name)
+{
+	fprintf(stderr, "kxray: there is no command '%s'; 'kxray --help' lists them.\n", name);
+	return KX_EXIT_USAGE;
+}
+
+/* `kxray help [COMMAND]`, and `kxray help --man COMMAND` for the build of the manual page. */
+static int help(int argc, char **argv)
+{
+	bool manual = argc > 1 && strcmp(argv[1], "--man") == 0;
+	const char *name = argc > 1 + manual ? argv[1 + manual] : NULL;
+	const struct kx_command *c = name ? kx_command_find(name) : NULL;
+	char *args[] = { NULL, (char[]){ "--help" }, NULL };
+
+	if (!name) {
+		print_help(stdout);
+		return KX_EXIT_DONE;
+	}
+	if (!c)
+		return unknown_command(name);
+	args[0] = argv[1];
+	if (!manual)
+		return c->run(2, args);
+	kx_option_help_print_manual(c, stdout);
+	return KX_EXIT_DONE;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
+	const struct kx_command *c;
 
 	if (!name) {
 		print_help(stderr);
@@ -66,22 +82,12 @@ int main(int argc, char **argv)
 		printf("kxray %s\n", KX_VERSION);
 		return finish(KX_EXIT_DONE);
 	}
-	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
-	    (strcmp(name, "help") == 0 && argc == 2)) {
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
 		print_help(stdout);
 		return finish(KX_EXIT_DONE);
 	}
-	// `kxray help record` is `kxray record --help`.
-	if (strcmp(name, "help") == 0) {
-		name = argv[2];
-		argv[1] = argv[2];
-		argv[2] = (char[]){ "--help" };
-		argc = 3;
-	}
-	for (size_t i = 0; i < NCOMMANDS; i++) {
-		if (strcmp(commands[i].name, name) == 0)
-			return finish(commands[i].run(argc - 1, argv + 1));
-	}
-	fprintf(stderr, "kxray: there is no command '%s'; 'kxray --help' lists them.\n", name);
-	return KX_EXIT_USAGE;
+	if (strcmp(name, "help") == 0)
+		return finish(help(argc - 1, argv + 1));
+	c = kx_command_find(name);
+	return c ? finish(c->run(argc - 1, argv + 1)) : unknown_command(name);
 }

@@ -35,6 +35,13 @@ run make BUILD="$BUILD" install DESTDIR="$TMP/root" PREFIX=/usr
 assert_eq "make install" "$STATUS" 0
 assert_eq "what is installed" "$(cd "$TMP/root" && find . -type f | sort | tr '\n' ' ')" \
 	"./usr/bin/kxray ./usr/share/man/man1/kxray.1 "
+# Each option of each command is in the manual, in the words of the option table.
+for command in record report export dump functions doctor; do
+	"$KXRAY" help --man "$command" >"$TMP/options"
+	assert_contains "the option list of $command" "$(<"$TMP/options")" '\-\-json'
+	assert_eq "the manual has the options of $command" \
+		"$(grep -vxFf "$TMP/root/usr/share/man/man1/kxray.1" "$TMP/options")" ""
+done
 run "$TMP/root/usr/bin/kxray" --help
 assert_eq "the installed program runs" "$STATUS" 0
 run make BUILD="$BUILD" uninstall DESTDIR="$TMP/root" PREFIX=/usr

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "cmd/cmd.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "cmd/option_help.h"
 
 int kx_cmd_fail(const char *command, const struct kx_err *err)
 {
@@ -22,4 +25,13 @@ int kx_cmd_usage(const char *command, const char *fmt, ...)
 	va_end(ap);
 	fprintf(stderr, "\nTry 'kxray %s --help'.\n", command);
 	return KX_EXIT_USAGE;
+}
+
+int kx_cmd_end_parse(const struct kx_command *c, int result, const struct kx_err *err)
+{
+	if (result == KX_OPTIONS_HELP) {
+		kx_option_help_print(c, stdout);
+		return KX_EXIT_DONE;
+	}
+	return result == -EINVAL ? kx_cmd_usage(c->name, "%s", err->text) : kx_cmd_fail(c->name, err);
 }

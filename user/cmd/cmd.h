@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The subcommands. Each gets argv[0] = its own name, parses its options with
- * getopt_long, prints one sentence on stderr where it fails, and returns
- * kxray's exit status.
+ * What all subcommands share: exit statuses, the way errors are printed, and the way a command line
+ * is taken. Each command is a struct kx_command (see options.h) in a file cmd_NAME.c; commands.c lists
+ * them. A command prints one sentence on stderr where it fails and returns kxray's exit status.
  */
 #ifndef KX_CMD_H
 #define KX_CMD_H
 
 #include "base/err.h"
+#include "cmd/options.h"
 
 enum kx_exit_status {
 	KX_EXIT_DONE = 0,
@@ -27,5 +28,11 @@ int kx_cmd_doctor(int argc, char **argv);
 int kx_cmd_fail(const char *command, const struct kx_err *err);
 /* The same for wrong usage, with a hint at "kxray COMMAND --help"; returns KX_EXIT_USAGE. */
 int kx_cmd_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Ends a command whose command line gave @result, not 0, from kx_options_parse or from a check of the
+ * command's own: prints the help or the error; returns the exit status.
+ */
+int kx_cmd_end_parse(const struct kx_command *c, int result, const struct kx_err *err);
 
 #endif

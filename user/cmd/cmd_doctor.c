@@ -1,28 +1,42 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "cmd/commands.h"
 #include "doctor/doctor.h"
 #include "base/json_text.h"
 
 #define NAME "doctor"
 #define TEXT_MAX 1024
 
-static const char help[] =
-	"Usage: kxray doctor [--json]\n"
-	"Says what this kernel offers and what this user may do, each thing tried and not guessed\n"
-	"from versions; which clock is used and how exact it is; and what a recorded call costs\n"
-	"here, measured on small functions of kxray itself. Works without privileges too, and\n"
-	"then says what is missing.\n"
-	"\n"
-	"      --json   the same as one JSON object on stdout\n"
-	"  -h, --help   this text\n"
-	"\n"
-	"Exit status: 0 kxray can record here, 1 it cannot, 2 wrong usage.\n";
+struct arguments {
+	bool json;
+};
+
+static const struct kx_option options[] = {
+	{ .name = "json", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, json),
+	  .help = "the same as one JSON object on standard output" },
+	KX_HELP_OPTION,
+	{ 0 },
+};
+
+static const struct kx_option_group groups[] = { { .options = options }, { 0 } };
+
+const struct kx_command kx_command_doctor = {
+	.name = NAME,
+	.summary = "show what this kernel and your privileges allow, and what a traced call costs",
+	.usage = "Usage: kxray doctor [--json]\n"
+		 "Shows what this kernel offers and what your privileges allow, each by trying it and not by\n"
+		 "the kernel's version; which clock is used and how exact it is; and what a recorded call\n"
+		 "costs here, measured on small functions of kxray itself. It works without privileges too,\n"
+		 "and then says what is missing.\n",
+	.groups = groups,
+	.notes = "Exit status: 0 kxray can record here, 1 it cannot, 2 wrong usage.\n",
+	.run = kx_cmd_doctor,
+};
 
 /* "yes", or "no" and why; on a terminal the eye finds the column. */
 static void print_checks(const struct kx_doctor *d, enum kx_check_id from, enum kx_check_id to)
@@ -206,36 +220,17 @@ static int print_json(const struct kx_doctor *d, struct kx_err *err)
 
 int kx_cmd_doctor(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
+	struct arguments a = { 0 };
 	struct kx_doctor d;
 	struct kx_err err = { 0 };
-	bool json = false;
-	int c, status;
+	int status, r = kx_options_parse(&kx_command_doctor, &a, argc, argv, &err);
 
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return KX_EXIT_DONE;
-		default:
-			return kx_cmd_usage(NAME, "there is no option '%s'", argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		return kx_cmd_usage(NAME, "it takes no arguments: '%s' is too much", argv[optind]);
+	if (r)
+		return kx_cmd_end_parse(&kx_command_doctor, r, &err);
 	if (kx_doctor_examine(&d, &err))
 		return kx_cmd_fail(NAME, &err);
 	status = d.can_record ? KX_EXIT_DONE : KX_EXIT_FAILED;
-	if (!json)
+	if (!a.json)
 		print_all(&d);
 	else if (print_json(&d, &err))
 		status = kx_cmd_fail(NAME, &err);

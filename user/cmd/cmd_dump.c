@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kxray dump: every record of a trace, one a line, in the order of the file. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
@@ -10,27 +9,39 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/cmd.h"
-#include "trace/fdr_reader.h"
 #include "base/text_out.h"
-#include "trace/symbolizer.h"
+#include "cmd/cmd.h"
+#include "cmd/commands.h"
+#include "cmd/trace_input.h"
 
 #define NAME "dump"
 
-static const char usage[] =
-	"Usage: kxray dump [OPTION...] FILE\n"
-	"Prints every record of a trace, one a line, in the order of the file: its offset, thread,\n"
-	"CPU, clock in ticks, time since the trace's start, and what it says. FILE is any XRay\n"
-	"trace, '-' standard input.\n"
-	"\n"
-	"  -m, --map MAP  names functions: kxray's map, or a binary built with XRay; default\n"
-	"                 FILE.map\n"
-	"      --json     one JSON object a line; data that is not text comes as 'data_hex'\n"
-	"  -h, --help     this text\n";
-
 struct arguments {
-	const char *file, *map;
+	struct kx_trace_input trace;
 	bool json;
+};
+
+static const struct kx_option options[] = {
+	KX_TRACE_MAP_OPTION(struct arguments, trace),
+	{ .name = "json", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, json),
+	  .help = "one JSON object a line; data that is not text comes as 'data_hex'" },
+	KX_HELP_OPTION,
+	{ 0 },
+};
+
+static const struct kx_option_group groups[] = { { .options = options }, { 0 } };
+
+const struct kx_command kx_command_dump = {
+	.name = NAME,
+	.summary = "print every record of a trace",
+	.usage = "Usage: kxray dump [OPTION...] FILE\n"
+		 "Prints every record of a trace, one a line, in the order of the file: its offset, thread,\n"
+		 "CPU, clock in ticks, time since the trace's start, and its content. FILE is any XRay\n"
+		 "trace, '-' standard input.\n",
+	.groups = groups,
+	.operands = KX_OPERANDS_ONE,
+	.operand = offsetof(struct arguments, trace.path),
+	.run = kx_cmd_dump,
 };
 
 struct dump {
@@ -201,44 +212,6 @@ static void print_json(const struct dump *d, const struct kx_fdr_record *rec)
 	kx_text_str(o, "}\n");
 }
 
-/* 0 to go on, -1 if the help was asked for, else the exit status. */
-static int parse_arguments(int argc, char **argv, struct arguments *a)
-{
-	enum { OPT_JSON = 256 };
-	static const struct option options[] = {
-		{ "map", required_argument, NULL, 'm' },
-		{ "json", no_argument, NULL, OPT_JSON },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int c;
-
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":m:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'm':
-			a->map = optarg;
-			break;
-		case OPT_JSON:
-			a->json = true;
-			break;
-		case 'h':
-			return -1;
-		case ':':
-			return kx_cmd_usage(NAME, "option '%s' needs a value", argv[optind - 1]);
-		default:
-			return kx_cmd_usage(NAME, "there is no option '%s'", argv[optind - 1]);
-		}
-	}
-	if (optind >= argc)
-		return kx_cmd_usage(NAME, "name a trace file, or '-' for standard input");
-	a->file = argv[optind++];
-	if (optind < argc)
-		return kx_cmd_usage(NAME, "one trace at a time: '%s' is too much", argv[optind]);
-	return 0;
-}
-
 static int dump_records(const struct arguments *a, struct dump *d, struct kx_fdr_file *f,
 			struct kx_err *err)
 {
@@ -256,42 +229,34 @@ static int dump_records(const struct arguments *a, struct dump *d, struct kx_fdr
 	}
 	kx_fdr_cursor_free(c);
 	e = kx_text_flush(d->out);
-	if (e == -EPIPE) /* the reader (head, less) has seen enough */
+	if (e == -EPIPE) /* the reader (head, less) closed the pipe */
 		return 0;
 	if (e)
 		return kx_err_set(err, e, "standard output cannot be written: %s", strerror(-e));
 	return r < 0 ? r : 0;
 }
 
-static int dump_file(const struct arguments *a, struct kx_err *err)
+static int dump_file(struct arguments *a, struct kx_err *err)
 {
-	struct kx_symbolizer names;
 	struct kx_text_out out;
-	struct kx_fdr_file *f;
-	int r = kx_fdr_open_damaged(a->file, &f, err);
+	struct kx_trace_input *t = &a->trace;
+	struct dump d = { .names = &t->names, .out = &out };
+	int r = kx_trace_input_open(t, true, err);
 
-	if (r)
-		return r;
-	r = kx_symbolizer_open(a->file, a->map, &names, err);
-	if (!r)
-		r = kx_symbolizer_check(&names, f, err);
 	if (!r) {
-		struct dump d = {
-			.file = f, .info = kx_fdr_get_info(f), .names = &names, .out = &out,
-			.ns_pids = calloc(kx_fdr_nthreads(f) + 1, sizeof(*d.ns_pids)),
-		};
-
+		d.file = t->file;
+		d.info = kx_fdr_get_info(t->file);
+		d.ns_pids = calloc(kx_fdr_nthreads(t->file) + 1, sizeof(*d.ns_pids));
 		kx_text_init(&out, STDOUT_FILENO);
-		r = d.ns_pids ? dump_records(a, &d, f, err) :
+		r = d.ns_pids ? dump_records(a, &d, t->file, err) :
 				kx_err_set(err, -ENOMEM, "out of memory");
 		free(d.ns_pids);
-		if (!r && d.info->truncated)
-			fprintf(stderr, "kxray " NAME ": %s: the trace ends inside a buffer, as "
-				"after an interrupted recording; nothing from offset %" PRIu64
-				" on can be read\n", a->file, d.info->truncated_at);
 	}
-	kx_symbolizer_free(&names);
-	kx_fdr_close(f);
+	if (!r && d.info->truncated)
+		fprintf(stderr, "kxray " NAME ": %s: the trace ends inside a buffer, as after an "
+			"interrupted recording; nothing from offset %" PRIu64 " on can be read\n",
+			t->path, d.info->truncated_at);
+	kx_trace_input_close(t);
 	return r;
 }
 
@@ -299,16 +264,12 @@ int kx_cmd_dump(int argc, char **argv)
 {
 	struct arguments a = { 0 };
 	struct kx_err err = { 0 };
-	int rc = parse_arguments(argc, argv, &a);
+	int r = kx_options_parse(&kx_command_dump, &a, argc, argv, &err);
 
-	if (rc > 0)
-		return rc;
-	if (rc < 0) {
-		fputs(usage, stdout);
-		return KX_EXIT_DONE;
-	}
+	if (!r)
+		r = kx_trace_input_check(&a.trace, &err);
+	if (r)
+		return kx_cmd_end_parse(&kx_command_dump, r, &err);
 	signal(SIGPIPE, SIG_IGN);
-	if (dump_file(&a, &err))
-		return kx_cmd_fail(NAME, &err);
-	return KX_EXIT_DONE;
+	return dump_file(&a, &err) ? kx_cmd_fail(NAME, &err) : KX_EXIT_DONE;
 }

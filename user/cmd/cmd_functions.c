@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kxray functions: what can be traced, where the probes go and what they cost. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "tracer/uprobe_try.h"
 #include "cmd/cmd.h"
+#include "cmd/commands.h"
 #include "base/json_text.h"
 #include "tracer/kernel_mechanism.h"
 #include "record/rate.h"
@@ -18,30 +18,6 @@
 
 #define NAME "functions"
 #define JSON_TEXT_MAX (64u << 10)
-
-static const char usage[] =
-	"Usage: kxray functions (-p PID | BINARY) [-f PATTERN]... [-x PATTERN]... [OPTION...]\n"
-	"       kxray functions -f 'kernel:GLOB'|'syscall:GLOB'... [OPTION...]\n"
-	"Lists the functions that 'kxray record' would trace, with the cost of a hit.\n"
-	"\n"
-	"  -p, --pid PID          a running process; several: -p PID,PID or -p repeated\n"
-	"  -f, --filter PATTERN   functions that match [MODULE:]GLOB; '*' is all of the main\n"
-	"                         executable. Without -f: those with a loop or at least 200\n"
-	"                         instructions\n"
-	"  -x, --exclude PATTERN  leave these out\n"
-	"      --exits KIND       auto (default), return, instruction or none\n"
-	"      --rate SECONDS     count for so long how often the processes call them, and predict\n"
-	"                         the share of a CPU that recording them takes; needs -p\n"
-	"      --max-functions N  refuse to select more (default 20000)\n"
-	"      --json             a JSON array on standard output\n"
-	"      --left-out         with --json: list what is left out on standard error\n"
-	"  -h, --help             this text\n"
-	"\n"
-	"Cost: 'nop5' is cheapest, 'emulated' about two to three times as much, 'stepped' functions\n"
-	"take a second trap ('kxray doctor' measures all three here); calls in the 'kernel' take none.\n"
-	"Their addresses are made up where they are system calls. Exit: 'return' probes replace\n"
-	"return addresses and are used where that is harmless, 'instruction' probes sit on the\n"
-	"function's own ret and tail-call instructions.\n";
 
 struct arguments {
 	pid_t *pids;
@@ -51,58 +27,65 @@ struct arguments {
 	size_t ninclude, nexclude;
 	enum kx_exits exits;
 	size_t max_functions;
-	double rate_seconds; /* 0: rates are not asked for */
+	double rate_seconds; /* --rate; 0: not given */
 	bool json, left_out;
 };
 
-static int parse_pids(const char *text, struct arguments *a)
-{
-	char *end;
+/* in the order of enum kx_exits */
+static const char *const exits_words[] = { "auto", "return", "instruction", "none", NULL };
 
-	do {
-		long pid;
+static const struct kx_option options[] = {
+	{ .name = "pid", .short_name = 'p', .kind = KX_OPTION_IDS, .argument = "PID[,PID...]", .min = 1,
+	  KX_LIST(struct arguments, pids, npids), .takes = "process ids, as in 12,34",
+	  .help = "these running processes; may be repeated" },
+	{ .name = "function", .short_name = 'f', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
+	  KX_LIST(struct arguments, include, ninclude),
+	  .help = "functions that match [MODULE:]GLOB; '*' is all of the main executable. Without -f: "
+		  "those with a loop or at least 200 instructions" },
+	{ .name = "filter", .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
+	  KX_LIST(struct arguments, include, ninclude) }, /* the older name of --function */
+	{ .name = "exclude", .short_name = 'x', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
+	  KX_LIST(struct arguments, exclude, nexclude), .help = "leave these out" },
+	{ .name = "exits", .kind = KX_OPTION_CHOICE, .argument = "KIND", .words = exits_words,
+	  KX_FIELD(struct arguments, exits), .help = "auto (default), return, instruction or none",
+	  .manual = "Where exits would be recorded, as in record." },
+	{ .name = "rate", .kind = KX_OPTION_SECONDS, .argument = "SECONDS", .max = 3600,
+	  KX_FIELD(struct arguments, rate_seconds),
+	  .help = "count the processes' calls for this long, and predict the share of a CPU that "
+		  "recording them takes; needs -p",
+	  .manual = "Count for SECONDS how often the processes of -p call the functions, measure what "
+		    "recording a call costs on this machine, and predict the share of one CPU that "
+		    "recording them takes, the collector's part included. Counting has a cost too: a "
+		    "program that does nothing but call single-stepped functions is counted at the "
+		    "lower rate that this leaves it." },
+	{ .name = "max-functions", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
+	  KX_FIELD(struct arguments, max_functions), .help = "refuse to select more (default 20000)" },
+	{ .name = "json", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, json),
+	  .help = "a JSON array on standard output" },
+	{ .name = "left-out", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, left_out),
+	  .help = "with --json: list what is left out on standard error" },
+	KX_HELP_OPTION,
+	{ 0 },
+};
 
-		errno = 0;
-		pid = strtol(text, &end, 10);
-		if (end == text || (*end && *end != ',') || errno || pid <= 0 || pid > INT32_MAX)
-			return kx_cmd_usage(NAME, "-p takes process ids, not '%s'", text);
-		a->pids[a->npids++] = (pid_t)pid;
-		text = end + 1;
-	} while (*end);
-	return 0;
-}
+static const struct kx_option_group groups[] = { { .options = options }, { 0 } };
 
-static int parse_exits(const char *text, enum kx_exits *out)
-{
-	for (enum kx_exits e = KX_EXITS_AUTO; e <= KX_EXITS_NONE; e++)
-		if (!strcmp(text, kx_exits_name(e))) {
-			*out = e;
-			return 0;
-		}
-	return kx_cmd_usage(NAME, "--exits is auto, return, instruction or none, not '%s'", text);
-}
-
-static int parse_seconds(const char *text, double *out)
-{
-	char *end;
-
-	*out = strtod(text, &end);
-	if (end == text || *end || !(*out > 0 && *out <= 3600))
-		return kx_cmd_usage(NAME, "--rate takes seconds above 0, at most 3600, not '%s'",
-				    text);
-	return 0;
-}
-
-static int parse_count(const char *text, size_t *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtoul(text, &end, 10);
-	if (end == text || *end || errno || !*out || text[0] == '-')
-		return kx_cmd_usage(NAME, "--max-functions takes a number above 0, not '%s'", text);
-	return 0;
-}
+const struct kx_command kx_command_functions = {
+	.name = NAME,
+	.summary = "list what can be traced, where and at what cost",
+	.usage = "Usage: kxray functions (-p PID | BINARY) [-f PATTERN]... [-x PATTERN]... [OPTION...]\n"
+		 "       kxray functions -f 'kernel:GLOB'|'syscall:GLOB'... [OPTION...]\n"
+		 "Lists the functions that 'kxray record' would trace, with the cost of a hit.\n",
+	.groups = groups,
+	.notes = "Cost: 'nop5' is cheapest, 'emulated' costs about two to three times as much, 'stepped'\n"
+		 "functions take a second trap ('kxray doctor' measures all three here); calls in the 'kernel'\n"
+		 "take none. System calls are listed with placeholder addresses. Exit: 'return' probes replace\n"
+		 "return addresses and are used where that is harmless, 'instruction' probes sit on the\n"
+		 "function's own ret and tail-call instructions.\n",
+	.operands = KX_OPERANDS_ONE,
+	.operand = offsetof(struct arguments, binary),
+	.run = kx_cmd_functions,
+};
 
 /* Whether there are patterns and none is about binaries: then no process is needed. */
 static bool all_special(const struct arguments *a)
@@ -121,72 +104,14 @@ static bool all_special(const struct arguments *a)
 	return a->ninclude > 0;
 }
 
-/* 0 to go on, -1 if the help was asked for, else the exit status. */
-static int parse_arguments(int argc, char **argv, struct arguments *a)
+static int check_arguments(const struct arguments *a, struct kx_err *err)
 {
-	enum { OPT_EXITS = 256, OPT_MAX, OPT_JSON, OPT_LEFT_OUT, OPT_RATE };
-	static const struct option options[] = {
-		{ "pid", required_argument, NULL, 'p' },
-		{ "filter", required_argument, NULL, 'f' },
-		{ "exclude", required_argument, NULL, 'x' },
-		{ "exits", required_argument, NULL, OPT_EXITS },
-		{ "max-functions", required_argument, NULL, OPT_MAX },
-		{ "rate", required_argument, NULL, OPT_RATE },
-		{ "json", no_argument, NULL, OPT_JSON },
-		{ "left-out", no_argument, NULL, OPT_LEFT_OUT },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int c, rc = 0;
-
-	optind = 0;
-	opterr = 0;
-	while (!rc && (c = getopt_long(argc, argv, ":p:f:x:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'p':
-			rc = parse_pids(optarg, a);
-			break;
-		case 'f':
-			a->include[a->ninclude++] = optarg;
-			break;
-		case 'x':
-			a->exclude[a->nexclude++] = optarg;
-			break;
-		case OPT_EXITS:
-			rc = parse_exits(optarg, &a->exits);
-			break;
-		case OPT_MAX:
-			rc = parse_count(optarg, &a->max_functions);
-			break;
-		case OPT_RATE:
-			rc = parse_seconds(optarg, &a->rate_seconds);
-			break;
-		case OPT_JSON:
-			a->json = true;
-			break;
-		case OPT_LEFT_OUT:
-			a->left_out = true;
-			break;
-		case 'h':
-			return -1;
-		case ':':
-			return kx_cmd_usage(NAME, "option '%s' needs a value", argv[optind - 1]);
-		default:
-			return kx_cmd_usage(NAME, "there is no option '%s'", argv[optind - 1]);
-		}
-	}
-	if (rc)
-		return rc;
-	if (optind < argc)
-		a->binary = argv[optind++];
-	if (optind < argc)
-		return kx_cmd_usage(NAME, "one binary at a time: '%s' is too much", argv[optind]);
 	if (a->binary && a->npids)
-		return kx_cmd_usage(NAME, "give either -p or a binary, not both");
+		return kx_err_set(err, -EINVAL, "give either -p or a binary, not both");
 	if (a->rate_seconds > 0 && !a->npids)
-		return kx_cmd_usage(NAME, "--rate needs running processes (-p PID)");
+		return kx_err_set(err, -EINVAL, "--rate needs running processes (-p PID)");
 	if (!a->binary && !a->npids && !all_special(a))
-		return kx_cmd_usage(NAME, "name a process (-p PID) or a binary");
+		return kx_err_set(err, -EINVAL, "name a process (-p PID) or a binary");
 	return 0;
 }
 
@@ -382,7 +307,7 @@ static void print_prediction(const struct kx_rates *rates)
 
 static int list_functions(const struct arguments *a, struct kx_err *err)
 {
-	const struct kx_select_options options = {
+	const struct kx_select_options how = {
 		.include = a->include, .ninclude = a->ninclude,
 		.exclude = a->exclude, .nexclude = a->nexclude,
 		.exits = a->exits, .max_functions = a->max_functions,
@@ -405,9 +330,9 @@ static int list_functions(const struct arguments *a, struct kx_err *err)
 				 kx_modules_of_process(a->pids[i], &mods[i], err);
 	}
 	if (!rc)
-		rc = kx_select_functions(procs, n, &options, &sel, err);
+		rc = kx_select_functions(procs, n, &how, &sel, err);
 	if (!rc && known) {
-		rc = kx_rates_measure(&sel, &options, a->pids, a->npids, a->rate_seconds, &rates, err);
+		rc = kx_rates_measure(&sel, &how, a->pids, a->npids, a->rate_seconds, &rates, err);
 		if (rc)
 			kx_selection_free(&sel);
 	}
@@ -438,32 +363,16 @@ static int list_functions(const struct arguments *a, struct kx_err *err)
 
 int kx_cmd_functions(int argc, char **argv)
 {
-	struct arguments a = { .exits = KX_EXITS_AUTO };
+	struct arguments a = { 0 };
 	struct kx_err err = { 0 };
-	size_t length = 0;
-	int i, rc;
+	int status = KX_EXIT_DONE, r = kx_options_parse(&kx_command_functions, &a, argc, argv, &err);
 
-	for (i = 0; i < argc; i++)
-		length += strlen(argv[i]) + 1;
-	/* No list is longer than the command line. */
-	a.pids = calloc(length, sizeof(*a.pids));
-	a.include = calloc((size_t)argc + 1, sizeof(*a.include));
-	a.exclude = calloc((size_t)argc + 1, sizeof(*a.exclude));
-	if (!a.pids || !a.include || !a.exclude) {
-		kx_err_set(&err, -ENOMEM, "no memory for the command line");
-		rc = kx_cmd_fail(NAME, &err);
-		goto out;
-	}
-	rc = parse_arguments(argc, argv, &a);
-	if (rc == -1) {
-		fputs(usage, stdout);
-		rc = KX_EXIT_DONE;
-	} else if (!rc && list_functions(&a, &err)) {
-		rc = kx_cmd_fail(NAME, &err);
-	}
-out:
-	free(a.pids);
-	free(a.include);
-	free(a.exclude);
-	return rc;
+	if (!r)
+		r = check_arguments(&a, &err);
+	if (r)
+		status = kx_cmd_end_parse(&kx_command_functions, r, &err);
+	else if (list_functions(&a, &err))
+		status = kx_cmd_fail(NAME, &err);
+	kx_options_free(&kx_command_functions, &a);
+	return status;
 }

@@ -7,7 +7,23 @@
 #include <sys/wait.h>
 
 #include "cmd/cmd.h"
+#include "cmd/commands.h"
+#include "cmd/record_arguments.h"
 #include "cmd/record_options.h"
+
+const struct kx_command kx_command_record = {
+	.name = "record",
+	.summary = "trace a running program, or start one, and write a trace",
+	.usage = "Usage: kxray record (-p PID[,PID...] | -a | -- COMMAND [ARG...]) [OPTION]...\n"
+		 "Records function entries, exits and CPU migrations of a running, unmodified program,\n"
+		 "or of COMMAND from its first instruction on.\n",
+	.groups = kx_record_options,
+	.notes = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 lost events with --fail-on-loss;\n"
+		 "with -- COMMAND the command's own (128 + N if signal N ended it).\n",
+	.operands = KX_OPERANDS_COMMAND,
+	.operand = offsetof(struct kx_record_arguments, o.command),
+	.run = kx_cmd_record,
+};
 
 static const char *plural(uint64_t n)
 {
@@ -268,10 +284,10 @@ int kx_cmd_record(int argc, char **argv)
 	struct kx_record_arguments a = { .o = { .mechanism = -1, .argc = argc, .argv = argv } };
 	struct kx_recording_result result;
 	struct kx_err err = { 0 };
-	int status = kx_record_parse(&a, argc, argv), code;
+	int status = KX_EXIT_DONE, code = kx_record_parse(&kx_command_record, &a, argc, argv, &err);
 
-	if (status) {
-		status--;
+	if (code) {
+		status = kx_cmd_end_parse(&kx_command_record, code, &err);
 		goto out;
 	}
 	a.o.on_start = on_start;
@@ -282,7 +298,6 @@ int kx_cmd_record(int argc, char **argv)
 	code = a.heat_seconds > 0 ? choose_by_heat(&a, &err) : 0;
 	if (!code)
 		code = kx_recording_run(&a.o, &result, &err);
-	status = KX_EXIT_DONE;
 	if (result.started && a.o.count) {
 		code = show_counts(&a, &result, code, &err);
 	} else if (result.started) {
@@ -299,6 +314,6 @@ int kx_cmd_record(int argc, char **argv)
 		status = WIFEXITED(result.command_status) ? WEXITSTATUS(result.command_status) :
 							    128 + WTERMSIG(result.command_status);
 out:
-	kx_record_arguments_free(&a);
+	kx_record_arguments_free(&kx_command_record, &a);
 	return status;
 }

@@ -1,190 +1,110 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kxray report: the table of functions. */
 #include <errno.h>
-#include <getopt.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/text_out.h"
 #include "cmd/cmd.h"
-#include "trace/fdr_reader.h"
+#include "cmd/commands.h"
 #include "cmd/filter_options.h"
+#include "cmd/trace_input.h"
 #include "report/report.h"
 #include "report/report_view.h"
-#include "base/text_out.h"
-#include "trace/symbolizer.h"
 
 #define NAME "report"
 
-static const char usage[] =
-	"Usage: kxray report [OPTION...] FILE\n"
-	"Shows a trace as a table of functions. FILE is any XRay trace, '-' standard input.\n"
-	"\n"
-	"  -m, --map MAP       names functions: kxray's map, or a binary built with XRay;\n"
-	"                      default FILE.map\n"
-	"  -s, --sort KEY      total (default), self, on-cpu, off-cpu, wait, count, min, p50, p90, p99,\n"
-	"                      max, open or name\n"
-	"  -n, --limit N       the first N functions only\n"
-	"      --by-process    a table for each process, that of the largest sum first\n"
-	"      --fail-on-loss  exit status 3 if the recorder lost events\n"
-	"      --json          one JSON object on standard output\n"
-	"  -h, --help          this text\n"
-	"\n"
-	"What to show (default: everything; -f is short for --function):\n";
-
-static const char usage_end[] =
-	"\n"
-	"Times are from entry to exit. In 'total' a recursive function counts once, 'self' is the\n"
-	"time without traced callees, 'open' are calls that had not ended when the trace did.\n"
-	"Of a recording with --sched, 'on-cpu' and 'off-cpu' are the parts of total in which the thread\n"
-	"was on a CPU and was not; 'wait' is the part of off-cpu in which it could have run.\n";
-
 struct arguments {
-	const char *file, *map;
+	struct kx_trace_input trace;
 	struct kx_report_view view;
 	bool fail_on_loss;
-	struct kx_filter_options filter;
+	struct kx_call_filter filter;
 };
 
-static int parse_sort(const char *text, enum kx_report_key *out)
+static int set_sort(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
 {
-	int key = kx_report_key(text);
+	int key = kx_report_key(value);
 
 	if (key < 0)
-		return kx_cmd_usage(NAME, "--sort is total, self, on-cpu, off-cpu, wait, count, min, "
-				    "p50, p90, p99, max, open or name, not '%s'", text);
-	*out = (enum kx_report_key)key;
+		return kx_err_set(err, -EINVAL, "--sort takes %s, not '%s'", o->takes, value);
+	*(enum kx_report_key *)field = (enum kx_report_key)key;
 	return 0;
 }
 
-static int parse_limit(const char *text, size_t *out)
+#define SORT_KEYS "self, on-cpu, off-cpu, wait, count, min, p50, p90, p99, max, open or name"
+
+static const struct kx_option options[] = {
+	KX_TRACE_MAP_OPTION(struct arguments, trace),
+	{ .name = "sort", .short_name = 's', .kind = KX_OPTION_CUSTOM, .argument = "KEY",
+	  KX_FIELD(struct arguments, view.sort), .set = set_sort, .takes = "total, " SORT_KEYS,
+	  .help = "total (default), " SORT_KEYS },
+	{ .name = "limit", .short_name = 'n', .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
+	  KX_FIELD(struct arguments, view.limit), .help = "the first N functions only" },
+	{ .name = "by-process", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, view.by_process),
+	  .help = "a table for each process, that of the largest sum first",
+	  .manual = "A table for each process, that of the largest sum first, see PROCESSES." },
+	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, fail_on_loss),
+	  .help = "exit status 3 if the recorder lost events" },
+	{ .name = "json", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, view.json),
+	  .help = "one JSON object on standard output" },
+	KX_HELP_OPTION,
+	{ 0 },
+};
+
+static const struct kx_option_group groups[] = {
+	{ .options = options },
+	{ .heading = "What to show (default: everything)", .options = kx_filter_options,
+	  .offset = offsetof(struct arguments, filter) },
+	{ 0 },
+};
+
+const struct kx_command kx_command_report = {
+	.name = NAME,
+	.summary = "show a trace as a table of functions",
+	.usage = "Usage: kxray report [OPTION...] FILE\n"
+		 "Shows a trace as a table of functions. FILE is any XRay trace, '-' standard input.\n",
+	.groups = groups,
+	.notes = "Times are from entry to exit. In 'total' a recursive function counts once, 'self' is the\n"
+		 "time without traced callees, 'open' are calls that had not ended when the trace did.\n"
+		 "Of a recording with --sched, 'on-cpu' and 'off-cpu' are the parts of total in which the thread\n"
+		 "was on a CPU and was not; 'wait' is the part of off-cpu in which it could have run.\n",
+	.operands = KX_OPERANDS_ONE,
+	.operand = offsetof(struct arguments, trace.path),
+	.run = kx_cmd_report,
+};
+
+static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 {
-	char *end;
-
-	errno = 0;
-	*out = strtoul(text, &end, 10);
-	if (end == text || *end || errno || !*out || text[0] == '-')
-		return kx_cmd_usage(NAME, "--limit takes a number above 0, not '%s'", text);
-	return 0;
-}
-
-/* 0 to go on, -1 if the help was asked for, else the exit status. */
-static int parse_arguments(int argc, char **argv, struct arguments *a)
-{
-	enum { OPT_JSON = 256, OPT_FAIL, OPT_BY_PROCESS };
-	static const struct option options[] = {
-		{ "map", required_argument, NULL, 'm' },
-		{ "sort", required_argument, NULL, 's' },
-		{ "limit", required_argument, NULL, 'n' },
-		{ "fail-on-loss", no_argument, NULL, OPT_FAIL },
-		{ "json", no_argument, NULL, OPT_JSON },
-		{ "by-process", no_argument, NULL, OPT_BY_PROCESS },
-		{ "help", no_argument, NULL, 'h' },
-		KX_FILTER_LONG_OPTIONS,
-		{ 0 },
-	};
-	struct kx_err err = { 0 };
-	int c, rc = 0;
-
-	optind = 0;
-	opterr = 0;
-	while (!rc && (c = getopt_long(argc, argv, ":m:s:n:f:x:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'm':
-			a->map = optarg;
-			break;
-		case 's':
-			rc = parse_sort(optarg, &a->view.sort);
-			break;
-		case 'n':
-			rc = parse_limit(optarg, &a->view.limit);
-			break;
-		case OPT_FAIL:
-			a->fail_on_loss = true;
-			break;
-		case OPT_BY_PROCESS:
-			a->view.by_process = true;
-			break;
-		case OPT_JSON:
-			a->view.json = true;
-			break;
-		case 'h':
-			return -1;
-		case ':':
-			return kx_cmd_usage(NAME, "option '%s' needs a value", argv[optind - 1]);
-		case '?':
-			return kx_cmd_usage(NAME, "there is no option '%s'", argv[optind - 1]);
-		default:
-			c = c == 'f' ? KX_FILTER_FUNCTION : c == 'x' ? KX_FILTER_EXCLUDE : c;
-			if (kx_filter_option(&a->filter, c, optarg, &err))
-				return kx_cmd_usage(NAME, "%s", err.text);
-		}
-	}
-	if (rc)
-		return rc;
-	if (optind >= argc)
-		return kx_cmd_usage(NAME, "name a trace file, or '-' for standard input");
-	a->file = argv[optind++];
-	if (optind < argc)
-		return kx_cmd_usage(NAME, "one trace at a time: '%s' is too much", argv[optind]);
-	return 0;
-}
-
-static void warn(const struct kx_fdr_info *info, const struct kx_symbolizer *names,
-		 const char *file)
-{
-	if (info->truncated)
-		fprintf(stderr, "kxray " NAME ": %s: the trace ends inside a buffer, as after an "
-			"interrupted recording; all whole records up to offset %" PRIu64
-			" are in the report\n", file, info->truncated_at);
-	if (!names->has_map)
-		fprintf(stderr, "kxray " NAME ": no map (%s%s): functions are shown by number; name "
-			"one with -m (kxray's .map file, or the binary built with XRay)\n",
-			strcmp(file, "-") ? file : "standard input",
-			strcmp(file, "-") ? ".map does not exist" : " has none");
-}
-
-static int report_file(const struct arguments *a, bool *lost, struct kx_err *err)
-{
-	struct kx_report_options options = { 0 };
-	struct kx_symbolizer names;
-	struct kx_fdr_file *f = NULL;
+	struct kx_report_options options_of_report = { .by_process = a->view.by_process };
+	struct kx_trace_input *t = &a->trace;
 	struct kx_report *report = NULL;
+	struct kx_calls *calls = NULL;
 	struct kx_text_out out;
 	const char *unmatched;
-	int r = kx_fdr_open(a->file, &f, err);
+	bool filtered = kx_filter_is_set(&a->filter);
+	int r = kx_trace_input_open(t, false, err);
 
-	if (r)
-		return r;
-	r = kx_symbolizer_open(a->file, a->map, &names, err);
-	if (!r)
-		r = kx_symbolizer_check(&names, f, err);
 	if (!r) {
-		warn(kx_fdr_get_info(f), &names, a->file);
-		options.session = names.has_map ? names.map.session : NULL;
-		options.by_process = a->view.by_process;
-		options.whole = options.by_process && !a->filter.given;
-		if (a->filter.given || options.by_process)
-			r = kx_calls_new(f, &names, &a->filter.filter, &options.calls, err);
+		kx_trace_input_warn(t, NAME, "in the report");
+		options_of_report.session = t->names.has_map ? t->names.map.session : NULL;
+		options_of_report.whole = a->view.by_process && !filtered;
+		if (filtered || a->view.by_process)
+			r = kx_calls_new(t->file, &t->names, &a->filter, &calls, err);
 	}
+	options_of_report.calls = calls;
 	if (!r)
-		r = kx_report_new(f, &options, &report, err);
-	for (size_t i = 0; !r && options.calls &&
-			   (unmatched = kx_calls_unmatched(options.calls, i)); i++)
-		fprintf(stderr, "kxray " NAME ": no function of the trace matches '%s'\n",
-			unmatched);
+		r = kx_report_new(t->file, &options_of_report, &report, err);
+	for (size_t i = 0; !r && calls && (unmatched = kx_calls_unmatched(calls, i)); i++)
+		fprintf(stderr, "kxray " NAME ": no function of the trace matches '%s'\n", unmatched);
 	if (!r) {
 		*lost = kx_report_get_totals(report)->lost > 0;
 		kx_text_init(&out, STDOUT_FILENO);
-		r = kx_report_print(report, &a->view, kx_fdr_get_info(f), &names, &out, err);
+		r = kx_report_print(report, &a->view, kx_fdr_get_info(t->file), &t->names, &out, err);
 	}
 	kx_report_free(report);
-	kx_calls_free(options.calls);
-	kx_symbolizer_free(&names);
-	kx_fdr_close(f);
+	kx_calls_free(calls);
+	kx_trace_input_close(t);
 	return r;
 }
 
@@ -193,20 +113,19 @@ int kx_cmd_report(int argc, char **argv)
 	struct arguments a = { 0 };
 	struct kx_err err = { 0 };
 	bool lost = false;
-	int rc = parse_arguments(argc, argv, &a);
+	int status = KX_EXIT_DONE, r = kx_options_parse(&kx_command_report, &a, argc, argv, &err);
 
-	if (rc < 0) {
-		fputs(usage, stdout);
-		fputs(kx_filter_help, stdout);
-		fputs(usage_end, stdout);
-		rc = KX_EXIT_DONE;
-	} else if (!rc) {
+	if (!r)
+		r = kx_trace_input_check(&a.trace, &err);
+	if (r) {
+		status = kx_cmd_end_parse(&kx_command_report, r, &err);
+	} else {
 		signal(SIGPIPE, SIG_IGN);
 		if (report_file(&a, &lost, &err))
-			rc = kx_cmd_fail(NAME, &err);
+			status = kx_cmd_fail(NAME, &err);
 		else if (lost && a.fail_on_loss)
-			rc = KX_EXIT_LOSS;
+			status = KX_EXIT_LOSS;
 	}
-	kx_filter_options_free(&a.filter);
-	return rc;
+	kx_options_free(&kx_command_report, &a);
+	return status;
 }

@@ -1,642 +1,255 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The options of `kxray record`. A new one is a row here: its value arrives in the field of
+ * struct kx_record_arguments that the row names. What depends on several options is checked in
+ * record_arguments.c.
+ */
 #include "cmd/record_options.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "cmd/cmd.h"
-#include "base/duration.h"
+#include "cmd/record_arguments.h"
+#include "collect/flight_store.h"
 #include "trace/fdr.h"
 
-static const char help[] =
-	"Usage: kxray record (-p PID[,PID...] | -a | -- COMMAND [ARG...]) [OPTION]...\n"
-	"Records function entries, exits and CPU migrations of a running, unmodified program.\n"
-	"\n"
-	"What to trace:\n"
-	"  -p, --pid PID[,PID...]    attach to these processes\n"
-	"  -a, --all                 trace every process, those that start later included; needs -f\n"
-	"  -- COMMAND [ARG...]       run this command and trace it from its first instruction\n"
-	"      --follow, --no-follow trace child processes, the programs that they run and libraries\n"
-	"                            that are loaded later, too (default with -- COMMAND only)\n"
-	"  -f, --function PATTERN    trace these functions; [MODULE:]GLOB, may be repeated.\n"
-	"                            Without MODULE: of the main executable. Without -f:\n"
-	"                            functions of the main executable chosen by size.\n"
-	"                            MODULE syscall: the system calls of that name; MODULE\n"
-	"                            kernel: the kernel functions\n"
-	"  -x, --exclude PATTERN     leave these out; may be repeated\n"
-	"      --comm GLOB           only threads with such a name, or of a process with such a name\n"
-	"      --uid UID|NAME        only what this user runs\n"
-	"      --cgroup PATH         only this control group (version 2) and those inside of it\n"
-	"      --cpu LIST            only calls that begin on these CPUs, e.g. 0,2-3\n"
-	"      --exits HOW           auto (default), return, instruction or none: where exits\n"
-	"                            are seen. auto never endangers the program; return aborts\n"
-	"                            programs that throw through traced functions\n"
-	"      --args N              record the first N integer arguments (0 to 6),\n"
-	"                            and what system calls return\n"
-	"      --callers             record each call's return address\n"
-	"      --sample HZ           record where the threads are on their CPUs, so often a second\n"
-	"      --sched               record when the threads run, wait and are woken, and by whom\n"
-	"      --max-functions N     most functions to trace (default 20000)\n"
-	"\n"
-	"Less of it, decided in the kernel:\n"
-	"      --min-duration TIME   only calls that last so long, e.g. 5us (ns, us, ms or s), and the\n"
-	"                            calls that they are inside of\n"
-	"      --count               write no trace, only count the calls of each function\n"
-	"      --depth N             only the N outermost traced calls of each stack (1 to 96)\n"
-	"      --by-heat SECONDS     count calls for so long first, then leave out what is called too\n"
-	"                            often; without -f the candidates are all functions of the main\n"
-	"                            executable with a cheap entry. Needs -p\n"
-	"      --max-overhead PCT    of one CPU that --by-heat may predict for what is traced\n"
-	"                            (default 5)\n"
-	"\n"
-	"Flight recorder: write only when asked, what happened before:\n"
-	"      --flight-recorder SIZE  keep the newest SIZE bytes of each CPU in memory, e.g. 16M;\n"
-	"                            write FILE with a number (trace.1.xray) at SIGUSR1, a trigger,\n"
-	"                            the program's crash or exit, and at the end\n"
-	"      --keep SECONDS        write the last SECONDS (of the newest 64 MiB a CPU, or of SIZE)\n"
-	"      --trigger 'FUNCTION>TIME'   when a call ends that lasted longer, e.g. 'f>10ms';\n"
-	"      --trigger 'FUNCTION@entry'  at each call; FUNCTION is a PATTERN and is traced, too.\n"
-	"                            May be repeated\n"
-	"      --dumps N             keep the newest N files (default 10)\n"
-	"      --dump-interval SECONDS  least time between two dumps for calls (default 1)\n"
-	"\n"
-	"How:\n"
-	"  -o, --output FILE         the trace (default trace.xray); FILE.map goes beside it\n"
-	"  -d, --duration SECONDS    stop after so long; else at Ctrl-C or the program's end\n"
-	"      --fdr-version N       version of the FDR format, 1 to 5 (default 5)\n"
-	"      --ring-size SIZE      ring buffer of each CPU, e.g. 4M (default: by memory)\n"
-	"      --clock KIND          auto (default), kfunc, perf or ktime\n"
-	"      --mechanism M         auto (default), session, multi or single\n"
-	"      --kernel-mechanism M  for kernel functions: auto (default), session, multi, fentry\n"
-	"                            or single\n"
-	"      --fail-on-loss        exit with status 3 if any event was lost\n"
-	"      --json                print the summary as one JSON object on stdout\n"
-	"  -q, --quiet               print errors only\n"
-	"  -h, --help                print this\n"
-	"\n"
-	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 lost events with --fail-on-loss;\n"
-	"with -- COMMAND the command's own (128 + N if signal N ended it).\n";
+#define FIELD(member) KX_FIELD(struct kx_record_arguments, member)
+#define LIST(items, n) KX_LIST(struct kx_record_arguments, items, n)
+#define HOUR_NS 3600000000000ULL
 
-#define DEFAULT_OVERHEAD 5.0 /* percent of one CPU */
-#define MAX_MIN_DURATION 3600000000000ULL /* ns */
+/* in the order of enum kx_exits, enum kx_wire_clock, enum kx_mechanism + 1, enum kx_kernel_mechanism */
+static const char *const exits[] = { "auto", "return", "instruction", "none", NULL };
+static const char *const clocks[] = { "auto", "kfunc", "perf", "ktime", NULL };
+static const char *const mechanisms[] = { "auto", "session", "multi", "single", NULL };
+static const char *const kernel_mechanisms[] = { "auto",   "session", "multi",
+						 "fentry", "single",  NULL };
 
-enum {
-	OPT_FOLLOW = 256,
-	OPT_NO_FOLLOW,
-	OPT_COMM,
-	OPT_UID,
-	OPT_CGROUP,
-	OPT_CPU,
-	OPT_EXITS,
-	OPT_ARGS,
-	OPT_CALLERS,
-	OPT_SAMPLE,
-	OPT_SCHED,
-	OPT_MAX_FUNCTIONS,
-	OPT_MIN_DURATION,
-	OPT_DEPTH,
-	OPT_COUNT,
-	OPT_BY_HEAT,
-	OPT_MAX_OVERHEAD,
-	OPT_FDR_VERSION,
-	OPT_RING_SIZE,
-	OPT_CLOCK,
-	OPT_MECHANISM,
-	OPT_KERNEL_MECHANISM,
-	OPT_FAIL_ON_LOSS,
-	OPT_JSON,
-	OPT_FLIGHT,
-	OPT_KEEP,
-	OPT_TRIGGER,
-	OPT_DUMPS,
-	OPT_DUMP_INTERVAL,
-};
+/* A filter on what runs; .constant is its KX_FILTER_... */
+static int set_filter(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
+{
+	return kx_filters_add(field, (uint32_t)o->constant, value, err);
+}
 
-static const struct option options[] = {
-	{ "pid", required_argument, NULL, 'p' },
-	{ "all", no_argument, NULL, 'a' },
-	{ "comm", required_argument, NULL, OPT_COMM },
-	{ "uid", required_argument, NULL, OPT_UID },
-	{ "cgroup", required_argument, NULL, OPT_CGROUP },
-	{ "cpu", required_argument, NULL, OPT_CPU },
-	{ "follow", no_argument, NULL, OPT_FOLLOW },
-	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
-	{ "function", required_argument, NULL, 'f' },
-	{ "exclude", required_argument, NULL, 'x' },
-	{ "exits", required_argument, NULL, OPT_EXITS },
-	{ "args", required_argument, NULL, OPT_ARGS },
-	{ "callers", no_argument, NULL, OPT_CALLERS },
-	{ "sample", required_argument, NULL, OPT_SAMPLE },
-	{ "sched", no_argument, NULL, OPT_SCHED },
-	{ "max-functions", required_argument, NULL, OPT_MAX_FUNCTIONS },
-	{ "min-duration", required_argument, NULL, OPT_MIN_DURATION },
-	{ "depth", required_argument, NULL, OPT_DEPTH },
-	{ "count", no_argument, NULL, OPT_COUNT },
-	{ "by-heat", required_argument, NULL, OPT_BY_HEAT },
-	{ "max-overhead", required_argument, NULL, OPT_MAX_OVERHEAD },
-	{ "flight-recorder", required_argument, NULL, OPT_FLIGHT },
-	{ "keep", required_argument, NULL, OPT_KEEP },
-	{ "trigger", required_argument, NULL, OPT_TRIGGER },
-	{ "dumps", required_argument, NULL, OPT_DUMPS },
-	{ "dump-interval", required_argument, NULL, OPT_DUMP_INTERVAL },
-	{ "output", required_argument, NULL, 'o' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "fdr-version", required_argument, NULL, OPT_FDR_VERSION },
-	{ "ring-size", required_argument, NULL, OPT_RING_SIZE },
-	{ "clock", required_argument, NULL, OPT_CLOCK },
-	{ "mechanism", required_argument, NULL, OPT_MECHANISM },
-	{ "kernel-mechanism", required_argument, NULL, OPT_KERNEL_MECHANISM },
-	{ "fail-on-loss", no_argument, NULL, OPT_FAIL_ON_LOSS },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, 'h' },
+static int add_trigger(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
+{
+	struct kx_record_arguments *a = field;
+	size_t n = a->flight.ntriggers;
+	struct kx_trigger *grown = reallocarray(a->triggers, n + 1, sizeof(*grown));
+	int r;
+
+	(void)o;
+	if (!grown)
+		return kx_err_set(err, -ENOMEM, "out of memory");
+	a->triggers = grown;
+	r = kx_trigger_parse(value, &grown[n], err);
+	if (!r)
+		a->flight.ntriggers++;
+	return r;
+}
+
+static const struct kx_option targets[] = {
+	{ .name = "pid", .short_name = 'p', .kind = KX_OPTION_IDS, .argument = "PID[,PID...]", .min = 1,
+	  LIST(pids, o.npids),
+	  .takes = "process ids, as in 12,34 (by name: -p \"$(pgrep -n NAME)\")",
+	  .help = "attach to these processes; may be repeated" },
+	{ .name = "all", .short_name = 'a', .kind = KX_OPTION_FLAG, FIELD(o.all),
+	  .help = "trace every process, including those that start later; needs -f",
+	  .manual = "Trace every process but kxray itself, including those that start later; needs -f. "
+		    "Patterns without a module mean the main executable of every process." },
+	{ .name = "follow", .kind = KX_OPTION_CONSTANT, .constant = 1, FIELD(follow),
+	  .help = "trace child processes, the programs they run and libraries loaded later, too "
+		  "(default with -- COMMAND only)",
+	  .manual = "Trace child processes of the traced ones, the programs that they run and the "
+		    "libraries that are loaded later. This is the default with -- COMMAND only. A child "
+		    "is traced from its first instruction on; a program or library that no process had "
+		    "mapped before is traced a few milliseconds after it is first mapped "
+		    "(scripts/bench-follow.sh measures it), or, if a pattern names it by its whole path, "
+		    "its probes are in place before it first runs. The recording ends with the last of "
+		    "the processes. At most 16384 processes at a time are followed; the summary counts "
+		    "the others." },
+	{ .name = "no-follow", .kind = KX_OPTION_CONSTANT, .constant = -1, FIELD(follow),
+	  .help = "trace the processes or the command only (default with -p)" },
+	{ .name = "function", .short_name = 'f', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
+	  LIST(include, o.select.ninclude),
+	  .help = "trace these functions; [MODULE:]GLOB, may be repeated. Without MODULE: of the main "
+		  "executable. Without -f: functions of the main executable chosen by size. MODULE "
+		  "syscall: the system calls of that name; MODULE kernel: the kernel functions",
+	  .manual = "Trace the functions that match; may be repeated. Without any, functions of the main "
+		    "executable are chosen by size. See PATTERNS, KERNEL FUNCTIONS and SYSTEM CALLS." },
+	{ .name = "exclude", .short_name = 'x', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
+	  LIST(exclude, o.select.nexclude), .help = "leave these out; may be repeated" },
+	{ .name = "comm", .kind = KX_OPTION_CUSTOM, .argument = "GLOB", .set = set_filter,
+	  .constant = KX_FILTER_COMM, FIELD(o.filters),
+	  .help = "only threads with such a name, or of a process with such a name",
+	  .manual = "Only threads with such a name, or of a process with such a name (the one of its first "
+		    "thread, which ps(1) shows). The kernel keeps 15 bytes of a name." },
+	{ .name = "uid", .kind = KX_OPTION_CUSTOM, .argument = "UID|NAME", .set = set_filter,
+	  .constant = KX_FILTER_UID, FIELD(o.filters), .help = "only threads with this real user id" },
+	{ .name = "cgroup", .kind = KX_OPTION_CUSTOM, .argument = "PATH", .set = set_filter,
+	  .constant = KX_FILTER_CGROUP, FIELD(o.filters),
+	  .help = "only this control group (version 2) and those inside it",
+	  .manual = "Only what runs in this control group or in one inside it: its folder, or its path "
+		    "below the place where control groups of version 2 are mounted." },
+	{ .name = "cpu", .kind = KX_OPTION_CUSTOM, .argument = "LIST", .set = set_filter,
+	  .constant = KX_FILTER_CPU, FIELD(o.filters),
+	  .help = "only calls that begin on these CPUs, e.g. 0,2-3",
+	  .manual = "Only calls that begin on these CPUs, e.g. 0,2-3; wherever they end.\n\n"
+		    "--comm, --uid, --cgroup and --cpu apply in addition to -p, -a or the command, and all "
+		    "that are given must hold. The kernel side checks them when a call begins; a call "
+		    "that passes is recorded whole. Only where exits have probes of their own (without "
+		    "uprobe sessions) and name, user or control group change before the call ends, it is "
+		    "closed when its caller returns, and counted as repaired." },
+	{ .name = "exits", .kind = KX_OPTION_CHOICE, .argument = "HOW", .words = exits,
+	  FIELD(o.select.exits),
+	  .help = "where exits are recorded: auto (default), return, instruction or none. auto never "
+		  "endangers the program; return aborts programs that throw through traced functions",
+	  .manual = "auto (default) replaces return addresses only where that is harmless and puts probes "
+		    "on ret and tail-jump instructions elsewhere; return, instruction and none force a "
+		    "choice. return can abort programs that throw exceptions." },
+	{ .name = "args", .kind = KX_OPTION_NUMBER, .argument = "N", .max = 6, FIELD(o.nargs),
+	  .help = "record the first N integer arguments (0 to 6), and what system calls return",
+	  .manual = "Record the first N integer argument registers, up to 6, and what system calls "
+		    "return." },
+	{ .name = "callers", .kind = KX_OPTION_FLAG, FIELD(o.callers),
+	  .help = "record each call's return address",
+	  .manual = "Record the return address of each call, as its last argument; the autofdo export "
+		    "needs it. A recorded call takes about 10 % longer, and its two events 32 bytes "
+		    "instead of 16 (scripts/bench.sh callers measures it)." },
+	{ .name = "sample", .kind = KX_OPTION_NUMBER, .argument = "HZ", .min = 1, .max = 100000,
+	  FIELD(o.sample_hz),
+	  .help = "record HZ times per second of CPU time which instruction the threads execute",
+	  .manual = "Record which instruction the traced threads execute, HZ times per second of CPU "
+		    "time." },
+	{ .name = "sched", .kind = KX_OPTION_FLAG, FIELD(o.sources[KX_SOURCE_SCHED]),
+	  .help = "record when the threads run, wait and are woken, and by whom",
+	  .manual = "Also record when each traced thread is on a CPU, why and how long it is off, when it "
+		    "became runnable and which thread woke it. report then splits each function's time "
+		    "into on-CPU and off-CPU, and timelines show it. Threads that call no traced function "
+		    "are recorded too." },
+	{ .name = "max-functions", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
+	  .max = KX_FDR_MAX_FUNC, FIELD(o.select.max_functions),
+	  .help = "refuse to trace more functions than this (default 20000)" },
 	{ 0 },
 };
 
-/* The index of @word in the NULL-terminated @words, or -1. */
-static int choice(const char *word, const char *const *words)
-{
-	for (int i = 0; words[i]; i++)
-		if (strcmp(word, words[i]) == 0)
-			return i;
-	return -1;
-}
+static const struct kx_option reduction[] = {
+	{ .name = "min-duration", .kind = KX_OPTION_TIME, .argument = "TIME", .min = 1, .max = HOUR_NS,
+	  FIELD(o.min_duration_ns),
+	  .help = "keep only calls at least this long, e.g. 5us (ns, us, ms or s), and their callers",
+	  .manual = "Keep only calls that last at least TIME, for example 5us or 0.5ms (no unit: "
+		    "seconds), and their callers. The kernel side decides, so that other calls take no "
+		    "room in the rings and no work in user space. A call that is still open when its "
+		    "thread or the recording ends counts as lasting until then." },
+	{ .name = "count", .kind = KX_OPTION_FLAG, FIELD(o.count),
+	  .help = "write no trace, only count the calls of each function",
+	  .manual = "Write no trace: only count, exactly, how often each function is called, and print a "
+		    "table on standard output when the counting ends. No exits are probed, so this costs "
+		    "a fraction of recording; a first look at which functions are hot." },
+	{ .name = "depth", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = KX_MAX_DEPTH,
+	  FIELD(o.max_depth),
+	  .help = "only the N outermost traced calls of each stack (1 to 96)",
+	  .manual = "Record only the N (at most 96) outermost of the traced calls that are open in a "
+		    "thread. Calls that --min-duration or --depth leave out are not lost: the summary "
+		    "counts them as reduced, and every hit is an event, lost, reduced, or the exit of a "
+		    "call from before the recording. Calls nested deeper than 96 to 320 levels in one "
+		    "thread (fewer, the more arguments are recorded) are beyond what --min-duration "
+		    "tracks, and are left out as well." },
+	{ .name = "by-heat", .kind = KX_OPTION_SECONDS, .argument = "SECONDS", .max = 3600,
+	  FIELD(heat_seconds),
+	  .help = "count calls for this long first, then leave out functions called too often; without "
+		  "-f the candidates are all functions of the main executable with a cheap entry. "
+		  "Needs -p",
+	  .manual = "Count calls for SECONDS first, predict as kxray functions --rate does what recording "
+		    "each function takes, and leave out those that are called too often: the others "
+		    "together take at most the CPU share of --max-overhead. The functions left out are "
+		    "printed. Without -f the candidates are all functions of the main executable but "
+		    "those with a single-stepped entry. Needs -p." },
+	{ .name = "max-overhead", .kind = KX_OPTION_PERCENT, .argument = "PCT", .max = 100000,
+	  FIELD(max_overhead), .takes = "percent of one CPU, as in 5 or 12.5%",
+	  .help = "most percent of one CPU that --by-heat may predict (default 5)" },
+	{ 0 },
+};
 
-static bool parse_whole(const char *text, unsigned long long max, unsigned long long *out)
-{
-	char *end;
+static const struct kx_option flight[] = {
+	{ .name = "flight-recorder", .kind = KX_OPTION_SIZE, .argument = "SIZE",
+	  .min = KX_FLIGHT_MIN_BYTES, FIELD(flight.bytes),
+	  .help = "keep the newest SIZE bytes of each CPU in memory, e.g. 16M; write FILE with a number "
+		  "(trace.1.xray) at SIGUSR1, a trigger, the program's crash or exit, and at the end",
+	  .manual = "Keep the newest SIZE bytes (64K at least) of each CPU, see FLIGHT RECORDER. A record "
+		    "takes 32 bytes, and 32 more for each four arguments. The memory is taken at the "
+		    "start; while a dump is written, at most as much again. A dump begins where no CPU "
+		    "has overwritten anything, so the busiest CPU decides how far back it goes. Exits "
+		    "whose entry is older are left out and counted; calls that are still open stay "
+		    "open." },
+	{ .name = "keep", .kind = KX_OPTION_SECONDS, .argument = "SECONDS", FIELD(flight.keep),
+	  .help = "write the last SECONDS (of the newest 64 MiB a CPU, or of SIZE)",
+	  .manual = "Leave older records out of a dump. Without --flight-recorder the buffer has 64 MiB "
+		    "for each CPU, less where that would be over a sixteenth of all memory." },
+	{ .name = "trigger", .kind = KX_OPTION_CUSTOM, .argument = "CONDITION", .set = add_trigger,
+	  .help = "write when a call lasted longer than a time, as in 'f>10ms', or at each call, as in "
+		  "'f@entry'; f is a PATTERN and is traced, too. May be repeated",
+	  .manual = "Write a dump when a call of a function ends that lasted longer than a time, for "
+		    "example 'handle_*>10ms' (ns, us, ms or s; blanks are allowed), or, with "
+		    "'handle_*@entry', when the function is called. The first form fires at the call's "
+		    "end: a call that never returns does not fire it. The function is a PATTERN and is "
+		    "traced in any case; without -f nothing else is. Kernel functions and system calls "
+		    "can be recorded, but cannot be triggers. May be repeated." },
+	{ .name = "dumps", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = 1000000,
+	  FIELD(flight.dumps), .help = "keep the newest N files (default 10)",
+	  .manual = "Keep the newest N dumps of this session (10 by default) and remove older ones." },
+	{ .name = "dump-interval", .kind = KX_OPTION_SECONDS, .argument = "SECONDS",
+	  FIELD(flight.interval), .help = "least time between two dumps for calls (default 1)",
+	  .manual = "Least time from one dump to the next that a call triggers, 1 by default. Other "
+		    "causes do not wait." },
+	{ 0 },
+};
 
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*out = strtoull(text, &end, 10);
-	return !errno && !*end && *out <= max;
-}
+static const struct kx_option recording[] = {
+	{ .name = "output", .short_name = 'o', .kind = KX_OPTION_TEXT, .argument = "FILE",
+	  FIELD(o.output),
+	  .help = "the trace (default trace.xray); FILE.map is written beside it" },
+	{ .name = "duration", .short_name = 'd', .kind = KX_OPTION_SECONDS, .argument = "SECONDS",
+	  FIELD(o.seconds),
+	  .help = "how long to record; default: until Ctrl-C or the target exits" },
+	{ .name = "fdr-version", .kind = KX_OPTION_NUMBER, .argument = "N", .min = KX_FDR_MIN_VERSION,
+	  .max = KX_FDR_MAX_VERSION, FIELD(o.fdr_version),
+	  .help = "version of the FDR format, 1 to 5 (default 5)" },
+	{ .name = "ring-size", .kind = KX_OPTION_SIZE, .argument = "SIZE", .min = 1,
+	  FIELD(o.ring_bytes), .help = "ring buffer of each CPU, e.g. 4M (default: by memory)",
+	  .manual = "Ring buffer of each CPU, for example 4M; by default 16 MiB, less where memory is "
+		    "scarce." },
+	{ .name = "clock", .kind = KX_OPTION_CHOICE, .argument = "KIND", .words = clocks,
+	  FIELD(o.clock), .help = "auto (default), kfunc, perf or ktime",
+	  .manual = "auto (default) takes the kernel's cycle counter function where it exists (kfunc), else "
+		    "the msr/tsc/ perf event (perf), else ktime. ktime can be the cheapest one; kxray "
+		    "doctor shows all." },
+	{ .name = "mechanism", .kind = KX_OPTION_CHOICE, .argument = "M", .words = mechanisms,
+	  .constant = -1, FIELD(o.mechanism), .help = "auto (default), session, multi or single",
+	  .manual = "auto (default), session, multi or single: how probes are attached, from the newest "
+		    "kernels' way to the oldest." },
+	{ .name = "kernel-mechanism", .kind = KX_OPTION_CHOICE, .argument = "M",
+	  .words = kernel_mechanisms, FIELD(o.kernel_mechanism),
+	  .help = "for kernel functions: auto (default), session, multi, fentry or single",
+	  .manual = "auto (default), session, multi, fentry or single: how kernel functions are traced, by "
+		    "kprobe.session (Linux 6.10), kprobe.multi (5.18), fentry and fexit (5.19; functions "
+		    "that these cannot have get kprobes), or a kprobe and a kretprobe for each function. "
+		    "The first that works is taken, found by trying; kxray doctor shows all four, with "
+		    "the reason where one does not work." },
+	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, FIELD(fail_on_loss),
+	  .help = "exit with status 3 if any event was lost" },
+	{ .name = "json", .kind = KX_OPTION_FLAG, FIELD(json),
+	  .help = "print the summary as one JSON object on standard output" },
+	{ .name = "quiet", .short_name = 'q', .kind = KX_OPTION_FLAG, FIELD(quiet),
+	  .help = "print errors only" },
+	KX_HELP_OPTION,
+	{ 0 },
+};
 
-/* Bytes with an optional K, M or G. */
-static bool parse_size(const char *text, uint64_t *out)
-{
-	char *end;
-	unsigned shift = 0;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*out = strtoull(text, &end, 10);
-	switch (toupper((unsigned char)*end)) {
-	case 'G':
-		shift += 10;
-		/* fall through */
-	case 'M':
-		shift += 10;
-		/* fall through */
-	case 'K':
-		shift += 10;
-		end++;
-	}
-	if (errno || *end || *out > (1ULL << 34) >> shift)
-		return false;
-	*out <<= shift;
-	return *out > 0;
-}
-
-static bool parse_pids(struct kx_record_arguments *a, const char *text)
-{
-	char *copy = strdup(text), *rest = copy, *word;
-	bool ok = copy != NULL;
-
-	while (ok && (word = strsep(&rest, ","))) {
-		unsigned long long pid;
-		pid_t *pids = realloc(a->pids, (a->o.npids + 1) * sizeof(*pids));
-
-		ok = pids && parse_whole(word, 1 << 22, &pid) && pid > 0;
-		if (pids)
-			a->pids = pids;
-		for (size_t i = 0; ok && i < a->o.npids; i++)
-			ok = a->pids[i] != (pid_t)pid;
-		if (ok)
-			a->pids[a->o.npids++] = (pid_t)pid;
-	}
-	free(copy);
-	return ok && a->o.npids;
-}
-
-static void add_pattern(const char ***list, size_t *n, const char *pattern)
-{
-	const char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
-
-	if (!grown)
-		abort();
-	*list = grown;
-	grown[(*n)++] = pattern;
-}
-
-static bool parse_seconds(const char *text, double *out)
-{
-	char *end;
-
-	*out = strtod(text, &end);
-	return !*end && end != text && *out > 0 && *out < 1e9;
-}
-
-static int add_trigger(struct kx_record_arguments *a, const char *text)
-{
-	struct kx_trigger *grown =
-		realloc(a->triggers, (a->flight.ntriggers + 1) * sizeof(*grown));
-	struct kx_err err;
-
-	if (!grown)
-		abort();
-	a->triggers = grown;
-	if (kx_trigger_parse(text, &grown[a->flight.ntriggers], &err))
-		return 1 + kx_cmd_usage("record", "%s", err.text);
-	a->flight.ntriggers++;
-	return 0;
-}
-
-/* The options of a flight recorder; any other is left to parse_option. */
-static int parse_flight_option(struct kx_record_arguments *a, int c)
-{
-	unsigned long long n;
-
-	switch (c) {
-	case OPT_FLIGHT:
-		if (!parse_size(optarg, &a->flight.bytes) || a->flight.bytes < KX_FLIGHT_MIN_BYTES)
-			return 1 + kx_cmd_usage("record",
-						"--flight-recorder takes bytes, 64K at least, as in 512K or "
-						"16M, not '%s'",
-						optarg);
-		a->o.flight = &a->flight;
-		return 0;
-	case OPT_KEEP:
-		if (!parse_seconds(optarg, &a->flight.keep))
-			return 1 + kx_cmd_usage("record", "--keep takes seconds above 0, not '%s'",
-						optarg);
-		a->o.flight = &a->flight;
-		return 0;
-	case OPT_TRIGGER:
-		return add_trigger(a, optarg);
-	case OPT_DUMPS:
-		if (!parse_whole(optarg, 1000000, &n) || !n)
-			return 1 + kx_cmd_usage("record", "--dumps takes 1 to 1000000, not '%s'",
-						optarg);
-		a->flight.dumps = (unsigned)n;
-		return 0;
-	default:
-		if (!parse_seconds(optarg, &a->flight.interval))
-			return 1 + kx_cmd_usage("record",
-						"--dump-interval takes seconds above 0, not '%s'",
-						optarg);
-		return 0;
-	}
-}
-
-/* Options that mean nothing without others; defaults; triggers are traced in any case. */
-static int complete_flight(struct kx_record_arguments *a)
-{
-	bool any = a->flight.ntriggers || a->flight.dumps || a->flight.interval > 0;
-
-	if (any && !a->o.flight)
-		return 1 + kx_cmd_usage("record",
-					"--trigger, --dumps and --dump-interval are for a flight "
-					"recorder: add --flight-recorder SIZE or --keep SECONDS");
-	if (!a->o.flight)
-		return 0;
-	if (!a->flight.dumps)
-		a->flight.dumps = KX_FLIGHT_DUMPS;
-	if (!(a->flight.interval > 0))
-		a->flight.interval = KX_FLIGHT_INTERVAL;
-	a->flight.triggers = a->triggers;
-	for (size_t i = 0; i < a->flight.ntriggers; i++)
-		add_pattern(&a->include, &a->o.select.ninclude, a->triggers[i].pattern);
-	return 0;
-}
-
-/* 0 to go on, else kxray's exit status + 1. */
-static int add_filter(struct kx_record_arguments *a, uint32_t kind, const char *text)
-{
-	struct kx_err err;
-	int code = kx_filters_add(&a->o.filters, kind, text, &err);
-
-	if (code == -EINVAL)
-		return 1 + kx_cmd_usage("record", "%s", err.text);
-	if (code)
-		return 1 + kx_cmd_fail("record", &err);
-	return 0;
-}
-
-/* A number above 0 and up to @max, with "%" after it if @percent. */
-static bool parse_real(const char *text, double max, bool percent, double *out)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)*text) && *text != '.')
-		return false;
-	*out = strtod(text, &end);
-	end += percent && *end == '%';
-	return !*end && *out > 0 && *out <= max;
-}
-
-/* 0 to go on, else kxray's exit status + 1. */
-static int parse_option(struct kx_record_arguments *a, int c)
-{
-	static const char *const exits[] = { "auto", "return", "instruction", "none", NULL };
-	static const char *const clocks[] = { "auto", "kfunc", "perf", "ktime", NULL };
-	static const char *const mechanisms[] = { "auto", "session", "multi", "single", NULL };
-	/* in the order of enum kx_kernel_mechanism */
-	static const char *const kernel_mechanisms[] = { "auto", "session", "multi", "fentry",
-							 "single", NULL };
-	unsigned long long n;
-	int i;
-
-	switch (c) {
-	case 'p':
-		if (!parse_pids(a, optarg))
-			return 1 + kx_cmd_usage("record",
-						"-p takes process ids, each once, as in -p 12,34, not "
-						"'%s'; by name: -p \"$(pgrep -n NAME)\"",
-						optarg);
-		return 0;
-	case 'a':
-		a->o.all = true;
-		return 0;
-	case OPT_COMM:
-		return add_filter(a, KX_FILTER_COMM, optarg);
-	case OPT_UID:
-		return add_filter(a, KX_FILTER_UID, optarg);
-	case OPT_CGROUP:
-		return add_filter(a, KX_FILTER_CGROUP, optarg);
-	case OPT_CPU:
-		return add_filter(a, KX_FILTER_CPU, optarg);
-	case OPT_FOLLOW:
-		a->o.follow = a->o.select.match_later = true;
-		a->no_follow = false;
-		return 0;
-	case OPT_NO_FOLLOW:
-		a->o.follow = a->o.select.match_later = false;
-		a->no_follow = true;
-		return 0;
-	case 'f':
-		add_pattern(&a->include, &a->o.select.ninclude, optarg);
-		return 0;
-	case 'x':
-		add_pattern(&a->exclude, &a->o.select.nexclude, optarg);
-		return 0;
-	case 'o':
-		if (strcmp(optarg, "-") == 0)
-			return 1 + kx_cmd_usage("record", "a recording needs a file to write: its map "
-							  "is written beside it");
-		a->o.output = optarg;
-		return 0;
-	case 'd':
-		if (!parse_seconds(optarg, &a->o.seconds))
-			return 1 + kx_cmd_usage("record", "-d takes seconds above 0, not '%s'",
-						optarg);
-		return 0;
-	case OPT_EXITS:
-		i = choice(optarg, exits);
-		if (i < 0)
-			return 1 + kx_cmd_usage("record",
-						"--exits is auto, return, instruction or none, not "
-						"'%s'",
-						optarg);
-		a->o.select.exits = (enum kx_exits)i;
-		return 0;
-	case OPT_ARGS:
-		if (!parse_whole(optarg, 6, &n))
-			return 1 + kx_cmd_usage("record", "--args takes 0 to 6, not '%s'", optarg);
-		a->o.nargs = (unsigned)n;
-		return 0;
-	case OPT_CALLERS:
-		a->o.callers = true;
-		return 0;
-	case OPT_SAMPLE:
-		if (!parse_whole(optarg, 100000, &n) || !n)
-			return 1 + kx_cmd_usage("record",
-						"--sample takes 1 to 100000 times a second, not '%s'",
-						optarg);
-		a->o.sample_hz = (unsigned)n;
-		return 0;
-	case OPT_SCHED:
-		a->o.sources[KX_SOURCE_SCHED] = true;
-		return 0;
-	case OPT_MAX_FUNCTIONS:
-		if (!parse_whole(optarg, KX_FDR_MAX_FUNC, &n) || !n)
-			return 1 + kx_cmd_usage("record", "--max-functions takes 1 to %u, not '%s'",
-						KX_FDR_MAX_FUNC, optarg);
-		a->o.select.max_functions = (size_t)n;
-		return 0;
-	case OPT_MIN_DURATION:
-		if (!kx_parse_time(optarg, NULL, &a->o.min_duration_ns) || !a->o.min_duration_ns ||
-		    a->o.min_duration_ns > MAX_MIN_DURATION)
-			return 1 + kx_cmd_usage("record",
-						"--min-duration takes a time of 1ns to 3600s, as in 5us "
-						"or 0.5ms, not '%s'",
-						optarg);
-		return 0;
-	case OPT_DEPTH:
-		if (!parse_whole(optarg, KX_MAX_DEPTH, &n) || !n)
-			return 1 + kx_cmd_usage("record", "--depth takes 1 to %d, not '%s'",
-						KX_MAX_DEPTH, optarg);
-		a->o.max_depth = (unsigned)n;
-		return 0;
-	case OPT_BY_HEAT:
-		if (!parse_real(optarg, 3600, false, &a->heat_seconds))
-			return 1 + kx_cmd_usage("record", "--by-heat takes seconds above 0, at most "
-							  "3600, not '%s'",
-						optarg);
-		return 0;
-	case OPT_MAX_OVERHEAD:
-		if (!parse_real(optarg, 100000, true, &a->max_overhead))
-			return 1 + kx_cmd_usage("record", "--max-overhead takes percent of one CPU, as "
-							  "in 5 or 12.5%%, not '%s'",
-						optarg);
-		return 0;
-	case OPT_COUNT:
-		a->o.count = true;
-		return 0;
-	case OPT_FDR_VERSION:
-		if (!parse_whole(optarg, KX_FDR_MAX_VERSION, &n) || n < KX_FDR_MIN_VERSION)
-			return 1 + kx_cmd_usage("record", "--fdr-version takes 1 to 5, not '%s'",
-						optarg);
-		a->o.fdr_version = (int)n;
-		return 0;
-	case OPT_RING_SIZE:
-		if (!parse_size(optarg, &a->o.ring_bytes))
-			return 1 + kx_cmd_usage("record",
-						"--ring-size takes bytes, as in 512K or 16M, not '%s'",
-						optarg);
-		return 0;
-	case OPT_CLOCK:
-		i = choice(optarg, clocks);
-		if (i < 0)
-			return 1 + kx_cmd_usage("record",
-						"--clock is auto, kfunc, perf or ktime, not '%s'",
-						optarg);
-		a->o.clock = (enum kx_wire_clock)i;
-		return 0;
-	case OPT_MECHANISM:
-		i = choice(optarg, mechanisms);
-		if (i < 0)
-			return 1 + kx_cmd_usage("record",
-						"--mechanism is auto, session, multi or single, not "
-						"'%s'",
-						optarg);
-		a->o.mechanism = i - 1;
-		return 0;
-	case OPT_KERNEL_MECHANISM:
-		i = choice(optarg, kernel_mechanisms);
-		if (i < 0)
-			return 1 + kx_cmd_usage("record",
-						"--kernel-mechanism is auto, session, multi, fentry or "
-						"single, not '%s'",
-						optarg);
-		a->o.kernel_mechanism = (enum kx_kernel_mechanism)i;
-		return 0;
-	case OPT_FAIL_ON_LOSS:
-		a->fail_on_loss = true;
-		return 0;
-	case OPT_JSON:
-		a->json = true;
-		return 0;
-	case OPT_FLIGHT:
-	case OPT_KEEP:
-	case OPT_TRIGGER:
-	case OPT_DUMPS:
-	case OPT_DUMP_INTERVAL:
-		return parse_flight_option(a, c);
-	case 'q':
-		a->quiet = true;
-		return 0;
-	case 'h':
-		fputs(help, stdout);
-		return 1 + KX_EXIT_DONE;
-	default:
-		return 1 + kx_cmd_usage("record", "see the message above");
-	}
-}
-
-static int check_targets(struct kx_record_arguments *a)
-{
-	if (a->o.command && a->pids)
-		return 1 + kx_cmd_usage("record", "either -p or a command after '--', not both");
-	if (a->o.all && (a->o.command || a->pids))
-		return 1 + kx_cmd_usage("record", "-a traces every process: leave out %s",
-					a->pids ? "-p" : "the command, or start it meanwhile");
-	if (!a->o.command && !a->pids && !a->o.all)
-		return 1 + kx_cmd_usage("record",
-					"what shall be traced? name a process with -p PID, every process "
-					"with -a, or a command after '--'");
-	if (a->o.all && !a->o.select.ninclude)
-		return 1 + kx_cmd_usage("record", "-a needs -f: which functions of which modules, as in "
-						  "-a -f 'libssl.so*:SSL_*'");
-	if (a->o.all && a->no_follow)
-		return 1 + kx_cmd_usage("record", "-a always takes in processes that start later: "
-						  "leave out --no-follow");
-	if (a->o.all)
-		a->o.follow = a->o.select.match_later = true;
-	else if (a->o.command && !a->no_follow)
-		a->o.follow = true;
-	return 0;
-}
-
-static int check_heat(struct kx_record_arguments *a)
-{
-	if (a->max_overhead > 0 && !(a->heat_seconds > 0))
-		return 1 + kx_cmd_usage("record", "--max-overhead is for --by-heat SECONDS, which "
-						  "counts calls first");
-	if (!(a->heat_seconds > 0))
-		return 0;
-	if (!a->pids)
-		return 1 + kx_cmd_usage("record", "--by-heat needs running processes to count calls in: "
-						  "-p PID");
-	if (a->o.count)
-		return 1 + kx_cmd_usage("record", "either --count or --by-heat, not both");
-	if (!(a->max_overhead > 0))
-		a->max_overhead = DEFAULT_OVERHEAD;
-	return 0;
-}
-
-/* What has no meaning where no trace is written. */
-static int check_count(const struct kx_record_arguments *a)
-{
-	const struct kx_recording_options *o = &a->o;
-	const char *vain = o->output	      ? "-o" :
-			   o->flight	      ? "the flight recorder" :
-			   o->min_duration_ns ? "--min-duration" :
-			   o->max_depth	      ? "--depth" :
-			   o->nargs	      ? "--args" :
-			   o->callers	      ? "--callers" :
-			   o->sample_hz	      ? "--sample" :
-			   o->sources[KX_SOURCE_SCHED] ? "--sched" :
-			   o->fdr_version     ? "--fdr-version" :
-			   o->ring_bytes      ? "--ring-size" :
-			   o->select.exits    ? "--exits" :
-						NULL;
-
-	if (!o->count || !vain)
-		return 0;
-	return 1 + kx_cmd_usage("record", "--count writes no trace, it only counts calls: leave out %s",
-				vain);
-}
-
-int kx_record_parse(struct kx_record_arguments *a, int argc, char **argv)
-{
-	int c, status;
-
-	optind = 1;
-	while ((c = getopt_long(argc, argv, "+:ap:f:x:o:d:qh", options, NULL)) != -1) {
-		if (c == ':')
-			return 1 + kx_cmd_usage("record", "the option '%s' needs a value",
-						argv[optind - 1]);
-		if (c == '?')
-			return 1 + kx_cmd_usage("record", "unknown option '%s'", argv[optind - 1]);
-		status = parse_option(a, c);
-		if (status)
-			return status;
-	}
-	if (optind < argc) {
-		if (strcmp(argv[optind - 1], "--") != 0)
-			return 1 + kx_cmd_usage("record",
-						"'%s' is no option: a process is named with -p PID, a "
-						"function with -f, and a command to run comes after '--'",
-						argv[optind]);
-		a->o.command = argv + optind;
-	}
-	status = check_targets(a);
-	if (!status)
-		status = complete_flight(a);
-	if (!status)
-		status = check_heat(a);
-	if (!status)
-		status = check_count(a);
-	if (status)
-		return status;
-	if (a->o.count)
-		a->o.select.exits = KX_EXITS_NONE;
-	if (a->o.min_duration_ns && a->o.select.exits == KX_EXITS_NONE)
-		return 1 + kx_cmd_usage("record", "--min-duration needs to see exits: leave out "
-						  "--exits=none");
-	a->o.pids = a->pids;
-	a->o.select.include = a->include;
-	a->o.select.exclude = a->exclude;
-	if (!a->o.output && !a->o.count)
-		a->o.output = "trace.xray";
-	return 0;
-}
-
-void kx_record_arguments_free(struct kx_record_arguments *a)
-{
-	kx_counts_free(&a->counts);
-	kx_call_rates_free(&a->heat);
-	free(a->include);
-	free(a->exclude);
-	free(a->pids);
-	for (size_t i = 0; i < a->flight.ntriggers; i++)
-		kx_trigger_free(&a->triggers[i]);
-	free(a->triggers);
-}
+const struct kx_option_group kx_record_options[] = {
+	{ .heading = "What to trace", .options = targets },
+	{ .heading = "Record less (filtered in the kernel)", .options = reduction },
+	{ .heading = "Flight recorder: keep recent history in memory, write on demand",
+	  .options = flight },
+	{ .heading = "Recording", .options = recording },
+	{ 0 },
+};

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/export_formats.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#define MAX_FORMATS 32
+
+/* Letters to add, take away or replace; names are short. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[64], n = strlen(b);
+
+	if (n >= sizeof(row) / sizeof(row[0]))
+		return n;
+	for (size_t k = 0; k <= n; k++)
+		row[k] = k;
+	for (size_t i = 1; a[i - 1]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t k = 1; k <= n; k++) {
+			size_t best = diagonal + (a[i - 1] != b[k - 1]);
+
+			diagonal = row[k];
+			if (row[k] + 1 < best)
+				best = row[k] + 1;
+			if (row[k - 1] + 1 < best)
+				best = row[k - 1] + 1;
+			row[k] = best;
+		}
+	}
+	return row[n];
+}
+
+int kx_format_find(const char *name, const struct kx_exporter **out, struct kx_err *err)
+{
+	char near[256] = "";
+	size_t len = strlen(name);
+
+	for (size_t i = 0; kx_exporters[i]; i++) {
+		const char *known = kx_exporters[i]->name;
+
+		if (!strcmp(known, name)) {
+			*out = kx_exporters[i];
+			return 0;
+		}
+		if (distance(name, known) > 2 &&
+		    (len < 3 || (!strstr(known, name) && !strstr(name, known))))
+			continue;
+		if (strlen(near) + strlen(known) + 8 < sizeof(near))
+			sprintf(near + strlen(near), "%s'%s'", *near ? " or " : "", known);
+	}
+	if (*near)
+		return kx_err_set(err, -EINVAL, "there is no format '%s'; is it %s?", name, near);
+	return kx_err_set(err, -EINVAL,
+			  "there is no format '%s'; 'kxray export --list' names them", name);
+}
+
+/* Options */
+
+static int set_option(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
+{
+	struct kx_format_options *f = field;
+	size_t i = 0;
+
+	(void)err;
+	while (i < f->n && strcmp(f->given[i].name, o->name) != 0)
+		i++;
+	f->given[i].name = o->name;
+	f->given[i].value = value ? value : "";
+	f->n += i == f->n;
+	return 0;
+}
+
+const struct kx_option_group *kx_format_groups(size_t offset)
+{
+	static struct kx_option_group groups[MAX_FORMATS + 1];
+	static struct kx_option rows[KX_FORMAT_OPTIONS_MAX + MAX_FORMATS];
+	static char headings[MAX_FORMATS][48];
+	size_t ngroups = 0, n = 0;
+
+	if (groups[0].options)
+		return groups;
+	for (size_t i = 0; kx_exporters[i] && i < MAX_FORMATS; i++) {
+		const struct kx_export_option *o = kx_exporters[i]->options;
+
+		if (!o || !o->name)
+			continue;
+		snprintf(headings[i], sizeof(headings[i]), "Options of %s", kx_exporters[i]->name);
+		groups[ngroups++] = (struct kx_option_group){ headings[i], &rows[n], offset };
+		for (; o->name && n < KX_FORMAT_OPTIONS_MAX; o++)
+			rows[n++] = (struct kx_option){ .name = o->name, .kind = KX_OPTION_CUSTOM,
+							.argument = o->argument, .set = set_option,
+							.help = o->help };
+		n++; /* the group ends */
+	}
+	return groups;
+}
+
+const char *kx_format_option(const struct kx_format_options *o, const char *name)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (!strcmp(o->given[i].name, name))
+			return o->given[i].value;
+	return NULL;
+}
+
+int kx_format_check(const struct kx_format_options *o, const struct kx_exporter *format,
+		    struct kx_err *err)
+{
+	for (size_t i = 0; i < o->n; i++) {
+		const struct kx_export_option *own = format->options;
+
+		while (own && own->name && strcmp(own->name, o->given[i].name) != 0)
+			own++;
+		if (!own || !own->name)
+			return kx_err_set(err, -EINVAL, "format %s has no option '--%s'",
+					  format->name, o->given[i].name);
+	}
+	return 0;
+}
+
+/* --list */
+
+static json_t *options_json(const struct kx_exporter *format)
+{
+	json_t *list = json_array();
+
+	for (const struct kx_export_option *o = format->options; o && o->name; o++)
+		json_array_append_new(list, json_pack("{s:s,s:s?,s:s}", "name", o->name, "argument",
+						      o->argument, "help", o->help));
+	return list;
+}
+
+static int print_json(FILE *to, struct kx_err *err)
+{
+	json_t *list = json_array();
+	int r = 0;
+
+	for (size_t i = 0; kx_exporters[i] && !r; i++) {
+		const struct kx_exporter *e = kx_exporters[i];
+
+		r = json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:o}", "name", e->name,
+							  "suffix", e->suffix, "summary",
+							  e->summary, "options", options_json(e)));
+	}
+	if (r)
+		r = kx_err_set(err, -ENOMEM, "out of memory");
+	else
+		json_dumpf(list, to, JSON_INDENT(1)); /* write errors stay in @to */
+	fputc('\n', to);
+	json_decref(list);
+	return r;
+}
+
+int kx_formats_print(bool json, FILE *to, struct kx_err *err)
+{
+	if (json)
+		return print_json(to, err);
+	for (size_t i = 0; kx_exporters[i]; i++)
+		fprintf(to, "%-11s %-17s %s\n", kx_exporters[i]->name, kx_exporters[i]->suffix,
+			kx_exporters[i]->summary);
+	return 0;
+}

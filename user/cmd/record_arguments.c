@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/record_arguments.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/option_values.h"
+
+#define DEFAULT_OVERHEAD 5.0 /* percent of one CPU */
+
+static int check_targets(struct kx_record_arguments *a, struct kx_err *err)
+{
+	struct kx_recording_options *o = &a->o;
+
+	if (o->command && a->pids)
+		return kx_err_set(err, -EINVAL, "either -p or a command after '--', not both");
+	if (o->all && (o->command || a->pids))
+		return kx_err_set(err, -EINVAL, "-a traces every process: leave out %s",
+				  a->pids ? "-p" : "the command, or start it meanwhile");
+	if (!o->command && !a->pids && !o->all)
+		return kx_err_set(err, -EINVAL, "nothing to trace: give -p PID, -a or -- COMMAND");
+	if (o->all && !o->select.ninclude)
+		return kx_err_set(err, -EINVAL, "-a needs -f: which functions of which modules, as in "
+						"-a -f 'libssl.so*:SSL_*'");
+	if (o->all && a->follow < 0)
+		return kx_err_set(err, -EINVAL, "-a always includes processes that start later: leave "
+						"out --no-follow");
+	o->select.match_later = o->all || a->follow > 0;
+	o->follow = o->select.match_later || (o->command && !a->follow);
+	return 0;
+}
+
+/* Options that mean nothing without others; defaults; triggers are traced in any case. */
+static int complete_flight(struct kx_record_arguments *a, struct kx_err *err)
+{
+	struct kx_flight_options *f = &a->flight;
+	bool wanted = f->bytes || f->keep > 0;
+
+	if (!wanted && (f->ntriggers || f->dumps || f->interval > 0))
+		return kx_err_set(err, -EINVAL,
+				  "--trigger, --dumps and --dump-interval are for a flight recorder: "
+				  "add --flight-recorder SIZE or --keep SECONDS");
+	if (!wanted)
+		return 0;
+	a->o.flight = f;
+	if (!f->dumps)
+		f->dumps = KX_FLIGHT_DUMPS;
+	if (!(f->interval > 0))
+		f->interval = KX_FLIGHT_INTERVAL;
+	f->triggers = a->triggers;
+	for (size_t i = 0; i < f->ntriggers; i++)
+		if (kx_value_text(a->triggers[i].pattern, &a->include, &a->o.select.ninclude))
+			return kx_err_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static int check_heat(struct kx_record_arguments *a, struct kx_err *err)
+{
+	if (a->max_overhead > 0 && !(a->heat_seconds > 0))
+		return kx_err_set(err, -EINVAL,
+				  "--max-overhead is for --by-heat SECONDS, which counts calls first");
+	if (!(a->heat_seconds > 0))
+		return 0;
+	if (!a->pids)
+		return kx_err_set(err, -EINVAL,
+				  "--by-heat needs running processes to count calls in: -p PID");
+	if (a->o.count)
+		return kx_err_set(err, -EINVAL, "either --count or --by-heat, not both");
+	if (!(a->max_overhead > 0))
+		a->max_overhead = DEFAULT_OVERHEAD;
+	return 0;
+}
+
+/* Refuses what has no meaning where no trace is written. */
+static int check_count(struct kx_record_arguments *a, struct kx_err *err)
+{
+	struct kx_recording_options *o = &a->o;
+	const char *vain = o->output	      ? "-o" :
+			   o->flight	      ? "the flight recorder" :
+			   o->min_duration_ns ? "--min-duration" :
+			   o->max_depth	      ? "--depth" :
+			   o->nargs	      ? "--args" :
+			   o->callers	      ? "--callers" :
+			   o->sample_hz	      ? "--sample" :
+			   o->sources[KX_SOURCE_SCHED] ? "--sched" :
+			   o->fdr_version     ? "--fdr-version" :
+			   o->ring_bytes      ? "--ring-size" :
+			   o->select.exits    ? "--exits" :
+						NULL;
+
+	if (!o->count)
+		return 0;
+	if (vain)
+		return kx_err_set(err, -EINVAL,
+				  "--count writes no trace, it only counts calls: leave out %s", vain);
+	o->select.exits = KX_EXITS_NONE;
+	return 0;
+}
+
+static int complete_output(struct kx_record_arguments *a, struct kx_err *err)
+{
+	struct kx_recording_options *o = &a->o;
+
+	if (o->min_duration_ns && o->select.exits == KX_EXITS_NONE)
+		return kx_err_set(err, -EINVAL,
+				  "--min-duration needs exits to be recorded: leave out --exits=none");
+	if (o->output && !strcmp(o->output, "-"))
+		return kx_err_set(err, -EINVAL,
+				  "a recording needs a file to write: its map is written beside it");
+	if (!o->output && !o->count)
+		o->output = "trace.xray";
+	return 0;
+}
+
+int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, int argc, char **argv,
+		    struct kx_err *err)
+{
+	int r = kx_options_parse(c, a, argc, argv, err);
+
+	if (!r)
+		r = check_targets(a, err);
+	if (!r)
+		r = complete_flight(a, err);
+	if (!r)
+		r = check_heat(a, err);
+	if (!r)
+		r = check_count(a, err);
+	if (!r)
+		r = complete_output(a, err);
+	a->o.pids = a->pids;
+	a->o.select.include = a->include;
+	a->o.select.exclude = a->exclude;
+	return r;
+}
+
+void kx_record_arguments_free(const struct kx_command *c, struct kx_record_arguments *a)
+{
+	kx_counts_free(&a->counts);
+	kx_call_rates_free(&a->heat);
+	kx_options_free(c, a);
+	for (size_t i = 0; i < a->flight.ntriggers; i++)
+		kx_trigger_free(&a->triggers[i]);
+	free(a->triggers);
+}

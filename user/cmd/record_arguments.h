@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The command line of `kxray record`: what its options (record_options.c) fill, checked as a whole. */
+#ifndef KX_RECORD_ARGUMENTS_H
+#define KX_RECORD_ARGUMENTS_H
+
+#include <stdbool.h>
+
+#include "cmd/options.h"
+#include "record/call_rate_selection.h"
+#include "record/count.h"
+#include "record/recording.h"
+
+struct kx_record_arguments {
+	struct kx_recording_options o; /* borrows from the lists below and from argv */
+	const char **include, **exclude; /* of o.select.ninclude and .nexclude patterns */
+	pid_t *pids; /* of o.npids */
+	struct kx_flight_options flight; /* used if o.flight points to it */
+	struct kx_trigger *triggers;
+	struct kx_counts counts; /* of --count */
+	int count_failed;
+	struct kx_err count_error;
+	double heat_seconds; /* --by-heat; 0: not given */
+	double max_overhead; /* percent of one CPU */
+	struct kx_call_rates heat;
+	int follow; /* 1: --follow, -1: --no-follow, 0: neither */
+	bool json, quiet, fail_on_loss;
+};
+
+/*
+ * Fills @a from the command line of @c, whose rows are kx_record_options. @a must be zeroed but
+ * for o.mechanism (-1), o.argc and o.argv. Returns as kx_options_parse does. In any case free with kx_record_arguments_free.
+ */
+int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, int argc, char **argv,
+		    struct kx_err *err);
+void kx_record_arguments_free(const struct kx_command *c, struct kx_record_arguments *a);
+
+#endif

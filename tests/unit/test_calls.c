@@ -115,6 +115,12 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return say(ctx, "%" PRId64 " event %u %.*s\n", AT(tsc), type, (int)size, data);
 }
 
+static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_record *rec)
+{
+	assert_int_equal(rec->tid, t->tid);
+	return say(ctx, "%" PRId64 " note %.*s\n", AT(rec->tsc), (int)rec->size, rec->data);
+}
+
 static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	assert_int_equal(t->depth, 0);
@@ -125,7 +131,7 @@ static int walk(struct trace *t, enum kx_order order, struct log *l)
 {
 	const struct kx_call_visitor v = {
 		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
-		.loss = on_loss, .event = on_event, .end = on_end, .ctx = l,
+		.loss = on_loss, .event = on_event, .note = on_note, .end = on_end, .ctx = l,
 	};
 	struct kx_err err = { 0 };
 
@@ -192,6 +198,7 @@ static void test_everything_told(void **state)
 	      "45 event 0 mine\n"
 	      "50 event 9 yours\n"
 	      "50 thread 1/70000 'b' of 'p'\n"
+	      "50 note kxray:unheard {}\n"
 	      "60 70000<7 tail after 20 self 20\n"
 	      "lost 3+2 from 62 to 70\n"
 	      "80 70000<8 exit after 60 self 40\n"

@@ -8,7 +8,7 @@
 
 #include "calls/calls_filter.h"
 #include "calls/calls_internal.h"
-#include "calls/calls_names.h"
+#include "calls/calls_notes.h"
 #include "calls/calls_scan.h"
 #include "calls/calls_walk.h"
 

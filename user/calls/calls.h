@@ -94,6 +94,11 @@ struct kx_call_visitor {
 	/* custom and typed events that are not kxray's own notes; type 0 for custom ones */
 	int (*event)(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
 		     const uint8_t *data, uint32_t size);
+	/*
+	 * a note of kxray's (fdr.h) of a kind that has no callback here; of @rec only thread, pid, tid,
+	 * tsc, data and size are valid
+	 */
+	int (*note)(void *ctx, struct kx_call_thread *t, const struct kx_fdr_record *rec);
 	/* an on-CPU sample (record --sample): the thread was at this run-time address */
 	int (*sample)(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip);
 	/*

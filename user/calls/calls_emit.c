@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/calls_names.h"
+#include "calls/calls_notes.h"
 
 int kx_stream_introduce(struct kx_stream *s, uint64_t tsc)
 {
@@ -121,11 +121,24 @@ static int emit_cpu(struct kx_stream *s, uint64_t tsc, uint16_t cpu)
 	return r;
 }
 
+/* For parsers of notes, which take records. */
+static int emit_note(struct kx_stream *s, uint64_t tsc, const struct kx_queued_detail *d)
+{
+	const struct kx_call_visitor *v = s->c->visitor;
+	const struct kx_fdr_record rec = {
+		.kind = KX_RECORD_CUSTOM, .thread = s->t->index, .pid = s->t->pid,
+		.tid = s->t->tid, .tsc = tsc, .data = d->payload.data, .size = d->payload.size,
+	};
+
+	return v->note(v->ctx, s->t, &rec);
+}
+
 /* Whether the visitor must know the thread first. */
 static bool is_introduced_by(const struct kx_queued *e, const struct kx_call_visitor *v)
 {
 	return e->kind == KX_QUEUED_ENTER || e->kind == KX_QUEUED_LOSS ||
-	       e->kind == KX_QUEUED_EVENT || e->kind == KX_QUEUED_SCHED ||
+	       e->kind == KX_QUEUED_EVENT || e->kind == KX_QUEUED_NOTE ||
+	       e->kind == KX_QUEUED_SCHED ||
 	       (e->kind == KX_QUEUED_SAMPLE && v->sample);
 }
 
@@ -154,6 +167,8 @@ int kx_stream_emit(struct kx_stream *s)
 	case KX_QUEUED_EVENT:
 		return v->event ? v->event(v->ctx, s->t, e->tsc, d->payload.type, d->payload.data,
 					   d->payload.size) : 0;
+	case KX_QUEUED_NOTE:
+		return emit_note(s, e->tsc, d);
 	case KX_QUEUED_SAMPLE:
 		return v->sample ? v->sample(v->ctx, s->t, e->tsc, d->ip) : 0;
 	case KX_QUEUED_SCHED:

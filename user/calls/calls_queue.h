@@ -22,6 +22,7 @@ enum kx_queued_kind {
 	KX_QUEUED_NAME,    /* detail: payload, another */
 	KX_QUEUED_LOSS,    /* detail: loss */
 	KX_QUEUED_EVENT,   /* detail: payload, type */
+	KX_QUEUED_NOTE,    /* detail: payload */
 	KX_QUEUED_SAMPLE,  /* detail: ip */
 	KX_QUEUED_SCHED,   /* detail: sched */
 	KX_QUEUED_END,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "calls/calls_scan.h"
 
-#include "calls/calls_names.h"
+#include "calls/calls_notes.h"
 #include "trace/notes.h"
 
 static void saw_time(struct kx_calls *c, bool *any, uint64_t tsc)
@@ -39,7 +39,7 @@ static int scan_note(struct kx_calls *c, const struct kx_fdr_record *rec)
 		return 0;
 	}
 	if (!kx_note_is_ours(rec) || kx_note_body(rec, "loss", &size) ||
-	    kx_note_body(rec, "sample", &size))
+	    kx_note_body(rec, "sample", &size) || kx_calls_pass_note(rec))
 		saw_start(c, rec->thread, rec->tsc);
 	body = kx_note_body(rec, "session", &size);
 	if (body && !c->session) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls/calls_notes.h"
 #include "trace/notes.h"
 
 struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch, uint8_t bits)
@@ -305,6 +306,19 @@ static void take_result(struct kx_stream *s, const json_t *note)
 	s->result = json_integer_value(value);
 }
 
+static int take_payload(struct kx_stream *s, enum kx_queued_kind kind, uint64_t tsc,
+			const struct kx_fdr_record *rec)
+{
+	struct kx_queued_detail *d = queue_detailed(s, kind, tsc);
+
+	if (!d)
+		return -ENOMEM;
+	d->payload.data = rec->data;
+	d->payload.size = rec->size;
+	d->payload.type = rec->event_type;
+	return 0;
+}
+
 /* A name from the trace's start in the middle of a thread is that of another one: see fdr.h. */
 static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size,
 		     bool another)
@@ -336,25 +350,17 @@ static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_reco
 		r = take_loss(s, tsc, note);
 	else if (s->begun && (note = kx_note_json(rec, "sample")))
 		r = take_sample(s, tsc, note);
+	else if (s->begun && s->c->visitor->note && kx_calls_pass_note(rec))
+		r = take_payload(s, KX_QUEUED_NOTE, tsc, rec);
 	json_decref(note);
 	return r;
 }
 
 static int take_event(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_record *rec)
 {
-	struct kx_queued_detail *d;
-
 	if (kx_note_is_ours(rec))
 		return take_note(s, tsc, rec);
-	if (!s->begun)
-		return 0;
-	d = queue_detailed(s, KX_QUEUED_EVENT, tsc);
-	if (!d)
-		return -ENOMEM;
-	d->payload.data = rec->data;
-	d->payload.size = rec->size;
-	d->payload.type = rec->event_type;
-	return 0;
+	return s->begun ? take_payload(s, KX_QUEUED_EVENT, tsc, rec) : 0;
 }
 
 static int take_cpu(struct kx_stream *s, uint64_t tsc, uint16_t cpu)

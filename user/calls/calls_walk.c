@@ -7,7 +7,7 @@
 
 #include "calls/calls_direct.h"
 #include "calls/calls_emit.h"
-#include "calls/calls_names.h"
+#include "calls/calls_notes.h"
 #include "calls/calls_stream.h"
 
 #define BATCH 256u /* records decoded at once of one thread */

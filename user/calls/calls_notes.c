@@ -1,12 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "calls/calls_names.h"
+#include "calls/calls_notes.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Replaces a name that the thread owns; *changed is set, never cleared. */
+#include "trace/notes.h"
+
+bool kx_calls_pass_note(const struct kx_fdr_record *rec)
+{
+	static const char *const used[] = {
+		"sched", "sample", "loss", "result", "repaired", "thread", "session",
+	};
+	uint32_t size;
+
+	if (!kx_note_is_ours(rec))
+		return false;
+	for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++)
+		if (kx_note_body(rec, used[i], &size))
+			return false;
+	return true;
+}
+
+/* Replaces a name, which the thread owns; *changed is set, never cleared. */
 static int set_text(const char **text, const json_t *json, bool *changed)
 {
 	const char *value = json_string_value(json);

@@ -42,7 +42,7 @@ static void close_calls(struct trace *t)
 	kx_fdr_close(t->f);
 }
 
-/* What a visitor was told, one line each; times less 1000. */
+/* What a visitor got, one line each; times less 1000. */
 struct log {
 	char text[8192];
 	size_t len;
@@ -140,7 +140,7 @@ static int walk(struct trace *t, enum kx_order order, struct log *l)
 	return kx_calls_walk(t->calls, order, &v, NULL, NULL, &err);
 }
 
-/* The trace in @b, filtered, is told as @expected. */
+/* The trace in @b, filtered, is emitted as @expected. */
 static void check(const struct bytes *b, const struct kx_call_filter *filter, enum kx_order order,
 		  const char *expected)
 {
@@ -163,9 +163,9 @@ static void begin(struct bytes *b, int32_t pid, int32_t tid, uint16_t cpu, uint6
 	preamble(b, 5, pid, tid, cpu, tsc);
 }
 
-/* Tells */
+/* The visitor */
 
-static void test_everything_told(void **state)
+static void test_every_callback(void **state)
 {
 	struct bytes b = { 0 };
 
@@ -300,7 +300,7 @@ static void test_open_calls_end_with_the_trace(void **state)
 	function(&b, ENTRY, 3, 50);
 	function(&b, EXIT, 3, 50);
 	end_extents(&b);
-	begin(&b, 1, 4, 1, 1000); /* nothing to tell of this one */
+	begin(&b, 1, 4, 1, 1000); /* without calls: not emitted */
 	end_extents(&b);
 	check(&b, NULL, KX_ORDER_THREAD,
 	      "10 thread 1/2 '' of ''\n"
@@ -411,7 +411,7 @@ static void test_visitor_ends_the_walk(void **state)
 		for (int at = 1; at <= 5; at++) {
 			l.fail_at = at; /* thread, cpu, enter, leave, end */
 			assert_int_equal(walk(&t, order, &l), -EXDEV);
-			assert_int_equal(l.fail_at, 0); /* nothing was told after it */
+			assert_int_equal(l.fail_at, 0); /* no callback after it */
 		}
 	}
 	close_calls(&t);
@@ -617,8 +617,8 @@ static void write_map(const char *session)
 	json_decref(map.session);
 }
 
-/* Which of the functions 1 to 4 are told with -f @include and -x @exclude, e.g. "134". */
-static void check_patterns(const char *include, const char *exclude, const char *told,
+/* Which of the functions 1 to 4 are emitted with -f @include and -x @exclude, e.g. "134". */
+static void check_patterns(const char *include, const char *exclude, const char *expected,
 			   const char *unmatched)
 {
 	const struct kx_call_filter f = {
@@ -633,7 +633,7 @@ static void check_patterns(const char *include, const char *exclude, const char 
 	assert_int_equal(walk(&t, KX_ORDER_THREAD, &l), 0);
 	for (const char *p = l.text; (p = strchr(p, '>')); p++)
 		sprintf(got + strlen(got), "%c", p[1]);
-	assert_string_equal(got, told);
+	assert_string_equal(got, expected);
 	if (unmatched)
 		assert_string_equal(kx_calls_unmatched(t.calls, 0), unmatched);
 	assert_null(kx_calls_unmatched(t.calls, unmatched ? 1 : 0));
@@ -1032,7 +1032,7 @@ static void test_random_traces_against_a_model(void **state)
 	}
 }
 
-/* The same story as the report's own, faster balancing tells. */
+/* The report's records reader counts the same. */
 static int sum_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		     enum kx_leave how)
 {
@@ -1221,7 +1221,7 @@ static int remove_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_everything_told),
+		cmocka_unit_test(test_every_callback),
 		cmocka_unit_test(test_totals_names_and_session),
 		cmocka_unit_test(test_balancing),
 		cmocka_unit_test(test_open_calls_end_with_the_trace),

@@ -30,7 +30,7 @@ static void calls(struct kx_fdr_thread *t, uint32_t func, int n, uint64_t at, ui
 static void write_trace(void)
 {
 	const struct kx_fdr_options o = { .tsc_hz = 1000000000, .start_tsc = T0, .wall_sec = 5 };
-	struct kx_fdr_identity who = { .pid = 30, .tid = 31, .name = "w", .process = "server" };
+	struct kx_fdr_identity identity = { .pid = 30, .tid = 31, .name = "w", .process = "server" };
 	const char *renamed = "kxray:thread {\"tid\":40,\"pid\":40,\"name\":\"ls\",\"process\":\"ls\","
 			      "\"ns_pid\":2,\"ns_tid\":2}";
 	int fd = open(path, O_RDWR | O_TRUNC);
@@ -41,17 +41,18 @@ static void write_trace(void)
 	assert_true(fd >= 0);
 	assert_int_equal(kx_fdr_writer_new(fd, &o, &w, &err), 0);
 	/* 30: two threads, functions 1 and 2 */
-	t = kx_fdr_writer_thread_of(w, &who);
+	t = kx_fdr_writer_thread_of(w, &identity);
 	calls(t, 1, 10, 0, 5);
-	who.tid = 30;
-	who.name = "server";
-	t = kx_fdr_writer_thread_of(w, &who);
+	identity.tid = 30;
+	identity.name = "server";
+	t = kx_fdr_writer_thread_of(w, &identity);
 	calls(t, 1, 3, 0, 100);
 	calls(t, 2, 1, 1000, 7);
 	/* 40: becomes another program */
-	who = (struct kx_fdr_identity){ .pid = 40, .tid = 40, .ns_pid = 2, .ns_tid = 2, .name = "sh",
-					.process = "sh" };
-	t = kx_fdr_writer_thread_of(w, &who);
+	identity = (struct kx_fdr_identity){
+		.pid = 40, .tid = 40, .ns_pid = 2, .ns_tid = 2, .name = "sh", .process = "sh",
+	};
+	t = kx_fdr_writer_thread_of(w, &identity);
 	calls(t, 1, 2, 0, 1000);
 	assert_int_equal(kx_fdr_custom(t, T0 + 5000, renamed, strlen(renamed)), 0);
 	calls(t, 3, 2, 6000, 1000);

@@ -12,7 +12,7 @@ bool kx_stream_is_direct(const struct kx_calls *c)
 	return !f->by_name && !f->by_time && !f->min && f->max_depth == UINT32_MAX;
 }
 
-/* Room for one more open call, and a visitor that knows the thread. */
+/* Makes room for one more open call and introduces the thread to the visitor. */
 static int prepare_enter(struct kx_stream *s, uint64_t tsc)
 {
 	int r = 0;
@@ -61,7 +61,7 @@ static inline int emit_entry(struct kx_stream *s, const struct kx_call_visitor *
 	return r;
 }
 
-/* An exit that closes other calls than the innermost one, or whose call needs more than its time. */
+/* An exit that ends other calls than the innermost, or a call with a result or as repaired. */
 static int emit_other_exit(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
 {
 	int r = kx_stream_leave(s, tsc, func, tail);

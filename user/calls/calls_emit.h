@@ -5,12 +5,12 @@
 
 #include "calls/calls_stream.h"
 
-/* Emits the queue's first entry, which is ready. Returns what the visitor did; -ENOMEM. */
+/* Emits the queue's first entry, which is ready. Returns what the visitor returned, or -ENOMEM. */
 int kx_stream_emit(struct kx_stream *s);
 /* Emits all that is ready. Errors as above. */
 int kx_stream_emit_all(struct kx_stream *s);
 
-/* Makes the thread known to the visitor, if it is not yet. Returns what the visitor did. */
+/* Introduces the thread to the visitor unless that is done. Returns what the visitor returned. */
 int kx_stream_introduce(struct kx_stream *s, uint64_t tsc);
 /* Room for one more call on the visitor's stack. Errors: -ENOMEM. */
 int kx_stream_call_room(struct kx_stream *s);

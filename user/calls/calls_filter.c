@@ -88,7 +88,7 @@ void kx_filter_free(struct kx_ready_filter *f)
 	free(f->known);
 }
 
-/* A pattern without MODULE is of any module here: what was traced has been chosen already. */
+/* A pattern without MODULE matches in every module: all of them were selected for recording. */
 static bool matches_module(const struct kx_pattern *p, const struct kx_map_module *m)
 {
 	if (!p->module)
@@ -101,7 +101,7 @@ static bool matches_module(const struct kx_pattern *p, const struct kx_map_modul
 								     .path = m->path });
 }
 
-/* All of them are asked, so that those which match nothing are known. */
+/* Checks all patterns, so that those without any match are known in the end. */
 static bool matches_any(const struct kx_pattern *list, size_t n, bool *met,
 			const struct kx_pattern_names *names, const struct kx_map_module *module)
 {

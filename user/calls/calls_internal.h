@@ -7,9 +7,9 @@
 #include "calls/calls_filter.h"
 #include "trace/address_space.h"
 
-/* What the first pass finds of a thread. */
+/* What the first pass finds about a thread. */
 struct kx_thread_facts {
-	uint64_t start;      /* first record that a visitor may get, ticks */
+	uint64_t start;      /* time of the first record for a visitor, ticks */
 	const uint8_t *note; /* its first name, as JSON in the file; NULL if there is none */
 	uint32_t note_size;
 	bool started;

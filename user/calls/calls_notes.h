@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the call view takes from the notes that kxray writes into traces (fdr.h). Notes of kinds that it
- * does not use reach the visitor as they are, so that a new kind needs no change here.
+ * What the call view takes from the notes that kxray writes into traces (fdr.h). Notes of kinds
+ * that it does not use reach the visitor as they are, so that a new kind needs no change here.
  */
 #ifndef KX_CALLS_NOTES_H
 #define KX_CALLS_NOTES_H
 
 #include "calls/calls.h"
 
-/* Whether the record is a note of kxray's that the call view leaves to the visitor. */
+/* Whether the record is a note of kxray's that the call view does not use itself. */
 bool kx_calls_pass_note(const struct kx_fdr_record *rec);
 
 /*

@@ -19,7 +19,7 @@ static uint32_t next_room(uint32_t room)
 	return room ? room * 2 : FIRST_ROOM;
 }
 
-/* Where half of the room has been emitted already, that is used again. */
+/* Reuses the room of emitted entries if that is at least half. */
 int kx_queue_grow(struct kx_queue *q)
 {
 	uint32_t room = next_room(q->room);

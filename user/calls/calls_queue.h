@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the call view has chosen of one thread and has not emitted yet, in order. An entry that needs
- * more than a time and a function has a second part in a queue of its own, so that calls, nearly all
- * entries, stay small.
+ * What the call view has chosen of one thread and has not emitted yet, in order. Nearly all entries
+ * are calls and small; what needs more than a time and a function has a detail in a second queue.
  */
 #ifndef KX_CALLS_QUEUE_H
 #define KX_CALLS_QUEUE_H

@@ -59,7 +59,7 @@ int kx_stream_open(struct kx_stream *s, size_t thread)
 
 /* Calls */
 
-/* The call, which the visitor gets from @tsc on, unless the filter drops it. @rec may be NULL. */
+/* Queues the call, which begins at @tsc for the visitor, if the filter keeps it. */
 static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t tsc,
 		       const struct kx_fdr_record *rec)
 {
@@ -129,7 +129,7 @@ static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
 	return s->begun ? queue_enter(s, call, tsc, rec) : 0;
 }
 
-/* @result: what the call returned; NULL if the trace does not say. */
+/* @result: what the call returned; NULL if unknown. */
 static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_leave how,
 				  const int64_t *result)
 {
@@ -181,7 +181,7 @@ int kx_stream_leave(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
 
 /* Time */
 
-/* The range of time begins: for the visitor, calls that are open begin there. */
+/* The range of time begins: calls that are open begin there for the visitor. */
 static int begin(struct kx_stream *s)
 {
 	int r = 0;
@@ -213,9 +213,9 @@ int kx_stream_finish(struct kx_stream *s)
 }
 
 /*
- * Time goes on to *@tsc, which is raised to the newest where the trace's clock went back. Returns
- * 0 to go on, 1 if the range of time is over. A call that ends where the range begins, or begins
- * where it ends, is out.
+ * Advances the thread's time to *@tsc, which is raised to the newest if it is older. Returns 0, 1
+ * if the range of time is over, or -ENOMEM. A call that ends where the range begins, or begins
+ * where it ends, is outside.
  */
 static inline int advance(struct kx_stream *s, uint64_t *tsc, bool entry)
 {
@@ -275,7 +275,7 @@ static int take_sample(struct kx_stream *s, uint64_t tsc, const json_t *note)
 	return 0;
 }
 
-/* A time off the CPU may reach over the end of the range: what of it lies inside comes before that. */
+/* A time off the CPU may extend beyond the end of the range: the part inside is emitted. */
 static int take_sched(struct kx_stream *s, const struct kx_fdr_record *rec, const uint8_t *body,
 		      uint32_t size)
 {
@@ -319,7 +319,7 @@ static int take_payload(struct kx_stream *s, enum kx_queued_kind kind, uint64_t 
 	return 0;
 }
 
-/* A name from the trace's start in the middle of a thread is that of another one: see fdr.h. */
+/* A name that has the trace's start as its time but comes later is another thread's: see fdr.h. */
 static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size,
 		     bool another)
 {

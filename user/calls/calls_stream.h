@@ -2,7 +2,7 @@
 /*
  * One thread of the call view, from its records to the queue of what a visitor gets: open calls
  * balance the records, the filter chooses, the queue holds what is chosen until it is emitted
- * (calls_emit.c). The walk (calls_walk.c) reads the records and decides when which thread emits.
+ * (calls_emit.c). The walk (calls_walk.c) reads the records and orders the threads.
  *
  * With --min-duration a call is undecided until the thread's time shows that it is long enough,
  * or its exit that it is not. An undecided call at the head of the queue holds up what follows.
@@ -48,19 +48,19 @@ struct kx_stream {
 /* Decodes @batch records at once. @bits: see kx_open_calls.first_bits. NULL if memory ran out. */
 struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch, uint8_t bits);
 void kx_stream_free(struct kx_stream *s);
-/* Begins with thread @thread; what was read of another one is forgotten. Errors: -ENOMEM. */
+/* Begins thread @thread and drops all of the one before it. Errors: -ENOMEM. */
 int kx_stream_open(struct kx_stream *s, size_t thread);
 
 /*
- * These add to the queue what comes of the first @n function records of the batch, or of another
- * record. Return 0, 1 if the range of time is over, or -ENOMEM.
+ * Process the first @n function records of the batch, or one record of any kind. Return 0, 1 if
+ * the range of time is over, or -ENOMEM.
  */
 int kx_stream_take_calls(struct kx_stream *s, size_t n);
 int kx_stream_take_record(struct kx_stream *s, const struct kx_fdr_record *rec);
-/* The thread's records are over, or the range of time is. Errors: -ENOMEM. */
+/* Ends the calls that are open after the last record or the range of time. Errors: -ENOMEM. */
 int kx_stream_finish(struct kx_stream *s);
 
-/* An exit, whatever is open. Errors: -ENOMEM. */
+/* Processes an exit. Errors: -ENOMEM. */
 int kx_stream_leave(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail);
 
 #endif

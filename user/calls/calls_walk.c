@@ -11,10 +11,10 @@
 #include "calls/calls_stream.h"
 
 #define BATCH 256u /* records decoded at once of one thread */
-#define BATCHES 65536u /* and of all that are open at a time, roughly */
-#define PROGRESS_STEP (1u << 20) /* bytes between two looks at the clock */
+#define BATCHES 65536u /* limit on the sum over all open threads, roughly */
+#define PROGRESS_STEP (1u << 20) /* bytes between two readings of the clock */
 #define PROGRESS_NS 200000000
-/* There is one direct stream, and it is fast: a large set of functions has few collisions. */
+/* Of open_calls' set on the fast path: there is one set, and a large one has few collisions. */
 #define DIRECT_BITS 10
 
 static uint64_t now_ns(void)
@@ -37,7 +37,7 @@ static void show_progress(struct kx_walk *w)
 	w->progress(w->progress_ctx, w->checked_bytes < all ? w->checked_bytes : all, all);
 }
 
-/* Takes the next records of the thread: 0, 1 if nothing follows that the visitor gets, or an error. */
+/* Processes the next records of the thread: 0, 1 after the last one, or an error. */
 static int read_more(struct kx_walk *w, struct kx_stream *s, bool direct)
 {
 	struct kx_fdr_record rec;
@@ -72,8 +72,8 @@ static int fill(struct kx_walk *w, struct kx_stream *s, bool direct)
 		if (r == 1)
 			r = kx_stream_finish(s);
 		if (r < 0)
-			return s->reported ? r : kx_err_set(w->err, r, "out of memory for the calls "
-							   "of the trace");
+			return s->reported ? r : kx_err_set(w->err, r, "out of memory for the "
+							   "calls of the trace");
 	}
 	return 1;
 }
@@ -83,7 +83,7 @@ static int out_of_memory(struct kx_walk *w)
 	return kx_err_set(w->err, -ENOMEM, "out of memory for the threads of the trace");
 }
 
-/* A thread as it was when it began: with its first name. */
+/* Resets the thread to its first name and CPU. */
 static int reset_thread(struct kx_walk *w, size_t i)
 {
 	const struct kx_thread_facts *facts = &w->c->facts[i];
@@ -119,11 +119,11 @@ static int walk_threads(struct kx_walk *w)
 	return r;
 }
 
-/* A thread that waits for its turn: in the heap the earliest is first. */
+/* A thread in the heap, which is ordered by the time of each thread's next entry. */
 struct turn {
 	uint64_t tsc;
 	uint32_t thread;
-	struct kx_stream *s; /* NULL: not begun */
+	struct kx_stream *s; /* NULL: not read yet */
 };
 
 static bool is_before(const struct turn *a, const struct turn *b)
@@ -161,7 +161,7 @@ static int begin_turn(struct kx_walk *w, struct turn *turn, size_t batch)
 	return 0;
 }
 
-/* Emits what the first thread of the heap has, until another's turn has come: 1; 0: it is over. */
+/* Emits entries of the first thread until another is earlier: 1; 0 at its end, or an error. */
 static int take_turn(struct kx_walk *w, struct turn *heap, size_t n, size_t batch)
 {
 	const struct turn *next = second(heap, n);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The walk over the threads of a trace. It reads the records of each thread and chooses their way: in
- * KX_ORDER_THREAD without a filter the fast path (calls_direct.h), else the queue (calls_stream.h).
+ * The walk over the threads of a trace. It reads the records of each thread and chooses their
+ * path: in KX_ORDER_THREAD without a filter the fast one (calls_direct.h), else the queue
+ * (calls_stream.h).
  */
 #ifndef KX_CALLS_WALK_H
 #define KX_CALLS_WALK_H

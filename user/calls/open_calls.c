@@ -31,7 +31,7 @@ static int grow_calls(struct kx_open_calls *o)
 	uint32_t room = o->room ? o->room * 2 : FIRST_ROOM;
 	struct kx_open_call *calls;
 
-	/* beyond 2^31 calls the index + 1 of the set would wrap */
+	/* index + 1 must fit into the set */
 	if (room > UINT32_MAX / 2)
 		return -ENOMEM;
 	calls = reallocarray(o->calls, room, sizeof(*calls));
@@ -85,7 +85,7 @@ uint32_t kx_open_calls_search(const struct kx_open_calls *o, uint32_t func)
 {
 	uint32_t at = o->depth;
 
-	/* The set decides first: a deep stack is not walked for each orphan. */
+	/* Orphans are found in the set: a deep stack is not searched for each of them. */
 	if (!is_open(o, func))
 		return 0;
 	while (o->calls[at - 1].func != func)

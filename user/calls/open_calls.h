@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The open calls of one thread while a trace is read, and the only definition of which calls an exit
- * ends. Both readers of calls stand on it: the call view (calls.h) and the report's batch loop.
+ * The open calls of one thread while a trace is read, and the only definition of which calls an
+ * exit ends. Both readers of calls use it: the call view (calls.h) and report_records.c.
  *
- *   innermost   the exit's function is that of the innermost open call: it ends that call
- *   further out its newest open call lies below others: these end at the same time, as repaired, and
- *               then the call itself
- *   orphan      no call of its function is open: the exit ends nothing and is dropped
+ *   innermost  the innermost open call is of the exit's function: the exit ends it
+ *   nested     other calls are open inside the newest call of the exit's function: they end at the
+ *              same time as repaired, and then that call ends
+ *   orphan     no call of its function is open: the exit ends nothing and is dropped
  *
- * An exit that the recorder added (the note "kxray:repaired" announces it) ends its call as repaired.
- * As an orphan it repairs nothing.
+ * An exit that the recorder added (announced by the note "kxray:repaired") ends its call as
+ * repaired. An added orphan repairs nothing.
  *
  * A thread's time never goes back here: a record older than the newest one of its thread counts as
- * simultaneous with that (kx_open_calls_advance).
+ * simultaneous with it (kx_open_calls_advance).
  *
- * Calls hold what their reader needs of them. Functions that run once for each record are inline.
+ * Functions that run once for each record are inline. A set of the open functions tells recursion
+ * from outermost calls, and orphans from nested exits, in constant time at any depth.
  */
 #ifndef KX_OPEN_CALLS_H
 #define KX_OPEN_CALLS_H
@@ -48,12 +49,12 @@ struct kx_open_call {
 struct kx_open_calls {
 	struct kx_open_call *calls; /* outermost first */
 	uint32_t depth, room;
-	uint32_t *outermost;     /* set of the open functions: index of the outermost call + 1; open addressing */
+	uint32_t *outermost; /* set of open functions: index of the outermost call + 1 */
 	uint32_t noutermost;
-	uint8_t bits;            /* log2 of the set's size */
-	uint8_t first_bits;      /* log2 of its size when it is first allocated; 0: 6 */
-	uint64_t newest;         /* time of the thread's newest record, ticks */
-	uint64_t added;          /* exits to come that the recorder added */
+	uint8_t bits;        /* log2 of the set's size */
+	uint8_t first_bits;  /* log2 of its size when it is first allocated; 0: 6 */
+	uint64_t newest;     /* time of the thread's newest record, ticks */
+	uint64_t added;      /* the next so many exits were added by the recorder */
 };
 
 /* Frees what the thread holds and zeroes it, but for first_bits. */
@@ -62,12 +63,12 @@ void kx_open_calls_free(struct kx_open_calls *o);
 void kx_open_calls_clear(struct kx_open_calls *o);
 /* Makes room for one more call. Errors: -ENOMEM. */
 int kx_open_calls_grow(struct kx_open_calls *o);
-/* How many of the innermost calls an exit of @func ends where it is not that of the innermost; 0: orphan. */
+/* How many calls end with an exit of @func that is not the innermost call's; 0: it is an orphan. */
 uint32_t kx_open_calls_search(const struct kx_open_calls *o, uint32_t func);
-/* Raises the times of @n records of the thread, which ascend, to its newest where they lie before it. */
+/* Raises the times of @n records in ascending order to the thread's newest. */
 void kx_open_calls_raise(const struct kx_open_calls *o, struct kx_call_record *records, size_t n);
 
-/* Time goes on to @tsc, or stays where it is if the trace's clock went back. Returns the thread's time. */
+/* Advances the thread's time to @tsc unless that is older; returns the thread's time, ticks. */
 static inline uint64_t kx_open_calls_advance(struct kx_open_calls *o, uint64_t tsc)
 {
 	if (tsc > o->newest)
@@ -75,7 +76,7 @@ static inline uint64_t kx_open_calls_advance(struct kx_open_calls *o, uint64_t t
 	return o->newest;
 }
 
-/* The same for a whole batch of records of the thread, whose times are raised. */
+/* The same for @n > 0 records of the thread; older times of theirs are raised. */
 static inline void kx_open_calls_advance_batch(struct kx_open_calls *o,
 					       struct kx_call_record *records, size_t n)
 {
@@ -95,7 +96,7 @@ static inline uint32_t kx_open_calls_place(const struct kx_open_calls *o, uint32
 	return func * 0x9e3779b1u >> (32 - o->bits);
 }
 
-/* Adds the function of call @index to the set; whether it was not there before. Room must be there. */
+/* Adds the function of call @index to the set, which is not full; false if it was there already. */
 static inline bool kx_open_calls_add_function(struct kx_open_calls *o, uint32_t index)
 {
 	uint32_t func = o->calls[index].func, mask = (1u << o->bits) - 1;
@@ -110,7 +111,7 @@ static inline bool kx_open_calls_add_function(struct kx_open_calls *o, uint32_t 
 	return true;
 }
 
-/* A call of @func begins at @enter: the new innermost one, of which the caller fills its own fields. */
+/* A call of @func begins at @enter and is the innermost now; the reader fills in its own fields. */
 static inline struct kx_open_call *kx_open_calls_push(struct kx_open_calls *o, uint32_t func,
 						      uint64_t enter)
 {
@@ -124,8 +125,8 @@ static inline struct kx_open_call *kx_open_calls_push(struct kx_open_calls *o, u
 }
 
 /*
- * The innermost call ends; it is good until the next push. Functions leave the set in the reverse order
- * of their coming, so nothing that was put beyond a taken place is still there when that becomes free.
+ * The innermost call ends; it is valid until the next push. Functions are removed from the set in
+ * reverse order of insertion, so no probe sequence of a remaining function crosses the freed place.
  */
 static inline struct kx_open_call *kx_open_calls_pop(struct kx_open_calls *o)
 {
@@ -139,8 +140,8 @@ static inline struct kx_open_call *kx_open_calls_pop(struct kx_open_calls *o)
 }
 
 /*
- * What an exit of @func does: @ended of the innermost calls end, all but the last of them as
- * KX_LEAVE_REPAIRED, the last one as returned. Popping them is the caller's.
+ * An exit of @func: the innermost *@ended calls end, all but the last of them as KX_LEAVE_REPAIRED,
+ * the last one as returned. The reader pops them.
  */
 static inline enum kx_leave kx_open_calls_exit(struct kx_open_calls *o, uint32_t func, bool tail,
 					       uint32_t *ended)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A log-linear histogram that is small where little is in it: the first values are a
+ * A log-linear histogram that takes little memory for few values: the first ones are a
  * list of 2-byte codes (exact below 2048, else within 0.05 %), later a sparse table of
- * buckets (exact below 128, else within 0.8 %). 16 bytes, zeroed = empty.
+ * buckets (exact below 128, else within 0.8 %). 16 bytes; all zero: empty.
  */
 #ifndef KX_HISTOGRAM_H
 #define KX_HISTOGRAM_H
@@ -13,20 +13,20 @@
 struct kx_histogram {
 	void *data;    /* list: uint16_t codes; table: see histogram.c */
 	uint32_t used; /* values in the list, or buckets of the table in use */
-	uint32_t room; /* what fits into data; a table if above KX_HISTOGRAM_LIST */
+	uint32_t room; /* capacity of data; a table if above KX_HISTOGRAM_LIST */
 };
 
 #define KX_HISTOGRAM_LIST 124 /* values kept one by one */
 
-/* A common account of memory for many histograms. */
+/* The memory that many histograms share. */
 struct kx_histogram_pool {
 	size_t bytes; /* used now */
-	size_t limit; /* a histogram does not grow beyond; 0: no limit */
+	size_t limit; /* histograms do not grow beyond it; 0: no limit */
 };
 
 /* 0; -ENOMEM; -ENOSPC if the pool's limit forbids growing (the value is then not counted). */
 int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool);
-/* Makes room in an empty one, exactly, for that many values to come. Errors as above. */
+/* Allocates an empty one for exactly @values values. Errors as above. */
 int kx_histogram_reserve(struct kx_histogram *h, uint64_t values, struct kx_histogram_pool *pool);
 void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool);
 
@@ -41,7 +41,7 @@ int kx_histogram_quantiles(struct kx_histogram *h, const unsigned *permille, uns
 #define KX_HISTOGRAM_MIN 0xfffe
 #define KX_HISTOGRAM_MAX 0xffff
 
-/* The middle of what @code stands for, clamped into [@min, @max]. */
+/* The middle of the range of @code, clamped to [@min, @max]. */
 uint64_t kx_histogram_value(uint16_t code, uint64_t min, uint64_t max);
 
 #endif

@@ -4,10 +4,10 @@
  * histograms of all functions would not fit into memory at once). Memory grows with
  * functions, threads and open calls, not with events.
  *
- * Two readers fill it: one takes the file's records in batches (report_records.h), the other the call
- * view, where calls are filtered or counted for each process (report_calls.h). Which calls an exit
- * ends, and that time never goes back in a thread, is calls/open_calls.h for both: they count the same
- * (tests/unit/test_report_agrees.c).
+ * Two readers fill it: the fast one takes the file's records in batches (report_records.h); where
+ * calls are filtered or counted per process, the other takes them from the call view
+ * (report_calls.h). Both follow calls/open_calls.h, so they count the same
+ * (tests/unit/test_report_agrees.c). report_view.h prints a report.
  */
 #ifndef KX_REPORT_H
 #define KX_REPORT_H
@@ -24,7 +24,7 @@
 struct kx_report;
 
 struct kx_report_totals {
-	uint64_t events;    /* function records in the file, without exits that the recorder added */
+	uint64_t events;    /* function records, without exits that the recorder added */
 	uint64_t calls;     /* completed */
 	uint64_t lost;      /* entries and exits that the recorder lost */
 	uint64_t repaired;  /* calls closed without an exit of their own, when recording or here */
@@ -32,7 +32,7 @@ struct kx_report_totals {
 	uint64_t open;      /* calls not completed at the trace's end */
 	uint64_t self;      /* ticks inside traced functions, of all threads together */
 	uint64_t self_off;  /* of these: not on a CPU */
-	bool has_sched;     /* the trace tells when threads were off the CPU (record --sched) */
+	bool has_sched;     /* the trace has times off the CPU (record --sched) */
 	uint64_t threads;
 	uint64_t first_tsc, last_tsc; /* of all records, ticks */
 	unsigned passes;    /* over the file */
@@ -47,17 +47,17 @@ struct kx_report_function {
 	uint64_t self;  /* without callees */
 	uint64_t min, max;
 	uint64_t p50, p90, p99; /* by nearest rank, within 1 % */
-	/* 0 unless has_sched. What a call was not off the CPU it was on it. */
+	/* 0 unless has_sched. The rest of the time a call was on the CPU. */
 	uint64_t off;      /* of total: the thread was on no CPU */
-	uint64_t wait;     /* of off: it could have run */
+	uint64_t wait;     /* of off: the thread was runnable */
 	uint64_t self_off; /* of self: the same as off */
 };
 
 struct kx_report_options {
-	json_t *session;       /* of the map: its "lost" and "orphans" go first; may be NULL */
-	struct kx_calls *calls; /* NULL: of the whole file; else of what this leaves of it */
-	bool whole;             /* calls leaves everything */
-	bool by_process;       /* a function of several processes counts as several; needs calls */
+	json_t *session;       /* of the map: its "lost" and "orphans" are preferred; may be NULL */
+	struct kx_calls *calls; /* what to report; NULL: the whole file */
+	bool whole;            /* calls has no filter */
+	bool by_process;       /* statistics per process and function; needs calls */
 	size_t histogram_bytes; /* memory for all histograms; 0: by functions and file size */
 };
 
@@ -69,7 +69,7 @@ void kx_report_free(struct kx_report *r);
 const struct kx_report_totals *kx_report_get_totals(const struct kx_report *r);
 /* Functions that were entered, in order of their first entry. */
 size_t kx_report_nfunctions(const struct kx_report *r);
-/* Brings function @index near, for a kx_report_function that comes soon. */
+/* Prefetches function @index for kx_report_get_function. */
 void kx_report_prefetch(const struct kx_report *r, size_t index);
 void kx_report_get_function(const struct kx_report *r, size_t index, struct kx_report_function *out);
 

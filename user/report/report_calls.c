@@ -72,7 +72,7 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	return 0;
 }
 
-/* What no call shows, as report_records.c finds it. */
+/* The numbers that do not come from calls, as report_records.c counts them. */
 static void count_rest(struct kx_report *r, const struct kx_calls *calls, bool whole)
 {
 	const struct kx_calls_totals *t = kx_calls_get_totals(calls);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of an open call: the thread's clock when it began, and what its callees were off the CPU. */
+/* Of an open call: the thread's clock when it began, and its callees' ticks off the CPU. */
 struct mark {
 	struct kx_off_cpu begun;
 	uint64_t callees;
@@ -53,7 +53,7 @@ struct kx_off_thread *kx_off_thread_new(uint32_t depth)
 
 	if (!t)
 		return NULL;
-	/* the clock of calls that are open already was 0 when they began */
+	/* calls that are open already began when the clock was 0 */
 	t->room = depth < 16 ? 16 : depth;
 	t->marks = calloc(t->room, sizeof(*t->marks));
 	if (t->marks)

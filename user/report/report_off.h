@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The report's times off the CPU, beside its other numbers: traces without scheduler events have
- * none of this, and pay nothing for it. Threads and functions go by the report's numbers.
+ * The report's times off the CPU, apart from its other numbers: traces without scheduler events
+ * neither allocate nor update them. Functions are slots of the report's table.
  */
 #ifndef KX_REPORT_OFF_H
 #define KX_REPORT_OFF_H
@@ -10,7 +10,7 @@
 
 #include "trace/off_cpu.h"
 
-/* Ticks of a function's completed calls; what they were not off the CPU, they were on it. */
+/* Ticks of a function's completed calls; the rest of their time they were on the CPU. */
 struct kx_off_times {
 	uint64_t off;      /* of its total time, recursion counted once */
 	uint64_t wait;     /* of that: it could have run */
@@ -24,27 +24,27 @@ struct kx_off_table {
 };
 
 void kx_off_table_free(struct kx_off_table *t);
-/* Zeros where nothing is known. */
+/* Zeros if no call was off the CPU. */
 struct kx_off_times kx_off_get(const struct kx_off_table *t, uint32_t function);
 
 /* A thread that has been off the CPU. */
 struct kx_off_thread;
 
-/* @depth: calls that are open now. NULL if memory ran out. */
+/* @depth: number of open calls. NULL if memory ran out. */
 struct kx_off_thread *kx_off_thread_new(uint32_t depth);
 void kx_off_thread_free(struct kx_off_thread *t);
 void kx_off_add(struct kx_off_thread *t, const struct kx_sched_interval *i);
-/* A call begins above @depth others. Errors: -ENOMEM. */
+/* A call begins inside @depth others. Errors: -ENOMEM. */
 int kx_off_enter(struct kx_off_thread *t, uint32_t depth);
 
 struct kx_off_call {
 	uint32_t function;
-	uint32_t depth;      /* calls that are open below it */
+	uint32_t depth;      /* number of calls that it is nested in */
 	uint64_t took, self; /* ticks */
-	bool outermost;      /* its function is not among those below */
+	bool outermost;      /* none of these is of its function */
 };
 
-/* It ends. Errors: -ENOMEM. */
+/* The call ends. Errors: -ENOMEM. */
 int kx_off_leave(struct kx_off_table *table, struct kx_off_thread *t, const struct kx_off_call *call);
 
 #endif

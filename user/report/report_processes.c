@@ -25,7 +25,7 @@ static bool is_last(const struct kx_report_processes *p, const struct kx_call_th
 
 static int process_of(struct kx_report_processes *p, const struct kx_call_thread *t, uint32_t *index)
 {
-	/* only of first threads is it known that the pid is another process's now */
+	/* only a main thread shows that another process has got the pid */
 	uint32_t life = t->pid == t->tid ? t->life : 0;
 	struct kx_report_process *items;
 	int is_new;
@@ -77,7 +77,7 @@ static void free_name(struct kx_report_process *item)
 	item->name = "";
 }
 
-/* The first thread knows best, since its name is the process's. */
+/* The main thread's note decides; those of other threads count until it comes. */
 int kx_report_process_thread(struct kx_report_processes *p, const struct kx_call_thread *t)
 {
 	struct kx_report_process *item;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The processes of a report where each has functions of its own. */
+/* The processes of a report by process, in which each process has statistics of its own. */
 #ifndef KX_REPORT_PROCESSES_H
 #define KX_REPORT_PROCESSES_H
 
@@ -10,9 +10,9 @@
 
 struct kx_report_process {
 	int32_t pid;
-	int32_t ns_pid;   /* in its own pid namespace; 0: the same, or not known */
-	const char *name; /* its last one; "" if the trace does not say */
-	uint64_t threads; /* that have a part in the report */
+	int32_t ns_pid;   /* in its own pid namespace; 0: the same, or unknown */
+	const char *name; /* its last one; "" if unknown */
+	uint64_t threads; /* with calls, losses or events */
 };
 
 /* All zero: empty. */
@@ -23,14 +23,14 @@ struct kx_report_processes {
 	struct kx_pair_map pairs; /* (process, function) */
 	struct kx_pair *pair;     /* by its number */
 	size_t pairs_room;
-	uint32_t thread, life, process; /* of the last call: a thread's come in a row */
+	uint32_t thread, life, process; /* cache: of the last call */
 	bool any;
 };
 
 /* The number of function @func in the process of thread @t, from 0 on. -ENOMEM, else 0. */
 int kx_report_process_function(struct kx_report_processes *p, const struct kx_call_thread *t,
 			       uint32_t func, uint32_t *number);
-/* A thread begins, or has another name now: what is its process called? -ENOMEM, else 0. */
+/* Takes the process's name from a thread that begins or is renamed. -ENOMEM, else 0. */
 int kx_report_process_thread(struct kx_report_processes *p, const struct kx_call_thread *t);
 void kx_report_processes_free(struct kx_report_processes *p);
 

@@ -50,7 +50,7 @@ static inline int close_innermost(struct kx_report *r, struct kx_report_thread *
 					call->outermost);
 }
 
-/* An exit that ends several calls or none, or that the recorder added: it is no event then. */
+/* An exit that ends several calls or none, or one that the recorder added, which is no event. */
 static int leave_other(struct kx_report *r, struct kx_report_thread *t, uint64_t tsc,
 		       enum kx_leave how, uint32_t ended)
 {
@@ -153,7 +153,7 @@ static int find_slots(struct kx_report_table *t, const struct kx_call_record *ca
 	return e;
 }
 
-/* Function records of one thread, in a row. Their times may be changed. */
+/* Consecutive function records of one thread; their times may be raised. */
 static int take_calls(struct kx_report *r, uint32_t thread, struct kx_call_record *calls, size_t n)
 {
 	struct kx_report_thread *t = &r->threads[thread];
@@ -175,7 +175,7 @@ static int take_calls(struct kx_report *r, uint32_t thread, struct kx_call_recor
 	return e;
 }
 
-/* What is open at the end counts as open, and is forgotten for the next pass. */
+/* Counts the calls open at the end, and removes them for the next pass. */
 static void end_thread(struct kx_report *r, struct kx_report_thread *t)
 {
 	if (r->counting) {

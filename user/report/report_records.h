@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fast reader of a report: the records of the whole file, in batches and without a filter. All
- * look-ups of a batch come before its calls are added, so that the cache misses of many functions
+ * The fast reader of a report: the records of the whole file, in batches and without a filter. It
+ * looks up and prefetches the functions of a batch before it adds calls, so that cache misses
  * overlap.
  */
 #ifndef KX_REPORT_RECORDS_H

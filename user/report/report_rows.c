@@ -36,8 +36,8 @@ static uint64_t key_of(const struct kx_report_function *f, enum kx_report_key by
 }
 
 /*
- * Largest key first, and rows of one key in the order they have: byte by byte from the lowest,
- * which takes a fraction of qsort's time. @spare has room for as many rows.
+ * Radix sort, largest key first, stable: a fraction of qsort's time for many functions. @spare has
+ * room for @n rows.
  */
 static void sort_by_key(struct row *rows, struct row *spare, size_t n)
 {
@@ -108,7 +108,7 @@ static int sort_rows(struct view *v)
 
 /* Groups */
 
-/* What a process is sorted by: sums where these say something, else its largest. */
+/* A process is sorted by the sum over its functions, or their largest time (min to max). */
 static void weigh(struct group *g, const struct kx_report_function *f, enum kx_report_key by)
 {
 	uint64_t key = by == KX_REPORT_BY_TOTAL ? f->self : key_of(f, by);
@@ -136,7 +136,7 @@ static int compare_group_names(const void *pa, const void *pb)
 	return order ? order : a->process < b->process ? -1 : 1;
 }
 
-/* Puts the rows of each process together, in the order that they have. */
+/* Puts the rows of each process together and keeps their order. */
 static int gather_rows(struct view *v, struct row *to)
 {
 	size_t *next = calloc(v->ngroups + 1, sizeof(*next));

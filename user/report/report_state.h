@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A report while it is filled: what its two readers (report_records.h, report_calls.h) share. */
+/* The state of a report, which its two readers (report_records.h, report_calls.h) fill. */
 #ifndef KX_REPORT_STATE_H
 #define KX_REPORT_STATE_H
 
@@ -10,7 +10,7 @@
 
 struct kx_report_thread {
 	struct kx_open_calls open; /* report_records.c only: the call view has its own */
-	struct kx_off_thread *off; /* NULL: it was never off the CPU, as far as is known */
+	struct kx_off_thread *off; /* NULL: never off the CPU so far */
 };
 
 struct kx_report {
@@ -21,15 +21,15 @@ struct kx_report {
 	size_t nthreads;
 	bool counting;              /* the first pass; later ones fill histograms only */
 	bool any_record;
-	bool has_lost, has_orphans; /* the recorder's own final numbers are known */
-	uint64_t orphans;           /* exits without entry met here */
+	bool has_lost, has_orphans; /* totals hold the recorder's own final numbers */
+	uint64_t orphans;           /* exits without entry in the trace */
 	bool by_process;
 	struct kx_report_processes processes;
 };
 
-/* The recorder's own numbers, of the map or of the trace's note; the first ones count. NULL: none. */
+/* Takes the recorder's own numbers, of the map or the trace's note; the first win. May be NULL. */
 void kx_report_take_session(struct kx_report *r, const json_t *session);
-/* A time off the CPU, in which @depth calls of the thread were open. Errors: -ENOMEM. */
+/* A time off the CPU, nested in @depth calls of the thread. Errors: -ENOMEM. */
 int kx_report_add_interval(struct kx_report *r, struct kx_report_thread *t, uint32_t depth,
 			   const struct kx_sched_interval *i);
 

@@ -97,7 +97,7 @@ int kx_report_table_defer(struct kx_report_table *t, struct kx_report_stat *s, i
 {
 	if (r != -ENOSPC)
 		return r;
-	/* Its memory serves the others: the next pass records it from the beginning. */
+	/* Its memory goes to the others; a later pass records it from the beginning. */
 	kx_histogram_free(&s->histogram, &t->pool);
 	s->progress = KX_REPORT_DEFERRED;
 	return 0;

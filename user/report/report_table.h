@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The statistics of all functions of a report, by slot: functions have slots from 0 on, in the order
- * in which they were met. A trace of many functions misses the cache at each call, so a function's
- * numbers fill one cache line, and readers look up many functions before they add calls.
+ * The statistics of all functions of a report. A function's slot is its number in order of first
+ * entry. A trace of many functions misses the cache at each call, so a function's numbers fill one
+ * cache line.
  *
- * Memory for histograms is limited. Functions whose histogram found no room are deferred: their
+ * Memory for histograms is limited. Functions whose histogram does not fit are deferred: their
  * percentiles come from another pass over the same calls (kx_report_table_end_pass).
  */
 #ifndef KX_REPORT_TABLE_H
@@ -19,7 +19,7 @@
 
 #define KX_REPORT_CHUNK 1024 /* functions allocated at once */
 
-/* What a function's histogram is doing; a function is complete when it is DONE. */
+/* State of a function's histogram; the function is complete when it is DONE. */
 enum kx_report_progress { KX_REPORT_RECORDING, KX_REPORT_DEFERRED, KX_REPORT_DONE };
 
 /* Times are ticks. */
@@ -47,24 +47,24 @@ struct kx_report_table {
 	struct kx_report_place *places; /* function to slot; open addressing */
 	size_t nplaces;                 /* a power of two */
 	struct kx_histogram_pool pool;
-	bool fixed_limit;               /* the pool does not grow with functions */
-	bool later_pass;                /* not the first one: only histograms are filled */
+	bool fixed_limit;               /* the pool's limit does not grow with functions */
+	bool later_pass;                /* only histograms are filled: the rest is complete */
 };
 
 /*
- * @histogram_bytes: memory for all histograms; 0: by functions and @file_size (bytes). @t is all zero
- * and needs kx_report_table_free also after an error: -ENOMEM.
+ * @histogram_bytes: memory for all histograms; 0: by functions and @file_size (bytes). @t is all
+ * zero and needs kx_report_table_free also after an error: -ENOMEM.
  */
 int kx_report_table_init(struct kx_report_table *t, size_t histogram_bytes, uint64_t file_size);
 void kx_report_table_free(struct kx_report_table *t);
 
 /* The slot of @func, which has none yet. Errors: -ENOMEM. */
 int kx_report_table_add_function(struct kx_report_table *t, uint32_t func, uint32_t *slot);
-/* The call did not fit into the histogram of @s for the reason @r. 0 (it is deferred) or -ENOMEM. */
+/* Adding to the histogram of @s failed with @r: 0 if the function is deferred, else -ENOMEM. */
 int kx_report_table_defer(struct kx_report_table *t, struct kx_report_stat *s, int r);
 /*
- * The percentiles of what was recorded in this pass; then room for what was deferred, as far as
- * memory goes. 1 if another pass over the calls is needed, else 0 or -ENOMEM.
+ * Computes the percentiles of the histograms recorded in this pass, then allocates deferred ones up
+ * to the limit. 1 if another pass over the calls is needed, else 0 or -ENOMEM.
  */
 int kx_report_table_end_pass(struct kx_report_table *t);
 
@@ -75,8 +75,8 @@ static inline struct kx_report_stat *kx_report_stat_at(const struct kx_report_ta
 }
 
 /*
- * Where @func is or belongs. Ids are mostly dense, so they are their own hash and a table of
- * dense ids has no collisions; perturbing with the upper bits keeps chosen ones apart.
+ * The place of @func, or the free one for it. Ids are mostly dense, so each is its own hash and
+ * dense ids do not collide; perturbing with the upper bits separates ids of any pattern.
  */
 static inline struct kx_report_place *kx_report_place_of(struct kx_report_place *places, size_t n,
 							 uint32_t func)
@@ -102,7 +102,7 @@ static inline int kx_report_table_slot(struct kx_report_table *t, uint32_t func,
 	return kx_report_table_add_function(t, func, slot);
 }
 
-/* A completed call: it took @took ticks, @self of them itself. Errors: -ENOMEM. */
+/* Adds a completed call of @took ticks, @self of them outside callees. Errors: -ENOMEM. */
 static inline int kx_report_table_add_call(struct kx_report_table *t, uint32_t slot, uint64_t took,
 					   uint64_t self, bool outermost)
 {

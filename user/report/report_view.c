@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A report as a table or as JSON. */
 #include "report/report_view_internal.h"
 
 #include <errno.h>
@@ -22,7 +21,7 @@ int kx_report_key(const char *name)
 
 /* JSON */
 
-/* On the CPU and off it are the total to the last nanosecond: one of them is not rounded. */
+/* The time on the CPU is total less off, in nanoseconds, so that both add up to the total. */
 static void json_off(const struct view *v, uint64_t total, uint64_t off, const char *on_key,
 		     const char *off_key)
 {
@@ -141,7 +140,7 @@ static void print_json(const struct view *v)
 static size_t format_time(char *text, uint64_t ticks, uint64_t hz)
 {
 	static const struct {
-		uint64_t below; /* ns; the last one goes on without end */
+		uint64_t below; /* ns */
 		uint32_t step;  /* ns of the last digit */
 		uint32_t decimals;
 		char unit[4];
@@ -254,13 +253,18 @@ static void print_head(const struct view *v)
 	kx_text_str(o, "\n\n");
 }
 
-static void table_row(const struct view *v, const struct kx_report_function *f, int count_width,
-		      int open_width)
+/* Widths of the columns that depend on the numbers in them. */
+struct widths {
+	int count;
+	int open; /* 0: the column is left out */
+};
+
+static void table_row(const struct view *v, const struct kx_report_function *f, struct widths w)
 {
 	const char *module = kx_trace_module(v->names, f->id);
 	struct kx_text_out *o = v->out;
 
-	number_field(v, count_width, f->count);
+	number_field(v, w.count, f->count);
 	time_field(v, f->total);
 	time_field(v, f->self);
 	if (v->totals->has_sched) {
@@ -273,8 +277,8 @@ static void table_row(const struct view *v, const struct kx_report_function *f, 
 	time_field(v, f->p90);
 	time_field(v, f->p99);
 	time_field(v, f->max);
-	if (open_width)
-		number_field(v, open_width, f->open);
+	if (w.open)
+		number_field(v, w.open, f->open);
 	kx_text_bytes(o, "  ", 2);
 	name_field(v, kx_trace_name(v->names, f->id));
 	if (*module) {
@@ -302,46 +306,41 @@ static void process_line(const struct view *v, const struct group *g)
 	kx_text_str(o, text);
 }
 
-static void print_table(const struct view *v)
+static struct widths column_widths(const struct kx_report_totals *t)
+{
+	struct widths w = { .count = snprintf(NULL, 0, "%" PRIu64, t->calls) };
+
+	if (w.count < 7)
+		w.count = 7;
+	if (t->open)
+		w.open = 2 + snprintf(NULL, 0, "%" PRIu64, t->open);
+	if (w.open && w.open < 6)
+		w.open = 6;
+	return w;
+}
+
+static void print_columns(const struct view *v, struct widths w)
 {
 	static const char *const times[] = { "TOTAL", "SELF" };
 	static const char *const sched[] = { "ON-CPU", "OFF-CPU", "WAIT" };
 	static const char *const rest[] = { "MIN", "P50", "P90", "P99", "MAX" };
-	const struct kx_report_totals *t = v->totals;
-	struct kx_text_out *o = v->out;
-	int count_width = snprintf(NULL, 0, "%" PRIu64, t->calls), open_width = 0;
-	struct kx_report_function f[KX_REPORT_FETCH];
 
-	if (count_width < 7)
-		count_width = 7;
-	if (t->open)
-		open_width = 2 + snprintf(NULL, 0, "%" PRIu64, t->open);
-	if (open_width && open_width < 6)
-		open_width = 6;
-	print_head(v);
-	kx_text_field(o, count_width, "COUNT", 5);
+	kx_text_field(v->out, w.count, "COUNT", 5);
 	text_fields(v, times, sizeof(times) / sizeof(times[0]));
-	if (t->has_sched)
+	if (v->totals->has_sched)
 		text_fields(v, sched, sizeof(sched) / sizeof(sched[0]));
 	text_fields(v, rest, sizeof(rest) / sizeof(rest[0]));
-	if (open_width)
-		kx_text_field(o, open_width, "OPEN", 4);
-	kx_text_str(o, "  FUNCTION\n");
-	for (size_t k = 0; k < v->ngroups; k++) {
-		const struct group *g = &v->groups[k];
-		size_t end = g->first + g->shown;
+	if (w.open)
+		kx_text_field(v->out, w.open, "OPEN", 4);
+	kx_text_str(v->out, "  FUNCTION\n");
+}
 
-		if (v->o->by_process)
-			process_line(v, g);
-		for (size_t i = g->first, n; i < end; i += n) {
-			n = kx_rows_fetch(v, i, end, f);
-			for (size_t row = 0; row < n; row++)
-				table_row(v, &f[row], count_width, open_width);
-		}
-	}
-	if (v->o->by_process)
-		kx_text_char(o, '\n');
-	number_field(v, count_width, t->calls);
+static void print_sums(const struct view *v, struct widths w)
+{
+	const struct kx_report_totals *t = v->totals;
+	struct kx_text_out *o = v->out;
+
+	number_field(v, w.count, t->calls);
 	text_field(v, "-");
 	time_field(v, t->self);
 	if (t->has_sched) {
@@ -351,8 +350,8 @@ static void print_table(const struct view *v)
 	}
 	for (int i = 0; i < 5; i++)
 		text_field(v, "-");
-	if (open_width)
-		number_field(v, open_width, t->open);
+	if (w.open)
+		number_field(v, w.open, t->open);
 	kx_text_str(o, "  all ");
 	kx_text_u64(o, v->nrows);
 	kx_text_str(o, v->nrows == 1 ? " function" : " functions");
@@ -369,6 +368,30 @@ static void print_table(const struct view *v)
 	kx_text_char(o, '\n');
 }
 
+static void print_table(const struct view *v)
+{
+	struct widths w = column_widths(v->totals);
+	struct kx_report_function f[KX_REPORT_FETCH];
+
+	print_head(v);
+	print_columns(v, w);
+	for (size_t k = 0; k < v->ngroups; k++) {
+		const struct group *g = &v->groups[k];
+		size_t end = g->first + g->shown;
+
+		if (v->o->by_process)
+			process_line(v, g);
+		for (size_t i = g->first, n; i < end; i += n) {
+			n = kx_rows_fetch(v, i, end, f);
+			for (size_t row = 0; row < n; row++)
+				table_row(v, &f[row], w);
+		}
+	}
+	if (v->o->by_process)
+		kx_text_char(v->out, '\n');
+	print_sums(v, w);
+}
+
 int kx_report_print(const struct kx_report *report, const struct kx_report_view *view,
 		    const struct kx_fdr_info *info, struct kx_symbolizer *names,
 		    struct kx_text_out *out, struct kx_err *err)
@@ -381,8 +404,8 @@ int kx_report_print(const struct kx_report *report, const struct kx_report_view 
 
 	if (view->sort >= KX_REPORT_BY_ON && !v.totals->has_sched)
 		return kx_err_set(err, -ENODATA,
-				  "the trace does not tell when threads were off their CPUs, so it cannot "
-				  "be sorted by %s; record with --sched", keys[view->sort]);
+				  "the trace does not contain times off the CPU, so it cannot be "
+				  "sorted by %s; record with --sched", keys[view->sort]);
 	r = kx_rows_sort(&v);
 	if (r)
 		kx_err_set(err, r, "out of memory for the table");
@@ -394,7 +417,7 @@ int kx_report_print(const struct kx_report *report, const struct kx_report_view 
 	if (r)
 		return r;
 	r = kx_text_flush(out);
-	/* A reader that has seen enough (head, less) is no failure. */
+	/* A reader that closes the pipe (head, less) is no failure. */
 	if (r && r != -EPIPE)
 		return kx_err_set(err, r, "standard output cannot be written: %s", strerror(-r));
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What `kxray report` prints of a report. */
+/* Prints a report, as a table or as JSON. */
 #ifndef KX_REPORT_VIEW_H
 #define KX_REPORT_VIEW_H
 
@@ -19,19 +19,19 @@ enum kx_report_key {
 	KX_REPORT_BY_ON, KX_REPORT_BY_OFF, KX_REPORT_BY_WAIT, /* these need scheduler events */
 };
 
-/* What --sort calls a key; -1 if there is none of that name. */
+/* The key of this name (--sort); -1 if there is none. */
 int kx_report_key(const char *name);
 
 struct kx_report_view {
 	enum kx_report_key sort;
-	size_t limit; /* the first so many functions (of each process); 0: all */
+	size_t limit; /* print this many functions (of each process); 0: all */
 	bool json;
 	bool by_process; /* the report is by process */
 };
 
 /*
- * Prints @report of a trace with these properties. A reader that leaves early is no error. Errors:
- * -ENODATA (a key that the trace does not have), -ENOMEM, write(2)'s.
+ * Prints @report of a trace with these properties. EPIPE is no error: the reader closed the pipe.
+ * Errors: -ENODATA (a key that the trace does not have), -ENOMEM, write(2)'s.
  */
 int kx_report_print(const struct kx_report *report, const struct kx_report_view *view,
 		    const struct kx_fdr_info *info, struct kx_symbolizer *names,

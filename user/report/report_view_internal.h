@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Inside the view of a report: which rows in which order (report_rows.c), how they look (report_view.c). */
+/* What report_view.c (text and JSON) and report_rows.c (which rows, in which order) share. */
 #ifndef KX_REPORT_VIEW_INTERNAL_H
 #define KX_REPORT_VIEW_INTERNAL_H
 
@@ -38,13 +38,13 @@ struct view {
 	struct kx_text_out *out;
 };
 
-/* Sorts the rows, by process if that is asked for. -ENOMEM, else 0; free with kx_rows_free. */
+/* Sorts the rows, grouped by process if v->o says so. 0 or -ENOMEM; free with kx_rows_free. */
 int kx_rows_sort(struct view *v);
 void kx_rows_free(struct view *v);
 
 /*
- * The rows from @first to @end, as many as fit. Their order is not that of memory: many at once
- * are fetched in much less time than one by one.
+ * Gets the rows from @first to @end, as many as fit; returns how many. Their order is not that of
+ * memory, so their cache misses overlap: one by one takes several times as long.
  */
 size_t kx_rows_fetch(const struct view *v, size_t first, size_t end,
 		     struct kx_report_function f[KX_REPORT_FETCH]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The flight recorder of a recording: nothing is written until a trigger asks for it. Then a forked
- * child writes what the store holds, from its copy of our memory, while we go on recording.
+ * The flight recorder: recent records stay in memory, and nothing is written until a dump is
+ * requested by a trigger, a signal or the end of a process. A forked child then writes what the
+ * store holds, from its copy of the memory, while recording continues.
  */
 #ifndef KX_FLIGHT_H
 #define KX_FLIGHT_H
@@ -11,23 +12,30 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/err.h"
-#include "record/trigger.h"
+#include <jansson.h>
 
-#define KX_FLIGHT_DUMPS 10	 /* default of dumps */
+#include "base/err.h"
+#include "collect/collector.h"
+#include "record/notice.h"
+#include "record/trigger.h"
+#include "select/select.h"
+#include "tracer/tracer.h"
+#include "trace/fdr_writer.h"
+
+#define KX_FLIGHT_DUMPS	   10  /* default of dumps */
 #define KX_FLIGHT_INTERVAL 1.0 /* default of interval */
 
 struct kx_flight_options {
-	uint64_t bytes; /* kept of each CPU; 0: by memory */
-	double keep;	/* seconds; older records are left out of a dump; 0: none are */
-	unsigned dumps; /* the newest so many are kept, older ones of this session are removed */
+	uint64_t bytes;	 /* kept of each CPU; 0: by memory */
+	double keep;	 /* seconds; older records are left out of a dump; 0: none are */
+	unsigned dumps;	 /* the newest so many are kept, older ones of this session are removed */
 	double interval; /* seconds from one dump for a function to the next at the earliest */
 	const struct kx_trigger *triggers;
 	size_t ntriggers;
 };
 
 struct kx_flight_result {
-	unsigned dumps;	 /* written whole, the removed ones included */
+	unsigned dumps; /* written whole, the removed ones included */
 	unsigned failed;
 	unsigned kept;	 /* still there */
 	uint64_t merged; /* triggers that got no dump of their own */
@@ -36,42 +44,58 @@ struct kx_flight_result {
 	char last[256];	 /* path of the newest; "" if there is none */
 };
 
-struct recording;
+/* What it uses of its recording; all borrowed. */
+struct kx_flight_context {
+	struct kx_tracer *tracer;
+	struct kx_collector *collector;
+	struct kx_process_table *processes;
+	const struct kx_selection *sel;
+	bool functions_join; /* more of them may join the selection */
+	const pid_t *pids;   /* of the processes named */
+	size_t npids;
+	const char *output;	   /* dump 3 of "trace.xray" is "trace.3.xray" */
+	struct kx_fdr_options fdr; /* of each dump */
+	uint64_t start_tsc;
+	json_t *info; /* the session: see session_info.h */
+	const struct kx_notices *notices;
+};
+
 struct kx_flight;
 
 /*
- * Takes the memory. The recording's tracer and collector must exist; records go into the store from
- * now on. Errors: -ENOMEM; open(2)'s if the first dump could not be written; -EINVAL.
+ * Allocates the store: from now on the collector's records go there. On failure, too, *@out may be
+ * set and is to be freed. Errors: -ENOMEM; open(2)'s if the first dump could not be written;
+ * -EINVAL.
  */
-int kx_flight_new(struct recording *r, struct kx_flight **out, struct kx_err *err);
+int kx_flight_new(const struct kx_flight_options *o, const struct kx_flight_context *context,
+		  struct kx_flight **out, struct kx_err *err);
 /* Waits for a dump that is being written. */
 void kx_flight_free(struct kx_flight *f);
 
 /*
- * The functions from index @first on of the recording's selection have come: those that triggers
- * name become triggers when they are attached. Errors: -ENOENT if a trigger names none, unless more
+ * The functions from index @first on have joined the selection: those that triggers name become
+ * triggers when they are attached. Errors: -ENOENT if a trigger names none, unless more
  * functions may come; -EOPNOTSUPP if it waits for the end of calls whose end is not seen; -E2BIG.
  */
 int kx_flight_add_functions(struct kx_flight *f, size_t first, struct kx_err *err);
 
 /* From here on calls can be triggers: the gate is open. */
 void kx_flight_begin(struct kx_flight *f);
-/* Somebody wants a dump (SIGUSR1). */
+/* Requests a dump (SIGUSR1). */
 void kx_flight_request_dump(struct kx_flight *f);
-/* Process @pid, one that was named, has ended. Nothing if its end was heard of otherwise. */
+/* Process @pid, one that was named, has ended. Ignored if its end was reported before. */
 void kx_flight_target_ended(struct kx_flight *f, pid_t pid);
 
-/*
- * After each pass of the collector: hears of triggers, writes what is due, says what was written.
- */
+/* After each pass of the collector: reads triggers, starts the dump that is due, reports ended
+ * ones. */
 void kx_flight_poll(struct kx_flight *f);
-/* Whether a trigger waits until everything before it is out of the rings. */
+/* Whether a dump is due that waits until everything before its trigger is out of the rings. */
 bool kx_flight_dump_pending(const struct kx_flight *f);
 
 /*
- * After the collector has finished: a last dump, for what is waiting; else if @asked (somebody ended
- * the recording), or a process has ended since the last one. Waits until it is written.
- * Errors: that of the newest dump that failed.
+ * After the collector has finished: writes a last dump if one is due, if @asked (a signal or the
+ * time limit ended the recording), or if a process has ended since the last one. Waits until it is
+ * written. Errors: that of the newest dump that failed.
  */
 int kx_flight_end(struct kx_flight *f, bool asked, struct kx_err *err);
 

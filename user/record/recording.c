@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "record/recording_state.h"
+#include "record/recording_internal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,19 +8,21 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "binary/modules.h"
+#include "base/monotonic.h"
 #include "record/session_info.h"
+#include "record/session_map.h"
 
-/* Rings that fill up ring the doorbell; this is for the others. */
+/* Between passes, unless a ring fills up and wakes the collector. */
 #define PASS_MS 100
-/* How much of a trace an interruption may cost. */
+/* How much of a trace is lost at most when kxray is killed. */
 #define FLUSH_SECONDS	 1.0
 #define FLUSH_SECONDS_V1 10.0 /* version 1 fills up every buffer that it flushes */
 
-/* Bytes that open buffers of very many threads may hold together. */
+/* Bytes that the open buffers of all threads may hold together. */
 #define MAX_BUFFERED (64u << 20)
 
-/* Which signal asks for the end; 0 if none does. The command gets what it did not get itself. */
+/* The signal that asks for the end, or 0. It is passed on to the command, unless that got it
+ * already. */
 static int take_signal(struct recording *r, bool again)
 {
 	struct signalfd_siginfo si;
@@ -47,14 +49,14 @@ static bool targets_ended(struct recording *r, const struct pollfd *fds)
 
 	if (r->follow)
 		return kx_follow_all_ended(r->follow);
-	for (size_t i = 0; i < r->npids; i++) {
-		if (r->pidfds[i] >= 0 && fds[i].revents) {
-			close(r->pidfds[i]);
-			r->pidfds[i] = -1;
+	for (size_t i = 0; i < r->targets.npids; i++) {
+		if (r->targets.pidfds[i] >= 0 && fds[i].revents) {
+			close(r->targets.pidfds[i]);
+			r->targets.pidfds[i] = -1;
 			if (r->flight)
-				kx_flight_target_ended(r->flight, r->pids[i]);
+				kx_flight_target_ended(r->flight, r->targets.pids[i]);
 		}
-		alive += r->pidfds[i] >= 0;
+		alive += r->targets.pidfds[i] >= 0;
 	}
 	return !alive;
 }
@@ -66,23 +68,21 @@ static int check_processes(struct recording *r, struct kx_err *err)
 	int code;
 
 	if (r->follow)
-		return kx_follow_look(r->follow, err);
-	code = kx_dlopen_watch_check(&r->watch, r->tracer, r->probes, &r->sel, r->procs,
-					 r->npids, &dropped, why, sizeof(why), err);
-
+		return kx_follow_poll(r->follow, err);
+	code = kx_dlopen_watch_check(&r->watch, r->tracer, r->probes.user, &r->sel,
+				     r->targets.procs, r->targets.npids, &dropped, why, sizeof(why),
+				     err);
 	if (dropped)
-		kx_recording_notice(r,
-				    "%s now: functions that make calls lose their return probes, "
-				    "their exits come "
-				    "from their own return instructions",
-				    why);
-	/* without those exits the calls are closed by the stack pointer; nothing to end for */
-	if (code == -ENOMEM || code == -ESRCH)
-		code = 0;
-	return code;
+		kx_notice(&r->notices,
+			  "%s now: functions that make calls lose their return probes, their exits "
+			  "come from their own return instructions",
+			  why);
+	/* The process has ended: the stack pointer closes its calls, and there is nothing left to
+	 * probe. */
+	return code == -ESRCH ? 0 : code;
 }
 
-/* The trace could not be written: says which one, and what to do. */
+/* The trace could not be written: names the file, and what to do. */
 static int trace_failed(const struct recording *r, int code, struct kx_err *err)
 {
 	if (!code || code == -ENOMEM)
@@ -94,11 +94,12 @@ static int trace_failed(const struct recording *r, int code, struct kx_err *err)
 		r->output.path, strerror(-code));
 }
 
-/* Until a signal, the time limit, or the end of the last target. */
+/* Until a signal, the time limit, or the end of the last target; *@asked_to_end: one of the first
+ * two. */
 static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 {
-	double start = kx_recording_now(), flush_every, flushed = start;
-	struct pollfd *fds = calloc(r->npids + 3, sizeof(*fds));
+	double start = kx_monotonic_seconds(), flush_every, flushed = start;
+	struct pollfd *fds = calloc(r->targets.npids + 3, sizeof(*fds));
 	bool asked = false, ended = false;
 	int code = 0;
 
@@ -106,7 +107,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		return kx_err_set(err, -ENOMEM, "no memory");
 	flush_every = r->o->fdr_version == 1 ? FLUSH_SECONDS_V1 : FLUSH_SECONDS;
 	while (!code && !ended) {
-		double now = kx_recording_now(), left = start + r->o->seconds - now;
+		double now = kx_monotonic_seconds(), left = start + r->o->seconds - now;
 		int wait_ms = PASS_MS;
 
 		if (r->o->seconds > 0 && left <= 0)
@@ -117,16 +118,16 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 			wait_ms = 0;
 		else if (r->flight && kx_flight_dump_pending(r->flight))
 			wait_ms = 1;
-		/* who follows hears of every end by an event of its own */
-		for (size_t i = 0; i < r->npids; i++)
-			fds[i] = (struct pollfd){ .fd = r->follow ? -1 : r->pidfds[i],
+		/* With --follow, exits arrive as BPF events; do not poll pidfds. */
+		for (size_t i = 0; i < r->targets.npids; i++)
+			fds[i] = (struct pollfd){ .fd = r->follow ? -1 : r->targets.pidfds[i],
 						  .events = POLLIN };
-		fds[r->npids] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
-		fds[r->npids + 1] =
+		fds[r->targets.npids] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
+		fds[r->targets.npids + 1] =
 			(struct pollfd){ .fd = kx_tracer_doorbell_fd(r->tracer), .events = POLLIN };
-		fds[r->npids + 2] =
+		fds[r->targets.npids + 2] =
 			(struct pollfd){ .fd = kx_tracer_trigger_fd(r->tracer), .events = POLLIN };
-		poll(fds, r->npids + 3, wait_ms);
+		poll(fds, r->targets.npids + 3, wait_ms);
 		kx_tracer_poll_events(r->tracer);
 		code = check_processes(r, err);
 		if (!code && !r->o->count)
@@ -140,7 +141,8 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 			flushed = now;
 		}
 		if (take_signal(r, asked)) {
-			/* the command may still have something to say; a second signal insists */
+			/* the command may still write output as it ends; a second signal ends the
+			 * recording at once */
 			r->result->interrupted = true;
 			if (!r->launch || asked)
 				break;
@@ -167,7 +169,7 @@ static void fill_result(struct recording *r)
 	if (r->flight)
 		kx_flight_get_result(r->flight, &r->result->flight);
 	r->result->bytes = r->flight ? r->result->flight.bytes : kx_fdr_writer_bytes(r->writer);
-	r->result->processes = r->follow ? kx_follow_processes(r->follow) : r->npids;
+	r->result->processes = r->follow ? kx_follow_processes(r->follow) : r->targets.npids;
 	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
 	r->result->clock = kx_clock_name(clock->kind);
 	r->result->tsc_hz = clock->tsc_hz;
@@ -175,37 +177,33 @@ static void fill_result(struct recording *r)
 	r->result->clock_error_ns = (uint64_t)((double)error * 1e9 / (double)clock->tsc_hz);
 }
 
-/* The gate closes first: what happens while probes are taken out is no part of the recording. */
+/* The gate closes first: calls during the detaching are not part of the recording. */
 static void detach(struct recording *r)
 {
-	double before = kx_recording_now();
+	double before = kx_monotonic_seconds();
 
 	kx_tracer_ready(r->tracer, false);
 	if (!r->o->count)
 		kx_collector_close(r->collector);
-	if (r->kernel_probes)
-		r->kernel_missed = kx_kernel_probes_missed(r->kernel_probes);
-	r->kernel_missed += kx_sources_missed(r->tracer);
-	kx_kernel_probes_free(r->kernel_probes);
-	r->kernel_probes = NULL;
-	kx_probes_join(r->probes, &r->watch.links);
-	kx_probes_free(r->probes);
-	r->probes = NULL;
+	r->kernel_missed = kx_probe_sets_missed(&r->probes);
+	kx_probes_join(r->probes.user, &r->watch.links);
+	kx_probe_sets_free(&r->probes);
 	kx_sources_detach_all(r->tracer);
-	r->result->detach_seconds = kx_recording_now() - before;
+	r->result->detach_seconds = kx_monotonic_seconds() - before;
 }
 
-/* Calls that go on beyond the recording are over for --min-duration. */
+/* With --min-duration, calls that are still open are written if they have lasted long enough by
+ * now. */
 static int settle(struct recording *r, struct kx_err *err)
 {
 	if (!kx_tracer_delays_entries(r->tracer))
 		return 0;
-	/* for room in the rings; an error of the file comes again at the end */
+	/* makes room in the rings; an error of the file is reported at the end */
 	kx_collector_pass(r->collector, NULL);
 	return kx_tracer_settle(r->tracer, err);
 }
 
-/* What is left of a flight recording is its last dump. */
+/* A flight recording ends with its last dump. */
 static int finish_flight(struct recording *r, bool asked, int code, struct kx_err *err)
 {
 	struct kx_err late = { 0 };
@@ -258,19 +256,20 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 		code = settled;
 	}
 	end = trace_failed(r, kx_collector_finish(r->collector, &late), &late);
-	/* over the whole recording a measured frequency is better than over its first moments */
+	/* a frequency measured over the whole recording is more exact than one from its first
+	 * moments */
 	if (strcmp(clock->hz_origin, "measured") == 0)
 		hz = clock->tsc_hz = kx_clock_measured_hz(clock);
 	if (!end)
 		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
 	fill_result(r);
 	kx_session_info_processes(r->info, r->processes, r->start_tsc, clock->tsc_hz);
-	kx_session_info_end(r->info, r->result);
+	kx_session_info_end(r->info, r->result->seconds, &r->result->counts);
 	if (end)
-		kx_recording_write_map(r,
-				       NULL); /* its counts still help, if there is room for them */
+		/* its counts still help, if there is room for them */
+		kx_session_map_write(r->output.map_path, &r->sel, r->info, NULL);
 	else
-		end = kx_recording_write_map(r, &late);
+		end = kx_session_map_write(r->output.map_path, &r->sel, r->info, &late);
 	if (!code && end) {
 		*err = late;
 		code = end;
@@ -281,7 +280,7 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 static void clean_up(struct recording *r, bool started)
 {
 	if (r->launch) {
-		/* A command that was never let go must not hang about stopped. */
+		/* a command that was never started must not stay stopped */
 		kx_launch_wait(r->launch, !started, &r->result->command_status);
 		r->result->command_ended = true;
 		kx_launch_free(r->launch);
@@ -293,16 +292,8 @@ static void clean_up(struct recording *r, bool started)
 	kx_tracer_free(r->tracer);
 	if (r->selected)
 		kx_selection_free(&r->sel);
-	for (size_t i = 0; i < r->nprocs; i++)
-		kx_modules_free(&r->mods[i]);
-	for (size_t i = 0; r->pidfds && i < r->npids; i++)
-		if (r->pidfds[i] >= 0)
-			close(r->pidfds[i]);
 	kx_follow_free(r->follow);
-	free(r->mods);
-	free(r->procs);
-	free(r->pids);
-	free(r->pidfds);
+	kx_targets_free(&r->targets);
 	free(r->traits);
 	json_decref(r->info);
 	free(r->session_note);
@@ -314,7 +305,10 @@ static void clean_up(struct recording *r, bool started)
 int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_result *result,
 		     struct kx_err *err)
 {
-	struct recording r = { .o = o, .result = result, .signal_fd = -1 };
+	struct recording r = { .o = o,
+			       .result = result,
+			       .notices = { .each = o->on_notice, .ctx = o->ctx },
+			       .signal_fd = -1 };
 	bool asked = false;
 	double start;
 	int code;
@@ -323,40 +317,36 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	r.output.fd = -1;
 	code = o->flight || o->count ? 0 : kx_output_open(&r.output, o->output, err);
 	if (!code)
-		code = kx_recording_block_signals(&r, err);
-	if (!code)
 		code = kx_recording_prepare(&r, err);
 	/* whatever failed then failed for this reason */
-	if (code && !r.launch && kx_recording_ended_process(&r))
+	if (code && !r.launch && kx_targets_ended(&r.targets))
 		code = kx_err_set(err, -ESRCH, "process %d ended before the recording began",
-				  kx_recording_ended_process(&r));
+				  kx_targets_ended(&r.targets));
 	if (!code) {
 		result->started = true;
-		start = kx_recording_now();
+		start = kx_monotonic_seconds();
 		kx_tracer_ready(r.tracer, true);
 		if (r.flight)
 			kx_flight_begin(r.flight);
-		/* who reads this may rely on every call from now on being recorded */
+		/* every call from now on is recorded */
 		if (o->on_start)
 			o->on_start(o->ctx, &r.sel, result->functions,
-				    kx_probes_count(r.probes) +
-					    kx_kernel_probes_count(r.kernel_probes) +
-					    (r.syscalls ? KX_SYSCALL_PROBES : 0),
-				    r.mechanisms, result->attach_seconds);
+				    kx_probe_sets_probes(&r.probes), r.mechanisms,
+				    result->attach_seconds);
 		if (r.launch)
 			code = kx_launch_continue(r.launch, err);
 		if (!code)
 			code = run(&r, &asked, err);
-		result->seconds = kx_recording_now() - start;
+		result->seconds = kx_monotonic_seconds() - start;
 	}
-	if (r.probes)
+	if (r.probes.user)
 		detach(&r);
 	else if (r.tracer)
 		kx_dlopen_watch_stop(&r.watch);
 	if (result->started)
-		code = o->count	 ? finish_count(&r, code, err) :
-		       r.flight ? finish_flight(&r, asked, code, err) :
-				  finish(&r, code, err);
+		code = o->count	  ? finish_count(&r, code, err)
+		       : r.flight ? finish_flight(&r, asked, code, err)
+				  : finish(&r, code, err);
 	clean_up(&r, result->started);
 	return code;
 }

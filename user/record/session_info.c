@@ -179,28 +179,28 @@ char *kx_session_note(const json_t *info)
 	return note;
 }
 
-void kx_session_info_end(json_t *info, const struct kx_recording_result *r)
+void kx_session_info_end(json_t *info, double seconds, const struct kx_collector_counts *counts)
 {
 	static const char *const reasons[KX_LOSS_REASONS] = { "ring_full", "ring_busy", "no_ring",
 							      "clock" };
 	json_t *lost = json_object();
 
 	set_time(info, "finished");
-	json_object_set_new(info, "seconds", json_real(r->seconds));
-	json_object_set_new(info, "events", json_integer((json_int_t)r->counts.events));
-	json_object_set_new(info, "lost", json_integer((json_int_t)r->counts.lost));
+	json_object_set_new(info, "seconds", json_real(seconds));
+	json_object_set_new(info, "events", json_integer((json_int_t)counts->events));
+	json_object_set_new(info, "lost", json_integer((json_int_t)counts->lost));
 	for (int i = 0; i < KX_LOSS_REASONS; i++)
 		json_object_set_new(lost, reasons[i],
-				    json_integer((json_int_t)r->counts.lost_by[i]));
+				    json_integer((json_int_t)counts->lost_by[i]));
 	json_object_set_new(lost, "unwritten",
-			    json_integer((json_int_t)r->counts.lost_unwritten));
-	json_object_set_new(lost, "partner_lost", json_integer((json_int_t)r->counts.lost_partner));
-	json_object_set_new(lost, "kernel_missed", json_integer((json_int_t)r->counts.lost_missed));
+			    json_integer((json_int_t)counts->lost_unwritten));
+	json_object_set_new(lost, "partner_lost", json_integer((json_int_t)counts->lost_partner));
+	json_object_set_new(lost, "kernel_missed", json_integer((json_int_t)counts->lost_missed));
 	json_object_set_new(info, "lost_by", lost);
-	json_object_set_new(info, "repaired", json_integer((json_int_t)r->counts.repaired));
-	json_object_set_new(info, "reduced", json_integer((json_int_t)r->counts.reduced));
-	json_object_set_new(info, "orphans", json_integer((json_int_t)r->counts.orphans));
-	json_object_set_new(info, "threads", json_integer((json_int_t)r->counts.threads));
-	json_object_set_new(info, "unnamed", json_integer((json_int_t)r->counts.unnamed));
-	json_object_set_new(info, "migrations", json_integer((json_int_t)r->counts.migrations));
+	json_object_set_new(info, "repaired", json_integer((json_int_t)counts->repaired));
+	json_object_set_new(info, "reduced", json_integer((json_int_t)counts->reduced));
+	json_object_set_new(info, "orphans", json_integer((json_int_t)counts->orphans));
+	json_object_set_new(info, "threads", json_integer((json_int_t)counts->threads));
+	json_object_set_new(info, "unnamed", json_integer((json_int_t)counts->unnamed));
+	json_object_set_new(info, "migrations", json_integer((json_int_t)counts->migrations));
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Processes that join while recording (--follow, -a). Each process that forks, runs another program
+ * or loads a library is scanned, and the functions there that the patterns match are traced from
+ * then on.
+ */
+#ifndef KX_FOLLOW_H
+#define KX_FOLLOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "attach/dlopen_watch.h"
+#include "attach/probes.h"
+#include "base/err.h"
+#include "binary/file_cache.h"
+#include "collect/process_table.h"
+#include "record/notice.h"
+#include "select/select.h"
+#include "tracer/tracer.h"
+
+/* What it uses of its recording; all borrowed. */
+struct kx_follow_context {
+	struct kx_tracer *tracer;
+	struct kx_dlopen_watch *watch;
+	struct kx_selection *sel;
+	struct kx_probes *const *probes; /* none before the first functions are attached */
+	/* NULL: the trace has no run-time addresses, so nobody needs to know where code is mapped
+	 */
+	struct kx_process_table *const *mappings;
+	const struct kx_notices *notices;
+	bool all;	     /* -a: a process without a state is traced, too */
+	enum kx_exits exits; /* as the user wants them */
+	const pid_t *pids;   /* traced from the start */
+	size_t npids;
+	/*
+	 * Functions from index @first on have joined the selection: attaches them. *@n: how many of
+	 * them are traced. Errors: those of kx_probes_attach_new; -ENOMEM ends the recording.
+	 */
+	int (*attach)(void *ctx, size_t first, size_t *n, struct kx_err *err);
+	void *ctx;
+};
+
+struct kx_follow;
+
+/*
+ * Subscribes to process events; the rest of the context is used from kx_follow_begin on.
+ * Errors: those of kx_tracer_follow, -ENOMEM.
+ */
+int kx_follow_start(const struct kx_follow_context *context, struct kx_follow **out,
+		    struct kx_err *err);
+void kx_follow_free(struct kx_follow *f);
+
+/*
+ * Once the first functions are attached: watches the dynamic linkers of the processes @procs, and
+ * enables return probes in those where they are harmless. Errors: -ENOMEM.
+ */
+int kx_follow_begin(struct kx_follow *f, const struct kx_select_process *procs, size_t nprocs,
+		    struct kx_err *err);
+
+/*
+ * Scans processes that have changed, for about 20 ms at most, so that the rings can be drained in
+ * between. Errors: -ENOMEM; what fails for one process or module is a notice.
+ */
+int kx_follow_poll(struct kx_follow *f, struct kx_err *err);
+
+/* Files that many processes have mapped, read once; borrowed, may be NULL. */
+struct kx_file_cache *kx_follow_files(const struct kx_follow *f);
+
+/* Whether some process waits to be scanned. */
+bool kx_follow_busy(const struct kx_follow *f);
+/* Whether no traced process is left (never with -a). */
+bool kx_follow_all_ended(const struct kx_follow *f);
+/* Processes that were traced. */
+size_t kx_follow_processes(const struct kx_follow *f);
+
+#endif

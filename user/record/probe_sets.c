@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record/probe_sets.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attach/syscall_attach.h"
+
+struct probe_set {
+	int (*attach)(struct kx_probe_sets *s, struct kx_err *err);
+	size_t (*functions)(const struct kx_probe_sets *s);
+	size_t (*probes)(const struct kx_probe_sets *s);
+	uint64_t (*missed)(
+		const struct kx_probe_sets *s); /* or NULL: the kernel passes on every hit */
+	const char *(*mechanism)(const struct kx_probe_sets *s);
+	void (*free)(struct kx_probe_sets *s); /* or NULL */
+};
+
+/* Functions in programs and libraries */
+
+static void on_refused(void *ctx, const struct kx_function *f, const char *reason)
+{
+	const struct kx_probe_sets *s = ctx;
+
+	kx_notice(s->notices, "left out %s: %s", f->sym->pretty, reason);
+}
+
+static int attach_user(struct kx_probe_sets *s, struct kx_err *err)
+{
+	return kx_probes_attach(s->tracer, s->sel, s->procs, s->nprocs, s->nargs, on_refused, s,
+				&s->user, err);
+}
+
+static size_t user_functions(const struct kx_probe_sets *s)
+{
+	return s->user ? kx_probes_functions(s->user) : 0;
+}
+
+static size_t user_probes(const struct kx_probe_sets *s)
+{
+	return s->user ? kx_probes_count(s->user) : 0;
+}
+
+static const char *user_mechanism(const struct kx_probe_sets *s)
+{
+	return kx_mechanism_name(kx_tracer_prog_mechanism(s->tracer, KX_PROG_RETURN));
+}
+
+static void free_user(struct kx_probe_sets *s)
+{
+	kx_probes_free(s->user);
+	s->user = NULL;
+}
+
+/* System calls */
+
+static int attach_syscalls(struct kx_probe_sets *s, struct kx_err *err)
+{
+	return kx_syscalls_attach(s->tracer, s->sel, s->nargs, &s->syscalls, err);
+}
+
+static size_t syscall_functions(const struct kx_probe_sets *s)
+{
+	return s->syscalls;
+}
+
+static size_t syscall_probes(const struct kx_probe_sets *s)
+{
+	return s->syscalls ? KX_SYSCALL_PROBES : 0;
+}
+
+static uint64_t syscalls_missed(const struct kx_probe_sets *s)
+{
+	return kx_sources_missed(s->tracer);
+}
+
+static const char *syscall_mechanism(const struct kx_probe_sets *s)
+{
+	(void)s;
+	return "system call tracepoints";
+}
+
+/* Kernel functions */
+
+static void on_kernel_refused(void *ctx, const struct kx_kernel_function *f, const char *reason)
+{
+	const struct kx_probe_sets *s = ctx;
+
+	kx_notice(s->notices, "left out kernel function %s: %s", f->sym->name, reason);
+}
+
+static int attach_kernel(struct kx_probe_sets *s, struct kx_err *err)
+{
+	struct kx_kernel_function *functions = NULL;
+	const struct kx_symbols *syms = NULL;
+	size_t n = 0;
+	int code;
+
+	for (size_t i = 0; i < s->sel->nfunctions; i++) {
+		const struct kx_function *f = &s->sel->functions[i];
+
+		if (!f->traced || s->sel->modules[f->module].space != KX_PATTERN_KERNEL)
+			continue;
+		if (!functions)
+			functions = calloc(s->sel->nfunctions, sizeof(*functions));
+		if (!functions)
+			return kx_err_set(err, -ENOMEM, "no memory for the kernel's functions");
+		functions[n++] = (struct kx_kernel_function){ .id = f->id, .sym = f->sym };
+		syms = &s->sel->modules[f->module].syms;
+	}
+	if (!n)
+		return 0;
+	code = kx_kernel_attach(s->tracer, syms, functions, n, s->nargs, on_kernel_refused, s,
+				&s->kernel, err);
+	free(functions);
+	return code;
+}
+
+static size_t kernel_functions(const struct kx_probe_sets *s)
+{
+	return kx_kernel_probes_functions(s->kernel);
+}
+
+static size_t kernel_probes(const struct kx_probe_sets *s)
+{
+	return kx_kernel_probes_count(s->kernel);
+}
+
+static uint64_t kernel_missed(const struct kx_probe_sets *s)
+{
+	return s->kernel ? kx_kernel_probes_missed(s->kernel) : 0;
+}
+
+static void free_kernel(struct kx_probe_sets *s)
+{
+	kx_kernel_probes_free(s->kernel);
+	s->kernel = NULL;
+}
+
+/* In the order in which they are attached; freed the other way round. */
+static const struct probe_set sets[] = {
+	{ attach_user, user_functions, user_probes, NULL, user_mechanism, free_user },
+	{ attach_syscalls, syscall_functions, syscall_probes, syscalls_missed, syscall_mechanism,
+	  NULL },
+	{ attach_kernel, kernel_functions, kernel_probes, kernel_missed,
+	  kx_probe_sets_kernel_mechanism, free_kernel },
+};
+
+#define NSETS (sizeof(sets) / sizeof(sets[0]))
+
+int kx_probe_sets_attach(struct kx_probe_sets *s, struct kx_err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < NSETS && !code; i++)
+		code = sets[i].attach(s, err);
+	return code;
+}
+
+size_t kx_probe_sets_functions(const struct kx_probe_sets *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < NSETS; i++)
+		n += sets[i].functions(s);
+	return n;
+}
+
+size_t kx_probe_sets_probes(const struct kx_probe_sets *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < NSETS; i++)
+		n += sets[i].probes(s);
+	return n;
+}
+
+uint64_t kx_probe_sets_missed(const struct kx_probe_sets *s)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < NSETS; i++)
+		n += sets[i].missed ? sets[i].missed(s) : 0;
+	return n;
+}
+
+void kx_probe_sets_mechanisms(const struct kx_probe_sets *s, char *text, size_t size)
+{
+	size_t used = 0;
+
+	snprintf(text, size, "%s", sets[0].mechanism(s)); /* functions may join later */
+	for (size_t i = 0; i < NSETS; i++)
+		if (sets[i].functions(s) && used < size)
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+						 sets[i].mechanism(s));
+}
+
+const char *kx_probe_sets_kernel_mechanism(const struct kx_probe_sets *s)
+{
+	return s->kernel ? kx_kernel_probes_mechanism(s->kernel) : NULL;
+}
+
+void kx_probe_sets_free(struct kx_probe_sets *s)
+{
+	for (size_t i = NSETS; i--;)
+		if (sets[i].free)
+			sets[i].free(s);
+}

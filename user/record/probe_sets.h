@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The probes of a recording: those of functions in programs and libraries, of system calls and of
+ * kernel functions. probe_sets.c has one row for each; everything here is summed over the rows.
+ */
+#ifndef KX_PROBE_SETS_H
+#define KX_PROBE_SETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attach/kernel_attach.h"
+#include "attach/probes.h"
+#include "base/err.h"
+#include "record/notice.h"
+#include "select/select.h"
+#include "tracer/tracer.h"
+
+struct kx_probe_sets {
+	/* To be set before kx_probe_sets_attach; borrowed. */
+	struct kx_tracer *tracer;
+	const struct kx_selection *sel;
+	const struct kx_select_process *procs; /* NULL: every process, now or later */
+	size_t nprocs;
+	unsigned nargs; /* argument registers to capture */
+	const struct kx_notices *notices;
+
+	struct kx_probes *user;
+	size_t syscalls;		 /* how many are traced */
+	struct kx_kernel_probes *kernel; /* NULL: no kernel functions are traced */
+};
+
+/*
+ * Attaches the probes of all traced functions. Functions that the kernel refuses are left out, each
+ * with a notice. Errors: those of kx_probes_attach, kx_syscalls_attach and kx_kernel_attach.
+ */
+int kx_probe_sets_attach(struct kx_probe_sets *s, struct kx_err *err);
+
+/* Functions that have probes, and their probes. */
+size_t kx_probe_sets_functions(const struct kx_probe_sets *s);
+size_t kx_probe_sets_probes(const struct kx_probe_sets *s);
+/* Calls that the kernel did not pass on to their probes; asks the kernel. */
+uint64_t kx_probe_sets_missed(const struct kx_probe_sets *s);
+
+/* The mechanisms in use, for people: "uprobe.session, system call tracepoints". */
+void kx_probe_sets_mechanisms(const struct kx_probe_sets *s, char *text, size_t size);
+/* That of kernel functions; NULL if none are traced. */
+const char *kx_probe_sets_kernel_mechanism(const struct kx_probe_sets *s);
+
+/* Detaches all but the system calls' tracepoints: these are a source of the tracer. */
+void kx_probe_sets_free(struct kx_probe_sets *s);
+
+#endif

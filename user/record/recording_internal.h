@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What recording.c and recording_prepare.c share. */
+#ifndef KX_RECORDING_INTERNAL_H
+#define KX_RECORDING_INTERNAL_H
+
+#include <jansson.h>
+#include <signal.h>
+
+#include "attach/dlopen_watch.h"
+#include "attach/launch.h"
+#include "base/output.h"
+#include "collect/process_table.h"
+#include "record/flight.h"
+#include "record/follow.h"
+#include "record/notice.h"
+#include "record/probe_sets.h"
+#include "record/recording.h"
+#include "record/targets.h"
+#include "trace/fdr_writer.h"
+#include "tracer/tracer.h"
+
+struct recording {
+	const struct kx_recording_options *o;
+	struct kx_recording_result *result;
+	struct kx_notices notices;
+	struct kx_output output;
+	struct kx_launch *launch; /* NULL: no command is started */
+	struct kx_targets targets;
+	struct kx_follow *follow; /* NULL: no processes join */
+	struct kx_selection sel;
+	bool selected;
+	struct kx_tracer *tracer;
+	struct kx_probe_sets probes;
+	uint64_t kernel_missed; /* see kx_probe_sets_missed */
+	char mechanisms[80];	/* for people */
+	struct kx_dlopen_watch watch;
+	char loads_unseen[256];	   /* see struct kx_select_options; "" if they are seen in time */
+	struct kx_fdr_options fdr; /* of the trace, or of each dump */
+	struct kx_fdr_writer *writer; /* NULL in a flight recording */
+	struct kx_flight *flight;     /* NULL in any other */
+	struct kx_process_table *processes;
+	struct kx_collector *collector;
+	uint8_t *traits; /* by function id; has room for all functions that may join */
+	size_t ntraits;
+	json_t *info; /* see session_info.h */
+	char *session_note;
+	uint64_t start_tsc;
+	int signal_fd;
+	sigset_t old_mask;
+};
+
+/* Everything up to the gate's opening: signals, targets, selection, programs, files, probes. */
+int kx_recording_prepare(struct recording *r, struct kx_err *err);
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record/session_map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "trace/map_file.h"
+
+int kx_session_map_write(const char *path, const struct kx_selection *sel, json_t *info,
+			 struct kx_err *err)
+{
+	struct kx_map map = { .session = info };
+	int code;
+
+	map.modules = calloc(sel->nmodules, sizeof(*map.modules));
+	map.functions = calloc(sel->nfunctions, sizeof(*map.functions));
+	if (!map.modules || !map.functions) {
+		free(map.modules);
+		free(map.functions);
+		return kx_err_set(err, -ENOMEM, "no memory for the map");
+	}
+	map.nmodules = sel->nmodules;
+	map.nfunctions = sel->nfunctions;
+	for (size_t i = 0; i < map.nmodules; i++) {
+		const struct kx_select_module *sm = &sel->modules[i];
+
+		map.modules[i] =
+			(struct kx_map_module){ .name = sm->module->name,
+						.path = sm->module->path,
+						.build_id = sm->elf ? kx_elf_build_id(sm->elf) : "",
+						.load_bias = sm->module->load_bias };
+	}
+	for (size_t i = 0; i < map.nfunctions; i++) {
+		const struct kx_function *f = &sel->functions[i];
+
+		map.functions[i] = (struct kx_map_function){ .symbol = f->sym->name,
+							     .module = f->module,
+							     .address = f->sym->addr,
+							     .size = f->sym->size };
+	}
+	code = kx_map_write(path, &map, err);
+	free(map.modules);
+	free(map.functions);
+	return code;
+}

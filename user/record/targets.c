@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record/targets.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int open_pid(pid_t pid, int *pidfd, struct kx_err *err)
+{
+	*pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (*pidfd >= 0)
+		return 0;
+	/* a thread is EINVAL before Linux 6.9, ENOENT since */
+	if (errno == EINVAL || errno == ENOENT)
+		return kx_err_set(
+			err, -EINVAL,
+			"%d is a thread, not a process; name the process (its thread group "
+			"leader)",
+			pid);
+	return kx_err_set(err, -errno, "process %d cannot be traced: %s", pid,
+			  errno == ESRCH ? "there is no such process" : strerror(errno));
+}
+
+int kx_targets_open(struct kx_targets *t, const pid_t *pids, size_t npids, struct kx_err *err)
+{
+	t->pids = calloc(npids + 1, sizeof(*t->pids));
+	t->pidfds = calloc(npids + 1, sizeof(*t->pidfds));
+	t->mods = calloc(npids + 1, sizeof(*t->mods));
+	t->procs = calloc(npids + 1, sizeof(*t->procs));
+	if (!t->pids || !t->pidfds || !t->mods || !t->procs)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	for (t->npids = 0; t->npids < npids; t->npids++) {
+		int code = open_pid(pids[t->npids], &t->pidfds[t->npids], err);
+
+		if (code)
+			return code;
+		t->pids[t->npids] = pids[t->npids];
+	}
+	return 0;
+}
+
+void kx_targets_free(struct kx_targets *t)
+{
+	kx_targets_forget_modules(t);
+	for (size_t i = 0; i < t->npids; i++)
+		if (t->pidfds[i] >= 0)
+			close(t->pidfds[i]);
+	free(t->mods);
+	free(t->procs);
+	free(t->pids);
+	free(t->pidfds);
+}
+
+int kx_targets_read_modules(struct kx_targets *t, struct kx_err *err)
+{
+	for (t->nprocs = 0; t->nprocs < t->npids; t->nprocs++) {
+		size_t i = t->nprocs;
+		int code = kx_modules_of_process(t->pids[i], &t->mods[i], err);
+
+		if (code)
+			return code;
+		t->procs[i] = (struct kx_select_process){ .pid = t->pids[i], .mods = &t->mods[i] };
+	}
+	return 0;
+}
+
+void kx_targets_forget_modules(struct kx_targets *t)
+{
+	for (size_t i = 0; i < t->nprocs; i++)
+		kx_modules_free(&t->mods[i]);
+	t->nprocs = 0;
+}
+
+bool kx_targets_have_execed(const struct kx_targets *t)
+{
+	for (size_t i = 0; i < t->npids; i++) {
+		char path[32];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pids[i]);
+		if (stat(path, &st))
+			continue;
+		if (!t->mods[i].count || st.st_ino != t->mods[i].items[0].inode ||
+		    st.st_dev != t->mods[i].items[0].device)
+			return true;
+	}
+	return false;
+}
+
+pid_t kx_targets_ended(const struct kx_targets *t)
+{
+	for (size_t i = 0; i < t->npids; i++) {
+		struct pollfd pfd = { .fd = t->pidfds[i], .events = POLLIN };
+
+		if (pfd.fd >= 0 && poll(&pfd, 1, 0) > 0)
+			return t->pids[i];
+	}
+	return 0;
+}
+
+bool kx_process_has_no_program(pid_t pid)
+{
+	char path[32], byte;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return readlink(path, &byte, 1) < 0;
+}
+
+int kx_each_process(int (*each)(void *ctx, pid_t pid), void *ctx)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int code = 0;
+
+	if (!proc)
+		return -errno;
+	while (!code && (entry = readdir(proc))) {
+		pid_t pid = atoi(entry->d_name);
+
+		if (isdigit((unsigned char)entry->d_name[0]) && pid != getpid())
+			code = each(ctx, pid);
+	}
+	closedir(proc);
+	return code;
+}
+
+struct reading {
+	struct kx_targets *targets;
+	struct kx_tracer *tracer;
+	struct kx_file_cache *files;
+};
+
+static int add_process(void *ctx, pid_t pid)
+{
+	const struct reading *in = ctx;
+	struct kx_targets *t = in->targets;
+	struct kx_modules mods;
+	void *grown;
+
+	if (kx_process_has_no_program(pid) || kx_modules_look(pid, in->files, &mods, NULL))
+		return 0;
+	grown = reallocarray(t->procs, t->nprocs + 1, sizeof(*t->procs));
+	if (grown)
+		t->procs = grown;
+	grown = grown ? reallocarray(t->mods, t->nprocs + 1, sizeof(*t->mods)) : NULL;
+	if (!grown) {
+		kx_modules_free(&mods);
+		return -ENOMEM;
+	}
+	t->mods = grown;
+	t->mods[t->nprocs] = mods;
+	t->procs[t->nprocs++].pid = pid;
+	kx_tracer_add_target(in->tracer, pid);
+	return 0;
+}
+
+int kx_targets_read_all(struct kx_targets *t, struct kx_tracer *tracer, struct kx_file_cache *files,
+			struct kx_err *err)
+{
+	struct reading in = { .targets = t, .tracer = tracer, .files = files };
+	int code = kx_each_process(add_process, &in);
+
+	if (code)
+		return kx_err_set(err, code, "the processes of the system cannot be listed: %s",
+				  strerror(-code));
+	/* only now: the array of modules does not move any more */
+	for (size_t i = 0; i < t->nprocs; i++)
+		t->procs[i].mods = &t->mods[i];
+	return 0;
+}

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "select/kernel_deny.h"
-#include "select/kernel_fs.h"
+#include "select/kernel_lists.h"
 #include "select/provider.h"
 #include "select/select.h"
 #include "binary/symbol_sources.h"
@@ -20,10 +20,6 @@ struct raw {
 	const char *module; /* NULL: the kernel itself */
 	uint64_t addr;
 	bool is_function, is_local;
-};
-
-struct range {
-	uint64_t from, to; /* [from, to) */
 };
 
 /* Parts of the kernel's code that its own linker script marks. */
@@ -53,10 +49,8 @@ struct kernel {
 	const char **modules; /* by symbol */
 	const char **names;   /* all of functions, sorted */
 	size_t nnames;
-	char *traceable;      /* by symbol; NULL if the kernel's list could not be read */
-	struct range sections[SECTION_COUNT];
-	struct range *forbidden; /* the kernel's own list, sorted */
-	size_t nforbidden;
+	struct kx_kernel_range sections[SECTION_COUNT];
+	struct kx_kernel_lists lists;
 };
 
 static void release(void *storage)
@@ -67,8 +61,7 @@ static void release(void *storage)
 	free(k->aliases);
 	free(k->modules);
 	free(k->names);
-	free(k->traceable);
-	free(k->forbidden);
+	kx_kernel_lists_free(&k->lists);
 	free(k);
 }
 
@@ -77,7 +70,7 @@ static bool has_prefix(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-/* Marks, padding and split-off parts are no functions, though they end those before them. */
+/* Marks, padding and split-off parts are not functions, but a function ends where one begins. */
 static bool is_function(char type, const char *name)
 {
 	if (type != 't' && type != 'T' && type != 'W')
@@ -101,7 +94,7 @@ static void note_section(struct kernel *k, const char *name, uint64_t addr)
 	}
 }
 
-/* By address; at one address the name first that people know. */
+/* By address; at one address the best known name first. */
 static int compare_raw(const void *pa, const void *pb)
 {
 	const struct raw *a = pa, *b = pb;
@@ -126,14 +119,7 @@ static int compare_names(const void *pa, const void *pb)
 	return strcmp(*(const char *const *)pa, *(const char *const *)pb);
 }
 
-static int compare_ranges(const void *pa, const void *pb)
-{
-	const struct range *a = pa, *b = pb;
-
-	return a->from < b->from ? -1 : a->from > b->from;
-}
-
-/* "[nf_tables]" without its brackets; programs and trampolines that stand as modules are none. */
+/* "[nf_tables]" without its brackets; false for BPF programs and trampolines, listed like modules. */
 static bool module_name(char *text, const char **out)
 {
 	size_t len;
@@ -149,71 +135,79 @@ static bool module_name(char *text, const char **out)
 	return strcmp(*out, "bpf") && !has_prefix(*out, "__builtin__");
 }
 
-static int read_kallsyms(FILE *f, struct kernel *k, struct raw **out, size_t *n, struct kx_err *err)
+/* What is read of /proc/kallsyms. */
+struct reading {
+	struct kernel *k;
+	struct raw *items;
+	size_t count, room;
+	const char *module; /* of the last symbol; those of one module are in a row */
+	bool any;           /* there was a symbol */
+	bool visible;       /* there was one with its address */
+};
+
+/* One line: "ffffffff81000000 T name" and, for a module's, "\t[module]". Errors: -ENOMEM. */
+static int read_line(struct reading *in, char *line)
 {
-	const char *previous = NULL; /* module; the symbols of one stand together */
-	struct raw *items = NULL;
-	size_t room = 0, size = 0;
-	bool visible = false, any = false;
-	char *line = NULL;
+	char *rest = line, *addr = strsep(&rest, " "), *type, *name, *end;
+	const char *module;
+	struct raw *r;
 
-	*n = 0;
-	while (getline(&line, &size, f) > 0) {
-		char *rest = line, *addr = strsep(&rest, " "), *type, *name, *end;
-		const char *module;
-		struct raw *r;
-
-		type = rest ? strsep(&rest, " ") : NULL;
-		name = rest ? strsep(&rest, " \t\n") : NULL;
-		if (!name || !*name || !type || !strchr("tTwWaAdDrRbB", *type))
-			continue;
-		if (!module_name(rest && *rest ? strsep(&rest, "\n") : NULL, &module))
-			continue;
-		if (*n == room) {
-			room = room ? room * 2 : 1 << 17;
-			r = reallocarray(items, room, sizeof(*r));
-			if (!r)
-				goto no_memory;
-			items = r;
-		}
-		r = &items[*n];
-		r->addr = strtoull(addr, &end, 16);
-		if (end == addr || *end)
-			continue;
-		any = true;
-		visible |= r->addr > 4096;
-		note_section(k, name, r->addr);
-		/* data ends no function, and there are many of it */
-		if (!strchr("tTwW", *type))
-			continue;
-		r->name = kx_arena_copy(&k->arena, name, strlen(name));
-		if (module && (!previous || strcmp(previous, module)))
-			previous = kx_arena_copy(&k->arena, module, strlen(module));
-		if (!r->name || (module && !previous))
-			goto no_memory;
-		r->module = module ? previous : NULL;
-		r->is_local = *type == 't';
-		r->is_function = is_function(*type, name);
-		(*n)++;
-	}
-	free(line);
-	*out = items;
-	if (visible)
+	type = rest ? strsep(&rest, " ") : NULL;
+	name = rest ? strsep(&rest, " \t\n") : NULL;
+	if (!name || !*name || !type || !strchr("tTwWaAdDrRbB", *type))
 		return 0;
-	free(items);
-	*out = NULL;
-	if (any)
+	if (!module_name(rest && *rest ? strsep(&rest, "\n") : NULL, &module))
+		return 0;
+	if (in->count == in->room) {
+		in->room = in->room ? in->room * 2 : 1 << 17;
+		r = reallocarray(in->items, in->room, sizeof(*r));
+		if (!r)
+			return -ENOMEM;
+		in->items = r;
+	}
+	r = &in->items[in->count];
+	r->addr = strtoull(addr, &end, 16);
+	if (end == addr || *end)
+		return 0;
+	in->any = true;
+	in->visible |= r->addr > 4096;
+	note_section(in->k, name, r->addr);
+	/* data ends no function, and there is a lot of it */
+	if (!strchr("tTwW", *type))
+		return 0;
+	r->name = kx_arena_copy(&in->k->arena, name, strlen(name));
+	if (module && (!in->module || strcmp(in->module, module)))
+		in->module = kx_arena_copy(&in->k->arena, module, strlen(module));
+	if (!r->name || (module && !in->module))
+		return -ENOMEM;
+	r->module = module ? in->module : NULL;
+	r->is_local = *type == 't';
+	r->is_function = is_function(*type, name);
+	in->count++;
+	return 0;
+}
+
+/* Free in->items, after an error too. */
+static int read_kallsyms(FILE *f, struct reading *in, struct kx_err *err)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int code = 0;
+
+	while (!code && getline(&line, &size, f) > 0)
+		code = read_line(in, line);
+	free(line);
+	if (code)
+		return kx_err_set(err, code, "no memory for the kernel's symbols");
+	if (in->visible)
+		return 0;
+	if (in->any)
 		return kx_err_set(err, -EPERM,
 				  "the kernel hides the addresses of its functions from this user; run kxray "
 				  "as root (CAP_SYSLOG), and with /proc/sys/kernel/kptr_restrict at most 1");
 	return kx_err_set(err, -ENOENT,
 			  "/proc/kallsyms names no function: kernel functions can be traced only in a kernel "
 			  "built with CONFIG_KALLSYMS");
-no_memory:
-	free(line);
-	free(items);
-	*out = NULL;
-	return kx_err_set(err, -ENOMEM, "no memory for the kernel's symbols");
 }
 
 static int join(struct kernel *k, const struct raw *raw, size_t n, struct kx_symbols *out)
@@ -254,89 +248,11 @@ static int join(struct kernel *k, const struct raw *raw, size_t n, struct kx_sym
 	return 0;
 }
 
-static bool is_named(const struct kx_symbol *sym, const char *const *names, size_t n)
-{
-	if (bsearch(&sym->name, names, n, sizeof(*names), compare_names))
-		return true;
-	for (const char **alias = sym->aliases; alias && *alias; alias++)
-		if (bsearch(alias, names, n, sizeof(*names), compare_names))
-			return true;
-	return false;
-}
-
-/* Lines "NAME" or "NAME [MODULE]". */
-static int read_traceable(FILE *f, struct kernel *k, const struct kx_symbols *syms)
-{
-	struct kx_arena *arena = NULL;
-	const char **names = NULL;
-	size_t n = 0, room = 0, size = 0;
-	char *line = NULL;
-	int code = 0;
-
-	while (!code && getline(&line, &size, f) > 0) {
-		line[strcspn(line, " \t\n")] = 0;
-		if (n == room) {
-			const char **grown;
-
-			room = room ? room * 2 : 1 << 16;
-			grown = reallocarray(names, room, sizeof(*names));
-			if (!grown) {
-				code = -ENOMEM;
-				break;
-			}
-			names = grown;
-		}
-		names[n] = kx_arena_copy(&arena, line, strlen(line));
-		code = names[n] ? 0 : -ENOMEM;
-		n++;
-	}
-	free(line);
-	/* an empty list is that of a kernel without the function tracer: it says nothing of kprobes */
-	if (!code && n) {
-		qsort(names, n, sizeof(*names), compare_names);
-		k->traceable = calloc(syms->count + 1, 1);
-		if (!k->traceable)
-			code = -ENOMEM;
-		for (size_t i = 0; i < syms->count && !code; i++)
-			k->traceable[i] = is_named(&syms->items[i], names, n);
-	}
-	free(names);
-	kx_arena_free(arena);
-	return code;
-}
-
-/* Lines "0xffffffff81001000-0xffffffff81001020\tNAME". */
-static int read_forbidden(FILE *f, struct kernel *k)
-{
-	size_t room = 0;
-	char line[512];
-
-	while (fgets(line, sizeof(line), f)) {
-		struct range r;
-
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &r.from, &r.to) != 2 || r.from >= r.to)
-			continue;
-		if (k->nforbidden == room) {
-			struct range *grown;
-
-			room = room ? room * 2 : 1024;
-			grown = reallocarray(k->forbidden, room, sizeof(*grown));
-			if (!grown)
-				return -ENOMEM;
-			k->forbidden = grown;
-		}
-		k->forbidden[k->nforbidden++] = r;
-	}
-	qsort(k->forbidden, k->nforbidden, sizeof(*k->forbidden), compare_ranges);
-	return 0;
-}
-
 int kx_kernel_symbols_from(const struct kx_kernel_sources *from, struct kx_symbols *out,
 			   struct kx_err *err)
 {
 	struct kernel *k = calloc(1, sizeof(*k));
-	struct raw *raw = NULL;
-	size_t n = 0;
+	struct reading in = { .k = k };
 	int code;
 
 	memset(out, 0, sizeof(*out));
@@ -345,18 +261,17 @@ int kx_kernel_symbols_from(const struct kx_kernel_sources *from, struct kx_symbo
 	out->storage = k;
 	out->release = release;
 	out->source = "/proc/kallsyms";
-	code = read_kallsyms(from->kallsyms, k, &raw, &n, err);
+	code = read_kallsyms(from->kallsyms, &in, err);
 	if (code) {
+		free(in.items);
 		kx_symbols_free(out);
 		return code;
 	}
-	qsort(raw, n, sizeof(*raw), compare_raw);
-	code = join(k, raw, n, out);
-	if (!code && from->traceable)
-		code = read_traceable(from->traceable, k, out);
-	if (!code && from->forbidden)
-		code = read_forbidden(from->forbidden, k);
-	free(raw);
+	qsort(in.items, in.count, sizeof(*in.items), compare_raw);
+	code = join(k, in.items, in.count, out);
+	if (!code)
+		code = kx_kernel_lists_read(&k->lists, from->traceable, from->forbidden, out);
+	free(in.items);
 	if (!code)
 		return 0;
 	kx_symbols_free(out);
@@ -372,8 +287,8 @@ int kx_kernel_symbols(struct kx_symbols *out, struct kx_err *err)
 		return kx_err_set(err, -errno,
 				  "/proc/kallsyms, the list of kernel functions, cannot be read: %s",
 				  strerror(errno));
-	from.traceable = kx_kernel_fs_open("tracefs", "available_filter_functions");
-	from.forbidden = kx_kernel_fs_open("debugfs", "kprobes/blacklist");
+	from.traceable = kx_kernel_lists_open("tracefs", "available_filter_functions");
+	from.forbidden = kx_kernel_lists_open("debugfs", "kprobes/blacklist");
 	code = kx_kernel_symbols_from(&from, out, err);
 	fclose(from.kallsyms);
 	if (from.traceable)
@@ -381,21 +296,6 @@ int kx_kernel_symbols(struct kx_symbols *out, struct kx_err *err)
 	if (from.forbidden)
 		fclose(from.forbidden);
 	return code;
-}
-
-static bool is_forbidden(const struct kernel *k, uint64_t addr)
-{
-	size_t lo = 0, hi = k->nforbidden;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (k->forbidden[mid].from <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && addr < k->forbidden[lo - 1].to;
 }
 
 bool kx_kernel_refused(const struct kx_symbols *syms, const struct kx_symbol *sym, char *reason,
@@ -411,10 +311,8 @@ bool kx_kernel_refused(const struct kx_symbols *syms, const struct kx_symbol *sy
 		why = kx_kernel_denied(sym->name);
 	for (const char **alias = sym->aliases; alias && *alias && !why; alias++)
 		why = kx_kernel_denied(*alias);
-	if (!why && is_forbidden(k, sym->addr))
-		why = "the kernel's own list forbids probes on it";
-	if (!why && k->traceable && !k->traceable[sym - syms->items])
-		why = "the kernel keeps its function tracer out of it (notrace)";
+	if (!why)
+		why = kx_kernel_lists_refuse(&k->lists, syms, sym);
 	if (why)
 		snprintf(reason, size, "%s", why);
 	return why;

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "select/kernel_lists.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "binary/symbol_sources.h"
+
+/* Of <linux/mount.h>, which conflicts with <sys/mount.h> in some C libraries. */
+#define FSOPEN_CLOEXEC 1
+#define FSCONFIG_CMD_CREATE 6
+#define FSMOUNT_CLOEXEC 1
+#define MOUNT_ATTR_RDONLY 1
+
+static FILE *open_at(int dir, const char *path)
+{
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	FILE *f;
+
+	if (fd < 0)
+		return NULL;
+	f = fdopen(fd, "r");
+	if (!f)
+		close(fd);
+	return f;
+}
+
+/* A mount without a mount point. Returns a descriptor of its root. */
+static int mount_detached(const char *fs)
+{
+	int context = (int)syscall(SYS_fsopen, fs, FSOPEN_CLOEXEC), root;
+
+	if (context < 0)
+		return -1;
+	root = (int)syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
+	if (!root)
+		root = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY);
+	close(context);
+	return root;
+}
+
+FILE *kx_kernel_lists_open(const char *fs, const char *path)
+{
+	char usual[256];
+	FILE *f;
+	int root;
+
+	snprintf(usual, sizeof(usual), "/sys/kernel/%s/%s",
+		 strcmp(fs, "tracefs") ? "debug" : "tracing", path);
+	f = open_at(AT_FDCWD, usual);
+	if (f)
+		return f;
+	root = mount_detached(fs);
+	if (root < 0)
+		return NULL;
+	f = open_at(root, path);
+	close(root);
+	return f;
+}
+
+static int compare_names(const void *pa, const void *pb)
+{
+	return strcmp(*(const char *const *)pa, *(const char *const *)pb);
+}
+
+static int compare_ranges(const void *pa, const void *pb)
+{
+	const struct kx_kernel_range *a = pa, *b = pb;
+
+	return a->from < b->from ? -1 : a->from > b->from;
+}
+
+static bool is_named(const struct kx_symbol *sym, const char *const *names, size_t n)
+{
+	if (bsearch(&sym->name, names, n, sizeof(*names), compare_names))
+		return true;
+	for (const char **alias = sym->aliases; alias && *alias; alias++)
+		if (bsearch(alias, names, n, sizeof(*names), compare_names))
+			return true;
+	return false;
+}
+
+/* Lines "NAME" or "NAME [MODULE]". */
+static int read_traceable(FILE *f, struct kx_kernel_lists *lists, const struct kx_symbols *syms)
+{
+	struct kx_arena *arena = NULL;
+	const char **names = NULL;
+	size_t n = 0, room = 0, size = 0;
+	char *line = NULL;
+	int code = 0;
+
+	while (!code && getline(&line, &size, f) > 0) {
+		line[strcspn(line, " \t\n")] = 0;
+		if (n == room) {
+			const char **grown;
+
+			room = room ? room * 2 : 1 << 16;
+			grown = reallocarray(names, room, sizeof(*names));
+			if (!grown) {
+				code = -ENOMEM;
+				break;
+			}
+			names = grown;
+		}
+		names[n] = kx_arena_copy(&arena, line, strlen(line));
+		code = names[n] ? 0 : -ENOMEM;
+		n++;
+	}
+	free(line);
+	/* the list is empty in a kernel without the function tracer, which says nothing about kprobes */
+	if (!code && n) {
+		qsort(names, n, sizeof(*names), compare_names);
+		lists->traceable = calloc(syms->count + 1, 1);
+		if (!lists->traceable)
+			code = -ENOMEM;
+		for (size_t i = 0; i < syms->count && !code; i++)
+			lists->traceable[i] = is_named(&syms->items[i], names, n);
+	}
+	free(names);
+	kx_arena_free(arena);
+	return code;
+}
+
+/* Lines "0xffffffff81001000-0xffffffff81001020\tNAME". */
+static int read_forbidden(FILE *f, struct kx_kernel_lists *lists)
+{
+	size_t room = 0;
+	char line[512];
+
+	while (fgets(line, sizeof(line), f)) {
+		struct kx_kernel_range r;
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &r.from, &r.to) != 2 || r.from >= r.to)
+			continue;
+		if (lists->nforbidden == room) {
+			struct kx_kernel_range *grown;
+
+			room = room ? room * 2 : 1024;
+			grown = reallocarray(lists->forbidden, room, sizeof(*grown));
+			if (!grown)
+				return -ENOMEM;
+			lists->forbidden = grown;
+		}
+		lists->forbidden[lists->nforbidden++] = r;
+	}
+	qsort(lists->forbidden, lists->nforbidden, sizeof(*lists->forbidden), compare_ranges);
+	return 0;
+}
+
+int kx_kernel_lists_read(struct kx_kernel_lists *lists, FILE *traceable, FILE *forbidden,
+			 const struct kx_symbols *syms)
+{
+	int code = traceable ? read_traceable(traceable, lists, syms) : 0;
+
+	return !code && forbidden ? read_forbidden(forbidden, lists) : code;
+}
+
+void kx_kernel_lists_free(struct kx_kernel_lists *lists)
+{
+	free(lists->traceable);
+	free(lists->forbidden);
+}
+
+static bool is_forbidden(const struct kx_kernel_lists *lists, uint64_t addr)
+{
+	size_t lo = 0, hi = lists->nforbidden;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (lists->forbidden[mid].from <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && addr < lists->forbidden[lo - 1].to;
+}
+
+const char *kx_kernel_lists_refuse(const struct kx_kernel_lists *lists,
+				   const struct kx_symbols *syms, const struct kx_symbol *sym)
+{
+	if (is_forbidden(lists, sym->addr))
+		return "the kernel's own list forbids probes on it";
+	if (lists->traceable && !lists->traceable[sym - syms->items])
+		return "the kernel keeps its function tracer out of it (notrace)";
+	return NULL;
+}

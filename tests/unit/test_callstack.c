@@ -27,11 +27,11 @@ static const uint8_t traits[NFUNCS] = {
 };
 
 /*
- * A sink that keeps its own stack, so that an unbalanced story fails at once,
+ * A sink that keeps its own stack, so that an unbalanced stream fails at once,
  * and a log: "+f" entry, "-f" exit, "~f" tail exit, "!f" repaired exit, with
  * the function's number; "=" anything else.
  */
-struct story {
+struct checker {
 	struct kx_callstack *s;
 	struct kx_callstack_counts counts;
 	uint32_t *open;
@@ -45,7 +45,7 @@ struct story {
 	int fail; /* what the sink returns */
 };
 
-static void note(struct story *st, char what, uint32_t func)
+static void note(struct checker *st, char what, uint32_t func)
 {
 	if (st->len + 4 > sizeof(st->log))
 		return;
@@ -57,7 +57,7 @@ static void note(struct story *st, char what, uint32_t func)
 
 static int on_repairs(void *ctx, const struct kx_event *ev, uint32_t n)
 {
-	struct story *st = ctx;
+	struct checker *st = ctx;
 
 	if (st->fail)
 		return st->fail;
@@ -69,7 +69,7 @@ static int on_repairs(void *ctx, const struct kx_event *ev, uint32_t n)
 
 static int on_entry(void *ctx, const struct kx_event *ev)
 {
-	struct story *st = ctx;
+	struct checker *st = ctx;
 
 	if (st->fail)
 		return st->fail;
@@ -90,7 +90,7 @@ static int on_entry(void *ctx, const struct kx_event *ev)
 
 static int on_exit_(void *ctx, const struct kx_event *ev, bool repaired)
 {
-	struct story *st = ctx;
+	struct checker *st = ctx;
 
 	if (st->fail)
 		return st->fail;
@@ -112,7 +112,7 @@ static int on_exit_(void *ctx, const struct kx_event *ev, bool repaired)
 
 static int on_other(void *ctx, const struct kx_event *ev)
 {
-	struct story *st = ctx;
+	struct checker *st = ctx;
 
 	if (st->fail)
 		return st->fail;
@@ -122,7 +122,7 @@ static int on_other(void *ctx, const struct kx_event *ev)
 	return 0;
 }
 
-static int feed(struct story *st, int kind, uint32_t func, uint64_t sp)
+static int feed(struct checker *st, int kind, uint32_t func, uint64_t sp)
 {
 	struct kx_event ev = { .tsc = ++st->tsc, .sp = sp, .func = func, .cpu = 1,
 			       .kind = (uint8_t)kind };
@@ -136,24 +136,24 @@ static int feed(struct story *st, int kind, uint32_t func, uint64_t sp)
 	return ret;
 }
 
-static void in(struct story *st, uint32_t func, uint64_t sp)
+static void in(struct checker *st, uint32_t func, uint64_t sp)
 {
 	assert_int_equal(feed(st, KX_EVENT_ENTRY, func, sp), 0);
 }
 
-static void out(struct story *st, uint32_t func, uint64_t sp)
+static void out(struct checker *st, uint32_t func, uint64_t sp)
 {
 	assert_int_equal(feed(st, KX_EVENT_EXIT, func, sp), 0);
 }
 
-static void start(struct story *st)
+static void start(struct checker *st)
 {
 	memset(st, 0, sizeof(*st));
 	st->s = kx_callstack_new(traits, NFUNCS);
 	assert_non_null(st->s);
 }
 
-static void check_sums(const struct story *st)
+static void check_sums(const struct checker *st)
 {
 	const struct kx_callstack_counts *c = &st->counts;
 
@@ -164,14 +164,14 @@ static void check_sums(const struct story *st)
 	assert_int_equal(kx_callstack_depth(st->s), st->depth);
 }
 
-static void end(struct story *st)
+static void end(struct checker *st)
 {
 	check_sums(st);
 	kx_callstack_free(st->s);
 	free(st->open);
 }
 
-static void expect(struct story *st, const char *log, uint64_t repaired, uint64_t orphans)
+static void expect(struct checker *st, const char *log, uint64_t repaired, uint64_t orphans)
 {
 	assert_string_equal(st->log, log);
 	assert_int_equal(st->counts.repaired, repaired);
@@ -181,7 +181,7 @@ static void expect(struct story *st, const char *log, uint64_t repaired, uint64_
 
 static void test_nesting(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -199,7 +199,7 @@ static void test_nesting(void **state)
 
 static void test_direct_recursion(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -215,7 +215,7 @@ static void test_direct_recursion(void **state)
 /* Return probes: TAIL jumps to TAIL2 jumps to F; the kernel reports all exits, last one first. */
 static void test_tail_chain_of_return_probes(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -235,7 +235,7 @@ static void test_tail_chain_of_return_probes(void **state)
 /* Instruction probes: the exit is reported at the jump, before the entry of the next. */
 static void test_tail_exit_of_instruction_probes(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -249,7 +249,7 @@ static void test_tail_exit_of_instruction_probes(void **state)
 /* The jump's hit was lost: the next entry at the same stack pointer proves it. */
 static void test_missing_tail_exit_of_instruction_probes(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -264,7 +264,7 @@ static void test_missing_tail_exit_of_instruction_probes(void **state)
 /* A function that has no tail jump cannot share its stack pointer with a later call. */
 static void test_same_sp_without_tail_calls(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -276,10 +276,10 @@ static void test_same_sp_without_tail_calls(void **state)
 	expect(&st, "+1+2!2+3-3-1", 1, 0);
 }
 
-/* TAIL jumped to G, G was left by longjmp: TAIL has gone with it. */
+/* TAIL jumped to G, G was left by longjmp: TAIL has ended, too. */
 static void test_broken_tail_chain_dies_whole(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -294,7 +294,7 @@ static void test_broken_tail_chain_dies_whole(void **state)
 
 static void test_longjmp_over_ten_frames(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -308,10 +308,10 @@ static void test_longjmp_over_ten_frames(void **state)
 	expect(&st, "+1+2+2+2+2+2+2+2+2+2+2!2!2!2!2!2!2!2!2!2!2+3-3-1", 10, 0);
 }
 
-/* The same, where the next thing that comes is the exit of the frame that caught it. */
+/* The same, where the next event is the exit of the frame that caught it. */
 static void test_exception_ends_in_exit(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -332,7 +332,7 @@ static void test_longjmp_loop_at_one_sp(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(funcs) / sizeof(funcs[0]); k++) {
-		struct story st;
+		struct checker st;
 
 		start(&st);
 		in(&st, H, 9000);
@@ -349,7 +349,7 @@ static void test_longjmp_loop_at_one_sp(void **state)
 /* The kernel reports the exits of the outermost 64 calls only. */
 static void test_recursion_beyond_the_nesting_limit(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -372,7 +372,7 @@ static void test_recursion_beyond_the_nesting_limit(void **state)
  */
 static void test_tail_call_beyond_the_nesting_limit(void **state)
 {
-	struct story st;
+	struct checker st;
 	uint64_t sp = 1000000;
 
 	(void)state;
@@ -394,14 +394,14 @@ static void test_tail_call_beyond_the_nesting_limit(void **state)
 static void test_a_million_deep(void **state)
 {
 	const uint64_t n = 1000000, top = 1ULL << 40;
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
 	in(&st, F, top);
 	for (uint64_t i = 1; i <= n; i++)
 		in(&st, I, top - 48 * i);
-	/* exits whose entry nobody saw must not cost a walk over the whole stack */
+	/* exits without an entry must not search the whole stack */
 	for (uint64_t i = 1; i <= n; i++)
 		out(&st, G, top - 48 * i);
 	assert_int_equal(st.counts.orphans, n);
@@ -417,7 +417,7 @@ static void test_a_million_deep(void **state)
 	end(&st);
 }
 
-/* A handler on a signal stack, which lies far above or far below the thread's stack. */
+/* A handler on a signal stack, far above or far below the thread's stack. */
 static void test_signal_stack(void **state)
 {
 	static const uint64_t stacks[] = { 0x7f0000800000, 0x550000800000 };
@@ -425,7 +425,7 @@ static void test_signal_stack(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		uint64_t sp = stacks[i], alt = stacks[!i];
-		struct story st;
+		struct checker st;
 
 		start(&st);
 		in(&st, F, sp);
@@ -450,7 +450,7 @@ static void test_calls_in_the_kernel(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		struct story st;
+		struct checker st;
 
 		start(&st);
 		in(&st, F, stacks[i]);
@@ -472,7 +472,7 @@ static void test_calls_in_the_kernel(void **state)
 /* A handler left by siglongjmp stays open until the exit of a live caller. */
 static void test_siglongjmp_off_the_signal_stack(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -484,7 +484,7 @@ static void test_siglongjmp_off_the_signal_stack(void **state)
 	expect(&st, "+1+6+2-2!6-1", 1, 0);
 }
 
-/* The same for ever, with no caller that returns: the stack must not grow with it. */
+/* The same without end, with no caller that returns: the stack must not grow. */
 static void test_siglongjmp_loop(void **state)
 {
 	static const uint64_t stacks[] = { 0x7f0000800000, 0x550000800000 };
@@ -492,7 +492,7 @@ static void test_siglongjmp_loop(void **state)
 	(void)state;
 	for (int k = 0; k < 2; k++) {
 		uint64_t sp = stacks[k], alt = stacks[!k];
-		struct story st;
+		struct checker st;
 
 		start(&st);
 		in(&st, F, sp);
@@ -501,7 +501,7 @@ static void test_siglongjmp_loop(void **state)
 			in(&st, I, alt);
 		}
 		assert_true(st.max_depth <= 130);
-		/* the live caller is still known */
+		/* the open caller is still on the stack */
 		out(&st, F, sp);
 		assert_int_equal(st.counts.exits, 1);
 		assert_int_equal(st.depth, 0);
@@ -512,7 +512,7 @@ static void test_siglongjmp_loop(void **state)
 /* A new stack for every call, never left: nothing fits, so the first run is kept. */
 static void test_endless_new_stacks(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -527,7 +527,7 @@ static void test_endless_new_stacks(void **state)
 
 static void test_orphans_at_attach(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -545,7 +545,7 @@ static void test_orphans_at_attach(void **state)
 /* An exit must not close a call of the same function at another stack pointer. */
 static void test_exit_needs_its_own_sp(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -558,7 +558,7 @@ static void test_exit_needs_its_own_sp(void **state)
 
 static void test_losses(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -577,7 +577,7 @@ static void test_losses(void **state)
 
 static void test_thread_exit(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -588,10 +588,10 @@ static void test_thread_exit(void **state)
 	expect(&st, "+1+2!2!1=", 2, 0);
 }
 
-/* The kernel side has seen a call that proves G dead, and leaves that call out. */
+/* The BPF side found that G has ended by a call that it filters. */
 static void test_unwind(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -600,7 +600,7 @@ static void test_unwind(void **state)
 	in(&st, H, 800);
 	assert_int_equal(feed(&st, KX_EVENT_UNWIND, G, 900), 0);
 	assert_int_equal(kx_callstack_depth(st.s), 1);
-	/* and of one that is not here, nothing */
+	/* a call that is not open is ignored */
 	assert_int_equal(feed(&st, KX_EVENT_UNWIND, G, 900), 0);
 	assert_int_equal(feed(&st, KX_EVENT_UNWIND, H, 1000), 0);
 	out(&st, F, 1000);
@@ -609,7 +609,7 @@ static void test_unwind(void **state)
 
 static void test_migrate_passes(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -622,7 +622,7 @@ static void test_migrate_passes(void **state)
 
 static void test_no_exits(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -636,7 +636,7 @@ static void test_no_exits(void **state)
 
 static void test_unknown_sp(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -654,7 +654,7 @@ static void test_unknown_sp(void **state)
 
 static void test_mixed_known_and_unknown_sp(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -662,14 +662,14 @@ static void test_mixed_known_and_unknown_sp(void **state)
 	in(&st, G, 0);
 	in(&st, H, 900);
 	out(&st, H, 0);
-	out(&st, G, 950); /* the entry did not say where it was */
+	out(&st, G, 950); /* the entry had no stack pointer */
 	out(&st, F, 1000);
 	expect(&st, "+1+2+3-3-2-1", 0, 0);
 }
 
 static void test_time_never_goes_back(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -684,7 +684,7 @@ static void test_time_never_goes_back(void **state)
 
 static void test_sink_errors_end_the_feed(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -702,10 +702,10 @@ static void test_sink_errors_end_the_feed(void **state)
 	expect(&st, "+1+2-2-1", 0, 0);
 }
 
-/* A kind that the call stack does not know passes, even at a stack pointer that would end all calls. */
+/* An unknown kind passes, even with a stack pointer that would end all calls. */
 static void test_unknown_kinds_pass(void **state)
 {
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);
@@ -721,7 +721,7 @@ static void test_unknown_kinds_pass(void **state)
 }
 
 /*
- * A random program that keeps its own true stack and tells the callstack what the
+ * A random program that keeps its own true stack and feeds the call stack what the
  * probes would see, as the kernel would: exits in return mode for the outermost 64
  * calls only, tail chains, longjmp; and drops of any hit, with or without a LOSS.
  */
@@ -741,7 +741,7 @@ static uint32_t rnd(struct program *p, uint32_t n)
 	return (uint32_t)(((uint64_t)(p->seed >> 4) * n) >> 28);
 }
 
-static void hit(struct program *p, struct story *st, int kind, uint32_t func, uint64_t sp,
+static void hit(struct program *p, struct checker *st, int kind, uint32_t func, uint64_t sp,
 		uint32_t drop)
 {
 	if (drop && rnd(p, 1000) < drop) {
@@ -763,7 +763,7 @@ static bool tail_jumps_to_itself(const struct program *p, uint32_t callee)
 	return false;
 }
 
-static void step(struct program *p, struct story *st, uint32_t drop, bool jumps)
+static void step(struct program *p, struct checker *st, uint32_t drop, bool jumps)
 {
 	uint32_t what = rnd(p, 100);
 	uint64_t sp = p->depth ? p->stack[p->depth - 1].sp : 1ULL << 40;
@@ -819,7 +819,7 @@ static void step(struct program *p, struct story *st, uint32_t drop, bool jumps)
 	}
 }
 
-static void run_random(uint32_t seed, uint32_t drop, bool jumps, struct story *st)
+static void run_random(uint32_t seed, uint32_t drop, bool jumps, struct checker *st)
 {
 	struct program p = { .seed = seed };
 
@@ -838,7 +838,7 @@ static void test_random_programs_keep_every_exit(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 1; seed <= 300; seed++) {
-		struct story st;
+		struct checker st;
 
 		run_random(seed * 2654435761u, 0, seed & 1, &st);
 		/* nothing was dropped, so every exit that came must have found its entry */
@@ -853,7 +853,7 @@ static void test_random_programs_with_drops(void **state)
 
 	(void)state;
 	for (uint32_t seed = 1; seed <= 500; seed++) {
-		struct story st;
+		struct checker st;
 
 		run_random(seed * 2246822519u, drops[seed % 5], seed & 1, &st);
 		assert_int_equal(feed(&st, KX_EVENT_THREAD_EXIT, 0, 0), 0);
@@ -866,7 +866,7 @@ static void test_random_programs_with_drops(void **state)
 static void test_random_garbage(void **state)
 {
 	struct program p = { .seed = 7 };
-	struct story st;
+	struct checker st;
 
 	(void)state;
 	start(&st);

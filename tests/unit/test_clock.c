@@ -37,7 +37,8 @@ static void test_perf(void **state)
 static void test_ktime(void **state)
 {
 	/* 2 ticks a ns */
-	const struct kx_clock c = { .kind = KX_CLOCK_KTIME, .ns = { 1000, 2000 },
+	const struct kx_clock c = { .kind = KX_CLOCK_KTIME,
+				    .ns = { 1000, 2000 },
 				    .ticks = { 5000, 7000 } };
 
 	(void)state;
@@ -81,7 +82,7 @@ static uint64_t base_of(unsigned cpu)
 
 struct fake {
 	unsigned samples;
-	int fail; /* what the sample returns */
+	int fail;	/* what the sample returns */
 	bool elsewhere; /* it always runs on another CPU */
 };
 
@@ -110,7 +111,9 @@ static uint64_t distance(uint64_t a, uint64_t b)
 static void test_calibration(void **state)
 {
 	struct kx_clock_cpu cpus[2] = { { .present = true }, { .present = true } };
-	struct kx_clock c = { .kind = KX_CLOCK_PERF, .tsc_hz = 2000000000, .ncpus = 2, .cpus = cpus };
+	struct kx_clock c = {
+		.kind = KX_CLOCK_PERF, .tsc_hz = 2000000000, .ncpus = 2, .cpus = cpus
+	};
 	struct fake f = { 0 };
 	struct kx_err err = { 0 };
 	cpu_set_t before, after;
@@ -128,7 +131,9 @@ static void test_calibration(void **state)
 static void test_calibration_fails(void **state)
 {
 	struct kx_clock_cpu cpus[2] = { { .present = false, .base = 5 }, { .present = true } };
-	struct kx_clock c = { .kind = KX_CLOCK_PERF, .tsc_hz = 2000000000, .ncpus = 2, .cpus = cpus };
+	struct kx_clock c = {
+		.kind = KX_CLOCK_PERF, .tsc_hz = 2000000000, .ncpus = 2, .cpus = cpus
+	};
 	struct fake f = { .fail = -EPERM };
 	struct kx_err err = { 0 };
 
@@ -140,7 +145,7 @@ static void test_calibration_fails(void **state)
 	assert_int_equal(kx_clock_calibrate(&c, sample, &f, &err), -EIO);
 	assert_int_equal(f.samples, 2000);
 	assert_true(cpus[0].base == 5); /* it is not there */
-	c.kind = KX_CLOCK_KFUNC; /* needs no calibration */
+	c.kind = KX_CLOCK_KFUNC;	/* needs no calibration */
 	assert_int_equal(kx_clock_calibrate(&c, sample, &f, &err), 0);
 	assert_int_equal(f.samples, 2000);
 }
@@ -168,12 +173,9 @@ static void test_new(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kfunc),
-		cmocka_unit_test(test_perf),
-		cmocka_unit_test(test_ktime),
-		cmocka_unit_test(test_tick),
-		cmocka_unit_test(test_calibration),
-		cmocka_unit_test(test_calibration_fails),
+		cmocka_unit_test(test_kfunc),	    cmocka_unit_test(test_perf),
+		cmocka_unit_test(test_ktime),	    cmocka_unit_test(test_tick),
+		cmocka_unit_test(test_calibration), cmocka_unit_test(test_calibration_fails),
 		cmocka_unit_test(test_new),
 	};
 

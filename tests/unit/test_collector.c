@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Rings in memory and a clock set by hand, through the collector into a file that the reader reads. */
+/* Rings in memory and a manual clock, through the collector into a file, read back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -151,9 +151,14 @@ static struct kx_wire_record *put_words(struct rig *r, unsigned cpu, uint8_t kin
 	ring->header->head += KX_WIRE_SLOTS(n);
 	for (unsigned i = 0; i < n; i++)
 		((uint64_t *)&ring->slots[(at + 1 + i / 3) % NSLOTS])[i % 3] = words[i];
-	*rec = (struct kx_wire_record){ .clock = T0 + tsc, .sp = 0x7000 - func * 16, .tid = tid,
-					.func = func, .cpu = (uint16_t)cpu, .kind = kind,
-					.words = (uint8_t)n, .commit = (uint32_t)(at + 1) };
+	*rec = (struct kx_wire_record){ .clock = T0 + tsc,
+					.sp = 0x7000 - func * 16,
+					.tid = tid,
+					.func = func,
+					.cpu = (uint16_t)cpu,
+					.kind = kind,
+					.words = (uint8_t)n,
+					.commit = (uint32_t)(at + 1) };
 	return rec;
 }
 
@@ -201,8 +206,9 @@ static uint64_t written(struct rig *r)
 }
 
 /*
- * Finishes, and compares the trace with @want: for each thread "[" and its id, then "+func@tsc/cpu" for
- * an entry with its arguments in parentheses, "-" for an exit, "!entries,exits:from-to" for a loss.
+ * Finishes, and compares the trace with @want: for each thread "[" and its id, then "+func@tsc/cpu"
+ * for an entry with its arguments in parentheses, "-" for an exit, "!entries,exits:from-to" for a
+ * loss.
  */
 static void finish(struct rig *r, const char *want)
 {
@@ -223,10 +229,12 @@ static void finish(struct rig *r, const char *want)
 
 		assert_int_equal(kx_fdr_thread_cursor(f, i, &c), 0);
 		while (kx_fdr_next(c, &rec, &err) > 0) {
-			json_t *loss = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "loss") : NULL;
+			json_t *loss =
+				rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "loss") : NULL;
 
 			if (loss)
-				fprintf(out, " !%u,%u:%u-%u", (unsigned)kx_note_number(loss, "entries"),
+				fprintf(out, " !%u,%u:%u-%u",
+					(unsigned)kx_note_number(loss, "entries"),
 					(unsigned)kx_note_number(loss, "exits"),
 					(unsigned)(kx_note_number(loss, "from") - T0),
 					(unsigned)(kx_note_number(loss, "to") - T0));
@@ -236,8 +244,8 @@ static void finish(struct rig *r, const char *want)
 			if (first)
 				fprintf(out, "%s[%x", i ? " " : "", rec.tid);
 			first = false;
-			fprintf(out, " %c%u@%u/%u", rec.kind == KX_RECORD_ENTRY ? '+' : '-', rec.func,
-				(unsigned)(rec.tsc - T0), rec.cpu);
+			fprintf(out, " %c%u@%u/%u", rec.kind == KX_RECORD_ENTRY ? '+' : '-',
+				rec.func, (unsigned)(rec.tsc - T0), rec.cpu);
 			for (unsigned a = 0; rec.kind == KX_RECORD_ENTRY && a < rec.nargs; a++)
 				fprintf(out, "%c%u", a ? ',' : '(', (unsigned)rec.args[a]);
 			if (rec.kind == KX_RECORD_ENTRY && rec.nargs)
@@ -358,7 +366,7 @@ static void test_finish_gives_up(void **state)
 	assert_int_equal(r.counts.events, 2);
 }
 
-/* While a slot holds back the watermark, waiting records are limited to as many as the rings hold. */
+/* While a slot holds back the watermark, as many records wait as the rings hold, no more. */
 static void test_memory_is_limited(void **state)
 {
 	const uint64_t most = NCPUS * NSLOTS;
@@ -478,8 +486,11 @@ static void test_losses(void **state)
 	r.lost[KX_LOSS_RING_FULL] = 4;
 	r.lost[KX_LOSS_CLOCK] = 1;
 	r.lost_other[KX_LOSS_RING_FULL] = 2;
-	r.loss = (struct kx_thread_loss){ .entries = 3, .exits = 2, .first_clock = T0 + 110,
-					  .last_clock = T0 + 190, .last_cpu = 1 };
+	r.loss = (struct kx_thread_loss){ .entries = 3,
+					  .exits = 2,
+					  .first_clock = T0 + 110,
+					  .last_clock = T0 + 190,
+					  .last_cpu = 1 };
 	pass(&r, 1000);
 	pass(&r, 2000);
 	assert_int_equal(r.loss_calls, 1);
@@ -542,8 +553,9 @@ static void test_store(void **state)
 	put(&r, 0, KX_EVENT_ENTRY, 20, TID(1), 1);
 	put(&r, 3, KX_EVENT_EXIT, 30, TID(1), 1);
 	r.lost[KX_LOSS_RING_FULL] = 2;
-	r.loss = (struct kx_thread_loss){ .entries = 1, .exits = 1, .first_clock = T0 + 40,
-					  .last_clock = T0 + 50 };
+	r.loss = (struct kx_thread_loss){
+		.entries = 1, .exits = 1, .first_clock = T0 + 40, .last_clock = T0 + 50
+	};
 	pass(&r, 40000);
 	kx_flight_store_stats(s, &stats);
 	assert_int_equal(stats.kept, 4); /* with the gap */

@@ -52,7 +52,7 @@ static void put_end(struct kx_flight_store *s, unsigned cpu, uint64_t tsc, const
 	kx_flight_store_put(s, cpu, &rec, tsc, words);
 }
 
-struct story {
+struct summary {
 	uint64_t entries, exits, first, last, hits[4]; /* hits: by function */
 	uint64_t lost;
 	int depth, deepest;
@@ -61,7 +61,7 @@ struct story {
 };
 
 static void dump(const struct kx_flight_store *s, uint64_t from, uint64_t to,
-		 struct kx_flight_dump_counts *counts, struct story *story)
+		 struct kx_flight_dump_counts *counts, struct summary *got)
 {
 	const uint8_t traits[4] = { 0 };
 	struct kx_flight_dump d = { .store = s, .from = from, .to = to, .final = true, .tsc_hz = HZ,
@@ -82,47 +82,47 @@ static void dump(const struct kx_flight_store *s, uint64_t from, uint64_t to,
 	close(fd);
 	kx_process_table_free(d.threads.processes);
 
-	memset(story, 0, sizeof(*story));
+	memset(got, 0, sizeof(*got));
 	if (kx_fdr_open(path, &f, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(kx_fdr_get_info(f)->start_tsc, from);
-	story->threads = kx_fdr_nthreads(f);
+	got->threads = kx_fdr_nthreads(f);
 	assert_int_equal(kx_fdr_file_cursor(f, &c), 0);
 	while (kx_fdr_next(c, &rec, &err) > 0) {
 		json_t *note = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "thread") : NULL;
 		json_t *loss = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "loss") : NULL;
 
 		if (note)
-			strcpy(story->name, json_string_value(json_object_get(note, "name")));
+			strcpy(got->name, json_string_value(json_object_get(note, "name")));
 		if (loss)
-			story->lost += kx_note_number(loss, "entries") + kx_note_number(loss, "exits");
+			got->lost += kx_note_number(loss, "entries") + kx_note_number(loss, "exits");
 		json_decref(note);
 		json_decref(loss);
 		if (rec.kind > KX_RECORD_TAIL_EXIT)
 			continue;
-		if (!story->first)
-			story->first = rec.tsc;
-		assert_true(rec.tsc >= story->last && rec.tsc >= from);
-		story->last = rec.tsc;
-		story->hits[rec.func]++;
-		story->entries += rec.kind == KX_RECORD_ENTRY;
-		story->exits += rec.kind != KX_RECORD_ENTRY;
-		story->depth += rec.kind == KX_RECORD_ENTRY ? 1 : -1;
-		assert_true(story->depth >= 0);
-		if (story->depth > story->deepest)
-			story->deepest = story->depth;
+		if (!got->first)
+			got->first = rec.tsc;
+		assert_true(rec.tsc >= got->last && rec.tsc >= from);
+		got->last = rec.tsc;
+		got->hits[rec.func]++;
+		got->entries += rec.kind == KX_RECORD_ENTRY;
+		got->exits += rec.kind != KX_RECORD_ENTRY;
+		got->depth += rec.kind == KX_RECORD_ENTRY ? 1 : -1;
+		assert_true(got->depth >= 0);
+		if (got->depth > got->deepest)
+			got->deepest = got->depth;
 	}
 	kx_fdr_cursor_free(c);
 	kx_fdr_close(f);
 	unlink(path);
 }
 
-/* The thread moves between the CPUs inside its calls; the rings are told one after the other. */
+/* The thread moves between the CPUs inside its calls; the rings are replayed block by block. */
 static void test_order_over_cpus(void **state)
 {
 	struct kx_flight_store *s = new_store(1 << 20);
 	struct kx_flight_dump_counts n;
-	struct story story;
+	struct summary got;
 
 	(void)state;
 	for (uint64_t i = 0; i < 1000; i++) {
@@ -132,19 +132,19 @@ static void test_order_over_cpus(void **state)
 		put(s, ~i & 1, KX_EVENT_EXIT, T0 + 40 + i * 40, 1, 0x7000);
 	}
 	put_end(s, 0, T0 + 50000, "worker");
-	dump(s, T0, T0 + 100000, &n, &story);
+	dump(s, T0, T0 + 100000, &n, &got);
 	assert_int_equal(n.events, 4000);
 	assert_int_equal(n.orphans + n.repaired + n.lost, 0);
-	assert_int_equal(story.entries, 2000);
-	assert_int_equal(story.exits, 2000);
-	assert_int_equal(story.hits[2], 2000);
-	assert_int_equal(story.deepest, 2);
-	assert_int_equal(story.first, T0 + 10);
+	assert_int_equal(got.entries, 2000);
+	assert_int_equal(got.exits, 2000);
+	assert_int_equal(got.hits[2], 2000);
+	assert_int_equal(got.deepest, 2);
+	assert_int_equal(got.first, T0 + 10);
 	assert_int_equal(n.first, T0 + 10);
 	assert_int_equal(n.last, T0 + 40 + 999 * 40);
-	/* the end comes long after its first events, and the name with it */
-	assert_string_equal(story.name, "worker");
-	assert_int_equal(story.threads, 1);
+	/* the exit record, with the name, comes long after the first events */
+	assert_string_equal(got.name, "worker");
+	assert_int_equal(got.threads, 1);
 	kx_flight_store_free(s);
 }
 
@@ -153,7 +153,7 @@ static void test_window(void **state)
 {
 	struct kx_flight_store *s = new_store(1 << 20);
 	struct kx_flight_dump_counts n;
-	struct story story;
+	struct summary got;
 
 	(void)state;
 	put(s, 0, KX_EVENT_ENTRY, T0 + 10, 1, 0x7000);
@@ -164,22 +164,22 @@ static void test_window(void **state)
 	put(s, 0, KX_EVENT_EXIT, T0 + 130, 1, 0x7000);
 	put(s, 0, KX_EVENT_ENTRY, T0 + 140, 1, 0x7000);
 	put(s, 0, KX_EVENT_EXIT, T0 + 200, 1, 0x7000);
-	dump(s, T0 + 100, T0 + 200, &n, &story);
+	dump(s, T0 + 100, T0 + 200, &n, &got);
 	assert_int_equal(n.orphans, 2);
 	assert_int_equal(n.repaired, 1);
 	assert_int_equal(n.events, 3);
-	assert_int_equal(story.hits[3], 2);
-	assert_int_equal(story.hits[1], 2);
-	assert_int_equal(story.depth, 0);
+	assert_int_equal(got.hits[3], 2);
+	assert_int_equal(got.hits[1], 2);
+	assert_int_equal(got.depth, 0);
 	kx_flight_store_free(s);
 }
 
-/* Far more than fits, on one CPU more than on the other: what is whole is told, and only that. */
+/* Far more than fits, on one CPU more than on the other: only what is complete is dumped. */
 static void test_overwritten(void **state)
 {
 	struct kx_flight_store *s = new_store(KX_FLIGHT_MIN_BYTES);
 	struct kx_flight_dump_counts n;
-	struct story story;
+	struct summary got;
 	uint64_t from;
 
 	(void)state;
@@ -191,22 +191,22 @@ static void test_overwritten(void **state)
 	}
 	from = kx_flight_store_complete_from(s);
 	assert_true(from > T0);
-	dump(s, from, T0 + 10 + 20000 * 40, &n, &story);
+	dump(s, from, T0 + 10 + 20000 * 40, &n, &got);
 	assert_true(n.events > 1000 && n.events < 10000);
 	assert_true(n.orphans <= 2);
 	assert_int_equal(n.repaired, 0);
-	assert_int_equal(story.entries, story.exits);
-	assert_in_range(story.hits[1], story.hits[2] - 1, story.hits[2] + 1);
-	assert_int_equal(story.deepest, 2);
+	assert_int_equal(got.entries, got.exits);
+	assert_in_range(got.hits[1], got.hits[2] - 1, got.hits[2] + 1);
+	assert_int_equal(got.deepest, 2);
 	kx_flight_store_free(s);
 }
 
-/* Totals become gaps once each, and what began in one is a loss too. */
+/* Each increase of a total becomes one gap; an exit whose entry is in a gap is a loss, too. */
 static void test_losses(void **state)
 {
 	struct kx_flight_store *s = new_store(1 << 20);
 	struct kx_flight_dump_counts n;
-	struct story story;
+	struct summary got;
 
 	(void)state;
 	put(s, 0, KX_EVENT_ENTRY, T0 + 10, 1, 0x7000);
@@ -215,10 +215,10 @@ static void test_losses(void **state)
 	put(s, 0, KX_EVENT_EXIT, T0 + 40, 2, 0x6000);
 	kx_flight_store_put_loss(s, TID, 4, 2, T0 + 50, T0 + 60, 1);
 	put(s, 0, KX_EVENT_EXIT, T0 + 70, 1, 0x7000);
-	dump(s, T0, T0 + 100, &n, &story);
+	dump(s, T0, T0 + 100, &n, &got);
 	assert_int_equal(n.events, 2);
 	assert_int_equal(n.lost, 6 + 1);
-	assert_int_equal(story.lost, 6 + 1);
+	assert_int_equal(got.lost, 6 + 1);
 	assert_int_equal(n.orphans, 0);
 	kx_flight_store_free(s);
 }
@@ -227,13 +227,13 @@ static void test_nothing(void **state)
 {
 	struct kx_flight_store *s = new_store(1 << 20);
 	struct kx_flight_dump_counts n;
-	struct story story;
+	struct summary got;
 
 	(void)state;
-	dump(s, T0, T0 + 100, &n, &story);
+	dump(s, T0, T0 + 100, &n, &got);
 	assert_int_equal(n.events, 0);
 	assert_int_equal(n.first, 0);
-	assert_int_equal(story.threads, 1); /* llvm-xray takes no trace without any */
+	assert_int_equal(got.threads, 1); /* llvm-xray takes no trace without any */
 	kx_flight_store_free(s);
 }
 

@@ -57,7 +57,7 @@ static void test_gone_before_it_was_looked_at(void **state)
 
 	(void)state;
 	assert_int_equal(kx_process_table_add(t, PID(1)), 0);
-	p = kx_process_table_tell(t, PID(2));
+	p = kx_process_table_use(t, PID(2));
 	assert_string_equal(p->name, "");
 	json = kx_process_table_json(t, T0, HZ);
 	assert_int_equal(json_array_size(json), 2);
@@ -77,14 +77,14 @@ static void test_a_life(void **state)
 	assert_int_equal(kx_process_table_born(t, PID(1), 9, 4, "0123456789abcdefg", T0 + 5), 0);
 	assert_string_equal(kx_process_table_find(t, PID(1))->name, "0123456789abcdef");
 	assert_int_equal(kx_process_table_renamed(t, PID(1), "new", T0 + 7), 0);
-	p = kx_process_table_tell(t, PID(1));
+	p = kx_process_table_use(t, PID(1));
 	assert_string_equal(kx_process_name_at(p, T0 + 6), "0123456789abcdef");
 	assert_string_equal(kx_process_name_at(p, T0 + 7), "new");
 	kx_process_table_ended(t, PID(1), T0 + 9);
 	kx_process_table_ended(t, PID(1), T0 + 10);
 	/* the same pid again: another process */
 	assert_int_equal(kx_process_table_born(t, PID(1), 9, PID(1), "next", T0 + 20), 0);
-	assert_string_equal(kx_process_table_tell(t, PID(1))->name, "next");
+	assert_string_equal(kx_process_table_use(t, PID(1))->name, "next");
 	json = kx_process_table_json(t, T0, HZ);
 	assert_int_equal(json_array_size(json), 2);
 	assert_string_equal(name_of(json, 0), "new");
@@ -99,7 +99,7 @@ static void test_a_life(void **state)
 	kx_process_table_free(t);
 }
 
-/* What ends and is not in the trace is forgotten; of what is, the newest are kept. */
+/* Ended processes are kept only if the trace refers to them, and of these the newest. */
 static void test_memory_is_bounded(void **state)
 {
 	enum { N = 300000, TOLD = N / 3 };
@@ -110,7 +110,7 @@ static void test_memory_is_bounded(void **state)
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(kx_process_table_born(t, PID(i), 1, 0, "p", T0 + (uint64_t)i), 0);
 		if (i % 3 == 0)
-			assert_non_null(kx_process_table_tell(t, PID(i)));
+			assert_non_null(kx_process_table_use(t, PID(i)));
 		if (i >= 10)
 			kx_process_table_ended(t, PID(i - 10), T0 + (uint64_t)i);
 		assert_true(kx_process_table_size(t) <= KX_MAX_ENDED_PROCESSES + 10);
@@ -124,7 +124,7 @@ static void test_memory_is_bounded(void **state)
 	kx_process_table_free(t);
 }
 
-/* A flight recorder's dump hears once more of what is known, and of who has ended since. */
+/* A flight recorder's dump replays records that were applied before, also of ended processes. */
 static void test_told_again(void **state)
 {
 	struct kx_process_table *t = kx_process_table_new();
@@ -148,7 +148,7 @@ static void test_told_again(void **state)
 	p = kx_process_table_find(t, PID(1));
 	assert_string_equal(p->name, "other");
 	assert_int_equal(p->ended, 0);
-	/* nobody has told of them yet */
+	/* the trace does not refer to them yet */
 	json = kx_process_table_json(t, T0, HZ);
 	assert_int_equal(json_array_size(json), 0);
 	json_decref(json);

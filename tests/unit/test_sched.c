@@ -177,12 +177,12 @@ static void sleeps_and_preemptions(void **state)
 	assert_false(leave(&t, 1300, SLEEP, 7, &i));
 	assert_true(back(&t, 1310, 7, &i));
 	check(&i, 1300, 1310, 1300, 'S', 78);
-	/* Woken before it slept at all: that waker has no part in what follows. */
+	/* Woken before it slept: that waker does not end what follows. */
 	woken(&t, 1350, 79, false);
 	assert_false(leave(&t, 1360, 0, 8, &i));
 	assert_true(back(&t, 1370, 8, &i));
 	check(&i, 1360, 1370, 1360, 'R', -1);
-	/* A waker that nobody saw. */
+	/* An unknown waker. */
 	assert_false(leave(&t, 1400, 2, 9, &i));
 	assert_true(back(&t, 1440, 9, &i));
 	check(&i, 1400, 1440, 1440, 'D', -1);
@@ -232,7 +232,7 @@ static void ends(void **state)
 	assert_false(kx_sched_track_end(&t, 2000, &i));
 }
 
-/* Missing records never make up time off the CPU, and what follows is right again. */
+/* Lost records never add time off the CPU, and later intervals are right again. */
 static void losses(void **state)
 {
 	struct kx_sched_track t = { .ran = true };
@@ -265,7 +265,7 @@ static bool call(struct kx_sched_track *t, uint64_t tsc, const struct kx_event *
 	return t->where == KX_SCHED_OFF && kx_sched_track_call(t, tsc, next, &base, i);
 }
 
-/* A lost return is told by how long the thread has run when it leaves again. */
+/* The time of a lost return is computed from how long the thread has run when it leaves again. */
 static void lost_returns(void **state)
 {
 	struct kx_event next;
@@ -279,33 +279,33 @@ static void lost_returns(void **state)
 	check(&i, 1100, 1200, 1150, 'S', 77);
 	assert_true(back(&t, 1310, 6, &i));
 	check(&i, 1300, 1310, 1310, 'S', -1);
-	/* It cannot have run for longer than it is known to have been away. */
+	/* It cannot have run for longer than since it left. */
 	assert_false(leave_after(&t, 1400, SLEEP, 7, 1, &i));
 	assert_true(leave_after(&t, 1450, SLEEP, 8, 5000, &i));
 	check(&i, 1400, 1400, 1400, 'S', -1);
-	/* Two are lost: the first time it was back is not known. */
+	/* Two are lost: the time of the first return is unknown. */
 	assert_false(leave_after(&t, 1500, SLEEP, 10, 1, &i));
 	assert_true(back(&t, 1510, 10, &i));
-	/* It calls something, and how long it has run until its next leaving is known already. */
+	/* It makes a call, and the time that it runs until its next leave is already known. */
 	assert_false(leave_after(&t, 1600, SLEEP, 11, 1, &i));
 	next = event(KX_EVENT_SCHED_OUT, 1700, SLEEP, KX_SCHED_SP(12, 20));
 	assert_true(call(&t, 1690, &next, &i));
 	check(&i, 1600, 1660, 1660, 'S', -1);
 	assert_false(call(&t, 1695, &next, &i));
 	assert_false(leave_after(&t, 1700, SLEEP, 12, 20, &i));
-	/* The call comes before that, by a clock that is a little off. */
+	/* The call is older than that, by a small error of the clock. */
 	next = event(KX_EVENT_SCHED_OUT, 1800, SLEEP, KX_SCHED_SP(13, 20));
 	assert_true(call(&t, 1750, &next, &i));
 	check(&i, 1700, 1750, 1750, 'S', -1);
 	assert_false(leave_after(&t, 1800, SLEEP, 13, 20, &i));
-	/* Nothing more is known yet: off until the call at the longest. */
+	/* The next leave is not known yet: off until the call at most. */
 	assert_true(call(&t, 1850, NULL, &i));
 	check(&i, 1800, 1850, 1850, 'S', -1);
 	assert_false(call(&t, 1900, NULL, &i));
 	assert_false(leave_after(&t, 2000, SLEEP, 14, 60, &i));
 	assert_true(back(&t, 2010, 14, &i));
 	check(&i, 2000, 2010, 2010, 'S', -1);
-	/* It was the kernel on its way to the switch: it was off all the time but for these calls. */
+	/* They were calls inside the scheduler before the switch: it was off except for them. */
 	assert_false(leave_after(&t, 2100, SLEEP, 15, 10, &i));
 	assert_true(call(&t, 2101, NULL, &i));
 	check(&i, 2100, 2101, 2101, 'S', -1);
@@ -313,7 +313,7 @@ static void lost_returns(void **state)
 	woken(&t, 2150, 9, false);
 	assert_true(back(&t, 2200, 15, &i));
 	check(&i, 2102, 2200, 2150, 'S', 9);
-	/* The same where the return is known to come: one time off the CPU. */
+	/* The same if the return is among the waiting events: one interval. */
 	assert_false(leave_after(&t, 2300, SLEEP, 16, 10, &i));
 	next = event(KX_EVENT_SCHED_IN, 2400, 0, 16);
 	assert_false(call(&t, 2301, &next, &i));

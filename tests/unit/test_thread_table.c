@@ -22,7 +22,7 @@
 
 #define T0 1000000ULL
 #define LINGER 1000
-/* Ids that no thread of this machine has: the highest that the kernel can be told to use is 2^22. */
+/* Ids that no thread of this machine has: kernel.pid_max is at most 2^22. */
 #define TID(n) (0x500000u + (uint32_t)(n))
 
 static char path[] = "/tmp/kx_threads_XXXXXX";
@@ -128,7 +128,7 @@ static void release(struct run *r, uint64_t watermark)
 						 &r->released), 0);
 }
 
-/* Everything into the file; *json: what the session says of processes. */
+/* Writes everything; *json: the processes for the session. */
 static void finish(struct run *r, json_t **json)
 {
 	struct kx_err err = { 0 };
@@ -149,7 +149,7 @@ static void finish(struct run *r, json_t **json)
  * The trace as text, one thread after the other: "[pid/tid name process ns_pid/ns_tid" where a thread
  * begins, "=name" where its name changes, "+3" and "-3" for entry and exit, "~" before a repaired one.
  */
-static void story(char *out, size_t size)
+static void as_text(char *out, size_t size)
 {
 	struct kx_err err = { 0 };
 	struct kx_fdr_file *f;
@@ -203,14 +203,14 @@ static void story(char *out, size_t size)
 	kx_fdr_close(f);
 }
 
-#define assert_story(text)                           \
+#define assert_trace(text)                           \
 	do {                                         \
 		char got_[4096];                     \
-		story(got_, sizeof(got_));           \
+		as_text(got_, sizeof(got_));           \
 		assert_string_equal(got_, text);     \
 	} while (0)
 
-/* Nothing of these threads is in /proc: all that is known is in the records. */
+/* These threads are not in /proc: their names come from the records alone. */
 static void test_named_by_their_start(void **state)
 {
 	struct run r;
@@ -223,7 +223,7 @@ static void test_named_by_their_start(void **state)
 	call(&r, TID(1), 1, 30);
 	call(&r, TID(2), 2, 31);
 	finish(&r, NULL);
-	assert_story("[500001/500001 server server 0/0 +1 -1 "
+	assert_trace("[500001/500001 server server 0/0 +1 -1 "
 		     "[500001/500002 worker server 0/0 +2 -2");
 }
 
@@ -241,7 +241,7 @@ static void test_exec_is_the_same_pid_with_a_new_name(void **state)
 	call(&r, TID(1), 2, 40);
 	ended(&r, TID(1), TID(1), "ls", 50);
 	finish(&r, &json);
-	assert_story("[500001/500001 sh sh 0/0 +1 -1 =ls +2 -2");
+	assert_trace("[500001/500001 sh sh 0/0 +1 -1 =ls +2 -2");
 	assert_int_equal(json_array_size(json), 1);
 	p = json_array_get(json, 0);
 	assert_string_equal(json_string_value(json_object_get(p, "name")), "ls");
@@ -263,12 +263,12 @@ static void test_ids_in_a_namespace(void **state)
 	born(&r, TID(2), TID(1), TID(1), 2, "init", 20);
 	call(&r, TID(2), 1, 30);
 	finish(&r, &json);
-	assert_story("[500001/500002 init init 1/2 +1 -1");
+	assert_trace("[500001/500002 init init 1/2 +1 -1");
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(json, 0), "ns_pid")), 1);
 	json_decref(json);
 }
 
-/* All under one id, and all waiting at the same time; the rings tell them out of order. */
+/* Several threads with one id wait at the same time, their records out of order. */
 static void test_an_id_is_used_again(void **state)
 {
 	json_t *json;
@@ -285,7 +285,7 @@ static void test_an_id_is_used_again(void **state)
 	enter(&r, TID(1), 2, 50); /* its end is lost */
 	release(&r, 75);
 	finish(&r, &json);
-	assert_story("[500001/500001 first first 0/0 +1 -1 [500001/500001 third third 0/0 +3 -3 "
+	assert_trace("[500001/500001 first first 0/0 +1 -1 [500001/500001 third third 0/0 +3 -3 "
 		     "[500009/500001 second  0/0 +2 ~-2");
 	assert_int_equal(json_array_size(json), 3);
 	assert_int_equal(r.counts.repaired, 1);
@@ -293,7 +293,7 @@ static void test_an_id_is_used_again(void **state)
 	json_decref(json);
 }
 
-/* The name that a thread older than the recording had is in the record of its end, if anywhere. */
+/* The name of a thread older than the recording, and gone, comes from its exit record. */
 static void test_named_by_their_end(void **state)
 {
 	struct run r;
@@ -301,15 +301,15 @@ static void test_named_by_their_end(void **state)
 	(void)state;
 	start(&r);
 	call(&r, TID(1), 1, 20);
-	release(&r, 30); /* it has to wait for it */
+	release(&r, 30); /* waits for the exit record */
 	assert_int_equal(r.released, 0);
 	call(&r, TID(1), 1, 40);
 	ended(&r, TID(1), TID(5), "late", 50);
 	finish(&r, NULL);
-	assert_story("[500005/500001 late  0/0 +1 -1 +1 -1");
+	assert_trace("[500005/500001 late  0/0 +1 -1 +1 -1");
 }
 
-/* A process goes by the name of its first thread, also where the record of its start is lost. */
+/* A process has the name of its main thread, even if its start record is lost. */
 static void test_process_named_by_its_end(void **state)
 {
 	json_t *json;
@@ -320,7 +320,7 @@ static void test_process_named_by_its_end(void **state)
 	call(&r, TID(1), 1, 20);
 	ended(&r, TID(1), TID(1), "late", 50);
 	finish(&r, &json);
-	assert_story("[500001/500001 late late 0/0 +1 -1");
+	assert_trace("[500001/500001 late late 0/0 +1 -1");
 	assert_string_equal(json_string_value(json_object_get(json_array_get(json, 0), "name")),
 			    "late");
 	json_decref(json);
@@ -337,7 +337,7 @@ static void test_nobody_knows_them(void **state)
 		release(&r, 30);
 	assert_int_equal(r.released, 2);
 	finish(&r, NULL);
-	assert_story("[0/500001   0/0 +1 -1");
+	assert_trace("[0/500001   0/0 +1 -1");
 }
 
 static pthread_barrier_t barrier;
@@ -372,10 +372,10 @@ static void test_older_than_the_recording(void **state)
 	prctl(PR_GET_NAME, own);
 	snprintf(want, sizeof(want), "[%x/%x %s %s 0/0 +2 -2 [%x/%x old one %s 0/0 +1 -1", getpid(),
 		 getpid(), own, own, getpid(), tid, own);
-	assert_story(want);
+	assert_trace(want);
 }
 
-/* The first thread ends, another one runs a program and has its id from then on. */
+/* The main thread ends; exec by another thread takes over its id. */
 static void test_exec_by_another_thread(void **state)
 {
 	json_t *json;
@@ -391,7 +391,7 @@ static void test_exec_by_another_thread(void **state)
 	renamed(&r, TID(1), TID(1), "program", 40);
 	call(&r, TID(1), 3, 50);
 	finish(&r, &json);
-	assert_story("[500001/500001 threads threads 0/0 +1 -1 "
+	assert_trace("[500001/500001 threads threads 0/0 +1 -1 "
 		     "[500001/500001 program program 0/0 +3 -3 "
 		     "[500001/500002 threads threads 0/0 +2 -2");
 	assert_int_equal(json_array_size(json), 1);
@@ -399,7 +399,7 @@ static void test_exec_by_another_thread(void **state)
 	json_decref(json);
 }
 
-/* What the kernel does for a thread after its announced end is still its own. */
+/* Hits in the kernel shortly after a thread's exit record are still its own. */
 static void test_calls_after_the_end(void **state)
 {
 	struct run r;
@@ -416,7 +416,7 @@ static void test_calls_after_the_end(void **state)
 	release(&r, 30 + LINGER + 1);
 	assert_int_equal(kx_thread_table_size(r.t), 0);
 	finish(&r, NULL);
-	assert_story("[500001/500001 closing closing 0/0 +1 +2 -2 ~-1");
+	assert_trace("[500001/500001 closing closing 0/0 +1 +2 -2 ~-1");
 }
 
 static void test_memory_of_many_short_threads(void **state)
@@ -445,7 +445,7 @@ static void test_memory_of_many_short_threads(void **state)
 		live = kx_fdr_writer_live(r.w) > live ? kx_fdr_writer_live(r.w) : live;
 		processes = kx_process_table_size(r.processes);
 	}
-	/* those of one round, and those that linger */
+	/* the threads of one round, and those that have ended less than LINGER ago */
 	assert_true(most <= ALIVE + LINGER / 100 + 1);
 	assert_true(held <= 2 * ALIVE * 1024);
 	assert_true(live <= ALIVE + LINGER / 100 + 1);
@@ -457,7 +457,7 @@ static void test_memory_of_many_short_threads(void **state)
 	assert_int_equal(r.counts.exits, N / 4);
 }
 
-/* More threads at a time than names are kept for: they are counted, their calls are not lost. */
+/* More threads at a time than max_threads: their names are dropped and counted, their calls are kept. */
 static void test_fork_bomb(void **state)
 {
 	enum { MAX = 100, N = 1000 };
@@ -486,7 +486,7 @@ static void test_fork_bomb(void **state)
 	assert_int_equal(r.counts.exits, N);
 }
 
-/* The record of the end is lost: the thread is missed in /proc, twice, and then ended. */
+/* The exit record is lost: a thread that two sweeps do not find in /proc is ended. */
 static void test_sweep(void **state)
 {
 	int ready[2], go[2];
@@ -524,7 +524,7 @@ static void test_sweep(void **state)
 	close(ready[1]);
 }
 
-/* The kernel's totals of lost records are of the id: a next thread does not lose them again. */
+/* The BPF side's totals of lost hits are per id: they are not lost again for its next thread. */
 static void test_losses_stay_with_the_id(void **state)
 {
 	struct run r;
@@ -545,7 +545,7 @@ static void test_losses_stay_with_the_id(void **state)
 	release(&r, 3000);
 	assert_int_equal(kx_fdr_writer_live(r.w), 0);
 	finish(&r, NULL);
-	assert_story("[500001/500001 a a 0/0 +1 -1");
+	assert_trace("[500001/500001 a a 0/0 +1 -1");
 }
 
 static int set_up(void **state)
@@ -559,7 +559,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* What is not a call: an instant is its row's note, a migration a CPU, an unknown kind nothing. */
+/* Kinds that are no calls: an instant becomes a note, a migration a CPU, an unknown kind nothing. */
 static void test_instants(void **state)
 {
 	const uint64_t words[3] = { 7, 8, 9 };

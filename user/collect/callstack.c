@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Frames lie in an array, oldest first. The stack grows down, so a live caller
- * has a higher stack pointer than its callee. Neighbouring frames whose stack
- * pointers fall by little form a run: one stretch of one stack. A jump farther
- * than that is another stack (signal stack, coroutine) and starts a new run.
- * Inside a run stack pointers never rise, so a run can be searched by bisection
- * and two comparisons tell whether a new stack pointer belongs to it.
+ * Frames are in an array, oldest first. The stack grows down, so a caller has a
+ * higher stack pointer than its callee. Adjacent frames whose stack pointers fall
+ * by less than NEAR form a run: a contiguous part of one stack. A larger jump is
+ * another stack (signal stack, coroutine) and starts a new run. Inside a run stack
+ * pointers never rise, so it is searched by bisection, and two comparisons decide
+ * whether a new stack pointer belongs to it.
  */
 #include "collect/callstack.h"
 
@@ -15,14 +15,14 @@
 #include "bpf/wire.h"
 
 #define NEAR (1ULL << 20) /* farther apart, in bytes, means another stack */
-/* The kernel hijacks no more return addresses of one thread than this. */
+/* Limit of the kernel: nested return probes of one thread. */
 #define MAX_RETURN_PROBES 64
 /*
- * A program that leaves its signal handlers by siglongjmp piles up runs that no
- * stack pointer proves dead; beyond this many the oldest proof available is used.
+ * A program that leaves its signal handlers by siglongjmp accumulates runs that no
+ * stack pointer proves dead. At this many, drop_runs closes some of them.
  */
 #define MAX_RUNS 64
-#define MAX_BLIND_SEARCH 65536 /* frames, where only the function can be compared */
+#define MAX_BLIND_SEARCH 65536 /* frames to search if only the function can be compared */
 
 struct frame {
 	uint64_t sp; /* 0: unknown */
@@ -42,7 +42,7 @@ struct kx_callstack {
 	uint32_t ntraits;
 };
 
-/* One feed: what every step of it needs. */
+/* The arguments of kx_callstack_feed, for its steps. */
 struct feed {
 	struct kx_callstack *s;
 	const struct kx_event *ev;
@@ -132,7 +132,7 @@ static int push(struct kx_callstack *s, const struct kx_event *ev)
 	return 0;
 }
 
-/* Closes the top frame in kxray's own name, at the time of the event being fed. */
+/* Closes the top frame with an exit that no probe reported, at the time of the event being fed. */
 static int repair_top(struct feed *in)
 {
 	struct kx_callstack *s = in->s;
@@ -180,7 +180,8 @@ static bool run_may_hold(const struct kx_callstack *s, uint32_t first, uint32_t 
 	return high && sp && sp <= high + NEAR && (sp >= low || low - sp <= NEAR);
 }
 
-/* Too many runs: goes back to the oldest one that the new stack pointer fits, else to the first. */
+/* Too many runs: closes those above the oldest that fits the new stack pointer, else above the
+ * first. */
 static int drop_runs(struct feed *in)
 {
 	const struct kx_callstack *s = in->s;
@@ -201,35 +202,32 @@ static bool in_kernel(uint64_t sp)
 	return sp && sp < KX_KERNEL_SP_END;
 }
 
-/*
- * Closes the frames that cannot be alive any more now that a function is
- * entered at stack pointer ev->sp.
- */
+/* Closes the frames that must have ended because a function is entered at stack pointer ev->sp. */
 static int repair_dead(struct feed *in)
 {
 	const struct kx_callstack *s = in->s;
 	uint64_t sp = in->ev->sp;
 	uint32_t alive = s->depth;
-	bool chain_broken = false; /* a frame at sp died that had no way to leave by a jump */
+	bool chain_broken = false; /* a frame at sp has ended that cannot leave by a tail jump */
 
 	for (; alive; alive--) {
 		const struct frame *top = &s->frames[alive - 1];
 		uint8_t traits = traits_of(s, top->func);
 
 		if (!sp || !top->sp) {
-			/* Nothing to compare: only calls that never report an exit may be closed. */
+			/* Nothing to compare: close only calls that never report an exit. */
 			if (!(traits & KX_FUNC_NO_EXITS))
 				break;
 		} else if (in_kernel(top->sp) && !in_kernel(sp)) {
-			continue; /* the thread is back in user space */
+			continue; /* the thread has returned to user space */
 		} else if (top->sp > sp || sp > s->frames[top->run].sp + NEAR) {
 			break;
 		} else if (top->sp == sp) {
 			/*
-			 * Two calls share a stack pointer only where the first left by a tail
-			 * jump and its exit comes when the last of the chain returns, which
-			 * is so for return probes. An exit probe at the jump itself would
-			 * have reported before this entry.
+			 * Two open calls have the same stack pointer only if the first left by
+			 * a tail jump and its return probe reports when the last of the chain
+			 * returns. An exit probe at the jump itself would have reported before
+			 * this entry.
 			 */
 			if (!chain_broken && top->hijacked && (traits & KX_FUNC_TAIL_CALLS) &&
 			    top->func != in->ev->func)
@@ -331,7 +329,7 @@ static int feed_exit(struct feed *in)
 	return 0;
 }
 
-/* The kernel side knows of a call that proves this one dead, and which may never come. */
+/* The BPF side found that the call has ended; the entry that proves it may be filtered. */
 static int feed_unwind(struct feed *in)
 {
 	uint32_t found = find_frame(in->s, in->ev);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One thread's call stack, rebuilt from probe hits so that what is written
- * balances: an exit never comes without its entry, and a call whose exit will
- * never come (nesting limit, longjmp, exception, lost event, thread end) is
- * closed at the place where it must have ended.
+ * One thread's call stack, rebuilt from probe hits so that the trace balances: an
+ * exit is never written without its entry, and a call whose exit is never
+ * reported (nesting limit, longjmp, exception, lost event, thread end) is closed
+ * where it must have ended.
  *
- * What proves a call dead is the stack pointer at the entry of a later one: the
- * stack grows down, so what lies below the new entry has ended. At the same
- * stack pointer a call lives on only if it left by a tail jump and its exit
- * comes from a return probe, which reports when the last of the chain returns.
- * A function that reaches its own start again by tail jumps looks like one that
- * left itself by longjmp and is taken for that.
+ * The proof that a call has ended is the stack pointer at the entry of a later
+ * one: the stack grows down, so all frames below the new entry have ended. At the
+ * same stack pointer a call is still open only if it left by a tail jump and its
+ * exit comes from a return probe, which reports when the last of the chain
+ * returns. A function that jumps back to its own start cannot be distinguished
+ * from one that left by longjmp and is treated as the latter.
  */
 #ifndef KX_CALLSTACK_H
 #define KX_CALLSTACK_H
@@ -20,7 +20,7 @@
 
 #include "collect/event.h"
 
-/* What the planner knows of a function, by its id. */
+/* Properties of a function that the planner determines. */
 enum kx_func_traits {
 	KX_FUNC_TAIL_CALLS = 1, /* may leave by a tail jump, so a callee can have its SP */
 	KX_FUNC_NO_EXITS = 2,   /* its exits are not traced (--exits=none) */
@@ -29,15 +29,15 @@ enum kx_func_traits {
 
 struct kx_callstack;
 
-/* Where the balanced story goes. Each returns 0 or a negative errno, which ends the feed. */
+/* Receives the balanced events. Each returns 0 or a negative errno, which ends the feed. */
 struct kx_callstack_sink {
 	int (*entry)(void *ctx, const struct kx_event *ev);
-	/* @repaired: kxray closed the call itself */
+	/* @repaired: no probe reported it */
 	int (*exit)(void *ctx, const struct kx_event *ev, bool repaired);
 	/* every other kind; a thread's exit after the exits of all calls still open */
 	int (*other)(void *ctx, const struct kx_event *ev);
 	void *ctx;
-	/* NULL, or told first that the next @n calls of exit are repaired ones, at ev->tsc */
+	/* NULL, or called before @n repaired exits, all at ev->tsc */
 	int (*repairs)(void *ctx, const struct kx_event *ev, uint32_t n);
 };
 
@@ -57,16 +57,16 @@ struct kx_callstack *kx_callstack_new(const uint8_t *traits, uint32_t ntraits);
 void kx_callstack_free(struct kx_callstack *s);
 
 /*
- * Something was lost at @tsc. A gap's mark comes at its end, but between its losses there may be
- * exits of which the entry is among them.
+ * Hits were lost from @tsc on. The event of a gap is at its end, but exits whose entries are lost
+ * may be inside the gap.
  */
 void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc);
 
 /*
- * Takes the thread's next event, in time order (an older one is raised to the
- * newest); adds to @counts. Amortised constant time and 16 bytes an open call.
- * Kinds that are no calls go to the sink untouched. Errors: the sink's, -ENOMEM; what the sink did
- * not take is then as if it had not come.
+ * Takes the thread's next event, in order of time (the time of an older one is raised
+ * to the newest); adds to @counts. Amortised constant time; 16 bytes an open call.
+ * Kinds that are no calls go to the sink untouched. Errors: the sink's, -ENOMEM; an
+ * event that the sink rejects changes nothing.
  */
 int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 		      const struct kx_callstack_sink *sink, struct kx_callstack_counts *counts);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Order. A thread's records are in several rings, and within a ring they are in the order in which
- * slots were taken, not in order of time. But a record's clock is read after its slot is taken, so a
- * record whose slot is taken after some reading of the clock is younger than that reading. Each pass
- * therefore reads the clock (the watermark), then all heads, takes all records up to them, and
+ * slots were taken, not in order of time. But a record's clock is read after its slot is taken, so
+ * a record whose slot is taken after some reading of the clock is younger than that reading. Each
+ * pass therefore reads the clock (the watermark), then all heads, takes all records up to them, and
  * releases those older than the watermark. A ring that stops at an unfinished slot may hide older
- * records behind it: its limit is then the newest clock reading at which that slot was not yet taken,
- * and the watermark is the lowest limit of all rings.
+ * records behind it: its limit is then the newest clock reading at which that slot was not yet
+ * taken, and the watermark is the lowest limit of all rings.
  */
 #include "collect/collector.h"
 
@@ -42,7 +42,7 @@ struct kx_collector {
 	struct ring_state *rings; /* by CPU */
 	uint64_t start_tsc, slack, last_now;
 	uint64_t sweep_every, swept; /* ticks between sweeps; TSC of the last one */
-	uint64_t watermark;  /* TSC: all older records have been taken out */
+	uint64_t watermark;	     /* TSC: all older records have been taken out */
 	uint64_t closed_tsc; /* 0: the gate is open */
 	uint64_t losses_seen;
 	size_t pending, pending_max; /* records taken out and not yet released */
@@ -162,7 +162,8 @@ static void note_loss(void *ctx, uint32_t tid, const struct kx_thread_loss *loss
 	const struct kx_clock *clock = c->in.clock;
 	uint64_t from = kx_clock_to_tsc(clock, loss->first_cpu, loss->first_clock);
 	uint64_t to = kx_clock_to_tsc(clock, loss->last_cpu, loss->last_clock);
-	int code = c->sink.loss(&c->sink, tid, loss->entries, loss->exits, from, to, loss->last_cpu);
+	int code =
+		c->sink.loss(&c->sink, tid, loss->entries, loss->exits, from, to, loss->last_cpu);
 
 	if (code)
 		c->failed = code;

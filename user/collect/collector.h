@@ -3,17 +3,17 @@
  * The collector: takes records out of the per-CPU rings and writes each thread's as one balanced
  * stream in order of time.
  *
- * Why in user space, and why a watermark: a thread runs on many CPUs, so its records are in several
- * rings, and only a global point in time says that nothing older can still arrive. Each pass reads the
- * clock, empties the rings, and releases what is older than that reading (collector.c has the
- * argument). Waiting events are sorted per thread, not over all: threads are independent streams of
- * the trace, and a thread's events are nearly in order already.
+ * Why a watermark: a thread runs on many CPUs, so its records are in several rings, and only a
+ * bound that holds for all rings shows that nothing older can still arrive. Each pass reads the
+ * clock, empties the rings, and releases what is older than that reading (the argument is in
+ * collector.c). Waiting events are sorted per thread, not over all: threads are independent streams
+ * of the trace, and a thread's events are nearly in order already.
  *
  * The way of a record:
  *     ring -> collector.c (watermark) -> record_sink.c -> thread_table.c (waits) -> thread_stream.c
  *     (order, start and end of threads) -> callstack.c (balance) -> thread_sink.c -> FDR writer
- * or, with a flight recorder, from record_sink.c into flight_store.c, and from there the rest of the
- * way when flight_dump.c writes a dump. event.c has the table of kinds.
+ * or, with a flight recorder, from record_sink.c into flight_store.c, and from there the rest of
+ * the way when flight_dump.c writes a dump. event.c has the table of kinds.
  *
  * Cost: about 60 ns of one CPU for a call's record, ring to file, plus 32 bytes of memory for each
  * record that waits, normally the records of one pass (some ms).
@@ -79,10 +79,10 @@ struct kx_collector_input {
 struct kx_collector_options {
 	struct kx_collector_input input;
 	struct kx_fdr_writer *writer; /* pointers are borrowed */
-	const uint8_t *traits; /* per function id, see callstack.h */
+	const uint8_t *traits;	      /* per function id, see callstack.h */
 	uint32_t ntraits;
 	struct kx_process_table *processes;
-	uint64_t start_tsc; /* older records are moved up to it */
+	uint64_t start_tsc;	  /* older records are moved up to it */
 	const char *session_note; /* see thread_table.h */
 };
 
@@ -92,8 +92,8 @@ int kx_collector_new(const struct kx_collector_options *options, struct kx_colle
 void kx_collector_free(struct kx_collector *c);
 
 /*
- * A flight recorder: from now on records are kept in @store (borrowed) instead of being written, and
- * the counts are of records taken, not of those in a file. Call it before the first pass.
+ * A flight recorder: from now on records are kept in @store (borrowed) instead of being written,
+ * and the counts are of records taken, not of those in a file. Call it before the first pass.
  */
 void kx_collector_keep_in(struct kx_collector *c, struct kx_flight_store *store);
 
@@ -107,8 +107,8 @@ struct kx_thread_options kx_collector_dump_options(const struct kx_collector *c)
 uint64_t kx_collector_watermark(const struct kx_collector *c);
 
 /*
- * One pass over the rings: takes all finished records out and releases those older than the watermark
- * to the threads' streams. Errors: the FDR writer's, -ENOMEM.
+ * One pass over the rings: takes all finished records out and releases those older than the
+ * watermark to the threads' streams. Errors: the FDR writer's, -ENOMEM.
  */
 int kx_collector_pass(struct kx_collector *c, struct kx_err *err);
 
@@ -122,8 +122,8 @@ void kx_collector_close(struct kx_collector *c);
 int kx_collector_finish(struct kx_collector *c, struct kx_err *err);
 
 /*
- * Once the recording is finished and the writer has flushed or failed, hits = events + lost + orphans +
- * reduced.
+ * Once the recording is finished and the writer has flushed or failed, hits = events + lost +
+ * orphans + reduced.
  */
 void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_counts *out);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One thing that happened in one thread, from the wire record to the trace, and the table of kinds.
+ * An event of one thread, between the wire record and the trace, and the table of kinds.
  *
- * Only calls, lifecycle records and the scheduler's have code of their own. Any other kind is an
+ * Only calls, lifecycle, scheduler and loss events have code of their own. Any other kind is an
  * instant: it passes the call stack untouched and becomes the note that its row of the table names.
  */
 #ifndef KX_EVENT_H
@@ -19,7 +19,7 @@
 /* The payload is kept apart: see kx_thread_push. */
 struct kx_event {
 	uint64_t tsc;	     /* TSC ticks */
-	uint64_t sp;	     /* sp and func mean what wire.h says of the kind */
+	uint64_t sp;	     /* the meaning of sp and func depends on the kind: see wire.h */
 	uint32_t func;	     /* function id, 1 to KX_FDR_MAX_FUNC */
 	uint16_t cpu;	     /* CPU on which it happened */
 	uint8_t kind;	     /* enum kx_event_kind */
@@ -30,8 +30,8 @@ struct kx_event {
 
 struct kx_event_type {
 	uint8_t words;	/* of payload that are kept, at most */
-	bool metadata;	/* describes the thread: does not by itself put the thread into the trace */
-	bool lifecycle; /* metadata on who the thread is: also taken while a flight recorder runs */
+	bool metadata;	/* on the thread itself; alone it does not put the thread into the trace */
+	bool lifecycle; /* start, name or end of a thread: a flight recorder applies it at once */
 	/* An instant's custom event into @text; its length, or negative. NULL: no instant. */
 	int (*note)(char *text, size_t size, const struct kx_event *ev, const uint64_t *payload);
 };

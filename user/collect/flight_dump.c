@@ -6,7 +6,7 @@
 
 #include "collect/record_sink.h"
 
-/* Bytes that open buffers may hold together; then all are written. */
+/* Bytes in all open buffers together; above this, all are written. */
 #define MAX_BUFFERED (16u << 20)
 
 struct dumper {
@@ -61,7 +61,7 @@ static int on_watermark(void *ctx, uint64_t tsc)
 	return code;
 }
 
-/* The session's writer options, as of the moment at which the dump begins. */
+/* The session's writer options, with the start of the dump for the start of the trace. */
 static struct kx_fdr_options options_at(const struct kx_flight_dump *dump)
 {
 	struct kx_fdr_options o = dump->fdr;
@@ -86,7 +86,7 @@ static int write_all(struct dumper *d, const struct kx_flight_dump *dump, struct
 
 	if (!code)
 		code = release(d, UINT64_MAX);
-	/* without it they have ended after the dump's last moment, if at all */
+	/* in a dump that is not final, such threads may have ended after dump->to */
 	if (!code && dump->final)
 		code = kx_thread_table_end_gone(d->threads);
 	if (!code)
@@ -95,7 +95,7 @@ static int write_all(struct dumper *d, const struct kx_flight_dump *dump, struct
 		code = kx_thread_table_end_sched(d->threads, dump->to);
 	if (code == -ENOMEM)
 		return kx_err_set(err, code, "no memory to put the dump in order");
-	/* says what is wrong with the file, too */
+	/* also reports an earlier error of the file */
 	return kx_fdr_finish(d->writer, 0, err);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A CPU's memory is a circle of blocks. Records stand in a block as they came, in units of 32
- * bytes: the record itself, its clock turned into TSC, then four words of payload in each
- * further unit. No record crosses the end of a block. In a ring's order time goes back now and
- * then, so every block knows its oldest and its newest record.
+ * A CPU's memory is a ring of blocks. Records are in a block in order of arrival, in units of 32
+ * bytes: the record itself, its clock converted to TSC, then four words of payload in each further
+ * unit. No record crosses the end of a block. The order of arrival is not exactly the order of
+ * time, so every block has the times of its oldest and its newest record.
  */
 #include "collect/flight_store.h"
 
@@ -17,7 +17,7 @@
 #define MIN_BLOCK 4096u
 #define MAX_BLOCK (256u << 10)
 #define DEFAULT_BYTES (64ull << 20)
-/* Twice as many threads as the kernel side tells apart. */
+/* Twice the threads in the BPF map of losses. */
 #define MAX_LOSSES    32768u
 #define PAYLOAD_UNITS(words) (((words) + 3u) / 4)
 
@@ -28,12 +28,12 @@ struct block {
 };
 
 struct cpu_store {
-	struct kx_wire_record *units; /* NULL: the CPU has no room */
+	struct kx_wire_record *units; /* NULL: no memory for this CPU */
 	struct block *blocks;
 	uint32_t current;
 };
 
-/* Losses of one thread that are told of. */
+/* Losses of one thread that are already in gaps. */
 struct loss {
 	uint32_t tid; /* 0: free */
 	uint64_t entries, exits;
@@ -79,7 +79,7 @@ static size_t cpu_size(const struct kx_flight_store *s)
 	return (size_t)s->nblocks * s->block_units * UNIT;
 }
 
-/* All blocks but the current one are full, so one more than @bytes need keeps as much. */
+/* The current block is partly empty: one block more than @bytes need keeps @bytes at all times. */
 static void divide(struct kx_flight_store *s, uint64_t bytes)
 {
 	uint64_t block = bytes / 16 / MIN_BLOCK * MIN_BLOCK;
@@ -100,7 +100,7 @@ static int take_memory(struct kx_flight_store *s, struct cpu_store *c)
 
 	if (mem == MAP_FAILED)
 		return -errno;
-	/* a dump is written by a forked child: small pages are copied in small steps */
+	/* a forked child writes the dump: small pages keep each copy-on-write fault short */
 	madvise(mem, cpu_size(s), MADV_NOHUGEPAGE);
 	c->units = mem;
 	c->blocks = calloc(s->nblocks, sizeof(*c->blocks));
@@ -123,7 +123,7 @@ int kx_flight_store_new(const unsigned char *online, unsigned ncpus, uint64_t by
 		s->nonline += online[i] != 0;
 	divide(s, bytes < KX_FLIGHT_MIN_BYTES ? KX_FLIGHT_MIN_BYTES : bytes);
 	total = (uint64_t)cpu_size(s) * s->nonline;
-	/* while a dump is written, as much again may be taken */
+	/* while a dump is written, copy-on-write may double the memory */
 	if (available && total > available / 2)
 		code = -ENOMEM;
 	for (unsigned i = 0; i < ncpus && !code; i++)
@@ -223,7 +223,7 @@ void kx_flight_store_put_loss(struct kx_flight_store *s, uint32_t tid, uint64_t 
 	uint64_t words[3] = { from, 0, 0 };
 
 	if (!loss)
-		return; /* the totals have it */
+		return; /* still in the totals */
 	words[1] = entries - loss->entries;
 	words[2] = exits - loss->exits;
 	loss->entries = entries;
@@ -245,13 +245,13 @@ uint64_t kx_flight_store_complete_from(const struct kx_flight_store *s)
 	return s->complete_from;
 }
 
-/* Where the replay of one CPU stands. */
+/* Position of the replay in the blocks of one CPU. */
 struct cursor {
-	uint64_t *rest_from; /* by blocks told: the oldest record in those that follow */
-	uint32_t told;
+	uint64_t *rest_from; /* by `done`: TSC of the oldest record in the remaining blocks */
+	uint32_t done;	     /* blocks replayed */
 };
 
-/* The block that comes @n-th, the oldest being number 0. */
+/* Index of the @n-th block in order of age; 0 is the oldest. */
 static uint32_t block_at(const struct kx_flight_store *s, const struct cpu_store *c, uint32_t n)
 {
 	return (c->current + 1 + n) % s->nblocks;
@@ -277,8 +277,8 @@ static int start_cursor(const struct kx_flight_store *s, const struct cpu_store 
 	return 0;
 }
 
-static int tell_block(const struct kx_flight_store *s, const struct cpu_store *c, uint32_t index,
-		      uint64_t from, uint64_t to, const struct kx_flight_reader *reader)
+static int replay_block(const struct kx_flight_store *s, const struct cpu_store *c, uint32_t index,
+			uint64_t from, uint64_t to, const struct kx_flight_reader *reader)
 {
 	const struct kx_wire_record *first = c->units + (size_t)index * s->block_units, *rec;
 	const struct block *b = &c->blocks[index];
@@ -292,7 +292,7 @@ static int tell_block(const struct kx_flight_store *s, const struct cpu_store *c
 	return code;
 }
 
-/* The CPU whose rest is the oldest; NULL if all is told. *@limit: where that rest begins. */
+/* The CPU with the oldest remaining record, *@limit its TSC; NULL if none remains. */
 static struct cursor *oldest_rest(struct cursor *cursors, unsigned ncpus, uint64_t *limit)
 {
 	struct cursor *oldest = NULL;
@@ -301,8 +301,8 @@ static struct cursor *oldest_rest(struct cursor *cursors, unsigned ncpus, uint64
 	for (unsigned i = 0; i < ncpus; i++) {
 		struct cursor *c = &cursors[i];
 
-		if (c->rest_from && c->rest_from[c->told] < *limit) {
-			*limit = c->rest_from[c->told];
+		if (c->rest_from && c->rest_from[c->done] < *limit) {
+			*limit = c->rest_from[c->done];
 			oldest = c;
 		}
 	}
@@ -322,8 +322,8 @@ int kx_flight_store_replay(const struct kx_flight_store *s, uint64_t from, uint6
 	while (!code && (next = oldest_rest(cursors, s->ncpus, &limit)) && limit < to) {
 		const struct cpu_store *c = &s->cpus[next - cursors];
 
-		code = tell_block(s, c, block_at(s, c, next->told), from, to, reader);
-		next->told++;
+		code = replay_block(s, c, block_at(s, c, next->done), from, to, reader);
+		next->done++;
 		oldest_rest(cursors, s->ncpus, &limit);
 		if (!code)
 			code = reader->watermark(reader->ctx, limit < to ? limit : to);

@@ -10,8 +10,8 @@
 #define KX_COMM_SIZE 16
 
 struct kx_thread_identity {
-	pid_t pid;    /* of its process; 0: unknown */
-	pid_t ns_tid; /* in its own pid namespace; 0: the same, or unknown */
+	pid_t pid;		     /* of its process; 0: unknown */
+	pid_t ns_tid;		     /* in its own pid namespace; 0: the same, or unknown */
 	char name[KX_COMM_SIZE + 1]; /* "": unknown */
 };
 
@@ -22,8 +22,8 @@ bool kx_proc_thread(pid_t tid, struct kx_thread_identity *out);
 bool kx_proc_process(pid_t pid, pid_t *parent, pid_t *ns_pid, char name[KX_COMM_SIZE + 1]);
 
 /*
- * The first @max - 1 bytes of the arguments of @pid to @text, each argument with its NUL. Returns their
- * size; 0: there are none (a kernel thread, or a process that is exiting).
+ * The first @max - 1 bytes of the arguments of @pid to @text, each argument with its NUL. Returns
+ * their size; 0: there are none (a kernel thread, or a process that is exiting).
  */
 size_t kx_proc_command(pid_t pid, char *text, size_t max);
 

@@ -12,7 +12,7 @@
 #define MAX_COMMAND 4096u
 #define MAX_COMMANDS (16u << 20)
 
-/* Processes in the order in which they came, or ended. */
+/* Processes in the order in which they were added, or ended. */
 struct list {
 	struct kx_process *first, **last;
 	size_t count;
@@ -22,8 +22,8 @@ struct kx_process_table {
 	struct kx_process **buckets; /* by pid, the newest first */
 	size_t nbuckets;
 	struct list alive, ended;
-	size_t command_bytes;
-	uint64_t forgotten;
+	size_t command_bytes; /* of all p->command */
+	uint64_t forgotten;   /* ended, referenced by the trace, evicted */
 	pid_t first;
 	bool keep; /* see kx_process_table_keep_ended */
 };
@@ -137,7 +137,7 @@ static void forget(struct kx_process_table *t, struct kx_process *p)
 	free(p);
 }
 
-/* Not in time for everybody is no harm: buckets only become longer. */
+/* Without memory the chains of the buckets become longer, no more. */
 static void grow(struct kx_process_table *t)
 {
 	size_t n = t->nbuckets * 2, old = t->nbuckets;
@@ -180,8 +180,8 @@ static struct kx_process *add(struct kx_process_table *t, pid_t pid)
 	return p;
 }
 
-/* The process that has this pid now, from /proc if it is not known. */
-static struct kx_process *know(struct kx_process_table *t, pid_t pid)
+/* The process that has this pid now; read from /proc if it is not in the table. */
+static struct kx_process *find_or_read(struct kx_process_table *t, pid_t pid)
 {
 	struct kx_process *p = find(t, pid);
 
@@ -203,11 +203,11 @@ static void set_name(struct kx_process *p, const char *name)
 
 int kx_process_table_add(struct kx_process_table *t, pid_t pid)
 {
-	struct kx_process *p = know(t, pid);
+	struct kx_process *p = find_or_read(t, pid);
 
 	if (!p)
 		return -ENOMEM;
-	p->given = true;
+	p->initial = true;
 	if (!t->first)
 		t->first = pid;
 	read_command(t, p);
@@ -243,13 +243,13 @@ int kx_process_table_born(struct kx_process_table *t, pid_t pid, pid_t parent, p
 
 int kx_process_table_renamed(struct kx_process_table *t, pid_t pid, const char *name, uint64_t tsc)
 {
-	struct kx_process *p = know(t, pid);
+	struct kx_process *p = find_or_read(t, pid);
 
 	if (!p)
 		return -ENOMEM;
 	if (t->keep && (p->renamed >= tsc || p->started > tsc))
 		return 0;
-	if (p->ended) { /* only its first thread has: another one runs a program in its place */
+	if (p->ended) { /* only its main thread: another thread's exec takes over its id */
 		take_out(&t->ended, p);
 		p->ended = 0;
 		append(&t->alive, p);
@@ -258,7 +258,7 @@ int kx_process_table_renamed(struct kx_process_table *t, pid_t pid, const char *
 	p->renamed = tsc;
 	set_name(p, name);
 	forget_command(t, p);
-	if (p->told || p->given)
+	if (p->in_trace || p->initial)
 		read_command(t, p);
 	return 0;
 }
@@ -274,7 +274,7 @@ void kx_process_table_ended(struct kx_process_table *t, pid_t pid, uint64_t tsc)
 
 	if (!p || p->ended || (t->keep && p->started > tsc))
 		return;
-	if (!p->told && !p->given && !t->keep) {
+	if (!p->in_trace && !p->initial && !t->keep) {
 		forget(t, p);
 		return;
 	}
@@ -282,7 +282,7 @@ void kx_process_table_ended(struct kx_process_table *t, pid_t pid, uint64_t tsc)
 	p->ended = tsc ? tsc : 1;
 	append(&t->ended, p);
 	if (t->ended.count > KX_MAX_ENDED_PROCESSES) {
-		t->forgotten += t->ended.first->told || t->ended.first->given;
+		t->forgotten += t->ended.first->in_trace || t->ended.first->initial;
 		forget(t, t->ended.first);
 	}
 }
@@ -297,7 +297,7 @@ void kx_process_table_name(struct kx_process_table *t, pid_t pid, const char *na
 
 void kx_process_table_map(struct kx_process_table *t, pid_t pid, json_t *mappings)
 {
-	struct kx_process *p = mappings ? know(t, pid) : NULL;
+	struct kx_process *p = mappings ? find_or_read(t, pid) : NULL;
 
 	if (!p) {
 		json_decref(mappings);
@@ -307,12 +307,12 @@ void kx_process_table_map(struct kx_process_table *t, pid_t pid, json_t *mapping
 	p->mappings = mappings;
 }
 
-const struct kx_process *kx_process_table_tell(struct kx_process_table *t, pid_t pid)
+const struct kx_process *kx_process_table_use(struct kx_process_table *t, pid_t pid)
 {
-	struct kx_process *p = know(t, pid);
+	struct kx_process *p = find_or_read(t, pid);
 
-	if (p && !p->told) {
-		p->told = true;
+	if (p && !p->in_trace) {
+		p->in_trace = true;
 		read_command(t, p);
 	}
 	return p;
@@ -344,7 +344,7 @@ static json_t *command_json(const struct kx_process *p)
 {
 	json_t *list = json_array();
 
-	/* an argument that is not UTF-8 is left out, as everywhere in the session */
+	/* json_string rejects text that is not UTF-8: such an argument is left out */
 	for (size_t i = 0; i < p->command_size; i += strlen(p->command + i) + 1)
 		json_array_append_new(list, json_string(p->command + i));
 	return list;
@@ -382,7 +382,7 @@ json_t *kx_process_table_json(const struct kx_process_table *t, uint64_t start_t
 
 	for (size_t i = 0; i < 2; i++)
 		for (const struct kx_process *p = lists[i]->first; p; p = p->next)
-			if (p->told || p->given)
+			if (p->in_trace || p->initial)
 				json_array_append_new(all, process_json(p, start_tsc, tsc_hz));
 	return all;
 }

@@ -19,8 +19,8 @@ int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_reco
 		return 0;
 	type = kx_event_type(rec->kind);
 	ev.words = rec->words < type->words ? rec->words : type->words;
-	thread = type->metadata ? kx_thread_table_get_for_metadata(threads, rec->tid) :
-				  kx_thread_table_get(threads, rec->tid);
+	thread = type->metadata ? kx_thread_table_get_for_metadata(threads, rec->tid)
+				: kx_thread_table_get(threads, rec->tid);
 	if (!thread)
 		return type->metadata ? 0 : -ENOMEM;
 	code = kx_thread_push(thread, &ev, payload);

@@ -10,12 +10,12 @@ static void interval(const struct kx_sched_track *t, uint64_t to, struct kx_sche
 	};
 	if (t->state == 'R' || t->state == 'N')
 		out->wake = out->from;
-	/* who woke a thread that was never asleep has no part in this */
+	/* a preempted thread has no waker */
 	if (t->state == 'R' || !t->has_wake)
 		return;
 	out->has_waker = true;
 	out->waker = t->waker;
-	/* the waker can be ahead of the switch that it undoes */
+	/* the wake-up can be recorded before the switch that it ends */
 	if (t->state != 'N')
 		out->wake = t->wake < out->from ? out->from : t->wake < to ? t->wake : to;
 }
@@ -29,8 +29,9 @@ static void leave(struct kx_sched_track *t, uint64_t tsc, char state)
 }
 
 /*
- * A thread that is off has been back once, which no record tells, and leaves again by @ev. True if
- * it can be known when that was: its time off the CPU until then is *@out.
+ * A thread that is off its CPU leaves one again by @ev: the record of its return in between is
+ * lost. True if the time of the return can be computed; *@out is then the time off the CPU until
+ * it.
  */
 static bool came_back(const struct kx_sched_track *t, const struct kx_event *ev,
 		      const struct kx_sched_base *base, uint64_t latest,
@@ -53,7 +54,7 @@ static bool feed_out(struct kx_sched_track *t, const struct kx_event *ev,
 	char state = kx_sched_state(ev->func);
 	bool ended = false;
 
-	/* The clocks of two CPUs differ a little: it was back before it had left. */
+	/* The clocks of two CPUs differ slightly: the return is older than the leave. */
 	if (t->where == KX_SCHED_ON && t->switches == KX_SCHED_SWITCHES(ev->sp)) {
 		*out = (struct kx_sched_interval){
 			.from = ev->tsc, .to = ev->tsc, .wake = ev->tsc, .state = state,
@@ -78,7 +79,7 @@ static bool feed_in(struct kx_sched_track *t, const struct kx_event *ev, uint64_
 		leave(t, start, '?');
 		ended = true;
 	} else if (ended && !t->from_start && t->switches != KX_SCHED_SWITCHES(ev->sp)) {
-		ended = false; /* records are lost: it was back in between, nobody knows when */
+		ended = false; /* records are lost: it ran in between, at an unknown time */
 	}
 	if (ended)
 		interval(t, ev->tsc, out);
@@ -130,7 +131,7 @@ bool kx_sched_track_call(struct kx_sched_track *t, uint64_t tsc, const struct kx
 		t->has_wake = false;
 		return true;
 	}
-	/* Off until now at the longest; from now on, should it not have been back yet. */
+	/* Off until now at most; if it has not returned yet, off again from now. */
 	if (first)
 		interval(t, tsc, out);
 	t->proven = true;

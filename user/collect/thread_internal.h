@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Shared by the files of the thread table: the table (thread_table.c), the order and life cycle of one
- * thread's events (thread_stream.c), what is written of them (thread_sink.c, thread_sched.c).
+ * Shared by the files of the thread table: the table (thread_table.c), the order and life cycle of
+ * one thread's events (thread_stream.c), what is written of them (thread_sink.c, thread_sched.c).
  */
 #ifndef KX_THREAD_INTERNAL_H
 #define KX_THREAD_INTERNAL_H
@@ -12,9 +12,10 @@
 #include "collect/thread_table.h"
 
 /*
- * A thread id, and the events that wait under it. The kernel reuses ids, so events of several threads,
- * one after the other, can wait here at the same time: which thread an event belongs to is known once
- * the events are in order of time. The members after "life" are those of the current thread.
+ * A thread id, and the events that wait under it. The kernel reuses ids, so events of several
+ * threads, one after the other, can wait here at the same time: which thread an event belongs to is
+ * known once the events are in order of time. The members after "life" are those of the current
+ * thread.
  */
 struct kx_thread {
 	struct kx_thread_table *table;
@@ -22,8 +23,8 @@ struct kx_thread {
 	uint32_t tid;
 	bool active; /* has waiting events, or is about to end */
 	bool names_process; /* a start or name record of its process is waiting */
-	bool sorted; /* waiting events are in order of time */
-	bool gone;   /* not in /proc at the last sweep, and no event since */
+	bool sorted;	    /* waiting events are in order of time */
+	bool gone;	    /* not in /proc at the last sweep, and no event since */
 	struct kx_event *events;
 	uint32_t nevents, room;
 	uint64_t *payload; /* of waiting events, in words */
@@ -60,7 +61,7 @@ struct kx_thread_table {
 	uint64_t partners; /* counts->orphans_of_loss that are already in a loss note */
 };
 
-/* thread_sched.c: an event of the scheduler; the thread has its stream. Errors: the FDR writer's. */
+/* thread_sched.c: an event of a thread that has its stream. Errors: the FDR writer's. */
 int kx_thread_sched(struct kx_thread *thread, const struct kx_event *ev);
 /* @ev, one of the waiting events, is a call of a thread that is off its CPU by its records. */
 int kx_thread_sched_call(struct kx_thread *thread, const struct kx_event *ev);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a thread's stream tells of the scheduler. */
+/* The scheduler's events of a thread, into its stream. */
 #include "collect/thread_internal.h"
 
 static int write_interval(struct kx_thread *thread, uint16_t cpu,

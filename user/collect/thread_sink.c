@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the call stack lets through, into the thread's stream of the trace. */
+/* The balanced events of a thread, into its stream of the trace. */
 #include "collect/thread_internal.h"
 
 #include <errno.h>

@@ -34,7 +34,8 @@ static bool identify_by_events(struct kx_thread *thread, uint32_t from)
 
 		if (e->kind == KX_EVENT_THREAD_NEW)
 			return false;
-		if (e->words < 2 || (e->kind != KX_EVENT_THREAD_NAME && e->kind != KX_EVENT_THREAD_EXIT))
+		if (e->words < 2 ||
+		    (e->kind != KX_EVENT_THREAD_NAME && e->kind != KX_EVENT_THREAD_EXIT))
 			continue;
 		thread->id.pid = (pid_t)e->func;
 		set_name(thread, thread->payload + e->payload_at);
@@ -84,7 +85,7 @@ static int open_stream(struct kx_thread *thread, uint32_t at, bool last)
 	if (!thread->id.pid)
 		thread->id.pid = kx_process_table_first(t->o.processes);
 	if (thread->id.pid) {
-		process = kx_process_table_tell(t->o.processes, thread->id.pid);
+		process = kx_process_table_use(t->o.processes, thread->id.pid);
 		if (!process)
 			return -ENOMEM;
 		if ((pid_t)thread->tid == thread->id.pid)
@@ -113,7 +114,8 @@ static int end_life(struct kx_thread *thread)
 	if (err)
 		return err;
 	if ((pid_t)thread->tid == thread->id.pid)
-		kx_process_table_ended(thread->table->o.processes, thread->id.pid, thread->exit_tsc);
+		kx_process_table_ended(thread->table->o.processes, thread->id.pid,
+				       thread->exit_tsc);
 	kx_callstack_free(thread->stack);
 	thread->stack = NULL;
 	memset(&thread->id, 0, sizeof(thread->id));
@@ -144,7 +146,8 @@ static void drop_used_payload(struct kx_thread *thread)
 	if (!first)
 		return;
 	thread->npayload -= first;
-	memmove(thread->payload, thread->payload + first, thread->npayload * sizeof(*thread->payload));
+	memmove(thread->payload, thread->payload + first,
+		thread->npayload * sizeof(*thread->payload));
 	for (uint32_t i = 0; i < thread->nevents; i++)
 		if (thread->events[i].words)
 			thread->events[i].payload_at -= first;
@@ -158,8 +161,8 @@ static bool is_over(const struct kx_thread *thread, uint64_t tsc)
 
 /*
  * The time before which all events of the thread have arrived. Where entries are written late
- * (o.delayed), that is the newest exit: the program has written all older entries before it, because
- * the calls that are still open were written with it and the others are over.
+ * (o.delayed), that is the newest exit: the program has written all older entries before it,
+ * because the calls that are still open were written with it and the others are over.
  */
 static uint64_t complete_until(const struct kx_thread *thread, uint64_t watermark)
 {
@@ -198,8 +201,8 @@ static int take_start(struct kx_thread *thread, const struct kx_event *e)
 	set_name(thread, words);
 	if ((pid_t)thread->tid != thread->id.pid)
 		return 0;
-	return kx_process_table_born(thread->table->o.processes, thread->id.pid, parent, thread->id.ns_tid,
-				     thread->id.name, e->tsc);
+	return kx_process_table_born(thread->table->o.processes, thread->id.pid, parent,
+				     thread->id.ns_tid, thread->id.name, e->tsc);
 }
 
 static int take_name(struct kx_thread *thread, const struct kx_event *e)

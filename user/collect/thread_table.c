@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The table of threads, and what waits for each. */
+/* The table of threads, and the queue of each. */
 #include "collect/thread_table.h"
 
 #include <errno.h>
@@ -11,11 +11,11 @@
 #include "collect/thread_internal.h"
 
 #define FIRST_BUCKETS 1024u
-/* Room for waiting events that all threads together keep while nothing waits. Bytes. */
+/* Bytes for waiting events that all threads together keep allocated while none waits. */
 #define MAX_IDLE (8u << 20)
-/* A round of sweeping takes so many steps, unless the table is small. */
+/* Calls of kx_thread_table_sweep for one round over the table, unless it is small. */
 #define SWEEP_STEPS 1024u
-#define SWEEP_LEAST 64u
+#define SWEEP_LEAST 64u /* buckets a call */
 
 struct kx_thread_table *kx_thread_table_new(const struct kx_thread_options *options)
 {
@@ -65,13 +65,13 @@ void kx_thread_table_free(struct kx_thread_table *t)
 	free(t);
 }
 
-/* Ids are given out one after the other: they are their own hash. */
+/* The kernel gives ids out in sequence: they are their own hash. */
 static struct kx_thread **bucket(const struct kx_thread_table *t, uint32_t tid)
 {
 	return &t->buckets[tid & (t->nbuckets - 1)];
 }
 
-/* Without memory for it buckets become longer, no more. */
+/* Without memory the chains of the buckets become longer, no more. */
 static void grow(struct kx_thread_table *t)
 {
 	struct kx_thread **before = t->buckets, *thread, *next;
@@ -226,7 +226,7 @@ int kx_thread_push_gap(struct kx_thread *thread, uint64_t entries, uint64_t exit
 	uint64_t words[3] = { from, entries, exits };
 	struct kx_event ev = { .kind = KX_EVENT_LOSS, .tsc = to, .cpu = cpu, .words = 3 };
 
-	/* the kernel side may not have seen that the last gap was taken */
+	/* the BPF side may not have noticed yet that the last gap was taken */
 	if (words[0] <= thread->lost_to)
 		words[0] = thread->lost_to < to ? thread->lost_to + 1 : to;
 	thread->lost_to = to;
@@ -258,7 +258,7 @@ static bool is_gone(const struct kx_thread *thread)
 	return access(path, F_OK) != 0;
 }
 
-/* At no time: the call stack takes the newest that it knows. */
+/* Its time is 0: the call stack raises it to the newest time of the thread. */
 static int push_end(struct kx_thread *thread)
 {
 	const struct kx_event end = { .kind = KX_EVENT_THREAD_EXIT };
@@ -340,7 +340,7 @@ int kx_thread_table_release(struct kx_thread_table *t, uint64_t watermark,
 
 	t->counts = counts;
 	t->migrations = migrations;
-	/* the names of processes are wanted by all of their threads */
+	/* the names of processes first: the streams of all their threads need them */
 	err = release_some(t, true, watermark, released);
 	return err ? err : release_some(t, false, watermark, released);
 }

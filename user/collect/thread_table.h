@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The traced threads: what was taken out of the rings for each and waits for its
- * turn, its call stack, its stream in the file, its name.
+ * The traced threads: for each one the events that wait to be released, its call stack, its stream
+ * in the file, its name.
  *
- * Who a thread is says the record of its start; threads older than the recording are looked up in
- * /proc when they first have something to tell. When a thread has ended, everything of it is freed.
+ * A thread's identity comes from its start record; that of a thread older than the recording is
+ * read from /proc at its first event that is written. When a thread has ended, all its memory is
+ * freed.
  */
 #ifndef KX_THREAD_TABLE_H
 #define KX_THREAD_TABLE_H
@@ -29,11 +30,11 @@ struct kx_thread_options {
 	uint32_t ntraits;
 	struct kx_process_table *processes;
 	const char *session_note; /* a custom event of the first stream, or NULL */
-	uint64_t linger;     /* ticks for which the kernel may go on in the name of a thread that ended */
+	uint64_t linger; /* ticks after a thread's exit record in which hits are still its own */
 	/*
-	 * Entries may come long after they happened, though before their call's exit and before all
-	 * that is called inside it: a thread's events, KX_MAX_HELD of them at most, are then held
-	 * back until a newer exit has come.
+	 * Entries may be written long after they happened, though before the call's exit and before
+	 * the calls inside it: at most KX_MAX_HELD events of a thread are then held back until a
+	 * newer exit has arrived.
 	 */
 	bool delayed;
 	/* A dump of a flight recorder: unnamed threads are held until a name record arrives. */
@@ -41,7 +42,7 @@ struct kx_thread_options {
 	/* Where else the name of a thread may be found, before /proc; or NULL. */
 	bool (*look_up)(const void *ctx, uint32_t tid, struct kx_thread_identity *out);
 	const void *look_up_ctx;
-	size_t max_threads;  /* with more in memory, no names of further ones are kept; 0: no limit */
+	size_t max_threads; /* with so many, metadata adds no more threads; 0: no limit */
 };
 
 #define KX_MAX_HELD 8192u
@@ -50,15 +51,15 @@ struct kx_thread_options {
 struct kx_thread_table *kx_thread_table_new(const struct kx_thread_options *options);
 void kx_thread_table_free(struct kx_thread_table *t);
 
-/* The thread with that id, made on first use; NULL if memory ran out. */
+/* The thread with that id, added on first use; NULL if memory ran out. */
 struct kx_thread *kx_thread_table_get(struct kx_thread_table *t, uint32_t tid);
 /*
- * The same for an event that is no hit but only says who the thread is: NULL also if it is not known
- * and there are too many, which is counted.
+ * The same for metadata: NULL also if the thread is not in the table and max_threads are, which is
+ * counted.
  */
 struct kx_thread *kx_thread_table_get_for_metadata(struct kx_thread_table *t, uint32_t tid);
 
-/* The thread of that id if it runs and has a name; an options.look_up with the table for context. */
+/* The thread of that id if it runs and has a name: an options.look_up, @table its context. */
 bool kx_thread_table_identity(const void *table, uint32_t tid, struct kx_thread_identity *out);
 
 /*
@@ -67,44 +68,45 @@ bool kx_thread_table_identity(const void *table, uint32_t tid, struct kx_thread_
  */
 int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *payload);
 
-/* Running totals of what the thread has lost; what is new becomes a gap from @from to @to. */
+/* Running totals of lost hits; their increase becomes a gap from @from to @to (TSC). Errors:
+ * -ENOMEM. */
 int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
 			uint64_t to, uint16_t cpu);
 
-/* The same for what was newly lost. */
+/* A gap of so many lost hits. Errors: -ENOMEM. */
 int kx_thread_push_gap(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
 		       uint64_t to, uint16_t cpu);
 
 /*
- * Hands everything older than @watermark to the file, each thread's in order of time. Adds to the
- * counters; *released: events that wait no more. Errors: the FDR writer's, -ENOMEM.
+ * Writes all events older than @watermark, each thread's in order of time. Adds to the counters;
+ * *@released: events that no longer wait. Errors: the FDR writer's, -ENOMEM.
  */
 int kx_thread_table_release(struct kx_thread_table *t, uint64_t watermark,
 			    struct kx_callstack_counts *counts, uint64_t *migrations,
 			    size_t *released);
 
 /*
- * After all is released: tells of the threads that are off their CPUs when the recording ends, at
- * @tsc. Errors: the FDR writer's.
+ * After all is released: writes the open intervals of threads that are off their CPUs when the
+ * recording ends, at @tsc. Errors: the FDR writer's.
  */
 int kx_thread_table_end_sched(struct kx_thread_table *t, uint64_t tsc);
 
 /*
- * After all is released: ends the threads that have open calls and exist no more, because the record
- * of their end was lost. To be released once more. Errors: -ENOMEM.
+ * After all is released: ends the threads that have open calls but no longer exist, whose exit
+ * record was lost. Release once more afterwards. Errors: -ENOMEM.
  */
 int kx_thread_table_end_gone(struct kx_thread_table *t);
 
 /*
- * To be called now and then: looks at a part of the threads and ends those that have been gone for a
- * whole round. Errors: -ENOMEM.
+ * Call it periodically: checks a part of the threads against /proc and ends those that were already
+ * gone one round earlier. Errors: -ENOMEM.
  */
 int kx_thread_table_sweep(struct kx_thread_table *t);
 
-/* Threads in memory, and records of threads that were left out because these were too many. */
+/* Threads in memory; and metadata records dropped because of max_threads. */
 size_t kx_thread_table_size(const struct kx_thread_table *t);
 uint64_t kx_thread_table_unnamed(const struct kx_thread_table *t);
-/* Bytes that are reserved for waiting events. */
+/* Bytes allocated for waiting events. */
 size_t kx_thread_table_held(const struct kx_thread_table *t);
 
 #endif

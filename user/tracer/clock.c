@@ -38,7 +38,7 @@ const char *kx_clock_name(enum kx_wire_clock kind)
 	}
 }
 
-/* Like kx_clock_pair; returns the ticks by which the pair may be off. */
+/* Like kx_clock_pair; returns the maximum error in ticks. */
 static uint64_t read_pair(uint64_t *ns, uint64_t *ticks)
 {
 	uint64_t best = UINT64_MAX;
@@ -139,7 +139,7 @@ static void close_tsc_events(struct kx_clock *c)
 	}
 }
 
-/* perf's mmap page tells ns = ticks * mult >> shift where the kernel's own clock is the TSC. */
+/* If the kernel's clock is the TSC, perf's mmap page has ns = ticks * mult >> shift. */
 static uint64_t hz_from_perf(void)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
@@ -201,7 +201,7 @@ uint64_t kx_clock_measured_hz(const struct kx_clock *c)
 static void find_frequency(struct kx_clock *c)
 {
 	static const struct {
-		uint64_t (*ask)(void);
+		uint64_t (*read)(void);
 		const char *name;
 	} origins[] = {
 		{ hz_from_perf, "perf" },
@@ -211,11 +211,11 @@ static void find_frequency(struct kx_clock *c)
 	struct timespec wait = { .tv_nsec = 50000000 };
 	uint64_t measured;
 
-	/* An answer is believed only if the clock agrees: CPUID is often half filled in. */
+	/* Accept a value only within 0.2 % of the measured one: CPUID is often incomplete. */
 	nanosleep(&wait, NULL);
 	measured = kx_clock_measured_hz(c);
 	for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
-		uint64_t hz = origins[i].ask();
+		uint64_t hz = origins[i].read();
 
 		if (hz > measured - measured / 500 && hz < measured + measured / 500) {
 			c->tsc_hz = hz;
@@ -294,7 +294,7 @@ void kx_clock_tick(struct kx_clock *c)
 	if (c->kind != KX_CLOCK_KTIME)
 		return;
 	kx_clock_pair(&ns, &ticks);
-	/* over a short span the reading's own error would bend the scale */
+	/* over a short interval the error of the readings would distort the rate */
 	if (ns - c->ns[1] < 100000000)
 		return;
 	c->ns[0] = c->ns[1];
@@ -303,14 +303,14 @@ void kx_clock_tick(struct kx_clock *c)
 	c->ticks[1] = ticks;
 }
 
-/* What is known of a CPU's base: origin + low to origin + high. */
+/* A CPU's base is between origin + low and origin + high. */
 struct bounds {
 	uint64_t origin;
 	int64_t low, high;
 	bool known;
 };
 
-/* The clock stood at @raw at some moment between the ticks @before and @after. */
+/* The clock was at @raw at some time between the ticks @before and @after. */
 static void narrow(struct bounds *b, uint64_t raw, uint64_t before, uint64_t after)
 {
 	int64_t low, high;
@@ -324,9 +324,10 @@ static void narrow(struct bounds *b, uint64_t raw, uint64_t before, uint64_t aft
 }
 
 /*
- * Each sample is enclosed twice: by rdtscp in user space, and by two readings of ktime in the
- * kernel, which the vDSO ties to rdtscp. Over many samples the bounds close in on the base;
- * what is left is the shortest way in plus the shortest way out, and the error is half of that.
+ * Each sample is bracketed twice: by rdtscp in user space, and by two readings of ktime in the
+ * kernel, which the vDSO relates to rdtscp. Many samples narrow the bounds of the base; what
+ * remains is the shortest delay into the program plus the shortest delay out of it, and the error
+ * is half of that.
  */
 static int calibrate_cpu(struct kx_clock *c, unsigned cpu,
 			 int (*sample)(void *, unsigned, struct kx_clock_sample *), void *ctx,
@@ -357,7 +358,7 @@ static int calibrate_cpu(struct kx_clock *c, unsigned cpu,
 		return kx_err_set(err, -EIO, "no program can be run on CPU %u to read its clock",
 				  cpu);
 	c->cpus[cpu].base = b.origin + (uint64_t)(b.low + (b.high - b.low) / 2);
-	/* the vDSO's clock may step by some ns where NTP adjusts it: the bounds can just miss */
+	/* NTP may step the vDSO's clock by some ns: then low can exceed high slightly */
 	c->cpus[cpu].error = (uint64_t)llabs(b.high - b.low) / 2;
 	return 0;
 }
@@ -387,7 +388,7 @@ int kx_clock_calibrate(struct kx_clock *c, int (*sample)(void *ctx, unsigned cpu
 			continue;
 		CPU_ZERO_S(size, one);
 		CPU_SET_S(cpu, size, one);
-		/* Not allowed there? Then a test run comes by an interrupt from here, less exact. */
+		/* if not allowed, the test run comes by an interrupt from here, less exact */
 		sched_setaffinity(0, size, one);
 		ret = calibrate_cpu(c, cpu, sample, ctx, err);
 	}

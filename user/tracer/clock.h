@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The clock of a recording: which one the BPF programs read, and how its raw
- * values become TSC ticks as rdtscp shows them on the same machine.
+ * The clock of a recording: which one the BPF programs read, and the conversion of its raw values
+ * to TSC ticks as rdtscp returns them on the same machine.
+ *
+ * BPF programs cannot execute rdtsc. The cycle counter kfunc (recent kernels) returns the TSC
+ * itself; the msr/tsc/ perf event returns it less a base per CPU, which kx_clock_calibrate measures
+ * to about 0.2 us; CLOCK_MONOTONIC is the last resort and costs precision: NTP adjusts its rate.
  */
 #ifndef KX_CLOCK_H
 #define KX_CLOCK_H
@@ -24,12 +28,12 @@ struct kx_clock {
 	enum kx_wire_clock kind;
 	uint64_t tsc_hz;       /* ticks a second */
 	const char *hz_origin; /* "perf", "cpuid", "hypervisor" or "measured" */
-	bool constant_tsc;     /* as the CPU says: CPUID 0x80000007 and family */
+	bool constant_tsc;     /* CPUID 0x80000007 EDX bit 8, invariant TSC: both flags */
 	bool nonstop_tsc;
-	char why[160];         /* why not a better one; "" for the best */
+	char why[160];	       /* why a better clock was not chosen; "" if there is none */
 	unsigned ncpus;        /* entries in cpus: highest possible CPU + 1 */
 	struct kx_clock_cpu *cpus;
-	/* KX_CLOCK_KTIME: the two newest pairs of (CLOCK_MONOTONIC ns, ticks) */
+	/* KX_CLOCK_KTIME: the two newest pairs of CLOCK_MONOTONIC ns and ticks, the older first */
 	uint64_t ns[2], ticks[2];
 	uint64_t first_ns, first_ticks; /* at the start, for kx_clock_measured_hz */
 };
@@ -46,19 +50,20 @@ void kx_clock_free(struct kx_clock *c);
 struct kx_clock_sample {
 	uint64_t clock;
 	uint64_t before, after; /* ns, CLOCK_MONOTONIC */
-	uint32_t cpu;           /* where it ran */
+	uint32_t cpu;		/* CPU on which the program ran */
 };
 
 /*
- * Learns each CPU's base: calls @sample many times there, which fills its argument; it returns 0 or
- * a negative errno. Restores the caller's CPU affinity. Errors: -EIO (a CPU's clock could not be
- * read).
+ * Measures each CPU's base (KX_CLOCK_PERF; else nothing is done): calls @sample 2000 times on that
+ * CPU, which fills in *@out and returns 0 or a negative errno. Restores the caller's CPU affinity.
+ * Errors: -EIO (a CPU's clock cannot be read), -ENOMEM.
  */
 int kx_clock_calibrate(struct kx_clock *c, int (*sample)(void *ctx, unsigned cpu,
 							 struct kx_clock_sample *out),
 		       void *ctx, struct kx_err *err);
 
-/* Takes a new pair for KX_CLOCK_KTIME; call it before each drain of the rings. */
+/* Takes a new pair for KX_CLOCK_KTIME, every 0.1 s at most; call it before each pass over the
+ * rings. */
 void kx_clock_tick(struct kx_clock *c);
 
 /* TSC ticks of a raw value read on @cpu. */
@@ -76,10 +81,10 @@ static inline uint64_t kx_clock_to_tsc(const struct kx_clock *c, uint16_t cpu, u
 /* rdtscp on the current CPU, ordered after earlier loads. */
 uint64_t kx_rdtscp(void);
 
-/* CLOCK_MONOTONIC in ns, and the ticks at the same moment (smallest of several brackets). */
+/* CLOCK_MONOTONIC in ns, and the ticks at the same time (the shortest of 8 brackets). */
 void kx_clock_pair(uint64_t *ns, uint64_t *ticks);
 
-/* Ticks a second over the whole life of @c so far, against CLOCK_MONOTONIC. */
+/* Ticks a second since kx_clock_new, measured against CLOCK_MONOTONIC. */
 uint64_t kx_clock_measured_hz(const struct kx_clock *c);
 
 /* "kfunc", "msr/tsc/ perf event" or "ktime". */

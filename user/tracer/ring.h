@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The per-CPU rings as user space sees them: creation, sizes, and reading
- * records in order of their positions. Layout: ../bpf/wire.h.
+ * The per-CPU rings on the side of user space: creation, sizes, and reading records in order of
+ * their positions. Layout: bpf/wire.h; the writers' side: bpf/ring.bpf.h.
  */
 #ifndef KX_RING_H
 #define KX_RING_H
@@ -16,7 +16,7 @@ struct kx_ring {
 	int map_fd;                    /* -1 if the CPU has no ring */
 	struct kx_ring_header *header; /* mapped, shared with the BPF programs */
 	struct kx_wire_record *slots;
-	uint64_t tail;                 /* own copy; stored to the header by kx_ring_release */
+	uint64_t tail; /* next position to read; kx_ring_release stores it to the header */
 };
 
 struct kx_rings {
@@ -32,24 +32,24 @@ struct kx_rings {
  */
 uint32_t kx_ring_slots_for(uint64_t bytes, unsigned ncpus);
 
-/* A map that the outer map's inner maps must look like; a file descriptor or a negative errno. */
+/* A ring's map, also the template for the outer map; a file descriptor or a negative errno. */
 int kx_ring_template(uint32_t nslots);
 
 /*
  * Makes and maps a ring for every CPU in @online (array of @ncpus flags) and puts it into the
- * array of maps @outer_fd. Every page is allocated now. Errors: -ENOMEM with the size.
+ * array of maps @outer_fd. All pages are allocated now. Errors: -ENOMEM with the size.
  */
 int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint32_t nslots,
 		 struct kx_rings **out, struct kx_err *err);
 void kx_rings_free(struct kx_rings *r);
 
-/* First position not yet taken by a writer. */
+/* First position that no writer has taken. */
 static inline uint64_t kx_ring_head(const struct kx_ring *r)
 {
 	return __atomic_load_n(&r->header->head, __ATOMIC_ACQUIRE);
 }
 
-/* The record at @position, or NULL while its writer is not done with it. Position must be < head. */
+/* The record at @position (below head), or NULL while its writer has not committed it. */
 static inline const struct kx_wire_record *kx_ring_peek(const struct kx_rings *rings,
 							const struct kx_ring *r, uint64_t position)
 {
@@ -69,7 +69,7 @@ static inline uint64_t kx_ring_payload(const struct kx_rings *rings, const struc
 	return slot[i % 3];
 }
 
-/* Gives everything before r->tail back to the writers. */
+/* Returns the slots before r->tail to the writers. */
 static inline void kx_ring_release(struct kx_ring *r)
 {
 	__atomic_store_n(&r->header->tail, r->tail, __ATOMIC_RELEASE);

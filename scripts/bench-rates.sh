@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What recording really adds to a program's CPU time, against what `kxray functions --rate`
+# The CPU time that recording adds to a program, divided by what `kxray functions --rate`
 # predicted for the same functions. Prints one line; called by scripts/bench.sh.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"

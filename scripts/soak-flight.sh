@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# A flight recorder under heavy load for a long time: its memory and its disk must stay as they
-# are, and its dumps must be fresh and whole.
+# A flight recorder under heavy load for a long time: its memory and disk usage must stay constant, and
+# every dump must be complete and reach up to its trigger.
 #
 #   scripts/soak-flight.sh [SECONDS [SIZE]]      default 600 16M
 #
-# Two threads call a function without a pause; SIGUSR1 comes every tenth of the time. Prints the memory of
-# kxray (resident, KiB) as it goes, then a table. Status 1 if anything is not as it should be.
+# Two threads call a function without a pause; SIGUSR1 is sent ten times. Prints the memory of
+# kxray (resident, KiB) as it goes, then a table. Status 1 if a check fails.
 seconds=${1:-600} size=${2:-16M}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
@@ -43,7 +43,7 @@ wait_for started || {
 }
 
 step=$(awk "BEGIN { print $seconds / 10 }")
-sleep "$step" # the first tenth fills the store and all else that is filled once
+sleep "$step" # the first tenth fills the store and everything else that is allocated once
 kill -USR1 "$KX_PID"
 wait_for written 1
 first=$(field VmRSS) lowest=$(field VmRSS) highest=$lowest disk=0 stale=0 wrong=0

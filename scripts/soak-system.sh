@@ -3,11 +3,11 @@
 #
 # The whole system for a minute under a mixed load: redis-benchmark against redis-server, a compile
 # loop, a shell loop that forks. A moderate selection of functions and system calls must lose nothing,
-# kxray's memory must stay as it is, and the load must not pay more than predicted.
+# kxray's memory must stay constant, and the load must not cost more than predicted.
 #
 #   scripts/soak-system.sh [SECONDS]      default 60
 #
-# Prints a table; status 1 if anything is not as it should be. Needs root, gcc, python3 and the packages
+# Prints a table; status 1 if a check fails. Needs root, gcc, python3 and the packages
 # redis-server and redis-tools.
 seconds=${1:-60}
 # shellcheck source=tests/lib.sh

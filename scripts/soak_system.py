@@ -5,8 +5,8 @@ recording.
 
     soak_system.py KXRAY FOLDER SECONDS PORT
 
-Prints what is counted and measured, and checks what must hold: nothing lost, memory that does not
-grow, CPU time of the load within 1.5 times of what `kxray functions --rate` predicted for redis-server.
+Prints the counts and measurements, and checks that nothing is lost, that memory does not
+grow, and that the CPU time of the load is within 1.5 times of what `kxray functions --rate` predicted for redis-server.
 """
 import json
 import os
@@ -19,7 +19,7 @@ KXRAY, FOLDER, SECONDS, PORT = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys
 TICK = os.sysconf("SC_CLK_TCK")
 LIBC = os.path.realpath("/lib/x86_64-linux-gnu/libc.so.6")
 REDIS = os.path.realpath("/usr/bin/redis-server")
-# Of the C library those that make no calls: their returns are caught cheaply in every process.
+# Functions of the C library that make no calls: their exit probes are cheap in every process.
 PATTERNS = [f"{REDIS}:processCommand", f"{REDIS}:call", f"{LIBC}:access", f"{LIBC}:unlink",
             f"{LIBC}:dup2", "syscall:execve", "syscall:read", "syscall:clone*", "syscall:vfork"]
 started, bad = [], False
@@ -141,7 +141,7 @@ def main():
         if kxray.poll() is not None:
             sys.exit(open(f"{FOLDER}/err", encoding="utf-8").read())
         time.sleep(0.1)
-    time.sleep(SECONDS / 10)  # what is allocated once is allocated now
+    time.sleep(SECONDS / 10)  # until everything that is allocated once has been
     kib, before, cpu_before = [memory(kxray.pid)], load.state(), cpu_seconds(kxray.pid)
     for _ in range(2):
         time.sleep(SECONDS / 2)

@@ -30,7 +30,7 @@ def ns_of(event):
 
 
 def read(path):
-    story = timeline.Story()
+    result = timeline.Timeline()
     names, processes, order, newest, begun, rows = {}, {}, {}, {}, {}, {}
     with open(path, encoding='utf-8') as f:
         document = json.load(f, parse_float=decimal.Decimal, object_pairs_hook=no_twins)
@@ -61,27 +61,27 @@ def read(path):
             else:
                 name, start, values = begun.pop(row)
                 check(name == event['name'], event)
-                story.sched.append((pid, tid, start, time, name, values))
+                result.sched.append((pid, tid, start, time, name, values))
             continue
         check(time >= newest.get((pid, tid), 0), f'{event} is older than the one before it')
         newest[pid, tid] = time
         if phase == 'B':
             if event.get('cat'):
                 values['module'] = event['cat']
-            story.enter(pid, tid, time, event['name'], values)
+            result.enter(pid, tid, time, event['name'], values)
         elif phase == 'E':
-            story.leave(pid, tid, time, values)
+            result.leave(pid, tid, time, values)
         elif event.get('cat') == 'cpu':
             check(event['name'].startswith('CPU '), event)
-            story.cpus.append((pid, tid, time, int(event['name'][4:])))
+            result.cpus.append((pid, tid, time, int(event['name'][4:])))
         else:
             check(event['s'] == 't', event)
-            story.marks.append((pid, tid, time, event['name'], values))
+            result.marks.append((pid, tid, time, event['name'], values))
     check(not begun, f'{begun} never end')
     for pid, tid in order:
-        story.threads.append((pid, tid, names.get((pid, tid), ''), processes.get(pid, '')))
-    check(document['otherData']['calls'] == len(story.calls), 'otherData.calls')
-    return story
+        result.threads.append((pid, tid, names.get((pid, tid), ''), processes.get(pid, '')))
+    check(document['otherData']['calls'] == len(result.calls), 'otherData.calls')
+    return result
 
 
 timeline.main(read)

@@ -10,7 +10,7 @@ MONOTONIC = 3
 
 class Reader:
     def __init__(self):
-        self.story = timeline.Story()
+        self.timeline = timeline.Timeline()
         self.interned = None
         self.tracks = {}    # uuid: descriptor
         self.losses = {}    # uuid: (name, start)
@@ -85,18 +85,18 @@ class Reader:
             return 0, int(name.split('thread ')[1])
         return self.ids_of(one(track, 'parent_uuid'))
 
-    def tell(self, time, uuid, kind, name, values, counter):
+    def add(self, time, uuid, kind, name, values, counter):
         track, ids = self.tracks[uuid], self.ids_of(uuid)
         if 'counter' in track:
             check(kind == 'TYPE_COUNTER' and one(track, 'name') == 'CPU', 'counter')
-            self.story.cpus.append((*ids, time, counter))
+            self.timeline.cpus.append((*ids, time, counter))
         elif one(track, 'name', '') == 'scheduling':
             if kind == 'TYPE_SLICE_BEGIN':
                 check(uuid not in self.states, f'{name} begins before the end of the one before it')
                 self.states[uuid] = name, time, values
             else:
                 name, start, values = self.states.pop(uuid)
-                self.story.sched.append((*ids, start, time, name, values))
+                self.timeline.sched.append((*ids, start, time, name, values))
         elif one(track, 'name', '') == 'lost events':
             if kind == 'TYPE_SLICE_BEGIN':
                 check(uuid not in self.losses, 'gaps overlap')
@@ -105,14 +105,14 @@ class Reader:
                 begun = self.losses.pop(uuid)
                 self.gaps[ids, begun[0], time] = time - begun[1]
         elif kind == 'TYPE_SLICE_BEGIN':
-            self.story.enter(*ids, time, name, values)
+            self.timeline.enter(*ids, time, name, values)
         elif kind == 'TYPE_SLICE_END':
-            self.story.leave(*ids, time, values)
+            self.timeline.leave(*ids, time, values)
         else:
             check(kind == 'TYPE_INSTANT', kind)
             if 'entries' in values:
                 values['gap_ns'] = self.gaps.pop((ids, name, time))
-            self.story.marks.append((*ids, time, name, values))
+            self.timeline.marks.append((*ids, time, name, values))
 
     def read(self, path):
         with open(path, 'rb') as f:
@@ -123,23 +123,23 @@ class Reader:
         # As Perfetto does: all packets by time, those of one time as they are in the file.
         self.events.sort(key=lambda event: event[0])
         for event in self.events:
-            self.tell(*event)
+            self.add(*event)
         check(not self.gaps and not self.losses, 'a gap has no mark')
         check(not self.states, f'{self.states} never end')
         order = list(dict.fromkeys(self.ids_of(uuid) for uuid in self.tracks
                                    if 'process' not in self.tracks[uuid]))
-        self.story.sched.sort(key=lambda state: order.index(state[:2]))
+        self.timeline.sched.sort(key=lambda state: order.index(state[:2]))
         for uuid, track in self.tracks.items():
             if 'thread' in track:
                 thread, process = one(track, 'thread'), self.tracks[one(track, 'parent_uuid')]
                 process = one(process, 'process')
                 check(one(process, 'pid') == one(thread, 'pid'), 'a thread of another process')
-                self.story.threads.append((*self.ids_of(uuid), one(thread, 'thread_name', ''),
+                self.timeline.threads.append((*self.ids_of(uuid), one(thread, 'thread_name', ''),
                                            one(process, 'process_name', '')))
             elif 'parent_uuid' not in track and 'process' not in track:
                 name = one(track, 'name').rpartition('thread ')[0].rstrip()
-                self.story.threads.append((*self.ids_of(uuid), name, ''))
-        return self.story
+                self.timeline.threads.append((*self.ids_of(uuid), name, ''))
+        return self.timeline
 
 
 timeline.main(Reader().read)

@@ -10,7 +10,7 @@ SCHEMA = 'https://www.speedscope.app/file-format-schema.json'
 
 
 def read(path):
-    story = timeline.Story()
+    result = timeline.Timeline()
     with open(path, encoding='utf-8') as f:
         document = json.load(f)
     check(set(document) == {'$schema', 'exporter', 'name', 'profiles', 'activeProfileIndex',
@@ -37,9 +37,9 @@ def read(path):
             r'(?:(.*) )?t(-?\d+)\((-?\d+)\)(?:, lost (\d+) events)?', profile['name'],
             re.DOTALL).groups()
         pid, tid = int(pid), int(tid)
-        story.threads.append((pid, tid, name or '', ''))
+        result.threads.append((pid, tid, name or '', ''))
         if lost:
-            story.marks.append((pid, tid, 0, f'lost {lost} events', {}))
+            result.marks.append((pid, tid, 0, f'lost {lost} events', {}))
         for event in events:
             check(set(event) == {'type', 'frame', 'at'} and isinstance(event['at'], int), event)
             check(event['at'] >= at, f'{event} is older than the one before it')
@@ -48,14 +48,14 @@ def read(path):
             if event['type'] == 'O':
                 stack.append(event['frame'])
                 values = {'module': frame['file']} if 'file' in frame else {}
-                story.enter(pid, tid, at, frame['name'], values)
+                result.enter(pid, tid, at, frame['name'], values)
             else:
                 check(event['type'] == 'C' and stack.pop() == event['frame'], f'{event} closes '
                       'another frame than the innermost')
-                story.leave(pid, tid, at)
+                result.leave(pid, tid, at)
         check(not stack and at == profile['endValue'], 'the profile does not end with its calls')
         check(events[0]['at'] == profile['startValue'], 'startValue')
-    return story
+    return result
 
 
 timeline.main(read)

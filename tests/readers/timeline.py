@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the readers of timelines share: the same words for the same story.
+"""What the readers of timelines share: the same text for the same calls.
 
 Every reader prints, for `READER.py FILE`, one line for each thing in the file, names as JSON:
     thread PID TID NAME PROCESS
@@ -23,7 +23,7 @@ def extras(values):
     return ''.join(f' {key}={json.dumps(value)}' for key, value in sorted(values.items()))
 
 
-class Story:
+class Timeline:
     def __init__(self):
         self.threads = []  # (pid, tid, name, process)
         self.calls = []    # [pid, tid, depth, start, end, name, extras]
@@ -87,8 +87,8 @@ class Story:
 def main(read):
     functions = sys.argv[1] == '--functions'
     try:
-        story = read(sys.argv[-1])
-        story.finish()
+        timeline = read(sys.argv[-1])
+        timeline.finish()
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as e:
         sys.exit(f'{sys.argv[-1]}: {type(e).__name__}: {e}')
-    story.write_functions() if functions else story.write()
+    timeline.write_functions() if functions else timeline.write()

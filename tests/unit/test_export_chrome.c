@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "export_story.h"
+#include "known_trace.h"
 
 extern const struct kx_exporter kx_exporter_chrome;
 
@@ -13,16 +13,16 @@ static const char *exported(const char *trace, bool no_map)
 {
 	const char *out = in_dir("out.json");
 
-	assert_int_equal(story_export(&kx_exporter_chrome, trace, out, NULL, no_map), 0);
+	assert_int_equal(known_export(&kx_exporter_chrome, trace, out, NULL, no_map), 0);
 	return out;
 }
 
 static void test_story(void **state)
 {
 	(void)state;
-	story_write(in_dir("trace"));
-	assert_string_equal(story_read("chrome.py", "", exported(in_dir("trace"), false)),
-			    STORY_TIMELINE);
+	known_write(in_dir("trace"));
+	assert_string_equal(known_read("chrome.py", "", exported(in_dir("trace"), false)),
+			    KNOWN_TIMELINE);
 }
 
 static void test_bytes(void **state)
@@ -32,7 +32,7 @@ static void test_bytes(void **state)
 	FILE *f;
 
 	(void)state;
-	story_write(in_dir("trace"));
+	known_write(in_dir("trace"));
 	f = fopen(exported(in_dir("trace"), true), "r");
 	assert_non_null(f);
 	n = fread(text, 1, sizeof(text) - 1, f);
@@ -50,15 +50,15 @@ static void test_bytes(void **state)
 static void test_empty(void **state)
 {
 	(void)state;
-	story_write_empty(in_dir("trace"));
-	assert_string_equal(story_read("chrome.py", "", exported(in_dir("trace"), false)), "");
+	known_write_empty(in_dir("trace"));
+	assert_string_equal(known_read("chrome.py", "", exported(in_dir("trace"), false)), "");
 }
 
 static void test_many_threads(void **state)
 {
 	(void)state;
-	story_write_threads(in_dir("trace"), 10000);
-	assert_string_equal(story_read("chrome.py", "--functions",
+	known_write_threads(in_dir("trace"), 10000);
+	assert_string_equal(known_read("chrome.py", "--functions",
 				       exported(in_dir("trace"), false)),
 			    "10000 100000 \"main\"\n");
 }
@@ -66,8 +66,8 @@ static void test_many_threads(void **state)
 static void test_disk_full(void **state)
 {
 	(void)state;
-	story_write_threads(in_dir("trace"), 2000);
-	assert_int_equal(story_export(&kx_exporter_chrome, in_dir("trace"), "/dev/full", NULL,
+	known_write_threads(in_dir("trace"), 2000);
+	assert_int_equal(known_export(&kx_exporter_chrome, in_dir("trace"), "/dev/full", NULL,
 				      false), -ENOSPC);
 }
 

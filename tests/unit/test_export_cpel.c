@@ -309,7 +309,7 @@ static void test_many_threads(void **state)
 	free_export(&e);
 }
 
-/* Open and repaired calls are closed; losses and events are told; recursion beyond 128. */
+/* Open and repaired calls are closed; losses and events are written; recursion beyond 128. */
 static void test_troubles(void **state)
 {
 	struct kx_fdr_writer *w;

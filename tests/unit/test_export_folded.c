@@ -168,7 +168,7 @@ static void test_results_in_csv(void **state)
 	      "10,11,t,main,main,0,8,4,1,0,exit,,,-2\r\n");
 }
 
-static void test_nothing_to_tell(void **state)
+static void test_no_calls(void **state)
 {
 	struct kx_fdr_writer *w;
 	int fd;
@@ -294,7 +294,7 @@ int main(void)
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_callers_in_csv),
 		cmocka_unit_test(test_results_in_csv),
-		cmocka_unit_test(test_nothing_to_tell),
+		cmocka_unit_test(test_no_calls),
 		cmocka_unit_test(test_unknown_process_and_clock),
 		cmocka_unit_test(test_deep_and_many_stacks),
 		cmocka_unit_test(test_agrees_with_llvm_xray),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // run: parallel, 17 s
 /*
- * The limits of the record format through every exporter: each must tell of these traces what
+ * The limits of the record format through every exporter: each must write of these traces what
  * llvm-xray reads in them (see tests/readers/agree.py), whatever else its own test covers.
  */
 #include <stdarg.h>
@@ -192,7 +192,7 @@ static void test_ten_thousand_threads(void **state)
 	check_story("threads", "named", 20000);
 }
 
-/* Nothing to tell is no failure in any format. */
+/* A trace without calls is not a failure in any format. */
 static void test_empty(void **state)
 {
 	static const char *const readers[] = {

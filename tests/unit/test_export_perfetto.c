@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "export_story.h"
+#include "known_trace.h"
 
 extern const struct kx_exporter kx_exporter_perfetto;
 
@@ -13,7 +13,7 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 {
 	const char *out = in_dir("out");
 
-	assert_int_equal(story_export(&kx_exporter_perfetto, trace, out, session, no_map), 0);
+	assert_int_equal(known_export(&kx_exporter_perfetto, trace, out, session, no_map), 0);
 	json_decref(session);
 	return out;
 }
@@ -21,9 +21,9 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 static void test_story(void **state)
 {
 	(void)state;
-	story_write(in_dir("trace"));
-	assert_string_equal(story_read("perfetto.py", "",
-				       exported(in_dir("trace"), NULL, false)), STORY_TIMELINE);
+	known_write(in_dir("trace"));
+	assert_string_equal(known_read("perfetto.py", "",
+				       exported(in_dir("trace"), NULL, false)), KNOWN_TIMELINE);
 }
 
 /* The lines of protoc's own words that hold @word. */
@@ -40,7 +40,7 @@ static void test_names_are_written_once(void **state)
 	const char *out;
 
 	(void)state;
-	story_write(in_dir("trace"));
+	known_write(in_dir("trace"));
 	out = exported(in_dir("trace"), NULL, false);
 	assert_int_equal(lines_with(out, "name: \"main\""), 1);
 	assert_int_equal(lines_with(out, "name: \"foo::bar()\""), 1);
@@ -60,28 +60,28 @@ static void test_clock(void **state)
 	const char *out;
 
 	(void)state;
-	story_write(in_dir("trace"));
+	known_write(in_dir("trace"));
 	out = exported(in_dir("trace"), session, false);
 	assert_int_equal(lines_with(out, "timestamp_clock_id: 3"), 1);
 	assert_int_equal(lines_with(out, "primary_trace_clock: 3"), 1);
 	assert_int_equal(lines_with(out, "timestamp: 6999999500"), 3); /* clock, CPU, main */
 	assert_int_equal(lines_with(out, "timestamp: 6999999502"), 1);
-	assert_string_equal(story_read("perfetto.py", "", out), STORY_TIMELINE);
+	assert_string_equal(known_read("perfetto.py", "", out), KNOWN_TIMELINE);
 }
 
 static void test_empty(void **state)
 {
 	(void)state;
-	story_write_empty(in_dir("trace"));
-	assert_string_equal(story_read("perfetto.py", "",
+	known_write_empty(in_dir("trace"));
+	assert_string_equal(known_read("perfetto.py", "",
 				       exported(in_dir("trace"), NULL, false)), "");
 }
 
 static void test_many_threads(void **state)
 {
 	(void)state;
-	story_write_threads(in_dir("trace"), 10000);
-	assert_string_equal(story_read("perfetto.py", "--functions",
+	known_write_threads(in_dir("trace"), 10000);
+	assert_string_equal(known_read("perfetto.py", "--functions",
 				       exported(in_dir("trace"), NULL, false)),
 			    "10000 100000 \"main\"\n");
 }
@@ -89,8 +89,8 @@ static void test_many_threads(void **state)
 static void test_disk_full(void **state)
 {
 	(void)state;
-	story_write_threads(in_dir("trace"), 2000);
-	assert_int_equal(story_export(&kx_exporter_perfetto, in_dir("trace"), "/dev/full", NULL,
+	known_write_threads(in_dir("trace"), 2000);
+	assert_int_equal(known_export(&kx_exporter_perfetto, in_dir("trace"), "/dev/full", NULL,
 				      false), -ENOSPC);
 }
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "export_story.h"
+#include "known_trace.h"
 
 extern const struct kx_exporter kx_exporter_pprof;
 
@@ -14,7 +14,7 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 {
 	const char *out = in_dir("out");
 
-	assert_int_equal(story_export(&kx_exporter_pprof, trace, out, session, no_map), 0);
+	assert_int_equal(known_export(&kx_exporter_pprof, trace, out, session, no_map), 0);
 	json_decref(session);
 	return out;
 }
@@ -22,36 +22,36 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 static void test_story(void **state)
 {
 	json_t *session = json_pack("{s:s,s:{s:I}}", "started", "2026-01-31T00:00:01.000000007Z",
-				    "clock", "start_tsc", (json_int_t)STORY_START);
+				    "clock", "start_tsc", (json_int_t)KNOWN_START);
 	/* main alone: 2^32 + 100 ns less the 2 and 1 of its callees, and 20 less 10 */
 	static const char expected[] =
 		"3 4294967403 \"main\"\n"
-		"1 2 \"main\" " STORY_NAME2 "\n"
-		"1 1 \"main\" " STORY_NAME3 "\n"
+		"1 2 \"main\" " KNOWN_NAME2 "\n"
+		"1 1 \"main\" " KNOWN_NAME3 "\n"
 		"2 10 \"foo::bar()\"\n"
 		"1 0 \"foo::bar()\" \"#5\"\n"
 		"1 10 \"main\" \"main\"\n"
 		"mapping /opt/the prog 0123abcd\n"
 		"mapping /usr/lib/libx.so \n"
 		"function \"main\" \"main\" 0x401000 /opt/the prog\n"
-		"function " STORY_NAME2 " " STORY_NAME2 " 0x401010 /opt/the prog\n"
-		"function " STORY_NAME3 " " STORY_NAME3 " 0x2000 /usr/lib/libx.so\n"
+		"function " KNOWN_NAME2 " " KNOWN_NAME2 " 0x401010 /opt/the prog\n"
+		"function " KNOWN_NAME3 " " KNOWN_NAME3 " 0x2000 /usr/lib/libx.so\n"
 		"function \"foo::bar()\" \"_ZN3foo3barEv\" 0x3000 /usr/lib/libx.so\n"
 		"function \"#5\" \"#5\" 0x0 \n"
 		"duration 4294967451 time 1769817601000000007\n"
 		"comment kxray: 12 events were lost while recording\n";
 
 	(void)state;
-	story_write(in_dir("trace"));
-	assert_string_equal(story_read("pprof.py", "",
+	known_write(in_dir("trace"));
+	assert_string_equal(known_read("pprof.py", "",
 				       exported(in_dir("trace"), session, false)), expected);
 }
 
 static void test_empty(void **state)
 {
 	(void)state;
-	story_write_empty(in_dir("trace"));
-	assert_string_equal(story_read("pprof.py", "",
+	known_write_empty(in_dir("trace"));
+	assert_string_equal(known_read("pprof.py", "",
 				       exported(in_dir("trace"), NULL, true)),
 			    "duration 0 time 0\n");
 }
@@ -64,14 +64,14 @@ static void test_deep_stacks(void **state)
 	int fd;
 
 	(void)state;
-	w = story_writer(in_dir("trace"), &fd);
+	w = known_writer(in_dir("trace"), &fd);
 	t = kx_fdr_writer_thread(w, 1, 2, NULL, NULL);
 	for (uint64_t i = 0; i < 3000; i++)
 		must(kx_fdr_entry(t, 1000 + i * 2, 0, 1, NULL, 0), NULL);
 	for (uint64_t i = 0; i < 3000; i++)
 		must(kx_fdr_exit(t, 7000 + i * 2, 0, 1, false), NULL);
-	story_end(w, fd);
-	assert_string_equal(story_read("pprof.py", "--functions",
+	known_end(w, fd);
+	assert_string_equal(known_read("pprof.py", "--functions",
 				       exported(in_dir("trace"), NULL, false)),
 			    "3000 5999 \"main\"\n");
 }
@@ -79,8 +79,8 @@ static void test_deep_stacks(void **state)
 static void test_many_threads(void **state)
 {
 	(void)state;
-	story_write_threads(in_dir("trace"), 10000);
-	assert_string_equal(story_read("pprof.py", "--functions",
+	known_write_threads(in_dir("trace"), 10000);
+	assert_string_equal(known_read("pprof.py", "--functions",
 				       exported(in_dir("trace"), NULL, false)),
 			    "10000 100000 \"main\"\n");
 }
@@ -88,8 +88,8 @@ static void test_many_threads(void **state)
 static void test_disk_full(void **state)
 {
 	(void)state;
-	story_write_threads(in_dir("trace"), 2000);
-	assert_int_equal(story_export(&kx_exporter_pprof, in_dir("trace"), "/dev/full", NULL,
+	known_write_threads(in_dir("trace"), 2000);
+	assert_int_equal(known_export(&kx_exporter_pprof, in_dir("trace"), "/dev/full", NULL,
 				      false), -ENOSPC);
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "export_story.h"
+#include "known_trace.h"
 
 extern const struct kx_exporter kx_exporter_speedscope;
 
@@ -13,7 +13,7 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 {
 	const char *out = in_dir("out");
 
-	assert_int_equal(story_export(&kx_exporter_speedscope, trace, out, session, no_map), 0);
+	assert_int_equal(known_export(&kx_exporter_speedscope, trace, out, session, no_map), 0);
 	json_decref(session);
 	return out;
 }
@@ -21,39 +21,39 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 static void test_story(void **state)
 {
 	static const char expected[] =
-		"thread 100 70000 " STORY_WORKER " \"\"\n"
+		"thread 100 70000 " KNOWN_WORKER " \"\"\n"
 		"thread 200 1 \"\" \"\"\n"
 		"thread 0 7 \"c\" \"\"\n"
-		STORY_MAIN " module=\"prog\"\n"
-		STORY_2 " module=\"prog\"\n"
-		STORY_3 " module=\"libx.so\"\n"
-		STORY_4 " module=\"libx.so\"\n"
-		STORY_5 "\n"
-		STORY_B0 " module=\"prog\"\n"
-		STORY_B1 " module=\"prog\"\n"
-		STORY_B2 " module=\"prog\"\n"
-		STORY_C " module=\"libx.so\"\n"
+		KNOWN_MAIN " module=\"prog\"\n"
+		KNOWN_2 " module=\"prog\"\n"
+		KNOWN_3 " module=\"libx.so\"\n"
+		KNOWN_4 " module=\"libx.so\"\n"
+		KNOWN_5 "\n"
+		KNOWN_B0 " module=\"prog\"\n"
+		KNOWN_B1 " module=\"prog\"\n"
+		KNOWN_B2 " module=\"prog\"\n"
+		KNOWN_C " module=\"libx.so\"\n"
 		"mark 100 70000 0 \"lost 12 events\"\n";
 
 	(void)state;
-	story_write(in_dir("trace"));
-	assert_string_equal(story_read("speedscope.py", "",
+	known_write(in_dir("trace"));
+	assert_string_equal(known_read("speedscope.py", "",
 				       exported(in_dir("trace"), NULL, false)), expected);
 }
 
 static void test_empty(void **state)
 {
 	(void)state;
-	story_write_empty(in_dir("trace"));
-	assert_string_equal(story_read("speedscope.py", "",
+	known_write_empty(in_dir("trace"));
+	assert_string_equal(known_read("speedscope.py", "",
 				       exported(in_dir("trace"), NULL, true)), "");
 }
 
 static void test_many_threads(void **state)
 {
 	(void)state;
-	story_write_threads(in_dir("trace"), 10000);
-	assert_string_equal(story_read("speedscope.py", "--functions",
+	known_write_threads(in_dir("trace"), 10000);
+	assert_string_equal(known_read("speedscope.py", "--functions",
 				       exported(in_dir("trace"), NULL, false)),
 			    "10000 100000 \"main\"\n");
 }
@@ -61,8 +61,8 @@ static void test_many_threads(void **state)
 static void test_disk_full(void **state)
 {
 	(void)state;
-	story_write_threads(in_dir("trace"), 2000);
-	assert_int_equal(story_export(&kx_exporter_speedscope, in_dir("trace"), "/dev/full", NULL,
+	known_write_threads(in_dir("trace"), 2000);
+	assert_int_equal(known_export(&kx_exporter_speedscope, in_dir("trace"), "/dev/full", NULL,
 				      false), -ENOSPC);
 }
 

@@ -14,23 +14,23 @@
 
 extern const struct kx_exporter kx_exporter_xray;
 
-/* All that the call view tells of a trace, as text; ids of processes only with @pids. */
-struct story {
+/* Everything that a visitor gets of a trace, as text; process ids only with @pids. */
+struct dump {
 	FILE *to;
 	bool pids;
 };
 
-static int tell_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+static int dump_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
-	const struct story *s = ctx;
+	const struct dump *s = ctx;
 
 	return fprintf(s->to, "%" PRIu64 " thread %d/%d %s %s\n", tsc, s->pids ? t->pid : 0, t->tid,
 		       t->name, t->process) < 0;
 }
 
-static int tell_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+static int dump_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
-	const struct story *s = ctx;
+	const struct dump *s = ctx;
 
 	fprintf(s->to, "%" PRIu64 " %d>%u cpu %u", call->enter, t->tid, call->func, call->cpu);
 	for (unsigned i = 0; i < call->nargs; i++)
@@ -40,10 +40,10 @@ static int tell_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	return fputc('\n', s->to) < 0;
 }
 
-static int tell_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+static int dump_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		      enum kx_leave how)
 {
-	const struct story *s = ctx;
+	const struct dump *s = ctx;
 
 	fprintf(s->to, "%" PRIu64 " %d<%u %d", tsc, t->tid, call->func, how);
 	if (call->has_result)
@@ -51,27 +51,27 @@ static int tell_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call,
 	return fputc('\n', s->to) < 0;
 }
 
-static int tell_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu)
+static int dump_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu)
 {
-	const struct story *s = ctx;
+	const struct dump *s = ctx;
 
 	return fprintf(s->to, "%" PRIu64 " %d cpu %u\n", tsc, t->tid, cpu) < 0;
 }
 
-static int tell_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t to,
+static int dump_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t to,
 		     uint64_t entries, uint64_t exits)
 {
-	const struct story *s = ctx;
+	const struct dump *s = ctx;
 
 	return fprintf(s->to, "%d lost %" PRIu64 "..%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", t->tid,
 		       from, to, entries, exits) < 0;
 }
 
 /* Without the blanks that version 1 fills payloads with. */
-static int tell_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
+static int dump_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
 		      const uint8_t *data, uint32_t size)
 {
-	const struct story *s = ctx;
+	const struct dump *s = ctx;
 
 	(void)type;
 	while (size && data[size - 1] == ' ')
@@ -79,20 +79,20 @@ static int tell_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_
 	return fprintf(s->to, "%" PRIu64 " %d event %.*s\n", tsc, t->tid, (int)size, data) < 0;
 }
 
-static int tell_sample(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip)
+static int dump_sample(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip)
 {
-	const struct story *s = ctx;
+	const struct dump *s = ctx;
 
 	return fprintf(s->to, "%" PRIu64 " %d at %" PRIx64 "\n", tsc, t->tid, ip) < 0;
 }
 
-static char *story_of(const char *path, const char *map, const struct kx_call_filter *filter,
+static char *dump_of(const char *path, const char *map, const struct kx_call_filter *filter,
 		      bool pids, struct kx_calls_totals *totals)
 {
-	struct story s = { .pids = pids };
+	struct dump s = { .pids = pids };
 	const struct kx_call_visitor v = {
-		.thread = tell_thread, .enter = tell_enter, .leave = tell_leave, .cpu = tell_cpu,
-		.loss = tell_loss, .event = tell_event, .sample = tell_sample, .ctx = &s,
+		.thread = dump_thread, .enter = dump_enter, .leave = dump_leave, .cpu = dump_cpu,
+		.loss = dump_loss, .event = dump_event, .sample = dump_sample, .ctx = &s,
 	};
 	struct kx_symbolizer names;
 	struct kx_fdr_file *f = NULL;
@@ -116,8 +116,8 @@ static char *story_of(const char *path, const char *map, const struct kx_call_fi
 	return text;
 }
 
-/* Exports the trace in @version; the story must stay the same. */
-static void check_export(const char *version, const char *story, bool pids, bool run_llvm)
+/* Exports the trace in @version; the text must stay the same. */
+static void check_export(const char *version, const char *text, bool pids, bool run_llvm)
 {
 	char option[32], *again;
 	const char *const options[] = { option, NULL };
@@ -127,9 +127,9 @@ static void check_export(const char *version, const char *story, bool pids, bool
 	run_export(&kx_exporter_xray, options, NULL, false, &e);
 	assert_int_equal(e.result, 0);
 	assert_int_equal(e.data[0], version[0] - '0');
-	again = story_of(output_path, NULL, NULL, pids && version[0] >= '3', NULL);
-	if (strcmp(story, again))
-		fail_msg("version %s:\n%.1500s\nbecame\n%.1500s", version, story, again);
+	again = dump_of(output_path, NULL, NULL, pids && version[0] >= '3', NULL);
+	if (strcmp(text, again))
+		fail_msg("version %s:\n%.1500s\nbecame\n%.1500s", version, text, again);
 	if (run_llvm)
 		llvm_xray_accepts(output_path, NULL, 1);
 	free(again);
@@ -138,8 +138,8 @@ static void check_export(const char *version, const char *story, bool pids, bool
 
 static void check_all_versions(bool run_llvm)
 {
-	char *with = story_of(trace_path, NULL, NULL, true, NULL);
-	char *without = story_of(trace_path, NULL, NULL, false, NULL);
+	char *with = dump_of(trace_path, NULL, NULL, true, NULL);
+	char *without = dump_of(trace_path, NULL, NULL, false, NULL);
 
 	check_export("1", without, false, run_llvm);
 	check_export("2", without, false, run_llvm);
@@ -191,12 +191,12 @@ static void check_nothing_is_left_out(void)
 		"9000000070 70001<4 2\n9000000070 70001<3 2\n", "9000000100 70001<268435455 0 = -2\n",
 		"9000000130 70001>5 cpu 0\n9000000130 70001<5 3\n",
 	};
-	char *story = story_of(output_path, NULL, NULL, true, NULL);
+	char *text = dump_of(output_path, NULL, NULL, true, NULL);
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (!strstr(story, parts[i]))
-			fail_msg("'%s' is not in\n%s", parts[i], story);
-	free(story);
+		if (!strstr(text, parts[i]))
+			fail_msg("'%s' is not in\n%s", parts[i], text);
+	free(text);
 }
 
 static void test_from_any_version_to_any(void **state)
@@ -236,7 +236,7 @@ static void test_unbalanced_is_repaired(void **state)
 	struct kx_calls_totals totals;
 	struct exported e;
 	struct bytes b = { 0 };
-	char *story;
+	char *text;
 
 	(void)state;
 	header(&b, 5, 1, 1000000000, 4096);
@@ -254,12 +254,12 @@ static void test_unbalanced_is_repaired(void **state)
 	save(trace_path, b.data, b.size);
 	check_all_versions(true);
 	run_export(&kx_exporter_xray, NULL, NULL, false, &e);
-	story = story_of(output_path, NULL, NULL, true, &totals);
-	assert_non_null(strstr(story, "1010 2<3 2\n1010 2<2 2\n1010 2<1 0\n"));
+	text = dump_of(output_path, NULL, NULL, true, &totals);
+	assert_non_null(strstr(text, "1010 2<3 2\n1010 2<2 2\n1010 2<1 0\n"));
 	assert_int_equal(totals.orphans, 0);
 	assert_int_equal(totals.repaired, 2);
 	assert_int_equal(totals.calls, 4);
-	free(story);
+	free(text);
 	free_export(&e);
 	release(&b);
 }
@@ -296,7 +296,7 @@ static void test_filters_and_map(void **state)
 	assert_string_equal(kx_map_name(&read, 3), "three");
 	assert_true(json_is_true(json_object_get(read.session, "callers")));
 	kx_map_free(&read);
-	filtered = story_of(trace_path, NULL, &filter, true, NULL);
+	filtered = dump_of(trace_path, NULL, &filter, true, NULL);
 	assert_string_equal(filtered,
 			    "1010 thread 1/2  \n"
 			    "1010 2 cpu 0\n"
@@ -304,7 +304,7 @@ static void test_filters_and_map(void **state)
 			    "1030 2>3 cpu 0 from 400003\n"
 			    "1040 2<3 0\n"
 			    "1050 2<1 3\n");
-	again = story_of(output_path, NULL, NULL, true, NULL);
+	again = dump_of(output_path, NULL, NULL, true, NULL);
 	/* open at the end of the range, so open at the end of the trace, which now is earlier */
 	assert_non_null(strstr(again, "1040 2<3 0\n1040 2<1 3\n"));
 	free(filtered);
@@ -361,7 +361,7 @@ static void check_no_calls(unsigned from, const struct kx_call_filter *filter)
 		run_export(&kx_exporter_xray, options, filter, false, &e);
 		assert_int_equal(e.result, 0);
 		assert_int_equal(e.data[0], version);
-		free(story_of(output_path, NULL, NULL, true, &totals));
+		free(dump_of(output_path, NULL, NULL, true, &totals));
 		assert_int_equal(totals.calls, 0);
 		/* llvm-xray would read a file without any record as YAML, and reject it. */
 		for (size_t v = 0; v < N_LLVM_XRAYS; v++) {
@@ -420,7 +420,7 @@ static void test_events_that_do_not_fit(void **state)
 	char large[5001];
 	struct bytes b = { 0 };
 	struct exported e;
-	char *story;
+	char *text;
 
 	(void)state;
 	memset(large, 'x', 5000);
@@ -435,12 +435,12 @@ static void test_events_that_do_not_fit(void **state)
 	assert_int_equal(e.result, 0);
 	assert_non_null(strstr(e.notices, "typed events"));
 	assert_non_null(strstr(e.notices, "4096"));
-	story = story_of(output_path, NULL, NULL, true, NULL);
+	text = dump_of(output_path, NULL, NULL, true, NULL);
 	large[4096] = 0;
-	assert_non_null(strstr(story, "1001 2 event xxxx"));
-	assert_non_null(strstr(story, large));
-	assert_non_null(strstr(story, "1002 2 event typed\n"));
-	free(story);
+	assert_non_null(strstr(text, "1001 2 event xxxx"));
+	assert_non_null(strstr(text, large));
+	assert_non_null(strstr(text, "1002 2 event typed\n"));
+	free(text);
 	free_export(&e);
 	release(&b);
 }
@@ -491,7 +491,7 @@ static bool find_log(void)
 /* What the runtime of LLVM writes: account rejects it, and takes the export with the same calls. */
 static void check_runtime_log(const char *clang, const char *config)
 {
-	char source[80], binary[80], saved[sizeof(trace_path)], *entries, *story;
+	char source[80], binary[80], saved[sizeof(trace_path)], *entries, *text;
 	struct kx_calls_totals totals;
 
 	strcpy(saved, trace_path);
@@ -503,16 +503,16 @@ static void check_runtime_log(const char *clang, const char *config)
 	free(run_okf("cd %s && XRAY_OPTIONS='patch_premain=false xray_logfile_base=log.' ./x '%s'",
 		     folder, config));
 	assert_true(find_log());
-	story = story_of(trace_path, binary, NULL, true, &totals);
+	text = dump_of(trace_path, binary, NULL, true, &totals);
 	assert_true(totals.calls > 5000);
 	assert_int_equal(totals.orphans, 0);
-	assert_non_null(strstr(story, "event hello event"));
+	assert_non_null(strstr(text, "event hello event"));
 	entries = run_okf("%s convert -f yaml %s | grep -c 'kind: function-enter'", llvm_xrays[0],
 			  trace_path);
 	assert_int_equal(strtoull(entries, NULL, 10), totals.calls);
 	free(entries);
 	check_all_versions(true);
-	free(story);
+	free(text);
 	unlink(trace_path);
 	strcpy(trace_path, saved);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * For tests of exporters: a trace with known calls and names that are hard to quote, an
- * exporter run on it, and readers of tests/readers that say what the file holds.
+ * exporter run on it, and readers of tests/readers that print the content of the file.
  */
-#ifndef KX_TEST_EXPORT_STORY_H
-#define KX_TEST_EXPORT_STORY_H
+#ifndef KX_TEST_KNOWN_TRACE_H
+#define KX_TEST_KNOWN_TRACE_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,17 +14,17 @@
 #include "trace/fdr_writer.h"
 #include "target.h"
 
-#define STORY_START 1000u       /* ticks */
-#define STORY_HZ 2000000000u    /* two ticks a nanosecond */
+#define KNOWN_START 1000u       /* ticks */
+#define KNOWN_HZ 2000000000u    /* two ticks a nanosecond */
 
 /* Ids 1 to 4; 5 is in no map. */
-static struct kx_map_function story_functions[] = {
+static struct kx_map_function known_functions[] = {
 	{ "main", 0, 0x401000, 16 },
 	{ "a \"b\",c;d\n\t\\%s\x01\xc3\xa9", 0, 0x401010, 16 },
 	{ "bad \xff \xc3(", 1, 0x2000, 16 },
 	{ "_ZN3foo3barEv", 1, 0x3000, 16 },
 };
-static struct kx_map_module story_modules[] = {
+static struct kx_map_module known_modules[] = {
 	{ "prog", "/opt/the prog", "0123abcd", 0, 0 },
 	{ "libx.so", "/usr/lib/libx.so", "", 0x7f0000000000, 0 },
 };
@@ -35,10 +35,10 @@ static inline void must(int r, const struct kx_err *err)
 		fail_msg("%d: %s", r, err ? err->text : strerror(-r));
 }
 
-static inline struct kx_fdr_writer *story_writer(const char *path, int *fd)
+static inline struct kx_fdr_writer *known_writer(const char *path, int *fd)
 {
 	const struct kx_fdr_options options = {
-		.tsc_hz = STORY_HZ, .start_tsc = STORY_START, .constant_tsc = true,
+		.tsc_hz = KNOWN_HZ, .start_tsc = KNOWN_START, .constant_tsc = true,
 	};
 	struct kx_fdr_writer *w = NULL;
 	struct kx_err err = { 0 };
@@ -49,7 +49,7 @@ static inline struct kx_fdr_writer *story_writer(const char *path, int *fd)
 	return w;
 }
 
-static inline void story_end(struct kx_fdr_writer *w, int fd)
+static inline void known_end(struct kx_fdr_writer *w, int fd)
 {
 	struct kx_err err = { 0 };
 
@@ -58,7 +58,7 @@ static inline void story_end(struct kx_fdr_writer *w, int fd)
 	assert_int_equal(close(fd), 0);
 }
 
-static inline void story_note(struct kx_fdr_thread *t, uint64_t tsc, const char *text)
+static inline void known_note(struct kx_fdr_thread *t, uint64_t tsc, const char *text)
 {
 	must(kx_fdr_custom(t, tsc, text, strlen(text)), NULL);
 }
@@ -67,14 +67,14 @@ static inline void story_note(struct kx_fdr_thread *t, uint64_t tsc, const char 
  * The trace: nested calls, arguments, a tail exit, a repaired call, calls that never end, CPU
  * 65535, a thread id over 65535, a gap, an event, recursion, a process without id.
  */
-static inline void story_write(const char *path)
+static inline void known_write(const char *path)
 {
 	const uint64_t args[] = { 5, UINT64_MAX };
 	struct kx_fdr_thread *a, *b, *c;
 	struct kx_fdr_writer *w;
 	int fd;
 
-	w = story_writer(path, &fd);
+	w = known_writer(path, &fd);
 	a = kx_fdr_writer_thread(w, 100, 70000, "w\xc3\xb6rker \"1\"", "a,b;c%d\\");
 	must(kx_fdr_entry(a, 1000, 65535, 1, args, 2), NULL);
 	must(kx_fdr_entry(a, 1003, 65535, 2, NULL, 0), NULL); /* 1.5 ns: rounded up */
@@ -82,10 +82,10 @@ static inline void story_write(const char *path)
 	must(kx_fdr_cpu(a, 1010, 3), NULL);
 	must(kx_fdr_entry(a, 1000 + (1ull << 33), 3, 3, NULL, 0), NULL);
 	must(kx_fdr_exit(a, 1002 + (1ull << 33), 3, 3, true), NULL);
-	story_note(a, 1004 + (1ull << 33), "hello \x01 \"q\"");
-	story_note(a, 1100 + (1ull << 33),
+	known_note(a, 1004 + (1ull << 33), "hello \x01 \"q\"");
+	known_note(a, 1100 + (1ull << 33),
 		   "kxray:loss {\"entries\":7,\"exits\":5,\"from\":8589935600,\"to\":8589935692}");
-	story_note(a, 1200 + (1ull << 33), "kxray:repaired {\"exits\":1}");
+	known_note(a, 1200 + (1ull << 33), "kxray:repaired {\"exits\":1}");
 	must(kx_fdr_exit(a, 1200 + (1ull << 33), 3, 1, false), NULL);
 	must(kx_fdr_entry(a, 1300 + (1ull << 33), 3, 4, NULL, 0), NULL);
 	must(kx_fdr_entry(a, 1310 + (1ull << 33), 3, 5, NULL, 0), NULL);
@@ -99,44 +99,44 @@ static inline void story_write(const char *path)
 	c = kx_fdr_writer_thread(w, 0, 7, "c", NULL);
 	must(kx_fdr_entry(c, 1100, 1, 4, NULL, 0), NULL);
 	must(kx_fdr_exit(c, 1110, 1, 4, false), NULL);
-	story_end(w, fd);
+	known_end(w, fd);
 }
 
-static inline void story_write_empty(const char *path)
+static inline void known_write_empty(const char *path)
 {
 	struct kx_fdr_writer *w;
 	int fd;
 
-	w = story_writer(path, &fd);
-	story_end(w, fd);
+	w = known_writer(path, &fd);
+	known_end(w, fd);
 }
 
 /* @threads threads of one process with one call of 1 each, of 10 ns. */
-static inline void story_write_threads(const char *path, int threads)
+static inline void known_write_threads(const char *path, int threads)
 {
 	struct kx_fdr_writer *w;
 	int fd;
 
-	w = story_writer(path, &fd);
+	w = known_writer(path, &fd);
 	for (int i = 0; i < threads; i++) {
 		struct kx_fdr_thread *t = kx_fdr_writer_thread(w, 1, 1000 + i, "many", "of them");
 
 		must(kx_fdr_entry(t, 1000 + (uint64_t)i, 0, 1, NULL, 0), NULL);
 		must(kx_fdr_exit(t, 1020 + (uint64_t)i, 0, 1, false), NULL);
 	}
-	story_end(w, fd);
+	known_end(w, fd);
 }
 
 /* The exporter's result, or that of the last write. @session may be NULL; no map if @no_map. */
-static inline int story_export(const struct kx_exporter *e, const char *trace, const char *out,
+static inline int known_export(const struct kx_exporter *e, const char *trace, const char *out,
 			       json_t *session, bool no_map)
 {
 	static struct kx_text_out text;
 	struct kx_symbolizer names = {
 		.has_map = !no_map,
 		.map = {
-			.modules = story_modules, .nmodules = 2,
-			.functions = story_functions, .nfunctions = 4,
+			.modules = known_modules, .nmodules = 2,
+			.functions = known_functions, .nfunctions = 4,
 		},
 	};
 	struct kx_export x = { .names = &names, .session = session, .out = &text };
@@ -160,7 +160,7 @@ static inline int story_export(const struct kx_exporter *e, const char *trace, c
 }
 
 /* What a reader of tests/readers says; the test fails if it refuses the file. Until the next call. */
-static inline const char *story_read(const char *reader, const char *option, const char *file)
+static inline const char *known_read(const char *reader, const char *option, const char *file)
 {
 	static char text[1 << 20];
 	char command[512];
@@ -179,36 +179,36 @@ static inline const char *story_read(const char *reader, const char *option, con
 }
 
 /* As Python writes them in JSON. */
-#define STORY_NAME2 "\"a \\\"b\\\",c;d\\n\\t\\\\%s\\u0001\\u00e9\""
-#define STORY_NAME3 "\"bad ? ?(\""
-#define STORY_WORKER "\"w\\u00f6rker \\\"1\\\"\""
-#define STORY_PROCESS "\"a,b;c%d\\\\\""
+#define KNOWN_NAME2 "\"a \\\"b\\\",c;d\\n\\t\\\\%s\\u0001\\u00e9\""
+#define KNOWN_NAME3 "\"bad ? ?(\""
+#define KNOWN_WORKER "\"w\\u00f6rker \\\"1\\\"\""
+#define KNOWN_PROCESS "\"a,b;c%d\\\\\""
 
 /* Lines that all timelines have in common; what only some formats can say goes between them. */
-#define STORY_MAIN "call 100 70000 0 0 4294967396 \"main\""
-#define STORY_2 "call 100 70000 1 2 2 " STORY_NAME2
-#define STORY_3 "call 100 70000 1 4294967296 1 " STORY_NAME3
-#define STORY_4 "call 100 70000 0 4294967446 5 \"foo::bar()\""
-#define STORY_5 "call 100 70000 1 4294967451 0 \"#5\""
-#define STORY_B0 "call 200 1 0 10 20 \"main\""
-#define STORY_B1 "call 200 1 1 15 10 \"main\""
-#define STORY_B2 "call 200 1 0 30 0 \"main\""
-#define STORY_C "call 0 7 0 50 5 \"foo::bar()\""
+#define KNOWN_MAIN "call 100 70000 0 0 4294967396 \"main\""
+#define KNOWN_2 "call 100 70000 1 2 2 " KNOWN_NAME2
+#define KNOWN_3 "call 100 70000 1 4294967296 1 " KNOWN_NAME3
+#define KNOWN_4 "call 100 70000 0 4294967446 5 \"foo::bar()\""
+#define KNOWN_5 "call 100 70000 1 4294967451 0 \"#5\""
+#define KNOWN_B0 "call 200 1 0 10 20 \"main\""
+#define KNOWN_B1 "call 200 1 1 15 10 \"main\""
+#define KNOWN_B2 "call 200 1 0 30 0 \"main\""
+#define KNOWN_C "call 0 7 0 50 5 \"foo::bar()\""
 
 /* What chrome.py and perfetto.py say of it. */
-#define STORY_TIMELINE \
-	"thread 100 70000 " STORY_WORKER " " STORY_PROCESS "\n" \
+#define KNOWN_TIMELINE \
+	"thread 100 70000 " KNOWN_WORKER " " KNOWN_PROCESS "\n" \
 	"thread 200 1 \"\" \"\"\n" \
 	"thread 0 7 \"c\" \"\"\n" \
-	STORY_MAIN " arg1=\"0x5\" arg2=\"0xffffffffffffffff\" end=\"repaired\" module=\"prog\"\n" \
-	STORY_2 " module=\"prog\"\n" \
-	STORY_3 " end=\"tail jump\" module=\"libx.so\"\n" \
-	STORY_4 " end=\"open\" module=\"libx.so\"\n" \
-	STORY_5 " end=\"open\"\n" \
-	STORY_B0 " module=\"prog\"\n" \
-	STORY_B1 " module=\"prog\"\n" \
-	STORY_B2 " module=\"prog\"\n" \
-	STORY_C " module=\"libx.so\"\n" \
+	KNOWN_MAIN " arg1=\"0x5\" arg2=\"0xffffffffffffffff\" end=\"repaired\" module=\"prog\"\n" \
+	KNOWN_2 " module=\"prog\"\n" \
+	KNOWN_3 " end=\"tail jump\" module=\"libx.so\"\n" \
+	KNOWN_4 " end=\"open\" module=\"libx.so\"\n" \
+	KNOWN_5 " end=\"open\"\n" \
+	KNOWN_B0 " module=\"prog\"\n" \
+	KNOWN_B1 " module=\"prog\"\n" \
+	KNOWN_B2 " module=\"prog\"\n" \
+	KNOWN_C " module=\"libx.so\"\n" \
 	"mark 100 70000 4294967298 \"hello \\\\x01 \\\"q\\\"\"\n" \
 	"mark 100 70000 4294967346 \"lost 12 events\" entries=7 exits=5 gap_ns=46\n" \
 	"cpu 0 7 50 1\n" \

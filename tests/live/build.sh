@@ -71,6 +71,7 @@ for command in record report dump functions doctor; do
 	run "$KXRAY" "$command" --help
 	assert_eq "$command --help" "$STATUS $ERR" "0 "
 	assert_contains "it shows its usage" "$OUT" "kxray $command"
+	assert_eq "kxray help $command is the same" "$("$KXRAY" help "$command")" "$OUT"
 	run "$KXRAY" "$command" --no-such-option
 	assert_eq "$command: unknown option: wrong usage" "$STATUS" 2
 	assert_contains "it is named" "$ERR" "no-such-option"

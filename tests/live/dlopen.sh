@@ -22,7 +22,7 @@ attached() {
 	wait_for grep -q loaded "$TMP/dlopener.out" || fail "$*, by PID: load" "not done"
 	# Return probes are given up when the plugin comes, or not even used where the kernel has
 	# no means to hold them back until kxray has looked.
-	if grep -q 'dear exits' "$TMP/rec.err"; then
+	if grep -q 'expensive exits' "$TMP/rec.err"; then
 		assert "$*, by PID: it takes return probes" "$(cat "$TMP/rec.err")" \
 			test "$1" != session
 	else

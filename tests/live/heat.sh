@@ -50,8 +50,8 @@ assert_eq "all: status" "$STATUS" 0
 for name in middle outer tail_first sleep_2ms; do
 	assert_contains "all: $name" " $(recorded) " " $name "
 done
-assert_contains "all: dear ones are not looked at" "$(cat "$TMP/rec.err")" \
-	"those with a dear entry were not looked at"
+assert_contains "all: expensive ones are not considered" "$(cat "$TMP/rec.err")" \
+	"functions with an expensive entry were not considered"
 case " $(recorded) " in
 *" inner "*) fail "all: no stepped entry" "$(recorded)" ;;
 *) pass "all: no stepped entry" ;;

@@ -16,7 +16,7 @@ traced() { # LABEL REPAIRED CHECK...
 # 100,000 exceptions through two traced frames; the target itself says whether it ended right.
 trace_target throws -f catcher -f passer -f thrower
 traced "exceptions" 200000 cxx=long
-assert_contains "exceptions: why the exits are dear" "$(cat "$TMP/rec.err")" "dear exits"
+assert_contains "exceptions: why the exits are expensive" "$(cat "$TMP/rec.err")" "expensive exits"
 
 # 20 pthread_exit and 20 pthread_cancel, each through three cleanup handlers.
 trace_target cancel -f top -f middle -f bottom

@@ -531,6 +531,11 @@ static void test_command(void **state)
 	assert_true(in_file("err", "1 left out"));
 	assert_false(in_file("err", "left out: late"));
 
+	/* --filter is the older name of --function */
+	assert_int_equal(RUN(in_dir("server"), "--filter", "tiny", "--function=looping"), 0);
+	assert_true(in_file("out", "tiny (server)"));
+	assert_true(in_file("out", "looping (server)"));
+
 	assert_int_equal(RUN(in_dir("server"), "-f", "tiny", "-f", "late", "--json", "--left-out",
 			     "--exits=none"), 0);
 	assert_true(in_file("err", "left out: late (server)"));

@@ -309,7 +309,7 @@ static int open_output(struct job *j, struct kx_err *err)
 	if (is_input(a, path)) {
 		j->misused = true;
 		return kx_err_set(err, -EINVAL,
-				  "'%s' is what is read; name another file with -o", path);
+				  "'%s' is the input; name another file with -o", path);
 	}
 	return kx_export_output_open(&j->output, path, appends(a), err);
 }

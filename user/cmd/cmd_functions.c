@@ -283,7 +283,7 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 	fprintf(stderr, "exits: %zu return, %zu instruction, %zu none; ", exits[KX_EXITS_RETURN],
 		exits[KX_EXITS_INSTRUCTION], exits[KX_EXITS_NONE]);
 	if (a->exits != KX_EXITS_AUTO)
-		fprintf(stderr, "as --exits=%s asks\n", kx_exits_name(a->exits));
+		fprintf(stderr, "as requested by --exits=%s\n", kx_exits_name(a->exits));
 	else if (sel->risk.returns_harmless && !sel->risk.is_go)
 		fprintf(stderr, "return probes are harmless here: %s\n", sel->risk.reason);
 	else

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/record_summary.h"
+
+#include <jansson.h>
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void print_dumps(const struct kx_recording_result *r)
+{
+	const struct kx_flight_result *f = &r->flight;
+
+	fprintf(stderr,
+		"kxray: %u dump%s%s%s, %llu bytes; %llu event%s recorded, %llu lost, %zu function%s, %.3f s\n",
+		f->dumps, plural(f->dumps), f->dumps ? ", the newest is " : "", f->last,
+		(unsigned long long)r->bytes, (unsigned long long)r->counts.events,
+		plural(r->counts.events), (unsigned long long)r->counts.lost, r->functions,
+		plural(r->functions), r->seconds);
+	if (f->kept < f->dumps)
+		fprintf(stderr, "kxray: %u older dump%s removed (--dumps)\n", f->dumps - f->kept,
+			f->dumps - f->kept == 1 ? " was" : "s were");
+	if (f->merged)
+		fprintf(stderr, "kxray: %llu trigger%s had no dump of %s own: %s came while another was "
+				"due or being written, or too soon after it\n",
+			(unsigned long long)f->merged, plural(f->merged),
+			f->merged == 1 ? "its" : "their", f->merged == 1 ? "it" : "they");
+	if (f->failed)
+		fprintf(stderr, "kxray: %u dump%s could not be written\n", f->failed,
+			plural(f->failed));
+}
+
+static void print_losses(const struct kx_collector_counts *c)
+{
+	static const char *const why[KX_LOSS_REASONS] = {
+		"ring buffer full: try a larger --ring-size or fewer functions",
+		"too many writers at once", "CPU without a ring", "clock unreadable"
+	};
+
+	for (int i = 0; i < KX_LOSS_REASONS; i++)
+		if (c->lost_by[i])
+			fprintf(stderr, "kxray: %llu lost: %s\n", (unsigned long long)c->lost_by[i],
+				why[i]);
+	if (c->lost_unwritten)
+		fprintf(stderr, "kxray: %llu lost: the trace could not be written any further\n",
+			(unsigned long long)c->lost_unwritten);
+	if (c->lost_partner)
+		fprintf(stderr, "kxray: %llu lost: exits whose entry was lost\n",
+			(unsigned long long)c->lost_partner);
+	if (c->lost_missed)
+		fprintf(stderr, "kxray: %llu lost: calls inside the kernel that it did not pass on (the "
+				"CPU was in another probe, or too many threads in one function), "
+				"perhaps of other processes\n",
+			(unsigned long long)c->lost_missed);
+	if (c->lost_migrations)
+		fprintf(stderr, "kxray: %llu CPU changes or thread records lost\n",
+			(unsigned long long)c->lost_migrations);
+}
+
+static void print_incomplete(const struct kx_recording_options *o, const struct kx_collector_counts *c)
+{
+	if (c->repaired)
+		fprintf(stderr, "kxray: %llu call%s closed without an exit of their own (longjmp, "
+				"exception, nesting limit, thread end)\n",
+			(unsigned long long)c->repaired, plural(c->repaired));
+	if (c->reduced)
+		fprintf(stderr, "kxray: %llu event%s left out by %s\n",
+			(unsigned long long)c->reduced, plural(c->reduced),
+			!o->max_depth ? "--min-duration" :
+			o->min_duration_ns ? "--min-duration and --depth" : "--depth");
+	if (c->too_deep)
+		fprintf(stderr, "kxray: %llu of them were nested deeper than kxray follows a thread\n",
+			(unsigned long long)c->too_deep);
+	if (c->orphans)
+		fprintf(stderr, "kxray: %llu exit%s left out, of calls that began before the recording\n",
+			(unsigned long long)c->orphans, plural(c->orphans));
+}
+
+void kx_record_summary_print(const struct kx_recording_options *o,
+			     const struct kx_recording_result *r)
+{
+	const struct kx_collector_counts *c = &r->counts;
+
+	if (o->flight)
+		print_dumps(r);
+	else
+		fprintf(stderr,
+			"kxray: %llu event%s, %llu lost, %zu function%s, %llu thread%s, %llu bytes in %s, %.3f s\n",
+			(unsigned long long)c->events, plural(c->events), (unsigned long long)c->lost,
+			r->functions, plural(r->functions), (unsigned long long)c->threads,
+			plural(c->threads), (unsigned long long)r->bytes, o->output, r->seconds);
+	if (o->follow && !o->all)
+		fprintf(stderr, "kxray: %zu process%s traced\n", r->processes,
+			r->processes == 1 ? "" : "es");
+	if (r->unfollowed)
+		fprintf(stderr,
+			"kxray: %llu processes were not traced: too many at a time to follow\n",
+			(unsigned long long)r->unfollowed);
+	if (!c->events && !c->lost)
+		fprintf(stderr, "kxray: none of the traced functions was called or returned\n");
+	fprintf(stderr, "kxray: clock %s, %.6f GHz (%s)", r->clock, (double)r->tsc_hz * 1e-9,
+		r->hz_origin);
+	if (r->clock_error_ns)
+		fprintf(stderr, ", off by at most %llu ns", (unsigned long long)r->clock_error_ns);
+	fprintf(stderr, "; detached in %.0f ms\n", r->detach_seconds * 1e3);
+	print_losses(c);
+	print_incomplete(o, c);
+}
+
+int kx_record_summary_print_json(const struct kx_recording_options *o,
+				 const struct kx_recording_result *r, FILE *to)
+{
+	const struct kx_collector_counts *c = &r->counts;
+	json_t *j = json_pack(
+		"{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I}",
+		"events", (json_int_t)c->events, "lost", (json_int_t)c->lost, "reduced",
+		(json_int_t)c->reduced, "functions",
+		(json_int_t)r->functions, "threads", (json_int_t)c->threads, "bytes",
+		(json_int_t)r->bytes, "clock", r->clock, "seconds", r->seconds, "output",
+		o->output, "tsc_hz", (json_int_t)r->tsc_hz, "hz_origin", r->hz_origin,
+		"clock_error_ns", (json_int_t)r->clock_error_ns, "mechanism", r->mechanism,
+		"entries", (json_int_t)c->entries, "exits", (json_int_t)c->exits, "repaired",
+		(json_int_t)c->repaired, "orphans", (json_int_t)c->orphans, "migrations",
+		(json_int_t)c->migrations, "attach_seconds", r->attach_seconds, "detach_seconds",
+		r->detach_seconds, "processes", (json_int_t)r->processes, "unfollowed",
+		(json_int_t)r->unfollowed);
+	int failed;
+
+	if (r->kernel_mechanism && j)
+		json_object_set_new(j, "kernel_mechanism", json_string(r->kernel_mechanism));
+	if (j && o->flight)
+		json_object_update_new(
+			j, json_pack("{s:i,s:i,s:i,s:I,s:I,s:s}", "dumps", (int)r->flight.dumps,
+				     "dumps_kept", (int)r->flight.kept, "dumps_failed",
+				     (int)r->flight.failed, "triggers_merged",
+				     (json_int_t)r->flight.merged, "store_bytes",
+				     (json_int_t)r->flight.memory, "newest_dump", r->flight.last));
+	failed = !j || json_dumpf(j, to, JSON_COMPACT) || fputc('\n', to) == EOF || fflush(to);
+
+	json_decref(j);
+	return failed;
+}

@@ -27,18 +27,20 @@ before=$(ls -A "$TMP/here")
 # one_sentence: $ERR is one, and starts as all do
 one_sentence() { [[ $ERR = "kxray export: "* && $ERR != *$'\n'* && ${#ERR} -gt 30 ]]; }
 # streamed OPTION...: in $same what differs between $TMP/file and the export through a pipe. AFPerf
-# has a random id for each run.
+# has a random id for each run; CPEL the date of the export in bytes 5 to 8, as this trace has no date.
 streamed() {
-	same=$("$KXRAY" export -f "$format" "$@" 2>/dev/null | without_run_id |
-		cmp - <(without_run_id <"$TMP/file") 2>&1)
+	same=$("$KXRAY" export -f "$format" "$@" 2>/dev/null | without_id_and_date |
+		cmp - <(without_id_and_date <"$TMP/file") 2>&1)
 }
-without_run_id() {
-	if [ "$format" != afperf ]; then
-		cat
-	else
+without_id_and_date() {
+	case $format in
+	afperf)
 		awk -F, -v OFS=, '$1 == "RunInfo" { id = $6 } { for (i = 2; i <= NF; i++)
 			if ($i "" == id "") $i = "RUN"; print }'
-	fi
+		;;
+	cpel) tail -c +9 ;;
+	*) cat ;;
+	esac
 }
 for format in "${FORMATS[@]}"; do
 	"$KXRAY" export -f "$format" -o "$TMP/file" "$TRACE" 2>/dev/null

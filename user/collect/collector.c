@@ -105,7 +105,7 @@ void kx_collector_free(struct kx_collector *c)
 static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct kx_ring *ring,
 		       const struct kx_wire_record *rec)
 {
-	uint64_t payload[KX_WIRE_MAX_WORDS] = { 0 }, tsc;
+	uint64_t payload[KX_WIRE_MAX_WORDS], tsc;
 	int code;
 
 	tsc = kx_clock_to_tsc(c->in.clock, rec->cpu, rec->clock);

@@ -6,8 +6,6 @@
  * written beside it. A trace without a call has one note, since llvm-xray rejects a bare header.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,29 +35,16 @@ struct xray {
 	struct kx_err *err;
 };
 
-/* Writes "kxray:KIND {...}"; owns @json. */
-static int write_note(struct xray *w, uint64_t tsc, const char *kind, json_t *json)
-{
-	char *body = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL, *text = NULL;
-	int r = -ENOMEM, n = body ? asprintf(&text, KX_FDR_NOTE_PREFIX "%s %s", kind, body) : -1;
-
-	if (n >= 0)
-		r = kx_fdr_custom(w->stream, tsc, text, (size_t)n);
-	free(n >= 0 ? text : NULL);
-	free(body);
-	json_decref(json);
-	return r;
-}
-
 /* Writes the exits that were held back until their number was known. */
 static int write_repairs(struct xray *w, const struct kx_call_thread *t)
 {
+	struct kx_note note;
 	int r;
 
 	if (!w->nrepairs)
 		return 0;
-	r = write_note(w, w->repairs[0].tsc, "repaired",
-		       json_pack("{s:I}", "exits", (json_int_t)w->nrepairs));
+	note = (struct kx_note){ .kind = KX_NOTE_REPAIRED, .repaired.exits = w->nrepairs };
+	r = kx_fdr_note(w->stream, w->repairs[0].tsc, &note);
 	for (size_t i = 0; i < w->nrepairs && !r; i++)
 		r = kx_fdr_exit(w->stream, w->repairs[i].tsc, t->cpu, w->repairs[i].func, false);
 	w->nrepairs = 0;
@@ -70,30 +55,28 @@ static int write_session(struct xray *w, uint64_t tsc)
 {
 	size_t size;
 	const char *session = kx_calls_session(w->x->calls, &size);
-	char text[MAX_EVENT];
-	int n;
+	const struct kx_note note = { .kind = KX_NOTE_SESSION, .session = { session, size } };
 
-	if (w->session_done || !session || size > sizeof(text) - 32)
+	if (w->session_done || !session || size > KX_NOTE_MAX - 32)
 		return 0;
 	w->session_done = true;
-	n = snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "session %.*s", (int)size, session);
-	return kx_fdr_custom(w->stream, tsc, text, (size_t)n);
+	return kx_fdr_note(w->stream, tsc, &note);
 }
 
 static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
-	const struct kx_fdr_identity identity = {
+	const struct kx_note note = { .kind = KX_NOTE_THREAD, .thread = {
 		.pid = t->pid, .tid = t->tid, .ns_pid = t->ns_pid, .ns_tid = t->ns_tid,
 		.name = t->name, .process = t->process,
-	};
+	} };
 	struct xray *w = ctx;
 	int r;
 
 	if (w->stream) {
 		r = write_repairs(w, t);
-		return r ? r : write_note(w, tsc, "thread", kx_fdr_identity_json(&identity));
+		return r ? r : kx_fdr_note(w->stream, tsc, &note);
 	}
-	w->stream = kx_fdr_writer_thread_of(w->writer, &identity);
+	w->stream = kx_fdr_writer_thread_of(w->writer, &note.thread);
 	return w->stream ? write_session(w, tsc) : -ENOMEM;
 }
 
@@ -132,7 +115,8 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	if (r || how == KX_LEAVE_OPEN)
 		return r;
 	if (call->has_result)
-		r = write_note(w, tsc, "result", json_pack("{s:I}", "value", (json_int_t)call->result));
+		r = kx_fdr_note(w->stream, tsc, &(struct kx_note){
+			.kind = KX_NOTE_RESULT, .result.value = call->result });
 	if (r)
 		return r;
 	return kx_fdr_exit(w->stream, tsc, t->cpu, call->func, how == KX_LEAVE_TAIL);
@@ -149,13 +133,11 @@ static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cp
 static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t to,
 		   uint64_t entries, uint64_t exits)
 {
+	const struct kx_note note = { .kind = KX_NOTE_LOSS, .loss = { entries, exits, from, to } };
 	struct xray *w = ctx;
 	int r = write_repairs(w, t);
 
-	return r ? r : write_note(w, to, "loss",
-				  json_pack("{s:I,s:I,s:I,s:I}", "entries", (json_int_t)entries,
-					    "exits", (json_int_t)exits, "from", (json_int_t)from,
-					    "to", (json_int_t)to));
+	return r ? r : kx_fdr_note(w->stream, to, &note);
 }
 
 static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
@@ -171,20 +153,20 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 
 static int on_sample(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip)
 {
+	const struct kx_note note = { .kind = KX_NOTE_SAMPLE, .sample.ip = ip };
 	struct xray *w = ctx;
 	int r = write_repairs(w, t);
 
-	return r ? r : write_note(w, tsc, "sample", json_pack("{s:o}", "ip",
-							      json_sprintf("0x%" PRIx64, ip)));
+	return r ? r : kx_fdr_note(w->stream, tsc, &note);
 }
 
 static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)
 {
+	const struct kx_note note = { .kind = KX_NOTE_SCHED, .sched = *i };
 	struct xray *w = ctx;
-	char text[KX_SCHED_NOTE_SIZE];
 	int r = write_repairs(w, t);
 
-	return r ? r : kx_fdr_custom(w->stream, i->to, text, kx_sched_note(text, i));
+	return r ? r : kx_fdr_note(w->stream, i->to, &note);
 }
 
 static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)

@@ -229,16 +229,14 @@ static void finish(struct rig *r, const char *want)
 
 		assert_int_equal(kx_fdr_thread_cursor(f, i, &c), 0);
 		while (kx_fdr_next(c, &rec, &err) > 0) {
-			json_t *loss =
-				rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "loss") : NULL;
+			struct kx_note note;
 
-			if (loss)
-				fprintf(out, " !%u,%u:%u-%u",
-					(unsigned)kx_note_number(loss, "entries"),
-					(unsigned)kx_note_number(loss, "exits"),
-					(unsigned)(kx_note_number(loss, "from") - T0),
-					(unsigned)(kx_note_number(loss, "to") - T0));
-			json_decref(loss);
+			kx_note_read(&rec, &note);
+			if (note.kind == KX_NOTE_LOSS)
+				fprintf(out, " !%u,%u:%u-%u", (unsigned)note.loss.entries,
+					(unsigned)note.loss.exits, (unsigned)(note.loss.from - T0),
+					(unsigned)(note.loss.to - T0));
+			kx_note_release(&note);
 			if (rec.kind > KX_RECORD_TAIL_EXIT)
 				continue;
 			if (first)

@@ -89,15 +89,15 @@ static void dump(const struct kx_flight_store *s, uint64_t from, uint64_t to,
 	got->threads = kx_fdr_nthreads(f);
 	assert_int_equal(kx_fdr_file_cursor(f, &c), 0);
 	while (kx_fdr_next(c, &rec, &err) > 0) {
-		json_t *note = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "thread") : NULL;
-		json_t *loss = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "loss") : NULL;
+		struct kx_note note;
 
-		if (note)
-			strcpy(got->name, json_string_value(json_object_get(note, "name")));
-		if (loss)
-			got->lost += kx_note_number(loss, "entries") + kx_note_number(loss, "exits");
-		json_decref(note);
-		json_decref(loss);
+		if (kx_note_read(&rec, &note)) {
+			if (note.kind == KX_NOTE_THREAD)
+				strcpy(got->name, note.thread.name);
+			if (note.kind == KX_NOTE_LOSS)
+				got->lost += note.loss.entries + note.loss.exits;
+			kx_note_release(&note);
+		}
 		if (rec.kind > KX_RECORD_TAIL_EXIT)
 			continue;
 		if (!got->first)

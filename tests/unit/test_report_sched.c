@@ -9,7 +9,7 @@
 
 #include "export_run.h"
 #include "report/report.h"
-#include "trace/off_cpu.h"
+#include "trace/notes.h"
 
 extern const struct kx_exporter kx_exporter_chrome, kx_exporter_csv, kx_exporter_perfetto,
 	kx_exporter_xray;
@@ -68,12 +68,13 @@ static void write_thread(struct kx_fdr_thread *t, struct model_thread *m)
 			c->leave = now;
 		} else if (what >= 8) {
 			struct kx_sched_interval i = { .from = now, .state = pick(3) ? 'S' : 'R' };
-			char text[KX_SCHED_NOTE_SIZE];
+			char text[128];
 
 			i.to = now + 2 + 2 * pick(300);
 			i.wake = i.state == 'R' ? i.from : i.from + 2 * pick((i.to - i.from) / 2);
 			i.has_waker = pick(2);
-			kx_sched_note(text, &i);
+			(void)kx_note_format(&(struct kx_note){ .kind = KX_NOTE_SCHED, .sched = i }, text,
+				     sizeof(text));
 			note(t, i.to, text);
 			m->spans[m->nspans++] = (struct span){ i.from, i.wake, i.to };
 			now = i.to;
@@ -288,9 +289,10 @@ static void sched(struct kx_fdr_thread *t, uint64_t from, uint64_t wake, uint64_
 		.state = why, .has_waker = waker >= 0, .waker = waker < 0 ? 0 : (uint32_t)waker,
 		.open = open,
 	};
-	char text[KX_SCHED_NOTE_SIZE];
+	char text[128];
 
-	kx_sched_note(text, &i);
+	(void)kx_note_format(&(struct kx_note){ .kind = KX_NOTE_SCHED, .sched = i }, text,
+				     sizeof(text));
 	note(t, i.to, text);
 }
 

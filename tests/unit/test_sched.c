@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/fdr.h"
-#include "trace/off_cpu.h"
+#include "trace/notes.h"
 #include "collect/sched_track.h"
 #include "bpf/wire.h"
 
@@ -38,7 +37,12 @@ static void states(void **state)
 
 static bool parse(const char *json, uint64_t tsc, struct kx_sched_interval *i)
 {
-	return kx_sched_parse((const uint8_t *)json, (uint32_t)strlen(json), tsc, i);
+	struct kx_note note;
+	bool good = kx_note_parse(KX_NOTE_SCHED, (const uint8_t *)json, (uint32_t)strlen(json), tsc,
+				  &note);
+
+	*i = note.sched;
+	return good;
 }
 
 static void check(const struct kx_sched_interval *i, uint64_t from, uint64_t to, uint64_t wake,
@@ -52,17 +56,23 @@ static void check(const struct kx_sched_interval *i, uint64_t from, uint64_t to,
 	assert_int_equal(i->waker, waker >= 0 ? waker : 0);
 }
 
+static int format(char text[128], const struct kx_sched_interval *i)
+{
+	return kx_note_format(&(struct kx_note){ .kind = KX_NOTE_SCHED, .sched = *i }, text, 128);
+}
+
 /* What is written is what is read. */
 static void notes_round_trip(void **state)
 {
 	static const char letters[] = "SDRNIT?";
-	char text[KX_SCHED_NOTE_SIZE];
+	char text[128];
 	struct kx_sched_interval in, out;
 
 	(void)state;
 	srand(1);
 	for (int n = 0; n < 20000; n++) {
-		size_t prefix = strlen(KX_FDR_NOTE_PREFIX "sched "), size;
+		size_t prefix = strlen(KX_NOTE_PREFIX "sched ");
+		int size;
 
 		memset(&in, 0, sizeof(in));
 		in.from = (uint64_t)rand() << (n % 30);
@@ -74,19 +84,16 @@ static void notes_round_trip(void **state)
 		in.has_waker = n % 3;
 		in.waker = in.has_waker ? (uint32_t)rand() * 2u : 0;
 		in.open = n % 11 == 0;
-		size = kx_sched_note(text, &in);
+		size = format(text, &in);
 		assert_int_equal(size, strlen(text));
-		assert_true(kx_sched_parse((const uint8_t *)text + prefix, (uint32_t)(size - prefix),
-					   in.to, &out));
+		assert_true(parse(text + prefix, in.to, &out));
 		check(&out, in.from, in.to, in.wake, in.state, in.has_waker ? (int64_t)in.waker : -1);
 		assert_int_equal(out.open, in.open);
 	}
 	/* the longest there can be */
 	in = (struct kx_sched_interval){ .to = UINT64_MAX, .wake = 1, .state = 'S', .open = true,
 					 .has_waker = true, .waker = UINT32_MAX };
-	size_t longest = kx_sched_note(text, &in);
-
-	assert_int_equal(longest, strlen(text));
+	assert_true(format(text, &in) > 0);
 	assert_true(text[strlen(text) - 1] == '}');
 }
 

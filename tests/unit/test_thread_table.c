@@ -165,25 +165,21 @@ static void as_text(char *out, size_t size)
 
 		assert_int_equal(kx_fdr_thread_cursor(f, i, &c), 0);
 		while (kx_fdr_next(c, &rec, &err) > 0) {
-			json_t *note = rec.kind == KX_RECORD_CUSTOM ? kx_note_json(&rec, "thread") : NULL;
+			struct kx_note note;
 
-			if (note && rec.tsc == T0) {
+			kx_note_read(&rec, &note);
+			if (note.kind == KX_NOTE_THREAD && rec.tsc == T0) {
 				last = T0;
 				n += (size_t)snprintf(out + n, size - n, "%s[%x/%x %s %s %u/%u",
-					n ? " " : "", rec.pid, rec.tid,
-					json_string_value(json_object_get(note, "name")),
-					json_string_value(json_object_get(note, "process")),
-					(unsigned)kx_note_number(note, "ns_pid"),
-					(unsigned)kx_note_number(note, "ns_tid"));
-			} else if (note) {
-				n += (size_t)snprintf(out + n, size - n, " =%s",
-					json_string_value(json_object_get(note, "name")));
+					n ? " " : "", rec.pid, rec.tid, note.thread.name,
+					note.thread.process, (unsigned)note.thread.ns_pid,
+					(unsigned)note.thread.ns_tid);
+			} else if (note.kind == KX_NOTE_THREAD) {
+				n += (size_t)snprintf(out + n, size - n, " =%s", note.thread.name);
+			} else if (note.kind == KX_NOTE_REPAIRED) {
+				repaired += note.repaired.exits;
 			}
-			json_decref(note);
-			if (rec.kind == KX_RECORD_CUSTOM && (note = kx_note_json(&rec, "repaired"))) {
-				repaired += kx_note_number(note, "exits");
-				json_decref(note);
-			}
+			kx_note_release(&note);
 			if (rec.kind <= KX_RECORD_TAIL_EXIT) {
 				bool is_exit = rec.kind != KX_RECORD_ENTRY;
 

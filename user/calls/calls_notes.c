@@ -2,31 +2,14 @@
 #include "calls/calls_notes.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace/notes.h"
 
-bool kx_calls_pass_note(const struct kx_fdr_record *rec)
-{
-	static const char *const used[] = {
-		"sched", "sample", "loss", "result", "repaired", "thread", "session",
-	};
-	uint32_t size;
-
-	if (!kx_note_is_ours(rec))
-		return false;
-	for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++)
-		if (kx_note_body(rec, used[i], &size))
-			return false;
-	return true;
-}
-
 /* Replaces a name, which the thread owns; *changed is set, never cleared. */
-static int set_text(const char **text, const json_t *json, bool *changed)
+static int set_text(const char **text, const char *value, bool *changed)
 {
-	const char *value = json_string_value(json);
 	char *copy;
 
 	if (!value || !strcmp(value, *text))
@@ -48,16 +31,18 @@ static int set_text(const char **text, const json_t *json, bool *changed)
 int kx_call_thread_rename(struct kx_call_thread *t, const uint8_t *body, uint32_t size,
 			  bool *changed)
 {
-	json_t *note = json_loadb((const char *)body, size, JSON_DISABLE_EOF_CHECK, NULL);
+	struct kx_note note;
 	int r;
 
+	/* A damaged note names nothing. */
+	(void)kx_note_parse(KX_NOTE_THREAD, body, size, 0, &note);
 	*changed = false;
-	r = set_text(&t->name, json_object_get(note, "name"), changed);
+	r = set_text(&t->name, note.thread.name, changed);
 	if (!r)
-		r = set_text(&t->process, json_object_get(note, "process"), changed);
-	t->ns_pid = (int32_t)json_integer_value(json_object_get(note, "ns_pid"));
-	t->ns_tid = (int32_t)json_integer_value(json_object_get(note, "ns_tid"));
-	json_decref(note);
+		r = set_text(&t->process, note.thread.process, changed);
+	t->ns_pid = note.thread.ns_pid;
+	t->ns_tid = note.thread.ns_tid;
+	kx_note_release(&note);
 	return r;
 }
 

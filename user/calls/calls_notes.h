@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What the call view takes from the notes that kxray writes into traces (fdr.h). Notes of kinds
- * that it does not use reach the visitor as they are, so that a new kind needs no change here.
- */
+/* The names of a thread in the call view, from the trace's notes "thread" (trace/notes.h). */
 #ifndef KX_CALLS_NOTES_H
 #define KX_CALLS_NOTES_H
 
 #include "calls/calls.h"
-
-/* Whether the record is a note of kxray's that the call view does not use itself. */
-bool kx_calls_pass_note(const struct kx_fdr_record *rec);
 
 /*
  * Takes name, process and the ids in the thread's own namespace from the JSON of a note

@@ -25,35 +25,37 @@ static void saw_start(struct kx_calls *c, uint32_t thread, uint64_t tsc)
 static int scan_note(struct kx_calls *c, const struct kx_fdr_record *rec)
 {
 	struct kx_thread_facts *facts = &c->facts[rec->thread];
-	struct kx_sched_interval i;
 	const uint8_t *body;
+	struct kx_note note;
 	uint32_t size;
 	bool changed;
 
-	body = kx_note_body(rec, "sched", &size);
-	if (body) {
-		if (!kx_sched_parse(body, size, rec->tsc, &i))
+	switch (kx_note_find(rec, &body, &size)) {
+	case KX_NOTE_SCHED:
+		if (!kx_note_read(rec, &note))
 			return 0;
 		c->has_sched = true;
-		saw_start(c, rec->thread, i.from);
+		saw_start(c, rec->thread, note.sched.from);
 		return 0;
-	}
-	if (!kx_note_is_ours(rec) || kx_note_body(rec, "loss", &size) ||
-	    kx_note_body(rec, "sample", &size) || kx_calls_pass_note(rec))
+	case KX_NOTE_SESSION:
+		if (!c->session) {
+			c->session = body;
+			c->session_size = size;
+		}
+		return 0;
+	case KX_NOTE_THREAD:
+		if (!facts->note) {
+			facts->note = body;
+			facts->note_size = size;
+		}
+		return kx_call_thread_rename(&c->threads[rec->thread], body, size, &changed);
+	case KX_NOTE_REPAIRED:
+	case KX_NOTE_RESULT:
+		return 0;
+	default:
 		saw_start(c, rec->thread, rec->tsc);
-	body = kx_note_body(rec, "session", &size);
-	if (body && !c->session) {
-		c->session = body;
-		c->session_size = size;
-	}
-	body = kx_note_body(rec, "thread", &size);
-	if (!body)
 		return 0;
-	if (!facts->note) {
-		facts->note = body;
-		facts->note_size = size;
 	}
-	return kx_call_thread_rename(&c->threads[rec->thread], body, size, &changed);
 }
 
 static int scan_record(struct kx_calls *c, const struct kx_fdr_record *rec)

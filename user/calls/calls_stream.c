@@ -248,62 +248,49 @@ static struct kx_queued_detail *queue_detailed(struct kx_stream *s, enum kx_queu
 	return e ? kx_queue_detail(&s->queue, e) : NULL;
 }
 
-static int take_loss(struct kx_stream *s, uint64_t tsc, const json_t *note)
+static int take_loss(struct kx_stream *s, uint64_t tsc, const struct kx_note *note)
 {
 	struct kx_queued_detail *d = queue_detailed(s, KX_QUEUED_LOSS, tsc);
 
 	if (!d)
 		return -ENOMEM;
-	d->loss.from = kx_note_number(note, "from");
-	d->loss.to = kx_note_number(note, "to");
-	d->loss.entries = kx_note_number(note, "entries");
-	d->loss.exits = kx_note_number(note, "exits");
+	d->loss.from = note->loss.from;
+	d->loss.to = note->loss.to;
+	d->loss.entries = note->loss.entries;
+	d->loss.exits = note->loss.exits;
 	return 0;
 }
 
-static int take_sample(struct kx_stream *s, uint64_t tsc, const json_t *note)
+static int take_sample(struct kx_stream *s, uint64_t tsc, uint64_t ip)
 {
-	const char *ip = json_string_value(json_object_get(note, "ip"));
-	struct kx_queued_detail *d;
+	struct kx_queued_detail *d = queue_detailed(s, KX_QUEUED_SAMPLE, tsc);
 
-	if (!ip)
-		return 0;
-	d = queue_detailed(s, KX_QUEUED_SAMPLE, tsc);
 	if (!d)
 		return -ENOMEM;
-	d->ip = strtoull(ip, NULL, 16);
+	d->ip = ip;
 	return 0;
 }
 
 /* A time off the CPU may extend beyond the end of the range: the part inside is emitted. */
-static int take_sched(struct kx_stream *s, const struct kx_fdr_record *rec, const uint8_t *body,
-		      uint32_t size)
+static int take_sched(struct kx_stream *s, const struct kx_fdr_record *rec)
 {
 	const struct kx_ready_filter *f = &s->c->filter;
 	bool over = f->by_time && rec->tsc > f->to;
 	uint64_t end = over ? f->to : rec->tsc;
-	struct kx_sched_interval i;
 	struct kx_queued_detail *d;
+	struct kx_note note;
 	int r = advance(s, &end, false);
 
 	if (r)
 		return r;
-	if (!s->begun || !s->c->visitor->sched || !kx_sched_parse(body, size, rec->tsc, &i) ||
-	    !kx_sched_cut(&i, f->from, end))
+	if (!s->begun || !s->c->visitor->sched || !kx_note_read(rec, &note) ||
+	    !kx_sched_cut(&note.sched, f->from, end))
 		return over;
 	d = queue_detailed(s, KX_QUEUED_SCHED, end);
 	if (!d)
 		return -ENOMEM;
-	d->sched = i;
+	d->sched = note.sched;
 	return over;
-}
-
-static void take_result(struct kx_stream *s, const json_t *note)
-{
-	const json_t *value = json_object_get(note, "value");
-
-	s->has_result = json_is_integer(value);
-	s->result = json_integer_value(value);
 }
 
 static int take_payload(struct kx_stream *s, enum kx_queued_kind kind, uint64_t tsc,
@@ -319,7 +306,7 @@ static int take_payload(struct kx_stream *s, enum kx_queued_kind kind, uint64_t 
 	return 0;
 }
 
-/* A name that has the trace's start as its time but comes later is another thread's: see fdr.h. */
+/* A name that has the trace's start as its time but comes later is another thread's: see notes.h. */
 static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uint32_t size,
 		     bool another)
 {
@@ -333,34 +320,51 @@ static int take_name(struct kx_stream *s, uint64_t tsc, const uint8_t *body, uin
 	return 0;
 }
 
+/* A note of numbers. */
 static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_record *rec)
 {
-	uint32_t size;
-	const uint8_t *body = kx_note_body(rec, "thread", &size);
-	json_t *note;
-	int r = 0;
+	struct kx_note note;
+	bool good = kx_note_read(rec, &note);
 
-	if (body)
-		return take_name(s, tsc, body, size, rec->tsc < tsc);
-	if ((note = kx_note_json(rec, "repaired")))
-		s->open.added += kx_note_number(note, "exits");
-	else if ((note = kx_note_json(rec, "result")))
-		take_result(s, note);
-	else if (s->begun && (note = kx_note_json(rec, "loss")))
-		r = take_loss(s, tsc, note);
-	else if (s->begun && (note = kx_note_json(rec, "sample")))
-		r = take_sample(s, tsc, note);
-	else if (s->begun && s->c->visitor->note && kx_calls_pass_note(rec))
-		r = take_payload(s, KX_QUEUED_NOTE, tsc, rec);
-	json_decref(note);
-	return r;
+	switch (note.kind) {
+	case KX_NOTE_REPAIRED:
+		s->open.added += note.repaired.exits;
+		return 0;
+	case KX_NOTE_RESULT:
+		s->has_result = good;
+		s->result = note.result.value;
+		return 0;
+	case KX_NOTE_LOSS:
+		return good && s->begun ? take_loss(s, tsc, &note) : 0;
+	case KX_NOTE_SAMPLE:
+		return good && s->begun ? take_sample(s, tsc, note.sample.ip) : 0;
+	default:
+		return 0;
+	}
 }
 
+/* A custom or typed event. Notes that the call view does not use go to the visitor as they are. */
 static int take_event(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_record *rec)
 {
-	if (kx_note_is_ours(rec))
+	const uint8_t *body;
+	uint32_t size;
+
+	switch (kx_note_find(rec, &body, &size)) {
+	case KX_NOTE_THREAD:
+		return take_name(s, tsc, body, size, rec->tsc < tsc);
+	case KX_NOTE_REPAIRED:
+	case KX_NOTE_RESULT:
+	case KX_NOTE_LOSS:
+	case KX_NOTE_SAMPLE:
 		return take_note(s, tsc, rec);
-	return s->begun ? take_payload(s, KX_QUEUED_EVENT, tsc, rec) : 0;
+	case KX_NOTE_SESSION:
+	case KX_NOTE_SCHED:
+		return 0;
+	case KX_NOTE_NONE:
+		return s->begun ? take_payload(s, KX_QUEUED_EVENT, tsc, rec) : 0;
+	default:
+		return s->begun && s->c->visitor->note ? take_payload(s, KX_QUEUED_NOTE, tsc, rec) : 0;
+	}
 }
 
 static int take_cpu(struct kx_stream *s, uint64_t tsc, uint16_t cpu)
@@ -381,9 +385,8 @@ int kx_stream_take_record(struct kx_stream *s, const struct kx_fdr_record *rec)
 
 	if (rec->kind == KX_RECORD_BUFFER)
 		return 0;
-	if (s->c->has_sched && rec->kind == KX_RECORD_CUSTOM &&
-	    (body = kx_note_body(rec, "sched", &size)))
-		return take_sched(s, rec, body, size);
+	if (s->c->has_sched && kx_note_find(rec, &body, &size) == KX_NOTE_SCHED)
+		return take_sched(s, rec);
 	r = advance(s, &tsc, rec->kind == KX_RECORD_ENTRY);
 	if (r)
 		return r;

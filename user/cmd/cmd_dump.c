@@ -79,10 +79,13 @@ static int32_t ns_pid_of(const struct dump *d, const struct kx_fdr_record *rec)
 	int32_t *known = &d->ns_pids[rec->thread];
 
 	if (!*known) {
-		json_t *note = kx_trace_first_note(d->file, rec->thread, "thread");
+		struct kx_note note;
 
-		*known = (int32_t)json_integer_value(json_object_get(note, "ns_pid")) + 1;
-		json_decref(note);
+		*known = 1;
+		if (kx_trace_first_note(d->file, rec->thread, KX_NOTE_THREAD, &note)) {
+			*known = note.thread.ns_pid + 1;
+			kx_note_release(&note);
+		}
 	}
 	return *known - 1;
 }

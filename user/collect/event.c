@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "collect/event.h"
 
-#include <stdio.h>
-
-#include "trace/fdr.h"
-
-static int sample_note(char *text, size_t size, const struct kx_event *ev, const uint64_t *payload)
+static void sample_note(struct kx_note *note, const struct kx_event *ev, const uint64_t *payload)
 {
 	(void)payload;
-	return snprintf(text, size, KX_FDR_NOTE_PREFIX "sample {\"ip\":\"0x%llx\"}",
-			(unsigned long long)ev->sp);
+	note->kind = KX_NOTE_SAMPLE;
+	note->sample.ip = ev->sp;
 }
 
 const struct kx_event_type kx_event_types[KX_EVENT_KINDS] = {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
+#include "trace/notes.h"
 
 #define KX_MAX_ARGS 7 /* six integer registers and the return address */
 
@@ -32,8 +33,8 @@ struct kx_event_type {
 	uint8_t words;	/* of payload that are kept, at most */
 	bool metadata;	/* on the thread itself; alone it does not put the thread into the trace */
 	bool lifecycle; /* start, name or end of a thread: a flight recorder applies it at once */
-	/* An instant's custom event into @text; its length, or negative. NULL: no instant. */
-	int (*note)(char *text, size_t size, const struct kx_event *ev, const uint64_t *payload);
+	/* Fills an instant's note, which is all zero before. NULL: no instant. */
+	void (*note)(struct kx_note *note, const struct kx_event *ev, const uint64_t *payload);
 };
 
 /* By enum kx_event_kind. */

@@ -5,11 +5,10 @@
 static int write_interval(struct kx_thread *thread, uint16_t cpu,
 			  const struct kx_sched_interval *i)
 {
-	char text[KX_SCHED_NOTE_SIZE];
-	size_t n = kx_sched_note(text, i);
+	const struct kx_note note = { .kind = KX_NOTE_SCHED, .sched = *i };
 	int err = i->open ? 0 : kx_fdr_cpu(thread->stream, i->to, cpu);
 
-	return err ? err : kx_fdr_custom(thread->stream, i->to, text, n);
+	return err ? err : kx_fdr_note(thread->stream, i->to, &note);
 }
 
 static struct kx_sched_base base_of(const struct kx_thread *thread)

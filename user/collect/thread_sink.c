@@ -3,24 +3,6 @@
 #include "collect/thread_internal.h"
 
 #include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "trace/fdr.h"
-
-/* Writes "kxray:KIND {...}"; takes ownership of @json. */
-static int write_note(struct kx_thread *thread, uint64_t tsc, const char *kind, json_t *json)
-{
-	char *body = json ? json_dumps(json, JSON_COMPACT) : NULL, text[512];
-	int n = body ? snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "%s %s", kind, body) : -1;
-
-	free(body);
-	json_decref(json);
-	if (n < 0 || (size_t)n >= sizeof(text))
-		return -ENOMEM;
-	return kx_fdr_custom(thread->stream, tsc, text, (size_t)n);
-}
 
 struct kx_fdr_identity kx_thread_fdr_identity(const struct kx_thread *thread,
 					      const struct kx_process *process, uint64_t tsc)
@@ -39,9 +21,10 @@ int kx_thread_write_name(struct kx_thread *thread, uint64_t tsc)
 {
 	const struct kx_process *process =
 		kx_process_table_find(thread->table->o.processes, thread->id.pid);
-	const struct kx_fdr_identity identity = kx_thread_fdr_identity(thread, process, tsc);
+	const struct kx_note note = { .kind = KX_NOTE_THREAD,
+				      .thread = kx_thread_fdr_identity(thread, process, tsc) };
 
-	return write_note(thread, tsc, "thread", kx_fdr_identity_json(&identity));
+	return kx_fdr_note(thread->stream, tsc, &note);
 }
 
 /* The payload of one of the waiting events; NULL if it has none. */
@@ -60,16 +43,10 @@ static int sink_entry(void *ctx, const struct kx_event *ev)
 
 static int sink_repairs(void *ctx, const struct kx_event *ev, uint32_t n)
 {
-	return write_note(ctx, ev->tsc, "repaired", json_pack("{s:i}", "exits", (int)n));
-}
+	const struct kx_note note = { .kind = KX_NOTE_REPAIRED, .repaired.exits = n };
+	struct kx_thread *thread = ctx;
 
-static int write_result(struct kx_thread *thread, const struct kx_event *ev)
-{
-	char text[64];
-	int n = snprintf(text, sizeof(text), KX_FDR_NOTE_PREFIX "result {\"value\":%lld}",
-			 (long long)*payload_of(thread, ev));
-
-	return kx_fdr_custom(thread->stream, ev->tsc, text, (size_t)n);
+	return kx_fdr_note(thread->stream, ev->tsc, &note);
 }
 
 static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
@@ -79,7 +56,9 @@ static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
 	if (repaired)
 		return kx_fdr_added_exit(thread->stream, ev->tsc, ev->cpu, ev->func);
 	if (ev->words) {
-		int err = write_result(thread, ev);
+		const struct kx_note note = { .kind = KX_NOTE_RESULT,
+					      .result.value = (int64_t)*payload_of(thread, ev) };
+		int err = kx_fdr_note(thread->stream, ev->tsc, &note);
 
 		if (err)
 			return err;
@@ -91,24 +70,20 @@ static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
 static int write_instant(struct kx_thread *thread, const struct kx_event *ev)
 {
 	const struct kx_event_type *type = kx_event_type(ev->kind);
-	char text[256];
-	int n;
+	struct kx_note note = { 0 };
 
 	if (!type->note)
 		return 0;
-	n = type->note(text, sizeof(text), ev, payload_of(thread, ev));
-	if (n < 0 || (size_t)n >= sizeof(text))
-		return -EINVAL;
-	return kx_fdr_custom(thread->stream, ev->tsc, text, (size_t)n);
+	type->note(&note, ev, payload_of(thread, ev));
+	return kx_fdr_note(thread->stream, ev->tsc, &note);
 }
 
 static int write_gap(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
 		     uint64_t to)
 {
-	return write_note(thread, to, "loss",
-			  json_pack("{s:I,s:I,s:I,s:I}", "entries", (json_int_t)entries, "exits",
-				    (json_int_t)exits, "from", (json_int_t)from, "to",
-				    (json_int_t)to));
+	const struct kx_note note = { .kind = KX_NOTE_LOSS, .loss = { entries, exits, from, to } };
+
+	return kx_fdr_note(thread->stream, to, &note);
 }
 
 int kx_thread_write_partners(struct kx_thread *thread, uint64_t tsc)

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "trace/fdr.h"
+#include "trace/notes.h"
 
 /* Bytes; an FDR custom event of ours holds 4096. */
 #define MAX_NOTE 3900
@@ -172,8 +172,9 @@ char *kx_session_note(const json_t *info)
 		json_object_del(brief, "clock");
 		body = json_dumps(brief, JSON_COMPACT);
 	}
-	if (body && asprintf(&note, KX_FDR_NOTE_PREFIX "session %s", body) < 0)
-		note = NULL;
+	if (body)
+		note = kx_note_text(&(struct kx_note){ .kind = KX_NOTE_SESSION,
+						       .session = { body, strlen(body) } });
 	free(body);
 	json_decref(brief);
 	return note;

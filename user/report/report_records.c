@@ -81,27 +81,21 @@ static inline int leave(struct kx_report *r, struct kx_report_thread *t, uint32_
 static int take_note(struct kx_report *r, struct kx_report_thread *t,
 		     const struct kx_fdr_record *rec)
 {
-	struct kx_sched_interval i;
-	const uint8_t *body;
-	uint32_t size;
-	json_t *note;
+	struct kx_note note;
+	int e = 0;
 
-	body = kx_note_body(rec, "sched", &size);
-	if (body)
-		return kx_sched_parse(body, size, rec->tsc, &i) ?
-			       kx_report_add_interval(r, t, t->open.depth, &i) : 0;
-	note = kx_note_json(rec, "repaired");
-	if (note) {
-		t->open.added += kx_note_number(note, "exits");
-	} else if (r->counting && (note = kx_note_json(rec, "loss"))) {
-		if (!r->has_lost)
-			r->totals.lost += kx_note_number(note, "entries") +
-					  kx_note_number(note, "exits");
-	} else if (r->counting && (note = kx_note_json(rec, "session"))) {
-		kx_report_take_session(r, note);
-	}
-	json_decref(note);
-	return 0;
+	if (!kx_note_read(rec, &note))
+		return 0;
+	if (note.kind == KX_NOTE_SCHED)
+		e = kx_report_add_interval(r, t, t->open.depth, &note.sched);
+	else if (note.kind == KX_NOTE_REPAIRED)
+		t->open.added += note.repaired.exits;
+	else if (note.kind == KX_NOTE_LOSS && r->counting && !r->has_lost)
+		r->totals.lost += note.loss.entries + note.loss.exits;
+	else if (note.kind == KX_NOTE_SESSION && r->counting)
+		kx_report_take_session(r, note.json);
+	kx_note_release(&note);
+	return e;
 }
 
 static int take_record(struct kx_report *r, const struct kx_fdr_record *rec)

@@ -39,22 +39,9 @@ enum kx_fdr_action {
 };
 
 /*
- * Custom events that kxray itself writes. The payload is "kxray:KIND " and one
- * JSON object; version 1 pads it with spaces to a multiple of 8 bytes.
- *   kxray:thread   {"tid":2,"pid":1,"name":"worker","process":"server"}
- *                  first body record of every thread, TSC = start of the trace; again at that TSC
- *                  where another thread has got the same ids. At its own TSC: a change of name.
- *                  "ns_pid", "ns_tid": the ids in the thread's own pid namespace, if they differ
- *   kxray:session  {...}  see session.h; once, in the first thread of the file
- *   kxray:loss     {"entries":3,"exits":2,"from":TSC,"to":TSC}  a gap in this thread
- *   kxray:repaired {"exits":2}  the next so many exits were closed by kxray
- *   kxray:sample   {"ip":"0x7f12..."}  the thread was on a CPU, there in user space (a run-time
- *                  address); with record --sample
- *   kxray:result   {"value":-2}  what the call returns whose exit comes next in this thread; of system
- *                  calls, with record --args
- * With record --callers (the map's session says "callers":true) the last CallArgument of each entry
- * is its return address, a run-time address; those before it are the captured arguments.
+ * Custom events that kxray itself writes: see notes.h. With record --callers (the map's session says
+ * "callers":true) the last CallArgument of each entry is its return address, a run-time address;
+ * those before it are the captured arguments.
  */
-#define KX_FDR_NOTE_PREFIX "kxray:"
 
 #endif

@@ -20,7 +20,6 @@
 #define FIRST_BUFFER_SIZE 512u /* in memory; doubled up to the full size */
 #define MAX_PREAMBLE (5 * KX_FDR_METADATA_SIZE)
 #define MAX_ARGS 8
-#define MAX_PAYLOAD 4096
 
 /* Starts a metadata record at the thread's position, which has room; returns its data. */
 static uint8_t *put_metadata(struct kx_fdr_thread *t, enum kx_fdr_metadata kind)
@@ -300,7 +299,7 @@ int kx_fdr_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payload, si
 	uint64_t max = t->writer->options.version == 5 ? INT32_MAX : UINT64_MAX;
 	int ret;
 
-	if (!size || size > MAX_PAYLOAD)
+	if (!size || size > KX_NOTE_MAX)
 		return -EINVAL;
 	if (tsc < t->newest)
 		tsc = t->newest;
@@ -310,6 +309,14 @@ int kx_fdr_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payload, si
 	put_custom(t, tsc, payload, size);
 	t->newest = tsc;
 	return 0;
+}
+
+int kx_fdr_note(struct kx_fdr_thread *t, uint64_t tsc, const struct kx_note *note)
+{
+	char text[KX_NOTE_MAX + 1];
+	int n = kx_note_format(note, text, sizeof(text));
+
+	return n < 0 ? n : kx_fdr_custom(t, tsc, text, (size_t)n);
 }
 
 int kx_fdr_added_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func)

@@ -4,19 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json_text.h"
-
 #define DEFAULT_BUFFER_SIZE (64u << 10)
 #define MIN_BUFFER_SIZE 1024u
 #define MAX_BUFFER_SIZE (256u << 20)
-#define MAX_NAME 64 /* bytes; six times that as JSON still fits the smallest buffer */
 
 static int fail(struct kx_fdr_writer *w, int error)
 {
@@ -126,32 +122,6 @@ static void vacate(struct kx_fdr_writer *w, size_t gap)
 	}
 }
 
-json_t *kx_fdr_identity_json(const struct kx_fdr_identity *who)
-{
-	json_t *json = json_pack("{s:i, s:i, s:o, s:o}", "tid", (int)who->tid, "pid", (int)who->pid,
-				 "name", kx_json_text(who->name, MAX_NAME), "process",
-				 kx_json_text(who->process, MAX_NAME));
-
-	if (json && who->ns_pid)
-		json_object_set_new(json, "ns_pid", json_integer(who->ns_pid));
-	if (json && who->ns_tid)
-		json_object_set_new(json, "ns_tid", json_integer(who->ns_tid));
-	return json;
-}
-
-static char *thread_note(const struct kx_fdr_identity *who)
-{
-	json_t *json = kx_fdr_identity_json(who);
-	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-	char *note = NULL;
-
-	if (text && asprintf(&note, KX_FDR_NOTE_PREFIX "thread %s", text) < 0)
-		note = NULL;
-	free(text);
-	json_decref(json);
-	return note;
-}
-
 static struct kx_fdr_ended *ended_place(const struct kx_fdr_writer *w, int32_t pid, int32_t tid)
 {
 	return &w->ended[hash(pid, tid) & (KX_FDR_ENDED_PLACES - 1)];
@@ -192,7 +162,7 @@ struct kx_fdr_thread *kx_fdr_writer_thread_of(struct kx_fdr_writer *w,
 
 	if (t)
 		return t;
-	note = thread_note(who);
+	note = kx_note_text(&(struct kx_note){ .kind = KX_NOTE_THREAD, .thread = *who });
 	t = add_thread(w, who->pid, who->tid, note);
 	if (!t)
 		free(note);
@@ -321,11 +291,12 @@ int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err)
 
 int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
 {
+	static const struct kx_note none = { .kind = KX_NOTE_SESSION, .session = { "{}", 2 } };
 	uint8_t hz[8];
 	int ret;
 
 	if (!w->nstarted && !w->error) {
-		char *note = strdup(KX_FDR_NOTE_PREFIX "session {}");
+		char *note = kx_note_text(&none);
 		struct kx_fdr_thread *t = add_thread(w, 0, 0, note);
 
 		if (!t) {

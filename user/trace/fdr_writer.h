@@ -8,12 +8,12 @@
 #ifndef KX_FDR_WRITER_H
 #define KX_FDR_WRITER_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "trace/notes.h"
 
 struct kx_fdr_writer;
 struct kx_fdr_thread;
@@ -38,16 +38,6 @@ struct kx_fdr_options {
  */
 int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options,
 		      struct kx_fdr_writer **out, struct kx_err *err);
-
-/* Who a thread is. */
-struct kx_fdr_identity {
-	int32_t pid, tid;
-	const char *name, *process; /* either may be NULL; 64 bytes of each are kept */
-	int32_t ns_pid, ns_tid;     /* in its own pid namespace; 0: not known, or the same */
-};
-
-/* What "kxray:thread" says of it (see fdr.h); NULL if memory ran out. */
-json_t *kx_fdr_identity_json(const struct kx_fdr_identity *who);
 
 /*
  * The stream of one thread; created on first use, then the same one until kx_fdr_thread_end. What
@@ -79,6 +69,8 @@ int kx_fdr_added_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint3
 int kx_fdr_cpu(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu);
 /* Version 1 pads the payload with spaces to a multiple of 8 bytes. */
 int kx_fdr_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payload, size_t size);
+/* The custom event of a note. Errors: those of kx_note_format, too. */
+int kx_fdr_note(struct kx_fdr_thread *t, uint64_t tsc, const struct kx_note *note);
 
 /*
  * Closes the thread's open buffer and frees the thread: @t is gone, whatever is returned. What it

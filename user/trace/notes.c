@@ -1,39 +1,295 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "trace/notes.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-bool kx_note_is_ours(const struct kx_fdr_record *rec)
-{
-	size_t prefix = strlen(KX_FDR_NOTE_PREFIX);
+#include "base/json_text.h"
 
-	return rec->kind == KX_RECORD_CUSTOM && rec->size > prefix &&
-	       !memcmp(rec->data, KX_FDR_NOTE_PREFIX, prefix);
+#define MAX_NAME       64 /* bytes; as JSON up to six times that, two of which fit the smallest buffer */
+#define MAX_SCHED_NOTE 128
+
+enum field_type {
+	COUNT,   /* 0 or more; 0 if missing */
+	NUMBER,  /* with a sign; must be there */
+	ADDRESS, /* a hexadecimal string, since JSON readers round numbers over 53 bits; must be there */
+};
+
+struct note_kind {
+	const char *name;
+	struct {
+		const char *key;
+		enum field_type type;
+	} fields[KX_NOTE_VALUES]; /* up to the first without a key */
+	/* Other than by its fields. The length of the JSON even if it does not fit; -ENOMEM. */
+	int (*format)(const struct kx_note *note, char *body, size_t size);
+	bool (*parse)(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc);
+};
+
+/* Thread */
+
+static int format_thread(const struct kx_note *note, char *body, size_t size)
+{
+	const struct kx_fdr_identity *who = &note->thread;
+	json_t *json = json_pack("{s:i, s:i, s:o, s:o}", "tid", (int)who->tid, "pid", (int)who->pid,
+				 "name", kx_json_text(who->name, MAX_NAME), "process",
+				 kx_json_text(who->process, MAX_NAME));
+	size_t n;
+
+	if (json && who->ns_pid)
+		json_object_set_new(json, "ns_pid", json_integer(who->ns_pid));
+	if (json && who->ns_tid)
+		json_object_set_new(json, "ns_tid", json_integer(who->ns_tid));
+	n = json ? json_dumpb(json, body, size, JSON_COMPACT | JSON_ENSURE_ASCII) : 0;
+	json_decref(json);
+	if (!n)
+		return -ENOMEM;
+	if (n < size)
+		body[n] = 0;
+	return (int)n;
 }
 
-const uint8_t *kx_note_body(const struct kx_fdr_record *rec, const char *kind, uint32_t *size)
+uint64_t kx_note_number(const json_t *object, const char *key)
 {
-	size_t prefix = strlen(KX_FDR_NOTE_PREFIX), n = strlen(kind);
+	json_int_t value = json_integer_value(json_object_get(object, key));
 
-	if (!kx_note_is_ours(rec) || rec->size <= prefix + n + 1 ||
-	    memcmp(rec->data + prefix, kind, n) || rec->data[prefix + n] != ' ')
-		return NULL;
-	*size = rec->size - (uint32_t)(prefix + n + 1);
-	return rec->data + prefix + n + 1;
+	return value > 0 ? (uint64_t)value : 0;
 }
 
-json_t *kx_note_json(const struct kx_fdr_record *rec, const char *kind)
+static bool parse_json(struct kx_note *note, const uint8_t *body, uint32_t size)
 {
+	/* Version 1 pads payloads with blanks. */
+	note->json = json_loadb((const char *)body, size, JSON_DISABLE_EOF_CHECK, NULL);
+	return note->json;
+}
+
+static bool parse_thread(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc)
+{
+	(void)tsc;
+	if (!parse_json(note, body, size))
+		return false;
+	note->thread = (struct kx_fdr_identity){
+		.pid = (int32_t)json_integer_value(json_object_get(note->json, "pid")),
+		.tid = (int32_t)json_integer_value(json_object_get(note->json, "tid")),
+		.ns_pid = (int32_t)json_integer_value(json_object_get(note->json, "ns_pid")),
+		.ns_tid = (int32_t)json_integer_value(json_object_get(note->json, "ns_tid")),
+		.name = json_string_value(json_object_get(note->json, "name")),
+		.process = json_string_value(json_object_get(note->json, "process")),
+	};
+	return true;
+}
+
+/* Session */
+
+static int format_session(const struct kx_note *note, char *body, size_t size)
+{
+	return snprintf(body, size, "%.*s", (int)note->session.size, note->session.body);
+}
+
+static bool parse_session(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc)
+{
+	(void)tsc;
+	return parse_json(note, body, size);
+}
+
+/* Times off the CPU: many, so they are read without the JSON library. */
+
+static int format_sched(const struct kx_note *note, char *body, size_t size)
+{
+	const struct kx_sched_interval *i = &note->sched;
+	char wait[32] = "", by[32] = "";
+
+	if (!kx_sched_could_run(i->state) && i->wake < i->to)
+		snprintf(wait, sizeof(wait), ",\"wait\":%" PRIu64, i->to - i->wake);
+	if (i->has_waker)
+		snprintf(by, sizeof(by), ",\"by\":%" PRIu32, i->waker);
+	return snprintf(body, size, "{\"off\":%" PRIu64 ",\"state\":\"%c\"%s%s%s}", i->to - i->from,
+			i->state, wait, by, i->open ? ",\"open\":true" : "");
+}
+
+/* What follows "@key": in a flat JSON object without blanks, which is how it is written. */
+static const char *find_value(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? at + strlen(key) : NULL;
+}
+
+static bool read_number(const char *at, uint64_t max, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	if (!at || *at < '0' || *at > '9')
+		return false;
+	for (; *at >= '0' && *at <= '9'; at++) {
+		if (value > (UINT64_MAX - 9) / 10)
+			return false;
+		value = value * 10 + (uint64_t)(*at - '0');
+	}
+	*out = value;
+	return value <= max;
+}
+
+/* Times that cannot be are cut to what can. */
+static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc)
+{
+	struct kx_sched_interval *i = &note->sched;
+	char text[MAX_SCHED_NOTE];
+	uint64_t off, wait, waker;
+	const char *state;
+	bool could_run;
+
+	if (size >= sizeof(text))
+		return false;
+	memcpy(text, body, size);
+	text[size] = 0;
+	state = find_value(text, "\"state\":\"");
+	if (!state || !*state || !read_number(find_value(text, "\"off\":"), UINT64_MAX, &off))
+		return false;
+	i->to = tsc;
+	i->from = off < tsc ? tsc - off : 0;
+	i->state = *state > ' ' && *state < 0x7f && *state != '"' ? *state : '?';
+	could_run = kx_sched_could_run(i->state);
+	i->wake = could_run ? i->from : i->to;
+	if (!could_run && read_number(find_value(text, "\"wait\":"), i->to - i->from, &wait))
+		i->wake = i->to - wait;
+	i->has_waker = read_number(find_value(text, "\"by\":"), UINT32_MAX, &waker);
+	i->waker = i->has_waker ? (uint32_t)waker : 0;
+	i->open = find_value(text, "\"open\":true") != NULL;
+	return true;
+}
+
+/* The table */
+
+static const struct note_kind kinds[KX_NOTE_KINDS] = {
+	[KX_NOTE_THREAD] = { .name = "thread", .format = format_thread, .parse = parse_thread },
+	[KX_NOTE_SESSION] = { .name = "session", .format = format_session, .parse = parse_session },
+	[KX_NOTE_LOSS] = { .name = "loss", .fields = { { "entries", COUNT }, { "exits", COUNT },
+						       { "from", COUNT }, { "to", COUNT } } },
+	[KX_NOTE_REPAIRED] = { .name = "repaired", .fields = { { "exits", COUNT } } },
+	[KX_NOTE_RESULT] = { .name = "result", .fields = { { "value", NUMBER } } },
+	[KX_NOTE_SAMPLE] = { .name = "sample", .fields = { { "ip", ADDRESS } } },
+	[KX_NOTE_SCHED] = { .name = "sched", .format = format_sched, .parse = parse_sched },
+};
+
+static int format_fields(const struct kx_note *note, char *body, size_t size)
+{
+	const struct note_kind *kind = &kinds[note->kind];
+	int n = 0;
+
+	for (int i = 0; i < KX_NOTE_VALUES && kind->fields[i].key; i++) {
+		const char *format = kind->fields[i].type == ADDRESS ?
+					     "%c\"%s\":\"0x%" PRIx64 "\"" : "%c\"%s\":%" PRId64;
+		size_t room = (size_t)n < size ? size - (size_t)n : 0;
+
+		n += snprintf(room ? body + n : NULL, room, format, i ? ',' : '{',
+			      kind->fields[i].key, note->values[i]);
+	}
+	if ((size_t)n + 1 < size)
+		memcpy(body + n, "}", 2);
+	return n + 1;
+}
+
+static bool parse_fields(struct kx_note *note, const uint8_t *body, uint32_t size)
+{
+	const struct note_kind *kind = &kinds[note->kind];
+	bool good = parse_json(note, body, size);
+
+	for (int i = 0; good && i < KX_NOTE_VALUES && kind->fields[i].key; i++) {
+		const json_t *value = json_object_get(note->json, kind->fields[i].key);
+
+		switch (kind->fields[i].type) {
+		case COUNT:
+			note->values[i] = kx_note_number(note->json, kind->fields[i].key);
+			break;
+		case NUMBER:
+			good = json_is_integer(value);
+			note->values[i] = (uint64_t)json_integer_value(value);
+			break;
+		case ADDRESS:
+			good = json_is_string(value);
+			if (good)
+				note->values[i] = strtoull(json_string_value(value), NULL, 16);
+			break;
+		}
+	}
+	json_decref(note->json);
+	note->json = NULL;
+	return good;
+}
+
+int kx_note_format(const struct kx_note *note, char *text, size_t size)
+{
+	const struct note_kind *kind = &kinds[note->kind];
+	int head = snprintf(text, size, KX_NOTE_PREFIX "%s ", kind->name), n;
+
+	if ((size_t)head >= size)
+		return -EMSGSIZE;
+	n = (kind->format ? kind->format : format_fields)(note, text + head, size - (size_t)head);
+	if (n < 0)
+		return n;
+	return (size_t)(head + n) < size ? head + n : -EMSGSIZE;
+}
+
+char *kx_note_text(const struct kx_note *note)
+{
+	char text[KX_NOTE_MAX + 1];
+
+	return kx_note_format(note, text, sizeof(text)) < 0 ? NULL : strdup(text);
+}
+
+enum kx_note_kind kx_note_find(const struct kx_fdr_record *rec, const uint8_t **body,
+			       uint32_t *size)
+{
+	const size_t prefix = strlen(KX_NOTE_PREFIX);
+	const uint8_t *name = rec->data + prefix, *blank;
+	size_t left = rec->size - prefix;
+
+	*body = NULL;
+	*size = 0;
+	if (rec->kind != KX_RECORD_CUSTOM || rec->size <= prefix ||
+	    memcmp(rec->data, KX_NOTE_PREFIX, prefix))
+		return KX_NOTE_NONE;
+	blank = memchr(name, ' ', left);
+	if (!blank || blank == name + left - 1)
+		return KX_NOTE_UNKNOWN;
+	*body = blank + 1;
+	*size = (uint32_t)(left - (size_t)(*body - name));
+	for (int i = KX_NOTE_THREAD; i < KX_NOTE_KINDS; i++) {
+		size_t n = strlen(kinds[i].name);
+
+		if (n == (size_t)(blank - name) && !memcmp(name, kinds[i].name, n))
+			return (enum kx_note_kind)i;
+	}
+	return KX_NOTE_UNKNOWN;
+}
+
+bool kx_note_parse(enum kx_note_kind kind, const uint8_t *body, uint32_t size, uint64_t tsc,
+		   struct kx_note *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->kind = kind;
+	if (kind < KX_NOTE_THREAD || kind >= KX_NOTE_KINDS)
+		return false;
+	if (kinds[kind].parse)
+		return kinds[kind].parse(out, body, size, tsc);
+	return parse_fields(out, body, size);
+}
+
+bool kx_note_read(const struct kx_fdr_record *rec, struct kx_note *out)
+{
+	const uint8_t *body;
 	uint32_t size;
-	const uint8_t *body = kx_note_body(rec, kind, &size);
+	enum kx_note_kind kind = kx_note_find(rec, &body, &size);
 
-	/* Version 1 fills payloads up with blanks. */
-	return body ? json_loadb((const char *)body, size, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+	return kx_note_parse(kind, body, size, rec->tsc, out);
 }
 
-uint64_t kx_note_number(const json_t *note, const char *key)
+void kx_note_release(struct kx_note *note)
 {
-	json_int_t v = json_integer_value(json_object_get(note, key));
-
-	return v > 0 ? (uint64_t)v : 0;
+	json_decref(note->json);
+	note->json = NULL;
 }

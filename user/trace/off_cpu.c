@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "trace/off_cpu.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "trace/fdr.h"
-
 /* Of the kernel's include/linux/sched.h; the first that is set names the state. */
 static const struct {
 	uint32_t bits;
@@ -58,76 +52,9 @@ const char *kx_sched_state_name(char state)
 	}
 }
 
-/* Whether a thread that left its CPU so could run all the time. */
-static bool could_run(char state)
+bool kx_sched_could_run(char state)
 {
 	return state == 'R' || state == 'N';
-}
-
-size_t kx_sched_note(char text[KX_SCHED_NOTE_SIZE], const struct kx_sched_interval *i)
-{
-	size_t room = KX_SCHED_NOTE_SIZE;
-	size_t n = (size_t)snprintf(text, room,
-				    KX_FDR_NOTE_PREFIX "sched {\"off\":%" PRIu64 ",\"state\":\"%c\"",
-				    i->to - i->from, i->state);
-
-	if (!could_run(i->state) && i->wake < i->to)
-		n += (size_t)snprintf(text + n, room - n, ",\"wait\":%" PRIu64, i->to - i->wake);
-	if (i->has_waker)
-		n += (size_t)snprintf(text + n, room - n, ",\"by\":%" PRIu32, i->waker);
-	if (i->open)
-		n += (size_t)snprintf(text + n, room - n, ",\"open\":true");
-	n += (size_t)snprintf(text + n, room - n, "}");
-	return n;
-}
-
-/* What follows "@key": in a flat JSON object without blanks, which is how it is written. */
-static const char *find(const char *text, const char *key)
-{
-	const char *at = strstr(text, key);
-
-	return at ? at + strlen(key) : NULL;
-}
-
-static bool number(const char *at, uint64_t max, uint64_t *out)
-{
-	uint64_t value = 0;
-
-	if (!at || *at < '0' || *at > '9')
-		return false;
-	for (; *at >= '0' && *at <= '9'; at++) {
-		if (value > (UINT64_MAX - 9) / 10)
-			return false;
-		value = value * 10 + (uint64_t)(*at - '0');
-	}
-	*out = value;
-	return value <= max;
-}
-
-bool kx_sched_parse(const uint8_t *body, uint32_t size, uint64_t tsc, struct kx_sched_interval *i)
-{
-	char text[KX_SCHED_NOTE_SIZE];
-	uint64_t off, wait, waker;
-	const char *state;
-
-	if (size >= sizeof(text))
-		return false;
-	memcpy(text, body, size);
-	text[size] = 0;
-	state = find(text, "\"state\":\"");
-	if (!state || !*state || !number(find(text, "\"off\":"), UINT64_MAX, &off))
-		return false;
-	memset(i, 0, sizeof(*i));
-	i->to = tsc;
-	i->from = off < tsc ? tsc - off : 0;
-	i->state = *state > ' ' && *state < 0x7f && *state != '"' ? *state : '?';
-	i->wake = could_run(i->state) ? i->from : i->to;
-	if (!could_run(i->state) && number(find(text, "\"wait\":"), i->to - i->from, &wait))
-		i->wake = i->to - wait;
-	i->has_waker = number(find(text, "\"by\":"), UINT32_MAX, &waker);
-	i->waker = i->has_waker ? (uint32_t)waker : 0;
-	i->open = find(text, "\"open\":true") != NULL;
-	return true;
 }
 
 bool kx_sched_cut(struct kx_sched_interval *i, uint64_t begin, uint64_t end)

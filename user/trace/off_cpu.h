@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Time off the CPU (record --sched): how a trace tells it and how readers add it up.
- *
- * A thread's story is one custom event for each time that it was back on a CPU, "kxray:sched
- * {"off":TICKS,"state":"S","wait":TICKS,"by":TID}" at the moment of its return:
- *
- *   off    ticks since it had left its CPU (or since the recording's start, if it was off then)
- *   state  why: see kx_sched_state_name
- *   wait   the last of these ticks, in which it could have run; all of them if it was never asleep
- *   by     who woke it: a thread id of the first pid namespace, 0 for an interrupt
- *   open   true in the last event of a thread that had not come back when the recording ended
- *
- * No function is entered or left in between. So a thread's clock of ticks off the CPU can be
- * read when a call begins and when it ends, and the difference is the call's, exactly.
+ * Time off the CPU (record --sched), as readers add it up. The trace holds one note "sched" for each time that
+ * a thread is back on a CPU (see notes.h); no function is entered or left in between. So a thread's
+ * clock of ticks off the CPU can be read when a call begins and when it ends, and the difference is
+ * exactly the call's.
  */
 #ifndef KX_OFF_CPU_H
 #define KX_OFF_CPU_H
@@ -33,20 +24,12 @@ struct kx_sched_interval {
 
 /* The letter for a kernel's task state (the bits of task_struct.__state). */
 char kx_sched_state(uint32_t bits);
+/* Whether a thread in this state could run all the time: it was preempted, or is new. */
+bool kx_sched_could_run(char state);
 /* "sleeping" for 'S' and so on. */
 const char *kx_sched_state_name(char state);
 
-#define KX_SCHED_NOTE_SIZE 128 /* bytes that every note fits into */
-
-/* The event's text for a moment of @i->to; returns its length. */
-size_t kx_sched_note(char text[KX_SCHED_NOTE_SIZE], const struct kx_sched_interval *i);
-/*
- * Reads the JSON of such an event at @tsc. False if it is damaged; times that make no sense are cut to
- * what is possible.
- */
-bool kx_sched_parse(const uint8_t *body, uint32_t size, uint64_t tsc, struct kx_sched_interval *i);
-
-/* Ticks of a thread, since the beginning of its story. */
+/* Ticks of a thread, since its first record. */
 struct kx_off_cpu {
 	uint64_t off;  /* not on a CPU */
 	uint64_t wait; /* of these: it could have run */

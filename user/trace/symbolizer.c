@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/notes.h"
-
 /* A thread's notes of itself and of the session follow the preamble. */
 #define NOTE_RECORDS 8
 
@@ -43,18 +41,21 @@ static json_int_t session_start(const json_t *session, const char **when)
 	return json_integer_value(json_object_get(json_object_get(session, "clock"), "start_tsc"));
 }
 
-json_t *kx_trace_first_note(struct kx_fdr_file *f, size_t thread, const char *kind)
+bool kx_trace_first_note(struct kx_fdr_file *f, size_t thread, enum kx_note_kind kind,
+			 struct kx_note *out)
 {
 	struct kx_fdr_cursor *c;
 	struct kx_fdr_record rec;
-	json_t *note = NULL;
+	const uint8_t *body;
+	bool found = false;
+	uint32_t size;
 
 	if (kx_fdr_thread_cursor(f, thread, &c))
-		return NULL;
-	for (int i = 0; i < NOTE_RECORDS && !note && kx_fdr_next(c, &rec, NULL) > 0; i++)
-		note = kx_note_json(&rec, kind);
+		return false;
+	for (int i = 0; i < NOTE_RECORDS && !found && kx_fdr_next(c, &rec, NULL) > 0; i++)
+		found = kx_note_find(&rec, &body, &size) == kind && kx_note_read(&rec, out);
 	kx_fdr_cursor_free(c);
-	return note;
+	return found;
 }
 
 int kx_symbolizer_check(const struct kx_symbolizer *names, struct kx_fdr_file *f,
@@ -62,22 +63,24 @@ int kx_symbolizer_check(const struct kx_symbolizer *names, struct kx_fdr_file *f
 {
 	const char *map_when, *trace_when;
 	json_int_t map_start, trace_start = 0;
-	json_t *note = NULL;
+	struct kx_note note;
+	bool found = false;
 	int r = 0;
 
 	if (!names->has_map || !names->map.session)
 		return 0;
 	map_start = session_start(names->map.session, &map_when);
-	for (size_t i = 0; i < kx_fdr_nthreads(f) && !note; i++)
-		note = kx_trace_first_note(f, i, "session");
-	if (note)
-		trace_start = session_start(note, &trace_when);
+	for (size_t i = 0; i < kx_fdr_nthreads(f) && !found; i++)
+		found = kx_trace_first_note(f, i, KX_NOTE_SESSION, &note);
+	if (found)
+		trace_start = session_start(note.json, &trace_when);
 	if (map_start && trace_start && map_start != trace_start)
 		r = kx_err_set(err, -EBADMSG,
 			       "the map does not belong to this trace: it is of the recording of %s, the "
 			       "trace of %s; name the right one with -m",
 			       map_when, trace_when);
-	json_decref(note);
+	if (found)
+		kx_note_release(&note);
 	return r;
 }
 

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "trace/fdr_reader.h"
 #include "trace/map_file.h"
+#include "trace/notes.h"
 
 struct kx_symbolizer {
 	struct kx_map map;
@@ -29,8 +30,9 @@ int kx_symbolizer_check(const struct kx_symbolizer *names, struct kx_fdr_file *f
 			 struct kx_err *err);
 void kx_symbolizer_free(struct kx_symbolizer *names);
 
-/* What a note of this kind says (see fdr.h) among the first records of a thread; NULL: nothing. */
-json_t *kx_trace_first_note(struct kx_fdr_file *f, size_t thread, const char *kind);
+/* The first note of this kind among the first records of a thread, to be released; false if there is none. */
+bool kx_trace_first_note(struct kx_fdr_file *f, size_t thread, enum kx_note_kind kind,
+			 struct kx_note *out);
 
 /* Readable name of function @id, "#id" if unknown; valid until the next call. */
 const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id);

@@ -157,7 +157,7 @@ vm_needs() {
 
 # vm_each "SERIES..." GUEST CHECK FILES [OPTION...]: boots the kernel of each series and runs
 # the shell script GUEST in it (a path; busybox sh, as root). FILES are taken along, as "PATH:GUEST-PATH
-# ..."; OPTIONs are further ones of scripts/vm-run.sh (--smp 1, --timeout 400). Then
+# ..."; OPTIONs are further ones of scripts/vm-run.sh (--smp 1). Then
 # "CHECK SERIES FOLDER" is called, with what the guest has left in its /out in FOLDER, the script's
 # output in $OUT, kernel warnings and errors in $ERR and its status in $STATUS. For a kernel that
 # cannot be had or dies, "skip" or "not ok vm_SERIES_run" is said and CHECK is not called. E.g.
@@ -176,7 +176,7 @@ vm_each() {
 			continue
 		fi
 		rm -rf "$TMP/out-$series"
-		run scripts/vm-run.sh --kernel "$vmlinuz" --timeout 400 --files "$files" \
+		run scripts/vm-run.sh --kernel "$vmlinuz" --timeout ${KX_VM_TIMEOUT:-1700} --files "$files" \
 			--script "$guest" --out "$TMP/out-$series" "$@"
 		case $STATUS in
 		124 | 125) fail "vm_${series}_run" "status $STATUS: $OUT $ERR" ;;

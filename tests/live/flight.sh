@@ -27,6 +27,18 @@ start_flight() {
 	start_kxray "$TARGET_PID" "${functions[@]}" "$@"
 }
 
+# The target prints its calls after each byte; a byte "n" does nothing else.
+answered() { [ "$(grep -c '^did' "$TMP/flight.out")" -ge "$1" ]; } # TIMES
+calls() { # of maybe_slow, so far
+	local answers
+	answers=$(grep -c '^did' "$TMP/flight.out")
+	go_target n
+	wait_for answered $((answers + 1))
+	tail -n 1 "$TMP/flight.out" | sed 's/.*"maybe_slow":\([0-9]*\).*/\1/'
+}
+has_called() { [ "$(calls)" -ge "$1" ]; }
+worked() { wait_for has_called $(($(calls) + $1)); } # MORE CALLS, about one a millisecond
+
 stop_flight() {
 	kill -INT "$KX_PID"
 	end_kxray
@@ -41,13 +53,13 @@ end_flight_target() {
 start_flight "--threads=2" --flight-recorder 256K --args 2 --trigger 'maybe_slow > 20 ms' \
 	--trigger 'rare@entry' --dump-interval 0.1
 assert_eq "nothing is written before" "$(dumps)" 'trace.*.xray'
-sleep 1
+worked 1000
 kill -USR1 "$KX_PID"
 assert "SIGUSR1" "$(cat "$TMP/rec.err")" wait_for wrote 1
-sleep 0.3
+sleep 0.2 # longer than the dump interval
 go_target l
 assert "slow call" "$(cat "$TMP/rec.err")" wait_for wrote 2
-sleep 0.3
+sleep 0.2
 go_target r
 assert "entry" "$(cat "$TMP/rec.err")" wait_for wrote 3
 stop_flight
@@ -72,7 +84,7 @@ assert_eq "the target lives" "$STATUS" 0
 for how in s:139:crash:SIGSEGV a:134:crash:SIGABRT k:137:exit:SIGKILL e:7:exit:'status 7'; do
 	IFS=: read -r byte status reason says <<<"$how"
 	start_flight "--threads=3" --flight-recorder 64M
-	sleep 0.3
+	worked 200
 	go_target "$byte"
 	end_target "$TARGET_PID"
 	assert_eq "$says: the target's status" "$STATUS" "$status"
@@ -91,11 +103,12 @@ STATUS=0
 : >"$TMP/rec.err"
 (
 	wait_for grep -q '^kxray: recording ' "$TMP/rec.err"
-	sleep 0.5
-	printf r
-	wait_for grep -q did "$TMP/flight.out"
-	sleep 0.2
-	printf e
+	# all threads work by then
+	until grep -q '"maybe_slow":[0-9]\{3,\}' "$TMP/flight.out"; do
+		printf n
+		sleep 0.05
+	done
+	printf re
 ) | "$KXRAY" record -o "$TRACE" --json "${functions[@]}" --flight-recorder 64M -- \
 	"$TARGETS/flight" --threads=2 >"$TMP/flight.out" 2>"$TMP/rec.err" || STATUS=$?
 assert_eq "command: its status" "$STATUS" 7
@@ -104,7 +117,8 @@ check "command" 1 reads reason=exit says='status 7' uncut all_calls ended=3
 
 # The last seconds: what is older is left out, though there is room for it.
 start_flight "--threads=2" --keep 0.5 --args 2
-sleep 1.5
+sleep 1 # longer than it keeps
+worked 10
 kill -USR1 "$KX_PID"
 assert "--keep: SIGUSR1" "$(cat "$TMP/rec.err")" wait_for wrote 1
 check "--keep" 1 reads fresh uncut gapless seconds=0.45,0.55
@@ -113,9 +127,10 @@ end_flight_target
 
 # Children: their crash is a reason, their end is none.
 start_flight "--threads=1" --follow --flight-recorder 16M
-sleep 0.2
+worked 100
+number=$(grep -c '^did' "$TMP/flight.out")
 go_target C
-assert "child's end" "" wait_for grep -q did "$TMP/flight.out"
+assert "child's end" "" wait_for answered $((number + 1))
 go_target c
 assert "child's crash" "$(cat "$TMP/rec.err")" wait_for wrote 1
 go_target s
@@ -141,11 +156,11 @@ end_flight_target
 # Constant memory under load: what is taken is taken at the start.
 start_flight "--threads=2 --load=0" --flight-recorder 4M
 rss() { awk '/^VmRSS/ { print $2 }' "/proc/$KX_PID/status"; }
-sleep 2
+wait_for used_cpu "$TARGET_PID" $(($(cpu_ticks "$TARGET_PID") + 150))
 before=$(rss)
 kill -USR1 "$KX_PID"
 assert "load: SIGUSR1" "$(cat "$TMP/rec.err")" wait_for wrote 1
-sleep 3
+wait_for used_cpu "$TARGET_PID" $(($(cpu_ticks "$TARGET_PID") + 200))
 kill -USR1 "$KX_PID"
 assert "load: SIGUSR1 again" "$(cat "$TMP/rec.err")" wait_for wrote 2
 assert_between "load: memory is constant (KiB)" "$(rss)" $((before / 2)) $((before + 4096))
@@ -162,7 +177,7 @@ if mount -t tmpfs -o size=256k none "$TMP/disk"; then
 	kept=$TRACE
 	TRACE=$TMP/disk/trace.xray
 	start_flight "--threads=2" --flight-recorder 2M
-	sleep 1.5
+	worked 500
 	kill -USR1 "$KX_PID"
 	failed() { grep -q '^kxray: dump 1 (signal: SIGUSR1) could not be written: .*No space left' "$TMP/rec.err"; }
 	assert "full disk: it says so" "$(cat "$TMP/rec.err")" wait_for failed

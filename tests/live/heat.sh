@@ -38,12 +38,10 @@ assert_eq "interrupted: no file" "$(ls "$TRACE"* 2>/dev/null)" ""
 kill -KILL "$PID"
 
 # Without -f: recorded until the target has done some rounds of its work.
-cpu_ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
-worked() { [ "$(cpu_ticks "$PID")" -ge "$1" ]; } # TICKS
 start_target counts --repeat=100000000
 go_target
 start_kxray "$PID" --by-heat 1 --max-overhead 1000%
-wait_for worked $(($(cpu_ticks "$PID") + 100))
+wait_for used_cpu "$PID" $(($(cpu_ticks "$PID") + 100))
 kill -INT "$KX_PID"
 end_kxray
 assert_eq "all: status" "$STATUS" 0

@@ -73,5 +73,9 @@ trace_command() {
 	tail -n 2 "$TMP/$name.out" | head -n 1 >"$TMP/did.json"
 }
 
+# used_cpu PID TICKS: whether a process has used so many ticks (1/100 s) of CPU time
+used_cpu() { [ "$(cpu_ticks "$1")" -ge "$2" ]; }
+cpu_ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
+
 # expect LABEL CHECK...: see expect.py
 expect() { $EXPECT "$TMP" "$@" || fail "$1" "the checks did not run"; }

@@ -61,20 +61,20 @@ __attribute__((format(printf, 1, 2))) static inline char *run_okf(const char *fm
 }
 
 /*
- * Every subcommand, none of which may fail; @map may be NULL. Leaves out the slow
- * ones (flame graph, symbolised text) where @quick.
+ * Every subcommand, none of which may fail; @map may be NULL. Where @quick only those that read the
+ * records each in a way of its own.
  */
 static inline void llvm_xray_accepts(const char *trace, const char *map, int quick)
 {
 	static const char *const all[] = {
 		"account -f csv -o /dev/null %s %s",
-		"account -f text -sort=sum -o /dev/null %s %s",
 		"stack %s %s",
+		"fdr-dump --verify %2$s > /dev/null",
+		/* not quick */
+		"account -f text -sort=sum -o /dev/null %s %s",
 		"graph -o /dev/null %s %s",
 		"convert -f yaml -o /dev/null %s %s",
 		"convert -f trace_event -o /dev/null %s %s",
-		"fdr-dump --verify %2$s > /dev/null",
-		/* slow */
 		"stack -all-stacks -stack-format=flame -aggregation-type=time %s %s > /dev/null",
 		"stack -per-thread-stacks %s %s > /dev/null",
 		"graph -edge-label=count -color-edges=sum -o /dev/null %s %s",
@@ -82,7 +82,7 @@ static inline void llvm_xray_accepts(const char *trace, const char *map, int qui
 		"convert -symbolize -f trace_event -o /dev/null %s %s",
 	};
 	char m[512] = "";
-	size_t n = sizeof(all) / sizeof(all[0]) - (quick ? 5 : 0);
+	size_t n = sizeof(all) / sizeof(all[0]) - (quick ? 9 : 0);
 
 	if (map)
 		snprintf(m, sizeof(m), "-instr_map=%s", map);

@@ -84,7 +84,7 @@ vm_each "$*" "$TMP/script" check_kernel "$TMP/features:/features"
 # A machine that dies or hangs must not look like a script that passed.
 if vmlinuz=$(scripts/vm-kernel.sh "$1" 2>/dev/null); then
 	echo 'echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; exit 0' >"$TMP/script"
-	scripts/vm-run.sh --kernel "$vmlinuz" --script "$TMP/script" >/dev/null 2>"$TMP/why"
+	scripts/vm-run.sh --kernel "$vmlinuz" --timeout 1700 --script "$TMP/script" >/dev/null 2>"$TMP/why"
 	code=$?
 	if [ $code = 125 ] && grep -q 'Kernel panic' "$TMP/why"; then
 		pass vm_panic
@@ -93,7 +93,7 @@ if vmlinuz=$(scripts/vm-kernel.sh "$1" 2>/dev/null); then
 	fi
 	echo 'echo before; sleep 1000' >"$TMP/script"
 	# A busy machine boots it more slowly.
-	for limit in 12 60 200; do
+	for limit in 12 60 300 1500; do
 		scripts/vm-run.sh --kernel "$vmlinuz" --timeout $limit --script "$TMP/script" \
 			>"$TMP/stdout" 2>/dev/null
 		code=$?

@@ -31,7 +31,7 @@ files="$KXRAY:/kxray tests/vm/matrix_try.sh:/matrix_try.sh"
 for target in counts kernelcalls tree tree-child treeplug.so; do
 	files+=" $TARGETS/$target:/targets/$target"
 done
-vm_each "6.1 6.12" "$TMP/guest" collect "$files" --smp 1 --timeout 800
+vm_each "6.1 6.12" "$TMP/guest" collect "$files" --smp 1
 if [ "$(uname -r | cut -d. -f1-2)" = $HOST_SERIES ] && [ "$(id -u)" = 0 ]; then
 	mkdir "$TMP/scratch"
 	sh tests/vm/matrix_try.sh "$KXRAY" "$TARGETS" "$TMP/scratch" >"$TMP/found/$HOST_SERIES" \

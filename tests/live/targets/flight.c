@@ -6,6 +6,7 @@
  *   l  the next call of maybe_slow() takes 60 ms     L  600 ms     r  calls rare() once
  *   s  SIGSEGV, a abort(), k SIGKILL, e exit(7), q exit(0), with all threads at work
  *   c  forks a child that dies of SIGSEGV            C  forks one that ends with status 3
+ *   n  nothing
  *
  * After each it prints what it has called so far, before it dies: "did {...}".
  */

@@ -132,6 +132,9 @@ _is_over() {
 	[ -z "$state" ] || [ "$state" = Z ]
 }
 
+# is_asleep PID: whether it waits for something
+is_asleep() { [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat")" = S ]; }
+
 # json FILE EXPRESSION: what the Python EXPRESSION makes of the document, named d
 json() {
 	python3 -c 'import json, sys

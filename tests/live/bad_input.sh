@@ -71,10 +71,8 @@ sleeper=$PID
 assert_eq "code of the target as it is on disk" "$(changed "$sleeper")" 0
 "$KXRAY" record -p "$sleeper" -f tick -q -o "$TMP/probe.xray" &
 _pids+=($!)
-wait_for test -s "$TMP/probe.xray.map"
-sleep 0.2
-assert "a probe is seen in it" "the check of the target's code sees nothing" \
-	[ "$(changed "$sleeper")" != 0 ]
+probed() { [ "$(changed "$sleeper")" != 0 ]; }
+assert "a probe is seen in it" "the check of the target's code sees nothing" wait_for probed
 kill $!
 wait $!
 
@@ -185,7 +183,8 @@ if as --32 -o "$TMP/exit32.o" "$TMP/exit32.s" && ld -m elf_i386 -o "$TMP/exit32"
 	"$TMP/exit32" &
 	pid=$!
 	_pids+=("$pid")
-	sleep 0.1
+	started32() { _is_over "$pid" || [ "$(readlink "/proc/$pid/exe")" = "$TMP/exit32" ]; }
+	wait_for started32
 	if ! _is_over "$pid" && [ "$(readlink "/proc/$pid/exe")" = "$TMP/exit32" ]; then
 		refused "32-bit: record" 1 "32-bit" "${record[@]}" -p "$pid"
 		assert "32-bit: goes on" "it has ended" kill -0 "$pid"

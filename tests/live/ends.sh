@@ -13,7 +13,8 @@ start_victim() { # [OPTION...]
 	start_kxray "$TARGET_PID" "${functions[@]}" "$@"
 }
 
-has_events() { [ "$(stat -c %s "$TRACE")" -gt 1000 ]; }
+# has_events [BYTES]: so much of the trace is written
+has_events() { [ "$(stat -c %s "$TRACE")" -gt "${1:-4000}" ]; }
 
 # victim_lives LABEL: it still does what it is told, and does not know of us
 victim_lives() {
@@ -24,7 +25,7 @@ victim_lives() {
 
 for signal in INT TERM HUP; do
 	start_victim
-	sleep 0.3
+	wait_for has_events
 	kill -$signal "$KX_PID"
 	end_kxray
 	assert_eq "SIG$signal: status" "$STATUS" 0
@@ -53,13 +54,12 @@ for version in 5 2; do
 done
 
 # The same in the midst of writing, and of calls with hijacked return addresses.
-for after in 0.5 1.1; do
-	start_target counts --repeat=40
+for bytes in 200000 1000000; do
+	start_target counts --repeat=100
 	TARGET_PID=$PID
 	start_kxray "$TARGET_PID" "${COUNTED[@]}"
 	go_target
-	wait_for has_events
-	sleep $after
+	wait_for has_events $bytes
 	kill -KILL "$KX_PID"
 	end_kxray
 	assert_eq "SIGKILL at work: status" "$STATUS" 137
@@ -71,7 +71,7 @@ done
 # The target's crash is inside of obey() and crash(), which never return.
 for how in s:139 a:134 k:137; do
 	start_victim
-	sleep 0.2
+	wait_for has_events
 	go_target "${how%:*}"
 	end_target "$TARGET_PID"
 	assert_eq "crash ${how%:*}: the target's status" "$STATUS" "${how#*:}"
@@ -83,7 +83,7 @@ done
 
 # Its own exit is inside of obey(). Before the attach it has made calls that are not counted.
 start_victim
-sleep 0.2
+wait_for has_events
 go_target e
 end_target "$TARGET_PID"
 assert_eq "exit: the target's status" "$STATUS" 7

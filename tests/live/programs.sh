@@ -25,10 +25,9 @@ start() {
 
 # mapped PID LIBRARY: once its code is mapped, and what the program does first is done: it sleeps
 mapped() {
-	wait_for grep -q "r-xp .*/$2" "/proc/$1/maps" && wait_for sleeps "$1" ||
+	wait_for grep -q "r-xp .*/$2" "/proc/$1/maps" && wait_for is_asleep "$1" ||
 		fail "$2 in process $1" "$(cat "/proc/$1/maps" 2>&1)"
 }
-sleeps() { [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat")" = S ]; }
 
 # record NAME ARG...: returns when the recording runs; its id is in $REC
 record() {

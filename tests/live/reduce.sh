@@ -37,6 +37,7 @@ start_kxray "$PID" "${functions[@]}" -f wait_for_byte --min-duration 30ms
 go_target
 wait_for grep -q spans "$TMP/slow.out"
 tail -n 1 "$TMP/slow.out" >"$TMP/did.json"
+wait_for is_asleep "$PID"
 sleep 0.1
 kill -INT "$KX_PID"
 end_kxray

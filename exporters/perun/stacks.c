@@ -11,8 +11,6 @@
 
 #include "base/array.h"
 
-#define RESIDENT_CALLS (1u << 18) /* of the temporary file; 10 MiB */
-
 void kx_perun_stacks_free(struct kx_perun_stacks *s)
 {
 	if (s->calls)
@@ -84,24 +82,8 @@ int kx_perun_stacks_place(struct kx_perun_stacks *s, struct kx_err *err)
 	return 0;
 }
 
-int kx_perun_stacks_store(struct kx_perun_stacks *s, uint32_t stack,
-			  const struct kx_perun_call *call)
+void kx_perun_stacks_drop_pages(struct kx_perun_stacks *s)
 {
-	struct kx_perun_stack *at = &s->items[stack];
-
-	if (at->filled == at->ncalls)
-		return -EBADMSG;
-	s->calls[at->start + at->filled++] = *call;
-	kx_perun_stacks_touch(s, 1);
-	return 0;
-}
-
-/* Dropped pages stay in the page cache or go to disk. */
-void kx_perun_stacks_touch(struct kx_perun_stacks *s, uint64_t calls)
-{
-	s->touched += calls;
-	if (s->touched < RESIDENT_CALLS)
-		return;
 	s->touched = 0;
 	madvise(s->calls, s->ncalls * sizeof(*s->calls), MADV_DONTNEED);
 }

@@ -6,6 +6,7 @@
 #ifndef KX_PERUN_STACKS_H
 #define KX_PERUN_STACKS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@
 
 #define KX_PERUN_OUTERMOST 0x80000000u /* | thread index: in place of a parent */
 #define KX_PERUN_NO_STACK UINT32_MAX
+#define KX_PERUN_RESIDENT_CALLS (1u << 18) /* of the temporary file; 10 MiB */
 
 /* One call, as stored in the temporary file. Times are ns. */
 struct kx_perun_call {
@@ -53,10 +55,28 @@ uint32_t kx_perun_stack_index(struct kx_perun_stacks *s, uint32_t parent, uint32
  * Errors, with a sentence: -ENOMEM, those of creating the file (-ENOSPC).
  */
 int kx_perun_stacks_place(struct kx_perun_stacks *s, struct kx_err *err);
-/* Stores the next call of a stack. -EBADMSG if it has more than were counted. */
-int kx_perun_stacks_store(struct kx_perun_stacks *s, uint32_t stack,
-			  const struct kx_perun_call *call);
+/* Drops the pages of the file that are resident; they stay in the page cache or go to disk. */
+void kx_perun_stacks_drop_pages(struct kx_perun_stacks *s);
+
 /* To be called after @calls of the file were read or written: bounds the memory that is resident. */
-void kx_perun_stacks_touch(struct kx_perun_stacks *s, uint64_t calls);
+static inline void kx_perun_stacks_touch(struct kx_perun_stacks *s, uint64_t calls)
+{
+	s->touched += calls;
+	if (s->touched >= KX_PERUN_RESIDENT_CALLS)
+		kx_perun_stacks_drop_pages(s);
+}
+
+/* Stores the next call of a stack. -EBADMSG if it has more than were counted. */
+static inline int kx_perun_stacks_store(struct kx_perun_stacks *s, uint32_t stack,
+					const struct kx_perun_call *call)
+{
+	struct kx_perun_stack *at = &s->items[stack];
+
+	if (at->filled == at->ncalls)
+		return -EBADMSG;
+	s->calls[at->start + at->filled++] = *call;
+	kx_perun_stacks_touch(s, 1);
+	return 0;
+}
 
 #endif

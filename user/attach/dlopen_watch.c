@@ -126,7 +126,7 @@ void kx_dlopen_watch_free_plans(struct kx_plan **plans, size_t n)
 	free(plans);
 }
 
-/* Whether some process has become risky; one that is gone is none. */
+/* Whether some process has become risky. Processes that have ended are ignored. */
 static bool is_risky(const struct kx_select_process *procs, size_t nprocs, char *why, size_t size)
 {
 	for (size_t i = 0; i < nprocs; i++) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Watches the dynamic linkers of the traced processes: return probes that were
- * harmless when the recording began stop being so when a module that can throw is
- * loaded. The linker calls _dl_debug_state before and after each change of its list
- * of modules, and before any code of a new one runs.
+ * Watches the dynamic linkers of the traced processes for dlopen. Return probes that are harmless when
+ * the recording starts become harmful when a module that can throw is loaded. The linker calls
+ * _dl_debug_state before and after each change of its list of modules, and before any code of a new
+ * module runs: a probe there raises the generation of the list (kx_tracer_link_map_generation), and
+ * until user space has acknowledged it, the BPF programs place no new return probes.
  */
 #ifndef KX_DLOPEN_WATCH_H
 #define KX_DLOPEN_WATCH_H
@@ -18,11 +19,11 @@
 
 struct kx_dlopen_watch {
 	struct kx_links links;
-	uint32_t checked; /* changes looked at */
-	bool dropped;     /* return probes were given up */
+	uint32_t checked; /* last generation that was checked */
+	bool dropped;     /* return probes were removed */
 };
 
-/* Whether any function of @sel has a return probe that a later module could make harmful. */
+/* Whether any function of @sel has a return probe that a module loaded later could make harmful. */
 bool kx_dlopen_watch_needed(const struct kx_selection *sel);
 
 /*
@@ -48,7 +49,7 @@ struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint
 void kx_dlopen_watch_free_plans(struct kx_plan **plans, size_t n);
 
 /*
- * Looks at the modules again if a list has changed. If one of them can throw now, the functions
+ * Checks the modules again if a list has changed. If one of them can throw now, the functions
  * that make calls lose their return probes and get instruction exits where these can be planned;
  * *dropped is then true once, with the reason in @why (size bytes). Errors: kx_uprobe_link's, -ENOMEM.
  */

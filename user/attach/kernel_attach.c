@@ -27,7 +27,7 @@ struct kx_kernel_probes {
 	size_t nsingle; /* functions with kprobes where the others have fentry */
 };
 
-/* What one link takes; and the functions' numbers in p->functions, in the same order. */
+/* What one link is created from, and the functions' numbers in p->functions, in the same order. */
 struct batch {
 	uint64_t *addrs, *cookies;
 	uint32_t *numbers;
@@ -139,7 +139,7 @@ static int attach_multi(struct kx_kernel_probes *p, unsigned attach_type)
 	return code;
 }
 
-/* Takes the links from @before on out again. */
+/* Detaches the links from @before on. */
 static void undo(struct kx_kernel_probes *p, size_t before)
 {
 	while (p->links.count > before)
@@ -182,7 +182,7 @@ static int add_tracing(struct kx_kernel_probes *p, const struct kx_kernel_functi
 	return code;
 }
 
-/* Functions by name, to be found while one walks over the BTF once. */
+/* Functions sorted by name, for a single pass over the BTF. */
 struct name_ref {
 	const char *name;
 	size_t number;
@@ -194,9 +194,9 @@ static int compare_names(const void *a, const void *b)
 }
 
 /*
- * The names of function number @i that are its own: by another the kernel would find another function.
- * BTF may know it by any of its aliases. None of a module's: these have BTFs of their own. @refs may be
- * NULL; returns how many.
+ * The names that only function number @i has: BTF finds functions by name, and may know one by any of its
+ * aliases. None for a module's function: modules have BTFs of their own. @refs may be NULL; returns how
+ * many.
  */
 static size_t name_function(const struct kx_kernel_probes *p, size_t i, struct name_ref *refs)
 {
@@ -272,7 +272,7 @@ static int attach_tracing(struct kx_kernel_probes *p)
 			p->nprobes += 2;
 			continue;
 		}
-		/* too many arguments, structures as arguments, no type, ...: a kprobe asks for none */
+		/* too many arguments, structures as arguments, no type, ...: a kprobe needs no types */
 		undo(p, before);
 		if (is_about_function(code)) {
 			before = p->nfunctions;

@@ -15,7 +15,7 @@ struct kx_kernel_function {
 	const struct kx_symbol *sym; /* of @syms below */
 };
 
-/* Called for each function that cannot have its probes: left out, with one clause why. */
+/* Called for each function that the kernel refuses to probe, with one clause why; it is left out. */
 typedef void (*kx_kernel_refusal)(void *ctx, const struct kx_kernel_function *f,
 				  const char *reason);
 
@@ -23,7 +23,7 @@ struct kx_kernel_probes;
 
 /*
  * Attaches to @functions, of the symbols @syms that kx_kernel_symbols has read, by the mechanism that
- * @tracer was loaded for. Where that is fentry, functions that it cannot have get kprobes. @nargs:
+ * @tracer was loaded for. Where that is fentry, functions that it cannot attach to get kprobes. @nargs:
  * argument registers to capture. Errors: -EOPNOTSUPP (every function was refused), -EPERM, -EMFILE,
  * -ENOMEM; then nothing stays attached.
  */

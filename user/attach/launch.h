@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Starting the command to trace so that nothing of it is missed: it is stopped at
- * its entry point, when the dynamic linker has mapped its libraries and before main.
+ * Starts the command to trace and stops it at its entry point: after the dynamic linker has mapped
+ * its libraries and before main, so that no call is missed.
  */
 #ifndef KX_LAUNCH_H
 #define KX_LAUNCH_H
@@ -30,13 +30,13 @@ pid_t kx_launch_pid(const struct kx_launch *l);
  */
 int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_err *err);
 
-/* Lets the stopped child go on. */
+/* Continues the stopped child. */
 int kx_launch_continue(struct kx_launch *l, struct kx_err *err);
 
 /* Whether the child has ended; *status as waitpid(2) gives it. Does not wait. */
 bool kx_launch_ended(struct kx_launch *l, int *status);
 
-/* Waits for the child to end. @kill_first: it must not outlive an error before its start. */
+/* Waits for the child to end. @kill_first: kills it first, after an error before its start. */
 void kx_launch_wait(struct kx_launch *l, bool kill_first, int *status);
 void kx_launch_free(struct kx_launch *l);
 

@@ -144,7 +144,7 @@ static int attach_batch(struct kx_probes *p, enum kx_tracer_prog prog,
 	return 0;
 }
 
-/* Takes out the probes of functions that were refused meanwhile. */
+/* Removes the probes of functions that were refused meanwhile. */
 static void keep_attachable(const struct kx_probes *p, struct batch *b)
 {
 	size_t n = 0;
@@ -224,14 +224,14 @@ static int make_room(struct kx_probes *p)
 	return 0;
 }
 
-/* Takes out what was attached after there were so many. */
+/* Detaches the links from @before on. */
 static void undo(struct kx_links *links, size_t before)
 {
 	while (links->count > before)
 		close(links->fds[--links->count]);
 }
 
-/* Nothing or all of a module is attached. */
+/* Attaches all probes of a module, or none. */
 static int attach_whole(struct kx_probes *p, uint32_t module, struct kx_err *err)
 {
 	size_t leaves = p->leaf_returns.count, returns = p->returns.count, others = p->others.count;

@@ -19,7 +19,7 @@ typedef void (*kx_probes_refused)(void *ctx, const struct kx_function *f, const 
 
 /*
  * Attaches the probes of all traced functions of @sel. @nargs: argument registers to capture (0 to
- * 6; fewer where the plan says so). A function that the kernel refuses is left out and told to
+ * 6; fewer where the plan says so). A function that the kernel refuses is left out and reported to
  * @refused; its number is taken from the traced ones. Everything passed is borrowed. @procs NULL:
  * the probes are for every process that has the modules mapped, now or later.
  * Errors: those of kx_uprobe_link; -EOPNOTSUPP if the kernel refuses all.

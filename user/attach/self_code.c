@@ -87,7 +87,7 @@ static bool read_text(const struct text *t, uint8_t *copy)
 }
 
 /*
- * Memory may differ from the file by the breakpoints of somebody's probes, which must not be copied,
+ * Memory may differ from the file by breakpoints of probes, which must not be copied,
  * and by the calls that the kernel makes of 5-byte nops for them; by nothing else.
  */
 static bool is_copy(const struct text *t, const uint8_t *copy)
@@ -111,7 +111,7 @@ static bool replace(const struct text *t)
 
 	if (copy == MAP_FAILED)
 		return false;
-	/* even while this code itself moves: after the system call the same bytes stand here */
+	/* works even for this code: after the system call the same bytes are at this address */
 	if (read_text(t, copy) && is_copy(t, copy) &&
 	    !mprotect(copy, t->size, PROT_READ | PROT_EXEC) &&
 	    mremap(copy, t->size, t->size, MREMAP_MAYMOVE | MREMAP_FIXED, t->start) != MAP_FAILED)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What was found out about files that many processes have mapped, so that a look at a process does
- * not open every library again. Bounded: a new file may push an old one out.
+ * Facts about files that many processes have mapped, so that examining a process does not open every
+ * library again. Bounded: a new file may evict an old one.
  */
 #ifndef KX_FILE_CACHE_H
 #define KX_FILE_CACHE_H
@@ -14,11 +14,11 @@
 
 #define KX_FILE_SEGMENTS 4
 
-/* A file as it was when it was last changed. All zero but the key until somebody fills it. */
+/* Facts about one version of a file. All zero but the key until modules.c and unwind_risk.c fill it. */
 struct kx_file_facts {
 	uint64_t device, inode;
 	uint64_t changed; /* st_ctim in nanoseconds */
-	char name[64];    /* file name, which some judgements depend on */
+	char name[64];    /* file name, which the unwind risk depends on */
 
 	/* by modules.c */
 	bool has_segments;

@@ -14,7 +14,7 @@
 
 #define DEBUG_ROOT "/usr/lib/debug"
 #define ARENA_CHUNK (64u << 10)
-/* Far above any real one (libLLVM's would be 40 MB), far below what would hurt. */
+/* Far more than any real one (libLLVM's would be 40 MB), and still harmless to allocate. */
 #define DEBUGDATA_MAX (256u << 20)
 
 struct kx_arena {
@@ -128,7 +128,7 @@ static int read_table(struct kx_elf *elf, struct kx_elf *image, const GElf_Shdr 
 		memcpy(&s, syms + i * sizeof(s), sizeof(s));
 		sym.type = ELF64_ST_TYPE(s.st_info);
 		sym.bind = ELF64_ST_BIND(s.st_info);
-		/* behind a nameless one the linker lists what only visibility made local */
+		/* a nameless one precedes symbols that are local only by their visibility */
 		if (sym.type == STT_FILE)
 			file = s.st_name && s.st_name < strs_size && strs[s.st_name] ?
 				       ++out->nfiles : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where a binary's function symbols stand: its own tables, .gnu_debugdata
- * (MiniDebugInfo) and separate debug files. Gives them unmerged; see symbols.h.
+ * Reads a binary's function symbols from its own tables, .gnu_debugdata (MiniDebugInfo) and separate
+ * debug files, unmerged; see symbols.h.
  */
 #ifndef KX_SYMBOL_SOURCES_H
 #define KX_SYMBOL_SOURCES_H
@@ -27,7 +27,7 @@ struct kx_raw_symbols {
 	struct kx_raw_symbol *items;
 	size_t count, capacity;
 	struct kx_arena *arena;
-	char source[512]; /* for people: tables used, files refused */
+	char source[512]; /* for messages: tables used, files refused */
 	uint32_t nfiles;  /* STT_FILE symbols seen so far, in all tables */
 };
 

@@ -63,7 +63,7 @@ static int compare_raw(const void *pa, const void *pb)
 
 	if (a->addr != b->addr)
 		return a->addr < b->addr ? -1 : 1;
-	/* glibc's write is weak and its __write global: people know the former */
+	/* glibc's write is weak and its __write global: the former is better known */
 	d = (a->bind == STB_LOCAL) - (b->bind == STB_LOCAL);
 	if (!d)
 		d = !!strchr(a->name, '@') - !!strchr(b->name, '@');
@@ -275,7 +275,7 @@ static void attach_colds(struct kx_symbols *out, const struct name_ref *refs, si
 		if (c->parent == SIZE_MAX)
 			continue;
 		parent = &out->items[c->parent];
-		/* LLVM may split off several: the largest stands for them. */
+		/* LLVM may split off several: keep the largest. */
 		if (c->size > parent->cold_size) {
 			parent->cold_addr = c->addr;
 			parent->cold_size = c->size;

@@ -8,9 +8,9 @@
 #include "binary/elf_image.h"
 
 /*
- * Modules whose own tables don't count, by file name. The C library's few handlers only tidy up
- * after cancellation inside of itself, and libgcc_s is the unwinder. Allocators call no code of
- * others while their handlers are open, so no unwinding from a traced frame reaches those.
+ * Modules whose exception tables are ignored, by file name. The C library's few handlers only clean up
+ * after cancellation inside the library, and libgcc_s is the unwinder. Allocators call no foreign code
+ * inside their handlers, so unwinding from a traced frame never reaches those.
  */
 static const char *const exempt[] = {
 	"libc.so*",       "libc-[0-9]*",  "libc.musl-*",   "ld-linux*",      "ld-musl*",
@@ -18,7 +18,7 @@ static const char *const exempt[] = {
 	"libgcc_s[.-]*",  "libjemalloc*", "libtcmalloc*",  "libmimalloc*",
 };
 
-/* C++ runtimes: harmless as long as nobody uses them who could throw or catch. */
+/* C++ runtimes: harmless unless a module that uses them can throw or catch. */
 static const char *const cxx_runtime[] = { "libstdc++.so*", "libc++.so*", "libc++abi.so*" };
 
 static const char *const linkers[] = { "ld-linux*", "ld-musl*", "ld-[0-9]*" };
@@ -33,7 +33,7 @@ static bool matches(const char *name, const char *const *globs, size_t n)
 	return false;
 }
 
-/* Name of the C++ runtime that the module asks for itself; NULL if none. */
+/* Name of the C++ runtime that the module itself needs (DT_NEEDED); NULL if none. */
 static const char *needs_cxx(struct kx_elf *elf)
 {
 	Elf_Scn *scn = NULL;
@@ -61,10 +61,10 @@ static const char *needs_cxx(struct kx_elf *elf)
 }
 
 /*
- * Whether the module asks for dlopen. The C library's own loads (name services, character sets)
- * call nothing of the program's.
+ * Whether the module imports dlopen. What the C library loads itself (name services, character sets)
+ * calls no function of the program.
  */
-static bool asks_for_dlopen(struct kx_elf *elf)
+static bool imports_dlopen(struct kx_elf *elf)
 {
 	Elf_Scn *scn = NULL;
 
@@ -115,7 +115,7 @@ static bool judge(const struct kx_module *m, bool *is_go, bool *loads, char *rea
 		return false;
 	}
 	elf_getshdrnum(kx_elf_handle(elf), &sections);
-	*loads = !matches(m->name, exempt, COUNT(exempt)) && asks_for_dlopen(elf);
+	*loads = !matches(m->name, exempt, COUNT(exempt)) && imports_dlopen(elf);
 	if (has_section(elf, ".gopclntab") || has_section(elf, ".go.buildinfo")) {
 		*is_go = true;
 		snprintf(reason, size, "%s is written in Go, which moves its stacks", m->name);

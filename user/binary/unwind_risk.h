@@ -18,15 +18,15 @@ struct kx_unwind_risk {
 	 * more are loaded; -1 if there is none */
 	int linker;
 	char loader[64];  /* a module outside the C library that calls dlopen; "" if there is none */
-	char reason[256]; /* one clause for people: "libfoo.so has exception tables" */
+	char reason[256]; /* one clause for messages: "libfoo.so has exception tables" */
 };
 
 /* Whether the module is a dynamic linker, by its file name. */
 bool kx_is_dynamic_linker(const struct kx_module *m);
 
 /*
- * Looks at every module's section table. A module that cannot be read counts as a risk. What is
- * loaded later, and code that a program makes at run time, isn't covered.
+ * Checks every module's section table. A module that cannot be read counts as a risk. Modules loaded
+ * later and code generated at run time are not covered.
  */
 void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out);
 /* The same; files that @cache knows are not opened. */

@@ -19,7 +19,7 @@
 #define RUNS	   5
 #define CALLS	   2000
 
-/* Of this thread's own time: what others do on a busy machine is no cost of a probe. */
+/* CPU time of this thread: other load on the machine is not a cost of the probe. */
 static double now_ns(void)
 {
 	struct timespec ts;
@@ -147,7 +147,7 @@ int kx_call_costs_measure(enum kx_mechanism mechanism, struct kx_call_costs *out
 	return code;
 }
 
-/* Which of a function's exits its calls take is not known: all of them, equally often. */
+/* Which exits the calls take is not known: assume all of them equally often. */
 static double mean_exit(const struct kx_call_costs *costs, const struct kx_plan *plan)
 {
 	double sum = 0;

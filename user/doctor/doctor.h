@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The doctor: what this kernel and this user may do, found by doing it, and
- * what a recorded call costs here. Nothing is guessed from version numbers.
+ * The doctor: what this kernel and this user's privileges allow, and what a recorded call costs here.
+ * Everything is tried; nothing is concluded from version numbers. Takes about a second.
  */
 #ifndef KX_DOCTOR_H
 #define KX_DOCTOR_H
@@ -38,12 +38,12 @@ enum kx_check_id {
 
 struct kx_check {
 	const char *key;   /* stable name, for --json */
-	const char *about; /* what it is, for people */
+	const char *about; /* what it is, for the report */
 	int err;           /* 0: works here; else a negative errno */
 	char why[320];     /* "" if it works, else a clause without full stop */
 };
 
-/* Capabilities of <linux/capability.h> that recording has a use for. */
+/* Capabilities of <linux/capability.h> that recording uses. */
 struct kx_doctor_cap {
 	const char *name;
 	const char *purpose;
@@ -55,7 +55,7 @@ struct kx_doctor_cap {
 
 #define KX_DOCTOR_CAPS 6
 
-/* A knob of the kernel that decides what users may do. */
+/* A kernel setting that restricts what users may do. */
 struct kx_doctor_setting {
 	const char *key;
 	const char *path;

@@ -12,8 +12,8 @@
 
 #define RUNS 12
 #define CALLS 2000
-#define DEAR_CALLS 60
-#define DEAR_NS 4000 /* a call that costs more gets DEAR_CALLS a run */
+#define SLOW_CALLS 60
+#define SLOW_NS 4000 /* a call that costs more gets SLOW_CALLS a run */
 #define WARM_CALLS 20 /* the kernel optimizes a nop5 at its first hit */
 
 /* A cache line each, so that none straddles one and all are alike but for their start. */
@@ -90,8 +90,8 @@ static int measure(struct kx_rings *rings, const struct start *s, unsigned expec
 	int calls = CALLS;
 
 	run(s->call, WARM_CALLS);
-	if (run(s->call, WARM_CALLS) > DEAR_NS)
-		calls = DEAR_CALLS;
+	if (run(s->call, WARM_CALLS) > SLOW_NS)
+		calls = SLOW_CALLS;
 	*ns = 1e18;
 	for (int i = 0; i < RUNS; i++) {
 		uint64_t before, got;

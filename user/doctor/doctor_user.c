@@ -93,7 +93,7 @@ int kx_doctor_get_user(struct kx_doctor_user *u, struct kx_err *err)
 	}
 	fclose(f);
 	if (!found)
-		return kx_err_set(err, -EIO, "/proc/self/status does not tell the capabilities");
+		return kx_err_set(err, -EIO, "/proc/self/status does not list the capabilities");
 	u->uid = geteuid();
 	u->seccomp = seccomp != 0;
 	u->in_user_namespace = in_user_namespace();

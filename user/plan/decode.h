@@ -47,7 +47,7 @@ void kx_code_free(struct kx_code *code);
 
 /* Length in bytes of the instruction that starts at @addr; 0 if none was decoded there. */
 unsigned kx_code_length(const struct kx_code *code, uint64_t addr);
-/* Address of the instruction that stands before @addr; 0 if none was decoded there. */
+/* Address of the instruction before @addr; 0 if none was decoded there. */
 uint64_t kx_code_previous(const struct kx_code *code, uint64_t addr);
 enum kx_insn_class kx_code_class(const struct kx_code *code, uint64_t addr);
 /* Whether a direct branch or call, or an added target, lands at @addr. */

@@ -72,7 +72,7 @@ static bool writes(const struct kx_insn *insn, const ZydisDecodedOperand *ops, Z
 /* How far back the instruction is looked for that loads a jump's register. */
 #define LOOK_BACK 16
 
-/* Whether @insn never goes on to the next one. */
+/* Whether execution never continues after @insn. */
 static bool ends_block(const struct kx_insn *insn)
 {
 	return insn->z.meta.category == ZYDIS_CATEGORY_RET ||

@@ -147,7 +147,7 @@ int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_t
 			out->args = args;
 			found = true;
 		}
-		/* endbr64 is as dear as any other, and the first real one the better choice. */
+		/* endbr64 is as expensive as any other; the first real instruction is the better choice. */
 		replace = is_endbr && i == 0;
 		past_endbr = replace;
 		if (!is_simple(&insn) || !effects_of(f->code, &insn, &fx) || fx.moves_stack)

@@ -140,7 +140,7 @@ int kx_plan_exits(const struct kx_function_code *f, const struct kx_stack *s,
 			failed = visit(f, s, pos, jump, restarts, out, first_err);
 			if (failed == -ENOMEM)
 				return failed;
-			/* Goes on for tail_calls; the first reason is the one to show. */
+			/* Continue for tail_calls; the first reason is shown. */
 			if (failed && !ret) {
 				ret = failed;
 				first_err = NULL;

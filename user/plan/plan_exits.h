@@ -9,7 +9,7 @@
 /*
  * Fills out->exits with the function's rets and tail jumps, and out->tail_calls.
  * @restarts: jumps to the entry start the same call again (see kx_go_body), and are no
- * exits. -EOPNOTSUPP if one of the exits can't be told or probed, then exits is empty and only
+ * exits. -EOPNOTSUPP if an exit cannot be identified or probed; then exits is empty and only
  * tail_calls is valid; -ENOMEM.
  *
  * A direct jump that goes out while the frame is open leads to a part of the function that has no

@@ -38,7 +38,7 @@ struct kx_call_rates {
 
 /*
  * Counts calls in the processes @pids for @seconds and chooses. Without patterns in @options the
- * candidates are all functions of the main executable but those with a dear entry. @out->select
+ * candidates are all functions of the main executable but those with an expensive entry. @out->select
  * refers to @out, which must stay where it is until the selection is gone; free with kx_call_rates_free.
  * Errors: those of kx_select_functions and kx_rates_measure.
  */

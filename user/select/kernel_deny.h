@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Kernel functions that are never probed, whoever asks: the recorder's programs run through them, or
- * the kernel's own way to a probe does, so that a probe there would hit itself.
+ * Kernel functions that are never probed, even if named: the BPF programs or the kernel's probe path
+ * call them, so a probe there would hit itself.
  */
 #ifndef KX_KERNEL_DENY_H
 #define KX_KERNEL_DENY_H

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The kernel's functions, those of its modules included: from /proc/kallsyms, and of each whether it
- * may be probed.
- */
+/* The kernel's functions and those of its modules, from /proc/kallsyms, and which may be probed. */
 #ifndef KX_KERNEL_SYMBOLS_H
 #define KX_KERNEL_SYMBOLS_H
 
@@ -12,7 +9,7 @@
 #include "base/err.h"
 #include "binary/symbols.h"
 
-/* Where to read; a test has files of its own. All but the first may be NULL: not to be had. */
+/* The files to read, so that tests can pass their own. All but the first may be NULL: unavailable. */
 struct kx_kernel_sources {
 	FILE *kallsyms;
 	FILE *traceable; /* tracefs's available_filter_functions */
@@ -29,8 +26,8 @@ int kx_kernel_symbols_from(const struct kx_kernel_sources *from, struct kx_symbo
 			   struct kx_err *err);
 
 /*
- * Whether @sym, one of @syms as read here, must not be probed; then @reason gets the clause why.
- * Enforced for functions that are named one by one too.
+ * Whether @sym, one of @syms as read here, must not be probed; then @reason gets the clause why. This
+ * also applies to functions that a pattern names exactly.
  */
 bool kx_kernel_refused(const struct kx_symbols *syms, const struct kx_symbol *sym, char *reason,
 		       size_t size);
@@ -38,7 +35,7 @@ bool kx_kernel_refused(const struct kx_symbols *syms, const struct kx_symbol *sy
 /* The module that holds the function, NULL for the kernel itself. */
 const char *kx_kernel_module(const struct kx_symbols *syms, const struct kx_symbol *sym);
 
-/* Whether several functions of the kernel have this name, so that only addresses tell them apart. */
+/* Whether several functions of the kernel have this name, so that only addresses distinguish them. */
 bool kx_kernel_ambiguous(const struct kx_symbols *syms, const char *name);
 
 #endif

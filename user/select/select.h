@@ -24,7 +24,7 @@
 #define KX_SELECT_MIN_INSTRUCTIONS 200 /* chosen by size from here on, as clang's XRay does */
 
 struct kx_select_process {
-	pid_t pid; /* 0 if @mods is a file that nobody runs */
+	pid_t pid; /* 0 if @mods is a file, not a process */
 	const struct kx_modules *mods;
 };
 
@@ -35,16 +35,16 @@ struct kx_select_options {
 	size_t nexclude;
 	enum kx_exits exits;
 	bool nop5_optimized;  /* see struct kx_plan_options */
-	const char *loads_unseen; /* why modules that are loaded later are seen too late, or NULL;
-				   * borrowed for as long as the selection lives */
+	const char *loads_unseen; /* why modules loaded later are noticed too late, or NULL; must
+				   * outlive the selection */
 	/*
-	 * The selection will grow: modules that a pattern names may come later, and files that
-	 * patterns name by path are taken before any process has them mapped.
+	 * The selection will grow: modules that a pattern names may be mapped later, and files that
+	 * patterns name by path are added before any process has them mapped.
 	 */
 	bool dynamic_targets;
 	bool match_later; /* dynamic_targets, and no pattern needs to match now */
 	struct kx_file_cache *files; /* may be NULL; must outlive the call */
-	/* NULL, or asked of every function that can be traced; those it does not want are left out. */
+	/* NULL, or called for every function that can be traced; false leaves it out. */
 	bool (*wanted)(void *ctx, const struct kx_module *module, const struct kx_symbol *sym,
 		       const struct kx_plan *plan);
 	void *wanted_ctx;
@@ -62,7 +62,7 @@ struct kx_select_module {
 	struct kx_elf *elf;         /* NULL for a pseudo-module, as the planner */
 	struct kx_symbols syms;
 	struct kx_planner *planner;
-	bool harmless; /* planned with return probes: they were, in every process that maps it */
+	bool harmless; /* return probes were, in every process that mapped it when it was planned */
 	bool risky;    /* some process that maps it now can unwind through hijacked frames */
 };
 

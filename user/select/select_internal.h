@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the files of the selection share: select*.c, and nobody else. */
+/* Shared by the files of the selection, select*.c, and private to them. */
 #ifndef KX_SELECT_INTERNAL_H
 #define KX_SELECT_INTERNAL_H
 

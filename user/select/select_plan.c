@@ -67,7 +67,7 @@ static int leave_out(struct kx_selection *out, uint32_t module, const struct kx_
 {
 	struct kx_left_out *grown = out->left_out;
 
-	/* Powers of two, so that thousands do not copy each other. */
+	/* Grows at powers of two. */
 	if (!(out->nleft_out & (out->nleft_out - 1)) || !grown) {
 		grown = reallocarray(out->left_out, out->nleft_out ? out->nleft_out * 2 : 1,
 				     sizeof(*grown));
@@ -116,7 +116,7 @@ static int plan_binary(struct kx_selector *s, const struct kx_binary *b, const u
 		struct kx_err why;
 		int rc;
 
-		/* Nobody asked for an ifunc by name when the choice is by size. */
+		/* Without patterns no ifunc was named. */
 		if (!b->chosen[i] || (out->by_size && sym->is_ifunc))
 			continue;
 		rc = plan_symbol(s, b, m, sym, &plan, &why);

@@ -9,7 +9,7 @@
 
 #include "base/demangle.h"
 
-#define NAME_LENGTH 128 /* longer names are no near misses of what a person types */
+#define NAME_LENGTH 128 /* longer names are not suggested */
 #define SUBSTRING_SCORE 8 /* worse than any edit distance that counts */
 
 struct suggestion {

@@ -28,7 +28,7 @@ static size_t bracket_length(const char *at)
 	return *p ? (size_t)(p + 1 - at) : 0;
 }
 
-/* Sets @bit for the characters that the one item @glob of @length bytes stands for. */
+/* Sets @bit for the characters that the one item @glob of @length bytes matches. */
 static void add_item(struct kx_comm_glob *out, const char *glob, size_t length, uint32_t bit)
 {
 	char item[256];

@@ -17,7 +17,7 @@
 
 struct kx_comm_glob {
 	uint32_t step[256]; /* bit I + 1: the character fits item I */
-	uint32_t loop;	    /* bit I: a "*" stands after I items */
+	uint32_t loop;	    /* bit I: a "*" follows I items */
 	uint32_t accept;    /* the state in which all items have matched */
 };
 

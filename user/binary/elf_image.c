@@ -422,6 +422,18 @@ bool kx_elf_section_at(const struct kx_elf *elf, size_t index, const char **name
 	return true;
 }
 
+Elf_Data *kx_elf_next_of_type(struct kx_elf *elf, uint32_t type, Elf_Scn **scn)
+{
+	while ((*scn = elf_nextscn(elf->handle, *scn))) {
+		Elf64_Shdr *sh = elf64_getshdr(*scn);
+		Elf_Data *data = sh && sh->sh_type == type ? elf_getdata(*scn, NULL) : NULL;
+
+		if (data && data->d_buf)
+			return data;
+	}
+	return NULL;
+}
+
 bool kx_elf_get_section(const struct kx_elf *elf, const char *name, struct kx_elf_section *out)
 {
 	size_t i;

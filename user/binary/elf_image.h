@@ -63,6 +63,12 @@ bool kx_elf_get_section(const struct kx_elf *elf, const char *name, struct kx_el
 /* True if @vaddr is in a section of stubs that jump to another module's functions (.plt and its kin). */
 bool kx_elf_in_plt(const struct kx_elf *elf, uint64_t vaddr);
 
+/*
+ * The next section of @type (SHT_*) after *@scn, NULL at first: sets *@scn and returns its contents,
+ * borrowed, translated by libelf. Skips sections without contents. NULL after the last.
+ */
+Elf_Data *kx_elf_next_of_type(struct kx_elf *elf, uint32_t type, Elf_Scn **scn);
+
 /* Build id as lower-case hex, "" if there is none. */
 const char *kx_elf_build_id(const struct kx_elf *elf);
 

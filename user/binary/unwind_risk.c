@@ -37,16 +37,12 @@ static bool matches(const char *name, const char *const *globs, size_t n)
 static const char *needs_cxx(struct kx_elf *elf)
 {
 	Elf_Scn *scn = NULL;
+	Elf_Data *data;
 
-	while ((scn = elf_nextscn(kx_elf_handle(elf), scn))) {
-		Elf64_Shdr *sh = elf64_getshdr(scn);
-		const Elf64_Dyn *dyn;
-		Elf_Data *data;
+	while ((data = kx_elf_next_of_type(elf, SHT_DYNAMIC, &scn))) {
+		const Elf64_Shdr *sh = elf64_getshdr(scn);
+		const Elf64_Dyn *dyn = data->d_buf;
 
-		if (!sh || sh->sh_type != SHT_DYNAMIC || !(data = elf_getdata(scn, NULL)) ||
-		    !data->d_buf)
-			continue;
-		dyn = data->d_buf;
 		for (size_t i = 0; i < data->d_size / sizeof(*dyn); i++) {
 			const char *needed;
 
@@ -67,16 +63,12 @@ static const char *needs_cxx(struct kx_elf *elf)
 static bool imports_dlopen(struct kx_elf *elf)
 {
 	Elf_Scn *scn = NULL;
+	Elf_Data *data;
 
-	while ((scn = elf_nextscn(kx_elf_handle(elf), scn))) {
-		Elf64_Shdr *sh = elf64_getshdr(scn);
-		const Elf64_Sym *syms;
-		Elf_Data *data;
+	while ((data = kx_elf_next_of_type(elf, SHT_DYNSYM, &scn))) {
+		const Elf64_Shdr *sh = elf64_getshdr(scn);
+		const Elf64_Sym *syms = data->d_buf;
 
-		if (!sh || sh->sh_type != SHT_DYNSYM || !(data = elf_getdata(scn, NULL)) ||
-		    !data->d_buf)
-			continue;
-		syms = data->d_buf;
 		for (size_t i = 0; i < data->d_size / sizeof(*syms); i++) {
 			const char *name;
 

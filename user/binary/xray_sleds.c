@@ -29,17 +29,12 @@ static int by_address(const void *a, const void *b)
 static int read_relocs(struct kx_elf *elf, uint64_t from, uint64_t to, struct relocs *out)
 {
 	Elf_Scn *scn = NULL;
+	Elf_Data *data;
 	size_t room = 0;
 
-	while ((scn = elf_nextscn(kx_elf_handle(elf), scn))) {
-		Elf64_Shdr *sh = elf64_getshdr(scn);
-		Elf_Data *data;
-		const Elf64_Rela *rela;
+	while ((data = kx_elf_next_of_type(elf, SHT_RELA, &scn))) {
+		const Elf64_Rela *rela = data->d_buf;
 
-		if (!sh || sh->sh_type != SHT_RELA || !(data = elf_getdata(scn, NULL)) ||
-		    !data->d_buf)
-			continue;
-		rela = data->d_buf;
 		for (size_t i = 0; i < data->d_size / sizeof(*rela); i++) {
 			if (ELF64_R_TYPE(rela[i].r_info) != R_X86_64_RELATIVE ||
 			    rela[i].r_offset < from || rela[i].r_offset >= to)

@@ -28,6 +28,7 @@ __u32 kx_sampled_tgid = 0; /* of user space, as the first pid namespace has it *
 extern _Bool bpf_session_is_return(void) __ksym __weak;
 
 #include "kernel.bpf.h"
+#include "instant.bpf.h"
 
 /* Arguments from the registers, and the return address from the top of the stack. */
 static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid,
@@ -158,22 +159,6 @@ int kx_exit(struct pt_regs *ctx)
 		 KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp);
-	return 0;
-}
-
-/* On-CPU samples: where in user space the thread is, also while it is in the kernel. */
-SEC("perf_event")
-int kx_sample(void *ctx)
-{
-	__u64 id = bpf_get_current_pid_tgid();
-	struct task_struct *task;
-	struct pt_regs *regs;
-
-	if (!kx_wanted(id))
-		return 0;
-	task = bpf_get_current_task_btf();
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	kx_put(KX_EVENT_SAMPLE, id, 0, regs->ip, 0, 0);
 	return 0;
 }
 

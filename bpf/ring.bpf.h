@@ -104,10 +104,14 @@ static __always_inline int kx_is_call(__u32 kind)
 	return KX_EVENT_IS_CALL(kind);
 }
 
-/* So many come that they must leave the spare slots of a ring alone. */
+/* Rare records have the last slots of a ring to themselves: see KX_RING_SPARE_SLOTS. */
+#define RARE_KINDS                                                                          \
+	(1u << KX_EVENT_MIGRATE | 1u << KX_EVENT_THREAD_EXIT | 1u << KX_EVENT_THREAD_NAME | \
+	 1u << KX_EVENT_THREAD_NEW | 1u << KX_EVENT_SAMPLE | 1u << KX_EVENT_UNWIND)
+
 static __always_inline int kx_is_frequent(__u32 kind)
 {
-	return kx_is_call(kind) || (kind >= KX_EVENT_SCHED_OUT && kind <= KX_EVENT_WAKE);
+	return !(1u << kind & RARE_KINDS);
 }
 
 static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exporters/common/instant.h"
 #include "exporters/common/text.h"
 #include "exporters/exporter.h"
 #include "base/pair_map.h"
@@ -211,6 +212,36 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return c->x->out->error;
 }
 
+static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_record *rec)
+{
+	struct chrome *c = ctx;
+	struct kx_text_out *o = c->x->out;
+	char text[KX_INSTANT_VALUE];
+	const char *key, *comma = "";
+	struct kx_instant i;
+	json_t *value;
+
+	if (!kx_instant_read(&i, t, rec))
+		return 0;
+	begin_instant(c, i.name, rec->tsc);
+	PUT(c, ",\"cat\":\"note\",\"args\":{");
+	if (i.func) {
+		PUT(c, "\"function\":");
+		kx_text_json_string(o, kx_trace_name(c->x->names, i.func));
+		comma = ",";
+	}
+	json_object_foreach (i.values, key, value) {
+		kx_text_str(o, comma);
+		kx_text_json_string(o, key);
+		PUT(c, ":");
+		kx_text_json_string(o, kx_instant_value(value, text));
+		comma = ",";
+	}
+	PUT(c, "}}");
+	kx_instant_free(&i);
+	return o->error;
+}
+
 /* Asynchronous events, in one row for each thread: the thread's own row is for its calls. */
 static int put_slice(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s)
 {
@@ -259,7 +290,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	};
 	const struct kx_call_visitor visitor = {
 		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
-		.loss = on_loss, .event = on_event, .sched = on_sched, .end = on_end, .ctx = &c,
+		.loss = on_loss, .event = on_event, .note = on_note, .sched = on_sched, .end = on_end, .ctx = &c,
 	};
 	const struct kx_calls_totals *totals;
 	int r;

@@ -6,11 +6,14 @@
  * return value of a system call (signed, -errno if it failed); off_cpu_ns, only in recordings
  * with --sched: the part of duration_ns off the CPU; caller: MODULE+ADDRESS, an address in the
  * module's ELF file, or a bare run-time address.
+ * An event without a duration (a page fault) is a row, too: how is its kind, the durations are 0, function is
+ * the innermost open call, if any, and args holds its values as name=value.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "exporters/common/instant.h"
 #include "exporters/exporter.h"
 
 struct csv {
@@ -82,6 +85,44 @@ static void put_off(const struct csv *c, const struct kx_call *call, uint64_t to
 
 	kx_text_char(c->x->out, ',');
 	kx_text_u64(c->x->out, kx_trace_ns(off, c->x->tsc_hz));
+}
+
+/* One row, of which the function is that in which it happened; its values are in args. */
+static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_record *rec)
+{
+	const struct csv *c = ctx;
+	struct kx_text_out *o = c->x->out;
+	char text[KX_INSTANT_VALUE], args[512] = "";
+	size_t used = 0;
+	struct kx_instant i;
+	const char *key;
+	json_t *value;
+
+	if (!kx_instant_read(&i, t, rec))
+		return 0;
+	json_object_foreach (i.values, key, value)
+		if (used < sizeof(args))
+			used += (size_t)snprintf(args + used, sizeof(args) - used, "%s%s=%s",
+						 used ? " " : "", key, kx_instant_value(value, text));
+	put_id(o, t->pid);
+	put_id(o, t->tid);
+	put_text(o, t->name);
+	kx_text_char(o, ',');
+	put_text(o, i.func ? kx_trace_name(c->x->names, i.func) : "");
+	kx_text_char(o, ',');
+	put_text(o, i.func ? kx_trace_module(c->x->names, i.func) : "");
+	kx_text_char(o, ',');
+	put_number(o, kx_trace_ns(rec->tsc - c->first_tsc, c->x->tsc_hz));
+	put_number(o, 0);
+	put_number(o, 0);
+	put_number(o, t->depth);
+	put_number(o, t->cpu);
+	put_text(o, i.name);
+	kx_text_char(o, ',');
+	put_text(o, args);
+	kx_text_str(o, c->has_sched ? ",,,0\r\n" : ",,\r\n");
+	kx_instant_free(&i);
+	return o->error;
 }
 
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
@@ -159,7 +200,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 {
 	struct csv c = { .x = x, .first_tsc = kx_calls_get_totals(x->calls)->first_tsc,
 			 .has_sched = kx_calls_have_sched(x->calls) };
-	struct kx_call_visitor visitor = { .leave = on_leave, .ctx = &c };
+	struct kx_call_visitor visitor = { .leave = on_leave, .note = on_note, .ctx = &c };
 
 	if (c.has_sched) {
 		visitor.enter = on_enter;

@@ -151,6 +151,14 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return r ? r : kx_fdr_custom(w->stream, tsc, data, size > MAX_EVENT ? MAX_EVENT : size);
 }
 
+static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_record *rec)
+{
+	struct xray *w = ctx;
+	int r = write_repairs(w, t);
+
+	return r ? r : kx_fdr_custom(w->stream, rec->tsc, rec->data, rec->size);
+}
+
 static int on_sample(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint64_t ip)
 {
 	const struct kx_note note = { .kind = KX_NOTE_SAMPLE, .sample.ip = ip };
@@ -257,7 +265,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	struct xray w = { .x = x, .err = err };
 	const struct kx_call_visitor visitor = {
 		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
-		.loss = on_loss, .event = on_event, .sample = on_sample, .sched = on_sched,
+		.loss = on_loss, .event = on_event, .note = on_note, .sample = on_sample, .sched = on_sched,
 		.end = on_end, .ctx = &w,
 	};
 	struct kx_fdr_options options;

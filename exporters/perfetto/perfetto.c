@@ -13,6 +13,7 @@
 #include "base/pair_map.h"
 #include "exporters/common/protobuf.h"
 #include "exporters/common/sched_slices.h"
+#include "exporters/common/instant.h"
 #include "exporters/common/text.h"
 #include "exporters/exporter.h"
 #include "exporters/perfetto/schema.h"
@@ -387,6 +388,36 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return end_event(p, packet, event);
 }
 
+static void annotate_text(struct kx_bytes *pb, const char *name, const char *text)
+{
+	size_t opened = kx_pb_open(pb, EVENT_ANNOTATION);
+
+	kx_pb_text(pb, ANNOTATION_NAME, name);
+	kx_pb_text(pb, ANNOTATION_STRING, text);
+	kx_pb_close(pb, opened);
+}
+
+static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_record *rec)
+{
+	struct perfetto *p = ctx;
+	char text[KX_INSTANT_VALUE];
+	struct kx_instant i;
+	size_t packet, event;
+	const char *key;
+	json_t *value;
+
+	if (!kx_instant_read(&i, t, rec))
+		return 0;
+	event = begin_event(p, &packet, rec->tsc, TYPE_INSTANT, uuid(t->index, OF_CALLS));
+	kx_pb_text(&p->pb, EVENT_NAME, i.name);
+	if (i.func)
+		annotate_text(&p->pb, "function", kx_trace_name(p->x->names, i.func));
+	json_object_foreach (i.values, key, value)
+		annotate_text(&p->pb, key, kx_instant_value(value, text));
+	kx_instant_free(&i);
+	return end_event(p, packet, event);
+}
+
 static int write_slice(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s)
 {
 	uint64_t track = uuid(t->index, OF_SCHED);
@@ -422,7 +453,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	};
 	const struct kx_call_visitor visitor = {
 		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
-		.loss = on_loss, .event = on_event, .sched = on_sched, .end = on_end, .ctx = &p,
+		.loss = on_loss, .event = on_event, .note = on_note, .sched = on_sched, .end = on_end, .ctx = &p,
 	};
 	int r;
 

@@ -54,6 +54,7 @@ enum event {
 enum type { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 enum annotation_field {
 	ANNOTATION_NAME_IID = 1,
+	ANNOTATION_NAME = 10,
 	ANNOTATION_UINT = 3,
 	ANNOTATION_INT = 4,
 	ANNOTATION_STRING = 6,

@@ -83,7 +83,7 @@ static int check_count(struct kx_record_arguments *a, struct kx_err *err)
 			   o->nargs	      ? "--args" :
 			   o->callers	      ? "--callers" :
 			   o->sample_hz	      ? "--sample" :
-			   o->sources[KX_SOURCE_SCHED] ? "--sched" :
+			   kx_sources_option(o->sources) ? kx_sources_option(o->sources) :
 			   o->fdr_version     ? "--fdr-version" :
 			   o->ring_bytes      ? "--ring-size" :
 			   o->select.exits    ? "--exits" :

@@ -29,6 +29,8 @@ struct source {
 	struct program programs[MAX_PROGRAMS + 1]; /* ends with an empty one */
 	/* Attached by kx_sources_attach alone, at a time of its own. */
 	bool on_demand;
+	/* Some kernels lack the tracepoints. */
+	bool may_be_missing;
 	/* Whether the programs are to be loaded; NULL: if the options' sources[] say so. */
 	bool (*wanted)(const struct kx_tracer_options *o);
 	/* Before the object is loaded, if wanted: leaves out what this kernel refuses. Or NULL. */
@@ -149,6 +151,18 @@ static const struct source sources[KX_SOURCES] = {
 				.detach = detach_samples },
 };
 
+/* Leaves out the programs whose tracepoint this kernel does not have. */
+static void leave_out_unknown(const struct kx_tracer *t, const struct source *s)
+{
+	for (const struct program *p = s->programs; p->link; p++) {
+		struct bpf_program *prog = program_of(t, p);
+		const char *tracepoint = strchr(bpf_program__section_name(prog), '/');
+
+		if (!tracepoint || libbpf_find_vmlinux_btf_id(tracepoint + 1, BPF_TRACE_RAW_TP) < 0)
+			bpf_program__set_autoload(prog, false);
+	}
+}
+
 void kx_sources_choose(struct kx_tracer *t, const struct kx_tracer_options *o)
 {
 	/* first all off: a program that several rows share is loaded if one of them is wanted */
@@ -165,15 +179,20 @@ void kx_sources_choose(struct kx_tracer *t, const struct kx_tracer_options *o)
 			bpf_program__set_autoload(program_of(t, p), true);
 		if (s->choose)
 			s->choose(t->skel);
+		if (s->may_be_missing)
+			leave_out_unknown(t, s);
 	}
 }
 
 static int attach_programs(struct kx_tracer *t, const struct source *s, struct kx_err *err)
 {
+	bool any = false;
+
 	for (const struct program *p = s->programs; p->link; p++) {
 		struct bpf_program *prog = program_of(t, p);
 		struct bpf_link **link = link_of(t, p);
 
+		any |= bpf_program__fd(prog) >= 0;
 		if (*link || bpf_program__fd(prog) < 0)
 			continue;
 		*link = bpf_program__attach(prog);
@@ -183,7 +202,12 @@ static int attach_programs(struct kx_tracer *t, const struct source *s, struct k
 					  s->option ? "; leave out " : "",
 					  s->option ? s->option : "");
 	}
-	return 0;
+	if (any)
+		return 0;
+	return kx_err_set(err, -EOPNOTSUPP,
+			  "%s cannot be recorded: this kernel has no tracepoint for "
+			  "them%s%s",
+			  s->name, s->option ? "; leave out " : "", s->option ? s->option : "");
 }
 
 int kx_sources_attach(struct kx_tracer *t, enum kx_source_id id, struct kx_err *err)
@@ -219,6 +243,14 @@ void kx_sources_detach_all(struct kx_tracer *t)
 {
 	for (int id = KX_SOURCES; id--;)
 		kx_sources_detach(t, (enum kx_source_id)id);
+}
+
+const char *kx_sources_option(const bool on[KX_SOURCES])
+{
+	for (int id = 0; id < KX_SOURCES; id++)
+		if (on[id] && sources[id].option)
+			return sources[id].option;
+	return NULL;
 }
 
 uint64_t kx_sources_missed(const struct kx_tracer *t)

@@ -8,6 +8,7 @@
 #ifndef KX_SOURCES_H
 #define KX_SOURCES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -34,6 +35,9 @@ void kx_sources_detach(struct kx_tracer *t, enum kx_source_id id);
 /* Attaches every wanted source, but those that need a call of their own: see on_demand there. */
 int kx_sources_attach_wanted(struct kx_tracer *t, struct kx_err *err);
 void kx_sources_detach_all(struct kx_tracer *t);
+
+/* The option by which the user asked for one of @on, as "--sched"; NULL: for none. */
+const char *kx_sources_option(const bool on[KX_SOURCES]);
 
 /*
  * Calls of traced functions (system calls) that the kernel did not pass on, in any process, because

@@ -27,7 +27,7 @@ assert_contains "no such function" "$ERR" "did you mean tcp_sendmsg"
 run "$KXRAY" record --kernel-mechanism=best -f 'kernel:vfs_write' -- true
 assert_eq "no such mechanism: status" "$STATUS" 2
 assert_contains "no such mechanism" "$ERR" \
-	"--kernel-mechanism is auto, session, multi, fentry or single, not 'best'"
+	"--kernel-mechanism takes auto, session, multi, fentry or single, not 'best'"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	run setpriv --reuid=65534 --regid=65534 --clear-groups \
 		"$KXRAY" functions -f 'kernel:vfs_write'

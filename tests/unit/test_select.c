@@ -210,7 +210,7 @@ static void test_system_calls(void **state)
 	assert_non_null(f);
 	assert_non_null(find(&sel, "tiny"));
 	assert_int_equal(sel.ntraced, 1 + 3); /* preadv, preadv2 */
-	assert_int_equal(sel.modules[f->module].space, KX_PATTERN_SYSCALL);
+	assert_int_equal(sel.modules[f->module].provider->space, KX_PATTERN_SYSCALL);
 	assert_string_equal(sel.modules[f->module].module->name, "syscall");
 	assert_int_equal(f->plan.entry.cost, KX_COST_KERNEL);
 	assert_true(f->traced && f->plan.args == 6);

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The binaries that a process has mapped executable, found through /proc/PID/maps. */
+/*
+ * The binaries that a process has mapped executable, found through /proc/PID/maps.
+ *
+ * A module is identified by device and inode, not by its path: the path may name another file in
+ * another mount namespace, or a newer file since the process started. open_path leads to the file
+ * that is mapped, through /proc/PID/map_files or /proc/PID/root, and works as long as the process
+ * lives; kx_module_open checks that what it opens is that file. A failure to open says nothing
+ * about the file: the process may have ended.
+ */
 #ifndef KX_MODULES_H
 #define KX_MODULES_H
 

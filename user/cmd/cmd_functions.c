@@ -243,7 +243,7 @@ static void print_left_out(const struct kx_selection *sel, FILE *to)
 static bool has_kernel_functions(const struct kx_selection *sel)
 {
 	for (size_t i = 0; i < sel->nmodules; i++)
-		if (sel->modules[i].space == KX_PATTERN_KERNEL)
+		if (sel->modules[i].provider->probe == KX_PROBE_KERNEL)
 			return true;
 	return false;
 }

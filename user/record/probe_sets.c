@@ -100,7 +100,7 @@ static int attach_kernel(struct kx_probe_sets *s, struct kx_err *err)
 	for (size_t i = 0; i < s->sel->nfunctions; i++) {
 		const struct kx_function *f = &s->sel->functions[i];
 
-		if (!f->traced || s->sel->modules[f->module].space != KX_PATTERN_KERNEL)
+		if (!kx_select_is_probed_by(s->sel, f, KX_PROBE_KERNEL))
 			continue;
 		if (!functions)
 			functions = calloc(s->sel->nfunctions, sizeof(*functions));

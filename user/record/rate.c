@@ -17,7 +17,7 @@ static int by_place(const struct kx_selection *a, const struct kx_function *x,
 		    const struct kx_selection *b, const struct kx_function *y)
 {
 	const struct kx_select_module *m = &a->modules[x->module], *n = &b->modules[y->module];
-	int order = (m->space > n->space) - (m->space < n->space);
+	int order = (int)m->provider->space - (int)n->provider->space;
 
 	if (!order)
 		order = strcmp(m->module->path, n->module->path);
@@ -49,7 +49,7 @@ static void on_counts(void *ctx, const struct kx_selection *seen, const uint64_t
 static double cost_of(const struct kx_call_costs *costs, const struct kx_selection *sel,
 		      const struct kx_function *f)
 {
-	if (sel->modules[f->module].space == KX_PATTERN_SYSCALL)
+	if (sel->modules[f->module].provider->probe == KX_PROBE_SYSCALL)
 		return kx_call_cost_syscall(costs);
 	return kx_call_cost(costs, &f->plan);
 }

@@ -157,7 +157,7 @@ static int add_traits(struct recording *r, size_t first, struct kx_err *err)
 		const struct kx_function *f = &r->sel.functions[i];
 
 		/* a system call has no return address to be replaced */
-		if (f->traced && r->sel.modules[f->module].space == KX_PATTERN_SYSCALL)
+		if (kx_select_is_probed_by(&r->sel, f, KX_PROBE_SYSCALL))
 			continue;
 		if (f->plan.tail_calls)
 			r->traits[f->id] |= KX_FUNC_TAIL_CALLS;

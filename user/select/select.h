@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which functions a session traces: from patterns (or by size, without any)
- * to a numbered list of planned functions over all its processes.
+ * Which functions a session traces: from patterns (or by size, without any) to a numbered list of
+ * planned functions over all its processes.
+ *
+ *     processes' modules + patterns -> select_binaries.c: the files and pseudo-modules to search
+ *     -> provider.c: their symbols -> select_match.c: which of them match -> select_plan.c: ids,
+ *     and where each function's probes go -> struct kx_selection
+ *
+ * Ids are dense, begin at 1 and never change: they stand in every record of the trace. A binary
+ * built with XRay keeps its own ids, so they come first. A selection can grow while a recording
+ * runs; new functions come after those that exist.
+ *
+ * Cost: symbols of each searched file are read and sorted once (libc: some 2,500), and only
+ * functions that match are decoded.
  */
 #ifndef KX_SELECT_H
 #define KX_SELECT_H
@@ -56,7 +67,6 @@ struct kx_select_options {
 /* A binary with traced functions, once however many processes have it mapped; or a pseudo-module. */
 struct kx_select_module {
 	const struct kx_provider *provider;
-	enum kx_pattern_space space;    /* the provider's */
 	const struct kx_module *module; /* as the first process has it that maps it */
 	int fd; /* of the binary, open for reading; -1 for a pseudo-module */
 	struct kx_elf *elf;         /* NULL for a pseudo-module, as the planner */

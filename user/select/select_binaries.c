@@ -42,7 +42,6 @@ static struct kx_binary *new_binary(const struct kx_module *m, const struct kx_p
 	b->module.path = copy(m->path);
 	b->module.open_path = copy(m->open_path);
 	b->m = (struct kx_select_module){ .provider = provider,
-					  .space = provider->space,
 					  .module = &b->module,
 					  .fd = -1 };
 	if (b->module.name && b->module.path && b->module.open_path)

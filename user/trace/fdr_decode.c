@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "trace/fdr_index.h"
+#include "trace/fdr_naive.h"
+#include "trace/fdr_segments.h"
 
 #define FIRST_BYTE(kind) ((kind) << 1 | 1)
 

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "trace/fdr_index.h"
+#include "trace/fdr_segments.h"
 
 /* Segments are cut at this length, so that a cursor can give pages back now and then. */
 #define SEGMENT_MAX (1u << 20)
@@ -51,7 +51,7 @@ struct scan {
 	uint32_t thread;      /* valid once state >= IN_BODY */
 	bool segment_open;
 	uint64_t segment_begin;
-	uint64_t touched;     /* told kx_fdr_touch up to here */
+	uint64_t touched;     /* kx_fdr_touch was called up to here */
 	struct kx_err *err;
 };
 
@@ -84,90 +84,7 @@ static void touch_behind(struct scan *s)
 	s->touched = s->pos;
 }
 
-/* Grows an array of @size-byte items to hold one more. */
-static void *make_room(void *items, size_t count, size_t *room, size_t size)
-{
-	size_t wanted = *room ? *room + *room / 2 : 64;
-	void *grown;
-
-	if (count < *room)
-		return items;
-	grown = reallocarray(items, wanted, size);
-	if (grown)
-		*room = wanted;
-	return grown;
-}
-
-/* Threads */
-
-static size_t hash_thread(int32_t pid, int32_t tid, size_t size)
-{
-	uint64_t key = (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid;
-
-	key = (key ^ key >> 32) * 0x9e3779b97f4a7c15u;
-	return (size_t)((key ^ key >> 29) * 0xbf58476d1ce4e5b9u >> 20) & (size - 1);
-}
-
-static int grow_thread_hash(struct kx_fdr_file *f)
-{
-	size_t size = f->thread_hash_size ? f->thread_hash_size * 2 : 64;
-	uint32_t *hash = calloc(size, sizeof(*hash));
-
-	if (!hash)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->nthreads; i++) {
-		size_t at = hash_thread(f->threads[i].pid, f->threads[i].tid, size);
-
-		while (hash[at])
-			at = (at + 1) & (size - 1);
-		hash[at] = (uint32_t)i + 1;
-	}
-	free(f->thread_hash);
-	f->thread_hash = hash;
-	f->thread_hash_size = size;
-	return 0;
-}
-
-int64_t kx_fdr_intern_thread(struct kx_fdr_file *f, int32_t pid, int32_t tid)
-{
-	struct kx_fdr_thread_index *threads;
-	size_t at;
-
-	if (f->nthreads * 2 >= f->thread_hash_size && grow_thread_hash(f))
-		return -ENOMEM;
-	at = hash_thread(pid, tid, f->thread_hash_size);
-	while (f->thread_hash[at]) {
-		uint32_t i = f->thread_hash[at] - 1;
-
-		if (f->threads[i].pid == pid && f->threads[i].tid == tid)
-			return i;
-		at = (at + 1) & (f->thread_hash_size - 1);
-	}
-	if (f->nthreads >= INT32_MAX)
-		return -ENOMEM;
-	threads = make_room(f->threads, f->nthreads, &f->threads_room, sizeof(*threads));
-	if (!threads)
-		return -ENOMEM;
-	f->threads = threads;
-	threads[f->nthreads] = (struct kx_fdr_thread_index){
-		pid, tid, KX_FDR_NO_SEGMENT, KX_FDR_NO_SEGMENT };
-	f->thread_hash[at] = (uint32_t)f->nthreads + 1;
-	return (int64_t)f->nthreads++;
-}
-
 /* Segments */
-
-static void link_segment(struct scan *s, uint32_t index)
-{
-	struct kx_fdr_thread_index *t = &s->f->threads[s->thread];
-
-	s->f->segments[index].thread = s->thread & 0x7fffffff;
-	if (t->first == KX_FDR_NO_SEGMENT)
-		t->first = index;
-	else
-		s->f->segments[t->last].next = index;
-	t->last = index;
-}
 
 static void open_segment(struct scan *s)
 {
@@ -179,24 +96,13 @@ static void open_segment(struct scan *s)
 
 static int close_segment(struct scan *s)
 {
-	struct kx_fdr_file *f = s->f;
-	struct kx_fdr_segment *segments;
-
 	if (!s->segment_open || s->pos == s->segment_begin)
 		return 0;
 	s->segment_open = false;
-	if (f->nsegments >= KX_FDR_NO_SEGMENT)
+	if (kx_fdr_add_segment(s->f, s->segment_begin, s->pos, s->segment_begin != s->buffer))
 		return out_of_memory(s);
-	segments = make_room(f->segments, f->nsegments, &f->segments_room, sizeof(*segments));
-	if (!segments)
-		return out_of_memory(s);
-	f->segments = segments;
-	segments[f->nsegments] = (struct kx_fdr_segment){
-		.begin = s->segment_begin, .end = s->pos, .next = KX_FDR_NO_SEGMENT,
-		.continued = s->segment_begin != s->buffer };
-	f->nsegments++;
 	if (s->state >= IN_BODY)
-		link_segment(s, (uint32_t)f->nsegments - 1);
+		kx_fdr_link_segment(s->f, s->f->nsegments - 1, s->thread);
 	return 0;
 }
 
@@ -210,7 +116,7 @@ static int begin_body(struct scan *s)
 		return out_of_memory(s);
 	s->thread = (uint32_t)thread;
 	for (size_t i = s->buffer_first; i < s->f->nsegments; i++)
-		link_segment(s, (uint32_t)i);
+		kx_fdr_link_segment(s->f, i, s->thread);
 	return 0;
 }
 
@@ -387,81 +293,85 @@ static int end_buffer(struct scan *s)
 	return 0;
 }
 
+static int take_extents(struct scan *s)
+{
+	uint32_t promised = kx_get32(s->data + s->pos + 1);
+	int r = close_segment(s);
+
+	s->pos += KX_FDR_METADATA_SIZE;
+	if (s->f->info.version >= 3) /* readers take the size modulo 2^32 */
+		s->limit = s->pos + promised;
+	return r;
+}
+
+static int begin_buffer(struct scan *s)
+{
+	int r = end_buffer(s);
+
+	if (r)
+		return r;
+	s->buffer = s->pos;
+	s->buffer_first = s->f->nsegments;
+	s->tid = (int32_t)kx_get32(s->data + s->pos + 1);
+	s->has_pid = false;
+	return 0;
+}
+
+static int take_cpu(struct scan *s)
+{
+	uint64_t tsc = kx_get64(s->data + s->pos + 3), *start = &s->f->info.start_tsc;
+
+	if (!*start || (tsc && tsc < *start))
+		*start = tsc;
+	return s->state < IN_BODY ? begin_body(s) : 0;
+}
+
+/* States in which a metadata record of this kind may come, and the one that it leads to. */
+static const struct {
+	enum state from, to, next;
+} rules[] = {
+	[KX_FDR_NEW_BUFFER] = { NO_BUFFER, ENDED, AFTER_NEW_BUFFER },
+	[KX_FDR_END_OF_BUFFER] = { IN_BODY, ENDED, ENDED },
+	[KX_FDR_NEW_CPU_ID] = { AFTER_WALL_TIME, ENDED, IN_BODY },
+	[KX_FDR_TSC_WRAP] = { IN_BODY, ENDED, IN_BODY },
+	[KX_FDR_WALL_TIME] = { AFTER_NEW_BUFFER, AFTER_NEW_BUFFER, AFTER_WALL_TIME },
+	[KX_FDR_CUSTOM_EVENT] = { IN_BODY, ENDED, IN_BODY },
+	[KX_FDR_CALL_ARGUMENT] = { IN_FUNCTION, IN_FUNCTION, IN_FUNCTION },
+	[KX_FDR_TYPED_EVENT] = { IN_BODY, ENDED, IN_BODY },
+	[KX_FDR_PID] = { AFTER_WALL_TIME, AFTER_WALL_TIME, AFTER_PID },
+};
+
 static int scan_metadata(struct scan *s)
 {
-	const uint8_t *p = s->data + s->pos;
-	unsigned kind = *p >> 1;
+	unsigned kind = s->data[s->pos] >> 1;
 	int64_t size = metadata_size(s, s->pos);
-	enum state next = IN_BODY;
-	uint64_t tsc;
 	int r;
 
 	if (size < 0)
 		return (int)size;
 	if (!size) /* llvm-xray calls an over-read only what reaches past its extents */
 		return kind == KX_FDR_BUFFER_EXTENTS ? TRUNCATED : need(s, KX_FDR_METADATA_SIZE);
-	if (kind == KX_FDR_BUFFER_EXTENTS) {
-		r = close_segment(s);
-		s->pos += KX_FDR_METADATA_SIZE;
-		if (s->f->info.version >= 3) /* readers take the size modulo 2^32 */
-			s->limit = s->pos + kx_get32(p + 1);
-		return r;
-	}
+	if (kind == KX_FDR_BUFFER_EXTENTS)
+		return take_extents(s);
 	r = need(s, (uint64_t)size);
 	if (r)
 		return r;
-	switch (kind) {
-	case KX_FDR_NEW_BUFFER:
-		r = end_buffer(s);
-		if (r)
-			return r;
-		s->buffer = s->pos;
-		s->buffer_first = s->f->nsegments;
-		s->tid = (int32_t)kx_get32(p + 1);
-		s->has_pid = false;
-		next = AFTER_NEW_BUFFER;
-		break;
-	case KX_FDR_WALL_TIME:
-		if (s->state != AFTER_NEW_BUFFER)
-			return bad_order(s, kind_names[kind]);
-		next = AFTER_WALL_TIME;
-		break;
-	case KX_FDR_PID:
-		if (s->state != AFTER_WALL_TIME)
-			return bad_order(s, kind_names[kind]);
-		s->pid = (int32_t)kx_get32(p + 1);
+	if (s->state < rules[kind].from || s->state > rules[kind].to)
+		return bad_order(s, kind_names[kind]);
+	if (kind == KX_FDR_NEW_BUFFER)
+		r = begin_buffer(s);
+	else if (kind == KX_FDR_NEW_CPU_ID)
+		r = take_cpu(s);
+	if (r)
+		return r;
+	if (kind == KX_FDR_PID) {
+		s->pid = (int32_t)kx_get32(s->data + s->pos + 1);
 		s->has_pid = true;
-		next = AFTER_PID;
-		break;
-	case KX_FDR_NEW_CPU_ID:
-		if (s->state < AFTER_WALL_TIME)
-			return bad_order(s, kind_names[kind]);
-		if (s->state < IN_BODY) {
-			r = begin_body(s);
-			if (r)
-				return r;
-		}
-		tsc = kx_get64(p + 3);
-		if (!s->f->info.start_tsc || (tsc && tsc < s->f->info.start_tsc))
-			s->f->info.start_tsc = tsc;
-		break;
-	case KX_FDR_CALL_ARGUMENT:
-		if (s->state != IN_FUNCTION)
-			return bad_order(s, kind_names[kind]);
-		next = IN_FUNCTION;
-		break;
-	case KX_FDR_END_OF_BUFFER:
-		next = ENDED;
-		/* fall through */
-	default:
-		if (s->state < IN_BODY)
-			return bad_order(s, kind_names[kind]);
-		break;
 	}
 	open_segment(s);
-	s->state = next;
+	s->state = rules[kind].next;
 	s->pos += (uint64_t)size;
-	if (next != ENDED)
+	if (s->state != ENDED)
 		return 0;
 	r = close_segment(s);
 	return r ? r : skip_fill(s);
@@ -544,62 +454,4 @@ int kx_fdr_index(struct kx_fdr_file *f, struct kx_err *err)
 		return r;
 	end_file(&s, r == TRUNCATED);
 	return closed;
-}
-
-/* Basic mode */
-
-int kx_fdr_check_naive(const struct kx_fdr_file *f, uint64_t offset, const uint8_t *before,
-		       struct kx_err *err)
-{
-	const uint8_t *p = f->data + offset;
-	unsigned long long at = offset;
-
-	if (kx_get16(p) > 1 || (!kx_get16(p) && p[3] > 3))
-		return kx_err_set(err, -EBADMSG, "%s: is damaged at offset %llu: unknown basic "
-				  "mode record type %u, %u", f->name, at, kx_get16(p), p[3]);
-	if (!kx_get16(p))
-		return 0;
-	if (!before || kx_get32(before + 4) != kx_get32(p + 4) ||
-	    kx_get32(before + 16) != kx_get32(p + 8) ||
-	    (f->info.version >= 3 && kx_get32(before + 20) != kx_get32(p + 12)))
-		return kx_err_set(err, -EBADMSG, "%s: is damaged at offset %llu: an argument "
-				  "record follows no record of the same function and thread", f->name, at);
-	return 0;
-}
-
-int kx_fdr_index_naive(struct kx_fdr_file *f, struct kx_err *err)
-{
-	const uint8_t *before = NULL;
-	uint64_t pos = KX_FDR_HEADER_SIZE;
-	int32_t last_pid = 0, last_tid = 0;
-
-	for (; f->info.file_size - pos >= KX_FDR_NAIVE_SIZE; pos += KX_FDR_NAIVE_SIZE) {
-		const uint8_t *p = f->data + pos;
-		int r = kx_fdr_check_naive(f, pos, before, err);
-		int32_t pid, tid;
-
-		if (!(pos % SEGMENT_MAX))
-			kx_fdr_touch(f, pos, pos + SEGMENT_MAX);
-		f->naive_end = pos;
-		if (r)
-			return r;
-		if (kx_get16(p))
-			continue;
-		before = p;
-		tid = (int32_t)kx_get32(p + 16);
-		pid = f->info.version >= 3 ? (int32_t)kx_get32(p + 20) : 0;
-		if (!f->info.start_tsc || kx_get64(p + 8) < f->info.start_tsc)
-			f->info.start_tsc = kx_get64(p + 8);
-		if (f->nthreads && pid == last_pid && tid == last_tid)
-			continue;
-		last_pid = pid;
-		last_tid = tid;
-		if (kx_fdr_intern_thread(f, pid, tid) < 0)
-			return kx_err_set(err, -ENOMEM, "%s: out of memory for its threads",
-					  f->name);
-	}
-	f->naive_end = pos;
-	f->info.truncated = pos != f->info.file_size || pos == KX_FDR_HEADER_SIZE;
-	f->info.truncated_at = f->info.truncated ? pos : 0;
-	return 0;
 }

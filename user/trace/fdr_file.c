@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "trace/fdr_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Mapped pages that may stay resident before all are given back, bytes. */
+#define RESIDENT_MAX (8u << 20)
+/* The kernel maps this much around a page that is touched, bytes. */
+#define FAULT_AROUND (64u << 10)
+#define COPY_SIZE (256u << 10)
+
+void kx_fdr_touch(struct kx_fdr_file *f, uint64_t begin, uint64_t end)
+{
+	f->resident += (end - begin + 2 * FAULT_AROUND - 1) / FAULT_AROUND * FAULT_AROUND;
+	if (f->resident <= RESIDENT_MAX)
+		return;
+	f->resident = 0;
+	/* Pages still needed come back from the page cache; a failure only costs memory. */
+	madvise((void *)(uintptr_t)f->data, f->info.file_size, MADV_DONTNEED);
+}
+
+static int open_temporary(void)
+{
+	const char *dir = getenv("TMPDIR");
+	char path[4096];
+	int fd;
+
+	if (!dir || !*dir)
+		dir = "/tmp";
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	if (snprintf(path, sizeof(path), "%s/kxray-XXXXXX", dir) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	return fd;
+}
+
+static int write_all(int fd, const uint8_t *buf, size_t size)
+{
+	while (size) {
+		ssize_t n = write(fd, buf, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		buf += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Copies what comes from @in to an unlinked file; its descriptor or a negative errno. */
+static int spool(int in, const char *name, struct kx_err *err)
+{
+	uint8_t *buf = malloc(COPY_SIZE);
+	int fd = open_temporary(), r = 0;
+
+	if (!buf)
+		r = kx_err_set(err, -ENOMEM, "%s: out of memory", name);
+	else if (fd < 0)
+		r = kx_err_set(err, fd, "%s: cannot make a temporary file for the stream: %s; "
+			       "set TMPDIR to a writable folder", name, strerror(-fd));
+	while (!r) {
+		ssize_t n = read(in, buf, COPY_SIZE);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			r = kx_err_set(err, -errno, "%s: cannot be read: %s", name,
+				       strerror(errno));
+		if (n <= 0)
+			break;
+		r = write_all(fd, buf, (size_t)n);
+		if (r)
+			kx_err_set(err, r, "%s: the temporary copy of the stream cannot be "
+				   "written: %s; set TMPDIR to a folder with room", name,
+				   strerror(-r));
+	}
+	free(buf);
+	if (!r)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* A descriptor of a regular file that holds what @path gives, and its size. */
+static int open_input(const char *path, const char *name, uint64_t *size, struct kx_err *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return kx_err_set(err, -errno, "%s: cannot be opened: %s", name, strerror(errno));
+	if (fstat(fd, &st)) {
+		r = kx_err_set(err, -errno, "%s: cannot be examined: %s", name, strerror(errno));
+		close(fd);
+		return r;
+	}
+	if (S_ISDIR(st.st_mode)) {
+		close(fd);
+		return kx_err_set(err, -EISDIR, "%s: is a folder, not a trace", name);
+	}
+	if (!S_ISREG(st.st_mode)) {
+		r = spool(fd, name, err);
+		close(fd);
+		if (r < 0)
+			return r;
+		fd = r;
+		if (fstat(fd, &st)) {
+			r = kx_err_set(err, -errno, "%s: its temporary copy is gone: %s", name,
+				       strerror(errno));
+			close(fd);
+			return r;
+		}
+	}
+	*size = (uint64_t)st.st_size;
+	return fd;
+}
+
+int kx_fdr_map(struct kx_fdr_file *f, const char *path, struct kx_err *err)
+{
+	int fd = open_input(path, f->name, &f->info.file_size, err), r;
+	void *map;
+
+	if (fd < 0)
+		return fd;
+	if (!f->info.file_size) {
+		close(fd);
+		return kx_err_set(err, -EBADMSG, "%s: is empty, not a trace", f->name);
+	}
+	map = mmap(NULL, f->info.file_size, PROT_READ, MAP_SHARED, fd, 0);
+	r = -errno;
+	close(fd);
+	if (map == MAP_FAILED)
+		return kx_err_set(err, r, "%s: cannot be mapped: %s", f->name, strerror(-r));
+	f->data = map;
+	return 0;
+}
+
+void kx_fdr_unmap(struct kx_fdr_file *f)
+{
+	if (f->data)
+		munmap((void *)(uintptr_t)f->data, f->info.file_size);
+	f->data = NULL;
+}

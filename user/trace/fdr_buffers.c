@@ -12,10 +12,12 @@
  * 8 bytes long; the header's buffer_size is the size of one buffer, which is what
  * the document's EndOfBuffer rule ("seek past the remaining buffer_size") needs.
  */
-#include "trace/fdr_writer_internal.h"
+#include "trace/fdr_buffers.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "trace/fdr_out.h"
 
 #define FIRST_BUFFER_SIZE 512u /* in memory; doubled up to the full size */
 #define MAX_PREAMBLE (5 * KX_FDR_METADATA_SIZE)
@@ -72,14 +74,6 @@ static void put_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payloa
 }
 
 /* Buffers */
-
-void kx_fdr_drop_buffer(struct kx_fdr_thread *t)
-{
-	t->writer->memory -= t->capacity;
-	free(t->buf);
-	t->buf = t->pos = t->end = NULL;
-	t->capacity = 0;
-}
 
 /*
  * The readers sort a thread's buffers with "seconds less and microseconds less",

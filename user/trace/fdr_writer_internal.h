@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Inside the FDR writer: the file and its threads (fdr_writer.c), a thread's buffers (fdr_buffers.c). */
+/*
+ * Inside the FDR writer, bottom up: bytes into the file (fdr_out.c), records into a thread's buffer
+ * (fdr_buffers.c), the threads of a file (fdr_writer.c).
+ */
 #ifndef KX_FDR_WRITER_INTERNAL_H
 #define KX_FDR_WRITER_INTERNAL_H
 
@@ -77,14 +80,5 @@ static inline void kx_put64(uint8_t *p, uint64_t v)
 	v = htole64(v);
 	memcpy(p, &v, sizeof(v));
 }
-
-/* Writes all of it, and counts; after an error the writer is as kx_fdr_entry says. */
-int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n);
-
-/* A buffer for what comes at @tsc on @cpu, with its preamble and, the first time, the thread's note. */
-int kx_fdr_open_buffer(struct kx_fdr_thread *t, uint16_t cpu, uint64_t tsc);
-/* Writes out the open buffer; the memory stays for the next one until it is dropped. */
-int kx_fdr_close_buffer(struct kx_fdr_thread *t);
-void kx_fdr_drop_buffer(struct kx_fdr_thread *t);
 
 #endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "trace/fdr_out.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void kx_fdr_drop_buffer(struct kx_fdr_thread *t)
+{
+	t->writer->memory -= t->capacity;
+	free(t->buf);
+	t->buf = t->pos = t->end = NULL;
+	t->capacity = 0;
+}
+
+static int fail(struct kx_fdr_writer *w, int error)
+{
+	w->error = error;
+	/* Nothing can be done if it cannot be cut: readers stop at the torn buffer. */
+	if (w->regular && ftruncate(w->fd, w->offset + (off_t)w->bytes) == 0)
+		(void)lseek(w->fd, w->offset + (off_t)w->bytes, SEEK_SET);
+	for (struct kx_fdr_thread *t = w->first; t; t = t->next)
+		kx_fdr_drop_buffer(t);
+	return error;
+}
+
+int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	while (n) {
+		ssize_t done = writev(w->fd, iov, n);
+
+		if (done < 0 && errno == EAGAIN) {
+			struct pollfd pfd = { .fd = w->fd, .events = POLLOUT };
+
+			(void)poll(&pfd, 1, -1);
+			continue;
+		}
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return fail(w, done < 0 ? -errno : -EIO);
+		while (n && (size_t)done >= iov->iov_len) {
+			done -= (ssize_t)iov->iov_len;
+			iov++;
+			n--;
+		}
+		if (n) {
+			iov->iov_base = (uint8_t *)iov->iov_base + done;
+			iov->iov_len -= (size_t)done;
+		}
+	}
+	w->bytes += total;
+	return 0;
+}

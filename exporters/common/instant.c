@@ -26,8 +26,10 @@ bool kx_instant_read(struct kx_instant *out, const struct kx_call_thread *t,
 	out->func = t->depth ? t->stack[t->depth - 1].func : 0;
 	/* version 1 pads payloads with blanks */
 	out->values = json_loadb((const char *)body, size, JSON_DISABLE_EOF_CHECK, NULL);
-	if (json_is_object(out->values))
+	if (json_is_object(out->values)) {
+		json_object_del(out->values, "function"); /* an id; exporters write the name of func */
 		return true;
+	}
 	json_decref(out->values);
 	return false;
 }

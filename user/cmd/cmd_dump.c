@@ -90,6 +90,27 @@ static int32_t ns_pid_of(const struct dump *d, const struct kx_fdr_record *rec)
 	return *known - 1;
 }
 
+/* That in which an instant happened, by its note's "function". */
+static void print_function(const struct dump *d, const struct kx_fdr_record *rec)
+{
+	const uint8_t *body;
+	const char *name;
+	uint64_t func;
+	uint32_t size;
+	json_t *note;
+
+	if (kx_note_find(rec, &body, &size) != KX_NOTE_UNKNOWN || !body)
+		return;
+	note = json_loadb((const char *)body, size, JSON_DISABLE_EOF_CHECK, NULL);
+	func = kx_note_number(note, "function");
+	json_decref(note);
+	if (!func || func > UINT32_MAX)
+		return;
+	name = kx_trace_name(d->names, (uint32_t)func);
+	kx_text_bytes(d->out, " in ", 4);
+	kx_text_escaped(d->out, name, strlen(name));
+}
+
 static void print_text(const struct dump *d, const struct kx_fdr_record *rec)
 {
 	struct kx_text_out *o = d->out;
@@ -146,6 +167,7 @@ static void print_text(const struct dump *d, const struct kx_fdr_record *rec)
 		kx_text_bytes(o, text, (size_t)n);
 		kx_text_escaped(o, rec->data, rec->size);
 		kx_text_char(o, '"');
+		print_function(d, rec);
 	}
 	kx_text_char(o, '\n');
 }

@@ -75,6 +75,11 @@ uint32_t kx_callstack_depth(const struct kx_callstack *s)
 	return s->depth;
 }
 
+uint32_t kx_callstack_top(const struct kx_callstack *s)
+{
+	return s->depth ? s->frames[s->depth - 1].func : 0;
+}
+
 void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc)
 {
 	if (tsc < s->lost_from)

@@ -73,5 +73,7 @@ int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 
 /* Calls still open. */
 uint32_t kx_callstack_depth(const struct kx_callstack *s);
+/* The function id of the innermost open call; 0 if there is none. */
+uint32_t kx_callstack_top(const struct kx_callstack *s);
 
 #endif

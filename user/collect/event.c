@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "collect/event.h"
 
-static void sample_note(struct kx_note *note, const struct kx_event *ev, const uint64_t *payload)
+static void sample_note(struct kx_note *note, const struct kx_event *ev, const uint64_t *payload,
+			uint32_t inside)
 {
 	(void)payload;
+	(void)inside;
 	note->kind = KX_NOTE_SAMPLE;
 	note->sample.ip = ev->sp;
 }

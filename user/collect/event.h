@@ -33,8 +33,12 @@ struct kx_event_type {
 	uint8_t words;	/* of payload that are kept, at most */
 	bool metadata;	/* on the thread itself; alone it does not put the thread into the trace */
 	bool lifecycle; /* start, name or end of a thread: a flight recorder applies it at once */
-	/* Fills an instant's note, which is all zero before. NULL: no instant. */
-	void (*note)(struct kx_note *note, const struct kx_event *ev, const uint64_t *payload);
+	/*
+	 * Fills an instant's note, which is all zero before. @inside: the innermost open call's function id,
+	 * or 0. NULL: no instant.
+	 */
+	void (*note)(struct kx_note *note, const struct kx_event *ev, const uint64_t *payload,
+		     uint32_t inside);
 };
 
 /* By enum kx_event_kind. */

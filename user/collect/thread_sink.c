@@ -74,7 +74,8 @@ static int write_instant(struct kx_thread *thread, const struct kx_event *ev)
 
 	if (!type->note)
 		return 0;
-	type->note(&note, ev, payload_of(thread, ev));
+	type->note(&note, ev, payload_of(thread, ev),
+		   thread->stack ? kx_callstack_top(thread->stack) : 0);
 	return kx_fdr_note(thread->stream, ev->tsc, &note);
 }
 

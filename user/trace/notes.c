@@ -12,18 +12,8 @@
 #define MAX_NAME       64 /* bytes; as JSON up to six times that, two of which fit the smallest buffer */
 #define MAX_SCHED_NOTE 128
 
-enum field_type {
-	COUNT,   /* 0 or more; 0 if missing */
-	NUMBER,  /* with a sign; must be there */
-	ADDRESS, /* a hexadecimal string, since JSON readers round numbers over 53 bits; must be there */
-};
-
 struct note_kind {
-	const char *name;
-	struct {
-		const char *key;
-		enum field_type type;
-	} fields[KX_NOTE_VALUES]; /* up to the first without a key */
+	struct kx_note_layout layout;
 	/* Other than by its fields. The length of the JSON even if it does not fit; -ENOMEM. */
 	int (*format)(const struct kx_note *note, char *body, size_t size);
 	bool (*parse)(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc);
@@ -165,28 +155,33 @@ static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size
 /* The table */
 
 static const struct note_kind kinds[KX_NOTE_KINDS] = {
-	[KX_NOTE_THREAD] = { .name = "thread", .format = format_thread, .parse = parse_thread },
-	[KX_NOTE_SESSION] = { .name = "session", .format = format_session, .parse = parse_session },
-	[KX_NOTE_LOSS] = { .name = "loss", .fields = { { "entries", COUNT }, { "exits", COUNT },
-						       { "from", COUNT }, { "to", COUNT } } },
-	[KX_NOTE_REPAIRED] = { .name = "repaired", .fields = { { "exits", COUNT } } },
-	[KX_NOTE_RESULT] = { .name = "result", .fields = { { "value", NUMBER } } },
-	[KX_NOTE_SAMPLE] = { .name = "sample", .fields = { { "ip", ADDRESS } } },
-	[KX_NOTE_SCHED] = { .name = "sched", .format = format_sched, .parse = parse_sched },
+	[KX_NOTE_THREAD] = { .layout.name = "thread", .format = format_thread, .parse = parse_thread },
+	[KX_NOTE_SESSION] = { .layout.name = "session", .format = format_session, .parse = parse_session },
+	[KX_NOTE_LOSS] = { .layout = { "loss", { { "entries", KX_NOTE_COUNT }, { "exits", KX_NOTE_COUNT },
+						       { "from", KX_NOTE_COUNT }, { "to", KX_NOTE_COUNT } } } },
+	[KX_NOTE_REPAIRED] = { .layout = { "repaired", { { "exits", KX_NOTE_COUNT } } } },
+	[KX_NOTE_RESULT] = { .layout = { "result", { { "value", KX_NOTE_NUMBER } } } },
+	[KX_NOTE_SAMPLE] = { .layout = { "sample", { { "ip", KX_NOTE_ADDRESS } } } },
+	[KX_NOTE_SCHED] = { .layout.name = "sched", .format = format_sched, .parse = parse_sched },
 };
+
+static const struct kx_note_layout *layout_of(const struct kx_note *note)
+{
+	return note->kind == KX_NOTE_INSTANT ? note->layout : &kinds[note->kind].layout;
+}
 
 static int format_fields(const struct kx_note *note, char *body, size_t size)
 {
-	const struct note_kind *kind = &kinds[note->kind];
+	const struct kx_note_layout *l = layout_of(note);
 	int n = 0;
 
-	for (int i = 0; i < KX_NOTE_VALUES && kind->fields[i].key; i++) {
-		const char *format = kind->fields[i].type == ADDRESS ?
+	for (int i = 0; i < KX_NOTE_VALUES && l->fields[i].key; i++) {
+		const char *format = l->fields[i].type == KX_NOTE_ADDRESS ?
 					     "%c\"%s\":\"0x%" PRIx64 "\"" : "%c\"%s\":%" PRId64;
 		size_t room = (size_t)n < size ? size - (size_t)n : 0;
 
 		n += snprintf(room ? body + n : NULL, room, format, i ? ',' : '{',
-			      kind->fields[i].key, note->values[i]);
+			      l->fields[i].key, note->values[i]);
 	}
 	if ((size_t)n + 1 < size)
 		memcpy(body + n, "}", 2);
@@ -195,21 +190,21 @@ static int format_fields(const struct kx_note *note, char *body, size_t size)
 
 static bool parse_fields(struct kx_note *note, const uint8_t *body, uint32_t size)
 {
-	const struct note_kind *kind = &kinds[note->kind];
+	const struct kx_note_layout *l = layout_of(note);
 	bool good = parse_json(note, body, size);
 
-	for (int i = 0; good && i < KX_NOTE_VALUES && kind->fields[i].key; i++) {
-		const json_t *value = json_object_get(note->json, kind->fields[i].key);
+	for (int i = 0; good && i < KX_NOTE_VALUES && l->fields[i].key; i++) {
+		const json_t *value = json_object_get(note->json, l->fields[i].key);
 
-		switch (kind->fields[i].type) {
-		case COUNT:
-			note->values[i] = kx_note_number(note->json, kind->fields[i].key);
+		switch (l->fields[i].type) {
+		case KX_NOTE_COUNT:
+			note->values[i] = kx_note_number(note->json, l->fields[i].key);
 			break;
-		case NUMBER:
+		case KX_NOTE_NUMBER:
 			good = json_is_integer(value);
 			note->values[i] = (uint64_t)json_integer_value(value);
 			break;
-		case ADDRESS:
+		case KX_NOTE_ADDRESS:
 			good = json_is_string(value);
 			if (good)
 				note->values[i] = strtoull(json_string_value(value), NULL, 16);
@@ -223,12 +218,14 @@ static bool parse_fields(struct kx_note *note, const uint8_t *body, uint32_t siz
 
 int kx_note_format(const struct kx_note *note, char *text, size_t size)
 {
-	const struct note_kind *kind = &kinds[note->kind];
-	int head = snprintf(text, size, KX_NOTE_PREFIX "%s ", kind->name), n;
+	int (*format)(const struct kx_note *note, char *body, size_t size) = NULL;
+	int head = snprintf(text, size, KX_NOTE_PREFIX "%s ", layout_of(note)->name), n;
 
 	if ((size_t)head >= size)
 		return -EMSGSIZE;
-	n = (kind->format ? kind->format : format_fields)(note, text + head, size - (size_t)head);
+	if (note->kind != KX_NOTE_INSTANT)
+		format = kinds[note->kind].format;
+	n = (format ? format : format_fields)(note, text + head, size - (size_t)head);
 	if (n < 0)
 		return n;
 	return (size_t)(head + n) < size ? head + n : -EMSGSIZE;
@@ -259,9 +256,9 @@ enum kx_note_kind kx_note_find(const struct kx_fdr_record *rec, const uint8_t **
 	*body = blank + 1;
 	*size = (uint32_t)(left - (size_t)(*body - name));
 	for (int i = KX_NOTE_THREAD; i < KX_NOTE_KINDS; i++) {
-		size_t n = strlen(kinds[i].name);
+		size_t n = strlen(kinds[i].layout.name);
 
-		if (n == (size_t)(blank - name) && !memcmp(name, kinds[i].name, n))
+		if (n == (size_t)(blank - name) && !memcmp(name, kinds[i].layout.name, n))
 			return (enum kx_note_kind)i;
 	}
 	return KX_NOTE_UNKNOWN;

@@ -50,6 +50,25 @@ enum kx_note_kind {
 	KX_NOTE_SAMPLE,
 	KX_NOTE_SCHED,
 	KX_NOTE_KINDS,
+	KX_NOTE_INSTANT, /* only for writing: see struct kx_note_layout */
+};
+
+enum kx_note_field_type {
+	KX_NOTE_COUNT,	 /* 0 or more; 0 if missing */
+	KX_NOTE_NUMBER,	 /* with a sign; must be there */
+	KX_NOTE_ADDRESS, /* a hexadecimal string, since JSON readers round numbers over 53 bits; must be there */
+};
+
+/*
+ * A kind that no reader interprets needs no row in the table: its writer has the layout, and readers pass
+ * the note on as one of an unknown kind. That is how kinds of instants are added (collect/event.c).
+ */
+struct kx_note_layout {
+	const char *name;
+	struct {
+		const char *key;
+		enum kx_note_field_type type;
+	} fields[KX_NOTE_VALUES]; /* up to the first without a key */
 };
 
 /* What identifies a thread. Strings are borrowed; NULL: not known. */
@@ -61,6 +80,7 @@ struct kx_fdr_identity {
 
 struct kx_note {
 	enum kx_note_kind kind;
+	const struct kx_note_layout *layout; /* of KX_NOTE_INSTANT, whose values are in values */
 	json_t *json; /* after reading: owns what is borrowed below; NULL for notes of numbers only */
 	union {
 		uint64_t values[KX_NOTE_VALUES]; /* of the fields in the table, in their order */

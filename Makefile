@@ -6,7 +6,7 @@
 
 VERSION := 0.1.0
 
-# Paths are relative to this folder, wherever make was started (make -C, make -f).
+# Paths are relative to this folder, even if make is started elsewhere (make -f).
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 ifneq ($(TOP),$(CURDIR))
 MAKEFLAGS += --no-print-directory
@@ -22,7 +22,7 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 
-# As many jobs as there are CPUs, unless -j says otherwise.
+# As many jobs as there are CPUs, unless -j is given.
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -34,7 +34,7 @@ ifeq ($(origin CXX),default)
 CXX := g++
 endif
 CLANG ?= clang
-# Debian keeps bpftool where an ordinary user's PATH does not look.
+# Debian's bpftool is in /usr/sbin, which an ordinary user's PATH does not contain.
 BPFTOOL ?= $(or $(shell command -v bpftool 2>/dev/null),/usr/sbin/bpftool)
 PKG_CONFIG ?= pkg-config
 
@@ -69,7 +69,7 @@ KX_CFLAGS = -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -I. -Iuser -I$(BUILD) \
 KX_LDFLAGS = $(LDFLAGS) $(SANITIZER) -pthread
 DEPFLAGS = -MMD -MP
 
-# -O2 and -g are not a matter of taste here: the verifier needs the one, CO-RE the other.
+# -O2 and -g are required: the verifier rejects unoptimized code, and CO-RE needs BTF.
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -D__TARGET_ARCH_x86 -Ibpf -Ivmlinux \
 	      -idirafter /usr/include/$(MULTIARCH)
@@ -95,7 +95,7 @@ $(BUILD)/kxray: $(OBJS)
 	$(call say,LINK)
 	$(Q)$(CC) $(KX_LDFLAGS) -o $@ $^ $(LIBS)
 
-# The manual: its option lists come from the option table of the program itself.
+# The manual's option lists come from the program's option table.
 $(BUILD)/kxray.1: user/kxray.1.in $(BUILD)/kxray
 	$(call say,MAN)
 	$(Q)awk '/^@OPTIONS / { list = "$(BUILD)/kxray help --man " substr($$2, 1, length($$2) - 1); \
@@ -124,7 +124,7 @@ $(BUILD)/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL)
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@
 
-# Everything depends on this file; it changes when the flags do.
+# Everything depends on this file; it is rewritten only if the flags change.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(VERSION) $(CC) $(KX_CFLAGS) $(KX_LDFLAGS) $(CLANG) $(BPF_CFLAGS))' > $@.new
@@ -149,7 +149,7 @@ $(UNIT_TESTS): %: %.o $(BUILD)/libkxray.a
 	$(call say,TEST)
 	$(Q)$(CC) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(UNIT_LIBS) $(LIBS)
 
-# Fuzz targets: replayed over the corpus by `make test`, driven by libFuzzer in `make fuzz`.
+# Fuzz targets: `make test` replays the corpus; `make fuzz` runs libFuzzer.
 FUZZ_KINDS := fdr map elf plan
 FUZZ_SECONDS ?= 60
 
@@ -175,7 +175,7 @@ fuzz-run: fuzz-replay
 			tests/fuzz/corpus/$$kind || exit 1; \
 	done
 
-# Writes traces of known calls, for tests/files.
+# Writes traces of known calls for tests/files.
 $(BUILD)/tests/make_trace: tests/bench/make_trace.c $(BUILD)/libkxray.a $(BUILD)/flags
 	$(call say,TEST)
 	$(Q)mkdir -p $(@D)
@@ -183,7 +183,7 @@ $(BUILD)/tests/make_trace: tests/bench/make_trace.c $(BUILD)/libkxray.a $(BUILD)
 
 tests: $(BUILD)/kxray $(BUILD)/kxray.1 $(UNIT_TESTS) $(TARGETS) $(BUILD)/tests/make_trace ## build the program and all tests
 
-# Installing comes first and in a make of its own: what follows asks pkg-config.
+# Packages are installed before a second make starts: that make runs pkg-config when it reads this file.
 test: ## install what is missing, build, run every test (TESTS=fast: a minute, without root)
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build \
 		$(if $(filter-out fast unit files fuzz,$(or $(TESTS),all)),test,fast)
@@ -205,7 +205,7 @@ bench: ## install what is missing, measure against perf and bpftrace
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' scripts/bench.sh
 
-kernels: ## try on each kernel what works there, and write the README's table
+kernels: ## test every feature on each kernel, and write the README's table
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' tests/vm/matrix.sh --write

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What the bench scripts share; sourced by bench.sh and bench-*.sh after `cd` to the repository.
+# Shared by the bench scripts; bench.sh and bench-*.sh source it after `cd` to the repository.
 #
-# A script prints a table for people, and "bench " lines for machines at its end. Noise shows in the
+# A script prints a table, then machine-readable lines that begin with "bench ". Noise shows in the
 # table, not in the exit status, which is 1 only if something could not be measured.
 # shellcheck shell=bash
 
@@ -28,7 +28,8 @@ bench_folder()
 	trap 'exit 143' TERM
 }
 
-# use_tracefs ARGUMENT...: perf uses tracefs. If it is not mounted, it is mounted in a mount namespace of our own.
+# use_tracefs ARGUMENT...: perf needs tracefs. If it is not mounted, starts the script again with ARGUMENTs in
+# a mount namespace of its own and mounts it there.
 use_tracefs()
 {
 	[ -e /sys/kernel/tracing/events ] && return
@@ -36,7 +37,7 @@ use_tracefs()
 	mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 }
 
-# The target alone on the last CPU, the tools on the others.
+# The target runs alone on the last CPU, the tools on the others.
 last=$(($(nproc) - 1))
 # shellcheck disable=SC2034
 on_target_cpu=() on_tool_cpus=()
@@ -68,7 +69,7 @@ cannot() # NAME WHY
 	printf 'bench name="%s" result=NONE why="%s"\n' "$1" "$2" >>"$TMP/lines"
 	missing=$((missing + 1))
 }
-# summary: the lines for machines; the exit status is the function's
+# summary: prints the machine-readable lines; its status is the script's exit status
 summary()
 {
 	echo
@@ -77,7 +78,7 @@ summary()
 	[ "$missing" = 0 ]
 }
 
-# wait_text FILE TEXT: until $tool has written TEXT, at most a minute; status 1 if it has ended or has not
+# wait_text FILE TEXT: waits until $tool has written TEXT to FILE; status 1 if it ends first or after a minute
 wait_text()
 {
 	local end=$((SECONDS + 60))
@@ -88,7 +89,8 @@ wait_text()
 	done
 	return 1
 }
-# start_tool OUT ERR COMMAND...: as $tool, so that SIGINT works: bash makes background jobs ignore it
+# start_tool OUT ERR COMMAND...: starts it as $tool. Bash makes background jobs ignore SIGINT, so the default
+# action is restored.
 start_tool()
 {
 	local out=$1 err=$2
@@ -98,7 +100,7 @@ start_tool()
 	env --default-signal=INT "${on_tool_cpus[@]}" "$@" >"$out" 2>"$err" </dev/null &
 	tool=$!
 }
-# end_tool: by SIGINT, after a minute by SIGKILL
+# end_tool: ends $tool with SIGINT, after a minute with SIGKILL
 end_tool()
 {
 	local end=$((SECONDS + 60))

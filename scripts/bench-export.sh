@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Measures report and export against llvm-xray, on traces made for it:
+# Measures report and export against llvm-xray, on generated traces:
 #     scripts/bench-export.sh
 # Needs a built $BUILD (default build), python3, llvm-xray 19, 500 MB in $TMPDIR and 2 GB of
 # memory. About two minutes; no root.
 #
-# A figure is a ratio of two runs, one right after the other, of the same trace in a warm cache:
-# CPU seconds (both programs have one thread) or greatest resident memory; all output goes
-# to /dev/null. The table shows the median of ROUNDS such pairs, the least and the greatest.
+# A figure is the ratio of two consecutive runs on the same trace in a warm cache: CPU seconds (both
+# programs have one thread) or maximum resident memory; all output goes to /dev/null. The table shows
+# the median, minimum and maximum of ROUNDS such pairs.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -26,7 +26,7 @@ bench_folder
 trap 'rm -rf "$TMP"' EXIT
 MAKE_TRACE=$TMP/make_trace
 
-# ratio NAME OPERATOR LIMIT A B UNIT: of columns A and B of $TMP/pairs
+# ratio NAME OPERATOR LIMIT A B UNIT: prints the ratio of columns A and B of $TMP/pairs
 ratio()
 {
 	local value=("${@:4:2}")
@@ -51,7 +51,8 @@ print("%.3f %.1f" % (usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
 sys.exit(status != 0)' "$@" 2>"$TMP/why"
 }
 
-# pairs LLVM_XRAY_ARGS -- KXRAY_ARGS: lines of "ITS_SECONDS ITS_MEGABYTES OURS OURS" in $TMP/pairs
+# pairs LLVM_XRAY_ARGS -- KXRAY_ARGS: writes lines "SECONDS MEGABYTES SECONDS MEGABYTES" (llvm-xray's, then
+# kxray's) to $TMP/pairs
 pairs()
 {
 	local theirs=() i
@@ -68,7 +69,7 @@ pairs()
 	done
 }
 
-# compared NAME LIMIT MEMORY: pairs' verdicts; MEMORY may be empty
+# compared NAME LIMIT MEMORY: prints the verdicts on $TMP/pairs; MEMORY, the limit of its ratio, may be empty
 compared()
 {
 	ratio "$1: llvm-xray / kxray, time" ">=" "$2" 1 3 s
@@ -135,7 +136,7 @@ else
 	fi
 fi
 
-# Ten times as long: all that may grow is what depends on functions, threads and open calls.
+# A trace ten times as long: memory may depend only on the number of functions, threads and open calls.
 rm -f "$TMP"/repeated.xray*
 make_trace long $((EVENTS * 10))
 : >"$TMP/pairs"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures how long newly mapped code runs untraced: from the dlopen of a library or the exec of a
-# program until its first recorded call. Both are selected without a path, under --follow and under -a.
+# program until its first recorded call. The patterns name both without a path, under --follow and -a.
 #     scripts/bench-follow.sh
-# Needs root and built targets (make tests) in $BUILD (default build). The table shows the median of
-# TRIES (15), the least and the greatest in ms. A third of the tries may fail; failures are printed.
+# Needs root and built targets (make tests) in $BUILD (default build). The table shows the median, minimum
+# and maximum of TRIES (15) in ms. A third of the tries may fail; failures are printed.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -37,7 +37,7 @@ cleanup()
 }
 trap cleanup EXIT
 
-# wait_for COMMAND...: until it succeeds, 30 s
+# wait_for COMMAND...: repeats it until it succeeds, at most 30 s
 wait_for()
 {
 	local tries=1500
@@ -48,7 +48,7 @@ wait_for()
 	done
 }
 
-# once SCOPE FUNCTION PATTERN ARGUMENT...: the first recorded call's argument, in ns since the
+# once SCOPE FUNCTION PATTERN ARGUMENT...: prints the first recorded call's argument: ns since the
 # dlopen or exec
 once()
 {

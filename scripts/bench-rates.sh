@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The CPU time that recording adds to a program, divided by what `kxray functions --rate`
-# predicted for the same functions. Prints one line; called by scripts/bench.sh.
+# The CPU time that recording adds to a program, divided by the prediction of `kxray functions --rate`
+# for the same functions. Prints one line; called by scripts/bench.sh.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
 . tests/live/tracing.sh
@@ -16,7 +16,7 @@ end() {
 cpu_ms() { # PID: user and system time
 	awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / hz) }' "/proc/$1/stat"
 }
-work() { # OPTION...: CPU time of the target's work in $MS; recorded if there are options
+work() { # OPTION...: puts the CPU time of the target's work into $MS; records it if there are options
 	start_target counts --repeat=100 --after=60000
 	[ $# -eq 0 ] || start_kxray "$PID" "$@"
 	go_target

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Measures what tracing system calls adds to one of the shortest (getppid): to those that are
-# recorded, to others of the same process, and to those of every other process of the system.
+# Measures the time that system call tracing adds to a short one (getppid): if it is recorded, if other
+# system calls of the process are recorded, and if it belongs to a process that is not traced.
 #     scripts/bench-syscalls.sh
 # Needs root, a built $BUILD (default build) and the packages strace and linux-perf for comparison.
 # About a minute.
 #
-# Each measurement stands between two without any tracing, on the same process, of its own time on
-# the CPU; the table shows the median of ROUNDS such differences in ns a call, the least and the
-# greatest.
+# A measurement is the CPU time of the process, minus that of the runs without tracing directly before
+# and after it. The table shows the median, minimum and maximum of ROUNDS such differences in ns a call.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -40,8 +39,8 @@ ask()
 	echo "$CALLS $RUNS" >&5
 	read -r -t 120 -u 6 REPLY || die "the target does not answer"
 }
-# added NAME EVENTS READY COMMAND...: ns that COMMAND adds to a call, in $TMP/added; READY is what
-# it prints when it runs. EVENTS: the least that kxray must have recorded, - if it is not kxray.
+# added NAME EVENTS READY COMMAND...: writes the ns that COMMAND adds to a call to $TMP/added; COMMAND
+# prints READY when it is tracing. EVENTS: the number that kxray must have recorded at least, - for other tools.
 added()
 {
 	local name=$1 events=$2 ready=$3 before between recorded i
@@ -82,7 +81,7 @@ note() # NAME
 	printf 'bench name="%s" value=%.0f unit=ns result=NOTE\n' "$1" "$m" >>"$TMP/lines"
 }
 
-# perf does not print that it is running, but it acknowledges "enable"; it starts without events.
+# perf does not print when it is ready, but it acknowledges "enable"; so it starts with its events disabled.
 # shellcheck disable=SC2016
 perf='trap "kill -INT \$pid" INT
 rm -f "$0/ctl" "$0/ack"

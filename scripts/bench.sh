@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Measures what kxray promises, against empty programs, perf and bpftrace:
+# Measures kxray's cost against empty BPF programs, perf and bpftrace:
 #     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [syscalls] [follow] [rates]
 # default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
@@ -12,12 +12,12 @@
 #     share     functions with a cheap entry in some libraries
 #     attach    attaching to 10,000 functions, and detaching
 #     export    scripts/bench-export.sh: report and export against llvm-xray
-#     syscalls  scripts/bench-syscalls.sh: what tracing adds to a system call
+#     syscalls  scripts/bench-syscalls.sh: the time that tracing adds to a system call
 #     follow    scripts/bench-follow.sh: how long newly mapped code runs untraced
-#     rates     scripts/bench-rates.sh: what recording costs against its prediction
+#     rates     scripts/bench-rates.sh: the cost of recording against its prediction
 #
-# Every figure of a call is a ratio of two measurements of the target's CPU time, made one right after the other
-# with the same running target; the table shows the median of several such pairs, the least and the greatest.
+# A figure about a call is the ratio of two consecutive measurements of the same running target's CPU time;
+# the table shows the median, minimum and maximum of several such pairs.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -58,7 +58,7 @@ compile() # NAME SOURCE [ARG...]
 
 divide() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f\n", b ? a / b : 0 }'; }
 
-# field FILE KEY: a number of a JSON object on one line
+# field FILE KEY: prints a number from a JSON object on one line
 field() { sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$1" | tail -n 1; }
 
 # ratio NAME OPERATOR LIMIT DETAIL: from the lines of $TMP/pairs, "ABOVE BELOW"
@@ -81,10 +81,10 @@ note()
 		"$(column 1) / $(column 2) ns a call"
 	printf 'bench name="%s" value=%.2f unit=x result=NOTE\n' "$1" "$m" >>"$TMP/lines"
 }
-# column N: the median of column N of $TMP/pairs
+# column N: prints the median of column N of $TMP/pairs
 column() { cut -d' ' -f"$1" "$TMP/pairs" | median | xargs printf '%.0f'; }
 
-# The target: the first bytes of a function show whether a probe is there.
+# The target prints its functions' first bytes, which show whether a probe is in place.
 
 start_target()
 {
@@ -93,7 +93,7 @@ start_target()
 	"${on_target_cpu[@]}" "$BUILD/tests/bench/target" <"$TMP/in" >"$TMP/out" &
 	target=$!
 	exec 5>"$TMP/in" 6<"$TMP/out"
-	# Once it answers it is no longer taskset.
+	# Once it answers, taskset has executed the target.
 	ask code bench_push
 }
 end_target()
@@ -107,7 +107,7 @@ ask()
 	echo "$*" >&5
 	read -r -t 60 -u 6 REPLY || die "the target does not answer"
 }
-# wait_code FUNCTION SAME|OTHER CODE: until the function's start is CODE, or is not
+# wait_code FUNCTION SAME|OTHER CODE: waits until the function's first bytes are (SAME) or are not (OTHER) CODE
 wait_code()
 {
 	local end=$((SECONDS + 60))
@@ -119,8 +119,8 @@ wait_code()
 	done
 	return 1
 }
-# with_TOOL FUNCTION CALLS: ns a call in NS, or status 1 with the reason in WHY. Each removes its probes
-# and checks that the tool has recorded every call.
+# with_TOOL FUNCTION CALLS: puts ns a call into NS, or the reason into WHY and returns 1. Each removes its
+# probes and checks that the tool has recorded every call.
 
 with_empty() { empty_at "$1" "$2" "$([ "$1" = bench_endbr64_push ] && echo 4 || echo 0)"; }
 with_empty_stepped() { empty_at "$1" "$2" 0; }
@@ -164,11 +164,11 @@ with_kxray()
 	fi
 }
 
-# The same with each call's return address.
+# The same with --callers.
 with_callers() { KX_BENCH_RECORD="${KX_BENCH_RECORD:-} --callers" with_kxray "$@"; }
 
-# only_extra EVENT...: true if perf has recorded each EVENT of the target's thread once a call, and what else
-# is in its file are samples of other threads or events, which it prints.
+# only_extra EVENT...: succeeds if perf has recorded each EVENT of the target's thread exactly once per call;
+# prints the samples of other threads and events.
 only_extra()
 {
 	perf script -i "$TMP/perf.data" -F tid,event 2>/dev/null | awk -v target="$target" -v calls="$TOTAL" -v events="$*" '
@@ -184,7 +184,7 @@ only_extra()
 		}' >&2
 }
 
-# Both events into buffers of the same size as kxray's rings.
+# Both events go into buffers of the same size as kxray's rings.
 with_perf()
 {
 	local samples
@@ -205,7 +205,7 @@ with_perf()
 	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
 	samples=$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' "$TMP/tool.err")
 	PERF_BYTES=$(divide "$(stat -c %s "$TMP/perf.data")" "${samples:-0}")
-	# The count that perf record prints is estimated from the size: count the samples in the file.
+	# perf record prints a count estimated from the file's size, so count the samples in the file.
 	samples=$(perf report -i "$TMP/perf.data" --stats 2>/dev/null |
 		sed -n 's/^ *SAMPLE events: *\([0-9]*\).*/\1/p' | head -n 1)
 	if [ "$samples" != $((2 * TOTAL)) ] &&
@@ -226,7 +226,7 @@ with_bpftrace()
 	start_tool "$TMP/tool.out" "$TMP/tool.err" bpftrace -p "$target" -e "
 		uprobe:$program:$1 { @entered[tid] = nsecs; }
 		uretprobe:$program:$1 { @returns = count(); }"
-	# The return probe is attached shortly after the entry's, which changes the byte.
+	# The changed byte shows only the entry probe; the return probe is attached shortly after it.
 	if wait_text "$TMP/tool.out" Attaching && wait_code "$1" OTHER "$code"; then
 		sleep 0.5
 		measure "$1" "$2"
@@ -236,7 +236,7 @@ with_bpftrace()
 	[ -z "$WHY" ] || { WHY="$WHY: $(tail -n 1 "$TMP/tool.err")" && return 1; }
 	counted=$(sed -n 's/^@returns: //p' "$TMP/tool.out")
 	if [ "$counted" != "$TOTAL" ]; then
-		WHY="bpftrace saw ${counted:-no} returns in $TOTAL calls"
+		WHY="bpftrace recorded ${counted:-no} returns in $TOTAL calls"
 		return 1
 	fi
 }
@@ -296,7 +296,7 @@ bench_callers()
 perf_probes() # FUNCTION
 {
 	local out
-	# The probes may be left from a run that was killed.
+	# Probes of a killed run may still exist.
 	perf probe -q -d "kxbench:${1}_*" >/dev/null 2>&1
 	if ! out=$(perf probe -x "$BUILD/tests/bench/target" "kxbench:${1}_entry=$1" 2>&1 &&
 		perf probe -x "$BUILD/tests/bench/target" "kxbench:${1}_return=$1%return" 2>&1); then
@@ -308,7 +308,7 @@ perf_probes() # FUNCTION
 bench_peers()
 {
 	local name
-	# An upper bound for every tool here: it depends on the cost of a trap in this virtual machine.
+	# What moving the probe can gain at most, for any tool: it depends on this machine's cost of a trap.
 	if pairs bench_endbr64_push empty_stepped "$STEPPED_CALLS" empty "$CALLS"; then
 		note "empty programs at the endbr64 / at the push"
 	fi
@@ -343,7 +343,7 @@ bench_peers()
 	fi
 }
 
-# share NAME LIMIT PATH: of all functions, those whose entry is not single-stepped
+# share NAME LIMIT PATH: the percentage of functions whose entry is not single-stepped
 share()
 {
 	local all cheap
@@ -394,7 +394,7 @@ bench_attach()
 			-f 'many_*' -o "$TMP/trace.xray" --json
 		WHY=
 		wait_text "$TMP/tool.err" '^kxray: recording' || WHY="kxray did not start"
-		# A round of its calls, so that what is detached has been in use.
+		# Call every function once, so that probes in use are detached.
 		echo g >&5
 		wait "$target"
 		target=
@@ -447,7 +447,7 @@ for part in "${@:-all}"; do
 	esac
 done
 summary
-# The parts that have a script of their own.
+# Parts with a script of their own.
 for script in export syscalls follow rates; do
 	for part in "${@:-all}"; do
 		case $part in

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Checks the order of the rooms (user/README.md): a file includes, and its object uses, only its own room and
-# rooms that stand before it, and no two files need each other, not even inside a room.
-#     scripts/check-layers.sh        of what is built in $BUILD (default build); status 1 and a line for each fault
+# earlier rooms in ROOMS, and no files depend on each other in a circle, not even inside a room.
+#     scripts/check-layers.sh        checks the objects in $BUILD (default build); prints a line for each
+#                                    fault, and then ends with status 1
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build}
@@ -35,7 +36,7 @@ faults=$({
 	!(a in rank) || !(b in rank) { print "unknown room: " $1, $3, $2; next }
 	rank[b] > rank[a] { print "runs up: " $1, $3, $2 }
 	(a in reader) && (b in recorder) { print "reader needs recorder: " $1, $3, $2 }')
-# One line for each loop that tsort meets, among includes and among objects.
+# One line for each circle that tsort finds among includes and among objects.
 circles=$(for graph in "$includes" "$calls"; do
 	tsort <<<"$graph" 2>&1 >/dev/null | awk '/input contains a loop:$/ { printf "%scircle:", n++ ? "\n" : ""; next }
 		{ printf " %s", $2 } END { if (n) print "" }' | sort -u

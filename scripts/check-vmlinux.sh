@@ -4,8 +4,8 @@
 # Compares vmlinux/vmlinux.h with a kernel's BTF, by default the running one's:
 #     scripts/check-vmlinux.sh [BTF-FILE]
 # Fields of task_struct must exist with the same type (CO-RE finds their
-# offsets); registers of pt_regs must be at the same offsets. Says what differs
-# and ends with status 1, or 0 if nothing does.
+# offsets); registers of pt_regs must be at the same offsets. Prints the
+# differences and ends with status 1, or 0 if there are none.
 set -eu
 cd "$(dirname "$0")/.."
 btf=${1:-/sys/kernel/btf/vmlinux}
@@ -40,7 +40,7 @@ function field(line) { # splits "TYPE NAME;" into type and name
 }
 FNR == 1 { input++ }
 
-# vmlinux.h: what we say
+# vmlinux.h: our declarations
 input == 1 && /^struct [a-z_]+ \{/ { in_struct = $2; next }
 input == 1 && /^\}/ { in_struct = ""; next }
 input == 1 && in_struct && /;/ {
@@ -76,7 +76,7 @@ END {
 			bad("task_struct." part[2] " is \"" theirs[part[2]] "\" in this kernel, not \"" ours[key] "\"")
 	}
 	for (name in at) {
-		# Since 6.9 these two are parts of unnamed unions; the offsets of the others hold them.
+		# Since 6.9 these two are in unnamed unions; the offsets of their neighbours determine theirs.
 		if ((name == "cs" || name == "ss") && !(name in found_at))
 			continue
 		checked++

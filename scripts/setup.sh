@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Installs what building (build), testing (test) and measuring (bench) need:
+# Installs the packages needed to build (build), test (test) and measure (bench):
 #     scripts/setup.sh [build] [fast] [test] [bench]      default: build
-# fast is what the tests that need no root use (make test TESTS=fast), a part of test.
-#     scripts/setup.sh --check                     only says whether kxray can be built here
-# Debian and Ubuntu: through apt-get, with sudo if needed; where all is there
-# already, nothing is run and no network is touched. NOSETUP=1 skips it.
+# fast: the part of test that `make test TESTS=fast` needs.
+#     scripts/setup.sh --check                     only checks whether kxray can be built here
+# Debian and Ubuntu: through apt-get, with sudo if needed; if nothing is missing,
+# it runs nothing and does not use the network. NOSETUP=1 skips it.
 set -eu
 
 packages() { # FAMILY-GROUP
@@ -43,7 +43,7 @@ packages() { # FAMILY-GROUP
 say() { printf '%s\n' "setup: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-# Looks for the tools and headers themselves, so that it holds on any distribution.
+# Checks for the tools and headers, not for packages, so that it works on any distribution.
 check() { # [HEADER...]
 	missing=
 	cc=${CC:-gcc}
@@ -52,7 +52,7 @@ check() { # [HEADER...]
 	for tool in "$cc" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done
-	# Without a compiler no header can be looked for.
+	# Looking for headers needs a compiler.
 	command -v "$cc" >/dev/null 2>&1 || headers=
 	for header in $headers; do
 		printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h "$header" |
@@ -132,7 +132,7 @@ run() {
 	die "'$*' failed; see the lines above."
 }
 run apt-get update -q
-# Releases other than Debian 12 have other LLVM versions: what is not there is left out by name.
+# Releases other than Debian 12 have other LLVM versions: absent packages are listed and skipped.
 present=
 absent=
 for package in $missing; do
@@ -142,6 +142,6 @@ for package in $missing; do
 		absent="$absent $package"
 	fi
 done
-[ -z "$absent" ] || say "not packaged in this release, going on without:$absent"
+[ -z "$absent" ] || say "skipped, not packaged in this release:$absent"
 # shellcheck disable=SC2086
 [ -z "$present" ] || run apt-get install -q -y --no-install-recommends $present

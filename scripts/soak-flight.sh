@@ -6,8 +6,8 @@
 #
 #   scripts/soak-flight.sh [SECONDS [SIZE]]      default 600 16M
 #
-# Two threads call a function without a pause; SIGUSR1 is sent ten times. Prints the memory of
-# kxray (resident, KiB) as it goes, then a table. Status 1 if a check fails.
+# Two threads call a function without a pause; SIGUSR1 is sent ten times. Prints kxray's resident
+# memory (KiB) at intervals, then a table. Status 1 if a check fails.
 seconds=${1:-600} size=${2:-16M}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
@@ -16,7 +16,7 @@ out=$TMP/trace.xray
 dumps=3
 bad=0
 
-check() { # WHAT HOLDS...: prints one line
+check() { # NAME COMMAND...: prints whether COMMAND succeeds
 	local what=$1
 	shift
 	if "$@"; then

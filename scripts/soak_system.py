@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The measurements of soak-system.sh: a mixed load without, with and again without a system-wide
+The measurements of soak-system.sh: a mixed load before, during and after a system-wide
 recording.
 
     soak_system.py KXRAY FOLDER SECONDS PORT
@@ -44,7 +44,7 @@ def stop_all():
 
 
 def cpu_seconds(pid):
-    """Of the process and of its children that ended."""
+    """CPU time of the process and of its ended children."""
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
         fields = f.read().rsplit(")", 1)[1].split()
     return sum(int(n) for n in fields[11:15]) / TICK
@@ -141,7 +141,7 @@ def main():
         if kxray.poll() is not None:
             sys.exit(open(f"{FOLDER}/err", encoding="utf-8").read())
         time.sleep(0.1)
-    time.sleep(SECONDS / 10)  # until everything that is allocated once has been
+    time.sleep(SECONDS / 10)  # until one-time allocations are done
     kib, before, cpu_before = [memory(kxray.pid)], load.state(), cpu_seconds(kxray.pid)
     for _ in range(2):
         time.sleep(SECONDS / 2)

@@ -8,7 +8,7 @@
 # The package is only downloaded and unpacked, never installed: installing a kernel would build an
 # initramfs and touch the boot loader of the machine that runs the tests. The image is kept in
 # $KXRAY_VM_CACHE (default ${XDG_CACHE_HOME:-/var/tmp}/kxray-vm-UID), so that later runs need no
-# network; --refresh looks for a newer one. Beside `vmlinuz` lie the kernel's `config` and `release`.
+# network; --refresh looks for a newer one. `config` and `release` are in the same folder as `vmlinuz`.
 set -euo pipefail
 
 die()
@@ -39,7 +39,7 @@ if [ $refresh = 0 ] && [ -s "$kernel/vmlinuz" ]; then
 	exit 0
 fi
 
-# The signed images carry the plain name; -unsigned and -dbg are other packages.
+# The signed images have names without a suffix; -unsigned and -dbg are other packages.
 newest()
 {
 	apt-cache search --names-only "^linux-image-${series/./\\.}\\.[0-9].*-cloud-amd64\$" |
@@ -48,7 +48,7 @@ newest()
 
 command -v apt-get >/dev/null || die "apt-get is missing: kernels come from Debian's packages;" \
 	"put one at $kernel/vmlinuz by hand"
-# Old package lists name kernels that the archive no longer has.
+# Outdated package lists contain kernels that the archive no longer has.
 update()
 {
 	[ "$(id -u)" = 0 ] && apt-get update -q >/dev/null 2>&1
@@ -64,7 +64,7 @@ fi
 mkdir -p "$cache" || die "cannot create the cache folder $cache: name another in KXRAY_VM_CACHE"
 work=$(mktemp -d "$cache/fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-# As root apt drops to the user _apt, which must reach the folder, else it warns.
+# As root, apt downloads as the user _apt and warns if that user cannot enter the folder.
 chmod 755 "$work"
 if [ "$(id -u)" = 0 ]; then
 	chown _apt "$work" 2>/dev/null || true
@@ -87,7 +87,7 @@ mv "$work"/x/boot/config-* "$work/new/config"
 echo "${package#linux-image-}" >"$work/new/release"
 chmod -R a+rX "$work/new"
 
-# Two runs may fetch at once: whoever is second finds the folder there and keeps it.
+# Two runs may download at once: the second one finds the folder and keeps it.
 if [ $refresh = 1 ]; then
 	rm -rf "$kernel"
 fi

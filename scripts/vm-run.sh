@@ -7,8 +7,8 @@
 #   scripts/vm-run.sh --kernel 6.1 --script FILE [--files "PATH[:GUEST] ..."] [--out DIR] ...
 #
 # How it works: the root file system is an initramfs made of busybox, the given files and the
-# libraries they need. The kernel talks to the first serial port (its log), the script to the
-# second one (our stdout), so that neither garbles the other. The exit status and /out come back as
+# libraries they need. The kernel log goes to the first serial port, the script's output to the
+# second one (our stdout), so that they do not mix. The exit status and /out come back as
 # a tar archive that the guest writes onto a raw NVMe disk: unlike virtio and 9p, the NVMe driver is
 # built into Debian's cloud kernels, so no kernel module is needed.
 set -euo pipefail
@@ -96,15 +96,15 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/kxray-vm.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 
-# Where a host path lies in the guest: its folder without symbolic links, for the guest has the
-# host's top-level ones (/lib -> usr/lib) and no others.
+# Guest paths have no symbolic links in their folder: the guest has only the host's top-level
+# ones (/lib -> usr/lib).
 put()	# put HOST-FILE GUEST-PATH
 {
 	mkdir -p "$root$(dirname "$2")"
 	cp -a "$1" "$root$2"
 }
 
-put_library()	# keeps the name that the linker asks for as a link to the real file, as on the host
+put_library()	# copies the real file, and a link to it under the name that the dynamic linker opens
 {
 	local real folder
 	real=$(readlink -f "$1")
@@ -116,7 +116,7 @@ put_library()	# keeps the name that the linker asks for as a link to the real fi
 	fi
 }
 
-put_libraries_of()	# every path in ldd's answer, the program interpreter's included
+put_libraries_of()	# every path in ldd's output, including the program interpreter
 {
 	local library answer
 
@@ -129,7 +129,7 @@ put_libraries_of()	# every path in ldd's answer, the program interpreter's inclu
 		put_library "$library"
 		case $library in
 		*/libc.so.6)
-			# pthread_cancel and pthread_exit load it by name, so ldd is silent about it.
+			# pthread_cancel and pthread_exit load it with dlopen, so ldd does not list it.
 			if [ -e "${library%/*}/libgcc_s.so.1" ]; then
 				put_library "${library%/*}/libgcc_s.so.1"
 			fi
@@ -177,8 +177,8 @@ for item in ${files[@]+"${files[@]}"}; do
 	done < <(find -L "$source" -type f -print0)
 done
 
-# tracefs, debugfs and bpffs are left out on purpose: kxray must do without them. Their mount points
-# are there (/sys/kernel/tracing, /sys/kernel/debug, /sys/fs/bpf) for a script that wants them.
+# tracefs, debugfs and bpffs are not mounted: kxray must work without them. Their mount points exist
+# (/sys/kernel/tracing, /sys/kernel/debug, /sys/fs/bpf), so that a script can mount them.
 cat >"$root/init" <<'END'
 #!/.vm/busybox sh
 /.vm/busybox --install -s /.vm/bin 2>/dev/null
@@ -215,20 +215,20 @@ mkdir "$root/.vm/bin"
 (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$work/initrd"
 truncate -s 1G "$work/disk"
 
-# One thread for all CPUs: with one for each, code that the kernel patches (its jump labels, its
-# probes) is now and then executed as it was before, and an int3 left over kills the machine.
+# One thread for all CPUs: with one per CPU, qemu sometimes executes stale code after the kernel has
+# patched it (jump labels, probes), and a stale int3 crashes the guest.
 # shellcheck disable=SC2054	# the commas are qemu's
 command=(qemu-system-x86_64
 	-accel tcg,thread=single -cpu "$cpu" -smp "$smp" -m "$mem"
 	-nodefaults -display none -no-reboot
 	-kernel "$vmlinuz" -initrd "$work/initrd"
-	# loglevel 5 shows a warning's stack trace in the log, but not the boot chatter.
+	# loglevel 5: warnings with their stack trace, but no boot messages.
 	-append "console=ttyS0 quiet loglevel=5 panic=-1 $append"
 	-serial "file:$work/log" -serial stdio
 	-drive "file=$work/disk,if=none,id=disk,format=raw,cache=unsafe"
 	-device nvme,drive=disk,serial=out)
 
-# The pipe is qemu's own: it makes its stdout non-blocking, which others who share ours don't expect.
+# qemu makes its stdout non-blocking, which would affect every process that shares ours; hence the pipe.
 touch "$work/log"
 code=0
 timeout --foreground -k 5 "$limit" "${command[@]}" </dev/null 2>"$work/stderr" | cat || code=$?
@@ -249,7 +249,7 @@ if ! tar -xf "$work/disk" -C "$work" 2>"$work/stderr" || [ ! -s "$work/.vm/statu
 	exit 125
 fi
 if grep -q -E 'BUG:|Oops|WARNING: CPU|general protection|soft lockup' "$work/log"; then
-	echo "vm-run: the kernel complained while the script ran:" >&2
+	echo "vm-run: the kernel reported errors while the script ran:" >&2
 	tail -n 60 "$work/log" >&2
 fi
 if [ -n "$out" ]; then

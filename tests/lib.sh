@@ -5,7 +5,7 @@
 #     . "$(dirname "$0")/../lib.sh"
 # A script reports by lines on stdout: "ok NAME", "not ok NAME: why" and
 # "skip NAME: reason". It is started from the repository's root by tests/run.sh,
-# but also works alone. Given here:
+# but also works alone. This file defines:
 #     BUILD, KXRAY   build folder and program, absolute
 #     TARGETS        folder of the target programs
 #     TMP            a folder of its own, removed at the end
@@ -32,12 +32,12 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# What a reason or a value may hold is put on one line, and not without end.
+# Reasons and values are printed on one line of at most 600 characters.
 _one_line() { tr '\n\t' '  ' <<<"$*" | cut -c 1-600; }
 
 pass() { printf 'ok %s\n' "$1"; }
 fail() { printf 'not ok %s: %s\n' "$1" "$(_one_line "${2:-}")"; }
-# Only for a reason that the kernel or the machine gives, not for a missing feature.
+# Only for something that the kernel or the machine lacks, not for a missing feature.
 skip() { printf 'skip %s: %s\n' "$1" "$(_one_line "${2:-}")"; }
 
 # assert NAME WHY COMMAND...: COMMAND must succeed
@@ -69,7 +69,7 @@ assert_contains() {
 	esac
 }
 
-# run COMMAND...: leaves its output in $OUT and $ERR, its status in $STATUS
+# run COMMAND...: puts its output into $OUT and $ERR, its status into $STATUS
 run() {
 	STATUS=0
 	"$@" >"$TMP/run.out" 2>"$TMP/run.err" </dev/null || STATUS=$?
@@ -77,8 +77,8 @@ run() {
 	ERR=$(tr -d '\0' <"$TMP/run.err")
 }
 
-# wait_for COMMAND...: until COMMAND succeeds. That takes as long as it takes on a busy machine: the
-# limit is only there so that a hang ends, with status 1 (KX_TEST_WAIT seconds, default 300).
+# wait_for COMMAND...: repeats COMMAND until it succeeds. The limit (KX_TEST_WAIT seconds, default 300)
+# only ends a hang, with status 1; a busy machine must not reach it.
 wait_for() {
 	local deadline=$((SECONDS + ${KX_TEST_WAIT:-300}))
 	until "$@" >/dev/null 2>&1; do
@@ -95,8 +95,8 @@ background() {
 }
 
 # start_target NAME [ARG...]: starts build/tests/targets/NAME and waits until it is
-# ready. Its id is in $PID, its output in $TMP/NAME.out and .err. Bytes that
-# go_target writes are its standard input.
+# ready. Its pid is in $PID, its output in $TMP/NAME.out and .err. go_target writes
+# to its standard input.
 start_target() {
 	local name=$1
 	shift
@@ -106,12 +106,12 @@ start_target() {
 	"$TARGETS/$name" "$@" <"$TMP/$name.in" >"$TMP/$name.out" 2>"$TMP/$name.err" &
 	PID=$!
 	_pids+=("$PID")
-	# Kept open, so that the target does not see an end of file.
+	# Stays open, so that the target does not read an end of file.
 	exec {TARGET_IN}>"$TMP/$name.in"
 	wait_for grep -q ready "$TMP/$name.out" || fail "start of $name" "it did not say ready"
 }
 
-# go_target [BYTE]: a byte for the last started target; "g" starts its work
+# go_target [BYTE]: sends a byte to the last started target; "g" (default) starts its work
 go_target() { printf '%s' "${1:-g}" >&"$TARGET_IN"; }
 
 # end_target PID: waits for its end; its status is in $STATUS, 124 if it had to be killed
@@ -132,10 +132,10 @@ _is_over() {
 	[ -z "$state" ] || [ "$state" = Z ]
 }
 
-# is_asleep PID: whether it waits for something
+# is_asleep PID: succeeds if the process is in an interruptible sleep
 is_asleep() { [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat")" = S ]; }
 
-# json FILE EXPRESSION: what the Python EXPRESSION makes of the document, named d
+# json FILE EXPRESSION: prints the value of the Python EXPRESSION, in which d is the document
 json() {
 	python3 -c 'import json, sys
 text = open(sys.argv[1]).read()
@@ -151,7 +151,7 @@ llvm_xrays() {
 	done
 }
 
-# vm_needs NAME: whether virtual machines can be run here; if not, says that NAME is skipped
+# vm_needs NAME: succeeds if virtual machines can be run here; otherwise reports NAME as skipped
 vm_needs() {
 	command -v qemu-system-x86_64 >/dev/null && command -v busybox >/dev/null && return 0
 	skip "$1" "needs the packages qemu-system-x86 and busybox-static"
@@ -159,17 +159,17 @@ vm_needs() {
 }
 
 # vm_each "SERIES..." GUEST CHECK FILES [OPTION...]: boots the kernel of each series and runs
-# the shell script GUEST in it (a path; busybox sh, as root). FILES are taken along, as "PATH:GUEST-PATH
-# ..."; OPTIONs are further ones of scripts/vm-run.sh (--smp 1). Then
-# "CHECK SERIES FOLDER" is called, with what the guest has left in its /out in FOLDER, the script's
-# output in $OUT, kernel warnings and errors in $ERR and its status in $STATUS. For a kernel that
-# cannot be had or dies, "skip" or "not ok vm_SERIES_run" is said and CHECK is not called. E.g.
+# the shell script GUEST in it (a path; busybox sh, as root). FILES are copied into the guest, as
+# "PATH:GUEST-PATH ..."; OPTIONs are passed to scripts/vm-run.sh (--smp 1). Then
+# "CHECK SERIES FOLDER" is called, with the guest's /out in FOLDER, the script's
+# output in $OUT, kernel warnings and errors in $ERR and its status in $STATUS. If the kernel
+# cannot be fetched or crashes, "skip" or "not ok vm_SERIES_run" is printed and CHECK is not called. E.g.
 #     vm_needs vm_mine || exit 0
 #     check() { assert_eq "vm_$1_answer" "$(cat "$2/answer")" 42; }
 #     echo '/kxray doctor >/out/doctor; echo 42 >/out/answer' >"$TMP/guest"
 #     vm_each "${*:-6.1 6.12}" "$TMP/guest" check "$KXRAY:/kxray"
-# tests/run.sh runs as many of the scripts at once as there are CPUs, so a guest must wait for
-# conditions and not for seconds.
+# tests/run.sh runs several scripts at once, so a guest must wait for conditions, never for a
+# number of seconds.
 vm_each() {
 	local all=$1 guest=$2 check=$3 files=$4 series vmlinuz
 	shift 4

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Runs the tests that are built in $BUILD (default build); tests/README.md says what they are.
+# Runs the tests that are built in $BUILD (default build); tests/README.md describes them.
 #     tests/run.sh [WHAT...]     everything, or some: fast, unit, files, live, fuzz, vm, or names of
 #                                single ones: test_plan, counts.sh, vm/sched
-# The last line is "N passed, N failed, N skipped"; status 1 if any failed or a WHAT names no test.
+# The last line is "N passed, N failed, N skipped"; status 1 if a test failed or a WHAT names no test.
 #
-# Several tests run at a time, the longest first; those that need the machine to themselves come last.
+# Several tests run at a time, the longest first; tests marked "alone" run last, one at a time.
 #     KX_TEST_JOBS      how many at a time (default: the number of CPUs, and one)
-#     KX_TEST_TIMEOUT   seconds until one of them counts as hanging (default 1800)
-#     KX_TEST_RETRY=1   what fails is run once more, at the end and alone
+#     KX_TEST_TIMEOUT   seconds after which a test counts as hanging (default 1800)
+#     KX_TEST_RETRY=1   a test that fails is run once more, at the end and alone
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -26,9 +26,9 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 trap 'stop 129' HUP
 
-# What there is: the tests in $list, one a line, "MODE SECONDS KIND/NAME ROOT". A script says it in its
-# header, e.g. "# run: parallel, 12 s" or "# run: alone, 5 s, without root"; what has no such line is no
-# test but a helper. The seconds only decide about the order.
+# $list has one line per test: "MODE SECONDS KIND/NAME ROOT". They come from the script's header line,
+# e.g. "# run: parallel, 12 s" or "# run: alone, 5 s, without root"; a script without such a line is a
+# helper, not a test. The seconds affect only the order.
 list=$logs/list
 header_of() { sed -n 's/^[/# ]* run: \(parallel\|alone\), \([0-9]*\) s\(, without root\)\?$/\1 \2 \3/p;20q' "$1"; }
 
@@ -45,7 +45,7 @@ find_tests() {
 	done
 }
 
-# chosen WHAT: the tests of $list that it stands for
+# chosen WHAT: the lines of $list that WHAT selects
 chosen() {
 	awk -v what="$1" '{
 		kind = name = $3
@@ -68,10 +68,10 @@ command_of() { # KIND/NAME ROOT
 	esac
 }
 
-declare -A name_of=() log_of=() start_of=() # by process id, of what runs
-declare -A root_of=()                       # by name
+declare -A name_of=() log_of=() start_of=() # of running tests, indexed by process id
+declare -A root_of=()                       # indexed by test name
 
-# Each is the leader of a process group: timeout makes it one.
+# timeout makes each test the leader of a process group, and passes the signal on to it.
 stop() { # STATUS
 	local pid
 	for pid in "${!name_of[@]}"; do
@@ -81,7 +81,8 @@ stop() { # STATUS
 	exit "$1"
 }
 
-# start AT-ONCE KIND/NAME: once fewer than AT-ONCE are running. Its output is shown when it is done.
+# start AT-ONCE KIND/NAME: waits until fewer than AT-ONCE tests are running, then starts this one.
+# collect prints its output when it has ended.
 start() {
 	local name=$2 log command
 	while [ ${#name_of[@]} -ge "$1" ]; do
@@ -89,27 +90,27 @@ start() {
 	done
 	log=$(mktemp -p "$logs")
 	command_of "$name" "${root_of[$name]}"
-	# The shell has what it starts with & ignore SIGINT.
+	# The shell makes background commands ignore SIGINT.
 	env --default-signal=INT,QUIT timeout -k 10 "$limit" "${command[@]}" >"$log" 2>&1 </dev/null &
 	name_of[$!]=$name log_of[$!]=$log start_of[$!]=$SECONDS
 }
 
-# unexpected NAME LOG: of each skip that tests/expected-skips does not have, "TEST: REASON"
+# unexpected NAME LOG: prints "TEST: REASON" for each skip that tests/expected-skips does not list
 unexpected() {
 	local user=any
 	[ "$(id -u)" = 0 ] || user=user
 	sed -nE 's/[[:space:]]*$//; s/^skip ([^:]*): ?(.*)/\1|\2/p; s/^(not )?ok [0-9]+ # SKIP ?(.*)/\2|/p' "$2" |
 		while IFS='|' read -r test reason; do
-			while IFS='|' read -r script tests reasons who _; do
+			while IFS='|' read -r script tests reasons run_by _; do
 				[[ $1 == $script && $test == $tests && $reason == $reasons ]] || continue
-				[ "$who" = any ] || [ "$who" = "$user" ] || continue
+				[ "$run_by" = any ] || [ "$run_by" = "$user" ] || continue
 				continue 2
 			done < <(sed -E '/^#/d; s/[[:space:]]*\|[[:space:]]*/|/g' tests/expected-skips)
 			echo "$test: $reason"
 		done
 }
 
-# collect: waits for the next one to end and shows its result
+# collect: waits until a test ends and prints its result
 collect() {
 	local pid status=0 p f s name log line
 	wait -n -p pid "${!name_of[@]}" || status=$?
@@ -171,7 +172,7 @@ if [ "$failed" -gt 0 ]; then
 	exit 1
 fi
 
-# parallel ones, the longest first, then those that are alone
+# "parallel" tests first, the longest of them first; then "alone" tests
 mapfile -t tests < <(for what in "$@"; do chosen "$what"; done | sort -u | sort -k1,1r -k2,2nr -k3,3)
 for line in "${tests[@]}"; do
 	read -r mode _ name root <<<"$line"

@@ -28,4 +28,37 @@ int kx_sample(void *ctx)
 	return 0;
 }
 
+struct task_struct___faults {
+	int pagefault_disabled;
+} __attribute__((preserve_access_index));
+
+static __always_inline int put_fault(__u64 address, struct pt_regs *regs, __u64 error)
+{
+	__u64 id = bpf_get_current_pid_tgid(), payload[3] = { regs->ip };
+	struct task_struct___faults *task;
+
+	if (!kx_wanted(id) || (__s64)address < 0)
+		return 0;
+	/* reads by probes and the like; not BPF_CORE_READ, which disables page faults itself */
+	task = (void *)bpf_get_current_task_btf();
+	if (!(error & KX_FAULT_USER) && task->pagefault_disabled)
+		return 0;
+	return kx_put(KX_EVENT_FAULT, id, error & (KX_FAULT_WRITE | KX_FAULT_USER | KX_FAULT_EXEC),
+		      address, payload, 1);
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(kx_fault_user, unsigned long address, struct pt_regs *regs, unsigned long error)
+{
+	put_fault(address, regs, error);
+	return 0;
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(kx_fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long error)
+{
+	put_fault(address, regs, error);
+	return 0;
+}
+
 #endif

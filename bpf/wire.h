@@ -36,8 +36,15 @@ enum kx_event_kind {
 	KX_EVENT_UNWIND = 12,     /* this call, and all that it called, was found to have ended */
 	KX_EVENT_LOSS = 13,       /* not in the rings: the collector makes it. A gap that ends at
 				   * `clock`; payload: where it begins, lost entries, lost exits */
+	KX_EVENT_FAULT = 14,      /* page fault: sp is the address, func the bits KX_FAULT_...;
+				   * payload: the instruction pointer */
 	KX_EVENT_KINDS
 };
+
+/* Of KX_EVENT_FAULT, as the CPU's error code has them; a read is neither a write nor an execution. */
+#define KX_FAULT_WRITE 2
+#define KX_FAULT_USER 4 /* else the kernel accessed the address, in a system call of the thread */
+#define KX_FAULT_EXEC 16
 
 /* Whether it is a hit of a function's probe. */
 #define KX_EVENT_IS_CALL(kind) ((kind) >= KX_EVENT_ENTRY && (kind) <= KX_EVENT_TAIL_EXIT)

@@ -126,6 +126,12 @@ static const struct kx_option targets[] = {
 		    "became runnable and which thread woke it. report then splits each function's time "
 		    "into on-CPU and off-CPU, and timelines show it. Threads that call no traced function "
 		    "are recorded too." },
+	{ .name = "faults", .kind = KX_OPTION_FLAG, FIELD(o.sources[KX_SOURCE_FAULTS]),
+	  .help = "record page faults, with address and function",
+	  .manual = "Also record the page faults of the traced threads, in user space and in system calls: the "
+		    "address, the instruction, whether it was a read, a write or an execution, and the innermost "
+		    "traced call. dump, perfetto, chrome and csv show them. Threads that call no traced function "
+		    "are recorded too." },
 	{ .name = "max-functions", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
 	  .max = KX_FDR_MAX_FUNC, FIELD(o.select.max_functions),
 	  .help = "refuse to trace more functions than this (default 20000)" },

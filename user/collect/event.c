@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "collect/event.h"
 
+#include <string.h>
+
 static void sample_note(struct kx_note *note, const struct kx_event *ev, const uint64_t *payload,
 			uint32_t inside)
 {
@@ -8,6 +10,31 @@ static void sample_note(struct kx_note *note, const struct kx_event *ev, const u
 	(void)inside;
 	note->kind = KX_NOTE_SAMPLE;
 	note->sample.ip = ev->sp;
+}
+
+static const struct kx_note_layout fault_layout = {
+	"fault",
+	{ { "address", KX_NOTE_ADDRESS },
+	  { "ip", KX_NOTE_ADDRESS },
+	  { "write", KX_NOTE_COUNT },
+	  { "execute", KX_NOTE_COUNT },
+	  { "kernel", KX_NOTE_COUNT },
+	  { "function", KX_NOTE_COUNT } },
+};
+
+static void fault_note(struct kx_note *note, const struct kx_event *ev, const uint64_t *payload,
+		       uint32_t inside)
+{
+	const uint64_t values[KX_NOTE_VALUES] = { ev->sp,
+						  payload ? payload[0] : 0,
+						  (ev->func & KX_FAULT_WRITE) != 0,
+						  (ev->func & KX_FAULT_EXEC) != 0,
+						  (ev->func & KX_FAULT_USER) == 0,
+						  inside };
+
+	note->kind = KX_NOTE_INSTANT;
+	note->layout = &fault_layout;
+	memcpy(note->values, values, sizeof(values));
 }
 
 const struct kx_event_type kx_event_types[KX_EVENT_KINDS] = {
@@ -25,4 +52,5 @@ const struct kx_event_type kx_event_types[KX_EVENT_KINDS] = {
 	[KX_EVENT_WAKE] = { 0 },
 	[KX_EVENT_UNWIND] = { 0 },
 	[KX_EVENT_LOSS] = { .words = 3 },
+	[KX_EVENT_FAULT] = { .words = 1, .note = fault_note },
 };

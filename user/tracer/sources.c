@@ -149,6 +149,11 @@ static const struct source sources[KX_SOURCES] = {
 				.wanted = samples_wanted,
 				.attach = attach_samples,
 				.detach = detach_samples },
+	[KX_SOURCE_FAULTS] = { .name = "page faults",
+			       .option = "--faults",
+			       .programs = { PROGRAM(kx_fault_user), PROGRAM(kx_fault_kernel) },
+			       .may_be_missing = true,
+			       .missed = count_recursion },
 };
 
 /* Leaves out the programs whose tracepoint this kernel does not have. */

@@ -22,6 +22,7 @@ enum kx_source_id {
 	KX_SOURCE_SCHED,     /* when threads run, wait and are woken */
 	KX_SOURCE_SYSCALLS,
 	KX_SOURCE_SAMPLES, /* on-CPU samples, options.sample_hz times per second of CPU time */
+	KX_SOURCE_FAULTS,    /* page faults of the traced threads */
 	KX_SOURCES,
 };
 

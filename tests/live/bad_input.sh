@@ -248,7 +248,7 @@ refused "-o -" 2 "needs a file" "${record[@]}" -p "$sleeper" -o -
 refused "into a missing folder" 1 "$TMP/none/t.xray" "${record[@]}" -p "$sleeper" -f tick \
 	-o "$TMP/none/t.xray"
 refused "to a folder" 1 "is a folder" "${record[@]}" -p "$sleeper" -f tick -o "$TMP"
-refused "to a device" 1 "no regular file" "${record[@]}" -p "$sleeper" -f tick -o /dev/null
+refused "to a device" 1 "not a regular file" "${record[@]}" -p "$sleeper" -f tick -o /dev/null
 mkdir "$TMP/out" "$TMP/out/t.xray.map"
 refused "a folder where the map goes" 1 "t.xray.map" "${record[@]}" -p "$sleeper" -f tick \
 	-o "$TMP/out/t.xray"

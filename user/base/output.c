@@ -3,37 +3,115 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MAX_LINKS 40 /* as in the kernel */
+#define NEW_MODE  0644
+
+/* What the symbolic link @path names, by its folder; NULL: @path is not a link, or memory ran out. */
+static char *read_link(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char target[PATH_MAX], *out = NULL;
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	if (n <= 0)
+		return NULL;
+	target[n] = 0;
+	if (target[0] == '/' || !slash)
+		return strdup(target);
+	return asprintf(&out, "%.*s/%s", (int)(slash - path), path, target) < 0 ? NULL : out;
+}
+
+/* The file that @path leads to, which need not exist. Errors: -ELOOP, -ENOMEM. */
+static int resolve(const char *path, char **out)
+{
+	char *at = strdup(path), *next;
+
+	for (int i = 0; at && i < MAX_LINKS; i++) {
+		next = read_link(at);
+		if (!next) {
+			*out = at;
+			return 0;
+		}
+		free(at);
+		at = next;
+	}
+	if (!at)
+		return -ENOMEM;
+	free(at);
+	return -ELOOP;
+}
+
+static char *temporary_path(const char *path, pid_t pid)
+{
+	char *out;
+
+	return asprintf(&out, "%s.%d.tmp", path, (int)pid) < 0 ? NULL : out;
+}
+
+/* Owner, group and mode of the file that is replaced. The group's rights stay only with that group. */
+static void copy_attributes(int fd, const struct stat *old)
+{
+	mode_t mode = old->st_mode & 07777;
+	struct stat now;
+
+	if (fchown(fd, old->st_uid, old->st_gid) && fchown(fd, (uid_t)-1, old->st_gid))
+		mode &= (mode_t)~(S_ISUID | S_ISGID);
+	if (!fstat(fd, &now) && now.st_gid != old->st_gid)
+		mode &= (mode_t)~S_IRWXG | (mode & S_IRWXO) << 3;
+	(void)fchmod(fd, mode); /* as permitted: the file is still private */
+}
+
+static int create(const char *path, mode_t mode)
+{
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = open(path, flags, mode);
+
+	/* left behind by a killed process that had the same id */
+	if (fd < 0 && errno == EEXIST && !unlink(path))
+		fd = open(path, flags, mode);
+	return fd < 0 ? -errno : fd;
+}
+
 int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 {
+	bool replaces;
 	struct stat st;
+	int code, fd;
 
 	memset(o, 0, sizeof(*o));
 	o->fd = -1;
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+	replaces = stat(path, &st) == 0;
+	if (replaces && !S_ISREG(st.st_mode))
 		return kx_err_set(err, S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL,
 				  "'%s' cannot be written: it is %s; name a file", path,
-				  S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
-	o->path = strdup(path);
-	if (!o->path || asprintf(&o->temp_path, "%s.%d.tmp", path, getpid()) < 0)
-		return kx_err_set(err, -ENOMEM, "no memory");
-	if (asprintf(&o->map_path, "%s.map", path) < 0)
-		return kx_err_set(err, -ENOMEM, "no memory");
-	o->fd = open(o->temp_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (o->fd < 0) {
-		int code = -errno;
-
+				  S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+	code = resolve(path, &o->path);
+	if (!code) {
+		o->temp_path = temporary_path(o->path, getpid());
+		if (!o->temp_path || asprintf(&o->map_path, "%s.map", path) < 0)
+			code = -ENOMEM;
+	}
+	if (code == -ENOMEM)
+		return kx_err_set(err, code, "no memory");
+	fd = code ? code : create(o->temp_path, replaces ? 0600 : NEW_MODE);
+	if (fd < 0) {
 		free(o->temp_path);
 		o->temp_path = NULL;
-		return kx_err_set(err, code,
+		return kx_err_set(err, fd,
 				  "'%s' cannot be written: %s; choose another place with -o", path,
-				  strerror(-code));
+				  strerror(-fd));
 	}
+	o->fd = fd;
+	if (replaces)
+		copy_attributes(fd, &st);
 	return 0;
 }
 
@@ -58,4 +136,17 @@ void kx_output_close(struct kx_output *o)
 	free(o->map_path);
 	memset(o, 0, sizeof(*o));
 	o->fd = -1;
+}
+
+void kx_output_remove_temporary(const char *path, pid_t pid)
+{
+	char *final, *temporary;
+
+	if (resolve(path, &final))
+		return;
+	temporary = temporary_path(final, pid);
+	if (temporary)
+		unlink(temporary);
+	free(temporary);
+	free(final);
 }

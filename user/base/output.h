@@ -1,26 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The trace file while it is written: under a temporary name until the recording
- * really starts, so that a recording that never starts leaves nothing behind and
- * spoils no older trace.
+ * Output files that appear only when they are whole: written under a temporary name beside the final one,
+ * then renamed. A failed or interrupted run leaves no half-written file and does not damage an older one.
+ *
+ * Replacing a file keeps what its owner set: its mode, its owner and group as far as permitted, and a
+ * symbolic link to it stays one.
  */
 #ifndef KX_OUTPUT_H
 #define KX_OUTPUT_H
 
+#include <sys/types.h>
+
 #include "base/err.h"
 
 struct kx_output {
-	char *path;      /* the final name */
+	char *path;      /* the final name, symbolic links resolved */
 	char *temp_path; /* while not kept; NULL after kx_output_keep */
-	char *map_path;  /* path + ".map" */
-	int fd;
+	char *map_path;  /* as given + ".map" */
+	int fd;          /* of the temporary file; -1 if it could not be created */
 };
 
-/* Creates the temporary file beside @path. Errors: open(2)'s, with the reason for people. */
+/*
+ * Creates the temporary file beside what @path names. Errors: -EISDIR, -EINVAL (not a regular file), -ELOOP,
+ * -ENOMEM, open(2)'s. To be closed in any case.
+ */
 int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err);
-/* From now on the file has its final name. Errors: rename(2)'s. */
+/* Gives the file its final name. Errors: rename(2)'s. */
 int kx_output_keep(struct kx_output *o, struct kx_err *err);
-/* Closes it; removes it if it was not kept. */
+/* Closes the file; removes it if it was not kept. */
 void kx_output_close(struct kx_output *o);
+
+/* Removes the temporary file for @path that process @pid has left behind, if there is one. */
+void kx_output_remove_temporary(const char *path, pid_t pid);
 
 #endif

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 struct kx_dump_process {
 	struct kx_dump_outcome *outcome; /* shared with the child */
 	pid_t child;			 /* 0: none */
@@ -73,16 +75,13 @@ bool kx_dump_process_runs(const struct kx_dump_process *p)
 /* Those of a child that was killed. */
 static void remove_temporary_files(const struct kx_dump_process *p)
 {
-	static const char *const formats[] = { "%s.%d.tmp", "%s.map.%d.tmp" };
+	char *map = NULL;
 
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		char *path = NULL;
-
-		if (asprintf(&path, formats[i], p->path, (int)p->child) < 0)
-			continue;
-		unlink(path);
-		free(path);
-	}
+	kx_output_remove_temporary(p->path, p->child);
+	if (asprintf(&map, "%s.map", p->path) < 0)
+		return;
+	kx_output_remove_temporary(map, p->child);
+	free(map);
 }
 
 bool kx_dump_process_reap(struct kx_dump_process *p, bool wait, const struct kx_dump_outcome **out)

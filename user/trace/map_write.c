@@ -12,17 +12,16 @@
 #include <elf.h>
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/demangle.h"
 #include "trace/fdr.h"
 #include "base/json_text.h"
+#include "base/output.h"
 #include "trace/map_internal.h"
 
 #define MODULE_ALIGN (16ULL << 20) /* a module's addresses keep their low 24 bits */
@@ -476,36 +475,25 @@ static int write_image(int fd, const struct image *im)
 	return 0;
 }
 
-static int save(const char *path, const struct image *im)
+static int save(const char *path, const struct image *im, struct kx_err *err)
 {
-	char *temporary = NULL;
-	int fd, ret;
+	struct kx_output out;
+	int ret = kx_output_open(&out, path, err);
 
-	if (asprintf(&temporary, "%s.%d.tmp", path, (int)getpid()) < 0)
-		return -ENOMEM;
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (fd < 0 && errno == EEXIST && unlink(temporary) == 0)
-		fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		ret = -errno;
-		free(temporary);
-		return ret;
+	if (!ret) {
+		ret = write_image(out.fd, im);
+		if (ret < 0)
+			kx_err_set(err, ret, "cannot write the map %s: %s", path, strerror(-ret));
 	}
-	ret = write_image(fd, im);
-	if (close(fd) < 0 && ret == 0)
-		ret = -errno;
-	if (ret == 0 && rename(temporary, path) < 0)
-		ret = -errno;
-	if (ret < 0)
-		unlink(temporary);
-	free(temporary);
+	if (!ret)
+		ret = kx_output_keep(&out, err);
+	kx_output_close(&out);
 	return ret;
 }
 
 int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err)
 {
 	struct image im = { 0 };
-	struct stat st;
 	int ret;
 
 	if (map->nfunctions > KX_FDR_MAX_FUNC)
@@ -518,18 +506,14 @@ int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err)
 					  "function %zu of the map %s names module %u, but it has "
 					  "%zu modules", i + 1, path, map->functions[i].module,
 					  map->nmodules);
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return kx_err_set(err, -EINVAL,
-				  "cannot write the map %s: it exists and is not a regular file, so "
-				  "name another one", path);
 	ret = build(&im, map);
 	if (ret == -E2BIG)
 		kx_err_set(err, ret, "the map %s cannot hold functions whose names take 4 GiB: "
 			   "select fewer", path);
 	else if (ret < 0)
 		kx_err_set(err, ret, "no memory for a map of %zu functions", map->nfunctions);
-	else if ((ret = save(path, &im)) < 0)
-		kx_err_set(err, ret, "cannot write the map %s: %s", path, strerror(-ret));
+	else
+		ret = save(path, &im, err);
 	free(im.addresses);
 	free(im.sleds);
 	free(im.symbols);

@@ -254,12 +254,12 @@ refused "a folder where the map goes" 1 "t.xray.map" "${record[@]}" -p "$sleeper
 	-o "$TMP/out/t.xray"
 assert_eq "nothing is left of that" "$(ls "$TMP/out")" t.xray.map
 rmdir "$TMP/out/t.xray.map"
-if unshare -m mount -t tmpfs none "$TMP/out" 2>/dev/null; then
+if unshare -m mount -t tmpfs none "$TMP/out" 2>"$TMP/why"; then
 	refused "a read-only place" 1 "Read-only" unshare -m sh -c \
 		'mount -t tmpfs -o ro none "$0/out" && "$@"' "$TMP" "${record[@]}" -p "$sleeper" \
 		-f tick -o "$TMP/out/t.xray"
 else
-	skip "a read-only place" "no mount namespace here"
+	skip "a read-only place" "$(cat "$TMP/why")"
 fi
 # What was recorded before stays if the next recording does not come about.
 run "${record[@]}" -d 0.1 -p "$sleeper" -f tick -o "$TMP/out/t.xray"

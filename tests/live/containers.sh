@@ -120,7 +120,7 @@ mkdir "$TMP/private"
 
 # Another mount and PID namespace
 
-if unshare -m -p -f mount -t tmpfs none "$TMP/private" 2>/dev/null; then
+if unshare -m -p -f mount -t tmpfs none "$TMP/private" 2>"$TMP/why"; then
 	start_contained contained 7 "$TMP/one"
 	assert_eq "contained: its files are not here" "$(ls "$TMP/private")" ""
 	run "$KXRAY" functions -p "$PID" -f work -f 'libapp.so:lib_work' --json
@@ -144,7 +144,7 @@ if unshare -m -p -f mount -t tmpfs none "$TMP/private" 2>/dev/null; then
 	result first "$TMP/one"
 	result second "$TMP/two"
 else
-	skip "contained" "no namespaces can be made here"
+	skip "contained" "$(cat "$TMP/why")"
 fi
 
 # Deleted since the start

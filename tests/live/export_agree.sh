@@ -60,5 +60,11 @@ filtered 100 $((all_calls - 100)) --function counts:outer
 filtered 1 "$all_calls" --min-duration 1ms
 filtered 1000 $((all_calls - 100)) --depth 1
 filtered 1000 $((all_calls - 100)) --depth 3
-filtered 1 "$all_calls" --time 5ms..60ms
-filtered 1 "$all_calls" --time 5ms..60ms --depth 2 --tid "$tid" -x outer --min-duration 2us
+# from the start to the end of one call of sleep_2ms in that thread
+window=$(python3 -c 'import csv, sys
+start, took = next((int(r["start_ns"]), int(r["duration_ns"]))
+	for r in csv.DictReader(open(sys.argv[1], newline=""))
+	if r["tid"] == sys.argv[2] and r["function"] == "sleep_2ms")
+print(f"{start}ns..{start + took + 1}ns")' "$TMP/out.csv" "$tid")
+filtered 1 "$all_calls" --time "$window"
+filtered 1 "$all_calls" --time "$window" --depth 2 --tid "$tid" -x outer --min-duration 2us

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 7 s
-# --args N: the first N integer arguments of every call, as they were at its entry.
+# --args N: every entry carries the first N integer arguments, with their values at the function's start.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -23,6 +23,6 @@ for exits in instruction none; do
 	trace_target counts "${functions[@]}" --args 6 --exits $exits
 	expect "--exits=$exits" only=six_args,on_cpu args=6 account
 done
-# The probe is moved past endbr64, the arguments must not be.
+# The probe is moved past endbr64; the arguments must still be those at the function's start.
 trace_target counts-cet "${functions[@]}" --args 6
 expect "cet build" only=six_args,on_cpu args=6 account

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: alone, 19 s
-# What cannot be traced, read or written ends with one clear sentence and the right status.
-# No file and no probe is left behind, and the program that it was about goes on untouched.
+# Targets and files that cannot be traced, read or written: kxray prints one sentence and ends with the
+# documented status. It leaves no file and no probe, and the target keeps running unchanged.
 . "$(dirname "$0")/../lib.sh"
 chmod 711 "$TMP"
 mkdir "$TMP/here"
 
-# refused NAME STATUS PART COMMAND...: in an empty folder, which must stay empty
+# refused NAME STATUS PART COMMAND...: runs COMMAND in an empty folder, which must stay empty
 refused() {
 	local name=$1 status=$2 part=$3 sentence lines left
 	shift 3
 	run env -C "$TMP/here" timeout 30 "$@"
 	sentence=$(head -n 1 <<<"$ERR")
-	# wrong usage may say in a second line where the usage is explained
+	# after wrong usage, a second line may refer to --help
 	lines=$(grep -vc "^Try 'kxray.* --help'.$" <<<"$ERR")
 	left=$(ls -A "$TMP/here")
 	rm -rf "$TMP/here" && mkdir "$TMP/here"
@@ -32,7 +32,7 @@ refused() {
 	fi
 }
 
-# What a target executes differs from its files where a probe is in.
+# The target's code in memory differs from its files at each probe.
 cat >"$TMP/changed.py" <<'END'
 import sys
 pid, n = sys.argv[1], 0
@@ -58,7 +58,7 @@ print(*(p["id"] for p in json.load(sys.stdin) if p.get("name", "").startswith("k
 }
 BPFTOOL=$(command -v bpftool || echo /usr/sbin/bpftool)
 before=" $(programs) "
-# Others may be recording, too; but not forever.
+# Another recording may have programs, too: wait until they are gone.
 none_left() {
 	local id
 	for id in $(programs); do
@@ -72,13 +72,13 @@ assert_eq "code of the target as it is on disk" "$(changed "$sleeper")" 0
 "$KXRAY" record -p "$sleeper" -f tick -q -o "$TMP/probe.xray" &
 _pids+=($!)
 probed() { [ "$(changed "$sleeper")" != 0 ]; }
-assert "a probe is seen in it" "the check of the target's code sees nothing" wait_for probed
+assert "a probe shows in it" "the check of the target's code finds no difference" wait_for probed
 kill $!
 wait $!
 
 record=("$KXRAY" record -d 1)
 
-# Which process
+# Process
 
 refused "no such PID" 1 "no such process" "${record[@]}" -p 4194301
 refused "no such PID among others" 1 4194301 "${record[@]}" -p "$sleeper,4194301"
@@ -109,7 +109,7 @@ is_zombie() { grep -q ') Z' "/proc/$(cat "$TMP/zombie")/stat"; }
 wait_for is_zombie
 refused "a zombie" 1 "ended" "${record[@]}" -p "$(cat "$TMP/zombie")"
 
-# A program may end at any moment of the attach.
+# A program may end at any moment while kxray attaches.
 cat >"$TMP/brief.c" <<'END'
 #include <stdlib.h>
 #include <time.h>
@@ -153,11 +153,11 @@ for ((i = 0; i < 30; i++)); do
 done
 assert_eq "ends during attach: no hang in 30" "$hangs" 0
 assert_eq "ends during attach: a sentence or a trace ($gone, $traced)" "$wrong" ""
-assert "ends during attach: both were met" "$gone without trace, $traced with" \
+assert "ends during attach: both cases occurred" "$gone without trace, $traced with" \
 	[ $((gone > 0 && traced > 0)) = 1 ]
 assert_eq "ends during attach: the targets' own status" "$target_wrong" 0
 
-# Which binary
+# Binary
 
 cp "$TMP/brief" "$TMP/stripped"
 strip "$TMP/stripped"
@@ -187,7 +187,7 @@ if as --32 -o "$TMP/exit32.o" "$TMP/exit32.s" && ld -m elf_i386 -o "$TMP/exit32"
 	wait_for started32
 	if ! _is_over "$pid" && [ "$(readlink "/proc/$pid/exe")" = "$TMP/exit32" ]; then
 		refused "32-bit: record" 1 "32-bit" "${record[@]}" -p "$pid"
-		assert "32-bit: goes on" "it has ended" kill -0 "$pid"
+		assert "32-bit: keeps running" "it has ended" kill -0 "$pid"
 		refused "32-bit: record -- COMMAND" 1 "32-bit" "${record[@]}" -- "$TMP/exit32"
 	else
 		skip "32-bit: record" "this kernel runs no 32-bit programs"
@@ -206,7 +206,7 @@ refused "a folder: functions" 1 "folder" "$KXRAY" functions "$TMP"
 refused "missing: functions" 1 "No such file" "$KXRAY" functions "$TMP/missing"
 refused "nothing: functions" 2 "name a process" "$KXRAY" functions
 
-# Which functions
+# Functions
 
 refused "no match" 1 "did you mean tick" "${record[@]}" -p "$sleeper" -f tock
 refused "no match: functions" 1 "did you mean tick" "$KXRAY" functions -p "$sleeper" -f tock
@@ -214,12 +214,12 @@ refused "no match, none close" 1 "none comes close" "${record[@]}" -p "$sleeper"
 refused "no such module" 1 "libc.so.6" "${record[@]}" -p "$sleeper" -f 'libnone*:malloc'
 refused "no match in a module" 1 "malloc" "${record[@]}" -p "$sleeper" -f 'libc.so*:malooc'
 refused "an empty pattern" 1 "pattern is empty" "${record[@]}" -p "$sleeper" -f ''
-refused "all left out" 1 "-x" "${record[@]}" -p "$sleeper" -f tick -x '*'
+refused "all excluded" 1 "-x" "${record[@]}" -p "$sleeper" -f tick -x '*'
 refused "too many" 1 "-x" "${record[@]}" -p "$sleeper" -f 'libc.so*:*' --max-functions 10
-assert "too many: says how many" "$ERR" \
+assert "too many: the message has the number" "$ERR" \
 	grep -qE '[0-9]{4} functions match.*limit of 10.*narrow' "$TMP/run.err"
 
-# How
+# Options and command
 
 refused "no target" 2 "nothing to trace" "$KXRAY" record
 refused "no command" 2 "nothing to trace" "$KXRAY" record --
@@ -239,10 +239,10 @@ for command in record report dump functions doctor; do
 	refused "$command: unknown option" 2 "'--no-such'" "$KXRAY" "$command" --no-such
 done
 refused "unknown command" 2 "'recrod'" "$KXRAY" recrod
-refused "a command that is not there" 1 "No such file" "${record[@]}" -- "$TMP/missing"
-refused "a command that is no program" 1 "Permission denied" "${record[@]}" -- "$TMP/text"
+refused "a command that does not exist" 1 "No such file" "${record[@]}" -- "$TMP/missing"
+refused "a command that is not executable" 1 "Permission denied" "${record[@]}" -- "$TMP/text"
 
-# Where to
+# Output
 
 refused "-o -" 2 "needs a file" "${record[@]}" -p "$sleeper" -o -
 refused "into a missing folder" 1 "$TMP/none/t.xray" "${record[@]}" -p "$sleeper" -f tick \
@@ -261,7 +261,7 @@ if unshare -m mount -t tmpfs none "$TMP/out" 2>"$TMP/why"; then
 else
 	skip "a read-only place" "$(cat "$TMP/why")"
 fi
-# What was recorded before stays if the next recording does not come about.
+# An existing trace stays if the next recording fails to start.
 run "${record[@]}" -d 0.1 -p "$sleeper" -f tick -o "$TMP/out/t.xray"
 sum=$(cat "$TMP/out/"* | md5sum)
 refused "over another trace, no match" 1 "did you mean" "${record[@]}" -p "$sleeper" -f tock \
@@ -270,7 +270,7 @@ refused "over another trace, no process" 1 "no such process" "${record[@]}" -p 4
 	-o "$TMP/out/t.xray"
 assert_eq "the other trace stays" "$(cat "$TMP/out/"* | md5sum)" "$sum"
 
-# What to read
+# Input
 
 trace=$TMP/out/t.xray
 for command in report dump; do
@@ -288,22 +288,22 @@ for command in report dump; do
 	head -c 300 "$trace.map" >"$TMP/cut"
 	refused "$command: half a map" 1 "map" "$KXRAY" "$command" -m "$TMP/cut" "$trace"
 done
-# Cut anywhere else: what is whole is shown, and what is not is said.
+# Truncated elsewhere: complete records are shown, and a message reports the truncation.
 size=$(stat -c %s "$trace")
 head -c $((size - 5)) "$trace" >"$TMP/cut"
 cp "$trace.map" "$TMP/cut.map"
 run "$KXRAY" report "$TMP/cut"
 assert_eq "report: a cut trace: status" "$STATUS" 0
 assert_contains "report: a cut trace: its names" "$OUT" tick
-assert_contains "report: a cut trace: said" "$ERR" "the trace ends"
+assert_contains "report: a cut trace: message" "$ERR" "the trace ends"
 
-# After all of that
+# After all tests
 
 new=$(programs)
 assert "no program is left in the kernel" "$(programs), before $before" wait_for none_left
 assert_eq "no probe is left in the target" "$(changed "$sleeper")" 0
 kill -TERM "$sleeper"
 end_target "$sleeper"
-assert_eq "the target ends as it should" "$STATUS" 0
+assert_eq "the target's exit status" "$STATUS" 0
 assert "the target has done its work" "$(cat "$TMP/sleeper.out")" \
 	[ "$(json <(tail -n 1 "$TMP/sleeper.out") 'd["calls"]["tick"]' 2>/dev/null || echo 0)" -gt 100 ]

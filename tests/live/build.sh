@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 41 s
-# The build as a stranger uses it, and the program's outermost manners.
+# The build from a fresh copy: other folders and flags, install, manual; help and usage errors of the program.
 . "$(dirname "$0")/../lib.sh"
 top=$PWD
 unset MAKEFLAGS MAKELEVEL
@@ -17,8 +17,8 @@ run "$TMP/copy/scripts/check-vmlinux.sh"
 assert_eq "a wrong type is found" "$STATUS" 1
 assert_contains "and named" "$OUT" task_struct.tgid
 
-# From elsewhere, into a folder of its own, with a home that nobody can write.
-# -O0: the other flags are what is built all the time.
+# From another folder, into a new build folder, with a read-only home. -O0, since the default flags are
+# built all the time.
 run env -C / HOME=/proc make -C "$top" BUILD="$TMP/build" CFLAGS=-O0
 assert_eq "make -C with a read-only home" "$STATUS" 0
 run "$TMP/build/kxray" --version
@@ -36,7 +36,7 @@ run make BUILD="$BUILD" install DESTDIR="$TMP/root" PREFIX=/usr
 assert_eq "make install" "$STATUS" 0
 assert_eq "what is installed" "$(cd "$TMP/root" && find . -type f | sort | tr '\n' ' ')" \
 	"./usr/bin/kxray ./usr/share/man/man1/kxray.1 "
-# Each option of each command is in the manual, in the words of the option table.
+# The manual has each command's option list exactly as the option table prints it.
 for command in record report export dump functions doctor; do
 	"$KXRAY" help --man "$command" >"$TMP/options"
 	assert_contains "the option list of $command" "$(<"$TMP/options")" '\-\-json'
@@ -80,5 +80,5 @@ for command in record report dump functions doctor; do
 done
 STATUS=0
 "$KXRAY" --help >/dev/full 2>"$TMP/err" || STATUS=$?
-assert_eq "a full disk is no success" "$STATUS" 1
-assert_contains "and is named" "$(cat "$TMP/err")" "No space left"
+assert_eq "full disk: status" "$STATUS" 1
+assert_contains "full disk: message" "$(cat "$TMP/err")" "No space left"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 4 s
-# Binaries that are not where the process says: in another mount and PID namespace, deleted or
-# replaced since the start. The functions are those of the running program, with exact counts.
+# Binaries that the path in /proc/PID/maps does not lead to: in another mount and PID namespace, deleted
+# or replaced since the start. The recorded functions are those of the running program, with exact counts.
 . "$(dirname "$0")/../lib.sh"
 
 # make_program FOLDER LIBRARY_CALLS PADDING: a program that waits for a byte, calls work() 5000
@@ -56,7 +56,7 @@ make_program() {
 	echo g | "$dir/app" | tail -n 1 >"$dir/want"
 }
 
-# start NAME FD COMMAND...: its input is file descriptor FD; its id is in $PID
+# start NAME FD COMMAND...: its standard input is file descriptor FD; its pid is in $PID
 start() {
 	local name=$1 fd=$2
 	shift 2
@@ -69,7 +69,7 @@ start() {
 		fail "$name: start" "$(cat "$TMP/$name.out")"
 }
 
-# In namespaces of its own, with its files only there. The host's id is in $PID.
+# Starts it in new namespaces; its files exist only there. The host's pid is in $PID.
 start_contained() { # NAME FD SOURCE
 	local unshare
 	start "$1" "$2" unshare -m -p -f sh -c 'mount -t tmpfs none "$1" && cp "$2/app" "$2/libapp.so" "$1" &&
@@ -90,7 +90,7 @@ record() { # PIDS
 }
 started() { grep -q '^kxray: recording' "$TMP/rec.err" || _is_over "$REC"; }
 
-# check NAME WORK LIB_WORK: how often these were called
+# check NAME WORK LIB_WORK: the expected calls of work() and lib_work()
 check() {
 	local name=$1 work=$2 lib_work=$3 status=0 tool
 	wait_for _is_over "$REC" || kill "$REC"
@@ -130,10 +130,10 @@ if unshare -m -p -f mount -t tmpfs none "$TMP/private" 2>"$TMP/why"; then
 	printf g >&7
 	check contained 5000 3000
 	result contained "$TMP/one"
-	# The trace names the process as it is called from here.
+	# The trace has the host's pid.
 	assert_contains "contained: the id" "$("$KXRAY" dump "$TMP/t.xray" | head -n 20)" "$PID"
 
-	# two of them, with different programs of the same path
+	# Two containers, with different programs under the same path
 	start_contained first 7 "$TMP/one"
 	first=$PID
 	start_contained second 8 "$TMP/two"
@@ -158,7 +158,7 @@ printf g >&7
 check deleted 5000 3000
 result deleted "$TMP/one"
 
-# Replaced since the start, as by an upgrade: the functions lie elsewhere in the new files
+# Replaced since the start, as by an upgrade: in the new files the functions have other addresses
 
 mkdir "$TMP/upgraded"
 cp "$TMP/one/app" "$TMP/one/libapp.so" "$TMP/upgraded"

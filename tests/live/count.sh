@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 5 s
-# record --count: the calls of each function, and nothing else.
+# record --count: prints the calls of each function and writes no trace.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-# What the target says it called of what was counted, against the last line of @1's output.
+# The target's own counts of the counted functions, compared with kxray's last output line.
 same_counts() { # LABEL FILE
 	local wrong
 	wrong=$(python3 - "$2" "$TMP/did.json" <<-'END'
@@ -57,7 +57,7 @@ assert_eq "table: status" "$STATUS" 0
 assert_contains "table: a row" "$(tr -s ' ' <<<"$OUT")" "99.9 % descend [deep]"
 assert_contains "table: the sum" "$(tr -s ' ' <<<"$OUT")" " 10010 "
 
-# Other sources of calls go the same way.
+# --count with other sources of calls.
 run "$KXRAY" record --count --json -f leaf_a -f syscall:clock_nanosleep -- "$TARGETS/counts" --start=now
 tail -n 1 "$TMP/run.out" >"$TMP/count.json"
 assert_eq "system calls" "$(json "$TMP/count.json" \

@@ -8,7 +8,7 @@
 full=(report account fdr threads summary sleep tools)
 plain=(report account threads summary sleep)
 
-# traced LABEL CHECK...: the recording went well, and what the checks say
+# traced LABEL CHECK...: both programs ended with status 0, and the CHECKs of expect.py hold
 traced() {
 	local label=$1
 	shift
@@ -45,7 +45,7 @@ traced "instruction exits" "${full[@]}" tails
 trace_target counts "${COUNTED[@]}" --exits=none
 traced "no exits" entries account fdr
 
-# "-- COMMAND": main is caught, the streams and the exit status are the command's own.
+# "-- COMMAND": main is recorded; the command keeps its standard streams, and its exit status is passed on.
 TARGET_ARGS=--exit=5 trace_command counts "${COUNTED[@]}" -f main
 assert_eq "command: its exit status" "$STATUS" 5
 expect "command" extra=main:1 report account fdr threads summary sleep tools

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 5 s
-# The CPU of every record and the time of every move, against what the target did itself.
+# The CPU of every record and the time of every migration, compared with the target's own log.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -13,7 +13,7 @@ fi
 for clock in perf ktime; do
 	TARGET_ARGS=--repeat=5 trace_target counts -f on_cpu -f leaf_nop5 --clock "$clock"
 	expect "pinned, clock $clock" only=on_cpu,leaf_nop5 fdr cpus
-	# A move that no function call shows is seen by the scheduler's event alone.
+	# A migration between two calls shows only in the scheduler's event.
 	TARGET_ARGS=--repeat=10 trace_target hops -f stand --clock "$clock"
 	expect "moving, clock $clock" hops
 done

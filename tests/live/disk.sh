@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 12 s
-# A full disk, a file size limit and kxray's sudden death while it records: what was flushed
-# stays readable, the message says why it is not all, and the target comes to its result.
+# A full disk, a file size limit, and SIGKILL to kxray while it records: flushed records stay readable, the
+# message names the cause, and the target computes its result.
 . "$(dirname "$0")/../lib.sh"
 if [ -z "${KX_IN_NAMESPACE:-}" ]; then
-	# e.g. in a chroot that is no mount point, where mounts cannot be made private
+	# Fails in a chroot that is not a mount point, for example: mounts cannot be made private there.
 	if ! why=$(unshare -m true 2>&1); then
 		skip "disk" "$why"
 		exit
@@ -51,7 +51,7 @@ disk() { # SIZE
 	}
 }
 
-# record [OPTION...]: attaches to a new target that waits; its id in $ADDER, kxray's in $REC
+# record [OPTION...]: attaches to a new, waiting target; its pid is in $ADDER, kxray's in $REC
 record() {
 	rm -f "$TMP/in"
 	mkfifo "$TMP/in"
@@ -72,14 +72,14 @@ record() {
 }
 started() { grep -q '^kxray: recording' "$TMP/rec.err" || _is_over "$REC"; }
 
-# status_of PID: in $STATUS
+# status_of PID: waits for its end and puts its exit status into $STATUS
 status_of() {
 	STATUS=0
 	wait_for _is_over "$1" || kill -KILL "$1"
 	wait "$1" 2>/dev/null || STATUS=$?
 }
 
-# The target, told to go on, ends with its result.
+# Lets the target continue, and checks its result.
 target_ends() {
 	printf g >&7
 	exec 7>&-
@@ -87,7 +87,7 @@ target_ends() {
 	assert_eq "$1: the target's result" "$STATUS $(cat "$TMP/adder.out")" "0 $WANT"
 }
 
-# readable NAME: the trace, cut where it may be
+# readable NAME: all readers accept the trace, which may be truncated
 readable() {
 	local name=$1 tool command count
 	run "$KXRAY" report --json "$DISK/t.xray"
@@ -121,7 +121,7 @@ assert_contains "full disk: it names the file" "$(grep '^kxray record: ' "$TMP/r
 assert "full disk: it was full" "$(df "$DISK")" [ "$(stat -c %s "$DISK/t.xray")" -gt 2500000 ]
 readable "full disk"
 
-# Full before, or at the map
+# Full before the start, or when the map is written
 
 disk 64k
 head -c 64k /dev/zero >"$DISK/other"
@@ -141,7 +141,7 @@ assert_contains "full at the map: it says so" "$(cat "$TMP/rec.err")" "No space 
 assert_contains "full at the map: it names the file" "$(cat "$TMP/rec.err")" "$DISK/t.xray.map"
 assert_eq "full at the map: nothing is left" "$(ls "$DISK")" ""
 
-# A limit of the shell (ulimit -f, in KiB) is a signal to those who don't ask for an error
+# A file size limit (ulimit -f, in KiB) sends SIGXFSZ, unless it is ignored
 
 disk 16M
 LIMIT=2048 record -f add

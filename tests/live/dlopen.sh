@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 16 s
-# A C program that loads a C++ plugin while it is traced: return probes were harmless when the
-# recording began, and are not any more when the plugin throws.
+# A C program that loads a C++ plugin while it is traced: return probes are harmless when the recording
+# starts, but not when the plugin throws.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-# Where processes join, each library gives up its return probes on its own.
+# With --follow, return probes are disabled separately in each library.
 in_growing="functions of dlopener that make calls lose their return probes"
 functions=(-f before_load -f visit -f through -f 'spin_*')
 changed="plugin.so has exception tables now: functions that make calls lose their return probes"
 
-# attached MECHANISM [OPTION]: loads, waits, works
+# attached MECHANISM [OPTION]: kxray attaches; the target loads the plugin, then works
 attached() {
 	local changed=$changed
 	[ "${2:-}" = --follow ] && changed=$in_growing
@@ -20,8 +20,8 @@ attached() {
 	start_kxray "$PID" "${functions[@]}" --mechanism "$1" ${2:+"$2"}
 	go_target l
 	wait_for grep -q loaded "$TMP/dlopener.out" || fail "$*, by PID: load" "not done"
-	# Return probes are given up when the plugin comes, or not even used where the kernel has
-	# no means to hold them back until kxray has looked.
+	# Return probes are disabled when the plugin is loaded, or not used at all if the kernel cannot hold
+	# them back until kxray has examined a new library.
 	if grep -q 'expensive exits' "$TMP/rec.err"; then
 		assert "$*, by PID: it takes return probes" "$(cat "$TMP/rec.err")" \
 			test "$1" != session
@@ -39,7 +39,7 @@ attached() {
 	expect "$*, by PID" report account fdr entered
 }
 
-# at_once MECHANISM: throws as soon as it has loaded
+# at_once MECHANISM: the plugin throws as soon as it is loaded
 at_once() {
 	TARGET_ARGS=$TARGETS/plugin.so trace_command dlopener "${functions[@]}" --mechanism "$1"
 	assert_eq "$1, at once: the target's status" "$STATUS" 0

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 12 s
-# kxray doctor against what this kernel shows by other means: a program of its own that tries
-# each thing with bare system calls, the processor's flags, and runs with fewer capabilities.
+# kxray doctor compared with other sources: features.c, which tries each mechanism with plain system calls,
+# the processor's flags, and runs with fewer capabilities.
 . "$(dirname "$0")/../lib.sh"
 
 json_ok() { json "$1" 'd["verdict"]' >"$TMP/verdict" 2>"$TMP/why"; }
@@ -20,7 +20,7 @@ can_record=$STATUS
 assert_eq "nothing on stderr" "$ERR" ""
 assert_eq "its status is its verdict" "$STATUS" "$(json "$TMP/doctor.json" 'int(not d["can_record"])')"
 assert_between "it takes less than 4 s" "$took" 0 3999
-assert_eq "a finding that does not work says why, one that works nothing" \
+assert_eq "only findings that do not work have a reason" \
 	"$(json "$TMP/doctor.json" '[k for k, c in d["checks"].items() if c["works"] == bool(c["why"])]')" "[]"
 assert_eq "CPUs" "$(json "$TMP/doctor.json" 'd["cpus"]')" "$(getconf _NPROCESSORS_ONLN)"
 assert_eq "capabilities as /proc shows them" \
@@ -29,7 +29,7 @@ assert_eq "capabilities as /proc shows them" \
 m = re.search(r"CapEff:\s*(\w+)", open("/proc/self/status").read())
 print(bool(int(m[1], 16) >> 39 & 1))')"
 
-# What another program finds out about the same kernel.
+# The findings of features.c on the same kernel.
 if "${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$TMP/features" tests/vm/features.c &&
 	"$TMP/features" >"$TMP/features.out"; then
 	while read -r theirs ours; do
@@ -54,12 +54,12 @@ else
 fi
 
 if [ "$can_record" = 0 ]; then
-	# The scheduler's and the recorder's checks can be held against a recording that works.
+	# The checks must agree with a recording.
 	run "$KXRAY" record -q -o "$TMP/trace" -f 'leaf_*' --json -- "$TARGETS/counts"
-	assert_eq "what doctor promises, record does" "$STATUS" 0
+	assert_eq "record works if doctor says so" "$STATUS" 0
 	if [ "$STATUS" = 0 ]; then
 		cp "$TMP/run.out" "$TMP/record.raw"
-		# The target prints JSON as well; record's object is the line with "mechanism".
+		# The target prints JSON, too; the summary of record is the line with "mechanism".
 		grep '"mechanism"' "$TMP/record.raw" >"$TMP/record.json"
 		for key in mechanism clock; do
 			of_doctor=$(json "$TMP/doctor.json" \
@@ -70,14 +70,14 @@ if [ "$can_record" = 0 ]; then
 	fi
 	assert_eq "every CPU is calibrated" \
 		"$(json "$TMP/doctor.json" 'len(d["clock"]["cpus"])')" "$(getconf _NPROCESSORS_ONLN)"
-	# Costs: all measured. How they compare is for make bench, but a probe never costs nothing.
+	# All costs are measured and above zero. Comparing them is the job of make bench.
 	assert_eq "every kind of start is measured" \
 		"$(json "$TMP/doctor.json" '[c["start"] for c in d["costs"]]')" \
 		"['nop5', 'push', 'endbr64_push_at_push', 'endbr64_push_at_endbr64', 'sub_rsp']"
 	assert_eq "a probe costs more than none, with or without return" \
 		"$(json "$TMP/doctor.json" 'all(0 < c["plain_ns"] < min(c["entry_ns"], c["entry_return_ns"])
 			for c in d["costs"])')" True
-	assert_eq "single-stepping is the dearest" \
+	assert_eq "single-stepping is the most expensive" \
 		"$(json "$TMP/doctor.json" '({c["start"]: c for c in d["costs"]}["sub_rsp"]["entry_ns"] >
 			{c["start"]: c for c in d["costs"]}["push"]["entry_ns"])')" True
 	assert_eq "a probe moved past endbr64 is not stepped" \
@@ -89,13 +89,13 @@ run "$KXRAY" doctor
 assert_eq "the text has the same status" "$STATUS" "$can_record"
 assert_eq "and ends with the verdict" "$(tail -n 1 "$TMP/run.out")" "$(cat "$TMP/verdict")."
 
-# A copy that everybody can read, for the build may lie in a folder that others cannot enter.
+# A copy that every user can read: others may not be allowed to enter the build folder.
 everybody=$(mktemp -d /tmp/kxray-doctor.XXXXXX)
 install -m 755 "$KXRAY" "$everybody/kxray"
 chmod 755 "$everybody"
 trap 'rm -rf "$everybody"; _cleanup' EXIT
 
-as_nobody() { # [CAPABILITY...]: setpriv's arguments for a user with these alone
+as_nobody() { # [CAPABILITY...]: prints setpriv's arguments for user 65534 with only these capabilities
 	local caps
 	caps=$(printf ',+%s' "$@")
 	if [ $# = 0 ]; then

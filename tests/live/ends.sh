@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 21 s
-# How a recording ends: by signals, by kxray's death, by the target's crash, exit and time.
+# Ends of a recording: signals, SIGKILL to kxray, the target's crash or exit, --duration.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -13,14 +13,14 @@ start_victim() { # [OPTION...]
 	start_kxray "$TARGET_PID" "${functions[@]}" "$@"
 }
 
-# has_events [BYTES]: so much of the trace is written
+# has_events [BYTES]: succeeds if at least BYTES of the trace are written
 has_events() { [ "$(stat -c %s "$TRACE")" -gt "${1:-4000}" ]; }
 
-# victim_lives LABEL: it still does what it is told, and does not know of us
+# victim_lives LABEL: the target still obeys commands, and ends with its own status
 victim_lives() {
 	go_target e
 	end_target "$TARGET_PID"
-	assert_eq "$1: the target runs on to its end" "$STATUS" 7
+	assert_eq "$1: the target's status" "$STATUS" 7
 }
 
 for signal in INT TERM HUP; do
@@ -36,12 +36,12 @@ done
 start_victim -d 0.7
 end_kxray
 assert_eq "--duration: status" "$STATUS" 0
-assert "--duration: recorded for so long" "$(cat "$TMP/rec.json")" \
+assert "--duration: recorded time" "$(cat "$TMP/rec.json")" \
 	test "$(json "$TMP/rec.json" 'd["seconds"] >= 0.7')" = True
 expect "--duration" tools whole
 victim_lives "--duration"
 
-# Nothing is said at the end, and what was flushed can be read.
+# No message is printed, and the flushed part of the trace can be read.
 for version in 5 2; do
 	start_victim --fdr-version $version
 	wait_for has_events || fail "SIGKILL, version $version" "nothing was flushed"
@@ -49,11 +49,11 @@ for version in 5 2; do
 	end_kxray
 	assert_eq "SIGKILL, version $version: status" "$STATUS" 137
 	expect "SIGKILL, version $version" long_tools remains=100
-	# The probes went with kxray: what the target does costs nothing any more.
+	# The kernel removed the probes when kxray died.
 	victim_lives "SIGKILL, version $version"
 done
 
-# The same in the midst of writing, and of calls with hijacked return addresses.
+# The same while kxray writes and calls with replaced return addresses are open.
 for bytes in 200000 1000000; do
 	start_target counts --repeat=100
 	TARGET_PID=$PID
@@ -68,7 +68,7 @@ for bytes in 200000 1000000; do
 	assert_eq "SIGKILL at work: the target's answer" "$STATUS" 0
 done
 
-# The target's crash is inside of obey() and crash(), which never return.
+# The target crashes inside obey() and crash(), which never return.
 for how in s:139 a:134 k:137; do
 	start_victim
 	wait_for has_events
@@ -81,7 +81,7 @@ for how in s:139 a:134 k:137; do
 	expect "crash ${how%:*}" tools whole last=obey,crash
 done
 
-# Its own exit is inside of obey(). Before the attach it has made calls that are not counted.
+# The target exits inside obey(). Its calls before the attach are not in the trace.
 start_victim
 wait_for has_events
 go_target e
@@ -103,7 +103,7 @@ end_target "$first"
 exec {first_in}>&-
 assert_eq "two targets: the first one's status" "$STATUS" 7
 sleep 0.3
-assert "two targets: it records on" "it has ended" kill -0 "$KX_PID"
+assert "two targets: recording continues" "it has ended" kill -0 "$KX_PID"
 kill -TERM "$PID"
 end_target "$PID"
 assert_eq "two targets: the second one's status" "$STATUS" 0
@@ -111,7 +111,7 @@ end_kxray
 assert_eq "two targets: status" "$STATUS" 0
 expect "two targets" whole processes=2 tools
 
-# Signals to kxray reach the command; it ends in its own way, and everything is in the trace.
+# kxray passes signals on to the command; the command ends as it chooses, and the trace has all of its calls.
 _new_recording
 : >"$TMP/sleeper.out"
 "$KXRAY" record -o "$TRACE" --json -f tick -- "$TARGETS/sleeper" >"$TMP/sleeper.out" \

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Compares a recording with what its target says it did.
+Compares a recording with its target's own counts.
 
     python3 expect.py FOLDER LABEL CHECK...
 
-FOLDER holds what tracing.sh leaves there. A CHECK is a function below whose name starts with
-check_, with "=VALUE" after it if it takes one. Each prints one line of tests/lib.sh. Before
-them come "extra=NAME:COUNT,..." for calls that the target does not count, and "only=NAME,..."
-where not all that it counts were traced, or "cxx=ARGUMENTS" for C++ functions with these.
+FOLDER has the files of tracing.sh. A CHECK is a function below whose name starts with check_,
+with "=VALUE" if it takes one. Each prints one result line, like lib.sh. Before the checks:
+"extra=NAME:COUNT,..." adds calls that the target does not count, "only=NAME,..." lists the
+traced functions if not all that it counts were traced, "cxx=ARGUMENTS" if they are C++ functions.
 """
 import csv
 import io
@@ -51,7 +51,7 @@ def same(what, got, want):
 
 
 def call(*command, keep=True):
-    """What the command prints, or nothing; it must end with status 0."""
+    """The command's output; it must end with status 0."""
     done = subprocess.run(command, stdout=subprocess.PIPE if keep else subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
@@ -102,7 +102,7 @@ def cxx(arguments):
 
 @once
 def calls():
-    """What the target called of what was traced."""
+    """The target's own counts of the traced functions."""
     return {name: n for name, n in did()["calls"].items() if n}
 
 
@@ -147,7 +147,7 @@ def check_account():
 
 
 def check_tools():
-    """Every subcommand of both llvm-xray versions takes the file, without -k or -d."""
+    """Every subcommand of both llvm-xray versions accepts the file, without -k or -d."""
     for tool in LLVM_XRAYS:
         for kind in ("raw", "yaml", "trace_event"):
             call(tool, "convert", "-f", kind, "-symbolize", "-m", MAP, TRACE, keep=False)
@@ -159,7 +159,7 @@ def check_tools():
 
 
 def check_long_tools():
-    """The subcommands that a large file must get through in a reasonable time."""
+    """The subcommands that are fast enough for a large file."""
     for tool in LLVM_XRAYS:
         for what in ("account", "stack", "graph"):
             call(tool, what, "-m", MAP, TRACE, keep=False)
@@ -167,7 +167,7 @@ def check_long_tools():
 
 
 def check_fdr():
-    """The strict reader reads it: balance, order of time, sizes, and the counts."""
+    """The strict reader (fdr.py) accepts the trace, and its counts are right."""
     total = {}
     for t in trace().threads.values():
         for func, n in t.counts().items():
@@ -215,7 +215,7 @@ def check_summary():
 
 
 def check_sleep():
-    """2 ms to 20 ms, or what the target itself saw of a machine that is too busy."""
+    """2 ms to 20 ms, or the target's own measurement if the machine is busy."""
     f = next(f for f in report()["functions"] if f["name"] == "sleep_2ms")
     most = max(20000000, did()["longest_sleep_ns"])
     if not 2000000 <= f["min_ns"] <= f["p50_ns"] <= f["p99_ns"] <= f["max_ns"] <= most:
@@ -236,7 +236,7 @@ def check_entries():
 
 
 def check_entered():
-    """Every entry is there, and every call has an end: its own, or one of kxray's."""
+    """All entries are recorded, and every call has an exit: its own, or a repaired one."""
     same("entries", rec()["entries"], sum(calls().values()))
     same("exits and repaired", rec()["exits"] + rec()["repaired"], rec()["entries"])
     same("lost", rec()["lost"], 0)
@@ -252,7 +252,7 @@ def check_tails():
 
 
 def check_cpus():
-    """Each call of on_cpu is on the CPU that its thread had moved itself to."""
+    """Each call of on_cpu is recorded on the CPU that its thread had moved itself to."""
     tids = {}
     for t in did()["threads"]:
         got = [r.cpu for r in trace().threads[t["tid"]].records
@@ -276,7 +276,7 @@ def argument_calls(index, thread):
 
 
 def check_args(count):
-    """The first COUNT arguments, in the trace, in convert and in dump."""
+    """The first COUNT arguments are right in the trace, in convert and in dump."""
     count = int(count)
     got = {"trace": {}, "dump": {}}
     for tid, t in trace().threads.items():
@@ -303,14 +303,14 @@ def check_args(count):
                     same(f"{reader}: arguments", set(map(str, records)), {"None"})
                     continue
                 same(f"{reader}: how many of {function}", {len(r) for r in records}, {count})
-                # An int is the low half of its register.
+                # An int is in the low half of its register.
                 low = (1 << (32 if function == "on_cpu" else 64)) - 1
                 records = [[a & low for a in args[:len(want[0])]] for args in records]
                 same(f"{reader}: arguments of {function}", records, want)
 
 
 def check_loss():
-    """Hits are events or losses, to the last one; the losses stand in the trace."""
+    """Every hit is an event or counted as lost; the trace has a note for each loss."""
     total = sum(calls().values())
     if not rec()["lost"]:
         raise Wrong("nothing was lost, so this proves nothing")
@@ -330,7 +330,7 @@ def check_loss():
                 note = json.loads(r.data[11:])
                 if not 0 < note["from"] <= note["to"] <= r.tsc:
                     raise Wrong(f"a gap from {note['from']} to {note['to']} stands at {r.tsc}")
-        # What a thread recorded and lost is what it did.
+        # A thread's recorded and lost hits add up to the hits that it made.
         done = next((d for d in did()["threads"] if d["tid"] == t.tid), None)
         if done and not no_exits:
             lost = sum(n["entries"] + n["exits"] for n in t.notes("loss"))
@@ -338,28 +338,28 @@ def check_loss():
             hits = 2 * sum(n for f, n in done["calls"].items() if f in calls())
             if hits != records + lost:
                 raise Wrong(f"thread {t.tid} had {hits} hits: {records} records, {lost} lost")
-    # What is left balances, and both versions count it alike.
+    # The remaining records balance, and both versions of llvm-xray count the same.
     counts = {f["name"]: f["count"] for f in report()["functions"]}
     for tool in LLVM_XRAYS:
         same(tool + " account", account(tool), counts)
 
 
 def check_ids(value):
-    """NAME:ID,...: what each function's id is."""
+    """NAME:ID,...: the functions have these ids."""
     want = {name: int(number) for name, number in (pair.split(":") for pair in value.split(","))}
     same("ids in the trace", {names()[f]: f for t in trace().threads.values() for f in t.counts()},
          want)
 
 
 def check_buffers(least):
-    """Every thread has so many buffers at least."""
+    """Every thread has at least that many buffers."""
     few = min(t.buffers for t in trace().threads.values() if t.counts())
     if few < int(least):
         raise Wrong(f"a thread has {few} buffers, {least} are wanted")
 
 
 def check_whole():
-    """Nothing is lost, every call has its end, and kxray's readers agree with its summary."""
+    """Nothing is lost, every call has an exit, and kxray's readers agree with the summary."""
     same("lost and orphans", (rec()["lost"], report()["lost"]), (0, 0))
     same("exits and repaired", rec()["exits"] + rec()["repaired"], rec()["entries"])
     same("events of report", report()["events"], rec()["events"])
@@ -370,7 +370,7 @@ def check_whole():
 
 
 def check_remains(least):
-    """What a killed kxray leaves: at least so many entries, all readers tell the same."""
+    """The trace of a killed kxray has at least that many entries, and all readers agree."""
     cut = fdr.Trace(TRACE, allow_truncated=True, allow_open=True)
     entries = sum(sum(t.counts().values()) for t in cut.threads.values())
     if entries < int(least):
@@ -380,7 +380,7 @@ def check_remains(least):
 
 
 def check_last(value):
-    """NAME,...: the calls in which the target ended; all that it did until then is there."""
+    """NAME,...: the calls in which the target ended; all of its earlier calls are recorded, too."""
     last = value.split(",")
     entries = [names()[r.func] for r in trace().functions() if r.kind == "entry"]
     same("the last calls", entries[-len(last):], last)
@@ -392,7 +392,7 @@ def check_last(value):
 
 
 def check_balanced():
-    """account of both versions takes the trace, without -k or -d."""
+    """account of both versions accepts the trace, without -k or -d."""
     for tool in LLVM_XRAYS:
         account(tool)
 
@@ -407,16 +407,16 @@ def check_version(value):
 
 def check_hops():
     """
-    Every move and every call of the target is in the trace once, in order, on its CPU, and at a
-    time between the counter's values before and after it, give or take the clock's known error.
+    Every migration and every call of the target is in the trace once, in order, on its CPU, and at a
+    time between the counter's values before and after it, within the clock's known error.
     """
-    # The scheduler's event comes before the clock of the new CPU is read by anyone.
+    # The scheduler's event precedes the target's reading of the new CPU's clock.
     off = 2 * rec()["clock_error_ns"] * rec()["tsc_hz"] // 1000000000 + 1
     if rec()["clock"].startswith("ktime"):
         off += 2 * rec()["tsc_hz"] // 1000000  # NTP slews it against the counter
     for thread in did()["threads"]:
         records = [r for r in trace().threads[thread["tid"]].records if r.kind in ("cpu", "entry")]
-        # Until its first move the scheduler may move it as well.
+        # Until its first own migration, the scheduler may migrate it, too.
         while records[0].kind != "entry":
             records.pop(0)
         steps, cpu = thread["steps"][1:], thread["steps"][0][0]
@@ -452,7 +452,7 @@ def main():
         except (Wrong, fdr.Bad) as e:
             why = " ".join(str(e).split())
             print(f"not ok {LABEL}: {name}: {why[:600]}")
-        except Exception as e:  # a broken file may break the reading in any way
+        except Exception as e:  # a damaged file may make the reader fail in any way
             print(f"not ok {LABEL}: {name}: {type(e).__name__}: {e}")
 
 

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-# export_afperf [OPTION...]: $TMP/out.afperf and what the reader says of it, $TMP/afperf.json
+# export_afperf [OPTION...]: writes $TMP/out.afperf, and the reader's output to $TMP/afperf.json
 export_afperf() {
 	run "$KXRAY" export -f afperf -o "$TMP/out.afperf" "$@" "$TRACE"
 	[ "$STATUS" = 0 ] || return
@@ -13,7 +13,7 @@ export_afperf() {
 		STATUS="reader: $(cat "$TMP/run.err")"
 }
 
-# compare RUN: a run's calls, times and threads with the report and what the target did
+# compare RUN: compares a run's calls, times and threads with the report and the target's own counts
 compare() {
 	python3 - "$TMP" "$1" <<'PYTHON'
 import json, sys
@@ -39,7 +39,7 @@ print('; '.join(wrong) or 'the same')
 PYTHON
 }
 
-# point NAME: value of the first run's first point of that name
+# point NAME: prints the value of the first run's first point of that name
 point() { json "$TMP/afperf.json" "[p[2] for p in d['runs'][0]['points'] if p[1] == '$1'][0]"; }
 
 trace_target counts "${COUNTED[@]}" --callers
@@ -69,13 +69,13 @@ assert_eq "every call has its CPU twice and its return address" "$(json "$TMP/af
 	[p[1] for p in i['points']].count('CPU') == 2 and
 	[p[2][:2] for p in i['points'] if p[1] == 'Return Address'] == ['0x']
 	for i in d['intervals'])")" True
-assert_eq "of the CPUs that there are" "$(json "$TMP/afperf.json" "all(0 <= p[2] < $(nproc --all)
+assert_eq "and the CPUs exist" "$(json "$TMP/afperf.json" "all(0 <= p[2] < $(nproc --all)
 	for i in d['intervals'] for p in i['points'] if p[1] == 'CPU')")" True
 
 cp "$TMP/out.afperf" "$TMP/first.afperf"
 export_afperf --append --afperf-compact
 assert_eq "append" "$STATUS" 0
-assert "what was there stays" "it changed" cmp -n "$(stat -c %s "$TMP/first.afperf")" \
+assert "append keeps the first run" "it changed" cmp -n "$(stat -c %s "$TMP/first.afperf")" \
 	"$TMP/first.afperf" "$TMP/out.afperf"
 assert_eq "both runs are the same but for their ids" "$(compare 0), $(compare 1)" \
 	"the same, the same"
@@ -86,7 +86,7 @@ assert_eq "another version is refused" "$STATUS" 1
 assert_contains "with the reason" "$ERR" "header of AFPerf version 1"
 assert_eq "and the file stays" "$(cat "$TMP/out.afperf")" "# AFPerf v2     "
 
-# Moves inside of calls are points of the run, one type per thread.
+# CPU changes inside calls are points of the run, one type per thread.
 if [ "$(nproc)" -ge 2 ]; then
 	TARGET_ARGS=--repeat=20 trace_command hops -f work
 	export_afperf

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 48 s
-# Recordings through every exporter: each format has the same calls and times, and so have report and
-# llvm-xray. The same for files is in tests/files.
+# Recordings exported in every format: all formats, report and llvm-xray have the same calls and times.
+# tests/files does the same with trace files.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -15,7 +15,7 @@ assert_eq "losses: statuses" "$STATUS $TARGET_STATUS" "0 0"
 assert_between "losses: hits lost" "$(json "$TMP/rec.json" 'd["lost"]')" 1 1000000
 same_in_all_formats losses
 
-# Calls that kxray had to close
+# Calls that kxray closed (repaired)
 trace_target longjmp -f catcher -f dive -f jump -f after
 assert_eq "repairs: statuses" "$STATUS $TARGET_STATUS" "0 0"
 assert_eq "repairs: calls repaired" "$(json "$TMP/rec.json" 'd["repaired"]')" 11000
@@ -24,16 +24,16 @@ same_in_all_formats repairs
 trace_target counts "${COUNTED[@]}" --callers --args 2
 assert_eq "counts: statuses" "$STATUS $TARGET_STATUS" "0 0"
 same_in_all_formats counts
-assert_eq "counts: calls are what the target did" \
+assert_eq "counts: calls are the target's own counts" \
 	"$(json "$TMP/report.json" 'sorted((f["name"], f["count"]) for f in d["functions"])')" \
 	"$(json "$TMP/did.json" 'sorted(call for call in d["calls"].items() if call[1])')"
 
-# Filters: report and csv leave the same calls, and the exported trace has no others.
+# Filters: report, csv and the exported trace have the same calls.
 
 counts='sorted((f["name"], f["count"], f["open"]) for f in d["functions"])'
 all_calls=$(json "$TMP/report.json" 'd["calls"]')
 tid=$(json "$TMP/did.json" 'd["threads"][1]["tid"]')
-# filtered LEAST MOST OPTION...: so many calls are left
+# filtered LEAST MOST OPTION...: LEAST to MOST calls are left
 filtered() {
 	local least=$1 most=$2
 	shift 2
@@ -47,7 +47,7 @@ filtered() {
 		"$least" "$most"
 	run "$KXRAY" export -f xray -o "$TMP/filtered.xray" "$@" "$TRACE"
 	run "$KXRAY" report --json "$TMP/filtered.xray"
-	assert_eq "filter $*: and the trace that is exported" "$(json "$TMP/run.out" "$counts")" \
+	assert_eq "filter $*: the exported trace" "$(json "$TMP/run.out" "$counts")" \
 		"$(json "$TMP/filtered.json" "$counts")"
 }
 filtered "$all_calls" "$all_calls" --pid "$TARGET_PID"
@@ -56,7 +56,7 @@ filtered 1000 $((all_calls / 2)) --tid "$tid"
 filtered 100 $((all_calls - 100)) --function 'leaf_*' -x leaf_b
 filtered 100 $((all_calls - 100)) --function inner --function outer
 filtered 100 $((all_calls - 100)) --function counts:outer
-# how many calls lie in a time or last that long depends on the machine
+# The number of calls within a time range, or of a duration, depends on the machine.
 filtered 1 "$all_calls" --min-duration 1ms
 filtered 1000 $((all_calls - 100)) --depth 1
 filtered 1000 $((all_calls - 100)) --depth 3

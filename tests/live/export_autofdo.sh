@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 4 s
-# AutoFDO profiles of live programs: right counts at the right lines, and gcc takes them.
+# AutoFDO profiles of live programs: exact counts at the right source lines, and gcc accepts them.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -18,7 +18,7 @@ exported() {
 }
 
 # checked LABEL PROFILE EXPRESSION...: each Python EXPRESSION on the profile d must be true.
-# did: what the target did; at(TEXT): line of the first line in its source that holds TEXT.
+# did: the target's own counts; at(TEXT): number of the first line in its source that contains TEXT.
 checked() {
 	local label=$1
 	python3 - "$@" <<-'END'
@@ -42,7 +42,7 @@ checked() {
 	                sum(walk(b) for b in body["inlined"].values()))
 	    return sum(walk(body) for body in f.values())
 	def site(callee, body, line, count=None):
-	    """True if callee is called at that line of the body: so often, and as the only one."""
+	    """True if callee is called at that line of the body, in all @count times."""
 	    got = [(t, body["locations"].get(k)) for k, t in body["calls"].items()
 	           if k.split(".")[0] == str(line) and callee in t]
 	    return bool(got) and (count is None or sum(t[callee] for t, n in got) == count)
@@ -100,16 +100,16 @@ cp "$TARGETS/fdo" "$TMP/bin/fdo"
 TARGETS=$TMP/bin trace_target fdo -f often
 cp --remove-destination "$TARGETS/counts" "$TMP/bin/fdo"
 exported "replaced binary" replaced --afdo-form text
-assert_contains "replaced binary: said so" "$ERR" "$TMP/bin/fdo: another build than the traced one"
+assert_contains "replaced binary: message" "$ERR" "$TMP/bin/fdo: another build than the traced one"
 run $READ4 "$TMP/replaced"
 assert_eq "replaced binary: no lines from it" \
 	"$(json "$TMP/run.out" 'd["functions"]["often"]["file"]')" ""
-exported "binary named by hand" named --afdo-form text --afdo-binary "$TARGETS/fdo"
+exported "binary given as an option" named --afdo-form text --afdo-binary "$TARGETS/fdo"
 run $READ4 "$TMP/named"
-assert_contains "binary named by hand: lines" \
+assert_contains "binary given as an option: lines" \
 	"$(json "$TMP/run.out" 'd["functions"]["often"]["file"]')" /fdo.c
 
-# gcc reads it, and what it makes of it
+# gcc reads the profile and optimizes with it
 export SOURCE=$SOURCES/fdo.c
 trace_target fdo -f hot_loop -f often -f rarely -f middle -f main --callers
 assert_eq "fdo: recording" "$STATUS $TARGET_STATUS" "0 0"
@@ -130,7 +130,7 @@ checked "fdo, no discriminators" "$TMP/nodisc.json" \
 	'all(k.split(":")[0].endswith(".0") for b in f.values() for k in b["inlined"])' \
 	'site("often", f["middle"], at("sum += f(i)") - at("int middle("), 980)' \
 	'calls("often") == 1180'
-# vectorized PROFILE: how gcc takes the profile and whether hot_loop is vectorized
+# vectorized PROFILE: compiles with the profile; succeeds if hot_loop is vectorized
 vectorized() {
 	# shellcheck disable=SC2086
 	gcc -O3 -g -D_GNU_SOURCE -I"$SOURCES" ${1:+-fauto-profile=$1} -fopt-info-vec \
@@ -147,15 +147,15 @@ else
 	assert_eq "gcc: the loop can be vectorized" $? 0
 	vectorized "$TMP/fdo.afdo"
 	assert_eq "gcc: takes the profile, loop still vectorized" $? 0
-	assert_eq "gcc: says nothing about it" "$(grep -c -e error -e warning "$TMP/gcc.out")" 0
+	assert_eq "gcc: no message about it" "$(grep -c -e error -e warning "$TMP/gcc.out")" 0
 	assert "gcc: counts of the entry" "$(grep -m 3 count "$TMP/blocks.dump")" \
 		grep -q 'count 1180 (auto FDO)' "$TMP/blocks.dump"
 	assert_contains "gcc: indirect call becomes direct" "$(cat "$TMP/afdo.dump")" \
 		'Indirect call -> direct call'
-	# What the filled lines are for: with bare head counts gcc thinks that the loop is cold.
+	# Why lines are filled: with head counts alone gcc treats the loop as cold.
 	$READ2 --bare "$TMP/fdo.afdo" "$TMP/bare.afdo"
 	vectorized "$TMP/bare.afdo"
-	assert_eq "gcc: bare head counts do harm" $? 1
+	assert_eq "gcc: head counts alone prevent vectorization" $? 1
 	exported "fdo, no fill" none.afdo --afdo-fill none
 	vectorized "$TMP/none.afdo"
 	assert_eq "gcc: nothing filled, loop still vectorized" $? 0
@@ -165,8 +165,8 @@ else
 		'AutoFDO profile version 3 does not match 2'
 fi
 
-# Samples: the loop that nobody calls from is the hottest place. A pass of it is about 1024 rounds
-# of a few cycles, so 2000 * 100 calls make 2 * 10^8; an estimate is an estimate.
+# Samples: the loop without calls is the hottest place. It has about 1024 iterations of a few cycles per
+# call, so 2000 * 100 calls make about 2 * 10^8 iterations.
 TARGET_ARGS=--repeat=2000 trace_command fdo -f main --sample 2000
 exported samples sampled --afdo-form text
 $READ4 "$TMP/sampled" >"$TMP/sampled.json" || fail "samples" "the reader refuses it"

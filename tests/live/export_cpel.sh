@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 2 s
 # A live recording as CPEL, read by a strict reader: the same calls and times as in the report.
-# VPP's own tools are asked where they are installed.
+# VPP's own tools read it, too, if they are installed.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-# export_cpel [OPTION...]: $TMP/out.cpel and what the reader says of it, $TMP/cpel.json
+# export_cpel [OPTION...]: writes $TMP/out.cpel, and the reader's output to $TMP/cpel.json
 export_cpel() {
 	run "$KXRAY" export -f cpel -o "$TMP/out.cpel" "$@" "$TRACE"
 	[ "$STATUS" = 0 ] || return
@@ -18,8 +18,8 @@ export_cpel() {
 		STATUS="reader: $(cat "$TMP/run.err")"
 }
 
-# compare SLACK: functions, calls and times of cpel.json and the report; the times may differ by
-# SLACK nanoseconds a call
+# compare SLACK: compares functions, calls and times of cpel.json with the report; the times may differ
+# by SLACK nanoseconds per call
 compare() {
 	python3 - "$TMP/report.json" "$TMP/cpel.json" "$1" <<'PYTHON'
 import json, sys
@@ -42,9 +42,9 @@ assert_eq "recording" "$STATUS $TARGET_STATUS" "0 0"
 
 export_cpel
 assert_eq "export" "$STATUS" 0
-# The clock's ticks are kept, so that not even a nanosecond is rounded away.
+# Times are clock ticks as in the trace, so nothing is rounded.
 assert_eq "calls, total and self times are the report's" "$(compare 0)" "the same"
-assert_eq "calls per thread are what the target did" "$(python3 - "$TMP" <<'PYTHON'
+assert_eq "calls per thread are the target's own counts" "$(python3 - "$TMP" <<'PYTHON'
 import json, sys
 did = json.load(open(sys.argv[1] + '/did.json'))
 tracks = json.load(open(sys.argv[1] + '/cpel.json'))['tracks']

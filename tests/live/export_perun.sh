@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 2 s
-# Perun profiles of a live program: both forms, and the same numbers as the report's.
+# Perun profiles of a live program: both forms have the same numbers as the report.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -18,7 +18,7 @@ for form in aggregated snapshots exclusive; do
 	cp "$TMP/run.out" "$TMP/$form.json"
 done
 run python3 tests/readers/perun.py "$TMP/aggregated" "$TMP/snapshots"
-assert_eq "both forms say the same" "$STATUS $ERR" "0 "
+assert_eq "both forms have the same values" "$STATUS $ERR" "0 "
 "$KXRAY" report --json "$TRACE" >"$TMP/report.json"
 "$KXRAY" export -f perun -o - "$TRACE" 2>/dev/null | cmp -s - "$TMP/aggregated"
 assert_eq "the same through a pipe" "${PIPESTATUS[*]}" "0 0"
@@ -34,7 +34,7 @@ def ok(name, condition, why=""):
     print("ok " + name if condition else "not ok %s: %s" % (name, why))
 got = {n: x["calls"] for n, x in f.items()}
 ok("calls of each function", got == {n: c for n, c in did["calls"].items() if c}, got)
-# Every amount is rounded to a nanosecond by itself.
+# Every amount is rounded to a nanosecond separately.
 worst = max(abs(x["amount"] - report[n]["total_ns"]) - x["calls"] for n, x in f.items()
             if n != "recursive")
 ok("total times as in the report", worst <= 1, worst)

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 8 s
-# A live recording in Perfetto's, Chrome's, speedscope's and pprof's formats: each of them says
-# the same calls and times as the report.
+# A live recording in Perfetto's, Chrome's, speedscope's and pprof's formats: each has the same calls and
+# times as the report.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-# compare REPORT FUNCTIONS: the same functions and counts; total times as far as each call's two
-# times are rounded (each by half a nanosecond)
+# compare REPORT FUNCTIONS: the functions and counts must be the same; total times may differ by the
+# rounding of each call's start and end (half a nanosecond each)
 compare() {
 	python3 - "$@" <<'PYTHON'
 import json, sys
@@ -25,8 +25,8 @@ print('; '.join(wrong) or 'the same')
 PYTHON
 }
 
-# same_story LABEL: all four formats of $TRACE
-same_story() {
+# same_calls LABEL: compares all four formats of $TRACE with the report
+same_calls() {
 	local format
 	run "$KXRAY" report "$TRACE" --json
 	cp "$TMP/run.out" "$TMP/report.json"
@@ -44,15 +44,15 @@ same_story() {
 
 trace_target counts "${COUNTED[@]}"
 assert_eq "recording" "$STATUS $TARGET_STATUS" "0 0"
-same_story "recording"
+same_calls "recording"
 
-# Marks aside, which only pair up for gaps and events, all else is the same text.
+# The readers print the same text except for the marks of gaps and events.
 python3 tests/readers/perfetto.py "$TMP/out.perfetto" | sed '/^mark/d' >"$TMP/perfetto.txt"
 python3 tests/readers/chrome.py "$TMP/out.chrome" | sed '/^mark/d' >"$TMP/chrome.txt"
-assert "perfetto and chrome tell the same calls, threads and CPUs" "their readers differ" \
+assert "perfetto and chrome have the same calls, threads and CPUs" "their readers differ" \
 	cmp -s "$TMP/perfetto.txt" "$TMP/chrome.txt"
 
-# llvm-xray's own conversion of the trace: the same functions begin as often, and end.
+# llvm-xray's own conversion of the trace has the same number of begins and ends per function.
 for tool in $(llvm_xrays); do
 	"$tool" convert -f trace_event -symbolize -instr_map="$TRACE.map" "$TRACE" -o "$TMP/llvm.json"
 	assert_eq "chrome against $tool" "$(python3 - "$TMP/llvm.json" "$TMP/out.chrome" <<'PYTHON'
@@ -70,11 +70,11 @@ done
 # Arguments and return addresses are annotations of the call.
 trace_target counts "${COUNTED[@]}" --callers
 assert_eq "recording with callers" "$STATUS $TARGET_STATUS" "0 0"
-same_story "with callers"
+same_calls "with callers"
 calls=$(python3 tests/readers/chrome.py "$TMP/out.chrome" | grep -c '^call ')
 assert_eq "every call has its caller" \
 	"$(python3 tests/readers/chrome.py "$TMP/out.chrome" | grep -c '^call .* caller="0x')" "$calls"
 
-# To a pipe the bytes are the same.
+# A pipe gets the same bytes.
 "$KXRAY" export -f perfetto -o - "$TRACE" 2>/dev/null | cmp -s - "$TMP/out.perfetto"
 assert_eq "perfetto to a pipe" "$?" 0

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 A strict reader of XRay's FDR format, versions 1 to 5, for the tests. It is written from
-the format's document and shares nothing with kxray's own reader: what the two
-agree on was not agreed on by one mistake.
+the format's document and shares no code with kxray's own reader, so that one mistake cannot
+affect both.
 
-    python3 fdr.py TRACE [MAP]      checks the trace, prints what each thread holds
+    python3 fdr.py TRACE [MAP]      checks the trace, prints a summary of each thread
 
-Everything that a good trace keeps is checked while it is read: the order of records, buffer
-sizes, call stacks that balance, time that never goes back, the start mark of every thread.
+It checks all rules of the format while it reads: the order of records, buffer
+sizes, balanced call stacks, time that never decreases, the first records of every thread.
 """
 import json
 import struct
@@ -56,9 +56,9 @@ class Thread:
 
 class Trace:
     """
-    threads: by thread id; of threads that had the same id in turn, all but the last one are
-    under (id, 1), (id, 2), ... truncated: the last buffer was cut off, which is an error
-    unless allow_truncated. allow_open takes calls that are open at a thread's end.
+    threads: by thread id; if several threads had the same id one after the other, all but the last one
+    are under (id, 1), (id, 2), ... truncated: the last buffer is cut off, which is an error
+    unless allow_truncated. allow_open allows calls that are open at a thread's end.
     """
 
     def __init__(self, path, allow_truncated=False, allow_open=False):
@@ -132,14 +132,14 @@ class Trace:
         self._body(t, end)
 
     def _is_birth(self):
-        """Whether the buffer begins at the trace's start, with the name of its thread."""
+        """True if the buffer begins at the trace's start, with the name of its thread."""
         first = next(iter(self.threads.values())).records[0]
         _, tsc = struct.unpack_from("<HQ", self.bytes, self.at + 1)
         return tsc == first.tsc and self.bytes.startswith(b"kxray:thread ", self.at + 32)
 
     def _body(self, t, end):
         cpu, tsc = struct.unpack_from("<HQ", self._metadata(NEW_CPU))
-        # The buffer's first is no move if the thread is still where it was.
+        # A buffer's first CPU record is not a migration if the thread is still on the same CPU.
         if not t.records or t.records[-1].cpu != cpu:
             self._add(t, Record("cpu", tsc, cpu, self.at - 16))
         while self.at < end:
@@ -152,7 +152,7 @@ class Trace:
             elif first >> 1 == NEW_CPU:
                 before = cpu
                 cpu, tsc = struct.unpack_from("<HQ", self._metadata(NEW_CPU))
-                # Where a thread was before its first event may not be known.
+                # A thread's CPU before its first event may be unknown.
                 if cpu == before and any(r.func for r in t.records[-2:]):
                     raise Bad(f"a CPU change at {at} from {cpu} to {cpu}")
                 self._add(t, Record("cpu", tsc, cpu, at))

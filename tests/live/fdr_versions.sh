@@ -11,7 +11,7 @@ for version in 1 2 3 4 5; do
 	expect "version $version" version=$version account report fdr threads summary cpus tools
 done
 
-# Six arguments a call fill many buffers with few calls. The rings hold it all, however late they are read.
+# Six arguments per call fill many buffers with few calls. The rings are large enough for the whole recording.
 for version in 1 5; do
 	TARGET_ARGS=--repeat=32 trace_target counts -f leaf_a -f leaf_nop5 --args 6 --ring-size 64M \
 		--fdr-version $version

@@ -1,44 +1,44 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: alone, 20 s
-# Filters: of two processes that run at once, with the same program, exactly the one, the threads or the
-# calls that the filter names are in the trace, whole.
+# Filters: two processes run the same program at once; the trace has exactly the calls of the process,
+# the threads or the CPUs that the filter selects.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-# The kernel calls a process what its file is called; nobody must be able to start them.
+# A process's comm is the name of its file, hence copies; user nobody must be able to execute them.
 chmod 711 "$TMP"
 install -m 755 "$TARGETS/counts" "$TMP/alpha"
 ln "$TMP/alpha" "$TMP/beta"
-# These make no calls: their returns are seen from a process's first instruction on.
+# These functions make no calls, so their returns are recorded from a process's first instruction on.
 functions=(-f "$TMP/alpha:leaf_*" -f "$TMP/alpha:inner")
 moving=(-f "$TMP/alpha:on_cpu" -x "$TMP/alpha:leaf_*" -x "$TMP/alpha:inner")
 
 cat >"$TMP/check.py" <<'END'
-"""check.py TRACE WHAT...: prints what differs from the calls of WHAT, which is alpha, beta, a thread of
-one (alpha/worker-1), "cpu0" for all calls of on_cpu on CPU 0, or "balanced"."""
+"""check.py TRACE WHAT...: prints differences between the trace and the calls of WHAT: alpha, beta, a thread
+of one (alpha/worker-1), "cpu0" for all calls of on_cpu on CPU 0, or "balanced"."""
 import collections, json, os, sys
 sys.path.insert(0, "tests/live")
 import fdr
 trace, names = fdr.Trace(sys.argv[1]), fdr.map_names(sys.argv[1] + ".map")
 traced = set(names.values())
 want, got = collections.Counter(), collections.Counter()
-told = {name: json.loads(open(f"{os.environ['TMP']}/{name}.out").read().splitlines()[-1])
+did = {name: json.loads(open(f"{os.environ['TMP']}/{name}.out").read().splitlines()[-1])
         for name in ("alpha", "beta")}
 for what in sys.argv[2:]:
     if what == "balanced":
         if trace.repaired():
             print(trace.repaired(), "exits are missing")
     elif what == "cpu0":
-        for d in told.values():
+        for d in did.values():
             for t in d["threads"]:
                 want[d["pid"], t["tid"], "on_cpu"] = t["cpus"].count(0)
     else:
         process, _, thread = what.partition("/")
-        for t in told[process]["threads"]:
+        for t in did[process]["threads"]:
             if thread in ("", t["name"]):
                 for name in traced & set(t["calls"]):
-                    want[told[process]["pid"], t["tid"], name] = t["calls"][name]
+                    want[did[process]["pid"], t["tid"], name] = t["calls"][name]
 for t in trace.threads.values():
     for r in t.records:
         if r.kind == "entry" and ("cpu0" not in sys.argv or names[r.func] == "on_cpu"):
@@ -125,7 +125,7 @@ else
 	filtered "--cgroup" --cgroup "$group" -- "$TMP/in_group" "$mount/$group" -- -- alpha balanced
 	filtered "--cgroup by path" --cgroup "$mount/$group/inner" -- \
 		"$TMP/in_group" "$mount/$group/inner" -- "$TMP/in_group" "$mount/$group" -- alpha balanced
-	filtered "--cgroup holds those inside" --cgroup "/$group" -- \
+	filtered "--cgroup includes nested groups" --cgroup "/$group" -- \
 		"$TMP/in_group" "$mount/$group/inner" -- "$TMP/in_group" "$mount/$group" -- \
 		alpha beta balanced
 	filtered "all filters" --cgroup "$group" --comm 'alp*' --uid 0 --cpu "0-$last" -- \
@@ -135,7 +135,7 @@ else
 	wait_for rmdir "$mount/$group/inner" "$mount/$group"
 fi
 
-# With -p the filters hold too: both must be true.
+# With -p and a filter, a call must match both.
 TARGET_ARGS='' trace_target counts -f 'leaf_*' --comm 'worker-2'
 run json "$TMP/did.json" '[t["calls"]["leaf_a"] for t in d["threads"] if t["name"] == "worker-2"][0]'
 want=$OUT
@@ -143,7 +143,7 @@ run sh -c '"$KXRAY" report --json "$1" >"$TMP/report.json"' - "$TRACE"
 run json "$TMP/report.json" '[f["count"] for f in d["functions"] if f["name"] == "leaf_a"][0]'
 assert_eq "-p and --comm" "$OUT" "$want"
 
-# refused STATUS PART OPTION...: nothing is written
+# refused STATUS PART OPTION...: kxray ends with STATUS and a message with PART, and writes nothing
 refused() {
 	local status=$1 part=$2
 	shift 2

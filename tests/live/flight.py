@@ -4,8 +4,8 @@ Checks one dump of a flight recorder.
 
     python3 flight.py FOLDER LABEL DUMP CHECK...
 
-A CHECK is a function below whose name starts with check_, with "=VALUE" after it if it takes one.
-Each prints one line of tests/lib.sh. FOLDER has the target's output in flight.out.
+A CHECK is a function below whose name starts with check_, with "=VALUE" if it takes one.
+Each prints one result line, like lib.sh. FOLDER has the target's output in flight.out.
 """
 import csv
 import io
@@ -36,7 +36,7 @@ def call(*command):
 
 
 def session():
-    """The JSON in the map."""
+    """The session data (JSON) in the map."""
     with open(MAP, "rb") as f:
         data = f.read()
     start = data.index(b'{"kxray":')
@@ -59,7 +59,7 @@ def hits():
 
 
 def check_reads():
-    """Both versions of llvm-xray take it, the strict reader does, and so do our own."""
+    """Both versions of llvm-xray, the strict reader and kxray's own readers accept it."""
     for tool in LLVM_XRAYS:
         for what in ("account", "stack", "graph"):
             call(tool, what, "-m", MAP, DUMP)
@@ -83,7 +83,7 @@ def check_says(text):
 
 
 def check_fresh():
-    """The newest event is younger than the trigger minus a second, in which a busy machine runs it."""
+    """The newest event is at most a second older than the trigger: a busy machine may delay the target."""
     newest = max(h[0] for h in hits())
     age = (session()["trigger"]["tsc"] - newest) / trace().hz
     if age > 1:
@@ -91,7 +91,7 @@ def check_fresh():
 
 
 def check_slow(value):
-    """FUNCTION,MS: one call of FUNCTION in it lasted longer, and it is the one of the trigger."""
+    """FUNCTION,MS: exactly one call of FUNCTION lasted longer, and it is the trigger's."""
     function, least = value.split(",")
     rows = csv.DictReader(io.StringIO(call(KXRAY, "export", "-f", "csv", "-o", "-", DUMP)))
     durations = [int(r["duration_ns"]) for r in rows
@@ -101,9 +101,9 @@ def check_slow(value):
         raise Wrong(f"{len(durations)} calls of {function} lasted more than {least} ms")
     if trigger["limit_ns"] != int(least) * 1000000 or trigger["function"] != function:
         raise Wrong(f"the trigger is {trigger}")
-    # two clocks, and probes on both sides of what they measure
+    # different clocks, and each measures at a different point of the probe
     if abs(trigger["duration_ns"] - durations[0]) > 5000000:
-        raise Wrong(f"the call lasted {durations[0]} ns, the trigger says {trigger}")
+        raise Wrong(f"the call lasted {durations[0]} ns, the trigger has {trigger}")
 
 
 def check_entered(function):
@@ -114,7 +114,7 @@ def check_entered(function):
 
 
 def check_cut():
-    """More came than there is room for, and what is there begins later."""
+    """The store was overwritten: the dump starts later than the recording."""
     flight = session()["flight"]
     if not flight["cut"] or not flight["overwritten_records"]:
         raise Wrong(f"nothing is overwritten: {flight}")
@@ -126,7 +126,7 @@ def check_uncut():
 
 
 def check_seconds(value):
-    """MIN,MAX: how long the time is that it covers; no event is outside."""
+    """MIN,MAX: limits of the time, in seconds, that the dump covers; no event is outside it."""
     low, high = (float(v) for v in value.split(","))
     flight = session()["flight"]
     tscs = [h[0] for h in hits()]
@@ -137,7 +137,7 @@ def check_seconds(value):
 
 
 def check_gapless():
-    """maybe_slow() has its number in its second argument: none is missing in between."""
+    """maybe_slow()'s second argument is the call's number: none is missing in between."""
     numbers = [h[3][1] for h in hits() if h[2] == "maybe_slow" and h[1] == "entry"]
     if len(numbers) < 2 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         raise Wrong(f"numbers {numbers[:3]} to {numbers[-3:]}, {len(numbers)} of them")
@@ -154,14 +154,14 @@ def check_all_calls():
 
 
 def check_ended(value):
-    """THREADS: so many threads stand in it, and no call of them is open at its end."""
+    """THREADS: the dump has that many threads, and none of their calls is open at its end."""
     threads = fdr.Trace(DUMP).threads.values()
     if len(threads) != int(value):
         raise Wrong(f"{len(threads)} threads")
 
 
 def check_crashing(function):
-    """The crash is inside of FUNCTION, which is the last that its thread entered."""
+    """The crash is inside FUNCTION, the last function that its thread entered."""
     function_names, found = names(), False
     for t in trace().threads.values():
         entries = [function_names[r.func] for r in t.records if r.kind == "entry"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 40 s
-# The flight recorder: what makes it write, what it then writes, and that it stays as small as it is.
+# The flight recorder: each kind of trigger, the contents of each dump, and constant memory.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -29,7 +29,7 @@ start_flight() {
 
 # The target prints its calls after each byte; a byte "n" does nothing else.
 answered() { [ "$(grep -c '^did' "$TMP/flight.out")" -ge "$1" ]; } # TIMES
-calls() { # of maybe_slow, so far
+calls() { # prints the calls of maybe_slow so far
 	local answers
 	answers=$(grep -c '^did' "$TMP/flight.out")
 	go_target n
@@ -37,7 +37,7 @@ calls() { # of maybe_slow, so far
 	tail -n 1 "$TMP/flight.out" | sed 's/.*"maybe_slow":\([0-9]*\).*/\1/'
 }
 has_called() { [ "$(calls)" -ge "$1" ]; }
-worked() { wait_for has_called $(($(calls) + $1)); } # MORE CALLS, about one a millisecond
+worked() { wait_for has_called $(($(calls) + $1)); } # CALLS: waits for that many more, about one per millisecond
 
 stop_flight() {
 	kill -INT "$KX_PID"
@@ -49,7 +49,7 @@ end_flight_target() {
 	end_target "$TARGET_PID"
 }
 
-# A store smaller than what comes: SIGUSR1, a slow call, an entry, in turn; then the end.
+# A store that is overwritten several times: SIGUSR1, a slow call, an entry, then the end.
 start_flight "--threads=2" --flight-recorder 256K --args 2 --trigger 'maybe_slow > 20 ms' \
 	--trigger 'rare@entry' --dump-interval 0.1
 assert_eq "nothing is written before" "$(dumps)" 'trace.*.xray'
@@ -70,17 +70,17 @@ check "SIGUSR1" 1 reads reason=signal fresh cut gapless names=flight seconds=0,1
 check "slow call" 2 reads reason=slow fresh cut gapless slow=maybe_slow,20
 check "entry" 3 reads reason=entry fresh cut gapless entered=rare
 check "end" 4 reads reason=end cut gapless
-assert_contains "slow call: told" "$(cat "$TMP/rec.err")" "(slow: maybe_slow took "
-assert_contains "slow call: told with the limit" "$(cat "$TMP/rec.err")" " > 20 ms in thread $TARGET_PID (flight))"
+assert_contains "slow call: message" "$(cat "$TMP/rec.err")" "(slow: maybe_slow took "
+assert_contains "slow call: message has the limit" "$(cat "$TMP/rec.err")" " > 20 ms in thread $TARGET_PID (flight))"
 assert_eq "summary" \
 	"$(json "$TMP/rec.json" 'd["dumps"], d["dumps_kept"], d["dumps_failed"], d["lost"]')" \
 	"(4, 4, 0, 0)"
 assert_eq "nothing else is left" "$(cd "$TMP" && echo trace.*)" \
 	"$(printf 'trace.%d.xray trace.%d.xray.map ' 1 1 2 2 3 3 4 4 | sed 's/ $//')"
 end_flight_target
-assert_eq "the target lives" "$STATUS" 0
+assert_eq "the target keeps running" "$STATUS" 0
 
-# What ends a process: one dump for each, in which its last calls are, and all of its threads.
+# Each kind of process end: one dump, with the last calls of all of its threads.
 for how in s:139:crash:SIGSEGV a:134:crash:SIGABRT k:137:exit:SIGKILL e:7:exit:'status 7'; do
 	IFS=: read -r byte status reason says <<<"$how"
 	start_flight "--threads=3" --flight-recorder 64M
@@ -95,7 +95,7 @@ for how in s:139:crash:SIGSEGV a:134:crash:SIGABRT k:137:exit:SIGKILL e:7:exit:'
 	[ "$byte" = e ] || check "$says" 1 crashing=crash
 done
 
-# From the first instruction on: everything the target counted is in the dump of its end.
+# A command is recorded from its first instruction: the dump at its end has all of its calls.
 _new_recording
 rm -f "$TMP"/trace.*
 STATUS=0
@@ -103,7 +103,7 @@ STATUS=0
 : >"$TMP/rec.err"
 (
 	wait_for grep -q '^kxray: recording ' "$TMP/rec.err"
-	# all threads work by then
+	# by then all threads work
 	until grep -q '"maybe_slow":[0-9]\{3,\}' "$TMP/flight.out"; do
 		printf n
 		sleep 0.05
@@ -115,7 +115,7 @@ assert_eq "command: its status" "$STATUS" 7
 assert_eq "command: one dump" "$(dumps)" trace.1.xray
 check "command" 1 reads reason=exit says='status 7' uncut all_calls ended=3
 
-# The last seconds: what is older is left out, though there is room for it.
+# --keep: older records are left out, even if the store has room for them.
 start_flight "--threads=2" --keep 0.5 --args 2
 sleep 1 # longer than it keeps
 worked 10
@@ -125,7 +125,7 @@ check "--keep" 1 reads fresh uncut gapless seconds=0.45,0.55
 stop_flight
 end_flight_target
 
-# Children: their crash is a reason, their end is none.
+# The crash of a child causes a dump, its normal end does not.
 start_flight "--threads=1" --follow --flight-recorder 16M
 worked 100
 number=$(grep -c '^did' "$TMP/flight.out")
@@ -141,9 +141,9 @@ assert_eq "child's crash: dumps" "$(dumps)" "trace.1.xray trace.2.xray"
 check "child's crash" 1 reads reason=crash says=SIGSEGV fresh
 check "crash after it" 2 reads reason=crash says="process $TARGET_PID (flight)" fresh
 
-# Triggers in a storm: one dump now, the others are counted; the newest two stay.
+# A burst of triggers: one dump at a time, the other triggers are counted; the newest two dumps are kept.
 start_flight "--threads=2" --flight-recorder 256K --trigger busy@entry --dump-interval 0.2 --dumps 2
-assert "storm: it goes on" "$(cat "$TMP/rec.err")" wait_for wrote 4
+assert "storm: dumps continue" "$(cat "$TMP/rec.err")" wait_for wrote 4
 stop_flight
 number=$(json "$TMP/rec.json" 'd["dumps"]')
 assert_eq "storm: the newest stay" "$(dumps)" \
@@ -153,7 +153,7 @@ assert "storm: merged" "$(cat "$TMP/rec.json")" [ "$(json "$TMP/rec.json" 'd["tr
 check "storm" "$((number - 1))" reads reason=entry fresh cut
 end_flight_target
 
-# Constant memory under load: what is taken is taken at the start.
+# Constant memory under load: all of it is allocated at the start.
 start_flight "--threads=2 --load=0" --flight-recorder 4M
 rss() { awk '/^VmRSS/ { print $2 }' "/proc/$KX_PID/status"; }
 wait_for used_cpu "$TARGET_PID" $(($(cpu_ticks "$TARGET_PID") + 150))
@@ -165,13 +165,13 @@ kill -USR1 "$KX_PID"
 assert "load: SIGUSR1 again" "$(cat "$TMP/rec.err")" wait_for wrote 2
 assert_between "load: memory is constant (KiB)" "$(rss)" $((before / 2)) $((before + 4096))
 stop_flight
-assert "load: more came than there is room for" "$(cat "$TMP/rec.json")" \
+assert "load: the store was overwritten" "$(cat "$TMP/rec.json")" \
 	[ "$(json "$TMP/rec.json" 'd["events"] * 32 > 2 * d["store_bytes"]')" = True ]
 check "load" 1 reads fresh cut
 check "load, again" 2 reads fresh cut
 end_flight_target
 
-# A full disk costs the dump, not the recording; and it says so at the end.
+# On a full disk the dump fails, recording continues, and the failure is reported at the end.
 mkdir "$TMP/disk"
 if mount -t tmpfs -o size=256k none "$TMP/disk"; then
 	kept=$TRACE
@@ -180,14 +180,14 @@ if mount -t tmpfs -o size=256k none "$TMP/disk"; then
 	worked 500
 	kill -USR1 "$KX_PID"
 	failed() { grep -q '^kxray: dump 1 (signal: SIGUSR1) could not be written: .*No space left' "$TMP/rec.err"; }
-	assert "full disk: it says so" "$(cat "$TMP/rec.err")" wait_for failed
+	assert "full disk: message" "$(cat "$TMP/rec.err")" wait_for failed
 	assert_eq "full disk: nothing is left" "$(ls "$TMP/disk")" ''
 	mount -o remount,size=64m "$TMP/disk"
 	kill -USR1 "$KX_PID"
 	assert "full disk: the next one" "$(cat "$TMP/rec.err")" wait_for wrote 1
 	stop_flight
 	assert_eq "full disk: status" "$STATUS" 1
-	assert_contains "full disk: said at the end" "$(tail -n 1 "$TMP/rec.err")" "No space left"
+	assert_contains "full disk: message at the end" "$(tail -n 1 "$TMP/rec.err")" "No space left"
 	check "full disk: the next one" 2 reads reason=signal
 	end_flight_target
 	umount "$TMP/disk"
@@ -196,7 +196,7 @@ else
 	skip "full disk" "no tmpfs can be mounted here"
 fi
 
-# Mistakes: one sentence, status 2, and nothing is left behind.
+# Usage errors: one sentence, status 2, no file.
 rm -f "$TMP"/trace.*
 wrong() { # LABEL PART OPTION...
 	local label=$1 part=$2

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 27 s
-# Following: a tree of 50 processes that fork, exec, dlopen, start threads and end, each of which
-# counts its own calls. The trace must have exactly these, process by process.
+# --follow: a tree of 50 processes that fork, exec, dlopen, start threads and end. Each process counts its
+# own calls, and the trace must have exactly these for each process.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
 LOG=$TMP/tree.log
-# With a path, programs and libraries have their probes before anyone maps them.
+# Patterns with a path: programs and libraries have their probes before a process maps them.
 functions=(-f "$TARGETS/tree:tree_*" -f "$TARGETS/tree-child:child_*"
 	-f "$TARGETS/treeplug.so:plug_*")
 
-# same LABEL [OPTION...]: the trace has exactly the calls of the log
+# same LABEL [OPTION...]: checks that the trace has exactly the calls of the log
 same() {
 	local label=$1
 	shift
@@ -20,12 +20,12 @@ same() {
 	echo "# $label: $ERR"
 }
 
-# whole LABEL: the recording went well, nothing is lost
+# whole LABEL: checks that both programs ended with status 0 and nothing is lost
 whole() {
 	assert_eq "$1: statuses" "$STATUS $TARGET_STATUS" "0 0"
 	run json "$TMP/rec.json" 'd["lost"]'
 	assert_eq "$1: lost" "$OUT$ERR" 0
-	assert_eq "$1: processes that told their counts" "$(wc -l <"$LOG")" 50
+	assert_eq "$1: processes in the log" "$(wc -l <"$LOG")" 50
 }
 
 # by_command LABEL OPTION...
@@ -75,7 +75,7 @@ for exits in instruction none; do
 	same "--exits=$exits"
 done
 
-# The second opinion: kxray's own reader and llvm-xray, over all processes.
+# Sums over all processes, by kxray report and by llvm-xray.
 by_command "totals"
 python3 - "$LOG" >"$TMP/did.json" <<'END'
 import collections, json, sys
@@ -86,7 +86,7 @@ print(json.dumps({"calls": total}))
 END
 expect "totals" report account
 
-# Without following: the first process alone, however it is told.
+# Without --follow: only the first process is recorded, with -p and with -- COMMAND.
 functions=(-f 'tree_*')
 by_pid "-p"
 same "-p" --pid "$TARGET_PID" --only tree_leaf,tree_outer,tree_inner,tree_fork
@@ -95,7 +95,7 @@ same "--no-follow" --pid "$(sed -n 's/.*"pid":\([0-9]*\),"index":0,.*/\1/p' "$LO
 
 functions+=(-f "$TARGETS/tree-child:child_*")
 
-# Names: each process is called what it was called while it lived.
+# Names: each process has the name that it had while it ran.
 by_command "names"
 cat >"$TMP/names.py" <<'END'
 import json, sys
@@ -108,8 +108,8 @@ for t in trace.threads.values():
     if t.tid == t.pid:
         names.setdefault(t.pid, set()).update(note["name"] for note in t.notes("thread"))
 wrong = []
-for pid, told in did.items():
-    want = "tree-child" if "child_work" in told["calls"] else "tree"
+for pid, process in did.items():
+    want = "tree-child" if "child_work" in process["calls"] else "tree"
     if want not in names.get(pid, ()):
         wrong.append((pid, sorted(names.get(pid, ())), want))
 print(wrong or "right")
@@ -117,7 +117,7 @@ END
 run python3 "$TMP/names.py" "$TRACE" "$LOG"
 assert_eq "names of threads" "$OUT$ERR" right
 
-# Code that comes later and is named without a path: traced after a moment, then without a gap.
+# Code that is mapped later and selected without a path: recorded after a short delay, then completely.
 cat >"$TMP/late.py" <<'END'
 import json, sys
 sys.path.insert(0, "tests/live")

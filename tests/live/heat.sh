@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 12 s
-# record --by-heat: what is called too often is left out, and why is said.
+# record --by-heat: functions that are called too often are excluded, with a message.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -10,7 +10,7 @@ recorded() { # names in the trace, in order
 print(*sorted(f["name"] for f in json.load(sys.stdin)["functions"]))'
 }
 
-# Far below what hot takes on the busiest machine, far above what the others take on the slowest.
+# A limit far below the cost of hot on the busiest machine, and far above that of the others on the slowest.
 start_target hot
 go_target
 run "$KXRAY" record -p "$PID" -f hot -f cool -f mild --by-heat 1 --max-overhead 1 -d 1 -o "$TRACE" --json
@@ -25,7 +25,7 @@ assert_eq "nothing cool: status" "$STATUS" 1
 assert_contains "nothing cool: message" "$ERR" "allow more with --max-overhead"
 assert_eq "nothing cool: no file" "$(ls "$TRACE"* 2>/dev/null)" ""
 
-# Interrupted while it counts, which takes ten minutes.
+# Interrupted during the ten minutes of counting.
 "$KXRAY" record -p "$PID" -f hot --by-heat 600 -o "$TRACE" 2>"$TMP/rec.err" &
 KX_PID=$!
 _pids+=("$KX_PID")
@@ -37,7 +37,7 @@ assert_contains "interrupted: message" "$(cat "$TMP/rec.err")" "the counting was
 assert_eq "interrupted: no file" "$(ls "$TRACE"* 2>/dev/null)" ""
 kill -KILL "$PID"
 
-# Without -f: recorded until the target has done some rounds of its work.
+# Without -f; recorded until the target has done some rounds of its work.
 start_target counts --repeat=100000000
 go_target
 start_kxray "$PID" --by-heat 1 --max-overhead 1000%

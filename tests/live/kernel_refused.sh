@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 4 s
 #
-# Kernel functions where the kernel lets nobody trace them: one sentence that names every mechanism
-# with its reason, the same reasons as kxray doctor gives, and nothing left behind. Functions can be
-# listed all the same. Tracing them for real is for tests/vm/kernel_functions.sh.
+# Kernel functions on a kernel that does not allow tracing them: one sentence names every mechanism with
+# the same reason as kxray doctor, and no file is left. Functions can still be listed.
+# tests/vm/kernel_functions.sh traces kernel functions.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-# Same on every kernel: what must not be probed is refused before any mechanism is looked at.
+# On every kernel: functions that must not be probed are refused before any mechanism is tried.
 run "$KXRAY" functions -f 'kernel:bpf_map_update_elem'
 assert_eq "a denied function: status" "$STATUS" 1
 assert_contains "a denied function" "$ERR" "the recorder's own BPF programs run through it"
@@ -52,8 +52,8 @@ assert_eq "refused: one line" "$(wc -l <"$TMP/run.err")" 1
 for pair in session:kprobe.session multi:kprobe.multi fentry:fentry single:kprobe; do
 	name=${pair#*:}
 	run "$KXRAY" record --kernel-mechanism="${pair%:*}" -o "$TMP/none.xray" -f 'kernel:vfs_write' -- true
-	assert_eq "$name asked for: status" "$STATUS" 1
-	assert_contains "$name asked for" "$ERR" "kernel functions cannot be traced by $name here: $(json \
+	assert_eq "$name selected: status" "$STATUS" 1
+	assert_contains "$name selected" "$ERR" "kernel functions cannot be traced by $name here: $(json \
 		"$TMP/doctor.json" "d['checks']['${name/./_}']['why']")"
 done
 run "$KXRAY" record -o "$TMP/none.xray" -f 'kernel:vfs_write' -f leaf_a -- "$TARGETS/counts" --start=now

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 21 s
-# Rings far too small for a busy target: what is lost is counted and stands in the trace.
+# Rings far too small for a busy target: losses are counted, and the trace marks them.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -36,7 +36,7 @@ assert_eq "--fail-on-loss: status with a command" "$STATUS" 3
 run "$KXRAY" report --fail-on-loss "$TRACE"
 assert_eq "report --fail-on-loss: status" "$STATUS" 3
 
-# By default rings there is no loss.
+# With rings of the default size nothing is lost.
 TARGET_ARGS=--repeat=10 trace_target counts "${functions[@]}" --fail-on-loss
 assert_eq "default rings: status" "$STATUS" 0
 expect "default rings" only=$only account summary

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Compares the identities in a trace with what the processes of names.c say of themselves.
+Compares the identities in a trace with those logged by the processes of names.c.
 
     python3 names.py TRACE LOG SESSION REPORT [--started-before PID]
 
-SESSION is the map's session, REPORT the output of report --by-process --json. Prints what differs.
+SESSION is the map's session data, REPORT the output of report --by-process --json. Prints the differences.
 """
 import json
 import sys
@@ -25,10 +25,10 @@ def main():
     with open(session, "rb") as f:
         known = {p["pid"]: p for p in json.loads(f.read().rstrip(b"\0"))["session"]["processes"]}
     with open(report, encoding="utf-8") as f:
-        told = {p["pid"]: p for p in json.load(f)["processes"]}
+        reported = {p["pid"]: p for p in json.load(f)["processes"]}
     threads = {(t.pid, t.tid): t for t in fdr.Trace(path).threads.values() if t.counts()}
 
-    differ("processes of report", sorted(told), sorted(did))
+    differ("processes of report", sorted(reported), sorted(did))
     differ("threads", sorted(threads),
            sorted((pid, t["tid"]) for pid, p in did.items() for t in p["threads"]))
     for pid, want in did.items():
@@ -45,12 +45,12 @@ def main():
             for n in notes:
                 differ(f"ids of {name}", (n.get("ns_pid"), n.get("ns_tid")), (ns_pid, ns_tid))
             differ(f"process of {name}", notes[-1]["process"], want["name"])
-        for what, p in ("session", known.get(pid, {})), ("report", told.get(pid, {})):
+        for what, p in ("session", known.get(pid, {})), ("report", reported.get(pid, {})):
             differ(f"{what}: name of {pid}", p.get("name"), want["name"])
             differ(f"{what}: ns_pid of {pid}", p.get("ns_pid"), ns_pid)
         calls = sum(t["calls"] for t in want["threads"])
         differ(f"report: calls of {pid}",
-               sum(f["count"] for f in told.get(pid, {}).get("functions", [])), calls)
+               sum(f["count"] for f in reported.get(pid, {}).get("functions", [])), calls)
         p = known.get(pid, {})
         if pid != older and not 0 <= p.get("started", -1) < p.get("ended", -1):
             print(f"session: process {pid} is from {p.get('started')} to {p.get('ended')}")

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: alone, 3 s
-# Who the processes and threads of a trace are: names as they were while they lived, both pids of what
-# runs in a pid namespace, parents, start and end. 41 processes say themselves who they were.
+# Identities of processes and threads in a trace: their names while they ran, both pids of processes in
+# a pid namespace, parents, start and end. 41 processes log their own identities.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
 LOG=$TMP/names.log
-# With its path, the program has its probes before anyone runs it.
+# Selected with its path, the program has its probes before it first runs.
 functions=(-f "$TARGETS/names:mark")
 links=$TMP/links
 mkdir "$links"
@@ -15,13 +15,13 @@ for i in {0..39}; do
 	ln -s "$TARGETS/names" "$links/short-$i"
 done
 
-# check LABEL [OPTION...]: the trace says what the log does
+# check LABEL [OPTION...]: compares the trace with the log
 check() {
 	local label=$1
 	shift
 	assert_eq "$label: status" "$STATUS" 0
 	assert_eq "$label: lost" "$(json "$TMP/rec.json" 'd["lost"]')" 0
-	assert_eq "$label: processes that told who they are" "$(wc -l <"$LOG")" 41
+	assert_eq "$label: processes in the log" "$(wc -l <"$LOG")" 41
 	objcopy --dump-section .kxray.session="$TMP/session" "$TRACE.map" "$TMP/copy"
 	run "$KXRAY" report --by-process --json "$TRACE"
 	cp "$TMP/run.out" "$TMP/report.json"
@@ -45,7 +45,7 @@ by_command "command" "$TARGETS/names" "$links" "$LOG"
 check "command" --started-before "$(python3 -c 'import json, sys
 print([p["pid"] for p in map(json.loads, open(sys.argv[1])) if p["name"] == "names"][0])' "$LOG")"
 
-# The whole system, of which only these processes have the function.
+# The whole system; only these processes have the function.
 _new_recording
 rm -f "$LOG"
 "$KXRAY" record -a -o "$TRACE" --json "${functions[@]}" >"$TMP/rec.json" 2>"$TMP/rec.err" &
@@ -60,7 +60,7 @@ else
 	fail "whole system: start" "$(cat "$TMP/rec.err")"
 fi
 
-# The namespace's processes see a /proc of the host, which tells them who they are outside.
+# The processes in the namespace read their outer ids from a /proc of the host.
 why=$(unshare --pid --fork true 2>&1)
 if [ -n "$why" ]; then
 	skip "pid namespace" "$why"

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Compares the calls of each process in a trace with what the processes say themselves.
+Compares the calls of each process in a trace with the processes' own counts.
 
     python3 per_process.py TRACE LOG [OPTION...]
 
-LOG has lines {"pid":P,"calls":{NAME:COUNT,...}}, as tree.h writes them. Prints what differs,
-nothing if all is exactly the same. "--only NAME,..." compares these functions only, "--pid P,..." says
-that these processes were traced and no others.
+LOG has lines {"pid":P,"calls":{NAME:COUNT,...}}, as tree.h writes them. Prints the differences.
+"--only NAME,..." compares only these functions; "--pid P,..." means that only these processes were traced.
 """
 import argparse
 import json
@@ -16,7 +15,7 @@ import fdr
 
 
 def seen(path):
-    """{pid: {name: entries}} of a trace, which is checked in passing."""
+    """{pid: {name: entries}} of a trace; reading it also checks the trace."""
     trace, names = fdr.Trace(path), fdr.map_names(path + ".map")
     found = {}
     for t in trace.threads.values():

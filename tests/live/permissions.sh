@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 3 s
-# An ordinary user: what may be done works, what may not names what is missing.
+# An ordinary user: permitted actions work, others fail with a message that names the missing capability.
 . "$(dirname "$0")/../lib.sh"
 
 command -v setpriv >/dev/null || { skip "permissions" "no setpriv here"; exit 0; }
@@ -59,7 +59,7 @@ run "${nobody[@]}" "$TMP/kxray" doctor
 assert_contains "doctor names what is missing" "$OUT$ERR" CAP_BPF
 assert_contains "doctor names all of it" "$OUT$ERR" CAP_PERFMON
 run "${nobody[@]}" "$TMP/kxray" doctor --json
-assert "doctor --json is whole without rights, too" "$OUT $ERR" json "$TMP/run.out" 'len(d)'
+assert "doctor --json is complete without privileges, too" "$OUT $ERR" json "$TMP/run.out" 'len(d)'
 
 # with_caps CAPS: a recording of the user's own process with only these capabilities
 with_caps() {
@@ -77,7 +77,7 @@ if [ "$STATUS" = 0 ]; then
 else
 	assert_contains "CAP_BPF and CAP_PERFMON: what is missing" "$(cat "$TMP/caps.err")" CAP_SYS_ADMIN
 fi
-# What the doctor recommends is enough.
+# The capabilities that doctor recommends are enough.
 run "${nobody[@]}" "$TMP/kxray" doctor
 caps=$(sed -n "s/.*setcap \([a-z_,]*\)+ep.*/\1/p" "$TMP/run.out" "$TMP/run.err")
 assert_contains "doctor recommends capabilities" "$caps" cap_sys_ptrace
@@ -88,5 +88,5 @@ assert "with them: events" "$(cat "$TMP/caps.out" "$TMP/caps.err")" [ "$(ticks |
 for pid in "$roots" "$own"; do
 	kill "$pid"
 	wait "$pid"
-	assert_eq "the target goes on to its end" $? 0
+	assert_eq "the target's exit status" $? 0
 done

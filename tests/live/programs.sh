@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 41 s
-# Programs that nobody here wrote, attached by PID while they run: python3, redis-server,
-# sqlite3 and xz. What each function must have been called is known from outside: from the
-# program's own counters, or from what it was asked to do.
+# Third-party programs, attached by PID while they run: python3, redis-server, sqlite3 and xz. The
+# expected counts come from the program's own counters, or from its input.
 . "$(dirname "$0")/../lib.sh"
 
-# Debian's own, not a version manager's.
+# Debian's python3, not that of a version manager.
 PATH=/usr/bin:/bin:$PATH
 PYTHON=/usr/bin/python3
 
-# start NAME FD COMMAND...: its standard input is what is written to file descriptor FD
-# (7, 8 or 9), its output goes to $TMP/NAME.out; its id is in $PID
+# start NAME FD COMMAND...: its standard input is a pipe, written through file descriptor FD
+# (7, 8 or 9), its output goes to $TMP/NAME.out; its pid is in $PID
 start() {
 	local name=$1 fd=$2
 	shift 2
@@ -23,13 +22,13 @@ start() {
 	eval "exec $fd>\"$TMP/$name.in\""
 }
 
-# mapped PID LIBRARY: once its code is mapped, and what the program does first is done: it sleeps
+# mapped PID LIBRARY: waits until the library is mapped and the program sleeps, that is, has started up
 mapped() {
 	wait_for grep -q "r-xp .*/$2" "/proc/$1/maps" && wait_for is_asleep "$1" ||
 		fail "$2 in process $1" "$(cat "/proc/$1/maps" 2>&1)"
 }
 
-# record NAME ARG...: returns when the recording runs; its id is in $REC
+# record NAME ARG...: returns when the recording runs; its pid is in $REC
 record() {
 	local name=$1
 	shift
@@ -42,7 +41,7 @@ record() {
 		fail "$name: the recording starts" "$(cat "$TMP/$name.log")"
 }
 
-# end_record NAME [SIGNAL]: without a signal it must end by itself, with its target
+# end_record NAME [SIGNAL]: without SIGNAL, the recording must end with its target
 end_record() {
 	local name=$1 status=0
 	[ -z "${2:-}" ] || kill "-$2" "$REC"
@@ -55,7 +54,7 @@ end_record() {
 		"$(json "$TMP/$name.json" 'd["events"]')"
 }
 
-# ends NAME PID: the program must end by itself, and well
+# ends NAME PID: waits for the program's end; its status must be 0
 ends() {
 	local status=0
 	wait_for _is_over "$2" || kill -KILL "$2"
@@ -63,13 +62,13 @@ ends() {
 	assert_eq "$1: the program's status" "$status" 0
 }
 
-# calls NAME FUNCTION: as kxray report counts them
+# calls NAME FUNCTION: prints the function's calls in kxray report
 calls() {
 	json "$TMP/$1.report" "sum(f['count'] for f in d['functions'] if f['name'] == '$2')"
 }
 
-# check_counts NAME FUNCTION=COUNT...: exactly these, in the report and in both llvm-xrays,
-# and no event lost
+# check_counts NAME FUNCTION=COUNT...: checks these counts in the report and in both llvm-xrays,
+# and that no event is lost
 check_counts() {
 	local name=$1 pair got tool csv
 	shift
@@ -87,7 +86,7 @@ check_counts() {
 	done
 }
 
-# loads NAME [FUNCTION]: every command of every llvm-xray reads the trace, without -k and -d,
+# loads NAME [FUNCTION]: checks that every command of every llvm-xray reads the trace, without -k and -d,
 # and prints the function's name
 loads() {
 	local name=$1 function=${2:-} tool command status
@@ -126,7 +125,7 @@ python_calls() {
 		f = sum(float("1.5") for i in range(100))
 		print(n, s, f, flush=True)
 		os.read(0, 1)
-		# what is attached to while it works
+		# attached to while it works
 		print("busy", flush=True)
 		n = rounds = 0
 		while not os.path.exists(os.environ["TMP"] + "/idle"):
@@ -143,13 +142,13 @@ python_calls() {
 	wait_for grep -q '^37035000 8002000 150.0$' "$TMP/python.out" ||
 		fail "python: its sums are right" "$(cat "$TMP/python.out" "$TMP/python.err")"
 	end_record python TERM
-	# a new frame of the interpreter for each call out of map, and for each of the 100
-	# elements and the end of the generator; calls from Python to Python take none
+	# The interpreter enters a new C frame for each call from map, for each of the generator's 100
+	# elements and for its end; calls from Python to Python need none.
 	check_counts python PyLong_FromUnicodeObject=3000 PyLong_FromString=3000 \
 		PyFloat_FromString=100 _PyEval_EvalFrameDefault=$((4000 + 101))
 	loads python PyLong_FromUnicodeObject
 
-	# No -f: functions chosen by size, while it works; detached while it works, too.
+	# Without -f, functions are selected by size; kxray attaches and detaches while the program works.
 	printf g >&7
 	wait_for grep -q busy "$TMP/python.out"
 	record busy -p "$PID"
@@ -159,15 +158,15 @@ python_calls() {
 	touch "$TMP/idle"
 	ends busy "$PID"
 	assert_eq "busy: python's result" "$(tail -n 1 "$TMP/python.out")" 0
-	assert_contains "busy: the choice is said" "$(cat "$TMP/busy.log")" "by size"
-	assert "busy: the interpreter's loop was seen" "$(head -c 400 "$TMP/busy.report")" \
+	assert_contains "busy: the selection is printed" "$(cat "$TMP/busy.log")" "by size"
+	assert "busy: the interpreter's loop is in the report" "$(head -c 400 "$TMP/busy.report")" \
 		[ "$(calls busy PyLong_FromUnicodeObject)" -ge 3000 ]
 	loads busy PyLong_FromUnicodeObject
 }
 
 worked() { [ "$(cat "$TMP/python.err")" -ge "$1" ]; } # ROUNDS
 
-# Calls of a command by redis-server's own count; "" of all but those that ask for the counts
+# redis-server's own count of a command's calls; without COMMAND, of all but the commands that read the counts
 redis_calls() { # FILE [COMMAND]
 	sed -n 's/^cmdstat_\([^:]*\):calls=\([0-9]*\),.*/\1 \2/p' "$1" |
 		awk -v name="${2:-}" '
@@ -201,7 +200,7 @@ redis_benchmark() {
 		call=$((after - before)) processCommand=$((after - before))
 	loads redis setCommand
 	redis-cli -p "$port" set last word >/dev/null
-	assert_eq "redis: the server goes on" "$(redis-cli -p "$port" get last)" word
+	assert_eq "redis: the server keeps running" "$(redis-cli -p "$port" get last)" word
 	kill "$PID"
 	ends redis "$PID"
 }
@@ -223,14 +222,14 @@ sqlite_queries() {
 	ends sqlite "$PID"
 	assert "sqlite: its output is the same" "see above" \
 		cmp <(tail -n +2 "$TMP/sqlite.out") "$TMP/sqlite.want"
-	# each row, and the end of each query
+	# one call for each row, and one for the end of each query
 	check_counts sqlite sqlite3_step=$((queries * (rows + 1))) sqlite3_prepare_v2=$queries \
 		sqlite3_column_text=$((queries * rows * 3)) sqlite3_mutex_enter=0
 	loads sqlite sqlite3_step
 }
 
-# xz reads blocks of 8 KiB and calls lzma_code once for each and once for the end, as long
-# as what it writes fits one block: so the data repeats itself.
+# xz reads blocks of 8 KiB and calls lzma_code once for each and once for the end, provided that its
+# output fits into one block: hence the repetitive data.
 compressible() { # BLOCKS
 	"$PYTHON" -c 'import hashlib, sys
 block = b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(64))
@@ -240,7 +239,7 @@ sys.stdout.buffer.write(block * 4 * int(sys.argv[1]))' "$1"
 xz_compression() {
 	compressible 700 >"$TMP/data"
 	xz -T1 -c "$TMP/data" >"$TMP/xz.want"
-	assert_between "xz: what it writes fits one block" "$(stat -c %s "$TMP/xz.want")" 1 8191
+	assert_between "xz: its output fits into one block" "$(stat -c %s "$TMP/xz.want")" 1 8191
 	start xz 7 xz -T1 -c
 	mapped "$PID" liblzma
 	record xz -p "$PID" -f 'liblzma.so*:lzma_*'
@@ -252,7 +251,7 @@ xz_compression() {
 	check_counts xz lzma_code=701
 	loads xz lzma_code
 
-	# attached and detached in the midst of its work: data comes until the recording is over
+	# Attached and detached while it works: the data lasts until the recording has ended.
 	"$PYTHON" -c 'import os, random, sys
 random.seed(1)
 while not os.path.exists(sys.argv[1]):
@@ -272,7 +271,7 @@ while not os.path.exists(sys.argv[1]):
 	loads midst
 }
 
-# Two processes with the same library, and one with another, at once.
+# Two processes with the same library and one with another, in one recording.
 several_processes() {
 	local xz1 xz2 sqlite tool
 	compressible 300 >"$TMP/data1"

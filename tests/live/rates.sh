@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 12 s
-# functions --rate: how often functions are called, and what recording them is predicted to cost.
+# functions --rate: call rates, and the predicted cost of recording.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -42,7 +42,7 @@ assert_eq "table: status" "$STATUS" 0
 assert_contains "table: head" "$OUT" "CALLS/S   NS/CALL       CPU  COST"
 assert_contains "table: prediction" "$ERR" "% of one CPU, at the rate"
 
-# Interrupted, it says nothing half.
+# Interrupted, it prints no partial table.
 "$KXRAY" functions -p "$PID" -f outer --rate 60 >"$TMP/cut.out" 2>"$TMP/cut.err" &
 KX_PID=$!
 _pids+=("$KX_PID")

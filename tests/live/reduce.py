@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-What tests/live/reduce.sh checks of a recording of the target `slow`, in the folder that
+The checks of tests/live/reduce.sh on a recording of the target `slow`, in the folder that
 tracing.sh leaves.
 
-    python3 reduce.py FOLDER LABEL durations LEAST_MS    every call that is long enough, whole
+    python3 reduce.py FOLDER LABEL durations LEAST_MS    every call of at least LEAST_MS, with its times
     python3 reduce.py FOLDER LABEL lasting LEAST_MS      the same without comparing times
     python3 reduce.py FOLDER LABEL counts NAME=COUNT...  these calls and no others
-    python3 reduce.py FOLDER LABEL hits                  events + lost + reduced is what was done
+    python3 reduce.py FOLDER LABEL hits                  events + lost + reduced are the target's hits
 """
 import csv
 import io
@@ -46,7 +46,7 @@ def counted(names):
 
 
 def durations(least_ms, timed=True):
-    """The target's clock and the trace's are one on a real machine; in an emulated one each has
+    """On a real machine the target and the trace use the same clock; in an emulated one each has
     its own measured frequency, and the host may stop the machine between two readings."""
     done, seen, wrong = load("did.json")["spans"], rows(), []
     for tid, functions in done.items():
@@ -56,7 +56,7 @@ def durations(least_ms, timed=True):
             if len(got) != len(spans):
                 wrong.append(f"{len(got)} calls of {name} in {tid}, not {len(spans)}")
             # the clock's frequency is measured: half a percent
-            wrong += [f"a call of {name} took {ns}, seen from inside {inside}, from outside {outside}"
+            wrong += [f"a call of {name} took {ns}, measured inside {inside}, outside {outside}"
                       for ns, (inside, outside) in zip(got, spans)
                       if timed and not inside * 0.995 - 2000 <= ns <= outside * 1.005 + 2000]
     say("slow calls last as long as they did" if timed else "slow calls", "; ".join(wrong[:3]))
@@ -78,7 +78,7 @@ def counts(want):
 
 def hits():
     calls, summary = load("did.json")["calls"], load("rec.json")
-    # leaper and ender never return
+    # leaper() and ender() never return
     want = 2 * sum(calls.values()) - calls["leaper"] - calls["ender"]
     got = summary["events"] + summary["lost"] + summary["reduced"]
     say("hits = events + lost + reduced", "" if got == want else

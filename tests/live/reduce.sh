@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 52 s
-# --min-duration and --depth: what the kernel leaves out, and that all else is whole and in its place.
+# --min-duration and --depth: the kernel leaves out exactly the calls that it should.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -11,7 +11,7 @@ reduced() { # LABEL CHECK...
 	python3 tests/live/reduce.py "$TMP" "$@" || fail "$1" "the check did not run"
 }
 
-# Among 24,000 calls, those that are slow by design; and their callers, from their true start on.
+# Among 24,000 calls, those that are slow by design, and their callers with their true start.
 lasting() { # LABEL OPTION...
 	local label=$1
 	shift
@@ -26,12 +26,12 @@ lasting "lasting, by multi" --mechanism multi
 lasting "lasting, by single" --mechanism single
 lasting "lasting, with arguments" --args 6 --callers
 lasting "lasting, clock ktime" --clock ktime
-# What the scheduler does with a thread does not push the start of its callers forward.
+# Scheduler events do not delay the start of callers.
 lasting "lasting, with the scheduler" --sched
 TARGET_ARGS=--repeat=4 lasting "lasting, in small rings" --ring-size 4K
 assert_eq "in small rings nothing is lost" "$(json "$TMP/rec.json" 'd["lost"]')" 0
 
-# An attached process, and a call that goes on beyond the recording.
+# An attached process, with a call that is still open when the recording ends.
 start_target slow
 start_kxray "$PID" "${functions[@]}" -f wait_for_byte --min-duration 30ms
 go_target
@@ -49,7 +49,7 @@ reduced "open call" durations 30
 run "$KXRAY" export -f csv -o - "$TRACE"
 assert_contains "open call: it is in the trace" "$(grep wait_for_byte <<<"$OUT")" ,open,
 
-# Calls that are not slow are not in the way of those that are: all of them, by the least time.
+# Quick calls do not displace slow ones: with the smallest limit, all calls are recorded.
 trace_command slow "${functions[@]}" --min-duration 1ns
 reduced "any duration" hits
 reduced "any duration" counts quick=18048 idle=6012 parent=12 slow=12 jumper=12 leaper=12 ender=2
@@ -78,7 +78,7 @@ assert_eq "both: calls" "$("$KXRAY" report --json "$TRACE" | python3 -c 'import 
 print(*sorted((f["name"], f["count"]) for f in json.load(sys.stdin)["functions"] if f["name"] != "idle"))')" \
 	"('ender', 2) ('jumper', 12) ('parent', 12)"
 
-# A recursion far deeper than return probes nest, and than kxray follows it.
+# A recursion deeper than return probes nest and than the depth that kxray follows.
 trace_command deep -f descend -f bottom --depth 5
 assert_eq "recursion: calls" "$("$KXRAY" report --json "$TRACE" |
 	python3 -c 'import json, sys; print([f["count"] for f in json.load(sys.stdin)["functions"]])')" "[50]"
@@ -87,13 +87,13 @@ trace_command deep -f descend -f bottom --min-duration 10s
 assert_eq "deep recursion: events" "$(json "$TMP/rec.json" 'd["events"]')" 0
 assert_contains "deep recursion: it says so" "$(cat "$TMP/rec.err")" "nested deeper"
 
-# Frames that are jumped over by longjmp do not count as depth.
+# Frames left by longjmp do not count as depth.
 trace_command longjmp -f catcher -f dive -f jump -f after --depth 3
 assert_eq "longjmp: calls" "$("$KXRAY" report --json "$TRACE" | python3 -c 'import json, sys
 print(*sorted((f["name"], f["count"]) for f in json.load(sys.stdin)["functions"]))')" \
 	"('after', 1000) ('catcher', 1000) ('dive', 2000)"
 
-# Mistakes.
+# Usage errors.
 for bad in 0 -1 5x us 1e3 99999999s ''; do
 	run "$KXRAY" record --min-duration "$bad" -o "$TMP/bad.xray" -- true
 	assert_eq "--min-duration '$bad': status" "$STATUS" 2
@@ -106,4 +106,4 @@ for bad in 0 97 -1 x ''; do
 done
 run "$KXRAY" record --min-duration 5us --exits=none -o "$TMP/bad.xray" -- true
 assert_eq "--min-duration without exits: status" "$STATUS" 2
-assert_eq "nothing is written by mistake" "$(ls "$TMP"/bad.xray* 2>/dev/null)" ""
+assert_eq "usage errors: nothing is written" "$(ls "$TMP"/bad.xray* 2>/dev/null)" ""

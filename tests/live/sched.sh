@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 16 s
-# record --sched: when threads run, wait and are woken, against what the target and the kernel say.
+# record --sched: times when threads run, wait and are woken, compared with the target's and the kernel's counts.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -25,7 +25,7 @@ trace_target waits "${WAITS[@]}" --sched
 waited "by PID" "${all[@]}"
 cp "$TMP/report.json" "$TMP/whole.json"
 
-# What report and the exporters make of a part of it.
+# The report and the exports of the same recording.
 assert_eq "the trace says that it has scheduler events" \
 	"$(json "$TMP/whole.json" 'd["sched"]')" True
 run "$KXRAY" report "$TRACE"
@@ -61,7 +61,7 @@ for format in chrome perfetto; do
 	python3 "tests/readers/$format.py" "$TMP/timeline" >"$TMP/$format.txt"
 	assert "$format: the rows of the scheduler" "none" grep -q '^sched ' "$TMP/$format.txt"
 done
-# Perfetto's times count from the machine's start where the trace knows it; the reader takes that off.
+# Perfetto's times count from the machine's start if the trace has it; the reader subtracts that.
 assert_eq "chrome and perfetto show the same states" \
 	"$(diff <(grep '^sched' "$TMP/chrome.txt" | sort) <(grep '^sched' "$TMP/perfetto.txt" | sort) |
 		head -n 4)" ''
@@ -71,14 +71,14 @@ assert_eq "exported as XRay it reports the same" \
 assert "dump shows them" "no event" grep -q 'kxray:sched .*\\"state\\":\\"S\\"' \
 	<("$KXRAY" dump "$TRACE")
 
-# Files of every version stay good for llvm-xray, and the calls in them exact.
+# In every FDR version, llvm-xray reads the trace, and its calls are exact.
 for version in 1 2 3 4 5; do
 	trace_target counts "${COUNTED[@]}" --sched --fdr-version "$version"
 	assert_eq "version $version: statuses" "$STATUS $TARGET_STATUS" "0 0"
 	expect "version $version" report account fdr sleep
 done
 
-# Threads that move while everything is recorded, also between the CPUs of one call.
+# Threads that migrate, also during a call.
 if [ "$(nproc)" -gt 1 ]; then
 	trace_target hops -f stand --sched
 	expect "moving" hops
@@ -89,7 +89,7 @@ fi
 trace_command waits "${WAITS[@]}" --sched
 TARGET_STATUS=0 waited "as a command" switches times naps wakers
 
-# Nothing of it without the option.
+# Without the option there are no scheduler events.
 trace_target waits "${WAITS[@]}"
 assert_eq "without --sched: no events" "$("$KXRAY" dump "$TRACE" | grep -c 'kxray:sched')" 0
 assert_eq "without --sched: no columns" "$("$KXRAY" report "$TRACE" | grep -c CPU)" 0

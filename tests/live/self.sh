@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-# code PID: libraries of which the process has executable mappings
+# code PID: prints the libraries of which the process has executable mappings
 code() { awk '$2 ~ /x/ && $6 ~ /\.so/ { print $6 }' "/proc/$1/maps" | sort -u | tr '\n' ' '; }
 
 _new_recording
@@ -16,8 +16,8 @@ _pids+=("$KX_PID")
 wait_for _records || fail "start" "$(cat "$TMP/rec.err")"
 assert_eq "libraries that probes can reach" "$(code "$KX_PID")" ""
 
-# A second one begins with the first one's breakpoints in its libraries, and reads the functions'
-# code from the files, not from there.
+# A second recorder starts with the first one's breakpoints in its libraries, so it reads the functions'
+# code from the files, not from memory.
 for mechanism in session single; do
 	run "$KXRAY" record -a -d 1 -o "$TMP/second" --json -f 'libc.so*:malloc' --mechanism "$mechanism"
 	case $ERR in
@@ -34,7 +34,7 @@ assert_eq "events" "$OUT" True
 run json "$TMP/report.json" "[p for p in d['processes'] if p['pid'] == $KX_PID]"
 assert_eq "its own calls in the trace" "$OUT" "[]"
 
-# One process alone has its probes to itself: nothing needs to be moved.
+# Probes of a single process do not affect kxray, so its libraries stay in place.
 start_target sleeper
 start_kxray "$PID" -f main
 assert_contains "tracing one process" "$(code "$KX_PID")" /libc.so

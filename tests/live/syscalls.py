@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a recording of system calls must say. Prints what differs, nothing if all is right.
+"""Checks a recording of system calls. Prints the differences.
 
-    syscalls.py threads CALLS.csv DID.json [child]        counts of each thread = what it did
+    syscalls.py threads CALLS.csv DID.json [child]        counts of each thread = its own counts
     syscalls.py same REPORT.json STRACE [IGNORED...]      counts of each call = those of strace -c
     syscalls.py results CALLS.csv DID.json                results and arguments
-    syscalls.py nested CALLS N NAME...                    N calls of each of these functions are inside
-                                                          one of the function before, in one thread and
-                                                          in time (CALLS: from tests/readers/perfetto.py)
+    syscalls.py nested CALLS N NAME...                    each function has N calls, each inside a call of
+                                                          the previous function, by thread and by time
+                                                          (CALLS: from tests/readers/perfetto.py)
 """
 import collections
 import csv
@@ -50,7 +50,7 @@ def same(report, strace, *ignored):
         if name not in ignored and seen.get(name, 0) != theirs.get(name, 0):
             yield f'{name}: {seen.get(name, 0)} times, strace says {theirs.get(name, 0)}'
     if len(theirs) < 10:
-        yield f'strace saw only {sorted(theirs)}'
+        yield f'strace recorded only {sorted(theirs)}'
 
 
 def results(calls, done):

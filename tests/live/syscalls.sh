@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 12 s
-# System calls: a target counts its own; strace -c is the second opinion.
+# System calls: compared with the target's own counts and with strace -c.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-# check NAME WHAT...: what syscalls.py says of the recording
+# check NAME WHAT...: checks the recording with syscalls.py
 check() {
 	local name=$1 difference
 	shift
@@ -15,8 +15,8 @@ check() {
 to_csv() { "$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE" 2>"$TMP/export.err" || fail "export" "$(cat "$TMP/export.err")"; }
 orphans() { json "$TMP/rec.json" 'd["orphans"]'; }
 
-# The one exit without entry is that of the read by which the target waited. Others that could
-# be: those of new threads and of calls that a seccomp filter refuses.
+# The only exit without entry is that of the read in which the target waited. Exits of new threads and of
+# calls refused by a seccomp filter, which also have no entry, are not recorded.
 for what in '' --refuse; do
 	TARGET_ARGS=$what trace_target syscalls -f 'syscall:*'
 	assert_eq "by PID $what: statuses" "$STATUS $TARGET_STATUS" "0 0"
@@ -28,15 +28,15 @@ for what in '' --refuse; do
 	assert_eq "by PID $what: calls that never return" "$(json "$TMP/rec.json" 'd["repaired"]')" 2
 done
 
-# With the child, which comes out of a fork that it never entered.
+# With the child, which returns from a fork that it did not enter.
 TARGET_ARGS='' trace_target syscalls -f 'syscall:*' --follow
 to_csv
 check "with its child: counts of each thread" threads "$TMP/calls.csv" "$TMP/syscalls.out" child
 assert_eq "with its child: lost, exits without entry, calls that never return" \
 	"$(json "$TMP/rec.json" '[d["lost"], d["orphans"], d["repaired"]]')" "[0, 1, 3]"
 
-# The same program under strace; it has no dynamic linker, so all but its execve is recorded.
-# How often futex is called is a matter of time; strace does not count calls that never return.
+# The same program under strace; it has no dynamic linker, so all of its calls but execve are recorded.
+# The number of futex calls depends on timing; strace does not count calls that never return.
 for args in --alone --exec; do
 	TARGET_ARGS=$args trace_command syscalls -f 'syscall:*'
 	assert_eq "command $args: status" "$STATUS" 0
@@ -44,7 +44,7 @@ for args in --alone --exec; do
 	# shellcheck disable=SC2086
 	strace -f -c -U name,calls -o "$TMP/strace" "$TARGETS/syscalls" --start=now $args \
 		>"$TMP/strace.out" 2>"$TMP/strace.err" </dev/null
-	# strace starts the program by an execve that it counts
+	# strace also counts its own execve of the program
 	awk '$1 == "execve" { $2 = $2 - 1 } $1 == "total" { $2 = $2 - 1 } { print $1, $2 }' \
 		"$TMP/strace" >"$TMP/strace.rest"
 	check "command $args: as strace counts" same "$TMP/report.json" "$TMP/strace.rest" futex \
@@ -54,7 +54,7 @@ done
 
 unset TARGET_ARGS
 
-# Some calls only, by glob and but for some.
+# A selection by glob, with exclusions.
 trace_target syscalls -f 'syscall:get*id' -x 'syscall:getuid'
 "$KXRAY" report --json "$TRACE" >"$TMP/report.json"
 assert_eq "globs" "$(json "$TMP/report.json" 'sorted((f["name"], f["count"]) for f in d["functions"]
@@ -79,12 +79,12 @@ trace_target syscalls -f syscall:write -f syscall:openat
 to_csv
 assert_eq "no results without --args" "$(cut -d, -f 14 "$TMP/calls.csv" | sort -u | tr -d '\r\n')" result
 
-# Calls that never return last until their thread ends, and no longer.
+# Calls that never return end with their thread.
 trace_command syscalls -f 'syscall:*' --min-duration 30us
 to_csv
 assert_eq "only what lasts" "$(awk -F, 'NR > 1 && $7 < 30000 { print $4, $7 }' "$TMP/calls.csv")" ''
 
-# With a user function around them: 7 bytes, 300 times.
+# Inside a user function: 7 bytes, 300 times.
 trace_target syscalls -f shout -f syscall:write --args 3 --callers
 to_csv
 assert_eq "inside a user function" "$(awk -F, '$4 == "write" && $9 == 2 && $14 == "7\r"' \
@@ -102,7 +102,7 @@ for tool in $(llvm_xrays); do
 		awk -F, '/write/ { print $2 }')" 301
 done
 
-# The program is killed in a read: the call ends before the thread does. The other read began before.
+# The program is killed in a read: the call ends before the thread does. The other read began before the attach.
 start_target syscalls --hang
 target=$PID
 start_kxray "$target" -f syscall:read -f syscall:write
@@ -116,7 +116,7 @@ to_csv
 assert_eq "killed in a read" "$STATUS $(awk -F, '$4 == "read" { print $11 }' "$TMP/calls.csv") $(
 	grep -c ',write,' "$TMP/calls.csv") $(orphans)" "0 exit 301 1"
 
-# Two processes at a time.
+# Two processes in one recording.
 start_target syscalls
 first=$PID first_in=$TARGET_IN
 mv "$TMP/syscalls.out" "$TMP/first.out"
@@ -135,7 +135,7 @@ check "two processes: the first" threads "$TMP/calls.csv" "$TMP/first.out"
 check "two processes: the second" threads "$TMP/calls.csv" "$TMP/syscalls.out"
 assert_eq "two processes: exits without entry" "$(orphans)" 2
 
-# What can be traced, without any process.
+# The list of traceable system calls needs no process.
 run "$KXRAY" functions -f 'syscall:open*' --json
 assert_eq "functions" "$(json "$TMP/run.out" '[(f["name"], f["module"]) for f in d][:2]')" \
 	"[('open', 'syscall'), ('openat', 'syscall')]"

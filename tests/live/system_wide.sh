@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: alone, 16 s
-# The whole system: calls of a library in every process that has it, exactly, whether it started before or
-# during the recording; never kxray itself; many forks; a library that is replaced while it is in use.
+# The whole system: exact calls of a library in every process that has it, started before or during the
+# recording; kxray itself is not recorded; many forks; a library that is replaced while it is in use.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -33,15 +33,15 @@ end_all() {
 
 logged() { [ "$(wc -l <"$TREE_LOG")" -ge "$1" ]; } # PROCESSES
 
-# same LABEL PROCESSES: the trace has the calls of the log, process by process
+# same LABEL PROCESSES: checks that the trace has the calls of the log for each process
 same() {
-	assert_eq "$1: processes that told their counts" "$(wc -l <"$TREE_LOG")" "$2"
+	assert_eq "$1: processes in the log" "$(wc -l <"$TREE_LOG")" "$2"
 	run python3 tests/live/per_process.py "$TRACE" "$TREE_LOG"
 	assert_eq "$1: calls of each process" "$STATUS $(head -n 5 "$TMP/run.out")" "0 "
 	echo "# $1: $ERR"
 }
 
-# Three processes that have the library before, ten that come and go meanwhile.
+# Three processes have the library before the recording, ten start and end during it.
 for mechanism in session multi single; do
 	label="-a, $mechanism"
 	rm -f "$TREE_LOG"
@@ -71,7 +71,7 @@ for mechanism in session multi single; do
 	fi
 done
 
-# Every process allocates memory, kxray too; it alone is not in the trace.
+# Every process allocates memory, kxray too; only kxray itself is not in the trace.
 libc=$(ldd "$KXRAY" | sed -n 's/.*libc\.so\.6 => \([^ ]*\) .*/\1/p')
 start_all "kxray itself" -f "$(realpath "$libc"):malloc"
 traced=()
@@ -90,7 +90,7 @@ print(int(sys.argv[2]) in pids, all(int(pid) in pids for pid in sys.argv[3:]))' 
 	"$TRACE" "$KX_PID" "${traced[@]}"
 assert_eq "kxray itself is not traced, another kxray is" "$OUT$ERR" "False True"
 
-# Forks without end: 2000 children at a time and 400 grandchildren, each with one call.
+# Many forks: 2000 children at a time and 400 grandchildren, each with one call.
 for scope in follow all; do
 	rm -f "$TMP/bomb.out"
 	if [ $scope = follow ]; then
@@ -108,7 +108,7 @@ for scope in follow all; do
 	assert_eq "2400 forks, $scope: processes not followed" "$OUT$ERR" 0
 done
 
-# The library's file is replaced while a process uses it: that one's code stays the old.
+# The library's file is replaced while a process uses it: that process keeps the old code.
 rm -f "$TREE_LOG"
 start_target libuser --repeat=100 "$LIBRARY"
 old=$PID input=$TARGET_IN
@@ -118,7 +118,7 @@ mv "$TMP/new.so" "$LIBRARY"
 printf g >&"$input"
 end_target "$old"
 assert_eq "replaced during: the old one's status" "$STATUS" 0
-# Its probes come while it runs.
+# It gets its probes while it runs.
 printf g | "$TARGETS/late" "$LIBRARY" 2000 >"$TMP/late.out"
 assert_eq "replaced during: the new one's status" "$?" 0
 end_all "replaced during"
@@ -145,7 +145,7 @@ assert_eq "replaced before: the old one's status" "$STATUS" 0
 end_all "replaced before"
 same "replaced before" 2
 
-# System calls and kernel functions do not come later: a name that does not exist is said at once.
+# The sets of system calls and kernel functions are fixed: an unknown name is an error at the start.
 run "$KXRAY" record -a -f 'syscall:opne' -o "$TMP/none.xray" -d 1
 assert_eq "a system call that does not exist: status" "$STATUS" 1
 assert_contains "a system call that does not exist" "$ERR" "did you mean open in syscall"

@@ -3,7 +3,7 @@
 #
 # Helpers of the tests that record a target; read after ../lib.sh. A recording leaves
 #     $TMP/trace.xray, $TMP/trace.xray.map
-#     $TMP/did.json     what the target says it did
+#     $TMP/did.json     the target's own counts
 #     $TMP/rec.json     the summary of record --json, $TMP/rec.err its messages
 #     $STATUS           kxray's exit status, $TARGET_STATUS the target's
 TRACE=$TMP/trace.xray
@@ -13,7 +13,7 @@ COUNTED=(-f 'leaf_*' -f inner -f middle -f outer -f recursive -f 'tail_*' -f sle
 
 _new_recording() { rm -f "$TRACE" "$TRACE.map" "$TMP"/{did,rec}.json "$TMP"/rec.{err,out}; }
 
-# start_kxray PID [OPTION...]: attaches, waits until it records; its id in $KX_PID
+# start_kxray PID [OPTION...]: attaches, waits until it records; its pid is in $KX_PID
 start_kxray() {
 	local pid=$1
 	shift
@@ -25,7 +25,7 @@ start_kxray() {
 }
 _records() { grep -q '^kxray: recording ' "$TMP/rec.err" || _is_over "$KX_PID"; }
 
-# ends_by_signal PID: whether it reads SIGINT from a file, as while it records or counts
+# ends_by_signal PID: succeeds if it has a signalfd for SIGINT, that is, while it records or counts
 ends_by_signal() {
 	local blocked
 	blocked=$(sed -n 's/^SigBlk:[[:space:]]*//p' "/proc/$1/status")
@@ -59,7 +59,7 @@ trace_target() {
 	tail -n 1 "$TMP/$name.out" >"$TMP/did.json"
 }
 
-# trace_command NAME [OPTION...]: the same by "-- COMMAND"
+# trace_command NAME [OPTION...]: the same with "-- COMMAND"
 trace_command() {
 	local name=$1
 	shift
@@ -73,7 +73,7 @@ trace_command() {
 	tail -n 2 "$TMP/$name.out" | head -n 1 >"$TMP/did.json"
 }
 
-# used_cpu PID TICKS: whether a process has used so many ticks (1/100 s) of CPU time
+# used_cpu PID TICKS: succeeds if the process has used at least TICKS (1/100 s) of CPU time
 used_cpu() { [ "$(cpu_ticks "$1")" -ge "$2" ]; }
 cpu_ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 26 s
-# Stacks that do not end by returning: exceptions, forced unwinding, longjmp, deep recursion.
+# Frames that end without a return: exceptions, forced unwinding, longjmp, deep recursion.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -13,7 +13,7 @@ traced() { # LABEL REPAIRED CHECK...
 	expect "$label" "$@" "repaired=$repaired" report account fdr
 }
 
-# 100,000 exceptions through two traced frames; the target itself says whether it ended right.
+# 100,000 exceptions through two traced frames; the target's status shows whether all were caught.
 trace_target throws -f catcher -f passer -f thrower
 traced "exceptions" 200000 cxx=long
 assert_contains "exceptions: why the exits are expensive" "$(cat "$TMP/rec.err")" "expensive exits"
@@ -23,7 +23,7 @@ trace_target cancel -f top -f middle -f bottom
 traced "forced unwinding" 120 tools
 assert_eq "forced unwinding: handlers" "$(json "$TMP/did.json" 'd["handlers"]')" 120
 
-# A jump leaves eleven frames. The kernel nests 64 return probes: it misses the returns of
+# A longjmp leaves eleven frames. The kernel nests at most 64 return probes: it misses the returns of
 # the other 937 of 1,001 frames.
 for exits in auto return instruction none; do
 	case $exits in
@@ -37,8 +37,8 @@ for exits in auto return instruction none; do
 	traced "recursion, --exits=$exits" $dives tools
 done
 
-# Functions that return twice or elsewhere, the C library's own among them. The target says
-# whether all went right; an endless loop is ended by end_target.
+# Functions that return twice or to another place, also those of the C library. The target's status shows
+# whether all went right; end_target ends an endless loop.
 for mechanism in session multi single; do
 	for pattern in 'libc.so*:*setjmp*' 'libc.so*:*'; do
 		# The kernel takes minutes to remove thousands of single probes.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
-/* What becomes of traced processes and threads: their start, names, CPUs and end. */
+/* Lifecycle of traced processes and threads: start, names, CPUs and end. */
 #ifndef KX_PROCESS_BPF_H
 #define KX_PROCESS_BPF_H
 
@@ -12,7 +12,7 @@
 
 /* Processes that could not be followed, because there were too many at a time. */
 __u64 kx_unfollowed = 0;
-/* Events that did not fit: user space must look at all processes again. */
+/* Events that did not fit: user space must scan all processes again. */
 __u64 kx_process_events_lost = 0;
 
 struct {
@@ -20,7 +20,7 @@ struct {
 	__uint(max_entries, 256 * 1024);
 } kx_process_events SEC(".maps");
 
-static __always_inline void tell(__u32 kind, __u32 tgid, __u32 parent)
+static __always_inline void report(__u32 kind, __u32 tgid, __u32 parent)
 {
 	struct kx_process_event event = { .kind = kind, .tgid = tgid, .parent = parent };
 
@@ -28,7 +28,7 @@ static __always_inline void tell(__u32 kind, __u32 tgid, __u32 parent)
 		__sync_fetch_and_add(&kx_process_events_lost, 1);
 }
 
-/* The list of modules of a process changes: what was found of it holds no longer. */
+/* The list of modules of a process changes: the verdict on its return probes no longer holds. */
 static __always_inline void modules_changed(__u32 tgid)
 {
 	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &tgid);
@@ -53,7 +53,7 @@ int kx_dlopen(struct pt_regs *ctx)
 		return 0;
 	if (kx_dynamic_targets) {
 		modules_changed(tgid);
-		tell(KX_PROCESS_MODULES, tgid, 0);
+		report(KX_PROCESS_MODULES, tgid, 0);
 		return 0;
 	}
 	__sync_fetch_and_add(&kx_link_map_generation, 1);
@@ -62,7 +62,7 @@ int kx_dlopen(struct pt_regs *ctx)
 }
 
 /*
- * Run by user space: process ctx[0] was looked at when it had ctx[1] changes, and may be hijacked.
+ * Run by user space: process ctx[0] was scanned when it had ctx[1] changes; return probes are harmless in it.
  * Here and not by a map update, which would overwrite a change that comes meanwhile.
  */
 SEC("raw_tp")
@@ -105,7 +105,7 @@ int BPF_PROG(kx_exec, struct task_struct *task)
 	if (!kx_is_target(tgid))
 		return 0;
 	modules_changed(tgid);
-	tell(KX_PROCESS_EXECED, tgid, 0);
+	report(KX_PROCESS_EXECED, tgid, 0);
 	return 0;
 }
 
@@ -136,7 +136,7 @@ static __always_inline void follow(__u32 parent, __u32 child)
 		return;
 	}
 	if (kx_scope == KX_SCOPE_SET)
-		tell(KX_PROCESS_FORKED, child, parent);
+		report(KX_PROCESS_FORKED, child, parent);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -176,23 +176,23 @@ static __always_inline void put_name(struct task_struct *task, __u32 kind, const
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(kx_thread_exit, struct task_struct *task)
 {
-	/* Whatever the filters say: calls that they let through may be open. */
+	/* Regardless of the filters: calls that passed them may be open. */
 	if (kx_task_traced(task)) {
 		kx_flush_pending_end(task);
 		put_name(task, KX_EVENT_THREAD_EXIT, task->comm);
 		if (kx_flight)
 			kx_trigger_exit(task);
 	}
-	/* more than one thread may find itself the last */
+	/* more than one thread may find that it is the last */
 	if (kx_dynamic_targets && kx_is_target(task->tgid) && !BPF_CORE_READ(task, signal, live.counter))
-		tell(KX_PROCESS_ENDED, task->tgid, 0);
+		report(KX_PROCESS_ENDED, task->tgid, 0);
 	return 0;
 }
 
 SEC("tp_btf/task_rename")
 int BPF_PROG(kx_thread_name, struct task_struct *task, const char *name)
 {
-	/* By the new name a filter may let its calls through. */
+	/* Regardless of the filters: the new name may pass them. */
 	if (kx_task_traced(task))
 		put_name(task, KX_EVENT_THREAD_NAME, name);
 	return 0;

@@ -17,7 +17,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-
 /* Filled by kx_sample_clock. */
 __u64 kx_sampled_before = 0; /* ktime */
 __u64 kx_sampled_clock = 0;
@@ -97,7 +96,7 @@ int kx_session(struct pt_regs *ctx)
 	}
 	if (!kx_cpu_passes() || !kx_current_passes())
 		return 1;
-	/* a trigger wants to know how long it lasts */
+	/* the duration of a trigger's call is needed, so its exit is */
 	if (put_entry(ctx, cookie, id, cookie & KX_COOKIE_HAS_TRIGGER ? 0 : KX_ENTER_CAN_SKIP) ==
 	    KX_SKIP)
 		return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
 /*
- * The way of every call into the rings, whatever its source: as it comes, or only where it
- * is not too deep (--depth) and lasts long enough (--min-duration); or it is only counted.
+ * Every call, whatever its source, passes through here: it is written at once, or only if it is not
+ * too deep (--depth) and lasts long enough (--min-duration), or it is only counted (--count).
  *
  * To know that, the open calls of each thread are kept in frames, outermost first, which end as
  * those of user/collect/callstack.h do: by their exit, or because a later call begins where they would
@@ -91,7 +91,7 @@ static __always_inline int kx_reducing(void)
 	return kx_max_depth || kx_min_ticks;
 }
 
-/* Another task may run on this CPU in the midst of it. */
+/* Atomic: the program may be preempted by another task on this CPU. */
 static __always_inline void count_on_cpu(void *map, __u32 key, __s64 n)
 {
 	__u64 *count = bpf_map_lookup_elem(map, &key);
@@ -178,7 +178,7 @@ static __noinline void write_lasting(struct kx_frames *c, __u32 tid, __u64 now)
 
 /*
  * Writes the entries of the calls that have lasted long enough by now. Before a record of another
- * kind this keeps its story in order: see user/collect/thread_stream.c.
+ * kind this keeps the records of the thread in order: see user/collect/thread_stream.c.
  */
 static __always_inline void kx_flush_pending_entries(struct task_struct *task)
 {
@@ -200,7 +200,7 @@ static __always_inline void kx_flush_pending_entries(struct task_struct *task)
 	c->busy = 0;
 }
 
-/* The thread ends, and its calls with it: they last no longer, though the task is seen later still. */
+/* The thread ends, and its calls with it. The task itself may outlive this. */
 static __always_inline void kx_flush_pending_end(struct task_struct *task)
 {
 	struct kx_frames *c;
@@ -218,7 +218,7 @@ static __always_inline int has_ended(const struct kx_frame *f, struct kx_frames_
 {
 	const struct kx_frame *first;
 
-	/* whatever user space calls, it is back from the kernel */
+	/* a call in user space proves that the thread has left the kernel */
 	if (in->sp >= LOWEST_USER_SP && f->sp < LOWEST_USER_SP)
 		return 1;
 	if (f->sp > in->sp)
@@ -258,7 +258,7 @@ static __noinline __u32 count_alive(struct kx_frames *c, __u32 func, __u64 sp)
 	return in.index;
 }
 
-/* Of written frames that end here the collector must hear: the call that proves it may not come. */
+/* Emits UNWIND for written frames proven dead: the proving entry may be filtered. */
 static __noinline void end_frames(struct kx_frames *c, __u32 tid, __u32 alive)
 {
 	struct kx_frame *f;
@@ -342,7 +342,7 @@ static __noinline int judge_entry(__u32 tid, __u32 func, __u64 sp, const __u64 *
 	now += clock_base(cpu);
 	c->busy = 1;
 	barrier();
-	/* those that have ended as well, if it was not before its time */
+	/* includes calls that have ended without an exit, if they lasted long enough */
 	if (kx_min_ticks && next_lasting(c, now))
 		write_lasting(c, tid, now);
 	if (c->depth && (f = frame(c, c->depth - 1)) && f->sp <= sp) {

@@ -3,8 +3,8 @@
  * Clock and ring: how any program in bpf/ gets a record to the collector.
  * See wire.h for the layout of a ring and user/tracer/ring.h for its reader.
  */
-#ifndef KX_RECORD_BPF_H
-#define KX_RECORD_BPF_H
+#ifndef KX_RING_BPF_H
+#define KX_RING_BPF_H
 
 #include "vmlinux.h"
 
@@ -126,7 +126,7 @@ static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)
 		bpf_map_update_elem(&kx_thread_losses, &tid, &fresh, BPF_NOEXIST);
 		loss = bpf_map_lookup_elem(&kx_thread_losses, &tid);
 		if (!loss)
-			return; /* the ring's own counter still has it */
+			return; /* the ring's own counter has the loss */
 	}
 	if (kx_read_clock(&clock, &cpu) == 0) {
 		__u32 epoch = kx_loss_epoch + 1; /* 0 in a fresh element is no epoch */
@@ -153,7 +153,7 @@ static __noinline int kx_lose(void *ring, __u32 reason, __u32 kind, __u32 tid)
 		     KX_RING_SLOT_SIZE;
 	__u64 *counters;
 
-	/* First: whoever sees the ring's counter must find the thread's. */
+	/* Update the thread counter before the ring counter: a reader of the latter finds the former. */
 	if (kx_is_call(kind))
 		kx_note_thread_loss(tid, kind);
 	if (!ring) {
@@ -167,7 +167,7 @@ static __noinline int kx_lose(void *ring, __u32 reason, __u32 kind, __u32 tid)
 	return -1;
 }
 
-/* Kept free of frequent records, for the rare ones without which a thread's story has no end. */
+/* Slots reserved for rare records: starts, ends and names of threads, CPU changes. */
 #define KX_RING_SPARE_SLOTS 8
 
 static __always_inline struct kx_wire_record *kx_slot(void *ring, __u64 position)
@@ -188,8 +188,8 @@ struct kx_moment {
  * array of that many at least and rounded up to 3. Returns 0, or -1 after counting the loss.
  *
  * @when NULL: now. The clock is then read after the slot is taken: every record that is taken after
- * some reading of the clock is then younger than that reading, which is what
- * the collector's watermark stands on.
+ * some reading of the clock is then younger than that reading: the collector's
+ * watermark relies on it.
  */
 static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				      const __u64 *payload, __u32 words,
@@ -249,7 +249,7 @@ static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 s
 	rec->kind = bad_clock ? KX_EVENT_PAD : kind;
 	rec->words = words;
 	barrier();
-	/* x86 keeps stores in order: who sees this sees the rest */
+	/* x86 TSO: a reader that sees commit sees the record */
 	*(volatile __u32 *)&rec->commit = (__u32)(position + 1);
 
 	if ((position ^ (position + slots)) & ~(__u64)(kx_wake_slots - 1))
@@ -263,7 +263,7 @@ static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 	return put_record(kind, tid, func, sp, payload, words, 0);
 }
 
-/* The same of something that happened when CPU @cpu's clock was @clock. */
+/* The same for an event of the past, when CPU @cpu's clock was @clock. */
 static __always_inline int kx_put_late(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				       const __u64 *payload, __u32 words, __u64 clock, __u32 cpu)
 {

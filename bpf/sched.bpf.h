@@ -24,19 +24,19 @@ const volatile __u32 kx_switch_has_state = 1;
 extern const int __preempt_count __ksym __weak;
 extern const struct pcpu_hot___kx pcpu_hot __ksym __weak;
 
-/* A thread that ends has nothing more to tell after its end: see kx_thread_exit. */
+/* Nothing is recorded of a thread after its exit record: see kx_thread_exit. */
 static __always_inline int is_watched(struct task_struct *task)
 {
 	return kx_task_wanted(task) && !(task->flags & KX_PF_EXITING);
 }
 
-/* Switches so far, told when a thread leaves and when it is back: a lost record shows. */
+/* Switches so far. Recorded when a thread leaves a CPU and when it is back, so that a lost record shows. */
 static __always_inline __u32 switches_of(struct task_struct *task)
 {
 	return (__u32)(task->nvcsw + task->nivcsw);
 }
 
-/* How long it has run: tells when it was back where the record of that is lost. */
+/* How long it has run: dates its return to the CPU if the record of that is lost. */
 static __always_inline __u32 ran_ns(struct task_struct *task)
 {
 	__u64 ran = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
@@ -67,7 +67,7 @@ int kx_sched_switch(__u64 *ctx)
 
 	if (is_watched(prev))
 		kx_flush_pending_entries(prev);
-	/* one that is preempted on its way to sleep goes on when its turn comes */
+	/* a thread that is preempted on its way to sleep stays runnable */
 	if (is_watched(prev))
 		put_sched(KX_EVENT_SCHED_OUT, prev->pid, preempted ? 0 : state_of(ctx, prev),
 			  KX_SCHED_SP(switches_of(prev), ran_ns(prev)));
@@ -76,7 +76,7 @@ int kx_sched_switch(__u64 *ctx)
 	return 0;
 }
 
-/* The waker is the thread that runs here, or nobody (0) where it is only interrupted. */
+/* The waker is the current thread; 0 if an interrupt wakes. */
 static __always_inline int waking(struct task_struct *task, int in_interrupt, __u64 is_new)
 {
 	if (is_watched(task))
@@ -99,7 +99,7 @@ int BPF_PROG(kx_sched_waking, struct task_struct *task)
 }
 
 /*
- * Kernels that keep the addresses of their variables for themselves (no CONFIG_KALLSYMS_ALL)
+ * Kernels that do not export the addresses of their variables (no CONFIG_KALLSYMS_ALL)
  * refuse the program above. Most wake-ups by interrupts are those of timers.
  */
 struct {

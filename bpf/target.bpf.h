@@ -36,7 +36,7 @@ __u32 kx_ready = 0; /* no event before all probes are in */
 __u32 kx_link_map_generation = 0;
 __u32 kx_link_map_ack = 0;
 
-/* By KX_COOKIE_GROUP: some process that has the module mapped may unwind, so nobody's is hijacked. */
+/* By KX_COOKIE_GROUP: a process that has the module mapped may unwind, so none gets return probes there. */
 __u32 kx_retprobes_disabled[KX_MAX_GROUPS];
 
 /*

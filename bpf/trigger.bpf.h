@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
 /*
  * What makes a flight recorder write: entries and long calls of chosen functions, and the ends of
- * traced processes. User space hears of it at once, by a ring of its own.
+ * traced processes. They reach user space at once, through a ring buffer of their own.
  */
 #ifndef KX_TRIGGER_BPF_H
 #define KX_TRIGGER_BPF_H
@@ -14,15 +14,15 @@
 #define KX_MAX_TIMED_CALLS 16384
 #define KX_MAX_TRIGGER_FUNCS 16384
 
-const volatile __u32 kx_flight = 0; /* fixed at load: somebody listens */
+const volatile __u32 kx_flight = 0; /* fixed at load: 1 if user space consumes triggers */
 
 /*
- * 1: the next call that fulfils a condition is told, and sets this to 0; others are only counted
- * until user space sets it again.
+ * 1: the next call that fulfils a condition is reported, and sets this to 0; until user space sets it
+ * again, others are only counted.
  */
 __u32 kx_triggers_armed = 0;
 __u64 kx_triggers_merged = 0;
-__u64 kx_triggers_lost = 0; /* told to nobody, because the ring was full */
+__u64 kx_triggers_lost = 0; /* not reported, because the ring was full */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -46,7 +46,7 @@ struct kx_timed_call {
 
 /*
  * When the open calls of timed functions began, in ns: the recording's clock has a base of its
- * own on each CPU. Calls that never returned are the first to be forgotten.
+ * own on each CPU. Calls that never returned are the first to be evicted.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -55,7 +55,7 @@ struct {
 	__type(value, __u64);
 } kx_timed_calls SEC(".maps");
 
-static __noinline int kx_tell_trigger(__u64 id, __u32 kind, __u32 func, __u64 value)
+static __noinline int kx_report_trigger(__u64 id, __u32 kind, __u32 func, __u64 value)
 {
 	struct kx_trigger_event *ev;
 	__u64 clock = 0;
@@ -85,7 +85,7 @@ static __noinline int kx_tell_trigger(__u64 id, __u32 kind, __u32 func, __u64 va
 static __always_inline void kx_fire(__u64 id, __u32 kind, __u32 func, __u64 value)
 {
 	if (kx_triggers_armed && __sync_val_compare_and_swap(&kx_triggers_armed, 1, 0) == 1)
-		kx_tell_trigger(id, kind, func, value);
+		kx_report_trigger(id, kind, func, value);
 	else
 		__sync_fetch_and_add(&kx_triggers_merged, 1);
 }
@@ -127,7 +127,7 @@ static __noinline int kx_trigger_leave(__u64 id, __u32 func, __u64 sp)
 	return 0;
 }
 
-/* A thread ends, and the record of it is written. Tells if it was its process' last. */
+/* A thread ends, and its record is written. Reports the end of its process if it was the last one. */
 static __noinline int kx_trigger_exit(struct task_struct *task)
 {
 	struct kx_trigger_event *ev;
@@ -135,7 +135,7 @@ static __noinline int kx_trigger_exit(struct task_struct *task)
 	__u64 clock = 0;
 	__u32 cpu = 0;
 
-	/* two that end together may both be the last: user space knows them by their start */
+	/* two that end together may both report it: user space recognizes them by the start time */
 	if (BPF_CORE_READ(task, signal, live.counter))
 		return 0;
 	if (kx_read_clock(&clock, &cpu))

@@ -135,7 +135,7 @@ enum kx_wire_scope {
 /* A traced process. Each list is written by one side only. */
 struct kx_target {
 	__u32 changes; /* of its list of modules, exec included; BPF programs add 1 */
-	__u32 checked; /* how many of these user space has found harmless for return probes */
+	__u32 checked; /* the value of changes at which return probes were last found harmless */
 };
 
 enum kx_process_event_kind {
@@ -145,7 +145,7 @@ enum kx_process_event_kind {
 	KX_PROCESS_ENDED = 4,
 };
 
-/* What user space must look at soon, in a ring buffer of its own. */
+/* A process that user space must scan soon; in a ring buffer of its own. */
 struct kx_process_event {
 	__u32 kind;   /* enum kx_process_event_kind */
 	__u32 tgid;
@@ -173,7 +173,7 @@ struct kx_process_event {
 #define KX_SYSCALL_FUNC(traced) ((traced) & 0x0fffffff)
 #define KX_SYSCALL_NARGS(traced) ((traced) >> 28)
 
-/* Why a flight recorder shall write. */
+/* Why a flight recorder dumps. */
 enum kx_trigger_kind {
 	KX_TRIGGER_ENTRY = 1, /* a call of `func` began */
 	KX_TRIGGER_SLOW = 2,  /* a call of `func` ended that lasted too long */
@@ -182,7 +182,7 @@ enum kx_trigger_kind {
 
 struct kx_trigger_event {
 	__u64 clock;  /* raw clock of CPU `cpu`; 0 if it could not be read */
-	__u64 value;  /* SLOW: ns that the call lasted; END: when the process began, to tell it by */
+	__u64 value;  /* SLOW: ns that the call lasted; END: start time of the process, which identifies it */
 	__u32 kind;   /* enum kx_trigger_kind */
 	__u32 func;
 	__u32 tid;

@@ -27,7 +27,7 @@ struct kx_follow_context {
 	struct kx_dlopen_watch *watch;
 	struct kx_selection *sel;
 	struct kx_probes *const *probes; /* none before the first functions are attached */
-	/* NULL: the trace has no run-time addresses, so nobody needs to know where code is mapped
+	/* NULL: the trace has no run-time addresses, so where code is mapped is not recorded
 	 */
 	struct kx_process_table *const *mappings;
 	const struct kx_notices *notices;

@@ -194,20 +194,20 @@ static void detach(struct recording *r)
 
 /* With --min-duration, calls that are still open are written if they have lasted long enough by
  * now. */
-static int settle(struct recording *r, struct kx_err *err)
+static int flush_pending(struct recording *r, struct kx_err *err)
 {
 	if (!kx_tracer_delays_entries(r->tracer))
 		return 0;
 	/* makes room in the rings; an error of the file is reported at the end */
 	kx_collector_pass(r->collector, NULL);
-	return kx_tracer_settle(r->tracer, err);
+	return kx_tracer_flush_pending(r->tracer, err);
 }
 
 /* A flight recording ends with its last dump. */
 static int finish_flight(struct recording *r, bool asked, int code, struct kx_err *err)
 {
 	struct kx_err late = { 0 };
-	int end = settle(r, &late);
+	int end = flush_pending(r, &late);
 
 	if (!end)
 		end = kx_collector_finish(r->collector, &late);
@@ -249,11 +249,11 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 	struct kx_clock *clock = kx_tracer_clock(r->tracer);
 	struct kx_err late = { 0 };
 	uint64_t hz = 0;
-	int end, settled = settle(r, &late);
+	int end, flushed = flush_pending(r, &late);
 
-	if (settled && !code) {
+	if (flushed && !code) {
 		*err = late;
-		code = settled;
+		code = flushed;
 	}
 	end = trace_failed(r, kx_collector_finish(r->collector, &late), &late);
 	/* a frequency measured over the whole recording is more exact than one from its first

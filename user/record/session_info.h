@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a recording tells of itself in the map: host, clock, targets, options, counts. */
+/* The session's data in the map: host, clock, targets, options, counts. */
 #ifndef KX_SESSION_INFO_H
 #define KX_SESSION_INFO_H
 
@@ -23,7 +23,7 @@ json_t *kx_session_info(const struct kx_recording_options *options, const struct
 json_t *kx_session_mappings(const struct kx_modules *mods);
 
 /*
- * Says who the processes are, as far as is known now: see kx_process_table_json.
+ * Adds the processes, as far as they are known now: see kx_process_table_json.
  * Errors: -ENOMEM.
  */
 int kx_session_info_processes(json_t *info, const struct kx_process_table *table,

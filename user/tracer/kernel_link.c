@@ -25,7 +25,7 @@ struct kprobe_multi_attr {
 	uint64_t cookies;
 };
 
-/* What bpf(BPF_OBJ_GET_INFO_BY_FD) tells of the links made here (linux/bpf.h of 6.7). */
+/* What bpf(BPF_OBJ_GET_INFO_BY_FD) reports on the links made here (linux/bpf.h of 6.7). */
 struct link_info {
 	uint32_t type;
 	uint32_t id;
@@ -49,7 +49,7 @@ struct link_info {
 			uint64_t missed;
 			uint64_t cookie;
 		} kprobe;
-		uint8_t room[128]; /* newer kernels may tell more */
+		uint8_t room[128]; /* newer kernels may report more */
 	};
 };
 

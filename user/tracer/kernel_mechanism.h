@@ -22,7 +22,7 @@ struct kx_kernel_trial {
 	char why[160]; /* "" if it works, else a clause without full stop */
 };
 
-/* Loads programs that do nothing and attaches them to a function that nobody calls. */
+/* Loads programs that do nothing and attaches them to a function that is never called. */
 void kx_kernel_mechanism_try(enum kx_kernel_mechanism m, struct kx_kernel_trial *out);
 
 /*

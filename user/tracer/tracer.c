@@ -111,7 +111,7 @@ static int check_namespace(struct kx_tracer *t, struct kx_err *err)
 }
 
 /* The frames of a thread compare clocks of different CPUs. */
-static int tell_bases(struct kx_tracer *t, struct kx_err *err)
+static int write_bases(struct kx_tracer *t, struct kx_err *err)
 {
 	for (__u32 cpu = 0; cpu < t->clock->ncpus; cpu++) {
 		int code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_clock_bases), &cpu,
@@ -160,7 +160,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	if (!code && !o->clock_only)
 		code = check_namespace(t, err);
 	if (!code && o->min_duration_ns)
-		code = tell_bases(t, err);
+		code = write_bases(t, err);
 	if (code)
 		goto fail;
 	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,
@@ -173,7 +173,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 		goto fail;
 	}
 	if (o->flight)
-		code = kx_tracer_hear_triggers(t, err);
+		code = kx_tracer_open_triggers(t, err);
 	if (code)
 		goto fail;
 	*out = t;
@@ -287,7 +287,7 @@ bool kx_tracer_delays_entries(const struct kx_tracer *t)
 	return t->skel->rodata->kx_min_ticks;
 }
 
-int kx_tracer_settle(struct kx_tracer *t, struct kx_err *err)
+int kx_tracer_flush_pending(struct kx_tracer *t, struct kx_err *err)
 {
 	struct bpf_link *link;
 	char nothing[64];

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The kernel side of a recording: the BPF object, its rings and clock, and the
- * switches that user space turns while it runs.
+ * The kernel side of a recording: the BPF object, its rings and clock, and the variables that user space
+ * changes while it runs (see bpf/README.md).
+ *
+ * In the order of use: kx_tracer_new loads the programs with the gate closed; probes are attached to
+ * kx_tracer_prog_fd by attach/, sources by sources.h; kx_tracer_ready opens the gate; the rings are drained by
+ * collect/; kx_tracer_ready closes the gate; sources and probes are detached, in any order; kx_tracer_free.
  */
 #ifndef KX_TRACER_H
 #define KX_TRACER_H
@@ -35,7 +39,7 @@ struct kx_tracer_options {
 	unsigned sample_hz;       /* on-CPU samples per second of CPU time; 0: none */
 	bool callers;             /* entries carry their return address */
 	bool results;             /* exits of system calls carry their result */
-	bool flight;              /* tell of processes' ends and of triggers */
+	bool flight;              /* report ends of processes and triggers */
 	unsigned nargs;           /* most words of arguments an entry carries beside that */
 	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
 	uint64_t min_duration_ns; /* shorter calls are not written */
@@ -82,7 +86,7 @@ uint32_t *kx_tracer_syscalls(struct kx_tracer *t);
 
 /*
  * Starts following: children of traced processes are traced from now on (only with options.follow
- * or options.all), and @each is told of processes that need a look, from kx_tracer_poll_events.
+ * or options.all), and @each is called from kx_tracer_poll_events for processes that need a scan.
  */
 int kx_tracer_follow(struct kx_tracer *t,
 		     void (*each)(void *ctx, const struct kx_process_event *event), void *ctx,
@@ -99,7 +103,7 @@ void kx_tracer_remove_target(struct kx_tracer *t, pid_t pid);
 void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes);
 /* No function of that group (see KX_COOKIE_GROUP) gets a new return probe any more. */
 void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group);
-/* Processes that could not be followed; events that were lost, so that all must be looked at. */
+/* Processes that could not be followed; events that were lost, so that all must be scanned. */
 uint64_t kx_tracer_unfollowed(const struct kx_tracer *t);
 uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t);
 
@@ -113,23 +117,23 @@ uint32_t kx_tracer_link_map_generation(const struct kx_tracer *t);
 void kx_tracer_link_map_ack(struct kx_tracer *t, uint32_t changes);
 
 /* Becomes readable when a ring fills up; kx_tracer_poll_events takes the doorbell's content out
- * and tells of process events. */
+ * and passes on process events. */
 int kx_tracer_doorbell_fd(const struct kx_tracer *t);
 void kx_tracer_poll_events(struct kx_tracer *t);
 
 /*
- * Calls of function @func tell: each at its entry, or those that last longer than @over_ns (0: none).
+ * Calls of function @func are triggers: each at its entry, or those that last longer than @over_ns (0: none).
  * Before its probes are attached. Errors: -E2BIG (too many such functions).
  */
 int kx_tracer_add_trigger(struct kx_tracer *t, uint32_t func, bool on_entry, uint64_t over_ns,
 			  struct kx_err *err);
 /* Whether function @func is one; @out may be NULL. */
 bool kx_tracer_trigger(const struct kx_tracer *t, uint32_t func, struct kx_trigger_func *out);
-/* The next call that fulfils a condition is told; those after it are only counted until then. */
+/* The next call that fulfils a condition is reported; later ones are only counted until this is called again. */
 void kx_tracer_arm_triggers(struct kx_tracer *t);
 /* Calls only counted so far; *@lost: ends of processes and calls that found no room. */
 uint64_t kx_tracer_triggers_merged(const struct kx_tracer *t, uint64_t *lost);
-/* Readable when there is something to tell; -1 without options.flight. */
+/* Readable when a trigger has fired; -1 without options.flight. */
 int kx_tracer_trigger_fd(const struct kx_tracer *t);
 void kx_tracer_read_triggers(struct kx_tracer *t,
 			     void (*each)(void *ctx, const struct kx_trigger_event *ev), void *ctx);
@@ -144,7 +148,7 @@ bool kx_tracer_delays_entries(const struct kx_tracer *t);
  * When the gate is closed and no probe runs any more: writes the entries of calls that are still open
  * and have lasted long enough. Errors: the kernel has no task iterator, or bpf(2)'s.
  */
-int kx_tracer_settle(struct kx_tracer *t, struct kx_err *err);
+int kx_tracer_flush_pending(struct kx_tracer *t, struct kx_err *err);
 
 /*
  * Function hits that --depth and --min-duration have left out; @too_deep: entries among them

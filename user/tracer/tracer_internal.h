@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the files of the tracer share: tracer*.c, and nobody else. */
+/* What tracer*.c and sources.c share. */
 #ifndef KX_TRACER_INTERNAL_H
 #define KX_TRACER_INTERNAL_H
 
@@ -13,7 +13,7 @@ struct kx_tracer {
 	struct kx_clock *clock;
 	struct kx_rings *rings;
 	struct ring_buffer *doorbell;
-	struct ring_buffer *triggers; /* NULL: nobody wants to hear of them */
+	struct ring_buffer *triggers; /* NULL without options.flight */
 	bool any_trigger;
 	void (*on_trigger)(void *ctx, const struct kx_trigger_event *ev); /* while they are read */
 	void *on_trigger_ctx;
@@ -27,7 +27,7 @@ struct kx_tracer {
 };
 
 /* tracer_triggers.c */
-int kx_tracer_hear_triggers(struct kx_tracer *t, struct kx_err *err);
+int kx_tracer_open_triggers(struct kx_tracer *t, struct kx_err *err);
 
 /* tracer_load.c: chooses the programs, sets their constants, loads them. */
 int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err);

@@ -18,7 +18,7 @@ static int on_trigger(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-int kx_tracer_hear_triggers(struct kx_tracer *t, struct kx_err *err)
+int kx_tracer_open_triggers(struct kx_tracer *t, struct kx_err *err)
 {
 	t->triggers = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_trigger_ring), on_trigger, t,
 				       NULL);

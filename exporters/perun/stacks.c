@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/temporary_file.h"
 
 void kx_perun_stacks_free(struct kx_perun_stacks *s)
 {
@@ -37,24 +37,16 @@ uint32_t kx_perun_stack_index(struct kx_perun_stacks *s, uint32_t parent, uint32
 	return index;
 }
 
-/* An unlinked file of @size bytes in $TMPDIR, mapped. NULL and errno on failure. */
+/* A temporary file of @size bytes, mapped. NULL and errno on failure. */
 static void *map_temporary(uint64_t size)
 {
-	const char *dir = getenv("TMPDIR");
-	char *path;
+	int fd = kx_temporary_file(), error;
 	void *data;
-	int fd, error;
 
-	if (!dir || !*dir)
-		dir = "/tmp";
-	if (asprintf(&path, "%s/kxray-XXXXXX", dir) < 0)
+	if (fd < 0) {
+		errno = -fd;
 		return NULL;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	free(path);
-	if (fd < 0)
-		return NULL;
+	}
 	/* Allocates the blocks: a full disk fails here instead of raising SIGBUS later. */
 	error = posix_fallocate(fd, 0, (off_t)size);
 	data = error ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/monotonic.h"
 #include "calls/calls_direct.h"
 #include "calls/calls_emit.h"
 #include "calls/calls_notes.h"
@@ -13,27 +13,19 @@
 #define BATCH 256u /* records decoded at once of one thread */
 #define BATCHES 65536u /* limit on the sum over all open threads, roughly */
 #define PROGRESS_STEP (1u << 20) /* bytes between two readings of the clock */
-#define PROGRESS_NS 200000000
+#define PROGRESS_SECONDS 0.2
 /* Of open_calls' set on the fast path: there is one set, and a large one has few collisions. */
 #define DIRECT_BITS 10
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static void show_progress(struct kx_walk *w)
 {
-	uint64_t all = kx_fdr_get_info(w->c->f)->file_size, now;
+	uint64_t all = kx_fdr_get_info(w->c->f)->file_size;
+	double now = kx_monotonic_seconds();
 
 	w->checked_bytes = w->c->bytes_read;
-	now = now_ns();
-	if (now - w->reported_ns < PROGRESS_NS)
+	if (now - w->reported < PROGRESS_SECONDS)
 		return;
-	w->reported_ns = now;
+	w->reported = now;
 	w->progress(w->progress_ctx, w->checked_bytes < all ? w->checked_bytes : all, all);
 }
 
@@ -213,7 +205,7 @@ int kx_walk_run(struct kx_walk *w, enum kx_order order)
 	int r = 0;
 
 	w->checked_bytes = 0;
-	w->reported_ns = w->progress ? now_ns() : 0;
+	w->reported = w->progress ? kx_monotonic_seconds() : 0;
 	for (size_t i = 0; i < w->c->nthreads && !r; i++)
 		r = reset_thread(w, i);
 	if (r)

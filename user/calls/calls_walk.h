@@ -16,7 +16,7 @@ struct kx_walk {
 	struct kx_err *err;
 	/* the walk's own */
 	uint64_t checked_bytes; /* read when the clock was read last */
-	uint64_t reported_ns;   /* time of the last progress */
+	double reported;        /* kx_monotonic_seconds of the last progress */
 };
 
 /* Emits everything to w->c->visitor. Errors as of kx_calls_walk. */

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/export_formats.h"
@@ -41,7 +41,7 @@ struct job {
 	json_t *own_session; /* from the trace's note, where no map has it */
 	struct kx_export_output output;
 	char *default_path;
-	struct timespec begun;
+	double begun; /* kx_monotonic_seconds */
 	bool shown;	  /* the progress line */
 	bool misused;	  /* the error is one of usage */
 	bool reader_left; /* the reader closed the pipe (EPIPE) */
@@ -169,14 +169,6 @@ static char *default_path(const struct arguments *a)
 
 /* Running */
 
-static double seconds_since(const struct timespec *begun)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - begun->tv_sec) + (double)(now.tv_nsec - begun->tv_nsec) / 1e9;
-}
-
 static void clear_progress(struct job *j)
 {
 	if (j->shown)
@@ -187,7 +179,7 @@ static void clear_progress(struct job *j)
 static void show_progress(void *ctx, uint64_t done, uint64_t all)
 {
 	struct job *j = ctx;
-	double seconds = seconds_since(&j->begun);
+	double seconds = kx_monotonic_seconds() - j->begun;
 	double events = 2.0 * (double)kx_calls_get_totals(j->calls)->calls;
 
 	if (done >= all)
@@ -320,7 +312,7 @@ static int export_file(struct arguments *a)
 	struct kx_err err = { 0 };
 	int r = open_trace(&j, &err);
 
-	clock_gettime(CLOCK_MONOTONIC, &j.begun);
+	j.begun = kx_monotonic_seconds();
 	if (!r)
 		r = open_output(&j, &err);
 	if (!r)

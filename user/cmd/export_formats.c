@@ -3,36 +3,12 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <string.h>
 
+#include "base/edit_distance.h"
+
 #define MAX_FORMATS 32
-
-/* Letters to add, take away or replace; names are short. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[64], n = strlen(b);
-
-	if (n >= sizeof(row) / sizeof(row[0]))
-		return n;
-	for (size_t k = 0; k <= n; k++)
-		row[k] = k;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t k = 1; k <= n; k++) {
-			size_t best = diagonal + (a[i - 1] != b[k - 1]);
-
-			diagonal = row[k];
-			if (row[k] + 1 < best)
-				best = row[k] + 1;
-			if (row[k - 1] + 1 < best)
-				best = row[k - 1] + 1;
-			row[k] = best;
-		}
-	}
-	return row[n];
-}
 
 int kx_format_find(const char *name, const struct kx_exporter **out, struct kx_err *err)
 {
@@ -46,7 +22,7 @@ int kx_format_find(const char *name, const struct kx_exporter **out, struct kx_e
 			*out = kx_exporters[i];
 			return 0;
 		}
-		if (distance(name, known) > 2 &&
+		if (kx_edit_distance(name, known, 2) == UINT_MAX &&
 		    (len < 3 || (!strstr(known, name) && !strstr(name, known))))
 			continue;
 		if (strlen(near) + strlen(known) + 8 < sizeof(near))

@@ -8,10 +8,11 @@
 #include "collect/flight_store.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "base/kernel_files.h"
 
 #define UNIT	  sizeof(struct kx_wire_record)
 #define MIN_BLOCK 4096u
@@ -49,25 +50,9 @@ struct kx_flight_store {
 	struct loss losses[MAX_LOSSES]; /* a hash by tid */
 };
 
-static uint64_t read_meminfo(const char *key)
-{
-	unsigned long long kib = 0;
-	char line[128];
-	size_t len = strlen(key);
-	FILE *f = fopen("/proc/meminfo", "re");
-
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, key, len) && sscanf(line + len, ": %llu", &kib) == 1)
-			break;
-	fclose(f);
-	return (uint64_t)kib << 10;
-}
-
 uint64_t kx_flight_store_default_bytes(unsigned ncpus)
 {
-	uint64_t memory = read_meminfo("MemTotal"), share = memory / 16 / (ncpus ? ncpus : 1);
+	uint64_t memory = kx_meminfo_bytes("MemTotal"), share = memory / 16 / (ncpus ? ncpus : 1);
 
 	if (!memory || share > DEFAULT_BYTES)
 		return DEFAULT_BYTES;
@@ -111,7 +96,7 @@ int kx_flight_store_new(const unsigned char *online, unsigned ncpus, uint64_t by
 			struct kx_flight_store **out, struct kx_err *err)
 {
 	struct kx_flight_store *s = calloc(1, sizeof(*s));
-	uint64_t total, available = read_meminfo("MemAvailable");
+	uint64_t total, available = kx_meminfo_bytes("MemAvailable");
 	int code = 0;
 
 	if (!s || !(s->cpus = calloc(ncpus, sizeof(*s->cpus)))) {

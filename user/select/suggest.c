@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "select/suggest.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/demangle.h"
+#include "base/edit_distance.h"
 
-#define NAME_LENGTH 128 /* longer names are not suggested */
+#define NAME_LENGTH KX_EDIT_DISTANCE_LENGTH /* longer names are not suggested */
 #define SUBSTRING_SCORE 8 /* worse than any edit distance that counts */
 
 struct suggestion {
@@ -17,51 +17,6 @@ struct suggestion {
 	char name[NAME_LENGTH];
 	const struct kx_suggest_source *source;
 };
-
-static bool same(char a, char b)
-{
-	return tolower((unsigned char)a) == tolower((unsigned char)b);
-}
-
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/*
- * Edit distance without regard to case, where swapped neighbours are one edit; UINT_MAX if above
- * @max.
- */
-static unsigned edit_distance(const char *a, size_t la, const char *b, size_t lb, unsigned max)
-{
-	unsigned rows[3][NAME_LENGTH + 1];
-	unsigned *two_up = rows[0], *up = rows[1], *row = rows[2];
-
-	if ((la > lb ? la - lb : lb - la) > max)
-		return UINT_MAX;
-	for (size_t j = 0; j <= lb; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 1; i <= la; i++) {
-		unsigned *oldest = two_up, best = (unsigned)i;
-
-		two_up = up;
-		up = row;
-		row = oldest;
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= lb; j++) {
-			unsigned d = up[j - 1] + !same(a[i - 1], b[j - 1]);
-
-			d = least(d, least(up[j], row[j - 1]) + 1);
-			if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
-				d = least(d, two_up[j - 2] + 1);
-			row[j] = d;
-			best = least(best, d);
-		}
-		if (best > max)
-			return UINT_MAX;
-	}
-	return row[lb] <= max ? row[lb] : UINT_MAX;
-}
 
 static unsigned score_of(const char *needle, const char *name)
 {
@@ -73,13 +28,13 @@ static unsigned score_of(const char *needle, const char *name)
 		return UINT_MAX;
 	if (!strcmp(needle, name))
 		return 0;
-	d = edit_distance(needle, ln, name, lname, max);
+	d = kx_edit_distance(needle, name, max);
 	if (d != UINT_MAX)
 		return d + 1;
 	for (last = name + lname; last > name + 1 && strncmp(last - 2, "::", 2); last--)
 		;
 	if (last > name + 1) {
-		d = edit_distance(needle, ln, last, strlen(last), max);
+		d = kx_edit_distance(needle, last, max);
 		if (d != UINT_MAX)
 			return d + 2;
 	}

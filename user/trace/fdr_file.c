@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/temporary_file.h"
+
 /* Mapped pages that may stay resident before all are given back, bytes. */
 #define RESIDENT_MAX (8u << 20)
 /* The kernel maps this much around a page that is touched, bytes. */
@@ -23,26 +25,6 @@ void kx_fdr_touch(struct kx_fdr_file *f, uint64_t begin, uint64_t end)
 	f->resident = 0;
 	/* Pages still needed come back from the page cache; a failure only costs memory. */
 	madvise((void *)(uintptr_t)f->data, f->info.file_size, MADV_DONTNEED);
-}
-
-static int open_temporary(void)
-{
-	const char *dir = getenv("TMPDIR");
-	char path[4096];
-	int fd;
-
-	if (!dir || !*dir)
-		dir = "/tmp";
-	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	if (snprintf(path, sizeof(path), "%s/kxray-XXXXXX", dir) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	unlink(path);
-	return fd;
 }
 
 static int write_all(int fd, const uint8_t *buf, size_t size)
@@ -64,7 +46,7 @@ static int write_all(int fd, const uint8_t *buf, size_t size)
 static int spool(int in, const char *name, struct kx_err *err)
 {
 	uint8_t *buf = malloc(COPY_SIZE);
-	int fd = open_temporary(), r = 0;
+	int fd = kx_temporary_file(), r = 0;
 
 	if (!buf)
 		r = kx_err_set(err, -ENOMEM, "%s: out of memory", name);

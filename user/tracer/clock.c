@@ -17,6 +17,8 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/kernel_files.h"
+
 #define SAMPLES_PER_CPU 2000
 
 uint64_t kx_rdtscp(void)
@@ -72,27 +74,14 @@ static bool kernel_has_kfunc(const char *name)
 	return found;
 }
 
-static int read_number(const char *path, unsigned long long *value)
-{
-	FILE *f = fopen(path, "re");
-	int n;
-
-	if (!f)
-		return -errno;
-	n = fscanf(f, "%llu", value);
-	fclose(f);
-	return n == 1 ? 0 : -EINVAL;
-}
-
 static int open_tsc_event(unsigned cpu)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr), .config = 0 /* tsc */ };
-	unsigned long long type;
-	int err = read_number("/sys/bus/event_source/devices/msr/type", &type);
+	int type = kx_pmu_type("msr");
 	long fd;
 
-	if (err)
-		return err;
+	if (type < 0)
+		return type;
 	attr.type = (uint32_t)type;
 	fd = syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
@@ -101,10 +90,10 @@ static int open_tsc_event(unsigned cpu)
 static bool cpu_is_online(unsigned cpu)
 {
 	char path[64];
-	unsigned long long online;
+	uint64_t online;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
-	if (read_number(path, &online) == 0)
+	if (kx_read_number(path, &online) == 0)
 		return online != 0;
 	/* CPUs that cannot go offline have no such file */
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u", cpu);

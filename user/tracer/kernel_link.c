@@ -4,11 +4,12 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/kernel_files.h"
 
 #define KPROBE_MULTI_RETURN 1 /* flag of the link */
 
@@ -75,19 +76,6 @@ int kx_kernel_link_multi(int prog_fd, unsigned attach_type, bool is_return, cons
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int kprobe_pmu_type(void)
-{
-	FILE *f = fopen("/sys/bus/event_source/devices/kprobe/type", "re");
-	int type;
-
-	if (!f)
-		return -errno;
-	if (fscanf(f, "%d", &type) != 1)
-		type = -EINVAL;
-	fclose(f);
-	return type;
-}
-
 int kx_kernel_link_single(int prog_fd, uint64_t addr, const char *name, bool is_return,
 			  uint64_t cookie, struct kx_links *links)
 {
@@ -97,7 +85,7 @@ int kx_kernel_link_single(int prog_fd, uint64_t addr, const char *name, bool is_
 	static int type;
 
 	if (type <= 0)
-		type = kprobe_pmu_type();
+		type = kx_pmu_type("kprobe");
 	if (type < 0)
 		return type;
 	attr.type = (uint32_t)type;

@@ -3,37 +3,23 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/kernel_files.h"
+
 #define DEFAULT_BYTES (16u << 20)
 #define MIN_SLOTS 64u
 #define MAX_SLOTS (1u << 26)
-
-static uint64_t available_memory(void)
-{
-	unsigned long long kib = 0;
-	char line[128];
-	FILE *f = fopen("/proc/meminfo", "re");
-
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
-			break;
-	fclose(f);
-	return kib << 10;
-}
 
 uint32_t kx_ring_slots_for(uint64_t bytes, unsigned ncpus)
 {
 	uint32_t slots = MIN_SLOTS;
 
 	if (!bytes) {
-		uint64_t share = available_memory() / 16 / (ncpus ? ncpus : 1);
+		uint64_t share = kx_meminfo_bytes("MemAvailable") / 16 / (ncpus ? ncpus : 1);
 
 		bytes = share && share < DEFAULT_BYTES ? share : DEFAULT_BYTES;
 	}

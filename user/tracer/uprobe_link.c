@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/kernel_files.h"
 #include "bpf/wire.h"
 
 /* Flag of uprobe_multi links: probes fire on return. */
@@ -84,28 +85,14 @@ static int create_multi_link(enum kx_mechanism m, int prog_fd, const char *path,
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int uprobe_pmu_type(void)
-{
-	static int type = -1;
-	FILE *f;
-
-	if (type > 0)
-		return type;
-	f = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
-	if (!f)
-		return -errno;
-	if (fscanf(f, "%d", &type) != 1)
-		type = -EINVAL;
-	fclose(f);
-	return type;
-}
-
 static int open_single_event(const char *path, pid_t pid, bool is_return, uint64_t offset)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr) };
-	int type = uprobe_pmu_type();
+	static int type;
 	long fd;
 
+	if (type <= 0)
+		type = kx_pmu_type("uprobe");
 	if (type < 0)
 		return type;
 	attr.type = (uint32_t)type;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "base/edit_distance.h"
+#include "base/kernel_files.h"
+#include "base/monotonic.h"
+#include "base/temporary_file.h"
+
+static void edit_distances(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		unsigned max, distance;
+	} cases[] = {
+		{ "", "", 0, 0 },
+		{ "chrome", "chrome", 0, 0 },
+		{ "chrome", "Chrome", 0, 0 },
+		{ "chrome", "chorme", 1, 1 }, /* neighbours swapped */
+		{ "chrome", "chrme", 1, 1 },
+		{ "chrme", "chrome", 1, 1 },
+		{ "chrome", "chroma", 1, 1 },
+		{ "chrome", "chroma", 0, UINT_MAX },
+		{ "", "abc", 3, 3 },
+		{ "abc", "", 3, 3 },
+		{ "abc", "", 2, UINT_MAX },
+		{ "kitten", "sitting", 3, 3 },
+		{ "kitten", "sitting", 2, UINT_MAX },
+	};
+	char longest[KX_EDIT_DISTANCE_LENGTH + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (kx_edit_distance(cases[i].a, cases[i].b, cases[i].max) != cases[i].distance)
+			fail_msg("'%s', '%s' within %u", cases[i].a, cases[i].b, cases[i].max);
+	memset(longest, 'a', sizeof(longest));
+	longest[KX_EDIT_DISTANCE_LENGTH - 1] = 0;
+	assert_int_equal(kx_edit_distance(longest, longest, 0), 0);
+	longest[KX_EDIT_DISTANCE_LENGTH - 1] = 'a';
+	longest[KX_EDIT_DISTANCE_LENGTH] = 0;
+	assert_int_equal(kx_edit_distance(longest, longest, 0), UINT_MAX);
+	assert_int_equal(kx_edit_distance("a", longest, UINT_MAX), UINT_MAX);
+}
+
+static int read_from(const char *text, uint64_t *value)
+{
+	char path[] = "/tmp/kx-number-XXXXXX";
+	int fd = mkstemp(path), r;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	r = kx_read_number(path, value);
+	unlink(path);
+	return r;
+}
+
+static void numbers_of_the_kernel(void **state)
+{
+	struct sysinfo si;
+	uint64_t value;
+
+	(void)state;
+	assert_int_equal(read_from("42\n", &value), 0);
+	assert_int_equal(value, 42);
+	assert_int_equal(read_from("18446744073709551615", &value), 0);
+	assert_int_equal(value, UINT64_MAX);
+	assert_int_equal(read_from("none\n", &value), -EINVAL);
+	assert_int_equal(read_from("", &value), -EINVAL);
+	assert_int_equal(kx_read_number("/nowhere/number", &value), -ENOENT);
+	assert_int_equal(kx_pmu_type("software"), 1); /* PERF_TYPE_SOFTWARE */
+	assert_int_equal(kx_pmu_type("no-such-pmu"), -ENOENT);
+	assert_int_equal(sysinfo(&si), 0);
+	assert_int_equal(kx_meminfo_bytes("MemTotal"), si.totalram * si.mem_unit);
+	assert_int_equal(kx_meminfo_bytes("Mem"), 0); /* no prefix of a key */
+	assert_int_equal(kx_meminfo_bytes("NoSuchKey"), 0);
+}
+
+static void temporary_files_have_no_name(void **state)
+{
+	struct stat st;
+	char c = 0;
+	int fd;
+
+	(void)state;
+	assert_int_equal(setenv("TMPDIR", "", 1), 0);
+	fd = kx_temporary_file();
+	assert_true(fd > 2);
+	assert_int_equal(write(fd, "x", 1), 1);
+	assert_int_equal(pread(fd, &c, 1, 0), 1);
+	assert_int_equal(c, 'x');
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_nlink, 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	close(fd);
+	assert_int_equal(setenv("TMPDIR", "/nowhere", 1), 0);
+	assert_int_equal(kx_temporary_file(), -ENOENT);
+}
+
+static void time_goes_forward(void **state)
+{
+	double before = kx_monotonic_seconds();
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		assert_true(kx_monotonic_seconds() >= before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(edit_distances),
+		cmocka_unit_test(numbers_of_the_kernel),
+		cmocka_unit_test(temporary_files_have_no_name),
+		cmocka_unit_test(time_goes_forward),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

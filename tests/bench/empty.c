@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The least that a probe costs: attaches programs that do nothing to entry and return.
+ * The minimum cost of a probe: attaches empty BPF programs to entry and return.
  *
  *   empty PID FUNCTION [OFFSET]     OFFSET of the probe from the function's start, default 0
  *
- * Uses the mechanism that kxray would, prints "ready MECHANISM" and stays until its stdin ends.
+ * Uses the same mechanism as kxray, prints "ready MECHANISM" and runs until its stdin ends.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -74,7 +74,7 @@ static int attach(pid_t pid, const char *name, uint64_t shift, struct kx_links *
 	if (prog < 0)
 		return kx_err_set(err, prog, "an empty program cannot be loaded: %s",
 				  strerror(-prog));
-	/* Twice where the mechanism has a probe for each end. */
+	/* Twice if the mechanism has separate probes for entry and return. */
 	for (int is_return = *m == KX_MECHANISM_SESSION; is_return < 2 && !code; is_return++)
 		code = kx_uprobe_link(*m, prog, path, pid, is_return, &probe, 1, links,
 				 note_refusal, &refused, err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Traces of any size for scripts/bench-export.sh, and the time that reading one takes:
+ * Writes traces of any size for scripts/bench-export.sh, and measures the time to read one:
  *
  *   make_trace write FILE EVENTS THREADS FUNCTIONS [STACKS]
  *       FILE and FILE.map. Each of THREADS threads makes its part of EVENTS entries and exits (an
@@ -44,12 +44,12 @@ static uint32_t chance(uint64_t *state)
 
 struct maker {
 	struct kx_fdr_thread *thread;
-	uint64_t random, tsc, left; /* events that are still to come */
+	uint64_t random, tsc, left; /* left: events still to write */
 	uint32_t stack[MAX_DEPTH];  /* functions; nodes of the tree with STACKS */
 	unsigned depth;
 };
 
-/* Node n of the tree has children CHILDREN * n + 1 and on; it stands for function n. 0 is no call. */
+/* Node n of the tree is function n; its children start at CHILDREN * n + 1. 0 is no call. */
 static uint32_t next_call(struct maker *m, uint32_t functions, uint32_t stacks)
 {
 	uint32_t node;
@@ -69,7 +69,7 @@ static int make_event(struct maker *m, uint32_t functions, uint32_t stacks)
 
 	m->tsc += 20 + chance(&m->random) % 400;
 	m->left--;
-	/* What is open must be closed by the end. */
+	/* Open calls must be closed by the end. */
 	if (m->left > m->depth && (!m->depth || chance(&m->random) % 2))
 		func = next_call(m, functions, stacks);
 	if (!func)
@@ -89,7 +89,7 @@ static void write_map(const char *path, uint32_t functions)
 
 	if (!list || !map.session || asprintf(&file, "%s.map", path) < 0)
 		die(path, NULL);
-	/* Names as long as those of C++ programs, mangled. */
+	/* Mangled names, as long as those of C++ programs. */
 	for (uint32_t i = 0; i < functions; i++) {
 		char *symbol;
 
@@ -146,7 +146,7 @@ static double cpu_seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* As report reads: runs of calls together, all other records one by one. */
+/* Reads like report: runs of calls in batches, all other records one by one. */
 static void read_trace(const char *path)
 {
 	struct kx_call_record calls[512];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What scripts/bench-syscalls.sh measures on: "CALLS RUNS" on a line of stdin is answered by the
- * median time of getppid over the runs, ns a call of this thread's own time on the CPU.
+ * The target of scripts/bench-syscalls.sh: for each line "CALLS RUNS" on stdin it prints the median
+ * time of getppid over the runs, in ns of this thread's CPU time per call.
  */
 #include <stdio.h>
 #include <stdlib.h>

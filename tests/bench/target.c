@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What scripts/bench.sh measures on: functions with the usual kinds of starts, called on command.
+ * The target of scripts/bench.sh: functions with the usual kinds of first instructions, called on command.
  *
  *   run NAME CALLS RUNS     answers "MEDIAN MIN TOTAL": ns a call of the runs, calls made in all
- *   code NAME               answers its first 8 bytes in hex: a probe shows in them
+ *   code NAME               answers its first 8 bytes in hex, in which a probe shows
  *
  * Commands come in lines on stdin; the end of stdin ends it.
  */
@@ -38,7 +38,7 @@ static const struct {
 	{ "bench_endbr64_push", bench_endbr64_push },
 };
 
-/* Of this thread's own time on the CPU: others that run in between are nobody's probe. */
+/* CPU time of this thread, so that other threads running in between do not count. */
 static double now_ns(void)
 {
 	struct timespec ts;

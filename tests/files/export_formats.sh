@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 15 s, without root
-# Trace files in every format: each format has the same calls and times as llvm-xray finds; the same
-# bytes to a file, to standard output and from a pipe; damaged files, cut files and wrong options end
-# with one sentence and leave nothing behind.
+# Trace files in every format: each format has the same calls and times as llvm-xray reads; output to a
+# file, to standard output and from a pipe has the same bytes; for damaged and truncated files and wrong
+# options kxray prints one sentence and leaves no file.
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/files/formats.inc
 . tests/files/formats.inc
 
 TRACE=$TMP/trace.xray
 "$BUILD/tests/make_trace" write "$TRACE" 4000 5 60 60 || fail "make_trace" "status $?"
-# Calls of up to 12 levels, by one function for each stack; the names are those of C++ templates.
+# Calls nested up to 12 deep, one function per stack, with names of C++ templates.
 same_in_all_formats "made trace" unnamed
 
-# Streams, and what is no trace
+# Pipes, and files that are not traces
 
 mkdir "$TMP/here"
 head -c $(($(stat -c %s "$TRACE") / 2 + 1)) "$TRACE" >"$TMP/here/cut.xray"
@@ -24,9 +24,9 @@ head -c 20 "$TRACE" >"$TMP/here/short.xray"
 { printf '\11' && tail -c +2 "$TRACE"; } >"$TMP/here/newer.xray"
 cp "$TRACE.map" "$TMP/here/cut.xray.map"
 before=$(ls -A "$TMP/here")
-# one_sentence: $ERR is one, and starts as all do
+# one_sentence: succeeds if $ERR is one sentence with the usual prefix
 one_sentence() { [[ $ERR = "kxray export: "* && $ERR != *$'\n'* && ${#ERR} -gt 30 ]]; }
-# streamed OPTION...: in $same what differs between $TMP/file and the export through a pipe. AFPerf
+# streamed OPTION...: puts the differences between $TMP/file and the export through a pipe into $same. AFPerf
 # has a random id for each run; CPEL the date of the export in bytes 5 to 8, as this trace has no date.
 streamed() {
 	same=$("$KXRAY" export -f "$format" "$@" 2>/dev/null | without_id_and_date |
@@ -56,14 +56,14 @@ for format in "${FORMATS[@]}"; do
 	done
 	run env -C "$TMP/here" "$KXRAY" export -f "$format" -o out cut.xray
 	assert_eq "$format: truncated file" "$STATUS" 0
-	assert_contains "$format: truncated file: it says so" "$ERR" "ends inside a buffer"
-	assert "$format: truncated file: all that is whole" "there is no output" [ -s "$TMP/here/out" ]
+	assert_contains "$format: truncated file: message" "$ERR" "ends inside a buffer"
+	assert "$format: truncated file: complete records are exported" "there is no output" [ -s "$TMP/here/out" ]
 	cp "$TMP/here/out" "$TMP/cut.$format"
 	rm -f "$TMP/here/out" "$TMP/here/out.map"
 	assert_eq "$format: truncated file: nothing else is left" "$(ls -A "$TMP/here")" "$before"
 
 	run env -C "$TMP/here" "$KXRAY" export -f "$format" --no-such-option -o out "$TRACE"
-	assert_eq "$format: an option that is none" "$STATUS $(ls -A "$TMP/here")" "2 $before"
+	assert_eq "$format: an unknown option" "$STATUS $(ls -A "$TMP/here")" "2 $before"
 done
 for reader in "${FORMATS[@]}"; do
 	[ -e "tests/readers/$reader.py" ] || continue

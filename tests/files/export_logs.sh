@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 8 s, without root
-# Logs of LLVM's own XRay runtime, which kxray did not write, come out as traces that llvm-xray takes.
+# Logs of LLVM's own XRay runtime are exported as traces that llvm-xray accepts.
 . "$(dirname "$0")/../lib.sh"
 AGREE="python3 tests/readers/agree.py"
 
@@ -44,7 +44,7 @@ __attribute__((xray_never_instrument)) int main(int c, char **v)
 	return 0;
 }
 END
-# The loops make known numbers of calls: 4 threads, 1400 rounds.
+# The loops make a fixed number of calls: 4 threads, 1400 rounds.
 expected="{'args': 1400, 'leaf': 7000, 'recurse': 5600, 'tail': 1400, 'work': 4}"
 tested=0
 for clang in clang-14 clang-19; do
@@ -67,7 +67,7 @@ for clang in clang-14 clang-19; do
 rows = csv.DictReader(open(sys.argv[1], newline=""))
 print(dict(sorted(collections.Counter(row["function"] for row in rows).items())))' \
 			"$TMP/log.csv")" "$expected"
-		# With many buffers llvm-xray loses their order, with few it may not.
+		# llvm-xray reads many buffers in a wrong order; with few buffers the order may be right.
 		if [ "${config#*=}" = 1024:buffer_max=4000 ]; then
 			for tool in $(llvm_xrays); do
 				run "$tool" account -m "$TMP/logger" "$log"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the fuzz targets share; each defines LLVMFuzzerTestOneInput. */
+/* Shared by the fuzz targets; each defines LLVMFuzzerTestOneInput. */
 #ifndef KX_TEST_FUZZ_H
 #define KX_TEST_FUZZ_H
 
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The input as a file with a name, for readers that take one; close the descriptor. */
+/* Puts the input into a file with a name, for readers that take one; close the descriptor. */
 static inline int fuzz_file(const uint8_t *data, size_t size, char *path, size_t path_size)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Binaries: sections, symbols (MiniDebugInfo too), and planning whatever they name. */
+/* Binaries: sections, symbols (also MiniDebugInfo), and the plans of all functions. */
 #include <string.h>
 
 #include "binary/elf_image.h"
@@ -22,7 +22,7 @@ static void plan_all(struct kx_elf *elf, const struct kx_symbols *syms)
 
 			if (kx_plan_function(planner, &syms->items[i], &options, &plan, NULL))
 				continue;
-			/* a probe may never be put where there is no code */
+			/* a probe must never be placed outside of code */
 			if (kx_elf_offset(elf, plan.entry.addr, &offset))
 				abort();
 			kx_plan_free(&plan);
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kx_symbols syms;
 	struct kx_elf *elf;
-	/* exact allocation, so that any step outside is seen */
+	/* exact allocation, so that AddressSanitizer finds any access outside */
 	uint8_t *copy = malloc(size ? size : 1);
 
 	if (!copy)

@@ -25,7 +25,7 @@ static void read_records(struct kx_fdr_file *f)
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	(void)ctx;
-	/* what every exporter relies on */
+	/* every exporter relies on this */
 	if (!t->depth || &t->stack[t->depth - 1] != call)
 		abort();
 	return 0;

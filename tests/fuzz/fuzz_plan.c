@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Machine code: the input is the code of two functions, in an ELF made round it. */
+/* Machine code: the input is the code of two functions, in a generated ELF file. */
 #include <elf.h>
 #include <string.h>
 

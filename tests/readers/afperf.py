@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-A strict reader of AFPerf files, version 1.0.0, for the tests, written from the format's document
-and the reading of its contradictions that kxray follows; it shares nothing with the exporter.
+A strict reader of AFPerf files, version 1.0.0, for the tests, written from the format's document;
+where the document contradicts itself, it follows kxray's interpretation. It shares no code with
+the exporter.
 
-    python3 afperf.py FILE      prints what the file holds as JSON
+    python3 afperf.py FILE      prints the file's content as JSON
 
-References are checked after the whole file was read, because records may come in any order.
+References are checked after the whole file has been read, because records may come in any order.
 """
 import json
 import math
@@ -16,7 +17,7 @@ HEADER = b"# AFPerf v1     "
 RECORDS = ["", "MeasurementType", "PauseResume", "RegionAggregate", "RegionPoint", "RegionStart",
            "RegionStop", "RunAggregate", "RunInfo", "RunPoint", "SectionAggregate", "SectionInfo",
            "SectionPoint", "SectionStart", "SectionStop"]
-# Fields with the record type; for those with measurements, what comes before them.
+# Number of fields including the record type; for records with measurements, of those before them.
 FIELDS = {"MeasurementType": 9, "PauseResume": 4, "RegionStart": 6, "RegionStop": 3, "RunInfo": 9,
           "RunPoint": 5, "SectionInfo": 6, "SectionStart": 4, "SectionStop": 4}
 PAIRS_AFTER = {"RegionAggregate": 5, "RegionPoint": 3, "RunAggregate": 5, "SectionAggregate": 6,
@@ -27,7 +28,7 @@ RUN_UNITS = {"seconds": 10 ** 9, "milliseconds": 10 ** 6, "microseconds": 10 ** 
 
 
 class Bad(Exception):
-    """The file breaks a rule."""
+    """The file violates a rule."""
 
 
 def need(condition, text):
@@ -275,7 +276,7 @@ class AFPerf:
                 stack.append(-stop)
 
     def check_sums(self):
-        """Totals are those of the intervals, but for the rounding of each to nanoseconds."""
+        """Totals are those of the intervals, except for rounding each of them to nanoseconds."""
         raw = {}
         for run, _, label, start, stop, how in self.calls():
             if how != "open":

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Do all outputs of one trace have the same calls and times?
+Checks that all outputs of one trace have the same calls and times.
 
     agree.py formats FOLDER LABEL named|unnamed [FORMAT...]
                                          FOLDER: trace.xray, its map, report.json and out.FORMAT;
-                                         unnamed: names that formats write in different ways.
-                                         FORMATs are those of kxray. One without a reader fails: a
-                                         method of_FORMAT here, or a script FORMAT.py beside this one
-                                         that prints a line CALLS TOTAL_NS "NAME" for each function
-                                         with --functions. So does a method without a format
+                                         unnamed: do not compare names, which formats write
+                                         differently. FORMATs are those of kxray. A format without a
+                                         reader fails: either a method of_FORMAT here, or a script
+                                         FORMAT.py beside this one that prints a line
+                                         CALLS TOTAL_NS "NAME" for each function with --functions.
+                                         A method without a format fails, too
     agree.py account TRACE MAP CSV       llvm-xray account of TRACE against the rows of a trace
     agree.py rows REPORT CSV             a report and a CSV export under the same filters
 
-The truth is what llvm-xray convert -f yaml says of each record, matched here to calls in ticks.
-Each format's own reader says what is in its file. A time may be off by as much as the format rounds
-it, which is said where it is compared; calls never. Prints "the same" or what is not; for formats
-one line of tests/lib.sh for each.
+The reference is llvm-xray convert -f yaml, whose records are matched to calls here, in ticks. Each
+format is read by its own reader. Times may differ by the format's rounding, given at each
+comparison; numbers of calls must be equal. Prints "the same" or the differences; for formats one
+result line each, like lib.sh.
 """
 import collections
 import csv
@@ -41,7 +42,7 @@ UNNAMED = False
 
 
 class Sum:
-    """Of one function: total counts outermost calls only, every all of them, own what is no callee's."""
+    """Of one function: total is of outermost calls only, every of all calls, own is total self time."""
 
     def __init__(self):
         self.calls = self.open = self.total = self.every = self.own = 0
@@ -99,7 +100,7 @@ def by_rank(functions, keys):
 
 
 def differences(got, want, keys, slack=lambda calls: 0):
-    """got: name to a Sum; want too; times may differ by slack(calls) nanoseconds."""
+    """got and want: {name: Sum}; times may differ by slack(calls) nanoseconds."""
     wrong = []
     if UNNAMED:
         got, want = by_rank(got, keys), by_rank(want, keys)
@@ -114,7 +115,7 @@ def differences(got, want, keys, slack=lambda calls: 0):
 
 
 def sums(items):
-    """From (name, {key: value})."""
+    """Sums from pairs (name, {key: value})."""
     result = {}
     for name, values in items:
         result[name] = Sum()
@@ -134,7 +135,7 @@ def csv_of(path):
     with open(path, encoding="utf-8", newline="") as f:
         rows = list(csv.DictReader(f, strict=True))
     functions, paths = collections.defaultdict(Sum), collections.defaultdict(list)
-    # A thread's rows come as its calls end: backwards callers stand before their callees.
+    # A thread's rows are in the order of its calls' ends: in reverse, callers precede their callees.
     for row in reversed(rows):
         f, name, path = functions[row["function"]], row["function"], paths[row["pid"], row["tid"]]
         del path[int(row["depth"]) - 1:]
@@ -191,7 +192,7 @@ def account_differences(tool, trace, map_file, want):
     wrong = [] if set(got) == set(want) else [f"functions {sorted(set(got) ^ set(want))}"]
     for name in set(got) & set(want):
         calls, seconds = got[name]
-        # Each call is rounded to a nanosecond before it comes here, at most.
+        # Each call has been rounded by at most a nanosecond.
         if calls != want[name][0] or \
                 abs(seconds - want[name][1] / 1e9) > 1e-6 * seconds + calls * 1e-9:
             wrong.append(f"{name}: {got[name]} instead of {want[name]}")
@@ -199,7 +200,7 @@ def account_differences(tool, trace, map_file, want):
 
 
 class Outputs:
-    """What each output of a folder says; the methods return differences."""
+    """The outputs in a folder; the methods return differences."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -240,7 +241,7 @@ class Outputs:
         return differences(ticks, self.ticks, ("calls", "total", "every", "own"))
 
     def of_afperf(self):
-        # One run for each process, in which totals are rounded once.
+        # One run per process; its totals are rounded once.
         with open(self.out("afperf"), "rb") as f:
             runs = afperf.AFPerf(f.read()).summary()["runs"]
         got = collections.defaultdict(Sum)
@@ -252,7 +253,7 @@ class Outputs:
         return differences(got, self.want, ("calls", "total", "own"), lambda calls: len(runs) - 1)
 
     def of_perun(self):
-        # Every resource is rounded by itself.
+        # Every resource is rounded separately.
         functions = self.load("perun.py", "perun")["functions"]
         return differences(sums((name, {"calls": f["calls"], "every": f["amount"],
                                         "own": f["exclusive"]})
@@ -261,12 +262,12 @@ class Outputs:
 
     def of_autofdo(self):
         functions = self.load("gcov_v4.py", "autofdo")["functions"]
-        # Functions that have no count of their own are callers, or inlined into traced ones.
+        # Functions without a count are callers, or are inlined into traced functions.
         got = sums((name, {"calls": f["head"]}) for name, f in functions.items() if f["head"])
         return differences(got, self.want, ("calls",))
 
     def of_folded(self):
-        # One rounding for each distinct stack, and there are no more of these than calls.
+        # One rounding per distinct stack; there are at most as many stacks as calls.
         return differences(folded_of(self.out("folded"), "own"), self.want, ("own",),
                            lambda calls: calls)
 
@@ -279,7 +280,7 @@ class Outputs:
         return f"{lost} lost" if lost != self.lost else self.of_functions(name)
 
     def of_functions(self, name):
-        """Of any format with a reader tests/readers/NAME.py that has the option --functions."""
+        """For any format with a reader tests/readers/NAME.py that has the option --functions."""
         # Start and end are rounded, each by half a nanosecond at most.
         return differences(timeline_of(name + ".py", self.out(name)), self.want,
                            ("calls", "total"), lambda calls: calls + 1)
@@ -310,7 +311,7 @@ def compare_formats(folder, label, named, *formats):
     for name, check in checks.items():
         try:
             wrong = check()
-        except Exception as e:  # a broken file may break the reading in any way
+        except Exception as e:  # a damaged file may make the reader fail in any way
             wrong = f"{type(e).__name__}: {e}"
         wrong = " ".join(wrong.split())[:600]
         print(f"not ok {label}: {name}: {wrong}" if wrong else f"ok {label}: {name}")
@@ -323,7 +324,7 @@ def main():
             compare_formats(*arguments)
             return
         if what == "rows":
-            # Each call is rounded by itself in rows, and the sum in the report.
+            # Rows round each call, the report rounds the sum.
             wrong = differences(csv_of(arguments[1]), report_of(arguments[0]),
                                 ("calls", "open", "total", "own"), lambda calls: calls + 1)
         else:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-A strict reader of CPEL files for the tests, written from the format's document and from what
-VPP's tools do with a file; it shares nothing with kxray's exporter.
+A strict reader of CPEL files for the tests, written from the format's document and from the
+behaviour of VPP's tools; it shares no code with kxray's exporter.
 
-    python3 cpel.py [--document] FILE      prints what the file holds as JSON
+    python3 cpel.py [--document] FILE      prints the file's content as JSON
 
-Without --document a file must be safe for all of VPP's tools: big-endian, clock in ticks a second,
-string table first, one event section in order of time, no format that one of them takes for
-something else. With it the rules are the document's: either byte order, ticks a microsecond.
+Without --document a file must be safe for all of VPP's tools: big-endian, clock in ticks per second,
+string table first, one event section in order of time, no format that one of them misinterprets.
+With --document the document's rules apply: either byte order, ticks per microsecond.
 """
 import json
 import re
@@ -20,7 +20,7 @@ DATUM_FORMATS = (b"%s", b"%d", b"%u", b"0x%x", b"0x%08x")
 
 
 class Bad(Exception):
-    """The file breaks a rule."""
+    """The file violates a rule."""
 
 
 def need(condition, text):
@@ -115,7 +115,7 @@ class Cpel:
         for at in entries:
             code, event, datum = self.get("III", at)
             need(code not in self.definitions, f"event {code} is defined twice")
-            need(event and datum, "format offset 0, which means something else to every tool")
+            need(event and datum, "format offset 0, which every tool misinterprets")
             event, datum = self.string(table, event), self.string(table, datum)
             need(b"%" not in event, f"a format in event name {event}")
             need(datum in DATUM_FORMATS, f"datum format {datum}")
@@ -143,7 +143,7 @@ class Cpel:
         for entry in entries:
             high, low, track, code, datum = self.get("5I", entry)
             ticks = high << 32 | low
-            need(ticks > 0, "a tick 0, which cpelatency takes for none")
+            need(ticks > 0, "a tick 0, which cpelatency treats as absent")
             need(ticks >= before, f"events are not sorted at {entry}")
             before = ticks
             need(track in self.tracks, f"track {track} is not defined")

@@ -4,9 +4,9 @@
 
     gcov_v4.py FILE...
 
-Prints the profile as JSON. With several files all must hold the same profile. Written from the
-document alone; where it leaves something open the narrower reading holds: no trailing bytes, no
-overlap, minimal varints, sorted and unique records, a summary that can be computed again.
+Prints the profile as JSON. Several files must have the same profile. Written from the document
+alone; where it is ambiguous, the stricter interpretation applies: no trailing bytes, no overlap,
+minimal varints, sorted and unique records, a summary that matches the records.
 """
 import json
 import sys
@@ -55,7 +55,7 @@ class Bytes:
 
 
 def trie(b, strings, prefix, is_root, lone, depth=0):
-    """One node; @lone: the edge to it has the greatest length, so one child is allowed."""
+    """One node; @lone: the edge to it has the maximum length, so a single child is allowed."""
     flags = b.u8()
     nchildren, terminal = flags & 0x7F, flags >> 7
     if terminal:
@@ -108,7 +108,7 @@ class Profile:
         return "%d.%d" % (line, disc)
 
     def finish(self):
-        """All that must hold whatever the form."""
+        """Rules for both forms."""
         counts = []
 
         def walk(body):

@@ -39,7 +39,7 @@ class Reader:
         if flags & CLEARED:
             self.interned = {}
         if flags & NEEDS_STATE:
-            check(self.interned is not None, 'a packet needs state that is not there')
+            check(self.interned is not None, 'a packet needs missing state')
         for snapshot in packet.get('clock_snapshot', []):
             check(one(snapshot, 'primary_trace_clock') == MONOTONIC, 'clock')
             self.start = one(one(snapshot, 'clocks'), 'timestamp')
@@ -54,7 +54,7 @@ class Reader:
             check(not parent or parent in self.tracks, f'track {parent} is not there')
             self.tracks[one(track, 'uuid')] = track
         if 'track_event' in packet:
-            check(flags & NEEDS_STATE, 'an event does not ask for the state that it needs')
+            check(flags & NEEDS_STATE, 'an event lacks the flag for the state that it needs')
             self.event(one(packet, 'timestamp'), one(packet, 'track_event'))
 
     def event(self, time, event):
@@ -64,7 +64,7 @@ class Reader:
         for a in event.get('debug_annotations', []):
             value = [v for k, v in a.items() if k not in ('name', 'name_iid')][0][0]
             key = self.name_of('debug_annotation_names', a, 'name_iid')
-            # Perfetto's numbers are whole; the other formats have them as text.
+            # Perfetto's numbers are integers; the other formats have them as text.
             whole = isinstance(value, int) and (key.startswith('arg') or key == 'caller')
             values[key] = hex(value) if whole else str(value) if key == 'result' else value
         name = None
@@ -120,7 +120,7 @@ class Reader:
         for packet in trace['packet']:
             self.packet(packet)
         check(self.clock in (None, MONOTONIC) and bool(self.clock) == bool(self.start), 'clock')
-        # As Perfetto does: all packets by time, those of one time as they are in the file.
+        # Like Perfetto: packets sorted by time, packets of the same time in file order.
         self.events.sort(key=lambda event: event[0])
         for event in self.events:
             self.add(*event)

@@ -4,9 +4,9 @@
 
     perun.py FILE...
 
-Prints what the profile says, per function, as JSON; several files must say the same. Checks what
-Perun's document asks for and what Perun 0.21.8 looks up without asking (add, show, showdiff,
-postprocessby), and that calls lie within their callers.
+Prints the profile per function, as JSON; several files must have the same values. Checks what
+Perun's document requires, what Perun 0.21.8 reads without checking (add, show, showdiff,
+postprocessby), and that calls are nested in their callers.
 """
 import json
 import re
@@ -100,7 +100,7 @@ def check_resource(r, header):
 
 
 def check_nesting(resources):
-    """Calls of one thread nest, and each trace is what was running (one nanosecond is rounding)."""
+    """Calls of one thread are nested, and each trace has the open calls (up to a nanosecond of rounding)."""
     threads = {}
     for r in resources:
         threads.setdefault((r["pid"], r["tid"]), []).append(r)
@@ -112,13 +112,13 @@ def check_nesting(resources):
             del stack[depth:]
             names = [f["func"] for f in r["trace"]]
             for known, name in zip(stack, names):
-                # One that is over stands there still if the caller has not ended.
+                # A call that has ended is still on the stack if its caller has not ended.
                 if known is not None and known["timestamp"] + known["amount"] >= r["timestamp"]:
                     check(known["uid"] == name, "call of", r["uid"], "within", known["uid"],
                           "and not", name)
                     check(r["timestamp"] + r["amount"] <=
                           known["timestamp"] + known["amount"] + 2, r["uid"], "outlives", name)
-            # Callers that had not ended have no resource.
+            # Callers that have not ended have no resource.
             stack += [None] * (depth - len(stack)) + [r]
 
 

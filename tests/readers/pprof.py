@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""pprof's profile: what profile.proto demands.
+"""pprof's profile: the rules of profile.proto.
 
-Prints for `pprof.py FILE` one line for each sample: CALLS SELF, then the names as JSON from
-the outermost on; then "mapping FILE BUILD_ID", "function NAME SYSTEM_NAME ADDRESS FILE", and
+Prints for `pprof.py FILE` one line for each sample: CALLS SELF, then the names as JSON,
+outermost first; then "mapping FILE BUILD_ID", "function NAME SYSTEM_NAME ADDRESS FILE", and
 "duration", "time" and "comment". For `pprof.py --functions FILE`: CALLS TOTAL NAME.
 """
 import gzip

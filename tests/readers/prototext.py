@@ -26,7 +26,7 @@ def value_of(text):
 
 
 def decode(data, schema, message):
-    """@data as bytes; a field that the schema does not know is an error."""
+    """@data: bytes. A field that is not in the schema is an error."""
     done = subprocess.run(['protoc', f'-I{FOLDER}', f'--decode={message}', schema],
                           input=data, capture_output=True, check=False)
     if done.returncode or done.stderr:

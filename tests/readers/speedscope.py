@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""speedscope's file format: what its JSON schema demands, and balance, which its reader demands."""
+"""speedscope's file format: the rules of its JSON schema, and balanced calls, which its reader requires."""
 import json
 import re
 

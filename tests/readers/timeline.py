@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the readers of timelines share: the same text for the same calls.
+"""Shared by the readers of timelines, so that the same calls give the same text.
 
-Every reader prints, for `READER.py FILE`, one line for each thing in the file, names as JSON:
+Every reader prints, for `READER.py FILE`, one line for each item in the file, names as JSON:
     thread PID TID NAME PROCESS
     call PID TID DEPTH START DURATION NAME [KEY=VALUE...]     thread by thread; ns
     mark PID TID TIME NAME [KEY=VALUE...]
     cpu PID TID TIME CPU
     sched PID TID START DURATION NAME [KEY=VALUE...]
 and for `READER.py --functions FILE` one line for each function: CALLS TOTAL NAME, where
-TOTAL is ns of outermost calls only. Whatever breaks the format is an error, status 1.
+TOTAL is ns of outermost calls only. A violation of the format is an error, status 1.
 """
 import json
 import sys

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which of the kernel's ways to probe this kernel has, found by using each.
+ * Tries each probing mechanism and clock on this kernel.
  *
- * Prints one line for each: `NAME yes` or `NAME no: why`. "Yes" means that the thing did its job:
- * a probe counted as many calls as this program made, a clock advanced. It uses no library but
- * libc, so that it tells about the kernel and not about libbpf.
+ * Prints one line for each: `NAME yes` or `NAME no: why`. "Yes" means that it works: a probe
+ * counts exactly the calls that this program makes, a clock advances. It uses no library but
+ * libc, so that the result depends only on the kernel, not on libbpf.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define CALLS 1000
 #define PMU "/sys/bus/event_source/devices/"
 
-/* Attach types of newer uapi headers than Debian 12's. */
+/* Attach types that Debian 12's uapi headers lack. */
 #define TRACE_UPROBE_MULTI 48
 #define TRACE_UPROBE_SESSION 57
 
@@ -54,7 +54,7 @@ struct kprobe_multi_attr {
 	uint64_t cookies;
 };
 
-/* What the BPF programs write, in an array map that is mapped into this process. */
+/* Written by the BPF programs: an array map, mapped into this process. */
 struct shared {
 	uint64_t hits;
 	uint64_t clock;
@@ -453,7 +453,7 @@ static void check_kprobe_multi(void)
 	if (link < 0) {
 		no_errno("kprobe_multi", "BPF_LINK_CREATE");
 	} else {
-		/* Others may call it too: it counts for the whole system. */
+		/* Other processes may call it, too: it counts for the whole system. */
 		__atomic_store_n(&shared->hits, 0, __ATOMIC_SEQ_CST);
 		for (int i = 0; i < CALLS; i++)
 			syscall(SYS_getppid);
@@ -466,7 +466,7 @@ static void check_kprobe_multi(void)
 	close(program);
 }
 
-/* What FDR's constant_tsc and nonstop_tsc come from, as the kernel prints it. */
+/* The CPU flags behind FDR's constant_tsc and nonstop_tsc. */
 static void check_cpu(const char *flag)
 {
 	char line[8192], word[64];

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 95 s
-# Filters on other kernels, with one CPU and so that what passes is known: each with something that it
-# leaves out, and all at once with all that they let pass.
+# Filters on other kernels, with one CPU, so that the matching calls are known: each filter alone, excluding
+# something, and all of them together, excluding nothing.
 . "$(dirname "$0")/../lib.sh"
 vm_needs vm_filters || exit 0
 
@@ -32,7 +32,7 @@ try syscalls -f 'syscall:*nanosleep' --comm 'w*' --uid 0 --cgroup a --cpu 0 --sc
 exit 0
 END
 
-# check.py FOLDER/NAME all|THREAD: the counts are what the target says of these threads
+# check.py FOLDER/NAME all|THREAD: compares the counts with the target's own counts of these threads
 cat >"$TMP/check.py" <<'END'
 import json, sys
 name, threads = sys.argv[1:]

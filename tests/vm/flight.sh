@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 111 s
 #
-# The flight recorder on other kernels: SIGUSR1, a slow call, an entry, the end; and one dump for
-# each process that crashes, with a busy CPU and with many threads that end together.
+# The flight recorder on other kernels: SIGUSR1, a slow call, an entry, the end; and one dump per
+# crashing process, with a busy CPU and with many threads that end together.
 #
 #   tests/vm/flight.sh [SERIES...]        default 6.1 6.12
 series_list=${*:-6.1 6.12}
@@ -13,19 +13,19 @@ series_list=${*:-6.1 6.12}
 vm_needs vm_flight || exit 0
 
 cat >"$TMP/guest" <<'END'
-wrote() # COUNT ERR: waits until so many dumps are written
+wrote() # COUNT ERR: waits until COUNT dumps are written
 {
 	until [ "$(grep -c '^kxray: wrote ' "$2")" -ge "$1" ]; do
 		kill -0 $kxray || break
 		sleep 0.1
 	done
 }
-calls() # so far, of maybe_slow: the target prints it after each byte
+calls() # prints the calls of maybe_slow so far: the target prints them after each byte
 {
 	printf n >&3
 	tail -n 1 $out/flight.out | sed 's/.*maybe_slow"://; s/}.*//'
 }
-worked() # CALLS: waits until the target has made so many more
+worked() # CALLS: waits until the target has made CALLS more
 {
 	until grep -q did $out/flight.out; do
 		printf n >&3
@@ -73,14 +73,14 @@ interrupt()
 	exec 3>&-
 }
 
-# So small that much is overwritten before the first dump.
+# A small store: much of it is overwritten before the first dump.
 start asked 1 --flight-recorder 64K
 worked 2000
 kill -USR1 $kxray
 wrote 1 $out/err
 interrupt
 
-# So large that the slow call is in it from its entry on, however fast this machine is.
+# A store large enough for the slow call including its entry, on machines of any speed.
 start triggered 1 --flight-recorder 4M --trigger 'maybe_slow>400ms' --trigger rare@entry \
 	--dump-interval 0.1
 worked 200

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 #
-# For kernel_functions.sh and kernel_story.sh, after lib.sh: how the target is recorded in a guest, and
-# how a recording of kernel functions is checked. Reading the kernel's symbols takes emulation some
-# seconds for each recording, so these are two scripts.
+# For kernel_functions.sh and kernel_with_syscalls.sh, after lib.sh: recording the target in a guest, and
+# checking a recording of kernel functions. In emulation, each recording spends seconds on reading the
+# kernel's symbols, so the recordings are divided between two scripts that run in parallel.
 
-# What the kernels have, best first.
+# Mechanisms that a kernel series has, the preferred one first.
 mechanisms_of()
 {
 	case $1 in
@@ -24,7 +24,7 @@ name_of()
 	esac
 }
 
-# The beginning of the guests' scripts.
+# The common beginning of the guests' scripts.
 cat >"$TMP/guest" <<'END'
 patterns="-f ask -f note -f nap -f talk -f kernel:__x64_sys_getppid -f kernel:__x64_sys_write
 	-f kernel:ksys_write -f kernel:vfs_write -f kernel:write_null -f kernel:hrtimer_nanosleep
@@ -41,7 +41,7 @@ start_target()
 	until grep -q ready $1/target.out; do sleep 0.1; done
 }
 
-# The target waits until kxray says on stderr that every probe is in.
+# The target waits until kxray prints that all probes are in place.
 record()	# record FOLDER OPTION...
 {
 	out=/out/$1
@@ -68,7 +68,7 @@ record()	# record FOLDER OPTION...
 
 END
 
-# compare TARGET-OUTPUT FUNCTION-COUNTS.json: prints what differs, nothing if all is as it was
+# compare TARGET-OUTPUT FUNCTION-COUNTS.json: prints the differences
 compare()
 {
 	python3 - "$1" "$2" <<-'END'
@@ -99,11 +99,11 @@ print(json.dumps({r["function"].strip(): int(r["count"])
 	done
 }
 
-# Every call lies inside the one that made it: stacks with their counts, as the target has made them.
+# Every call is nested inside its caller: stacks and their counts are compared with the target's calls.
 cat >"$TMP/nesting.py" <<'END'
 import json, sys
 calls = json.loads([l for l in open(sys.argv[1]) if l.startswith('{')][-1])['calls']
-seen = []  # each stack and how often its last function was called there
+seen = []  # {stack: number of calls of its last function}
 for line in open(sys.argv[2]):
     stack, count = line.rsplit(' ', 1)
     seen.append((tuple(stack.split(';')), int(count)))

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 96 s
 #
-# Kernel functions on kernels that let them be traced: the counts of `kxray report` and `llvm-xray
-# account` must be what the target did, by each mechanism that there is, under the user functions
-# that made the calls.
+# Kernel functions on kernels that allow tracing them: with each mechanism, the counts of `kxray report`
+# and `llvm-xray account` are those of the target, and the calls are nested under the user functions
+# that made them.
 #
 #   tests/vm/kernel_functions.sh [SERIES...]        default 6.1 6.12
 #
-# One CPU: with more, qemu's emulation has been seen to run code that the kernel had patched already.
+# One CPU: with more, qemu's emulation sometimes executes stale code after the kernel has patched it.
 series_list=${*:-6.1 6.12}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -18,14 +18,14 @@ series_list=${*:-6.1 6.12}
 vm_needs vm_kernel_functions || exit 0
 
 cat >>"$TMP/guest" <<'END'
-# tracefs and debugfs are not mounted, and nothing of kxray's may mount them
+# tracefs and debugfs are not mounted, and kxray must not mount them.
 grep -c -E 'tracefs|debugfs' /proc/mounts >/out/mounts.before
 /kxray doctor --json >/out/doctor.json 2>/out/doctor.err
 for m in session multi fentry single; do
 	record $m --kernel-mechanism=$m --args 3 $patterns -f kernel:bpf_map_update_elem
 done
-# the way of a packet too, in softirqs on a stack of their own, where that does not take long for each
-# function
+# Also functions that process a packet, in softirqs with their own stack; not with mechanisms that take
+# long to attach each function.
 grep -q '"kernel_mechanism": "kprobe.session"' /out/doctor.json || more=
 record auto $patterns $more
 /kxray functions -f 'kernel:tcp_sendmsg' --json >/out/functions.json 2>/out/functions.err
@@ -38,7 +38,7 @@ echo 2 >/proc/sys/kernel/kptr_restrict
 echo $? >/out/hidden.status
 ls /out/none.xray* >/out/leftover 2>/dev/null
 grep -c -E 'tracefs|debugfs' /proc/mounts >/out/mounts.after
-true # grep that counts none ends with 1
+true # grep -c ends with 1 if it counts 0
 END
 
 check_kernel()	# check_kernel SERIES FOLDER
@@ -63,7 +63,7 @@ check_kernel()	# check_kernel SERIES FOLDER
 		check_recording "${vm}_$m" "$out/$m" "$m"
 		assert_contains "${vm}_${m}_denied" "$(cat "$out/$m/record.err")" \
 			"left out bpf_map_update_elem: the recorder's own BPF programs run through it"
-		# tcp_sendmsg(sk, msg, size): each message is one byte long
+		# tcp_sendmsg(sk, msg, size): each message has one byte
 		assert_eq "${vm}_${m}_args" "$("$KXRAY" dump "$out/$m/trace.xray" |
 			grep -c -E 'entry +tcp_sendmsg \(0xff[0-9a-f]+, 0xff[0-9a-f]+, 0x1\)')" \
 			"$(json <(tail -n 1 "$out/$m/target.out") 'd["calls"]["tcp_sendmsg"]')"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 31 s
 #
-# The VM runner itself, and what each kernel offers for probing. kxray takes another path on each
-# kernel; this says that the kernels really differ, and in what.
+# The VM runner itself, and the probing mechanisms of each kernel. kxray uses different mechanisms on each
+# kernel; this proves that the kernels really differ.
 #
 #   tests/vm/kernels.sh [SERIES...]       default 6.1 6.12
 if [ $# = 0 ]; then
@@ -12,7 +12,7 @@ fi
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-# Every answer that features.c must give. 6.1 has neither fprobe (CONFIG_FPROBE is off) nor
+# The expected output of features.c. 6.1 has neither fprobe (CONFIG_FPROBE is off) nor
 # uprobe.multi, which came with 6.6; uprobe.session came with 6.13. Plain emulation has no
 # invariant TSC.
 everywhere='btf yes
@@ -41,7 +41,7 @@ expected()
 vm_needs vm_kernels || exit 0
 "${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$TMP/features" tests/vm/features.c || exit 1
 
-# Bytes that a console would change: CR, a tab, a control character, no line end at the end.
+# Bytes that a console might change: CR, a tab, a control character; and no newline at the end.
 cat >"$TMP/script" <<'END'
 uname -r
 printf 'a\rb\tc\001d\n'
@@ -81,7 +81,7 @@ check_kernel()	# check_kernel SERIES FOLDER
 }
 vm_each "$*" "$TMP/script" check_kernel "$TMP/features:/features"
 
-# A machine that dies or hangs must not look like a script that passed.
+# A guest that crashes or hangs must not look like a script that passed.
 if vmlinuz=$(scripts/vm-kernel.sh "$1" 2>/dev/null); then
 	echo 'echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; exit 0' >"$TMP/script"
 	scripts/vm-run.sh --kernel "$vmlinuz" --timeout 1700 --script "$TMP/script" >/dev/null 2>"$TMP/why"
@@ -92,7 +92,7 @@ if vmlinuz=$(scripts/vm-kernel.sh "$1" 2>/dev/null); then
 		fail vm_panic "exit status $code, not 125 with the panic's text"
 	fi
 	echo 'echo before; sleep 1000' >"$TMP/script"
-	# A busy machine boots it more slowly.
+	# On a busy machine it boots more slowly.
 	for limit in 12 60 300 1500; do
 		scripts/vm-run.sh --kernel "$vmlinuz" --timeout $limit --script "$TMP/script" \
 			>"$TMP/stdout" 2>/dev/null

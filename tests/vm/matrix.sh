@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 134 s
 #
-# What works on which kernel: the README's table must be what is found here. 6.1 and 6.12 are tried in
-# virtual machines; the last column is the machine that the figures of the README come from, and is
-# tried only where that kernel series runs.
+# What works on which kernel: compares the README's table with the findings here. 6.1 and 6.12 are tested
+# in virtual machines; the last column is the kernel of the machine on which the README's figures were
+# measured, and is tested only if that kernel series runs here.
 #
-#   tests/vm/matrix.sh [--write]      --write puts what is found into the README (make kernels)
+#   tests/vm/matrix.sh [--write]      --write puts the findings into the README (make kernels)
 write=0
 [ "${1-}" = --write ] && write=1
 # shellcheck source=tests/lib.sh
@@ -16,7 +16,7 @@ vm_needs vm_matrix || exit 0
 HOST_SERIES=6.18
 mkdir "$TMP/found"
 
-# collect SERIES FOLDER: from the guest
+# collect SERIES FOLDER: keeps the guest's findings
 collect() {
 	assert_eq "vm_$1_run" "$STATUS" 0
 	assert_eq "vm_$1_kernel_log" "$ERR" ''
@@ -50,12 +50,12 @@ if begin not in text or end not in text:
 head, rest = text.split(begin)
 old, tail = rest.split(end)
 columns = ["6.1", "6.12", "6.18"]
-told, order = {c: {} for c in columns}, []
+documented, order = {c: {} for c in columns}, []
 for line in old.splitlines()[2:]:
     cells = [c.strip() for c in line.strip("|").split("|")]
     order.append(cells[0])
     for column, cell in zip(columns, cells[1:]):
-        told[column][cells[0]] = cell
+        documented[column][cells[0]] = cell
 found = {c: {} for c in columns}
 for column in columns:
     path = f"{found_folder}/{column}"
@@ -68,7 +68,7 @@ if write == "1":
     rows = list(dict.fromkeys(w for c in columns for w in found[c])) or order
     table = "| | Linux 6.1 (Debian 12) | 6.12 (backports) | 6.18 (without kprobes) |\n|---|---|---|---|\n"
     for row in rows:
-        cells = [(found[c] or told[c]).get(row, "?") for c in columns]
+        cells = [(found[c] or documented[c]).get(row, "?") for c in columns]
         table += f"| {row} | " + " | ".join(cells) + " |\n"
     open(readme, "w", encoding="utf-8").write(head + begin + table + end + tail)
     sys.exit()
@@ -76,8 +76,9 @@ for column in columns:
     if not found[column]:
         print(f"skip README's table, {column}: this kernel is not here")
         continue
-    wrong = [f"{w}: {found[column].get(w)} found, README has {told[column].get(w)}"
-             for w in {**found[column], **told[column]} if found[column].get(w) != told[column].get(w)]
+    wrong = [f"{w}: {found[column].get(w)} found, README has {documented[column].get(w)}"
+             for w in {**found[column], **documented[column]}
+             if found[column].get(w) != documented[column].get(w)]
     print(f"not ok README's table, {column}: {'; '.join(wrong)}" if wrong
           else f"ok README's table, {column}")
 END

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# What kxray can do on the kernel that runs, by doing it: one line "WHAT: yes" or "WHAT: no" each on
-# standard output, why not on standard error. "Yes" means exactly as many calls as were made.
+# Tries each feature of kxray on the running kernel: prints a line "WHAT: yes" or "WHAT: no" for each, and
+# the reason for "no" on standard error. "Yes" means that exactly the target's calls were recorded.
 #     matrix_try.sh KXRAY TARGETS-FOLDER SCRATCH-FOLDER
-# Runs in the virtual machines too: busybox sh, nothing but kxray and the targets counts,
-# kernelcalls, tree, tree-child, treeplug.so and their libraries.
+# Also runs in the virtual machines: needs only busybox sh, kxray, the targets counts, kernelcalls, tree,
+# tree-child, treeplug.so, and their libraries.
 kxray=$1 targets=$2 scratch=$3
 
-# called NAME FILE: how often the target says that it called NAME; its last word is the sum
+# called NAME FILE: prints the target's own count of calls of NAME, summed over its threads
 called() { grep -o "\"$1\":[0-9]*" "$2" | tail -n 1 | cut -d: -f2; }
 
-# seen NAME: how many calls of NAME the report has
+# seen NAME: prints the calls of NAME in the report
 seen() {
 	grep "\"name\":\"$1\"" "$scratch/report" | sed 's/.*"count":\([0-9]*\).*/\1/' |
 		awk '{ n += $1 } END { print n + 0 }'
@@ -25,7 +25,7 @@ traced() {
 		"$kxray" report --json "$scratch/trace.xray" >"$scratch/report" 2>>"$scratch/err"
 }
 
-# same CALLED SEEN: that many calls are in the report
+# same CALLED SEEN: succeeds if both counts are equal and not 0
 same() { [ "$(called "$1" "$scratch/out")" = "$(seen "$2")" ]; }
 
 # answer WHAT STATUS

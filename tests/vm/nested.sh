@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 25 s
 #
-# A nested story in one thread: a user function, the system call that it makes, the kernel functions
-# under that; 300 times each, properly nested in time, in llvm-xray stack and in Perfetto's format.
+# Nesting in one thread: a user function, the system call that it makes, the kernel functions under
+# that; 300 times each, nested in time, in llvm-xray stack and in Perfetto's format.
 #
 #   tests/vm/nested.sh [SERIES...]        default 6.1 6.12
 #
-# One CPU: with more, qemu's emulation has been seen to run code that the kernel had patched already.
+# One CPU: with more, qemu's emulation sometimes executes stale code after the kernel has patched it.
 series_list=${*:-6.1 6.12}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"

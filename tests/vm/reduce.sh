@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 87 s
 #
-# --min-duration, --depth and --count on other kernels: the calls that the target is known to make.
+# --min-duration, --depth and --count on other kernels: exactly the calls that the target makes.
 #
 #   tests/vm/reduce.sh [SERIES...]        default 6.1 6.12
 series_list=${*:-6.1 6.12}

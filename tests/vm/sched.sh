@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 25 s
 #
-# record --sched on other kernels: switches, times and wakers are what the target and the kernel say.
+# record --sched on other kernels: switches, times and wakers agree with the target's and the kernel's counts.
 #
 #   tests/vm/sched.sh [SERIES...]        default 6.1 6.12
 series_list=${*:-6.1 6.12}

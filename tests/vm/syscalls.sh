@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 38 s
 #
-# System calls on other kernels: the counts of each thread are what the target did, those of the
-# whole program what strace -c counts there.
+# System calls on other kernels: the counts of each thread are the target's own, those of the whole
+# program are those of strace -c on the same kernel.
 #
 #   tests/vm/syscalls.sh [SERIES...]        default 6.1 6.12
 series_list=${*:-6.1 6.12}
@@ -66,7 +66,7 @@ check()
 	same "${name}_threads" threads "$TMP/calls.csv" "$out/did"
 	same "${name}_results" results "$TMP/calls.csv" "$out/did"
 	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$out/inside.xray" 2>"$TMP/export.err"
-	# depth 2, and 7 bytes; those from elsewhere are two lines of output
+	# depth 2 and 7 bytes; the two other writes print the target's output
 	assert_eq "${name}_inside_a_function" "$(awk -F, '$4 == "write" {
 		n[$9]++; bytes[$9] += $14 } END { print n[1], n[2], bytes[2] }' "$TMP/calls.csv")" \
 		"2 300 2100"

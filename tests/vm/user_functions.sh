@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 94 s
 #
-# kxray on other kernels: it records programs inside a VM, whose own counts must then be what
-# `kxray report` and `llvm-xray account` read from the files on this machine.
+# User functions on other kernels: kxray records programs in a VM; on this machine, the counts of
+# `kxray report` and `llvm-xray account` are compared with the programs' own counts.
 #
 #   tests/vm/user_functions.sh [SERIES...]        default 6.1 6.12
 #
@@ -15,8 +15,8 @@ targets=${KX_VM_TARGETS:-counts counts-cet}
 
 vm_needs vm_user_functions || exit 0
 
-# Runs in the guest. The target waits for a byte until every probe is in, which kxray says on
-# stderr; in emulation that takes its time.
+# Runs in the guest. The target gets its byte when kxray has printed that all probes are in place, which
+# takes long in emulation.
 cat >"$TMP/guest" <<'END'
 /kxray doctor >/out/doctor 2>&1
 echo $? >/out/doctor.status
@@ -59,7 +59,7 @@ done
 END
 printf '%s\n' "$targets" >"$TMP/list"
 
-# compare TARGET-OUTPUT FUNCTION-COUNTS.json: prints what differs, nothing if all is as it was
+# compare TARGET-OUTPUT FUNCTION-COUNTS.json: prints the differences
 compare()
 {
 	python3 - "$1" "$2" <<-'END'
@@ -135,7 +135,7 @@ check_kernel()	# check_kernel SERIES FOLDER
 	local series=$1 out=$2 target
 
 	assert_eq "vm_${series}_run" "$STATUS" 0
-	# A warning or an oops in the kernel's log is not ours to hide.
+	# A warning or oops in the kernel's log fails the test.
 	assert_eq "vm_${series}_kernel_log" "$ERR" ''
 	assert_eq "vm_${series}_doctor" \
 		"$(cat "$out/doctor.status")$([ -s "$out/doctor" ] || echo ', silent')" 0

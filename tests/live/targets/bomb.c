@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Forks --repeat=N children, each of which calls bomb_child once and waits until all are there; each fifth
- * of them forks one more, which calls bomb_grandchild and ends at once.
+ * Forks --repeat=N children, each of which calls bomb_child once and waits until all have started; every
+ * fifth forks one more, which calls bomb_grandchild and ends at once.
  */
 #include <sys/wait.h>
 

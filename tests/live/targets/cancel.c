@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * 40 threads a round, half of which end by pthread_exit and half by pthread_cancel, three
- * calls deep, with a cleanup handler in each of the three frames. Built with -fexceptions:
- * the handlers run as the stack is unwound, and every one must run.
+ * 40 threads a round; half of them end by pthread_exit, half by pthread_cancel, three calls
+ * deep, with a cleanup handler in each of the three frames. Built with -fexceptions: the
+ * handlers run while the stack is unwound, and every one must run.
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Four threads call known functions known numbers of times and move themselves
- * between CPUs; what they did is printed per thread. The counts differ by
- * thread, so that mixed-up threads show.
+ * Four threads call functions a fixed number of times and move themselves between
+ * CPUs; the counts are printed per thread. They differ between threads, so that
+ * mixed-up threads show.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -43,8 +43,8 @@ struct worker {
 	long calls[FUNCTIONS];
 	int *cpus; /* in order, one for each call of on_cpu */
 	long ncpus;
-	int misplaced; /* calls of on_cpu that found another CPU */
-	long longest;  /* call of sleep_2ms in nanoseconds, measured from outside */
+	int misplaced; /* calls of on_cpu that ran on another CPU */
+	long longest;  /* call of sleep_2ms in nanoseconds, measured by its caller */
 };
 
 static volatile long sink;
@@ -88,7 +88,7 @@ TRACED long outer(long x)
 
 TRACED long recursive(long depth)
 {
-	// Storing in between keeps gcc from making a loop of it.
+	// The store keeps gcc from turning the recursion into a loop.
 	return depth == 0 ? 1 : (sink = recursive(depth - 1)) + depth;
 }
 

@@ -17,7 +17,7 @@ TRACED long bottom(void)
 TRACED long descend(int depth)
 {
 	calls_descend++;
-	// Storing in between keeps gcc from making a loop of it.
+	// The store keeps gcc from turning the recursion into a loop.
 	sink = depth > 1 ? descend(depth - 1) : bottom();
 	return sink + 1;
 }

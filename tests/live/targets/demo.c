@@ -91,7 +91,7 @@ TRACED void load_from_disk(uint8_t *block, uint32_t key)
 	target_pause(1);
 }
 
-/* Run lengths: not a good packer, but one that takes its time. */
+/* Run-length encoding, slow on purpose. */
 TRACED size_t compress_block(const uint8_t *in, uint8_t *out)
 {
 	size_t n = 0;

@@ -2,8 +2,8 @@
 /*
  * A plain C program without exception tables that loads a C++ plugin (its
  * argument) and lets it throw through functions of its own. Bytes on standard input: first
- * "l" loads, then "g" works; with --start=now both come at once. A second thread is
- * inside of traced calls all the while.
+ * "l" loads, then "g" works; with --start=now it does both at once. A second thread is
+ * inside traced calls all the time.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ TRACED long through(long n)
 	return n;
 }
 
-/* Called by the plugin, and left by an exception each time. */
+/* Called by the plugin; each call ends by an exception. */
 TRACED long visit(long n)
 {
 	calls_visit++;

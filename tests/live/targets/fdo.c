@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A program whose profile a compiler can use: a hot loop without calls, an indirect call. */
+/* A program with a useful profile for a compiler: a hot loop without calls, an indirect call. */
 #include "target.h"
 
 #define SIZE 4096

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * For the flight recorder: --threads=N workers (2) call busy() --load=N times (20) a millisecond each,
+ * For the flight recorder: --threads=N workers (2) each call busy() --load=N times (20) per millisecond,
  * 0: without a pause; the main thread calls maybe_slow() every millisecond. Bytes on standard input:
  *
  *   l  the next call of maybe_slow() takes 60 ms     L  600 ms     r  calls rare() once
@@ -8,7 +8,7 @@
  *   c  forks a child that dies of SIGSEGV            C  forks one that ends with status 3
  *   n  nothing
  *
- * After each it prints what it has called so far, before it dies: "did {...}".
+ * After each byte, and before it ends, it prints the calls so far: "did {...}".
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -27,14 +27,14 @@ static TRACED long step(long n)
 	return n + 1;
 }
 
-/* Starts with a push, which makes its probe cheap. */
+/* Starts with a push, so that its probe is cheap. */
 TRACED long busy(long n)
 {
 	sink = step(n);
 	return sink;
 }
 
-/* @number counts the calls from 0 on: none may be missing in the midst of a dump. */
+/* @number counts the calls from 0: no number may be missing inside a dump. */
 TRACED void maybe_slow(int slow, long number)
 {
 	sink = number;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# gen_many.sh N: the source of a program with N functions many_00000 ...; it calls each
-# of them once a round.
+# gen_many.sh N: prints the source of a program with N functions many_00000 ...; it calls each
+# of them once per round.
 awk -v n="${1:-10000}" 'BEGIN {
 	print "#include \"target.h\""
 	print "static volatile long sink;"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Two threads move themselves 0 to 4 times between two calls of a function, in particular away
- * and back. What they did comes with the time-stamp counter before and after each call and move.
+ * Two threads migrate 0 to 4 times between two calls of a function, in particular away and back. The
+ * output has the time-stamp counter before and after each call and migration.
  */
 #include <pthread.h>
 #include <sched.h>

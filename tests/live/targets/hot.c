@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * hot() is called without a pause, cool() and mild() by a thread that sleeps 10 ms after each call of
- * both: at most 100 times a second, however fast the machine, and hot() thousands of times more often
- * even where others take most of the CPU.
+ * hot() is called without a pause; cool() and mild() by a thread that sleeps 10 ms after each pair of
+ * calls: at most 100 times a second on any machine, and thousands of times less often than hot() even
+ * on a busy one.
  */
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Two threads make known numbers of system calls of which it is known which kernel functions they run
- * through, some from user functions whose calls are counted too.
+ * Two threads make fixed numbers of system calls that run known kernel functions; some of them are made
+ * by user functions whose calls are counted, too.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * How soon is code traced that comes later?
+ * Measures how soon newly mapped code is traced:
  *     late LIBRARY MS            loads it and calls its plug_work for MS milliseconds
  *     late --exec PROGRAM MS     executes PROGRAM (late-child, another file of the same program),
- *                                which calls late_work for as long
- * Each call's argument is the time in nanoseconds since the dlopen or exec began. What was
- * done is printed: the number of calls, and the argument of the last.
+ *                                which calls late_work for the same time
+ * Each call's argument is the time in nanoseconds since the start of the dlopen or exec. Prints
+ * the number of calls and the argument of the last one.
  */
 #include <dlfcn.h>
 

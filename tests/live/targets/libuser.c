@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Loads the library that is its argument, waits if so told, calls its plug_work --repeat=N times and
- * appends what it did to the file $TREE_LOG (tree.h).
+ * Loads the library given as argument, waits for a byte unless --start=now, calls its plug_work
+ * --repeat=N times and appends its counts to the file $TREE_LOG (tree.h).
  */
 #include <dlfcn.h>
 

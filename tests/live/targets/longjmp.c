@@ -21,7 +21,7 @@ TRACED long jump(void)
 TRACED long dive(int depth)
 {
 	calls_dive++;
-	// Storing in between keeps gcc from making a loop of it.
+	// The store keeps gcc from turning the recursion into a loop.
 	sink = depth > 1 ? dive(depth - 1) : jump();
 	return sink + 1;
 }

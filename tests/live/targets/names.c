@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Threads and short processes that go by several names: `names FOLDER LOG` starts threads that
- * rename themselves, and children that run FOLDER/short-N, which is this program by another name.
- * Each process appends one line to LOG: who it is, to itself and to the world, and for each thread
+ * Threads and short processes that change their names: `names FOLDER LOG` starts threads that
+ * rename themselves, and children that run FOLDER/short-N, which is this program under another name.
+ * Each process appends one line to LOG: its pid inside and outside its namespace, and for each thread
  * {"tid", "ns_tid", "names":[...], "calls"}: its names since its first call of mark().
  */
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void marks(long n)
 		mark(n);
 }
 
-/* As a /proc of the host has it, whatever pid namespace this is. */
+/* From a /proc of the host, so that the ids are those outside of this pid namespace. */
 static void look(struct who *w)
 {
 	char text[64] = "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Uses what returns more than once or elsewhere: setjmp, vfork, fork, swapcontext, a signal
- * handler. A tracer that hijacks return addresses without care makes it crash or turn in circles.
+ * Uses functions that return more than once or to another place: setjmp, vfork, fork, swapcontext, a
+ * signal handler. A tracer that replaces their return addresses makes it crash or loop.
  */
 #include <setjmp.h>
 #include <signal.h>

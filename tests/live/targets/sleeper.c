@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Does next to nothing: calls tick() every 10 ms until SIGTERM or SIGINT, then
- * prints how often. A target whose CPUs and rings stay quiet.
+ * Mostly idle: calls tick() every 10 ms until SIGTERM or SIGINT, then prints the
+ * number of calls. Its rings stay nearly empty.
  */
 #include <signal.h>
 

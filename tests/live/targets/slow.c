@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Four threads in which few calls are slow among many quick ones. For every call that
- * is slow by design, the times that it takes seen from inside and from outside are
- * printed, in order: what a trace says must lie between them. Last, main waits for a
- * second byte, in a function that is still open then.
+ * Four threads make a few slow calls among many quick ones. For every call that is slow
+ * by design, its duration measured inside and outside the function is printed, in order:
+ * the duration in a trace must lie between them. At the end, main waits for a second
+ * byte, in a traced function.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -49,7 +49,7 @@ TRACED long quick(struct worker *w)
 	return ++sink;
 }
 
-/* Calls others, and is not slow for all that. */
+/* Makes calls, but is not slow. */
 TRACED long idle(struct worker *w)
 {
 	w->calls_idle++;
@@ -75,7 +75,7 @@ static void move(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Long before it is known to be slow, the thread changes its CPU, and quick calls come and go. */
+/* Before it is known to be slow, the thread migrates and makes many quick calls. */
 TRACED void parent(struct worker *w, int round)
 {
 	int64_t start = now(), before;
@@ -101,7 +101,7 @@ TRACED void leaper(struct worker *w, int round)
 	longjmp(w->back, 1);
 }
 
-/* The leaper's end shows at the quick call after it, long before the jumper's own. */
+/* The quick call proves the leaper's end, long before the jumper's own. */
 TRACED void jumper(struct worker *w, volatile int round)
 {
 	volatile int64_t start = now(), before = now();
@@ -114,13 +114,13 @@ TRACED void jumper(struct worker *w, volatile int round)
 	w->spans[JUMPER][round].inside = now() - start;
 }
 
-/* Never returns. pthread_exit would load libgcc, and while libraries load some exits are not seen. */
+/* Never returns. Not by pthread_exit: it loads libgcc, and while a library loads, exits can be missed. */
 TRACED void ender(struct worker *w)
 {
 	w->calls_ender++;
 	target_pause(MS);
 	syscall(SYS_exit, 0);
-	sink++; /* else it would leave by a tail jump, which is an exit */
+	sink++; /* otherwise it would end with a tail jump, which is an exit */
 }
 
 static void *work(void *arg)

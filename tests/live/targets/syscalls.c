@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Two threads make known numbers of system calls, some of them inside a function; one call is
- * interrupted by a signal, one is made by a child, some by the program that it becomes at the end
- * (--exec). With --alone there is no child, with --refuse a seccomp filter
- * refuses some calls. With --hang it ends up blocked in a read that nobody answers.
- * Prints {"pid":..,"child":..,"threads":{"TID":{"NAME":count,...},...},"child_calls":{...}}: calls
- * that neither the C library's start nor its end makes.
+ * Two threads make fixed numbers of system calls, some of them inside a function; one call is
+ * interrupted by a signal, one is made by a child, some after an exec at the end (--exec).
+ * With --alone there is no child, with --refuse a seccomp filter refuses some calls. With
+ * --hang it finally blocks in a read.
+ * Prints {"pid":..,"child":..,"threads":{"TID":{"NAME":count,...},...},"child_calls":{...}},
+ * without the calls of the C library's startup and exit code.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static void *second(void *arg)
 	return arg;
 }
 
-/* The signal is pending before the call that lets it in, so that call never waits. */
+/* The signal is pending before the call that unblocks it, so that call never waits. */
 static void be_interrupted(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };

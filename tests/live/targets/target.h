@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the target programs share. Each prints "ready PID", waits for a byte on
+ * Shared by the target programs. Each prints "ready PID", waits for a byte on
  * standard input (--start=stdin, the default; --start=now does not wait), works,
- * and prints one JSON object of what it did. No target outlives ten minutes.
+ * and prints its own counts as one JSON object. No target runs for more than ten minutes.
  */
 #ifndef TARGET_H
 #define TARGET_H
@@ -22,11 +22,11 @@
 
 struct target_options {
 	int wait;        /* for a byte before the work */
-	long repeat;     /* --repeat=N: how often the work is done */
+	long repeat;     /* --repeat=N: number of times to do the work */
 	long before_ms;  /* --before=MS: pause between the byte and the work */
 	long after_ms;   /* --after=MS: pause between the work and the end */
-	int exit_status; /* --exit=N: status after right work */
-	const char *rest; /* last argument that is no option */
+	int exit_status; /* --exit=N: exit status if all went right */
+	const char *rest; /* last argument that is not an option */
 };
 
 static inline void target_pause(long ms)
@@ -81,7 +81,7 @@ static inline void target_ready(const struct target_options *o)
 	target_pause(o->before_ms);
 }
 
-/* Flushes what was printed, pauses, and gives the status for main to return. */
+/* Flushes stdout, pauses, and returns main's exit status. */
 static inline int target_done(const struct target_options *o, int right)
 {
 	fflush(stdout);

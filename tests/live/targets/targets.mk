@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The target programs: each has exactly the flags that its purpose asks for, never the
-# ones of the user's CFLAGS. Functions that call others start with a push,
-# leaves start as they may.
+# The target programs: each is built with exactly the flags that its purpose needs, never with
+# the user's CFLAGS. Functions that call others start with a push; leaf functions may
+# start with anything.
 
 T := $(BUILD)/tests/targets
 TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
@@ -64,11 +64,11 @@ $T/many: $T/many.c tests/live/targets/target.h
 	$(call say,TARGET)
 	$(Q)$(CC) $(TARGET_FLAGS) -O1 -g0 -o $@ $<
 
-# What Ubuntu and Fedora build: every function starts with endbr64.
+# As Ubuntu and Fedora build programs: every function starts with endbr64.
 $T/counts-cet: FLAGS := -fcf-protection=full
 $T/counts-nopie: FLAGS := -fno-pie -no-pie
 $T/counts-static: FLAGS := -static
-# Without a dynamic linker the first instruction is the first that makes system calls.
+# Static: no dynamic linker makes system calls before the program starts.
 $T/syscalls: FLAGS := -static
 # Unwinding by pthread_exit and pthread_cancel runs the cleanup handlers.
 $T/cancel: FLAGS := -fexceptions

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What some processes of the tree become: tree-child LOG INDEX COUNTS. It calls functions of its
- * own and appends what the process did, before and after the exec.
+ * Executed by some processes of the tree: tree-child LOG INDEX COUNTS. It calls its own functions
+ * and logs the calls of the process before and after the exec.
  */
 #include "tree.h"
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A tree of processes (--repeat=N of them, 50 if not given) that fork, exec, load a plugin, start
- * threads and end, while each calls known functions known numbers of times. The argument is the
- * log to which each appends its counts (tree.h). Process I has the children 3I+1 to 3I+3. By I:
+ * A tree of processes (--repeat=N, default 50) that fork, exec, load a plugin, start threads and
+ * end, while each calls functions a fixed number of times. The argument is the log to which
+ * each appends its counts (tree.h). Process I has the children 3I+1 to 3I+3. Depending on I:
  *     I % 4 == 1   executes tree-child, I % 8 == 5 among the leaves by posix_spawn
  *     I % 4 == 2   loads treeplug.so and calls it
  *     I % 4 == 3   has threads, one of which forks the children; I % 8 == 7 executes from a thread
  *     I % 6 == 5   does not wait for its children: the first process adopts them
- *     I % 16 == 14 is killed in the end
- * Children are forked in the middle of a traced call, from which both return.
+ *     I % 16 == 14 is killed at the end
+ * Children are forked inside a traced call, from which both processes return.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -105,7 +105,7 @@ static void use_plugin(int index)
 		fail("dlclose");
 }
 
-/* Arguments of tree-child that goes on as process @index, which made these @calls before. */
+/* Arguments for tree-child when process @index executes it after these @calls. */
 static char **child_arguments(int index, const long *calls)
 {
 	static char path[4200], number[16], counts[512];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the programs of the process tree share: each process counts its own calls and, at its end,
+ * Shared by the programs of the process tree: each process counts its own calls and, at its end,
  * appends one line {"pid":P,"index":I,"calls":{NAME:COUNT,...}} to the log.
  */
 #ifndef TREE_H
@@ -35,7 +35,7 @@ static inline void count_call(enum tree_function f)
 	__atomic_fetch_add(&tree_calls[f], 1, __ATOMIC_RELAXED);
 }
 
-/* In one write: lines of several processes do not mix. */
+/* A single write, so that lines of several processes do not mix. */
 static inline void append_calls(const char *path, int index)
 {
 	char line[1024];
@@ -56,7 +56,7 @@ static inline void append_calls(const char *path, int index)
 	close(fd);
 }
 
-/* The counts as one argument, for a program that goes on in the same process. */
+/* The counts as one argument, for a program executed by the same process. */
 static inline void pack_calls(const long *calls, char *text, size_t size)
 {
 	int n = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Calls step_one() and step_two() about a thousand times a second for ever, and ends as a
- * byte on standard input says: s SIGSEGV, a abort, k SIGKILL, e exit(7), q exit(0). Right
- * before that it prints what it has called, the last calls included.
+ * Calls step_one() and step_two() about a thousand times a second until a byte on standard
+ * input ends it: s SIGSEGV, a abort, k SIGKILL, e exit(7), q exit(0). Before that it prints
+ * its counts, including the calls in which it ends.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ TRACED long step_two(long n)
 	return step_one(n) + 1;
 }
 
-/* The crash happens inside of a traced function, below another one. */
+/* The crash happens inside a traced function, called by another one. */
 TRACED void crash(int how)
 {
 	if (how == 's')

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Threads that are off their CPUs for reasons that are known, and say how long or how often:
+ * Threads that are off-CPU for known reasons, and count how long or how often:
  *
  *   sleeper   nap() sleeps 10 ms, ROUNDS times
- *   reader    take() waits in a pipe for a byte that the writer sends once the kernel has counted
- *             that the reader sleeps, ROUNDS times
- *   writer    give() sends it
+ *   reader    take() reads a byte from a pipe, ROUNDS times
+ *   writer    give() writes the byte, once the kernel has counted the reader's sleep
  *   spinner   two of them, both on one CPU: spin() uses SPIN_NS of CPU time, SPINS times, and
  *             makes no system call that sleeps
  *   yielder   on the same CPU: pass_on() yields, at least ROUNDS times
@@ -13,8 +12,8 @@
  * The spinners and the yielder work until the kernel has counted a switch of each of the three, so
  * that none of them has the CPU to itself, in whatever order the scheduler starts them.
  *
- * Each prints the switches and the times that /proc gives for it, read just before and just after
- * its work. The calls of mark() around these readings show the trace's reader where they were.
+ * Each thread prints its switches and times from /proc, read directly before and after its work.
+ * Calls of mark() around these readings show their position in the trace.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,7 +33,7 @@
 struct reading {
 	char state;
 	long voluntary, involuntary;
-	unsigned long long run_ns, wait_ns; /* 0 where the kernel has no schedstat */
+	unsigned long long run_ns, wait_ns; /* 0 if the kernel has no schedstat */
 };
 
 struct worker {
@@ -66,7 +65,7 @@ static unsigned long long now_ns(clockid_t clock)
 	return (unsigned long long)t.tv_sec * 1000000000 + (unsigned long long)t.tv_nsec;
 }
 
-/* With plain system calls: nothing here may sleep. */
+/* Plain system calls, since nothing here may sleep. */
 static size_t read_file(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -156,7 +155,7 @@ static void work_reader(struct worker *w)
 	}
 }
 
-/* Spins rather than sleeps, so that it is on its CPU when it writes; the kernel counts first. */
+/* Spins until the kernel has counted the reader's sleep, so that it is on its CPU when it writes. */
 static void work_writer(struct worker *w)
 {
 	struct reading r;
@@ -175,7 +174,7 @@ static void work_writer(struct worker *w)
 	}
 }
 
-/* Of this thread. Only counts, never sleeps. */
+/* CPU time of this thread. Does not sleep. */
 static long switches(void)
 {
 	struct rusage usage;
@@ -184,7 +183,7 @@ static long switches(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/* Whether all threads that share the CPU have been switched since they began to work. */
+/* True if all threads that share the CPU have been switched since they began to work. */
 static int all_switched(long before, int *counted)
 {
 	if (!*counted && switches() > before) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Built with clang -fxray-instrument: has sleds and function ids of its own. */
+/* Built with clang -fxray-instrument: has its own sleds and function ids. */
 #include "target.h"
 
 static volatile long sink;
@@ -18,7 +18,7 @@ TRACED long beta(long n)
 	return alpha(n) + alpha(n);
 }
 
-/* Kept out by its attribute: in the program, but not in its xray_instr_map. */
+/* Not instrumented, because of its attribute: it is not in the xray_instr_map. */
 __attribute__((xray_never_instrument)) TRACED long uninstrumented(long n)
 {
 	return n + 2;

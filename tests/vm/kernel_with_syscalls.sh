@@ -2,21 +2,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 52 s
 #
-# Kernel functions together with everything else: system calls between them and the user functions,
-# what is decided in the kernel, and counting.
+# Kernel functions combined with system calls (nested under the user functions), --min-duration and --count.
 #
-#   tests/vm/kernel_story.sh [SERIES...]        default 6.1 6.12
+#   tests/vm/kernel_with_syscalls.sh [SERIES...]        default 6.1 6.12
 series_list=${*:-6.1 6.12}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/vm/kernel_common.sh
 . tests/vm/kernel_common.sh
-vm_needs vm_kernel_story || exit 0
+vm_needs vm_kernel_with_syscalls || exit 0
 
 cat >>"$TMP/guest" <<'END'
-# decided in the kernel: every call lasts longer than a nanosecond
+# Filtered in the kernel, but nothing is left out: every call lasts longer than a nanosecond.
 record lasting --min-duration 1ns --args 3 $patterns
-record story -f ask -f note -f nap -f talk -f syscall:getppid -f syscall:write -f syscall:sendto \
+record syscalls -f ask -f note -f nap -f talk -f syscall:getppid -f syscall:write -f syscall:sendto \
 	-f syscall:recvfrom -f syscall:*nanosleep $patterns
 record counted --count $patterns
 END
@@ -30,7 +29,7 @@ check_kernel()	# check_kernel SERIES FOLDER
 	assert_eq "${vm}_run" "$STATUS" 0
 	assert_eq "${vm}_kernel_log" "$ERR" ''
 	check_recording "${vm}_lasting" "$out/lasting" "$best"
-	check_recording "${vm}_story" "$out/story" "$best" syscalls
+	check_recording "${vm}_syscalls" "$out/syscalls" "$best" syscalls
 	assert_eq "${vm}_counted" "$(cat "$out/counted/record.status")" 0
 	python3 -c 'import json, sys
 print(json.dumps({f["name"]: f["count"] for f in json.load(sys.stdin)["functions"]}))' \

@@ -40,7 +40,7 @@ struct kx_export {
 	struct kx_fdr_file *file;
 	const struct kx_fdr_info *info;
 	struct kx_symbolizer *names;
-	json_t *session;          /* of the map (see trace/session.h), or NULL */
+	json_t *session;          /* of the map (see trace/map_file.h), or NULL */
 	struct kx_calls *calls;   /* filtered; walked in the order that the format needs */
 	struct kx_text_out *out;  /* bytes of any kind; errors are kept until the end */
 	uint64_t tsc_hz;          /* ticks a second; never 0: 1e9 if the trace does not have it */

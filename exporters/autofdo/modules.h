@@ -9,7 +9,7 @@
 
 #include "exporters/autofdo/lines.h"
 #include "base/err.h"
-#include "trace/session.h"
+#include "trace/map_file.h"
 
 struct kx_afdo_modules;
 

@@ -176,7 +176,7 @@ const struct kx_calls_totals *kx_calls_get_totals(const struct kx_calls *c);
 /* After a walk: the @n-th pattern of the filter that no function in it has matched, or NULL. */
 const char *kx_calls_unmatched(const struct kx_calls *c, size_t n);
 
-/* The JSON of the trace's own session note (see session.h), not terminated; NULL if it has none. */
+/* The JSON of the trace's own session note (see map_file.h), not terminated; NULL if it has none. */
 const char *kx_calls_session(const struct kx_calls *c, size_t *size);
 
 #endif

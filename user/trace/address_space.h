@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/session.h"
+#include "trace/map_file.h"
 
 struct kx_mapping {
 	int32_t pid;

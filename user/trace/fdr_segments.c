@@ -4,50 +4,29 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Grows an array of @size-byte items to hold one more. */
-static void *make_room(void *items, size_t count, size_t *room, size_t size)
-{
-	size_t wanted = *room ? *room + *room / 2 : 64;
-	void *grown;
-
-	if (count < *room)
-		return items;
-	grown = reallocarray(items, wanted, size);
-	if (grown)
-		*room = wanted;
-	return grown;
-}
+#include "base/array.h"
 
 int64_t kx_fdr_intern_thread(struct kx_fdr_file *f, int32_t pid, int32_t tid)
 {
-	struct kx_fdr_thread_index *threads;
 	uint32_t index;
 	int r;
 
-	threads = f->nthreads < INT32_MAX ?
-			  make_room(f->threads, f->nthreads, &f->threads_room, sizeof(*threads)) : NULL;
-	if (!threads)
+	if (f->nthreads >= INT32_MAX || KX_ARRAY_RESERVE(f->threads, f->threads_room, f->nthreads))
 		return -ENOMEM;
-	f->threads = threads;
 	r = kx_pair_index(&f->thread_map, (uint32_t)pid, (uint32_t)tid, &index);
 	if (r <= 0)
 		return r < 0 ? r : (int64_t)index;
-	threads[f->nthreads++] = (struct kx_fdr_thread_index){
+	f->threads[f->nthreads++] = (struct kx_fdr_thread_index){
 		pid, tid, KX_FDR_NO_SEGMENT, KX_FDR_NO_SEGMENT };
 	return index;
 }
 
 int kx_fdr_add_segment(struct kx_fdr_file *f, uint64_t begin, uint64_t end, bool continued)
 {
-	struct kx_fdr_segment *segments;
-
-	segments = f->nsegments < KX_FDR_NO_SEGMENT ?
-			   make_room(f->segments, f->nsegments, &f->segments_room,
-				     sizeof(*segments)) : NULL;
-	if (!segments)
+	if (f->nsegments >= KX_FDR_NO_SEGMENT ||
+	    KX_ARRAY_RESERVE(f->segments, f->segments_room, f->nsegments))
 		return -ENOMEM;
-	f->segments = segments;
-	segments[f->nsegments++] = (struct kx_fdr_segment){
+	f->segments[f->nsegments++] = (struct kx_fdr_segment){
 		.begin = begin, .end = end, .next = KX_FDR_NO_SEGMENT, .continued = continued };
 	return 0;
 }

@@ -1,23 +1,59 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * trace.xray.map: a small ELF that llvm-xray takes as -instr_map. Sections
- * .text (NOBITS), xray_instr_map (version-0 sleds, absolute addresses),
- * .symtab, .strtab, .shstrtab, and kxray's own, which are not allocated:
- *   .kxray.session    JSON: session and modules (see session.h)
+ * trace.xray.map: what it takes to understand a trace on another machine. It is a small ELF file, which
+ * llvm-xray accepts as -instr_map. Sections .text (NOBITS), xray_instr_map (version-0 sleds,
+ * absolute addresses), .symtab, .strtab, .shstrtab, and kxray's own, which are not allocated:
+ *
+ *   .kxray.session    JSON: {"kxray":1, "session":{...},
+ *                     "modules":[{"name","path","build_id","load_bias","map_base"}, ...]}
+ *                     The session is what the recorder knows: command line, host, clock, processes, losses.
  *   .kxray.functions  24 bytes for each function in id order, little-endian: u64 address,
  *                     u64 size, u32 module (from 0 on), u32 offset of its name
  *   .kxray.names      symbols as the programs have them, NUL-terminated; the first is ""
- * Also reads XRay-instrumented binaries as maps. Layout: llvm-xray 14.0.6 and 19.1.7.
+ *
+ * A function's id is its place in the list, from 1 on. Addresses in JSON are hexadecimal strings
+ * ("0x401000"), because JSON readers round numbers over 53 bits.
+ *
+ * XRay-instrumented binaries are read as maps, too. Layout: llvm-xray 14.0.6 and 19.1.7.
  */
 #ifndef KX_MAP_FILE_H
 #define KX_MAP_FILE_H
 
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/err.h"
-#include "trace/session.h"
 
 #define KX_MAP_SESSION_SECTION ".kxray.session"
 #define KX_MAP_FUNCTIONS_SECTION ".kxray.functions"
 #define KX_MAP_NAMES_SECTION ".kxray.names"
+
+/* A function as the map stores it; its id is its index + 1. */
+struct kx_map_function {
+	const char *symbol;   /* mangled name as the symbol table has it */
+	uint32_t module;      /* index into modules */
+	uint64_t address;     /* ELF virtual address inside its module */
+	uint64_t size;        /* bytes */
+};
+
+struct kx_map_module {
+	const char *name;     /* file name, e.g. libc.so.6 */
+	const char *path;     /* as the process had it mapped */
+	const char *build_id; /* lower-case hex, "" if none */
+	uint64_t load_bias;   /* run-time address minus ELF virtual address; 0 if unknown */
+	uint64_t map_base;    /* first address of the module's range in the map; set by the writer */
+};
+
+struct kx_map {
+	struct kx_map_module *modules;
+	size_t nmodules;
+	struct kx_map_function *functions;
+	size_t nfunctions;
+	json_t *session; /* free-form object: what record knows; may be NULL */
+	void *storage;   /* of map_read.c; NULL in a map made by hand */
+};
 
 /*
  * Writes @map to @path through a temporary name in the same folder, renamed when

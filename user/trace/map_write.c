@@ -18,11 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/demangle.h"
 #include "trace/fdr.h"
 #include "base/json_text.h"
 #include "base/output.h"
 #include "trace/map_internal.h"
+#include "trace/map_strings.h"
 
 #define MODULE_ALIGN (16ULL << 20) /* a module's addresses keep their low 24 bits */
 #define MAX_SPAN (1ULL << 40)      /* a module wider than this is packed */
@@ -48,12 +48,6 @@ struct sled {
 };
 _Static_assert(sizeof(struct sled) == 32, "a sled is 32 bytes");
 
-/* A section of NUL-terminated text; the first one is "". */
-struct strings {
-	char *data;
-	size_t len, size;
-};
-
 struct image {
 	uint64_t *addresses; /* in the map, by function */
 	uint64_t end;        /* past the last address in use */
@@ -61,8 +55,8 @@ struct image {
 	Elf64_Sym *symbols;
 	size_t nsymbols;
 	struct kx_map_row *rows;
-	struct strings strings; /* what llvm-xray shows */
-	struct strings names;   /* what the symbols are called */
+	struct kx_map_strings strings; /* what llvm-xray shows */
+	struct kx_map_strings names;   /* what the symbols are called */
 	char *session;
 	Elf64_Ehdr header;
 	Elf64_Shdr sections[NSECTIONS];
@@ -159,74 +153,7 @@ static int place_rest(struct image *im, const struct kx_map *map)
 	return 0;
 }
 
-/* Names */
-
-static int add_string(struct strings *s, const char *text, size_t len, uint32_t *offset)
-{
-	if (s->len + len >= UINT32_MAX)
-		return -E2BIG;
-	if (s->len + len + 1 > s->size) {
-		size_t size = 2 * s->size + len + 4096;
-		char *data = realloc(s->data, size);
-
-		if (!data)
-			return -ENOMEM;
-		s->data = data;
-		s->size = size;
-	}
-	*offset = (uint32_t)s->len;
-	memcpy(s->data + s->len, text, len);
-	s->data[s->len + len] = 0;
-	s->len += len + 1;
-	return 0;
-}
-
-/* For llvm-xray, whose trace_event, csv and flame outputs do not escape. */
-static int add_plain_string(struct strings *s, const char *text, size_t len, uint32_t *offset)
-{
-	int ret = add_string(s, text, len, offset);
-
-	for (size_t i = 0; i < len && ret == 0; i++) {
-		char *c = &s->data[*offset + i];
-
-		if ((unsigned char)*c < ' ' || *c == 0x7f || *c == '"' || *c == '\\' || *c == ';')
-			*c = '_';
-	}
-	return ret;
-}
-
-/*
- * True for operator"" and its like: mangled as "li" and a length, and the only
- * names that get a quotation mark when llvm-xray demangles them.
- */
-static bool is_literal_operator(const char *symbol)
-{
-	const char *at = symbol;
-
-	if (strncmp(symbol, "_Z", 2) != 0)
-		return false;
-	while ((at = strstr(at, "li"))) {
-		at += 2;
-		if (*at >= '0' && *at <= '9')
-			return true;
-	}
-	return false;
-}
-
-static int add_llvm_name(struct strings *s, const char *symbol, uint32_t *offset)
-{
-	char *pretty = is_literal_operator(symbol) ? kx_demangle(symbol) : NULL;
-	int ret;
-
-	/* a symbol version ("malloc@@GLIBC_2.2.5") is no part of the name */
-	if (pretty && strchr(pretty, '"'))
-		ret = add_plain_string(s, pretty, strlen(pretty), offset);
-	else
-		ret = add_plain_string(s, symbol, *symbol ? 1 + strcspn(symbol + 1, "@") : 0,
-				       offset);
-	free(pretty);
-	return ret;
-}
+/* Symbols */
 
 /* All symbols are local, those of one module behind its STT_FILE. */
 static int make_symbols(struct image *im, const struct kx_map *map)
@@ -237,7 +164,7 @@ static int make_symbols(struct image *im, const struct kx_map *map)
 
 	im->nsymbols = 1 + map->nmodules + map->nfunctions;
 	im->symbols = calloc(im->nsymbols, sizeof(*im->symbols));
-	if (!next || !im->symbols || add_string(&im->strings, "", 0, &ignored) < 0)
+	if (!next || !im->symbols || kx_map_add_string(&im->strings, "", 0, &ignored) < 0)
 		goto out;
 	for (size_t i = 0; i < map->nfunctions; i++)
 		next[map->functions[i].module + 1]++;
@@ -249,7 +176,7 @@ static int make_symbols(struct image *im, const struct kx_map *map)
 
 		s->st_info = ELF64_ST_INFO(STB_LOCAL, STT_FILE);
 		s->st_shndx = SHN_ABS;
-		ret = add_plain_string(&im->strings, name, strlen(name), &s->st_name);
+		ret = kx_map_add_plain(&im->strings, name, strlen(name), &s->st_name);
 		if (ret < 0)
 			goto out;
 		next[m] = at + 1;
@@ -264,7 +191,7 @@ static int make_symbols(struct image *im, const struct kx_map *map)
 		s->st_value = im->addresses[i];
 		/* past the last address it would wrap round, and llvm-xray would not find it */
 		s->st_size = f->size < im->end - s->st_value ? f->size : im->end - s->st_value;
-		ret = add_llvm_name(&im->strings, f->symbol ? f->symbol : "", &s->st_name);
+		ret = kx_map_add_llvm_name(&im->strings, f->symbol ? f->symbol : "", &s->st_name);
 		if (ret < 0)
 			goto out;
 	}
@@ -276,29 +203,10 @@ out:
 
 /* kxray's own list */
 
-/* As it is, if it is text that other programs can take: see json_text.h. */
-static int add_name(struct strings *s, const char *symbol, uint32_t *offset)
-{
-	size_t len = strlen(symbol), ascii = 0;
-	json_t *json;
-	int ret;
-
-	while (ascii < len && (unsigned char)symbol[ascii] < 0x80)
-		ascii++;
-	if (ascii == len)
-		return add_string(s, symbol, len, offset);
-	json = kx_json_text(symbol, SIZE_MAX);
-	if (!json)
-		return -ENOMEM;
-	ret = add_string(s, json_string_value(json), json_string_length(json), offset);
-	json_decref(json);
-	return ret;
-}
-
 static int make_rows(struct image *im, const struct kx_map *map)
 {
 	uint32_t offset;
-	int ret = add_string(&im->names, "", 0, &offset);
+	int ret = kx_map_add_string(&im->names, "", 0, &offset);
 
 	im->rows = calloc(map->nfunctions + 1, sizeof(*im->rows));
 	if (!im->rows)
@@ -308,7 +216,7 @@ static int make_rows(struct image *im, const struct kx_map *map)
 
 		offset = 0;
 		if (f->symbol && *f->symbol)
-			ret = add_name(&im->names, f->symbol, &offset);
+			ret = kx_map_add_text(&im->names, f->symbol, &offset);
 		im->rows[i] = (struct kx_map_row){
 			.address = htole64(f->address),
 			.size = htole64(f->size),

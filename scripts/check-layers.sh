@@ -12,10 +12,10 @@ export ROOMS='bpf base binary plan select trace tracer attach collect doctor rec
 # The reading side shares no code with the recorder: these rooms never use those.
 export READERS='trace calls report exporters' RECORDERS='tracer attach collect doctor record'
 
-includes=$(git ls-files 'user/*.[ch]' 'exporters/*.[ch]' | xargs grep -noE '^#include "[^"]+"' |
+includes=$(find user exporters -name '*.[ch]' -exec grep -HnoE '^#include "[^"]+"' {} + |
 	sed -E 's|^([^:]+):[0-9]+:#include "([^"]+)"|\1 \2|; s|^user/||; /\.skel\.h$/d')
 # "A B": object A uses a function or variable that object B defines.
-objects=$(git ls-files 'user/*.c' 'exporters/*.c' | sed "s|^|$BUILD/|; s|c$|o|")
+objects=$(find user exporters -name '*.c' | sed "s|^|$BUILD/|; s|c$|o|")
 calls=$(xargs -r nm -A -g <<<"$objects" 2>/dev/null |
 	sed -E "s|^$BUILD/||; s|^user/||; s|\.o:[0-9a-f ]*| |" |
 	awk '$2 == "U" { uses[$1 " " $3]; next } NF == 3 { at[$3] = $1 }

@@ -49,12 +49,13 @@ static void print_losses(const struct kx_collector_counts *c)
 		fprintf(stderr, "kxray: %llu lost: exits whose entry was lost\n",
 			(unsigned long long)c->lost_partner);
 	if (c->lost_missed)
-		fprintf(stderr, "kxray: %llu lost: calls inside the kernel that it did not pass on (the "
+		fprintf(stderr, "kxray: %llu lost: hits inside the kernel that it did not pass on (the "
 				"CPU was in another probe, or too many threads in one function), "
 				"perhaps of other processes\n",
 			(unsigned long long)c->lost_missed);
 	if (c->lost_migrations)
-		fprintf(stderr, "kxray: %llu CPU changes or thread records lost\n",
+		fprintf(stderr, "kxray: %llu records lost that are not calls (CPU changes, threads, scheduler, samples, "
+				"page faults)\n",
 			(unsigned long long)c->lost_migrations);
 }
 

@@ -1,5 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* One recording from start to end: choose, attach, collect, write, detach. */
+/*
+ * One recording from start to end: choose, attach, collect, write, detach.
+ *
+ *     recording_prepare.c  targets, selection, BPF object, probes, files: up to the gate's opening
+ *     recording.c          the loop: events, new processes (follow.c), a collector pass, a flush;
+ *                          then close the gate, detach, drain, complete trace and map
+ *     flight.c             in place of writing: dumps (dump_request.c decides, dump_process.c and
+ *                          flight_write.c write them in a child process)
+ *     count.c, rate.c      no trace: calls are counted in the kernel
+ *
+ * Everything before the gate's opening either succeeds or leaves nothing behind. After it, every
+ * hit is in the file or in a counter, and an error ends the recording but keeps what is written.
+ *
+ * Cost: a pass every 100 ms, or when a ring fills; memory is the rings (16 MiB per CPU by default)
+ * plus what waits for its order.
+ */
 #ifndef KX_RECORDING_H
 #define KX_RECORDING_H
 

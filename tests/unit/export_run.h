@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Traces of known calls, and exporters run over them without the command. Include after cmocka.h.
- * Everything lies in a folder of its own that the test makes and removes.
+ * Traces of known calls, and exporters run on them without the command. Include after cmocka.h.
+ * All files are in a folder that the test creates and removes.
  */
 #ifndef KX_TEST_EXPORT_RUN_H
 #define KX_TEST_EXPORT_RUN_H
@@ -118,7 +118,7 @@ struct exported {
 	int result;
 	struct kx_err err;
 	char notices[4096]; /* one a line */
-	uint8_t *data;      /* what was written; ends with a NUL that doesn't count */
+	uint8_t *data;      /* the output; followed by a NUL that is not counted */
 	size_t size;
 };
 
@@ -160,8 +160,8 @@ static inline void read_output(int fd, struct exported *e)
 }
 
 /*
- * Runs an exporter over the trace into output_path, which is emptied first unless @keep; with it
- * the output stands at its end. Free with free_export.
+ * Runs an exporter on the trace into output_path, which is emptied first; with @keep the output is
+ * appended. Free with free_export.
  */
 static inline void run_export(const struct kx_exporter *exporter, const char *const *options,
 			      const struct kx_call_filter *filter, bool keep, struct exported *e)
@@ -205,7 +205,7 @@ static inline void free_export(struct exported *e)
 	e->data = NULL;
 }
 
-/* What the reader tests/readers/@reader says of output_path, as JSON; fails with its message. */
+/* The JSON that tests/readers/@reader prints for output_path; fails the test with its message. */
 static inline json_t *read_strictly(const char *reader)
 {
 	char command[512];

@@ -51,7 +51,7 @@ static inline void header(struct bytes *b, unsigned version, unsigned type, uint
 	put_byte(b, 0xaa, 8);
 }
 
-/* The rest of a metadata record that began at @start, with garbage as the runtime leaves it. */
+/* Fills the rest of a metadata record that began at @start with garbage, like LLVM's runtime. */
 static inline void pad(struct bytes *b, size_t start)
 {
 	put_byte(b, 0xaa, 16 - (b->size - start));
@@ -165,7 +165,7 @@ static inline void typed(struct bytes *b, int32_t delta, uint16_t type, const ch
 	put(b, text, strlen(text));
 }
 
-/* From version 3 on: ends what begin_extents began and writes its size. */
+/* From version 3 on: ends the buffer that begin_extents began, and writes its size. */
 static inline void end_extents(struct bytes *b)
 {
 	uint64_t size = b->size - b->extents - 16;
@@ -181,7 +181,7 @@ static inline void begin_extents(struct bytes *b)
 	buffer_extents(b, 0);
 }
 
-/* A whole preamble as kxray and LLVM write it in @version. */
+/* A complete preamble as kxray and LLVM write it in @version. */
 static inline void preamble(struct bytes *b, unsigned version, int32_t pid, int32_t tid,
 			    uint16_t cpu, uint64_t tsc)
 {

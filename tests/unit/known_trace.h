@@ -159,7 +159,7 @@ static inline int known_export(const struct kx_exporter *e, const char *trace, c
 	return r;
 }
 
-/* What a reader of tests/readers says; the test fails if it refuses the file. Until the next call. */
+/* The output of a reader in tests/readers, valid until the next call; the test fails if the reader does. */
 static inline const char *known_read(const char *reader, const char *option, const char *file)
 {
 	static char text[1 << 20];
@@ -184,7 +184,7 @@ static inline const char *known_read(const char *reader, const char *option, con
 #define KNOWN_WORKER "\"w\\u00f6rker \\\"1\\\"\""
 #define KNOWN_PROCESS "\"a,b;c%d\\\\\""
 
-/* Lines that all timelines have in common; what only some formats can say goes between them. */
+/* Lines common to all timelines; lines that only some formats have are inserted between them. */
 #define KNOWN_MAIN "call 100 70000 0 0 4294967396 \"main\""
 #define KNOWN_2 "call 100 70000 1 2 2 " KNOWN_NAME2
 #define KNOWN_3 "call 100 70000 1 4294967296 1 " KNOWN_NAME3
@@ -195,7 +195,7 @@ static inline const char *known_read(const char *reader, const char *option, con
 #define KNOWN_B2 "call 200 1 0 30 0 \"main\""
 #define KNOWN_C "call 0 7 0 50 5 \"foo::bar()\""
 
-/* What chrome.py and perfetto.py say of it. */
+/* The output of chrome.py and perfetto.py for it. */
 #define KNOWN_TIMELINE \
 	"thread 100 70000 " KNOWN_WORKER " " KNOWN_PROCESS "\n" \
 	"thread 200 1 \"\" \"\"\n" \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Runs the real llvm-xray, in every version found, over what a test has written. */
+/* Runs llvm-xray, in every version found, on a trace written by a test. */
 #ifndef KX_TEST_LLVM_XRAY_H
 #define KX_TEST_LLVM_XRAY_H
 
@@ -15,7 +15,7 @@ static const char *const llvm_xrays[] = {
 };
 #define N_LLVM_XRAYS (sizeof(llvm_xrays) / sizeof(llvm_xrays[0]))
 
-/* All that a shell command prints (stderr too); fails the test if it does not return 0. */
+/* The output of a shell command, including stderr; fails the test if it does not return 0. */
 static inline char *run_ok(const char *command)
 {
 	size_t len = 0, size = 1 << 16;
@@ -61,8 +61,8 @@ __attribute__((format(printf, 1, 2))) static inline char *run_okf(const char *fm
 }
 
 /*
- * Every subcommand, none of which may fail; @map may be NULL. Where @quick only those that read the
- * records each in a way of its own.
+ * Runs every subcommand, none of which may fail; @map may be NULL. @quick: only those that differ
+ * in how they read records.
  */
 static inline void llvm_xray_accepts(const char *trace, const char *map, int quick)
 {

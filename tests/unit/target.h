@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* For tests that build small targets: a folder of their own, files, shell commands. */
+/* For tests that build small targets: a folder for each test, files, shell commands. */
 #ifndef KX_TEST_TARGET_H
 #define KX_TEST_TARGET_H
 
@@ -57,7 +57,7 @@ static inline void write_file(const char *name, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Path of a file in the folder; good until the fourth call after this. */
+/* Path of a file in the folder; valid until the fourth call after this one. */
 static inline const char *in_dir(const char *name)
 {
 	static char paths[4][512];
@@ -68,7 +68,7 @@ static inline const char *in_dir(const char *name)
 	return path;
 }
 
-/* First line that a command prints, for facts from binutils. */
+/* First line of a command's output, for reference values from binutils. */
 static inline const char *line_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static inline const char *line_of(const char *fmt, ...)
 {
@@ -92,8 +92,8 @@ static inline const char *line_of(const char *fmt, ...)
 }
 
 /*
- * Starts a program that says "ready" or anything else as a line on its standard output;
- * returns once that has come. End it with target_stop.
+ * Starts a program and returns once it has printed a line, e.g. "ready", on its standard output.
+ * End it with target_stop.
  */
 static inline pid_t target_start(char *const argv[])
 {

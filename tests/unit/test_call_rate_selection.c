@@ -35,7 +35,7 @@ static void test_nothing_to_keep(void **state)
 	assert_float_equal(kx_call_rates_choose(percent, 0, 1, keep), 0, 0);
 }
 
-/* Never called functions cost nothing, even where nothing may be spent on others. */
+/* Functions that are never called cost nothing, so they are kept even with a limit of 0. */
 static void test_never_called(void **state)
 {
 	static const double percent[] = { 0, 2, 0 };

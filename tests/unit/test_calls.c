@@ -42,7 +42,7 @@ static void close_calls(struct trace *t)
 	kx_fdr_close(t->f);
 }
 
-/* What a visitor got, one line each; times less 1000. */
+/* The visitor's calls, one line each; 1000 is subtracted from times. */
 struct log {
 	char text[8192];
 	size_t len;
@@ -149,7 +149,7 @@ static void check(const struct bytes *b, const struct kx_call_filter *filter, en
 
 	save(path, b->data, b->size);
 	open_calls(&t, filter);
-	for (int i = 0; i < 2; i++) { /* a walk leaves nothing behind for the next one */
+	for (int i = 0; i < 2; i++) { /* a walk does not affect the next one */
 		assert_int_equal(walk(&t, order, &l), 0);
 		assert_string_equal(l.text, expected);
 	}
@@ -502,14 +502,14 @@ static void test_time_range(void **state)
 		      "60 2<2 open after 30 self 10\n"
 		      "60 2<1 open after 30 self 0\n"
 		      "60 end 2\n");
-		/* what ends where the range begins is out */
+		/* a call that ends at the start of the range is not in it */
 		check(&b, &from, order,
 		      "80 thread 1/2 '' of ''\n"
 		      "80 cpu 6 to 6\n"
 		      "80 2>1 cpu 0 no 0 depth 1\n"
 		      "100 2<1 exit after 20 self 20\n"
 		      "100 end 2\n");
-		/* what begins where it ends is out */
+		/* a call that begins at the end of the range is not in it */
 		check(&b, &to, order,
 		      "10 thread 1/2 '' of ''\n"
 		      "10 cpu 0 to 0\n"
@@ -523,7 +523,7 @@ static void test_time_range(void **state)
 	release(&b);
 }
 
-/* A call that began long before the range is not short. */
+/* The duration of a call includes its part before the range. */
 static void test_time_range_and_min_duration(void **state)
 {
 	const struct kx_call_filter f = { .from_ns = 45, .to_ns = 62, .min_duration_ns = 18 };
@@ -670,7 +670,7 @@ static void test_patterns(void **state)
 	release(&b);
 }
 
-/* What is left out counts as time of its caller. */
+/* The time of calls that are left out counts as their callers' own. */
 static void test_dropped_calls_are_self_time(void **state)
 {
 	const char *two = "#2", *both[] = { "#1", "#3" };
@@ -703,7 +703,7 @@ static void test_dropped_calls_are_self_time(void **state)
 	release(&b);
 }
 
-/* Addresses in the code of a module that the map knows become its ELF's. */
+/* Run-time addresses in modules of the map become addresses of the module's ELF file. */
 static void test_callers(void **state)
 {
 	static const uint64_t callers[] = {
@@ -721,7 +721,7 @@ static void test_callers(void **state)
 	}
 	function(&b, ENTRY, 7, 10);
 	end_extents(&b);
-	begin(&b, 3, 4, 0, 1000); /* the library lies elsewhere in this process */
+	begin(&b, 3, 4, 0, 1000); /* the library has another address in this process */
 	function(&b, ENTRY_ARGS, 1, 70);
 	call_argument(&b, 0x7f0000001000);
 	function(&b, ENTRY_ARGS, 2, 0);
@@ -789,7 +789,7 @@ static void test_bad_filters(void **state)
 	release(&b);
 }
 
-/* Random traces against a model that knows the whole trace at once */
+/* Random traces, compared with a model that has the whole trace in memory */
 
 #define MODEL_THREADS 3
 #define MODEL_EVENTS 400
@@ -818,7 +818,7 @@ struct model {
 	int order[MODEL_THREADS * MODEL_EVENTS]; /* as they end */
 	int ncalls, nended;
 	uint64_t last;
-	/* what the walk found */
+	/* found by the walk */
 	int at;
 	uint64_t newest;
 	bool in_time;
@@ -845,7 +845,7 @@ static int model_thread(struct model *m, struct bytes *b, uint32_t thread)
 		tsc += delta;
 		if (tsc > m->last)
 			m->last = tsc;
-		if (chance(20) == 0) { /* something that is no call in between */
+		if (chance(20) == 0) { /* a record that is not a call */
 			new_cpu(b, (uint16_t)chance(4), tsc);
 			delta = 0;
 		}
@@ -892,7 +892,7 @@ static void model_end(struct model *m)
 	m->nended = n;
 }
 
-/* The filter, by knowing everything. */
+/* The filter, computed on all calls. */
 static void model_filter(struct model *m, const struct kx_call_filter *f, uint32_t excluded)
 {
 	uint64_t from = f->from_ns ? 1000 + f->from_ns : 0;
@@ -954,7 +954,7 @@ static int model_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call
 	assert_true(!m->in_time || tsc >= m->newest);
 	m->newest = tsc;
 	if (m->in_time) {
-		/* the next of this thread that was not met yet */
+		/* the thread's next call that the walk has not visited yet */
 		for (int i = 0; i < m->nended; i++) {
 			struct model_call *c = &m->calls[m->order[i]];
 
@@ -1168,7 +1168,7 @@ static void test_ten_thousand_threads(void **state)
 	close_calls(&t);
 }
 
-/* Exits without entry do not each search a deep stack. */
+/* Exits without entry must not search a deep stack each time. */
 static void test_deep_stack_and_orphans(void **state)
 {
 	static const struct kx_call_visitor nothing;

@@ -12,7 +12,7 @@
 #include "collect/callstack.h"
 #include "bpf/wire.h"
 
-/* Functions of the tests and their traits: f.. by return probes, i.. by instruction probes. */
+/* The functions and their traits: f.. have return probes, i.. instruction probes. */
 enum { F = 1, G, H, TAIL, TAIL2, I, ITAIL, NOEXIT, NFUNCS };
 
 static const uint8_t traits[NFUNCS] = {
@@ -212,7 +212,7 @@ static void test_direct_recursion(void **state)
 	expect(&st, "+1+1+1-1-1-1", 0, 0);
 }
 
-/* Return probes: TAIL jumps to TAIL2 jumps to F; the kernel reports all exits, last one first. */
+/* Return probes: TAIL jumps to TAIL2, which jumps to F; the kernel reports all exits, F's first. */
 static void test_tail_chain_of_return_probes(void **state)
 {
 	struct checker st;
@@ -308,7 +308,7 @@ static void test_longjmp_over_ten_frames(void **state)
 	expect(&st, "+1+2+2+2+2+2+2+2+2+2+2!2!2!2!2!2!2!2!2!2!2+3-3-1", 10, 0);
 }
 
-/* The same, where the next event is the exit of the frame that caught it. */
+/* The same, if the next event is the exit of the frame to which longjmp returned. */
 static void test_exception_ends_in_exit(void **state)
 {
 	struct checker st;
@@ -367,8 +367,8 @@ static void test_recursion_beyond_the_nesting_limit(void **state)
 }
 
 /*
- * A call beyond the limit reports nothing, so it cannot be told from one that
- * left by a tail jump; the next entry at its stack pointer closes it.
+ * A call beyond the limit has no exit event, so it cannot be distinguished from one
+ * that left by a tail jump; the next entry at its stack pointer closes it.
  */
 static void test_tail_call_beyond_the_nesting_limit(void **state)
 {
@@ -408,7 +408,7 @@ static void test_a_million_deep(void **state)
 	for (uint64_t i = n; i > n / 2; i--)
 		out(&st, I, top - 48 * i);
 	assert_int_equal(st.counts.exits, n / 2);
-	/* longjmp over the other half: farther than any frame is large, yet one stack */
+	/* longjmp over the other half: farther than the size of any frame, but on the same stack */
 	in(&st, G, top - 48);
 	assert_int_equal(st.counts.repaired, n / 2);
 	out(&st, G, top - 48);
@@ -441,8 +441,8 @@ static void test_signal_stack(void **state)
 }
 
 /*
- * A system call inside a user function, a kernel function inside that. What is left open in the
- * kernel ends when the thread is back in user space, wherever its stack is then.
+ * A system call inside a user function, a kernel function inside that. Kernel calls that are still
+ * open end when the thread is back in user space, on any stack.
  */
 static void test_calls_in_the_kernel(void **state)
 {
@@ -484,7 +484,7 @@ static void test_siglongjmp_off_the_signal_stack(void **state)
 	expect(&st, "+1+6+2-2!6-1", 1, 0);
 }
 
-/* The same without end, with no caller that returns: the stack must not grow. */
+/* The same many times, with no caller that returns: the stack must not grow. */
 static void test_siglongjmp_loop(void **state)
 {
 	static const uint64_t stacks[] = { 0x7f0000800000, 0x550000800000 };
@@ -509,7 +509,7 @@ static void test_siglongjmp_loop(void **state)
 	}
 }
 
-/* A new stack for every call, never left: nothing fits, so the first run is kept. */
+/* A new stack for every call, and no exits: no frame can be closed, so the oldest calls are kept. */
 static void test_endless_new_stacks(void **state)
 {
 	struct checker st;
@@ -588,7 +588,7 @@ static void test_thread_exit(void **state)
 	expect(&st, "+1+2!2!1=", 2, 0);
 }
 
-/* The BPF side found that G has ended by a call that it filters. */
+/* UNWIND: the BPF side proves the end of G by a call that it filters. */
 static void test_unwind(void **state)
 {
 	struct checker st;
@@ -643,9 +643,9 @@ static void test_unknown_sp(void **state)
 	in(&st, F, 0);
 	in(&st, G, 0);
 	in(&st, H, 0);
-	out(&st, G, 0);      /* H never reported */
+	out(&st, G, 0);      /* H's entry is missing */
 	in(&st, NOEXIT, 0);
-	in(&st, G, 0);       /* nothing else can end a call without exits */
+	in(&st, G, 0);       /* the only way to end a call without exits */
 	out(&st, I, 0);      /* orphan */
 	out(&st, G, 0);
 	out(&st, F, 0);
@@ -702,7 +702,7 @@ static void test_sink_errors_end_the_feed(void **state)
 	expect(&st, "+1+2-2-1", 0, 0);
 }
 
-/* An unknown kind passes, even with a stack pointer that would end all calls. */
+/* An event of unknown kind passes unchanged, even with a stack pointer that would end all calls. */
 static void test_unknown_kinds_pass(void **state)
 {
 	struct checker st;
@@ -721,15 +721,15 @@ static void test_unknown_kinds_pass(void **state)
 }
 
 /*
- * A random program that keeps its own true stack and feeds the call stack what the
- * probes would see, as the kernel would: exits in return mode for the outermost 64
- * calls only, tail chains, longjmp; and drops of any hit, with or without a LOSS.
+ * A random program keeps its true stack and feeds the call stack the events that the
+ * kernel would report: in return mode, exits of the outermost 64 calls only; tail
+ * chains, longjmp; and drops of any hit, with or without a LOSS.
  */
 struct program {
 	struct {
 		uint32_t func;
 		uint64_t sp;
-		int reported; /* its exit will be */
+		int reported; /* its exit will be reported */
 	} stack[400];
 	unsigned depth, hijacked;
 	uint32_t seed;
@@ -775,8 +775,8 @@ static void step(struct program *p, struct checker *st, uint32_t drop, bool jump
 		bool ret;
 
 		/*
-		 * A function that comes to its own start again by tail jumps looks like
-		 * one that left itself by longjmp: one exit of the two is an orphan.
+		 * A function that reaches its own start again by tail jumps looks like
+		 * one that was left by longjmp: one of the two exits is an orphan.
 		 */
 		if (tail && tail_jumps_to_itself(p, callee))
 			return;
@@ -796,7 +796,7 @@ static void step(struct program *p, struct checker *st, uint32_t drop, bool jump
 		p->depth++;
 		hit(p, st, KX_EVENT_ENTRY, callee, sp, drop);
 	} else if (what < 98 && p->depth) {
-		/* a return takes the whole tail chain with it */
+		/* a return ends the whole tail chain */
 		while (p->depth && p->stack[p->depth - 1].sp == sp) {
 			p->depth--;
 			func = p->stack[p->depth].func;
@@ -808,7 +808,7 @@ static void step(struct program *p, struct checker *st, uint32_t drop, bool jump
 	} else if (jumps && p->depth) {
 		uint32_t to = rnd(p, p->depth);
 
-		/* never into the middle of a tail chain: that frame is gone */
+		/* not into the middle of a tail chain: that frame no longer exists */
 		while (to && p->stack[to].sp == p->stack[to - 1].sp)
 			to--;
 		while (p->depth > to) {
@@ -841,7 +841,7 @@ static void test_random_programs_keep_every_exit(void **state)
 		struct checker st;
 
 		run_random(seed * 2654435761u, 0, seed & 1, &st);
-		/* nothing was dropped, so every exit that came must have found its entry */
+		/* nothing was dropped, so every reported exit must have its entry */
 		assert_int_equal(st.counts.orphans + st.counts.orphans_of_loss, 0);
 		end(&st);
 	}
@@ -862,7 +862,7 @@ static void test_random_programs_with_drops(void **state)
 	}
 }
 
-/* Hits that no program could make: wild stack pointers, functions without traits. */
+/* Impossible hits: random stack pointers, functions without traits. */
 static void test_random_garbage(void **state)
 {
 	struct program p = { .seed = 7 };

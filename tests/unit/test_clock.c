@@ -49,7 +49,7 @@ static void test_ktime(void **state)
 	assert_true(kx_clock_to_tsc(&c, 0, 500) == 4000);  /* older than both */
 }
 
-/* A pair is taken only where the newest is 0.1 s old, and only for KX_CLOCK_KTIME. */
+/* A new pair is taken only if the newest is 0.1 s old, and only for KX_CLOCK_KTIME. */
 static void test_tick(void **state)
 {
 	struct kx_clock c = { .kind = KX_CLOCK_KTIME }, before;
@@ -93,7 +93,7 @@ static int sample(void *ctx, unsigned cpu, struct kx_clock_sample *out)
 
 	f->samples++;
 	kx_clock_pair(&ns, &ticks);
-	/* the kernel's own two readings are too far apart to help */
+	/* the kernel's two readings are too far apart to be used */
 	out->before = ns - 1000000000;
 	out->after = ns + 1000000000;
 	out->cpu = f->elsewhere ? cpu + 1 : cpu;

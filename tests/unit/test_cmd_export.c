@@ -37,7 +37,7 @@ static void alarm_with(int signal_number)
 		_exit(99);
 }
 
-/* The status of "export ARG...", split at blanks; what it prints goes to out_text and err_text. */
+/* The status of "export ARG...", split at blanks; its output goes to out_text and err_text. */
 static int run_with(const char *args, const char *input, int signal_number)
 {
 	char copy[1024], out[80], errors[80], *argv[32] = { (char[]){ "export" } }, *save = NULL;
@@ -151,7 +151,7 @@ static void test_output_names(void **state)
 	remove_file("x.csv");
 	assert_int_equal(run("-f folded -o - trace.xray"), KX_EXIT_DONE);
 	assert_string_equal(out_text, "process;outer 4300\nprocess;outer;inner 700\n");
-	/* a stream in, a stream out; the map must be named then */
+	/* standard input and output; then the map must be given */
 	assert_int_equal(run_with("-f folded -m trace.xray.map -", trace_path, 0), KX_EXIT_DONE);
 	assert_string_equal(out_text, "process;outer 4300\nprocess;outer;inner 700\n");
 	assert_int_equal(run_with("-f folded -", trace_path, 0), KX_EXIT_DONE);

@@ -19,7 +19,7 @@
 #define NSLOTS 64u
 #define T0     1000000ULL
 #define HZ     1000000000ULL
-#define SLACK  20000ULL /* 20 us: what the watermark stays behind the clock */
+#define SLACK  20000ULL /* 20 us: distance of the watermark from the clock */
 /* Ids that no thread of this machine has. */
 #define TID(n) (0x500000u + (uint32_t)(n))
 
@@ -138,7 +138,7 @@ static void stop(struct rig *r)
 	close(r->fd);
 }
 
-/* As a BPF program: takes the slots, writes the payload and the record, commits it last. */
+/* Like a BPF program: takes the slots, writes the payload and the record, commits last. */
 static struct kx_wire_record *put_words(struct rig *r, unsigned cpu, uint8_t kind, uint64_t tsc,
 					uint32_t tid, uint32_t func, const uint64_t *words,
 					unsigned n)
@@ -168,7 +168,7 @@ static struct kx_wire_record *put(struct rig *r, unsigned cpu, uint8_t kind, uin
 	return put_words(r, cpu, kind, tsc, tid, func, NULL, 0);
 }
 
-/* Takes a slot and leaves it as it was: a program that is preempted before it commits. */
+/* Takes a slot and does not write it: a program that is preempted before it commits. */
 static void put_unfinished(struct rig *r, unsigned cpu, uint8_t kind, uint64_t tsc, uint32_t tid,
 			   uint32_t func)
 {
@@ -329,7 +329,7 @@ static void test_unfinished_slot_moves_on(void **state)
 	finish(&r, "");
 }
 
-/* At the end an unfinished slot is waited for ... */
+/* At the end the collector waits for an unfinished slot ... */
 static void test_finish_waits(void **state)
 {
 	struct rig r;
@@ -345,7 +345,7 @@ static void test_finish_waits(void **state)
 	assert_int_equal(r.counts.lost, 0);
 }
 
-/* ... but not for ever: it and what is behind it are lost. */
+/* ... but not indefinitely: the slot and the records behind it are lost. */
 static void test_finish_gives_up(void **state)
 {
 	struct rig r;
@@ -364,7 +364,7 @@ static void test_finish_gives_up(void **state)
 	assert_int_equal(r.counts.events, 2);
 }
 
-/* While a slot holds back the watermark, as many records wait as the rings hold, no more. */
+/* While a slot holds back the watermark, at most as many records wait as the rings hold. */
 static void test_memory_is_limited(void **state)
 {
 	const uint64_t most = NCPUS * NSLOTS;
@@ -388,7 +388,7 @@ static void test_memory_is_limited(void **state)
 	assert_int_equal(r.items[1].header->head - r.items[1].header->tail, NSLOTS);
 	assert_int_equal(written(&r), 0);
 	r.unfinished->commit = r.unfinished_commit;
-	pass(&r, 40000); /* still full: what is released makes room for the next one */
+	pass(&r, 40000); /* still full: a released record makes room for the next one */
 	pass(&r, 50000);
 	pass(&r, 60000);
 	assert_int_equal(r.items[1].header->head, r.items[1].header->tail);
@@ -422,7 +422,7 @@ static void test_one_thread_on_several_cpus(void **state)
 	assert_int_equal(r.counts.orphans, 0);
 }
 
-/* The low 32 bits of a position wrap, and a record's payload goes round the end of its ring. */
+/* The low 32 bits of a position wrap, and a record's payload wraps at the end of its ring. */
 static void test_positions_wrap(void **state)
 {
 	const uint64_t words[7] = { 1, 2, 3, 4, 5, 6, 7 };
@@ -450,7 +450,7 @@ static void test_positions_wrap(void **state)
 	assert_int_equal(r.counts.orphans, 1);
 }
 
-/* Many rounds: what a slot holds from a round before is no finished record. */
+/* Many rounds: a slot's content from an earlier round is not a finished record. */
 static void test_many_rounds(void **state)
 {
 	uint64_t hits = 0;
@@ -472,7 +472,7 @@ static void test_many_rounds(void **state)
 	stop(&r);
 }
 
-/* A loss becomes a gap of its thread; the threads are asked only when a total has grown. */
+/* A loss becomes a gap of its thread; the per-thread counts are read only if a total has grown. */
 static void test_losses(void **state)
 {
 	struct rig r;

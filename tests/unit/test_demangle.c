@@ -45,7 +45,7 @@ static void test_suffixes(void **state)
 static void test_rust(void **state)
 {
 	(void)state;
-	/* legacy: Itanium-like with a hash, which nobody wants to read */
+	/* legacy: like Itanium, with a hash that is left out */
 	check("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place",
 	      "core::ptr::drop_in_place");
 	check("_ZN4core3ptr13drop_in_place17h0123456789abcdefE.llvm.77", "core::ptr::drop_in_place",

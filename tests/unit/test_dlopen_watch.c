@@ -67,7 +67,7 @@ static void needed_is(bool expected, const char *pattern, enum kx_exits exits)
 	done(&sel);
 }
 
-/* Only a return probe of a function that makes calls can become harmful later. */
+/* Only return probes of functions that make calls can become harmful later. */
 static void test_needed(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* When a flight recorder has to dump and why; the child process that writes; names of dumps. */
+/* Causes of a flight recorder's dumps; the child process that writes; names of dumps. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,7 +56,7 @@ static void test_triggers_join_the_dump_that_is_due(void **state)
 	assert_false(q.process_ending);
 	kx_dump_request_clear(&q);
 	assert_false(q.due);
-	/* the next one starts afresh; what was merged is counted on */
+	/* the next one starts anew; the count of merged triggers continues */
 	kx_dump_request_add(&q, &entry, 9.0);
 	assert_int_equal(q.why.kind, KX_REASON_ENTRY);
 	assert_true(q.since == 9.0);
@@ -99,7 +99,7 @@ static void test_ends_of_processes(void **state)
 	assert_int_equal(q.why.event.tgid, 32);
 	kx_dump_request_clear(&q);
 
-	/* a target of which no event came */
+	/* a target without any event */
 	kx_dump_request_target_ended(&q, 99, 79, 3.0);
 	assert_false(q.due);
 	kx_dump_request_target_ended(&q, 20, 80, 3.0);
@@ -112,7 +112,7 @@ static void test_ends_of_processes(void **state)
 	kx_dump_request_free(&q);
 }
 
-/* The process ids of this system may come again: the start time distinguishes them. */
+/* Process ids are reused: the start time distinguishes the processes. */
 static void test_remembered_ends(void **state)
 {
 	struct kx_dump_request q;
@@ -129,7 +129,7 @@ static void test_remembered_ends(void **state)
 	assert_int_equal(q.merged, KX_MAX_ENDED - 1);
 	kx_dump_request_process_ended(&q, &first, 0);
 	assert_int_equal(q.merged, KX_MAX_ENDED - 1);
-	/* the oldest one is forgotten when one more comes */
+	/* one more evicts the oldest */
 	struct kx_reason more = end_of(8, 1, SIGABRT, 1);
 
 	kx_dump_request_process_ended(&q, &more, 0);

@@ -12,7 +12,7 @@
 #include "target.h"
 
 /*
- * Segments at odd places: .text at file offset 0x1010, address 0x401010, so that page
+ * Segments at unusual addresses: .text at file offset 0x1010, address 0x401010, so that page
  * rounding matters; the bytes are known.
  */
 static const char asm_source[] =
@@ -89,7 +89,7 @@ static void test_contents(void **state)
 	assert_true(kx_elf_get_section(elf, ".bss", &s));
 	assert_int_equal(s.size, 64);
 	assert_null(s.data);
-	/* Data is no code, but it has an address. */
+	/* Data has addresses, but is not code. */
 	assert_true(kx_elf_get_section(elf, ".data", &s));
 	assert_int_equal(s.size, 8);
 	assert_int_equal(kx_elf_vaddr(elf, s.offset, &v), 0);
@@ -166,7 +166,7 @@ static void test_refused(void **state)
 	open_fails(in_dir("shorter"), -EBADMSG, "ends inside the ELF header");
 }
 
-/* The kernel does not need section headers, and neither may we. */
+/* Like the kernel, kxray must not need section headers. */
 static void test_no_sections(void **state)
 {
 	uint64_t far = 1ULL << 50;
@@ -190,7 +190,7 @@ static void missing_is(const char *path, uint64_t bytes)
 	kx_elf_close(elf);
 }
 
-/* A file that was cut off knows how much is missing; one without section headers is complete. */
+/* For a truncated file the number of missing bytes is known; a file without section headers is complete. */
 static void test_truncated(void **state)
 {
 	uint64_t none = 0;
@@ -208,7 +208,7 @@ static void test_truncated(void **state)
 	patch("a", "half", offsetof(Elf64_Ehdr, e_shoff), &none, 8);
 	patch("half", "bare", offsetof(Elf64_Ehdr, e_shnum), &no_sections, 2);
 	missing_is(in_dir("bare"), 0);
-	/* without section headers the segments count: the last one ends with .data */
+	/* without section headers the segments give the size: the last one ends with .data */
 	sh("head -c %d bare > bare_cut", (int)(data.offset + data.size - 3));
 	missing_is(in_dir("bare_cut"), 3);
 	missing_is("/bin/sh", 0);
@@ -245,7 +245,7 @@ static void test_damaged(void **state)
 	(void)state;
 	whole = kx_elf_bytes(elf, &size);
 	for (i = 0; i < size; i++) {
-		/* exact allocation, so that valgrind and ASan see any step outside */
+		/* exact allocation, so that valgrind and ASan find any access outside */
 		copy = malloc(i ? i : 1);
 		assert_non_null(copy);
 		memcpy(copy, whole, i);
@@ -261,7 +261,7 @@ static void test_damaged(void **state)
 	for (i = 0; i < 20000; i++) {
 		memcpy(copy, whole, size);
 		for (k = 0; k < 1 + i % 8; k++) {
-			/* half of the changes hit the headers */
+			/* half of the changes are in the headers */
 			size_t at = (size_t)rand() % (i & 1 ? 512 : size);
 
 			copy[at % size] = (uint8_t)(rand() & 1 ? rand() : rand() & 1 ? 0xff : 0);

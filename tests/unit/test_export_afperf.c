@@ -82,7 +82,7 @@ static void assert_point(const json_t *run, const char *name, const char *text)
 	assert_string_equal(json_string_value(value), text);
 }
 
-/* Two calls, a move to another CPU within the inner one. */
+/* Two calls, with a migration to another CPU inside the inner one. */
 static void tiny_trace(void)
 {
 	static const char *const names[] = { "outer", "inner", "unused" };
@@ -236,7 +236,7 @@ static void test_names(void **state)
 	free_export(&e);
 }
 
-/* What is no text becomes U+FFFD: control characters and a byte order mark. */
+/* Control characters and a byte order mark become U+FFFD. */
 static void test_not_text(void **state)
 {
 	static const char *const names[] = { "tab\there", "\xef\xbb\xbfmark", "last" };
@@ -359,7 +359,7 @@ static void test_troubles(void **state)
 	assert_int_equal(number_at(run, "functions/#3/ended/tail"), 1);
 	assert_int_equal(json_object_size(json_object_get(json_object_get(json_object_get(run,
 				"functions"), "#4"), "ended")), 0);
-	/* 20, 50 and 80 ticks from the inside out; once it is 80 */
+	/* 20, 50 and 80 ticks, innermost first; only the outermost call's 80 count once */
 	assert_int_equal(number_at(run, "totals/count of Call time: #4"), 3);
 	assert_int_equal(number_at(run, "totals/sum of Call time: #4"), 75);
 	assert_int_equal(number_at(run, "totals/mean of Call time: #4"), 25);
@@ -435,7 +435,7 @@ static void write_output(const char *text, size_t size)
 /* Runs of one file have different ids, and so have their sections and types. */
 static void test_append(void **state)
 {
-	/* Ids of others: hexadecimal, in quotes, of 63 bits; line ends within a field. */
+	/* Ids written by other programs: hexadecimal, quoted, 63 bits; line ends inside a field. */
 	static const char old[] =
 		HEADER "\r\n"
 		"8,5,seconds,1.5,1.2.3,0xbad,app,,\r\n"
@@ -475,7 +475,7 @@ static void test_append(void **state)
 	assert_non_null(strstr((char *)e.data, ",2751,Profiling Start,"));
 	json_decref(json);
 	free_export(&e);
-	/* nothing but a header, without a line end */
+	/* only a header, without a newline */
 	write_output(HEADER, 16);
 	export_ok(append, true, &e);
 	assert_memory_equal(e.data, HEADER "\n" HEADER "\nRunInfo", 41);

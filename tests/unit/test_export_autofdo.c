@@ -51,7 +51,7 @@ static void save(const struct kx_bytes *b)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* What the strict reader makes of version 4; all forms must give the same. */
+/* The strict reader's output for version 4; all forms must give the same. */
 static json_t *all_forms(const struct kx_afdo *a, bool with_text)
 {
 	uint64_t dropped = 0;
@@ -89,7 +89,7 @@ static json_t *as_gcov(const struct kx_afdo *a, int version, uint64_t want_dropp
 	return read_strictly("gcov_v2.py");
 }
 
-/* The example of the proposal, section 5.3: numbers that somebody else has computed. */
+/* The example of the proposal, section 5.3, with the proposal's own numbers. */
 static void example(struct kx_afdo *a)
 {
 	static const struct { uint32_t line, disc; uint64_t count; } bubble[] = {
@@ -106,7 +106,7 @@ static void example(struct kx_afdo *a)
 	b = symbol(a, "bubble_sort", "/home/user/test.c", true, 0);
 	s = symbol(a, "sort_array", "/home/user/test.c", true, 0);
 	p = symbol(a, "printf", "/usr/include/bits/stdio2.h", false, 0);
-	/* Backwards: the order of adding must not matter. */
+	/* In reverse: the order of adding must not matter. */
 	for (size_t i = sizeof(bubble) / sizeof(*bubble); i--;)
 		place(&a->symbols[b].body, bubble[i].line, bubble[i].disc, bubble[i].count);
 	for (size_t i = sizeof(sort) / sizeof(*sort); i--;)
@@ -172,7 +172,7 @@ static void the_proposals_example(void **state)
 	kx_afdo_free(&a);
 }
 
-/* Everything at its limit. */
+/* All values at their limits. */
 static void limits(struct kx_afdo *a)
 {
 	uint32_t f = symbol(a, "f", "/a.c", true, INT64_MAX), g = symbol(a, "g", "/b.c", true, 5);
@@ -202,7 +202,7 @@ static void limits(struct kx_afdo *a)
 		inner = kx_afdo_get_inlined(inner, depth, 0, in);
 		assert_non_null(inner);
 	}
-	/* The innermost has nothing and must not be there. */
+	/* The innermost function has no counts and must not be written. */
 	assert_int_equal(kx_afdo_finish(a), 0);
 }
 
@@ -368,7 +368,7 @@ static void without_lines(void **state)
 	assert_int_equal(number_at(json, "functions/na\xc3\xafve, 100%;\\/head"), 3);
 	json_decref(json);
 	free_export(&e);
-	/* gcc would take a bare head count as a function that is cold all over. */
+	/* gcc would treat a function with only a head count as cold. */
 	run_export(&kx_exporter_autofdo, NULL, NULL, false, &e);
 	assert_int_equal(e.result, 0);
 	assert_non_null(strstr(e.notices, "1 functions have calls but no lines"));
@@ -562,7 +562,7 @@ static void lines_of(const char *compiler)
 	assert_int_equal(addr, calls.after[1]);
 	assert_false(kx_afdo_locate(m, 0x7fffffffe00d, &module, &addr));
 	kx_afdo_modules_close(m);
-	/* Another build is not used, unless the user says so. */
+	/* Another build of the binary is used only if the user requests it. */
 	modules[0].build_id = "0123";
 	assert_int_equal(kx_afdo_modules_open(&map, NULL, &m, &err), 0);
 	assert_null(kx_afdo_lines(m, 0));
@@ -584,7 +584,7 @@ static void lines_of_gcc(void **state)
 	lines_of("gcc -no-pie -gdwarf-4");
 }
 
-/* No .debug_aranges, and other forms of everything. */
+/* No .debug_aranges, and other DWARF forms. */
 static void lines_of_clang(void **state)
 {
 	(void)state;

@@ -17,7 +17,7 @@ static const char *exported(const char *trace, bool no_map)
 	return out;
 }
 
-static void test_story(void **state)
+static void test_known_trace(void **state)
 {
 	(void)state;
 	known_write(in_dir("trace"));
@@ -74,7 +74,7 @@ static void test_disk_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_story),
+		cmocka_unit_test(test_known_trace),
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_many_threads),

@@ -36,7 +36,7 @@ static void export_ok(const char *const *options, const struct kx_call_filter *f
 		fail_msg("%s", e->err.text);
 }
 
-/* Two calls, a move to another CPU within the inner one. */
+/* Two calls, with a migration to another CPU inside the inner one. */
 static void tiny_trace(uint64_t hz)
 {
 	static const char *const names[] = { "outer", "inner", "unused" };
@@ -60,7 +60,7 @@ struct event {
 	uint32_t code, datum;
 };
 
-/* Offsets in the string table, as the names were first seen. */
+/* Offsets in the string table, in the order of the names' first use. */
 enum { AT_IDS = 11, AT_OUTER = 25, AT_INNER = 31 };
 
 static const struct event tiny_events[] = {
@@ -142,7 +142,7 @@ static void test_bytes(void **state)
 	free_export(&e);
 }
 
-/* What the document says of the clock, of padding and of byte order. */
+/* The document's rules for the clock, padding and byte order. */
 static void test_document(void **state)
 {
 	struct exported big, small;
@@ -185,7 +185,7 @@ static void test_little_alone(void **state)
 	free_export(&e);
 }
 
-/* A frequency of more than 32 bits: nanoseconds then. */
+/* A frequency of more than 32 bits: times are in nanoseconds. */
 static void test_fast_clock(void **state)
 {
 	struct exported e;
@@ -351,7 +351,7 @@ static void test_troubles(void **state)
 	free_export(&e);
 }
 
-/* Times count from the trace's first record, whatever part of it is exported. */
+/* Times count from the trace's first record, even if only a part of the trace is exported. */
 static void test_filter(void **state)
 {
 	const struct kx_call_filter filter = { .from_ns = 2500, .to_ns = 4000 };

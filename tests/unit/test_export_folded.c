@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The exports whose lines can be written down by hand: folded stacks and CSV. */
+/* Exports whose expected lines are written by hand: folded stacks and CSV. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -65,7 +65,7 @@ static void test_folded(void **state)
 
 	(void)state;
 	write_calls();
-	/* main's self time: 350 of the first thread, 450 of the second, where it stays open */
+	/* main's self time: 350 in the first thread, 450 in the second, in which it stays open */
 	check(&kx_exporter_folded, NULL, NULL,
 	      "pro:c \"1\";main 800\n"
 	      "pro:c \"1\";main;a:b c \"d\", e 130\n"
@@ -130,7 +130,7 @@ static void test_callers_in_csv(void **state)
 	      "10,11,t,main,lib.so,1,0,0,1,0,exit,0x9,0x10000500010,\r\n");
 }
 
-/* What system calls return: of the call that leaves next, whatever is inside it. */
+/* Results of system calls: a result belongs to the call that ends next, not to calls inside it. */
 static void test_results_in_csv(void **state)
 {
 	static const char *const names_of[] = { "main", "read" };
@@ -152,7 +152,7 @@ static void test_results_in_csv(void **state)
 	}
 	enter(t, tsc++, 0, 2);
 	leave(t, tsc++, 0, 2);
-	/* one call is closed with the exit of another, which the result is of */
+	/* one call is closed by the exit of another, to which the result belongs */
 	enter(t, tsc++, 0, 2);
 	assert_int_equal(kx_fdr_custom(t, tsc, results[0], strlen(results[0])), 0);
 	leave(t, tsc++, 0, 1);
@@ -182,7 +182,7 @@ static void test_no_calls(void **state)
 	      "result\r\n");
 }
 
-/* A trace that does not say its clock's frequency, a process without name, and one without id. */
+/* A trace without its clock's frequency, a process without a name, and one without an id. */
 static void test_unknown_process_and_clock(void **state)
 {
 	struct kx_fdr_thread *t;
@@ -201,7 +201,7 @@ static void test_unknown_process_and_clock(void **state)
 	check(&kx_exporter_folded, NULL, NULL, "pid 5;#1 20\nunknown process;#1 10\n");
 }
 
-/* Stacks that share beginnings, written out one after the other: each must be whole. */
+/* Stacks with common beginnings, written one after the other: each must be complete. */
 static void test_deep_and_many_stacks(void **state)
 {
 	struct kx_fdr_thread *t;
@@ -273,7 +273,7 @@ static void test_agrees_with_llvm_xray(void **state)
 	}
 	end_trace(w, fd);
 	write_map(names_of, 5, NULL);
-	/* calls: llvm-xray's time of a stack is with its callees, a flame graph's is without */
+	/* count calls: llvm-xray's time of a stack includes its callees, a flame graph's does not */
 	run_export(&kx_exporter_folded, (const char *const[]){ "folded-count", NULL }, NULL, false,
 		   &e);
 	assert_int_equal(e.result, 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // run: parallel, 17 s
 /*
- * The limits of the record format through every exporter: each must write of these traces what
- * llvm-xray reads in them (see tests/readers/agree.py), whatever else its own test covers.
+ * The limits of the record format in every exporter: the exported calls must be those that llvm-xray
+ * reads in these traces (tests/readers/agree.py).
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "trace/fdr.h"
 #include "llvm_xray.h"
 
-#define HZ 2249998021u /* no whole number of ticks a nanosecond, nor the other way round */
+#define HZ 2249998021u /* neither ticks per ns nor ns per tick is an integer */
 
 /* Runs a command on the trace, its standard output in the folder's file @out; must end with 0. */
 static void command(int (*run)(int argc, char **argv), const char *args, const char *out)
@@ -32,7 +32,7 @@ static void command(int (*run)(int argc, char **argv), const char *args, const c
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
-		/* Notices are expected, about what a format cannot hold. */
+		/* Notices about data that a format cannot represent are expected. */
 		if (!freopen(path, "w", stdout) || !freopen("/dev/null", "w", stderr))
 			_exit(98);
 		status = run(argc, argv);
@@ -44,8 +44,8 @@ static void command(int (*run)(int argc, char **argv), const char *args, const c
 		fail_msg("%s: status %#x", args, status);
 }
 
-/* Exports the trace to all formats; each must hold @calls calls, and what llvm-xray says of them. */
-static void check_story(const char *label, const char *named, json_int_t calls)
+/* Exports the trace to all formats; each must have @calls calls, with llvm-xray's times. */
+static void check_all_formats(const char *label, const char *named, json_int_t calls)
 {
 	char text[256], *said;
 	json_t *report;
@@ -119,7 +119,7 @@ static void check_numbers(const char *label, uint64_t start, uint64_t longest)
 	leave(b, t, 65535, KX_FDR_MAX_FUNC);
 	end_trace(w, fd);
 	write_map(names, 3, NULL);
-	check_story(label, "named", 6);
+	check_all_formats(label, "named", 6);
 }
 
 static void test_numbers(void **state)
@@ -163,7 +163,7 @@ static void test_names(void **state)
 	}
 	end_trace(w, fd);
 	write_map(names, N, NULL);
-	check_story("names", "unnamed", N + N * (N + 1) / 2);
+	check_all_formats("names", "unnamed", N + N * (N + 1) / 2);
 }
 
 static void test_ten_thousand_threads(void **state)
@@ -189,7 +189,7 @@ static void test_ten_thousand_threads(void **state)
 	}
 	end_trace(w, fd);
 	write_map(names, 3, NULL);
-	check_story("threads", "named", 20000);
+	check_all_formats("threads", "named", 20000);
 }
 
 /* A trace without calls is not a failure in any format. */

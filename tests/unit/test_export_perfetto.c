@@ -18,7 +18,7 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 	return out;
 }
 
-static void test_story(void **state)
+static void test_known_trace(void **state)
 {
 	(void)state;
 	known_write(in_dir("trace"));
@@ -26,7 +26,7 @@ static void test_story(void **state)
 				       exported(in_dir("trace"), NULL, false)), KNOWN_TIMELINE);
 }
 
-/* The lines of protoc's own words that hold @word. */
+/* The lines of protoc's output that contain @word. */
 static size_t lines_with(const char *file, const char *word)
 {
 	const char *count = line_of("protoc --decode=perfetto.protos.Trace -I$OLDPWD/tests/readers "
@@ -52,7 +52,7 @@ static void test_names_are_written_once(void **state)
 	assert_int_equal(lines_with(out, "pid: 0"), 0);
 }
 
-/* The recording knows CLOCK_MONOTONIC: 1000 ticks at 7,000,000,000 ns less 500 ns. */
+/* The trace has a CLOCK_MONOTONIC reference: 1000 ticks are 7,000,000,000 ns less 500 ns. */
 static void test_clock(void **state)
 {
 	json_t *session = json_pack("{s:{s:I,s:I}}", "clock", "monotonic_ns",
@@ -97,7 +97,7 @@ static void test_disk_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_story),
+		cmocka_unit_test(test_known_trace),
 		cmocka_unit_test(test_names_are_written_once),
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_empty),

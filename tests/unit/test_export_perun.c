@@ -49,7 +49,7 @@ static void known_calls(void)
 	leave(a, t + 3000, 3, 1);	/* main: 1000 ns, 500 of its own */
 	enter(b, t + 1300, 1, 3);	/* leaf, second of all by time: 200 ns */
 	leave(b, t + 1700, 1, 3);
-	enter(b, t + 4000, 1, 2);	/* does not end, what it calls does */
+	enter(b, t + 4000, 1, 2);	/* does not end, but its callee does */
 	enter(b, t + 4100, 1, 3);
 	leave(b, t + 4300, 1, 3);
 	end_trace(w, fd);
@@ -205,7 +205,7 @@ static void names_and_empty_traces(void **state)
 	}
 }
 
-/* A call that the recorder closed is marked; exits without entry are nothing. */
+/* A call closed by the recorder is marked; exits without entry are ignored. */
 static void repaired_calls(void **state)
 {
 	int fd;

@@ -19,7 +19,7 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 	return out;
 }
 
-static void test_story(void **state)
+static void test_known_trace(void **state)
 {
 	json_t *session = json_pack("{s:s,s:{s:I}}", "started", "2026-01-31T00:00:01.000000007Z",
 				    "clock", "start_tsc", (json_int_t)KNOWN_START);
@@ -96,7 +96,7 @@ static void test_disk_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_story),
+		cmocka_unit_test(test_known_trace),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_deep_stacks),
 		cmocka_unit_test(test_many_threads),

@@ -18,7 +18,7 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 	return out;
 }
 
-static void test_story(void **state)
+static void test_known_trace(void **state)
 {
 	static const char expected[] =
 		"thread 100 70000 " KNOWN_WORKER " \"\"\n"
@@ -69,7 +69,7 @@ static void test_disk_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_story),
+		cmocka_unit_test(test_known_trace),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_many_threads),
 		cmocka_unit_test(test_disk_full),

@@ -14,7 +14,7 @@
 
 extern const struct kx_exporter kx_exporter_xray;
 
-/* Everything that a visitor gets of a trace, as text; process ids only with @pids. */
+/* All calls of a visitor for a trace, as text; process ids only with @pids. */
 struct dump {
 	FILE *to;
 	bool pids;
@@ -67,7 +67,7 @@ static int dump_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_
 		       from, to, entries, exits) < 0;
 }
 
-/* Without the blanks that version 1 fills payloads with. */
+/* Without the blanks with which version 1 pads payloads. */
 static int dump_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
 		      const uint8_t *data, uint32_t size)
 {
@@ -247,7 +247,7 @@ static void test_unbalanced_is_repaired(void **state)
 	function(&b, ENTRY, 3, 1);
 	function(&b, EXIT, 1, 6);
 	end_extents(&b);
-	preamble(&b, 5, 1, 3, 0, 500); /* before the other thread: llvm-xray account stumbles */
+	preamble(&b, 5, 1, 3, 0, 500); /* before the other thread: llvm-xray account fails */
 	function(&b, ENTRY, 1, 1);
 	function(&b, EXIT, 1, 1);
 	end_extents(&b);
@@ -289,7 +289,7 @@ static void test_filters_and_map(void **state)
 	write_map(names_of, 3, "{\"callers\":true,\"lost\":0}");
 	run_export(&kx_exporter_xray, NULL, &filter, false, &e);
 	assert_int_equal(e.result, 0);
-	/* its own map comes with it: names, session, callers */
+	/* its own map is written beside it: names, session, callers */
 	snprintf(map, sizeof(map), "%s.map", output_path);
 	assert_int_equal(kx_map_read(map, &read, &err), 0);
 	assert_int_equal(read.nfunctions, 3);
@@ -305,12 +305,12 @@ static void test_filters_and_map(void **state)
 			    "1040 2<3 0\n"
 			    "1050 2<1 3\n");
 	again = dump_of(output_path, NULL, NULL, true, NULL);
-	/* open at the end of the range, so open at the end of the trace, which now is earlier */
+	/* open at the end of the range, so open at the end of the exported trace */
 	assert_non_null(strstr(again, "1040 2<3 0\n1040 2<1 3\n"));
 	free(filtered);
 	free(again);
 	free_export(&e);
-	/* without a map the older one stays, and would give wrong names */
+	/* without a map, an older one would stay and give wrong names */
 	snprintf(map, sizeof(map), "%s.map", trace_path);
 	unlink(map);
 	run_export(&kx_exporter_xray, NULL, NULL, false, &e);
@@ -408,7 +408,7 @@ static void test_no_call_is_left(void **state)
 		end_block(&b, version);
 		save(trace_path, b.data, b.size);
 		check_no_calls(version, NULL);
-		/* nothing but the header, as a recording killed at its start leaves it */
+		/* only the header, like a recording that was killed at its start */
 		save(trace_path, b.data, 32);
 		check_no_calls(version, NULL);
 		release(&b);
@@ -488,7 +488,7 @@ static bool find_log(void)
 	return trace_path[0];
 }
 
-/* What the runtime of LLVM writes: account rejects it, and takes the export with the same calls. */
+/* A log of LLVM's runtime: account rejects it, but accepts its export with the same calls. */
 static void check_runtime_log(const char *clang, const char *config)
 {
 	char source[80], binary[80], saved[sizeof(trace_path)], *entries, *text;

@@ -71,7 +71,7 @@ static size_t read_thread(struct kx_fdr_file *f, size_t thread, struct kx_fdr_re
 	return read_all(c, out);
 }
 
-/* The same records through the fast path must be the same. */
+/* The fast path must give the same records. */
 static void check_fast_path(struct kx_fdr_file *f, const struct kx_fdr_record *want, size_t n)
 {
 	struct kx_call_record calls[7];
@@ -112,7 +112,7 @@ static const char *llvm_kind(const struct kx_fdr_record *rec)
 	return rec->kind <= KX_RECORD_TYPED ? names[rec->kind] : NULL;
 }
 
-/* llvm-xray prints of every thread the same records in the same order. */
+/* llvm-xray prints the same records in the same order for every thread. */
 static void check_llvm(struct kx_fdr_file *f, const char *xray)
 {
 	char *yaml = run_okf("%s convert -f yaml -sort=false %s", xray, path);
@@ -434,7 +434,7 @@ static void fill_of_version_1(void **state)
 	for (size_t i = 0; i < 4; i++)
 		b.data[32 + 256 - 16 + i] = (uint8_t)(0x13 * !i);
 	assert_int_equal(accepted(&b), 8);
-	/* buffer_size that says something else does not matter */
+	/* another value in buffer_size does not matter */
 	b.data[16] = 0;
 	b.data[17] = 2;
 	assert_int_equal(accepted(&b), 8);
@@ -443,7 +443,7 @@ static void fill_of_version_1(void **state)
 	assert_int_equal(accepted(&b), 8);
 	release(&b);
 
-	/* what only the document's way can read: fill that does not decode */
+	/* readable only by the document's rules: fill that does not decode */
 	header(&b, 1, 1, 1000, 200);
 	for (int i = 0; i < 3; i++) {
 		struct kx_fdr_file *f;
@@ -464,7 +464,7 @@ static void fill_of_version_1(void **state)
 	}
 	release(&b);
 
-	/* without any boundary it is damage */
+	/* without a buffer boundary it is an error */
 	header(&b, 1, 1, 1000, 0);
 	preamble(&b, 1, 0, 5, 0, 10);
 	end_of_buffer(&b);
@@ -683,7 +683,7 @@ static void headers_that_are_none(void **state)
 	release(&b);
 }
 
-/* Cut at every byte: what is whole is read, and it is said where reading ended. */
+/* Truncated at every byte: complete records are read, and the message gives the offset of the end. */
 static void cut_everywhere(void **state)
 {
 	(void)state;
@@ -725,7 +725,7 @@ static void cut_everywhere(void **state)
 				assert_int_equal(some[i].kind, all[i].kind);
 				assert_int_equal(some[i].tsc, all[i].tsc);
 			}
-			/* all that ends before the cut is there, once the preamble is whole */
+			/* all records that end before the cut are read, if the preamble is complete */
 			if (got)
 				assert_true(all[got].offset + (version ? 16 : 32) > b.size ||
 					    all[got].kind == KX_RECORD_CUSTOM ||
@@ -917,7 +917,7 @@ static void header_alone_is_an_empty_trace(void **state)
 	}
 }
 
-/* Whatever the bytes are, it ends, and under the sanitizers it shows if it went wrong. */
+/* With any bytes, reading ends; the sanitizers find invalid accesses. */
 static void random_damage(void **state)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15u;

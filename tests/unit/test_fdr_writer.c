@@ -90,7 +90,7 @@ static uint8_t *read_back(const struct file *f, size_t *size)
 	return data;
 }
 
-/* Bytes from hexadecimal text; blanks are for the reader. */
+/* Bytes from hexadecimal text; blanks are ignored. */
 static size_t from_hex(const char *hex, uint8_t *out)
 {
 	size_t n = 0;
@@ -139,7 +139,7 @@ static void same_bytes(const struct file *f, const char *hex, size_t zeros)
 	free(got);
 }
 
-/* Written out by hand from the document, and from what llvm-xray reads where it is silent. */
+/* Written by hand from the document and, where it is incomplete, from llvm-xray's behaviour. */
 static void test_golden_version_1(void **state)
 {
 	struct file f;
@@ -187,8 +187,8 @@ static void test_golden_version_5(void **state)
 }
 
 /*
- * A program of 8 threads in 4 processes that calls at random, with arguments, tail
- * exits, custom events, moves and pauses; what it did is counted for the comparison.
+ * A random program of 8 threads in 4 processes, with arguments, tail exits, custom
+ * events, migrations and pauses; it counts its calls for the comparison.
  */
 #define NFUNCS 50
 
@@ -318,7 +318,7 @@ static void test_llvm_xray_400_buffers(void **state)
 	}
 }
 
-/* One thread whose every record is known; what convert says must be just that. */
+/* One thread with known records; llvm-xray convert must print exactly these. */
 static void test_llvm_xray_reads_what_was_written(void **state)
 {
 	(void)state;
@@ -376,7 +376,7 @@ static void test_llvm_xray_reads_what_was_written(void **state)
 			}
 			free(out);
 			dump = run_okf("%s fdr-dump --verify %s", llvm_xrays[v], f.path);
-			/* both moves are there, each at its own time */
+			/* both migrations are present, each at its own time */
 			assert_non_null(strstr(dump, "<CPU: id = 3, tsc = 15033385536>"));
 			assert_non_null(strstr(dump, "<CPU: id = 4, tsc = 15033385537>"));
 			assert_non_null(strstr(dump, "<TSC Wrap: base = 4295967296>"));
@@ -388,7 +388,7 @@ static void test_llvm_xray_reads_what_was_written(void **state)
 	}
 }
 
-/* A walk over the buffers by the rules of the version, strict where llvm-xray is not. */
+/* A walk over the buffers by the rules of the version, stricter than llvm-xray. */
 static unsigned walk_version_5(const uint8_t *p, size_t size, uint32_t limit)
 {
 	uint64_t sec[8] = { 0 };
@@ -510,7 +510,7 @@ static void test_time_does_not_go_back(void **state)
 	free(out);
 }
 
-/* Names from the outside world: quotes, control characters, broken UTF-8, half characters. */
+/* Unusual names: quotes, control characters, invalid UTF-8, incomplete characters. */
 static void test_thread_names(void **state)
 {
 	static const char *const names[][2] = {
@@ -602,7 +602,7 @@ static void test_empty_trace(void **state)
 	}
 }
 
-/* The file is whole after every flush, and small buffers give their memory back. */
+/* The file is complete after every flush, and small buffers free their memory. */
 static void test_flush(void **state)
 {
 	struct kx_fdr_thread *t[10];
@@ -650,7 +650,7 @@ static void test_memory_of_ten_thousand_threads(void **state)
 	end(&f);
 }
 
-/* The places of threads in the table are closed up as threads end, in any order. */
+/* The table of threads is compacted when threads end, in any order. */
 static void test_threads_end_in_any_order(void **state)
 {
 	enum { N = 1000, STEP = 7 * 11 };
@@ -756,10 +756,10 @@ static void test_custom_event_sizes(void **state)
 		t = kx_fdr_writer_thread(f.w, 1, 1, NULL, NULL);
 		assert_int_equal(kx_fdr_custom(t, T0, payload, 0), -EINVAL);
 		assert_int_equal(kx_fdr_custom(t, T0, payload, 4097), -EINVAL);
-		/* larger than a buffer: it gets one of its own, but not in version 1 */
+		/* larger than a buffer: it gets its own buffer, except in version 1 */
 		assert_int_equal(kx_fdr_custom(t, T0, payload, 4096), version > 1 ? 0 : -EMSGSIZE);
 		assert_int_equal(kx_fdr_custom(t, T0, payload, 1), 0);
-		/* what version 1 can hold at most: preamble 48, marker 16, EndOfBuffer 16 */
+		/* the maximum in version 1: without preamble 48, marker 16, EndOfBuffer 16 */
 		assert_int_equal(kx_fdr_custom(t, T0, payload, 1024 - 80 + (version > 1)), 0);
 		assert_int_equal(kx_fdr_entry(t, T0 + 1, 0, 1, NULL, 0), 0);
 		assert_int_equal(kx_fdr_exit(t, T0 + 2, 0, 1, false), 0);
@@ -809,8 +809,8 @@ static void test_wrong_records(void **state)
 }
 
 /*
- * A disk that fills up inside a buffer: the file ends at a whole buffer and loads.
- * A file size limit does it without a disk of our own.
+ * A disk that becomes full inside a buffer: the file ends after a complete buffer and can be read.
+ * A file size limit has the same effect.
  */
 static void test_full_disk(void **state)
 {
@@ -839,7 +839,7 @@ static void test_full_disk(void **state)
 				assert_int_equal(kx_fdr_entry(b, tsc, 0, 1, NULL, 0), 0);
 		}
 		assert_int_equal(ret, -EFBIG);
-		/* every call says so, of every thread */
+		/* every call fails, for every thread */
 		assert_int_equal(kx_fdr_entry(a, ++tsc, 0, 1, NULL, 0), -EFBIG);
 		assert_int_equal(kx_fdr_entry(b, ++tsc, 0, 1, NULL, 0), -EFBIG);
 		assert_int_equal(kx_fdr_custom(b, ++tsc, "x", 1), -EFBIG);
@@ -872,7 +872,7 @@ static void test_dev_full(void **state)
 	close(fd);
 }
 
-/* A reader that comes late and takes little: short writes and EAGAIN. */
+/* A slow reader of a pipe: short writes and EAGAIN. */
 static void *slow_reader(void *arg)
 {
 	int *fds = arg;

@@ -18,11 +18,11 @@ static void test_keys(void **state)
 	assert_false(f->has_segments || f->is_judged);
 	f->is_judged = true;
 	assert_true(kx_file_cache_get(cache, 1, 2, 3, "libx.so")->is_judged);
-	/* another file in the same place: changed, or with another name */
+	/* a changed file, and the same file under another name, have entries of their own */
 	assert_false(kx_file_cache_get(cache, 1, 2, 4, "libx.so")->is_judged);
 	kx_file_cache_get(cache, 1, 2, 4, "libx.so")->is_judged = true;
 	assert_false(kx_file_cache_get(cache, 1, 2, 4, "liby.so")->is_judged);
-	/* the old one was pushed out */
+	/* the old one has been evicted */
 	assert_false(kx_file_cache_get(cache, 1, 2, 3, "libx.so")->is_judged);
 	kx_file_cache_free(cache);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the filters' options mean, and what is said of wrong ones. */
+/* The filters' options and the messages for wrong values. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,12 +115,12 @@ static void test_no_cgroup(void **state)
 	refused("/", file_path, -ENOENT, "cgroup v2 is not mounted here");
 	refused("", file_path, -EINVAL, "takes the path");
 	refused("/", "/nowhere", -ENOENT, "which file systems are mounted");
-	/* mounted where there is nothing */
+	/* mounted at a path that does not exist */
 	file_with("30 1 0:28 / /no\\040where rw shared:1 - cgroup2 cgroup rw\n");
 	refused("a", file_path, -ENOENT, "no control group 'a' (/no where/a)");
 	refused("/a", file_path, -ENOENT, "no control group '/a' (/no where)");
 	refused("/tmp", file_path, -ENOTDIR, "/tmp is no control group of version 2");
-	/* a folder that only looks like one */
+	/* a folder that is not a control group */
 	snprintf(text, sizeof(text), "30 1 0:28 / %s rw - cgroup2 cgroup rw\n", folder);
 	file_with(text);
 	refused(".", file_path, -ENOTDIR, "no control group");

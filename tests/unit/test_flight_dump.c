@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Records made by hand through a store into a trace, which the project's reader reads back. */
+/* Synthetic records through a store into a trace, which kxray's reader reads back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -117,7 +117,7 @@ static void dump(const struct kx_flight_store *s, uint64_t from, uint64_t to,
 	unlink(path);
 }
 
-/* The thread moves between the CPUs inside its calls; the rings are replayed block by block. */
+/* The thread migrates inside its calls; the rings are replayed block by block. */
 static void test_order_over_cpus(void **state)
 {
 	struct kx_flight_store *s = new_store(1 << 20);
@@ -142,13 +142,13 @@ static void test_order_over_cpus(void **state)
 	assert_int_equal(got.first, T0 + 10);
 	assert_int_equal(n.first, T0 + 10);
 	assert_int_equal(n.last, T0 + 40 + 999 * 40);
-	/* the exit record, with the name, comes long after the first events */
+	/* the exit record, which has the name, follows long after the first events */
 	assert_string_equal(got.name, "worker");
 	assert_int_equal(got.threads, 1);
 	kx_flight_store_free(s);
 }
 
-/* A window in the midst of calls: exits of older entries are left out, later ones are closed by the end. */
+/* A window that begins and ends inside calls: older calls' exits are left out, open calls are closed. */
 static void test_window(void **state)
 {
 	struct kx_flight_store *s = new_store(1 << 20);
@@ -174,7 +174,7 @@ static void test_window(void **state)
 	kx_flight_store_free(s);
 }
 
-/* Far more than fits, on one CPU more than on the other: only what is complete is dumped. */
+/* The rings are overwritten, on one CPU more than on the other: only the complete time is dumped. */
 static void test_overwritten(void **state)
 {
 	struct kx_flight_store *s = new_store(KX_FLIGHT_MIN_BYTES);

@@ -13,7 +13,7 @@
 #define NCPUS 3
 #define MOST  200000
 
-/* What the replay returned. */
+/* The result of a replay. */
 struct seen {
 	uint64_t clock[MOST], last_of_cpu[NCPUS], watermark;
 	uint32_t func[MOST];
@@ -144,7 +144,7 @@ static void test_empty(void **state)
 	kx_flight_store_free(s);
 }
 
-/* Of far more records than fit, the newest are kept: at least as many bytes as were requested. */
+/* If more records come than fit, the newest are kept: at least as many bytes as were requested. */
 static void test_overwritten(void **state)
 {
 	const uint32_t total = 50000, fits = KX_FLIGHT_MIN_BYTES / sizeof(struct kx_wire_record);
@@ -169,7 +169,7 @@ static void test_overwritten(void **state)
 	kx_flight_store_free(s);
 }
 
-/* A busy CPU has overwritten a time that an idle one still has: complete_from is later. */
+/* A busy CPU has overwritten records of a time that an idle one still has: complete_from is later. */
 static void test_complete_from(void **state)
 {
 	struct kx_flight_store *s = new_store(KX_FLIGHT_MIN_BYTES);
@@ -192,7 +192,7 @@ static void test_complete_from(void **state)
 	kx_flight_store_free(s);
 }
 
-/* A ring is not quite in order of time: records before a watermark are older than it nevertheless. */
+/* A ring is only nearly in order of time: records before a watermark are still older than it. */
 static void test_disorder(void **state)
 {
 	struct kx_flight_store *s = new_store(KX_FLIGHT_MIN_BYTES * 4);
@@ -208,7 +208,7 @@ static void test_disorder(void **state)
 	assert_true(seen->n > 1000);
 	assert_true(seen->watermarks > 10);
 	assert_int_equal(seen->held, 0);
-	/* few of all records wait at a time */
+	/* only a few records wait at a time */
 	assert_true(seen->most_held < seen->n / 2);
 	free(seen);
 	kx_flight_store_free(s);

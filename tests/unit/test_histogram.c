@@ -26,7 +26,7 @@ static int compare(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
-/* Nearest rank over all values, sorted here. */
+/* The percentile by nearest rank over all sorted values. */
 static uint64_t true_quantile(uint64_t *values, size_t n, unsigned p)
 {
 	size_t rank = (n * p + 999) / 1000;
@@ -153,7 +153,7 @@ static void memory_is_small_and_limited(void **state)
 	assert_true(added > 90);
 	kx_histogram_free(&h, &pool);
 	assert_int_equal(pool.bytes, 0);
-	/* room that was reserved is enough */
+	/* the reserved memory is enough */
 	assert_int_equal(kx_histogram_reserve(&other, 100, &pool), 0);
 	pool.limit = pool.bytes;
 	for (int i = 0; i < 100; i++)

@@ -94,7 +94,7 @@ static void test_symbols(void **state)
 	assert_int_equal(read_texts(kallsyms, NULL, NULL, &syms, &err), 0);
 	for (size_t i = 1; i < syms.count; i++)
 		assert_true(syms.items[i - 1].addr < syms.items[i].addr);
-	/* the name that 64-bit programs mean comes first, the others are aliases */
+	/* the name of the 64-bit system call comes first, the others are aliases */
 	s = find(&syms, "__x64_sys_getppid");
 	assert_non_null(s);
 	assert_int_equal(s->addr, 0xffffffff81003000);
@@ -103,7 +103,7 @@ static void test_symbols(void **state)
 	assert_string_equal(s->aliases[0], "__do_sys_getppid");
 	assert_string_equal(s->aliases[1], "__ia32_sys_getppid");
 	assert_null(s->aliases[2]);
-	/* split-off parts and padding end a function and are none */
+	/* .cold parts and padding end a function and are not functions */
 	s = find(&syms, "tcp_sendmsg");
 	assert_non_null(s);
 	assert_int_equal(s->size, 0x80);
@@ -124,7 +124,7 @@ static void test_symbols(void **state)
 	kx_symbols_free(&syms);
 }
 
-/* Everything that must not be probed is refused, by each source on its own. */
+/* Functions that must not be probed are refused, by each source separately. */
 static void test_refused(void **state)
 {
 	static const struct {
@@ -169,7 +169,7 @@ static void test_refused(void **state)
 	assert_true(kx_kernel_refused(&syms, find(&syms, "quiet_part"), reason, sizeof(reason)));
 	kx_symbols_free(&syms);
 
-	/* an empty list says nothing */
+	/* an empty list excludes nothing */
 	assert_int_equal(read_texts(kallsyms, "", "", &syms, &err), 0);
 	assert_false(kx_kernel_refused(&syms, find(&syms, "tcp_sendmsg"), reason, sizeof(reason)));
 	kx_symbols_free(&syms);
@@ -187,7 +187,7 @@ static void test_hidden(void **state)
 	assert_non_null(strstr(err.text, "kptr_restrict"));
 	assert_int_equal(read_texts("", NULL, NULL, &syms, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "CONFIG_KALLSYMS"));
-	/* lines that are none are passed over */
+	/* malformed lines are skipped */
 	assert_int_equal(read_texts("garbage\n\nffffffff81000000\nxyz T bad\n"
 				    "ffffffff81000040 T good\nffffffff81000080 T\n",
 				    "\n\n", "0x1-0x0\nnonsense\n", &syms, &err),
@@ -236,7 +236,7 @@ static void test_denied(void **state)
 			fail_msg("%s may not be probed: %s", fine[i], kx_kernel_denied(fine[i]));
 }
 
-/* This kernel's own list, as far as this user may see it. */
+/* This kernel's own list, as far as this user may read it. */
 static void test_here(void **state)
 {
 	struct kx_symbols syms;

@@ -32,8 +32,8 @@ static const struct kx_map_module modules_template[NMODULES] = {
 
 struct expected {
 	struct kx_map_function function;
-	const char *pretty;      /* what kxray calls it */
-	const char *llvm_pretty; /* what llvm-xray prints; NULL: the same */
+	const char *pretty;      /* the name that kxray prints */
+	const char *llvm_pretty; /* the name that llvm-xray prints; NULL: the same */
 };
 
 static const struct expected functions_template[] = {
@@ -43,7 +43,7 @@ static const struct expected functions_template[] = {
 	{ { "free", LIBC, 0x2000, 20 }, "free", NULL },
 	{ { "do_sys_open", KERNEL, 0xffffffff81234560, 99 }, "do_sys_open", NULL },
 	{ { "vfs_read", KERNEL, 0xffffffffc0000010, 0 }, "vfs_read", NULL },
-	/* one address, in neighbours and far apart */
+	/* the same address, in adjacent and in distant entries */
 	{ { "read", SYSCALL, 0, 0 }, "read", NULL },
 	{ { "write", SYSCALL, 0, 0 }, "write", NULL },
 	{ { "openat", SYSCALL, 0, 0 }, "openat", NULL },
@@ -91,7 +91,7 @@ static void read_map(const char *path, struct kx_map *map)
 		fail_msg("%s", err.text);
 }
 
-/* A trace that calls function id i i times. */
+/* A trace in which function id i is called i times. */
 static void write_trace(uint32_t nfunctions)
 {
 	struct kx_fdr_options o = { .tsc_hz = 1000000000, .start_tsc = 1 };
@@ -152,14 +152,14 @@ static void test_round_trip(void **state)
 	assert_string_equal(kx_map_module_name(&back, N + 1), "");
 	kx_map_free(&back);
 	kx_map_free(&back);
-	/* a map made by hand has names as well */
+	/* a map written by hand has names, too */
 	assert_string_equal(kx_map_name(&m.map, 2), "foo::bar(int)");
 	kx_map_free(&m.map);
 	assert_int_equal(m.map.nfunctions, N);
 	json_decref(m.map.session);
 }
 
-/* Addresses as llvm-xray sees them: each id its own, low 24 bits kept where it can be. */
+/* Addresses as llvm-xray reads them: unique for each id; the low 24 bits are kept if possible. */
 static void check_addresses(const char *llvm_xray)
 {
 	struct made m;
@@ -194,7 +194,7 @@ static void check_addresses(const char *llvm_xray)
 	}
 	assert_null(strstr(at, "- { id:"));
 	free(out);
-	/* from module to module, real distances are kept inside */
+	/* distances within a module are real, those between modules are not */
 	assert_int_equal(seen[1] - seen[0], 0x1200 - 0x1139);
 	assert_int_equal(seen[5] - seen[4], 0xffffffffc0000010 - 0xffffffff81234560);
 	assert_int_equal(m.modules[EXE].map_base % 0x1000000, 0);
@@ -246,7 +246,7 @@ static void test_llvm_xray_prints_names_and_modules(void **state)
 	llvm_xray_accepts(trace_path, map_path, 0);
 }
 
-/* llvm-xray writes names into JSON as they are; kxray's must not break it. */
+/* llvm-xray writes names into JSON without quoting, so kxray's names must be safe. */
 static void test_trace_event_stays_json(void **state)
 {
 	struct made m;
@@ -300,7 +300,7 @@ static void test_many_functions(void **state)
 	(void)state;
 	for (size_t i = 0; i < n; i++) {
 		functions[i].symbol = names + 40 * i;
-		/* backwards: the order of ids is not that of addresses */
+		/* in reverse: ids are not in the order of addresses */
 		functions[i].address = 0x1000 + 64 * (n - i);
 		functions[i].size = 64;
 		snprintf(names + 40 * i, 40, "_ZN5space14function%06zuEv", i);
@@ -317,7 +317,7 @@ static void test_many_functions(void **state)
 	free(names);
 }
 
-/* Binaries built with XRay, and what llvm-xray itself makes of them. */
+/* Binaries built with XRay, compared with llvm-xray's own output. */
 static const char xray_source[] =
 	"#include <stdio.h>\n"
 	"#define X __attribute__((xray_always_instrument, noinline))\n"
@@ -409,7 +409,7 @@ static void test_xray_binaries(void **state)
 		skip();
 }
 
-/* Version-0 sleds hold absolute addresses, which a PIE has in its relocations only. */
+/* Version-0 sleds have absolute addresses, which a PIE has only in its relocations. */
 static void test_version_0_sleds(void **state)
 {
 	static const char *const flags[] = { "-pie", "-no-pie" };
@@ -525,7 +525,7 @@ static void test_damaged_session(void **state)
 	expect_no_map(map_path, -EBADMSG, "newer kxray");
 }
 
-/* The layout that map_file.h promises, byte by byte, so that others can read it. */
+/* The layout documented in map_file.h, byte by byte, so that other programs can read it. */
 static void test_functions_are_24_bytes(void **state)
 {
 	static const uint8_t second[24] = {
@@ -607,7 +607,7 @@ static void test_damaged_functions(void **state)
 	}
 }
 
-/* Far more text than is kept at once: names come again when they are asked for again. */
+/* More text than the cache holds: evicted names are computed again. */
 static void test_names_beyond_memory(void **state)
 {
 	enum { COUNT = 12000, LEN = 895, LARGE = 7 };
@@ -648,7 +648,7 @@ static void test_names_beyond_memory(void **state)
 	free(pad);
 }
 
-/* Cut and changed files may be read or refused, but no more than that. */
+/* Truncated and changed files are read or refused, without a crash. */
 static void test_random_damage(void **state)
 {
 	char path[96];
@@ -729,7 +729,7 @@ static void test_write_errors_leave_nothing(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_int_equal(kx_map_write(path, &m.map, &err), 0);
 	expect_entries(1);
-	/* the old map outlives a failure to replace it */
+	/* the old map stays if replacing it fails */
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
 	assert_int_equal(kx_map_write(path, &m.map, &err), -EFBIG);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);

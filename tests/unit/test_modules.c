@@ -98,13 +98,13 @@ static const struct kx_module *by_name(const struct kx_modules *mods, const char
 	return NULL;
 }
 
-/* nm's address of a symbol, as an independent witness */
+/* nm's address of a symbol, for comparison */
 static uint64_t nm(const char *file, const char *symbol)
 {
 	return strtoull(line_of("nm %s | sed -n 's/ [Tt] %s$//p'", file, symbol), NULL, 16);
 }
 
-/* The bytes that open_path gives are those of the file that was started. */
+/* open_path opens the file that was started. */
 static void same_build_id(const struct kx_module *m, const char *id)
 {
 	struct kx_err err = { 0 };
@@ -206,7 +206,7 @@ static void test_odd_names(void **state)
 	target_stop(pid);
 }
 
-/* A container: the program lies on a tmpfs that only its own mount namespace has. */
+/* A container: the program is on a tmpfs that exists only in its own mount namespace. */
 static void test_mount_namespace(void **state)
 {
 	uint64_t in_main, in_lib;
@@ -217,7 +217,7 @@ static void test_mount_namespace(void **state)
 	(void)state;
 	if (geteuid())
 		skip();
-	/* e.g. in a chroot that is no mount point, where mounts cannot be made private */
+	/* for example in a chroot that is not a mount point: mounts cannot be made private there */
 	if (*line_of("unshare -m --propagation private true 2>&1")) {
 		print_message("# %s\n", line_of("unshare -m --propagation private true 2>&1"));
 		skip();
@@ -310,7 +310,7 @@ static void test_32_bit(void **state)
 	target_stop(pid);
 }
 
-/* Another user's process, seen by a child that has dropped all rights. */
+/* Another user's process, examined by a child that has dropped all privileges. */
 static void test_no_permission(void **state)
 {
 	uint64_t in_main, in_lib;
@@ -423,7 +423,7 @@ static void no_longer_opens(const struct kx_module *m)
 	assert_non_null(strstr(err.text, m->path));
 }
 
-/* By whatever name still names this very file, never another file. */
+/* Opens the file by any path that still leads to it, never another file. */
 static void test_open(void **state)
 {
 	struct kx_modules mods;

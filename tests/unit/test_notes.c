@@ -30,7 +30,7 @@ static void check(const struct kx_note *note, const char *text, struct kx_note *
 	assert_string_equal(buf, text);
 	assert_string_equal(copy, text);
 	free(copy);
-	/* just room enough, and one byte less */
+	/* exactly enough room, and one byte less */
 	assert_int_equal(kx_note_format(note, buf, (size_t)size + 1), size);
 	assert_string_equal(buf, text);
 	for (size_t room = 0; room <= (size_t)size; room++)
@@ -115,7 +115,7 @@ static void check_kind(const char *text, enum kx_note_kind kind, const char *bod
 	assert_memory_equal(at, body, size);
 }
 
-static void kinds_are_told_apart(void **state)
+static void kinds_are_distinguished(void **state)
 {
 	struct kx_fdr_record typed = record_of("kxray:loss {}");
 	const uint8_t *at;
@@ -136,7 +136,7 @@ static void kinds_are_told_apart(void **state)
 	assert_int_equal(kx_note_find(&typed, &at, &size), KX_NOTE_NONE);
 }
 
-/* Says whether a note's JSON is understood; *@out is released. */
+/* True if the note's JSON can be parsed; releases *@out. */
 static bool reads(const char *text, struct kx_note *out)
 {
 	struct kx_fdr_record rec = record_of(text);
@@ -146,7 +146,7 @@ static bool reads(const char *text, struct kx_note *out)
 	return good;
 }
 
-static void damaged_notes_say_nothing(void **state)
+static void damaged_notes_are_rejected(void **state)
 {
 	static const char *const bad[] = {
 		"kxray:loss {\"entries\":", "kxray:thread {", "kxray:session x", "kxray:result {}",
@@ -172,8 +172,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_is_read_as_written),
 		cmocka_unit_test(long_names_are_cut),
-		cmocka_unit_test(kinds_are_told_apart),
-		cmocka_unit_test(damaged_notes_say_nothing),
+		cmocka_unit_test(kinds_are_distinguished),
+		cmocka_unit_test(damaged_notes_are_rejected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The option table: every kind of row, all spellings, every mistake; and the commands' own tables. */
+/* The option table: every kind of row, all spellings, every usage error; and the commands' own tables. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -102,7 +102,7 @@ static void a_file_appears_when_it_is_kept(void **state)
 	assert_int_equal(count_files(), 0);
 	write_output("new", "first");
 	check_file("new", 0644, "first");
-	/* not kept: the older one stays as it was */
+	/* not kept: the older file stays unchanged */
 	assert_int_equal(kx_output_open(&o, "new", &err), 0);
 	assert_int_equal(write(o.fd, "x", 1), 1);
 	check_file("new", 0644, "first");
@@ -148,12 +148,12 @@ static void a_link_stays_a_link(void **state)
 		assert_true(S_ISLNK(st.st_mode));
 		check_file(target, 0600, link);
 	}
-	/* the map goes beside the name that was given */
+	/* the map is written beside the given name */
 	assert_int_equal(kx_output_open(&o, "relative", &err), 0);
 	assert_string_equal(o.path, "sub/f");
 	assert_string_equal(o.map_path, "relative.map");
 	kx_output_close(&o);
-	/* a link to nothing makes the file that it names */
+	/* a dangling link: its target is created */
 	assert_int_equal(symlink("sub/g", "dangling"), 0);
 	write_output("dangling", "made");
 	check_file("sub/g", 0644, "made");
@@ -188,7 +188,7 @@ static void temporary_files_of_killed_processes_go(void **state)
 	char name[64];
 
 	(void)state;
-	/* of one that had the same id */
+	/* a leftover of a process that had the same pid */
 	snprintf(name, sizeof(name), "f.%d.tmp", (int)getpid());
 	make_file(name, 0644, "left");
 	write_output("f", "new");
@@ -202,7 +202,7 @@ static void temporary_files_of_killed_processes_go(void **state)
 	assert_int_equal(access("f.4712.tmp", F_OK), 0);
 }
 
-/* Root: gives the file back to its owner. */
+/* As root: the file keeps its owner. */
 static void the_owner_is_kept(void **state)
 {
 	struct stat st;
@@ -219,7 +219,7 @@ static void the_owner_is_kept(void **state)
 	assert_int_equal(st.st_gid, 5678);
 }
 
-/* Others: who cannot give the file to its group gives no other group that group's rights. */
+/* As another user: if the group cannot be kept, the group's permissions are removed. */
 static void rights_of_a_lost_group(void **state)
 {
 	int status;

@@ -95,7 +95,7 @@ static void test_module(void **state)
 	assert_true(module_matches("*:f", "libc.so.6", path, false));
 	assert_true(module_matches("*/x86_64-linux-gnu/*:f", "libc.so.6", path, false));
 	assert_false(module_matches("/lib/*:f", "libc.so.6", path, false));
-	/* a file by way of a link or from here, which the process knows by its real path */
+	/* a file given by a link or a relative path; the process has its real path */
 	assert_true(module_matches("/proc/self/exe:f", "test_pattern", own_path(), false));
 	assert_false(module_matches("/proc/self/exe:f", "libc.so.6", path, false));
 	assert_int_equal(chdir("/usr"), 0);
@@ -150,7 +150,7 @@ static void test_suffixes(void **state)
 	assert_true(matches("f", "f.localalias", NULL));
 	assert_true(matches("memcpy", "memcpy@@GLIBC_2.14", NULL));
 	assert_true(matches("memcpy", "memcpy@GLIBC_2.2.5", NULL));
-	/* what is no compiler's suffix belongs to the name */
+	/* a suffix that is not a compiler's belongs to the name */
 	assert_false(matches("f", "f.old", NULL));
 	assert_false(matches("f", "f.1", NULL));
 	assert_false(matches("f", "g.isra.0", NULL));
@@ -172,13 +172,13 @@ static void test_cxx(void **state)
 	assert_true(matches("ns::C::g", "_ZNK2ns1C1gEPKc.isra.0", NULL));
 	assert_true(matches("ns::C::g(char const?) const", "_ZNK2ns1C1gEPKc.isra.0", NULL));
 	assert_true(matches("ns::C::g(char const*) const", "_ZNK2ns1C1gEPKc.constprop.0.isra.0", NULL));
-	/* a template's return type need not be written */
+	/* a template's return type is optional */
 	assert_true(matches("ns::f<int>", "_ZN2ns1fIiEET_S1_", NULL));
 	assert_true(matches("int ns::f<int>(int)", "_ZN2ns1fIiEET_S1_", NULL));
 	/* std::vector<int, std::allocator<int> >::push_back(int const&) */
 	assert_true(matches("std::vector<int, *>::push_back*", "_ZNSt6vectorIiSaIiEE9push_backERKi",
 			    NULL));
-	/* brackets that mean themselves */
+	/* literal brackets */
 	assert_true(matches("ns::operator[]", "_ZN2nsixEi", NULL));
 	assert_true(matches("ns::operator[](int)", "_ZN2nsixEi", NULL));
 	assert_true(matches("*::operator[](*", "_ZN2nsixEi", NULL));

@@ -10,8 +10,8 @@
 #include "target.h"
 
 /*
- * Functions with known bytes. Every offset that the tests expect can be counted from the
- * instruction lengths in the comments.
+ * Functions with known bytes. The expected offsets follow from the instruction lengths in the
+ * comments.
  */
 static const char source[] =
 	".macro fn name\n .p2align 4\n .globl \\name\n .hidden \\name\n"
@@ -207,7 +207,7 @@ static void test_entries(void **state)
 	/* a branch lands between the entry and the cheap instruction */
 	entry_is("loop_behind", 0, KX_COST_STEPPED, 6);
 	entry_is("entered_sideways", 0, KX_COST_STEPPED, 6);
-	/* behind a switch only a prologue's push is sure not to be in a loop */
+	/* in a function with a switch, only a prologue's push is certainly not in a loop */
 	entry_is("table", 0, KX_COST_STEPPED, 6);
 	entry_is("table_push", 2, KX_COST_EMULATED, 6);
 
@@ -248,7 +248,7 @@ static void test_left_out(void **state)
 	refuses("unclear", &instruction, -EOPNOTSUPP,
 		"the jump at +0x4 may be a tail call or a switch");
 	refuses("loop_out", &instruction, -EOPNOTSUPP, "it leaves by a loop instruction at +0x2");
-	/* where returns are harmless these need no instruction exits */
+	/* with harmless return probes, these functions need no instruction exits */
 	assert_int_equal(plan(&lib, "unclear", &automatic).exit_kind, KX_EXITS_RETURN);
 	assert_int_equal(plan(&lib, "loop_out", &automatic).exit_kind, KX_EXITS_RETURN);
 	refuses("unclear", &risky, -EOPNOTSUPP, "the jump at +0x4 may be a tail call or a switch");
@@ -275,7 +275,7 @@ static void test_exits(void **state)
 	exits_are("inside_frame", "ret!8");
 	exits_are("sigreturn", "");
 
-	/* je rel32 or rel8, as the linker's distance allows the assembler */
+	/* je rel32 or rel8, chosen by the assembler */
 	p = plan(&lib, "cond_tail", &instruction);
 	assert_int_equal(p.nexits, 2);
 	assert_int_equal(p.exits[0].kind, KX_SLED_TAIL);
@@ -376,7 +376,7 @@ static void test_entry_point(void **state)
 	close_binary(&b);
 }
 
-/* Go starts a function again after it has grown the stack: the probe goes behind that check. */
+/* Go restarts a function after it has grown the stack: the probe is placed after that check. */
 static void test_go(void **state)
 {
 	struct kx_plan p;
@@ -414,7 +414,7 @@ static const char xray_source[] =
 	"__attribute__((noinline)) int tail(int x) { return other(x ^ 5); }\n"
 	"int main(int argc, char **argv) { (void)argv; return leaf(argc) + tail(argc) - 9; }\n";
 
-/* Compares every sled with what llvm-xray itself reads from the binary. */
+/* Compares every sled with llvm-xray's reading of the binary. */
 static void check_xray(const char *file)
 {
 	static const char *const names[] = { "leaf", "other", "tail", "main" };
@@ -487,7 +487,7 @@ static void test_xray_old(void **state)
 		   ".section xray_instr_map,\"aw\"\n"
 		   " sled two two 3\n sled .Le2 two 2\n sled one+1 one 0\n sled .Le1 one 1\n");
 	sh("as old.s -o old.o && ld -shared -Bsymbolic old.o -o old.so");
-	/* the file itself holds zeros */
+	/* the file itself has zeros there */
 	assert_string_equal(line_of("objcopy -O binary -j xray_instr_map --set-section-flags "
 				    "xray_instr_map=alloc,contents old.so o.bin; "
 				    "od -An -tx8 -N8 o.bin"),

@@ -12,7 +12,7 @@
 
 #define T0 1000ULL
 #define HZ 1000000000ULL
-/* No process of this machine can have these. */
+/* Ids that no process of this machine can have. */
 #define PID(n) (0x500000 + (pid_t)(n))
 
 static const char *name_of(const json_t *json, size_t i)
@@ -102,7 +102,7 @@ static void test_a_life(void **state)
 /* Ended processes are kept only if the trace refers to them, and of these the newest. */
 static void test_memory_is_bounded(void **state)
 {
-	enum { N = 300000, TOLD = N / 3 };
+	enum { N = 300000, REFERENCED = N / 3 };
 	struct kx_process_table *t = kx_process_table_new();
 	json_t *json;
 
@@ -118,14 +118,14 @@ static void test_memory_is_bounded(void **state)
 	assert_int_equal(kx_process_table_forgotten(t),
 			 (N - 10 + 2) / 3 - KX_MAX_ENDED_PROCESSES);
 	json = kx_process_table_json(t, T0, HZ);
-	assert_int_equal(json_array_size(json), KX_MAX_ENDED_PROCESSES + TOLD - (N - 10 + 2) / 3);
+	assert_int_equal(json_array_size(json), KX_MAX_ENDED_PROCESSES + REFERENCED - (N - 10 + 2) / 3);
 	assert_int_equal(number_of(json, json_array_size(json) - 1, "pid"), PID(N - 3));
 	json_decref(json);
 	kx_process_table_free(t);
 }
 
 /* A flight recorder's dump replays records that were applied before, also of ended processes. */
-static void test_told_again(void **state)
+static void test_applied_again(void **state)
 {
 	struct kx_process_table *t = kx_process_table_new();
 	const struct kx_process *p;
@@ -162,7 +162,7 @@ int main(void)
 		cmocka_unit_test(test_gone_before_it_was_looked_at),
 		cmocka_unit_test(test_a_life),
 		cmocka_unit_test(test_memory_is_bounded),
-		cmocka_unit_test(test_told_again),
+		cmocka_unit_test(test_applied_again),
 	};
 
 	return cmocka_run_group_tests_name("process_table", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The command line of record, and the filters of report and export: what the options mean together. */
+/* The command line of record, and the filters of report and export: combinations of options. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -140,7 +140,7 @@ static void nested_recursive_tail(void **state)
 	release(&b);
 }
 
-/* Each thread has its own stack, also where buffers are interleaved. */
+/* Each thread has its own stack, even if buffers are interleaved. */
 static void threads_do_not_mix(void **state)
 {
 	struct bytes b = { 0 };
@@ -181,9 +181,9 @@ static void unbalanced_foreign_traces(void **state)
 	function(&b, EXIT, 8, 1);  /* 1002: not open */
 	function(&b, ENTRY, 2, 0);
 	function(&b, ENTRY, 3, 8); /* 1010 */
-	function(&b, EXIT, 7, 0);  /* not open either */
+	function(&b, EXIT, 7, 0);  /* not open, either */
 	function(&b, EXIT, 1, 90); /* 1100: closes 3 and 2 too */
-	function(&b, EXIT, 2, 0);  /* came too late */
+	function(&b, EXIT, 2, 0);  /* already closed */
 	end_block(&b, 5);
 	r = report_bytes(&b, NULL);
 	assert_int_equal(kx_report_nfunctions(r), 3);
@@ -197,7 +197,7 @@ static void unbalanced_foreign_traces(void **state)
 	release(&b);
 }
 
-/* kxray's notes; an exit that kxray added is no event. */
+/* kxray's notes; an exit added by kxray does not count as an event. */
 static void notes_of_the_recorder(void **state)
 {
 	json_t *session = json_pack("{s:i, s:i}", "lost", 77, "orphans", 5);
@@ -216,13 +216,13 @@ static void notes_of_the_recorder(void **state)
 	function(&b, EXIT, 1, 2);
 	custom(&b, 5, 0, 0, "kxray:loss {\"entries\":3,\"exits\":4,\"from\":1,\"to\":2}    ");
 	custom(&b, 5, 0, 0, "kxray:loss {\"entries\":30,\"exits\":-1}");
-	/* not for us, or broken: no harm */
+	/* other custom events and malformed notes are ignored */
 	custom(&b, 5, 0, 0, "kxray:lossy {\"entries\":1000}");
 	custom(&b, 5, 0, 0, "kxray:loss {\"entries\":");
 	custom(&b, 5, 0, 0, "kxray:repaired []");
 	custom(&b, 5, 0, 0, "kxray:loss ");
 	end_block(&b, 5);
-	/* the note counts in its own thread only */
+	/* the note counts only in its own thread */
 	preamble(&b, 5, 1, 3, 0, 1000);
 	custom(&b, 5, 0, 0, "kxray:repaired {\"exits\":1}");
 	end_block(&b, 5);
@@ -238,7 +238,7 @@ static void notes_of_the_recorder(void **state)
 	assert_int_equal(kx_report_get_totals(r)->orphans, 0);
 	check_function(r, 3, 1, 5, 5, 5, 5, 0);
 	kx_report_free(r);
-	/* final numbers of the session go first */
+	/* the session's final numbers take precedence */
 	r = report_bytes(&b, session);
 	assert_int_equal(kx_report_get_totals(r)->lost, 77);
 	assert_int_equal(kx_report_get_totals(r)->orphans, 5);
@@ -306,7 +306,7 @@ static void deep_stacks(void **state)
 	release(&b);
 }
 
-/* Ids as far apart as they go, and chosen to fall on one place of a hash. */
+/* The largest distances of ids, and ids that collide in the hash table. */
 static void ids_of_all_sizes(void **state)
 {
 	struct bytes b = { 0 };
@@ -411,7 +411,7 @@ static void ticks_to_nanoseconds(void **state)
 	assert_true(kx_trace_ns(5, UINT64_MAX) == 0);
 }
 
-/* The commands, in a process of their own */
+/* The commands, each in its own process */
 
 static char *read_text(const char *name)
 {
@@ -597,7 +597,7 @@ static void wrong_usage_and_bad_files(void **state)
 			    "directory\n");
 	free(text);
 	assert_int_equal(run_command(kx_cmd_report, map, -1), KX_EXIT_FAILED);
-	/* truncated: a warning, and what is there; damaged: the records before it, and status 1 */
+	/* truncated: a warning and the complete records; damaged: the records before the damage, and status 1 */
 	save(path, b.data, b.size - 1);
 	assert_int_equal(run_command(kx_cmd_report, plain, -1), KX_EXIT_DONE);
 	text = read_text(err_path);
@@ -656,14 +656,14 @@ static void dump_of_every_record(void **state)
 	}
 	assert_int_equal(n, 10);
 	free(text);
-	/* a reader that left already is no failure */
+	/* a closed pipe is not a failure */
 	assert_int_equal(pipe(fds), 0);
 	close(fds[0]);
 	assert_int_equal(run_command(kx_cmd_dump, argv, fds[1]), KX_EXIT_DONE);
 	argv[0] = (char[]){ "report" };
 	assert_int_equal(run_command(kx_cmd_report, argv, fds[1]), KX_EXIT_DONE);
 	close(fds[1]);
-	/* a full disk is one */
+	/* a full disk is a failure */
 	fds[0] = open("/dev/full", O_WRONLY);
 	assert_int_equal(run_command(kx_cmd_report, argv, fds[0]), KX_EXIT_FAILED);
 	text = read_text(err_path);

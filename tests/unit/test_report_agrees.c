@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A report counts the same calls whichever way it reads the trace: records in batches (report), the
- * call view (report --by-process, filters), and the visitor that exporters use.
+ * All ways to read a trace give the same counts: records in batches (report), the call view
+ * (report --by-process, filters), and the visitor that exporters use.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,7 @@ static void read_report(enum way way, struct found *found)
 	kx_fdr_close(f);
 }
 
-/* What an exporter's visitor meets. */
+/* Counts of an exporter's visitor. */
 struct visits {
 	uint64_t ended[4]; /* by enum kx_leave */
 };
@@ -147,7 +147,7 @@ static void compare_function(int round, enum way way, const struct kx_report_fun
 	SAME("self off", self_off);
 }
 
-/* @dropped: exits without entry that the recorder has left out, by its session note. */
+/* @dropped: exits without entry that the recorder has left out, from its session data. */
 static void check_all_ways(int round, uint64_t dropped, struct found *direct)
 {
 	struct kx_calls_totals totals;
@@ -213,7 +213,7 @@ static void write_note(struct bytes *b)
 	custom(b, 5, (int64_t)chance(20), 0, text);
 }
 
-/* Mostly balanced; but entries and exits are missing, and the clock goes back. */
+/* Mostly balanced, with missing entries and exits, and a clock that decreases. */
 static void write_block(struct bytes *b, uint64_t *tsc)
 {
 	uint32_t stack[STEPS], depth = 0;
@@ -272,13 +272,13 @@ static void test_random_traces(void **state)
 		orphans += found.totals.orphans;
 		open += found.totals.open;
 	}
-	/* the traces do contain what is compared */
+	/* the traces contain every compared kind */
 	assert_true(repaired > ROUNDS && orphans > ROUNDS && open > ROUNDS);
 }
 
 /*
- * A call that an exit of the recorder's ends counts as repaired. If there is no such call, that exit
- * is one without entry like any other, and nothing is repaired.
+ * A call closed by an exit that the recorder added counts as repaired. Without such a call, the exit
+ * counts as an exit without entry, and nothing is repaired.
  */
 static void test_added_exit_without_entry(void **state)
 {

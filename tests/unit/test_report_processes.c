@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* report --by-process and dump on a trace of processes: threads, exec, a pid namespace, a pid given out again. */
+/* report --by-process and dump on a trace of processes: threads, exec, a pid namespace, a reused pid. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static void write_trace(void)
 	t = kx_fdr_writer_thread_of(w, &identity);
 	calls(t, 1, 3, 0, 100);
 	calls(t, 2, 1, 1000, 7);
-	/* 40: becomes another program */
+	/* 40: executes another program */
 	identity = (struct kx_fdr_identity){
 		.pid = 40, .tid = 40, .ns_pid = 2, .ns_tid = 2, .name = "sh", .process = "sh",
 	};
@@ -57,10 +57,10 @@ static void write_trace(void)
 	assert_int_equal(kx_fdr_custom(t, T0 + 5000, renamed, strlen(renamed)), 0);
 	calls(t, 3, 2, 6000, 1000);
 	assert_int_equal(kx_fdr_thread_end(t), 0);
-	/* another process has its pid then */
+	/* its pid is reused by another process */
 	t = kx_fdr_writer_thread(w, 40, 40, "next", "next");
 	calls(t, 1, 2, 9000, 3);
-	/* 50: one call that does not end */
+	/* 50: one open call */
 	t = kx_fdr_writer_thread(w, 50, 50, "a\"b", "a\"b");
 	assert_int_equal(kx_fdr_entry(t, T0 + 10, 0, 1, NULL, 0), 0);
 	assert_int_equal(kx_fdr_finish(w, 0, &err), 0);
@@ -68,7 +68,7 @@ static void write_trace(void)
 	close(fd);
 }
 
-/* What a subcommand prints; owned by the caller. */
+/* Output of a subcommand; owned by the caller. */
 static char *output_of(int (*command)(int, char **), const char **argv)
 {
 	int argc = 0, saved = dup(STDOUT_FILENO);

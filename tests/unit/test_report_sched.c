@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Times off the CPU in reports and exports, against a model that adds them up the slow way. */
+/* Off-CPU times in reports and exports, compared with a simple model. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ struct model_call {
 	uint32_t func, parent; /* index, or NONE */
 };
 
-/* What one thread does; all its times are even, so that odd bounds never meet them. */
+/* The calls and intervals of one thread; all times are even, so that odd bounds never equal them. */
 struct model_thread {
 	struct model_call calls[STEPS];
 	struct span spans[STEPS];
@@ -109,7 +109,7 @@ struct sums {
 	uint64_t count, total, off, wait, self_off;
 };
 
-/* A call's ticks off the CPU between @from and @to. */
+/* A call's off-CPU ticks between @from and @to. */
 static uint64_t off_of(const struct model_thread *m, const struct model_call *c, uint64_t from,
 		       uint64_t to, bool waiting)
 {
@@ -130,7 +130,7 @@ static bool is_outermost(const struct model_thread *m, const struct model_call *
 	return true;
 }
 
-/* Of the calls of @thread (or all, -1) that end in the range. */
+/* Sums over the calls of @thread (-1: all) that end in the range. */
 static void add_up(int thread, uint64_t from, uint64_t to, struct sums sums[FUNCS + 1])
 {
 	memset(sums, 0, (FUNCS + 1) * sizeof(*sums));
@@ -200,7 +200,7 @@ static void reports(void **state)
 		write_model(seed);
 		add_up(-1, 0, UINT64_MAX, want);
 		check_report(trace_path, NULL, want);
-		/* the call view finds the same */
+		/* the call view gives the same */
 		filter.max_depth = 1000;
 		check_report(trace_path, &filter, want);
 		for (int n = 0; n < 20; n++) {
@@ -219,7 +219,7 @@ static void reports(void **state)
 	}
 }
 
-/* One row's last column, by its thread, start and depth, is the model's. */
+/* Compares the last column of a row, found by thread, start and depth, with the model. */
 static void csv_rows(void **state)
 {
 	struct exported e;
@@ -264,7 +264,7 @@ static void csv_rows(void **state)
 	free_export(&e);
 }
 
-/* What @reader says of the scheduling in the output. */
+/* The scheduling lines that @reader prints for the output. */
 static void check_timeline(const char *reader, const char *want)
 {
 	char command[256], got[4096];
@@ -310,7 +310,7 @@ static void timelines(void **state)
 		"sched 1 10 400 600 \"blocked\"\n"
 		"sched 1 11 350 50 \"runnable\"\n"
 		"sched 1 11 400 100 \"running\" cpu=1\n"
-		/* this one called something before it was off for the first time */
+		/* this thread makes a call before it is off-CPU for the first time */
 		"sched 1 12 100 100 \"running\" cpu=0\n"
 		"sched 1 12 200 100 \"sleeping\"\n"
 		"sched 1 12 300 700 \"running\" cpu=0\n";
@@ -325,12 +325,12 @@ static void timelines(void **state)
 	assert_int_equal(kx_fdr_cpu(a, EXPORT_T0 + 150, 2), 0);
 	sched(a, 0, 100, 150, '?', 0, false);
 	enter(a, EXPORT_T0 + 160, 2, 1);
-	/* the kernel moves it while it waits */
+	/* it is migrated while it waits */
 	assert_int_equal(kx_fdr_cpu(a, EXPORT_T0 + 215, 3), 0);
 	sched(a, 200, 210, 220, 'S', 77, false);
 	sched(a, 300, 300, 320, 'R', -1, false);
 	sched(a, 400, 1000, 1000, 'D', -1, true);
-	/* it calls nothing at all */
+	/* it makes no calls */
 	b = kx_fdr_writer_thread(w, 1, 11, "new", "p");
 	assert_int_equal(kx_fdr_cpu(b, EXPORT_T0 + 400, 1), 0);
 	sched(b, 350, 350, 400, 'N', 10, false);
@@ -350,7 +350,7 @@ static void timelines(void **state)
 	check_timeline("perfetto.py", want);
 }
 
-/* What is exported as XRay reports the same. */
+/* The report of the trace exported as XRay is the same. */
 static void xray_keeps_them(void **state)
 {
 	struct sums want[FUNCS + 1];
@@ -365,7 +365,7 @@ static void xray_keeps_them(void **state)
 	check_report(output_path, NULL, want);
 }
 
-/* Traces that claim what cannot be: on the CPU and off it still make up the whole. */
+/* Impossible traces: on-CPU and off-CPU times still add up to the total. */
 static void nonsense(void **state)
 {
 	static const char *const notes[] = {

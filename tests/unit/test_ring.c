@@ -31,7 +31,7 @@ static void test_sizes(void **state)
 	assert_int_equal(kx_ring_slots_for(8191, 64), 128);
 	assert_int_equal(kx_ring_slots_for(16 << 20, 1), 524288);
 	assert_int_equal(kx_ring_slots_for(1ULL << 62, 1), 1 << 26);
-	/* by default 16 MiB, or less where memory is short; without a CPU no division by 0 */
+	/* by default 16 MiB, or less if there is little memory; no division by 0 without CPUs */
 	slots = kx_ring_slots_for(0, 0);
 	assert_in_range(slots, 64, 524288);
 	assert_int_equal(slots & (slots - 1), 0);

@@ -61,7 +61,7 @@ static int format(char text[128], const struct kx_sched_interval *i)
 	return kx_note_format(&(struct kx_note){ .kind = KX_NOTE_SCHED, .sched = *i }, text, 128);
 }
 
-/* What is written is what is read. */
+/* A written note is read back unchanged. */
 static void notes_round_trip(void **state)
 {
 	static const char letters[] = "SDRNIT?";
@@ -97,7 +97,7 @@ static void notes_round_trip(void **state)
 	assert_true(text[strlen(text) - 1] == '}');
 }
 
-/* Nothing that a file can hold makes times that cannot be. */
+/* No file content leads to impossible times. */
 static void damaged_notes(void **state)
 {
 	struct kx_sched_interval i;
@@ -140,7 +140,7 @@ static bool leave(struct kx_sched_track *t, uint64_t tsc, uint32_t why, uint64_t
 	return kx_sched_track_feed(t, &ev, &base, i);
 }
 
-/* The same after a run of so many ns. */
+/* The same after @ran ns on the CPU. */
 static bool leave_after(struct kx_sched_track *t, uint64_t tsc, uint32_t why, uint32_t switches,
 			uint32_t ran_ns, struct kx_sched_interval *i)
 {
@@ -179,12 +179,12 @@ static void sleeps_and_preemptions(void **state)
 	assert_false(leave(&t, 1200, 0, 6, &i));
 	assert_true(back(&t, 1230, 6, &i));
 	check(&i, 1200, 1230, 1200, 'R', -1);
-	/* The waker comes between the decision to sleep and the switch. */
+	/* The wake-up comes between the decision to sleep and the switch. */
 	woken(&t, 1295, 78, false);
 	assert_false(leave(&t, 1300, SLEEP, 7, &i));
 	assert_true(back(&t, 1310, 7, &i));
 	check(&i, 1300, 1310, 1300, 'S', 78);
-	/* Woken before it slept: that waker does not end what follows. */
+	/* Woken before it slept: that waker does not end the next sleep. */
 	woken(&t, 1350, 79, false);
 	assert_false(leave(&t, 1360, 0, 8, &i));
 	assert_true(back(&t, 1370, 8, &i));
@@ -214,7 +214,7 @@ static void beginnings(void **state)
 	assert_false(leave(&running, 1700, SLEEP, 1, &i));
 	assert_true(back(&running, 1710, 1, &i));
 	check(&i, 1700, 1710, 1710, 'S', -1);
-	/* It has called functions: it was not off since the start, whatever is missing. */
+	/* It has made calls: it was not off-CPU since the start, even if records are missing. */
 	assert_false(back(&lost, 1800, 9, &i));
 }
 
@@ -233,13 +233,13 @@ static void ends(void **state)
 	woken(&asleep, 1900, 4, false);
 	assert_true(kx_sched_track_end(&asleep, 2000, &i));
 	check(&i, START, 2000, 1900, '?', 4);
-	/* After the gate has closed: no part of the recording. */
+	/* After the end of the recording: ignored. */
 	t = (struct kx_sched_track){ .ran = true };
 	assert_false(leave(&t, 2010, SLEEP, 5, &i));
 	assert_false(kx_sched_track_end(&t, 2000, &i));
 }
 
-/* Lost records never add time off the CPU, and later intervals are right again. */
+/* Lost records never add off-CPU time, and later intervals are right again. */
 static void losses(void **state)
 {
 	struct kx_sched_track t = { .ran = true };
@@ -257,7 +257,7 @@ static void losses(void **state)
 	assert_false(leave(&t, 1600, SLEEP, 11, &i));
 	assert_true(back(&t, 1601, 11, &i));
 	check(&i, 1600, 1601, 1601, 'S', -1);
-	/* Clocks that differ a little: back at 1700, left at 1702. */
+	/* Slightly different clocks: switched in at 1700, out at 1702. */
 	assert_false(back(&t, 1700, 12, &i));
 	assert_true(leave(&t, 1702, SLEEP, 12, &i));
 	check(&i, 1702, 1702, 1702, 'S', -1);
@@ -272,7 +272,7 @@ static bool call(struct kx_sched_track *t, uint64_t tsc, const struct kx_event *
 	return t->where == KX_SCHED_OFF && kx_sched_track_call(t, tsc, next, &base, i);
 }
 
-/* The time of a lost return is computed from how long the thread has run when it leaves again. */
+/* The time of a lost switch-in is computed from the thread's run time at its next switch-out. */
 static void lost_returns(void **state)
 {
 	struct kx_event next;
@@ -286,33 +286,33 @@ static void lost_returns(void **state)
 	check(&i, 1100, 1200, 1150, 'S', 77);
 	assert_true(back(&t, 1310, 6, &i));
 	check(&i, 1300, 1310, 1310, 'S', -1);
-	/* It cannot have run for longer than since it left. */
+	/* It cannot have run for longer than since its switch-out. */
 	assert_false(leave_after(&t, 1400, SLEEP, 7, 1, &i));
 	assert_true(leave_after(&t, 1450, SLEEP, 8, 5000, &i));
 	check(&i, 1400, 1400, 1400, 'S', -1);
-	/* Two are lost: the time of the first return is unknown. */
+	/* Two are lost: the time of the first switch-in is unknown. */
 	assert_false(leave_after(&t, 1500, SLEEP, 10, 1, &i));
 	assert_true(back(&t, 1510, 10, &i));
-	/* It makes a call, and the time that it runs until its next leave is already known. */
+	/* It makes a call, and its run time until the next switch-out is already known. */
 	assert_false(leave_after(&t, 1600, SLEEP, 11, 1, &i));
 	next = event(KX_EVENT_SCHED_OUT, 1700, SLEEP, KX_SCHED_SP(12, 20));
 	assert_true(call(&t, 1690, &next, &i));
 	check(&i, 1600, 1660, 1660, 'S', -1);
 	assert_false(call(&t, 1695, &next, &i));
 	assert_false(leave_after(&t, 1700, SLEEP, 12, 20, &i));
-	/* The call is older than that, by a small error of the clock. */
+	/* The call is older than that, by a small clock error. */
 	next = event(KX_EVENT_SCHED_OUT, 1800, SLEEP, KX_SCHED_SP(13, 20));
 	assert_true(call(&t, 1750, &next, &i));
 	check(&i, 1700, 1750, 1750, 'S', -1);
 	assert_false(leave_after(&t, 1800, SLEEP, 13, 20, &i));
-	/* The next leave is not known yet: off until the call at most. */
+	/* The next switch-out is not known yet: off-CPU until the call at most. */
 	assert_true(call(&t, 1850, NULL, &i));
 	check(&i, 1800, 1850, 1850, 'S', -1);
 	assert_false(call(&t, 1900, NULL, &i));
 	assert_false(leave_after(&t, 2000, SLEEP, 14, 60, &i));
 	assert_true(back(&t, 2010, 14, &i));
 	check(&i, 2000, 2010, 2010, 'S', -1);
-	/* They were calls inside the scheduler before the switch: it was off except for them. */
+	/* Calls inside the scheduler before the switch: it was off-CPU except during them. */
 	assert_false(leave_after(&t, 2100, SLEEP, 15, 10, &i));
 	assert_true(call(&t, 2101, NULL, &i));
 	check(&i, 2100, 2101, 2101, 'S', -1);
@@ -320,7 +320,7 @@ static void lost_returns(void **state)
 	woken(&t, 2150, 9, false);
 	assert_true(back(&t, 2200, 15, &i));
 	check(&i, 2102, 2200, 2150, 'S', 9);
-	/* The same if the return is among the waiting events: one interval. */
+	/* The same if the switch-in is among the waiting events: one interval. */
 	assert_false(leave_after(&t, 2300, SLEEP, 16, 10, &i));
 	next = event(KX_EVENT_SCHED_IN, 2400, 0, 16);
 	assert_false(call(&t, 2301, &next, &i));
@@ -341,7 +341,7 @@ static void clocks(void **state)
 	d = kx_sched_since(&c, &mark, 1000);
 	assert_int_equal(d.off, 100);
 	assert_int_equal(d.wait, 50);
-	d = kx_sched_since(&c, &mark, 30); /* more than the call took */
+	d = kx_sched_since(&c, &mark, 30); /* longer than the call */
 	assert_int_equal(d.off, 30);
 	assert_int_equal(d.wait, 30);
 	mark = c;

@@ -142,7 +142,7 @@ static void test_patterns(void **state)
 	assert_int_equal(sel.nnotes, 0);
 	kx_selection_free(&sel);
 
-	/* an exclude pattern without effect is told */
+	/* a message reports an exclude pattern without effect */
 	sel = select_file(&mods, PATTERNS("+tiny*", "-mispelt"));
 	assert_int_equal(sel.ntraced, 2);
 	assert_int_equal(sel.nnotes, 1);
@@ -197,7 +197,7 @@ static void test_ifunc(void **state)
 	kx_modules_free(&mods);
 }
 
-/* System calls are in no binary: they need no process, and come after the functions of one. */
+/* System calls are not in a binary: they need no process, and follow a process's functions. */
 static void test_system_calls(void **state)
 {
 	struct kx_modules mods = modules_of("server");
@@ -265,7 +265,7 @@ static void test_no_match(void **state)
 	kx_modules_free(&bare);
 }
 
-/* What comes later: a program and the library that it shares with the first one. */
+/* Modules mapped later: a program and the library that it shares with the first one. */
 static void test_growing(void **state)
 {
 	const char *include[] = { "tiny*", "libsome*:lib_*", "nothing.so:f", NULL };
@@ -283,7 +283,7 @@ static void test_growing(void **state)
 	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
 	assert_int_equal(sel.ntraced, 2);
 	assert_int_equal(sel.nmodules, 1);
-	/* modules that are not there yet are a note, a function that is not there an error */
+	/* a module that is not mapped yet gives a note, a missing function an error */
 	assert_int_equal(sel.nnotes, 2);
 	assert_non_null(strstr(sel.notes[1], "no module matches 'nothing.so'"));
 
@@ -298,7 +298,7 @@ static void test_growing(void **state)
 	sh("mv libsome.so.1 away && cp away libsome.so.1");
 	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
 	assert_int_equal(sel.ntraced, 2);
-	/* that is no verdict: the path names the file again, and it is opened */
+	/* the failure is not cached: once the path leads to the file again, it is opened */
 	sh("mv away libsome.so.1");
 	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
 	some.items[0].open_path = place;
@@ -306,12 +306,12 @@ static void test_growing(void **state)
 	assert_int_equal(sel.nmodules, 2);
 	check_ids(&sel);
 	assert_string_equal(sel.modules[sel.functions[3].module].module->name, "libsome.so.1");
-	/* mapped by a process that throws: risky from now on, the program is not */
+	/* mapped by a process that throws: from now on the library is risky, the program is not */
 	assert_int_equal(kx_select_grow(&sel, &proc, &bad, &err), 0);
 	assert_true(sel.modules[1].harmless && sel.modules[1].risky);
 	assert_false(sel.modules[0].risky);
 
-	/* another file of the same name, planned by what is known of its process */
+	/* another file of the same name, planned with the risk of its own process */
 	sh("mkdir -p other && cp server other/server");
 	later = modules_of("other/server");
 	proc.mods = &later;
@@ -321,7 +321,7 @@ static void test_growing(void **state)
 	assert_false(sel.modules[2].harmless);
 	kx_selection_free(&sel);
 
-	/* the limit holds for all together, and what is one too many changes nothing */
+	/* the limit applies to the sum; a module that exceeds it changes nothing */
 	o.max_functions = 3;
 	proc.mods = &server;
 	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
@@ -330,7 +330,7 @@ static void test_growing(void **state)
 	assert_int_equal(sel.ntraced, 2);
 	kx_selection_free(&sel);
 
-	/* a file named by its path is taken before anybody has it mapped */
+	/* a file given by its path is selected before a process maps it */
 	snprintf(path, sizeof(path), "%s", in_dir("libsome.so.1"));
 	snprintf(text, sizeof(text), "%s:lib_*", path);
 	include[0] = text;
@@ -381,7 +381,7 @@ static void test_processes(void **state)
 		       PATTERNS("+tiny", "+libsome*:lib_*", "+libc.so*:malloc")))
 		fail_msg("%s", err.text);
 	check_ids(&sel);
-	/* tiny of both programs, the libraries' functions once */
+	/* tiny of both programs; the libraries' functions once */
 	assert_int_equal(sel.ntraced, 2 + 2 + 1);
 	assert_int_equal(sel.nmodules, 4);
 	for (i = 0; i < sel.nfunctions; i++) {
@@ -406,7 +406,7 @@ static void test_processes(void **state)
 	}
 }
 
-/* llvm-xray counts ids in the order of the binary's own table; we must agree. */
+/* llvm-xray assigns ids in the order of the binary's own table; kxray must do the same. */
 static void test_xray_ids(void **state)
 {
 	struct kx_modules mods;
@@ -443,14 +443,14 @@ static void test_xray_ids(void **state)
 	assert_false(sel.functions[3].plan.xray);
 	kx_selection_free(&sel);
 
-	/* By size, what the compiler instrumented counts as chosen. */
+	/* In a selection by size, functions instrumented by the compiler are included. */
 	sel = select_file(&mods, NO_PATTERNS);
 	assert_true(find(&sel, "one")->traced && find(&sel, "two")->traced &&
 		    find(&sel, "three")->traced);
 	assert_null(find(&sel, "plain"));
 	kx_selection_free(&sel);
 
-	/* Without symbols the ids still hold their places. */
+	/* Functions without symbols keep their ids. */
 	sh("objcopy --strip-symbol=two xray xray_unnamed");
 	kx_modules_free(&mods);
 	mods = modules_of("xray_unnamed");

@@ -41,7 +41,7 @@ static void *make_json(void *out)
 	return NULL;
 }
 
-/* The libraries go on working, in new threads and processes too. */
+/* The libraries still work, also in new threads and processes. */
 static int works(void)
 {
 	int numbers[1000], status;

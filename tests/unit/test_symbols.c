@@ -10,7 +10,7 @@
 #include "binary/symbols.h"
 #include "target.h"
 
-/* Every kind of symbol that needs a decision, at known addresses from 0x401000 on. */
+/* Every kind of symbol that has a rule, at known addresses from 0x401000 on. */
 static const char asm_source[] =
 	"	.section .text,\"ax\"\n"
 	/* 0x401000: aliases; a local name is last, then a leading underscore, then a weak one */
@@ -44,7 +44,7 @@ static const char asm_source[] =
 	"	.type clone.isra.0.cold.7,@function\n"
 	"clone.isra.0.cold.7: .skip 5,0x90\n .size clone.isra.0.cold.7, 5\n"
 	"	.type orphan.cold,@function\norphan.cold: .skip 3,0x90\n .size orphan.cold, 3\n"
-	/* a name that only looks like a part */
+	/* a name that only resembles a .cold part */
 	"	.globl f.colder\n .type f.colder,@function\nf.colder: .skip 3,0x90\n"
 	"	.size f.colder, 3\n"
 	"	.section .data,\"aw\"\n"
@@ -188,7 +188,7 @@ static void test_find(void **state)
 	assert_string_equal(kx_symbols_find(&b.syms, 0x40100f)->name, "global_a");
 	assert_string_equal(kx_symbols_find(&b.syms, 0x401043)->name, "last");
 	assert_null(kx_symbols_find(&b.syms, 0x401044));
-	/* inside a .cold part: its function; an orphan's part: nobody */
+	/* inside a .cold part: its function; a part without a function: none */
 	assert_string_equal(kx_symbols_find(&b.syms, 0x402005)->name, "_ZN2ns4withEi");
 	assert_null(kx_symbols_find(&b.syms, 0x40200b));
 	assert_null(kx_symbols_find(&b.syms, UINT64_MAX));
@@ -227,7 +227,7 @@ static void test_same_name_in_files(void **state)
 	done(&b);
 }
 
-/* A program with a static function, whose symbols live in all the places there are. */
+/* A program with a static function; its symbols are in each of the possible places. */
 static void build_program(void)
 {
 	static int built;
@@ -299,7 +299,7 @@ static void test_minidebuginfo(void **state)
 			 strtoull(line_of("nm p | grep ' t inner$'"), NULL, 16));
 	done(&b);
 
-	/* Damaged, it is as if it weren't there. */
+	/* If damaged, it is ignored. */
 	sh("head -c 100 mini.xz > bad.xz && "
 	   "objcopy --add-section .gnu_debugdata=bad.xz stripped mdibad");
 	b = read_file("mdibad");
@@ -362,7 +362,7 @@ static void test_build_id(void **state)
 	   "d=root/usr/lib/debug/.build-id/$(echo $id | cut -c1-2) && mkdir -p $d && "
 	   "cp p.debug $d/$(echo $id | cut -c3-).debug");
 	finds_inner("stripped", in_dir("root"), "root/usr/lib/debug/.build-id/");
-	/* A file of that name with another id is not this binary's. */
+	/* A file of that name with another build id is ignored. */
 	sh("gcc -O1 -DOTHER=1 -g -fno-inline p.c -Wl,--build-id=0x1234567890 -o other && "
 	   "for f in root/usr/lib/debug/.build-id/*/*.debug; do cp other $f; done");
 	b = read_at(in_dir("stripped"), in_dir("root"));

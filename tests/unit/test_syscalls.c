@@ -105,14 +105,14 @@ static void test_order(void **state)
 	}
 }
 
-/* What a newer kernel may have has a name too; numbers that nobody uses have none. */
+/* System calls of newer kernels have names, too; unused numbers have none. */
 static void test_unknown(void **state)
 {
 	(void)state;
 	is("syscall_511", 511);
 	assert_int_equal(kx_syscall_number(&syms.items[syms.count - 1]), KX_MAX_SYSCALLS - 1);
 	assert_null(by_name("syscall_400"));
-	/* the kernel's own probes come by these */
+	/* the kernel's own probes use these */
 	assert_null(by_name("uretprobe"));
 	assert_null(by_name("uprobe"));
 	assert_null(by_name("syscall_335"));

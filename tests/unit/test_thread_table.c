@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Synthetic events through a real writer into a file, which the project's reader reads back. */
+/* Synthetic events through the writer into a file, which kxray's reader reads back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -289,7 +289,7 @@ static void test_an_id_is_used_again(void **state)
 	json_decref(json);
 }
 
-/* The name of a thread older than the recording, and gone, comes from its exit record. */
+/* A thread that is older than the recording and has ended gets its name from its exit record. */
 static void test_named_by_their_end(void **state)
 {
 	struct run r;
@@ -453,7 +453,7 @@ static void test_memory_of_many_short_threads(void **state)
 	assert_int_equal(r.counts.exits, N / 4);
 }
 
-/* More threads at a time than max_threads: their names are dropped and counted, their calls are kept. */
+/* More than max_threads threads at a time: their names are dropped and counted, their calls are kept. */
 static void test_fork_bomb(void **state)
 {
 	enum { MAX = 100, N = 1000 };
@@ -520,7 +520,7 @@ static void test_sweep(void **state)
 	close(ready[1]);
 }
 
-/* The BPF side's totals of lost hits are per id: they are not lost again for its next thread. */
+/* The BPF side counts lost hits per thread id: they are not counted again for the id's next thread. */
 static void test_losses_stay_with_the_id(void **state)
 {
 	struct run r;

@@ -22,7 +22,7 @@ static int build(void **state)
 	sh("gcc -O2 -shared -fPIC plain.c -o plain.so && gcc -O2 -shared -fPIC go.c -o go.so && "
 	   "gcc -O2 -fexceptions -shared -fPIC cleanup.c -o cleanup.so && "
 	   "g++ -O2 -shared -fPIC throw.cc -o throw.so && g++ -O2 -shared -fPIC catch.cc -o catch.so");
-	/* what the names promise */
+	/* check the build */
 	assert_string_equal(line_of("readelf -SW plain.so throw.so | grep -c gcc_except_table"), "0");
 	assert_string_equal(line_of("readelf -SW cleanup.so | grep -c gcc_except_table"), "1");
 	assert_string_equal(line_of("readelf -SW catch.so | grep -c gcc_except_table"), "1");
@@ -80,7 +80,7 @@ static void test_tables(void **state)
 	risky(RISK({ "prog", "plain.so" }, { "libc.so.6", "cleanup.so" },
 		   { "libmagick.so.6", "cleanup.so" }, { "libx.so", "catch.so" }),
 	      "libmagick.so.6 has exception tables");
-	/* names that only start like the exempt ones */
+	/* names that only begin like the exempt ones */
 	risky(RISK({ "libcrypto.so.3", "cleanup.so" }), "libcrypto.so.3 has exception tables");
 	risky(RISK({ "libcurl.so.4", "cleanup.so" }), "libcurl.so.4 has exception tables");
 	risky(RISK({ "libdlfcn.so", "cleanup.so" }), "libdlfcn.so has exception tables");
@@ -114,7 +114,7 @@ static void test_unreadable(void **state)
 	      "prog has no section table that would show exception tables");
 }
 
-/* A file that could not be opened is a risk for now; what is cached is said of its content only. */
+/* A file that cannot be opened is a risk; only results about a file's content are cached. */
 static void test_open_failure_is_no_verdict(void **state)
 {
 	struct kx_file_cache *cache = kx_file_cache_new();
@@ -132,7 +132,7 @@ static void test_open_failure_is_no_verdict(void **state)
 	m.open_path = path;
 	kx_unwind_risk_look(&mods, cache, &risk);
 	harmless(risk);
-	/* now it is known, and the file is not opened again */
+	/* now the result is cached, and the file is not opened again */
 	m.open_path = (char *)"/proc/0/map_files/nowhere";
 	kx_unwind_risk_look(&mods, cache, &risk);
 	harmless(risk);
@@ -161,7 +161,7 @@ static void test_linker(void **state)
 			 1);
 }
 
-/* Who can load modules later: those that ask for dlopen, but for the C library itself. */
+/* Modules that can load others later: those that import dlopen, except the C library itself. */
 static void test_loader(void **state)
 {
 	(void)state;

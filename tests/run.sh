@@ -34,7 +34,6 @@ header_of() { sed -n 's/^[/# ]* run: \(parallel\|alone\), \([0-9]*\) s\(, withou
 
 find_tests() {
 	local source mode seconds rest
-	echo "parallel 1 unit/layers user"
 	for source in tests/unit/test_*.c; do
 		read -r mode seconds rest <<<"$(header_of "$source")"
 		echo "${mode:-parallel} ${seconds:-1} unit/$(basename "$source" .c) user"
@@ -61,7 +60,6 @@ chosen() {
 # The command of a test, in $command
 command_of() { # KIND/NAME ROOT
 	case $1 in
-	unit/layers) command=(scripts/check-layers.sh) ;;
 	unit/*) command=(env CMOCKA_MESSAGE_OUTPUT=TAP "$BUILD/tests/${1#unit/}") ;;
 	*)
 		command=("tests/$1")

@@ -6,6 +6,12 @@
 
 VERSION := 0.1.0
 
+# As many jobs as there are CPUs, unless -j is given. A make started by another shares that one's jobs: before
+# GNU make 4.4 its MAKEFLAGS do not show them here, and a -j of its own would replace them.
+ifeq ($(MAKELEVEL)$(filter -j% --jobserver%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
 # Paths are relative to this folder, even if make is started elsewhere (make -f).
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 ifneq ($(TOP),$(CURDIR))
@@ -21,11 +27,6 @@ BUILD ?= build
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
-
-# As many jobs as there are CPUs, unless -j is given.
-ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
-MAKEFLAGS += -j$(shell nproc)
-endif
 
 ifeq ($(origin CC),default)
 CC := gcc

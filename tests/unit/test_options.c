@@ -173,7 +173,7 @@ static void test_mistakes(void **state)
 	refused("-an", "option '-n' needs a value");
 	refused("--number", "option '--number' needs a value");
 	refused("--flag=1", "option '--flag' takes no value");
-	refused("a b", "unexpected argument 'b': one at a time");
+	refused("a b", "unexpected argument 'b' after 'a'");
 	command.operands = KX_OPERANDS_NONE;
 	refused("a", "unexpected argument 'a'");
 	accepted("-b");

@@ -110,9 +110,11 @@ static int take_operands(const struct kx_command *c, void *arguments, int argc, 
 		memcpy(field, &command, sizeof(command));
 		return 0;
 	}
+	if (argc - optind > allowed && allowed)
+		return kx_err_set(err, -EINVAL, "unexpected argument '%s' after '%s'",
+				  argv[optind + 1], argv[optind]);
 	if (argc - optind > allowed)
-		return kx_err_set(err, -EINVAL, "unexpected argument '%s'%s", argv[optind + allowed],
-				  allowed ? ": one at a time" : "");
+		return kx_err_set(err, -EINVAL, "unexpected argument '%s'", argv[optind]);
 	memcpy(field, &argv[optind], sizeof(argv[optind]));
 	return 0;
 }

@@ -97,8 +97,8 @@ struct kx_command {
 /*
  * Fills @arguments from the command line by the rows of @c. All GNU forms are understood: --name=value,
  * --name value, unambiguous beginnings of names, -nvalue, -ab; options may follow operands unless
- * those are a command. 0; KX_OPTIONS_HELP; -EINVAL for wrong usage; -ENOMEM; what a row's .set returned. Uses getopt's globals: one thread at a time. In any case free
- * with kx_options_free.
+ * those are a command. 0; KX_OPTIONS_HELP; -EINVAL for wrong usage; -ENOMEM; what a row's .set
+ * returned. Uses getopt's globals: one thread at a time. In any case free with kx_options_free.
  */
 int kx_options_parse(const struct kx_command *c, void *arguments, int argc, char **argv,
 		     struct kx_err *err);

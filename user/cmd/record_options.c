@@ -116,7 +116,7 @@ static const struct kx_option targets[] = {
 		    "needs it. A recorded call takes about 10 % longer, and its two events 32 bytes "
 		    "instead of 16 (scripts/bench.sh callers measures it)." },
 	{ .name = "sample", .kind = KX_OPTION_NUMBER, .argument = "HZ", .min = 1, .max = 100000,
-	  FIELD(o.sample_hz),
+	  FIELD(o.sample_hz), .takes = "1 to 100000 times per second",
 	  .help = "record HZ times per second of CPU time which instruction the threads execute",
 	  .manual = "Record which instruction the traced threads execute, HZ times per second of CPU "
 		    "time." },

@@ -12,7 +12,7 @@ struct probe_set {
 	size_t (*functions)(const struct kx_probe_sets *s);
 	size_t (*probes)(const struct kx_probe_sets *s);
 	uint64_t (*missed)(
-		const struct kx_probe_sets *s); /* or NULL: the kernel passes on every hit */
+		const struct kx_probe_sets *s); /* or NULL: the source counts them, or there are none */
 	const char *(*mechanism)(const struct kx_probe_sets *s);
 	void (*free)(struct kx_probe_sets *s); /* or NULL */
 };
@@ -68,11 +68,6 @@ static size_t syscall_functions(const struct kx_probe_sets *s)
 static size_t syscall_probes(const struct kx_probe_sets *s)
 {
 	return s->syscalls ? KX_SYSCALL_PROBES : 0;
-}
-
-static uint64_t syscalls_missed(const struct kx_probe_sets *s)
-{
-	return kx_sources_missed(s->tracer);
 }
 
 static const char *syscall_mechanism(const struct kx_probe_sets *s)
@@ -141,8 +136,7 @@ static void free_kernel(struct kx_probe_sets *s)
 /* In the order in which they are attached; freed the other way round. */
 static const struct probe_set sets[] = {
 	{ attach_user, user_functions, user_probes, NULL, user_mechanism, free_user },
-	{ attach_syscalls, syscall_functions, syscall_probes, syscalls_missed, syscall_mechanism,
-	  NULL },
+	{ attach_syscalls, syscall_functions, syscall_probes, NULL, syscall_mechanism, NULL },
 	{ attach_kernel, kernel_functions, kernel_probes, kernel_missed,
 	  kx_probe_sets_kernel_mechanism, free_kernel },
 };

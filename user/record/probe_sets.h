@@ -39,7 +39,10 @@ int kx_probe_sets_attach(struct kx_probe_sets *s, struct kx_err *err);
 /* Functions that have probes, and their probes. */
 size_t kx_probe_sets_functions(const struct kx_probe_sets *s);
 size_t kx_probe_sets_probes(const struct kx_probe_sets *s);
-/* Calls that the kernel did not pass on to their probes; asks the kernel. */
+/*
+ * Calls that the kernel did not pass on to their probes; asks the kernel. Without the system calls: they
+ * are in kx_sources_missed.
+ */
 uint64_t kx_probe_sets_missed(const struct kx_probe_sets *s);
 
 /* The mechanisms in use, for people: "uprobe.session, system call tracepoints". */

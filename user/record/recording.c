@@ -11,6 +11,7 @@
 #include "base/monotonic.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
+#include "tracer/sources.h"
 
 /* Between passes, unless a ring fills up and wakes the collector. */
 #define PASS_MS 100
@@ -185,7 +186,7 @@ static void detach(struct recording *r)
 	kx_tracer_ready(r->tracer, false);
 	if (!r->o->count)
 		kx_collector_close(r->collector);
-	r->kernel_missed = kx_probe_sets_missed(&r->probes);
+	r->kernel_missed = kx_probe_sets_missed(&r->probes) + kx_sources_missed(r->tracer);
 	kx_probes_join(r->probes.user, &r->watch.links);
 	kx_probe_sets_free(&r->probes);
 	kx_sources_detach_all(r->tracer);

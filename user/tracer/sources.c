@@ -39,7 +39,7 @@ struct source {
 	int (*attach)(struct kx_tracer *t, struct kx_err *err);
 	/* Beside the programs' links. Or NULL. */
 	void (*detach)(struct kx_tracer *t);
-	/* Calls that the kernel did not pass on. NULL: none are counted. */
+	/* Events that the kernel did not pass on. NULL: none are counted. */
 	uint64_t (*missed)(const struct kx_tracer *t, const struct source *s);
 };
 

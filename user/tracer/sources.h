@@ -41,8 +41,8 @@ void kx_sources_detach_all(struct kx_tracer *t);
 const char *kx_sources_option(const bool on[KX_SOURCES]);
 
 /*
- * Calls of traced functions (system calls) that the kernel did not pass on, in any process, because
- * the CPU was in the same program already: newer kernels may interrupt it for another task.
+ * Events of all sources (system calls, page faults) that the kernel did not pass on, in any process,
+ * because the CPU was in the same program already: newer kernels may interrupt it for another task.
  */
 uint64_t kx_sources_missed(const struct kx_tracer *t);
 

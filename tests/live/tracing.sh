@@ -28,6 +28,8 @@ _records() { grep -q '^kxray: recording ' "$TMP/rec.err" || _is_over "$KX_PID"; 
 # ends_by_signal PID: succeeds if it has a signalfd for SIGINT, that is, while it records or counts
 ends_by_signal() {
 	local blocked
+	# between fork and exec the shell blocks it, too
+	[ "$(readlink "/proc/$1/exe")" = "$(readlink -f "$KXRAY")" ] || return
 	blocked=$(sed -n 's/^SigBlk:[[:space:]]*//p' "/proc/$1/status")
 	[ $((0x${blocked:-0} & 2)) -ne 0 ]
 }

@@ -56,7 +56,7 @@ rm -f "$scratch"/trace* "$scratch/log"
 [ -e "$scratch/wrong" ] && [ ! -s "$scratch/wrong" ]
 answer "children, their programs and libraries (--follow)" $?
 
-rm -f "$scratch"/trace*
+rm -f "$scratch"/trace* "$scratch/err" # the last recording's says "recording", too
 "$kxray" record -a -o "$scratch/trace.xray" -f "$targets/counts:leaf_*" 2>"$scratch/err" &
 recorder=$!
 while kill -0 $recorder 2>/dev/null && ! grep -q '^kxray: recording ' "$scratch/err"; do

@@ -278,7 +278,7 @@ for command in report dump; do
 	refused "$command: a missing file" 1 "No such file" "$KXRAY" "$command" "$TMP/none"
 	refused "$command: a folder" 1 "is a folder" "$KXRAY" "$command" "$TMP"
 	refused "$command: an empty file" 1 "is empty" "$KXRAY" "$command" "$TMP/empty"
-	refused "$command: no trace" 1 "no XRay trace" "$KXRAY" "$command" "$TMP/brief"
+	refused "$command: no trace" 1 "not an XRay trace" "$KXRAY" "$command" "$TMP/brief"
 	head -c 31 "$trace" >"$TMP/cut"
 	refused "$command: half a header" 1 "less than the 32" "$KXRAY" "$command" "$TMP/cut"
 	refused "$command: a map that is none" 1 "not a map" "$KXRAY" "$command" -m "$TMP/text" "$trace"

@@ -469,7 +469,7 @@ static void fill_of_version_1(void **state)
 	preamble(&b, 1, 0, 5, 0, 10);
 	end_of_buffer(&b);
 	put_byte(&b, 0xff, 16);
-	rejected(&b, "the fill after the EndOfBuffer at offset 80 does not decode");
+	rejected(&b, "the padding after the EndOfBuffer at offset 80 cannot be decoded");
 	release(&b);
 
 	/* no EndOfBuffer at all, and empty buffers */
@@ -666,13 +666,13 @@ static void headers_that_are_none(void **state)
 	b.data[2] = 0;
 	rejected(&b, "is a basic mode trace of unknown version 4");
 	b.data[2] = 2;
-	rejected(&b, "is no XRay trace");
+	rejected(&b, "is not an XRay trace");
 	memcpy(b.data, "\0\5\0\1", 4);
 	rejected(&b, "is a big-endian trace (version 5, type 1)");
 	memcpy(b.data, "\0\3\0\0", 4);
 	rejected(&b, "is a big-endian trace (version 3, type 0)");
 	memcpy(b.data, "\177ELF", 4);
-	rejected(&b, "is no XRay trace");
+	rejected(&b, "is not an XRay trace");
 	b.size = 31;
 	rejected(&b, "it has 31 bytes");
 	b.size = 0;

@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * Makes room for one more item after @used ones of @item bytes each. Returns the array, which may have
- * moved, and sets *@room (in items); or NULL without memory, and the old array stays as it is.
+ * Makes room for one more item after @used ones of @item bytes each. Returns the array, which may
+ * have moved, and sets *@room (in items); or NULL without memory, and the old array stays as it is.
  */
 void *kx_array_grow(void *items, size_t *room, size_t used, size_t item);
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether @symbol may be a mangled name, by its beginning. */
+/* Whether @symbol begins like a mangled name. */
 bool kx_is_mangled(const char *symbol);
 
 /*
@@ -16,14 +16,14 @@ bool kx_is_mangled(const char *symbol);
 char *kx_demangle(const char *symbol);
 
 /*
- * The same without allocating: hands it to @put in pieces. False if there is none; some
- * pieces may have come all the same.
+ * The same without allocating: passes the name to @put in pieces. False if there is none; @put
+ * may have been called even then.
  */
 bool kx_demangle_to(const char *symbol, void (*put)(const char *text, size_t len, void *opaque),
 		    void *opaque);
 
 /*
- * The same without argument list, return type and "[clone ...]": what a person would type.
+ * The same without argument list, return type and "[clone ...]", as users type it:
  * "ns::f" for "int ns::f(int) const [clone .isra.0]". Free with free().
  */
 char *kx_demangle_name(const char *symbol);

@@ -26,7 +26,7 @@ bool kx_parse_time(const char *text, const char *end, uint64_t *ns)
 	}
 	if (p < end && *p == '.')
 		for (p++; p < end && *p >= '0' && *p <= '9'; p++) {
-			if (scale >= 1000000000) /* under a nanosecond */
+			if (scale >= 1000000000) /* below a nanosecond */
 				continue;
 			fraction = fraction * 10 + (uint64_t)(*p - '0');
 			scale *= 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Times as people write them. */
+/* Durations on the command line. */
 #ifndef KX_DURATION_H
 #define KX_DURATION_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * "1.5ms" in nanoseconds; units are ns, us, ms and s, and seconds where there is none. @end: where
- * the text ends (NULL: at its 0). False if it is no such time, or too long for @ns.
+ * Converts "1.5ms" to nanoseconds. Units are ns, us, ms and s (the default). @end: end of the text
+ * (NULL: it is terminated). False if the text is not a duration, or does not fit @ns.
  */
 bool kx_parse_time(const char *text, const char *end, uint64_t *ns);
 

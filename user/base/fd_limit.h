@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * Raises the limit, if needed and as far as permitted, so that @more files can be opened in addition
- * to those that are open. Does nothing where there is room. Children inherit the limit.
+ * Raises the limit, if needed and as far as permitted, so that @more files can be opened in
+ * addition to those that are open. Does nothing where there is room. Children inherit the limit.
  */
 void kx_fd_limit_raise(size_t more);
 

@@ -12,7 +12,7 @@ json_t *kx_json_text(const char *text, size_t max)
 
 	if (!len)
 		return json_string("");
-	/* A thread name is cut by the kernel too, maybe inside a character of up to 4 bytes. */
+	/* The kernel truncates thread names, possibly inside a character of up to 4 bytes. */
 	for (size_t cut = 0; cut < 4 && cut < len; cut++) {
 		json = json_stringn(text, len - cut);
 		if (json)

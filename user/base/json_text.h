@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Text from the outside world as JSON: jansson takes valid UTF-8 only. */
+/* Untrusted text (names of files, symbols, threads) as JSON: jansson accepts valid UTF-8 only. */
 #ifndef KX_JSON_TEXT_H
 #define KX_JSON_TEXT_H
 
@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * The first @max bytes of @text (NULL counts as ""), cut before a character that would
- * be halved; if it is not UTF-8, every byte above 0x7f becomes '?'. NULL: no memory.
+ * The first @max bytes of @text (NULL: ""), without a character that is cut in two at the end. If
+ * the text is not UTF-8, every byte above 0x7f becomes '?'. NULL if memory runs out.
  */
 json_t *kx_json_text(const char *text, size_t max);
 

@@ -5,7 +5,10 @@
 
 #include <stdint.h>
 
-/* The decimal number with which the file @path begins. Errors: open(2)'s; -EINVAL: it begins with none. */
+/*
+ * The decimal number with which the file @path begins. Errors: open(2)'s; -EINVAL: it begins
+ * with none.
+ */
 int kx_read_number(const char *path, uint64_t *value);
 
 /* perf_event_attr.type of a PMU, such as "uprobe"; -ENOENT: the kernel has none of this name. */

@@ -14,7 +14,10 @@
 #define MAX_LINKS 40 /* as in the kernel */
 #define NEW_MODE  0644
 
-/* What the symbolic link @path names, by its folder; NULL: @path is not a link, or memory ran out. */
+/*
+ * What the symbolic link @path names, by its folder; NULL: @path is not a link, or memory ran
+ * out.
+ */
 static char *read_link(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -56,7 +59,10 @@ static char *temporary_path(const char *path, pid_t pid)
 	return asprintf(&out, "%s.%d.tmp", path, (int)pid) < 0 ? NULL : out;
 }
 
-/* Owner, group and mode of the file that is replaced. The group's rights stay only with that group. */
+/*
+ * Owner, group and mode of the file that is replaced. The group's rights stay only with that
+ * group.
+ */
 static void copy_attributes(int fd, const struct stat *old)
 {
 	mode_t mode = old->st_mode & 07777;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Output files that appear only when they are whole: written under a temporary name beside the final one,
- * then renamed. A failed or interrupted run leaves no half-written file and does not damage an older one.
+ * Output files that appear only when they are whole: written under a temporary name beside the
+ * final one, then renamed. A failed or interrupted run leaves no half-written file and does not
+ * damage an older one.
  *
- * Replacing a file keeps what its owner set: its mode, its owner and group as far as permitted, and a
- * symbolic link to it stays one.
+ * Replacing a file keeps what its owner set: its mode, its owner and group as far as permitted, and
+ * a symbolic link to it stays one.
  */
 #ifndef KX_OUTPUT_H
 #define KX_OUTPUT_H
@@ -21,8 +22,8 @@ struct kx_output {
 };
 
 /*
- * Creates the temporary file beside what @path names. Errors: -EISDIR, -EINVAL (not a regular file), -ELOOP,
- * -ENOMEM, open(2)'s. To be closed in any case.
+ * Creates the temporary file beside what @path names. Errors: -EISDIR, -EINVAL (not a regular
+ * file), -ELOOP, -ENOMEM, open(2)'s. To be closed in any case.
  */
 int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err);
 /* Gives the file its final name. Errors: rename(2)'s. */

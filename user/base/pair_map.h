@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* From a pair of numbers, such as thread and function, to the index of what belongs to it. */
+/* Numbers pairs, such as (thread, function), in the order of their first use. */
 #ifndef KX_PAIR_MAP_H
 #define KX_PAIR_MAP_H
 
@@ -8,7 +8,7 @@
 
 struct kx_pair {
 	uint32_t a, b;
-	uint32_t value; /* + 1; 0: free place */
+	uint32_t value; /* index + 1; 0: free slot */
 };
 
 /* All zero: empty. */
@@ -19,8 +19,8 @@ struct kx_pair_map {
 };
 
 /*
- * Index of (@a, @b) in *@index. A new pair gets the number of pairs before it, so that values
- * are places in an array that grows along; returns 1 then, 0 for a known pair, or -ENOMEM.
+ * Sets *@index to the index of (@a, @b). A new pair gets the number of pairs so far, so indices
+ * fit an array that grows with the map. Returns 1 for a new pair, 0 for a known one, or -ENOMEM.
  */
 int kx_pair_index(struct kx_pair_map *m, uint32_t a, uint32_t b, uint32_t *index);
 void kx_pair_map_free(struct kx_pair_map *m);

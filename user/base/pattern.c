@@ -90,7 +90,7 @@ bool kx_patterns_in_space(const char *const *texts, size_t n, enum kx_pattern_sp
 	return found;
 }
 
-/* fnmatch(3), but names such as "operator[]" and "<[u8]>::len" also match as they are written. */
+/* fnmatch(3), but names such as "operator[]" and "<[u8]>::len" also match literally. */
 static bool glob_matches(const char *glob, const char *name)
 {
 	char literal[1024];
@@ -120,7 +120,10 @@ bool kx_pattern_matches_file(const struct kx_pattern *p, const struct kx_pattern
 	return glob_matches(p->module, strchr(p->module, '/') ? f->path : f->name);
 }
 
-/* Cuts the last ".SUFFIX[.NUMBER]" that a compiler or linker added, or a version; false if none. */
+/*
+ * Removes the symbol version, or the last ".SUFFIX[.NUMBER]" of a compiler or linker; false if
+ * none.
+ */
 static bool cut_suffix(char *name)
 {
 	static const char *const suffixes[] = { "isra", "constprop", "part", "lto_priv", "llvm",
@@ -154,7 +157,7 @@ static bool cut_suffix(char *name)
 	return false;
 }
 
-/* @name itself, and without its suffixes one after the other. */
+/* Tries @name, then @name without its last suffix, and so on. */
 static bool matches_linker_name(const char *glob, const char *name)
 {
 	char base[512];
@@ -171,7 +174,7 @@ static bool matches_linker_name(const char *glob, const char *name)
 	return false;
 }
 
-/* The name as a person reads it: whole, without "[clone ...]", without arguments. */
+/* Tries the demangled name: whole, without arguments, without "[clone ...]". */
 static bool matches_readable(const char *glob, const char *symbol, const char *pretty)
 {
 	const char *clone = strstr(pretty, " [clone ");

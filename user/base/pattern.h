@@ -18,8 +18,8 @@ struct kx_pattern {
 	enum kx_pattern_space space;
 	char *text;   /* as given */
 	char *module; /* glob on the file name, or on the path if it holds a slash; NULL = main executable */
-	char *real_path; /* of the file that MODULE names, relative or by a link; NULL if there is none */
-	char *glob;   /* on the function's name */
+	char *real_path; /* of the file that MODULE is a path of, links resolved; NULL if there is none */
+	char *glob;   /* on the function's names */
 };
 
 /*
@@ -29,7 +29,7 @@ struct kx_pattern {
 int kx_pattern_parse(const char *text, struct kx_pattern *out, struct kx_err *err);
 void kx_pattern_free(struct kx_pattern *p);
 
-/* Whether any of @texts is a pattern of @space; those that cannot be read are not. */
+/* Whether any of @texts is a valid pattern of @space. */
 bool kx_patterns_in_space(const char *const *texts, size_t n, enum kx_pattern_space space);
 
 /* The names of a binary, borrowed. */

@@ -144,7 +144,7 @@ void kx_text_json_string(struct kx_text_out *o, const char *text)
 	size_t size = 0;
 	json_t *json;
 
-	/* Nearly every name needs no library. */
+	/* Fast path: most names need no escaping. */
 	while (text[size] >= ' ' && text[size] < 0x7f && text[size] != '"' && text[size] != '\\')
 		size++;
 	if (!text[size]) {

@@ -79,7 +79,7 @@ static int add_processes(struct kx_address_space *a, const struct kx_map *map,
 	for (size_t i = 0; i < processes->count; i++) {
 		const struct kx_session_process *p = &processes->items[i];
 
-		/* where several had one pid in turn, the last one's is known */
+		/* of several processes with the same pid, the last one counts */
 		if (kx_session_process(processes, p->pid) != p->json)
 			continue;
 		json_array_foreach(json_object_get(p->json, "mappings"), k, mapping)
@@ -131,7 +131,7 @@ uint32_t kx_address_space_find(struct kx_address_space *a, int32_t pid, uint64_t
 	if (!hi)
 		return 0;
 	if (!holds(&a->items[a->last], pid, *address)) {
-		/* the last one that does not begin behind it */
+		/* binary search for the last mapping that begins at or before it */
 		while (lo < hi) {
 			size_t mid = lo + (hi - lo) / 2;
 			const struct kx_mapping *m = &a->items[mid];

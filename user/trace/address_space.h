@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where the code of the traced processes lay, by the map's session ("processes": "mappings"):
- * turns the run-time addresses of a trace into those of its modules.
+ * The executable mappings of the traced processes, from the map's session ("processes":
+ * "mappings"): converts run-time addresses of a trace to addresses of its modules.
  */
 #ifndef KX_ADDRESS_SPACE_H
 #define KX_ADDRESS_SPACE_H
@@ -21,19 +21,19 @@ struct kx_mapping {
 struct kx_address_space {
 	struct kx_mapping *items; /* by process and address */
 	size_t count, room;
-	size_t last;              /* met last */
+	size_t last;              /* index of the last match */
 };
 
 /*
- * Of @map (NULL: none is known). Modules without traced functions are not in the map and left
- * out. -ENOMEM.
+ * The mappings of @map's modules, which are those with traced functions; none if @map is NULL.
+ * Errors: -ENOMEM.
  */
 int kx_address_space_init(struct kx_address_space *a, const struct kx_map *map);
 void kx_address_space_free(struct kx_address_space *a);
 
 /*
- * The module of process @pid that holds *@address: 1 + its index in the map, and the address
- * becomes the ELF's. 0 if that is not known.
+ * Finds the module of process @pid at *@address: returns 1 + its index in the map and converts the
+ * address to the module's ELF address. 0 if the module is not known.
  */
 uint32_t kx_address_space_find(struct kx_address_space *a, int32_t pid, uint64_t *address);
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The XRay FDR format on disk: numbers and layouts shared by writer and
- * readers. Little-endian throughout. Sources: XRayFDRFormat.rst (version 1 of
- * 2017-07-20) and, where it differs, what llvm-xray 14.0.6 and 19.1.7 read.
+ * The XRay FDR format on disk: constants that the writer and the reader share. Little-endian.
+ * Sources: XRayFDRFormat.rst (version 1 of 2017-07-20) and, where they differ from it, llvm-xray
+ * 14.0.6 and 19.1.7.
+ *
+ * The room trace/ owns everything that is in the files of a recording, in both directions: the FDR
+ * file (fdr_writer.h, fdr_reader.h), the notes in it (notes.h) and the map beside it (map_file.h).
+ * The FDR file is the only thing that recording writes and that reading commands read, so whatever
+ * they exchange is defined here. Nothing in this room depends on how events are recorded.
  */
 #ifndef KX_FDR_H
 #define KX_FDR_H
@@ -39,9 +44,9 @@ enum kx_fdr_action {
 };
 
 /*
- * Custom events that kxray itself writes: see notes.h. With record --callers (the map's session says
- * "callers":true) the last CallArgument of each entry is its return address, a run-time address;
- * those before it are the captured arguments.
+ * Custom events that kxray itself writes: see notes.h. With record --callers (the map's session
+ * says "callers":true) the last CallArgument of each entry is its return address, a run-time
+ * address; those before it are the captured arguments.
  */
 
 #endif

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Every thread encodes into a buffer of its own, which starts small, grows to
- * the full size and then goes out in one write. A buffer is, by version:
+ * Each thread encodes into its own buffer, which starts small, grows to the full size and is then
+ * written at once. A buffer is, by version:
  *
  *   1     NewBuffer WallTime     NewCPUId body EndOfBuffer, zeros to buffer_size
  *   2     NewBuffer WallTime Pid NewCPUId body
  *   3..5  BufferExtents NewBuffer WallTime Pid NewCPUId body
  *
- * llvm-xray parses the fill of version 1 as records, so it is zeros ("enter
- * function 0", ignored after EndOfBuffer) and all of a buffer is a multiple of
- * 8 bytes long; the header's buffer_size is the size of one buffer, which is what
- * the document's EndOfBuffer rule ("seek past the remaining buffer_size") needs.
+ * llvm-xray parses the padding of version 1 as records. So it is zeros ("enter function 0", which
+ * is ignored after EndOfBuffer), and a buffer is a multiple of 8 bytes long. The header's
+ * buffer_size is the size of one buffer, as the document's rule for EndOfBuffer needs ("seek past
+ * the remaining buffer_size").
  */
 #include "trace/fdr_buffers.h"
 
@@ -23,7 +23,7 @@
 #define MAX_PREAMBLE (5 * KX_FDR_METADATA_SIZE)
 #define MAX_ARGS 8
 
-/* Starts a metadata record at the thread's position, which has room; returns its data. */
+/* Begins a metadata record, for which there is room; returns where its data goes. */
 static uint8_t *put_metadata(struct kx_fdr_thread *t, enum kx_fdr_metadata kind)
 {
 	uint8_t *p = t->pos;
@@ -64,7 +64,7 @@ static void put_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payloa
 	} else {
 		/* absolute, and later deltas do not count from it */
 		kx_put64(data + 4, tsc);
-		/* llvm-xray reads a CPU here in any version; version 1 calls it reserved */
+		/* llvm-xray reads a CPU here in any version; in version 1 the bytes are reserved */
 		if (version > 1)
 			kx_put16(data + 12, t->cpu);
 	}
@@ -76,8 +76,8 @@ static void put_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payloa
 /* Buffers */
 
 /*
- * The readers sort a thread's buffers with "seconds less and microseconds less",
- * which orders anything only if both rise from buffer to buffer.
+ * llvm-xray sorts a thread's buffers with "seconds less and microseconds less", which is an order
+ * only if both increase from buffer to buffer.
  */
 static void put_wall_time(struct kx_fdr_thread *t, uint64_t tsc)
 {
@@ -103,9 +103,9 @@ static void put_wall_time(struct kx_fdr_thread *t, uint64_t tsc)
 }
 
 /*
- * Room for @need more bytes in the open buffer: 1 if there is, 0 if the buffer is
- * full. A record too large for any buffer gets one for itself, but not in
- * version 1, where all buffers have one size: -EMSGSIZE.
+ * Makes room for @need more bytes in the open buffer: 1, or 0 if the buffer is full. A record that
+ * is too large for any buffer gets its own, except in version 1, where all buffers have one size:
+ * -EMSGSIZE.
  */
 static int reserve(struct kx_fdr_thread *t, size_t need)
 {
@@ -150,7 +150,7 @@ int kx_fdr_open_buffer(struct kx_fdr_thread *t, uint16_t cpu, uint64_t tsc)
 	if (ret < 0)
 		return ret;
 	if (version >= 3)
-		put_metadata(t, KX_FDR_BUFFER_EXTENTS); /* its size is known at the end */
+		put_metadata(t, KX_FDR_BUFFER_EXTENTS); /* its size is filled in when the buffer is closed */
 	kx_put32(put_metadata(t, KX_FDR_NEW_BUFFER), (uint32_t)t->tid);
 	put_wall_time(t, tsc);
 	if (version >= 2)
@@ -189,8 +189,8 @@ int kx_fdr_close_buffer(struct kx_fdr_thread *t)
 }
 
 /*
- * Makes room for a record of @need bytes at @tsc on @cpu, and puts before it what
- * it needs: a new buffer, a NewCPUId, or a TSCWrap where its delta exceeds @max.
+ * Makes room for a record of @need bytes at @tsc on @cpu. Writes before it what the record needs: a
+ * new buffer, a NewCPUId, or a TSCWrap if its delta exceeds @max.
  */
 static int prepare(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, size_t need, uint64_t max)
 {
@@ -226,7 +226,7 @@ static int prepare(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, size_t n
 
 /* Records */
 
-/* Room for @need bytes, the first 8 of which are written here. */
+/* Makes room for @need bytes and writes the first 8 of them. */
 static inline int put_function(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func,
 			       enum kx_fdr_action action, size_t need)
 {
@@ -278,7 +278,7 @@ int kx_fdr_cpu(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu)
 		tsc = t->newest;
 	if (t->started && cpu == t->cpu)
 		return t->writer->error;
-	/* where the thread came from is not known if this is its first record */
+	/* before its first record, the thread's CPU is not known */
 	ret = prepare(t, tsc, t->started ? t->cpu : cpu, KX_FDR_METADATA_SIZE, UINT64_MAX);
 	if (ret < 0)
 		return ret;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Cursors: records out of the segments that fdr_index.c found and checked. The arithmetic
- * of time is that of llvm-xray's FDRTraceExpander: NewCPUId and TSCWrap set the clock,
- * function records and (from version 5 on) events add to it.
+ * Cursors: decode the records of the segments that fdr_index.c has checked. Time is computed as in
+ * llvm-xray's FDRTraceExpander: NewCPUId and TSCWrap set the clock, function records and (since
+ * version 5) events add to it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct kx_fdr_cursor {
 	int32_t pid, tid;
 	uint16_t cpu;
 	bool one_thread;
-	bool in_preamble;     /* the open buffer was not given out yet */
+	bool in_preamble;     /* the record of the open buffer is still to be returned */
 	uint64_t buffer;      /* its offset */
 	uint64_t wall_sec;
 	uint32_t wall_usec;
@@ -29,7 +29,7 @@ struct kx_fdr_cursor {
 	bool has_thread;      /* basic mode: thread, pid and tid are those of the last record */
 };
 
-/* Actions 0 to 3; entries with arguments are known by their arguments. */
+/* By action, 0 to 3. */
 static const uint8_t function_kinds[4] = {
 	KX_RECORD_ENTRY, KX_RECORD_EXIT, KX_RECORD_TAIL_EXIT, KX_RECORD_ENTRY,
 };
@@ -74,7 +74,7 @@ void kx_fdr_cursor_free(struct kx_fdr_cursor *c)
 	free(c);
 }
 
-/* 1, or 0 at the end, or the damage that the index met there. */
+/* 0 at the end of a good file, else the damage that the index has found there. */
 static int at_end(const struct kx_fdr_cursor *c, struct kx_err *err)
 {
 	if (c->one_thread || !c->f->info.damaged)
@@ -107,7 +107,7 @@ static int next_segment(struct kx_fdr_cursor *c, struct kx_err *err)
 	return 1;
 }
 
-/* The index checked every record, so what does not fit now was changed since. */
+/* The index has checked every record, so an invalid one was changed since then. */
 static int changed(const struct kx_fdr_cursor *c, struct kx_err *err)
 {
 	return kx_err_set(err, -EBADMSG, "%s: the record at offset %llu was changed while the "
@@ -115,7 +115,7 @@ static int changed(const struct kx_fdr_cursor *c, struct kx_err *err)
 			  (unsigned long long)(c->pos - c->f->data));
 }
 
-/* Whether a CallArgument comes next, be it after a BufferExtents in the same buffer. */
+/* Whether a CallArgument comes next, possibly after a BufferExtents in the same buffer. */
 static bool argument_follows(const struct kx_fdr_cursor *c, const uint8_t *pos)
 {
 	const struct kx_fdr_segment *s;
@@ -159,7 +159,7 @@ static int next_function(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, str
 			next_segment(c, NULL);
 		if (c->end - c->pos < KX_FDR_METADATA_SIZE)
 			return changed(c, err);
-		/* llvm-xray too takes any function record with arguments for an entry */
+		/* as in llvm-xray, any function record with arguments is an entry */
 		rec->kind = KX_RECORD_ENTRY;
 		if (rec->nargs < KX_FDR_READ_ARGS)
 			rec->args[rec->nargs++] = kx_get64(c->pos + 1);
@@ -183,7 +183,7 @@ static int next_event(struct kx_fdr_cursor *c, unsigned kind, struct kx_fdr_reco
 		rec->tsc = c->tsc;
 	} else {
 		rec->tsc = kx_get64(p + 5); /* leaves the clock as it is */
-		/* llvm-xray reads a CPU in older versions too, from reserved bytes */
+		/* llvm-xray reads reserved bytes as a CPU in older versions, too */
 		if (version == 4)
 			rec->cpu = kx_get16(p + 13);
 	}
@@ -243,7 +243,7 @@ static int next_metadata(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, str
 	case KX_FDR_CUSTOM_EVENT:
 	case KX_FDR_TYPED_EVENT:
 		return next_event(c, kind, rec, err);
-	case KX_FDR_PID: /* the index knows it */
+	case KX_FDR_PID: /* already in the index */
 		break;
 	default:
 		return changed(c, err);

@@ -11,9 +11,9 @@
 
 #include "base/temporary_file.h"
 
-/* Mapped pages that may stay resident before all are given back, bytes. */
+/* Bytes of mapped pages that may be resident before all are released. */
 #define RESIDENT_MAX (8u << 20)
-/* The kernel maps this much around a page that is touched, bytes. */
+/* Bytes that the kernel maps around a faulting page. */
 #define FAULT_AROUND (64u << 10)
 #define COPY_SIZE (256u << 10)
 
@@ -23,7 +23,10 @@ void kx_fdr_touch(struct kx_fdr_file *f, uint64_t begin, uint64_t end)
 	if (f->resident <= RESIDENT_MAX)
 		return;
 	f->resident = 0;
-	/* Pages still needed come back from the page cache; a failure only costs memory. */
+	/*
+	 * Pages that are still needed are mapped again from the page cache; failure costs only
+	 * memory.
+	 */
 	madvise((void *)(uintptr_t)f->data, f->info.file_size, MADV_DONTNEED);
 }
 
@@ -42,7 +45,7 @@ static int write_all(int fd, const uint8_t *buf, size_t size)
 	return 0;
 }
 
-/* Copies what comes from @in to an unlinked file; its descriptor or a negative errno. */
+/* Copies all of @in to an unlinked file; returns its descriptor or a negative errno. */
 static int spool(int in, const char *name, struct kx_err *err)
 {
 	uint8_t *buf = malloc(COPY_SIZE);
@@ -77,7 +80,7 @@ static int spool(int in, const char *name, struct kx_err *err)
 	return r;
 }
 
-/* A descriptor of a regular file that holds what @path gives, and its size. */
+/* A descriptor of a regular file with the contents of @path, and its size. */
 static int open_input(const char *path, const char *name, uint64_t *size, struct kx_err *err)
 {
 	bool is_stdin = !strcmp(path, "-");

@@ -11,9 +11,9 @@
 #define KX_FDR_NO_SEGMENT UINT32_MAX
 
 /*
- * A piece of a buffer without anything foreign in it: no BufferExtents, no fill. A buffer is
- * one segment, or several where it is interrupted or very long; then all but the first continue with
- * the decoder's state.
+ * A contiguous part of a buffer that holds only records to decode: no BufferExtents, no padding. A
+ * buffer is one segment, or several if it is interrupted or very long; all but the first continue
+ * with the decoder's state.
  */
 struct kx_fdr_segment {
 	uint64_t begin, end; /* offsets in the file */
@@ -30,13 +30,13 @@ struct kx_fdr_thread_index {
 struct kx_fdr_file {
 	struct kx_fdr_info info;
 	const uint8_t *data; /* the whole file, mapped */
-	uint64_t resident;   /* bytes of it that may be resident now, roughly */
+	uint64_t resident;   /* bytes of it that may be resident, roughly */
 	struct kx_fdr_segment *segments;
 	size_t nsegments, segments_room;
 	struct kx_fdr_thread_index *threads;
 	size_t nthreads, threads_room;
 	struct kx_pair_map thread_map; /* (pid, tid) to thread */
-	uint64_t naive_end;    /* basic mode: end of the whole, good records */
+	uint64_t naive_end;    /* basic mode: end of the complete, valid records */
 	struct kx_err damage;  /* valid if info.damaged */
 	char *name;            /* for messages */
 };
@@ -66,15 +66,15 @@ static inline uint64_t kx_get64(const uint8_t *p)
 }
 
 /*
- * Maps @path ("-": standard input) into @f, whose name is set. What is not a regular file is copied to an
+ * Maps @path ("-": standard input) into @f, whose name is set. A pipe or device is copied to an
  * unlinked temporary file first. Errors: open(2)'s, -EISDIR, -EBADMSG (empty), -ENOMEM.
  */
 int kx_fdr_map(struct kx_fdr_file *f, const char *path, struct kx_err *err);
 void kx_fdr_unmap(struct kx_fdr_file *f);
 
 /*
- * To be called before [@begin, @end) of the mapping is read: gives back pages read earlier once
- * there are many, so that resident memory does not grow with the file.
+ * Call it before reading [@begin, @end) of the mapping: releases pages read earlier once there are
+ * many, so that resident memory does not grow with the file.
  */
 void kx_fdr_touch(struct kx_fdr_file *f, uint64_t begin, uint64_t end);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The first pass over an FDR file: the rules of llvm-xray's FDRRecordProducer, BlockIndexer
- * and BlockVerifier in one walk that remembers only where the buffers are.
+ * The first pass over an FDR file: checks the rules of llvm-xray's FDRRecordProducer, BlockIndexer
+ * and BlockVerifier, and keeps only the positions of the buffers.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -10,13 +10,13 @@
 #include "trace/fdr_index.h"
 #include "trace/fdr_segments.h"
 
-/* Segments are cut at this length, so that a cursor can give pages back now and then. */
+/* Longest segment, in bytes: a cursor releases pages between segments. */
 #define SEGMENT_MAX (1u << 20)
 #define TOUCH_STEP (256u << 10)
-#define TRUNCATED 1 /* what scanning functions return where the file ends inside a record */
+#define TRUNCATED 1 /* returned if the file ends inside a record */
 #define FIRST_BYTE(kind) ((kind) << 1 | 1)
 
-/* Where a buffer stands, by the record before; the order matters. */
+/* Progress within a buffer, by its last record; the order matters. */
 enum state {
 	NO_BUFFER, /* before the first NewBuffer */
 	AFTER_NEW_BUFFER,
@@ -42,7 +42,7 @@ struct scan {
 	const uint8_t *data;
 	uint64_t size;  /* of the file */
 	uint64_t pos;
-	uint64_t limit; /* end of what BufferExtents promised; UINT64_MAX before version 3 */
+	uint64_t limit; /* end of the buffer by BufferExtents; UINT64_MAX before version 3 */
 	enum state state;
 	uint64_t buffer;      /* offset of the open buffer's NewBuffer */
 	size_t buffer_first;  /* its first segment */
@@ -120,7 +120,7 @@ static int begin_body(struct scan *s)
 	return 0;
 }
 
-/* Whether @size bytes of a record stand at pos; else over-read (damage) or the file's end. */
+/* 0 if @size bytes are left at pos; else damage (beyond the BufferExtents) or TRUNCATED. */
 static int need(struct scan *s, uint64_t size)
 {
 	uint64_t end = s->limit < s->size ? s->limit : s->size;
@@ -139,10 +139,10 @@ static int bad_order(struct scan *s, const char *what)
 	return damaged(s, s->pos, "a %s record cannot follow %s", what, state_names[s->state]);
 }
 
-/* First byte from @p on that does not begin a whole function record of a known action. */
+/* Skips complete function records of known actions. */
 static const uint8_t *skip_functions(const uint8_t *p, const uint8_t *end)
 {
-	/* bit 0 says metadata, bit 3 is set in actions 4 to 7 */
+	/* bit 0: metadata; bit 3: set in actions 4 to 7 */
 	while (end - p >= 32) {
 		if ((kx_get64(p) | kx_get64(p + 8) | kx_get64(p + 16) | kx_get64(p + 24)) & 9)
 			break;
@@ -180,7 +180,7 @@ static int scan_functions(struct scan *s)
 	return 0;
 }
 
-/* Whether a buffer's preamble stands at @pos: NewBuffer, WallTime, [Pid], NewCPUId. */
+/* Whether there is a buffer's preamble at @pos: NewBuffer, WallTime, [Pid], NewCPUId. */
 static bool has_preamble(const struct scan *s, uint64_t pos)
 {
 	const uint8_t *p;
@@ -220,10 +220,10 @@ static int64_t metadata_size(struct scan *s, uint64_t pos)
 }
 
 /*
- * What stands between EndOfBuffer and the next buffer. llvm-xray decodes it (so it must be
- * decodable) until a NewBuffer comes; the format's document says to skip to the end of
- * buffer_size bytes. Decoding goes first; where it fails or runs past a boundary at which a
- * buffer evidently begins, the document's way counts.
+ * Skips the padding between EndOfBuffer and the next buffer. llvm-xray decodes it up to the next
+ * NewBuffer, so it must be decodable; the format's document says to skip to the end of buffer_size
+ * bytes. Decodes first; if that fails or passes a boundary at which a buffer begins, does as the
+ * document says.
  */
 static int skip_fill(struct scan *s)
 {
@@ -276,8 +276,8 @@ static int skip_fill(struct scan *s)
 		return 0;
 	}
 	if (r < 0)
-		kx_err_prefix(s->err, "the fill after the EndOfBuffer at offset %llu does not "
-			      "decode", (unsigned long long)start - KX_FDR_METADATA_SIZE);
+		kx_err_prefix(s->err, "the padding after the EndOfBuffer at offset %llu cannot "
+			      "be decoded", (unsigned long long)start - KX_FDR_METADATA_SIZE);
 	return r;
 }
 
@@ -299,7 +299,7 @@ static int take_extents(struct scan *s)
 	int r = close_segment(s);
 
 	s->pos += KX_FDR_METADATA_SIZE;
-	if (s->f->info.version >= 3) /* readers take the size modulo 2^32 */
+	if (s->f->info.version >= 3) /* llvm-xray takes the size modulo 2^32 */
 		s->limit = s->pos + promised;
 	return r;
 }
@@ -349,7 +349,7 @@ static int scan_metadata(struct scan *s)
 
 	if (size < 0)
 		return (int)size;
-	if (!size) /* llvm-xray calls an over-read only what reaches past its extents */
+	if (!size) /* for llvm-xray, only what exceeds the extents is an over-read */
 		return kind == KX_FDR_BUFFER_EXTENTS ? TRUNCATED : need(s, KX_FDR_METADATA_SIZE);
 	if (kind == KX_FDR_BUFFER_EXTENTS)
 		return take_extents(s);
@@ -377,7 +377,7 @@ static int scan_metadata(struct scan *s)
 	return r ? r : skip_fill(s);
 }
 
-/* Version 3 and later: the next BufferExtents, byte by byte over any junk before it. */
+/* Version 3 and later: finds the next BufferExtents, skipping any bytes before it. */
 static int find_extents(struct scan *s)
 {
 	uint64_t start = s->pos;
@@ -398,7 +398,7 @@ static int find_extents(struct scan *s)
 		s->limit = s->pos + kx_get32(found + 1);
 		return 0;
 	}
-	/* llvm-xray takes an extents record that is cut after its size */
+	/* llvm-xray accepts an extents record that is truncated after its size */
 	if (found && (s->pos == start || s->size - s->pos >= 9))
 		return TRUNCATED;
 	return damaged(s, start, "a BufferExtents record should begin here, and none begins in the "
@@ -406,7 +406,7 @@ static int find_extents(struct scan *s)
 		       (unsigned long long)(s->size - start));
 }
 
-/* The file ended, as it should, or inside a record at pos. */
+/* The file has ended: completely, or inside a record at pos. */
 static void end_file(struct scan *s, bool inside_record)
 {
 	struct kx_fdr_info *info = &s->f->info;
@@ -444,7 +444,7 @@ int kx_fdr_index(struct kx_fdr_file *f, struct kx_err *err)
 		    s.data[s.pos] != FIRST_BYTE(KX_FDR_CALL_ARGUMENT))
 			r = close_segment(&s);
 	}
-	/* A buffer that is over, but not past its preamble, was never right. */
+	/* A buffer that ends inside its preamble is damage, unless the file is truncated there. */
 	if (!r && s.limit <= s.size)
 		r = end_buffer(&s);
 	closed = close_segment(&s);

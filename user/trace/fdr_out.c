@@ -17,7 +17,7 @@ void kx_fdr_drop_buffer(struct kx_fdr_thread *t)
 static int fail(struct kx_fdr_writer *w, int error)
 {
 	w->error = error;
-	/* Nothing can be done if it cannot be cut: readers stop at the torn buffer. */
+	/* If it cannot be truncated, readers stop at the incomplete buffer. */
 	if (w->regular && ftruncate(w->fd, w->offset + (off_t)w->bytes) == 0)
 		(void)lseek(w->fd, w->offset + (off_t)w->bytes, SEEK_SET);
 	for (struct kx_fdr_thread *t = w->first; t; t = t->next)

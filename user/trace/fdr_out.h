@@ -5,10 +5,13 @@
 
 #include "trace/fdr_writer_internal.h"
 
-/* Writes all @n parts, which it changes, and counts them; after an error the writer is as kx_fdr_entry says. */
+/*
+ * Writes all bytes of @iov, whose items it changes, and counts them. On an error, which it returns,
+ * the writer fails as described at kx_fdr_entry.
+ */
 int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n);
 
-/* Frees the memory of the thread's buffer; what the buffer holds is lost. */
+/* Frees the memory of the thread's buffer without writing its records. */
 void kx_fdr_drop_buffer(struct kx_fdr_thread *t);
 
 #endif

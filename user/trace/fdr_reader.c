@@ -27,7 +27,7 @@ static int read_header(struct kx_fdr_file *f, struct kx_err *err)
 	uint32_t bits;
 
 	if (info->file_size < KX_FDR_HEADER_SIZE)
-		return kx_err_set(err, -EBADMSG, "%s: is no XRay trace: it has %llu bytes, less "
+		return kx_err_set(err, -EBADMSG, "%s: is not an XRay trace: it has %llu bytes, less "
 				  "than the 32 of the header", f->name,
 				  (unsigned long long)info->file_size);
 	version = kx_get16(f->data);
@@ -43,7 +43,7 @@ static int read_header(struct kx_fdr_file *f, struct kx_err *err)
 		return kx_err_set(err, -EBADMSG, "%s: is a basic mode trace of unknown version %u "
 				  "(at offset 0); versions 1 to 3 can be read", f->name, version);
 	if (!known(version, type))
-		return kx_err_set(err, -EBADMSG, "%s: is no XRay trace: bytes 0 to 3 should hold a "
+		return kx_err_set(err, -EBADMSG, "%s: is not an XRay trace: bytes 0 to 3 should hold a "
 				  "version from 1 to 5 and type 1 (FDR) or 0 (basic mode), not %u "
 				  "and %u", f->name, version, type);
 	info->version = version;

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Reads XRay traces of any origin, kxray's and LLVM's own: FDR versions 1 to 5 and
- * basic ("naive") mode versions 1 to 3. What llvm-xray 14 and 19 load is loaded, what
- * they reject is rejected with the true reason (facts: llvm/lib/XRay of 14.0.6 and
- * 19.1.7, checked by running both).
+ * Reads XRay traces, kxray's and LLVM's own: FDR versions 1 to 5 and basic ("naive") mode versions
+ * 1 to 3. Files that llvm-xray 14 and 19 load are loaded; files that they reject are rejected, with
+ * offset and reason (compared with llvm/lib/XRay of 14.0.6 and 19.1.7, and by running both).
  *
- * The file is mapped, not loaded. Opening it walks over it once, checks every record
- * and makes an index of its buffers; memory grows with buffers and threads, not with
- * events, and pages already read are given back. Records then come from cursors.
+ * The file is mapped. Opening it scans it once, checks every record and indexes its buffers. Memory
+ * grows with buffers and threads, not with events; pages already read are released. Cursors then
+ * decode the records.
  *
- * Order: a thread's records come in the order of its buffers in the file. (llvm-xray
- * orders them by WallTime instead, with a comparator that shuffles more than 16
- * buffers; writers emit them in order.)
+ * Order: a thread's records come in the order of its buffers in the file. (llvm-xray sorts buffers
+ * by WallTime, with a comparator that shuffles more than 16 of them; writers emit them in order.)
  *
- * Not thread-safe: cursors of one file share its mapping. The file must not be cut
- * shorter by somebody else while it is open (SIGBUS, as with any mapped file).
+ * Not thread-safe: cursors of one file share its mapping. The file must not be truncated while it
+ * is open (SIGBUS, as with any mapped file).
  */
 #ifndef KX_FDR_READER_H
 #define KX_FDR_READER_H
@@ -34,9 +32,9 @@ struct kx_fdr_info {
 	uint16_t version;
 	uint16_t type;        /* KX_FDR_TYPE_FDR or _NAIVE */
 	bool constant_tsc, nonstop_tsc;
-	bool truncated;       /* the file ends inside a buffer; what is whole is read */
+	bool truncated;       /* the file ends inside a buffer; its complete records are read */
 	bool damaged;         /* only after kx_fdr_open_damaged */
-	uint64_t tsc_hz;      /* ticks a second; 0 if the file does not say */
+	uint64_t tsc_hz;      /* ticks a second; 0: unknown */
 	uint64_t buffer_size; /* bytes; header field, informational */
 	uint64_t file_size;   /* bytes */
 	uint64_t truncated_at; /* offset of the first byte not read */
@@ -73,15 +71,14 @@ struct kx_fdr_record {
 };
 
 /*
- * Opens @path ("-" reads standard input; what is no regular file is spooled to an unlinked
- * temporary file first). Errors, with offset and true reason: open(2)'s, -EBADMSG (no trace, a
- * version or byte order that cannot be read, or damaged), -ENOMEM. A truncated tail is no error:
- * see info.truncated.
+ * Opens @path ("-": standard input). A pipe or device is copied to an unlinked temporary file
+ * first. Errors: open(2)'s, -EBADMSG (not a trace, a version or byte order that cannot be read, or
+ * damaged: with offset and reason), -ENOMEM. A truncated end is not an error: see info.truncated.
  */
 int kx_fdr_open(const char *path, struct kx_fdr_file **out, struct kx_err *err);
 /*
- * The same, but a damaged file opens with what stands before the damage and info.damaged;
- * a file cursor then returns the error after the last record, thread cursors just end.
+ * The same, but a damaged file opens with the records before the damage, and info.damaged is set. A
+ * file cursor returns the error after the last record; thread cursors just end.
  */
 int kx_fdr_open_damaged(const char *path, struct kx_fdr_file **out, struct kx_err *err);
 void kx_fdr_close(struct kx_fdr_file *f);
@@ -93,7 +90,7 @@ void kx_fdr_thread_ids(const struct kx_fdr_file *f, size_t thread, int32_t *pid,
 
 /*
  * A cursor over one thread's records, or over the whole file in file order. Memory is a few
- * hundred bytes each. To be freed before the file is closed. Errors: -ENOMEM.
+ * hundred bytes each. Free it before the file is closed. Errors: -ENOMEM.
  */
 struct kx_fdr_cursor;
 int kx_fdr_thread_cursor(struct kx_fdr_file *f, size_t thread, struct kx_fdr_cursor **out);
@@ -111,13 +108,16 @@ struct kx_call_record {
 };
 
 /*
- * The fast path: decodes up to @max function records that follow in a row in one buffer, all of
- * the thread and CPU of the record before them (*@thread is that thread's index). Returns how
- * many; 0 means that kx_fdr_next must be asked (something else follows, or the end).
+ * The fast path: decodes up to @max consecutive function records of one buffer. All have the thread
+ * and CPU of the record before them; *@thread is that thread's index. Returns their number; 0: call
+ * kx_fdr_next (another kind of record follows, or the end).
  */
 size_t kx_fdr_next_calls(struct kx_fdr_cursor *c, struct kx_call_record *out, size_t max,
 			 uint32_t *thread);
-/* The same as far as the segment goes, but tells only the first and the last one's time. */
+/*
+ * The same up to the end of the segment, but returns only the times of the first and the last
+ * one.
+ */
 size_t kx_fdr_skip_calls(struct kx_fdr_cursor *c, uint64_t *first, uint64_t *last,
 			 uint32_t *thread);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Inside the FDR reader: the threads of a trace and the segments of each, in the order of the file. */
+/*
+ * Inside the FDR reader: the threads of a trace and the segments of each, in the order of the
+ * file.
+ */
 #ifndef KX_FDR_SEGMENTS_H
 #define KX_FDR_SEGMENTS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The file, and which threads have a buffer; what stands in one: fdr_buffers.c. */
+/* The file and its threads. */
 #include "trace/fdr_buffers.h"
 #include "trace/fdr_out.h"
 
@@ -61,7 +61,7 @@ static int grow_table(struct kx_fdr_writer *w)
 	return 0;
 }
 
-/* Takes a thread out of the table, and closes the gap that this leaves in its chain. */
+/* Removes an entry from the table and closes the gap in its probe sequence. */
 static void vacate(struct kx_fdr_writer *w, size_t gap)
 {
 	size_t mask = w->table_size - 1;
@@ -111,15 +111,15 @@ static struct kx_fdr_thread *add_thread(struct kx_fdr_writer *w, int32_t pid, in
 }
 
 struct kx_fdr_thread *kx_fdr_writer_thread_of(struct kx_fdr_writer *w,
-					      const struct kx_fdr_identity *who)
+					      const struct kx_fdr_identity *identity)
 {
-	struct kx_fdr_thread *t = w->table_size ? w->table[slot_of(w, who->pid, who->tid)] : NULL;
+	struct kx_fdr_thread *t = w->table_size ? w->table[slot_of(w, identity->pid, identity->tid)] : NULL;
 	char *note;
 
 	if (t)
 		return t;
-	note = kx_note_text(&(struct kx_note){ .kind = KX_NOTE_THREAD, .thread = *who });
-	t = add_thread(w, who->pid, who->tid, note);
+	note = kx_note_text(&(struct kx_note){ .kind = KX_NOTE_THREAD, .thread = *identity });
+	t = add_thread(w, identity->pid, identity->tid, note);
 	if (!t)
 		free(note);
 	return t;
@@ -128,14 +128,14 @@ struct kx_fdr_thread *kx_fdr_writer_thread_of(struct kx_fdr_writer *w,
 struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid, int32_t tid,
 					   const char *name, const char *process)
 {
-	const struct kx_fdr_identity who = {
+	const struct kx_fdr_identity identity = {
 		.pid = pid, .tid = tid, .name = name, .process = process,
 	};
 
-	return kx_fdr_writer_thread_of(w, &who);
+	return kx_fdr_writer_thread_of(w, &identity);
 }
 
-/* What a thread that gets the same ids must know; other threads of the place do no harm. */
+/* Keeps the wall clock for a later thread with the same ids, also if others share the slot. */
 static void remember(const struct kx_fdr_thread *t)
 {
 	struct kx_fdr_ended *e = ended_place(t->writer, t->pid, t->tid);
@@ -170,7 +170,7 @@ int kx_fdr_thread_end(struct kx_fdr_thread *t)
 	return ret;
 }
 
-/* The whole */
+/* The file */
 
 static int write_failed(const struct kx_fdr_writer *w, struct kx_err *err)
 {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Writes FDR files that llvm-xray 14 to 19 load: any version from 1 to 5, many
- * threads interleaved in buffers of their own. The writer knows the format and
- * nothing of where events come from; it does not check that calls balance (see
- * callstack.h) but it does keep each thread's time from going back.
+ * Writes FDR files that llvm-xray 14 to 19 load: any version from 1 to 5, with buffers of many
+ * threads interleaved. Each thread's time is monotonic: an older timestamp is raised to the newest.
+ * That calls balance is the caller's job (see collect/callstack.h).
+ *
+ * Cost: 8 bytes for an entry or exit, 16 more for a change of CPU or a pause of over 2^32 ticks;
+ * one write(2) per full buffer; memory of at most one buffer per live thread.
  */
 #ifndef KX_FDR_WRITER_H
 #define KX_FDR_WRITER_H
@@ -25,46 +27,43 @@ struct kx_fdr_options {
 	uint64_t tsc_hz;      /* ticks a second; header field cycle_frequency; 0: not known */
 	bool constant_tsc;
 	bool nonstop_tsc;
-	uint64_t start_tsc;   /* T0 >= 1, no event is older: first record of every thread */
+	uint64_t start_tsc;   /* T0, at least 1: the time of every thread's first record; no event is older */
 	uint64_t wall_sec;    /* CLOCK_MONOTONIC at T0: the base of WallTime records */
 	uint32_t wall_usec;
 };
 
 /*
- * Starts a file on @fd, which must be empty, stays owned by the caller and may
- * be a pipe (the caller ignores SIGPIPE). Writes the header at once. *@out is
- * freed by kx_fdr_writer_free.
+ * Starts a file on @fd, which must be empty; the caller keeps owning it. It may be a pipe
+ * (ignore SIGPIPE then). Writes the header. Free *@out with kx_fdr_writer_free.
  * Errors: -EINVAL for an option out of range, -ENOMEM, else write(2)'s.
  */
 int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options,
 		      struct kx_fdr_writer **out, struct kx_err *err);
 
 /*
- * The stream of one thread; created on first use, then the same one until kx_fdr_thread_end. What
- * is known of the thread goes into its first custom event, at start_tsc: a later one of that kind
- * says that another thread has got the same ids. Owned by the writer. NULL only if memory ran out.
+ * The stream of one thread; created on first use, then the same one until kx_fdr_thread_end.
+ * @identity becomes the thread's first note, at start_tsc; a second such note at that time means
+ * that another thread got the same ids. Owned by the writer. NULL only if memory runs out.
  */
 struct kx_fdr_thread *kx_fdr_writer_thread_of(struct kx_fdr_writer *w,
-					      const struct kx_fdr_identity *who);
-/* The same for a thread of which no other ids are known. */
+					      const struct kx_fdr_identity *identity);
+/* The same without ids of a pid namespace. */
 struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid, int32_t tid,
 					   const char *name, const char *process);
 
 /*
- * One record each, @tsc in ticks; a @tsc older than the thread's newest is
- * raised to it. A CPU other than the thread's last one puts a NewCPUId first;
- * kx_fdr_cpu is such a change at a time of its own. A custom event is of the
- * thread's last CPU.
- * Errors: -EINVAL for @func over KX_FDR_MAX_FUNC, @nargs over 8, @size not 1 to 4096
- * (version 1: -EMSGSIZE where the buffer is too small for the payload);
- * -ENOMEM; else those of write(2) when a full buffer goes
- * out: the writer then cuts the file at its last whole buffer (if it can be cut),
- * drops what it holds, and repeats the error at every call.
+ * One record each, @tsc in ticks; a @tsc older than the thread's newest is raised to it. If @cpu is
+ * not the thread's last one, a NewCPUId comes first; kx_fdr_cpu writes only that. A custom event
+ * belongs to the thread's last CPU. Errors: -EINVAL for @func over KX_FDR_MAX_FUNC, @nargs over 8,
+ * @size not 1 to 4096 (version 1: -EMSGSIZE where the buffer is too small for the payload);
+ * -ENOMEM; else those of write(2) when a full buffer is written: the writer then truncates the file
+ * after its last whole buffer (if it is a regular file), drops all open buffers, and returns the
+ * same error from every later call.
  */
 int kx_fdr_entry(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func,
 		 const uint64_t *args, unsigned nargs);
 int kx_fdr_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func, bool tail);
-/* An exit that was no probe hit: it closes a call whose own exit will not come. */
+/* An exit that no probe has hit: it closes a call whose own exit will not come. */
 int kx_fdr_added_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func);
 int kx_fdr_cpu(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu);
 /* Version 1 pads the payload with spaces to a multiple of 8 bytes. */
@@ -73,21 +72,18 @@ int kx_fdr_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payload, si
 int kx_fdr_note(struct kx_fdr_thread *t, uint64_t tsc, const struct kx_note *note);
 
 /*
- * Closes the thread's open buffer and frees the thread: @t is gone, whatever is returned. What it
- * takes to give its ids to another thread is kept in memory of a fixed size.
+ * Closes the thread's open buffer and frees @t, also on error. Another thread may get the same ids
+ * later; what is remembered for that has a fixed size.
  */
 int kx_fdr_thread_end(struct kx_fdr_thread *t);
 
-/*
- * Writes out every buffer that holds something, so that the file is whole up to here,
- * and gives back their memory.
- */
+/* Writes all open buffers, so that the file is complete up to here, and frees their memory. */
 int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err);
 
 /*
- * Flushes and, if the file is seekable, corrects the header's frequency to
- * @tsc_hz (0 leaves it). A trace with no thread at all gets one buffer with a
- * session note, because llvm-xray rejects a file with a header only.
+ * Flushes and, if the file is seekable, sets the header's frequency to @tsc_hz (0: leaves it). A
+ * trace without any thread gets one buffer with a session note, because llvm-xray rejects a bare
+ * header.
  */
 int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err);
 
@@ -97,11 +93,11 @@ uint64_t kx_fdr_writer_hits(const struct kx_fdr_writer *w);
 /* Bytes in the file so far; threads that have a record. */
 uint64_t kx_fdr_writer_bytes(const struct kx_fdr_writer *w);
 uint64_t kx_fdr_writer_threads(const struct kx_fdr_writer *w);
-/* Threads that have not ended; all that the writer's memory grows with. */
+/* Threads that have not ended. The writer's memory grows with nothing else. */
 size_t kx_fdr_writer_live(const struct kx_fdr_writer *w);
-/* As it was made, with defaults filled in. */
+/* Those of kx_fdr_writer_new, with defaults filled in. */
 const struct kx_fdr_options *kx_fdr_writer_options(const struct kx_fdr_writer *w);
-/* Bytes of memory that open buffers hold now. */
+/* Bytes of memory in open buffers. */
 size_t kx_fdr_writer_memory(const struct kx_fdr_writer *w);
 
 void kx_fdr_writer_free(struct kx_fdr_writer *w);

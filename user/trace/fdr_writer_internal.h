@@ -22,8 +22,8 @@ struct kx_fdr_thread {
 	uint16_t cpu;
 	uint32_t hits;      /* function records in the open buffer, without added exits */
 
-	bool started; /* it has a buffer in the file or open */
-	bool has_wall; /* the next buffer's wall clock must be above these in both */
+	bool started;  /* it has a buffer, in the file or open */
+	bool has_wall; /* the next buffer's wall_sec and wall_usec must both be above these */
 	int32_t pid, tid;
 	uint8_t *buf;
 	size_t capacity;
@@ -35,7 +35,7 @@ struct kx_fdr_thread {
 	struct kx_fdr_thread *next, **link; /* in order of creation */
 };
 
-/* Of threads that have ended: the newest wall clock of any whose ids fall into this place. */
+/* Of ended threads: the newest wall clock of any whose ids hash to this slot. */
 struct kx_fdr_ended {
 	uint64_t wall_sec;
 	uint32_t wall_usec;
@@ -50,8 +50,8 @@ struct kx_fdr_writer {
 	struct kx_fdr_options options;
 	size_t trailer; /* bytes kept free at a buffer's end */
 	uint8_t *zeros; /* fill of version 1 */
-	bool regular;   /* the file can be cut and patched */
-	off_t offset;   /* of the header in it */
+	bool regular;   /* the file can be truncated and patched */
+	off_t offset;   /* of the header in the file */
 	uint64_t bytes;
 	uint64_t nstarted;
 	uint64_t hits; /* function records in the file, without added exits */

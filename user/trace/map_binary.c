@@ -31,8 +31,8 @@ static int compare_symbols(const void *a, const void *b)
 }
 
 /*
- * Best name first: functions before labels (hand-written assembly may have no more),
- * then global, weak, local; -1 if the symbol names no code here.
+ * Best name first: functions before labels (hand-written assembly may have only labels),
+ * then global, weak, local; -1 if the symbol does not name code of this file.
  */
 static int rank_of(const GElf_Sym *sym)
 {
@@ -106,7 +106,7 @@ static const struct symbol *find_symbol(const struct symbol *list, size_t n, uin
 	return lo < n && list[lo].address == address ? &list[lo] : NULL;
 }
 
-/* Puts what the dynamic linker would write into the words of the sled table that are zero. */
+/* Relocates the words of the sled table that are zero, as the dynamic linker would. */
 static void apply_relocations(Elf *elf, const GElf_Shdr *table, uint64_t *words)
 {
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
@@ -137,7 +137,7 @@ static void apply_relocations(Elf *elf, const GElf_Shdr *table, uint64_t *words)
 	}
 }
 
-/* Addresses of the functions in id order; the words of the table are used up for that. */
+/* Addresses of the functions in id order; overwrites the beginning of @words with them. */
 static size_t function_addresses(uint64_t *words, size_t nsleds, uint64_t table_addr)
 {
 	size_t n = 0;

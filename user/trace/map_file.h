@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * trace.xray.map: what it takes to understand a trace on another machine. It is a small ELF file, which
- * llvm-xray accepts as -instr_map. Sections .text (NOBITS), xray_instr_map (version-0 sleds,
+ * trace.xray.map: what it takes to understand a trace on another machine. It is a small ELF file,
+ * which llvm-xray accepts as -instr_map. Sections .text (NOBITS), xray_instr_map (version-0 sleds,
  * absolute addresses), .symtab, .strtab, .shstrtab, and kxray's own, which are not allocated:
  *
  *   .kxray.session    JSON: {"kxray":1, "session":{...},
  *                     "modules":[{"name","path","build_id","load_bias","map_base"}, ...]}
- *                     The session is what the recorder knows: command line, host, clock, processes, losses.
+ *                     The session describes the recording: command line, host, clock, processes, losses.
  *   .kxray.functions  24 bytes for each function in id order, little-endian: u64 address,
  *                     u64 size, u32 module (from 0 on), u32 offset of its name
  *   .kxray.names      symbols as the programs have them, NUL-terminated; the first is ""
@@ -51,7 +51,7 @@ struct kx_map {
 	size_t nmodules;
 	struct kx_map_function *functions;
 	size_t nfunctions;
-	json_t *session; /* free-form object: what record knows; may be NULL */
+	json_t *session; /* an object, see record/session_info.h; may be NULL */
 	void *storage;   /* of map_read.c; NULL in a map made by hand */
 };
 
@@ -60,7 +60,7 @@ struct kx_map {
  * whole. Gives each module its own address range (map_base is filled in), ids in
  * the order of @map->functions. Symbols lose their version ("@@GLIBC_2.2.5") and
  * get '_' for characters that llvm-xray would not escape; .kxray.names keeps them whole.
- * Errors: -EINVAL (@path is no regular file, a function names no module), -E2BIG,
+ * Errors: -EINVAL (not a regular file, or a function names no module), -EISDIR, -E2BIG,
  * -ENOMEM, open(2)'s, write(2)'s, rename(2)'s.
  */
 int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err);

@@ -18,25 +18,25 @@ struct kx_map_row {
 };
 _Static_assert(sizeof(struct kx_map_row) == 24, "a function is 24 bytes");
 
-/* What a map owns besides what its user put in. */
+/* What a map owns itself, beyond what its caller has set. */
 struct kx_map_storage {
 	bool owns_lists; /* modules and functions are the reader's */
 	Elf *elf;        /* kxray's own maps: functions' symbols are in it */
 	json_t *root;    /* modules' strings and the session belong to it */
 	char *text;      /* binaries: functions' symbols */
 	char *file_name, *file_path, *file_build_id; /* of module 0 of a binary */
-	char *names;     /* demangled ones, as many as fit, one behind another */
+	char *names;     /* cache of demangled names, NUL-terminated */
 	size_t names_len;
 	uint32_t *name_at; /* by index: offset in names + 1, or 0 */
 	void *unknown;   /* search tree of "#id" */
 };
 
-/* Made where there was none; NULL: no memory. */
+/* The storage of @map, allocated on first use; NULL if memory runs out. */
 struct kx_map_storage *kx_map_storage_of(struct kx_map *map);
 
 /*
- * Fills @map from the binary @elf, whose sled table is @scn. NULL, or why it is no map; what
- * was filled in by then belongs to @map's storage, which must exist.
+ * Fills @map from the binary @elf, whose sled table is @scn. Returns NULL, or why it is not a map;
+ * @map's storage, which must exist, then owns what has been filled in.
  */
 const char *kx_map_read_binary(struct kx_map *map, Elf *elf, Elf_Scn *scn, const char *path);
 

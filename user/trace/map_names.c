@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Names of a map's functions and modules, demangled when asked for, and what the map owns. */
+/* Names of a map's functions and modules, demangled on demand, and the memory that a map owns. */
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "base/demangle.h"
 #include "trace/map_internal.h"
 
-/* Demangled names kept at once; those of 200,000 functions mostly fit. */
+/* Bytes of the cache of demangled names: enough for most maps of 200,000 functions. */
 #define NAMES_BYTES (12u << 20)
-#define NAME_BYTES (64u << 10) /* a longer one stays mangled */
+#define NAME_BYTES (64u << 10) /* longer names stay mangled */
 
 struct kx_map_storage *kx_map_storage_of(struct kx_map *map)
 {
@@ -83,7 +83,7 @@ static void append(const char *text, size_t len, void *opaque)
 	n->len += len;
 }
 
-/* Puts the readable name of @symbol, which is of function @index, into the names. */
+/* Adds the readable name of @symbol, which belongs to function @index, to the cache. */
 static const char *add_name(struct kx_map *map, size_t index, const char *symbol, size_t len)
 {
 	struct kx_map_storage *s = map->storage;

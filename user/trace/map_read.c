@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Reads maps. kxray's own are mapped and not loaded: symbols stay where they are in the
- * file, since a report may show 20 of 200,000. Everything is checked before it is used.
+ * Reads maps. kxray's own are mapped: symbols stay in the file, since a report may show 20 of
+ * 200,000. Everything is checked before it is used.
  */
 #include "trace/map_file.h"
 
@@ -67,7 +67,7 @@ static Elf_Scn *find_section(Elf *elf, const char *name)
 	return NULL;
 }
 
-/* The bytes of section @name in the mapped file; NULL if there is none, or they are not there. */
+/* The bytes of section @name in the mapped file; NULL if it is missing or outside the file. */
 static const Elf_Data *find_bytes(Elf *elf, const char *name)
 {
 	Elf_Scn *scn = find_section(elf, name);
@@ -75,7 +75,7 @@ static const Elf_Data *find_bytes(Elf *elf, const char *name)
 	return scn ? elf_rawdata(scn, NULL) : NULL;
 }
 
-/* Gives back the memory of @data, which is not read again; not that of its neighbours' pages. */
+/* Releases the pages of @data, which is not read again, except those shared with its neighbours. */
 static void forget(const Elf_Data *data)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -86,14 +86,14 @@ static void forget(const Elf_Data *data)
 		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* Has the pages of @list, all of which will be written, come at once: cheaper than one by one. */
+/* Faults in the pages of @list at once, which is cheaper than one by one; all will be written. */
 static void populate(const struct kx_map_function *list, size_t n)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t begin = ((uintptr_t)list + page - 1) / page * page;
 	uintptr_t end = (uintptr_t)(list + n) / page * page;
 
-	/* Kernels before 5.14 cannot; nothing depends on it. */
+	/* Fails before Linux 5.14, which does no harm. */
 	if (begin < end)
 		madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }

@@ -11,12 +11,18 @@ struct kx_map_strings {
 	size_t len, size; /* bytes used, and allocated */
 };
 
-/* Each adds a string and sets *@offset to its place in the section. Errors: -ENOMEM, -E2BIG (over 4 GiB). */
+/*
+ * Each adds a string and sets *@offset to its place in the section. Errors: -ENOMEM, -E2BIG
+ * (over 4 GiB).
+ */
 
 int kx_map_add_string(struct kx_map_strings *s, const char *text, size_t len, uint32_t *offset);
 /* With '_' for what the trace_event, csv and flame outputs of llvm-xray would have to escape. */
 int kx_map_add_plain(struct kx_map_strings *s, const char *text, size_t len, uint32_t *offset);
-/* A symbol so that llvm-xray demangles it to a name without a quotation mark; without its version. */
+/*
+ * A symbol so that llvm-xray demangles it to a name without a quotation mark; without its
+ * version.
+ */
 int kx_map_add_llvm_name(struct kx_map_strings *s, const char *symbol, uint32_t *offset);
 /* A symbol as it is; bytes that are not UTF-8 are replaced (see json_text.h). */
 int kx_map_add_text(struct kx_map_strings *s, const char *symbol, uint32_t *offset);

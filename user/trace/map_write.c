@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Writes a map. llvm-xray counts ids as it meets function addresses in
- * xray_instr_map: a new id wherever the address differs from the one before. So
- * there is one sled per function, in id order, and no two functions may have one
- * address. It asks its symbolizer for the name at the address, which takes symbols
- * from .symtab and the file name (here: the module) from the STT_FILE symbol that
- * stands before them, if they are local.
+ * Writes a map. llvm-xray numbers functions in the order of xray_instr_map: each address that
+ * differs from the one before gets a new id. So there is one sled per function, in id order, and no
+ * two functions have the same address. Its symbolizer takes the name at an address from .symtab,
+ * and the file name (here: the module) from the preceding STT_FILE symbol, if the symbols are
+ * local.
  */
 #include "trace/map_file.h"
 
@@ -74,7 +73,7 @@ struct range {
 	bool used;
 };
 
-/* Gives each module its range; UINT64_MAX is left as the address of what has to be packed. */
+/* Gives each module its range. Functions to be packed keep the address UINT64_MAX. */
 static int place_modules(struct image *im, struct kx_map *map)
 {
 	struct range *ranges = calloc(map->nmodules + 1, sizeof(*ranges));
@@ -131,7 +130,7 @@ static int compare_places(const void *a, const void *b)
 	return x->index < y->index ? -1 : 1;
 }
 
-/* A second function at one address, and what could not be placed, go behind all modules. */
+/* Puts functions whose address is taken, and those to be packed, behind all modules. */
 static int place_rest(struct image *im, const struct kx_map *map)
 {
 	struct place *places = calloc(map->nfunctions + 1, sizeof(*places));
@@ -155,7 +154,7 @@ static int place_rest(struct image *im, const struct kx_map *map)
 
 /* Symbols */
 
-/* All symbols are local, those of one module behind its STT_FILE. */
+/* All symbols are local; those of a module follow its STT_FILE symbol. */
 static int make_symbols(struct image *im, const struct kx_map *map)
 {
 	size_t *next = calloc(map->nmodules + 2, sizeof(*next));
@@ -189,7 +188,10 @@ static int make_symbols(struct image *im, const struct kx_map *map)
 		s->st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
 		s->st_shndx = S_TEXT;
 		s->st_value = im->addresses[i];
-		/* past the last address it would wrap round, and llvm-xray would not find it */
+		/*
+		 * an end beyond the last address would wrap around, and llvm-xray would not
+		 * find it
+		 */
 		s->st_size = f->size < im->end - s->st_value ? f->size : im->end - s->st_value;
 		ret = kx_map_add_llvm_name(&im->strings, f->symbol ? f->symbol : "", &s->st_name);
 		if (ret < 0)
@@ -300,7 +302,7 @@ static void make_sections(struct image *im, const struct kx_map *map)
 	im->sections[S_SYMTAB].sh_link = S_STRTAB;
 	im->sections[S_SYMTAB].sh_info = (Elf64_Word)im->nsymbols; /* first symbol not local */
 	for (int i = S_TEXT; i < NSECTIONS; i++) {
-		/* tables are read in place: keep them at multiples of 8 */
+		/* tables are read in place, so they are aligned */
 		im->sections[i].sh_addralign =
 			i == S_SLEDS || i == S_SYMTAB || i == S_FUNCTIONS ? 8 : 1;
 		im->sections[i].sh_offset = offset;

@@ -9,12 +9,15 @@
 
 #include "base/json_text.h"
 
-#define MAX_NAME       64 /* bytes; as JSON up to six times that, two of which fit the smallest buffer */
+#define MAX_NAME       64 /* bytes; up to six times as long in JSON, and two still fit the smallest buffer */
 #define MAX_SCHED_NOTE 128
 
 struct note_kind {
 	struct kx_note_layout layout;
-	/* Other than by its fields. The length of the JSON even if it does not fit; -ENOMEM. */
+	/*
+	 * NULL: by the fields. format returns the length of the JSON even if it does not fit;
+	 * -ENOMEM.
+	 */
 	int (*format)(const struct kx_note *note, char *body, size_t size);
 	bool (*parse)(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc);
 };
@@ -23,16 +26,16 @@ struct note_kind {
 
 static int format_thread(const struct kx_note *note, char *body, size_t size)
 {
-	const struct kx_fdr_identity *who = &note->thread;
-	json_t *json = json_pack("{s:i, s:i, s:o, s:o}", "tid", (int)who->tid, "pid", (int)who->pid,
-				 "name", kx_json_text(who->name, MAX_NAME), "process",
-				 kx_json_text(who->process, MAX_NAME));
+	const struct kx_fdr_identity *id = &note->thread;
+	json_t *json = json_pack("{s:i, s:i, s:o, s:o}", "tid", (int)id->tid, "pid", (int)id->pid,
+				 "name", kx_json_text(id->name, MAX_NAME), "process",
+				 kx_json_text(id->process, MAX_NAME));
 	size_t n;
 
-	if (json && who->ns_pid)
-		json_object_set_new(json, "ns_pid", json_integer(who->ns_pid));
-	if (json && who->ns_tid)
-		json_object_set_new(json, "ns_tid", json_integer(who->ns_tid));
+	if (json && id->ns_pid)
+		json_object_set_new(json, "ns_pid", json_integer(id->ns_pid));
+	if (json && id->ns_tid)
+		json_object_set_new(json, "ns_tid", json_integer(id->ns_tid));
 	n = json ? json_dumpb(json, body, size, JSON_COMPACT | JSON_ENSURE_ASCII) : 0;
 	json_decref(json);
 	if (!n)
@@ -85,7 +88,7 @@ static bool parse_session(struct kx_note *note, const uint8_t *body, uint32_t si
 	return parse_json(note, body, size);
 }
 
-/* Times off the CPU: many, so they are read without the JSON library. */
+/* Times off the CPU: frequent, so they are parsed without the JSON library. */
 
 static int format_sched(const struct kx_note *note, char *body, size_t size)
 {
@@ -100,7 +103,7 @@ static int format_sched(const struct kx_note *note, char *body, size_t size)
 			i->state, wait, by, i->open ? ",\"open\":true" : "");
 }
 
-/* What follows "@key": in a flat JSON object without blanks, which is how it is written. */
+/* The text after @key, in a flat JSON object without blanks, as format_sched writes it. */
 static const char *find_value(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -123,7 +126,7 @@ static bool read_number(const char *at, uint64_t max, uint64_t *out)
 	return value <= max;
 }
 
-/* Times that cannot be are cut to what can. */
+/* Impossible times are clamped. */
 static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc)
 {
 	struct kx_sched_interval *i = &note->sched;

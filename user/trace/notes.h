@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The notes that kxray writes into traces: custom events "kxray:KIND {JSON}", which other XRay tools
- * show as text or skip. Each kind is one row of the table in notes.c, which both writes and reads it.
+ * The notes that kxray writes into traces: custom events "kxray:KIND {JSON}", which other XRay
+ * tools show as text or skip. Each kind is one row of the table in notes.c, which both writes and
+ * reads it.
  *
  *   thread   {"tid":2,"pid":1,"name":"worker","process":"server"}
  *            first body record of every thread, at the start of the trace; once more at that time when
@@ -16,13 +17,14 @@
  *            record --sample
  *   sched    {"off":TICKS,"state":"S","wait":TICKS,"by":TID,"open":true}  the thread is back on a CPU;
  *            with record --sched. It left its CPU "off" ticks ago (or at the start of the recording),
- *            "state" says why (see off_cpu.h); it was runnable during the last "wait" of these ticks,
+ *            "state" says why (see off_cpu.h); it was runnable during the last "wait" of these ticks and
  *            woken by thread "by" (0: an interrupt). "open": the recording ended before it was back
  *
- * Notes of kinds that are not in the table come from a newer kxray; readers pass them on as they are.
+ * Notes of kinds that are not in the table come from a newer kxray; readers pass them on as they
+ * are.
  *
- * A new kind is one value of the enum and one row of the table. A kind whose values are all numbers needs
- * no code: the row names its fields, and kx_note.values holds them in the same order.
+ * A new kind is one value of the enum and one row of the table. A kind whose values are all numbers
+ * needs no code: the row names its fields, and kx_note.values holds them in the same order.
  */
 #ifndef KX_NOTES_H
 #define KX_NOTES_H
@@ -60,8 +62,9 @@ enum kx_note_field_type {
 };
 
 /*
- * A kind that no reader interprets needs no row in the table: its writer has the layout, and readers pass
- * the note on as one of an unknown kind. That is how kinds of instants are added (collect/event.c).
+ * A kind that no reader interprets needs no row in the table: its writer has the layout, and
+ * readers pass the note on as one of an unknown kind. That is how kinds of instants are added
+ * (collect/event.c).
  */
 struct kx_note_layout {
 	const char *name;
@@ -97,7 +100,7 @@ struct kx_note {
 		struct {
 			uint64_t ip;
 		} sample;
-		struct kx_sched_interval sched; /* its note stands at the time sched.to */
+		struct kx_sched_interval sched; /* the time of its note is sched.to */
 		struct kx_fdr_identity thread;
 		struct {
 			const char *body; /* only for writing: the JSON as text */
@@ -107,27 +110,31 @@ struct kx_note {
 };
 
 /*
- * Writes the payload of the custom event, NUL included, into @text of @size bytes. Returns its length
- * without the NUL; -ENOMEM, or -EMSGSIZE if it does not fit.
+ * Writes the payload of the custom event, NUL included, into @text of @size bytes. Returns its
+ * length without the NUL; -ENOMEM, or -EMSGSIZE if it does not fit.
  */
 int kx_note_format(const struct kx_note *note, char *text, size_t size);
-/* The same into memory of its own, to be freed; NULL if memory ran out. */
+/* The same in allocated memory, which the caller frees; NULL if memory runs out. */
 char *kx_note_text(const struct kx_note *note);
 
-/* The kind of a record; @body and @size: the JSON of a note, borrowed from the file, not terminated. */
+/*
+ * The kind of a record. Sets @body and @size to the JSON of a note, borrowed from the file, not
+ * terminated.
+ */
 enum kx_note_kind kx_note_find(const struct kx_fdr_record *rec, const uint8_t **body,
 			       uint32_t *size);
 /*
- * Reads the JSON of a note of @kind that stands at @tsc. False if it is damaged, or if memory ran out: such
- * a note says nothing. Numbers that are missing or negative are 0, except a result's. To be released.
+ * Parses the JSON of a note of @kind at the time @tsc. False if it is damaged or memory runs out;
+ * readers then ignore the note. Missing or negative numbers are 0, except a result's. Release @out
+ * with kx_note_release.
  */
 bool kx_note_parse(enum kx_note_kind kind, const uint8_t *body, uint32_t size, uint64_t tsc,
 		   struct kx_note *out);
-/* Both: @out->kind is the record's kind in any case. To be released if true. */
+/* Both; @out->kind is the record's kind in any case. Release @out if it returns true. */
 bool kx_note_read(const struct kx_fdr_record *rec, struct kx_note *out);
 void kx_note_release(struct kx_note *note);
 
-/* A number of a session, say; 0 if it is missing or negative. */
+/* A number of a JSON object, for sessions; 0 if it is missing or negative. */
 uint64_t kx_note_number(const json_t *object, const char *key);
 
 #endif

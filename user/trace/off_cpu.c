@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "trace/off_cpu.h"
 
-/* Of the kernel's include/linux/sched.h; the first that is set names the state. */
+/* From the kernel's include/linux/sched.h; the first row with a set bit gives the state. */
 static const struct {
 	uint32_t bits;
 	char letter;

@@ -42,7 +42,7 @@ const json_t *kx_session_process(const struct kx_session_processes *p, int32_t p
 {
 	size_t lo = 0, hi = p->count;
 
-	/* the first that is of a larger pid */
+	/* binary search for the first larger pid */
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 

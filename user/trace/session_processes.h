@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The processes that a session tells of, found by their pid: there may be many thousands. */
+/* The processes of a session, by their pid: there may be many thousands. */
 #ifndef KX_SESSION_PROCESSES_H
 #define KX_SESSION_PROCESSES_H
 
@@ -20,7 +20,7 @@ struct kx_session_processes {
 int kx_session_processes_init(struct kx_session_processes *p, const json_t *session);
 void kx_session_processes_free(struct kx_session_processes *p);
 
-/* What the session says of @pid, of several of them the last one; NULL: nothing. */
+/* The session's last process with this pid; NULL if there is none. */
 const json_t *kx_session_process(const struct kx_session_processes *p, int32_t pid);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A thread's notes of itself and of the session follow the preamble. */
+/* The notes about a thread and the session follow the preamble. */
 #define NOTE_RECORDS 8
 
 int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbolizer *out,
@@ -32,7 +32,7 @@ int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbol
 	return r;
 }
 
-/* What a session says of its beginning: ticks, and the time of day ("" if unknown). */
+/* When a session began: ticks, and the time of day ("" if unknown). */
 static json_int_t session_start(const json_t *session, const char **when)
 {
 	const char *text = json_string_value(json_object_get(session, "started"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The map of a trace as the reading commands find it, and time in nanoseconds. */
+/* Names for a trace: finds its map; also converts ticks to nanoseconds. */
 #ifndef KX_SYMBOLIZER_H
 #define KX_SYMBOLIZER_H
 
@@ -17,33 +17,36 @@ struct kx_symbolizer {
 };
 
 /*
- * Reads @map_path or, if that is NULL, TRACE.map where it exists; without either functions
- * are "#id". Free with kx_symbolizer_free. Errors: kx_map_read's.
+ * Reads @map_path or, if that is NULL, TRACE.map if it exists; without a map, functions are named
+ * "#id". Free with kx_symbolizer_free. Errors: kx_map_read's.
  */
 int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbolizer *out,
 			struct kx_err *err);
 /*
- * Whether the map can be the trace's: both of one recording, by the start of their clocks, where
- * both tell that. Errors: -EBADMSG (of another recording), -ENOMEM.
+ * Checks that map and trace are from the same recording, by the start of their clocks, if both
+ * have it. Errors: -EBADMSG (another recording), -ENOMEM.
  */
 int kx_symbolizer_check(const struct kx_symbolizer *names, struct kx_fdr_file *f,
 			 struct kx_err *err);
 void kx_symbolizer_free(struct kx_symbolizer *names);
 
-/* The first note of this kind among the first records of a thread, to be released; false if there is none. */
+/*
+ * The first note of this kind among the first records of a thread, to be released; false if
+ * there is none.
+ */
 bool kx_trace_first_note(struct kx_fdr_file *f, size_t thread, enum kx_note_kind kind,
 			 struct kx_note *out);
 
 /* Readable name of function @id, "#id" if unknown; valid until the next call. */
 const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id);
 /*
- * Brings what is known of function @id near, for a kx_trace_name that comes soon; its symbol
- * too where @symbol, which is for a second round.
+ * Prefetches function @id for a kx_trace_name soon after: its row of the map, or with @symbol
+ * its symbol, whose address is in the row (so call it a second time).
  */
 void kx_trace_prefetch(const struct kx_symbolizer *names, uint32_t id, bool symbol);
 const char *kx_trace_module(const struct kx_symbolizer *names, uint32_t id); /* or "" */
 
-/* Ticks at @tsc_hz ticks a second as nanoseconds, rounded; as they are if @tsc_hz is 0. */
+/* Converts ticks to nanoseconds, rounded; unchanged if @tsc_hz (ticks a second) is 0. */
 uint64_t kx_trace_ns(uint64_t ticks, uint64_t tsc_hz);
 
 #endif

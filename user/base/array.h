@@ -13,13 +13,14 @@
 void *kx_array_grow(void *items, size_t *room, size_t used, size_t item);
 
 /* The same of a typed array, in place: 0 or -ENOMEM. @room is a size_t variable. */
-#define KX_ARRAY_RESERVE(items, room, used) \
-	({ \
-		void *grown_ = (used) < (room) ? (items) : \
-						 kx_array_grow(items, &(room), used, sizeof(*(items))); \
-		if (grown_) \
-			(items) = grown_; \
-		grown_ ? 0 : -ENOMEM; \
+#define KX_ARRAY_RESERVE(items, room, used)                                                     \
+	({                                                                                      \
+		void *grown_ = (used) < (room)                                                  \
+				       ? (items)                                                \
+				       : kx_array_grow(items, &(room), used, sizeof(*(items))); \
+		if (grown_)                                                                     \
+			(items) = grown_;                                                       \
+		grown_ ? 0 : -ENOMEM;                                                           \
 	})
 
 #endif

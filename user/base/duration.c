@@ -10,8 +10,8 @@ bool kx_parse_time(const char *text, const char *end, uint64_t *ns)
 		const char *name;
 		uint64_t ns;
 	} units[] = {
-		{ "", 1000000000 }, { "s", 1000000000 }, { "ms", 1000000 },
-		{ "us", 1000 }, { "\302\265s", 1000 }, { "ns", 1 },
+		{ "", 1000000000 }, { "s", 1000000000 },   { "ms", 1000000 },
+		{ "us", 1000 },	    { "\302\265s", 1000 }, { "ns", 1 },
 	};
 	uint64_t whole = 0, fraction = 0, scale = 1;
 	const char *p = text;

@@ -23,7 +23,6 @@ int kx_err_set(struct kx_err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Prepends "PREFIX: " to the text in @err; returns err->code. */
-int kx_err_prefix(struct kx_err *err, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+int kx_err_prefix(struct kx_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -69,7 +69,7 @@ static void copy_attributes(int fd, const struct stat *old)
 	struct stat now;
 
 	if (fchown(fd, old->st_uid, old->st_gid) && fchown(fd, (uid_t)-1, old->st_gid))
-		mode &= (mode_t)~(S_ISUID | S_ISGID);
+		mode &= (mode_t) ~(S_ISUID | S_ISGID);
 	if (!fstat(fd, &now) && now.st_gid != old->st_gid)
 		mode &= (mode_t)~S_IRWXG | (mode & S_IRWXO) << 3;
 	(void)fchmod(fd, mode); /* as permitted: the file is still private */

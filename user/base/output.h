@@ -15,10 +15,10 @@
 #include "base/err.h"
 
 struct kx_output {
-	char *path;      /* the final name, symbolic links resolved */
+	char *path;	 /* the final name, symbolic links resolved */
 	char *temp_path; /* while not kept; NULL after kx_output_keep */
-	char *map_path;  /* as given + ".map" */
-	int fd;          /* of the temporary file; -1 if it could not be created */
+	char *map_path;	 /* as given + ".map" */
+	int fd;		 /* of the temporary file; -1 if it could not be created */
 };
 
 /*

@@ -14,7 +14,7 @@ struct kx_pair {
 /* All zero: empty. */
 struct kx_pair_map {
 	struct kx_pair *places; /* open addressing */
-	size_t nplaces;         /* a power of two */
+	size_t nplaces;		/* a power of two */
 	size_t count;
 };
 

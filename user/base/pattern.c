@@ -40,15 +40,19 @@ int kx_pattern_parse(const char *text, struct kx_pattern *out, struct kx_err *er
 
 	memset(out, 0, sizeof(*out));
 	if (!*text)
-		return kx_err_set(err, -EINVAL, "a pattern is empty; write [MODULE:]GLOB, such as 'libc.so*:mem*'");
+		return kx_err_set(
+			err, -EINVAL,
+			"a pattern is empty; write [MODULE:]GLOB, such as 'libc.so*:mem*'");
 	if (colon == text)
 		return kx_err_set(err, -EINVAL,
-				  "pattern '%s' names no module before ':'; write MODULE:GLOB, or GLOB alone for the main executable",
+				  "pattern '%s' names no module before ':'; write MODULE:GLOB, or "
+				  "GLOB alone for the main executable",
 				  text);
 	if (!*glob)
-		return kx_err_set(err, -EINVAL,
-				  "pattern '%s' names no function after ':'; write '%s*' for all of them",
-				  text, text);
+		return kx_err_set(
+			err, -EINVAL,
+			"pattern '%s' names no function after ':'; write '%s*' for all of them",
+			text, text);
 	out->text = strdup(text);
 	out->glob = strdup(glob);
 	if (colon)
@@ -126,8 +130,9 @@ bool kx_pattern_matches_file(const struct kx_pattern *p, const struct kx_pattern
  */
 static bool cut_suffix(char *name)
 {
-	static const char *const suffixes[] = { "isra", "constprop", "part", "lto_priv", "llvm",
-						"localalias", "clone", "simdclone", "__uniq" };
+	static const char *const suffixes[] = { "isra",	    "constprop", "part",
+						"lto_priv", "llvm",	 "localalias",
+						"clone",    "simdclone", "__uniq" };
 	char *at = strchr(name, '@'), *dot = strrchr(name, '.');
 	size_t i;
 

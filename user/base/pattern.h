@@ -16,10 +16,10 @@ enum kx_pattern_space {
 
 struct kx_pattern {
 	enum kx_pattern_space space;
-	char *text;   /* as given */
-	char *module; /* glob on the file name, or on the path if it holds a slash; NULL = main executable */
-	char *real_path; /* of the file that MODULE is a path of, links resolved; NULL if there is none */
-	char *glob;   /* on the function's names */
+	char *text;	 /* as given */
+	char *module;	 /* glob on the file name, or on the path if it has a slash; or NULL */
+	char *real_path; /* of the file whose path MODULE is; or NULL */
+	char *glob;	 /* on the function's names */
 };
 
 /*
@@ -36,7 +36,7 @@ bool kx_patterns_in_space(const char *const *texts, size_t n, enum kx_pattern_sp
 struct kx_pattern_file {
 	const char *name; /* file name, e.g. libc.so.6 */
 	const char *path;
-	bool is_main;     /* the executable that a pattern without MODULE means */
+	bool is_main; /* the executable that a pattern without MODULE means */
 };
 
 /* Whether @p is one for functions of binaries, and MODULE matches this one. */
@@ -44,8 +44,8 @@ bool kx_pattern_matches_file(const struct kx_pattern *p, const struct kx_pattern
 
 /* The names of a function, borrowed. */
 struct kx_pattern_names {
-	const char *symbol;         /* mangled, as in the symbol table */
-	const char *pretty;         /* demangled, or the same pointer as symbol */
+	const char *symbol;	    /* mangled, as in the symbol table */
+	const char *pretty;	    /* demangled, or the same pointer as symbol */
 	const char *const *aliases; /* other symbols at its address; NULL-terminated or NULL */
 };
 

@@ -92,8 +92,10 @@ void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t si
 
 size_t kx_utf8_length(const unsigned char *p, size_t size)
 {
-	size_t n = *p >= 0xc2 && *p < 0xe0 ? 2 : (*p & 0xf0) == 0xe0 ? 3 :
-		   *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
+	size_t n = *p >= 0xc2 && *p < 0xe0   ? 2
+		   : (*p & 0xf0) == 0xe0     ? 3
+		   : *p >= 0xf0 && *p < 0xf5 ? 4
+					     : 0;
 
 	if (!n || n > size)
 		return 0;

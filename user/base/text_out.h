@@ -12,7 +12,7 @@
 
 struct kx_text_out {
 	int fd;
-	int error; /* negative errno of the first failed write; -EPIPE if the reader closed the pipe */
+	int error; /* negative errno of the first failed write, or 0 */
 	size_t used;
 	char buf[64 << 10];
 };

@@ -59,8 +59,10 @@ static int add(struct kx_address_space *a, const struct kx_map *map,
 		a->room = a->room ? a->room * 2 : 64;
 	}
 	a->items[a->count++] = (struct kx_mapping){
-		.pid = pid, .module = (uint32_t)(*module - map->modules) + 1,
-		.start = address_of(mapping, "start"), .end = address_of(mapping, "end"),
+		.pid = pid,
+		.module = (uint32_t)(*module - map->modules) + 1,
+		.start = address_of(mapping, "start"),
+		.end = address_of(mapping, "end"),
 		.load_bias = address_of(mapping, "load_bias"),
 	};
 	return 0;
@@ -82,7 +84,7 @@ static int add_processes(struct kx_address_space *a, const struct kx_map *map,
 		/* of several processes with the same pid, the last one counts */
 		if (kx_session_process(processes, p->pid) != p->json)
 			continue;
-		json_array_foreach(json_object_get(p->json, "mappings"), k, mapping)
+		json_array_foreach (json_object_get(p->json, "mappings"), k, mapping)
 			if (add(a, map, modules, p->pid, mapping))
 				return -ENOMEM;
 	}

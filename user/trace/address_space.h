@@ -21,7 +21,7 @@ struct kx_mapping {
 struct kx_address_space {
 	struct kx_mapping *items; /* by process and address */
 	size_t count, room;
-	size_t last;              /* index of the last match */
+	size_t last; /* index of the last match */
 };
 
 /*

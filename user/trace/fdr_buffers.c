@@ -20,8 +20,8 @@
 #include "trace/fdr_out.h"
 
 #define FIRST_BUFFER_SIZE 512u /* in memory; doubled up to the full size */
-#define MAX_PREAMBLE (5 * KX_FDR_METADATA_SIZE)
-#define MAX_ARGS 8
+#define MAX_PREAMBLE	  (5 * KX_FDR_METADATA_SIZE)
+#define MAX_ARGS	  8
 
 /* Begins a metadata record, for which there is room; returns where its data goes. */
 static uint8_t *put_metadata(struct kx_fdr_thread *t, enum kx_fdr_metadata kind)
@@ -150,7 +150,7 @@ int kx_fdr_open_buffer(struct kx_fdr_thread *t, uint16_t cpu, uint64_t tsc)
 	if (ret < 0)
 		return ret;
 	if (version >= 3)
-		put_metadata(t, KX_FDR_BUFFER_EXTENTS); /* its size is filled in when the buffer is closed */
+		put_metadata(t, KX_FDR_BUFFER_EXTENTS); /* kx_fdr_close_buffer fills in its size */
 	kx_put32(put_metadata(t, KX_FDR_NEW_BUFFER), (uint32_t)t->tid);
 	put_wall_time(t, tsc);
 	if (version >= 2)
@@ -235,7 +235,8 @@ static inline int put_function(struct kx_fdr_thread *t, uint64_t tsc, uint16_t c
 	if (tsc < t->newest)
 		tsc = t->newest;
 	if (__builtin_expect(cpu != t->cpu || tsc - t->base > UINT32_MAX ||
-				     (size_t)(t->end - t->pos) < need, 0)) {
+				     (size_t)(t->end - t->pos) < need,
+			     0)) {
 		int ret = prepare(t, tsc, cpu, need, UINT32_MAX);
 
 		if (ret < 0)

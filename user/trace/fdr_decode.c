@@ -16,22 +16,25 @@ struct kx_fdr_cursor {
 	struct kx_fdr_file *f;
 	const uint8_t *pos, *end; /* what is left of the open segment; basic mode: NULL */
 	uint64_t tsc;
-	uint32_t next;        /* segment to open after this one */
+	uint32_t next; /* segment to open after this one */
 	uint32_t thread;
 	int32_t pid, tid;
 	uint16_t cpu;
 	bool one_thread;
-	bool in_preamble;     /* the record of the open buffer is still to be returned */
-	uint64_t buffer;      /* its offset */
+	bool in_preamble; /* the record of the open buffer is still to be returned */
+	uint64_t buffer;  /* its offset */
 	uint64_t wall_sec;
 	uint32_t wall_usec;
-	uint64_t naive_pos;   /* basic mode: offset of the next record */
-	bool has_thread;      /* basic mode: thread, pid and tid are those of the last record */
+	uint64_t naive_pos; /* basic mode: offset of the next record */
+	bool has_thread;    /* basic mode: thread, pid and tid are those of the last record */
 };
 
 /* By action, 0 to 3. */
 static const uint8_t function_kinds[4] = {
-	KX_RECORD_ENTRY, KX_RECORD_EXIT, KX_RECORD_TAIL_EXIT, KX_RECORD_ENTRY,
+	KX_RECORD_ENTRY,
+	KX_RECORD_EXIT,
+	KX_RECORD_TAIL_EXIT,
+	KX_RECORD_ENTRY,
 };
 
 static int new_cursor(struct kx_fdr_file *f, struct kx_fdr_cursor **out)
@@ -110,9 +113,10 @@ static int next_segment(struct kx_fdr_cursor *c, struct kx_err *err)
 /* The index has checked every record, so an invalid one was changed since then. */
 static int changed(const struct kx_fdr_cursor *c, struct kx_err *err)
 {
-	return kx_err_set(err, -EBADMSG, "%s: the record at offset %llu was changed while the "
-			  "file was read", c->f->name,
-			  (unsigned long long)(c->pos - c->f->data));
+	return kx_err_set(err, -EBADMSG,
+			  "%s: the record at offset %llu was changed while the "
+			  "file was read",
+			  c->f->name, (unsigned long long)(c->pos - c->f->data));
 }
 
 /* Whether a CallArgument comes next, possibly after a BufferExtents in the same buffer. */
@@ -259,8 +263,7 @@ static int next_naive(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, struct
 	int64_t thread;
 
 	for (;; c->naive_pos += KX_FDR_NAIVE_SIZE) {
-		if (f->naive_end - c->naive_pos < KX_FDR_NAIVE_SIZE ||
-		    c->naive_pos >= f->naive_end)
+		if (f->naive_end - c->naive_pos < KX_FDR_NAIVE_SIZE || c->naive_pos >= f->naive_end)
 			return at_end(c, err);
 		p = f->data + c->naive_pos;
 		if (!(c->naive_pos % (1u << 20)))
@@ -350,8 +353,7 @@ size_t kx_fdr_next_calls(struct kx_fdr_cursor *c, struct kx_call_record *out, si
 	return n;
 }
 
-size_t kx_fdr_skip_calls(struct kx_fdr_cursor *c, uint64_t *first, uint64_t *last,
-			 uint32_t *thread)
+size_t kx_fdr_skip_calls(struct kx_fdr_cursor *c, uint64_t *first, uint64_t *last, uint32_t *thread)
 {
 	const uint8_t *begin = c->pos, *p = begin;
 	uint64_t tsc = c->tsc, delta = 0;

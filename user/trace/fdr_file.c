@@ -15,7 +15,7 @@
 #define RESIDENT_MAX (8u << 20)
 /* Bytes that the kernel maps around a faulting page. */
 #define FAULT_AROUND (64u << 10)
-#define COPY_SIZE (256u << 10)
+#define COPY_SIZE    (256u << 10)
 
 void kx_fdr_touch(struct kx_fdr_file *f, uint64_t begin, uint64_t end)
 {
@@ -54,8 +54,10 @@ static int spool(int in, const char *name, struct kx_err *err)
 	if (!buf)
 		r = kx_err_set(err, -ENOMEM, "%s: out of memory", name);
 	else if (fd < 0)
-		r = kx_err_set(err, fd, "%s: cannot make a temporary file for the stream: %s; "
-			       "set TMPDIR to a writable folder", name, strerror(-fd));
+		r = kx_err_set(err, fd,
+			       "%s: cannot make a temporary file for the stream: %s; "
+			       "set TMPDIR to a writable folder",
+			       name, strerror(-fd));
 	while (!r) {
 		ssize_t n = read(in, buf, COPY_SIZE);
 
@@ -68,9 +70,10 @@ static int spool(int in, const char *name, struct kx_err *err)
 			break;
 		r = write_all(fd, buf, (size_t)n);
 		if (r)
-			kx_err_set(err, r, "%s: the temporary copy of the stream cannot be "
-				   "written: %s; set TMPDIR to a folder with room", name,
-				   strerror(-r));
+			kx_err_set(err, r,
+				   "%s: the temporary copy of the stream cannot be "
+				   "written: %s; set TMPDIR to a folder with room",
+				   name, strerror(-r));
 	}
 	free(buf);
 	if (!r)

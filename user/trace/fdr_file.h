@@ -17,7 +17,7 @@
  */
 struct kx_fdr_segment {
 	uint64_t begin, end; /* offsets in the file */
-	uint32_t next;       /* next segment of the same thread, or KX_FDR_NO_SEGMENT */
+	uint32_t next;	     /* next segment of the same thread, or KX_FDR_NO_SEGMENT */
 	uint32_t thread : 31;
 	uint32_t continued : 1;
 };
@@ -36,9 +36,9 @@ struct kx_fdr_file {
 	struct kx_fdr_thread_index *threads;
 	size_t nthreads, threads_room;
 	struct kx_pair_map thread_map; /* (pid, tid) to thread */
-	uint64_t naive_end;    /* basic mode: end of the complete, valid records */
-	struct kx_err damage;  /* valid if info.damaged */
-	char *name;            /* for messages */
+	uint64_t naive_end;	       /* basic mode: end of the complete, valid records */
+	struct kx_err damage;	       /* valid if info.damaged */
+	char *name;		       /* for messages */
 };
 
 static inline uint16_t kx_get16(const uint8_t *p)

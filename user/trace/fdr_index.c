@@ -11,9 +11,9 @@
 #include "trace/fdr_segments.h"
 
 /* Longest segment, in bytes: a cursor releases pages between segments. */
-#define SEGMENT_MAX (1u << 20)
-#define TOUCH_STEP (256u << 10)
-#define TRUNCATED 1 /* returned if the file ends inside a record */
+#define SEGMENT_MAX	 (1u << 20)
+#define TOUCH_STEP	 (256u << 10)
+#define TRUNCATED	 1 /* returned if the file ends inside a record */
 #define FIRST_BYTE(kind) ((kind) << 1 | 1)
 
 /* Progress within a buffer, by its last record; the order matters. */
@@ -24,34 +24,39 @@ enum state {
 	AFTER_PID,
 	IN_BODY,     /* after NewCPUId, TSCWrap or an event */
 	IN_FUNCTION, /* after a function record or its arguments: CallArgument may come */
-	ENDED,       /* after EndOfBuffer */
+	ENDED,	     /* after EndOfBuffer */
 };
 
 static const char *const state_names[] = {
-	"the file header", "a NewBuffer record", "a WallTime record", "a Pid record",
-	"a NewCPUId, TSCWrap or event record", "a function record", "an EndOfBuffer record",
+	"the file header",
+	"a NewBuffer record",
+	"a WallTime record",
+	"a Pid record",
+	"a NewCPUId, TSCWrap or event record",
+	"a function record",
+	"an EndOfBuffer record",
 };
 
 static const char *const kind_names[] = {
-	"NewBuffer", "EndOfBuffer", "NewCPUId", "TSCWrap", "WallTime", "CustomEvent",
-	"CallArgument", "BufferExtents", "TypedEvent", "Pid",
+	"NewBuffer",   "EndOfBuffer",  "NewCPUId",	"TSCWrap",    "WallTime",
+	"CustomEvent", "CallArgument", "BufferExtents", "TypedEvent", "Pid",
 };
 
 struct scan {
 	struct kx_fdr_file *f;
 	const uint8_t *data;
-	uint64_t size;  /* of the file */
+	uint64_t size; /* of the file */
 	uint64_t pos;
 	uint64_t limit; /* end of the buffer by BufferExtents; UINT64_MAX before version 3 */
 	enum state state;
-	uint64_t buffer;      /* offset of the open buffer's NewBuffer */
-	size_t buffer_first;  /* its first segment */
+	uint64_t buffer;     /* offset of the open buffer's NewBuffer */
+	size_t buffer_first; /* its first segment */
 	int32_t tid, pid;
 	bool has_pid;
-	uint32_t thread;      /* valid once state >= IN_BODY */
+	uint32_t thread; /* valid once state >= IN_BODY */
 	bool segment_open;
 	uint64_t segment_begin;
-	uint64_t touched;     /* kx_fdr_touch was called up to here */
+	uint64_t touched; /* kx_fdr_touch was called up to here */
 	struct kx_err *err;
 };
 
@@ -128,9 +133,10 @@ static int need(struct scan *s, uint64_t size)
 	if (size <= end - s->pos)
 		return 0;
 	if (s->limit <= s->size)
-		return damaged(s, s->pos, "the record needs %llu bytes but its BufferExtents "
-			       "leaves %llu", (unsigned long long)size,
-			       (unsigned long long)(s->limit - s->pos));
+		return damaged(s, s->pos,
+			       "the record needs %llu bytes but its BufferExtents "
+			       "leaves %llu",
+			       (unsigned long long)size, (unsigned long long)(s->limit - s->pos));
 	return TRUNCATED;
 }
 
@@ -192,8 +198,7 @@ static bool has_preamble(const struct scan *s, uint64_t pos)
 		return false;
 	if (p[32] == FIRST_BYTE(KX_FDR_NEW_CPU_ID))
 		return true;
-	return p[32] == FIRST_BYTE(KX_FDR_PID) &&
-	       s->size - pos >= 4 * KX_FDR_METADATA_SIZE &&
+	return p[32] == FIRST_BYTE(KX_FDR_PID) && s->size - pos >= 4 * KX_FDR_METADATA_SIZE &&
 	       p[48] == FIRST_BYTE(KX_FDR_NEW_CPU_ID);
 }
 
@@ -206,8 +211,10 @@ static int64_t metadata_size(struct scan *s, uint64_t pos)
 	if (kind > KX_FDR_PID)
 		return damaged(s, pos, "unknown metadata record kind %u (0 to 9 are known)", kind);
 	if (kind == KX_FDR_END_OF_BUFFER && s->f->info.version >= 2)
-		return damaged(s, pos, "an EndOfBuffer record, which only version 1 has, in a "
-			       "trace of version %u", s->f->info.version);
+		return damaged(s, pos,
+			       "an EndOfBuffer record, which only version 1 has, in a "
+			       "trace of version %u",
+			       s->f->info.version);
 	if (s->size - pos < KX_FDR_METADATA_SIZE)
 		return 0;
 	if (kind != KX_FDR_CUSTOM_EVENT && kind != KX_FDR_TYPED_EVENT)
@@ -253,8 +260,7 @@ static int skip_fill(struct scan *s)
 		} else if (s->data[s->pos] & 9) {
 			size = bad_action(s, s->pos);
 		} else {
-			size = skip_functions(s->data + s->pos, s->data + end) -
-			       (s->data + s->pos);
+			size = skip_functions(s->data + s->pos, s->data + end) - (s->data + s->pos);
 			if (!size) /* crosses the boundary */
 				size = KX_FDR_FUNCTION_SIZE;
 		}
@@ -276,8 +282,10 @@ static int skip_fill(struct scan *s)
 		return 0;
 	}
 	if (r < 0)
-		kx_err_prefix(s->err, "the padding after the EndOfBuffer at offset %llu cannot "
-			      "be decoded", (unsigned long long)start - KX_FDR_METADATA_SIZE);
+		kx_err_prefix(s->err,
+			      "the padding after the EndOfBuffer at offset %llu cannot "
+			      "be decoded",
+			      (unsigned long long)start - KX_FDR_METADATA_SIZE);
 	return r;
 }
 
@@ -401,7 +409,8 @@ static int find_extents(struct scan *s)
 	/* llvm-xray accepts an extents record that is truncated after its size */
 	if (found && (s->pos == start || s->size - s->pos >= 9))
 		return TRUNCATED;
-	return damaged(s, start, "a BufferExtents record should begin here, and none begins in the "
+	return damaged(s, start,
+		       "a BufferExtents record should begin here, and none begins in the "
 		       "%llu bytes up to the end of the file",
 		       (unsigned long long)(s->size - start));
 }
@@ -425,8 +434,12 @@ static void end_file(struct scan *s, bool inside_record)
 int kx_fdr_index(struct kx_fdr_file *f, struct kx_err *err)
 {
 	struct scan s = {
-		.f = f, .data = f->data, .size = f->info.file_size, .pos = KX_FDR_HEADER_SIZE,
-		.limit = f->info.version >= 3 ? KX_FDR_HEADER_SIZE : UINT64_MAX, .err = err,
+		.f = f,
+		.data = f->data,
+		.size = f->info.file_size,
+		.pos = KX_FDR_HEADER_SIZE,
+		.limit = f->info.version >= 3 ? KX_FDR_HEADER_SIZE : UINT64_MAX,
+		.err = err,
 	};
 	int r = 0, closed;
 

@@ -14,15 +14,19 @@ int kx_fdr_check_naive(const struct kx_fdr_file *f, uint64_t offset, const uint8
 	unsigned long long at = offset;
 
 	if (kx_get16(p) > 1 || (!kx_get16(p) && p[3] > 3))
-		return kx_err_set(err, -EBADMSG, "%s: is damaged at offset %llu: unknown basic "
-				  "mode record type %u, %u", f->name, at, kx_get16(p), p[3]);
+		return kx_err_set(err, -EBADMSG,
+				  "%s: is damaged at offset %llu: unknown basic "
+				  "mode record type %u, %u",
+				  f->name, at, kx_get16(p), p[3]);
 	if (!kx_get16(p))
 		return 0;
 	if (!before || kx_get32(before + 4) != kx_get32(p + 4) ||
 	    kx_get32(before + 16) != kx_get32(p + 8) ||
 	    (f->info.version >= 3 && kx_get32(before + 20) != kx_get32(p + 12)))
-		return kx_err_set(err, -EBADMSG, "%s: is damaged at offset %llu: an argument "
-				  "record follows no record of the same function and thread", f->name, at);
+		return kx_err_set(err, -EBADMSG,
+				  "%s: is damaged at offset %llu: an argument "
+				  "record follows no record of the same function and thread",
+				  f->name, at);
 	return 0;
 }
 

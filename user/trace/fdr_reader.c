@@ -27,25 +27,33 @@ static int read_header(struct kx_fdr_file *f, struct kx_err *err)
 	uint32_t bits;
 
 	if (info->file_size < KX_FDR_HEADER_SIZE)
-		return kx_err_set(err, -EBADMSG, "%s: is not an XRay trace: it has %llu bytes, less "
-				  "than the 32 of the header", f->name,
-				  (unsigned long long)info->file_size);
+		return kx_err_set(err, -EBADMSG,
+				  "%s: is not an XRay trace: it has %llu bytes, less "
+				  "than the 32 of the header",
+				  f->name, (unsigned long long)info->file_size);
 	version = kx_get16(f->data);
 	type = kx_get16(f->data + 2);
 	if (known(swap16(version), swap16(type)) && !known(version, type))
-		return kx_err_set(err, -EBADMSG, "%s: is a big-endian trace (version %u, type %u); "
-				  "only little-endian traces can be read", f->name,
-				  swap16(version), swap16(type));
+		return kx_err_set(err, -EBADMSG,
+				  "%s: is a big-endian trace (version %u, type %u); "
+				  "only little-endian traces can be read",
+				  f->name, swap16(version), swap16(type));
 	if (type == KX_FDR_TYPE_FDR && !known(version, type) && version < 256)
-		return kx_err_set(err, -EBADMSG, "%s: is an FDR trace of unknown version %u (at "
-				  "offset 0); versions 1 to 5 can be read", f->name, version);
+		return kx_err_set(err, -EBADMSG,
+				  "%s: is an FDR trace of unknown version %u (at "
+				  "offset 0); versions 1 to 5 can be read",
+				  f->name, version);
 	if (type == KX_FDR_TYPE_NAIVE && !known(version, type) && version && version < 256)
-		return kx_err_set(err, -EBADMSG, "%s: is a basic mode trace of unknown version %u "
-				  "(at offset 0); versions 1 to 3 can be read", f->name, version);
+		return kx_err_set(err, -EBADMSG,
+				  "%s: is a basic mode trace of unknown version %u "
+				  "(at offset 0); versions 1 to 3 can be read",
+				  f->name, version);
 	if (!known(version, type))
-		return kx_err_set(err, -EBADMSG, "%s: is not an XRay trace: bytes 0 to 3 should hold a "
+		return kx_err_set(err, -EBADMSG,
+				  "%s: is not an XRay trace: bytes 0 to 3 should hold a "
 				  "version from 1 to 5 and type 1 (FDR) or 0 (basic mode), not %u "
-				  "and %u", f->name, version, type);
+				  "and %u",
+				  f->name, version, type);
 	info->version = version;
 	info->type = type;
 	bits = kx_get32(f->data + 4);
@@ -56,8 +64,7 @@ static int read_header(struct kx_fdr_file *f, struct kx_err *err)
 	return 0;
 }
 
-static int read_file(struct kx_fdr_file *f, const char *path, bool keep_damaged,
-		     struct kx_err *err)
+static int read_file(struct kx_fdr_file *f, const char *path, bool keep_damaged, struct kx_err *err)
 {
 	struct kx_err problem = { 0 };
 	int r = kx_fdr_map(f, path, err);

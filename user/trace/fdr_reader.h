@@ -30,42 +30,42 @@ struct kx_fdr_file;
 
 struct kx_fdr_info {
 	uint16_t version;
-	uint16_t type;        /* KX_FDR_TYPE_FDR or _NAIVE */
+	uint16_t type; /* KX_FDR_TYPE_FDR or _NAIVE */
 	bool constant_tsc, nonstop_tsc;
-	bool truncated;       /* the file ends inside a buffer; its complete records are read */
-	bool damaged;         /* only after kx_fdr_open_damaged */
-	uint64_t tsc_hz;      /* ticks a second; 0: unknown */
-	uint64_t buffer_size; /* bytes; header field, informational */
-	uint64_t file_size;   /* bytes */
+	bool truncated;	       /* the file ends inside a buffer; its complete records are read */
+	bool damaged;	       /* only after kx_fdr_open_damaged */
+	uint64_t tsc_hz;       /* ticks a second; 0: unknown */
+	uint64_t buffer_size;  /* bytes; header field, informational */
+	uint64_t file_size;    /* bytes */
 	uint64_t truncated_at; /* offset of the first byte not read */
-	uint64_t start_tsc;   /* earliest absolute clock of the file, ticks; 0 if it has none */
+	uint64_t start_tsc;    /* earliest absolute clock of the file, ticks; 0 if it has none */
 };
 
 enum kx_record_kind {
-	KX_RECORD_ENTRY,  /* args: the CallArguments that follow */
+	KX_RECORD_ENTRY, /* args: the CallArguments that follow */
 	KX_RECORD_EXIT,
 	KX_RECORD_TAIL_EXIT,
 	KX_RECORD_CUSTOM, /* data, size */
 	KX_RECORD_TYPED,  /* data, size, event_type */
-	KX_RECORD_CPU,    /* NewCPUId */
-	KX_RECORD_WRAP,   /* TSCWrap */
+	KX_RECORD_CPU,	  /* NewCPUId */
+	KX_RECORD_WRAP,	  /* TSCWrap */
 	KX_RECORD_BUFFER, /* a buffer's preamble: NewBuffer, WallTime, Pid */
-	KX_RECORD_END,    /* EndOfBuffer */
+	KX_RECORD_END,	  /* EndOfBuffer */
 };
 
 struct kx_fdr_record {
-	uint8_t kind;        /* enum kx_record_kind */
-	uint8_t nargs;       /* entries: valid words in args */
+	uint8_t kind;  /* enum kx_record_kind */
+	uint8_t nargs; /* entries: valid words in args */
 	uint16_t cpu;
 	uint16_t event_type; /* typed events */
 	uint32_t func;
-	uint32_t thread;     /* index of the thread in the file, below kx_fdr_nthreads */
+	uint32_t thread; /* index of the thread in the file, below kx_fdr_nthreads */
 	int32_t tid, pid;
-	uint64_t tsc;        /* absolute ticks; 0 for KX_RECORD_BUFFER */
-	uint64_t offset;     /* of the record in the file */
-	uint64_t wall_sec;   /* KX_RECORD_BUFFER */
+	uint64_t tsc;	   /* absolute ticks; 0 for KX_RECORD_BUFFER */
+	uint64_t offset;   /* of the record in the file */
+	uint64_t wall_sec; /* KX_RECORD_BUFFER */
 	uint32_t wall_usec;
-	uint32_t size;       /* custom, typed: payload bytes */
+	uint32_t size;	     /* custom, typed: payload bytes */
 	const uint8_t *data; /* borrowed from the file, until it is closed */
 	uint64_t args[KX_FDR_READ_ARGS];
 };
@@ -102,9 +102,9 @@ int kx_fdr_next(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, struct kx_er
 
 /* A function record without arguments, as kx_fdr_next_calls decodes it. */
 struct kx_call_record {
-	uint64_t tsc;  /* absolute ticks */
+	uint64_t tsc; /* absolute ticks */
 	uint32_t func;
-	uint8_t kind;  /* KX_RECORD_ENTRY, _EXIT or _TAIL_EXIT */
+	uint8_t kind; /* KX_RECORD_ENTRY, _EXIT or _TAIL_EXIT */
 };
 
 /*

@@ -16,8 +16,8 @@ int64_t kx_fdr_intern_thread(struct kx_fdr_file *f, int32_t pid, int32_t tid)
 	r = kx_pair_index(&f->thread_map, (uint32_t)pid, (uint32_t)tid, &index);
 	if (r <= 0)
 		return r < 0 ? r : (int64_t)index;
-	f->threads[f->nthreads++] = (struct kx_fdr_thread_index){
-		pid, tid, KX_FDR_NO_SEGMENT, KX_FDR_NO_SEGMENT };
+	f->threads[f->nthreads++] =
+		(struct kx_fdr_thread_index){ pid, tid, KX_FDR_NO_SEGMENT, KX_FDR_NO_SEGMENT };
 	return index;
 }
 
@@ -27,7 +27,8 @@ int kx_fdr_add_segment(struct kx_fdr_file *f, uint64_t begin, uint64_t end, bool
 	    KX_ARRAY_RESERVE(f->segments, f->segments_room, f->nsegments))
 		return -ENOMEM;
 	f->segments[f->nsegments++] = (struct kx_fdr_segment){
-		.begin = begin, .end = end, .next = KX_FDR_NO_SEGMENT, .continued = continued };
+		.begin = begin, .end = end, .next = KX_FDR_NO_SEGMENT, .continued = continued
+	};
 	return 0;
 }
 

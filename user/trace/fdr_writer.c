@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #define DEFAULT_BUFFER_SIZE (64u << 10)
-#define MIN_BUFFER_SIZE 1024u
-#define MAX_BUFFER_SIZE (256u << 20)
+#define MIN_BUFFER_SIZE	    1024u
+#define MAX_BUFFER_SIZE	    (256u << 20)
 
 static int write_header(struct kx_fdr_writer *w)
 {
@@ -113,7 +113,8 @@ static struct kx_fdr_thread *add_thread(struct kx_fdr_writer *w, int32_t pid, in
 struct kx_fdr_thread *kx_fdr_writer_thread_of(struct kx_fdr_writer *w,
 					      const struct kx_fdr_identity *identity)
 {
-	struct kx_fdr_thread *t = w->table_size ? w->table[slot_of(w, identity->pid, identity->tid)] : NULL;
+	struct kx_fdr_thread *t =
+		w->table_size ? w->table[slot_of(w, identity->pid, identity->tid)] : NULL;
 	char *note;
 
 	if (t)
@@ -129,7 +130,10 @@ struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid,
 					   const char *name, const char *process)
 {
 	const struct kx_fdr_identity identity = {
-		.pid = pid, .tid = tid, .name = name, .process = process,
+		.pid = pid,
+		.tid = tid,
+		.name = name,
+		.process = process,
 	};
 
 	return kx_fdr_writer_thread_of(w, &identity);
@@ -190,12 +194,13 @@ int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options, struct kx_fd
 	int flags, ret;
 
 	if (version < KX_FDR_MIN_VERSION || version > KX_FDR_MAX_VERSION)
-		return kx_err_set(err, -EINVAL, "FDR version %d does not exist: take one from 1 to 5",
-				  version);
+		return kx_err_set(err, -EINVAL,
+				  "FDR version %d does not exist: take one from 1 to 5", version);
 	if (size < MIN_BUFFER_SIZE || size > MAX_BUFFER_SIZE || size % 8)
 		return kx_err_set(err, -EINVAL,
 				  "a trace buffer cannot have %u bytes: take a multiple of 8 from "
-				  "%u to %u", size, MIN_BUFFER_SIZE, MAX_BUFFER_SIZE);
+				  "%u to %u",
+				  size, MIN_BUFFER_SIZE, MAX_BUFFER_SIZE);
 	if (!options->start_tsc || options->wall_usec >= 1000000)
 		return kx_err_set(err, -EINVAL, "the trace has no valid start time");
 	w = calloc(1, sizeof(*w));
@@ -270,8 +275,10 @@ int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
 	kx_put64(hz, tsc_hz);
 	if (pwrite(w->fd, hz, sizeof(hz), w->offset + 8) != sizeof(hz)) {
 		ret = errno ? -errno : -EIO;
-		return kx_err_set(err, ret, "cannot correct the clock frequency in the trace's "
-				  "header: %s", strerror(-ret));
+		return kx_err_set(err, ret,
+				  "cannot correct the clock frequency in the trace's "
+				  "header: %s",
+				  strerror(-ret));
 	}
 	return 0;
 }

@@ -21,24 +21,24 @@ struct kx_fdr_writer;
 struct kx_fdr_thread;
 
 struct kx_fdr_options {
-	int version;          /* 1 to 5; 0 means the newest */
-	uint32_t buffer_size; /* bytes of a full buffer, a multiple of 8 from 1 KiB to 256 MiB;
-			       * 0 means 64 KiB. Version 1: the size of every buffer. */
+	int version;	      /* 1 to 5; 0 means the newest */
+	uint32_t buffer_size; /* bytes; 0: 64 KiB. Version 1: of every buffer */
 	uint64_t tsc_hz;      /* ticks a second; header field cycle_frequency; 0: not known */
 	bool constant_tsc;
 	bool nonstop_tsc;
-	uint64_t start_tsc;   /* T0, at least 1: the time of every thread's first record; no event is older */
-	uint64_t wall_sec;    /* CLOCK_MONOTONIC at T0: the base of WallTime records */
+	uint64_t start_tsc; /* T0 >= 1: of every thread's first record; no event is older */
+	uint64_t wall_sec;  /* CLOCK_MONOTONIC at T0: the base of WallTime records */
 	uint32_t wall_usec;
 };
 
 /*
- * Starts a file on @fd, which must be empty; the caller keeps owning it. It may be a pipe
- * (ignore SIGPIPE then). Writes the header. Free *@out with kx_fdr_writer_free.
- * Errors: -EINVAL for an option out of range, -ENOMEM, else write(2)'s.
+ * Starts a file on @fd, which must be empty; the caller keeps owning it. It may be a pipe (ignore
+ * SIGPIPE then). Writes the header. A buffer size is a multiple of 8 from 1 KiB to 256 MiB. Free
+ * *@out with kx_fdr_writer_free. Errors: -EINVAL for an option out of range, -ENOMEM, else
+ * write(2)'s.
  */
-int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options,
-		      struct kx_fdr_writer **out, struct kx_err *err);
+int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options, struct kx_fdr_writer **out,
+		      struct kx_err *err);
 
 /*
  * The stream of one thread; created on first use, then the same one until kx_fdr_thread_end.

@@ -17,18 +17,18 @@
 struct kx_fdr_thread {
 	/* what every record needs */
 	uint8_t *pos, *end; /* both NULL while no buffer is open */
-	uint64_t base;      /* TSC that the next delta counts from */
+	uint64_t base;	    /* TSC that the next delta counts from */
 	uint64_t newest;    /* TSC of the newest record */
 	uint16_t cpu;
-	uint32_t hits;      /* function records in the open buffer, without added exits */
+	uint32_t hits; /* function records in the open buffer, without added exits */
 
 	bool started;  /* it has a buffer, in the file or open */
 	bool has_wall; /* the next buffer's wall_sec and wall_usec must both be above these */
 	int32_t pid, tid;
 	uint8_t *buf;
 	size_t capacity;
-	size_t body; /* bytes of the preamble in the open buffer */
-	char *note;  /* custom event that comes first; NULL once written */
+	size_t body;	   /* bytes of the preamble in the open buffer */
+	char *note;	   /* custom event that comes first; NULL once written */
 	uint64_t wall_sec; /* of the last buffer */
 	uint32_t wall_usec;
 	struct kx_fdr_writer *writer;
@@ -50,15 +50,15 @@ struct kx_fdr_writer {
 	struct kx_fdr_options options;
 	size_t trailer; /* bytes kept free at a buffer's end */
 	uint8_t *zeros; /* fill of version 1 */
-	bool regular;   /* the file can be truncated and patched */
-	off_t offset;   /* of the header in the file */
+	bool regular;	/* the file can be truncated and patched */
+	off_t offset;	/* of the header in the file */
 	uint64_t bytes;
 	uint64_t nstarted;
 	uint64_t hits; /* function records in the file, without added exits */
 	size_t memory;
 	struct kx_fdr_thread *first, **last; /* those that have not ended */
-	struct kx_fdr_thread **table; /* open addressing by pid and tid */
-	size_t table_size;            /* a power of two */
+	struct kx_fdr_thread **table;	     /* open addressing by pid and tid */
+	size_t table_size;		     /* a power of two */
 	size_t nthreads;
 	struct kx_fdr_ended *ended; /* KX_FDR_ENDED_PLACES of them */
 };

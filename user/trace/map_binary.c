@@ -18,7 +18,7 @@ struct symbol {
 	uint64_t address;
 	uint64_t size;
 	const char *name; /* the ELF's */
-	int rank;         /* which one of several at one address names the function */
+	int rank;	  /* which one of several at one address names the function */
 };
 
 static int compare_symbols(const void *a, const void *b)

@@ -6,10 +6,10 @@
  *
  *   .kxray.session    JSON: {"kxray":1, "session":{...},
  *                     "modules":[{"name","path","build_id","load_bias","map_base"}, ...]}
- *                     The session describes the recording: command line, host, clock, processes, losses.
- *   .kxray.functions  24 bytes for each function in id order, little-endian: u64 address,
- *                     u64 size, u32 module (from 0 on), u32 offset of its name
- *   .kxray.names      symbols as the programs have them, NUL-terminated; the first is ""
+ *                     The session describes the recording: command line, host, clock, processes,
+ * losses. .kxray.functions  24 bytes for each function in id order, little-endian: u64 address, u64
+ * size, u32 module (from 0 on), u32 offset of its name .kxray.names      symbols as the programs
+ * have them, NUL-terminated; the first is ""
  *
  * A function's id is its place in the list, from 1 on. Addresses in JSON are hexadecimal strings
  * ("0x401000"), because JSON readers round numbers over 53 bits.
@@ -26,16 +26,16 @@
 
 #include "base/err.h"
 
-#define KX_MAP_SESSION_SECTION ".kxray.session"
+#define KX_MAP_SESSION_SECTION	 ".kxray.session"
 #define KX_MAP_FUNCTIONS_SECTION ".kxray.functions"
-#define KX_MAP_NAMES_SECTION ".kxray.names"
+#define KX_MAP_NAMES_SECTION	 ".kxray.names"
 
 /* A function as the map stores it; its id is its index + 1. */
 struct kx_map_function {
-	const char *symbol;   /* mangled name as the symbol table has it */
-	uint32_t module;      /* index into modules */
-	uint64_t address;     /* ELF virtual address inside its module */
-	uint64_t size;        /* bytes */
+	const char *symbol; /* mangled name as the symbol table has it */
+	uint32_t module;    /* index into modules */
+	uint64_t address;   /* ELF virtual address inside its module */
+	uint64_t size;	    /* bytes */
 };
 
 struct kx_map_module {
@@ -43,7 +43,7 @@ struct kx_map_module {
 	const char *path;     /* as the process had it mapped */
 	const char *build_id; /* lower-case hex, "" if none */
 	uint64_t load_bias;   /* run-time address minus ELF virtual address; 0 if unknown */
-	uint64_t map_base;    /* first address of the module's range in the map; set by the writer */
+	uint64_t map_base; /* first address of the module's range in the map; set by the writer */
 };
 
 struct kx_map {
@@ -52,7 +52,7 @@ struct kx_map {
 	struct kx_map_function *functions;
 	size_t nfunctions;
 	json_t *session; /* an object, see record/session_info.h; may be NULL */
-	void *storage;   /* of map_read.c; NULL in a map made by hand */
+	void *storage;	 /* of map_read.c; NULL in a map made by hand */
 };
 
 /*

@@ -12,23 +12,23 @@
 /* One of .kxray.functions, little-endian. */
 struct kx_map_row {
 	uint64_t address; /* ELF virtual address inside its module */
-	uint64_t size;    /* bytes */
+	uint64_t size;	  /* bytes */
 	uint32_t module;  /* index into the session's modules */
-	uint32_t name;    /* offset in .kxray.names */
+	uint32_t name;	  /* offset in .kxray.names */
 };
 _Static_assert(sizeof(struct kx_map_row) == 24, "a function is 24 bytes");
 
 /* What a map owns itself, beyond what its caller has set. */
 struct kx_map_storage {
 	bool owns_lists; /* modules and functions are the reader's */
-	Elf *elf;        /* kxray's own maps: functions' symbols are in it */
-	json_t *root;    /* modules' strings and the session belong to it */
-	char *text;      /* binaries: functions' symbols */
+	Elf *elf;	 /* kxray's own maps: functions' symbols are in it */
+	json_t *root;	 /* modules' strings and the session belong to it */
+	char *text;	 /* binaries: functions' symbols */
 	char *file_name, *file_path, *file_build_id; /* of module 0 of a binary */
-	char *names;     /* cache of demangled names, NUL-terminated */
+	char *names;				     /* cache of demangled names, NUL-terminated */
 	size_t names_len;
 	uint32_t *name_at; /* by index: offset in names + 1, or 0 */
-	void *unknown;   /* search tree of "#id" */
+	void *unknown;	   /* search tree of "#id" */
 };
 
 /* The storage of @map, allocated on first use; NULL if memory runs out. */

@@ -10,7 +10,7 @@
 
 /* Bytes of the cache of demangled names: enough for most maps of 200,000 functions. */
 #define NAMES_BYTES (12u << 20)
-#define NAME_BYTES (64u << 10) /* longer names stay mangled */
+#define NAME_BYTES  (64u << 10) /* longer names stay mangled */
 
 struct kx_map_storage *kx_map_storage_of(struct kx_map *map)
 {

@@ -211,5 +211,6 @@ int kx_map_read(const char *path, struct kx_map *map, struct kx_err *err)
 	kx_map_free(map);
 	return kx_err_set(err, -EBADMSG,
 			  "%s is not a map: %s; name the .map file that kxray wrote beside the "
-			  "trace, or the binary if it was built with -fxray-instrument", path, why);
+			  "trace, or the binary if it was built with -fxray-instrument",
+			  path, why);
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct kx_map_strings {
-	char *data; /* to be freed */
+	char *data;	  /* to be freed */
 	size_t len, size; /* bytes used, and allocated */
 };
 

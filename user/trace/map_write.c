@@ -24,17 +24,25 @@
 #include "trace/map_strings.h"
 
 #define MODULE_ALIGN (16ULL << 20) /* a module's addresses keep their low 24 bits */
-#define MAX_SPAN (1ULL << 40)      /* a module wider than this is packed */
-#define PACKED_STEP 16             /* between functions that have no address of their own */
+#define MAX_SPAN     (1ULL << 40)  /* a module wider than this is packed */
+#define PACKED_STEP  16		   /* between functions that have no address of their own */
 
 enum {
-	S_NULL, S_TEXT, S_SLEDS, S_SYMTAB, S_FUNCTIONS, S_STRTAB, S_NAMES, S_SESSION, S_SHSTRTAB,
+	S_NULL,
+	S_TEXT,
+	S_SLEDS,
+	S_SYMTAB,
+	S_FUNCTIONS,
+	S_STRTAB,
+	S_NAMES,
+	S_SESSION,
+	S_SHSTRTAB,
 	NSECTIONS
 };
 
 static const char section_names[] =
-	"\0.text\0xray_instr_map\0.symtab\0" KX_MAP_FUNCTIONS_SECTION "\0.strtab\0"
-	KX_MAP_NAMES_SECTION "\0" KX_MAP_SESSION_SECTION "\0.shstrtab";
+	"\0.text\0xray_instr_map\0.symtab\0" KX_MAP_FUNCTIONS_SECTION
+	"\0.strtab\0" KX_MAP_NAMES_SECTION "\0" KX_MAP_SESSION_SECTION "\0.shstrtab";
 
 /* xray_instr_map, version 0: absolute addresses. */
 struct sled {
@@ -49,7 +57,7 @@ _Static_assert(sizeof(struct sled) == 32, "a sled is 32 bytes");
 
 struct image {
 	uint64_t *addresses; /* in the map, by function */
-	uint64_t end;        /* past the last address in use */
+	uint64_t end;	     /* past the last address in use */
 	struct sled *sleds;
 	Elf64_Sym *symbols;
 	size_t nsymbols;
@@ -107,9 +115,9 @@ static int place_modules(struct image *im, struct kx_map *map)
 		const struct kx_map_function *f = &map->functions[i];
 		const struct range *r = &ranges[f->module];
 
-		im->addresses[i] = r->used ? map->modules[f->module].map_base +
-						     (f->address - r->low)
-					   : UINT64_MAX;
+		im->addresses[i] =
+			r->used ? map->modules[f->module].map_base + (f->address - r->low)
+				: UINT64_MAX;
 	}
 	im->end = next;
 	free(ranges);
@@ -409,17 +417,20 @@ int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err)
 	if (map->nfunctions > KX_FDR_MAX_FUNC)
 		return kx_err_set(err, -E2BIG,
 				  "the map %s cannot hold %zu functions: a trace has %u ids, so "
-				  "select fewer", path, map->nfunctions, KX_FDR_MAX_FUNC);
+				  "select fewer",
+				  path, map->nfunctions, KX_FDR_MAX_FUNC);
 	for (size_t i = 0; i < map->nfunctions; i++)
 		if (map->functions[i].module >= map->nmodules)
 			return kx_err_set(err, -EINVAL,
 					  "function %zu of the map %s names module %u, but it has "
-					  "%zu modules", i + 1, path, map->functions[i].module,
-					  map->nmodules);
+					  "%zu modules",
+					  i + 1, path, map->functions[i].module, map->nmodules);
 	ret = build(&im, map);
 	if (ret == -E2BIG)
-		kx_err_set(err, ret, "the map %s cannot hold functions whose names take 4 GiB: "
-			   "select fewer", path);
+		kx_err_set(err, ret,
+			   "the map %s cannot hold functions whose names take 4 GiB: "
+			   "select fewer",
+			   path);
 	else if (ret < 0)
 		kx_err_set(err, ret, "no memory for a map of %zu functions", map->nfunctions);
 	else

@@ -9,7 +9,8 @@
 
 #include "base/json_text.h"
 
-#define MAX_NAME       64 /* bytes; up to six times as long in JSON, and two still fit the smallest buffer */
+#define MAX_NAME \
+	64 /* bytes; up to six times as long in JSON, and two still fit the smallest buffer */
 #define MAX_SCHED_NOTE 128
 
 struct note_kind {
@@ -158,10 +159,17 @@ static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size
 /* The table */
 
 static const struct note_kind kinds[KX_NOTE_KINDS] = {
-	[KX_NOTE_THREAD] = { .layout.name = "thread", .format = format_thread, .parse = parse_thread },
-	[KX_NOTE_SESSION] = { .layout.name = "session", .format = format_session, .parse = parse_session },
-	[KX_NOTE_LOSS] = { .layout = { "loss", { { "entries", KX_NOTE_COUNT }, { "exits", KX_NOTE_COUNT },
-						       { "from", KX_NOTE_COUNT }, { "to", KX_NOTE_COUNT } } } },
+	[KX_NOTE_THREAD] = { .layout.name = "thread",
+			     .format = format_thread,
+			     .parse = parse_thread },
+	[KX_NOTE_SESSION] = { .layout.name = "session",
+			      .format = format_session,
+			      .parse = parse_session },
+	[KX_NOTE_LOSS] = { .layout = { "loss",
+				       { { "entries", KX_NOTE_COUNT },
+					 { "exits", KX_NOTE_COUNT },
+					 { "from", KX_NOTE_COUNT },
+					 { "to", KX_NOTE_COUNT } } } },
 	[KX_NOTE_REPAIRED] = { .layout = { "repaired", { { "exits", KX_NOTE_COUNT } } } },
 	[KX_NOTE_RESULT] = { .layout = { "result", { { "value", KX_NOTE_NUMBER } } } },
 	[KX_NOTE_SAMPLE] = { .layout = { "sample", { { "ip", KX_NOTE_ADDRESS } } } },
@@ -179,12 +187,13 @@ static int format_fields(const struct kx_note *note, char *body, size_t size)
 	int n = 0;
 
 	for (int i = 0; i < KX_NOTE_VALUES && l->fields[i].key; i++) {
-		const char *format = l->fields[i].type == KX_NOTE_ADDRESS ?
-					     "%c\"%s\":\"0x%" PRIx64 "\"" : "%c\"%s\":%" PRId64;
+		const char *format = l->fields[i].type == KX_NOTE_ADDRESS ? "%c\"%s\":\"0x%" PRIx64
+									    "\""
+									  : "%c\"%s\":%" PRId64;
 		size_t room = (size_t)n < size ? size - (size_t)n : 0;
 
-		n += snprintf(room ? body + n : NULL, room, format, i ? ',' : '{',
-			      l->fields[i].key, note->values[i]);
+		n += snprintf(room ? body + n : NULL, room, format, i ? ',' : '{', l->fields[i].key,
+			      note->values[i]);
 	}
 	if ((size_t)n + 1 < size)
 		memcpy(body + n, "}", 2);

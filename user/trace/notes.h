@@ -5,20 +5,18 @@
  * reads it.
  *
  *   thread   {"tid":2,"pid":1,"name":"worker","process":"server"}
- *            first body record of every thread, at the start of the trace; once more at that time when
- *            another thread gets the same ids; at its own time: a change of name.
- *            "ns_pid", "ns_tid": the ids in the thread's own pid namespace, if they differ
- *   session  {...}  see map_file.h; once, in the first thread of the file
- *   loss     {"entries":3,"exits":2,"from":TSC,"to":TSC}  events lost in this thread between these times
- *   repaired {"exits":2}  the next 2 exits of this thread were added by kxray
- *   result   {"value":-2}  what the call that exits next in this thread returns; of system calls, with
- *            record --args
- *   sample   {"ip":"0x7f12..."}  the thread was on a CPU, at this run-time address in user space; with
- *            record --sample
- *   sched    {"off":TICKS,"state":"S","wait":TICKS,"by":TID,"open":true}  the thread is back on a CPU;
- *            with record --sched. It left its CPU "off" ticks ago (or at the start of the recording),
- *            "state" says why (see off_cpu.h); it was runnable during the last "wait" of these ticks and
- *            woken by thread "by" (0: an interrupt). "open": the recording ended before it was back
+ *            first body record of every thread, at the start of the trace; once more at that time
+ * when another thread gets the same ids; at its own time: a change of name. "ns_pid", "ns_tid": the
+ * ids in the thread's own pid namespace, if they differ session  {...}  see map_file.h; once, in
+ * the first thread of the file loss     {"entries":3,"exits":2,"from":TSC,"to":TSC}  events lost in
+ * this thread between these times repaired {"exits":2}  the next 2 exits of this thread were added
+ * by kxray result   {"value":-2}  what the call that exits next in this thread returns; of system
+ * calls, with record --args sample   {"ip":"0x7f12..."}  the thread was on a CPU, at this run-time
+ * address in user space; with record --sample sched
+ * {"off":TICKS,"state":"S","wait":TICKS,"by":TID,"open":true}  the thread is back on a CPU; with
+ * record --sched. It left its CPU "off" ticks ago (or at the start of the recording), "state" says
+ * why (see off_cpu.h); it was runnable during the last "wait" of these ticks and woken by thread
+ * "by" (0: an interrupt). "open": the recording ended before it was back
  *
  * Notes of kinds that are not in the table come from a newer kxray; readers pass them on as they
  * are.
@@ -38,11 +36,11 @@
 #include "trace/off_cpu.h"
 
 #define KX_NOTE_PREFIX "kxray:"
-#define KX_NOTE_MAX    4096 /* bytes of the longest note; the writer takes no longer custom events */
+#define KX_NOTE_MAX    4096 /* bytes, of any custom event */
 #define KX_NOTE_VALUES 6
 
 enum kx_note_kind {
-	KX_NOTE_NONE,    /* not one of kxray's notes */
+	KX_NOTE_NONE,	 /* not one of kxray's notes */
 	KX_NOTE_UNKNOWN, /* of a kind that is not in the table */
 	KX_NOTE_THREAD,
 	KX_NOTE_SESSION,
@@ -58,7 +56,7 @@ enum kx_note_kind {
 enum kx_note_field_type {
 	KX_NOTE_COUNT,	 /* 0 or more; 0 if missing */
 	KX_NOTE_NUMBER,	 /* with a sign; must be there */
-	KX_NOTE_ADDRESS, /* a hexadecimal string, since JSON readers round numbers over 53 bits; must be there */
+	KX_NOTE_ADDRESS, /* a hexadecimal string; must be there */
 };
 
 /*
@@ -78,13 +76,13 @@ struct kx_note_layout {
 struct kx_fdr_identity {
 	int32_t pid, tid;
 	const char *name, *process; /* of each, 64 bytes are written */
-	int32_t ns_pid, ns_tid;     /* in its own pid namespace; 0: not known, or the same */
+	int32_t ns_pid, ns_tid;	    /* in its own pid namespace; 0: not known, or the same */
 };
 
 struct kx_note {
 	enum kx_note_kind kind;
 	const struct kx_note_layout *layout; /* of KX_NOTE_INSTANT, whose values are in values */
-	json_t *json; /* after reading: owns what is borrowed below; NULL for notes of numbers only */
+	json_t *json; /* after reading: owns the strings below; may be NULL */
 	union {
 		uint64_t values[KX_NOTE_VALUES]; /* of the fields in the table, in their order */
 		struct {

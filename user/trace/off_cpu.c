@@ -6,14 +6,14 @@ static const struct {
 	uint32_t bits;
 	char letter;
 } states[] = {
-	{ 0x400, 'I' },  /* TASK_NOLOAD: an idle kernel thread */
-	{ 0x1, 'S' },    /* TASK_INTERRUPTIBLE */
+	{ 0x400, 'I' },	 /* TASK_NOLOAD: an idle kernel thread */
+	{ 0x1, 'S' },	 /* TASK_INTERRUPTIBLE */
 	{ 0x1002, 'D' }, /* TASK_UNINTERRUPTIBLE, TASK_RTLOCK_WAIT */
-	{ 0x4, 'T' },    /* __TASK_STOPPED */
-	{ 0x8, 't' },    /* __TASK_TRACED */
-	{ 0x40, 'P' },   /* TASK_PARKED */
+	{ 0x4, 'T' },	 /* __TASK_STOPPED */
+	{ 0x8, 't' },	 /* __TASK_TRACED */
+	{ 0x40, 'P' },	 /* TASK_PARKED */
 	{ 0x8000, 'F' }, /* TASK_FROZEN */
-	{ 0xb0, 'X' },   /* EXIT_DEAD, EXIT_ZOMBIE, TASK_DEAD */
+	{ 0xb0, 'X' },	 /* EXIT_DEAD, EXIT_ZOMBIE, TASK_DEAD */
 };
 
 char kx_sched_state(uint32_t bits)
@@ -78,8 +78,8 @@ void kx_off_cpu_add(struct kx_off_cpu *c, const struct kx_sched_interval *i)
 	c->wait += i->to - i->wake;
 }
 
-struct kx_off_cpu kx_sched_since(const struct kx_off_cpu *c,
-				     const struct kx_off_cpu *mark, uint64_t took)
+struct kx_off_cpu kx_sched_since(const struct kx_off_cpu *c, const struct kx_off_cpu *mark,
+				 uint64_t took)
 {
 	struct kx_off_cpu d = { c->off - mark->off, c->wait - mark->wait };
 

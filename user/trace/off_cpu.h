@@ -15,11 +15,11 @@
 /* One time that a thread was off the CPU; ticks. */
 struct kx_sched_interval {
 	uint64_t from, to;
-	uint64_t wake;   /* when it became runnable: from if it always was, to if that is not known */
-	char state;      /* a letter as in ps(1), 'N': new thread, '?': not known */
+	uint64_t wake; /* when it became runnable: from if it always was, to if that is not known */
+	char state;    /* a letter as in ps(1), 'N': new thread, '?': not known */
 	bool has_waker;
-	bool open;       /* at @to it is still off the CPU */
-	uint32_t waker;  /* if has_waker: its thread id, or 0 for an interrupt */
+	bool open;	/* at @to it is still off the CPU */
+	uint32_t waker; /* if has_waker: its thread id, or 0 for an interrupt */
 };
 
 /* The letter for a kernel's task state (the bits of task_struct.__state). */
@@ -43,7 +43,7 @@ void kx_off_cpu_add(struct kx_off_cpu *c, const struct kx_sched_interval *i);
  * Ticks that @c has advanced since its copy @mark was made, in a call of @took ticks. Clamped,
  * since a damaged trace may claim more: on the CPU + off = @took always holds.
  */
-struct kx_off_cpu kx_sched_since(const struct kx_off_cpu *c,
-				     const struct kx_off_cpu *mark, uint64_t took);
+struct kx_off_cpu kx_sched_since(const struct kx_off_cpu *c, const struct kx_off_cpu *mark,
+				 uint64_t took);
 
 #endif

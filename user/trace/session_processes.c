@@ -23,10 +23,11 @@ int kx_session_processes_init(struct kx_session_processes *p, const json_t *sess
 	p->items = calloc(json_array_size(list) + 1, sizeof(*p->items));
 	if (!p->items)
 		return -ENOMEM;
-	json_array_foreach(list, i, process)
+	json_array_foreach (list, i, process)
 		p->items[p->count++] = (struct kx_session_process){
 			.pid = (int32_t)json_integer_value(json_object_get(process, "pid")),
-			.order = (uint32_t)i, .json = process,
+			.order = (uint32_t)i,
+			.json = process,
 		};
 	qsort(p->items, p->count, sizeof(*p->items), by_pid);
 	return 0;

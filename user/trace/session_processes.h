@@ -12,7 +12,7 @@ struct kx_session_processes {
 		int32_t pid;
 		uint32_t order;
 		const json_t *json; /* borrowed */
-	} *items; /* by pid */
+	} * items;		    /* by pid */
 	size_t count;
 };
 

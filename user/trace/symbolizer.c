@@ -12,7 +12,7 @@
 #define NOTE_RECORDS 8
 
 int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbolizer *out,
-			struct kx_err *err)
+		       struct kx_err *err)
 {
 	char *beside = NULL;
 	int r = 0;
@@ -59,7 +59,7 @@ bool kx_trace_first_note(struct kx_fdr_file *f, size_t thread, enum kx_note_kind
 }
 
 int kx_symbolizer_check(const struct kx_symbolizer *names, struct kx_fdr_file *f,
-			 struct kx_err *err)
+			struct kx_err *err)
 {
 	const char *map_when, *trace_when;
 	json_int_t map_start, trace_start = 0;
@@ -75,10 +75,11 @@ int kx_symbolizer_check(const struct kx_symbolizer *names, struct kx_fdr_file *f
 	if (found)
 		trace_start = session_start(note.json, &trace_when);
 	if (map_start && trace_start && map_start != trace_start)
-		r = kx_err_set(err, -EBADMSG,
-			       "the map does not belong to this trace: it is of the recording of %s, the "
-			       "trace of %s; name the right one with -m",
-			       map_when, trace_when);
+		r = kx_err_set(
+			err, -EBADMSG,
+			"the map does not belong to this trace: it is of the recording of %s, the "
+			"trace of %s; name the right one with -m",
+			map_when, trace_when);
 	if (found)
 		kx_note_release(&note);
 	return r;
@@ -110,8 +111,8 @@ void kx_trace_prefetch(const struct kx_symbolizer *names, uint32_t id, bool symb
 {
 	if (!names->has_map || !id || id > names->map.nfunctions)
 		return;
-	__builtin_prefetch(symbol ? (const void *)names->map.functions[id - 1].symbol :
-				    (const void *)&names->map.functions[id - 1]);
+	__builtin_prefetch(symbol ? (const void *)names->map.functions[id - 1].symbol
+				  : (const void *)&names->map.functions[id - 1]);
 }
 
 const char *kx_trace_module(const struct kx_symbolizer *names, uint32_t id)

@@ -21,13 +21,13 @@ struct kx_symbolizer {
  * "#id". Free with kx_symbolizer_free. Errors: kx_map_read's.
  */
 int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbolizer *out,
-			struct kx_err *err);
+		       struct kx_err *err);
 /*
  * Checks that map and trace are from the same recording, by the start of their clocks, if both
  * have it. Errors: -EBADMSG (another recording), -ENOMEM.
  */
 int kx_symbolizer_check(const struct kx_symbolizer *names, struct kx_fdr_file *f,
-			 struct kx_err *err);
+			struct kx_err *err);
 void kx_symbolizer_free(struct kx_symbolizer *names);
 
 /*

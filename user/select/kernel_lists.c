@@ -148,7 +148,8 @@ static int read_forbidden(FILE *f, struct kx_kernel_lists *lists)
 		}
 		lists->forbidden[lists->nforbidden++] = r;
 	}
-	qsort(lists->forbidden, lists->nforbidden, sizeof(*lists->forbidden), compare_ranges);
+	if (lists->nforbidden)
+		qsort(lists->forbidden, lists->nforbidden, sizeof(*lists->forbidden), compare_ranges);
 	return 0;
 }
 

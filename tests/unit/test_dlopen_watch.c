@@ -10,6 +10,17 @@
 #include "select/select.h"
 #include "target.h"
 
+#ifndef __SANITIZE_ADDRESS__ /* which brings a calloc of its own */
+static unsigned failing; /* counts down to the allocation that fails; 0: none does */
+
+void *__libc_calloc(size_t n, size_t size);
+
+void *calloc(size_t n, size_t size)
+{
+	return failing && !--failing ? NULL : __libc_calloc(n, size);
+}
+#endif
+
 static const char prog_source[] =
 	"__attribute__((noinline)) int leaf(int x) { return x * 3; }\n"
 	"int lib_caller(int);\n"
@@ -124,11 +135,40 @@ static void test_plan_exits(void **state)
 	done(&sel);
 }
 
+#ifndef __SANITIZE_ADDRESS__
+/* A function whose exits could not be planned for want of memory must not look like one without exits. */
+static void test_no_memory(void **state)
+{
+	static const char *const include[] = { "caller", "libx.so:lib_caller" };
+	struct kx_selection sel;
+	struct kx_plan **plans;
+	unsigned n = 1;
+	bool failed;
+
+	(void)state;
+	choose(include, 2, KX_EXITS_AUTO, &sel);
+	do {
+		failing = n;
+		plans = kx_dlopen_watch_plan_exits(&sel, KX_EVERY_MODULE);
+		failed = !failing;
+		failing = 0;
+		assert_int_equal(plans == NULL, failed);
+		n++;
+	} while (failed);
+	assert_in_range(n, 5, 100); /* the array and two plans failed, and once nothing */
+	kx_dlopen_watch_free_plans(plans, sel.nfunctions);
+	done(&sel);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_needed),
 		cmocka_unit_test(test_plan_exits),
+#ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(test_no_memory),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, build, target_teardown);

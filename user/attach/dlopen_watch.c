@@ -100,18 +100,25 @@ struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint
 	for (size_t i = 0; plans && i < sel->nfunctions; i++) {
 		const struct kx_function *f = &sel->functions[i];
 		struct kx_plan *plan;
+		int code;
 
 		if (!kx_select_is_probed_by(sel, f, KX_PROBE_UPROBE) || !f->plan.makes_calls ||
 		    f->plan.exit_kind != KX_EXITS_RETURN ||
 		    (module != KX_EVERY_MODULE && f->module != module))
 			continue;
 		plan = calloc(1, sizeof(*plan));
-		if (plan && kx_plan_function(sel->modules[f->module].planner, f->sym, &options,
-					     plan, NULL)) {
-			free(plan);
-			plan = NULL;
+		code = plan ? kx_plan_function(sel->modules[f->module].planner, f->sym, &options,
+					       plan, NULL)
+			    : -ENOMEM;
+		if (!code) {
+			plans[i] = plan;
+			continue;
 		}
-		plans[i] = plan;
+		free(plan);
+		if (code == -ENOMEM) {
+			kx_dlopen_watch_free_plans(plans, sel->nfunctions);
+			return NULL;
+		}
 	}
 	return plans;
 }
@@ -126,23 +133,26 @@ void kx_dlopen_watch_free_plans(struct kx_plan **plans, size_t n)
 	free(plans);
 }
 
-/* Whether some process has become risky. Processes that have ended are ignored. */
-static bool is_risky(const struct kx_select_process *procs, size_t nprocs, char *why, size_t size)
+/* 1: some process has become risky; 0; -ENOMEM. Processes that have ended are ignored. */
+static int find_risk(const struct kx_select_process *procs, size_t nprocs, char *why, size_t size)
 {
 	for (size_t i = 0; i < nprocs; i++) {
 		struct kx_unwind_risk risk;
 		struct kx_modules mods;
+		int code = kx_modules_of_process(procs[i].pid, &mods, NULL);
 
-		if (kx_modules_of_process(procs[i].pid, &mods, NULL))
+		if (code == -ENOMEM)
+			return code;
+		if (code)
 			continue;
 		kx_unwind_risk_of(&mods, &risk);
 		kx_modules_free(&mods);
 		if (!risk.returns_harmless) {
 			snprintf(why, size, "%s", risk.reason);
-			return true;
+			return 1;
 		}
 	}
-	return false;
+	return 0;
 }
 
 int kx_dlopen_watch_check(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
@@ -157,7 +167,10 @@ int kx_dlopen_watch_check(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 	*dropped = false;
 	if (w->dropped || changes == w->checked)
 		return 0;
-	if (!is_risky(procs, nprocs, why, size)) {
+	code = find_risk(procs, nprocs, why, size);
+	if (code < 0)
+		return kx_err_set(err, code, "no memory to read the modules of the processes");
+	if (!code) {
 		w->checked = changes;
 		kx_tracer_link_map_ack(tracer, changes);
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
 /*
  * Instants: events of a thread that neither begin nor end a call. Each becomes a note in the trace, as
- * its row in user/collect/event.c says. Only the programs that are asked for are loaded.
+ * defined by its row in user/collect/event.c. Only requested programs are loaded.
  */
 #ifndef KX_INSTANT_BPF_H
 #define KX_INSTANT_BPF_H

@@ -15,9 +15,9 @@
 #define KX_KERNEL_STACK 0x4000 /* bytes of a task's stack in the kernel */
 
 /*
- * The upper end of each CPU's stack for interrupts, as far as it has been seen: the kernel's own
- * variable has another type or place in each version. It rises only with a call that begins above all
- * that is known, and then none is open on this stack.
+ * The highest address observed on each CPU's interrupt stack: the kernel's own variable has a different
+ * type or place in each version. It rises only if a call begins above it, and then no call is open on
+ * this stack.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -116,16 +116,16 @@ int kx_kernel_return(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
-	/* after the return the stack pointer stands above the return address */
+	/* after the return the stack pointer is above the return address */
 	if (kx_exit_wanted(id))
 		kx_kernel_leave(kx_kernel_sp(ctx->sp - 8), bpf_get_attach_cookie(ctx), id);
 	return 0;
 }
 
 /*
- * The kernel's trampoline gives no registers, but the arguments lie in its frame, right below the
- * traced function's: both programs of a call see the same place. Reading the pointer back from memory
- * makes a number of it, which the verifier lets through.
+ * The kernel's trampoline passes no registers, but the arguments are in its frame, directly below the
+ * traced function's: both programs of a call get the same address. Reading the pointer back from memory
+ * turns it into a scalar, which the verifier accepts.
  */
 static __always_inline __u64 kx_trampoline_sp(void *ctx)
 {

@@ -63,7 +63,7 @@ int kx_dlopen(struct pt_regs *ctx)
 
 /*
  * Run by user space: process ctx[0] was scanned when it had ctx[1] changes; return probes are harmless in it.
- * Here and not by a map update, which would overwrite a change that comes meanwhile.
+ * Not by a map update, which could overwrite a concurrent change.
  */
 SEC("raw_tp")
 int kx_mark_checked(__u64 *ctx)

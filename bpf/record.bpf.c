@@ -64,7 +64,7 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 	return ret;
 }
 
-/* After the return the stack pointer stands above the return address. */
+/* After the return the stack pointer is above the return address. */
 static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 id)
 {
 	kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);

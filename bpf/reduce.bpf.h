@@ -279,7 +279,7 @@ enum kx_verdict {
 	KX_SKIP = 2,	 /* as is its exit, if the caller can */
 };
 
-/* Adds the frame; those that have ended are gone. */
+/* Adds the frame; ended frames have been removed. */
 static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp, __u64 time,
 				      __u32 cpu, const __u64 *payload, __u32 words)
 {
@@ -334,7 +334,7 @@ static __noinline int judge_entry(__u32 tid, __u32 func, __u64 sp, const __u64 *
 	__u32 cpu;
 	int verdict;
 
-	/* busy: an interrupt came while the frames of this thread were being changed */
+	/* busy: an interrupt occurred while this thread's frames were being changed */
 	if (!c || c->busy)
 		return lose_call(KX_LOSS_RING_BUSY, KX_EVENT_ENTRY, tid);
 	if (kx_read_clock(&now, &cpu))
@@ -429,8 +429,8 @@ static __noinline int judge_exit(__u32 kind, __u32 tid, __u32 func, __u64 sp)
 
 /*
  * A call begins: @sp is the stack pointer at the entry (for calls inside the kernel see wire.h),
- * @payload as for kx_put; @func may have KX_ENTER_* with it. Returns 0; KX_SKIP if the exit need not
- * come; -1 if it was lost.
+ * @payload as for kx_put; @func may include KX_ENTER_* flags. Returns 0; KX_SKIP if the exit is not
+ * needed; -1 if the call was lost.
  */
 static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64 *payload,
 				    __u32 words)

@@ -55,7 +55,7 @@ static __always_inline __u32 kx_syscall_traced(struct task_struct *task, __u64 n
 	return traced;
 }
 
-/* A child comes out of the system call by which its parent made it. */
+/* A new process or thread starts with the return from its parent's system call. */
 static __always_inline int kx_is_child(__u64 number, long result)
 {
 	return !result && ((number >= KX_NR_CLONE && number <= KX_NR_VFORK) ||

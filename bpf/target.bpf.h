@@ -60,8 +60,8 @@ static __always_inline int kx_is_target(__u32 tgid)
 }
 
 /*
- * Whether the current task is traced at all; @id is bpf_get_current_pid_tgid()'s. Enough for the
- * exit of a call whose entry is known to be recorded: filters may not hold any more.
+ * Whether the current task is traced at all; @id is bpf_get_current_pid_tgid()'s. Sufficient for
+ * the exit of a call whose entry is recorded: the filters may no longer match.
  */
 static __always_inline int kx_traced(__u64 id)
 {
@@ -89,7 +89,7 @@ static __always_inline int kx_task_traced(struct task_struct *task)
 	return kx_ready && kx_is_target(task->tgid);
 }
 
-/* ... and whether what it does is to be recorded, on whatever CPU. */
+/* ... and whether its events are recorded, on any CPU. */
 static __always_inline int kx_task_wanted(struct task_struct *task)
 {
 	return kx_task_traced(task) && kx_task_passes(task);

@@ -61,7 +61,7 @@ static __noinline int kx_report_trigger(__u64 id, __u32 kind, __u32 func, __u64 
 	__u64 clock = 0;
 	__u32 cpu = 0;
 
-	/* whatever belongs to the trigger is in its ring by now, and older than this */
+	/* all records that belong to the trigger are in their ring now, and older than this */
 	if (kx_read_clock(&clock, &cpu))
 		clock = 0;
 	ev = bpf_ringbuf_reserve(&kx_trigger_ring, sizeof(*ev), 0);

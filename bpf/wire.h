@@ -108,7 +108,7 @@ struct kx_thread_loss {
 /* How often a thread had left a CPU by then, and how many ns it had run just before. */
 #define KX_SCHED_SWITCHES(sp) ((__u32)(sp))
 #define KX_SCHED_RAN_NS(sp) ((__u32)((sp) >> 32))
-#define KX_SCHED_RAN_UNKNOWN 0xffffffffU /* too long for this, or the kernel does not say */
+#define KX_SCHED_RAN_UNKNOWN 0xffffffffU /* too long for this field, or not reported by the kernel */
 #define KX_SCHED_SP(switches, ran_ns) ((__u64)(ran_ns) << 32 | (__u32)(switches))
 
 enum kx_wire_clock {
@@ -153,7 +153,7 @@ struct kx_process_event {
 	__u32 pad;
 };
 
-/* Modules whose functions may not be hijacked any more; see KX_COOKIE_GROUP. */
+/* Modules whose functions must get no more return probes; see KX_COOKIE_GROUP. */
 #define KX_MAX_GROUPS 4096
 
 /*
@@ -200,8 +200,8 @@ struct kx_trigger_func {
 
 /* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,
- * 37 set if the exit is a tail jump, and of an entry if the function may leave by one and a return
- * probe sees its exit, 38 set if the function makes no calls,
+ * 37 set if the exit is a tail jump, and of an entry if the function may leave by one and its
+ * exit is recorded by a return probe, 38 set if the function makes no calls,
  * 39 set if the function is a trigger, 40-51 the probe's place in its page (the same in the file and in memory), set by kx_uprobe_link,
  * 52-63 the module's group, see kx_retprobes_disabled. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)

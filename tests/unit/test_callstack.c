@@ -212,7 +212,7 @@ static void test_direct_recursion(void **state)
 	expect(&st, "+1+1+1-1-1-1", 0, 0);
 }
 
-/* Return probes: TAIL jumps to TAIL2, which jumps to F; the kernel reports all exits, F's first. */
+/* Return probes: TAIL jumps to TAIL2, which jumps to G; the kernel reports all three exits, G's first. */
 static void test_tail_chain_of_return_probes(void **state)
 {
 	struct checker st;

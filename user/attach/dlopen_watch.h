@@ -28,7 +28,7 @@ bool kx_dlopen_watch_needed(const struct kx_selection *sel);
 
 /*
  * Puts a probe on _dl_debug_state of every process that has a dynamic linker.
- * Errors: -ENOENT (a linker without that function: later loads cannot be seen), -ESRCH (a process
+ * Errors: -ENOENT (a linker without that function: later loads cannot be detected), -ESRCH (a process
  * has ended).
  */
 int kx_dlopen_watch_start(struct kx_dlopen_watch *w, struct kx_tracer *tracer,

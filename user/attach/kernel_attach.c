@@ -194,7 +194,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /*
- * The names that only function number @i has: BTF finds functions by name, and may know one by any of its
+ * The unique names of function number @i: BTF finds functions by name, and may have one under any of its
  * aliases. None for a module's function: modules have BTFs of their own. @refs may be NULL; returns how
  * many.
  */

@@ -35,7 +35,7 @@ static bool is_elf(const char *path)
 	return memcmp(magic, "\177ELF", sizeof(magic)) == 0;
 }
 
-/* execvp, which runs what the kernel does not know by a shell; a foreign binary is no script. */
+/* execvp runs files of unknown format with a shell, which must not get a foreign ELF binary. */
 static int run_command(char *const argv[])
 {
 	if (strchr(argv[0], '/') && is_elf(argv[0]))

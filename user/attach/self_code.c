@@ -27,7 +27,7 @@ static bool holds(const struct text *t, const void *address)
 	return (const uint8_t *)address >= t->start && (const uint8_t *)address < t->start + t->size;
 }
 
-/* The code that comes from libraries. Our program has a function of its own to try probes on. */
+/* The executable mappings of libraries; not of the program, on a function of which probes are tried. */
 static unsigned list_text(struct text *list)
 {
 	FILE *f = fopen("/proc/self/maps", "re");

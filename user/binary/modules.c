@@ -109,8 +109,8 @@ static int check_process(pid_t pid, struct kx_err *err)
 }
 
 /*
- * Sets open_path to a name that opens the mapped file itself, and device and inode to what
- * stat(2) says of it (on overlayfs and btrfs the maps file shows other device numbers).
+ * Sets open_path to a name that opens the mapped file itself, and device and inode to
+ * those of stat(2) (on overlayfs and btrfs the maps file shows other device numbers).
  */
 static int find_file(pid_t pid, const struct mapping *m, struct kx_module *mod)
 {

@@ -5,8 +5,8 @@
  * A module is identified by device and inode, not by its path: the path may name another file in
  * another mount namespace, or a newer file since the process started. open_path leads to the file
  * that is mapped, through /proc/PID/map_files or /proc/PID/root, and works as long as the process
- * lives; kx_module_open checks that what it opens is that file. A failure to open says nothing
- * about the file: the process may have ended.
+ * lives; kx_module_open checks that what it opens is that file. A failure to open is
+ * not a fact about the file: the process may have ended.
  */
 #ifndef KX_MODULES_H
 #define KX_MODULES_H
@@ -48,7 +48,7 @@ struct kx_modules {
  */
 int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err);
 
-/* The same for many processes, or one again and again: files that @cache knows are not opened. */
+/* The same for repeated calls: files that are in @cache are not opened. */
 int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out,
 		    struct kx_err *err);
 
@@ -59,9 +59,9 @@ void kx_modules_free(struct kx_modules *mods);
 
 /*
  * Opens the module's file for reading and returns its descriptor: by open_path, or by its path if
- * the process is gone and the path still names this very file. The descriptor names the file from then on,
- * whatever becomes of processes and paths. Errors: -ESRCH (neither names it any more: no verdict
- * about the file, which another process may have mapped), open(2)'s.
+ * the process has ended and the path still leads to the same file. The descriptor stays valid when processes
+ * end or paths change. Errors: -ESRCH (neither leads to it any more; not a fact about the file,
+ * which another process may have mapped), open(2)'s.
  */
 int kx_module_open(const struct kx_module *m, struct kx_err *err);
 

@@ -150,7 +150,7 @@ static int read_table(struct kx_elf *elf, struct kx_elf *image, const GElf_Shdr 
 	return rc;
 }
 
-/* Reads all tables of @type; *@found says whether there was one with functions. */
+/* Reads all tables of @type; *@found: whether there was one with functions. */
 static int read_tables(struct kx_elf *elf, struct kx_elf *image, uint32_t type,
 		       struct kx_raw_symbols *out, bool *found)
 {

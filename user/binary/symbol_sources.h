@@ -15,7 +15,7 @@
 struct kx_raw_symbol {
 	const char *name; /* in the arena */
 	uint64_t addr;    /* ELF virtual address */
-	uint64_t size;    /* bytes; 0 if the table does not say */
+	uint64_t size;    /* bytes; 0 if not in the table */
 	uint32_t file;    /* local symbols: number of the STT_FILE before it; 0 for others */
 	uint8_t bind;     /* STB_* */
 	uint8_t type;     /* STT_FUNC or STT_GNU_IFUNC */

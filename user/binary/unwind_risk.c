@@ -91,7 +91,7 @@ static bool has_section(const struct kx_elf *elf, const char *name)
 
 /*
  * Fills @reason if @m is a risk, leaves it empty if not; sets *@is_go and *@loads. False if the file
- * could not be read: a risk for now, which says nothing about the file.
+ * could not be read: a risk, but not to be cached as a fact about the file.
  */
 static bool judge(const struct kx_module *m, bool *is_go, bool *loads, char *reason, size_t size)
 {

@@ -29,7 +29,7 @@ bool kx_is_dynamic_linker(const struct kx_module *m);
  * later and code generated at run time are not covered.
  */
 void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out);
-/* The same; files that @cache knows are not opened. */
+/* The same; files that are in @cache are not opened. */
 void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
 			 struct kx_unwind_risk *out);
 

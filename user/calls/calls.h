@@ -49,7 +49,7 @@ struct kx_call_thread {
 	uint32_t life;       /* threads that had the same ids before it, in this trace */
 	const char *name;    /* "" if unknown */
 	const char *process; /* "" if unknown */
-	uint16_t cpu;        /* where it runs now, as far as is known */
+	uint16_t cpu;        /* the CPU that it runs on, by its newest record */
 	uint32_t depth;      /* open calls, the newest included */
 	const struct kx_call *stack; /* outermost first; stack[depth - 1] is the newest */
 	void *user;          /* the visitor's own */

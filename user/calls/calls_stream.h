@@ -6,8 +6,8 @@
  *
  * With --min-duration a call is undecided until the thread's time shows that it is long enough,
  * or its exit that it is not. An undecided call at the head of the queue holds up what follows.
- * That is little: calls inside it that have ended were shorter still and are gone again, so only
- * open calls and the rare records of other kinds wait.
+ * That is little: ended calls inside it were even shorter and have been removed, so only open calls
+ * and the rare records of other kinds wait.
  */
 #ifndef KX_CALLS_STREAM_H
 #define KX_CALLS_STREAM_H

@@ -30,8 +30,8 @@ int kx_cmd_fail(const char *command, const struct kx_err *err);
 int kx_cmd_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Ends a command whose command line gave @result, not 0, from kx_options_parse or from a check of the
- * command's own: prints the help or the error; returns the exit status.
+ * Ends a command after kx_options_parse or one of its own checks returned @result, not 0: prints the
+ * help or the error; returns the exit status.
  */
 int kx_cmd_end_parse(const struct kx_command *c, int result, const struct kx_err *err);
 

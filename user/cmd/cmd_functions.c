@@ -164,7 +164,7 @@ static int add_rate(json_t *function, const struct kx_rate *r)
 				   r->cost_ns < 0 ? json_null() : json_real(r->percent));
 }
 
-/* @rates: NULL if they were not asked for. */
+/* @rates: NULL without --rate. */
 static int print_json(const struct kx_selection *sel, const struct kx_rates *rates,
 		      struct kx_err *err)
 {

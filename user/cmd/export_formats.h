@@ -21,7 +21,7 @@ struct kx_format_options {
 	size_t n;
 };
 
-/* The format of this name. Errors: -EINVAL, with what it may have meant. */
+/* The format of this name. Errors: -EINVAL, with similar names. */
 int kx_format_find(const char *name, const struct kx_exporter **out, struct kx_err *err);
 
 /*

@@ -39,7 +39,7 @@ static void hold_signals(bool hold)
 	sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-/* The file that the format shall add to becomes the beginning of the new one. */
+/* Copies the existing file to which the format appends. */
 static int copy_existing(const char *from, int to, struct kx_err *err)
 {
 	static char buf[64 << 10];

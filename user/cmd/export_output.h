@@ -23,11 +23,11 @@ void kx_export_output_signals(void);
 
 /*
  * NULL or "-" is standard output. With @append the file at @path, if there is one, is copied and
- * the descriptor stands at its end. Errors: open(2)'s, write(2)'s. To be closed in any case.
+ * the descriptor is at its end. Errors: open(2)'s, write(2)'s. Close it also after an error.
  */
 int kx_export_output_open(struct kx_export_output *o, const char *path, bool append,
 			  struct kx_err *err);
-/* All went well: the file gets its name. Errors: rename(2)'s. */
+/* After success: gives the file its name. Errors: rename(2)'s. */
 int kx_export_output_keep(struct kx_export_output *o, struct kx_err *err);
 void kx_export_output_close(struct kx_export_output *o);
 

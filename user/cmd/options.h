@@ -4,8 +4,8 @@
  * text of --help and the option lists of the manual page all come from these rows, so that a new
  * option is one row (and the code that uses the field it fills).
  *
- * A row says how the option is spelled, what kind of value it takes, within which bounds, and in which
- * field of the command's arguments the value is stored. Rows stand in groups, each under a heading;
+ * A row defines an option's spelling, the kind and the bounds of its value, and the field of the
+ * command's arguments that stores the value. Rows are in groups, each with a heading;
  * a group that several commands share (--pid, --tid, ... of report and export) is one array of rows
  * that each command places at the offset of its own struct.
  */
@@ -31,7 +31,7 @@ enum kx_option_kind {
 	KX_OPTION_PATTERNS, /* the same, of [MODULE:]GLOB, each of which is checked */
 	KX_OPTION_IDS,	    /* list of int32_t: "12,34", .min to INT32_MAX, each kept once */
 	KX_OPTION_CUSTOM,   /* stored by .set */
-	KX_OPTION_HELP,	    /* asks for the command's help; nothing after it is parsed */
+	KX_OPTION_HELP,	    /* prints the command's help; nothing after it is parsed */
 };
 
 struct kx_option {
@@ -52,8 +52,8 @@ struct kx_option {
 	 */
 	int (*set)(void *field, const struct kx_option *o, const char *value, struct kx_err *err);
 	const char *help;   /* for --help, wrapped by the printer; NULL: a hidden option */
-	const char *manual; /* sentences for the manual page, paragraphs parted by an empty line; NULL:
-			     * help is all there is to say */
+	const char *manual; /* sentences for the manual page, paragraphs separated by an empty line;
+			     * NULL: the help text */
 };
 
 /* The field of a row: KX_FIELD(struct arguments, seconds), KX_LIST(struct arguments, pids, npids). */
@@ -92,7 +92,7 @@ struct kx_command {
 	int (*run)(int argc, char **argv); /* argv[0]: the command's name; returns the exit status */
 };
 
-#define KX_OPTIONS_HELP 1 /* kx_options_parse: the user asks for the help */
+#define KX_OPTIONS_HELP 1 /* kx_options_parse: help is requested */
 
 /*
  * Fills @arguments from the command line by the rows of @c. All GNU forms are understood: --name=value,

@@ -29,15 +29,15 @@ int kx_trace_input_check(const struct kx_trace_input *t, struct kx_err *err);
 
 /*
  * Opens trace and map and checks that they belong together. With @damaged_too a damaged trace opens
- * with what stands before the damage, see kx_fdr_open_damaged. In any case end with
+ * with the records before the damage, see kx_fdr_open_damaged. Also after an error, call
  * kx_trace_input_close. Errors: those of kx_fdr_open, kx_symbolizer_open and kx_symbolizer_check.
  */
 int kx_trace_input_open(struct kx_trace_input *t, bool damaged_too, struct kx_err *err);
 void kx_trace_input_close(struct kx_trace_input *t);
 
 /*
- * Prints on stderr that the trace is cut off, or that functions have no names; @done says what
- * @command does with whole records: "in the report".
+ * Prints on stderr that the trace is truncated, or that functions have no names; @done: what
+ * @command does with the complete records, e.g. "in the report".
  */
 void kx_trace_input_warn(const struct kx_trace_input *t, const char *command, const char *done);
 

@@ -57,8 +57,8 @@ struct kx_callstack *kx_callstack_new(const uint8_t *traits, uint32_t ntraits);
 void kx_callstack_free(struct kx_callstack *s);
 
 /*
- * Hits were lost from @tsc on. The event of a gap is at its end, but exits whose entries are lost
- * may be inside the gap.
+ * Hits were lost since @tsc. A gap's event is at its end, but exits whose entries are lost may be
+ * inside the gap.
  */
 void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What /proc knows of a process or thread that already runs when its first record arrives. */
+/* The data in /proc of a process or thread that already runs when its first record arrives. */
 #ifndef KX_PROC_THREAD_H
 #define KX_PROC_THREAD_H
 

@@ -19,7 +19,7 @@ struct kx_record_sink {
 	/* Running totals of the hits that thread @tid has lost, the newest from @from to @to. */
 	int (*loss)(const struct kx_record_sink *sink, uint32_t tid, uint64_t entries,
 		    uint64_t exits, uint64_t from, uint64_t to, uint16_t cpu);
-	/* Hits that were kept of the @taken that came, and threads in the file. */
+	/* How many of the @taken hits were kept, and threads in the file. */
 	void (*count)(const struct kx_record_sink *sink, uint64_t taken, uint64_t *kept,
 		      uint64_t *threads);
 	struct kx_thread_table *threads; /* all three are borrowed */

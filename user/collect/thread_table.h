@@ -64,7 +64,7 @@ bool kx_thread_table_identity(const void *table, uint32_t tid, struct kx_thread_
 
 /*
  * Appends a copy of @ev and of its @payload (ev->words words). The events of one ring must come in
- * the order in which they stand there. Errors: -ENOMEM.
+ * ring order. Errors: -ENOMEM.
  */
 int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *payload);
 

@@ -62,7 +62,7 @@ static void read_setting(struct kx_doctor_setting *s)
 	fclose(f);
 }
 
-/* In the initial user namespace every id means itself: "0 0 4294967295". */
+/* The initial user namespace maps every id to itself: "0 0 4294967295". */
 static bool in_user_namespace(void)
 {
 	unsigned long inside = 0, outside = 0, count = 0;

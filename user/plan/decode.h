@@ -54,7 +54,7 @@ enum kx_insn_class kx_code_class(const struct kx_code *code, uint64_t addr);
 bool kx_code_is_target(const struct kx_code *code, uint64_t addr);
 void kx_code_add_target(struct kx_code *code, uint64_t addr);
 
-/* Where the KX_INSN_BRANCH at @addr goes, and whether it may also go straight on. */
+/* The target of the KX_INSN_BRANCH at @addr, and whether it may also fall through. */
 bool kx_code_branch(const struct kx_code *code, uint64_t addr, uint64_t *target,
 		    bool *conditional);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Whether an indirect jump is a tail call or stays in its function. A tail call needs the
- * stack as it was at entry; beyond that the place where the target comes from tells.
+ * stack as it was at entry; otherwise the source of the target address decides.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static enum kx_jump from_memory(const struct kx_function_code *f, struct kx_elf 
 	/* A GOT slot, a pointer in a variable, a slot of a vtable. */
 	if (op->mem.index == ZYDIS_REGISTER_NONE)
 		return KX_JUMP_TAIL;
-	/* A table at a fixed address: its first word says whose it is. */
+	/* A table at a fixed address: its first word shows whether it belongs to this function. */
 	if (op->mem.base == ZYDIS_REGISTER_NONE && op->mem.scale == 8 &&
 	    read_word(elf, (uint64_t)op->mem.disp.value, &word) && word)
 		return kx_function_contains(f, word) ? KX_JUMP_TABLE : KX_JUMP_TAIL;

@@ -105,7 +105,7 @@ static bool is_entered_otherwise(const struct kx_symbol *sym)
 	return false;
 }
 
-/* Why a return probe on @sym would hurt whatever the process is like; NULL if it would not. */
+/* Why a return probe on @sym is harmful in any process; NULL if it is not. */
 static const char *return_hazard(const struct kx_planner *p, const struct kx_symbol *sym,
 				 bool touches_return)
 {
@@ -186,7 +186,7 @@ static void drop_exits(struct kx_plan *plan)
 	plan->nexits = 0;
 }
 
-/* Decides how exits are seen; @inst_ret, @inst_err: whether instruction exits could be placed. */
+/* Decides how exits are recorded; @inst_ret, @inst_err: whether instruction exits could be placed. */
 static int choose_exits(const struct kx_planner *p, const struct kx_symbol *sym,
 			const struct kx_plan_options *options, bool touches_return, int inst_ret,
 			const struct kx_err *inst_err, struct kx_plan *out, struct kx_err *err)

@@ -10,8 +10,8 @@
 #define MAX_SKIPPED 16
 #define ALL_ARGUMENTS 6
 
-/* Instructions that may stand before the probe: they go straight on, take no time to speak
- * of, and leave the program's state to the program alone. */
+/* Instructions that may precede the probe: they fall through, take negligible time, and have no
+ * effect outside of the program. */
 static bool is_simple(const struct kx_insn *insn)
 {
 	const ZydisDecodedInstruction *z = &insn->z;
@@ -128,7 +128,7 @@ int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_t
 				      insn.z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
 
 		if (i > 0 && kx_code_is_target(f->code, pos))
-			break; /* a loop may come back here */
+			break; /* a loop may jump here */
 		/*
 		 * Where jumps land that can't be read from the code, only these are safe:
 		 * a loop holds neither the first real instruction nor a prologue's push.

@@ -12,8 +12,8 @@
  * exits. -EOPNOTSUPP if an exit cannot be identified or probed; then exits is empty and only
  * tail_calls is valid; -ENOMEM.
  *
- * A direct jump that goes out while the frame is open leads to a part of the function that has no
- * symbol (binaries without .symtab). It is no exit; what leaves the function from there isn't seen.
+ * A direct jump to the outside while the frame is open leads to a part of the function without a
+ * symbol (binaries without .symtab). It is not an exit; exits from that part are missed.
  */
 int kx_plan_exits(const struct kx_function_code *f, const struct kx_stack *s,
 		  const struct kx_jumps *jumps, bool restarts, struct kx_plan *out,

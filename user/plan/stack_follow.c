@@ -239,7 +239,7 @@ struct kx_stack *kx_stack_follow(const struct kx_function_code *f, bool *touches
 		return NULL;
 	s->mask = size - 1;
 	*touches_return = false;
-	/* The second walk knows the blocks that only a later one jumps back to. */
+	/* The second walk has the state of blocks reached only by a later backward jump. */
 	for (int i = 0; i == 0 || (i == 1 && s->unknown); i++)
 		for (size_t k = 0; k < f->nparts; k++)
 			*touches_return |= walk(f, s, &f->parts[k], k == 0);

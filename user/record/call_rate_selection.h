@@ -13,8 +13,8 @@
 
 /*
  * Which of @n functions to trace, so that all together take at most @budget percent of a CPU:
- * @percent[i] is what function i takes. Those that take least come first, and all that take nothing
- * are in. Sets @keep; returns what the kept ones take.
+ * @percent[i] is the cost of function i. Functions are added in the order of their cost; all without
+ * cost are kept. Sets @keep; returns the cost of the kept functions.
  */
 double kx_call_rates_choose(const double *percent, size_t n, double budget, bool *keep);
 
@@ -39,7 +39,7 @@ struct kx_call_rates {
 /*
  * Counts calls in the processes @pids for @seconds and chooses. Without patterns in @options the
  * candidates are all functions of the main executable but those with an expensive entry. @out->select
- * refers to @out, which must stay where it is until the selection is gone; free with kx_call_rates_free.
+ * refers to @out, which must not move while the selection exists; free with kx_call_rates_free.
  * Errors: those of kx_select_functions and kx_rates_measure.
  */
 int kx_call_rates_select(const pid_t *pids, size_t npids, const struct kx_select_options *options,

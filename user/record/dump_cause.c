@@ -13,7 +13,7 @@ static const char *const kinds[] = { "entry", "slow", "signal", "end", "exit", "
 
 bool kx_reason_is_crash(uint32_t status)
 {
-	/* whose default it is to leave a core */
+	/* signals whose default action is a core dump */
 	static const unsigned signals[] = { SIGQUIT, SIGILL,	 SIGTRAP, SIGABRT, SIGBUS,
 				       SIGFPE,	SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS };
 

@@ -11,7 +11,7 @@
 #include "bpf/wire.h"
 
 enum kx_reason_kind {
-	KX_REASON_ENTRY, /* in order of importance: of two that are merged the later one stands */
+	KX_REASON_ENTRY, /* in order of importance: merging keeps the later one of this list */
 	KX_REASON_SLOW,
 	KX_REASON_SIGNAL, /* kxray got SIGUSR1 */
 	KX_REASON_END,	  /* of the recording */

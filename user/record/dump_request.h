@@ -47,9 +47,9 @@ void kx_dump_request_add(struct kx_dump_request *q, const struct kx_reason *why,
  * don't.
  */
 void kx_dump_request_process_ended(struct kx_dump_request *q, struct kx_reason *why, double now);
-/* Target @pid has ended, without an event that says how. Ignored if there was one before. */
+/* Target @pid has ended, found by its pidfd. Ignored if its exit event came before. */
 void kx_dump_request_target_ended(struct kx_dump_request *q, pid_t pid, uint64_t tsc, double now);
-/* The dump is begun: none is due any more. */
+/* The dump has been started: none is due now. */
 void kx_dump_request_clear(struct kx_dump_request *q);
 
 #endif

@@ -75,7 +75,7 @@ void kx_flight_free(struct kx_flight *f);
 /*
  * The functions from index @first on have joined the selection: those that triggers name become
  * triggers when they are attached. Errors: -ENOENT if a trigger names none, unless more
- * functions may come; -EOPNOTSUPP if it waits for the end of calls whose end is not seen; -E2BIG.
+ * functions may come; -EOPNOTSUPP if it needs exits that are not recorded; -E2BIG.
  */
 int kx_flight_add_functions(struct kx_flight *f, size_t first, struct kx_err *err);
 

@@ -8,7 +8,7 @@
 #include "record/session_info.h"
 #include "record/session_map.h"
 
-/* Where the dump starts: from where on no CPU lacks anything, or as long ago as was asked for. */
+/* Start of the dump: the oldest time for which all CPUs have all records, or --keep seconds ago. */
 static uint64_t window_start(const struct kx_flight *f, uint64_t to, uint64_t hz, bool *cut)
 {
 	uint64_t complete = kx_flight_store_complete_from(f->store), from = f->c.start_tsc;

@@ -26,7 +26,7 @@ static int by_place(const struct kx_selection *a, const struct kx_function *x,
 	return order;
 }
 
-/* Both selections come from the same patterns: nearly all functions have the same place in both. */
+/* Both selections use the same patterns: nearly all functions have the same index in both. */
 static void on_counts(void *ctx, const struct kx_selection *seen, const uint64_t *calls)
 {
 	struct counting *c = ctx;

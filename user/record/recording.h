@@ -51,26 +51,26 @@ struct kx_recording_options {
 	bool callers;         /* store each call's return address */
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
 	bool sources[KX_SOURCES]; /* optional ones: see tracer/sources.h */
-	const struct kx_flight_options *flight; /* write only when a trigger asks; or NULL */
+	const struct kx_flight_options *flight; /* write only dumps; or NULL */
 	uint64_t ring_bytes;  /* of one CPU's ring; 0: by memory */
 	int mechanism;        /* enum kx_mechanism, or -1: the best that works */
 	enum kx_kernel_mechanism kernel_mechanism; /* KX_KERNEL_NONE: the best that works */
 	enum kx_wire_clock clock; /* 0: the best that works */
 	int argc;             /* kxray's own command line, for the metadata */
 	char **argv;
-	/* Called once, when all probes are in and the first event may come. */
+	/* Called once, when all probes are attached and recording begins. */
 	void (*on_start)(void *ctx, const struct kx_selection *sel, size_t nfunctions,
 			 size_t nprobes, const char *mechanism, double attach_seconds);
 	/* With count, at the end: calls[i] is how often sel->functions[i] was called. */
 	void (*on_counts)(void *ctx, const struct kx_selection *sel, const uint64_t *calls);
-	/* One clause about something the user should know; may come at any time. */
+	/* A clause for the user; may be called at any time. */
 	void (*on_notice)(void *ctx, const char *text);
 	void *ctx;
 };
 
 struct kx_recording_result {
 	bool started;       /* the trace exists; the fields below hold */
-	struct kx_collector_counts counts; /* of a flight recording: what came, kept or not */
+	struct kx_collector_counts counts; /* of a flight recording: all records, kept or not */
 	struct kx_flight_result flight;
 	size_t functions;   /* with probes */
 	size_t processes;   /* that were traced; 0 with -a: not counted */

@@ -34,8 +34,8 @@ struct recording {
 	uint64_t kernel_missed; /* see kx_probe_sets_missed */
 	char mechanisms[80];	/* for people */
 	struct kx_dlopen_watch watch;
-	char loads_unseen[256];	   /* see struct kx_select_options; "" if they are seen in time */
-	struct kx_fdr_options fdr; /* of the trace, or of each dump */
+	char loads_unseen[256]; /* see struct kx_select_options; "" if they are detected in time */
+	struct kx_fdr_options fdr;    /* of the trace, or of each dump */
 	struct kx_fdr_writer *writer; /* NULL in a flight recording */
 	struct kx_flight *flight;     /* NULL in any other */
 	struct kx_process_table *processes;

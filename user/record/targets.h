@@ -29,7 +29,7 @@ void kx_targets_free(struct kx_targets *t);
 /* Reads the modules of the processes named. Errors: those of kx_modules_of_process. */
 int kx_targets_read_modules(struct kx_targets *t, struct kx_err *err);
 void kx_targets_forget_modules(struct kx_targets *t);
-/* Whether a process runs another program than the one whose modules were read. */
+/* True if a process has executed another program since its modules were read. */
 bool kx_targets_have_execed(const struct kx_targets *t);
 
 /*

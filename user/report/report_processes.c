@@ -77,7 +77,7 @@ static void free_name(struct kx_report_process *item)
 	item->name = "";
 }
 
-/* The main thread's note decides; those of other threads count until it comes. */
+/* The main thread's note decides; until it comes, those of other threads are used. */
 int kx_report_process_thread(struct kx_report_processes *p, const struct kx_call_thread *t)
 {
 	struct kx_report_process *item;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define FIRST_PLACES 1024
-/* Memory for histograms: the largest of these, unless the caller says. Bytes. */
+/* Default memory for histograms, in bytes: the largest of these. */
 #define HISTOGRAMS_MIN (8u << 20)
 #define HISTOGRAMS_OF_FUNCTION 72
 #define HISTOGRAMS_OF_FILE(size) ((size) / 64 < (256u << 20) ? (size) / 64 : (256u << 20))
@@ -97,7 +97,7 @@ int kx_report_table_defer(struct kx_report_table *t, struct kx_report_stat *s, i
 {
 	if (r != -ENOSPC)
 		return r;
-	/* Its memory goes to the others; a later pass records it from the beginning. */
+	/* Its memory is given to the others; a later pass records it from the beginning. */
 	kx_histogram_free(&s->histogram, &t->pool);
 	s->progress = KX_REPORT_DEFERRED;
 	return 0;

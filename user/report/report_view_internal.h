@@ -38,7 +38,7 @@ struct view {
 	struct kx_text_out *out;
 };
 
-/* Sorts the rows, grouped by process if v->o says so. 0 or -ENOMEM; free with kx_rows_free. */
+/* Sorts the rows, grouped by process if set in v->o. 0 or -ENOMEM; free with kx_rows_free. */
 int kx_rows_sort(struct view *v);
 void kx_rows_free(struct view *v);
 

@@ -112,7 +112,7 @@ static int read_traceable(FILE *f, struct kx_kernel_lists *lists, const struct k
 		n++;
 	}
 	free(line);
-	/* the list is empty in a kernel without the function tracer, which says nothing about kprobes */
+	/* the list is empty in a kernel without the function tracer, which does not exclude kprobes */
 	if (!code && n) {
 		qsort(names, n, sizeof(*names), compare_names);
 		lists->traceable = calloc(syms->count + 1, 1);

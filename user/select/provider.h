@@ -2,7 +2,7 @@
 /*
  * Providers of functions: each reads the names of one kind of function, plans how one of them is
  * probed, and names the BPF programs that its probes run. The rest of the selection (patterns,
- * numbers, limits, suggestions, messages) knows no kinds.
+ * numbers, limits, suggestions, messages) does not depend on the kind.
  *
  * A new kind is one file that defines its provider and one row in provider.c. If it has a prefix of
  * its own in patterns, as kernel:GLOB, base/pattern.h gets a name for it.

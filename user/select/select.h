@@ -7,7 +7,7 @@
  *     -> provider.c: their symbols -> select_match.c: which of them match -> select_plan.c: ids,
  *     and where each function's probes go -> struct kx_selection
  *
- * Ids are dense, begin at 1 and never change: they stand in every record of the trace. A binary
+ * Ids are dense, begin at 1 and never change: every record of the trace has one. A binary
  * built with XRay keeps its own ids, so they come first. A selection can grow while a recording
  * runs; new functions come after those that exist.
  *
@@ -129,8 +129,8 @@ int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
 			struct kx_err *err);
 
 /*
- * Adds what @proc has mapped and the selection does not know yet; new modules and functions come
- * after those that there are. @risk: of this process; where return probes are not harmless,
+ * Adds the modules of @proc that the selection does not have yet; new modules and functions follow
+ * the existing ones. @risk: of this process; where return probes are not harmless,
  * all its modules become risky. Errors: -E2BIG (more than max_functions: nothing was added),
  * those of the planner, -ENOMEM.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The binaries that a selection knows, each once, and their symbols. */
+/* The binaries of a selection, each once, and their symbols. */
 #include "select/select_internal.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The notes of a selection: what the user should know about it although it is no error. */
+/* The notes of a selection: facts for the user that are not errors. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

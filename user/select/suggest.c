@@ -52,7 +52,7 @@ static bool better(const struct suggestion *s, unsigned score, const char *name)
 	return a != b ? a < b : strcmp(name, s->name) < 0;
 }
 
-/* The name of @s that comes closest to @needle, in @name; UINT_MAX if none comes close. */
+/* The distance of the name of @s that is most similar to @needle, in @name; UINT_MAX if none is similar. */
 static unsigned closest_name(const struct kx_symbol *s, const char *needle, char *name)
 {
 	char *readable = s->pretty != s->name ? kx_demangle_name(s->name) : NULL;

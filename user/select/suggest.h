@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Near misses: which functions a pattern that matches nothing may have meant. */
+/* Suggestions: functions with names similar to a pattern that matches nothing. */
 #ifndef KX_SUGGEST_H
 #define KX_SUGGEST_H
 

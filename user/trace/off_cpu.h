@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Time off the CPU (record --sched), as readers add it up. The trace holds one note "sched" for
+ * Off-CPU time (record --sched), as readers add it up. The trace holds one note "sched" for
  * each time that a thread is back on a CPU (see notes.h); no function is entered or left in
  * between. So a thread's clock of ticks off the CPU can be read when a call begins and when it
  * ends, and the difference is exactly the call's.

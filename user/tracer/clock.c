@@ -377,7 +377,7 @@ int kx_clock_calibrate(struct kx_clock *c, int (*sample)(void *ctx, unsigned cpu
 			continue;
 		CPU_ZERO_S(size, one);
 		CPU_SET_S(cpu, size, one);
-		/* if not allowed, the test run comes by an interrupt from here, less exact */
+		/* if that fails, the test run is started by an interrupt from this CPU, which is less exact */
 		sched_setaffinity(0, size, one);
 		ret = calibrate_cpu(c, cpu, sample, ctx, err);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Filters on what runs: which CPUs, users, control groups and names a recording is about. All that
- * are given must hold, beside what -p, a command or -a say.
+ * Filters on what runs: which CPUs, users, control groups and names are recorded. A call must match
+ * all given filters, in addition to -p, a command or -a.
  */
 #ifndef KX_FILTERS_H
 #define KX_FILTERS_H

@@ -51,7 +51,7 @@ static int load_empty(unsigned attach_type)
 			     sizeof(insns) / sizeof(insns[0]), &opts);
 }
 
-/* What @code means where a program was loaded, or attached, of a kind that came with @since. */
+/* The reason for @code from loading or attaching a kind of program that exists since @since. */
 static int refuse_code(struct kx_kernel_trial *t, int code, const char *what, const char *since)
 {
 	switch (code) {
@@ -184,7 +184,7 @@ static enum kx_kernel_mechanism first_working(enum kx_kernel_mechanism but, char
 	return 0;
 }
 
-/* The one that was asked for does not work: do others? */
+/* The requested mechanism does not work: the message lists others that do. */
 static int no_choice(const struct kx_kernel_trial *t, enum kx_kernel_mechanism wanted,
 		     struct kx_err *err)
 {

@@ -26,8 +26,8 @@ struct kx_kernel_trial {
 void kx_kernel_mechanism_try(enum kx_kernel_mechanism m, struct kx_kernel_trial *out);
 
 /*
- * The best that works, or @wanted if that is not KX_KERNEL_NONE. -EOPNOTSUPP, or -EPERM where this user
- * lacks the right, with one sentence that says of each what was tried and why it failed.
+ * The best that works, or @wanted if that is not KX_KERNEL_NONE. -EOPNOTSUPP, or -EPERM if this user
+ * lacks the privilege, with one sentence that has the reason for each mechanism tried.
  */
 int kx_kernel_mechanism_best(enum kx_kernel_mechanism wanted, enum kx_kernel_mechanism *out,
 			     struct kx_err *err);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * BPF programs that are loaded once for each kernel function: the kernel's fentry and fexit take no
- * more than one function a program. libbpf loads the pattern and keeps to itself what the verifier
- * must know of its functions, so sections of our own are registered, of which we are told.
+ * BPF programs that are loaded once for each kernel function: with fentry and fexit, a program has
+ * exactly one function. libbpf does not expose the BTF data that is needed to load a program again,
+ * so these programs have custom sections, whose handlers libbpf calls with that data.
  */
 #ifndef KX_KERNEL_TEMPLATE_H
 #define KX_KERNEL_TEMPLATE_H

@@ -24,18 +24,18 @@ struct program {
 
 struct source {
 	const char *name;   /* in messages: "NAME cannot be recorded" */
-	const char *option; /* that asks for it, or NULL */
+	const char *option; /* that enables it, or NULL */
 	/* Attached in this order; a program may be in several rows. */
 	struct program programs[MAX_PROGRAMS + 1]; /* ends with an empty one */
 	/* Attached by kx_sources_attach alone, at a time of its own. */
 	bool on_demand;
 	/* Some kernels lack the tracepoints. */
 	bool may_be_missing;
-	/* Whether the programs are to be loaded; NULL: if the options' sources[] say so. */
+	/* Whether the programs are to be loaded; NULL: if set in the options' sources[]. */
 	bool (*wanted)(const struct kx_tracer_options *o);
 	/* Before the object is loaded, if wanted: leaves out what this kernel refuses. Or NULL. */
 	void (*choose)(struct record_bpf *skel);
-	/* NULL: every loaded program goes to the tracepoint that its section names. */
+	/* NULL: every loaded program is attached to the tracepoint in its section name. */
 	int (*attach)(struct kx_tracer *t, struct kx_err *err);
 	/* Beside the programs' links. Or NULL. */
 	void (*detach)(struct kx_tracer *t);

@@ -33,11 +33,11 @@ enum kx_source_id {
 int kx_sources_attach(struct kx_tracer *t, enum kx_source_id id, struct kx_err *err);
 void kx_sources_detach(struct kx_tracer *t, enum kx_source_id id);
 
-/* Attaches every wanted source, but those that need a call of their own: see on_demand there. */
+/* Attaches every wanted source except those attached separately: see on_demand there. */
 int kx_sources_attach_wanted(struct kx_tracer *t, struct kx_err *err);
 void kx_sources_detach_all(struct kx_tracer *t);
 
-/* The option by which the user asked for one of @on, as "--sched"; NULL: for none. */
+/* The option that enables one of @on, e.g. "--sched"; NULL: none is enabled. */
 const char *kx_sources_option(const bool on[KX_SOURCES]);
 
 /*

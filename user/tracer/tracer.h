@@ -70,7 +70,7 @@ int kx_tracer_prog_fd(const struct kx_tracer *t, enum kx_tracer_prog prog);
 /* The mechanism whose attach type that program was loaded for. */
 enum kx_mechanism kx_tracer_prog_mechanism(const struct kx_tracer *t, enum kx_tracer_prog prog);
 
-/* Programs for kernel functions, as options.kernel asked for. */
+/* Programs for kernel functions, as requested by options.kernel. */
 enum kx_kernel_mechanism kx_tracer_kernel_mechanism(const struct kx_tracer *t);
 /* Entries or returns; of a session both. With fentry: those for the kprobes beside it. */
 int kx_tracer_kernel_prog(const struct kx_tracer *t, bool is_return);

@@ -9,7 +9,7 @@
 #include "tracer/kernel_link.h"
 #include "tracer/tracer_internal.h"
 
-/* The programs for kernel functions are optional all: none is loaded unless it is asked for. */
+/* All programs for kernel functions are optional and loaded only if requested. */
 static void choose_kernel_programs(struct kx_tracer *t)
 {
 	const struct record_bpf *s = t->skel;

@@ -76,7 +76,7 @@ static int create_multi_link(enum kx_mechanism m, int prog_fd, const char *path,
 		.offsets = (uint64_t)(uintptr_t)offsets,
 		.cookies = (uint64_t)(uintptr_t)cookies,
 		.cnt = count,
-		/* a session with this flag would see returns only */
+		/* a session with this flag would report only returns */
 		.flags = is_return && m == KX_MECHANISM_MULTI ? UPROBE_MULTI_RETURN : 0,
 		.pid = (uint32_t)pid,
 	};

@@ -24,5 +24,7 @@ for exits in none instruction return; do
 	trace_target hops -f stand --exits "$exits"
 	expect "moving, --exits=$exits" hops
 done
+trace_target hops -f stand --sched
+expect "moving, with the scheduler's events" hops
 trace_command hops -f stand
 expect "moving, as a command" hops

@@ -78,14 +78,6 @@ for version in 1 2 3 4 5; do
 	expect "version $version" report account fdr sleep
 done
 
-# Threads that migrate, also during a call.
-if [ "$(nproc)" -gt 1 ]; then
-	trace_target hops -f stand --sched
-	expect "moving" hops
-else
-	skip "moving" "this machine lets us use one CPU only"
-fi
-
 trace_command waits "${WAITS[@]}" --sched
 TARGET_STATUS=0 waited "as a command" switches times naps wakers
 

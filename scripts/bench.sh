@@ -167,7 +167,8 @@ with_kxray()
 # The same with --callers.
 with_callers() { KX_BENCH_RECORD="${KX_BENCH_RECORD:-} --callers" with_kxray "$@"; }
 
-# only_extra EVENT...: succeeds if perf has recorded each EVENT of the target's thread exactly once per call;
+# only_extra EVENT...: succeeds if perf has recorded each EVENT of the target's thread exactly once per call
+# (returns: up to 0.1 % more);
 # prints the samples of other threads and events.
 only_extra()
 {
@@ -176,7 +177,12 @@ only_extra()
 		END {
 			wanted = split(events, e, " ")
 			for (i = 1; i <= wanted; i++) {
-				wrong += n[target " " e[i]] != calls
+				more = n[target " " e[i]] - calls
+				# perf has been seen to record some returns twice, but never a call
+				if (more > 0 && more <= calls / 1000 && e[i] ~ /__return$/)
+					printf "bench: perf recorded %d returns more than calls\n", more
+				else
+					wrong += more != 0
 				delete n[target " " e[i]]
 			}
 			for (k in n) { split(k, p, " "); printf "bench: perf also recorded %d of %s in thread %s\n", n[k], p[2], p[1] }

@@ -41,7 +41,7 @@ static int find_hook(const struct kx_module *m, int fd, uint64_t *offset, struct
 		if (code)
 			kx_err_set(err, code,
 				   "the dynamic linker '%s' has no _dl_debug_state: libraries loaded "
-				   "later cannot be seen",
+				   "later cannot be noticed",
 				   m->path);
 		kx_symbols_free(&syms);
 	}
@@ -133,7 +133,7 @@ void kx_dlopen_watch_free_plans(struct kx_plan **plans, size_t n)
 	free(plans);
 }
 
-/* 1: some process has become risky; 0; -ENOMEM. Processes that have ended are ignored. */
+/* Returns 1 if a process has become risky, else 0; -ENOMEM. Ignores processes that have ended. */
 static int find_risk(const struct kx_select_process *procs, size_t nprocs, char *why, size_t size)
 {
 	for (size_t i = 0; i < nprocs; i++) {

@@ -11,7 +11,7 @@
 #include "record/session_info.h"
 #include "record/targets.h"
 
-/* How long scans may keep the rings from being drained. */
+/* How long one call of kx_follow_poll may scan; the rings are not drained meanwhile. */
 #define SCAN_SECONDS 0.02
 
 #define BUCKETS	     4096u /* a power of two */
@@ -20,11 +20,11 @@ struct process {
 	struct process *next_in_bucket;
 	struct process *next_dirty;
 	pid_t pid;
-	bool alive; /* traced by name or as a child; with -a unknown */
-	bool dirty;
+	bool alive; /* a target or a child of one; with -a not known */
+	bool dirty; /* to be scanned */
 };
 
-/* A dynamic linker whose _dl_debug_state has a probe, or cannot have one. */
+/* A dynamic linker to whose _dl_debug_state a probe was attached, or could not be. */
 struct linker {
 	uint64_t device, inode;
 	bool watched;
@@ -37,7 +37,7 @@ struct kx_follow {
 	size_t alive, processes;
 	struct linker *linkers;
 	size_t nlinkers;
-	bool *dropped; /* by module: its functions are not hijacked any more */
+	bool *dropped; /* by module: its return probes have been removed */
 	struct kx_file_cache *files;
 	uint64_t events_lost;
 	bool full_reported, failed;
@@ -195,7 +195,7 @@ static bool watch_linkers(struct kx_follow *f, const struct kx_modules *mods)
 			l = &f->linkers[f->nlinkers++];
 			*l = (struct linker){ .device = m->device, .inode = m->inode };
 			code = kx_dlopen_watch_add(f->c.watch, f->c.tracer, m, 0, &why);
-			if (code == -ESRCH) { /* no verdict about the file: tried again */
+			if (code == -ESRCH) { /* the process has exited: try the file again later */
 				f->nlinkers--;
 				return false;
 			}
@@ -232,7 +232,7 @@ static bool may_harm(const struct kx_selection *sel, uint32_t module)
 	return false;
 }
 
-/* Modules that a process has mapped which can unwind lose their return probes. */
+/* Modules that are mapped by a process that can unwind through them lose their return probes. */
 static int drop_risky(struct kx_follow *f, pid_t pid, const char *reason, struct kx_err *err)
 {
 	struct kx_selection *sel = f->c.sel;
@@ -253,7 +253,7 @@ static int drop_risky(struct kx_follow *f, pid_t pid, const char *reason, struct
 	return code;
 }
 
-/* Attaches the functions that joined when the selection had @before. */
+/* Attaches the functions from index @before on, which have just joined the selection. */
 static int trace_new(struct kx_follow *f, size_t before, const struct kx_select_process *proc,
 		     struct kx_err *err)
 {
@@ -271,7 +271,7 @@ static int report_failure(struct kx_follow *f, int code, const struct kx_err *wh
 {
 	if (code == -ENOMEM)
 		return kx_err_set(err, code, "no memory for the functions of new processes");
-	/* it has ended meanwhile; another process may come with the same files */
+	/* The process has exited: its files are tried again when another process maps them. */
 	if (code == -ESRCH || code == -ENOENT)
 		return 0;
 	if (code == -E2BIG && f->full_reported)
@@ -281,17 +281,17 @@ static int report_failure(struct kx_follow *f, int code, const struct kx_err *wh
 	return 0;
 }
 
-/* What else decides whether return probes are harmless in a process. */
+/* Corrects @risk by --exits and by whether libraries that are loaded later are reported. */
 static void judge(struct kx_follow *f, const struct kx_modules *mods, struct kx_unwind_risk *risk)
 {
 	bool watched = watch_linkers(f, mods);
 
 	if (f->c.exits == KX_EXITS_RETURN && !risk->is_go) {
-		risk->returns_harmless = true; /* by the user's own word */
+		risk->returns_harmless = true; /* the user chose --exits=return */
 	} else if (risk->returns_harmless && !watched) {
 		risk->returns_harmless = false;
 		snprintf(risk->reason, sizeof(risk->reason),
-			 "libraries that are loaded later cannot be seen");
+			 "libraries that are loaded later cannot be noticed");
 	}
 }
 
@@ -308,7 +308,7 @@ static int scan(struct kx_follow *f, pid_t pid, struct kx_err *err)
 	if (kx_tracer_target(f->c.tracer, pid, &target)) {
 		if (!f->c.all || kx_tracer_add_target(f->c.tracer, pid) ||
 		    kx_tracer_target(f->c.tracer, pid, &target))
-			target.changes = 0; /* ended, or one too many: no return probes */
+			target.changes = 0; /* ended, or the table is full: no return probes */
 	}
 	if (kx_process_has_no_program(pid) || kx_modules_look(pid, f->files, &mods, NULL))
 		return 0;
@@ -346,7 +346,7 @@ int kx_follow_begin(struct kx_follow *f, const struct kx_select_process *procs, 
 		if (risk.returns_harmless)
 			make_dirty(f, procs[i].pid);
 	}
-	/* again, now that their linkers are watched */
+	/* Scan again: a library may have been loaded before its linker was watched. */
 	while (!code && f->first_dirty)
 		code = kx_follow_poll(f, err);
 	return code;

@@ -15,15 +15,15 @@
 
 /* Between passes, unless a ring fills up and wakes the collector. */
 #define PASS_MS 100
-/* How much of a trace is lost at most when kxray is killed. */
+/* If kxray is killed, the trace lacks at most the events of this time. */
 #define FLUSH_SECONDS	 1.0
 #define FLUSH_SECONDS_V1 10.0 /* version 1 fills up every buffer that it flushes */
 
 /* Bytes that the open buffers of all threads may hold together. */
 #define MAX_BUFFERED (64u << 20)
 
-/* The signal that asks for the end, or 0. It is passed on to the command, unless that got it
- * already. */
+/* The signal that ends the recording, or 0. It is passed on to the command, unless the terminal
+ * sent it to both. */
 static int take_signal(struct recording *r, bool again)
 {
 	struct signalfd_siginfo si;
@@ -78,8 +78,7 @@ static int check_processes(struct recording *r, struct kx_err *err)
 			  "%s now: functions that make calls lose their return probes, their exits "
 			  "come from their own return instructions",
 			  why);
-	/* The process has ended: the stack pointer closes its calls, and there is nothing left to
-	 * probe. */
+	/* The process has exited: there is nothing left to probe. */
 	return code == -ESRCH ? 0 : code;
 }
 
@@ -95,8 +94,8 @@ static int trace_failed(const struct recording *r, int code, struct kx_err *err)
 		r->output.path, strerror(-code));
 }
 
-/* Until a signal, the time limit, or the end of the last target; *@asked_to_end: one of the first
- * two. */
+/* Records until a signal, the time limit, or the end of the last target; *@asked_to_end is set by
+ * the first two. */
 static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 {
 	double start = kx_monotonic_seconds(), flush_every, flushed = start;
@@ -178,7 +177,7 @@ static void fill_result(struct recording *r)
 	r->result->clock_error_ns = (uint64_t)((double)error * 1e9 / (double)clock->tsc_hz);
 }
 
-/* The gate closes first: calls during the detaching are not part of the recording. */
+/* Stops recording before the probes are removed: calls during detaching are not recorded. */
 static void detach(struct recording *r)
 {
 	double before = kx_monotonic_seconds();
@@ -267,7 +266,7 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 	kx_session_info_processes(r->info, r->processes, r->start_tsc, clock->tsc_hz);
 	kx_session_info_end(r->info, r->result->seconds, &r->result->counts);
 	if (end)
-		/* its counts still help, if there is room for them */
+		/* The map's counts are useful without a complete trace; it may fail, too. */
 		kx_session_map_write(r->output.map_path, &r->sel, r->info, NULL);
 	else
 		end = kx_session_map_write(r->output.map_path, &r->sel, r->info, &late);
@@ -319,7 +318,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	code = o->flight || o->count ? 0 : kx_output_open(&r.output, o->output, err);
 	if (!code)
 		code = kx_recording_prepare(&r, err);
-	/* whatever failed then failed for this reason */
+	/* If a target has exited, that is why the preparation failed. */
 	if (code && !r.launch && kx_targets_ended(&r.targets))
 		code = kx_err_set(err, -ESRCH, "process %d ended before the recording began",
 				  kx_targets_ended(&r.targets));

@@ -22,7 +22,7 @@ static int block_signals(struct recording *r, struct kx_err *err)
 {
 	sigset_t set;
 
-	/* a shell that runs us in the background has them ignored, and then kill -INT is lost */
+	/* A shell starts background commands with SIGINT ignored, and kill -INT must work. */
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	sigemptyset(&set);
@@ -33,9 +33,9 @@ static int block_signals(struct recording *r, struct kx_err *err)
 	if (r->o->flight)
 		sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
-	/* a reader of our messages that has left must not end the recording */
+	/* A closed standard error must not end the recording. */
 	signal(SIGPIPE, SIG_IGN);
-	/* a file size limit is an error of write(2) to us, like a full disk */
+	/* At the file size limit write(2) fails, like on a full disk. */
 	signal(SIGXFSZ, SIG_IGN);
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (r->signal_fd < 0)
@@ -57,15 +57,15 @@ static bool has_dynamic_targets(const struct recording *r)
 }
 
 /*
- * Some kernels let a seccomp filter judge the system call by which a return probe comes back, and
- * the filter kills the program (6.11 to 6.13; fixed since).
+ * A return probe returns by a system call. Linux 6.11 to 6.13 pass it to the process's seccomp
+ * filter, which kills the program.
  */
 static int check_seccomp(struct recording *r, enum kx_exits *exits, struct kx_err *err)
 {
 	if (has_dynamic_targets(r) && *exits == KX_EXITS_AUTO && !kx_returns_survive_seccomp()) {
-		kx_notice(&r->notices, "this kernel lets seccomp filters kill programs at return "
-				       "probes, and processes that join may have one; exits are "
-				       "taken from return instructions");
+		kx_notice(&r->notices, "on this kernel return probes kill programs that have a "
+				       "seccomp filter, and processes that start later may have "
+				       "one; exits are recorded at return instructions");
 		*exits = KX_EXITS_INSTRUCTION;
 	}
 	for (size_t i = 0; i < r->targets.npids; i++) {
@@ -74,14 +74,14 @@ static int check_seccomp(struct recording *r, enum kx_exits *exits, struct kx_er
 		if (*exits == KX_EXITS_RETURN)
 			return kx_err_set(
 				err, -EPERM,
-				"process %d has a seccomp filter, and on this kernel it would "
-				"be killed at its first return probe; use --exits=instruction",
+				"process %d has a seccomp filter, and on this kernel its first "
+				"return probe would kill it; use --exits=instruction",
 				r->targets.pids[i]);
 		if (*exits == KX_EXITS_AUTO) {
 			kx_notice(
 				&r->notices,
-				"process %d has a seccomp filter that this kernel lets kill it at "
-				"return probes; exits are taken from return instructions",
+				"process %d has a seccomp filter, and on this kernel a return probe "
+				"would kill it; exits are recorded at return instructions",
 				r->targets.pids[i]);
 			*exits = KX_EXITS_INSTRUCTION;
 		}
@@ -250,7 +250,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		/* only a session's program can prevent return probes until the scan is done */
 		snprintf(r->loads_unseen, sizeof(r->loads_unseen),
 			 "without uprobe sessions (kernel 6.13) new programs and libraries that "
-			 "throw would be seen too late");
+			 "throw would be noticed too late");
 	return start_following(r, err);
 }
 
@@ -264,7 +264,8 @@ static int make_traits(struct recording *r, struct kx_err *err)
 	return add_traits(r, 0, err);
 }
 
-/* With return addresses or samples, also where the code of every process is mapped. */
+/* Lists the targets in the session; with return addresses or samples, also the mappings of their
+ * code. */
 static int describe_processes(struct recording *r)
 {
 	r->processes = kx_process_table_new();
@@ -377,8 +378,8 @@ static int attach(struct recording *r, struct kx_err *err)
 	return kx_sources_attach_wanted(r->tracer, err);
 }
 
-/* Return probes that were planned as harmless are so only if modules loaded later are noticed in
- * time. */
+/* Return probes that were planned as harmless stay harmless only if libraries that are loaded
+ * later are noticed in time. */
 static int watch_linkers(struct recording *r, struct kx_err *err)
 {
 	int code;
@@ -400,8 +401,7 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 		kx_dlopen_watch_stop(&r->watch);
 		snprintf(r->loads_unseen, sizeof(r->loads_unseen),
 			 "%s can load libraries that throw, and without uprobe sessions (kernel "
-			 "6.13) "
-			 "they would be seen too late",
+			 "6.13) they would be noticed too late",
 			 r->sel.risk.loader);
 	} else {
 		return 0;

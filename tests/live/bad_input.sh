@@ -281,7 +281,8 @@ for command in report dump; do
 	refused "$command: no trace" 1 "not an XRay trace" "$KXRAY" "$command" "$TMP/brief"
 	head -c 31 "$trace" >"$TMP/cut"
 	refused "$command: half a header" 1 "less than the 32" "$KXRAY" "$command" "$TMP/cut"
-	refused "$command: a map that is none" 1 "not a map" "$KXRAY" "$command" -m "$TMP/text" "$trace"
+	refused "$command: -m with a file that is not a map" 1 "not a map" "$KXRAY" "$command" \
+		-m "$TMP/text" "$trace"
 	refused "$command: a binary without sleds" 1 "not a map" "$KXRAY" "$command" \
 		-m "$TMP/brief" "$trace"
 	refused "$command: a missing map" 1 "No such file" "$KXRAY" "$command" -m "$TMP/none" "$trace"
@@ -297,7 +298,7 @@ assert_eq "report: a cut trace: status" "$STATUS" 0
 assert_contains "report: a cut trace: its names" "$OUT" tick
 assert_contains "report: a cut trace: message" "$ERR" "the trace ends"
 
-# After all tests
+# After all tests the kernel and the target are as before.
 
 new=$(programs)
 assert "no program is left in the kernel" "$(programs), before $before" wait_for none_left

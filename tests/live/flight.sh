@@ -130,7 +130,7 @@ start_flight "--threads=1" --follow --flight-recorder 16M
 worked 100
 number=$(grep -c '^did' "$TMP/flight.out")
 go_target C
-assert "child's end" "" wait_for answered $((number + 1))
+assert "child's end" "the target has not replied" wait_for answered $((number + 1))
 go_target c
 assert "child's crash" "$(cat "$TMP/rec.err")" wait_for wrote 1
 go_target s
@@ -205,7 +205,7 @@ wrong() { # LABEL PART OPTION...
 	assert_eq "$label: status" "$STATUS" 2
 	assert_contains "$label" "$ERR" "$part"
 }
-wrong "no condition" "says not when" --flight-recorder 1M --trigger f
+wrong "no condition" "has no condition" --flight-recorder 1M --trigger f
 wrong "no unit" "needs a unit" --flight-recorder 1M --trigger 'f>10'
 wrong "no function" "names no function" --flight-recorder 1M --trigger '>10ms'
 wrong "no time at all" "is not between" --flight-recorder 1M --trigger 'f>0ms'
@@ -231,7 +231,7 @@ failing() { # LABEL PART OPTION...
 failing "unknown function" "maybe_slow" -f busy --flight-recorder 1M --trigger 'maybe_slo>1ms'
 failing "left out" "no function that is traced" -f '*' -x rare --flight-recorder 1M \
 	--trigger 'rare@entry'
-failing "no exits" "waits for ends of calls" -f busy --exits=none --flight-recorder 1M \
+failing "no exits" "fires when a call ends" -f busy --exits=none --flight-recorder 1M \
 	--trigger 'busy>1ms'
 failing "too large" "smaller --flight-recorder" -f busy --flight-recorder 16G
 failing "no such folder" "No such file" -f busy --flight-recorder 1M -o "$TMP/no/where.xray"

@@ -130,13 +130,13 @@ static void test_refused(void **state)
 	static const struct {
 		const char *name, *part; /* of the reason; NULL: may be probed */
 	} cases[] = {
-		{ "enter_by_another_gate", "way into the kernel" },
+		{ "enter_by_another_gate", "entry code" },
 		{ "quiet_part", "noinstr" },
 		{ "bpf_map_update_elem", "BPF programs" },
 		{ "plain_forbidden", "own list" },
 		{ "hidden_from_ftrace", "notrace" },
 		{ "startup", "notrace" },
-		{ "boot_only", "its code is gone" },
+		{ "boot_only", "during boot" },
 		{ "tcp_sendmsg", NULL },
 		{ "__x64_sys_getppid", NULL },
 		{ "show", NULL },

@@ -562,7 +562,7 @@ static void report_as_table(void **state)
 	a_trace(&b, 0);
 	assert_int_equal(run_command(kx_cmd_report, argv, -1), KX_EXIT_DONE);
 	text = read_text(out_path);
-	assert_non_null(strstr(text, "ticks (the trace does not say how many make a second)"));
+	assert_non_null(strstr(text, "ticks (the trace does not contain their frequency)"));
 	assert_non_null(strstr(text, " 2602626 "));
 	assert_null(strstr(text, " ns"));
 	free(text);

@@ -343,7 +343,7 @@ static void test_growing(void **state)
 	kx_selection_free(&sel);
 
 	/* with match_later no pattern needs to match now */
-	include[0] = "nobody";
+	include[0] = "no_such_function";
 	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), -ENOENT);
 	o.match_later = true;
 	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);

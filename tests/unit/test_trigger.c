@@ -82,7 +82,7 @@ static void bad(const char *text, const char *part)
 	struct kx_err err = { 0 };
 
 	if (kx_trigger_parse(text, &t, &err) != -EINVAL)
-		fail_msg("'%s' was taken", text);
+		fail_msg("'%s' was accepted", text);
 	assert_int_equal(err.code, -EINVAL);
 	if (!strstr(err.text, part) || !strstr(err.text, text))
 		fail_msg("'%s': %s", text, err.text);
@@ -91,11 +91,11 @@ static void bad(const char *text, const char *part)
 static void test_bad(void **state)
 {
 	(void)state;
-	bad("", "says not when");
-	bad("f", "says not when");
-	bad("f@exit", "says not when");
-	bad("f@", "says not when");
-	bad("f<10ms", "says not when");
+	bad("", "has no condition");
+	bad("f", "has no condition");
+	bad("f@exit", "has no condition");
+	bad("f@", "has no condition");
+	bad("f<10ms", "has no condition");
 	bad("f>", "needs a time");
 	bad("f>ms", "needs a time");
 	bad("f>-1ms", "needs a time");

@@ -29,16 +29,16 @@ const struct kx_command kx_command_doctor = {
 	.name = NAME,
 	.summary = "show what this kernel and your privileges allow, and what a traced call costs",
 	.usage = "Usage: kxray doctor [--json]\n"
-		 "Shows what this kernel offers and what your privileges allow, each by trying it and not by\n"
-		 "the kernel's version; which clock is used and how exact it is; and what a recorded call\n"
-		 "costs here, measured on small functions of kxray itself. It works without privileges too,\n"
-		 "and then says what is missing.\n",
+		 "Shows what this kernel supports and what your privileges allow, by trying it instead of\n"
+		 "comparing versions; which clock is used and how exact it is; and what a recorded call\n"
+		 "costs here, measured on small functions of kxray itself. It also works without\n"
+		 "privileges, and then shows which ones are missing.\n",
 	.groups = groups,
 	.notes = "Exit status: 0 kxray can record here, 1 it cannot, 2 wrong usage.\n",
 	.run = kx_cmd_doctor,
 };
 
-/* "yes", or "no" and why; on a terminal the eye finds the column. */
+/* "yes", or "no" and the reason, in a column. */
 static void print_checks(const struct kx_doctor *d, enum kx_check_id from, enum kx_check_id to)
 {
 	for (int i = from; i <= (int)to; i++) {

@@ -77,11 +77,11 @@ static const struct kx_option options[] = {
 		    "Output files are written atomically." },
 	KX_TRACE_MAP_OPTION(struct arguments, trace),
 	{ .name = "list", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, list),
-	  .help = "the formats; with --json as JSON" },
+	  .help = "list the formats; with --json as JSON" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, json) },
-	/* no KX_OPTION_HELP: -f FORMAT may follow, and then the help is about that format */
+	/* not KX_HELP_OPTION: with -f FORMAT, before or after, the help is that of the format */
 	{ .name = "help", .short_name = 'h', .kind = KX_OPTION_FLAG,
-	  KX_FIELD(struct arguments, help), .help = "print this help; with -f FORMAT of that format" },
+	  KX_FIELD(struct arguments, help), .help = "print this help; with -f FORMAT, that of the format" },
 	{ 0 },
 };
 
@@ -102,7 +102,7 @@ const struct kx_command kx_command_export = {
 	.summary = "convert a trace to the format of another tool",
 	.usage = "Usage: kxray export -f FORMAT [-o OUT] [OPTION...] FILE\n"
 		 "       kxray export --list [--json]\n"
-		 "Converts a trace. FILE is any XRay trace, '-' standard input.\n",
+		 "Converts a trace. FILE is any XRay trace; '-' is standard input.\n",
 	.groups = groups,
 	.more_groups = format_groups,
 	.operands = KX_OPERANDS_ONE,
@@ -144,7 +144,7 @@ static int check_arguments(const struct arguments *a, struct kx_err *err)
 		return kx_err_set(err, -EINVAL, "--json goes with --list");
 	if (!a->format)
 		return kx_err_set(err, -EINVAL,
-				  "name a format with -f; 'kxray export --list' names them");
+				  "name a format with -f; 'kxray export --list' lists them");
 	r = kx_format_check(&a->of_formats, a->format, err);
 	if (!r)
 		r = kx_trace_input_check(&a->trace, err);

@@ -40,10 +40,10 @@ static const struct kx_option options[] = {
 	  KX_FIELD(struct arguments, view.sort), .set = set_sort, .takes = "total, " SORT_KEYS,
 	  .help = "total (default), " SORT_KEYS },
 	{ .name = "limit", .short_name = 'n', .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
-	  KX_FIELD(struct arguments, view.limit), .help = "the first N functions only" },
+	  KX_FIELD(struct arguments, view.limit), .help = "show only the first N functions" },
 	{ .name = "by-process", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, view.by_process),
-	  .help = "a table for each process, that of the largest sum first",
-	  .manual = "A table for each process, that of the largest sum first, see PROCESSES." },
+	  .help = "a table for each process, the one with the largest sum first",
+	  .manual = "A table for each process, the one with the largest sum first; see PROCESSES." },
 	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, fail_on_loss),
 	  .help = "exit status 3 if the recorder lost events" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, view.json),
@@ -63,12 +63,12 @@ const struct kx_command kx_command_report = {
 	.name = NAME,
 	.summary = "show a trace as a table of functions",
 	.usage = "Usage: kxray report [OPTION...] FILE\n"
-		 "Shows a trace as a table of functions. FILE is any XRay trace, '-' standard input.\n",
+		 "Shows a trace as a table of functions. FILE is any XRay trace; '-' is standard input.\n",
 	.groups = groups,
-	.notes = "Times are from entry to exit. In 'total' a recursive function counts once, 'self' is the\n"
-		 "time without traced callees, 'open' are calls that had not ended when the trace did.\n"
-		 "Of a recording with --sched, 'on-cpu' and 'off-cpu' are the parts of total in which the thread\n"
-		 "was on a CPU and was not; 'wait' is the part of off-cpu in which it could have run.\n",
+	.notes = "Times are from entry to exit. 'total' counts a recursive function once, 'self' is the time\n"
+		 "without traced callees, 'open' is the number of calls still open at the end of the trace.\n"
+		 "With --sched, 'on-cpu' and 'off-cpu' are the parts of 'total' in which the thread was on a\n"
+		 "CPU and was not; 'wait' is the part of 'off-cpu' in which it was runnable.\n",
 	.operands = KX_OPERANDS_ONE,
 	.operand = offsetof(struct arguments, trace.path),
 	.run = kx_cmd_report,

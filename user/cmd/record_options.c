@@ -57,10 +57,10 @@ static const struct kx_option targets[] = {
 	  .manual = "Trace every process but kxray itself, including those that start later; needs -f. "
 		    "Patterns without a module mean the main executable of every process." },
 	{ .name = "follow", .kind = KX_OPTION_CONSTANT, .constant = 1, FIELD(follow),
-	  .help = "trace child processes, the programs they run and libraries loaded later, too "
-		  "(default with -- COMMAND only)",
-	  .manual = "Trace child processes of the traced ones, the programs that they run and the "
-		    "libraries that are loaded later. This is the default with -- COMMAND only. A child "
+	  .help = "also trace child processes, the programs they run, and libraries loaded later "
+		  "(default only with -- COMMAND)",
+	  .manual = "Also trace child processes of the traced ones, the programs that they run, and "
+		    "libraries that are loaded later. This is the default only with -- COMMAND. A child "
 		    "is traced from its first instruction on; a program or library that no process had "
 		    "mapped before is traced a few milliseconds after it is first mapped "
 		    "(scripts/bench-follow.sh measures it), or, if a pattern names it by its whole path, "
@@ -68,37 +68,37 @@ static const struct kx_option targets[] = {
 		    "the processes. At most 16384 processes at a time are followed; the summary counts "
 		    "the others." },
 	{ .name = "no-follow", .kind = KX_OPTION_CONSTANT, .constant = -1, FIELD(follow),
-	  .help = "trace the processes or the command only (default with -p)" },
+	  .help = "trace only the processes or the command (default with -p)" },
 	{ .name = "function", .short_name = 'f', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
 	  LIST(include, o.select.ninclude),
-	  .help = "trace these functions; [MODULE:]GLOB, may be repeated. Without MODULE: of the main "
-		  "executable. Without -f: functions of the main executable chosen by size. MODULE "
-		  "syscall: the system calls of that name; MODULE kernel: the kernel functions",
+	  .help = "trace these functions; [MODULE:]GLOB, may be repeated. Without MODULE: those of the "
+		  "main executable. Without -f: functions of the main executable, chosen by size. "
+		  "MODULE syscall: system calls; MODULE kernel: kernel functions",
 	  .manual = "Trace the functions that match; may be repeated. Without any, functions of the main "
 		    "executable are chosen by size. See PATTERNS, KERNEL FUNCTIONS and SYSTEM CALLS." },
 	{ .name = "exclude", .short_name = 'x', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
 	  LIST(exclude, o.select.nexclude), .help = "leave these out; may be repeated" },
 	{ .name = "comm", .kind = KX_OPTION_CUSTOM, .argument = "GLOB", .set = set_filter,
 	  .constant = KX_FILTER_COMM, FIELD(o.filters),
-	  .help = "only threads with such a name, or of a process with such a name",
-	  .manual = "Only threads with such a name, or of a process with such a name (the one of its first "
-		    "thread, which ps(1) shows). The kernel keeps 15 bytes of a name." },
+	  .help = "only threads with a matching name, or of a process with a matching name",
+	  .manual = "Only threads with a matching name, or of a process with a matching name (that of its "
+		    "first thread, which ps(1) shows). The kernel keeps 15 bytes of a name." },
 	{ .name = "uid", .kind = KX_OPTION_CUSTOM, .argument = "UID|NAME", .set = set_filter,
 	  .constant = KX_FILTER_UID, FIELD(o.filters), .help = "only threads with this real user id" },
 	{ .name = "cgroup", .kind = KX_OPTION_CUSTOM, .argument = "PATH", .set = set_filter,
 	  .constant = KX_FILTER_CGROUP, FIELD(o.filters),
-	  .help = "only this control group (version 2) and those inside it",
-	  .manual = "Only what runs in this control group or in one inside it: its folder, or its path "
-		    "below the place where control groups of version 2 are mounted." },
+	  .help = "only threads in this control group (version 2) or one inside it",
+	  .manual = "Only threads in this control group (version 2) or in one inside it. PATH is its "
+		    "folder, or its path below the mount point of control groups of version 2." },
 	{ .name = "cpu", .kind = KX_OPTION_CUSTOM, .argument = "LIST", .set = set_filter,
 	  .constant = KX_FILTER_CPU, FIELD(o.filters),
 	  .help = "only calls that begin on these CPUs, e.g. 0,2-3",
-	  .manual = "Only calls that begin on these CPUs, e.g. 0,2-3; wherever they end.\n\n"
-		    "--comm, --uid, --cgroup and --cpu apply in addition to -p, -a or the command, and all "
-		    "that are given must hold. The kernel side checks them when a call begins; a call "
-		    "that passes is recorded whole. Only where exits have probes of their own (without "
-		    "uprobe sessions) and name, user or control group change before the call ends, it is "
-		    "closed when its caller returns, and counted as repaired." },
+	  .manual = "Only calls that begin on these CPUs, for example 0,2-3, on whatever CPU they end.\n\n"
+		    "--comm, --uid, --cgroup and --cpu apply in addition to -p, -a or the command; a call "
+		    "must pass all that are given. The kernel side checks them when a call begins, and "
+		    "then records both its entry and its exit. The exception: where exits have their own "
+		    "probes (without uprobe sessions) and the thread's name, user or control group changes "
+		    "during the call, the call is closed when its caller returns, and counted as repaired." },
 	{ .name = "exits", .kind = KX_OPTION_CHOICE, .argument = "HOW", .words = exits,
 	  FIELD(o.select.exits),
 	  .help = "where exits are recorded: auto (default), return, instruction or none. auto never "
@@ -107,9 +107,9 @@ static const struct kx_option targets[] = {
 		    "on ret and tail-jump instructions elsewhere; return, instruction and none force a "
 		    "choice. return can abort programs that throw exceptions." },
 	{ .name = "args", .kind = KX_OPTION_NUMBER, .argument = "N", .max = 6, FIELD(o.nargs),
-	  .help = "record the first N integer arguments (0 to 6), and what system calls return",
-	  .manual = "Record the first N integer argument registers, up to 6, and what system calls "
-		    "return." },
+	  .help = "record the first N integer arguments (0 to 6), and the results of system calls",
+	  .manual = "Record the first N integer argument registers, up to 6, and the results of system "
+		    "calls." },
 	{ .name = "callers", .kind = KX_OPTION_FLAG, FIELD(o.callers),
 	  .help = "record each call's return address",
 	  .manual = "Record the return address of each call, as its last argument; the autofdo export "
@@ -117,11 +117,11 @@ static const struct kx_option targets[] = {
 		    "instead of 16 (scripts/bench.sh callers measures it)." },
 	{ .name = "sample", .kind = KX_OPTION_NUMBER, .argument = "HZ", .min = 1, .max = 100000,
 	  FIELD(o.sample_hz), .takes = "1 to 100000 times per second",
-	  .help = "record HZ times per second of CPU time which instruction the threads execute",
-	  .manual = "Record which instruction the traced threads execute, HZ times per second of CPU "
+	  .help = "record the current instruction of the threads, HZ times per second of CPU time",
+	  .manual = "Record the current instruction of each traced thread, HZ times per second of its CPU "
 		    "time." },
 	{ .name = "sched", .kind = KX_OPTION_FLAG, FIELD(o.sources[KX_SOURCE_SCHED]),
-	  .help = "record when the threads run, wait and are woken, and by whom",
+	  .help = "record when threads run and wait, and which thread wakes them",
 	  .manual = "Also record when each traced thread is on a CPU, why and how long it is off, when it "
 		    "became runnable and which thread woke it. report then splits each function's time "
 		    "into on-CPU and off-CPU, and timelines show it. Threads that call no traced function "
@@ -145,34 +145,34 @@ static const struct kx_option reduction[] = {
 	  .manual = "Keep only calls that last at least TIME, for example 5us or 0.5ms (no unit: "
 		    "seconds), and their callers. The kernel side decides, so that other calls take no "
 		    "room in the rings and no work in user space. A call that is still open when its "
-		    "thread or the recording ends counts as lasting until then." },
+		    "thread or the recording ends is treated as if it ended then." },
 	{ .name = "count", .kind = KX_OPTION_FLAG, FIELD(o.count),
-	  .help = "write no trace, only count the calls of each function",
-	  .manual = "Write no trace: only count, exactly, how often each function is called, and print a "
-		    "table on standard output when the counting ends. No exits are probed, so this costs "
-		    "a fraction of recording; a first look at which functions are hot." },
+	  .help = "write no trace; only count the calls of each function",
+	  .manual = "Write no trace: only count the calls of each function, exactly, and print a table on "
+		    "standard output at the end. Exits are not probed, so this costs a fraction of "
+		    "recording and is a quick way to find the hot functions." },
 	{ .name = "depth", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = KX_MAX_DEPTH,
 	  FIELD(o.max_depth),
 	  .help = "only the N outermost traced calls of each stack (1 to 96)",
-	  .manual = "Record only the N (at most 96) outermost of the traced calls that are open in a "
-		    "thread. Calls that --min-duration or --depth leave out are not lost: the summary "
-		    "counts them as reduced, and every hit is an event, lost, reduced, or the exit of a "
-		    "call from before the recording. Calls nested deeper than 96 to 320 levels in one "
-		    "thread (fewer, the more arguments are recorded) are beyond what --min-duration "
-		    "tracks, and are left out as well." },
+	  .manual = "Record only the N (at most 96) outermost traced calls that are open in a thread. "
+		    "Events that --min-duration or --depth leave out are not lost: the summary counts "
+		    "them as reduced. Every probe hit is counted as exactly one of: event, lost, "
+		    "reduced, exit of a call that began before the recording. --min-duration tracks 96 "
+		    "to 320 nested calls of a thread (fewer, the more arguments are recorded); deeper "
+		    "calls are left out, too." },
 	{ .name = "by-heat", .kind = KX_OPTION_SECONDS, .argument = "SECONDS", .max = 3600,
 	  FIELD(heat_seconds),
-	  .help = "count calls for this long first, then leave out functions called too often; without "
-		  "-f the candidates are all functions of the main executable with a cheap entry. "
-		  "Needs -p",
-	  .manual = "Count calls for SECONDS first, predict as kxray functions --rate does what recording "
-		    "each function takes, and leave out those that are called too often: the others "
-		    "together take at most the CPU share of --max-overhead. The functions left out are "
-		    "printed. Without -f the candidates are all functions of the main executable but "
-		    "those with a single-stepped entry. Needs -p." },
+	  .help = "count calls for SECONDS first, then leave out functions that are called too often; "
+		  "without -f the candidates are all functions of the main executable with a cheap "
+		  "entry. Needs -p",
+	  .manual = "Count calls for SECONDS first, predict the cost of recording each function as kxray "
+		    "functions --rate does, and leave out those that are called too often, so that the "
+		    "others together take at most the CPU share of --max-overhead. The functions left out "
+		    "are printed. Without -f the candidates are all functions of the main executable "
+		    "except those with a single-stepped entry. Needs -p." },
 	{ .name = "max-overhead", .kind = KX_OPTION_PERCENT, .argument = "PCT", .max = 100000,
 	  FIELD(max_overhead), .takes = "percent of one CPU, as in 5 or 12.5%",
-	  .help = "most percent of one CPU that --by-heat may predict (default 5)" },
+	  .help = "limit of the cost that --by-heat predicts, in percent of one CPU (default 5)" },
 	{ 0 },
 };
 
@@ -181,32 +181,32 @@ static const struct kx_option flight[] = {
 	  .min = KX_FLIGHT_MIN_BYTES, FIELD(flight.bytes),
 	  .help = "keep the newest SIZE bytes of each CPU in memory, e.g. 16M; write FILE with a number "
 		  "(trace.1.xray) at SIGUSR1, a trigger, the program's crash or exit, and at the end",
-	  .manual = "Keep the newest SIZE bytes (64K at least) of each CPU, see FLIGHT RECORDER. A record "
-		    "takes 32 bytes, and 32 more for each four arguments. The memory is taken at the "
-		    "start; while a dump is written, at most as much again. A dump begins where no CPU "
-		    "has overwritten anything, so the busiest CPU decides how far back it goes. Exits "
-		    "whose entry is older are left out and counted; calls that are still open stay "
+	  .manual = "Keep the newest SIZE bytes (64K at least) of each CPU; see FLIGHT RECORDER. A record "
+		    "takes 32 bytes, and 32 more for each four arguments. The memory is allocated at the "
+		    "start; writing a dump takes at most as much again. A dump begins at the time from "
+		    "which on every CPU's records are complete, so the busiest CPU limits its length. "
+		    "Exits whose entry is older are left out and counted; calls that are still open stay "
 		    "open." },
 	{ .name = "keep", .kind = KX_OPTION_SECONDS, .argument = "SECONDS", FIELD(flight.keep),
-	  .help = "write the last SECONDS (of the newest 64 MiB a CPU, or of SIZE)",
+	  .help = "write only the last SECONDS (buffer: 64 MiB per CPU, or SIZE)",
 	  .manual = "Leave older records out of a dump. Without --flight-recorder the buffer has 64 MiB "
-		    "for each CPU, less where that would be over a sixteenth of all memory." },
+		    "for each CPU, or less if that were more than a sixteenth of the memory." },
 	{ .name = "trigger", .kind = KX_OPTION_CUSTOM, .argument = "CONDITION", .set = add_trigger,
-	  .help = "write when a call lasted longer than a time, as in 'f>10ms', or at each call, as in "
-		  "'f@entry'; f is a PATTERN and is traced, too. May be repeated",
-	  .manual = "Write a dump when a call of a function ends that lasted longer than a time, for "
-		    "example 'handle_*>10ms' (ns, us, ms or s; blanks are allowed), or, with "
-		    "'handle_*@entry', when the function is called. The first form fires at the call's "
-		    "end: a call that never returns does not fire it. The function is a PATTERN and is "
-		    "traced in any case; without -f nothing else is. Kernel functions and system calls "
-		    "can be recorded, but cannot be triggers. May be repeated." },
+	  .help = "write a dump when a call ends that lasted longer than a time ('f>10ms'), or at each "
+		  "call ('f@entry'); f is a PATTERN and is traced, too. May be repeated",
+	  .manual = "Write a dump when a call ends that lasted longer than a time, for example "
+		    "'handle_*>10ms' (ns, us, ms or s; blanks are allowed), or, with 'handle_*@entry', "
+		    "when the function is called. The first form fires at the end of the call, so a call "
+		    "that never returns does not fire it. The function is a PATTERN and is always traced; "
+		    "without -f it is the only one. Kernel functions and system calls can be recorded, but "
+		    "cannot be triggers. May be repeated." },
 	{ .name = "dumps", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = 1000000,
 	  FIELD(flight.dumps), .help = "keep the newest N files (default 10)",
 	  .manual = "Keep the newest N dumps of this session (10 by default) and remove older ones." },
 	{ .name = "dump-interval", .kind = KX_OPTION_SECONDS, .argument = "SECONDS",
-	  FIELD(flight.interval), .help = "least time between two dumps for calls (default 1)",
-	  .manual = "Least time from one dump to the next that a call triggers, 1 by default. Other "
-		    "causes do not wait." },
+	  FIELD(flight.interval), .help = "minimum time between two dumps that calls trigger (default 1)",
+	  .manual = "Minimum time from one dump to the next that a call triggers, 1 by default. Dumps "
+		    "for other reasons are not delayed." },
 	{ 0 },
 };
 
@@ -216,31 +216,31 @@ static const struct kx_option recording[] = {
 	  .help = "the trace (default trace.xray); FILE.map is written beside it" },
 	{ .name = "duration", .short_name = 'd', .kind = KX_OPTION_SECONDS, .argument = "SECONDS",
 	  FIELD(o.seconds),
-	  .help = "how long to record; default: until Ctrl-C or the target exits" },
+	  .help = "record for this time; default: until Ctrl-C or the target exits" },
 	{ .name = "fdr-version", .kind = KX_OPTION_NUMBER, .argument = "N", .min = KX_FDR_MIN_VERSION,
 	  .max = KX_FDR_MAX_VERSION, FIELD(o.fdr_version),
 	  .help = "version of the FDR format, 1 to 5 (default 5)" },
 	{ .name = "ring-size", .kind = KX_OPTION_SIZE, .argument = "SIZE", .min = 1,
-	  FIELD(o.ring_bytes), .help = "ring buffer of each CPU, e.g. 4M (default: by memory)",
-	  .manual = "Ring buffer of each CPU, for example 4M; by default 16 MiB, less where memory is "
-		    "scarce." },
+	  FIELD(o.ring_bytes), .help = "size of each CPU's ring buffer, e.g. 4M (default: by memory)",
+	  .manual = "Size of each CPU's ring buffer, for example 4M; by default 16 MiB, less on machines "
+		    "with little memory." },
 	{ .name = "clock", .kind = KX_OPTION_CHOICE, .argument = "KIND", .words = clocks,
 	  FIELD(o.clock), .help = "auto (default), kfunc, perf or ktime",
-	  .manual = "auto (default) takes the kernel's cycle counter function where it exists (kfunc), else "
-		    "the msr/tsc/ perf event (perf), else ktime. ktime can be the cheapest one; kxray "
-		    "doctor shows all." },
+	  .manual = "auto (default) uses the kernel's cycle counter function if it exists (kfunc), else the "
+		    "msr/tsc/ perf event (perf), else ktime. ktime can be the cheapest; kxray doctor "
+		    "shows all three." },
 	{ .name = "mechanism", .kind = KX_OPTION_CHOICE, .argument = "M", .words = mechanisms,
 	  .constant = -1, FIELD(o.mechanism), .help = "auto (default), session, multi or single",
-	  .manual = "auto (default), session, multi or single: how probes are attached, from the newest "
-		    "kernels' way to the oldest." },
+	  .manual = "How probes are attached: auto (default: the first of the others that works), session "
+		    "(uprobe.session), multi (uprobe.multi) or single (a perf event for each probe). "
+		    "kxray doctor shows which work." },
 	{ .name = "kernel-mechanism", .kind = KX_OPTION_CHOICE, .argument = "M",
 	  .words = kernel_mechanisms, FIELD(o.kernel_mechanism),
 	  .help = "for kernel functions: auto (default), session, multi, fentry or single",
-	  .manual = "auto (default), session, multi, fentry or single: how kernel functions are traced, by "
-		    "kprobe.session (Linux 6.10), kprobe.multi (5.18), fentry and fexit (5.19; functions "
-		    "that these cannot have get kprobes), or a kprobe and a kretprobe for each function. "
-		    "The first that works is taken, found by trying; kxray doctor shows all four, with "
-		    "the reason where one does not work." },
+	  .manual = "How kernel functions are traced: auto (default: the first of the others that works), "
+		    "session (kprobe.session, Linux 6.10), multi (kprobe.multi, 5.18), fentry (fentry and "
+		    "fexit, 5.19; kprobes for functions that cannot have them) or single (a kprobe and a "
+		    "kretprobe for each function). kxray doctor shows which work, and why others do not." },
 	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, FIELD(fail_on_loss),
 	  .help = "exit with status 3 if any event was lost" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, FIELD(json),

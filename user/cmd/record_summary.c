@@ -22,10 +22,9 @@ static void print_dumps(const struct kx_recording_result *r)
 		fprintf(stderr, "kxray: %u older dump%s removed (--dumps)\n", f->dumps - f->kept,
 			f->dumps - f->kept == 1 ? " was" : "s were");
 	if (f->merged)
-		fprintf(stderr, "kxray: %llu trigger%s had no dump of %s own: %s came while another was "
-				"due or being written, or too soon after it\n",
-			(unsigned long long)f->merged, plural(f->merged),
-			f->merged == 1 ? "its" : "their", f->merged == 1 ? "it" : "they");
+		fprintf(stderr, "kxray: %llu trigger%s produced no dump: another one was due, being "
+				"written, or had just been written (--dump-interval)\n",
+			(unsigned long long)f->merged, plural(f->merged));
 	if (f->failed)
 		fprintf(stderr, "kxray: %u dump%s could not be written\n", f->failed,
 			plural(f->failed));
@@ -35,7 +34,7 @@ static void print_losses(const struct kx_collector_counts *c)
 {
 	static const char *const why[KX_LOSS_REASONS] = {
 		"ring buffer full: try a larger --ring-size or fewer functions",
-		"too many writers at once", "CPU without a ring", "clock unreadable"
+		"too many writers to one ring at once", "a CPU has no ring", "the clock could not be read"
 	};
 
 	for (int i = 0; i < KX_LOSS_REASONS; i++)
@@ -49,14 +48,14 @@ static void print_losses(const struct kx_collector_counts *c)
 		fprintf(stderr, "kxray: %llu lost: exits whose entry was lost\n",
 			(unsigned long long)c->lost_partner);
 	if (c->lost_missed)
-		fprintf(stderr, "kxray: %llu lost: hits inside the kernel that it did not pass on (the "
-				"CPU was in another probe, or too many threads in one function), "
-				"perhaps of other processes\n",
+		fprintf(stderr, "kxray: %llu lost: hits that the kernel did not report (the CPU was in "
+				"another probe, or too many threads were in one function); some may "
+				"belong to other processes\n",
 			(unsigned long long)c->lost_missed);
 	if (c->lost_migrations)
-		fprintf(stderr, "kxray: %llu records lost that are not calls (CPU changes, threads, scheduler, samples, "
+		fprintf(stderr, "kxray: %llu other record%s lost (CPU changes, threads, scheduler, samples, "
 				"page faults)\n",
-			(unsigned long long)c->lost_migrations);
+			(unsigned long long)c->lost_migrations, plural(c->lost_migrations));
 }
 
 static void print_incomplete(const struct kx_recording_options *o, const struct kx_collector_counts *c)
@@ -71,10 +70,10 @@ static void print_incomplete(const struct kx_recording_options *o, const struct 
 			!o->max_depth ? "--min-duration" :
 			o->min_duration_ns ? "--min-duration and --depth" : "--depth");
 	if (c->too_deep)
-		fprintf(stderr, "kxray: %llu of them were nested deeper than kxray follows a thread\n",
+		fprintf(stderr, "kxray: %llu of them were nested deeper than --min-duration tracks\n",
 			(unsigned long long)c->too_deep);
 	if (c->orphans)
-		fprintf(stderr, "kxray: %llu exit%s left out, of calls that began before the recording\n",
+		fprintf(stderr, "kxray: %llu exit%s of calls that began before the recording left out\n",
 			(unsigned long long)c->orphans, plural(c->orphans));
 }
 
@@ -96,8 +95,8 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 			r->processes == 1 ? "" : "es");
 	if (r->unfollowed)
 		fprintf(stderr,
-			"kxray: %llu processes were not traced: too many at a time to follow\n",
-			(unsigned long long)r->unfollowed);
+			"kxray: %llu process%s not traced: too many at a time to follow\n",
+			(unsigned long long)r->unfollowed, r->unfollowed == 1 ? " was" : "es were");
 	if (!c->events && !c->lost)
 		fprintf(stderr, "kxray: none of the traced functions was called or returned\n");
 	fprintf(stderr, "kxray: clock %s, %.6f GHz (%s)", r->clock, (double)r->tsc_hz * 1e-9,

@@ -13,19 +13,19 @@
 #include "tracer/ring.h"
 #include "tracer/uprobe_try.h"
 
-/* Of each ring, for measuring; a run fills at most 4000 slots of 32 bytes. */
+/* Size of each ring while costs are measured; a run fills at most 4000 slots of 32 bytes. */
 #define COST_RING_BYTES (1u << 20)
 
 static const struct kx_check known_checks[KX_CHECK_COUNT] = {
 	[KX_CHECK_BTF] = { "btf", "type information of the kernel (BTF)", 0, "" },
 	[KX_CHECK_ARRAY_MMAP] = { "array_mmap", "BPF arrays mapped into user space", 0, "" },
-	[KX_CHECK_SESSION] = { "uprobe_session", "uprobe.session: both ends of calls by one link", 0,
+	[KX_CHECK_SESSION] = { "uprobe_session", "uprobe.session: entries and exits with one link", 0,
 			       "" },
-	[KX_CHECK_MULTI] = { "uprobe_multi", "uprobe.multi: many probes by one link", 0, "" },
+	[KX_CHECK_MULTI] = { "uprobe_multi", "uprobe.multi: many probes with one link", 0, "" },
 	[KX_CHECK_SINGLE] = { "uprobe", "uprobe: a perf event for each probe", 0, "" },
 	[KX_CHECK_PROCESS_FILTER] = { "uprobe_multi_process_filter",
-				      "uprobe.multi leaves other processes alone", 0, "" },
-	[KX_CHECK_NOP5] = { "nop5_optimized", "a probed 5-byte nop becomes a call", 0, "" },
+				      "uprobe.multi: probes of one process only", 0, "" },
+	[KX_CHECK_NOP5] = { "nop5_optimized", "a probe on a 5-byte nop is a call, not a trap", 0, "" },
 	[KX_CHECK_SCHEDULER] = { "scheduler_events",
 				 "scheduler events for threads and their CPUs (tp_btf)", 0, "" },
 	[KX_CHECK_RECORDER] = { "recorder", "the recorder itself: programs, rings, clock", 0, "" },
@@ -36,14 +36,14 @@ static const struct kx_check known_checks[KX_CHECK_COUNT] = {
 	[KX_CHECK_KERNEL_SYMBOLS] = { "kernel_symbols", "names and addresses of kernel functions", 0,
 				      "" },
 	[KX_CHECK_KPROBE_SESSION] = { "kprobe_session",
-				      "kprobe.session: both ends of calls by one link", 0, "" },
-	[KX_CHECK_KPROBE_MULTI] = { "kprobe_multi", "kprobe.multi: many functions by one link", 0,
+				      "kprobe.session: entries and exits with one link", 0, "" },
+	[KX_CHECK_KPROBE_MULTI] = { "kprobe_multi", "kprobe.multi: many functions with one link", 0,
 				    "" },
 	[KX_CHECK_FENTRY] = { "fentry", "fentry and fexit: two programs for each function", 0, "" },
 	[KX_CHECK_KPROBE] = { "kprobe", "kprobe: two perf events for each function", 0, "" },
 };
 
-/* @code as returned by a trial; @fmt NULL: what the errno says. */
+/* @code: the result of a trial; the text is its reason, used if it failed. */
 __attribute__((format(printf, 4, 5))) static void settle(struct kx_doctor *d, enum kx_check_id id,
 							  int code, const char *fmt, ...)
 {
@@ -92,12 +92,12 @@ static void try_mechanisms(struct kx_doctor *d)
 		try_check(d, KX_CHECK_PROCESS_FILTER, d->checks[KX_CHECK_MULTI].err);
 	else if (!kx_multi_filters_process())
 		settle(d, KX_CHECK_PROCESS_FILTER, -EOPNOTSUPP,
-		       "this kernel's filter means one thread: probes are hit by every process");
+		       "this kernel filters by thread, so every process hits the probes");
 	nop5 = kx_probe_nop5_optimized();
 	if (nop5 < 0)
 		try_check(d, KX_CHECK_NOP5, nop5);
 	else if (!nop5)
-		settle(d, KX_CHECK_NOP5, -EOPNOTSUPP, "on this kernel it traps");
+		settle(d, KX_CHECK_NOP5, -EOPNOTSUPP, "this kernel doesn't have it");
 }
 
 static void try_kernel_functions(struct kx_doctor *d)
@@ -136,7 +136,7 @@ static int new_tracer(enum kx_wire_clock clock, int mechanism, bool clock_only,
 	return kx_tracer_new(&o, out, err);
 }
 
-/* The reason without the advice, which the verdict gives once. */
+/* The reason without its advice, which the verdict contains. */
 static const char *clause(struct kx_err *err)
 {
 	err->text[strcspn(err->text, ";")] = 0;
@@ -159,7 +159,7 @@ static void try_clocks(struct kx_doctor *d)
 	}
 }
 
-/* What `kxray record` sets up, on kxray itself; then the cost of calls, recorded with it. */
+/* Sets up what `kxray record` would, for kxray itself, and measures the cost of a recorded call. */
 static void try_recorder(struct kx_doctor *d)
 {
 	struct kx_err err = { 0 };
@@ -173,7 +173,7 @@ static void try_recorder(struct kx_doctor *d)
 			code = kx_sources_attach_wanted(d->tracer, &err);
 		settle(d, KX_CHECK_RECORDER, code, "%s", clause(&err));
 		if (!code) {
-			/* no records of migrations among the counted ones */
+			/* Records of other sources would be counted as calls. */
 			kx_sources_detach_all(d->tracer);
 			d->measured = !kx_doctor_costs(d->tracer, d->costs, &err);
 		}
@@ -197,7 +197,10 @@ static bool has_cap(const struct kx_doctor_user *u, const char *name)
 	return false;
 }
 
-/* Older ones look for a kernel function that is missing in all modules, which needs CAP_SYS_ADMIN. */
+/*
+ * Before 1.3 libbpf searches the BTF of all modules for a kernel function that does not exist,
+ * which needs CAP_SYS_ADMIN.
+ */
 static bool lists_btf(void)
 {
 	return libbpf_major_version() < 1 ||
@@ -237,8 +240,8 @@ static void conclude(struct kx_doctor *d)
 			       "");
 	} else if (missing[0]) {
 		snprintf(d->verdict, sizeof(d->verdict),
-			 "kxray cannot record here: this user lacks %s; run it as root, or give the "
-			 "program what it needs with 'setcap %s,cap_sys_ptrace+ep'",
+			 "kxray cannot record here: this user lacks %s; run kxray as root, or give it "
+			 "these capabilities with 'setcap %s,cap_sys_ptrace+ep'",
 			 missing, lists_btf() ? "cap_sys_admin" : "cap_bpf,cap_perfmon");
 	} else if (refused && d->user.in_user_namespace) {
 		snprintf(d->verdict, sizeof(d->verdict),
@@ -246,8 +249,8 @@ static void conclude(struct kx_doctor *d)
 			 "namespace (a rootless container); run it outside");
 	} else if (refused) {
 		snprintf(d->verdict, sizeof(d->verdict),
-			 "kxray cannot record here: the kernel refuses although this user has the "
-			 "capabilities; a seccomp filter, kernel lockdown or a security module forbids it");
+			 "kxray cannot record here: this user has the capabilities, but a seccomp "
+			 "filter, kernel lockdown or a security module forbids it");
 	} else if (d->checks[KX_CHECK_BTF].err) {
 		snprintf(d->verdict, sizeof(d->verdict),
 			 "kxray cannot record here: this kernel has no type information; it needs a "

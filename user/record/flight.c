@@ -134,13 +134,13 @@ int kx_flight_add_functions(struct kx_flight *f, size_t first, struct kx_err *er
 		if (blind)
 			return kx_err_set(
 				err, -EOPNOTSUPP,
-				"the trigger '%s' waits for ends of calls, but the exits of its "
+				"the trigger '%s' fires when a call ends, but the exits of its "
 				"functions are not traced; use '%s@entry', or another --exits",
 				f->o.triggers[i].text, f->o.triggers[i].pattern);
 		return kx_err_set(
 			err, -ENOENT,
 			"the trigger '%s' names no function that is traced: -x leaves it out, "
-			"or it cannot be traced ('kxray functions --left-out' says why)",
+			"or it cannot be traced ('kxray functions --left-out' shows why)",
 			f->o.triggers[i].text);
 	}
 	return code;
@@ -152,7 +152,7 @@ void kx_flight_begin(struct kx_flight *f)
 
 	kx_flight_store_stats(f->store, &stats);
 	kx_notice(f->c.notices,
-		  "flight recorder: the newest %llu KiB of each CPU stay in memory (%llu KiB in "
+		  "flight recorder: the newest %llu KiB of each CPU are kept in memory (%llu KiB in "
 		  "all); 'kill -USR1 %d' writes them",
 		  (unsigned long long)(stats.bytes_per_cpu >> 10),
 		  (unsigned long long)(stats.bytes >> 10), (int)getpid());
@@ -190,7 +190,7 @@ void kx_flight_request_dump(struct kx_flight *f)
 
 void kx_flight_target_ended(struct kx_flight *f, pid_t pid)
 {
-	/* its own event is there before its end can be seen */
+	/* Its trigger event is sent before its pidfd reports the end. */
 	kx_tracer_read_triggers(f->c.tracer, on_trigger, f);
 	kx_dump_request_target_ended(&f->request, pid, kx_rdtscp(), kx_monotonic_seconds());
 }
@@ -219,10 +219,10 @@ static void start_dump(struct kx_flight *f, bool final)
 	kx_reason_text(&f->request.why, f->c.sel, f->text, sizeof(f->text));
 	code = f->path ? kx_dump_process_start(f->process, f->path, kx_flight_write, f) : -ENOMEM;
 	if (code)
-		dump_failed(f, code, "no process can be made for it: ", strerror(-code));
+		dump_failed(f, code, "its process cannot be started: ", strerror(-code));
 }
 
-/* Only the newest stay. */
+/* Keeps only the newest dumps. */
 static void remove_old(struct kx_flight *f)
 {
 	while (f->number - f->first_kept >= f->o.dumps) {
@@ -254,7 +254,7 @@ static void reap(struct kx_flight *f, bool wait)
 	f->path = NULL;
 }
 
-/* Whether nothing of the process is left, but perhaps a zombie. */
+/* Whether all threads of the process have ended; it may still be a zombie. */
 static bool is_over(uint32_t pid)
 {
 	struct dirent *entry;
@@ -278,7 +278,7 @@ static bool is_over(uint32_t pid)
 		return true;
 	line[fread(line, 1, sizeof(line) - 1, f)] = 0;
 	fclose(f);
-	/* "PID (NAME) STATE ...": a name may hold a bracket too */
+	/* "PID (NAME) STATE ...": the name may contain a bracket too */
 	state = strrchr(line, ')');
 	if (!state || strlen(state) < 3)
 		return true;
@@ -286,8 +286,8 @@ static bool is_over(uint32_t pid)
 }
 
 /*
- * The thread that reports the end of its process need not be the last to end: others may have been
- * preempted on their way, and their end records come later.
+ * The thread that reports the end of its process is not always the last one to end: others may be
+ * preempted while they exit, and their end records come later.
  */
 static bool still_ending(struct kx_flight *f)
 {
@@ -325,7 +325,7 @@ int kx_flight_end(struct kx_flight *f, bool asked, struct kx_err *err)
 	struct kx_reason end = { .kind = KX_REASON_END, .tsc = kx_rdtscp() };
 
 	kx_tracer_read_triggers(f->c.tracer, on_trigger, f);
-	/* without any dump so far, the end of the last process was not reported */
+	/* Without a dump so far, the end of the last process was not reported. */
 	if (!f->request.due && (asked || f->request.uncovered_end || !f->number))
 		kx_dump_request_add(&f->request, &end, kx_monotonic_seconds());
 	reap(f, true);

@@ -58,7 +58,7 @@ static int parse_time(const char *trigger, const char *text, uint64_t *ns, struc
 	return 0;
 }
 
-/* A function in a program: the kernel's own are not timed. */
+/* Only functions of programs and libraries can be triggers. */
 static int check_pattern(const struct kx_trigger *t, struct kx_err *err)
 {
 	struct kx_pattern pattern;
@@ -104,11 +104,11 @@ static int parse(struct kx_trigger *t, struct kx_err *err)
 		t->on_entry = true;
 		return take_pattern(t, text, end - entry, err);
 	}
-	/* names of templates have such signs too, but a time follows only the last one */
+	/* Names of templates contain '>' too; the time follows the last one. */
 	mark = strrchr(text, '>');
 	if (!mark)
 		return kx_err_set(err, -EINVAL,
-				  "the trigger '%s' says not when: write 'FUNCTION>10ms' for calls that "
+				  "the trigger '%s' has no condition: write 'FUNCTION>10ms' for calls that "
 				  "last longer, or 'FUNCTION@entry' for every call",
 				  text);
 	code = parse_time(text, mark + 1, &t->over_ns, err);
@@ -139,7 +139,7 @@ char *kx_trigger_duration(uint64_t ns, char *text, unsigned size)
 	size_t unit = 0, last = sizeof(units) / sizeof(units[0]) - 1;
 	double value;
 
-	/* what three digits would round up to 1000 is one of the next */
+	/* "1 ms", not "1000 us", for what rounds up to 1000 at three digits */
 	while (unit < last && (double)ns >= units[unit + 1].ns * 0.9995)
 		unit++;
 	value = (double)ns / units[unit].ns;

@@ -21,7 +21,7 @@ int kx_report_key(const char *name)
 
 /* JSON */
 
-/* The time on the CPU is total less off, in nanoseconds, so that both add up to the total. */
+/* On-CPU time is computed in nanoseconds, so that both parts add up exactly to the total. */
 static void json_off(const struct view *v, uint64_t total, uint64_t off, const char *on_key,
 		     const char *off_key)
 {
@@ -237,8 +237,8 @@ static void print_head(const struct view *v)
 	if (v->info->tsc_hz)
 		snprintf(text, sizeof(text), ", %.6f s", seconds(v));
 	else
-		snprintf(text, sizeof(text), ", %" PRIu64 " ticks (the trace does not say how many "
-			 "make a second)", t->last_tsc - t->first_tsc);
+		snprintf(text, sizeof(text), ", %" PRIu64 " ticks (the trace does not contain "
+			 "their frequency)", t->last_tsc - t->first_tsc);
 	kx_text_str(o, text);
 	snprintf(text, sizeof(text), ", %" PRIu64 " events, %" PRIu64 " lost", t->events, t->lost);
 	kx_text_str(o, text);

@@ -12,7 +12,7 @@
 #include "select/select.h"
 #include "binary/symbol_sources.h"
 
-/* The size of the last function before a gap, where nothing better is known. */
+/* The assumed size of a function if the next symbol is farther away or there is none. */
 #define MAX_SIZE (1u << 16)
 
 struct raw {
@@ -22,7 +22,7 @@ struct raw {
 	bool is_function, is_local;
 };
 
-/* Parts of the kernel's code that its own linker script marks. */
+/* Parts of the kernel's code that are marked by symbols of its linker script. */
 enum section {
 	SECTION_NOINSTR,
 	SECTION_ENTRY,
@@ -37,17 +37,17 @@ static const struct {
 } sections[SECTION_COUNT] = {
 	{ "__noinstr_text_start", "__noinstr_text_end",
 	  "the kernel forbids instrumentation there (noinstr)" },
-	{ "__entry_text_start", "__entry_text_end", "it is on the way into the kernel" },
+	{ "__entry_text_start", "__entry_text_end", "it is part of the kernel's entry code" },
 	{ "__kprobes_text_start", "__kprobes_text_end",
-	  "it is a step of the kernel's own on the way to a probe" },
-	{ "_sinittext", "_einittext", "it ran while the kernel started, and its code is gone" },
+	  "it is on the kernel's probe path" },
+	{ "_sinittext", "_einittext", "it only ran during boot, and its code has been freed" },
 };
 
 struct kernel {
 	struct kx_arena *arena;
 	const char **aliases;
 	const char **modules; /* by symbol */
-	const char **names;   /* all of functions, sorted */
+	const char **names;   /* of all functions, sorted */
 	size_t nnames;
 	struct kx_kernel_range sections[SECTION_COUNT];
 	struct kx_kernel_lists lists;
@@ -70,7 +70,7 @@ static bool has_prefix(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-/* Marks, padding and split-off parts are not functions, but a function ends where one begins. */
+/* Markers, padding and .cold parts are not functions, but end the function before them. */
 static bool is_function(char type, const char *name)
 {
 	if (type != 't' && type != 'T' && type != 'W')
@@ -94,7 +94,7 @@ static void note_section(struct kernel *k, const char *name, uint64_t addr)
 	}
 }
 
-/* By address; at one address the best known name first. */
+/* By address; at one address the preferred name first. */
 static int compare_raw(const void *pa, const void *pb)
 {
 	const struct raw *a = pa, *b = pb;
@@ -103,7 +103,7 @@ static int compare_raw(const void *pa, const void *pb)
 	if (a->addr != b->addr)
 		return a->addr < b->addr ? -1 : 1;
 	d = b->is_function - a->is_function;
-	if (!d) /* of two names of one system call that of 64-bit programs */
+	if (!d) /* prefer the name for 64-bit programs of a system call */
 		d = has_prefix(a->name, "__ia32_") - has_prefix(b->name, "__ia32_");
 	if (!d)
 		d = a->is_local - b->is_local;
@@ -135,14 +135,14 @@ static bool module_name(char *text, const char **out)
 	return strcmp(*out, "bpf") && !has_prefix(*out, "__builtin__");
 }
 
-/* What is read of /proc/kallsyms. */
+/* State while /proc/kallsyms is read. */
 struct reading {
 	struct kernel *k;
 	struct raw *items;
 	size_t count, room;
-	const char *module; /* of the last symbol; those of one module are in a row */
-	bool any;           /* there was a symbol */
-	bool visible;       /* there was one with its address */
+	const char *module; /* of the last symbol; symbols of one module are adjacent */
+	bool any;           /* a symbol has been read */
+	bool visible;       /* a symbol with its address has been read */
 };
 
 /* One line: "ffffffff81000000 T name" and, for a module's, "\t[module]". Errors: -ENOMEM. */
@@ -172,7 +172,7 @@ static int read_line(struct reading *in, char *line)
 	in->any = true;
 	in->visible |= r->addr > 4096;
 	note_section(in->k, name, r->addr);
-	/* data ends no function, and there is a lot of it */
+	/* Data symbols are many and do not end a function. */
 	if (!strchr("tTwW", *type))
 		return 0;
 	r->name = kx_arena_copy(&in->k->arena, name, strlen(name));
@@ -206,7 +206,7 @@ static int read_kallsyms(FILE *f, struct reading *in, struct kx_err *err)
 				  "the kernel hides the addresses of its functions from this user; run kxray "
 				  "as root (CAP_SYSLOG), and with /proc/sys/kernel/kptr_restrict at most 1");
 	return kx_err_set(err, -ENOENT,
-			  "/proc/kallsyms names no function: kernel functions can be traced only in a kernel "
+			  "/proc/kallsyms lists no function: kernel functions can be traced only in a kernel "
 			  "built with CONFIG_KALLSYMS");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which functions of which binaries the patterns choose, or the lack of patterns. */
+/* Which functions the patterns select in which binaries; without patterns, those of the main one. */
 #include "select/select_internal.h"
 
 #include <inttypes.h>
@@ -50,7 +50,8 @@ int kx_select_explain_no_symbols(const struct kx_binary *b, struct kx_err *err)
 	if (missing)
 		return kx_err_set(err, -ENOENT,
 				  "'%s' is truncated: its headers describe %" PRIu64
-				  " bytes more than it has, and what is left has no function symbols; copy or build it again",
+				  " bytes more than it has, and the rest has no function symbols; "
+				  "copy or build it again",
 				  b->module.path, missing);
 	return kx_err_set(err, -ENOENT,
 			  "'%s' is stripped: it has no function symbols%s%s%s; install its debug symbols (Debian: the package's -dbgsym), use an unstripped build, or trace functions of its libraries (-f 'libc.so*:NAME')",
@@ -77,7 +78,7 @@ static int no_module(const struct kx_selector *s, const struct kx_pattern *p, st
 			  p->text, s->nbinaries == 1 ? "is only" : "are", list);
 }
 
-/* Nothing matches @p though it names modules: say why, and what comes close. */
+/* No function of the modules that @p names matches it: the error explains why and suggests names. */
 static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx_err *err)
 {
 	struct kx_suggest_source *sources;
@@ -120,7 +121,7 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 			  p->glob, close);
 }
 
-/* Marks what @p matches, or unmarks it for an exclude pattern; returns how many. */
+/* Selects (@value) or deselects the functions that @p matches; returns how many match. */
 static size_t mark(const struct kx_pattern *p, struct kx_binary *b, bool value)
 {
 	size_t i, n = 0;
@@ -146,7 +147,7 @@ static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size
 	size_t matched = 0;
 	bool named = false;
 
-	/* a pseudo-module gets no functions later */
+	/* The functions of a pseudo-module are all known now. */
 	must_match |= kx_provider_get(p->space)->name && !first;
 	for (size_t i = first; i < s->nbinaries; i++) {
 		struct kx_binary *b = s->binaries[i];

@@ -76,7 +76,7 @@ static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, str
 	return code;
 }
 
-/* Runs right here; on a named CPU it may run in the middle of another process. */
+/* For sample_clock: run in this thread. On a given CPU the program runs in an interrupt. */
 #define ANY_CPU UINT_MAX
 
 static int sample_clock(void *ctx, unsigned cpu, struct kx_clock_sample *out)
@@ -96,7 +96,7 @@ static int sample_clock(void *ctx, unsigned cpu, struct kx_clock_sample *out)
 	return 0;
 }
 
-/* The BPF programs know processes by the ids of the first pid namespace, we by those of ours. */
+/* BPF programs use process ids of the initial pid namespace, kxray those of its own. */
 static int check_namespace(struct kx_tracer *t, struct kx_err *err)
 {
 	struct kx_clock_sample sample;
@@ -105,12 +105,12 @@ static int check_namespace(struct kx_tracer *t, struct kx_err *err)
 	    t->skel->bss->kx_sampled_tgid == (uint32_t)getpid())
 		return 0;
 	return kx_err_set(err, -ENOTSUP,
-			  "kxray runs in a pid namespace of its own, where it cannot tell the traced "
-			  "process from others; run it outside the container, or start the container "
-			  "with the host's pid namespace (--pid=host)");
+			  "kxray runs in a pid namespace of its own, whose process ids the kernel side "
+			  "does not have; run it outside the container, or start the container with the "
+			  "host's pid namespace (--pid=host)");
 }
 
-/* The frames of a thread compare clocks of different CPUs. */
+/* A call may begin and end on different CPUs: the BPF side converts their clocks to one base. */
 static int write_bases(struct kx_tracer *t, struct kx_err *err)
 {
 	for (__u32 cpu = 0; cpu < t->clock->ncpus; cpu++) {
@@ -134,7 +134,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	t->mechanism = o->mechanism;
 	t->kernel = o->kernel;
 	t->sample_hz = o->sample_hz;
-	/* the verifier's log helps developers only */
+	/* The verifier's log is useful to developers only. */
 	if (!getenv("KXRAY_LIBBPF_LOG"))
 		libbpf_set_print(silent);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL & ~LIBBPF_STRICT_AUTO_RLIMIT_MEMLOCK);
@@ -374,7 +374,7 @@ void kx_tracer_thread_losses(struct kx_tracer *t,
 	int fd = bpf_map__fd(t->skel->maps.kx_thread_losses);
 	__u32 tid, *previous = NULL;
 
-	/* first, so that a loss while we read starts a gap of its own */
+	/* Before reading, so that a loss meanwhile starts a new gap. */
 	__atomic_add_fetch(&t->skel->bss->kx_loss_epoch, 1, __ATOMIC_ACQ_REL);
 	while (bpf_map_get_next_key(fd, previous, &tid) == 0) {
 		struct kx_thread_loss loss;

@@ -4,7 +4,7 @@
  * (Regions would repeat the label at every call, and must nest within a run, which the
  * calls of several threads do not.) All runs of a trace count nanoseconds from its first
  * record on, so that they can be compared. Records are in order of time, except for the totals
- * per function at the end. Where the document leaves something open, a comment says what was chosen.
+ * per function at the end. Where the document is ambiguous, a comment explains the choice.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -383,8 +383,8 @@ static void set_wallclock(struct afperf *a)
 	uint32_t nsec = 0;
 
 	if (!kx_trace_started(a->x, a->first, &sec, &nsec) && a->x->notice)
-		a->x->notice(a->x, "the trace does not say at which time of day it was recorded; "
-				   "the runs' wallclock is 0");
+		a->x->notice(a->x, "the trace does not contain its time of day; the runs' wallclock "
+				   "is 0");
 	snprintf(a->wallclock, sizeof(a->wallclock), "%" PRId64 ".%09" PRIu32, sec, nsec);
 }
 
@@ -432,7 +432,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 
 static const struct kx_export_option options[] = {
 	{ "afperf-compact", NULL, "record types by number instead of name" },
-	{ "append", NULL, "add to an existing file, whose header is checked first" },
+	{ "append", NULL, "add to an existing file; its header is checked first" },
 	{ NULL, NULL, NULL },
 };
 

@@ -5,7 +5,7 @@
  *
  *     collect   calls of the trace, counted by address
  *     modules   the binaries of these addresses, and their call instructions
- *     lines     DWARF: source places and inlined functions
+ *     lines     DWARF: source lines and inlined functions
  *     build     combines these into
  *     model     functions, places, counts, targets; and the summary
  *     gcov, gcov_v4, text   the file forms
@@ -33,16 +33,16 @@ static int parse(const struct kx_export *x, struct kx_afdo_options *o, struct kx
 		.binary = value_of(x, "afdo-binary"),
 	};
 	if (version && (strlen(version) != 1 || *version < '2' || *version > '4'))
-		return kx_err_set(err, -EINVAL, "--afdo-version %s: it is 2 (gcc 12 to 15), "
-				  "3 (gcc 16) or 4", version);
+		return kx_err_set(err, -EINVAL, "--afdo-version takes 2 (gcc 12 to 15), 3 (gcc 16) "
+				  "or 4, not '%s'", version);
 	if (version)
 		o->version = *version - '0';
 	if (form) {
 		o->compact = !strcmp(form, "compact");
 		o->text = !strcmp(form, "text");
 		if (!o->compact && !o->text && strcmp(form, "normal"))
-			return kx_err_set(err, -EINVAL, "--afdo-form %s: it is normal, compact or "
-					  "text", form);
+			return kx_err_set(err, -EINVAL, "--afdo-form takes normal, compact or text, "
+					  "not '%s'", form);
 		if (o->version != 4)
 			return kx_err_set(err, -EINVAL, "--afdo-form goes with --afdo-version 4, "
 					  "not %d", o->version);
@@ -52,7 +52,7 @@ static int parse(const struct kx_export *x, struct kx_afdo_options *o, struct kx
 	if (fill) {
 		o->fill = !strcmp(fill, "entry");
 		if (!o->fill && strcmp(fill, "none"))
-			return kx_err_set(err, -EINVAL, "--afdo-fill %s: it is entry or none",
+			return kx_err_set(err, -EINVAL, "--afdo-fill takes entry or none, not '%s'",
 					  fill);
 	}
 	return 0;
@@ -84,11 +84,11 @@ static void notify(const struct kx_export *x, const struct kx_afdo_options *o,
 	       kx_calls_get_totals(x->calls)->lost, "");
 	notice(x, "autofdo: %llu functions have calls but no %s and are left out", l->functions,
 	       o->fill ? "lines" : "call sites");
-	notice(x, "autofdo: calls from %llu places outside of the traced binaries have no site",
+	notice(x, "autofdo: calls from %llu addresses outside of the traced binaries have no call site",
 	       l->unknown_code, "");
 	notice(x, "autofdo: %llu pairs of caller and callee are tail calls and have no call site",
 	       l->tail_calls, "");
-	notice(x, "autofdo: %llu call instructions have no line in their function",
+	notice(x, "autofdo: %llu call instructions have no source line in their function",
 	       l->no_line, "");
 	notice(x, "autofdo: %llu names or lines cannot be written in this form", dropped, "");
 	if (!trace->callers.used && !trace->samples.used && trace->functions.used)
@@ -129,8 +129,8 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	if (r)
 		return r;
 	if (!map && o.version < 4)
-		return kx_err_set(err, -EINVAL, "autofdo: the trace has no map, so gcc would know "
-				  "none of its functions; name the map with -m");
+		return kx_err_set(err, -EINVAL, "autofdo: the trace has no map and so no function "
+				  "names, which gcc needs; name the map with -m");
 	r = kx_afdo_modules_open(map, o.binary, &modules, err);
 	if (!r)
 		r = kx_afdo_collect(x, &trace, err);
@@ -151,13 +151,14 @@ static int run(const struct kx_export *x, struct kx_err *err)
 
 static const struct kx_export_option options[] = {
 	{ "afdo-version", "N",
-	  "2 for gcc 12 to 15 (default), 3 for gcc 16, 4 the proposal of 2026" },
+	  "2 for gcc 12 to 15 (default), 3 for gcc 16, 4 for the proposal of 2026" },
 	{ "afdo-form", "FORM", "of version 4: normal (default), compact or text" },
 	{ "afdo-fill", "WHAT",
-	  "lines without a count: entry gives them the function's calls, so that "
-	  "gcc does not treat them as cold (default of 2 and 3); none leaves them out (of 4)" },
+	  "lines without a count: entry gives them the function's number of calls, so that gcc "
+	  "does not treat them as cold (default of versions 2 and 3); none leaves them out "
+	  "(default of 4)" },
 	{ "afdo-binary", "PATH", "take lines from this file instead of the one the map names" },
-	{ "afdo-no-discriminators", NULL, "one count a line; gcc 12 then finds all inlined calls" },
+	{ "afdo-no-discriminators", NULL, "one count per line; gcc 12 then finds all inlined calls" },
 	{ NULL, NULL, NULL },
 };
 

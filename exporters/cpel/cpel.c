@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * CPEL, the event log of VPP's performance tools (cpeldump, cpelatency, cpelstate, cpelinreg,
- * g2). By default the file is what these tools read: big-endian, clock in ticks a
+ * g2). By default the file is what these tools read: big-endian, clock in ticks per
  * second, one event section in order of time, the historical event codes. With --cpel-document
  * the file follows the format's document where the tools differ from it.
  *
@@ -197,7 +197,7 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	if (r)
 		return r;
 	kx_event_text(text, type, data, size);
-	/* The first walk decides which texts are kept: the second one has another order. */
+	/* The first walk decides which texts are kept; the second one, in another order, finds them. */
 	if (!kx_cpel_string_find(&c->head.strings, text, &datum)) {
 		bool full = c->event_text > MAX_EVENT_TEXT || !c->counting;
 		size_t before = c->head.strings.size;
@@ -237,7 +237,7 @@ static int count_events(struct cpel *c)
 	int r;
 
 	c->counting = true;
-	/* The same events as in the second walk, in the cheapest order. */
+	/* The second walk has the same events; their order does not matter here. */
 	r = walk(c, KX_ORDER_THREAD);
 	c->counting = false;
 	if (!r && c->head.nevents > KX_CPEL_MAX_EVENTS)
@@ -273,7 +273,7 @@ static int set_options(struct cpel *c)
 		return kx_err_set(c->err, -EINVAL,
 				  "--cpel-little goes with --cpel-document only, because VPP's "
 				  "tools read no little-endian files");
-	/* Ticks as they are where the field holds their frequency, so that nothing is rounded. */
+	/* Ticks are exact; nanoseconds are used only if the field cannot hold the ticks' frequency. */
 	c->ns = c->head.document || x->tsc_hz > UINT32_MAX;
 	c->head.clock = c->head.document ? 1000 : c->ns ? 1000000000 : (uint32_t)x->tsc_hz;
 	return 0;

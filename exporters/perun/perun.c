@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Perun's profile (docs/profile.rst) as Perun 0.21.8 loads, shows, diffs and
- * postprocesses it. Perun has no schema: the file has what Perun's commands look up, even where the
- * document does not ask for it (machine.host, trace of every resource, a unit for header.type).
+ * postprocesses it. Perun has no schema: the file has what Perun's commands look up, even fields
+ * that the document does not require (machine.host, trace of every resource, a unit for header.type).
  * Amounts are nanoseconds, as Perun's trace collector stores them whatever its unit says.
  *
  * Default form: calls of one function from one stack in one thread are one resource type, with
@@ -226,8 +226,8 @@ static int run(const struct kx_export *x, struct kx_err *err)
 
 	if (origin && (strlen(origin) != 40 ||
 		       strspn(origin, "0123456789abcdef") != 40))
-		return kx_err_set(err, -EINVAL, "--perun-origin %s: not a commit; it takes the 40 "
-				  "hexadecimal digits of 'git rev-parse HEAD'", origin);
+		return kx_err_set(err, -EINVAL, "--perun-origin takes the 40 hexadecimal digits of "
+				  "'git rev-parse HEAD', not '%s'", origin);
 	workload = kx_perun_workload(x);
 	p.threads = calloc(kx_calls_nthreads(x->calls) + 1, sizeof(*p.threads));
 	r = workload && p.threads ? kx_perun_head(x, workload) : -ENOMEM;
@@ -250,10 +250,10 @@ static int run(const struct kx_export *x, struct kx_err *err)
 
 static const struct kx_export_option options[] = {
 	{ "perun-snapshots", NULL,
-	  "one object a call, as Perun's document has it (ten times the size)" },
+	  "one object per call, as in Perun's document (ten times the size)" },
 	{ "perun-exclusive", NULL, "amount is the time without callees (for flame graphs)" },
 	{ "perun-origin", "COMMIT",
-	  "the 40-digit commit that was traced; 'perun add' asks for it" },
+	  "the 40-digit commit that was traced; 'perun add' needs it" },
 	{ NULL, NULL, NULL },
 };
 

@@ -94,7 +94,7 @@ echo enable >&8
 read -r -t 10 -u 9 REPLY && echo enabled >&2
 while kill -0 $pid 2>/dev/null; do wait $pid; done'
 mkdir -p "$BUILD/tests/bench"
-"${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$BUILD/tests/bench/syscalls" tests/bench/syscalls.c ||
+${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -o "$BUILD/tests/bench/syscalls" tests/bench/syscalls.c ||
 	die "tests/bench/syscalls.c does not compile"
 sleep infinity &
 bystander=$!

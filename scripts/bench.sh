@@ -51,7 +51,7 @@ trap cleanup EXIT
 compile() # NAME SOURCE [ARG...]
 {
 	mkdir -p "$BUILD/tests/bench"
-	"${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -fcf-protection=none \
+	${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -fcf-protection=none \
 		-I. -Iuser -I"$BUILD" -o "$BUILD/tests/bench/$1" "${@:2}" ||
 		die "$2 does not compile"
 }

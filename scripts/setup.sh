@@ -46,17 +46,17 @@ die() { say "$*"; exit 1; }
 # Checks for the tools and headers, not for packages, so that it works on any distribution.
 check() { # [HEADER...]
 	missing=
-	cc=${CC:-gcc}
+	cc=${CC:-gcc} # may have arguments, as in "ccache gcc"
 	headers="bpf/libbpf.h bpf/bpf_helpers.h libelf.h elfutils/libdwfl.h Zydis/Zydis.h jansson.h
 		libiberty/demangle.h lzma.h seccomp.h zlib.h linux/bpf.h $1"
-	for tool in "$cc" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
+	for tool in "${cc%% *}" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done
 	# Looking for headers needs a compiler.
-	command -v "$cc" >/dev/null 2>&1 || headers=
+	command -v "${cc%% *}" >/dev/null 2>&1 || headers=
 	for header in $headers; do
 		printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h "$header" |
-			"$cc" -E -x c - >/dev/null 2>&1 || missing="$missing $header"
+			$cc -E -x c - >/dev/null 2>&1 || missing="$missing $header"
 	done
 	[ -z "$missing" ] && return 0
 	say "kxray cannot be built here yet: missing$missing; run 'scripts/setup.sh build'."

@@ -17,7 +17,7 @@ echo '#include "trace/other.h"' >"$tree/user/trace/high.h"
 echo '#include "trace/high.h"' >"$tree/user/trace/other.h"
 printf 'int b(void);\nint a(void) { return b(); }\n' >"$tree/user/base/a.c"
 printf 'int b(void) { return 0; }\n' >"$tree/user/base/b.c"
-for f in a b; do "${CC:-gcc}" -c -o "$tree/build/user/base/$f.o" "$tree/user/base/$f.c"; done
+for f in a b; do ${CC:-gcc} -c -o "$tree/build/user/base/$f.o" "$tree/user/base/$f.c"; done
 run env BUILD=build "$tree/scripts/check-layers.sh"
 assert_eq "a wrong tree is refused" "$STATUS" 1
 assert_contains "an include that runs up" "$OUT" "runs up: base/low.h includes trace/high.h"

@@ -30,7 +30,7 @@ m = re.search(r"CapEff:\s*(\w+)", open("/proc/self/status").read())
 print(bool(int(m[1], 16) >> 39 & 1))')"
 
 # The findings of features.c on the same kernel.
-if "${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$TMP/features" tests/vm/features.c &&
+if ${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -o "$TMP/features" tests/vm/features.c &&
 	"$TMP/features" >"$TMP/features.out"; then
 	while read -r theirs ours; do
 		answer=$(sed -n "s/^$theirs \([a-z]*\).*/\1/p" "$TMP/features.out")

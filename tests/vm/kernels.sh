@@ -39,7 +39,7 @@ expected()
 }
 
 vm_needs vm_kernels || exit 0
-"${CC:-gcc}" -std=gnu11 -O2 -D_GNU_SOURCE -o "$TMP/features" tests/vm/features.c || exit 1
+${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -o "$TMP/features" tests/vm/features.c || exit 1
 
 # Bytes that a console might change: CR, a tab, a control character; and no newline at the end.
 cat >"$TMP/script" <<'END'

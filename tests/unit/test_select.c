@@ -265,6 +265,41 @@ static void test_no_match(void **state)
 	kx_modules_free(&bare);
 }
 
+/* A process that ends while its files are opened says nothing of the files that others have too. */
+static void test_ended_process_is_no_risk(void **state)
+{
+	const char *include[] = { "libsome*:lib_*", NULL };
+	struct kx_select_options o = { .include = include, .ninclude = 1, .exits = KX_EXITS_AUTO,
+				       .dynamic_targets = true };
+	struct kx_modules alive = modules_of("server"), some = modules_of("libsome.so.1");
+	struct kx_module both[2] = { alive.items[0], some.items[0] }, gone[2];
+	struct kx_modules mods[2] = { { gone, 2 }, { both, 2 } };
+	struct kx_select_process procs[2] = { { 0, &mods[0] }, { 0, &mods[1] } };
+	struct kx_selection sel;
+	struct kx_err err = { 0 };
+
+	(void)state;
+	both[1].is_main = false;
+	memcpy(gone, both, sizeof(gone));
+	gone[0].path = gone[0].open_path = (char *)(uintptr_t)"/proc/0/map_files/nowhere";
+	gone[0].inode++;
+	for (int last = 0; last < 2; last++) {
+		assert_int_equal(kx_select_functions(procs, 2, &o, &sel, &err), 0);
+		assert_true(sel.risk.returns_harmless);
+		assert_true(sel.modules[0].harmless && !sel.modules[0].risky);
+		kx_selection_free(&sel);
+		procs[0].mods = &mods[1];
+		procs[1].mods = &mods[0];
+	}
+	/* a named process is not left without an answer */
+	o.dynamic_targets = false;
+	assert_int_equal(kx_select_functions(procs, 2, &o, &sel, &err), 0);
+	assert_false(sel.risk.returns_harmless || sel.modules[0].harmless);
+	kx_selection_free(&sel);
+	kx_modules_free(&alive);
+	kx_modules_free(&some);
+}
+
 /* Modules mapped later: a program and the library that it shares with the first one. */
 static void test_growing(void **state)
 {
@@ -582,6 +617,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_patterns),  cmocka_unit_test(test_by_size),
 		cmocka_unit_test(test_ifunc),	  cmocka_unit_test(test_no_match),
+		cmocka_unit_test(test_ended_process_is_no_risk),
 		cmocka_unit_test(test_growing), cmocka_unit_test(test_processes), cmocka_unit_test(test_xray_ids),
 		cmocka_unit_test(test_system_calls), cmocka_unit_test(test_command),	  cmocka_unit_test(test_command_errors),
 	};

@@ -129,14 +129,34 @@ static void test_open_failure_is_no_verdict(void **state)
 	m.open_path = (char *)"/proc/0/map_files/nowhere";
 	kx_unwind_risk_look(&mods, cache, &risk);
 	risky(risk, "prog cannot be read, so it may have exception tables");
+	assert_true(risk.unknown);
 	m.open_path = path;
 	kx_unwind_risk_look(&mods, cache, &risk);
 	harmless(risk);
+	assert_false(risk.unknown);
 	/* now the result is cached, and the file is not opened again */
 	m.open_path = (char *)"/proc/0/map_files/nowhere";
 	kx_unwind_risk_look(&mods, cache, &risk);
 	harmless(risk);
 	kx_file_cache_free(cache);
+}
+
+/* What is known of one module counts, whether another could be opened or not. */
+static void test_unknown(void **state)
+{
+	struct kx_unwind_risk risk;
+
+	(void)state;
+	risk = RISK({ "prog", "not-there" }, { "libx.so", "plain.so" });
+	assert_true(risk.unknown);
+	risk = RISK({ "prog", "not-there" }, { "libx.so", "catch.so" }, { "liby.so", "not-there" });
+	risky(risk, "libx.so has exception tables");
+	assert_false(risk.unknown);
+	risk = RISK({ "prog", "catch.so" }, { "libx.so", "not-there" });
+	risky(risk, "prog has exception tables");
+	assert_false(risk.unknown);
+	/* not an ELF file: known */
+	assert_false(RISK({ "prog", "plain.c" }).unknown);
 }
 
 static void test_go(void **state)
@@ -208,7 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables), cmocka_unit_test(test_runtimes),
 		cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_open_failure_is_no_verdict), cmocka_unit_test(test_go),
+		cmocka_unit_test(test_open_failure_is_no_verdict), cmocka_unit_test(test_unknown), cmocka_unit_test(test_go),
 		cmocka_unit_test(test_linker),
 		cmocka_unit_test(test_loader), cmocka_unit_test(test_processes),
 	};

@@ -3,6 +3,7 @@
 #ifndef KX_ELF_IMAGE_H
 #define KX_ELF_IMAGE_H
 
+#include <errno.h>
 #include <libelf.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,6 +35,11 @@ int kx_elf_open_fd(int fd, const char *path, struct kx_elf **out, struct kx_err 
 int kx_elf_open_memory(const void *data, size_t size, const char *name, struct kx_elf **out,
 		       struct kx_err *err);
 void kx_elf_close(struct kx_elf *elf);
+/* Whether such an error is a fact about the file's content, and not one about opening it. */
+static inline bool kx_elf_error_is_content(int code)
+{
+	return code == -ENOEXEC || code == -ENOTSUP || code == -EBADMSG;
+}
 
 Elf *kx_elf_handle(struct kx_elf *elf); /* borrowed */
 const char *kx_elf_path(const struct kx_elf *elf);

@@ -213,19 +213,13 @@ int kx_module_read(const struct kx_module *m, struct kx_elf **out, struct kx_err
 	return code;
 }
 
-/* Errors that are about the content of a file, and not about opening it. */
-static bool is_about_content(int code)
-{
-	return code == -ENOEXEC || code == -ENOTSUP || code == -EBADMSG;
-}
-
 /* Fills in the segments. Errors: those of kx_module_read, with the reason in @why. */
 static int read_segments(const struct kx_module *m, struct kx_file_facts *file, struct kx_err *why)
 {
 	struct kx_elf *elf;
 	int code = kx_module_read(m, &elf, why);
 
-	file->has_segments = !code || is_about_content(code);
+	file->has_segments = !code || kx_elf_error_is_content(code);
 	file->nsegments = 0;
 	file->elf_error = file->has_segments ? code : 0;
 	if (code)

@@ -91,7 +91,7 @@ static bool has_section(const struct kx_elf *elf, const char *name)
 
 /*
  * Fills @reason if @m is a risk, leaves it empty if not; sets *@is_go and *@loads. False if the file
- * could not be read: a risk, but not to be cached as a fact about the file.
+ * could not be opened, which is no fact about the file: its process may have ended.
  */
 static bool judge(const struct kx_module *m, bool *is_go, bool *loads, char *reason, size_t size)
 {
@@ -99,12 +99,13 @@ static bool judge(const struct kx_module *m, bool *is_go, bool *loads, char *rea
 	const char *needed;
 	struct kx_err err;
 	size_t sections = 0;
+	int code = kx_module_read(m, &elf, &err);
 
 	*reason = '\0';
-	if (kx_module_read(m, &elf, &err)) {
+	if (code) {
 		snprintf(reason, size, "%s cannot be read, so it may have exception tables",
 			 m->name);
-		return false;
+		return kx_elf_error_is_content(code);
 	}
 	elf_getshdrnum(kx_elf_handle(elf), &sections);
 	*loads = !matches(m->name, exempt, COUNT(exempt)) && imports_dlopen(elf);
@@ -126,8 +127,8 @@ static bool judge(const struct kx_module *m, bool *is_go, bool *loads, char *rea
 	return true;
 }
 
-/* The same with the cache. A file that could not be read is tried again each time. */
-static void judge_cached(const struct kx_module *m, struct kx_file_cache *cache, bool *is_go,
+/* The same with the cache. A file that could not be opened is tried again each time. */
+static bool judge_cached(const struct kx_module *m, struct kx_file_cache *cache, bool *is_go,
 			 bool *loads, char *reason, size_t size)
 {
 	struct kx_file_facts *file =
@@ -135,17 +136,20 @@ static void judge_cached(const struct kx_module *m, struct kx_file_cache *cache,
 			     NULL;
 
 	if (!file || !file->is_judged) {
-		if (!judge(m, is_go, loads, reason, size) || !file)
-			return;
+		if (!judge(m, is_go, loads, reason, size))
+			return false;
+		if (!file)
+			return true;
 		file->is_judged = true;
 		file->is_go = *is_go;
 		file->loads = *loads;
 		snprintf(file->reason, sizeof(file->reason), "%s", reason);
-		return;
+		return true;
 	}
 	*is_go = file->is_go;
 	*loads = file->loads;
 	snprintf(reason, size, "%s", file->reason);
+	return true;
 }
 
 bool kx_is_dynamic_linker(const struct kx_module *m)
@@ -161,18 +165,19 @@ void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *ca
 	*out = (struct kx_unwind_risk){ .returns_harmless = true, .linker = -1 };
 	for (size_t i = 0; i < mods->count; i++) {
 		const struct kx_module *m = &mods->items[i];
-		bool is_go = false, loads = false;
+		bool is_go = false, loads = false, opened;
 
 		if (out->linker < 0 && kx_is_dynamic_linker(m))
 			out->linker = (int)i;
-		judge_cached(m, cache, &is_go, &loads, reason, sizeof(reason));
+		opened = judge_cached(m, cache, &is_go, &loads, reason, sizeof(reason));
 		if (loads && !out->loader[0])
 			snprintf(out->loader, sizeof(out->loader), "%s", m->name);
 		if (!*reason)
 			continue;
-		/* The first reason is shown, but Go before all others. */
-		if (out->returns_harmless || (is_go && !out->is_go))
+		/* The first reason is shown, but what is known first, and Go before all others. */
+		if (out->returns_harmless || (out->unknown && opened) || (is_go && !out->is_go))
 			memcpy(out->reason, reason, sizeof(reason));
+		out->unknown = !opened && (out->returns_harmless || out->unknown);
 		out->returns_harmless = false;
 		out->is_go |= is_go;
 	}

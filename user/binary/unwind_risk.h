@@ -13,6 +13,9 @@
 
 struct kx_unwind_risk {
 	bool returns_harmless; /* no module could catch or clean up above a traced frame */
+	/* not harmless only because a file could not be opened: the process may have ended or run
+	 * another program by now, and nothing follows for the file and for other processes */
+	bool unknown;
 	bool is_go;            /* moves its stacks: never hijack, not even in leaves */
 	/* index of the dynamic linker among the modules, whose _dl_debug_state is called when
 	 * more are loaded; -1 if there is none */
@@ -25,7 +28,7 @@ struct kx_unwind_risk {
 bool kx_is_dynamic_linker(const struct kx_module *m);
 
 /*
- * Checks every module's section table. A module that cannot be read counts as a risk. Modules loaded
+ * Checks every module's section table. A module that cannot be read counts as a risk, of this process only. Modules loaded
  * later and code generated at run time are not covered.
  */
 void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out);

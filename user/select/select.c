@@ -39,6 +39,7 @@ static int add_processes(struct kx_selector *s, const struct kx_select_process *
 			 size_t nprocs, struct kx_err *err)
 {
 	struct kx_unwind_risk *worst = &s->out->risk, one;
+	bool any = false;
 	int rc = 0;
 
 	worst->returns_harmless = true;
@@ -46,7 +47,11 @@ static int add_processes(struct kx_selector *s, const struct kx_select_process *
 		size_t first;
 
 		kx_unwind_risk_look(procs[i].mods, s->options.files, &one);
-		add_risk(s, &one, !i);
+		/* says nothing of the others, and has no return probes itself */
+		if (!one.unknown || !s->options.dynamic_targets) {
+			add_risk(s, &one, !any);
+			any = true;
+		}
 		rc = kx_select_add_modules(s, &procs[i], &one, &first, err);
 	}
 	if (s->options.loads_unseen && worst->returns_harmless) {

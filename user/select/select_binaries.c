@@ -95,7 +95,9 @@ static void forget(struct kx_selector *s, size_t at)
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
 			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err)
 {
-	bool harmless = risk->returns_harmless && !s->options.loads_unseen;
+	/* with dynamic targets, a process of which nothing is known gets no return probes */
+	bool unknown = risk->unknown && s->options.dynamic_targets;
+	bool harmless = (risk->returns_harmless || unknown) && !s->options.loads_unseen;
 
 	*first = s->nbinaries;
 	for (size_t k = 0; k < proc->mods->count; k++) {

@@ -16,6 +16,7 @@
 #include "record/dump_process.h"
 #include "record/dump_request.h"
 #include "record/notice.h"
+#include "record/numbered_files.h"
 
 static struct kx_reason reason(enum kx_reason_kind kind, uint64_t tsc)
 {
@@ -61,6 +62,28 @@ static void test_triggers_join_the_dump_that_is_due(void **state)
 	assert_int_equal(q.why.kind, KX_REASON_ENTRY);
 	assert_true(q.since == 9.0);
 	assert_int_equal(q.merged, 2);
+	kx_dump_request_free(&q);
+}
+
+/* What a trigger caught stays caught, whatever joins its dump. */
+static void test_caught(void **state)
+{
+	struct kx_reason slow = reason(KX_REASON_SLOW, 1), asked = reason(KX_REASON_SIGNAL, 2),
+			 end = reason(KX_REASON_END, 3);
+	struct kx_dump_request q;
+
+	(void)state;
+	assert_int_equal(kx_dump_request_init(&q, NULL, 0), 0);
+	kx_dump_request_add(&q, &slow, 0);
+	kx_dump_request_add(&q, &asked, 0);
+	assert_int_equal(q.why.kind, KX_REASON_SIGNAL);
+	assert_true(q.caught);
+	kx_dump_request_clear(&q);
+	kx_dump_request_add(&q, &asked, 0);
+	kx_dump_request_add(&q, &end, 0);
+	assert_false(q.caught);
+	kx_dump_request_add(&q, &slow, 0);
+	assert_true(q.caught);
 	kx_dump_request_free(&q);
 }
 
@@ -140,7 +163,7 @@ static void test_remembered_ends(void **state)
 
 static void assert_path(const char *output, unsigned number, const char *expected)
 {
-	char *path = kx_dump_path(output, number);
+	char *path = kx_numbered_path(output, number);
 
 	assert_string_equal(path, expected);
 	free(path);
@@ -157,6 +180,53 @@ static void test_paths(void **state)
 	assert_path("./out", 1, "./out.1");
 }
 
+static void touch(const char *path, const char *suffix)
+{
+	char text[300];
+	FILE *f;
+
+	snprintf(text, sizeof(text), "%s%s", path, suffix);
+	f = fopen(text, "w");
+	assert_non_null(f);
+	fclose(f);
+}
+
+/* Files of one cause evict only files of the same cause. */
+static void test_numbered_files(void **state)
+{
+	static const enum kx_file_cause causes[] = { KX_FILE_CAUGHT, KX_FILE_REQUESTED,
+						     KX_FILE_CAUGHT, KX_FILE_REQUESTED,
+						     KX_FILE_REQUESTED, KX_FILE_REQUESTED };
+	static const bool stays[] = { true, false, true, false, true, true };
+	char folder[] = "/tmp/kx_files_XXXXXX", output[64];
+	struct kx_numbered_files files = { 0 };
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(output, sizeof(output), "%s/t.xray", folder);
+	for (unsigned i = 0; i < 6; i++) {
+		char *path = kx_numbered_path(output, i + 1);
+
+		touch(path, "");
+		touch(path, ".map");
+		free(path);
+		assert_int_equal(kx_numbered_add(&files, output, i + 1, causes[i], 2), 0);
+	}
+	assert_int_equal(files.count, 4);
+	for (unsigned i = 0; i < 6; i++) {
+		char *path = kx_numbered_path(output, i + 1);
+
+		assert_int_equal(access(path, F_OK), stays[i] ? 0 : -1);
+		kx_numbered_remove(path);
+		free(path);
+	}
+	for (unsigned i = 7; i < 60; i++)
+		assert_int_equal(kx_numbered_add(&files, output, i, KX_FILE_REQUESTED, 0), 0);
+	assert_int_equal(files.count, 57);
+	kx_numbered_free(&files);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 static int write_well(void *ctx, const char *path, struct kx_dump_outcome *out)
 {
 	out->counts.events = *(int *)ctx;
@@ -168,17 +238,6 @@ static int write_badly(void *ctx, const char *path, struct kx_dump_outcome *out)
 {
 	(void)ctx;
 	return kx_err_set(&out->err, -ENOSPC, "no room for %s", path);
-}
-
-static void touch(const char *path, const char *suffix)
-{
-	char text[300];
-	FILE *f;
-
-	snprintf(text, sizeof(text), "%s%s", path, suffix);
-	f = fopen(text, "w");
-	assert_non_null(f);
-	fclose(f);
 }
 
 static int be_killed(void *ctx, const char *path, struct kx_dump_outcome *out)
@@ -233,7 +292,7 @@ static void test_child_process(void **state)
 	kx_dump_process_free(p);
 	touch(path, "");
 	touch(path, ".map");
-	kx_dump_remove(path);
+	kx_numbered_remove(path);
 	assert_int_equal(rmdir(folder), 0);
 }
 
@@ -261,9 +320,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_triggers_join_the_dump_that_is_due),
+		cmocka_unit_test(test_caught),
 		cmocka_unit_test(test_ends_of_processes),
 		cmocka_unit_test(test_remembered_ends),
 		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_numbered_files),
 		cmocka_unit_test(test_child_process),
 		cmocka_unit_test(test_notices),
 	};

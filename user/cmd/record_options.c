@@ -201,8 +201,11 @@ static const struct kx_option flight[] = {
 		    "without -f it is the only one. Kernel functions and system calls can be recorded, but "
 		    "cannot be triggers. May be repeated." },
 	{ .name = "dumps", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = 1000000,
-	  FIELD(flight.dumps), .help = "keep the newest N files (default 10)",
-	  .manual = "Keep the newest N dumps of this session (10 by default) and remove older ones." },
+	  FIELD(flight.dumps), .help = "keep the newest N files (default 10) that triggers caused, and as many others",
+	  .manual = "Keep the newest N dumps of this session (10 by default) that a trigger, a crash or "
+		    "the end of a process caused, and the newest N others (SIGUSR1, the end of the "
+		    "recording); older ones are removed. So a dump on request never evicts what a "
+		    "trigger caught." },
 	{ .name = "dump-interval", .kind = KX_OPTION_SECONDS, .argument = "SECONDS",
 	  FIELD(flight.interval), .help = "minimum time between two dumps that calls trigger (default 1)",
 	  .manual = "Minimum time from one dump to the next that a call triggers, 1 by default. Dumps "

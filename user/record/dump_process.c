@@ -104,27 +104,3 @@ bool kx_dump_process_reap(struct kx_dump_process *p, bool wait, const struct kx_
 	*out = p->outcome;
 	return true;
 }
-
-char *kx_dump_path(const char *output, unsigned number)
-{
-	const char *slash = strrchr(output, '/'), *dot = strrchr(output, '.');
-	char *path;
-	int n;
-
-	if (!dot || dot == output || (slash && dot <= slash + 1))
-		n = asprintf(&path, "%s.%u", output, number);
-	else
-		n = asprintf(&path, "%.*s.%u%s", (int)(dot - output), output, number, dot);
-	return n < 0 ? NULL : path;
-}
-
-void kx_dump_remove(const char *path)
-{
-	char *map = NULL;
-
-	unlink(path);
-	if (asprintf(&map, "%s.map", path) >= 0) {
-		unlink(map);
-		free(map);
-	}
-}

@@ -41,10 +41,4 @@ bool kx_dump_process_runs(const struct kx_dump_process *p);
  */
 bool kx_dump_process_reap(struct kx_dump_process *p, bool wait, const struct kx_dump_outcome **out);
 
-/* The path of dump @number: "trace.xray" gives "trace.3.xray". Free with free(). NULL on -ENOMEM.
- */
-char *kx_dump_path(const char *output, unsigned number);
-/* Removes a dump and its map. */
-void kx_dump_remove(const char *path);
-
 #endif

@@ -27,6 +27,8 @@ void kx_dump_request_add(struct kx_dump_request *q, const struct kx_reason *why,
 {
 	if (q->due)
 		q->merged++;
+	q->caught = (q->due && q->caught) ||
+		    (why->kind != KX_REASON_SIGNAL && why->kind != KX_REASON_END);
 	if (!q->due || why->kind > q->why.kind)
 		q->why = *why;
 	if (!q->due)

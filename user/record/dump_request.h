@@ -19,6 +19,7 @@
 struct kx_dump_request {
 	bool due;
 	struct kx_reason why;
+	bool caught; /* a trigger or the end of a process is among its causes, whatever @why is */
 	uint64_t newest;     /* TSC of its newest trigger */
 	double since;	     /* of the first one: kx_monotonic_seconds */
 	bool process_ending; /* the cause is an end of process: some of its threads may still run */

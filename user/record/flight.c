@@ -25,7 +25,7 @@
  * dump. */
 static int try_output(const struct kx_flight *f, struct kx_err *err)
 {
-	char *path = kx_dump_path(f->c.output, 1);
+	char *path = kx_numbered_path(f->c.output, 1);
 	struct kx_output output;
 	int code =
 		path ? kx_output_open(&output, path, err) : kx_err_set(err, -ENOMEM, "no memory");
@@ -78,7 +78,6 @@ int kx_flight_new(const struct kx_flight_options *o, const struct kx_flight_cont
 	*out = f;
 	f->c = *context;
 	f->o = *o;
-	f->first_kept = 1;
 	code = try_output(f, err);
 	if (!code)
 		code = parse_patterns(f, err);
@@ -211,27 +210,16 @@ static void start_dump(struct kx_flight *f, bool final)
 {
 	int code;
 
+	f->cause = f->request.caught ? KX_FILE_CAUGHT : KX_FILE_REQUESTED;
 	kx_dump_request_clear(&f->request);
 	f->begun = kx_monotonic_seconds();
 	f->number++;
 	f->final = final;
-	f->path = kx_dump_path(f->c.output, f->number);
+	f->path = kx_numbered_path(f->c.output, f->number);
 	kx_reason_text(&f->request.why, f->c.sel, f->text, sizeof(f->text));
 	code = f->path ? kx_dump_process_start(f->process, f->path, kx_flight_write, f) : -ENOMEM;
 	if (code)
 		dump_failed(f, code, "its process cannot be started: ", strerror(-code));
-}
-
-/* Keeps only the newest dumps. */
-static void remove_old(struct kx_flight *f)
-{
-	while (f->number - f->first_kept >= f->o.dumps) {
-		char *path = kx_dump_path(f->c.output, f->first_kept++);
-
-		if (path)
-			kx_dump_remove(path);
-		free(path);
-	}
 }
 
 static void reap(struct kx_flight *f, bool wait)
@@ -247,7 +235,8 @@ static void reap(struct kx_flight *f, bool wait)
 	f->dumps++;
 	f->bytes += out->counts.bytes;
 	snprintf(f->last, sizeof(f->last), "%s", f->path);
-	remove_old(f);
+	/* without memory it stays: nothing is removed that might be wanted */
+	kx_numbered_add(&f->files, f->c.output, f->number, f->cause, f->o.dumps);
 	kx_notice(f->c.notices, "wrote %s (%s): %llu events of %.3f s", f->path, f->text,
 		  (unsigned long long)out->counts.events, out->seconds);
 	free(f->path);
@@ -346,7 +335,7 @@ void kx_flight_get_result(const struct kx_flight *f, struct kx_flight_result *ou
 	kx_flight_store_stats(f->store, &stats);
 	*out = (struct kx_flight_result){ .dumps = f->dumps,
 					  .failed = f->failed,
-					  .kept = f->dumps < f->o.dumps ? f->dumps : f->o.dumps,
+					  .kept = (unsigned)f->files.count,
 					  .merged = f->request.merged +
 						    kx_tracer_triggers_merged(f->c.tracer, &lost),
 					  .bytes = f->bytes,
@@ -367,6 +356,7 @@ void kx_flight_free(struct kx_flight *f)
 	free(f->patterns);
 	free(f->matched);
 	free(f->path);
+	kx_numbered_free(&f->files);
 	kx_dump_request_free(&f->request);
 	kx_flight_store_free(f->store);
 	free(f);

@@ -28,7 +28,7 @@
 struct kx_flight_options {
 	uint64_t bytes;	 /* kept of each CPU; 0: by memory */
 	double keep;	 /* seconds; older records are left out of a dump; 0: none are */
-	unsigned dumps;	 /* the newest so many are kept, older ones of this session are removed */
+	unsigned dumps;	 /* so many of each cause stay, the newest: see numbered_files.h */
 	double interval; /* seconds from one dump for a function to the next at the earliest */
 	const struct kx_trigger *triggers;
 	size_t ntriggers;

@@ -7,6 +7,7 @@
 #include "record/dump_process.h"
 #include "record/dump_request.h"
 #include "record/flight.h"
+#include "record/numbered_files.h"
 
 struct kx_flight {
 	struct kx_flight_context c;
@@ -20,10 +21,12 @@ struct kx_flight {
 	unsigned number; /* of the newest dump */
 	char *path;	 /* of the one that is being written */
 	char text[512];	 /* its cause */
+	enum kx_file_cause cause;
 	bool final;	 /* it is the last one, when the recording is over */
 	double begun;	 /* when the newest one was */
 
-	unsigned dumps, failed, first_kept;
+	unsigned dumps, failed;
+	struct kx_numbered_files files; /* dumps that stay */
 	uint64_t bytes;
 	char last[256];
 	struct kx_err last_err;

@@ -17,12 +17,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Filled by kx_sample_clock. */
-__u64 kx_sampled_before = 0; /* ktime */
-__u64 kx_sampled_clock = 0;
-__u64 kx_sampled_after = 0; /* ktime */
-__u32 kx_sampled_cpu = 0;
-__u32 kx_sampled_tgid = 0; /* of user space, as the first pid namespace has it */
+/* Filled by kx_look_at_caller. */
+__u32 kx_caller_tgid = 0; /* as the first pid namespace has it */
 
 extern _Bool bpf_session_is_return(void) __ksym __weak;
 
@@ -161,22 +157,10 @@ int kx_exit(struct pt_regs *ctx)
 	return 0;
 }
 
-/*
- * Run by user space on each CPU in turn to learn its clock's base. The two readings of ktime
- * enclose the clock far closer than the way in and out of the kernel does.
- */
+/* Run by user space, which learns whether the kernel knows it by the same process id. */
 SEC("raw_tp")
-int kx_sample_clock(void *ctx)
+int kx_look_at_caller(void *ctx)
 {
-	__u64 clock, before = bpf_ktime_get_ns();
-	__u32 cpu;
-
-	if (kx_read_clock(&clock, &cpu))
-		return -1;
-	kx_sampled_after = bpf_ktime_get_ns();
-	kx_sampled_before = before;
-	kx_sampled_clock = clock;
-	kx_sampled_cpu = cpu;
-	kx_sampled_tgid = bpf_get_current_pid_tgid() >> 32;
+	kx_caller_tgid = bpf_get_current_pid_tgid() >> 32;
 	return 0;
 }

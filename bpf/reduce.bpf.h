@@ -17,7 +17,7 @@
 
 /* Fixed at load; all 0: every call is written as it comes. */
 const volatile __u32 kx_max_depth = 0;	   /* calls deeper than that are left out */
-const volatile __u64 kx_min_ticks = 0;	   /* shorter calls are left out; see frame_time */
+const volatile __u64 kx_min_ticks = 0;	   /* shorter calls are left out; in what the clock counts */
 const volatile __u32 kx_payload_words = 0; /* an entry's payload has at most so many */
 
 /* With kx_enter's @func: */
@@ -35,7 +35,7 @@ const volatile __u32 kx_payload_words = 0; /* an entry's payload has at most so 
 
 struct kx_frame {
 	__u64 sp;
-	__u64 time; /* of the entry, see frame_time */
+	__u64 time; /* of the entry */
 	__u32 func; /* and KX_ENTER_CHAINS; bits 29-31: words of payload */
 	__u16 cpu;  /* of the entry */
 	__u16 run;  /* the first frame on the same stack */
@@ -56,14 +56,6 @@ struct {
 	__type(key, int);
 	__type(value, struct kx_frames);
 } kx_thread_frames SEC(".maps");
-
-/* What makes one time of the clocks of all CPUs. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, KX_MAX_CPUS);
-	__type(key, __u32);
-	__type(value, __u64);
-} kx_clock_bases SEC(".maps");
 
 enum kx_reduced {
 	KX_REDUCED_HITS,     /* entries and exits that are not written; their sum over all CPUs */
@@ -103,13 +95,6 @@ static __always_inline void count_on_cpu(void *map, __u32 key, __s64 n)
 static __always_inline void count_reduced(__u32 what, __s64 n)
 {
 	count_on_cpu(&kx_reduced, what, n);
-}
-
-static __always_inline __u64 clock_base(__u32 cpu)
-{
-	__u64 *base = kx_clock_kind == KX_CLOCK_PERF ? bpf_map_lookup_elem(&kx_clock_bases, &cpu) : 0;
-
-	return base ? *base : 0;
 }
 
 static __always_inline __u32 max_frames(void)
@@ -165,7 +150,7 @@ static long write_next(__u32 i, struct kx_frames_loop *in)
 	in->frames->written++;
 	count_reduced(KX_REDUCED_HITS, -1);
 	kx_put_late(KX_EVENT_ENTRY, in->tid, f->func & KX_COOKIE_FUNC(~0), f->sp, f->payload,
-		    f->func >> 29, f->time - clock_base(f->cpu), f->cpu);
+		    f->func >> 29, f->time, f->cpu);
 	return 0;
 }
 
@@ -183,19 +168,18 @@ static __noinline void write_lasting(struct kx_frames *c, __u32 tid, __u64 now)
 static __always_inline void kx_flush_pending_entries(struct task_struct *task)
 {
 	struct kx_frames *c;
-	__u64 clock;
-	__u32 cpu;
+	__u64 now;
 
 	if (!kx_min_ticks)
 		return;
 	c = bpf_task_storage_get(&kx_thread_frames, task, 0, 0);
-	if (!c || c->busy || c->written >= c->depth || kx_read_clock(&clock, &cpu))
+	if (!c || c->busy || c->written >= c->depth)
 		return;
-	clock += clock_base(cpu);
+	now = kx_read_clock();
 	c->busy = 1;
 	barrier();
-	if (next_lasting(c, clock))
-		write_lasting(c, task->pid, clock);
+	if (next_lasting(c, now))
+		write_lasting(c, task->pid, now);
 	barrier();
 	c->busy = 0;
 }
@@ -331,15 +315,12 @@ static __noinline int judge_entry(__u32 tid, __u32 func, __u64 sp, const __u64 *
 				     BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct kx_frame *f;
 	__u64 now;
-	__u32 cpu;
 	int verdict;
 
 	/* busy: an interrupt occurred while this thread's frames were being changed */
 	if (!c || c->busy)
 		return lose_call(KX_LOSS_RING_BUSY, KX_EVENT_ENTRY, tid);
-	if (kx_read_clock(&now, &cpu))
-		return lose_call(KX_LOSS_CLOCK, KX_EVENT_ENTRY, tid);
-	now += clock_base(cpu);
+	now = kx_read_clock();
 	c->busy = 1;
 	barrier();
 	/* includes calls that have ended without an exit, if they lasted long enough */
@@ -351,7 +332,7 @@ static __noinline int judge_entry(__u32 tid, __u32 func, __u64 sp, const __u64 *
 		if (alive < c->depth)
 			end_frames(c, tid, alive);
 	}
-	verdict = push_frame(c, func, sp, now, cpu, payload, words);
+	verdict = push_frame(c, func, sp, now, bpf_get_smp_processor_id(), payload, words);
 	barrier();
 	c->busy = 0;
 	return verdict;
@@ -409,19 +390,15 @@ static __noinline int judge_exit(__u32 kind, __u32 tid, __u32 func, __u64 sp)
 {
 	struct kx_frames *c =
 		bpf_task_storage_get(&kx_thread_frames, bpf_get_current_task_btf(), 0, 0);
-	__u64 now;
-	__u32 cpu;
 	int verdict;
 
 	if (!c)
 		return KX_WRITE; /* its entry was before the recording */
 	if (c->busy)
 		return lose_call(KX_LOSS_RING_BUSY, kind, tid);
-	if (kx_read_clock(&now, &cpu))
-		return lose_call(KX_LOSS_CLOCK, kind, tid);
 	c->busy = 1;
 	barrier();
-	verdict = end_frame(c, tid, func, sp, now + clock_base(cpu));
+	verdict = end_frame(c, tid, func, sp, kx_read_clock());
 	barrier();
 	c->busy = 0;
 	return verdict;

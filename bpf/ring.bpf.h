@@ -45,14 +45,6 @@ struct {
 	__array(values, struct kx_ring_map);
 } kx_rings SEC(".maps");
 
-/* The msr/tsc/ counter of each CPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-	__uint(max_entries, KX_MAX_CPUS);
-	__type(key, __u32);
-	__type(value, __u32);
-} kx_tsc_events SEC(".maps");
-
 /* Carries no data: it only wakes the collector. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -69,34 +61,10 @@ struct {
 /* Not in any released kernel yet; used where it exists. */
 extern __u64 bpf_get_cpu_time_counter(void) __ksym __weak;
 
-static __always_inline __u64 kx_read_raw_clock(void)
+/* The same on every CPU. */
+static __always_inline __u64 kx_read_clock(void)
 {
-	if (kx_clock_kind == KX_CLOCK_PERF)
-		return bpf_perf_event_read(&kx_tsc_events, BPF_F_CURRENT_CPU);
-	if (kx_clock_kind == KX_CLOCK_KFUNC)
-		return bpf_get_cpu_time_counter();
-	return bpf_ktime_get_ns();
-}
-
-/*
- * The clock and the CPU it belongs to. A program may migrate between the two
- * readings, and a clock without its CPU's base is off by seconds.
- */
-static __always_inline int kx_read_clock(__u64 *clock, __u32 *cpu)
-{
-	__u32 before = bpf_get_smp_processor_id(), after;
-
-	for (int i = 0; i < 3; i++) {
-		*clock = kx_read_raw_clock();
-		after = bpf_get_smp_processor_id();
-		if (before == after) {
-			*cpu = after;
-			/* bpf_perf_event_read returns a negative errno in the value */
-			return *clock > -4096ULL ? -1 : 0;
-		}
-		before = after;
-	}
-	return -1;
+	return kx_clock_kind == KX_CLOCK_KFUNC ? bpf_get_cpu_time_counter() : bpf_ktime_get_ns();
 }
 
 static __always_inline int kx_is_call(__u32 kind)
@@ -117,8 +85,7 @@ static __always_inline int kx_is_frequent(__u32 kind)
 static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)
 {
 	struct kx_thread_loss *loss = bpf_map_lookup_elem(&kx_thread_losses, &tid);
-	__u64 clock = 0;
-	__u32 cpu = 0;
+	__u32 epoch = kx_loss_epoch + 1; /* 0 in a fresh element is no epoch */
 
 	if (!loss) {
 		struct kx_thread_loss fresh = {};
@@ -128,16 +95,11 @@ static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)
 		if (!loss)
 			return; /* the ring's own counter has the loss */
 	}
-	if (kx_read_clock(&clock, &cpu) == 0) {
-		__u32 epoch = kx_loss_epoch + 1; /* 0 in a fresh element is no epoch */
-
-		if (loss->epoch != epoch) {
-			loss->first_clock = clock;
-			loss->first_cpu = cpu;
-			loss->epoch = epoch;
-		}
-		loss->last_clock = clock;
-		loss->last_cpu = cpu;
+	loss->last_clock = kx_read_clock();
+	loss->last_cpu = bpf_get_smp_processor_id();
+	if (loss->epoch != epoch) {
+		loss->first_clock = loss->last_clock;
+		loss->epoch = epoch;
 	}
 	if (kind == KX_EVENT_ENTRY)
 		__sync_fetch_and_add(&loss->entries, 1);
@@ -177,7 +139,7 @@ static __always_inline struct kx_wire_record *kx_slot(void *ring, __u64 position
 	return bpf_map_lookup_elem(ring, &index);
 }
 
-/* A reading of a CPU's clock. */
+/* When something happened, and on which CPU. */
 struct kx_moment {
 	__u64 clock;
 	__u32 cpu;
@@ -200,7 +162,7 @@ static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 s
 	struct kx_wire_record *rec;
 	void *ring = bpf_map_lookup_elem(&kx_rings, &cpu);
 	__u64 *head, *tail, position, clock;
-	int taken = 0, bad_clock;
+	int taken = 0;
 
 	if (kx_counting)
 		return 0;
@@ -220,13 +182,7 @@ static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 s
 	if (!taken)
 		return kx_lose(ring, KX_LOSS_RING_BUSY, kind, tid);
 
-	if (when) {
-		bad_clock = 0;
-		clock = when->clock;
-		cpu = when->cpu;
-	} else {
-		bad_clock = kx_read_clock(&clock, &cpu);
-	}
+	clock = when ? when->clock : kx_read_clock();
 	for (__u32 i = 0; i < KX_WIRE_MAX_WORDS / 3 && i + 1 < slots; i++) {
 		__u64 *more = (void *)kx_slot(ring, position + i + 1);
 
@@ -245,8 +201,8 @@ static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 s
 	rec->sp = sp;
 	rec->tid = tid;
 	rec->func = func;
-	rec->cpu = cpu;
-	rec->kind = bad_clock ? KX_EVENT_PAD : kind;
+	rec->cpu = when ? when->cpu : cpu;
+	rec->kind = kind;
 	rec->words = words;
 	barrier();
 	/* x86 TSO: a reader that sees commit sees the record */
@@ -254,7 +210,7 @@ static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 s
 
 	if ((position ^ (position + slots)) & ~(__u64)(kx_wake_slots - 1))
 		bpf_ringbuf_output(&kx_doorbell, &zero, sizeof(zero), BPF_RB_FORCE_WAKEUP);
-	return bad_clock ? kx_lose(ring, KX_LOSS_CLOCK, kind, tid) : 0;
+	return 0;
 }
 
 static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
@@ -263,7 +219,7 @@ static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 	return put_record(kind, tid, func, sp, payload, words, 0);
 }
 
-/* The same for an event of the past, when CPU @cpu's clock was @clock. */
+/* The same for an event of the past: at @clock, on CPU @cpu. */
 static __always_inline int kx_put_late(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				       const __u64 *payload, __u32 words, __u64 clock, __u32 cpu)
 {

@@ -45,8 +45,7 @@ struct kx_timed_call {
 };
 
 /*
- * When the open calls of timed functions began, in ns: the recording's clock has a base of its
- * own on each CPU. Calls that never returned are the first to be evicted.
+ * When the open calls of timed functions began, in ns. Calls that never returned are the first to be evicted.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -58,12 +57,9 @@ struct {
 static __noinline int kx_report_trigger(__u64 id, __u32 kind, __u32 func, __u64 value)
 {
 	struct kx_trigger_event *ev;
-	__u64 clock = 0;
-	__u32 cpu = 0;
-
 	/* all records that belong to the trigger are in their ring now, and older than this */
-	if (kx_read_clock(&clock, &cpu))
-		clock = 0;
+	__u64 clock = kx_read_clock();
+
 	ev = bpf_ringbuf_reserve(&kx_trigger_ring, sizeof(*ev), 0);
 	if (!ev) {
 		__sync_fetch_and_add(&kx_triggers_lost, 1);
@@ -75,7 +71,6 @@ static __noinline int kx_report_trigger(__u64 id, __u32 kind, __u32 func, __u64 
 	ev->func = func;
 	ev->tid = id;
 	ev->tgid = id >> 32;
-	ev->cpu = cpu;
 	ev->status = 0;
 	bpf_get_current_comm(ev->comm, sizeof(ev->comm));
 	bpf_ringbuf_submit(ev, BPF_RB_FORCE_WAKEUP);
@@ -132,14 +127,12 @@ static __noinline int kx_trigger_exit(struct task_struct *task)
 {
 	struct kx_trigger_event *ev;
 	struct task_struct *leader;
-	__u64 clock = 0;
-	__u32 cpu = 0;
+	__u64 clock;
 
 	/* two that end together may both report it: user space recognizes them by the start time */
 	if (BPF_CORE_READ(task, signal, live.counter))
 		return 0;
-	if (kx_read_clock(&clock, &cpu))
-		clock = 0;
+	clock = kx_read_clock();
 	ev = bpf_ringbuf_reserve(&kx_trigger_ring, sizeof(*ev), 0);
 	if (!ev) {
 		__sync_fetch_and_add(&kx_triggers_lost, 1);
@@ -152,7 +145,6 @@ static __noinline int kx_trigger_exit(struct task_struct *task)
 	ev->func = 0;
 	ev->tid = BPF_CORE_READ(task, pid);
 	ev->tgid = BPF_CORE_READ(task, tgid);
-	ev->cpu = cpu;
 	ev->status = BPF_CORE_READ(task, signal, group_exit_code);
 	if (!ev->status)
 		ev->status = BPF_CORE_READ(task, exit_code);

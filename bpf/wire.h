@@ -50,11 +50,11 @@ enum kx_event_kind {
 #define KX_EVENT_IS_CALL(kind) ((kind) >= KX_EVENT_ENTRY && (kind) <= KX_EVENT_TAIL_EXIT)
 
 struct kx_wire_record {
-	__u64 clock;  /* raw clock of CPU `cpu`: see enum kx_wire_clock */
+	__u64 clock;  /* see enum kx_wire_clock */
 	__u64 sp;     /* stack pointer as it was at the function's entry */
 	__u32 tid;    /* thread id as the initial pid namespace sees it */
 	__u32 func;   /* function id, 1 to 2^28-1 */
-	__u16 cpu;    /* CPU whose clock was read; not always the ring's CPU */
+	__u16 cpu;    /* where it happened: the ring's CPU, but for entries written late */
 	__u8 kind;    /* enum kx_event_kind */
 	__u8 words;   /* 8-byte words of payload: 3 in each further slot */
 	__u32 commit; /* low 32 bits of the record's position + 1; written last */
@@ -71,8 +71,7 @@ enum kx_wire_loss {
 	KX_LOSS_RING_FULL = 0,   /* no room: the collector fell behind */
 	KX_LOSS_RING_BUSY = 1,   /* too many writers raced for one slot */
 	KX_LOSS_NO_RING = 2,     /* the CPU came online after the start */
-	KX_LOSS_CLOCK = 3,       /* the CPU's clock could not be read */
-	KX_LOSS_REASONS = 4,
+	KX_LOSS_REASONS = 3,
 };
 
 /*
@@ -85,7 +84,9 @@ struct kx_ring_header {
 	__u64 tail; /* first position not yet consumed; only the reader writes */
 	__u64 pad1[7];
 	__u64 lost[KX_LOSS_REASONS];       /* function entries and exits */
+	__u64 pad2;
 	__u64 lost_other[KX_LOSS_REASONS]; /* migrations and thread records */
+	__u64 pad3;
 };
 
 #define KX_RING_SLOT_SIZE 32
@@ -101,8 +102,7 @@ struct kx_thread_loss {
 	__u64 first_clock; /* first loss since the collector bumped the epoch */
 	__u64 last_clock;  /* newest loss */
 	__u32 epoch;
-	__u16 first_cpu;
-	__u16 last_cpu;
+	__u32 last_cpu;
 };
 
 /* How often a thread had left a CPU by then, and how many ns it had run just before. */
@@ -113,8 +113,7 @@ struct kx_thread_loss {
 
 enum kx_wire_clock {
 	KX_CLOCK_KFUNC = 1, /* TSC through the kernel's cycle counter kfunc */
-	KX_CLOCK_PERF = 2,  /* msr/tsc/ perf event: TSC minus a per-CPU base */
-	KX_CLOCK_KTIME = 3, /* nanoseconds of CLOCK_MONOTONIC */
+	KX_CLOCK_KTIME = 2, /* nanoseconds of CLOCK_MONOTONIC */
 };
 
 /* Filters on what runs, beside that. */
@@ -181,14 +180,14 @@ enum kx_trigger_kind {
 };
 
 struct kx_trigger_event {
-	__u64 clock;  /* raw clock of CPU `cpu`; 0 if it could not be read */
+	__u64 clock;  /* see enum kx_wire_clock */
 	__u64 value;  /* SLOW: ns that the call lasted; END: start time of the process, which identifies it */
 	__u32 kind;   /* enum kx_trigger_kind */
 	__u32 func;
 	__u32 tid;
 	__u32 tgid;
-	__u32 cpu;
 	__u32 status; /* END: as wait(2) gives it */
+	__u32 pad;
 	char comm[16]; /* of the thread; END: of the process */
 };
 

@@ -33,10 +33,8 @@ for mechanism in session multi single; do
 	traced "mechanism $mechanism" "${plain[@]}"
 done
 
-for clock in perf ktime; do
-	trace_target counts "${COUNTED[@]}" --clock "$clock"
-	traced "clock $clock" "${plain[@]}" fdr
-done
+trace_target counts "${COUNTED[@]}" --clock ktime
+traced "clock ktime" "${plain[@]}" fdr
 
 trace_target counts "${COUNTED[@]}" --exits=return
 traced "return probes" "${plain[@]}" fdr

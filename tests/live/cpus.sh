@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: alone, 5 s
+# run: parallel, 4 s
 # The CPU of every record and the time of every migration, compared with the target's own log.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
@@ -10,13 +10,11 @@ if [ "$(nproc)" -lt 2 ]; then
 	exit
 fi
 
-for clock in perf ktime; do
-	TARGET_ARGS=--repeat=5 trace_target counts -f on_cpu -f leaf_nop5 --clock "$clock"
-	expect "pinned, clock $clock" only=on_cpu,leaf_nop5 fdr cpus
-	# A migration between two calls shows only in the scheduler's event.
-	TARGET_ARGS=--repeat=10 trace_target hops -f stand --clock "$clock"
-	expect "moving, clock $clock" hops
-done
+TARGET_ARGS=--repeat=5 trace_target counts -f on_cpu -f leaf_nop5
+expect "pinned" only=on_cpu,leaf_nop5 fdr cpus
+# A migration between two calls shows only in the scheduler's event.
+TARGET_ARGS=--repeat=10 trace_target hops -f stand
+expect "moving" hops
 
 trace_target hops -f stand --fdr-version 1
 expect "moving, version 1" hops

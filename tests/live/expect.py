@@ -412,8 +412,6 @@ def check_hops():
     """
     # The scheduler's event precedes the target's reading of the new CPU's clock.
     off = 2 * rec()["clock_error_ns"] * rec()["tsc_hz"] // 1000000000 + 1
-    if rec()["clock"].startswith("ktime"):
-        off += 2 * rec()["tsc_hz"] // 1000000  # NTP slews it against the counter
     for thread in did()["threads"]:
         records = [r for r in trace().threads[thread["tid"]].records if r.kind in ("cpu", "entry")]
         # Until its first own migration, the scheduler may migrate it, too.

@@ -25,8 +25,6 @@ lossy "by single" --mechanism single
 lossy "with arguments" --args 6
 lossy "version 1" --fdr-version 1
 expect "version 1" tools
-lossy "clock ktime" --clock ktime
-expect "clock ktime" tools
 
 TARGET_ARGS=--repeat=4 trace_target counts "${functions[@]}" --ring-size 4K --fail-on-loss
 assert_eq "--fail-on-loss: status" "$STATUS" 3

@@ -25,7 +25,6 @@ lasting "lasting, instruction exits" --exits=instruction
 lasting "lasting, by multi" --mechanism multi
 lasting "lasting, by single" --mechanism single
 lasting "lasting, with arguments" --args 6 --callers
-lasting "lasting, clock ktime" --clock ktime
 # Scheduler events do not delay the start of callers.
 lasting "lasting, with the scheduler" --sched
 TARGET_ARGS=--repeat=4 lasting "lasting, in small rings" --ring-size 4K

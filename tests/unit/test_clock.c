@@ -1,153 +1,145 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Raw clocks to TSC: the arithmetic, and a calibration against a clock whose base is known. */
+/* Raw clocks to TSC: lines between readings, their order, and the estimate of the error. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "tracer/clock.h"
 
+static void add(struct kx_clock *c, uint64_t ns, uint64_t ticks, uint64_t slack)
+{
+	assert_int_equal(kx_clock_add(c, ns, ticks, slack), 0);
+}
+
 static void test_kfunc(void **state)
 {
-	const struct kx_clock c = { .kind = KX_CLOCK_KFUNC };
+	struct kx_clock c = { .kind = KX_CLOCK_KFUNC };
 
 	(void)state;
-	assert_true(kx_clock_to_tsc(&c, 0, 12345) == 12345);
-	assert_true(kx_clock_to_tsc(&c, 999, UINT64_MAX) == UINT64_MAX);
+	assert_true(kx_clock_to_tsc(&c, 12345) == 12345);
+	assert_true(kx_clock_to_tsc(&c, UINT64_MAX) == UINT64_MAX);
+	kx_clock_tick(&c); /* needs no readings */
+	assert_int_equal(c.nreadings, 0);
 }
 
-static void test_perf(void **state)
+/* 2 ticks a ns, then 4, then 2 again. */
+static void test_lines(void **state)
 {
-	struct kx_clock_cpu cpus[2] = { { .base = 1000 }, { .base = (uint64_t)-500 } };
-	const struct kx_clock c = { .kind = KX_CLOCK_PERF, .ncpus = 2, .cpus = cpus };
+	struct kx_clock c = { .kind = KX_CLOCK_KTIME };
 
 	(void)state;
-	assert_true(kx_clock_to_tsc(&c, 0, 5) == 1005);
-	assert_true(kx_clock_to_tsc(&c, 1, 700) == 200); /* bases count modulo 2^64 */
-	assert_true(kx_clock_to_tsc(&c, 0, UINT64_MAX - 9) == 990);
-	assert_true(kx_clock_to_tsc(&c, 2, 700) == 700); /* a CPU without a base */
+	add(&c, 1000, 5000, 1);
+	add(&c, 2000, 7000, 1);
+	add(&c, 3000, 11000, 1);
+	add(&c, 4000, 13000, 1);
+	assert_true(kx_clock_to_tsc(&c, 3500) == 12000);
+	assert_true(kx_clock_to_tsc(&c, 2500) == 9000);
+	assert_true(kx_clock_to_tsc(&c, 1500) == 6000); /* in any order */
+	assert_true(kx_clock_to_tsc(&c, 1000) == 5000); /* at the readings: exactly they */
+	assert_true(kx_clock_to_tsc(&c, 2000) == 7000);
+	assert_true(kx_clock_to_tsc(&c, 3000) == 11000);
+	assert_true(kx_clock_to_tsc(&c, 4000) == 13000);
+	assert_true(kx_clock_to_tsc(&c, 999) == 5000); /* before the first one */
+	free(c.readings);
 }
 
-static void test_ktime(void **state)
+/* A reading that is not later in both clocks would break the order of times. */
+static void test_readings_that_go_back(void **state)
 {
-	/* 2 ticks a ns */
-	const struct kx_clock c = { .kind = KX_CLOCK_KTIME,
-				    .ns = { 1000, 2000 },
-				    .ticks = { 5000, 7000 } };
+	struct kx_clock c = { .kind = KX_CLOCK_KTIME };
 
 	(void)state;
-	assert_true(kx_clock_to_tsc(&c, 0, 2000) == 7000);
-	assert_true(kx_clock_to_tsc(&c, 0, 1500) == 6000);
-	assert_true(kx_clock_to_tsc(&c, 7, 1000) == 5000);
-	assert_true(kx_clock_to_tsc(&c, 0, 2500) == 8000); /* younger than the newest pair */
-	assert_true(kx_clock_to_tsc(&c, 0, 500) == 4000);  /* older than both */
+	add(&c, 1000, 5000, 1);
+	add(&c, 2000, 7000, 1);
+	add(&c, 2000, 8000, 1);
+	add(&c, 1500, 9000, 1);
+	add(&c, 2500, 7000, 1);
+	assert_int_equal(c.nreadings, 2);
+	assert_int_equal(c.error, 1);
+	free(c.readings);
 }
 
-/* A new pair is taken only if the newest is 0.1 s old, and only for KX_CLOCK_KTIME. */
-static void test_tick(void **state)
+/* A time after the newest reading causes a new one: nothing is extrapolated. */
+static void test_later_than_all_readings(void **state)
 {
-	struct kx_clock c = { .kind = KX_CLOCK_KTIME }, before;
-	uint64_t ns, ticks;
-
-	(void)state;
-	kx_clock_pair(&ns, &ticks);
-	c.ns[0] = ns - 2000000000;
-	c.ns[1] = ns - 1000000000;
-	c.ticks[0] = ticks - 200;
-	c.ticks[1] = ticks - 100;
-	before = c;
-	kx_clock_tick(&c);
-	assert_true(c.ns[0] == before.ns[1] && c.ticks[0] == before.ticks[1]);
-	assert_true(c.ns[1] >= ns && c.ticks[1] >= ticks);
-	/* in the future, so that no delay makes it old */
-	c.ns[1] = ns + 3600000000000;
-	before = c;
-	c.kind = KX_CLOCK_PERF;
-	kx_clock_tick(&c);
-	assert_memory_equal(c.ns, before.ns, sizeof(c.ns));
-	assert_memory_equal(c.ticks, before.ticks, sizeof(c.ticks));
-}
-
-/* A CPU's clock: TSC less this. */
-static uint64_t base_of(unsigned cpu)
-{
-	return cpu ? 0x123456789abcULL : (uint64_t)-77777;
-}
-
-struct fake {
-	unsigned samples;
-	int fail;	/* what the sample returns */
-	bool elsewhere; /* it always runs on another CPU */
-};
-
-static int sample(void *ctx, unsigned cpu, struct kx_clock_sample *out)
-{
-	struct fake *f = ctx;
-	uint64_t ns, ticks;
-
-	f->samples++;
-	kx_clock_pair(&ns, &ticks);
-	/* the kernel's two readings are too far apart to be used */
-	out->before = ns - 1000000000;
-	out->after = ns + 1000000000;
-	out->cpu = f->elsewhere ? cpu + 1 : cpu;
-	out->clock = kx_rdtscp() - base_of(cpu);
-	return f->fail;
-}
-
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	int64_t d = (int64_t)(a - b);
-
-	return (uint64_t)(d < 0 ? -d : d);
-}
-
-static void test_calibration(void **state)
-{
-	struct kx_clock_cpu cpus[2] = { { .present = true }, { .present = true } };
-	struct kx_clock c = {
-		.kind = KX_CLOCK_PERF, .tsc_hz = 2000000000, .ncpus = 2, .cpus = cpus
-	};
-	struct fake f = { 0 };
+	struct kx_clock *c = NULL;
 	struct kx_err err = { 0 };
-	cpu_set_t before, after;
+	struct timespec ts;
+	uint64_t before, after, tsc;
+	size_t readings;
 
 	(void)state;
-	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-	assert_int_equal(kx_clock_calibrate(&c, sample, &f, &err), 0);
-	assert_int_equal(f.samples, 4000);
-	for (unsigned cpu = 0; cpu < 2; cpu++)
-		assert_true(distance(cpus[cpu].base, base_of(cpu)) <= cpus[cpu].error + 1);
-	assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
-	assert_true(CPU_EQUAL(&before, &after));
+	assert_int_equal(kx_clock_new(KX_CLOCK_KTIME, &c, &err), 0);
+	readings = c->nreadings;
+	before = kx_rdtscp();
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	after = kx_rdtscp();
+	tsc = kx_clock_to_tsc(c, (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec);
+	assert_true(c->nreadings > readings);
+	assert_true(tsc + c->error >= before && tsc <= after + c->error);
+	/* a time that the clock has not reached yet: the newest reading is as near as it gets */
+	tsc = kx_clock_to_tsc(c, UINT64_MAX);
+	assert_true(tsc == c->readings[c->nreadings - 1].ticks);
+	kx_clock_free(c);
 }
 
-static void test_calibration_fails(void **state)
+/* How far the line is off where the rate changes, and how well it was read. */
+static void test_error(void **state)
 {
-	struct kx_clock_cpu cpus[2] = { { .present = false, .base = 5 }, { .present = true } };
-	struct kx_clock c = {
-		.kind = KX_CLOCK_PERF, .tsc_hz = 2000000000, .ncpus = 2, .cpus = cpus
-	};
-	struct fake f = { .fail = -EPERM };
-	struct kx_err err = { 0 };
+	struct kx_clock c = { .kind = KX_CLOCK_KTIME, .tsc_hz = 2000000000 };
 
 	(void)state;
-	assert_int_equal(kx_clock_calibrate(&c, sample, &f, &err), -EIO);
-	assert_non_null(strstr(err.text, "CPU 1"));
-	assert_int_equal(f.samples, 1);
-	f = (struct fake){ .elsewhere = true };
-	assert_int_equal(kx_clock_calibrate(&c, sample, &f, &err), -EIO);
-	assert_int_equal(f.samples, 2000);
-	assert_true(cpus[0].base == 5); /* it is not there */
-	c.kind = KX_CLOCK_KFUNC;	/* needs no calibration */
-	assert_int_equal(kx_clock_calibrate(&c, sample, &f, &err), 0);
-	assert_int_equal(f.samples, 2000);
+	add(&c, 0, 0, 30);
+	assert_int_equal(c.error, 30);
+	add(&c, 1000000, 2000000, 40); /* nothing to compare it with */
+	assert_int_equal(c.error, 40);
+	add(&c, 2000000, 4000000, 10); /* the other end of its line was worse */
+	assert_int_equal(c.error, 40);
+	add(&c, 3000000, 6000000, 50);
+	assert_int_equal(c.error, 50);
+	/* The rate changes by 1000 ticks in 0.5 ms: in the middle the line is off by 250. */
+	add(&c, 4000000, 8000500, 20);
+	assert_int_equal(c.error, 550);
+	assert_true(kx_clock_error_ns(&c) == 275);
+	/* Of a long line the stretch before is as long, so that short ones do not exaggerate. */
+	add(&c, 4000010, 8000525, 20);
+	assert_int_equal(c.error, 550);
+	add(&c, 7000000, 14001000, 20);
+	assert_int_equal(c.error, 550);
+	free(c.readings);
+}
+
+/* Many readings: memory stays bounded, the newest are complete, and order is kept everywhere. */
+static void test_long_recording(void **state)
+{
+	struct kx_clock c = { .kind = KX_CLOCK_KTIME };
+	const uint64_t step = 10000000; /* 10 ms */
+	const size_t n = 300000;
+	uint64_t last = 0;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		add(&c, i * step, i * 2 * step + i % 7, 10);
+	assert_true(c.nreadings <= 65536);
+	assert_int_equal(c.readings[0].ns, 0);
+	for (size_t i = n - 1000; i < n; i++)
+		assert_true(kx_clock_to_tsc(&c, i * step) == i * 2 * step + i % 7);
+	for (size_t i = 1; i < c.nreadings; i++)
+		assert_true(c.readings[i].ns - c.readings[i - 1].ns <= c.spacing ||
+			    c.readings[i].ns - c.readings[i - 1].ns == step);
+	for (uint64_t ns = 0; ns < (n - 1) * step; ns += step / 3) {
+		uint64_t tsc = kx_clock_to_tsc(&c, ns);
+
+		assert_true(tsc >= last && tsc + 7 >= 2 * ns && tsc <= 2 * ns + 7);
+		last = tsc;
+	}
+	free(c.readings);
 }
 
 static void test_new(void **state)
@@ -160,22 +152,28 @@ static void test_new(void **state)
 	assert_int_equal(c->kind, KX_CLOCK_KTIME);
 	assert_true(c->tsc_hz > 0);
 	assert_non_null(c->hz_origin);
-	assert_true((long)c->ncpus >= sysconf(_SC_NPROCESSORS_CONF));
-	assert_true(c->cpus[0].present);
-	assert_int_equal(c->cpus[0].event_fd, -1);
-	assert_true(c->ns[1] > c->ns[0] && c->ticks[1] > c->ticks[0]);
+	assert_true(c->nreadings == 2 && c->error > 0);
+	assert_int_equal(c->readings[0].ns, c->first_ns);
+	assert_true(c->readings[1].ns > c->readings[0].ns);
+	assert_int_equal(kx_clock_is_tsc(c), strcmp(c->source, "tsc") == 0);
+	kx_clock_free(c);
+	c = NULL;
+	if (kx_clock_new(KX_CLOCK_KFUNC, &c, &err))
+		assert_non_null(strstr(err.text, "'kfunc' does not work here"));
 	kx_clock_free(c);
 	assert_string_equal(kx_clock_name(KX_CLOCK_KFUNC), "kfunc");
-	assert_string_equal(kx_clock_name(KX_CLOCK_PERF), "msr/tsc/ perf event");
 	assert_string_equal(kx_clock_name(KX_CLOCK_KTIME), "ktime");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kfunc),	    cmocka_unit_test(test_perf),
-		cmocka_unit_test(test_ktime),	    cmocka_unit_test(test_tick),
-		cmocka_unit_test(test_calibration), cmocka_unit_test(test_calibration_fails),
+		cmocka_unit_test(test_kfunc),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_readings_that_go_back),
+		cmocka_unit_test(test_later_than_all_readings),
+		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_long_recording),
 		cmocka_unit_test(test_new),
 	};
 

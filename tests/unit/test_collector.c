@@ -90,7 +90,7 @@ static void start_at(struct rig *r, uint64_t first)
 
 	memset(r, 0, sizeof(*r));
 	r->now = T0;
-	r->clock = (struct kx_clock){ .kind = KX_CLOCK_KFUNC, .tsc_hz = HZ, .ncpus = NCPUS };
+	r->clock = (struct kx_clock){ .kind = KX_CLOCK_KFUNC, .tsc_hz = HZ };
 	r->rings = (struct kx_rings){ .items = r->items, .ncpus = NCPUS, .nslots = NSLOTS };
 	for (unsigned cpu = 0; cpu < NCPUS; cpu++) {
 		struct kx_wire_record *mem = calloc(KX_RING_HEADER_SLOTS + NSLOTS, sizeof(*mem));
@@ -482,7 +482,7 @@ static void test_losses(void **state)
 	put_start(&r, 0, 10, TID(1));
 	put(&r, 0, KX_EVENT_ENTRY, 100, TID(1), 1);
 	r.lost[KX_LOSS_RING_FULL] = 4;
-	r.lost[KX_LOSS_CLOCK] = 1;
+	r.lost[KX_LOSS_NO_RING] = 1;
 	r.lost_other[KX_LOSS_RING_FULL] = 2;
 	r.loss = (struct kx_thread_loss){ .entries = 3,
 					  .exits = 2,
@@ -500,7 +500,7 @@ static void test_losses(void **state)
 	finish(&r, "[500001 +1@100/0 !3,2:110-190 -1@210/1 !1,0:300-300 !0,1:300-300");
 	assert_int_equal(r.loss_calls, 2);
 	assert_int_equal(r.counts.lost_by[KX_LOSS_RING_FULL], 5);
-	assert_int_equal(r.counts.lost_by[KX_LOSS_CLOCK], 1);
+	assert_int_equal(r.counts.lost_by[KX_LOSS_NO_RING], 1);
 	assert_int_equal(r.counts.lost_partner, 1);
 	assert_int_equal(r.counts.lost, 7);
 	assert_int_equal(r.counts.lost_migrations, 2);

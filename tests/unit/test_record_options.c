@@ -99,7 +99,7 @@ static void test_values(void **state)
 	(void)state;
 	accepted("-p 5 --exits instruction --clock ktime --mechanism auto --kernel-mechanism fentry");
 	assert_int_equal(a.o.select.exits, KX_EXITS_INSTRUCTION);
-	assert_int_equal(a.o.clock, 3);
+	assert_int_equal(a.o.clock, KX_CLOCK_KTIME);
 	assert_int_equal(a.o.mechanism, -1);
 	assert_int_equal(a.o.kernel_mechanism, KX_KERNEL_FENTRY);
 	accepted("-p 5 --mechanism single --args 6 --sample 99 --sched --callers --depth 96");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tries each probing mechanism and clock on this kernel.
+ * Tries each probing mechanism on this kernel.
  *
  * Prints one line for each: `NAME yes` or `NAME no: why`. "Yes" means that it works: a probe
- * counts exactly the calls that this program makes, a clock advances. It uses no library but
+ * counts exactly the calls that this program makes. It uses no library but
  * libc, so that the result depends only on the kernel, not on libbpf.
  */
 #include <errno.h>
@@ -57,7 +57,6 @@ struct kprobe_multi_attr {
 /* Written by the BPF programs: an array map, mapped into this process. */
 struct shared {
 	uint64_t hits;
-	uint64_t clock;
 };
 
 static struct shared *shared;
@@ -172,24 +171,6 @@ static int load_counter(int attach_type)
 	};
 
 	return load(BPF_PROG_TYPE_KPROBE, attach_type, 0, insns, sizeof(insns) / sizeof(*insns));
-}
-
-/* shared->clock = the counter of the perf event array's slot for this CPU */
-static int load_clock_reader(int events_fd)
-{
-	struct bpf_insn insns[] = {
-		INSN(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, events_fd),
-		INSN(0, 0, 0, 0, 0),
-		INSN(BPF_ALU | BPF_MOV | BPF_K, 2, 0, 0, -1),	/* BPF_F_CURRENT_CPU */
-		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_perf_event_read),
-		INSN(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_VALUE, 0, shared_fd),
-		INSN(0, 0, 0, 0, 0),
-		INSN(BPF_STX | BPF_DW | BPF_MEM, 1, 0, 8, 0),
-		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0),
-		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
-	};
-
-	return load(BPF_PROG_TYPE_KPROBE, 0, 0, insns, sizeof(insns) / sizeof(*insns));
 }
 
 static int open_uprobe(int is_return)
@@ -341,76 +322,6 @@ static void check_multi(const char *name, int attach_type, uint64_t expected)
 	close(program);
 }
 
-static uint64_t tsc(void)
-{
-	return __builtin_ia32_rdtsc();
-}
-
-/* The counter of msr/tsc/ must advance as the TSC does, read both by read() and by BPF. */
-static void check_msr_tsc(void)
-{
-	struct perf_event_attr attr = { .type = pmu_type("msr"), .config = 0 };
-	uint64_t count[2], before[2], after[2];
-	int events, program, probe, zero = 0, fd;
-	union bpf_attr update = { .key = (uintptr_t)&zero };
-	cpu_set_t cpus;
-
-	if (pmu_type("msr") < 0 || access(PMU "msr/events/tsc", F_OK)) {
-		no("msr_tsc", "no msr PMU with a tsc event");
-		no("bpf_msr_tsc", "no msr PMU with a tsc event");
-		return;
-	}
-	CPU_ZERO(&cpus);
-	CPU_SET(0, &cpus);
-	sched_setaffinity(0, sizeof(cpus), &cpus);
-	fd = perf_open(&attr, -1, 0);
-	if (fd < 0) {
-		no_errno("msr_tsc", "perf_event_open");
-		no("bpf_msr_tsc", "no event");
-		return;
-	}
-	for (int i = 0; i < 2; i++) {
-		before[i] = tsc();
-		if (read(fd, &count[i], sizeof(count[i])) != sizeof(count[i]))
-			count[i] = 0;
-		after[i] = tsc();
-		usleep(20000);
-	}
-	if (count[1] - count[0] >= before[1] - after[0] &&
-	    count[1] - count[0] <= after[1] - before[0])
-		yes("msr_tsc");
-	else
-		no("msr_tsc", "its counter does not advance as the TSC does");
-
-	events = make_map(BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 1, 0);
-	update.map_fd = events;
-	update.value = (uintptr_t)&fd;
-	program = load_clock_reader(events);
-	probe = open_uprobe(0);
-	if (!shared || events < 0 || program < 0 || probe < 0 ||
-	    bpf(BPF_MAP_UPDATE_ELEM, &update, sizeof(update)) ||
-	    ioctl(probe, PERF_EVENT_IOC_SET_BPF, program)) {
-		no_errno("bpf_msr_tsc", "load, open or attach");
-	} else {
-		for (int i = 0; i < 2; i++) {
-			before[i] = tsc();
-			probed(0);
-			after[i] = tsc();
-			count[i] = shared->clock;
-			usleep(20000);
-		}
-		if (count[1] - count[0] >= before[1] - after[0] &&
-		    count[1] - count[0] <= after[1] - before[0])
-			yes("bpf_msr_tsc");
-		else
-			no("bpf_msr_tsc", "what BPF reads does not advance as the TSC does");
-	}
-	close(probe);
-	close(program);
-	close(events);
-	close(fd);
-}
-
 /* A kprobe on this process's own getppid calls. */
 static void check_kprobe(void)
 {
@@ -499,7 +410,6 @@ int main(void)
 	check_bpf_uprobe();
 	check_multi("uprobe_multi", TRACE_UPROBE_MULTI, CALLS);
 	check_multi("uprobe_session", TRACE_UPROBE_SESSION, 2 * CALLS);
-	check_msr_tsc();
 	check_kprobe();
 	check_kprobe_multi();
 	check_cpu("rdtscp");

@@ -21,8 +21,6 @@ perf_uretprobe yes
 bpf_array_mmap yes
 bpf_ringbuf yes
 bpf_perf_uprobe yes
-msr_tsc yes
-bpf_msr_tsc yes
 kprobe yes
 rdtscp yes
 constant_tsc no

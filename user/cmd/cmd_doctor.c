@@ -68,11 +68,6 @@ static void print_user(const struct kx_doctor_user *u)
 	printf("\n");
 }
 
-static double error_ns(const struct kx_clock *c, unsigned cpu)
-{
-	return (double)c->cpus[cpu].error * 1e9 / (double)c->tsc_hz;
-}
-
 static void print_clock(const struct kx_doctor *d)
 {
 	const struct kx_clock *c = d->clock;
@@ -85,10 +80,11 @@ static void print_clock(const struct kx_doctor *d)
 	       d->can_record ? "" : " (if kxray could record)", (double)c->tsc_hz * 1e-9,
 	       c->hz_origin, c->constant_tsc ? "constant" : "not constant",
 	       c->nonstop_tsc ? "nonstop" : "not nonstop");
-	for (unsigned cpu = 0; d->calibrated && cpu < c->ncpus; cpu++)
-		if (c->cpus[cpu].present)
-			printf("  CPU %u: off by at most %.0f ns against rdtscp\n", cpu,
-			       error_ns(c, cpu));
+	printf("  the kernel's clock source is %s%s\n", c->source[0] ? c->source : "unknown",
+	       kx_clock_is_tsc(c) ? "" : ", not tsc: reading it takes longer and is less exact");
+	if (c->error)
+		printf("  converted times are off by at most %.0f ns against rdtscp\n",
+		       kx_clock_error_ns(c));
 }
 
 static void print_costs(const struct kx_doctor *d)
@@ -161,21 +157,13 @@ static json_t *user_json(const struct kx_doctor_user *u)
 static json_t *clock_json(const struct kx_doctor *d)
 {
 	const struct kx_clock *c = d->clock;
-	json_t *cpus;
 
 	if (!c)
 		return json_null();
-	cpus = json_array();
-	for (unsigned cpu = 0; cpu < c->ncpus; cpu++)
-		if (c->cpus[cpu].present)
-			json_array_append_new(
-				cpus, json_pack("{s:I,s:o}", "cpu", (json_int_t)cpu, "error_ns",
-						d->calibrated ? json_real(error_ns(c, cpu)) :
-								json_null()));
-	return json_pack("{s:s,s:o,s:I,s:s,s:b,s:b,s:o}", "kind", kx_clock_name(c->kind), "why",
-			 kx_json_text(c->why, TEXT_MAX), "tsc_hz", (json_int_t)c->tsc_hz,
+	return json_pack("{s:s,s:o,s:I,s:s,s:b,s:b,s:f}", "kind", kx_clock_name(c->kind), "source",
+			 kx_json_text(c->source, TEXT_MAX), "tsc_hz", (json_int_t)c->tsc_hz,
 			 "hz_origin", c->hz_origin, "constant_tsc", c->constant_tsc, "nonstop_tsc",
-			 c->nonstop_tsc, "cpus", cpus);
+			 c->nonstop_tsc, "error_ns", kx_clock_error_ns(c));
 }
 
 static json_t *costs_json(const struct kx_doctor *d)

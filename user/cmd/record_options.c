@@ -19,7 +19,7 @@
 
 /* in the order of enum kx_exits, enum kx_wire_clock, enum kx_mechanism + 1, enum kx_kernel_mechanism */
 static const char *const exits[] = { "auto", "return", "instruction", "none", NULL };
-static const char *const clocks[] = { "auto", "kfunc", "perf", "ktime", NULL };
+static const char *const clocks[] = { "auto", "kfunc", "ktime", NULL };
 static const char *const mechanisms[] = { "auto", "session", "multi", "single", NULL };
 static const char *const kernel_mechanisms[] = { "auto",   "session", "multi",
 						 "fentry", "single",  NULL };
@@ -228,10 +228,9 @@ static const struct kx_option recording[] = {
 	  .manual = "Size of each CPU's ring buffer, for example 4M; by default 16 MiB, less on machines "
 		    "with little memory." },
 	{ .name = "clock", .kind = KX_OPTION_CHOICE, .argument = "KIND", .words = clocks,
-	  FIELD(o.clock), .help = "auto (default), kfunc, perf or ktime",
-	  .manual = "auto (default) uses the kernel's cycle counter function if it exists (kfunc), else the "
-		    "msr/tsc/ perf event (perf), else ktime. ktime can be the cheapest; kxray doctor "
-		    "shows all three." },
+	  FIELD(o.clock), .help = "auto (default), kfunc or ktime",
+	  .manual = "auto (default) takes the kernel's cycle counter function where it exists (kfunc), else "
+		    "its monotonic clock, converted to TSC ticks (ktime)." },
 	{ .name = "mechanism", .kind = KX_OPTION_CHOICE, .argument = "M", .words = mechanisms,
 	  .constant = -1, FIELD(o.mechanism), .help = "auto (default), session, multi or single",
 	  .manual = "How probes are attached: auto (default: the first of the others that works), session "

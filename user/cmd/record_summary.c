@@ -3,6 +3,8 @@
 
 #include <jansson.h>
 
+#define CLOCK_ERROR_WARN_NS 1000
+
 static const char *plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
@@ -34,7 +36,7 @@ static void print_losses(const struct kx_collector_counts *c)
 {
 	static const char *const why[KX_LOSS_REASONS] = {
 		"ring buffer full: try a larger --ring-size or fewer functions",
-		"too many writers to one ring at once", "a CPU has no ring", "the clock could not be read"
+		"too many writers to one ring at once", "a CPU has no ring"
 	};
 
 	for (int i = 0; i < KX_LOSS_REASONS; i++)
@@ -77,6 +79,23 @@ static void print_incomplete(const struct kx_recording_options *o, const struct 
 			(unsigned long long)c->orphans, plural(c->orphans));
 }
 
+static void print_clock(const struct kx_recording_result *r)
+{
+	fprintf(stderr, "kxray: clock %s, %.6f GHz (%s)", r->clock, (double)r->tsc_hz * 1e-9,
+		r->hz_origin);
+	if (r->clock_error_ns)
+		fprintf(stderr, ", off by at most %llu ns", (unsigned long long)r->clock_error_ns);
+	fprintf(stderr, "; detached in %.0f ms\n", r->detach_seconds * 1e3);
+	if (r->clock_source[0])
+		fprintf(stderr, "kxray: the kernel's clock source is %s, not tsc: reading it takes longer and "
+				"is less exact\n",
+			r->clock_source);
+	if (r->clock_error_ns > CLOCK_ERROR_WARN_NS)
+		fprintf(stderr, "kxray: warning: times are off by up to %.1f us: the clock's rate changed, or "
+				"kxray did not get a CPU in time\n",
+			(double)r->clock_error_ns * 1e-3);
+}
+
 void kx_record_summary_print(const struct kx_recording_options *o,
 			     const struct kx_recording_result *r)
 {
@@ -99,11 +118,7 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 			(unsigned long long)r->unfollowed, r->unfollowed == 1 ? " was" : "es were");
 	if (!c->events && !c->lost)
 		fprintf(stderr, "kxray: none of the traced functions was called or returned\n");
-	fprintf(stderr, "kxray: clock %s, %.6f GHz (%s)", r->clock, (double)r->tsc_hz * 1e-9,
-		r->hz_origin);
-	if (r->clock_error_ns)
-		fprintf(stderr, ", off by at most %llu ns", (unsigned long long)r->clock_error_ns);
-	fprintf(stderr, "; detached in %.0f ms\n", r->detach_seconds * 1e3);
+	print_clock(r);
 	print_losses(c);
 	print_incomplete(o, c);
 }

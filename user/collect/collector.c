@@ -17,7 +17,7 @@
 
 #include "collect/record_sink.h"
 
-/* Far above the error of the rings' clocks against rdtscp, about 0.2 us. */
+/* Beside the clock's known error; far above what CPUs differ by in reading it. */
 #define SLACK_SECONDS 20e-6
 
 /* How long after a thread's exit record calls in the kernel may still be its own. */
@@ -30,7 +30,7 @@
 #define FINISH_PASSES 5000
 
 struct ring_state {
-	uint64_t seen_head; /* head at the previous pass */
+	uint64_t head, seen_head; /* head at this pass, at the previous one */
 	uint64_t limit;	    /* TSC: all older records have been taken out */
 };
 
@@ -108,7 +108,7 @@ static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct k
 	uint64_t payload[KX_WIRE_MAX_WORDS], tsc;
 	int code;
 
-	tsc = kx_clock_to_tsc(c->in.clock, rec->cpu, rec->clock);
+	tsc = kx_clock_to_tsc(c->in.clock, rec->clock);
 	if (tsc < c->start_tsc)
 		tsc = c->start_tsc;
 	for (unsigned i = 0; i < rec->words && i < KX_WIRE_MAX_WORDS; i++)
@@ -159,11 +159,10 @@ static int take_ring(struct kx_collector *c, unsigned cpu, struct kx_ring *ring,
 static void note_loss(void *ctx, uint32_t tid, const struct kx_thread_loss *loss)
 {
 	struct kx_collector *c = ctx;
-	const struct kx_clock *clock = c->in.clock;
-	uint64_t from = kx_clock_to_tsc(clock, loss->first_cpu, loss->first_clock);
-	uint64_t to = kx_clock_to_tsc(clock, loss->last_cpu, loss->last_clock);
-	int code =
-		c->sink.loss(&c->sink, tid, loss->entries, loss->exits, from, to, loss->last_cpu);
+	uint64_t from = kx_clock_to_tsc(c->in.clock, loss->first_clock);
+	uint64_t to = kx_clock_to_tsc(c->in.clock, loss->last_clock);
+	int code = c->sink.loss(&c->sink, tid, loss->entries, loss->exits, from, to,
+				(uint16_t)loss->last_cpu);
 
 	if (code)
 		c->failed = code;
@@ -214,26 +213,26 @@ static int release(struct kx_collector *c, uint64_t watermark, struct kx_err *er
 static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 {
 	struct kx_rings *rings = c->in.rings;
-	uint64_t now, watermark;
+	uint64_t now = c->in.now(c->in.ctx), watermark = now, slack;
 
-	kx_clock_tick(c->in.clock);
-	now = c->in.now(c->in.ctx);
-	watermark = now;
 	take_losses(c);
+	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++)
+		if (rings->items[cpu].header)
+			c->rings[cpu].head = kx_ring_head(&rings->items[cpu]);
+	/* after the heads: a reading that is later than almost all records up to them */
+	kx_clock_tick(c->in.clock);
 	c->was_stopped = c->stopped;
 	c->stopped = false;
 	*drained = true;
 	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++) {
 		struct kx_ring *ring = &rings->items[cpu];
 		struct ring_state *state = &c->rings[cpu];
-		uint64_t head;
 		bool whole;
 		int code;
 
 		if (!ring->header)
 			continue;
-		head = kx_ring_head(ring);
-		code = take_ring(c, cpu, ring, head, &whole);
+		code = take_ring(c, cpu, ring, state->head, &whole);
 		if (code)
 			return explain(code, err);
 		if (whole)
@@ -241,13 +240,14 @@ static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 		else if (ring->tail >= state->seen_head)
 			state->limit =
 				c->last_now; /* the slot was taken after the last pass began */
-		state->seen_head = head;
+		state->seen_head = state->head;
 		*drained &= whole;
 		if (state->limit < watermark)
 			watermark = state->limit;
 	}
 	c->last_now = now;
-	c->watermark = watermark > c->slack ? watermark - c->slack : 0;
+	slack = c->slack + c->in.clock->error;
+	c->watermark = watermark > slack ? watermark - slack : 0;
 	if (c->failed)
 		return explain(c->failed, err);
 	if (now - c->swept > c->sweep_every) {

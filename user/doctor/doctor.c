@@ -30,8 +30,6 @@ static const struct kx_check known_checks[KX_CHECK_COUNT] = {
 				 "scheduler events for threads and their CPUs (tp_btf)", 0, "" },
 	[KX_CHECK_RECORDER] = { "recorder", "the recorder itself: programs, rings, clock", 0, "" },
 	[KX_CHECK_CLOCK_KFUNC] = { "clock_kfunc", "clock: the kernel's cycle counter kfunc", 0, "" },
-	[KX_CHECK_CLOCK_PERF] = { "clock_perf", "clock: the msr/tsc/ perf event, on each CPU", 0,
-				  "" },
 	[KX_CHECK_CLOCK_KTIME] = { "clock_ktime", "clock: ktime, converted to TSC ticks", 0, "" },
 	[KX_CHECK_KERNEL_SYMBOLS] = { "kernel_symbols", "names and addresses of kernel functions", 0,
 				      "" },
@@ -120,17 +118,14 @@ static void try_kernel_functions(struct kx_doctor *d)
 	}
 }
 
-static int new_tracer(enum kx_wire_clock clock, int mechanism, bool clock_only,
-		      struct kx_tracer **out, struct kx_err *err)
+static int new_tracer(int mechanism, struct kx_tracer **out, struct kx_err *err)
 {
 	pid_t self = getpid();
 	struct kx_tracer_options o = {
 		.mechanism = mechanism < 0 ? KX_MECHANISM_SINGLE : (enum kx_mechanism)mechanism,
-		.clock = clock,
 		.ring_bytes = COST_RING_BYTES,
 		.pids = &self,
 		.npids = 1,
-		.clock_only = clock_only,
 	};
 
 	return kx_tracer_new(&o, out, err);
@@ -147,15 +142,15 @@ static void try_clocks(struct kx_doctor *d)
 {
 	for (int kind = KX_CLOCK_KFUNC; kind <= KX_CLOCK_KTIME; kind++) {
 		enum kx_check_id id = (enum kx_check_id)(KX_CHECK_CLOCK_KFUNC + kind - KX_CLOCK_KFUNC);
-		struct kx_tracer *t = NULL;
+		struct kx_clock *c = NULL;
 		struct kx_err err = { 0 };
-		int code = new_tracer((enum kx_wire_clock)kind, d->mechanism, true, &t, &err);
+		int code = kx_clock_new((enum kx_wire_clock)kind, &c, &err);
 
 		if (code == -ENODEV && kind == KX_CLOCK_KFUNC)
 			settle(d, id, code, "this kernel doesn't have it");
 		else
 			settle(d, id, code, "%s", clause(&err));
-		kx_tracer_free(t);
+		kx_clock_free(c);
 	}
 }
 
@@ -168,7 +163,7 @@ static void try_recorder(struct kx_doctor *d)
 	if (d->mechanism < 0) {
 		settle(d, KX_CHECK_RECORDER, d->checks[KX_CHECK_SINGLE].err, "it needs uprobes");
 	} else {
-		code = new_tracer(0, d->mechanism, false, &d->tracer, &err);
+		code = new_tracer(d->mechanism, &d->tracer, &err);
 		if (!code)
 			code = kx_sources_attach_wanted(d->tracer, &err);
 		settle(d, KX_CHECK_RECORDER, code, "%s", clause(&err));
@@ -181,12 +176,10 @@ static void try_recorder(struct kx_doctor *d)
 	if (!d->measured)
 		snprintf(d->cost_why, sizeof(d->cost_why), "%s",
 			 err.text[0] ? err.text : "recording doesn't work here");
-	if (d->tracer) {
+	if (d->tracer)
 		d->clock = kx_tracer_clock(d->tracer);
-		d->calibrated = d->clock->kind == KX_CLOCK_PERF;
-	} else if (kx_clock_new(0, &d->clock, &err)) {
+	else if (kx_clock_new(0, &d->clock, &err))
 		d->clock = NULL;
-	}
 }
 
 static bool has_cap(const struct kx_doctor_user *u, const char *name)
@@ -231,11 +224,8 @@ static void conclude(struct kx_doctor *d)
 	if (d->can_record) {
 		bool own_only = !has_cap(&d->user, "CAP_SYS_PTRACE");
 
-		snprintf(d->verdict, sizeof(d->verdict), "kxray can record here with %s and %s %s%s",
-			 kx_mechanism_name((enum kx_mechanism)d->mechanism),
-			 d->clock->kind == KX_CLOCK_PERF ? "the" : "the clock",
-			 d->clock->kind == KX_CLOCK_PERF ? "msr/tsc/ perf event clock" :
-							   kx_clock_name(d->clock->kind),
+		snprintf(d->verdict, sizeof(d->verdict), "kxray can record here with %s and the clock %s%s",
+			 kx_mechanism_name((enum kx_mechanism)d->mechanism), kx_clock_name(d->clock->kind),
 			 own_only ? ", but only this user's own processes: CAP_SYS_PTRACE is missing" :
 			       "");
 	} else if (missing[0]) {

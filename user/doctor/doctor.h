@@ -26,7 +26,6 @@ enum kx_check_id {
 	KX_CHECK_SCHEDULER,
 	KX_CHECK_RECORDER, /* the real recorder: programs, rings, clock, scheduler events */
 	KX_CHECK_CLOCK_KFUNC, /* in the order of enum kx_wire_clock */
-	KX_CHECK_CLOCK_PERF,
 	KX_CHECK_CLOCK_KTIME,
 	KX_CHECK_KERNEL_SYMBOLS,
 	KX_CHECK_KPROBE_SESSION, /* in the order of enum kx_kernel_mechanism */
@@ -103,7 +102,6 @@ struct kx_doctor {
 	int mechanism;    /* enum kx_mechanism that recording would use, or -1 */
 	enum kx_kernel_mechanism kernel_mechanism; /* the same for kernel functions */
 	struct kx_clock *clock; /* the one that recording would use; NULL if there is none */
-	bool calibrated;  /* clock->cpus[].error holds */
 	unsigned online;  /* CPUs */
 	uint64_t ring_bytes;    /* of one CPU's ring by default */
 	struct kx_doctor_cost costs[KX_DOCTOR_COSTS];

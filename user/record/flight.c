@@ -51,20 +51,11 @@ static int parse_patterns(struct kx_flight *f, struct kx_err *err)
 
 static int make_store(struct kx_flight *f, struct kx_err *err)
 {
-	const struct kx_clock *clock = kx_tracer_clock(f->c.tracer);
-	unsigned char *online = calloc(clock->ncpus, 1);
-	int code;
+	const struct kx_cpus *cpus = kx_tracer_cpus(f->c.tracer);
 
-	if (!online)
-		return kx_err_set(err, -ENOMEM, "no memory");
-	for (unsigned i = 0; i < clock->ncpus; i++)
-		online[i] = clock->cpus[i].present;
-	code = kx_flight_store_new(online, clock->ncpus,
-				   f->o.bytes ? f->o.bytes
-					      : kx_flight_store_default_bytes(clock->ncpus),
+	return kx_flight_store_new(cpus->online, cpus->n,
+				   f->o.bytes ? f->o.bytes : kx_flight_store_default_bytes(cpus->n),
 				   &f->store, err);
-	free(online);
-	return code;
 }
 
 int kx_flight_new(const struct kx_flight_options *o, const struct kx_flight_context *context,
@@ -167,9 +158,7 @@ static void on_trigger(void *ctx, const struct kx_trigger_event *ev)
 	struct kx_reason why = { .event = *ev };
 	struct kx_trigger_func limits = { 0 };
 
-	why.tsc = ev->clock ? kx_clock_to_tsc(kx_tracer_clock(f->c.tracer), (uint16_t)ev->cpu,
-					      ev->clock)
-			    : kx_rdtscp();
+	why.tsc = kx_clock_to_tsc(kx_tracer_clock(f->c.tracer), ev->clock);
 	if (ev->kind == KX_TRIGGER_END) {
 		kx_dump_request_process_ended(&f->request, &why, kx_monotonic_seconds());
 		return;

@@ -158,11 +158,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 static void fill_result(struct recording *r)
 {
 	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
-	uint64_t error = 0;
 
-	for (unsigned i = 0; i < clock->ncpus; i++)
-		if (clock->cpus[i].error > error)
-			error = clock->cpus[i].error;
 	kx_collector_get_counts(r->collector, &r->result->counts);
 	r->result->counts.lost_missed = r->kernel_missed;
 	r->result->counts.lost += r->kernel_missed;
@@ -174,7 +170,10 @@ static void fill_result(struct recording *r)
 	r->result->clock = kx_clock_name(clock->kind);
 	r->result->tsc_hz = clock->tsc_hz;
 	r->result->hz_origin = clock->hz_origin;
-	r->result->clock_error_ns = (uint64_t)((double)error * 1e9 / (double)clock->tsc_hz);
+	r->result->clock_error_ns = (uint64_t)kx_clock_error_ns(clock);
+	if (!kx_clock_is_tsc(clock))
+		snprintf(r->result->clock_source, sizeof(r->result->clock_source), "%s",
+			 clock->source[0] ? clock->source : "unknown");
 }
 
 /* Stops recording before the probes are removed: calls during detaching are not recorded. */
@@ -264,7 +263,7 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
 	fill_result(r);
 	kx_session_info_processes(r->info, r->processes, r->start_tsc, clock->tsc_hz);
-	kx_session_info_end(r->info, r->result->seconds, &r->result->counts);
+	kx_session_info_end(r->info, r->result->seconds, clock, &r->result->counts);
 	if (end)
 		/* The map's counts are useful without a complete trace; it may fail, too. */
 		kx_session_map_write(r->output.map_path, &r->sel, r->info, NULL);

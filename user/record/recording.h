@@ -83,7 +83,8 @@ struct kx_recording_result {
 	const char *kernel_mechanism; /* NULL: no kernel functions are traced */
 	uint64_t tsc_hz;
 	const char *hz_origin;
-	uint64_t clock_error_ns; /* largest over the CPUs; 0 if the clock needs no base */
+	uint64_t clock_error_ns; /* largest of the recording; 0 if the clock needs no conversion */
+	char clock_source[32];   /* of the kernel's clocks if it is not the TSC, else "" */
 	bool interrupted;   /* a signal ended it */
 	bool command_ended;
 	int command_status; /* as waitpid(2) gives it */

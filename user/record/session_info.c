@@ -110,9 +110,10 @@ int kx_session_info_processes(json_t *info, const struct kx_process_table *table
 
 static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc)
 {
-	json_t *c = json_object(), *errors = json_array();
+	json_t *c = json_object();
 
 	json_object_set_new(c, "kind", json_string(kx_clock_name(clock->kind)));
+	json_object_set_new(c, "source", json_string(clock->source));
 	json_object_set_new(c, "tsc_hz", json_integer((json_int_t)clock->tsc_hz));
 	json_object_set_new(c, "hz_origin", json_string(clock->hz_origin));
 	json_object_set_new(c, "constant_tsc", json_boolean(clock->constant_tsc));
@@ -121,9 +122,6 @@ static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc)
 	/* (CLOCK_MONOTONIC ns, ticks) at one moment: what ties the trace to other logs */
 	json_object_set_new(c, "monotonic_ns", json_integer((json_int_t)clock->first_ns));
 	json_object_set_new(c, "monotonic_ticks", json_integer((json_int_t)clock->first_ticks));
-	for (unsigned i = 0; i < clock->ncpus; i++)
-		json_array_append_new(errors, json_integer((json_int_t)clock->cpus[i].error));
-	json_object_set_new(c, "error_ticks", errors);
 	return c;
 }
 
@@ -165,11 +163,10 @@ char *kx_session_note(const json_t *info)
 	json_array_foreach(json_object_get(brief, "processes"), at, process)
 		json_object_del(process, "mappings");
 	body = json_dumps(brief, JSON_COMPACT);
-	/* long command lines and many CPUs stay in the map alone */
+	/* long command lines stay in the map alone */
 	if (body && strlen(body) > MAX_NOTE) {
 		free(body);
 		json_object_del(brief, "processes");
-		json_object_del(brief, "clock");
 		body = json_dumps(brief, JSON_COMPACT);
 	}
 	if (body)
@@ -180,11 +177,15 @@ char *kx_session_note(const json_t *info)
 	return note;
 }
 
-void kx_session_info_end(json_t *info, double seconds, const struct kx_collector_counts *counts)
+void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *clock,
+			 const struct kx_collector_counts *counts)
 {
-	static const char *const reasons[KX_LOSS_REASONS] = { "ring_full", "ring_busy", "no_ring",
-							      "clock" };
+	static const char *const reasons[KX_LOSS_REASONS] = { "ring_full", "ring_busy", "no_ring" };
 	json_t *lost = json_object();
+
+	/* the largest estimate of the recording */
+	json_object_set_new(json_object_get(info, "clock"), "error_ticks",
+			    json_integer((json_int_t)clock->error));
 
 	set_time(info, "finished");
 	json_object_set_new(info, "seconds", json_real(seconds));

@@ -32,7 +32,8 @@ int kx_session_info_processes(json_t *info, const struct kx_process_table *table
 /* The short form for the trace itself: "kxray:session {...}"; free with free(). NULL on -ENOMEM. */
 char *kx_session_note(const json_t *info);
 
-/* Adds the final counts to it; @seconds: of the recording, or of the part in a dump. */
-void kx_session_info_end(json_t *info, double seconds, const struct kx_collector_counts *counts);
+/* Adds the final counts and the clock's error to it; @seconds: of the recording, or of the part in a dump. */
+void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *clock,
+			 const struct kx_collector_counts *counts);
 
 #endif

@@ -20,7 +20,7 @@ static const struct group groups[] = {
 		"migrate_enable", "migrate_disable", "trace_call_bpf", "kprobe_multi_link_*",
 		"copy_from_kernel_nofault*", "copy_from_user_nofault*", "copy_to_kernel_nofault*",
 		"strncpy_from_kernel_nofault*", "strncpy_from_user_nofault*", "copy_from_user_nmi") },
-	{ "it belongs to the kernel's perf events, by which the recorder reads its clock",
+	{ "it belongs to the kernel's perf events, by which probes and samples reach the recorder",
 	  GLOBS("perf_*", "__perf_*", "_perf_*", "*_pmu_*", "event_sched_*", "event_function*",
 		"msr_event_*", "native_read_pmc", "native_read_msr*", "irq_work_*",
 		"__irq_work_*", "arch_irq_work_*", "get_callchain_*") },

@@ -5,7 +5,7 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <sched.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +15,12 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include <bpf/libbpf.h>
-
-#include "base/kernel_files.h"
-
-#define SAMPLES_PER_CPU 2000
+#define MAX_READINGS   65536u
+#define DENSE_READINGS 1024u
+#define MIN_SPACING    100000000ull /* ns between thinned readings */
+#define BRACKETS       8
+#define MAX_BRACKETS   64
+#define WIDE_BRACKET   1000 /* ticks: an interrupt, or a clock that is slow to read */
 
 uint64_t kx_rdtscp(void)
 {
@@ -30,14 +31,12 @@ uint64_t kx_rdtscp(void)
 
 const char *kx_clock_name(enum kx_wire_clock kind)
 {
-	switch (kind) {
-	case KX_CLOCK_KFUNC:
-		return "kfunc";
-	case KX_CLOCK_PERF:
-		return "msr/tsc/ perf event";
-	default:
-		return "ktime";
-	}
+	return kind == KX_CLOCK_KFUNC ? "kfunc" : "ktime";
+}
+
+bool kx_clock_is_tsc(const struct kx_clock *c)
+{
+	return strcmp(c->source, "tsc") == 0;
 }
 
 /* Like kx_clock_pair; returns the maximum error in ticks. */
@@ -45,7 +44,7 @@ static uint64_t read_pair(uint64_t *ns, uint64_t *ticks)
 {
 	uint64_t best = UINT64_MAX;
 
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < BRACKETS || (best > WIDE_BRACKET && i < MAX_BRACKETS); i++) {
 		struct timespec ts;
 		uint64_t before = kx_rdtscp(), after;
 
@@ -65,6 +64,145 @@ void kx_clock_pair(uint64_t *ns, uint64_t *ticks)
 	read_pair(ns, ticks);
 }
 
+/* Where the line through @a and @b is at @ns, in ticks after @a. */
+static double line(const struct kx_clock_reading *a, const struct kx_clock_reading *b, uint64_t ns)
+{
+	return (double)(b->ticks - a->ticks) * (double)(ns - a->ns) / (double)(b->ns - a->ns);
+}
+
+static double distance(const struct kx_clock_reading *a, const struct kx_clock_reading *b,
+		       const struct kx_clock_reading *c)
+{
+	return fabs((double)(c->ticks - a->ticks) - line(a, b, c->ns));
+}
+
+/* How far @next is from the line that ends at the newest reading. */
+static double deviation(const struct kx_clock *c, const struct kx_clock_reading *next)
+{
+	const struct kx_clock_reading *newest = &c->readings[c->nreadings - 1], *from = newest;
+
+	while (from > c->readings && newest->ns - from->ns < next->ns - newest->ns)
+		from--;
+	return from == newest ? 0 : distance(from, newest, next);
+}
+
+static void set_rates(struct kx_clock *c, size_t from)
+{
+	for (size_t i = from; i + 1 < c->nreadings; i++) {
+		struct kx_clock_reading *r = &c->readings[i];
+
+		r->rate = (double)(r[1].ticks - r->ticks) / (double)(r[1].ns - r->ns);
+	}
+}
+
+/* Drops old readings where the ones beside them are near; makes room for a quarter at least. */
+static void thin(struct kx_clock *c)
+{
+	struct kx_clock_reading *r = c->readings;
+
+	while (c->nreadings > MAX_READINGS / 4 * 3) {
+		size_t dense = c->nreadings - DENSE_READINGS, last = 0;
+
+		c->spacing = c->spacing ? 2 * c->spacing : MIN_SPACING;
+		for (size_t i = 1; i < c->nreadings; i++)
+			if (i >= dense || r[i + 1].ns - r[last].ns > c->spacing)
+				r[++last] = r[i];
+		c->nreadings = last + 1;
+	}
+	set_rates(c, 0);
+	c->at = 0;
+}
+
+static int make_room(struct kx_clock *c)
+{
+	struct kx_clock_reading *more;
+	size_t room = c->room ? 2 * c->room : DENSE_READINGS;
+
+	if (c->nreadings < c->room)
+		return 0;
+	if (room > MAX_READINGS) {
+		thin(c);
+		return 0;
+	}
+	more = realloc(c->readings, room * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	c->readings = more;
+	c->room = room;
+	return 0;
+}
+
+int kx_clock_add(struct kx_clock *c, uint64_t ns, uint64_t ticks, uint64_t slack)
+{
+	const struct kx_clock_reading next = { .ns = ns, .ticks = ticks };
+	uint64_t error = slack > c->last_slack ? slack : c->last_slack;
+
+	if (c->nreadings) {
+		const struct kx_clock_reading *newest = &c->readings[c->nreadings - 1];
+
+		if (ns <= newest->ns || ticks <= newest->ticks)
+			return 0;
+		error += (uint64_t)deviation(c, &next);
+	}
+	if (make_room(c))
+		return -ENOMEM;
+	c->readings[c->nreadings++] = next;
+	if (c->nreadings > 1)
+		set_rates(c, c->nreadings - 2);
+	c->last_slack = slack;
+	if (error > c->error)
+		c->error = error;
+	return 0;
+}
+
+void kx_clock_tick(struct kx_clock *c)
+{
+	uint64_t ns, ticks, slack;
+
+	if (c->kind != KX_CLOCK_KTIME)
+		return;
+	slack = read_pair(&ns, &ticks);
+	/* without memory, the line to the next reading is longer */
+	kx_clock_add(c, ns, ticks, slack);
+}
+
+/* The newest reading that is not after @ns, or the oldest. */
+static size_t find_reading(const struct kx_clock *c, uint64_t ns)
+{
+	size_t low = 0, high = c->nreadings;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (c->readings[middle].ns <= ns)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t kx_clock_interpolate(struct kx_clock *c, uint64_t ns)
+{
+	const struct kx_clock_reading *r;
+	size_t newest = c->nreadings - 1;
+
+	/* the kernel's fast reading can be some ns ahead of the one for user space */
+	for (int i = 0; i < 4 && ns > c->readings[newest].ns; i++) {
+		kx_clock_tick(c);
+		newest = c->nreadings - 1;
+	}
+	if (ns >= c->readings[newest].ns)
+		return c->readings[newest].ticks;
+	if (ns <= c->readings[0].ns)
+		return c->readings[0].ticks;
+	/* times come in runs between the same readings */
+	if (ns < c->readings[c->at].ns || ns >= c->readings[c->at + 1].ns)
+		c->at = find_reading(c, ns);
+	r = &c->readings[c->at];
+	return r->ticks + (uint64_t)((double)(ns - r->ns) * r->rate);
+}
+
 static bool kernel_has_kfunc(const char *name)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -72,60 +210,6 @@ static bool kernel_has_kfunc(const char *name)
 
 	btf__free(btf);
 	return found;
-}
-
-static int open_tsc_event(unsigned cpu)
-{
-	struct perf_event_attr attr = { .size = sizeof(attr), .config = 0 /* tsc */ };
-	int type = kx_pmu_type("msr");
-	long fd;
-
-	if (type < 0)
-		return type;
-	attr.type = (uint32_t)type;
-	fd = syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? -errno : (int)fd;
-}
-
-static bool cpu_is_online(unsigned cpu)
-{
-	char path[64];
-	uint64_t online;
-
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
-	if (kx_read_number(path, &online) == 0)
-		return online != 0;
-	/* CPUs that cannot go offline have no such file */
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u", cpu);
-	return access(path, F_OK) == 0;
-}
-
-static int open_tsc_events(struct kx_clock *c)
-{
-	for (unsigned cpu = 0; cpu < c->ncpus; cpu++) {
-		int fd;
-
-		if (!c->cpus[cpu].present)
-			continue;
-		fd = open_tsc_event(cpu);
-		if (fd < 0) {
-			snprintf(c->why, sizeof(c->why),
-				 "the msr/tsc/ perf event cannot be opened on CPU %u: %s", cpu,
-				 strerror(-fd));
-			return fd;
-		}
-		c->cpus[cpu].event_fd = fd;
-	}
-	return 0;
-}
-
-static void close_tsc_events(struct kx_clock *c)
-{
-	for (unsigned cpu = 0; cpu < c->ncpus; cpu++) {
-		if (c->cpus[cpu].event_fd >= 0)
-			close(c->cpus[cpu].event_fd);
-		c->cpus[cpu].event_fd = -1;
-	}
 }
 
 /* If the kernel's clock is the TSC, perf's mmap page has ns = ticks * mult >> shift. */
@@ -225,44 +309,38 @@ static void find_tsc_kind(struct kx_clock *c)
 		c->constant_tsc = c->nonstop_tsc = d >> 8 & 1;
 }
 
+static void read_source(struct kx_clock *c)
+{
+	FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+
+	if (f && fgets(c->source, sizeof(c->source), f))
+		c->source[strcspn(c->source, "\n")] = 0;
+	if (f)
+		fclose(f);
+}
+
 int kx_clock_new(enum kx_wire_clock want, struct kx_clock **out, struct kx_err *err)
 {
-	int ncpus = libbpf_num_possible_cpus();
 	struct kx_clock *c;
+	bool has_kfunc = want != KX_CLOCK_KTIME && kernel_has_kfunc("bpf_get_cpu_time_counter");
+	uint64_t slack;
 
-	if (ncpus < 0)
-		return kx_err_set(err, ncpus, "the number of CPUs cannot be read from sysfs: %s",
-				  strerror(-ncpus));
+	if (want == KX_CLOCK_KFUNC && !has_kfunc)
+		return kx_err_set(err, -ENODEV, "the clock 'kfunc' does not work here: this kernel "
+						"has no bpf_get_cpu_time_counter");
 	c = calloc(1, sizeof(*c));
-	if (!c || !(c->cpus = calloc((size_t)ncpus, sizeof(*c->cpus)))) {
-		free(c);
-		return kx_err_set(err, -ENOMEM, "no memory for the clock of %d CPUs", ncpus);
-	}
-	c->ncpus = (unsigned)ncpus;
-	for (unsigned cpu = 0; cpu < c->ncpus; cpu++) {
-		c->cpus[cpu].event_fd = -1;
-		c->cpus[cpu].present = cpu_is_online(cpu);
-	}
-	kx_clock_pair(&c->first_ns, &c->first_ticks);
-	if ((!want || want == KX_CLOCK_KFUNC) && kernel_has_kfunc("bpf_get_cpu_time_counter")) {
-		c->kind = KX_CLOCK_KFUNC;
-	} else if ((!want || want == KX_CLOCK_PERF) && open_tsc_events(c) == 0) {
-		c->kind = KX_CLOCK_PERF;
-	} else {
-		close_tsc_events(c);
-		c->kind = KX_CLOCK_KTIME;
-	}
-	if (want && c->kind != want) {
-		int code = kx_err_set(err, -ENODEV, "the clock '%s' does not work here%s%s",
-				      kx_clock_name(want), c->why[0] ? ": " : "", c->why);
+	if (!c)
+		return kx_err_set(err, -ENOMEM, "no memory for the clock");
+	c->kind = has_kfunc ? KX_CLOCK_KFUNC : KX_CLOCK_KTIME;
+	slack = read_pair(&c->first_ns, &c->first_ticks);
+	if (c->kind == KX_CLOCK_KTIME && kx_clock_add(c, c->first_ns, c->first_ticks, slack)) {
 		kx_clock_free(c);
-		return code;
+		return kx_err_set(err, -ENOMEM, "no memory for the clock");
 	}
+	read_source(c);
 	find_tsc_kind(c);
 	find_frequency(c);
-	c->ns[0] = c->first_ns;
-	c->ticks[0] = c->first_ticks;
-	kx_clock_pair(&c->ns[1], &c->ticks[1]);
+	kx_clock_tick(c);
 	*out = c;
 	return 0;
 }
@@ -271,119 +349,6 @@ void kx_clock_free(struct kx_clock *c)
 {
 	if (!c)
 		return;
-	close_tsc_events(c);
-	free(c->cpus);
+	free(c->readings);
 	free(c);
-}
-
-void kx_clock_tick(struct kx_clock *c)
-{
-	uint64_t ns, ticks;
-
-	if (c->kind != KX_CLOCK_KTIME)
-		return;
-	kx_clock_pair(&ns, &ticks);
-	/* over a short interval the error of the readings would distort the rate */
-	if (ns - c->ns[1] < 100000000)
-		return;
-	c->ns[0] = c->ns[1];
-	c->ticks[0] = c->ticks[1];
-	c->ns[1] = ns;
-	c->ticks[1] = ticks;
-}
-
-/* A CPU's base is between origin + low and origin + high. */
-struct bounds {
-	uint64_t origin;
-	int64_t low, high;
-	bool known;
-};
-
-/* The clock was at @raw at some time between the ticks @before and @after. */
-static void narrow(struct bounds *b, uint64_t raw, uint64_t before, uint64_t after)
-{
-	int64_t low, high;
-
-	if (!b->known)
-		*b = (struct bounds){ before - raw, INT64_MIN, INT64_MAX, true };
-	low = (int64_t)(before - raw - b->origin);
-	high = (int64_t)(after - raw - b->origin);
-	b->low = low > b->low ? low : b->low;
-	b->high = high < b->high ? high : b->high;
-}
-
-/*
- * Each sample is bracketed twice: by rdtscp in user space, and by two readings of ktime in the
- * kernel, which the vDSO relates to rdtscp. Many samples narrow the bounds of the base; what
- * remains is the shortest delay into the program plus the shortest delay out of it, and the error
- * is half of that.
- */
-static int calibrate_cpu(struct kx_clock *c, unsigned cpu,
-			 int (*sample)(void *, unsigned, struct kx_clock_sample *), void *ctx,
-			 struct kx_err *err)
-{
-	double ticks_per_ns = (double)c->tsc_hz * 1e-9;
-	struct bounds b = { 0 };
-
-	for (int i = 0; i < SAMPLES_PER_CPU; i++) {
-		struct kx_clock_sample s;
-		uint64_t ns, ticks, slack = read_pair(&ns, &ticks), before = kx_rdtscp(), after;
-		int code = sample(ctx, cpu, &s);
-
-		after = kx_rdtscp();
-		if (code)
-			return kx_err_set(err, -EIO, "the clock of CPU %u cannot be read (%s)", cpu,
-					  strerror(code < 0 ? -code : EIO));
-		if (s.cpu != cpu)
-			continue;
-		narrow(&b, s.clock, before, after);
-		narrow(&b, s.clock,
-		       ticks + (uint64_t)(int64_t)((double)(int64_t)(s.before - ns) * ticks_per_ns) -
-			       slack,
-		       ticks + (uint64_t)(int64_t)((double)(int64_t)(s.after - ns) * ticks_per_ns) +
-			       slack);
-	}
-	if (!b.known)
-		return kx_err_set(err, -EIO, "no program can be run on CPU %u to read its clock",
-				  cpu);
-	c->cpus[cpu].base = b.origin + (uint64_t)(b.low + (b.high - b.low) / 2);
-	/* NTP may step the vDSO's clock by some ns: then low can exceed high slightly */
-	c->cpus[cpu].error = (uint64_t)llabs(b.high - b.low) / 2;
-	return 0;
-}
-
-int kx_clock_calibrate(struct kx_clock *c, int (*sample)(void *ctx, unsigned cpu,
-							 struct kx_clock_sample *out),
-		       void *ctx, struct kx_err *err)
-{
-	cpu_set_t *old, *one;
-	size_t size;
-	int ret = 0;
-
-	if (c->kind != KX_CLOCK_PERF)
-		return 0;
-	size = CPU_ALLOC_SIZE(c->ncpus);
-	old = CPU_ALLOC(c->ncpus);
-	one = CPU_ALLOC(c->ncpus);
-	if (!old || !one) {
-		CPU_FREE(old);
-		CPU_FREE(one);
-		return kx_err_set(err, -ENOMEM, "no memory for a set of %u CPUs", c->ncpus);
-	}
-	if (sched_getaffinity(0, size, old))
-		CPU_ZERO_S(size, old);
-	for (unsigned cpu = 0; cpu < c->ncpus && !ret; cpu++) {
-		if (!c->cpus[cpu].present)
-			continue;
-		CPU_ZERO_S(size, one);
-		CPU_SET_S(cpu, size, one);
-		/* if that fails, the test run is started by an interrupt from this CPU, which is less exact */
-		sched_setaffinity(0, size, one);
-		ret = calibrate_cpu(c, cpu, sample, ctx, err);
-	}
-	if (CPU_COUNT_S(size, old))
-		sched_setaffinity(0, size, old);
-	CPU_FREE(old);
-	CPU_FREE(one);
-	return ret;
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The clock of a recording: which one the BPF programs read, and the conversion of its raw values
- * to TSC ticks as rdtscp returns them on the same machine.
+ * The clock of a recording: which one the BPF programs read, and the conversion of its values to TSC
+ * ticks as rdtscp returns them on the same machine.
  *
  * BPF programs cannot execute rdtsc. The cycle counter kfunc (recent kernels) returns the TSC
- * itself; the msr/tsc/ perf event returns it less a base per CPU, which kx_clock_calibrate measures
- * to about 0.2 us; CLOCK_MONOTONIC is the last resort and costs precision: NTP adjusts its rate.
+ * itself. Everywhere else they read CLOCK_MONOTONIC, which all CPUs share and which the kernel
+ * derives from the TSC at a rate that NTP adjusts. User space reads both at the same time, at every
+ * pass over the rings; between two readings the conversion is a straight line, so it is continuous
+ * and keeps the order of times. A time after the newest reading causes a new one.
+ *
+ * How far a converted time can be off is estimated at each reading, see kx_clock_add. Cost: a reading
+ * takes about 0.5 us, a conversion about 2 ns.
  */
 #ifndef KX_CLOCK_H
 #define KX_CLOCK_H
@@ -17,11 +22,10 @@
 #include "base/err.h"
 #include "bpf/wire.h"
 
-struct kx_clock_cpu {
-	bool present;     /* online when the clock was made */
-	int event_fd;     /* msr/tsc/ perf event, -1 if none */
-	uint64_t base;    /* ticks to add to the raw value (mod 2^64) */
-	uint64_t error;   /* ticks; the base is off by at most this much */
+/* CLOCK_MONOTONIC and the TSC at one moment. */
+struct kx_clock_reading {
+	uint64_t ns, ticks;
+	double rate; /* ticks per ns up to the next reading */
 };
 
 struct kx_clock {
@@ -30,64 +34,65 @@ struct kx_clock {
 	const char *hz_origin; /* "perf", "cpuid", "hypervisor" or "measured" */
 	bool constant_tsc;     /* CPUID 0x80000007 EDX bit 8, invariant TSC: both flags */
 	bool nonstop_tsc;
-	char why[160];	       /* why a better clock was not chosen; "" if there is none */
-	unsigned ncpus;        /* entries in cpus: highest possible CPU + 1 */
-	struct kx_clock_cpu *cpus;
-	/* KX_CLOCK_KTIME: the two newest pairs of CLOCK_MONOTONIC ns and ticks, the older first */
-	uint64_t ns[2], ticks[2];
+	char source[32];       /* what the kernel's clocks are read from: "tsc", "kvm-clock"; "" if unknown */
+	/* KX_CLOCK_KTIME: in order of time. The newest 1024 are complete; older ones, which only entries
+	 * of long calls under --min-duration need, are thinned out so that memory stays at 1.5 MiB. */
+	struct kx_clock_reading *readings;
+	size_t nreadings, room;
+	size_t at;             /* of the reading before the newest converted time */
+	uint64_t spacing;      /* ns between thinned readings */
+	uint64_t last_slack;   /* of the newest reading */
+	uint64_t error;        /* ticks; the largest estimate so far */
 	uint64_t first_ns, first_ticks; /* at the start, for kx_clock_measured_hz */
 };
 
 /*
- * Chooses the best clock that works here: the kernel's cycle counter kfunc, the msr/tsc/ perf
- * event of every online CPU, or CLOCK_MONOTONIC. @want 0 for the best, else that kind or an error.
- * Opens perf events (kept until kx_clock_free). Errors: -ENODEV, -ENOMEM.
+ * Chooses the best clock that works here: the kernel's cycle counter kfunc, or CLOCK_MONOTONIC.
+ * @want 0 for the best, else that kind or an error. Takes 50 ms. Errors: -ENODEV, -ENOMEM.
  */
 int kx_clock_new(enum kx_wire_clock want, struct kx_clock **out, struct kx_err *err);
 void kx_clock_free(struct kx_clock *c);
 
-/* One reading of a CPU's raw clock by a BPF program, between two of ktime. */
-struct kx_clock_sample {
-	uint64_t clock;
-	uint64_t before, after; /* ns, CLOCK_MONOTONIC */
-	uint32_t cpu;		/* CPU on which the program ran */
-};
-
-/*
- * Measures each CPU's base (KX_CLOCK_PERF; else nothing is done): calls @sample 2000 times on that
- * CPU, which fills in *@out and returns 0 or a negative errno. Restores the caller's CPU affinity.
- * Errors: -EIO (a CPU's clock cannot be read), -ENOMEM.
- */
-int kx_clock_calibrate(struct kx_clock *c, int (*sample)(void *ctx, unsigned cpu,
-							 struct kx_clock_sample *out),
-		       void *ctx, struct kx_err *err);
-
-/* Takes a new pair for KX_CLOCK_KTIME, every 0.1 s at most; call it before each pass over the
- * rings. */
+/* Takes a reading if the kind needs one. Call it before each pass over the rings. */
 void kx_clock_tick(struct kx_clock *c);
 
-/* TSC ticks of a raw value read on @cpu. */
-static inline uint64_t kx_clock_to_tsc(const struct kx_clock *c, uint16_t cpu, uint64_t raw)
+/*
+ * Adds a reading, which is off by at most @slack ticks; one that is not later than the newest in both
+ * clocks is ignored. The estimate of the error is that slack plus the distance of the reading from
+ * the continuation of the line before it, over as long a time: where the rate changes between two
+ * readings, the line between them is off by less than that. Returns 0 or -ENOMEM; the clock then
+ * keeps its readings.
+ */
+int kx_clock_add(struct kx_clock *c, uint64_t ns, uint64_t ticks, uint64_t slack);
+
+/* TSC ticks at @ns; takes a reading if @ns is after the newest one. */
+uint64_t kx_clock_interpolate(struct kx_clock *c, uint64_t ns);
+
+/* TSC ticks of a value that a BPF program has read. */
+static inline uint64_t kx_clock_to_tsc(struct kx_clock *c, uint64_t raw)
 {
-	if (c->kind == KX_CLOCK_PERF)
-		return cpu < c->ncpus ? raw + c->cpus[cpu].base : raw;
-	if (c->kind == KX_CLOCK_KFUNC)
-		return raw;
-	return c->ticks[1] + (uint64_t)(int64_t)((double)(int64_t)(raw - c->ns[1]) *
-						  (double)(c->ticks[1] - c->ticks[0]) /
-						  (double)(c->ns[1] - c->ns[0]));
+	return c->kind == KX_CLOCK_KFUNC ? raw : kx_clock_interpolate(c, raw);
+}
+
+/* Ticks in ns. */
+static inline double kx_clock_error_ns(const struct kx_clock *c)
+{
+	return (double)c->error * 1e9 / (double)c->tsc_hz;
 }
 
 /* rdtscp on the current CPU, ordered after earlier loads. */
 uint64_t kx_rdtscp(void);
 
-/* CLOCK_MONOTONIC in ns, and the ticks at the same time (the shortest of 8 brackets). */
+/* CLOCK_MONOTONIC in ns, and the ticks at the same time (the shortest of some brackets). */
 void kx_clock_pair(uint64_t *ns, uint64_t *ticks);
 
 /* Ticks a second since kx_clock_new, measured against CLOCK_MONOTONIC. */
 uint64_t kx_clock_measured_hz(const struct kx_clock *c);
 
-/* "kfunc", "msr/tsc/ perf event" or "ktime". */
+/* "kfunc" or "ktime". */
 const char *kx_clock_name(enum kx_wire_clock kind);
+
+/* Whether the kernel derives its clocks from the TSC; if not, they are less exact and slower to read. */
+bool kx_clock_is_tsc(const struct kx_clock *c);
 
 #endif

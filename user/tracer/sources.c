@@ -97,10 +97,10 @@ static int attach_samples(struct kx_tracer *t, struct kx_err *err)
 					.freq = 1 };
 	int prog_fd = bpf_program__fd(t->skel->progs.kx_sample);
 
-	for (unsigned cpu = 0; cpu < t->clock->ncpus; cpu++) {
+	for (unsigned cpu = 0; cpu < t->cpus.n; cpu++) {
 		int code;
 
-		if (!t->clock->cpus[cpu].present)
+		if (!t->cpus.online[cpu])
 			continue;
 		code = kx_uprobe_link_event(prog_fd, &attr, (int)cpu, 0, &t->samplers);
 		if (code)

@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,89 +38,32 @@ static int on_doorbell(void *ctx, void *data, size_t size)
 
 static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
 {
-	unsigned ncpus = t->clock->ncpus;
-	unsigned char *online;
-	int code;
-
-	for (__u32 cpu = 0; cpu < ncpus; cpu++) {
-		int fd = t->clock->cpus[cpu].event_fd;
-
-		if (fd < 0)
-			continue;
-		code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_tsc_events), &cpu, &fd,
-					   BPF_ANY);
-		if (code)
-			return kx_err_set(err, code, "the clock of CPU %u cannot be used: %s", cpu,
-					  strerror(-code));
-	}
 	for (size_t i = 0; i < o->npids; i++) {
 		struct kx_target target = { .changes = 1 };
 		__u32 tgid = (__u32)o->pids[i];
+		int code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid, &target,
+					       BPF_ANY);
 
-		code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid, &target,
-					   BPF_ANY);
 		if (code)
 			return kx_err_set(err, code, "too many processes to trace (%zu)", o->npids);
 	}
-	if (o->clock_only)
-		return 0;
-	online = calloc(ncpus, 1);
-	if (!online)
-		return kx_err_set(err, -ENOMEM, "no memory for %u CPUs", ncpus);
-	for (unsigned cpu = 0; cpu < ncpus; cpu++)
-		online[cpu] = t->clock->cpus[cpu].present;
-	code = kx_rings_new(bpf_map__fd(t->skel->maps.kx_rings), online, ncpus,
+	return kx_rings_new(bpf_map__fd(t->skel->maps.kx_rings), t->cpus.online, t->cpus.n,
 			    t->skel->rodata->kx_ring_slots, &t->rings, err);
-	free(online);
-	return code;
-}
-
-/* For sample_clock: run in this thread. On a given CPU the program runs in an interrupt. */
-#define ANY_CPU UINT_MAX
-
-static int sample_clock(void *ctx, unsigned cpu, struct kx_clock_sample *out)
-{
-	struct kx_tracer *t = ctx;
-	const volatile struct record_bpf__bss *bss = t->skel->bss;
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = cpu == ANY_CPU ? 0 : BPF_F_TEST_RUN_ON_CPU,
-		    .cpu = cpu == ANY_CPU ? 0 : cpu);
-	int err = bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_sample_clock), &opts);
-
-	if (err || opts.retval)
-		return err ? err : -EIO;
-	*out = (struct kx_clock_sample){ .clock = bss->kx_sampled_clock,
-					 .before = bss->kx_sampled_before,
-					 .after = bss->kx_sampled_after,
-					 .cpu = bss->kx_sampled_cpu };
-	return 0;
 }
 
 /* BPF programs use process ids of the initial pid namespace, kxray those of its own. */
 static int check_namespace(struct kx_tracer *t, struct kx_err *err)
 {
-	struct kx_clock_sample sample;
+	const volatile struct record_bpf__bss *bss = t->skel->bss;
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
-	if (sample_clock(t, ANY_CPU, &sample) == 0 && t->skel->bss->kx_sampled_tgid &&
-	    t->skel->bss->kx_sampled_tgid == (uint32_t)getpid())
+	if (bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_look_at_caller), &opts) == 0 &&
+	    bss->kx_caller_tgid == (uint32_t)getpid())
 		return 0;
 	return kx_err_set(err, -ENOTSUP,
 			  "kxray runs in a pid namespace of its own, whose process ids the kernel side "
 			  "does not have; run it outside the container, or start the container with the "
 			  "host's pid namespace (--pid=host)");
-}
-
-/* A call may begin and end on different CPUs: the BPF side converts their clocks to one base. */
-static int write_bases(struct kx_tracer *t, struct kx_err *err)
-{
-	for (__u32 cpu = 0; cpu < t->clock->ncpus; cpu++) {
-		int code = bpf_map_update_elem(bpf_map__fd(t->skel->maps.kx_clock_bases), &cpu,
-					       &t->clock->cpus[cpu].base, BPF_ANY);
-
-		if (code)
-			return kx_err_set(err, code, "the clock of CPU %u cannot be used: %s", cpu,
-					  strerror(-code));
-	}
-	return 0;
 }
 
 int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, struct kx_err *err)
@@ -138,7 +80,9 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	if (!getenv("KXRAY_LIBBPF_LOG"))
 		libbpf_set_print(silent);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL & ~LIBBPF_STRICT_AUTO_RLIMIT_MEMLOCK);
-	code = kx_clock_new(o->clock, &t->clock, err);
+	code = kx_cpus_read(&t->cpus, err);
+	if (!code)
+		code = kx_clock_new(o->clock, &t->clock, err);
 	if (code)
 		goto fail;
 	code = kx_kernel_templates_register();
@@ -156,11 +100,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	if (!code)
 		code = fill_maps(t, o, err);
 	if (!code)
-		code = kx_clock_calibrate(t->clock, sample_clock, t, err);
-	if (!code && !o->clock_only)
 		code = check_namespace(t, err);
-	if (!code && o->min_duration_ns)
-		code = write_bases(t, err);
 	if (code)
 		goto fail;
 	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,
@@ -193,6 +133,7 @@ void kx_tracer_free(struct kx_tracer *t)
 	kx_rings_free(t->rings);
 	record_bpf__destroy(t->skel);
 	kx_clock_free(t->clock);
+	kx_cpus_free(&t->cpus);
 	free(t);
 }
 
@@ -275,6 +216,11 @@ void kx_tracer_poll_events(struct kx_tracer *t)
 struct kx_clock *kx_tracer_clock(struct kx_tracer *t)
 {
 	return t->clock;
+}
+
+const struct kx_cpus *kx_tracer_cpus(const struct kx_tracer *t)
+{
+	return &t->cpus;
 }
 
 struct kx_rings *kx_tracer_rings(struct kx_tracer *t)

@@ -16,6 +16,7 @@
 
 #include "tracer/uprobe_link.h"
 #include "tracer/clock.h"
+#include "tracer/cpus.h"
 #include "base/err.h"
 #include "tracer/filters.h"
 #include "tracer/kernel_mechanism.h"
@@ -44,7 +45,6 @@ struct kx_tracer_options {
 	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
 	uint64_t min_duration_ns; /* shorter calls are not written */
 	uint32_t count_functions; /* calls are only counted, for ids up to this; 0: they are recorded */
-	bool clock_only;          /* load nothing but what the clock needs; no rings */
 };
 
 /* BPF programs a caller attaches; see ../bpf/record.bpf.c. */
@@ -59,7 +59,7 @@ enum kx_tracer_prog {
 struct kx_tracer;
 
 /*
- * Loads the programs, makes rings and clock, calibrates. The gate is closed: hits are ignored
+ * Loads the programs, makes rings and clock. The gate is closed: hits are ignored
  * until kx_tracer_ready. Errors: -EPERM, -ENOENT (no BTF), -ENOMEM (rings), the verifier's.
  */
 int kx_tracer_new(const struct kx_tracer_options *options, struct kx_tracer **out,
@@ -139,6 +139,7 @@ void kx_tracer_read_triggers(struct kx_tracer *t,
 			     void (*each)(void *ctx, const struct kx_trigger_event *ev), void *ctx);
 
 struct kx_clock *kx_tracer_clock(struct kx_tracer *t);
+const struct kx_cpus *kx_tracer_cpus(const struct kx_tracer *t);
 struct kx_rings *kx_tracer_rings(struct kx_tracer *t);
 
 /* Whether entries may be written long after they happened (--min-duration). */

@@ -36,13 +36,7 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	struct record_bpf *s = t->skel;
 	bool session = t->mechanism == KX_MECHANISM_SESSION;
 	unsigned multi = kx_mechanism_attach_type(session ? KX_MECHANISM_MULTI : t->mechanism);
-	struct bpf_program *prog;
 
-	if (o->clock_only) {
-		bpf_object__for_each_program (prog, s->obj)
-			bpf_program__set_autoload(prog, prog == s->progs.kx_sample_clock);
-		return;
-	}
 	kx_sources_choose(t, o);
 	bpf_program__set_autoload(session ? s->progs.kx_return : s->progs.kx_session, false);
 	bpf_program__set_expected_attach_type(s->progs.kx_session,
@@ -101,7 +95,7 @@ static void set_filters(struct record_bpf__rodata *rodata, const struct kx_filte
 int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
 {
 	uint32_t nslots =
-		kx_ring_slots_for(o->count_functions ? 1 : o->ring_bytes, t->clock->ncpus);
+		kx_ring_slots_for(o->count_functions ? 1 : o->ring_bytes, t->cpus.n);
 	int template_fd, code;
 
 	choose_programs(t, o);

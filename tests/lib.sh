@@ -137,7 +137,7 @@ is_asleep() { [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat")" = S ]; }
 
 # json FILE EXPRESSION: prints the value of the Python EXPRESSION, in which d is the document
 json() {
-	python3 -c 'import json, sys
+	python3 -IS -c 'import json, sys
 text = open(sys.argv[1]).read()
 d = json.loads(text)
 print(eval(sys.argv[2]))' "$1" "$2"

@@ -15,6 +15,12 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=$(realpath "${BUILD:-build}")
 export BUILD
+# A version manager's python3 is a shell script, which costs more than most of the tests' Python programs: the
+# tests get the interpreter that it starts.
+python=$(command -v python3)
+if [ "$(head -c 2 "${python:-/dev/null}")" = '#!' ]; then
+	PATH=$(python3 -c 'import sys; print(sys.exec_prefix)')/bin:$PATH
+fi
 limit=${KX_TEST_TIMEOUT:-1800}
 most=${KX_TEST_JOBS:-$(($(nproc) + 1))}
 retry=${KX_TEST_RETRY:-0}

@@ -20,7 +20,8 @@
 /* Fixed at load. */
 const volatile __u32 kx_scope = KX_SCOPE_ONE; /* enum kx_wire_scope */
 const volatile __u32 kx_only_tgid = 0;	      /* KX_SCOPE_ONE: the traced process */
-const volatile __u32 kx_own_tgid = 0;	      /* kxray's, never traced */
+const volatile __u32 kx_own_tgid = 0;	      /* kxray's, never traced ... */
+const volatile __u32 kx_keeper_tgid = 0;      /* ... nor its keeper's (user/tracer/keeper.h) */
 /* Processes join while the programs run: KX_SCOPE_ALL, and KX_SCOPE_SET with the children. */
 const volatile __u32 kx_dynamic_targets = 0;
 
@@ -55,7 +56,7 @@ static __always_inline int kx_is_target(__u32 tgid)
 	if (kx_scope == KX_SCOPE_ONE)
 		return tgid == kx_only_tgid;
 	if (kx_scope == KX_SCOPE_ALL)
-		return tgid != kx_own_tgid && tgid;
+		return tgid != kx_own_tgid && tgid != kx_keeper_tgid && tgid;
 	return bpf_map_lookup_elem(&kx_targets, &tgid) != 0;
 }
 

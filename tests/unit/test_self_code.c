@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "attach/self_code.h"
+#include "tracer/self_code.h"
 
 /* Executable mappings of files, other than this program. */
 static int files_with_code(void)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bpf/wire.h"
 #include "tracer/uprobe_try.h"
@@ -224,13 +223,6 @@ static int make_room(struct kx_probes *p)
 	return 0;
 }
 
-/* Detaches the links from @before on. */
-static void undo(struct kx_links *links, size_t before)
-{
-	while (links->count > before)
-		close(links->fds[--links->count]);
-}
-
 /* Attaches all probes of a module, or none. */
 static int attach_whole(struct kx_probes *p, uint32_t module, struct kx_err *err)
 {
@@ -240,9 +232,9 @@ static int attach_whole(struct kx_probes *p, uint32_t module, struct kx_err *err
 
 	if (!code)
 		return 0;
-	undo(&p->leaf_returns, leaves);
-	undo(&p->returns, returns);
-	undo(&p->others, others);
+	kx_links_truncate(&p->leaf_returns, leaves);
+	kx_links_truncate(&p->returns, returns);
+	kx_links_truncate(&p->others, others);
 	p->nprobes = nprobes;
 	for (size_t i = 0; i < p->sel->nfunctions; i++) {
 		if (p->sel->functions[i].module != module || !p->has[i])

@@ -11,6 +11,7 @@
 #include "base/monotonic.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
+#include "tracer/keeper.h"
 #include "tracer/sources.h"
 
 /* Between passes, unless a ring fills up and wakes the collector. */
@@ -301,6 +302,17 @@ static void clean_up(struct recording *r, bool started)
 		close(r->signal_fd);
 }
 
+/* Before anything that takes memory, since the keeper gets a copy. */
+static void start_keeper(struct recording *r)
+{
+	struct kx_err why;
+
+	if (kx_keeper_start(&why))
+		kx_notice(&r->notices, "%s; SIGKILL would leave probes behind", why.text);
+	else if (!r->o->flight && !r->o->count)
+		kx_keeper_guard_output(r->o->output);
+}
+
 int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_result *result,
 		     struct kx_err *err)
 {
@@ -314,6 +326,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 
 	memset(result, 0, sizeof(*result));
 	r.output.fd = -1;
+	start_keeper(&r);
 	code = o->flight || o->count ? 0 : kx_output_open(&r.output, o->output, err);
 	if (!code)
 		code = kx_recording_prepare(&r, err);
@@ -347,5 +360,6 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 		       : r.flight ? finish_flight(&r, asked, code, err)
 				  : finish(&r, code, err);
 	clean_up(&r, result->started);
+	kx_keeper_stop();
 	return code;
 }

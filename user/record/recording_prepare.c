@@ -10,12 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/self_code.h"
 #include "base/monotonic.h"
 #include "base/pattern.h"
 #include "collect/tracer_input.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
+#include "tracer/keeper.h"
 #include "tracer/uprobe_try.h"
 
 static int block_signals(struct recording *r, struct kx_err *err)
@@ -442,7 +442,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = kx_flight_add_functions(r->flight, 0, err);
 	/* probes for every process would also be hit by kxray itself */
 	if (!code && has_dynamic_targets(r))
-		kx_self_code_hide();
+		kx_keeper_hide_code();
 	if (!code)
 		code = attach(r, err);
 	if (!code && r->follow)

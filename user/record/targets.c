@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tracer/keeper.h"
+
 static int open_pid(pid_t pid, int *pidfd, struct kx_err *err)
 {
 	*pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -124,7 +126,8 @@ int kx_each_process(int (*each)(void *ctx, pid_t pid), void *ctx)
 	while (!code && (entry = readdir(proc))) {
 		pid_t pid = atoi(entry->d_name);
 
-		if (isdigit((unsigned char)entry->d_name[0]) && pid != getpid())
+		if (isdigit((unsigned char)entry->d_name[0]) && pid != getpid() &&
+		    pid != kx_keeper_pid())
 			code = each(ctx, pid);
 	}
 	closedir(proc);

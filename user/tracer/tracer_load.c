@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tracer/keeper.h"
 #include "tracer/kernel_link.h"
 #include "tracer/tracer_internal.h"
 
@@ -116,6 +117,7 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 		t->skel->rodata->kx_payload_words = o->nargs + o->callers;
 	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
 	t->skel->rodata->kx_own_tgid = (uint32_t)getpid();
+	t->skel->rodata->kx_keeper_tgid = (uint32_t)kx_keeper_pid();
 
 	if (!o->flight)
 		bpf_map__set_max_entries(t->skel->maps.kx_timed_calls, 1);

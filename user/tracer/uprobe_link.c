@@ -5,7 +5,6 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,37 +13,10 @@
 
 #include "base/kernel_files.h"
 #include "bpf/wire.h"
-
-/* Flag of uprobe_multi links: probes fire on return. */
-#define UPROBE_MULTI_RETURN 1
+#include "tracer/keeper.h"
 
 /* The kernel's own "not supported", which it lets out to user space here. */
 #define KERNEL_ENOTSUPP 524
-
-/*
- * A close waits until no CPU can be in the probe's program any more, which takes tens of
- * milliseconds of sleep; many closes can wait together.
- */
-#define MAX_CLOSERS 64
-
-/*
- * What bpf(BPF_LINK_CREATE) takes for uprobe_multi links (linux/bpf.h of 6.6). Older
- * headers and libbpf 1.1 do not know it, the system call does.
- */
-struct uprobe_multi_attr {
-	uint32_t prog_fd;
-	uint32_t target_fd;
-	uint32_t attach_type;
-	uint32_t link_flags;
-	uint64_t path;
-	uint64_t offsets;
-	uint64_t ref_ctr_offsets;
-	uint64_t cookies;
-	uint32_t cnt;
-	uint32_t flags;
-	uint32_t pid;
-	uint32_t pad;
-};
 
 unsigned kx_mechanism_attach_type(enum kx_mechanism m)
 {
@@ -63,45 +35,6 @@ const char *kx_mechanism_name(enum kx_mechanism m)
 	static const char *const names[] = { "uprobe.session", "uprobe.multi", "uprobe" };
 
 	return m < KX_MECHANISM_COUNT ? names[m] : "?";
-}
-
-static int create_multi_link(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid,
-			     bool is_return, const uint64_t *offsets, const uint64_t *cookies,
-			     uint32_t count)
-{
-	struct uprobe_multi_attr attr = {
-		.prog_fd = (uint32_t)prog_fd,
-		.attach_type = kx_mechanism_attach_type(m),
-		.path = (uint64_t)(uintptr_t)path,
-		.offsets = (uint64_t)(uintptr_t)offsets,
-		.cookies = (uint64_t)(uintptr_t)cookies,
-		.cnt = count,
-		/* a session with this flag would report only returns */
-		.flags = is_return && m == KX_MECHANISM_MULTI ? UPROBE_MULTI_RETURN : 0,
-		.pid = (uint32_t)pid,
-	};
-	long fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
-
-	return fd < 0 ? -errno : (int)fd;
-}
-
-static int open_single_event(const char *path, pid_t pid, bool is_return, uint64_t offset)
-{
-	struct perf_event_attr attr = { .size = sizeof(attr) };
-	static int type;
-	long fd;
-
-	if (type <= 0)
-		type = kx_pmu_type("uprobe");
-	if (type < 0)
-		return type;
-	attr.type = (uint32_t)type;
-	attr.config = is_return; /* format/retprobe: config:0 */
-	attr.uprobe_path = (uint64_t)(uintptr_t)path;
-	attr.probe_offset = offset;
-	fd = syscall(SYS_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
-		     PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? -errno : (int)fd;
 }
 
 int kx_links_add(struct kx_links *links, int fd)
@@ -129,21 +62,13 @@ static int link_event(int prog_fd, int event_fd, uint64_t cookie, struct kx_link
 	if (err) {
 		if (link_fd >= 0)
 			close(link_fd);
-		close(event_fd);
+		kx_keeper_close(&event_fd, 1);
 		return err;
 	}
 	err = kx_links_add(links, event_fd);
 	if (err)
-		close(event_fd);
+		kx_keeper_close(&event_fd, 1);
 	return err;
-}
-
-static int attach_single(int prog_fd, const char *path, pid_t pid, bool is_return,
-			 const struct kx_probe *probe, struct kx_links *links)
-{
-	int event_fd = open_single_event(path, pid, is_return, probe->offset);
-
-	return event_fd < 0 ? event_fd : link_event(prog_fd, event_fd, probe->cookie, links);
 }
 
 int kx_uprobe_link_event(int prog_fd, const struct perf_event_attr *attr, int cpu, uint64_t cookie,
@@ -162,33 +87,53 @@ static bool is_about_instruction(int err)
 }
 
 struct request {
-	enum kx_mechanism mechanism;
-	int prog_fd;
-	const char *path;
-	pid_t pid;
-	bool is_return;
+	struct kx_uprobe_request create; /* for all probes */
 	const struct kx_probe *probes;
-	uint64_t *offsets, *cookies;
 	struct kx_links *links;
 	kx_uprobe_refused refused;
 	void *ctx;
 };
 
+/* A perf event for one probe. */
+static int attach_single(const struct request *r, size_t i)
+{
+	struct kx_uprobe_request one = r->create;
+	static int type;
+	int fd;
+
+	if (type <= 0)
+		type = kx_pmu_type("uprobe");
+	if (type < 0)
+		return type;
+	one.event_type = (uint32_t)type;
+	one.offsets = &r->probes[i].offset;
+	one.count = 1;
+	fd = kx_keeper_create(&one);
+	return fd < 0 ? fd : link_event(r->create.prog_fd, fd, r->probes[i].cookie, r->links);
+}
+
+static int attach_multi(const struct request *r, size_t from, size_t count)
+{
+	struct kx_uprobe_request range = r->create;
+	int fd, err;
+
+	range.offsets += from;
+	range.cookies += from;
+	range.count = (uint32_t)count;
+	fd = kx_keeper_create(&range);
+	if (fd < 0)
+		return fd;
+	err = kx_links_add(r->links, fd);
+	if (err)
+		kx_keeper_close(&fd, 1);
+	return err;
+}
+
 /* One link for the range; where the kernel refuses it, two for its halves, down to the culprits. */
 static int attach_range(const struct request *r, size_t from, size_t count)
 {
-	int fd, err;
+	int err = r->create.attach_type ? attach_multi(r, from, count) : attach_single(r, from);
 
-	if (r->mechanism == KX_MECHANISM_SINGLE) {
-		err = attach_single(r->prog_fd, r->path, r->pid, r->is_return, &r->probes[from],
-				    r->links);
-	} else {
-		fd = create_multi_link(r->mechanism, r->prog_fd, r->path, r->pid, r->is_return,
-				       r->offsets + from, r->cookies + from, (uint32_t)count);
-		err = fd < 0 ? fd : kx_links_add(r->links, fd);
-		if (fd >= 0 && err)
-			close(fd);
-	}
 	if (!err || !is_about_instruction(err))
 		return err;
 	if (count == 1) {
@@ -213,12 +158,12 @@ static const char *path_to_show(const char *path, char *target, size_t size)
 static int explain(int code, const struct request *r, struct kx_err *err)
 {
 	char target[512];
-	const char *path = path_to_show(r->path, target, sizeof(target));
+	const char *path = path_to_show(r->create.path, target, sizeof(target));
 
 	switch (code) {
 	case -ESRCH:
 		return kx_err_set(err, code, "process %d ended while its probes were being attached",
-				  r->pid);
+				  r->create.pid);
 	case -EPERM:
 	case -EACCES:
 		return kx_err_set(err, code,
@@ -236,16 +181,35 @@ static int explain(int code, const struct request *r, struct kx_err *err)
 	}
 }
 
+/* All probes by as few links as possible. */
+static int attach_all(struct request *r, size_t n)
+{
+	uint64_t *offsets = calloc(n, sizeof(*offsets)), *cookies = calloc(n, sizeof(*cookies));
+	int code = offsets && cookies ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !code; i++) {
+		offsets[i] = r->probes[i].offset;
+		cookies[i] = KX_COOKIE_WITH_PLACE(r->probes[i].cookie, r->probes[i].offset);
+	}
+	r->create.offsets = offsets;
+	r->create.cookies = cookies;
+	if (!code)
+		code = attach_range(r, 0, n);
+	free(offsets);
+	free(cookies);
+	return code;
+}
+
 int kx_uprobe_link(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, bool is_return,
 	      const struct kx_probe *probes, size_t nprobes, struct kx_links *links,
 	      kx_uprobe_refused refused, void *ctx, struct kx_err *err)
 {
 	size_t before = links->count;
-	struct request r = { .mechanism = m,
-			     .prog_fd = prog_fd,
-			     .path = path,
-			     .pid = pid,
-			     .is_return = is_return,
+	struct request r = { .create = { .attach_type = kx_mechanism_attach_type(m),
+					 .prog_fd = prog_fd,
+					 .path = path,
+					 .pid = pid,
+					 .is_return = is_return },
 			     .probes = probes,
 			     .links = links,
 			     .refused = refused,
@@ -254,27 +218,14 @@ int kx_uprobe_link(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid
 
 	if (!nprobes)
 		return 0;
-	if (m == KX_MECHANISM_SINGLE) {
+	if (m != KX_MECHANISM_SINGLE)
+		code = attach_all(&r, nprobes);
+	else
 		for (size_t i = 0; i < nprobes && !code; i++)
 			code = attach_range(&r, i, 1);
-	} else {
-		r.offsets = calloc(nprobes, sizeof(*r.offsets));
-		r.cookies = calloc(nprobes, sizeof(*r.cookies));
-		if (!r.offsets || !r.cookies)
-			code = -ENOMEM;
-		for (size_t i = 0; i < nprobes && !code; i++) {
-			r.offsets[i] = probes[i].offset;
-			r.cookies[i] = KX_COOKIE_WITH_PLACE(probes[i].cookie, probes[i].offset);
-		}
-		if (!code)
-			code = attach_range(&r, 0, nprobes);
-		free(r.offsets);
-		free(r.cookies);
-	}
 	if (!code)
 		return 0;
-	while (links->count > before)
-		close(links->fds[--links->count]);
+	kx_links_truncate(links, before);
 	return explain(code, &r, err);
 }
 
@@ -285,33 +236,15 @@ void kx_links_join(struct kx_links *to, struct kx_links *from)
 	kx_links_close(from);
 }
 
-struct closer {
-	struct kx_links *links;
-	size_t next;
-};
-
-static void *close_some(void *arg)
+void kx_links_truncate(struct kx_links *links, size_t count)
 {
-	struct closer *c = arg;
-	size_t i;
-
-	while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->links->count)
-		close(c->links->fds[i]);
-	return NULL;
+	kx_keeper_close(links->fds + count, links->count - count);
+	links->count = count;
 }
 
 void kx_links_close(struct kx_links *links)
 {
-	struct closer c = { .links = links };
-	pthread_t threads[MAX_CLOSERS];
-	size_t n = 0;
-
-	while (n < MAX_CLOSERS && n + 1 < links->count &&
-	       pthread_create(&threads[n], NULL, close_some, &c) == 0)
-		n++;
-	close_some(&c);
-	while (n)
-		pthread_join(threads[--n], NULL);
+	kx_links_truncate(links, 0);
 	free(links->fds);
 	memset(links, 0, sizeof(*links));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Uprobe links: many probes of one binary by one bpf(BPF_LINK_CREATE), or one perf event each where
- * the kernel has nothing better. uprobe_try.h finds out which mechanism works.
+ * the kernel has nothing better. uprobe_try.h finds out which mechanism works. Where a keeper runs
+ * (keeper.h), it creates and closes them.
  */
 #ifndef KX_UPROBE_LINK_H
 #define KX_UPROBE_LINK_H
@@ -12,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "tracer/uprobe_syscalls.h"
 
 enum kx_mechanism {
 	KX_MECHANISM_SESSION, /* uprobe.session: entry and return by one program, kernel 6.13 */
@@ -19,10 +21,6 @@ enum kx_mechanism {
 	KX_MECHANISM_SINGLE,  /* a perf event for each probe, with a cookie: kernel 5.15 */
 	KX_MECHANISM_COUNT,
 };
-
-/* Attach types of <linux/bpf.h> that older headers lack. */
-#define KX_BPF_TRACE_UPROBE_MULTI 48
-#define KX_BPF_TRACE_UPROBE_SESSION 57
 
 /* expected_attach_type for programs of that mechanism; 0 for single uprobes. */
 unsigned kx_mechanism_attach_type(enum kx_mechanism m);
@@ -66,6 +64,9 @@ int kx_links_add(struct kx_links *links, int fd);
 
 /* Moves the links of @from to @to, to be closed together; without memory, closes them. */
 void kx_links_join(struct kx_links *to, struct kx_links *from);
+
+/* Detaches the links from the one with index @count on. */
+void kx_links_truncate(struct kx_links *links, size_t count);
 
 /* Detaches everything; when it returns, no probe program of these links runs any more. */
 void kx_links_close(struct kx_links *links);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "attach/self_code.h"
+#include "tracer/self_code.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

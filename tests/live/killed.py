@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Interrupts recordings of a process at random moments and looks for what they leave behind.
+
+    killed.py KXRAY PID ROUNDS SEED TRACE PATTERN...
+
+Each round ends kxray by SIGINT, SIGKILL, or SIGTERM and then SIGKILL, after random delays that span
+attaching, recording and detaching. When its keeper has ended, too, the process must have the code of
+its file, the kernel must not have given up a probe, and no temporary file may lie beside the trace.
+Prints one line: a JSON object.
+"""
+import ctypes
+import errno
+import glob
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def changed_bytes(pid):
+    """Bytes in which the program's code differs from its file. Libraries may have others' probes."""
+    changed = looked = 0
+    program = os.readlink(f"/proc/{pid}/exe")
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps:
+            field = line.split()
+            if "x" not in field[1] or field[5:] != [program]:
+                continue
+            start, end = (int(x, 16) for x in field[0].split("-"))
+            memory.seek(start)
+            mapped = memory.read(end - start)
+            with open(field[5], "rb") as file:
+                file.seek(int(field[2], 16))
+                wanted = file.read(end - start).ljust(end - start, b"\0")
+            looked += len(mapped)
+            if mapped != wanted:
+                changed += sum(a != b for a, b in zip(mapped, wanted))
+    assert looked > 0
+    return changed
+
+
+class KernelLog:
+    """Messages of the kernel since the last look."""
+
+    def __init__(self):
+        self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        os.lseek(self.fd, 0, os.SEEK_END)
+
+    def count(self, text):
+        n = 0
+        while True:
+            try:
+                n += text in os.read(self.fd, 8192)
+            except OSError as e:
+                if e.errno == errno.EAGAIN:
+                    return n
+                if e.errno != errno.EPIPE:  # EPIPE: some were overwritten
+                    raise
+
+
+class Recording:
+    def __init__(self, kxray, pid, trace, patterns):
+        args = [x for p in patterns for x in ("-f", p)]
+        self.begin = time.monotonic()
+        self.process = subprocess.Popen(
+            [kxray, "record", "-p", str(pid), "-o", trace, *args],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def wait_until_it_records(self):
+        for line in self.process.stderr:
+            if line.startswith("kxray: recording"):
+                break
+        return time.monotonic() - self.begin
+
+    def end(self):
+        self.process.stderr.close()
+        self.process.wait()
+        while True:  # its keeper became a child of this process
+            try:
+                os.wait()
+            except ChildProcessError:
+                return
+
+
+def main():
+    kxray, pid, rounds, seed, trace = sys.argv[1:6]
+    patterns = sys.argv[6:]
+    rnd = random.Random(int(seed))
+    log = KernelLog()
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    r = Recording(kxray, pid, trace, patterns)
+    attach = r.wait_until_it_records()
+    before = time.monotonic()
+    r.process.send_signal(signal.SIGINT)
+    r.end()
+    detach = time.monotonic() - before
+
+    result = {"seed": int(seed), "rounds": int(rounds), "attach_ms": round(attach * 1e3),
+              "detach_ms": round(detach * 1e3), "killed": 0, "changed": changed_bytes(pid),
+              "leaks": log.count(b"leaking uprobe"), "temporary": 0}
+    for _ in range(int(rounds)):
+        r = Recording(kxray, pid, trace, patterns)
+        how = rnd.choice(["int", "kill", "int+kill", "term+kill"])
+        time.sleep(rnd.uniform(0, attach * 1.3))
+        if how.startswith("int"):
+            r.process.send_signal(signal.SIGINT)
+        elif how.startswith("term"):
+            r.process.send_signal(signal.SIGTERM)
+        if "+" in how:
+            time.sleep(rnd.uniform(0, detach))
+        if "kill" in how:
+            r.process.kill()
+        r.end()
+        result["killed"] += r.process.returncode == -signal.SIGKILL
+        result["changed"] += changed_bytes(pid)
+        result["leaks"] += log.count(b"leaking uprobe")
+        result["temporary"] += len(glob.glob(glob.escape(trace) + "*.tmp"))
+    print(json.dumps(result))
+
+
+main()

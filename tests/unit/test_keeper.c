@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "tracer/keeper.h"
+
+static const uint64_t offset = 64, cookie = 1;
+
+/* No such program: an error of bpf(2) wherever it is called. */
+static const struct kx_uprobe_request bad_link = { .attach_type = KX_BPF_TRACE_UPROBE_MULTI,
+						   .prog_fd = -1,
+						   .count = 1,
+						   .path = "/proc/self/exe",
+						   .offsets = &offset,
+						   .cookies = &cookie };
+
+static void start(void)
+{
+	struct kx_err err = { 0 };
+
+	if (kx_keeper_start(&err))
+		fail_msg("%s", err.text);
+	assert_true(kx_keeper_pid() > 0);
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void read_name(pid_t pid, const char *file, char *name, size_t size)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(name, (int)size, f));
+	name[strcspn(name, "\n")] = 0;
+	fclose(f);
+}
+
+static void it_answers_and_ends(void **state)
+{
+	int fds[128], expected = kx_uprobe_create(&bad_link);
+	char name[64];
+	pid_t pid;
+
+	(void)state;
+	start();
+	pid = kx_keeper_pid();
+	assert_true(expected < 0);
+	assert_int_equal(kx_keeper_create(&bad_link), expected);
+	for (int i = 0; i < 128; i += 2)
+		assert_int_equal(pipe(&fds[i]), 0);
+	kx_keeper_close(fds, 127);
+	for (int i = 0; i < 127; i++)
+		assert_false(is_open(fds[i]));
+	assert_true(is_open(fds[127]));
+	close(fds[127]);
+	read_name(pid, "comm", name, sizeof(name));
+	assert_string_equal(name, KX_KEEPER_NAME);
+	read_name(pid, "cmdline", name, sizeof(name));
+	assert_string_equal(name, KX_KEEPER_NAME);
+	assert_int_equal(getsid(pid), pid);
+	/* it is no child that others wait for */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	kx_keeper_stop();
+	assert_int_equal(kx_keeper_pid(), 0);
+	assert_int_equal(kill(pid, 0), -1);
+}
+
+static void many_probes_fit_into_a_request(void **state)
+{
+	struct kx_uprobe_request r = bad_link;
+	uint64_t *many = calloc(100000, sizeof(*many));
+
+	(void)state;
+	start();
+	r.offsets = r.cookies = many;
+	r.count = 100000;
+	assert_int_equal(kx_keeper_create(&r), kx_uprobe_create(&r));
+	kx_keeper_stop();
+	free(many);
+}
+
+static void a_killed_keeper_is_replaced_by_its_owner(void **state)
+{
+	int pair[2];
+
+	(void)state;
+	start();
+	assert_int_equal(kill(kx_keeper_pid(), SIGKILL), 0);
+	assert_int_equal(kx_keeper_create(&bad_link), kx_uprobe_create(&bad_link));
+	assert_int_equal(kx_keeper_pid(), 0);
+	assert_int_equal(pipe(pair), 0);
+	kx_keeper_close(pair, 2);
+	assert_false(is_open(pair[0]) || is_open(pair[1]));
+	kx_keeper_stop();
+}
+
+/* A child of this process that starts a keeper and is killed. */
+static void kill_owner(int ready, int held)
+{
+	struct kx_output output;
+	struct kx_err err;
+	sigset_t none;
+	char *map;
+
+	if (kx_keeper_start(&err))
+		_exit(1);
+	kx_keeper_guard_output("guarded");
+	if (kx_output_open(&output, "guarded", &err) || asprintf(&map, "%s.map", "guarded") < 0 ||
+	    kx_output_open(&output, map, &err) || kx_output_open(&output, "other", &err))
+		_exit(1);
+	(void)held; /* inherited, and left open */
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	sigemptyset(&none);
+	for (;;)
+		sigsuspend(&none);
+}
+
+static void what_a_killed_owner_leaves_is_cleaned_up(void **state)
+{
+	char folder[] = "/tmp/kx-keeper-XXXXXX", byte, path[64];
+	int ready[2], held[2];
+	pid_t owner;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(held), 0);
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+	owner = fork();
+	if (!owner)
+		kill_owner(ready[1], held[1]);
+	close(held[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(kill(owner, SIGKILL), 0);
+	assert_int_equal(waitpid(owner, NULL, 0), owner);
+	/* the keeper closes the last copy of the pipe's other end, and ends */
+	assert_int_equal(read(held[0], &byte, 1), 0);
+	assert_true(waitpid(-1, NULL, 0) > 0);
+	snprintf(path, sizeof(path), "guarded.%d.tmp", owner);
+	assert_int_equal(access(path, F_OK), -1);
+	snprintf(path, sizeof(path), "guarded.map.%d.tmp", owner);
+	assert_int_equal(access(path, F_OK), -1);
+	snprintf(path, sizeof(path), "other.%d.tmp", owner);
+	unlink(path);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(rmdir(folder), 0);
+	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_answers_and_ends),
+		cmocka_unit_test(many_probes_fit_into_a_request),
+		cmocka_unit_test(a_killed_keeper_is_replaced_by_its_owner),
+		cmocka_unit_test(what_a_killed_owner_leaves_is_cleaned_up),
+	};
+
+	return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
+}

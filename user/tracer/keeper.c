@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tracer/keeper.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tracer/keeper_internal.h"
+#include "tracer/self_code.h"
+
+static struct {
+	pid_t owner; /* a child that this process forks has no keeper */
+	pid_t pid;   /* 0: there is none */
+	int pidfd;
+	int owner_fd;
+	int socket, keepers_socket;
+} keeper;
+
+pid_t kx_keeper_pid(void)
+{
+	return keeper.owner == getpid() ? keeper.pid : 0;
+}
+
+static void close_descriptors(void)
+{
+	close(keeper.owner_fd);
+	close(keeper.socket);
+	close(keeper.keepers_socket);
+}
+
+/* Not fork(3): the descriptor table is shared, and its end sends no SIGCHLD. */
+static pid_t fork_keeper(void)
+{
+	sigset_t all, old;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	pid = (pid_t)syscall(SYS_clone, CLONE_FILES | CLONE_PIDFD, NULL, &keeper.pidfd, NULL, NULL);
+	if (!pid)
+		kx_keeper_process_run(keeper.keepers_socket, keeper.owner, keeper.owner_fd);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+int kx_keeper_start(struct kx_err *err)
+{
+	int pair[2], code;
+
+	if (kx_keeper_pid())
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return kx_err_set(err, -errno, "the process that removes the probes cannot be "
+					       "reached: %s", strerror(errno));
+	keeper.owner = getpid();
+	keeper.socket = pair[0];
+	keeper.keepers_socket = pair[1];
+	keeper.owner_fd = (int)syscall(SYS_pidfd_open, keeper.owner, 0);
+	keeper.pid = keeper.owner_fd < 0 ? -1 : fork_keeper();
+	if (keeper.pid > 0)
+		return 0;
+	code = -errno;
+	keeper.pid = 0;
+	close_descriptors();
+	return kx_err_set(err, code, "the process that removes the probes cannot be started: %s",
+			  strerror(-code));
+}
+
+/* After the keeper's end. */
+static void reap(void)
+{
+	while (waitpid(keeper.pid, NULL, __WCLONE) < 0 && errno == EINTR)
+		;
+	keeper.pid = 0;
+	close(keeper.pidfd);
+	close_descriptors();
+}
+
+void kx_keeper_stop(void)
+{
+	const struct kx_keeper_message m = { .action = KX_KEEPER_STOP };
+
+	if (!kx_keeper_pid())
+		return;
+	kx_keeper_send(keeper.socket, keeper.pidfd, &m, sizeof(m));
+	reap();
+}
+
+static int send_part(int code, const void *data, size_t size)
+{
+	return code ? code : kx_keeper_send(keeper.socket, keeper.pidfd, data, size);
+}
+
+/* The answer; -EPIPE: the keeper was killed, and there is none any more. */
+static int answer_of(int code)
+{
+	int answer;
+
+	if (!code)
+		code = kx_keeper_receive(keeper.socket, keeper.pidfd, &answer, sizeof(answer));
+	if (!code)
+		return answer;
+	reap();
+	return -EPIPE;
+}
+
+static int begin(struct kx_keeper_message *m)
+{
+	getrlimit(RLIMIT_NOFILE, &m->files);
+	return send_part(0, m, sizeof(*m));
+}
+
+int kx_keeper_create(const struct kx_uprobe_request *r)
+{
+	struct kx_keeper_message m = { .action = KX_KEEPER_CREATE,
+				       .path_size = (uint32_t)strlen(r->path) + 1,
+				       .count = r->count,
+				       .request = *r };
+	int code;
+
+	if (!kx_keeper_pid())
+		return kx_uprobe_create(r);
+	code = begin(&m);
+	code = send_part(code, r->path, m.path_size);
+	code = send_part(code, r->offsets, r->count * sizeof(*r->offsets));
+	if (r->attach_type)
+		code = send_part(code, r->cookies, r->count * sizeof(*r->cookies));
+	code = answer_of(code);
+	return code == -EPIPE ? kx_uprobe_create(r) : code;
+}
+
+void kx_keeper_close(const int *fds, size_t n)
+{
+	struct kx_keeper_message m = { .action = KX_KEEPER_CLOSE, .count = (uint32_t)n };
+	int code;
+
+	if (!n)
+		return;
+	if (!kx_keeper_pid()) {
+		kx_fds_close(fds, n);
+		return;
+	}
+	code = begin(&m);
+	code = send_part(code, fds, n * sizeof(*fds));
+	/* a killed keeper may have closed some: then they are no descriptors, or not yet reused */
+	if (answer_of(code) == -EPIPE)
+		kx_fds_close(fds, n);
+}
+
+void kx_keeper_guard_output(const char *path)
+{
+	struct kx_keeper_message m = { .action = KX_KEEPER_GUARD,
+				       .path_size = (uint32_t)strlen(path) + 1 };
+
+	if (kx_keeper_pid())
+		answer_of(send_part(begin(&m), path, m.path_size));
+}
+
+void kx_keeper_hide_code(void)
+{
+	struct kx_keeper_message m = { .action = KX_KEEPER_HIDE };
+
+	kx_self_code_hide();
+	if (kx_keeper_pid())
+		answer_of(begin(&m));
+}

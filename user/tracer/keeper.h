@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The keeper: a small process that creates and closes all uprobe links of this one.
+ *
+ * The kernel can neither attach nor detach uprobes in a task that was killed: it gives up and leaves
+ * its breakpoints in the target's code ("failed to unregister, leaking uprobe"). So kxray never does
+ * either itself. The keeper shares its descriptor table, so that a link has the same number in both
+ * and is not closed by kxray's death; it has a session and a name of its own and blocks all signals.
+ * When kxray ends, however it does, the keeper closes the descriptors that are left and ends.
+ *
+ *     keeper.c          this process: requests and their answers
+ *     keeper_process.c  the keeper itself
+ *
+ * Cost: a fork before the recording's memory is allocated (about 0.5 MB), four descriptors, and two
+ * context switches for each request. Without a keeper (it could not be started, or was killed),
+ * links are created and closed by this process, as if it could not be killed.
+ */
+#ifndef KX_KEEPER_H
+#define KX_KEEPER_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "tracer/uprobe_syscalls.h"
+
+/* The name in ps(1). `pkill kxray` must not match it. */
+#define KX_KEEPER_NAME "kx-keeper"
+
+/*
+ * Starts the keeper, if there is none. The process must have no other threads yet.
+ * Errors: clone(2)'s, socketpair(2)'s.
+ */
+int kx_keeper_start(struct kx_err *err);
+
+/* Ends the keeper and waits for its end; what is open stays open. */
+void kx_keeper_stop(void);
+
+/* The keeper's process; 0: there is none. */
+pid_t kx_keeper_pid(void);
+
+/* kx_uprobe_create and kx_fds_close, by the keeper. */
+int kx_keeper_create(const struct kx_uprobe_request *r);
+void kx_keeper_close(const int *fds, size_t n);
+
+/* If this process dies, the keeper removes the temporary file for the output @path (base/output.h). */
+void kx_keeper_guard_output(const char *path);
+
+/* kx_self_code_hide, in the keeper too. */
+void kx_keeper_hide_code(void);
+
+#endif

@@ -6,7 +6,8 @@
  * To know that, the open calls of each thread are kept in frames, outermost first, which end as
  * those of user/collect/callstack.h do: by their exit, or because a later call begins where they would
  * have to be. With --min-duration a frame's entry is written late: once the call has lasted long
- * enough, be it at its exit or earlier, at whatever the thread does next. As a caller is older than
+ * enough, be it at its exit or earlier, at whatever the thread does next; one that has ended without
+ * an exit by then is not written, since how long it lasted is not known. As a caller is older than
  * what it calls, the written frames are always the outermost ones, a call in the file has its
  * callers there, and the records of one thread are written in the order of their own clocks.
  */
@@ -323,15 +324,15 @@ static __noinline int judge_entry(__u32 tid, __u32 func, __u64 sp, const __u64 *
 	now = kx_read_clock();
 	c->busy = 1;
 	barrier();
-	/* includes calls that have ended without an exit, if they lasted long enough */
-	if (kx_min_ticks && next_lasting(c, now))
-		write_lasting(c, tid, now);
+	/* first: how long a call has lasted is not known if it is proven to have ended only now */
 	if (c->depth && (f = frame(c, c->depth - 1)) && f->sp <= sp) {
 		__u32 alive = count_alive(c, KX_COOKIE_FUNC(func), sp);
 
 		if (alive < c->depth)
 			end_frames(c, tid, alive);
 	}
+	if (kx_min_ticks && next_lasting(c, now))
+		write_lasting(c, tid, now);
 	verdict = push_frame(c, func, sp, now, bpf_get_smp_processor_id(), payload, words);
 	barrier();
 	c->busy = 0;
@@ -368,6 +369,12 @@ static __always_inline int end_frame(struct kx_frames *c, __u32 tid, __u32 func,
 
 	if (!top || top->sp != sp || KX_COOKIE_FUNC(top->func) != func)
 		found = find_frame(c, func, sp);
+	if (found) {
+		/* those above have ended without an exit, some time ago */
+		c->depth = found;
+		if (c->written > found)
+			c->written = found;
+	}
 	if (kx_min_ticks && next_lasting(c, now))
 		write_lasting(c, tid, now);
 	if (!found) {

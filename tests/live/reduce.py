@@ -5,7 +5,7 @@ tracing.sh leaves.
 
     python3 reduce.py FOLDER LABEL durations LEAST_MS    every call of at least LEAST_MS, with its times
     python3 reduce.py FOLDER LABEL lasting LEAST_MS      the same without comparing times
-    python3 reduce.py FOLDER LABEL counts NAME=COUNT...  these calls and no others
+    python3 reduce.py FOLDER LABEL counts NAME=COUNT...  these calls and no others; COUNT or LEAST-MOST
     python3 reduce.py FOLDER LABEL hits                  events + lost + reduced are the target's hits
 """
 import csv
@@ -51,8 +51,13 @@ def durations(least_ms, timed=True):
     done, seen, wrong = load("did.json")["spans"], rows(), []
     for tid, functions in done.items():
         for name, spans in functions.items():
-            got = [int(r["duration_ns"]) for r in seen
-                   if r["tid"] == tid and r["function"] == name]
+            called = [r for r in seen if r["tid"] == tid and r["function"] == name]
+            # How long a call lasts that never returns is not known.
+            if name == "leaper":
+                if len(called) > len(spans) or any(r["how"] != "repaired" for r in called):
+                    wrong.append(f"{name} in {tid}: {called}")
+                continue
+            got = [int(r["duration_ns"]) for r in called]
             if len(got) != len(spans):
                 wrong.append(f"{len(got)} calls of {name} in {tid}, not {len(spans)}")
             # the clock's frequency is measured: half a percent
@@ -71,9 +76,10 @@ def durations(least_ms, timed=True):
 
 
 def counts(want):
-    want = {name: int(n) for name, n in (w.split("=") for w in want)}
+    want = {name: [int(n) for n in count.split("-")] for name, count in (w.split("=") for w in want)}
     got = counted(r["function"] for r in rows())
-    say("calls", "" if got == want else f"got {got}, want {want}")
+    right = set(got) <= set(want) and all(n[0] <= got.get(name, 0) <= n[-1] for name, n in want.items())
+    say("calls", "" if right else f"got {got}, want {want}")
 
 
 def hits():

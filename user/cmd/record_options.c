@@ -145,7 +145,9 @@ static const struct kx_option reduction[] = {
 	  .manual = "Keep only calls that last at least TIME, for example 5us or 0.5ms (no unit: "
 		    "seconds), and their callers. The kernel side decides, so that other calls take no "
 		    "room in the rings and no work in user space. A call that is still open when its "
-		    "thread or the recording ends is treated as if it ended then." },
+		    "thread or the recording ends is treated as if it ended then. A call whose exit is not "
+		    "recorded (longjmp) is left out, unless another record of its thread shows before "
+		    "that it lasts." },
 	{ .name = "count", .kind = KX_OPTION_FLAG, FIELD(o.count),
 	  .help = "write no trace; only count the calls of each function",
 	  .manual = "Write no trace: only count the calls of each function, exactly, and print a table on "

@@ -6,6 +6,8 @@
  * return value of a system call (signed, -errno if it failed); off_cpu_ns, only in recordings
  * with --sched: the part of duration_ns off the CPU; caller: MODULE+ADDRESS, an address in the
  * module's ELF file, or a bare run-time address.
+ * Of a call whose exit was not recorded (how: repaired), duration_ns is an upper bound, and self_ns is 0: its
+ * time is in its caller's.
  * An event without a duration (a page fault) is a row, too: how is its kind, the durations are 0, function is
  * the innermost open call, if any, and args holds its values as name=value.
  */
@@ -131,6 +133,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	const struct csv *c = ctx;
 	struct kx_text_out *o = c->x->out;
 	uint64_t hz = c->x->tsc_hz, took = tsc - call->enter;
+	uint64_t self = how == KX_LEAVE_REPAIRED ? 0 : took - call->children;
 	char result[24];
 
 	put_id(o, t->pid);
@@ -143,7 +146,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	kx_text_char(o, ',');
 	put_number(o, kx_trace_ns(call->enter - c->first_tsc, hz));
 	put_number(o, kx_trace_ns(took, hz));
-	put_number(o, kx_trace_ns(took - call->children, hz));
+	put_number(o, kx_trace_ns(self, hz));
 	put_number(o, t->depth);
 	put_number(o, call->cpu);
 	kx_text_str(o, hows[how]);

@@ -105,9 +105,10 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	uint64_t took = tsc > call->enter ? tsc - call->enter : 0;
 
 	(void)t;
-	(void)how;
 	s->calls++;
-	s->self += took > call->children ? took - call->children : 0;
+	/* the time of a repaired call is not known: it counts as its caller's */
+	if (how != KX_LEAVE_REPAIRED)
+		s->self += took > call->children ? took - call->children : 0;
 	return 0;
 }
 

@@ -3,7 +3,8 @@
  * Speedscope's own format: one evented profile for each thread that has calls, frames shared.
  * Readers hold the whole document in memory and accept keys in any order, so frames and
  * a thread's final name follow its events. Times are nanoseconds
- * since the trace's first record. Memory grows with functions.
+ * since the trace's first record. The format has no place to mark calls whose exit was not recorded: they
+ * end at the event that proves it. Memory grows with functions.
  */
 #include <errno.h>
 #include <inttypes.h>

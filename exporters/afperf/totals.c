@@ -41,6 +41,9 @@ void kx_afperf_total_add(struct kx_afperf_total *t, const struct kx_call *call, 
 	if (how == KX_LEAVE_OPEN)
 		return;
 	t->count++;
+	if (how == KX_LEAVE_REPAIRED)
+		return;
+	t->measured++;
 	t->all += took;
 	t->self += took > call->children ? took - call->children : 0;
 	if (call->outermost)
@@ -100,10 +103,12 @@ static int write_total(const struct writing *w, const struct kx_afperf_total *t,
 	}
 	write_aggregate(w, t, run, "count", types[0], t->count);
 	write_aggregate(w, t, run, "sum", types[0], kx_trace_ns(t->all, hz));
-	write_aggregate(w, t, run, "mean", types[0],
-			kx_trace_ns((t->all + t->count / 2) / t->count, hz));
-	write_aggregate(w, t, run, "min", types[0], kx_trace_ns(t->min, hz));
-	write_aggregate(w, t, run, "max", types[0], kx_trace_ns(t->max, hz));
+	if (t->measured) {
+		write_aggregate(w, t, run, "mean", types[0],
+				kx_trace_ns((t->all + t->measured / 2) / t->measured, hz));
+		write_aggregate(w, t, run, "min", types[0], kx_trace_ns(t->min, hz));
+		write_aggregate(w, t, run, "max", types[0], kx_trace_ns(t->max, hz));
+	}
 	write_aggregate(w, t, run, "sum", types[1], kx_trace_ns(t->total, hz));
 	write_aggregate(w, t, run, "sum", types[2], kx_trace_ns(t->self, hz));
 	return w->x->out->error;

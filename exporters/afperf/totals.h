@@ -11,7 +11,8 @@
 /* All times in ticks. */
 struct kx_afperf_total {
 	uint32_t run, func;
-	uint64_t count, all, total, self, min, max;
+	uint64_t count, measured; /* calls; those whose exit was recorded, which the rest is of */
+	uint64_t all, total, self, min, max;
 	uint64_t first, last;
 };
 

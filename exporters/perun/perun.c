@@ -3,7 +3,8 @@
  * Perun's profile (docs/profile.rst) as Perun 0.21.8 loads, shows, diffs and
  * postprocesses it. Perun has no schema: the file has what Perun's commands look up, even fields
  * that the document does not require (machine.host, trace of every resource, a unit for header.type).
- * Amounts are nanoseconds, as Perun's trace collector stores them whatever its unit says.
+ * Amounts are nanoseconds, as Perun's trace collector stores them whatever its unit says. Of a call whose
+ * exit was not recorded ("repaired": 1) the amount is an upper bound and exclusive is 0.
  *
  * Default form: calls of one function from one stack in one thread are one resource type, with
  * parallel lists; all lists of a type have the same length, since Perun silently cuts them to the
@@ -98,7 +99,7 @@ static struct kx_perun_call call_of(const struct perun *p, const struct thread *
 				    uint64_t tsc, enum kx_leave how)
 {
 	uint64_t hz = p->x->tsc_hz, all = tsc - call->enter;
-	uint64_t self = all > call->children ? all - call->children : 0;
+	uint64_t self = all > call->children && how != KX_LEAVE_REPAIRED ? all - call->children : 0;
 	struct kx_perun_call values = {
 		.exclusive = kx_trace_ns(self, hz),
 		.timestamp = kx_trace_ns(call->enter - p->first_tsc, hz),

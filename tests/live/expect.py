@@ -432,6 +432,8 @@ def check_repaired(value=None):
     """record, the notes in the trace and report agree on the repaired exits (and on VALUE)."""
     same("repaired exits in the trace", trace().repaired(), rec()["repaired"])
     same("repaired of report", report()["repaired"], rec()["repaired"])
+    same("calls without exit of report", sum(f["no_exit"] for f in report()["functions"]),
+         rec()["repaired"])
     check_entered()
     same("left out", rec()["orphans"], 0)
     if value is not None:

@@ -15,7 +15,8 @@ Checks that all outputs of one trace have the same calls and times.
 
 The reference is llvm-xray convert -f yaml, whose records are matched to calls here, in ticks. Each
 format is read by its own reader. Times may differ by the format's rounding, given at each
-comparison; numbers of calls must be equal. Prints "the same" or the differences; for formats one
+comparison; numbers of calls must be equal. Calls whose exits kxray added (kxray:repaired) have no time
+in statistics; in timelines they end where the added exit is, as for llvm-xray. Prints "the same" or the differences; for formats one
 result line each, like lib.sh.
 """
 import collections
@@ -34,18 +35,25 @@ READERS = os.path.dirname(os.path.abspath(__file__))
 LLVM_XRAYS = [p for p in ("/usr/lib/llvm-14/bin/llvm-xray", "/usr/lib/llvm-19/bin/llvm-xray")
               if os.path.exists(p)]
 RECORD = re.compile(r"  - \{ type: \d+, func-id: (\d+), function: (.*?), (?:args: \[.*?\], )?"
-                    r"cpu: \d+, thread: (\d+), (?:process: (\d+), )?kind: function-([a-z-]+), "
-                    r"tsc: (\d+), ")
+                    r"cpu: \d+, thread: (\d+), (?:process: (\d+), )?kind: ([a-z-]+), "
+                    r"tsc: (\d+), data: '(.*?)' \}")
+REPAIRED = re.compile(r'kxray:repaired \{"exits":(\d+)')
 
 LOSS = re.compile(r"'kxray:loss \{\"entries\":(\d+),\"exits\":(\d+),")
+COUNTS = ("calls", "open", "no_exit")
 UNNAMED = False
 
 
 class Sum:
-    """Of one function: total is of outermost calls only, every of all calls, own is total self time."""
+    """
+    Of one function: total is of outermost calls only, every of all calls, own is total self time. These
+    are without repaired calls, whose time is their callers'; shown_* are with them, as timelines show
+    them. held: total, but of a repaired call the time of its callees, as in stacks with self times.
+    """
 
     def __init__(self):
-        self.calls = self.open = self.total = self.every = self.own = 0
+        self.calls = self.open = self.no_exit = self.total = self.every = self.own = 0
+        self.shown_total = self.shown_every = self.shown_own = self.held = 0
 
     def get(self, keys):
         return tuple(getattr(self, key) for key in keys)
@@ -63,22 +71,37 @@ def truth(tool, trace, map_file):
     text = output_of(tool, "convert", "-f", "yaml", "-symbolize", "-m", map_file, trace)
     hz = int(re.search(r"cycle-frequency: (\d+)", text).group(1))
     functions, stacks = collections.defaultdict(Sum), collections.defaultdict(list)
-    for func, name, tid, pid, kind, tsc in RECORD.findall(text):
+    repairs = collections.Counter()
+    for func, name, tid, pid, kind, tsc, data in RECORD.findall(text):
         stack, tsc = stacks[pid, tid], int(tsc)
-        if kind.startswith("enter"):
-            stack.append([func, func if UNNAMED else name.strip("'"), tsc, 0])
+        if not kind.startswith("function-"):
+            note = REPAIRED.match(data)
+            repairs[pid, tid] += int(note.group(1)) if note else 0
             continue
-        entered, name, start, callees = stack.pop()
+        if kind.startswith("function-enter"):
+            stack.append([func, func if UNNAMED else name.strip("'"), tsc, 0, 0])
+            continue
+        entered, name, start, callees, shown_callees = stack.pop()
         if entered != func:
             raise ValueError(f"thread {tid} leaves {func} within {entered}")
+        repaired = repairs[pid, tid] > 0
+        repairs[pid, tid] -= repaired
         f, took = functions[name], tsc - start
+        measured = 0 if repaired else took
+        outermost = all(frame[0] != func for frame in stack)
         f.calls += 1
-        f.every += took
-        f.own += took - callees
-        if all(frame[0] != func for frame in stack):
-            f.total += took
+        f.no_exit += repaired
+        f.every += measured
+        f.shown_every += took
+        f.own += 0 if repaired else took - callees
+        f.shown_own += took - shown_callees
+        if outermost:
+            f.total += measured
+            f.shown_total += took
+            f.held += callees if repaired else took
         if stack:
-            stack[-1][3] += took
+            stack[-1][3] += callees if repaired else took
+            stack[-1][4] += took
     if any(stacks.values()):
         raise ValueError("calls are open at the end")
     lost = sum(map(sum, (map(int, pair) for pair in LOSS.findall(text))))
@@ -89,8 +112,8 @@ def in_ns(functions, hz):
     result = {}
     for name, f in functions.items():
         result[name] = Sum()
-        result[name].calls = f.calls
-        for key in ("total", "every", "own"):
+        result[name].calls, result[name].no_exit = f.calls, f.no_exit
+        for key in ("total", "every", "own", "shown_total", "shown_every", "shown_own", "held"):
             setattr(result[name], key, (getattr(f, key) * 1000000000 + hz // 2) // hz)
     return result
 
@@ -109,7 +132,7 @@ def differences(got, want, keys, slack=lambda calls: 0):
     for name in sorted(set(got) & set(want)):
         g, w = got[name].get(keys), want[name].get(keys)
         allowed = slack(want[name].calls)
-        if any(abs(a - b) > (0 if key in ("calls", "open") else allowed) for key, a, b in zip(keys, g, w)):
+        if any(abs(a - b) > (0 if key in COUNTS else allowed) for key, a, b in zip(keys, g, w)):
             wrong.append(f"{name}: {keys} {g} instead of {w}")
     return "; ".join(wrong)
 
@@ -127,8 +150,8 @@ def sums(items):
 def report_of(path):
     with open(path, encoding="utf-8") as f:
         report = json.load(f)
-    return sums((f["name"], {"calls": f["count"], "open": f["open"], "total": f["total_ns"],
-                             "own": f["self_ns"]}) for f in report["functions"])
+    return sums((f["name"], {"calls": f["count"], "open": f["open"], "no_exit": f["no_exit"],
+                             "total": f["total_ns"], "own": f["self_ns"]}) for f in report["functions"])
 
 
 def csv_of(path):
@@ -142,10 +165,14 @@ def csv_of(path):
         if row["how"] == "open":  # report counts these apart
             f.open += 1
         else:
+            took = int(row["duration_ns"])
+            measured = 0 if row["how"] == "repaired" else took
             f.calls += 1
-            f.every += int(row["duration_ns"])
+            f.no_exit += row["how"] == "repaired"
+            f.every += measured
+            f.shown_every += took
             f.own += int(row["self_ns"])
-            f.total += 0 if name in path else int(row["duration_ns"])
+            f.total += 0 if name in path else measured
         if len(path) != int(row["depth"]) - 1:
             raise ValueError(f"{name} has depth {row['depth']} with callers {path}")
         path.append(name)
@@ -174,7 +201,8 @@ def reader_says(reader, *arguments):
 def timeline_of(reader, path):
     lines = (line.split(" ", 2) for line in
              reader_says(reader, "--functions", path).splitlines())
-    return sums((json.loads(name), {"calls": int(calls), "total": int(total)})
+    return sums((json.loads(name), {"calls": int(calls), "shown_total": int(total),
+                                    "held": int(total)})
                 for calls, total, name in lines)
 
 
@@ -218,10 +246,10 @@ class Outputs:
 
     def of_report(self):
         return differences(report_of(self.folder + "/report.json"), self.want,
-                           ("calls", "open", "total", "own"))
+                           ("calls", "open", "no_exit", "total", "own"))
 
     def of_llvm_xrays(self):
-        want = {name: (f.calls, f.every) for name, f in self.want.items()}
+        want = {name: (f.calls, f.shown_every) for name, f in self.want.items()}
         return "; ".join(account_differences(tool, self.trace, self.map, want)
                          for tool in LLVM_XRAYS).strip("; ")
 
@@ -229,16 +257,17 @@ class Outputs:
         hz, ticks, lost = truth(LLVM_XRAYS[-1], self.out("xray"), self.out("xray") + ".map")
         if (hz, lost) != (self.hz, self.lost):
             return f"{hz} ticks a second, {lost} lost"
-        return differences(ticks, self.ticks, ("calls", "total", "every", "own"))
+        return differences(ticks, self.ticks, ("calls", "no_exit", "total", "every", "own",
+                                               "shown_total", "shown_every", "shown_own"))
 
     def of_cpel(self):
         with open(self.out("cpel"), "rb") as f:
             read = cpel.Cpel(f.read()).summary()
-        ticks = sums((name, {"calls": f["count"], "total": f["total"], "every": f["ticks"],
-                             "own": f["self"]}) for name, f in read["functions"].items())
+        ticks = sums((name, {"calls": f["count"], "shown_total": f["total"],
+                             "shown_every": f["ticks"], "shown_own": f["self"]}) for name, f in read["functions"].items())
         if (read["clock"], read["lost"]) != (self.hz, self.lost):
             return f"{read['clock']} ticks a second, {read['lost']} lost"
-        return differences(ticks, self.ticks, ("calls", "total", "every", "own"))
+        return differences(ticks, self.ticks, ("calls", "shown_total", "shown_every", "shown_own"))
 
     def of_afperf(self):
         # One run per process; its totals are rounded once.
@@ -255,10 +284,10 @@ class Outputs:
     def of_perun(self):
         # Every resource is rounded separately.
         functions = self.load("perun.py", "perun")["functions"]
-        return differences(sums((name, {"calls": f["calls"], "every": f["amount"],
-                                        "own": f["exclusive"]})
+        return differences(sums((name, {"calls": f["calls"], "no_exit": f["repaired"],
+                                        "shown_every": f["amount"], "own": f["exclusive"]})
                                 for name, f in functions.items()),
-                           self.want, ("calls", "every", "own"), lambda calls: calls)
+                           self.want, ("calls", "no_exit", "shown_every", "own"), lambda calls: calls)
 
     def of_autofdo(self):
         functions = self.load("gcov_v4.py", "autofdo")["functions"]
@@ -267,8 +296,10 @@ class Outputs:
         return differences(got, self.want, ("calls",))
 
     def of_folded(self):
-        # One rounding per distinct stack; there are at most as many stacks as calls.
-        return differences(folded_of(self.out("folded"), "own"), self.want, ("own",),
+        # One rounding per distinct stack; there are at most as many stacks as calls. Stacks
+        # without time have no line.
+        want = {name: f for name, f in self.want.items() if f.own}
+        return differences(folded_of(self.out("folded"), "own"), want, ("own",),
                            lambda calls: calls)
 
     def of_folded_count(self):
@@ -279,14 +310,18 @@ class Outputs:
         lost = sum(map(int, re.findall(r'^mark .* "lost (\d+) events"', text, re.M)))
         return f"{lost} lost" if lost != self.lost else self.of_functions(name)
 
-    def of_functions(self, name):
+    def of_functions(self, name, total="shown_total"):
         """For any format with a reader tests/readers/NAME.py that has the option --functions."""
         # Start and end are rounded, each by half a nanosecond at most.
         return differences(timeline_of(name + ".py", self.out(name)), self.want,
-                           ("calls", "total"), lambda calls: calls + 1)
+                           ("calls", total), lambda calls: calls + 1)
+
+    def of_pprof(self):
+        return self.of_functions("pprof", "held")
 
     def of_csv(self):
-        return differences(csv_of(self.out("csv")), self.want, ("calls", "total", "every", "own"),
+        return differences(csv_of(self.out("csv")), self.want,
+                           ("calls", "no_exit", "total", "every", "shown_every", "own"),
                            lambda calls: calls)
 
 
@@ -298,7 +333,7 @@ def compare_formats(folder, label, named, *formats):
               "folded, calls": outputs.of_folded_count}
     readers = {"xray": outputs.of_xray, "cpel": outputs.of_cpel, "afperf": outputs.of_afperf,
                "perun": outputs.of_perun, "autofdo": outputs.of_autofdo,
-               "folded": outputs.of_folded, "csv": outputs.of_csv}
+               "folded": outputs.of_folded, "csv": outputs.of_csv, "pprof": outputs.of_pprof}
     for name in ("chrome", "perfetto", "speedscope"):
         readers[name] = lambda name=name: outputs.of_timeline(name)
     for name in set(formats) - set(readers):
@@ -326,10 +361,10 @@ def main():
         if what == "rows":
             # Rows round each call, the report rounds the sum.
             wrong = differences(csv_of(arguments[1]), report_of(arguments[0]),
-                                ("calls", "open", "total", "own"), lambda calls: calls + 1)
+                                ("calls", "open", "no_exit", "total", "own"), lambda calls: calls + 1)
         else:
             trace, map_file, rows = arguments
-            want = {name: (f.calls, f.every) for name, f in csv_of(rows).items()}
+            want = {name: (f.calls, f.shown_every) for name, f in csv_of(rows).items()}
             wrong = "; ".join(account_differences(tool, trace, map_file, want)
                               for tool in LLVM_XRAYS).strip("; ")
             wrong = wrong or ("" if want else "no call, so this proves nothing")

@@ -280,9 +280,9 @@ static void test_balancing(void **state)
 	      "30 2>3 cpu 0 no 2 depth 3\n"
 	      "40 2>2 cpu 0 no 3 depth 4 again\n"
 	      "50 2<2 repaired after 10 self 10\n"
-	      "60 2<3 repaired after 30 self 20\n"
-	      "60 2<2 repaired after 40 self 10\n"
-	      "60 2<1 exit after 50 self 10\n"
+	      "60 2<3 repaired after 30 self 30\n"
+	      "60 2<2 repaired after 40 self 40\n"
+	      "60 2<1 exit after 50 self 50\n"
 	      "70 end 2\n");
 	release(&b);
 }
@@ -474,6 +474,44 @@ static void test_min_duration(void **state)
 		      "60 cpu 0 to 6\n"
 		      "100 end 2\n");
 	}
+	release(&b);
+}
+
+/*
+ * A call that looks long because its end was not recorded is no long call; its callees and its
+ * caller are, if their ends were.
+ */
+static void test_min_duration_without_exit(void **state)
+{
+	const struct kx_call_filter f = { .min_duration_ns = 20 };
+	struct bytes b = { 0 };
+
+	(void)state;
+	begin(&b, 1, 2, 0, 1000);
+	function(&b, ENTRY, 1, 10);
+	function(&b, ENTRY, 2, 10);
+	function(&b, ENTRY, 3, 10);
+	function(&b, EXIT, 3, 30);
+	function(&b, ENTRY, 4, 10);
+	custom(&b, 5, 0, 0, "kxray:repaired {\"exits\":2}");
+	function(&b, EXIT, 4, 30); /* 1100 */
+	function(&b, EXIT, 2, 0);
+	function(&b, ENTRY, 5, 10); /* as a recorder without notes leaves it */
+	function(&b, EXIT, 1, 40); /* 1150 */
+	function(&b, ENTRY, 2, 10);
+	function(&b, EXIT, 2, 30); /* 1190 */
+	end_extents(&b);
+	for (int order = 0; order < 2; order++)
+		check(&b, &f, order,
+		      "10 thread 1/2 '' of ''\n"
+		      "10 cpu 0 to 0\n"
+		      "10 2>1 cpu 0 no 0 depth 1\n"
+		      "30 2>3 cpu 0 no 1 depth 2\n"
+		      "60 2<3 exit after 30 self 30\n"
+		      "150 2<1 exit after 140 self 110\n"
+		      "160 2>2 cpu 0 no 2 depth 1\n"
+		      "190 2<2 exit after 30 self 30\n"
+		      "190 end 2\n");
 	release(&b);
 }
 
@@ -904,6 +942,8 @@ static void model_filter(struct model *m, const struct kx_call_filter *f, uint32
 		int parent = c->parent;
 
 		c->kept = c->func != excluded;
+		if (f->min_duration_ns && c->how == KX_LEAVE_REPAIRED)
+			c->kept = false;
 		if (f->to_ns && (c->enter > to || (c->enter == to && to < m->last)))
 			c->kept = false;
 		if (from && c->leave <= from)
@@ -926,10 +966,13 @@ static void model_filter(struct model *m, const struct kx_call_filter *f, uint32
 			parent = m->calls[parent].parent;
 		c->parent = parent;
 	}
-	for (int i = 0; i < m->ncalls; i++)
-		if (m->calls[i].kept && m->calls[i].parent >= 0)
-			m->calls[m->calls[i].parent].children +=
-				m->calls[i].leave - m->calls[i].enter;
+	for (int i = m->ncalls - 1; i >= 0; i--) {
+		const struct model_call *c = &m->calls[i];
+
+		if (c->kept && c->parent >= 0)
+			m->calls[c->parent].children +=
+				c->how == KX_LEAVE_REPAIRED ? c->children : c->leave - c->enter;
+	}
 }
 
 static int model_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
@@ -1036,13 +1079,16 @@ static void test_random_traces_against_a_model(void **state)
 static int sum_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		     enum kx_leave how)
 {
-	uint64_t (*sums)[4] = ctx;
+	uint64_t (*sums)[5] = ctx;
 
 	(void)t;
 	sums[call->func][3] += how == KX_LEAVE_OPEN;
 	if (how == KX_LEAVE_OPEN)
 		return 0;
 	sums[call->func][0]++;
+	sums[call->func][4] += how == KX_LEAVE_REPAIRED;
+	if (how == KX_LEAVE_REPAIRED)
+		return 0;
 	sums[call->func][1] += call->outermost ? tsc - call->enter : 0;
 	sums[call->func][2] += tsc - call->enter - call->children;
 	return 0;
@@ -1053,7 +1099,7 @@ static void check_report(const struct kx_call_filter *filter)
 	struct kx_report_options options = { 0 };
 	const struct kx_report_totals *totals;
 	const struct kx_calls_totals *expected;
-	uint64_t sums[8][4] = { 0 };
+	uint64_t sums[8][5] = { 0 };
 	const struct kx_call_visitor v = { .leave = sum_leave, .ctx = sums };
 	struct kx_report *report = NULL;
 	struct kx_err err = { 0 };
@@ -1081,6 +1127,7 @@ static void check_report(const struct kx_call_filter *filter)
 		assert_int_equal(f.total, sums[f.id][1]);
 		assert_int_equal(f.self, sums[f.id][2]);
 		assert_int_equal(f.open, sums[f.id][3]);
+		assert_int_equal(f.no_exit, sums[f.id][4]);
 		memset(sums[f.id], 0, sizeof(sums[f.id]));
 	}
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
@@ -1230,6 +1277,7 @@ int main(void)
 		cmocka_unit_test(test_empty_trace),
 		cmocka_unit_test(test_visitor_ends_the_walk),
 		cmocka_unit_test(test_min_duration),
+		cmocka_unit_test(test_min_duration_without_exit),
 		cmocka_unit_test(test_time_range),
 		cmocka_unit_test(test_time_range_and_min_duration),
 		cmocka_unit_test(test_depth),

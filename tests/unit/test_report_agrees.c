@@ -41,6 +41,7 @@ static void add_function(struct found *found, const struct kx_report_function *f
 
 	sum->count += f->count;
 	sum->open += f->open;
+	sum->no_exit += f->no_exit;
 	sum->total += f->total;
 	sum->self += f->self;
 	sum->off += f->off;
@@ -140,6 +141,7 @@ static void compare_function(int round, enum way way, const struct kx_report_fun
 {
 	SAME("count", count);
 	SAME("open calls of a function", open);
+	SAME("calls of a function without exit", no_exit);
 	SAME("total", total);
 	SAME("self of a function", self);
 	SAME("off", off);
@@ -305,9 +307,10 @@ static void test_added_exit_without_entry(void **state)
 	assert_int_equal(found.totals.events, 5);
 	assert_int_equal(found.totals.calls, 2);
 	assert_int_equal(found.totals.open, 1);
-	assert_int_equal(found.functions[3].total, 5);
+	assert_int_equal(found.functions[3].no_exit, 1);
+	assert_int_equal(found.functions[3].total, 0);
 	assert_int_equal(found.functions[2].total, 20);
-	assert_int_equal(found.functions[2].self, 15);
+	assert_int_equal(found.functions[2].self, 20);
 }
 
 static int make_file(void **state)

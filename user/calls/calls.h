@@ -38,7 +38,8 @@ struct kx_call_filter {
 	const char *const *include;  /* [MODULE:]GLOB, as in pattern.h; on "#id" without a map */
 	const char *const *exclude;
 	size_t ninclude, nexclude;
-	uint64_t min_duration_ns;    /* shorter calls are dropped, and so are their callees */
+	uint64_t min_duration_ns;    /* shorter calls are dropped, and so are their callees; and
+				      * calls whose end was not recorded */
 	uint32_t max_depth;          /* deeper calls are dropped; 1 keeps the outermost; 0: all */
 };
 
@@ -63,7 +64,8 @@ struct kx_call {
 	bool has_result;     /* when it leaves: result is what it returned */
 	bool outermost;      /* no other call of this function is open below it: recursion once */
 	uint64_t enter;      /* ticks */
-	uint64_t children;   /* ticks spent in direct callees that have ended */
+	uint64_t children;   /* ticks spent in direct callees that have ended; of one without a
+			      * measured end only what its own callees took */
 	uint64_t number;     /* of this call in the walk, in order of emission, from 0 on */
 	uint64_t caller;     /* if has_caller: return address (record --callers), ELF address of its
 			      * module if the map knows that, else as recorded */
@@ -82,6 +84,16 @@ enum kx_leave {
 };
 
 /*
+ * Whether the call's end was recorded. The end of a repaired call is the first event that proves
+ * it, which can be any time later: statistics take such a call's count, not its time, and that
+ * counts as self time of its caller.
+ */
+static inline bool kx_leave_is_measured(enum kx_leave how)
+{
+	return how == KX_LEAVE_EXIT || how == KX_LEAVE_TAIL;
+}
+
+/*
  * Callbacks, each may be NULL; a negative errno ends the walk. Times are ticks and never go
  * back within a thread (within the trace in KX_ORDER_TIME). Threads without a call, loss or event
  * are left out. Pointers to calls are valid until the callback returns: the stack moves.
@@ -94,7 +106,10 @@ struct kx_call_visitor {
 	int (*thread)(void *ctx, struct kx_call_thread *t, uint64_t tsc);
 	/* the call is on t->stack already */
 	int (*enter)(void *ctx, struct kx_call_thread *t, struct kx_call *call);
-	/* still on t->stack; duration = tsc - call->enter, self = duration - call->children */
+	/*
+	 * still on t->stack; duration = tsc - call->enter, self = duration - call->children; both
+	 * are upper bounds for KX_LEAVE_REPAIRED
+	 */
 	int (*leave)(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		     enum kx_leave how);
 	/* the thread moves to CPU @cpu, t->cpu is the old one; at first both are its first CPU */

@@ -86,7 +86,7 @@ static int emit_leave(struct kx_stream *s, uint64_t tsc, enum kx_leave how,
 	r = v->leave ? v->leave(v->ctx, s->t, call, tsc, how) : 0;
 	s->t->depth--;
 	if (s->t->depth)
-		call[-1].children += tsc - call->enter;
+		call[-1].children += how == KX_LEAVE_REPAIRED ? call->children : tsc - call->enter;
 	return r;
 }
 

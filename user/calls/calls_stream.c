@@ -35,6 +35,7 @@ void kx_stream_free(struct kx_stream *s)
 	kx_fdr_cursor_free(s->cursor);
 	kx_open_calls_free(&s->open);
 	kx_queue_free(&s->queue);
+	kx_unmeasured_free(&s->unmeasured);
 	free(s->batch);
 	free(s->calls);
 	free(s);
@@ -52,12 +53,31 @@ int kx_stream_open(struct kx_stream *s, size_t thread)
 	kx_open_calls_clear(&s->open);
 	kx_queue_clear(&s->queue);
 	s->candidates = s->decided = 0;
+	s->entries = 0;
 	s->has_cpu = s->has_result = s->over = s->introduced = s->reported = false;
 	s->begun = !s->c->filter.from;
+	kx_unmeasured_free(&s->unmeasured);
+	if (s->c->filter.min) {
+		int r = kx_unmeasured_find(s->c->f, thread, s->c->filter.min, &s->unmeasured);
+
+		if (r)
+			return r;
+	}
 	return kx_fdr_thread_cursor(s->c->f, thread, &s->cursor);
 }
 
 /* Calls */
+
+/* Whether no other call of its function that the visitor may get is open below it. */
+static bool is_outermost(const struct kx_stream *s, const struct kx_open_call *call)
+{
+	if (call->outermost || !s->unmeasured.count)
+		return call->outermost;
+	for (const struct kx_open_call *below = s->open.calls; below < call; below++)
+		if (below->func == call->func && !below->unmeasured)
+			return false;
+	return true;
+}
 
 /* Queues the call, which begins at @tsc for the visitor, if the filter keeps it. */
 static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t tsc,
@@ -67,7 +87,8 @@ static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t 
 	struct kx_queued_detail *d;
 	struct kx_queued *e;
 
-	if (s->candidates >= f->max_depth || !kx_filter_wants(f, call->func)) {
+	if (call->unmeasured || s->candidates >= f->max_depth ||
+	    !kx_filter_wants(f, call->func)) {
 		call->state = KX_CALL_DROPPED;
 		return 0;
 	}
@@ -75,7 +96,7 @@ static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t 
 	if (!e)
 		return -ENOMEM;
 	e->func = call->func;
-	e->outermost = call->outermost;
+	e->outermost = is_outermost(s, call);
 	if (rec && rec->nargs) {
 		d = kx_queue_detail(&s->queue, e);
 		if (!d)
@@ -126,6 +147,7 @@ static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
 	call = kx_open_calls_push(&s->open, func, tsc);
 	call->cpu = s->cpu;
 	call->state = KX_CALL_BEFORE;
+	call->unmeasured = kx_unmeasured_has(&s->unmeasured, s->entries++);
 	return s->begun ? queue_enter(s, call, tsc, rec) : 0;
 }
 

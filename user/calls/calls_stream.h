@@ -7,13 +7,15 @@
  * With --min-duration a call is undecided until the thread's time shows that it is long enough,
  * or its exit that it is not. An undecided call at the head of the queue holds up what follows.
  * That is little: ended calls inside it were even shorter and have been removed, so only open calls
- * and the rare records of other kinds wait.
+ * and the rare records of other kinds wait. Calls that look long enough because their end was not
+ * recorded are found by a pass of their own (calls_unmeasured.h) and dropped.
  */
 #ifndef KX_CALLS_STREAM_H
 #define KX_CALLS_STREAM_H
 
 #include "calls/calls_internal.h"
 #include "calls/calls_queue.h"
+#include "calls/calls_unmeasured.h"
 #include "calls/open_calls.h"
 
 enum kx_call_state {
@@ -32,6 +34,8 @@ struct kx_stream {
 	struct kx_open_calls open; /* all calls, dropped ones included */
 	uint32_t candidates; /* open calls that are chosen or undecided */
 	uint32_t decided;    /* no open call below this one is undecided */
+	struct kx_unmeasured unmeasured; /* with --min-duration */
+	uint64_t entries;    /* of the thread so far */
 	struct kx_queue queue;
 	struct kx_call *calls; /* t->stack */
 	uint32_t calls_room;

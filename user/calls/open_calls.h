@@ -43,6 +43,7 @@ struct kx_open_call {
 		};
 	};
 	bool outermost; /* no other call of its function is open below it */
+	bool unmeasured; /* call view with --min-duration: its end was not recorded */
 };
 
 /* All zero: a thread without calls. */

@@ -32,7 +32,7 @@ static int set_sort(void *field, const struct kx_option *o, const char *value, s
 	return 0;
 }
 
-#define SORT_KEYS "self, on-cpu, off-cpu, wait, count, min, p50, p90, p99, max, open or name"
+#define SORT_KEYS "self, on-cpu, off-cpu, wait, count, min, p50, p90, p99, max, open, no-exit or name"
 
 static const struct kx_option options[] = {
 	KX_TRACE_MAP_OPTION(struct arguments, trace),
@@ -67,6 +67,8 @@ const struct kx_command kx_command_report = {
 	.groups = groups,
 	.notes = "Times are from entry to exit. 'total' counts a recursive function once, 'self' is the time\n"
 		 "without traced callees, 'open' is the number of calls still open at the end of the trace.\n"
+		 "Calls whose exit was not recorded are counted (all of them in 'no exit') but have no times;\n"
+		 "their time is part of their caller's 'self'.\n"
 		 "With --sched, 'on-cpu' and 'off-cpu' are the parts of 'total' in which the thread was on a\n"
 		 "CPU and was not; 'wait' is the part of 'off-cpu' in which it was runnable.\n",
 	.operands = KX_OPERANDS_ONE,

@@ -109,11 +109,12 @@ void kx_report_get_function(const struct kx_report *r, size_t index, struct kx_r
 {
 	const struct kx_report_stat *s = kx_report_stat_at(&r->table, (uint32_t)index);
 	const struct kx_off_times times = kx_off_get(&r->off, (uint32_t)index);
-	uint64_t min = s->count ? s->min : 0;
+	uint64_t no_exit = kx_report_table_unmeasured(&r->table, (uint32_t)index);
+	uint64_t min = s->count > no_exit ? s->min : 0;
 
 	*out = (struct kx_report_function){
-		.id = s->func, .count = s->count, .open = s->open, .total = s->total,
-		.self = s->self, .min = min, .max = s->max,
+		.id = s->func, .count = s->count, .open = s->open, .no_exit = no_exit,
+		.total = s->total, .self = s->self, .min = min, .max = s->max,
 		.off = times.off, .wait = times.wait, .self_off = times.self_off,
 		.p50 = kx_histogram_value(s->codes[0], min, s->max),
 		.p90 = kx_histogram_value(s->codes[1], min, s->max),

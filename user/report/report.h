@@ -38,11 +38,15 @@ struct kx_report_totals {
 	unsigned passes;    /* over the file */
 };
 
-/* All times are ticks, inclusive of callees, of completed calls only. */
+/*
+ * All times are ticks, inclusive of callees, of completed calls with a measured end only; all 0 if
+ * there is none.
+ */
 struct kx_report_function {
 	uint32_t id;
 	uint32_t process; /* by_process: below kx_report_nprocesses; else 0 */
 	uint64_t count, open;
+	uint64_t no_exit; /* of count: calls whose exit was not recorded */
 	uint64_t total; /* recursion counted once: only the outermost calls add to it */
 	uint64_t self;  /* without callees */
 	uint64_t min, max;

@@ -51,7 +51,9 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	if (off)
 		e = kx_off_leave(&r->off, off, &(struct kx_off_call){
 			.function = slot, .depth = t->depth - 1, .outermost = call->outermost,
-			.took = took, .self = self });
+			.measured = kx_leave_is_measured(how), .took = took, .self = self });
+	if (!e && !kx_leave_is_measured(how))
+		return kx_report_table_add_unmeasured(&r->table, slot);
 	return e ? e : kx_report_table_add_call(&r->table, slot, took, self, call->outermost);
 }
 

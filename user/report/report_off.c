@@ -93,10 +93,16 @@ int kx_off_enter(struct kx_off_thread *t, uint32_t depth)
 int kx_off_leave(struct kx_off_table *table, struct kx_off_thread *t, const struct kx_off_call *call)
 {
 	const struct mark *mark = &t->marks[call->depth];
-	struct kx_off_times *f = at(table, call->function);
+	struct kx_off_times *f;
 	struct kx_off_cpu d;
 	uint64_t self;
 
+	if (!call->measured) {
+		if (call->depth)
+			t->marks[call->depth - 1].callees += mark->callees;
+		return 0;
+	}
+	f = at(table, call->function);
 	if (!f)
 		return -ENOMEM;
 	d = kx_sched_since(&t->clock, &mark->begun, call->took);

@@ -42,6 +42,7 @@ struct kx_off_call {
 	uint32_t depth;      /* number of calls that it is nested in */
 	uint64_t took, self; /* ticks */
 	bool outermost;      /* none of these is of its function */
+	bool measured;       /* its exit was recorded; else only its callees' times count */
 };
 
 /* The call ends. Errors: -ENOMEM. */

@@ -23,11 +23,12 @@ static inline int enter(struct kx_report_thread *t, uint32_t func, uint32_t slot
 }
 
 static __attribute__((noinline)) int leave_off(struct kx_report *r, struct kx_report_thread *t,
-					       const struct kx_open_call *call, uint64_t took)
+					       const struct kx_open_call *call, uint64_t took,
+					       bool measured)
 {
 	const struct kx_off_call off = {
 		.function = call->slot, .depth = t->open.depth, .outermost = call->outermost,
-		.took = took, .self = took - call->callees,
+		.measured = measured, .took = took, .self = took - call->callees,
 	};
 
 	return kx_off_leave(&r->off, t->off, &off);
@@ -39,7 +40,7 @@ static inline int close_innermost(struct kx_report *r, struct kx_report_thread *
 	uint64_t took = tsc - call->enter;
 
 	if (t->off) {
-		int e = leave_off(r, t, call, took);
+		int e = leave_off(r, t, call, took, true);
 
 		if (e)
 			return e;
@@ -48,6 +49,17 @@ static inline int close_innermost(struct kx_report *r, struct kx_report_thread *
 		t->open.calls[t->open.depth - 1].callees += took;
 	return kx_report_table_add_call(&r->table, call->slot, took, took - call->callees,
 					call->outermost);
+}
+
+/* The same without a measured end: its time is its caller's, but for what its callees took. */
+static int close_unmeasured(struct kx_report *r, struct kx_report_thread *t, uint64_t tsc)
+{
+	const struct kx_open_call *call = kx_open_calls_pop(&t->open);
+	int e = t->off ? leave_off(r, t, call, tsc - call->enter, false) : 0;
+
+	if (t->open.depth)
+		t->open.calls[t->open.depth - 1].callees += call->callees;
+	return e ? e : kx_report_table_add_unmeasured(&r->table, call->slot);
 }
 
 /* An exit that ends several calls or none, or one that the recorder added, which is no event. */
@@ -62,9 +74,11 @@ static int leave_other(struct kx_report *r, struct kx_report_thread *t, uint64_t
 		r->totals.repaired += ended ? ended - 1 + added : 0;
 		r->orphans += !ended;
 	}
-	for (; ended && !e; ended--)
-		e = close_innermost(r, t, tsc);
-	return e;
+	for (; ended > 1 && !e; ended--)
+		e = close_unmeasured(r, t, tsc);
+	if (e || !ended)
+		return e;
+	return added ? close_unmeasured(r, t, tsc) : close_innermost(r, t, tsc);
 }
 
 static inline int leave(struct kx_report *r, struct kx_report_thread *t, uint32_t func,

@@ -24,6 +24,8 @@ static uint64_t key_of(const struct kx_report_function *f, enum kx_report_key by
 		return f->max;
 	case KX_REPORT_BY_OPEN:
 		return f->open;
+	case KX_REPORT_BY_NO_EXIT:
+		return f->no_exit;
 	case KX_REPORT_BY_ON:
 		return f->total - f->off;
 	case KX_REPORT_BY_OFF:

@@ -55,6 +55,7 @@ void kx_report_table_free(struct kx_report_table *t)
 	for (size_t i = 0; i < t->nchunks; i++)
 		free(t->chunks[i]);
 	free(t->chunks);
+	free(t->unmeasured);
 	free(t->places);
 	memset(t, 0, sizeof(*t));
 }
@@ -103,6 +104,29 @@ int kx_report_table_defer(struct kx_report_table *t, struct kx_report_stat *s, i
 	return 0;
 }
 
+int kx_report_table_add_unmeasured(struct kx_report_table *t, uint32_t slot)
+{
+	size_t room = t->unmeasured_room ? t->unmeasured_room : 64;
+	uint64_t *counts;
+
+	if (t->later_pass)
+		return 0;
+	if (slot >= t->unmeasured_room) {
+		while (room <= slot)
+			room *= 2;
+		counts = reallocarray(t->unmeasured, room, sizeof(*counts));
+		if (!counts)
+			return -ENOMEM;
+		memset(counts + t->unmeasured_room, 0,
+		       (room - t->unmeasured_room) * sizeof(*counts));
+		t->unmeasured = counts;
+		t->unmeasured_room = room;
+	}
+	t->unmeasured[slot]++;
+	kx_report_stat_at(t, slot)->count++;
+	return 0;
+}
+
 static int end_recorded(struct kx_report_table *t)
 {
 	for (size_t i = 0; i < t->count; i++) {
@@ -132,7 +156,9 @@ static int begin_deferred(struct kx_report_table *t)
 		if (s->progress != KX_REPORT_DEFERRED)
 			continue;
 		more = 1;
-		r = kx_histogram_reserve(&s->histogram, s->count, &t->pool);
+		r = kx_histogram_reserve(&s->histogram,
+					 s->count - kx_report_table_unmeasured(t, (uint32_t)i),
+					 &t->pool);
 		if (r == -ENOMEM)
 			return r;
 		if (!r)

@@ -46,6 +46,8 @@ struct kx_report_table {
 	size_t count, nchunks;
 	struct kx_report_place *places; /* function to slot; open addressing */
 	size_t nplaces;                 /* a power of two */
+	uint64_t *unmeasured; /* by slot: calls whose exit was not recorded; NULL: none so far */
+	size_t unmeasured_room;
 	struct kx_histogram_pool pool;
 	bool fixed_limit;               /* the pool's limit does not grow with functions */
 	bool later_pass;                /* only histograms are filled: the rest is complete */
@@ -62,6 +64,8 @@ void kx_report_table_free(struct kx_report_table *t);
 int kx_report_table_add_function(struct kx_report_table *t, uint32_t func, uint32_t *slot);
 /* Adding to the histogram of @s failed with @r: 0 if the function is deferred, else -ENOMEM. */
 int kx_report_table_defer(struct kx_report_table *t, struct kx_report_stat *s, int r);
+/* Adds a completed call without a measured end: only its count. Errors: -ENOMEM. */
+int kx_report_table_add_unmeasured(struct kx_report_table *t, uint32_t slot);
 /*
  * Computes the percentiles of the histograms recorded in this pass, then allocates deferred ones up
  * to the limit. 1 if another pass over the calls is needed, else 0 or -ENOMEM.
@@ -100,6 +104,12 @@ static inline int kx_report_table_slot(struct kx_report_table *t, uint32_t func,
 		return 0;
 	}
 	return kx_report_table_add_function(t, func, slot);
+}
+
+/* How many of the function's completed calls have no measured end. */
+static inline uint64_t kx_report_table_unmeasured(const struct kx_report_table *t, uint32_t slot)
+{
+	return slot < t->unmeasured_room ? t->unmeasured[slot] : 0;
 }
 
 /* Adds a completed call of @took ticks, @self of them outside callees. Errors: -ENOMEM. */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const char *const keys[] = {
-	"total", "self", "count", "min", "p50", "p90", "p99", "max", "open", "name", "on-cpu",
-	"off-cpu", "wait",
+	"total", "self", "count", "min", "p50", "p90", "p99", "max", "open", "no-exit", "name",
+	"on-cpu", "off-cpu", "wait",
 };
 
 int kx_report_key(const char *name)
@@ -43,6 +43,7 @@ static void json_function(const struct view *v, const struct kx_report_function 
 	kx_text_json_u64(o, "id", f->id);
 	kx_text_json_u64(o, "count", f->count);
 	kx_text_json_u64(o, "open", f->open);
+	kx_text_json_u64(o, "no_exit", f->no_exit);
 	kx_text_json_u64(o, "total_ns", kx_trace_ns(f->total, hz));
 	kx_text_json_u64(o, "self_ns", kx_trace_ns(f->self, hz));
 	kx_text_json_u64(o, "min_ns", kx_trace_ns(f->min, hz));
@@ -253,11 +254,32 @@ static void print_head(const struct view *v)
 	kx_text_str(o, "\n\n");
 }
 
-/* Widths of the columns that depend on the numbers in them. */
+/* Widths of the columns that depend on the numbers in them; 0: the column is left out. */
 struct widths {
 	int count;
-	int open; /* 0: the column is left out */
+	int open;
+	int no_exit;
 };
+
+static void row_times(const struct view *v, const struct kx_report_function *f)
+{
+	const uint64_t sched[] = { f->total - f->off, f->off, f->wait };
+	const uint64_t rest[] = { f->min, f->p50, f->p90, f->p99, f->max };
+	bool measured = f->count > f->no_exit;
+	size_t n = v->totals->has_sched ? 3 : 0;
+
+	if (!measured) {
+		for (size_t i = 0; i < 2 + n + 5; i++)
+			text_field(v, "-");
+		return;
+	}
+	time_field(v, f->total);
+	time_field(v, f->self);
+	for (size_t i = 0; i < n; i++)
+		time_field(v, sched[i]);
+	for (size_t i = 0; i < 5; i++)
+		time_field(v, rest[i]);
+}
 
 static void table_row(const struct view *v, const struct kx_report_function *f, struct widths w)
 {
@@ -265,20 +287,11 @@ static void table_row(const struct view *v, const struct kx_report_function *f, 
 	struct kx_text_out *o = v->out;
 
 	number_field(v, w.count, f->count);
-	time_field(v, f->total);
-	time_field(v, f->self);
-	if (v->totals->has_sched) {
-		time_field(v, f->total - f->off);
-		time_field(v, f->off);
-		time_field(v, f->wait);
-	}
-	time_field(v, f->min);
-	time_field(v, f->p50);
-	time_field(v, f->p90);
-	time_field(v, f->p99);
-	time_field(v, f->max);
+	row_times(v, f);
 	if (w.open)
 		number_field(v, w.open, f->open);
+	if (w.no_exit)
+		number_field(v, w.no_exit, f->no_exit);
 	kx_text_bytes(o, "  ", 2);
 	name_field(v, kx_trace_name(v->names, f->id));
 	if (*module) {
@@ -306,16 +319,24 @@ static void process_line(const struct view *v, const struct group *g)
 	kx_text_str(o, text);
 }
 
+/* Of a column that is left out if all its numbers are 0; @least with the blanks before it. */
+static int optional_width(uint64_t sum, int least)
+{
+	int width = 2 + snprintf(NULL, 0, "%" PRIu64, sum);
+
+	if (!sum)
+		return 0;
+	return width > least ? width : least;
+}
+
 static struct widths column_widths(const struct kx_report_totals *t)
 {
-	struct widths w = { .count = snprintf(NULL, 0, "%" PRIu64, t->calls) };
+	struct widths w = { .count = snprintf(NULL, 0, "%" PRIu64, t->calls),
+			    .open = optional_width(t->open, 6),
+			    .no_exit = optional_width(t->repaired, 9) };
 
 	if (w.count < 7)
 		w.count = 7;
-	if (t->open)
-		w.open = 2 + snprintf(NULL, 0, "%" PRIu64, t->open);
-	if (w.open && w.open < 6)
-		w.open = 6;
 	return w;
 }
 
@@ -332,6 +353,8 @@ static void print_columns(const struct view *v, struct widths w)
 	text_fields(v, rest, sizeof(rest) / sizeof(rest[0]));
 	if (w.open)
 		kx_text_field(v->out, w.open, "OPEN", 4);
+	if (w.no_exit)
+		kx_text_field(v->out, w.no_exit, "NO EXIT", 7);
 	kx_text_str(v->out, "  FUNCTION\n");
 }
 
@@ -352,6 +375,8 @@ static void print_sums(const struct view *v, struct widths w)
 		text_field(v, "-");
 	if (w.open)
 		number_field(v, w.open, t->open);
+	if (w.no_exit)
+		number_field(v, w.no_exit, t->repaired);
 	kx_text_str(o, "  all ");
 	kx_text_u64(o, v->nrows);
 	kx_text_str(o, v->nrows == 1 ? " function" : " functions");

@@ -11,7 +11,7 @@ TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
 	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
 	     syscalls slow flight kernelcalls \
-	     tree tree-child treeplug.so late late-child libuser bomb names waits hot timed)
+	     tree tree-child treeplug.so late late-child libuser bomb names waits hot timed pauses)
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)

@@ -22,6 +22,8 @@ static char folder[64];
 static int enter_folder(void **state)
 {
 	(void)state;
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
 	strcpy(folder, "/tmp/kx-output-XXXXXX");
 	umask(022);
 	return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
@@ -101,13 +103,13 @@ static void a_file_appears_when_it_is_kept(void **state)
 	kx_output_close(&o);
 	assert_int_equal(count_files(), 0);
 	write_output("new", "first");
-	check_file("new", 0644, "first");
+	check_file("new", 0600, "first");
 	/* not kept: the older file stays unchanged */
 	assert_int_equal(kx_output_open(&o, "new", &err), 0);
 	assert_int_equal(write(o.fd, "x", 1), 1);
-	check_file("new", 0644, "first");
+	check_file("new", 0600, "first");
 	kx_output_close(&o);
-	check_file("new", 0644, "first");
+	check_file("new", 0600, "first");
 	assert_int_equal(count_files(), 1);
 }
 
@@ -122,6 +124,46 @@ static void a_replaced_file_keeps_its_mode(void **state)
 		check_file("f", modes[i], "new");
 		unlink("f");
 	}
+}
+
+static void check_owner(const char *path, uid_t uid, gid_t gid)
+{
+	struct stat st;
+
+	unlink("new");
+	write_output(path, "new");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, uid);
+	assert_int_equal(st.st_gid, gid);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+/* Only root's new files, and only if the environment has both ids. */
+static void a_new_file_is_of_the_user_that_called_sudo(void **state)
+{
+	static const char *const wrong[] = { "", "x", "-1", "12x", "4294967295", "99999999999999999999" };
+	uid_t uid = geteuid() ? geteuid() : 1234;
+	gid_t gid = geteuid() ? getegid() : 2345;
+
+	(void)state;
+	check_owner("new", geteuid(), getegid());
+	setenv("SUDO_UID", "1234", 1);
+	check_owner("new", geteuid(), getegid());
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		setenv("SUDO_GID", wrong[i], 1);
+		check_owner("new", geteuid(), getegid());
+	}
+	setenv("SUDO_GID", "2345", 1);
+	check_owner("new", uid, gid);
+	/* an older file remains whose it is */
+	make_file("old", 0640, "old");
+	write_output("old", "new");
+	check_file("old", 0640, "new");
+	unsetenv("SUDO_UID");
+	check_owner("new", geteuid(), getegid());
+	unsetenv("SUDO_GID");
+	unlink("new");
+	unlink("old");
 }
 
 static void a_link_stays_a_link(void **state)
@@ -156,7 +198,7 @@ static void a_link_stays_a_link(void **state)
 	/* a dangling link: its target is created */
 	assert_int_equal(symlink("sub/g", "dangling"), 0);
 	write_output("dangling", "made");
-	check_file("sub/g", 0644, "made");
+	check_file("sub/g", 0600, "made");
 }
 
 static void refused(const char *path, int code, const char *why)
@@ -192,7 +234,7 @@ static void temporary_files_of_killed_processes_go(void **state)
 	snprintf(name, sizeof(name), "f.%d.tmp", (int)getpid());
 	make_file(name, 0644, "left");
 	write_output("f", "new");
-	check_file("f", 0644, "new");
+	check_file("f", 0600, "new");
 	assert_int_equal(count_files(), 1);
 	make_file("f.4711.tmp", 0644, "left");
 	make_file("f.4712.tmp", 0644, "of another");
@@ -251,6 +293,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, enter_folder, leave_folder)
 		TEST(a_file_appears_when_it_is_kept),
 		TEST(a_replaced_file_keeps_its_mode),
+		TEST(a_new_file_is_of_the_user_that_called_sudo),
 		TEST(a_link_stays_a_link),
 		TEST(what_is_not_a_file_is_refused),
 		TEST(temporary_files_of_killed_processes_go),

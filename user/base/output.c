@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 #define MAX_LINKS 40 /* as in the kernel */
-#define NEW_MODE  0644
+#define NEW_MODE  0600 /* a trace can hold arguments, names and command lines */
 
 /*
  * What the symbolic link @path names, by its folder; NULL: @path is not a link, or memory ran
@@ -75,6 +76,34 @@ static void copy_attributes(int fd, const struct stat *old)
 	(void)fchmod(fd, mode); /* as permitted: the file is still private */
 }
 
+/* An id in the environment, as sudo sets it; false if it is no number. */
+static bool environment_id(const char *name, uint32_t *out)
+{
+	const char *text = getenv(name);
+	unsigned long long value;
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	*out = (uint32_t)value;
+	/* the largest means "unchanged" to fchown */
+	return !errno && !*end && value < UINT32_MAX;
+}
+
+/* A file that root makes under sudo is of the user on whose behalf it is made. */
+static void give_to_sudo_user(int fd)
+{
+	uint32_t uid, gid;
+
+	if (geteuid() || !environment_id("SUDO_UID", &uid) || !environment_id("SUDO_GID", &gid))
+		return;
+	/* where this is not permitted, the file remains root's */
+	if (fchown(fd, uid, gid))
+		return;
+}
+
 static int create(const char *path, mode_t mode)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -107,7 +136,7 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 	}
 	if (code == -ENOMEM)
 		return kx_err_set(err, code, "no memory");
-	fd = code ? code : create(o->temp_path, replaces ? 0600 : NEW_MODE);
+	fd = code ? code : create(o->temp_path, NEW_MODE);
 	if (fd < 0) {
 		free(o->temp_path);
 		o->temp_path = NULL;
@@ -118,6 +147,8 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 	o->fd = fd;
 	if (replaces)
 		copy_attributes(fd, &st);
+	else
+		give_to_sudo_user(fd);
 	return 0;
 }
 

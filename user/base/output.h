@@ -4,7 +4,8 @@
  * final one, then renamed. A failed or interrupted run leaves no half-written file and does not
  * damage an older one.
  *
- * Replacing a file keeps what its owner set: its mode, its owner and group as far as permitted, and
+ * A new file is readable by its owner only (0600), who is the user that called sudo, if root does so
+ * under sudo. Replacing a file keeps what its owner set: its mode, its owner and group as far as permitted, and
  * a symbolic link to it stays one.
  */
 #ifndef KX_OUTPUT_H

@@ -3,6 +3,7 @@
 #ifndef KX_PROCESS_BPF_H
 #define KX_PROCESS_BPF_H
 
+#include "native_stack.bpf.h"
 #include "ring.bpf.h"
 #include "reduce.bpf.h"
 #include "target.bpf.h"
@@ -61,6 +62,60 @@ int kx_dlopen(struct pt_regs *ctx)
 	return 0;
 }
 
+/* A function of the process ran on a stack that is not its thread's. */
+static __noinline int stacks_switched(__u32 tgid, __u32 func)
+{
+	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &tgid);
+	__u32 zero = 0;
+
+	if (!kx_dynamic_targets) {
+		kx_switching_func = func;
+		kx_switching = tgid;
+		bpf_ringbuf_output(&kx_doorbell, &zero, sizeof(zero), BPF_RB_FORCE_WAKEUP);
+		return 0;
+	}
+	if (target && target->switching)
+		return 0;
+	modules_changed(tgid); /* so that scans that have begun do not count */
+	target = bpf_map_lookup_elem(&kx_targets, &tgid);
+	if (target)
+		target->switching = func;
+	kx_switching = tgid;
+	report(KX_PROCESS_MODULES, tgid, 0);
+	return 0;
+}
+
+/* Whether the verdict on the process lets a call get its return address replaced. */
+static __always_inline int returns_harmless(__u32 tgid, __u64 cookie)
+{
+	__u32 is_leaf = (cookie & KX_COOKIE_IS_LEAF) != 0;
+	struct kx_target *target;
+
+	if (!kx_dynamic_targets)
+		return !kx_switching && (is_leaf || kx_link_map_generation == kx_link_map_ack);
+	if (kx_retprobes_disabled[KX_COOKIE_GROUP(cookie)] > is_leaf)
+		return 0;
+	if (is_leaf && !kx_switching)
+		return 1;
+	target = bpf_map_lookup_elem(&kx_targets, &tgid);
+	if (is_leaf)
+		return !target || !target->switching;
+	return target && target->changes == target->checked;
+}
+
+/* Whether a call that begins at @sp may get its return address replaced. */
+static __always_inline int kx_may_hijack(__u32 tgid, __u64 cookie, __u64 sp)
+{
+	enum kx_stack_verdict verdict;
+
+	if (!returns_harmless(tgid, cookie))
+		return 0;
+	verdict = kx_look_at_stack(sp);
+	if (verdict == KX_STACK_FOREIGN)
+		stacks_switched(tgid, KX_COOKIE_FUNC(cookie));
+	return verdict == KX_STACK_NATIVE;
+}
+
 /*
  * Run by user space: process ctx[0] was scanned when it had ctx[1] changes; return probes are harmless in it.
  * Not by a map update, which could overwrite a concurrent change.
@@ -100,11 +155,15 @@ int kx_stop_at_entry(struct pt_regs *ctx)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(kx_exec, struct task_struct *task)
 {
+	struct kx_target *target;
 	__u32 tgid = task->tgid;
 
 	if (!kx_is_target(tgid))
 		return 0;
 	modules_changed(tgid);
+	target = bpf_map_lookup_elem(&kx_targets, &tgid);
+	if (target)
+		target->switching = 0;
 	report(KX_PROCESS_EXECED, tgid, 0);
 	return 0;
 }
@@ -147,8 +206,10 @@ int BPF_PROG(kx_fork, struct task_struct *parent, struct task_struct *child)
 
 	if (!kx_is_target(parent_tgid))
 		return 0;
-	if (kx_dynamic_targets && tgid != parent_tgid)
+	if (kx_dynamic_targets && tgid != parent_tgid) {
+		kx_inherit_stack(parent, child);
 		follow(parent_tgid, tgid);
+	}
 	if (!kx_ready || !kx_is_target(tgid))
 		return 0;
 	bpf_probe_read_kernel(payload, 16, child->comm);

@@ -96,7 +96,7 @@ int kx_session(struct pt_regs *ctx)
 	if (put_entry(ctx, cookie, id, cookie & KX_COOKIE_HAS_TRIGGER ? 0 : KX_ENTER_CAN_SKIP) ==
 	    KX_SKIP)
 		return 1;
-	return !(cookie & KX_COOKIE_IS_LEAF) && !kx_may_hijack(id >> 32, cookie);
+	return !kx_may_hijack(id >> 32, cookie, ctx->sp);
 }
 
 /* The programs below are for uprobe.multi and single uprobes, where 1 would remove the probe. */

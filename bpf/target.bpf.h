@@ -37,7 +37,17 @@ __u32 kx_ready = 0; /* no event before all probes are in */
 __u32 kx_link_map_generation = 0;
 __u32 kx_link_map_ack = 0;
 
-/* By KX_COOKIE_GROUP: a process that has the module mapped may unwind, so none gets return probes there. */
+/*
+ * The process that was last found to switch stacks, and the function that ran on one that is not its
+ * thread's; 0: none. Where processes join, each has its own state in kx_targets.
+ */
+__u32 kx_switching = 0;
+__u32 kx_switching_func = 0;
+
+/*
+ * By KX_COOKIE_GROUP: 1 if a process that has the module mapped may unwind, so that no function that makes
+ * calls gets return probes there; 2 if one switches stacks, so that none does.
+ */
 __u32 kx_retprobes_disabled[KX_MAX_GROUPS];
 
 /*
@@ -94,19 +104,6 @@ static __always_inline int kx_task_traced(struct task_struct *task)
 static __always_inline int kx_task_wanted(struct task_struct *task)
 {
 	return kx_task_traced(task) && kx_task_passes(task);
-}
-
-/* Whether a call of a function that makes calls itself may get its return address replaced. */
-static __always_inline int kx_may_hijack(__u32 tgid, __u64 cookie)
-{
-	struct kx_target *target;
-
-	if (!kx_dynamic_targets)
-		return kx_link_map_generation == kx_link_map_ack;
-	if (kx_retprobes_disabled[KX_COOKIE_GROUP(cookie)])
-		return 0;
-	target = bpf_map_lookup_elem(&kx_targets, &tgid);
-	return target && target->changes == target->checked;
 }
 
 #endif

@@ -135,6 +135,7 @@ enum kx_wire_scope {
 struct kx_target {
 	__u32 changes; /* of its list of modules, exec included; BPF programs add 1 */
 	__u32 checked; /* the value of changes at which return probes were last found harmless */
+	__u32 switching; /* a function that ran on a stack that is not its thread's; 0: none since exec */
 };
 
 enum kx_process_event_kind {

@@ -65,6 +65,19 @@ struct sched_entity {
 	__u64 prev_sum_exec_runtime; /* the same when it was last put on one */
 } __attribute__((preserve_access_index));
 
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+} __attribute__((preserve_access_index));
+
+struct mm_struct {
+	unsigned long start_stack; /* the stack pointer of the main thread when the program started */
+} __attribute__((preserve_access_index));
+
+struct thread_struct {
+	unsigned long fsbase;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	struct thread_info thread_info;
 	pid_t pid;  /* what user space calls the thread id */
@@ -72,6 +85,9 @@ struct task_struct {
 	void *stack; /* lower end of its stack in the kernel */
 	char comm[16];
 	struct signal_struct *signal;
+	struct mm_struct *mm;
+	struct completion *vfork_done; /* set until a child of vfork execs or ends */
+	struct thread_struct thread;
 	int exit_code;
 	u64 start_time;
 	struct task_struct *group_leader;

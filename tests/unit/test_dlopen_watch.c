@@ -113,7 +113,7 @@ static void test_plan_exits(void **state)
 
 	(void)state;
 	choose(include, 4, KX_EXITS_AUTO, &sel);
-	plans = kx_dlopen_watch_plan_exits(&sel, KX_EVERY_MODULE);
+	plans = kx_dlopen_watch_plan_exits(&sel, KX_EVERY_MODULE, KX_DROP_CALLERS);
 	assert_non_null(plans);
 	plan = plan_of(&sel, plans, "caller");
 	assert_non_null(plan);
@@ -127,7 +127,7 @@ static void test_plan_exits(void **state)
 	for (size_t i = 0; i < sel.nfunctions; i++)
 		if (!strcmp(sel.functions[i].sym->name, "lib_caller"))
 			module = sel.functions[i].module;
-	plans = kx_dlopen_watch_plan_exits(&sel, module);
+	plans = kx_dlopen_watch_plan_exits(&sel, module, KX_DROP_CALLERS);
 	assert_non_null(plans);
 	assert_null(plan_of(&sel, plans, "caller"));
 	assert_non_null(plan_of(&sel, plans, "lib_caller"));
@@ -149,7 +149,7 @@ static void test_no_memory(void **state)
 	choose(include, 2, KX_EXITS_AUTO, &sel);
 	do {
 		failing = n;
-		plans = kx_dlopen_watch_plan_exits(&sel, KX_EVERY_MODULE);
+		plans = kx_dlopen_watch_plan_exits(&sel, KX_EVERY_MODULE, KX_DROP_CALLERS);
 		failed = !failing;
 		failing = 0;
 		assert_int_equal(plans == NULL, failed);

@@ -23,6 +23,16 @@ bool kx_dlopen_watch_needed(const struct kx_selection *sel)
 	return false;
 }
 
+void kx_stacks_notice(const struct kx_selection *sel, pid_t pid, uint32_t func, char *text,
+		      size_t size)
+{
+	snprintf(text, size,
+		 "process %d switches stacks (function %s ran on a stack that is not its thread's): "
+		 "exits come from return instructions",
+		 (int)pid,
+		 func && func <= sel->nfunctions ? sel->functions[func - 1].sym->pretty : "?");
+}
+
 /* File offset of _dl_debug_state in a linker, which is open as @fd. */
 static int find_hook(const struct kx_module *m, int fd, uint64_t *offset, struct kx_err *err)
 {
@@ -92,7 +102,14 @@ int kx_dlopen_watch_start(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 	return code;
 }
 
-struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint32_t module)
+bool kx_loses_return(const struct kx_function *f, unsigned which)
+{
+	return f->traced && f->plan.exit_kind == KX_EXITS_RETURN &&
+	       (which & (f->plan.makes_calls ? KX_DROP_CALLERS : KX_DROP_LEAVES));
+}
+
+struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint32_t module,
+					    unsigned which)
 {
 	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
 	struct kx_plan **plans = calloc(sel->nfunctions + 1, sizeof(struct kx_plan *));
@@ -102,8 +119,7 @@ struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint
 		struct kx_plan *plan;
 		int code;
 
-		if (!kx_select_is_probed_by(sel, f, KX_PROBE_UPROBE) || !f->plan.makes_calls ||
-		    f->plan.exit_kind != KX_EXITS_RETURN ||
+		if (!kx_select_is_probed_by(sel, f, KX_PROBE_UPROBE) || !kx_loses_return(f, which) ||
 		    (module != KX_EVERY_MODULE && f->module != module))
 			continue;
 		plan = calloc(1, sizeof(*plan));
@@ -155,19 +171,44 @@ static int find_risk(const struct kx_select_process *procs, size_t nprocs, char 
 	return 0;
 }
 
+/* Instruction exits for the functions of all modules that lose their return probes. */
+static int drop_returns(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
+			struct kx_probes *probes, const struct kx_selection *sel, unsigned which,
+			struct kx_err *err)
+{
+	struct kx_plan **plans;
+	int code;
+
+	which &= ~w->dropped;
+	w->dropped |= which;
+	kx_tracer_link_map_ack(tracer, UINT32_MAX);
+	plans = kx_dlopen_watch_plan_exits(sel, KX_EVERY_MODULE, which);
+	if (!plans)
+		return kx_err_set(err, -ENOMEM, "no memory to plan instruction exits");
+	code = kx_probes_drop_returns(probes, plans, err);
+	kx_dlopen_watch_free_plans(plans, sel->nfunctions);
+	return code;
+}
+
 int kx_dlopen_watch_check(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			  struct kx_probes *probes, const struct kx_selection *sel,
 			  const struct kx_select_process *procs, size_t nprocs, bool *dropped,
 			  char *why, size_t size, struct kx_err *err)
 {
-	uint32_t changes = kx_tracer_link_map_generation(tracer);
-	struct kx_plan **plans;
+	uint32_t changes = kx_tracer_link_map_generation(tracer), func;
+	char reason[256];
+	pid_t pid;
 	int code;
 
 	*dropped = false;
+	if (!(w->dropped & KX_DROP_LEAVES) && kx_tracer_switches_stacks(tracer, &pid, &func)) {
+		*dropped = true;
+		kx_stacks_notice(sel, pid, func, why, size);
+		return drop_returns(w, tracer, probes, sel, KX_DROP_ALL, err);
+	}
 	if (w->dropped || changes == w->checked)
 		return 0;
-	code = find_risk(procs, nprocs, why, size);
+	code = find_risk(procs, nprocs, reason, sizeof(reason));
 	if (code < 0)
 		return kx_err_set(err, code, "no memory to read the modules of the processes");
 	if (!code) {
@@ -175,14 +216,12 @@ int kx_dlopen_watch_check(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 		kx_tracer_link_map_ack(tracer, changes);
 		return 0;
 	}
-	w->dropped = *dropped = true;
-	kx_tracer_link_map_ack(tracer, UINT32_MAX);
-	plans = kx_dlopen_watch_plan_exits(sel, KX_EVERY_MODULE);
-	if (!plans)
-		return kx_err_set(err, -ENOMEM, "no memory to plan instruction exits");
-	code = kx_probes_drop_returns(probes, plans, err);
-	kx_dlopen_watch_free_plans(plans, sel->nfunctions);
-	return code;
+	*dropped = true;
+	snprintf(why, size,
+		 "%s now: functions that make calls lose their return probes, their exits come from "
+		 "their own return instructions",
+		 reason);
+	return drop_returns(w, tracer, probes, sel, KX_DROP_CALLERS, err);
 }
 
 void kx_dlopen_watch_stop(struct kx_dlopen_watch *w)

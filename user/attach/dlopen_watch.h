@@ -5,6 +5,9 @@
  * _dl_debug_state before and after each change of its list of modules, and before any code of a new
  * module runs: a probe there raises the generation of the list (kx_tracer_link_map_generation), and
  * until user space has acknowledged it, the BPF programs place no new return probes.
+ *
+ * A process that is found to switch stacks (bpf/native_stack.bpf.h) loses its return probes in the same way,
+ * those of functions without calls as well.
  */
 #ifndef KX_DLOPEN_WATCH_H
 #define KX_DLOPEN_WATCH_H
@@ -20,7 +23,7 @@
 struct kx_dlopen_watch {
 	struct kx_links links;
 	uint32_t checked; /* last generation that was checked */
-	bool dropped;     /* return probes were removed */
+	unsigned dropped; /* whose return probes were removed: KX_DROP_... */
 };
 
 /* Whether any function of @sel has a return probe that a module loaded later could make harmful. */
@@ -41,17 +44,31 @@ int kx_dlopen_watch_add(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 
 #define KX_EVERY_MODULE UINT32_MAX
 
+/* Which functions lose their return probes. */
+#define KX_DROP_CALLERS 1u /* those that make calls */
+#define KX_DROP_LEAVES 2u  /* those that make none */
+#define KX_DROP_ALL (KX_DROP_CALLERS | KX_DROP_LEAVES)
+
+/* Whether @f has a return probe and is one of @which. */
+bool kx_loses_return(const struct kx_function *f, unsigned which);
+
 /*
- * Instruction exits for the functions of @module that would lose their return probes, by id - 1;
- * NULL entries where there are none or they are impossible. NULL without memory.
+ * Instruction exits for the functions of @module that would lose their return probes (@which: KX_DROP_...),
+ * by id - 1; NULL entries where there are none or they are impossible. NULL without memory.
  */
-struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint32_t module);
+struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint32_t module,
+					    unsigned which);
 void kx_dlopen_watch_free_plans(struct kx_plan **plans, size_t n);
+
+/* The notice that function @func of process @pid ran on a stack that is not its thread's. */
+void kx_stacks_notice(const struct kx_selection *sel, pid_t pid, uint32_t func, char *text,
+		      size_t size);
 
 /*
  * Checks the modules again if a list has changed. If one of them can throw now, the functions
  * that make calls lose their return probes and get instruction exits where these can be planned;
- * *dropped is then true once, with the reason in @why (size bytes). Errors: kx_uprobe_link's, -ENOMEM.
+ * if a process switches stacks, all functions do. *dropped is then true once for each, with the notice in
+ * @why (size bytes). Errors: kx_uprobe_link's, -ENOMEM.
  */
 int kx_dlopen_watch_check(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			  struct kx_probes *probes, const struct kx_selection *sel,

@@ -17,6 +17,7 @@ struct kx_unwind_risk {
 	 * another program by now, and nothing follows for the file and for other processes */
 	bool unknown;
 	bool is_go;            /* moves its stacks: never hijack, not even in leaves */
+	bool switches_stacks;  /* has several stacks for one thread: never hijack either */
 	/* index of the dynamic linker among the modules, whose _dl_debug_state is called when
 	 * more are loaded; -1 if there is none */
 	int linker;

@@ -37,7 +37,7 @@ struct kx_follow {
 	size_t alive, processes;
 	struct linker *linkers;
 	size_t nlinkers;
-	bool *dropped; /* by module: its return probes have been removed */
+	uint8_t *dropped; /* by module: whose return probes have been removed, KX_DROP_... */
 	struct kx_file_cache *files;
 	uint64_t events_lost;
 	bool full_reported, failed;
@@ -208,47 +208,61 @@ static bool watch_linkers(struct kx_follow *f, const struct kx_modules *mods)
 	return all;
 }
 
-static int drop_returns(struct kx_follow *f, uint32_t module, struct kx_err *err)
+static int drop_returns(struct kx_follow *f, uint32_t module, unsigned which, struct kx_err *err)
 {
-	struct kx_plan **plans = kx_dlopen_watch_plan_exits(f->c.sel, module);
+	struct kx_plan **plans = kx_dlopen_watch_plan_exits(f->c.sel, module, which);
 	int code;
 
 	if (!plans)
 		return kx_err_set(err, -ENOMEM, "no memory to plan instruction exits");
-	kx_tracer_disable_retprobes(f->c.tracer, module);
+	kx_tracer_disable_retprobes(f->c.tracer, module, which & KX_DROP_LEAVES);
 	code = kx_probes_drop_module(*f->c.probes, module, plans, err);
 	kx_dlopen_watch_free_plans(plans, f->c.sel->nfunctions);
 	return code;
 }
 
-/* Whether the module has functions whose return probes could be harmful. */
-static bool may_harm(const struct kx_selection *sel, uint32_t module)
+/* Whether the module has functions of @which that have return probes. */
+static bool may_harm(const struct kx_selection *sel, uint32_t module, unsigned which)
 {
 	for (size_t i = 0; i < sel->nfunctions; i++)
-		if (sel->functions[i].module == module && sel->functions[i].traced &&
-		    sel->functions[i].plan.makes_calls &&
-		    sel->functions[i].plan.exit_kind == KX_EXITS_RETURN)
+		if (sel->functions[i].module == module && kx_loses_return(&sel->functions[i], which))
 			return true;
 	return false;
 }
 
-/* Modules that are mapped by a process that can unwind through them lose their return probes. */
-static int drop_risky(struct kx_follow *f, pid_t pid, const char *reason, struct kx_err *err)
+/*
+ * Modules that are mapped by a process that can unwind through them, or that switches stacks, lose their
+ * return probes. @switching: the function that ran on another stack, or 0.
+ */
+static int drop_risky(struct kx_follow *f, pid_t pid, uint32_t switching, const char *reason,
+		      struct kx_err *err)
 {
 	struct kx_selection *sel = f->c.sel;
+	bool noticed = false;
+	char text[512];
 	int code = 0;
 
 	for (uint32_t m = 0; m < sel->nmodules && code != -ENOMEM; m++) {
-		if (!sel->modules[m].risky || !sel->modules[m].harmless || f->dropped[m])
+		const struct kx_select_module *module = &sel->modules[m];
+		unsigned which = module->switching			? KX_DROP_ALL :
+				 module->risky && module->harmless ? KX_DROP_CALLERS :
+								     0;
+
+		which &= ~f->dropped[m];
+		f->dropped[m] |= (uint8_t)which;
+		if (!which || !may_harm(sel, m, which))
 			continue;
-		f->dropped[m] = true;
-		if (!may_harm(sel, m))
-			continue;
-		code = drop_returns(f, m, err);
-		kx_notice(f->c.notices,
-			  "%s in process %d: functions of %s that make calls lose their "
-			  "return probes, their exits come from their own return instructions",
-			  reason, (int)pid, sel->modules[m].module->name);
+		code = drop_returns(f, m, which, err);
+		kx_stacks_notice(sel, pid, switching, text, sizeof(text));
+		if (!switching)
+			kx_notice(f->c.notices,
+				  "%s in process %d: functions of %s%s lose their return probes, "
+				  "their exits come from their own return instructions",
+				  reason, (int)pid, module->module->name,
+				  which & KX_DROP_LEAVES ? "" : " that make calls");
+		else if (!noticed)
+			kx_notice(f->c.notices, "%s", text);
+		noticed = true;
 	}
 	return code;
 }
@@ -281,8 +295,12 @@ static int report_failure(struct kx_follow *f, int code, const struct kx_err *wh
 	return 0;
 }
 
-/* Corrects @risk by --exits and by whether libraries that are loaded later are reported. */
-static void judge(struct kx_follow *f, const struct kx_modules *mods, struct kx_unwind_risk *risk)
+/*
+ * Corrects @risk by --exits, by whether libraries that are loaded later are reported, and by the
+ * function that ran on another stack than its thread's (0: none).
+ */
+static void judge(struct kx_follow *f, const struct kx_modules *mods, uint32_t switching,
+		  struct kx_unwind_risk *risk)
 {
 	bool watched = watch_linkers(f, mods);
 
@@ -293,6 +311,13 @@ static void judge(struct kx_follow *f, const struct kx_modules *mods, struct kx_
 		snprintf(risk->reason, sizeof(risk->reason),
 			 "libraries that are loaded later cannot be noticed");
 	}
+	if (switching && switching <= f->c.sel->nfunctions) {
+		risk->returns_harmless = false;
+		risk->switches_stacks = true;
+		snprintf(risk->reason, sizeof(risk->reason),
+			 "function %.160s ran on a stack that is not its thread's",
+			 f->c.sel->functions[switching - 1].sym->pretty);
+	}
 }
 
 static int scan(struct kx_follow *f, pid_t pid, struct kx_err *err)
@@ -300,7 +325,7 @@ static int scan(struct kx_follow *f, pid_t pid, struct kx_err *err)
 	struct kx_select_process proc = { .pid = pid };
 	size_t before = f->c.sel->nfunctions;
 	struct kx_unwind_risk risk;
-	struct kx_target target;
+	struct kx_target target = { 0 };
 	struct kx_modules mods;
 	struct kx_err why = { 0 };
 	int code;
@@ -321,12 +346,12 @@ static int scan(struct kx_follow *f, pid_t pid, struct kx_err *err)
 		kx_modules_free(&mods);
 		return 0;
 	}
-	judge(f, &mods, &risk);
+	judge(f, &mods, target.switching, &risk);
 	code = kx_select_grow(f->c.sel, &proc, &risk, &why);
 	if (!code)
 		code = trace_new(f, before, &proc, &why);
 	if (!code)
-		code = drop_risky(f, pid, risk.reason, &why);
+		code = drop_risky(f, pid, target.switching, risk.reason, &why);
 	if (!code && risk.returns_harmless && target.changes)
 		kx_tracer_checked(f->c.tracer, pid, target.changes);
 	kx_modules_free(&mods);
@@ -342,7 +367,7 @@ int kx_follow_begin(struct kx_follow *f, const struct kx_select_process *procs, 
 		struct kx_unwind_risk risk;
 
 		kx_unwind_risk_look(procs[i].mods, f->files, &risk);
-		judge(f, procs[i].mods, &risk);
+		judge(f, procs[i].mods, 0, &risk);
 		if (risk.returns_harmless)
 			make_dirty(f, procs[i].pid);
 	}

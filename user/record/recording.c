@@ -66,7 +66,7 @@ static bool targets_ended(struct recording *r, const struct pollfd *fds)
 static int check_processes(struct recording *r, struct kx_err *err)
 {
 	bool dropped;
-	char why[256];
+	char why[512];
 	int code;
 
 	if (r->follow)
@@ -75,10 +75,7 @@ static int check_processes(struct recording *r, struct kx_err *err)
 				     r->targets.procs, r->targets.npids, &dropped, why, sizeof(why),
 				     err);
 	if (dropped)
-		kx_notice(&r->notices,
-			  "%s now: functions that make calls lose their return probes, their exits "
-			  "come from their own return instructions",
-			  why);
+		kx_notice(&r->notices, "%s", why);
 	/* The process has exited: there is nothing left to probe. */
 	return code == -ESRCH ? 0 : code;
 }

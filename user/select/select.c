@@ -22,7 +22,7 @@ static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bo
 {
 	struct kx_unwind_risk *worst = &s->out->risk;
 
-	s->is_go |= one->is_go && !s->options.dynamic_targets;
+	s->moves_stacks |= (one->is_go || one->switches_stacks) && !s->options.dynamic_targets;
 	if (is_first) {
 		*worst = *one;
 		return;
@@ -32,6 +32,7 @@ static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bo
 	if (!worst->loader[0])
 		memcpy(worst->loader, one->loader, sizeof(worst->loader));
 	worst->is_go |= one->is_go;
+	worst->switches_stacks |= one->switches_stacks;
 	worst->returns_harmless &= one->returns_harmless;
 }
 

@@ -74,6 +74,7 @@ struct kx_select_module {
 	struct kx_planner *planner;
 	bool harmless; /* return probes were, in every process that mapped it when it was planned */
 	bool risky;    /* some process that maps it now can unwind through hijacked frames */
+	bool switching; /* some process that maps it now switches stacks */
 };
 
 /* One function id. */

@@ -115,8 +115,11 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 		if (i < s->nbinaries) {
 			s->binaries[i]->module.is_main |= m->is_main;
 			s->binaries[i]->m.harmless &= harmless;
+			s->binaries[i]->moves_stacks |= risk->switches_stacks;
 			if (s->binaries[i]->number && !harmless)
 				s->out->modules[s->binaries[i]->number - 1].risky = true;
+			if (s->binaries[i]->number && risk->switches_stacks)
+				s->out->modules[s->binaries[i]->number - 1].switching = true;
 			continue;
 		}
 		b = new_binary(m, &kx_provider_elf);
@@ -127,7 +130,7 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 		}
 		b->pid = proc->pid;
 		b->m.harmless = harmless;
-		b->is_go = risk->is_go;
+		b->moves_stacks = risk->is_go || risk->switches_stacks;
 	}
 	return 0;
 }

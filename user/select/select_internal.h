@@ -12,7 +12,7 @@
 struct kx_binary {
 	struct kx_module module; /* owned; is_main if it is that of any process */
 	pid_t pid;               /* a process that has it mapped, or 0 */
-	bool is_go;              /* the first process that mapped it is: no return probes at all */
+	bool moves_stacks;       /* the first process that mapped it does: no return probes at all */
 	uint32_t number;         /* module number + 1 once it is planned, else 0 */
 	/* What its provider has read of it, and whether return probes are harmless in every process
 	 * that has it mapped. Empty until loaded; moved to the selection's modules when planned. */
@@ -30,7 +30,7 @@ struct kx_selector {
 	struct kx_binary **binaries;
 	size_t nbinaries, room;
 	size_t nfunctions_room;
-	bool is_go; /* some process is, and the selection does not grow */
+	bool moves_stacks; /* some process does, and the selection does not grow */
 	struct kx_selection *out;
 	/* Symbols made up for XRay functions that the symbol table does not name. */
 	struct kx_symbol *unnamed;

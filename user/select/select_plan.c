@@ -93,8 +93,8 @@ static int plan_symbol(struct kx_selector *s, const struct kx_binary *b,
 	const struct kx_plan_options options = {
 		.exits = s->options.exits,
 		.nop5_optimized = s->options.nop5_optimized,
-		.returns_harmless = m->harmless && !b->is_go && !s->is_go,
-		.returns_forbidden = b->is_go || s->is_go,
+		.returns_harmless = m->harmless && !b->moves_stacks && !s->moves_stacks,
+		.returns_forbidden = b->moves_stacks || s->moves_stacks,
 	};
 
 	memset(plan, 0, sizeof(*plan));

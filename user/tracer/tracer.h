@@ -101,8 +101,16 @@ int kx_tracer_add_target(struct kx_tracer *t, pid_t pid);
 void kx_tracer_remove_target(struct kx_tracer *t, pid_t pid);
 /* When it had @changes, return probes were harmless in the process. */
 void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes);
-/* No function of that group (see KX_COOKIE_GROUP) gets a new return probe any more. */
-void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group);
+/*
+ * No function of that group (see KX_COOKIE_GROUP) that makes calls gets a new return probe any more; with
+ * @leaves no function at all.
+ */
+void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group, bool leaves);
+/*
+ * Without options.follow and options.all: whether function *@func of process *@pid was called on a stack
+ * that is not its thread's. From then on no call gets a return probe (session mechanism only).
+ */
+bool kx_tracer_switches_stacks(const struct kx_tracer *t, pid_t *pid, uint32_t *func);
 /* Processes that could not be followed; events that were lost, so that all must be scanned. */
 uint64_t kx_tracer_unfollowed(const struct kx_tracer *t);
 uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t);

@@ -46,9 +46,19 @@ void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes)
 	bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_mark_checked), &opts);
 }
 
-void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group)
+void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group, bool leaves)
 {
-	__atomic_store_n(&t->skel->bss->kx_retprobes_disabled[group % KX_MAX_GROUPS], 1, __ATOMIC_RELEASE);
+	uint32_t *disabled = &t->skel->bss->kx_retprobes_disabled[group % KX_MAX_GROUPS];
+
+	if (leaves || !*disabled)
+		__atomic_store_n(disabled, leaves ? 2 : 1, __ATOMIC_RELEASE);
+}
+
+bool kx_tracer_switches_stacks(const struct kx_tracer *t, pid_t *pid, uint32_t *func)
+{
+	*pid = (pid_t)__atomic_load_n(&t->skel->bss->kx_switching, __ATOMIC_ACQUIRE);
+	*func = t->skel->bss->kx_switching_func;
+	return *pid;
 }
 
 uint64_t kx_tracer_unfollowed(const struct kx_tracer *t)

@@ -10,7 +10,7 @@ TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 
 TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
 	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
-	     syscalls slow flight kernelcalls \
+	     syscalls slow flight kernelcalls coro coro-asm \
 	     tree tree-child treeplug.so late late-child libuser bomb names waits hot timed pauses)
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
@@ -23,6 +23,11 @@ $T/counts-cet $T/counts-nopie $T/counts-static: tests/live/targets/counts.c \
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TARGET_FLAGS) $(FLAGS) -o $@ $<
+
+$T/coro-asm: tests/live/targets/coro.c tests/live/targets/target.h tests/live/targets/targets.mk
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) -DASM -o $@ $<
 
 $T/counts-stripped: $T/counts
 	$(call say,TARGET)

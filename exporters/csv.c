@@ -2,14 +2,15 @@
 /*
  * Comma-separated values after RFC 4180 (lines end with CR LF, quotes are doubled): one row per
  * call, thread after thread, in the order in which a thread's calls end. Times are nanoseconds, the
- * start since the trace's first record. args: the captured arguments, separated by blanks; result: the
- * return value of a system call (signed, -errno if it failed); off_cpu_ns, only in recordings
+ * start since the trace's first record. args: the captured arguments, separated by blanks; result:
+ * the return value of a system call (signed, -errno if it failed); off_cpu_ns, only in recordings
  * with --sched: the part of duration_ns off the CPU; caller: MODULE+ADDRESS, an address in the
  * module's ELF file, or a bare run-time address.
- * Of a call whose exit was not recorded (how: repaired), duration_ns is an upper bound, and self_ns is 0: its
- * time is in its caller's.
- * An event without a duration (a page fault) is a row, too: how is its kind, the durations are 0, function is
- * the innermost open call, if any, and args holds its values as name=value.
+ * Of a call whose exit was not recorded (how: repaired), duration_ns is an upper bound, and self_ns
+ * is 0: its time is in its caller's. Names that begin with =, +, -, @ or a tab have an apostrophe
+ * before them, so that no spreadsheet runs them. An event without a duration (a page fault) is a
+ * row, too: how is its kind, the durations are 0, function is the innermost open call, if any, and
+ * args holds its values as name=value.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,13 +31,22 @@ static const char *const hows[] = {
 	[KX_LEAVE_OPEN] = "open",
 };
 
+/* A spreadsheet takes text that begins so for a formula: an apostrophe makes it text. */
+static bool is_formula(const char *text)
+{
+	return *text && strchr("=+-@\t\r", *text);
+}
+
 static void put_text(struct kx_text_out *o, const char *text)
 {
+	bool formula = is_formula(text);
+
 	if (!strpbrk(text, ",\"\r\n")) {
+		kx_text_str(o, formula ? "'" : "");
 		kx_text_str(o, text);
 		return;
 	}
-	kx_text_char(o, '"');
+	kx_text_str(o, formula ? "\"'" : "\"");
 	for (; *text; text++) {
 		if (*text == '"')
 			kx_text_char(o, '"');

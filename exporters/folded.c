@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "exporters/exporter.h"
 
 #define ROOT UINT32_MAX /* parent of the outermost nodes, whose func is an index into names */
@@ -233,6 +234,14 @@ static int path_room(struct folded *f, size_t depth)
 	return 0;
 }
 
+/* What stands for a byte that is no valid UTF-8 character of several bytes. */
+static char plain_char(char c)
+{
+	if ((unsigned char)c < ' ' || c == 0x7f)
+		return ' ';
+	return c == ';' ? ':' : (unsigned char)c > 0x7f ? '?' : c;
+}
+
 static int add_to_line(struct folded *f, size_t depth, const char *name)
 {
 	size_t at = depth ? f->ends[depth - 1] : 0, len = strlen(name);
@@ -250,9 +259,14 @@ static int add_to_line(struct folded *f, size_t depth, const char *name)
 	p = f->line + at;
 	if (depth)
 		*p++ = ';';
-	for (size_t i = 0; i < len; i++)
-		p[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? ' ' :
-		       name[i] == ';' ? ':' : name[i];
+	for (size_t i = 0, n; i < len; i += n) {
+		n = kx_utf8_length((const unsigned char *)name + i, len - i);
+		if (n)
+			memcpy(p + i, name + i, n);
+		else
+			p[i] = plain_char(name[i]);
+		n += !n;
+	}
 	f->ends[depth] = (size_t)(p - f->line) + len;
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/option_help.h"
@@ -43,7 +44,7 @@ static int finish(int status)
 
 static int unknown_command(const char *name)
 {
-	fprintf(stderr, "kxray: there is no command '%s'; 'kxray --help' lists them.\n", name);
+	kx_print(stderr, "kxray: there is no command '%s'; 'kxray --help' lists them.\n", name);
 	return KX_EXIT_USAGE;
 }
 

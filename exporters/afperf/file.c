@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/printable.h"
+
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 

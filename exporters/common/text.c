@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/printable.h"
+
 void kx_event_text(char text[KX_EVENT_TEXT], uint16_t type, const uint8_t *data, uint32_t size)
 {
 	static const char hex[] = "0123456789abcdef";

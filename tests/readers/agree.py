@@ -160,7 +160,9 @@ def csv_of(path):
     functions, paths = collections.defaultdict(Sum), collections.defaultdict(list)
     # A thread's rows are in the order of its calls' ends: in reverse, callers precede their callees.
     for row in reversed(rows):
-        f, name, path = functions[row["function"]], row["function"], paths[row["pid"], row["tid"]]
+        # An apostrophe keeps spreadsheets from taking a name for a formula.
+        name = re.sub(r"^'(?=[=+\-@\t\r])", "", row["function"])
+        f, path = functions[name], paths[row["pid"], row["tid"]]
         del path[int(row["depth"]) - 1:]
         if row["how"] == "open":  # report counts these apart
             f.open += 1

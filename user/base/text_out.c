@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
+#include "base/printable.h"
 
 void kx_text_init(struct kx_text_out *o, int fd)
 {
@@ -90,48 +91,17 @@ void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t si
 		blanks(o, wanted - size);
 }
 
-size_t kx_utf8_length(const unsigned char *p, size_t size)
-{
-	size_t n = *p >= 0xc2 && *p < 0xe0   ? 2
-		   : (*p & 0xf0) == 0xe0     ? 3
-		   : *p >= 0xf0 && *p < 0xf5 ? 4
-					     : 0;
-
-	if (!n || n > size)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	/* Overlong forms, surrogates, what is above U+10FFFF, and the C1 controls. */
-	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
-	    (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f) ||
-	    (*p == 0xc2 && p[1] < 0xa0))
-		return 0;
-	return n;
-}
-
 void kx_text_escaped(struct kx_text_out *o, const void *data, size_t size)
 {
-	static const char hex[] = "0123456789abcdef";
 	const unsigned char *p = data;
+	char out[KX_PRINTABLE_MAX];
 
-	for (size_t i = 0, n; i < size; i += n) {
-		char code[4] = { '\\', 'x', hex[p[i] >> 4], hex[p[i] & 15] };
+	for (size_t i = 0, used; i < size; i += used) {
+		size_t n = kx_printable_char(p + i, size - i, out, &used);
 
-		n = kx_utf8_length(p + i, size - i);
-		if (n) {
-			kx_text_bytes(o, (const char *)p + i, n);
-			continue;
-		}
-		n = 1;
-		if (p[i] == '\\' || p[i] == '"' || p[i] == '\n' || p[i] == '\t') {
-			code[1] = p[i] == '\n' ? 'n' : p[i] == '\t' ? 't' : (char)p[i];
-			kx_text_bytes(o, code, 2);
-		} else if (p[i] >= ' ' && p[i] < 0x7f) {
-			kx_text_char(o, (char)p[i]);
-		} else {
-			kx_text_bytes(o, code, 4);
-		}
+		if (p[i] == '\\' || p[i] == '"')
+			kx_text_char(o, '\\');
+		kx_text_bytes(o, out, n);
 	}
 }
 

@@ -24,11 +24,6 @@ void kx_text_char(struct kx_text_out *o, char c);
 void kx_text_u64(struct kx_text_out *o, uint64_t value);
 /* At least |@width| characters: padded on the left (positive) or on the right (negative). */
 void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t size);
-/*
- * Length of the valid UTF-8 character at @p if it has two or more bytes and is no control; else
- * 0.
- */
-size_t kx_utf8_length(const unsigned char *p, size_t size);
 /* Printable ASCII and valid UTF-8 unchanged, all other bytes as \n, \t, \\, \" or \xNN. */
 void kx_text_escaped(struct kx_text_out *o, const void *data, size_t size);
 /* A string as JSON, quotes included; what is not UTF-8 is replaced (see json_text.h). */

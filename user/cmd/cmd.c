@@ -6,24 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "cmd/option_help.h"
 
 int kx_cmd_fail(const char *command, const struct kx_err *err)
 {
-	fprintf(stderr, "kxray %s: %s\n", command,
-		err->text[0] ? err->text : strerror(err->code < 0 ? -err->code : err->code));
+	kx_print(stderr, "kxray %s: %s\n", command,
+		 err->text[0] ? err->text : strerror(err->code < 0 ? -err->code : err->code));
 	return KX_EXIT_FAILED;
 }
 
 int kx_cmd_usage(const char *command, const char *fmt, ...)
 {
+	struct kx_err err = { 0 };
 	va_list ap;
 
-	fprintf(stderr, "kxray %s: ", command);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(err.text, sizeof(err.text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\nTry 'kxray %s --help'.\n", command);
+	kx_print(stderr, "kxray %s: %s", command, err.text);
+	kx_print(stderr, "\nTry 'kxray %s --help'.\n", command);
 	return KX_EXIT_USAGE;
 }
 

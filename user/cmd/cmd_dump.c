@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/text_out.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -278,9 +279,10 @@ static int dump_file(struct arguments *a, struct kx_err *err)
 		free(d.ns_pids);
 	}
 	if (!r && d.info->truncated)
-		fprintf(stderr, "kxray " NAME ": %s: the trace ends inside a buffer, as after an "
-			"interrupted recording; nothing from offset %" PRIu64 " on can be read\n",
-			t->path, d.info->truncated_at);
+		kx_print(stderr,
+			 "kxray " NAME ": %s: the trace ends inside a buffer, as after an "
+			 "interrupted recording; nothing from offset %" PRIu64 " on can be read\n",
+			 t->path, d.info->truncated_at);
 	kx_trace_input_close(t);
 	return r;
 }

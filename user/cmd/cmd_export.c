@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/monotonic.h"
+#include "base/printable.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/export_formats.h"
@@ -194,7 +195,7 @@ static void show_progress(void *ctx, uint64_t done, uint64_t all)
 static void print_notice(const struct kx_export *x, const char *text)
 {
 	clear_progress(x->progress_ctx);
-	fprintf(stderr, "kxray export: %s\n", text);
+	kx_print(stderr, "kxray export: %s\n", text);
 }
 
 static void warn_after(const struct job *j)
@@ -203,12 +204,14 @@ static void warn_after(const struct job *j)
 	const char *pattern;
 
 	for (size_t i = 0; (pattern = kx_calls_unmatched(j->calls, i)); i++)
-		fprintf(stderr, "kxray export: no function of the trace matches '%s'\n", pattern);
+		kx_print(stderr, "kxray export: no function of the trace matches '%s'\n", pattern);
 	if (!t->calls)
-		fprintf(stderr, "kxray export: %s: no calls%s\n", j->trace->path,
-			kx_filter_is_set(&j->args->filter) ? " left after filtering" : " in the trace");
+		kx_print(stderr, "kxray export: %s: no calls%s\n", j->trace->path,
+			 kx_filter_is_set(&j->args->filter) ? " left after filtering"
+							    : " in the trace");
 	if (j->default_path)
-		fprintf(stderr, "kxray export: %" PRIu64 " calls written to %s\n", t->calls, j->default_path);
+		kx_print(stderr, "kxray export: %" PRIu64 " calls written to %s\n", t->calls,
+			 j->default_path);
 }
 
 static int run_format(struct job *j, struct kx_err *err)

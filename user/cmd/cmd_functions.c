@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/printable.h"
 #include "tracer/uprobe_try.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -221,10 +222,11 @@ static void print_table(const struct kx_selection *sel, const struct kx_rates *r
 		if (f->traced && rates)
 			print_rate(&rates->items[i]);
 		if (f->traced)
-			printf("%-8s  %-11s  %#18" PRIx64 "  %6" PRIu64 "  %6u  %s (%s)\n",
-			       kx_cost_name(f->plan.entry.cost), kx_exits_name(f->plan.exit_kind),
-			       f->sym->addr, f->sym->size, f->plan.instructions, f->sym->pretty,
-			       sel->modules[f->module].module->name);
+			kx_print(stdout,
+				 "%-8s  %-11s  %#18" PRIx64 "  %6" PRIu64 "  %6u  %s (%s)\n",
+				 kx_cost_name(f->plan.entry.cost), kx_exits_name(f->plan.exit_kind),
+				 f->sym->addr, f->sym->size, f->plan.instructions, f->sym->pretty,
+				 sel->modules[f->module].module->name);
 	}
 }
 
@@ -235,8 +237,8 @@ static void print_left_out(const struct kx_selection *sel, FILE *to)
 	for (i = 0; i < sel->nleft_out; i++) {
 		const struct kx_left_out *l = &sel->left_out[i];
 
-		fprintf(to, "left out: %s (%s): %s\n", l->sym->pretty,
-			sel->modules[l->module].module->name, l->reason);
+		kx_print(to, "left out: %s (%s): %s\n", l->sym->pretty,
+			 sel->modules[l->module].module->name, l->reason);
 	}
 }
 
@@ -263,43 +265,46 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 	user = sel->ntraced - costs[KX_COST_KERNEL];
 	cheap = costs[KX_COST_NOP5] + costs[KX_COST_EMULATED];
 	for (i = 0; i < sel->nnotes; i++)
-		fprintf(stderr, "kxray functions: %s\n", sel->notes[i]);
-	fprintf(stderr, "%zu function%s: ", sel->ntraced, sel->ntraced == 1 ? "" : "s");
+		kx_print(stderr, "kxray functions: %s\n", sel->notes[i]);
+	kx_print(stderr, "%zu function%s: ", sel->ntraced, sel->ntraced == 1 ? "" : "s");
 	if (user)
-		fprintf(stderr, "%zu nop5, %zu emulated, %zu stepped (%zu %% cheap)",
-			costs[KX_COST_NOP5], costs[KX_COST_EMULATED], costs[KX_COST_STEPPED],
-			cheap * 100 / user);
+		kx_print(stderr, "%zu nop5, %zu emulated, %zu stepped (%zu %% cheap)",
+			 costs[KX_COST_NOP5], costs[KX_COST_EMULATED], costs[KX_COST_STEPPED],
+			 cheap * 100 / user);
 	if (costs[KX_COST_KERNEL])
-		fprintf(stderr, "%s%zu in the kernel", user ? ", " : "", costs[KX_COST_KERNEL]);
+		kx_print(stderr, "%s%zu in the kernel", user ? ", " : "", costs[KX_COST_KERNEL]);
 	if (sel->nleft_out)
-		fprintf(stderr, "; %zu left out because they cannot be traced safely%s",
-			sel->nleft_out, a->json && !a->left_out ? " (--left-out lists them)" : "");
+		kx_print(stderr, "; %zu left out because they cannot be traced safely%s",
+			 sel->nleft_out, a->json && !a->left_out ? " (--left-out lists them)" : "");
 	fputc('\n', stderr);
 	if (has_kernel_functions(sel) &&
 	    kx_kernel_mechanism_best(KX_KERNEL_NONE, &mechanism, &why))
-		fprintf(stderr, "kxray functions: %s\n", why.text);
+		kx_print(stderr, "kxray functions: %s\n", why.text);
 	if (!user)
 		return;
-	fprintf(stderr, "exits: %zu return, %zu instruction, %zu none; ", exits[KX_EXITS_RETURN],
-		exits[KX_EXITS_INSTRUCTION], exits[KX_EXITS_NONE]);
+	kx_print(stderr, "exits: %zu return, %zu instruction, %zu none; ", exits[KX_EXITS_RETURN],
+		 exits[KX_EXITS_INSTRUCTION], exits[KX_EXITS_NONE]);
 	if (a->exits != KX_EXITS_AUTO)
-		fprintf(stderr, "as requested by --exits=%s\n", kx_exits_name(a->exits));
+		kx_print(stderr, "as requested by --exits=%s\n", kx_exits_name(a->exits));
 	else if (sel->risk.returns_harmless && !sel->risk.is_go)
-		fprintf(stderr, "return probes are harmless here: %s\n", sel->risk.reason);
+		kx_print(stderr, "return probes are harmless here: %s\n", sel->risk.reason);
 	else
-		fprintf(stderr, "return probes only where nothing can unwind: %s\n",
-			sel->risk.reason);
+		kx_print(stderr, "return probes only where nothing can unwind: %s\n",
+			 sel->risk.reason);
 	if (a->binary)
-		fprintf(stderr, "exits may differ in a process, which decides by all of its libraries\n");
+		kx_print(stderr,
+			 "exits may differ in a process, which decides by all of its libraries\n");
 	if (sel->by_size)
-		fprintf(stderr,
-			"chosen by size: %zu of %zu functions have a loop or at least %d instructions; -f '*' shows all\n",
-			sel->ntraced, sel->ncandidates, KX_SELECT_MIN_INSTRUCTIONS);
+		kx_print(stderr,
+			 "chosen by size: %zu of %zu functions have a loop or at least %d "
+			 "instructions; -f '*' shows all\n",
+			 sel->ntraced, sel->ncandidates, KX_SELECT_MIN_INSTRUCTIONS);
 }
 
 static void print_prediction(const struct kx_rates *rates)
 {
-	fprintf(stderr,
+	kx_print(
+		stderr,
 		"recording them takes %.*f %% of one CPU, at the rate at which they were called in "
 		"%.1f s of counting\n",
 		rates->percent < 10 ? 2 : 0, rates->percent, rates->seconds);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/printable.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/record_arguments.h"
@@ -35,16 +36,17 @@ static void print_choice(const struct kx_selection *sel)
 {
 	size_t shown = 0;
 
-	fprintf(stderr, "kxray: no -f given: chose %zu of %zu functions by size (%d instructions or a "
-			"loop): ",
-		sel->ntraced, sel->ncandidates, KX_SELECT_MIN_INSTRUCTIONS);
+	kx_print(stderr,
+		 "kxray: no -f given: chose %zu of %zu functions by size (%d instructions or a "
+		 "loop): ",
+		 sel->ntraced, sel->ncandidates, KX_SELECT_MIN_INSTRUCTIONS);
 	for (size_t i = 0; i < sel->nfunctions && shown < 8; i++) {
 		if (!sel->functions[i].traced)
 			continue;
-		fprintf(stderr, "%s%s", shown++ ? ", " : "", sel->functions[i].sym->pretty);
+		kx_print(stderr, "%s%s", shown++ ? ", " : "", sel->functions[i].sym->pretty);
 	}
 	if (sel->ntraced > shown)
-		fprintf(stderr, " and %zu more", sel->ntraced - shown);
+		kx_print(stderr, " and %zu more", sel->ntraced - shown);
 	fputc('\n', stderr);
 }
 
@@ -59,13 +61,14 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 	if (sel->by_size)
 		print_choice(sel);
 	for (size_t i = 0; i < sel->nnotes; i++)
-		fprintf(stderr, "kxray: %s\n", sel->notes[i]);
+		kx_print(stderr, "kxray: %s\n", sel->notes[i]);
 	for (size_t i = 0; i < sel->nleft_out && i < 5; i++)
-		fprintf(stderr, "kxray: left out %s: %s\n", sel->left_out[i].sym->pretty,
-			sel->left_out[i].reason);
+		kx_print(stderr, "kxray: left out %s: %s\n", sel->left_out[i].sym->pretty,
+			 sel->left_out[i].reason);
 	if (sel->nleft_out > 5)
-		fprintf(stderr, "kxray: left out %zu more (kxray functions --left-out shows all)\n",
-			sel->nleft_out - 5);
+		kx_print(stderr,
+			 "kxray: left out %zu more (kxray functions --left-out shows all)\n",
+			 sel->nleft_out - 5);
 	for (size_t i = 0; i < sel->nfunctions; i++) {
 		stepped += sel->functions[i].traced &&
 			   sel->functions[i].plan.entry.cost == KX_COST_STEPPED;
@@ -73,23 +76,24 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 			       sel->functions[i].plan.exit_kind == KX_EXITS_INSTRUCTION;
 	}
 	if (stepped)
-		fprintf(stderr, "kxray: %zu of %zu functions have an expensive entry (single-stepped); "
-				"'kxray functions' shows which\n",
-			stepped, nfunctions);
+		kx_print(stderr,
+			 "kxray: %zu of %zu functions have an expensive entry (single-stepped); "
+			 "'kxray functions' shows which\n",
+			 stepped, nfunctions);
 	if (instruction && !sel->risk.returns_harmless && a->o.select.exits == KX_EXITS_AUTO)
-		fprintf(stderr, "kxray: %zu of %zu functions have expensive exits (their own return "
-				"instructions), because %s\n",
-			instruction, nfunctions, sel->risk.reason);
-	fprintf(stderr,
-		"kxray: %s %zu function%s with %zu probe%s (%s, attached in %.0f ms); ends %s\n",
-		a->o.count ? "counting calls of" : "recording", nfunctions, plural(nfunctions), nprobes,
-		plural(nprobes), mechanism,
-		attach_seconds * 1e3,
-		a->o.all ? "at Ctrl-C" :
-		a->o.command && a->o.follow ? "with the command and what it started" :
-		a->o.command ? "with the command" :
-		a->o.npids > 1 ? "at Ctrl-C or with the processes" :
-				 "at Ctrl-C or with the process");
+		kx_print(stderr,
+			 "kxray: %zu of %zu functions have expensive exits (their own return "
+			 "instructions), because %s\n",
+			 instruction, nfunctions, sel->risk.reason);
+	kx_print(stderr,
+		 "kxray: %s %zu function%s with %zu probe%s (%s, attached in %.0f ms); ends %s\n",
+		 a->o.count ? "counting calls of" : "recording", nfunctions, plural(nfunctions),
+		 nprobes, plural(nprobes), mechanism, attach_seconds * 1e3,
+		 a->o.all		       ? "at Ctrl-C"
+		 : a->o.command && a->o.follow ? "with the command and what it started"
+		 : a->o.command		       ? "with the command"
+		 : a->o.npids > 1	       ? "at Ctrl-C or with the processes"
+					       : "at Ctrl-C or with the process");
 }
 
 static void on_notice(void *ctx, const char *text)
@@ -97,7 +101,7 @@ static void on_notice(void *ctx, const char *text)
 	struct kx_record_arguments *a = ctx;
 
 	if (!a->quiet)
-		fprintf(stderr, "kxray: %s\n", text);
+		kx_print(stderr, "kxray: %s\n", text);
 }
 
 static void on_counts(void *ctx, const struct kx_selection *sel, const uint64_t *calls)
@@ -118,7 +122,7 @@ static int show_counts(struct kx_record_arguments *a, const struct kx_recording_
 		return a->count_failed;
 	}
 	if (!a->counts.calls && !a->quiet)
-		fprintf(stderr, "kxray: none of the traced functions was called\n");
+		kx_print(stderr, "kxray: none of the traced functions was called\n");
 	if ((a->counts.calls || a->json) && kx_counts_print(&a->counts, r->seconds, a->json, stdout))
 		return kx_err_set(err, -EIO, "the counts cannot be printed on stdout");
 	return 0;
@@ -129,16 +133,19 @@ static void print_heat(const struct kx_record_arguments *a)
 {
 	const struct kx_call_rates *h = &a->heat;
 
-	fprintf(stderr,
-		"kxray: by heat in %.1f s: %zu function%s (%zu of them called), predicted to take %.2f %% "
-		"of one CPU%s\n",
-		h->seconds, h->nkept, plural(h->nkept), h->ncalled, h->percent,
-		h->cheap_only ? "; functions with an expensive entry were not considered (name them with -f)" : "");
+	kx_print(stderr,
+		 "kxray: by heat in %.1f s: %zu function%s (%zu of them called), predicted to take "
+		 "%.2f %% "
+		 "of one CPU%s\n",
+		 h->seconds, h->nkept, plural(h->nkept), h->ncalled, h->percent,
+		 h->cheap_only ? "; functions with an expensive entry were not considered (name "
+				 "them with -f)"
+			       : "");
 	for (size_t i = 0; i < h->nhot && i < 5; i++)
-		fprintf(stderr, "kxray: too hot: %s: %.0f calls a second, %.1f %% of one CPU\n",
-			h->hot[i].name, h->hot[i].per_second, h->hot[i].percent);
+		kx_print(stderr, "kxray: too hot: %s: %.0f calls a second, %.1f %% of one CPU\n",
+			 h->hot[i].name, h->hot[i].per_second, h->hot[i].percent);
 	if (h->nhot > 5)
-		fprintf(stderr, "kxray: too hot: %zu more\n", h->nhot - 5);
+		kx_print(stderr, "kxray: too hot: %zu more\n", h->nhot - 5);
 }
 
 static int choose_by_heat(struct kx_record_arguments *a, struct kx_err *err)
@@ -146,7 +153,7 @@ static int choose_by_heat(struct kx_record_arguments *a, struct kx_err *err)
 	int code;
 
 	if (!a->quiet)
-		fprintf(stderr, "kxray: counting calls for %g s\n", a->heat_seconds);
+		kx_print(stderr, "kxray: counting calls for %g s\n", a->heat_seconds);
 	code = kx_call_rates_select(a->o.pids, a->o.npids, &a->o.select, a->heat_seconds, a->max_overhead,
 			    &a->heat, err);
 	if (code)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/text_out.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -98,7 +99,8 @@ static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 	if (!r)
 		r = kx_report_new(t->file, &options_of_report, &report, err);
 	for (size_t i = 0; !r && calls && (unmatched = kx_calls_unmatched(calls, i)); i++)
-		fprintf(stderr, "kxray " NAME ": no function of the trace matches '%s'\n", unmatched);
+		kx_print(stderr, "kxray " NAME ": no function of the trace matches '%s'\n",
+			 unmatched);
 	if (!r) {
 		*lost = kx_report_get_totals(report)->lost > 0;
 		kx_text_init(&out, STDOUT_FILENO);

@@ -3,6 +3,8 @@
 
 #include <jansson.h>
 
+#include "base/printable.h"
+
 #define CLOCK_ERROR_WARN_NS 1000
 
 static const char *plural(uint64_t n)
@@ -14,22 +16,24 @@ static void print_dumps(const struct kx_recording_result *r)
 {
 	const struct kx_flight_result *f = &r->flight;
 
-	fprintf(stderr,
-		"kxray: %u dump%s%s%s, %llu bytes; %llu event%s recorded, %llu lost, %zu function%s, %.3f s\n",
-		f->dumps, plural(f->dumps), f->dumps ? ", the newest is " : "", f->last,
-		(unsigned long long)r->bytes, (unsigned long long)r->counts.events,
-		plural(r->counts.events), (unsigned long long)r->counts.lost, r->functions,
-		plural(r->functions), r->seconds);
+	kx_print(stderr,
+		 "kxray: %u dump%s%s%s, %llu bytes; %llu event%s recorded, %llu lost, %zu "
+		 "function%s, %.3f s\n",
+		 f->dumps, plural(f->dumps), f->dumps ? ", the newest is " : "", f->last,
+		 (unsigned long long)r->bytes, (unsigned long long)r->counts.events,
+		 plural(r->counts.events), (unsigned long long)r->counts.lost, r->functions,
+		 plural(r->functions), r->seconds);
 	if (f->kept < f->dumps)
-		fprintf(stderr, "kxray: %u older dump%s removed (--dumps)\n", f->dumps - f->kept,
-			f->dumps - f->kept == 1 ? " was" : "s were");
+		kx_print(stderr, "kxray: %u older dump%s removed (--dumps)\n", f->dumps - f->kept,
+			 f->dumps - f->kept == 1 ? " was" : "s were");
 	if (f->merged)
-		fprintf(stderr, "kxray: %llu trigger%s produced no dump: another one was due, being "
-				"written, or had just been written (--dump-interval)\n",
-			(unsigned long long)f->merged, plural(f->merged));
+		kx_print(stderr,
+			 "kxray: %llu trigger%s produced no dump: another one was due, being "
+			 "written, or had just been written (--dump-interval)\n",
+			 (unsigned long long)f->merged, plural(f->merged));
 	if (f->failed)
-		fprintf(stderr, "kxray: %u dump%s could not be written\n", f->failed,
-			plural(f->failed));
+		kx_print(stderr, "kxray: %u dump%s could not be written\n", f->failed,
+			 plural(f->failed));
 }
 
 static void print_losses(const struct kx_collector_counts *c)
@@ -41,59 +45,70 @@ static void print_losses(const struct kx_collector_counts *c)
 
 	for (int i = 0; i < KX_LOSS_REASONS; i++)
 		if (c->lost_by[i])
-			fprintf(stderr, "kxray: %llu lost: %s\n", (unsigned long long)c->lost_by[i],
-				why[i]);
+			kx_print(stderr, "kxray: %llu lost: %s\n",
+				 (unsigned long long)c->lost_by[i], why[i]);
 	if (c->lost_unwritten)
-		fprintf(stderr, "kxray: %llu lost: the trace could not be written any further\n",
-			(unsigned long long)c->lost_unwritten);
+		kx_print(stderr, "kxray: %llu lost: the trace could not be written any further\n",
+			 (unsigned long long)c->lost_unwritten);
 	if (c->lost_partner)
-		fprintf(stderr, "kxray: %llu lost: exits whose entry was lost\n",
-			(unsigned long long)c->lost_partner);
+		kx_print(stderr, "kxray: %llu lost: exits whose entry was lost\n",
+			 (unsigned long long)c->lost_partner);
 	if (c->lost_missed)
-		fprintf(stderr, "kxray: %llu lost: hits that the kernel did not report (the CPU was in "
-				"another probe, or too many threads were in one function); some may "
-				"belong to other processes\n",
-			(unsigned long long)c->lost_missed);
+		kx_print(stderr,
+			 "kxray: %llu lost: hits that the kernel did not report (the CPU was in "
+			 "another probe, or too many threads were in one function); some may "
+			 "belong to other processes\n",
+			 (unsigned long long)c->lost_missed);
 	if (c->lost_migrations)
-		fprintf(stderr, "kxray: %llu other record%s lost (CPU changes, threads, scheduler, samples, "
-				"page faults)\n",
-			(unsigned long long)c->lost_migrations, plural(c->lost_migrations));
+		kx_print(stderr,
+			 "kxray: %llu other record%s lost (CPU changes, threads, scheduler, "
+			 "samples, "
+			 "page faults)\n",
+			 (unsigned long long)c->lost_migrations, plural(c->lost_migrations));
 }
 
 static void print_incomplete(const struct kx_recording_options *o, const struct kx_collector_counts *c)
 {
 	if (c->repaired)
-		fprintf(stderr, "kxray: %llu call%s closed without an exit of their own (longjmp, "
-				"exception, nesting limit, thread end)\n",
-			(unsigned long long)c->repaired, plural(c->repaired));
+		kx_print(stderr,
+			 "kxray: %llu call%s closed without an exit of their own (longjmp, "
+			 "exception, nesting limit, thread end)\n",
+			 (unsigned long long)c->repaired, plural(c->repaired));
 	if (c->reduced)
-		fprintf(stderr, "kxray: %llu event%s left out by %s\n",
-			(unsigned long long)c->reduced, plural(c->reduced),
-			!o->max_depth ? "--min-duration" :
-			o->min_duration_ns ? "--min-duration and --depth" : "--depth");
+		kx_print(stderr, "kxray: %llu event%s left out by %s\n",
+			 (unsigned long long)c->reduced, plural(c->reduced),
+			 !o->max_depth	      ? "--min-duration"
+			 : o->min_duration_ns ? "--min-duration and --depth"
+					      : "--depth");
 	if (c->too_deep)
-		fprintf(stderr, "kxray: %llu of them were nested deeper than --min-duration tracks\n",
-			(unsigned long long)c->too_deep);
+		kx_print(stderr,
+			 "kxray: %llu of them were nested deeper than --min-duration tracks\n",
+			 (unsigned long long)c->too_deep);
 	if (c->orphans)
-		fprintf(stderr, "kxray: %llu exit%s of calls that began before the recording left out\n",
-			(unsigned long long)c->orphans, plural(c->orphans));
+		kx_print(stderr,
+			 "kxray: %llu exit%s of calls that began before the recording left out\n",
+			 (unsigned long long)c->orphans, plural(c->orphans));
 }
 
 static void print_clock(const struct kx_recording_result *r)
 {
-	fprintf(stderr, "kxray: clock %s, %.6f GHz (%s)", r->clock, (double)r->tsc_hz * 1e-9,
-		r->hz_origin);
+	kx_print(stderr, "kxray: clock %s, %.6f GHz (%s)", r->clock, (double)r->tsc_hz * 1e-9,
+		 r->hz_origin);
 	if (r->clock_error_ns)
-		fprintf(stderr, ", off by at most %llu ns", (unsigned long long)r->clock_error_ns);
-	fprintf(stderr, "; detached in %.0f ms\n", r->detach_seconds * 1e3);
+		kx_print(stderr, ", off by at most %llu ns", (unsigned long long)r->clock_error_ns);
+	kx_print(stderr, "; detached in %.0f ms\n", r->detach_seconds * 1e3);
 	if (r->clock_source[0])
-		fprintf(stderr, "kxray: the kernel's clock source is %s, not tsc: reading it takes longer and "
-				"is less exact\n",
-			r->clock_source);
+		kx_print(stderr,
+			 "kxray: the kernel's clock source is %s, not tsc: reading it takes longer "
+			 "and "
+			 "is less exact\n",
+			 r->clock_source);
 	if (r->clock_error_ns > CLOCK_ERROR_WARN_NS)
-		fprintf(stderr, "kxray: warning: times are off by up to %.1f us: the clock's rate changed, or "
-				"kxray did not get a CPU in time\n",
-			(double)r->clock_error_ns * 1e-3);
+		kx_print(stderr,
+			 "kxray: warning: times are off by up to %.1f us: the clock's rate "
+			 "changed, or "
+			 "kxray did not get a CPU in time\n",
+			 (double)r->clock_error_ns * 1e-3);
 }
 
 void kx_record_summary_print(const struct kx_recording_options *o,
@@ -104,20 +119,22 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 	if (o->flight)
 		print_dumps(r);
 	else
-		fprintf(stderr,
-			"kxray: %llu event%s, %llu lost, %zu function%s, %llu thread%s, %llu bytes in %s, %.3f s\n",
-			(unsigned long long)c->events, plural(c->events), (unsigned long long)c->lost,
-			r->functions, plural(r->functions), (unsigned long long)c->threads,
-			plural(c->threads), (unsigned long long)r->bytes, o->output, r->seconds);
+		kx_print(stderr,
+			 "kxray: %llu event%s, %llu lost, %zu function%s, %llu thread%s, %llu "
+			 "bytes in %s, %.3f s\n",
+			 (unsigned long long)c->events, plural(c->events),
+			 (unsigned long long)c->lost, r->functions, plural(r->functions),
+			 (unsigned long long)c->threads, plural(c->threads),
+			 (unsigned long long)r->bytes, o->output, r->seconds);
 	if (o->follow && !o->all)
-		fprintf(stderr, "kxray: %zu process%s traced\n", r->processes,
-			r->processes == 1 ? "" : "es");
+		kx_print(stderr, "kxray: %zu process%s traced\n", r->processes,
+			 r->processes == 1 ? "" : "es");
 	if (r->unfollowed)
-		fprintf(stderr,
-			"kxray: %llu process%s not traced: too many at a time to follow\n",
-			(unsigned long long)r->unfollowed, r->unfollowed == 1 ? " was" : "es were");
+		kx_print(stderr, "kxray: %llu process%s not traced: too many at a time to follow\n",
+			 (unsigned long long)r->unfollowed,
+			 r->unfollowed == 1 ? " was" : "es were");
 	if (!c->events && !c->lost)
-		fprintf(stderr, "kxray: none of the traced functions was called or returned\n");
+		kx_print(stderr, "kxray: none of the traced functions was called or returned\n");
 	print_clock(r);
 	print_losses(c);
 	print_incomplete(o, c);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
+
 int kx_trace_input_check(const struct kx_trace_input *t, struct kx_err *err)
 {
 	return t->path ? 0 : kx_err_set(err, -EINVAL,
@@ -35,12 +37,14 @@ void kx_trace_input_warn(const struct kx_trace_input *t, const char *command, co
 	bool is_stdin = !strcmp(t->path, "-");
 
 	if (info->truncated)
-		fprintf(stderr, "kxray %s: %s: the trace ends inside a buffer, as after an interrupted "
-			"recording; all whole records up to offset %" PRIu64 " are %s\n", command,
-			t->path, info->truncated_at, done);
+		kx_print(stderr,
+			 "kxray %s: %s: the trace ends inside a buffer, as after an interrupted "
+			 "recording; all whole records up to offset %" PRIu64 " are %s\n",
+			 command, t->path, info->truncated_at, done);
 	if (!t->names.has_map)
-		fprintf(stderr, "kxray %s: no map (%s%s): functions are shown by number; name one with "
-			"-m (kxray's .map file, or the binary built with XRay)\n", command,
-			is_stdin ? "standard input" : t->path,
-			is_stdin ? " has none" : ".map does not exist");
+		kx_print(stderr,
+			 "kxray %s: no map (%s%s): functions are shown by number; name one with "
+			 "-m (kxray's .map file, or the binary built with XRay)\n",
+			 command, is_stdin ? "standard input" : t->path,
+			 is_stdin ? " has none" : ".map does not exist");
 }

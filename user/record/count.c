@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/printable.h"
 
 #define JSON_TEXT_MAX (64u << 10)
 
@@ -105,9 +106,9 @@ int kx_counts_print(const struct kx_counts *c, double seconds, bool json, FILE *
 	for (size_t i = 0; i < c->nitems; i++) {
 		const struct kx_count *item = &c->items[i];
 
-		fprintf(to, "%14" PRIu64 " %14.0f %5.1f %%  %s [%s]\n", item->calls,
-			(double)item->calls / seconds, (double)item->calls * 100 / (double)c->calls,
-			item->name, item->module);
+		kx_print(to, "%14" PRIu64 " %14.0f %5.1f %%  %s [%s]\n", item->calls,
+			 (double)item->calls / seconds,
+			 (double)item->calls * 100 / (double)c->calls, item->name, item->module);
 	}
 	fprintf(to, "%14" PRIu64 " %14.0f %7s  all; %zu of %zu functions were called\n", c->calls,
 		(double)c->calls / seconds, "", c->nitems, c->ntraced);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "base/printable.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t kx_utf8_length(const unsigned char *p, size_t size)
+{
+	size_t n = *p >= 0xc2 && *p < 0xe0   ? 2
+		   : (*p & 0xf0) == 0xe0     ? 3
+		   : *p >= 0xf0 && *p < 0xf5 ? 4
+					     : 0;
+
+	if (!n || n > size)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	/* Overlong forms, surrogates, what is above U+10FFFF, and the C1 controls. */
+	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
+	    (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f) ||
+	    (*p == 0xc2 && p[1] < 0xa0))
+		return 0;
+	return n;
+}
+
+size_t kx_printable_char(const unsigned char *p, size_t size, char out[KX_PRINTABLE_MAX],
+			 size_t *used)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t n = kx_utf8_length(p, size);
+
+	if (!n && *p >= ' ' && *p < 0x7f)
+		n = 1;
+	*used = n ? n : 1;
+	memcpy(out, p, n);
+	if (n)
+		return n;
+	out[0] = '\\';
+	if (*p == '\n' || *p == '\t') {
+		out[1] = *p == '\n' ? 'n' : 't';
+		return 2;
+	}
+	out[1] = 'x';
+	out[2] = hex[*p >> 4];
+	out[3] = hex[*p & 15];
+	return 4;
+}
+
+char *kx_printable(const char *text, size_t size)
+{
+	char *out = malloc(size * KX_PRINTABLE_MAX + 1), *at = out;
+
+	for (size_t i = 0, used; out && i < size; i += used)
+		at += kx_printable_char((const unsigned char *)text + i, size - i, at, &used);
+	if (out)
+		*at = 0;
+	return out;
+}
+
+void kx_print(FILE *to, const char *format, ...)
+{
+	size_t length = strlen(format), head = strspn(format, "\n"), tail = 0, size;
+	char *text, *shown;
+	va_list ap;
+	int n;
+
+	while (length > head && format[length - 1 - tail] == '\n' && head + tail < length)
+		tail++;
+	va_start(ap, format);
+	n = vasprintf(&text, format, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	size = (size_t)n - head - tail;
+	shown = kx_printable(text + head, size);
+	if (shown)
+		fprintf(to, "%.*s%s%s", (int)head, text, shown, text + head + size);
+	free(shown);
+	free(text);
+}

@@ -16,8 +16,8 @@ endif
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 ifneq ($(TOP),$(CURDIR))
 MAKEFLAGS += --no-print-directory
-.PHONY: all test demo bench asan fuzz kernels install uninstall clean help
-all test demo bench asan fuzz kernels install uninstall clean help:
+.PHONY: all test demo bench hazards asan fuzz kernels install uninstall clean help
+all test demo bench hazards asan fuzz kernels install uninstall clean help:
 	@$(MAKE) -C $(TOP) $@
 build/%:
 	@$(MAKE) -C $(TOP) $@
@@ -84,11 +84,12 @@ SKELETONS := $(BPF_SRCS:bpf/%.bpf.c=$(BUILD)/%.skel.h)
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 -include tests/live/targets/targets.mk
+-include tests/hazards/targets/hazards.mk
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests bench asan kernels install uninstall clean help FORCE
+.PHONY: all demo test check tests bench hazards asan kernels install uninstall clean help FORCE
 
 all: $(BUILD)/kxray $(BUILD)/kxray.1 ## build the program: $(BUILD)/kxray (default), and its manual
 
@@ -182,7 +183,7 @@ $(BUILD)/tests/make_trace: tests/bench/make_trace.c $(BUILD)/libkxray.a $(BUILD)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
 
-tests: $(BUILD)/kxray $(BUILD)/kxray.1 $(UNIT_TESTS) $(TARGETS) $(BUILD)/tests/make_trace ## build the program and all tests
+tests: $(BUILD)/kxray $(BUILD)/kxray.1 $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BUILD)/tests/make_trace ## build the program and all tests
 
 # Packages are installed before a second make starts: that make runs pkg-config when it reads this file.
 test: ## install what is missing, build, run every test (TESTS=fast: a minute, without root)
@@ -205,6 +206,12 @@ bench: ## install what is missing, measure against perf and bpftrace
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test bench
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' scripts/bench.sh
+
+RUNS ?= 100
+hazards: ## run each dangerous target RUNS (100) times under every way to trace it (hours), print the table
+	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
+	@$(MAKE) --no-print-directory tests
+	@BUILD='$(BUILD)' tests/hazards/run.py --runs $(RUNS) $(HAZARD_OPTIONS)
 
 kernels: ## test every feature on each kernel, and write the README's table
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Runs the tests that are built in $BUILD (default build); tests/README.md describes them.
-#     tests/run.sh [WHAT...]     everything, or some: fast, unit, files, live, fuzz, vm, or names of
-#                                single ones: test_plan, counts.sh, vm/sched
+#     tests/run.sh [WHAT...]     everything, or some: fast, unit, files, live, hazards, fuzz, vm, or
+#                                names of single ones: test_plan, counts.sh, vm/sched
 # The last line is "N passed, N failed, N skipped"; status 1 if a test failed or a WHAT names no test.
 #
 # Several tests run at a time, the longest first; tests marked "alone" run last, one at a time.
@@ -44,7 +44,7 @@ find_tests() {
 		read -r mode seconds rest <<<"$(header_of "$source")"
 		echo "${mode:-parallel} ${seconds:-1} unit/$(basename "$source" .c) user"
 	done
-	for source in tests/{files,live,fuzz,vm}/*.sh; do
+	for source in tests/{files,live,hazards,fuzz,vm}/*.sh; do
 		[ -x "$source" ] || continue
 		read -r mode seconds rest <<<"$(header_of "$source")"
 		[ -z "$mode" ] || echo "$mode $seconds ${source#tests/} ${rest:+user}"
@@ -166,7 +166,7 @@ if [ "$(id -u)" != 0 ] && command -v sudo >/dev/null; then
 fi
 
 find_tests >"$list"
-[ $# -gt 0 ] || set -- unit files live fuzz vm
+[ $# -gt 0 ] || set -- unit files live hazards fuzz vm
 for what in "$@"; do
 	if [ -z "$(chosen "$what")" ]; then
 		echo "not ok $what: no test has this name"

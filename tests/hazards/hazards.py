@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The hazards: one row each, and what some of them do beside the target."""
+import dataclasses
+import os
+import shutil
+
+
+@dataclasses.dataclass
+class Hazard:
+    """A row; "own_copy": the target is a copy in the run's folder. prepare(run) is called before kxray attaches, beside(run)
+    is a generator that is resumed before the target works and after it has ended."""
+    name: str
+    target: str
+    arguments: tuple = ()
+    functions: str = "hz_*"
+    status: int = 0
+    own_copy: bool = False
+    prepare: object = None
+    beside: object = None
+    tools: tuple = ()
+    counts: dict = dataclasses.field(default_factory=dict)   # way: which counts are compared, or None
+    without: dict = dataclasses.field(default_factory=dict)  # way: why it is left out
+    known: str = ""                                          # harm that README's limits state
+
+
+# kxray starts the program in these ways: nothing can be done to it or beside it before.
+_ATTACHED_ONLY = {way: "only for a running program" for way in ("command", "unasked")}
+_UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "return", "instruction", "none")}
+# Documented in the help of --exits
+_THROWS = {"return": "return probes abort programs that throw, as the help of --exits says"}
+
+
+def sessions(number):
+    def beside(run):
+        others = [run.start_kxray(f"kxray-{n}", ["-f", "{functions}", "-p", str(run.target.pid)])
+                  for n in range(2, number + 1)]
+        for n, child in enumerate(others, 2):
+            run.wait_for_kxray(child, f"kxray-{n}")
+        yield
+        for n, child in enumerate(others, 2):
+            if run.end_of(child, f"kxray-{n}"):
+                raise ValueError(f"kxray-{n}: {run.out(f'kxray-{n}', 'err')[-200:]}")
+    return beside
+
+
+def debugger(run, steps):
+    """Attaches gdb, which takes STEPS when the target goes on; returns when it is ready for them."""
+    armed = run.folder + "/armed"
+    words = [word for step in steps + ["delete", "detach"] for word in ("-ex", step)]
+    words[2:2] = ["-ex", f"shell touch {armed}"]
+    child = run.start("gdb", ["gdb", "-nx", "-batch", "-p", str(run.target.pid), "-ex", "set pagination off"] + words)
+    run.wait_for(lambda: os.path.exists(armed) or child.poll() is not None, "gdb does not attach")
+    if child.poll() is not None:
+        raise ValueError("gdb: " + run.out("gdb", "err")[-200:])
+    return child
+
+
+def gdb(run):
+    """A debugger stops three times at a function that is not traced, and steps from there through traced ones."""
+    child = debugger(run, ["break hz_outer", "continue", "stepi 300", "continue", "bt 3", "continue"])
+    yield
+    run.end_of(child, "gdb")
+    if run.out("gdb").count("Breakpoint 1, ") < 3:
+        raise ValueError("gdb: " + run.out("gdb")[-300:])
+
+
+def gdb_same(run):
+    """A debugger's breakpoints at traced functions. The kernel gives a trap to the probe, so the debugger may miss it."""
+    child = debugger(run, ["rbreak ^hz_", "ignore 1 100", "continue", "bt 3", "delete", "continue"])
+    yield
+    run.end_of(child, "gdb")
+
+
+def delete(run):
+    os.unlink(run.binary)
+
+
+def replace(run):
+    """As a package manager does: another file takes the name while the old one runs."""
+    shutil.copy("/bin/true", run.binary + ".new")
+    os.rename(run.binary + ".new", run.binary)
+
+
+def beside_of(action):
+    def beside(run):
+        action(run)
+        yield
+    return beside
+
+
+HAZARDS = [
+    Hazard("exceptions", "throw", without=_THROWS),
+    Hazard("pthread_cancel", "cancel", without=_THROWS),
+    Hazard("longjmp", "jump"),
+    Hazard("C++20 coroutines", "coroutine"),
+    Hazard("recursion of a million", "recursion"),
+    Hazard("500 threads", "threads"),
+    Hazard("fork, vfork, spawn", "processes"),
+    Hazard("clone(CLONE_VM)", "clonevm"),
+    # Only the last of the programs prints, with its own calls.
+    Hazard("20 execs", "execs", counts={way: None for way in ("attach", "return", "instruction", "none")}),
+    Hazard("seccomp, strict", "seccomp"),
+    Hazard("seccomp, filter", "seccomp", ("filter",)),
+    Hazard("signals, other stack", "signals"),
+    Hazard("self-modifying, JIT", "patch"),
+    Hazard("own breakpoints, steps", "trap"),
+    Hazard("own ptrace steps", "stepped"),
+    Hazard("backtrace", "backtrace", known="return probes cut backtraces off"),
+    Hazard("dlopen 1,000 times", "plugins"),
+    Hazard("namespaces", "namespaces"),
+    # The program writes its own code over the probes.
+    Hazard("XRay patches", "xray", counts=_UNCOUNTED),
+    Hazard("XRay patched before", "xray", ("before",), counts=_UNCOUNTED, known="probes replace code patched before"),
+    Hazard("gdb beside", "calls-O2", functions="hz_leaf", beside=gdb, tools=("gdb",), without=_ATTACHED_ONLY),
+    Hazard("gdb, same functions", "calls-O2", beside=gdb_same, tools=("gdb",), counts=_UNCOUNTED, without=_ATTACHED_ONLY),
+    Hazard("two sessions", "calls-O2", beside=sessions(2), without=_ATTACHED_ONLY),
+    Hazard("three sessions", "calls-O2", beside=sessions(3), without=_ATTACHED_ONLY),
+    Hazard("file deleted before", "calls-O2", own_copy=True, prepare=delete, without=_ATTACHED_ONLY),
+    Hazard("file replaced before", "calls-O2", own_copy=True, prepare=replace, without=_ATTACHED_ONLY),
+    Hazard("file deleted, traced", "calls-O2", own_copy=True, beside=beside_of(delete), without=_ATTACHED_ONLY),
+    Hazard("file replaced, traced", "calls-O2", own_copy=True, beside=beside_of(replace), without=_ATTACHED_ONLY),
+] + [Hazard("built " + name, "calls-" + name) for name in (
+    "O0", "O1", "O2", "O3", "lto", "pg", "patchable", "split", "static", "static-pie", "cet", "no-plt", "pages", "clang")]

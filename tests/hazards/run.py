@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Runs dangerous programs untraced and traced, and prints what kxray did to them.
+
+    run.py [--runs N] [--ways WAY,...] [--only HAZARD,...] [--jobs N] [--short] [--keep]
+
+A hazard is a row of hazards.py: a target (targets/) and what happens beside it. It is run untraced, then in each WAY of
+WAYS below. A run is "harmed" if the target's output or exit status differs from the untraced run or if it hangs, "refused"
+if kxray says why it does not trace it, "inexact" if the trace's counts are not those that the target counted itself
+(less what kxray counted as lost: "lossy"), "known" if the output differs as README's limits say. --short: one run in the
+default ways, as "ok" and "not ok" lines. Status 1 if a run was harmed or inexact or kxray failed.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from hazards import HAZARDS  # noqa: E402
+
+BUILD = os.path.realpath(os.environ.get("BUILD", "build"))
+KXRAY = os.environ.get("KXRAY", BUILD + "/kxray")
+TARGETS = BUILD + "/tests/hazards"
+HANG = int(os.environ.get("KX_TEST_WAIT", "300"))  # only ends a hang
+
+# Options; whether kxray starts the target; which of its counts are compared: "calls" with its children's, or "own"
+WAYS = {
+    "attach": (["-f", "{functions}"], False, "own"),
+    "command": (["-f", "{functions}"], True, "calls"),
+    "unasked": ([], True, None),
+    "follow": (["-f", "{functions}", "--follow"], False, "calls"),
+    "all": (["-f", "{binary}:{functions}", "-a"], False, "calls"),
+    "return": (["-f", "{functions}", "--exits=return"], False, "own"),
+    "instruction": (["-f", "{functions}", "--exits=instruction"], False, "own"),
+    "none": (["-f", "{functions}", "--exits=none"], False, "own"),
+    "leave": (["-f", "{functions}"], False, None),  # kxray ends while the target works
+}
+DEFAULT_WAYS = ["attach", "command"]
+
+
+class Refused(Exception):
+    """kxray or a tool says why it cannot do what it is asked for."""
+
+
+class Hang(Exception):
+    """Something did not end."""
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + HANG
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Hang(f"{what} within {HANG} s")
+        time.sleep(0.005)
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+    except FileNotFoundError:
+        return ""
+
+
+class Run:
+    """One run of a hazard's target, untraced or traced; its files are in a folder of its own."""
+
+    def __init__(self, hazard):
+        self.hazard = hazard
+        self.folder = tempfile.mkdtemp(prefix="kxray-hazard.")
+        self.trace = self.folder + "/trace.xray"
+        self.binary = f"{TARGETS}/{hazard.target}"
+        self.children = []
+        self.target = self.kxray = None
+        if hazard.own_copy:
+            self.binary = shutil.copy(self.binary, self.folder)
+
+    def close(self, keep):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+            if child.stdin:
+                child.stdin.close()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self, name, command, **kw):
+        """Starts a program; its output is in NAME.out and NAME.err."""
+        with open(f"{self.folder}/{name}.out", "wb") as out, open(f"{self.folder}/{name}.err", "wb") as err:
+            child = subprocess.Popen(command, stdout=out, stderr=err, cwd=self.folder,
+                                     **{"stdin": subprocess.DEVNULL, **kw})
+        self.children.append(child)
+        return child
+
+    def out(self, name, stream="out"):
+        return read(f"{self.folder}/{name}.{stream}")
+
+    wait_for = staticmethod(wait_until)
+
+    def end_of(self, child, name):
+        try:
+            return child.wait(HANG)
+        except subprocess.TimeoutExpired:
+            raise Hang(f"{name} does not end") from None
+
+    def start_target(self):
+        self.target = self.start("target", [self.binary, *self.hazard.arguments], stdin=subprocess.PIPE)
+        wait_until(lambda: "ready" in self.out("target") or self.target.poll() is not None, "the target is not ready")
+        if self.hazard.prepare:
+            self.hazard.prepare(self)
+
+    def go(self):
+        try:
+            self.target.stdin.write(b"g")
+            self.target.stdin.flush()
+        except BrokenPipeError:
+            pass
+
+    def result(self, name="target"):
+        """The target's output as it must be in each run, and its counts."""
+        lines = [line for line in self.out(name).splitlines() if line and not line.startswith("ready ")]
+        try:
+            last = json.loads(lines[-1])
+            counts = {key: last.pop(key) for key in ("calls", "own")}
+        except (IndexError, ValueError, KeyError, AttributeError):
+            return lines, None
+        return lines[:-1] + [last], counts
+
+    def start_kxray(self, name, options, command=()):
+        trace = self.trace if name == "kxray" else f"{self.folder}/{name}.xray"
+        words = {"functions": self.hazard.functions, "binary": os.path.basename(self.binary)}
+        options = [o.format(**words) for o in options]
+        return self.start(name, [KXRAY, "record", "-o", trace, *options, *command])
+
+    def wait_for_kxray(self, child, name):
+        wait_until(lambda: "kxray: recording " in self.out(name, "err") or child.poll() is not None,
+                   f"{name} does not record")
+        if child.poll() is not None and "kxray: recording " not in self.out(name, "err"):
+            raise Refused(self.out(name, "err").strip().splitlines()[-1][:200])
+
+    def untraced(self):
+        self.start_target()
+        self.go()
+        status = self.end_of(self.target, "the target")
+        return status, *self.result()
+
+    def attached(self, way):
+        """Returns the target's status; kxray's is checked by the caller."""
+        options, _, _ = WAYS[way]
+        self.start_target()
+        if way != "all":
+            options = options + ["-p", str(self.target.pid)]
+        self.kxray = self.start_kxray("kxray", options)
+        self.wait_for_kxray(self.kxray, "kxray")
+        beside = self.hazard.beside(self) if self.hazard.beside else None
+        if beside:
+            next(beside)
+        self.go()
+        if way == "leave":
+            self.kxray.send_signal(signal.SIGINT)
+        status = self.end_of(self.target, "the target")
+        if beside:
+            next(beside, None)
+        if way == "all":
+            self.kxray.send_signal(signal.SIGINT)
+        return status
+
+    def commanded(self, way):
+        command = ["--", self.binary, "--start=now", *self.hazard.arguments]
+        self.kxray = self.start_kxray("kxray", WAYS[way][0], command)
+        status = self.end_of(self.kxray, "kxray -- COMMAND")
+        if "ready" not in self.out("kxray") and "kxray: recording " not in self.out("kxray", "err"):
+            raise Refused(self.out("kxray", "err").strip().splitlines()[-1][:200])
+        return status
+
+    def entries(self, trace):
+        """Calls of the trace by name, and the number of lost events"""
+        done = subprocess.run([KXRAY, "report", "--json", trace], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ValueError(f"report: {done.stderr.strip()[:200]}")
+        report = json.loads(done.stdout)
+        counts = {}
+        for f in report["functions"]:
+            counts[f["name"]] = counts.get(f["name"], 0) + f["count"]
+        return counts, report["lost"]
+
+
+def compare(counts, lost, want):
+    """Why the counts are wrong, or ''"""
+    missing = {name: n - counts.get(name, 0) for name, n in want.items()}
+    wrong = {name: f"{counts.get(name, 0)} of {want[name]}" for name, m in missing.items() if m}
+    if not wrong or (lost and all(m >= 0 for m in missing.values()) and sum(missing.values()) <= lost):
+        return ""
+    return f"{wrong}, {lost} lost"
+
+
+def one(hazard, way, expected, keep):
+    """One traced run: (kind, text); kind is ok or one of KINDS."""
+    run = Run(hazard)
+    starts, which = WAYS[way][1:]
+    which = hazard.counts.get(way, which)
+    try:
+        try:
+            status = run.commanded(way) if starts else run.attached(way)
+            refused = None
+        except Refused as why:
+            refused = str(why)
+            if starts:
+                return "refused", refused
+            run.go()
+            status = run.end_of(run.target, "the target")
+        output, counts = run.result("kxray" if starts else "target")
+        if (status, output) != expected[:2]:
+            kind = "known" if hazard.known and status == expected[0] else "harmed"
+            return kind, f"status {status}, output {output}; untraced {expected[0]}, {expected[1]}"
+        if refused:
+            return "refused", refused
+        if not starts and run.end_of(run.kxray, "kxray"):
+            return "failed", f"kxray ends with {run.kxray.returncode}: {run.out('kxray', 'err')[-200:]}"
+        if not which:
+            return "ok", ""
+        found, lost = run.entries(run.trace)
+        wrong = compare(found, lost, {name: n for name, n in counts[which].items()
+                                      if fnmatch.fnmatch(name, hazard.functions)})
+        return ("inexact", wrong) if wrong else ("lossy", f"{lost} lost") if lost else ("ok", "")
+    except Hang as why:
+        return ("failed" if "kxray" in str(why) and run.target else "harmed"), str(why)
+    except ValueError as why:
+        return "failed", str(why)
+    finally:
+        run.close(keep)
+
+
+def untraced(hazard):
+    run = Run(hazard)
+    try:
+        return run.untraced()
+    except Hang as why:
+        return None, str(why), None
+    finally:
+        run.close(False)
+
+
+KINDS = ("harmed", "known", "refused", "inexact", "lossy", "failed")
+BAD = ("harmed", "inexact", "failed")
+
+
+def hazards_of(args):
+    chosen = [h for h in HAZARDS if not args.only or h.name in args.only]
+    if not chosen:
+        sys.exit("run.py: no hazard has this name; there are " + ", ".join(h.name for h in HAZARDS))
+    return chosen
+
+
+def why_not(hazard):
+    """Why a hazard cannot be tried on this machine, or None"""
+    if not os.path.exists(f"{TARGETS}/{hazard.target}"):
+        return "this machine's compilers cannot build it"
+    missing = [t for t in hazard.tools if not shutil.which(t)]
+    return f"{missing[0]} is not installed" if missing else None
+
+
+def try_hazard(hazard, ways, runs, keep, tell):
+    """Calls tell(way, kind, text) for each run."""
+    for number in range(runs):
+        expected = untraced(hazard)
+        if expected[0] is None or expected[2] is None or (number == 0 and expected[0] != hazard.status):
+            tell("untraced", "failed", f"status {expected[0]}: {expected[1]}")
+            return
+        for way in ways:
+            if way in hazard.without:
+                tell(way, "left out", hazard.without[way])
+            else:
+                tell(way, *one(hazard, way, expected, keep))
+
+
+def results(hazard, args, ways):
+    """[(way, kind, text)] of all runs, or why there are none"""
+    lacks, tried = why_not(hazard), []
+    if not lacks:
+        try_hazard(hazard, ways, args.runs, args.keep, lambda *result: tried.append(result))
+    return lacks, tried
+
+
+def each(chosen, args, ways):
+    """Yields each hazard with its results, in the order of the table; some are tried at a time."""
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        futures = [pool.submit(results, hazard, args, ways) for hazard in chosen]
+        for hazard, future in zip(chosen, futures):
+            yield hazard, *future.result()
+
+
+def short(args, chosen):
+    wrong = 0
+    for hazard, lacks, tried in each(chosen, args, args.ways or DEFAULT_WAYS):
+        if lacks:
+            print(f"skip {hazard.name}: {lacks}")
+        for way, kind, text in tried:
+            if kind in BAD:
+                wrong += 1
+                print(f"not ok {hazard.name}, {way}: {kind}: {text}"[:600].replace("\n", " "), flush=True)
+            elif kind != "left out":
+                print(f"ok {hazard.name}, {way}" + (f" ({kind}: {text})" if text else ""), flush=True)
+    return wrong
+
+
+def table(args, chosen):
+    notes, total = [], dict.fromkeys(("runs",) + KINDS, 0)
+    print(f"{'hazard':26} {'runs':>5} " + " ".join(f"{k:>7}" for k in KINDS) + "  what was not ok")
+    for hazard, lacks, tried in each(chosen, args, args.ways or list(WAYS)):
+        if lacks:
+            print(f"{hazard.name:26} not tried: {lacks}", flush=True)
+            continue
+        counts, odd = dict.fromkeys(total, 0), {}
+        for way, kind, text in tried:
+            counts["runs"] += kind != "left out"
+            if kind in KINDS:
+                counts[kind] += 1
+                odd.setdefault((way, kind), []).append(text)
+        for key, n in counts.items():
+            total[key] += n
+        print(f"{hazard.name:26} " + " ".join(f"{n:{5 if k == 'runs' else 7}}" for k, n in counts.items()) + "  " +
+              ", ".join(f"{way}: {kind} {len(t)}" for (way, kind), t in odd.items()), flush=True)
+        notes += [f"{hazard.name}, {way}, {kind}: {t[0]}" for (way, kind), t in odd.items()]
+    print(f"{'all':26} " + " ".join(f"{n:{5 if k == 'runs' else 7}}" for k, n in total.items()))
+    print(*(["", "The first of each:"] + notes if notes else []), sep="\n")
+    return sum(total[kind] for kind in BAD)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--ways", type=lambda v: v.split(","))
+    parser.add_argument("--only", type=lambda v: v.split(","))
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="hazards at a time")
+    parser.add_argument("--keep", action="store_true", help="keep the runs' folders")
+    args = parser.parse_args()
+    unknown = set(args.ways or ()) - set(WAYS)
+    if unknown:
+        parser.error(f"no such way: {unknown}; there are {', '.join(WAYS)}")
+    chosen = hazards_of(args)
+    sys.exit(1 if (short if args.short else table)(args, chosen) else 0)
+
+
+main()

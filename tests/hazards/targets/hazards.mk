@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The hazards' targets, built with exactly the flags that each hazard needs. What this machine's compilers cannot build is
+# left out with a message; run.py names it in its table.
+
+H := $(BUILD)/tests/hazards
+HAZARD_FLAGS := -g -fno-omit-frame-pointer -fcf-protection=none -D_GNU_SOURCE -Wall -Wextra -pthread \
+		-Itests/live/targets
+HAZARD_C := cancel jump recursion threads processes clonevm seccomp signals patch trap stepped plugins namespaces \
+	    execs backtrace
+HAZARD_CXX := throw coroutine
+# calls.c, once with each of these
+HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang
+
+HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray)
+
+build-O0 := -O0
+build-O1 := -O1
+build-O2 := -O2 -fomit-frame-pointer
+build-O3 := -O3 -march=x86-64-v2
+build-lto := -O2 -flto
+build-pg := -O2 -pg
+build-patchable := -O2 -fpatchable-function-entry=7,2
+build-split := -O2 -fsplit-stack -fuse-ld=gold
+build-static := -O2 -static
+build-static-pie := -O2 -static-pie -fPIE
+build-cet := -O2 -fcf-protection=full -fstack-protector-all
+build-no-plt := -O2 -fno-plt -no-pie -fno-pie
+build-pages := -O2 -ffunction-sections -falign-functions=4096
+build-clang := -O2
+
+hazard-build = $(Q)mkdir -p $(@D); $(1) -o $@ $< || { rm -f $@; echo '  not built: $(@F)'; }
+
+$(HAZARD_C:%=$H/%): $H/%: tests/hazards/targets/%.c
+	$(call say,TARGET)
+	$(call hazard-build,$(CC) -O2 $(HAZARD_FLAGS))
+
+$(HAZARD_CXX:%=$H/%): $H/%: tests/hazards/targets/%.cpp
+	$(call say,TARGET)
+	$(call hazard-build,$(CXX) -O2 -std=c++20 $(HAZARD_FLAGS))
+
+$(HAZARD_BUILDS:%=$H/calls-%): $H/calls-%: tests/hazards/targets/calls.c
+	$(call say,TARGET)
+	$(call hazard-build,$(if $(filter clang,$*),$(CLANG),$(CC)) $(HAZARD_FLAGS) $(build-$*))
+
+$H/plugin.so: tests/hazards/targets/plugin.c
+	$(call say,TARGET)
+	$(call hazard-build,$(CC) -O2 $(HAZARD_FLAGS) -shared -fPIC)
+
+$H/xray: tests/hazards/targets/xray.c
+	$(call say,TARGET)
+	$(call hazard-build,$(CLANG) -O1 $(HAZARD_FLAGS) -fxray-instrument -fxray-instruction-threshold=1 \
+		-Wl$(comma)--export-dynamic)
+
+# Cleanup handlers run when a thread is cancelled.
+$H/cancel: HAZARD_FLAGS += -fexceptions
+
+$(HAZARDS): tests/hazards/targets/hazard.h tests/live/targets/target.h tests/hazards/targets/hazards.mk
+
+comma := ,

@@ -14,7 +14,7 @@ try()	# try NAME OPTION...
 {
 	name=$1
 	shift
-	/kxray record -o /tmp/$name.xray --json -f '/counts:leaf_*' "$@" -- /bin/sh -c \
+	/kxray record -o /tmp/$name.xray --ring-size 4M --json -f '/counts:leaf_*' "$@" -- /bin/sh -c \
 		'echo $$ >/cg/a/b/cgroup.procs; exec /counts --start=now' \
 		>/out/$name.txt 2>/out/$name.err
 	echo $? >/out/$name.status

@@ -52,7 +52,7 @@ record()	# record FOLDER OPTION...
 	*--count*) ;;
 	*) set -- -o $out/trace.xray "$@" ;;
 	esac
-	/kxray record -p $target --json "$@" >$out/record.json 2>$out/record.err &
+	/kxray record -p $target --ring-size 4M --json "$@" >$out/record.json 2>$out/record.err &
 	kxray=$!
 	until grep -q -E 'kxray: (recording|counting)' $out/record.err; do
 		kill -0 $kxray 2>/dev/null || break

@@ -20,7 +20,7 @@ seen() {
 target=counts
 traced() {
 	rm -f "$scratch"/trace*
-	"$kxray" record -o "$scratch/trace.xray" "$@" -- "$targets/$target" --start=now \
+	"$kxray" record --ring-size 4M -o "$scratch/trace.xray" "$@" -- "$targets/$target" --start=now \
 		>"$scratch/out" 2>"$scratch/err" &&
 		"$kxray" report --json "$scratch/trace.xray" >"$scratch/report" 2>>"$scratch/err"
 }
@@ -44,7 +44,7 @@ for mechanism in single multi session; do
 done
 
 rm -f "$scratch"/trace* "$scratch/log"
-"$kxray" record -o "$scratch/trace.xray" -f "$targets/tree:tree_*" -f "$targets/treeplug.so:*" \
+"$kxray" record --ring-size 4M -o "$scratch/trace.xray" -f "$targets/tree:tree_*" -f "$targets/treeplug.so:*" \
 	-f "$targets/tree-child:child_*" -- "$targets/tree" --start=now --repeat=12 "$scratch/log" \
 	>"$scratch/out" 2>"$scratch/err" &&
 	"$kxray" report --json "$scratch/trace.xray" >"$scratch/report" 2>>"$scratch/err" &&
@@ -57,7 +57,7 @@ rm -f "$scratch"/trace* "$scratch/log"
 answer "children, their programs and libraries (--follow)" $?
 
 rm -f "$scratch"/trace* "$scratch/err" # the last recording's says "recording", too
-"$kxray" record -a -o "$scratch/trace.xray" -f "$targets/counts:leaf_*" 2>"$scratch/err" &
+"$kxray" record -a --ring-size 4M -o "$scratch/trace.xray" -f "$targets/counts:leaf_*" 2>"$scratch/err" &
 recorder=$!
 while kill -0 $recorder 2>/dev/null && ! grep -q '^kxray: recording ' "$scratch/err"; do
 	sleep 0.1

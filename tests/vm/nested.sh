@@ -15,7 +15,7 @@ series_list=${*:-6.1 6.12}
 vm_needs vm_nested || exit 0
 
 cat >"$TMP/guest" <<'END'
-/kxray record -f shout -f syscall:write -f kernel:ksys_write -f kernel:vfs_write -o /out/trace.xray \
+/kxray record --ring-size 4M -f shout -f syscall:write -f kernel:ksys_write -f kernel:vfs_write -o /out/trace.xray \
 	--json -- /syscalls --start=now --alone >/out/record.out 2>/out/record.err
 echo $? >/out/status
 END

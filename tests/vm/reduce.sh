@@ -19,7 +19,7 @@ for how in "lasting --min-duration 30ms --args 6 --callers" "any --min-duration 
 	name=$1
 	shift
 	mkdir /out/$name
-	out="-o /out/$name/trace.xray"
+	out="--ring-size 4M -o /out/$name/trace.xray"
 	[ $name = count ] && out=
 	/kxray record "$@" $f $out --json -- /slow --start=now >/out/$name/both 2>/out/$name/rec.err
 	echo $? >/out/$name/status

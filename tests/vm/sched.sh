@@ -17,7 +17,7 @@ mkfifo /tmp/in
 target=$!
 exec 3>/tmp/in
 until grep -q ready /out/did; do sleep 0.1; done
-/kxray record -p $target -f nap -f take -f give -f spin -f pass_on -f mark --sched \
+/kxray record -p $target --ring-size 4M -f nap -f take -f give -f spin -f pass_on -f mark --sched \
 	-o /out/trace.xray --json >/out/rec.json 2>/out/rec.err &
 kxray=$!
 until grep -q '^kxray: recording' /out/rec.err; do kill -0 $kxray || break; sleep 0.1; done

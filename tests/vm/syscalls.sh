@@ -18,7 +18,7 @@ mkfifo /tmp/in
 target=$!
 exec 3>/tmp/in
 until grep -q ready /out/did; do sleep 0.1; done
-/kxray record -p $target -f 'syscall:*' --args 3 -o /out/pid.xray --json >/out/pid.json \
+/kxray record -p $target --ring-size 4M -f 'syscall:*' --args 3 -o /out/pid.xray --json >/out/pid.json \
 	2>/out/pid.err &
 kxray=$!
 until grep -q '^kxray: recording' /out/pid.err; do kill -0 $kxray || break; sleep 0.1; done
@@ -28,13 +28,13 @@ echo $? >/out/pid.target
 wait $kxray
 echo $? >/out/pid.status
 
-/kxray record -f 'syscall:*' -o /out/command.xray -- /syscalls --start=now --alone \
+/kxray record --ring-size 4M -f 'syscall:*' -o /out/command.xray -- /syscalls --start=now --alone \
 	>/out/command.out 2>/out/command.err
 echo $? >/out/command.status
-/kxray record -f shout -f syscall:write --args 3 --callers -o /out/inside.xray -- /syscalls \
+/kxray record --ring-size 4M -f shout -f syscall:write --args 3 --callers -o /out/inside.xray -- /syscalls \
 	--start=now --alone >/out/inside.out 2>/out/inside.err
 echo $? >/out/inside.status
-/kxray record -f shout -f syscall:write --args 3 --depth 1 --min-duration 1ns --sched \
+/kxray record --ring-size 4M -f shout -f syscall:write --args 3 --depth 1 --min-duration 1ns --sched \
 	-o /out/reduced.xray -- /syscalls --start=now --alone >/out/reduced.out 2>/out/reduced.err
 echo $? >/out/reduced.status
 /strace -f -c -U name,calls -o /out/strace /syscalls --start=now --alone >/out/strace.out 2>&1

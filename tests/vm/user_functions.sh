@@ -33,7 +33,7 @@ for target in $(cat /list); do
 		sleep 0.1
 		waited=$((waited + 1))
 	done
-	/kxray record -p $target_pid -f '*' -o $out/trace.xray --json >$out/record.json \
+	/kxray record -p $target_pid --ring-size 4M -f '*' -o $out/trace.xray --json >$out/record.json \
 		2>$out/record.err &
 	kxray_pid=$!
 	waited=0

@@ -15,6 +15,7 @@
 #include "trace/fdr_writer.h"
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/output.h"
 #include "trace/map_file.h"
 
 #define MAX_EVENT 4096 /* bytes; the writer's limit */
@@ -238,7 +239,8 @@ static int write_map(const struct kx_export *x, struct kx_err *err)
 
 	if (!x->out_path)
 		return 0;
-	if (asprintf(&path, "%s.map", x->out_path) < 0)
+	path = kx_output_map_path(x->out_path);
+	if (!path)
 		return kx_err_set(err, -ENOMEM, "out of memory");
 	if (x->names->has_map) {
 		r = kx_map_write(path, &x->names->map, err);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
+
 void kx_bytes_free(struct kx_bytes *b)
 {
 	free(b->data);
@@ -73,12 +75,8 @@ void kx_bytes_varint(struct kx_bytes *b, uint64_t v)
 
 void kx_bytes_decimal(struct kx_bytes *b, uint64_t v)
 {
-	char digits[20];
-	size_t at = sizeof(digits);
+	char digits[KX_DECIMAL_SIZE];
+	size_t at = kx_decimal(digits, v);
 
-	do {
-		digits[--at] = (char)('0' + v % 10);
-		v /= 10;
-	} while (v);
 	kx_bytes_put(b, digits + at, sizeof(digits) - at);
 }

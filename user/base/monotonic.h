@@ -5,4 +5,7 @@
 /* CLOCK_MONOTONIC in seconds. */
 double kx_monotonic_seconds(void);
 
+/* CPU time of the calling thread in nanoseconds: for costs that other load does not change. */
+double kx_thread_cpu_ns(void);
+
 #endif

@@ -115,6 +115,13 @@ static int create(const char *path, mode_t mode)
 	return fd < 0 ? -errno : fd;
 }
 
+char *kx_output_map_path(const char *path)
+{
+	char *map;
+
+	return asprintf(&map, "%s.map", path) < 0 ? NULL : map;
+}
+
 int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 {
 	bool replaces;
@@ -131,7 +138,8 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 	code = resolve(path, &o->path);
 	if (!code) {
 		o->temp_path = temporary_path(o->path, getpid());
-		if (!o->temp_path || asprintf(&o->map_path, "%s.map", path) < 0)
+		o->map_path = kx_output_map_path(path);
+		if (!o->temp_path || !o->map_path)
 			code = -ENOMEM;
 	}
 	if (code == -ENOMEM)

@@ -18,7 +18,7 @@
 struct kx_output {
 	char *path;	 /* the final name, symbolic links resolved */
 	char *temp_path; /* while not kept; NULL after kx_output_keep */
-	char *map_path;	 /* as given + ".map" */
+	char *map_path;	 /* kx_output_map_path of the name as given */
 	int fd;		 /* of the temporary file; -1 if it could not be created */
 };
 
@@ -31,6 +31,9 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err);
 int kx_output_keep(struct kx_output *o, struct kx_err *err);
 /* Closes the file; removes it if it was not kept. */
 void kx_output_close(struct kx_output *o);
+
+/* The path of the map beside the trace @path, allocated; NULL if there is no memory. */
+char *kx_output_map_path(const char *path);
 
 /* Removes the temporary file for @path that process @pid has left behind, if there is one. */
 void kx_output_remove_temporary(const char *path, pid_t pid);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/decimal.h"
 #include "base/json_text.h"
 #include "base/printable.h"
 
@@ -60,13 +61,9 @@ void kx_text_char(struct kx_text_out *o, char c)
 
 void kx_text_u64(struct kx_text_out *o, uint64_t value)
 {
-	char digits[20];
-	size_t at = sizeof(digits);
+	char digits[KX_DECIMAL_SIZE];
+	size_t at = kx_decimal(digits, value);
 
-	do {
-		digits[--at] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
 	kx_text_bytes(o, digits + at, sizeof(digits) - at);
 }
 

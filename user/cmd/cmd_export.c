@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/monotonic.h"
+#include "base/output.h"
 #include "base/printable.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -279,14 +280,14 @@ static bool same_file(const char *a, const char *b)
 /* Whether the output would replace the trace or its map while they are read. */
 static bool is_input(const struct arguments *a, const char *path)
 {
-	char *map = NULL;
+	char *map;
 	bool same;
 
 	if (!path || !strcmp(path, "-"))
 		return false;
 	same = same_file(path, a->trace.path) || (a->trace.map && same_file(path, a->trace.map));
-	if (!same && asprintf(&map, "%s.map", a->trace.path) >= 0)
-		same = same_file(path, map);
+	map = kx_output_map_path(a->trace.path);
+	same |= map && same_file(path, map);
 	free(map);
 	return same;
 }

@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "collect/collector.h"
 #include "doctor/doctor.h"
 #include "trace/fdr_writer.h"
@@ -19,23 +19,14 @@
 #define RUNS	   5
 #define CALLS	   2000
 
-/* CPU time of this thread: other load on the machine is not a cost of the probe. */
-static double now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
 /* ns a call. */
 static double time_syscalls(void)
 {
-	double start = now_ns();
+	double start = kx_thread_cpu_ns();
 
 	for (int i = 0; i < CALLS; i++)
 		syscall(SYS_getppid);
-	return (now_ns() - start) / CALLS;
+	return (kx_thread_cpu_ns() - start) / CALLS;
 }
 
 /* Takes everything out of the rings, as a recording does; ns a record. */
@@ -61,14 +52,14 @@ static int time_collector(struct kx_tracer *t, double *ns, struct kx_err *err)
 	collect.writer = writer;
 	if (!code)
 		code = kx_collector_new(&collect, &collector, err);
-	start = now_ns();
+	start = kx_thread_cpu_ns();
 	if (!code)
 		code = kx_collector_finish(collector, err);
 	if (!code)
 		code = kx_fdr_finish(writer, 0, err);
 	if (!code) {
 		kx_collector_get_counts(collector, &counts);
-		*ns = counts.events ? (now_ns() - start) / (double)counts.events : 0;
+		*ns = counts.events ? (kx_thread_cpu_ns() - start) / (double)counts.events : 0;
 	}
 	kx_collector_free(collector);
 	kx_fdr_writer_free(writer);

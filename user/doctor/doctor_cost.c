@@ -4,11 +4,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "doctor/doctor.h"
+#include "base/monotonic.h"
 #include "binary/modules.h"
+#include "doctor/doctor.h"
 
 #define RUNS 12
 #define CALLS 2000
@@ -43,22 +43,13 @@ static const struct start {
 	{ "sub_rsp", "sub $8, %rsp (single-stepped)", kx_cost_sub, 0 },
 };
 
-/* Of this thread's own time: what others do on a busy machine is no cost of a probe. */
-static double now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
 static double run(void (*call)(void), int calls)
 {
-	double start = now_ns();
+	double start = kx_thread_cpu_ns();
 
 	for (int i = 0; i < calls; i++)
 		call();
-	return (now_ns() - start) / calls;
+	return (kx_thread_cpu_ns() - start) / calls;
 }
 
 static uint64_t records(const struct kx_rings *rings)

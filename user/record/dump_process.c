@@ -75,12 +75,11 @@ bool kx_dump_process_runs(const struct kx_dump_process *p)
 /* Those of a child that was killed. */
 static void remove_temporary_files(const struct kx_dump_process *p)
 {
-	char *map = NULL;
+	char *map = kx_output_map_path(p->path);
 
 	kx_output_remove_temporary(p->path, p->child);
-	if (asprintf(&map, "%s.map", p->path) < 0)
-		return;
-	kx_output_remove_temporary(map, p->child);
+	if (map)
+		kx_output_remove_temporary(map, p->child);
 	free(map);
 }
 

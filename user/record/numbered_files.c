@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 char *kx_numbered_path(const char *output, unsigned number)
 {
 	const char *slash = strrchr(output, '/'), *dot = strrchr(output, '.');
@@ -22,13 +24,12 @@ char *kx_numbered_path(const char *output, unsigned number)
 
 void kx_numbered_remove(const char *path)
 {
-	char *map = NULL;
+	char *map = kx_output_map_path(path);
 
 	unlink(path);
-	if (asprintf(&map, "%s.map", path) >= 0) {
+	if (map)
 		unlink(map);
-		free(map);
-	}
+	free(map);
 }
 
 static void remove_oldest(struct kx_numbered_files *f, const char *output, enum kx_file_cause cause)

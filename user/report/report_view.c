@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/decimal.h"
+
 static const char *const keys[] = {
 	"total", "self", "count", "min", "p50", "p90", "p99", "max", "open", "no-exit", "name",
 	"on-cpu", "off-cpu", "wait",
@@ -192,13 +194,9 @@ static void time_field(const struct view *v, uint64_t ticks)
 
 static void number_field(const struct view *v, int width, uint64_t value)
 {
-	char digits[20];
-	size_t at = sizeof(digits);
+	char digits[KX_DECIMAL_SIZE];
+	size_t at = kx_decimal(digits, value);
 
-	do {
-		digits[--at] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
 	kx_text_field(v->out, width, digits + at, sizeof(digits) - at);
 }
 

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 /* The notes about a thread and the session follow the preamble. */
 #define NOTE_RECORDS 8
 
@@ -19,7 +21,8 @@ int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbol
 
 	memset(out, 0, sizeof(*out));
 	if (!map_path && strcmp(trace, "-")) {
-		if (asprintf(&beside, "%s.map", trace) < 0)
+		beside = kx_output_map_path(trace);
+		if (!beside)
 			return kx_err_set(err, -ENOMEM, "out of memory");
 		if (!access(beside, F_OK))
 			map_path = beside;
@@ -94,17 +97,14 @@ void kx_symbolizer_free(struct kx_symbolizer *names)
 
 const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id)
 {
-	char *at = names->id + sizeof(names->id);
+	size_t at;
 
 	if (names->has_map && id && id <= names->map.nfunctions)
 		return kx_map_name(&names->map, id);
-	*--at = 0;
-	do {
-		*--at = (char)('0' + id % 10);
-		id /= 10;
-	} while (id);
-	*--at = '#';
-	return at;
+	at = kx_decimal(names->id + 1, id);
+	names->id[at] = '#';
+	names->id[1 + KX_DECIMAL_SIZE] = 0;
+	return names->id + at;
 }
 
 void kx_trace_prefetch(const struct kx_symbolizer *names, uint32_t id, bool symbol)

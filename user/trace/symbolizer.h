@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/decimal.h"
 #include "base/err.h"
 #include "trace/fdr_reader.h"
 #include "trace/map_file.h"
@@ -13,7 +14,7 @@
 struct kx_symbolizer {
 	struct kx_map map;
 	bool has_map;
-	char id[16];
+	char id[KX_DECIMAL_SIZE + 2];
 };
 
 /*

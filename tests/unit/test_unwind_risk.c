@@ -194,16 +194,22 @@ static void test_loader(void **state)
 	harmless(RISK({ "prog", "loads.so" }));
 }
 
-/* Programs of this machine: /bin/sleep is plain C, a static C program carries libc's tables. */
+/*
+ * Programs of this machine: sh is plain C, a static C program carries libc's tables. sh opens a fifo, which
+ * blocks; "echo; exec sleep" could be seen while it executes the next program.
+ */
 static void test_processes(void **state)
 {
-	char *const argv[] = { (char *)"sh", (char *)"-c", (char *)"echo; exec sleep 60", NULL };
+	char script[128], *const argv[] = { (char *)"sh", (char *)"-c", script, NULL };
 	struct kx_unwind_risk risk;
 	struct kx_modules mods;
 	struct kx_err err;
-	pid_t pid = target_start(argv);
+	pid_t pid;
 
 	(void)state;
+	sh("mkfifo fifo");
+	snprintf(script, sizeof(script), "echo; read x <%s", in_dir("fifo"));
+	pid = target_start(argv);
 	if (kx_modules_of_process(pid, &mods, &err))
 		fail_msg("%s", err.text);
 	kx_unwind_risk_of(&mods, &risk);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "export_run.h"
+#include "fast_size.h"
 
 extern const struct kx_exporter kx_exporter_afperf;
 
@@ -393,7 +394,7 @@ static void test_empty(void **state)
 
 static void test_many_threads(void **state)
 {
-	enum { N = 10000 };
+	const int n = fast_size(10000, 1000);
 	struct kx_fdr_writer *w;
 	struct exported e;
 	json_t *json;
@@ -402,20 +403,20 @@ static void test_many_threads(void **state)
 
 	(void)state;
 	w = begin_trace(0, EXPORT_HZ, &fd);
-	for (int i = 0; i < N; i++) {
+	for (int i = 0; i < n; i++) {
 		/* a process for every four threads */
 		struct kx_fdr_thread *t = kx_fdr_writer_thread(w, 100 + i / 4, 70000 + i, "t",
 							       "p");
 
 		assert_non_null(t);
-		enter(t, T0 + (uint64_t)(N - i) * 2, 0, 1);
-		leave(t, T0 + (uint64_t)(N - i) * 2 + 10, 0, 1);
+		enter(t, T0 + (uint64_t)(n - i) * 2, 0, 1);
+		leave(t, T0 + (uint64_t)(n - i) * 2 + 10, 0, 1);
 	}
 	end_trace(w, fd);
 	export_ok(NULL, false, &e);
 	json = read_strictly("afperf.py");
-	assert_int_equal(json_array_size(json_object_get(json, "runs")), N / 4);
-	for (int i = 0; i < N / 4; i += 97) {
+	assert_int_equal(json_array_size(json_object_get(json, "runs")), n / 4);
+	for (int i = 0; i < n / 4; i += 97) {
 		snprintf(path, sizeof(path), "runs/%d/functions/#1/ns", i);
 		assert_int_equal(number_at(json, path), 20);
 	}

@@ -13,6 +13,7 @@
 
 #include "cmd/cmd.h"
 #include "export_run.h"
+#include "fast_size.h"
 #include "trace/fdr.h"
 #include "llvm_xray.h"
 
@@ -166,8 +167,9 @@ static void test_names(void **state)
 	check_all_formats("names", "unnamed", N + N * (N + 1) / 2);
 }
 
-static void test_ten_thousand_threads(void **state)
+static void test_many_threads(void **state)
 {
+	const int n = fast_size(10000, 1000);
 	static const char *const names[] = { "outer", "inner", "never" };
 	struct kx_fdr_writer *w;
 	int fd;
@@ -176,8 +178,8 @@ static void test_ten_thousand_threads(void **state)
 	if (!have_llvm())
 		skip();
 	w = begin(EXPORT_T0, &fd);
-	for (int i = 0; i < 10000; i++) {
-		struct kx_fdr_thread *t = kx_fdr_writer_thread(w, 65000 + i / 1000, 100000 + i, "t", "p");
+	for (int i = 0; i < n; i++) {
+		struct kx_fdr_thread *t = kx_fdr_writer_thread(w, 65000 + i / 100, 100000 + i, "t", "p");
 		uint64_t tsc = EXPORT_T0 + (uint64_t)i * 3;
 
 		assert_non_null(t);
@@ -189,7 +191,7 @@ static void test_ten_thousand_threads(void **state)
 	}
 	end_trace(w, fd);
 	write_map(names, 3, NULL);
-	check_all_formats("threads", "named", 20000);
+	check_all_formats("threads", "named", 2 * n);
 }
 
 /* A trace without calls is not a failure in any format. */
@@ -224,7 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_ten_thousand_threads),
+		cmocka_unit_test(test_many_threads),
 		cmocka_unit_test(test_empty),
 	};
 

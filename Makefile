@@ -78,6 +78,7 @@ BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -D
 SRCS := $(sort $(wildcard user/*.c user/*/*.c exporters/*.c exporters/*/*.c))
 OBJS := $(SRCS:%.c=$(BUILD)/%.o)
 LIB_OBJS := $(filter-out $(BUILD)/user/main.o,$(OBJS))
+READING_OBJS := $(foreach room,base trace binary plan calls report,$(filter $(BUILD)/user/$(room)/%,$(OBJS)))
 BPF_SRCS := $(sort $(wildcard bpf/*.bpf.c))
 SKELETONS := $(BPF_SRCS:bpf/%.bpf.c=$(BUILD)/%.skel.h)
 
@@ -108,7 +109,10 @@ $(BUILD)/libkxray.a: $(LIB_OBJS)
 	$(call say,AR)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
-$(OBJS): $(BUILD)/%.o: %.c $(BUILD)/flags | $(SKELETONS) $(BUILD)/tools
+# Only the recording side includes the BPF objects.
+$(filter-out $(READING_OBJS),$(OBJS)): | $(SKELETONS)
+
+$(OBJS): $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/tools
 	$(call say,CC)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) -c -o $@ $<
@@ -152,15 +156,17 @@ $(UNIT_TESTS): %: %.o $(BUILD)/libkxray.a
 	$(Q)$(CC) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(UNIT_LIBS) $(LIBS)
 
 # Fuzz targets: `make test` replays the corpus; `make fuzz` runs libFuzzer.
+# They read files, so they are linked with the reading rooms only, which a build with sanitizers
+# compiles in a fraction of the time.
 FUZZ_KINDS := fdr map elf plan
 FUZZ_SECONDS ?= 60
 
 $(BUILD)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h \
-		$(BUILD)/libkxray.a $(BUILD)/flags
+		$(READING_OBJS) $(BUILD)/flags
 	$(call say,FUZZ)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) -Itests/fuzz $(KX_LDFLAGS) -o $@ $< \
-		$(if $(findstring fuzzer,$(SANITIZER)),,tests/fuzz/replay.c) $(BUILD)/libkxray.a $(LIBS)
+		$(if $(findstring fuzzer,$(SANITIZER)),,tests/fuzz/replay.c) $(READING_OBJS) $(LIBS)
 
 .PHONY: fuzz fuzz-replay fuzz-run
 fuzz-replay: $(FUZZ_KINDS:%=$(BUILD)/tests/fuzz_%)

@@ -16,8 +16,8 @@ endif
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 ifneq ($(TOP),$(CURDIR))
 MAKEFLAGS += --no-print-directory
-.PHONY: all test demo bench hazards asan fuzz kernels install uninstall clean help
-all test demo bench hazards asan fuzz kernels install uninstall clean help:
+.PHONY: all test demo bench hazards soak asan fuzz kernels install uninstall clean help
+all test demo bench hazards soak asan fuzz kernels install uninstall clean help:
 	@$(MAKE) -C $(TOP) $@
 build/%:
 	@$(MAKE) -C $(TOP) $@
@@ -90,7 +90,7 @@ UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests bench hazards asan kernels install uninstall clean help FORCE
+.PHONY: all demo test check tests bench hazards soak asan kernels install uninstall clean help FORCE
 
 all: $(BUILD)/kxray $(BUILD)/kxray.1 ## build the program: $(BUILD)/kxray (default), and its manual
 
@@ -218,6 +218,12 @@ hazards: ## run each dangerous target RUNS (100) times under every way to trace 
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' tests/hazards/run.py --runs $(RUNS) $(HAZARD_OPTIONS)
+
+SECONDS ?= 3600
+soak: ## install what is missing, record with --rotate for an hour (SECONDS=N), check that nothing grows
+	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
+	@$(MAKE) --no-print-directory tests
+	@BUILD='$(BUILD)' scripts/soak-rotate.sh $(SECONDS)
 
 kernels: ## test every feature on each kernel, and write the README's table
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test

@@ -179,6 +179,28 @@ static void test_flight(void **state)
 	assert_int_equal(a.flight.ntriggers, 1);
 }
 
+static void test_rotation(void **state)
+{
+	(void)state;
+	accepted("-p 5 --rotate 100M");
+	assert_int_equal(a.o.rotation.bytes, 100 << 20);
+	assert_true(a.o.rotation.seconds == 0 && !a.o.rotation.keep);
+	accepted("-p 5 --rotate 1.5min --rotate 64K --keep-files 3");
+	assert_true(a.o.rotation.seconds == 90 && a.o.rotation.bytes == 64 << 10);
+	assert_int_equal(a.o.rotation.keep, 3);
+	accepted("-p 5 --rotate 2h");
+	assert_true(a.o.rotation.seconds == 7200);
+	refused("-p 5 --rotate 63K", "--rotate takes bytes, 64K at least, or a time with its unit");
+	refused("-p 5 --rotate 10m", "not '10m'");
+	refused("-p 5 --rotate 0s", "not '0s'");
+	refused("-p 5 --rotate s", "not 's'");
+	refused("-p 5 --rotate 5", "not '5'");
+	refused("-p 5 --rotate nan", "not 'nan'");
+	refused("-p 5 --keep-files 3", "--keep-files is for --rotate");
+	refused("-p 5 --rotate 1M --keep 5", "either --rotate or a flight recorder");
+	refused("-p 5 --rotate 1M --count", "leave out --rotate");
+}
+
 /* Filters of calls */
 
 static const struct kx_option_group filter_groups[] = { { .options = kx_filter_options }, { 0 } };
@@ -252,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_targets), cmocka_unit_test(test_values),
 		cmocka_unit_test(test_count_and_heat), cmocka_unit_test(test_flight),
+		cmocka_unit_test(test_rotation),
 		cmocka_unit_test(test_filters),
 	};
 

@@ -601,6 +601,53 @@ static void test_instants(void **state)
 	kx_fdr_close(f);
 }
 
+/* The next file of a rotated trace begins with the calls that are open, at their own times. */
+static void test_switch(void **state)
+{
+	struct kx_fdr_options o = { .tsc_hz = 1000000000, .wall_sec = 5 };
+	struct kx_err err = { 0 };
+	struct kx_fdr_writer *old;
+	uint64_t continued;
+	struct run r;
+	char text[200];
+	int old_fd;
+
+	(void)state;
+	start(&r);
+	born(&r, 0xa0, 0xa0, 1, 0, "main", 10);
+	born(&r, 0xa1, 0xa0, 1, 0, "idle", 10);
+	call(&r, 0xa1, 7, 15);
+	enter(&r, 0xa0, 1, 20);
+	enter(&r, 0xa0, 2, 30);
+	release(&r, 100);
+	/* nothing waits: the outermost call is the oldest; else the waiting event is */
+	assert_int_equal(kx_thread_table_oldest(r.t, T0 + 100), T0 + 20);
+	enter(&r, 0xa2, 5, 17);
+	assert_int_equal(kx_thread_table_oldest(r.t, T0 + 100), T0 + 17);
+	o.start_tsc = T0 + 17;
+	old = r.w;
+	/* the old file has no name any more */
+	assert_int_equal(unlink(path), 0);
+	old_fd = r.fd;
+	r.fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(kx_fdr_writer_new(r.fd, &o, &r.w, &err), 0);
+	assert_int_equal(kx_thread_table_switch(r.t, r.w, T0 + 100, &continued), 0);
+	assert_int_equal(continued, 2);
+	assert_int_equal(kx_fdr_writer_hits(old), 4);
+	kx_fdr_writer_free(old);
+	close(old_fd);
+	leave(&r, 0xa0, 2, 110);
+	enter(&r, 0xa0, 3, 120);
+	leave(&r, 0xa0, 3, 130);
+	leave(&r, 0xa0, 1, 140);
+	ended(&r, 0xa0, 0xa0, "main", 150);
+	release(&r, 1000);
+	assert_int_equal(kx_thread_table_written(r.t), 2);
+	finish(&r, NULL);
+	as_text(text, sizeof(text));
+	assert_string_equal(text, " =main +1 +2 -2 +3 -3 -1 = +5 ~-5");
+}
+
 static int tear_down(void **state)
 {
 	(void)state;
@@ -623,6 +670,7 @@ int main(void)
 		cmocka_unit_test(test_memory_of_many_short_threads),
 		cmocka_unit_test(test_fork_bomb),
 		cmocka_unit_test(test_sweep),
+		cmocka_unit_test(test_switch),
 		cmocka_unit_test(test_losses_stay_with_the_id),
 		cmocka_unit_test(test_instants),
 	};

@@ -78,6 +78,7 @@ static int check_count(struct kx_record_arguments *a, struct kx_err *err)
 	struct kx_recording_options *o = &a->o;
 	const char *vain = o->output	      ? "-o" :
 			   o->flight	      ? "the flight recorder" :
+			   o->rotation.bytes || o->rotation.seconds > 0 ? "--rotate" :
 			   o->min_duration_ns ? "--min-duration" :
 			   o->max_depth	      ? "--depth" :
 			   o->nargs	      ? "--args" :
@@ -98,10 +99,26 @@ static int check_count(struct kx_record_arguments *a, struct kx_err *err)
 	return 0;
 }
 
+static int check_rotation(const struct kx_recording_options *o, struct kx_err *err)
+{
+	bool rotated = o->rotation.bytes || o->rotation.seconds > 0;
+
+	if (o->rotation.keep && !rotated)
+		return kx_err_set(err, -EINVAL, "--keep-files is for --rotate SIZE|TIME");
+	if (rotated && o->flight)
+		return kx_err_set(err, -EINVAL,
+				  "either --rotate or a flight recorder, whose dumps are files of "
+				  "their own (--dumps N keeps the newest)");
+	return 0;
+}
+
 static int complete_output(struct kx_record_arguments *a, struct kx_err *err)
 {
 	struct kx_recording_options *o = &a->o;
+	int code = check_rotation(o, err);
 
+	if (code)
+		return code;
 	if (o->min_duration_ns && o->select.exits == KX_EXITS_NONE)
 		return kx_err_set(err, -EINVAL,
 				  "--min-duration needs exits to be recorded: leave out --exits=none");

@@ -6,9 +6,12 @@
  */
 #include "cmd/record_options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "cmd/option_values.h"
 #include "cmd/record_arguments.h"
 #include "collect/flight_store.h"
 #include "trace/fdr.h"
@@ -45,6 +48,38 @@ static int add_trigger(void *field, const struct kx_option *o, const char *value
 	if (!r)
 		a->flight.ntriggers++;
 	return r;
+}
+
+/* "100M" or "10min": a size has a unit of bytes, a time one of s, min or h. */
+static int set_rotate(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
+{
+	static const struct {
+		const char *name;
+		double seconds;
+	} units[] = { { "s", 1 }, { "min", 60 }, { "h", 3600 } };
+	struct kx_rotation_options *r = field;
+	uint64_t bytes;
+	double n;
+	char *unit;
+
+	(void)o;
+	/* "10m" could be either */
+	if (!strchr(value, 'm') && kx_value_size(value, KX_ROTATION_MIN_BYTES, &bytes)) {
+		r->bytes = bytes;
+		return 0;
+	}
+	n = strtod(value, &unit);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(unit, units[i].name) || !(n > 0 && n * units[i].seconds <= 1e9) ||
+		    !isdigit((unsigned char)*value))
+			continue;
+		r->seconds = n * units[i].seconds;
+		return 0;
+	}
+	return kx_err_set(err, -EINVAL,
+			  "--rotate takes bytes, 64K at least, or a time with its unit (s, min or "
+			  "h), as in 100M or 10min, not '%s'",
+			  value);
 }
 
 static const struct kx_option targets[] = {
@@ -219,6 +254,21 @@ static const struct kx_option recording[] = {
 	{ .name = "output", .short_name = 'o', .kind = KX_OPTION_TEXT, .argument = "FILE",
 	  FIELD(o.output),
 	  .help = "the trace (default trace.xray); FILE.map is written beside it" },
+	{ .name = "rotate", .kind = KX_OPTION_CUSTOM, .argument = "SIZE|TIME", .set = set_rotate,
+	  FIELD(o.rotation),
+	  .help = "write numbered files (trace.1.xray, trace.2.xray, ...), each at most about SIZE large "
+		  "or TIME long, e.g. 100M or 10min; may be given twice, for both",
+	  .manual = "Write the trace as numbered files, trace.1.xray, trace.2.xray and so on. The next one "
+		    "begins when the present one has SIZE bytes (64K at least, for example 100M) or is TIME "
+		    "old (for example 30s, 10min or 1h); both may be given. Each file is complete and "
+		    "readable by itself with its map; each hit is in exactly one of them. Calls that are "
+		    "open at a boundary stay open in the old file, and the new one begins with their "
+		    "entries, at their true times, after a note kxray:continued: where such a call ends it "
+		    "has its true duration, but what it called before the boundary is in earlier files. A "
+		    "size is checked about ten times a second, so that files become somewhat larger." },
+	{ .name = "keep-files", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = 1000000,
+	  FIELD(o.rotation.keep),
+	  .help = "with --rotate: keep the newest N files and remove older ones (default: keep all)" },
 	{ .name = "duration", .short_name = 'd', .kind = KX_OPTION_SECONDS, .argument = "SECONDS",
 	  FIELD(o.seconds),
 	  .help = "record for this time; default: until Ctrl-C or the target exits" },

@@ -36,6 +36,21 @@ static void print_dumps(const struct kx_recording_result *r)
 			 plural(f->failed));
 }
 
+static void print_parts(const struct kx_recording_result *r)
+{
+	const struct kx_collector_counts *c = &r->counts;
+
+	fprintf(stderr,
+		"kxray: %llu event%s, %llu lost, %zu function%s, %llu thread%s, %llu bytes in %u file%s, the newest is %s, %.3f s\n",
+		(unsigned long long)c->events, plural(c->events), (unsigned long long)c->lost,
+		r->functions, plural(r->functions), (unsigned long long)c->threads,
+		plural(c->threads), (unsigned long long)r->bytes, r->files, plural(r->files),
+		r->newest, r->seconds);
+	if (r->files_kept < r->files)
+		fprintf(stderr, "kxray: %u older file%s removed (--keep-files)\n",
+			r->files - r->files_kept, r->files - r->files_kept == 1 ? " was" : "s were");
+}
+
 static void print_losses(const struct kx_collector_counts *c)
 {
 	static const char *const why[KX_LOSS_REASONS] = {
@@ -118,6 +133,8 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 
 	if (o->flight)
 		print_dumps(r);
+	else if (r->files)
+		print_parts(r);
 	else
 		kx_print(stderr,
 			 "kxray: %llu event%s, %llu lost, %zu function%s, %llu thread%s, %llu "
@@ -161,6 +178,10 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 
 	if (r->kernel_mechanism && j)
 		json_object_set_new(j, "kernel_mechanism", json_string(r->kernel_mechanism));
+	if (j && r->files)
+		json_object_update_new(j, json_pack("{s:i,s:i,s:s}", "files", (int)r->files,
+						    "files_kept", (int)r->files_kept,
+						    "newest_file", r->newest));
 	if (j && o->flight)
 		json_object_update_new(
 			j, json_pack("{s:i,s:i,s:i,s:I,s:I,s:s}", "dumps", (int)r->flight.dumps,

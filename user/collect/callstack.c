@@ -26,6 +26,7 @@
 
 struct frame {
 	uint64_t sp; /* 0: unknown */
+	uint64_t tsc;
 	uint32_t func : 28;
 	uint32_t hijacked : 1; /* a return probe will report its exit */
 	uint32_t run;          /* index of the first frame of its run */
@@ -80,6 +81,21 @@ uint32_t kx_callstack_top(const struct kx_callstack *s)
 	return s->depth ? s->frames[s->depth - 1].func : 0;
 }
 
+int kx_callstack_each(const struct kx_callstack *s, int (*each)(void *ctx, uint64_t tsc, uint32_t func),
+		      void *ctx)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < s->depth && !ret; i++)
+		ret = each(ctx, s->frames[i].tsc, s->frames[i].func);
+	return ret;
+}
+
+uint64_t kx_callstack_oldest(const struct kx_callstack *s)
+{
+	return s->depth ? s->frames[0].tsc : UINT64_MAX;
+}
+
 void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc)
 {
 	if (tsc < s->lost_from)
@@ -126,6 +142,7 @@ static int push(struct kx_callstack *s, const struct kx_event *ev)
 			same_run = below == ev->sp;
 	}
 	f->sp = ev->sp;
+	f->tsc = ev->tsc;
 	f->func = ev->func & 0x0fffffff;
 	f->run = same_run ? f[-1].run : s->depth;
 	f->hijacked = (traits_of(s, ev->func) & (KX_FUNC_RETURN | KX_FUNC_NO_EXITS)) ==

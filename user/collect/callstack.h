@@ -64,7 +64,7 @@ void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc);
 
 /*
  * Takes the thread's next event, in order of time (the time of an older one is raised
- * to the newest); adds to @counts. Amortised constant time; 16 bytes an open call.
+ * to the newest); adds to @counts. Amortised constant time; 24 bytes an open call.
  * Kinds that are no calls go to the sink untouched. Errors: the sink's, -ENOMEM; an
  * event that the sink rejects changes nothing.
  */
@@ -75,5 +75,10 @@ int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 uint32_t kx_callstack_depth(const struct kx_callstack *s);
 /* The function id of the innermost open call; 0 if there is none. */
 uint32_t kx_callstack_top(const struct kx_callstack *s);
+/* Calls @each with the entry of each open call, outermost first, until it returns non-zero; returns that. */
+int kx_callstack_each(const struct kx_callstack *s, int (*each)(void *ctx, uint64_t tsc, uint32_t func),
+		      void *ctx);
+/* TSC of the outermost call's entry, which no other open call precedes; UINT64_MAX if there is none. */
+uint64_t kx_callstack_oldest(const struct kx_callstack *s);
 
 #endif

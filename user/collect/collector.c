@@ -49,6 +49,8 @@ struct kx_collector {
 	bool stopped, was_stopped;   /* a ring stops at an unfinished slot: now, last pass */
 	uint64_t abandoned;	     /* call records that were never finished */
 	uint64_t taken;		     /* call records taken out of the rings */
+	uint64_t written;	     /* hits in the files before the present one */
+	bool rotated;		     /* there are such files */
 	struct kx_callstack_counts calls;
 	uint64_t migrations;
 	int failed;
@@ -286,6 +288,22 @@ int kx_collector_pass(struct kx_collector *c, struct kx_err *err)
 	return pass(c, &drained, err);
 }
 
+uint64_t kx_collector_oldest(const struct kx_collector *c)
+{
+	return kx_thread_table_oldest(c->threads, c->watermark);
+}
+
+int kx_collector_switch(struct kx_collector *c, struct kx_fdr_writer *writer, uint64_t *continued,
+			struct kx_err *err)
+{
+	int code = kx_thread_table_switch(c->threads, writer, c->watermark, continued);
+
+	c->written += kx_fdr_writer_hits(c->sink.writer);
+	c->sink.writer = c->thread_options.writer = writer;
+	c->rotated = true;
+	return code ? explain(code, err) : 0;
+}
+
 /* Records that are left after an error, or behind an unfinished slot, are only counted. */
 static void count_rest(struct kx_collector *c)
 {
@@ -347,6 +365,9 @@ void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_c
 	out->lost_by[KX_LOSS_RING_BUSY] += c->abandoned;
 	out->lost_partner = c->calls.orphans_of_loss;
 	c->sink.count(&c->sink, c->taken, &out->events, &out->threads);
+	out->events += c->written;
+	if (c->rotated)
+		out->threads = kx_thread_table_written(c->threads);
 	kept = out->events + c->calls.orphans + c->calls.orphans_of_loss;
 	out->lost_unwritten = c->taken > kept ? c->taken - kept : 0;
 	out->lost = sum(out->lost_by, KX_LOSS_REASONS) + out->lost_partner + out->lost_unwritten;

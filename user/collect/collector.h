@@ -112,6 +112,15 @@ uint64_t kx_collector_watermark(const struct kx_collector *c);
  */
 int kx_collector_pass(struct kx_collector *c, struct kx_err *err);
 
+/*
+ * A rotated trace: the time at which the next file begins (TSC), and the change to its writer
+ * (borrowed); see kx_thread_table_oldest and _switch. After it the old writer has all its records and
+ * is to be finished. Errors: the FDR writers', -ENOMEM; @writer is the present one even then.
+ */
+uint64_t kx_collector_oldest(const struct kx_collector *c);
+int kx_collector_switch(struct kx_collector *c, struct kx_fdr_writer *writer, uint64_t *continued,
+			struct kx_err *err);
+
 /* The gate has just been closed: what is open at this time ends at it. */
 void kx_collector_close(struct kx_collector *c);
 
@@ -123,7 +132,7 @@ int kx_collector_finish(struct kx_collector *c, struct kx_err *err);
 
 /*
  * Once the recording is finished and the writer has flushed or failed, hits = events + lost +
- * orphans + reduced.
+ * orphans + reduced. Of a rotated trace: of all files together; lost_unwritten holds only at the end.
  */
 void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_counts *out);
 

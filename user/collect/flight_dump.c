@@ -61,22 +61,6 @@ static int on_watermark(void *ctx, uint64_t tsc)
 	return code;
 }
 
-/* The session's writer options, with the start of the dump for the start of the trace. */
-static struct kx_fdr_options options_at(const struct kx_flight_dump *dump)
-{
-	struct kx_fdr_options o = dump->fdr;
-	double us;
-
-	o.tsc_hz = dump->tsc_hz;
-	if (dump->from <= o.start_tsc)
-		return o;
-	us = (double)o.wall_usec + (double)(dump->from - o.start_tsc) * 1e6 / (double)o.tsc_hz;
-	o.wall_sec += (uint64_t)(us / 1e6);
-	o.wall_usec = (uint32_t)(us - (double)((uint64_t)(us / 1e6)) * 1e6);
-	o.start_tsc = dump->from;
-	return o;
-}
-
 static int write_all(struct dumper *d, const struct kx_flight_dump *dump, struct kx_err *err)
 {
 	const struct kx_flight_reader reader = { .record = on_record,
@@ -102,12 +86,14 @@ static int write_all(struct dumper *d, const struct kx_flight_dump *dump, struct
 int kx_flight_dump_write(int fd, const struct kx_flight_dump *dump,
 			 struct kx_flight_dump_counts *out, struct kx_err *err)
 {
-	const struct kx_fdr_options options = options_at(dump);
+	struct kx_fdr_options options = dump->fdr;
 	struct kx_thread_options threads = dump->threads;
 	struct dumper d = { .out = out };
 	int code;
 
 	memset(out, 0, sizeof(*out));
+	options.tsc_hz = dump->tsc_hz;
+	options = kx_fdr_options_at(&options, dump->from);
 	code = kx_fdr_writer_new(fd, &options, &d.writer, err);
 	if (code)
 		return code;

@@ -40,7 +40,8 @@ struct kx_thread {
 	uint64_t exit_tsc;
 	uint16_t cpu; /* of its last event */
 	struct kx_callstack *stack;   /* NULL until needed */
-	struct kx_fdr_thread *stream; /* NULL until something is written */
+	struct kx_fdr_thread *stream; /* NULL until something is written to the present file */
+	bool counted; /* in table->written */
 	struct kx_sched_track sched;
 };
 
@@ -54,6 +55,7 @@ struct kx_thread_table {
 	size_t swept;	 /* buckets swept so far, modulo nbuckets */
 	size_t held;	 /* bytes of memory for waiting events, of all threads */
 	uint64_t unnamed;
+	uint64_t written; /* threads whose stream has ended and has records, in any file */
 
 	/* of the current release */
 	struct kx_callstack_counts *counts;
@@ -61,11 +63,15 @@ struct kx_thread_table {
 	uint64_t partners; /* counts->orphans_of_loss that are already in a loss note */
 };
 
+/* thread_sched.c: if the thread is off its CPU, writes the interval up to @tsc, which stays open. */
+int kx_thread_sched_cut(struct kx_thread *thread, uint64_t tsc);
 /* thread_sched.c: an event of a thread that has its stream. Errors: the FDR writer's. */
 int kx_thread_sched(struct kx_thread *thread, const struct kx_event *ev);
 /* @ev, one of the waiting events, is a call of a thread that is off its CPU by its records. */
 int kx_thread_sched_call(struct kx_thread *thread, const struct kx_event *ev);
 
+/* thread_sink.c: ends the thread's stream. Errors: the FDR writer's. */
+int kx_thread_end_stream(struct kx_thread *thread);
 /* thread_sink.c: @ev through the call stack into the stream. Errors: the FDR writer's, -ENOMEM. */
 int kx_thread_feed(struct kx_thread *thread, const struct kx_event *ev);
 /* Adds a note of the thread's present name to its stream. */
@@ -81,6 +87,11 @@ struct kx_fdr_identity kx_thread_fdr_identity(const struct kx_thread *thread,
  * thread's name is unknown, its later events may have to wait.
  */
 int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *released);
+/*
+ * Opens the stream of a thread that has been identified as far as possible; @tsc: of the event that
+ * needs it. Errors: the FDR writer's, -ENOMEM.
+ */
+int kx_thread_open_stream(struct kx_thread *thread, uint64_t tsc);
 /* Whether it holds state that later events need. */
 bool kx_thread_is_needed(const struct kx_thread *thread);
 

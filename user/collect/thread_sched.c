@@ -5,9 +5,11 @@
 static int write_interval(struct kx_thread *thread, uint16_t cpu,
 			  const struct kx_sched_interval *i)
 {
-	const struct kx_note note = { .kind = KX_NOTE_SCHED, .sched = *i };
+	struct kx_note note = { .kind = KX_NOTE_SCHED, .sched = *i };
 	int err = i->open ? 0 : kx_fdr_cpu(thread->stream, i->to, cpu);
 
+	/* what is before the file's start is in an earlier file of a rotated trace */
+	kx_sched_cut(&note.sched, kx_fdr_writer_options(thread->table->o.writer)->start_tsc, i->to);
 	return err ? err : kx_fdr_note(thread->stream, i->to, &note);
 }
 
@@ -39,6 +41,14 @@ int kx_thread_sched_call(struct kx_thread *thread, const struct kx_event *ev)
 	if (!kx_sched_track_call(&thread->sched, ev->tsc, next < end ? next : NULL, &base, &i))
 		return 0;
 	return write_interval(thread, ev->cpu, &i);
+}
+
+int kx_thread_sched_cut(struct kx_thread *thread, uint64_t tsc)
+{
+	struct kx_sched_track track = thread->sched;
+	struct kx_sched_interval i;
+
+	return kx_sched_track_end(&track, tsc, &i) ? write_interval(thread, 0, &i) : 0;
 }
 
 int kx_thread_table_end_sched(struct kx_thread_table *t, uint64_t tsc)

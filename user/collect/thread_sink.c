@@ -99,11 +99,21 @@ int kx_thread_write_partners(struct kx_thread *thread, uint64_t tsc)
 			 thread->lost_to && thread->lost_to < tsc ? thread->lost_to : tsc, tsc);
 }
 
+int kx_thread_end_stream(struct kx_thread *thread)
+{
+	bool records = kx_fdr_thread_has_records(thread->stream);
+	int err = kx_fdr_thread_end(thread->stream);
+
+	thread->table->written += records && !thread->counted;
+	thread->counted |= records;
+	thread->stream = NULL;
+	return err;
+}
+
 static int sink_other(void *ctx, const struct kx_event *ev)
 {
 	struct kx_thread *thread = ctx;
 	const uint64_t *words;
-	int err;
 
 	switch (ev->kind) {
 	case KX_EVENT_MIGRATE:
@@ -114,9 +124,7 @@ static int sink_other(void *ctx, const struct kx_event *ev)
 		words = payload_of(thread, ev);
 		return write_gap(thread, words[1], words[2], words[0], ev->tsc);
 	case KX_EVENT_THREAD_EXIT:
-		err = kx_fdr_thread_end(thread->stream);
-		thread->stream = NULL;
-		return err;
+		return kx_thread_end_stream(thread);
 	default:
 		return write_instant(thread, ev);
 	}

@@ -70,18 +70,13 @@ static bool identify(struct kx_thread *thread, uint32_t at)
 	return kx_proc_thread((pid_t)thread->tid, &thread->id);
 }
 
-/* 1: the event must wait until the name is known. */
-static int open_stream(struct kx_thread *thread, uint32_t at, bool last)
+int kx_thread_open_stream(struct kx_thread *thread, uint64_t tsc)
 {
 	struct kx_thread_table *t = thread->table;
 	const struct kx_process *process = NULL;
-	uint64_t tsc = thread->events[at].tsc;
 	const char *note = t->session_note;
 	struct kx_fdr_identity written;
 
-	if (!identify(thread, at) && !last &&
-	    (t->o.patient || thread->waited++ < MAX_WAITS))
-		return 1;
 	if (!thread->id.pid)
 		thread->id.pid = kx_process_table_first(t->o.processes);
 	if (thread->id.pid) {
@@ -97,6 +92,15 @@ static int open_stream(struct kx_thread *thread, uint32_t at, bool last)
 		return -ENOMEM;
 	t->session_note = NULL;
 	return note ? kx_fdr_custom(thread->stream, tsc, note, strlen(note)) : 0;
+}
+
+/* 1: the event must wait until the name is known. */
+static int open_stream(struct kx_thread *thread, uint32_t at, bool last)
+{
+	if (!identify(thread, at) && !last &&
+	    (thread->table->o.patient || thread->waited++ < MAX_WAITS))
+		return 1;
+	return kx_thread_open_stream(thread, thread->events[at].tsc);
 }
 
 /* The current thread ends; the kernel may give its id to another one. */
@@ -120,7 +124,7 @@ static int end_life(struct kx_thread *thread)
 	thread->stack = NULL;
 	memset(&thread->id, 0, sizeof(thread->id));
 	thread->waited = 0;
-	thread->exiting = false;
+	thread->exiting = thread->counted = false;
 	thread->exit_tsc = 0;
 	memset(&thread->sched, 0, sizeof(thread->sched));
 	return 0;
@@ -166,7 +170,8 @@ static bool is_over(const struct kx_thread *thread, uint64_t tsc)
  */
 static uint64_t complete_until(const struct kx_thread *thread, uint64_t watermark)
 {
-	bool has_calls = thread->stream;
+	/* a stack: it has had calls, perhaps in an earlier file */
+	bool has_calls = thread->stream || thread->stack;
 	uint32_t i = thread->nevents;
 
 	if (!thread->table->o.delayed || watermark == UINT64_MAX || thread->nevents > KX_MAX_HELD ||

@@ -103,6 +103,22 @@ int kx_thread_table_end_gone(struct kx_thread_table *t);
  */
 int kx_thread_table_sweep(struct kx_thread_table *t);
 
+/*
+ * A rotated trace: its next file begins at the oldest open call or waiting event, or at @tsc if
+ * nothing is older. (Entries that are written late may be of any time: then at the recording's start.)
+ */
+uint64_t kx_thread_table_oldest(const struct kx_thread_table *t, uint64_t tsc);
+/*
+ * Ends all streams; from now on threads write to @writer, whose file begins at what
+ * kx_thread_table_oldest has returned. Calls that are open stay open in the old file and begin the
+ * new one, after a note "continued". @tsc: the watermark of the last release. Returns these calls in
+ * *@continued. Errors: the FDR writers', -ENOMEM; @writer is the present one even then.
+ */
+int kx_thread_table_switch(struct kx_thread_table *t, struct kx_fdr_writer *writer, uint64_t tsc,
+			   uint64_t *continued);
+/* Threads with records in any of the files; their streams may be open. */
+uint64_t kx_thread_table_written(const struct kx_thread_table *t);
+
 /* Threads in memory; and metadata records dropped because of max_threads. */
 size_t kx_thread_table_size(const struct kx_thread_table *t);
 uint64_t kx_thread_table_unnamed(const struct kx_thread_table *t);

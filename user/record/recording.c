@@ -138,6 +138,8 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 			code = trace_failed(r, kx_fdr_flush(r->writer, err), err);
 			flushed = now;
 		}
+		if (!code && r->writer)
+			code = kx_recording_rotate(r, err);
 		if (take_signal(r, asked)) {
 			/* the command may still write output as it ends; a second signal ends the
 			 * recording at once */
@@ -162,7 +164,8 @@ static void fill_result(struct recording *r)
 	r->result->counts.lost += r->kernel_missed;
 	if (r->flight)
 		kx_flight_get_result(r->flight, &r->result->flight);
-	r->result->bytes = r->flight ? r->result->flight.bytes : kx_fdr_writer_bytes(r->writer);
+	r->result->bytes = r->flight ? r->result->flight.bytes
+				     : r->rotation.bytes + kx_fdr_writer_bytes(r->writer);
 	r->result->processes = r->follow ? kx_follow_processes(r->follow) : r->targets.npids;
 	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
 	r->result->clock = kx_clock_name(clock->kind);
@@ -260,13 +263,11 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 	if (!end)
 		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
 	fill_result(r);
-	kx_session_info_processes(r->info, r->processes, r->start_tsc, clock->tsc_hz);
-	kx_session_info_end(r->info, r->result->seconds, clock, &r->result->counts);
 	if (end)
 		/* The map's counts are useful without a complete trace; it may fail, too. */
-		kx_session_map_write(r->output.map_path, &r->sel, r->info, NULL);
+		kx_recording_write_map(r, &r->result->counts, true, NULL);
 	else
-		end = kx_session_map_write(r->output.map_path, &r->sel, r->info, &late);
+		end = kx_recording_write_map(r, &r->result->counts, true, &late);
 	if (!code && end) {
 		*err = late;
 		code = end;
@@ -294,6 +295,7 @@ static void clean_up(struct recording *r, bool started)
 	free(r->traits);
 	json_decref(r->info);
 	free(r->session_note);
+	kx_numbered_free(&r->rotation.files);
 	kx_output_close(&r->output);
 	if (r->signal_fd >= 0)
 		close(r->signal_fd);
@@ -324,7 +326,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	memset(result, 0, sizeof(*result));
 	r.output.fd = -1;
 	start_keeper(&r);
-	code = o->flight || o->count ? 0 : kx_output_open(&r.output, o->output, err);
+	code = o->flight || o->count ? 0 : kx_recording_open_output(&r, err);
 	if (!code)
 		code = kx_recording_prepare(&r, err);
 	/* If a target has exited, that is why the preparation failed. */
@@ -344,6 +346,8 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 				    result->attach_seconds);
 		if (r.launch)
 			code = kx_launch_continue(r.launch, err);
+		if (!code && r.writer)
+			code = kx_recording_begin_rotation(&r, err);
 		if (!code)
 			code = run(&r, &asked, err);
 		result->seconds = kx_monotonic_seconds() - start;

@@ -5,6 +5,7 @@
  *     recording_prepare.c  targets, selection, BPF object, probes, files: up to the gate's opening
  *     recording.c          the loop: events, new processes (follow.c), a collector pass, a flush;
  *                          then close the gate, detach, drain, complete trace and map
+ *     recording_rotate.c   --rotate: from one file of the trace to the next
  *     flight.c             in place of writing: dumps (dump_request.c decides, dump_process.c and
  *                          flight_write.c write them in a child process)
  *     count.c, rate.c      no trace: calls are counted in the kernel
@@ -33,6 +34,15 @@
 #include "plan/plan.h"
 #include "select/select.h"
 
+#define KX_ROTATION_MIN_BYTES (64u << 10)
+
+/* --rotate: the trace becomes numbered files; all zero: it does not. */
+struct kx_rotation_options {
+	uint64_t bytes; /* a file ends when it has so many; 0: no limit */
+	double seconds; /* and when it covers so many; 0: no limit */
+	unsigned keep;	/* the newest so many stay; 0: all */
+};
+
 struct kx_recording_options {
 	const pid_t *pids;    /* attach to these ... */
 	size_t npids;
@@ -42,6 +52,7 @@ struct kx_recording_options {
 	struct kx_filters filters;
 	struct kx_select_options select;
 	const char *output;   /* path of the trace; the map is PATH.map */
+	struct kx_rotation_options rotation;
 	double seconds;       /* 0: until a signal or the targets' end */
 	int fdr_version;      /* 0: the newest */
 	unsigned nargs;       /* argument registers to capture, 0 to 6 */
@@ -75,7 +86,10 @@ struct kx_recording_result {
 	size_t functions;   /* with probes */
 	size_t processes;   /* that were traced; 0 with -a: not counted */
 	uint64_t unfollowed; /* children that were one too many to follow */
-	uint64_t bytes;     /* of the trace file */
+	uint64_t bytes;     /* of the trace file, or of all its parts */
+	unsigned files;     /* parts that were written; 0: it is not rotated */
+	unsigned files_kept;
+	char newest[256];   /* path of the newest part */
 	double seconds;     /* from the gate's opening to its closing */
 	double attach_seconds, detach_seconds;
 	const char *clock;  /* name of the clock used */

@@ -13,11 +13,25 @@
 #include "record/flight.h"
 #include "record/follow.h"
 #include "record/notice.h"
+#include "record/numbered_files.h"
 #include "record/probe_sets.h"
 #include "record/recording.h"
 #include "record/targets.h"
 #include "trace/fdr_writer.h"
 #include "tracer/tracer.h"
+
+/* The present file of a rotated trace. */
+struct rotation {
+	unsigned number; /* 0: the trace is one file */
+	double begun;	 /* kx_monotonic_seconds */
+	uint64_t from;	 /* TSC of its start */
+	uint64_t cut;	 /* TSC up to which the file before it goes */
+	uint64_t continued;		   /* calls that it begins with */
+	uint64_t bytes;			   /* of the files before it */
+	uint64_t first_bytes; /* that it had when it began */
+	struct kx_collector_counts before; /* of the files before it, together */
+	struct kx_numbered_files files;
+};
 
 struct recording {
 	const struct kx_recording_options *o;
@@ -36,6 +50,7 @@ struct recording {
 	struct kx_dlopen_watch watch;
 	char loads_unseen[256]; /* see struct kx_select_options; "" if they are detected in time */
 	struct kx_fdr_options fdr;    /* of the trace, or of each dump */
+	struct rotation rotation;
 	struct kx_fdr_writer *writer; /* NULL in a flight recording */
 	struct kx_flight *flight;     /* NULL in any other */
 	struct kx_process_table *processes;
@@ -51,5 +66,18 @@ struct recording {
 
 /* Everything up to the gate's opening: signals, targets, selection, programs, files, probes. */
 int kx_recording_prepare(struct recording *r, struct kx_err *err);
+
+/* Opens the trace, or its first part. Errors: those of kx_output_open; -ENOMEM. */
+int kx_recording_open_output(struct recording *r, struct kx_err *err);
+/* The first part is in place, and recording begins. Errors: -ENOMEM. */
+int kx_recording_begin_rotation(struct recording *r, struct kx_err *err);
+/* After a pass: begins the next part if the present one is large or long enough. */
+int kx_recording_rotate(struct recording *r, struct kx_err *err);
+/*
+ * Completes the description of the present part (or of the whole trace), of which the writer is
+ * finished, and writes its map. @totals: of the recording so far; @last: it ends with this part.
+ */
+int kx_recording_write_map(struct recording *r, const struct kx_collector_counts *totals, bool last,
+			   struct kx_err *err);
 
 #endif

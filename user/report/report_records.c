@@ -104,6 +104,8 @@ static int take_note(struct kx_report *r, struct kx_report_thread *t,
 		e = kx_report_add_interval(r, t, t->open.depth, &note.sched);
 	else if (note.kind == KX_NOTE_REPAIRED)
 		t->open.added += note.repaired.exits;
+	else if (note.kind == KX_NOTE_CONTINUED && r->counting)
+		r->totals.events -= note.continued.entries; /* events of an earlier file */
 	else if (note.kind == KX_NOTE_LOSS && r->counting && !r->has_lost)
 		r->totals.lost += note.loss.entries + note.loss.exits;
 	else if (note.kind == KX_NOTE_SESSION && r->counting)

@@ -314,6 +314,15 @@ int kx_fdr_note(struct kx_fdr_thread *t, uint64_t tsc, const struct kx_note *not
 	return n < 0 ? n : kx_fdr_custom(t, tsc, text, (size_t)n);
 }
 
+int kx_fdr_added_entry(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func)
+{
+	int ret = kx_fdr_entry(t, tsc, cpu, func, NULL, 0);
+
+	if (ret == 0)
+		t->hits--;
+	return ret;
+}
+
 int kx_fdr_added_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func)
 {
 	int ret = kx_fdr_exit(t, tsc, cpu, func, false);

@@ -153,6 +153,11 @@ static void remember(const struct kx_fdr_thread *t)
 	e->any = 1;
 }
 
+bool kx_fdr_thread_has_records(const struct kx_fdr_thread *t)
+{
+	return t->started;
+}
+
 int kx_fdr_thread_end(struct kx_fdr_thread *t)
 {
 	struct kx_fdr_writer *w = t->writer;
@@ -182,6 +187,20 @@ static int write_failed(const struct kx_fdr_writer *w, struct kx_err *err)
 			  "cannot write the trace any further: %s; its first %llu bytes are %s",
 			  strerror(-w->error), (unsigned long long)w->bytes,
 			  w->regular ? "whole and stay readable" : "sent and whole");
+}
+
+struct kx_fdr_options kx_fdr_options_at(const struct kx_fdr_options *o, uint64_t tsc)
+{
+	struct kx_fdr_options at = *o;
+	double us;
+
+	if (tsc <= o->start_tsc || !o->tsc_hz)
+		return at;
+	us = (double)o->wall_usec + (double)(tsc - o->start_tsc) * 1e6 / (double)o->tsc_hz;
+	at.wall_sec += (uint64_t)(us / 1e6);
+	at.wall_usec = (uint32_t)(us - (double)((uint64_t)(us / 1e6)) * 1e6);
+	at.start_tsc = tsc;
+	return at;
 }
 
 int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options, struct kx_fdr_writer **out,

@@ -31,6 +31,9 @@ struct kx_fdr_options {
 	uint32_t wall_usec;
 };
 
+/* @o for a file of the same recording that begins at @tsc: with the start and the wall clock of then. */
+struct kx_fdr_options kx_fdr_options_at(const struct kx_fdr_options *o, uint64_t tsc);
+
 /*
  * Starts a file on @fd, which must be empty; the caller keeps owning it. It may be a pipe (ignore
  * SIGPIPE then). Writes the header. A buffer size is a multiple of 8 from 1 KiB to 256 MiB. Free
@@ -63,6 +66,8 @@ struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid,
 int kx_fdr_entry(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func,
 		 const uint64_t *args, unsigned nargs);
 int kx_fdr_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func, bool tail);
+/* An entry that is not a hit of this file: the call began in an earlier part of a rotated trace. */
+int kx_fdr_added_entry(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func);
 /* An exit that no probe has hit: it closes a call whose own exit will not come. */
 int kx_fdr_added_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func);
 int kx_fdr_cpu(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu);
@@ -70,6 +75,9 @@ int kx_fdr_cpu(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu);
 int kx_fdr_custom(struct kx_fdr_thread *t, uint64_t tsc, const void *payload, size_t size);
 /* The custom event of a note. Errors: those of kx_note_format, too. */
 int kx_fdr_note(struct kx_fdr_thread *t, uint64_t tsc, const struct kx_note *note);
+
+/* Whether the thread has a record. */
+bool kx_fdr_thread_has_records(const struct kx_fdr_thread *t);
 
 /*
  * Closes the thread's open buffer and frees @t, also on error. Another thread may get the same ids
@@ -87,7 +95,7 @@ int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err);
  */
 int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err);
 
-/* Function records that are in the file (not those in open buffers), without added exits. */
+/* Function records that are in the file (not those in open buffers), without added ones. */
 uint64_t kx_fdr_writer_hits(const struct kx_fdr_writer *w);
 
 /* Bytes in the file so far; threads that have a record. */

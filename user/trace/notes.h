@@ -10,7 +10,9 @@
  * ids in the thread's own pid namespace, if they differ session  {...}  see map_file.h; once, in
  * the first thread of the file loss     {"entries":3,"exits":2,"from":TSC,"to":TSC}  events lost in
  * this thread between these times repaired {"exits":2}  the next 2 exits of this thread were added
- * by kxray result   {"value":-2}  what the call that exits next in this thread returns; of system
+ * by kxray continued {"entries":2}  the next 2 entries of this thread, at their true times, are in an
+ * earlier file of a rotated trace (record --rotate): the calls were open when this file began
+ * result   {"value":-2}  what the call that exits next in this thread returns; of system
  * calls, with record --args sample   {"ip":"0x7f12..."}  the thread was on a CPU, at this run-time
  * address in user space; with record --sample sched
  * {"off":TICKS,"state":"S","wait":TICKS,"by":TID,"open":true}  the thread is back on a CPU; with
@@ -49,6 +51,7 @@ enum kx_note_kind {
 	KX_NOTE_RESULT,
 	KX_NOTE_SAMPLE,
 	KX_NOTE_SCHED,
+	KX_NOTE_CONTINUED,
 	KX_NOTE_KINDS,
 	KX_NOTE_INSTANT, /* only for writing: see struct kx_note_layout */
 };
@@ -95,6 +98,9 @@ struct kx_note {
 		struct {
 			int64_t value;
 		} result;
+		struct {
+			uint64_t entries;
+		} continued;
 		struct {
 			uint64_t ip;
 		} sample;

@@ -40,7 +40,7 @@ kill -KILL "$PID"
 # Without -f; recorded until the target has done some rounds of its work.
 start_target counts --repeat=100000000
 go_target
-start_kxray "$PID" --by-heat 1 --max-overhead 1000%
+start_kxray "$PID" --by-heat 1 --max-overhead 100000%
 wait_for used_cpu "$PID" $(($(cpu_ticks "$PID") + 100))
 kill -INT "$KX_PID"
 end_kxray
@@ -66,7 +66,8 @@ mistake "--by-heat takes seconds" -p "$PID" --by-heat 0
 mistake "--by-heat takes seconds" -p "$PID" --by-heat x
 mistake "--max-overhead takes percent" -p "$PID" --by-heat 1 --max-overhead -1
 mistake "--max-overhead takes percent" -p "$PID" --by-heat 1 --max-overhead 5%%
-mistake "--max-overhead is for --by-heat" -p "$PID" --max-overhead 5
+mistake "--max-overhead needs running processes" --max-overhead 5 -- true
+mistake "leave out --max-overhead" -p "$PID" --max-overhead 5 --count
 mistake "-p PID" --by-heat 1 -- true
 mistake "either --count or --by-heat" -p "$PID" --by-heat 1 --count
 kill -KILL "$PID"

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "doctor/call_cost.h"
+#include "record/bounded_count.h"
 #include "record/call_rate_selection.h"
 
 static void test_the_coolest_first(void **state)
@@ -76,9 +77,25 @@ static void test_costs(void **state)
 	assert_float_equal(kx_call_cost_syscall(&costs), 350, 1e-9);
 }
 
+/* The costliest go first; what costs nothing never goes. */
+static void test_set_aside(void **state)
+{
+	const double percent[] = { 3, 0, 10, 1, 10, 2 };
+	bool in[] = { true, true, true, true, false, true };
+
+	(void)state;
+	assert_int_equal(kx_bounded_set_aside(percent, in, 6, 100), 0);
+	assert_int_equal(kx_bounded_set_aside(percent, in, 6, 4), 2);
+	assert_true(!in[0] && in[1] && !in[2] && in[3] && !in[4] && in[5]);
+	assert_int_equal(kx_bounded_set_aside(percent, in, 6, 0), 2);
+	assert_true(in[1] && !in[3] && !in[5]);
+	assert_int_equal(kx_bounded_set_aside(percent, in, 6, -1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_set_aside),
 		cmocka_unit_test(test_the_coolest_first),
 		cmocka_unit_test(test_nothing_to_keep),
 		cmocka_unit_test(test_never_called),

@@ -142,10 +142,13 @@ static void test_count_and_heat(void **state)
 		refused(line, "--count writes no trace, it only counts calls: leave out ");
 	}
 	accepted("-p 5 --by-heat 1.5");
-	assert_true(a.heat_seconds == 1.5 && a.max_overhead == 5);
+	assert_true(a.heat_seconds == 1.5 && a.max_overhead == 0);
 	accepted("-p 5 --by-heat 1 --max-overhead 12.5%");
 	assert_true(a.max_overhead == 12.5);
-	refused("-p 5 --max-overhead 1", "--max-overhead is for --by-heat SECONDS");
+	accepted("-p 5 --max-overhead 1 --yes");
+	assert_true(a.max_overhead == 1 && a.yes);
+	refused("--max-overhead 1 -- true", "--max-overhead needs running processes");
+	refused("-p 5 --count --max-overhead 1", "leave out --max-overhead");
 	refused("--by-heat 1 -- true", "-p PID");
 	refused("-p 5 --by-heat 1 --count", "either --count or --by-heat, not both");
 }

@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/record_arguments.h"
+#include "cmd/record_choice.h"
 #include "cmd/record_options.h"
 #include "cmd/record_summary.h"
 
@@ -128,42 +129,6 @@ static int show_counts(struct kx_record_arguments *a, const struct kx_recording_
 	return 0;
 }
 
-/* Prints what --by-heat chose, and why. */
-static void print_heat(const struct kx_record_arguments *a)
-{
-	const struct kx_call_rates *h = &a->heat;
-
-	kx_print(stderr,
-		 "kxray: by heat in %.1f s: %zu function%s (%zu of them called), predicted to take "
-		 "%.2f %% "
-		 "of one CPU%s\n",
-		 h->seconds, h->nkept, plural(h->nkept), h->ncalled, h->percent,
-		 h->cheap_only ? "; functions with an expensive entry were not considered (name "
-				 "them with -f)"
-			       : "");
-	for (size_t i = 0; i < h->nhot && i < 5; i++)
-		kx_print(stderr, "kxray: too hot: %s: %.0f calls a second, %.1f %% of one CPU\n",
-			 h->hot[i].name, h->hot[i].per_second, h->hot[i].percent);
-	if (h->nhot > 5)
-		kx_print(stderr, "kxray: too hot: %zu more\n", h->nhot - 5);
-}
-
-static int choose_by_heat(struct kx_record_arguments *a, struct kx_err *err)
-{
-	int code;
-
-	if (!a->quiet)
-		kx_print(stderr, "kxray: counting calls for %g s\n", a->heat_seconds);
-	code = kx_call_rates_select(a->o.pids, a->o.npids, &a->o.select, a->heat_seconds, a->max_overhead,
-			    &a->heat, err);
-	if (code)
-		return code;
-	a->o.select = a->heat.select;
-	if (!a->quiet)
-		print_heat(a);
-	return 0;
-}
-
 int kx_cmd_record(int argc, char **argv)
 {
 	struct kx_record_arguments a = { .o = { .mechanism = -1, .argc = argc, .argv = argv } };
@@ -180,7 +145,7 @@ int kx_cmd_record(int argc, char **argv)
 	a.o.on_counts = on_counts;
 	a.o.ctx = &a;
 	memset(&result, 0, sizeof(result));
-	code = a.heat_seconds > 0 ? choose_by_heat(&a, &err) : 0;
+	code = kx_record_choose(&a, &err);
 	if (!code)
 		code = kx_recording_run(&a.o, &result, &err);
 	if (result.started && a.o.count) {

@@ -7,8 +7,6 @@
 
 #include "cmd/option_values.h"
 
-#define DEFAULT_OVERHEAD 5.0 /* percent of one CPU */
-
 static int check_targets(struct kx_record_arguments *a, struct kx_err *err)
 {
 	struct kx_recording_options *o = &a->o;
@@ -57,9 +55,13 @@ static int complete_flight(struct kx_record_arguments *a, struct kx_err *err)
 
 static int check_heat(struct kx_record_arguments *a, struct kx_err *err)
 {
-	if (a->max_overhead > 0 && !(a->heat_seconds > 0))
+	if (a->max_overhead > 0 && !a->pids)
 		return kx_err_set(err, -EINVAL,
-				  "--max-overhead is for --by-heat SECONDS, which counts calls first");
+				  "--max-overhead needs running processes to count calls in: -p PID");
+	if (a->max_overhead > 0 && a->o.count)
+		return kx_err_set(err, -EINVAL,
+				  "--count writes no trace, it only counts calls: leave out "
+				  "--max-overhead");
 	if (!(a->heat_seconds > 0))
 		return 0;
 	if (!a->pids)
@@ -67,8 +69,6 @@ static int check_heat(struct kx_record_arguments *a, struct kx_err *err)
 				  "--by-heat needs running processes to count calls in: -p PID");
 	if (a->o.count)
 		return kx_err_set(err, -EINVAL, "either --count or --by-heat, not both");
-	if (!(a->max_overhead > 0))
-		a->max_overhead = DEFAULT_OVERHEAD;
 	return 0;
 }
 

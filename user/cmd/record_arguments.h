@@ -20,7 +20,8 @@ struct kx_record_arguments {
 	int count_failed;
 	struct kx_err count_error;
 	double heat_seconds; /* --by-heat; 0: not given */
-	double max_overhead; /* percent of one CPU */
+	double max_overhead; /* percent of the CPU time that the program uses; 0: not given */
+	bool yes;
 	struct kx_call_rates heat;
 	int follow; /* 1: --follow, -1: --no-follow, 0: neither */
 	bool json, quiet, fail_on_loss;

@@ -202,14 +202,28 @@ static const struct kx_option reduction[] = {
 	  .help = "count calls for SECONDS first, then leave out functions that are called too often; "
 		  "without -f the candidates are all functions of the main executable with a cheap "
 		  "entry. Needs -p",
-	  .manual = "Count calls for SECONDS first, predict the cost of recording each function as kxray "
-		    "functions --rate does, and leave out those that are called too often, so that the "
-		    "others together take at most the CPU share of --max-overhead. The functions left out "
+	  .manual = "Count calls for SECONDS first, predict the cost of recording each function, and "
+		    "leave out those that are called too often, so that the "
+		    "others together cost at most --max-overhead. The functions left out "
 		    "are printed. Without -f the candidates are all functions of the main executable "
 		    "except those with a single-stepped entry. Needs -p." },
 	{ .name = "max-overhead", .kind = KX_OPTION_PERCENT, .argument = "PCT", .max = 100000,
-	  FIELD(max_overhead), .takes = "percent of one CPU, as in 5 or 12.5%",
-	  .help = "limit of the cost that --by-heat predicts, in percent of one CPU (default 5)" },
+	  FIELD(max_overhead), .takes = "percent of the CPU time that the program uses, as in 5 or 12.5%",
+	  .help = "without -f, and with --by-heat: trace only what is predicted to cost at most PCT "
+		  "percent of the CPU time that the program uses (default 5). With -f: predict first, and "
+		  "ask for --yes or warn if it is more. Needs -p",
+	  .manual = "Without -f, and with --by-heat: calls are counted first, and functions are left out, "
+		    "most called first, until recording the others is predicted to cost at most PCT percent "
+		    "(5 by default) of the CPU time that the processes use; a tenth of a CPU is assumed for "
+		    "those that hardly run. The count slows the program down for moments only: functions "
+		    "are counted in groups, and a group is detached when its hits have cost 10 ms. With -f "
+		    "nothing is left out: on a terminal, or if this option is given, calls are counted for "
+		    "0.2 s and the prediction is printed. In a script without this option a recording with "
+		    "-f begins at once.\n\n"
+		    "If more than 50 percent (with -f: than PCT) are predicted, kxray records only with --yes "
+		    "if it runs on a terminal, and prints a warning otherwise. Needs -p." },
+	{ .name = "yes", .short_name = 'y', .kind = KX_OPTION_FLAG, FIELD(yes),
+	  .help = "record even if the predicted cost is high" },
 	{ 0 },
 };
 

@@ -40,14 +40,14 @@ static void print_parts(const struct kx_recording_result *r)
 {
 	const struct kx_collector_counts *c = &r->counts;
 
-	fprintf(stderr,
+	kx_print(stderr,
 		"kxray: %llu event%s, %llu lost, %zu function%s, %llu thread%s, %llu bytes in %u file%s, the newest is %s, %.3f s\n",
 		(unsigned long long)c->events, plural(c->events), (unsigned long long)c->lost,
 		r->functions, plural(r->functions), (unsigned long long)c->threads,
 		plural(c->threads), (unsigned long long)r->bytes, r->files, plural(r->files),
 		r->newest, r->seconds);
 	if (r->files_kept < r->files)
-		fprintf(stderr, "kxray: %u older file%s removed (--keep-files)\n",
+		kx_print(stderr, "kxray: %u older file%s removed (--keep-files)\n",
 			r->files - r->files_kept, r->files - r->files_kept == 1 ? " was" : "s were");
 }
 

@@ -2,12 +2,13 @@
 #include "record/call_rate_selection.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tracer/uprobe_try.h"
 #include "binary/modules.h"
-#include "record/rate.h"
+#include "record/bounded_count.h"
 
 struct candidate {
 	double percent;
@@ -115,43 +116,52 @@ static int decide(struct kx_call_rates *h, const struct kx_selection *sel, const
 	return code;
 }
 
-static int find_in(const struct kx_select_process *procs, const pid_t *pids, size_t n,
-		   double seconds, double budget, struct kx_call_rates *h, struct kx_err *err)
+static int find_in(const struct kx_select_process *procs, const struct kx_call_rates_options *how,
+		   struct kx_call_rates *h, struct kx_err *err)
 {
+	const struct kx_bounded_options counting = { .procs = procs,
+						     .pids = how->pids,
+						     .n = how->npids,
+						     .seconds = how->seconds,
+						     .max_percent = how->max_overhead };
 	struct kx_selection sel;
 	struct kx_rates rates = { 0 };
-	int code = kx_select_functions(procs, n, &h->select, &sel, err);
+	int code = kx_select_functions(procs, how->npids, &h->select, &sel, err);
 
 	if (code)
 		return code;
-	code = kx_rates_measure(&sel, &h->select, pids, n, seconds, &rates, err);
+	code = kx_bounded_count(&sel, &counting, &rates, err);
 	if (!code) {
 		h->seconds = rates.seconds;
-		if (decide(h, &sel, &rates, budget))
+		if (decide(h, &sel, &rates,
+			   how->predict_only ? HUGE_VAL : how->max_overhead * rates.target_cpus))
 			code = kx_err_set(err, -ENOMEM, "no memory for the choice of functions");
+		h->overhead = h->percent / rates.target_cpus;
 	}
 	if (!code && !h->nkept)
 		code = kx_err_set(err, -E2BIG,
 				  "each of the functions is called so often that recording it takes "
-				  "more than %g %% of a CPU; allow more with --max-overhead",
-				  budget);
+				  "more than %g %% of the CPU time that the program uses; allow more "
+				  "with --max-overhead",
+				  how->max_overhead);
 	kx_rates_free(&rates);
 	kx_selection_free(&sel);
 	return code;
 }
 
-int kx_call_rates_select(const pid_t *pids, size_t npids, const struct kx_select_options *options,
-		 double seconds, double budget, struct kx_call_rates *h, struct kx_err *err)
+int kx_call_rates_select(const struct kx_call_rates_options *how,
+			 const struct kx_select_options *options, struct kx_call_rates *h,
+			 struct kx_err *err)
 {
 	static const char *const all[] = { "*" };
-	struct kx_select_process *procs = calloc(npids + 1, sizeof(*procs));
-	struct kx_modules *mods = calloc(npids + 1, sizeof(*mods));
+	struct kx_select_process *procs = calloc(how->npids + 1, sizeof(*procs));
+	struct kx_modules *mods = calloc(how->npids + 1, sizeof(*mods));
 	size_t n = 0;
 	int code = 0;
 
 	memset(h, 0, sizeof(*h));
 	h->select = *options;
-	if (!options->ninclude) {
+	if (!options->ninclude && !how->by_size) {
 		h->select.include = all;
 		h->select.ninclude = 1;
 		h->cheap_only = true;
@@ -160,13 +170,13 @@ int kx_call_rates_select(const pid_t *pids, size_t npids, const struct kx_select
 	h->select.wanted_ctx = h;
 	h->select.nop5_optimized = kx_probe_nop5_optimized() > 0;
 	if (!procs || !mods)
-		code = kx_err_set(err, -ENOMEM, "no memory for %zu processes", npids);
-	for (; !code && n < npids; n++) {
-		code = kx_modules_of_process(pids[n], &mods[n], err);
-		procs[n] = (struct kx_select_process){ .pid = pids[n], .mods = &mods[n] };
+		code = kx_err_set(err, -ENOMEM, "no memory for %zu processes", how->npids);
+	for (; !code && n < how->npids; n++) {
+		code = kx_modules_of_process(how->pids[n], &mods[n], err);
+		procs[n] = (struct kx_select_process){ .pid = how->pids[n], .mods = &mods[n] };
 	}
 	if (!code)
-		code = find_in(procs, pids, npids, seconds, budget, h, err);
+		code = find_in(procs, how, h, err);
 	for (size_t i = 0; mods && i < n; i++)
 		kx_modules_free(&mods[i]);
 	free(mods);

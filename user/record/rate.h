@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* How often the functions of running processes are called, and what recording them would cost. */
+/*
+ * How often the functions of running processes are called, and what recording them would cost. Here for a
+ * time that the user asks for, all at once; kx_bounded_count does it without slowing the program down.
+ */
 #ifndef KX_RATE_H
 #define KX_RATE_H
 
@@ -20,6 +23,7 @@ struct kx_rates {
 	struct kx_rate *items; /* by index in the selection's functions */
 	double seconds;        /* for which calls were counted */
 	double percent;        /* all together */
+	double target_cpus;    /* CPUs that the processes take undisturbed; only of kx_bounded_count */
 };
 
 /*

@@ -304,12 +304,14 @@ static void clean_up(struct recording *r, bool started)
 /* Before anything that takes memory, since the keeper gets a copy. */
 static void start_keeper(struct recording *r)
 {
+	char *path = r->o->output ? kx_recording_first_path(r) : NULL;
 	struct kx_err why;
 
 	if (kx_keeper_start(&why))
 		kx_notice(&r->notices, "%s; SIGKILL would leave probes behind", why.text);
-	else if (!r->o->flight && !r->o->count)
-		kx_keeper_guard_output(r->o->output);
+	else if (path && !r->o->flight && !r->o->count)
+		kx_keeper_guard_output(path);
+	free(path);
 }
 
 int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_result *result,

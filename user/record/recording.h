@@ -8,6 +8,7 @@
  *     recording_rotate.c   --rotate: from one file of the trace to the next
  *     flight.c             in place of writing: dumps (dump_request.c decides, dump_process.c and
  *                          flight_write.c write them in a child process)
+ *     bounded_count.c      before a recording: rates of functions, counted without slowing the target down
  *     count.c, rate.c      no trace: calls are counted in the kernel
  *
  * Everything before the gate's opening either succeeds or leaves nothing behind. After it, every

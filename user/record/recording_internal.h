@@ -67,7 +67,9 @@ struct recording {
 /* Everything up to the gate's opening: signals, targets, selection, programs, files, probes. */
 int kx_recording_prepare(struct recording *r, struct kx_err *err);
 
-/* Opens the trace, or its first part. Errors: those of kx_output_open; -ENOMEM. */
+/* The path of the trace, or of its first part; free with free(). NULL on -ENOMEM. */
+char *kx_recording_first_path(const struct recording *r);
+/* Opens it. Errors: those of kx_output_open; -ENOMEM. */
 int kx_recording_open_output(struct recording *r, struct kx_err *err);
 /* The first part is in place, and recording begins. Errors: -ENOMEM. */
 int kx_recording_begin_rotation(struct recording *r, struct kx_err *err);

@@ -30,10 +30,19 @@ static int open_part(const struct recording *r, unsigned number, struct kx_outpu
 	return code;
 }
 
+char *kx_recording_first_path(const struct recording *r)
+{
+	return is_rotated(r) ? kx_numbered_path(r->o->output, 1) : strdup(r->o->output);
+}
+
 int kx_recording_open_output(struct recording *r, struct kx_err *err)
 {
-	return is_rotated(r) ? open_part(r, 1, &r->output, err)
-			     : kx_output_open(&r->output, r->o->output, err);
+	char *path = kx_recording_first_path(r);
+	int code = path ? kx_output_open(&r->output, path, err)
+			: kx_err_set(err, -ENOMEM, "no memory");
+
+	free(path);
+	return code;
 }
 
 /* The part's place among the others, for its map. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * hot() is called without a pause; cool() and mild() by a thread that sleeps 10 ms after each pair of
+ * hot() and hot_loop() are called without a pause; cool(), mild() and cool_loop() by a thread that sleeps 10 ms after each round of
  * calls: at most 100 times a second on any machine, and thousands of times less often than hot() even
  * on a busy one.
  */
@@ -30,10 +30,25 @@ TRACED long mild(long n)
 	return add(n) + 3;
 }
 
+/* With a loop each, so that they are chosen by size. */
+TRACED long hot_loop(long n)
+{
+	for (long i = 0; i < (n & 3); i++)
+		sink += i;
+	return sink;
+}
+
+TRACED long cool_loop(long n)
+{
+	for (long i = 0; i < (n & 3); i++)
+		sink -= i;
+	return sink;
+}
+
 static void *seldom(void *arg)
 {
 	for (;;) {
-		sink = cool(1) + mild(2);
+		sink = cool(1) + mild(2) + cool_loop(3);
 		target_pause(10);
 	}
 	return arg;
@@ -48,5 +63,5 @@ int main(int argc, char **argv)
 		return 1;
 	target_ready(&o);
 	for (;;)
-		sink = hot(sink);
+		sink = hot(sink) + hot_loop(sink);
 }

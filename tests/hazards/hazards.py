@@ -7,16 +7,16 @@ import shutil
 
 @dataclasses.dataclass
 class Hazard:
-    """A row; "own_copy": the target is a copy in the run's folder. prepare(run) is called before kxray attaches, beside(run)
-    is a generator that is resumed before the target works and after it has ended."""
+    """A row. prepare(run) is called before kxray attaches, beside(run) is a generator that is resumed before
+    the target works and after it has ended."""
     name: str
     target: str
     arguments: tuple = ()
-    functions: str = "hz_*"
+    functions: tuple = ("hz_*",)
     status: int = 0
-    own_copy: bool = False
     prepare: object = None
     beside: object = None
+    libraries: tuple = ()
     tools: tuple = ()
     counts: dict = dataclasses.field(default_factory=dict)   # way: which counts are compared, or None
     without: dict = dataclasses.field(default_factory=dict)  # way: why it is left out
@@ -26,13 +26,14 @@ class Hazard:
 # kxray starts the program in these ways: nothing can be done to it or beside it before.
 _ATTACHED_ONLY = {way: "only for a running program" for way in ("command", "unasked")}
 _UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "return", "instruction", "none")}
+_CORO = ("next", "yield", "leaf", "step", "signalled")
 # Documented in the help of --exits
 _THROWS = {"return": "return probes abort programs that throw, as the help of --exits says"}
 
 
 def sessions(number):
     def beside(run):
-        others = [run.start_kxray(f"kxray-{n}", ["-f", "{functions}", "-p", str(run.target.pid)])
+        others = [run.start_kxray(f"kxray-{n}", ["-p", str(run.target.pid)])
                   for n in range(2, number + 1)]
         for n, child in enumerate(others, 2):
             run.wait_for_kxray(child, f"kxray-{n}")
@@ -71,6 +72,13 @@ def gdb_same(run):
     run.end_of(child, "gdb")
 
 
+def bpftrace(run):
+    """bpftrace has probes at the same entries and returns."""
+    child = run.start_bpftrace()
+    yield
+    run.stop(child, "bpftrace")
+
+
 def delete(run):
     os.unlink(run.binary)
 
@@ -92,32 +100,39 @@ HAZARDS = [
     Hazard("exceptions", "throw", without=_THROWS),
     Hazard("pthread_cancel", "cancel", without=_THROWS),
     Hazard("longjmp", "jump"),
+    Hazard("swapcontext", "../targets/coro", functions=_CORO),
+    Hazard("stack switch in assembly", "../targets/coro-asm", functions=_CORO + ("swap",)),
     Hazard("C++20 coroutines", "coroutine"),
+    Hazard("Rust panics and threads", "panics", without=_THROWS),
+    Hazard("Go growing stacks", "go-stacks", functions=("main.hz_*",)),
     Hazard("recursion of a million", "recursion"),
     Hazard("500 threads", "threads"),
-    Hazard("fork, vfork, spawn", "processes"),
+    Hazard("fork vfork spawn", "processes"),
     Hazard("clone(CLONE_VM)", "clonevm"),
     # Only the last of the programs prints, with its own calls.
     Hazard("20 execs", "execs", counts={way: None for way in ("attach", "return", "instruction", "none")}),
-    Hazard("seccomp, strict", "seccomp"),
-    Hazard("seccomp, filter", "seccomp", ("filter",)),
-    Hazard("signals, other stack", "signals"),
-    Hazard("self-modifying, JIT", "patch"),
-    Hazard("own breakpoints, steps", "trap"),
+    Hazard("seccomp strict", "seccomp"),
+    Hazard("seccomp filter", "seccomp", ("filter",)),
+    Hazard("signals on other stack", "signals"),
+    Hazard("self-modifying and JIT", "patch"),
+    Hazard("text dropped and read", "copied", counts=_UNCOUNTED),
+    Hazard("text moved", "copied", ("moved",), counts=_UNCOUNTED, known="the copy has the probes' breakpoints"),
+    Hazard("own breakpoints and steps", "trap"),
     Hazard("own ptrace steps", "stepped"),
     Hazard("backtrace", "backtrace", known="return probes cut backtraces off"),
-    Hazard("dlopen 1,000 times", "plugins"),
+    Hazard("dlopen 1,000 times", "plugins", libraries=("plugin.so",)),
     Hazard("namespaces", "namespaces"),
     # The program writes its own code over the probes.
     Hazard("XRay patches", "xray", counts=_UNCOUNTED),
     Hazard("XRay patched before", "xray", ("before",), counts=_UNCOUNTED, known="probes replace code patched before"),
-    Hazard("gdb beside", "calls-O2", functions="hz_leaf", beside=gdb, tools=("gdb",), without=_ATTACHED_ONLY),
-    Hazard("gdb, same functions", "calls-O2", beside=gdb_same, tools=("gdb",), counts=_UNCOUNTED, without=_ATTACHED_ONLY),
+    Hazard("gdb beside", "calls-O2", functions=("hz_leaf",), beside=gdb, tools=("gdb",), without=_ATTACHED_ONLY),
+    Hazard("gdb on same functions", "calls-O2", beside=gdb_same, tools=("gdb",), counts=_UNCOUNTED, without=_ATTACHED_ONLY),
+    Hazard("bpftrace beside", "calls-O2", beside=bpftrace, tools=("bpftrace",), without=_ATTACHED_ONLY),
     Hazard("two sessions", "calls-O2", beside=sessions(2), without=_ATTACHED_ONLY),
     Hazard("three sessions", "calls-O2", beside=sessions(3), without=_ATTACHED_ONLY),
-    Hazard("file deleted before", "calls-O2", own_copy=True, prepare=delete, without=_ATTACHED_ONLY),
-    Hazard("file replaced before", "calls-O2", own_copy=True, prepare=replace, without=_ATTACHED_ONLY),
-    Hazard("file deleted, traced", "calls-O2", own_copy=True, beside=beside_of(delete), without=_ATTACHED_ONLY),
-    Hazard("file replaced, traced", "calls-O2", own_copy=True, beside=beside_of(replace), without=_ATTACHED_ONLY),
+    Hazard("file deleted before", "calls-O2", prepare=delete, without=_ATTACHED_ONLY),
+    Hazard("file replaced before", "calls-O2", prepare=replace, without=_ATTACHED_ONLY),
+    Hazard("file deleted when traced", "calls-O2", beside=beside_of(delete), without=_ATTACHED_ONLY),
+    Hazard("file replaced when traced", "calls-O2", beside=beside_of(replace), without=_ATTACHED_ONLY),
 ] + [Hazard("built " + name, "calls-" + name) for name in (
     "O0", "O1", "O2", "O3", "lto", "pg", "patchable", "split", "static", "static-pie", "cet", "no-plt", "pages", "clang")]

@@ -3,24 +3,26 @@
 """
 Runs dangerous programs untraced and traced, and prints what kxray did to them.
 
-    run.py [--runs N] [--ways WAY,...] [--only HAZARD,...] [--jobs N] [--short] [--keep]
+    run.py [--runs N] [--ways WAY,...] [--only HAZARD,...] [--jobs N] [--short] [--compare] [--keep]
 
 A hazard is a row of hazards.py: a target (targets/) and what happens beside it. It is run untraced, then in each WAY of
 WAYS below. A run is "harmed" if the target's output or exit status differs from the untraced run or if it hangs, "refused"
 if kxray says why it does not trace it, "inexact" if the trace's counts are not those that the target counted itself
 (less what kxray counted as lost: "lossy"), "known" if the output differs as README's limits say. --short: one run in the
-default ways, as "ok" and "not ok" lines. Status 1 if a run was harmed or inexact or kxray failed.
+default ways, as "ok" and "not ok" lines. --compare: a second table, of bpftrace on the same targets. Status 1 if a run was harmed or inexact or kxray failed.
 """
 import argparse
 import concurrent.futures
 import fnmatch
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -29,19 +31,21 @@ from hazards import HAZARDS  # noqa: E402
 BUILD = os.path.realpath(os.environ.get("BUILD", "build"))
 KXRAY = os.environ.get("KXRAY", BUILD + "/kxray")
 TARGETS = BUILD + "/tests/hazards"
+FORKS = threading.Lock()  # a child of fork must not hold the descriptor by which a program is being written
 HANG = int(os.environ.get("KX_TEST_WAIT", "300"))  # only ends a hang
 
-# Options; whether kxray starts the target; which of its counts are compared: "calls" with its children's, or "own"
+# Options beside -f; whether kxray starts the target; which of its counts are compared: "calls" with its children's, or "own"
 WAYS = {
-    "attach": (["-f", "{functions}"], False, "own"),
-    "command": (["-f", "{functions}"], True, "calls"),
-    "unasked": ([], True, None),
-    "follow": (["-f", "{functions}", "--follow"], False, "calls"),
-    "all": (["-f", "{binary}:{functions}", "-a"], False, "calls"),
-    "return": (["-f", "{functions}", "--exits=return"], False, "own"),
-    "instruction": (["-f", "{functions}", "--exits=instruction"], False, "own"),
-    "none": (["-f", "{functions}", "--exits=none"], False, "own"),
-    "leave": (["-f", "{functions}"], False, None),  # kxray ends while the target works
+    "attach": ([], False, "own"),
+    "command": ([], True, "calls"),
+    "unasked": ([], True, None),  # without -f
+    "follow": (["--follow"], False, "calls"),
+    "all": (["-a"], False, "calls"),
+    "return": (["--exits=return"], False, "own"),
+    "instruction": (["--exits=instruction"], False, "own"),
+    "none": (["--exits=none"], False, "own"),
+    "leave": ([], False, None),  # kxray ends while the target works
+    "bpftrace": ([], False, "calls"),  # bpftrace in kxray's place; only with --compare
 }
 DEFAULT_WAYS = ["attach", "command"]
 
@@ -77,11 +81,13 @@ class Run:
         self.hazard = hazard
         self.folder = tempfile.mkdtemp(prefix="kxray-hazard.")
         self.trace = self.folder + "/trace.xray"
-        self.binary = f"{TARGETS}/{hazard.target}"
+        # A copy of its own: probes of other recordings are in the same file of other processes.
+        with FORKS:
+            self.binary = shutil.copy(f"{TARGETS}/{hazard.target}", self.folder)
         self.children = []
         self.target = self.kxray = None
-        if hazard.own_copy:
-            self.binary = shutil.copy(self.binary, self.folder)
+        for library in hazard.libraries:
+            shutil.copy(f"{TARGETS}/{library}", self.folder)
 
     def close(self, keep):
         for child in self.children:
@@ -96,8 +102,9 @@ class Run:
     def start(self, name, command, **kw):
         """Starts a program; its output is in NAME.out and NAME.err."""
         with open(f"{self.folder}/{name}.out", "wb") as out, open(f"{self.folder}/{name}.err", "wb") as err:
-            child = subprocess.Popen(command, stdout=out, stderr=err, cwd=self.folder,
-                                     **{"stdin": subprocess.DEVNULL, **kw})
+            with FORKS:
+                child = subprocess.Popen(command, stdout=out, stderr=err, cwd=self.folder,
+                                         **{"stdin": subprocess.DEVNULL, **kw})
         self.children.append(child)
         return child
 
@@ -130,15 +137,17 @@ class Run:
         lines = [line for line in self.out(name).splitlines() if line and not line.startswith("ready ")]
         try:
             last = json.loads(lines[-1])
-            counts = {key: last.pop(key) for key in ("calls", "own")}
+            counts = {"calls": last.pop("calls")}
+            counts["own"] = last.pop("own", counts["calls"])
         except (IndexError, ValueError, KeyError, AttributeError):
             return lines, None
         return lines[:-1] + [last], counts
 
-    def start_kxray(self, name, options, command=()):
+    def start_kxray(self, name, options, command=(), functions=True):
         trace = self.trace if name == "kxray" else f"{self.folder}/{name}.xray"
-        words = {"functions": self.hazard.functions, "binary": os.path.basename(self.binary)}
-        options = [o.format(**words) for o in options]
+        module = self.binary + ":" if "-a" in options else ""
+        if functions:
+            options = options + [word for f in self.hazard.functions for word in ("-f", module + f)]
         return self.start(name, [KXRAY, "record", "-o", trace, *options, *command])
 
     def wait_for_kxray(self, child, name):
@@ -146,6 +155,33 @@ class Run:
                    f"{name} does not record")
         if child.poll() is not None and "kxray: recording " not in self.out(name, "err"):
             raise Refused(self.out(name, "err").strip().splitlines()[-1][:200])
+
+    def start_bpftrace(self):
+        """bpftrace with probes at the entries and returns of the target's functions; "leave" and others need no more."""
+        probes = [f"{kind}:{self.binary}:{f}" for f in self.hazard.functions for kind in ("uprobe", "uretprobe")]
+        program = "".join(f"{p} {{ @{p.split(':')[0]}[{'func' if p.startswith('uprobe') else 0}] = count(); }}"
+                          for p in probes)
+        child = self.start("bpftrace", ["bpftrace", "-p", str(self.target.pid), "-e", program])
+        # It prints "Attaching" before it attaches, and waits for events by epoll_wait after that.
+        wait_until(lambda: child.poll() is not None or "Attaching" in self.out("bpftrace") and
+                   read(f"/proc/{child.pid}/syscall").startswith(("232 ", "281 ")), "bpftrace does not attach")
+        if child.poll() is not None:
+            raise Refused("bpftrace: " + self.out("bpftrace", "err").strip()[-200:])
+        return child
+
+    def stop(self, child, name):
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+        self.end_of(child, name)
+
+    def under_bpftrace(self):
+        """The target's status; the counts are in the output of bpftrace."""
+        self.start_target()
+        child = self.start_bpftrace()
+        self.go()
+        status = self.end_of(self.target, "the target")
+        self.stop(child, "bpftrace")
+        return status
 
     def untraced(self):
         self.start_target()
@@ -155,7 +191,9 @@ class Run:
 
     def attached(self, way):
         """Returns the target's status; kxray's is checked by the caller."""
-        options, _, _ = WAYS[way]
+        if way == "bpftrace":
+            return self.under_bpftrace()
+        options = WAYS[way][0]
         self.start_target()
         if way != "all":
             options = options + ["-p", str(self.target.pid)]
@@ -176,18 +214,19 @@ class Run:
 
     def commanded(self, way):
         command = ["--", self.binary, "--start=now", *self.hazard.arguments]
-        self.kxray = self.start_kxray("kxray", WAYS[way][0], command)
+        self.kxray = self.start_kxray("kxray", WAYS[way][0], command, way != "unasked")
         status = self.end_of(self.kxray, "kxray -- COMMAND")
         if "ready" not in self.out("kxray") and "kxray: recording " not in self.out("kxray", "err"):
             raise Refused(self.out("kxray", "err").strip().splitlines()[-1][:200])
         return status
 
-    def entries(self, trace):
-        """Calls of the trace by name, and the number of lost events"""
-        done = subprocess.run([KXRAY, "report", "--json", trace], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ValueError(f"report: {done.stderr.strip()[:200]}")
-        report = json.loads(done.stdout)
+    def entries(self, way):
+        """Recorded calls by name, and the number of lost events"""
+        if way == "bpftrace":
+            return {name: int(n) for name, n in re.findall(r"@uprobe\[(.*)\]: (\d+)", self.out("bpftrace"))}, 0
+        if self.end_of(self.start("report", [KXRAY, "report", "--json", self.trace]), "kxray report"):
+            raise ValueError(f"report: {self.out('report', 'err').strip()[:200]}")
+        report = json.loads(self.out("report"))
         counts = {}
         for f in report["functions"]:
             counts[f["name"]] = counts.get(f["name"], 0) + f["count"]
@@ -220,17 +259,16 @@ def one(hazard, way, expected, keep):
             status = run.end_of(run.target, "the target")
         output, counts = run.result("kxray" if starts else "target")
         if (status, output) != expected[:2]:
-            kind = "known" if hazard.known and status == expected[0] else "harmed"
-            return kind, f"status {status}, output {output}; untraced {expected[0]}, {expected[1]}"
+            return "known" if hazard.known else "harmed", f"status {status}, output {output}; untraced {expected[0]}, {expected[1]}"
         if refused:
             return "refused", refused
-        if not starts and run.end_of(run.kxray, "kxray"):
+        if run.kxray and not starts and run.end_of(run.kxray, "kxray"):
             return "failed", f"kxray ends with {run.kxray.returncode}: {run.out('kxray', 'err')[-200:]}"
         if not which:
             return "ok", ""
-        found, lost = run.entries(run.trace)
+        found, lost = run.entries(way)
         wrong = compare(found, lost, {name: n for name, n in counts[which].items()
-                                      if fnmatch.fnmatch(name, hazard.functions)})
+                                      if any(fnmatch.fnmatch(name, f) for f in hazard.functions)})
         return ("inexact", wrong) if wrong else ("lossy", f"{lost} lost") if lost else ("ok", "")
     except Hang as why:
         return ("failed" if "kxray" in str(why) and run.target else "harmed"), str(why)
@@ -313,10 +351,10 @@ def short(args, chosen):
     return wrong
 
 
-def table(args, chosen):
+def table(args, chosen, ways):
     notes, total = [], dict.fromkeys(("runs",) + KINDS, 0)
     print(f"{'hazard':26} {'runs':>5} " + " ".join(f"{k:>7}" for k in KINDS) + "  what was not ok")
-    for hazard, lacks, tried in each(chosen, args, args.ways or list(WAYS)):
+    for hazard, lacks, tried in each(chosen, args, ways):
         if lacks:
             print(f"{hazard.name:26} not tried: {lacks}", flush=True)
             continue
@@ -343,13 +381,22 @@ def main():
     parser.add_argument("--only", type=lambda v: v.split(","))
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="hazards at a time")
+    parser.add_argument("--compare", action="store_true", help="then the same under bpftrace")
     parser.add_argument("--keep", action="store_true", help="keep the runs' folders")
     args = parser.parse_args()
     unknown = set(args.ways or ()) - set(WAYS)
     if unknown:
         parser.error(f"no such way: {unknown}; there are {', '.join(WAYS)}")
     chosen = hazards_of(args)
-    sys.exit(1 if (short if args.short else table)(args, chosen) else 0)
+    if args.short:
+        sys.exit(1 if short(args, chosen) else 0)
+    wrong = table(args, chosen, args.ways or [way for way in WAYS if way != "bpftrace"])
+    if args.compare:
+        print("\nThe same targets under bpftrace, entries and returns:" if shutil.which("bpftrace") else
+              "\nbpftrace is not installed")
+    if args.compare and shutil.which("bpftrace"):
+        table(args, chosen, ["bpftrace"])
+    sys.exit(1 if wrong else 0)
 
 
 main()

@@ -7,12 +7,12 @@ H := $(BUILD)/tests/hazards
 HAZARD_FLAGS := -g -fno-omit-frame-pointer -fcf-protection=none -D_GNU_SOURCE -Wall -Wextra -pthread \
 		-Itests/live/targets
 HAZARD_C := cancel jump recursion threads processes clonevm seccomp signals patch trap stepped plugins namespaces \
-	    execs backtrace
+	    execs backtrace copied
 HAZARD_CXX := throw coroutine
 # calls.c, once with each of these
 HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang
 
-HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray)
+HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks)
 
 build-O0 := -O0
 build-O1 := -O1
@@ -54,6 +54,17 @@ $H/xray: tests/hazards/targets/xray.c
 
 # Cleanup handlers run when a thread is cancelled.
 $H/cancel: HAZARD_FLAGS += -fexceptions
+
+$H/panics: tests/hazards/targets/panics.rs
+	$(call say,TARGET)
+	$(call hazard-build,MAKEFLAGS= rustc --edition 2021 -O -g -C force-frame-pointers=yes)
+
+# Debian's golang-1.19-go is not in the path.
+GO := $(or $(shell command -v go),$(lastword $(wildcard /usr/lib/go-*/bin/go)),go)
+
+$H/go-stacks: tests/hazards/targets/go/stacks.go
+	$(call say,TARGET)
+	$(call hazard-build,GOCACHE=$(abspath $(BUILD))/go-cache GOFLAGS=-mod=mod $(GO) build)
 
 $(HAZARDS): tests/hazards/targets/hazard.h tests/live/targets/target.h tests/hazards/targets/hazards.mk
 

@@ -7,12 +7,19 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/process_limits.h"
 #include "cmd/option_help.h"
 
 int kx_cmd_fail(const char *command, const struct kx_err *err)
 {
-	kx_print(stderr, "kxray %s: %s\n", command,
-		 err->text[0] ? err->text : strerror(err->code < 0 ? -err->code : err->code));
+	const char *text = err->text[0] ? err->text
+					: strerror(err->code < 0 ? -err->code : err->code);
+	char limit[KX_LIMIT_TEXT];
+
+	if (kx_limits_explain(err->code, limit) && !strstr(text, "ulimit"))
+		kx_print(stderr, "kxray %s: %s; %s\n", command, text, limit);
+	else
+		kx_print(stderr, "kxray %s: %s\n", command, text);
 	return KX_EXIT_FAILED;
 }
 

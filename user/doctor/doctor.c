@@ -9,12 +9,18 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/process_limits.h"
 #include "select/kernel_symbols.h"
+#include "tracer/permission.h"
 #include "tracer/ring.h"
 #include "tracer/uprobe_try.h"
 
 /* Size of each ring while costs are measured; a run fills at most 4000 slots of 32 bytes. */
 #define COST_RING_BYTES (1u << 20)
+
+/* What the recorder takes beside its rings; less is no reason for a failure. */
+#define RECORDER_FILES 64
+#define RECORDER_BYTES (32u << 20)
 
 static const struct kx_check known_checks[KX_CHECK_COUNT] = {
 	[KX_CHECK_BTF] = { "btf", "type information of the kernel (BTF)", 0, "" },
@@ -83,6 +89,8 @@ static void try_mechanisms(struct kx_doctor *d)
 		int code = kx_mechanism_try((enum kx_mechanism)m);
 
 		try_check(d, (enum kx_check_id)(KX_CHECK_SESSION + m), code);
+		if (m == KX_MECHANISM_SINGLE && kx_perf_uprobes_need_admin(code))
+			settle(d, KX_CHECK_SINGLE, code, "refused: it needs CAP_SYS_ADMIN here");
 		if (!code && d->mechanism < 0)
 			d->mechanism = m;
 	}
@@ -190,16 +198,6 @@ static bool has_cap(const struct kx_doctor_user *u, const char *name)
 	return false;
 }
 
-/*
- * Before 1.3 libbpf searches the BTF of all modules for a kernel function that does not exist,
- * which needs CAP_SYS_ADMIN.
- */
-static bool lists_btf(void)
-{
-	return libbpf_major_version() < 1 ||
-	       (libbpf_major_version() == 1 && libbpf_minor_version() < 3);
-}
-
 /* "CAP_BPF and CAP_PERFMON", or "" */
 static void list_missing(const struct kx_doctor_user *u, char *text, size_t size)
 {
@@ -213,49 +211,83 @@ static void list_missing(const struct kx_doctor_user *u, char *text, size_t size
 	}
 }
 
+__attribute__((format(printf, 2, 3))) static void verdict(struct kx_doctor *d, const char *fmt, ...)
+{
+	int n = snprintf(d->verdict, sizeof(d->verdict), "kxray cannot record here: ");
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(d->verdict + n, sizeof(d->verdict) - (size_t)n, fmt, ap);
+	va_end(ap);
+}
+
+/* Checks that failed under a limit prove nothing. */
+static void blame_limit(struct kx_doctor *d, const char *why)
+{
+	for (int i = 0; i < KX_CHECK_COUNT; i++)
+		if (d->checks[i].err)
+			settle(d, (enum kx_check_id)i, d->checks[i].err, "not known: %s", why);
+	snprintf(d->cost_why, sizeof(d->cost_why), "%s", why);
+	verdict(d, "%s", why);
+}
+
+/* True if a capability is missing. */
+static bool blame_capability(struct kx_doctor *d)
+{
+	int code = d->checks[KX_CHECK_RECORDER].err;
+	char missing[128];
+
+	list_missing(&d->user, missing, sizeof(missing));
+	if (kx_libbpf_lists_btf() && !has_cap(&d->user, "CAP_SYS_ADMIN") &&
+	    (missing[0] || code == -EINVAL))
+		verdict(d, "this user lacks CAP_SYS_ADMIN, which libbpf before 1.3 needs (CAP_BPF and "
+			   "CAP_PERFMON are not enough); run kxray as root, or give it the "
+			   "capabilities with 'setcap cap_sys_admin,cap_sys_ptrace+ep'");
+	else if (missing[0])
+		verdict(d, "this user lacks %s; run kxray as root, or give it these capabilities with "
+			   "'setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep'",
+			missing);
+	else if (d->mechanism < 0 && kx_perf_uprobes_need_admin(d->checks[KX_CHECK_SINGLE].err))
+		verdict(d, "this kernel has only uprobes by perf events, and this user lacks "
+			   "CAP_SYS_ADMIN, which they need; run kxray as root, or give it the "
+			   "capabilities with 'setcap cap_sys_admin,cap_sys_ptrace+ep'");
+	else
+		return false;
+	return true;
+}
+
 static void conclude(struct kx_doctor *d)
 {
 	const struct kx_check *recorder = &d->checks[KX_CHECK_RECORDER];
 	bool refused = recorder->err == -EPERM || recorder->err == -EACCES;
-	char missing[128];
+	char why[KX_LIMIT_TEXT];
 
-	list_missing(&d->user, missing, sizeof(missing));
 	d->can_record = !recorder->err;
-	if (d->can_record) {
-		bool own_only = !has_cap(&d->user, "CAP_SYS_PTRACE");
-
+	if (d->can_record)
 		snprintf(d->verdict, sizeof(d->verdict), "kxray can record here with %s and the clock %s%s",
-			 kx_mechanism_name((enum kx_mechanism)d->mechanism), kx_clock_name(d->clock->kind),
-			 own_only ? ", but only this user's own processes: CAP_SYS_PTRACE is missing" :
-			       "");
-	} else if (missing[0]) {
-		snprintf(d->verdict, sizeof(d->verdict),
-			 "kxray cannot record here: this user lacks %s; run kxray as root, or give it "
-			 "these capabilities with 'setcap %s,cap_sys_ptrace+ep'",
-			 missing, lists_btf() ? "cap_sys_admin" : "cap_bpf,cap_perfmon");
-	} else if (refused && d->user.in_user_namespace) {
-		snprintf(d->verdict, sizeof(d->verdict),
-			 "kxray cannot record here: its capabilities hold only inside a user "
-			 "namespace (a rootless container); run it outside");
-	} else if (refused) {
-		snprintf(d->verdict, sizeof(d->verdict),
-			 "kxray cannot record here: this user has the capabilities, but a seccomp "
-			 "filter, kernel lockdown or a security module forbids it");
-	} else if (d->checks[KX_CHECK_BTF].err) {
-		snprintf(d->verdict, sizeof(d->verdict),
-			 "kxray cannot record here: this kernel has no type information; it needs a "
-			 "kernel built with CONFIG_DEBUG_INFO_BTF");
-	} else if (d->mechanism < 0) {
-		snprintf(d->verdict, sizeof(d->verdict),
-			 "kxray cannot record here: no kind of uprobe works; it needs Linux 5.15 or "
-			 "newer with CONFIG_UPROBE_EVENTS");
-	} else {
-		snprintf(d->verdict, sizeof(d->verdict), "kxray cannot record here: %s%s",
-			 recorder->why,
-			 lists_btf() && !has_cap(&d->user, "CAP_SYS_ADMIN") ?
-				 "; this user lacks CAP_SYS_ADMIN, which libbpf before 1.3 needs" :
-				 "");
-	}
+			 kx_mechanism_name((enum kx_mechanism)d->mechanism),
+			 kx_clock_name(d->clock->kind),
+			 has_cap(&d->user, "CAP_SYS_PTRACE") ?
+				 "" :
+				 ", but only this user's own processes: CAP_SYS_PTRACE is missing");
+	else if (kx_limits_try(RECORDER_FILES, RECORDER_BYTES, why))
+		blame_limit(d, why);
+	else if (blame_capability(d))
+		return;
+	else if (refused && d->user.in_user_namespace)
+		verdict(d, "its capabilities hold only inside a user namespace (a rootless "
+			   "container); run it outside");
+	else if (refused)
+		verdict(d, "this user has the capabilities, but a seccomp filter, kernel lockdown or a "
+			   "security module forbids it");
+	else if (d->checks[KX_CHECK_BTF].err)
+		verdict(d, "this kernel has no type information; it needs a kernel built with "
+			   "CONFIG_DEBUG_INFO_BTF");
+	else if (d->mechanism < 0)
+		verdict(d, "no kind of uprobe works; it needs Linux 5.15 or newer with "
+			   "CONFIG_UPROBE_EVENTS");
+	else
+		verdict(d, "%s", recorder->why);
 }
 
 int kx_doctor_examine(struct kx_doctor *d, struct kx_err *err)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd_limit.h"
 #include "tracer/kernel_template.h"
 #include "tracer/tracer_internal.h"
 
@@ -73,6 +74,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 
 	if (!t)
 		return kx_err_set(err, -ENOMEM, "no memory");
+	kx_fd_limit_raise(0); /* for its maps and programs */
 	t->mechanism = o->mechanism;
 	t->kernel = o->kernel;
 	t->sample_hz = o->sample_hz;

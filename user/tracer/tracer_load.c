@@ -3,12 +3,19 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process_limits.h"
 #include "tracer/keeper.h"
 #include "tracer/kernel_link.h"
+#include "tracer/permission.h"
 #include "tracer/tracer_internal.h"
+
+/* What loading takes: maps and programs; libbpf reads the types of the kernel and of its modules. */
+#define LOAD_FILES 64
+#define LOAD_BYTES (32u << 20)
 
 /* All programs for kernel functions are optional and loaded only if requested. */
 static void choose_kernel_programs(struct kx_tracer *t)
@@ -52,21 +59,28 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 
 static int explain_load(int code, struct kx_err *err)
 {
+	char why[KX_LIMIT_TEXT];
+	/* libbpf reports both limits as other errors */
+	int limit = kx_limits_try(LOAD_FILES, LOAD_BYTES, why);
+
+	if (limit)
+		return kx_err_set(err, limit, "the recorder's BPF programs cannot be loaded: %s", why);
 	/* -EACCES is the verifier's word for a program that it does not like */
 	if (code == -EPERM)
 		return kx_err_set(err, code,
-				  "this user may not load BPF programs; run kxray as root, or with "
-				  "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
+				  "this user may not load BPF programs; run kxray as root, or with %s",
+				  kx_needed_capabilities());
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return kx_err_set(err, -ENOENT,
 				  "this kernel has no type information (/sys/kernel/btf/vmlinux): "
 				  "kxray needs a kernel built with CONFIG_DEBUG_INFO_BTF");
 	/* it lists the BTF of modules before it loads a tp_btf program */
-	if (code == -EINVAL && geteuid())
+	if (code == -EINVAL && kx_libbpf_lists_btf() && !kx_has_capability(CAP_SYS_ADMIN))
 		return kx_err_set(
 			err, code,
 			"this user may not load the recorder's BPF programs: libbpf before 1.3 "
-			"needs CAP_SYS_ADMIN for that; run kxray as root, or see 'kxray doctor'");
+			"needs CAP_SYS_ADMIN for that; run kxray as root, or with CAP_SYS_ADMIN and "
+			"CAP_SYS_PTRACE");
 	return kx_err_set(
 		err, code,
 		"the kernel refuses the recorder's BPF programs (%s); 'kxray doctor' shows "

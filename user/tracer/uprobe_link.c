@@ -14,6 +14,7 @@
 #include "base/kernel_files.h"
 #include "bpf/wire.h"
 #include "tracer/keeper.h"
+#include "tracer/permission.h"
 
 /* The kernel's own "not supported", which it lets out to user space here. */
 #define KERNEL_ENOTSUPP 524
@@ -166,10 +167,16 @@ static int explain(int code, const struct request *r, struct kx_err *err)
 				  r->create.pid);
 	case -EPERM:
 	case -EACCES:
+		if (!r->create.attach_type && kx_perf_uprobes_need_admin(code))
+			return kx_err_set(err, code,
+					  "the kernel does not let this user attach probes to '%s': "
+					  "perf event uprobes need CAP_SYS_ADMIN here; leave out "
+					  "--mechanism=single, or run as root or with CAP_SYS_ADMIN",
+					  path);
 		return kx_err_set(err, code,
 				  "the kernel does not let this user attach probes to '%s' (%s); run "
-				  "as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
-				  path, strerror(-code));
+				  "as root, or with %s",
+				  path, strerror(-code), kx_needed_capabilities());
 	case -EMFILE:
 		return kx_err_set(err, code,
 				  "too many open files for the probes of '%s'; raise 'ulimit -n' or "

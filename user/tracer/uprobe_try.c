@@ -14,6 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process_limits.h"
+#include "tracer/permission.h"
+
+#define TRY_FILES 16 /* program, link and what libbpf opens for them */
+
 /* The function to try probes on: a 5-byte nop and a return. Nothing else calls it. */
 __asm__(".pushsection .text\n"
 	".type kx_nop5_target, @function\n"
@@ -97,7 +102,8 @@ int kx_mechanism_try(enum kx_mechanism m)
 
 int kx_mechanism_best(enum kx_mechanism *out, struct kx_err *err)
 {
-	int errs[KX_MECHANISM_COUNT];
+	char why[KX_LIMIT_TEXT];
+	int errs[KX_MECHANISM_COUNT], limit;
 
 	for (int m = 0; m < KX_MECHANISM_COUNT; m++) {
 		errs[m] = kx_mechanism_try((enum kx_mechanism)m);
@@ -106,11 +112,18 @@ int kx_mechanism_best(enum kx_mechanism *out, struct kx_err *err)
 			return 0;
 		}
 	}
+	limit = kx_limits_try(TRY_FILES, 0, why);
+	if (limit)
+		return kx_err_set(err, limit, "uprobes cannot be attached: %s", why);
+	if (kx_perf_uprobes_need_admin(errs[KX_MECHANISM_SINGLE]))
+		return kx_err_set(err, -EPERM,
+				  "this user may not attach uprobes: on this kernel they need perf "
+				  "events, and these need CAP_SYS_ADMIN; run kxray as root, or with "
+				  "CAP_SYS_ADMIN and CAP_SYS_PTRACE");
 	if (errs[KX_MECHANISM_SINGLE] == -EPERM || errs[KX_MECHANISM_SINGLE] == -EACCES)
 		return kx_err_set(err, -EPERM,
-				  "this user may not attach uprobes (%s); run kxray as root, or with "
-				  "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
-				  strerror(-errs[KX_MECHANISM_SINGLE]));
+				  "this user may not attach uprobes (%s); run kxray as root, or with %s",
+				  strerror(-errs[KX_MECHANISM_SINGLE]), kx_needed_capabilities());
 	return kx_err_set(err, errs[KX_MECHANISM_SINGLE],
 			  "this kernel offers no uprobes with cookies (uprobe.session: %s; "
 			  "uprobe.multi: %s; uprobe: %s); kxray needs Linux 5.15 or newer with "

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which capabilities kxray needs here, for messages. */
+#ifndef KX_PERMISSION_H
+#define KX_PERMISSION_H
+
+#include <stdbool.h>
+
+/* Whether the process has the capability (of <linux/capability.h>) now. */
+bool kx_has_capability(unsigned number);
+
+/*
+ * Before 1.3 libbpf searches the BTF of all modules for a kernel function that does not exist, which
+ * needs CAP_SYS_ADMIN.
+ */
+bool kx_libbpf_lists_btf(void);
+
+/* "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE", or with CAP_SYS_ADMIN where libbpf needs it, and why. */
+const char *kx_needed_capabilities(void);
+
+/*
+ * Whether uprobes by perf events fail for want of CAP_SYS_ADMIN alone: since 2025 kernels want it, and
+ * CAP_PERFMON is no longer enough. @code: what they fail with.
+ */
+bool kx_perf_uprobes_need_admin(int code);
+
+#endif

@@ -149,9 +149,14 @@ void kx_dlopen_watch_free_plans(struct kx_plan **plans, size_t n)
 	free(plans);
 }
 
-/* Returns 1 if a process has become risky, else 0; -ENOMEM. Ignores processes that have ended. */
-static int find_risk(const struct kx_select_process *procs, size_t nprocs, char *why, size_t size)
+/*
+ * Whose return probes must go, KX_DROP_..., because some process has become risky, or 0; -ENOMEM. Processes
+ * that have ended are ignored.
+ */
+static int find_risk(const struct kx_tracer *tracer, const struct kx_select_process *procs,
+		     size_t nprocs, char *why, size_t size)
 {
+	bool session = kx_tracer_prog_mechanism(tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
 	for (size_t i = 0; i < nprocs; i++) {
 		struct kx_unwind_risk risk;
 		struct kx_modules mods;
@@ -163,9 +168,11 @@ static int find_risk(const struct kx_select_process *procs, size_t nprocs, char 
 			continue;
 		kx_unwind_risk_of(&mods, &risk);
 		kx_modules_free(&mods);
+		if (!session)
+			kx_unwind_risk_unguarded(&risk);
 		if (!risk.returns_harmless) {
 			snprintf(why, size, "%s", risk.reason);
-			return 1;
+			return risk.switches_stacks ? KX_DROP_ALL : KX_DROP_CALLERS;
 		}
 	}
 	return 0;
@@ -182,10 +189,12 @@ static int drop_returns(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 	which &= ~w->dropped;
 	w->dropped |= which;
 	kx_tracer_link_map_ack(tracer, UINT32_MAX);
+	if (which & KX_DROP_LEAVES)
+		kx_tracer_forbid_returns(tracer);
 	plans = kx_dlopen_watch_plan_exits(sel, KX_EVERY_MODULE, which);
 	if (!plans)
 		return kx_err_set(err, -ENOMEM, "no memory to plan instruction exits");
-	code = kx_probes_drop_returns(probes, plans, err);
+	code = kx_probes_drop_returns(probes, plans, w->dropped & KX_DROP_LEAVES, err);
 	kx_dlopen_watch_free_plans(plans, sel->nfunctions);
 	return code;
 }
@@ -206,22 +215,23 @@ int kx_dlopen_watch_check(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 		kx_stacks_notice(sel, pid, func, why, size);
 		return drop_returns(w, tracer, probes, sel, KX_DROP_ALL, err);
 	}
-	if (w->dropped || changes == w->checked)
+	if (w->dropped == KX_DROP_ALL || changes == w->checked)
 		return 0;
-	code = find_risk(procs, nprocs, reason, sizeof(reason));
+	code = find_risk(tracer, procs, nprocs, reason, sizeof(reason));
 	if (code < 0)
 		return kx_err_set(err, code, "no memory to read the modules of the processes");
-	if (!code) {
-		w->checked = changes;
-		kx_tracer_link_map_ack(tracer, changes);
+	w->checked = changes;
+	if (!(code & ~(int)w->dropped)) {
+		if (!w->dropped)
+			kx_tracer_link_map_ack(tracer, changes);
 		return 0;
 	}
 	*dropped = true;
 	snprintf(why, size,
-		 "%s now: functions that make calls lose their return probes, their exits come from "
-		 "their own return instructions",
-		 reason);
-	return drop_returns(w, tracer, probes, sel, KX_DROP_CALLERS, err);
+		 "%s now: functions%s lose their return probes, their exits come from their own "
+		 "return instructions",
+		 reason, code & KX_DROP_LEAVES ? "" : " that make calls");
+	return drop_returns(w, tracer, probes, sel, (unsigned)code, err);
 }
 
 void kx_dlopen_watch_stop(struct kx_dlopen_watch *w)

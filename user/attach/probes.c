@@ -329,7 +329,8 @@ int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *
 	return code;
 }
 
-int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, struct kx_err *err)
+int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bool leaves,
+			   struct kx_err *err)
 {
 	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
 	int code = 0;
@@ -338,6 +339,8 @@ int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, st
 	 * hijacking anything more. */
 	if (!session)
 		kx_links_close(&p->returns);
+	if (!session && leaves)
+		kx_links_close(&p->leaf_returns);
 	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++)
 		code = kx_probes_drop_module(p, m, plans, err);
 	return code;

@@ -39,11 +39,12 @@ size_t kx_probes_count(const struct kx_probes *p);
 bool kx_probes_has(const struct kx_probes *p, uint32_t id);
 
 /*
- * The functions that make calls no longer get return probes; where their own return
+ * The functions that make calls, with @leaves all, no longer get return probes; where their own return
  * instructions could be planned (@plans, by id - 1; NULL entries: none) these are probed
  * instead. For a process that has loaded a module that may throw.
  */
-int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, struct kx_err *err);
+int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bool leaves,
+			   struct kx_err *err);
 
 /* The same for one module, and only the new exits: the gate in BPF keeps its functions from being
  * hijacked (kx_tracer_disable_retprobes). */

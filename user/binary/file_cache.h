@@ -14,6 +14,15 @@
 
 #define KX_FILE_SEGMENTS 4
 
+/* What a file means for return probes: see unwind_risk.h. */
+struct kx_file_verdict {
+	bool is_go;
+	bool loads;           /* calls dlopen */
+	bool switches_stacks;
+	bool may_switch;      /* only if the program asks for it */
+	char reason[256];     /* why it is a risk; empty if it is none */
+};
+
 /* Facts about one version of a file. All zero but the key until modules.c and unwind_risk.c fill it. */
 struct kx_file_facts {
 	uint64_t device, inode;
@@ -27,8 +36,8 @@ struct kx_file_facts {
 	struct kx_elf_section segments[KX_FILE_SEGMENTS]; /* executable ones, without data */
 
 	/* by unwind_risk.c */
-	bool is_judged, is_go, loads;
-	char reason[256];
+	bool is_judged;
+	struct kx_file_verdict verdict;
 };
 
 struct kx_file_cache;

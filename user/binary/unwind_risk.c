@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "binary/elf_image.h"
+#include "binary/stack_switch.h"
 
 /*
  * Modules whose exception tables are ignored, by file name. The C library's few handlers only clean up
@@ -21,6 +22,15 @@ static const char *const exempt[] = {
 /* C++ runtimes: harmless unless a module that uses them can throw or catch. */
 static const char *const cxx_runtime[] = { "libstdc++.so*", "libc++.so*", "libc++abi.so*" };
 
+/*
+ * Modules whose loads of the stack pointer are ignored: libunwind resumes a frame of the same stack, libffi
+ * builds a frame on it.
+ */
+static const char *const same_stack[] = { "libunwind*", "libffi[.-]*" };
+
+/* OpenSSL switches stacks for asynchronous jobs, which few programs ask for. */
+static const char *const on_request[] = { "libcrypto[.-]*" };
+
 static const char *const linkers[] = { "ld-linux*", "ld-musl*", "ld-[0-9]*" };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -33,8 +43,8 @@ static bool matches(const char *name, const char *const *globs, size_t n)
 	return false;
 }
 
-/* Name of the C++ runtime that the module itself needs (DT_NEEDED); NULL if none. */
-static const char *needs_cxx(struct kx_elf *elf)
+/* Name of the first library that the module itself needs (DT_NEEDED), of the C++ runtimes or of all; NULL if none. */
+static const char *needs(struct kx_elf *elf, bool cxx)
 {
 	Elf_Scn *scn = NULL;
 	Elf_Data *data;
@@ -49,7 +59,7 @@ static const char *needs_cxx(struct kx_elf *elf)
 			if (dyn[i].d_tag != DT_NEEDED)
 				continue;
 			needed = elf_strptr(kx_elf_handle(elf), sh->sh_link, dyn[i].d_un.d_val);
-			if (needed && matches(needed, cxx_runtime, COUNT(cxx_runtime)))
+			if (needed && (!cxx || matches(needed, cxx_runtime, COUNT(cxx_runtime))))
 				return needed;
 		}
 	}
@@ -89,11 +99,36 @@ static bool has_section(const struct kx_elf *elf, const char *name)
 	return kx_elf_get_section(elf, name, &section);
 }
 
+/* Whether the module's code runs on several stacks of one thread; then @v says so. */
+static bool find_switch(const struct kx_module *m, struct kx_elf *elf, struct kx_file_verdict *v)
+{
+	const char *symbol;
+	uint64_t addr;
+
+	if (matches(m->name, exempt, COUNT(exempt)) || matches(m->name, same_stack, COUNT(same_stack)))
+		return false;
+	if (matches(m->name, on_request, COUNT(on_request))) {
+		v->may_switch = true;
+		return false;
+	}
+	symbol = kx_stack_switch_symbol(elf);
+	if (symbol)
+		snprintf(v->reason, sizeof(v->reason), "%s uses %s, so it switches stacks", m->name,
+			 symbol);
+	/* a static program has the C library's longjmp */
+	else if ((!m->is_main || needs(elf, false)) && kx_stack_switch_code(elf, &addr))
+		snprintf(v->reason, sizeof(v->reason),
+			 "%s has code that switches stacks (at %#llx)", m->name,
+			 (unsigned long long)addr);
+	v->switches_stacks = *v->reason;
+	return v->switches_stacks;
+}
+
 /*
- * Fills @reason if @m is a risk, leaves it empty if not; sets *@is_go and *@loads. False if the file
- * could not be opened, which is no fact about the file: its process may have ended.
+ * Fills @v. False if the file could not be opened, which is no fact about the file: its process may have
+ * ended.
  */
-static bool judge(const struct kx_module *m, bool *is_go, bool *loads, char *reason, size_t size)
+static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 {
 	struct kx_elf *elf;
 	const char *needed;
@@ -101,55 +136,74 @@ static bool judge(const struct kx_module *m, bool *is_go, bool *loads, char *rea
 	size_t sections = 0;
 	int code = kx_module_read(m, &elf, &err);
 
-	*reason = '\0';
+	*v = (struct kx_file_verdict){ 0 };
 	if (code) {
-		snprintf(reason, size, "%s cannot be read, so it may have exception tables",
-			 m->name);
+		snprintf(v->reason, sizeof(v->reason),
+			 "%s cannot be read, so it may have exception tables", m->name);
 		return kx_elf_error_is_content(code);
 	}
 	elf_getshdrnum(kx_elf_handle(elf), &sections);
-	*loads = !matches(m->name, exempt, COUNT(exempt)) && imports_dlopen(elf);
+	v->loads = !matches(m->name, exempt, COUNT(exempt)) && imports_dlopen(elf);
 	if (has_section(elf, ".gopclntab") || has_section(elf, ".go.buildinfo")) {
-		*is_go = true;
-		snprintf(reason, size, "%s is written in Go, which moves its stacks", m->name);
-	} else if (matches(m->name, exempt, COUNT(exempt)) ||
+		v->is_go = true;
+		snprintf(v->reason, sizeof(v->reason),
+			 "%s is written in Go, which moves its stacks", m->name);
+	} else if (find_switch(m, elf, v) || matches(m->name, exempt, COUNT(exempt)) ||
 		   matches(m->name, cxx_runtime, COUNT(cxx_runtime))) {
 		/* A C++ runtime is a risk through those that need it, see below. */
 	} else if (has_section(elf, ".gcc_except_table")) {
-		snprintf(reason, size, "%s has exception tables", m->name);
+		snprintf(v->reason, sizeof(v->reason), "%s has exception tables", m->name);
 	} else if (!sections) {
-		snprintf(reason, size, "%s has no section table that would show exception tables",
-			 m->name);
-	} else if ((needed = needs_cxx(elf))) {
-		snprintf(reason, size, "%s uses %s, so it may throw exceptions", m->name, needed);
+		snprintf(v->reason, sizeof(v->reason),
+			 "%s has no section table that would show exception tables", m->name);
+	} else if ((needed = needs(elf, true))) {
+		snprintf(v->reason, sizeof(v->reason), "%s uses %s, so it may throw exceptions",
+			 m->name, needed);
 	}
 	kx_elf_close(elf);
 	return true;
 }
 
 /* The same with the cache. A file that could not be opened is tried again each time. */
-static bool judge_cached(const struct kx_module *m, struct kx_file_cache *cache, bool *is_go,
-			 bool *loads, char *reason, size_t size)
+static bool judge_cached(const struct kx_module *m, struct kx_file_cache *cache,
+			 struct kx_file_verdict *v)
 {
 	struct kx_file_facts *file =
 		m->changed ? kx_file_cache_get(cache, m->device, m->inode, m->changed, m->name) :
 			     NULL;
 
-	if (!file || !file->is_judged) {
-		if (!judge(m, is_go, loads, reason, size))
-			return false;
-		if (!file)
-			return true;
-		file->is_judged = true;
-		file->is_go = *is_go;
-		file->loads = *loads;
-		snprintf(file->reason, sizeof(file->reason), "%s", reason);
+	if (file && file->is_judged) {
+		*v = file->verdict;
 		return true;
 	}
-	*is_go = file->is_go;
-	*loads = file->loads;
-	snprintf(reason, size, "%s", file->reason);
+	if (!judge(m, v))
+		return false;
+	if (file) {
+		file->is_judged = true;
+		file->verdict = *v;
+	}
 	return true;
+}
+
+/* Which of two reasons is shown: Go before a switch of stacks before all others. */
+static int weight(bool is_go, bool switches_stacks)
+{
+	return is_go ? 2 : switches_stacks;
+}
+
+/* Adds the verdict on a module's file to that on its process; @opened: what judge() returned. */
+static void add_verdict(const struct kx_file_verdict *v, bool opened, struct kx_unwind_risk *out)
+{
+	if (!*v->reason)
+		return;
+	/* The first reason is shown, but what is known first, and heavier ones before all others. */
+	if (out->returns_harmless || (out->unknown && opened) ||
+	    weight(v->is_go, v->switches_stacks) > weight(out->is_go, out->switches_stacks))
+		memcpy(out->reason, v->reason, sizeof(out->reason));
+	out->unknown = !opened && (out->returns_harmless || out->unknown);
+	out->returns_harmless = false;
+	out->is_go |= v->is_go;
+	out->switches_stacks |= v->switches_stacks;
 }
 
 bool kx_is_dynamic_linker(const struct kx_module *m)
@@ -160,30 +214,38 @@ bool kx_is_dynamic_linker(const struct kx_module *m)
 void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
 			 struct kx_unwind_risk *out)
 {
-	char reason[sizeof(out->reason)];
-
 	*out = (struct kx_unwind_risk){ .returns_harmless = true, .linker = -1 };
 	for (size_t i = 0; i < mods->count; i++) {
 		const struct kx_module *m = &mods->items[i];
-		bool is_go = false, loads = false, opened;
+		struct kx_file_verdict v;
+		bool opened;
 
 		if (out->linker < 0 && kx_is_dynamic_linker(m))
 			out->linker = (int)i;
-		opened = judge_cached(m, cache, &is_go, &loads, reason, sizeof(reason));
-		if (loads && !out->loader[0])
+		opened = judge_cached(m, cache, &v);
+		if (v.loads && !out->loader[0])
 			snprintf(out->loader, sizeof(out->loader), "%s", m->name);
-		if (!*reason)
-			continue;
-		/* The first reason is shown, but what is known first, and Go before all others. */
-		if (out->returns_harmless || (out->unknown && opened) || (is_go && !out->is_go))
-			memcpy(out->reason, reason, sizeof(reason));
-		out->unknown = !opened && (out->returns_harmless || out->unknown);
-		out->returns_harmless = false;
-		out->is_go |= is_go;
+		if (v.may_switch && !out->may_switch[0])
+			snprintf(out->may_switch, sizeof(out->may_switch), "%s", m->name);
+		add_verdict(&v, opened, out);
 	}
 	if (out->returns_harmless)
 		snprintf(out->reason, sizeof(out->reason),
-			 "no module but the C library's handles exceptions");
+			 "no module but the C library's handles exceptions, and none switches stacks");
+}
+
+void kx_unwind_risk_unguarded(struct kx_unwind_risk *risk)
+{
+	if (!risk->may_switch[0] || risk->switches_stacks)
+		return;
+	if (!risk->is_go)
+		snprintf(risk->reason, sizeof(risk->reason),
+			 "%s can switch stacks, which this kernel (before 6.13) does not let kxray "
+			 "notice",
+			 risk->may_switch);
+	risk->switches_stacks = true;
+	risk->returns_harmless = false;
+	risk->unknown = false;
 }
 
 void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out)

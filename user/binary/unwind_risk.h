@@ -2,7 +2,8 @@
 /*
  * Whether hijacking return addresses is harmless in a process. An exception or
  * forced unwinding that passes a hijacked frame aborts the program or skips its
- * cleanup handlers; that needs a frame above it that has an exception table.
+ * cleanup handlers; that needs a frame above it that has an exception table. A thread that switches
+ * stacks returns to nowhere (stack_switch.h).
  */
 #ifndef KX_UNWIND_RISK_H
 #define KX_UNWIND_RISK_H
@@ -22,6 +23,7 @@ struct kx_unwind_risk {
 	 * more are loaded; -1 if there is none */
 	int linker;
 	char loader[64];  /* a module outside the C library that calls dlopen; "" if there is none */
+	char may_switch[64]; /* a module that switches stacks if the program asks for it; "" if none */
 	char reason[256]; /* one clause for messages: "libfoo.so has exception tables" */
 };
 
@@ -36,5 +38,11 @@ void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out
 /* The same; files that are in @cache are not opened. */
 void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
 			 struct kx_unwind_risk *out);
+
+/*
+ * Corrects the verdict for a kernel without uprobe sessions, where no program checks the stack at each call:
+ * a module that can switch stacks then counts as one that does.
+ */
+void kx_unwind_risk_unguarded(struct kx_unwind_risk *risk);
 
 #endif

@@ -286,7 +286,7 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 		 exits[KX_EXITS_INSTRUCTION], exits[KX_EXITS_NONE]);
 	if (a->exits != KX_EXITS_AUTO)
 		kx_print(stderr, "as requested by --exits=%s\n", kx_exits_name(a->exits));
-	else if (sel->risk.returns_harmless && !sel->risk.is_go)
+	else if (sel->risk.returns_harmless)
 		kx_print(stderr, "return probes are harmless here: %s\n", sel->risk.reason);
 	else
 		kx_print(stderr, "return probes only where nothing can unwind: %s\n",
@@ -317,6 +317,7 @@ static int list_functions(const struct arguments *a, struct kx_err *err)
 		.exclude = a->exclude, .nexclude = a->nexclude,
 		.exits = a->exits, .max_functions = a->max_functions,
 		.nop5_optimized = nop5_optimized(),
+		.stacks_unguarded = !kx_returns_check_stacks(-1),
 	};
 	size_t n = a->binary ? 1 : a->npids, i;
 	struct kx_select_process *procs = calloc(n + 1, sizeof(*procs));

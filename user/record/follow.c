@@ -302,10 +302,15 @@ static int report_failure(struct kx_follow *f, int code, const struct kx_err *wh
 static void judge(struct kx_follow *f, const struct kx_modules *mods, uint32_t switching,
 		  struct kx_unwind_risk *risk)
 {
+	bool session = kx_tracer_prog_mechanism(f->c.tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
 	bool watched = watch_linkers(f, mods);
 
+	if (!session)
+		kx_unwind_risk_unguarded(risk);
 	if (f->c.exits == KX_EXITS_RETURN && !risk->is_go) {
-		risk->returns_harmless = true; /* the user chose --exits=return */
+		/* the user chose --exits=return; each call's stack is checked where that is possible */
+		risk->returns_harmless = true;
+		risk->switches_stacks &= !session;
 	} else if (risk->returns_harmless && !watched) {
 		risk->returns_harmless = false;
 		snprintf(risk->reason, sizeof(risk->reason),

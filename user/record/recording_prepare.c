@@ -99,6 +99,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 		return code;
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
+	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = has_dynamic_targets(r);
 	options.files = r->follow ? kx_follow_files(r->follow) : NULL;
@@ -115,6 +116,12 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 		return kx_err_set(err, -EOPNOTSUPP,
 				  "a Go program moves its stacks and would crash at return probes; "
 				  "leave out --exits=return");
+	if (!code && exits == KX_EXITS_RETURN && r->sel.risk.switches_stacks &&
+	    options.stacks_unguarded)
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "%s, and a program that switches stacks would crash at return "
+				  "probes before kernel 6.13; leave out --exits=return",
+				  r->sel.risk.reason);
 	return code;
 }
 

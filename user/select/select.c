@@ -44,10 +44,14 @@ static int add_processes(struct kx_selector *s, const struct kx_select_process *
 	int rc = 0;
 
 	worst->returns_harmless = true;
+	/* what is loaded too late may switch stacks, also in a function that makes no calls */
+	s->moves_stacks = s->options.loads_unseen && s->options.stacks_unguarded;
 	for (size_t i = 0; i < nprocs && !rc; i++) {
 		size_t first;
 
 		kx_unwind_risk_look(procs[i].mods, s->options.files, &one);
+		if (s->options.stacks_unguarded)
+			kx_unwind_risk_unguarded(&one);
 		/* says nothing of the others, and has no return probes itself */
 		if (!one.unknown || !s->options.dynamic_targets) {
 			add_risk(s, &one, !any);
@@ -80,6 +84,8 @@ static int add_named_files(struct kx_selector *s, struct kx_err *err)
 		nobody.mods = &mods;
 		mods.items[0].is_main = false;
 		kx_unwind_risk_of(&mods, &risk);
+		if (s->options.stacks_unguarded)
+			kx_unwind_risk_unguarded(&risk);
 		rc = kx_select_add_modules(s, &nobody, &risk, &first, err);
 		kx_modules_free(&mods);
 	}

@@ -111,6 +111,8 @@ void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group, bool leave
  * that is not its thread's. From then on no call gets a return probe (session mechanism only).
  */
 bool kx_tracer_switches_stacks(const struct kx_tracer *t, pid_t *pid, uint32_t *func);
+/* From now on no call gets a return probe (session mechanism, without options.follow and options.all). */
+void kx_tracer_forbid_returns(struct kx_tracer *t);
 /* Processes that could not be followed; events that were lost, so that all must be scanned. */
 uint64_t kx_tracer_unfollowed(const struct kx_tracer *t);
 uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t);

@@ -54,6 +54,11 @@ void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group, bool leave
 		__atomic_store_n(disabled, leaves ? 2 : 1, __ATOMIC_RELEASE);
 }
 
+void kx_tracer_forbid_returns(struct kx_tracer *t)
+{
+	__atomic_store_n(&t->skel->bss->kx_switching, UINT32_MAX, __ATOMIC_RELEASE);
+}
+
 bool kx_tracer_switches_stacks(const struct kx_tracer *t, pid_t *pid, uint32_t *func)
 {
 	*pid = (pid_t)__atomic_load_n(&t->skel->bss->kx_switching, __ATOMIC_ACQUIRE);

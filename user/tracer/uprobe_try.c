@@ -131,6 +131,16 @@ int kx_mechanism_best(enum kx_mechanism *out, struct kx_err *err)
 			  strerror(-errs[0]), strerror(-errs[1]), strerror(-errs[2]));
 }
 
+bool kx_returns_check_stacks(int mechanism)
+{
+	enum kx_mechanism best;
+
+	if (mechanism >= 0)
+		return mechanism == KX_MECHANISM_SESSION;
+	/* where none works nothing is traced */
+	return kx_mechanism_best(&best, NULL) || best == KX_MECHANISM_SESSION;
+}
+
 bool kx_multi_filters_process(void)
 {
 	/*

@@ -37,4 +37,10 @@ bool kx_process_has_seccomp(pid_t pid);
  */
 bool kx_returns_survive_seccomp(void);
 
+/*
+ * Whether return probes of that mechanism (-1: the best) are kept to the stacks that threads were started
+ * with: only a session's program can decide it for each call.
+ */
+bool kx_returns_check_stacks(int mechanism);
+
 #endif

@@ -2,7 +2,7 @@
 /*
  * Generators on stacks of their own: next() resumes one and yield() suspends it, so that calls on two
  * stacks end in another order than they began. Built with ASM the switch is a function of its own that
- * makes no calls, else it is swapcontext(). The main thread works first, then a second thread; each has a
+ * makes no calls, with HIDDEN one that looks like a function leaving its frame; else it is swapcontext(). The main thread works first, then a second thread; each has a
  * generator with a stack above and one below its own stack, and a signal handler on a stack above it.
  */
 #include <pthread.h>
@@ -46,7 +46,12 @@ __asm__(".text\n"
 	"	push %r14\n"
 	"	push %r15\n"
 	"	mov %rsp, (%rdi)\n"
+#ifdef HIDDEN
+	"	mov %rsi, %rbp\n"
+	"	mov %rbp, %rsp\n"
+#else
 	"	mov %rsi, %rsp\n"
+#endif
 	"	pop %r15\n"
 	"	pop %r14\n"
 	"	pop %r13\n"

@@ -10,7 +10,7 @@ TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 
 TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
 	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
-	     syscalls slow flight kernelcalls coro coro-asm \
+	     syscalls slow flight kernelcalls coro coro-asm coro-hidden \
 	     tree tree-child treeplug.so late late-child libuser bomb names waits hot timed pauses)
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
@@ -24,10 +24,10 @@ $T/counts-cet $T/counts-nopie $T/counts-static: tests/live/targets/counts.c \
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TARGET_FLAGS) $(FLAGS) -o $@ $<
 
-$T/coro-asm: tests/live/targets/coro.c tests/live/targets/target.h tests/live/targets/targets.mk
+$T/coro-asm $T/coro-hidden: tests/live/targets/coro.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TARGET_FLAGS) -DASM -o $@ $<
+	$(Q)$(CC) $(TARGET_FLAGS) $(FLAGS) -DASM -o $@ $<
 
 $T/counts-stripped: $T/counts
 	$(call say,TARGET)
@@ -69,6 +69,7 @@ $T/many: $T/many.c tests/live/targets/target.h
 	$(call say,TARGET)
 	$(Q)$(CC) $(TARGET_FLAGS) -O1 -g0 -o $@ $<
 
+$T/coro-hidden: FLAGS := -DHIDDEN
 # As Ubuntu and Fedora build programs: every function starts with endbr64.
 $T/counts-cet: FLAGS := -fcf-protection=full
 $T/counts-nopie: FLAGS := -fno-pie -no-pie

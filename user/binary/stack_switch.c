@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "binary/stack_switch.h"
+
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#define SP 4 /* register numbers as in ModRM */
+#define BP 5
+
+#define REX_W 0x48
+#define REX_R 4 /* extends the register */
+#define REX_X 2 /* extends the index */
+#define REX_B 1 /* extends the register or base in rm */
+
+/* Bytes before and after a candidate in which its register may get a copy of rsp. */
+#define COPY_WINDOW 65536
+/* Bytes before a candidate that are decoded to know whether an instruction starts there. */
+#define SYNC_WINDOW 192
+
+/* Called by a program to switch stacks. */
+static const char *const imported[] = { "swapcontext", "setcontext", "makecontext" };
+
+/*
+ * Defined or called: Boost.Context, libco (byuu's and Tencent's), libaco, libcoro, greenlet, Ruby, PHP,
+ * minicoro, gcc's split stacks.
+ */
+static const char *const known[] = {
+	"jump_fcontext",   "ontop_fcontext",	 "make_fcontext",
+	"co_switch",	   "coctx_swap",	 "acosw",
+	"coro_transfer",   "slp_switch",	 "coroutine_transfer",
+	"zend_fiber_switch_context", "_mco_switch", "__morestack",
+	"libucontext_swapcontext",   "libucontext_setcontext",
+};
+
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* Whether the name begins like one of ours: spares most names the comparisons. */
+static bool may_be(const char *name)
+{
+	return name[0] && strchr("smjoczl_a", name[0]);
+}
+
+static const char *find_symbol(struct kx_elf *elf, uint32_t type, bool is_static)
+{
+	Elf_Scn *scn = NULL;
+	Elf_Data *data;
+
+	while ((data = kx_elf_next_of_type(elf, type, &scn))) {
+		const Elf64_Shdr *sh = elf64_getshdr(scn);
+		const Elf64_Sym *syms = data->d_buf;
+
+		for (size_t i = 0; i < data->d_size / sizeof(*syms); i++) {
+			const char *name = elf_strptr(kx_elf_handle(elf), sh->sh_link,
+						      syms[i].st_name);
+
+			if (!name || !may_be(name))
+				continue;
+			/* LLVM names __morestack weakly; a static program holds what it calls of the C
+			 * library */
+			if ((is_one_of(name, known, COUNT(known)) &&
+			     (syms[i].st_shndx != SHN_UNDEF ||
+			      ELF64_ST_BIND(syms[i].st_info) != STB_WEAK)) ||
+			    ((is_static || syms[i].st_shndx == SHN_UNDEF) &&
+			     is_one_of(name, imported, COUNT(imported))))
+				return name;
+		}
+	}
+	return NULL;
+}
+
+const char *kx_stack_switch_symbol(struct kx_elf *elf)
+{
+	struct kx_elf_section section;
+	const char *name = find_symbol(elf, SHT_DYNSYM, false);
+
+	if (name)
+		return name;
+	return find_symbol(elf, SHT_SYMTAB, !kx_elf_get_section(elf, ".dynsym", &section));
+}
+
+struct scan {
+	const uint8_t *code;
+	size_t size;
+	ZydisDecoder decoder;
+};
+
+/* What an instruction may write: the register in ModRM, or what rm names. */
+#define WRITES_REG 1
+#define WRITES_RM 2
+
+/*
+ * The bytes that begin an instruction which loads rsp: REX.W, the opcode of mov, xchg or add, and ModRM with rsp
+ * as what is written. The instruction may be one if all three have a bit in common. Compilers use lea, too,
+ * but only to leave an aligned frame.
+ */
+struct filter {
+	uint8_t rex[256], opcode[256], modrm[256];
+};
+
+static void make_filter(struct filter *f)
+{
+	memset(f, 0, sizeof(*f));
+	for (unsigned i = 0; i < 256; i++) {
+		if ((i & 0xf8) == REX_W)
+			f->rex[i] = (i & REX_R ? 0 : WRITES_REG) | (i & REX_B ? 0 : WRITES_RM);
+		f->modrm[i] = ((i >> 3 & 7) == SP ? WRITES_REG : 0) |
+			      (i >= 0xc0 && (i & 7) == SP ? WRITES_RM : 0);
+	}
+	f->opcode[0x8b] = f->opcode[0x03] = WRITES_REG; /* mov and add reg, r/m */
+	f->opcode[0x89] = f->opcode[0x01] = WRITES_RM;	/* mov and add r/m, reg */
+	f->opcode[0x87] = WRITES_REG | WRITES_RM;	/* xchg */
+}
+
+static bool decode(const struct scan *s, size_t at, ZydisDecodedInstruction *z)
+{
+	size_t left = s->size - at;
+
+	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+		&s->decoder, NULL, s->code + at,
+		left < ZYDIS_MAX_INSTRUCTION_LENGTH ? left : ZYDIS_MAX_INSTRUCTION_LENGTH, z));
+}
+
+/*
+ * Whether decoding from different places before comes to @at: instruction streams soon fall in step. In
+ * repetitive code a wrong one may stay out of step for long, so all but one must agree.
+ */
+static bool starts_instruction(const struct scan *s, size_t at)
+{
+	size_t from = at > SYNC_WINDOW ? at - SYNC_WINDOW : 0;
+	int missed = 0;
+
+	for (int tries = 0; tries < 8 && from < at && missed < 2; tries++, from++) {
+		size_t pos = from;
+
+		while (pos < at) {
+			ZydisDecodedInstruction z;
+
+			pos += decode(s, pos, &z) ? z.length : 1;
+		}
+		missed += pos != at;
+	}
+	return missed < 2;
+}
+
+/* A copy of rsp in @reg, whatever its form: mov reg, rsp or lea reg, [rsp + n]. */
+static bool is_copy(const uint8_t *p, unsigned reg)
+{
+	uint8_t rex_reg = reg & 8 ? REX_W | REX_R : REX_W, rex_rm = reg & 8 ? REX_W | REX_B : REX_W;
+
+	if (p[0] == rex_rm && p[1] == 0x89 && p[2] == (0xc0 | SP << 3 | (reg & 7)))
+		return true;
+	if (p[0] == rex_reg && p[1] == 0x8b && p[2] == (0xc0 | (reg & 7) << 3 | SP))
+		return true;
+	return p[0] == rex_reg && p[1] == 0x8d && (p[2] & 0x3f) == ((reg & 7) << 3 | SP) &&
+	       p[2] < 0xc0 && (p[3] & 7) == SP;
+}
+
+/* A load of @reg from the frame, where rsp may have been saved: mov reg, [rsp or rbp + n]. */
+static bool is_reload(const uint8_t *p, unsigned reg)
+{
+	uint8_t rex = reg & 8 ? REX_W | REX_R : REX_W;
+
+	if ((p[0] & ~REX_X) != rex || p[1] != 0x8b || (p[2] & 0x38) != (reg & 7) << 3 ||
+	    p[2] >= 0xc0)
+		return false;
+	return ((p[2] & 7) == BP && p[2] >= 0x40) || ((p[2] & 7) == SP && (p[3] & 7) == SP) ||
+	       ((p[2] & 7) == SP && (p[3] & 7) == BP && p[2] >= 0x40);
+}
+
+/* A return, or a jump that nothing follows: most functions end so. */
+static bool ends_function(const uint8_t *p, size_t at)
+{
+	return p[0] == 0xc3 && (p[1] == 0x90 || p[1] == 0xcc || p[1] == 0x66 || p[1] == 0x0f ||
+				!((at + 1) & 15));
+}
+
+/*
+ * Whether @reg may hold an address of the function's own frame at @at. rdi, rsi and rdx are arguments
+ * unless they are set in the same function; in other registers a loop may have the copy further down.
+ */
+static bool is_of_frame(const struct scan *s, size_t at, unsigned reg)
+{
+	size_t from = at > COPY_WINDOW ? at - COPY_WINDOW : 0;
+	size_t to = s->size - at > COPY_WINDOW ? at + COPY_WINDOW : s->size - 8;
+	bool is_argument = reg == 2 || reg == 6 || reg == 7;
+
+	for (size_t pos = at; pos-- > from;) {
+		const uint8_t *p = s->code + pos;
+
+		if (is_copy(p, reg) || is_reload(p, reg))
+			return true;
+		if (is_argument && ends_function(p, pos))
+			return false;
+	}
+	for (size_t pos = at; !is_argument && pos < to; pos++)
+		if (is_copy(s->code + pos, reg) || is_reload(s->code + pos, reg))
+			return true;
+	return false;
+}
+
+/* `mov %rcx, %rsp; pop %rcx; jmp *%rcx` or `...; ret`: where gcc resumes after an exception. */
+static bool is_eh_return(const uint8_t *p)
+{
+	return p[0] == REX_W && p[1] == 0x89 && p[2] == 0xcc &&
+	       (p[3] == 0xc3 || (p[3] == 0x59 && p[4] == 0xff && p[5] == 0xe1));
+}
+
+/* Whether the instruction at @at, one that passes the filter, takes rsp from another place than the frame. */
+static bool is_switch(const struct scan *s, size_t at)
+{
+	const uint8_t *p = s->code + at;
+	unsigned rm = (p[2] & 7) | (p[0] & REX_B ? 8 : 0);
+	unsigned reg = (p[2] >> 3 & 7) | (p[0] & REX_R ? 8 : 0);
+
+	switch (p[1]) {
+	case 0x87:
+		return true;
+	case 0x89:
+	case 0x01:
+		return reg != BP && reg != SP && !is_eh_return(p) && !is_of_frame(s, at, reg);
+	case 0x03:
+		if (p[2] < 0xc0) /* adds a variable: the frame's size */
+			return false;
+		break;
+	default:
+		break;
+	}
+	if (p[2] >= 0xc0) /* mov or add rsp, reg */
+		return rm != BP && rm != SP && !is_of_frame(s, at, rm);
+	if ((p[2] & 7) == SP) /* with a SIB byte */
+		rm = (p[3] & 7) | (p[0] & REX_B ? 8 : 0);
+	else if (p[2] < 0x40 && (p[2] & 7) == BP)
+		return true; /* rip + n */
+	return rm != BP && rm != SP && !is_of_frame(s, at, rm);
+}
+
+bool kx_stack_switch_in(const uint8_t *code, size_t size, size_t *offset)
+{
+	struct scan s = { .code = code, .size = size };
+	struct filter f;
+
+	make_filter(&f);
+	ZydisDecoderInit(&s.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (size_t i = 0; i + 8 <= size; i++) {
+		if (!(f.rex[code[i]] & f.opcode[code[i + 1]] & f.modrm[code[i + 2]]) ||
+		    !is_switch(&s, i) || !starts_instruction(&s, i))
+			continue;
+		*offset = i;
+		return true;
+	}
+	return false;
+}
+
+bool kx_stack_switch_code(struct kx_elf *elf, uint64_t *addr)
+{
+	struct kx_elf_section seg;
+	Elf_Scn *scn = NULL;
+	bool any = false;
+	size_t at;
+
+	while ((scn = elf_nextscn(kx_elf_handle(elf), scn))) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		Elf_Data *data;
+
+		if (!sh || sh->sh_type == SHT_NOBITS || !(sh->sh_flags & SHF_EXECINSTR))
+			continue;
+		any = true;
+		data = elf_rawdata(scn, NULL);
+		if (!data || !data->d_buf || !kx_stack_switch_in(data->d_buf, data->d_size, &at))
+			continue;
+		*addr = sh->sh_addr + at;
+		return true;
+	}
+	for (size_t i = 0; !any && kx_elf_exec_segment(elf, i, &seg); i++) {
+		if (!seg.data || !kx_stack_switch_in(seg.data, seg.size, &at))
+			continue;
+		*addr = seg.addr + at;
+		return true;
+	}
+	return false;
+}

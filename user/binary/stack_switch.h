@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Whether a file has code that runs on stacks other than those that its threads were given: coroutine
+ * libraries, and code that loads the stack pointer from anything but its own frame. A return probe on two
+ * stacks of one thread breaks the program: see bpf/native_stack.bpf.h, which checks each call where the
+ * kernel has uprobe sessions (6.13). Before that this is the only protection.
+ *
+ * Known by what it imports or defines (swapcontext, Boost's jump_fcontext, greenlet's slp_switch), or by its
+ * instructions: a few byte patterns find what may write rsp, and only these places are decoded. Restoring
+ * rsp after alloca, a variable-length array or an aligned frame is no switch. Tools that know only
+ * a part of the code may err in both directions: a wrong alarm makes exits more expensive, nothing else.
+ */
+#ifndef KX_STACK_SWITCH_H
+#define KX_STACK_SWITCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "binary/elf_image.h"
+
+/*
+ * The function that the file imports or defines to switch stacks; NULL if there is none. Borrowed from @elf.
+ */
+const char *kx_stack_switch_symbol(struct kx_elf *elf);
+
+/*
+ * Whether an instruction among the @size bytes of code at @code loads rsp from another place than its own
+ * frame. @offset gets where.
+ */
+bool kx_stack_switch_in(const uint8_t *code, size_t size, size_t *offset);
+
+/* The same for all code of a file; @addr gets the ELF virtual address. */
+bool kx_stack_switch_code(struct kx_elf *elf, uint64_t *addr);
+
+#endif

@@ -120,6 +120,15 @@ assert_contains "full disk: it names the file" "$(grep '^kxray record: ' "$TMP/r
 	"$DISK/t.xray"
 assert "full disk: it was full" "$(df "$DISK")" [ "$(stat -c %s "$DISK/t.xray")" -gt 2500000 ]
 readable "full disk"
+# What did not fit is counted in the map, which has its room.
+run "$KXRAY" report --json "$DISK/t.xray"
+cp "$TMP/run.out" "$TMP/full.json"
+assert_eq "full disk: the lost events of the summary are in the report" \
+	"$(json "$TMP/full.json" '[d["lost"], d["ended_early"]]')" \
+	"[$(tail -n 1 "$TMP/rec.out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["lost"])'), False]"
+assert_between "full disk: lost events" "$(json "$TMP/full.json" 'd["lost"]')" 1 $((2 * CALLS))
+run "$KXRAY" report --fail-on-loss "$DISK/t.xray"
+assert_eq "full disk: --fail-on-loss" "$STATUS" 3
 
 # Full before the start, or when the map is written
 
@@ -164,5 +173,11 @@ exec 7>&-
 status_of "$ADDER"
 assert_eq "killed: the target's result" "$STATUS $(cat "$TMP/adder.out")" "0 $WANT"
 readable "killed"
+run "$KXRAY" report --json "$DISK/t.xray"
+cp "$TMP/run.out" "$TMP/killed.json"
+assert_eq "killed: the report says that losses are not known" "$(json "$TMP/killed.json" 'd["ended_early"]')" True
+run "$KXRAY" report --fail-on-loss "$DISK/t.xray"
+assert_contains "killed: the report says so in the table" "$STATUS $OUT" "did not end in order"
+assert_eq "killed: --fail-on-loss" "$STATUS" 3
 
 umount "$DISK"

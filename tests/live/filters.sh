@@ -143,6 +143,15 @@ run sh -c '"$KXRAY" report --json "$1" >"$TMP/report.json"' - "$TRACE"
 run json "$TMP/report.json" '[f["count"] for f in d["functions"] if f["name"] == "leaf_a"][0]'
 assert_eq "-p and --comm" "$OUT" "$want"
 
+# Exits of calls that a filter left out are no calls from before the recording.
+TARGET_ARGS='' trace_target counts -f on_cpu --cpu 0 --exits=instruction
+others=$(json "$TMP/did.json" 'sum(cpu != 0 for t in d["threads"] for cpu in t["cpus"])')
+assert_eq "filtered calls: exits left out" "$(json "$TMP/rec.json" 'd["orphans"]')" "$others"
+if [ "$others" -gt 0 ]; then
+	assert_contains "filtered calls: what the summary says" "$(cat "$TMP/rec.err")" \
+		"$others exits left out, of calls that began before the recording or did not match --cpu"
+fi
+
 # refused STATUS PART OPTION...: kxray ends with STATUS and a message with PART, and writes nothing
 refused() {
 	local status=$1 part=$2

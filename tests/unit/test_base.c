@@ -117,12 +117,33 @@ static void time_goes_forward(void **state)
 		assert_true(kx_monotonic_seconds() >= before);
 }
 
+static void room_is_taken_until_it_is_closed(void **state)
+{
+	struct stat st;
+	int fd = kx_reserve_room("/tmp/some.map", 100000);
+
+	(void)state;
+	if (fd == -EOPNOTSUPP)
+		skip();
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_nlink, 0);
+	assert_true(st.st_blocks * 512 >= 100000);
+	close(fd);
+	fd = kx_reserve_room("name-in-this-folder", 1);
+	assert_true(fd >= 0 || fd == -EACCES || fd == -EOPNOTSUPP || fd == -EROFS);
+	if (fd >= 0)
+		close(fd);
+	assert_int_equal(kx_reserve_room("/none/x.map", 1), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(edit_distances),
 		cmocka_unit_test(numbers_of_the_kernel),
 		cmocka_unit_test(temporary_files_have_no_name),
+		cmocka_unit_test(room_is_taken_until_it_is_closed),
 		cmocka_unit_test(time_goes_forward),
 	};
 

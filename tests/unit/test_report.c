@@ -201,6 +201,33 @@ static void unbalanced_foreign_traces(void **state)
 	release(&b);
 }
 
+static void is_ended_early(const char *session, bool expected)
+{
+	json_t *json = session ? json_loads(session, 0, NULL) : NULL;
+	struct bytes b = { 0 };
+	struct kx_report *r;
+
+	begin(&b, 1000);
+	function(&b, ENTRY, 1, 1);
+	end_block(&b, 5);
+	r = report_bytes(&b, json);
+	assert_int_equal(kx_report_get_totals(r)->ended_early, expected);
+	kx_report_free(r);
+	json_decref(json);
+	release(&b);
+}
+
+/* A recorder writes its losses into the map when it ends in order. */
+static void without_final_numbers_losses_are_unknown(void **state)
+{
+	(void)state;
+	is_ended_early("{\"started\":\"2026-01-31\"}", true);
+	is_ended_early("{\"started\":\"2026-01-31\",\"lost\":0}", false);
+	/* not of a recording of kxray */
+	is_ended_early("{}", false);
+	is_ended_early(NULL, false);
+}
+
 /*
  * 20 us calls beside pauses of 30 ms: some exits are missing, so that these calls seem to last as
  * long as the pause. The percentiles and the maximum are those of the others.
@@ -838,6 +865,7 @@ int main(void)
 		cmocka_unit_test(threads_do_not_mix),
 		cmocka_unit_test(unbalanced_foreign_traces),
 		cmocka_unit_test(calls_without_exit_have_no_time),
+		cmocka_unit_test(without_final_numbers_losses_are_unknown),
 		cmocka_unit_test(notes_of_the_recorder),
 		cmocka_unit_test(time_that_goes_back),
 		cmocka_unit_test(deep_stacks),

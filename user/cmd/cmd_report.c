@@ -46,7 +46,7 @@ static const struct kx_option options[] = {
 	  .help = "a table for each process, the one with the largest sum first",
 	  .manual = "A table for each process, the one with the largest sum first; see PROCESSES." },
 	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, fail_on_loss),
-	  .help = "exit status 3 if the recorder lost events" },
+	  .help = "exit status 3 if the recorder lost events, or did not end in order" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, view.json),
 	  .help = "one JSON object on standard output" },
 	KX_HELP_OPTION,
@@ -82,6 +82,7 @@ static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 	struct kx_report_options options_of_report = { .by_process = a->view.by_process };
 	struct kx_trace_input *t = &a->trace;
 	struct kx_report *report = NULL;
+	const struct kx_report_totals *totals;
 	struct kx_calls *calls = NULL;
 	struct kx_text_out out;
 	const char *unmatched;
@@ -102,7 +103,8 @@ static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 		kx_print(stderr, "kxray " NAME ": no function of the trace matches '%s'\n",
 			 unmatched);
 	if (!r) {
-		*lost = kx_report_get_totals(report)->lost > 0;
+		totals = kx_report_get_totals(report);
+		*lost = totals->lost || totals->ended_early;
 		kx_text_init(&out, STDOUT_FILENO);
 		r = kx_report_print(report, &a->view, kx_fdr_get_info(t->file), &t->names, &out, err);
 	}

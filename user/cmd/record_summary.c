@@ -82,6 +82,32 @@ static void print_losses(const struct kx_collector_counts *c)
 			 (unsigned long long)c->lost_migrations, plural(c->lost_migrations));
 }
 
+/*
+ * Filters are evaluated when a call begins, exits are recorded by process: an exit without an entry
+ * can be one of a call that a filter left out, before the thread got its name, user or CPU.
+ */
+static void print_orphans(const struct kx_recording_options *o, uint64_t n)
+{
+	static const struct {
+		uint32_t filter;
+		const char *option;
+	} filters[] = {
+		{ KX_FILTER_COMM, "--comm" },
+		{ KX_FILTER_UID, "--uid" },
+		{ KX_FILTER_CGROUP, "--cgroup" },
+		{ KX_FILTER_CPU, "--cpu" },
+	};
+	char options[64] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+		if (o->filters.which & filters[i].filter)
+			used += (size_t)snprintf(options + used, sizeof(options) - used, "%s%s",
+						 used ? ", " : "", filters[i].option);
+	kx_print(stderr, "kxray: %llu exit%s left out, of calls that began before the recording%s%s\n",
+		 (unsigned long long)n, plural(n), used ? " or did not match " : "", options);
+}
+
 static void print_incomplete(const struct kx_recording_options *o, const struct kx_collector_counts *c)
 {
 	if (c->repaired)
@@ -100,9 +126,7 @@ static void print_incomplete(const struct kx_recording_options *o, const struct 
 			 "kxray: %llu of them were nested deeper than --min-duration tracks\n",
 			 (unsigned long long)c->too_deep);
 	if (c->orphans)
-		kx_print(stderr,
-			 "kxray: %llu exit%s of calls that began before the recording left out\n",
-			 (unsigned long long)c->orphans, plural(c->orphans));
+		print_orphans(o, c->orphans);
 }
 
 static void print_clock(const struct kx_recording_result *r)
@@ -114,14 +138,12 @@ static void print_clock(const struct kx_recording_result *r)
 	kx_print(stderr, "; detached in %.0f ms\n", r->detach_seconds * 1e3);
 	if (r->clock_source[0])
 		kx_print(stderr,
-			 "kxray: the kernel's clock source is %s, not tsc: reading it takes longer "
-			 "and "
+			 "kxray: the kernel's clock source is %s, not tsc: reading it takes longer and "
 			 "is less exact\n",
 			 r->clock_source);
 	if (r->clock_error_ns > CLOCK_ERROR_WARN_NS)
 		kx_print(stderr,
-			 "kxray: warning: times are off by up to %.1f us: the clock's rate "
-			 "changed, or "
+			 "kxray: warning: times are off by up to %.1f us: the clock's rate changed, or "
 			 "kxray did not get a CPU in time\n",
 			 (double)r->clock_error_ns * 1e-3);
 }
@@ -153,6 +175,9 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 	if (!c->events && !c->lost)
 		kx_print(stderr, "kxray: none of the traced functions was called or returned\n");
 	print_clock(r);
+	if (r->unprobed)
+		kx_print(stderr, "kxray: %zu function%s had no probe in the code of a traced process\n",
+			 r->unprobed, plural(r->unprobed));
 	print_losses(c);
 	print_incomplete(o, c);
 }
@@ -176,6 +201,8 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 		(json_int_t)r->unfollowed);
 	int failed;
 
+	if (r->unprobed && j)
+		json_object_set_new(j, "unprobed", json_integer((json_int_t)r->unprobed));
 	if (r->kernel_mechanism && j)
 		json_object_set_new(j, "kernel_mechanism", json_string(r->kernel_mechanism));
 	if (j && r->files)

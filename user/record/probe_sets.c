@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "attach/probe_check.h"
 #include "attach/syscall_attach.h"
 
 struct probe_set {
@@ -150,6 +151,34 @@ int kx_probe_sets_attach(struct kx_probe_sets *s, struct kx_err *err)
 	for (size_t i = 0; i < NSETS && !code; i++)
 		code = sets[i].attach(s, err);
 	return code;
+}
+
+static void on_gap(void *ctx, const struct kx_probe_gap *gap)
+{
+	const struct kx_probe_sets *s = ctx;
+	char first[80], module[80];
+
+	snprintf(first, sizeof(first), "%s", gap->first->sym->pretty);
+	snprintf(module, sizeof(module), "%s", gap->module->name);
+	kx_notice(
+		s->notices,
+		"%zu of %zu functions of %s have no probe in process %d, so their calls there are "
+		"not recorded (%s%s): %s",
+		gap->functions, gap->all, module, gap->pid, first,
+		gap->functions > 1 ? ", ..." : "",
+		gap->writable
+			? "the code is mapped writable, and the kernel sets no probes in such "
+			  "code"
+			: "the code differs from what the kernel was asked to set; another "
+			  "program may have changed it");
+}
+
+size_t kx_probe_sets_check(const struct kx_probe_sets *s, const struct kx_select_process *procs,
+			   size_t nprocs)
+{
+	if (!s->user)
+		return 0;
+	return kx_probe_check(s->user, s->sel, procs, nprocs, on_gap, (void *)(uintptr_t)s);
 }
 
 size_t kx_probe_sets_functions(const struct kx_probe_sets *s)

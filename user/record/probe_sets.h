@@ -36,6 +36,14 @@ struct kx_probe_sets {
  */
 int kx_probe_sets_attach(struct kx_probe_sets *s, struct kx_err *err);
 
+/*
+ * Checks that the probes are in the code of these processes, with a notice for each module of a
+ * process where some are not. Returns the number of functions without a probe, summed over the
+ * processes.
+ */
+size_t kx_probe_sets_check(const struct kx_probe_sets *s, const struct kx_select_process *procs,
+			   size_t nprocs);
+
 /* Functions that have probes, and their probes. */
 size_t kx_probe_sets_functions(const struct kx_probe_sets *s);
 size_t kx_probe_sets_probes(const struct kx_probe_sets *s);

@@ -244,6 +244,13 @@ static int finish_count(struct recording *r, int code, struct kx_err *err)
 	return code;
 }
 
+static void release_map_room(struct recording *r)
+{
+	if (r->map_room >= 0)
+		close(r->map_room);
+	r->map_room = -1;
+}
+
 static int finish(struct recording *r, int code, struct kx_err *err)
 {
 	struct kx_clock *clock = kx_tracer_clock(r->tracer);
@@ -263,6 +270,8 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 	if (!end)
 		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
 	fill_result(r);
+	/* on a full disk the counts, that of the lost events above all, need their room */
+	release_map_room(r);
 	if (end)
 		/* The map's counts are useful without a complete trace; it may fail, too. */
 		kx_recording_write_map(r, &r->result->counts, true, NULL);
@@ -297,6 +306,7 @@ static void clean_up(struct recording *r, bool started)
 	free(r->session_note);
 	kx_numbered_free(&r->rotation.files);
 	kx_output_close(&r->output);
+	release_map_room(r);
 	if (r->signal_fd >= 0)
 		close(r->signal_fd);
 }
@@ -320,7 +330,8 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	struct recording r = { .o = o,
 			       .result = result,
 			       .notices = { .each = o->on_notice, .ctx = o->ctx },
-			       .signal_fd = -1 };
+			       .signal_fd = -1,
+			       .map_room = -1 };
 	bool asked = false;
 	double start;
 	int code;

@@ -85,6 +85,7 @@ struct kx_recording_result {
 	struct kx_collector_counts counts; /* of a flight recording: all records, kept or not */
 	struct kx_flight_result flight;
 	size_t functions;   /* with probes */
+	size_t unprobed;    /* of these: have none in the code of a process named at the start */
 	size_t processes;   /* that were traced; 0 with -a: not counted */
 	uint64_t unfollowed; /* children that were one too many to follow */
 	uint64_t bytes;     /* of the trace file, or of all its parts */

@@ -60,6 +60,7 @@ struct recording {
 	json_t *info; /* see session_info.h */
 	char *session_note;
 	uint64_t start_tsc;
+	int map_room; /* descriptor of what is reserved for the map at the end; negative: nothing */
 	int signal_fd;
 	sigset_t old_mask;
 };

@@ -7,16 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/monotonic.h"
 #include "base/pattern.h"
+#include "base/temporary_file.h"
 #include "collect/tracer_input.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
 #include "tracer/keeper.h"
 #include "tracer/uprobe_try.h"
+
+#define MAP_COUNTS_ROOM (64u << 10) /* bytes: counts, and processes that join */
 
 static int block_signals(struct recording *r, struct kx_err *err)
 {
@@ -377,6 +381,10 @@ static int attach(struct recording *r, struct kx_err *err)
 	if (code)
 		return code;
 	r->result->functions = kx_probe_sets_functions(&r->probes);
+	r->result->unprobed = kx_probe_sets_check(&r->probes, r->targets.procs, r->targets.npids);
+	if (r->result->unprobed && r->info)
+		json_object_set_new(r->info, "unprobed",
+				    json_integer((json_int_t)r->result->unprobed));
 	r->result->kernel_mechanism = kx_probe_sets_kernel_mechanism(&r->probes);
 	if (r->result->kernel_mechanism && r->info)
 		json_object_set_new(r->info, "kernel_mechanism",
@@ -416,6 +424,17 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 	kx_selection_free(&r->sel);
 	r->selected = false;
 	return choose(r, r->o->select.exits, err);
+}
+
+/* Room for the map with the final counts, which is written beside the first one before it replaces
+ * it. */
+static void reserve_map_room(struct recording *r)
+{
+	struct stat st;
+
+	if (!stat(r->output.map_path, &st))
+		r->map_room = kx_reserve_room(r->output.map_path,
+					      (uint64_t)st.st_size * 5 / 4 + MAP_COUNTS_ROOM);
 }
 
 int kx_recording_prepare(struct recording *r, struct kx_err *err)
@@ -462,5 +481,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		if (code)
 			unlink(r->output.map_path);
 	}
+	if (!code)
+		reserve_map_room(r);
 	return code;
 }

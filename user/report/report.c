@@ -61,6 +61,9 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 			      (options->calls && kx_calls_have_sched(options->calls));
 	if (!options->calls || options->whole)
 		kx_report_take_session(r, options->session);
+	/* a recorder that was killed, could not write its map, or has not ended yet */
+	r->totals.ended_early = json_object_get(options->session, "started") &&
+				!json_is_integer(json_object_get(options->session, "lost"));
 	r->by_process = options->by_process;
 	r->counting = true;
 	do

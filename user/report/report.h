@@ -32,6 +32,7 @@ struct kx_report_totals {
 	uint64_t open;      /* calls not completed at the trace's end */
 	uint64_t self;      /* ticks inside traced functions, of all threads together */
 	uint64_t self_off;  /* of these: not on a CPU */
+	bool ended_early;   /* the recorder did not write its final numbers: losses are not known */
 	bool has_sched;     /* the trace has times off the CPU (record --sched) */
 	uint64_t threads;
 	uint64_t first_tsc, last_tsc; /* of all records, ticks */

@@ -129,6 +129,7 @@ static void print_json(const struct view *v)
 	kx_text_json_u64(o, "version", v->info->version);
 	kx_text_str(o, t->has_sched ? ",\"sched\":true" : ",\"sched\":false");
 	kx_text_str(o, v->info->truncated ? ",\"truncated\":true" : ",\"truncated\":false");
+	kx_text_str(o, t->ended_early ? ",\"ended_early\":true" : ",\"ended_early\":false");
 	kx_text_char(o, ',');
 	if (v->o->by_process)
 		json_processes(v);
@@ -249,6 +250,9 @@ static void print_head(const struct view *v)
 		snprintf(text, sizeof(text), ", %" PRIu64 " exits without entry", t->orphans);
 		kx_text_str(o, text);
 	}
+	if (t->ended_early)
+		kx_text_str(o, "\nThe recording did not end in order (kxray was killed, could not write, or "
+			       "still runs): how many events were lost is not known.");
 	kx_text_str(o, "\n\n");
 }
 

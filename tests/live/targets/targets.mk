@@ -12,6 +12,7 @@ TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-s
 	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
 	     syscalls slow flight kernelcalls coro coro-asm coro-hidden \
 	     tree tree-child treeplug.so late late-child libuser bomb names waits hot timed pauses)
+TARGETS += $T/writable
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)

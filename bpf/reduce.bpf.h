@@ -59,8 +59,8 @@ struct {
 } kx_thread_frames SEC(".maps");
 
 enum kx_reduced {
-	KX_REDUCED_HITS,     /* entries and exits that are not written; their sum over all CPUs */
-	KX_REDUCED_TOO_DEEP, /* entries among them beyond what the frames have room for */
+	KX_REDUCED_CALLS,    /* calls that are not written; their sum over all CPUs */
+	KX_REDUCED_TOO_DEEP, /* calls among them beyond what the frames have room for */
 	KX_REDUCED_COUNT,
 };
 
@@ -149,7 +149,7 @@ static long write_next(__u32 i, struct kx_frames_loop *in)
 	if (!f)
 		return 1;
 	in->frames->written++;
-	count_reduced(KX_REDUCED_HITS, -1);
+	count_reduced(KX_REDUCED_CALLS, -1);
 	kx_put_late(KX_EVENT_ENTRY, in->tid, f->func & KX_COOKIE_FUNC(~0), f->sp, f->payload,
 		    f->func >> 29, f->time, f->cpu);
 	return 0;
@@ -273,12 +273,14 @@ static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp,
 
 	f = frame(c, depth);
 	if (depth >= max_frames() || !f) {
-		count_reduced(KX_REDUCED_TOO_DEEP, 1);
-		count_reduced(KX_REDUCED_HITS, 1);
+		/* --depth leaves such calls out anyway */
+		if (!kx_max_depth)
+			count_reduced(KX_REDUCED_TOO_DEEP, 1);
+		count_reduced(KX_REDUCED_CALLS, 1);
 		return KX_SKIP;
 	}
 	if (kx_max_depth && depth >= kx_max_depth && func & KX_ENTER_CAN_SKIP) {
-		count_reduced(KX_REDUCED_HITS, 1);
+		count_reduced(KX_REDUCED_CALLS, 1);
 		return KX_SKIP;
 	}
 	if (depth && (below = frame(c, depth - 1)) && below->sp >= sp && below->sp - sp <= SAME_STACK)
@@ -290,7 +292,7 @@ static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp,
 	f->run = run;
 	c->depth = depth + 1;
 	if (kx_max_depth && depth >= kx_max_depth) {
-		count_reduced(KX_REDUCED_HITS, 1);
+		count_reduced(KX_REDUCED_CALLS, 1);
 		return KX_LEAVE_OUT;
 	}
 	if (!kx_min_ticks) {
@@ -304,7 +306,7 @@ static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp,
 		for (__u32 i = 0; i < FRAME_MAX_PAYLOAD && i < words; i++)
 			f->payload[i] = payload[i];
 	}
-	count_reduced(KX_REDUCED_HITS, 1);
+	count_reduced(KX_REDUCED_CALLS, 1);
 	return KX_LEAVE_OUT;
 }
 
@@ -381,7 +383,6 @@ static __always_inline int end_frame(struct kx_frames *c, __u32 tid, __u32 func,
 		/* of a call beyond the room, or else of one from before the recording */
 		if (!top || c->depth < max_frames() || sp > top->sp)
 			return KX_WRITE;
-		count_reduced(KX_REDUCED_HITS, 1);
 		return KX_LEAVE_OUT;
 	}
 	c->depth = found - 1;
@@ -389,7 +390,6 @@ static __always_inline int end_frame(struct kx_frames *c, __u32 tid, __u32 func,
 		c->written = found - 1;
 		return KX_WRITE;
 	}
-	count_reduced(KX_REDUCED_HITS, 1);
 	return KX_LEAVE_OUT;
 }
 

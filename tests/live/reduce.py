@@ -6,7 +6,7 @@ tracing.sh leaves.
     python3 reduce.py FOLDER LABEL durations LEAST_MS    every call of at least LEAST_MS, with its times
     python3 reduce.py FOLDER LABEL lasting LEAST_MS      the same without comparing times
     python3 reduce.py FOLDER LABEL counts NAME=COUNT...  these calls and no others; COUNT or LEAST-MOST
-    python3 reduce.py FOLDER LABEL hits                  events + lost + reduced are the target's hits
+    python3 reduce.py FOLDER LABEL calls                 entries + lost + reduced are the target's calls
 """
 import csv
 import io
@@ -82,13 +82,11 @@ def counts(want):
     say("calls", "" if right else f"got {got}, want {want}")
 
 
-def hits():
-    calls, summary = load("did.json")["calls"], load("rec.json")
-    # leaper() and ender() never return
-    want = 2 * sum(calls.values()) - calls["leaper"] - calls["ender"]
-    got = summary["events"] + summary["lost"] + summary["reduced"]
-    say("hits = events + lost + reduced", "" if got == want else
-        f"got {summary['events']} + {summary['lost']} + {summary['reduced']}, want {want}")
+def calls():
+    done, summary = load("did.json")["calls"], load("rec.json")
+    got = summary["entries"] + summary["lost"] + summary["reduced"]
+    say("calls = entries + lost + reduced", "" if got == sum(done.values()) else
+        f"got {summary['entries']} + {summary['lost']} + {summary['reduced']}, want {sum(done.values())}")
 
 
 def tools():
@@ -107,6 +105,6 @@ elif WHAT == "lasting":
     durations(sys.argv[4], timed=False)
 elif WHAT == "counts":
     counts(sys.argv[4:])
-elif WHAT == "hits":
-    hits()
+elif WHAT == "calls":
+    calls()
 tools()

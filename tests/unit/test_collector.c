@@ -73,10 +73,10 @@ static void rig_thread_losses(void *ctx, kx_thread_loss_fn *each, void *each_ctx
 	each(each_ctx, TID(1), &r->loss);
 }
 
-static void rig_reduced(void *ctx, uint64_t *hits, uint64_t *too_deep)
+static void rig_reduced(void *ctx, uint64_t *calls, uint64_t *too_deep)
 {
 	(void)ctx;
-	*hits = 11;
+	*calls = 11;
 	*too_deep = 3;
 }
 

@@ -40,10 +40,11 @@ check() {
 		assert_eq "${name}_$how: $(tail -n 1 "$out/$how/rec.err")" "$(cat "$out/$how/status")" 0
 	done
 	reduced "${name}_lasting" "$out/lasting" lasting 30
-	reduced "${name}_lasting" "$out/lasting" hits
-	reduced "${name}_any" "$out/any" hits
+	reduced "${name}_lasting" "$out/lasting" calls
+	reduced "${name}_any" "$out/any" calls
 	reduced "${name}_depth" "$out/depth" counts parent=12 jumper=12 idle=6012 ender=2 slow=12 \
 		leaper=12 quick=6048
+	assert_eq "${name}_depth_left_out" "$(json "$out/depth/rec.json" 'd["reduced"]')" $((24110 - 12110))
 	assert_eq "${name}_count" "$(json "$out/count/rec.json" \
 		'sorted((f["name"], f["count"]) for f in d["functions"])')" \
 		"[('ender', 2), ('idle', 6012), ('jumper', 12), ('leaper', 12), ('parent', 12), ('quick', 18048), ('slow', 12)]"

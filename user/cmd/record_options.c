@@ -192,9 +192,8 @@ static const struct kx_option reduction[] = {
 	  FIELD(o.max_depth),
 	  .help = "only the N outermost traced calls of each stack (1 to 96)",
 	  .manual = "Record only the N (at most 96) outermost traced calls that are open in a thread. "
-		    "Events that --min-duration or --depth leave out are not lost: the summary counts "
-		    "them as reduced. Every probe hit is counted as exactly one of: event, lost, "
-		    "reduced, exit of a call that began before the recording. --min-duration tracks 96 "
+		    "Calls that --min-duration or --depth leave out are not lost: the summary counts "
+		    "them as reduced. Every call is in the trace, lost, or reduced. --min-duration tracks 96 "
 		    "to 320 nested calls of a thread (fewer, the more arguments are recorded); deeper "
 		    "calls are left out, too." },
 	{ .name = "by-heat", .kind = KX_OPTION_SECONDS, .argument = "SECONDS", .max = 3600,

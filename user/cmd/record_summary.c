@@ -116,7 +116,7 @@ static void print_incomplete(const struct kx_recording_options *o, const struct 
 			 "exception, nesting limit, thread end)\n",
 			 (unsigned long long)c->repaired, plural(c->repaired));
 	if (c->reduced)
-		kx_print(stderr, "kxray: %llu event%s left out by %s\n",
+		kx_print(stderr, "kxray: %llu call%s left out by %s\n",
 			 (unsigned long long)c->reduced, plural(c->reduced),
 			 !o->max_depth	      ? "--min-duration"
 			 : o->min_duration_ns ? "--min-duration and --depth"

@@ -41,8 +41,8 @@ struct kx_collector_counts {
 	uint64_t entries;
 	uint64_t exits;
 	uint64_t repaired; /* exits that kxray added to close a call */
-	uint64_t reduced;  /* hits that --depth and --min-duration left out */
-	uint64_t too_deep; /* entries among them: nested deeper than can be followed */
+	uint64_t reduced;  /* calls that --depth and --min-duration left out */
+	uint64_t too_deep; /* of these: nested deeper than can be followed */
 	uint64_t orphans;  /* exits left out: the call began before the recording */
 	uint64_t lost;     /* hits that are not in the file, for any reason below */
 	uint64_t lost_by[KX_LOSS_REASONS];
@@ -71,8 +71,8 @@ struct kx_collector_input {
 	void (*losses)(void *ctx, uint64_t calls[KX_LOSS_REASONS], uint64_t other[KX_LOSS_REASONS]);
 	/* Calls @each with the running totals of every thread that has lost hits. */
 	void (*thread_losses)(void *ctx, kx_thread_loss_fn *each, void *each_ctx);
-	/* Hits left out by --depth and --min-duration; @too_deep: entries too deep to follow. */
-	void (*reduced)(void *ctx, uint64_t *hits, uint64_t *too_deep);
+	/* Calls left out by --depth and --min-duration; @too_deep: those too deep to follow. */
+	void (*reduced)(void *ctx, uint64_t *calls, uint64_t *too_deep);
 	void *ctx;
 };
 
@@ -132,7 +132,7 @@ int kx_collector_finish(struct kx_collector *c, struct kx_err *err);
 
 /*
  * Once the recording is finished and the writer has flushed or failed, hits = events + lost +
- * orphans + reduced. Of a rotated trace: of all files together; lost_unwritten holds only at the end.
+ * orphans, but for the hits of reduced calls. Of a rotated trace: of all files together; lost_unwritten holds only at the end.
  */
 void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_counts *out);
 

@@ -27,9 +27,9 @@ static void thread_losses(void *ctx, kx_thread_loss_fn *each, void *each_ctx)
 	kx_tracer_thread_losses(ctx, each, each_ctx);
 }
 
-static void reduced(void *ctx, uint64_t *hits, uint64_t *too_deep)
+static void reduced(void *ctx, uint64_t *calls, uint64_t *too_deep)
 {
-	kx_tracer_reduced(ctx, hits, too_deep);
+	kx_tracer_reduced(ctx, calls, too_deep);
 }
 
 struct kx_collector_input kx_tracer_input(struct kx_tracer *t)

@@ -279,12 +279,12 @@ static int sums_over_cpus(const struct bpf_map *map, uint32_t first, uint64_t *s
 	return code;
 }
 
-void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *hits, uint64_t *too_deep)
+void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *calls, uint64_t *too_deep)
 {
 	uint64_t sums[2] = { 0 };
 
 	sums_over_cpus(t->skel->maps.kx_reduced, 0, sums, 2);
-	*hits = sums[0];
+	*calls = sums[0];
 	*too_deep = sums[1];
 }
 

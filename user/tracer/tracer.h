@@ -162,10 +162,10 @@ bool kx_tracer_delays_entries(const struct kx_tracer *t);
 int kx_tracer_flush_pending(struct kx_tracer *t, struct kx_err *err);
 
 /*
- * Function hits that --depth and --min-duration have left out; @too_deep: entries among them
+ * Calls that --depth and --min-duration have left out; @too_deep: those among them
  * nested deeper than can be followed.
  */
-void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *hits, uint64_t *too_deep);
+void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *calls, uint64_t *too_deep);
 
 /*
  * With count_functions: the calls of functions 1 to @n so far, to calls[id - 1]. Errors: bpf(2)'s,

@@ -8,7 +8,7 @@ T := $(BUILD)/tests/targets
 TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 		-D_GNU_SOURCE -Wall -Wextra -pthread -Itests/live/targets
 
-TARGETS := $(addprefix $T/,counts counts-cet counts-nopie counts-static counts-stripped throws \
+TARGETS := $(addprefix $T/,touch counts counts-cet counts-nopie counts-static counts-stripped throws \
 	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
 	     syscalls slow flight kernelcalls coro coro-asm coro-hidden \
 	     tree tree-child treeplug.so late late-child libuser bomb names waits hot timed pauses)

@@ -65,6 +65,26 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Whether the process never had a program; one that is exiting has none any more. */
+static bool is_kernel_thread(pid_t pid)
+{
+	enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD */
+	char path[64], text[512], *rest = NULL;
+	unsigned flags = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+	fclose(f);
+	/* "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS": the name may contain a bracket */
+	rest = strrchr(text, ')');
+	return rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+	       (flags & KERNEL_THREAD);
+}
+
 /* Checks that @pid is a process that can be traced. */
 static int check_process(pid_t pid, struct kx_err *err)
 {
@@ -100,9 +120,11 @@ static int check_process(pid_t pid, struct kx_err *err)
 		return kx_err_set(err, -EACCES,
 				  "no permission to look at process %d: it belongs to another user or is protected; run as that user or as root, or with the capability CAP_SYS_PTRACE",
 				  (int)pid);
-	if (rc == -ENOENT)
+	if (rc == -ENOENT && is_kernel_thread(pid))
 		return kx_err_set(err, -ESRCH, "process %d is a kernel thread: it has no executable",
 				  (int)pid);
+	if (rc == -ENOENT || rc == -ESRCH)
+		return kx_err_set(err, -ESRCH, "process %d has just ended", (int)pid);
 	if (rc)
 		return kx_err_set(err, rc, "cannot read '%s': %s", path, strerror(-rc));
 	return 0;

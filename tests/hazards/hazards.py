@@ -124,7 +124,7 @@ HAZARDS = [
     Hazard("namespaces", "namespaces"),
     # The program writes its own code over the probes.
     Hazard("XRay patches", "xray", counts=_UNCOUNTED),
-    Hazard("XRay patched before", "xray", ("before",), counts=_UNCOUNTED, known="probes replace code patched before"),
+    Hazard("XRay patched before", "xray", ("before",), counts=_UNCOUNTED),
     Hazard("gdb beside", "calls-O2", functions=("hz_leaf",), beside=gdb, tools=("gdb",), without=_ATTACHED_ONLY),
     Hazard("gdb on same functions", "calls-O2", beside=gdb_same, tools=("gdb",), counts=_UNCOUNTED, without=_ATTACHED_ONLY),
     Hazard("bpftrace beside", "calls-O2", beside=bpftrace, tools=("bpftrace",), without=_ATTACHED_ONLY),

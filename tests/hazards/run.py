@@ -39,6 +39,7 @@ WAYS = {
     "attach": ([], False, "own"),
     "command": ([], True, "calls"),
     "unasked": ([], True, None),  # without -f
+    "counted": ([], False, None),  # without -f: calls are counted first
     "follow": (["--follow"], False, "calls"),
     "all": (["-a"], False, "calls"),
     "return": (["--exits=return"], False, "own"),
@@ -197,7 +198,7 @@ class Run:
         self.start_target()
         if way != "all":
             options = options + ["-p", str(self.target.pid)]
-        self.kxray = self.start_kxray("kxray", options)
+        self.kxray = self.start_kxray("kxray", options, (), way != "counted")
         self.wait_for_kxray(self.kxray, "kxray")
         beside = self.hazard.beside(self) if self.hazard.beside else None
         if beside:

@@ -15,6 +15,7 @@
 #include "base/pattern.h"
 #include "base/temporary_file.h"
 #include "collect/tracer_input.h"
+#include "record/changed_code.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
 #include "tracer/keeper.h"
@@ -126,6 +127,9 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 				  "%s, and a program that switches stacks would crash at return "
 				  "probes before kernel 6.13; leave out --exits=return",
 				  r->sel.risk.reason);
+	if (!code)
+		code = kx_leave_out_changed(&r->sel, r->targets.procs, r->targets.nprocs,
+					    &r->notices, err);
 	return code;
 }
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Functions whose code in a process is not that of the file: patched by the program itself (XRay's run-time patching,
+ * hooks, text relocations). The kernel takes a probed instruction from the file: such a function would run the file's
+ * instruction in place of its own, and the probe's removal would put back one byte of it, which can crash the program.
+ *
+ * Cost: the flags of the pages of each module with functions to trace, 8 bytes a page; only pages that the process has
+ * changed are read.
+ */
+#ifndef KX_CHANGED_CODE_H
+#define KX_CHANGED_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "record/notice.h"
+#include "select/select.h"
+
+/*
+ * Takes the functions whose code differs in one of @procs out of @sel: they are no longer traced, and lose their plans.
+ * One notice for each module of a process. What cannot be read (a process that has ended) does not
+ * differ. Errors: -EOPNOTSUPP (no function is left).
+ */
+int kx_leave_out_changed(struct kx_selection *sel, const struct kx_select_process *procs,
+			 size_t nprocs, const struct kx_notices *notices, struct kx_err *err);
+
+/*
+ * Whether @n bytes of a process's code are those of the file, but for probes and breakpoints of others: int3, and the
+ * call that Linux 6.18 makes of a probed nop of five bytes.
+ */
+bool kx_code_is_same(const uint8_t *memory, const uint8_t *file, size_t n);
+
+#endif

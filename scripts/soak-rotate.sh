@@ -29,7 +29,7 @@ field() { awk -v key="$1:" '$1 == key { print $2 }' "/proc/$KX_PID/status"; }
 descriptors() { find "/proc/$KX_PID/fd" -mindepth 1 | wc -l; }
 disk() { du -ck "$TMP"/trace.* | awk 'END { print $1 }'; }
 
-start_target counts --repeat=1000000000
+start_target counts --repeat=10000000
 target=$PID
 start_kxray "$target" "${COUNTED[@]}" --rotate "$size" --rotate 1min --keep-files $keep
 go_target

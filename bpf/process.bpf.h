@@ -23,7 +23,9 @@ struct {
 
 static __always_inline void report(__u32 kind, __u32 tgid, __u32 parent)
 {
-	struct kx_process_event event = { .kind = kind, .tgid = tgid, .parent = parent };
+	struct kx_process_event event = {
+		.kind = kind, .tgid = tgid, .parent = parent, .ns = bpf_ktime_get_ns()
+	};
 
 	if (bpf_ringbuf_output(&kx_process_events, &event, sizeof(event), BPF_RB_FORCE_WAKEUP))
 		__sync_fetch_and_add(&kx_process_events_lost, 1);
@@ -93,8 +95,6 @@ static __always_inline int returns_harmless(__u32 tgid, __u64 cookie)
 
 	if (!kx_dynamic_targets)
 		return !kx_switching && (is_leaf || kx_link_map_generation == kx_link_map_ack);
-	if (kx_retprobes_disabled[KX_COOKIE_GROUP(cookie)] > is_leaf)
-		return 0;
 	if (is_leaf && !kx_switching)
 		return 1;
 	target = bpf_map_lookup_elem(&kx_targets, &tgid);
@@ -118,6 +118,7 @@ static __always_inline int kx_may_hijack(__u32 tgid, __u64 cookie, __u64 sp)
 
 /*
  * Run by user space: process ctx[0] was scanned when it had ctx[1] changes; return probes are harmless in it.
+ * ctx[2]: see struct kx_target, loads.
  * Not by a map update, which could overwrite a concurrent change.
  */
 SEC("raw_tp")
@@ -126,8 +127,10 @@ int kx_mark_checked(__u64 *ctx)
 	__u32 tgid = ctx[0];
 	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &tgid);
 
-	if (target)
+	if (target) {
+		target->loads = ctx[2];
 		target->checked = ctx[1];
+	}
 	return 0;
 }
 
@@ -181,7 +184,11 @@ static __always_inline __u32 own_tid(struct task_struct *task)
 	return nr;
 }
 
-/* A child of a traced process is traced from its first instruction on, with the same modules. */
+/*
+ * A child of a traced process is traced from its first instruction on, with the same modules. Where each
+ * process has a probe of its own in the dynamic linker, a library that the child loads at once is not noticed:
+ * if it can load any, it gets no return probes until it has that probe.
+ */
 static __always_inline void follow(__u32 parent, __u32 child)
 {
 	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &parent), copy;
@@ -189,6 +196,8 @@ static __always_inline void follow(__u32 parent, __u32 child)
 	if (!target)
 		return;
 	copy = *target;
+	if (copy.loads)
+		copy.changes = copy.checked + 1;
 	if (bpf_map_update_elem(&kx_targets, &child, &copy, BPF_ANY)) {
 		if (kx_scope == KX_SCOPE_SET)
 			__sync_fetch_and_add(&kx_unfollowed, 1);

@@ -86,6 +86,8 @@ int kx_session(struct pt_regs *ctx)
 	if (!kx_traced(id))
 		return 1; /* from an entry: no return probe for this call */
 	cookie = bpf_get_attach_cookie(ctx);
+	if (kx_session_replaced(cookie))
+		return 1;
 	if (is_return(ctx, cookie)) {
 		put_return(ctx, cookie, id);
 		return 0;
@@ -103,10 +105,13 @@ int kx_session(struct pt_regs *ctx)
 SEC("uprobe")
 int kx_entry(struct pt_regs *ctx)
 {
-	__u64 id = bpf_get_current_pid_tgid();
+	__u64 id = bpf_get_current_pid_tgid(), cookie;
 
-	if (kx_wanted(id))
-		put_entry(ctx, bpf_get_attach_cookie(ctx), id, 0);
+	if (!kx_wanted(id))
+		return 0;
+	cookie = bpf_get_attach_cookie(ctx);
+	if (!kx_on_standby(cookie, KX_COOKIE_STANDBY_ENTRY))
+		put_entry(ctx, cookie, id, 0);
 	return 0;
 }
 
@@ -148,6 +153,8 @@ int kx_exit(struct pt_regs *ctx)
 	if (!kx_exit_wanted(id))
 		return 0;
 	cookie = bpf_get_attach_cookie(ctx);
+	if (kx_on_standby(cookie, KX_COOKIE_STANDBY_EXIT))
+		return 0;
 	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))
 		return 0;
 	kx_leave(cookie & KX_COOKIE_IS_TAIL ? KX_EVENT_TAIL_EXIT : KX_EVENT_EXIT, id,

@@ -45,10 +45,12 @@ __u32 kx_switching = 0;
 __u32 kx_switching_func = 0;
 
 /*
- * By KX_COOKIE_GROUP: 1 if a process that has the module mapped may unwind, so that no function that makes
- * calls gets return probes there; 2 if one switches stacks, so that none does.
+ * By KX_COOKIE_GROUP: the module's session links, which belong to one process each, are being replaced by
+ * links for entries and exits: the former record nothing any more, the latter begin. The kernel runs a session's
+ * program only in its own process, but replaces return addresses wherever the probe is hit, so two processes
+ * cannot both have one for the same function.
  */
-__u32 kx_retprobes_disabled[KX_MAX_GROUPS];
+__u32 kx_replaced[KX_MAX_GROUPS];
 
 /*
  * Processes by tgid. KX_SCOPE_SET: the traced ones. KX_SCOPE_ALL: those that have a state to keep.
@@ -104,6 +106,18 @@ static __always_inline int kx_task_traced(struct task_struct *task)
 static __always_inline int kx_task_wanted(struct task_struct *task)
 {
 	return kx_task_traced(task) && kx_task_passes(task);
+}
+
+/* Whether the entry or return is to be ignored by its session. */
+static __always_inline int kx_session_replaced(__u64 cookie)
+{
+	return kx_scope == KX_SCOPE_SET && kx_replaced[KX_COOKIE_GROUP(cookie)];
+}
+
+/* Whether the probe waits for the session of its module to be replaced. */
+static __always_inline int kx_on_standby(__u64 cookie, __u64 standby)
+{
+	return (cookie & standby) && !kx_replaced[KX_COOKIE_GROUP(cookie)];
 }
 
 #endif

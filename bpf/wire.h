@@ -131,11 +131,12 @@ enum kx_wire_scope {
 	KX_SCOPE_ALL = 2, /* all but kxray */
 };
 
-/* A traced process. Each list is written by one side only. */
+/* A traced process. */
 struct kx_target {
 	__u32 changes; /* of its list of modules, exec included; BPF programs add 1 */
 	__u32 checked; /* the value of changes at which return probes were last found harmless */
 	__u32 switching; /* a function that ran on a stack that is not its thread's; 0: none since exec */
+	__u32 loads;   /* its children may load libraries before anything notices: see kx_fork */
 };
 
 enum kx_process_event_kind {
@@ -151,9 +152,10 @@ struct kx_process_event {
 	__u32 tgid;
 	__u32 parent; /* KX_PROCESS_FORKED */
 	__u32 pad;
+	__u64 ns; /* CLOCK_MONOTONIC */
 };
 
-/* Modules whose functions must get no more return probes; see KX_COOKIE_GROUP. */
+/* Groups of modules by which functions get no more return probes; see KX_COOKIE_GROUP. */
 #define KX_MAX_GROUPS 4096
 
 /*
@@ -199,15 +201,18 @@ struct kx_trigger_func {
 };
 
 /* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
- * 32-35 x86 condition of a conditional tail jump, 36 set if there is one,
+ * 32-35 x86 condition of a conditional tail jump, 36 set if there is one (of an entry: on standby),
  * 37 set if the exit is a tail jump, and of an entry if the function may leave by one and its
  * exit is recorded by a return probe, 38 set if the function makes no calls,
  * 39 set if the function is a trigger, 40-51 the probe's place in its page (the same in the file and in memory), set by kx_uprobe_link,
- * 52-63 the module's group, see kx_retprobes_disabled. */
+ * 52-63 the module's group, see kx_replaced. Of an exit, which has no arguments, bit 28: on standby.
+ * What is on standby begins to record when its group is replaced: see kx_replaced. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
 #define KX_COOKIE_NARGS(c) ((__u32)((c) >> 28) & 0xf)
 #define KX_COOKIE_COND(c) ((__u32)((c) >> 32) & 0xf)
 #define KX_COOKIE_IS_COND (1ULL << 36)
+#define KX_COOKIE_STANDBY_ENTRY (1ULL << 36)
+#define KX_COOKIE_STANDBY_EXIT (1ULL << 28)
 #define KX_COOKIE_IS_TAIL (1ULL << 37)
 #define KX_COOKIE_CHAINS (1ULL << 37)
 #define KX_COOKIE_IS_LEAF (1ULL << 38)

@@ -394,7 +394,7 @@ static int check_row(void *ctx, const struct kx_option_group *g, const struct kx
 		fail_msg("%s --%s: .set or .words", c->command->name, o->name);
 	if (!o->help)
 		return 0;
-	snprintf(line, sizeof(line), "--%s%s%s ", o->name, o->argument ? " " : "",
+	snprintf(line, sizeof(line), "--%s%s%s ", o->name, o->argument && *o->argument != '[' ? " " : "",
 		 o->argument ? o->argument : "");
 	if (!strstr(c->help, line))
 		fail_msg("%s --%s is not in the help", c->command->name, o->name);

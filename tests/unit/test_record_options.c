@@ -68,6 +68,12 @@ static void test_targets(void **state)
 	assert_string_equal(a.o.output, "trace.xray");
 	accepted("-p 5 --follow");
 	assert_true(a.o.follow && a.o.select.match_later);
+	assert_false(a.o.follow_exact);
+	accepted("-p 5 --follow=exact");
+	assert_true(a.o.follow && a.o.follow_exact);
+	accepted("--follow=exact -- true");
+	assert_true(a.o.follow && a.o.follow_exact);
+	refused("-p 5 --follow=near", "--follow takes exact, not 'near'");
 	accepted("-- true -a");
 	assert_string_equal(a.o.command[1], "-a");
 	assert_true(a.o.follow);

@@ -286,7 +286,7 @@ static void test_ended_process_is_no_risk(void **state)
 	for (int last = 0; last < 2; last++) {
 		assert_int_equal(kx_select_functions(procs, 2, &o, &sel, &err), 0);
 		assert_true(sel.risk.returns_harmless);
-		assert_true(sel.modules[0].harmless && !sel.modules[0].risky);
+		assert_true(sel.modules[0].harmless);
 		kx_selection_free(&sel);
 		procs[0].mods = &mods[1];
 		procs[1].mods = &mods[0];
@@ -325,7 +325,6 @@ static void test_growing(void **state)
 	/* the same file again: nothing new */
 	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
 	assert_int_equal(sel.nfunctions, 2);
-	assert_false(sel.modules[0].risky);
 	/* a library of a process that ends before the file is opened, and whose path names another */
 	proc.mods = &some;
 	place = some.items[0].open_path;
@@ -341,19 +340,18 @@ static void test_growing(void **state)
 	assert_int_equal(sel.nmodules, 2);
 	check_ids(&sel);
 	assert_string_equal(sel.modules[sel.functions[3].module].module->name, "libsome.so.1");
-	/* mapped by a process that throws: from now on the library is risky, the program is not */
+	/* mapped by a process that throws: it decides when it is attached, for itself */
 	assert_int_equal(kx_select_grow(&sel, &proc, &bad, &err), 0);
-	assert_true(sel.modules[1].harmless && sel.modules[1].risky);
-	assert_false(sel.modules[0].risky);
+	assert_true(sel.modules[1].harmless);
 
-	/* another file of the same name, planned with the risk of its own process */
+	/* another file of the same name */
 	sh("mkdir -p other && cp server other/server");
 	later = modules_of("other/server");
 	proc.mods = &later;
 	assert_int_equal(kx_select_grow(&sel, &proc, &bad, &err), 0);
 	assert_int_equal(sel.ntraced, 6);
 	assert_int_equal(sel.nmodules, 3);
-	assert_false(sel.modules[2].harmless);
+	assert_true(sel.modules[2].harmless);
 	kx_selection_free(&sel);
 
 	/* the limit applies to the sum; a module that exceeds it changes nothing */

@@ -65,26 +65,53 @@ static void ignore_refusal(void *ctx, const struct kx_probe *probe, int code)
 	*(int *)ctx = code;
 }
 
-int kx_dlopen_watch_add(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
-			const struct kx_module *linker, pid_t pid, struct kx_err *err)
+int kx_linker_hook_open(const struct kx_module *linker, struct kx_linker_hook *out,
+			struct kx_err *err)
 {
-	struct kx_probe probe = { 0 };
-	int fd = kx_module_open(linker, err), code, refused = 0;
+	int code;
+
+	out->fd = kx_module_open(linker, err);
+	if (out->fd < 0)
+		return out->fd;
+	code = find_hook(linker, out->fd, &out->offset, err);
+	if (code)
+		kx_linker_hook_close(out);
+	return code;
+}
+
+int kx_linker_hook_link(const struct kx_linker_hook *hook, struct kx_tracer *tracer, pid_t pid,
+			struct kx_links *links, struct kx_err *err)
+{
+	const struct kx_probe probe = { .offset = hook->offset };
+	int code, refused = 0;
 	char path[32];
 
-	if (fd < 0)
-		return fd;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	code = find_hook(linker, fd, &probe.offset, err);
-	if (!code)
-		code = kx_uprobe_link(kx_tracer_prog_mechanism(tracer, KX_PROG_DLOPEN),
-				      kx_tracer_prog_fd(tracer, KX_PROG_DLOPEN), path, pid, false,
-				      &probe, 1, &w->links, ignore_refusal, &refused, err);
-	close(fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", hook->fd);
+	code = kx_uprobe_link(kx_tracer_prog_mechanism(tracer, KX_PROG_DLOPEN),
+			      kx_tracer_prog_fd(tracer, KX_PROG_DLOPEN), path, pid, false, &probe, 1,
+			      links, ignore_refusal, &refused, err);
 	if (!code && refused)
 		code = kx_err_set(err, -ENOENT,
-				  "the kernel refuses a probe on _dl_debug_state of '%s'",
-				  linker->path);
+				  "the kernel refuses a probe on _dl_debug_state of the dynamic linker");
+	return code;
+}
+
+void kx_linker_hook_close(struct kx_linker_hook *hook)
+{
+	close(hook->fd);
+	hook->fd = -1;
+}
+
+static int add_watch(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
+		     const struct kx_module *linker, pid_t pid, struct kx_err *err)
+{
+	struct kx_linker_hook hook;
+	int code = kx_linker_hook_open(linker, &hook, err);
+
+	if (code)
+		return code;
+	code = kx_linker_hook_link(&hook, tracer, pid, &w->links, err);
+	kx_linker_hook_close(&hook);
 	return code;
 }
 
@@ -97,7 +124,7 @@ int kx_dlopen_watch_start(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 	for (size_t i = 0; i < nprocs; i++)
 		for (size_t j = 0; j < procs[i].mods->count && !code; j++)
 			if (kx_is_dynamic_linker(&procs[i].mods->items[j]))
-				code = kx_dlopen_watch_add(w, tracer, &procs[i].mods->items[j],
+				code = add_watch(w, tracer, &procs[i].mods->items[j],
 							   procs[i].pid, err);
 	return code;
 }

@@ -38,16 +38,21 @@ int kx_dlopen_watch_start(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 			  const struct kx_select_process *procs, size_t nprocs,
 			  struct kx_err *err);
 
-/* Puts a probe on one linker, for one process or for all (@pid 0). Errors: as above. */
-int kx_dlopen_watch_add(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
-			const struct kx_module *linker, pid_t pid, struct kx_err *err);
+/* A dynamic linker's _dl_debug_state. */
+struct kx_linker_hook {
+	int fd; /* of the linker's file */
+	uint64_t offset;
+};
+
+/* Errors: -ENOENT (it has none), those of kx_module_open. */
+int kx_linker_hook_open(const struct kx_module *linker, struct kx_linker_hook *out,
+			struct kx_err *err);
+/* Puts a probe there, for one process or for all (@pid 0). Errors: kx_uprobe_link's, -ENOENT (refused). */
+int kx_linker_hook_link(const struct kx_linker_hook *hook, struct kx_tracer *tracer, pid_t pid,
+			struct kx_links *links, struct kx_err *err);
+void kx_linker_hook_close(struct kx_linker_hook *hook);
 
 #define KX_EVERY_MODULE UINT32_MAX
-
-/* Which functions lose their return probes. */
-#define KX_DROP_CALLERS 1u /* those that make calls */
-#define KX_DROP_LEAVES 2u  /* those that make none */
-#define KX_DROP_ALL (KX_DROP_CALLERS | KX_DROP_LEAVES)
 
 /* Whether @f has a return probe and is one of @which. */
 bool kx_loses_return(const struct kx_function *f, unsigned which);

@@ -14,20 +14,43 @@
 
 struct kx_probes;
 
+/* Which functions lose their return probes. */
+#define KX_DROP_CALLERS 1u /* those that make calls */
+#define KX_DROP_LEAVES 2u  /* those that make none */
+#define KX_DROP_ALL (KX_DROP_CALLERS | KX_DROP_LEAVES)
+
 /* Why a planned function is not traced after all. */
 typedef void (*kx_probes_refused)(void *ctx, const struct kx_function *f, const char *reason);
 
+/* All borrowed. */
+struct kx_probes_options {
+	const struct kx_select_process *procs; /* NULL: the probes are for every process ... */
+	size_t nprocs;
+	/*
+	 * ... that has the modules mapped, now or later. But a module for which this returns true is mapped
+	 * by processes that nobody asked for as well: there, each process gets links of its own, see
+	 * process_probes.h. NULL: no module is; then each of procs has links of its own in all modules, so there must
+	 * be only one.
+	 */
+	bool (*is_shared)(void *ctx, const struct kx_module *m);
+	bool joining;	 /* processes may join: process_probes.h will be used */
+	bool exits_auto; /* return probes may be given up for instruction exits */
+	unsigned nargs; /* argument registers to capture, 0 to 6; fewer where the plan says so */
+	kx_probes_refused refused;
+	void *ctx;
+};
+
 /*
- * Attaches the probes of all traced functions of @sel. @nargs: argument registers to capture (0 to
- * 6; fewer where the plan says so). A function that the kernel refuses is left out and reported to
- * @refused; its number is taken from the traced ones. Everything passed is borrowed. @procs NULL:
- * the probes are for every process that has the modules mapped, now or later.
- * Errors: those of kx_uprobe_link; -EOPNOTSUPP if the kernel refuses all.
+ * Attaches the probes of all traced functions of @sel. A function that the kernel refuses is left out and
+ * reported to options->refused; its number is taken from the traced ones. Errors: those of kx_uprobe_link;
+ * -EOPNOTSUPP if the kernel refuses all.
  */
 int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
-		     const struct kx_select_process *procs, size_t nprocs, unsigned nargs,
-		     kx_probes_refused refused, void *ctx, struct kx_probes **out,
+		     const struct kx_probes_options *options, struct kx_probes **out,
 		     struct kx_err *err);
+
+/* Whether the kernel can limit the probes to one process. */
+bool kx_probes_filter_process(const struct kx_tracer *tracer);
 
 /* Attaches the modules of the selection that have no probes yet. Errors: those of kx_uprobe_link. */
 int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err);
@@ -47,7 +70,7 @@ int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bo
 			   struct kx_err *err);
 
 /* The same for one module, and only the new exits: the gate in BPF keeps its functions from being
- * hijacked (kx_tracer_disable_retprobes). */
+ * hijacked. */
 int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *const *plans,
 			  struct kx_err *err);
 

@@ -67,7 +67,7 @@ void kx_option_help_print_group(const struct kx_command *c, const struct kx_opti
 		if (!o->help)
 			continue;
 		at = name ? fprintf(to, "  -%c, ", name) : fprintf(to, "      ");
-		at += fprintf(to, "--%s%s%s", o->name, o->argument ? " " : "",
+		at += fprintf(to, "--%s%s%s", o->name, o->argument && *o->argument != '[' ? " " : "",
 			      o->argument ? o->argument : "");
 		print_wrapped(o->help, at, to);
 	}
@@ -173,7 +173,8 @@ static void print_manual_option(const struct kx_command *c, const struct kx_opti
 	put_part(o->name, strlen(o->name), 0, to);
 	fputs("\\fR", to);
 	if (o->argument) {
-		fputc(' ', to);
+		if (*o->argument != '[')
+			fputc(' ', to);
 		print_roff(o->argument, o->argument, to);
 	}
 	fputs("\n\\&", to); /* no line of text is taken for a request */

@@ -149,6 +149,10 @@ int kx_option_store(const struct kx_option *o, void *field, size_t *count, const
 	char text[160] = "";
 	int r;
 
+	if (!value && o->kind == KX_OPTION_CHOICE) {
+		store_integer(field, o->size, 1);
+		return 0;
+	}
 	switch (o->kind) {
 	case KX_OPTION_FLAG:
 		store_integer(field, o->size, 1);

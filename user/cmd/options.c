@@ -53,7 +53,9 @@ static int add_row(void *ctx, const struct kx_option_group *g, const struct kx_o
 		return -E2BIG;
 	t->rows[t->n].option = o;
 	t->rows[t->n].base = g->offset;
-	t->longs[t->n] = (struct option){ o->name, o->argument ? required_argument : no_argument,
+	t->longs[t->n] = (struct option){ o->name, !o->argument	      ? no_argument :
+						   *o->argument == '[' ? optional_argument :
+									 required_argument,
 					  NULL, FIRST_LONG + (int)t->n };
 	t->n++;
 	if (o->short_name && !known) {

@@ -26,7 +26,7 @@ enum kx_option_kind {
 	KX_OPTION_TIME,	    /* uint64_t: nanoseconds, as kx_parse_time reads them; .min to .max ns */
 	KX_OPTION_SECONDS,  /* double: above 0, at most .max seconds */
 	KX_OPTION_PERCENT,  /* double: above 0, at most .max; a % may follow */
-	KX_OPTION_CHOICE,   /* integer: .constant + the value's index in .words */
+	KX_OPTION_CHOICE,   /* integer: .constant + the value's index in .words; 1 if it is left out */
 	KX_OPTION_TEXTS,    /* list of const char *: repeated options add up */
 	KX_OPTION_PATTERNS, /* the same, of [MODULE:]GLOB, each of which is checked */
 	KX_OPTION_IDS,	    /* list of int32_t: "12,34", .min to INT32_MAX, each kept once */
@@ -38,7 +38,9 @@ struct kx_option {
 	const char *name;     /* long option without dashes */
 	char short_name;      /* 0: none */
 	enum kx_option_kind kind;
-	const char *argument; /* name of the value, as "PID[,PID...]"; NULL: the option takes none */
+	/* Name of the value, as "PID[,PID...]"; NULL: the option takes none; "[=VALUE]": it may be left out
+	 * (a long option only) */
+	const char *argument;
 	size_t offset;	      /* of the field, in the struct that the group is about */
 	size_t size;	      /* of the field: 1, 2, 4 or 8 bytes for integers */
 	size_t count_offset;  /* of a list's length, a size_t; offset is that of its pointer */

@@ -25,6 +25,7 @@ static int check_targets(struct kx_record_arguments *a, struct kx_err *err)
 		return kx_err_set(err, -EINVAL, "-a always includes processes that start later: leave "
 						"out --no-follow");
 	o->select.match_later = o->all || a->follow > 0;
+	o->follow_exact = a->follow > 1;
 	o->follow = o->select.match_later || (o->command && !a->follow);
 	return 0;
 }

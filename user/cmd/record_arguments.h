@@ -23,7 +23,7 @@ struct kx_record_arguments {
 	double max_overhead; /* percent of the CPU time that the program uses; 0: not given */
 	bool yes;
 	struct kx_call_rates heat;
-	int follow; /* 1: --follow, -1: --no-follow, 0: neither */
+	int follow; /* 1: --follow, 2: --follow=exact, -1: --no-follow, 0: neither */
 	bool json, quiet, fail_on_loss;
 };
 

@@ -21,6 +21,7 @@
 #define HOUR_NS 3600000000000ULL
 
 /* in the order of enum kx_exits, enum kx_wire_clock, enum kx_mechanism + 1, enum kx_kernel_mechanism */
+static const char *const follow_words[] = { "exact", NULL };
 static const char *const exits[] = { "auto", "return", "instruction", "none", NULL };
 static const char *const clocks[] = { "auto", "kfunc", "ktime", NULL };
 static const char *const mechanisms[] = { "auto", "session", "multi", "single", NULL };
@@ -91,17 +92,32 @@ static const struct kx_option targets[] = {
 	  .help = "trace every process, including those that start later; needs -f",
 	  .manual = "Trace every process but kxray itself, including those that start later; needs -f. "
 		    "Patterns without a module mean the main executable of every process." },
-	{ .name = "follow", .kind = KX_OPTION_CONSTANT, .constant = 1, FIELD(follow),
+	{ .name = "follow", .kind = KX_OPTION_CHOICE, .argument = "[=exact]", .words = follow_words,
+	  .constant = 2, FIELD(follow),
 	  .help = "also trace child processes, the programs they run, and libraries loaded later "
-		  "(default only with -- COMMAND)",
+		  "(default only with -- COMMAND). exact: libraries that other processes use too from the "
+		  "first call on, which slows down these processes",
 	  .manual = "Also trace child processes of the traced ones, the programs that they run, and "
-		    "libraries that are loaded later. This is the default only with -- COMMAND. A child "
-		    "is traced from its first instruction on; a program or library that no process had "
-		    "mapped before is traced a few milliseconds after it is first mapped "
-		    "(scripts/bench-follow.sh measures it), or, if a pattern names it by its whole path, "
-		    "its probes are in place before it first runs. The recording ends with the last of "
-		    "the processes. At most 16384 processes at a time are followed; the summary counts "
-		    "the others." },
+		    "libraries that are loaded later. This is the default only with -- COMMAND. "
+		    "The recording ends with the last of the processes. At most 16384 processes at a time "
+		    "are followed; the summary counts the others.\n\n"
+		    "Files that only traced processes have mapped (above all their own programs) get one set of "
+		    "probes for all processes: a child is traced from its first instruction on. In files that "
+		    "other processes have mapped as well, such as the C library, each traced process gets "
+		    "probes of its own, and no other process is changed. A child has them some milliseconds "
+		    "after it was forked; until then its calls there are not recorded. The summary says how "
+		    "many processes that concerns and how long it took. It keeps these probes when it "
+		    "runs another program. --follow=exact puts the probes into every process that uses the file "
+		    "instead: children are traced from the first call on, and every call of these functions in "
+		    "any process takes the time of a probe. Before Linux 6.10, which cannot limit probes to a "
+		    "process, --follow does the same and says so.\n\n"
+		    "With several processes in a file of the second kind, exits come from return instructions, "
+		    "which are expensive (single-stepped): the kernel cannot keep return probes of one process "
+		    "from others that have probes at the same place.\n\n"
+		    "A program or library that no process had mapped before is traced a few milliseconds after "
+		    "it is first mapped (scripts/bench-follow.sh measures it), or, if a pattern names it by its "
+		    "whole path, its probes are in place before it first runs. A process that starts during the "
+		    "recording, without being traced, and maps a file of the first kind runs into its probes." },
 	{ .name = "no-follow", .kind = KX_OPTION_CONSTANT, .constant = -1, FIELD(follow),
 	  .help = "trace only the processes or the command (default with -p)" },
 	{ .name = "function", .short_name = 'f', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",

@@ -168,6 +168,12 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 	if (o->follow && !o->all)
 		kx_print(stderr, "kxray: %zu process%s traced\n", r->processes,
 			 r->processes == 1 ? "" : "es");
+	if (r->joined)
+		kx_print(stderr,
+			"kxray: %zu process%s joined; in libraries that others use too %s untraced for "
+			"%.1f ms at most, %.1f ms in all\n",
+			r->joined, r->joined == 1 ? "" : "es", r->joined == 1 ? "it was" : "they were",
+			(double)r->untraced_max_ns * 1e-6, (double)r->untraced_ns * 1e-6);
 	if (r->unfollowed)
 		kx_print(stderr, "kxray: %llu process%s not traced: too many at a time to follow\n",
 			 (unsigned long long)r->unfollowed,
@@ -187,7 +193,7 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 {
 	const struct kx_collector_counts *c = &r->counts;
 	json_t *j = json_pack(
-		"{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I}",
+		"{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I,s:I,s:I,s:I}",
 		"events", (json_int_t)c->events, "lost", (json_int_t)c->lost, "reduced",
 		(json_int_t)c->reduced, "functions",
 		(json_int_t)r->functions, "threads", (json_int_t)c->threads, "bytes",
@@ -198,7 +204,8 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 		(json_int_t)c->repaired, "orphans", (json_int_t)c->orphans, "migrations",
 		(json_int_t)c->migrations, "attach_seconds", r->attach_seconds, "detach_seconds",
 		r->detach_seconds, "processes", (json_int_t)r->processes, "unfollowed",
-		(json_int_t)r->unfollowed);
+		(json_int_t)r->unfollowed, "joined", (json_int_t)r->joined, "untraced_max_ns",
+		(json_int_t)r->untraced_max_ns, "untraced_ns", (json_int_t)r->untraced_ns);
 	int failed;
 
 	if (r->unprobed && j)

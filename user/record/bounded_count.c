@@ -136,10 +136,12 @@ static void on_refused(void *ctx, const struct kx_function *f, const char *reaso
 /* Counts the functions of steps that are traced. 1: ended early. */
 static int step(struct counter *c, double seconds, double share, struct kx_err *err)
 {
+	const struct kx_probes_options options = { .procs = c->o->procs,
+						   .nprocs = c->o->n,
+						   .refused = on_refused };
 	struct kx_probes *probes;
 	double start, cpu;
-	int code = kx_probes_attach(c->tracer, &c->steps, c->o->procs, c->o->n, 0, on_refused,
-				    NULL, &probes, err);
+	int code = kx_probes_attach(c->tracer, &c->steps, &options, &probes, err);
 
 	if (code == -EOPNOTSUPP)
 		return 0; /* the kernel refuses all of this group: the recording will leave them out */

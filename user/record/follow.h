@@ -24,7 +24,6 @@
 /* What it uses of its recording; all borrowed. */
 struct kx_follow_context {
 	struct kx_tracer *tracer;
-	struct kx_dlopen_watch *watch;
 	struct kx_selection *sel;
 	struct kx_probes *const *probes; /* none before the first functions are attached */
 	/* NULL: the trace has no run-time addresses, so where code is mapped is not recorded
@@ -32,6 +31,11 @@ struct kx_follow_context {
 	struct kx_process_table *const *mappings;
 	const struct kx_notices *notices;
 	bool all;	     /* -a: a process without a state is traced, too */
+	/*
+	 * Each process gets probes of its own in modules that others map as well, so that no process is changed
+	 * that nobody asked for; else all probes are for every process.
+	 */
+	bool own_probes;
 	enum kx_exits exits; /* as the user wants them */
 	const pid_t *pids;   /* traced from the start */
 	size_t npids;
@@ -51,7 +55,12 @@ struct kx_follow;
  */
 int kx_follow_start(const struct kx_follow_context *context, struct kx_follow **out,
 		    struct kx_err *err);
+/* Before the probes are freed: hands over its links to them. */
+void kx_follow_detach(struct kx_follow *f);
 void kx_follow_free(struct kx_follow *f);
+
+/* Whether processes that are not traced have @m mapped, so that each traced one needs probes of its own. */
+bool kx_follow_is_shared(struct kx_follow *f, const struct kx_module *m);
 
 /*
  * Once the first functions are attached: watches the dynamic linkers of the processes @procs, and
@@ -73,7 +82,14 @@ struct kx_file_cache *kx_follow_files(const struct kx_follow *f);
 bool kx_follow_busy(const struct kx_follow *f);
 /* Whether no traced process is left (never with -a). */
 bool kx_follow_all_ended(const struct kx_follow *f);
-/* Processes that were traced. */
-size_t kx_follow_processes(const struct kx_follow *f);
+
+struct kx_follow_result {
+	size_t processes; /* that were traced; with -a not counted */
+	/* own_probes: processes that joined and got some, and for how long they had run without them */
+	size_t joined;
+	uint64_t untraced_max_ns, untraced_ns;
+};
+
+void kx_follow_get_result(const struct kx_follow *f, struct kx_follow_result *out);
 
 #endif

@@ -27,10 +27,45 @@ static void on_refused(void *ctx, const struct kx_function *f, const char *reaso
 	kx_notice(s->notices, "left out %s: %s", f->sym->pretty, reason);
 }
 
+static bool is_shared(void *ctx, const struct kx_module *m)
+{
+	struct kx_probe_sets *s = ctx;
+
+	return s->follow ? kx_follow_is_shared(s->follow, m) :
+			   kx_bystanders_map(&s->bystanders, m);
+}
+
+static bool is_target(void *ctx, pid_t pid)
+{
+	const struct kx_probe_sets *s = ctx;
+
+	for (size_t i = 0; i < s->nprocs; i++)
+		if (s->procs[i].pid == pid)
+			return true;
+	return false;
+}
+
 static int attach_user(struct kx_probe_sets *s, struct kx_err *err)
 {
-	return kx_probes_attach(s->tracer, s->sel, s->procs, s->nprocs, s->nargs, on_refused, s,
-				&s->user, err);
+	/* each could have links of its own, but the kernel would mix up their return probes */
+	bool several = s->procs && s->nprocs > 1 && kx_probes_filter_process(s->tracer);
+	const struct kx_probes_options options = {
+		.procs = s->procs,
+		.nprocs = s->nprocs,
+		.is_shared = s->follow || several ? is_shared : NULL,
+		.joining = s->follow != NULL,
+		.exits_auto = s->exits == KX_EXITS_AUTO,
+		.nargs = s->nargs,
+		.refused = on_refused,
+		.ctx = s,
+	};
+
+	int code;
+
+	s->bystanders = (struct kx_bystanders){ .is_traced = is_target, .ctx = s };
+	code = kx_probes_attach(s->tracer, s->sel, &options, &s->user, err);
+	kx_bystanders_free(&s->bystanders);
+	return code;
 }
 
 static size_t user_functions(const struct kx_probe_sets *s)

@@ -12,6 +12,8 @@
 #include "attach/kernel_attach.h"
 #include "attach/probes.h"
 #include "base/err.h"
+#include "record/bystanders.h"
+#include "record/follow.h"
 #include "record/notice.h"
 #include "select/select.h"
 #include "tracer/tracer.h"
@@ -22,9 +24,12 @@ struct kx_probe_sets {
 	const struct kx_selection *sel;
 	const struct kx_select_process *procs; /* NULL: every process, now or later */
 	size_t nprocs;
+	struct kx_follow *follow; /* where processes join; or NULL */
+	enum kx_exits exits;	  /* as the user wants them */
 	unsigned nargs; /* argument registers to capture */
 	const struct kx_notices *notices;
 
+	struct kx_bystanders bystanders; /* while attaching, without follow */
 	struct kx_probes *user;
 	size_t syscalls;		 /* how many are traced */
 	struct kx_kernel_probes *kernel; /* NULL: no kernel functions are traced */

@@ -166,7 +166,16 @@ static void fill_result(struct recording *r)
 		kx_flight_get_result(r->flight, &r->result->flight);
 	r->result->bytes = r->flight ? r->result->flight.bytes
 				     : r->rotation.bytes + kx_fdr_writer_bytes(r->writer);
-	r->result->processes = r->follow ? kx_follow_processes(r->follow) : r->targets.npids;
+	r->result->processes = r->targets.npids;
+	if (r->follow) {
+		struct kx_follow_result followed;
+
+		kx_follow_get_result(r->follow, &followed);
+		r->result->processes = followed.processes;
+		r->result->joined = followed.joined;
+		r->result->untraced_max_ns = followed.untraced_max_ns;
+		r->result->untraced_ns = followed.untraced_ns;
+	}
 	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
 	r->result->clock = kx_clock_name(clock->kind);
 	r->result->tsc_hz = clock->tsc_hz;
@@ -187,6 +196,8 @@ static void detach(struct recording *r)
 		kx_collector_close(r->collector);
 	r->kernel_missed = kx_probe_sets_missed(&r->probes) + kx_sources_missed(r->tracer);
 	kx_probes_join(r->probes.user, &r->watch.links);
+	if (r->follow)
+		kx_follow_detach(r->follow);
 	kx_probe_sets_free(&r->probes);
 	kx_sources_detach_all(r->tracer);
 	r->result->detach_seconds = kx_monotonic_seconds() - before;

@@ -50,6 +50,7 @@ struct kx_recording_options {
 	char *const *command; /* ... or run this; NULL-terminated ... */
 	bool all;             /* ... or trace every process but kxray */
 	bool follow;          /* children of the traced processes too, and what they run and load */
+	bool follow_exact;    /* probes for every process, so that children are traced at once */
 	struct kx_filters filters;
 	struct kx_select_options select;
 	const char *output;   /* path of the trace; the map is PATH.map */
@@ -87,6 +88,9 @@ struct kx_recording_result {
 	size_t functions;   /* with probes */
 	size_t unprobed;    /* of these: have none in the code of a process named at the start */
 	size_t processes;   /* that were traced; 0 with -a: not counted */
+	/* Of these, those that joined and were traced in shared libraries only from a moment on. */
+	size_t joined;
+	uint64_t untraced_max_ns, untraced_ns; /* how long that took: the longest, and all together */
 	uint64_t unfollowed; /* children that were one too many to follow */
 	uint64_t bytes;     /* of the trace file, or of all its parts */
 	unsigned files;     /* parts that were written; 0: it is not rotated */

@@ -206,16 +206,28 @@ static bool wants_mappings(const struct recording *r)
 	return r->o->callers || r->o->sample_hz;
 }
 
+/* Whether no process is changed but those that are asked for: the default where the kernel can do it. */
+static bool has_own_probes(struct recording *r)
+{
+	if (r->o->all || r->o->follow_exact)
+		return false;
+	if (kx_probes_filter_process(r->tracer))
+		return true;
+	kx_notice(&r->notices, "this kernel cannot limit probes to single processes (Linux 6.10 can): other "
+			       "processes that use the same files run into them and become slower");
+	return false;
+}
+
 static int start_following(struct recording *r, struct kx_err *err)
 {
 	const struct kx_follow_context context = {
 		.tracer = r->tracer,
-		.watch = &r->watch,
 		.sel = &r->sel,
 		.probes = &r->probes.user,
 		.mappings = wants_mappings(r) ? &r->processes : NULL,
 		.notices = &r->notices,
 		.all = r->o->all,
+		.own_probes = has_own_probes(r),
 		.exits = r->o->select.exits,
 		.pids = r->targets.pids,
 		.npids = r->targets.npids,
@@ -378,6 +390,8 @@ static int attach(struct recording *r, struct kx_err *err)
 					    .sel = &r->sel,
 					    .procs = r->follow ? NULL : r->targets.procs,
 					    .nprocs = r->targets.nprocs,
+					    .follow = r->follow,
+					    .exits = r->o->select.exits,
 					    .nargs = r->o->nargs,
 					    .notices = &r->notices };
 	code = kx_probe_sets_attach(&r->probes, err);
@@ -385,7 +399,6 @@ static int attach(struct recording *r, struct kx_err *err)
 	if (code)
 		return code;
 	r->result->functions = kx_probe_sets_functions(&r->probes);
-	r->result->unprobed = kx_probe_sets_check(&r->probes, r->targets.procs, r->targets.npids);
 	if (r->result->unprobed && r->info)
 		json_object_set_new(r->info, "unprobed",
 				    json_integer((json_int_t)r->result->unprobed));
@@ -477,6 +490,10 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = attach(r, err);
 	if (!code && r->follow)
 		code = kx_follow_begin(r->follow, r->targets.procs, r->targets.nprocs, err);
+	/* only now each process has the probes of its own */
+	if (!code)
+		r->result->unprobed =
+			kx_probe_sets_check(&r->probes, r->targets.procs, r->targets.npids);
 	if (code || r->flight || r->o->count)
 		return code;
 	code = kx_session_map_write(r->output.map_path, &r->sel, r->info, err);

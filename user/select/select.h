@@ -73,9 +73,9 @@ struct kx_select_module {
 	struct kx_elf *elf;         /* NULL for a pseudo-module, as the planner */
 	struct kx_symbols syms;
 	struct kx_planner *planner;
-	bool harmless; /* return probes were, in every process that mapped it when it was planned */
-	bool risky;    /* some process that maps it now can unwind through hijacked frames */
-	bool switching; /* some process that maps it now switches stacks */
+	/* Return probes were, in every process that mapped it when it was planned; or the selection
+	 * grows, and each process decides. */
+	bool harmless;
 };
 
 /* One function id. */
@@ -132,8 +132,7 @@ int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
 
 /*
  * Adds the modules of @proc that the selection does not have yet; new modules and functions follow
- * the existing ones. @risk: of this process; where return probes are not harmless,
- * all its modules become risky. Errors: -E2BIG (more than max_functions: nothing was added),
+ * the existing ones. @risk: of this process. Errors: -E2BIG (more than max_functions: nothing was added),
  * those of the planner, -ENOMEM.
  */
 int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *proc,

@@ -95,9 +95,9 @@ static void forget(struct kx_selector *s, size_t at)
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
 			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err)
 {
-	/* with dynamic targets, a process of which nothing is known gets no return probes */
-	bool unknown = risk->unknown && s->options.dynamic_targets;
-	bool harmless = (risk->returns_harmless || unknown) && !s->options.loads_unseen;
+	/* where processes join, each gets its own verdict when it is attached */
+	bool harmless = (risk->returns_harmless || s->options.dynamic_targets) &&
+			!s->options.loads_unseen;
 
 	*first = s->nbinaries;
 	for (size_t k = 0; k < proc->mods->count; k++) {
@@ -115,11 +115,8 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 		if (i < s->nbinaries) {
 			s->binaries[i]->module.is_main |= m->is_main;
 			s->binaries[i]->m.harmless &= harmless;
-			s->binaries[i]->moves_stacks |= risk->switches_stacks;
-			if (s->binaries[i]->number && !harmless)
-				s->out->modules[s->binaries[i]->number - 1].risky = true;
-			if (s->binaries[i]->number && risk->switches_stacks)
-				s->out->modules[s->binaries[i]->number - 1].switching = true;
+			s->binaries[i]->moves_stacks |= risk->switches_stacks &&
+							!s->options.dynamic_targets;
 			continue;
 		}
 		b = new_binary(m, &kx_provider_elf);
@@ -130,7 +127,8 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 		}
 		b->pid = proc->pid;
 		b->m.harmless = harmless;
-		b->moves_stacks = risk->is_go || risk->switches_stacks;
+		b->moves_stacks = (risk->is_go && (m->is_main || !s->options.dynamic_targets)) ||
+				  (risk->switches_stacks && !s->options.dynamic_targets);
 	}
 	return 0;
 }

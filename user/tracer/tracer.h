@@ -99,13 +99,11 @@ int kx_tracer_target(const struct kx_tracer *t, pid_t pid, struct kx_target *out
 /* Gives a process a state, if it has none yet. Errors: -E2BIG (too many processes). */
 int kx_tracer_add_target(struct kx_tracer *t, pid_t pid);
 void kx_tracer_remove_target(struct kx_tracer *t, pid_t pid);
-/* When it had @changes, return probes were harmless in the process. */
-void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes);
 /*
- * No function of that group (see KX_COOKIE_GROUP) that makes calls gets a new return probe any more; with
- * @leaves no function at all.
+ * When it had @changes, return probes were harmless in the process. @loads: it can load libraries, and its
+ * children have no probe in the dynamic linker yet when they begin.
  */
-void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group, bool leaves);
+void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes, bool loads);
 /*
  * Without options.follow and options.all: whether function *@func of process *@pid was called on a stack
  * that is not its thread's. From then on no call gets a return probe (session mechanism only).
@@ -113,6 +111,11 @@ void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group, bool leave
 bool kx_tracer_switches_stacks(const struct kx_tracer *t, pid_t *pid, uint32_t *func);
 /* From now on no call gets a return probe (session mechanism, without options.follow and options.all). */
 void kx_tracer_forbid_returns(struct kx_tracer *t);
+/*
+ * From now on the sessions of that group record nothing and place no return probes, and the probes that are on
+ * standby (KX_COOKIE_STANDBY_...) record.
+ */
+void kx_tracer_replace_session(struct kx_tracer *t, uint32_t group);
 /* Processes that could not be followed; events that were lost, so that all must be scanned. */
 uint64_t kx_tracer_unfollowed(const struct kx_tracer *t);
 uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t);

@@ -38,20 +38,12 @@ void kx_tracer_remove_target(struct kx_tracer *t, pid_t pid)
 	bpf_map_delete_elem(bpf_map__fd(t->skel->maps.kx_targets), &tgid);
 }
 
-void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes)
+void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes, bool loads)
 {
-	__u64 args[] = { (__u64)pid, changes };
+	__u64 args[] = { (__u64)pid, changes, loads };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
 
 	bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_mark_checked), &opts);
-}
-
-void kx_tracer_disable_retprobes(struct kx_tracer *t, uint32_t group, bool leaves)
-{
-	uint32_t *disabled = &t->skel->bss->kx_retprobes_disabled[group % KX_MAX_GROUPS];
-
-	if (leaves || !*disabled)
-		__atomic_store_n(disabled, leaves ? 2 : 1, __ATOMIC_RELEASE);
 }
 
 void kx_tracer_forbid_returns(struct kx_tracer *t)
@@ -64,6 +56,11 @@ bool kx_tracer_switches_stacks(const struct kx_tracer *t, pid_t *pid, uint32_t *
 	*pid = (pid_t)__atomic_load_n(&t->skel->bss->kx_switching, __ATOMIC_ACQUIRE);
 	*func = t->skel->bss->kx_switching_func;
 	return *pid;
+}
+
+void kx_tracer_replace_session(struct kx_tracer *t, uint32_t group)
+{
+	__atomic_store_n(&t->skel->bss->kx_replaced[group % KX_MAX_GROUPS], 1, __ATOMIC_RELEASE);
 }
 
 uint64_t kx_tracer_unfollowed(const struct kx_tracer *t)

@@ -14,6 +14,8 @@ TARGETS := $(addprefix $T/,touch counts counts-cet counts-nopie counts-static co
 	     tree tree-child treeplug.so late late-child libuser bomb names waits hot timed pauses)
 TARGETS += $T/writable
 
+TARGETS += $T/bystander
+
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The probes of a module in batches, one for each kind of link, and their links. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/probes_internal.h"
+#include "bpf/wire.h"
+
+void kx_probes_add(struct kx_probes *p, struct kx_batch *b, uint64_t offset, uint64_t cookie,
+		   uint32_t id)
+{
+	if (b->count == b->room) {
+		size_t room = b->room ? b->room * 2 : 64;
+		struct kx_probe *items = realloc(b->items, room * sizeof(*items));
+
+		if (!items) {
+			p->oom = -ENOMEM;
+			return;
+		}
+		b->items = items;
+		b->room = room;
+	}
+	b->items[b->count++] = (struct kx_probe){ .offset = offset, .cookie = cookie, .index = id };
+}
+
+static void on_refused(void *ctx, const struct kx_probe *probe, int err)
+{
+	struct kx_probes *p = ctx;
+	const struct kx_function *f = &p->sel->functions[probe->index - 1];
+	char reason[160];
+
+	if (!p->has[f->id - 1])
+		return;
+	p->has[f->id - 1] = false;
+	p->nfunctions--;
+	snprintf(reason, sizeof(reason), "the kernel refuses a probe at file offset %#llx (%s)",
+		 (unsigned long long)probe->offset, strerror(err == -524 ? ENOTSUP : -err));
+	p->options.refused(p->options.ctx, f, reason);
+}
+
+/* What the cookies of all of a function's probes have. */
+static uint64_t common_cookie(const struct kx_probes *p, const struct kx_function *f)
+{
+	return f->id | (kx_tracer_trigger(p->tracer, f->id, NULL) ? KX_COOKIE_HAS_TRIGGER : 0) |
+	       (uint64_t)(f->module % KX_MAX_GROUPS) << 52;
+}
+
+static uint64_t cookie_of(const struct kx_probes *p, const struct kx_function *f)
+{
+	unsigned nargs = p->options.nargs < f->plan.args ? p->options.nargs : f->plan.args;
+
+	return common_cookie(p, f) | (uint64_t)nargs << 28 |
+	       (f->plan.makes_calls ? 0 : KX_COOKIE_IS_LEAF) |
+	       (f->plan.tail_calls && f->plan.exit_kind == KX_EXITS_RETURN ? KX_COOKIE_CHAINS : 0);
+}
+
+void kx_probes_add_exits(struct kx_probes *p, struct kx_batch *b, const struct kx_function *f,
+			 const struct kx_plan *plan, uint64_t flags)
+{
+	for (size_t i = 0; i < plan->nexits; i++) {
+		const struct kx_sled *s = &plan->exits[i];
+		uint64_t offset, cookie = common_cookie(p, f) | flags;
+
+		if (kx_elf_offset(p->sel->modules[f->module].elf, s->addr, &offset))
+			continue;
+		if (s->kind == KX_SLED_TAIL)
+			cookie |= KX_COOKIE_IS_TAIL;
+		if (s->conditional)
+			cookie |= KX_COOKIE_IS_COND | (uint64_t)s->condition << 32;
+		kx_probes_add(p, b, offset, cookie, f->id);
+	}
+}
+
+bool kx_probes_is_mapped(const struct kx_modules *mods, const struct kx_module *m)
+{
+	for (size_t i = 0; i < mods->count; i++)
+		if (mods->items[i].inode == m->inode && mods->items[i].device == m->device)
+			return true;
+	return false;
+}
+
+int kx_probes_link(struct kx_probes *p, uint32_t module, enum kx_tracer_prog prog, pid_t pid,
+		   const struct kx_batch *b, struct kx_links *links, struct kx_err *err)
+{
+	char path[32];
+	int code;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->sel->modules[module].fd);
+	code = kx_uprobe_link(kx_tracer_prog_mechanism(p->tracer, prog),
+			      kx_tracer_prog_fd(p->tracer, prog), path, pid,
+			      prog == KX_PROG_RETURN, b->items, b->count, links, on_refused, p, err);
+	p->nprobes += code ? 0 : b->count;
+	return code;
+}
+
+void kx_probes_keep_attachable(const struct kx_probes *p, struct kx_batch *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->count; i++)
+		if (p->has[b->items[i].index - 1])
+			b->items[n++] = b->items[i];
+	b->count = n;
+}
+
+void kx_module_batches_add(struct kx_probes *p, struct kx_module_batches *b,
+			   const struct kx_function *f)
+{
+	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
+	bool returning = f->plan.exit_kind == KX_EXITS_RETURN;
+	uint64_t offset, cookie = cookie_of(p, f);
+
+	if (kx_elf_offset(p->sel->modules[f->module].elf, f->plan.entry.addr, &offset)) {
+		p->options.refused(p->options.ctx, f, "its entry lies outside the file's code");
+		return;
+	}
+	p->has[f->id - 1] = true;
+	p->nfunctions++;
+	if (returning)
+		kx_probes_add(p, f->plan.makes_calls ? &b->returns : &b->leaves, offset, cookie,
+			      f->id);
+	if (!returning || !session)
+		kx_probes_add(p, &b->entries, offset, cookie, f->id);
+	if (f->plan.exit_kind == KX_EXITS_INSTRUCTION)
+		kx_probes_add_exits(p, &b->exits, f, &f->plan, 0);
+}
+
+void kx_module_batches_free(struct kx_module_batches *b)
+{
+	if (!b)
+		return;
+	free(b->exits.items);
+	free(b->leaves.items);
+	free(b->returns.items);
+	free(b->entries.items);
+	free(b->standby_exits.items);
+	free(b->standby_entries.items);
+	free(b->risky_exits.items);
+	free(b->risky_leaf_exits.items);
+	free(b);
+}

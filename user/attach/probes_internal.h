@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Shared by probes.c, process_probes.c and, below both, probe_batches.c; private to them. */
+#ifndef KX_PROBES_INTERNAL_H
+#define KX_PROBES_INTERNAL_H
+
+#include "attach/probes.h"
+
+/* Probes of one module that go into one link. */
+struct kx_batch {
+	struct kx_probe *items;
+	size_t count, room;
+};
+
+/* The probes of one module, by the programs that they are for. */
+struct kx_module_batches {
+	struct kx_batch exits;	 /* KX_PROG_EXIT */
+	struct kx_batch leaves;	 /* KX_PROG_RETURN, of functions that make no calls */
+	struct kx_batch returns; /* KX_PROG_RETURN, of the others */
+	struct kx_batch entries; /* KX_PROG_ENTRY: those that no session has */
+	/*
+	 * In place of the return probes: instruction exits of the functions above, and their entries
+	 * if a session has these. On standby until the module's group is replaced.
+	 */
+	bool has_standby;
+	struct kx_batch standby_exits, standby_entries;
+	/* Instruction exits of the functions in returns and in leaves, for processes where these are not
+	 * hijacked. */
+	unsigned risky_planned; /* KX_DROP_... */
+	struct kx_batch risky_exits, risky_leaf_exits;
+};
+
+/* How a module is attached. */
+struct kx_probed_module {
+	bool attached;
+	/* Each process has links of its own, since others that nobody asked for map the module. */
+	bool is_private;
+	bool replaced;	/* kx_tracer_replace_session */
+	size_t holders; /* private: processes that have links */
+	struct kx_module_batches *batches; /* kept where processes may get links later */
+};
+
+struct kx_probes {
+	struct kx_tracer *tracer;
+	const struct kx_selection *sel;
+	struct kx_probes_options options;
+	bool *has; /* by id - 1 */
+	size_t has_room;
+	struct kx_probed_module *modules; /* KX_SELECT_MAX_MODULES of them */
+	size_t nfunctions, nprobes;
+	struct kx_links leaf_returns; /* of functions that make no calls */
+	struct kx_links returns;
+	struct kx_links others;
+	struct kx_process_probes *processes;
+	struct kx_links ended; /* of processes that have ended */
+	size_t files_left;	/* open files that the limit was last raised for */
+	int oom;
+};
+
+/* probe_batches.c */
+/* One link, or more where the kernel refuses some probes; none for an empty batch. */
+int kx_probes_link(struct kx_probes *p, uint32_t module, enum kx_tracer_prog prog, pid_t pid,
+		   const struct kx_batch *b, struct kx_links *links, struct kx_err *err);
+/* Adds the instruction exits of @plan. @flags: of the cookie. */
+void kx_probes_add_exits(struct kx_probes *p, struct kx_batch *b, const struct kx_function *f,
+			 const struct kx_plan *plan, uint64_t flags);
+void kx_probes_add(struct kx_probes *p, struct kx_batch *b, uint64_t offset, uint64_t cookie,
+		   uint32_t id);
+/* Removes the probes of functions that were refused meanwhile. */
+void kx_probes_keep_attachable(const struct kx_probes *p, struct kx_batch *b);
+bool kx_probes_is_mapped(const struct kx_modules *mods, const struct kx_module *m);
+/* Adds the probes of @f by its plan, and counts it. */
+void kx_module_batches_add(struct kx_probes *p, struct kx_module_batches *b,
+			   const struct kx_function *f);
+void kx_module_batches_free(struct kx_module_batches *b);
+
+/* process_probes.c */
+/* Links for all of options.procs that have the module, which is private. */
+int kx_process_probes_hold_all(struct kx_probes *p, uint32_t module, struct kx_err *err);
+/* Gives up the return probes of a private module, in favour of its return instructions. */
+int kx_process_probes_replace(struct kx_probes *p, uint32_t module, struct kx_err *err);
+/* Closes and frees what process_probes.c has. */
+void kx_process_probes_close_all(struct kx_probes *p);
+
+#endif

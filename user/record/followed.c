@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record/followed.h"
+
+#include <stdlib.h>
+
+static struct kx_followed **place_of(struct kx_followed_table *t, pid_t pid)
+{
+	struct kx_followed **p = &t->buckets[(uint32_t)pid & (KX_FOLLOWED_BUCKETS - 1)];
+
+	while (*p && (*p)->pid != pid)
+		p = &(*p)->next_in_bucket;
+	return p;
+}
+
+struct kx_followed *kx_followed_find(const struct kx_followed_table *t, pid_t pid)
+{
+	struct kx_followed *p = t->buckets[(uint32_t)pid & (KX_FOLLOWED_BUCKETS - 1)];
+
+	while (p && p->pid != pid)
+		p = p->next_in_bucket;
+	return p;
+}
+
+struct kx_followed *kx_followed_get(struct kx_followed_table *t, pid_t pid)
+{
+	struct kx_followed **p = place_of(t, pid);
+
+	if (!*p) {
+		*p = calloc(1, sizeof(**p));
+		if (*p)
+			(*p)->pid = pid;
+	}
+	return *p;
+}
+
+bool kx_followed_make_dirty(struct kx_followed_table *t, pid_t pid)
+{
+	struct kx_followed *p = kx_followed_get(t, pid);
+
+	if (!p || p->dirty)
+		return p;
+	p->dirty = true;
+	p->next_dirty = NULL;
+	if (t->first_dirty)
+		t->last_dirty->next_dirty = p;
+	else
+		t->first_dirty = p;
+	t->last_dirty = p;
+	return true;
+}
+
+struct kx_followed *kx_followed_take_dirty(struct kx_followed_table *t)
+{
+	struct kx_followed *p = t->first_dirty;
+
+	if (p) {
+		t->first_dirty = p->next_dirty;
+		p->dirty = false;
+	}
+	return p;
+}
+
+void kx_followed_drop(struct kx_followed_table *t, pid_t pid)
+{
+	struct kx_followed **p = place_of(t, pid), *gone = *p;
+
+	if (!gone || gone->alive || gone->dirty || gone->probes)
+		return;
+	*p = gone->next_in_bucket;
+	kx_links_close(&gone->watched.links);
+	free(gone);
+}
+
+void kx_followed_each(struct kx_followed_table *t,
+		      void (*each)(void *ctx, struct kx_followed *p), void *ctx)
+{
+	for (uint32_t i = 0; i < KX_FOLLOWED_BUCKETS; i++) {
+		for (struct kx_followed *p = t->buckets[i], *next; p; p = next) {
+			next = p->next_in_bucket;
+			each(ctx, p);
+		}
+	}
+}
+
+void kx_followed_free(struct kx_followed_table *t)
+{
+	for (uint32_t i = 0; i < KX_FOLLOWED_BUCKETS; i++) {
+		for (struct kx_followed *p = t->buckets[i], *next; p; p = next) {
+			next = p->next_in_bucket;
+			kx_links_close(&p->watched.links);
+			free(p);
+		}
+		t->buckets[i] = NULL;
+	}
+	t->first_dirty = NULL;
+}

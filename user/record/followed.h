@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The processes of a recording that others join: by pid, and a queue of those to be scanned. */
+#ifndef KX_FOLLOWED_H
+#define KX_FOLLOWED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "attach/process_probes.h"
+#include "record/linkers.h"
+
+struct kx_followed {
+	struct kx_followed *next_in_bucket;
+	struct kx_followed *next_dirty;
+	pid_t pid;
+	pid_t parent;	/* that it inherits probes from, or 0 */
+	uint64_t since; /* it was forked then, CLOCK_MONOTONIC in ns; 0: before the start, or it has probes */
+	struct kx_process_probes *probes;
+	struct kx_linkers_watched watched; /* if it has probes of its own */
+	bool alive; /* a target or a child of one; with -a not known */
+	bool dirty; /* to be scanned */
+};
+
+#define KX_FOLLOWED_BUCKETS 4096u /* a power of two */
+
+/* Zeroed at first. */
+struct kx_followed_table {
+	struct kx_followed *buckets[KX_FOLLOWED_BUCKETS];
+	struct kx_followed *first_dirty, *last_dirty;
+};
+
+/* NULL if it is not in the table. */
+struct kx_followed *kx_followed_find(const struct kx_followed_table *t, pid_t pid);
+/* Adds it if it is not; NULL without memory. */
+struct kx_followed *kx_followed_get(struct kx_followed_table *t, pid_t pid);
+/* Adds it to the queue, once; false without memory. */
+bool kx_followed_make_dirty(struct kx_followed_table *t, pid_t pid);
+/* The first of the queue, taken out of it; NULL if it is empty. */
+struct kx_followed *kx_followed_take_dirty(struct kx_followed_table *t);
+/* Removes a process that is neither alive nor to be scanned and has no probes. */
+void kx_followed_drop(struct kx_followed_table *t, pid_t pid);
+/* Calls @each for all; it may drop the one that it gets. */
+void kx_followed_each(struct kx_followed_table *t,
+		      void (*each)(void *ctx, struct kx_followed *p), void *ctx);
+/* Removes all, and closes what they are watched by; their probes are not closed. */
+void kx_followed_free(struct kx_followed_table *t);
+
+#endif

@@ -203,7 +203,7 @@ static __always_inline void follow(__u32 parent, __u32 child)
 			__sync_fetch_and_add(&kx_unfollowed, 1);
 		return;
 	}
-	if (kx_scope == KX_SCOPE_SET)
+	if (kx_scope == KX_SCOPE_SET || (kx_own_probes && kx_current_passes()))
 		report(KX_PROCESS_FORKED, child, parent);
 }
 
@@ -262,6 +262,9 @@ int BPF_PROG(kx_thread_exit, struct task_struct *task)
 SEC("tp_btf/task_rename")
 int BPF_PROG(kx_thread_name, struct task_struct *task, const char *name)
 {
+	/* It may pass the filters from now on, and then its process needs probes. */
+	if (kx_own_probes && kx_scope == KX_SCOPE_ALL && kx_filters & KX_FILTER_COMM)
+		report(KX_PROCESS_MODULES, task->tgid, 0);
 	/* Regardless of the filters: the new name may pass them. */
 	if (kx_task_traced(task))
 		put_name(task, KX_EVENT_THREAD_NAME, name);

@@ -25,6 +25,9 @@ const volatile __u32 kx_keeper_tgid = 0;      /* ... nor its keeper's (user/trac
 /* Processes join while the programs run: KX_SCOPE_ALL, and KX_SCOPE_SET with the children. */
 const volatile __u32 kx_dynamic_targets = 0;
 
+/* Processes have probes of their own: KX_SCOPE_SET, and KX_SCOPE_ALL with filters. */
+const volatile __u32 kx_own_probes = 0;
+
 /* Changed by user space while the programs run. */
 __u32 kx_ready = 0; /* no event before all probes are in */
 
@@ -111,7 +114,7 @@ static __always_inline int kx_task_wanted(struct task_struct *task)
 /* Whether the entry or return is to be ignored by its session. */
 static __always_inline int kx_session_replaced(__u64 cookie)
 {
-	return kx_scope == KX_SCOPE_SET && kx_replaced[KX_COOKIE_GROUP(cookie)];
+	return kx_own_probes && kx_replaced[KX_COOKIE_GROUP(cookie)];
 }
 
 /* Whether the probe waits for the session of its module to be replaced. */

@@ -56,6 +56,35 @@ assert_eq "--follow -p: the bystander's code" "$ANSWER" "$unchanged"
 kill "$PID"
 end_target "$PID"
 end_kxray
+# The whole system, filtered: only what passes is changed, whenever it starts.
+cp "$TARGETS/bystander" "$TMP/chosen"
+_new_recording
+"$KXRAY" record -a --comm chosen -o "$TRACE" "${memory[@]}" 2>"$TMP/rec.err" &
+KX_PID=$!
+_pids+=("$KX_PID")
+wait_for _records || fail "-a --comm" "$(cat "$TMP/rec.err")"
+TARGETS_BEFORE=$TARGETS TARGETS=$TMP
+start_target chosen
+TARGETS=$TARGETS_BEFORE
+chosen=$PID
+# It is traced once its code has changed.
+changed() {
+	local lines
+	lines=$(wc -l <"$TMP/chosen.out")
+	go_target
+	wait_for has_lines "$TMP/chosen.out" $((lines + 1))
+	[ "$(tail -n 1 "$TMP/chosen.out" | sed 's/,.*//')" != "$(sed -n '2s/,.*//p' "$TMP/bystander.out")" ]
+}
+wait_for changed || fail "-a --comm: the chosen process" "its code never changed"
+ask "-a --comm"
+assert_eq "-a --comm: the bystander's code" "$ANSWER" "$unchanged"
+end_target "$chosen"
+kill -INT "$KX_PID"
+end_kxray
+assert_eq "-a --comm: status" "$STATUS" 0
+run "$KXRAY" report --by-process --json "$TRACE"
+assert_contains "-a --comm: the chosen process is recorded" "$OUT" chosen
+
 ask after
 assert_eq "after: the bystander's code" "$ANSWER" "$unchanged"
 

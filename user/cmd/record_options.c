@@ -149,7 +149,11 @@ static const struct kx_option targets[] = {
 		    "must pass all that are given. The kernel side checks them when a call begins, and "
 		    "then records both its entry and its exit. The exception: where exits have their own "
 		    "probes (without uprobe sessions) and the thread's name, user or control group changes "
-		    "during the call, the call is closed when its caller returns, and counted as repaired." },
+		    "during the call, the call is closed when its caller returns, and counted as repaired.\n\n"
+		    "With -a and --comm, --uid or --cgroup only processes that pass are changed, as with --follow: in files "
+		    "that others use too, a process gets its probes some milliseconds after it starts or takes "
+		    "such a name, or within a second of a change of its user or control group. -a "
+		    "--follow=exact puts the probes into every process." },
 	{ .name = "exits", .kind = KX_OPTION_CHOICE, .argument = "HOW", .words = exits,
 	  FIELD(o.select.exits),
 	  .help = "where exits are recorded: auto (default), return, instruction or none. auto never "

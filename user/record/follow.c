@@ -16,6 +16,9 @@
 /* How long one call of kx_follow_poll may scan; the rings are not drained meanwhile. */
 #define SCAN_SECONDS 0.02
 
+/* So often, processes are compared with filters on users and control groups. */
+#define FILTER_SECONDS 1.0
+
 /* No process has ended for so long: links of ended ones are closed. */
 #define IDLE_SECONDS 0.5
 
@@ -29,6 +32,7 @@ struct kx_follow {
 	struct kx_file_cache *files;
 	struct kx_follow_result result;
 	uint64_t events_lost;
+	double filtered; /* when all processes were last compared with the filters */
 	double ended; /* when a process was last seen to end */
 	bool full_reported, failed;
 };
@@ -82,9 +86,10 @@ static void make_joined(struct kx_follow *f, pid_t pid, pid_t parent, uint64_t n
 {
 	struct kx_followed *p;
 
-	make_alive(f, pid);
-	p = kx_followed_find(&f->table, pid);
-	if (!f->c.own_probes || !p)
+	if (!f->c.all)
+		make_alive(f, pid);
+	p = f->c.own_probes ? kx_followed_get(&f->table, pid) : NULL;
+	if (!p)
 		return;
 	p->parent = parent;
 	p->since = ns;
@@ -95,6 +100,7 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 {
 	struct kx_follow *f = ctx;
 	pid_t pid = (pid_t)event->tgid;
+	struct kx_followed *p;
 
 	switch (event->kind) {
 	case KX_PROCESS_FORKED:
@@ -103,6 +109,9 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 	case KX_PROCESS_EXECED:
 	case KX_PROCESS_MODULES:
 		make_dirty(f, pid);
+		p = kx_followed_find(&f->table, pid);
+		if (p && !p->probes && f->c.own_probes)
+			p->since = event->ns;
 		break;
 	case KX_PROCESS_ENDED:
 		make_ended(f, pid);
@@ -115,6 +124,8 @@ static bool is_traced(void *ctx, pid_t pid)
 	struct kx_follow *f = ctx;
 	struct kx_target target;
 
+	if (f->c.all)
+		return !f->c.own_probes || kx_filters_pass_process(f->c.filters, pid);
 	return !kx_tracer_target(f->c.tracer, pid, &target);
 }
 
@@ -235,21 +246,6 @@ static void judge(struct kx_follow *f, struct kx_followed *p, const struct kx_mo
 	}
 }
 
-/* The process has probes since now that it needed from p->since on. */
-static void count_untraced(struct kx_follow *f, struct kx_followed *p)
-{
-	uint64_t now = (uint64_t)(kx_monotonic_seconds() * 1e9), ns;
-
-	if (!p->since)
-		return;
-	ns = now > p->since ? now - p->since : 0;
-	p->since = 0;
-	f->result.joined++;
-	f->result.untraced_ns += ns;
-	if (ns > f->result.untraced_max_ns)
-		f->result.untraced_max_ns = ns;
-}
-
 /* Probes like its parent's, until its own modules are known. */
 static int inherit(struct kx_follow *f, struct kx_followed *p, struct kx_err *err)
 {
@@ -263,7 +259,7 @@ static int inherit(struct kx_follow *f, struct kx_followed *p, struct kx_err *er
 	if (parent->probes)
 		code = kx_process_probes_inherit(p->probes, parent->probes, &n, err);
 	if (n)
-		count_untraced(f, p);
+		kx_followed_has_probes(p, &f->result);
 	if (!code)
 		kx_linkers_inherit(&f->linkers, &parent->watched, p->pid, &p->watched);
 	return code;
@@ -342,7 +338,7 @@ static int look(struct kx_follow *f, struct kx_followed *p, const struct kx_targ
 		code = kx_process_probes_attach(p->probes, mods,
 						!risk.returns_harmless && !risk.unknown, &n, err);
 	if (n)
-		count_untraced(f, p);
+		kx_followed_has_probes(p, &f->result);
 	return code ? code : apply(f, p, mods, &risk, target, err);
 }
 
@@ -353,6 +349,9 @@ static int scan(struct kx_follow *f, struct kx_followed *p, struct kx_err *err)
 	struct kx_err why = { 0 };
 	int code = 0;
 
+	/* what passed once keeps its probes */
+	if (f->c.all && !p->probes && !is_traced(f, p->pid))
+		return 0;
 	if (kx_tracer_target(f->c.tracer, p->pid, &target)) {
 		if (!f->c.all || kx_tracer_add_target(f->c.tracer, p->pid) ||
 		    kx_tracer_target(f->c.tracer, p->pid, &target))
@@ -409,6 +408,27 @@ static void look_again(void *ctx, struct kx_followed *p)
 		make_dirty(ctx, p->pid);
 }
 
+/* No event says that a process passes the filters by its user or control group. */
+static int look_for_members(void *ctx, pid_t pid)
+{
+	struct kx_follow *f = ctx;
+
+	if (!kx_followed_find(&f->table, pid) && is_traced(f, pid))
+		make_dirty(f, pid);
+	return 0;
+}
+
+static void look_again_at_filters(struct kx_follow *f)
+{
+	double now = kx_monotonic_seconds();
+
+	if (!f->c.all || !f->c.own_probes || now - f->filtered < FILTER_SECONDS ||
+	    !(f->c.filters->which & (KX_FILTER_UID | KX_FILTER_CGROUP)))
+		return;
+	kx_each_process(look_for_members, f);
+	f->filtered = now;
+}
+
 /* Events were lost: any traced process may have changed or ended. */
 static void catch_up(struct kx_follow *f)
 {
@@ -431,6 +451,7 @@ int kx_follow_poll(struct kx_follow *f, struct kx_err *err)
 	int code = 0;
 
 	catch_up(f);
+	look_again_at_filters(f);
 	while (!code && f->table.first_dirty && kx_monotonic_seconds() < end) {
 		struct kx_followed *p = kx_followed_take_dirty(&f->table);
 		pid_t pid = p->pid;

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "binary/file_cache.h"
 #include "collect/process_table.h"
+#include "record/followed.h"
 #include "record/notice.h"
 #include "select/select.h"
 #include "tracer/tracer.h"
@@ -36,6 +37,7 @@ struct kx_follow_context {
 	 * that nobody asked for; else all probes are for every process.
 	 */
 	bool own_probes;
+	const struct kx_filters *filters; /* with -a and own_probes: processes that pass get probes */
 	enum kx_exits exits; /* as the user wants them */
 	const pid_t *pids;   /* traced from the start */
 	size_t npids;
@@ -82,13 +84,6 @@ struct kx_file_cache *kx_follow_files(const struct kx_follow *f);
 bool kx_follow_busy(const struct kx_follow *f);
 /* Whether no traced process is left (never with -a). */
 bool kx_follow_all_ended(const struct kx_follow *f);
-
-struct kx_follow_result {
-	size_t processes; /* that were traced; with -a not counted */
-	/* own_probes: processes that joined and got some, and for how long they had run without them */
-	size_t joined;
-	uint64_t untraced_max_ns, untraced_ns;
-};
 
 void kx_follow_get_result(const struct kx_follow *f, struct kx_follow_result *out);
 

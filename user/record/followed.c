@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/monotonic.h"
+
 static struct kx_followed **place_of(struct kx_followed_table *t, pid_t pid)
 {
 	struct kx_followed **p = &t->buckets[(uint32_t)pid & (KX_FOLLOWED_BUCKETS - 1)];
@@ -93,4 +95,18 @@ void kx_followed_free(struct kx_followed_table *t)
 		t->buckets[i] = NULL;
 	}
 	t->first_dirty = NULL;
+}
+
+void kx_followed_has_probes(struct kx_followed *p, struct kx_follow_result *r)
+{
+	uint64_t now = (uint64_t)(kx_monotonic_seconds() * 1e9), ns;
+
+	if (!p->since)
+		return;
+	ns = now > p->since ? now - p->since : 0;
+	p->since = 0;
+	r->joined++;
+	r->untraced_ns += ns;
+	if (ns > r->untraced_max_ns)
+		r->untraced_max_ns = ns;
 }

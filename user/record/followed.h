@@ -16,12 +16,22 @@ struct kx_followed {
 	struct kx_followed *next_dirty;
 	pid_t pid;
 	pid_t parent;	/* that it inherits probes from, or 0 */
-	uint64_t since; /* it was forked then, CLOCK_MONOTONIC in ns; 0: before the start, or it has probes */
+	uint64_t since; /* it was forked or found then, CLOCK_MONOTONIC in ns; 0: before the start, or it has probes */
 	struct kx_process_probes *probes;
 	struct kx_linkers_watched watched; /* if it has probes of its own */
 	bool alive; /* a target or a child of one; with -a not known */
 	bool dirty; /* to be scanned */
 };
+
+struct kx_follow_result {
+	size_t processes; /* that were traced; with -a not counted */
+	/* own_probes: processes that joined and got some, and for how long they had run without them */
+	size_t joined;
+	uint64_t untraced_max_ns, untraced_ns;
+};
+
+/* The process has probes since now that it needed from p->since on. */
+void kx_followed_has_probes(struct kx_followed *p, struct kx_follow_result *r);
 
 #define KX_FOLLOWED_BUCKETS 4096u /* a power of two */
 

@@ -65,6 +65,16 @@ struct recording {
 	sigset_t old_mask;
 };
 
+/* recording_follow.c */
+/* Whether the trace has run-time addresses, of any process. */
+bool kx_recording_wants_mappings(const struct recording *r);
+/* Whether no process is to be changed but those that are asked for. */
+bool kx_recording_wants_own_probes(const struct kx_recording_options *o);
+/* Starts r->follow; @attach: see struct kx_follow_context. */
+int kx_recording_follow(struct recording *r,
+			int (*attach)(void *ctx, size_t first, size_t *n, struct kx_err *err),
+			struct kx_err *err);
+
 /* Everything up to the gate's opening: signals, targets, selection, programs, files, probes. */
 int kx_recording_prepare(struct recording *r, struct kx_err *err);
 

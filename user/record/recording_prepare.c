@@ -200,44 +200,6 @@ static int attach_joined(void *ctx, size_t first, size_t *n, struct kx_err *err)
 	return code;
 }
 
-/* Whether the trace has run-time addresses, of any process. */
-static bool wants_mappings(const struct recording *r)
-{
-	return r->o->callers || r->o->sample_hz;
-}
-
-/* Whether no process is changed but those that are asked for: the default where the kernel can do it. */
-static bool has_own_probes(struct recording *r)
-{
-	if (r->o->all || r->o->follow_exact)
-		return false;
-	if (kx_probes_filter_process(r->tracer))
-		return true;
-	kx_notice(&r->notices, "this kernel cannot limit probes to single processes (Linux 6.10 can): other "
-			       "processes that use the same files run into them and become slower");
-	return false;
-}
-
-static int start_following(struct recording *r, struct kx_err *err)
-{
-	const struct kx_follow_context context = {
-		.tracer = r->tracer,
-		.sel = &r->sel,
-		.probes = &r->probes.user,
-		.mappings = wants_mappings(r) ? &r->processes : NULL,
-		.notices = &r->notices,
-		.all = r->o->all,
-		.own_probes = has_own_probes(r),
-		.exits = r->o->select.exits,
-		.pids = r->targets.pids,
-		.npids = r->targets.npids,
-		.attach = attach_joined,
-		.ctx = r,
-	};
-
-	return kx_follow_start(&context, &r->follow, err);
-}
-
 static int load_tracer(struct recording *r, struct kx_err *err)
 {
 	struct kx_tracer_options options = { .clock = r->o->clock,
@@ -254,6 +216,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .flight = r->o->flight != NULL,
 					     .filters = &r->o->filters,
 					     .follow = r->o->follow,
+					     .own_probes = kx_recording_wants_own_probes(r->o),
 					     .all = r->o->all };
 	int code = 0;
 
@@ -278,7 +241,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		snprintf(r->loads_unseen, sizeof(r->loads_unseen),
 			 "without uprobe sessions (kernel 6.13) new programs and libraries that "
 			 "throw would be noticed too late");
-	return start_following(r, err);
+	return kx_recording_follow(r, attach_joined, err);
 }
 
 /* Has room for all functions that may join: the collector keeps the address. */
@@ -305,7 +268,7 @@ static int describe_processes(struct recording *r)
 			return code;
 	}
 	for (size_t i = 0; i < r->targets.nprocs; i++)
-		if (wants_mappings(r) || i < r->targets.npids)
+		if (kx_recording_wants_mappings(r) || i < r->targets.npids)
 			kx_process_table_map(r->processes, r->targets.procs[i].pid,
 					     kx_session_mappings(r->targets.procs[i].mods));
 	return kx_session_info_processes(r->info, r->processes, r->start_tsc,
@@ -399,9 +362,6 @@ static int attach(struct recording *r, struct kx_err *err)
 	if (code)
 		return code;
 	r->result->functions = kx_probe_sets_functions(&r->probes);
-	if (r->result->unprobed && r->info)
-		json_object_set_new(r->info, "unprobed",
-				    json_integer((json_int_t)r->result->unprobed));
 	r->result->kernel_mechanism = kx_probe_sets_kernel_mechanism(&r->probes);
 	if (r->result->kernel_mechanism && r->info)
 		json_object_set_new(r->info, "kernel_mechanism",
@@ -454,6 +414,14 @@ static void reserve_map_room(struct recording *r)
 					      (uint64_t)st.st_size * 5 / 4 + MAP_COUNTS_ROOM);
 }
 
+static void check_probes(struct recording *r)
+{
+	r->result->unprobed = kx_probe_sets_check(&r->probes, r->targets.procs, r->targets.npids);
+	if (r->result->unprobed && r->info)
+		json_object_set_new(r->info, "unprobed",
+				    json_integer((json_int_t)r->result->unprobed));
+}
+
 int kx_recording_prepare(struct recording *r, struct kx_err *err)
 {
 	int code = block_signals(r, err);
@@ -492,8 +460,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = kx_follow_begin(r->follow, r->targets.procs, r->targets.nprocs, err);
 	/* only now each process has the probes of its own */
 	if (!code)
-		r->result->unprobed =
-			kx_probe_sets_check(&r->probes, r->targets.procs, r->targets.npids);
+		check_probes(r);
 	if (code || r->flight || r->o->count)
 		return code;
 	code = kx_session_map_write(r->output.map_path, &r->sel, r->info, err);

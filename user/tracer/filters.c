@@ -171,6 +171,8 @@ int kx_filters_add_cgroup(struct kx_filters *f, const char *path, const char *mo
 	if (!S_ISDIR(st.st_mode) || fs.f_type != CGROUP2_SUPER_MAGIC)
 		return kx_err_set(err, -ENOTDIR, "%s is no control group but a file in one", path);
 	f->cgroup = st.st_ino;
+	if (strlen(mount) < sizeof(f->cgroup_mount))
+		strcpy(f->cgroup_mount, mount);
 	return 0;
 }
 

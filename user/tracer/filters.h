@@ -6,7 +6,9 @@
 #ifndef KX_FILTERS_H
 #define KX_FILTERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "tracer/comm_glob.h"
 #include "base/err.h"
@@ -15,10 +17,20 @@
 struct kx_filters {
 	uint32_t which;	 /* KX_FILTER_... */
 	uint32_t uid;	 /* real user id */
-	uint64_t cgroup; /* id in the cgroup v2 hierarchy */
+	uint64_t cgroup; /* id in the cgroup v2 hierarchy ... */
+	char cgroup_mount[256]; /* ... which is mounted there; "" if that is too long */
 	uint64_t cpus[KX_FILTER_MAX_CPUS / 64];
 	struct kx_comm_glob comm;
 };
+
+/* The filters that are about processes, and not about CPUs. */
+#define KX_FILTER_PROCESSES (KX_FILTER_UID | KX_FILTER_CGROUP | KX_FILTER_COMM)
+
+/*
+ * Whether process @pid passes these filters, or one of its threads by its name, as /proc shows it. What the
+ * kernel side decides for each call is exact; this is about which processes need probes.
+ */
+bool kx_filters_pass_process(const struct kx_filters *f, pid_t pid);
 
 /*
  * Adds one filter, @kind of KX_FILTER_..., from what the user wrote:

@@ -35,6 +35,7 @@ struct kx_tracer_options {
 	size_t npids;             /* at least 1, but for @all */
 	bool follow;              /* and their children from now on */
 	bool all;                 /* every process but kxray */
+	bool own_probes;          /* processes have probes of their own: see kx_tracer_replace_session */
 	const struct kx_filters *filters; /* or NULL */
 	bool sources[KX_SOURCES]; /* the optional ones to load: KX_SOURCE_SCHED and those after it */
 	unsigned sample_hz;       /* on-CPU samples per second of CPU time; 0: none */

@@ -123,6 +123,7 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 	t->skel->rodata->kx_scope = o->all			  ? KX_SCOPE_ALL
 				    : o->npids == 1 && !o->follow ? KX_SCOPE_ONE
 								  : KX_SCOPE_SET;
+	t->skel->rodata->kx_own_probes = o->own_probes;
 	t->skel->rodata->kx_dynamic_targets = o->all || o->follow;
 	t->skel->rodata->kx_counting = o->count_functions > 0;
 	t->skel->rodata->kx_max_depth = o->max_depth;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a recording wants of the processes that join it. */
+#include "record/recording_internal.h"
+
+bool kx_recording_wants_mappings(const struct recording *r)
+{
+	return r->o->callers || r->o->sample_hz;
+}
+
+bool kx_recording_wants_own_probes(const struct kx_recording_options *o)
+{
+	if (o->follow_exact)
+		return false;
+	return o->all ? o->filters.which & KX_FILTER_PROCESSES : o->follow || o->npids > 1;
+}
+
+/* Whether no process is changed but those that are asked for: the default where the kernel can do it. */
+static bool has_own_probes(struct recording *r)
+{
+	if (!kx_recording_wants_own_probes(r->o))
+		return false;
+	if (kx_probes_filter_process(r->tracer))
+		return true;
+	kx_notice(&r->notices, "this kernel cannot limit probes to single processes (Linux 6.10 can): other "
+			       "processes that use the same files run into them and become slower");
+	return false;
+}
+
+int kx_recording_follow(struct recording *r,
+			int (*attach)(void *ctx, size_t first, size_t *n, struct kx_err *err),
+			struct kx_err *err)
+{
+	const struct kx_follow_context context = {
+		.tracer = r->tracer,
+		.sel = &r->sel,
+		.probes = &r->probes.user,
+		.mappings = kx_recording_wants_mappings(r) ? &r->processes : NULL,
+		.notices = &r->notices,
+		.all = r->o->all,
+		.own_probes = has_own_probes(r),
+		.filters = &r->o->filters,
+		.exits = r->o->select.exits,
+		.pids = r->targets.pids,
+		.npids = r->targets.npids,
+		.attach = attach,
+		.ctx = r,
+	};
+
+	return kx_follow_start(&context, &r->follow, err);
+}

@@ -61,7 +61,7 @@ for path in files:
     continued += info["rotation"]["continued"]
     hits = sum(r.kind in ("entry", "exit", "tail") for t in trace.threads.values()
                for r in t.records)
-    notes = sum(n["entries"] for t in trace.threads.values() for n in t.notes("continued"))
+    notes = sum(n["calls"] for t in trace.threads.values() for n in t.notes("continued"))
     marked += notes
     report = json.loads(subprocess.run([KXRAY, "report", "--json", path], check=True,
                                        capture_output=True, text=True).stdout)

@@ -42,6 +42,12 @@ TARGET_ARGS=--repeat=10 trace_target counts "${COUNTED[@]}" --rotate 0.2s --sche
 assert_eq "by time: status" "$STATUS" 0
 python3 tests/live/rotate.py "$TMP" "by time" || fail "by time" "the checks did not run"
 
+for format in perfetto chrome; do
+	"$KXRAY" export -f $format -o "$TMP/part" "$TMP/trace.3.xray"
+	run python3 tests/readers/$format.py "$TMP/part"
+	assert_eq "by time: an independent reader of $format accepts a file" "$STATUS $ERR" "0 "
+done
+
 # Entries that are written late, because --min-duration delays them.
 rm -f "$TMP"/trace.*
 TARGET_ARGS=--repeat=10 trace_target counts -f sleep_2ms -f 'leaf_*' --min-duration 1ms --rotate 0.05s

@@ -44,9 +44,9 @@ static void every_kind_is_read_as_written(void **state)
 	struct kx_note back;
 
 	(void)state;
-	check(&(struct kx_note){ .kind = KX_NOTE_CONTINUED, .continued.entries = 3 },
-	      "kxray:continued {\"entries\":3}", &back);
-	assert_int_equal(back.continued.entries, 3);
+	check(&(struct kx_note){ .kind = KX_NOTE_CONTINUED, .continued.calls = 3 },
+	      "kxray:continued {\"calls\":3}", &back);
+	assert_int_equal(back.continued.calls, 3);
 	check(&(struct kx_note){ .kind = KX_NOTE_THREAD, .thread = { 1, 2, "w\303\244", "p \"q\"", 0, 0 } },
 	      "kxray:thread {\"tid\":2,\"pid\":1,\"name\":\"w\\u00E4\",\"process\":\"p \\\"q\\\"\"}", &back);
 	assert_int_equal(back.thread.pid, 1);

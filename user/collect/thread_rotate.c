@@ -70,7 +70,7 @@ static int enter_file(struct kx_thread *thread, void *ctx)
 	if (!thread->stack || !kx_callstack_depth(thread->stack))
 		return 0;
 	from = kx_callstack_oldest(thread->stack);
-	note.continued.entries = kx_callstack_depth(thread->stack);
+	note.continued.calls = kx_callstack_depth(thread->stack);
 	err = kx_thread_open_stream(thread, from);
 	if (!err)
 		err = kx_fdr_cpu(thread->stream, from, thread->cpu);
@@ -78,7 +78,7 @@ static int enter_file(struct kx_thread *thread, void *ctx)
 		err = kx_fdr_note(thread->stream, from, &note);
 	if (!err)
 		err = kx_callstack_each(thread->stack, continue_call, thread);
-	*continued += err ? 0 : note.continued.entries;
+	*continued += err ? 0 : note.continued.calls;
 	return err;
 }
 

@@ -105,7 +105,7 @@ static int take_note(struct kx_report *r, struct kx_report_thread *t,
 	else if (note.kind == KX_NOTE_REPAIRED)
 		t->open.added += note.repaired.exits;
 	else if (note.kind == KX_NOTE_CONTINUED && r->counting)
-		r->totals.events -= note.continued.entries; /* events of an earlier file */
+		r->totals.events -= note.continued.calls; /* events of an earlier file */
 	else if (note.kind == KX_NOTE_LOSS && r->counting && !r->has_lost)
 		r->totals.lost += note.loss.entries + note.loss.exits;
 	else if (note.kind == KX_NOTE_SESSION && r->counting)

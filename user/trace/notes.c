@@ -173,7 +173,7 @@ static const struct note_kind kinds[KX_NOTE_KINDS] = {
 	[KX_NOTE_REPAIRED] = { .layout = { "repaired", { { "exits", KX_NOTE_COUNT } } } },
 	[KX_NOTE_RESULT] = { .layout = { "result", { { "value", KX_NOTE_NUMBER } } } },
 	[KX_NOTE_SAMPLE] = { .layout = { "sample", { { "ip", KX_NOTE_ADDRESS } } } },
-	[KX_NOTE_CONTINUED] = { .layout = { "continued", { { "entries", KX_NOTE_COUNT } } } },
+	[KX_NOTE_CONTINUED] = { .layout = { "continued", { { "calls", KX_NOTE_COUNT } } } },
 	[KX_NOTE_SCHED] = { .layout.name = "sched", .format = format_sched, .parse = parse_sched },
 };
 

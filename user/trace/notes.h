@@ -10,7 +10,7 @@
  * ids in the thread's own pid namespace, if they differ session  {...}  see map_file.h; once, in
  * the first thread of the file loss     {"entries":3,"exits":2,"from":TSC,"to":TSC}  events lost in
  * this thread between these times repaired {"exits":2}  the next 2 exits of this thread were added
- * by kxray continued {"entries":2}  the next 2 entries of this thread, at their true times, are in an
+ * by kxray continued {"calls":2}  the next 2 entries of this thread, at their true times, are in an
  * earlier file of a rotated trace (record --rotate): the calls were open when this file began
  * result   {"value":-2}  what the call that exits next in this thread returns; of system
  * calls, with record --args sample   {"ip":"0x7f12..."}  the thread was on a CPU, at this run-time
@@ -99,7 +99,7 @@ struct kx_note {
 			int64_t value;
 		} result;
 		struct {
-			uint64_t entries;
+			uint64_t calls;
 		} continued;
 		struct {
 			uint64_t ip;

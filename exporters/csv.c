@@ -142,10 +142,11 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 {
 	const struct csv *c = ctx;
 	struct kx_text_out *o = c->x->out;
-	uint64_t hz = c->x->tsc_hz, took = tsc - call->enter;
+	uint64_t hz = c->x->tsc_hz, took = call->took;
 	uint64_t self = how == KX_LEAVE_REPAIRED ? 0 : took - call->children;
 	char result[24];
 
+	(void)tsc;
 	put_id(o, t->pid);
 	put_id(o, t->tid);
 	put_text(o, t->name);

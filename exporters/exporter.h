@@ -66,6 +66,7 @@ struct kx_exporter {
 	 * readable with pread(2); it replaces the file if run() succeeds.
 	 */
 	const char *append_option;
+	bool raw; /* the calls are as recorded, with the probes' own time: the output is read again */
 	/*
 	 * Writes everything to x->out. Errors: a negative errno with a sentence in @err; -EINVAL
 	 * for an invalid value of an option, which is reported as wrong usage.

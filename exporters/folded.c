@@ -204,9 +204,10 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	struct folded *f = ctx;
 
 	(void)t;
+	(void)tsc;
 	/* the time of a repaired call is not known: it counts as its caller's */
 	if (!f->count && how != KX_LEAVE_REPAIRED)
-		f->nodes[(uintptr_t)call->user].value += tsc - call->enter - call->children;
+		f->nodes[(uintptr_t)call->user].value += call->took - call->children;
 	return 0;
 }
 

@@ -304,5 +304,6 @@ const struct kx_exporter kx_exporter_xray = {
 	.suffix = ".export.xray",
 	.summary = "XRay FDR of any version, balanced and repaired so that llvm-xray accepts it",
 	.options = options_of_xray,
+	.raw = true,
 	.run = run,
 };

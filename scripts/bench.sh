@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
-#     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [syscalls] [follow] [rates]
+#     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [syscalls] [follow] [rates] [accuracy]
 # default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
 #
@@ -15,6 +15,7 @@
 #     syscalls  scripts/bench-syscalls.sh: the time that tracing adds to a system call
 #     follow    scripts/bench-follow.sh: how long newly mapped code runs untraced
 #     rates     scripts/bench-rates.sh: the cost of recording against its prediction
+#     accuracy  scripts/bench-accuracy.sh: durations against what the functions measure themselves
 #
 # A figure about a call is the ratio of two consecutive measurements of the same running target's CPU time;
 # the table shows the median, minimum and maximum of several such pairs.
@@ -442,8 +443,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | callers | peers | share) "bench_$part" ;;
-	attach | export | syscalls | follow | rates) ;;
-	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, syscalls, follow or rates" ;;
+	attach | export | syscalls | follow | rates | accuracy) ;;
+	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, syscalls, follow, rates or accuracy" ;;
 	esac
 done
 end_target
@@ -454,7 +455,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in export syscalls follow rates; do
+for script in export syscalls follow rates accuracy; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

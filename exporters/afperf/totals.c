@@ -34,7 +34,7 @@ int kx_afperf_total_index(struct kx_afperf_totals *t, uint32_t run, uint32_t fun
 void kx_afperf_total_add(struct kx_afperf_total *t, const struct kx_call *call, uint64_t tsc,
 			 enum kx_leave how)
 {
-	uint64_t took = tsc - call->enter;
+	uint64_t took = call->took;
 
 	if (tsc > t->last)
 		t->last = tsc;

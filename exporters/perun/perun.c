@@ -96,9 +96,9 @@ static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cp
 
 static struct kx_perun_call call_of(const struct perun *p, const struct thread *thread,
 				    const struct frame *f, const struct kx_call *call,
-				    uint64_t tsc, enum kx_leave how)
+				    enum kx_leave how)
 {
-	uint64_t hz = p->x->tsc_hz, all = tsc - call->enter;
+	uint64_t hz = p->x->tsc_hz, all = call->took;
 	uint64_t self = all > call->children && how != KX_LEAVE_REPAIRED ? all - call->children : 0;
 	struct kx_perun_call values = {
 		.exclusive = kx_trace_ns(self, hz),
@@ -123,6 +123,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	struct kx_perun_stack *stack;
 	int r;
 
+	(void)tsc;
 	if (how == KX_LEAVE_OPEN)
 		return 0;
 	if (!p->snapshots && !p->stacks.calls) {
@@ -131,7 +132,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		stack->repaired |= how == KX_LEAVE_REPAIRED;
 		return 0;
 	}
-	values = call_of(p, thread, f, call, tsc, how);
+	values = call_of(p, thread, f, call, how);
 	if (p->snapshots) {
 		kx_text_str(p->x->out, p->first ? "\n" : ",\n");
 		p->first = false;

@@ -37,16 +37,16 @@ tid=$(json "$TMP/did.json" 'd["threads"][1]["tid"]')
 filtered() {
 	local least=$1 most=$2
 	shift 2
-	run "$KXRAY" report --json "$@" "$TRACE"
+	run "$KXRAY" report --json --raw "$@" "$TRACE"
 	cp "$TMP/run.out" "$TMP/filtered.json"
-	run "$KXRAY" export -f csv -o "$TMP/filtered.csv" "$@" "$TRACE"
+	run "$KXRAY" export --raw -f csv -o "$TMP/filtered.csv" "$@" "$TRACE"
 	assert_eq "filter $*: csv and report" \
 		"$STATUS $($AGREE rows "$TMP/filtered.json" "$TMP/filtered.csv")" "0 the same"
 	assert_between "filter $*: calls left" \
 		"$(json "$TMP/filtered.json" 'sum(f["count"] + f["open"] for f in d["functions"])')" \
 		"$least" "$most"
 	run "$KXRAY" export -f xray -o "$TMP/filtered.xray" "$@" "$TRACE"
-	run "$KXRAY" report --json "$TMP/filtered.xray"
+	run "$KXRAY" report --json --raw "$TMP/filtered.xray"
 	assert_eq "filter $*: the exported trace" "$(json "$TMP/run.out" "$counts")" \
 		"$(json "$TMP/filtered.json" "$counts")"
 }

@@ -8,7 +8,7 @@
 
 # export_cpel [OPTION...]: writes $TMP/out.cpel, and the reader's output to $TMP/cpel.json
 export_cpel() {
-	run "$KXRAY" export -f cpel -o "$TMP/out.cpel" "$@" "$TRACE"
+	run "$KXRAY" export --raw -f cpel -o "$TMP/out.cpel" "$@" "$TRACE"
 	[ "$STATUS" = 0 ] || return
 	case "$*" in
 	*--cpel-document*) set -- --document ;;
@@ -38,7 +38,7 @@ PYTHON
 
 trace_target counts "${COUNTED[@]}"
 assert_eq "recording" "$STATUS $TARGET_STATUS" "0 0"
-"$KXRAY" report --json "$TRACE" >"$TMP/report.json"
+"$KXRAY" report --json --raw "$TRACE" >"$TMP/report.json"
 
 export_cpel
 assert_eq "export" "$STATUS" 0
@@ -60,7 +60,7 @@ assert_eq "the symbol table names every function" \
 	"$(json "$TMP/cpel.json" "0 <= d['codes']['THREAD/THRUNNING'] - d['codes']['THREAD/THREADY'] <= 4")" \
 	= True ]
 
-"$KXRAY" export -f cpel -o - "$TRACE" >"$TMP/stream.cpel" 2>"$TMP/err"
+"$KXRAY" export --raw -f cpel -o - "$TRACE" >"$TMP/stream.cpel" 2>"$TMP/err"
 assert "standard output gets the same bytes" "they differ" cmp "$TMP/out.cpel" "$TMP/stream.cpel"
 
 for options in --cpel-document "--cpel-document --cpel-little"; do
@@ -76,7 +76,7 @@ export_cpel -f inner --time 1ms..
 assert_eq "filters apply" "$STATUS $(json "$TMP/cpel.json" "list(d['functions'])")" "0 ['inner']"
 
 rm -f "$TMP/out.cpel"
-run "$KXRAY" export -f cpel --cpel-little -o "$TMP/out.cpel" "$TRACE"
+run "$KXRAY" export --raw -f cpel --cpel-little -o "$TMP/out.cpel" "$TRACE"
 assert "little-endian alone is refused" "status $STATUS" [ "$STATUS" != 0 ]
 assert_contains "with the reason" "$ERR" --cpel-document
 assert "and leaves no file" "there is one" [ ! -e "$TMP/out.cpel" ]

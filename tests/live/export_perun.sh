@@ -11,7 +11,7 @@ for form in aggregated snapshots exclusive; do
 	option=--perun-$form
 	[ "$form" = aggregated ] && option=
 	# shellcheck disable=SC2086
-	run "$KXRAY" export -f perun $option -o "$TMP/$form" "$TRACE"
+	run "$KXRAY" export --raw -f perun $option -o "$TMP/$form" "$TRACE"
 	assert_eq "$form: export" "$STATUS" 0
 	run python3 tests/readers/perun.py "$TMP/$form"
 	assert_eq "$form: read" "$STATUS $ERR" "0 "
@@ -19,8 +19,8 @@ for form in aggregated snapshots exclusive; do
 done
 run python3 tests/readers/perun.py "$TMP/aggregated" "$TMP/snapshots"
 assert_eq "both forms have the same values" "$STATUS $ERR" "0 "
-"$KXRAY" report --json "$TRACE" >"$TMP/report.json"
-"$KXRAY" export -f perun -o - "$TRACE" 2>/dev/null | cmp -s - "$TMP/aggregated"
+"$KXRAY" report --json --raw "$TRACE" >"$TMP/report.json"
+"$KXRAY" export --raw -f perun -o - "$TRACE" 2>/dev/null | cmp -s - "$TMP/aggregated"
 assert_eq "the same through a pipe" "${PIPESTATUS[*]}" "0 0"
 
 python3 - "$TMP" <<'END'
@@ -52,6 +52,6 @@ ok("machine", a["machine"]["cpu"]["total"] >= 1 and a["machine"]["host"])
 END
 
 rm "$TRACE.map"
-run "$KXRAY" export -f perun -o "$TMP/nomap" "$TRACE"
+run "$KXRAY" export --raw -f perun -o "$TMP/nomap" "$TRACE"
 run python3 tests/readers/perun.py "$TMP/nomap"
 assert_eq "without map" "$STATUS $ERR" "0 "

@@ -28,12 +28,12 @@ PYTHON
 # same_calls LABEL: compares all four formats of $TRACE with the report
 same_calls() {
 	local format
-	run "$KXRAY" report "$TRACE" --json
+	run "$KXRAY" report "$TRACE" --json --raw
 	cp "$TMP/run.out" "$TMP/report.json"
 	assert_between "$1: calls in the report" \
 		"$(json "$TMP/report.json" "sum(f['count'] for f in d['functions'])")" 1000 1000000
 	for format in perfetto chrome speedscope pprof; do
-		run "$KXRAY" export -f "$format" -o "$TMP/out.$format" "$TRACE"
+		run "$KXRAY" export --raw -f "$format" -o "$TMP/out.$format" "$TRACE"
 		assert_eq "$1: export to $format" "$STATUS" 0
 		python3 "tests/readers/$format.py" --functions "$TMP/out.$format" \
 			>"$TMP/functions" 2>"$TMP/reader.err" ||
@@ -76,5 +76,5 @@ assert_eq "every call has its caller" \
 	"$(python3 tests/readers/chrome.py "$TMP/out.chrome" | grep -c '^call .* caller="0x')" "$calls"
 
 # A pipe gets the same bytes.
-"$KXRAY" export -f perfetto -o - "$TRACE" 2>/dev/null | cmp -s - "$TMP/out.perfetto"
+"$KXRAY" export --raw -f perfetto -o - "$TRACE" 2>/dev/null | cmp -s - "$TMP/out.perfetto"
 assert_eq "perfetto to a pipe" "$?" 0

@@ -13,7 +13,8 @@ waited() {
 	shift
 	assert_eq "$label: statuses" "$STATUS $TARGET_STATUS" "0 0"
 	assert_eq "$label: lost" "$(json "$TMP/rec.json" 'd["lost"]')" 0
-	"$KXRAY" report --json "$TRACE" >"$TMP/report.json" || fail "$label: report" "status $?"
+	# the times of the events are as recorded
+	"$KXRAY" report --json --raw "$TRACE" >"$TMP/report.json" || fail "$label: report" "status $?"
 	for check in "$@"; do
 		run python3 tests/live/sched.py "$check" "$TRACE" "$TMP/did.json" "$TMP/report.json"
 		assert_eq "$label: $check" "$OUT$(tail -n 1 <<<"$ERR")" ''
@@ -35,7 +36,7 @@ assert_eq "sorted by time off the CPU" \
 offs = [f["off_cpu_ns"] for f in json.load(sys.stdin)["functions"]]
 print(offs == sorted(offs, reverse=True) and offs[0] > 0)')" True
 for tid in $(json "$TMP/did.json" '" ".join(str(t["tid"]) for t in d["threads"])'); do
-	"$KXRAY" report --json --tid "$tid" "$TRACE"
+	"$KXRAY" report --json --raw --tid "$tid" "$TRACE"
 done >"$TMP/parts.json"
 assert_eq "the threads' reports add up to the whole" "$(python3 -c 'import collections, json, sys
 parts = collections.Counter()
@@ -67,7 +68,7 @@ assert_eq "chrome and perfetto show the same states" \
 		head -n 4)" ''
 "$KXRAY" export -f xray -o "$TMP/again.xray" "$TRACE" 2>/dev/null
 assert_eq "exported as XRay it reports the same" \
-	"$("$KXRAY" report --json "$TMP/again.xray" | sed 1d)" "$(sed 1d "$TMP/whole.json")"
+	"$("$KXRAY" report --json --raw "$TMP/again.xray" | sed 1d)" "$(sed 1d "$TMP/whole.json")"
 assert "dump shows them" "no event" grep -q 'kxray:sched .*\\"state\\":\\"S\\"' \
 	<("$KXRAY" dump "$TRACE")
 

@@ -100,12 +100,13 @@ static void test_end(void **state)
 						    .lost_missed = 4,
 						    .repaired = 5,
 						    .threads = 8 };
-	const struct kx_clock clock = { .error = 9 };
+	const struct kx_clock clock = { .error = 9, .tsc_hz = 3 };
 	json_t *info = make_info();
 
 	(void)state;
 	kx_session_info_end(info, 1.5, &clock, &counts);
 	assert_int_equal(json_integer_value(at(at(info, "clock"), "error_ticks")), 9);
+	assert_int_equal(json_integer_value(at(at(info, "clock"), "tsc_hz")), 3);
 	assert_true(json_real_value(at(info, "seconds")) == 1.5);
 	assert_int_equal(json_integer_value(at(info, "events")), 10);
 	assert_int_equal(json_integer_value(at(info, "lost")), 6);

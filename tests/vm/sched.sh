@@ -40,7 +40,7 @@ check()
 	fi
 	assert_eq "${name}_statuses" "$(cat "$out/target" "$out/status" | tr '\n' ' ')" "0 0 "
 	assert_eq "${name}_lost" "$(json "$out/rec.json" 'd["lost"]')" 0
-	"$KXRAY" report --json "$out/trace.xray" >"$TMP/report.json"
+	"$KXRAY" report --json --raw "$out/trace.xray" >"$TMP/report.json"
 	for what in switches times naps wakers spins; do
 		run python3 tests/live/sched.py "$what" "$out/trace.xray" "$out/did" "$TMP/report.json"
 		assert_eq "${name}_$what" "$OUT$(tail -n 1 <<<"$ERR")" ''

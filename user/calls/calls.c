@@ -67,6 +67,8 @@ int kx_calls_new(struct kx_fdr_file *f, struct kx_symbolizer *names,
 			 json_is_true(json_object_get(names->map.session, "callers"));
 	c->has_sched = names->has_map && json_is_true(json_object_get(names->map.session, "sched"));
 	r = kx_address_space_init(&c->space, c->has_callers ? &names->map : NULL);
+	if (!r && names->has_map && !filter->raw)
+		r = kx_probe_costs_read(names->map.session, &c->costs);
 	if (!r)
 		r = init_threads(c, filter);
 	if (r)
@@ -91,6 +93,7 @@ void kx_calls_free(struct kx_calls *c)
 	for (size_t i = 0; i < c->nthreads; i++)
 		kx_call_thread_clear_names(&c->threads[i]);
 	kx_filter_free(&c->filter);
+	kx_probe_costs_free(&c->costs);
 	kx_address_space_free(&c->space);
 	free(c->threads);
 	free(c->facts);

@@ -14,6 +14,9 @@
  * calls_emit.c takes them from there to the visitor. Without a filter and in thread order, calls
  * skip the queue (calls_direct.c).
  *
+ * Durations are without the probes' own time, if the map has it (trace/probe_cost.h) and unless the filter
+ * says raw. Positions in time are as recorded, but for the end of a call: see leave.
+ *
  * Cost: memory grows with threads and open calls, and with --min-duration with the other events of
  * that duration, not with the trace. In order of time all threads that have begun are open at once.
  */
@@ -41,6 +44,7 @@ struct kx_call_filter {
 	uint64_t min_duration_ns;    /* shorter calls are dropped, and so are their callees; and
 				      * calls whose end was not recorded */
 	uint32_t max_depth;          /* deeper calls are dropped; 1 keeps the outermost; 0: all */
+	bool raw;                    /* times as recorded, with the probes' own time */
 };
 
 struct kx_call_thread {
@@ -64,7 +68,8 @@ struct kx_call {
 	bool has_result;     /* when it leaves: result is what it returned */
 	bool outermost;      /* no other call of this function is open below it: recursion once */
 	uint64_t enter;      /* ticks */
-	uint64_t children;   /* ticks spent in direct callees that have ended; of one without a
+	uint64_t took;       /* when it leaves: ticks, without the probes' own time */
+	uint64_t children;   /* ticks that direct callees that have ended took; of one without a
 			      * measured end only what its own callees took */
 	uint64_t number;     /* of this call in the walk, in order of emission, from 0 on */
 	uint64_t caller;     /* if has_caller: return address (record --callers), ELF address of its
@@ -107,8 +112,9 @@ struct kx_call_visitor {
 	/* the call is on t->stack already */
 	int (*enter)(void *ctx, struct kx_call_thread *t, struct kx_call *call);
 	/*
-	 * still on t->stack; duration = tsc - call->enter, self = duration - call->children; both
-	 * are upper bounds for KX_LEAVE_REPAIRED
+	 * still on t->stack; its duration is call->took, self = took - children; both are upper
+	 * bounds for KX_LEAVE_REPAIRED. @tsc is earlier than recorded by what the call's own probes
+	 * took; the time of nested calls' probes is still in it
 	 */
 	int (*leave)(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		     enum kx_leave how);

@@ -50,8 +50,8 @@ static inline int emit_entry(struct kx_stream *s, const struct kx_call_visitor *
 	call->nargs = 0;
 	call->has_caller = call->has_result = false;
 	call->outermost = open->outermost;
-	call->enter = tsc;
-	call->children = 0;
+	call->enter = s->queue.newest = tsc;
+	call->took = call->children = 0;
 	call->number = s->c->totals.calls++;
 	call->caller_module = 0;
 	call->user = NULL;
@@ -76,7 +76,9 @@ static int emit_other_exit(struct kx_stream *s, uint64_t tsc, uint32_t func, boo
 static inline int emit_exit(struct kx_stream *s, const struct kx_call_visitor *v,
 			    struct kx_call_thread *t, uint64_t tsc, uint32_t func, bool tail)
 {
+	const enum kx_leave how = tail ? KX_LEAVE_TAIL : KX_LEAVE_EXIT;
 	const struct kx_open_calls *open = &s->open;
+	struct kx_call_end end;
 	struct kx_call *call;
 	uint32_t depth;
 	int r;
@@ -84,16 +86,18 @@ static inline int emit_exit(struct kx_stream *s, const struct kx_call_visitor *v
 	if (unlikely(open->added || s->has_result || !open->depth ||
 		     open->calls[open->depth - 1].func != func))
 		return emit_other_exit(s, tsc, func, tail);
-	kx_open_calls_pop(&s->open);
+	end = kx_open_calls_end(&s->open, tsc, how);
 	s->candidates--;
 	depth = t->depth - 1;
 	call = &s->calls[depth];
-	r = v->leave ? v->leave(v->ctx, t, call, tsc, tail ? KX_LEAVE_TAIL : KX_LEAVE_EXIT) : 0;
+	call->took = end.took;
+	s->queue.newest = kx_stream_shown(s, tsc, end.offset);
+	r = v->leave ? v->leave(v->ctx, t, call, s->queue.newest, how) : 0;
 	if (unlikely(r))
 		s->reported = true;
 	t->depth = depth;
 	if (depth)
-		call[-1].children += tsc - call->enter;
+		call[-1].children += call->took;
 	return r;
 }
 

@@ -59,7 +59,7 @@ static int emit_enter(struct kx_stream *s, const struct kx_queued *e,
 	call->func = e->func;
 	call->cpu = e->cpu;
 	call->enter = e->tsc;
-	call->children = 0;
+	call->took = call->children = 0;
 	call->number = s->c->totals.calls++;
 	call->outermost = e->outermost;
 	call->user = NULL;
@@ -72,7 +72,7 @@ static int emit_enter(struct kx_stream *s, const struct kx_queued *e,
 	return v->enter ? v->enter(v->ctx, s->t, call) : 0;
 }
 
-static int emit_leave(struct kx_stream *s, uint64_t tsc, enum kx_leave how,
+static int emit_leave(struct kx_stream *s, const struct kx_queued *e,
 		      const struct kx_queued_detail *d)
 {
 	const struct kx_call_visitor *v = s->c->visitor;
@@ -83,10 +83,12 @@ static int emit_leave(struct kx_stream *s, uint64_t tsc, enum kx_leave how,
 		call->has_result = true;
 		call->result = d->result;
 	}
-	r = v->leave ? v->leave(v->ctx, s->t, call, tsc, how) : 0;
+	/* callees may have been cut at the range's beginning less than the call itself */
+	call->took = e->took > call->children ? e->took : call->children;
+	r = v->leave ? v->leave(v->ctx, s->t, call, e->tsc, e->how) : 0;
 	s->t->depth--;
 	if (s->t->depth)
-		call[-1].children += how == KX_LEAVE_REPAIRED ? call->children : tsc - call->enter;
+		call[-1].children += e->how == KX_LEAVE_REPAIRED ? call->children : call->took;
 	return r;
 }
 
@@ -157,7 +159,7 @@ int kx_stream_emit(struct kx_stream *s)
 	case KX_QUEUED_ENTER:
 		return emit_enter(s, e, d);
 	case KX_QUEUED_LEAVE:
-		return emit_leave(s, e->tsc, e->how, d);
+		return emit_leave(s, e, d);
 	case KX_QUEUED_CPU:
 		return emit_cpu(s, e->tsc, e->cpu);
 	case KX_QUEUED_NAME:

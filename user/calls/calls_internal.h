@@ -6,6 +6,7 @@
 #include "calls/calls.h"
 #include "calls/calls_filter.h"
 #include "trace/address_space.h"
+#include "trace/probe_cost.h"
 
 /* What the first pass finds about a thread. */
 struct kx_thread_facts {
@@ -21,6 +22,7 @@ struct kx_calls {
 	struct kx_symbolizer *names;
 	struct kx_calls_totals totals;
 	struct kx_ready_filter filter;
+	struct kx_probe_costs costs; /* nothing if the filter says raw */
 	struct kx_call_thread *threads;
 	struct kx_thread_facts *facts;
 	size_t nthreads;

@@ -29,6 +29,7 @@ enum kx_queued_kind {
 
 struct kx_queued {
 	uint64_t tsc;
+	uint64_t took;         /* of a call that leaves */
 	uint32_t func;
 	uint16_t cpu;
 	uint8_t kind;          /* enum kx_queued_kind */
@@ -67,6 +68,7 @@ struct kx_queue {
 	struct kx_queued *items;
 	uint32_t at, end, room;
 	uint64_t base; /* number of items[0] */
+	uint64_t newest; /* time of the entry added last */
 	struct kx_queued_detail *details;
 	uint32_t details_at, details_end, details_room;
 };
@@ -82,7 +84,7 @@ void kx_queue_drop(struct kx_queue *q, uint64_t number);
 static inline void kx_queue_clear(struct kx_queue *q)
 {
 	q->at = q->end = q->details_at = q->details_end = 0;
-	q->base = 0;
+	q->base = q->newest = 0;
 }
 
 /* Whether there is an entry that can be emitted. */
@@ -115,6 +117,7 @@ static inline struct kx_queued *kx_queue_add(struct kx_queue *q, enum kx_queued_
 	}
 	if (q->end == q->room && kx_queue_grow(q))
 		return NULL;
+	q->newest = tsc;
 	e = &q->items[q->end++];
 	*e = (struct kx_queued){ .tsc = tsc, .kind = (uint8_t)kind, .cpu = cpu };
 	return e;

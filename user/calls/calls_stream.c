@@ -16,6 +16,7 @@ struct kx_stream *kx_stream_new(struct kx_calls *c, size_t batch, uint8_t bits)
 		return NULL;
 	s->c = c;
 	s->open.first_bits = bits;
+	s->open.costs = c->costs.n ? &c->costs : NULL;
 	s->batch_size = batch;
 	s->batch = calloc(batch, sizeof(*s->batch));
 	if (s->batch)
@@ -79,6 +80,15 @@ static bool is_outermost(const struct kx_stream *s, const struct kx_open_call *c
 	return true;
 }
 
+/* Whether the call takes long enough for --min-duration, if its exit comes at @now or later. */
+static bool is_long(const struct kx_stream *s, const struct kx_open_call *call, uint64_t now)
+{
+	uint64_t offset = s->open.costs ? kx_probe_cost_of(s->open.costs, call->func)->offset : 0;
+	int64_t took = (int64_t)(now - s->open.removed - call->enter - offset);
+
+	return took >= 0 && (uint64_t)took >= s->c->filter.min;
+}
+
 /* Queues the call, which begins at @tsc for the visitor, if the filter keeps it. */
 static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t tsc,
 		       const struct kx_fdr_record *rec)
@@ -110,12 +120,18 @@ static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t 
 	}
 	s->candidates++;
 	call->state = KX_CALL_CHOSEN;
-	if (f->min && s->open.newest - call->enter < f->min) {
+	if (f->min && !is_long(s, call, s->open.newest)) {
 		call->state = KX_CALL_UNDECIDED;
 		call->queued = kx_queue_last(&s->queue);
 		e->undecided = 1;
 	}
 	return 0;
+}
+
+static void choose(struct kx_stream *s, struct kx_open_call *call)
+{
+	call->state = KX_CALL_CHOSEN;
+	kx_queue_item(&s->queue, call->queued)->undecided = 0;
 }
 
 /* Undecided calls that have become long enough by @now are chosen. */
@@ -126,11 +142,29 @@ static void decide(struct kx_stream *s, uint64_t now)
 
 		if (call->state != KX_CALL_UNDECIDED)
 			continue;
-		if (now - call->enter < s->c->filter.min)
+		if (!is_long(s, call, now))
 			return;
-		call->state = KX_CALL_CHOSEN;
-		kx_queue_item(&s->queue, call->queued)->undecided = 0;
+		choose(s, call);
 	}
+}
+
+/* Chooses the open calls, and with them @call, which has just ended inside them: none is shorter. */
+static void decide_ended(struct kx_stream *s, struct kx_open_call *call)
+{
+	for (; s->decided < s->open.depth; s->decided++)
+		if (s->open.calls[s->decided].state == KX_CALL_UNDECIDED)
+			choose(s, &s->open.calls[s->decided]);
+	choose(s, call);
+}
+
+/* The duration of an ended call inside the range of time. */
+static uint64_t took_inside(const struct kx_stream *s, const struct kx_call_end *end)
+{
+	int64_t before = s->c->filter.from ? (int64_t)(s->cut - end->call->enter) : 0;
+
+	if (before <= 0)
+		return end->took;
+	return end->took > (uint64_t)before ? end->took - (uint64_t)before : 0;
 }
 
 static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
@@ -155,7 +189,8 @@ static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
 static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_leave how,
 				  const int64_t *result)
 {
-	const struct kx_open_call *call = kx_open_calls_pop(&s->open);
+	const struct kx_call_end end = kx_open_calls_end(&s->open, tsc, how);
+	struct kx_open_call *call = end.call;
 	struct kx_queued_detail *d;
 	struct kx_queued *e;
 
@@ -164,15 +199,18 @@ static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_lea
 	if (call->state >= KX_CALL_DROPPED)
 		return 0;
 	s->candidates--;
+	if (call->state == KX_CALL_UNDECIDED && end.took >= s->c->filter.min)
+		decide_ended(s, call);
 	if (call->state == KX_CALL_UNDECIDED) {
 		kx_queue_drop(&s->queue, call->queued);
 		return 0;
 	}
 	s->c->totals.repaired += how == KX_LEAVE_REPAIRED;
 	s->c->totals.open += how == KX_LEAVE_OPEN;
-	e = kx_queue_add(&s->queue, KX_QUEUED_LEAVE, tsc, s->cpu);
+	e = kx_queue_add(&s->queue, KX_QUEUED_LEAVE, kx_stream_shown(s, tsc, end.offset), s->cpu);
 	if (!e)
 		return -ENOMEM;
+	e->took = took_inside(s, &end);
 	e->how = (uint8_t)how & 7;
 	if (!result)
 		return 0;
@@ -210,6 +248,7 @@ static int begin(struct kx_stream *s)
 
 	s->begun = true;
 	s->decided = 0;
+	s->cut = s->c->filter.from - s->open.removed;
 	for (uint32_t i = 0; i < s->open.depth && !r; i++)
 		r = queue_enter(s, &s->open.calls[i], s->c->filter.from, NULL);
 	return r;

@@ -41,6 +41,7 @@ struct kx_stream {
 	uint32_t calls_room;
 	int64_t result;
 	uint16_t cpu;
+	uint64_t cut;        /* the range's beginning, less what probes had taken by then */
 	bool has_cpu;
 	bool has_result;     /* the next exit has this result */
 	bool begun;          /* the range of time has */
@@ -63,6 +64,12 @@ int kx_stream_take_calls(struct kx_stream *s, size_t n);
 int kx_stream_take_record(struct kx_stream *s, const struct kx_fdr_record *rec);
 /* Ends the calls that are open after the last record or the range of time. Errors: -ENOMEM. */
 int kx_stream_finish(struct kx_stream *s);
+
+/* Where a visitor sees the end of a call recorded at @tsc: not before what it has seen. */
+static inline uint64_t kx_stream_shown(const struct kx_stream *s, uint64_t tsc, uint64_t offset)
+{
+	return tsc - s->queue.newest > offset ? tsc - offset : s->queue.newest;
+}
 
 /* Processes an exit. Errors: -ENOMEM. */
 int kx_stream_leave(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail);

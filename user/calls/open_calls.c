@@ -3,19 +3,17 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define FIRST_ROOM 8
 #define FIRST_BITS 6
 
 void kx_open_calls_free(struct kx_open_calls *o)
 {
-	uint8_t first_bits = o->first_bits;
+	const struct kx_open_calls kept = { .first_bits = o->first_bits, .costs = o->costs };
 
 	free(o->calls);
 	free(o->outermost);
-	memset(o, 0, sizeof(*o));
-	o->first_bits = first_bits;
+	*o = kept;
 }
 
 void kx_open_calls_clear(struct kx_open_calls *o)
@@ -24,6 +22,7 @@ void kx_open_calls_clear(struct kx_open_calls *o)
 		kx_open_calls_pop(o);
 	o->newest = 0;
 	o->added = 0;
+	o->removed = 0;
 }
 
 static int grow_calls(struct kx_open_calls *o)

@@ -14,6 +14,9 @@
  * A thread's time never goes back here: a record older than the newest one of its thread counts as
  * simultaneous with it (kx_open_calls_advance).
  *
+ * The probes' own time (trace/probe_cost.h) is subtracted here: each ended call sets the thread's time back by
+ * what its probes took, so its callers are without it, and its own duration loses the offset.
+ *
  * Functions that run once for each record are inline. A set of the open functions tells recursion
  * from outermost calls, and orphans from nested exits, in constant time at any depth.
  */
@@ -26,13 +29,12 @@
 
 #include "calls/calls.h"
 #include "trace/fdr_reader.h"
+#include "trace/probe_cost.h"
 
 struct kx_open_call {
-	uint64_t enter; /* ticks */
-	union {
-		uint64_t callees; /* report: ticks spent in direct callees that have ended */
-		uint64_t queued;  /* call view, undecided calls: number of the entry in the queue */
-	};
+	uint64_t enter;   /* ticks, less what probes had taken of the thread's time by then */
+	uint64_t callees; /* ticks spent in direct callees that have ended, as kx_open_calls_end has them */
+	uint64_t queued;  /* call view, undecided calls: number of the entry in the queue */
 	uint32_t func;
 	uint32_t place; /* if outermost: in the set of functions */
 	union {
@@ -56,9 +58,11 @@ struct kx_open_calls {
 	uint8_t first_bits;  /* log2 of its size when it is first allocated; 0: 6 */
 	uint64_t newest;     /* time of the thread's newest record, ticks */
 	uint64_t added;      /* the next so many exits were added by the recorder */
+	const struct kx_probe_costs *costs; /* borrowed; NULL: durations as recorded */
+	uint64_t removed;    /* ticks that probes of ended calls have taken of the thread's time */
 };
 
-/* Frees what the thread holds and zeroes it, but for first_bits. */
+/* Frees what the thread holds and zeroes it, but for first_bits and costs. */
 void kx_open_calls_free(struct kx_open_calls *o);
 /* Forgets all calls; keeps the memory for another thread. */
 void kx_open_calls_clear(struct kx_open_calls *o);
@@ -118,7 +122,8 @@ static inline struct kx_open_call *kx_open_calls_push(struct kx_open_calls *o, u
 {
 	struct kx_open_call *call = &o->calls[o->depth];
 
-	call->enter = enter;
+	call->enter = enter - o->removed;
+	call->callees = 0;
 	call->func = func;
 	call->outermost = kx_open_calls_add_function(o, o->depth);
 	o->depth++;
@@ -138,6 +143,36 @@ static inline struct kx_open_call *kx_open_calls_pop(struct kx_open_calls *o)
 		o->noutermost--;
 	}
 	return call;
+}
+
+/* How a call has ended, in ticks. */
+struct kx_call_end {
+	struct kx_open_call *call; /* valid until the next push */
+	uint64_t took;   /* duration without the probes' own time; at least that of its callees */
+	uint64_t offset; /* of the recorded time of the exit, what the call's own probes took */
+};
+
+/* The innermost call ends at @tsc. Nothing is subtracted for a call whose exit was not recorded. */
+static inline struct kx_call_end kx_open_calls_end(struct kx_open_calls *o, uint64_t tsc,
+						   enum kx_leave how)
+{
+	struct kx_open_call *call = kx_open_calls_pop(o);
+	struct kx_call_end end = { .call = call, .took = tsc - o->removed - call->enter };
+
+	if (o->costs && how <= KX_LEAVE_TAIL) {
+		const struct kx_probe_cost *cost = kx_probe_cost_of(o->costs, call->func);
+
+		o->removed += how == KX_LEAVE_TAIL ? cost->tail_cost : cost->cost;
+		end.offset = cost->offset;
+		end.took -= cost->offset;
+	}
+	/* a call can take less than its probes took on average */
+	if (__builtin_expect((int64_t)(end.took - call->callees) < 0, 0))
+		end.took = call->callees;
+	/* the time of one without a measured end is its caller's */
+	if (o->depth)
+		o->calls[o->depth - 1].callees += how == KX_LEAVE_REPAIRED ? call->callees : end.took;
+	return end;
 }
 
 /*

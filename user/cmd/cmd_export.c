@@ -251,6 +251,7 @@ static int run_format(struct job *j, struct kx_err *err)
 
 static int open_trace(struct job *j, struct kx_err *err)
 {
+	struct kx_call_filter filter = j->args->filter;
 	struct kx_trace_input *t = j->trace;
 	const char *session;
 	size_t size;
@@ -259,7 +260,8 @@ static int open_trace(struct job *j, struct kx_err *err)
 	if (r)
 		return r;
 	kx_trace_input_warn(t, NAME, "exported");
-	r = kx_calls_new(t->file, &t->names, &j->args->filter, &j->calls, err);
+	filter.raw |= j->args->format->raw;
+	r = kx_calls_new(t->file, &t->names, &filter, &j->calls, err);
 	j->misused = r == -EINVAL;
 	if (r)
 		return r;

@@ -66,8 +66,9 @@ const struct kx_command kx_command_report = {
 	.usage = "Usage: kxray report [OPTION...] FILE\n"
 		 "Shows a trace as a table of functions. FILE is any XRay trace; '-' is standard input.\n",
 	.groups = groups,
-	.notes = "Times are from entry to exit. 'total' counts a recursive function once, 'self' is the time\n"
-		 "without traced callees, 'open' is the number of calls still open at the end of the trace.\n"
+	.notes = "Times are from entry to exit, less what the probes themselves took (--raw: as recorded).\n"
+		 "'total' counts a recursive function once, 'self' is the time without traced callees, 'open'\n"
+		 "is the number of calls still open at the end of the trace.\n"
 		 "Calls whose exit was not recorded are counted (all of them in 'no exit') but have no times;\n"
 		 "their time is part of their caller's 'self'.\n"
 		 "With --sched, 'on-cpu' and 'off-cpu' are the parts of 'total' in which the thread was on a\n"
@@ -79,7 +80,8 @@ const struct kx_command kx_command_report = {
 
 static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 {
-	struct kx_report_options options_of_report = { .by_process = a->view.by_process };
+	struct kx_report_options options_of_report = { .by_process = a->view.by_process,
+						       .raw = a->filter.raw };
 	struct kx_trace_input *t = &a->trace;
 	struct kx_report *report = NULL;
 	const struct kx_report_totals *totals;

@@ -52,6 +52,11 @@ const struct kx_option kx_filter_options[] = {
 	{ .name = "depth", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
 	  KX_FIELD(struct kx_call_filter, max_depth),
 	  .help = "the N outermost calls of each stack only" },
+	{ .name = "raw", .kind = KX_OPTION_FLAG, KX_FIELD(struct kx_call_filter, raw),
+	  .help = "durations as recorded, with the time that the probes themselves took",
+	  .manual = "Durations as they were recorded. Otherwise the time that the probes themselves took is "
+		    "subtracted: of a call its own probes', of its callers also that of the calls nested in it. "
+		    "The recorder measures it at its start, for each kind of probe." },
 	{ 0 },
 };
 

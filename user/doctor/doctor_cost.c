@@ -9,6 +9,7 @@
 #include "base/monotonic.h"
 #include "binary/modules.h"
 #include "doctor/doctor.h"
+#include "doctor/own_functions.h"
 
 #define RUNS 12
 #define CALLS 2000
@@ -16,20 +17,11 @@
 #define SLOW_NS 4000 /* a call that costs more gets SLOW_CALLS a run */
 #define WARM_CALLS 20 /* the kernel optimizes a nop5 at its first hit */
 
-/* A cache line each, so that none straddles one and all are alike but for their start. */
-#define FUNCTION(name, code)                                                                       \
-	__asm__(".pushsection .text\n"                                                             \
-		".type " #name ", @function\n"                                                     \
-		".balign 64\n" #name ":\n" code "	ret\n"                                           \
-		".size " #name ", .-" #name "\n"                                                   \
-		".popsection\n");                                                                  \
-	void name(void)
-
-FUNCTION(kx_cost_nop5, "	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n");
-FUNCTION(kx_cost_push, "	push %rbp\n	pop %rbp\n");
-FUNCTION(kx_cost_endbr, "	endbr64\n	push %rbp\n	pop %rbp\n");
-FUNCTION(kx_cost_endbr_at_push, "	endbr64\n	push %rbp\n	pop %rbp\n");
-FUNCTION(kx_cost_sub, "	sub $8, %rsp\n	add $8, %rsp\n");
+KX_OWN_FUNCTION(kx_cost_nop5, "	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n	ret\n");
+KX_OWN_FUNCTION(kx_cost_push, "	push %rbp\n	pop %rbp\n	ret\n");
+KX_OWN_FUNCTION(kx_cost_endbr, "	endbr64\n	push %rbp\n	pop %rbp\n	ret\n");
+KX_OWN_FUNCTION(kx_cost_endbr_at_push, "	endbr64\n	push %rbp\n	pop %rbp\n	ret\n");
+KX_OWN_FUNCTION(kx_cost_sub, "	sub $8, %rsp\n	add $8, %rsp\n	ret\n");
 
 static const struct start {
 	const char *key, *about;

@@ -196,6 +196,7 @@ static void detach(struct recording *r)
 		kx_collector_close(r->collector);
 	r->kernel_missed = kx_probe_sets_missed(&r->probes) + kx_sources_missed(r->tracer);
 	kx_probes_join(r->probes.user, &r->watch.links);
+	kx_probes_join(r->probes.user, &r->calibration);
 	if (r->follow)
 		kx_follow_detach(r->follow);
 	kx_probe_sets_free(&r->probes);
@@ -303,6 +304,7 @@ static void clean_up(struct recording *r, bool started)
 		r->result->command_ended = true;
 		kx_launch_free(r->launch);
 	}
+	kx_links_close(&r->calibration);
 	kx_flight_free(r->flight);
 	kx_collector_free(r->collector);
 	kx_process_table_free(r->processes);

@@ -18,6 +18,7 @@
 #include "record/recording.h"
 #include "record/targets.h"
 #include "trace/fdr_writer.h"
+#include "trace/probe_cost.h"
 #include "tracer/tracer.h"
 
 /* The present file of a rotated trace. */
@@ -55,6 +56,8 @@ struct recording {
 	struct kx_flight *flight;     /* NULL in any other */
 	struct kx_process_table *processes;
 	struct kx_collector *collector;
+	struct kx_probe_costs costs;  /* kinds only */
+	struct kx_links calibration;  /* probes on own functions that measured them */
 	uint8_t *traits; /* by function id; has room for all functions that may join */
 	size_t ntraits;
 	json_t *info; /* see session_info.h */
@@ -74,6 +77,12 @@ bool kx_recording_wants_own_probes(const struct kx_recording_options *o);
 int kx_recording_follow(struct recording *r,
 			int (*attach)(void *ctx, size_t first, size_t *n, struct kx_err *err),
 			struct kx_err *err);
+
+/*
+ * Measures the probes' own time with the tracer's options. Without it a recording is still true: readers
+ * then subtract nothing.
+ */
+void kx_recording_calibrate(struct recording *r, const struct kx_tracer_options *options);
 
 /* Everything up to the gate's opening: signals, targets, selection, programs, files, probes. */
 int kx_recording_prepare(struct recording *r, struct kx_err *err);

@@ -234,6 +234,8 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		return code;
 	r->result->mechanism = kx_mechanism_name(options.mechanism);
 	code = kx_tracer_new(&options, &r->tracer, err);
+	if (!code && !r->o->count)
+		kx_recording_calibrate(r, &options);
 	if (code || !has_dynamic_targets(r))
 		return code;
 	if (options.mechanism != KX_MECHANISM_SESSION && r->o->select.exits == KX_EXITS_AUTO)
@@ -325,6 +327,8 @@ static int open_writer(struct recording *r, struct kx_err *err)
 					  .wall_sec = ns / 1000000000,
 					  .wall_usec = (uint32_t)(ns % 1000000000 / 1000) };
 	r->info = kx_session_info(r->o, &r->sel, clock, r->result->mechanism, r->start_tsc);
+	if (r->info && r->costs.nkinds)
+		kx_probe_costs_write(&r->costs, r->info);
 	code = r->info ? describe_processes(r) : -ENOMEM;
 	r->session_note = code ? NULL : kx_session_note(r->info);
 	if (!r->session_note)

@@ -181,11 +181,11 @@ void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *cl
 			 const struct kx_collector_counts *counts)
 {
 	static const char *const reasons[KX_LOSS_REASONS] = { "ring_full", "ring_busy", "no_ring" };
-	json_t *lost = json_object();
+	json_t *lost = json_object(), *c = json_object_get(info, "clock");
 
-	/* the largest estimate of the recording */
-	json_object_set_new(json_object_get(info, "clock"), "error_ticks",
-			    json_integer((json_int_t)clock->error));
+	/* the largest estimate of the recording, and a measured frequency is better known by now */
+	json_object_set_new(c, "error_ticks", json_integer((json_int_t)clock->error));
+	json_object_set_new(c, "tsc_hz", json_integer((json_int_t)clock->tsc_hz));
 
 	set_time(info, "finished");
 	json_object_set_new(info, "seconds", json_real(seconds));

@@ -4,7 +4,24 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "doctor/calibrate.h"
 #include "trace/map_file.h"
+#include "trace/probe_cost.h"
+
+static int describe_kinds(const struct kx_selection *sel, json_t *info)
+{
+	uint8_t *kinds = calloc(sel->nfunctions + 1, 1);
+	int code;
+
+	if (!kinds)
+		return -ENOMEM;
+	for (size_t i = 0; i < sel->nfunctions; i++)
+		if (sel->functions[i].traced)
+			kinds[i] = kx_calibrate_kind(&sel->functions[i].plan);
+	code = kx_probe_costs_write_functions(info, kinds, sel->nfunctions);
+	free(kinds);
+	return code;
+}
 
 int kx_session_map_write(const char *path, const struct kx_selection *sel, json_t *info,
 			 struct kx_err *err)
@@ -38,7 +55,8 @@ int kx_session_map_write(const char *path, const struct kx_selection *sel, json_
 							     .address = f->sym->addr,
 							     .size = f->sym->size };
 	}
-	code = kx_map_write(path, &map, err);
+	code = describe_kinds(sel, info);
+	code = code ? kx_err_set(err, code, "no memory for the map") : kx_map_write(path, &map, err);
 	free(map.modules);
 	free(map.functions);
 	return code;

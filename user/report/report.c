@@ -52,6 +52,12 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 		return kx_err_set(err, e, "out of memory for the report");
 	r->nthreads = kx_fdr_nthreads(f);
 	r->threads = calloc(r->nthreads + 1, sizeof(*r->threads));
+	if (r->threads && !options->raw && kx_probe_costs_read(options->session, &r->costs)) {
+		kx_report_free(r);
+		return kx_err_set(err, e, "out of memory for the report");
+	}
+	for (size_t i = 0; r->threads && r->costs.n && i < r->nthreads; i++)
+		r->threads[i].open.costs = &r->costs;
 	if (!r->threads || kx_report_table_init(&r->table, options->histogram_bytes,
 						kx_fdr_get_info(f)->file_size)) {
 		kx_report_free(r);
@@ -89,6 +95,7 @@ void kx_report_free(struct kx_report *r)
 	kx_report_table_free(&r->table);
 	kx_off_table_free(&r->off);
 	kx_report_processes_free(&r->processes);
+	kx_probe_costs_free(&r->costs);
 	free(r->threads);
 	free(r);
 }

@@ -40,8 +40,8 @@ struct kx_report_totals {
 };
 
 /*
- * All times are ticks, inclusive of callees, of completed calls with a measured end only; all 0 if
- * there is none.
+ * All times are ticks, inclusive of callees, of completed calls with a measured end only, without the
+ * probes' own time; all 0 if there is none.
  */
 struct kx_report_function {
 	uint32_t id;
@@ -62,6 +62,7 @@ struct kx_report_options {
 	json_t *session;       /* of the map: its "lost" and "orphans" are preferred; may be NULL */
 	struct kx_calls *calls; /* what to report; NULL: the whole file */
 	bool whole;            /* calls has no filter */
+	bool raw;              /* without calls: times as recorded, with the probes' own time */
 	bool by_process;       /* statistics per process and function; needs calls */
 	size_t histogram_bytes; /* memory for all histograms; 0: by functions and file size */
 };

@@ -36,7 +36,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	struct kx_report *r = ctx;
 	struct kx_off_thread *off = r->threads[t->index].off;
 	uint32_t slot = (uint32_t)(uintptr_t)call->user;
-	uint64_t took = tsc - call->enter, self = took - call->children;
+	uint64_t took = call->took, self = took - call->children;
 	int e = 0;
 
 	if (r->counting) {

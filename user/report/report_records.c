@@ -17,49 +17,44 @@ static inline int enter(struct kx_report_thread *t, uint32_t func, uint32_t slot
 			return e;
 	}
 	call = kx_open_calls_push(&t->open, func, tsc);
-	call->callees = 0;
 	call->slot = slot;
 	return t->off ? kx_off_enter(t->off, t->open.depth - 1) : 0;
 }
 
 static __attribute__((noinline)) int leave_off(struct kx_report *r, struct kx_report_thread *t,
-					       const struct kx_open_call *call, uint64_t took,
-					       bool measured)
+					       const struct kx_call_end *end, bool measured)
 {
 	const struct kx_off_call off = {
-		.function = call->slot, .depth = t->open.depth, .outermost = call->outermost,
-		.measured = measured, .took = took, .self = took - call->callees,
+		.function = end->call->slot, .depth = t->open.depth,
+		.outermost = end->call->outermost, .measured = measured, .took = end->took,
+		.self = end->took - end->call->callees,
 	};
 
 	return kx_off_leave(&r->off, t->off, &off);
 }
 
-static inline int close_innermost(struct kx_report *r, struct kx_report_thread *t, uint64_t tsc)
+static inline int close_innermost(struct kx_report *r, struct kx_report_thread *t, uint64_t tsc,
+				  enum kx_leave how)
 {
-	const struct kx_open_call *call = kx_open_calls_pop(&t->open);
-	uint64_t took = tsc - call->enter;
+	const struct kx_call_end end = kx_open_calls_end(&t->open, tsc, how);
 
 	if (t->off) {
-		int e = leave_off(r, t, call, took, true);
+		int e = leave_off(r, t, &end, true);
 
 		if (e)
 			return e;
 	}
-	if (t->open.depth)
-		t->open.calls[t->open.depth - 1].callees += took;
-	return kx_report_table_add_call(&r->table, call->slot, took, took - call->callees,
-					call->outermost);
+	return kx_report_table_add_call(&r->table, end.call->slot, end.took,
+					end.took - end.call->callees, end.call->outermost);
 }
 
 /* The same without a measured end: its time is its caller's, but for what its callees took. */
 static int close_unmeasured(struct kx_report *r, struct kx_report_thread *t, uint64_t tsc)
 {
-	const struct kx_open_call *call = kx_open_calls_pop(&t->open);
-	int e = t->off ? leave_off(r, t, call, tsc - call->enter, false) : 0;
+	const struct kx_call_end end = kx_open_calls_end(&t->open, tsc, KX_LEAVE_REPAIRED);
+	int e = t->off ? leave_off(r, t, &end, false) : 0;
 
-	if (t->open.depth)
-		t->open.calls[t->open.depth - 1].callees += call->callees;
-	return e ? e : kx_report_table_add_unmeasured(&r->table, call->slot);
+	return e ? e : kx_report_table_add_unmeasured(&r->table, end.call->slot);
 }
 
 /* An exit that ends several calls or none, or one that the recorder added, which is no event. */
@@ -78,18 +73,18 @@ static int leave_other(struct kx_report *r, struct kx_report_thread *t, uint64_t
 		e = close_unmeasured(r, t, tsc);
 	if (e || !ended)
 		return e;
-	return added ? close_unmeasured(r, t, tsc) : close_innermost(r, t, tsc);
+	return added ? close_unmeasured(r, t, tsc) : close_innermost(r, t, tsc, how);
 }
 
 static inline int leave(struct kx_report *r, struct kx_report_thread *t, uint32_t func,
-			uint64_t tsc)
+			uint64_t tsc, bool tail)
 {
 	uint32_t ended;
-	enum kx_leave how = kx_open_calls_exit(&t->open, func, false, &ended);
+	enum kx_leave how = kx_open_calls_exit(&t->open, func, tail, &ended);
 
 	if (__builtin_expect(ended != 1 || how == KX_LEAVE_REPAIRED, 0))
 		return leave_other(r, t, tsc, how, ended);
-	return close_innermost(r, t, tsc);
+	return close_innermost(r, t, tsc, how);
 }
 
 static int take_note(struct kx_report *r, struct kx_report_thread *t,
@@ -134,7 +129,7 @@ static int take_record(struct kx_report *r, const struct kx_fdr_record *rec)
 	case KX_RECORD_EXIT:
 	case KX_RECORD_TAIL_EXIT:
 		r->totals.events += r->counting;
-		return leave(r, t, rec->func, tsc);
+		return leave(r, t, rec->func, tsc, rec->kind == KX_RECORD_TAIL_EXIT);
 	case KX_RECORD_CUSTOM:
 		return take_note(r, t, rec);
 	default:
@@ -180,7 +175,8 @@ static int take_calls(struct kx_report *r, uint32_t thread, struct kx_call_recor
 		if (calls[i].kind == KX_RECORD_ENTRY)
 			e = enter(t, calls[i].func, slots[i], calls[i].tsc);
 		else
-			e = leave(r, t, calls[i].func, calls[i].tsc);
+			e = leave(r, t, calls[i].func, calls[i].tsc,
+				  calls[i].kind == KX_RECORD_TAIL_EXIT);
 	}
 	return e;
 }

@@ -17,6 +17,7 @@ struct kx_report {
 	struct kx_report_totals totals;
 	struct kx_report_table table;
 	struct kx_off_table off; /* by slot of the table */
+	struct kx_probe_costs costs; /* for report_records.c; nothing with options.raw */
 	struct kx_report_thread *threads;
 	size_t nthreads;
 	bool counting;              /* the first pass; later ones fill histograms only */

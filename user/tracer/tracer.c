@@ -83,7 +83,9 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 		libbpf_set_print(silent);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL & ~LIBBPF_STRICT_AUTO_RLIMIT_MEMLOCK);
 	code = kx_cpus_read(&t->cpus, err);
-	if (!code)
+	t->clock = o->borrowed_clock;
+	t->borrows_clock = t->clock;
+	if (!code && !t->clock)
 		code = kx_clock_new(o->clock, &t->clock, err);
 	if (code)
 		goto fail;
@@ -134,7 +136,8 @@ void kx_tracer_free(struct kx_tracer *t)
 	ring_buffer__free(t->triggers);
 	kx_rings_free(t->rings);
 	record_bpf__destroy(t->skel);
-	kx_clock_free(t->clock);
+	if (!t->borrows_clock)
+		kx_clock_free(t->clock);
 	kx_cpus_free(&t->cpus);
 	free(t);
 }

@@ -30,6 +30,8 @@ struct kx_tracer_options {
 	enum kx_mechanism mechanism;
 	enum kx_kernel_mechanism kernel; /* of kernel functions; none: load nothing for them */
 	enum kx_wire_clock clock; /* 0: the best that works */
+	struct kx_clock *borrowed_clock; /* use this one, which outlives the tracer; NULL: a new one */
+	bool probes_only;         /* load the programs of function probes and nothing else */
 	uint64_t ring_bytes;      /* of one CPU's ring; 0: by memory */
 	const pid_t *pids;        /* traced processes */
 	size_t npids;             /* at least 1, but for @all */

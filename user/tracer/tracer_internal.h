@@ -11,6 +11,7 @@
 struct kx_tracer {
 	struct record_bpf *skel;
 	struct kx_clock *clock;
+	bool borrows_clock;
 	struct kx_cpus cpus;
 	struct kx_rings *rings;
 	struct ring_buffer *doorbell;

@@ -46,6 +46,9 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	unsigned multi = kx_mechanism_attach_type(session ? KX_MECHANISM_MULTI : t->mechanism);
 
 	kx_sources_choose(t, o);
+	bpf_program__set_autoload(s->progs.kx_dlopen, !o->probes_only);
+	bpf_program__set_autoload(s->progs.kx_stop_at_entry, !o->probes_only);
+	bpf_program__set_autoload(s->progs.kx_flush_all_pending, !o->probes_only);
 	bpf_program__set_autoload(session ? s->progs.kx_return : s->progs.kx_session, false);
 	bpf_program__set_expected_attach_type(s->progs.kx_session,
 					      (enum bpf_attach_type)KX_BPF_TRACE_UPROBE_SESSION);

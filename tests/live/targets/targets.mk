@@ -73,6 +73,8 @@ $T/many: $T/many.c tests/live/targets/target.h
 	$(Q)$(CC) $(TARGET_FLAGS) -O1 -g0 -o $@ $<
 
 $T/coro-hidden: FLAGS := -DHIDDEN
+TARGETS += $T/self_timed
+
 # As Ubuntu and Fedora build programs: every function starts with endbr64.
 $T/counts-cet: FLAGS := -fcf-protection=full
 $T/counts-nopie: FLAGS := -fno-pie -no-pie

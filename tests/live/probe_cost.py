@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+The probes' own time: kxray's durations against this independent subtraction, and against what self_timed's
+functions have measured themselves.
+
+    probe_cost.py exact TRACE SESSION CSV       every row of the CSV export, to the tick's ns
+    probe_cost.py accuracy TRACE SESSION DID    a line for each function: what is left of the error
+
+TRACE is read by fdr.py; SESSION is the map's .kxray.session.
+"""
+import csv
+import json
+import sys
+
+sys.path.insert(0, "tests/live")
+import fdr  # noqa: E402
+
+
+def kinds_of(session):
+    """By function id: the ticks of offset, cost, and cost of a call that leaves by a tail jump."""
+    costs = session["probe_costs"]
+    kinds = [(k["offset_ticks"], k["cost_ticks"], k["tail_cost_ticks"]) for k in costs["kinds"]]
+    return {i + 1: kinds[ord(c) - ord("a")] for i, c in enumerate(costs["functions"]) if c != "-"}
+
+
+def calls_of(trace, kinds):
+    """(tid, enter, function, ticks recorded, ticks less the probes', of which self) in order of exits."""
+    for tid, thread in trace.threads.items():
+        open_calls = []  # [function, enter, cost of nested calls' probes, time of callees]
+        for r in thread.records:
+            if r.kind == "entry":
+                open_calls.append([r.func, r.tsc, 0, 0])
+            elif r.kind in ("exit", "tail"):
+                func, enter, nested, callees = open_calls.pop()
+                offset, cost, tail_cost = kinds.get(func, (0, 0, 0))
+                took = max(callees, r.tsc - enter - nested - offset)
+                yield tid, enter, func, r.tsc - enter, took, took - callees
+                if open_calls:
+                    open_calls[-1][2] += nested + (tail_cost if r.kind == "tail" else cost)
+                    open_calls[-1][3] += took
+
+
+def ns(ticks, hz):
+    return (2 * ticks * 10**9 + hz) // (2 * hz)
+
+
+def exact(trace, session, rows):
+    kinds, hz = kinds_of(session), trace.hz
+    want = sorted((tid, ns(took, hz), ns(own, hz)) for tid, _, _, _, took, own in calls_of(trace, kinds))
+    got = sorted((int(r["tid"]), int(r["duration_ns"]), int(r["self_ns"])) for r in rows)
+    if not want:
+        return "no calls"
+    return "" if got == want else next(f"{g}, want {w}" for g, w in zip(got + [None], want + [None]) if g != w)
+
+
+def accuracy(trace, session, did, names):
+    kinds, hz = kinds_of(session), trace.hz
+    took = {}
+    for _, enter, func, recorded, less, _ in sorted(calls_of(trace, kinds), key=lambda c: c[1]):
+        took.setdefault(names[func], []).append((recorded, less))
+    for name, inside in did.items():
+        if len(took[name]) != len(inside):
+            sys.exit(f"{len(took[name])} calls of {name} are recorded, not {len(inside)}")
+        n = len(inside)
+        raw, left = (sorted(t[which] - i for t, i in zip(took[name], inside))[n // 2] * 1e9 / hz
+                     for which in (0, 1))
+        print(f"{name} {n} {raw:.0f} {left:.0f}")
+
+
+def main():
+    what, path, session, more = sys.argv[1:5]
+    trace = fdr.Trace(path)
+    with open(session) as f:
+        session = json.load(f)["session"]
+    with open(more) as f:
+        if what == "exact":
+            print(exact(trace, session, list(csv.DictReader(f))))
+        else:
+            accuracy(trace, session, json.load(f), fdr.map_names(path + ".map"))
+
+
+main()

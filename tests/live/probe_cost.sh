@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 12 s
+# The probes' own time is measured, written into the map and subtracted exactly: every duration of the CSV
+# export and every sum of the report, compared with an independent subtraction. How near the
+# durations come to the functions' own measurements depends on the machine's load, so that is only printed;
+# scripts/bench.sh accuracy has limits for it.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+ALL=(-f 'cheap_*' -f 'stepped_*' -f 'parent_*')
+compare() { python3 tests/live/probe_cost.py "$@" 2>&1; }
+
+# subtracted LABEL OPTION...: also with --raw, where nothing is subtracted
+subtracted() {
+	local label=$1
+	shift
+	trace_command self_timed "${ALL[@]}" "$@"
+	if [ "$STATUS" = 1 ] && grep -q 'does not offer' "$TMP/rec.err"; then
+		skip "$label" "$(cat "$TMP/rec.err")"
+		return
+	fi
+	assert_eq "$label: status, lost" "$STATUS $(json "$TMP/rec.json" 'd["lost"]')" "0 0"
+	objcopy --dump-section .kxray.session="$TMP/session" "$TRACE.map" "$TMP/copy"
+	assert_eq "$label: kinds of probes were measured" "$(json "$TMP/session" '[len(k) for k in
+		(d["session"]["probe_costs"]["kinds"], d["session"]["probe_costs"]["functions"])]')" "[6, 10]"
+	assert_eq "$label: and take time" "$(json "$TMP/session" 'all(0 < k["offset_ticks"] < k["cost_ticks"]
+		for k in d["session"]["probe_costs"]["kinds"])')" True
+	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
+	assert_eq "$label: every call, by an independent subtraction" \
+		"$(compare exact "$TRACE" "$TMP/session" "$TMP/calls.csv")" ""
+	"$KXRAY" report --json "$TRACE" >"$TMP/report.json"
+	"$KXRAY" report --json -f '*' "$TRACE" >"$TMP/filtered.json"
+	for report in report filtered; do
+		assert_eq "$label: $report agrees with the export" "$(sums "$TMP/$report.json")" ""
+	done
+	compare accuracy "$TRACE" "$TMP/session" "$TMP/did.json" |
+		sed "s/^/# $label: function, calls, median error in ns recorded and subtracted: /"
+}
+
+# sums FILE: what of a report's sums is not that of the export's calls (rounded one by one)
+sums() {
+	python3 -c 'import collections, csv, json, sys
+total, own, count = (collections.Counter() for _ in range(3))
+for row in csv.DictReader(open(sys.argv[2])):
+    total[row["function"]] += int(row["duration_ns"])
+    own[row["function"]] += int(row["self_ns"])
+    count[row["function"]] += 1
+for f in json.load(open(sys.argv[1]))["functions"]:
+    n = f["name"]
+    if f["count"] != count[n] or max(abs(f["total_ns"] - total[n]), abs(f["self_ns"] - own[n])) > count[n]:
+        print(n, f, count[n], total[n], own[n])' "$1" "$TMP/calls.csv"
+}
+
+subtracted "return probes" --exits=return
+subtracted "instruction exits" --exits=instruction
+subtracted "by multi" --mechanism multi
+subtracted "by single" --mechanism single
+subtracted "with arguments" --args 6 --callers
+
+# --raw: what the trace has, in the report and in the export.
+python3 - "$TMP/session" >"$TMP/raw" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+d["session"]["probe_costs"]["kinds"] = []
+d["session"]["probe_costs"]["functions"] = ""
+print(json.dumps(d))
+END
+"$KXRAY" export -f csv --raw -o "$TMP/calls.csv" "$TRACE"
+assert_eq "--raw: every call as recorded" "$(compare exact "$TRACE" "$TMP/raw" "$TMP/calls.csv")" ""
+"$KXRAY" report --json --raw "$TRACE" >"$TMP/report.json"
+assert_eq "--raw: the report agrees" "$(sums "$TMP/report.json")" ""
+# Exported as XRay the trace keeps what was recorded, and its own map.
+"$KXRAY" export -f xray -o "$TMP/again.xray" "$TRACE"
+"$KXRAY" export -f csv --raw -o "$TMP/again.csv" "$TMP/again.xray"
+assert_eq "an XRay export is as recorded" "$(cut -d, -f 4,7,8 "$TMP/again.csv" | cmp - <(cut -d, -f 4,7,8 "$TMP/calls.csv"))" ""
+"$KXRAY" export -f csv -o "$TMP/again.csv" "$TMP/again.xray"
+"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
+assert_eq "and can be subtracted later" "$(cut -d, -f 4,7,8 "$TMP/again.csv" | cmp - <(cut -d, -f 4,7,8 "$TMP/calls.csv"))" ""
+
+# Recursion and tail calls, which cost less than returns where the exits are probed.
+for exits in return instruction; do
+	trace_command counts "${COUNTED[@]}" --exits="$exits" --ring-size 16M
+	objcopy --dump-section .kxray.session="$TMP/session" "$TRACE.map" "$TMP/copy"
+	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
+	assert_eq "tail calls, --exits=$exits" "$(compare exact "$TRACE" "$TMP/session" "$TMP/calls.csv")" ""
+done

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The probes' own time in a map's session, and its subtraction from the calls of a trace. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "calls/calls.h"
+#include "fdr_bytes.h"
+#include "report/report.h"
+#include "trace/probe_cost.h"
+
+#define HZ 1000000000 /* so that ticks are nanoseconds */
+
+static char folder[] = "/tmp/kx_cost_XXXXXX";
+static char path[64], map_path[80];
+
+/* Functions 1 and 2 have offset 10, cost 30, and 25 if they leave by a tail jump; 3 has none; 4 has 100, 200. */
+static const char *const known =
+	"{\"probe_costs\":{\"kinds\":["
+	"{\"entry\":\"push\",\"exit\":\"return\",\"offset_ticks\":10,\"cost_ticks\":30,\"tail_cost_ticks\":25},"
+	"{\"entry\":\"sub\",\"exit\":\"return\",\"offset_ticks\":100,\"cost_ticks\":200,\"tail_cost_ticks\":200}],"
+	"\"functions\":\"aa-b\"}}";
+
+struct log {
+	char text[4096];
+	size_t len;
+	uint64_t newest;
+};
+
+static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+		    enum kx_leave how)
+{
+	struct log *l = ctx;
+
+	(void)t;
+	(void)how;
+	assert_true(tsc >= l->newest && tsc >= call->enter); /* time never goes back */
+	l->newest = tsc;
+	l->len += (size_t)snprintf(l->text + l->len, sizeof(l->text) - l->len,
+				   "%u@%" PRIu64 "-%" PRIu64 " %" PRIu64 "/%" PRIu64 " ", call->func,
+				   call->enter - 1000, tsc - 1000, call->took, call->took - call->children);
+	return 0;
+}
+
+static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+{
+	struct log *l = ctx;
+
+	(void)t;
+	assert_true(call->enter >= l->newest);
+	l->newest = call->enter;
+	return 0;
+}
+
+static void write_map(const char *session)
+{
+	struct kx_map_module module = { .name = "a", .path = "/a", .build_id = "" };
+	struct kx_map_function functions[4] = { { .symbol = "a", .address = 1, .size = 1 },
+						{ .symbol = "b", .address = 2, .size = 1 },
+						{ .symbol = "c", .address = 3, .size = 1 },
+						{ .symbol = "d", .address = 4, .size = 1 } };
+	struct kx_map map = { .modules = &module, .nmodules = 1, .functions = functions, .nfunctions = 4,
+			      .session = json_loads(session, 0, NULL) };
+	struct kx_err err = { 0 };
+
+	assert_non_null(map.session);
+	assert_int_equal(kx_map_write(map_path, &map, &err), 0);
+	json_decref(map.session);
+}
+
+struct hit {
+	unsigned action;
+	uint32_t func;
+	uint64_t at;
+};
+
+static void write_trace(const struct hit *hits, size_t n)
+{
+	struct bytes b = { 0 };
+	uint64_t last = 1000;
+
+	header(&b, 5, 1, HZ, 0);
+	preamble(&b, 5, 1, 2, 0, 1000);
+	for (size_t i = 0; i < n; i++) {
+		function(&b, hits[i].action, hits[i].func, (uint32_t)(hits[i].at + 1000 - last));
+		last = hits[i].at + 1000;
+	}
+	end_extents(&b);
+	save(path, b.data, b.size);
+	release(&b);
+}
+
+static void check(const struct kx_call_filter *filter, const char *want)
+{
+	const struct kx_call_filter nothing = { 0 };
+	/* keeps everything, but goes through the queue instead of the direct path */
+	struct kx_call_filter queued = filter ? *filter : nothing;
+	const enum kx_order orders[] = { KX_ORDER_THREAD, KX_ORDER_TIME };
+	static const char *all[] = { "*" };
+
+	queued.include = all;
+	queued.ninclude = 1;
+	for (int i = 0; i < 4; i++) {
+		struct log l = { 0 };
+		const struct kx_call_visitor v = { .enter = on_enter, .leave = on_leave, .ctx = &l };
+		struct kx_symbolizer names = { 0 };
+		struct kx_fdr_file *f = NULL;
+		struct kx_calls *calls = NULL;
+		struct kx_err err = { 0 };
+
+		if (kx_fdr_open(path, &f, &err) || kx_symbolizer_open(path, NULL, &names, &err) ||
+		    kx_calls_new(f, &names, i < 2 ? filter : &queued, &calls, &err) ||
+		    kx_calls_walk(calls, orders[i % 2], &v, NULL, NULL, &err))
+			fail_msg("%s", err.text);
+		if (l.len)
+			l.text[l.len - 1] = 0;
+		assert_string_equal(l.text, want);
+		kx_calls_free(calls);
+		kx_symbolizer_free(&names);
+		kx_fdr_close(f);
+	}
+}
+
+/* Total and self time of @func, by both readers of the report. */
+static void check_report(uint32_t func, bool raw, uint64_t total, uint64_t self)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct kx_call_filter filter = { .raw = raw };
+		struct kx_report_options o = { .raw = raw, .whole = true };
+		struct kx_report_function got = { 0 };
+		struct kx_symbolizer names = { 0 };
+		struct kx_fdr_file *f = NULL;
+		struct kx_report *r = NULL;
+		struct kx_err err = { 0 };
+
+		if (kx_fdr_open(path, &f, &err) || kx_symbolizer_open(path, NULL, &names, &err) ||
+		    (i && kx_calls_new(f, &names, &filter, &o.calls, &err)))
+			fail_msg("%s", err.text);
+		o.session = names.map.session;
+		if (kx_report_new(f, &o, &r, &err))
+			fail_msg("%s", err.text);
+		for (size_t at = 0; at < kx_report_nfunctions(r) && got.id != func; at++)
+			kx_report_get_function(r, at, &got);
+		assert_int_equal(got.id, func);
+		assert_int_equal(got.total, total);
+		assert_int_equal(got.self, self);
+		kx_report_free(r);
+		kx_calls_free(o.calls);
+		kx_symbolizer_free(&names);
+		kx_fdr_close(f);
+	}
+}
+
+#define WRITE(...)                                                                                 \
+	do {                                                                                       \
+		static const struct hit hits[] = { __VA_ARGS__ };                                  \
+		write_trace(hits, sizeof(hits) / sizeof(hits[0]));                                 \
+	} while (0)
+
+static void write_nested(void)
+{
+	write_map(known);
+	WRITE({ ENTRY, 1, 100 }, { ENTRY, 2, 150 }, { EXIT, 2, 200 }, { ENTRY, 2, 250 }, { TAIL_EXIT, 2, 290 },
+	      { EXIT, 1, 500 }, { ENTRY, 3, 600 }, { EXIT, 3, 650 });
+}
+
+static void test_nested(void **state)
+{
+	const struct kx_call_filter raw = { .raw = true };
+
+	(void)state;
+	write_nested();
+	/* of the caller: 400 - (30 + 25) - 10 */
+	check(NULL, "2@150-190 40/40 2@250-280 30/30 1@100-490 335/265 3@600-650 50/50");
+	check_report(1, false, 335, 265);
+	check_report(2, false, 70, 70);
+	check(&raw, "2@150-200 50/50 2@250-290 40/40 1@100-500 400/310 3@600-650 50/50");
+	check_report(1, true, 400, 310);
+}
+
+/* Each level loses its own offset and all that is nested in it. */
+static void test_deep(void **state)
+{
+	(void)state;
+	write_map(known);
+	WRITE({ ENTRY, 1, 100 }, { ENTRY, 4, 200 }, { ENTRY, 2, 400 }, { ENTRY, 1, 450 }, { EXIT, 1, 480 },
+	      { EXIT, 2, 600 }, { EXIT, 4, 900 }, { EXIT, 1, 1100 });
+	check(NULL, "1@450-470 20/20 2@400-590 160/140 4@200-800 540/380 1@100-1090 730/190");
+}
+
+static void test_never_below_nested_ones(void **state)
+{
+	(void)state;
+	write_map(known);
+	WRITE({ ENTRY, 2, 10 }, { EXIT, 2, 15 }, { ENTRY, 1, 100 }, { ENTRY, 2, 101 }, { EXIT, 2, 140 },
+	      { EXIT, 1, 141 });
+	check(NULL, "2@10-10 0/0 2@101-130 29/29 1@100-131 29/0");
+	check_report(1, false, 29, 0);
+	check_report(2, false, 29, 29);
+}
+
+/* An exit that is not in the trace has no probe's time in it; the call's time counts as its caller's. */
+static void test_without_exit(void **state)
+{
+	(void)state;
+	write_map(known);
+	WRITE({ ENTRY, 1, 100 }, { ENTRY, 2, 150 }, { EXIT, 1, 400 }, { ENTRY, 2, 500 }, { EXIT, 3, 550 });
+	check(NULL, "2@150-400 250/250 1@100-400 290/290 2@500-550 50/50");
+}
+
+/* --min-duration is about durations without the probes' time. */
+static void test_min_duration(void **state)
+{
+	struct kx_call_filter filter = { .min_duration_ns = 40 };
+
+	(void)state;
+	write_nested();
+	check(&filter, "2@150-190 40/40 1@100-490 335/295 3@600-650 50/50");
+	filter.min_duration_ns = 336;
+	check(&filter, "");
+	filter.min_duration_ns = UINT64_MAX;
+	check(&filter, "");
+	/* the outer call's offset is larger than what it does itself */
+	WRITE({ ENTRY, 4, 100 }, { ENTRY, 2, 110 }, { EXIT, 2, 200 }, { EXIT, 4, 210 });
+	filter.min_duration_ns = 80;
+	check(&filter, "2@110-190 80/80 4@100-190 80/0");
+	filter.min_duration_ns = 81;
+	check(&filter, "");
+}
+
+/* A call that is cut at the beginning of a range of time loses what was before it. */
+static void test_range(void **state)
+{
+	const struct kx_call_filter from = { .from_ns = 220 }, to = { .to_ns = 320 };
+
+	(void)state;
+	write_nested();
+	check(&from, "2@250-280 30/30 1@220-490 245/215 3@600-650 50/50");
+	check(&to, "2@150-190 40/40 2@250-280 30/30 1@100-320 165/95");
+}
+
+/* What a filter drops still had its probes. */
+static void test_dropped(void **state)
+{
+	static const char *const only[] = { "a" };
+	const struct kx_call_filter filter = { .include = only, .ninclude = 1 };
+	struct log l = { 0 };
+	const struct kx_call_visitor v = { .leave = on_leave, .ctx = &l };
+	struct kx_symbolizer names = { 0 };
+	struct kx_fdr_file *f = NULL;
+	struct kx_calls *calls = NULL;
+	struct kx_err err = { 0 };
+
+	(void)state;
+	write_nested();
+	if (kx_fdr_open(path, &f, &err) || kx_symbolizer_open(path, NULL, &names, &err) ||
+	    kx_calls_new(f, &names, &filter, &calls, &err) ||
+	    kx_calls_walk(calls, KX_ORDER_THREAD, &v, NULL, NULL, &err))
+		fail_msg("%s", err.text);
+	assert_string_equal(l.text, "1@100-490 335/335 ");
+	kx_calls_free(calls);
+	kx_symbolizer_free(&names);
+	kx_fdr_close(f);
+}
+
+static void test_session(void **state)
+{
+	const struct kx_probe_costs costs = {
+		.nkinds = 3,
+		.kinds = { [1] = { .entry = "x", .exit = "y", .offset = 1, .cost = 2, .tail_cost = 3 },
+			   [2] = { .entry = "z", .exit = "y", .offset = 4, .cost = 5, .tail_cost = 6 } },
+	};
+	const uint8_t kind_of[] = { 2, 0, 1 };
+	struct kx_probe_costs got;
+	json_t *session = json_object();
+
+	(void)state;
+	assert_int_equal(kx_probe_costs_write_functions(session, kind_of, 3), 0);
+	assert_int_equal(json_object_size(session), 0); /* nothing was measured */
+	kx_probe_costs_write(&costs, session);
+	assert_int_equal(kx_probe_costs_write_functions(session, kind_of, 3), 0);
+	assert_int_equal(kx_probe_costs_read(session, &got), 0);
+	assert_int_equal(kx_probe_cost_of(&got, 1)->cost, 5);
+	assert_int_equal(kx_probe_cost_of(&got, 2)->cost, 0);
+	assert_int_equal(kx_probe_cost_of(&got, 3)->tail_cost, 3);
+	assert_int_equal(kx_probe_cost_of(&got, 4)->offset, 0);
+	kx_probe_costs_free(&got);
+	/* functions that joined */
+	assert_int_equal(kx_probe_costs_write_functions(session, kind_of, 1), 0);
+	assert_int_equal(kx_probe_costs_read(session, &got), 0);
+	assert_int_equal(got.n, 2);
+	kx_probe_costs_free(&got);
+	json_decref(session);
+}
+
+static void test_odd_sessions(void **state)
+{
+	static const char *const odd[] = {
+		"{}",
+		"{\"probe_costs\":7}",
+		"{\"probe_costs\":{\"functions\":\"a\"}}",
+		"{\"probe_costs\":{\"functions\":7,\"kinds\":[]}}",
+		"{\"probe_costs\":{\"functions\":\"zA{\",\"kinds\":[{\"offset_ticks\":1}]}}",
+		"{\"probe_costs\":{\"functions\":\"a\",\"kinds\":[7]}}",
+		"{\"probe_costs\":{\"functions\":\"a\",\"kinds\":[{\"offset_ticks\":-1}]}}",
+		"{\"probe_costs\":{\"functions\":\"a\",\"kinds\":[{\"offset_ticks\":4294967296}]}}",
+		"{\"probe_costs\":{\"functions\":\"q\",\"kinds\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,"
+		"{\"offset_ticks\":1}]}}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		json_t *session = json_loads(odd[i], 0, NULL);
+		struct kx_probe_costs got;
+
+		assert_non_null(session);
+		assert_int_equal(kx_probe_costs_read(session, &got), 0);
+		for (uint32_t func = 0; func < 5; func++)
+			assert_int_equal(kx_probe_cost_of(&got, func)->offset, 0);
+		kx_probe_costs_free(&got);
+		json_decref(session);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_never_below_nested_ones),
+		cmocka_unit_test(test_without_exit),
+		cmocka_unit_test(test_min_duration),
+		cmocka_unit_test(test_range),
+		cmocka_unit_test(test_dropped),
+		cmocka_unit_test(test_session),
+		cmocka_unit_test(test_odd_sessions),
+	};
+	int failed;
+
+	if (!mkdtemp(folder))
+		return 1;
+	snprintf(path, sizeof(path), "%s/t.xray", folder);
+	snprintf(map_path, sizeof(map_path), "%s.map", path);
+	failed = cmocka_run_group_tests_name("probe_cost", tests, NULL, NULL);
+	unlink(path);
+	unlink(map_path);
+	rmdir(folder);
+	return failed;
+}

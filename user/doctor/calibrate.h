@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Measures the probes' own time (trace/probe_cost.h), for each kind of entry and exit: it records calls of
+ * functions of kxray itself that do nothing, so that their recorded duration is the probes' part, and the
+ * distance of one entry from the next one is all that a call takes from its caller.
+ */
+#ifndef KX_CALIBRATE_H
+#define KX_CALIBRATE_H
+
+#include "base/err.h"
+#include "plan/plan.h"
+#include "trace/probe_cost.h"
+#include "tracer/tracer.h"
+
+/*
+ * @session: the recording's options; mechanism, arguments, callers, depth and minimum duration count.
+ * @clock: borrowed. Fills in the kinds of @out. Takes about 15 ms for the calls, and what the kernel needs
+ * to load and attach. The probes stay in @links, also after an error: closing them waits for the kernel, so
+ * it is best done together with others. Errors: those of kx_tracer_new and kx_uprobe_link, -EIO (calls
+ * are not recorded), -ENOMEM.
+ */
+int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock,
+		 struct kx_probe_costs *out, struct kx_links *links, struct kx_err *err);
+
+/* The kind of a function with this plan; 0 if its probes are not measured. */
+uint8_t kx_calibrate_kind(const struct kx_plan *plan);
+
+#endif

@@ -214,7 +214,8 @@ bench: ## install what is missing, measure against perf and bpftrace
 	@BUILD='$(BUILD)' scripts/bench.sh
 
 RUNS ?= 100
-hazards: ## run each dangerous target RUNS (100) times under every way to trace it (hours), print the table
+HAZARD_OPTIONS ?= --jobs $(shell nproc) --compare
+hazards: ## run each dangerous target RUNS (100) times in every way to trace it, print the table (hours)
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' tests/hazards/run.py --runs $(RUNS) $(HAZARD_OPTIONS)

@@ -9,6 +9,7 @@
 #include "tracer/uprobe_try.h"
 #include "binary/modules.h"
 #include "record/bounded_count.h"
+#include "record/changed_code.h"
 
 struct candidate {
 	double percent;
@@ -125,12 +126,15 @@ static int find_in(const struct kx_select_process *procs, const struct kx_call_r
 						     .seconds = how->seconds,
 						     .max_percent = how->max_overhead };
 	struct kx_selection sel;
+	const struct kx_notices silent = { 0 }; /* the recording's own selection says it */
 	struct kx_rates rates = { 0 };
 	int code = kx_select_functions(procs, how->npids, &h->select, &sel, err);
 
 	if (code)
 		return code;
-	code = kx_bounded_count(&sel, &counting, &rates, err);
+	code = kx_leave_out_changed(&sel, procs, how->npids, &silent, err);
+	if (!code)
+		code = kx_bounded_count(&sel, &counting, &rates, err);
 	if (!code) {
 		h->seconds = rates.seconds;
 		if (decide(h, &sel, &rates,

@@ -160,8 +160,7 @@ class Run:
     def start_bpftrace(self):
         """bpftrace with probes at the entries and returns of the target's functions; "leave" and others need no more."""
         probes = [f"{kind}:{self.binary}:{f}" for f in self.hazard.functions for kind in ("uprobe", "uretprobe")]
-        program = "".join(f"{p} {{ @{p.split(':')[0]}[{'func' if p.startswith('uprobe') else 0}] = count(); }}"
-                          for p in probes)
+        program = "".join(f"{p} {{ @{p.split(':')[0]}[probe] = count(); }}" for p in probes)
         child = self.start("bpftrace", ["bpftrace", "-p", str(self.target.pid), "-e", program])
         # It prints "Attaching" before it attaches, and waits for events by epoll_wait after that.
         wait_until(lambda: child.poll() is not None or "Attaching" in self.out("bpftrace") and
@@ -224,7 +223,7 @@ class Run:
     def entries(self, way):
         """Recorded calls by name, and the number of lost events"""
         if way == "bpftrace":
-            return {name: int(n) for name, n in re.findall(r"@uprobe\[(.*)\]: (\d+)", self.out("bpftrace"))}, 0
+            return {name: int(n) for name, n in re.findall(r"@uprobe\[uprobe:.*:(.*)\]: (\d+)", self.out("bpftrace"))}, 0
         if self.end_of(self.start("report", [KXRAY, "report", "--json", self.trace]), "kxray report"):
             raise ValueError(f"report: {self.out('report', 'err').strip()[:200]}")
         report = json.loads(self.out("report"))

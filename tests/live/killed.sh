@@ -20,6 +20,17 @@ assert_eq "changed bytes in the target's code" "$(of changed)" 0
 # Other tests may kill their kxray meanwhile: their probes are not left behind either.
 assert_eq "probes that the kernel gave up" "$(of leaks)" 0
 assert_eq "temporary files" "$(of temporary)" 0
+# A trace of which nothing was flushed yet can be read, too.
+start_kxray "$TARGET_PID" -f many_00000
+kill -KILL "$KX_PID"
+end_kxray
+while read -r tool; do
+	run "$tool" account "$TRACE" -instr_map="$TRACE.map"
+	assert_eq "an early kill: $tool" "$STATUS $ERR" "0 "
+done < <(llvm_xrays)
+run "$KXRAY" report "$TRACE"
+assert_eq "an early kill: kxray report" "$STATUS" 0
+
 go_target
 end_target "$TARGET_PID"
 assert_eq "the target's status" "$STATUS" 0

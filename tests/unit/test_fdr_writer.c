@@ -604,6 +604,51 @@ static void test_empty_trace(void **state)
 }
 
 /* The file is complete after every flush, and small buffers free their memory. */
+/* What a recorder that is killed early leaves: it can be read, and later records replace it. */
+static void test_placeholder(void **state)
+{
+	for (int version = 1; version <= 5; version++) {
+		uint8_t *with = NULL, *without = NULL;
+		size_t sizes[2];
+		struct file f;
+
+		for (int placeholder = 0; placeholder < 2; placeholder++) {
+			struct kx_fdr_thread *t;
+
+			start(&f, version, 0);
+			if (placeholder) {
+				assert_int_equal(kx_fdr_write_placeholder(f.w, NULL), 0);
+				for (size_t i = 0; i < N_LLVM_XRAYS; i++)
+					if (access(llvm_xrays[i], X_OK) == 0)
+						free(run_okf("%s account %s", llvm_xrays[i], f.path));
+				assert_int_equal(kx_fdr_writer_threads(f.w), 0);
+			}
+			t = kx_fdr_writer_thread(f.w, 0, 0, "swapper", "");
+			assert_int_equal(kx_fdr_entry(t, T0 + 1, 0, 1, NULL, 0), 0);
+			assert_int_equal(kx_fdr_exit(t, T0 + 2, 0, 1, false), 0);
+			end(&f);
+			*(placeholder ? &with : &without) = read_back(&f, &sizes[placeholder]);
+		}
+		assert_int_equal(sizes[0], sizes[1]);
+		assert_memory_equal(with, without, sizes[0]);
+		free(with);
+		/* no record ever came */
+		start(&f, version, 0);
+		assert_int_equal(kx_fdr_write_placeholder(f.w, NULL), 0);
+		end(&f);
+		with = read_back(&f, &sizes[1]);
+		free(without);
+		start(&f, version, 0);
+		end(&f);
+		without = read_back(&f, &sizes[0]);
+		assert_int_equal(sizes[0], sizes[1]);
+		assert_memory_equal(with, without, sizes[0]);
+		free(with);
+		free(without);
+	}
+	(void)state;
+}
+
 static void test_flush(void **state)
 {
 	struct kx_fdr_thread *t[10];
@@ -974,6 +1019,7 @@ int main(void)
 		cmocka_unit_test(test_thread_names),
 		cmocka_unit_test(test_thread_id_is_reused),
 		cmocka_unit_test(test_empty_trace),
+		cmocka_unit_test(test_placeholder),
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_memory_of_ten_thousand_threads),
 		cmocka_unit_test(test_threads_end_in_any_order),

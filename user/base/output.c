@@ -122,6 +122,42 @@ char *kx_output_map_path(const char *path)
 	return asprintf(&map, "%s.map", path) < 0 ? NULL : map;
 }
 
+/*
+ * A file without a name in the folder of @path, so that a process that is killed leaves nothing.
+ * Negative where the file system has no such files.
+ */
+static int create_nameless(const char *path, mode_t mode)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, mode) : -1;
+
+	free(folder);
+	return fd;
+}
+
+/* Needs no privileges with /proc, and no /proc with CAP_DAC_READ_SEARCH. */
+static int name_file(int fd, const char *path)
+{
+	char link[32];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (!linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) ||
+	    (errno == ENOENT && !linkat(fd, "", AT_FDCWD, path, AT_EMPTY_PATH)))
+		return 0;
+	return -errno;
+}
+
+/* Gives a nameless file its temporary name; see create. */
+static int name_temporary(const struct kx_output *o)
+{
+	int code = name_file(o->fd, o->temp_path);
+
+	if (code == -EEXIST && !unlink(o->temp_path))
+		code = name_file(o->fd, o->temp_path);
+	return code;
+}
+
 int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 {
 	bool replaces;
@@ -144,7 +180,10 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 	}
 	if (code == -ENOMEM)
 		return kx_err_set(err, code, "no memory");
-	fd = code ? code : create(o->temp_path, NEW_MODE);
+	fd = code ? code : create_nameless(o->path, NEW_MODE);
+	o->nameless = fd >= 0;
+	if (!code && fd < 0)
+		fd = create(o->temp_path, NEW_MODE);
 	if (fd < 0) {
 		free(o->temp_path);
 		o->temp_path = NULL;
@@ -160,11 +199,29 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 	return 0;
 }
 
+/* Gives the file a name: the final one, if that is free, and otherwise the temporary one. */
+static int name_nameless(struct kx_output *o, bool *final)
+{
+	int code = name_file(o->fd, o->path);
+
+	*final = !code;
+	if (code == -EEXIST)
+		code = name_temporary(o);
+	o->nameless = code != 0;
+	return code;
+}
+
 int kx_output_keep(struct kx_output *o, struct kx_err *err)
 {
-	if (rename(o->temp_path, o->path))
-		return kx_err_set(err, -errno, "the output cannot be named '%s': %s", o->path,
-				  strerror(errno));
+	bool final = false;
+	int code = o->nameless ? name_nameless(o, &final) : 0;
+
+	/* only rename(2) replaces a file, and it needs a name */
+	if (!code && !final && rename(o->temp_path, o->path))
+		code = -errno;
+	if (code)
+		return kx_err_set(err, code, "the output cannot be named '%s': %s", o->path,
+				  strerror(-code));
 	free(o->temp_path);
 	o->temp_path = NULL;
 	return 0;
@@ -172,7 +229,7 @@ int kx_output_keep(struct kx_output *o, struct kx_err *err)
 
 void kx_output_close(struct kx_output *o)
 {
-	if (o->temp_path)
+	if (o->temp_path && !o->nameless)
 		unlink(o->temp_path);
 	if (o->fd >= 0)
 		close(o->fd);

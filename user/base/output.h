@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Output files that appear only when they are whole: written under a temporary name beside the
- * final one, then renamed. A failed or interrupted run leaves no half-written file and does not
- * damage an older one.
+ * Output files that appear only when they are whole: written without a name (O_TMPFILE), or under a
+ * temporary one beside the final one where the file system needs that, then renamed. A failed or
+ * interrupted run leaves no half-written file and does not damage an older one.
  *
  * A new file is readable by its owner only (0600), who is the user that called sudo, if root does so
  * under sudo. Replacing a file keeps what its owner set: its mode, its owner and group as far as permitted, and
@@ -11,6 +11,7 @@
 #ifndef KX_OUTPUT_H
 #define KX_OUTPUT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -19,6 +20,7 @@ struct kx_output {
 	char *path;	 /* the final name, symbolic links resolved */
 	char *temp_path; /* while not kept; NULL after kx_output_keep */
 	char *map_path;	 /* kx_output_map_path of the name as given */
+	bool nameless;	 /* it has not got that name either (O_TMPFILE) */
 	int fd;		 /* of the temporary file; -1 if it could not be created */
 };
 
@@ -27,7 +29,7 @@ struct kx_output {
  * file), -ELOOP, -ENOMEM, open(2)'s. To be closed in any case.
  */
 int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err);
-/* Gives the file its final name. Errors: rename(2)'s. */
+/* Gives the file its final name. Errors: linkat(2)'s, rename(2)'s. */
 int kx_output_keep(struct kx_output *o, struct kx_err *err);
 /* Closes the file; removes it if it was not kept. */
 void kx_output_close(struct kx_output *o);

@@ -334,6 +334,8 @@ static int open_writer(struct recording *r, struct kx_err *err)
 	if (!r->session_note)
 		return kx_err_set(err, -ENOMEM, "no memory");
 	code = r->o->flight ? 0 : kx_fdr_writer_new(r->output.fd, &r->fdr, &r->writer, err);
+	if (!code && r->writer)
+		code = kx_fdr_write_placeholder(r->writer, err);
 	if (code)
 		return code;
 	code = new_collector(r, err);

@@ -25,12 +25,23 @@ static int fail(struct kx_fdr_writer *w, int error)
 	return error;
 }
 
+void kx_fdr_remove_placeholder(struct kx_fdr_writer *w)
+{
+	w->bytes -= w->placeholder;
+	w->placeholder = 0;
+	if (ftruncate(w->fd, w->offset + (off_t)w->bytes) ||
+	    lseek(w->fd, w->offset + (off_t)w->bytes, SEEK_SET) < 0)
+		fail(w, -errno);
+}
+
 int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n)
 {
 	uint64_t total = 0;
 
 	for (int i = 0; i < n; i++)
 		total += iov[i].iov_len;
+	if (w->placeholder)
+		kx_fdr_remove_placeholder(w);
 	while (n) {
 		ssize_t done = writev(w->fd, iov, n);
 

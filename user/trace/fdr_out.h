@@ -11,6 +11,9 @@
  */
 int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n);
 
+/* Takes the buffer that kx_fdr_writer_new has written out of the file. */
+void kx_fdr_remove_placeholder(struct kx_fdr_writer *w);
+
 /* Frees the memory of the thread's buffer without writing its records. */
 void kx_fdr_drop_buffer(struct kx_fdr_thread *t);
 

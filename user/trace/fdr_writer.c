@@ -269,24 +269,50 @@ int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err)
 	return w->error ? write_failed(w, err) : 0;
 }
 
-int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
+/* One buffer of a thread 0 that holds only a note. */
+static int write_empty_buffer(struct kx_fdr_writer *w, struct kx_err *err)
 {
 	static const struct kx_note none = { .kind = KX_NOTE_SESSION, .session = { "{}", 2 } };
+	char *note = kx_note_text(&none);
+	struct kx_fdr_thread *t = add_thread(w, 0, 0, note);
+	int ret;
+
+	if (!t) {
+		free(note);
+		return kx_err_set(err, -ENOMEM, "no memory for the trace's first buffer");
+	}
+	ret = kx_fdr_open_buffer(t, 0, w->options.start_tsc);
+	w->nstarted = 0;
+	if (ret < 0)
+		kx_err_set(err, ret, "no memory for the trace's first buffer");
+	else if (kx_fdr_thread_end(t) < 0)
+		ret = write_failed(w, err);
+	/* as if the thread had not been */
+	memset(ended_place(w, 0, 0), 0, sizeof(struct kx_fdr_ended));
+	return ret;
+}
+
+int kx_fdr_write_placeholder(struct kx_fdr_writer *w, struct kx_err *err)
+{
+	uint64_t before = w->bytes;
+	int ret;
+
+	if (!w->regular)
+		return 0;
+	ret = write_empty_buffer(w, err);
+	w->placeholder = (size_t)(w->bytes - before);
+	return ret;
+}
+
+int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
+{
 	uint8_t hz[8];
 	int ret;
 
-	if (!w->nstarted && !w->error) {
-		char *note = kx_note_text(&none);
-		struct kx_fdr_thread *t = add_thread(w, 0, 0, note);
-
-		if (!t) {
-			free(note);
-			return kx_err_set(err, -ENOMEM, "no memory to finish the trace");
-		}
-		ret = kx_fdr_open_buffer(t, 0, w->options.start_tsc);
-		w->nstarted = 0;
+	if (!w->nstarted && !w->placeholder && !w->error) {
+		ret = write_empty_buffer(w, err);
 		if (ret < 0)
-			return kx_err_set(err, ret, "no memory to finish the trace");
+			return ret;
 	}
 	ret = kx_fdr_flush(w, err);
 	if (ret < 0 || !tsc_hz || !w->regular)

@@ -85,6 +85,13 @@ bool kx_fdr_thread_has_records(const struct kx_fdr_thread *t);
  */
 int kx_fdr_thread_end(struct kx_fdr_thread *t);
 
+/*
+ * For a file that is visible while it is written: one buffer with a session note, which the first
+ * real buffer replaces, so that llvm-xray reads the trace of a recorder that was killed before. Not
+ * for pipes: does nothing there. Errors: -ENOMEM, write(2)'s.
+ */
+int kx_fdr_write_placeholder(struct kx_fdr_writer *w, struct kx_err *err);
+
 /* Writes all open buffers, so that the file is complete up to here, and frees their memory. */
 int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err);
 

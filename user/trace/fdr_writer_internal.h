@@ -53,6 +53,7 @@ struct kx_fdr_writer {
 	bool regular;	/* the file can be truncated and patched */
 	off_t offset;	/* of the header in the file */
 	uint64_t bytes;
+	size_t placeholder; /* bytes of the buffer after the header that the first real one replaces */
 	uint64_t nstarted;
 	uint64_t hits; /* function records in the file, without added exits */
 	size_t memory;

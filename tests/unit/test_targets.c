@@ -77,7 +77,7 @@ static void test_modules_and_end(void **state)
 		assert_true(t.procs[i].mods->items[0].is_main);
 		assert_false(kx_process_has_no_program(pids[i]));
 	}
-	assert_false(kx_targets_have_execed(&t));
+	assert_false(kx_targets_are_unsettled(&t));
 	assert_int_equal(kx_targets_ended(&t), 0);
 
 	/* a zombie has no program, and its end is noticed before it is reaped */
@@ -116,9 +116,9 @@ static void test_exec_is_noticed(void **state)
 	}
 	if (kx_targets_open(&t, &pid, 1, &err) || kx_targets_read_modules(&t, &err))
 		fail_msg("%s", err.text);
-	assert_false(kx_targets_have_execed(&t));
+	assert_false(kx_targets_are_unsettled(&t));
 	assert_int_equal(write(go[1], "g", 1), 1);
-	while (!kx_targets_have_execed(&t) && !kx_targets_ended(&t))
+	while (!kx_targets_are_unsettled(&t) && !kx_targets_ended(&t))
 		usleep(1000);
 	assert_int_equal(kx_targets_ended(&t), 0);
 	kx_targets_free(&t);

@@ -469,6 +469,11 @@ int kx_follow_poll(struct kx_follow *f, struct kx_err *err)
 	return code;
 }
 
+void kx_follow_ended(struct kx_follow *f, pid_t pid)
+{
+	make_ended(f, pid);
+}
+
 struct kx_file_cache *kx_follow_files(const struct kx_follow *f)
 {
 	return f->files;

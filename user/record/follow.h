@@ -80,6 +80,9 @@ int kx_follow_poll(struct kx_follow *f, struct kx_err *err);
 /* Files that many processes have mapped, read once; borrowed, may be NULL. */
 struct kx_file_cache *kx_follow_files(const struct kx_follow *f);
 
+/* Process @pid has ended, perhaps before the events that announce it were recorded. */
+void kx_follow_ended(struct kx_follow *f, pid_t pid);
+
 /* Whether some process waits to be scanned. */
 bool kx_follow_busy(const struct kx_follow *f);
 /* Whether no traced process is left (never with -a). */

@@ -103,6 +103,10 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 
 	if (!fds)
 		return kx_err_set(err, -ENOMEM, "no memory");
+	/* the probes of these ends came too late */
+	for (size_t i = 0; r->follow && i < r->targets.npids; i++)
+		if (kx_target_has_ended(&r->targets, i))
+			kx_follow_ended(r->follow, r->targets.pids[i]);
 	flush_every = r->o->fdr_version == 1 ? FLUSH_SECONDS_V1 : FLUSH_SECONDS;
 	while (!code && !ended) {
 		double now = kx_monotonic_seconds(), left = start + r->o->seconds - now;

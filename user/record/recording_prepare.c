@@ -22,6 +22,8 @@
 #include "tracer/uprobe_try.h"
 
 #define MAP_COUNTS_ROOM (64u << 10) /* bytes: counts, and processes that join */
+/* 20 ms after each other. */
+#define MAX_SCANS 100
 
 static int block_signals(struct recording *r, struct kx_err *err)
 {
@@ -133,7 +135,10 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	return code;
 }
 
-/* A process that was just started may still be a copy of its shell, about to exec. */
+/*
+ * A process that was just started may still be a copy of its shell, about to exec; others execute
+ * program after program.
+ */
 static int scan_targets(struct recording *r, struct kx_err *err)
 {
 	const struct timespec wait = { .tv_nsec = 20000000 };
@@ -144,16 +149,24 @@ static int scan_targets(struct recording *r, struct kx_err *err)
 		return code ? code : choose(r, r->o->select.exits, err);
 	}
 	for (int tries = 0;; tries++) {
+		bool unsettled;
+
 		code = kx_targets_read_modules(&r->targets, err);
 		if (!code)
 			code = choose(r, r->o->select.exits, err);
-		if (r->launch || tries == 4 || !kx_targets_have_execed(&r->targets))
+		unsettled = !r->launch && tries < MAX_SCANS && kx_targets_are_unsettled(&r->targets);
+		if (!code && !unsettled)
+			return 0;
+		if (r->launch || tries == MAX_SCANS || code == -ENOMEM)
+			return code;
+		nanosleep(&wait, NULL);
+		/* an error is final if it is about a process that stays as it is */
+		if (!unsettled && !kx_targets_have_changed(&r->targets))
 			return code;
 		if (r->selected)
 			kx_selection_free(&r->sel);
 		r->selected = false;
 		kx_targets_forget_modules(&r->targets);
-		nanosleep(&wait, NULL);
 	}
 }
 

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "binary/unwind_risk.h"
 #include "tracer/keeper.h"
 
 static int open_pid(pid_t pid, int *pidfd, struct kx_err *err)
@@ -34,9 +35,10 @@ int kx_targets_open(struct kx_targets *t, const pid_t *pids, size_t npids, struc
 {
 	t->pids = calloc(npids + 1, sizeof(*t->pids));
 	t->pidfds = calloc(npids + 1, sizeof(*t->pidfds));
+	t->stacks = calloc(npids + 1, sizeof(*t->stacks));
 	t->mods = calloc(npids + 1, sizeof(*t->mods));
 	t->procs = calloc(npids + 1, sizeof(*t->procs));
-	if (!t->pids || !t->pidfds || !t->mods || !t->procs)
+	if (!t->pids || !t->pidfds || !t->stacks || !t->mods || !t->procs)
 		return kx_err_set(err, -ENOMEM, "no memory");
 	for (t->npids = 0; t->npids < npids; t->npids++) {
 		int code = open_pid(pids[t->npids], &t->pidfds[t->npids], err);
@@ -54,18 +56,46 @@ void kx_targets_free(struct kx_targets *t)
 	for (size_t i = 0; i < t->npids; i++)
 		if (t->pidfds[i] >= 0)
 			close(t->pidfds[i]);
+	free(t->stacks);
 	free(t->mods);
 	free(t->procs);
 	free(t->pids);
 	free(t->pidfds);
 }
 
+/* Where the stack begins: another address after each exec. 0: that cannot be read. */
+static uint64_t stack_of(pid_t pid)
+{
+	unsigned long long stack = 0;
+	char path[32], text[1024], *p;
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	if (f)
+		fclose(f);
+	text[n] = 0;
+	/* field 28; the name in field 2 may have blanks */
+	p = strrchr(text, ')');
+	for (int field = 2; p && field < 28; field++) {
+		p = strchr(p, ' ');
+		p += p != NULL;
+	}
+	if (p)
+		sscanf(p, "%llu", &stack);
+	return stack;
+}
+
 int kx_targets_read_modules(struct kx_targets *t, struct kx_err *err)
 {
 	for (t->nprocs = 0; t->nprocs < t->npids; t->nprocs++) {
 		size_t i = t->nprocs;
-		int code = kx_modules_of_process(t->pids[i], &t->mods[i], err);
+		int code;
 
+		t->stacks[i] = stack_of(t->pids[i]);
+		code = kx_modules_of_process(t->pids[i], &t->mods[i], err);
 		if (code)
 			return code;
 		t->procs[i] = (struct kx_select_process){ .pid = t->pids[i], .mods = &t->mods[i] };
@@ -80,7 +110,13 @@ void kx_targets_forget_modules(struct kx_targets *t)
 	t->nprocs = 0;
 }
 
-bool kx_targets_have_execed(const struct kx_targets *t)
+/* A dynamically linked program whose linker is at its very start. */
+static bool is_loading(const struct kx_modules *mods)
+{
+	return mods->count == 2 && kx_is_dynamic_linker(&mods->items[1]);
+}
+
+bool kx_targets_are_unsettled(const struct kx_targets *t)
 {
 	for (size_t i = 0; i < t->npids; i++) {
 		char path[32];
@@ -88,22 +124,46 @@ bool kx_targets_have_execed(const struct kx_targets *t)
 
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pids[i]);
 		if (stat(path, &st))
-			continue;
-		if (!t->mods[i].count || st.st_ino != t->mods[i].items[0].inode ||
-		    st.st_dev != t->mods[i].items[0].device)
+			continue; /* it has ended */
+		if (t->stacks[i] && t->stacks[i] != stack_of(t->pids[i]))
+			return true;
+		if (i < t->nprocs && (!t->mods[i].count || is_loading(&t->mods[i]) ||
+				      st.st_ino != t->mods[i].items[0].inode ||
+				      st.st_dev != t->mods[i].items[0].device))
 			return true;
 	}
 	return false;
 }
 
-pid_t kx_targets_ended(const struct kx_targets *t)
+bool kx_targets_have_changed(const struct kx_targets *t)
 {
 	for (size_t i = 0; i < t->npids; i++) {
-		struct pollfd pfd = { .fd = t->pidfds[i], .events = POLLIN };
+		struct kx_modules now;
+		size_t count;
 
-		if (pfd.fd >= 0 && poll(&pfd, 1, 0) > 0)
-			return t->pids[i];
+		if (kx_modules_of_process(t->pids[i], &now, NULL))
+			continue;
+		count = now.count;
+		kx_modules_free(&now);
+		/* it could not be read before, in the middle of an exec */
+		if (i >= t->nprocs || count != t->mods[i].count)
+			return true;
 	}
+	return false;
+}
+
+bool kx_target_has_ended(const struct kx_targets *t, size_t i)
+{
+	struct pollfd pfd = { .fd = t->pidfds[i], .events = POLLIN };
+
+	return pfd.fd >= 0 && poll(&pfd, 1, 0) > 0;
+}
+
+pid_t kx_targets_ended(const struct kx_targets *t)
+{
+	for (size_t i = 0; i < t->npids; i++)
+		if (kx_target_has_ended(t, i))
+			return t->pids[i];
 	return 0;
 }
 

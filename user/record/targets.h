@@ -17,6 +17,7 @@ struct kx_targets {
 	pid_t *pids; /* the processes named, or started; none with -a */
 	int *pidfds; /* -1 once the process has ended */
 	size_t npids;
+	uint64_t *stacks; /* by process named: where its program's stack began when mods were read */
 	struct kx_modules *mods; /* one for each process at the start: npids, or with -a all */
 	struct kx_select_process *procs;
 	size_t nprocs;
@@ -29,8 +30,13 @@ void kx_targets_free(struct kx_targets *t);
 /* Reads the modules of the processes named. Errors: those of kx_modules_of_process. */
 int kx_targets_read_modules(struct kx_targets *t, struct kx_err *err);
 void kx_targets_forget_modules(struct kx_targets *t);
-/* True if a process has executed another program since its modules were read. */
-bool kx_targets_have_execed(const struct kx_targets *t);
+/*
+ * Whether their modules say little: a process has executed a program since they were read, or its
+ * dynamic linker has not mapped any library yet.
+ */
+bool kx_targets_are_unsettled(const struct kx_targets *t);
+/* Whether a process has mapped or unmapped modules since then, or can be read now. */
+bool kx_targets_have_changed(const struct kx_targets *t);
 
 /*
  * Reads the modules of every process but kernel threads, kxray and those that cannot be read, and
@@ -39,6 +45,8 @@ bool kx_targets_have_execed(const struct kx_targets *t);
 int kx_targets_read_all(struct kx_targets *t, struct kx_tracer *tracer, struct kx_file_cache *files,
 			struct kx_err *err);
 
+/* Whether the process named @i-th has ended. */
+bool kx_target_has_ended(const struct kx_targets *t, size_t i);
 /* A process named that has ended by now, or 0. */
 pid_t kx_targets_ended(const struct kx_targets *t);
 

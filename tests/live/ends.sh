@@ -23,7 +23,7 @@ victim_lives() {
 	assert_eq "$1: the target's status" "$STATUS" 7
 }
 
-for signal in INT TERM HUP; do
+for signal in INT TERM HUP QUIT; do
 	start_victim
 	wait_for has_events
 	kill -$signal "$KX_PID"
@@ -32,6 +32,20 @@ for signal in INT TERM HUP; do
 	expect "SIG$signal" tools whole
 	victim_lives "SIG$signal"
 done
+
+# A signal that comes before the recording has begun ends kxray, too. It is pending when kxray starts.
+start_target victim
+_new_recording
+run python3 -c 'import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+os.kill(os.getpid(), signal.SIGINT)
+os.execv(sys.argv[1], sys.argv[1:])' "$KXRAY" record -p "$PID" -o "$TRACE" -f step_one
+assert_eq "interrupted start: status" "$STATUS" 1
+assert_contains "interrupted start: message" "$ERR" "interrupted before the recording began"
+assert_eq "interrupted start: files" "$(ls "$TRACE"* 2>/dev/null)" ""
+go_target e
+end_target "$PID"
+assert_eq "interrupted start: the target's status" "$STATUS" 7
 
 start_victim -d 0.7
 end_kxray

@@ -111,7 +111,7 @@ struct kx_recording_result {
 };
 
 /*
- * Runs the recording. SIGINT, SIGTERM and SIGHUP end it in order. On failure after the start
+ * Runs the recording. SIGINT, SIGTERM, SIGHUP and SIGQUIT end it in order. On failure after the start
  * @result->started is true, and what was recorded until then is whole and readable.
  */
 int kx_recording_run(const struct kx_recording_options *options, struct kx_recording_result *result,

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,37 +17,13 @@
 #include "record/changed_code.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
+#include "record/signals.h"
 #include "tracer/keeper.h"
 #include "tracer/uprobe_try.h"
 
 #define MAP_COUNTS_ROOM (64u << 10) /* bytes: counts, and processes that join */
 /* 20 ms after each other. */
 #define MAX_SCANS 100
-
-static int block_signals(struct recording *r, struct kx_err *err)
-{
-	sigset_t set;
-
-	/* A shell starts background commands with SIGINT ignored, and kill -INT must work. */
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
-	if (r->o->flight)
-		sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
-	/* A closed standard error must not end the recording. */
-	signal(SIGPIPE, SIG_IGN);
-	/* At the file size limit write(2) fails, like on a full disk. */
-	signal(SIGXFSZ, SIG_IGN);
-	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (r->signal_fd < 0)
-		return kx_err_set(err, -errno, "signals cannot be received: %s", strerror(errno));
-	return 0;
-}
 
 static int open_targets(struct recording *r, struct kx_err *err)
 {
@@ -151,6 +126,9 @@ static int scan_targets(struct recording *r, struct kx_err *err)
 	for (int tries = 0;; tries++) {
 		bool unsettled;
 
+		code = kx_signals_check(err);
+		if (code)
+			return code;
 		code = kx_targets_read_modules(&r->targets, err);
 		if (!code)
 			code = choose(r, r->o->select.exits, err);
@@ -443,10 +421,12 @@ static void check_probes(struct recording *r)
 
 int kx_recording_prepare(struct recording *r, struct kx_err *err)
 {
-	int code = block_signals(r, err);
+	int code = kx_signals_block(r->o->flight != NULL, &r->old_mask, err);
 
-	if (!code && r->o->command)
-		code = kx_launch_fork(r->o->command, &r->old_mask, &r->launch, err);
+	if (code < 0)
+		return code;
+	r->signal_fd = code;
+	code = r->o->command ? kx_launch_fork(r->o->command, &r->old_mask, &r->launch, err) : 0;
 	if (code)
 		return code;
 	code = open_targets(r, err);
@@ -460,6 +440,8 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = load_tracer(r, err);
 	if (!code)
 		code = scan_targets(r, err);
+	if (!code)
+		code = kx_signals_check(err);
 	if (!code && !r->tracer)
 		code = load_tracer(r, err);
 	if (!code)
@@ -473,6 +455,8 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 	/* probes for every process would also be hit by kxray itself */
 	if (!code && has_dynamic_targets(r))
 		kx_keeper_hide_code();
+	if (!code)
+		code = kx_signals_check(err);
 	if (!code)
 		code = attach(r, err);
 	if (!code && r->follow)

@@ -19,29 +19,9 @@ import subprocess
 import sys
 import time
 
+from process_code import changed_bytes
+
 PR_SET_CHILD_SUBREAPER = 36
-
-
-def changed_bytes(pid):
-    """Bytes in which the program's code differs from its file. Libraries may have others' probes."""
-    changed = looked = 0
-    program = os.readlink(f"/proc/{pid}/exe")
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
-        for line in maps:
-            field = line.split()
-            if "x" not in field[1] or field[5:] != [program]:
-                continue
-            start, end = (int(x, 16) for x in field[0].split("-"))
-            memory.seek(start)
-            mapped = memory.read(end - start)
-            with open(field[5], "rb") as file:
-                file.seek(int(field[2], 16))
-                wanted = file.read(end - start).ljust(end - start, b"\0")
-            looked += len(mapped)
-            if mapped != wanted:
-                changed += sum(a != b for a, b in zip(mapped, wanted))
-    assert looked > 0
-    return changed
 
 
 class KernelLog:
@@ -51,11 +31,14 @@ class KernelLog:
         self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
         os.lseek(self.fd, 0, os.SEEK_END)
 
-    def count(self, text):
+    def count_leaks(self, names):
+        """Probes that threads with these names could not remove: "uprobe: NAME:TID failed to ..."."""
         n = 0
         while True:
             try:
-                n += text in os.read(self.fd, 8192)
+                text = os.read(self.fd, 8192)
+                if b"leaking uprobe" in text:
+                    n += any(b"uprobe: %s:" % name.encode() in text for name in names)
             except OSError as e:
                 if e.errno == errno.EAGAIN:
                     return n
@@ -92,6 +75,7 @@ def main():
     patterns = sys.argv[6:]
     rnd = random.Random(int(seed))
     log = KernelLog()
+    names = (os.path.basename(kxray)[:15], "kx-keeper")
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     r = Recording(kxray, pid, trace, patterns)
@@ -103,7 +87,7 @@ def main():
 
     result = {"seed": int(seed), "rounds": int(rounds), "attach_ms": round(attach * 1e3),
               "detach_ms": round(detach * 1e3), "killed": 0, "changed": changed_bytes(pid),
-              "leaks": log.count(b"leaking uprobe"), "temporary": 0}
+              "leaks": log.count_leaks(names), "temporary": 0}
     for _ in range(int(rounds)):
         r = Recording(kxray, pid, trace, patterns)
         how = rnd.choice(["int", "kill", "int+kill", "term+kill"])
@@ -119,7 +103,7 @@ def main():
         r.end()
         result["killed"] += r.process.returncode == -signal.SIGKILL
         result["changed"] += changed_bytes(pid)
-        result["leaks"] += log.count(b"leaking uprobe")
+        result["leaks"] += log.count_leaks(names)
         result["temporary"] += len(glob.glob(glob.escape(trace) + "*.tmp"))
     print(json.dumps(result))
 

@@ -17,7 +17,6 @@ of() { json "$TMP/killed.json" "d['$1']"; }
 
 assert "kxray was killed" "never: $result" test "$(of killed)" -gt 0
 assert_eq "changed bytes in the target's code" "$(of changed)" 0
-# Other tests may kill their kxray meanwhile: their probes are not left behind either.
 assert_eq "probes that the kernel gave up" "$(of leaks)" 0
 assert_eq "temporary files" "$(of temporary)" 0
 # A trace of which nothing was flushed yet can be read, too.

@@ -452,6 +452,38 @@ static void test_open(void **state)
 	kx_modules_free(&mods);
 }
 
+static void test_translators(void **state)
+{
+	static const struct {
+		const char *path, *library, *translator;
+	} tests[] = {
+		{ "/usr/libexec/valgrind/none-amd64-linux", "vgpreload_core-amd64-linux.so", "valgrind" },
+		{ "/opt/vg/memcheck-amd64-linux", "libc.so.6", "valgrind" },
+		{ "/usr/bin/cat", "libdynamorio.so.9.0", "DynamoRIO" },
+		{ "/usr/bin/qemu-x86_64-static", "libc.so.6", "qemu" },
+		{ "/usr/bin/valgrind", "libc.so.6", NULL },
+		{ "/usr/bin/cat", "libc.so.6", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
+		char path[64], library[64];
+		struct kx_module items[] = { { .path = path, .is_main = true },
+					     { .name = library, .path = library } };
+		struct kx_modules mods = { items, 2 };
+		const char *got;
+
+		strcpy(path, tests[i].path);
+		strcpy(library, tests[i].library);
+		items[0].name = strrchr(path, '/') + 1;
+		got = kx_modules_translator(&mods);
+		if (tests[i].translator)
+			assert_string_equal(got, tests[i].translator);
+		else
+			assert_null(got);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_own_process_unprivileged),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_translators),
 	};
 
 	return cmocka_run_group_tests(tests, build, target_teardown);

@@ -233,18 +233,21 @@ void kx_probes_join(struct kx_probes *p, struct kx_links *links)
 	kx_links_join(&p->others, links);
 }
 
-void kx_probes_free(struct kx_probes *p)
+size_t kx_probes_free(struct kx_probes *p)
 {
+	size_t waiting;
+
 	if (!p)
-		return;
+		return 0;
 	kx_links_join(&p->others, &p->returns);
 	kx_links_join(&p->others, &p->leaf_returns);
 	kx_process_probes_close_all(p);
 	kx_links_join(&p->others, &p->ended);
-	kx_links_close(&p->others);
+	waiting = kx_links_release(&p->others);
 	for (size_t m = 0; m < KX_SELECT_MAX_MODULES; m++)
 		kx_module_batches_free(p->modules[m].batches);
 	free(p->modules);
 	free(p->has);
 	free(p);
+	return waiting;
 }

@@ -77,7 +77,10 @@ int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *
 /* Takes over other links, to be closed together with its own: each close waits for the kernel. */
 void kx_probes_join(struct kx_probes *p, struct kx_links *links);
 
-/* Detaches everything; no probe fires any more when it returns. */
-void kx_probes_free(struct kx_probes *p);
+/*
+ * Detaches everything; no probe fires any more when it returns. Returns how many links stay until a
+ * debugger has ended: see kx_links_release.
+ */
+size_t kx_probes_free(struct kx_probes *p);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -437,4 +438,26 @@ void kx_modules_free(struct kx_modules *mods)
 	free(mods->items);
 	mods->items = NULL;
 	mods->count = 0;
+}
+
+const char *kx_modules_translator(const struct kx_modules *mods)
+{
+	static const struct {
+		const char *pattern, *name;
+	} known[] = {
+		{ "vgpreload_*", "valgrind" },
+		{ "memcheck-*-linux", "valgrind" },
+		{ "libdynamorio.so*", "DynamoRIO" },
+		{ "pinbin", "Pin" },
+		{ "qemu-x86_64*", "qemu" },
+	};
+
+	for (size_t i = 0; i < mods->count; i++) {
+		if (mods->items[i].is_main && strstr(mods->items[i].path, "/valgrind/"))
+			return "valgrind";
+		for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
+			if (!fnmatch(known[k].pattern, mods->items[i].name, 0))
+				return known[k].name;
+	}
+	return NULL;
 }

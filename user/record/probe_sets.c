@@ -85,7 +85,7 @@ static const char *user_mechanism(const struct kx_probe_sets *s)
 
 static void free_user(struct kx_probe_sets *s)
 {
-	kx_probes_free(s->user);
+	s->waiting = kx_probes_free(s->user);
 	s->user = NULL;
 }
 

@@ -31,6 +31,7 @@ struct kx_probe_sets {
 
 	struct kx_bystanders bystanders; /* while attaching, without follow */
 	struct kx_probes *user;
+	size_t waiting;	 /* after kx_probe_sets_free: links that stay until a debugger has ended */
 	size_t syscalls;		 /* how many are traced */
 	struct kx_kernel_probes *kernel; /* NULL: no kernel functions are traced */
 };

@@ -421,7 +421,7 @@ static void check_probes(struct recording *r)
 
 int kx_recording_prepare(struct recording *r, struct kx_err *err)
 {
-	int code = kx_signals_block(r->o->flight != NULL, &r->old_mask, err);
+	int code = kx_signals_block(r->o->flight != NULL, &r->old_mask, err), refused;
 
 	if (code < 0)
 		return code;
@@ -440,6 +440,9 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = load_tracer(r, err);
 	if (!code)
 		code = scan_targets(r, err);
+	/* a process that must not have probes may also have failed for that reason */
+	if ((refused = kx_targets_check(&r->targets, &r->notices, err)))
+		code = refused;
 	if (!code)
 		code = kx_signals_check(err);
 	if (!code && !r->tracer)

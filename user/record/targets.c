@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "binary/unwind_risk.h"
+#include "tracer/debugger.h"
 #include "tracer/keeper.h"
 
 static int open_pid(pid_t pid, int *pidfd, struct kx_err *err)
@@ -150,6 +151,35 @@ bool kx_targets_have_changed(const struct kx_targets *t)
 			return true;
 	}
 	return false;
+}
+
+int kx_targets_check(const struct kx_targets *t, const struct kx_notices *notices,
+		     struct kx_err *err)
+{
+	for (size_t i = 0; i < t->nprocs; i++) {
+		const char *translator = kx_modules_translator(t->procs[i].mods);
+		pid_t pid = t->procs[i].pid, debugger;
+		char name[32];
+
+		if (translator && i < t->npids)
+			return kx_err_set(err, -EOPNOTSUPP,
+					  "process %d runs under %s, which executes a translated copy "
+					  "of its code: a probe would kill it",
+					  (int)pid, translator);
+		if (translator)
+			kx_notice(notices,
+				  "process %d runs under %s, which executes a translated copy of "
+				  "its code: a probe that it reaches kills it",
+				  (int)pid, translator);
+		debugger = i < t->npids ? kx_debugger_of(pid, name, sizeof(name)) : 0;
+		if (debugger)
+			kx_notice(notices,
+				  "process %d has a debugger (%s, process %d): it does not stop at "
+				  "breakpoints where probes are, and the probes stay until it lets "
+				  "go of the process",
+				  (int)pid, name, (int)debugger);
+	}
+	return 0;
 }
 
 bool kx_target_has_ended(const struct kx_targets *t, size_t i)

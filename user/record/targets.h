@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "record/notice.h"
 #include "binary/file_cache.h"
 #include "binary/modules.h"
 #include "select/select.h"
@@ -44,6 +45,13 @@ bool kx_targets_have_changed(const struct kx_targets *t);
  */
 int kx_targets_read_all(struct kx_targets *t, struct kx_tracer *tracer, struct kx_file_cache *files,
 			struct kx_err *err);
+
+/*
+ * Refuses a named process whose code another program translates, where a probe is fatal; with -a, a
+ * notice names it. A notice for each process that has a debugger. Errors: -EOPNOTSUPP.
+ */
+int kx_targets_check(const struct kx_targets *t, const struct kx_notices *notices,
+		     struct kx_err *err);
 
 /* Whether the process named @i-th has ended. */
 bool kx_target_has_ended(const struct kx_targets *t, size_t i);

@@ -81,16 +81,6 @@ static void reap(void)
 	close_descriptors();
 }
 
-void kx_keeper_stop(void)
-{
-	const struct kx_keeper_message m = { .action = KX_KEEPER_STOP };
-
-	if (!kx_keeper_pid())
-		return;
-	kx_keeper_send(keeper.socket, keeper.pidfd, &m, sizeof(m));
-	reap();
-}
-
 static int send_part(int code, const void *data, size_t size)
 {
 	return code ? code : kx_keeper_send(keeper.socket, keeper.pidfd, data, size);
@@ -107,6 +97,16 @@ static int answer_of(int code)
 		return answer;
 	reap();
 	return -EPIPE;
+}
+
+void kx_keeper_stop(void)
+{
+	const struct kx_keeper_message m = { .action = KX_KEEPER_STOP };
+
+	if (!kx_keeper_pid())
+		return;
+	if (answer_of(kx_keeper_send(keeper.socket, keeper.pidfd, &m, sizeof(m))) == 0)
+		reap();
 }
 
 static int begin(struct kx_keeper_message *m)
@@ -134,22 +134,30 @@ int kx_keeper_create(const struct kx_uprobe_request *r)
 	return code == -EPIPE ? kx_uprobe_create(r) : code;
 }
 
+/* -EPIPE: there is no keeper. */
+static int request_close(enum kx_keeper_action action, const int *fds, size_t n)
+{
+	struct kx_keeper_message m = { .action = action, .count = (uint32_t)n };
+
+	if (!kx_keeper_pid())
+		return -EPIPE;
+	return answer_of(send_part(begin(&m), fds, n * sizeof(*fds)));
+}
+
 void kx_keeper_close(const int *fds, size_t n)
 {
-	struct kx_keeper_message m = { .action = KX_KEEPER_CLOSE, .count = (uint32_t)n };
-	int code;
+	if (n && request_close(KX_KEEPER_CLOSE, fds, n) < 0)
+		kx_fds_close(fds, n);
+}
 
-	if (!n)
-		return;
-	if (!kx_keeper_pid()) {
-		kx_fds_close(fds, n);
-		return;
-	}
-	code = begin(&m);
-	code = send_part(code, fds, n * sizeof(*fds));
-	/* a killed keeper may have closed some: then they are no descriptors, or not yet reused */
-	if (answer_of(code) == -EPIPE)
-		kx_fds_close(fds, n);
+size_t kx_keeper_release(const int *fds, size_t n)
+{
+	int waiting = n ? request_close(KX_KEEPER_RELEASE, fds, n) : 0;
+
+	if (waiting >= 0)
+		return (size_t)waiting;
+	kx_fds_close(fds, n);
+	return 0;
 }
 
 void kx_keeper_guard_output(const char *path)

@@ -33,7 +33,10 @@
  */
 int kx_keeper_start(struct kx_err *err);
 
-/* Ends the keeper and waits for its end; what is open stays open. */
+/*
+ * Ends the keeper and waits for its end; what is open stays open. If links wait for the end of a
+ * debugger, the keeper stays until these are closed.
+ */
 void kx_keeper_stop(void);
 
 /* The keeper's process; 0: there is none. */
@@ -42,6 +45,12 @@ pid_t kx_keeper_pid(void);
 /* kx_uprobe_create and kx_fds_close, by the keeper. */
 int kx_keeper_create(const struct kx_uprobe_request *r);
 void kx_keeper_close(const int *fds, size_t n);
+
+/*
+ * The same, but the links to a process that has a debugger (debugger.h) stay until it has none.
+ * Returns how many. Without a keeper, closes all.
+ */
+size_t kx_keeper_release(const int *fds, size_t n);
 
 /* If this process dies, the keeper removes the temporary file for the output @path (base/output.h). */
 void kx_keeper_guard_output(const char *path);

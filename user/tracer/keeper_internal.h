@@ -13,9 +13,10 @@
 enum kx_keeper_action {
 	KX_KEEPER_CREATE, /* the path, .count offsets, and for a link as many cookies follow */
 	KX_KEEPER_CLOSE,  /* .count descriptors (int) follow */
+	KX_KEEPER_RELEASE, /* the same; links of a process with a debugger wait. Answer: how many */
 	KX_KEEPER_GUARD,  /* a path follows */
 	KX_KEEPER_HIDE,
-	KX_KEEPER_STOP,	  /* is not answered */
+	KX_KEEPER_STOP,	  /* answered by 1 if links still wait: then it stays */
 };
 
 /* Answered by an int: a descriptor, 0, or a negative errno. */

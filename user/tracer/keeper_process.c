@@ -8,20 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/output.h"
+#include "tracer/debugger.h"
 #include "tracer/keeper.h"
 #include "tracer/self_code.h"
 
 #define ARG_START_FIELD 48 /* in /proc/PID/stat; the next one is its end */
 
+/* How often it looks whether a debugger has ended. */
+#define DEBUGGER_MS 200
+
+struct link {
+	bool exists; /* it was created here and not closed yet */
+	bool waits;  /* to be closed as soon as no debugger is in the way */
+	pid_t pid;   /* 0: of every process */
+	uint64_t inode; /* of the probed file */
+};
+
 struct keeper {
 	int socket;
 	pid_t owner;
 	int owner_fd;
-	bool *is_link; /* by descriptor: it was created here and not closed yet */
+	struct link *links; /* by descriptor */
 	size_t room;
+	size_t waiting;
 	char **outputs; /* whose temporary files are removed */
 	size_t noutputs;
 };
@@ -118,19 +131,19 @@ static void *get_memory(size_t size)
 	return p;
 }
 
-static void set_link(struct keeper *k, int fd, bool is_link)
+static struct link *link_of(struct keeper *k, int fd)
 {
 	if ((size_t)fd >= k->room) {
 		size_t room = (size_t)fd * 2 + 64;
-		bool *grown = realloc(k->is_link, room);
+		struct link *grown = reallocarray(k->links, room, sizeof(*grown));
 
 		if (!grown)
 			_exit(1);
-		memset(grown + k->room, 0, room - k->room);
-		k->is_link = grown;
+		memset(grown + k->room, 0, (room - k->room) * sizeof(*grown));
+		k->links = grown;
 		k->room = room;
 	}
-	k->is_link[fd] = is_link;
+	return &k->links[fd];
 }
 
 /* The bytes that follow a message. The owner's death ends the keeper's service. */
@@ -143,6 +156,7 @@ static int create(struct keeper *k, struct kx_keeper_message *m)
 	char *path = receive(k, m->path_size);
 	uint64_t *offsets = receive(k, each);
 	uint64_t *cookies = r.attach_type ? receive(k, each) : NULL;
+	struct stat st;
 	int fd;
 
 	r.path = path;
@@ -151,22 +165,78 @@ static int create(struct keeper *k, struct kx_keeper_message *m)
 	setrlimit(RLIMIT_NOFILE, &m->files);
 	fd = kx_uprobe_create(&r);
 	if (fd >= 0)
-		set_link(k, fd, true);
+		*link_of(k, fd) = (struct link){ .exists = true,
+						 .pid = r.pid,
+						 .inode = stat(path, &st) ? 0 : st.st_ino };
 	free(path);
 	free(offsets);
 	free(cookies);
 	return fd;
 }
 
-static int close_all(struct keeper *k, const struct kx_keeper_message *m)
+/* Whether a debugger may write the probes' breakpoints back after they were removed. */
+static bool has_debugger(const struct link *l)
+{
+	char name[32];
+
+	return l->pid ? kx_debugger_of(l->pid, name, sizeof(name)) != 0 : kx_debugger_uses(l->inode);
+}
+
+/* Of @n descriptors, closes those that @l->waits does not keep. */
+static void close_ready(struct keeper *k, int *fds, size_t n)
+{
+	size_t ready = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct link *l = link_of(k, fds[i]);
+
+		if (l->waits)
+			continue;
+		*l = (struct link){ 0 };
+		fds[ready++] = fds[i];
+	}
+	kx_fds_close(fds, ready);
+}
+
+static int close_now(struct keeper *k, const struct kx_keeper_message *m)
 {
 	int *fds = receive(k, m->count * sizeof(*fds));
 
 	for (uint32_t i = 0; i < m->count; i++)
-		set_link(k, fds[i], false);
-	kx_fds_close(fds, m->count);
+		link_of(k, fds[i])->waits = false;
+	close_ready(k, fds, m->count);
 	free(fds);
 	return 0;
+}
+
+/* Marks the links that must wait. Most are of the same process and file as the one before. */
+static void choose_waiting(struct keeper *k, const int *fds, size_t n)
+{
+	const struct link *before = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		struct link *l = link_of(k, fds[i]);
+
+		if (!l->exists)
+			continue;
+		if (before && before->pid == l->pid && before->inode == l->inode)
+			l->waits = before->waits;
+		else
+			l->waits = has_debugger(l);
+		k->waiting += l->waits;
+		before = l;
+	}
+}
+
+static int release(struct keeper *k, const struct kx_keeper_message *m)
+{
+	int *fds = receive(k, m->count * sizeof(*fds));
+
+	k->waiting = 0;
+	choose_waiting(k, fds, m->count);
+	close_ready(k, fds, m->count);
+	free(fds);
+	return (int)k->waiting;
 }
 
 static int guard(struct keeper *k, const struct kx_keeper_message *m)
@@ -191,26 +261,46 @@ static void remove_temporary_files(const struct keeper *k)
 	}
 }
 
+/* Closes the links, each as soon as its process has no debugger. */
+static void close_links(struct keeper *k)
+{
+	int *fds = get_memory((k->room + 1) * sizeof(*fds));
+
+	for (;;) {
+		size_t n = 0;
+
+		for (size_t fd = 0; fd < k->room; fd++)
+			if (k->links[fd].exists)
+				fds[n++] = (int)fd;
+		if (!n)
+			break;
+		choose_waiting(k, fds, n);
+		close_ready(k, fds, n);
+		poll(NULL, 0, k->waiting ? DEBUGGER_MS : 0);
+		k->waiting = 0;
+	}
+	free(fds);
+}
+
 /* Closes what the owner had open, the links last: another process may wait for a pipe's end. */
 static void end(struct keeper *k) __attribute__((noreturn));
 static void end(struct keeper *k)
 {
-	int *links = get_memory((k->room + 1) * sizeof(*links));
-	unsigned n = 0, from = STDERR_FILENO + 1;
+	unsigned from = STDERR_FILENO + 1;
 
 	close_range(0, STDERR_FILENO, 0);
 	remove_temporary_files(k);
 	(void)!chdir("/"); /* a folder in use cannot be unmounted */
 	for (unsigned fd = 0; fd < k->room; fd++) {
-		if (!k->is_link[fd])
+		if (!k->links[fd].exists)
 			continue;
-		links[n++] = (int)fd;
 		if (fd > from)
 			close_range(from, fd - 1, 0);
 		from = fd + 1;
 	}
 	close_range(from, ~0u, 0);
-	kx_fds_close(links, n);
+	k->waiting = 0;
+	close_links(k);
 	_exit(0);
 }
 
@@ -229,15 +319,18 @@ static int handle(struct keeper *k, struct kx_keeper_message *m)
 	case KX_KEEPER_CREATE:
 		return create(k, m);
 	case KX_KEEPER_CLOSE:
-		return close_all(k, m);
+		return close_now(k, m);
+	case KX_KEEPER_RELEASE:
+		return release(k, m);
 	case KX_KEEPER_GUARD:
 		return guard(k, m);
 	case KX_KEEPER_HIDE:
 		kx_self_code_hide();
 		return 0;
-	default:
-		_exit(0);
+	case KX_KEEPER_STOP:
+		return k->waiting > 0;
 	}
+	return -EINVAL;
 }
 
 void kx_keeper_process_run(int socket, pid_t owner, int owner_fd)
@@ -253,6 +346,8 @@ void kx_keeper_process_run(int socket, pid_t owner, int owner_fd)
 
 		/* whether the owner still lives is seen at the next message */
 		kx_keeper_send(socket, owner_fd, &answer, sizeof(answer));
+		if (m.action == KX_KEEPER_STOP && !answer)
+			_exit(0);
 	}
 	end(&k);
 }

@@ -249,6 +249,15 @@ void kx_links_truncate(struct kx_links *links, size_t count)
 	links->count = count;
 }
 
+size_t kx_links_release(struct kx_links *links)
+{
+	size_t waiting = kx_keeper_release(links->fds, links->count);
+
+	free(links->fds);
+	memset(links, 0, sizeof(*links));
+	return waiting;
+}
+
 void kx_links_close(struct kx_links *links)
 {
 	kx_links_truncate(links, 0);

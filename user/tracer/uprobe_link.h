@@ -71,4 +71,10 @@ void kx_links_truncate(struct kx_links *links, size_t count);
 /* Detaches everything; when it returns, no probe program of these links runs any more. */
 void kx_links_close(struct kx_links *links);
 
+/*
+ * The same, but where a process has a debugger (debugger.h), the keeper closes the links later.
+ * Returns how many these are; their programs may still run.
+ */
+size_t kx_links_release(struct kx_links *links);
+
 #endif

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tracer/debugger.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void read_name(pid_t pid, char *name, size_t size)
+{
+	char path[32];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(name, (int)size, f))
+		snprintf(name, size, "?");
+	name[strcspn(name, "\n")] = 0;
+	if (f)
+		fclose(f);
+}
+
+pid_t kx_debugger_of(pid_t pid, char *name, size_t size)
+{
+	char path[32], line[256];
+	int tracer = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
+			break;
+	if (f)
+		fclose(f);
+	if (tracer <= 0)
+		return 0;
+	read_name(tracer, name, size);
+	return strcmp(name, "strace") ? tracer : 0;
+}
+
+static bool maps(pid_t pid, uint64_t inode)
+{
+	char path[32], line[512];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		unsigned long long mapped;
+
+		found = sscanf(line, "%*s %*2cx%*s %*s %*s %llu", &mapped) == 1 && mapped == inode;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+bool kx_debugger_uses(uint64_t inode)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	bool found = false;
+	char name[32];
+
+	while (proc && !found && (entry = readdir(proc)))
+		found = isdigit((unsigned char)entry->d_name[0]) &&
+			kx_debugger_of(atoi(entry->d_name), name, sizeof(name)) &&
+			maps(atoi(entry->d_name), inode);
+	if (proc)
+		closedir(proc);
+	return found;
+}

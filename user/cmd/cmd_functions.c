@@ -14,6 +14,7 @@
 #include "cmd/commands.h"
 #include "base/json_text.h"
 #include "tracer/kernel_mechanism.h"
+#include "record/bystanders.h"
 #include "record/rate.h"
 #include "select/select.h"
 
@@ -301,6 +302,34 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 			 sel->ntraced, sel->ncandidates, KX_SELECT_MIN_INSTRUCTIONS);
 }
 
+static bool is_named(void *ctx, pid_t pid)
+{
+	const struct arguments *a = ctx;
+
+	for (size_t i = 0; i < a->npids; i++)
+		if (a->pids[i] == pid)
+			return true;
+	return false;
+}
+
+/* Whom a probe for every process would slow down. */
+static void print_shared(const struct kx_selection *sel, struct arguments *a)
+{
+	struct kx_bystanders others = { .is_traced = is_named, .ctx = a };
+
+	for (size_t i = 0; i < sel->nmodules; i++) {
+		const struct kx_select_module *m = &sel->modules[i];
+		size_t n = m->provider->probe == KX_PROBE_UPROBE ?
+				   kx_bystanders_count(&others, m->module) :
+				   0;
+
+		if (n)
+			kx_print(stderr, "%zu other process%s %s mapped\n", n,
+				 n == 1 ? " has" : "es have", m->module->name);
+	}
+	kx_bystanders_free(&others);
+}
+
 static void print_prediction(const struct kx_rates *rates)
 {
 	kx_print(
@@ -310,7 +339,7 @@ static void print_prediction(const struct kx_rates *rates)
 		rates->percent < 10 ? 2 : 0, rates->percent, rates->seconds);
 }
 
-static int list_functions(const struct arguments *a, struct kx_err *err)
+static int list_functions(struct arguments *a, struct kx_err *err)
 {
 	const struct kx_select_options how = {
 		.include = a->include, .ninclude = a->ninclude,
@@ -355,6 +384,8 @@ static int list_functions(const struct arguments *a, struct kx_err *err)
 		fflush(stdout);
 		if (!rc)
 			print_summary(&sel, a);
+		if (!rc && a->npids)
+			print_shared(&sel, a);
 		if (!rc && known)
 			print_prediction(known);
 		kx_selection_free(&sel);

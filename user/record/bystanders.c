@@ -25,6 +25,7 @@ static int add_process(void *ctx, pid_t pid)
 {
 	struct kx_bystanders *b = ctx;
 	char path[32], *line = NULL;
+	uint64_t last = 0;
 	size_t size = 0;
 	int code = 0;
 	FILE *f;
@@ -41,9 +42,10 @@ static int add_process(void *ctx, pid_t pid)
 		uint64_t inode;
 		char perms[5];
 
+		/* the mappings of one file lie together: it counts once */
 		if (sscanf(line, "%*x-%*x %4s %*x %*x:%*x %" SCNu64, perms, &inode) == 2 && inode &&
-		    perms[2] == 'x')
-			code = add_inode(b, inode);
+		    perms[2] == 'x' && inode != last)
+			code = add_inode(b, last = inode);
 	}
 	free(line);
 	fclose(f);
@@ -59,8 +61,6 @@ static int compare(const void *a, const void *b)
 
 static void look(struct kx_bystanders *b)
 {
-	size_t n = 0;
-
 	b->count = 0;
 	b->blind = false;
 	b->known = true;
@@ -70,18 +70,32 @@ static void look(struct kx_bystanders *b)
 	}
 	if (b->count)
 		qsort(b->inodes, b->count, sizeof(*b->inodes), compare);
-	for (size_t i = 0; i < b->count; i++)
-		if (!n || b->inodes[n - 1] != b->inodes[i])
-			b->inodes[n++] = b->inodes[i];
-	b->count = n;
+}
+
+size_t kx_bystanders_count(struct kx_bystanders *b, const struct kx_module *m)
+{
+	size_t low = 0, high, n = 0;
+
+	if (!b->known)
+		look(b);
+	for (high = b->count; low < high;) {
+		size_t middle = (low + high) / 2;
+
+		if (b->inodes[middle] < m->inode)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low + n < b->count && b->inodes[low + n] == m->inode)
+		n++;
+	return n;
 }
 
 bool kx_bystanders_map(struct kx_bystanders *b, const struct kx_module *m)
 {
 	if (!b->known)
 		look(b);
-	return b->blind ||
-	       (b->count && bsearch(&m->inode, b->inodes, b->count, sizeof(*b->inodes), compare));
+	return b->blind || kx_bystanders_count(b, m);
 }
 
 void kx_bystanders_free(struct kx_bystanders *b)

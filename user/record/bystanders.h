@@ -18,7 +18,7 @@
 struct kx_bystanders {
 	bool (*is_traced)(void *ctx, pid_t pid);
 	void *ctx;
-	uint64_t *inodes; /* sorted */
+	uint64_t *inodes; /* sorted; one for each process that has the file */
 	size_t count, room;
 	bool known; /* the list is that of now; false at first, and to have it read again */
 	bool blind; /* the processes could not be read, so they may map anything */
@@ -30,6 +30,8 @@ struct kx_bystanders {
  * /proc/PID/maps shows as the device is not always that of stat(2).
  */
 bool kx_bystanders_map(struct kx_bystanders *b, const struct kx_module *m);
+/* How many such processes. */
+size_t kx_bystanders_count(struct kx_bystanders *b, const struct kx_module *m);
 void kx_bystanders_free(struct kx_bystanders *b);
 
 #endif

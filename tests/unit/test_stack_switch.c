@@ -94,7 +94,7 @@ static void test_symbols(void **state)
 	(void)state;
 	assert_string_equal(symbol_of("int f(void) { return 1; }"), "");
 	assert_string_equal(symbol_of("void swapcontext(void); void f(void) { swapcontext(); }"), "swapcontext");
-	/* who defines it is a C library */
+	/* a library that defines it is a C library */
 	assert_string_equal(symbol_of("void swapcontext(void) {}"), "");
 	assert_string_equal(symbol_of("void jump_fcontext(void) {}"), "jump_fcontext");
 	assert_string_equal(symbol_of("void jump_fcontext(void); void f(void) { jump_fcontext(); }"), "jump_fcontext");

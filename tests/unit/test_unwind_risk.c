@@ -181,6 +181,37 @@ static void test_linker(void **state)
 			 1);
 }
 
+/* Files that switch stacks; libcrypto does only for asynchronous jobs. */
+static void test_switches(void **state)
+{
+	struct kx_unwind_risk risk;
+
+	(void)state;
+	write_file("coro.c", "void swapcontext(void);\nvoid f(void) { swapcontext(); }\n");
+	write_file("switch.s", ".globl f\nf: mov %rsp, (%rdi)\nmov %rsi, %rsp\nret\n");
+	sh("gcc -shared -fPIC -o coro.so coro.c && gcc -shared -nostdlib -o switch.so switch.s");
+	risk = RISK({ "prog", "catch.so" }, { "libcoro.so", "coro.so" });
+	assert_true(risk.switches_stacks);
+	risky(risk, "libcoro.so uses swapcontext, so it switches stacks");
+	risk = RISK({ "prog", "switch.so" });
+	assert_true(risk.switches_stacks);
+	assert_non_null(strstr(risk.reason, "prog has code that switches stacks"));
+	/* Go is shown before all others */
+	risky(RISK({ "prog", "coro.so" }, { "app", "go.so" }),
+	      "app is written in Go, which moves its stacks");
+	harmless(RISK({ "libc.so.6", "coro.so" }, { "libunwind.so.8", "switch.so" },
+		      { "libffi.so.8", "switch.so" }));
+	risk = RISK({ "prog", "plain.so" }, { "libcrypto.so.3", "coro.so" });
+	harmless(risk);
+	assert_string_equal(risk.may_switch, "libcrypto.so.3");
+	kx_unwind_risk_unguarded(&risk);
+	assert_true(risk.switches_stacks);
+	assert_false(risk.returns_harmless);
+	risk = RISK({ "prog", "plain.so" });
+	kx_unwind_risk_unguarded(&risk);
+	harmless(risk);
+}
+
 /* Modules that can load others later: those that import dlopen, except the C library itself. */
 static void test_loader(void **state)
 {
@@ -235,7 +266,7 @@ int main(void)
 		cmocka_unit_test(test_tables), cmocka_unit_test(test_runtimes),
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_open_failure_is_no_verdict), cmocka_unit_test(test_unknown), cmocka_unit_test(test_go),
-		cmocka_unit_test(test_linker),
+		cmocka_unit_test(test_linker), cmocka_unit_test(test_switches),
 		cmocka_unit_test(test_loader), cmocka_unit_test(test_processes),
 	};
 

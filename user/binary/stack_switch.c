@@ -189,7 +189,7 @@ static bool ends_function(const uint8_t *p, size_t at)
 static bool is_of_frame(const struct scan *s, size_t at, unsigned reg)
 {
 	size_t from = at > COPY_WINDOW ? at - COPY_WINDOW : 0;
-	size_t to = s->size - at > COPY_WINDOW ? at + COPY_WINDOW : s->size - 8;
+	size_t to = s->size - at > COPY_WINDOW + 3 ? at + COPY_WINDOW : s->size - 3;
 	bool is_argument = reg == 2 || reg == 6 || reg == 7;
 
 	for (size_t pos = at; pos-- > from;) {
@@ -207,10 +207,13 @@ static bool is_of_frame(const struct scan *s, size_t at, unsigned reg)
 }
 
 /* `mov %rcx, %rsp; pop %rcx; jmp *%rcx` or `...; ret`: where gcc resumes after an exception. */
-static bool is_eh_return(const uint8_t *p)
+static bool is_eh_return(const struct scan *s, size_t at)
 {
+	const uint8_t *p = s->code + at;
+
 	return p[0] == REX_W && p[1] == 0x89 && p[2] == 0xcc &&
-	       (p[3] == 0xc3 || (p[3] == 0x59 && p[4] == 0xff && p[5] == 0xe1));
+	       (p[3] == 0xc3 ||
+		(p[3] == 0x59 && s->size - at >= 6 && p[4] == 0xff && p[5] == 0xe1));
 }
 
 /* Whether the instruction at @at, one that passes the filter, takes rsp from another place than the frame. */
@@ -225,7 +228,7 @@ static bool is_switch(const struct scan *s, size_t at)
 		return true;
 	case 0x89:
 	case 0x01:
-		return reg != BP && reg != SP && !is_eh_return(p) && !is_of_frame(s, at, reg);
+		return reg != BP && reg != SP && !is_eh_return(s, at) && !is_of_frame(s, at, reg);
 	case 0x03:
 		if (p[2] < 0xc0) /* adds a variable: the frame's size */
 			return false;
@@ -249,7 +252,8 @@ bool kx_stack_switch_in(const uint8_t *code, size_t size, size_t *offset)
 
 	make_filter(&f);
 	ZydisDecoderInit(&s.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	for (size_t i = 0; i + 8 <= size; i++) {
+	/* the shortest, and a return */
+	for (size_t i = 0; i + 4 <= size; i++) {
 		if (!(f.rex[code[i]] & f.opcode[code[i + 1]] & f.modrm[code[i + 2]]) ||
 		    !is_switch(&s, i) || !starts_instruction(&s, i))
 			continue;

@@ -7,8 +7,8 @@
  *
  * Known by what it imports or defines (swapcontext, Boost's jump_fcontext, greenlet's slp_switch), or by its
  * instructions: a few byte patterns find what may write rsp, and only these places are decoded. Restoring
- * rsp after alloca, a variable-length array or an aligned frame is no switch. Tools that know only
- * a part of the code may err in both directions: a wrong alarm makes exits more expensive, nothing else.
+ * rsp after alloca, a variable-length array or an aligned frame is no switch. The code around
+ * a place is guessed, so the scan can err in both directions: a false alarm makes exits more expensive, nothing else.
  */
 #ifndef KX_STACK_SWITCH_H
 #define KX_STACK_SWITCH_H

@@ -43,7 +43,10 @@ static bool matches(const char *name, const char *const *globs, size_t n)
 	return false;
 }
 
-/* Name of the first library that the module itself needs (DT_NEEDED), of the C++ runtimes or of all; NULL if none. */
+/*
+ * Name of the first library that the module itself needs (DT_NEEDED), with @cxx of the first C++ runtime; NULL if
+ * there is none.
+ */
 static const char *needs(struct kx_elf *elf, bool cxx)
 {
 	Elf_Scn *scn = NULL;

@@ -31,8 +31,8 @@ struct kx_unwind_risk {
 bool kx_is_dynamic_linker(const struct kx_module *m);
 
 /*
- * Checks every module's section table. A module that cannot be read counts as a risk, of this process only. Modules loaded
- * later and code generated at run time are not covered.
+ * Checks every module's section table, symbols and code. A module that cannot be read counts as a risk, of this
+ * process only. Modules loaded later and code generated at run time are not covered.
  */
 void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out);
 /* The same; files that are in @cache are not opened. */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Generators on stacks of their own: next() resumes one and yield() suspends it, so that calls on two
- * stacks end in another order than they began. Built with ASM the switch is a function of its own that
- * makes no calls, with HIDDEN one that looks like a function leaving its frame; else it is swapcontext(). The main thread works first, then a second thread; each has a
- * generator with a stack above and one below its own stack, and a signal handler on a stack above it.
+ * Generators on stacks of their own: next() resumes one and yield() suspends it, so that calls on two stacks end
+ * in another order than they began. Built with ASM the switch is a function of its own that makes no calls,
+ * with HIDDEN one that looks like a function leaving its frame; else it is swapcontext(). The main thread works
+ * first, then a second thread; each has a generator with a stack above and one below its own stack, and a signal
+ * handler on a stack above it.
  */
 #include <pthread.h>
 #include <signal.h>

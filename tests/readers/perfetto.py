@@ -63,7 +63,7 @@ class Reader:
         values = {}
         for a in event.get('debug_annotations', []):
             value = [v for k, v in a.items() if k not in ('name', 'name_iid')][0][0]
-            key = self.name_of('debug_annotation_names', a, 'name_iid')
+            key = self.name_of('debug_annotation_names', a, 'name_iid', 'name')
             # Perfetto's numbers are integers; the other formats have them as text.
             whole = isinstance(value, int) and (key.startswith('arg') or key == 'caller')
             values[key] = hex(value) if whole else str(value) if key == 'result' else value

@@ -151,11 +151,18 @@ class Run:
             options = options + [word for f in self.hazard.functions for word in ("-f", module + f)]
         return self.start(name, [KXRAY, "record", "-o", trace, *options, *command])
 
+    def last_words(self, child, name):
+        """Why a program has ended; without a reason it has failed."""
+        lines = self.out(name, "err").strip().splitlines()
+        if not lines:
+            raise ValueError(f"{name} ends with status {child.returncode} and gives no reason")
+        return lines[-1][:200]
+
     def wait_for_kxray(self, child, name):
         wait_until(lambda: "kxray: recording " in self.out(name, "err") or child.poll() is not None,
                    f"{name} does not record")
         if child.poll() is not None and "kxray: recording " not in self.out(name, "err"):
-            raise Refused(self.out(name, "err").strip().splitlines()[-1][:200])
+            raise Refused(self.last_words(child, name))
 
     def start_bpftrace(self):
         """bpftrace with probes at the entries and returns of the target's functions; "leave" and others need no more."""
@@ -217,7 +224,7 @@ class Run:
         self.kxray = self.start_kxray("kxray", WAYS[way][0], command, way != "unasked")
         status = self.end_of(self.kxray, "kxray -- COMMAND")
         if "ready" not in self.out("kxray") and "kxray: recording " not in self.out("kxray", "err"):
-            raise Refused(self.out("kxray", "err").strip().splitlines()[-1][:200])
+            raise Refused(self.last_words(self.kxray, "kxray"))
         return status
 
     def entries(self, way):

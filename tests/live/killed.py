@@ -74,6 +74,8 @@ def main():
     kxray, pid, rounds, seed, trace = sys.argv[1:6]
     patterns = sys.argv[6:]
     rnd = random.Random(int(seed))
+    # a background shell ignores it, and kxray would lose one that comes at its very start
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     log = KernelLog()
     names = (os.path.basename(kxray)[:15], "kx-keeper")
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

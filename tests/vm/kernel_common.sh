@@ -50,9 +50,9 @@ record()	# record FOLDER OPTION...
 	start_target $out
 	case $* in
 	*--count*) ;;
-	*) set -- -o $out/trace.xray "$@" ;;
+	*) set -- --ring-size 4M -o $out/trace.xray "$@" ;;
 	esac
-	/kxray record -p $target --ring-size 4M --json "$@" >$out/record.json 2>$out/record.err &
+	/kxray record -p $target --json "$@" >$out/record.json 2>$out/record.err &
 	kxray=$!
 	until grep -q -E 'kxray: (recording|counting)' $out/record.err; do
 		kill -0 $kxray 2>/dev/null || break

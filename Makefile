@@ -24,6 +24,8 @@ build/%:
 else
 
 BUILD ?= build
+# One spelling, because $(BUILD)/flags contains it: another one would build everything again.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man

@@ -102,7 +102,7 @@ int kx_rates_measure(const struct kx_selection *sel, const struct kx_select_opti
 		code = kx_call_costs_measure(mechanism, &costs, err);
 	if (!code)
 		code = kx_recording_run(&o, &result, err);
-	if (!code && result.interrupted)
+	if (code == -EINTR || (!code && result.interrupted)) /* also while it is prepared */
 		code = kx_err_set(err, -EINTR, "the counting was interrupted");
 	if (!code && fill(out, &c, result.seconds, &costs))
 		code = kx_err_set(err, -ENOMEM, "no memory for the rates");

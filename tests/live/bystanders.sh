@@ -67,15 +67,29 @@ TARGETS_BEFORE=$TARGETS TARGETS=$TMP
 start_target chosen
 TARGETS=$TARGETS_BEFORE
 chosen=$PID
-# It is traced once its code has changed.
-changed() {
+# It is traced once malloc's code is another than the bystander's.
+probed() {
+	python3 - "$chosen" "$bystander" <<-'END'
+		import re, subprocess, sys
+		def code_of_malloc(pid):
+		    start, path = next((int(f[0].split("-")[0], 16), f[5]) for f in
+		                       (line.split() for line in open(f"/proc/{pid}/maps")) if "/libc.so" in f[-1])
+		    symbols = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout
+		    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+		        memory.seek(start + int(re.search(r"^(\w+) T malloc(@|$)", symbols, re.M)[1], 16))
+		        return memory.read(16)
+		sys.exit(code_of_malloc(sys.argv[1]) == code_of_malloc(sys.argv[2]))
+	END
+}
+answers() {
 	local lines
 	lines=$(wc -l <"$TMP/chosen.out")
 	go_target
 	wait_for has_lines "$TMP/chosen.out" $((lines + 1))
-	[ "$(tail -n 1 "$TMP/chosen.out" | sed 's/,.*//')" != "$(sed -n '2s/,.*//p' "$TMP/bystander.out")" ]
 }
-wait_for changed || fail "-a --comm: the chosen process" "its code never changed"
+answers_probed() { answers && probed; }
+wait_for answers_probed || fail "-a --comm: the chosen process" "its code never changed"
+answers
 ask "-a --comm"
 assert_eq "-a --comm: the bystander's code" "$ANSWER" "$unchanged"
 end_target "$chosen"

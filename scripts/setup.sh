@@ -21,7 +21,7 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-test)
 		packages debian-fast
-		echo redis-server redis-tools sqlite3 strace gdb qemu-system-x86 busybox-static
+		echo redis-server redis-tools sqlite3 strace gdb valgrind qemu-system-x86 busybox-static
 		;;
 	debian-bench) echo linux-perf bpftrace python3 libpython3-dev libstdc++6 ;;
 	fedora-build)
@@ -33,7 +33,7 @@ packages() { # FAMILY-GROUP
 		;;
 	fedora-test)
 		packages fedora-fast
-		echo redis sqlite strace gdb
+		echo redis sqlite strace gdb valgrind
 		;;
 	fedora-bench) echo perf bpftrace python3-devel libstdc++ ;;
 	*) die "unknown group '${1#*-}': take build, fast, test, bench or --check." ;;

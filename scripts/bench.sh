@@ -3,6 +3,7 @@
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
 #     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [syscalls] [follow] [rates] [accuracy]
+#                      [bystander]
 # default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
 #
@@ -16,6 +17,7 @@
 #     follow    scripts/bench-follow.sh: how long newly mapped code runs untraced
 #     rates     scripts/bench-rates.sh: the cost of recording against its prediction
 #     accuracy  scripts/bench-accuracy.sh: durations against what the functions measure themselves
+#     bystander scripts/bench-bystander.sh: malloc+free of a process that nobody asked to trace
 #
 # A figure about a call is the ratio of two consecutive measurements of the same running target's CPU time;
 # the table shows the median, minimum and maximum of several such pairs.
@@ -443,8 +445,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | callers | peers | share) "bench_$part" ;;
-	attach | export | syscalls | follow | rates | accuracy) ;;
-	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, syscalls, follow, rates or accuracy" ;;
+	attach | export | syscalls | follow | rates | accuracy | bystander) ;;
+	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, syscalls, follow, rates, accuracy or bystander" ;;
 	esac
 done
 end_target
@@ -455,7 +457,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in export syscalls follow rates accuracy; do
+for script in export syscalls follow rates accuracy bystander; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

@@ -51,7 +51,7 @@ int main(void)
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
 	while (target_getc() != EOF) {
-		printf("text %016llx, %.1f ns\n", (unsigned long long)sum_text(), measure());
+		printf("text %016llx, %.3f ns\n", (unsigned long long)sum_text(), measure());
 		fflush(stdout);
 	}
 	return 0;

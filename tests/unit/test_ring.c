@@ -79,6 +79,32 @@ static void test_peek_and_release(void **state)
 	assert_int_equal(m.header.tail, 7);
 }
 
+/* Each finished record once, none beyond the head or behind an unfinished one. */
+static void test_take(void **state)
+{
+	struct kx_rings rings;
+	struct kx_ring ring;
+	struct memory m;
+
+	(void)state;
+	start(&m, &ring, &rings);
+	assert_null(kx_ring_take(&rings, &ring));
+	m.slots[0].commit = 1;
+	assert_null(kx_ring_take(&rings, &ring)); /* not below the head */
+	m.header.head = 4;
+	m.slots[0].words = 4; /* three slots */
+	m.slots[3].commit = 0;
+	assert_ptr_equal(kx_ring_take(&rings, &ring), &m.slots[0]);
+	assert_int_equal(ring.tail, 3);
+	assert_null(kx_ring_take(&rings, &ring)); /* unfinished: stays */
+	assert_int_equal(ring.tail, 3);
+	m.slots[3].commit = 4;
+	assert_ptr_equal(kx_ring_take(&rings, &ring), &m.slots[3]);
+	assert_null(kx_ring_take(&rings, &ring));
+	assert_int_equal(ring.tail, 4);
+	assert_int_equal(m.header.tail, 0); /* nothing is released */
+}
+
 static void test_payload_goes_round_the_end(void **state)
 {
 	struct kx_rings rings;
@@ -105,6 +131,7 @@ int main(void)
 		cmocka_unit_test(test_slots_of_a_record),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_peek_and_release),
+		cmocka_unit_test(test_take),
 		cmocka_unit_test(test_payload_goes_round_the_end),
 	};
 

@@ -315,11 +315,8 @@ static void count_rest(struct kx_collector *c)
 
 		if (!ring->header)
 			continue;
-		while (ring->tail != kx_ring_head(ring) &&
-		       (rec = kx_ring_peek(rings, ring, ring->tail))) {
+		while ((rec = kx_ring_take(rings, ring)))
 			c->taken += KX_EVENT_IS_CALL(rec->kind);
-			ring->tail += KX_WIRE_SLOTS(rec->words);
-		}
 		c->abandoned += kx_ring_head(ring) - ring->tail;
 		kx_ring_release(ring);
 	}

@@ -128,12 +128,9 @@ static size_t take_records(struct kx_rings *rings, uint32_t func, struct kx_wire
 
 		if (!ring->header)
 			continue;
-		while (ring->tail != kx_ring_head(ring) &&
-		       (rec = kx_ring_peek(rings, ring, ring->tail))) {
+		while ((rec = kx_ring_take(rings, ring)))
 			if (KX_EVENT_IS_CALL(rec->kind) && rec->func == func && n < max)
 				out[n++] = *rec;
-			ring->tail += KX_WIRE_SLOTS(rec->words);
-		}
 		kx_ring_release(ring);
 	}
 	qsort(out, n, sizeof(*out), by_clock);

@@ -59,6 +59,19 @@ static inline const struct kx_wire_record *kx_ring_peek(const struct kx_rings *r
 											    : NULL;
 }
 
+/* The record at r->tail, which moves behind it; NULL if there is none that is finished. */
+static inline const struct kx_wire_record *kx_ring_take(const struct kx_rings *rings,
+							struct kx_ring *r)
+{
+	const struct kx_wire_record *rec = NULL;
+
+	if (r->tail != kx_ring_head(r))
+		rec = kx_ring_peek(rings, r, r->tail);
+	if (rec)
+		r->tail += KX_WIRE_SLOTS(rec->words);
+	return rec;
+}
+
 /* Word @i of the payload of the record at @position (24 bytes of each further slot). */
 static inline uint64_t kx_ring_payload(const struct kx_rings *rings, const struct kx_ring *r,
 				       uint64_t position, unsigned i)

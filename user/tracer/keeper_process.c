@@ -2,7 +2,6 @@
 #include "tracer/keeper_internal.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,15 +50,16 @@ static int wait_for(int socket, int peer, short events)
 	return fds[0].revents & events ? 0 : -EPIPE;
 }
 
-int kx_keeper_send(int socket, int peer, const void *data, size_t size)
+/* Moves the bytes from or to @data: @events is POLLIN to receive, POLLOUT to send. */
+static int transfer(int socket, int peer, short events, void *data, size_t size)
 {
-	const char *p = data;
+	char *p = data;
 
 	while (size) {
-		ssize_t n = write(socket, p, size);
+		ssize_t n = events == POLLIN ? read(socket, p, size) : write(socket, p, size);
 
 		if (n < 0 && errno == EAGAIN) {
-			int code = wait_for(socket, peer, POLLOUT);
+			int code = wait_for(socket, peer, events);
 
 			if (code)
 				return code;
@@ -73,26 +73,14 @@ int kx_keeper_send(int socket, int peer, const void *data, size_t size)
 	return 0;
 }
 
+int kx_keeper_send(int socket, int peer, const void *data, size_t size)
+{
+	return transfer(socket, peer, POLLOUT, (void *)data, size);
+}
+
 int kx_keeper_receive(int socket, int peer, void *data, size_t size)
 {
-	char *p = data;
-
-	while (size) {
-		ssize_t n = read(socket, p, size);
-
-		if (n < 0 && errno == EAGAIN) {
-			int code = wait_for(socket, peer, POLLIN);
-
-			if (code)
-				return code;
-		} else if (n < 0 && errno != EINTR) {
-			return -errno;
-		} else if (n > 0) {
-			p += n;
-			size -= (size_t)n;
-		}
-	}
-	return 0;
+	return transfer(socket, peer, POLLIN, data, size);
 }
 
 /*
@@ -253,11 +241,12 @@ static int guard(struct keeper *k, const struct kx_keeper_message *m)
 static void remove_temporary_files(const struct keeper *k)
 {
 	for (size_t i = 0; i < k->noutputs; i++) {
-		char map[PATH_MAX];
+		char *map = kx_output_map_path(k->outputs[i]);
 
 		kx_output_remove_temporary(k->outputs[i], k->owner);
-		snprintf(map, sizeof(map), "%s.map", k->outputs[i]);
-		kx_output_remove_temporary(map, k->owner);
+		if (map)
+			kx_output_remove_temporary(map, k->owner);
+		free(map);
 	}
 }
 

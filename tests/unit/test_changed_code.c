@@ -12,32 +12,6 @@
 
 #include "record/changed_code.h"
 
-/* Another's probe or breakpoint is no change; anything else is. */
-static void test_same(void **state)
-{
-	static const uint8_t file[] = { 0x55, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3, 0x90 };
-	static const struct {
-		uint8_t memory[sizeof(file)];
-		bool same;
-	} cases[] = {
-		{ { 0x55, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3, 0x90 }, true },
-		{ { 0xcc, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3, 0x90 }, true },
-		{ { 0xcc, 0xcc, 0x1f, 0x44, 0x00, 0x00, 0xcc, 0x90 }, true },
-		{ { 0x55, 0xe8, 0x12, 0x34, 0x56, 0x78, 0xc3, 0x90 }, true }, /* probed nop */
-		{ { 0x55, 0xe8, 0x12, 0x34, 0x56, 0x78, 0xe9, 0x90 }, false },
-		{ { 0xe8, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3, 0x90 }, false }, /* no nop was there */
-		{ { 0x55, 0xe9, 0x1f, 0x44, 0x00, 0x00, 0xc3, 0x90 }, false },
-		{ { 0x55, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3, 0x91 }, false },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(kx_code_is_same(cases[i].memory, file, sizeof(file)),
-				 cases[i].same);
-	/* the window ends inside the nop */
-	assert_true(kx_code_is_same(cases[3].memory, file, 3));
-}
-
 static long __attribute__((noinline, used)) kept_function(long n)
 {
 	return n * 3;
@@ -101,7 +75,6 @@ static void test_own_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_own_process),
 	};
 

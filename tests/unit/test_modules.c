@@ -6,10 +6,12 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "binary/elf_image.h"
+#include "binary/mappings.h"
 #include "binary/modules.h"
 #include "target.h"
 
@@ -149,6 +151,75 @@ static void test_load_bias(void **state)
 		kx_modules_free(&mods);
 		target_stop(pid);
 	}
+}
+
+/* Two processes of one program, and a copy of its file. */
+static void test_find(void **state)
+{
+	uint64_t in_main, in_lib;
+	struct kx_modules one, other, copy;
+	const struct kx_module *lib;
+	pid_t first, second;
+
+	(void)state;
+	sh("cp prog copied");
+	first = start("./prog", &in_main, &in_lib);
+	second = start("./copied", &in_main, &in_lib);
+	modules_ok(first, &one);
+	modules_ok(second, &other);
+	lib = kx_modules_find(&other, by_name(&one, "libone.so.1"));
+	assert_ptr_equal(lib, by_name(&other, "libone.so.1"));
+	assert_int_equal(lib->load_bias, in_lib - nm("libone.so.1", "lib_function"));
+	assert_null(kx_modules_find(&other, &one.items[0]));
+	assert_int_equal(kx_modules_of_file(in_dir("prog"), &copy, NULL), 0);
+	assert_ptr_equal(kx_modules_find(&one, &copy.items[0]), &one.items[0]);
+	assert_null(kx_modules_find(&other, &copy.items[0]));
+	kx_modules_free(&copy);
+	/* the same inode of another file system */
+	one.items[0].inode = lib->inode;
+	one.items[0].device = lib->device + 1;
+	assert_null(kx_modules_find(&other, &one.items[0]));
+	kx_modules_free(&one);
+	kx_modules_free(&other);
+	target_stop(first);
+	target_stop(second);
+}
+
+struct wanted {
+	const char *path;
+	uint64_t start, end;
+	bool writable, executable;
+	int stop; /* what look_for returns at it */
+};
+
+static int look_for(void *ctx, const struct kx_mapping *m)
+{
+	struct wanted *w = ctx;
+
+	if (w->path ? strcmp(m->path, w->path) : m->start != w->start)
+		return 0;
+	*w = (struct wanted){ m->path[0] ? "found" : "", m->start, m->end, m->writable, m->executable, w->stop };
+	return w->stop;
+}
+
+static void test_mappings(void **state)
+{
+	char *page = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct wanted w = { .start = (uintptr_t)page + 4096, .stop = 7 }, stack = { .path = "[stack]", .stop = 1 };
+
+	(void)state;
+	assert_ptr_not_equal(page, MAP_FAILED);
+	assert_int_equal(mprotect(page + 4096, 4096, PROT_READ | PROT_EXEC), 0);
+	assert_int_equal(kx_mappings_each(getpid(), look_for, &w), 7);
+	assert_int_equal(w.end, w.start + 4096);
+	assert_true(w.executable && !w.writable);
+	assert_string_equal(w.path, ""); /* no file */
+	assert_int_equal(kx_mappings_each(getpid(), look_for, &stack), 1);
+	assert_true(stack.writable && !stack.executable);
+	w = (struct wanted){ .path = "/no such file" };
+	assert_int_equal(kx_mappings_each(getpid(), look_for, &w), 0);
+	assert_int_equal(kx_mappings_each(0x7fffffff, look_for, &w), -ESRCH);
+	munmap(page, 3 * 4096);
 }
 
 static void test_deleted(void **state)
@@ -488,6 +559,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_load_bias),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_mappings),
 		cmocka_unit_test(test_deleted),
 		cmocka_unit_test(test_odd_names),
 		cmocka_unit_test(test_mount_namespace),

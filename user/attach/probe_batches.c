@@ -73,14 +73,6 @@ void kx_probes_add_exits(struct kx_probes *p, struct kx_batch *b, const struct k
 	}
 }
 
-bool kx_probes_is_mapped(const struct kx_modules *mods, const struct kx_module *m)
-{
-	for (size_t i = 0; i < mods->count; i++)
-		if (mods->items[i].inode == m->inode && mods->items[i].device == m->device)
-			return true;
-	return false;
-}
-
 int kx_probes_link(struct kx_probes *p, uint32_t module, enum kx_tracer_prog prog, pid_t pid,
 		   const struct kx_batch *b, struct kx_links *links, struct kx_err *err)
 {

@@ -1,39 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "attach/probe_check.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <unistd.h>
+#include "binary/mappings.h"
+#include "binary/process_code.h"
 
-#define PAGE 4096u
-#define INT3 0xcc
-#define CALL 0xe8 /* what a probe on a nop of five bytes becomes (Linux 6.18) */
-
-/* The code of one process. */
-struct code {
-	int fd;
-	uint64_t page; /* address of what is in bytes; 1: nothing */
-	ssize_t size;
-	uint8_t bytes[PAGE];
-};
-
-static bool has_probe(struct code *c, uint64_t address, const struct kx_sled *s)
+static bool has_probe(struct kx_process_code *c, uint64_t address, const struct kx_sled *s)
 {
-	uint64_t page = address & ~(uint64_t)(PAGE - 1);
 	uint8_t byte;
 
-	if (c->page != page) {
-		c->size = pread(c->fd, c->bytes, PAGE, (off_t)page);
-		c->page = page;
-	}
-	if (c->size != PAGE)
-		return true;
-	byte = c->bytes[address - page];
-	return byte == INT3 || (byte == CALL && s->cost == KX_COST_NOP5);
+	return !kx_process_code_read(c, address, &byte, 1) ||
+	       kx_code_is_probed(byte, s->cost == KX_COST_NOP5);
 }
 
-static bool has_probes(struct code *c, const struct kx_module *m, const struct kx_function *f)
+static bool has_probes(struct kx_process_code *c, const struct kx_module *m,
+		       const struct kx_function *f)
 {
 	const struct kx_plan *plan = &f->plan;
 
@@ -45,36 +25,29 @@ static bool has_probes(struct code *c, const struct kx_module *m, const struct k
 	return true;
 }
 
-/* The process's copy of a selected module; NULL if it does not have it. */
-static const struct kx_module *mapped(const struct kx_select_process *proc,
-				      const struct kx_module *m)
+struct place {
+	uint64_t address;
+	bool writable;
+};
+
+static int look_at_mapping(void *ctx, const struct kx_mapping *m)
 {
-	for (size_t i = 0; i < proc->mods->count; i++)
-		if (proc->mods->items[i].inode == m->inode &&
-		    proc->mods->items[i].device == m->device)
-			return &proc->mods->items[i];
-	return NULL;
+	struct place *p = ctx;
+
+	if (p->address < m->start || p->address >= m->end)
+		return 0;
+	p->writable = m->writable;
+	return 1;
 }
 
 static bool is_writable(pid_t pid, uint64_t address)
 {
-	uint64_t start, end;
-	bool writable = false;
-	char line[512], w;
-	FILE *f;
+	struct place p = { .address = address };
 
-	snprintf(line, sizeof(line), "/proc/%d/maps", pid);
-	f = fopen(line, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%c", &start, &end, &w) == 3 &&
-		    address >= start && address < end)
-			writable = w == 'w';
-	if (f)
-		fclose(f);
-	return writable;
+	return kx_mappings_each(pid, look_at_mapping, &p) == 1 && p.writable;
 }
 
-static struct kx_probe_gap check_module(struct code *c, const struct kx_probes *probes,
+static struct kx_probe_gap check_module(struct kx_process_code *c, const struct kx_probes *probes,
 					const struct kx_selection *sel, uint32_t module,
 					const struct kx_select_process *proc,
 					const struct kx_module *m)
@@ -101,20 +74,17 @@ static size_t check_process(const struct kx_probes *probes, const struct kx_sele
 			    const struct kx_select_process *proc,
 			    void (*report)(void *ctx, const struct kx_probe_gap *gap), void *ctx)
 {
-	struct code c = { .page = 1 };
-	char path[32];
+	struct kx_process_code c;
 	size_t n = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", proc->pid);
-	c.fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (c.fd < 0)
+	if (kx_process_code_open(proc->pid, &c))
 		return 0;
 	for (uint32_t i = 0; i < sel->nmodules; i++) {
 		const struct kx_module *m = NULL;
 		struct kx_probe_gap gap;
 
 		if (sel->modules[i].provider->probe == KX_PROBE_UPROBE)
-			m = mapped(proc, sel->modules[i].module);
+			m = kx_modules_find(proc->mods, sel->modules[i].module);
 		if (!m)
 			continue;
 		gap = check_module(&c, probes, sel, i, proc, m);
@@ -122,7 +92,7 @@ static size_t check_process(const struct kx_probes *probes, const struct kx_sele
 			report(ctx, &gap);
 		n += gap.functions;
 	}
-	close(c.fd);
+	kx_process_code_close(&c);
 	return n;
 }
 

@@ -25,7 +25,7 @@ static int attach_batch(struct kx_probes *p, enum kx_tracer_prog prog, uint32_t 
 	for (size_t i = 0; i < p->options.nprocs && b->count; i++) {
 		int code;
 
-		if (!kx_probes_is_mapped(p->options.procs[i].mods, m))
+		if (!kx_modules_find(p->options.procs[i].mods, m))
 			continue;
 		code = kx_probes_link(p, module, prog, filters ? p->options.procs[i].pid : 0, b,
 				      links, err);

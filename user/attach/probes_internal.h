@@ -67,7 +67,6 @@ void kx_probes_add(struct kx_probes *p, struct kx_batch *b, uint64_t offset, uin
 		   uint32_t id);
 /* Removes the probes of functions that were refused meanwhile. */
 void kx_probes_keep_attachable(const struct kx_probes *p, struct kx_batch *b);
-bool kx_probes_is_mapped(const struct kx_modules *mods, const struct kx_module *m);
 /* Adds the probes of @f by its plan, and counts it. */
 void kx_module_batches_add(struct kx_probes *p, struct kx_module_batches *b,
 			   const struct kx_function *f);

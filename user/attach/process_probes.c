@@ -302,7 +302,7 @@ int kx_process_probes_hold_all(struct kx_probes *p, uint32_t module, struct kx_e
 		const struct kx_select_process *proc = &p->options.procs[i];
 		struct kx_process_probes *pp = find_process(p, proc->pid);
 
-		if (!kx_probes_is_mapped(proc->mods, p->sel->modules[module].module))
+		if (!kx_modules_find(proc->mods, p->sel->modules[module].module))
 			continue;
 		if (!pp && kx_process_probes_new(p, proc->pid, &pp))
 			return -ENOMEM;
@@ -320,7 +320,7 @@ int kx_process_probes_attach(struct kx_process_probes *pp, const struct kx_modul
 	*n = 0;
 	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
 		if (!p->modules[m].attached || !p->modules[m].is_private || find_held(pp, m) ||
-		    !kx_probes_is_mapped(mods, p->sel->modules[m].module))
+		    !kx_modules_find(mods, p->sel->modules[m].module))
 			continue;
 		code = hold(pp, m, risky, err);
 		*n += !code;
@@ -406,7 +406,7 @@ int kx_process_probes_judge(struct kx_process_probes *pp, const struct kx_module
 		bool first;
 
 		if (!pm->attached || !may_harm(pm->batches, which) || pm->replaced ||
-		    !kx_probes_is_mapped(mods, module))
+		    !kx_modules_find(mods, module))
 			continue;
 		first = which & ~pm->batches->risky_planned;
 		if (pm->is_private && has_sessions(p, m))

@@ -10,54 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "binary/mappings.h"
 
 #define PAGE 4096ULL
 #define DELETED " (deleted)"
-
-/* One line of /proc/PID/maps (proc(5)). */
-struct mapping {
-	uint64_t start, end, offset, device, inode;
-	bool executable;
-	char path[PATH_MAX];
-};
-
-/* The kernel writes a newline in a path as \012, and nothing else so. */
-static void unescape_newlines(char *s)
-{
-	char *to = s;
-
-	for (; *s; s++) {
-		if (!strncmp(s, "\\012", 4)) {
-			*to++ = '\n';
-			s += 3;
-		} else {
-			*to++ = *s;
-		}
-	}
-	*to = 0;
-}
-
-/* False for lines that are not file mappings. */
-static bool parse_mapping(char *line, struct mapping *m)
-{
-	unsigned int major, minor;
-	char perms[5];
-	int at = 0;
-
-	line[strcspn(line, "\n")] = 0;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start,
-		   &m->end, perms, &m->offset, &major, &minor, &m->inode, &at) < 7 || !at)
-		return false;
-	if (line[at] != '/' || !m->inode || strlen(line + at) >= sizeof(m->path))
-		return false;
-	m->executable = perms[2] == 'x';
-	m->device = makedev(major, minor);
-	strcpy(m->path, line + at);
-	unescape_newlines(m->path);
-	return true;
-}
 
 static const char *file_name(const char *path)
 {
@@ -135,7 +93,7 @@ static int check_process(pid_t pid, struct kx_err *err)
  * Sets open_path to a name that opens the mapped file itself, and device and inode to
  * those of stat(2) (on overlayfs and btrfs the maps file shows other device numbers).
  */
-static int find_file(pid_t pid, const struct mapping *m, struct kx_module *mod)
+static int find_file(pid_t pid, const struct kx_mapping *m, struct kx_module *mod)
 {
 	char map_path[96], root_path[PATH_MAX + 64];
 	size_t len = strlen(mod->path), suffix = strlen(DELETED);
@@ -180,7 +138,7 @@ static int find_file(pid_t pid, const struct mapping *m, struct kx_module *mod)
  * Where the ELF's addresses lie in the process. The kernel maps whole pages, so a mapping's
  * offset may be below the segment's, and mprotect(2) may have cut a segment in pieces.
  */
-static uint64_t load_bias(const struct kx_file_facts *file, const struct mapping *m)
+static uint64_t load_bias(const struct kx_file_facts *file, const struct kx_mapping *m)
 {
 	for (unsigned i = 0; i < file->nsegments; i++) {
 		const struct kx_elf_section *s = &file->segments[i];
@@ -262,24 +220,22 @@ static void module_clear(struct kx_module *mod)
 }
 
 /* Adds the file of @m. Files that are no ELF (a JIT's memfd, data) are left out silently. */
-static int add_module(pid_t pid, const struct mapping *m, const struct stat *exe,
+static int add_module(pid_t pid, const struct kx_mapping *m, const struct stat *exe,
 		      struct kx_file_cache *cache, struct kx_modules *out, struct kx_err *err)
 {
 	struct kx_module mod = { .start = m->start, .end = m->end, .map_offset = m->offset };
 	struct kx_file_facts unknown = { 0 }, *file;
 	struct kx_module *grown;
 	struct kx_err why;
-	size_t i;
 	int rc = -ENOMEM;
 
 	mod.path = strdup(m->path);
 	if (!mod.path || find_file(pid, m, &mod))
 		goto nomem;
-	for (i = 0; i < out->count; i++)
-		if (out->items[i].device == mod.device && out->items[i].inode == mod.inode) {
-			module_clear(&mod);
-			return 0;
-		}
+	if (kx_modules_find(out, &mod)) {
+		module_clear(&mod);
+		return 0;
+	}
 	mod.name = strdup(file_name(mod.path));
 	grown = realloc(out->items, (out->count + 1) * sizeof(mod));
 	if (grown)
@@ -311,43 +267,44 @@ nomem:
 	return kx_err_set(err, rc, "no memory for the modules of process %d", (int)pid);
 }
 
-/* The process may end or exec at any time: a maps file that goes away is the process's end. */
-static int read_maps(pid_t pid, const struct stat *exe, struct kx_file_cache *cache,
-		     struct kx_modules *out, struct kx_err *err)
-{
-	char path[64], *line = NULL;
-	struct mapping *m;
-	size_t size = 0;
-	FILE *f;
-	int rc = 0;
+struct reading {
+	pid_t pid;
+	struct stat exe;
+	struct kx_file_cache *cache;
+	struct kx_modules *out;
+	struct kx_err *err;
+	bool reported; /* err has the reason */
+};
 
-	m = malloc(sizeof(*m));
-	if (!m)
-		return kx_err_set(err, -ENOMEM, "no memory for the modules of process %d", (int)pid);
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	f = fopen(path, "re");
-	if (!f) {
-		rc = errno == ENOENT ? -ESRCH : -errno;
-		rc = kx_err_set(err, rc, "cannot open '%s': %s", path,
-				rc == -ESRCH ? "the process has ended" : strerror(-rc));
-		goto out;
-	}
-	while (!rc && getline(&line, &size, f) > 0)
-		if (parse_mapping(line, m) && m->executable)
-			rc = add_module(pid, m, exe, cache, out, err);
-	fclose(f);
-out:
-	free(line);
-	free(m);
+static int add_mapping(void *ctx, const struct kx_mapping *m)
+{
+	struct reading *r = ctx;
+	int rc;
+
+	/* a path that is longer cannot be opened */
+	if (m->path[0] != '/' || !m->inode || !m->executable || strlen(m->path) >= PATH_MAX)
+		return 0;
+	rc = add_module(r->pid, m, &r->exe, r->cache, r->out, r->err);
+	r->reported = rc != 0;
+	return rc;
+}
+
+static int read_maps(struct reading *r)
+{
+	int rc = kx_mappings_each(r->pid, add_mapping, r);
+
+	if (rc && !r->reported)
+		kx_err_set(r->err, rc, "cannot open '/proc/%d/maps': %s", (int)r->pid,
+			   rc == -ESRCH ? "the process has ended" : strerror(-rc));
 	return rc;
 }
 
 int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out,
 		    struct kx_err *err)
 {
+	struct reading r = { .pid = pid, .cache = cache, .out = out, .err = err };
 	struct kx_module main_mod;
 	char path[64];
-	struct stat exe;
 	size_t i;
 	int rc;
 
@@ -357,9 +314,9 @@ int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *o
 	if (rc)
 		return rc;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	if (stat(path, &exe))
+	if (stat(path, &r.exe))
 		return kx_err_set(err, -errno, "cannot stat '%s': %s", path, strerror(errno));
-	rc = read_maps(pid, &exe, cache, out, err);
+	rc = read_maps(&r);
 	if (rc) {
 		kx_modules_free(out);
 		return rc;
@@ -368,7 +325,7 @@ int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *o
 		;
 	if (i == out->count) {
 		kx_modules_free(out);
-		if (stat(path, &exe))
+		if (stat(path, &r.exe))
 			return kx_err_set(err, -ESRCH, "process %d has ended", (int)pid);
 		return kx_err_set(err, -ENOTSUP,
 				  "process %d does not run its code from its executable file (it was unpacked or moved to other memory), so probes on the file would never be hit",
@@ -438,6 +395,14 @@ void kx_modules_free(struct kx_modules *mods)
 	free(mods->items);
 	mods->items = NULL;
 	mods->count = 0;
+}
+
+const struct kx_module *kx_modules_find(const struct kx_modules *mods, const struct kx_module *m)
+{
+	for (size_t i = 0; i < mods->count; i++)
+		if (mods->items[i].inode == m->inode && mods->items[i].device == m->device)
+			return &mods->items[i];
+	return NULL;
 }
 
 const char *kx_modules_translator(const struct kx_modules *mods)

@@ -55,6 +55,9 @@ int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *o
 /* A file, mapped or not, as one module with load_bias 0. */
 int kx_modules_of_file(const char *path, struct kx_modules *out, struct kx_err *err);
 
+/* The one among @mods that is the file of @m, a module of any process; NULL if there is none. */
+const struct kx_module *kx_modules_find(const struct kx_modules *mods, const struct kx_module *m);
+
 /*
  * The program that executes a translated copy of a process's code (valgrind), by what it maps; NULL:
  * none is recognised. It would translate a probe's breakpoint, too, and the process would be killed.

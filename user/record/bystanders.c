@@ -2,11 +2,10 @@
 #include "record/bystanders.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "binary/mappings.h"
 #include "record/targets.h"
 
 static int add_inode(struct kx_bystanders *b, uint64_t inode)
@@ -17,39 +16,35 @@ static int add_inode(struct kx_bystanders *b, uint64_t inode)
 	return 0;
 }
 
+struct listing {
+	struct kx_bystanders *b;
+	uint64_t last; /* the mappings of one file lie together: it counts once */
+};
+
+static int list_mapping(void *ctx, const struct kx_mapping *m)
+{
+	struct listing *l = ctx;
+
+	if (!m->inode || !m->executable || m->inode == l->last)
+		return 0;
+	l->last = m->inode;
+	return add_inode(l->b, m->inode);
+}
+
 /*
  * A process that has ended meanwhile has nothing mapped. One that this user may not look at (another's; the first
  * one of some containers) is taken for one that has only what others have as well.
  */
 static int add_process(void *ctx, pid_t pid)
 {
-	struct kx_bystanders *b = ctx;
-	char path[32], *line = NULL;
-	uint64_t last = 0;
-	size_t size = 0;
-	int code = 0;
-	FILE *f;
+	struct listing l = { .b = ctx };
+	int code;
 
-	if (b->is_traced(b->ctx, pid))
+	if (l.b->is_traced(l.b->ctx, pid))
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	f = fopen(path, "re");
-	if (!f) {
-		b->blind |= errno != ENOENT && errno != ESRCH && errno != EACCES && errno != EPERM;
-		return 0;
-	}
-	while (!code && getline(&line, &size, f) > 0) {
-		uint64_t inode;
-		char perms[5];
-
-		/* the mappings of one file lie together: it counts once */
-		if (sscanf(line, "%*x-%*x %4s %*x %*x:%*x %" SCNu64, perms, &inode) == 2 && inode &&
-		    perms[2] == 'x' && inode != last)
-			code = add_inode(b, last = inode);
-	}
-	free(line);
-	fclose(f);
-	return code;
+	code = kx_mappings_each(pid, list_mapping, &l);
+	l.b->blind |= code && code != -ENOMEM && code != -ESRCH && code != -EACCES && code != -EPERM;
+	return code == -ENOMEM ? code : 0;
 }
 
 static int compare(const void *a, const void *b)

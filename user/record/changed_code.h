@@ -10,9 +10,7 @@
 #ifndef KX_CHANGED_CODE_H
 #define KX_CHANGED_CODE_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/err.h"
 #include "record/notice.h"
@@ -25,11 +23,5 @@
  */
 int kx_leave_out_changed(struct kx_selection *sel, const struct kx_select_process *procs,
 			 size_t nprocs, const struct kx_notices *notices, struct kx_err *err);
-
-/*
- * Whether @n bytes of a process's code are those of the file, but for probes and breakpoints of others: int3, and the
- * call that Linux 6.18 makes of a probed nop of five bytes.
- */
-bool kx_code_is_same(const uint8_t *memory, const uint8_t *file, size_t n);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "binary/mappings.h"
+
 static void read_name(pid_t pid, char *name, size_t size)
 {
 	char path[32];
@@ -40,22 +42,9 @@ pid_t kx_debugger_of(pid_t pid, char *name, size_t size)
 	return strcmp(name, "strace") ? tracer : 0;
 }
 
-static bool maps(pid_t pid, uint64_t inode)
+static int is_inode(void *ctx, const struct kx_mapping *m)
 {
-	char path[32], line[512];
-	bool found = false;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		unsigned long long mapped;
-
-		found = sscanf(line, "%*s %*2cx%*s %*s %*s %llu", &mapped) == 1 && mapped == inode;
-	}
-	if (f)
-		fclose(f);
-	return found;
+	return m->inode == *(const uint64_t *)ctx;
 }
 
 bool kx_debugger_uses(uint64_t inode)
@@ -68,7 +57,7 @@ bool kx_debugger_uses(uint64_t inode)
 	while (proc && !found && (entry = readdir(proc)))
 		found = isdigit((unsigned char)entry->d_name[0]) &&
 			kx_debugger_of(atoi(entry->d_name), name, sizeof(name)) &&
-			maps(atoi(entry->d_name), inode);
+			kx_mappings_each(atoi(entry->d_name), is_inode, &inode) == 1;
 	if (proc)
 		closedir(proc);
 	return found;

@@ -49,7 +49,7 @@ Q := @
 say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$@)'
 endif
 
-CFLAGS ?= $(if $(filter 1,$(SANITIZE)),-O1 -g1 -Wno-format-truncation,-O2 -g)
+CFLAGS ?= $(if $(filter 1,$(SANITIZE)),-O1 -g1 -Wno-unknown-warning-option -Wno-format-truncation,-O2 -g)
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	    -Wwrite-strings
 ifeq ($(SANITIZE),1)

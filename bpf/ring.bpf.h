@@ -98,6 +98,8 @@ static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)
 	loss->last_clock = kx_read_clock();
 	loss->last_cpu = bpf_get_smp_processor_id();
 	if (loss->epoch != epoch) {
+		loss->first_total = loss->entries + loss->exits;
+		barrier();
 		loss->first_clock = loss->last_clock;
 		loss->epoch = epoch;
 	}

@@ -99,7 +99,10 @@ _Static_assert(sizeof(struct kx_ring_header) ==
 struct kx_thread_loss {
 	__u64 entries;
 	__u64 exits;
-	__u64 first_clock; /* first loss since the collector bumped the epoch */
+	/* First loss since the collector bumped the epoch. An older one that the collector has not read is
+	 * hidden by it; first_total shows that. Written after first_total, read before. */
+	__u64 first_clock;
+	__u64 first_total; /* entries + exits before that loss */
 	__u64 last_clock;  /* newest loss */
 	__u32 epoch;
 	__u32 last_cpu;

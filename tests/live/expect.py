@@ -337,7 +337,8 @@ def check_loss():
             records = sum(r.kind in ("entry", "exit", "tail") for r in t.records) - t.repaired
             hits = 2 * sum(n for f, n in done["calls"].items() if f in calls())
             if hits != records + lost:
-                raise Wrong(f"thread {t.tid} had {hits} hits: {records} records, {lost} lost")
+                raise Wrong(f"thread {t.tid} had {hits} hits: {records} records, {lost} lost; "
+                            f"{rec()['orphans']} orphans in all")
     # The remaining records balance, and both versions of llvm-xray count the same.
     counts = {f["name"]: f["count"] for f in report()["functions"]}
     for tool in LLVM_XRAYS:

@@ -508,6 +508,36 @@ static void test_losses(void **state)
 	assert_int_equal(r.counts.orphans, 0);
 }
 
+/*
+ * A newer loss has replaced the time of one that was not read yet, whose call ends in between: its exit belongs
+ * to the loss, and is no exit of a call that began before the recording.
+ */
+static void test_hidden_loss(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	put_start(&r, 0, 10, TID(1));
+	put(&r, 0, KX_EVENT_ENTRY, 50, TID(1), 1);
+	pass(&r, 100);
+	put(&r, 1, KX_EVENT_EXIT, 200, TID(1), 2); /* its entry was lost at 150 */
+	r.lost[KX_LOSS_RING_FULL] = 2;
+	r.loss = (struct kx_thread_loss){ .entries = 2,
+					  .first_clock = T0 + 300,
+					  .first_total = 1,
+					  .last_clock = T0 + 300 };
+	pass(&r, 1000);
+	r.lost[KX_LOSS_RING_FULL] = 3;
+	r.loss.exits = 1;
+	r.loss.first_clock = r.loss.last_clock = T0 + 1500;
+	r.loss.first_total = 2;
+	finish(&r, "[500001 +1@50/0 !2,0:100-300 !0,1:1500-1500 !0,1:1500-1500 -1@1500/0");
+	assert_int_equal(r.counts.lost, 4);
+	assert_int_equal(r.counts.lost_partner, 1);
+	assert_int_equal(r.counts.orphans, 0);
+}
+
 /* Older than the start, padding, kinds of a newer kernel side. */
 static void test_odd_records(void **state)
 {
@@ -599,6 +629,7 @@ int main(void)
 		cmocka_unit_test(test_positions_wrap),
 		cmocka_unit_test(test_many_rounds),
 		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_hidden_loss),
 		cmocka_unit_test(test_odd_records),
 		cmocka_unit_test(test_store),
 	};

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/pair_map.h"
 #include "collect/record_sink.h"
 
 /* Beside the clock's known error; far above what CPUs differ by in reading it. */
@@ -48,6 +50,9 @@ struct kx_collector {
 	size_t pending, pending_max; /* records taken out and not yet released */
 	bool stopped, was_stopped;   /* a ring stops at an unfinished slot: now, last pass */
 	uint64_t abandoned;	     /* call records that were never finished */
+	struct kx_pair_map lossy;    /* threads that have lost hits, */
+	uint64_t *losses_read;	     /* and how many, by index in lossy */
+	size_t losses_room;
 	uint64_t taken;		     /* call records taken out of the rings */
 	uint64_t written;	     /* hits in the files before the present one */
 	bool rotated;		     /* there are such files */
@@ -100,6 +105,8 @@ void kx_collector_free(struct kx_collector *c)
 	if (!c)
 		return;
 	kx_thread_table_free(c->threads);
+	kx_pair_map_free(&c->lossy);
+	free(c->losses_read);
 	free(c->rings);
 	free(c);
 }
@@ -158,14 +165,37 @@ static int take_ring(struct kx_collector *c, unsigned cpu, struct kx_ring *ring,
 	return 0;
 }
 
+/* Where the number of lost hits of thread @tid that were read before is kept; NULL: no memory. */
+static uint64_t *losses_read(struct kx_collector *c, uint32_t tid)
+{
+	uint32_t index;
+	int is_new;
+
+	if (KX_ARRAY_RESERVE(c->losses_read, c->losses_room, c->lossy.count))
+		return NULL;
+	is_new = kx_pair_index(&c->lossy, tid, 0, &index);
+	if (is_new < 0)
+		return NULL;
+	if (is_new)
+		c->losses_read[index] = 0;
+	return &c->losses_read[index];
+}
+
 static void note_loss(void *ctx, uint32_t tid, const struct kx_thread_loss *loss)
 {
 	struct kx_collector *c = ctx;
-	uint64_t from = kx_clock_to_tsc(c->in.clock, loss->first_clock);
-	uint64_t to = kx_clock_to_tsc(c->in.clock, loss->last_clock);
-	int code = c->sink.loss(&c->sink, tid, loss->entries, loss->exits, from, to,
-				(uint16_t)loss->last_cpu);
+	uint64_t to = kx_clock_to_tsc(c->in.clock, loss->last_clock), from, *read;
+	int code = -ENOMEM;
 
+	read = losses_read(c, tid);
+	if (read) {
+		/* A hidden loss was not there yet when the pass before this one began. */
+		from = loss->first_total > *read ? c->last_now
+						 : kx_clock_to_tsc(c->in.clock, loss->first_clock);
+		*read = loss->entries + loss->exits;
+		code = c->sink.loss(&c->sink, tid, loss->entries, loss->exits, from < to ? from : to, to,
+				    (uint16_t)loss->last_cpu);
+	}
 	if (code)
 		c->failed = code;
 }

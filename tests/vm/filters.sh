@@ -4,6 +4,8 @@
 # Filters on other kernels, with one CPU, so that the matching calls are known: each filter alone, excluding
 # something, and all of them together, excluding nothing.
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/vm/table.sh
+. tests/vm/table.sh
 vm_needs vm_filters || exit 0
 
 cat >"$TMP/guest" <<'END'
@@ -62,5 +64,6 @@ check() {
 	done
 	assert_contains "vm_${series}_no_such_group" "$(cat "$out/cgroup_other.err")" \
 		"there is no control group '/cg/a/b/c'"
+	documented "$series" 'filters (--comm, --uid)' yes
 }
 vm_each "${*:-6.1 6.12}" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/counts:/counts" --smp 1

@@ -9,6 +9,8 @@
 series_list=${*:-6.1 6.12}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/vm/table.sh
+. tests/vm/table.sh
 
 vm_needs vm_flight || exit 0
 
@@ -140,6 +142,7 @@ check()
 	for i in 1 2; do
 		check_crash "${name}_crash$i" "$out/crash$i"
 	done
+	documented "$1" 'flight recorder' yes
 }
 
 vm_each "$series_list" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/flight:/flight"

@@ -12,6 +12,8 @@
 series_list=${*:-6.1 6.12}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/vm/table.sh
+. tests/vm/table.sh
 
 # shellcheck source=tests/vm/kernel_common.sh
 . tests/vm/kernel_common.sh
@@ -57,6 +59,7 @@ check_kernel()	# check_kernel SERIES FOLDER
 				"kernel functions cannot be traced by $(name_of "$m") here: $why;"
 			assert "${vm}_${m}_nothing_written" "there is a trace" \
 				test ! -e "$out/$m/trace.xray"
+			documented "$1" "kernel functions, $m" no
 			continue
 		fi
 		assert_eq "${vm}_${m}_doctor" "$why" ''
@@ -67,6 +70,7 @@ check_kernel()	# check_kernel SERIES FOLDER
 		assert_eq "${vm}_${m}_args" "$("$KXRAY" dump "$out/$m/trace.xray" |
 			grep -c -E 'entry +tcp_sendmsg \(0xff[0-9a-f]+, 0xff[0-9a-f]+, 0x1\)')" \
 			"$(json <(tail -n 1 "$out/$m/target.out") 'd["calls"]["tcp_sendmsg"]')"
+		documented "$1" "kernel functions, $m" yes
 	done
 	assert_eq "${vm}_doctor_best" "$(json "$out/doctor.json" 'd["kernel_mechanism"]')" \
 		"$(name_of "$best")"

@@ -8,6 +8,8 @@
 series_list=${*:-6.1 6.12}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/vm/table.sh
+. tests/vm/table.sh
 
 vm_needs vm_reduce || exit 0
 
@@ -48,6 +50,8 @@ check() {
 	assert_eq "${name}_count" "$(json "$out/count/rec.json" \
 		'sorted((f["name"], f["count"]) for f in d["functions"])')" \
 		"[('ender', 2), ('idle', 6012), ('jumper', 12), ('leaper', 12), ('parent', 12), ('quick', 18048), ('slow', 12)]"
+	documented "$1" 'fewer calls (--min-duration, --depth)' yes
+	documented "$1" 'only counts (--count)' yes
 }
 
 vm_each "$series_list" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/slow:/slow"

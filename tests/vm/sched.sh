@@ -8,6 +8,8 @@
 series_list=${*:-6.1 6.12}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/vm/table.sh
+. tests/vm/table.sh
 
 vm_needs vm_sched || exit 0
 
@@ -45,6 +47,7 @@ check()
 		run python3 tests/live/sched.py "$what" "$out/trace.xray" "$out/did" "$TMP/report.json"
 		assert_eq "${name}_$what" "$OUT$(tail -n 1 <<<"$ERR")" ''
 	done
+	documented "$1" 'scheduler (--sched)' yes
 }
 
 vm_each "$series_list" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/waits:/waits"

@@ -9,6 +9,8 @@
 series_list=${*:-6.1 6.12}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/vm/table.sh
+. tests/vm/table.sh
 
 vm_needs vm_syscalls || exit 0
 
@@ -78,6 +80,7 @@ check()
 	awk '$1 == "execve" || $1 == "total" { $2 = $2 - 1 } { print $1, $2 }' "$out/strace" \
 		>"$TMP/strace"
 	same "${name}_as_strace_counts" same "$TMP/report.json" "$TMP/strace" futex exit exit_group
+	documented "$1" 'system calls' yes
 }
 
 vm_each "$series_list" "$TMP/guest" check \

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 111 s
+# run: parallel, 64 s
 #
 # The flight recorder on other kernels: SIGUSR1, a slow call, an entry, the end; and one dump per
 # crashing process, with a busy CPU and with many threads that end together.
@@ -51,10 +51,12 @@ start() # NAME THREADS OPTION...
 	exec 3>/tmp/in
 	shift 2
 	until grep -q ready $out/flight.out; do sleep 0.1; done
+	kill -STOP $target # its load would slow down the emulated start of the recording
 	/kxray record -p $target -f busy -f maybe_slow -f rare -f crash --args 2 -o $out/trace.xray \
 		--json "$@" >$out/json 2>$out/err &
 	kxray=$!
 	until grep -q '^kxray: recording' $out/err; do kill -0 $kxray || break; sleep 0.1; done
+	kill -CONT $target
 }
 finish()
 {
@@ -93,15 +95,16 @@ printf r >&3
 wrote 2 $out/err
 interrupt
 
-/flight --threads=1 --load=0 </dev/zero >/dev/null 2>&1 &
-busy=$!
 for i in 1 2; do
 	start crash$i 8 --flight-recorder 1M
 	worked 200
+	/flight --threads=1 --load=0 </dev/zero >/tmp/busy.out 2>&1 &
+	busy=$!
+	until grep -q ready /tmp/busy.out; do sleep 0.1; done
 	printf s >&3
 	finish
+	kill $busy
 done
-kill $busy
 END
 
 check_crash() # NAME OUT

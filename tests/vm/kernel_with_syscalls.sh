@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 52 s
+# run: parallel, 50 s
 #
-# Kernel functions combined with system calls (nested under the user functions), --min-duration and --count.
+# Kernel functions combined with system calls, --min-duration and --count. With system calls: a user function,
+# the system call that it makes and the kernel functions under that are nested in time, in llvm-xray stack and in
+# Perfetto's format.
 #
 #   tests/vm/kernel_with_syscalls.sh [SERIES...]        default 6.1 6.12
 series_list=${*:-6.1 6.12}
@@ -11,6 +13,26 @@ series_list=${*:-6.1 6.12}
 # shellcheck source=tests/vm/kernel_common.sh
 . tests/vm/kernel_common.sh
 vm_needs vm_kernel_with_syscalls || exit 0
+
+# check_formats NAME FOLDER: every call of note() and all calls that it makes, as other tools see them
+check_formats()
+{
+	local name=$1 folder=$2 notes tool version stacks difference
+
+	notes=$(json <(grep '^{' "$folder/target.out" | tail -n 1) 'd["calls"]["note"]')
+	for tool in $(llvm_xrays); do
+		version=${tool#/usr/lib/llvm-}
+		stacks=$("$tool" stack -all-stacks -stack-format=flame -aggregation-type=count \
+			-aggregate-threads -instr_map="$folder/trace.xray.map" "$folder/trace.xray" 2>&1)
+		assert_contains "${name}_llvm_xray_${version%%/*}_stack" "$stacks" \
+			"note;write;__x64_sys_write;ksys_write;vfs_write;write_null; $notes"
+	done
+	"$KXRAY" export -f perfetto -o "$TMP/pftrace" "$folder/trace.xray" 2>"$TMP/export.err"
+	difference=$(python3 tests/readers/perfetto.py "$TMP/pftrace" >"$TMP/calls" &&
+		python3 tests/live/syscalls.py nested "$TMP/calls" "$notes" note write __x64_sys_write \
+			ksys_write vfs_write write_null 2>&1)
+	assert_eq "${name}_perfetto" "$difference" ''
+}
 
 cat >>"$TMP/guest" <<'END'
 # Filtered in the kernel, but nothing is left out: every call lasts longer than a nanosecond.
@@ -30,6 +52,7 @@ check_kernel()	# check_kernel SERIES FOLDER
 	assert_eq "${vm}_kernel_log" "$ERR" ''
 	check_recording "${vm}_lasting" "$out/lasting" "$best"
 	check_recording "${vm}_syscalls" "$out/syscalls" "$best" syscalls
+	check_formats "${vm}_syscalls" "$out/syscalls"
 	assert_eq "${vm}_counted" "$(cat "$out/counted/record.status")" 0
 	python3 -c 'import json, sys
 print(json.dumps({f["name"]: f["count"] for f in json.load(sys.stdin)["functions"]}))' \

@@ -27,11 +27,12 @@ _records() { grep -q '^kxray: recording ' "$TMP/rec.err" || _is_over "$KX_PID"; 
 
 # ends_by_signal PID: succeeds if it has a signalfd for SIGINT, that is, while it records or counts
 ends_by_signal() {
-	local blocked
-	# between fork and exec the shell blocks it, too
-	[ "$(readlink "/proc/$1/exe")" = "$(readlink -f "$KXRAY")" ] || return
-	blocked=$(sed -n 's/^SigBlk:[[:space:]]*//p' "/proc/$1/status")
-	[ $((0x${blocked:-0} & 2)) -ne 0 ]
+	local mask
+	# A blocked SIGINT alone says nothing: it is also blocked for a moment when the keeper starts.
+	for mask in $(sed -n 's/^sigmask:[[:space:]]*//p' "/proc/$1/fdinfo/"* 2>/dev/null); do
+		[ $((0x$mask & 2)) -eq 0 ] || return 0
+	done
+	return 1
 }
 
 # end_kxray: waits for the end of kxray; 124 in $STATUS if it had to be killed

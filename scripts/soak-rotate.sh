@@ -29,7 +29,7 @@ field() { awk -v key="$1:" '$1 == key { print $2 }' "/proc/$KX_PID/status"; }
 descriptors() { find "/proc/$KX_PID/fd" -mindepth 1 | wc -l; }
 disk() { du -ck "$TMP"/trace.* | awk 'END { print $1 }'; }
 
-start_target counts --repeat=10000000
+start_target counts --repeat=10000000 --limit=$((seconds + 600))
 target=$PID
 start_kxray "$target" "${COUNTED[@]}" --rotate "$size" --rotate 1min --keep-files $keep
 go_target
@@ -40,6 +40,10 @@ echo "seconds  resident KiB  descriptors  files KiB"
 for ((i = 2; i <= 10; i++)); do
 	end=$((SECONDS + ${step%.*}))
 	while [ $SECONDS -lt $end ]; do
+		if ! kill -0 "$KX_PID" 2>/dev/null; then
+			echo "soak: kxray has ended: $(tail -n 1 "$TMP/rec.err")" >&2
+			exit 1
+		fi
 		rss=$(field VmRSS) now=$(descriptors) used=$(disk 2>/dev/null)
 		[ "$rss" -lt "$lowest" ] && lowest=$rss
 		[ "$rss" -gt "$highest" ] && highest=$rss

@@ -2,7 +2,7 @@
 /*
  * Shared by the target programs. Each prints "ready PID", waits for a byte on
  * standard input (--start=stdin, the default; --start=now does not wait), works,
- * and prints its own counts as one JSON object. No target runs for more than ten minutes.
+ * and prints its own counts as one JSON object. SIGALRM ends it after ten minutes (--limit=SECONDS).
  */
 #ifndef TARGET_H
 #define TARGET_H
@@ -47,6 +47,7 @@ static inline int target_getc(void)
 static inline struct target_options target_parse(int argc, char **argv)
 {
 	struct target_options o = { 1, 1, 0, 0, 0, NULL };
+	unsigned limit = 600;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--start=now"))
@@ -55,6 +56,8 @@ static inline struct target_options target_parse(int argc, char **argv)
 			o.wait = 1;
 		else if (!strncmp(argv[i], "--repeat=", 9))
 			o.repeat = atol(argv[i] + 9);
+		else if (!strncmp(argv[i], "--limit=", 8))
+			limit = (unsigned)atol(argv[i] + 8);
 		else if (!strncmp(argv[i], "--before=", 9))
 			o.before_ms = atol(argv[i] + 9);
 		else if (!strncmp(argv[i], "--after=", 8))
@@ -68,7 +71,7 @@ static inline struct target_options target_parse(int argc, char **argv)
 			exit(2);
 		}
 	}
-	alarm(600);
+	alarm(limit);
 	return o;
 }
 

@@ -17,6 +17,7 @@ KXRAY=${KXRAY:-$BUILD/kxray}
 TARGETS=${TARGETS:-$BUILD/tests/targets}
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/kxray-test.XXXXXX")
 export BUILD KXRAY TARGETS TMP
+mkfifo "$TMP/.pause" # nobody writes to it
 
 _pids=()
 _cleanup() {
@@ -78,12 +79,13 @@ run() {
 }
 
 # wait_for COMMAND...: repeats COMMAND until it succeeds. The limit (KX_TEST_WAIT seconds, default 300)
-# only ends a hang, with status 1; a busy machine must not reach it.
+# only ends a hang, with status 1; a busy machine must not reach it. It waits by the shell itself: starting
+# programs fifty times a second takes a tenth of a CPU, which the other tests need. So do has_text and _is_over.
 wait_for() {
 	local deadline=$((SECONDS + ${KX_TEST_WAIT:-300}))
 	until "$@" >/dev/null 2>&1; do
 		[ "$SECONDS" -lt "$deadline" ] || return 1
-		sleep 0.02
+		read -r -t 0.02 <>"$TMP/.pause" || :
 	done
 }
 
@@ -108,7 +110,7 @@ start_target() {
 	_pids+=("$PID")
 	# Stays open, so that the target does not read an end of file.
 	exec {TARGET_IN}>"$TMP/$name.in"
-	wait_for grep -q ready "$TMP/$name.out" || fail "start of $name" "it did not say ready"
+	wait_for has_text ready "$TMP/$name.out" || fail "start of $name" "it did not say ready"
 }
 
 # go_target [BYTE]: sends a byte to the last started target; "g" (default) starts its work
@@ -127,13 +129,26 @@ end_target() {
 	fi
 }
 _is_over() {
-	local state
-	state=$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) || return 0
-	[ -z "$state" ] || [ "$state" = Z ]
-}
+	local stat=
+	read -r -d '' stat <"/proc/$1/stat"
+	stat=${stat##*) }
+	[ -z "$stat" ] || [ "${stat:0:1}" = Z ]
+} 2>/dev/null
 
 # is_asleep PID: succeeds if the process is in an interruptible sleep
-is_asleep() { [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat")" = S ]; }
+is_asleep() {
+	local stat=
+	read -r -d '' stat <"/proc/$1/stat"
+	stat=${stat##*) }
+	[ "${stat:0:1}" = S ]
+}
+
+# has_text TEXT FILE: grep -qF without a process; for wait_for and small files
+has_text() {
+	local text=
+	read -r -d '' text <"$2"
+	[[ $text = *"$1"* ]]
+}
 
 # json FILE EXPRESSION: prints the value of the Python EXPRESSION, in which d is the document
 json() {

@@ -65,7 +65,7 @@ start() {
 	PID=$!
 	_pids+=("$PID")
 	eval "exec $fd>\"$TMP/$name.in\""
-	wait_for grep -q ready "$TMP/$name.out" ||
+	wait_for has_text ready "$TMP/$name.out" ||
 		fail "$name: start" "$(cat "$TMP/$name.out")"
 }
 
@@ -88,7 +88,7 @@ record() { # PIDS
 	_pids+=("$REC")
 	wait_for started
 }
-started() { grep -q '^kxray: recording' "$TMP/rec.err" || _is_over "$REC"; }
+started() { has_text 'kxray: recording' "$TMP/rec.err" || _is_over "$REC"; }
 
 # check NAME WORK LIB_WORK: the expected calls of work() and lib_work()
 check() {

@@ -31,7 +31,7 @@ attached() { # LABEL OPTION...
 	"$KXRAY" record -p "$PID" --count --json "${COUNTED[@]}" "$@" >"$TMP/count.json" 2>"$TMP/rec.err" &
 	KX_PID=$!
 	_pids+=("$KX_PID")
-	wait_for grep -q 'counting calls of 12 functions' "$TMP/rec.err"
+	wait_for has_text 'counting calls of 12 functions' "$TMP/rec.err"
 	go_target
 	end_target "$PID"
 	assert_eq "$label: target unharmed" "$STATUS" 0

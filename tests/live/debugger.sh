@@ -71,7 +71,7 @@ if command -v valgrind >/dev/null; then
 	exec {TARGET_IN}<>"$TMP/valgrind.in"
 	background valgrind --quiet --tool=none "$TARGETS/sleeper" <"$TMP/valgrind.in" >"$TMP/sleeper.out" 2>&1
 	TARGET_PID=$PID
-	wait_for grep -q ready "$TMP/sleeper.out"
+	wait_for has_text ready "$TMP/sleeper.out"
 	run "$KXRAY" record -p "$TARGET_PID" -o "$TRACE" -f tick
 	assert_eq "valgrind: status" "$STATUS" 1
 	assert_contains "valgrind: message" "$ERR" "process $TARGET_PID runs under valgrind"

@@ -70,7 +70,7 @@ record() {
 	_pids+=("$REC")
 	wait_for started
 }
-started() { grep -q '^kxray: recording' "$TMP/rec.err" || _is_over "$REC"; }
+started() { has_text 'kxray: recording' "$TMP/rec.err" || _is_over "$REC"; }
 
 # status_of PID: waits for its end and puts its exit status into $STATUS
 status_of() {

@@ -19,7 +19,7 @@ attached() {
 	TARGET_PID=$PID
 	start_kxray "$PID" "${functions[@]}" --mechanism "$1" ${2:+"$2"}
 	go_target l
-	wait_for grep -q loaded "$TMP/dlopener.out" || fail "$*, by PID: load" "not done"
+	wait_for has_text loaded "$TMP/dlopener.out" || fail "$*, by PID: load" "not done"
 	# Return probes are disabled when the plugin is loaded, or not used at all if the kernel cannot hold
 	# them back until kxray has examined a new library.
 	if grep -q 'expensive exits' "$TMP/rec.err"; then

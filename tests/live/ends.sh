@@ -132,7 +132,7 @@ _new_recording
 	2>"$TMP/rec.err" &
 KX_PID=$!
 _pids+=("$KX_PID")
-wait_for grep -q ready "$TMP/sleeper.out"
+wait_for has_text ready "$TMP/sleeper.out"
 sleep 0.3
 kill -TERM "$KX_PID"
 end_kxray

@@ -26,7 +26,7 @@ attach_to_chain() {
 	TARGET_PID=$!
 	_pids+=("$TARGET_PID")
 	start_kxray "$TARGET_PID" -f 'libc.so*:malloc' "$@"
-	wait_for grep -q last "$TMP/chain.out"
+	wait_for has_text last "$TMP/chain.out"
 	echo >&"$TARGET_IN"
 	end_target "$TARGET_PID"
 	end_kxray

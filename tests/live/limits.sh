@@ -7,7 +7,7 @@
 "$TARGETS/sleeper" --start=now >"$TMP/sleeper.out" &
 PID=$!
 _pids+=("$PID")
-wait_for grep -q ready "$TMP/sleeper.out"
+wait_for has_text ready "$TMP/sleeper.out"
 trace=$TMP/t.xray
 record=("$KXRAY" record -q -d 0.2 -o "$trace" --ring-size 16M)
 

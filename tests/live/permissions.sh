@@ -20,8 +20,8 @@ _pids+=("$roots")
 "${nobody[@]}" "$TMP/sleeper" --start=now >"$TMP/own.out" &
 own=$!
 _pids+=("$own")
-wait_for grep -q ready "$TMP/roots.out"
-wait_for grep -q ready "$TMP/own.out"
+wait_for has_text ready "$TMP/roots.out"
+wait_for has_text ready "$TMP/own.out"
 
 # refused NAME PART COMMAND...
 refused() {

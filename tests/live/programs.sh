@@ -37,7 +37,7 @@ record() {
 		7>&- 8>&- 9>&- &
 	REC=$!
 	_pids+=("$REC")
-	wait_for grep -q '^kxray: recording' "$TMP/$name.log" ||
+	wait_for has_text 'kxray: recording' "$TMP/$name.log" ||
 		fail "$name: the recording starts" "$(cat "$TMP/$name.log")"
 }
 
@@ -136,7 +136,7 @@ python_calls() {
 		print(n, flush=True)
 	END
 	start python 7 "$PYTHON" "$TMP/calls.py"
-	wait_for grep -q ready "$TMP/python.out"
+	wait_for has_text ready "$TMP/python.out"
 	record python -p "$PID" -f 'PyLong_*' -f PyFloat_FromString -f '_PyEval_*'
 	printf g >&7
 	wait_for grep -q '^37035000 8002000 150.0$' "$TMP/python.out" ||
@@ -151,7 +151,7 @@ python_calls() {
 	# Without -f, functions are selected by size and by how often they are called; kxray attaches and detaches while
 	# the program works.
 	printf g >&7
-	wait_for grep -q busy "$TMP/python.out"
+	wait_for has_text busy "$TMP/python.out"
 	record busy -p "$PID"
 	rounds=$(cat "$TMP/python.err")
 	wait_for worked $((rounds + 5))
@@ -217,7 +217,7 @@ sqlite_queries() {
 	sqlite3 -batch :memory: <"$TMP/queries" >"$TMP/sqlite.want"
 	start sqlite 7 sqlite3 -batch :memory:
 	printf '.shell echo ready\n' >&7
-	wait_for grep -q ready "$TMP/sqlite.out"
+	wait_for has_text ready "$TMP/sqlite.out"
 	record sqlite -p "$PID" -f 'libsqlite3.so*:sqlite3_*' -x '*:sqlite3_mutex_*'
 	cat "$TMP/queries" >&7
 	exec 7>&-

@@ -7,7 +7,8 @@
 #     $TMP/rec.json     the summary of record --json, $TMP/rec.err its messages
 #     $STATUS           kxray's exit status, $TARGET_STATUS the target's
 TRACE=$TMP/trace.xray
-EXPECT="python3 tests/live/expect.py"
+# -S: without site-packages, which take half of the start
+EXPECT="python3 -S tests/live/expect.py"
 COUNTED=(-f 'leaf_*' -f inner -f middle -f outer -f recursive -f 'tail_*' -f sleep_2ms -f six_args
 	-f on_cpu)
 
@@ -23,7 +24,7 @@ start_kxray() {
 	_pids+=("$KX_PID")
 	wait_for _records || fail "attach to $pid" "$(cat "$TMP/rec.err")"
 }
-_records() { grep -q '^kxray: recording ' "$TMP/rec.err" || _is_over "$KX_PID"; }
+_records() { has_text 'kxray: recording ' "$TMP/rec.err" || _is_over "$KX_PID"; }
 
 # ends_by_signal PID: succeeds if it has a signalfd for SIGINT, that is, while it records or counts
 ends_by_signal() {
@@ -78,7 +79,13 @@ trace_command() {
 
 # used_cpu PID TICKS: succeeds if the process has used at least TICKS (1/100 s) of CPU time
 used_cpu() { [ "$(cpu_ticks "$1")" -ge "$2" ]; }
-cpu_ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
+cpu_ticks() {
+	local stat=
+	read -r -d '' stat <"/proc/$1/stat"
+	# shellcheck disable=SC2086
+	set -- ${stat##*) }
+	echo $((${12} + ${13}))
+}
 
 # expect LABEL CHECK...: see expect.py
 expect() { $EXPECT "$TMP" "$@" || fail "$1" "the checks did not run"; }

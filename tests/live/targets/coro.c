@@ -16,7 +16,7 @@
 
 #include "target.h"
 
-#define ROUNDS 1000
+#define ROUNDS 250
 #define STACK (256 << 10)
 
 struct generator {

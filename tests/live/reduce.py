@@ -3,19 +3,24 @@
 The checks of tests/live/reduce.sh on a recording of the target `slow`, in the folder that
 tracing.sh leaves.
 
-    python3 reduce.py FOLDER LABEL durations LEAST_MS    every call of at least LEAST_MS, with its times
-    python3 reduce.py FOLDER LABEL lasting LEAST_MS      the same without comparing times
-    python3 reduce.py FOLDER LABEL counts NAME=COUNT...  these calls and no others; COUNT or LEAST-MOST
-    python3 reduce.py FOLDER LABEL calls                 entries + lost + reduced are the target's calls
+    python3 reduce.py FOLDER LABEL CHECK...
+
+    durations=LEAST_MS      every call of at least LEAST_MS, with its times
+    lasting=LEAST_MS        the same without comparing times
+    counts=NAME:COUNT,...   these calls and no others; COUNT or LEAST-MOST
+    calls                   entries + lost + reduced are the target's calls
+
+and llvm-xray account has the calls of kxray's export.
 """
 import csv
+import functools
 import io
 import json
 import os
 import subprocess
 import sys
 
-FOLDER, LABEL, WHAT = sys.argv[1:4]
+FOLDER, LABEL = sys.argv[1:3]
 TRACE = FOLDER + "/trace.xray"
 KXRAY = os.environ["KXRAY"]
 
@@ -33,6 +38,7 @@ def call(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+@functools.cache
 def rows():
     found = list(csv.DictReader(io.StringIO(call(KXRAY, "export", "-f", "csv", "-o", "-", TRACE))))
     return sorted(found, key=lambda r: int(r["start_ns"]))
@@ -76,7 +82,8 @@ def durations(least_ms, timed=True):
 
 
 def counts(want):
-    want = {name: [int(n) for n in count.split("-")] for name, count in (w.split("=") for w in want)}
+    want = {name: [int(n) for n in count.split("-")]
+            for name, count in (w.split(":") for w in want.split(","))}
     got = counted(r["function"] for r in rows())
     right = set(got) <= set(want) and all(n[0] <= got.get(name, 0) <= n[-1] for name, n in want.items())
     say("calls", "" if right else f"got {got}, want {want}")
@@ -99,12 +106,16 @@ def tools():
         say(f"{tool.split('/')[3]} account", "" if got == seen else f"got {got}, want {seen}")
 
 
-if WHAT == "durations":
-    durations(sys.argv[4])
-elif WHAT == "lasting":
-    durations(sys.argv[4], timed=False)
-elif WHAT == "counts":
-    counts(sys.argv[4:])
-elif WHAT == "calls":
-    calls()
+for check in sys.argv[3:]:
+    what, _, value = check.partition("=")
+    if what == "durations":
+        durations(value)
+    elif what == "lasting":
+        durations(value, timed=False)
+    elif what == "counts":
+        counts(value)
+    elif what == "calls":
+        calls()
+    else:
+        sys.exit(f"reduce.py: there is no check {what}")
 tools()

@@ -8,17 +8,16 @@
 functions=(-f quick -f idle -f slow -f parent -f jumper -f leaper -f ender)
 
 reduced() { # LABEL CHECK...
-	python3 tests/live/reduce.py "$TMP" "$@" || fail "$1" "the check did not run"
+	python3 -S tests/live/reduce.py "$TMP" "$@" || fail "$1" "the check did not run"
 }
 
-# Among 24,000 calls, those that are slow by design, and their callers with their true start.
+# Among 6,000 calls, those that are slow by design, and their callers with their true start.
 lasting() { # LABEL OPTION...
 	local label=$1
 	shift
 	trace_command slow "${functions[@]}" --min-duration 30ms "$@"
 	assert_eq "$label: status" "$STATUS" 0
-	reduced "$label" durations 30
-	reduced "$label" calls
+	reduced "$label" durations=30 calls
 }
 lasting "lasting"
 lasting "lasting, instruction exits" --exits=instruction
@@ -27,14 +26,14 @@ lasting "lasting, by single" --mechanism single
 lasting "lasting, with arguments" --args 6 --callers
 # Scheduler events do not delay the start of callers.
 lasting "lasting, with the scheduler" --sched
-TARGET_ARGS=--repeat=4 lasting "lasting, in small rings" --ring-size 4K
+TARGET_ARGS=--repeat=16 lasting "lasting, in small rings" --ring-size 4K
 assert_eq "in small rings nothing is lost" "$(json "$TMP/rec.json" 'd["lost"]')" 0
 
 # An attached process, with a call that is still open when the recording ends.
 start_target slow
 start_kxray "$PID" "${functions[@]}" -f wait_for_byte --min-duration 30ms
 go_target
-wait_for grep -q spans "$TMP/slow.out"
+wait_for has_text spans "$TMP/slow.out"
 tail -n 1 "$TMP/slow.out" >"$TMP/did.json"
 wait_for is_asleep "$PID"
 sleep 0.1
@@ -44,30 +43,27 @@ assert_eq "open call: status" "$STATUS" 0
 go_target
 end_target "$PID"
 assert_eq "open call: target unharmed" "$STATUS" 0
-reduced "open call" durations 30
+reduced "open call" durations=30
 run "$KXRAY" export -f csv -o - "$TRACE"
 assert_contains "open call: it is in the trace" "$(grep wait_for_byte <<<"$OUT")" ,open,
 
 # Quick calls do not displace slow ones: with the smallest limit, all calls are recorded whose end is.
 # (Another record of the thread, after a migration, shows that leaper() lasts.)
 trace_command slow "${functions[@]}" --min-duration 1ns
-reduced "any duration" calls
-reduced "any duration" counts quick=18048 idle=6012 parent=12 slow=12 jumper=12 leaper=0-12 ender=2
+reduced "any duration" calls counts=quick:4548,idle:1512,parent:12,slow:12,jumper:12,leaper:0-12,ender:2
 
-# The same numbers by every mechanism. Of 24,110 calls, 38 and 12,110 are shallow enough.
+# The same numbers by every mechanism. Of 6,110 calls, 38 and 3,110 are shallow enough.
 depths() { # LABEL OPTION...
 	local label=$1
 	shift
 	trace_command slow "${functions[@]}" --depth 1 "$@"
-	reduced "$label: 1" counts parent=12 jumper=12 idle=12 ender=2
-	reduced "$label: 1" calls
-	assert_eq "$label: 1: calls left out" "$(json "$TMP/rec.json" 'd["reduced"]')" $((24110 - 38))
+	reduced "$label: 1" calls counts=parent:12,jumper:12,idle:12,ender:2
+	assert_eq "$label: 1: calls left out" "$(json "$TMP/rec.json" 'd["reduced"]')" $((6110 - 38))
 	trace_command slow "${functions[@]}" --depth 2 "$@"
-	assert_eq "$label: 2: calls left out" "$(json "$TMP/rec.json" 'd["reduced"]')" $((24110 - 12110))
-	reduced "$label: 2" counts parent=12 jumper=12 idle=6012 ender=2 slow=12 leaper=12 quick=6048
+	assert_eq "$label: 2: calls left out" "$(json "$TMP/rec.json" 'd["reduced"]')" $((6110 - 3110))
+	reduced "$label: 2" counts=parent:12,jumper:12,idle:1512,ender:2,slow:12,leaper:12,quick:1548
 	trace_command slow "${functions[@]}" --depth 3 "$@"
-	reduced "$label: 3" counts quick=18048 idle=6012 parent=12 slow=12 jumper=12 leaper=12 ender=2
-	reduced "$label: 3" calls
+	reduced "$label: 3" calls counts=quick:4548,idle:1512,parent:12,slow:12,jumper:12,leaper:12,ender:2
 	assert_eq "$label: 3: nothing is left out" "$(json "$TMP/rec.json" 'd["reduced"]')" 0
 }
 depths "depth"

@@ -15,7 +15,7 @@
 
 #define THREADS 4
 #define ROUNDS 3
-#define QUICK 500
+#define QUICK 125
 #define MS 60
 
 enum { PARENT, SLOW, JUMPER, LEAPER, TIMED };

@@ -8,6 +8,7 @@ A CHECK is a function below whose name starts with check_, with "=VALUE" if it t
 Each prints one result line, like lib.sh. FOLDER has the target's output in flight.out.
 """
 import csv
+import functools
 import io
 import json
 import os
@@ -35,6 +36,7 @@ def call(*command):
     return done.stdout
 
 
+@functools.cache
 def session():
     """The session data (JSON) in the map."""
     with open(MAP, "rb") as f:
@@ -43,14 +45,17 @@ def session():
     return json.JSONDecoder().raw_decode(data[start:].decode(errors="replace"))[0]["session"]
 
 
+@functools.cache
 def trace():
     return fdr.Trace(DUMP, allow_open=True)
 
 
+@functools.cache
 def names():
     return fdr.map_names(MAP)
 
 
+@functools.cache
 def hits():
     """(tsc, kind, function, arguments) of all threads."""
     function = names()

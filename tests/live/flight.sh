@@ -13,7 +13,7 @@ wrote() { [ "$(grep -c '^kxray: wrote ' "$TMP/rec.err")" -ge "$1" ]; }
 check() { # LABEL NUMBER CHECK...
 	local label=$1 number=$2
 	shift 2
-	python3 tests/live/flight.py "$TMP" "$label" "$(dump "$number")" "$@" ||
+	python3 -S tests/live/flight.py "$TMP" "$label" "$(dump "$number")" "$@" ||
 		fail "$label" "the checks did not run"
 }
 

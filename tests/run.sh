@@ -6,7 +6,8 @@
 #                                names of single ones: test_plan, counts.sh, vm/sched
 # The last line is "N passed, N failed, N skipped"; status 1 if a test failed or a WHAT names no test.
 #
-# Several tests run at a time, the longest first; tests marked "alone" run last, one at a time.
+# Several tests run at a time, the longest first. Tests marked "alone" run last, one at a time, beside tests
+# that touch no other process: those that need no root.
 #     KX_TEST_JOBS      how many at a time (default: the number of CPUs, and one)
 #     KX_TEST_TIMEOUT   seconds after which a test counts as hanging (default 1800)
 #     KX_TEST_RETRY=1   a test that fails is run once more, at the end and alone
@@ -75,7 +76,7 @@ command_of() { # KIND/NAME ROOT
 }
 
 declare -A name_of=() log_of=() start_of=() # of running tests, indexed by process id
-declare -A root_of=()                       # indexed by test name
+declare -A root_of=() mode_of=()            # indexed by test name
 
 # timeout makes each test the leader of a process group, and passes the signal on to it.
 stop() { # STATUS
@@ -87,13 +88,21 @@ stop() { # STATUS
 	exit "$1"
 }
 
-# start AT-ONCE KIND/NAME: waits until fewer than AT-ONCE tests are running, then starts this one.
-# collect prints its output when it has ended.
-start() {
-	local name=$2 log command
-	while [ ${#name_of[@]} -ge "$1" ]; do
-		collect
+# busy MOST: succeeds if MOST tests are running
+busy() { [ ${#name_of[@]} -ge "$1" ]; }
+
+# disturbed: succeeds if a test is running beside which an "alone" test must not run
+disturbed() {
+	local name
+	for name in "${name_of[@]}"; do
+		[ "${root_of[$name]}" = user ] && [ "${mode_of[$name]}" = parallel ] || return 0
 	done
+	return 1
+}
+
+# start KIND/NAME: starts a test. collect prints its output when it has ended.
+start() {
+	local name=$1 log command
 	log=$(mktemp -p "$logs")
 	command_of "$name" "${root_of[$name]}"
 	# The shell makes background commands ignore SIGINT.
@@ -179,14 +188,31 @@ if [ "$failed" -gt 0 ]; then
 fi
 
 [ "$*" != fast ] || export KX_TEST_FAST=1
-# "parallel" tests first, the longest of them first; then "alone" tests
-mapfile -t tests < <(for what in "$@"; do chosen "$what"; done | sort -u | sort -k1,1r -k2,2nr -k3,3)
-for line in "${tests[@]}"; do
-	read -r mode _ name root <<<"$line"
-	root_of[$name]=$root
-	at_once=$most
-	[ "$mode" != alone ] || at_once=1
-	start "$at_once" "$name"
+# The longest first. What needs no root waits for the "alone" tests, to run beside them.
+shared=() alone=() unshared=()
+while read -r mode _ name root; do
+	root_of[$name]=$root mode_of[$name]=$mode
+	case $mode,$root in
+	alone,*) alone+=("$name") ;;
+	*,user) unshared+=("$name") ;;
+	*) shared+=("$name") ;;
+	esac
+done < <(for what in "$@"; do chosen "$what"; done | sort -u | sort -k2,2nr -k3,3)
+while [ $((${#shared[@]} + ${#alone[@]} + ${#unshared[@]})) -gt 0 ]; do
+	if busy "$most"; then
+		collect
+	elif [ ${#shared[@]} -gt 0 ]; then
+		start "${shared[0]}"
+		shared=("${shared[@]:1}")
+	elif [ ${#alone[@]} -gt 0 ] && ! disturbed; then
+		start "${alone[0]}"
+		alone=("${alone[@]:1}")
+	elif [ ${#unshared[@]} -gt 0 ]; then
+		start "${unshared[0]}"
+		unshared=("${unshared[@]:1}")
+	else
+		collect
+	fi
 done
 collect_all
 
@@ -194,7 +220,7 @@ if [ ${#again[@]} -gt 0 ]; then
 	retry=2
 	for name in "${again[@]}"; do
 		echo "once more: $name"
-		start 1 "$name"
+		start "$name"
 		collect_all
 	done
 	for name in ${second_try[@]+"${second_try[@]}"}; do

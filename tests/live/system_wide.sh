@@ -71,9 +71,9 @@ for mechanism in session multi single; do
 	fi
 done
 
-# Every process allocates memory, kxray too; only kxray itself is not in the trace.
+# Every process allocates memory, kxray too; of the processes named so only kxray itself is not in the trace.
 libc=$(ldd "$KXRAY" | sed -n 's/.*libc\.so\.6 => \([^ ]*\) .*/\1/p')
-start_all "kxray itself" -f "$(realpath "$libc"):malloc"
+start_all "kxray itself" -f "$(realpath "$libc"):malloc" --comm "$(basename "$KXRAY")"
 traced=()
 for n in 1 2 3; do
 	"$KXRAY" doctor >/dev/null 2>&1 &

@@ -68,7 +68,7 @@ for column in columns:
         continue
     for line in open(path, encoding="utf-8"):
         what, answer = line.strip().rsplit(": ", 1)
-        found[column][what] = "yes" if answer == "yes" else "–"
+        found[column][what] = {"no": "–"}.get(answer, answer)
 if write == "1":
     rows = list(dict.fromkeys(w for c in columns for w in found[c])) or order
     table = "| | Linux 6.1 (Debian 12) | 6.12 (backports) | 6.18 (without kprobes) |\n|---|---|---|---|\n"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Tries each feature of kxray on the running kernel: prints a line "WHAT: yes" or "WHAT: no" for each, and
-# the reason for "no" on standard error. "Yes" means that exactly the target's calls were recorded.
+# the reason for "no" on standard error; "died of signal N" if kxray did. "Yes" means that exactly the target's calls were recorded.
 #     matrix_try.sh KXRAY TARGETS-FOLDER SCRATCH-FOLDER [some]
 # With "some", only what no other guest test proves (table.sh lists those).
 # Also runs in the virtual machines: needs only busybox sh, kxray, the targets counts, kernelcalls, tree,
@@ -33,6 +33,8 @@ same() { [ "$(called "$1" "$scratch/out")" = "$(seen "$2")" ]; }
 answer() {
 	if [ "$2" = 0 ]; then
 		echo "$1: yes"
+	elif [ "$2" -gt 128 ]; then
+		echo "$1: died of signal $(($2 - 128))"
 	else
 		echo "$1: no"
 		echo "$1: $(grep -v -e 'clock' "$scratch/err" | tail -n 2 | tr '\n' ' ')" >&2

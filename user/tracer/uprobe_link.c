@@ -135,7 +135,7 @@ static int attach_range(const struct request *r, size_t from, size_t count)
 {
 	int err = r->create.attach_type ? attach_multi(r, from, count) : attach_single(r, from);
 
-	if (!err || !is_about_instruction(err))
+	if (!err || !r->refused || !is_about_instruction(err))
 		return err;
 	if (count == 1) {
 		r->refused(r->ctx, &r->probes[from], err);

@@ -32,7 +32,10 @@ struct kx_probe {
 	uint32_t index;   /* the caller's own number, for kx_uprobe_refused */
 };
 
-/* Called for each probe that the kernel refuses, with its negative errno; the others are attached. */
+/*
+ * Called for each probe that the kernel refuses, with its negative errno; the others are attached. NULL: a
+ * refused probe is an error of the call.
+ */
 typedef void (*kx_uprobe_refused)(void *ctx, const struct kx_probe *probe, int err);
 
 struct kx_links {

@@ -16,6 +16,7 @@
 #include "base/edit_distance.h"
 #include "base/kernel_files.h"
 #include "base/monotonic.h"
+#include "base/string_set.h"
 #include "base/temporary_file.h"
 
 static void edit_distances(void **state)
@@ -137,10 +138,34 @@ static void room_is_taken_until_it_is_closed(void **state)
 	assert_int_equal(kx_reserve_room("/none/x.map", 1), -ENOENT);
 }
 
+/* Many, so that the set grows while it is in use. */
+static void strings_are_counted(void **state)
+{
+	static char names[1000][8];
+	struct kx_string_set set = { 0 };
+
+	(void)state;
+	assert_int_equal(kx_string_set_times(&set, "none"), 0);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(names[i], sizeof(names[i]), "n%d", i);
+		assert_int_equal(kx_string_set_add(&set, names[i]), 0);
+		if (i % 3 == 0)
+			assert_int_equal(kx_string_set_add(&set, names[i]), 0);
+	}
+	assert_int_equal(set.count, 1000);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(kx_string_set_times(&set, names[i]), i % 3 ? 1 : 2);
+	assert_int_equal(kx_string_set_times(&set, "n1000"), 0);
+	assert_int_equal(kx_string_set_times(&set, ""), 0);
+	kx_string_set_free(&set);
+	assert_int_equal(set.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(edit_distances),
+		cmocka_unit_test(strings_are_counted),
 		cmocka_unit_test(numbers_of_the_kernel),
 		cmocka_unit_test(temporary_files_have_no_name),
 		cmocka_unit_test(room_is_taken_until_it_is_closed),

@@ -124,6 +124,31 @@ static void test_symbols(void **state)
 	kx_symbols_free(&syms);
 }
 
+/* A line out of order, as modules have them, changes nothing else. */
+static void test_unsorted(void **state)
+{
+	static char unsorted[sizeof(kallsyms) + 64];
+	struct kx_symbols sorted, syms;
+	struct kx_err err;
+
+	(void)state;
+	snprintf(unsorted, sizeof(unsorted), "%sffffffffbfff0000 t early\t[last]\n", kallsyms);
+	assert_int_equal(read_texts(kallsyms, NULL, NULL, &sorted, &err), 0);
+	assert_int_equal(read_texts(unsorted, NULL, NULL, &syms, &err), 0);
+	assert_non_null(find(&syms, "early"));
+	assert_string_equal(kx_kernel_module(&syms, find(&syms, "early")), "last");
+	assert_int_equal(syms.count, sorted.count + 1);
+	for (size_t i = 0; i < sorted.count; i++) {
+		const struct kx_symbol *s = kx_symbols_find(&syms, sorted.items[i].addr);
+
+		assert_non_null(s);
+		assert_string_equal(s->name, sorted.items[i].name);
+		assert_int_equal(s->aliases != NULL, sorted.items[i].aliases != NULL);
+	}
+	kx_symbols_free(&sorted);
+	kx_symbols_free(&syms);
+}
+
 /* Functions that must not be probed are refused, by each source separately. */
 static void test_refused(void **state)
 {
@@ -258,8 +283,9 @@ static void test_here(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_hidden),	cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_symbols), cmocka_unit_test(test_unsorted),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_here),
 	};
 

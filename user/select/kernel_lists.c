@@ -63,11 +63,6 @@ FILE *kx_kernel_lists_open(const char *fs, const char *path)
 	return f;
 }
 
-static int compare_names(const void *pa, const void *pb)
-{
-	return strcmp(*(const char *const *)pa, *(const char *const *)pb);
-}
-
 static int compare_ranges(const void *pa, const void *pb)
 {
 	const struct kx_kernel_range *a = pa, *b = pb;
@@ -75,54 +70,24 @@ static int compare_ranges(const void *pa, const void *pb)
 	return a->from < b->from ? -1 : a->from > b->from;
 }
 
-static bool is_named(const struct kx_symbol *sym, const char *const *names, size_t n)
+/* Lines "NAME" or "NAME [MODULE]". The list is empty in a kernel without the function tracer. */
+static int read_traceable(FILE *f, struct kx_kernel_lists *lists)
 {
-	if (bsearch(&sym->name, names, n, sizeof(*names), compare_names))
-		return true;
-	for (const char **alias = sym->aliases; alias && *alias; alias++)
-		if (bsearch(alias, names, n, sizeof(*names), compare_names))
-			return true;
-	return false;
-}
-
-/* Lines "NAME" or "NAME [MODULE]". */
-static int read_traceable(FILE *f, struct kx_kernel_lists *lists, const struct kx_symbols *syms)
-{
-	struct kx_arena *arena = NULL;
-	const char **names = NULL;
-	size_t n = 0, room = 0, size = 0;
+	size_t size = 0;
 	char *line = NULL;
 	int code = 0;
+	ssize_t n;
 
-	while (!code && getline(&line, &size, f) > 0) {
-		line[strcspn(line, " \t\n")] = 0;
-		if (n == room) {
-			const char **grown;
+	while (!code && (n = getline(&line, &size, f)) > 0) {
+		const char *end = memchr(line, ' ', (size_t)n);
+		const char *name;
 
-			room = room ? room * 2 : 1 << 16;
-			grown = reallocarray(names, room, sizeof(*names));
-			if (!grown) {
-				code = -ENOMEM;
-				break;
-			}
-			names = grown;
-		}
-		names[n] = kx_arena_copy(&arena, line, strlen(line));
-		code = names[n] ? 0 : -ENOMEM;
-		n++;
+		if (!end)
+			end = line + n - (line[n - 1] == '\n');
+		name = kx_arena_copy(&lists->names, line, (size_t)(end - line));
+		code = name ? kx_string_set_add(&lists->traceable, name) : -ENOMEM;
 	}
 	free(line);
-	/* the list is empty in a kernel without the function tracer, which does not exclude kprobes */
-	if (!code && n) {
-		qsort(names, n, sizeof(*names), compare_names);
-		lists->traceable = calloc(syms->count + 1, 1);
-		if (!lists->traceable)
-			code = -ENOMEM;
-		for (size_t i = 0; i < syms->count && !code; i++)
-			lists->traceable[i] = is_named(&syms->items[i], names, n);
-	}
-	free(names);
-	kx_arena_free(arena);
 	return code;
 }
 
@@ -153,17 +118,17 @@ static int read_forbidden(FILE *f, struct kx_kernel_lists *lists)
 	return 0;
 }
 
-int kx_kernel_lists_read(struct kx_kernel_lists *lists, FILE *traceable, FILE *forbidden,
-			 const struct kx_symbols *syms)
+int kx_kernel_lists_read(struct kx_kernel_lists *lists, FILE *traceable, FILE *forbidden)
 {
-	int code = traceable ? read_traceable(traceable, lists, syms) : 0;
+	int code = traceable ? read_traceable(traceable, lists) : 0;
 
 	return !code && forbidden ? read_forbidden(forbidden, lists) : code;
 }
 
 void kx_kernel_lists_free(struct kx_kernel_lists *lists)
 {
-	free(lists->traceable);
+	kx_string_set_free(&lists->traceable);
+	kx_arena_free(lists->names);
 	free(lists->forbidden);
 }
 
@@ -182,12 +147,22 @@ static bool is_forbidden(const struct kx_kernel_lists *lists, uint64_t addr)
 	return lo && addr < lists->forbidden[lo - 1].to;
 }
 
-const char *kx_kernel_lists_refuse(const struct kx_kernel_lists *lists,
-				   const struct kx_symbols *syms, const struct kx_symbol *sym)
+/* An empty list does not exclude kprobes. */
+static bool is_traceable(const struct kx_kernel_lists *lists, const struct kx_symbol *sym)
+{
+	if (!lists->traceable.count || kx_string_set_times(&lists->traceable, sym->name))
+		return true;
+	for (const char **alias = sym->aliases; alias && *alias; alias++)
+		if (kx_string_set_times(&lists->traceable, *alias))
+			return true;
+	return false;
+}
+
+const char *kx_kernel_lists_refuse(const struct kx_kernel_lists *lists, const struct kx_symbol *sym)
 {
 	if (is_forbidden(lists, sym->addr))
 		return "the kernel's own list forbids probes on it";
-	if (lists->traceable && !lists->traceable[sym - syms->items])
+	if (!is_traceable(lists, sym))
 		return "the kernel keeps its function tracer out of it (notrace)";
 	return NULL;
 }

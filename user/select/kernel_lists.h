@@ -11,10 +11,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/string_set.h"
 #include "binary/symbols.h"
 
+struct kx_arena;
+
 struct kx_kernel_lists {
-	char *traceable; /* by symbol; NULL: unknown */
+	struct kx_string_set traceable; /* empty: unknown */
+	struct kx_arena *names;         /* those in traceable */
 	struct kx_kernel_range {
 		uint64_t from, to; /* [from, to) */
 	} *forbidden; /* sorted */
@@ -28,15 +32,14 @@ struct kx_kernel_lists {
 FILE *kx_kernel_lists_open(const char *fs, const char *path);
 
 /*
- * Reads tracefs's available_filter_functions and debugfs's kprobes/blacklist for @syms; either may be
- * NULL: not available. Free with kx_kernel_lists_free, after an error too. Errors: -ENOMEM.
+ * Reads tracefs's available_filter_functions and debugfs's kprobes/blacklist; either may be NULL: not
+ * available. Free with kx_kernel_lists_free, after an error too. Errors: -ENOMEM.
  */
-int kx_kernel_lists_read(struct kx_kernel_lists *lists, FILE *traceable, FILE *forbidden,
-			 const struct kx_symbols *syms);
+int kx_kernel_lists_read(struct kx_kernel_lists *lists, FILE *traceable, FILE *forbidden);
 void kx_kernel_lists_free(struct kx_kernel_lists *lists);
 
-/* Why @sym, one of those symbols, must not be probed, as a clause; NULL if the lists allow it. */
+/* Why @sym must not be probed, as a clause; NULL if the lists allow it. */
 const char *kx_kernel_lists_refuse(const struct kx_kernel_lists *lists,
-				   const struct kx_symbols *syms, const struct kx_symbol *sym);
+				   const struct kx_symbol *sym);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/string_set.h"
 #include "select/kernel_deny.h"
 #include "select/kernel_lists.h"
 #include "select/provider.h"
@@ -47,8 +48,7 @@ struct kernel {
 	struct kx_arena *arena;
 	const char **aliases;
 	const char **modules; /* by symbol */
-	const char **names;   /* of all functions, sorted */
-	size_t nnames;
+	struct kx_string_set names; /* of all functions */
 	struct kx_kernel_range sections[SECTION_COUNT];
 	struct kx_kernel_lists lists;
 };
@@ -60,7 +60,7 @@ static void release(void *storage)
 	kx_arena_free(k->arena);
 	free(k->aliases);
 	free(k->modules);
-	free(k->names);
+	kx_string_set_free(&k->names);
 	kx_kernel_lists_free(&k->lists);
 	free(k);
 }
@@ -75,8 +75,12 @@ static bool is_function(char type, const char *name)
 {
 	if (type != 't' && type != 'T' && type != 'W')
 		return false;
-	if (strstr(name, ".cold") || has_prefix(name, "__pfx_") || has_prefix(name, "__cfi_") ||
-	    has_prefix(name, "__SCT__") || has_prefix(name, "__SCK__") || name[0] == '.')
+	if (strstr(name, ".cold") || name[0] == '.')
+		return false;
+	if (name[0] != '_') /* all names below begin so */
+		return true;
+	if (has_prefix(name, "__pfx_") || has_prefix(name, "__cfi_") ||
+	    has_prefix(name, "__SCT__") || has_prefix(name, "__SCK__"))
 		return false;
 	for (size_t i = 0; i < SECTION_COUNT; i++)
 		if (!strcmp(name, sections[i].from) || !strcmp(name, sections[i].to))
@@ -86,6 +90,8 @@ static bool is_function(char type, const char *name)
 
 static void note_section(struct kernel *k, const char *name, uint64_t addr)
 {
+	if (name[0] != '_') /* all names below begin so; kallsyms has a hundred thousand lines */
+		return;
 	for (size_t i = 0; i < SECTION_COUNT; i++) {
 		if (!strcmp(name, sections[i].from))
 			k->sections[i].from = addr;
@@ -114,9 +120,23 @@ static int compare_raw(const void *pa, const void *pb)
 	return d ? d : strcmp(a->name, b->name);
 }
 
-static int compare_names(const void *pa, const void *pb)
+/* Sorts by compare_raw. kallsyms has the kernel's own symbols, nearly all, in order of their addresses. */
+static void sort_raw(struct raw *items, size_t n)
 {
-	return strcmp(*(const char *const *)pa, *(const char *const *)pb);
+	size_t i, j;
+
+	for (i = 1; i < n && items[i - 1].addr <= items[i].addr; i++)
+		;
+	if (i < n) {
+		qsort(items, n, sizeof(*items), compare_raw);
+		return;
+	}
+	for (i = 0; i < n; i = j) {
+		for (j = i + 1; j < n && items[j].addr == items[i].addr; j++)
+			;
+		if (j > i + 1)
+			qsort(&items[i], j - i, sizeof(*items), compare_raw);
+	}
 }
 
 /* "[nf_tables]" without its brackets; false for BPF programs and trampolines, listed like modules. */
@@ -145,18 +165,42 @@ struct reading {
 	bool visible;       /* a symbol with its address has been read */
 };
 
+/* Lower-case hexadecimal digits; *@end is behind them. */
+static uint64_t read_address(char *text, char **end)
+{
+	uint64_t addr = 0;
+
+	for (;; text++) {
+		if (*text >= '0' && *text <= '9')
+			addr = addr << 4 | (uint64_t)(*text - '0');
+		else if (*text >= 'a' && *text <= 'f')
+			addr = addr << 4 | (uint64_t)(*text - 'a' + 10);
+		else
+			break;
+	}
+	*end = text;
+	return addr;
+}
+
 /* One line: "ffffffff81000000 T name" and, for a module's, "\t[module]". Errors: -ENOMEM. */
 static int read_line(struct reading *in, char *line)
 {
-	char *rest = line, *addr = strsep(&rest, " "), *type, *name, *end;
+	char *rest, *type, *name, *end;
+	uint64_t addr = read_address(line, &end);
 	const char *module;
 	struct raw *r;
 
-	type = rest ? strsep(&rest, " ") : NULL;
-	name = rest ? strsep(&rest, " \t\n") : NULL;
-	if (!name || !*name || !type || !strchr("tTwWaAdDrRbB", *type))
+	if (end == line || *end != ' ' || end[1] <= ' ' || end[2] != ' ')
 		return 0;
-	if (!module_name(rest && *rest ? strsep(&rest, "\n") : NULL, &module))
+	type = end + 1;
+	name = end + 3;
+	for (rest = name; *rest > ' '; rest++)
+		;
+	if (rest == name || !strchr("tTwWaAdDrRbB", *type))
+		return 0;
+	if (*rest)
+		*rest++ = 0;
+	if (!module_name(*rest ? strsep(&rest, "\n") : NULL, &module))
 		return 0;
 	if (in->count == in->room) {
 		in->room = in->room ? in->room * 2 : 1 << 17;
@@ -166,12 +210,10 @@ static int read_line(struct reading *in, char *line)
 		in->items = r;
 	}
 	r = &in->items[in->count];
-	r->addr = strtoull(addr, &end, 16);
-	if (end == addr || *end)
-		return 0;
+	r->addr = addr;
 	in->any = true;
-	in->visible |= r->addr > 4096;
-	note_section(in->k, name, r->addr);
+	in->visible |= addr > 4096;
+	note_section(in->k, name, addr);
 	/* Data symbols are many and do not end a function. */
 	if (!strchr("tTwW", *type))
 		return 0;
@@ -217,8 +259,7 @@ static int join(struct kernel *k, const struct raw *raw, size_t n, struct kx_sym
 	out->items = calloc(n + 1, sizeof(*out->items));
 	k->modules = calloc(n + 1, sizeof(*k->modules));
 	k->aliases = calloc(2 * n + 1, sizeof(*k->aliases));
-	k->names = calloc(n + 1, sizeof(*k->names));
-	if (!out->items || !k->modules || !k->aliases || !k->names)
+	if (!out->items || !k->modules || !k->aliases)
 		return -ENOMEM;
 	for (i = 0; i < n; i = j) {
 		struct kx_symbol *sym = &out->items[out->count];
@@ -228,7 +269,8 @@ static int join(struct kernel *k, const struct raw *raw, size_t n, struct kx_sym
 		for (j = i; j < n && raw[j].addr == raw[i].addr; j++) {
 			if (!raw[j].is_function)
 				continue;
-			k->names[k->nnames++] = raw[j].name;
+			if (kx_string_set_add(&k->names, raw[j].name))
+				return -ENOMEM;
 			if (j > i)
 				list[nlist++] = raw[j].name;
 		}
@@ -244,7 +286,6 @@ static int join(struct kernel *k, const struct raw *raw, size_t n, struct kx_sym
 		}
 		k->modules[out->count++] = raw[i].module;
 	}
-	qsort(k->names, k->nnames, sizeof(*k->names), compare_names);
 	return 0;
 }
 
@@ -267,10 +308,10 @@ int kx_kernel_symbols_from(const struct kx_kernel_sources *from, struct kx_symbo
 		kx_symbols_free(out);
 		return code;
 	}
-	qsort(in.items, in.count, sizeof(*in.items), compare_raw);
+	sort_raw(in.items, in.count);
 	code = join(k, in.items, in.count, out);
 	if (!code)
-		code = kx_kernel_lists_read(&k->lists, from->traceable, from->forbidden, out);
+		code = kx_kernel_lists_read(&k->lists, from->traceable, from->forbidden);
 	free(in.items);
 	if (!code)
 		return 0;
@@ -312,7 +353,7 @@ bool kx_kernel_refused(const struct kx_symbols *syms, const struct kx_symbol *sy
 	for (const char **alias = sym->aliases; alias && *alias && !why; alias++)
 		why = kx_kernel_denied(*alias);
 	if (!why)
-		why = kx_kernel_lists_refuse(&k->lists, syms, sym);
+		why = kx_kernel_lists_refuse(&k->lists, sym);
 	if (why)
 		snprintf(reason, size, "%s", why);
 	return why;
@@ -328,13 +369,8 @@ const char *kx_kernel_module(const struct kx_symbols *syms, const struct kx_symb
 bool kx_kernel_ambiguous(const struct kx_symbols *syms, const char *name)
 {
 	const struct kernel *k = syms->storage;
-	const char **found = bsearch(&name, k->names, k->nnames, sizeof(*k->names),
-				     compare_names);
 
-	if (!found)
-		return false;
-	return (found > k->names && !strcmp(found[-1], name)) ||
-	       (found + 1 < k->names + k->nnames && !strcmp(found[1], name));
+	return kx_string_set_times(&k->names, name) > 1;
 }
 
 static int kernel_symbols(struct kx_select_module *m, pid_t pid, struct kx_err *err)

@@ -16,8 +16,8 @@ endif
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 ifneq ($(TOP),$(CURDIR))
 MAKEFLAGS += --no-print-directory
-.PHONY: all test demo bench hazards soak asan fuzz kernels install uninstall clean help
-all test demo bench hazards soak asan fuzz kernels install uninstall clean help:
+.PHONY: all test demo bench hazards soak asan lint fuzz kernels install uninstall clean help
+all test demo bench hazards soak asan lint fuzz kernels install uninstall clean help:
 	@$(MAKE) -C $(TOP) $@
 build/%:
 	@$(MAKE) -C $(TOP) $@
@@ -93,7 +93,7 @@ UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests bench hazards soak asan kernels install uninstall clean help FORCE
+.PHONY: all demo test check tests bench hazards soak asan lint kernels install uninstall clean help FORCE
 
 all: $(BUILD)/kxray $(BUILD)/kxray.1 ## build the program: $(BUILD)/kxray (default), and its manual
 
@@ -205,6 +205,9 @@ check: tests ## the same without installing anything (TESTS='NAME...' for some: 
 
 asan: ## the unit tests under AddressSanitizer and UBSan, in build-asan
 	@$(MAKE) --no-print-directory SANITIZE=1 BUILD=build-asan TESTS=unit check
+
+lint: $(SKELETONS) ## clang-tidy over the program's sources (.clang-tidy: the checks, and why some are left out)
+	@printf '%s\n' $(SRCS) | xargs -P$$(nproc) -n8 sh -c 'clang-tidy --quiet "$$@" -- $(KX_CFLAGS)' sh
 
 demo: ## install what is missing, build, trace a live program
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build

@@ -52,6 +52,49 @@ static void test_switches(void **state)
 	assert_true(switches("add %rsi, %rsp\nadd %rsi, %rbp\nret")); /* greenlet */
 }
 
+/* rsp comes from a pop, lea, exchange, or by way of rbp. */
+static void test_other_ways(void **state)
+{
+	(void)state;
+	assert_true(switches("push %rdi\npop %rsp\nret"));
+	assert_true(switches("mov %rsp, (%rsi)\npush (%rdi)\npop %rsp\npop %rbx\npop %rbp\nret"));
+	assert_true(switches("push %rdi\npop %rsp\npop %r12\nret"));
+	assert_true(switches("push %rdi\npop %rsp\njmp *%rax"));
+	assert_true(switches("push (%rdi)\n.byte 0x8f, 0xc4\nret")); /* pop r/m */
+	assert_true(switches("mov %rdi, %rax\nxchg %rsp, %rax\nret"));
+	assert_true(switches("lea 64(%rdi), %rsp\npop %rbp\nret"));
+	assert_true(switches("lea stack+4096(%rip), %rsp\nret\n.bss\nstack: .space 4096\n.text"));
+	assert_true(switches("lea -8(%r9, %rcx, 8), %rsp\nret"));
+	assert_true(switches("mov %rdi, %rbp\nleave\nret"));
+	assert_true(switches("mov %rdi, %rbp\nmov %rbp, %rsp\npop %rbp\nret"));
+	assert_true(switches("mov 8(%rdi), %rbp\nleave\nret"));
+	assert_true(switches("mov saved(%rip), %rbp\nleave\nret\n.data\nsaved: .quad 0\n.text"));
+}
+
+static void test_other_ways_of_own_frame(void **state)
+{
+	(void)state;
+	assert_false(switches("pop %r12\npop %r13\nret"));
+	assert_false(switches("mov %rbx, 8(%rsp)\nmov 88(%rsp), %rbx\nret"));
+	/* libjpeg, libaom: saved where the frame was aligned */
+	assert_false(switches("push %rbp\nmov %rsp, %rax\nsub $8, %rsp\nand $-32, %rsp\nmov %rax, (%rsp)\n"
+			      "mov %rsp, %rbp\nmov %rbp, %rsp\npop %rsp\npop %rbp\nret"));
+	assert_false(switches("mov %rsp, %rax\nand $-16, %rsp\npush %rax\nsub $96, %rsp\nadd $96, %rsp\n"
+			      "pop %rsp\npop %rbx\nret"));
+	assert_false(switches("push %rbp\nmov %rsp, %rbp\npush %rbx\nlea -8(%rbp), %rsp\npop %rbx\npop %rbp\nret"));
+	assert_false(switches("lea 8(%rsp), %rsp\nret"));
+	assert_false(switches("push %rbp\nmov %rsp, %rbp\nlea (%rax, %rbp), %rsp\nleave\nret"));
+	assert_false(switches("lea 8(%rsp), %r10\nand $-32, %rsp\npush -8(%r10)\nlea -8(%r10), %rsp\nret"));
+	assert_false(switches("push %rbp\nmov %rsp, %rbp\nleave\nret"));
+	assert_false(switches("mov 16(%rsp), %rbp\nleave\nret"));
+	/* a constant behind data: the bytes of xchg %rsp, %rax and pop %rbp */
+	assert_false(switches("jmp *(%rbx)\n.quad 7\nmovq $0x5d9448, -8(%rbp)\nret"));
+	/* data themselves; not so the zeros of a constant in an instruction */
+	assert_false(switches("jmp *(%rbx)\n.quad 30\n.byte 0x48, 0x94, 0xfc, 0\nret"));
+	assert_false(switches("jmp *(%rbx)\n.quad 30\n.byte 0x48, 1, 0xfc, 0\nret"));
+	assert_true(switches("mov $30, %eax\nmov %r9, %rsp\nret"));
+}
+
 static void test_own_frame(void **state)
 {
 	(void)state;
@@ -108,6 +151,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_switches),
 		cmocka_unit_test(test_own_frame),
+		cmocka_unit_test(test_other_ways),
+		cmocka_unit_test(test_other_ways_of_own_frame),
 		cmocka_unit_test(test_symbols),
 	};
 

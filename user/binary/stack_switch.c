@@ -92,14 +92,18 @@ struct scan {
 	ZydisDecoder decoder;
 };
 
-/* What an instruction may write: the register in ModRM, or what rm names. */
-#define WRITES_REG 1
-#define WRITES_RM 2
+/* What an instruction may do to rsp. */
+#define WRITES_REG 1 /* the register in ModRM is rsp */
+#define WRITES_RM 2  /* rm names rsp */
+#define BP_REG 4     /* the same with rbp, of which leave or mov makes rsp */
+#define BP_RM 8
+#define XCHG_RAX 16  /* xchg rax, rsp in two bytes */
+#define POP 32	     /* pop rsp, of one byte, before a return, jump or pop */
+#define POP_RM 64
 
 /*
- * The bytes that begin an instruction which loads rsp: REX.W, the opcode of mov, xchg or add, and ModRM with rsp
- * as what is written. The instruction may be one if all three have a bit in common. Compilers use lea, too,
- * but only to leave an aligned frame.
+ * The first three bytes of an instruction that may load rsp: REX.W, the opcode of mov, xchg, add or lea, and ModRM
+ * with rsp as what is written; or a pop. The instruction may be one if all three have a bit in common.
  */
 struct filter {
 	uint8_t rex[256], opcode[256], modrm[256];
@@ -110,13 +114,27 @@ static void make_filter(struct filter *f)
 	memset(f, 0, sizeof(*f));
 	for (unsigned i = 0; i < 256; i++) {
 		if ((i & 0xf8) == REX_W)
-			f->rex[i] = (i & REX_R ? 0 : WRITES_REG) | (i & REX_B ? 0 : WRITES_RM);
+			f->rex[i] = (i & REX_R ? 0 : WRITES_REG | BP_REG) |
+				    (i & REX_B ? 0 : WRITES_RM | BP_RM | XCHG_RAX);
 		f->modrm[i] = ((i >> 3 & 7) == SP ? WRITES_REG : 0) |
-			      (i >= 0xc0 && (i & 7) == SP ? WRITES_RM : 0);
+			      ((i >> 3 & 7) == BP ? BP_REG : 0) |
+			      (i >= 0xc0 && (i & 7) == SP ? WRITES_RM : 0) |
+			      (i >= 0xc0 && (i & 7) == BP ? BP_RM : 0) | XCHG_RAX | POP | POP_RM;
 	}
-	f->opcode[0x8b] = f->opcode[0x03] = WRITES_REG; /* mov and add reg, r/m */
-	f->opcode[0x89] = f->opcode[0x01] = WRITES_RM;	/* mov and add r/m, reg */
-	f->opcode[0x87] = WRITES_REG | WRITES_RM;	/* xchg */
+	f->opcode[0x8b] = WRITES_REG | BP_REG; /* mov reg, r/m */
+	f->opcode[0x89] = WRITES_RM | BP_RM;   /* mov r/m, reg */
+	f->opcode[0x03] = f->opcode[0x8d] = WRITES_REG; /* add, lea */
+	f->opcode[0x01] = WRITES_RM;
+	f->opcode[0x87] = WRITES_REG | WRITES_RM; /* xchg */
+	f->opcode[0x94] = XCHG_RAX;
+	f->rex[0x5c] = POP;
+	f->opcode[0xc3] |= POP; /* ret */
+	f->opcode[0x41] |= POP; /* pop of r8 to r15 */
+	f->opcode[0xff] |= POP; /* jmp *r/m */
+	for (unsigned i = 0x58; i < 0x60; i++)
+		f->opcode[i] |= POP;
+	f->rex[0x8f] = POP_RM;
+	f->opcode[0xc4] |= POP_RM;
 }
 
 static bool decode(const struct scan *s, size_t at, ZydisDecodedInstruction *z)
@@ -139,13 +157,16 @@ static bool starts_instruction(const struct scan *s, size_t at)
 
 	for (int tries = 0; tries < 8 && from < at && missed < 2; tries++, from++) {
 		size_t pos = from;
+		bool zero = false;
 
 		while (pos < at) {
 			ZydisDecodedInstruction z;
 
-			pos += decode(s, pos, &z) ? z.length : 1;
+			/* of a table between functions, as what follows may be */
+			zero = !s->code[pos];
+			pos += !zero && decode(s, pos, &z) ? z.length : 1;
 		}
-		missed += pos != at;
+		missed += pos != at || zero;
 	}
 	return missed < 2;
 }
@@ -216,13 +237,81 @@ static bool is_eh_return(const struct scan *s, size_t at)
 		(p[3] == 0x59 && s->size - at >= 6 && p[4] == 0xff && p[5] == 0xe1));
 }
 
-/* Whether the instruction at @at, one that passes the filter, takes rsp from another place than the frame. */
-static bool is_switch(const struct scan *s, size_t at)
+/* rsp = the address of a memory operand: lea, of an aligned frame or of a variable one, or a load. */
+static bool is_elsewhere(const struct scan *s, size_t at)
+{
+	const uint8_t *p = s->code + at;
+	unsigned rm = (p[2] & 7) | (p[0] & REX_B ? 8 : 0);
+
+	if ((p[2] & 7) == SP) { /* with a SIB byte */
+		rm = (p[3] & 7) | (p[0] & REX_B ? 8 : 0);
+		if (p[1] == 0x8d && !(p[0] & REX_X) && (p[3] >> 3 & 7) == BP)
+			return false;
+	} else if (p[2] < 0x40 && (p[2] & 7) == BP) {
+		return true; /* rip + n */
+	}
+	return rm != BP && rm != SP && !is_of_frame(s, at, rm);
+}
+
+/*
+ * rbp = a value from elsewhere, which the next instruction makes rsp: leave, or mov. A function that leaves its
+ * own frame has set rbp long before.
+ */
+static bool is_leave(const struct scan *s, size_t at)
+{
+	const uint8_t *p = s->code + at, *next;
+	unsigned reg = (p[2] >> 3 & 7) | (p[0] & REX_R ? 8 : 0);
+	ZydisDecodedInstruction z;
+
+	if (p[1] == 0x89 || p[2] >= 0xc0) {
+		if (p[1] == 0x8b)
+			reg = (p[2] & 7) | (p[0] & REX_B ? 8 : 0);
+		if (reg == SP || reg == BP)
+			return false;
+	}
+	if (!decode(s, at, &z) || s->size - at < z.length + 3u)
+		return false;
+	next = p + z.length;
+	if (next[0] != 0xc9 && (next[0] != REX_W || ((next[1] != 0x89 || next[2] != 0xec) &&
+						     (next[1] != 0x8b || next[2] != 0xe5))))
+		return false;
+	return p[1] == 0x89 || p[2] >= 0xc0 ? !is_of_frame(s, at, reg) : is_elsewhere(s, at);
+}
+
+/*
+ * Whether the `pop rsp` at @at takes what the function itself has saved at the beginning of its frame, as SIMD code
+ * in assembly does that aligns it: behind `mov rsp, rbp`, `lea rsp, [rbp + n]` or `add rsp, n`.
+ */
+static bool is_saved(const struct scan *s, size_t at)
+{
+	const uint8_t *p = s->code + at;
+
+	if (at >= 3 && p[-3] == REX_W &&
+	    ((p[-2] == 0x89 && p[-1] == 0xec) || (p[-2] == 0x8b && p[-1] == 0xe5)))
+		return true;
+	if (at >= 4 && p[-4] == REX_W &&
+	    ((p[-3] == 0x83 && p[-2] == 0xc4) || (p[-3] == 0x8d && p[-2] == 0x65)))
+		return true;
+	return at >= 7 && p[-7] == REX_W &&
+	       ((p[-6] == 0x81 && p[-5] == 0xc4) || (p[-6] == 0x8d && p[-5] == 0xa5));
+}
+
+/* Whether the instruction at @at, one that passes the filter by @why, takes rsp from another place than the frame. */
+static bool is_switch(const struct scan *s, size_t at, unsigned why)
 {
 	const uint8_t *p = s->code + at;
 	unsigned rm = (p[2] & 7) | (p[0] & REX_B ? 8 : 0);
 	unsigned reg = (p[2] >> 3 & 7) | (p[0] & REX_R ? 8 : 0);
 
+	if (why & XCHG_RAX)
+		return true;
+	if (why & POP_RM)
+		return !is_saved(s, at);
+	if (why & POP) /* with REX.B before it is pop r12; `ff /4` jumps */
+		return !(at && (p[-1] & 0xf1) == 0x41) && (p[1] != 0x41 || (p[2] & 0xf8) == 0x58) &&
+		       (p[1] != 0xff || (p[2] & 0x38) == 0x20) && !is_saved(s, at);
+	if (why & (BP_REG | BP_RM))
+		return is_leave(s, at);
 	switch (p[1]) {
 	case 0x87:
 		return true;
@@ -233,16 +322,16 @@ static bool is_switch(const struct scan *s, size_t at)
 		if (p[2] < 0xc0) /* adds a variable: the frame's size */
 			return false;
 		break;
+	case 0x8d:
+		if (p[2] >= 0xc0) /* not an instruction */
+			return false;
+		break;
 	default:
 		break;
 	}
 	if (p[2] >= 0xc0) /* mov or add rsp, reg */
 		return rm != BP && rm != SP && !is_of_frame(s, at, rm);
-	if ((p[2] & 7) == SP) /* with a SIB byte */
-		rm = (p[3] & 7) | (p[0] & REX_B ? 8 : 0);
-	else if (p[2] < 0x40 && (p[2] & 7) == BP)
-		return true; /* rip + n */
-	return rm != BP && rm != SP && !is_of_frame(s, at, rm);
+	return is_elsewhere(s, at);
 }
 
 bool kx_stack_switch_in(const uint8_t *code, size_t size, size_t *offset)
@@ -254,8 +343,9 @@ bool kx_stack_switch_in(const uint8_t *code, size_t size, size_t *offset)
 	ZydisDecoderInit(&s.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	/* the shortest, and a return */
 	for (size_t i = 0; i + 4 <= size; i++) {
-		if (!(f.rex[code[i]] & f.opcode[code[i + 1]] & f.modrm[code[i + 2]]) ||
-		    !is_switch(&s, i) || !starts_instruction(&s, i))
+		unsigned why = f.rex[code[i]] & f.opcode[code[i + 1]] & f.modrm[code[i + 2]];
+
+		if (!why || !is_switch(&s, i, why) || !starts_instruction(&s, i))
 			continue;
 		*offset = i;
 		return true;

@@ -6,9 +6,10 @@
  * kernel has uprobe sessions (6.13). Before that this is the only protection.
  *
  * Known by what it imports or defines (swapcontext, Boost's jump_fcontext, greenlet's slp_switch), or by its
- * instructions: a few byte patterns find what may write rsp, and only these places are decoded. Restoring
- * rsp after alloca, a variable-length array or an aligned frame is no switch. The code around
- * a place is guessed, so the scan can err in both directions: a false alarm makes exits more expensive, nothing else.
+ * instructions: a few byte patterns (mov, add, lea, xchg, pop; leave where the instruction before sets rbp) find what may
+ * write rsp, and only these places are decoded. Restoring rsp after alloca, a variable-length array or an aligned frame
+ * is no switch. The code around a place is guessed, so the scan can err in both directions: a false alarm makes exits
+ * more expensive, nothing else. Data among the code, as Haskell's compiler puts there, cause such alarms.
  */
 #ifndef KX_STACK_SWITCH_H
 #define KX_STACK_SWITCH_H

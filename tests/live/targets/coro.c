@@ -49,6 +49,7 @@ __asm__(".text\n"
 	"	mov %rsp, (%rdi)\n"
 #ifdef HIDDEN
 	"	mov %rsi, %rbp\n"
+	"	test %rbp, %rbp\n" /* directly behind each other they would be recognized */
 	"	mov %rbp, %rsp\n"
 #else
 	"	mov %rsi, %rsp\n"

@@ -20,6 +20,7 @@ class Hazard:
     tools: tuple = ()
     counts: dict = dataclasses.field(default_factory=dict)   # way: which counts are compared, or None
     without: dict = dataclasses.field(default_factory=dict)  # way: why it is left out
+    also: tuple = ()                                         # ways that most rows leave out
     known: str = ""                                          # harm that README's limits state
 
 
@@ -102,6 +103,10 @@ HAZARDS = [
     Hazard("longjmp", "jump"),
     Hazard("swapcontext", "../targets/coro", functions=_CORO),
     Hazard("stack switch in assembly", "../targets/coro-asm", functions=_CORO + ("swap",)),
+    # Mechanisms without sessions cannot look at the stack at each call.
+    Hazard("generated stack switch", "generated", also=("multi", "single")),
+    Hazard("the same in much code", "generated", ("much",), also=("multi", "single")),
+    Hazard("the same in a memfd", "generated", ("unlinked",), also=("multi", "single")),
     Hazard("C++20 coroutines", "coroutine"),
     Hazard("Rust panics and threads", "panics", without=_THROWS),
     Hazard("Go growing stacks", "go-stacks", functions=("main.hz_*",)),

@@ -45,10 +45,13 @@ WAYS = {
     "return": (["--exits=return"], False, "own"),
     "instruction": (["--exits=instruction"], False, "own"),
     "none": (["--exits=none"], False, "own"),
+    "multi": (["--mechanism=multi"], False, "own"),  # only for rows that name it
+    "single": (["--mechanism=single"], False, "own"),  # the same
     "leave": ([], False, None),  # kxray ends while the target works
     "bpftrace": ([], False, "calls"),  # bpftrace in kxray's place; only with --compare
 }
 DEFAULT_WAYS = ["attach", "command"]
+NAMED_WAYS = ["multi", "single", "bpftrace"]
 
 
 class Refused(Exception):
@@ -332,6 +335,7 @@ def results(hazard, args, ways):
     """[(way, kind, text)] of all runs, or why there are none"""
     lacks, tried = why_not(hazard), []
     if not lacks:
+        ways = [*ways, *(hazard.also if not args.ways and ways != ["bpftrace"] else ())]
         try_hazard(hazard, ways, args.runs, args.keep, lambda *result: tried.append(result))
     return lacks, tried
 
@@ -397,7 +401,7 @@ def main():
     chosen = hazards_of(args)
     if args.short:
         sys.exit(1 if short(args, chosen) else 0)
-    wrong = table(args, chosen, args.ways or [way for way in WAYS if way != "bpftrace"])
+    wrong = table(args, chosen, args.ways or [way for way in WAYS if way not in NAMED_WAYS])
     if args.compare:
         print("\nThe same targets under bpftrace, entries and returns:" if shutil.which("bpftrace") else
               "\nbpftrace is not installed")

@@ -48,7 +48,7 @@ static void choose(const char *const *include, size_t n, enum kx_exits exits,
 {
 	const struct kx_select_options o = { .include = include, .ninclude = n, .exits = exits };
 	struct kx_module items[2];
-	const struct kx_modules mods = { items, 2 };
+	const struct kx_modules mods = { .items = items, .count = 2 };
 	const struct kx_select_process proc = { 0, &mods };
 	struct kx_err err = { 0 };
 

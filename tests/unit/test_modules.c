@@ -541,7 +541,7 @@ static void test_translators(void **state)
 		char path[64], library[64];
 		struct kx_module items[] = { { .path = path, .is_main = true },
 					     { .name = library, .path = library } };
-		struct kx_modules mods = { items, 2 };
+		struct kx_modules mods = { .items = items, .count = 2 };
 		const char *got;
 
 		strcpy(path, tests[i].path);

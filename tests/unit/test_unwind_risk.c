@@ -37,7 +37,7 @@ struct as {
 static struct kx_unwind_risk risk_of(const struct as *modules, size_t n)
 {
 	struct kx_module items[8] = { 0 };
-	struct kx_modules mods = { items, n };
+	struct kx_modules mods = { .items = items, .count = n };
 	struct kx_unwind_risk risk;
 	char paths[8][512];
 
@@ -119,7 +119,7 @@ static void test_open_failure_is_no_verdict(void **state)
 {
 	struct kx_file_cache *cache = kx_file_cache_new();
 	struct kx_module m = { .name = (char *)"prog", .device = 1, .changed = 1 };
-	struct kx_modules mods = { &m, 1 };
+	struct kx_modules mods = { .items = &m, .count = 1 };
 	struct kx_unwind_risk risk;
 	char path[512];
 

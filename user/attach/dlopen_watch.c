@@ -194,6 +194,7 @@ static int find_risk(const struct kx_tracer *tracer, const struct kx_select_proc
 		if (code)
 			continue;
 		kx_unwind_risk_of(&mods, &risk);
+		kx_unwind_risk_generated(procs[i].pid, &mods, &risk);
 		kx_modules_free(&mods);
 		if (!session)
 			kx_unwind_risk_unguarded(&risk);

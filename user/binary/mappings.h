@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 struct kx_mapping {
@@ -15,6 +16,12 @@ struct kx_mapping {
 	/* of a file, newlines as they are, with " (deleted)"; else the kernel's name in brackets, or "" */
 	const char *path;
 };
+
+/* Code that the kernel maps into each process: vdso, vsyscall, the copies of probed instructions. */
+static inline bool kx_mapping_is_kernels(const struct kx_mapping *m)
+{
+	return !strncmp(m->path, "[v", 2) || !strncmp(m->path, "[uprobes", 8);
+}
 
 /*
  * Calls @each for every mapping in order of addresses, until it returns something else than 0, which is then

@@ -256,6 +256,7 @@ static int add_module(pid_t pid, const struct kx_mapping *m, const struct stat *
 		return kx_err_set(err, rc, "cannot trace process %d: %s", (int)pid, why.text);
 	}
 	if (rc == -ENOEXEC) {
+		out->has_generated = true;
 		module_clear(&mod);
 		return 0;
 	}
@@ -281,9 +282,13 @@ static int add_mapping(void *ctx, const struct kx_mapping *m)
 	struct reading *r = ctx;
 	int rc;
 
-	/* a path that is longer cannot be opened */
-	if (m->path[0] != '/' || !m->inode || !m->executable || strlen(m->path) >= PATH_MAX)
+	if (!m->executable || kx_mapping_is_kernels(m))
 		return 0;
+	/* a path that is longer cannot be opened */
+	if (m->path[0] != '/' || !m->inode || strlen(m->path) >= PATH_MAX) {
+		r->out->has_generated = true;
+		return 0;
+	}
 	rc = add_module(r->pid, m, &r->exe, r->cache, r->out, r->err);
 	r->reported = rc != 0;
 	return rc;
@@ -308,8 +313,7 @@ int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *o
 	size_t i;
 	int rc;
 
-	out->items = NULL;
-	out->count = 0;
+	*out = (struct kx_modules){ 0 };
 	rc = check_process(pid, err);
 	if (rc)
 		return rc;
@@ -350,8 +354,7 @@ int kx_modules_of_file(const char *path, struct kx_modules *out, struct kx_err *
 	struct stat st;
 	int rc;
 
-	out->items = NULL;
-	out->count = 0;
+	*out = (struct kx_modules){ 0 };
 	rc = kx_elf_open(path, &elf, err);
 	if (rc)
 		return rc;

@@ -37,6 +37,7 @@ struct kx_module {
 struct kx_modules {
 	struct kx_module *items;
 	size_t count;
+	bool has_generated; /* executable mappings that are no module: generated_code.h */
 };
 
 /*

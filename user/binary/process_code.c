@@ -60,17 +60,31 @@ size_t kx_process_code_read(struct kx_process_code *c, uint64_t address, void *o
 	return done;
 }
 
+/* What pagemap says of the page, eight bytes for each. */
+static uint64_t flags_of(struct kx_process_code *c, uint64_t address)
+{
+	uint64_t page = address / KX_CODE_PAGE, first = page - page % KX_CODE_FLAGS;
+	ssize_t got;
+
+	if (first != c->flags_page) {
+		c->flags_page = first;
+		got = pread(c->pagemap, c->flags, sizeof(c->flags), (off_t)(first * 8));
+		for (size_t i = got > 0 ? (size_t)got / 8 : 0; i < KX_CODE_FLAGS; i++)
+			c->flags[i] = PAGE_PRESENT;
+	}
+	return c->flags[page - first];
+}
+
+bool kx_process_code_is_present(struct kx_process_code *c, uint64_t address)
+{
+	return flags_of(c, address) & (PAGE_PRESENT | PAGE_SWAPPED);
+}
+
 bool kx_process_code_may_differ(struct kx_process_code *c, uint64_t address)
 {
-	uint64_t page = address & ~(uint64_t)(KX_CODE_PAGE - 1);
+	uint64_t flags = flags_of(c, address);
 
-	if (page != c->flags_page) {
-		c->flags_page = page;
-		/* eight bytes for each page */
-		if (pread(c->pagemap, &c->flags, 8, (off_t)(page / KX_CODE_PAGE * 8)) != 8)
-			c->flags = PAGE_PRESENT;
-	}
-	return (c->flags & PAGE_SWAPPED) || ((c->flags & PAGE_PRESENT) && !(c->flags & PAGE_OF_FILE));
+	return (flags & PAGE_SWAPPED) || ((flags & PAGE_PRESENT) && !(flags & PAGE_OF_FILE));
 }
 
 bool kx_code_is_probed(uint8_t byte, bool nop5)

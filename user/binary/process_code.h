@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #define KX_CODE_PAGE 4096u
+#define KX_CODE_FLAGS 64u
 
 struct kx_process_code {
 	int memory;
@@ -19,7 +20,8 @@ struct kx_process_code {
 	uint64_t page;	/* address of what is in bytes; 1: nothing */
 	size_t size;	/* bytes of it that could be read */
 	uint8_t bytes[KX_CODE_PAGE];
-	uint64_t flags_page, flags; /* the same for what pagemap says */
+	/* the same for what pagemap says of some pages */
+	uint64_t flags_page, flags[KX_CODE_FLAGS];
 };
 
 /* Errors: open(2)'s, -ENOENT if the process has ended. To be closed only if it was opened. */
@@ -28,6 +30,9 @@ void kx_process_code_close(struct kx_process_code *c);
 
 /* Copies at most @n bytes; returns how many could be read. What was read once is not read again. */
 size_t kx_process_code_read(struct kx_process_code *c, uint64_t address, void *out, size_t n);
+
+/* Whether the page of @address is in memory or swapped; true if that cannot be known. */
+bool kx_process_code_is_present(struct kx_process_code *c, uint64_t address);
 
 /* False if the page of @address holds what the file does: it is not there, or is the file's. */
 bool kx_process_code_may_differ(struct kx_process_code *c, uint64_t address);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Whether a file has code that runs on stacks other than those that its threads were given: coroutine
+ * Whether a file, or memory, has code that runs on stacks other than those that its threads were given: coroutine
  * libraries, and code that loads the stack pointer from anything but its own frame. A return probe on two
  * stacks of one thread breaks the program: see bpf/native_stack.bpf.h, which checks each call where the
  * kernel has uprobe sessions (6.13). Before that this is the only protection.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "binary/elf_image.h"
+#include "binary/generated_code.h"
 #include "binary/stack_switch.h"
 
 /*
@@ -235,6 +236,30 @@ void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *ca
 	if (out->returns_harmless)
 		snprintf(out->reason, sizeof(out->reason),
 			 "no module but the C library's handles exceptions, and none switches stacks");
+}
+
+void kx_unwind_risk_generated(pid_t pid, const struct kx_modules *mods, struct kx_unwind_risk *risk)
+{
+	uint64_t address = 0;
+	enum kx_generated found;
+
+	if (!mods->has_generated || risk->switches_stacks || risk->is_go)
+		return;
+	found = kx_generated_code_scan(pid, mods, &address);
+	if (found == KX_GENERATED_SWITCH)
+		snprintf(risk->reason, sizeof(risk->reason),
+			 "code generated at run time switches stacks (at %#llx)",
+			 (unsigned long long)address);
+	else if (found == KX_GENERATED_TOO_MUCH)
+		snprintf(risk->reason, sizeof(risk->reason),
+			 "more than %u MiB of code generated at run time are not searched for "
+			 "switches of stacks",
+			 KX_GENERATED_MAX >> 20);
+	else
+		return;
+	risk->switches_stacks = true;
+	risk->returns_harmless = false;
+	risk->unknown = false;
 }
 
 void kx_unwind_risk_unguarded(struct kx_unwind_risk *risk)

@@ -32,12 +32,19 @@ bool kx_is_dynamic_linker(const struct kx_module *m);
 
 /*
  * Checks every module's section table, symbols and code. A module that cannot be read counts as a risk, of this
- * process only. Modules loaded later and code generated at run time are not covered.
+ * process only. Modules loaded later are not covered.
  */
 void kx_unwind_risk_of(const struct kx_modules *mods, struct kx_unwind_risk *out);
 /* The same; files that are in @cache are not opened. */
 void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
 			 struct kx_unwind_risk *out);
+
+/*
+ * Adds the verdict on the code that process @pid has generated at run time: generated_code.h. What is too much to be
+ * searched counts as code that switches stacks. Nothing is read if @mods say that there is none, or if the process is
+ * known to switch stacks.
+ */
+void kx_unwind_risk_generated(pid_t pid, const struct kx_modules *mods, struct kx_unwind_risk *risk);
 
 /*
  * Corrects the verdict for a kernel without uprobe sessions, where no program checks the stack at each call:

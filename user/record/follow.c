@@ -325,6 +325,8 @@ static int look(struct kx_follow *f, struct kx_followed *p, const struct kx_targ
 	if (f->c.mappings)
 		kx_process_table_map(*f->c.mappings, p->pid, kx_session_mappings(mods));
 	kx_unwind_risk_look(mods, f->files, &risk);
+	if (f->c.exits == KX_EXITS_AUTO || f->c.exits == KX_EXITS_RETURN)
+		kx_unwind_risk_generated(p->pid, mods, &risk);
 	/* The process exited during the scan: ignore the failed read. */
 	if (!risk.returns_harmless && kx_process_has_no_program(p->pid))
 		return 0;

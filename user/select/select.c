@@ -36,6 +36,11 @@ static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bo
 	worst->returns_harmless &= one->returns_harmless;
 }
 
+static bool wants_returns(const struct kx_selector *s)
+{
+	return s->options.exits == KX_EXITS_AUTO || s->options.exits == KX_EXITS_RETURN;
+}
+
 static int add_processes(struct kx_selector *s, const struct kx_select_process *procs,
 			 size_t nprocs, struct kx_err *err)
 {
@@ -50,6 +55,8 @@ static int add_processes(struct kx_selector *s, const struct kx_select_process *
 		size_t first;
 
 		kx_unwind_risk_look(procs[i].mods, s->options.files, &one);
+		if (procs[i].pid && wants_returns(s))
+			kx_unwind_risk_generated(procs[i].pid, procs[i].mods, &one);
 		if (s->options.stacks_unguarded)
 			kx_unwind_risk_unguarded(&one);
 		/* says nothing of the others, and has no return probes itself */

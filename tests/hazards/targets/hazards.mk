@@ -7,7 +7,7 @@ H := $(BUILD)/tests/hazards
 HAZARD_FLAGS := -g -fno-omit-frame-pointer -fcf-protection=none -D_GNU_SOURCE -Wall -Wextra -pthread \
 		-Itests/live/targets
 HAZARD_C := cancel jump recursion threads processes clonevm seccomp signals patch trap stepped plugins namespaces \
-	    execs backtrace copied
+	    execs backtrace copied generated
 HAZARD_CXX := throw coroutine
 # calls.c, once with each of these
 HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang

@@ -27,6 +27,8 @@ struct kx_stack {
 };
 
 #define RETURN_ADDRESS_SIZE 8
+/* Of a stack frame, in bytes; more is no code that a compiler made. */
+#define MAX_DEPTH (1 << 30)
 
 static struct slot *slot_of(struct kx_stack *s, uint64_t addr)
 {
@@ -82,7 +84,7 @@ static ZydisRegister full_register(const ZydisDecodedOperand *op)
 
 /* Value that `mov` or `lea` gives to its destination; false if it isn't known. */
 static bool moved_value(const struct state *st, const struct kx_insn *insn,
-			const ZydisDecodedOperand *ops, int32_t *value)
+			const ZydisDecodedOperand *ops, int64_t *value)
 {
 	ZydisRegister base = ZYDIS_REGISTER_NONE;
 	int64_t disp = 0;
@@ -95,9 +97,9 @@ static bool moved_value(const struct state *st, const struct kx_insn *insn,
 		disp = ops[1].mem.disp.value;
 	}
 	if (base == ZYDIS_REGISTER_RSP && st->depth_known)
-		*value = st->depth - (int32_t)disp;
+		*value = st->depth - disp;
 	else if (base == ZYDIS_REGISTER_RBP && st->frame_known)
-		*value = st->frame - (int32_t)disp;
+		*value = st->frame - disp;
 	else
 		return false;
 	return true;
@@ -108,23 +110,27 @@ static void written(struct state *st, const struct kx_insn *insn, const ZydisDec
 {
 	const ZydisRegister reg = full_register(&ops[0]);
 	const bool immediate = ops[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
-	int32_t value = 0;
+	int64_t value = 0;
 	bool known;
 
 	if (reg == ZYDIS_REGISTER_RSP && immediate && insn->z.mnemonic == ZYDIS_MNEMONIC_SUB) {
-		st->depth += (int32_t)ops[1].imm.value.s;
-		return;
+		value = st->depth + ops[1].imm.value.s;
+		known = st->depth_known;
+	} else if (reg == ZYDIS_REGISTER_RSP && immediate && insn->z.mnemonic == ZYDIS_MNEMONIC_ADD) {
+		value = st->depth - ops[1].imm.value.s;
+		known = st->depth_known;
+	} else {
+		known = moved_value(st, insn, ops, &value);
 	}
-	if (reg == ZYDIS_REGISTER_RSP && immediate && insn->z.mnemonic == ZYDIS_MNEMONIC_ADD) {
-		st->depth -= (int32_t)ops[1].imm.value.s;
-		return;
+	if (value < -MAX_DEPTH || value > MAX_DEPTH) {
+		value = 0;
+		known = false;
 	}
-	known = moved_value(st, insn, ops, &value);
 	if (reg == ZYDIS_REGISTER_RSP) {
-		st->depth = value;
+		st->depth = (int32_t)value;
 		st->depth_known = known;
 	} else {
-		st->frame = value;
+		st->frame = (int32_t)value;
 		st->frame_known = known;
 	}
 }

@@ -132,6 +132,23 @@ static bool argument_follows(const struct kx_fdr_cursor *c, const uint8_t *pos)
 	return s->continued && c->f->data[s->begin] == FIRST_BYTE(KX_FDR_CALL_ARGUMENT);
 }
 
+/*
+ * A whole time. In a damaged file it can be so large that adding intervals would wrap it; no TSC gets as far
+ * as the limit (decades at any rate), and no file has records enough to wrap a time below it.
+ */
+static uint64_t base_time(const uint8_t *p)
+{
+	const uint64_t limit = 1ULL << 62, tsc = kx_get64(p);
+
+	return tsc < limit ? tsc : limit;
+}
+
+/* The interval before a custom event is signed: it must not lead to before 0. */
+static uint64_t later(uint64_t tsc, int32_t ticks)
+{
+	return ticks < 0 && tsc < -(uint64_t)ticks ? 0 : tsc + (uint64_t)(int64_t)ticks;
+}
+
 static void fill_common(const struct kx_fdr_cursor *c, struct kx_fdr_record *rec)
 {
 	rec->nargs = 0;
@@ -183,10 +200,10 @@ static int next_event(struct kx_fdr_cursor *c, unsigned kind, struct kx_fdr_reco
 		return changed(c, err);
 	fill_common(c, rec);
 	if (kind == KX_FDR_TYPED_EVENT || version >= 5) {
-		c->tsc += (uint64_t)(int64_t)(int32_t)kx_get32(p + 5);
+		c->tsc = later(c->tsc, (int32_t)kx_get32(p + 5));
 		rec->tsc = c->tsc;
 	} else {
-		rec->tsc = kx_get64(p + 5); /* leaves the clock as it is */
+		rec->tsc = base_time(p + 5); /* leaves the clock as it is */
 		/* llvm-xray reads reserved bytes as a CPU in older versions, too */
 		if (version == 4)
 			rec->cpu = kx_get16(p + 13);
@@ -228,13 +245,13 @@ static int next_metadata(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, str
 			return 1; /* the NewCPUId itself comes next */
 		}
 		c->cpu = kx_get16(p + 1);
-		c->tsc = kx_get64(p + 3);
+		c->tsc = base_time(p + 3);
 		fill_common(c, rec);
 		rec->kind = KX_RECORD_CPU;
 		c->pos += KX_FDR_METADATA_SIZE;
 		return 1;
 	case KX_FDR_TSC_WRAP:
-		c->tsc = kx_get64(p + 1);
+		c->tsc = base_time(p + 1);
 		fill_common(c, rec);
 		rec->kind = KX_RECORD_WRAP;
 		c->pos += KX_FDR_METADATA_SIZE;
@@ -292,7 +309,7 @@ static int next_naive(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, struct
 	rec->cpu = p[2];
 	rec->func = kx_get32(p + 4);
 	rec->thread = (uint32_t)thread;
-	rec->tsc = kx_get64(p + 8);
+	rec->tsc = base_time(p + 8);
 	rec->offset = c->naive_pos;
 	rec->size = 0;
 	rec->data = NULL;

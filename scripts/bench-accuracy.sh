@@ -22,9 +22,10 @@ for ((i = 0; i < ROUNDS; i++)); do
 	objcopy --dump-section .kxray.session="$TMP/session" "$TMP/t.xray.map" "$TMP/copy"
 	python3 tests/live/probe_cost.py accuracy "$TMP/t.xray" "$TMP/session" "$TMP/did.json" >>"$TMP/errors"
 done
-for function in {cheap,stepped}_{150ns,1us,10us,1ms} parent_{cheap,stepped}; do
+for function in {cheap,stepped}_{150ns,1us,10us,1ms,rare,walk} parent_{cheap,stepped}; do
 	column() { awk -v f="$function" -v c="$1" '$1 == f { print $c }' "$TMP/errors"; }
 	case $function in
+	*_walk) limit=10000 ;; # 1 percent: how much of the probes' code and data stays in the caches is the function's
 	cheap*) limit=100 ;;
 	stepped*) limit=1000 ;;
 	parent_cheap) limit=1000 ;;    # ten calls and their probes

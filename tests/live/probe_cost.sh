@@ -23,7 +23,7 @@ subtracted() {
 	assert_eq "$label: status, lost" "$STATUS $(json "$TMP/rec.json" 'd["lost"]')" "0 0"
 	objcopy --dump-section .kxray.session="$TMP/session" "$TRACE.map" "$TMP/copy"
 	assert_eq "$label: kinds of probes were measured" "$(json "$TMP/session" '[len(k) for k in
-		(d["session"]["probe_costs"]["kinds"], d["session"]["probe_costs"]["functions"])]')" "[6, 10]"
+		(d["session"]["probe_costs"]["kinds"], d["session"]["probe_costs"]["functions"])]')" "[6, 14]"
 	assert_eq "$label: and take time" "$(json "$TMP/session" 'all(0 < k["offset_ticks"] < k["cost_ticks"]
 		for k in d["session"]["probe_costs"]["kinds"])')" True
 	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"

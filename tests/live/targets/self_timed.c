@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Functions that measure their own duration with the time-stamp counter: about 150 ns, 1 us, 10 us and
- * 1 ms, each once with a first instruction that the kernel emulates (cheap_*) and once with one that it
+ * 1 ms, 150 ns once in 1 ms (rare), and 1 ms of walking through more memory than a core's caches hold (walk),
+ * each once with a first instruction that the kernel emulates (cheap_*) and once with one that it
  * single-steps (stepped_*); and functions that call ten cheap ones (parent_cheap) or stepped ones
  * (parent_stepped). The output has the measured ticks of each call, for a parent the sum of its callees'.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <x86intrin.h>
 
@@ -13,9 +15,22 @@
 #define CALLS 200
 #define SLOW_CALLS 20
 #define NESTED 10
-#define NFUNCTIONS 10
+#define NTIMED 12
+#define NFUNCTIONS (NTIMED + 2)
 
 static uint64_t wanted, measured; /* ticks, of the newest call */
+static bool walking;
+static char memory[4 << 20];
+
+static void walk(void)
+{
+	static size_t place;
+
+	for (int i = 0; i < 8; i++) {
+		memory[place]++;
+		place = (place + 4096 + 64) % sizeof(memory);
+	}
+}
 
 __attribute__((used, noinline)) void spend(void)
 {
@@ -23,6 +38,8 @@ __attribute__((used, noinline)) void spend(void)
 	uint64_t before = __rdtscp(&aux), now;
 
 	do {
+		if (walking)
+			walk();
 		now = __rdtscp(&aux);
 	} while (now - before < wanted);
 	measured = now - before;
@@ -41,25 +58,35 @@ CHEAP(cheap_150ns);
 CHEAP(cheap_1us);
 CHEAP(cheap_10us);
 CHEAP(cheap_1ms);
+CHEAP(cheap_rare);
+CHEAP(cheap_walk);
 STEPPED(stepped_150ns);
 STEPPED(stepped_1us);
 STEPPED(stepped_10us);
 STEPPED(stepped_1ms);
+STEPPED(stepped_rare);
+STEPPED(stepped_walk);
 
 static const struct {
 	const char *name;
 	void (*call)(void);
 	double ns;
 	int calls;
-} functions[NFUNCTIONS - 2] = {
-	{ "cheap_150ns", cheap_150ns, 150, CALLS },
-	{ "cheap_1us", cheap_1us, 1000, CALLS },
-	{ "cheap_10us", cheap_10us, 10000, CALLS },
-	{ "cheap_1ms", cheap_1ms, 1000000, SLOW_CALLS },
-	{ "stepped_150ns", stepped_150ns, 150, CALLS },
-	{ "stepped_1us", stepped_1us, 1000, CALLS },
-	{ "stepped_10us", stepped_10us, 10000, CALLS },
-	{ "stepped_1ms", stepped_1ms, 1000000, SLOW_CALLS },
+	double pause_ns; /* before each call */
+	bool walks;
+} functions[NTIMED] = {
+	{ "cheap_150ns", cheap_150ns, 150, CALLS, 0, false },
+	{ "cheap_1us", cheap_1us, 1000, CALLS, 0, false },
+	{ "cheap_10us", cheap_10us, 10000, CALLS, 0, false },
+	{ "cheap_1ms", cheap_1ms, 1000000, SLOW_CALLS, 0, false },
+	{ "stepped_150ns", stepped_150ns, 150, CALLS, 0, false },
+	{ "stepped_1us", stepped_1us, 1000, CALLS, 0, false },
+	{ "stepped_10us", stepped_10us, 10000, CALLS, 0, false },
+	{ "stepped_1ms", stepped_1ms, 1000000, SLOW_CALLS, 0, false },
+	{ "cheap_rare", cheap_rare, 150, SLOW_CALLS, 1000000, false },
+	{ "stepped_rare", stepped_rare, 150, SLOW_CALLS, 1000000, false },
+	{ "cheap_walk", cheap_walk, 1000000, SLOW_CALLS, 0, true },
+	{ "stepped_walk", stepped_walk, 1000000, SLOW_CALLS, 0, true },
 };
 
 static struct log {
@@ -82,7 +109,7 @@ TRACED void parent_cheap(void)
 		add(&logs[1], measured);
 		sum += measured;
 	}
-	add(&logs[8], sum);
+	add(&logs[NTIMED], sum);
 }
 
 TRACED void parent_stepped(void)
@@ -94,7 +121,7 @@ TRACED void parent_stepped(void)
 		add(&logs[5], measured);
 		sum += measured;
 	}
-	add(&logs[9], sum);
+	add(&logs[NTIMED + 1], sum);
 }
 
 static double ticks_a_ns(void)
@@ -117,18 +144,23 @@ int main(int argc, char **argv)
 	struct target_options o = target_parse(argc, argv);
 	double rate = ticks_a_ns();
 
-	for (int f = 0; f < NFUNCTIONS - 2; f++)
+	for (int f = 0; f < NTIMED; f++)
 		logs[f].name = functions[f].name;
-	logs[8].name = "parent_cheap";
-	logs[9].name = "parent_stepped";
+	logs[NTIMED].name = "parent_cheap";
+	logs[NTIMED + 1].name = "parent_stepped";
 	target_ready(&o);
-	for (int f = 0; f < NFUNCTIONS - 2; f++) {
-		wanted = (uint64_t)(functions[f].ns * rate);
+	for (int f = 0; f < NTIMED; f++) {
 		for (int i = 0; i < functions[f].calls; i++) {
+			walking = false;
+			wanted = (uint64_t)(functions[f].pause_ns * rate);
+			spend();
+			walking = functions[f].walks;
+			wanted = (uint64_t)(functions[f].ns * rate);
 			functions[f].call();
 			add(&logs[f], measured);
 		}
 	}
+	walking = false;
 	wanted = (uint64_t)(1000 * rate);
 	for (int i = 0; i < CALLS; i++) {
 		parent_cheap();

@@ -16,27 +16,57 @@ sys.path.insert(0, "tests/live")
 import fdr  # noqa: E402
 
 
+class Kind:
+    """The ticks of one kind of probes: offset, cost, cost of a call that leaves by a tail jump, and additions."""
+
+    def __init__(self, kind, pauses):
+        self.offset, self.cost, self.tail_cost = (kind[k + "_ticks"] for k in ("offset", "cost", "tail_cost"))
+        self.pauses = pauses
+        self.additions = [kind.get(k + "_pauses") for k in ("entry", "exit")]
+
+    def taken(self, tail, paused):
+        """Offset and cost of a call; paused: ticks without a probe before its entry and before its exit."""
+        offset, cost = self.offset, self.tail_cost if tail else self.cost
+        for addition, pause in zip(self.additions, paused):
+            if self.pauses and pause > self.pauses[0]:
+                offset += self.on_line(addition["offset_ticks"], pause)
+                cost += self.on_line(addition["cost_ticks"], pause)
+        return offset, cost
+
+    def on_line(self, ticks, pause):
+        for (t0, p0), (t1, p1) in zip(zip(ticks, self.pauses), zip(ticks[1:], self.pauses[1:])):
+            if pause < p1:
+                more = abs(t1 - t0) * (pause - p0) // (p1 - p0)
+                return t0 + more if t1 > t0 else t0 - more
+        return ticks[-1]
+
+
 def kinds_of(session):
-    """By function id: the ticks of offset, cost, and cost of a call that leaves by a tail jump."""
+    """By function id."""
     costs = session["probe_costs"]
-    kinds = [(k["offset_ticks"], k["cost_ticks"], k["tail_cost_ticks"]) for k in costs["kinds"]]
+    kinds = [Kind(k, costs.get("pauses_ticks")) for k in costs["kinds"]]
     return {i + 1: kinds[ord(c) - ord("a")] for i, c in enumerate(costs["functions"]) if c != "-"}
 
 
 def calls_of(trace, kinds):
     """(tid, enter, function, ticks recorded, ticks less the probes', of which self) in order of exits."""
     for tid, thread in trace.threads.items():
-        open_calls = []  # [function, enter, cost of nested calls' probes, time of callees]
+        open_calls = []  # [function, enter, cost of nested calls' probes, time of callees, pause before it]
+        hit = 0  # the newest record's time
         for r in thread.records:
             if r.kind == "entry":
-                open_calls.append([r.func, r.tsc, 0, 0])
+                open_calls.append([r.func, r.tsc, 0, 0, r.tsc - hit])
+                hit = r.tsc
             elif r.kind in ("exit", "tail"):
-                func, enter, nested, callees = open_calls.pop()
-                offset, cost, tail_cost = kinds.get(func, (0, 0, 0))
+                func, enter, nested, callees, paused = open_calls.pop()
+                offset, cost = 0, 0
+                if func in kinds:
+                    offset, cost = kinds[func].taken(r.kind == "tail", (paused, r.tsc - hit))
+                hit = r.tsc
                 took = max(callees, r.tsc - enter - nested - offset)
                 yield tid, enter, func, r.tsc - enter, took, took - callees
                 if open_calls:
-                    open_calls[-1][2] += nested + (tail_cost if r.kind == "tail" else cost)
+                    open_calls[-1][2] += nested + cost
                     open_calls[-1][3] += took
 
 

@@ -26,6 +26,9 @@ subtracted() {
 		(d["session"]["probe_costs"]["kinds"], d["session"]["probe_costs"]["functions"])]')" "[6, 14]"
 	assert_eq "$label: and take time" "$(json "$TMP/session" 'all(0 < k["offset_ticks"] < k["cost_ticks"]
 		for k in d["session"]["probe_costs"]["kinds"])')" True
+	assert_eq "$label: also after pauses" "$(json "$TMP/session" '[len(d["session"]["probe_costs"]["pauses_ticks"]),
+		all(len(more["offset_ticks"]) == 3 and all(a <= b for a, b in zip(more["offset_ticks"], more["cost_ticks"]))
+		for k in d["session"]["probe_costs"]["kinds"] for more in (k["entry_pauses"], k["exit_pauses"]))]')" "[3, True]"
 	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
 	assert_eq "$label: every call, by an independent subtraction" \
 		"$(compare exact "$TRACE" "$TMP/session" "$TMP/calls.csv")" ""
@@ -57,6 +60,14 @@ subtracted "instruction exits" --exits=instruction
 subtracted "by multi" --mechanism multi
 subtracted "by single" --mechanism single
 subtracted "with arguments" --args 6 --callers
+
+# Calls that are not written leave gaps that were no pauses.
+trace_command self_timed "${ALL[@]}" --min-duration 1ns
+objcopy --dump-section .kxray.session="$TMP/session" "$TRACE.map" "$TMP/copy"
+"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
+assert_eq "--min-duration: no pauses, $(grep -c . "$TMP/calls.csv") lines" "$(json "$TMP/session" '"pauses_ticks" in d["session"]["probe_costs"]')" False
+assert_eq "--min-duration: every call, by an independent subtraction" \
+	"$(compare exact "$TRACE" "$TMP/session" "$TMP/calls.csv")" ""
 
 # --raw: what the trace has, in the report and in the export.
 python3 - "$TMP/session" >"$TMP/raw" <<'END'

@@ -28,6 +28,14 @@ static const char *const known =
 	"{\"entry\":\"sub\",\"exit\":\"return\",\"offset_ticks\":100,\"cost_ticks\":200,\"tail_cost_ticks\":200}],"
 	"\"functions\":\"aa-b\"}}";
 
+/* Functions 1 and 2 take more after pauses of more than 100. */
+static const char *const known_pauses =
+	"{\"probe_costs\":{\"pauses_ticks\":[100,200,400],\"kinds\":["
+	"{\"entry\":\"push\",\"exit\":\"return\",\"offset_ticks\":10,\"cost_ticks\":30,\"tail_cost_ticks\":25,"
+	"\"entry_pauses\":{\"offset_ticks\":[0,4,8],\"cost_ticks\":[0,6,12]},"
+	"\"exit_pauses\":{\"offset_ticks\":[0,5,3],\"cost_ticks\":[0,5,9]}}],"
+	"\"functions\":\"aa-\"}}";
+
 struct log {
 	char text[4096];
 	size_t len;
@@ -206,6 +214,55 @@ static void test_never_below_nested_ones(void **state)
 	check_report(2, false, 29, 29);
 }
 
+static void write_pauses(void)
+{
+	write_map(known_pauses);
+	WRITE({ ENTRY, 1, 100 }, { ENTRY, 2, 150 }, { EXIT, 2, 200 }, { ENTRY, 2, 350 }, { EXIT, 2, 650 },
+	      { EXIT, 1, 660 }, { ENTRY, 2, 760 }, { EXIT, 2, 1160 });
+}
+
+static void test_pauses(void **state)
+{
+	const struct kx_call_filter raw = { .raw = true };
+
+	(void)state;
+	write_pauses();
+	/*
+	 * The first entry of a thread: + 8. The second call of 2: 150 before its entry, + 2, and 300 before its exit,
+	 * + 4, of its caller + 3 + 7. The third one: 100 before its entry is none yet, 400 before its exit, + 3.
+	 */
+	check(NULL, "2@150-190 40/40 2@350-634 284/284 1@100-642 472/148 2@760-1147 387/387");
+	check_report(1, false, 472, 148);
+	check_report(2, false, 711, 711);
+	check(&raw, "2@150-200 50/50 2@350-650 300/300 1@100-660 560/210 2@760-1160 400/400");
+}
+
+/* A tail jump after a pause, and beyond the last one. */
+static void test_pauses_of_tail_exits(void **state)
+{
+	(void)state;
+	write_map(known_pauses);
+	WRITE({ ENTRY, 1, 100 }, { ENTRY, 2, 5100 }, { TAIL_EXIT, 2, 9100 }, { EXIT, 1, 9150 });
+	/* 2: 4000 - 10 - 8 - 3; of the caller 25 + 12 + 9, and its own 10 + 8 */
+	check(NULL, "2@5100-9079 3979/3979 1@100-9132 8986/5007");
+}
+
+/* While a call is open, it is not known how much will be subtracted. */
+static void test_pauses_and_min_duration(void **state)
+{
+	struct kx_call_filter filter = { .min_duration_ns = 472 };
+
+	(void)state;
+	write_pauses();
+	check(&filter, "1@100-642 472/472");
+	filter.min_duration_ns = 473;
+	check(&filter, "");
+	filter.min_duration_ns = 388;
+	check(&filter, "1@100-642 472/472");
+	filter.min_duration_ns = 387;
+	check(&filter, "1@100-642 472/472 2@760-1147 387/387");
+}
+
 /* An exit that is not in the trace has no probe's time in it; the call's time counts as its caller's. */
 static void test_without_exit(void **state)
 {
@@ -233,6 +290,13 @@ static void test_min_duration(void **state)
 	check(&filter, "2@110-190 80/80 4@100-190 80/0");
 	filter.min_duration_ns = 81;
 	check(&filter, "");
+	/* before the inner call ends, the outer one seems to have lasted for 360 */
+	write_map(known);
+	WRITE({ ENTRY, 1, 100 }, { ENTRY, 4, 130 }, { EXIT, 4, 500 }, { EXIT, 1, 510 });
+	filter.min_duration_ns = 281;
+	check(&filter, "");
+	filter.min_duration_ns = 270;
+	check(&filter, "4@130-400 270/270 1@100-500 270/0");
 }
 
 /* A call that is cut at the beginning of a range of time loses what was before it. */
@@ -300,6 +364,63 @@ static void test_session(void **state)
 	json_decref(session);
 }
 
+static void test_session_with_pauses(void **state)
+{
+	const struct kx_probe_costs costs = {
+		.nkinds = 2,
+		.kinds = { [1] = { .entry = "x",
+				   .exit = "y",
+				   .offset = 1,
+				   .cost = 2,
+				   .tail_cost = 3,
+				   .entry_pause = { .offset = { 0, 4, 5 }, .cost = { 0, 6, 7 } },
+				   .exit_pause = { .offset = { 0, 8, 9 }, .cost = { 0, 10, 11 } } } },
+		.pauses = { 10, 20, 30 },
+	};
+	const uint8_t kind_of[] = { 1 };
+	struct kx_probe_costs got;
+	const struct kx_probe_cost *kind;
+	json_t *session = json_object();
+
+	(void)state;
+	kx_probe_costs_write(&costs, session);
+	assert_int_equal(kx_probe_costs_write_functions(session, kind_of, 1), 0);
+	assert_int_equal(kx_probe_costs_read(session, &got), 0);
+	kind = kx_probe_cost_of(&got, 1);
+	assert_memory_equal(&kind->entry_pause, &costs.kinds[1].entry_pause, sizeof(kind->entry_pause));
+	assert_memory_equal(&kind->exit_pause, &costs.kinds[1].exit_pause, sizeof(kind->exit_pause));
+	assert_memory_equal(got.pauses, costs.pauses, sizeof(got.pauses));
+	assert_int_equal(kind->most, 3 + 7 + 11);
+	kx_probe_costs_free(&got);
+	json_decref(session);
+}
+
+/* No pauses, or ones that cannot be: nothing is added, however long a pause is. */
+static void test_odd_pauses(void **state)
+{
+	static const char *const odd[] = {
+		"null", "7", "[]", "[1,2]", "[0,1,2]", "[1,1,2]", "[1,3,2]", "[-1,2,3]", "[\"a\",2,3]",
+		"[1,2,4294967296]",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		json_t *pauses = json_loads(odd[i], JSON_DECODE_ANY, NULL);
+		json_t *session = json_loads(known_pauses, 0, NULL);
+		struct kx_probe_taken taken = { 0 };
+		struct kx_probe_costs got;
+
+		assert_non_null(pauses);
+		json_object_set_new(json_object_get(session, "probe_costs"), "pauses_ticks", pauses);
+		assert_int_equal(kx_probe_costs_read(session, &got), 0);
+		kx_probe_taken_add_pauses(&taken, &got, kx_probe_cost_of(&got, 1), UINT32_MAX, UINT32_MAX);
+		assert_int_equal(taken.offset, 0);
+		assert_int_equal(taken.cost, 0);
+		kx_probe_costs_free(&got);
+		json_decref(session);
+	}
+}
+
 static void test_odd_sessions(void **state)
 {
 	static const char *const odd[] = {
@@ -335,11 +456,16 @@ int main(void)
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_never_below_nested_ones),
+		cmocka_unit_test(test_pauses),
+		cmocka_unit_test(test_pauses_of_tail_exits),
+		cmocka_unit_test(test_pauses_and_min_duration),
 		cmocka_unit_test(test_without_exit),
 		cmocka_unit_test(test_min_duration),
 		cmocka_unit_test(test_range),
 		cmocka_unit_test(test_dropped),
 		cmocka_unit_test(test_session),
+		cmocka_unit_test(test_session_with_pauses),
+		cmocka_unit_test(test_odd_pauses),
 		cmocka_unit_test(test_odd_sessions),
 	};
 	int failed;

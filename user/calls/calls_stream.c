@@ -52,6 +52,7 @@ int kx_stream_open(struct kx_stream *s, size_t thread)
 	s->t->depth = 0;
 	s->t->stack = s->calls;
 	kx_open_calls_clear(&s->open);
+	s->pending = 0;
 	kx_queue_clear(&s->queue);
 	s->candidates = s->decided = 0;
 	s->entries = 0;
@@ -80,11 +81,16 @@ static bool is_outermost(const struct kx_stream *s, const struct kx_open_call *c
 	return true;
 }
 
+/* What the probes of an open call can take; only --min-duration needs to know. */
+static uint64_t most_of_probes(const struct kx_stream *s, uint32_t func)
+{
+	return s->c->filter.min && s->open.costs ? kx_probe_cost_of(s->open.costs, func)->most : 0;
+}
+
 /* Whether the call takes long enough for --min-duration, if its exit comes at @now or later. */
 static bool is_long(const struct kx_stream *s, const struct kx_open_call *call, uint64_t now)
 {
-	uint64_t offset = s->open.costs ? kx_probe_cost_of(s->open.costs, call->func)->offset : 0;
-	int64_t took = (int64_t)(now - s->open.removed - call->enter - offset);
+	int64_t took = (int64_t)(now - s->open.removed - call->enter - s->pending);
 
 	return took >= 0 && (uint64_t)took >= s->c->filter.min;
 }
@@ -179,6 +185,7 @@ static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
 			return r;
 	}
 	call = kx_open_calls_push(&s->open, func, tsc);
+	s->pending += most_of_probes(s, func);
 	call->cpu = s->cpu;
 	call->state = KX_CALL_BEFORE;
 	call->unmeasured = kx_unmeasured_has(&s->unmeasured, s->entries++);
@@ -194,6 +201,7 @@ static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_lea
 	struct kx_queued_detail *d;
 	struct kx_queued *e;
 
+	s->pending -= most_of_probes(s, call->func);
 	if (s->decided > s->open.depth)
 		s->decided = s->open.depth;
 	if (call->state >= KX_CALL_DROPPED)

@@ -41,6 +41,7 @@ struct kx_stream {
 	uint32_t calls_room;
 	int64_t result;
 	uint16_t cpu;
+	uint64_t pending;    /* with --min-duration: ticks that the open calls' probes can take at most */
 	uint64_t cut;        /* the range's beginning, less what probes had taken by then */
 	bool has_cpu;
 	bool has_result;     /* the next exit has this result */

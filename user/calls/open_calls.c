@@ -23,6 +23,7 @@ void kx_open_calls_clear(struct kx_open_calls *o)
 	o->newest = 0;
 	o->added = 0;
 	o->removed = 0;
+	o->hit = 0;
 }
 
 static int grow_calls(struct kx_open_calls *o)

@@ -37,6 +37,7 @@ struct kx_open_call {
 	uint64_t queued;  /* call view, undecided calls: number of the entry in the queue */
 	uint32_t func;
 	uint32_t place; /* if outermost: in the set of functions */
+	uint32_t pause; /* ticks from the thread's last probe to this entry, at most UINT32_MAX */
 	union {
 		uint32_t slot; /* report: of the function's statistics */
 		struct {
@@ -60,6 +61,7 @@ struct kx_open_calls {
 	uint64_t added;      /* the next so many exits were added by the recorder */
 	const struct kx_probe_costs *costs; /* borrowed; NULL: durations as recorded */
 	uint64_t removed;    /* ticks that probes of ended calls have taken of the thread's time */
+	uint64_t hit;        /* recorded time of the newest entry, or exit of a probe */
 };
 
 /* Frees what the thread holds and zeroes it, but for first_bits and costs. */
@@ -123,6 +125,8 @@ static inline struct kx_open_call *kx_open_calls_push(struct kx_open_calls *o, u
 	struct kx_open_call *call = &o->calls[o->depth];
 
 	call->enter = enter - o->removed;
+	call->pause = enter - o->hit < UINT32_MAX ? (uint32_t)(enter - o->hit) : UINT32_MAX;
+	o->hit = enter;
 	call->callees = 0;
 	call->func = func;
 	call->outermost = kx_open_calls_add_function(o, o->depth);
@@ -160,11 +164,17 @@ static inline struct kx_call_end kx_open_calls_end(struct kx_open_calls *o, uint
 	struct kx_call_end end = { .call = call, .took = tsc - o->removed - call->enter };
 
 	if (o->costs && how <= KX_LEAVE_TAIL) {
-		const struct kx_probe_cost *cost = kx_probe_cost_of(o->costs, call->func);
+		const struct kx_probe_cost *kind = kx_probe_cost_of(o->costs, call->func);
+		struct kx_probe_taken taken = { kind->offset, how == KX_LEAVE_TAIL ? kind->tail_cost
+										   : kind->cost };
+		uint32_t pause = tsc - o->hit < UINT32_MAX ? (uint32_t)(tsc - o->hit) : UINT32_MAX;
 
-		o->removed += how == KX_LEAVE_TAIL ? cost->tail_cost : cost->cost;
-		end.offset = cost->offset;
-		end.took -= cost->offset;
+		if (__builtin_expect((call->pause > pause ? call->pause : pause) > o->costs->pauses[0], 0))
+			kx_probe_taken_add_pauses(&taken, o->costs, kind, call->pause, pause);
+		o->hit = tsc;
+		o->removed += taken.cost;
+		end.offset = taken.offset;
+		end.took -= taken.offset;
 	}
 	/* a call can take less than its probes took on average */
 	if (__builtin_expect((int64_t)(end.took - call->callees) < 0, 0))

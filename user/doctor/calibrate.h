@@ -2,7 +2,8 @@
 /*
  * Measures the probes' own time (trace/probe_cost.h), for each kind of entry and exit: it records calls of
  * functions of kxray itself that do nothing, so that their recorded duration is the probes' part, and the
- * distance of one entry from the next one is all that a call takes from its caller.
+ * distance of one entry from the next one is all that a call takes from its caller. Functions that measure
+ * themselves show how much longer the probes take after a pause, in which the caches lose their code and data.
  */
 #ifndef KX_CALIBRATE_H
 #define KX_CALIBRATE_H
@@ -14,10 +15,11 @@
 
 /*
  * @session: the recording's options; mechanism, arguments, callers, depth and minimum duration count.
- * @clock: borrowed. Fills in the kinds of @out. Takes about 15 ms for the calls, and what the kernel needs
- * to load and attach. The probes stay in @links, also after an error: closing them waits for the kernel, so
- * it is best done together with others. Errors: those of kx_tracer_new and kx_uprobe_link, -EIO (calls
- * are not recorded), -ENOMEM.
+ * @clock: borrowed. Fills in the kinds of @out. Takes about 10 ms for the calls, 18 ms for the pauses, and what
+ * the kernel needs to load and attach. With a depth or a minimum duration there are no pauses: calls that are not
+ * written leave gaps in a trace that look like pauses. The probes stay in @links, also after an error: closing
+ * them waits for the kernel, so it is best done together with others. Errors: those of kx_tracer_new and
+ * kx_uprobe_link, -EIO (calls are not recorded), -ENOMEM.
  */
 int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock,
 		 struct kx_probe_costs *out, struct kx_links *links, struct kx_err *err);

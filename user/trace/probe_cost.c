@@ -2,15 +2,73 @@
 #include "trace/probe_cost.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define KEY "probe_costs"
+#define MOST_TICKS (1 << 30) /* of a pause and its additions: products fit */
 
 static uint32_t ticks(const json_t *kind, const char *key)
 {
 	json_int_t n = json_integer_value(json_object_get(kind, key));
 
 	return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+}
+
+static void read_ticks(const json_t *list, uint32_t out[KX_PROBE_PAUSES])
+{
+	for (size_t i = 0; i < KX_PROBE_PAUSES; i++) {
+		json_int_t n = json_integer_value(json_array_get(list, i));
+
+		out[i] = n > 0 && n < MOST_TICKS ? (uint32_t)n : 0;
+	}
+}
+
+static struct kx_pause_cost read_pause_cost(const json_t *kind, const char *key)
+{
+	const json_t *pauses = json_object_get(kind, key);
+	struct kx_pause_cost out;
+
+	read_ticks(json_object_get(pauses, "offset_ticks"), out.offset);
+	read_ticks(json_object_get(pauses, "cost_ticks"), out.cost);
+	return out;
+}
+
+/* Pauses that are missing or do not ascend are none. */
+static void read_pauses(const json_t *list, uint32_t out[KX_PROBE_PAUSES])
+{
+	bool ascend;
+
+	read_ticks(list, out);
+	ascend = out[0] > 0;
+	for (size_t i = 1; i < KX_PROBE_PAUSES; i++)
+		ascend = ascend && out[i] > out[i - 1];
+	if (!ascend)
+		out[0] = KX_PROBE_NO_PAUSE;
+}
+
+static uint32_t largest(const uint32_t ticks[KX_PROBE_PAUSES])
+{
+	uint32_t most = ticks[0];
+
+	for (size_t i = 1; i < KX_PROBE_PAUSES; i++)
+		most = ticks[i] > most ? ticks[i] : most;
+	return most;
+}
+
+static uint64_t most_of(const struct kx_probe_cost *kind)
+{
+	uint64_t most = kind->cost > kind->tail_cost ? kind->cost : kind->tail_cost;
+
+	if (most < kind->offset)
+		most = kind->offset;
+	for (int i = 0; i < 2; i++) {
+		const struct kx_pause_cost *more = i ? &kind->exit_pause : &kind->entry_pause;
+		uint32_t offset = largest(more->offset), cost = largest(more->cost);
+
+		most += offset > cost ? offset : cost;
+	}
+	return most;
 }
 
 static void read_kinds(const json_t *list, struct kx_probe_costs *out)
@@ -22,11 +80,16 @@ static void read_kinds(const json_t *list, struct kx_probe_costs *out)
 	json_array_foreach(list, i, kind) {
 		if (out->nkinds == KX_PROBE_KINDS)
 			return;
-		out->kinds[out->nkinds++] = (struct kx_probe_cost){
+		struct kx_probe_cost *read = &out->kinds[out->nkinds++];
+
+		*read = (struct kx_probe_cost){
 			.offset = ticks(kind, "offset_ticks"),
 			.cost = ticks(kind, "cost_ticks"),
 			.tail_cost = ticks(kind, "tail_cost_ticks"),
+			.entry_pause = read_pause_cost(kind, "entry_pauses"),
+			.exit_pause = read_pause_cost(kind, "exit_pauses"),
 		};
+		read->most = most_of(read);
 	}
 }
 
@@ -36,13 +99,14 @@ int kx_probe_costs_read(const json_t *session, struct kx_probe_costs *out)
 	const char *letters = json_string_value(list);
 	size_t n = json_string_length(list);
 
-	*out = (struct kx_probe_costs){ 0 };
+	*out = (struct kx_probe_costs){ .pauses = { KX_PROBE_NO_PAUSE } };
 	if (!letters || n >= UINT32_MAX)
 		return 0;
 	out->kind_of = calloc(n + 1, 1);
 	if (!out->kind_of)
 		return -ENOMEM;
 	out->n = (uint32_t)n + 1;
+	read_pauses(json_object_get(all, "pauses_ticks"), out->pauses);
 	read_kinds(json_object_get(all, "kinds"), out);
 	for (size_t i = 0; i < n; i++) {
 		uint8_t kind = (uint8_t)(letters[i] - 'a' + 1);
@@ -52,6 +116,21 @@ int kx_probe_costs_read(const json_t *session, struct kx_probe_costs *out)
 	return 0;
 }
 
+static json_t *ticks_list(const uint32_t ticks[KX_PROBE_PAUSES])
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < KX_PROBE_PAUSES; i++)
+		json_array_append_new(list, json_integer(ticks[i]));
+	return list;
+}
+
+static json_t *pause_cost(const struct kx_pause_cost *cost)
+{
+	return json_pack("{s:o,s:o}", "offset_ticks", ticks_list(cost->offset), "cost_ticks",
+			 ticks_list(cost->cost));
+}
+
 void kx_probe_costs_write(const struct kx_probe_costs *costs, json_t *session)
 {
 	json_t *kinds = json_array();
@@ -59,12 +138,21 @@ void kx_probe_costs_write(const struct kx_probe_costs *costs, json_t *session)
 	for (uint8_t i = 1; i < costs->nkinds; i++) {
 		const struct kx_probe_cost *k = &costs->kinds[i];
 
-		json_array_append_new(kinds, json_pack("{s:s,s:s,s:I,s:I,s:I}", "entry", k->entry, "exit",
-						       k->exit, "offset_ticks", (json_int_t)k->offset,
-						       "cost_ticks", (json_int_t)k->cost,
-						       "tail_cost_ticks", (json_int_t)k->tail_cost));
+		json_t *kind = json_pack("{s:s,s:s,s:I,s:I,s:I}", "entry", k->entry, "exit", k->exit,
+					 "offset_ticks", (json_int_t)k->offset, "cost_ticks",
+					 (json_int_t)k->cost, "tail_cost_ticks",
+					 (json_int_t)k->tail_cost);
+
+		if (costs->pauses[0]) {
+			json_object_set_new(kind, "entry_pauses", pause_cost(&k->entry_pause));
+			json_object_set_new(kind, "exit_pauses", pause_cost(&k->exit_pause));
+		}
+		json_array_append_new(kinds, kind);
 	}
 	json_object_set_new(session, KEY, json_pack("{s:o}", "kinds", kinds));
+	if (costs->pauses[0])
+		json_object_set_new(json_object_get(session, KEY), "pauses_ticks",
+				    ticks_list(costs->pauses));
 }
 
 int kx_probe_costs_write_functions(json_t *session, const uint8_t *kind_of, size_t n)
@@ -84,6 +172,32 @@ int kx_probe_costs_write_functions(json_t *session, const uint8_t *kind_of, size
 	code = json_object_set_new(all, "functions", json_string(letters)) ? -ENOMEM : 0;
 	free(letters);
 	return code;
+}
+
+static uint64_t addition(const uint32_t pauses[KX_PROBE_PAUSES], const uint32_t ticks[KX_PROBE_PAUSES],
+			 uint64_t pause)
+{
+	size_t i = 1;
+
+	if (pause <= pauses[0])
+		return 0;
+	while (i < KX_PROBE_PAUSES && pause >= pauses[i])
+		i++;
+	if (i == KX_PROBE_PAUSES)
+		return ticks[i - 1];
+	return (uint64_t)(ticks[i - 1] + ((int64_t)ticks[i] - ticks[i - 1]) *
+						 (int64_t)(pause - pauses[i - 1]) /
+						 (int64_t)(pauses[i] - pauses[i - 1]));
+}
+
+void kx_probe_taken_add_pauses(struct kx_probe_taken *taken, const struct kx_probe_costs *costs,
+			       const struct kx_probe_cost *kind, uint64_t before_entry,
+			       uint64_t before_exit)
+{
+	taken->offset += addition(costs->pauses, kind->entry_pause.offset, before_entry) +
+			 addition(costs->pauses, kind->exit_pause.offset, before_exit);
+	taken->cost += addition(costs->pauses, kind->entry_pause.cost, before_entry) +
+		       addition(costs->pauses, kind->exit_pause.cost, before_exit);
 }
 
 void kx_probe_costs_free(struct kx_probe_costs *costs)

@@ -5,10 +5,18 @@
  * both for each kind of probes (doctor/calibrate.h) and writes them into the map's session; the
  * trace itself keeps what was recorded, and readers subtract (calls/open_calls.h).
  *
- *   "probe_costs": {"kinds": [{"entry": "emulated", "exit": "return", "offset_ticks": N,
- *                   "cost_ticks": N, "tail_cost_ticks": N}, ...], "functions": "aab-..."}
+ * The probes take longer after a pause, in which other code has used the caches. A call's additions depend on how long
+ * the thread had passed no probe before the call's entry, and how long before its exit: nothing up to the first of
+ * the measured pauses, what was measured at the last one beyond that, in between on lines.
  *
- * The n-th letter of "functions" is the kind of function n, from 1 on: "a" is the first one, "-" none.
+ *   "probe_costs": {"pauses_ticks": [N, N, N],
+ *                   "kinds": [{"entry": "emulated", "exit": "return", "offset_ticks": N,
+ *                   "cost_ticks": N, "tail_cost_ticks": N,
+ *                   "entry_pauses": {"offset_ticks": [0, N, N], "cost_ticks": [0, N, N]},
+ *                   "exit_pauses": {"offset_ticks": [0, N, N], "cost_ticks": [0, N, N]}}, ...], "functions": "aab-..."}
+ *
+ * The n-th letter of "functions" is the kind of function n, from 1 on: "a" is the first one, "-" none. Files
+ * without pauses are read as ones without additions.
  */
 #ifndef KX_PROBE_COST_H
 #define KX_PROBE_COST_H
@@ -18,12 +26,21 @@
 #include <stdint.h>
 
 #define KX_PROBE_KINDS 16
+#define KX_PROBE_PAUSES 3
+#define KX_PROBE_NO_PAUSE UINT32_MAX /* no pause is longer */
+
+/* Additions to a call's offset and to its cost, in ticks, by the length of the pause; the first ones are 0. */
+struct kx_pause_cost {
+	uint32_t offset[KX_PROBE_PAUSES], cost[KX_PROBE_PAUSES];
+};
 
 struct kx_probe_cost {
 	const char *entry, *exit; /* borrowed; for writing only */
 	uint32_t offset;          /* ticks of a call's own duration */
 	uint32_t cost;            /* ticks that a call takes from its callers' time, with the offset */
 	uint32_t tail_cost;       /* the same for one that leaves by a tail jump */
+	struct kx_pause_cost entry_pause, exit_pause;
+	uint64_t most;            /* ticks; no call takes more from its callers' time. Set by reading */
 };
 
 /* All zero: nothing is known, nothing is subtracted. */
@@ -32,6 +49,7 @@ struct kx_probe_costs {
 	uint8_t nkinds;                             /* with that one */
 	uint8_t *kind_of;                           /* by function id */
 	uint32_t n;                                 /* ids below this have a kind */
+	uint32_t pauses[KX_PROBE_PAUSES];           /* ticks, ascending; all 0: writes none */
 };
 
 /* Takes what a session has; what is missing or out of range is left at 0. Errors: -ENOMEM. */
@@ -41,6 +59,16 @@ void kx_probe_costs_write(const struct kx_probe_costs *costs, json_t *session);
 /* The same for the kinds of @n functions, by id - 1, if the session has kinds. Errors: -ENOMEM. */
 int kx_probe_costs_write_functions(json_t *session, const uint8_t *kind_of, size_t n);
 void kx_probe_costs_free(struct kx_probe_costs *costs);
+
+/* What an ended call's probes have taken. */
+struct kx_probe_taken {
+	uint64_t offset, cost;
+};
+
+/* Adds what pauses of so many ticks add to a call of that kind. */
+void kx_probe_taken_add_pauses(struct kx_probe_taken *taken, const struct kx_probe_costs *costs,
+			       const struct kx_probe_cost *kind, uint64_t before_entry,
+			       uint64_t before_exit);
 
 static inline const struct kx_probe_cost *kx_probe_cost_of(const struct kx_probe_costs *costs,
 							   uint32_t func)

@@ -8,6 +8,7 @@ the exporter.
 
 References are checked after the whole file has been read, because records may come in any order.
 """
+import functools
 import json
 import math
 import re
@@ -36,13 +37,24 @@ def need(condition, text):
         raise Bad(text)
 
 
+INTEGER = re.compile(r"0|-?[1-9][0-9]*|-?0[xX][0-9a-fA-F]+")
+CONTROL = re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
+BLANK = re.compile(r"[ \t]*(\r?\n|$)")
+QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+UNQUOTED = re.compile(r"[^,\r\n]*")
+# A whole record without quotes and control characters, as most are: it is only split.
+PLAIN = re.compile(r'([^"\x00-\x1f\x7f]+)(?:\r?\n|$)')
+
+
+@functools.cache
 def integer(text, limit=2 ** 63):
-    need(re.fullmatch(r"0|-?[1-9][0-9]*|-?0[xX][0-9a-fA-F]+", text), f"no integer: {text!r}")
+    need(INTEGER.fullmatch(text), f"no integer: {text!r}")
     value = int(text, 16 if "x" in text.lower() else 10)
     need(-limit <= value < limit, f"too large: {text}")
     return value
 
 
+@functools.cache
 def identity(text):
     value = integer(text, 2 ** 64)
     need(value >= 0, f"negative id {text}")
@@ -70,22 +82,27 @@ def parse(data):
                  f"line {line}: another header {comment!r}")
             at, line = end + 1, line + 1
             continue
-        blank = re.compile(r"[ \t]*(\r?\n|$)").match(text, at)
+        blank = BLANK.match(text, at)
         if blank:
             at, line = blank.end(), line + 1
+            continue
+        plain = PLAIN.match(text, at)
+        if plain:
+            records.append((line, plain.group(1).split(",")))
+            at, line = plain.end(), line + 1
             continue
         start, fields, more = line, [], True
         while more:
             if text[at:at + 1] == '"':
-                match = re.compile(r'"((?:[^"]|"")*)"').match(text, at)
+                match = QUOTED.match(text, at)
                 need(match, f"line {line}: a quote without end")
                 field = match.group(1).replace('""', '"')
                 line += field.count("\n")
             else:
-                match = re.compile(r'[^,\r\n]*').match(text, at)
+                match = UNQUOTED.match(text, at)
                 field = match.group(0)
                 need('"' not in field, f"line {line}: a quote inside of {field!r}")
-            need(not re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]", field),
+            need(not CONTROL.search(field),
                  f"line {line}: control characters in {field!r}")
             fields.append(field)
             at = match.end()

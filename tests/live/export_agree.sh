@@ -18,7 +18,7 @@ same_in_all_formats losses
 # Calls that kxray closed (repaired)
 trace_target longjmp -f catcher -f dive -f jump -f after
 assert_eq "repairs: statuses" "$STATUS $TARGET_STATUS" "0 0"
-assert_eq "repairs: calls repaired" "$(json "$TMP/rec.json" 'd["repaired"]')" 11000
+assert_eq "repairs: calls repaired" "$(json "$TMP/rec.json" 'd["repaired"]')" 2750
 same_in_all_formats repairs
 
 trace_target counts "${COUNTED[@]}" --callers --args 2

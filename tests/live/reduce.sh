@@ -93,7 +93,7 @@ assert_contains "deep recursion: it says so" "$(cat "$TMP/rec.err")" "nested dee
 trace_command longjmp -f catcher -f dive -f jump -f after --depth 3
 assert_eq "longjmp: calls" "$("$KXRAY" report --json "$TRACE" | python3 -c 'import json, sys
 print(*sorted((f["name"], f["count"]) for f in json.load(sys.stdin)["functions"]))')" \
-	"('after', 1000) ('catcher', 1000) ('dive', 2000)"
+	"('after', 250) ('catcher', 250) ('dive', 500)"
 
 # Usage errors.
 for bad in 0 -1 5x us 1e3 99999999s ''; do

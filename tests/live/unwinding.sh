@@ -13,9 +13,9 @@ traced() { # LABEL REPAIRED CHECK...
 	expect "$label" "$@" "repaired=$repaired" report account fdr
 }
 
-# 100,000 exceptions through two traced frames; the target's status shows whether all were caught.
+# 20,000 exceptions through two traced frames; the target's status shows whether all were caught.
 trace_target throws -f catcher -f passer -f thrower
-traced "exceptions" 200000 cxx=long
+traced "exceptions" 40000 cxx=long
 assert_contains "exceptions: why the exits are expensive" "$(cat "$TMP/rec.err")" "expensive exits"
 
 # 20 pthread_exit and 20 pthread_cancel, each through three cleanup handlers.
@@ -27,9 +27,9 @@ assert_eq "forced unwinding: handlers" "$(json "$TMP/did.json" 'd["handlers"]')"
 # the other 937 of 1,001 frames.
 for exits in auto return instruction none; do
 	case $exits in
-	none) jumps=13000 dives=10010 ;; # every call is closed by kxray
-	instruction) jumps=11000 dives=0 ;;
-	*) jumps=11000 dives=9370 ;;
+	none) jumps=3250 dives=10010 ;; # every call is closed by kxray
+	instruction) jumps=2750 dives=0 ;;
+	*) jumps=2750 dives=9370 ;;
 	esac
 	trace_target longjmp -f catcher -f dive -f jump -f after --exits=$exits
 	traced "longjmp, --exits=$exits" $jumps tools

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Jumps out of eleven frames with longjmp 1,000 times a round. */
+/* Jumps out of eleven frames with longjmp 250 times a round. */
 #include <setjmp.h>
 
 #include "target.h"
 
-#define JUMPS 1000
+#define JUMPS 250
 #define DEPTH 10
 
 static jmp_buf target;

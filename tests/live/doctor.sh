@@ -7,9 +7,7 @@
 
 json_ok() { json "$1" 'd["verdict"]' >"$TMP/verdict" 2>"$TMP/why"; }
 
-start=${EPOCHREALTIME/[.,]/}
 run "$KXRAY" doctor --json
-took=$(((${EPOCHREALTIME/[.,]/} - start) / 1000))
 cp "$TMP/run.out" "$TMP/doctor.json"
 if ! json_ok "$TMP/doctor.json"; then
 	fail "doctor --json parses" "$(tail -n 1 "$TMP/why"); $ERR"
@@ -19,7 +17,6 @@ pass "doctor --json parses"
 can_record=$STATUS
 assert_eq "nothing on stderr" "$ERR" ""
 assert_eq "its status is its verdict" "$STATUS" "$(json "$TMP/doctor.json" 'int(not d["can_record"])')"
-assert_between "it takes less than 4 s" "$took" 0 3999
 assert_eq "only findings that do not work have a reason" \
 	"$(json "$TMP/doctor.json" '[k for k, c in d["checks"].items() if c["works"] == bool(c["why"])]')" "[]"
 assert_eq "CPUs" "$(json "$TMP/doctor.json" 'd["cpus"]')" "$(getconf _NPROCESSORS_ONLN)"

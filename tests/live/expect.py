@@ -10,6 +10,7 @@ with "=VALUE" if it takes one. Each prints one result line, like lib.sh. Before 
 traced functions if not all that it counts were traced, "cxx=ARGUMENTS" if they are C++ functions.
 """
 import csv
+import functools
 import io
 import json
 import os
@@ -111,15 +112,15 @@ def account(tool):
     return {r["function"]: int(r["count"]) for r in rows}
 
 
+@functools.cache
 def yaml_records(tool):
-    """(thread, kind, function, cpu, arguments) of each record of llvm-xray convert."""
+    """[(thread, kind, function, cpu, arguments)] of the records of llvm-xray convert."""
     text = call(tool, "convert", "-f", "yaml", "-symbolize", "-m", MAP, TRACE)
     line = re.compile(r"  - \{ type: \d+, func-id: \d+, function: (.*?), (?:args: \[ (.*?) \], )?"
                       r"cpu: (\d+), thread: (\d+), (?:process: \d+, )?kind: ([a-z-]+), tsc: (\d+), ")
-    for match in line.finditer(text):
-        function, args, cpu, tid, kind, _ = match.groups()
-        yield (int(tid), kind, function.strip("'"), int(cpu),
-               [int(a) for a in args.split(",")] if args else None)
+    return [(int(tid), kind, function.strip("'"), int(cpu),
+             [int(a) for a in args.split(",")] if args else None)
+            for function, args, cpu, tid, kind, _ in map(re.Match.groups, line.finditer(text))]
 
 
 def extra(value):

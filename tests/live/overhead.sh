@@ -23,7 +23,7 @@ assert_contains "default: the choice is made from functions of some size" "$ERR"
 rm -f "$TRACE" "$TRACE.map"
 
 # As much as is asked for.
-run "$KXRAY" record -p "$PID" -d 1 -o "$TRACE" --max-overhead 100000%
+run "$KXRAY" record -p "$PID" -d 0.5 -o "$TRACE" --max-overhead 100000%
 assert_eq "all: status" "$STATUS" 0
 assert_eq "all: what is recorded" "$(recorded)" "cool_loop hot_loop"
 assert_contains "all: warning" "$ERR" "kxray: warning: this is predicted to take "
@@ -35,9 +35,9 @@ assert_eq "script: status" "$STATUS" 0
 assert_eq "script: what is recorded" "$(recorded)" "hot hot_loop"
 assert_contains "script: prediction" "$ERR" "kxray: predicted to take "
 assert_contains "script: warning" "$ERR" "kxray: warning: this is predicted to take "
-run "$KXRAY" record -p "$PID" -f 'hot*' -d 0.5 -o "$TRACE" --max-overhead 5 --yes
+run "$KXRAY" record -p "$PID" -f 'hot*' -d 0.1 -o "$TRACE" --max-overhead 5 --yes
 assert_eq "--yes: no warning" "$STATUS $(grep -c warning "$TMP/run.err")" "0 0"
-run "$KXRAY" record -p "$PID" -f 'hot*' -d 0.5 -o "$TRACE"
+run "$KXRAY" record -p "$PID" -f 'hot*' -d 0.1 -o "$TRACE"
 assert_eq "script: nothing is counted unasked" "$STATUS $(grep -c predicted "$TMP/run.err")" "0 0"
 rm -f "$TRACE" "$TRACE.map"
 
@@ -55,7 +55,7 @@ if command -v script >/dev/null; then
 	on_terminal "$KXRAY record -p $PID -f 'hot*' -d 0.5 -o $TRACE --yes"
 	assert_eq "terminal, --yes: status" "$STATUS" 0
 	assert_eq "terminal, --yes: what is recorded" "$(recorded)" "hot hot_loop"
-	on_terminal "$KXRAY record -p $PID -f cool -d 0.5 -o $TRACE"
+	on_terminal "$KXRAY record -p $PID -f cool -d 0.1 -o $TRACE"
 	assert_eq "terminal, cheap: status" "$STATUS" 0
 else
 	skip "terminal" "no script(1) here"

@@ -58,7 +58,7 @@ assert_eq "--min-duration: every sleep is in one of the files" "$(slept)" "$(jso
 rm -f "$TMP"/trace.*
 start_target counts --repeat=100000000
 TARGET_PID=$PID
-start_kxray "$TARGET_PID" "${COUNTED[@]}" --rotate 100K --rotate 10min --keep-files 3
+start_kxray "$TARGET_PID" "${COUNTED[@]}" --rotate 64K --rotate 10min --keep-files 3
 go_target
 rss() { awk '/^VmRSS/ { print $2 }' "/proc/$KX_PID/status"; }
 descriptors() { find "/proc/$KX_PID/fd" -mindepth 1 | wc -l; }

@@ -26,8 +26,9 @@ static bool has_probes(struct kx_process_code *c, const struct kx_module *m,
 }
 
 struct place {
+	const struct kx_module *module;
 	uint64_t address;
-	bool writable;
+	bool mapped, writable;
 };
 
 static int look_at_mapping(void *ctx, const struct kx_mapping *m)
@@ -36,15 +37,20 @@ static int look_at_mapping(void *ctx, const struct kx_mapping *m)
 
 	if (p->address < m->start || p->address >= m->end)
 		return 0;
+	p->mapped = kx_module_has_mapping(p->module, m);
 	p->writable = m->writable;
 	return 1;
 }
 
-static bool is_writable(pid_t pid, uint64_t address)
+/* False if the process has executed another program since its modules were read: then nothing is known. */
+static bool is_confirmed(struct kx_probe_gap *gap)
 {
-	struct place p = { .address = address };
+	struct place p = { .module = gap->module,
+			   .address = gap->module->load_bias + gap->first->plan.entry.addr };
 
-	return kx_mappings_each(pid, look_at_mapping, &p) == 1 && p.writable;
+	kx_mappings_each(gap->pid, look_at_mapping, &p);
+	gap->writable = p.writable;
+	return p.mapped;
 }
 
 static struct kx_probe_gap check_module(struct kx_process_code *c, const struct kx_probes *probes,
@@ -65,8 +71,6 @@ static struct kx_probe_gap check_module(struct kx_process_code *c, const struct 
 		if (!gap.functions++)
 			gap.first = f;
 	}
-	if (gap.functions)
-		gap.writable = is_writable(proc->pid, m->load_bias + gap.first->plan.entry.addr);
 	return gap;
 }
 
@@ -88,8 +92,9 @@ static size_t check_process(const struct kx_probes *probes, const struct kx_sele
 		if (!m)
 			continue;
 		gap = check_module(&c, probes, sel, i, proc, m);
-		if (gap.functions)
-			report(ctx, &gap);
+		if (!gap.functions || !is_confirmed(&gap))
+			continue;
+		report(ctx, &gap);
 		n += gap.functions;
 	}
 	kx_process_code_close(&c);

@@ -29,8 +29,8 @@ struct kx_probe_gap {
 
 /*
  * Checks the probes of @sel in @procs; calls @report for each gap. Returns the number of functions
- * that lack a probe, summed over the processes. What cannot be read (a process that has ended)
- * lacks nothing.
+ * that lack a probe, summed over the processes. What cannot be read (a process that has ended or
+ * executed another program) lacks nothing.
  */
 size_t kx_probe_check(const struct kx_probes *probes, const struct kx_selection *sel,
 		      const struct kx_select_process *procs, size_t nprocs,

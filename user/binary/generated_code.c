@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "binary/mappings.h"
@@ -22,13 +21,9 @@ struct search {
 
 static bool is_module(const struct kx_modules *mods, const struct kx_mapping *m)
 {
-	for (size_t i = 0; i < mods->count && m->inode; i++) {
-		const char *path = mods->items[i].path;
-		size_t n = strlen(path);
-
-		if (!strncmp(m->path, path, n) && (!m->path[n] || !strcmp(m->path + n, " (deleted)")))
+	for (size_t i = 0; i < mods->count; i++)
+		if (kx_module_has_mapping(&mods->items[i], m))
 			return true;
-	}
 	return false;
 }
 

@@ -408,6 +408,14 @@ const struct kx_module *kx_modules_find(const struct kx_modules *mods, const str
 	return NULL;
 }
 
+bool kx_module_has_mapping(const struct kx_module *m, const struct kx_mapping *map)
+{
+	size_t n = strlen(m->path);
+
+	return map->inode && !strncmp(map->path, m->path, n) &&
+	       (!map->path[n] || !strcmp(map->path + n, DELETED));
+}
+
 const char *kx_modules_translator(const struct kx_modules *mods)
 {
 	static const struct {

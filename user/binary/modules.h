@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "binary/elf_image.h"
 #include "binary/file_cache.h"
+#include "binary/mappings.h"
 
 struct kx_module {
 	char *name;         /* file name, e.g. libc.so.6 */
@@ -58,6 +59,9 @@ int kx_modules_of_file(const char *path, struct kx_modules *out, struct kx_err *
 
 /* The one among @mods that is the file of @m, a module of any process; NULL if there is none. */
 const struct kx_module *kx_modules_find(const struct kx_modules *mods, const struct kx_module *m);
+
+/* Whether @map is a mapping of the module's file, by its path; both of one process. */
+bool kx_module_has_mapping(const struct kx_module *m, const struct kx_mapping *map);
 
 /*
  * The program that executes a translated copy of a process's code (valgrind), by what it maps; NULL:

@@ -199,9 +199,7 @@ static int report_failure(struct kx_follow *f, int code, const struct kx_err *wh
 	if (code == -ENOMEM)
 		return kx_err_set(err, code, "no memory for the functions of new processes");
 	/* The process has exited: its files are tried again when another process maps them. */
-	if (code == -ESRCH || code == -ENOENT)
-		return 0;
-	if (code == -E2BIG && f->full_reported)
+	if (code == -ESRCH || code == -ENOENT || (code == -E2BIG && f->full_reported))
 		return 0;
 	f->full_reported |= code == -E2BIG;
 	kx_notice(f->c.notices, "%s", why->text);
@@ -341,7 +339,10 @@ static int look(struct kx_follow *f, struct kx_followed *p, const struct kx_targ
 						!risk.returns_harmless && !risk.unknown, &n, err);
 	if (n)
 		kx_followed_has_probes(p, &f->result);
-	return code ? code : apply(f, p, mods, &risk, target, err);
+	code = code ? code : apply(f, p, mods, &risk, target, err);
+	if (!code)
+		f->c.check(f->c.ctx, &proc);
+	return code;
 }
 
 static int scan(struct kx_follow *f, struct kx_followed *p, struct kx_err *err)

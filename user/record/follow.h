@@ -46,6 +46,8 @@ struct kx_follow_context {
 	 * them are traced. Errors: those of kx_probes_attach_new; -ENOMEM ends the recording.
 	 */
 	int (*attach)(void *ctx, size_t first, size_t *n, struct kx_err *err);
+	/* The process has got its probes, or other modules than before. */
+	void (*check)(void *ctx, const struct kx_select_process *proc);
 	void *ctx;
 };
 

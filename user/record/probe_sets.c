@@ -7,6 +7,10 @@
 
 #include "attach/probe_check.h"
 #include "attach/syscall_attach.h"
+#include "base/array.h"
+
+/* Functions without probes of further processes that join are only counted. */
+#define MAX_GAP_NOTICES 20
 
 struct probe_set {
 	int (*attach)(struct kx_probe_sets *s, struct kx_err *err);
@@ -188,15 +192,40 @@ int kx_probe_sets_attach(struct kx_probe_sets *s, struct kx_err *err)
 	return code;
 }
 
+/* Whether the gap has been named: a process is checked again when it loads a library. */
+static bool is_known(struct kx_probe_sets *s, const struct kx_probe_gap *gap)
+{
+	const struct kx_known_gap new = { gap->pid, gap->module->device, gap->module->inode };
+
+	for (size_t i = 0; i < s->ngaps; i++)
+		if (s->gaps[i].pid == new.pid && s->gaps[i].inode == new.inode &&
+		    s->gaps[i].device == new.device)
+			return true;
+	/* without memory it may be named again */
+	if (!KX_ARRAY_RESERVE(s->gaps, s->gaps_room, s->ngaps))
+		s->gaps[s->ngaps++] = new;
+	return false;
+}
+
+struct checking {
+	struct kx_probe_sets *s;
+	size_t functions;
+};
+
 static void on_gap(void *ctx, const struct kx_probe_gap *gap)
 {
-	const struct kx_probe_sets *s = ctx;
+	struct checking *c = ctx;
 	char first[80], module[80];
 
+	if (is_known(c->s, gap))
+		return;
+	c->functions += gap->functions;
+	if (c->s->ngaps > MAX_GAP_NOTICES)
+		return;
 	snprintf(first, sizeof(first), "%s", gap->first->sym->pretty);
 	snprintf(module, sizeof(module), "%s", gap->module->name);
 	kx_notice(
-		s->notices,
+		c->s->notices,
 		"%zu of %zu functions of %s have no probe in process %d, so their calls there are "
 		"not recorded (%s%s): %s",
 		gap->functions, gap->all, module, gap->pid, first,
@@ -208,12 +237,14 @@ static void on_gap(void *ctx, const struct kx_probe_gap *gap)
 			  "program may have changed it");
 }
 
-size_t kx_probe_sets_check(const struct kx_probe_sets *s, const struct kx_select_process *procs,
+size_t kx_probe_sets_check(struct kx_probe_sets *s, const struct kx_select_process *procs,
 			   size_t nprocs)
 {
-	if (!s->user)
-		return 0;
-	return kx_probe_check(s->user, s->sel, procs, nprocs, on_gap, (void *)(uintptr_t)s);
+	struct checking c = { .s = s };
+
+	if (s->user)
+		kx_probe_check(s->user, s->sel, procs, nprocs, on_gap, &c);
+	return c.functions;
 }
 
 size_t kx_probe_sets_functions(const struct kx_probe_sets *s)
@@ -264,4 +295,7 @@ void kx_probe_sets_free(struct kx_probe_sets *s)
 	for (size_t i = NSETS; i--;)
 		if (sets[i].free)
 			sets[i].free(s);
+	free(s->gaps);
+	s->gaps = NULL;
+	s->ngaps = s->gaps_room = 0;
 }

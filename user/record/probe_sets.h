@@ -18,6 +18,12 @@
 #include "select/select.h"
 #include "tracer/tracer.h"
 
+/* A module of a process where functions have no probe. */
+struct kx_known_gap {
+	pid_t pid;
+	uint64_t device, inode;
+};
+
 struct kx_probe_sets {
 	/* To be set before kx_probe_sets_attach; borrowed. */
 	struct kx_tracer *tracer;
@@ -31,6 +37,8 @@ struct kx_probe_sets {
 
 	struct kx_bystanders bystanders; /* while attaching, without follow */
 	struct kx_probes *user;
+	struct kx_known_gap *gaps; /* that have been named */
+	size_t ngaps, gaps_room;
 	size_t waiting;	 /* after kx_probe_sets_free: links that stay until a debugger has ended */
 	size_t syscalls;		 /* how many are traced */
 	struct kx_kernel_probes *kernel; /* NULL: no kernel functions are traced */
@@ -44,10 +52,10 @@ int kx_probe_sets_attach(struct kx_probe_sets *s, struct kx_err *err);
 
 /*
  * Checks that the probes are in the code of these processes, with a notice for each module of a
- * process where some are not. Returns the number of functions without a probe, summed over the
- * processes.
+ * process where some are not, once. Returns the number of functions without a probe that were not known to lack one,
+ * summed over the processes.
  */
-size_t kx_probe_sets_check(const struct kx_probe_sets *s, const struct kx_select_process *procs,
+size_t kx_probe_sets_check(struct kx_probe_sets *s, const struct kx_select_process *procs,
 			   size_t nprocs);
 
 /* Functions that have probes, and their probes. */

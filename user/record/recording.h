@@ -86,7 +86,7 @@ struct kx_recording_result {
 	struct kx_collector_counts counts; /* of a flight recording: all records, kept or not */
 	struct kx_flight_result flight;
 	size_t functions;   /* with probes */
-	size_t unprobed;    /* of these: have none in the code of a process named at the start */
+	size_t unprobed;    /* of these: have none in the code of a process */
 	size_t processes;   /* that were traced; 0 with -a: not counted */
 	/* Of these, those that joined and were traced in shared libraries only from a moment on. */
 	size_t joined;

@@ -14,6 +14,14 @@ bool kx_recording_wants_own_probes(const struct kx_recording_options *o)
 	return o->all ? o->filters.which & KX_FILTER_PROCESSES : o->follow || o->npids > 1;
 }
 
+void kx_recording_check_probes(struct recording *r, const struct kx_select_process *procs, size_t nprocs)
+{
+	r->result->unprobed += kx_probe_sets_check(&r->probes, procs, nprocs);
+	if (r->result->unprobed && r->info)
+		json_object_set_new(r->info, "unprobed",
+				    json_integer((json_int_t)r->result->unprobed));
+}
+
 /* Whether no process is changed but those that are asked for: the default where the kernel can do it. */
 static bool has_own_probes(struct recording *r)
 {
@@ -24,6 +32,12 @@ static bool has_own_probes(struct recording *r)
 	kx_notice(&r->notices, "this kernel cannot limit probes to single processes (Linux 6.10 can): other "
 			       "processes that use the same files run into them and become slower");
 	return false;
+}
+
+/* What a process lacks is named when it joins. */
+static void check_joined(void *ctx, const struct kx_select_process *proc)
+{
+	kx_recording_check_probes(ctx, proc, 1);
 }
 
 int kx_recording_follow(struct recording *r,
@@ -43,6 +57,7 @@ int kx_recording_follow(struct recording *r,
 		.pids = r->targets.pids,
 		.npids = r->targets.npids,
 		.attach = attach,
+		.check = check_joined,
 		.ctx = r,
 	};
 

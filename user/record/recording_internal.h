@@ -78,6 +78,10 @@ int kx_recording_follow(struct recording *r,
 			int (*attach)(void *ctx, size_t first, size_t *n, struct kx_err *err),
 			struct kx_err *err);
 
+/* Names what lacks probes in these processes, and counts it in the result and the map: see kx_probe_sets_check. */
+void kx_recording_check_probes(struct recording *r, const struct kx_select_process *procs,
+			       size_t nprocs);
+
 /*
  * Measures the probes' own time with the tracer's options. Without it a recording is still true: readers
  * then subtract nothing.

@@ -411,14 +411,6 @@ static void reserve_map_room(struct recording *r)
 					      (uint64_t)st.st_size * 5 / 4 + MAP_COUNTS_ROOM);
 }
 
-static void check_probes(struct recording *r)
-{
-	r->result->unprobed = kx_probe_sets_check(&r->probes, r->targets.procs, r->targets.npids);
-	if (r->result->unprobed && r->info)
-		json_object_set_new(r->info, "unprobed",
-				    json_integer((json_int_t)r->result->unprobed));
-}
-
 int kx_recording_prepare(struct recording *r, struct kx_err *err)
 {
 	int code = kx_signals_block(r->o->flight != NULL, &r->old_mask, err), refused;
@@ -466,7 +458,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = kx_follow_begin(r->follow, r->targets.procs, r->targets.nprocs, err);
 	/* only now each process has the probes of its own */
 	if (!code)
-		check_probes(r);
+		kx_recording_check_probes(r, r->targets.procs, r->targets.npids);
 	if (code || r->flight || r->o->count)
 		return code;
 	code = kx_session_map_write(r->output.map_path, &r->sel, r->info, err);

@@ -273,7 +273,7 @@ static void test_ended_process_is_no_risk(void **state)
 				       .dynamic_targets = true };
 	struct kx_modules alive = modules_of("server"), some = modules_of("libsome.so.1");
 	struct kx_module both[2] = { alive.items[0], some.items[0] }, gone[2];
-	struct kx_modules mods[2] = { { gone, 2 }, { both, 2 } };
+	struct kx_modules mods[2] = { { .items = gone, .count = 2 }, { .items = both, .count = 2 } };
 	struct kx_select_process procs[2] = { { 0, &mods[0] }, { 0, &mods[1] } };
 	struct kx_selection sel;
 	struct kx_err err = { 0 };

@@ -34,13 +34,14 @@ static bool function_is_changed(struct kx_process_code *c, struct kx_elf *elf, u
 	return changed;
 }
 
-static void check_module(struct kx_process_code *c, struct kx_selection *sel, uint32_t number,
-			 const struct kx_module *m, pid_t pid, const struct kx_notices *notices)
+static void check_module(struct kx_process_code *c, struct kx_selection *sel, size_t from,
+			 uint32_t number, const struct kx_module *m, pid_t pid,
+			 const struct kx_notices *notices)
 {
 	const struct kx_symbol *first = NULL;
 	size_t n = 0;
 
-	for (size_t i = 0; i < sel->nfunctions; i++) {
+	for (size_t i = from; i < sel->nfunctions; i++) {
 		struct kx_function *f = &sel->functions[i];
 
 		if (f->module != number || !f->traced ||
@@ -60,8 +61,8 @@ static void check_module(struct kx_process_code *c, struct kx_selection *sel, ui
 			  n, n > 1 ? "s" : "", m->name, first->pretty, n > 1 ? ", ..." : "", (int)pid);
 }
 
-static void check_process(struct kx_selection *sel, const struct kx_select_process *proc,
-			  const struct kx_notices *notices)
+static void check_process(struct kx_selection *sel, size_t first,
+			  const struct kx_select_process *proc, const struct kx_notices *notices)
 {
 	struct kx_process_code c;
 
@@ -74,19 +75,26 @@ static void check_process(struct kx_selection *sel, const struct kx_select_proce
 		if (sm->provider->probe == KX_PROBE_UPROBE && sm->elf)
 			m = kx_modules_find(proc->mods, sm->module);
 		if (m)
-			check_module(&c, sel, i, m, proc->pid, notices);
+			check_module(&c, sel, first, i, m, proc->pid, notices);
 	}
 	kx_process_code_close(&c);
 }
 
-int kx_leave_out_changed(struct kx_selection *sel, const struct kx_select_process *procs,
-			 size_t nprocs, const struct kx_notices *notices, struct kx_err *err)
+void kx_leave_out_changed(struct kx_selection *sel, size_t first,
+			  const struct kx_select_process *procs, size_t nprocs,
+			  const struct kx_notices *notices)
+{
+	for (size_t i = 0; i < nprocs && first < sel->nfunctions; i++)
+		if (procs[i].pid)
+			check_process(sel, first, &procs[i], notices);
+}
+
+int kx_leave_out_all_changed(struct kx_selection *sel, const struct kx_select_process *procs,
+			     size_t nprocs, const struct kx_notices *notices, struct kx_err *err)
 {
 	size_t before = sel->ntraced;
 
-	for (size_t i = 0; i < nprocs; i++)
-		if (procs[i].pid)
-			check_process(sel, &procs[i], notices);
+	kx_leave_out_changed(sel, 0, procs, nprocs, notices);
 	if (before && !sel->ntraced)
 		return kx_err_set(err, -EOPNOTSUPP,
 				  "none of the %zu functions can be traced: the program has changed "

@@ -17,11 +17,15 @@
 #include "select/select.h"
 
 /*
- * Takes the functions whose code differs in one of @procs out of @sel: they are no longer traced, and lose their plans.
- * One notice for each module of a process. What cannot be read (a process that has ended) does not
- * differ. Errors: -EOPNOTSUPP (no function is left).
+ * Takes the functions from index @first on whose code differs in one of @procs out of @sel: they are no longer traced,
+ * and lose their plans. One notice for each module of a process. What cannot be read (a process that has ended) does
+ * not differ.
  */
-int kx_leave_out_changed(struct kx_selection *sel, const struct kx_select_process *procs,
-			 size_t nprocs, const struct kx_notices *notices, struct kx_err *err);
+void kx_leave_out_changed(struct kx_selection *sel, size_t first,
+			  const struct kx_select_process *procs, size_t nprocs,
+			  const struct kx_notices *notices);
+/* The same for all functions. Errors: -EOPNOTSUPP (none is left). */
+int kx_leave_out_all_changed(struct kx_selection *sel, const struct kx_select_process *procs,
+			     size_t nprocs, const struct kx_notices *notices, struct kx_err *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/monotonic.h"
 #include "binary/unwind_risk.h"
 #include "record/bystanders.h"
+#include "record/changed_code.h"
 #include "record/followed.h"
 #include "record/session_info.h"
 #include "record/targets.h"
@@ -185,6 +186,7 @@ static int trace_new(struct kx_follow *f, size_t before, const struct kx_select_
 	size_t n = 0;
 	int code;
 
+	kx_leave_out_changed(f->c.sel, before, proc, 1, f->c.notices);
 	f->bystanders.known = false;
 	code = f->c.attach(f->c.ctx, before, &n, err);
 	if (n)
@@ -339,8 +341,7 @@ static int look(struct kx_follow *f, struct kx_followed *p, const struct kx_targ
 						!risk.returns_harmless && !risk.unknown, &n, err);
 	if (n)
 		kx_followed_has_probes(p, &f->result);
-	code = code ? code : apply(f, p, mods, &risk, target, err);
-	if (!code)
+	if (!code && !(code = apply(f, p, mods, &risk, target, err)))
 		f->c.check(f->c.ctx, &proc);
 	return code;
 }

@@ -105,8 +105,8 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 				  "probes before kernel 6.13; leave out --exits=return",
 				  r->sel.risk.reason);
 	if (!code)
-		code = kx_leave_out_changed(&r->sel, r->targets.procs, r->targets.nprocs,
-					    &r->notices, err);
+		code = kx_leave_out_all_changed(&r->sel, r->targets.procs, r->targets.nprocs,
+						&r->notices, err);
 	return code;
 }
 

@@ -12,7 +12,7 @@ TARGETS := $(addprefix $T/,touch counts counts-cet counts-nopie counts-static co
 	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
 	     syscalls slow flight kernelcalls coro coro-asm coro-hidden \
 	     tree tree-child treeplug.so late late-child libuser bomb names waits hot timed pauses)
-TARGETS += $T/writable
+TARGETS += $T/writable $T/changed $T/changeplug.so
 
 TARGETS += $T/bystander
 
@@ -47,6 +47,11 @@ $T/plugin.so: tests/live/targets/plugin.cpp
 	$(Q)$(CXX) $(TARGET_FLAGS) -shared -fPIC -o $@ $<
 
 $T/treeplug.so: tests/live/targets/treeplug.c tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) -shared -fPIC -o $@ $<
+
+$T/changeplug.so: tests/live/targets/changeplug.c tests/live/targets/target.h
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TARGET_FLAGS) -shared -fPIC -o $@ $<

@@ -49,7 +49,10 @@ def kinds_of(session):
 
 
 def calls_of(trace, kinds):
-    """(tid, enter, function, ticks recorded, ticks less the probes', of which self) in order of exits."""
+    """
+    (tid, enter, function, ticks recorded, ticks less the probes', of which self, ticks less the probes' even if that is
+    less than nothing) in order of exits.
+    """
     for tid, thread in trace.threads.items():
         open_calls = []  # [function, enter, cost of nested calls' probes, time of callees, pause before it]
         hit = 0  # the newest record's time
@@ -63,8 +66,9 @@ def calls_of(trace, kinds):
                 if func in kinds:
                     offset, cost = kinds[func].taken(r.kind == "tail", (paused, r.tsc - hit))
                 hit = r.tsc
-                took = max(callees, r.tsc - enter - nested - offset)
-                yield tid, enter, func, r.tsc - enter, took, took - callees
+                less = r.tsc - enter - nested - offset
+                took = max(callees, less)
+                yield tid, enter, func, r.tsc - enter, took, took - callees, less
                 if open_calls:
                     open_calls[-1][2] += nested + cost
                     open_calls[-1][3] += took
@@ -76,7 +80,7 @@ def ns(ticks, hz):
 
 def exact(trace, session, rows):
     kinds, hz = kinds_of(session), trace.hz
-    want = sorted((tid, ns(took, hz), ns(own, hz)) for tid, _, _, _, took, own in calls_of(trace, kinds))
+    want = sorted((tid, ns(took, hz), ns(own, hz)) for tid, _, _, _, took, own, _ in calls_of(trace, kinds))
     got = sorted((int(r["tid"]), int(r["duration_ns"]), int(r["self_ns"])) for r in rows)
     if not want:
         return "no calls"
@@ -86,7 +90,7 @@ def exact(trace, session, rows):
 def accuracy(trace, session, did, names):
     kinds, hz = kinds_of(session), trace.hz
     took = {}
-    for _, enter, func, recorded, less, _ in sorted(calls_of(trace, kinds), key=lambda c: c[1]):
+    for _, enter, func, recorded, _, _, less in sorted(calls_of(trace, kinds), key=lambda c: c[1]):
         took.setdefault(names[func], []).append((recorded, less))
     for name, inside in did.items():
         if len(took[name]) != len(inside):

@@ -45,20 +45,33 @@ static bool read_status(pid_t id, pid_t *tgid, pid_t *parent, pid_t *ns_id)
 	return found;
 }
 
-static bool read_name(pid_t id, char *name)
+/* At most @max bytes of /proc/ID/@file; 0 if it cannot be read. */
+static size_t read_file(pid_t id, const char *file, char *bytes, size_t max)
 {
 	char path[64];
 	size_t n;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)id);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)id, file);
 	f = fopen(path, "re");
 	if (!f)
-		return false;
-	n = fread(name, 1, KX_COMM_SIZE, f);
+		return 0;
+	n = fread(bytes, 1, max, f);
 	fclose(f);
-	if (n && name[n - 1] == '\n')
+	return n;
+}
+
+/* @name remains as it is if there is no such thread. */
+static bool read_name(pid_t id, char *name)
+{
+	char text[KX_COMM_SIZE];
+	size_t n = read_file(id, "comm", text, sizeof(text));
+
+	if (!n)
+		return false;
+	if (text[n - 1] == '\n')
 		n--;
+	memcpy(name, text, n);
 	name[n] = 0;
 	return n;
 }
@@ -80,16 +93,8 @@ bool kx_proc_process(pid_t pid, pid_t *parent, pid_t *ns_pid, char name[KX_COMM_
 
 size_t kx_proc_command(pid_t pid, char *text, size_t max)
 {
-	char path[64];
-	size_t n;
-	FILE *f;
+	size_t n = read_file(pid, "cmdline", text, max - 1);
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	n = fread(text, 1, max - 1, f);
-	fclose(f);
 	if (n && text[n - 1])
 		text[n++] = 0;
 	return n;

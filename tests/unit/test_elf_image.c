@@ -54,6 +54,32 @@ static void open_fails(const char *path, int code, const char *part)
 		fail_msg("'%s' lacks '%s'", err.text, part);
 }
 
+static bool is_named(void *ctx, const Elf64_Sym *sym, const char *name)
+{
+	const char **wanted = ctx;
+
+	return !strcmp(name, wanted[0]) && (sym->st_shndx == SHN_UNDEF) == (wanted[1] != NULL);
+}
+
+static void test_find_symbol(void **state)
+{
+	const char *start[] = { "_start", NULL }, *needed[] = { "puts", "undefined" };
+	struct kx_elf *elf = open_ok(in_dir("a"));
+
+	(void)state;
+	assert_string_equal(kx_elf_find_symbol(elf, SHT_SYMTAB, is_named, start), "_start");
+	assert_null(kx_elf_find_symbol(elf, SHT_DYNSYM, is_named, start)); /* it has no such table */
+	assert_null(kx_elf_find_symbol(elf, SHT_SYMTAB, is_named, needed));
+	kx_elf_close(elf);
+	write_file("puts.c", "int puts(const char *);\nint f(void) { return puts(\"\"); }\n");
+	sh("gcc -shared -fPIC puts.c -o puts.so");
+	elf = open_ok(in_dir("puts.so"));
+	assert_string_equal(kx_elf_find_symbol(elf, SHT_DYNSYM, is_named, needed), "puts");
+	needed[1] = NULL; /* nor does it define it */
+	assert_null(kx_elf_find_symbol(elf, SHT_DYNSYM, is_named, needed));
+	kx_elf_close(elf);
+}
+
 static void test_contents(void **state)
 {
 	struct kx_elf *elf = open_ok(in_dir("a"));
@@ -279,6 +305,7 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_find_symbol),
 		cmocka_unit_test(test_contents),   cmocka_unit_test(test_real_files),
 		cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_sections),
 		cmocka_unit_test(test_truncated), cmocka_unit_test(test_damaged),

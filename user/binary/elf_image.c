@@ -434,6 +434,27 @@ Elf_Data *kx_elf_next_of_type(struct kx_elf *elf, uint32_t type, Elf_Scn **scn)
 	return NULL;
 }
 
+const char *kx_elf_find_symbol(struct kx_elf *elf, uint32_t type,
+			       bool (*wanted)(void *ctx, const Elf64_Sym *sym, const char *name),
+			       void *ctx)
+{
+	Elf_Scn *scn = NULL;
+	Elf_Data *data;
+
+	while ((data = kx_elf_next_of_type(elf, type, &scn))) {
+		size_t strings = elf64_getshdr(scn)->sh_link;
+		const Elf64_Sym *syms = data->d_buf;
+
+		for (size_t i = 0; i < data->d_size / sizeof(*syms); i++) {
+			const char *name = elf_strptr(elf->handle, strings, syms[i].st_name);
+
+			if (name && wanted(ctx, &syms[i], name))
+				return name;
+		}
+	}
+	return NULL;
+}
+
 bool kx_elf_get_section(const struct kx_elf *elf, const char *name, struct kx_elf_section *out)
 {
 	size_t i;

@@ -75,6 +75,14 @@ bool kx_elf_in_plt(const struct kx_elf *elf, uint64_t vaddr);
  */
 Elf_Data *kx_elf_next_of_type(struct kx_elf *elf, uint32_t type, Elf_Scn **scn);
 
+/*
+ * The name of the first symbol in the tables of @type (SHT_SYMTAB or SHT_DYNSYM) for which @wanted returns true,
+ * borrowed; NULL if there is none. Symbols whose names cannot be read are passed over.
+ */
+const char *kx_elf_find_symbol(struct kx_elf *elf, uint32_t type,
+			       bool (*wanted)(void *ctx, const Elf64_Sym *sym, const char *name),
+			       void *ctx);
+
 /* Build id as lower-case hex, "" if there is none. */
 const char *kx_elf_build_id(const struct kx_elf *elf);
 

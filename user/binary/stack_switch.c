@@ -48,42 +48,29 @@ static bool may_be(const char *name)
 	return name[0] && strchr("smjoczl_a", name[0]);
 }
 
-static const char *find_symbol(struct kx_elf *elf, uint32_t type, bool is_static)
+/* @ctx: whether the program is static. LLVM names __morestack weakly. */
+static bool is_switch_symbol(void *ctx, const Elf64_Sym *sym, const char *name)
 {
-	Elf_Scn *scn = NULL;
-	Elf_Data *data;
+	bool is_static = *(const bool *)ctx, undefined = sym->st_shndx == SHN_UNDEF;
 
-	while ((data = kx_elf_next_of_type(elf, type, &scn))) {
-		const Elf64_Shdr *sh = elf64_getshdr(scn);
-		const Elf64_Sym *syms = data->d_buf;
-
-		for (size_t i = 0; i < data->d_size / sizeof(*syms); i++) {
-			const char *name = elf_strptr(kx_elf_handle(elf), sh->sh_link,
-						      syms[i].st_name);
-
-			if (!name || !may_be(name))
-				continue;
-			/* LLVM names __morestack weakly; a static program holds what it calls of the C
-			 * library */
-			if ((is_one_of(name, known, COUNT(known)) &&
-			     (syms[i].st_shndx != SHN_UNDEF ||
-			      ELF64_ST_BIND(syms[i].st_info) != STB_WEAK)) ||
-			    ((is_static || syms[i].st_shndx == SHN_UNDEF) &&
-			     is_one_of(name, imported, COUNT(imported))))
-				return name;
-		}
-	}
-	return NULL;
+	if (!may_be(name))
+		return false;
+	if (is_one_of(name, known, COUNT(known)))
+		return !undefined || ELF64_ST_BIND(sym->st_info) != STB_WEAK;
+	/* a static program holds what it calls of the C library */
+	return (is_static || undefined) && is_one_of(name, imported, COUNT(imported));
 }
 
 const char *kx_stack_switch_symbol(struct kx_elf *elf)
 {
 	struct kx_elf_section section;
-	const char *name = find_symbol(elf, SHT_DYNSYM, false);
+	bool is_static = false;
+	const char *name = kx_elf_find_symbol(elf, SHT_DYNSYM, is_switch_symbol, &is_static);
 
 	if (name)
 		return name;
-	return find_symbol(elf, SHT_SYMTAB, !kx_elf_get_section(elf, ".dynsym", &section));
+	is_static = !kx_elf_get_section(elf, ".dynsym", &section);
+	return kx_elf_find_symbol(elf, SHT_SYMTAB, is_switch_symbol, &is_static);
 }
 
 struct scan {

@@ -70,30 +70,19 @@ static const char *needs(struct kx_elf *elf, bool cxx)
 	return NULL;
 }
 
+static bool is_dlopen(void *ctx, const Elf64_Sym *sym, const char *name)
+{
+	(void)ctx;
+	return sym->st_shndx == SHN_UNDEF && (!strcmp(name, "dlopen") || !strcmp(name, "dlmopen"));
+}
+
 /*
  * Whether the module imports dlopen. What the C library loads itself (name services, character sets)
  * calls no function of the program.
  */
 static bool imports_dlopen(struct kx_elf *elf)
 {
-	Elf_Scn *scn = NULL;
-	Elf_Data *data;
-
-	while ((data = kx_elf_next_of_type(elf, SHT_DYNSYM, &scn))) {
-		const Elf64_Shdr *sh = elf64_getshdr(scn);
-		const Elf64_Sym *syms = data->d_buf;
-
-		for (size_t i = 0; i < data->d_size / sizeof(*syms); i++) {
-			const char *name;
-
-			if (syms[i].st_shndx != SHN_UNDEF)
-				continue;
-			name = elf_strptr(kx_elf_handle(elf), sh->sh_link, syms[i].st_name);
-			if (name && (!strcmp(name, "dlopen") || !strcmp(name, "dlmopen")))
-				return true;
-		}
-	}
-	return false;
+	return kx_elf_find_symbol(elf, SHT_DYNSYM, is_dlopen, NULL);
 }
 
 static bool has_section(const struct kx_elf *elf, const char *name)

@@ -3,22 +3,7 @@
 #define HAZARD_FUNCTIONS X(hz_leaf) X(hz_outer) X(hz_recursive) X(hz_tail) X(hz_variadic) X(hz_large)
 #include <stdarg.h>
 
-#include "hazard.h"
-
-static volatile long sink;
-
-HZ long hz_leaf(long n)
-{
-	HIT(hz_leaf);
-	return n + 1;
-}
-
-HZ long hz_outer(long n)
-{
-	HIT(hz_outer);
-	sink = hz_leaf(n);
-	return sink + hz_leaf(n);
-}
+#include "outer_leaf.h"
 
 HZ long hz_recursive(int n)
 {

@@ -59,13 +59,13 @@ $H/panics: tests/hazards/targets/panics.rs
 	$(call say,TARGET)
 	$(call hazard-build,MAKEFLAGS= rustc --edition 2021 -O -g -C force-frame-pointers=yes)
 
-# Debian's golang-1.19-go is not in the path.
-GO := $(or $(shell command -v go),$(lastword $(wildcard /usr/lib/go-*/bin/go)),go)
+# Debian's golang-1.19-go is not in the path. Without a compiler "not built" is all that is said.
+GO := $(or $(shell command -v go),$(lastword $(wildcard /usr/lib/go-*/bin/go)),false)
 
 $H/go-stacks: tests/hazards/targets/go/stacks.go
 	$(call say,TARGET)
 	$(call hazard-build,GOCACHE=$(abspath $(BUILD))/go-cache GOFLAGS=-mod=mod $(GO) build)
 
-$(HAZARDS): tests/hazards/targets/hazard.h tests/live/targets/target.h tests/hazards/targets/hazards.mk
+$(HAZARDS): tests/hazards/targets/hazard.h tests/hazards/targets/outer_leaf.h tests/live/targets/target.h tests/hazards/targets/hazards.mk
 
 comma := ,

@@ -7,22 +7,7 @@
 #include <sys/syscall.h>
 
 #define HAZARD_FUNCTIONS X(hz_outer) X(hz_leaf)
-#include "hazard.h"
-
-static volatile long sink;
-
-HZ long hz_leaf(long n)
-{
-	HIT(hz_leaf);
-	return n + 1;
-}
-
-HZ long hz_outer(long n)
-{
-	HIT(hz_outer);
-	sink = hz_leaf(n);
-	return sink + hz_leaf(n);
-}
+#include "outer_leaf.h"
 
 static int restrict_filter(void)
 {

@@ -4,11 +4,11 @@
 #include <sys/time.h>
 
 #define HAZARD_FUNCTIONS X(hz_handler) X(hz_in_handler) X(hz_outer) X(hz_leaf)
-#include "hazard.h"
+#include "outer_leaf.h"
 
 #define SIGNALS 500
 
-static volatile long sink, handled, in_handler;
+static volatile long handled, in_handler;
 
 HZ long hz_in_handler(long n)
 {
@@ -21,19 +21,6 @@ HZ void hz_handler(int signal)
 	HIT(hz_handler);
 	in_handler = hz_in_handler(in_handler);
 	handled += signal == SIGALRM;
-}
-
-HZ long hz_leaf(long n)
-{
-	HIT(hz_leaf);
-	return n + 1;
-}
-
-HZ long hz_outer(long n)
-{
-	HIT(hz_outer);
-	sink = hz_leaf(n);
-	return sink + hz_leaf(n);
 }
 
 int main(int argc, char **argv)

@@ -5,22 +5,7 @@
 #include <sys/wait.h>
 
 #define HAZARD_FUNCTIONS X(hz_parent) X(hz_outer) X(hz_leaf)
-#include "hazard.h"
-
-static volatile long sink;
-
-HZ long hz_leaf(long n)
-{
-	HIT(hz_leaf);
-	return n + 1;
-}
-
-HZ long hz_outer(long n)
-{
-	HIT(hz_outer);
-	sink = hz_leaf(n);
-	return sink + hz_leaf(n);
-}
+#include "outer_leaf.h"
 
 HZ long hz_parent(void)
 {

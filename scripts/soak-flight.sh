@@ -11,22 +11,11 @@
 seconds=${1:-600} size=${2:-16M}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
+. scripts/soak-common.sh
 
 out=$TMP/trace.xray
 dumps=3
-bad=0
 
-check() { # NAME COMMAND...: prints whether COMMAND succeeds
-	local what=$1
-	shift
-	if "$@"; then
-		printf '%-58s yes\n' "$what"
-	else
-		printf '%-58s NO\n' "$what"
-		bad=1
-	fi
-}
-field() { awk -v key="$1:" '$1 == key { print $2 }' "/proc/$KX_PID/status"; }
 started() { grep -q '^kxray: recording' "$TMP/err"; }
 written() { [ "$(grep -c '^kxray: wrote ' "$TMP/err")" -ge "$1" ]; }
 newest() { sed -n 's/^kxray: wrote \([^ ]*\) .*/\1/p' "$TMP/err" | tail -n 1; }

@@ -11,21 +11,10 @@
 seconds=${1:-3600} size=${2:-16M}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
+. scripts/soak-common.sh
 . tests/live/tracing.sh
 
 keep=8
-bad=0
-check() { # NAME COMMAND...: prints whether COMMAND succeeds
-	local what=$1
-	shift
-	if "$@"; then
-		printf '%-58s yes\n' "$what"
-	else
-		printf '%-58s NO\n' "$what"
-		bad=1
-	fi
-}
-field() { awk -v key="$1:" '$1 == key { print $2 }' "/proc/$KX_PID/status"; }
 descriptors() { find "/proc/$KX_PID/fd" -mindepth 1 | wc -l; }
 disk() { du -ck "$TMP"/trace.* | awk 'END { print $1 }'; }
 

@@ -5,11 +5,6 @@
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-recorded() { # names in the trace, in order
-	"$KXRAY" report --json "$TRACE" | python3 -c 'import json, sys
-print(*sorted(f["name"] for f in json.load(sys.stdin)["functions"]))'
-}
-
 # A limit far below the cost of hot on the busiest machine, and far above that of the others on the slowest.
 start_target hot
 go_target

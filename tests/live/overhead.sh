@@ -6,11 +6,6 @@
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-recorded() { # names in the trace, in order
-	"$KXRAY" report --json "$TRACE" | python3 -c 'import json, sys
-print(*sorted(f["name"] for f in json.load(sys.stdin)["functions"]))'
-}
-
 start_target hot
 go_target
 wait_for used_cpu "$PID" 10

@@ -26,6 +26,12 @@ start_kxray() {
 }
 _records() { has_text 'kxray: recording ' "$TMP/rec.err" || _is_over "$KX_PID"; }
 
+# recorded: prints the names of the functions in the trace, in order
+recorded() {
+	"$KXRAY" report --json "$TRACE" | python3 -c 'import json, sys
+print(*sorted(f["name"] for f in json.load(sys.stdin)["functions"]))'
+}
+
 # ends_by_signal PID: succeeds if it has a signalfd for SIGINT, that is, while it records or counts
 ends_by_signal() {
 	local mask

@@ -13,7 +13,7 @@
 
 #define RING_BYTES (1u << 16)
 #define ROUNDS	   4
-#define CALLS	   34 /* of a function that does nothing, in each round */
+#define CALLS	   16 /* of a function that does nothing, in each round */
 #define WARM_CALLS 5  /* the kernel optimizes a nop5 at its first hit */
 #define WARM_PAIRS 10
 #define CODES	   3  /* kinds of entries that are probes in user space: KX_COST_NOP5 to _STEPPED */

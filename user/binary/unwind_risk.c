@@ -229,6 +229,7 @@ void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *ca
 
 void kx_unwind_risk_generated(pid_t pid, const struct kx_modules *mods, struct kx_unwind_risk *risk)
 {
+	const char *name = mods->count ? mods->items[0].name : "the program";
 	uint64_t address = 0;
 	enum kx_generated found;
 
@@ -237,13 +238,13 @@ void kx_unwind_risk_generated(pid_t pid, const struct kx_modules *mods, struct k
 	found = kx_generated_code_scan(pid, mods, &address);
 	if (found == KX_GENERATED_SWITCH)
 		snprintf(risk->reason, sizeof(risk->reason),
-			 "code generated at run time switches stacks (at %#llx)",
+			 "%.100s has generated code that switches stacks (at %#llx)", name,
 			 (unsigned long long)address);
 	else if (found == KX_GENERATED_TOO_MUCH)
 		snprintf(risk->reason, sizeof(risk->reason),
-			 "more than %u MiB of code generated at run time are not searched for "
+			 "%.100s has generated more than %u MiB of code, which are not searched for "
 			 "switches of stacks",
-			 KX_GENERATED_MAX >> 20);
+			 name, KX_GENERATED_MAX >> 20);
 	else
 		return;
 	risk->switches_stacks = true;

@@ -3,7 +3,7 @@
  * Code that a process has generated at run time (JIT compilers, trampolines) or mapped from a file that is no ELF:
  * executable mappings that are no module. Searched for switches of stacks (stack_switch.h) in the process's memory.
  *
- * Cost: what is in memory of these mappings is read once and scanned, about 3 ms a MiB; more than
+ * Cost: what is in memory of these mappings is read once and scanned, so more than
  * KX_GENERATED_MAX is not read at all. Code that is generated later is not seen.
  */
 #ifndef KX_GENERATED_CODE_H

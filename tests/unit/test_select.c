@@ -251,6 +251,7 @@ static void test_no_match(void **state)
 	proc.mods = &bare;
 	select_fails(&proc, 1, 0, -ENOENT, "/bare' is stripped: it has no function symbols",
 		     PATTERNS("+tiny"));
+	select_fails(&proc, 1, 0, -ENOENT, "-f 'tiny': '", PATTERNS("+tiny"));
 	select_fails(&proc, 1, 0, -ENOENT, "is stripped", NO_PATTERNS);
 	kx_modules_free(&bare);
 

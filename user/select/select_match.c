@@ -42,7 +42,8 @@ static bool names(const struct kx_pattern *p, const struct kx_binary *b)
 	return kx_pattern_matches_module(p, &b->module);
 }
 
-int kx_select_explain_no_symbols(const struct kx_binary *b, struct kx_err *err)
+int kx_select_explain_no_symbols(const struct kx_binary *b, const struct kx_pattern *p,
+				 struct kx_err *err)
 {
 	const char *source = b->m.syms.source;
 	uint64_t missing = b->m.elf ? kx_elf_missing(b->m.elf) : 0;
@@ -54,8 +55,9 @@ int kx_select_explain_no_symbols(const struct kx_binary *b, struct kx_err *err)
 				  "copy or build it again",
 				  b->module.path, missing);
 	return kx_err_set(err, -ENOENT,
-			  "'%s' is stripped: it has no function symbols%s%s%s; install its debug symbols (Debian: the package's -dbgsym), use an unstripped build, or trace functions of its libraries (-f 'libc.so*:NAME')",
-			  b->module.path, source[0] ? " (" : "", source, source[0] ? ")" : "");
+			  "%s%s%s'%s' is stripped: it has no function symbols%s%s%s; install its debug symbols (Debian: the package's -dbgsym), use an unstripped build, or trace functions of its libraries (-f 'libc.so*:NAME')",
+			  p ? "-f '" : "", p ? p->text : "", p ? "': " : "", b->module.path,
+			  source[0] ? " (" : "", source, source[0] ? ")" : "");
 }
 
 static int no_module(const struct kx_selector *s, const struct kx_pattern *p, struct kx_err *err)
@@ -105,7 +107,7 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 	}
 	if (!nnamed || !nsymbols) {
 		free(sources);
-		return nnamed ? kx_select_explain_no_symbols(named, err) : no_module(s, p, err);
+		return nnamed ? kx_select_explain_no_symbols(named, p, err) : no_module(s, p, err);
 	}
 	kx_suggest(p, sources, n, close, sizeof(close));
 	free(sources);
@@ -200,7 +202,7 @@ static int choose_all_of_main(struct kx_selector *s, size_t first, bool must_mat
 		last = b;
 	}
 	if (!total && last && must_match)
-		return kx_select_explain_no_symbols(last, err);
+		return kx_select_explain_no_symbols(last, NULL, err);
 	return 0;
 }
 

@@ -172,8 +172,11 @@ def main():
     print(f"ratio of its cost: {1 + measured_us / untraced:.3f} measured, "
           f"{1 + predicted_us / untraced:.3f} predicted")
     holds("nothing was lost", summary["lost"] == 0)
-    holds("memory at the end is that of the start, within 10 % or 2 MiB",
-          kib[2] - kib[0] < max(2048, kib[0] / 10))
+    # the newest 65,536 ended processes stand in the map, about half a KiB each
+    processes = min(summary["threads"], 65536) / 2
+    holds("memory at the end is that of the start, within 10 % or 2 MiB,",
+          kib[2] - kib[0] - processes < max(2048, kib[0] / 10))
+    print(f"    but for {processes:.0f} KiB of ended processes")
     holds("the cost is within 1.5 times of the prediction (or the noise)",
           measured_us < 1.5 * predicted_us + spread)
     holds("the trace can be read", subprocess.run(

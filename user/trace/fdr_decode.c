@@ -133,20 +133,20 @@ static bool argument_follows(const struct kx_fdr_cursor *c, const uint8_t *pos)
 }
 
 /*
- * A whole time. In a damaged file it can be so large that adding intervals would wrap it; no TSC gets as far
- * as the limit (decades at any rate), and no file has records enough to wrap a time below it.
+ * Times must not wrap, as they could in a damaged file: calls would end before they began. The interval before
+ * a custom event is signed.
  */
-static uint64_t base_time(const uint8_t *p)
+static uint64_t later(uint64_t tsc, int64_t ticks)
 {
-	const uint64_t limit = 1ULL << 62, tsc = kx_get64(p);
-
-	return tsc < limit ? tsc : limit;
+	if (ticks < 0)
+		return tsc < (uint64_t)-ticks ? 0 : tsc + (uint64_t)ticks;
+	return tsc > UINT64_MAX - (uint64_t)ticks ? UINT64_MAX : tsc + (uint64_t)ticks;
 }
 
-/* The interval before a custom event is signed: it must not lead to before 0. */
-static uint64_t later(uint64_t tsc, int32_t ticks)
+/* Whether @n intervals could wrap the time: such records are read one by one. */
+static bool may_wrap(const struct kx_fdr_cursor *c, size_t n)
 {
-	return ticks < 0 && tsc < -(uint64_t)ticks ? 0 : tsc + (uint64_t)(int64_t)ticks;
+	return (c->tsc >> 32) + n >= UINT32_MAX;
 }
 
 static void fill_common(const struct kx_fdr_cursor *c, struct kx_fdr_record *rec)
@@ -170,7 +170,7 @@ static int next_function(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, str
 	if (c->end - c->pos < KX_FDR_FUNCTION_SIZE)
 		return changed(c, err);
 	word = kx_get64(c->pos);
-	c->tsc += word >> 32;
+	c->tsc = later(c->tsc, (int64_t)(word >> 32));
 	fill_common(c, rec);
 	rec->func = (uint32_t)word >> 4;
 	rec->kind = function_kinds[word >> 1 & 3];
@@ -203,7 +203,7 @@ static int next_event(struct kx_fdr_cursor *c, unsigned kind, struct kx_fdr_reco
 		c->tsc = later(c->tsc, (int32_t)kx_get32(p + 5));
 		rec->tsc = c->tsc;
 	} else {
-		rec->tsc = base_time(p + 5); /* leaves the clock as it is */
+		rec->tsc = kx_get64(p + 5); /* leaves the clock as it is */
 		/* llvm-xray reads reserved bytes as a CPU in older versions, too */
 		if (version == 4)
 			rec->cpu = kx_get16(p + 13);
@@ -245,13 +245,13 @@ static int next_metadata(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, str
 			return 1; /* the NewCPUId itself comes next */
 		}
 		c->cpu = kx_get16(p + 1);
-		c->tsc = base_time(p + 3);
+		c->tsc = kx_get64(p + 3);
 		fill_common(c, rec);
 		rec->kind = KX_RECORD_CPU;
 		c->pos += KX_FDR_METADATA_SIZE;
 		return 1;
 	case KX_FDR_TSC_WRAP:
-		c->tsc = base_time(p + 1);
+		c->tsc = kx_get64(p + 1);
 		fill_common(c, rec);
 		rec->kind = KX_RECORD_WRAP;
 		c->pos += KX_FDR_METADATA_SIZE;
@@ -309,7 +309,7 @@ static int next_naive(struct kx_fdr_cursor *c, struct kx_fdr_record *rec, struct
 	rec->cpu = p[2];
 	rec->func = kx_get32(p + 4);
 	rec->thread = (uint32_t)thread;
-	rec->tsc = base_time(p + 8);
+	rec->tsc = kx_get64(p + 8);
 	rec->offset = c->naive_pos;
 	rec->size = 0;
 	rec->data = NULL;
@@ -349,6 +349,8 @@ size_t kx_fdr_next_calls(struct kx_fdr_cursor *c, struct kx_call_record *out, si
 
 	if (max > room)
 		max = room;
+	if (may_wrap(c, max))
+		return 0;
 	for (; n < max; n++, p += KX_FDR_FUNCTION_SIZE) {
 		word = kx_get64(p);
 		if (word & 9) /* metadata, or (not in a file that was checked) a bad action */
@@ -375,7 +377,8 @@ size_t kx_fdr_skip_calls(struct kx_fdr_cursor *c, uint64_t *first, uint64_t *las
 	const uint8_t *begin = c->pos, *p = begin;
 	uint64_t tsc = c->tsc, delta = 0;
 
-	if (c->end - p < KX_FDR_FUNCTION_SIZE || *p & 9)
+	if (c->end - p < KX_FDR_FUNCTION_SIZE || *p & 9 ||
+	    may_wrap(c, (size_t)(c->end - p) / KX_FDR_FUNCTION_SIZE))
 		return 0;
 	*first = tsc + (kx_get64(p) >> 32);
 	while (c->end - p >= 4 * KX_FDR_FUNCTION_SIZE) {

@@ -8,7 +8,7 @@
 #
 # Several tests run at a time, the longest first. Tests marked "alone" run last, one at a time, beside tests
 # that touch no other process: those that need no root.
-#     KX_TEST_JOBS      how many at a time (default: the number of CPUs, and one)
+#     KX_TEST_JOBS      how many at a time (default: twice the number of CPUs, and one: many wait)
 #     KX_TEST_TIMEOUT   seconds after which a test counts as hanging (default 1800)
 #     KX_TEST_RETRY=1   a test that fails is run once more, at the end and alone
 set -u
@@ -23,7 +23,7 @@ if [ "$(head -c 2 "${python:-/dev/null}")" = '#!' ]; then
 	PATH=$(python3 -c 'import sys; print(sys.exec_prefix)')/bin:$PATH
 fi
 limit=${KX_TEST_TIMEOUT:-1800}
-most=${KX_TEST_JOBS:-$(($(nproc) + 1))}
+most=${KX_TEST_JOBS:-$((2 * $(nproc) + 1))}
 retry=${KX_TEST_RETRY:-0}
 passed=0 failed=0 skipped=0
 again=() second_try=()

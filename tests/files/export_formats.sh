@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 15 s, without root
+# run: parallel, 5 s, without root
 # Trace files in every format: each format has the same calls and times as llvm-xray reads; output to a
 # file, to standard output and from a pipe has the same bytes; for damaged and truncated files and wrong
 # options kxray prints one sentence and leaves no file.

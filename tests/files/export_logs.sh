@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 8 s, without root
+# run: parallel, 5 s, without root
 # Logs of LLVM's own XRay runtime are exported as traces that llvm-xray accepts.
 . "$(dirname "$0")/../lib.sh"
 AGREE="python3 tests/readers/agree.py"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 3 s, without root
+# run: parallel, 1 s, without root
 # The order of the source tree: no room uses a higher one, no circles, no file of 500 lines or more.
 . "$(dirname "$0")/../lib.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 70 s, without root
+# run: parallel, 20 s, without root
 #
 # Replays the fuzz corpus under AddressSanitizer and UBSan: what was found once stays found. `make
 # fuzz` looks for more. Among the fast tests (KX_TEST_FAST=1) without sanitizers, which need a build of

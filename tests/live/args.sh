@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 7 s
+# run: parallel, 12 s
 # --args N: every entry carries the first N integer arguments, with their values at the function's start.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

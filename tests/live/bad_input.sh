@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: alone, 19 s
+# run: alone, 33 s
 # Targets and files that cannot be traced, read or written: kxray prints one sentence and ends with the
 # documented status. It leaves no file and no probe, and the target keeps running unchanged.
 . "$(dirname "$0")/../lib.sh"

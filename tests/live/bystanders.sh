@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: alone, 20 s
+# run: alone, 29 s
 # Processes that nobody asks to trace keep every byte of their code, and what is traced is exact: functions
 # of a library that others use too, with --follow and with several processes.
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 3 s
+# run: parallel, 2 s
 # A library that is loaded while its process is traced and has changed the code of a function before kxray looks at it:
 # the function is left out, as a probe would put the file's code back.
 . "$(dirname "$0")/../lib.sh"

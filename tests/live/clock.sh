@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 6 s
+# run: parallel, 2 s
 # Times stay true while another program opens and closes perf events: a recorded call is never shorter than
 # what the function measured inside it.
 . "$(dirname "$0")/../lib.sh"

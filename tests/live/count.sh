@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 5 s
+# run: parallel, 6 s
 # record --count: prints the calls of each function and writes no trace.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 4 s
+# run: parallel, 6 s
 # The CPU of every record and the time of every migration, compared with the target's own log.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: alone, 12 s
+# run: alone, 2 s
 # A recording ends while a debugger has a breakpoint at a probe: the probe is removed when the debugger lets go of
 # the process, which keeps running. A process under valgrind is refused (probes for all processes would kill it).
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 12 s
+# run: parallel, 15 s
 # A full disk, a file size limit, and SIGKILL to kxray while it records: flushed records stay readable, the
 # message names the cause, and the target computes its result.
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 16 s
+# run: parallel, 31 s
 # A C program that loads a C++ plugin while it is traced: return probes are harmless when the recording
 # starts, but not when the plugin throws.
 . "$(dirname "$0")/../lib.sh"

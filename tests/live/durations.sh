@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 12 s
+# run: parallel, 10 s
 # Calls whose exit was not recorded are counted, and have no duration: in statistics, under
 # --min-duration (recording and reading), in flight dumps; exporters mark them.
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 21 s
+# run: parallel, 36 s
 # Ends of a recording: signals, SIGKILL to kxray, the target's crash or exit, --duration.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

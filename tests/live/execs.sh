@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 20 s
+# run: parallel, 14 s
 # A process executes one program after the other while kxray attaches to it: the recording begins and ends with status 0.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 48 s
+# run: parallel, 26 s
 # Recordings exported in every format: all formats, report and llvm-xray have the same calls and times.
 # tests/files does the same with trace files.
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 4 s
+# run: parallel, 6 s
 # AutoFDO profiles of live programs: exact counts at the right source lines, and gcc accepts them.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

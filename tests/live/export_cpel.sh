@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 2 s
+# run: parallel, 3 s
 # A live recording as CPEL, read by a strict reader: the same calls and times as in the report.
 # VPP's own tools read it, too, if they are installed.
 . "$(dirname "$0")/../lib.sh"

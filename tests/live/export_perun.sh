@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 2 s
+# run: parallel, 3 s
 # Perun profiles of a live program: both forms have the same numbers as the report.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

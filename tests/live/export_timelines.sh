@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 8 s
+# run: parallel, 13 s
 # A live recording in Perfetto's, Chrome's, speedscope's and pprof's formats: each has the same calls and
 # times as the report.
 . "$(dirname "$0")/../lib.sh"

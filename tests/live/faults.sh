@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 6 s
+# run: parallel, 2 s
 # --faults: each page that a target touches first, with its address, access and function.
 . "$(dirname "$0")/../lib.sh"
 

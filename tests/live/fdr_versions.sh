@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 30 s
+# run: parallel, 32 s
 # Every version of the format from a live target, and recordings with hundreds of buffers.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 20 s
+# run: parallel, 31 s
 # Filters: two processes run the same program at once; the trace has exactly the calls of the process,
 # the threads or the CPUs that the filter selects.
 . "$(dirname "$0")/../lib.sh"

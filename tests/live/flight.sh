@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 40 s
+# run: parallel, 47 s
 # The flight recorder: each kind of trigger, the contents of each dump, and constant memory.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

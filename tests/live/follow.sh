@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 27 s
+# run: parallel, 45 s
 # --follow: a tree of 50 processes that fork, exec, dlopen, start threads and end. Each process counts its
 # own calls, and the trace must have exactly these for each process.
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 12 s
+# run: parallel, 15 s
 # record --by-heat: functions that are called too often are excluded, with a message.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

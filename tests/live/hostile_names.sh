@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 10 s
+# run: parallel, 8 s
 # Names of a target that hold escape sequences, line breaks and invalid UTF-8 (function, program, thread)
 # reach no terminal as they are: tables, messages and errors print them escaped.
 . "$(dirname "$0")/../lib.sh"

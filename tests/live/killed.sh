@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 40 s
+# run: parallel, 33 s
 # kxray is interrupted at random moments, mostly by SIGKILL: no probe and no temporary file is left, and the
 # target computes its result. More rounds: tests/live/killed.sh ROUNDS [SEED]
 . "$(dirname "$0")/../lib.sh"

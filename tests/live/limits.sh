@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 15 s
+# run: parallel, 12 s
 # Limits of the process (ulimit) and missing capabilities: what fails is explained by them, in one sentence.
 . "$(dirname "$0")/../lib.sh"
 

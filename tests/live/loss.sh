@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 21 s
+# run: parallel, 23 s
 # Rings far too small for a busy target: losses are counted, and the trace marks them.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 3 s
+# run: parallel, 4 s
 # Identities of processes and threads in a trace: their names while they ran, both pids of processes in
 # a pid namespace, parents, start and end. 41 processes log their own identities.
 . "$(dirname "$0")/../lib.sh"

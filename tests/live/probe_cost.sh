@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 12 s
+# run: parallel, 20 s
 # The probes' own time is measured, written into the map and subtracted exactly: every duration of the CSV
 # export and every sum of the report, compared with an independent subtraction. How near the
 # durations come to the functions' own measurements depends on the machine's load, so that is only printed;

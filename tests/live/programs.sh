@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 41 s
+# run: parallel, 19 s
 # Third-party programs, attached by PID while they run: python3, redis-server, sqlite3 and xz. The
 # expected counts come from the program's own counters, or from its input.
 . "$(dirname "$0")/../lib.sh"

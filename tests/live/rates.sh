@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 12 s
+# run: parallel, 5 s
 # functions --rate: call rates, and the predicted cost of recording.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 52 s
+# run: parallel, 58 s
 # --min-duration and --depth: the kernel leaves out exactly the calls that it should.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 40 s
+# run: parallel, 43 s
 # record --rotate: the files together hold every call exactly once, each is readable by itself, older ones
 # are removed, and neither memory nor descriptors grow with their number.
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 16 s
+# run: parallel, 9 s
 # record --sched: times when threads run, wait and are woken, compared with the target's and the kernel's counts.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: alone, 6 s
+# run: alone, 7 s
 # Tracing every process's libc does not trace kxray: its own libraries take no breakpoints.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 80 s
+# run: parallel, 74 s
 # Programs that switch stacks: swapcontext, a switch in assembly, signal handlers on a stack of their own. A
 # return address that is replaced on a second stack would make them hang, crash or compute another sum. Every
 # way to choose processes and exits. The switch of coro-hidden is recognized only by what it does; the others

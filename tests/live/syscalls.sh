@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 12 s
+# run: parallel, 15 s
 # System calls: compared with the target's own counts and with strace -c.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: alone, 16 s
+# run: alone, 17 s
 # The whole system: exact calls of a library in every process that has it, started before or during the
 # recording; kxray itself is not recorded; many forks; a library that is replaced while it is in use.
 . "$(dirname "$0")/../lib.sh"

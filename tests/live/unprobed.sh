@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 30 s
+# run: parallel, 49 s
 # Functions whose probes the kernel does not set, although it accepts them, are named and counted; where all
 # are set nothing is said. Programs that join are checked, too.
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 26 s
+# run: parallel, 27 s
 # Frames that end without a return: exceptions, forced unwinding, longjmp, deep recursion.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

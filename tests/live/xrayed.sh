@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 9 s
+# run: parallel, 8 s
 # A binary built by clang -fxray-instrument: its sleds, its ids, its own map.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh

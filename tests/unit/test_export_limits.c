@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// run: parallel, 17 s
+// run: parallel, 27 s
 /*
  * The limits of the record format in every exporter: the exported calls must be those that llvm-xray
  * reads in these traces (tests/readers/agree.py).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// run: parallel, 6 s
+// run: parallel, 9 s
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// run: parallel, 8 s
+// run: parallel, 12 s
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

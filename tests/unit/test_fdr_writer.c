@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// run: parallel, 19 s
+// run: parallel, 20 s
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 25 s
+# run: parallel, 18 s
 #
 # record --faults on other kernels: the page faults that the target provokes, and the kernel counts.
 #

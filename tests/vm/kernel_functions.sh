@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 62 s
+# run: parallel, 85 s
 #
 # Kernel functions on kernels that allow tracing them: with each mechanism, the counts of `kxray report`
 # and `llvm-xray account` are those of the target, and the calls are nested under the user functions

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 50 s
+# run: parallel, 53 s
 #
 # Kernel functions combined with system calls, --min-duration and --count. With system calls: a user function,
 # the system call that it makes and the kernel functions under that are nested in time, in llvm-xray stack and in

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 31 s
+# run: parallel, 30 s
 #
 # The VM runner itself, and the probing mechanisms of each kernel. kxray uses different mechanisms on each
 # kernel; this proves that the kernels really differ.

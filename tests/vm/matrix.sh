@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 34 s
+# run: parallel, 60 s
 #
 # What works on which kernel: compares the README's table with the findings here. 6.1 and 6.12 are tested
 # in virtual machines, there without the rows that other tests prove (table.sh); the last column is the

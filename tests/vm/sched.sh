@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 25 s
+# run: parallel, 19 s
 #
 # record --sched on other kernels: switches, times and wakers agree with the target's and the kernel's counts.
 #

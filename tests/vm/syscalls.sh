@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 38 s
+# run: parallel, 52 s
 #
 # System calls on other kernels: the counts of each thread are the target's own, those of the whole
 # program are those of strace -c on the same kernel.

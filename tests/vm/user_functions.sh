@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 94 s
+# run: parallel, 37 s
 #
 # User functions on other kernels: kxray records programs in a VM; on this machine, the counts of
 # `kxray report` and `llvm-xray account` are compared with the programs' own counts.

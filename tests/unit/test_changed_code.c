@@ -12,12 +12,13 @@
 
 #include "record/changed_code.h"
 
-static long __attribute__((noinline, used)) kept_function(long n)
+/* Unsigned: a sanitizer's check of the multiplication would come before the instruction that gets the probe. */
+static unsigned long __attribute__((noinline, used)) kept_function(unsigned long n)
 {
 	return n * 3;
 }
 
-static long __attribute__((noinline, used, aligned(64))) changed_function(long n)
+static unsigned long __attribute__((noinline, used, aligned(64))) changed_function(unsigned long n)
 {
 	return n * 5;
 }
@@ -38,7 +39,7 @@ static void test_own_process(void **state)
 	struct kx_select_process proc = { getpid(), &mods };
 	struct kx_selection sel;
 	struct kx_err err = { 0 };
-	long (*volatile call)(long) = changed_function;
+	unsigned long (*volatile call)(unsigned long) = changed_function;
 	char text[512] = "";
 
 	(void)state;

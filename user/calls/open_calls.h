@@ -118,6 +118,12 @@ static inline bool kx_open_calls_add_function(struct kx_open_calls *o, uint32_t 
 	return true;
 }
 
+/* Ticks for which the thread has passed no probe at @tsc, at most UINT32_MAX. */
+static inline uint32_t kx_open_calls_pause(const struct kx_open_calls *o, uint64_t tsc)
+{
+	return tsc - o->hit < UINT32_MAX ? (uint32_t)(tsc - o->hit) : UINT32_MAX;
+}
+
 /* A call of @func begins at @enter and is the innermost now; the reader fills in its own fields. */
 static inline struct kx_open_call *kx_open_calls_push(struct kx_open_calls *o, uint32_t func,
 						      uint64_t enter)
@@ -125,7 +131,7 @@ static inline struct kx_open_call *kx_open_calls_push(struct kx_open_calls *o, u
 	struct kx_open_call *call = &o->calls[o->depth];
 
 	call->enter = enter - o->removed;
-	call->pause = enter - o->hit < UINT32_MAX ? (uint32_t)(enter - o->hit) : UINT32_MAX;
+	call->pause = kx_open_calls_pause(o, enter);
 	o->hit = enter;
 	call->callees = 0;
 	call->func = func;
@@ -167,7 +173,7 @@ static inline struct kx_call_end kx_open_calls_end(struct kx_open_calls *o, uint
 		const struct kx_probe_cost *kind = kx_probe_cost_of(o->costs, call->func);
 		struct kx_probe_taken taken = { kind->offset, how == KX_LEAVE_TAIL ? kind->tail_cost
 										   : kind->cost };
-		uint32_t pause = tsc - o->hit < UINT32_MAX ? (uint32_t)(tsc - o->hit) : UINT32_MAX;
+		uint32_t pause = kx_open_calls_pause(o, tsc);
 
 		if (__builtin_expect((call->pause > pause ? call->pause : pause) > o->costs->pauses[0], 0))
 			kx_probe_taken_add_pauses(&taken, o->costs, kind, call->pause, pause);

@@ -133,11 +133,10 @@ static json_t *pause_cost(const struct kx_pause_cost *cost)
 
 void kx_probe_costs_write(const struct kx_probe_costs *costs, json_t *session)
 {
-	json_t *kinds = json_array();
+	json_t *kinds = json_array(), *all;
 
 	for (uint8_t i = 1; i < costs->nkinds; i++) {
 		const struct kx_probe_cost *k = &costs->kinds[i];
-
 		json_t *kind = json_pack("{s:s,s:s,s:I,s:I,s:I}", "entry", k->entry, "exit", k->exit,
 					 "offset_ticks", (json_int_t)k->offset, "cost_ticks",
 					 (json_int_t)k->cost, "tail_cost_ticks",
@@ -149,10 +148,10 @@ void kx_probe_costs_write(const struct kx_probe_costs *costs, json_t *session)
 		}
 		json_array_append_new(kinds, kind);
 	}
-	json_object_set_new(session, KEY, json_pack("{s:o}", "kinds", kinds));
+	all = json_pack("{s:o}", "kinds", kinds);
 	if (costs->pauses[0])
-		json_object_set_new(json_object_get(session, KEY), "pauses_ticks",
-				    ticks_list(costs->pauses));
+		json_object_set_new(all, "pauses_ticks", ticks_list(costs->pauses));
+	json_object_set_new(session, KEY, all);
 }
 
 int kx_probe_costs_write_functions(json_t *session, const uint8_t *kind_of, size_t n)

@@ -77,9 +77,10 @@ static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __
 	return kx_enter(id, func, sp, 0, 0);
 }
 
-static __always_inline void kx_kernel_leave(__u64 sp, __u64 cookie, __u64 id)
+/* @paired: KX_LEAVE_PAIRED or 0. */
+static __always_inline void kx_kernel_leave(__u64 sp, __u64 cookie, __u64 id, __u32 paired)
 {
-	kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie), sp, 0, 0);
+	kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, sp, 0, 0);
 }
 
 /* Entry and return of a function by one link (kprobe session, kernel 6.10). */
@@ -92,7 +93,7 @@ int kx_kernel_session(struct pt_regs *ctx)
 		return 1; /* from an entry: no return probe for this call */
 	cookie = bpf_get_attach_cookie(ctx);
 	if (bpf_session_is_return()) {
-		kx_kernel_leave(kx_kernel_sp(ctx->sp - 8), cookie, id);
+		kx_kernel_leave(kx_kernel_sp(ctx->sp - 8), cookie, id, KX_LEAVE_PAIRED);
 		return 0;
 	}
 	if (!kx_cpu_passes() || !kx_current_passes())
@@ -118,7 +119,7 @@ int kx_kernel_return(struct pt_regs *ctx)
 
 	/* after the return the stack pointer is above the return address */
 	if (kx_exit_wanted(id))
-		kx_kernel_leave(kx_kernel_sp(ctx->sp - 8), bpf_get_attach_cookie(ctx), id);
+		kx_kernel_leave(kx_kernel_sp(ctx->sp - 8), bpf_get_attach_cookie(ctx), id, 0);
 	return 0;
 }
 
@@ -181,7 +182,7 @@ int kx_kernel_fexit(__u64 *ctx)
 	__u64 id = bpf_get_current_pid_tgid();
 
 	if (kx_exit_wanted(id))
-		kx_kernel_leave(kx_trampoline_sp(ctx), bpf_get_attach_cookie(ctx), id);
+		kx_kernel_leave(kx_trampoline_sp(ctx), bpf_get_attach_cookie(ctx), id, 0);
 	return 0;
 }
 

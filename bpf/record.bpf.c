@@ -60,10 +60,10 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 	return ret;
 }
 
-/* After the return the stack pointer is above the return address. */
-static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 id)
+/* After the return the stack pointer is above the return address. @paired: KX_LEAVE_PAIRED or 0. */
+static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 id, __u32 paired)
 {
-	kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 0, 0);
+	kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp - 8);
 }
@@ -82,23 +82,30 @@ SEC("uprobe")
 int kx_session(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid(), cookie;
+	__u32 can_skip;
+	int hijacks = 1;
 
 	if (!kx_traced(id))
 		return 1; /* from an entry: no return probe for this call */
 	cookie = bpf_get_attach_cookie(ctx);
+	/* the duration of a trigger's call is needed, so its exit is */
+	can_skip = cookie & KX_COOKIE_HAS_TRIGGER ? 0 : KX_ENTER_CAN_SKIP;
 	if (kx_session_replaced(cookie))
 		return 1;
 	if (is_return(ctx, cookie)) {
-		put_return(ctx, cookie, id);
+		put_return(ctx, cookie, id, can_skip);
 		return 0;
 	}
 	if (!kx_cpu_passes() || !kx_current_passes())
 		return 1;
-	/* the duration of a trigger's call is needed, so its exit is */
-	if (put_entry(ctx, cookie, id, cookie & KX_COOKIE_HAS_TRIGGER ? 0 : KX_ENTER_CAN_SKIP) ==
-	    KX_SKIP)
+	if (kx_budget) {
+		hijacks = kx_may_hijack(id >> 32, cookie, ctx->sp);
+		if (!hijacks)
+			can_skip = 0; /* the exit comes from a return instruction */
+	}
+	if (put_entry(ctx, cookie, id, can_skip) == KX_SKIP)
 		return 1;
-	return !kx_may_hijack(id >> 32, cookie, ctx->sp);
+	return kx_budget ? !hijacks : !kx_may_hijack(id >> 32, cookie, ctx->sp);
 }
 
 /* The programs below are for uprobe.multi and single uprobes, where 1 would remove the probe. */
@@ -121,7 +128,7 @@ int kx_return(struct pt_regs *ctx)
 	__u64 id = bpf_get_current_pid_tgid();
 
 	if (kx_exit_wanted(id))
-		put_return(ctx, bpf_get_attach_cookie(ctx), id);
+		put_return(ctx, bpf_get_attach_cookie(ctx), id, 0);
 	return 0;
 }
 

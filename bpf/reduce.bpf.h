@@ -14,49 +14,18 @@
 #ifndef KX_REDUCE_BPF_H
 #define KX_REDUCE_BPF_H
 
-#include "ring.bpf.h"
+#include "budget.bpf.h"
+#include "frames.bpf.h"
 
 /* Fixed at load; all 0: every call is written as it comes. */
 const volatile __u32 kx_max_depth = 0;	   /* calls deeper than that are left out */
 const volatile __u64 kx_min_ticks = 0;	   /* shorter calls are left out; in what the clock counts */
-const volatile __u32 kx_payload_words = 0; /* an entry's payload has at most so many */
 
 /* With kx_enter's @func: */
 #define KX_ENTER_CHAINS (1u << 28) /* may leave by a tail jump, and a return probe sees its exit */
 #define KX_ENTER_CAN_SKIP (1u << 29) /* the caller can keep the exit from coming */
-
-#define FRAME_WORDS 3
-#define FRAME_MAX_WORDS (FRAME_WORDS + KX_WIRE_MAX_WORDS)
-#define FRAME_MAX_PAYLOAD 7
-/* Words for all frames of a thread: what the kernel can allocate at once in any context. */
-#define FRAMES_ROOM 960
-/* Stack pointers farther apart belong to different stacks, as in user/collect/callstack.c. */
-#define SAME_STACK (1ULL << 20)
-#define LOWEST_USER_SP 0x10000 /* those of calls inside the kernel are below: see wire.h */
-
-struct kx_frame {
-	__u64 sp;
-	__u64 time; /* of the entry */
-	__u32 func; /* and KX_ENTER_CHAINS; bits 29-31: words of payload */
-	__u16 cpu;  /* of the entry */
-	__u16 run;  /* the first frame on the same stack */
-	__u64 payload[];
-};
-
-struct kx_frames {
-	__u32 depth;   /* open calls, */
-	__u32 written; /* and how many of them, from the outermost on, have their entry in a ring */
-	__u32 busy;
-	__u32 pad;
-	__u64 words[FRAMES_ROOM + FRAME_MAX_WORDS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct kx_frames);
-} kx_thread_frames SEC(".maps");
+/* With kx_leave's @func: its entry had KX_ENTER_CAN_SKIP, so it was not skipped. */
+#define KX_LEAVE_PAIRED (1u << 29)
 
 enum kx_reduced {
 	KX_REDUCED_CALLS,    /* calls that are not written; their sum over all CPUs */
@@ -96,21 +65,6 @@ static __always_inline void count_on_cpu(void *map, __u32 key, __s64 n)
 static __always_inline void count_reduced(__u32 what, __s64 n)
 {
 	count_on_cpu(&kx_reduced, what, n);
-}
-
-static __always_inline __u32 max_frames(void)
-{
-	return FRAMES_ROOM / (FRAME_WORDS + kx_payload_words);
-}
-
-static __always_inline struct kx_frame *frame(struct kx_frames *c, __u32 index)
-{
-	__u64 at = (__u64)index * (FRAME_WORDS + kx_payload_words);
-
-	asm volatile("" : "+r"(at));
-	if (at >= FRAMES_ROOM)
-		return 0;
-	return (struct kx_frame *)&c->words[at];
 }
 
 static __always_inline int lose_call(__u32 reason, __u32 kind, __u32 tid)
@@ -273,6 +227,8 @@ static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp,
 
 	f = frame(c, depth);
 	if (depth >= max_frames() || !f) {
+		if (!kx_reducing())
+			return KX_SKIP; /* with a budget, it is one more that is only counted */
 		/* --depth leaves such calls out anyway */
 		if (!kx_max_depth)
 			count_reduced(KX_REDUCED_TOO_DEEP, 1);
@@ -341,6 +297,40 @@ static __noinline int judge_entry(__u32 tid, __u32 func, __u64 sp, const __u64 *
 	return verdict;
 }
 
+/*
+ * A call of @func begins at @sp and is not recorded. Ends the frames that this proves to have ended, or its exit would be
+ * taken for that of an older call at the same place.
+ */
+static __noinline int end_stale(__u32 tid, __u32 func, __u64 sp)
+{
+	struct kx_frames *c =
+		bpf_task_storage_get(&kx_thread_frames, bpf_get_current_task_btf(), 0, 0);
+	struct kx_frame *f;
+
+	if (!c || c->busy || !c->depth)
+		return 0;
+	c->busy = 1;
+	barrier();
+	if ((f = frame(c, c->depth - 1)) && f->sp <= sp) {
+		__u32 alive = count_alive(c, KX_COOKIE_FUNC(func), sp);
+
+		if (alive < c->depth)
+			end_frames(c, tid, alive);
+	}
+	barrier();
+	c->busy = 0;
+	return 0;
+}
+
+/*
+ * Whether the call has a frame, by which its exit is known to be that of a recorded call. @skips: whether the exit of a
+ * call that is not recorded does not come.
+ */
+static __always_inline int is_judged(__u32 skips)
+{
+	return kx_reducing() || (kx_budget && !skips);
+}
+
 static long match_frame(__u32 i, struct kx_frames_loop *in)
 {
 	struct kx_frame *f;
@@ -380,6 +370,8 @@ static __always_inline int end_frame(struct kx_frames *c, __u32 tid, __u32 func,
 	if (kx_min_ticks && next_lasting(c, now))
 		write_lasting(c, tid, now);
 	if (!found) {
+		if (kx_budget)
+			return KX_LEAVE_OUT; /* of a call that was only counted */
 		/* of a call beyond the room, or else of one from before the recording */
 		if (!top || c->depth < max_frames() || sp > top->sp)
 			return KX_WRITE;
@@ -400,7 +392,7 @@ static __noinline int judge_exit(__u32 kind, __u32 tid, __u32 func, __u64 sp)
 	int verdict;
 
 	if (!c)
-		return KX_WRITE; /* its entry was before the recording */
+		return kx_budget ? KX_LEAVE_OUT : KX_WRITE; /* its entry was before the recording */
 	if (c->busy)
 		return lose_call(KX_LOSS_RING_BUSY, kind, tid);
 	c->busy = 1;
@@ -425,20 +417,31 @@ static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64
 		count_on_cpu(&kx_calls, KX_COOKIE_FUNC(func), 1);
 		return KX_SKIP;
 	}
-	verdict = kx_reducing() ? judge_entry(tid, func, sp, payload, words) : KX_WRITE;
+	if (kx_budget && !kx_budget_admits(KX_COOKIE_FUNC(func))) {
+		if (!(func & KX_ENTER_CAN_SKIP))
+			end_stale(tid, func, sp);
+		return KX_SKIP;
+	}
+	verdict = is_judged(func & KX_ENTER_CAN_SKIP) ? judge_entry(tid, func, sp, payload, words) :
+							KX_WRITE;
 
 	if (verdict == KX_WRITE)
 		return kx_put(KX_EVENT_ENTRY, tid, KX_COOKIE_FUNC(func), sp, payload, words);
 	return verdict == KX_LEAVE_OUT ? 0 : verdict;
 }
 
-/* A call ends. @kind: KX_EVENT_EXIT or KX_EVENT_TAIL_EXIT; @sp as its entry had it. */
+/*
+ * A call ends. @kind: KX_EVENT_EXIT or KX_EVENT_TAIL_EXIT; @sp as its entry had it; @func may include
+ * KX_LEAVE_PAIRED.
+ */
 static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				    const __u64 *payload, __u32 words)
 {
-	if (kx_counting || (kx_reducing() && judge_exit(kind, tid, func, sp) != KX_WRITE))
+	__u32 id = KX_COOKIE_FUNC(func);
+
+	if (kx_counting || (is_judged(func & KX_LEAVE_PAIRED) && judge_exit(kind, tid, id, sp) != KX_WRITE))
 		return 0;
-	return kx_put(kind, tid, func, sp, payload, words);
+	return kx_put(kind, tid, id, sp, payload, words);
 }
 
 /*

@@ -62,6 +62,9 @@ static __always_inline int kx_is_child(__u64 number, long result)
 			   number == KX_NR_CLONE3);
 }
 
+/* A budget can leave out the entry: then the exit is not awaited, either. */
+#define SYSCALL_CAN_SKIP (kx_budget ? KX_ENTER_CAN_SKIP : 0)
+
 static __noinline int put_syscall_with_payload(struct pt_regs *regs, __u32 traced, __u32 tid)
 {
 	__u64 words[KX_WIRE_MAX_WORDS] = { regs->di, regs->si, regs->dx,
@@ -72,7 +75,7 @@ static __noinline int put_syscall_with_payload(struct pt_regs *regs, __u32 trace
 		n = 6;
 	if (kx_callers)
 		words[n++] = regs->ip;
-	return kx_enter(tid, KX_SYSCALL_FUNC(traced), KX_SYSCALL_SP, words, n);
+	return kx_enter(tid, KX_SYSCALL_FUNC(traced) | SYSCALL_CAN_SKIP, KX_SYSCALL_SP, words, n);
 }
 
 SEC("tp_btf/sys_enter")
@@ -82,6 +85,7 @@ int BPF_PROG(kx_syscall_enter, struct pt_regs *regs, long number)
 	struct kx_syscall_state *state;
 	struct task_struct *task;
 	__u32 traced;
+	int ret;
 
 	if (!kx_wanted(id))
 		return 0;
@@ -95,9 +99,12 @@ int BPF_PROG(kx_syscall_enter, struct pt_regs *regs, long number)
 		state->func = KX_SYSCALL_FUNC(traced);
 	}
 	if (KX_SYSCALL_NARGS(traced) || kx_callers)
-		put_syscall_with_payload(regs, traced, id);
+		ret = put_syscall_with_payload(regs, traced, id);
 	else
-		kx_enter(id, KX_SYSCALL_FUNC(traced), KX_SYSCALL_SP, 0, 0);
+		ret = kx_enter(id, KX_SYSCALL_FUNC(traced) | SYSCALL_CAN_SKIP, KX_SYSCALL_SP, 0, 0);
+	/* no exit */
+	if (kx_budget && ret == KX_SKIP && state)
+		state->func = 0;
 	return 0;
 }
 
@@ -107,7 +114,7 @@ int BPF_PROG(kx_syscall_exit, struct pt_regs *regs, long result)
 	__u64 id = bpf_get_current_pid_tgid(), words[3] = { result };
 	struct kx_syscall_state *state;
 	struct task_struct *task;
-	__u32 traced, func;
+	__u32 traced, func, paired = kx_budget ? KX_LEAVE_PAIRED : 0;
 
 	if (!kx_traced(id))
 		return 0;
@@ -128,9 +135,9 @@ int BPF_PROG(kx_syscall_exit, struct pt_regs *regs, long result)
 		func = KX_SYSCALL_FUNC(traced);
 	}
 	if (kx_syscall_results)
-		kx_leave(KX_EVENT_EXIT, id, func, KX_SYSCALL_SP, words, 1);
+		kx_leave(KX_EVENT_EXIT, id, func | paired, KX_SYSCALL_SP, words, 1);
 	else
-		kx_leave(KX_EVENT_EXIT, id, func, KX_SYSCALL_SP, 0, 0);
+		kx_leave(KX_EVENT_EXIT, id, func | paired, KX_SYSCALL_SP, 0, 0);
 	return 0;
 }
 

@@ -203,6 +203,20 @@ struct kx_trigger_func {
 	__u32 pad;
 };
 
+/*
+ * With a budget: how much of a function is recorded, and what its probes take of the target's time. Written by user
+ * space.
+ */
+struct kx_budget_rate {
+	__u32 level; /* one call in 2^level is recorded, up to KX_BUDGET_MAX_LEVEL; KX_BUDGET_NONE: none is */
+	__u32 recorded_ns, counted_ns; /* of a call that is recorded, of one that is only counted */
+	__u32 pad;
+};
+
+#define KX_BUDGET_MAX_LEVEL 12
+#define KX_BUDGET_NONE 64
+#define KX_BUDGET_WAKE_NS (1u << 20) /* a power of two */
+
 /* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one (of an entry: on standby),
  * 37 set if the exit is a tail jump, and of an entry if the function may leave by one and its

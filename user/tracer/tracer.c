@@ -102,6 +102,8 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	}
 	code = kx_tracer_load(t, o, err);
 	if (!code)
+		code = kx_tracer_budget_map(t, err);
+	if (!code)
 		code = fill_maps(t, o, err);
 	if (!code)
 		code = check_namespace(t, err);
@@ -135,6 +137,7 @@ void kx_tracer_free(struct kx_tracer *t)
 	ring_buffer__free(t->doorbell);
 	ring_buffer__free(t->triggers);
 	kx_rings_free(t->rings);
+	kx_tracer_budget_unmap(t);
 	record_bpf__destroy(t->skel);
 	if (!t->borrows_clock)
 		kx_clock_free(t->clock);

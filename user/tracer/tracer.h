@@ -47,6 +47,7 @@ struct kx_tracer_options {
 	unsigned nargs;           /* most words of arguments an entry carries beside that */
 	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
 	uint64_t min_duration_ns; /* shorter calls are not written */
+	uint32_t budget_functions; /* calls are counted and may be sampled, for ids up to this; 0: all are recorded */
 	uint32_t count_functions; /* calls are only counted, for ids up to this; 0: they are recorded */
 };
 
@@ -178,6 +179,16 @@ void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *calls, uint64_t *too
  * -ENOMEM.
  */
 int kx_tracer_calls(const struct kx_tracer *t, uint64_t *calls, uint32_t n, struct kx_err *err);
+
+/*
+ * With budget_functions: what a call of @func takes of the target's CPU time, ns, if it is recorded and if it is
+ * only counted; which calls are recorded (struct kx_budget_rate), from the next one on; how many there were since the
+ * gate was opened; and what the probes of all functions have taken so far by these costs. Ids that are not counted are ignored.
+ */
+void kx_tracer_set_cost(struct kx_tracer *t, uint32_t func, uint32_t recorded_ns, uint32_t counted_ns);
+void kx_tracer_set_level(struct kx_tracer *t, uint32_t func, uint32_t level);
+uint64_t kx_tracer_budget_calls(const struct kx_tracer *t, uint32_t func);
+uint64_t kx_tracer_budget_spent_ns(const struct kx_tracer *t);
 
 /* Function hits lost so far by reason, over all CPUs; @other: migrations and thread records. */
 void kx_tracer_losses(const struct kx_tracer *t, uint64_t calls[KX_LOSS_REASONS],

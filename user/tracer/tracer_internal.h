@@ -26,10 +26,18 @@ struct kx_tracer {
 	enum kx_kernel_mechanism kernel;
 	bool wanted[KX_SOURCES]; /* see sources.c */
 	unsigned sample_hz;
+	uint32_t budget; /* ids below this are counted and sampled; 0: there is no budget */
+	struct kx_budget_rate *rates; /* by id */
+	uint64_t *counts;	      /* [CPU * budget + id] */
 };
 
 /* tracer_triggers.c */
 int kx_tracer_open_triggers(struct kx_tracer *t, struct kx_err *err);
+
+/* tracer_budget.c: before the object is loaded, and after it. Errors: -E2BIG, mmap(2)'s. */
+int kx_tracer_budget_size(struct kx_tracer *t, uint32_t nfunctions);
+int kx_tracer_budget_map(struct kx_tracer *t, struct kx_err *err);
+void kx_tracer_budget_unmap(struct kx_tracer *t);
 
 /* tracer_load.c: chooses the programs, sets their constants, loads them. */
 int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err);

@@ -149,6 +149,8 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 	if (!code)
 		code = bpf_map__set_max_entries(t->skel->maps.kx_calls, o->count_functions + 1);
 	if (!code)
+		code = kx_tracer_budget_size(t, o->budget_functions);
+	if (!code)
 		code = record_bpf__load(t->skel);
 	close(template_fd);
 	return code ? explain_load(code, err) : 0;

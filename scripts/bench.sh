@@ -170,26 +170,22 @@ with_kxray()
 # The same with --callers.
 with_callers() { KX_BENCH_RECORD="${KX_BENCH_RECORD:-} --callers" with_kxray "$@"; }
 
-# only_extra EVENT...: succeeds if perf has recorded each EVENT of the target's thread exactly once per call
-# (returns: up to 0.1 % more);
-# prints the samples of other threads and events.
-only_extra()
+# only_repeats ENTRY RETURN: succeeds if perf has recorded each call of the target's thread; prints what it has recorded beside.
+# The function does not recurse, so two entries without a return between them are one call: the kernel runs a probe again
+# if the probed instruction could not be executed (a signal, a page fault). The same holds for two returns. Of a
+# call without its entry or its return, the neighbours become one, and a call is missing.
+only_repeats()
 {
-	perf script -i "$TMP/perf.data" -F tid,event 2>/dev/null | awk -v target="$target" -v calls="$TOTAL" -v events="$*" '
-		{ sub(/:$/, "", $2); n[$1 " " $2]++ }
+	perf script -i "$TMP/perf.data" -F tid,event 2>/dev/null |
+		awk -v target="$target" -v calls="$TOTAL" -v entry="$1" -v return_="$2" '
+		{ sub(/:$/, "", $2) }
+		$1 != target || ($2 != entry && $2 != return_) { others[$1 " " $2]++; next }
+		$2 == last { repeats[$2]++; next }
+		{ n[$2]++; last = $2 }
 		END {
-			wanted = split(events, e, " ")
-			for (i = 1; i <= wanted; i++) {
-				more = n[target " " e[i]] - calls
-				# perf has been seen to record some returns twice, but never a call
-				if (more > 0 && more <= calls / 1000 && e[i] ~ /__return$/)
-					printf "bench: perf recorded %d returns more than calls\n", more
-				else
-					wrong += more != 0
-				delete n[target " " e[i]]
-			}
-			for (k in n) { split(k, p, " "); printf "bench: perf also recorded %d of %s in thread %s\n", n[k], p[2], p[1] }
-			exit wrong > 0
+			for (k in repeats) printf "bench: perf recorded %d of %s twice\n", repeats[k], k
+			for (k in others) { split(k, p, " "); printf "bench: perf also recorded %d of %s in thread %s\n", others[k], p[2], p[1] }
+			exit n[entry] != calls || n[return_] != calls || repeats[entry] + repeats[return_] > calls / 1000
 		}' >&2
 }
 
@@ -218,7 +214,7 @@ with_perf()
 	samples=$(perf report -i "$TMP/perf.data" --stats 2>/dev/null |
 		sed -n 's/^ *SAMPLE events: *\([0-9]*\).*/\1/p' | head -n 1)
 	if [ "$samples" != $((2 * TOTAL)) ] &&
-		! only_extra "kxbench:${1}_entry" "kxbench:${1}_return__return"; then
+		! only_repeats "kxbench:${1}_entry" "kxbench:${1}_return__return"; then
 		WHY="perf recorded $samples of $((2 * TOTAL)) events"
 		return 1
 	fi

@@ -87,6 +87,28 @@ run "$KXRAY" doctor
 assert_eq "the text has the same status" "$STATUS" "$can_record"
 assert_eq "and ends with the verdict" "$(tail -n 1 "$TMP/run.out")" "$(cat "$TMP/verdict")."
 
+# A program that nobody else runs, in three processes.
+cp "$TARGETS/sleeper" "$TMP/three"
+for i in 1 2 3; do
+	"$TMP/three" >"$TMP/three.$i" &
+	_pids+=($!)
+	wait_for test -s "$TMP/three.$i" || fail "a process starts" "no output"
+done
+three="[f['processes'] for f in d['shared_files']['files'] if f['path'] == '$TMP/three']"
+run "$KXRAY" doctor --json
+cp "$TMP/run.out" "$TMP/files.json"
+assert_eq "a file that three processes have mapped" "$(json "$TMP/files.json" "$three")" "[3]"
+assert_eq "the most used file is first" "$(json "$TMP/files.json" '([f["processes"] for f in d["shared_files"]["files"]] ==
+	sorted((f["processes"] for f in d["shared_files"]["files"]), reverse=True))')" True
+assert_eq "whether a process can have probes of its own" "$(json "$TMP/files.json" 'd["shared_files"]["own_probes"]')" \
+	"$(json "$TMP/files.json" 'd["mechanism"] is not None and (d["mechanism"] != "uprobe.multi" or
+		d["checks"]["uprobe_multi_process_filter"]["works"])')"
+kill "${_pids[-1]}" "${_pids[-2]}"
+wait "${_pids[-1]}" "${_pids[-2]}" 2>/dev/null
+run "$KXRAY" doctor --json
+cp "$TMP/run.out" "$TMP/files.json"
+assert_eq "one process shares nothing" "$(json "$TMP/files.json" "$three")" "[]"
+
 # A copy that every user can read: others may not be allowed to enter the build folder.
 everybody=$(mktemp -d /tmp/kxray-doctor.XXXXXX)
 install -m 755 "$KXRAY" "$everybody/kxray"

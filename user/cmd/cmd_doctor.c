@@ -8,9 +8,11 @@
 #include "cmd/commands.h"
 #include "doctor/doctor.h"
 #include "base/json_text.h"
+#include "base/printable.h"
 
 #define NAME "doctor"
 #define TEXT_MAX 1024
+#define FILES_SHOWN 5
 
 struct arguments {
 	bool json;
@@ -30,8 +32,9 @@ const struct kx_command kx_command_doctor = {
 	.summary = "show what this kernel and your privileges allow, and what a traced call costs",
 	.usage = "Usage: kxray doctor [--json]\n"
 		 "Shows what this kernel supports and what your privileges allow, by trying it instead of\n"
-		 "comparing versions; which clock is used and how exact it is; and what a recorded call\n"
-		 "costs here, measured on small functions of kxray itself. It also works without\n"
+		 "comparing versions; which files several processes have mapped, so that tracing one of\n"
+		 "them concerns the others; which clock is used and how exact it is; and what a recorded\n"
+		 "call costs here, measured on small functions of kxray itself. It also works without\n"
 		 "privileges, and then shows which ones are missing.\n",
 	.groups = groups,
 	.notes = "Exit status: 0 kxray can record here, 1 it cannot, 2 wrong usage.\n",
@@ -66,6 +69,30 @@ static void print_user(const struct kx_doctor_user *u)
 		printf("%s %s %s", i ? "," : "", u->settings[i].key,
 		       u->settings[i].value[0] ? u->settings[i].value : "absent");
 	printf("\n");
+}
+
+static void print_files(const struct kx_doctor *d)
+{
+	const struct kx_doctor_files *f = &d->files;
+	size_t shown = f->shared < FILES_SHOWN ? f->shared : FILES_SHOWN;
+
+	printf("\nFiles that several processes have mapped (%zu", f->shared);
+	if (f->unreadable)
+		printf("; this user may not look at %zu process%s", f->unreadable,
+		       f->unreadable == 1 ? "" : "es");
+	printf(")\n");
+	for (size_t i = 0; i < shown; i++)
+		kx_print(stdout, "  %4zu processes  %s\n", f->files.items[i].processes,
+			 f->files.items[i].path);
+	if (!f->shared)
+		return;
+	if (d->own_probes)
+		printf("  only traced processes get probes in them, each its own, so a child that --follow "
+		       "traces has them some ms\n  after its fork; with --follow=exact and -a alone all of "
+		       "these processes run into them and become slower\n");
+	else if (d->mechanism >= 0)
+		printf("  this kernel cannot limit probes to single processes: tracing functions of such a "
+		       "file makes all of\n  these processes slower\n");
 }
 
 static void print_clock(const struct kx_doctor *d)
@@ -110,6 +137,7 @@ static void print_all(const struct kx_doctor *d)
 	printf("  used: %s\n", d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) :
 						     "none, they cannot be traced here");
 	print_user(&d->user);
+	print_files(d);
 	print_clock(d);
 	print_costs(d);
 	printf("\nMemory: %u rings of %llu KiB by default\n\n%s.\n", d->online,
@@ -154,6 +182,21 @@ static json_t *user_json(const struct kx_doctor_user *u)
 			 "missing", missing, "settings", settings);
 }
 
+static json_t *files_json(const struct kx_doctor *d)
+{
+	const struct kx_doctor_files *f = &d->files;
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < f->shared; i++)
+		json_array_append_new(all,
+				      json_pack("{s:o,s:I}", "path",
+						kx_json_text(f->files.items[i].path, TEXT_MAX),
+						"processes",
+						(json_int_t)f->files.items[i].processes));
+	return json_pack("{s:I,s:b,s:o}", "unreadable_processes", (json_int_t)f->unreadable,
+			 "own_probes", d->own_probes, "files", all);
+}
+
 static json_t *clock_json(const struct kx_doctor *d)
 {
 	const struct kx_clock *c = d->clock;
@@ -186,9 +229,9 @@ static json_t *costs_json(const struct kx_doctor *d)
 static int print_json(const struct kx_doctor *d, struct kx_err *err)
 {
 	json_t *j = json_pack(
-		"{s:o,s:I,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:b,s:o}", "kernel",
+		"{s:o,s:I,s:o,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:b,s:o}", "kernel",
 		kx_json_text(d->kernel, TEXT_MAX), "cpus", (json_int_t)d->online, "checks",
-		checks_json(d), "user", user_json(&d->user), "clock", clock_json(d), "mechanism",
+		checks_json(d), "user", user_json(&d->user), "shared_files", files_json(d), "clock", clock_json(d), "mechanism",
 		d->mechanism < 0 ? NULL : kx_mechanism_name((enum kx_mechanism)d->mechanism),
 		"kernel_mechanism",
 		d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) : NULL,

@@ -99,6 +99,8 @@ static void try_mechanisms(struct kx_doctor *d)
 	else if (!kx_multi_filters_process())
 		settle(d, KX_CHECK_PROCESS_FILTER, -EOPNOTSUPP,
 		       "this kernel filters by thread, so every process hits the probes");
+	d->own_probes = d->mechanism >= 0 && (d->mechanism != KX_MECHANISM_MULTI ||
+					      !d->checks[KX_CHECK_PROCESS_FILTER].err);
 	nop5 = kx_probe_nop5_optimized();
 	if (nop5 < 0)
 		try_check(d, KX_CHECK_NOP5, nop5);
@@ -299,8 +301,12 @@ int kx_doctor_examine(struct kx_doctor *d, struct kx_err *err)
 	memcpy(d->checks, known_checks, sizeof(d->checks));
 	d->mechanism = -1;
 	code = kx_doctor_get_user(&d->user, err);
-	if (code)
+	if (!code)
+		code = kx_doctor_get_files(&d->files, err);
+	if (code) {
+		kx_doctor_free(d);
 		return code;
+	}
 	if (!uname(&u))
 		snprintf(d->kernel, sizeof(d->kernel), "%s %s %s", u.sysname, u.release, u.machine);
 	if (!getenv("KXRAY_LIBBPF_LOG"))
@@ -323,6 +329,7 @@ int kx_doctor_examine(struct kx_doctor *d, struct kx_err *err)
 
 void kx_doctor_free(struct kx_doctor *d)
 {
+	kx_mapped_files_free(&d->files.files);
 	if (d->tracer)
 		kx_tracer_free(d->tracer);
 	else

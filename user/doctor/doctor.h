@@ -13,6 +13,7 @@
 #include "tracer/uprobe_link.h"
 #include "tracer/clock.h"
 #include "base/err.h"
+#include "binary/mapped_files.h"
 #include "tracer/tracer.h"
 
 enum kx_check_id {
@@ -74,6 +75,16 @@ struct kx_doctor_user {
 /* Fills @u from /proc. Errors: -errno of /proc/self/status. */
 int kx_doctor_get_user(struct kx_doctor_user *u, struct kx_err *err);
 
+/* Programs and libraries that several processes have mapped: a probe for every process is hit by them all. */
+struct kx_doctor_files {
+	struct kx_mapped_files files; /* by their processes, the most first */
+	size_t shared;	   /* the first ones: files of more than one process */
+	size_t unreadable; /* that this user may not look at */
+};
+
+/* Reads /proc/PID/maps of every process. @f is to be freed in any case. Errors: -ENOMEM, opendir(3)'s. */
+int kx_doctor_get_files(struct kx_doctor_files *f, struct kx_err *err);
+
 /* One kind of function start, and what recording its calls costs. */
 struct kx_doctor_cost {
 	const char *key;        /* stable name, for --json */
@@ -99,6 +110,8 @@ struct kx_doctor {
 	char kernel[200]; /* "Linux 6.18.1 x86_64" */
 	struct kx_check checks[KX_CHECK_COUNT];
 	struct kx_doctor_user user;
+	struct kx_doctor_files files;
+	bool own_probes; /* the probes of a recording can be limited to single processes */
 	int mechanism;    /* enum kx_mechanism that recording would use, or -1 */
 	enum kx_kernel_mechanism kernel_mechanism; /* the same for kernel functions */
 	struct kx_clock *clock; /* the one that recording would use; NULL if there is none */

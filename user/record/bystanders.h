@@ -13,21 +13,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "binary/mapped_files.h"
 #include "binary/modules.h"
 
 struct kx_bystanders {
 	bool (*is_traced)(void *ctx, pid_t pid);
 	void *ctx;
-	uint64_t *inodes; /* sorted; one for each process that has the file */
-	size_t count, room;
-	bool known; /* the list is that of now; false at first, and to have it read again */
+	struct kx_mapped_files files;
+	bool known; /* the files are that those of now; false at first, and to have them read again */
 	bool blind; /* the processes could not be read, so they may map anything */
 };
 
 /*
  * Whether a process that is not traced has @m mapped executable, as far as this user may look. Reads
- * the list if it is not @known. Files are compared by inode number alone: what
- * /proc/PID/maps shows as the device is not always that of stat(2).
+ * the files if they are not @known. Files are compared as mapped_files.h says.
  */
 bool kx_bystanders_map(struct kx_bystanders *b, const struct kx_module *m);
 /* How many such processes. */

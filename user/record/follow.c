@@ -13,6 +13,7 @@
 #include "record/followed.h"
 #include "record/session_info.h"
 #include "record/targets.h"
+#include "tracer/each_process.h"
 
 /* How long one call of kx_follow_poll may scan; the rings are not drained meanwhile. */
 #define SCAN_SECONDS 0.02

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "record/targets.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,7 +12,7 @@
 
 #include "binary/unwind_risk.h"
 #include "tracer/debugger.h"
-#include "tracer/keeper.h"
+#include "tracer/each_process.h"
 
 static int open_pid(pid_t pid, int *pidfd, struct kx_err *err)
 {
@@ -203,25 +201,6 @@ bool kx_process_has_no_program(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	return readlink(path, &byte, 1) < 0;
-}
-
-int kx_each_process(int (*each)(void *ctx, pid_t pid), void *ctx)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	int code = 0;
-
-	if (!proc)
-		return -errno;
-	while (!code && (entry = readdir(proc))) {
-		pid_t pid = atoi(entry->d_name);
-
-		if (isdigit((unsigned char)entry->d_name[0]) && pid != getpid() &&
-		    pid != kx_keeper_pid())
-			code = each(ctx, pid);
-	}
-	closedir(proc);
-	return code;
 }
 
 struct reading {

@@ -58,8 +58,6 @@ bool kx_target_has_ended(const struct kx_targets *t, size_t i);
 /* A process named that has ended by now, or 0. */
 pid_t kx_targets_ended(const struct kx_targets *t);
 
-/* Calls @each for every process but kxray; stops at its first error. Errors: opendir(3)'s too. */
-int kx_each_process(int (*each)(void *ctx, pid_t pid), void *ctx);
 /* Whether the process runs no program (any more): it has ended, or is a kernel thread. */
 bool kx_process_has_no_program(pid_t pid);
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Shared by follow.c, which hears of processes, and below it follow_scan.c, which looks at one; private to them. */
+#ifndef KX_FOLLOW_INTERNAL_H
+#define KX_FOLLOW_INTERNAL_H
+
+#include "record/bystanders.h"
+#include "record/follow.h"
+#include "record/followed.h"
+
+struct kx_follow {
+	struct kx_follow_context c;
+	struct kx_followed_table table;
+	size_t alive;
+	struct kx_linkers linkers;
+	struct kx_linkers_watched watched; /* for all processes */
+	struct kx_bystanders bystanders;
+	struct kx_file_cache *files;
+	struct kx_follow_result result;
+	uint64_t events_lost;
+	double filtered; /* when all processes were last compared with the filters */
+	double ended; /* when a process was last seen to end */
+	bool full_reported, failed;
+};
+
+/* Has the process looked at soon. */
+void kx_follow_make_dirty(struct kx_follow *f, pid_t pid);
+/* Whether the process is one that was asked for. */
+bool kx_follow_is_traced(struct kx_follow *f, pid_t pid);
+/*
+ * Looks at a process: it gets probes for what it has mapped. One that has ended is no error. Errors: -ENOMEM, and those of
+ * struct kx_follow_context's attach.
+ */
+int kx_follow_scan(struct kx_follow *f, struct kx_followed *p, struct kx_err *err);
+
+#endif

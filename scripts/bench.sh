@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
-#     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [syscalls] [follow] [rates] [accuracy]
+#     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [compress] [syscalls] [follow] [rates] [accuracy]
 #                      [bystander]
 # default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
@@ -13,6 +13,7 @@
 #     share     functions with a cheap entry in some libraries
 #     attach    attaching to 10,000 functions, and detaching
 #     export    scripts/bench-export.sh: report and export against llvm-xray
+#     compress  scripts/bench-compress.sh: size and CPU time of record --compress
 #     syscalls  scripts/bench-syscalls.sh: the time that tracing adds to a system call
 #     follow    scripts/bench-follow.sh: how long newly mapped code runs untraced
 #     rates     scripts/bench-rates.sh: the cost of recording against its prediction
@@ -425,7 +426,7 @@ bench_attach()
 }
 
 compile target tests/bench/target.c
-compile empty tests/bench/empty.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lz -lZydis \
+compile empty tests/bench/empty.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lzstd -lz -lZydis \
 	-liberty
 mechanism=
 echo "kxray bench: $(uname -sr), $(nproc) CPUs, median of $ROUNDS pairs of runs"
@@ -441,8 +442,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | callers | peers | share) "bench_$part" ;;
-	attach | export | syscalls | follow | rates | accuracy | bystander) ;;
-	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, syscalls, follow, rates, accuracy or bystander" ;;
+	attach | export | compress | syscalls | follow | rates | accuracy | bystander) ;;
+	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, compress, syscalls, follow, rates, accuracy or bystander" ;;
 	esac
 done
 end_target
@@ -453,7 +454,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in export syscalls follow rates accuracy bystander; do
+for script in export compress syscalls follow rates accuracy bystander; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

@@ -13,7 +13,7 @@ packages() { # FAMILY-GROUP
 	case $1 in
 	debian-build)
 		echo gcc make pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev libzydis-dev \
-			libjansson-dev libiberty-dev liblzma-dev libseccomp-dev zlib1g-dev
+			libjansson-dev libiberty-dev liblzma-dev libseccomp-dev libzstd-dev zlib1g-dev
 		;;
 	debian-fast)
 		echo g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 \
@@ -21,19 +21,19 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-test)
 		packages debian-fast
-		echo redis-server redis-tools sqlite3 strace gdb valgrind qemu-system-x86 busybox-static
+		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static
 		;;
 	debian-bench) echo linux-perf bpftrace python3 libpython3-dev libstdc++6 ;;
 	fedora-build)
 		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel elfutils-devel \
-			zydis-devel jansson-devel binutils-devel xz-devel libseccomp-devel zlib-devel
+			zydis-devel jansson-devel binutils-devel xz-devel libseccomp-devel libzstd-devel zlib-devel
 		;;
 	fedora-fast)
 		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 xz gzip protobuf-compiler
 		;;
 	fedora-test)
 		packages fedora-fast
-		echo redis sqlite strace gdb valgrind
+		echo redis sqlite strace gdb valgrind zstd
 		;;
 	fedora-bench) echo perf bpftrace python3-devel libstdc++ ;;
 	*) die "unknown group '${1#*-}': take build, fast, test, bench or --check." ;;
@@ -48,7 +48,7 @@ check() { # [HEADER...]
 	missing=
 	cc=${CC:-gcc} # may have arguments, as in "ccache gcc"
 	headers="bpf/libbpf.h bpf/bpf_helpers.h libelf.h elfutils/libdwfl.h Zydis/Zydis.h jansson.h
-		libiberty/demangle.h lzma.h seccomp.h zlib.h linux/bpf.h $1"
+		libiberty/demangle.h lzma.h seccomp.h zlib.h zstd.h linux/bpf.h $1"
 	for tool in "${cc%% *}" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done

@@ -8,6 +8,9 @@
  *       stack is unique; with STACKS the calls walk over that many distinct stacks instead.
  *   make_trace read FILE
  *       decodes every record; prints "RECORDS SECONDS CALLS", seconds of its own CPU time
+ *   make_trace pack FILE
+ *       compresses the bytes of FILE as record --compress does, and decompresses them; prints "EVENTS
+ *       BYTES SECONDS SECONDS": compressed bytes, CPU time of both
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,7 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace/fdr_pack.h"
 #include "trace/fdr_reader.h"
+#include "trace/fdr_unpack.h"
 #include "trace/fdr_writer.h"
 #include "trace/map_file.h"
 
@@ -204,10 +209,73 @@ static uint64_t number(const char *text, uint64_t least, uint64_t most)
 	return value;
 }
 
+/* Entries and exits. */
+static uint64_t count_events(const char *path)
+{
+	struct kx_fdr_cursor *cursor;
+	struct kx_fdr_record record;
+	struct kx_fdr_file *file;
+	struct kx_err err = { 0 };
+	uint64_t n = 0;
+
+	if (kx_fdr_open(path, &file, &err) || kx_fdr_file_cursor(file, &cursor))
+		die(path, &err);
+	while (kx_fdr_next(cursor, &record, NULL) > 0)
+		n += record.kind <= KX_RECORD_TAIL_EXIT;
+	kx_fdr_cursor_free(cursor);
+	kx_fdr_close(file);
+	return n;
+}
+
+static void pack_trace(const char *path)
+{
+	FILE *in = fopen(path, "r"), *out = tmpfile();
+	struct kx_fdr_unpacked unpacked;
+	struct kx_fdr_pack *pack;
+	struct kx_err err = { 0 };
+	static uint8_t piece[64 << 10];
+	struct iovec iov = { piece, KX_FDR_HEADER_SIZE };
+	double start, packed = 0;
+	uint64_t bytes, size = 0;
+	int r;
+
+	if (!in || !out || !(pack = kx_fdr_pack_new(fileno(out))) ||
+	    fread(piece, KX_FDR_HEADER_SIZE, 1, in) != 1 || kx_fdr_pack_header(pack, &iov))
+		die(path, NULL);
+	while ((iov.iov_len = fread(piece, 1, sizeof(piece), in)) > 0) {
+		size += iov.iov_len;
+		start = cpu_seconds();
+		r = kx_fdr_pack_is_full(pack, iov.iov_len) ? kx_fdr_pack_end_group(pack) : 0;
+		if (r || kx_fdr_pack_add(pack, &iov, 1))
+			die(path, NULL);
+		packed += cpu_seconds() - start;
+	}
+	start = cpu_seconds();
+	if (kx_fdr_pack_end_group(pack))
+		die(path, NULL);
+	packed += cpu_seconds() - start;
+	bytes = kx_fdr_pack_bytes(pack);
+	start = cpu_seconds();
+	if (kx_fdr_unpack(fileno(out), bytes, path, &unpacked, &err))
+		die(path, &err);
+	if (unpacked.size != size + KX_FDR_HEADER_SIZE)
+		die(path, NULL);
+	printf("%" PRIu64 " %" PRIu64 " %.6f %.6f\n", count_events(path), bytes, packed,
+	       cpu_seconds() - start);
+	close(unpacked.fd);
+	kx_fdr_pack_free(pack);
+	fclose(in);
+	fclose(out);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "read")) {
 		read_trace(argv[2]);
+		return 0;
+	}
+	if (argc == 3 && !strcmp(argv[1], "pack")) {
+		pack_trace(argv[2]);
 		return 0;
 	}
 	if ((argc == 6 || argc == 7) && !strcmp(argv[1], "write")) {
@@ -219,6 +287,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	fprintf(stderr, "usage: make_trace write FILE EVENTS THREADS FUNCTIONS [STACKS]\n"
-			"       make_trace read FILE\n");
+			"       make_trace read FILE\n       make_trace pack FILE\n");
 	return 2;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 15 s
+# run: parallel, 18 s
 # A full disk, a file size limit, and SIGKILL to kxray while it records: flushed records stay readable, the
 # message names the cause, and the target computes its result.
 . "$(dirname "$0")/../lib.sh"
@@ -129,6 +129,30 @@ assert_eq "full disk: the lost events of the summary are in the report" \
 assert_between "full disk: lost events" "$(json "$TMP/full.json" 'd["lost"]')" 1 $((2 * CALLS))
 run "$KXRAY" report --fail-on-loss "$DISK/t.xray"
 assert_eq "full disk: --fail-on-loss" "$STATUS" 3
+
+# The same of a compressed trace: it ends with a whole frame
+
+disk 1M
+record -f add --json --compress
+target_ends "full disk, compressed"
+status_of "$REC"
+assert_eq "full disk, compressed: status" "$STATUS" 1
+assert_contains "full disk, compressed: it says so" "$(grep '^kxray record: ' "$TMP/rec.err")" \
+	"'$DISK/t.xray.zst' cannot be written: No space left on device"
+assert_eq "full disk, compressed: nothing else is left" "$(ls "$DISK")" "$(printf 't.xray.map\nt.xray.zst')"
+run zstd -q -d -o "$TMP/full.xray" "$DISK/t.xray.zst"
+assert_eq "full disk, compressed: zstd -d" "$STATUS $ERR" "0 "
+run "$KXRAY" report --json "$DISK/t.xray.zst"
+cp "$TMP/run.out" "$TMP/full.json"
+assert_eq "full disk, compressed: the trace holds the events that are not counted as lost" \
+	"$(json "$TMP/full.json" 'd["events"], d["lost"], 2 * d["calls"] + d["open"]')" \
+	"$(tail -n 1 "$TMP/rec.out" | python3 -c 'import json, sys
+d = json.load(sys.stdin)
+print((d["events"], d["lost"], d["events"]))')"
+for tool in $(llvm_xrays); do
+	run "$tool" account -f csv -m "$DISK/t.xray.map" "$TMP/full.xray"
+	assert_contains "full disk, compressed: $tool" "$STATUS $OUT" ",$(json "$TMP/full.json" 'd["calls"]'),"
+done
 
 # Full before the start, or when the map is written
 

@@ -178,6 +178,9 @@ static void test_paths(void **state)
 	assert_path(".hidden", 2, ".hidden.2");
 	assert_path("dir/.hidden", 2, "dir/.hidden.2");
 	assert_path("./out", 1, "./out.1");
+	assert_path("a.b/trace.xray.zst", 3, "a.b/trace.3.xray.zst");
+	assert_path("a.b/trace.zst", 3, "a.b/trace.3.zst");
+	assert_path("a.b/.zst", 3, "a.b/.zst.3");
 }
 
 static void touch(const char *path, const char *suffix)

@@ -89,6 +89,22 @@ static void write_output(const char *path, const char *text)
 	kx_output_close(&o);
 }
 
+static void a_compressed_trace_has_the_map_of_the_plain_one(void **state)
+{
+	static const char *const paths[][2] = {
+		{ "trace.xray", "trace.xray.map" }, { "trace.xray.zst", "trace.xray.map" },
+		{ "a.zst/b", "a.zst/b.map" },	    { ".zst", ".zst.map" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		char *map = kx_output_map_path(paths[i][0]);
+
+		assert_string_equal(map, paths[i][1]);
+		free(map);
+	}
+}
+
 static void a_file_appears_when_it_is_kept(void **state)
 {
 	struct kx_err err = { 0 };
@@ -294,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, enter_folder, leave_folder)
+		TEST(a_compressed_trace_has_the_map_of_the_plain_one),
 		TEST(a_file_appears_when_it_is_kept),
 		TEST(a_replaced_file_keeps_its_mode),
 		TEST(a_new_file_is_of_the_user_that_called_sudo),

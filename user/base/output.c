@@ -115,11 +115,20 @@ static int create(const char *path, mode_t mode)
 	return fd < 0 ? -errno : fd;
 }
 
+size_t kx_output_stem(const char *path)
+{
+	size_t length = strlen(path), suffix = strlen(KX_COMPRESSED_SUFFIX);
+
+	return length > suffix && path[length - suffix - 1] != '/' &&
+			       !strcmp(path + length - suffix, KX_COMPRESSED_SUFFIX)
+		       ? length - suffix : length;
+}
+
 char *kx_output_map_path(const char *path)
 {
 	char *map;
 
-	return asprintf(&map, "%s.map", path) < 0 ? NULL : map;
+	return asprintf(&map, "%.*s.map", (int)kx_output_stem(path), path) < 0 ? NULL : map;
 }
 
 /*

@@ -12,6 +12,7 @@
 #define KX_OUTPUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -34,7 +35,14 @@ int kx_output_keep(struct kx_output *o, struct kx_err *err);
 /* Closes the file; removes it if it was not kept. */
 void kx_output_close(struct kx_output *o);
 
-/* The path of the map beside the trace @path, allocated; NULL if there is no memory. */
+#define KX_COMPRESSED_SUFFIX ".zst"
+
+/* The length of @path without the suffix of a compressed file, if it has that. */
+size_t kx_output_stem(const char *path);
+/*
+ * The path of the map beside the trace @path, allocated; NULL if there is no memory. A compressed trace
+ * has the map that it has when it is decompressed: trace.xray.map for trace.xray.zst.
+ */
 char *kx_output_map_path(const char *path);
 
 /* Removes the temporary file for @path that process @pid has left behind, if there is one. */

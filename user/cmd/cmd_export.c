@@ -156,13 +156,13 @@ static int check_arguments(const struct arguments *a, struct kx_err *err)
 	return r;
 }
 
-/* FILE without .xray, with the format's suffix. */
+/* FILE without .xray (or .xray.zst), with the format's suffix. */
 static char *default_path(const struct arguments *a)
 {
-	size_t len = strlen(a->trace.path);
+	size_t len = kx_output_stem(a->trace.path);
 	char *path = NULL;
 
-	if (len > 5 && !strcmp(a->trace.path + len - 5, ".xray"))
+	if (len > 5 && !strncmp(a->trace.path + len - 5, ".xray", 5))
 		len -= 5;
 	if (asprintf(&path, "%.*s%s", (int)len, a->trace.path, a->format->suffix) < 0)
 		return NULL;

@@ -2,9 +2,11 @@
 #include "cmd/record_arguments.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "cmd/option_values.h"
 
 static int check_targets(struct kx_record_arguments *a, struct kx_err *err)
@@ -87,6 +89,7 @@ static int check_count(struct kx_record_arguments *a, struct kx_err *err)
 			   o->sample_hz	      ? "--sample" :
 			   kx_sources_option(o->sources) ? kx_sources_option(o->sources) :
 			   o->fdr_version     ? "--fdr-version" :
+			   o->compress	      ? "--compress" :
 			   o->ring_bytes      ? "--ring-size" :
 			   o->select.exits    ? "--exits" :
 						NULL;
@@ -113,6 +116,23 @@ static int check_rotation(const struct kx_recording_options *o, struct kx_err *e
 	return 0;
 }
 
+/* A compressed trace has its suffix, and the suffix means a compressed trace. */
+static int name_compressed(struct kx_record_arguments *a, struct kx_err *err)
+{
+	struct kx_recording_options *o = &a->o;
+
+	if (o->output[kx_output_stem(o->output)])
+		o->compress = true;
+	else if (o->compress) {
+		if (asprintf(&a->compressed, "%s" KX_COMPRESSED_SUFFIX, o->output) < 0) {
+			a->compressed = NULL;
+			return kx_err_set(err, -ENOMEM, "out of memory");
+		}
+		o->output = a->compressed;
+	}
+	return 0;
+}
+
 static int complete_output(struct kx_record_arguments *a, struct kx_err *err)
 {
 	struct kx_recording_options *o = &a->o;
@@ -127,8 +147,8 @@ static int complete_output(struct kx_record_arguments *a, struct kx_err *err)
 		return kx_err_set(err, -EINVAL,
 				  "a recording needs a file to write: its map is written beside it");
 	if (!o->output && !o->count)
-		o->output = "trace.xray";
-	return 0;
+		o->output = o->compress ? "trace.xray" KX_COMPRESSED_SUFFIX : "trace.xray";
+	return o->output ? name_compressed(a, err) : 0;
 }
 
 int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, int argc, char **argv,
@@ -160,4 +180,5 @@ void kx_record_arguments_free(const struct kx_command *c, struct kx_record_argum
 	for (size_t i = 0; i < a->flight.ntriggers; i++)
 		kx_trigger_free(&a->triggers[i]);
 	free(a->triggers);
+	free(a->compressed);
 }

@@ -287,6 +287,13 @@ static const struct kx_option recording[] = {
 	{ .name = "output", .short_name = 'o', .kind = KX_OPTION_TEXT, .argument = "FILE",
 	  FIELD(o.output),
 	  .help = "the trace (default trace.xray); FILE.map is written beside it" },
+	{ .name = "compress", .kind = KX_OPTION_FLAG, FIELD(o.compress),
+	  .help = "compress the trace with zstd (FILE.zst), to about a fifth; all commands read it",
+	  .manual = "Compress the trace with zstd, while it is written. FILE gets the suffix .zst, if it has none, and "
+		    "a FILE with this suffix is compressed without this option. All commands read it, and "
+		    "'zstd -d' restores the very file that would have been written without this option, which "
+		    "llvm-xray reads. The map is not compressed: it is FILE.map without .zst. --rotate counts "
+		    "compressed bytes. Reading decompresses the trace into a temporary file in TMPDIR (default /tmp)." },
 	{ .name = "rotate", .kind = KX_OPTION_CUSTOM, .argument = "SIZE|TIME", .set = set_rotate,
 	  FIELD(o.rotation),
 	  .help = "write numbered files (trace.1.xray, trace.2.xray, ...), each at most about SIZE large "

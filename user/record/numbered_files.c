@@ -11,12 +11,13 @@
 
 char *kx_numbered_path(const char *output, unsigned number)
 {
-	const char *slash = strrchr(output, '/'), *dot = strrchr(output, '.');
+	const char *slash = strrchr(output, '/'), *end = output + kx_output_stem(output);
+	const char *dot = memrchr(output, '.', (size_t)(end - output));
 	char *path;
 	int n;
 
 	if (!dot || dot == output || (slash && dot <= slash + 1))
-		n = asprintf(&path, "%s.%u", output, number);
+		n = asprintf(&path, "%.*s.%u%s", (int)(end - output), output, number, end);
 	else
 		n = asprintf(&path, "%.*s.%u%s", (int)(dot - output), output, number, dot);
 	return n < 0 ? NULL : path;

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* File @number of "trace.xray": "trace.3.xray". Free with free(). NULL on -ENOMEM. */
+/* File @number of "trace.xray": "trace.3.xray", or "trace.3.xray.zst" of "trace.xray.zst". Free with free(). NULL on -ENOMEM. */
 char *kx_numbered_path(const char *output, unsigned number);
 /* Removes a trace and its map. */
 void kx_numbered_remove(const char *path);

@@ -57,6 +57,7 @@ struct kx_recording_options {
 	struct kx_rotation_options rotation;
 	double seconds;       /* 0: until a signal or the targets' end */
 	int fdr_version;      /* 0: the newest */
+	bool compress;        /* the trace is a .zst, as its path says */
 	unsigned nargs;       /* argument registers to capture, 0 to 6 */
 	unsigned max_depth;   /* deeper calls are not written; 0: all are */
 	uint64_t min_duration_ns; /* shorter calls are not written */

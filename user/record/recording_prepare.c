@@ -311,6 +311,7 @@ static int open_writer(struct recording *r, struct kx_err *err)
 
 	kx_clock_pair(&ns, &r->start_tsc);
 	r->fdr = (struct kx_fdr_options){ .version = r->o->fdr_version,
+					  .compress = r->o->compress,
 					  .tsc_hz = clock->tsc_hz,
 					  .constant_tsc = clock->constant_tsc,
 					  .nonstop_tsc = clock->nonstop_tsc,

@@ -72,19 +72,13 @@ static int write_first_map(const struct recording *r, struct kx_err *err)
 	return code;
 }
 
-/* Of the file and of what will be added to it by the next flush. */
-static uint64_t part_bytes(const struct recording *r)
-{
-	return kx_fdr_writer_bytes(r->writer) + kx_fdr_writer_memory(r->writer);
-}
-
 /* The newest part stays; older ones may not. */
 static int count_part(struct recording *r, struct kx_err *err)
 {
 	struct rotation *part = &r->rotation;
 
 	part->begun = kx_monotonic_seconds();
-	part->first_bytes = part_bytes(r); /* else many continued calls could fill a small part */
+	part->first_bytes = kx_fdr_writer_bytes_flushed(r->writer); /* else many continued calls could fill a small part */
 	if (kx_numbered_add(&part->files, r->o->output, part->number, KX_FILE_REQUESTED,
 			    r->o->rotation.keep))
 		return kx_err_set(err, -ENOMEM, "no memory");
@@ -172,7 +166,7 @@ static bool is_due(const struct recording *r)
 {
 	const struct kx_rotation_options *o = &r->o->rotation;
 
-	if (o->bytes && part_bytes(r) >= r->rotation.first_bytes + o->bytes)
+	if (o->bytes && kx_fdr_writer_bytes_flushed(r->writer) >= r->rotation.first_bytes + o->bytes)
 		return true;
 	return o->seconds > 0 && kx_monotonic_seconds() - r->rotation.begun >= o->seconds;
 }

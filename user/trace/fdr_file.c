@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/temporary_file.h"
+#include "base/write_all.h"
+#include "trace/fdr_unpack.h"
 
 /* Bytes of mapped pages that may be resident before all are released. */
 #define RESIDENT_MAX (8u << 20)
@@ -28,21 +30,6 @@ void kx_fdr_touch(struct kx_fdr_file *f, uint64_t begin, uint64_t end)
 	 * memory.
 	 */
 	madvise((void *)(uintptr_t)f->data, f->info.file_size, MADV_DONTNEED);
-}
-
-static int write_all(int fd, const uint8_t *buf, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, buf, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		buf += n;
-		size -= (size_t)n;
-	}
-	return 0;
 }
 
 /* Copies all of @in to an unlinked file; returns its descriptor or a negative errno. */
@@ -68,7 +55,7 @@ static int spool(int in, const char *name, struct kx_err *err)
 				       strerror(errno));
 		if (n <= 0)
 			break;
-		r = write_all(fd, buf, (size_t)n);
+		r = kx_write_all(fd, &(struct iovec){ buf, (size_t)n }, 1);
 		if (r)
 			kx_err_set(err, r,
 				   "%s: the temporary copy of the stream cannot be "
@@ -119,6 +106,26 @@ static int open_input(const char *path, const char *name, uint64_t *size, struct
 	return fd;
 }
 
+/* If *@fd is compressed, replaces it by a temporary file of what is in it. */
+static int unpack(struct kx_fdr_file *f, int *fd, struct kx_err *err)
+{
+	struct kx_fdr_unpacked unpacked;
+	int r;
+
+	if (!kx_fdr_is_packed(*fd))
+		return 0;
+	r = kx_fdr_unpack(*fd, f->info.file_size, f->name, &unpacked, err);
+	if (r)
+		return r;
+	close(*fd);
+	*fd = unpacked.fd;
+	f->info.file_size = unpacked.size;
+	f->cut = unpacked.cut;
+	f->packing_damaged = unpacked.damaged;
+	f->damage = unpacked.damage;
+	return 0;
+}
+
 int kx_fdr_map(struct kx_fdr_file *f, const char *path, struct kx_err *err)
 {
 	int fd = open_input(path, f->name, &f->info.file_size, err), r;
@@ -126,6 +133,11 @@ int kx_fdr_map(struct kx_fdr_file *f, const char *path, struct kx_err *err)
 
 	if (fd < 0)
 		return fd;
+	r = unpack(f, &fd, err);
+	if (r) {
+		close(fd);
+		return r;
+	}
 	if (!f->info.file_size) {
 		close(fd);
 		return kx_err_set(err, -EBADMSG, "%s: is empty, not a trace", f->name);

@@ -37,7 +37,9 @@ struct kx_fdr_file {
 	size_t nthreads, threads_room;
 	struct kx_pair_map thread_map; /* (pid, tid) to thread */
 	uint64_t naive_end;	       /* basic mode: end of the complete, valid records */
-	struct kx_err damage;	       /* valid if info.damaged */
+	struct kx_err damage;	       /* valid if info.damaged or packing_damaged */
+	bool cut;		       /* compressed, and the last frame is not whole */
+	bool packing_damaged;	       /* compressed, and damaged after what is mapped */
 	char *name;		       /* for messages */
 };
 
@@ -67,7 +69,7 @@ static inline uint64_t kx_get64(const uint8_t *p)
 
 /*
  * Maps @path ("-": standard input) into @f, whose name is set. A pipe or device is copied to an
- * unlinked temporary file first. Errors: open(2)'s, -EISDIR, -EBADMSG (empty), -ENOMEM.
+ * unlinked temporary file first, and a compressed file is decompressed into one. Errors: open(2)'s, -EISDIR, -EBADMSG (empty), -ENOMEM.
  */
 int kx_fdr_map(struct kx_fdr_file *f, const char *path, struct kx_err *err);
 void kx_fdr_unmap(struct kx_fdr_file *f);

@@ -2,9 +2,10 @@
 #include "trace/fdr_out.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "base/write_all.h"
 
 void kx_fdr_drop_buffer(struct kx_fdr_thread *t)
 {
@@ -14,12 +15,27 @@ void kx_fdr_drop_buffer(struct kx_fdr_thread *t)
 	t->capacity = 0;
 }
 
+uint64_t kx_fdr_file_bytes(const struct kx_fdr_writer *w)
+{
+	return w->pack ? kx_fdr_pack_bytes(w->pack) : w->bytes;
+}
+
+static int truncate_file(const struct kx_fdr_writer *w)
+{
+	off_t end = w->offset + (off_t)kx_fdr_file_bytes(w);
+
+	return ftruncate(w->fd, end) || lseek(w->fd, end, SEEK_SET) < 0 ? -errno : 0;
+}
+
 static int fail(struct kx_fdr_writer *w, int error)
 {
 	w->error = error;
+	/* what was in the open group of a compressed file is not in the file */
+	if (w->pack)
+		w->hits = w->packed_hits;
 	/* If it cannot be truncated, readers stop at the incomplete buffer. */
-	if (w->regular && ftruncate(w->fd, w->offset + (off_t)w->bytes) == 0)
-		(void)lseek(w->fd, w->offset + (off_t)w->bytes, SEEK_SET);
+	if (w->regular)
+		(void)truncate_file(w);
 	for (struct kx_fdr_thread *t = w->first; t; t = t->next)
 		kx_fdr_drop_buffer(t);
 	return error;
@@ -27,44 +43,49 @@ static int fail(struct kx_fdr_writer *w, int error)
 
 void kx_fdr_remove_placeholder(struct kx_fdr_writer *w)
 {
+	int r;
+
 	w->bytes -= w->placeholder;
 	w->placeholder = 0;
-	if (ftruncate(w->fd, w->offset + (off_t)w->bytes) ||
-	    lseek(w->fd, w->offset + (off_t)w->bytes, SEEK_SET) < 0)
-		fail(w, -errno);
+	if (w->pack)
+		kx_fdr_pack_reset(w->pack);
+	r = truncate_file(w);
+	if (r)
+		fail(w, r);
+}
+
+int kx_fdr_end_group(struct kx_fdr_writer *w)
+{
+	int r = w->pack && !w->error ? kx_fdr_pack_end_group(w->pack) : w->error;
+
+	if (r)
+		return fail(w, r);
+	w->packed_hits = w->hits;
+	return 0;
+}
+
+static int write_packed(struct kx_fdr_writer *w, const struct iovec *iov, int n, uint64_t total)
+{
+	int r;
+
+	if (!w->bytes)
+		return kx_fdr_pack_header(w->pack, iov);
+	r = kx_fdr_pack_is_full(w->pack, total) ? kx_fdr_end_group(w) : 0;
+	return r ? r : kx_fdr_pack_add(w->pack, iov, n);
 }
 
 int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n)
 {
 	uint64_t total = 0;
+	int r;
 
 	for (int i = 0; i < n; i++)
 		total += iov[i].iov_len;
 	if (w->placeholder)
 		kx_fdr_remove_placeholder(w);
-	while (n) {
-		ssize_t done = writev(w->fd, iov, n);
-
-		if (done < 0 && errno == EAGAIN) {
-			struct pollfd pfd = { .fd = w->fd, .events = POLLOUT };
-
-			(void)poll(&pfd, 1, -1);
-			continue;
-		}
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return fail(w, done < 0 ? -errno : -EIO);
-		while (n && (size_t)done >= iov->iov_len) {
-			done -= (ssize_t)iov->iov_len;
-			iov++;
-			n--;
-		}
-		if (n) {
-			iov->iov_base = (uint8_t *)iov->iov_base + done;
-			iov->iov_len -= (size_t)done;
-		}
-	}
+	r = w->pack ? write_packed(w, iov, n, total) : kx_write_all(w->fd, iov, n);
+	if (r)
+		return w->error ? r : fail(w, r);
 	w->bytes += total;
 	return 0;
 }

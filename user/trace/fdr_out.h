@@ -11,6 +11,15 @@
  */
 int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n);
 
+/*
+ * The buffers written so far are in the file, also of one that is compressed. Errors: as those of
+ * kx_fdr_write.
+ */
+int kx_fdr_end_group(struct kx_fdr_writer *w);
+
+/* Bytes in the file. */
+uint64_t kx_fdr_file_bytes(const struct kx_fdr_writer *w);
+
 /* Takes the buffer that kx_fdr_writer_new has written out of the file. */
 void kx_fdr_remove_placeholder(struct kx_fdr_writer *w);
 

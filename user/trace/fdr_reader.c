@@ -64,6 +64,18 @@ static int read_header(struct kx_fdr_file *f, struct kx_err *err)
 	return 0;
 }
 
+/* The records end where a compressed file is damaged, or ends inside a frame. */
+static int end_of_packed(struct kx_fdr_file *f, struct kx_err *err)
+{
+	if (f->cut && !f->info.truncated) {
+		f->info.truncated = true;
+		f->info.truncated_at = f->info.file_size;
+	}
+	if (f->packing_damaged)
+		*err = f->damage;
+	return f->packing_damaged ? -EBADMSG : 0;
+}
+
 static int read_file(struct kx_fdr_file *f, const char *path, bool keep_damaged, struct kx_err *err)
 {
 	struct kx_err problem = { 0 };
@@ -77,6 +89,8 @@ static int read_file(struct kx_fdr_file *f, const char *path, bool keep_damaged,
 		r = kx_fdr_index_naive(f, &problem);
 	else
 		r = kx_fdr_index(f, &problem);
+	if (!r)
+		r = end_of_packed(f, &problem);
 	if (r == -EBADMSG && keep_damaged) {
 		f->info.damaged = true;
 		f->damage = problem;

@@ -4,6 +4,9 @@
  * 1 to 3. Files that llvm-xray 14 and 19 load are loaded; files that they reject are rejected, with
  * offset and reason (compared with llvm/lib/XRay of 14.0.6 and 19.1.7, and by running both).
  *
+ * A trace that is compressed with zstd (record --compress, or zstd itself) is decompressed into an unlinked
+ * temporary file first, frames in parallel; offsets and sizes are those of the trace in it.
+ *
  * The file is mapped. Opening it scans it once, checks every record and indexes its buffers. Memory
  * grows with buffers and threads, not with events; pages already read are released. Cursors then
  * decode the records.
@@ -36,7 +39,7 @@ struct kx_fdr_info {
 	bool damaged;	       /* only after kx_fdr_open_damaged */
 	uint64_t tsc_hz;       /* ticks a second; 0: unknown */
 	uint64_t buffer_size;  /* bytes; header field, informational */
-	uint64_t file_size;    /* bytes */
+	uint64_t file_size;    /* bytes; of a compressed file: of the trace in it */
 	uint64_t truncated_at; /* offset of the first byte not read */
 	uint64_t start_tsc;    /* earliest absolute clock of the file, ticks; 0 if it has none */
 };
@@ -71,8 +74,8 @@ struct kx_fdr_record {
 };
 
 /*
- * Opens @path ("-": standard input). A pipe or device is copied to an unlinked temporary file
- * first. Errors: open(2)'s, -EBADMSG (not a trace, a version or byte order that cannot be read, or
+ * Opens @path ("-": standard input). A pipe or device is copied, and a compressed file decompressed, to an
+ * unlinked temporary file first. Errors: open(2)'s, -EBADMSG (not a trace, a version or byte order that cannot be read, or
  * damaged: with offset and reason), -ENOMEM. A truncated end is not an error: see info.truncated.
  */
 int kx_fdr_open(const char *path, struct kx_fdr_file **out, struct kx_err *err);

@@ -185,7 +185,7 @@ static int write_failed(const struct kx_fdr_writer *w, struct kx_err *err)
 {
 	return kx_err_set(err, w->error,
 			  "cannot write the trace any further: %s; its first %llu bytes are %s",
-			  strerror(-w->error), (unsigned long long)w->bytes,
+			  strerror(-w->error), (unsigned long long)kx_fdr_file_bytes(w),
 			  w->regular ? "whole and stay readable" : "sent and whole");
 }
 
@@ -244,6 +244,13 @@ int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options, struct kx_fd
 		}
 		w->memory = size;
 	}
+	if (options->compress) {
+		w->pack = kx_fdr_pack_new(fd);
+		if (!w->pack) {
+			kx_fdr_writer_free(w);
+			return kx_err_set(err, -ENOMEM, "no memory for the trace's compression");
+		}
+	}
 	flags = fcntl(fd, F_GETFL);
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flags >= 0 && !(flags & O_APPEND)) {
 		w->offset = lseek(fd, 0, SEEK_CUR);
@@ -266,7 +273,7 @@ int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err)
 			kx_fdr_close_buffer(t);
 		kx_fdr_drop_buffer(t);
 	}
-	return w->error ? write_failed(w, err) : 0;
+	return kx_fdr_end_group(w) ? write_failed(w, err) : 0;
 }
 
 /* One buffer of a thread 0 that holds only a note. */
@@ -300,12 +307,15 @@ int kx_fdr_write_placeholder(struct kx_fdr_writer *w, struct kx_err *err)
 	if (!w->regular)
 		return 0;
 	ret = write_empty_buffer(w, err);
+	if (!ret && kx_fdr_end_group(w))
+		ret = write_failed(w, err);
 	w->placeholder = (size_t)(w->bytes - before);
 	return ret;
 }
 
 int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
 {
+	off_t at = w->offset + 8 + (w->pack ? KX_PACK_HEADER_AT : 0);
 	uint8_t hz[8];
 	int ret;
 
@@ -318,7 +328,7 @@ int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err)
 	if (ret < 0 || !tsc_hz || !w->regular)
 		return ret;
 	kx_put64(hz, tsc_hz);
-	if (pwrite(w->fd, hz, sizeof(hz), w->offset + 8) != sizeof(hz)) {
+	if (pwrite(w->fd, hz, sizeof(hz), at) != sizeof(hz)) {
 		ret = errno ? -errno : -EIO;
 		return kx_err_set(err, ret,
 				  "cannot correct the clock frequency in the trace's "
@@ -335,7 +345,13 @@ uint64_t kx_fdr_writer_hits(const struct kx_fdr_writer *w)
 
 uint64_t kx_fdr_writer_bytes(const struct kx_fdr_writer *w)
 {
-	return w->bytes;
+	return kx_fdr_file_bytes(w);
+}
+
+uint64_t kx_fdr_writer_bytes_flushed(const struct kx_fdr_writer *w)
+{
+	return kx_fdr_file_bytes(w) +
+	       (w->pack ? kx_fdr_pack_estimate(w->pack, w->memory) : w->memory);
 }
 
 uint64_t kx_fdr_writer_threads(const struct kx_fdr_writer *w)
@@ -370,6 +386,7 @@ void kx_fdr_writer_free(struct kx_fdr_writer *w)
 		free(t->note);
 		free(t);
 	}
+	kx_fdr_pack_free(w->pack);
 	free(w->table);
 	free(w->ended);
 	free(w->zeros);

@@ -5,7 +5,8 @@
  * That calls balance is the caller's job (see collect/callstack.h).
  *
  * Cost: 8 bytes for an entry or exit, 16 more for a change of CPU or a pause of over 2^32 ticks;
- * one write(2) per full buffer; memory of at most one buffer per live thread.
+ * one write(2) per full buffer; memory of at most one buffer per live thread. A compressed file takes one write
+ * for each group of buffers, and the memory of two groups.
  */
 #ifndef KX_FDR_WRITER_H
 #define KX_FDR_WRITER_H
@@ -29,6 +30,7 @@ struct kx_fdr_options {
 	uint64_t start_tsc; /* T0 >= 1: of every thread's first record; no event is older */
 	uint64_t wall_sec;  /* CLOCK_MONOTONIC at T0: the base of WallTime records */
 	uint32_t wall_usec;
+	bool compress; /* the file is a .zst: see fdr_pack.h */
 };
 
 /* @o for a file of the same recording that begins at @tsc: with the start and the wall clock of then. */
@@ -102,11 +104,16 @@ int kx_fdr_flush(struct kx_fdr_writer *w, struct kx_err *err);
  */
 int kx_fdr_finish(struct kx_fdr_writer *w, uint64_t tsc_hz, struct kx_err *err);
 
-/* Function records that are in the file (not those in open buffers), without added ones. */
+/*
+ * Function records that are in the file (not those in open buffers), without added ones. With options.compress
+ * those of the open group count, until writing fails.
+ */
 uint64_t kx_fdr_writer_hits(const struct kx_fdr_writer *w);
 
-/* Bytes in the file so far; threads that have a record. */
+/* Bytes in the file so far (compressed, if it is), without open buffers; threads that have a record. */
 uint64_t kx_fdr_writer_bytes(const struct kx_fdr_writer *w);
+/* The same if it were flushed now: open buffers count as full; of a compressed file an estimate. */
+uint64_t kx_fdr_writer_bytes_flushed(const struct kx_fdr_writer *w);
 uint64_t kx_fdr_writer_threads(const struct kx_fdr_writer *w);
 /* Threads that have not ended. The writer's memory grows with nothing else. */
 size_t kx_fdr_writer_live(const struct kx_fdr_writer *w);

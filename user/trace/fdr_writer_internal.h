@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Inside the FDR writer, bottom up: bytes into the file (fdr_out.c), records into a thread's buffer
+ * Inside the FDR writer, bottom up: compressed frames (fdr_pack.c), bytes into the file (fdr_out.c), records into a thread's buffer
  * (fdr_buffers.c), the threads of a file (fdr_writer.c).
  */
 #ifndef KX_FDR_WRITER_INTERNAL_H
@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "trace/fdr.h"
+#include "trace/fdr_pack.h"
 #include "trace/fdr_writer.h"
 
 struct kx_fdr_thread {
@@ -52,7 +53,9 @@ struct kx_fdr_writer {
 	uint8_t *zeros; /* fill of version 1 */
 	bool regular;	/* the file can be truncated and patched */
 	off_t offset;	/* of the header in the file */
-	uint64_t bytes;
+	uint64_t bytes;	/* of the trace: in the file, or in frames and the open group of @pack */
+	struct kx_fdr_pack *pack; /* NULL: the file is not compressed */
+	uint64_t packed_hits;	  /* with @pack: hits that are in frames */
 	size_t placeholder; /* bytes of the buffer after the header that the first real one replaces */
 	uint64_t nstarted;
 	uint64_t hits; /* function records in the file, without added exits */

@@ -4,7 +4,9 @@
  * flamegraph.pl, inferno and speedscope. flamegraph.pl splits a line at its last blank, so names
  * may contain blanks, but neither ';' nor line ends.
  *
- * Stacks are the nodes of a tree, found by hash; memory grows with distinct stacks.
+ * Stacks are the nodes of a tree; memory grows with distinct stacks. A node is in its parent's children[], by
+ * the low bits of its function, or in the hash table once another child has taken that place: so most
+ * new nodes are neither looked for nor put there, because the place is free.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,15 +16,17 @@
 #include "base/printable.h"
 #include "exporters/exporter.h"
 
+#define AHEAD 16 /* nodes */
 #define ROOT UINT32_MAX /* parent of the outermost nodes, whose func is an index into names */
 
 struct node {
 	uint64_t value; /* ticks or calls */
 	uint32_t parent;
 	uint32_t func;
-	uint32_t depth : 31;  /* frames above it */
+	uint32_t depth : 30;  /* frames above it */
+	uint32_t hashed : 1;  /* it is in the hash table */
 	uint32_t is_name : 1; /* func is an index into names */
-	uint32_t children[4]; /* a cache, by the low bits of func; 0: none */
+	uint32_t children[4]; /* the child used last, by the low bits of func; 0: none */
 };
 
 struct folded {
@@ -32,6 +36,7 @@ struct folded {
 	size_t nnodes, room;
 	uint64_t *places; /* part of the hash and node index + 1; 0: free */
 	size_t nplaces;   /* a power of two */
+	size_t nhashed;
 	char **names;     /* of processes and threads */
 	size_t nnames;
 	uint32_t *path;   /* nodes of the line written last, outermost first */
@@ -51,6 +56,15 @@ static uint64_t hash_of(uint32_t parent, uint32_t func, bool is_name)
 	return h ^ h >> 29;
 }
 
+static void put_place(uint64_t *places, size_t n, uint64_t h, size_t node)
+{
+	size_t at = h & (n - 1);
+
+	while (places[at])
+		at = (at + 1) & (n - 1);
+	places[at] = h >> 32 << 32 | (uint32_t)(node + 1);
+}
+
 static int grow_places(struct folded *f)
 {
 	size_t n = f->nplaces ? f->nplaces * 2 : 1024;
@@ -60,12 +74,9 @@ static int grow_places(struct folded *f)
 		return -ENOMEM;
 	for (size_t i = 0; i < f->nnodes; i++) {
 		const struct node *node = &f->nodes[i];
-		uint64_t h = hash_of(node->parent, node->func, node->is_name);
-		size_t at = h & (n - 1);
 
-		while (places[at])
-			at = (at + 1) & (n - 1);
-		places[at] = h >> 32 << 32 | (uint32_t)(i + 1);
+		if (node->hashed)
+			put_place(places, n, hash_of(node->parent, node->func, node->is_name), i);
 	}
 	free(f->places);
 	f->places = places;
@@ -73,13 +84,10 @@ static int grow_places(struct folded *f)
 	return 0;
 }
 
-static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_name, uint64_t h)
+static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_name)
 {
 	struct node *node;
-	size_t at;
 
-	if (f->nnodes * 2 >= f->nplaces && grow_places(f))
-		return -ENOMEM;
 	if (f->nnodes == f->room) {
 		size_t room = f->room ? f->room + f->room / 2 : 512;
 
@@ -92,21 +100,30 @@ static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_na
 		f->room = room;
 	}
 	node = &f->nodes[f->nnodes++];
-	node->value = 0;
-	node->parent = parent;
-	node->func = func;
-	node->depth = parent == ROOT ? 0 : (f->nodes[parent].depth + 1) & INT32_MAX;
-	node->is_name = is_name;
-	memset(node->children, 0, sizeof(node->children));
-	for (at = h & (f->nplaces - 1); f->places[at];)
-		at = (at + 1) & (f->nplaces - 1);
-	f->places[at] = h >> 32 << 32 | (uint32_t)f->nnodes;
+	*node = (struct node){ .parent = parent, .func = func, .is_name = is_name };
+	if (parent != ROOT)
+		node->depth = (f->nodes[parent].depth + 1) & (INT32_MAX >> 1);
 	return 0;
 }
 
-/* The node of @func below @parent, made if it is new. */
-static inline int find_node(struct folded *f, uint32_t parent, uint32_t func, bool is_name,
-			    uint32_t *out)
+/* Puts the node into the hash table, unless it is there. */
+static int hash_node(struct folded *f, uint32_t index)
+{
+	struct node *node = &f->nodes[index];
+
+	if (node->hashed)
+		return 0;
+	if (f->nhashed * 2 >= f->nplaces && grow_places(f))
+		return -ENOMEM;
+	put_place(f->places, f->nplaces, hash_of(node->parent, node->func, node->is_name), index);
+	node->hashed = true;
+	f->nhashed++;
+	return 0;
+}
+
+/* Whether the node of @func below @parent is in the hash table. */
+static inline bool find_node(const struct folded *f, uint32_t parent, uint32_t func, bool is_name,
+			     uint32_t *out)
 {
 	uint64_t h = hash_of(parent, func, is_name);
 
@@ -118,10 +135,21 @@ static inline int find_node(struct folded *f, uint32_t parent, uint32_t func, bo
 		*out = (uint32_t)f->places[at] - 1;
 		node = &f->nodes[*out];
 		if (node->parent == parent && node->func == func && node->is_name == is_name)
-			return 0;
+			return true;
 	}
+	return false;
+}
+
+/* The node of name @i below @parent, made if it is new. Names are always in the table. */
+static int find_named(struct folded *f, uint32_t parent, size_t i, uint32_t *out)
+{
+	int r;
+
+	if (find_node(f, parent, (uint32_t)i, true, out))
+		return 0;
 	*out = (uint32_t)f->nnodes;
-	return add_node(f, parent, func, is_name, h);
+	r = add_node(f, parent, (uint32_t)i, true);
+	return r ? r : hash_node(f, *out);
 }
 
 static int find_name(struct folded *f, uint32_t parent, const char *name, uint32_t *out)
@@ -141,15 +169,25 @@ static int find_name(struct folded *f, uint32_t parent, const char *name, uint32
 			return -ENOMEM;
 		f->nnames++;
 	}
-	return find_node(f, parent, (uint32_t)i, true, out);
+	return find_named(f, parent, i, out);
 }
 
-/* The same for a function, which its parent caches. Not inline: rarely needed. */
+/*
+ * The node of function @func below @parent, which is not in its place of children[]: made if it is new. Not
+ * inline: rarely needed.
+ */
 static __attribute__((noinline)) int find_child(struct folded *f, uint32_t parent, uint32_t func,
 						uint32_t *out)
 {
-	int r = find_node(f, parent, func, false, out);
+	uint32_t present = f->nodes[parent].children[func % 4];
+	int r = present ? hash_node(f, present) : 0;
 
+	if (r)
+		return r;
+	if (!present || !find_node(f, parent, func, false, out)) {
+		*out = (uint32_t)f->nnodes;
+		r = add_node(f, parent, func, false);
+	}
 	if (!r)
 		f->nodes[parent].children[func % 4] = *out;
 	return r;
@@ -243,6 +281,30 @@ static char plain_char(char c)
 	return c == ';' ? ':' : (unsigned char)c > 0x7f ? '?' : c;
 }
 
+/*
+ * Copies the first characters that stand for themselves in a line, as nearly all names have no others,
+ * eight at a time; returns their number.
+ */
+static size_t copy_plain(char *to, const char *from, size_t len)
+{
+	const uint64_t ones = 0x0101010101010101u, high = 0x80 * ones;
+	size_t i = 0;
+
+	for (; len - i >= 8; i += 8) {
+		uint64_t word, semicolons;
+
+		memcpy(&word, from + i, 8);
+		semicolons = word ^ ';' * ones;
+		/* a byte below ' ', one of 0x7f or more, a ';' (carries only make other bytes suspect) */
+		if ((((word - ' ' * ones) | word | (word + ones) | (semicolons - ones)) & high))
+			break;
+		memcpy(to + i, &word, 8);
+	}
+	for (; i < len && from[i] >= ' ' && from[i] < 0x7f && from[i] != ';'; i++)
+		to[i] = from[i];
+	return i;
+}
+
 static int add_to_line(struct folded *f, size_t depth, const char *name)
 {
 	size_t at = depth ? f->ends[depth - 1] : 0, len = strlen(name);
@@ -260,7 +322,7 @@ static int add_to_line(struct folded *f, size_t depth, const char *name)
 	p = f->line + at;
 	if (depth)
 		*p++ = ';';
-	for (size_t i = 0, n; i < len; i += n) {
+	for (size_t i = copy_plain(p, name, len), n; i < len; i += n) {
 		n = kx_utf8_length((const unsigned char *)name + i, len - i);
 		if (n)
 			memcpy(p + i, name + i, n);
@@ -295,6 +357,13 @@ static int build_line(struct folded *f, uint32_t index, size_t *valid)
 	return r;
 }
 
+/* With hundreds of thousands of functions, most names are not in the CPU's cache. */
+static void prefetch_name(const struct folded *f, size_t index, bool text)
+{
+	if (index < f->nnodes && !f->nodes[index].is_name)
+		kx_trace_prefetch(f->x->names, f->nodes[index].func, text);
+}
+
 static int write_lines(struct folded *f)
 {
 	struct kx_text_out *o = f->x->out;
@@ -303,6 +372,9 @@ static int write_lines(struct folded *f)
 	for (size_t i = 0; i < f->nnodes && !o->error; i++) {
 		uint64_t value = f->nodes[i].value;
 		int r;
+
+		prefetch_name(f, i + 2 * AHEAD, false);
+		prefetch_name(f, i + AHEAD, true);
 
 		if (!f->count)
 			value = kx_trace_ns(value, f->x->tsc_hz);

@@ -81,6 +81,11 @@ int kx_map_read(const char *path, struct kx_map *map, struct kx_err *err);
  * were not read too, if storage is NULL.
  */
 const char *kx_map_name(struct kx_map *map, uint32_t id);
+/*
+ * Prefetches function @id for a kx_map_name soon after: what tells where its name is, or with @text
+ * the name itself, which needs the other (so call it a second time).
+ */
+void kx_map_prefetch(const struct kx_map *map, uint32_t id, bool text);
 /* Name of the module of function @id, or "". */
 const char *kx_map_module_name(const struct kx_map *map, uint32_t id);
 

@@ -115,12 +115,13 @@ const char *kx_map_name(struct kx_map *map, uint32_t id)
 
 	if (!s)
 		return "#?";
+	/* before the symbol is looked at, which is rarely in the cache */
+	if (s->name_at && id && id <= map->nfunctions && s->name_at[id - 1])
+		return s->names + s->name_at[id - 1] - 1;
 	if (!id || id > map->nfunctions || !map->functions[id - 1].symbol ||
 	    !*map->functions[id - 1].symbol)
 		return unknown_name(s, id);
 	symbol = map->functions[id - 1].symbol;
-	if (s->name_at && s->name_at[id - 1])
-		return s->names + s->name_at[id - 1] - 1;
 	/* without the symbol's version: malloc@@GLIBC_2.2.5 */
 	len = (size_t)(strchrnul(symbol + 1, '@') - symbol);
 	if (!symbol[len] && !kx_is_mangled(symbol))
@@ -130,6 +131,24 @@ const char *kx_map_name(struct kx_map *map, uint32_t id)
 	if (!s->names)
 		s->names = malloc(NAMES_BYTES);
 	return s->name_at && s->names ? add_name(map, id - 1, symbol, len) : symbol;
+}
+
+void kx_map_prefetch(const struct kx_map *map, uint32_t id, bool text)
+{
+	const struct kx_map_storage *s = map->storage;
+	bool cached = s && s->name_at;
+
+	if (!id || id > map->nfunctions)
+		return;
+	if (!text) {
+		__builtin_prefetch(&map->functions[id - 1]);
+		if (cached)
+			__builtin_prefetch(&s->name_at[id - 1]);
+	} else if (cached && s->name_at[id - 1]) {
+		__builtin_prefetch(s->names + s->name_at[id - 1] - 1);
+	} else {
+		__builtin_prefetch(map->functions[id - 1].symbol);
+	}
 }
 
 const char *kx_map_module_name(const struct kx_map *map, uint32_t id)

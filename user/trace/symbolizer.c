@@ -109,10 +109,8 @@ const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id)
 
 void kx_trace_prefetch(const struct kx_symbolizer *names, uint32_t id, bool symbol)
 {
-	if (!names->has_map || !id || id > names->map.nfunctions)
-		return;
-	__builtin_prefetch(symbol ? (const void *)names->map.functions[id - 1].symbol
-				  : (const void *)&names->map.functions[id - 1]);
+	if (names->has_map)
+		kx_map_prefetch(&names->map, id, symbol);
 }
 
 const char *kx_trace_module(const struct kx_symbolizer *names, uint32_t id)

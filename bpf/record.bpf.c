@@ -25,10 +25,11 @@ extern _Bool bpf_session_is_return(void) __ksym __weak;
 #include "kernel.bpf.h"
 #include "instant.bpf.h"
 
-/* Arguments from the registers, and the return address from the top of the stack. */
+/* Arguments from the registers, and the return address that the stack pointer pointed at when the call began. */
 static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid,
 					     __u32 func)
 {
+	__u64 sp = ctx->sp + KX_COOKIE_FRAME(cookie);
 	__u64 words[KX_WIRE_MAX_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
 	__u32 n = KX_COOKIE_NARGS(cookie);
 
@@ -37,14 +38,18 @@ static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, 
 	if (kx_callers) {
 		__u64 caller = 0;
 
-		bpf_probe_read_user(&caller, sizeof(caller), (void *)ctx->sp);
+		bpf_probe_read_user(&caller, sizeof(caller), (void *)sp);
 		words[n++] = caller;
 	}
-	return kx_enter(tid, func, ctx->sp, words, n);
+	return kx_enter(tid, func, sp, words, n);
 }
 
-/* @can_skip: KX_ENTER_CAN_SKIP or 0. Returns what kx_enter does. */
-static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id, __u32 can_skip)
+/*
+ * @sp: the stack pointer when the call began. @can_skip: KX_ENTER_CAN_SKIP or 0. Returns what
+ * kx_enter does.
+ */
+static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id, __u64 sp,
+				     __u32 can_skip)
 {
 	__u32 func = KX_COOKIE_FUNC(cookie) | can_skip;
 	int ret;
@@ -54,9 +59,9 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 	if (KX_COOKIE_NARGS(cookie) || kx_callers)
 		ret = put_entry_with_payload(ctx, cookie, id, func);
 	else
-		ret = kx_enter(id, func, ctx->sp, 0, 0);
+		ret = kx_enter(id, func, sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
-		kx_trigger_enter(id, KX_COOKIE_FUNC(cookie), ctx->sp);
+		kx_trigger_enter(id, KX_COOKIE_FUNC(cookie), sp);
 	return ret;
 }
 
@@ -103,7 +108,7 @@ int kx_session(struct pt_regs *ctx)
 		if (!hijacks)
 			can_skip = 0; /* the exit comes from a return instruction */
 	}
-	if (put_entry(ctx, cookie, id, can_skip) == KX_SKIP)
+	if (put_entry(ctx, cookie, id, ctx->sp, can_skip) == KX_SKIP)
 		return 1;
 	return kx_budget ? !hijacks : !kx_may_hijack(id >> 32, cookie, ctx->sp);
 }
@@ -118,7 +123,7 @@ int kx_entry(struct pt_regs *ctx)
 		return 0;
 	cookie = bpf_get_attach_cookie(ctx);
 	if (!kx_on_standby(cookie, KX_COOKIE_STANDBY_ENTRY))
-		put_entry(ctx, cookie, id, 0);
+		put_entry(ctx, cookie, id, ctx->sp + KX_COOKIE_FRAME(cookie), 0);
 	return 0;
 }
 

@@ -217,7 +217,8 @@ struct kx_budget_rate {
 #define KX_BUDGET_NONE 64
 #define KX_BUDGET_WAKE_NS (1u << 20) /* a power of two */
 
-/* The probe's cookie: bits 0-27 function id, 28-31 arguments to capture,
+/* The probe's cookie: bits 0-27 function id, 28-30 arguments to capture, of an entry 31-35 the eights of bytes by
+ * which the stack pointer is below its value at the function's first instruction, of an exit
  * 32-35 x86 condition of a conditional tail jump, 36 set if there is one (of an entry: on standby),
  * 37 set if the exit is a tail jump, and of an entry if the function may leave by one and its
  * exit is recorded by a return probe, 38 set if the function makes no calls,
@@ -225,7 +226,9 @@ struct kx_budget_rate {
  * 52-63 the module's group, see kx_replaced. Of an exit, which has no arguments, bit 28: on standby.
  * What is on standby begins to record when its group is replaced: see kx_replaced. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
-#define KX_COOKIE_NARGS(c) ((__u32)((c) >> 28) & 0xf)
+#define KX_COOKIE_NARGS(c) ((__u32)((c) >> 28) & 0x7)
+#define KX_COOKIE_FRAME(c) ((c) >> 28 & 0xf8) /* bytes */
+#define KX_COOKIE_WITH_FRAME(c, bytes) ((c) | (__u64)(bytes) << 28)
 #define KX_COOKIE_COND(c) ((__u32)((c) >> 32) & 0xf)
 #define KX_COOKIE_IS_COND (1ULL << 36)
 #define KX_COOKIE_STANDBY_ENTRY (1ULL << 36)

@@ -10,7 +10,7 @@
 #     empty     a recorded call against the same probes with empty BPF programs
 #     callers   a call recorded with --callers against one recorded without
 #     peers     perf record and bpftrace on the same function
-#     share     functions with a cheap entry in some libraries
+#     share     functions with a cheap entry in some libraries, with return probes and without
 #     attach    attaching to 10,000 functions, and detaching
 #     export    scripts/bench-export.sh: report and export against llvm-xray
 #     compress  scripts/bench-compress.sh: size and CPU time of record --compress
@@ -349,18 +349,18 @@ bench_peers()
 	fi
 }
 
-# share NAME LIMIT PATH: the percentage of functions whose entry is not single-stepped
+# share NAME LIMIT PATH EXITS: the percentage of functions whose entry is not single-stepped
 share()
 {
 	local all cheap
-	if [ -z "$3" ] || ! "$KXRAY" functions -f '*' --max-functions 1000000 --json "$3" \
+	if [ -z "$3" ] || ! "$KXRAY" functions -f '*' --max-functions 1000000 --exits="$4" --json "$3" \
 		>"$TMP/functions" 2>"$TMP/tool.err"; then
-		cannot "cheap entries, $1" "${3:-not installed} $(tail -n 1 "$TMP/tool.err" 2>/dev/null)"
+		cannot "cheap entries, $1, --exits=$4" "${3:-not installed} $(tail -n 1 "$TMP/tool.err" 2>/dev/null)"
 		return
 	fi
 	all=$(grep -c '"cost":' "$TMP/functions")
 	cheap=$(grep -cE '"cost": "(nop5|emulated)"' "$TMP/functions")
-	verdict "functions with a cheap entry, $1" \
+	verdict "functions with a cheap entry, $1, --exits=$4" \
 		"$(awk -v a="$cheap" -v b="$all" 'BEGIN { printf "%.1f", 100 * a / b }')" ">=" "$2" % \
 		"$cheap of $all in $3"
 }
@@ -370,13 +370,19 @@ library() { ldconfig -p | sed -n "s/.*\b$1 .*x86-64.* => //p" | head -n 1; }
 bench_share()
 {
 	local python
-	share libc 65 "$(library 'libc\.so\.6')"
 	python=$(library 'libpython3[0-9.]*\.so\.1\.0')
 	if [ -z "$python" ]; then
 		python=$(readlink -f "$(command -v python3)")
 	fi
-	share "$(basename "${python:-python3}")" 80 "$python"
-	share libstdc++ 65 "$(library 'libstdc++\.so\.6')"
+	# Return probes need the stack pointer as it was at entry; without them the probe may be behind `sub $n,%rsp`.
+	share libc 76 "$(library 'libc\.so\.6')" return
+	share libc 80 "$(library 'libc\.so\.6')" none
+	share "$(basename "${python:-python3}")" 80 "$python" return
+	share "$(basename "${python:-python3}")" 86 "$python" none
+	share libstdc++ 80 "$(library 'libstdc++\.so\.6')" return
+	share libstdc++ 82 "$(library 'libstdc++\.so\.6')" none
+	share libcrypto 69 "$(library 'libcrypto\.so\.3')" return
+	share libcrypto 75 "$(library 'libcrypto\.so\.3')" none
 }
 
 bench_attach()

@@ -34,6 +34,8 @@ static void plan(struct kx_elf *elf, size_t size)
 			if (p.entry.addr < items[i].addr ||
 			    p.entry.addr >= items[i].addr + items[i].size)
 				abort();
+			if (p.frame % 8 || (p.frame && p.exit_kind == KX_EXITS_RETURN))
+				abort();
 			for (size_t k = 0; k < p.nexits; k++)
 				if (p.exits[k].addr < BASE || p.exits[k].addr >= BASE + size)
 					abort();

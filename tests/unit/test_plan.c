@@ -38,6 +38,26 @@ static const char source[] =
 	"fn ret_imm\n push %rbx\n pop %rbx\n ret $16\nend ret_imm\n"
 	"fn rep_ret\n push %rbx\n pop %rbx\n rep ret\nend rep_ret\n"
 	"fn sub_first\n sub $8,%rsp\n call endbr_push\n add $8,%rsp\n ret\nend sub_first\n" /* 4 5 4 */
+	"fn sub_two\n sub $8,%rsp\n sub $0x10,%rsp\n xor %esi,%esi\n push %rbx\n pop %rbx\n" /* 4 4 2 1 */
+	" add $24,%rsp\n ret\nend sub_two\n"
+	"fn sub_jcc\n endbr64\n add $-128,%rsp\n test %rdi,%rdi\n je 1f\n nop\n" /* 4 4 3 2 */
+	"1: sub $-128,%rsp\n ret\nend sub_jcc\n"
+	"fn sub_most\n sub $248,%rsp\n call endbr_push\n add $248,%rsp\n ret\nend sub_most\n" /* 7 */
+	"fn sub_large\n sub $256,%rsp\n call endbr_push\n add $256,%rsp\n ret\nend sub_large\n"
+	"fn sub_odd\n sub $12,%rsp\n call endbr_push\n add $12,%rsp\n ret\nend sub_odd\n"
+	"fn sub_negative\n sub $-8,%rsp\n call endbr_push\n add $-8,%rsp\n ret\nend sub_negative\n"
+	"fn sub_register\n sub %rax,%rsp\n call endbr_push\n add %rax,%rsp\n ret\nend sub_register\n"
+	"fn sub_loop\n sub $8,%rsp\n1: call endbr_push\n dec %ebx\n jne 1b\n add $8,%rsp\n ret\n"
+	"end sub_loop\n"
+	"fn sub_then_lock\n sub $8,%rsp\n lock incl (%rdi)\n call endbr_push\n add $8,%rsp\n ret\n"
+	"end sub_then_lock\n"
+	"fn sub_table\n sub $8,%rsp\n mov %edi,%eax\n cmp $3,%edi\n ja 1f\n lea 9f(%rip),%rdx\n"
+	" movslq (%rdx,%rax,4),%rax\n add %rdx,%rax\n jmp *%rax\n1: add $8,%rsp\n ret\nend sub_table\n"
+	" .section .rodata\n .balign 4\n9: .long 1b-9b,1b-9b,1b-9b,1b-9b\n .text\n"
+	"fn far_push\n .rept 32\n inc %eax\n .endr\n push %rbx\n pop %rbx\n ret\nend far_push\n"
+	"fn too_far_push\n .rept 33\n inc %eax\n .endr\n push %rbx\n pop %rbx\n ret\nend too_far_push\n"
+	"fn long_nop\n nopl (%rax)\n mov %edi,%eax\n ret\nend long_nop\n"
+	"fn frame_pointer\n mov %rsp,%rbp\n mov %edi,%eax\n ret\nend frame_pointer\n"
 	"fn just_ret\n ret\nend just_ret\n"
 	"fn just_jmp\n jmp endbr_push\nend just_jmp\n"
 	"fn nop5\n .byte 0x0f,0x1f,0x44,0,0\n ret\nend nop5\n"
@@ -220,6 +240,64 @@ static void test_entries(void **state)
 	assert_false(p.has_loop);
 	assert_int_equal(p.instructions, 3);
 	kx_plan_free(&p);
+}
+
+/* @frame: by which the stack pointer has moved at the probe. */
+static void frame_is(const char *name, const struct kx_plan_options *options, uint64_t offset,
+		     enum kx_cost cost, unsigned args, unsigned frame)
+{
+	struct kx_plan p = plan(&lib, name, options);
+
+	if (p.entry.addr - symbol(&lib, name)->addr != offset || p.entry.cost != cost ||
+	    p.args != args || p.frame != frame)
+		fail_msg("%s: entry +%d %s args %u frame %u", name,
+			 (int)(p.entry.addr - symbol(&lib, name)->addr), kx_cost_name(p.entry.cost),
+			 p.args, p.frame);
+	kx_plan_free(&p);
+}
+
+static void test_frames(void **state)
+{
+	const struct kx_plan_options none = { .exits = KX_EXITS_NONE };
+	static const char *const refused[] = { "sub_large", "sub_odd", "sub_negative", "sub_register",
+					       "sub_loop", "sub_then_lock" };
+
+	(void)state;
+	frame_is("sub_first", &none, 4, KX_COST_EMULATED, 6, 8);
+	frame_is("sub_first", &instruction, 4, KX_COST_EMULATED, 6, 8);
+	frame_is("sub_first", &risky, 4, KX_COST_EMULATED, 6, 8);
+	frame_is("sub_two", &none, 10, KX_COST_EMULATED, 1, 24);
+	frame_is("sub_jcc", &none, 11, KX_COST_EMULATED, 6, 128);
+	frame_is("sub_most", &none, 7, KX_COST_EMULATED, 6, 248);
+	/* a return probe takes what the stack pointer points at for the return address */
+	frame_is("sub_first", &returns, 0, KX_COST_STEPPED, 6, 0);
+	frame_is("sub_first", &automatic, 0, KX_COST_STEPPED, 6, 0);
+	frame_is("sub_jcc", &returns, 4, KX_COST_STEPPED, 6, 0);
+	/* nor is anything gained where the first instruction is cheap */
+	frame_is("push_r12", &none, 0, KX_COST_EMULATED, 6, 0);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		frame_is(refused[i], &none, 0, KX_COST_STEPPED, 6, 0);
+	/* a table's jump may land at the compare, behind the frame's instruction */
+	frame_is("sub_table", &none, 0, KX_COST_STEPPED, 6, 0);
+	frame_is("far_push", &none, 64, KX_COST_EMULATED, 6, 0);
+	frame_is("too_far_push", &none, 0, KX_COST_STEPPED, 6, 0);
+}
+
+/* What the kernel emulates is what the caller found. */
+static void test_emulated(void **state)
+{
+	const struct kx_plan_options all = { .emulated = (1u << KX_INSN_KINDS) - 1 };
+	const struct kx_plan_options no_push = { .emulated = KX_EMULATED_ALWAYS & ~(1u << KX_INSN_PUSH) };
+
+	(void)state;
+	frame_is("long_nop", &returns, 0, KX_COST_STEPPED, 6, 0);
+	frame_is("frame_pointer", &returns, 0, KX_COST_STEPPED, 6, 0);
+	frame_is("long_nop", &all, 0, KX_COST_EMULATED, 6, 0);
+	frame_is("frame_pointer", &all, 0, KX_COST_EMULATED, 6, 0);
+	frame_is("sub_first", &all, 0, KX_COST_EMULATED, 6, 0);
+	frame_is("sub_large", &all, 0, KX_COST_EMULATED, 6, 0);
+	frame_is("nop5_crosses", &all, 0, KX_COST_EMULATED, 6, 0);
+	frame_is("push_r12", &no_push, 0, KX_COST_STEPPED, 6, 0);
 }
 
 static void test_nop5(void **state)
@@ -609,6 +687,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_entries),   cmocka_unit_test(test_nop5),
+		cmocka_unit_test(test_frames),    cmocka_unit_test(test_emulated),
 		cmocka_unit_test(test_left_out),  cmocka_unit_test(test_exits),
 		cmocka_unit_test(test_cold_part), cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_entry_point), cmocka_unit_test(test_go),

@@ -51,7 +51,7 @@ static uint64_t cookie_of(const struct kx_probes *p, const struct kx_function *f
 {
 	unsigned nargs = p->options.nargs < f->plan.args ? p->options.nargs : f->plan.args;
 
-	return common_cookie(p, f) | (uint64_t)nargs << 28 |
+	return KX_COOKIE_WITH_FRAME(common_cookie(p, f), f->plan.frame) | (uint64_t)nargs << 28 |
 	       (f->plan.makes_calls ? 0 : KX_COOKIE_IS_LEAF) |
 	       (f->plan.tail_calls && f->plan.exit_kind == KX_EXITS_RETURN ? KX_COOKIE_CHAINS : 0);
 }

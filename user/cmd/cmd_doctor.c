@@ -7,6 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "doctor/doctor.h"
+#include "plan/plan.h"
 #include "base/json_text.h"
 #include "base/printable.h"
 
@@ -128,10 +129,27 @@ static void print_costs(const struct kx_doctor *d)
 		       d->costs[i].plain_ns, d->costs[i].entry_ns, d->costs[i].entry_return_ns);
 }
 
+/* The instructions that are emulated under a probe, or the others. */
+static void print_kinds(const char *what, unsigned kinds)
+{
+	const char *separator = " ";
+
+	printf("  %s:", what);
+	for (int i = 0; i < KX_INSN_KINDS; i++) {
+		if (!(kinds >> i & 1))
+			continue;
+		printf("%s%s", separator, kx_insn_kind_name((enum kx_insn_kind)i));
+		separator = ", ";
+	}
+	printf("\n");
+}
+
 static void print_all(const struct kx_doctor *d)
 {
 	printf("%s, %u CPUs\n\nRecording\n", d->kernel, d->online);
 	print_checks(d, KX_CHECK_BTF, KX_CHECK_RECORDER);
+	print_kinds("emulated under a probe", d->emulated);
+	print_kinds("single-stepped, as all others", ~d->emulated);
 	printf("\nKernel functions (record -f 'kernel:GLOB')\n");
 	print_checks(d, KX_CHECK_KERNEL_SYMBOLS, KX_CHECK_KPROBE);
 	printf("  used: %s\n", d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) :
@@ -226,12 +244,23 @@ static json_t *costs_json(const struct kx_doctor *d)
 	return all;
 }
 
+static json_t *emulated_json(const struct kx_doctor *d)
+{
+	json_t *all = json_array();
+
+	for (int i = 0; i < KX_INSN_KINDS; i++)
+		if (d->emulated >> i & 1)
+			json_array_append_new(all, json_string(kx_insn_kind_name((enum kx_insn_kind)i)));
+	return all;
+}
+
 static int print_json(const struct kx_doctor *d, struct kx_err *err)
 {
 	json_t *j = json_pack(
-		"{s:o,s:I,s:o,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:b,s:o}", "kernel",
+		"{s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:b,s:o}", "kernel",
 		kx_json_text(d->kernel, TEXT_MAX), "cpus", (json_int_t)d->online, "checks",
-		checks_json(d), "user", user_json(&d->user), "shared_files", files_json(d), "clock", clock_json(d), "mechanism",
+		checks_json(d), "emulated", emulated_json(d), "user", user_json(&d->user), "shared_files",
+		files_json(d), "clock", clock_json(d), "mechanism",
 		d->mechanism < 0 ? NULL : kx_mechanism_name((enum kx_mechanism)d->mechanism),
 		"kernel_mechanism",
 		d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) : NULL,

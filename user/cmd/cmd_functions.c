@@ -346,6 +346,7 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 		.exclude = a->exclude, .nexclude = a->nexclude,
 		.exits = a->exits, .max_functions = a->max_functions,
 		.nop5_optimized = nop5_optimized(),
+		.emulated = kx_probe_emulated(),
 		.stacks_unguarded = !kx_returns_check_stacks(-1),
 	};
 	size_t n = a->binary ? 1 : a->npids, i;

@@ -101,6 +101,7 @@ static void try_mechanisms(struct kx_doctor *d)
 		       "this kernel filters by thread, so every process hits the probes");
 	d->own_probes = d->mechanism >= 0 && (d->mechanism != KX_MECHANISM_MULTI ||
 					      !d->checks[KX_CHECK_PROCESS_FILTER].err);
+	d->emulated = kx_probe_emulated();
 	nop5 = kx_probe_nop5_optimized();
 	if (nop5 < 0)
 		try_check(d, KX_CHECK_NOP5, nop5);

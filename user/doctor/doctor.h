@@ -112,6 +112,7 @@ struct kx_doctor {
 	struct kx_doctor_user user;
 	struct kx_doctor_files files;
 	bool own_probes; /* the probes of a recording can be limited to single processes */
+	unsigned emulated; /* see kx_probe_emulated */
 	int mechanism;    /* enum kx_mechanism that recording would use, or -1 */
 	enum kx_kernel_mechanism kernel_mechanism; /* the same for kernel functions */
 	struct kx_clock *clock; /* the one that recording would use; NULL if there is none */

@@ -138,7 +138,7 @@ static bool xray_entry(const struct kx_planner *p, const struct kx_function_code
 		if (sleds[i].kind != KX_XRAY_ENTRY && sleds[i].kind != KX_XRAY_ENTRY_ARGS)
 			continue;
 		if (!decode_sled(p, f, sleds[i].addr, &insn) ||
-		    !kx_probe_cost(&insn, options->nop5_optimized, &cost))
+		    !kx_probe_cost(&insn, options, &cost))
 			continue;
 		out->entry = (struct kx_sled){
 			.addr = sleds[i].addr,
@@ -167,7 +167,7 @@ static int xray_exits(const struct kx_planner *p, const struct kx_function_code 
 		if (sleds[i].kind != KX_XRAY_EXIT && sleds[i].kind != KX_XRAY_TAIL)
 			continue;
 		if (!decode_sled(p, f, sled.addr, &insn) ||
-		    !kx_probe_cost(&insn, false, &cost))
+		    !kx_probe_cost(&insn, NULL, &cost))
 			return kx_err_set(err, -EOPNOTSUPP,
 					  "the kernel takes no probe on its XRay sled at +0x%" PRIx64,
 					  sled.addr - f->parts[0].from);
@@ -239,7 +239,7 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 		ret = kx_err_set(err, -EOPNOTSUPP, "a loop starts at its first instruction, so that "
 				 "each turn would look like a call");
 	else
-		ret = kx_plan_entry(f, body, jumps.any_inside, options, out, err);
+		ret = kx_plan_entry(f, body, jumps.any_inside, KX_STACK_UNMOVED, options, out, err);
 	if (!ret) {
 		inst_ret = kx_plan_exits(f, s, &jumps, body != sym->addr, out, &inst_err);
 		if (out->xray && inst_ret != -ENOMEM) {
@@ -250,6 +250,10 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 					    choose_exits(p, sym, options, touches_return, inst_ret,
 							 &inst_err, out, err);
 	}
+	/* Without a return probe, the entry's may be at a cheaper place inside the frame. */
+	if (!ret && !out->xray && out->exit_kind != KX_EXITS_RETURN &&
+	    out->entry.cost == KX_COST_STEPPED)
+		ret = kx_plan_entry(f, body, jumps.any_inside, KX_STACK_FRAME, options, out, err);
 	kx_jumps_free(&jumps);
 	return ret;
 }
@@ -344,6 +348,22 @@ const char *kx_cost_name(enum kx_cost cost)
 const char *kx_exits_name(enum kx_exits kind)
 {
 	static const char *const names[] = { "auto", "return", "instruction", "none" };
+
+	return names[kind];
+}
+
+const char *kx_insn_kind_name(enum kx_insn_kind kind)
+{
+	static const char *const names[KX_INSN_KINDS] = {
+		[KX_INSN_NOP] = "nop",
+		[KX_INSN_PUSH] = "push",
+		[KX_INSN_JUMP_NEAR] = "jmp",
+		[KX_INSN_CONDITIONAL] = "jcc",
+		[KX_INSN_CALL_NEAR] = "call",
+		[KX_INSN_LONG_NOP] = "long nop",
+		[KX_INSN_MOVE_FRAME] = "mov %rsp,%rbp",
+		[KX_INSN_SUB_STACK] = "sub $n,%rsp",
+	};
 
 	return names[kind];
 }

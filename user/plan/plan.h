@@ -21,7 +21,7 @@
 
 enum kx_cost {
 	KX_COST_NOP5,     /* the kernel turns it into a call: cheapest */
-	KX_COST_EMULATED, /* nop, push, relative jmp, jcc or call */
+	KX_COST_EMULATED, /* see enum kx_insn_kind */
 	KX_COST_STEPPED,  /* everything else runs single-stepped, out of line */
 	KX_COST_KERNEL,   /* no probe in user space: a system call or a kernel function */
 };
@@ -39,6 +39,27 @@ enum kx_sled_kind {
 	KX_SLED_TAIL = 2,
 };
 
+/*
+ * Instructions that some kernel emulates under a probe. kx_probe_emulated (tracer/uprobe_try.h) tries which
+ * ones the running kernel does.
+ */
+enum kx_insn_kind {
+	KX_INSN_NOP,        /* 0x90, with prefixes too */
+	KX_INSN_PUSH,       /* of a 64-bit register */
+	KX_INSN_JUMP_NEAR,  /* direct */
+	KX_INSN_CONDITIONAL,
+	KX_INSN_CALL_NEAR,  /* direct */
+	KX_INSN_LONG_NOP,   /* 0f 1f without prefixes, of 3 to 8 bytes */
+	KX_INSN_MOVE_FRAME, /* mov %rsp,%rbp */
+	KX_INSN_SUB_STACK,  /* sub $n,%rsp */
+	KX_INSN_KINDS
+};
+
+/* Linux 4.1 and later; assumed where it cannot be tried. */
+#define KX_EMULATED_ALWAYS                                                                         \
+	(1u << KX_INSN_NOP | 1u << KX_INSN_PUSH | 1u << KX_INSN_JUMP_NEAR |                        \
+	 1u << KX_INSN_CONDITIONAL | 1u << KX_INSN_CALL_NEAR)
+
 struct kx_sled {
 	uint64_t addr;     /* ELF virtual address of the probed instruction */
 	uint8_t kind;      /* enum kx_sled_kind */
@@ -53,6 +74,8 @@ struct kx_plan {
 				* None at all for a function that never returns. */
 	size_t nexits;
 	uint8_t exit_kind;     /* KX_EXITS_RETURN, _INSTRUCTION or _NONE, never _AUTO */
+	uint8_t frame;         /* bytes by which the stack pointer is below its value at the call's
+				* first instruction when the entry probe is hit; 0 with return probes */
 	uint8_t args;          /* first integer registers still unchanged at the entry probe, 0 to 6 */
 	uint32_t instructions; /* decoded in the function, .cold part included */
 	bool has_loop;         /* a branch goes backwards inside it */
@@ -66,6 +89,7 @@ struct kx_plan_options {
 	bool returns_harmless; /* of the process: see unwind_risk.h */
 	bool returns_forbidden; /* AUTO takes no return probe, not even in leaves (Go) */
 	bool nop5_optimized;   /* this kernel turns a probed nop5 into a call */
+	unsigned emulated;     /* 1 << enum kx_insn_kind: what this kernel emulates; 0: KX_EMULATED_ALWAYS */
 };
 
 struct kx_planner;
@@ -97,6 +121,7 @@ void kx_plan_free(struct kx_plan *plan);
 size_t kx_planner_xray_functions(const struct kx_planner *p, const uint64_t **addrs);
 
 const char *kx_cost_name(enum kx_cost cost);   /* "nop5", "emulated", "stepped" */
+const char *kx_insn_kind_name(enum kx_insn_kind kind);
 const char *kx_exits_name(enum kx_exits kind); /* "return", "instruction", "none", "auto" */
 
 #endif

@@ -7,7 +7,7 @@
 #include "plan/probe_cost.h"
 
 /* Beyond some instructions a cheap one is no gain any more, and hides more of a call. */
-#define MAX_SKIPPED 16
+#define MAX_SKIPPED 32
 #define ALL_ARGUMENTS 6
 
 /* Instructions that may precede the probe: they fall through, take negligible time, and have no
@@ -113,49 +113,98 @@ static bool is_push(const struct kx_insn *insn)
 	return insn->z.meta.category == ZYDIS_CATEGORY_PUSH;
 }
 
-int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets,
-		  const struct kx_plan_options *options, struct kx_plan *out, struct kx_err *err)
+/* Adds what `sub $n,%rsp` or `add $-n,%rsp` takes to @frame; false if @insn is something else or the sum is not a
+ * frame that a probe's cookie can hold. */
+static bool grow_frame(const struct kx_code *code, const struct kx_insn *insn, unsigned *frame)
 {
-	bool found = false, replace = false, past_endbr = true, red_zone = false;
-	uint8_t args = ALL_ARGUMENTS;
-	uint64_t pos = from;
-	struct kx_insn insn;
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+	int64_t bytes;
+
+	if (!kx_insn_operands(code, insn, ops) || ops[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    ops[0].reg.value != ZYDIS_REGISTER_RSP || ops[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return false;
+	bytes = ops[1].imm.value.s;
+	if (insn->z.mnemonic == ZYDIS_MNEMONIC_ADD)
+		bytes = -bytes;
+	else if (insn->z.mnemonic != ZYDIS_MNEMONIC_SUB)
+		return false;
+	if (bytes <= 0 || bytes % 8 || bytes > KX_PLAN_MAX_FRAME - (int64_t)*frame)
+		return false;
+	*frame += (unsigned)bytes;
+	return true;
+}
+
+/* Where the walk over a function's first instructions has come to. */
+struct place {
+	uint64_t pos;
+	unsigned frame;   /* bytes that the stack pointer is below its value at entry */
+	uint8_t args;
+	bool red_zone;    /* something may have been stored below the stack pointer */
+	bool past_endbr;  /* the first instruction, or the one after an endbr64 there */
+};
+
+/* Whether the probe may be put at @insn, which the walk has reached. */
+static bool may_probe(const struct place *at, const struct kx_insn *insn, bool hidden_targets)
+{
+	/*
+	 * Where jumps land that can't be read from the code, only these are safe: a loop holds
+	 * neither the first real instruction nor a prologue's push. The kernel's call in place
+	 * of a nop5 overwrites what lies below the stack pointer, so nothing may have been
+	 * stored there yet.
+	 */
+	return (at->past_endbr || !hidden_targets || is_push(insn)) &&
+	       !(at->red_zone && kx_insn_is_nop5(insn));
+}
+
+/* Goes past @insn; false if the probe has to come before it. */
+static bool step_over(const struct kx_function_code *f, struct place *at,
+		      const struct kx_insn *insn, enum kx_stack_rule rule)
+{
 	struct effects fx;
+
+	if (!is_simple(insn) || !effects_of(f->code, insn, &fx))
+		return false;
+	if (fx.moves_stack &&
+	    (rule == KX_STACK_UNMOVED || !grow_frame(f->code, insn, &at->frame)))
+		return false;
+	at->red_zone |= fx.writes_red_zone;
+	if (fx.first_argument < at->args)
+		at->args = fx.first_argument;
+	at->pos += insn->z.length;
+	return true;
+}
+
+int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets,
+		  enum kx_stack_rule rule, const struct kx_plan_options *options,
+		  struct kx_plan *out, struct kx_err *err)
+{
+	struct place at = { .pos = from, .args = ALL_ARGUMENTS, .past_endbr = true };
+	bool found = false, replace = false;
+	struct kx_insn insn;
 	enum kx_cost cost;
 
-	for (unsigned i = 0; i <= MAX_SKIPPED && pos < f->parts[0].to; i++) {
-		const bool is_endbr = kx_code_decode(f->code, pos, &insn) &&
+	for (unsigned i = 0; i <= MAX_SKIPPED && at.pos < f->parts[0].to; i++) {
+		const bool is_endbr = kx_code_decode(f->code, at.pos, &insn) &&
 				      insn.z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
 
-		if (i > 0 && kx_code_is_target(f->code, pos))
+		if (i > 0 && kx_code_is_target(f->code, at.pos))
 			break; /* a loop may jump here */
-		/*
-		 * Where jumps land that can't be read from the code, only these are safe:
-		 * a loop holds neither the first real instruction nor a prologue's push.
-		 * The kernel's call in place of a nop5 overwrites what lies below the
-		 * stack pointer, so nothing may have been stored there yet.
-		 */
-		if ((past_endbr || !hidden_targets || is_push(&insn)) &&
-		    !(red_zone && kx_insn_is_nop5(&insn)) &&
-		    kx_probe_cost(&insn, options->nop5_optimized, &cost) &&
+		if (may_probe(&at, &insn, hidden_targets) && kx_probe_cost(&insn, options, &cost) &&
 		    (!found || replace || cost < out->entry.cost)) {
 			out->entry = (struct kx_sled){
-				.addr = pos,
+				.addr = at.pos,
 				.kind = KX_SLED_ENTRY,
 				.cost = (uint8_t)cost,
 			};
-			out->args = args;
+			out->args = at.args;
+			out->frame = (uint8_t)at.frame;
 			found = true;
 		}
 		/* endbr64 is as expensive as any other; the first real instruction is the better choice. */
 		replace = is_endbr && i == 0;
-		past_endbr = replace;
-		if (!is_simple(&insn) || !effects_of(f->code, &insn, &fx) || fx.moves_stack)
+		at.past_endbr = replace;
+		if (!step_over(f, &at, &insn, rule))
 			break;
-		red_zone |= fx.writes_red_zone;
-		if (fx.first_argument < args)
-			args = fx.first_argument;
-		pos += insn.z.length;
 	}
 	if (!found)
 		return kx_err_set(err, -EOPNOTSUPP,

@@ -83,7 +83,7 @@ static int add_exit(const struct kx_function_code *f, const struct kx_insn *insn
 		sled.conditional = true;
 		sled.condition = insn->z.opcode & 15;
 	}
-	if (!kx_probe_cost(insn, false, &cost))
+	if (!kx_probe_cost(insn, NULL, &cost))
 		return kx_err_set(err, -EOPNOTSUPP,
 				  "the kernel takes no probe on its exit at +0x%" PRIx64, offset);
 	sled.cost = (uint8_t)cost;

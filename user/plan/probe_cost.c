@@ -55,12 +55,6 @@ bool kx_insn_is_nop5(const struct kx_insn *insn)
 	return insn->z.length == 5 && insn->bytes[0] == 0x0f && insn->bytes[1] == 0x1f;
 }
 
-static bool is_push(const struct kx_insn *insn)
-{
-	return insn->z.opcode >= 0x50 && insn->z.opcode <= 0x57 &&
-	       (insn->z.length == 1 || (insn->z.length == 2 && insn->bytes[0] == 0x41));
-}
-
 static bool is_branch(const struct kx_insn *insn)
 {
 	const uint8_t opcode = insn->z.opcode;
@@ -71,28 +65,66 @@ static bool is_branch(const struct kx_insn *insn)
 	       (opcode >= 0x70 && opcode <= 0x7f);
 }
 
-bool kx_probe_cost(const struct kx_insn *insn, bool nop5_optimized, enum kx_cost *cost)
+static enum kx_insn_kind branch_kind(const struct kx_insn *insn)
+{
+	switch (insn->z.opcode_map == ZYDIS_OPCODE_MAP_0F ? 0 : insn->z.opcode) {
+	case 0xe8:
+		return KX_INSN_CALL_NEAR;
+	case 0xe9:
+	case 0xeb:
+		return KX_INSN_JUMP_NEAR;
+	default:
+		return KX_INSN_CONDITIONAL;
+	}
+}
+
+/* Of those that have no kind in every kernel. */
+static enum kx_insn_kind newer_kind(const struct kx_insn *insn)
+{
+	const uint8_t *b = insn->bytes;
+
+	if (b[0] == 0x0f && b[1] == 0x1f && insn->z.length >= 3 && insn->z.length <= 8)
+		return KX_INSN_LONG_NOP;
+	if (b[0] == 0x48 && ((b[1] == 0x89 && b[2] == 0xe5) || (b[1] == 0x8b && b[2] == 0xec)))
+		return KX_INSN_MOVE_FRAME;
+	if (b[0] == 0x48 && (b[1] == 0x83 || b[1] == 0x81) && b[2] == 0xec)
+		return KX_INSN_SUB_STACK;
+	return KX_INSN_KINDS;
+}
+
+enum kx_insn_kind kx_insn_kind(const struct kx_insn *insn)
 {
 	const ZydisDecodedInstruction *z = &insn->z;
+	const bool one_byte = z->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
+
+	if (z->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		return KX_INSN_KINDS;
+	if (one_byte && z->opcode >= 0x50 && z->opcode <= 0x57 &&
+	    (z->length == 1 || (z->length == 2 && insn->bytes[0] == 0x41)))
+		return KX_INSN_PUSH;
+	if (one_byte && z->opcode == 0x90)
+		return z->mnemonic == ZYDIS_MNEMONIC_NOP ? KX_INSN_NOP : KX_INSN_KINDS;
+	if ((one_byte || z->opcode_map == ZYDIS_OPCODE_MAP_0F) && is_branch(insn))
+		return branch_kind(insn);
+	return newer_kind(insn);
+}
+
+bool kx_probe_cost(const struct kx_insn *insn, const struct kx_plan_options *kernel,
+		   enum kx_cost *cost)
+{
+	const unsigned emulated = kernel && kernel->emulated ? kernel->emulated : KX_EMULATED_ALWAYS;
+	enum kx_insn_kind kind;
 
 	if (refused(insn))
 		return false;
-	*cost = KX_COST_STEPPED;
-	if (z->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
-		return true;
-	/* The kernel can't write across a page boundary at once, and leaves such a nop alone. */
-	if (nop5_optimized && kx_insn_is_nop5(insn) && (insn->addr & PAGE_MASK) <= PAGE_MASK - 4)
+	kind = kx_insn_kind(insn);
+	/* the kernel refuses branches of 16 bits */
+	if (kind >= KX_INSN_JUMP_NEAR && kind <= KX_INSN_CALL_NEAR && has_prefix(insn, 0x66))
+		return false;
+	*cost = emulated >> kind & 1 ? KX_COST_EMULATED : KX_COST_STEPPED;
+	/* The kernel can't write across a page boundary at once, and makes no call of such a nop. */
+	if (kernel && kernel->nop5_optimized && kx_insn_is_nop5(insn) &&
+	    (insn->addr & PAGE_MASK) <= PAGE_MASK - 4)
 		*cost = KX_COST_NOP5;
-	else if (z->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && is_push(insn))
-		*cost = KX_COST_EMULATED;
-	else if (z->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && z->opcode == 0x90)
-		*cost = z->mnemonic == ZYDIS_MNEMONIC_NOP ? KX_COST_EMULATED : KX_COST_STEPPED;
-	else if ((z->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT ||
-		  z->opcode_map == ZYDIS_OPCODE_MAP_0F) &&
-		 is_branch(insn)) {
-		if (has_prefix(insn, 0x66))
-			return false;
-		*cost = KX_COST_EMULATED;
-	}
 	return true;
 }

@@ -16,10 +16,14 @@
 #include "plan/plan.h"
 
 /*
- * Cost of a probe on @insn; false if the kernel refuses to put one there, or would
+ * Cost of a probe on @insn; @kernel: what it emulates and optimizes, NULL as always. False if the kernel refuses to put one there, or would
  * run the instruction wrongly.
  */
-bool kx_probe_cost(const struct kx_insn *insn, bool nop5_optimized, enum kx_cost *cost);
+bool kx_probe_cost(const struct kx_insn *insn, const struct kx_plan_options *kernel,
+		   enum kx_cost *cost);
+
+/* The kind of @insn among those that kernels emulate; KX_INSN_KINDS if it is none of them. */
+enum kx_insn_kind kx_insn_kind(const struct kx_insn *insn);
 
 /* The 5-byte nop that newer kernels overwrite with a call. */
 bool kx_insn_is_nop5(const struct kx_insn *insn);

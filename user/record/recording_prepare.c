@@ -81,6 +81,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 		return code;
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
+	options.emulated = kx_probe_emulated();
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = has_dynamic_targets(r);

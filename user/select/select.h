@@ -46,6 +46,7 @@ struct kx_select_options {
 	size_t nexclude;
 	enum kx_exits exits;
 	bool nop5_optimized;  /* see struct kx_plan_options */
+	unsigned emulated;    /* the same */
 	const char *loads_unseen; /* why modules loaded later are noticed too late, or NULL; must
 				   * outlive the selection */
 	bool stacks_unguarded; /* return probes are not kept to native stacks (no uprobe sessions) */

@@ -93,6 +93,7 @@ static int plan_symbol(struct kx_selector *s, const struct kx_binary *b,
 	const struct kx_plan_options options = {
 		.exits = s->options.exits,
 		.nop5_optimized = s->options.nop5_optimized,
+		.emulated = s->options.emulated,
 		.returns_harmless = m->harmless && !b->moves_stacks && !s->moves_stacks,
 		.returns_forbidden = b->moves_stacks || s->moves_stacks,
 	};

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/process_limits.h"
+#include "plan/plan.h"
 #include "tracer/permission.h"
 
 #define TRY_FILES 16 /* program, link and what libbpf opens for them */
@@ -29,6 +30,43 @@ __asm__(".pushsection .text\n"
 	".size kx_nop5_target, .-kx_nop5_target\n"
 	".popsection\n");
 void kx_nop5_target(void);
+
+/*
+ * One function for each enum kx_insn_kind, to try what the kernel emulates, and in it the instruction that gets
+ * the probe.
+ */
+#define KIND(name, before, probed, after)                                                          \
+	__asm__(".pushsection .text\n"                                                             \
+		".type kx_kind_" #name ", @function\n"                                             \
+		".balign 16\n"                                                                     \
+		"kx_kind_" #name ":\n" before "kx_kind_" #name "_probed:\n" probed after "ret\n"    \
+		".size kx_kind_" #name ", .-kx_kind_" #name "\n"                                    \
+		".popsection\n");                                                                  \
+	void kx_kind_##name(void);                                                                 \
+	void kx_kind_##name##_probed(void)
+
+KIND(nop, "", "nop\n", "");
+KIND(push, "", "push %rbp\n", "pop %rbp\n");
+KIND(jump, "", "jmp 1f\n", "1:\n");
+KIND(conditional, "", "jz 1f\n", "1:\n");
+KIND(call, "", "call kx_kind_nop\n", "");
+KIND(long_nop, "", ".byte 0x0f, 0x1f, 0x00\n", "");
+KIND(move_frame, "push %rbp\n", "mov %rsp, %rbp\n", "pop %rbp\n");
+KIND(sub_stack, "", "sub $8, %rsp\n", "add $8, %rsp\n");
+
+static const struct {
+	void (*call)(void);
+	void (*probed)(void);
+} kinds[KX_INSN_KINDS] = {
+	[KX_INSN_NOP] = { kx_kind_nop, kx_kind_nop_probed },
+	[KX_INSN_PUSH] = { kx_kind_push, kx_kind_push_probed },
+	[KX_INSN_JUMP_NEAR] = { kx_kind_jump, kx_kind_jump_probed },
+	[KX_INSN_CONDITIONAL] = { kx_kind_conditional, kx_kind_conditional_probed },
+	[KX_INSN_CALL_NEAR] = { kx_kind_call, kx_kind_call_probed },
+	[KX_INSN_LONG_NOP] = { kx_kind_long_nop, kx_kind_long_nop_probed },
+	[KX_INSN_MOVE_FRAME] = { kx_kind_move_frame, kx_kind_move_frame_probed },
+	[KX_INSN_SUB_STACK] = { kx_kind_sub_stack, kx_kind_sub_stack_probed },
+};
 
 struct find_offset {
 	uintptr_t address;
@@ -72,23 +110,34 @@ static void keep_error(void *ctx, const struct kx_probe *probe, int err)
 	*(int *)ctx = err;
 }
 
-/* Attaches an empty program to the target in @pid: this process or a child that it forked. */
-static int attach_self(enum kx_mechanism m, pid_t pid, bool is_return, struct kx_links *links)
+/* Attaches an empty program to @targets in @pid: this process or a child that it forked. */
+static int attach_to(enum kx_mechanism m, pid_t pid, bool is_return, void (*const *targets)(void),
+		     size_t ntargets, struct kx_links *links)
 {
-	struct find_offset f = { .address = (uintptr_t)kx_nop5_target };
-	struct kx_probe probe = { 0 };
+	struct kx_probe probes[KX_INSN_KINDS] = { 0 };
 	int prog_fd, ret, refused = 0;
 
-	if (!dl_iterate_phdr(find_offset_cb, &f))
-		return -ENOENT;
-	probe.offset = f.offset;
+	for (size_t i = 0; i < ntargets; i++) {
+		struct find_offset f = { .address = (uintptr_t)targets[i] };
+
+		if (!dl_iterate_phdr(find_offset_cb, &f))
+			return -ENOENT;
+		probes[i].offset = f.offset;
+	}
 	prog_fd = load_empty_program(kx_mechanism_attach_type(m));
 	if (prog_fd < 0)
 		return prog_fd;
-	ret = kx_uprobe_link(m, prog_fd, "/proc/self/exe", pid, is_return, &probe, 1, links,
-			     keep_error, &refused, NULL);
+	ret = kx_uprobe_link(m, prog_fd, "/proc/self/exe", pid, is_return, probes, ntargets,
+			     links, keep_error, &refused, NULL);
 	close(prog_fd);
 	return ret ? ret : refused;
+}
+
+static int attach_self(enum kx_mechanism m, pid_t pid, bool is_return, struct kx_links *links)
+{
+	void (*const target)(void) = kx_nop5_target;
+
+	return attach_to(m, pid, is_return, &target, 1, links);
 }
 
 int kx_mechanism_try(enum kx_mechanism m)
@@ -249,4 +298,88 @@ bool kx_returns_survive_seccomp(void)
 	kx_links_close(&links);
 	known = !err && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 	return known;
+}
+
+/* Whether the kernel has made the area in which this process single-steps probed instructions. */
+static bool has_stepped(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	bool found = !f;
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f))
+		found |= strstr(line, "[uprobes]") != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* In a child: the first kind from @from on that is single-stepped, as exit status; KX_INSN_KINDS if none is. */
+static void run_kinds(int go_fd, int from)
+{
+	int kind = from;
+	char go;
+
+	if (read(go_fd, &go, 1) != 1)
+		_exit(255);
+	for (; kind < KX_INSN_KINDS; kind++) {
+		kinds[kind].call();
+		if (has_stepped())
+			break;
+	}
+	_exit(kind);
+}
+
+/* Probes on all kinds in a child, which runs those from @from on; what run_kinds finds, or negative. */
+static int first_stepped(int from)
+{
+	void (*targets[KX_INSN_KINDS])(void);
+	struct kx_links links = { 0 };
+	int go[2], status = -1, err = -ENOTSUP;
+	pid_t pid;
+
+	for (int i = 0; i < KX_INSN_KINDS; i++)
+		targets[i] = kinds[i].probed;
+	if (pipe2(go, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		run_kinds(go[0], from);
+	}
+	close(go[0]);
+	/* not a session, whose return probes map the same area */
+	for (int m = KX_MECHANISM_MULTI; pid > 0 && m < KX_MECHANISM_COUNT && err; m++)
+		err = attach_to((enum kx_mechanism)m, pid, false, targets + from,
+				(size_t)(KX_INSN_KINDS - from), &links);
+	if (!err && write(go[1], "", 1) != 1)
+		err = -errno;
+	close(go[1]);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	kx_links_close(&links);
+	if (!err && (!WIFEXITED(status) || WEXITSTATUS(status) > KX_INSN_KINDS))
+		err = -EIO;
+	return err ? err : WEXITSTATUS(status);
+}
+
+unsigned kx_probe_emulated(void)
+{
+	static unsigned known;
+	unsigned found = 0;
+	int kind = 0;
+
+	if (known)
+		return known;
+	/* A process that has single-stepped once cannot show what else is: each such kind needs a child of its own. */
+	while (kind < KX_INSN_KINDS) {
+		int stepped = first_stepped(kind);
+
+		if (stepped < kind)
+			return known = KX_EMULATED_ALWAYS;
+		for (; kind < stepped; kind++)
+			found |= 1u << kind;
+		kind++;
+	}
+	return known = found;
 }

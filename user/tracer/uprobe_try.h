@@ -27,6 +27,13 @@ bool kx_multi_filters_process(void);
 /* 1 if this kernel turns a probed 5-byte nop into a call, 0 if not, negative if it can't be tried. */
 int kx_probe_nop5_optimized(void);
 
+/*
+ * Which enum kx_insn_kind (plan/plan.h) this kernel emulates under a probe, 1 << kind each, for struct
+ * kx_plan_options. Found without timing: the kernel maps an area into a process before it single-steps there the
+ * first time. Tried once, on children; KX_EMULATED_ALWAYS where it cannot be tried.
+ */
+unsigned kx_probe_emulated(void);
+
 /* Whether the process runs under seccomp; false if that cannot be read. */
 bool kx_process_has_seccomp(pid_t pid);
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/quick_decode.h"
+
 /* One byte per byte of code: instruction length, class, branch target. */
 #define LENGTH_MASK 0x0f
 #define CLASS_SHIFT 4
@@ -164,7 +166,7 @@ static bool mentions_stack(const ZydisDecodedInstruction *z)
 	return rm == MODRM_BP && z->raw.modrm.mod != 0;
 }
 
-static enum kx_insn_class classify(const ZydisDecodedInstruction *z)
+enum kx_insn_class kx_insn_classify(const ZydisDecodedInstruction *z)
 {
 	switch (z->meta.category) {
 	case ZYDIS_CATEGORY_RET:
@@ -208,6 +210,41 @@ static enum kx_insn_class classify(const ZydisDecodedInstruction *z)
 	}
 }
 
+/* Target of the direct branch or call of @length bytes that kx_quick_decode has found. */
+static uint64_t quick_target(uint64_t addr, const uint8_t *bytes, unsigned length)
+{
+	int32_t near;
+
+	if (length == 2)
+		return addr + length + (uint64_t)(int64_t)(int8_t)bytes[1];
+	memcpy(&near, bytes + length - sizeof(near), sizeof(near));
+	return addr + length + (uint64_t)(int64_t)near;
+}
+
+/* Decodes the instruction at @addr: its length, class, and where it branches to, 0 if nowhere. */
+static unsigned decode_one(const struct kx_code *code, const struct range *r, uint64_t addr,
+			   enum kx_insn_class *class, uint64_t *target)
+{
+	const uint8_t *bytes = r->bytes + (addr - r->addr);
+	unsigned length = kx_quick_decode(bytes, r->size - (addr - r->addr), class);
+	struct kx_insn insn;
+
+	*target = 0;
+	if (length) {
+		if (*class == KX_INSN_BRANCH || (*class == KX_INSN_CALL && bytes[0] == 0xe8))
+			*target = quick_target(addr, bytes, length);
+		return length;
+	}
+	if (!decode_in(code, r, addr, &insn))
+		return 0;
+	*class = kx_insn_classify(&insn.z);
+	if ((*class == KX_INSN_BRANCH || *class == KX_INSN_CALL ||
+	     insn.z.mnemonic == ZYDIS_MNEMONIC_XBEGIN) &&
+	    !kx_insn_target(&insn, target))
+		*target = 0;
+	return insn.z.length;
+}
+
 /*
  * Decodes [from, to). An instruction that an overlapping symbol has brought
  * already is stepped over.
@@ -215,7 +252,6 @@ static enum kx_insn_class classify(const ZydisDecodedInstruction *z)
 static void sweep(struct kx_code *code, uint64_t from, uint64_t to)
 {
 	struct range *r = find_range(code, from);
-	struct kx_insn insn;
 	uint64_t target;
 
 	if (!r)
@@ -225,23 +261,22 @@ static void sweep(struct kx_code *code, uint64_t from, uint64_t to)
 	while (from < to) {
 		uint8_t *info = &r->info[from - r->addr];
 		enum kx_insn_class class;
+		unsigned length;
 
 		if (*info & LENGTH_MASK) {
 			from += *info & LENGTH_MASK;
 			continue;
 		}
-		if (!decode_in(code, r, from, &insn)) {
+		length = decode_one(code, r, from, &class, &target);
+		if (!length) {
 			*info |= KX_INSN_ODD << CLASS_SHIFT | 1;
 			from++;
 			continue;
 		}
-		class = classify(&insn.z);
-		*info |= (uint8_t)(class << CLASS_SHIFT) | insn.z.length;
-		if ((class == KX_INSN_BRANCH || class == KX_INSN_CALL ||
-		     insn.z.mnemonic == ZYDIS_MNEMONIC_XBEGIN) &&
-		    kx_insn_target(&insn, &target))
+		*info |= (uint8_t)(class << CLASS_SHIFT) | (uint8_t)length;
+		if (target)
 			kx_code_add_target(code, target);
-		from += insn.z.length;
+		from += length;
 	}
 }
 

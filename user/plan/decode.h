@@ -60,6 +60,8 @@ bool kx_code_branch(const struct kx_code *code, uint64_t addr, uint64_t *target,
 
 /* Decodes one instruction; false if the bytes are no instruction or lie outside the code. */
 bool kx_code_decode(const struct kx_code *code, uint64_t addr, struct kx_insn *insn);
+/* What it does to the flow of control. */
+enum kx_insn_class kx_insn_classify(const ZydisDecodedInstruction *z);
 /* Operands of a decoded instruction, hidden ones included. */
 bool kx_insn_operands(const struct kx_code *code, const struct kx_insn *insn,
 		      ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT]);

@@ -375,13 +375,13 @@ bench_share()
 		python=$(readlink -f "$(command -v python3)")
 	fi
 	# Return probes need the stack pointer as it was at entry; without them the probe may be behind `sub $n,%rsp`.
-	share libc 76 "$(library 'libc\.so\.6')" return
+	share libc 80 "$(library 'libc\.so\.6')" return
 	share libc 80 "$(library 'libc\.so\.6')" none
-	share "$(basename "${python:-python3}")" 80 "$python" return
+	share "$(basename "${python:-python3}")" 86 "$python" return
 	share "$(basename "${python:-python3}")" 86 "$python" none
-	share libstdc++ 80 "$(library 'libstdc++\.so\.6')" return
-	share libstdc++ 82 "$(library 'libstdc++\.so\.6')" none
-	share libcrypto 69 "$(library 'libcrypto\.so\.3')" return
+	share libstdc++ 85 "$(library 'libstdc++\.so\.6')" return
+	share libstdc++ 85 "$(library 'libstdc++\.so\.6')" none
+	share libcrypto 75 "$(library 'libcrypto\.so\.3')" return
 	share libcrypto 75 "$(library 'libcrypto\.so\.3')" none
 }
 

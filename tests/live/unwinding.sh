@@ -17,6 +17,8 @@ traced() { # LABEL REPAIRED CHECK...
 trace_target throws -f catcher -f passer -f thrower
 traced "exceptions" 40000 cxx=long
 assert_contains "exceptions: why the exits are expensive" "$(cat "$TMP/rec.err")" "expensive exits"
+assert "exceptions: what they cost" "$(cat "$TMP/rec.err")" grep -qE \
+	'expensive exits, about [0-9.]+ us a call \(.*; --exits=none records entries alone, at about [0-9.]+ us$' "$TMP/rec.err"
 
 # 20 pthread_exit and 20 pthread_cancel, each through three cleanup handlers.
 trace_target cancel -f top -f middle -f bottom

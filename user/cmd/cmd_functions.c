@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "tracer/uprobe_try.h"
 #include "cmd/cmd.h"
+#include "doctor/price.h"
 #include "cmd/commands.h"
 #include "base/json_text.h"
 #include "tracer/kernel_mechanism.h"
@@ -251,6 +252,26 @@ static bool has_kernel_functions(const struct kx_selection *sel)
 	return false;
 }
 
+/* What is expensive about these functions; measures it where that is allowed, in about a second. */
+static void print_price(const struct kx_selection *sel)
+{
+	char cost[KX_PRICE_TEXT], instead[KX_PRICE_TEXT];
+	enum kx_mechanism mechanism;
+	struct kx_call_costs costs;
+	struct kx_price price;
+	bool measured;
+
+	kx_price_measured(sel, NULL, &price);
+	if (!price.functions)
+		return;
+	measured = !kx_mechanism_best(&mechanism, NULL) &&
+		   !kx_call_costs_measure(mechanism, &costs, NULL);
+	kx_price_measured(sel, measured ? &costs : NULL, &price);
+	kx_price_texts(&price, cost, instead);
+	kx_print(stderr, "%zu function%s %s expensive exits, %s; %s\n", price.functions,
+		 price.functions == 1 ? "" : "s", price.functions == 1 ? "has" : "have", cost, instead);
+}
+
 static void print_summary(const struct kx_selection *sel, const struct arguments *a)
 {
 	enum kx_kernel_mechanism mechanism;
@@ -292,6 +313,8 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 	else
 		kx_print(stderr, "return probes only where nothing can unwind: %s\n",
 			 sel->risk.reason);
+	if (!a->json)
+		print_price(sel);
 	if (a->binary)
 		kx_print(stderr,
 			 "exits may differ in a process, which decides by all of its libraries\n");

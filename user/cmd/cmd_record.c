@@ -52,10 +52,11 @@ static void print_choice(const struct kx_selection *sel)
 }
 
 static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunctions, size_t nprobes,
-		     const char *mechanism, double attach_seconds)
+		     const char *mechanism, double attach_seconds, const struct kx_price *price)
 {
 	struct kx_record_arguments *a = ctx;
-	size_t stepped = 0, instruction = 0;
+	char cost[KX_PRICE_TEXT], instead[KX_PRICE_TEXT];
+	size_t stepped = 0;
 
 	if (a->quiet)
 		return;
@@ -70,22 +71,21 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 		kx_print(stderr,
 			 "kxray: left out %zu more (kxray functions --left-out shows all)\n",
 			 sel->nleft_out - 5);
-	for (size_t i = 0; i < sel->nfunctions; i++) {
+	for (size_t i = 0; i < sel->nfunctions; i++)
 		stepped += sel->functions[i].traced &&
 			   sel->functions[i].plan.entry.cost == KX_COST_STEPPED;
-		instruction += sel->functions[i].traced &&
-			       sel->functions[i].plan.exit_kind == KX_EXITS_INSTRUCTION;
-	}
 	if (stepped)
 		kx_print(stderr,
 			 "kxray: %zu of %zu functions have an expensive entry (single-stepped); "
 			 "'kxray functions' shows which\n",
 			 stepped, nfunctions);
-	if (instruction && !sel->risk.returns_harmless && a->o.select.exits == KX_EXITS_AUTO)
+	if (price->functions && !a->o.count && !sel->risk.returns_harmless &&
+	    a->o.select.exits == KX_EXITS_AUTO) {
+		kx_price_texts(price, cost, instead);
 		kx_print(stderr,
-			 "kxray: %zu of %zu functions have expensive exits (their own return "
-			 "instructions), because %s\n",
-			 instruction, nfunctions, sel->risk.reason);
+			 "kxray: %zu of %zu functions have expensive exits, %s, because %s; %s\n",
+			 price->functions, nfunctions, cost, sel->risk.reason, instead);
+	}
 	kx_print(stderr,
 		 "kxray: %s %zu function%s with %zu probe%s (%s, attached in %.0f ms); ends %s\n",
 		 a->o.count ? "counting calls of" : "recording", nfunctions, plural(nfunctions),

@@ -134,6 +134,12 @@ static bool grow_frame(const struct kx_code *code, const struct kx_insn *insn, u
 	return true;
 }
 
+/*
+ * What stays single-stepped: functions without a jump, call or push on their way to `ret` or to a system call, and with
+ * return probes those that take their frame first. An entry behind the frame with instruction exits in place of the
+ * return probe would only move the single step from the entry to the `ret`.
+ */
+
 /* Where the walk over a function's first instructions has come to. */
 struct place {
 	uint64_t pos;

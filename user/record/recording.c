@@ -369,6 +369,15 @@ static void start_keeper(struct recording *r)
 	free(path);
 }
 
+static void tell_start(struct recording *r)
+{
+	struct kx_price price;
+
+	kx_price_calibrated(&r->sel, &r->costs, (double)kx_tracer_clock(r->tracer)->tsc_hz, &price);
+	r->o->on_start(r->o->ctx, &r->sel, r->result->functions, kx_probe_sets_probes(&r->probes),
+		       r->mechanisms, r->result->attach_seconds, &price);
+}
+
 int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_result *result,
 		     struct kx_err *err)
 {
@@ -399,9 +408,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 			kx_flight_begin(r.flight);
 		/* every call from now on is recorded */
 		if (o->on_start)
-			o->on_start(o->ctx, &r.sel, result->functions,
-				    kx_probe_sets_probes(&r.probes), r.mechanisms,
-				    result->attach_seconds);
+			tell_start(&r);
 		if (r.launch)
 			code = kx_launch_continue(r.launch, err);
 		if (!code && r.writer)

@@ -32,6 +32,7 @@
 #include "tracer/sources.h"
 #include "tracer/tracer.h"
 #include "record/flight.h"
+#include "doctor/price.h"
 #include "plan/plan.h"
 #include "select/select.h"
 
@@ -72,9 +73,10 @@ struct kx_recording_options {
 	enum kx_wire_clock clock; /* 0: the best that works */
 	int argc;             /* kxray's own command line, for the metadata */
 	char **argv;
-	/* Called once, when all probes are attached and recording begins. */
+	/* Called once, when all probes are attached and recording begins. @price: of the functions' exits. */
 	void (*on_start)(void *ctx, const struct kx_selection *sel, size_t nfunctions,
-			 size_t nprobes, const char *mechanism, double attach_seconds);
+			 size_t nprobes, const char *mechanism, double attach_seconds,
+			 const struct kx_price *price);
 	/* With count, at the end: calls[i] is how often sel->functions[i] was called. */
 	void (*on_counts)(void *ctx, const struct kx_selection *sel, const uint64_t *calls);
 	/* A clause for the user; may be called at any time. */

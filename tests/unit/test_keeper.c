@@ -10,10 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/stop_request.h"
 #include "tracer/keeper.h"
 
 static const uint64_t offset = 64, cookie = 1;
@@ -170,6 +173,81 @@ static void what_a_killed_owner_leaves_is_cleaned_up(void **state)
 	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
 }
 
+/* A connection whose close(2) waits until the other end has read or gone: closing it takes as long as one likes. */
+static int slow_to_close(int *peer)
+{
+	const struct linger linger = { .l_onoff = 1, .l_linger = 600 };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+	static char bytes[1 << 16];
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, size), 0);
+	*peer = accept(listener, NULL, NULL);
+	assert_true(*peer >= 0);
+	close(listener);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	while (write(fd, bytes, sizeof(bytes)) > 0)
+		;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	return fd;
+}
+
+/* A child of this process: leaves its keeper while that closes; the exit status says whether all was as it should be. */
+static void leave_keeper(int fd)
+{
+	struct kx_err err;
+	sigset_t set;
+
+	kx_stop_signals(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	kx_stop_listen(true);
+	if (kx_keeper_start(&err) || kx_keeper_is_left())
+		_exit(1);
+	raise(SIGINT);
+	if (kx_keeper_release(&fd, 1) != 1 || !kx_keeper_is_left())
+		_exit(2);
+	kx_keeper_close(&fd, 1);
+	if (kx_keeper_create(&bad_link) != -EINTR)
+		_exit(3);
+	kx_keeper_stop();
+	exit(0);
+}
+
+static void a_keeper_that_takes_long_is_left(void **state)
+{
+	int peer, fd = slow_to_close(&peer), status, output[2];
+	pid_t owner;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(output), 0);
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+	owner = fork();
+	if (!owner) {
+		close(peer);
+		dup2(output[1], STDOUT_FILENO);
+		close(output[0]);
+		close(output[1]);
+		leave_keeper(fd);
+	}
+	close(fd);
+	close(output[1]);
+	assert_int_equal(waitpid(owner, &status, 0), owner);
+	assert_int_equal(status, 0);
+	/* who reads its output does not wait for the keeper, which still closes */
+	assert_int_equal(read(output[0], &byte, 1), 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);
+	close(peer);
+	assert_true(waitpid(-1, NULL, 0) > 0);
+	close(output[0]);
+	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +255,7 @@ int main(void)
 		cmocka_unit_test(many_probes_fit_into_a_request),
 		cmocka_unit_test(a_killed_keeper_is_replaced_by_its_owner),
 		cmocka_unit_test(what_a_killed_owner_leaves_is_cleaned_up),
+		cmocka_unit_test(a_keeper_that_takes_long_is_left),
 	};
 
 	return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);

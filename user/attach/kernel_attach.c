@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/stop_request.h"
 #include "base/fd_limit.h"
 #include "tracer/uprobe_link.h"
 #include "tracer/kernel_link.h"
@@ -262,6 +263,10 @@ static int attach_tracing(struct kx_kernel_probes *p)
 		const struct kx_kernel_function *f = &p->functions[i];
 		size_t before = p->links.count;
 
+		if (kx_stop_requested()) {
+			code = -EINTR;
+			break;
+		}
 		code = -ENOENT;
 		if (ids[i])
 			code = add_tracing(p, f, ids[i], true);
@@ -340,7 +345,7 @@ int kx_kernel_attach(struct kx_tracer *tracer, const struct kx_symbols *syms,
 		break;
 	case KX_KERNEL_SINGLE:
 		for (size_t i = 0; i < n && !code; i++)
-			code = attach_single(p, &functions[i]);
+			code = kx_stop_requested() ? -EINTR : attach_single(p, &functions[i]);
 		break;
 	default:
 		code = -EINVAL;

@@ -4,6 +4,8 @@
 #include <Zydis/Zydis.h>
 #include <string.h>
 
+#include "base/stop_request.h"
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 #define SP 4 /* register numbers as in ModRM */
@@ -72,6 +74,9 @@ const char *kx_stack_switch_symbol(struct kx_elf *elf)
 	is_static = !kx_elf_get_section(elf, ".dynsym", &section);
 	return kx_elf_find_symbol(elf, SHT_SYMTAB, is_switch_symbol, &is_static);
 }
+
+/* Bytes of code that are searched, some milliseconds, before a request to end is looked for. */
+#define STOP_STRIDE (1u << 20)
 
 struct scan {
 	const uint8_t *code;
@@ -332,6 +337,8 @@ bool kx_stack_switch_in(const uint8_t *code, size_t size, size_t *offset)
 	for (size_t i = 0; i + 4 <= size; i++) {
 		unsigned why = f.rex[code[i]] & f.opcode[code[i + 1]] & f.modrm[code[i + 2]];
 
+		if (!(i % STOP_STRIDE) && kx_stop_requested())
+			return false;
 		if (!why || !is_switch(&s, i, why) || !starts_instruction(&s, i))
 			continue;
 		*offset = i;

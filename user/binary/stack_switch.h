@@ -27,7 +27,7 @@ const char *kx_stack_switch_symbol(struct kx_elf *elf);
 
 /*
  * Whether an instruction among the @size bytes of code at @code loads rsp from another place than its own
- * frame. @offset gets where.
+ * frame. @offset gets where. A request to end (base/stop_request.h) gives the search up, and nothing is found.
  */
 bool kx_stack_switch_in(const uint8_t *code, size_t size, size_t *offset);
 

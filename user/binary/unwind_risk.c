@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/stop_request.h"
 #include "binary/elf_image.h"
 #include "binary/generated_code.h"
 #include "binary/stack_switch.h"
@@ -134,6 +135,12 @@ static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 		snprintf(v->reason, sizeof(v->reason),
 			 "%s cannot be read, so it may have exception tables", m->name);
 		return kx_elf_error_is_content(code);
+	}
+	/* the search of a large file's code takes long; the next step ends the preparation */
+	if (kx_stop_requested()) {
+		kx_elf_close(elf);
+		snprintf(v->reason, sizeof(v->reason), "%s was not read", m->name);
+		return false;
 	}
 	elf_getshdrnum(kx_elf_handle(elf), &sections);
 	v->loads = !matches(m->name, exempt, COUNT(exempt)) && imports_dlopen(elf);

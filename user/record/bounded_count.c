@@ -12,6 +12,7 @@
 
 #include "attach/probes.h"
 #include "base/monotonic.h"
+#include "base/stop_request.h"
 #include "tracer/keeper.h"
 #include "tracer/tracer.h"
 #include "tracer/uprobe_try.h"
@@ -287,10 +288,7 @@ static int prepare(struct counter *c, struct kx_err *err)
 		c->steps.functions[i].plan.exit_kind = KX_EXITS_NONE;
 		c->steps.functions[i].plan.nexits = 0;
 	}
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	kx_stop_signals(&set);
 	c->signals = signalfd(-1, &set, SFD_CLOEXEC);
 	return c->signals < 0 ? kx_err_set(err, -errno, "signals cannot be received: %s",
 					   strerror(errno))
@@ -331,16 +329,16 @@ int kx_bounded_count(const struct kx_selection *sel, const struct kx_bounded_opt
 	memset(out, 0, sizeof(*out));
 	/* the recording after it uses the same one; without it a SIGKILL would leave probes behind */
 	kx_keeper_start(NULL);
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
+	kx_stop_signals(&ends);
 	/* a shell that runs us in the background has SIGINT ignored, and then it is lost */
 	signal(SIGINT, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &ends, &old);
+	kx_stop_listen(true);
 	code = count(&c, err);
-	if (code != -EINTR)
+	if (code != -EINTR) {
+		kx_stop_listen(false);
 		sigprocmask(SIG_SETMASK, &old, NULL);
+	}
 	if (c.signals >= 0)
 		close(c.signals);
 	free(c.steps.functions);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/monotonic.h"
+#include "base/stop_request.h"
 #include "record/targets.h"
 #include "tracer/each_process.h"
 
@@ -155,8 +156,11 @@ int kx_follow_begin(struct kx_follow *f, const struct kx_select_process *procs, 
 
 	for (size_t i = 0; i < nprocs; i++)
 		kx_follow_make_dirty(f, procs[i].pid);
-	while (!code && f->table.first_dirty)
-		code = kx_follow_poll(f, err);
+	while (!code && f->table.first_dirty) {
+		code = kx_stop_check(err);
+		if (!code)
+			code = kx_follow_poll(f, err);
+	}
 	return code;
 }
 

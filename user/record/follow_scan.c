@@ -46,7 +46,7 @@ static int report_failure(struct kx_follow *f, int code, const struct kx_err *wh
 	if (code == -ENOMEM)
 		return kx_err_set(err, code, "no memory for the functions of new processes");
 	/* The process has exited: its files are tried again when another process maps them. */
-	if (code == -ESRCH || code == -ENOENT || (code == -E2BIG && f->full_reported))
+	if (code == -ESRCH || code == -ENOENT || code == -EINTR || (code == -E2BIG && f->full_reported))
 		return 0;
 	f->full_reported |= code == -E2BIG;
 	kx_notice(f->c.notices, "%s", why->text);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/monotonic.h"
+#include "base/stop_request.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
 #include "tracer/debugger.h"
@@ -221,6 +222,7 @@ static void detach(struct recording *r)
 {
 	double before = kx_monotonic_seconds();
 
+	kx_stop_listen(true);
 	kx_tracer_ready(r->tracer, false);
 	if (!r->o->count)
 		kx_collector_close(r->collector);
@@ -230,7 +232,7 @@ static void detach(struct recording *r)
 	if (r->follow)
 		kx_follow_detach(r->follow);
 	kx_probe_sets_free(&r->probes);
-	if (r->probes.waiting)
+	if (r->probes.waiting && !kx_keeper_is_left())
 		report_waiting(r);
 	kx_sources_detach_all(r->tracer);
 	r->result->detach_seconds = kx_monotonic_seconds() - before;
@@ -402,6 +404,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 				  kx_targets_ended(&r.targets));
 	if (!code) {
 		result->started = true;
+		kx_stop_listen(false);
 		start = kx_monotonic_seconds();
 		kx_tracer_ready(r.tracer, true);
 		if (r.flight)
@@ -426,6 +429,11 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 		       : r.flight ? finish_flight(&r, asked, code, err)
 				  : finish(&r, code, err);
 	clean_up(&r, result->started);
+	if (kx_keeper_is_left())
+		kx_notice(&r.notices,
+			  "interrupted again while probes are being removed: kx-keeper (process %d) "
+			  "removes the rest; they record nothing",
+			  (int)kx_keeper_pid());
 	kx_keeper_stop();
 	return code;
 }

@@ -12,6 +12,7 @@
 
 #include "base/monotonic.h"
 #include "base/pattern.h"
+#include "base/stop_request.h"
 #include "base/temporary_file.h"
 #include "collect/tracer_input.h"
 #include "record/changed_code.h"
@@ -127,7 +128,7 @@ static int scan_targets(struct recording *r, struct kx_err *err)
 	for (int tries = 0;; tries++) {
 		bool unsettled;
 
-		code = kx_signals_check(err);
+		code = kx_stop_check(err);
 		if (code)
 			return code;
 		code = kx_targets_read_modules(&r->targets, err);
@@ -438,7 +439,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 	if ((refused = kx_targets_check(&r->targets, &r->notices, err)))
 		code = refused;
 	if (!code)
-		code = kx_signals_check(err);
+		code = kx_stop_check(err);
 	if (!code && !r->tracer)
 		code = load_tracer(r, err);
 	if (!code)
@@ -453,7 +454,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 	if (!code && has_dynamic_targets(r))
 		kx_keeper_hide_code();
 	if (!code)
-		code = kx_signals_check(err);
+		code = kx_stop_check(err);
 	if (!code)
 		code = attach(r, err);
 	if (!code && r->follow)

@@ -4,17 +4,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 
-/* The signals that ask for the end. */
-static void set_ends(sigset_t *set)
-{
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGHUP);
-	sigaddset(set, SIGQUIT);
-}
+#include "base/stop_request.h"
 
 int kx_signals_block(bool dumps, sigset_t *old, struct kx_err *err)
 {
@@ -24,11 +15,12 @@ int kx_signals_block(bool dumps, sigset_t *old, struct kx_err *err)
 	/* A shell starts background commands with SIGINT ignored, and kill -INT must work. */
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	set_ends(&set);
+	kx_stop_signals(&set);
 	sigaddset(&set, SIGCHLD);
 	if (dumps)
 		sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, old);
+	kx_stop_listen(true);
 	/* A closed standard error must not end the recording. */
 	signal(SIGPIPE, SIG_IGN);
 	/* At the file size limit write(2) fails, like on a full disk. */
@@ -37,15 +29,4 @@ int kx_signals_block(bool dumps, sigset_t *old, struct kx_err *err)
 	if (fd < 0)
 		return kx_err_set(err, -errno, "signals cannot be received: %s", strerror(errno));
 	return fd;
-}
-
-int kx_signals_check(struct kx_err *err)
-{
-	static const struct timespec now;
-	sigset_t ends;
-
-	set_ends(&ends);
-	if (sigtimedwait(&ends, NULL, &now) < 0)
-		return 0;
-	return kx_err_set(err, -EINTR, "interrupted before the recording began; nothing is written");
 }

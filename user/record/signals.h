@@ -15,7 +15,4 @@
  */
 int kx_signals_block(bool dumps, sigset_t *old, struct kx_err *err);
 
-/* -EINTR if a signal that ends a recording has come; takes it. For long steps before its start. */
-int kx_signals_check(struct kx_err *err);
-
 #endif

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/stop_request.h"
 #include "binary/unwind_risk.h"
 #include "tracer/debugger.h"
 #include "tracer/each_process.h"
@@ -216,6 +217,8 @@ static int add_process(void *ctx, pid_t pid)
 	struct kx_modules mods;
 	void *grown;
 
+	if (kx_stop_requested())
+		return -EINTR;
 	if (kx_process_has_no_program(pid) || kx_modules_look(pid, in->files, &mods, NULL))
 		return 0;
 	grown = reallocarray(t->procs, t->nprocs + 1, sizeof(*t->procs));
@@ -239,6 +242,8 @@ int kx_targets_read_all(struct kx_targets *t, struct kx_tracer *tracer, struct k
 	struct reading in = { .targets = t, .tracer = tracer, .files = files };
 	int code = kx_each_process(add_process, &in);
 
+	if (code == -EINTR)
+		return kx_stop_check(err);
 	if (code)
 		return kx_err_set(err, code, "the processes of the system cannot be listed: %s",
 				  strerror(-code));

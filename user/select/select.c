@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/stop_request.h"
 #include "select/select_internal.h"
 
 static int too_many(size_t n, size_t max, bool by_size, struct kx_err *err)
@@ -64,7 +65,9 @@ static int add_processes(struct kx_selector *s, const struct kx_select_process *
 			add_risk(s, &one, !any);
 			any = true;
 		}
-		rc = kx_select_add_modules(s, &procs[i], &one, &first, err);
+		rc = kx_stop_check(err);
+		if (!rc)
+			rc = kx_select_add_modules(s, &procs[i], &one, &first, err);
 	}
 	if (s->options.loads_unseen && worst->returns_harmless) {
 		worst->returns_harmless = false;

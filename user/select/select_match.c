@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stop_request.h"
 #include "select/pattern_matches.h"
 #include "select/suggest.h"
 
@@ -157,6 +158,8 @@ static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size
 		if (!names(p, b))
 			continue;
 		named = true;
+		if (kx_stop_check(err))
+			return -EINTR;
 		if (!kx_select_load(b))
 			matched += mark(p, b, true);
 		else if (!failed)

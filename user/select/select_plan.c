@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stop_request.h"
 #include "bpf/wire.h"
 
 /* Room for @more functions after those that there are. */
@@ -120,6 +121,9 @@ static int plan_binary(struct kx_selector *s, const struct kx_binary *b, const u
 		/* Without patterns no ifunc was named. */
 		if (!b->chosen[i] || (out->by_size && sym->is_ifunc))
 			continue;
+		rc = kx_stop_check(err);
+		if (rc)
+			return rc;
 		rc = plan_symbol(s, b, m, sym, &plan, &why);
 		if (rc == -ENOMEM)
 			return kx_err_set(err, rc, "%s", why.text);

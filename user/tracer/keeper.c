@@ -3,15 +3,24 @@
 
 #include <errno.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
+#include "base/stop_request.h"
 #include "tracer/keeper_internal.h"
 #include "tracer/self_code.h"
+
+/* How long a request to end waits for links to be closed, in all, and how often it is looked for. */
+#define CLOSE_SECONDS 1.0
+#define CLOSE_POLL_MS 50
 
 static struct {
 	pid_t owner; /* a child that this process forks has no keeper */
@@ -19,11 +28,18 @@ static struct {
 	int pidfd;
 	int owner_fd;
 	int socket, keepers_socket;
+	double asked; /* when a request to end was first noticed */
+	bool left;
 } keeper;
 
 pid_t kx_keeper_pid(void)
 {
 	return keeper.owner == getpid() ? keeper.pid : 0;
+}
+
+bool kx_keeper_is_left(void)
+{
+	return keeper.left;
 }
 
 static void close_descriptors(void)
@@ -103,7 +119,7 @@ void kx_keeper_stop(void)
 {
 	const struct kx_keeper_message m = { .action = KX_KEEPER_STOP };
 
-	if (!kx_keeper_pid())
+	if (!kx_keeper_pid() || keeper.left)
 		return;
 	if (answer_of(kx_keeper_send(keeper.socket, keeper.pidfd, &m, sizeof(m))) == 0)
 		reap();
@@ -125,6 +141,8 @@ int kx_keeper_create(const struct kx_uprobe_request *r)
 
 	if (!kx_keeper_pid())
 		return kx_uprobe_create(r);
+	if (keeper.left)
+		return -EINTR;
 	code = begin(&m);
 	code = send_part(code, r->path, m.path_size);
 	code = send_part(code, r->offsets, r->count * sizeof(*r->offsets));
@@ -134,19 +152,57 @@ int kx_keeper_create(const struct kx_uprobe_request *r)
 	return code == -EPIPE ? kx_uprobe_create(r) : code;
 }
 
-/* -EPIPE: there is no keeper. */
+/* The descriptors are shared: whoever waits for the end of a pipe or a terminal would wait for the keeper. */
+static void close_standard_streams(void)
+{
+	fflush(NULL);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		close(fd);
+}
+
+/* Until the keeper has answered or ended; false: it is left alone. */
+static bool wait_for_answer(void)
+{
+	struct pollfd fds[] = { { .fd = keeper.socket, .events = POLLIN },
+				{ .fd = keeper.pidfd, .events = POLLIN } };
+
+	while (poll(fds, 2, CLOSE_POLL_MS) <= 0) {
+		double now = kx_monotonic_seconds();
+
+		if (!kx_stop_requested())
+			continue;
+		if (!keeper.asked)
+			keeper.asked = now;
+		if (now - keeper.asked > CLOSE_SECONDS)
+			return false;
+	}
+	return true;
+}
+
+/* -EPIPE: there is no keeper; -EINTR: it is left alone. */
 static int request_close(enum kx_keeper_action action, const int *fds, size_t n)
 {
 	struct kx_keeper_message m = { .action = action, .count = (uint32_t)n };
+	int code;
 
 	if (!kx_keeper_pid())
 		return -EPIPE;
-	return answer_of(send_part(begin(&m), fds, n * sizeof(*fds)));
+	if (keeper.left)
+		return -EINTR;
+	code = send_part(begin(&m), fds, n * sizeof(*fds));
+	if (!code && !wait_for_answer()) {
+		keeper.left = true;
+		atexit(close_standard_streams);
+		return -EINTR;
+	}
+	return answer_of(code);
 }
 
 void kx_keeper_close(const int *fds, size_t n)
 {
-	if (n && request_close(KX_KEEPER_CLOSE, fds, n) < 0)
+	int code = n ? request_close(KX_KEEPER_CLOSE, fds, n) : 0;
+
+	if (code < 0 && code != -EINTR)
 		kx_fds_close(fds, n);
 }
 
@@ -156,6 +212,8 @@ size_t kx_keeper_release(const int *fds, size_t n)
 
 	if (waiting >= 0)
 		return (size_t)waiting;
+	if (waiting == -EINTR)
+		return n;
 	kx_fds_close(fds, n);
 	return 0;
 }
@@ -165,7 +223,7 @@ void kx_keeper_guard_output(const char *path)
 	struct kx_keeper_message m = { .action = KX_KEEPER_GUARD,
 				       .path_size = (uint32_t)strlen(path) + 1 };
 
-	if (kx_keeper_pid())
+	if (kx_keeper_pid() && !keeper.left)
 		answer_of(send_part(begin(&m), path, m.path_size));
 }
 
@@ -174,6 +232,6 @@ void kx_keeper_hide_code(void)
 	struct kx_keeper_message m = { .action = KX_KEEPER_HIDE };
 
 	kx_self_code_hide();
-	if (kx_keeper_pid())
+	if (kx_keeper_pid() && !keeper.left)
 		answer_of(begin(&m));
 }

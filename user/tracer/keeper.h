@@ -18,6 +18,7 @@
 #ifndef KX_KEEPER_H
 #define KX_KEEPER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -42,13 +43,20 @@ void kx_keeper_stop(void);
 /* The keeper's process; 0: there is none. */
 pid_t kx_keeper_pid(void);
 
+/*
+ * Whether it is closing links for which this process no longer waits, since a request to end (base/stop_request.h) came
+ * meanwhile and a second has passed: the kernel takes milliseconds for a single probe, on a busy machine a quarter of
+ * a second. Then it closes the rest after this process's end, and nothing more can be asked of it.
+ */
+bool kx_keeper_is_left(void);
+
 /* kx_uprobe_create and kx_fds_close, by the keeper. */
 int kx_keeper_create(const struct kx_uprobe_request *r);
 void kx_keeper_close(const int *fds, size_t n);
 
 /*
  * The same, but the links to a process that has a debugger (debugger.h) stay until it has none.
- * Returns how many. Without a keeper, closes all.
+ * Returns how many; all that are left, see above. Without a keeper, closes all.
  */
 size_t kx_keeper_release(const int *fds, size_t n);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/kernel_files.h"
+#include "base/stop_request.h"
 #include "bpf/wire.h"
 #include "tracer/keeper.h"
 #include "tracer/permission.h"
@@ -133,8 +134,12 @@ static int attach_multi(const struct request *r, size_t from, size_t count)
 /* One link for the range; where the kernel refuses it, two for its halves, down to the culprits. */
 static int attach_range(const struct request *r, size_t from, size_t count)
 {
-	int err = r->create.attach_type ? attach_multi(r, from, count) : attach_single(r, from);
+	int err;
 
+	/* each takes milliseconds, on a busy machine a quarter of a second */
+	if (kx_stop_requested())
+		return -EINTR;
+	err = r->create.attach_type ? attach_multi(r, from, count) : attach_single(r, from);
 	if (!err || !r->refused || !is_about_instruction(err))
 		return err;
 	if (count == 1) {
@@ -162,6 +167,9 @@ static int explain(int code, const struct request *r, struct kx_err *err)
 	const char *path = path_to_show(r->create.path, target, sizeof(target));
 
 	switch (code) {
+	case -EINTR:
+		return kx_err_set(err, code, "interrupted while probes were being attached to '%s'",
+				  path);
 	case -ESRCH:
 		return kx_err_set(err, code, "process %d ended while its probes were being attached",
 				  r->create.pid);

@@ -46,7 +46,7 @@ struct kx_links {
 /*
  * Attaches @prog_fd at each of @probes in the file @path for process @pid (0: every process).
  * @is_return: return probes (multi and single; a session has both). Links are added to @links.
- * Errors: -ESRCH (the process is gone), -EPERM, -ENOMEM, or the kernel's; then nothing of this
+ * Errors: -ESRCH (the process is gone), -EPERM, -ENOMEM, -EINTR (base/stop_request.h), or the kernel's; then nothing of this
  * call stays attached.
  */
 int kx_uprobe_link(enum kx_mechanism m, int prog_fd, const char *path, pid_t pid, bool is_return,

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Interrupts the start of recordings at random moments, and looks at how they end.
+
+    interrupted.py KXRAY PID ROUNDS SEED TRACE ARG...
+
+ARGs are options of record. Each round sends SIGINT or SIGQUIT after a random delay that spans the start, every second round
+a second one after it. kxray must either have recorded (status 0, the trace and its map are there, and it says so) or
+say that it was interrupted (status 1, no file). When its keeper has ended, too, the process must have the code of its
+file. Prints one line: a JSON object; slowest_ms is for readers only.
+"""
+import ctypes
+import glob
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from process_code import changed_bytes
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def start(kxray, pid, trace, options):
+    return subprocess.Popen([kxray, "record", "-p", pid, "-o", trace, *options], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def reap_keeper():
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+
+
+def main():
+    kxray, pid, rounds, seed, trace = sys.argv[1:6]
+    options = sys.argv[6:]
+    rnd = random.Random(int(seed))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    begin = time.monotonic()
+    process = start(kxray, pid, trace, options)
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if line.startswith("kxray: recording"):
+            break
+    attach = time.monotonic() - begin
+    process.send_signal(signal.SIGINT)
+    said += process.stderr
+    process.wait()
+    reap_keeper()
+    result = {"seed": int(seed), "attach_ms": round(attach * 1e3), "changed": changed_bytes(int(pid)),
+              "recorded": 0, "interrupted": 0, "left": 0, "other": [], "files": 0, "slowest_ms": 0}
+    if process.returncode:
+        result["other"].append([process.returncode, "".join(said)])
+    for i in range(int(rounds)):
+        for path in glob.glob(glob.escape(trace) + "*"):
+            os.unlink(path)
+        process = start(kxray, pid, trace, options)
+        time.sleep(rnd.uniform(0.02, attach * 1.2))
+        asked = time.monotonic()
+        process.send_signal(rnd.choice([signal.SIGINT, signal.SIGQUIT]))
+        if i % 2:
+            time.sleep(rnd.uniform(0, 0.1))
+            process.send_signal(signal.SIGINT)
+        # its end is seen at once, although the keeper may live on
+        process.wait()
+        result["slowest_ms"] = max(result["slowest_ms"], round((time.monotonic() - asked) * 1e3))
+        text = process.stderr.read()
+        process.stderr.close()
+        reap_keeper()
+        result["changed"] += changed_bytes(int(pid))
+        result["left"] += "kx-keeper (process" in text
+        files = len(glob.glob(glob.escape(trace) + "*"))
+        if process.returncode == 0 and "kxray: recording" in text and files == 2:
+            result["recorded"] += 1
+        elif process.returncode == 1 and "interrupted" in text and files == 0:
+            result["interrupted"] += 1
+        elif process.returncode in (-signal.SIGINT, -signal.SIGQUIT) and not text and files == 0:
+            result["interrupted"] += 1  # before kxray blocks signals
+        else:
+            result["other"].append([process.returncode, files, text])
+    print(json.dumps(result))
+
+
+main()

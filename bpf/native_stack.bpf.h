@@ -17,6 +17,9 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "hit.bpf.h"
+#include "ring.bpf.h"
+
 #define EBUSY 16
 
 /* What exec maps for the stack at least, below mm->start_stack: the kernel's stack_expand. */
@@ -98,12 +101,58 @@ static __noinline enum kx_stack_verdict look_at_stack(__u64 sp)
 	return KX_STACK_NATIVE;
 }
 
-/* Whether @sp is on the native stack of the current thread. */
-static __always_inline enum kx_stack_verdict kx_look_at_stack(__u64 sp)
+/*
+ * The ring's first line has what is known of one thread's stack, for that is the thread which most often asks next.
+ * Another thread may run on the CPU between any two instructions: the thread's id is taken away before anything else
+ * is written, and only by one at a time. A tid may live again, but hardly with the same task and memory.
+ */
+static __always_inline int is_remembered(const struct kx_ring_header *line, const struct kx_hit *hit,
+					 __u64 sp)
 {
-	struct kx_native_stack *known = kx_known_stack(bpf_get_current_task_btf());
+	__u32 tid = hit->id;
+	int inside;
 
-	return known && sp - known->from < known->size ? KX_STACK_NATIVE : look_at_stack(sp);
+	if (*(volatile __u32 *)&line->stack_tid != tid ||
+	    line->stack_task != (__u64)hit->task || line->stack_mm != (__u64)hit->task->mm)
+		return 0;
+	inside = sp - line->stack_from < line->stack_size;
+	barrier();
+	return inside && *(volatile __u32 *)&line->stack_tid == tid;
+}
+
+static __noinline int remember_stack(struct kx_ring_header *line)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct kx_native_stack *known = kx_known_stack(task);
+	__u32 before = *(volatile __u32 *)&line->stack_tid;
+
+	if (!known || !known->size || before == KX_STACK_BUSY ||
+	    __sync_val_compare_and_swap(&line->stack_tid, before, KX_STACK_BUSY) != before)
+		return 0;
+	line->stack_task = (__u64)task;
+	line->stack_mm = known->mm;
+	line->stack_from = known->from;
+	line->stack_size = known->size;
+	barrier();
+	*(volatile __u32 *)&line->stack_tid = task->pid;
+	return 0;
+}
+
+/* Whether @sp is on the native stack of the current thread. */
+static __always_inline enum kx_stack_verdict kx_look_at_stack(const struct kx_own_ring *ring,
+							      const struct kx_hit *hit, __u64 sp)
+{
+	enum kx_stack_verdict verdict = KX_STACK_NATIVE;
+	struct kx_native_stack *known;
+
+	if (ring->line && hit->task && is_remembered(ring->line, hit, sp))
+		return KX_STACK_NATIVE;
+	known = kx_known_stack(bpf_get_current_task_btf());
+	if (!known || sp - known->from >= known->size)
+		verdict = look_at_stack(sp);
+	if (ring->line && hit->task && verdict == KX_STACK_NATIVE)
+		remember_stack(ring->line);
+	return verdict;
 }
 
 /* A process forks: its child's only thread goes on with the same stack. */

@@ -3,6 +3,7 @@
 #ifndef KX_PROCESS_BPF_H
 #define KX_PROCESS_BPF_H
 
+#include "hit.bpf.h"
 #include "native_stack.bpf.h"
 #include "ring.bpf.h"
 #include "reduce.bpf.h"
@@ -104,15 +105,16 @@ static __always_inline int returns_harmless(__u32 tgid, __u64 cookie)
 }
 
 /* Whether a call that begins at @sp may get its return address replaced. */
-static __always_inline int kx_may_hijack(__u32 tgid, __u64 cookie, __u64 sp)
+static __always_inline int kx_may_hijack(const struct kx_own_ring *ring, const struct kx_hit *hit,
+					 __u64 sp)
 {
 	enum kx_stack_verdict verdict;
 
-	if (!returns_harmless(tgid, cookie))
+	if (!returns_harmless(hit->id >> 32, hit->cookie))
 		return 0;
-	verdict = kx_look_at_stack(sp);
+	verdict = kx_look_at_stack(ring, hit, sp);
 	if (verdict == KX_STACK_FOREIGN)
-		stacks_switched(tgid, KX_COOKIE_FUNC(cookie));
+		stacks_switched(hit->id >> 32, KX_COOKIE_FUNC(hit->cookie));
 	return verdict == KX_STACK_NATIVE;
 }
 

@@ -20,8 +20,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Filled by kx_look_at_caller. */
 __u32 kx_caller_tgid = 0; /* as the first pid namespace has it */
 
-extern _Bool bpf_session_is_return(void) __ksym __weak;
-
 #include "kernel.bpf.h"
 #include "instant.bpf.h"
 
@@ -73,44 +71,58 @@ static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp - 8);
 }
 
-/*
- * On return the instruction pointer is the return address: only one that has the probe's place in
- * its page could be the entry as well. Asking the kernel costs as much as taking a slot.
- */
-static __always_inline int is_return(struct pt_regs *ctx, __u64 cookie)
-{
-	return (ctx->ip & 0xfff) != KX_COOKIE_PLACE(cookie) || bpf_session_is_return();
-}
-
 /* Entry and return of a function by one link (uprobe session, kernel 6.13). */
 SEC("uprobe")
 int kx_session(struct pt_regs *ctx)
 {
-	__u64 id = bpf_get_current_pid_tgid(), cookie;
+	struct kx_own_ring ring;
+	struct kx_hit hit;
 	__u32 can_skip;
 	int hijacks = 1;
 
-	if (!kx_traced(id))
+	if (!kx_ready)
 		return 1; /* from an entry: no return probe for this call */
-	cookie = bpf_get_attach_cookie(ctx);
-	/* the duration of a trigger's call is needed, so its exit is */
-	can_skip = cookie & KX_COOKIE_HAS_TRIGGER ? 0 : KX_ENTER_CAN_SKIP;
-	if (kx_session_replaced(cookie))
+	kx_find_ring(&ring);
+	kx_look_at_hit(ctx, &ring, &hit);
+	if (!kx_traced(hit.id) || kx_session_replaced(hit.cookie))
 		return 1;
-	if (is_return(ctx, cookie)) {
-		put_return(ctx, cookie, id, can_skip);
+	/* the duration of a trigger's call is needed, so its exit is */
+	can_skip = hit.cookie & KX_COOKIE_HAS_TRIGGER ? 0 : KX_ENTER_CAN_SKIP;
+	if (hit.is_return) {
+		put_return(ctx, hit.cookie, hit.id, can_skip);
 		return 0;
 	}
 	if (!kx_cpu_passes() || !kx_current_passes())
 		return 1;
 	if (kx_budget) {
-		hijacks = kx_may_hijack(id >> 32, cookie, ctx->sp);
+		hijacks = kx_may_hijack(&ring, &hit, ctx->sp);
 		if (!hijacks)
 			can_skip = 0; /* the exit comes from a return instruction */
 	}
-	if (put_entry(ctx, cookie, id, ctx->sp, can_skip) == KX_SKIP)
+	if (put_entry(ctx, hit.cookie, hit.id, ctx->sp, can_skip) == KX_SKIP)
 		return 1;
-	return kx_budget ? !hijacks : !kx_may_hijack(id >> 32, cookie, ctx->sp);
+	return kx_budget ? !hijacks : !kx_may_hijack(&ring, &hit, ctx->sp);
+}
+
+/* The same for one process, without arguments, callers, filters, triggers, reduction or budget: see tracer_load.c. */
+SEC("uprobe")
+int kx_session_plain(struct pt_regs *ctx)
+{
+	struct kx_own_ring ring;
+	struct kx_hit hit;
+
+	if (!kx_ready)
+		return 1;
+	kx_find_ring(&ring);
+	kx_look_at_hit(ctx, &ring, &hit);
+	if (hit.id >> 32 != kx_only_tgid)
+		return 1;
+	if (hit.is_return) {
+		put_record(&ring, KX_EVENT_EXIT, hit.id, KX_COOKIE_FUNC(hit.cookie), ctx->sp - 8, 0, 0, 0);
+		return 0;
+	}
+	put_record(&ring, KX_EVENT_ENTRY, hit.id, KX_COOKIE_FUNC(hit.cookie), ctx->sp, 0, 0, 0);
+	return !kx_may_hijack(&ring, &hit, ctx->sp);
 }
 
 /* The programs below are for uprobe.multi and single uprobes, where 1 would remove the probe. */

@@ -34,7 +34,7 @@ struct kx_ring_map {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct kx_wire_record));
+	__uint(value_size, KX_RING_VALUE_SIZE);
 };
 
 /* One ring per CPU; user space makes the inner maps, on the CPU's memory node. */
@@ -109,12 +109,14 @@ static __noinline void kx_note_thread_loss(__u32 tid, __u32 kind)
 		__sync_fetch_and_add(&loss->exits, 1);
 }
 
+/* Words from the losses of calls to those of others, in one element of the ring. */
+#define KX_LOST_OTHER \
+	((offsetof(struct kx_ring_header, lost_other) - offsetof(struct kx_ring_header, lost)) / 8)
+
 /* Counts one record that did not get in. @ring NULL: there is no ring on this CPU. */
 static __noinline int kx_lose(void *ring, __u32 reason, __u32 kind, __u32 tid)
 {
-	__u32 slot = (kx_is_call(kind) ? offsetof(struct kx_ring_header, lost)
-				       : offsetof(struct kx_ring_header, lost_other)) /
-		     KX_RING_SLOT_SIZE;
+	__u32 lost = offsetof(struct kx_ring_header, lost) / KX_RING_VALUE_SIZE;
 	__u64 *counters;
 
 	/* Update the thread counter before the ring counter: a reader of the latter finds the former. */
@@ -124,9 +126,10 @@ static __noinline int kx_lose(void *ring, __u32 reason, __u32 kind, __u32 tid)
 		__sync_fetch_and_add(kx_is_call(kind) ? &kx_lost_no_ring : &kx_lost_no_ring_other,
 				     1);
 	} else {
-		counters = bpf_map_lookup_elem(ring, &slot);
+		counters = bpf_map_lookup_elem(ring, &lost);
 		if (counters && reason < KX_LOSS_REASONS)
-			__sync_fetch_and_add(&counters[reason], 1);
+			__sync_fetch_and_add(&counters[kx_is_call(kind) ? reason : KX_LOST_OTHER + reason],
+					     1);
 	}
 	return -1;
 }
@@ -134,11 +137,29 @@ static __noinline int kx_lose(void *ring, __u32 reason, __u32 kind, __u32 tid)
 /* Slots reserved for rare records: starts, ends and names of threads, CPU changes. */
 #define KX_RING_SPARE_SLOTS 8
 
+/* The ring of the CPU that the program runs on; programs do not change their CPU. */
+struct kx_own_ring {
+	void *map;		     /* 0: there is none */
+	struct kx_ring_header *line; /* its first cache line only; not 0 if map is not */
+	__u32 cpu;
+};
+
+static __always_inline void kx_find_ring(struct kx_own_ring *r)
+{
+	__u32 zero = 0;
+
+	r->cpu = bpf_get_smp_processor_id();
+	r->map = bpf_map_lookup_elem(&kx_rings, &r->cpu);
+	r->line = r->map ? bpf_map_lookup_elem(r->map, &zero) : 0;
+}
+
 static __always_inline struct kx_wire_record *kx_slot(void *ring, __u64 position)
 {
-	__u32 index = KX_RING_HEADER_SLOTS + ((__u32)position & (kx_ring_slots - 1));
+	__u32 slot = (__u32)position & (kx_ring_slots - 1);
+	__u32 index = KX_RING_HEADER_SLOTS / 2 + slot / 2;
+	struct kx_wire_record *two = bpf_map_lookup_elem(ring, &index);
 
-	return bpf_map_lookup_elem(ring, &index);
+	return two ? two + (slot & 1) : 0;
 }
 
 /* When something happened, and on which CPU. */
@@ -147,46 +168,69 @@ struct kx_moment {
 	__u32 cpu;
 };
 
+/* Instead of a position, which would have to grow for centuries to get there: */
+#define KX_NO_POSITION (~0ULL)
+#define KX_NO_POSITION_FULL (KX_NO_POSITION - KX_LOSS_RING_FULL)
+#define KX_NO_POSITION_BUSY (KX_NO_POSITION - KX_LOSS_RING_BUSY)
+
 /*
- * Puts one record into this CPU's ring, with @words (at most KX_WIRE_MAX_WORDS) words of @payload, an
+ * Takes @slots, of which @spare more have to be free, after reading again how far the reader is. Returns their
+ * position or KX_NO_POSITION_...
+ */
+static __noinline __u64 take_slots(void *map, struct kx_ring_header *line, __u32 slots, __u32 spare)
+{
+	__u32 tail_value = offsetof(struct kx_ring_header, tail) / KX_RING_VALUE_SIZE;
+	__u64 *tail = bpf_map_lookup_elem(map, &tail_value), position, limit;
+
+	if (!tail)
+		return KX_NO_POSITION_FULL;
+	for (int i = 0; i < 8; i++) {
+		position = *(volatile __u64 *)&line->head;
+		limit = *(volatile __u64 *)tail + kx_ring_slots;
+		/* one that is interrupted here writes an older limit later, which is correct as well */
+		*(volatile __u64 *)&line->limit = limit;
+		if (position + slots + spare > limit)
+			return KX_NO_POSITION_FULL;
+		if (__sync_val_compare_and_swap(&line->head, position, position + slots) == position)
+			return position;
+	}
+	return KX_NO_POSITION_BUSY;
+}
+
+/* The words of a record behind func; commit is among them. One store writes them all. */
+#define KX_LAST_WORD(cpu, kind, words, position)                                            \
+	((__u64)(cpu) | (__u64)(kind) << 16 | (__u64)(words) << 24 | ((__u64)(position) + 1) << 32)
+
+/*
+ * Puts one record into the ring, with @words (at most KX_WIRE_MAX_WORDS) words of @payload, an
  * array of that many at least and rounded up to 3. Returns 0, or -1 after counting the loss.
  *
  * @when NULL: now. The clock is then read after the slot is taken: every record that is taken after
  * some reading of the clock is then younger than that reading: the collector's
  * watermark relies on it.
  */
-static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 sp,
-				      const __u64 *payload, __u32 words,
+static __always_inline int put_record(const struct kx_own_ring *ring, __u32 kind, __u32 tid,
+				      __u32 func, __u64 sp, const __u64 *payload, __u32 words,
 				      const struct kx_moment *when)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), zero = 0, slots = KX_WIRE_SLOTS(words);
-	__u32 tail_slot = offsetof(struct kx_ring_header, tail) / KX_RING_SLOT_SIZE;
+	__u32 slots = KX_WIRE_SLOTS(words), zero = 0;
+	__u32 spare = kx_is_frequent(kind) ? KX_RING_SPARE_SLOTS : 0;
 	struct kx_wire_record *rec;
-	void *ring = bpf_map_lookup_elem(&kx_rings, &cpu);
-	__u64 *head, *tail, position, clock;
-	int taken = 0;
+	__u64 position, clock;
 
-	if (kx_counting)
-		return 0;
-	if (!ring)
+	if (!ring->line)
 		return kx_lose(0, KX_LOSS_NO_RING, kind, tid);
-	head = bpf_map_lookup_elem(ring, &zero);
-	tail = bpf_map_lookup_elem(ring, &tail_slot);
-	if (!head || !tail)
-		return -1;
-	for (int i = 0; i < 8 && !taken; i++) {
-		position = *(volatile __u64 *)head;
-		if (position + slots + (kx_is_frequent(kind) ? KX_RING_SPARE_SLOTS : 0) -
-			    *(volatile __u64 *)tail > kx_ring_slots)
-			return kx_lose(ring, KX_LOSS_RING_FULL, kind, tid);
-		taken = __sync_val_compare_and_swap(head, position, position + slots) == position;
+	position = *(volatile __u64 *)&ring->line->head;
+	if (position + slots + spare > *(volatile __u64 *)&ring->line->limit ||
+	    __sync_val_compare_and_swap(&ring->line->head, position, position + slots) != position) {
+		position = take_slots(ring->map, ring->line, slots, spare);
+		if (position >= KX_NO_POSITION_BUSY)
+			return kx_lose(ring->map, KX_NO_POSITION - position, kind, tid);
 	}
-	if (!taken)
-		return kx_lose(ring, KX_LOSS_RING_BUSY, kind, tid);
 
 	clock = when ? when->clock : kx_read_clock();
 	for (__u32 i = 0; i < KX_WIRE_MAX_WORDS / 3 && i + 1 < slots; i++) {
-		__u64 *more = (void *)kx_slot(ring, position + i + 1);
+		__u64 *more = (void *)kx_slot(ring->map, position + i + 1);
 
 		if (!more)
 			return -1;
@@ -196,19 +240,17 @@ static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 s
 		/* keeps an old payload from ever looking like a committed record */
 		((struct kx_wire_record *)more)->commit = (__u32)(position + i + 2);
 	}
-	rec = kx_slot(ring, position);
+	rec = kx_slot(ring->map, position);
 	if (!rec)
 		return -1;
 	rec->clock = clock;
 	rec->sp = sp;
 	rec->tid = tid;
 	rec->func = func;
-	rec->cpu = when ? when->cpu : cpu;
-	rec->kind = kind;
-	rec->words = words;
 	barrier();
 	/* x86 TSO: a reader that sees commit sees the record */
-	*(volatile __u32 *)&rec->commit = (__u32)(position + 1);
+	*(volatile __u64 *)&rec->cpu =
+		KX_LAST_WORD((__u16)(when ? when->cpu : ring->cpu), kind, words, position);
 
 	if ((position ^ (position + slots)) & ~(__u64)(kx_wake_slots - 1))
 		bpf_ringbuf_output(&kx_doorbell, &zero, sizeof(zero), BPF_RB_FORCE_WAKEUP);
@@ -218,7 +260,12 @@ static __always_inline int put_record(__u32 kind, __u32 tid, __u32 func, __u64 s
 static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				  const __u64 *payload, __u32 words)
 {
-	return put_record(kind, tid, func, sp, payload, words, 0);
+	struct kx_own_ring ring;
+
+	if (kx_counting)
+		return 0;
+	kx_find_ring(&ring);
+	return put_record(&ring, kind, tid, func, sp, payload, words, 0);
 }
 
 /* The same for an event of the past: at @clock, on CPU @cpu. */
@@ -226,8 +273,12 @@ static __always_inline int kx_put_late(__u32 kind, __u32 tid, __u32 func, __u64 
 				       const __u64 *payload, __u32 words, __u64 clock, __u32 cpu)
 {
 	const struct kx_moment when = { .clock = clock, .cpu = cpu };
+	struct kx_own_ring ring;
 
-	return put_record(kind, tid, func, sp, payload, words, &when);
+	if (kx_counting)
+		return 0;
+	kx_find_ring(&ring);
+	return put_record(&ring, kind, tid, func, sp, payload, words, &when);
 }
 
 #endif

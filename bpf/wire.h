@@ -4,7 +4,7 @@
  * collector takes out. This header holds that and nothing else; it is the one
  * header that both sides of the kernel boundary include.
  *
- * A ring is one mmapable BPF array of 32-byte slots, owned by one CPU. Slots
+ * A ring is one mmapable BPF array, owned by one CPU and seen as 32-byte slots. Slots
  * 0 to KX_RING_HEADER_SLOTS-1 hold the positions, the rest hold records. A
  * record takes one slot, and more where it carries a payload; the slots of one
  * record are consecutive positions (they may wrap round the end of the ring).
@@ -75,12 +75,20 @@ enum kx_wire_loss {
 };
 
 /*
- * The header of a ring. Each writer-side word and each reader-side word has a
- * cache line of its own.
+ * The header of a ring. The writers' words share a cache line, so that a hit touches one; the reader's word and the
+ * losses have lines of their own.
  */
 struct kx_ring_header {
-	__u64 head; /* next free position; writers advance it by cmpxchg */
-	__u64 pad0[7];
+	__u64 head;  /* next free position; writers advance it by cmpxchg */
+	__u64 limit; /* tail + slots, as a writer has last read them: head may advance up to this at least */
+	__u64 current_at; /* kernel address of the CPU's pointer to its current task; 0: unknown */
+	/* the native stack of the thread that was last asked about on this CPU: see native_stack.bpf.h */
+	__u64 stack_task;
+	__u64 stack_mm;
+	__u64 stack_from;
+	__u64 stack_size;
+	__u32 stack_tid; /* 0: none; KX_STACK_BUSY: being written */
+	__u32 pad0;
 	__u64 tail; /* first position not yet consumed; only the reader writes */
 	__u64 pad1[7];
 	__u64 lost[KX_LOSS_REASONS];       /* function entries and exits */
@@ -89,8 +97,12 @@ struct kx_ring_header {
 	__u64 pad3;
 };
 
+#define KX_STACK_BUSY (~0U)
 #define KX_RING_SLOT_SIZE 32
 #define KX_RING_HEADER_SLOTS 6
+/* An element of the array: a cache line of the header, or two slots. */
+#define KX_RING_VALUE_SIZE 64
+#define KX_RING_VALUES(slots) ((KX_RING_HEADER_SLOTS + (slots)) / 2)
 _Static_assert(sizeof(struct kx_ring_header) ==
 		       KX_RING_HEADER_SLOTS * KX_RING_SLOT_SIZE,
 	       "ring header fills whole slots");

@@ -60,7 +60,23 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in the hierarchy of version 2 */
 } __attribute__((preserve_access_index));
 
+struct rq {
+	struct task_struct *curr; /* runs now */
+	int cpu;
+} __attribute__((preserve_access_index));
+
+struct task_group {
+	struct cfs_rq **cfs_rq; /* by CPU */
+} __attribute__((preserve_access_index));
+
+/* rq and tg with CONFIG_FAIR_GROUP_SCHED. */
+struct cfs_rq {
+	struct rq *rq;
+	struct task_group *tg;
+} __attribute__((preserve_access_index));
+
 struct sched_entity {
+	struct cfs_rq *cfs_rq;
 	__u64 sum_exec_runtime;      /* ns on CPUs */
 	__u64 prev_sum_exec_runtime; /* the same when it was last put on one */
 } __attribute__((preserve_access_index));
@@ -77,6 +93,8 @@ struct mm_struct {
 struct thread_struct {
 	unsigned long fsbase;
 } __attribute__((preserve_access_index));
+
+struct bpf_run_ctx;
 
 struct task_struct {
 	struct thread_info thread_info;
@@ -100,6 +118,7 @@ struct task_struct {
 	struct sched_entity se;
 	unsigned long nvcsw;   /* switches away from it that it asked for */
 	unsigned long nivcsw;  /* and those that it did not */
+	struct bpf_run_ctx *bpf_ctx; /* what its BPF program runs for, in a larger structure */
 } __attribute__((preserve_access_index));
 
 struct task_struct___old {
@@ -109,6 +128,24 @@ struct task_struct___old {
 /* Where kernels 6.2 to 6.14 keep the count of each CPU. */
 struct pcpu_hot___kx {
 	int preempt_count;
+} __attribute__((preserve_access_index));
+
+struct list_head {
+	struct list_head *next;
+} __attribute__((preserve_access_index));
+
+/* What programs of uprobe.multi and uprobe.session run for; session_ctx since 6.13. */
+struct bpf_uprobe {
+	u64 cookie;
+} __attribute__((preserve_access_index));
+
+struct bpf_session_run_ctx {
+	_Bool is_return;
+} __attribute__((preserve_access_index));
+
+struct bpf_uprobe_multi_run_ctx {
+	struct bpf_session_run_ctx session_ctx;
+	struct bpf_uprobe *uprobe;
 } __attribute__((preserve_access_index));
 
 /* What an iterator over all tasks gets; no task at the end. */

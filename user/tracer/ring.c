@@ -32,8 +32,8 @@ int kx_ring_template(uint32_t nslots)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 
-	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "kx_ring", sizeof(__u32), KX_RING_SLOT_SIZE,
-			      KX_RING_HEADER_SLOTS + nslots, &opts);
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "kx_ring", sizeof(__u32), KX_RING_VALUE_SIZE,
+			      KX_RING_VALUES(nslots), &opts);
 }
 
 int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint32_t nslots,

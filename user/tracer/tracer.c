@@ -52,6 +52,18 @@ static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, str
 			    t->skel->rodata->kx_ring_slots, &t->rings, err);
 }
 
+/* Tells the session's program where each CPU has its current task. Without that it asks the kernel at each hit. */
+static void find_current_tasks(struct kx_tracer *t)
+{
+	__u64 args[] = { 0 };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
+
+	for (unsigned cpu = 0; t->mechanism == KX_MECHANISM_SESSION && cpu < t->cpus.n; cpu++) {
+		args[0] = cpu;
+		bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.kx_find_current), &opts);
+	}
+}
+
 /* BPF programs use process ids of the initial pid namespace, kxray those of its own. */
 static int check_namespace(struct kx_tracer *t, struct kx_err *err)
 {
@@ -107,6 +119,8 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 		code = fill_maps(t, o, err);
 	if (!code)
 		code = check_namespace(t, err);
+	if (!code)
+		find_current_tasks(t);
 	if (code)
 		goto fail;
 	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,
@@ -150,7 +164,7 @@ int kx_tracer_prog_fd(const struct kx_tracer *t, enum kx_tracer_prog prog)
 	switch (prog) {
 	case KX_PROG_RETURN:
 		return bpf_program__fd(t->mechanism == KX_MECHANISM_SESSION
-					       ? t->skel->progs.kx_session
+					       ? t->session
 					       : t->skel->progs.kx_return);
 	case KX_PROG_EXIT:
 		return bpf_program__fd(t->skel->progs.kx_exit);

@@ -14,6 +14,7 @@ struct kx_tracer {
 	bool borrows_clock;
 	struct kx_cpus cpus;
 	struct kx_rings *rings;
+	struct bpf_program *session; /* the one that is loaded for the mechanism session */
 	struct ring_buffer *doorbell;
 	struct ring_buffer *triggers; /* NULL without options.flight */
 	bool any_trigger;

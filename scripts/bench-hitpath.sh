@@ -19,7 +19,7 @@ ${CLANG:-clang} -target bpf -mcpu=v3 -O2 -g -D__TARGET_ARCH_x86 -Ibpf -Ivmlinux 
 	-idirafter "/usr/include/$(${CC:-gcc} -print-multiarch)" -c -o "$TMP/hitpath.bpf.o" tests/bench/hitpath.bpf.c &&
 	"$bpftool" gen skeleton "$TMP/hitpath.bpf.o" name hitpath_bpf >"$TMP/hitpath.skel.h" &&
 	${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -fcf-protection=none -I. -Iuser -I"$TMP" -o "$TMP/hitpath" \
-		tests/bench/hitpath.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lz -lZydis -liberty ||
+		tests/bench/hitpath.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lzstd -lz -lZydis -liberty ||
 	die "tests/bench/hitpath.c does not compile"
 "${on_target_cpu[@]}" "$TMP/hitpath" "${1:-1000}" "${2:-300}" >"$TMP/out" || exit 1
 
@@ -39,6 +39,7 @@ BEGIN {
 	about["kxray-general"] = "kx_session"
 	printf "%-50s %13s %13s %13s\n", "both programs do", "nop5", "push", "endbr64+push"
 }
+$1 == "size" { size[$2] = sprintf(", %d instructions, %d bytes compiled", $3, $4); next }
 { if (!($1 in name)) { name[$1] = ++n; order[n] = $1 }; ratio[$1, $2] = $5; ns[$1, $2] = $3 }
 END {
 	for (i = 1; i <= n; i++) {
@@ -47,6 +48,8 @@ END {
 			ratio[p, "nop5"], ns[p, "nop5"], ratio[p, "push"], ns[p, "push"],
 			ratio[p, "endbr64+push"], ns[p, "endbr64+push"]
 	}
+	for (p in size)
+		print about[p] size[p]
 }' "$TMP/out"
 echo
-awk '{ printf "bench name=\"hit path, %s, %s\" value=%s unit=x result=NOTE\n", $1, $2, $5 }' "$TMP/out"
+awk '$1 != "size" { printf "bench name=\"hit path, %s, %s\" value=%s unit=x result=NOTE\n", $1, $2, $5 }' "$TMP/out"

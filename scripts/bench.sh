@@ -3,7 +3,7 @@
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
 #     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [compress] [syscalls] [follow] [rates] [accuracy]
-#                      [bystander]
+#                      [bystander] [hitpath]
 # default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
 #
@@ -18,6 +18,7 @@
 #     follow    scripts/bench-follow.sh: how long newly mapped code runs untraced
 #     rates     scripts/bench-rates.sh: the cost of recording against its prediction
 #     accuracy  scripts/bench-accuracy.sh: durations against what the functions measure themselves
+#     hitpath   scripts/bench-hitpath.sh: what each part of the program at a probe costs
 #     bystander scripts/bench-bystander.sh: malloc+free of a process that nobody asked to trace
 #
 # A figure about a call is the ratio of two consecutive measurements of the same running target's CPU time;
@@ -448,8 +449,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | callers | peers | share) "bench_$part" ;;
-	attach | export | compress | syscalls | follow | rates | accuracy | bystander) ;;
-	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, compress, syscalls, follow, rates, accuracy or bystander" ;;
+	attach | export | compress | syscalls | follow | rates | accuracy | bystander | hitpath) ;;
+	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, compress, syscalls, follow, rates, accuracy, bystander or hitpath" ;;
 	esac
 done
 end_target
@@ -460,7 +461,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in export compress syscalls follow rates accuracy bystander; do
+for script in hitpath export compress syscalls follow rates accuracy bystander; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

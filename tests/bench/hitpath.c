@@ -7,7 +7,8 @@
  * Each part is a BPF program with functions of its own to be called, one for each kind of entry. All are attached at
  * once, and short runs of CALLS calls alternate, so that whatever else happens on the machine affects all alike.
  * Prints a line for each part and kind: "PART KIND NS EMPTY RATIO", the medians of ROUNDS runs: ns a call, ns a call
- * with an empty program, and the former by the latter.
+ * with an empty program, and the former by the latter. First, a line "size PART INSTRUCTIONS BYTES" for kxray's programs,
+ * as the verifier leaves them and as they are compiled.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -143,7 +144,7 @@ static int prepare(struct kx_links *links, struct kx_err *err)
 	struct kx_modules mods;
 	int code = kx_tracer_new(&options, &tracer, err);
 
-	options.flight = true;
+	options.general = true;
 	if (!code)
 		code = kx_tracer_new(&options, &general, err);
 	if (code)
@@ -243,6 +244,15 @@ static void measure(int kind, int rounds, int calls)
 	fflush(stdout);
 }
 
+static void print_size(const char *name, const struct kx_tracer *t)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 size = sizeof(info);
+
+	if (!bpf_obj_get_info_by_fd(kx_tracer_prog_fd(t, KX_PROG_RETURN), &info, &size))
+		printf("size %s %u %u\n", name, info.xlated_prog_len / 8, info.jited_prog_len);
+}
+
 int main(int argc, char **argv)
 {
 	int rounds = argc > 2 ? atoi(argv[1]) : 0, calls = argc > 2 ? atoi(argv[2]) : 0;
@@ -261,6 +271,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "hitpath: %s\n", err.text);
 		return 1;
 	}
+	print_size(parts[KXRAY].name, tracer);
+	print_size(parts[GENERAL].name, general);
 	for (int kind = 0; kind < KINDS; kind++)
 		measure(kind, rounds, calls);
 	kx_links_close(&links);

@@ -394,6 +394,7 @@ int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock
 		.max_depth = session->max_depth,
 		.min_duration_ns = session->min_duration_ns ? 1 : 0,
 		.probes_only = true,
+		.general = !kx_tracer_is_plain(session),
 	};
 	/* a record that is not written leaves a pause in the trace that was none */
 	const bool pauses = !session->max_depth && !session->min_duration_ns;

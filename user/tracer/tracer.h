@@ -32,6 +32,7 @@ struct kx_tracer_options {
 	enum kx_wire_clock clock; /* 0: the best that works */
 	struct kx_clock *borrowed_clock; /* use this one, which outlives the tracer; NULL: a new one */
 	bool probes_only;         /* load the programs of function probes and nothing else */
+	bool general;             /* load the general programs, also where kx_tracer_is_plain without this */
 	uint64_t ring_bytes;      /* of one CPU's ring; 0: by memory */
 	const pid_t *pids;        /* traced processes */
 	size_t npids;             /* at least 1, but for @all */
@@ -50,6 +51,12 @@ struct kx_tracer_options {
 	uint32_t budget_functions; /* calls are counted and may be sampled, for ids up to this; 0: all are recorded */
 	uint32_t count_functions; /* calls are only counted, for ids up to this; 0: they are recorded */
 };
+
+/*
+ * Whether calls are recorded as they come, of one process: then a session gets a program without the code for
+ * anything else.
+ */
+bool kx_tracer_is_plain(const struct kx_tracer_options *options);
 
 /* BPF programs a caller attaches; see ../bpf/record.bpf.c. */
 enum kx_tracer_prog {

@@ -38,10 +38,9 @@ static void choose_kernel_programs(struct kx_tracer *t)
 	bpf_program__set_expected_attach_type(s->progs.kx_kernel_return, type);
 }
 
-/* Whether calls are recorded without any of what kx_session_plain leaves out. */
-static bool is_plain(const struct kx_tracer_options *o)
+bool kx_tracer_is_plain(const struct kx_tracer_options *o)
 {
-	return o->npids == 1 && !o->follow && !o->all && !o->own_probes && !o->filters && !o->nargs &&
+	return !o->general && o->npids == 1 && !o->follow && !o->all && !o->own_probes && !o->filters && !o->nargs &&
 	       !o->callers && !o->flight && !o->max_depth && !o->min_duration_ns && !o->count_functions &&
 	       !o->budget_functions;
 }
@@ -57,7 +56,7 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	bpf_program__set_autoload(s->progs.kx_dlopen, !o->probes_only);
 	bpf_program__set_autoload(s->progs.kx_stop_at_entry, !o->probes_only);
 	bpf_program__set_autoload(s->progs.kx_flush_all_pending, !o->probes_only);
-	t->session = is_plain(o) ? s->progs.kx_session_plain : s->progs.kx_session;
+	t->session = kx_tracer_is_plain(o) ? s->progs.kx_session_plain : s->progs.kx_session;
 	bpf_program__set_autoload(s->progs.kx_session, false);
 	bpf_program__set_autoload(s->progs.kx_session_plain, false);
 	bpf_program__set_autoload(session ? t->session : s->progs.kx_return, true);

@@ -37,6 +37,7 @@ BEGIN {
 	about["record-16M"] = "the same; ring of 16 MiB"
 	about["kxray"] = "kx_session_plain"
 	about["kxray-general"] = "kx_session"
+	about["kxray-asking"] = "kx_session_plain with helpers instead of loads"
 	printf "%-50s %13s %13s %13s\n", "both programs do", "nop5", "push", "endbr64+push"
 }
 $1 == "size" { size[$2] = sprintf(", %d instructions, %d bytes compiled", $3, $4); next }

@@ -45,8 +45,9 @@ THREE(f_put);
 THREE(f_put_large);
 THREE(f_kxray);
 THREE(f_general);
+THREE(f_asking);
 
-enum { EMPTY, IDS, TASK, COOKIE, CLOCK, STACK, CAS, PUT, PUT_LARGE, KXRAY, GENERAL, PARTS };
+enum { EMPTY, IDS, TASK, COOKIE, CLOCK, STACK, CAS, PUT, PUT_LARGE, KXRAY, GENERAL, ASKING, PARTS };
 enum { KINDS = 3 };
 static const char *const kinds[KINDS] = { "nop5", "push", "endbr64+push" };
 static const unsigned probe_offset[KINDS] = { 0, 0, 4 };
@@ -67,12 +68,16 @@ static const struct {
 	[PUT_LARGE] = { "record-16M", FUNCTIONS(f_put_large) },
 	[KXRAY] = { "kxray", FUNCTIONS(f_kxray) },
 	[GENERAL] = { "kxray-general", FUNCTIONS(f_general) },
+	[ASKING] = { "kxray-asking", FUNCTIONS(f_asking) },
 };
 
 static struct hitpath_bpf *skel, *large; /* the same with a small and a large ring */
-/* kxray's own programs: the one for a recording without options, and with them */
-static struct kx_tracer *tracer, *general;
-static struct kx_rings *rings[4];
+/*
+ * kxray's own programs: the one for a recording without options, the one with them, and the first where the current
+ * tasks are unknown, so that it asks helpers
+ */
+static struct kx_tracer *tracer, *general, *asking;
+static struct kx_rings *rings[5];
 
 static struct hitpath_bpf *load(const struct kx_cpus *cpus, enum kx_wire_clock clock, uint32_t bytes,
 				struct kx_rings **out, struct kx_err *err)
@@ -113,7 +118,8 @@ static int program_of(int part)
 
 	if (part < KXRAY)
 		return bpf_program__fd(programs[part]);
-	return kx_tracer_prog_fd(part == KXRAY ? tracer : general, KX_PROG_RETURN);
+	return kx_tracer_prog_fd(part == KXRAY ? tracer : part == GENERAL ? general : asking,
+				 KX_PROG_RETURN);
 }
 
 static int attach(int part, const struct kx_module *self, struct kx_links *links, struct kx_err *err)
@@ -144,6 +150,8 @@ static int prepare(struct kx_links *links, struct kx_err *err)
 	struct kx_modules mods;
 	int code = kx_tracer_new(&options, &tracer, err);
 
+	if (!code)
+		code = kx_tracer_new(&options, &asking, err);
 	options.general = true;
 	if (!code)
 		code = kx_tracer_new(&options, &general, err);
@@ -151,6 +159,10 @@ static int prepare(struct kx_links *links, struct kx_err *err)
 		return code;
 	rings[0] = kx_tracer_rings(tracer);
 	rings[3] = kx_tracer_rings(general);
+	rings[4] = kx_tracer_rings(asking);
+	for (unsigned cpu = 0; cpu < rings[4]->ncpus; cpu++)
+		if (rings[4]->items[cpu].header)
+			rings[4]->items[cpu].header->current_at = 0;
 	skel = load(kx_tracer_cpus(tracer), kx_tracer_clock(tracer)->kind, SMALL_RING, &rings[1], err);
 	large = load(kx_tracer_cpus(tracer), kx_tracer_clock(tracer)->kind, LARGE_RING, &rings[2], err);
 	if (!skel || !large)
@@ -160,6 +172,7 @@ static int prepare(struct kx_links *links, struct kx_err *err)
 		code = attach(part, &mods.items[0], links, err);
 	kx_tracer_ready(tracer, true);
 	kx_tracer_ready(general, true);
+	kx_tracer_ready(asking, true);
 	return code;
 }
 
@@ -167,7 +180,7 @@ static uint64_t empty_rings(void)
 {
 	uint64_t n = 0;
 
-	for (unsigned r = 0; r < 4; r++)
+	for (unsigned r = 0; r < 5; r++)
 		for (unsigned cpu = 0; cpu < rings[r]->ncpus; cpu++) {
 			struct kx_ring *ring = &rings[r]->items[cpu];
 
@@ -276,6 +289,7 @@ int main(int argc, char **argv)
 	for (int kind = 0; kind < KINDS; kind++)
 		measure(kind, rounds, calls);
 	kx_links_close(&links);
+	kx_tracer_free(asking);
 	kx_tracer_free(general);
 	kx_tracer_free(tracer);
 	return 0;

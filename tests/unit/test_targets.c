@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "record/targets.h"
+#include "tracer/each_process.h"
 #include "target.h"
 
 /* A shell that blocks while it opens a fifo. */

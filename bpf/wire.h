@@ -38,6 +38,8 @@ enum kx_event_kind {
 				   * `clock`; payload: where it begins, lost entries, lost exits */
 	KX_EVENT_FAULT = 14,      /* page fault: sp is the address, func the bits KX_FAULT_...;
 				   * payload: the instruction pointer */
+	KX_EVENT_BUDGET = 15,     /* not in the rings: a step of the budget for function func; payload: one
+				   * call in so many is recorded (0: its probes are out), calls so far */
 	KX_EVENT_KINDS
 };
 

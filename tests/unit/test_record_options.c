@@ -153,7 +153,12 @@ static void test_count_and_heat(void **state)
 	assert_true(a.max_overhead == 12.5);
 	accepted("-p 5 --max-overhead 1 --yes");
 	assert_true(a.max_overhead == 1 && a.yes);
-	refused("--max-overhead 1 -- true", "--max-overhead needs running processes");
+	accepted("-f x --max-overhead 1 -- true");
+	assert_true(a.o.max_overhead == 1);
+	accepted("-f x -- true");
+	assert_true(a.o.max_overhead == 0);
+	accepted("-- true");
+	assert_true(a.o.max_overhead == KX_DEFAULT_OVERHEAD);
 	refused("-p 5 --count --max-overhead 1", "leave out --max-overhead");
 	refused("--by-heat 1 -- true", "-p PID");
 	refused("-p 5 --by-heat 1 --count", "either --count or --by-heat, not both");

@@ -7,6 +7,7 @@
 
 #include "attach/probes_internal.h"
 #include "bpf/wire.h"
+#include "tracer/uprobe_try.h"
 
 void kx_probes_add(struct kx_probes *p, struct kx_batch *b, uint64_t offset, uint64_t cookie,
 		   uint32_t id)
@@ -95,6 +96,62 @@ void kx_probes_keep_attachable(const struct kx_probes *p, struct kx_batch *b)
 		if (p->has[b->items[i].index - 1])
 			b->items[n++] = b->items[i];
 	b->count = n;
+}
+
+bool kx_probes_filter_process(const struct kx_tracer *tracer)
+{
+	return kx_tracer_prog_mechanism(tracer, KX_PROG_ENTRY) != KX_MECHANISM_MULTI ||
+	       kx_multi_filters_process();
+}
+
+/*
+ * One link for each process that has the module; or one for all processes where the kernel's
+ * pid filter means a thread (the BPF programs filter by process too).
+ */
+int kx_probes_attach_batch(struct kx_probes *p, enum kx_tracer_prog prog, uint32_t module,
+			   const struct kx_batch *b, struct kx_links *links, struct kx_err *err)
+{
+	const struct kx_module *m = p->sel->modules[module].module;
+	bool filters = kx_probes_filter_process(p->tracer);
+
+	/* several processes have one link where no other has the module: a session must know all its hits */
+	if (!p->options.procs || p->options.is_shared)
+		return kx_probes_link(p, module, prog, 0, b, links, err);
+	for (size_t i = 0; i < p->options.nprocs && b->count; i++) {
+		int code;
+
+		if (!kx_modules_find(p->options.procs[i].mods, m))
+			continue;
+		code = kx_probes_link(p, module, prog, filters ? p->options.procs[i].pid : 0, b,
+				      links, err);
+		if (code)
+			return code;
+		if (!filters)
+			break;
+	}
+	return 0;
+}
+
+/*
+ * Exits first, so that a function with a refused exit gets no entry probe. And of two
+ * probes at one address the kernel runs the later one first: a function that is one
+ * instruction long must be entered before it is left.
+ */
+int kx_probes_attach_batches(struct kx_probes *p, uint32_t module, struct kx_module_batches *b,
+			     struct kx_probe_links *to, struct kx_err *err)
+{
+	int code = kx_probes_attach_batch(p, KX_PROG_EXIT, module, &b->exits, &to->others, err);
+
+	kx_probes_keep_attachable(p, &b->leaves);
+	if (!code)
+		code = kx_probes_attach_batch(p, KX_PROG_RETURN, module, &b->leaves, &to->leaf_returns, err);
+	kx_probes_keep_attachable(p, &b->returns);
+	if (!code)
+		code = kx_probes_attach_batch(p, KX_PROG_RETURN, module, &b->returns, &to->returns, err);
+	kx_probes_keep_attachable(p, &b->entries);
+	if (!code)
+		code = kx_probes_attach_batch(p, KX_PROG_ENTRY, module, &b->entries, &to->others, err);
+	return code;
 }
 
 void kx_module_batches_add(struct kx_probes *p, struct kx_module_batches *b,

@@ -9,56 +9,6 @@
 #include "bpf/wire.h"
 #include "tracer/uprobe_try.h"
 
-/*
- * One link for each process that has the module; or one for all processes where the kernel's
- * pid filter means a thread (the BPF programs filter by process too).
- */
-static int attach_batch(struct kx_probes *p, enum kx_tracer_prog prog, uint32_t module,
-			const struct kx_batch *b, struct kx_links *links, struct kx_err *err)
-{
-	const struct kx_module *m = p->sel->modules[module].module;
-	bool filters = kx_probes_filter_process(p->tracer);
-
-	/* several processes have one link where no other has the module: a session must know all its hits */
-	if (!p->options.procs || p->options.is_shared)
-		return kx_probes_link(p, module, prog, 0, b, links, err);
-	for (size_t i = 0; i < p->options.nprocs && b->count; i++) {
-		int code;
-
-		if (!kx_modules_find(p->options.procs[i].mods, m))
-			continue;
-		code = kx_probes_link(p, module, prog, filters ? p->options.procs[i].pid : 0, b,
-				      links, err);
-		if (code)
-			return code;
-		if (!filters)
-			break;
-	}
-	return 0;
-}
-
-/*
- * Exits first, so that a function with a refused exit gets no entry probe. And of two
- * probes at one address the kernel runs the later one first: a function that is one
- * instruction long must be entered before it is left.
- */
-static int attach_batches(struct kx_probes *p, uint32_t module, struct kx_module_batches *b,
-			  struct kx_err *err)
-{
-	int code = attach_batch(p, KX_PROG_EXIT, module, &b->exits, &p->others, err);
-
-	kx_probes_keep_attachable(p, &b->leaves);
-	if (!code)
-		code = attach_batch(p, KX_PROG_RETURN, module, &b->leaves, &p->leaf_returns, err);
-	kx_probes_keep_attachable(p, &b->returns);
-	if (!code)
-		code = attach_batch(p, KX_PROG_RETURN, module, &b->returns, &p->returns, err);
-	kx_probes_keep_attachable(p, &b->entries);
-	if (!code)
-		code = attach_batch(p, KX_PROG_ENTRY, module, &b->entries, &p->others, err);
-	return code;
-}
-
 static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *err)
 {
 	struct kx_probed_module *m = &p->modules[module];
@@ -75,7 +25,8 @@ static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *er
 			p->options.is_shared(p->options.ctx, p->sel->modules[module].module);
 	m->batches = b;
 	if (!code && !m->is_private)
-		code = attach_batches(p, module, b, err);
+		code = p->options.apart ? kx_switches_attach(p, module, b, err) :
+					  kx_probes_attach_batches(p, module, b, &p->links, err);
 	if (!code && m->is_private && p->options.procs)
 		code = kx_process_probes_hold_all(p, module, err);
 	if (!code)
@@ -99,6 +50,8 @@ static int make_room(struct kx_probes *p)
 		return -ENOMEM;
 	memset(has + p->has_room, 0, (room - p->has_room) * sizeof(*has));
 	p->has = has;
+	if (kx_switches_make_room(p, room))
+		return -ENOMEM;
 	p->has_room = room;
 	return 0;
 }
@@ -106,15 +59,16 @@ static int make_room(struct kx_probes *p)
 /* Attaches all probes of a module, or none. */
 static int attach_whole(struct kx_probes *p, uint32_t module, struct kx_err *err)
 {
-	size_t leaves = p->leaf_returns.count, returns = p->returns.count, others = p->others.count;
-	size_t nprobes = p->nprobes;
+	size_t leaves = p->links.leaf_returns.count, returns = p->links.returns.count;
+	size_t others = p->links.others.count, nswitches = p->nswitches, nprobes = p->nprobes;
 	int code = attach_module(p, module, err);
 
 	if (!code)
 		return 0;
-	kx_links_truncate(&p->leaf_returns, leaves);
-	kx_links_truncate(&p->returns, returns);
-	kx_links_truncate(&p->others, others);
+	kx_links_truncate(&p->links.leaf_returns, leaves);
+	kx_links_truncate(&p->links.returns, returns);
+	kx_links_truncate(&p->links.others, others);
+	kx_switches_truncate(p, nswitches);
 	p->nprobes = nprobes;
 	for (size_t i = 0; i < p->sel->nfunctions; i++) {
 		if (p->sel->functions[i].module != module || !p->has[i])
@@ -138,12 +92,6 @@ int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err)
 		p->modules[m].attached = !code;
 	}
 	return code;
-}
-
-bool kx_probes_filter_process(const struct kx_tracer *tracer)
-{
-	return kx_tracer_prog_mechanism(tracer, KX_PROG_ENTRY) != KX_MECHANISM_MULTI ||
-	       kx_multi_filters_process();
 }
 
 int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
@@ -189,7 +137,7 @@ size_t kx_probes_count(const struct kx_probes *p)
 
 bool kx_probes_has(const struct kx_probes *p, uint32_t id)
 {
-	return p->has[id - 1];
+	return p->has[id - 1] && !kx_switches_is_out(p, id);
 }
 
 int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *const *plans,
@@ -205,7 +153,7 @@ int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *
 			kx_probes_add_exits(p, &exits, &p->sel->functions[i], plans[i], 0);
 	code = p->oom;
 	if (!code && exits.count)
-		code = attach_batch(p, KX_PROG_EXIT, module, &exits, &p->others, err);
+		code = kx_probes_attach_batch(p, KX_PROG_EXIT, module, &exits, &p->links.others, err);
 	free(exits.items);
 	return code;
 }
@@ -219,9 +167,10 @@ int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bo
 	/* A session link must stay: it has the entries too, and the gate in BPF keeps it from
 	 * hijacking anything more. */
 	if (!session)
-		kx_links_close(&p->returns);
+		kx_links_close(&p->links.returns);
 	if (!session && leaves)
-		kx_links_close(&p->leaf_returns);
+		kx_links_close(&p->links.leaf_returns);
+	kx_switches_drop_returns(p, !session, leaves);
 	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++)
 		code = p->modules[m].is_private ? kx_process_probes_replace(p, m, err) :
 						  kx_probes_drop_module(p, m, plans, err);
@@ -230,7 +179,7 @@ int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bo
 
 void kx_probes_join(struct kx_probes *p, struct kx_links *links)
 {
-	kx_links_join(&p->others, links);
+	kx_links_join(&p->links.others, links);
 }
 
 size_t kx_probes_free(struct kx_probes *p)
@@ -239,13 +188,15 @@ size_t kx_probes_free(struct kx_probes *p)
 
 	if (!p)
 		return 0;
-	kx_links_join(&p->others, &p->returns);
-	kx_links_join(&p->others, &p->leaf_returns);
+	kx_switches_join(p);
+	kx_links_join(&p->links.others, &p->links.returns);
+	kx_links_join(&p->links.others, &p->links.leaf_returns);
 	kx_process_probes_close_all(p);
-	kx_links_join(&p->others, &p->ended);
-	waiting = kx_links_release(&p->others);
+	kx_links_join(&p->links.others, &p->ended);
+	waiting = kx_links_release(&p->links.others);
 	for (size_t m = 0; m < KX_SELECT_MAX_MODULES; m++)
 		kx_module_batches_free(p->modules[m].batches);
+	kx_switches_free(p);
 	free(p->modules);
 	free(p->has);
 	free(p);

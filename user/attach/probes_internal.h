@@ -29,6 +29,13 @@ struct kx_module_batches {
 	struct kx_batch risky_exits, risky_leaf_exits;
 };
 
+/* Links of the probes that are not those of single processes. */
+struct kx_probe_links {
+	struct kx_links leaf_returns; /* of functions that make no calls */
+	struct kx_links returns;
+	struct kx_links others;
+};
+
 /* How a module is attached. */
 struct kx_probed_module {
 	bool attached;
@@ -47,9 +54,12 @@ struct kx_probes {
 	size_t has_room;
 	struct kx_probed_module *modules; /* KX_SELECT_MAX_MODULES of them */
 	size_t nfunctions, nprobes;
-	struct kx_links leaf_returns; /* of functions that make no calls */
-	struct kx_links returns;
-	struct kx_links others;
+	struct kx_probe_links links;
+	struct kx_switch **switches; /* options.apart: of functions that have links of their own */
+	size_t nswitches, switches_room;
+	uint32_t *switch_of; /* by id - 1: index + 1 in switches; 0: none */
+	size_t switch_of_room;
+	bool returns_dropped;
 	struct kx_process_probes *processes;
 	struct kx_links ended; /* of processes that have ended */
 	size_t files_left;	/* open files that the limit was last raised for */
@@ -60,6 +70,12 @@ struct kx_probes {
 /* One link, or more where the kernel refuses some probes; none for an empty batch. */
 int kx_probes_link(struct kx_probes *p, uint32_t module, enum kx_tracer_prog prog, pid_t pid,
 		   const struct kx_batch *b, struct kx_links *links, struct kx_err *err);
+/* The batch for all processes that have the module, by one link or one for each. */
+int kx_probes_attach_batch(struct kx_probes *p, enum kx_tracer_prog prog, uint32_t module,
+			   const struct kx_batch *b, struct kx_links *links, struct kx_err *err);
+/* The module's probes in the order that they need. Errors: those of kx_uprobe_link. */
+int kx_probes_attach_batches(struct kx_probes *p, uint32_t module, struct kx_module_batches *b,
+			     struct kx_probe_links *to, struct kx_err *err);
 /* Adds the instruction exits of @plan. @flags: of the cookie. */
 void kx_probes_add_exits(struct kx_probes *p, struct kx_batch *b, const struct kx_function *f,
 			 const struct kx_plan *plan, uint64_t flags);
@@ -71,6 +87,21 @@ void kx_probes_keep_attachable(const struct kx_probes *p, struct kx_batch *b);
 void kx_module_batches_add(struct kx_probes *p, struct kx_module_batches *b,
 			   const struct kx_function *f);
 void kx_module_batches_free(struct kx_module_batches *b);
+
+/* probe_switches.c */
+/* Attaches the module's batches by links for single functions, or few. Errors: as above. */
+int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_module_batches *b,
+		       struct kx_err *err);
+/* There are ids up to @room. Errors: -ENOMEM. */
+int kx_switches_make_room(struct kx_probes *p, size_t room);
+/* Detaches and forgets the switches from index @count on. */
+void kx_switches_truncate(struct kx_probes *p, size_t count);
+bool kx_switches_is_out(const struct kx_probes *p, uint32_t id);
+/* From now on no switch is turned. @close: return probes end, of leaves too with @leaves. */
+void kx_switches_drop_returns(struct kx_probes *p, bool close, bool leaves);
+/* Hands all links over to p->links. */
+void kx_switches_join(struct kx_probes *p);
+void kx_switches_free(struct kx_probes *p);
 
 /* process_probes.c */
 /* Links for all of options.procs that have the module, which is private. */

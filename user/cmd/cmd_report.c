@@ -86,6 +86,7 @@ static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 	struct kx_report *report = NULL;
 	const struct kx_report_totals *totals;
 	struct kx_calls *calls = NULL;
+	struct kx_budget_info budget = { 0 };
 	struct kx_text_out out;
 	const char *unmatched;
 	bool filtered = kx_filter_is_set(&a->filter);
@@ -95,7 +96,10 @@ static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 		kx_trace_input_warn(t, NAME, "in the report");
 		options_of_report.session = t->names.has_map ? t->names.map.session : NULL;
 		options_of_report.whole = a->view.by_process && !filtered;
-		if (filtered || a->view.by_process)
+		if (kx_budget_info_read(options_of_report.session, &budget))
+			r = kx_err_set(err, -ENOMEM, "out of memory for the report");
+		a->view.budget = &budget;
+		if (!r && (filtered || a->view.by_process))
 			r = kx_calls_new(t->file, &t->names, &a->filter, &calls, err);
 	}
 	options_of_report.calls = calls;
@@ -110,6 +114,7 @@ static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 		kx_text_init(&out, STDOUT_FILENO);
 		r = kx_report_print(report, &a->view, kx_fdr_get_info(t->file), &t->names, &out, err);
 	}
+	kx_budget_info_free(&budget);
 	kx_report_free(report);
 	kx_calls_free(calls);
 	kx_trace_input_close(t);

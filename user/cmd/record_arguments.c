@@ -58,13 +58,12 @@ static int complete_flight(struct kx_record_arguments *a, struct kx_err *err)
 
 static int check_heat(struct kx_record_arguments *a, struct kx_err *err)
 {
-	if (a->max_overhead > 0 && !a->pids)
-		return kx_err_set(err, -EINVAL,
-				  "--max-overhead needs running processes to count calls in: -p PID");
 	if (a->max_overhead > 0 && a->o.count)
 		return kx_err_set(err, -EINVAL,
 				  "--count writes no trace, it only counts calls: leave out "
 				  "--max-overhead");
+	if (a->max_overhead > 0 || (!a->o.select.ninclude && !a->o.count))
+		a->o.max_overhead = a->max_overhead > 0 ? a->max_overhead : KX_DEFAULT_OVERHEAD;
 	if (!(a->heat_seconds > 0))
 		return 0;
 	if (!a->pids)

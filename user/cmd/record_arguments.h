@@ -10,6 +10,9 @@
 #include "record/count.h"
 #include "record/recording.h"
 
+/* --max-overhead where no functions are named; percent of the CPU time that the program uses. */
+#define KX_DEFAULT_OVERHEAD 5.0
+
 struct kx_record_arguments {
 	struct kx_recording_options o; /* borrows from the lists below and from argv */
 	const char **include, **exclude; /* of o.select.ninclude and .nexclude patterns */

@@ -9,8 +9,7 @@
 #include "record/targets.h"
 
 /* Percent of the CPU time that the program uses. */
-#define DEFAULT_OVERHEAD 5.0
-#define HIGH_OVERHEAD	 50.0
+#define HIGH_OVERHEAD 50.0
 
 /* Seconds of counting: for a choice, and for a prediction alone. */
 #define CHOICE_SECONDS	   1.0
@@ -37,7 +36,7 @@ static enum mode mode_of(const struct kx_record_arguments *a)
 	if (!a->o.select.ninclude)
 		return BY_SIZE;
 	if (kx_patterns_in_space(a->o.select.include, a->o.select.ninclude, KX_PATTERN_USER) &&
-	    (a->max_overhead > 0 || (on_terminal() && !a->quiet && !a->yes)))
+	    !(a->max_overhead > 0) && on_terminal() && !a->quiet && !a->yes)
 		return PREDICT;
 	return NOTHING;
 }
@@ -121,7 +120,7 @@ int kx_record_choose(struct kx_record_arguments *a, struct kx_err *err)
 			   : mode == BY_SIZE ? CHOICE_SECONDS
 					     : PREDICTION_SECONDS,
 		.max_overhead = a->max_overhead > 0 ? a->max_overhead
-				: chooses	    ? DEFAULT_OVERHEAD
+				: chooses	    ? KX_DEFAULT_OVERHEAD
 						    : HIGH_OVERHEAD,
 		.by_size = mode == BY_SIZE,
 		.predict_only = mode == PREDICT,

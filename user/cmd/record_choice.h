@@ -7,7 +7,7 @@
 
 /*
  * Where calls can be counted before (-p): without -f and with --by-heat leaves out functions that are
- * called too often, else predicts the cost if somebody wants to know it (a terminal, --max-overhead).
+ * called too often, else predicts the cost on a terminal, unless --max-overhead bounds it.
  * Prints both. Errors: -ECANCELED (too costly, on a terminal, without --yes); those of
  * kx_call_rates_select.
  */

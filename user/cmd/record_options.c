@@ -228,19 +228,25 @@ static const struct kx_option reduction[] = {
 		    "except those with a single-stepped entry. Needs -p." },
 	{ .name = "max-overhead", .kind = KX_OPTION_PERCENT, .argument = "PCT", .max = 100000,
 	  FIELD(max_overhead), .takes = "percent of the CPU time that the program uses, as in 5 or 12.5%",
-	  .help = "without -f, and with --by-heat: trace only what is predicted to cost at most PCT "
-		  "percent of the CPU time that the program uses (default 5). With -f: predict first, and "
-		  "ask for --yes or warn if it is more. Needs -p",
-	  .manual = "Without -f, and with --by-heat: calls are counted first, and functions are left out, "
-		    "most called first, until recording the others is predicted to cost at most PCT percent "
-		    "(5 by default) of the CPU time that the processes use; a tenth of a CPU is assumed for "
-		    "those that hardly run. The count slows the program down for moments only: functions "
-		    "are counted in groups, and a group is detached when its hits have cost 10 ms. With -f "
-		    "nothing is left out: on a terminal, or if this option is given, calls are counted for "
-		    "0.2 s and the prediction is printed. In a script without this option a recording with "
-		    "-f begins at once.\n\n"
-		    "If more than 50 percent (with -f: than PCT) are predicted, kxray records only with --yes "
-		    "if it runs on a terminal, and prints a warning otherwise. Needs -p." },
+	  .help = "keep what the probes take within PCT percent of the CPU time that the program uses (without "
+		  "-f: 5; else no limit): calls are counted and, where it is too much, sampled, or probes "
+		  "are taken out for a time",
+	  .manual = "What the probes may take, in percent of the CPU time that the processes use; a tenth of a CPU "
+		    "is assumed for those that hardly run, with -a it is that of all processes. 5 without -f, else no limit.\n\n"
+		    "While recording, all calls are counted in the kernel. Where their cost would exceed the budget, "
+		    "the functions that take most are sampled (one call in 2, 4, ... 4,096 is recorded, with its exit), and if "
+		    "even counting takes too much, their probes are taken out; they are put back for a try after 1, 2, ... 64 "
+		    "seconds. Probes that each process has for itself, because other processes map the same library, "
+		    "system calls and kernel functions are only sampled. Every step is a note in the trace (kxray:budget), and report "
+		    "shows the functions and all their calls. Costs are measured when the recording begins. One "
+		    "second's budget may be taken at once.\n\n"
+		    "Without -f, and with --by-heat, calls of running processes (-p) are counted before, too, and "
+		    "functions are left out, most called first, until recording the others is predicted to stay within "
+		    "the budget. That count slows the program down for moments only: functions are counted in "
+		    "groups, and a group is detached when its hits have cost 10 ms.\n\n"
+		    "With -p and -f on a terminal, but without this option, calls are counted for 0.2 s and the prediction "
+		    "is printed; if it is more than 50 percent, kxray records only with --yes. In a script "
+		    "a recording with -f begins at once." },
 	{ .name = "yes", .short_name = 'y', .kind = KX_OPTION_FLAG, FIELD(yes),
 	  .help = "record even if the predicted cost is high" },
 	{ 0 },

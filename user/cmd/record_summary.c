@@ -148,6 +148,20 @@ static void print_clock(const struct kx_recording_result *r)
 			 (double)r->clock_error_ns * 1e-3);
 }
 
+static void print_budget(const struct kx_recording_result *r)
+{
+	if (!(r->budget_percent > 0) || !r->budget_limited)
+		return;
+	kx_print(stderr,
+		 "kxray: --max-overhead %g %%: the probes took about %.1f %% of the CPU time that the program used; "
+		 "%zu function%s sampled",
+		 r->budget_percent, r->budget_taken_percent, r->budget_limited,
+		 r->budget_limited == 1 ? " was" : "s were");
+	if (r->budget_out)
+		kx_print(stderr, ", %zu of them had no probes for a time", r->budget_out);
+	kx_print(stderr, " ('kxray report' shows which)\n");
+}
+
 void kx_record_summary_print(const struct kx_recording_options *o,
 			     const struct kx_recording_result *r)
 {
@@ -184,6 +198,7 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 	if (r->unprobed)
 		kx_print(stderr, "kxray: %zu function%s had no probe in the code of a traced process\n",
 			 r->unprobed, plural(r->unprobed));
+	print_budget(r);
 	print_losses(c);
 	print_incomplete(o, c);
 }
@@ -212,6 +227,12 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 		json_object_set_new(j, "unprobed", json_integer((json_int_t)r->unprobed));
 	if (r->kernel_mechanism && j)
 		json_object_set_new(j, "kernel_mechanism", json_string(r->kernel_mechanism));
+	if (j && r->budget_percent > 0)
+		json_object_update_new(
+			j, json_pack("{s:f,s:f,s:I,s:I}", "budget_percent", r->budget_percent,
+				     "budget_taken_percent", r->budget_taken_percent, "sampled",
+				     (json_int_t)r->budget_limited, "taken_out",
+				     (json_int_t)r->budget_out));
 	if (j && r->files)
 		json_object_update_new(j, json_pack("{s:i,s:i,s:s}", "files", (int)r->files,
 						    "files_kept", (int)r->files_kept,

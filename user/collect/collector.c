@@ -352,6 +352,14 @@ static void count_rest(struct kx_collector *c)
 	}
 }
 
+int kx_collector_put(struct kx_collector *c, const struct kx_wire_record *rec, const uint64_t *payload)
+{
+	int code = c->sink.record(&c->sink, 0, rec, c->in.now(c->in.ctx), payload);
+
+	c->pending += code > 0 ? (size_t)code : 0;
+	return code < 0 ? code : 0;
+}
+
 void kx_collector_close(struct kx_collector *c)
 {
 	c->closed_tsc = c->in.now(c->in.ctx);

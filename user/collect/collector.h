@@ -121,6 +121,12 @@ uint64_t kx_collector_oldest(const struct kx_collector *c);
 int kx_collector_switch(struct kx_collector *c, struct kx_fdr_writer *writer, uint64_t *continued,
 			struct kx_err *err);
 
+/*
+ * Adds a record that is not from the rings, at the present time; its clock is ignored. @payload: rec->words words. Errors:
+ * -ENOMEM.
+ */
+int kx_collector_put(struct kx_collector *c, const struct kx_wire_record *rec, const uint64_t *payload);
+
 /* The gate has just been closed: what is open at this time ends at it. */
 void kx_collector_close(struct kx_collector *c);
 

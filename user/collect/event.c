@@ -37,6 +37,22 @@ static void fault_note(struct kx_note *note, const struct kx_event *ev, const ui
 	memcpy(note->values, values, sizeof(values));
 }
 
+static const struct kx_note_layout budget_layout = {
+	"budget",
+	{ { "function", KX_NOTE_COUNT }, { "one_in", KX_NOTE_COUNT }, { "calls", KX_NOTE_COUNT } },
+};
+
+static void budget_note(struct kx_note *note, const struct kx_event *ev, const uint64_t *payload,
+			uint32_t inside)
+{
+	(void)inside;
+	note->kind = KX_NOTE_INSTANT;
+	note->layout = &budget_layout;
+	note->values[0] = ev->func;
+	note->values[1] = payload ? payload[0] : 0;
+	note->values[2] = payload ? payload[1] : 0;
+}
+
 const struct kx_event_type kx_event_types[KX_EVENT_KINDS] = {
 	[KX_EVENT_PAD] = { 0 },
 	[KX_EVENT_ENTRY] = { .words = KX_MAX_ARGS },
@@ -53,4 +69,5 @@ const struct kx_event_type kx_event_types[KX_EVENT_KINDS] = {
 	[KX_EVENT_UNWIND] = { 0 },
 	[KX_EVENT_LOSS] = { .words = 3 },
 	[KX_EVENT_FAULT] = { .words = 1, .note = fault_note },
+	[KX_EVENT_BUDGET] = { .words = 2, .note = budget_note },
 };

@@ -379,6 +379,32 @@ static int measure(struct kx_rings *rings, bool pauses, struct measured *out, st
 	return code;
 }
 
+/* What a call takes that is only counted: it leaves no record. */
+static uint64_t measure_counted(const struct kx_clock *clock, unsigned i)
+{
+	uint64_t took[ROUNDS], begin;
+
+	for (int call = 0; call < WARM_CALLS; call++)
+		idle[i].call();
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		begin = now(clock);
+		for (int call = 0; call < CALLS; call++)
+			idle[i].call();
+		took[round] = now(clock) - begin;
+	}
+	return median(took, ROUNDS) / CALLS;
+}
+
+static void measure_all_counted(struct kx_tracer *t, const struct kx_clock *clock,
+				struct kx_probe_costs *out)
+{
+	for (uint32_t id = 1; id <= FUNCTIONS; id++)
+		kx_tracer_set_level(t, id, KX_BUDGET_NONE);
+	for (unsigned k = 0; k < 2 * CODES; k++)
+		out->kinds[k + 1].counted =
+			to_ticks(clock, measure_counted(clock, k < CODES ? OF_RETURN + k : OF_EXIT + k - CODES));
+}
+
 int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock,
 		 struct kx_probe_costs *out, struct kx_links *links, struct kx_err *err)
 {
@@ -393,6 +419,7 @@ int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock
 		.nargs = session->nargs,
 		.max_depth = session->max_depth,
 		.min_duration_ns = session->min_duration_ns ? 1 : 0,
+		.budget_functions = session->budget_functions ? FUNCTIONS : 0,
 		.probes_only = true,
 		.general = !kx_tracer_is_plain(session),
 	};
@@ -411,9 +438,11 @@ int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock
 	kx_tracer_ready(t, true);
 	if (!code)
 		code = measure(kx_tracer_rings(t), pauses, m, err);
-	kx_tracer_ready(t, false);
 	if (!code)
 		fill_kinds(m, clock, out);
+	if (!code && session->budget_functions)
+		measure_all_counted(t, clock, out);
+	kx_tracer_ready(t, false);
 	if (!code && pauses)
 		fill_all_pauses(m, clock, out);
 	kx_tracer_free(t);

@@ -14,7 +14,7 @@
 #include "tracer/tracer.h"
 
 /*
- * @session: the recording's options; mechanism, arguments, callers, depth and minimum duration count.
+ * @session: the recording's options; mechanism, arguments, callers, depth, minimum duration and budget count.
  * @clock: borrowed. Fills in the kinds of @out. Takes about 5 ms for the calls, 18 ms for the pauses, and what
  * the kernel needs to load and attach. With a depth or a minimum duration there are no pauses: calls that are not
  * written leave gaps in a trace that look like pauses. The probes stay in @links, also after an error: closing

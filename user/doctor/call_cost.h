@@ -21,6 +21,14 @@ struct kx_call_costs {
 int kx_call_costs_measure(enum kx_mechanism mechanism, struct kx_call_costs *out,
 			  struct kx_err *err);
 
+/* What a traced system call takes of the target's CPU time, ns. */
+struct kx_syscall_costs {
+	double recorded_ns, counted_ns; /* with a budget, if it is recorded and if it is only counted */
+};
+
+/* The same for system calls alone; a few ms, and what the kernel needs to load the programs. */
+int kx_syscall_costs_measure(enum kx_mechanism mechanism, struct kx_syscall_costs *out, struct kx_err *err);
+
 /*
  * What it costs in ns of CPU time to record a call of a function planned like that, and to write it.
  * Negative if that is not known: calls in the kernel.

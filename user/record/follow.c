@@ -254,14 +254,14 @@ void kx_follow_ended(struct kx_follow *f, pid_t pid)
 	make_ended(f, pid);
 }
 
+const struct kx_followed_table *kx_follow_table(const struct kx_follow *f)
+{
+	return &f->table;
+}
+
 struct kx_file_cache *kx_follow_files(const struct kx_follow *f)
 {
 	return f->files;
-}
-
-bool kx_follow_busy(const struct kx_follow *f)
-{
-	return f->table.first_dirty != NULL;
 }
 
 bool kx_follow_all_ended(const struct kx_follow *f)

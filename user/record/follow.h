@@ -85,10 +85,11 @@ struct kx_file_cache *kx_follow_files(const struct kx_follow *f);
 /* Process @pid has ended, perhaps before the events that announce it were recorded. */
 void kx_follow_ended(struct kx_follow *f, pid_t pid);
 
-/* Whether some process waits to be scanned. */
-bool kx_follow_busy(const struct kx_follow *f);
 /* Whether no traced process is left (never with -a). */
 bool kx_follow_all_ended(const struct kx_follow *f);
+
+/* The processes, and those that wait to be scanned; borrowed. */
+const struct kx_followed_table *kx_follow_table(const struct kx_follow *f);
 
 void kx_follow_get_result(const struct kx_follow *f, struct kx_follow_result *out);
 

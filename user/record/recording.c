@@ -119,7 +119,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 			break;
 		if (r->o->seconds > 0 && left * 1000 < wait_ms)
 			wait_ms = (int)(left * 1000) + 1;
-		if (r->follow && kx_follow_busy(r->follow))
+		if (r->follow && kx_follow_table(r->follow)->first_dirty)
 			wait_ms = 0;
 		else if (r->flight && kx_flight_dump_pending(r->flight))
 			wait_ms = 1;
@@ -137,6 +137,8 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		code = check_processes(r, err);
 		if (!code && !r->o->count)
 			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
+		if (!code)
+			code = kx_recording_budget_poll(r, err);
 		if (!code && r->flight)
 			kx_flight_poll(r->flight);
 		if (!code && r->writer &&
@@ -224,6 +226,7 @@ static void detach(struct recording *r)
 
 	kx_stop_listen(true);
 	kx_tracer_ready(r->tracer, false);
+	kx_recording_budget_end(r);
 	if (!r->o->count)
 		kx_collector_close(r->collector);
 	r->kernel_missed = kx_probe_sets_missed(&r->probes) + kx_sources_missed(r->tracer);
@@ -339,6 +342,7 @@ static void clean_up(struct recording *r, bool started)
 		kx_launch_free(r->launch);
 	}
 	kx_links_close(&r->calibration);
+	kx_recording_budget_free(r);
 	kx_flight_free(r->flight);
 	kx_collector_free(r->collector);
 	kx_process_table_free(r->processes);

@@ -8,6 +8,7 @@
  *     recording_rotate.c   --rotate: from one file of the trace to the next
  *     flight.c             in place of writing: dumps (dump_request.c decides, dump_process.c and
  *                          flight_write.c write them in a child process)
+ *     recording_budget.c, budget.c  --max-overhead while it records: calls are sampled
  *     bounded_count.c      before a recording: rates of functions, counted without slowing the target down
  *     count.c, rate.c      no trace: calls are counted in the kernel
  *
@@ -63,6 +64,7 @@ struct kx_recording_options {
 	unsigned max_depth;   /* deeper calls are not written; 0: all are */
 	uint64_t min_duration_ns; /* shorter calls are not written */
 	bool count;           /* only count calls: no trace is written; see on_counts */
+	double max_overhead;  /* percent of the targets' CPU time that the probes may take; 0: no limit */
 	bool callers;         /* store each call's return address */
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
 	bool sources[KX_SOURCES]; /* optional ones: see tracer/sources.h */
@@ -94,6 +96,8 @@ struct kx_recording_result {
 	/* Of these, those that joined and were traced in shared libraries only from a moment on. */
 	size_t joined;
 	uint64_t untraced_max_ns, untraced_ns; /* how long that took: the longest, and all together */
+	double budget_percent, budget_taken_percent; /* allowed, and taken by estimate; 0: no budget */
+	size_t budget_limited, budget_out; /* functions that were sampled or taken out, that were taken out */
 	uint64_t unfollowed; /* children that were one too many to follow */
 	uint64_t bytes;     /* of the trace file, or of all its parts */
 	unsigned files;     /* parts that were written; 0: it is not rotated */

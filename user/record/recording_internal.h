@@ -16,6 +16,7 @@
 #include "record/numbered_files.h"
 #include "record/probe_sets.h"
 #include "record/recording.h"
+#include "record/recording_budget.h"
 #include "record/targets.h"
 #include "trace/fdr_writer.h"
 #include "trace/probe_cost.h"
@@ -57,6 +58,7 @@ struct recording {
 	struct kx_process_table *processes;
 	struct kx_collector *collector;
 	struct kx_probe_costs costs;  /* kinds only */
+	struct kx_recording_budget *budget; /* NULL: there is none */
 	struct kx_links calibration;  /* probes on own functions that measured them */
 	uint8_t *traits; /* by function id; has room for all functions that may join */
 	size_t ntraits;

@@ -198,6 +198,8 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	struct kx_tracer_options options = { .clock = r->o->clock,
 					     .ring_bytes = r->o->ring_bytes,
 					     .callers = r->o->callers,
+					     .budget_functions =
+						     r->o->max_overhead > 0 && !r->o->count ? max_functions(r) : 0,
 					     .sample_hz = r->o->sample_hz,
 					     .results = r->o->nargs > 0,
 					     .nargs = r->o->nargs,
@@ -355,6 +357,7 @@ static int attach(struct recording *r, struct kx_err *err)
 					    .nprocs = r->targets.nprocs,
 					    .follow = r->follow,
 					    .exits = r->o->select.exits,
+					    .apart = r->o->max_overhead > 0 && !r->o->count,
 					    .nargs = r->o->nargs,
 					    .notices = &r->notices };
 	code = kx_probe_sets_attach(&r->probes, err);
@@ -462,6 +465,8 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 	/* only now each process has the probes of its own */
 	if (!code)
 		kx_recording_check_probes(r, r->targets.procs, r->targets.npids);
+	if (!code)
+		code = kx_recording_budget_begin(r, err);
 	if (code || r->flight || r->o->count)
 		return code;
 	code = kx_session_map_write(r->output.map_path, &r->sel, r->info, err);

@@ -152,6 +152,8 @@ int kx_recording_write_map(struct recording *r, const struct kx_collector_counts
 		code = kx_session_info_processes(info, r->processes, r->start_tsc, clock->tsc_hz);
 	if (!code)
 		code = describe_part(r, info, to);
+	if (!code)
+		code = kx_recording_budget_describe(r, info);
 	if (code) {
 		json_decref(info);
 		return kx_err_set(err, code, "no memory for the map");

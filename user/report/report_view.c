@@ -33,6 +33,24 @@ static void json_off(const struct view *v, uint64_t total, uint64_t off, const c
 	kx_text_json_u64(v->out, off_key, off_ns);
 }
 
+static const struct kx_budget_entry *sampling_of(const struct view *v, uint32_t id)
+{
+	return v->o->budget ? kx_budget_info_find(v->o->budget, id) : NULL;
+}
+
+static void json_sampling(const struct view *v, uint32_t id)
+{
+	const struct kx_budget_entry *e = sampling_of(v, id);
+	char text[64];
+
+	if (!e)
+		return;
+	kx_text_json_u64(v->out, "recorded_one_in", e->one_in);
+	kx_text_json_u64(v->out, "all_calls", e->calls);
+	snprintf(text, sizeof(text), ",\"out_seconds\":%.3f", e->out_seconds);
+	kx_text_str(v->out, text);
+}
+
 static void json_function(const struct view *v, const struct kx_report_function *f)
 {
 	struct kx_text_out *o = v->out;
@@ -46,6 +64,7 @@ static void json_function(const struct view *v, const struct kx_report_function 
 	kx_text_json_u64(o, "count", f->count);
 	kx_text_json_u64(o, "open", f->open);
 	kx_text_json_u64(o, "no_exit", f->no_exit);
+	json_sampling(v, f->id);
 	kx_text_json_u64(o, "total_ns", kx_trace_ns(f->total, hz));
 	kx_text_json_u64(o, "self_ns", kx_trace_ns(f->self, hz));
 	kx_text_json_u64(o, "min_ns", kx_trace_ns(f->min, hz));
@@ -283,6 +302,18 @@ static void row_times(const struct view *v, const struct kx_report_function *f)
 		time_field(v, rest[i]);
 }
 
+/* "; recorded 1 of 16, 1,204,331 calls" */
+static void sampling_field(const struct view *v, uint32_t id)
+{
+	const struct kx_budget_entry *e = sampling_of(v, id);
+	char text[120];
+
+	if (!e)
+		return;
+	kx_text_str(v->out, "; ");
+	kx_text_str(v->out, kx_budget_entry_text(e, text, sizeof(text)));
+}
+
 static void table_row(const struct view *v, const struct kx_report_function *f, struct widths w)
 {
 	const char *module = kx_trace_module(v->names, f->id);
@@ -301,6 +332,7 @@ static void table_row(const struct view *v, const struct kx_report_function *f, 
 		name_field(v, module);
 		kx_text_char(o, ']');
 	}
+	sampling_field(v, f->id);
 	kx_text_char(o, '\n');
 }
 

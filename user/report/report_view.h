@@ -10,6 +10,7 @@
 #include "trace/fdr_reader.h"
 #include "report/report.h"
 #include "base/text_out.h"
+#include "trace/budget_info.h"
 #include "trace/symbolizer.h"
 
 enum kx_report_key {
@@ -27,6 +28,7 @@ struct kx_report_view {
 	size_t limit; /* print this many functions (of each process); 0: all */
 	bool json;
 	bool by_process; /* the report is by process */
+	const struct kx_budget_info *budget; /* what was sampled; borrowed, may be NULL */
 };
 
 /*

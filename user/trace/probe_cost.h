@@ -39,6 +39,7 @@ struct kx_probe_cost {
 	uint32_t offset;          /* ticks of a call's own duration */
 	uint32_t cost;            /* ticks that a call takes from its callers' time, with the offset */
 	uint32_t tail_cost;       /* the same for one that leaves by a tail jump */
+	uint32_t counted;         /* ... for one that a budget only counts; not written */
 	struct kx_pause_cost entry_pause, exit_pause;
 	uint64_t most;            /* ticks; no call takes more from its callers' time. Set by reading */
 };

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 40 s
+# --max-overhead while recording: what does not fit is sampled, or its probes are taken out and put back; all calls are
+# counted, those in the trace are whole, and without pressure nothing changes.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+BOTH=(-f hot -f seldom)
+
+work() { printf '%s\n' "$1" >&"$TARGET_IN"; }
+answers() { grep -c '^{' "$TMP/bursts.out"; }
+has_answers() { [ "$(answers)" -ge "$1" ]; }
+# work_until COMMAND...: pieces of work until the command succeeds
+work_until() {
+	local n
+	until "$@"; do
+		n=$(answers)
+		work 20
+		wait_for has_answers $((n + 1)) || return
+	done
+}
+# finish: the target and the recording end; its counts are in $TMP/did.json
+finish() {
+	work 0
+	end_target "$TARGET"
+	end_kxray
+	grep '^{' "$TMP/bursts.out" | tail -n 1 >"$TMP/did.json"
+	"$KXRAY" report --json "$TRACE" >"$TMP/report.json"
+}
+of() { json "$TMP/report.json" "next((f for f in d['functions'] if f['name'] == '$1'), {}).get('$2')"; }
+did() { json "$TMP/did.json" "d['$1']"; }
+in_note() { has_text "$1" "$TMP/rec.err"; }
+strict() { assert_eq "$1: the trace is valid" "$(python3 tests/live/fdr.py "$TRACE" >"$TMP/fdr.out" 2>&1 && echo yes || tail -n 1 "$TMP/fdr.out")" yes; }
+
+# The program's file is mapped by another process too, so that its probes are in links of their own for each process, which stay:
+# sampled only, and every call is counted.
+"$TARGETS/bursts" <>"$TMP/.pause" >"$TMP/bystander.out" &
+_pids+=($!)
+wait_for has_text ready "$TMP/bystander.out"
+for how in "session auto" "session instruction" "multi instruction" "single instruction"; do
+	read -r mechanism exits <<<"$how"
+	start_target bursts --calls=2000
+	TARGET=$PID
+	start_kxray "$TARGET" --follow "${BOTH[@]}" --max-overhead 0.001 --mechanism "$mechanism" --exits "$exits"
+	if in_note 'does not offer'; then
+		skip "$how" "$(cat "$TMP/rec.err")"
+		continue
+	fi
+	work_until in_note 'hot is called too often'
+	work 20
+	finish
+	assert_eq "$how: statuses" "$STATUS" 0
+	strict "$how"
+	assert_eq "$how: every call is counted" "$(of hot all_calls)" "$(did hot)"
+	assert_eq "$how: how it was sampled" "$(of hot recorded_one_in)" 4096
+	assert "$how: fewer are recorded, at least one" "$(of hot count) of $(of hot all_calls)" \
+		[ 0 -lt "$(of hot count)" -a "$(of hot count)" -lt "$(of hot all_calls)" ]
+	assert_eq "$how: what is recorded is in the trace" \
+		"$(json "$TMP/report.json" "sum(f['count'] + f['open'] for f in d['functions'])")" \
+		"$(json "$TMP/rec.json" "d['entries']")"
+	assert_eq "$how: each has its exit, none is lost" \
+		"$(json "$TMP/rec.json" "[d['entries'] - d['exits'], d['repaired'], d['lost'], d['orphans']]")" "[0, 0, 0, 0]"
+	assert_eq "$how: summary" "$(json "$TMP/rec.json" "d['sampled'] >= 1")" True
+	assert_contains "$how: the step is in the trace" "$("$KXRAY" dump "$TRACE")" 'kxray:budget {\"function\":'
+	assert_contains "$how: report" "$("$KXRAY" report "$TRACE")" "; recorded 1 of 4096, "
+done
+kill -KILL "${_pids[0]}"
+
+# Nobody else maps it: even counting takes too much, so the probes are out, and in again when little is called.
+start_target bursts --calls=2000
+TARGET=$PID
+start_kxray "$TARGET" "${BOTH[@]}" --max-overhead 0.5
+work_until in_note 'hot is called too often for --max-overhead: its probes are taken out'
+put_back() { [ "$("$KXRAY" dump "$TRACE" 2>/dev/null | grep -c 'kxray:budget .*one_in[^0-9]*4096')" -gt 0 ]; }
+wait_for put_back || fail "out: put back" "$("$KXRAY" dump "$TRACE" | grep kxray:budget)"
+finish
+assert_eq "out: status" "$STATUS" 0
+strict "out"
+assert "out: not all calls were counted" "$(of hot all_calls) of $(did hot)" [ "$(of hot all_calls)" -lt "$(did hot)" ]
+assert_eq "out: for how long" "$(json "$TMP/report.json" "[f['out_seconds'] > 0 for f in d['functions'] if f['name'] == 'hot']")" "[True]"
+assert_eq "out: summary" "$(json "$TMP/rec.json" "d['taken_out'] >= 1")" True
+assert_contains "out: report" "$("$KXRAY" report "$TRACE")" ", without probes for "
+rm -f "$TRACE" "$TRACE.map"
+
+# As much as it takes.
+start_target bursts --calls=100
+TARGET=$PID
+start_kxray "$TARGET" "${BOTH[@]}" --max-overhead 100000%
+work 50
+wait_for has_answers 1
+finish
+assert_eq "no pressure: status" "$STATUS" 0
+assert_eq "no pressure: all are recorded" "$(of hot count) $(of seldom count)" "$(did hot) $(did seldom)"
+assert_eq "no pressure: nothing is sampled" "$(json "$TMP/rec.json" "[d['sampled'], d['taken_out'], d['lost']]")" "[0, 0, 0]"
+assert_eq "no pressure: no note" "$("$KXRAY" dump "$TRACE" | grep -c kxray:budget)" 0
+
+# A command, with system calls: their tracepoints stay.
+_new_recording
+mkfifo "$TMP/in"
+"$KXRAY" record -f 'syscall:write' --max-overhead 0.00001 -o "$TRACE" -- "$TARGETS/bursts" \
+	<"$TMP/in" >"$TMP/bursts.out" 2>"$TMP/rec.err" &
+KX_PID=$!
+_pids+=("$KX_PID")
+exec {TARGET_IN}>"$TMP/in"
+wait_for has_text ready "$TMP/bursts.out"
+work_until in_note 'write is called too often'
+work 1
+work 0
+end_kxray
+assert_eq "system calls: status" "$STATUS" 0
+"$KXRAY" report --json "$TRACE" >"$TMP/report.json"
+# one for "ready" and one for each answer
+assert_eq "system calls: every call is counted" "$(of write all_calls)" $((1 + $(answers)))
+strict "system calls"

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The decisions of a budget (record/budget.h), on a made-up target whose calls and CPU time are exact. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "bpf/wire.h"
+#include "record/budget.h"
+
+#define N 4
+#define RECORDED_NS 1000.0
+#define COUNTED_NS 400.0
+#define STEP 0.1 /* seconds */
+
+/* A thread that always runs: its own work and the probes' time share one CPU. */
+struct target {
+	struct kx_budget budget;
+	double rate[N];	 /* calls a second of its own CPU time */
+	double calls[N]; /* those that were counted */
+	double now, own, probes;
+	unsigned changes, outs, backs;
+};
+
+static uint64_t calls(void *ctx, size_t index)
+{
+	return (uint64_t)((struct target *)ctx)->calls[index];
+}
+
+static void change(void *ctx, size_t index, uint8_t from)
+{
+	struct target *t = ctx;
+
+	t->changes++;
+	t->outs += t->budget.functions[index].level == KX_BUDGET_OUT;
+	t->backs += from == KX_BUDGET_OUT;
+}
+
+static double no_extra(void *ctx, double pause)
+{
+	(void)ctx;
+	(void)pause;
+	return 0;
+}
+
+static void changed(void *ctx)
+{
+	(void)ctx;
+}
+
+static void begin(struct target *t, double share)
+{
+	const struct kx_budget_ops ops = {
+		.calls = calls, .change = change, .extra_ns = no_extra, .changed = changed, .ctx = t,
+	};
+
+	assert_int_equal(kx_budget_init(&t->budget, share, &ops, N, t->now), 0);
+	for (size_t i = 0; i < N; i++) {
+		t->budget.functions[i].recorded_ns = RECORDED_NS;
+		t->budget.functions[i].counted_ns = COUNTED_NS;
+	}
+}
+
+static double call_seconds(const struct kx_budget_function *f)
+{
+	return (COUNTED_NS + (RECORDED_NS - COUNTED_NS) / (1u << f->level)) * 1e-9;
+}
+
+/* Lets it run for @seconds; the probes slow its own work down. */
+static void run(struct target *t, double seconds, double busy)
+{
+	for (double end = t->now + seconds; t->now < end - STEP / 2;) {
+		double probes = 0, own;
+
+		for (size_t i = 0; i < N; i++)
+			if (t->budget.functions[i].level != KX_BUDGET_OUT)
+				probes += t->rate[i] * call_seconds(&t->budget.functions[i]);
+		own = STEP * busy / (1 + probes);
+		for (size_t i = 0; i < N; i++)
+			if (t->budget.functions[i].level != KX_BUDGET_OUT)
+				t->calls[i] += t->rate[i] * own;
+		t->now += STEP;
+		t->own += own;
+		t->probes += own * probes;
+		kx_budget_step(&t->budget, t->now, STEP * busy);
+	}
+}
+
+static uint8_t level(const struct target *t, size_t i)
+{
+	return t->budget.functions[i].level;
+}
+
+/* Half of what is allowed. */
+static void test_without_pressure_nothing_changes(void **state)
+{
+	struct target t = { .rate = { 10000, 10000, 5000 } };
+
+	(void)state;
+	begin(&t, 0.05);
+	run(&t, 60, 1);
+	assert_int_equal(t.changes, 0);
+	for (size_t i = 0; i < N; i++)
+		assert_false(t.budget.functions[i].limited);
+	kx_budget_free(&t.budget);
+}
+
+/* 80 % if all were recorded, 4 % if all were counted: the greatest is sampled, the small one stays. */
+static void test_the_greatest_is_sampled(void **state)
+{
+	struct target t = { .rate = { 79000, 1000 } };
+
+	(void)state;
+	begin(&t, 0.05);
+	run(&t, 60, 1);
+	assert_in_range(level(&t, 0), 1, KX_BUDGET_MAX_LEVEL);
+	assert_int_equal(level(&t, 1), 0);
+	assert_int_equal(t.outs, 0);
+	assert_true(t.probes <= 0.05 * t.own + 0.05);
+	kx_budget_free(&t.budget);
+}
+
+/* Even counting takes 400 %. */
+static void test_what_cannot_be_counted_is_taken_out(void **state)
+{
+	struct target t = { .rate = { 10e6, 1000, 0, 10000 } };
+
+	(void)state;
+	begin(&t, 0.05);
+	run(&t, 1, 1);
+	assert_int_equal(level(&t, 0), KX_BUDGET_OUT);
+	assert_int_equal(level(&t, 1), 0);
+	assert_int_equal(level(&t, 3), 0);
+	run(&t, 300, 1);
+	/* it is tried again, less and less often */
+	assert_in_range(t.backs, 2, 12);
+	assert_true(t.probes <= 0.05 * t.own + 0.1);
+	kx_budget_free(&t.budget);
+}
+
+static void test_it_comes_back_when_the_load_falls(void **state)
+{
+	struct target t = { .rate = { 10e6, 1000 } };
+
+	(void)state;
+	begin(&t, 0.05);
+	run(&t, 5, 1);
+	assert_int_equal(level(&t, 0), KX_BUDGET_OUT);
+	t.rate[0] = 1000;
+	run(&t, 200, 1);
+	assert_int_equal(level(&t, 0), 0);
+	assert_true(t.budget.functions[0].limited);
+	assert_true(t.budget.functions[0].out_seconds > 1);
+	kx_budget_free(&t.budget);
+}
+
+/* A second of 10 M calls, a second of nothing, for ten minutes. */
+static void test_changing_load_stays_within_two_points(void **state)
+{
+	struct target t = { .rate = { 0, 1000 } };
+
+	(void)state;
+	begin(&t, 0.05);
+	for (int i = 0; i < 300; i++) {
+		t.rate[0] = 10e6;
+		run(&t, 1, 1);
+		t.rate[0] = 0;
+		run(&t, 1, 0);
+	}
+	assert_true(t.probes <= 0.07 * t.own);
+	kx_budget_free(&t.budget);
+}
+
+/* One that must stay, and one that cannot be taken out. */
+static void test_fixed_functions_stay(void **state)
+{
+	struct target t = { .rate = { 10e6, 10e6 } };
+
+	(void)state;
+	begin(&t, 0.05);
+	t.budget.functions[0].fixed = true;
+	t.budget.functions[1].stays = true;
+	run(&t, 10, 1);
+	assert_int_equal(level(&t, 0), 0);
+	assert_int_equal(level(&t, 1), KX_BUDGET_MAX_LEVEL);
+	kx_budget_free(&t.budget);
+}
+
+static void test_functions_join(void **state)
+{
+	struct target t = { .rate = { 1000 } };
+
+	(void)state;
+	begin(&t, 0.05);
+	run(&t, 1, 1);
+	assert_int_equal(kx_budget_grow(&t.budget, N + 2), 0);
+	assert_int_equal(t.budget.n, N + 2);
+	assert_int_equal(t.budget.functions[N + 1].level, 0);
+	assert_int_equal(t.budget.functions[0].calls, (uint64_t)t.calls[0]);
+	assert_int_equal(kx_budget_grow(&t.budget, 1), 0);
+	assert_int_equal(t.budget.n, N + 2);
+	kx_budget_free(&t.budget);
+}
+
+static void test_a_step_is_due_in_time(void **state)
+{
+	struct target t = { 0 };
+
+	(void)state;
+	begin(&t, 0.05);
+	assert_false(kx_budget_is_due(&t.budget, 0.001, 1));
+	assert_false(kx_budget_is_due(&t.budget, 0.01, 0.0005));
+	assert_true(kx_budget_is_due(&t.budget, 0.01, 0.009));
+	assert_true(kx_budget_is_due(&t.budget, 0.11, 0));
+	kx_budget_free(&t.budget);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_without_pressure_nothing_changes),
+		cmocka_unit_test(test_the_greatest_is_sampled),
+		cmocka_unit_test(test_what_cannot_be_counted_is_taken_out),
+		cmocka_unit_test(test_it_comes_back_when_the_load_falls),
+		cmocka_unit_test(test_changing_load_stays_within_two_points),
+		cmocka_unit_test(test_fixed_functions_stay),
+		cmocka_unit_test(test_functions_join),
+		cmocka_unit_test(test_a_step_is_due_in_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "attach/probe_switches.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/probes_internal.h"
+#include "base/array.h"
+#include "base/fd_limit.h"
+
+/* The links of one function, or of a few. */
+struct kx_switch {
+	uint32_t module;
+	bool out;
+	struct kx_module_batches batches;
+	struct kx_probe_links links;
+};
+
+static struct kx_batch *batch_of(struct kx_module_batches *b, int i)
+{
+	struct kx_batch *const all[] = { &b->exits, &b->leaves, &b->returns, &b->entries };
+
+	return all[i];
+}
+
+#define NBATCHES 4
+
+static void join_links(struct kx_probe_links *from, struct kx_links *to)
+{
+	kx_links_join(to, &from->others);
+	kx_links_join(to, &from->returns);
+	kx_links_join(to, &from->leaf_returns);
+}
+
+static void free_switch(struct kx_switch *s)
+{
+	for (int i = 0; i < NBATCHES; i++)
+		free(batch_of(&s->batches, i)->items);
+	free(s);
+}
+
+static struct kx_switch *switch_of(const struct kx_probes *p, uint32_t id)
+{
+	uint32_t index = p->switch_of && id - 1 < p->switch_of_room ? p->switch_of[id - 1] : 0;
+
+	return index ? p->switches[index - 1] : NULL;
+}
+
+int kx_switches_make_room(struct kx_probes *p, size_t room)
+{
+	uint32_t *grown;
+
+	if (!p->options.apart)
+		return 0;
+	grown = realloc(p->switch_of, room * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + p->switch_of_room, 0, (room - p->switch_of_room) * sizeof(*grown));
+	p->switch_of = grown;
+	p->switch_of_room = room;
+	return 0;
+}
+
+/* A switch for the probes in @b of functions from @first to @last. Errors: -ENOMEM. */
+static int add_switch(struct kx_probes *p, uint32_t module, const struct kx_module_batches *b,
+		      uint32_t first, uint32_t last, struct kx_switch **out)
+{
+	struct kx_switch *s = calloc(1, sizeof(*s));
+
+	if (!s || KX_ARRAY_RESERVE(p->switches, p->switches_room, p->nswitches)) {
+		free(s);
+		return -ENOMEM;
+	}
+	s->module = module;
+	p->switches[p->nswitches++] = s;
+	for (int i = 0; i < NBATCHES; i++) {
+		const struct kx_batch *from = batch_of((struct kx_module_batches *)b, i);
+
+		for (size_t k = 0; k < from->count; k++) {
+			uint32_t id = from->items[k].index;
+
+			if (id < first || id > last)
+				continue;
+			kx_probes_add(p, batch_of(&s->batches, i), from->items[k].offset,
+				      from->items[k].cookie, id);
+			p->switch_of[id - 1] = (uint32_t)p->nswitches;
+		}
+	}
+	*out = s;
+	return p->oom;
+}
+
+static bool is_in(const struct kx_probes *p, size_t i, uint32_t module)
+{
+	return p->sel->functions[i].traced && p->sel->functions[i].module == module && p->has[i];
+}
+
+/* How many functions share a link, so that there are not too many links. */
+static size_t group_size(const struct kx_probes *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->sel->nfunctions; i++)
+		n += p->sel->functions[i].traced;
+	return (n + KX_MAX_SWITCHES - 1) / KX_MAX_SWITCHES;
+}
+
+int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_module_batches *b,
+		       struct kx_err *err)
+{
+	size_t size = group_size(p), held = 0;
+	uint32_t first = 0;
+	int code = 0;
+
+	kx_fd_limit_raise(4 * KX_MAX_SWITCHES);
+	for (size_t i = 0; i <= p->sel->nfunctions && !code; i++) {
+		struct kx_switch *s;
+
+		if (i < p->sel->nfunctions) {
+			if (!is_in(p, i, module))
+				continue;
+			if (!held++)
+				first = (uint32_t)i + 1;
+			if (held < size)
+				continue;
+		} else if (!held) {
+			break;
+		}
+		code = add_switch(p, module, b, first, (uint32_t)i + 1, &s);
+		if (!code)
+			code = kx_probes_attach_batches(p, module, &s->batches, &s->links, err);
+		held = 0;
+	}
+	return code;
+}
+
+void kx_switches_truncate(struct kx_probes *p, size_t count)
+{
+	struct kx_links closing = { 0 };
+
+	while (p->nswitches > count) {
+		struct kx_switch *s = p->switches[--p->nswitches];
+
+		join_links(&s->links, &closing);
+		free_switch(s);
+	}
+	for (size_t i = 0; i < p->switch_of_room; i++)
+		if (p->switch_of[i] > count)
+			p->switch_of[i] = 0;
+	kx_links_close(&closing);
+}
+
+bool kx_switches_is_out(const struct kx_probes *p, uint32_t id)
+{
+	const struct kx_switch *s = switch_of(p, id);
+
+	return s && s->out;
+}
+
+void kx_switches_drop_returns(struct kx_probes *p, bool close, bool leaves)
+{
+	struct kx_links closing = { 0 };
+
+	p->returns_dropped = true;
+	for (size_t i = 0; close && i < p->nswitches; i++) {
+		kx_links_join(&closing, &p->switches[i]->links.returns);
+		if (leaves)
+			kx_links_join(&closing, &p->switches[i]->links.leaf_returns);
+	}
+	kx_links_close(&closing);
+}
+
+void kx_switches_join(struct kx_probes *p)
+{
+	for (size_t i = 0; i < p->nswitches; i++)
+		join_links(&p->switches[i]->links, &p->links.others);
+}
+
+void kx_switches_free(struct kx_probes *p)
+{
+	for (size_t i = 0; i < p->nswitches; i++)
+		free_switch(p->switches[i]);
+	free(p->switches);
+	free(p->switch_of);
+}
+
+bool kx_probes_can_take_out(const struct kx_probes *p, uint32_t id)
+{
+	/* the return instructions that are probed instead have links of their own */
+	return !p->returns_dropped && switch_of(p, id);
+}
+
+static int attach_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err *err)
+{
+	size_t nprobes = p->nprobes;
+	int code = kx_probes_attach_batches(p, s->module, &s->batches, &s->links, err);
+
+	p->nprobes = nprobes; /* they have been counted before */
+	s->out = code != 0;
+	return code;
+}
+
+/* Those that share the links of @s get links of their own; @s keeps function @id. */
+static int split(struct kx_probes *p, struct kx_switch *s, uint32_t id, struct kx_err *err)
+{
+	int code = 0;
+
+	for (int i = 0; i < NBATCHES && !code; i++) {
+		struct kx_batch *b = batch_of(&s->batches, i);
+
+		for (size_t k = 0; k < b->count && !code; k++) {
+			uint32_t other = b->items[k].index;
+			struct kx_switch *apart;
+
+			if (other == id || switch_of(p, other) != s)
+				continue;
+			code = add_switch(p, s->module, &s->batches, other, other, &apart);
+			if (!code)
+				code = attach_switch(p, apart, err);
+		}
+	}
+	for (int i = 0; i < NBATCHES; i++) {
+		struct kx_batch *b = batch_of(&s->batches, i);
+		size_t kept = 0;
+
+		for (size_t k = 0; k < b->count; k++)
+			if (b->items[k].index == id)
+				b->items[kept++] = b->items[k];
+		b->count = kept;
+	}
+	return code;
+}
+
+int kx_probes_take_out(struct kx_probes *p, const uint32_t *ids, size_t n, struct kx_err *err)
+{
+	struct kx_links closing = { 0 };
+	int code = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct kx_switch *s = switch_of(p, ids[i]);
+
+		if (!s || s->out)
+			continue;
+		join_links(&s->links, &closing);
+		s->out = true;
+	}
+	kx_links_close(&closing);
+	for (size_t i = 0; i < n && !code; i++) {
+		struct kx_switch *s = switch_of(p, ids[i]);
+
+		if (s)
+			code = split(p, s, ids[i], err);
+	}
+	return code;
+}
+
+int kx_probes_put_back(struct kx_probes *p, const uint32_t *ids, size_t n, struct kx_err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < n && !code; i++) {
+		struct kx_switch *s = switch_of(p, ids[i]);
+
+		if (s && s->out)
+			code = attach_switch(p, s, err);
+	}
+	return code;
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record/recording_budget.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "attach/probe_switches.h"
+#include "base/array.h"
+#include "base/monotonic.h"
+#include "doctor/calibrate.h"
+#include "doctor/call_cost.h"
+#include "record/budget.h"
+#include "record/recording_internal.h"
+#include "record/target_time.h"
+#include "trace/budget_info.h"
+#include "tracer/uprobe_try.h"
+
+#define MAX_NOTICES 5
+
+/* Without a calibration. */
+#define ASSUMED_RECORDED_NS 2000
+#define ASSUMED_COUNTED_NS  1000
+
+struct id_list {
+	uint32_t *ids;
+	size_t n, room;
+};
+
+struct kx_recording_budget {
+	struct kx_budget budget;
+	struct kx_target_time time;
+	struct kx_syscall_costs syscalls;
+	double cpu, spent; /* seconds at the last step: of the target, of the probes by the kernel side's count */
+	unsigned notices;
+	struct id_list out, back; /* of this step: probes to take out, to put back */
+};
+
+static double to_ns(const struct recording *r, uint32_t ticks)
+{
+	return (double)ticks * 1e9 / (double)kx_tracer_clock(r->tracer)->tsc_hz;
+}
+
+static void set_costs(struct recording *r, size_t index)
+{
+	struct kx_recording_budget *rb = r->budget;
+	struct kx_budget_function *b = &rb->budget.functions[index];
+	const struct kx_function *f = &r->sel.functions[index];
+
+	b->recorded_ns = ASSUMED_RECORDED_NS;
+	b->counted_ns = ASSUMED_COUNTED_NS;
+	b->fixed = kx_tracer_trigger(r->tracer, f->id, NULL);
+	b->stays = !kx_probes_can_take_out(r->probes.user, f->id);
+	if (!kx_select_is_probed_by(&r->sel, f, KX_PROBE_UPROBE)) {
+		b->recorded_ns = rb->syscalls.recorded_ns;
+		b->counted_ns = rb->syscalls.counted_ns;
+	} else if (r->costs.nkinds) {
+		uint8_t kind = kx_calibrate_kind(&f->plan);
+
+		/* without exits: what is known of the same entry */
+		if (!kind && f->plan.entry.cost <= KX_COST_STEPPED)
+			kind = (uint8_t)(1 + f->plan.entry.cost);
+		b->recorded_ns = to_ns(r, r->costs.kinds[kind].cost);
+		b->counted_ns = to_ns(r, r->costs.kinds[kind].counted);
+	}
+	if (b->counted_ns > b->recorded_ns)
+		b->counted_ns = b->recorded_ns;
+	kx_tracer_set_cost(r->tracer, f->id, (uint32_t)b->recorded_ns, (uint32_t)b->counted_ns);
+}
+
+static uint64_t calls(void *ctx, size_t index)
+{
+	const struct recording *r = ctx;
+
+	return kx_tracer_budget_calls(r->tracer, r->sel.functions[index].id);
+}
+
+static double extra_ns(void *ctx, double pause)
+{
+	const struct recording *r = ctx;
+	double ticks = pause * (double)kx_tracer_clock(r->tracer)->tsc_hz / 2;
+	uint64_t half = ticks < UINT32_MAX ? (uint64_t)ticks : UINT32_MAX;
+	struct kx_probe_taken taken = { 0 };
+
+	if (r->costs.nkinds <= KX_COST_EMULATED + 1)
+		return 0;
+	kx_probe_taken_add_pauses(&taken, &r->costs, &r->costs.kinds[KX_COST_EMULATED + 1], half, half);
+	return to_ns(r, (uint32_t)taken.cost);
+}
+
+static uint32_t one_in(uint8_t level)
+{
+	return level == KX_BUDGET_OUT ? 0 : 1u << level;
+}
+
+/* A step of the budget, in the trace. */
+static void put_note(struct recording *r, const struct kx_function *f,
+		     const struct kx_budget_function *b)
+{
+	const uint64_t payload[] = { one_in(b->level), b->calls };
+	struct kx_wire_record rec = { .kind = KX_EVENT_BUDGET, .func = f->id, .words = 2 };
+
+	for (size_t i = 0; i < r->targets.npids && !rec.tid; i++)
+		if (!kx_target_has_ended(&r->targets, i))
+			rec.tid = (uint32_t)r->targets.pids[i];
+	/* without memory the summary still has it */
+	kx_collector_put(r->collector, &rec, payload);
+}
+
+static void add_id(struct id_list *list, uint32_t id)
+{
+	/* without memory its calls are only counted */
+	if (!KX_ARRAY_RESERVE(list->ids, list->room, list->n))
+		list->ids[list->n++] = id;
+}
+
+static void tell(struct recording *r, const struct kx_function *f, const struct kx_budget_function *b)
+{
+	struct kx_recording_budget *rb = r->budget;
+
+	if (rb->notices++ > MAX_NOTICES)
+		return;
+	if (rb->notices > MAX_NOTICES)
+		kx_notice(&r->notices, "more functions do not fit --max-overhead; 'kxray report' will show them");
+	else if (b->level == KX_BUDGET_OUT)
+		kx_notice(&r->notices, "%s is called too often for --max-overhead: its probes are taken out",
+			  f->sym->pretty);
+	else
+		kx_notice(&r->notices, "%s is called too often for --max-overhead: one call in %u is recorded",
+			  f->sym->pretty, (unsigned)one_in(b->level));
+}
+
+static void change(void *ctx, size_t index, uint8_t from)
+{
+	struct recording *r = ctx;
+	struct kx_recording_budget *rb = r->budget;
+	const struct kx_budget_function *b = &rb->budget.functions[index];
+	const struct kx_function *f = &r->sel.functions[index];
+	bool out = b->level == KX_BUDGET_OUT;
+
+	kx_tracer_set_level(r->tracer, f->id, out ? KX_BUDGET_NONE : b->level);
+	if (out)
+		add_id(&rb->out, f->id);
+	else if (from == KX_BUDGET_OUT)
+		add_id(&rb->back, f->id);
+	put_note(r, f, b);
+	if (!from)
+		tell(r, f, b);
+}
+
+static void changed(void *ctx)
+{
+	struct recording *r = ctx;
+	struct kx_recording_budget *rb = r->budget;
+	struct kx_err why;
+	int code = 0;
+
+	if (rb->out.n)
+		code = kx_probes_take_out(r->probes.user, rb->out.ids, rb->out.n, &why);
+	if (!code && rb->back.n)
+		code = kx_probes_put_back(r->probes.user, rb->back.ids, rb->back.n, &why);
+	/* a process that has ended needs none */
+	if (code && code != -ESRCH && rb->notices++ <= MAX_NOTICES)
+		kx_notice(&r->notices, "probes that --max-overhead had taken out cannot be put back: %s", why.text);
+	rb->out.n = rb->back.n = 0;
+}
+
+/* Functions may have joined. */
+static int update_functions(struct recording *r)
+{
+	struct kx_budget *b = &r->budget->budget;
+	size_t before = b->n;
+	int code = kx_budget_grow(b, r->sel.nfunctions);
+
+	for (size_t i = before; i < b->n && !code; i++)
+		set_costs(r, i);
+	return code;
+}
+
+/* System calls and kernel functions are in no calibration; the latter cost about as much. */
+static void measure_syscalls(struct recording *r)
+{
+	struct kx_syscall_costs *costs = &r->budget->syscalls;
+	bool any = false;
+	struct kx_err why;
+
+	*costs = (struct kx_syscall_costs){ ASSUMED_RECORDED_NS, ASSUMED_COUNTED_NS };
+	for (size_t i = 0; i < r->sel.nfunctions && !any; i++)
+		any = !kx_select_is_probed_by(&r->sel, &r->sel.functions[i], KX_PROBE_UPROBE);
+	if (any && kx_syscall_costs_measure(kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN), costs, &why))
+		kx_notice(&r->notices, "what a traced system call costs is not known (%s), so "
+				       "--max-overhead assumes %d ns", why.text, ASSUMED_RECORDED_NS);
+}
+
+int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
+{
+	const struct kx_budget_ops ops = {
+		.calls = calls, .change = change, .extra_ns = extra_ns, .changed = changed, .ctx = r,
+	};
+	int code;
+
+	if (!(r->o->max_overhead > 0) || r->o->count)
+		return 0;
+	r->budget = calloc(1, sizeof(*r->budget));
+	if (!r->budget)
+		return kx_err_set(err, -ENOMEM, "no memory for the budget");
+	measure_syscalls(r);
+	if (!r->costs.nkinds)
+		kx_notice(&r->notices, "what a probe costs is not known, so --max-overhead assumes %d ns a call",
+			  ASSUMED_RECORDED_NS);
+	code = kx_budget_init(&r->budget->budget, r->o->max_overhead / 100, &ops, 0, kx_monotonic_seconds());
+	if (!code)
+		code = update_functions(r);
+	kx_target_time_init(&r->budget->time, r);
+	r->budget->cpu = kx_target_time_seconds(&r->budget->time, r);
+	return code ? kx_err_set(err, code, "no memory for the budget") : 0;
+}
+
+int kx_recording_budget_poll(struct recording *r, struct kx_err *err)
+{
+	struct kx_recording_budget *rb = r->budget;
+	double now, spent, cpu;
+
+	if (!rb)
+		return 0;
+	now = kx_monotonic_seconds();
+	spent = (double)kx_tracer_budget_spent_ns(r->tracer) * 1e-9;
+	if (!kx_budget_is_due(&rb->budget, now, spent - rb->spent))
+		return 0;
+	if (update_functions(r))
+		return kx_err_set(err, -ENOMEM, "no memory for the budget");
+	cpu = kx_target_time_seconds(&rb->time, r);
+	kx_budget_step(&rb->budget, now, cpu - rb->cpu);
+	rb->spent = spent;
+	rb->cpu = cpu;
+	return 0;
+}
+
+static double taken_percent(const struct kx_budget *b)
+{
+	return b->own > 0 ? b->spent / b->own * 100 : 0;
+}
+
+static struct kx_budget_entry entry_of(const struct recording *r, size_t index)
+{
+	const struct kx_budget_function *f = &r->budget->budget.functions[index];
+
+	return (struct kx_budget_entry){ .id = r->sel.functions[index].id,
+					 .one_in = one_in(f->level),
+					 .calls = kx_tracer_budget_calls(r->tracer, r->sel.functions[index].id),
+					 .out_seconds = f->out_seconds };
+}
+
+void kx_recording_budget_end(struct recording *r)
+{
+	struct kx_recording_budget *rb = r->budget;
+	struct kx_recording_result *result = r->result;
+
+	if (!rb)
+		return;
+	result->budget_percent = r->o->max_overhead;
+	result->budget_taken_percent = taken_percent(&rb->budget);
+	for (size_t i = 0; i < rb->budget.n; i++) {
+		const struct kx_budget_function *f = &rb->budget.functions[i];
+		struct kx_budget_entry e = entry_of(r, i);
+		char text[120];
+
+		result->budget_limited += f->limited;
+		result->budget_out += f->out_seconds > 0;
+		if (f->limited && result->budget_limited <= MAX_NOTICES)
+			kx_notice(&r->notices, "%s: %s", r->sel.functions[i].sym->pretty,
+				  kx_budget_entry_text(&e, text, sizeof(text)));
+	}
+}
+
+int kx_recording_budget_describe(const struct recording *r, json_t *info)
+{
+	const struct kx_recording_budget *rb = r->budget;
+	struct kx_budget_info out = { .percent = r->o->max_overhead };
+	int code;
+
+	if (!rb)
+		return 0;
+	out.taken_percent = taken_percent(&rb->budget);
+	out.entries = calloc(rb->budget.n + 1, sizeof(*out.entries));
+	if (!out.entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < rb->budget.n; i++)
+		if (rb->budget.functions[i].limited)
+			out.entries[out.n++] = entry_of(r, i);
+	code = kx_budget_info_write(&out, info);
+	kx_budget_info_free(&out);
+	return code;
+}
+
+void kx_recording_budget_free(struct recording *r)
+{
+	if (!r->budget)
+		return;
+	kx_budget_free(&r->budget->budget);
+	kx_target_time_free(&r->budget->time);
+	free(r->budget->out.ids);
+	free(r->budget->back.ids);
+	free(r->budget);
+	r->budget = NULL;
+}

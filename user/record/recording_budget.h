@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The budget of a recording: reads counts and CPU times, lets budget.h decide, and does what it has decided. */
+#ifndef KX_RECORDING_BUDGET_H
+#define KX_RECORDING_BUDGET_H
+
+#include <jansson.h>
+
+#include "base/err.h"
+
+struct recording;
+struct kx_recording_budget;
+
+/*
+ * Before the gate is opened, if a budget is set and the probes are attached; else does nothing. Errors: -ENOMEM.
+ */
+int kx_recording_budget_begin(struct recording *r, struct kx_err *err);
+/* In each pass. Errors: -ENOMEM. */
+int kx_recording_budget_poll(struct recording *r, struct kx_err *err);
+/* The gate is closed: takes the last counts and fills the result. */
+void kx_recording_budget_end(struct recording *r);
+/* Puts it into a session, as budget_info.h says. Errors: -ENOMEM. */
+int kx_recording_budget_describe(const struct recording *r, json_t *info);
+void kx_recording_budget_free(struct recording *r);
+
+#endif

@@ -143,7 +143,10 @@ check "crash after it" 2 reads reason=crash says="process $TARGET_PID (flight)" 
 
 # A burst of triggers: one dump at a time, the other triggers are counted; the newest two dumps are kept.
 start_flight "--threads=2" --flight-recorder 256K --trigger busy@entry --dump-interval 0.2 --dumps 2
-assert "storm: dumps continue" "$(cat "$TMP/rec.err")" wait_for wrote 4
+# until the store has been overwritten, then two more dumps
+wait_for used_cpu "$TARGET_PID" $(($(cpu_ticks "$TARGET_PID") + 150))
+number=$(grep -c '^kxray: wrote ' "$TMP/rec.err")
+assert "storm: dumps continue" "$(cat "$TMP/rec.err")" wait_for wrote $((number + 3))
 stop_flight
 number=$(json "$TMP/rec.json" 'd["dumps"]')
 # the dump at the end may have no trigger, and then it evicts none

@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/array.h"
 #include "base/pair_map.h"
 #include "exporters/common/protobuf.h"
 #include "exporters/common/sched_slices.h"
@@ -34,6 +36,8 @@ struct perfetto {
 	struct kx_err *err;
 	struct kx_bytes pb;
 	struct kx_pair_map functions, modules, processes; /* numbers; the first of the pair is 0 */
+	uint32_t *categories; /* by number of the function: of its module, + 1; 0: none */
+	size_t categories_room;
 	uint64_t first_tsc;
 	uint64_t first_ns;
 	bool has_clock;
@@ -273,37 +277,54 @@ static void annotate_end(struct kx_bytes *pb, enum kx_leave how)
 	kx_pb_close(pb, opened);
 }
 
+/*
+ * Numbers the module of function @func, whose number @name is new: 1 if the module is new, too, else 0 or
+ * -ENOMEM. The map's rows would be looked at for each event otherwise, and are rarely in the cache.
+ */
+static int add_category(struct perfetto *p, uint32_t func, uint32_t name)
+{
+	uint32_t category;
+	int r;
+
+	if (KX_ARRAY_RESERVE(p->categories, p->categories_room, name))
+		return -ENOMEM;
+	p->categories[name] = 0;
+	if (!*kx_trace_module(p->x->names, func))
+		return 0;
+	r = kx_pair_index(&p->modules, 0, p->x->names->map.functions[func - 1].module, &category);
+	if (r >= 0)
+		p->categories[name] = category + 1;
+	return r;
+}
+
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct perfetto *p = ctx;
 	struct kx_bytes *pb = &p->pb;
-	const char *module = kx_trace_module(p->x->names, call->func);
-	uint32_t name, category = 0;
+	uint32_t name, category;
 	size_t packet, event, interned;
 	int new_name = kx_pair_index(&p->functions, 0, call->func, &name), new_module = 0;
 
-	if (*module)
-		new_module = kx_pair_index(&p->modules, 0,
-					   p->x->names->map.functions[call->func - 1].module,
-					   &category);
+	if (new_name > 0)
+		new_module = add_category(p, call->func, name);
 	if (new_name < 0 || new_module < 0)
 		return kx_err_set(p->err, -ENOMEM, "out of memory for the names of functions");
+	category = p->categories[name];
 	event = begin_event(p, &packet, call->enter, TYPE_BEGIN, uuid(t->index, OF_CALLS));
 	kx_pb_number(pb, EVENT_NAME_IID, name + 1u);
-	if (*module)
-		kx_pb_number(pb, EVENT_CATEGORY_IID, category + 1u);
+	if (category)
+		kx_pb_number(pb, EVENT_CATEGORY_IID, category);
 	for (unsigned i = 0; i < call->nargs; i++)
 		annotate(pb, ARG1 + i, ANNOTATION_UINT, call->args[i]);
 	if (call->has_caller)
 		annotate(pb, CALLER, ANNOTATION_POINTER, call->caller);
 	kx_pb_close(pb, event);
-	if (new_name || new_module) {
+	if (new_name) {
 		interned = kx_pb_open(pb, PACKET_INTERNED_DATA);
 		if (new_module)
-			intern(pb, INTERNED_CATEGORIES, category + 1u, module);
-		if (new_name)
-			intern(pb, INTERNED_NAMES, name + 1u,
-			       kx_trace_name(p->x->names, call->func));
+			intern(pb, INTERNED_CATEGORIES, category,
+			       kx_trace_module(p->x->names, call->func));
+		intern(pb, INTERNED_NAMES, name + 1u, kx_trace_name(p->x->names, call->func));
 		kx_pb_close(pb, interned);
 	}
 	return end_packet(p, packet);
@@ -465,6 +486,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	kx_pair_map_free(&p.functions);
 	kx_pair_map_free(&p.modules);
 	kx_pair_map_free(&p.processes);
+	free(p.categories);
 	kx_bytes_free(&p.pb);
 	return r;
 }

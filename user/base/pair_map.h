@@ -11,10 +11,19 @@ struct kx_pair {
 	uint32_t value; /* index + 1; 0: free slot */
 };
 
+/*
+ * Pairs (0, b), which stand for single numbers, have an array of their own up to this b: function ids are mostly
+ * dense, and a table of all of them is less often in the CPU's cache.
+ */
+#define KX_PAIR_DIRECT (1u << 20)
+
 /* All zero: empty. */
 struct kx_pair_map {
 	struct kx_pair *places; /* open addressing */
 	size_t nplaces;		/* a power of two */
+	uint32_t *direct;	/* index + 1 of the pairs (0, b) with b < ndirect; 0: none */
+	size_t ndirect;		/* at most KX_PAIR_DIRECT */
+	size_t nplaced;		/* pairs in places */
 	size_t count;
 };
 

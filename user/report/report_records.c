@@ -4,7 +4,7 @@
 #include "trace/notes.h"
 
 #define BATCH 256
-#define NO_SLOT UINT32_MAX
+#define AHEAD 24 /* records */
 
 static inline int enter(struct kx_report_thread *t, uint32_t func, uint32_t slot, uint64_t tsc)
 {
@@ -137,23 +137,28 @@ static int take_record(struct kx_report *r, const struct kx_fdr_record *rec)
 	}
 }
 
+/*
+ * The slots of the functions that are entered, and prefetches for the calls that end: only those touch the
+ * function's numbers.
+ */
 static int find_slots(struct kx_report_table *t, const struct kx_call_record *calls, size_t n,
 		      uint32_t slots[BATCH])
 {
 	int e = 0;
 
 	for (size_t i = 0; i < n && !e; i++) {
-		const struct kx_report_place *place = kx_report_place_of(t->places, t->nplaces,
-									 calls[i].func);
-
-		slots[i] = place->slot - 1;
-		if (!place->slot && calls[i].kind == KX_RECORD_ENTRY)
+		if (i + AHEAD < n)
+			kx_report_table_prefetch(t, calls[i + AHEAD].func);
+		slots[i] = kx_report_table_find(t, calls[i].func);
+		if (calls[i].kind != KX_RECORD_ENTRY) {
+			if (slots[i] != KX_REPORT_NO_SLOT)
+				__builtin_prefetch(kx_report_stat_at(t, slots[i]), 1);
+		} else if (slots[i] == KX_REPORT_NO_SLOT) {
 			e = kx_report_table_add_function(t, calls[i].func, &slots[i]);
-		if (slots[i] != NO_SLOT)
-			__builtin_prefetch(kx_report_stat_at(t, slots[i]), 1);
+		}
 	}
 	for (size_t i = 0; i < n && !e; i++)
-		if (slots[i] != NO_SLOT)
+		if (calls[i].kind != KX_RECORD_ENTRY && slots[i] != KX_REPORT_NO_SLOT)
 			__builtin_prefetch(kx_report_stat_at(t, slots[i])->histogram.data, 1);
 	return e;
 }

@@ -29,6 +29,22 @@ static int grow_places(struct kx_report_table *t)
 	return 0;
 }
 
+static int grow_direct(struct kx_report_table *t, uint32_t func)
+{
+	size_t n = t->ndirect ? t->ndirect : FIRST_PLACES;
+	uint32_t *direct;
+
+	while (n <= func)
+		n *= 2;
+	direct = reallocarray(t->direct, n, sizeof(*direct));
+	if (!direct)
+		return -ENOMEM;
+	memset(direct + t->ndirect, 0, (n - t->ndirect) * sizeof(*direct));
+	t->direct = direct;
+	t->ndirect = n;
+	return 0;
+}
+
 static size_t histogram_limit(size_t wanted, uint64_t file_size)
 {
 	if (wanted)
@@ -56,6 +72,7 @@ void kx_report_table_free(struct kx_report_table *t)
 		free(t->chunks[i]);
 	free(t->chunks);
 	free(t->unmeasured);
+	free(t->direct);
 	free(t->places);
 	memset(t, 0, sizeof(*t));
 }
@@ -77,18 +94,26 @@ static int add_chunk(struct kx_report_table *t)
 int kx_report_table_add_function(struct kx_report_table *t, uint32_t func, uint32_t *slot)
 {
 	struct kx_report_place *place;
+	bool direct = func < KX_REPORT_DIRECT;
 
 	if (t->count >= INT32_MAX)
 		return -ENOMEM;
-	if (t->count * 2 >= t->nplaces && grow_places(t))
+	if (direct && func >= t->ndirect && grow_direct(t, func))
+		return -ENOMEM;
+	if (!direct && t->nplaced * 2 >= t->nplaces && grow_places(t))
 		return -ENOMEM;
 	if (t->count == t->nchunks * KX_REPORT_CHUNK && add_chunk(t))
 		return -ENOMEM;
 	*slot = (uint32_t)t->count++;
 	*kx_report_stat_at(t, *slot) = (struct kx_report_stat){ .func = func, .min = UINT64_MAX };
-	place = kx_report_place_of(t->places, t->nplaces, func);
-	place->func = func;
-	place->slot = *slot + 1;
+	if (direct) {
+		t->direct[func] = *slot + 1;
+	} else {
+		place = kx_report_place_of(t->places, t->nplaces, func);
+		place->func = func;
+		place->slot = *slot + 1;
+		t->nplaced++;
+	}
 	if (!t->fixed_limit && t->count * HISTOGRAMS_OF_FUNCTION > t->pool.limit)
 		t->pool.limit = t->count * HISTOGRAMS_OF_FUNCTION;
 	return 0;

@@ -18,6 +18,7 @@
 #include "report/histogram.h"
 
 #define KX_REPORT_CHUNK 1024 /* functions allocated at once */
+#define KX_REPORT_NO_SLOT UINT32_MAX
 
 /* State of a function's histogram; the function is complete when it is DONE. */
 enum kx_report_progress { KX_REPORT_RECORDING, KX_REPORT_DEFERRED, KX_REPORT_DONE };
@@ -36,6 +37,8 @@ struct kx_report_stat {
 
 _Static_assert(sizeof(struct kx_report_stat) == 64, "a function's numbers fill one cache line");
 
+#define KX_REPORT_DIRECT (1u << 20)
+
 struct kx_report_place {
 	uint32_t func;
 	uint32_t slot; /* + 1; 0: free */
@@ -44,8 +47,11 @@ struct kx_report_place {
 struct kx_report_table {
 	struct kx_report_stat **chunks;
 	size_t count, nchunks;
-	struct kx_report_place *places; /* function to slot; open addressing */
+	uint32_t *direct; /* slot + 1 of the functions below ndirect; 0: none. Ids are mostly dense */
+	size_t ndirect;   /* at most KX_REPORT_DIRECT */
+	struct kx_report_place *places; /* function to slot, from KX_REPORT_DIRECT on; open addressing */
 	size_t nplaces;                 /* a power of two */
+	size_t nplaced;
 	uint64_t *unmeasured; /* by slot: calls whose exit was not recorded; NULL: none so far */
 	size_t unmeasured_room;
 	struct kx_histogram_pool pool;
@@ -79,8 +85,8 @@ static inline struct kx_report_stat *kx_report_stat_at(const struct kx_report_ta
 }
 
 /*
- * The place of @func, or the free one for it. Ids are mostly dense, so each is its own hash and
- * dense ids do not collide; perturbing with the upper bits separates ids of any pattern.
+ * The place of @func, or the free one for it. Each id is its own hash, so that dense ids do not
+ * collide; perturbing with the upper bits separates ids of any pattern.
  */
 static inline struct kx_report_place *kx_report_place_of(struct kx_report_place *places, size_t n,
 							 uint32_t func)
@@ -94,16 +100,27 @@ static inline struct kx_report_place *kx_report_place_of(struct kx_report_place 
 	return &places[at];
 }
 
+/* The slot of @func, or KX_REPORT_NO_SLOT. */
+static inline uint32_t kx_report_table_find(const struct kx_report_table *t, uint32_t func)
+{
+	if (func < t->ndirect)
+		return t->direct[func] - 1;
+	return func < KX_REPORT_DIRECT ? KX_REPORT_NO_SLOT :
+					 kx_report_place_of(t->places, t->nplaces, func)->slot - 1;
+}
+
+/* Prefetches what kx_report_table_find of @func needs, if that is likely not to be in the cache. */
+static inline void kx_report_table_prefetch(const struct kx_report_table *t, uint32_t func)
+{
+	if (func < t->ndirect)
+		__builtin_prefetch(&t->direct[func]);
+}
+
 /* The slot of @func, which is added if it has none. Errors: -ENOMEM. */
 static inline int kx_report_table_slot(struct kx_report_table *t, uint32_t func, uint32_t *slot)
 {
-	const struct kx_report_place *place = kx_report_place_of(t->places, t->nplaces, func);
-
-	if (place->slot) {
-		*slot = place->slot - 1;
-		return 0;
-	}
-	return kx_report_table_add_function(t, func, slot);
+	*slot = kx_report_table_find(t, func);
+	return *slot != KX_REPORT_NO_SLOT ? 0 : kx_report_table_add_function(t, func, slot);
 }
 
 /* How many of the function's completed calls have no measured end. */

@@ -3,7 +3,7 @@
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
 #     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [compress] [syscalls] [follow] [rates] [accuracy]
-#                      [bystander] [hitpath]
+#                      [bystander] [hitpath] [start]
 # default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
 #
@@ -20,6 +20,7 @@
 #     accuracy  scripts/bench-accuracy.sh: durations against what the functions measure themselves
 #     hitpath   scripts/bench-hitpath.sh: what each part of the program at a probe costs
 #     bystander scripts/bench-bystander.sh: malloc+free of a process that nobody asked to trace
+#     start     scripts/bench-start.sh: planning 100,000 functions, -a with 400 processes, the target's longest pause
 #
 # A figure about a call is the ratio of two consecutive measurements of the same running target's CPU time;
 # the table shows the median, minimum and maximum of several such pairs.
@@ -461,7 +462,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in hitpath export compress syscalls follow rates accuracy bystander; do
+for script in hitpath export compress syscalls follow rates accuracy bystander start; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

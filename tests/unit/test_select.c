@@ -441,6 +441,48 @@ static void test_processes(void **state)
 }
 
 /* llvm-xray assigns ids in the order of the binary's own table; kxray must do the same. */
+/* Plans of several files, made in threads, are those that are made of each file alone. */
+static void test_threads(void **state)
+{
+	static const char *const paths[] = { "/lib/x86_64-linux-gnu/libc.so.6",
+					     "/usr/lib/x86_64-linux-gnu/libstdc++.so.6" };
+	struct kx_select_process procs[2];
+	struct kx_selection both, alone;
+	struct kx_modules mods[2];
+	struct kx_err err = { 0 };
+	size_t at = 0, left_out = 0;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		if (access(paths[i], R_OK))
+			skip();
+		assert_int_equal(kx_modules_of_file(paths[i], &mods[i], &err), 0);
+		procs[i] = (struct kx_select_process){ .mods = &mods[i] };
+	}
+	assert_int_equal(try_select(procs, 2, 0, &both, &err, PATTERNS("+*")), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(try_select(&procs[i], 1, 0, &alone, &err, PATTERNS("+*")), 0);
+		assert_true(alone.nfunctions > 2000);
+		for (size_t k = 0; k < alone.nfunctions; k++, at++) {
+			const struct kx_function *a = &alone.functions[k], *b = &both.functions[at];
+
+			assert_int_equal(b->id, at + 1);
+			assert_string_equal(a->sym->name, b->sym->name);
+			assert_int_equal(a->plan.entry.addr, b->plan.entry.addr);
+			assert_int_equal(a->plan.entry.cost, b->plan.entry.cost);
+			assert_int_equal(a->plan.makes_calls, b->plan.makes_calls);
+			assert_int_equal(a->plan.instructions, b->plan.instructions);
+		}
+		left_out += alone.nleft_out;
+		kx_selection_free(&alone);
+	}
+	assert_int_equal(at, both.nfunctions);
+	assert_int_equal(left_out, both.nleft_out);
+	kx_selection_free(&both);
+	for (int i = 0; i < 2; i++)
+		kx_modules_free(&mods[i]);
+}
+
 static void test_xray_ids(void **state)
 {
 	struct kx_modules mods;
@@ -617,7 +659,8 @@ int main(void)
 		cmocka_unit_test(test_patterns),  cmocka_unit_test(test_by_size),
 		cmocka_unit_test(test_ifunc),	  cmocka_unit_test(test_no_match),
 		cmocka_unit_test(test_ended_process_is_no_risk),
-		cmocka_unit_test(test_growing), cmocka_unit_test(test_processes), cmocka_unit_test(test_xray_ids),
+		cmocka_unit_test(test_growing), cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_threads), cmocka_unit_test(test_xray_ids),
 		cmocka_unit_test(test_system_calls), cmocka_unit_test(test_command),	  cmocka_unit_test(test_command_errors),
 	};
 

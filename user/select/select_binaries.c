@@ -68,6 +68,7 @@ static void unload(struct kx_binary *b)
 void kx_select_free_binary(struct kx_binary *b)
 {
 	unload(b);
+	kx_select_free_planned(b);
 	free(b->chosen);
 	free(b->module.name);
 	free(b->module.path);

@@ -8,6 +8,13 @@
 #include "base/pattern.h"
 #include "select/select.h"
 
+/* What the planner says of one symbol. */
+struct kx_planned {
+	int rc;
+	struct kx_plan plan; /* owned until a function takes it over */
+	char *why;           /* if @rc: one clause; NULL: no memory for it */
+};
+
 /* A binary of any of the processes, or a pseudo-module; read only when a pattern names it. */
 struct kx_binary {
 	struct kx_module module; /* owned; is_main if it is that of any process */
@@ -19,6 +26,10 @@ struct kx_binary {
 	struct kx_select_module m;
 	bool *chosen;            /* one per symbol; until planned */
 	size_t nchosen;
+	struct kx_planned *planned; /* of the chosen symbols in order, while they are being numbered */
+	size_t nplanned;
+	int planner_rc;             /* of making its planner, with plan_err */
+	struct kx_err plan_err;
 	int load_rc;
 	bool gone; /* the process ended before its file was opened; another may map it */
 	struct kx_err load_err;
@@ -73,5 +84,13 @@ int kx_select_explain_no_symbols(const struct kx_binary *b, const struct kx_patt
 /* select_plan.c */
 /* Plans what is chosen in the binaries from @first on and adds it to the selection. */
 int kx_select_plan(struct kx_selector *s, size_t first, struct kx_err *err);
+
+/* select_threads.c */
+/*
+ * Makes the planners of @n binaries that are modules by now, and plans their chosen symbols: binaries that are files in
+ * several threads, since each has a planner and a file of its own. What goes wrong is left in the binaries.
+ */
+void kx_select_plan_binaries(struct kx_selector *s, struct kx_binary *const *binaries, size_t n);
+void kx_select_free_planned(struct kx_binary *b);
 
 #endif

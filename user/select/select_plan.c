@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/stop_request.h"
 #include "bpf/wire.h"
 
 /* Room for @more functions after those that there are. */
@@ -87,67 +86,54 @@ static bool large_enough(const struct kx_plan *plan)
 	return plan->xray || plan->has_loop || plan->instructions >= KX_SELECT_MIN_INSTRUCTIONS;
 }
 
-static int plan_symbol(struct kx_selector *s, const struct kx_binary *b,
-		       const struct kx_select_module *m, const struct kx_symbol *sym,
-		       struct kx_plan *plan, struct kx_err *why)
+/* The next free function, or the one that has the id. */
+static struct kx_function *function_of(struct kx_selection *out, uint32_t id)
 {
-	const struct kx_plan_options options = {
-		.exits = s->options.exits,
-		.nop5_optimized = s->options.nop5_optimized,
-		.emulated = s->options.emulated,
-		.returns_harmless = m->harmless && !b->moves_stacks && !s->moves_stacks,
-		.returns_forbidden = b->moves_stacks || s->moves_stacks,
-	};
+	struct kx_function *f;
 
-	memset(plan, 0, sizeof(*plan));
-	why->text[0] = 0;
-	return m->provider->plan(m, sym, &options, plan, why);
+	if (id)
+		return &out->functions[id - 1];
+	f = &out->functions[out->nfunctions];
+	memset(f, 0, sizeof(*f));
+	f->id = (uint32_t)++out->nfunctions;
+	return f;
 }
 
-/* Plans the chosen functions of one binary and appends them. @ids: see above; NULL if none. */
-static int plan_binary(struct kx_selector *s, const struct kx_binary *b, const uint32_t *ids,
-		       struct kx_err *err)
+/* Numbers the planned functions of one binary and appends them. @ids: see above; NULL if none. */
+static int take_planned(struct kx_selector *s, struct kx_binary *b, const uint32_t *ids,
+			struct kx_err *err)
 {
 	struct kx_selection *out = s->out;
 	struct kx_select_module *m = &out->modules[b->number - 1];
+	struct kx_planned *next = b->planned;
 
 	for (size_t i = 0; i < m->syms.count; i++) {
 		const struct kx_symbol *sym = &m->syms.items[i];
+		struct kx_planned *p;
 		struct kx_function *f;
-		struct kx_plan plan;
-		struct kx_err why;
-		int rc;
 
-		/* Without patterns no ifunc was named. */
-		if (!b->chosen[i] || (out->by_size && sym->is_ifunc))
+		if (!b->chosen[i])
 			continue;
-		rc = kx_stop_check(err);
-		if (rc)
-			return rc;
-		rc = plan_symbol(s, b, m, sym, &plan, &why);
-		if (rc == -ENOMEM)
-			return kx_err_set(err, rc, "%s", why.text);
-		if (rc) {
-			if (leave_out(out, b->number - 1, sym, why.text))
+		p = next++;
+		/* Without patterns no ifunc was named. */
+		if (out->by_size && sym->is_ifunc)
+			continue;
+		if (p->rc == -ENOMEM || (p->rc && !p->why))
+			return p->why ? kx_err_set(err, p->rc, "%s", p->why) : kx_select_no_memory(err);
+		if (p->rc) {
+			if (leave_out(out, b->number - 1, sym, p->why))
 				return kx_select_no_memory(err);
 			continue;
 		}
-		if ((out->by_size && !large_enough(&plan)) ||
+		if ((out->by_size && !large_enough(&p->plan)) ||
 		    (s->options.wanted &&
-		     !s->options.wanted(s->options.wanted_ctx, m->module, sym, &plan))) {
-			kx_plan_free(&plan);
+		     !s->options.wanted(s->options.wanted_ctx, m->module, sym, &p->plan)))
 			continue;
-		}
-		if (ids && ids[i]) {
-			f = &out->functions[ids[i] - 1];
-		} else {
-			f = &out->functions[out->nfunctions];
-			memset(f, 0, sizeof(*f));
-			f->id = (uint32_t)++out->nfunctions;
-		}
+		f = function_of(out, ids ? ids[i] : 0);
 		f->module = b->number - 1;
 		f->sym = sym;
-		f->plan = plan;
+		f->plan = p->plan;
+		p->plan = (struct kx_plan){ 0 };
 		f->traced = true;
 		out->ntraced++;
 	}
@@ -171,48 +157,62 @@ static int make_module(struct kx_selector *s, struct kx_binary *b, struct kx_err
 	if (s->options.dynamic_targets && out->nmodules >= KX_MAX_GROUPS)
 		m->harmless = false;
 	b->number = (uint32_t)++out->nmodules;
-	return m->elf ? kx_planner_new(m->elf, &m->syms, &m->planner, err) : 0;
+	return 0;
 }
 
-static int plan_one(struct kx_selector *s, struct kx_binary *b, bool own_ids, struct kx_err *err)
+/* Whether @b is the binary whose own XRay ids are kept. */
+static bool has_own_ids(const struct kx_selector *s, const struct kx_binary *b)
 {
+	struct kx_elf_section xray;
+	const struct kx_elf *elf = b->number ? s->out->modules[b->number - 1].elf : b->m.elf;
+
+	return b == s->binaries[0] && b->module.is_main && elf &&
+	       kx_elf_get_section(elf, "xray_instr_map", &xray);
+}
+
+static int take_binary(struct kx_selector *s, struct kx_binary *b, struct kx_err *err)
+{
+	const struct kx_select_module *m = &s->out->modules[b->number - 1];
 	uint32_t *ids = NULL;
-	int rc = make_module(s, b, err);
+	int rc = b->planner_rc ? kx_err_set(err, b->planner_rc, "%s", b->plan_err.text) : 0;
 
-	if (!rc && own_ids) {
-		const struct kx_select_module *m = &s->out->modules[b->number - 1];
-
+	if (!rc && has_own_ids(s, b)) {
 		ids = calloc(m->syms.count + 1, sizeof(*ids));
 		rc = ids ? number_xray_functions(s, m, ids, err) : kx_select_no_memory(err);
 	}
 	if (!rc && make_room(s, b->nchosen + 1))
 		rc = kx_select_no_memory(err);
-	if (!rc)
-		rc = plan_binary(s, b, ids, err);
+	if (!rc && b->nchosen)
+		rc = take_planned(s, b, ids, err);
 	free(ids);
 	free(b->chosen);
 	b->chosen = NULL;
 	b->nchosen = 0;
+	kx_select_free_planned(b);
 	return rc;
 }
 
 int kx_select_plan(struct kx_selector *s, size_t first, struct kx_err *err)
 {
-	struct kx_elf_section xray;
+	struct kx_binary **todo = calloc(s->nbinaries + 1, sizeof(struct kx_binary *));
+	size_t n = 0;
+	int rc = todo ? 0 : kx_select_no_memory(err);
 
-	for (size_t i = first; i < s->nbinaries; i++) {
+	for (size_t i = first; i < s->nbinaries && !rc; i++) {
 		struct kx_binary *b = s->binaries[i];
-		bool own_ids = !i && b->module.is_main && !kx_select_load(b) && b->m.elf &&
-			       kx_elf_get_section(b->m.elf, "xray_instr_map", &xray);
-		int rc;
+		bool own_ids = !i && b->module.is_main && !kx_select_load(b) && has_own_ids(s, b);
 
 		if (!b->nchosen && !own_ids)
 			kx_select_close(b);
 		if (b->number || (!b->nchosen && !own_ids))
 			continue;
-		rc = plan_one(s, b, own_ids, err);
-		if (rc)
-			return rc;
+		rc = make_module(s, b, err);
+		todo[n++] = b;
 	}
-	return 0;
+	if (!rc)
+		kx_select_plan_binaries(s, todo, n);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = take_binary(s, todo[i], err);
+	free(todo);
+	return rc;
 }

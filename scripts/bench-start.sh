@@ -42,7 +42,7 @@ plan_all()
 	END
 	python3 "$TMP/maps.py" libcrypto.so.3 libstdc++.so.6 >"$TMP/maps.out" 2>&1 &
 	tool=$!
-	started+=($tool)
+	started+=("$tool")
 	wait_text "$TMP/maps.out" ready || { cannot "planning" "the libraries do not load"; return; }
 	python3 - "$KXRAY" "$tool" >"$TMP/planned" 2>"$TMP/planned.err" <<-'END'
 		import os, resource, subprocess, sys, time
@@ -109,7 +109,7 @@ pause_of_target()
 	: >"$TMP/gaps.out"
 	GAPS=$TMP/gaps.out LD_PRELOAD=$TMP/gaps.so "${on_target_cpu[@]}" "$many" <"$TMP/in" >"$TMP/many.out" 2>&1 &
 	target=$!
-	started+=($target)
+	started+=("$target")
 	exec 5>"$TMP/in"
 	tool=$target
 	wait_text "$TMP/many.out" ready || { cannot "pause of the target" "it does not start"; return; }

@@ -51,6 +51,14 @@ unsigned kx_code_length(const struct kx_code *code, uint64_t addr)
 	return info_at(code, addr) & LENGTH_MASK;
 }
 
+const uint8_t *kx_code_bytes(const struct kx_code *code, uint64_t addr, unsigned *length)
+{
+	const struct range *r = find_range(code, addr);
+
+	*length = r ? r->info[addr - r->addr] & LENGTH_MASK : 0;
+	return *length && addr - r->addr + *length <= r->size ? r->bytes + (addr - r->addr) : NULL;
+}
+
 uint64_t kx_code_previous(const struct kx_code *code, uint64_t addr)
 {
 	for (unsigned back = 1; back <= ZYDIS_MAX_INSTRUCTION_LENGTH; back++)

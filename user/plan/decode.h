@@ -47,6 +47,8 @@ void kx_code_free(struct kx_code *code);
 
 /* Length in bytes of the instruction that starts at @addr; 0 if none was decoded there. */
 unsigned kx_code_length(const struct kx_code *code, uint64_t addr);
+/* Bytes of the instruction that starts at @addr, and its length; NULL if none was decoded there. */
+const uint8_t *kx_code_bytes(const struct kx_code *code, uint64_t addr, unsigned *length);
 /* Address of the instruction before @addr; 0 if none was decoded there. */
 uint64_t kx_code_previous(const struct kx_code *code, uint64_t addr);
 enum kx_insn_class kx_code_class(const struct kx_code *code, uint64_t addr);

@@ -7,17 +7,11 @@
 #include <stdlib.h>
 
 #include "plan/function.h"
-
-/* Both in bytes below the stack pointer at entry, which points at the return address. */
-struct state {
-	int32_t depth; /* of RSP */
-	int32_t frame; /* of RBP */
-	bool depth_known, frame_known;
-};
+#include "plan/stack_step.h"
 
 struct slot {
 	uint64_t addr; /* 0: free */
-	struct state state;
+	struct kx_stack_state state;
 };
 
 struct kx_stack {
@@ -25,10 +19,6 @@ struct kx_stack {
 	bool unknown; /* some jump was met before the depth there was known */
 	struct slot slots[];
 };
-
-#define RETURN_ADDRESS_SIZE 8
-/* Of a stack frame, in bytes; more is no code that a compiler made. */
-#define MAX_DEPTH (1 << 30)
 
 static struct slot *slot_of(struct kx_stack *s, uint64_t addr)
 {
@@ -39,7 +29,7 @@ static struct slot *slot_of(struct kx_stack *s, uint64_t addr)
 	return &s->slots[i];
 }
 
-static void remember(struct kx_stack *s, uint64_t addr, const struct state *st)
+static void remember(struct kx_stack *s, uint64_t addr, const struct kx_stack_state *st)
 {
 	struct slot *slot = slot_of(s, addr);
 
@@ -59,135 +49,11 @@ bool kx_stack_depth(const struct kx_stack *s, uint64_t addr, int32_t *depth)
 	return true;
 }
 
-static bool is_return_address(const struct state *st, const ZydisDecodedOperand *op)
-{
-	int64_t at;
-
-	/* Hidden ones are those of push and pop; `lea` only computes (AGEN). */
-	if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.type != ZYDIS_MEMOP_TYPE_MEM ||
-	    op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN ||
-	    op->mem.index != ZYDIS_REGISTER_NONE)
-		return false;
-	if (op->mem.base == ZYDIS_REGISTER_RSP && st->depth_known)
-		at = op->mem.disp.value - st->depth;
-	else if (op->mem.base == ZYDIS_REGISTER_RBP && st->frame_known)
-		at = op->mem.disp.value - st->frame;
-	else
-		return false;
-	return at < RETURN_ADDRESS_SIZE && at + op->size / 8 > 0;
-}
-
-static ZydisRegister full_register(const ZydisDecodedOperand *op)
-{
-	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, op->reg.value);
-}
-
-/* Value that `mov` or `lea` gives to its destination; false if it isn't known. */
-static bool moved_value(const struct state *st, const struct kx_insn *insn,
-			const ZydisDecodedOperand *ops, int64_t *value)
-{
-	ZydisRegister base = ZYDIS_REGISTER_NONE;
-	int64_t disp = 0;
-
-	if (insn->z.mnemonic == ZYDIS_MNEMONIC_MOV && ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
-		base = ops[1].reg.value;
-	} else if (insn->z.mnemonic == ZYDIS_MNEMONIC_LEA &&
-		   ops[1].mem.index == ZYDIS_REGISTER_NONE) {
-		base = ops[1].mem.base;
-		disp = ops[1].mem.disp.value;
-	}
-	if (base == ZYDIS_REGISTER_RSP && st->depth_known)
-		*value = st->depth - disp;
-	else if (base == ZYDIS_REGISTER_RBP && st->frame_known)
-		*value = st->frame - disp;
-	else
-		return false;
-	return true;
-}
-
-/* Effect of an instruction that writes RSP or RBP explicitly. */
-static void written(struct state *st, const struct kx_insn *insn, const ZydisDecodedOperand *ops)
-{
-	const ZydisRegister reg = full_register(&ops[0]);
-	const bool immediate = ops[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
-	int64_t value = 0;
-	bool known;
-
-	if (reg == ZYDIS_REGISTER_RSP && immediate && insn->z.mnemonic == ZYDIS_MNEMONIC_SUB) {
-		value = st->depth + ops[1].imm.value.s;
-		known = st->depth_known;
-	} else if (reg == ZYDIS_REGISTER_RSP && immediate && insn->z.mnemonic == ZYDIS_MNEMONIC_ADD) {
-		value = st->depth - ops[1].imm.value.s;
-		known = st->depth_known;
-	} else {
-		known = moved_value(st, insn, ops, &value);
-	}
-	if (value < -MAX_DEPTH || value > MAX_DEPTH) {
-		value = 0;
-		known = false;
-	}
-	if (reg == ZYDIS_REGISTER_RSP) {
-		st->depth = (int32_t)value;
-		st->depth_known = known;
-	} else {
-		st->frame = (int32_t)value;
-		st->frame_known = known;
-	}
-}
-
-/* Applies a KX_INSN_STACK instruction; true if it touches the return address. */
-static bool apply(const struct kx_code *code, struct state *st, const struct kx_insn *insn)
-{
-	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-	bool touches = false;
-
-	if (insn->z.mnemonic == ZYDIS_MNEMONIC_LEAVE) {
-		st->depth = st->frame - 8;
-		st->depth_known = st->frame_known;
-		st->frame_known = false;
-		return false;
-	}
-	if (!kx_insn_operands(code, insn, ops))
-		return false;
-	for (unsigned i = 0; i < insn->z.operand_count; i++)
-		touches |= is_return_address(st, &ops[i]);
-	switch (insn->z.meta.category) {
-	case ZYDIS_CATEGORY_PUSH:
-		st->depth += insn->z.operand_width / 8;
-		return touches;
-	case ZYDIS_CATEGORY_POP:
-		touches |= st->depth_known && st->depth == 0;
-		st->depth -= insn->z.operand_width / 8;
-		break;
-	default:
-		break;
-	}
-	for (unsigned i = 0; i < insn->z.operand_count; i++) {
-		ZydisRegister reg;
-
-		if (ops[i].type != ZYDIS_OPERAND_TYPE_REGISTER ||
-		    !(ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ||
-		    ops[i].visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
-			continue;
-		reg = full_register(&ops[i]);
-		if (reg != ZYDIS_REGISTER_RSP && reg != ZYDIS_REGISTER_RBP)
-			continue;
-		if (i == 0 && insn->z.meta.category != ZYDIS_CATEGORY_POP)
-			written(st, insn, ops);
-		else if (reg == ZYDIS_REGISTER_RSP)
-			st->depth_known = false;
-		else
-			st->frame_known = false;
-	}
-	return touches;
-}
-
 static bool walk(const struct kx_function_code *f, struct kx_stack *s, const struct kx_part *part,
 		 bool is_entry)
 {
-	struct state st = { .depth_known = is_entry };
+	struct kx_stack_state st = { .depth_known = is_entry };
 	bool touches = false;
-	struct kx_insn insn;
 	bool conditional;
 	uint64_t target;
 
@@ -209,8 +75,7 @@ static bool walk(const struct kx_function_code *f, struct kx_stack *s, const str
 		case KX_INSN_ODD:
 			break;
 		case KX_INSN_STACK:
-			if (kx_code_decode(f->code, pos, &insn))
-				touches |= apply(f->code, &st, &insn);
+			touches |= kx_stack_step(f->code, &st, pos);
 			break;
 		case KX_INSN_BRANCH:
 			remember(s, pos, &st);
@@ -219,14 +84,14 @@ static bool walk(const struct kx_function_code *f, struct kx_stack *s, const str
 			if (kx_function_contains(f, target))
 				remember(s, target, &st);
 			if (!conditional)
-				st = (struct state){ 0 };
+				st = (struct kx_stack_state){ 0 };
 			break;
 		case KX_INSN_JUMP:
 			remember(s, pos, &st);
-			st = (struct state){ 0 };
+			st = (struct kx_stack_state){ 0 };
 			break;
 		case KX_INSN_RET:
-			st = (struct state){ 0 };
+			st = (struct kx_stack_state){ 0 };
 			break;
 		}
 	}

@@ -283,6 +283,18 @@ static void test_frames(void **state)
 	frame_is("too_far_push", &none, 0, KX_COST_STEPPED, 6, 0);
 }
 
+/* After a rest a planner finds the same. */
+static void test_rest(void **state)
+{
+	(void)state;
+	kx_planner_rest(lib.planner);
+	entry_is("mov_xor_push", 5, KX_COST_EMULATED, 1);
+	kx_planner_rest(lib.planner);
+	kx_planner_rest(lib.planner);
+	/* a branch of another function lands in it */
+	entry_is("entered_sideways", 0, KX_COST_STEPPED, 6);
+}
+
 /* What the kernel emulates is what the caller found. */
 static void test_emulated(void **state)
 {
@@ -688,6 +700,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_entries),   cmocka_unit_test(test_nop5),
 		cmocka_unit_test(test_frames),    cmocka_unit_test(test_emulated),
+		cmocka_unit_test(test_rest),
 		cmocka_unit_test(test_left_out),  cmocka_unit_test(test_exits),
 		cmocka_unit_test(test_cold_part), cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_entry_point), cmocka_unit_test(test_go),

@@ -291,6 +291,13 @@ int kx_elf_open_memory(const void *data, size_t size, const char *name, struct k
 	return finish_open(elf, out, err);
 }
 
+void kx_elf_release_pages(const struct kx_elf *elf)
+{
+	/* a shared, read-only mapping of the file: nothing can be lost */
+	if (elf->mapped)
+		madvise(elf->data, elf->size, MADV_DONTNEED);
+}
+
 void kx_elf_close(struct kx_elf *elf)
 {
 	if (!elf)

@@ -58,6 +58,9 @@ int kx_elf_vaddr(const struct kx_elf *elf, uint64_t offset, uint64_t *vaddr);
  */
 uint64_t kx_elf_missing(const struct kx_elf *elf);
 
+/* Gives back the memory of the file's pages that have been read; they are read again when they are needed. */
+void kx_elf_release_pages(const struct kx_elf *elf);
+
 /* The whole file. */
 const uint8_t *kx_elf_bytes(const struct kx_elf *elf, size_t *size);
 

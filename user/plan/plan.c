@@ -64,6 +64,13 @@ void kx_planner_free(struct kx_planner *p)
 	free(p);
 }
 
+void kx_planner_rest(struct kx_planner *p)
+{
+	kx_code_free(p->code);
+	p->code = NULL;
+	kx_elf_release_pages(p->elf);
+}
+
 size_t kx_planner_xray_functions(const struct kx_planner *p, const uint64_t **addrs)
 {
 	*addrs = p->xray.functions;
@@ -315,6 +322,11 @@ int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
 	int ret;
 
 	*out = (struct kx_plan){ 0 };
+	if (!p->code) {
+		ret = kx_code_new(p->elf, p->syms, &p->code, err);
+		if (ret)
+			return ret;
+	}
 	ret = kx_function_scan(p->code, p->syms, sym, &f, err);
 	if (ret)
 		return ret;

@@ -102,6 +102,9 @@ int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_
 		   struct kx_err *err);
 void kx_planner_free(struct kx_planner *p);
 
+/* Gives back what decoding takes, a byte for each byte of code; it is decoded again if another function is planned. */
+void kx_planner_rest(struct kx_planner *p);
+
 /*
  * Plans @sym. Returns 0 and fills @out (free with kx_plan_free), or a negative errno with the
  * reason in @err, a clause about the function that doesn't name it: -ENOEXEC (cannot be decoded),

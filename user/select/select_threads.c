@@ -57,6 +57,8 @@ static void plan_binary(const struct kx_selector *s, struct kx_binary *b)
 			return;
 		plan_symbol(s, b, &m->syms.items[i], &b->planned[b->nplanned++]);
 	}
+	if (m->planner)
+		kx_planner_rest(m->planner);
 }
 
 static void *run(void *arg)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,12 +16,43 @@ void kx_text_init(struct kx_text_out *o, int fd)
 	o->fd = fd;
 	o->error = 0;
 	o->used = 0;
+	o->memory = NULL;
+	o->stored = o->room = 0;
+}
+
+void kx_text_init_memory(struct kx_text_out *o)
+{
+	kx_text_init(o, -1);
+}
+
+static void store(struct kx_text_out *o)
+{
+	size_t room = o->room ? o->room : sizeof(o->buf);
+	char *memory;
+
+	while (room < o->stored + o->used)
+		room *= 2;
+	memory = room > o->room ? realloc(o->memory, room) : o->memory;
+	if (!memory) {
+		o->error = -ENOMEM;
+		return;
+	}
+	o->memory = memory;
+	o->room = room;
+	memcpy(memory + o->stored, o->buf, o->used);
+	o->stored += o->used;
 }
 
 int kx_text_flush(struct kx_text_out *o)
 {
 	size_t done = 0;
 
+	if (o->fd < 0) {
+		if (!o->error)
+			store(o);
+		o->used = 0;
+		return o->error;
+	}
 	while (!o->error && done < o->used) {
 		ssize_t n = write(o->fd, o->buf + done, o->used - done);
 

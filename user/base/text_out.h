@@ -14,10 +14,14 @@ struct kx_text_out {
 	int fd;
 	int error; /* negative errno of the first failed write, or 0 */
 	size_t used;
+	char *memory; /* with kx_text_init_memory: what was flushed; the caller frees it */
+	size_t stored, room;
 	char buf[64 << 10];
 };
 
 void kx_text_init(struct kx_text_out *o, int fd);
+/* The same into @o->memory, of which @o->stored bytes are used. */
+void kx_text_init_memory(struct kx_text_out *o);
 void kx_text_bytes(struct kx_text_out *o, const char *text, size_t size);
 void kx_text_str(struct kx_text_out *o, const char *text);
 void kx_text_char(struct kx_text_out *o, char c);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "report/report_pieces.h"
 
 static const char *const keys[] = {
 	"total", "self", "count", "min", "p50", "p90", "p99", "max", "open", "no-exit", "name",
@@ -85,19 +86,24 @@ static double seconds(const struct view *v)
 	return (double)(v->totals->last_tsc - v->totals->first_tsc) / (double)v->info->tsc_hz;
 }
 
-static void json_functions(const struct view *v, const struct group *g)
+static void json_rows(const struct view *v, size_t first, size_t end, const void *ctx)
 {
-	size_t end = g->first + g->shown;
+	const struct group *g = ctx;
 	struct kx_report_function f[KX_REPORT_FETCH];
 
-	kx_text_str(v->out, "\"functions\":[");
-	for (size_t i = g->first, n; i < end; i += n) {
+	for (size_t i = first, n; i < end; i += n) {
 		n = kx_rows_fetch(v, i, end, f);
 		for (size_t k = 0; k < n; k++) {
 			kx_text_str(v->out, i + k > g->first ? ",\n" : "\n");
 			json_function(v, &f[k]);
 		}
 	}
+}
+
+static void json_functions(const struct view *v, const struct group *g)
+{
+	kx_text_str(v->out, "\"functions\":[");
+	kx_rows_print(v, g->first, g->first + g->shown, json_rows, g);
 	kx_text_str(v->out, "\n]");
 }
 
@@ -336,6 +342,18 @@ static void table_row(const struct view *v, const struct kx_report_function *f, 
 	kx_text_char(o, '\n');
 }
 
+static void table_rows(const struct view *v, size_t first, size_t end, const void *ctx)
+{
+	const struct widths *w = ctx;
+	struct kx_report_function f[KX_REPORT_FETCH];
+
+	for (size_t i = first, n; i < end; i += n) {
+		n = kx_rows_fetch(v, i, end, f);
+		for (size_t row = 0; row < n; row++)
+			table_row(v, &f[row], *w);
+	}
+}
+
 /* "process 1234 (7 in its namespace) server, 3 threads" */
 static void process_line(const struct view *v, const struct group *g)
 {
@@ -430,21 +448,15 @@ static void print_sums(const struct view *v, struct widths w)
 static void print_table(const struct view *v)
 {
 	struct widths w = column_widths(v->totals);
-	struct kx_report_function f[KX_REPORT_FETCH];
 
 	print_head(v);
 	print_columns(v, w);
 	for (size_t k = 0; k < v->ngroups; k++) {
 		const struct group *g = &v->groups[k];
-		size_t end = g->first + g->shown;
 
 		if (v->o->by_process)
 			process_line(v, g);
-		for (size_t i = g->first, n; i < end; i += n) {
-			n = kx_rows_fetch(v, i, end, f);
-			for (size_t row = 0; row < n; row++)
-				table_row(v, &f[row], w);
-		}
+		kx_rows_print(v, g->first, g->first + g->shown, table_rows, &w);
 	}
 	if (v->o->by_process)
 		kx_text_char(v->out, '\n');

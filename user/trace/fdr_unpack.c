@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/temporary_file.h"
+#include "base/usable_cpus.h"
 
 #define MAX_THREADS 8
 /* A frame of kxray's with a buffer of the usual size is decompressed at once. */
@@ -203,8 +204,7 @@ static void *unpack_frames(void *ctx)
 
 static void run_threads(struct unpacking *u)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	size_t n = !u->sized ? 1 : cpus > MAX_THREADS ? MAX_THREADS : cpus > 0 ? (size_t)cpus : 1;
+	size_t n = u->sized ? kx_usable_cpus(MAX_THREADS) : 1;
 	pthread_t threads[MAX_THREADS];
 	size_t started = 0;
 

@@ -95,6 +95,17 @@ void kx_symbolizer_free(struct kx_symbolizer *names)
 	names->has_map = false;
 }
 
+void kx_symbolizer_share(const struct kx_symbolizer *names, struct kx_symbolizer *out)
+{
+	*out = *names;
+	out->map.storage = NULL; /* the map's owner keeps what is in it */
+}
+
+void kx_symbolizer_unshare(struct kx_symbolizer *shared)
+{
+	kx_map_free(&shared->map);
+}
+
 const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id)
 {
 	size_t at;

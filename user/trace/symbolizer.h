@@ -38,6 +38,13 @@ void kx_symbolizer_free(struct kx_symbolizer *names);
 bool kx_trace_first_note(struct kx_fdr_file *f, size_t thread, enum kx_note_kind kind,
 			 struct kx_note *out);
 
+/*
+ * The same names for another thread, which needs a cache of its own; end with kx_symbolizer_unshare, before
+ * @names is freed.
+ */
+void kx_symbolizer_share(const struct kx_symbolizer *names, struct kx_symbolizer *out);
+void kx_symbolizer_unshare(struct kx_symbolizer *shared);
+
 /* Readable name of function @id, "#id" if unknown; valid until the next call. */
 const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id);
 /*

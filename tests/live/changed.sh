@@ -34,3 +34,49 @@ for mechanism in session multi; do
 	assert_eq "$mechanism: the other function's calls" \
 		"$(json "$TMP/report.json" '{f["name"]: f["count"] for f in d["functions"]}')" "{'plug_kept': 1000}"
 done
+
+# A process that has changed a function joins when the library's functions are traced elsewhere: only its own is left out.
+loaded() { # starts a target, which loads the library and waits
+	start_target changed "$TARGETS/changeplug.so"
+	go_target
+	wait_for has_text loaded "$TMP/changed.out" || fail "the library" "it was not loaded"
+}
+# The library is mapped by one that nobody asks for, so each process gets probes of its own.
+export PLUG_KEEP=1
+loaded
+bystander=$PID bystander_in=$TARGET_IN
+mv "$TMP/changed.out" "$TMP/bystander.out"
+export TARGET_NAME=kx-joins
+loaded
+first=$PID first_in=$TARGET_IN
+printf x >&"$first_in"
+wait_for has_text renamed "$TMP/changed.out" || fail "the first process" "it was not renamed"
+mv "$TMP/changed.out" "$TMP/first.out"
+unset PLUG_KEEP
+_new_recording
+"$KXRAY" record -a --comm kx-joins -f 'changeplug.so:plug_*' -o "$TRACE" --json >"$TMP/rec.json" 2>"$TMP/rec.err" &
+KX_PID=$!
+_pids+=("$KX_PID")
+wait_for _records || fail "-a --comm" "$(cat "$TMP/rec.err")"
+loaded
+second=$PID
+go_target
+wait_for has_text "process $second has changed" "$TMP/rec.err" || fail "joining" "$(cat "$TMP/rec.err")"
+go_target
+end_target "$second"
+assert_eq "joining: the second process's status" "$STATUS" 0
+assert_eq "joining: its answer" "$(tail -n 1 "$TMP/changed.out" | grep -o '"wrong":[0-9]*')" '"wrong":0'
+printf x >&"$first_in"
+end_target "$first"
+assert_eq "joining: the first process's status" "$STATUS" 0
+printf x >&"$bystander_in"
+end_target "$bystander"
+kill -INT "$KX_PID"
+end_kxray
+assert_contains "joining: why it is left out" "$(cat "$TMP/rec.err")" \
+	"left out 1 function of changeplug.so (plug_changed): process $second has changed their code"
+assert_eq "joining: no probe is missing" "$(json "$TMP/rec.json" 'd.get("unprobed")')" None
+run "$KXRAY" report --json "$TRACE"
+cp "$TMP/run.out" "$TMP/report.json"
+assert_eq "joining: the first process's calls" \
+	"$(json "$TMP/report.json" '{f["name"]: f["count"] for f in d["functions"]}["plug_changed"]')" 1000

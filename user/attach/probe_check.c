@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "attach/probe_check.h"
 
+#include "attach/process_probes.h"
 #include "binary/mappings.h"
 #include "binary/process_code.h"
 
@@ -63,7 +64,8 @@ static struct kx_probe_gap check_module(struct kx_process_code *c, const struct 
 	for (size_t i = 0; i < sel->nfunctions; i++) {
 		const struct kx_function *f = &sel->functions[i];
 
-		if (f->module != module || !f->traced || !kx_probes_has(probes, f->id))
+		if (f->module != module || !f->traced || !kx_probes_has(probes, f->id) ||
+		    kx_probes_left_out(probes, proc->pid, f->id))
 			continue;
 		gap.all++;
 		if (has_probes(c, m, f))

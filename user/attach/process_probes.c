@@ -37,6 +37,8 @@ struct kx_process_probes {
 	pid_t pid;
 	struct held *held;
 	size_t nheld, held_room;
+	bool *without; /* by id - 1: functions that get no probe here; NULL: none */
+	size_t without_room;
 	/* Modules whose return instructions have probes because return probes are harmful here. */
 	struct risky *risky;
 	size_t nrisky, risky_room;
@@ -80,6 +82,7 @@ void kx_process_probes_free(struct kx_process_probes *pp)
 	close_held(pp, 0);
 	kx_links_join(&pp->p->ended, &pp->risky_links);
 	free(pp->held);
+	free(pp->without);
 	free(pp->risky);
 	free(pp);
 }
@@ -162,11 +165,31 @@ static int make_standby(struct kx_probes *p, uint32_t module)
 	return p->oom;
 }
 
+static bool is_left_out(const struct kx_process_probes *pp, uint32_t id)
+{
+	return id <= pp->without_room && pp->without[id - 1];
+}
+
 static int link_batch(struct kx_process_probes *pp, uint32_t module, enum kx_tracer_prog prog,
 		      struct kx_batch *b, struct kx_links *links, struct kx_err *err)
 {
+	struct kx_batch own = { 0 };
+	int code = 0;
+
 	kx_probes_keep_attachable(pp->p, b);
-	return b->count ? kx_probes_link(pp->p, module, prog, pp->pid, b, links, err) : 0;
+	for (size_t i = 0; pp->without && i < b->count; i++)
+		if (!is_left_out(pp, b->items[i].index))
+			kx_probes_add(pp->p, &own, b->items[i].offset, b->items[i].cookie,
+				      b->items[i].index);
+	if (pp->p->oom)
+		code = kx_err_set(err, pp->p->oom, "no memory for the probes of process %d",
+				  (int)pp->pid);
+	if (pp->without)
+		b = &own;
+	if (!code && b->count)
+		code = kx_probes_link(pp->p, module, prog, pp->pid, b, links, err);
+	free(own.items);
+	return code;
 }
 
 /* Exits before entries: see attach_batches of probes.c. */
@@ -311,6 +334,39 @@ int kx_process_probes_hold_all(struct kx_probes *p, uint32_t module, struct kx_e
 	return code;
 }
 
+bool kx_process_probes_wants(const struct kx_process_probes *pp, uint32_t module)
+{
+	const struct kx_probed_module *m = &pp->p->modules[module];
+
+	return m->attached && m->is_private && !find_held(pp, module);
+}
+
+int kx_process_probes_leave_out(struct kx_process_probes *pp, uint32_t id)
+{
+	size_t room = pp->p->sel->nfunctions;
+	bool *grown;
+
+	if (id > pp->without_room) {
+		grown = realloc(pp->without, room * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + pp->without_room, 0, (room - pp->without_room) * sizeof(*grown));
+		pp->without = grown;
+		pp->without_room = room;
+	}
+	pp->without[id - 1] = true;
+	return 0;
+}
+
+bool kx_probes_left_out(const struct kx_probes *p, pid_t pid, uint32_t id)
+{
+	const struct kx_process_probes *pp = p->processes;
+
+	while (pp && pp->pid != pid)
+		pp = pp->next;
+	return pp && is_left_out(pp, id);
+}
+
 int kx_process_probes_attach(struct kx_process_probes *pp, const struct kx_modules *mods, bool risky,
 			     size_t *n, struct kx_err *err)
 {
@@ -319,7 +375,7 @@ int kx_process_probes_attach(struct kx_process_probes *pp, const struct kx_modul
 
 	*n = 0;
 	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
-		if (!p->modules[m].attached || !p->modules[m].is_private || find_held(pp, m) ||
+		if (!kx_process_probes_wants(pp, m) ||
 		    !kx_modules_find(mods, p->sel->modules[m].module))
 			continue;
 		code = hold(pp, m, risky, err);
@@ -334,6 +390,12 @@ int kx_process_probes_inherit(struct kx_process_probes *pp, const struct kx_proc
 	int code = 0;
 
 	*n = 0;
+	for (uint32_t id = 1; id <= parent->without_room && !code; id++)
+		if (parent->without[id - 1])
+			code = kx_process_probes_leave_out(pp, id);
+	if (code)
+		return kx_err_set(err, code, "no memory for the probes of process %d",
+				  (int)pp->pid);
 	for (size_t i = 0; i < parent->nheld && !code; i++) {
 		if (find_held(pp, parent->held[i].module))
 			continue;

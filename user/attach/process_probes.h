@@ -35,6 +35,16 @@ int kx_process_probes_new(struct kx_probes *p, pid_t pid, struct kx_process_prob
 void kx_process_probes_free(struct kx_process_probes *pp);
 
 /*
+ * The function with this number gets no probe by links that are made for the process from now on. Its children
+ * inherit that. Errors: -ENOMEM.
+ */
+int kx_process_probes_leave_out(struct kx_process_probes *pp, uint32_t id);
+/* Whether the process is one for which that was asked. */
+bool kx_probes_left_out(const struct kx_probes *p, pid_t pid, uint32_t id);
+/* Whether it will get links for module @module of the selection, if it has that mapped. */
+bool kx_process_probes_wants(const struct kx_process_probes *pp, uint32_t module);
+
+/*
  * Links for the shared modules among @mods that it has none for. @risky: return probes are harmful in it. *@n:
  * of how many modules. Errors: those of kx_uprobe_link; -ESRCH if it has ended.
  */

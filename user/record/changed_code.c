@@ -34,12 +34,28 @@ static bool function_is_changed(struct kx_process_code *c, struct kx_elf *elf, u
 	return changed;
 }
 
+/* Functions of a module that a process has changed, for one message. */
+struct changed {
+	const struct kx_symbol *first;
+	size_t n;
+};
+
+static void report(const struct changed *c, const struct kx_module *m, pid_t pid,
+		   const struct kx_notices *notices)
+{
+	if (c->n)
+		kx_notice(notices,
+			  "left out %zu function%s of %s (%s%s): process %d has changed their code, "
+			  "and probes would put back the file's",
+			  c->n, c->n > 1 ? "s" : "", m->name, c->first->pretty,
+			  c->n > 1 ? ", ..." : "", (int)pid);
+}
+
 static void check_module(struct kx_process_code *c, struct kx_selection *sel, size_t from,
 			 uint32_t number, const struct kx_module *m, pid_t pid,
 			 const struct kx_notices *notices)
 {
-	const struct kx_symbol *first = NULL;
-	size_t n = 0;
+	struct changed found = { 0 };
 
 	for (size_t i = from; i < sel->nfunctions; i++) {
 		struct kx_function *f = &sel->functions[i];
@@ -51,14 +67,10 @@ static void check_module(struct kx_process_code *c, struct kx_selection *sel, si
 		f->plan = (struct kx_plan){ 0 };
 		f->traced = false;
 		sel->ntraced--;
-		if (!n++)
-			first = f->sym;
+		if (!found.n++)
+			found.first = f->sym;
 	}
-	if (n)
-		kx_notice(notices,
-			  "left out %zu function%s of %s (%s%s): process %d has changed their code, "
-			  "and probes would put back the file's",
-			  n, n > 1 ? "s" : "", m->name, first->pretty, n > 1 ? ", ..." : "", (int)pid);
+	report(&found, m, pid, notices);
 }
 
 static void check_process(struct kx_selection *sel, size_t first,
@@ -101,4 +113,48 @@ int kx_leave_out_all_changed(struct kx_selection *sel, const struct kx_select_pr
 				  "their code, and probes would put back the file's",
 				  before);
 	return 0;
+}
+
+/* The same for links of a single process: the functions stay traced in others. */
+static int check_joining(struct kx_process_code *c, const struct kx_selection *sel, uint32_t number,
+			 const struct kx_module *m, pid_t pid, struct kx_process_probes *pp,
+			 const struct kx_notices *notices)
+{
+	struct changed found = { 0 };
+	int code = 0;
+
+	for (size_t i = 0; i < sel->nfunctions && !code; i++) {
+		const struct kx_function *f = &sel->functions[i];
+
+		if (f->module != number || !f->traced ||
+		    !function_is_changed(c, sel->modules[number].elf, m->load_bias, &f->plan))
+			continue;
+		code = kx_process_probes_leave_out(pp, f->id);
+		if (!found.n++)
+			found.first = f->sym;
+	}
+	report(&found, m, pid, notices);
+	return code;
+}
+
+int kx_leave_out_of_process(const struct kx_selection *sel, const struct kx_select_process *proc,
+			    struct kx_process_probes *pp, const struct kx_notices *notices)
+{
+	struct kx_process_code c;
+	int code = 0;
+
+	if (kx_process_code_open(proc->pid, &c))
+		return 0;
+	for (uint32_t i = 0; i < sel->nmodules && !code; i++) {
+		const struct kx_select_module *sm = &sel->modules[i];
+		const struct kx_module *m = NULL;
+
+		if (sm->provider->probe == KX_PROBE_UPROBE && sm->elf &&
+		    kx_process_probes_wants(pp, i))
+			m = kx_modules_find(proc->mods, sm->module);
+		if (m)
+			code = check_joining(&c, sel, i, m, proc->pid, pp, notices);
+	}
+	kx_process_code_close(&c);
+	return code;
 }

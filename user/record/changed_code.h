@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 
+#include "attach/process_probes.h"
 #include "base/err.h"
 #include "record/notice.h"
 #include "select/select.h"
@@ -27,5 +28,12 @@ void kx_leave_out_changed(struct kx_selection *sel, size_t first,
 /* The same for all functions. Errors: -EOPNOTSUPP (none is left). */
 int kx_leave_out_all_changed(struct kx_selection *sel, const struct kx_select_process *procs,
 			     size_t nprocs, const struct kx_notices *notices, struct kx_err *err);
+
+/*
+ * For a process that is about to get links of its own (@pp) in modules that are traced elsewhere already: its changed
+ * functions there get no probes in it; in other processes they keep theirs. Errors: -ENOMEM.
+ */
+int kx_leave_out_of_process(const struct kx_selection *sel, const struct kx_select_process *proc,
+			    struct kx_process_probes *pp, const struct kx_notices *notices);
 
 #endif

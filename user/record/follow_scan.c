@@ -182,6 +182,8 @@ static int look(struct kx_follow *f, struct kx_followed *p, const struct kx_targ
 	if (!code && !p->probes && (f->c.own_probes || !(risk.returns_harmless || risk.unknown)))
 		code = kx_process_probes_new(*f->c.probes, p->pid, &p->probes);
 	if (!code && f->c.own_probes)
+		code = kx_leave_out_of_process(f->c.sel, &proc, p->probes, f->c.notices);
+	if (!code && f->c.own_probes)
 		code = kx_process_probes_attach(p->probes, mods,
 						!risk.returns_harmless && !risk.unknown, &n, err);
 	if (n)

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "binary/mappings.h"
+
 #define MAX_MAPPINGS 128
 #define BREAKPOINT   0xcc
 #define CALL	     0xe8
@@ -18,7 +20,7 @@ struct text {
 	uint8_t *start;
 	size_t size;
 	off_t offset; /* in the file */
-	unsigned long long inode;
+	uint64_t inode;
 	char path[256];
 };
 
@@ -27,28 +29,36 @@ static bool holds(const struct text *t, const void *address)
 	return (const uint8_t *)address >= t->start && (const uint8_t *)address < t->start + t->size;
 }
 
-/* The executable mappings of libraries; not of the program, on a function of which probes are tried. */
+struct listing {
+	struct text *items;
+	unsigned n;
+};
+
+/* The program itself does not count: probes are tried on a function of it. */
+static int add_text(void *ctx, const struct kx_mapping *m)
+{
+	struct listing *l = ctx;
+	struct text *t = &l->items[l->n];
+
+	if (l->n == MAX_MAPPINGS || !m->executable || m->writable || !m->inode ||
+	    strlen(m->path) >= sizeof(t->path))
+		return l->n == MAX_MAPPINGS;
+	*t = (struct text){ .start = (uint8_t *)(uintptr_t)m->start,
+			    .size = (size_t)(m->end - m->start),
+			    .offset = (off_t)m->offset,
+			    .inode = m->inode };
+	strcpy(t->path, m->path);
+	l->n += !holds(t, (const void *)(uintptr_t)add_text);
+	return 0;
+}
+
+/* The executable mappings of libraries. */
 static unsigned list_text(struct text *list)
 {
-	FILE *f = fopen("/proc/self/maps", "re");
-	char line[512];
-	unsigned n = 0;
+	struct listing l = { .items = list };
 
-	while (f && n < MAX_MAPPINGS && fgets(line, sizeof(line), f)) {
-		unsigned long long start, end, offset;
-		struct text *t = &list[n];
-
-		if (sscanf(line, "%llx-%llx r-xp %llx %*s %llu %255[^\n]", &start, &end, &offset,
-			   &t->inode, t->path) != 5 || !t->inode)
-			continue;
-		t->start = (uint8_t *)(uintptr_t)start;
-		t->size = (size_t)(end - start);
-		t->offset = (off_t)offset;
-		n += !holds(t, (const void *)(uintptr_t)list_text);
-	}
-	if (f)
-		fclose(f);
-	return n;
+	kx_mappings_each(getpid(), add_text, &l);
+	return l.n;
 }
 
 /* The very file that is mapped, which may have no name any more. */

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -73,6 +74,29 @@ static void test_read(void **state)
 }
 
 /* A page of the program's file, then a private copy of it. */
+/* In one piece, and up to a hole. */
+static void test_large_read(void **state)
+{
+	const size_t page = KX_CODE_PAGE, size = 300 * page;
+	uint8_t *code = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t address = (uintptr_t)code;
+	uint8_t *got = calloc(1, size);
+	struct kx_process_code c;
+
+	(void)state;
+	assert_ptr_not_equal(code, MAP_FAILED);
+	for (size_t i = 0; i < size; i++)
+		code[i] = (uint8_t)(i / 5);
+	assert_int_equal(kx_process_code_open(getpid(), &c), 0);
+	assert_int_equal(kx_process_code_read(&c, address + 3, got, size - 5), size - 5);
+	assert_memory_equal(got, code + 3, size - 5);
+	assert_int_equal(munmap(code + 200 * page, page), 0);
+	assert_int_equal(kx_process_code_read(&c, address + 7, got, size - 7), 200 * page - 7);
+	kx_process_code_close(&c);
+	munmap(code, size);
+	free(got);
+}
+
 static void test_may_differ(void **state)
 {
 	static const char constant[2 * KX_CODE_PAGE] __attribute__((aligned(KX_CODE_PAGE))) = { 1 };
@@ -101,6 +125,7 @@ int main(void)
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_probed),
 		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_large_read),
 		cmocka_unit_test(test_may_differ),
 	};
 

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define INT3 0xcc
+#define LARGE (4 * KX_CODE_PAGE)
+#define INT3  0xcc
 #define CALL 0xe8 /* what a probe on a nop of five bytes becomes (Linux 6.18) */
 
 /* Documentation/admin-guide/mm/pagemap.rst */
@@ -41,6 +42,14 @@ size_t kx_process_code_read(struct kx_process_code *c, uint64_t address, void *o
 	uint8_t *to = out;
 	size_t done = 0;
 
+	/* what is more than the page kept for small reads goes where it is wanted, without a copy */
+	while (n - done >= LARGE) {
+		ssize_t got = pread(c->memory, to + done, n - done, (off_t)(address + done));
+
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
 	while (done < n) {
 		uint64_t page = (address + done) & ~(uint64_t)(KX_CODE_PAGE - 1);
 		size_t at = (size_t)(address + done - page), count;

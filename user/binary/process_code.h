@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The code of a process as its memory holds it: with probes and breakpoints, and with what the program itself has
- * changed. Read through /proc/PID/mem page by page, about a microsecond each.
+ * changed. Read through /proc/PID/mem, small pieces page by page, about a microsecond each.
  */
 #ifndef KX_PROCESS_CODE_H
 #define KX_PROCESS_CODE_H
@@ -28,7 +28,7 @@ struct kx_process_code {
 int kx_process_code_open(pid_t pid, struct kx_process_code *c);
 void kx_process_code_close(struct kx_process_code *c);
 
-/* Copies at most @n bytes; returns how many could be read. What was read once is not read again. */
+/* Copies at most @n bytes; returns how many could be read. A small piece of the page that was read last is not read again. */
 size_t kx_process_code_read(struct kx_process_code *c, uint64_t address, void *out, size_t n);
 
 /* Whether the page of @address is in memory or swapped; true if that cannot be known. */

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 2 s
+# run: parallel, 5 s
 # A library that is loaded while its process is traced and has changed the code of a function before kxray looks at it:
 # the function is left out, as a probe would put the file's code back.
+# Also what the summary says of libraries that are loaded later.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
@@ -80,3 +81,19 @@ run "$KXRAY" report --json "$TRACE"
 cp "$TMP/run.out" "$TMP/report.json"
 assert_eq "joining: the first process's calls" \
 	"$(json "$TMP/report.json" '{f["name"]: f["count"] for f in d["functions"]}["plug_changed"]')" 1000
+
+# A summary without events says that a library was loaded, only if one was.
+late="a library was loaded meanwhile"
+start_target changed "$TARGETS/changeplug.so"
+start_kxray "$PID" --follow -f 'changeplug.so:plug_never*'
+go_target
+wait_for has_text loaded "$TMP/changed.out" || fail "loaded later: the library" "it was not loaded"
+go_target
+end_target "$PID"
+end_kxray
+assert_contains "loaded later: said" "$(cat "$TMP/rec.err")" "$late"
+start_target sleeper
+start_kxray "$PID" --follow -f 'changeplug.so:plug_never*'
+kill -INT "$KX_PID"
+end_kxray
+assert_eq "nothing loaded: 0 events, nothing said" "$STATUS $(grep -c " 0 events" "$TMP/rec.err") $(grep -c "$late" "$TMP/rec.err")" "0 1 0"

@@ -194,6 +194,12 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 			 r->unfollowed == 1 ? " was" : "es were");
 	if (!c->events && !c->lost)
 		kx_print(stderr, "kxray: none of the traced functions was called or returned\n");
+	if (!c->events && r->loads)
+		kx_print(stderr, "kxray: a library was loaded meanwhile: %s\n",
+			 o->follow || o->all ?
+				 "functions of such libraries are traced some ms after that, earlier calls "
+				 "are not recorded" :
+				 "without --follow, functions of such libraries are not traced");
 	print_clock(r);
 	if (r->unprobed)
 		kx_print(stderr, "kxray: %zu function%s had no probe in the code of a traced process\n",

@@ -84,6 +84,7 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 		break;
 	case KX_PROCESS_EXECED:
 	case KX_PROCESS_MODULES:
+		f->result.loads += event->kind == KX_PROCESS_MODULES;
 		kx_follow_make_dirty(f, pid);
 		p = kx_followed_find(&f->table, pid);
 		if (p && !p->probes && f->c.own_probes)

@@ -28,6 +28,7 @@ struct kx_follow_result {
 	/* own_probes: processes that joined and got some, and for how long they had run without them */
 	size_t joined;
 	uint64_t untraced_max_ns, untraced_ns;
+	uint64_t loads; /* changes of a process's list of libraries, while it was traced */
 };
 
 /* The process has probes since now that it needed from p->since on. */

@@ -184,6 +184,9 @@ static void fill_result(struct recording *r)
 		r->result->joined = followed.joined;
 		r->result->untraced_max_ns = followed.untraced_max_ns;
 		r->result->untraced_ns = followed.untraced_ns;
+		r->result->loads = followed.loads;
+	} else {
+		r->result->loads = kx_tracer_link_map_generation(r->tracer);
 	}
 	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
 	r->result->clock = kx_clock_name(clock->kind);

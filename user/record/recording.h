@@ -98,6 +98,7 @@ struct kx_recording_result {
 	uint64_t untraced_max_ns, untraced_ns; /* how long that took: the longest, and all together */
 	double budget_percent, budget_taken_percent; /* allowed, and taken by estimate; 0: no budget */
 	size_t budget_limited, budget_out; /* functions that were sampled or taken out, that were taken out */
+	bool loads; /* a traced process has loaded a library after the start, as far as that was watched */
 	uint64_t unfollowed; /* children that were one too many to follow */
 	uint64_t bytes;     /* of the trace file, or of all its parts */
 	unsigned files;     /* parts that were written; 0: it is not rotated */

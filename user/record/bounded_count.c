@@ -157,7 +157,7 @@ static int step(struct counter *c, double seconds, double share, struct kx_err *
 	cpu = cpu_time(c->o) - cpu;
 	kx_probes_free(probes);
 	if (code == -EINTR)
-		return kx_err_set(err, code, "the counting was interrupted");
+		return code;
 	if (!any_left(c->o))
 		return kx_err_set(err, -ESRCH, "process %d ended before the recording began",
 				  c->o->pids[0]);
@@ -335,6 +335,9 @@ int kx_bounded_count(const struct kx_selection *sel, const struct kx_bounded_opt
 	sigprocmask(SIG_BLOCK, &ends, &old);
 	kx_stop_listen(true);
 	code = count(&c, err);
+	/* while it is prepared, too */
+	if (code == -EINTR)
+		kx_err_set(err, code, "the counting was interrupted");
 	if (code != -EINTR) {
 		kx_stop_listen(false);
 		sigprocmask(SIG_SETMASK, &old, NULL);

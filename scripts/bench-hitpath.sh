@@ -32,6 +32,7 @@ BEGIN {
 	about["cookie"] = "bpf_get_attach_cookie"
 	about["clock"] = "bpf_ktime_get_ns"
 	about["stack"] = "bpf_get_current_task_btf, bpf_task_storage_get"
+	about["loads"] = "ring, thread, cookie, kind of hit by loads"
 	about["slot"] = "compare-and-swap"
 	about["record-64K"] = "a record: slot, clock, stores; ring of 64 KiB"
 	about["record-16M"] = "the same; ring of 16 MiB"

@@ -276,7 +276,7 @@ bench_empty()
 	local f
 	for f in nop5 push endbr64_push; do
 		if pairs "bench_$f" kxray "$CALLS" empty "$CALLS"; then
-			ratio "recorded call / empty programs, ${f//_/; }" "<=" 1.30 \
+			ratio "recorded call / empty programs, ${f//_/; }" "<=" 1.10 \
 				"$(column 1) / $(column 2) ns a call, $mechanism"
 		else
 			cannot "recorded call / empty programs, ${f//_/; }" "$WHY"

@@ -60,6 +60,21 @@ int cas(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Ring, thread, cookie and kind of hit, by loads. */
+SEC("uprobe")
+int look(struct pt_regs *ctx)
+{
+	struct kx_own_ring ring;
+	struct kx_hit hit;
+
+	kx_find_ring(&ring);
+	kx_look_at_hit(ctx, &ring, &hit);
+	USE(hit.id);
+	USE(hit.cookie);
+	USE(hit.is_return);
+	return 0;
+}
+
 /* A whole record: ring, slot, clock, stores. */
 SEC("uprobe")
 int put(struct pt_regs *ctx)

@@ -41,13 +41,14 @@ THREE(f_cookie);
 THREE(f_clock);
 THREE(f_stack);
 THREE(f_cas);
+THREE(f_look);
 THREE(f_put);
 THREE(f_put_large);
 THREE(f_kxray);
 THREE(f_general);
 THREE(f_asking);
 
-enum { EMPTY, IDS, TASK, COOKIE, CLOCK, STACK, CAS, PUT, PUT_LARGE, KXRAY, GENERAL, ASKING, PARTS };
+enum { EMPTY, IDS, TASK, COOKIE, CLOCK, STACK, CAS, LOOK, PUT, PUT_LARGE, KXRAY, GENERAL, ASKING, PARTS };
 enum { KINDS = 3 };
 static const char *const kinds[KINDS] = { "nop5", "push", "endbr64+push" };
 static const unsigned probe_offset[KINDS] = { 0, 0, 4 };
@@ -64,6 +65,7 @@ static const struct {
 	[CLOCK] = { "clock", FUNCTIONS(f_clock) },
 	[STACK] = { "stack", FUNCTIONS(f_stack) },
 	[CAS] = { "slot", FUNCTIONS(f_cas) },
+	[LOOK] = { "loads", FUNCTIONS(f_look) },
 	[PUT] = { "record-64K", FUNCTIONS(f_put) },
 	[PUT_LARGE] = { "record-16M", FUNCTIONS(f_put_large) },
 	[KXRAY] = { "kxray", FUNCTIONS(f_kxray) },
@@ -86,12 +88,16 @@ static struct hitpath_bpf *load(const struct kx_cpus *cpus, enum kx_wire_clock c
 	struct hitpath_bpf *s = hitpath_bpf__open();
 	struct bpf_program *prog;
 	int fd = kx_ring_template(slots);
+	__u64 args[] = { 0 };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
 
 	if (!s || fd < 0)
 		return NULL;
 	bpf_object__for_each_program(prog, s->obj)
-		bpf_program__set_expected_attach_type(
-			prog, (enum bpf_attach_type)kx_mechanism_attach_type(KX_MECHANISM_SESSION));
+		if (bpf_program__type(prog) == BPF_PROG_TYPE_KPROBE)
+			bpf_program__set_expected_attach_type(
+				prog, (enum bpf_attach_type)kx_mechanism_attach_type(
+					      KX_MECHANISM_SESSION));
 	s->rodata->kx_clock_kind = clock;
 	s->rodata->kx_ring_slots = slots;
 	s->rodata->kx_wake_slots = slots / 8;
@@ -101,9 +107,11 @@ static struct hitpath_bpf *load(const struct kx_cpus *cpus, enum kx_wire_clock c
 		return NULL;
 	}
 	close(fd);
-	return kx_rings_new(bpf_map__fd(s->maps.kx_rings), cpus->online, cpus->n, slots, out, err) ?
-		       NULL :
-		       s;
+	if (kx_rings_new(bpf_map__fd(s->maps.kx_rings), cpus->online, cpus->n, slots, out, err))
+		return NULL;
+	for (args[0] = 0; args[0] < cpus->n; args[0]++)
+		bpf_prog_test_run_opts(bpf_program__fd(s->progs.kx_find_current), &opts);
+	return s;
 }
 
 static int program_of(int part)
@@ -112,8 +120,8 @@ static int program_of(int part)
 		[EMPTY] = skel->progs.empty,   [IDS] = skel->progs.ids,
 		[TASK] = skel->progs.task,     [COOKIE] = skel->progs.cookie,
 		[CLOCK] = skel->progs.read_clock, [STACK] = skel->progs.known_stack,
-		[CAS] = skel->progs.cas,       [PUT] = skel->progs.put,
-		[PUT_LARGE] = large->progs.put,
+		[CAS] = skel->progs.cas,       [LOOK] = skel->progs.look,
+		[PUT] = skel->progs.put,       [PUT_LARGE] = large->progs.put,
 	};
 
 	if (part < KXRAY)

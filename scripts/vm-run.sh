@@ -226,8 +226,9 @@ command=(qemu-system-x86_64
 	-kernel "$vmlinuz" -initrd "$work/initrd"
 	# loglevel 5: warnings with their stack trace, but no boot messages. Without self tests and start-up of
 	# the kernel's cryptography, which nothing here uses and emulation makes slow.
-	# no_timer_check: the kernel panics if its timer seems not to work, as on a busy machine.
-	-append "console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check cryptomgr.notests \
+	# On a busy machine the kernel would panic because its timer seems not to work (no_timer_check), and its
+	# watchdog would report a boot that emulation makes slow as a lockup (nowatchdog).
+	-append "console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check nowatchdog cryptomgr.notests \
 initcall_blacklist=load_system_certificate_list,jent_mod_init $append"
 	-serial "file:$work/log" -serial stdio
 	-drive "file=$work/disk,if=none,id=disk,format=raw,cache=unsafe"

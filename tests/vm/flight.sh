@@ -84,8 +84,9 @@ kill -USR1 $kxray
 wrote 1 $out/err
 interrupt
 
-# A store large enough for the slow call including its entry, on machines of any speed.
-start triggered 1 --flight-recorder 4M --trigger 'maybe_slow>400ms' --trigger rare@entry \
+# A store large enough for the slow call including its entry, on machines of any speed; the limit is above what
+# a starved emulator makes of the short calls.
+start triggered 1 --flight-recorder 16M --trigger 'maybe_slow>2000ms' --trigger rare@entry \
 	--dump-interval 0.1
 worked 200
 printf L >&3
@@ -138,7 +139,7 @@ check()
 		fresh cut gapless
 	i=$out/triggered/trace
 	python3 tests/live/flight.py "$out" "${name}_slow" "$i.1.xray" reads reason=slow fresh gapless \
-		slow=maybe_slow,400
+		slow=maybe_slow,2000
 	python3 tests/live/flight.py "$out" "${name}_entry" "$i.2.xray" reads reason=entry fresh gapless \
 		entered=rare
 	python3 tests/live/flight.py "$out" "${name}_end" "$i.3.xray" reads reason=end gapless

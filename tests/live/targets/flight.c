@@ -3,7 +3,7 @@
  * For the flight recorder: --threads=N workers (2) each call busy() --load=N times (20) per millisecond,
  * 0: without a pause; the main thread calls maybe_slow() every millisecond. Bytes on standard input:
  *
- *   l  the next call of maybe_slow() takes 60 ms     L  600 ms     r  calls rare() once
+ *   l  the next call of maybe_slow() takes 60 ms     L  3 s        r  calls rare() once
  *   s  SIGSEGV, a abort(), k SIGKILL, e exit(7), q exit(0), with all threads at work
  *   c  forks a child that dies of SIGSEGV            C  forks one that ends with status 3
  *   n  nothing
@@ -82,7 +82,7 @@ static void fork_child(int how)
 
 static void obey(int c, int *slow)
 {
-	*slow = c == 'l' ? 60 : c == 'L' ? 600 : 0;
+	*slow = c == 'l' ? 60 : c == 'L' ? 3000 : 0;
 	calls_slow += *slow != 0;
 	calls_rare += c == 'r';
 	if (c == 'r')

@@ -84,6 +84,7 @@ assert_eq "joining: the first process's calls" \
 
 # A summary without events says that a library was loaded, only if one was.
 late="a library was loaded meanwhile"
+unset TARGET_NAME
 start_target changed "$TARGETS/changeplug.so"
 start_kxray "$PID" --follow -f 'changeplug.so:plug_never*'
 go_target

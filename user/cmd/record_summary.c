@@ -6,6 +6,7 @@
 #include "base/printable.h"
 
 #define CLOCK_ERROR_WARN_NS 1000
+#define MUCH_CPU 10 /* percent */
 
 static const char *plural(uint64_t n)
 {
@@ -150,6 +151,9 @@ static void print_clock(const struct kx_recording_result *r)
 
 static void print_budget(const struct kx_recording_result *r)
 {
+	if (r->cpu_percent >= MUCH_CPU)
+		kx_print(stderr, "kxray: the probes took about %.0f %% of a CPU of the program's time (--max-overhead bounds it)\n",
+			 r->cpu_percent);
 	if (!(r->budget_percent > 0) || !r->budget_limited)
 		return;
 	kx_print(stderr,
@@ -233,6 +237,8 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 		json_object_set_new(j, "unprobed", json_integer((json_int_t)r->unprobed));
 	if (r->kernel_mechanism && j)
 		json_object_set_new(j, "kernel_mechanism", json_string(r->kernel_mechanism));
+	if (j && r->cpu_percent > 0)
+		json_object_set_new(j, "cpu_percent", json_real(r->cpu_percent));
 	if (j && r->budget_percent > 0)
 		json_object_update_new(
 			j, json_pack("{s:f,s:f,s:I,s:I}", "budget_percent", r->budget_percent,

@@ -54,6 +54,7 @@ struct kx_collector {
 	uint64_t *losses_read;	     /* and how many, by index in lossy */
 	size_t losses_room;
 	uint64_t taken;		     /* call records taken out of the rings */
+	uint64_t *entries;	     /* of them entries, by function id; or NULL */
 	uint64_t written;	     /* hits in the files before the present one */
 	bool rotated;		     /* there are such files */
 	struct kx_callstack_counts calls;
@@ -82,6 +83,7 @@ int kx_collector_new(const struct kx_collector_options *o, struct kx_collector *
 		return kx_err_set(err, -ENOMEM, "no memory for the collector");
 	c->in = o->input;
 	c->start_tsc = o->start_tsc;
+	c->entries = o->calls;
 	c->slack = (uint64_t)(hz * SLACK_SECONDS);
 	c->sweep_every = (uint64_t)(hz * SWEEP_SECONDS);
 	c->pending_max = (size_t)rings->nslots * rings->ncpus;
@@ -127,6 +129,8 @@ static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct k
 		return code;
 	c->pending += (size_t)code;
 	c->taken += KX_EVENT_IS_CALL(rec->kind);
+	if (rec->kind == KX_EVENT_ENTRY && c->entries && rec->func < c->thread_options.ntraits)
+		c->entries[rec->func]++;
 	return 0;
 }
 

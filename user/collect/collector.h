@@ -81,6 +81,7 @@ struct kx_collector_options {
 	struct kx_fdr_writer *writer; /* pointers are borrowed */
 	const uint8_t *traits;	      /* per function id, see callstack.h */
 	uint32_t ntraits;
+	uint64_t *calls; /* adds the recorded entries of each function, by id below ntraits; or NULL */
 	struct kx_process_table *processes;
 	uint64_t start_tsc;	  /* older records are moved up to it */
 	const char *session_note; /* see thread_table.h */

@@ -135,10 +135,11 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		poll(fds, r->targets.npids + 3, wait_ms);
 		kx_tracer_poll_events(r->tracer);
 		code = check_processes(r, err);
-		if (!code && !r->o->count)
-			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
 		if (!code)
 			code = kx_recording_budget_poll(r, err);
+		kx_cost_watch_poll(r);
+		if (!code && !r->o->count)
+			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
 		if (!code && r->flight)
 			kx_flight_poll(r->flight);
 		if (!code && r->writer &&
@@ -168,6 +169,7 @@ static void fill_result(struct recording *r)
 {
 	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
 
+	kx_cost_watch_end(r);
 	kx_collector_get_counts(r->collector, &r->result->counts);
 	r->result->counts.lost_missed = r->kernel_missed;
 	r->result->counts.lost += r->kernel_missed;
@@ -346,6 +348,7 @@ static void clean_up(struct recording *r, bool started)
 	}
 	kx_links_close(&r->calibration);
 	kx_recording_budget_free(r);
+	kx_cost_watch_free(r);
 	kx_flight_free(r->flight);
 	kx_collector_free(r->collector);
 	kx_process_table_free(r->processes);

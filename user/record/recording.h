@@ -96,6 +96,7 @@ struct kx_recording_result {
 	/* Of these, those that joined and were traced in shared libraries only from a moment on. */
 	size_t joined;
 	uint64_t untraced_max_ns, untraced_ns; /* how long that took: the longest, and all together */
+	double cpu_percent; /* without a budget: what the probes took of one CPU, by estimate */
 	double budget_percent, budget_taken_percent; /* allowed, and taken by estimate; 0: no budget */
 	size_t budget_limited, budget_out; /* functions that were sampled or taken out, that were taken out */
 	bool loads; /* a traced process has loaded a library after the start, as far as that was watched */

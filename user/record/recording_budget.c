@@ -125,8 +125,9 @@ static void tell(struct recording *r, const struct kx_function *f, const struct 
 		kx_notice(&r->notices, "%s is called too often for --max-overhead: its probes are taken out",
 			  f->sym->pretty);
 	else
-		kx_notice(&r->notices, "%s is called too often for --max-overhead: one call in %u is recorded",
-			  f->sym->pretty, (unsigned)one_in(b->level));
+		kx_notice(&r->notices, "%s is called too often for --max-overhead: one call in %u is recorded%s",
+			  f->sym->pretty, (unsigned)one_in(b->level),
+			  b->stays ? "; its probes cannot be taken out singly" : "");
 }
 
 static void change(void *ctx, size_t index, uint8_t from)

@@ -10,6 +10,7 @@
 #include "attach/launch.h"
 #include "base/output.h"
 #include "collect/process_table.h"
+#include "record/cost_watch.h"
 #include "record/flight.h"
 #include "record/follow.h"
 #include "record/notice.h"
@@ -59,6 +60,8 @@ struct recording {
 	struct kx_collector *collector;
 	struct kx_probe_costs costs;  /* kinds only */
 	struct kx_recording_budget *budget; /* NULL: there is none */
+	struct kx_cost_watch *watch_cost; /* NULL: with a budget */
+	uint64_t *calls; /* recorded entries by function id, for it; or NULL */
 	struct kx_links calibration;  /* probes on own functions that measured them */
 	uint8_t *traits; /* by function id; has room for all functions that may join */
 	size_t ntraits;

@@ -248,6 +248,7 @@ static int make_traits(struct recording *r, struct kx_err *err)
 	r->traits = calloc(r->ntraits, 1);
 	if (!r->traits)
 		return kx_err_set(err, -ENOMEM, "no memory");
+	kx_cost_watch_begin(r);
 	return add_traits(r, 0, err);
 }
 
@@ -279,6 +280,7 @@ static int new_collector(struct recording *r, struct kx_err *err)
 		.writer = r->writer,
 		.traits = r->traits,
 		.ntraits = (uint32_t)r->ntraits,
+		.calls = r->calls,
 		.processes = r->processes,
 		.start_tsc = r->start_tsc,
 		.session_note = r->session_note,

@@ -3,7 +3,7 @@
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
 #     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [compress] [syscalls] [follow] [rates] [accuracy]
-#                      [bystander] [hitpath] [start]
+#                      [bystander] [hitpath] [start] [budget]
 # default: all
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
 #
@@ -19,6 +19,7 @@
 #     rates     scripts/bench-rates.sh: the cost of recording against its prediction
 #     accuracy  scripts/bench-accuracy.sh: durations against what the functions measure themselves
 #     hitpath   scripts/bench-hitpath.sh: what each part of the program at a probe costs
+#     budget    scripts/bench-budget.sh: what --max-overhead lets recording take
 #     bystander scripts/bench-bystander.sh: malloc+free of a process that nobody asked to trace
 #     start     scripts/bench-start.sh: planning 100,000 functions, -a with 400 processes, the target's longest pause
 #
@@ -450,8 +451,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | callers | peers | share) "bench_$part" ;;
-	attach | export | compress | syscalls | follow | rates | accuracy | bystander | hitpath) ;;
-	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, compress, syscalls, follow, rates, accuracy, bystander or hitpath" ;;
+	attach | export | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget) ;;
+	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
 	esac
 done
 end_target
@@ -462,7 +463,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in hitpath export compress syscalls follow rates accuracy bystander start; do
+for script in hitpath export compress syscalls follow rates accuracy bystander start budget; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

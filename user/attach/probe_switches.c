@@ -201,57 +201,72 @@ static int attach_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err
 	return code;
 }
 
-/* Those that share the links of @s get links of their own; @s keeps function @id. */
-static int split(struct kx_probes *p, struct kx_switch *s, uint32_t id, struct kx_err *err)
+static bool shares(const struct kx_switch *s, uint32_t id)
 {
-	int code = 0;
+	for (int i = 0; i < NBATCHES; i++) {
+		const struct kx_batch *b = batch_of((struct kx_module_batches *)&s->batches, i);
 
-	for (int i = 0; i < NBATCHES && !code; i++) {
-		struct kx_batch *b = batch_of(&s->batches, i);
-
-		for (size_t k = 0; k < b->count && !code; k++) {
-			uint32_t other = b->items[k].index;
-			struct kx_switch *apart;
-
-			if (other == id || switch_of(p, other) != s)
-				continue;
-			code = add_switch(p, s->module, &s->batches, other, other, &apart);
-			if (!code)
-				code = attach_switch(p, apart, err);
-		}
+		for (size_t k = 0; k < b->count; k++)
+			if (b->items[k].index != id)
+				return true;
 	}
+	return false;
+}
+
+/* Function @id leaves the switch @s, which it shares, for one of its own; both are out. */
+static int split(struct kx_probes *p, struct kx_switch *s, uint32_t id)
+{
+	struct kx_switch *apart;
+	int code = add_switch(p, s->module, &s->batches, id, id, &apart);
+
+	if (code)
+		return code;
+	apart->out = true;
 	for (int i = 0; i < NBATCHES; i++) {
 		struct kx_batch *b = batch_of(&s->batches, i);
 		size_t kept = 0;
 
 		for (size_t k = 0; k < b->count; k++)
-			if (b->items[k].index == id)
+			if (b->items[k].index != id)
 				b->items[kept++] = b->items[k];
 		b->count = kept;
 	}
-	return code;
+	return 0;
 }
 
 int kx_probes_take_out(struct kx_probes *p, const uint32_t *ids, size_t n, struct kx_err *err)
 {
+	struct kx_switch **left = calloc(n + 1, sizeof(*left));
 	struct kx_links closing = { 0 };
-	int code = 0;
+	size_t nleft = 0;
+	int code = left ? 0 : kx_err_set(err, -ENOMEM, "no memory for the probes");
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && left; i++) {
 		struct kx_switch *s = switch_of(p, ids[i]);
 
-		if (!s || s->out)
+		if (!s)
 			continue;
-		join_links(&s->links, &closing);
+		if (!s->out)
+			join_links(&s->links, &closing);
 		s->out = true;
+		/* the last one of a switch keeps it */
+		if (!shares(s, ids[i]))
+			continue;
+		if (split(p, s, ids[i]))
+			code = kx_err_set(err, -ENOMEM, "no memory for the probes");
+		left[nleft++] = s;
 	}
 	kx_links_close(&closing);
-	for (size_t i = 0; i < n && !code; i++) {
-		struct kx_switch *s = switch_of(p, ids[i]);
+	/* what shared links with them; one whose functions have all been taken out was named by the last one of them */
+	for (size_t i = 0; i < nleft && !code; i++) {
+		bool all = false;
 
-		if (s)
-			code = split(p, s, ids[i], err);
+		for (size_t k = 0; k < n && !all; k++)
+			all = switch_of(p, ids[k]) == left[i];
+		if (left[i]->out && !all)
+			code = attach_switch(p, left[i], err);
 	}
+	free(left);
 	return code;
 }
 

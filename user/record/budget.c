@@ -7,11 +7,11 @@
 
 #include "bpf/wire.h"
 
-#define CREDIT_SECONDS 1.0   /* of the budget that can be saved up */
+#define CREDIT_SECONDS 0.25  /* of CPU time, whose budget can be saved up */
 #define LOOK_AHEAD     0.1   /* seconds: excess that would use up the credit within that time is too much */
 #define STEP_SECONDS   0.1
 #define LEAST_STEP     0.002 /* shorter ones measure too little */
-#define LEAST_CPU      0.1   /* CPUs: so much is assumed of a program that hardly runs */
+#define LEAST_CPU      0.01  /* CPUs: so much is assumed of a program that hardly runs */
 #define LEAST_OWN      0.05  /* of the CPU time: what the probes take is not known exactly */
 #define RELAX_SECONDS  1.0
 #define FADE_SECONDS   10.0  /* in which a rate falls to about a third */
@@ -20,8 +20,8 @@
 #define TRIES	       8     /* probes put back at a time */
 
 /* What is aimed at, of the budget: with a debt, without one, and when levels fall. */
-#define AIM_IN_DEBT 0.7
-#define AIM	    0.95
+#define AIM_IN_DEBT 0.5
+#define AIM	    0.8
 #define AIM_RELAXED 0.6
 
 static double greater(double a, double b)

@@ -10,7 +10,7 @@
  * the next one comes twice as late.
  *
  * What was taken beyond the budget is a debt, and nothing is relaxed before the target has run long enough to make up for
- * it; what was not used is credit, for short bursts, of at most the budget of one second of CPU time. So over any longer time
+ * it; what was not used is credit, for short bursts, of at most the budget of a quarter of a second of CPU time. So over any longer time
  * the probes take what the budget allows, plus what they take until user space reacts (KX_BUDGET_WAKE_NS of bpf/wire.h and
  * a context switch).
  *

@@ -403,6 +403,12 @@ static __noinline int judge_exit(__u32 kind, __u32 tid, __u32 func, __u64 sp)
 	return verdict;
 }
 
+/* A function of its own: the verifier adds up the stack of all callers, and those with a payload have much. */
+static __noinline int put_with_payload(__u32 tid, __u32 func, __u64 sp, const __u64 *payload, __u32 words)
+{
+	return kx_put(KX_EVENT_ENTRY, tid, func, sp, payload, words);
+}
+
 /*
  * A call begins: @sp is the stack pointer at the entry (for calls inside the kernel see wire.h),
  * @payload as for kx_put; @func may include KX_ENTER_* flags. Returns 0; KX_SKIP if the exit is not
@@ -425,8 +431,10 @@ static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64
 	verdict = is_judged(func & KX_ENTER_CAN_SKIP) ? judge_entry(tid, func, sp, payload, words) :
 							KX_WRITE;
 
+	if (verdict == KX_WRITE && payload)
+		return put_with_payload(tid, KX_COOKIE_FUNC(func), sp, payload, words);
 	if (verdict == KX_WRITE)
-		return kx_put(KX_EVENT_ENTRY, tid, KX_COOKIE_FUNC(func), sp, payload, words);
+		return kx_put(KX_EVENT_ENTRY, tid, KX_COOKIE_FUNC(func), sp, 0, 0);
 	return verdict == KX_LEAVE_OUT ? 0 : verdict;
 }
 

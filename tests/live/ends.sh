@@ -106,12 +106,16 @@ assert_eq "exit: status" "$STATUS" 0
 tail -n 1 "$TMP/victim.out" >"$TMP/did.json"
 expect "exit" tools whole last=obey
 
-# Two targets: the recording ends with the second.
+# Two targets: the recording ends with the second. The first one is recorded before it ends: it calls step_two
+# after each wait.
+switches() { awk '/^voluntary/ { print $2 }' "/proc/$1/status"; } # PID
+has_switched() { [ "$(switches "$1")" -ge "$2" ]; }
 start_target victim
 first=$PID first_in=$TARGET_IN
 mv "$TMP/victim.in" "$TMP/first.in"
 start_target sleeper
 start_kxray "$first,$PID" -f step_two -f tick
+wait_for has_switched "$first" $(($(switches "$first") + 3))
 printf e >&"$first_in"
 end_target "$first"
 exec {first_in}>&-

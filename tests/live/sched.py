@@ -46,12 +46,19 @@ class Thread:
 
 class Recording:
     def __init__(self, trace, done, report):
-        self.trace = fdr.Trace(trace, allow_open=True)
+        self.path, self.trace = trace, fdr.Trace(trace, allow_open=True)
         self.did = json.loads([line for line in open(done) if line.startswith("{")][-1])
         self.report = json.load(open(report))
         self.ids = {f["name"]: f["id"] for f in self.report["functions"]}
         self.functions = {f["name"]: f for f in self.report["functions"]}
         self.threads = {t.tid: Thread(t) for t in self.trace.threads.values()}
+
+    def clock_error(self):
+        """Ticks by which two times of the trace may be off against each other."""
+        with open(self.path + ".map", "rb") as f:
+            data = f.read()
+        text = data[data.index(b'{"kxray":'):].decode(errors="replace")
+        return 2 * json.JSONDecoder().raw_decode(text)[0]["session"]["clock"]["error_ticks"] + 1
 
     def ns(self, ticks):
         return ticks * 1000000000 / self.trace.hz
@@ -161,9 +168,11 @@ def check_wakers(recording):
         yield f"{len(begun)} calls of take, {len(woken)} sleeps in them that the writer ended"
     # The wake-up must be inside a call of give.
     gifts = [(b, e) for func, _, b, e in recording.threads[writer].calls if func == recording.ids["give"]]
+    off = recording.clock_error()
     for i in woken:
-        if not any(b <= i.wake <= e for b, e in gifts):
-            yield f"the reader was woken at {i.wake}, when the writer gave nothing"
+        if not any(b - off <= i.wake <= e + off for b, e in gifts):
+            nearest = min((max(b - i.wake, i.wake - e) for b, e in gifts), default=None)
+            yield f"the reader was woken {nearest} ticks from the nearest gift, the clock's error is {off}"
 
 
 def running(thread):

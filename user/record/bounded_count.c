@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attach/probes.h"
 #include "base/monotonic.h"
+#include "base/process_cpu.h"
 #include "base/stop_request.h"
 #include "tracer/keeper.h"
 #include "tracer/tracer.h"
@@ -44,13 +44,11 @@ struct counter {
 /* CPU time of all processes that are left, seconds. */
 static double cpu_time(const struct kx_bounded_options *o)
 {
-	struct timespec ts;
-	double sum = 0;
-	clockid_t clock;
+	double sum = 0, used;
 
 	for (size_t i = 0; i < o->n; i++)
-		if (!clock_getcpuclockid(o->pids[i], &clock) && !clock_gettime(clock, &ts))
-			sum += (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+		if ((used = kx_process_cpu_seconds(o->pids[i])) > 0)
+			sum += used;
 	return sum;
 }
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/process_cpu.h"
 #include "record/recording_internal.h"
 
 /* Of all CPUs: all but idle time and time that waits for a disk or belongs to other machines. */
@@ -26,16 +26,12 @@ static double system_seconds(void)
 
 static void add_process(struct kx_target_time *t, pid_t pid)
 {
-	struct timespec ts;
+	double used = kx_process_cpu_seconds(pid);
 	uint32_t index;
-	clockid_t clock;
-	double used;
 	int is_new;
 
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts) ||
-	    KX_ARRAY_RESERVE(t->used, t->room, t->pids.count))
+	if (used < 0 || KX_ARRAY_RESERVE(t->used, t->room, t->pids.count))
 		return;
-	used = (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 	is_new = kx_pair_index(&t->pids, (uint32_t)pid, 0, &index);
 	if (is_new < 0)
 		return;

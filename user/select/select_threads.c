@@ -2,15 +2,16 @@
 /* Planning in several threads. */
 #include "select/select_internal.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "base/stop_request.h"
+#include "base/usable_cpus.h"
 
 #define MAX_THREADS 8
 #define FEW 2000 /* functions that are planned faster than threads start */
+#define STOP_STRIDE 64 /* functions between two looks for a request to end */
 
 struct work {
 	struct kx_selector *s;
@@ -52,7 +53,8 @@ static void plan_binary(const struct kx_selector *s, struct kx_binary *b)
 	for (size_t i = 0; i < m->syms.count && b->chosen; i++) {
 		if (!b->chosen[i])
 			continue;
-		b->planner_rc = kx_stop_check(&b->plan_err);
+		if (!(b->nplanned % STOP_STRIDE))
+			b->planner_rc = kx_stop_check(&b->plan_err);
 		if (b->planner_rc)
 			return;
 		plan_symbol(s, b, &m->syms.items[i], &b->planned[b->nplanned++]);
@@ -80,21 +82,15 @@ static int by_size(const void *a, const void *b)
 
 static size_t threads_for(size_t nbinaries, size_t nfunctions)
 {
-	cpu_set_t cpus;
-	size_t n;
-
-	if (nfunctions < FEW || sched_getaffinity(0, sizeof(cpus), &cpus))
+	if (nfunctions < FEW)
 		return 1;
-	n = (size_t)CPU_COUNT(&cpus);
-	n = n < nbinaries ? n : nbinaries;
-	return n < MAX_THREADS ? n : MAX_THREADS;
+	return kx_usable_cpus(nbinaries < MAX_THREADS ? nbinaries : MAX_THREADS);
 }
 
 void kx_select_plan_binaries(struct kx_selector *s, struct kx_binary *const *binaries, size_t n)
 {
 	struct work w = { .s = s, .binaries = calloc(n + 1, sizeof(*binaries)) };
-	pthread_t threads[MAX_THREADS];
-	size_t nfunctions = 0, started = 0, wanted;
+	size_t nfunctions = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const bool is_file = s->out->modules[binaries[i]->number - 1].elf;
@@ -106,14 +102,9 @@ void kx_select_plan_binaries(struct kx_selector *s, struct kx_binary *const *bin
 		w.binaries[w.n++] = binaries[i];
 		nfunctions += binaries[i]->nchosen;
 	}
-	wanted = threads_for(w.n, nfunctions);
 	if (w.n)
 		qsort(w.binaries, w.n, sizeof(*w.binaries), by_size);
-	while (started + 1 < wanted && !pthread_create(&threads[started], NULL, run, &w))
-		started++;
-	run(&w);
-	while (started)
-		pthread_join(threads[--started], NULL);
+	kx_parallel_run(threads_for(w.n, nfunctions), run, &w);
 	free(w.binaries);
 }
 

@@ -12,6 +12,7 @@
 #include <zstd_errors.h>
 
 #include "base/array.h"
+#include "base/parallel.h"
 #include "base/temporary_file.h"
 #include "base/usable_cpus.h"
 
@@ -205,16 +206,8 @@ static void *unpack_frames(void *ctx)
 static void run_threads(struct unpacking *u)
 {
 	size_t n = u->sized ? kx_usable_cpus(MAX_THREADS) : 1;
-	pthread_t threads[MAX_THREADS];
-	size_t started = 0;
 
-	if (n > u->count)
-		n = u->count;
-	while (started + 1 < n && !pthread_create(&threads[started], NULL, unpack_frames, u))
-		started++;
-	unpack_frames(u); /* if no thread can be had, this one does all */
-	for (size_t i = 0; i < started; i++)
-		pthread_join(threads[i], NULL);
+	kx_parallel_run(n < u->count ? n : u->count, unpack_frames, u);
 }
 
 /* What the caller gets, once all threads are done. */

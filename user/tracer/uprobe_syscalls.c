@@ -4,14 +4,15 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/parallel.h"
 
 /* Flag of uprobe_multi links: probes fire on return. */
 #define UPROBE_MULTI_RETURN 1
 
-#define MAX_CLOSERS 64
+#define MAX_CLOSERS 65 /* threads, with that of the caller */
 
 /*
  * What bpf(BPF_LINK_CREATE) takes for uprobe_multi links (linux/bpf.h of 6.6). Older
@@ -88,13 +89,6 @@ static void *close_some(void *arg)
 void kx_fds_close(const int *fds, size_t n)
 {
 	struct closer c = { .fds = fds, .count = n };
-	pthread_t threads[MAX_CLOSERS];
-	size_t started = 0;
 
-	while (started < MAX_CLOSERS && started + 1 < n &&
-	       pthread_create(&threads[started], NULL, close_some, &c) == 0)
-		started++;
-	close_some(&c);
-	while (started)
-		pthread_join(threads[--started], NULL);
+	kx_parallel_run(n < MAX_CLOSERS ? n : MAX_CLOSERS, close_some, &c);
 }

@@ -93,6 +93,13 @@ uint8_t kx_calibrate_kind(const struct kx_plan *plan)
 	return plan->exit_kind == KX_EXITS_INSTRUCTION ? (uint8_t)(1 + CODES + plan->entry.cost) : 0;
 }
 
+uint8_t kx_calibrate_nearest_kind(const struct kx_plan *plan)
+{
+	uint8_t kind = kx_calibrate_kind(plan);
+
+	return kind || plan->entry.cost > KX_COST_STEPPED ? kind : (uint8_t)(1 + plan->entry.cost);
+}
+
 static int link_probes(struct kx_tracer *t, enum kx_tracer_prog prog, const struct kx_module *self,
 		       unsigned from, unsigned to, uint64_t cookie, struct kx_links *links,
 		       struct kx_err *err)

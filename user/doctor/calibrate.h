@@ -26,5 +26,7 @@ int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock
 
 /* The kind of a function with this plan; 0 if its probes are not measured. */
 uint8_t kx_calibrate_kind(const struct kx_plan *plan);
+/* The same, but without measured exits the kind of which the entry is the same; 0 if that is not known either. */
+uint8_t kx_calibrate_nearest_kind(const struct kx_plan *plan);
 
 #endif

@@ -26,7 +26,6 @@ static double call_ns(const struct recording *r, const struct kx_function *f)
 {
 	const struct kx_cost_watch *w = r->watch_cost;
 	const double ns = 1e9 / (double)kx_tracer_clock(r->tracer)->tsc_hz;
-	uint8_t kind;
 
 	if (!kx_select_is_probed_by(&r->sel, f, KX_PROBE_UPROBE))
 		return r->o->count ? w->syscalls.counted_ns : w->syscalls.recorded_ns;
@@ -34,8 +33,7 @@ static double call_ns(const struct recording *r, const struct kx_function *f)
 		return 0;
 	if (r->o->count) /* entries only, as a session has them that records nothing */
 		return ns * r->costs.kinds[1 + f->plan.entry.cost].counted;
-	kind = kx_calibrate_kind(&f->plan);
-	return ns * r->costs.kinds[kind ? kind : 1 + f->plan.entry.cost].cost;
+	return ns * r->costs.kinds[kx_calibrate_nearest_kind(&f->plan)].cost;
 }
 
 /* All calls so far; returns what they have taken, seconds of CPU time. */
@@ -75,11 +73,8 @@ static void measure_counted(struct recording *r)
 static void measure_syscalls(struct recording *r)
 {
 	struct kx_err why;
-	bool any = false;
 
-	for (size_t i = 0; i < r->sel.nfunctions && !any; i++)
-		any = !kx_select_is_probed_by(&r->sel, &r->sel.functions[i], KX_PROBE_UPROBE);
-	if (any)
+	if (kx_select_has_others(&r->sel, KX_PROBE_UPROBE))
 		kx_syscall_costs_measure(kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN),
 					 &r->watch_cost->syscalls, &why);
 }

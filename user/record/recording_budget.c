@@ -54,11 +54,8 @@ static void set_costs(struct recording *r, size_t index)
 		b->recorded_ns = rb->syscalls.recorded_ns;
 		b->counted_ns = rb->syscalls.counted_ns;
 	} else if (r->costs.nkinds) {
-		uint8_t kind = kx_calibrate_kind(&f->plan);
+		uint8_t kind = kx_calibrate_nearest_kind(&f->plan);
 
-		/* without exits: what is known of the same entry */
-		if (!kind && f->plan.entry.cost <= KX_COST_STEPPED)
-			kind = (uint8_t)(1 + f->plan.entry.cost);
 		b->recorded_ns = to_ns(r, r->costs.kinds[kind].cost);
 		b->counted_ns = to_ns(r, r->costs.kinds[kind].counted);
 	}
@@ -181,13 +178,11 @@ static int update_functions(struct recording *r)
 static void measure_syscalls(struct recording *r)
 {
 	struct kx_syscall_costs *costs = &r->budget->syscalls;
-	bool any = false;
 	struct kx_err why;
 
 	*costs = (struct kx_syscall_costs){ ASSUMED_RECORDED_NS, ASSUMED_COUNTED_NS };
-	for (size_t i = 0; i < r->sel.nfunctions && !any; i++)
-		any = !kx_select_is_probed_by(&r->sel, &r->sel.functions[i], KX_PROBE_UPROBE);
-	if (any && kx_syscall_costs_measure(kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN), costs, &why))
+	if (kx_select_has_others(&r->sel, KX_PROBE_UPROBE) &&
+	    kx_syscall_costs_measure(kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN), costs, &why))
 		kx_notice(&r->notices, "what a traced system call costs is not known (%s), so "
 				       "--max-overhead assumes %d ns", why.text, ASSUMED_RECORDED_NS);
 }

@@ -121,6 +121,15 @@ static inline bool kx_select_is_probed_by(const struct kx_selection *sel,
 	return f->traced && sel->modules[f->module].provider->probe == kind;
 }
 
+/* Whether @sel has functions that are not traced by probes of this kind. */
+static inline bool kx_select_has_others(const struct kx_selection *sel, enum kx_probe_kind kind)
+{
+	for (size_t i = 0; i < sel->nfunctions; i++)
+		if (!kx_select_is_probed_by(sel, &sel->functions[i], kind))
+			return true;
+	return false;
+}
+
 /*
  * Reads the binaries that the patterns name, selects and plans. Free with kx_selection_free. Errors: -EINVAL (a pattern cannot be read),
  * -ENOENT (a pattern matches nothing: the text names near misses, or that there are no symbols),

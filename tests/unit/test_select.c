@@ -214,6 +214,7 @@ static void test_system_calls(void **state)
 	assert_string_equal(sel.modules[f->module].module->name, "syscall");
 	assert_int_equal(f->plan.entry.cost, KX_COST_KERNEL);
 	assert_true(f->traced && f->plan.args == 6);
+	assert_true(kx_select_has_others(&sel, KX_PROBE_UPROBE));
 	kx_selection_free(&sel);
 	kx_modules_free(&mods);
 	if (try_select(NULL, 0, 0, &sel, &err, PATTERNS("+syscall:*", "-syscall:syscall_*")))
@@ -505,6 +506,8 @@ static void test_xray_ids(void **state)
 	check_ids(&sel);
 	assert_int_equal(sel.ntraced, 2);
 	assert_int_equal(sel.nfunctions, 4);
+	/* functions that only keep their ids have no probes of any kind */
+	assert_false(kx_select_has_others(&sel, KX_PROBE_UPROBE));
 	for (i = 0; i < 3; i++) {
 		const char *names[] = { "one", "two", "three" };
 

@@ -121,11 +121,11 @@ static inline bool kx_select_is_probed_by(const struct kx_selection *sel,
 	return f->traced && sel->modules[f->module].provider->probe == kind;
 }
 
-/* Whether @sel has functions that are not traced by probes of this kind. */
+/* Whether @sel has functions that are traced, but not by probes of this kind. */
 static inline bool kx_select_has_others(const struct kx_selection *sel, enum kx_probe_kind kind)
 {
 	for (size_t i = 0; i < sel->nfunctions; i++)
-		if (!kx_select_is_probed_by(sel, &sel->functions[i], kind))
+		if (sel->functions[i].traced && !kx_select_is_probed_by(sel, &sel->functions[i], kind))
 			return true;
 	return false;
 }

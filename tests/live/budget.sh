@@ -63,7 +63,10 @@ for how in "session auto" "session instruction" "multi instruction" "single inst
 		"$(json "$TMP/rec.json" "[d['entries'] - d['exits'], d['repaired'], d['lost'], d['orphans']]")" "[0, 0, 0, 0]"
 	assert_eq "$how: summary" "$(json "$TMP/rec.json" "d['sampled'] >= 1")" True
 	assert_contains "$how: the step is in the trace" "$("$KXRAY" dump "$TRACE")" 'kxray:budget {\"function\":'
-	assert_contains "$how: report" "$("$KXRAY" report "$TRACE")" "; recorded 1 of 4096, "
+	assert_eq "$how: how many of them were recorded" "$(of hot recorded_calls)" \
+		"$(json "$TMP/report.json" "sum(f['count'] + f['open'] for f in d['functions'] if f['name'] == 'hot')")"
+	assert_contains "$how: report" "$("$KXRAY" report "$TRACE")" \
+		"$(json "$TMP/report.json" "next('; recorded {recorded_calls:,} of {all_calls:,} calls'.format(**f) for f in d['functions'] if f['name'] == 'hot')")"
 done
 kill -KILL "${_pids[0]}"
 

@@ -90,13 +90,11 @@ void kx_cost_watch_begin(struct recording *r)
 		return;
 	w->seen = calloc(r->ntraits + 1, sizeof(*w->seen));
 	w->begun = w->then = kx_monotonic_seconds();
-	r->calls = calloc(r->ntraits + 1, sizeof(*r->calls));
-	if (w->seen && r->calls) {
+	if (w->seen) {
 		r->watch_cost = w;
 		measure_syscalls(r);
 		return;
 	}
-	free(w->seen);
 	free(w);
 }
 
@@ -146,7 +144,5 @@ void kx_cost_watch_free(struct recording *r)
 	if (r->watch_cost)
 		free(r->watch_cost->seen);
 	free(r->watch_cost);
-	free(r->calls);
 	r->watch_cost = NULL;
-	r->calls = NULL;
 }

@@ -170,6 +170,7 @@ static void fill_result(struct recording *r)
 	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
 
 	kx_cost_watch_end(r);
+	kx_recording_budget_end(r);
 	kx_collector_get_counts(r->collector, &r->result->counts);
 	r->result->counts.lost_missed = r->kernel_missed;
 	r->result->counts.lost += r->kernel_missed;
@@ -231,7 +232,6 @@ static void detach(struct recording *r)
 
 	kx_stop_listen(true);
 	kx_tracer_ready(r->tracer, false);
-	kx_recording_budget_end(r);
 	if (!r->o->count)
 		kx_collector_close(r->collector);
 	r->kernel_missed = kx_probe_sets_missed(&r->probes) + kx_sources_missed(r->tracer);
@@ -359,6 +359,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_follow_free(r->follow);
 	kx_targets_free(&r->targets);
 	free(r->traits);
+	free(r->calls);
 	json_decref(r->info);
 	free(r->session_note);
 	kx_numbered_free(&r->rotation.files);

@@ -239,10 +239,12 @@ static double taken_percent(const struct kx_budget *b)
 static struct kx_budget_entry entry_of(const struct recording *r, size_t index)
 {
 	const struct kx_budget_function *f = &r->budget->budget.functions[index];
+	uint32_t id = r->sel.functions[index].id;
 
-	return (struct kx_budget_entry){ .id = r->sel.functions[index].id,
+	return (struct kx_budget_entry){ .id = id,
 					 .one_in = one_in(f->level),
-					 .calls = kx_tracer_budget_calls(r->tracer, r->sel.functions[index].id),
+					 .calls = kx_tracer_budget_calls(r->tracer, id),
+					 .recorded = r->calls[id],
 					 .out_seconds = f->out_seconds };
 }
 
@@ -268,8 +270,9 @@ void kx_recording_budget_end(struct recording *r)
 	}
 }
 
-int kx_recording_budget_describe(const struct recording *r, json_t *info)
+int kx_recording_budget_describe(const void *recording, json_t *info)
 {
+	const struct recording *r = recording;
 	const struct kx_recording_budget *rb = r->budget;
 	struct kx_budget_info out = { .percent = r->o->max_overhead };
 	int code;

@@ -16,10 +16,13 @@ struct kx_recording_budget;
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err);
 /* In each pass. Errors: -ENOMEM. */
 int kx_recording_budget_poll(struct recording *r, struct kx_err *err);
-/* The gate is closed: takes the last counts and fills the result. */
+/* All records are read: takes the last counts and fills the result. */
 void kx_recording_budget_end(struct recording *r);
-/* Puts it into a session, as budget_info.h says. Errors: -ENOMEM. */
-int kx_recording_budget_describe(const struct recording *r, json_t *info);
+/*
+ * Puts it into a session, as budget_info.h says, with the counts since the recording's beginning. @recording: a struct
+ * recording. Errors: -ENOMEM.
+ */
+int kx_recording_budget_describe(const void *recording, json_t *info);
 void kx_recording_budget_free(struct recording *r);
 
 #endif

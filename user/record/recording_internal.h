@@ -61,9 +61,9 @@ struct recording {
 	struct kx_probe_costs costs;  /* kinds only */
 	struct kx_recording_budget *budget; /* NULL: there is none */
 	struct kx_cost_watch *watch_cost; /* NULL: with a budget */
-	uint64_t *calls; /* recorded entries by function id, for it; or NULL */
 	struct kx_links calibration;  /* probes on own functions that measured them */
 	uint8_t *traits; /* by function id; has room for all functions that may join */
+	uint64_t *calls; /* recorded entries, likewise */
 	size_t ntraits;
 	json_t *info; /* see session_info.h */
 	char *session_note;

@@ -246,7 +246,8 @@ static int make_traits(struct recording *r, struct kx_err *err)
 {
 	r->ntraits = r->sel.nfunctions + 1 + (has_dynamic_targets(r) ? max_functions(r) : 0);
 	r->traits = calloc(r->ntraits, 1);
-	if (!r->traits)
+	r->calls = calloc(r->ntraits, sizeof(*r->calls));
+	if (!r->traits || !r->calls)
 		return kx_err_set(err, -ENOMEM, "no memory");
 	kx_cost_watch_begin(r);
 	return add_traits(r, 0, err);

@@ -48,6 +48,7 @@ static void json_sampling(const struct view *v, uint32_t id)
 		return;
 	kx_text_json_u64(v->out, "recorded_one_in", e->one_in);
 	kx_text_json_u64(v->out, "all_calls", e->calls);
+	kx_text_json_u64(v->out, "recorded_calls", e->recorded);
 	snprintf(text, sizeof(text), ",\"out_seconds\":%.3f", e->out_seconds);
 	kx_text_str(v->out, text);
 }
@@ -308,7 +309,7 @@ static void row_times(const struct view *v, const struct kx_report_function *f)
 		time_field(v, rest[i]);
 }
 
-/* "; recorded 1 of 16, 1,204,331 calls" */
+/* "; recorded 75,271 of 1,204,331 calls" */
 static void sampling_field(const struct view *v, uint32_t id)
 {
 	const struct kx_budget_entry *e = sampling_of(v, id);

@@ -17,8 +17,9 @@ int kx_budget_info_write(const struct kx_budget_info *info, json_t *session)
 		const struct kx_budget_entry *e = &info->entries[i];
 
 		json_array_append_new(functions,
-				      json_pack("{s:I,s:I,s:I,s:f}", "id", (json_int_t)e->id,
-						"calls", (json_int_t)e->calls, "one_in",
+				      json_pack("{s:I,s:I,s:I,s:I,s:f}", "id", (json_int_t)e->id,
+						"calls", (json_int_t)e->calls, "recorded",
+						(json_int_t)e->recorded, "one_in",
 						(json_int_t)e->one_in, "out_seconds", e->out_seconds));
 	}
 	budget = json_pack("{s:f,s:f,s:I,s:o}", "percent", info->percent, "taken_percent",
@@ -56,6 +57,7 @@ int kx_budget_info_read(const json_t *session, struct kx_budget_info *out)
 			.id = (uint32_t)id,
 			.one_in = (uint32_t)one_in,
 			.calls = kx_note_number(f, "calls"),
+			.recorded = kx_note_number(f, "recorded"),
 			.out_seconds = json_number_value(json_object_get(f, "out_seconds")),
 		};
 	}
@@ -95,14 +97,12 @@ static void grouped(uint64_t value, char *text, size_t size)
 
 const char *kx_budget_entry_text(const struct kx_budget_entry *e, char *text, size_t size)
 {
-	char calls[48], out[48] = "";
+	char recorded[32], calls[32], out[48] = "";
 
+	grouped(e->recorded, recorded, sizeof(recorded));
 	grouped(e->calls, calls, sizeof(calls));
 	if (e->out_seconds > 0)
 		snprintf(out, sizeof(out), ", without probes for %.1f s", e->out_seconds);
-	if (e->one_in)
-		snprintf(text, size, "recorded 1 of %" PRIu32 ", %s calls%s", e->one_in, calls, out);
-	else
-		snprintf(text, size, "%s calls counted%s", calls, out);
+	snprintf(text, size, "recorded %s of %s calls%s", recorded, calls, out);
 	return text;
 }

@@ -68,6 +68,22 @@ for how in "session auto" "session instruction" "multi instruction" "single inst
 	assert_contains "$how: report" "$("$KXRAY" report "$TRACE")" \
 		"$(json "$TMP/report.json" "next('; recorded {recorded_calls:,} of {all_calls:,} calls'.format(**f) for f in d['functions'] if f['name'] == 'hot')")"
 done
+
+# A dump says what was sampled, too.
+start_target bursts --calls=2000
+TARGET=$PID
+start_kxray "$TARGET" --follow "${BOTH[@]}" --max-overhead 0.001 --flight-recorder 1M
+work_until in_note 'hot is called too often'
+work 0
+end_target "$TARGET"
+end_kxray
+grep '^{' "$TMP/bursts.out" | tail -n 1 >"$TMP/did.json"
+assert_eq "dump: status" "$STATUS" 0
+dump=$(json "$TMP/rec.json" "d['newest_dump']")
+"$KXRAY" report --json "$dump" >"$TMP/report.json"
+assert_eq "dump: every call is counted" "$(of hot all_calls)" "$(did hot)"
+assert "dump: fewer are recorded, at least one" "$(of hot recorded_calls) of $(of hot all_calls)" \
+	[ 0 -lt "$(of hot recorded_calls)" -a "$(of hot recorded_calls)" -lt "$(of hot all_calls)" ]
 kill -KILL "${_pids[0]}"
 
 # Nobody else maps it: even counting takes too much, so the probes are out, and in again when little is called.

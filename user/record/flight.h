@@ -57,6 +57,9 @@ struct kx_flight_context {
 	struct kx_fdr_options fdr; /* of each dump */
 	uint64_t start_tsc;
 	json_t *info; /* the session: see session_info.h */
+	/* Adds to the session of a dump what else is known of the recording; called in the child. Errors: -ENOMEM. */
+	int (*describe)(const void *ctx, json_t *info);
+	const void *ctx;
 	const struct kx_notices *notices;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* One dump of a flight recorder, as its child process writes it. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,8 +39,8 @@ static json_t *flight_json(const struct kx_flight *f, const struct kx_flight_dum
 }
 
 /* Makes the session's data those of this dump: this process writes nothing else. */
-static void describe(struct kx_flight *f, const struct kx_flight_dump *dump,
-		     const struct kx_dump_outcome *out, bool cut)
+static int describe(struct kx_flight *f, const struct kx_flight_dump *dump,
+		    const struct kx_dump_outcome *out, bool cut)
 {
 	const struct kx_flight_dump_counts *n = &out->counts;
 	const struct kx_collector_counts counts = { .events = n->events,
@@ -57,6 +58,7 @@ static void describe(struct kx_flight *f, const struct kx_flight_dump *dump,
 	kx_session_info_end(info, out->seconds, kx_tracer_clock(f->c.tracer), &counts);
 	json_object_set_new(info, "trigger", kx_reason_json(&f->request.why, f->c.sel));
 	json_object_set_new(info, "flight", flight_json(f, dump, out->seconds, cut));
+	return f->c.describe(f->c.ctx, info);
 }
 
 int kx_flight_write(void *ctx, const char *path, struct kx_dump_outcome *out)
@@ -82,8 +84,9 @@ int kx_flight_write(void *ctx, const char *path, struct kx_dump_outcome *out)
 	code = kx_output_open(&output, path, &out->err);
 	if (!code)
 		code = kx_flight_dump_write(output.fd, &dump, &out->counts, &out->err);
+	if (!code && describe(f, &dump, out, cut))
+		code = kx_err_set(&out->err, -ENOMEM, "no memory for the map");
 	if (!code) {
-		describe(f, &dump, out, cut);
 		code = kx_session_map_write(output.map_path, f->c.sel, f->c.info, &out->err);
 		mapped = !code;
 	}

@@ -304,6 +304,8 @@ static int start_flight(struct recording *r, struct kx_err *err)
 		.fdr = r->fdr,
 		.start_tsc = r->start_tsc,
 		.info = r->info,
+		.describe = kx_recording_budget_describe,
+		.ctx = r,
 		.notices = &r->notices,
 	};
 

@@ -22,18 +22,21 @@ class Kind:
     def __init__(self, kind, pauses):
         self.offset, self.cost, self.tail_cost = (kind[k + "_ticks"] for k in ("offset", "cost", "tail_cost"))
         self.pauses = pauses
-        self.additions = [kind.get(k + "_pauses") for k in ("entry", "exit")]
+        self.at_entry, self.at_reentry, self.at_exit = (kind.get(k + "_pauses") for k in ("entry", "reentry", "exit"))
 
-    def taken(self, tail, paused):
-        """Offset and cost of a call; paused: ticks without a probe before its entry and before its exit."""
-        offset, cost = self.offset, self.tail_cost if tail else self.cost
-        for addition, pause in zip(self.additions, paused):
-            if self.pauses and pause > self.pauses[0]:
-                offset += self.on_line(addition["offset_ticks"], pause)
-                cost += self.on_line(addition["cost_ticks"], pause)
-        return offset, cost
+    def taken(self, tail, since_probe, since_entry, before_exit):
+        """Offset and cost of a call; ticks without a probe and without an entry before its entry, without a probe
+        before its exit."""
+        taken = [self.offset, self.tail_cost if tail else self.cost]
+        for i, which in enumerate(("offset_ticks", "cost_ticks") if self.pauses else ()):
+            reentry = [self.on_line(self.at_reentry[which], p) for p in (since_entry, since_probe)]
+            taken[i] += self.on_line(self.at_entry[which], since_probe) + max(0, reentry[0] - reentry[1])
+            taken[i] += self.on_line(self.at_exit[which], before_exit)
+        return taken
 
     def on_line(self, ticks, pause):
+        if pause <= self.pauses[0]:
+            return 0
         for (t0, p0), (t1, p1) in zip(zip(ticks, self.pauses), zip(ticks[1:], self.pauses[1:])):
             if pause < p1:
                 more = abs(t1 - t0) * (pause - p0) // (p1 - p0)
@@ -54,17 +57,17 @@ def calls_of(trace, kinds):
     less than nothing) in order of exits.
     """
     for tid, thread in trace.threads.items():
-        open_calls = []  # [function, enter, cost of nested calls' probes, time of callees, pause before it]
-        hit = 0  # the newest record's time
+        open_calls = []  # [function, enter, cost of nested calls' probes, time of callees, pauses before it]
+        hit = entered = 0  # the newest record's time, the newest entry's
         for r in thread.records:
             if r.kind == "entry":
-                open_calls.append([r.func, r.tsc, 0, 0, r.tsc - hit])
-                hit = r.tsc
+                open_calls.append([r.func, r.tsc, 0, 0, (r.tsc - hit, r.tsc - entered)])
+                hit = entered = r.tsc
             elif r.kind in ("exit", "tail"):
                 func, enter, nested, callees, paused = open_calls.pop()
                 offset, cost = 0, 0
                 if func in kinds:
-                    offset, cost = kinds[func].taken(r.kind == "tail", (paused, r.tsc - hit))
+                    offset, cost = kinds[func].taken(r.kind == "tail", *paused, r.tsc - hit)
                 hit = r.tsc
                 less = r.tsc - enter - nested - offset
                 took = max(callees, less)

@@ -28,7 +28,7 @@ subtracted() {
 		for k in d["session"]["probe_costs"]["kinds"])')" True
 	assert_eq "$label: also after pauses" "$(json "$TMP/session" '[len(d["session"]["probe_costs"]["pauses_ticks"]),
 		all(len(more["offset_ticks"]) == 3 and all(a <= b for a, b in zip(more["offset_ticks"], more["cost_ticks"]))
-		for k in d["session"]["probe_costs"]["kinds"] for more in (k["entry_pauses"], k["exit_pauses"]))]')" "[3, True]"
+		for k in d["session"]["probe_costs"]["kinds"] for more in (k["entry_pauses"], k["reentry_pauses"], k["exit_pauses"]))]')" "[3, True]"
 	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
 	assert_eq "$label: every call, by an independent subtraction" \
 		"$(compare exact "$TRACE" "$TMP/session" "$TMP/calls.csv")" ""

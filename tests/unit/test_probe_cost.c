@@ -36,6 +36,15 @@ static const char *const known_pauses =
 	"\"exit_pauses\":{\"offset_ticks\":[0,5,3],\"cost_ticks\":[0,5,9]}}],"
 	"\"functions\":\"aa-\"}}";
 
+/* The same, and more if there was no entry for as long. */
+static const char *const known_reentries =
+	"{\"probe_costs\":{\"pauses_ticks\":[100,200,400],\"kinds\":["
+	"{\"entry\":\"push\",\"exit\":\"return\",\"offset_ticks\":10,\"cost_ticks\":30,\"tail_cost_ticks\":25,"
+	"\"entry_pauses\":{\"offset_ticks\":[0,4,8],\"cost_ticks\":[0,6,12]},"
+	"\"reentry_pauses\":{\"offset_ticks\":[0,20,30],\"cost_ticks\":[0,40,30]},"
+	"\"exit_pauses\":{\"offset_ticks\":[0,5,3],\"cost_ticks\":[0,5,9]}}],"
+	"\"functions\":\"aa-\"}}";
+
 struct log {
 	char text[4096];
 	size_t len;
@@ -247,6 +256,22 @@ static void test_pauses_of_tail_exits(void **state)
 	check(NULL, "2@5100-9079 3979/3979 1@100-9132 8986/5007");
 }
 
+/* Entries at once after an exit, but long after the entry before them. */
+static void test_pauses_between_entries(void **state)
+{
+	(void)state;
+	write_map(known_reentries);
+	WRITE({ ENTRY, 1, 1000 }, { ENTRY, 2, 1010 }, { EXIT, 2, 1160 }, { ENTRY, 2, 1180 }, { EXIT, 2, 1190 },
+	      { ENTRY, 2, 1390 }, { EXIT, 2, 1800 }, { ENTRY, 2, 1820 }, { EXIT, 2, 1840 }, { EXIT, 1, 1900 });
+	/*
+	 * The call at 1010: 150 before its exit, + 2. At 1180: 170 without an entry, + 14. At 1390: 200 without a probe,
+	 * + 4, 210 without an entry, + 20 + 1/20 of 10 less 20, and 410 before its exit, + 3. At 1820: 430 without an
+	 * entry, + 30, more than it lasted. The outer one, the first of its thread, + 8, less the costs: 32, 58,
+	 * 30 + 6 + 0 + 9, 60.
+	 */
+	check(NULL, "2@1010-1148 138/138 2@1180-1180 0/0 2@1390-1783 393/393 2@1820-1820 0/0 1@1000-1882 687/156");
+}
+
 /* While a call is open, it is not known how much will be subtracted. */
 static void test_pauses_and_min_duration(void **state)
 {
@@ -374,6 +399,7 @@ static void test_session_with_pauses(void **state)
 				   .cost = 2,
 				   .tail_cost = 3,
 				   .entry_pause = { .offset = { 0, 4, 5 }, .cost = { 0, 6, 7 } },
+				   .reentry_pause = { .offset = { 0, 12, 13 }, .cost = { 0, 14, 12 } },
 				   .exit_pause = { .offset = { 0, 8, 9 }, .cost = { 0, 10, 11 } } } },
 		.pauses = { 10, 20, 30 },
 	};
@@ -388,9 +414,10 @@ static void test_session_with_pauses(void **state)
 	assert_int_equal(kx_probe_costs_read(session, &got), 0);
 	kind = kx_probe_cost_of(&got, 1);
 	assert_memory_equal(&kind->entry_pause, &costs.kinds[1].entry_pause, sizeof(kind->entry_pause));
+	assert_memory_equal(&kind->reentry_pause, &costs.kinds[1].reentry_pause, sizeof(kind->reentry_pause));
 	assert_memory_equal(&kind->exit_pause, &costs.kinds[1].exit_pause, sizeof(kind->exit_pause));
 	assert_memory_equal(got.pauses, costs.pauses, sizeof(got.pauses));
-	assert_int_equal(kind->most, 3 + 7 + 11);
+	assert_int_equal(kind->most, 3 + 7 + 14 + 11);
 	kx_probe_costs_free(&got);
 	json_decref(session);
 }
@@ -407,13 +434,14 @@ static void test_odd_pauses(void **state)
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		json_t *pauses = json_loads(odd[i], JSON_DECODE_ANY, NULL);
 		json_t *session = json_loads(known_pauses, 0, NULL);
+		const struct kx_probe_pauses longest = { UINT32_MAX, UINT32_MAX, UINT32_MAX };
 		struct kx_probe_taken taken = { 0 };
 		struct kx_probe_costs got;
 
 		assert_non_null(pauses);
 		json_object_set_new(json_object_get(session, "probe_costs"), "pauses_ticks", pauses);
 		assert_int_equal(kx_probe_costs_read(session, &got), 0);
-		kx_probe_taken_add_pauses(&taken, &got, kx_probe_cost_of(&got, 1), UINT32_MAX, UINT32_MAX);
+		kx_probe_taken_add_pauses(&taken, &got, kx_probe_cost_of(&got, 1), &longest);
 		assert_int_equal(taken.offset, 0);
 		assert_int_equal(taken.cost, 0);
 		kx_probe_costs_free(&got);
@@ -458,6 +486,7 @@ int main(void)
 		cmocka_unit_test(test_never_below_nested_ones),
 		cmocka_unit_test(test_pauses),
 		cmocka_unit_test(test_pauses_of_tail_exits),
+		cmocka_unit_test(test_pauses_between_entries),
 		cmocka_unit_test(test_pauses_and_min_duration),
 		cmocka_unit_test(test_without_exit),
 		cmocka_unit_test(test_min_duration),

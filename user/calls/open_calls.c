@@ -24,6 +24,7 @@ void kx_open_calls_clear(struct kx_open_calls *o)
 	o->added = 0;
 	o->removed = 0;
 	o->hit = 0;
+	o->entered = 0;
 }
 
 static int grow_calls(struct kx_open_calls *o)

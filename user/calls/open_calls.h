@@ -38,6 +38,7 @@ struct kx_open_call {
 	uint32_t func;
 	uint32_t place; /* if outermost: in the set of functions */
 	uint32_t pause; /* ticks from the thread's last probe to this entry, at most UINT32_MAX */
+	uint32_t reentry_pause; /* the same from its last entry */
 	union {
 		uint32_t slot; /* report: of the function's statistics */
 		struct {
@@ -62,6 +63,7 @@ struct kx_open_calls {
 	const struct kx_probe_costs *costs; /* borrowed; NULL: durations as recorded */
 	uint64_t removed;    /* ticks that probes of ended calls have taken of the thread's time */
 	uint64_t hit;        /* recorded time of the newest entry, or exit of a probe */
+	uint64_t entered;    /* recorded time of the newest entry */
 };
 
 /* Frees what the thread holds and zeroes it, but for first_bits and costs. */
@@ -118,10 +120,10 @@ static inline bool kx_open_calls_add_function(struct kx_open_calls *o, uint32_t 
 	return true;
 }
 
-/* Ticks for which the thread has passed no probe at @tsc, at most UINT32_MAX. */
-static inline uint32_t kx_open_calls_pause(const struct kx_open_calls *o, uint64_t tsc)
+/* Ticks from @hit to @tsc, at most UINT32_MAX. */
+static inline uint32_t kx_open_calls_pause(uint64_t hit, uint64_t tsc)
 {
-	return tsc - o->hit < UINT32_MAX ? (uint32_t)(tsc - o->hit) : UINT32_MAX;
+	return tsc - hit < UINT32_MAX ? (uint32_t)(tsc - hit) : UINT32_MAX;
 }
 
 /* A call of @func begins at @enter and is the innermost now; the reader fills in its own fields. */
@@ -131,8 +133,9 @@ static inline struct kx_open_call *kx_open_calls_push(struct kx_open_calls *o, u
 	struct kx_open_call *call = &o->calls[o->depth];
 
 	call->enter = enter - o->removed;
-	call->pause = kx_open_calls_pause(o, enter);
-	o->hit = enter;
+	call->pause = kx_open_calls_pause(o->hit, enter);
+	call->reentry_pause = kx_open_calls_pause(o->entered, enter);
+	o->hit = o->entered = enter;
 	call->callees = 0;
 	call->func = func;
 	call->outermost = kx_open_calls_add_function(o, o->depth);
@@ -173,10 +176,15 @@ static inline struct kx_call_end kx_open_calls_end(struct kx_open_calls *o, uint
 		const struct kx_probe_cost *kind = kx_probe_cost_of(o->costs, call->func);
 		struct kx_probe_taken taken = { kind->offset, how == KX_LEAVE_TAIL ? kind->tail_cost
 										   : kind->cost };
-		uint32_t pause = kx_open_calls_pause(o, tsc);
+		uint32_t pause = kx_open_calls_pause(o->hit, tsc);
 
-		if (__builtin_expect((call->pause > pause ? call->pause : pause) > o->costs->pauses[0], 0))
-			kx_probe_taken_add_pauses(&taken, o->costs, kind, call->pause, pause);
+		/* there is no longer pause before the entry than the one without entries */
+		if (__builtin_expect((call->reentry_pause > pause ? call->reentry_pause : pause) >
+					     o->costs->pauses[0], 0)) {
+			const struct kx_probe_pauses pauses = { call->pause, call->reentry_pause, pause };
+
+			kx_probe_taken_add_pauses(&taken, o->costs, kind, &pauses);
+		}
 		o->hit = tsc;
 		o->removed += taken.cost;
 		end.offset = taken.offset;

@@ -15,7 +15,7 @@
 
 /*
  * @session: the recording's options; mechanism, arguments, callers, depth, minimum duration and budget count.
- * @clock: borrowed. Fills in the kinds of @out. Takes about 5 ms for the calls, 18 ms for the pauses, and what
+ * @clock: borrowed. Fills in the kinds of @out. Takes about 5 ms for the calls, 60 ms for the pauses, and what
  * the kernel needs to load and attach. With a depth or a minimum duration there are no pauses: calls that are not
  * written leave gaps in a trace that look like pauses. The probes stay in @links, also after an error: closing
  * them waits for the kernel, so it is best done together with others. Errors: those of kx_tracer_new and

@@ -76,11 +76,12 @@ static double extra_ns(void *ctx, double pause)
 	const struct recording *r = ctx;
 	double ticks = pause * (double)kx_tracer_clock(r->tracer)->tsc_hz / 2;
 	uint64_t half = ticks < UINT32_MAX ? (uint64_t)ticks : UINT32_MAX;
+	const struct kx_probe_pauses pauses = { half, 2 * half, half };
 	struct kx_probe_taken taken = { 0 };
 
 	if (r->costs.nkinds <= KX_COST_EMULATED + 1)
 		return 0;
-	kx_probe_taken_add_pauses(&taken, &r->costs, &r->costs.kinds[KX_COST_EMULATED + 1], half, half);
+	kx_probe_taken_add_pauses(&taken, &r->costs, &r->costs.kinds[KX_COST_EMULATED + 1], &pauses);
 	return to_ns(r, (uint32_t)taken.cost);
 }
 

@@ -62,8 +62,10 @@ static uint64_t most_of(const struct kx_probe_cost *kind)
 
 	if (most < kind->offset)
 		most = kind->offset;
-	for (int i = 0; i < 2; i++) {
-		const struct kx_pause_cost *more = i ? &kind->exit_pause : &kind->entry_pause;
+	for (int i = 0; i < 3; i++) {
+		const struct kx_pause_cost *more = i == 0   ? &kind->entry_pause
+						   : i == 1 ? &kind->reentry_pause
+							    : &kind->exit_pause;
 		uint32_t offset = largest(more->offset), cost = largest(more->cost);
 
 		most += offset > cost ? offset : cost;
@@ -87,6 +89,7 @@ static void read_kinds(const json_t *list, struct kx_probe_costs *out)
 			.cost = ticks(kind, "cost_ticks"),
 			.tail_cost = ticks(kind, "tail_cost_ticks"),
 			.entry_pause = read_pause_cost(kind, "entry_pauses"),
+			.reentry_pause = read_pause_cost(kind, "reentry_pauses"),
 			.exit_pause = read_pause_cost(kind, "exit_pauses"),
 		};
 		read->most = most_of(read);
@@ -144,6 +147,7 @@ void kx_probe_costs_write(const struct kx_probe_costs *costs, json_t *session)
 
 		if (costs->pauses[0]) {
 			json_object_set_new(kind, "entry_pauses", pause_cost(&k->entry_pause));
+			json_object_set_new(kind, "reentry_pauses", pause_cost(&k->reentry_pause));
 			json_object_set_new(kind, "exit_pauses", pause_cost(&k->exit_pause));
 		}
 		json_array_append_new(kinds, kind);
@@ -189,14 +193,25 @@ static uint64_t addition(const uint32_t pauses[KX_PROBE_PAUSES], const uint32_t 
 						 (int64_t)(pauses[i] - pauses[i - 1]));
 }
 
-void kx_probe_taken_add_pauses(struct kx_probe_taken *taken, const struct kx_probe_costs *costs,
-			       const struct kx_probe_cost *kind, uint64_t before_entry,
-			       uint64_t before_exit)
+/* What is added for the pause since the last entry and not for that since the last probe. */
+static uint64_t more(const struct kx_probe_costs *costs, const uint32_t ticks[KX_PROBE_PAUSES],
+		     const struct kx_probe_pauses *pauses)
 {
-	taken->offset += addition(costs->pauses, kind->entry_pause.offset, before_entry) +
-			 addition(costs->pauses, kind->exit_pause.offset, before_exit);
-	taken->cost += addition(costs->pauses, kind->entry_pause.cost, before_entry) +
-		       addition(costs->pauses, kind->exit_pause.cost, before_exit);
+	uint64_t entry = addition(costs->pauses, ticks, pauses->reentry);
+	uint64_t probe = addition(costs->pauses, ticks, pauses->entry);
+
+	return entry > probe ? entry - probe : 0;
+}
+
+void kx_probe_taken_add_pauses(struct kx_probe_taken *taken, const struct kx_probe_costs *costs,
+			       const struct kx_probe_cost *kind, const struct kx_probe_pauses *pauses)
+{
+	taken->offset += addition(costs->pauses, kind->entry_pause.offset, pauses->entry) +
+			 more(costs, kind->reentry_pause.offset, pauses) +
+			 addition(costs->pauses, kind->exit_pause.offset, pauses->exit);
+	taken->cost += addition(costs->pauses, kind->entry_pause.cost, pauses->entry) +
+		       more(costs, kind->reentry_pause.cost, pauses) +
+		       addition(costs->pauses, kind->exit_pause.cost, pauses->exit);
 }
 
 void kx_probe_costs_free(struct kx_probe_costs *costs)

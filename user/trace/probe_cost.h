@@ -7,12 +7,15 @@
  *
  * The probes take longer after a pause, in which other code has used the caches. A call's additions depend on how long
  * the thread had passed no probe before the call's entry, and how long before its exit: nothing up to the first of
- * the measured pauses, what was measured at the last one beyond that, in between on lines.
+ * the measured pauses, what was measured at the last one beyond that, in between on lines. An entry takes another way
+ * through the kernel than an exit, so one that comes at once after an exit but long after the thread's last entry
+ * takes longer, too: the additions for the pause since the last entry, less those for the pause since the last probe.
  *
  *   "probe_costs": {"pauses_ticks": [N, N, N],
  *                   "kinds": [{"entry": "emulated", "exit": "return", "offset_ticks": N,
  *                   "cost_ticks": N, "tail_cost_ticks": N,
  *                   "entry_pauses": {"offset_ticks": [0, N, N], "cost_ticks": [0, N, N]},
+ *                   "reentry_pauses": {"offset_ticks": [0, N, N], "cost_ticks": [0, N, N]},
  *                   "exit_pauses": {"offset_ticks": [0, N, N], "cost_ticks": [0, N, N]}}, ...], "functions": "aab-..."}
  *
  * The n-th letter of "functions" is the kind of function n, from 1 on: "a" is the first one, "-" none. Files
@@ -40,7 +43,9 @@ struct kx_probe_cost {
 	uint32_t cost;            /* ticks that a call takes from its callers' time, with the offset */
 	uint32_t tail_cost;       /* the same for one that leaves by a tail jump */
 	uint32_t counted;         /* ... for one that a budget only counts; not written */
-	struct kx_pause_cost entry_pause, exit_pause;
+	struct kx_pause_cost entry_pause;   /* since the thread's last probe */
+	struct kx_pause_cost reentry_pause; /* since its last entry, if it had an exit after that */
+	struct kx_pause_cost exit_pause;    /* since its last probe */
 	uint64_t most;            /* ticks; no call takes more from its callers' time. Set by reading */
 };
 
@@ -66,10 +71,14 @@ struct kx_probe_taken {
 	uint64_t offset, cost;
 };
 
-/* Adds what pauses of so many ticks add to a call of that kind. */
+/* Ticks before a call's entry without a probe and without an entry, and before its exit without a probe. */
+struct kx_probe_pauses {
+	uint64_t entry, reentry, exit;
+};
+
+/* Adds what the pauses add to a call of that kind. */
 void kx_probe_taken_add_pauses(struct kx_probe_taken *taken, const struct kx_probe_costs *costs,
-			       const struct kx_probe_cost *kind, uint64_t before_entry,
-			       uint64_t before_exit);
+			       const struct kx_probe_cost *kind, const struct kx_probe_pauses *pauses);
 
 static inline const struct kx_probe_cost *kx_probe_cost_of(const struct kx_probe_costs *costs,
 							   uint32_t func)

@@ -26,7 +26,10 @@ struct kx_syscall_costs {
 	double recorded_ns, counted_ns; /* with a budget, if it is recorded and if it is only counted */
 };
 
-/* The same for system calls alone; a few ms, and what the kernel needs to load the programs. */
+/*
+ * The same for system calls alone; a few ms, and what the kernel needs to load the programs. Errors: also -EIO, if what was
+ * measured cannot be true. @out is then left as it is.
+ */
 int kx_syscall_costs_measure(enum kx_mechanism mechanism, struct kx_syscall_costs *out, struct kx_err *err);
 
 /*

@@ -74,6 +74,7 @@ static void measure_syscalls(struct recording *r)
 {
 	struct kx_err why;
 
+	/* unknown costs stay 0: then nothing is said */
 	if (kx_select_has_others(&r->sel, KX_PROBE_UPROBE))
 		kx_syscall_costs_measure(kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN),
 					 &r->watch_cost->syscalls, &why);

@@ -120,17 +120,34 @@ void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t si
 		blanks(o, wanted - size);
 }
 
+/* How many of the first characters need no escaping. */
+static size_t plain_length(const unsigned char *p, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size && p[n] >= ' ' && p[n] < 0x7f && p[n] != '"' && p[n] != '\\')
+		n++;
+	return n;
+}
+
 void kx_text_escaped(struct kx_text_out *o, const void *data, size_t size)
 {
 	const unsigned char *p = data;
 	char out[KX_PRINTABLE_MAX];
 
-	for (size_t i = 0, used; i < size; i += used) {
-		size_t n = kx_printable_char(p + i, size - i, out, &used);
+	while (size) {
+		size_t used = plain_length(p, size);
 
-		if (p[i] == '\\' || p[i] == '"')
+		kx_text_bytes(o, (const char *)p, used);
+		p += used;
+		size -= used;
+		if (!size)
+			return;
+		if (*p == '\\' || *p == '"')
 			kx_text_char(o, '\\');
-		kx_text_bytes(o, out, n);
+		kx_text_bytes(o, out, kx_printable_char(p, size, out, &used));
+		p += used;
+		size -= used;
 	}
 }
 

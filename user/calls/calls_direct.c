@@ -74,9 +74,8 @@ static int emit_other_exit(struct kx_stream *s, uint64_t tsc, uint32_t func, boo
 }
 
 static inline int emit_exit(struct kx_stream *s, const struct kx_call_visitor *v,
-			    struct kx_call_thread *t, uint64_t tsc, uint32_t func, bool tail)
+			    struct kx_call_thread *t, uint64_t tsc, uint32_t func, enum kx_leave how)
 {
-	const enum kx_leave how = tail ? KX_LEAVE_TAIL : KX_LEAVE_EXIT;
 	const struct kx_open_calls *open = &s->open;
 	struct kx_call_end end;
 	struct kx_call *call;
@@ -85,7 +84,7 @@ static inline int emit_exit(struct kx_stream *s, const struct kx_call_visitor *v
 
 	if (unlikely(open->added || s->has_result || !open->depth ||
 		     open->calls[open->depth - 1].func != func))
-		return emit_other_exit(s, tsc, func, tail);
+		return emit_other_exit(s, tsc, func, how == KX_LEAVE_TAIL);
 	end = kx_open_calls_end(&s->open, tsc, how);
 	s->candidates--;
 	depth = t->depth - 1;
@@ -96,9 +95,16 @@ static inline int emit_exit(struct kx_stream *s, const struct kx_call_visitor *v
 	if (unlikely(r))
 		s->reported = true;
 	t->depth = depth;
-	if (depth)
-		call[-1].children += call->took;
+	call[-1].children += call->took;
 	return r;
+}
+
+/* Computed: a comparison is stored as one byte and loaded as four, for which the processor waits. */
+static inline enum kx_leave leave_of(uint32_t kind)
+{
+	_Static_assert(KX_RECORD_TAIL_EXIT - KX_RECORD_EXIT == KX_LEAVE_TAIL && !KX_LEAVE_EXIT,
+		       "in the same order");
+	return (enum kx_leave)(kind - KX_RECORD_EXIT);
 }
 
 int kx_stream_emit_batch(struct kx_stream *s, size_t n)
@@ -112,7 +118,7 @@ int kx_stream_emit_batch(struct kx_stream *s, size_t n)
 		if (c->kind == KX_RECORD_ENTRY)
 			r = emit_entry(s, v, t, c->tsc, c->func);
 		else
-			r = emit_exit(s, v, t, c->tsc, c->func, c->kind == KX_RECORD_TAIL_EXIT);
+			r = emit_exit(s, v, t, c->tsc, c->func, leave_of(c->kind));
 	}
 	return r;
 }

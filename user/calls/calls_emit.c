@@ -25,14 +25,17 @@ int kx_stream_introduce(struct kx_stream *s, uint64_t tsc)
 int kx_stream_call_room(struct kx_stream *s)
 {
 	uint32_t room = s->calls_room ? s->calls_room * 2 : 8;
-	struct kx_call *calls = room > s->calls_room ? reallocarray(s->calls, room, sizeof(*calls))
+	struct kx_call *calls = room > s->calls_room ? reallocarray(s->calls ? s->calls - 1 : NULL,
+								    room + 1ul, sizeof(*calls))
 						     : NULL;
 
 	if (!calls)
 		return -ENOMEM;
-	s->calls = calls;
+	if (!s->calls)
+		memset(calls, 0, sizeof(*calls));
+	s->calls = calls + 1;
 	s->calls_room = room;
-	s->t->stack = calls;
+	s->t->stack = s->calls;
 	return 0;
 }
 

@@ -38,7 +38,8 @@ void kx_stream_free(struct kx_stream *s)
 	kx_queue_free(&s->queue);
 	kx_unmeasured_free(&s->unmeasured);
 	free(s->batch);
-	free(s->calls);
+	if (s->calls)
+		free(s->calls - 1);
 	free(s);
 }
 

@@ -37,7 +37,7 @@ struct kx_stream {
 	struct kx_unmeasured unmeasured; /* with --min-duration */
 	uint64_t entries;    /* of the thread so far */
 	struct kx_queue queue;
-	struct kx_call *calls; /* t->stack */
+	struct kx_call *calls; /* t->stack; calls[-1] is nobody's, as in kx_open_calls */
 	uint32_t calls_room;
 	int64_t result;
 	uint16_t cpu;

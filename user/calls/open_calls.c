@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FIRST_ROOM 8
 #define FIRST_BITS 6
@@ -11,7 +12,8 @@ void kx_open_calls_free(struct kx_open_calls *o)
 {
 	const struct kx_open_calls kept = { .first_bits = o->first_bits, .costs = o->costs };
 
-	free(o->calls);
+	if (o->calls)
+		free(o->calls - 1);
 	free(o->outermost);
 	*o = kept;
 }
@@ -35,10 +37,12 @@ static int grow_calls(struct kx_open_calls *o)
 	/* index + 1 must fit into the set */
 	if (room > UINT32_MAX / 2)
 		return -ENOMEM;
-	calls = reallocarray(o->calls, room, sizeof(*calls));
+	calls = reallocarray(o->calls ? o->calls - 1 : NULL, room + 1ul, sizeof(*calls));
 	if (!calls)
 		return -ENOMEM;
-	o->calls = calls;
+	if (!o->calls)
+		memset(calls, 0, sizeof(*calls));
+	o->calls = calls + 1;
 	o->room = room;
 	return 0;
 }
@@ -54,6 +58,7 @@ static int grow_set(struct kx_open_calls *o)
 	free(o->outermost);
 	o->outermost = set;
 	o->bits = (uint8_t)bits;
+	o->most_outermost = 1u << bits >> 2;
 	o->noutermost = 0;
 	for (uint32_t i = 0; i < o->depth; i++)
 		if (o->calls[i].outermost)

@@ -37,7 +37,7 @@ struct kx_open_call {
 	uint64_t queued;  /* call view, undecided calls: number of the entry in the queue */
 	uint32_t func;
 	uint32_t place; /* if outermost: in the set of functions */
-	uint32_t pause; /* ticks from the thread's last probe to this entry, at most UINT32_MAX */
+	uint32_t pause; /* with costs: ticks from the thread's last probe to this entry, at most UINT32_MAX */
 	uint32_t reentry_pause; /* the same from its last entry */
 	union {
 		uint32_t slot; /* report: of the function's statistics */
@@ -52,18 +52,18 @@ struct kx_open_call {
 
 /* All zero: a thread without calls. */
 struct kx_open_calls {
-	struct kx_open_call *calls; /* outermost first */
+	struct kx_open_call *calls; /* outermost first; calls[-1] is nobody's: the caller of the outermost call */
 	uint32_t depth, room;
 	uint32_t *outermost; /* set of open functions: index of the outermost call + 1 */
-	uint32_t noutermost;
+	uint32_t noutermost, most_outermost; /* the latter: of the set's size, so that collisions are few */
 	uint8_t bits;        /* log2 of the set's size */
 	uint8_t first_bits;  /* log2 of its size when it is first allocated; 0: 6 */
 	uint64_t newest;     /* time of the thread's newest record, ticks */
 	uint64_t added;      /* the next so many exits were added by the recorder */
 	const struct kx_probe_costs *costs; /* borrowed; NULL: durations as recorded */
 	uint64_t removed;    /* ticks that probes of ended calls have taken of the thread's time */
-	uint64_t hit;        /* recorded time of the newest entry, or exit of a probe */
-	uint64_t entered;    /* recorded time of the newest entry */
+	uint64_t hit;        /* with costs: recorded time of the newest entry, or exit of a probe */
+	uint64_t entered;    /* with costs: recorded time of the newest entry */
 };
 
 /* Frees what the thread holds and zeroes it, but for first_bits and costs. */
@@ -97,7 +97,7 @@ static inline void kx_open_calls_advance_batch(struct kx_open_calls *o,
 /* Whether kx_open_calls_grow must come before the next kx_open_calls_push. */
 static inline bool kx_open_calls_are_full(const struct kx_open_calls *o)
 {
-	return o->depth == o->room || o->noutermost * 4ul >= 1ul << o->bits;
+	return o->depth == o->room || o->noutermost >= o->most_outermost;
 }
 
 static inline uint32_t kx_open_calls_place(const struct kx_open_calls *o, uint32_t func)
@@ -133,9 +133,11 @@ static inline struct kx_open_call *kx_open_calls_push(struct kx_open_calls *o, u
 	struct kx_open_call *call = &o->calls[o->depth];
 
 	call->enter = enter - o->removed;
-	call->pause = kx_open_calls_pause(o->hit, enter);
-	call->reentry_pause = kx_open_calls_pause(o->entered, enter);
-	o->hit = o->entered = enter;
+	if (o->costs) {
+		call->pause = kx_open_calls_pause(o->hit, enter);
+		call->reentry_pause = kx_open_calls_pause(o->entered, enter);
+		o->hit = o->entered = enter;
+	}
 	call->callees = 0;
 	call->func = func;
 	call->outermost = kx_open_calls_add_function(o, o->depth);
@@ -194,8 +196,7 @@ static inline struct kx_call_end kx_open_calls_end(struct kx_open_calls *o, uint
 	if (__builtin_expect((int64_t)(end.took - call->callees) < 0, 0))
 		end.took = call->callees;
 	/* the time of one without a measured end is its caller's */
-	if (o->depth)
-		o->calls[o->depth - 1].callees += how == KX_LEAVE_REPAIRED ? call->callees : end.took;
+	call[-1].callees += how == KX_LEAVE_REPAIRED ? call->callees : end.took;
 	return end;
 }
 

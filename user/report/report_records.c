@@ -137,30 +137,45 @@ static int take_record(struct kx_report *r, const struct kx_fdr_record *rec)
 	}
 }
 
-/*
- * The slots of the functions that are entered, and prefetches for the calls that end: only those touch the
- * function's numbers.
- */
+/* The slots of the functions; those that are entered and have none get one. */
 static int find_slots(struct kx_report_table *t, const struct kx_call_record *calls, size_t n,
 		      uint32_t slots[BATCH])
 {
-	int e = 0;
+	for (size_t i = 0; i < n; i++) {
+		size_t ahead = i + AHEAD < n ? i + AHEAD : n - 1;
 
-	for (size_t i = 0; i < n && !e; i++) {
-		if (i + AHEAD < n)
-			kx_report_table_prefetch(t, calls[i + AHEAD].func);
+		kx_report_table_prefetch(t, calls[ahead].func);
 		slots[i] = kx_report_table_find(t, calls[i].func);
-		if (calls[i].kind != KX_RECORD_ENTRY) {
-			if (slots[i] != KX_REPORT_NO_SLOT)
-				__builtin_prefetch(kx_report_stat_at(t, slots[i]), 1);
-		} else if (slots[i] == KX_REPORT_NO_SLOT) {
-			e = kx_report_table_add_function(t, calls[i].func, &slots[i]);
+		if (__builtin_expect(slots[i] == KX_REPORT_NO_SLOT, 0) && calls[i].kind == KX_RECORD_ENTRY) {
+			int e = kx_report_table_add_function(t, calls[i].func, &slots[i]);
+
+			if (e)
+				return e;
 		}
 	}
-	for (size_t i = 0; i < n && !e; i++)
-		if (calls[i].kind != KX_RECORD_ENTRY && slots[i] != KX_REPORT_NO_SLOT)
-			__builtin_prefetch(kx_report_stat_at(t, slots[i])->histogram.data, 1);
-	return e;
+	return 0;
+}
+
+/*
+ * Only calls that end touch their function's numbers. Whether a record is an entry cannot be predicted, so entries
+ * prefetch the first function's numbers instead of jumping.
+ */
+static void prefetch_numbers(const struct kx_report_table *t, const struct kx_call_record *calls, size_t n,
+			     const uint32_t slots[BATCH])
+{
+	const struct kx_report_stat *stats[BATCH];
+
+	if (!t->count)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t ends = calls[i].kind != KX_RECORD_ENTRY;
+
+		ends &= slots[i] != KX_REPORT_NO_SLOT;
+		stats[i] = kx_report_stat_at(t, slots[i] & -ends);
+		__builtin_prefetch(stats[i], 1);
+	}
+	for (size_t i = 0; i < n; i++)
+		__builtin_prefetch(stats[i]->histogram.data, 1);
 }
 
 /* Consecutive function records of one thread; their times may be raised. */
@@ -170,6 +185,9 @@ static int take_calls(struct kx_report *r, uint32_t thread, struct kx_call_recor
 	uint32_t slots[BATCH];
 	int e = find_slots(&r->table, calls, n, slots);
 
+	if (e)
+		return e;
+	prefetch_numbers(&r->table, calls, n, slots);
 	if (r->counting) {
 		r->totals.events += n;
 		kx_report_saw_time(r, calls[0].tsc);

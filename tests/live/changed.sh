@@ -42,12 +42,11 @@ loaded() { # starts a target, which loads the library and waits
 	go_target
 	wait_for has_text loaded "$TMP/changed.out" || fail "the library" "it was not loaded"
 }
-# The library is mapped by one that nobody asks for, so each process gets probes of its own.
-export PLUG_KEEP=1
+# The library is mapped by one that nobody asks for, so each process gets probes of its own; what that one has changed does not matter.
 loaded
 bystander=$PID bystander_in=$TARGET_IN
 mv "$TMP/changed.out" "$TMP/bystander.out"
-export TARGET_NAME=kx-joins
+export PLUG_KEEP=1 TARGET_NAME=kx-joins
 loaded
 first=$PID first_in=$TARGET_IN
 printf x >&"$first_in"
@@ -72,10 +71,12 @@ end_target "$first"
 assert_eq "joining: the first process's status" "$STATUS" 0
 printf x >&"$bystander_in"
 end_target "$bystander"
+assert_eq "joining: the bystander's status" "$STATUS" 0
 kill -INT "$KX_PID"
 end_kxray
 assert_contains "joining: why it is left out" "$(cat "$TMP/rec.err")" \
 	"left out 1 function of changeplug.so (plug_changed): process $second has changed their code"
+assert_eq "joining: left out nowhere else" "$(grep -c 'left out 1 function' "$TMP/rec.err")" 1
 assert_eq "joining: no probe is missing" "$(json "$TMP/rec.json" 'd.get("unprobed")')" None
 run "$KXRAY" report --json "$TRACE"
 cp "$TMP/run.out" "$TMP/report.json"

@@ -48,7 +48,7 @@ static void test_own_process(void **state)
 	if (kx_select_functions(&proc, 1, &o, &sel, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(sel.ntraced, 2);
-	assert_int_equal(kx_leave_out_all_changed(&sel, &proc, 1, &notices, &err), 0);
+	assert_int_equal(kx_leave_out_all_changed(&sel, &proc, 1, NULL, &notices, &err), 0);
 	assert_int_equal(sel.ntraced, 2);
 	assert_string_equal(text, "");
 
@@ -56,9 +56,9 @@ static void test_own_process(void **state)
 	memcpy((void *)changed_function, "\x31\xc0\xc3", 3); /* return 0 */
 	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_EXEC), 0);
 	assert_int_equal(call(7), 0);
-	kx_leave_out_changed(&sel, sel.nfunctions, &proc, 1, &notices);
+	kx_leave_out_changed(&sel, sel.nfunctions, &proc, 1, NULL, &notices);
 	assert_int_equal(sel.ntraced, 2); /* only those from this index on */
-	assert_int_equal(kx_leave_out_all_changed(&sel, &proc, 1, &notices, &err), 0);
+	assert_int_equal(kx_leave_out_all_changed(&sel, &proc, 1, NULL, &notices, &err), 0);
 	assert_int_equal(sel.ntraced, 1);
 	assert_non_null(strstr(text, "left out 1 function of test_changed_code (changed_function)"));
 	for (size_t i = 0; i < sel.nfunctions; i++)
@@ -69,7 +69,7 @@ static void test_own_process(void **state)
 	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
 	memcpy((void *)kept_function, "\x31\xc0\xc3", 3);
 	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_EXEC), 0);
-	assert_int_equal(kx_leave_out_all_changed(&sel, &proc, 1, &notices, &err), -EOPNOTSUPP);
+	assert_int_equal(kx_leave_out_all_changed(&sel, &proc, 1, NULL, &notices, &err), -EOPNOTSUPP);
 	assert_int_equal(sel.ntraced, 0);
 	kx_selection_free(&sel);
 	kx_modules_free(&mods);

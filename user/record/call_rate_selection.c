@@ -132,7 +132,7 @@ static int find_in(const struct kx_select_process *procs, const struct kx_call_r
 
 	if (code)
 		return code;
-	code = kx_leave_out_all_changed(&sel, procs, how->npids, &silent, err);
+	code = kx_leave_out_all_changed(&sel, procs, how->npids, NULL, &silent, err);
 	if (!code)
 		code = kx_bounded_count(&sel, &counting, &rates, err);
 	if (!code) {

@@ -74,7 +74,8 @@ static void check_module(struct kx_process_code *c, struct kx_selection *sel, si
 }
 
 static void check_process(struct kx_selection *sel, size_t first,
-			  const struct kx_select_process *proc, const struct kx_notices *notices)
+			  const struct kx_select_process *proc,
+			  const struct kx_module_filter *apart, const struct kx_notices *notices)
 {
 	struct kx_process_code c;
 
@@ -86,7 +87,7 @@ static void check_process(struct kx_selection *sel, size_t first,
 
 		if (sm->provider->probe == KX_PROBE_UPROBE && sm->elf)
 			m = kx_modules_find(proc->mods, sm->module);
-		if (m)
+		if (m && !(apart && apart->matches(apart->ctx, sm->module)))
 			check_module(&c, sel, first, i, m, proc->pid, notices);
 	}
 	kx_process_code_close(&c);
@@ -94,19 +95,20 @@ static void check_process(struct kx_selection *sel, size_t first,
 
 void kx_leave_out_changed(struct kx_selection *sel, size_t first,
 			  const struct kx_select_process *procs, size_t nprocs,
-			  const struct kx_notices *notices)
+			  const struct kx_module_filter *apart, const struct kx_notices *notices)
 {
 	for (size_t i = 0; i < nprocs && first < sel->nfunctions; i++)
 		if (procs[i].pid)
-			check_process(sel, first, &procs[i], notices);
+			check_process(sel, first, &procs[i], apart, notices);
 }
 
 int kx_leave_out_all_changed(struct kx_selection *sel, const struct kx_select_process *procs,
-			     size_t nprocs, const struct kx_notices *notices, struct kx_err *err)
+			     size_t nprocs, const struct kx_module_filter *apart,
+			     const struct kx_notices *notices, struct kx_err *err)
 {
 	size_t before = sel->ntraced;
 
-	kx_leave_out_changed(sel, 0, procs, nprocs, notices);
+	kx_leave_out_changed(sel, 0, procs, nprocs, apart, notices);
 	if (before && !sel->ntraced)
 		return kx_err_set(err, -EOPNOTSUPP,
 				  "none of the %zu functions can be traced: the program has changed "

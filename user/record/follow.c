@@ -120,11 +120,6 @@ int kx_follow_start(const struct kx_follow_context *context, struct kx_follow **
 	return kx_tracer_follow(f->c.tracer, on_process, f, err);
 }
 
-bool kx_follow_is_shared(struct kx_follow *f, const struct kx_module *m)
-{
-	return f->c.own_probes && kx_bystanders_map(&f->bystanders, m);
-}
-
 static void hand_over(void *ctx, struct kx_followed *p)
 {
 	give_up_probes(ctx, p);

@@ -63,8 +63,11 @@ int kx_follow_start(const struct kx_follow_context *context, struct kx_follow **
 void kx_follow_detach(struct kx_follow *f);
 void kx_follow_free(struct kx_follow *f);
 
-/* Whether processes that are not traced have @m mapped, so that each traced one needs probes of its own. */
-bool kx_follow_is_shared(struct kx_follow *f, const struct kx_module *m);
+/*
+ * Whether processes that are not traced have @m mapped, so that each traced one needs probes of its own. @follow: a
+ * struct kx_follow.
+ */
+bool kx_follow_is_shared(void *follow, const struct kx_module *m);
 
 /*
  * Once the first functions are attached: watches the dynamic linkers of the processes @procs, and

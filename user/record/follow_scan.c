@@ -24,15 +24,24 @@ bool kx_follow_is_traced(struct kx_follow *f, pid_t pid)
 	return !kx_tracer_target(f->c.tracer, pid, &target);
 }
 
+bool kx_follow_is_shared(void *follow, const struct kx_module *m)
+{
+	struct kx_follow *f = follow;
+
+	return f->c.own_probes && kx_bystanders_map(&f->bystanders, m);
+}
+
 /* Attaches the functions from index @before on, which have just joined the selection. */
 static int trace_new(struct kx_follow *f, size_t before, const struct kx_select_process *proc,
 		     struct kx_err *err)
 {
+	const struct kx_module_filter apart = { .matches = kx_follow_is_shared, .ctx = f };
 	size_t n = 0;
 	int code;
 
-	kx_leave_out_changed(f->c.sel, before, proc, 1, f->c.notices);
+	/* the same answer as when the probes are attached: see kx_recording_leave_out_changed */
 	f->bystanders.known = false;
+	kx_leave_out_changed(f->c.sel, before, proc, 1, &apart, f->c.notices);
 	code = f->c.attach(f->c.ctx, before, &n, err);
 	if (n)
 		kx_notice(f->c.notices, "tracing %zu more function%s, of process %d (%s)", n,

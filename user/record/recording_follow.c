@@ -2,6 +2,8 @@
 /* What a recording wants of the processes that join it. */
 #include "record/recording_internal.h"
 
+#include "record/changed_code.h"
+
 bool kx_recording_wants_mappings(const struct recording *r)
 {
 	return r->o->callers || r->o->sample_hz;
@@ -32,6 +34,14 @@ static bool has_own_probes(struct recording *r)
 	kx_notice(&r->notices, "this kernel cannot limit probes to single processes (Linux 6.10 can): other "
 			       "processes that use the same files run into them and become slower");
 	return false;
+}
+
+int kx_recording_leave_out_changed(struct recording *r, struct kx_err *err)
+{
+	const struct kx_module_filter apart = { .matches = kx_follow_is_shared, .ctx = r->follow };
+
+	return kx_leave_out_all_changed(&r->sel, r->targets.procs, r->targets.nprocs, &apart,
+					&r->notices, err);
 }
 
 /* What a process lacks is named when it joins. */

@@ -83,6 +83,14 @@ int kx_recording_follow(struct recording *r,
 			int (*attach)(void *ctx, size_t first, size_t *n, struct kx_err *err),
 			struct kx_err *err);
 
+/*
+ * Before the probes are attached, with --follow and -a: leaves out what processes have changed where probes are for all of
+ * them. Whose probes a module gets is found out by the first of these questions, and does not change before they are
+ * attached. A process that the filters leave out gets none: what it has changed does not matter. Errors: those of
+ * kx_leave_out_all_changed.
+ */
+int kx_recording_leave_out_changed(struct recording *r, struct kx_err *err);
+
 /* Names what lacks probes in these processes, and counts it in the result and the map: see kx_probe_sets_check. */
 void kx_recording_check_probes(struct recording *r, const struct kx_select_process *procs,
 			       size_t nprocs);

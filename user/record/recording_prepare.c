@@ -106,8 +106,8 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 				  "%s, and a program that switches stacks would crash at return "
 				  "probes before kernel 6.13; leave out --exits=return",
 				  r->sel.risk.reason);
-	if (!code)
-		code = kx_leave_out_all_changed(&r->sel, r->targets.procs, r->targets.nprocs,
+	if (!code && !r->follow)
+		code = kx_leave_out_all_changed(&r->sel, r->targets.procs, r->targets.nprocs, NULL,
 						&r->notices, err);
 	return code;
 }
@@ -348,7 +348,7 @@ static int open_writer(struct recording *r, struct kx_err *err)
 static int attach(struct recording *r, struct kx_err *err)
 {
 	double before = kx_monotonic_seconds();
-	int code;
+	int code = 0;
 
 	/* functions that are not traced may have numbers too: see struct kx_selection */
 	if (r->o->count && r->sel.nfunctions > max_functions(r))
@@ -365,7 +365,10 @@ static int attach(struct recording *r, struct kx_err *err)
 					    .apart = r->o->max_overhead > 0 && !r->o->count,
 					    .nargs = r->o->nargs,
 					    .notices = &r->notices };
-	code = kx_probe_sets_attach(&r->probes, err);
+	if (r->follow)
+		code = kx_recording_leave_out_changed(r, err);
+	if (!code)
+		code = kx_probe_sets_attach(&r->probes, err);
 	r->result->attach_seconds = kx_monotonic_seconds() - before;
 	if (code)
 		return code;

@@ -30,6 +30,23 @@ interrupt "10,000 functions" -f 'many_*'
 interrupt "single probes" --mechanism=single -f 'many_0000*'
 interrupt "--follow" --follow -f 'many_*'
 
+# One request to end does not wait for such probes: while the keeper stands still, and removes them later.
+start_kxray "$TARGET_PID" --mechanism=single -f 'many_0000*'
+keeper=$(pgrep -P "$KX_PID" -x kx-keeper)
+kill -STOP "$keeper"
+kill -INT "$KX_PID"
+end_kxray
+assert_eq "keeper stands still: status" "$STATUS" 0
+assert_contains "keeper stands still: message" "$(cat "$TMP/rec.err")" "kx-keeper (process $keeper) removes the rest"
+run "$KXRAY" report --json "$TRACE"
+assert_eq "keeper stands still: the trace can be read" "$STATUS" 0
+kill -CONT "$keeper"
+is_unchanged() {
+	[ "$(cd tests/live && python3 -c 'import sys; from process_code import changed_bytes; print(changed_bytes(int(sys.argv[1])))' \
+		"$TARGET_PID")" = 0 ]
+}
+wait_for is_unchanged || fail "keeper stands still" "probes stay in the target's code"
+
 go_target
 end_target "$TARGET_PID"
 assert_eq "the target's status" "$STATUS" 0

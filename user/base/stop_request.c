@@ -8,11 +8,17 @@ static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
 #define NSIGNALS (sizeof(signals) / sizeof(signals[0]))
 
-static bool listening;
+static bool listening, kept;
 
 void kx_stop_listen(bool asked)
 {
 	listening = asked;
+	kept = false;
+}
+
+void kx_stop_keep(void)
+{
+	kept = true;
 }
 
 void kx_stop_signals(sigset_t *set)
@@ -26,6 +32,8 @@ bool kx_stop_requested(void)
 {
 	sigset_t pending;
 
+	if (kept)
+		return true;
 	if (!listening || sigpending(&pending))
 		return false;
 	for (size_t i = 0; i < NSIGNALS; i++)

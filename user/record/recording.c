@@ -231,6 +231,10 @@ static void detach(struct recording *r)
 	double before = kx_monotonic_seconds();
 
 	kx_stop_listen(true);
+	/* each of these probes is removed by itself: the keeper can do it alone */
+	if (r->result->interrupted &&
+	    kx_tracer_prog_mechanism(r->tracer, KX_PROG_ENTRY) == KX_MECHANISM_SINGLE)
+		kx_stop_keep();
 	kx_tracer_ready(r->tracer, false);
 	if (!r->o->count)
 		kx_collector_close(r->collector);
@@ -442,7 +446,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	clean_up(&r, result->started);
 	if (kx_keeper_is_left())
 		kx_notice(&r.notices,
-			  "interrupted again while probes are being removed: kx-keeper (process %d) "
+			  "interrupted while probes are being removed: kx-keeper (process %d) "
 			  "removes the rest; they record nothing",
 			  (int)kx_keeper_pid());
 	kx_keeper_stop();

@@ -44,8 +44,8 @@ void kx_keeper_stop(void);
 pid_t kx_keeper_pid(void);
 
 /*
- * Whether it is closing links for which this process no longer waits, since a request to end (base/stop_request.h) came
- * meanwhile and a second has passed: the kernel takes milliseconds for a single probe, on a busy machine a quarter of
+ * Whether it is closing links for which this process no longer waits, since there is a request to end (base/stop_request.h)
+ * and a second has passed: the kernel takes milliseconds for a single probe, on a busy machine a quarter of
  * a second. Then it closes the rest after this process's end, and nothing more can be asked of it.
  */
 bool kx_keeper_is_left(void);

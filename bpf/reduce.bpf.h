@@ -40,7 +40,7 @@ struct {
 	__type(value, __u64);
 } kx_reduced SEC(".maps");
 
-/* Entries by function id, with record --count. */
+/* Entries by function id, with record --count and without a budget. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -420,7 +420,10 @@ static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64
 	int verdict;
 
 	if (kx_counting) {
-		count_on_cpu(&kx_calls, KX_COOKIE_FUNC(func), 1);
+		if (kx_budget)
+			kx_budget_admits(KX_COOKIE_FUNC(func));
+		else
+			count_on_cpu(&kx_calls, KX_COOKIE_FUNC(func), 1);
 		return KX_SKIP;
 	}
 	if (kx_budget && !kx_budget_admits(KX_COOKIE_FUNC(func))) {

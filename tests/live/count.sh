@@ -64,6 +64,48 @@ assert_eq "system calls" "$(json "$TMP/count.json" \
 	'sorted((f["name"], f["module"], f["count"]) for f in d["functions"])')" \
 	"[('clock_nanosleep', 'syscall', 26), ('leaf_a', 'counts', 4600)]"
 
+# With a budget that they exceed, probes are out for a time, and the table says for how long; with a great one, all calls are counted.
+work() { printf '%s\n' "$1" >&"$TARGET_IN"; }
+answers() { grep -c '^{' "$TMP/bursts.out"; }
+has_answers() { [ "$(answers)" -ge "$1" ]; }
+bounded() { # BUDGET OPTION...
+	rm -f "$TMP/rec.err"
+	start_target bursts --calls=2000
+	TARGET=$PID
+	"$KXRAY" record -p "$PID" --count --max-overhead "$@" >"$TMP/count.out" 2>"$TMP/rec.err" &
+	KX_PID=$!
+	_pids+=("$KX_PID")
+	wait_for has_text 'counting calls of ' "$TMP/rec.err"
+}
+end_bounded() {
+	work 0
+	end_target "$TARGET"
+	end_kxray
+	assert_eq "$1: status" "$STATUS" 0
+	grep '^{' "$TMP/bursts.out" | tail -n 1 >"$TMP/did.json"
+	tail -n 1 "$TMP/count.out" >"$TMP/count.json"
+}
+of() { json "$TMP/count.json" "next((f for f in d['functions'] if f['name'] == '$1'), {}).get('$2')"; }
+bounded 0.5 -f hot -f seldom --json
+until has_text 'hot is called too often for --max-overhead: its probes are taken out' "$TMP/rec.err"; do
+	n=$(answers)
+	work 20
+	wait_for has_answers $((n + 1)) || break
+done
+work 20
+end_bounded "budget"
+assert "budget: not all calls were counted" "$(of hot count) of $(json "$TMP/did.json" "d['hot']")" \
+	[ "$(of hot count)" -lt "$(json "$TMP/did.json" "d['hot']")" ]
+assert_eq "budget: for how long" "$(json "$TMP/count.json" "[f['out_seconds'] > 0 for f in d['functions'] if f['name'] == 'hot']")" "[True]"
+assert_contains "budget: said" "$(cat "$TMP/rec.err")" "were not counted for a time"
+bounded 100000% -f hot -f seldom --json
+work 20
+wait_for has_answers 1
+end_bounded "great budget"
+assert_eq "great budget: all are counted" "$(of hot count) $(of seldom count)" \
+	"$(json "$TMP/did.json" "str(d['hot']) + ' ' + str(d['seldom'])")"
+assert_eq "great budget: always" "$(of hot out_seconds)" None
+
 start_target counts
 run "$KXRAY" record --count -d 0.2 -p "$PID" -f leaf_a
 assert_eq "never called: status" "$STATUS" 0

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "bpf/wire.h"
 #include "record/budget.h"
@@ -153,6 +154,10 @@ static void test_it_comes_back_when_the_load_falls(void **state)
 	assert_int_equal(level(&t, 0), 0);
 	assert_true(t.budget.functions[0].limited);
 	assert_true(t.budget.functions[0].out_seconds > 1);
+	t.budget.functions[0].level = KX_BUDGET_OUT;
+	t.budget.functions[0].out_seconds = 1;
+	kx_budget_end(&t.budget, t.budget.then + 0.5);
+	assert_true(fabs(t.budget.functions[0].out_seconds - 1.5) < 1e-6);
 	kx_budget_free(&t.budget);
 }
 

@@ -159,7 +159,12 @@ static void test_count_and_heat(void **state)
 	assert_true(a.o.max_overhead == 0);
 	accepted("-- true");
 	assert_true(a.o.max_overhead == KX_DEFAULT_OVERHEAD);
-	refused("-p 5 --count --max-overhead 1", "leave out --max-overhead");
+	accepted("-p 5 --count");
+	assert_true(a.o.max_overhead == KX_DEFAULT_OVERHEAD);
+	accepted("-p 5 --count -f x --max-overhead 1");
+	assert_true(a.o.max_overhead == 1);
+	accepted("-p 5 --count -f x");
+	assert_true(a.o.max_overhead == 0);
 	refused("--by-heat 1 -- true", "-p PID");
 	refused("-p 5 --by-heat 1 --count", "either --count or --by-heat, not both");
 }

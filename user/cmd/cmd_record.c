@@ -105,11 +105,12 @@ static void on_notice(void *ctx, const char *text)
 		kx_print(stderr, "kxray: %s\n", text);
 }
 
-static void on_counts(void *ctx, const struct kx_selection *sel, const uint64_t *calls)
+static void on_counts(void *ctx, const struct kx_selection *sel, const uint64_t *calls,
+		      const double *out)
 {
 	struct kx_record_arguments *a = ctx;
 
-	a->count_failed = kx_counts_take(&a->counts, sel, calls, &a->count_error);
+	a->count_failed = kx_counts_take(&a->counts, sel, calls, out, &a->count_error);
 }
 
 /* Prints the counts of --count; @code is the result of the run itself. */
@@ -124,6 +125,11 @@ static int show_counts(struct kx_record_arguments *a, const struct kx_recording_
 	}
 	if (!a->counts.calls && !a->quiet)
 		kx_print(stderr, "kxray: none of the traced functions was called\n");
+	if (r->budget_limited && !a->quiet)
+		kx_print(stderr,
+			 "kxray: --max-overhead %g %%: the probes took about %.1f %% of the CPU time that the program "
+			 "used; calls of %zu function%s were not counted for a time\n",
+			 r->budget_percent, r->budget_taken_percent, r->budget_out, plural(r->budget_out));
 	if ((a->counts.calls || a->json) && kx_counts_print(&a->counts, r->seconds, a->json, stdout))
 		return kx_err_set(err, -EIO, "the counts cannot be printed on stdout");
 	return 0;

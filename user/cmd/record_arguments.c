@@ -58,11 +58,7 @@ static int complete_flight(struct kx_record_arguments *a, struct kx_err *err)
 
 static int check_heat(struct kx_record_arguments *a, struct kx_err *err)
 {
-	if (a->max_overhead > 0 && a->o.count)
-		return kx_err_set(err, -EINVAL,
-				  "--count writes no trace, it only counts calls: leave out "
-				  "--max-overhead");
-	if (a->max_overhead > 0 || (!a->o.select.ninclude && !a->o.count))
+	if (a->max_overhead > 0 || !a->o.select.ninclude)
 		a->o.max_overhead = a->max_overhead > 0 ? a->max_overhead : KX_DEFAULT_OVERHEAD;
 	if (!(a->heat_seconds > 0))
 		return 0;

@@ -207,7 +207,10 @@ static const struct kx_option reduction[] = {
 	  .help = "write no trace; only count the calls of each function",
 	  .manual = "Write no trace: only count the calls of each function, exactly, and print a table on "
 		    "standard output at the end. Exits are not probed, so this costs a fraction of "
-		    "recording and is a quick way to find the hot functions." },
+		    "recording and is a quick way to find the hot functions. With --max-overhead (without -f: 5) "
+		    "the probes of functions whose counting takes too much are taken out and put back as in a recording; the table "
+		    "says for how long their calls were not counted. Probes that cannot be taken out stay, and kxray says how "
+		    "many these are." },
 	{ .name = "depth", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = KX_MAX_DEPTH,
 	  FIELD(o.max_depth),
 	  .help = "only the N outermost traced calls of each stack (1 to 96)",

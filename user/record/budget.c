@@ -293,6 +293,14 @@ void kx_budget_step(struct kx_budget *b, double now, double cpu)
 	b->ops.changed(b->ops.ctx);
 }
 
+void kx_budget_end(struct kx_budget *b, double now)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (b->functions[i].level == KX_BUDGET_OUT)
+			b->functions[i].out_seconds += now - b->then;
+	b->then = now;
+}
+
 bool kx_budget_is_due(const struct kx_budget *b, double now, double spent)
 {
 	double seconds = now - b->then, excess = spent - b->share * seconds;

@@ -74,6 +74,9 @@ int kx_budget_grow(struct kx_budget *b, size_t n);
 /* One step, at @now: the target has used @cpu seconds of CPU time since the last one, the probes' time included. */
 void kx_budget_step(struct kx_budget *b, double now, double cpu);
 
+/* The recording ends at @now: completes out_seconds, and decides nothing. */
+void kx_budget_end(struct kx_budget *b, double now);
+
 /*
  * Whether a step is worth its time, when the probes have taken about @spent seconds since the last one: it is due, or they
  * may exceed the budget.

@@ -54,21 +54,6 @@ static double sum_up(struct recording *r)
 	return spent;
 }
 
-/* A count begins without any, and the rings of a recording must not wait for it. */
-static void measure_counted(struct recording *r)
-{
-	struct kx_tracer_options options = {
-		.mechanism = kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN),
-		.budget_functions = 1,
-	};
-	struct kx_err why;
-
-	/* without them nothing is said */
-	r->watch_cost->measured = true;
-	if (!kx_calibrate(&options, kx_tracer_clock(r->tracer), &r->costs, &r->calibration, &why))
-		kx_links_close(&r->calibration);
-}
-
 /* System calls and kernel functions, which are in no calibration. */
 static void measure_syscalls(struct recording *r)
 {
@@ -84,7 +69,7 @@ void kx_cost_watch_begin(struct recording *r)
 {
 	struct kx_cost_watch *w;
 
-	if (r->o->max_overhead > 0 && !r->o->count)
+	if (r->o->max_overhead > 0)
 		return;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -117,7 +102,9 @@ void kx_cost_watch_poll(struct recording *r)
 	before = w->spent;
 	spent = sum_up(r);
 	if (r->o->count && !w->measured && (double)(w->unknown - unknown) > MANY * seconds) {
-		measure_counted(r);
+		/* a count begins without costs; if they cannot be measured, nothing is said */
+		w->measured = true;
+		kx_recording_calibrate_counted(r);
 		spent = sum_up(r);
 		before = spent; /* of another sum: the next second tells */
 	}
@@ -128,7 +115,8 @@ void kx_cost_watch_poll(struct recording *r)
 	w->warned = true;
 	kx_notice(&r->notices, "warning: %s costs the program about %.0f %% of a CPU%s",
 		  r->o->count ? "counting" : "recording", (spent - before) / seconds * 100,
-		  r->o->count ? "; fewer functions (-f) cost less" : "; --max-overhead bounds it");
+		  r->o->count ? "; fewer functions (-f) cost less, and --max-overhead bounds it" :
+			      "; --max-overhead bounds it");
 }
 
 void kx_cost_watch_end(struct recording *r)

@@ -26,7 +26,7 @@ static int most_first(const void *a, const void *b)
 }
 
 int kx_counts_take(struct kx_counts *c, const struct kx_selection *sel, const uint64_t *calls,
-		   struct kx_err *err)
+		   const double *out, struct kx_err *err)
 {
 	memset(c, 0, sizeof(*c));
 	c->items = calloc(sel->nfunctions + 1, sizeof(*c->items));
@@ -44,7 +44,8 @@ int kx_counts_take(struct kx_counts *c, const struct kx_selection *sel, const ui
 					   .module = strdup(m->module->name),
 					   .path = strdup(m->module->path),
 					   .address = f->sym->addr,
-					   .calls = calls[i] };
+					   .calls = calls[i],
+					   .out_seconds = out[i] };
 		c->nitems++;
 		c->calls += calls[i];
 		if (!item->name || !item->module || !item->path) {
@@ -82,12 +83,13 @@ static int print_json(const struct kx_counts *c, double seconds, FILE *to)
 
 	for (size_t i = 0; i < c->nitems && !rc; i++) {
 		const struct kx_count *item = &c->items[i];
+		json_t *row = json_pack("{s:o,s:o,s:I}", "name", kx_json_text(item->name, JSON_TEXT_MAX),
+					"module", kx_json_text(item->module, JSON_TEXT_MAX), "count",
+					(json_int_t)item->calls);
 
-		rc = json_array_append_new(
-			list, json_pack("{s:o,s:o,s:I}", "name",
-					kx_json_text(item->name, JSON_TEXT_MAX), "module",
-					kx_json_text(item->module, JSON_TEXT_MAX), "count",
-					(json_int_t)item->calls));
+		if (row && item->out_seconds > 0)
+			json_object_set_new(row, "out_seconds", json_real(item->out_seconds));
+		rc = json_array_append_new(list, row);
 	}
 	all = rc ? NULL : json_pack("{s:I,s:f,s:I,s:O}", "calls", (json_int_t)c->calls, "seconds",
 				    seconds, "functions_traced", (json_int_t)c->ntraced, "functions",
@@ -106,9 +108,12 @@ int kx_counts_print(const struct kx_counts *c, double seconds, bool json, FILE *
 	for (size_t i = 0; i < c->nitems; i++) {
 		const struct kx_count *item = &c->items[i];
 
-		kx_print(to, "%14" PRIu64 " %14.0f %5.1f %%  %s [%s]\n", item->calls,
+		kx_print(to, "%14" PRIu64 " %14.0f %5.1f %%  %s [%s]", item->calls,
 			 (double)item->calls / seconds,
 			 (double)item->calls * 100 / (double)c->calls, item->name, item->module);
+		if (item->out_seconds > 0)
+			fprintf(to, "; not counted for %.1f s", item->out_seconds);
+		fputc('\n', to);
 	}
 	fprintf(to, "%14" PRIu64 " %14.0f %7s  all; %zu of %zu functions were called\n", c->calls,
 		(double)c->calls / seconds, "", c->nitems, c->ntraced);

@@ -17,6 +17,7 @@ struct kx_count {
 	char *path;   /* of the module */
 	uint64_t address; /* ELF virtual address; 0 for what is no user function */
 	uint64_t calls;
+	double out_seconds; /* in which its calls were not counted */
 };
 
 struct kx_counts {
@@ -28,7 +29,7 @@ struct kx_counts {
 
 /* Takes over what kx_recording_options.on_counts gets. Free with kx_counts_free. Errors: -ENOMEM. */
 int kx_counts_take(struct kx_counts *c, const struct kx_selection *sel, const uint64_t *calls,
-		   struct kx_err *err);
+		   const double *out, struct kx_err *err);
 void kx_counts_free(struct kx_counts *c);
 
 /* Calls of the function at @address in the binary @path; 0 if it is not there. */

@@ -27,9 +27,12 @@ static int by_place(const struct kx_selection *a, const struct kx_function *x,
 }
 
 /* Both selections use the same patterns: nearly all functions have the same index in both. */
-static void on_counts(void *ctx, const struct kx_selection *seen, const uint64_t *calls)
+static void on_counts(void *ctx, const struct kx_selection *seen, const uint64_t *calls,
+		      const double *out)
 {
 	struct counting *c = ctx;
+
+	(void)out;
 
 	for (size_t i = 0; i < seen->nfunctions; i++) {
 		const struct kx_function *f = &seen->functions[i];

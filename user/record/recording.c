@@ -236,6 +236,7 @@ static void detach(struct recording *r)
 	    kx_tracer_prog_mechanism(r->tracer, KX_PROG_ENTRY) == KX_MECHANISM_SINGLE)
 		kx_stop_keep();
 	kx_tracer_ready(r->tracer, false);
+	kx_recording_budget_stop(r);
 	if (!r->o->count)
 		kx_collector_close(r->collector);
 	r->kernel_missed = kx_probe_sets_missed(&r->probes) + kx_sources_missed(r->tracer);
@@ -285,16 +286,21 @@ static int finish_flight(struct recording *r, bool asked, int code, struct kx_er
 static int finish_count(struct recording *r, int code, struct kx_err *err)
 {
 	uint64_t *calls = calloc(r->sel.nfunctions + 1, sizeof(*calls));
+	double *out = calloc(r->sel.nfunctions + 1, sizeof(*out));
 	struct kx_err late = { 0 };
 	int end;
 
-	if (calls)
+	for (size_t i = 0; out && i < r->sel.nfunctions; i++)
+		out[i] = kx_recording_budget_out_seconds(r, i);
+	kx_recording_budget_end(r);
+	if (calls && out)
 		end = kx_tracer_calls(r->tracer, calls, (uint32_t)r->sel.nfunctions, &late);
 	else
 		end = kx_err_set(&late, -ENOMEM, "no memory for the counted calls");
 	if (!end && r->o->on_counts)
-		r->o->on_counts(r->o->ctx, &r->sel, calls);
+		r->o->on_counts(r->o->ctx, &r->sel, calls, out);
 	free(calls);
+	free(out);
 	if (!code && end) {
 		*err = late;
 		code = end;

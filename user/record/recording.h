@@ -79,8 +79,12 @@ struct kx_recording_options {
 	void (*on_start)(void *ctx, const struct kx_selection *sel, size_t nfunctions,
 			 size_t nprobes, const char *mechanism, double attach_seconds,
 			 const struct kx_price *price);
-	/* With count, at the end: calls[i] is how often sel->functions[i] was called. */
-	void (*on_counts)(void *ctx, const struct kx_selection *sel, const uint64_t *calls);
+	/*
+	 * With count, at the end: calls[i] is how often sel->functions[i] was called; out[i]: for how many seconds its calls
+	 * were not counted, because of max_overhead.
+	 */
+	void (*on_counts)(void *ctx, const struct kx_selection *sel, const uint64_t *calls,
+			  const double *out);
 	/* A clause for the user; may be called at any time. */
 	void (*on_notice)(void *ctx, const char *text);
 	void *ctx;

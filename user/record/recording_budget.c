@@ -59,6 +59,12 @@ static void set_costs(struct recording *r, size_t index)
 		b->recorded_ns = to_ns(r, r->costs.kinds[kind].cost);
 		b->counted_ns = to_ns(r, r->costs.kinds[kind].counted);
 	}
+	if (r->o->count) { /* entries only; sampling saves nothing */
+		if (r->costs.nkinds && f->plan.entry.cost <= KX_COST_STEPPED)
+			b->counted_ns = to_ns(r, r->costs.kinds[1 + f->plan.entry.cost].counted);
+		b->recorded_ns = b->counted_ns;
+		b->fixed = b->stays;
+	}
 	if (b->counted_ns > b->recorded_ns)
 		b->counted_ns = b->recorded_ns;
 	kx_tracer_set_cost(r->tracer, f->id, (uint32_t)b->recorded_ns, (uint32_t)b->counted_ns);
@@ -97,6 +103,8 @@ static void put_note(struct recording *r, const struct kx_function *f,
 	const uint64_t payload[] = { one_in(b->level), b->calls };
 	struct kx_wire_record rec = { .kind = KX_EVENT_BUDGET, .func = f->id, .words = 2 };
 
+	if (!r->collector)
+		return; /* there is no trace */
 	for (size_t i = 0; i < r->targets.npids && !rec.tid; i++)
 		if (!kx_target_has_ended(&r->targets, i))
 			rec.tid = (uint32_t)r->targets.pids[i];
@@ -118,7 +126,8 @@ static void tell(struct recording *r, const struct kx_function *f, const struct 
 	if (rb->notices++ > MAX_NOTICES)
 		return;
 	if (rb->notices > MAX_NOTICES)
-		kx_notice(&r->notices, "more functions do not fit --max-overhead; 'kxray report' will show them");
+		kx_notice(&r->notices, "more functions do not fit --max-overhead; %s will show them",
+			  r->o->count ? "the table" : "'kxray report'");
 	else if (b->level == KX_BUDGET_OUT)
 		kx_notice(&r->notices, "%s is called too often for --max-overhead: its probes are taken out",
 			  f->sym->pretty);
@@ -188,6 +197,21 @@ static void measure_syscalls(struct recording *r)
 				       "--max-overhead assumes %d ns", why.text, ASSUMED_RECORDED_NS);
 }
 
+/* A count cannot be sampled. */
+static void tell_unbounded(struct recording *r)
+{
+	const struct kx_budget *b = &r->budget->budget;
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n && r->o->count; i++)
+		n += r->sel.functions[i].traced && b->functions[i].stays;
+	if (n)
+		kx_notice(&r->notices,
+			  "the probes of %zu function%s cannot be taken out singly, so --max-overhead does not bound "
+			  "what counting their calls takes",
+			  n, n == 1 ? "" : "s");
+}
+
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
 {
 	const struct kx_budget_ops ops = {
@@ -195,7 +219,7 @@ int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
 	};
 	int code;
 
-	if (!(r->o->max_overhead > 0) || r->o->count)
+	if (!(r->o->max_overhead > 0))
 		return 0;
 	r->budget = calloc(1, sizeof(*r->budget));
 	if (!r->budget)
@@ -207,6 +231,8 @@ int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
 	code = kx_budget_init(&r->budget->budget, r->o->max_overhead / 100, &ops, 0, kx_monotonic_seconds());
 	if (!code)
 		code = update_functions(r);
+	if (!code)
+		tell_unbounded(r);
 	kx_target_time_init(&r->budget->time, r);
 	r->budget->cpu = kx_target_time_seconds(&r->budget->time, r);
 	return code ? kx_err_set(err, code, "no memory for the budget") : 0;
@@ -230,6 +256,17 @@ int kx_recording_budget_poll(struct recording *r, struct kx_err *err)
 	rb->spent = spent;
 	rb->cpu = cpu;
 	return 0;
+}
+
+void kx_recording_budget_stop(struct recording *r)
+{
+	if (r->budget)
+		kx_budget_end(&r->budget->budget, kx_monotonic_seconds());
+}
+
+double kx_recording_budget_out_seconds(const struct recording *r, size_t index)
+{
+	return r->budget && index < r->budget->budget.n ? r->budget->budget.functions[index].out_seconds : 0;
 }
 
 static double taken_percent(const struct kx_budget *b)
@@ -265,7 +302,7 @@ void kx_recording_budget_end(struct recording *r)
 
 		result->budget_limited += f->limited;
 		result->budget_out += f->out_seconds > 0;
-		if (f->limited && result->budget_limited <= MAX_NOTICES)
+		if (f->limited && result->budget_limited <= MAX_NOTICES && !r->o->count)
 			kx_notice(&r->notices, "%s: %s", r->sel.functions[i].sym->pretty,
 				  kx_budget_entry_text(&e, text, sizeof(text)));
 	}

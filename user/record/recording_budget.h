@@ -16,6 +16,10 @@ struct kx_recording_budget;
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err);
 /* In each pass. Errors: -ENOMEM. */
 int kx_recording_budget_poll(struct recording *r, struct kx_err *err);
+/* For how long the probes of the function at @index of the selection were out; 0 without a budget. */
+double kx_recording_budget_out_seconds(const struct recording *r, size_t index);
+/* The gate is closed. */
+void kx_recording_budget_stop(struct recording *r);
 /* All records are read: takes the last counts and fills the result. */
 void kx_recording_budget_end(struct recording *r);
 /*

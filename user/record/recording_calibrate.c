@@ -14,3 +14,15 @@ void kx_recording_calibrate(struct recording *r, const struct kx_tracer_options 
 	if (options->mechanism == KX_MECHANISM_SINGLE)
 		kx_links_close(&r->calibration);
 }
+
+void kx_recording_calibrate_counted(struct recording *r)
+{
+	const struct kx_tracer_options options = {
+		.mechanism = kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN),
+		.budget_functions = 1,
+	};
+	struct kx_err why;
+
+	if (!kx_calibrate(&options, kx_tracer_clock(r->tracer), &r->costs, &r->calibration, &why))
+		kx_links_close(&r->calibration);
+}

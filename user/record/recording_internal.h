@@ -101,6 +101,9 @@ void kx_recording_check_probes(struct recording *r, const struct kx_select_proce
  */
 void kx_recording_calibrate(struct recording *r, const struct kx_tracer_options *options);
 
+/* The same for calls that are only counted: sets `counted` of the kinds. Without it they are assumed. */
+void kx_recording_calibrate_counted(struct recording *r);
+
 /* Everything up to the gate's opening: signals, targets, selection, programs, files, probes. */
 int kx_recording_prepare(struct recording *r, struct kx_err *err);
 

@@ -198,8 +198,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	struct kx_tracer_options options = { .clock = r->o->clock,
 					     .ring_bytes = r->o->ring_bytes,
 					     .callers = r->o->callers,
-					     .budget_functions =
-						     r->o->max_overhead > 0 && !r->o->count ? max_functions(r) : 0,
+					     .budget_functions = r->o->max_overhead > 0 ? max_functions(r) : 0,
 					     .sample_hz = r->o->sample_hz,
 					     .results = r->o->nargs > 0,
 					     .nargs = r->o->nargs,
@@ -229,7 +228,9 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		return code;
 	r->result->mechanism = kx_mechanism_name(options.mechanism);
 	code = kx_tracer_new(&options, &r->tracer, err);
-	if (!code && !r->o->count)
+	if (!code && r->o->count && r->o->max_overhead > 0)
+		kx_recording_calibrate_counted(r);
+	else if (!code && !r->o->count)
 		kx_recording_calibrate(r, &options);
 	if (code || !has_dynamic_targets(r))
 		return code;
@@ -362,7 +363,7 @@ static int attach(struct recording *r, struct kx_err *err)
 					    .nprocs = r->targets.nprocs,
 					    .follow = r->follow,
 					    .exits = r->o->select.exits,
-					    .apart = r->o->max_overhead > 0 && !r->o->count,
+					    .apart = r->o->max_overhead > 0,
 					    .nargs = r->o->nargs,
 					    .notices = &r->notices };
 	if (r->follow)

@@ -310,8 +310,12 @@ void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *calls, uint64_t *too
 
 int kx_tracer_calls(const struct kx_tracer *t, uint64_t *calls, uint32_t n, struct kx_err *err)
 {
-	int code = sums_over_cpus(t->skel->maps.kx_calls, 1, calls, n);
+	int code = 0;
 
+	for (uint32_t i = 0; t->budget && i < n; i++)
+		calls[i] = kx_tracer_budget_calls(t, i + 1);
+	if (!t->budget)
+		code = sums_over_cpus(t->skel->maps.kx_calls, 1, calls, n);
 	return code ? kx_err_set(err, code, "the counted calls cannot be read: %s", strerror(-code)) :
 		      0;
 }

@@ -2,6 +2,7 @@
 #include "binary/stack_switch.h"
 
 #include <Zydis/Zydis.h>
+#include <emmintrin.h>
 #include <string.h>
 
 #include "base/stop_request.h"
@@ -326,23 +327,56 @@ static bool is_switch(const struct scan *s, size_t at, unsigned why)
 	return is_elsewhere(s, at);
 }
 
+/* Whether an instruction at @at loads rsp from another stack. */
+static bool switches_at(const struct scan *s, const struct filter *f, size_t at)
+{
+	const unsigned why = f->rex[s->code[at]] & f->opcode[s->code[at + 1]] & f->modrm[s->code[at + 2]];
+
+	return why && is_switch(s, at, why) && starts_instruction(s, at);
+}
+
+#define BLOCK 16 /* bytes */
+
+/*
+ * Where in the block at @p an instruction may begin that passes the filter, a bit each: 48 to 4f with a ModRM that names
+ * rsp or rbp as what the filter asks for, or with the opcode 94; 5c; 8f. Reads two bytes more.
+ */
+static unsigned candidates(const uint8_t *p)
+{
+	const __m128i first = _mm_loadu_si128((const __m128i *)p);
+	const __m128i opcode = _mm_loadu_si128((const __m128i *)(p + 1));
+	const __m128i modrm = _mm_loadu_si128((const __m128i *)(p + 2));
+#define IS(v, mask, value) _mm_cmpeq_epi8(_mm_and_si128(v, _mm_set1_epi8((char)(mask))), _mm_set1_epi8((char)(value)))
+	const __m128i rsp_or_rbp = _mm_or_si128(IS(modrm, 0x30, SP << 3), IS(modrm, 0xc6, 0xc0 | SP));
+	const __m128i rex = _mm_and_si128(IS(first, 0xf8, REX_W), _mm_or_si128(rsp_or_rbp, IS(opcode, 0xff, 0x94)));
+	const __m128i pop = _mm_or_si128(IS(first, 0xff, 0x5c), IS(first, 0xff, 0x8f));
+#undef IS
+
+	return (unsigned)_mm_movemask_epi8(_mm_or_si128(rex, pop));
+}
+
 bool kx_stack_switch_in(const uint8_t *code, size_t size, size_t *offset)
 {
 	struct scan s = { .code = code, .size = size };
 	struct filter f;
+	size_t i = 0;
 
 	make_filter(&f);
 	ZydisDecoderInit(&s.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	/* the shortest, and a return */
-	for (size_t i = 0; i + 4 <= size; i++) {
-		unsigned why = f.rex[code[i]] & f.opcode[code[i + 1]] & f.modrm[code[i + 2]];
-
+	for (; i + BLOCK + 3 <= size; i += BLOCK) {
 		if (!(i % STOP_STRIDE) && kx_stop_requested())
 			return false;
-		if (!why || !is_switch(&s, i, why) || !starts_instruction(&s, i))
-			continue;
+		for (unsigned bits = candidates(code + i); bits; bits &= bits - 1) {
+			*offset = i + (unsigned)__builtin_ctz(bits);
+			if (switches_at(&s, &f, *offset))
+				return true;
+		}
+	}
+	/* the shortest, and a return */
+	for (; i + 4 <= size; i++) {
 		*offset = i;
-		return true;
+		if (switches_at(&s, &f, i))
+			return true;
 	}
 	return false;
 }

@@ -48,21 +48,32 @@ size_t kx_printable_char(const unsigned char *p, size_t size, char out[KX_PRINTA
 	return 4;
 }
 
+/* Puts the printable form of @text at @at, where KX_PRINTABLE_MAX bytes for each of its bytes are free; returns its end. */
+static char *put(char *at, const char *text, size_t size)
+{
+	for (size_t i = 0, used; i < size; i += used) {
+		used = 1;
+		if (text[i] >= ' ' && text[i] < 0x7f) /* nearly all, and sooner done */
+			*at++ = text[i];
+		else
+			at += kx_printable_char((const unsigned char *)text + i, size - i, at, &used);
+	}
+	return at;
+}
+
 char *kx_printable(const char *text, size_t size)
 {
-	char *out = malloc(size * KX_PRINTABLE_MAX + 1), *at = out;
+	char *out = malloc(size * KX_PRINTABLE_MAX + 1);
 
-	for (size_t i = 0, used; out && i < size; i += used)
-		at += kx_printable_char((const unsigned char *)text + i, size - i, at, &used);
 	if (out)
-		*at = 0;
+		*put(out, text, size) = 0;
 	return out;
 }
 
 void kx_print(FILE *to, const char *format, ...)
 {
 	size_t length = strlen(format), head = strspn(format, "\n"), tail = 0, size;
-	char *text, *shown;
+	char *text, *shown, *end;
 	va_list ap;
 	int n;
 
@@ -74,9 +85,13 @@ void kx_print(FILE *to, const char *format, ...)
 	if (n < 0)
 		return;
 	size = (size_t)n - head - tail;
-	shown = kx_printable(text + head, size);
-	if (shown)
-		fprintf(to, "%.*s%s%s", (int)head, text, shown, text + head + size);
+	shown = malloc(head + size * KX_PRINTABLE_MAX + tail);
+	if (shown) {
+		memcpy(shown, text, head);
+		end = put(shown + head, text + head, size);
+		memcpy(end, text + head + size, tail);
+		fwrite(shown, 1, (size_t)(end - shown) + tail, to);
+	}
 	free(shown);
 	free(text);
 }

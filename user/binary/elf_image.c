@@ -16,6 +16,7 @@
 struct section {
 	const char *name; /* in the file's bytes, or "" */
 	struct kx_elf_section s;
+	bool is_plt;
 };
 
 struct kx_elf {
@@ -132,6 +133,8 @@ static int read_sections(struct kx_elf *elf, struct kx_err *err)
 		if (sh.sh_name < strs_size &&
 		    memchr(strs + sh.sh_name, 0, strs_size - sh.sh_name))
 			s->name = (const char *)strs + sh.sh_name;
+		s->is_plt = !strcmp(s->name, ".plt") || !strcmp(s->name, ".plt.sec") ||
+			    !strcmp(s->name, ".plt.got");
 		s->s.addr = sh.sh_flags & SHF_ALLOC ? sh.sh_addr : 0;
 		s->s.offset = sh.sh_offset;
 		s->s.size = sh.sh_size;
@@ -477,11 +480,11 @@ bool kx_elf_get_section(const struct kx_elf *elf, const char *name, struct kx_el
 
 bool kx_elf_in_plt(const struct kx_elf *elf, uint64_t vaddr)
 {
-	static const char *const names[] = { ".plt", ".plt.sec", ".plt.got" };
-	struct kx_elf_section s;
+	for (size_t i = 1; i < elf->nsections; i++) {
+		const struct section *s = &elf->sections[i];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (kx_elf_get_section(elf, names[i], &s) && vaddr >= s.addr && vaddr - s.addr < s.size)
+		if (s->is_plt && vaddr - s->s.addr < s->s.size)
 			return true;
+	}
 	return false;
 }

@@ -46,6 +46,13 @@ char *kx_arena_copy(struct kx_arena **arena, const char *s, size_t len)
 	return to;
 }
 
+void kx_arena_join(struct kx_arena **arena, struct kx_arena *more)
+{
+	while (*arena)
+		arena = &(*arena)->next;
+	*arena = more;
+}
+
 void kx_arena_free(struct kx_arena *arena)
 {
 	while (arena) {

@@ -42,6 +42,8 @@ int kx_raw_symbols_read(struct kx_elf *elf, const char *root, struct kx_raw_symb
 
 /* A copy of @s with @len bytes and a final 0; NULL if memory ran out. */
 char *kx_arena_copy(struct kx_arena **arena, const char *s, size_t len);
+/* Gives @more, which may be NULL, to @arena: only what is copied last is looked at for room. */
+void kx_arena_join(struct kx_arena **arena, struct kx_arena *more);
 void kx_arena_free(struct kx_arena *arena);
 
 #endif

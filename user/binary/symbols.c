@@ -4,10 +4,13 @@
 #include <ctype.h>
 #include <elf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/demangle.h"
+#include "base/parallel.h"
+#include "base/usable_cpus.h"
 #include "binary/symbol_sources.h"
 
 /* A .cold part: the function's code that the compiler moved away as unlikely. */
@@ -113,7 +116,13 @@ static void sort_unique(struct kx_raw_symbols *raw)
 			last->type = r->type;
 	}
 	raw->count = n;
-	qsort(raw->items, n, sizeof(*raw->items), compare_raw);
+	/* they are in the order of addresses already */
+	for (size_t k = 0; k < n; k = i) {
+		for (i = k + 1; i < n && raw->items[i].addr == raw->items[k].addr;)
+			i++;
+		if (i - k > 1)
+			qsort(raw->items + k, i - k, sizeof(*raw->items), compare_raw);
+	}
 }
 
 static int compare_cold(const void *pa, const void *pb)
@@ -283,20 +292,60 @@ static void attach_colds(struct kx_symbols *out, const struct name_ref *refs, si
 	}
 }
 
-static int set_pretty(struct storage *st, struct kx_symbol *sym)
+#define DEMANGLE_STRIDE 512 /* names that a thread takes at once */
+#define MAX_THREADS 8
+
+struct demangling {
+	struct kx_symbols *syms;
+	size_t next; /* atomic */
+	pthread_mutex_t lock;
+	struct kx_arena *arena; /* of the threads that are done */
+	int rc;
+};
+
+static int set_pretty(struct kx_arena **arena, struct kx_symbol *sym)
 {
 	char *pretty = kx_demangle(sym->name);
 
 	sym->pretty = sym->name;
 	if (!pretty)
 		return 0;
-	sym->pretty = kx_arena_copy(&st->arena, pretty, strlen(pretty));
+	sym->pretty = kx_arena_copy(arena, pretty, strlen(pretty));
 	free(pretty);
 	return sym->pretty ? 0 : -ENOMEM;
 }
 
-/* Joins the sorted @raw symbols of each address into one function with aliases. */
-static int join(struct kx_elf *elf, const struct kx_raw_symbols *raw, const uint64_t *bounds,
+static void *demangle(void *arg)
+{
+	struct demangling *d = arg;
+	const size_t n = d->syms->count;
+	struct kx_arena *arena = NULL;
+	int rc = 0;
+	size_t i;
+
+	while (!rc && (i = __atomic_fetch_add(&d->next, DEMANGLE_STRIDE, __ATOMIC_RELAXED)) < n)
+		for (size_t k = i; k < n && k - i < DEMANGLE_STRIDE && !rc; k++)
+			rc = set_pretty(&arena, &d->syms->items[k]);
+	pthread_mutex_lock(&d->lock);
+	kx_arena_join(&d->arena, arena);
+	if (rc)
+		d->rc = rc;
+	pthread_mutex_unlock(&d->lock);
+	return NULL;
+}
+
+static int demangle_all(struct kx_symbols *syms)
+{
+	struct storage *st = syms->storage;
+	struct demangling d = { .syms = syms, .lock = PTHREAD_MUTEX_INITIALIZER };
+
+	kx_parallel_run(kx_usable_cpus(syms->count < 4 * DEMANGLE_STRIDE ? 1 : MAX_THREADS), demangle, &d);
+	kx_arena_join(&st->arena, d.arena);
+	return d.rc;
+}
+
+/* Joins the sorted @raw symbols of each address into one function with aliases, without readable names. */
+static void join(struct kx_elf *elf, const struct kx_raw_symbols *raw, const uint64_t *bounds,
 		size_t nbounds, struct name_ref *refs, size_t *nrefs, struct kx_symbols *out)
 {
 	struct storage *st = out->storage;
@@ -325,11 +374,8 @@ static int join(struct kx_elf *elf, const struct kx_raw_symbols *raw, const uint
 			naliases += n + 1;
 		}
 		sym->size = fit_size(elf, bounds, nbounds, sym->addr, sym->size);
-		if (set_pretty(st, sym))
-			return -ENOMEM;
 		out->count++;
 	}
-	return 0;
 }
 
 int kx_symbols_read(struct kx_elf *elf, const char *root, struct kx_symbols *out,
@@ -366,8 +412,10 @@ int kx_symbols_read(struct kx_elf *elf, const char *root, struct kx_symbols *out
 	out->items = calloc(raw.count + 1, sizeof(*out->items));
 	st->aliases = calloc(2 * raw.count + 1, sizeof(*st->aliases));
 	refs = calloc(raw.count + 1, sizeof(*refs));
-	if (!out->items || !st->aliases || !refs ||
-	    join(elf, &raw, bounds, nbounds, refs, &nrefs, out))
+	if (!out->items || !st->aliases || !refs)
+		goto out;
+	join(elf, &raw, bounds, nbounds, refs, &nrefs, out);
+	if (demangle_all(out))
 		goto out;
 	if (st->ncolds) {
 		qsort(refs, nrefs, sizeof(*refs), compare_name_ref);

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "base/stop_request.h"
+#include "base/usable_cpus.h"
 #include "binary/elf_image.h"
 #include "binary/generated_code.h"
 #include "binary/stack_switch.h"
@@ -164,25 +166,67 @@ static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 	return true;
 }
 
-/* The same with the cache. A file that could not be opened is tried again each time. */
-static bool judge_cached(const struct kx_module *m, struct kx_file_cache *cache,
-			 struct kx_file_verdict *v)
-{
-	struct kx_file_facts *file =
-		m->changed ? kx_file_cache_get(cache, m->device, m->inode, m->changed, m->name) :
-			     NULL;
+#define BATCH 32 /* modules whose verdicts are held at once */
+#define MAX_THREADS 8
 
-	if (file && file->is_judged) {
-		*v = file->verdict;
-		return true;
+struct judgement {
+	const struct kx_module *m;
+	struct kx_file_verdict verdict;
+	bool opened; /* what judge() returned */
+	bool known;  /* from the cache */
+};
+
+struct batch {
+	struct judgement items[BATCH];
+	size_t n, unknown;
+	size_t next; /* atomic */
+};
+
+static void *judge_batch(void *arg)
+{
+	struct batch *b = arg;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED)) < b->n)
+		if (!b->items[i].known)
+			b->items[i].opened = judge(b->items[i].m, &b->items[i].verdict);
+	return NULL;
+}
+
+static struct kx_file_facts *facts_of(const struct kx_module *m, struct kx_file_cache *cache)
+{
+	return m->changed ? kx_file_cache_get(cache, m->device, m->inode, m->changed, m->name) : NULL;
+}
+
+/*
+ * Fills @b with the verdicts on up to BATCH modules: the cache's, others in several threads, as they are searched from
+ * end to end. A file that could not be opened is tried again each time.
+ */
+static void judge_all(const struct kx_module *mods, size_t n, struct kx_file_cache *cache, struct batch *b)
+{
+	*b = (struct batch){ .n = n < BATCH ? n : BATCH };
+	for (size_t i = 0; i < b->n; i++) {
+		const struct kx_file_facts *file = facts_of(&mods[i], cache);
+		struct judgement *j = &b->items[i];
+
+		j->m = &mods[i];
+		j->known = j->opened = file && file->is_judged;
+		if (j->known)
+			j->verdict = file->verdict;
+		else
+			b->unknown++;
 	}
-	if (!judge(m, v))
-		return false;
-	if (file) {
+	kx_parallel_run(b->unknown > 1 ? kx_usable_cpus(b->unknown < MAX_THREADS ? b->unknown : MAX_THREADS) : 1,
+			judge_batch, b);
+	for (size_t i = 0; i < b->n; i++) {
+		const struct judgement *j = &b->items[i];
+		struct kx_file_facts *file = j->opened && !j->known ? facts_of(j->m, cache) : NULL;
+
+		if (!file)
+			continue;
 		file->is_judged = true;
-		file->verdict = *v;
+		file->verdict = j->verdict;
 	}
-	return true;
 }
 
 /* Which of two reasons is shown: Go before a switch of stacks before all others. */
@@ -214,20 +258,22 @@ bool kx_is_dynamic_linker(const struct kx_module *m)
 void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
 			 struct kx_unwind_risk *out)
 {
+	struct batch b;
+
 	*out = (struct kx_unwind_risk){ .returns_harmless = true, .linker = -1 };
 	for (size_t i = 0; i < mods->count; i++) {
 		const struct kx_module *m = &mods->items[i];
-		struct kx_file_verdict v;
-		bool opened;
+		const struct judgement *j = &b.items[i % BATCH];
 
+		if (i % BATCH == 0)
+			judge_all(m, mods->count - i, cache, &b);
 		if (out->linker < 0 && kx_is_dynamic_linker(m))
 			out->linker = (int)i;
-		opened = judge_cached(m, cache, &v);
-		if (v.loads && !out->loader[0])
+		if (j->verdict.loads && !out->loader[0])
 			snprintf(out->loader, sizeof(out->loader), "%s", m->name);
-		if (v.may_switch && !out->may_switch[0])
+		if (j->verdict.may_switch && !out->may_switch[0])
 			snprintf(out->may_switch, sizeof(out->may_switch), "%s", m->name);
-		add_verdict(&v, opened, out);
+		add_verdict(&j->verdict, j->opened, out);
 	}
 	if (out->returns_harmless)
 		snprintf(out->reason, sizeof(out->reason),

@@ -34,10 +34,12 @@ static unsigned full(const uint8_t *b, size_t left, enum kx_insn_class *class)
 /* 1 if the quick decoder knows it; fails if it is wrong. */
 static unsigned compare(const uint8_t *b, size_t left)
 {
-	enum kx_insn_class quick_class = KX_INSN_ODD, class = KX_INSN_ODD;
-	unsigned quick = kx_quick_decode(b, left, &quick_class), length;
+	const unsigned info = kx_quick_decode(b, left), quick = info & KX_INFO_LENGTH;
+	const enum kx_insn_class quick_class = (enum kx_insn_class)(info >> KX_INFO_CLASS_SHIFT);
+	enum kx_insn_class class = KX_INSN_ODD;
+	unsigned length;
 
-	if (!quick)
+	if (!info)
 		return 0;
 	length = full(b, left, &class);
 	if (quick != length || quick_class != class)

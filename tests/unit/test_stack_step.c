@@ -32,7 +32,7 @@ static unsigned check(const struct kx_code *code, uint64_t addr)
 		fail_msg("no instruction at %#llx", (unsigned long long)addr);
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		struct kx_stack_state quick = states[i], full = states[i];
-		bool touches = kx_stack_step(code, &quick, addr);
+		bool touches = kx_stack_step(code, &quick, addr, insn.bytes, insn.z.length);
 
 		if (touches != kx_stack_step_decoded(code, &full, &insn) || !is_same(&quick, &full))
 			fail_msg("%#llx: %02x %02x %02x %02x in state %zu", (unsigned long long)addr,
@@ -55,7 +55,7 @@ static void check_file(const char *path)
 	}
 	assert_int_equal(kx_elf_open(path, &elf, NULL), 0);
 	assert_int_equal(kx_symbols_read(elf, NULL, &syms, NULL), 0);
-	assert_int_equal(kx_code_new(elf, &syms, &code, NULL), 0);
+	assert_int_equal(kx_code_new(elf, &syms, 1, &code, NULL), 0);
 	for (size_t i = 0; i < syms.count; i++)
 		for (uint64_t at = syms.items[i].addr; at < syms.items[i].addr + syms.items[i].size;
 		     at += kx_code_length(code, at)) {
@@ -79,6 +79,7 @@ static void test_libraries(void **state)
 	check_file("/lib/x86_64-linux-gnu/libc.so.6");
 	check_file("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
 	check_file("/usr/lib/x86_64-linux-gnu/libcrypto.so.3");
+	check_file("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0");
 }
 
 int main(void)

@@ -5,33 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "plan/quick_decode.h"
-
-/* One byte per byte of code: instruction length, class, branch target. */
-#define LENGTH_MASK 0x0f
-#define CLASS_SHIFT 4
-#define CLASS_MASK 0x70
-#define TARGET_BIT 0x80
 
 #define MODRM_SP 4 /* register number of RSP; as rm of a memory operand it means SIB */
 #define MODRM_BP 5
 
-struct range {
-	uint64_t addr, size;
-	const uint8_t *bytes;
-	uint8_t *info;
-};
-
 struct kx_code {
 	ZydisDecoder decoder;
-	struct range *ranges; /* executable segments, few */
+	struct kx_code_range *ranges; /* executable segments, few */
 	size_t nranges;
 };
 
-static struct range *find_range(const struct kx_code *code, uint64_t addr)
+const struct kx_code_range *kx_code_range(const struct kx_code *code, uint64_t addr)
 {
 	for (size_t i = 0; i < code->nranges; i++) {
-		struct range *r = &code->ranges[i];
+		const struct kx_code_range *r = &code->ranges[i];
 
 		if (addr - r->addr < r->size)
 			return r;
@@ -39,24 +28,11 @@ static struct range *find_range(const struct kx_code *code, uint64_t addr)
 	return NULL;
 }
 
-static uint8_t info_at(const struct kx_code *code, uint64_t addr)
-{
-	const struct range *r = find_range(code, addr);
-
-	return r ? r->info[addr - r->addr] : 0;
-}
-
 unsigned kx_code_length(const struct kx_code *code, uint64_t addr)
 {
-	return info_at(code, addr) & LENGTH_MASK;
-}
+	const struct kx_code_range *r = kx_code_range(code, addr);
 
-const uint8_t *kx_code_bytes(const struct kx_code *code, uint64_t addr, unsigned *length)
-{
-	const struct range *r = find_range(code, addr);
-
-	*length = r ? r->info[addr - r->addr] & LENGTH_MASK : 0;
-	return *length && addr - r->addr + *length <= r->size ? r->bytes + (addr - r->addr) : NULL;
+	return r ? kx_range_length(r, addr) : 0;
 }
 
 uint64_t kx_code_previous(const struct kx_code *code, uint64_t addr)
@@ -69,23 +45,34 @@ uint64_t kx_code_previous(const struct kx_code *code, uint64_t addr)
 
 enum kx_insn_class kx_code_class(const struct kx_code *code, uint64_t addr)
 {
-	return (enum kx_insn_class)((info_at(code, addr) & CLASS_MASK) >> CLASS_SHIFT);
+	const struct kx_code_range *r = kx_code_range(code, addr);
+
+	return r ? kx_range_class(r, addr) : KX_INSN_PLAIN;
 }
 
 bool kx_code_is_target(const struct kx_code *code, uint64_t addr)
 {
-	return info_at(code, addr) & TARGET_BIT;
+	const struct kx_code_range *r = kx_code_range(code, addr);
+
+	return r && kx_range_is_target(r, addr);
 }
 
-void kx_code_add_target(struct kx_code *code, uint64_t addr)
+/* Threads do so at the same time. */
+static void add_target(const struct kx_code *code, const struct kx_code_range *r, uint64_t addr)
 {
-	struct range *r = find_range(code, addr);
+	uint64_t *word, bit;
 
-	if (r)
-		r->info[addr - r->addr] |= TARGET_BIT;
+	if (addr - r->addr >= r->size)
+		r = kx_code_range(code, addr);
+	if (!r)
+		return;
+	word = &r->targets[(addr - r->addr) / 64];
+	bit = 1ULL << (addr - r->addr) % 64;
+	if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
+		__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
 }
 
-static bool decode_in(const struct kx_code *code, const struct range *r, uint64_t addr,
+static bool decode_in(const struct kx_code *code, const struct kx_code_range *r, uint64_t addr,
 		      struct kx_insn *insn)
 {
 	uint64_t left = r->size - (addr - r->addr);
@@ -100,7 +87,7 @@ static bool decode_in(const struct kx_code *code, const struct range *r, uint64_
 
 bool kx_code_decode(const struct kx_code *code, uint64_t addr, struct kx_insn *insn)
 {
-	const struct range *r = find_range(code, addr);
+	const struct kx_code_range *r = kx_code_range(code, addr);
 
 	return r && decode_in(code, r, addr, insn);
 }
@@ -128,27 +115,13 @@ bool kx_insn_is_padding(const struct kx_insn *insn)
 bool kx_code_branch(const struct kx_code *code, uint64_t addr, uint64_t *target,
 		    bool *conditional)
 {
-	const struct range *r = find_range(code, addr);
-	const uint8_t *b = r ? r->bytes + (addr - r->addr) : NULL;
-	const unsigned length = kx_code_length(code, addr);
+	const struct kx_code_range *r = kx_code_range(code, addr);
 	struct kx_insn insn;
-	int32_t near;
 
 	if (!r)
 		return false;
-	/* The common forms are read right here: they are a fifth of all instructions, and
-	 * looked at several times. */
-	if (length == 2) {
-		*target = addr + 2 + (uint64_t)(int64_t)(int8_t)b[1];
-		*conditional = b[0] != 0xeb;
+	if (kx_range_branch(r, addr, target, conditional))
 		return true;
-	}
-	if ((length == 5 && b[0] == 0xe9) || (length == 6 && b[0] == 0x0f)) {
-		memcpy(&near, b + length - sizeof(near), sizeof(near));
-		*target = addr + length + (uint64_t)(int64_t)near;
-		*conditional = length == 6;
-		return true;
-	}
 	if (!decode_in(code, r, addr, &insn))
 		return false;
 	*conditional = insn.z.meta.category == ZYDIS_CATEGORY_COND_BR;
@@ -218,81 +191,93 @@ enum kx_insn_class kx_insn_classify(const ZydisDecodedInstruction *z)
 	}
 }
 
-/* Target of the direct branch or call of @length bytes that kx_quick_decode has found. */
-static uint64_t quick_target(uint64_t addr, const uint8_t *bytes, unsigned length)
+/* The instruction at @addr by the full decoder: KX_INFO_..., 0 if it is none; and where it branches to, 0 if nowhere. */
+static unsigned decode_fully(const struct kx_code *code, const struct kx_code_range *r, uint64_t addr, uint64_t *target)
 {
+	enum kx_insn_class class;
+	struct kx_insn insn;
+
+	*target = 0;
+	if (!decode_in(code, r, addr, &insn))
+		return 0;
+	class = kx_insn_classify(&insn.z);
+	if ((class == KX_INSN_BRANCH || class == KX_INSN_CALL || insn.z.mnemonic == ZYDIS_MNEMONIC_XBEGIN) &&
+	    !kx_insn_target(&insn, target))
+		*target = 0;
+	return class << KX_INFO_CLASS_SHIFT | insn.z.length;
+}
+
+/* Target of what kx_quick_decode says is a jump or call; 0 if it is an indirect call. */
+static uint64_t quick_target(uint64_t addr, const uint8_t *bytes, unsigned info)
+{
+	const unsigned length = info & KX_INFO_LENGTH;
 	int32_t near;
 
+	if (info >> KX_INFO_CLASS_SHIFT == KX_INSN_CALL && bytes[0] != 0xe8)
+		return 0;
 	if (length == 2)
 		return addr + length + (uint64_t)(int64_t)(int8_t)bytes[1];
 	memcpy(&near, bytes + length - sizeof(near), sizeof(near));
 	return addr + length + (uint64_t)(int64_t)near;
 }
 
-/* Decodes the instruction at @addr: its length, class, and where it branches to, 0 if nowhere. */
-static unsigned decode_one(const struct kx_code *code, const struct range *r, uint64_t addr,
-			   enum kx_insn_class *class, uint64_t *target)
-{
-	const uint8_t *bytes = r->bytes + (addr - r->addr);
-	unsigned length = kx_quick_decode(bytes, r->size - (addr - r->addr), class);
-	struct kx_insn insn;
-
-	*target = 0;
-	if (length) {
-		if (*class == KX_INSN_BRANCH || (*class == KX_INSN_CALL && bytes[0] == 0xe8))
-			*target = quick_target(addr, bytes, length);
-		return length;
-	}
-	if (!decode_in(code, r, addr, &insn))
-		return 0;
-	*class = kx_insn_classify(&insn.z);
-	if ((*class == KX_INSN_BRANCH || *class == KX_INSN_CALL ||
-	     insn.z.mnemonic == ZYDIS_MNEMONIC_XBEGIN) &&
-	    !kx_insn_target(&insn, target))
-		*target = 0;
-	return insn.z.length;
-}
-
 /*
  * Decodes [from, to). An instruction that an overlapping symbol has brought
  * already is stepped over.
  */
-static void sweep(struct kx_code *code, uint64_t from, uint64_t to)
+static void sweep(const struct kx_code *code, uint64_t from, uint64_t to)
 {
-	struct range *r = find_range(code, from);
-	uint64_t target;
+	const struct kx_code_range *r = kx_code_range(code, from);
+	uint64_t at, end, target;
 
 	if (!r)
 		return;
-	if (to - r->addr > r->size)
-		to = r->addr + r->size;
-	while (from < to) {
-		uint8_t *info = &r->info[from - r->addr];
-		enum kx_insn_class class;
-		unsigned length;
+	at = from - r->addr;
+	end = to - r->addr < r->size ? to - r->addr : r->size;
+	while (at < end) {
+		unsigned info = r->info[at];
 
-		if (*info & LENGTH_MASK) {
-			from += *info & LENGTH_MASK;
+		if (info) {
+			at += info & KX_INFO_LENGTH;
 			continue;
 		}
-		length = decode_one(code, r, from, &class, &target);
-		if (!length) {
-			*info |= KX_INSN_ODD << CLASS_SHIFT | 1;
-			from++;
-			continue;
-		}
-		*info |= (uint8_t)(class << CLASS_SHIFT) | (uint8_t)length;
+		info = kx_quick_decode(r->bytes + at, r->size - at);
+		target = 0;
+		if (!info)
+			info = decode_fully(code, r, r->addr + at, &target);
+		else if (info >> KX_INFO_CLASS_SHIFT == KX_INSN_BRANCH ||
+			 info >> KX_INFO_CLASS_SHIFT == KX_INSN_CALL)
+			target = quick_target(r->addr + at, r->bytes + at, info);
+		if (!info)
+			info = KX_INSN_ODD << KX_INFO_CLASS_SHIFT | 1;
+		r->info[at] = (uint8_t)info;
 		if (target)
-			kx_code_add_target(code, target);
-		from += length;
+			add_target(code, r, target);
+		at += info & KX_INFO_LENGTH;
 	}
 }
 
-/* Decodes what lies in [from, to) outside of all symbols. */
-static void sweep_gaps(struct kx_code *code, const struct kx_symbols *syms, uint64_t from,
-		       uint64_t to)
+/* Index of the first symbol at @addr or behind it. */
+static size_t first_from(const struct kx_symbols *syms, uint64_t addr)
 {
-	for (size_t i = 0; i < syms->count && from < to; i++) {
+	size_t lo = 0, hi = syms->count;
+
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+
+		if (syms->items[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Decodes what lies in [from, to) outside of all symbols, of which those before @first end before @from. */
+static void sweep_gaps(const struct kx_code *code, const struct kx_symbols *syms, size_t first,
+		       uint64_t from, uint64_t to)
+{
+	for (size_t i = first; i < syms->count && from < to; i++) {
 		const struct kx_symbol *s = &syms->items[i];
 
 		if (s->addr + s->size <= from)
@@ -305,26 +290,122 @@ static void sweep_gaps(struct kx_code *code, const struct kx_symbols *syms, uint
 		sweep(code, from, to);
 }
 
-/* Sections where there are any, since a segment may hold read-only data as well. */
-static void sweep_rest(struct kx_code *code, struct kx_elf *elf, const struct kx_symbols *syms)
+/* The code is decoded in pieces that no symbol reaches over, by threads that share them out. */
+#define PIECE (256u << 10)
+
+struct region {
+	uint64_t from, to;
+};
+
+struct work {
+	struct kx_code *code;
+	const struct kx_symbols *syms;
+	struct region *regions; /* sections, or segments where there are none: a segment may hold read-only data as well */
+	size_t nregions;
+	uint64_t *bounds; /* nbounds + 1 of them: 0, starts of symbols, UINT64_MAX */
+	size_t npieces;
+	size_t next; /* atomic */
+};
+
+static void sweep_piece(const struct work *w, uint64_t from, uint64_t to)
 {
-	Elf_Scn *scn = NULL;
-	bool any = false;
+	const struct kx_symbols *syms = w->syms;
+	const size_t first = first_from(syms, from);
 
-	while ((scn = elf_nextscn(kx_elf_handle(elf), scn))) {
-		Elf64_Shdr *sh = elf64_getshdr(scn);
+	for (size_t i = first; i < syms->count && syms->items[i].addr < to; i++)
+		sweep(w->code, syms->items[i].addr, syms->items[i].addr + syms->items[i].size);
+	for (size_t i = 0; i < w->nregions; i++) {
+		const uint64_t lo = w->regions[i].from, hi = w->regions[i].to;
 
-		if (!sh || sh->sh_type == SHT_NOBITS || !(sh->sh_flags & SHF_EXECINSTR))
-			continue;
-		sweep_gaps(code, syms, sh->sh_addr, sh->sh_addr + sh->sh_size);
-		any = true;
+		sweep_gaps(w->code, syms, first, lo > from ? lo : from, hi < to ? hi : to);
 	}
-	for (size_t i = 0; !any && i < code->nranges; i++)
-		sweep_gaps(code, syms, code->ranges[i].addr,
-			   code->ranges[i].addr + code->ranges[i].size);
 }
 
-int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_code **out,
+static void *sweep_pieces(void *arg)
+{
+	struct work *w = arg;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED)) < w->npieces)
+		sweep_piece(w, w->bounds[i], w->bounds[i + 1]);
+	return NULL;
+}
+
+static int find_regions(struct kx_elf *elf, const struct kx_code *code, struct work *w)
+{
+	Elf_Scn *scn = NULL;
+	size_t sections = 0;
+
+	elf_getshdrnum(kx_elf_handle(elf), &sections);
+	w->regions = calloc(sections + code->nranges + 1, sizeof(*w->regions));
+	if (!w->regions)
+		return -ENOMEM;
+	while (w->nregions < sections && (scn = elf_nextscn(kx_elf_handle(elf), scn))) {
+		const Elf64_Shdr *sh = elf64_getshdr(scn);
+
+		if (sh && sh->sh_type != SHT_NOBITS && (sh->sh_flags & SHF_EXECINSTR))
+			w->regions[w->nregions++] =
+				(struct region){ sh->sh_addr, sh->sh_addr + sh->sh_size };
+	}
+	for (size_t i = 0, any = w->nregions; !any && i < code->nranges; i++)
+		w->regions[w->nregions++] = (struct region){
+			code->ranges[i].addr, code->ranges[i].addr + code->ranges[i].size };
+	return 0;
+}
+
+static int cut_pieces(const struct kx_symbols *syms, struct work *w)
+{
+	uint64_t end = 0;
+	size_t n = 0;
+
+	w->bounds = calloc(syms->count + 2, sizeof(*w->bounds));
+	if (!w->bounds)
+		return -ENOMEM;
+	for (size_t i = 0; i < syms->count; i++) {
+		const struct kx_symbol *s = &syms->items[i];
+
+		if (s->addr >= end && s->addr - w->bounds[n] >= PIECE)
+			w->bounds[++n] = s->addr;
+		if (s->addr + s->size > end)
+			end = s->addr + s->size;
+	}
+	w->bounds[++n] = UINT64_MAX;
+	w->npieces = n;
+	return 0;
+}
+
+static int decode_all(struct kx_code *code, struct kx_elf *elf, const struct kx_symbols *syms, size_t threads)
+{
+	struct work w = { .code = code, .syms = syms };
+	int ret = find_regions(elf, code, &w);
+
+	if (!ret)
+		ret = cut_pieces(syms, &w);
+	if (!ret) {
+		/* anywhere between other symbols' code, so before it is shared out */
+		for (size_t i = 0; i < syms->count; i++)
+			if (syms->items[i].cold_addr)
+				sweep(code, syms->items[i].cold_addr,
+				      syms->items[i].cold_addr + syms->items[i].cold_size);
+		kx_parallel_run(threads < w.npieces ? threads : w.npieces, sweep_pieces, &w);
+	}
+	free(w.regions);
+	free(w.bounds);
+	return ret;
+}
+
+static int add_range(struct kx_code *code, const struct kx_elf_section *seg)
+{
+	struct kx_code_range *r = &code->ranges[code->nranges];
+
+	*r = (struct kx_code_range){ .addr = seg->addr, .size = seg->size, .bytes = seg->data };
+	r->info = calloc(1, seg->size);
+	r->targets = calloc(seg->size / 64 + 1, sizeof(*r->targets));
+	code->nranges++;
+	return r->info && r->targets ? 0 : -ENOMEM;
+}
+
+int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code **out,
 		struct kx_err *err)
 {
 	struct kx_code *code = calloc(1, sizeof(*code));
@@ -339,25 +420,11 @@ int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_cod
 	code->ranges = calloc(n ? n : 1, sizeof(*code->ranges));
 	if (!code->ranges)
 		goto no_memory;
-	for (size_t i = 0; i < n; i++) {
-		struct range *r = &code->ranges[code->nranges];
-
-		if (!kx_elf_exec_segment(elf, i, &seg) || !seg.data || !seg.size)
-			continue;
-		*r = (struct range){ .addr = seg.addr, .size = seg.size, .bytes = seg.data };
-		r->info = calloc(1, seg.size);
-		if (!r->info)
+	for (size_t i = 0; i < n; i++)
+		if (kx_elf_exec_segment(elf, i, &seg) && seg.data && seg.size && add_range(code, &seg))
 			goto no_memory;
-		code->nranges++;
-	}
-	for (size_t i = 0; i < syms->count; i++) {
-		const struct kx_symbol *s = &syms->items[i];
-
-		sweep(code, s->addr, s->addr + s->size);
-		if (s->cold_addr)
-			sweep(code, s->cold_addr, s->cold_addr + s->cold_size);
-	}
-	sweep_rest(code, elf, syms);
+	if (decode_all(code, elf, syms, threads))
+		goto no_memory;
 	*out = code;
 	return 0;
 
@@ -370,8 +437,10 @@ void kx_code_free(struct kx_code *code)
 {
 	if (!code)
 		return;
-	for (size_t i = 0; i < code->nranges; i++)
+	for (size_t i = 0; i < code->nranges; i++) {
 		free(code->ranges[i].info);
+		free(code->ranges[i].targets);
+	}
 	free(code->ranges);
 	free(code);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * All code of one binary, decoded once: where instructions start, what they
- * do to the flow of control, and where direct branches land. One byte of
+ * do to the flow of control, and where direct branches land. Nine bits of
  * memory per byte of code; details of an instruction are decoded again on demand.
  */
 #ifndef KX_DECODE_H
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "binary/elf_image.h"
 #include "base/err.h"
@@ -37,24 +38,76 @@ struct kx_insn {
 
 struct kx_code;
 
+/* An executable segment, for walks over many instructions: with the functions kx_range_..., which want addresses in it. */
+struct kx_code_range {
+	uint64_t addr, size;
+	const uint8_t *bytes;
+	uint8_t *info;     /* per byte: length and class of the instruction that starts there */
+	uint64_t *targets; /* per byte a bit: whether a branch lands there */
+};
+
+#define KX_INFO_LENGTH 0x0f
+#define KX_INFO_CLASS_SHIFT 4
+
 /*
  * Decodes every function of @syms, and by linear sweep the executable bytes between
- * them. @elf is borrowed and must outlive the result. Errors: -ENOMEM.
+ * them, in up to @threads threads. @elf is borrowed and must outlive the result. Errors: -ENOMEM.
  */
-int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_code **out,
+int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code **out,
 		struct kx_err *err);
 void kx_code_free(struct kx_code *code);
 
+/* The segment that holds @addr; NULL if there is none. */
+const struct kx_code_range *kx_code_range(const struct kx_code *code, uint64_t addr);
+
+static inline unsigned kx_range_length(const struct kx_code_range *r, uint64_t addr)
+{
+	return r->info[addr - r->addr] & KX_INFO_LENGTH;
+}
+
+static inline enum kx_insn_class kx_range_class(const struct kx_code_range *r, uint64_t addr)
+{
+	return (enum kx_insn_class)(r->info[addr - r->addr] >> KX_INFO_CLASS_SHIFT);
+}
+
+static inline bool kx_range_is_target(const struct kx_code_range *r, uint64_t addr)
+{
+	return r->targets[(addr - r->addr) / 64] >> (addr - r->addr) % 64 & 1;
+}
+
+static inline const uint8_t *kx_range_bytes(const struct kx_code_range *r, uint64_t addr)
+{
+	return r->bytes + (addr - r->addr);
+}
+
+/* The target of the KX_INSN_BRANCH at @addr if it has one of the common forms, and whether it may also fall through. */
+static inline bool kx_range_branch(const struct kx_code_range *r, uint64_t addr, uint64_t *target,
+				   bool *conditional)
+{
+	const unsigned length = kx_range_length(r, addr);
+	const uint8_t *b = kx_range_bytes(r, addr);
+	int32_t near;
+
+	if (length == 2) {
+		*target = addr + 2 + (uint64_t)(int64_t)(int8_t)b[1];
+		*conditional = b[0] != 0xeb;
+		return true;
+	}
+	if ((length != 5 || b[0] != 0xe9) && (length != 6 || b[0] != 0x0f))
+		return false;
+	memcpy(&near, b + length - sizeof(near), sizeof(near));
+	*target = addr + length + (uint64_t)(int64_t)near;
+	*conditional = length == 6;
+	return true;
+}
+
 /* Length in bytes of the instruction that starts at @addr; 0 if none was decoded there. */
 unsigned kx_code_length(const struct kx_code *code, uint64_t addr);
-/* Bytes of the instruction that starts at @addr, and its length; NULL if none was decoded there. */
-const uint8_t *kx_code_bytes(const struct kx_code *code, uint64_t addr, unsigned *length);
 /* Address of the instruction before @addr; 0 if none was decoded there. */
 uint64_t kx_code_previous(const struct kx_code *code, uint64_t addr);
 enum kx_insn_class kx_code_class(const struct kx_code *code, uint64_t addr);
-/* Whether a direct branch or call, or an added target, lands at @addr. */
+/* Whether a direct branch or call lands at @addr. */
 bool kx_code_is_target(const struct kx_code *code, uint64_t addr);
-void kx_code_add_target(struct kx_code *code, uint64_t addr);
 
 /* The target of the KX_INSN_BRANCH at @addr, and whether it may also fall through. */
 bool kx_code_branch(const struct kx_code *code, uint64_t addr, uint64_t *target,

@@ -3,69 +3,111 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
-bool kx_function_contains(const struct kx_function_code *f, uint64_t addr)
+#include "plan/quick_decode.h"
+
+static int add_way(struct kx_function_code *f, const struct kx_way_out *way)
 {
-	for (size_t i = 0; i < f->nparts; i++)
-		if (addr >= f->parts[i].from && addr < f->parts[i].to)
-			return true;
-	return false;
+	/* Grows at the powers of two from 4 on. */
+	if (!(f->nways & (f->nways - 1)) && (f->nways >= 4 || !f->nways)) {
+		struct kx_way_out *grown = realloc(f->ways, (f->nways ? f->nways * 2 : 4) * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		f->ways = grown;
+	}
+	f->ways[f->nways++] = *way;
+	return 0;
 }
 
-static void note_branch(struct kx_function_code *f, const struct kx_part *part, uint64_t addr)
+static int note_branch(struct kx_function_code *f, const struct kx_part *part, uint64_t addr)
 {
-	bool conditional;
+	struct kx_way_out way = { .addr = addr, .class = KX_INSN_BRANCH };
 	uint64_t target;
 
 	f->branches++;
-	if (!kx_code_branch(f->code, addr, &target, &conditional))
-		return;
+	if (!kx_range_branch(part->range, addr, &way.target, &way.conditional) &&
+	    !kx_code_branch(f->code, addr, &way.target, &way.conditional))
+		return 0;
+	target = way.target;
 	if (target >= part->from && target <= addr)
 		f->has_loop = true;
 	if (target == f->parts[0].from)
 		f->loops_at_entry = true;
-	if (!kx_function_contains(f, target) || target == f->parts[0].from)
-		f->leaves = true;
+	else if (kx_function_contains(f, target))
+		return 0;
+	f->leaves = true;
+	return add_way(f, &way);
 }
 
-static int scan_part(struct kx_function_code *f, const struct kx_part *part, struct kx_err *err)
+/* Whether the KX_INSN_ODD instruction at @addr is a nop or int3; -ENOEXEC if it is none at all. */
+static int is_padding(const struct kx_function_code *f, const struct kx_code_range *r, uint64_t addr)
 {
-	uint32_t padding = 0;
+	const uint8_t *b = kx_range_bytes(r, addr);
 	struct kx_insn insn;
-	unsigned length;
 
-	for (uint64_t pos = part->from; pos < part->to; pos += length) {
-		enum kx_insn_class class = kx_code_class(f->code, pos);
+	if (*b == 0xcc || kx_quick_nop(b, r->size - (addr - r->addr)))
+		return 1;
+	return kx_code_decode(f->code, addr, &insn) ? kx_insn_is_padding(&insn) : -ENOEXEC;
+}
 
-		length = kx_code_length(f->code, pos);
-		if (!length || pos + length > part->to)
-			return kx_err_set(err, -ENOEXEC, "cannot be decoded at +0x%" PRIx64,
-					  pos - f->parts[0].from);
+/* The instruction of @class, not KX_INSN_PLAIN, at @pos. @padding: instructions of padding before it. */
+static int note(struct kx_function_code *f, const struct kx_part *part, uint64_t pos,
+		enum kx_insn_class class, uint32_t *padding)
+{
+	int ret;
+
+	switch (class) {
+	case KX_INSN_BRANCH:
+		return note_branch(f, part, pos);
+	case KX_INSN_JUMP:
+		f->jumps++;
+		/* fall through */
+	case KX_INSN_RET:
+		return add_way(f, &(struct kx_way_out){ .addr = pos, .class = (uint8_t)class });
+	case KX_INSN_CALL:
+	case KX_INSN_SYSTEM:
+		f->calls = true;
+		return 0;
+	case KX_INSN_ODD:
+		ret = is_padding(f, part->range, pos);
+		*padding = ret > 0 ? *padding + 1 : 0;
+		return ret < 0 ? ret : 0;
+	default:
+		return 0;
+	}
+}
+
+static int scan_part(struct kx_function_code *f, struct kx_part *part, struct kx_err *err)
+{
+	const struct kx_code_range *r = part->range;
+	const uint64_t end = !r ? part->from :
+			     part->to - r->addr < r->size ? part->to : r->addr + r->size;
+	uint64_t pos = part->from;
+	uint32_t padding = 0;
+	int ret = 0;
+
+	while (pos < end && !ret) {
+		const enum kx_insn_class class = kx_range_class(r, pos);
+		const unsigned length = kx_range_length(r, pos);
+
+		if (!length || length > part->to - pos)
+			break;
 		f->instructions++;
-		padding = class == KX_INSN_ODD ? padding + 1 : 0;
-		switch (class) {
-		case KX_INSN_BRANCH:
-			note_branch(f, part, pos);
-			break;
-		case KX_INSN_JUMP:
-			f->jumps++;
-			break;
-		case KX_INSN_CALL:
-		case KX_INSN_SYSTEM:
-			f->calls = true;
-			break;
-		case KX_INSN_ODD:
-			if (!kx_code_decode(f->code, pos, &insn))
-				return kx_err_set(err, -ENOEXEC, "cannot be decoded at +0x%" PRIx64,
-						  pos - f->parts[0].from);
-			if (!kx_insn_is_padding(&insn))
-				padding = 0;
-			break;
-		default:
-			break;
-		}
+		if (class != KX_INSN_ODD)
+			padding = 0;
+		if (class > KX_INSN_STACK)
+			ret = note(f, part, pos, class, &padding);
+		if (!ret)
+			pos += length;
 	}
 	f->instructions -= padding;
+	if (ret == -ENOMEM)
+		return kx_err_set(err, ret, "out of memory for its code");
+	if (pos < part->to)
+		return kx_err_set(err, -ENOEXEC, "cannot be decoded at +0x%" PRIx64,
+				  pos - f->parts[0].from);
 	return 0;
 }
 
@@ -75,15 +117,25 @@ int kx_function_scan(const struct kx_code *code, const struct kx_symbols *syms,
 	int ret;
 
 	*out = (struct kx_function_code){ .code = code, .syms = syms, .nparts = 1 };
-	out->parts[0] = (struct kx_part){ sym->addr, sym->addr + sym->size };
+	out->parts[0] = (struct kx_part){ sym->addr, sym->addr + sym->size, kx_code_range(code, sym->addr) };
 	if (sym->cold_addr) {
-		out->parts[1] = (struct kx_part){ sym->cold_addr, sym->cold_addr + sym->cold_size };
+		out->parts[1] = (struct kx_part){ sym->cold_addr, sym->cold_addr + sym->cold_size,
+						  kx_code_range(code, sym->cold_addr) };
 		out->nparts = 2;
 	}
 	for (size_t i = 0; i < out->nparts; i++) {
 		ret = scan_part(out, &out->parts[i], err);
-		if (ret)
+		if (ret) {
+			kx_function_free(out);
 			return ret;
+		}
 	}
 	return 0;
+}
+
+void kx_function_free(struct kx_function_code *f)
+{
+	free(f->ways);
+	f->ways = NULL;
+	f->nways = 0;
 }

@@ -172,16 +172,13 @@ int kx_jumps_classify(const struct kx_function_code *f, const struct kx_stack *s
 	if (!out->kinds)
 		return kx_err_set(err, -ENOMEM, "out of memory while planning a function of %s",
 				  kx_elf_path(elf));
-	for (size_t i = 0; i < f->nparts; i++) {
-		for (uint64_t pos = f->parts[i].from; pos < f->parts[i].to;
-		     pos += kx_code_length(f->code, pos)) {
-			if (kx_code_class(f->code, pos) != KX_INSN_JUMP)
-				continue;
-			out->kinds[n] = classify(f, s, elf, pos);
-			out->any_inside |= out->kinds[n] != KX_JUMP_TAIL;
-			out->any_outside |= out->kinds[n] != KX_JUMP_TABLE;
-			n++;
-		}
+	for (size_t i = 0; i < f->nways; i++) {
+		if (f->ways[i].class != KX_INSN_JUMP)
+			continue;
+		out->kinds[n] = classify(f, s, elf, f->ways[i].addr);
+		out->any_inside |= out->kinds[n] != KX_JUMP_TAIL;
+		out->any_outside |= out->kinds[n] != KX_JUMP_TABLE;
+		n++;
 	}
 	return 0;
 }

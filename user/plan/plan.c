@@ -19,15 +19,23 @@ struct kx_planner {
 	const struct kx_symbols *syms;
 	struct kx_code *code;
 	struct kx_xray_sleds xray;
-	uint8_t *touches; /* per symbol: enum touch */
+	uint8_t *touches; /* per symbol: TOUCH_...; read and written by several threads, facts only */
+	size_t threads;
 	bool is_go;
 };
 
-/* What is known of a function's use of its own return address. */
-enum touch { TOUCH_UNKNOWN = 0, TOUCH_NO, TOUCH_YES };
+/*
+ * What is known of a function's use of its return address: that of those that use it the nearest is a number of tail
+ * jumps away (0: itself), or that none is within that number. 0: nothing.
+ */
+#define TOUCH_AT 0x10
+#define TOUCH_NOT_WITHIN 0x20
+#define TOUCH_HOPS 0x0f
+/* Longer chains of tail jumps are none that compilers or libraries make. */
+#define MAX_HOPS 4
 
-int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_planner **out,
-		   struct kx_err *err)
+int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads,
+		   struct kx_planner **out, struct kx_err *err)
 {
 	struct kx_planner *p = calloc(1, sizeof(*p));
 	struct kx_elf_section section;
@@ -38,6 +46,7 @@ int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_
 				  kx_elf_path(elf));
 	p->elf = elf;
 	p->syms = syms;
+	p->threads = threads;
 	p->is_go = kx_elf_get_section(elf, ".gopclntab", &section) ||
 		   kx_elf_get_section(elf, ".go.buildinfo", &section);
 	p->touches = calloc(syms->count + 1, 1);
@@ -45,7 +54,7 @@ int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_
 			   kx_err_set(err, -ENOMEM, "out of memory while planning %s",
 				      kx_elf_path(elf));
 	if (!ret)
-		ret = kx_code_new(elf, syms, &p->code, err);
+		ret = kx_code_new(elf, syms, threads, &p->code, err);
 	if (ret) {
 		kx_planner_free(p);
 		return ret;
@@ -102,6 +111,9 @@ static bool is_entered_otherwise(const struct kx_symbol *sym)
 		"__start_context",      "__restore_rt",
 	};
 
+	/* not of C++ */
+	if (sym->name[0] == '_' && sym->name[1] == 'Z' && !sym->aliases)
+		return false;
 	for (size_t i = 0; i < sizeof(globs) / sizeof(globs[0]); i++) {
 		if (!fnmatch(globs[i], sym->name, 0))
 			return true;
@@ -265,51 +277,92 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 	return ret;
 }
 
-/*
- * Whether the function at the end of a tail jump uses its return address, which is that of the
- * function that jumps as well: glibc's setjmp and _setjmp are such jumps to __sigsetjmp. Chains
- * longer than @depth are none that compilers or libraries make.
- */
-static int tail_touches_return(struct kx_planner *p, const struct kx_function_code *f, int depth,
-			       bool *touches)
+static int tail_touches_return(struct kx_planner *p, const struct kx_function_code *f, unsigned hops,
+			       unsigned *nearest);
+
+/* Sets *@nearest to the number of tail jumps, at most @hops, from @sym to the nearest function that uses its return
+ * address; MAX_HOPS + 1 if there is none so near. */
+static int touches_return_near(struct kx_planner *p, const struct kx_symbol *sym, unsigned hops,
+			       unsigned *nearest)
 {
-	for (size_t i = 0; i < f->nparts && !*touches; i++) {
-		for (uint64_t pos = f->parts[i].from; pos < f->parts[i].to && !*touches;
-		     pos += kx_code_length(f->code, pos)) {
-			const struct kx_symbol *sym;
-			struct kx_function_code next;
-			struct kx_stack *s;
-			bool conditional;
-			uint64_t target;
-			uint8_t *known;
-			int ret = 0;
+	uint8_t *fact = &p->touches[sym - p->syms->items];
+	const uint8_t known = __atomic_load_n(fact, __ATOMIC_RELAXED);
+	struct kx_function_code f;
+	bool touches = false;
+	int ret = 0;
 
-			if (kx_code_class(f->code, pos) != KX_INSN_BRANCH ||
-			    !kx_code_branch(f->code, pos, &target, &conditional) ||
-			    kx_function_contains(f, target))
-				continue;
-			sym = kx_symbols_find(f->syms, target);
-			if (!sym || sym->addr != target)
-				continue;
-			known = &p->touches[sym - p->syms->items];
-			if (*known == TOUCH_UNKNOWN && depth > 0 &&
-			    !kx_function_scan(p->code, p->syms, sym, &next, NULL)) {
-				bool found;
+	*nearest = MAX_HOPS + 1;
+	if ((known & TOUCH_AT) && (known & TOUCH_HOPS) <= hops)
+		*nearest = known & TOUCH_HOPS;
+	if ((known & TOUCH_AT) || ((known & TOUCH_NOT_WITHIN) && (known & TOUCH_HOPS) >= hops) ||
+	    kx_function_scan(p->code, p->syms, sym, &f, NULL))
+		return 0;
+	if (!known) {
+		struct kx_stack *s = kx_stack_follow(&f, &touches);
 
-				*known = TOUCH_NO; /* for jumps in a circle */
-				s = kx_stack_follow(&next, &found);
-				if (!s)
-					return -ENOMEM;
-				free(s);
-				ret = found ? 0 : tail_touches_return(p, &next, depth - 1, &found);
-				*known = found ? TOUCH_YES : TOUCH_NO;
-			}
-			if (ret)
-				return ret;
-			*touches = *known == TOUCH_YES;
-		}
+		ret = s ? 0 : -ENOMEM;
+		free(s);
 	}
-	return 0;
+	if (touches)
+		*nearest = 0;
+	else if (!ret && hops)
+		ret = tail_touches_return(p, &f, hops, nearest);
+	if (!ret)
+		__atomic_store_n(fact, *nearest <= hops ? TOUCH_AT | *nearest : TOUCH_NOT_WITHIN | hops,
+				 __ATOMIC_RELAXED);
+	kx_function_free(&f);
+	return ret;
+}
+
+/*
+ * The same for a function @f that does not use it itself: the return address of the function at the end of a tail jump
+ * is that of the function that jumps as well: glibc's setjmp and _setjmp are such jumps to __sigsetjmp.
+ */
+static int tail_touches_return(struct kx_planner *p, const struct kx_function_code *f, unsigned hops,
+			       unsigned *nearest)
+{
+	int ret = 0;
+
+	*nearest = MAX_HOPS + 1;
+	for (size_t i = 0; i < f->nways && !ret; i++) {
+		const struct kx_way_out *way = &f->ways[i];
+		const struct kx_symbol *sym;
+		unsigned there;
+
+		if (way->class != KX_INSN_BRANCH || way->target == f->parts[0].from)
+			continue;
+		sym = kx_symbols_find(f->syms, way->target);
+		if (!sym || sym->addr != way->target)
+			continue;
+		ret = touches_return_near(p, sym, hops - 1, &there);
+		if (there < hops && there + 1 < *nearest)
+			*nearest = there + 1;
+	}
+	return ret;
+}
+
+static int plan_function(struct kx_planner *p, const struct kx_symbol *sym, const struct kx_function_code *f,
+			 const struct kx_plan_options *options, struct kx_plan *out,
+			 struct kx_err *err)
+{
+	unsigned nearest = 0;
+	bool touches_return;
+	struct kx_stack *s = kx_stack_follow(f, &touches_return);
+	int ret = s ? 0 : -ENOMEM;
+
+	if (!ret && !touches_return)
+		ret = tail_touches_return(p, f, MAX_HOPS, &nearest);
+	if (ret) {
+		kx_err_set(err, ret, "out of memory while planning %s", sym->name);
+	} else {
+		touches_return = nearest <= MAX_HOPS;
+		__atomic_store_n(&p->touches[sym - p->syms->items],
+				 touches_return ? TOUCH_AT | nearest : TOUCH_NOT_WITHIN | MAX_HOPS,
+				 __ATOMIC_RELAXED);
+		ret = plan_scanned(p, sym, f, s, touches_return, options, out, err);
+	}
+	free(s);
+	return ret;
 }
 
 int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
@@ -317,28 +370,19 @@ int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
 		     struct kx_err *err)
 {
 	struct kx_function_code f;
-	struct kx_stack *s;
-	bool touches_return;
 	int ret;
 
 	*out = (struct kx_plan){ 0 };
 	if (!p->code) {
-		ret = kx_code_new(p->elf, p->syms, &p->code, err);
+		ret = kx_code_new(p->elf, p->syms, p->threads, &p->code, err);
 		if (ret)
 			return ret;
 	}
 	ret = kx_function_scan(p->code, p->syms, sym, &f, err);
 	if (ret)
 		return ret;
-	s = kx_stack_follow(&f, &touches_return);
-	if (!s)
-		return kx_err_set(err, -ENOMEM, "out of memory while planning %s", sym->name);
-	ret = touches_return ? 0 : tail_touches_return(p, &f, 4, &touches_return);
-	if (ret)
-		kx_err_set(err, ret, "out of memory while planning %s", sym->name);
-	else
-		ret = plan_scanned(p, sym, &f, s, touches_return, options, out, err);
-	free(s);
+	ret = plan_function(p, sym, &f, options, out, err);
+	kx_function_free(&f);
 	if (ret)
 		kx_plan_free(out);
 	return ret;

@@ -95,11 +95,11 @@ struct kx_plan_options {
 struct kx_planner;
 
 /*
- * A planner for the functions of one binary; decodes it once to learn where branches
+ * A planner for the functions of one binary; decodes it once, in up to @threads threads, to learn where branches
  * land. @elf and @syms are borrowed and must outlive it.
  */
-int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, struct kx_planner **out,
-		   struct kx_err *err);
+int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads,
+		   struct kx_planner **out, struct kx_err *err);
 void kx_planner_free(struct kx_planner *p);
 
 /* Gives back what decoding takes, a byte for each byte of code; it is decoded again if another function is planned. */
@@ -113,6 +113,8 @@ void kx_planner_rest(struct kx_planner *p);
  * Functions that use their own return address (setjmp, vfork, dlsym), or have none (the
  * program's entry point, a signal trampoline), get no return probe: it would crash the target or
  * change what it does. AUTO takes instruction exits there, RETURN refuses.
+ *
+ * Several threads may plan with one planner, until kx_planner_rest. @sym is one of those it was made with.
  */
 int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
 		     const struct kx_plan_options *options, struct kx_plan *out,

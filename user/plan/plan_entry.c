@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "plan/probe_cost.h"
 
@@ -180,6 +181,34 @@ static bool step_over(const struct kx_function_code *f, struct place *at,
 	return true;
 }
 
+/*
+ * The entry of functions that begin with `push`, or `endbr64; push`, by their bytes: nothing cheaper can follow, as the
+ * push moves the stack. False if it is another one.
+ */
+static bool plan_push(const struct kx_function_code *f, uint64_t from, const struct kx_plan_options *options,
+		      struct kx_plan *out)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	const unsigned emulated = options->emulated ? options->emulated : KX_EMULATED_ALWAYS;
+	const uint64_t end = f->parts[0].to;
+	const uint8_t *b = kx_range_bytes(f->parts[0].range, from);
+	uint64_t pos = from;
+
+	if (end - pos > sizeof(endbr64) && !memcmp(b, endbr64, sizeof(endbr64))) {
+		pos += sizeof(endbr64);
+		b += sizeof(endbr64);
+		if (kx_code_is_target(f->code, pos))
+			return false;
+	}
+	if (end - pos < 2 || (*b >> 3 != 0x50 >> 3 && (b[0] != 0x41 || b[1] >> 3 != 0x50 >> 3)) ||
+	    !(emulated >> KX_INSN_PUSH & 1))
+		return false;
+	out->entry = (struct kx_sled){ .addr = pos, .kind = KX_SLED_ENTRY, .cost = KX_COST_EMULATED };
+	out->args = ALL_ARGUMENTS;
+	out->frame = 0;
+	return true;
+}
+
 int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets,
 		  enum kx_stack_rule rule, const struct kx_plan_options *options,
 		  struct kx_plan *out, struct kx_err *err)
@@ -189,6 +218,8 @@ int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_t
 	struct kx_insn insn;
 	enum kx_cost cost;
 
+	if (plan_push(f, from, options, out))
+		return 0;
 	for (unsigned i = 0; i <= MAX_SKIPPED && at.pos < f->parts[0].to; i++) {
 		const bool is_endbr = kx_code_decode(f->code, at.pos, &insn) &&
 				      insn.z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;

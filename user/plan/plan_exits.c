@@ -41,30 +41,25 @@ static bool comes_back(const struct kx_function_code *f, uint64_t addr)
 	return false;
 }
 
-/* Whether the direct jump at @addr leaves the function. */
-static bool is_tail_jump(const struct kx_function_code *f, const struct kx_stack *s, uint64_t addr,
-			 bool restarts)
+/* Whether the direct jump @way leaves the function. */
+static bool is_tail_jump(const struct kx_function_code *f, const struct kx_stack *s,
+			 const struct kx_way_out *way, bool restarts)
 {
 	const struct kx_symbol *sym;
-	bool known, conditional;
-	uint64_t target;
 	int32_t depth;
+	bool known;
 
-	if (!kx_code_branch(f->code, addr, &target, &conditional))
-		return false;
-	if (target == f->parts[0].from)
+	if (way->target == f->parts[0].from)
 		return !restarts;
-	if (kx_function_contains(f, target))
-		return false;
-	known = kx_stack_depth(s, addr, &depth);
+	known = kx_stack_depth(s, way->addr, &depth);
 	if (known && depth != 0)
 		return false;
-	sym = kx_symbols_find(f->syms, target);
-	if (sym && sym->addr == target)
+	sym = kx_symbols_find(f->syms, way->target);
+	if (sym && sym->addr == way->target)
 		return true;
-	if (comes_back(f, target))
+	if (comes_back(f, way->target))
 		return false;
-	return known || !conditional;
+	return known || !way->conditional;
 }
 
 /* Sled for the exit instruction @insn. */
@@ -90,24 +85,26 @@ static int add_exit(const struct kx_function_code *f, const struct kx_insn *insn
 	return kx_plan_add_exit(out, &sled, err);
 }
 
-/* The exit at @addr, if it is one; @jump: what it does if it is an indirect jump. */
-static int visit(const struct kx_function_code *f, const struct kx_stack *s, uint64_t addr,
+/* @way as an exit, if it is one; @jump: what it does if it is an indirect jump. */
+static int visit(const struct kx_function_code *f, const struct kx_stack *s, const struct kx_way_out *way,
 		 enum kx_jump jump, bool restarts, struct kx_plan *out, struct kx_err *err)
 {
-	const enum kx_insn_class class = kx_code_class(f->code, addr);
+	const struct kx_sled plain_ret = { .addr = way->addr, .kind = KX_SLED_EXIT, .cost = KX_COST_STEPPED };
 	struct kx_insn insn;
 
-	if (class == KX_INSN_BRANCH ? !is_tail_jump(f, s, addr, restarts) :
-				      class == KX_INSN_JUMP && jump == KX_JUMP_TABLE)
+	if (way->class == KX_INSN_BRANCH ? !is_tail_jump(f, s, way, restarts) :
+					   way->class == KX_INSN_JUMP && jump == KX_JUMP_TABLE)
 		return 0;
-	out->tail_calls |= class != KX_INSN_RET;
-	if (class == KX_INSN_JUMP && jump == KX_JUMP_UNCLEAR)
+	out->tail_calls |= way->class != KX_INSN_RET;
+	if (way->class == KX_INSN_JUMP && jump == KX_JUMP_UNCLEAR)
 		return kx_err_set(err, -EOPNOTSUPP,
 				  "the jump at +0x%" PRIx64 " may be a tail call or a switch",
-				  addr - f->parts[0].from);
-	if (!kx_code_decode(f->code, addr, &insn))
+				  way->addr - f->parts[0].from);
+	if (way->class == KX_INSN_RET && kx_code_length(f->code, way->addr) == 1)
+		return kx_plan_add_exit(out, &plain_ret, err);
+	if (!kx_code_decode(f->code, way->addr, &insn))
 		return 0;
-	return add_exit(f, &insn, class == KX_INSN_RET ? KX_SLED_EXIT : KX_SLED_TAIL, out, err);
+	return add_exit(f, &insn, way->class == KX_INSN_RET ? KX_SLED_EXIT : KX_SLED_TAIL, out, err);
 }
 
 static int by_address(const void *a, const void *b)
@@ -125,33 +122,25 @@ int kx_plan_exits(const struct kx_function_code *f, const struct kx_stack *s,
 	size_t njump = 0;
 	int ret = 0;
 
-	for (size_t i = 0; i < f->nparts; i++) {
-		for (uint64_t pos = f->parts[i].from; pos < f->parts[i].to;
-		     pos += kx_code_length(f->code, pos)) {
-			const enum kx_insn_class class = kx_code_class(f->code, pos);
-			enum kx_jump jump = KX_JUMP_TABLE;
-			int failed;
+	for (size_t i = 0; i < f->nways; i++) {
+		const struct kx_way_out *way = &f->ways[i];
+		const enum kx_jump jump = way->class == KX_INSN_JUMP ? jumps->kinds[njump++] :
+								       KX_JUMP_TABLE;
+		const int failed = visit(f, s, way, jump, restarts, out, first_err);
 
-			if (class != KX_INSN_RET && class != KX_INSN_BRANCH &&
-			    class != KX_INSN_JUMP)
-				continue;
-			if (class == KX_INSN_JUMP)
-				jump = jumps->kinds[njump++];
-			failed = visit(f, s, pos, jump, restarts, out, first_err);
-			if (failed == -ENOMEM)
-				return failed;
-			/* Continue for tail_calls; the first reason is shown. */
-			if (failed && !ret) {
-				ret = failed;
-				first_err = NULL;
-			}
+		if (failed == -ENOMEM)
+			return failed;
+		/* Continue for tail_calls; the first reason is shown. */
+		if (failed && !ret) {
+			ret = failed;
+			first_err = NULL;
 		}
 	}
 	if (ret) {
 		free(out->exits);
 		out->exits = NULL;
 		out->nexits = 0;
-	} else if (out->nexits) {
+	} else if (out->nexits && f->nparts > 1) {
 		qsort(out->exits, out->nexits, sizeof(*out->exits), by_address);
 	}
 	return ret;

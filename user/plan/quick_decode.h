@@ -12,9 +12,15 @@
 #include "plan/decode.h"
 
 /*
- * Length of the instruction in @bytes, of which @left may be read, and its class as kx_insn_classify gives it; 0 if it is
- * none of the common ones, or no instruction: then the full decoder must be asked.
+ * Length of the instruction in @bytes, of which @left may be read, and its class as kx_insn_classify gives it, as one number
+ * (KX_INFO_...); 0 if it is none of the common ones, or no instruction: then the full decoder must be asked.
  */
-unsigned kx_quick_decode(const uint8_t *bytes, size_t left, enum kx_insn_class *class);
+unsigned kx_quick_decode(const uint8_t *bytes, size_t left);
+
+/*
+ * Length of the nop in @bytes, as compilers fill gaps with them: 90 or 0f 1f /0, with prefixes 66 and 2e; 0 if it is none,
+ * or if @left is too small for the longest instruction.
+ */
+unsigned kx_quick_nop(const uint8_t *bytes, size_t left);
 
 #endif

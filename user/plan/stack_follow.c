@@ -49,18 +49,42 @@ bool kx_stack_depth(const struct kx_stack *s, uint64_t addr, int32_t *depth)
 	return true;
 }
 
+/* The direct jump at @pos: what it carries to its target. Returns whether it may fall through. */
+static bool follow_branch(const struct kx_function_code *f, struct kx_stack *s, const struct kx_code_range *r,
+			  uint64_t pos, const struct kx_stack_state *st)
+{
+	bool conditional, inside;
+	uint64_t target;
+
+	if (!kx_range_branch(r, pos, &target, &conditional) &&
+	    !kx_code_branch(f->code, pos, &target, &conditional)) {
+		remember(s, pos, st);
+		return true;
+	}
+	inside = kx_function_contains(f, target);
+	/* of others than ways out nobody asks for the depth */
+	if (!inside || target == f->parts[0].from || kx_range_is_target(r, pos))
+		remember(s, pos, st);
+	else
+		s->unknown |= !st->depth_known;
+	if (inside)
+		remember(s, target, st);
+	return conditional;
+}
+
 static bool walk(const struct kx_function_code *f, struct kx_stack *s, const struct kx_part *part,
 		 bool is_entry)
 {
+	const struct kx_code_range *r = part->range;
 	struct kx_stack_state st = { .depth_known = is_entry };
 	bool touches = false;
-	bool conditional;
-	uint64_t target;
+	unsigned length;
 
-	for (uint64_t pos = part->from; pos < part->to; pos += kx_code_length(f->code, pos)) {
-		const enum kx_insn_class class = kx_code_class(f->code, pos);
+	for (uint64_t pos = part->from; pos < part->to; pos += length) {
+		const enum kx_insn_class class = kx_range_class(r, pos);
 
-		if (kx_code_is_target(f->code, pos)) {
+		length = kx_range_length(r, pos);
+		if (kx_range_is_target(r, pos)) {
 			/* What a branch carries is surer than falling through, which may
 			 * be behind a call that never returns. */
 			const struct slot *slot = slot_of(s, pos);
@@ -75,15 +99,10 @@ static bool walk(const struct kx_function_code *f, struct kx_stack *s, const str
 		case KX_INSN_ODD:
 			break;
 		case KX_INSN_STACK:
-			touches |= kx_stack_step(f->code, &st, pos);
+			touches |= kx_stack_step(f->code, &st, pos, kx_range_bytes(r, pos), length);
 			break;
 		case KX_INSN_BRANCH:
-			remember(s, pos, &st);
-			if (!kx_code_branch(f->code, pos, &target, &conditional))
-				break;
-			if (kx_function_contains(f, target))
-				remember(s, target, &st);
-			if (!conditional)
+			if (!follow_branch(f, s, r, pos, &st))
 				st = (struct kx_stack_state){ 0 };
 			break;
 		case KX_INSN_JUMP:
@@ -100,10 +119,12 @@ static bool walk(const struct kx_function_code *f, struct kx_stack *s, const str
 
 struct kx_stack *kx_stack_follow(const struct kx_function_code *f, bool *touches_return)
 {
+	/* at most two slots a jump, rarely more than one */
+	const size_t most = 2 * ((size_t)f->branches + f->jumps);
 	size_t size = 16;
 	struct kx_stack *s;
 
-	while (size < 4 * ((size_t)f->branches + f->jumps))
+	while (size <= most)
 		size *= 2;
 	s = calloc(1, sizeof(*s) + size * sizeof(s->slots[0]));
 	if (!s)

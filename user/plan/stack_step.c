@@ -132,54 +132,88 @@ bool kx_stack_step_decoded(const struct kx_code *code, struct kx_stack_state *st
 
 #define RSP 4
 #define RBP 5
-/* No instruction of common_form accesses more bytes of memory. */
+/* No instruction of the tables below accesses more bytes of memory. */
 #define MAX_ACCESS 16
 
-/* Whether the opcode at @op is of an instruction with ModRM whose only effects on registers are on those that it names. */
-static bool is_common(const uint8_t *op, unsigned reg, bool *is_group)
+/* What an instruction with ModRM does to registers. */
+enum role {
+	ASK = 0, /* the full decoder */
+	READS,   /* writes none that could be RSP or RBP */
+	LOADS,   /* writes the register in reg */
+	STORES,  /* writes the one in rm, or memory */
+	LOADS8,  /* the same with 8 bits, where numbers 4 and 5 may mean AH and CH */
+	STORES8,
+	GROUP1,  /* with an immediate: add, or, adc, sbb, and, sub, xor, cmp */
+	GROUP1_8,
+	GROUP3,  /* test, not, neg, mul, div */
+	GROUP3_8,
+	LEA,
+};
+
+#define ALU STORES8, STORES, LOADS8, LOADS, 0, 0, 0, 0
+
+static const uint8_t one_byte[256] = {
+	ALU, ALU, ALU, ALU, ALU, ALU, ALU, READS, READS, READS, READS, 0, 0, 0, 0,
+	[0x63] = LOADS, [0x69] = LOADS, [0x6b] = LOADS,
+	[0x80] = GROUP1_8, [0x81] = GROUP1, [0x83] = GROUP1, [0x84] = READS, [0x85] = READS,
+	[0x88] = STORES8, [0x89] = STORES, [0x8a] = LOADS8, [0x8b] = LOADS, [0x8d] = LEA,
+	[0xc0] = STORES8, [0xc1] = STORES, [0xc6] = STORES8, [0xc7] = STORES,
+	[0xd0] = STORES8, [0xd1] = STORES, [0xd2] = STORES8, [0xd3] = STORES,
+	[0xf6] = GROUP3_8, [0xf7] = GROUP3,
+};
+
+#define READS4 READS, READS, READS, READS
+#define ROW16(r) r, r, r, r, r, r, r, r, r, r, r, r, r, r, r, r
+
+/* 0f xx, also behind 66, f2 and f3: of SSE those that write an XMM register or memory. */
+static const uint8_t two_byte[256] = {
+	[0x10] = READS4, READS4, [0x28] = READS, [0x29] = READS, [0x2a] = READS, [0x2e] = READS, [0x2f] = READS,
+	[0x40] = ROW16(LOADS), /* cmov */
+	[0x51] = READS, [0x54] = READS4, READS4, READS4,
+	[0x60] = ROW16(READS), [0x70] = READS, [0x74] = READS, [0x75] = READS, [0x76] = READS, [0x7f] = READS,
+	[0x90] = ROW16(STORES8), /* setcc */
+	[0xaf] = LOADS, [0xb6] = LOADS, [0xb7] = LOADS, [0xbe] = LOADS, [0xbf] = LOADS,
+	[0xc6] = READS, [0xd4] = READS, [0xd6] = READS, [0xdb] = READS, [0xdf] = READS, [0xeb] = READS,
+	[0xef] = READS, [0xfa] = READS, [0xfb] = READS, [0xfc] = READS, [0xfd] = READS, [0xfe] = READS,
+};
+
+/* The operands of an instruction with ModRM. */
+struct operands {
+	unsigned reg, base; /* numbers with REX's bits; base: of the address, or rm if it is a register */
+	bool is_register;   /* rm */
+	bool has_base;      /* the address is that of a register and @disp, without an index */
+	bool wide;          /* 64 bits */
+	int64_t disp;
+	const uint8_t *end; /* the immediate, if there is one */
+};
+
+/* Reads what begins at @m. */
+static void read_operands(const uint8_t *m, uint8_t rex, struct operands *o)
 {
-	*is_group = false;
-	if (op[0] == 0x0f)
-		return (op[1] >= 0x40 && op[1] <= 0x4f) || (op[1] >= 0x90 && op[1] <= 0x9f) ||
-		       op[1] == 0xaf || op[1] == 0xb6 || op[1] == 0xb7 || op[1] == 0xbe ||
-		       op[1] == 0xbf || op[1] == 0x10 || op[1] == 0x11 || op[1] == 0x28 ||
-		       op[1] == 0x29;
-	if (op[0] < 0x40)
-		return (op[0] & 7) <= 3;
-	switch (op[0]) {
-	case 0x63:
-	case 0x69:
-	case 0x6b:
-	case 0x84:
-	case 0x85:
-	case 0x88:
-	case 0x89:
-	case 0x8a:
-	case 0x8b:
-	case 0x8d:
-		return true;
-	case 0x80:
-	case 0x81:
-	case 0x83:
-	case 0xc0:
-	case 0xc1:
-	case 0xc6:
-	case 0xc7:
-	case 0xd0:
-	case 0xd1:
-	case 0xd2:
-	case 0xd3:
-	case 0xf6:
-	case 0xf7:
-		*is_group = true;
-		return true;
-	case 0xfe:
-	case 0xff:
-		*is_group = true;
-		return reg <= 1;
-	default:
-		return false;
+	const unsigned mod = m[0] >> 6, low = m[0] & 7;
+	int32_t near;
+
+	*o = (struct operands){ .reg = (m[0] >> 3 & 7) | (rex & 4) << 1, .base = low | (rex & 1) << 3,
+				.is_register = mod == 3, .wide = rex & 8 };
+	o->end = ++m;
+	if (mod == 3)
+		return;
+	o->has_base = mod || low != RBP; /* else relative to RIP */
+	if (low == RSP) {
+		const unsigned index = (*m >> 3 & 7) | (rex & 2) << 2;
+
+		o->base = (*m & 7) | (rex & 1) << 3;
+		o->has_base = index == RSP && (mod || (*m & 7) != RBP);
+		m++;
 	}
+	if (mod == 1) {
+		o->disp = (int8_t)*m++;
+	} else if (mod == 2 || (!mod && (m[-1] & 7) == RBP)) {
+		memcpy(&near, m, sizeof(near));
+		o->disp = near;
+		m += sizeof(near);
+	}
+	o->end = m;
 }
 
 /* Whether an access at @disp from a register that is @below bytes under the entry's stack pointer does not touch the
@@ -191,62 +225,140 @@ static bool is_clear(bool known, int32_t below, int64_t disp)
 	return !known || at >= RETURN_ADDRESS_SIZE || at <= -MAX_ACCESS;
 }
 
-/*
- * Whether the instruction surely leaves RSP, RBP and the return address alone: of those that mention one of the two, or
- * R12 or R13, whose numbers differ from theirs by the REX prefix only.
- */
-static bool leaves_alone(const struct kx_stack_state *st, const uint8_t *b, unsigned length)
+/* Gives @reg, RSP or RBP, what is @below bytes under the entry's stack pointer; any other register is let alone. */
+static void set(struct kx_stack_state *st, unsigned reg, bool known, int64_t below)
 {
-	const uint8_t rex = b[0] >> 4 == 4 ? b[0] : 0, *op = b + (rex != 0);
-	const uint8_t *m = op + (op[0] == 0x0f ? 2 : 1);
-	unsigned mod, reg, low, base;
-	int64_t disp = 0;
-	bool is_group;
-
-	if (m - b >= length)
-		return false;
-	mod = m[0] >> 6;
-	reg = (m[0] >> 3 & 7) | (rex & 4) << 1;
-	low = m[0] & 7;
-	base = low | (rex & 1) << 3;
-	if (!is_common(op, m[0] >> 3 & 7, &is_group))
-		return false;
-	if (!is_group && (reg == RSP || reg == RBP))
-		return false;
-	if (mod == 3)
-		return base != RSP && base != RBP;
-	if (op[0] == 0x8d || (mod == 0 && low == RBP)) /* lea only computes; relative to RIP */
-		return true;
-	m++;
-	if (low == RSP) {
-		const unsigned index = (m[0] >> 3 & 7) | (rex & 2) << 2;
-
-		base = (m[0] & 7) | (rex & 1) << 3;
-		if (index != RSP || (mod == 0 && (m[0] & 7) == RBP)) /* no access that kx_stack_step_decoded knows */
-			return true;
-		m++;
+	if (!known || below < -MAX_DEPTH || below > MAX_DEPTH) {
+		known = false;
+		below = 0;
 	}
-	if (mod == 1) {
-		disp = (int8_t)m[0];
-	} else if (mod == 2) {
-		int32_t wide;
-
-		memcpy(&wide, m, sizeof(wide));
-		disp = wide;
+	if (reg == RSP) {
+		st->depth = (int32_t)below;
+		st->depth_known = known;
+	} else if (reg == RBP) {
+		st->frame = (int32_t)below;
+		st->frame_known = known;
 	}
-	if (base == RSP)
-		return is_clear(st->depth_known, st->depth, disp);
-	return base != RBP || is_clear(st->frame_known, st->frame, disp);
 }
 
-/* push and pop of a register, as most prologues and epilogues have them; false if @b is something else. */
+/* The same with the sum of register @from and @disp. */
+static void set_sum(struct kx_stack_state *st, unsigned reg, unsigned from, int64_t disp)
+{
+	if (from == RSP)
+		set(st, reg, st->depth_known, st->depth - disp);
+	else
+		set(st, reg, from == RBP && st->frame_known, st->frame - disp);
+}
+
+/* `sub $n,%rsp` and its like, with @op as ModRM's middle field; false: ask. */
+static bool add_immediate(struct kx_stack_state *st, const struct operands *o, uint8_t opcode, unsigned op)
+{
+	int64_t value = (int8_t)*o->end;
+	int32_t near;
+
+	if (opcode == 0x81) {
+		memcpy(&near, o->end, sizeof(near));
+		value = near;
+	}
+	if (!o->is_register || op == 7 || (o->base != RSP && o->base != RBP))
+		return true;
+	if (o->base == RBP || (op != 0 && op != 5)) {
+		set(st, o->base, false, 0);
+		return true;
+	}
+	if (!o->wide || !st->depth_known)
+		return false;
+	set(st, RSP, true, st->depth + (op == 5 ? value : -value));
+	return true;
+}
+
+static bool is_stack_register(unsigned reg)
+{
+	return reg == RSP || reg == RBP;
+}
+
+/* What the opcode with @role does to RSP and RBP; false: ask. */
+static bool apply(struct kx_stack_state *st, const struct operands *o, enum role role, uint8_t opcode, bool narrow)
+{
+	switch (role) {
+	case READS:
+		return true;
+	case LOADS:
+		if (o->reg == RSP || (narrow && o->reg == RBP))
+			return false;
+		if (opcode == 0x8b && o->is_register && o->wide)
+			set_sum(st, o->reg, o->base, 0);
+		else
+			set(st, o->reg, false, 0);
+		return true;
+	case STORES:
+		if (!o->is_register || !is_stack_register(o->base))
+			return true;
+		if (narrow)
+			return false;
+		if (opcode == 0x89 && o->wide)
+			set_sum(st, o->base, o->reg, 0);
+		else
+			set(st, o->base, false, 0);
+		return true;
+	case LOADS8:
+		return !is_stack_register(o->reg);
+	case STORES8:
+		return !o->is_register || !is_stack_register(o->base);
+	case GROUP1_8:
+		return (o->reg & 7) == 7 || !o->is_register || !is_stack_register(o->base);
+	case GROUP1:
+		return !narrow && add_immediate(st, o, opcode, o->reg & 7);
+	case GROUP3_8:
+	case GROUP3: /* not and neg write */
+		return (o->reg & 6) != 2 || !o->is_register || !is_stack_register(o->base);
+	case LEA:
+		if (!is_stack_register(o->reg))
+			return true;
+		if (!o->wide)
+			return false;
+		set_sum(st, o->reg, o->has_base ? o->base : RSP + RBP, o->disp);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* An instruction with ModRM, by its bytes; false if it is uncommon, or may touch the return address. */
+static bool step_quickly(struct kx_stack_state *st, const uint8_t *b)
+{
+	const uint8_t prefix = *b == 0x66 || *b == 0x64 || *b == 0x65 || *b == 0xf2 || *b == 0xf3 ? *b++ : 0;
+	const uint8_t rex = *b >> 4 == 4 ? *b++ : 0;
+	const bool escaped = *b == 0x0f;
+	const uint8_t opcode = escaped ? b[1] : b[0];
+	const enum role role = (enum role)(escaped ? two_byte[opcode] : one_byte[opcode]);
+	struct operands o;
+
+	/* as prefixes of general instructions they mean something else */
+	if (role == ASK || ((prefix == 0xf2 || prefix == 0xf3) && (!escaped || role != READS)))
+		return false;
+	read_operands(b + 1 + escaped, rex, &o);
+	if (!o.is_register && o.has_base && role != LEA &&
+	    ((o.base == RSP && !is_clear(st->depth_known, st->depth, o.disp)) ||
+	     (o.base == RBP && !is_clear(st->frame_known, st->frame, o.disp))))
+		return false;
+	return apply(st, &o, role, opcode, prefix == 0x66);
+}
+
+/* push, pop and leave, as most prologues and epilogues have them; false if @b is something else. */
 static bool push_or_pop(struct kx_stack_state *st, const uint8_t *b, unsigned length, bool *touches)
 {
 	const uint8_t op = b[length - 1];
 
+	*touches = false;
+	if (length == 1 && op == 0xc9) {
+		st->depth = st->frame - 8;
+		st->depth_known = st->frame_known;
+		st->frame_known = false;
+		return true;
+	}
 	if (op >> 4 != 5 || (length != 1 && !(length == 2 && b[0] == 0x41)))
 		return false;
-	*touches = false;
 	if (!(op & 8)) {
 		st->depth += 8;
 		return true;
@@ -260,16 +372,15 @@ static bool push_or_pop(struct kx_stack_state *st, const uint8_t *b, unsigned le
 	return true;
 }
 
-bool kx_stack_step(const struct kx_code *code, struct kx_stack_state *st, uint64_t addr)
+bool kx_stack_step(const struct kx_code *code, struct kx_stack_state *st, uint64_t addr, const uint8_t *bytes,
+		   unsigned length)
 {
-	unsigned length;
-	const uint8_t *b = kx_code_bytes(code, addr, &length);
 	struct kx_insn insn;
 	bool touches;
 
-	if (b && push_or_pop(st, b, length, &touches))
+	if (push_or_pop(st, bytes, length, &touches))
 		return touches;
-	if (b && length > 1 && leaves_alone(st, b, length))
+	if (length > 1 && step_quickly(st, bytes))
 		return false;
 	return kx_code_decode(code, addr, &insn) && kx_stack_step_decoded(code, st, &insn);
 }

@@ -15,8 +15,12 @@ struct kx_stack_state {
 	bool depth_known, frame_known;
 };
 
-/* Applies the KX_INSN_STACK instruction at @addr; true if it reads or writes the return address other than `ret`. */
-bool kx_stack_step(const struct kx_code *code, struct kx_stack_state *st, uint64_t addr);
+/*
+ * Applies the KX_INSN_STACK instruction at @addr, @length @bytes of it; true if it reads or writes the return address other
+ * than `ret`.
+ */
+bool kx_stack_step(const struct kx_code *code, struct kx_stack_state *st, uint64_t addr, const uint8_t *bytes,
+		   unsigned length);
 
 /* The same by the full decoder, which kx_stack_step asks only for uncommon instructions. */
 bool kx_stack_step_decoded(const struct kx_code *code, struct kx_stack_state *st,

@@ -88,7 +88,7 @@ int kx_select_plan(struct kx_selector *s, size_t first, struct kx_err *err);
 /* select_threads.c */
 /*
  * Makes the planners of @n binaries that are modules by now, and plans their chosen symbols: binaries that are files in
- * several threads, since each has a planner and a file of its own. What goes wrong is left in the binaries.
+ * several threads, which share out the functions of a large one, and else the binaries. What goes wrong is left in the binaries.
  */
 void kx_select_plan_binaries(struct kx_selector *s, struct kx_binary *const *binaries, size_t n);
 void kx_select_free_planned(struct kx_binary *b);

@@ -13,11 +13,22 @@
 #define FEW 2000 /* functions that are planned faster than threads start */
 #define STOP_STRIDE 64 /* functions between two looks for a request to end */
 
-struct work {
-	struct kx_selector *s;
-	struct kx_binary **binaries; /* most functions first */
+#define LARGE (4u << 20) /* bytes of code from which on threads share out one binary, not several */
+
+struct binaries {
+	const struct kx_selector *s;
+	struct kx_binary **items; /* most functions first */
 	size_t n;
 	size_t next; /* atomic */
+};
+
+/* The chosen functions of one binary. */
+struct functions {
+	const struct kx_selector *s;
+	struct kx_binary *b;
+	uint32_t *symbols; /* indices of the chosen ones */
+	size_t next;       /* atomic */
+	int rc;            /* atomic; with b->plan_err */
 };
 
 static void plan_symbol(const struct kx_selector *s, const struct kx_binary *b,
@@ -38,38 +49,67 @@ static void plan_symbol(const struct kx_selector *s, const struct kx_binary *b,
 		out->why = strdup(why.text);
 }
 
-static void plan_binary(const struct kx_selector *s, struct kx_binary *b)
+static void *plan_symbols(void *arg)
+{
+	struct functions *w = arg;
+	const struct kx_symbol *items = w->s->out->modules[w->b->number - 1].syms.items;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&w->next, STOP_STRIDE, __ATOMIC_RELAXED)) < w->b->nchosen) {
+		const size_t end = w->b->nchosen - i < STOP_STRIDE ? w->b->nchosen : i + STOP_STRIDE;
+		struct kx_err err = { 0 };
+		int rc = kx_stop_check(&err), none = 0;
+
+		if (rc && __atomic_compare_exchange_n(&w->rc, &none, rc, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			w->b->plan_err = err;
+		if (rc)
+			break;
+		for (; i < end; i++)
+			plan_symbol(w->s, w->b, &items[w->symbols[i]], &w->b->planned[i]);
+	}
+	return NULL;
+}
+
+/* Plans the chosen functions of @b, whose planner there is, in @threads threads. */
+static int plan_chosen(const struct kx_selector *s, struct kx_binary *b, size_t threads)
+{
+	const size_t nsymbols = s->out->modules[b->number - 1].syms.count;
+	struct functions w = { .s = s, .b = b };
+	size_t n = 0;
+
+	b->planned = calloc(b->nchosen + 1, sizeof(*b->planned));
+	w.symbols = calloc(b->nchosen + 1, sizeof(*w.symbols));
+	if (!b->planned || !w.symbols) {
+		free(w.symbols);
+		return kx_select_no_memory(&b->plan_err);
+	}
+	b->nplanned = b->nchosen;
+	for (size_t i = 0; i < nsymbols && b->chosen; i++)
+		if (b->chosen[i])
+			w.symbols[n++] = (uint32_t)i;
+	kx_parallel_run(threads, plan_symbols, &w);
+	free(w.symbols);
+	return w.rc;
+}
+
+static void plan_binary(const struct kx_selector *s, struct kx_binary *b, size_t threads)
 {
 	struct kx_select_module *m = &s->out->modules[b->number - 1];
 
-	b->planner_rc = m->elf ? kx_planner_new(m->elf, &m->syms, &m->planner, &b->plan_err) : 0;
-	if (b->planner_rc)
-		return;
-	b->planned = calloc(b->nchosen + 1, sizeof(*b->planned));
-	if (!b->planned) {
-		b->planner_rc = kx_select_no_memory(&b->plan_err);
-		return;
-	}
-	for (size_t i = 0; i < m->syms.count && b->chosen; i++) {
-		if (!b->chosen[i])
-			continue;
-		if (!(b->nplanned % STOP_STRIDE))
-			b->planner_rc = kx_stop_check(&b->plan_err);
-		if (b->planner_rc)
-			return;
-		plan_symbol(s, b, &m->syms.items[i], &b->planned[b->nplanned++]);
-	}
-	if (m->planner)
+	b->planner_rc = m->elf ? kx_planner_new(m->elf, &m->syms, threads, &m->planner, &b->plan_err) : 0;
+	if (!b->planner_rc)
+		b->planner_rc = plan_chosen(s, b, threads);
+	if (!b->planner_rc && m->planner)
 		kx_planner_rest(m->planner);
 }
 
-static void *run(void *arg)
+static void *plan_binaries(void *arg)
 {
-	struct work *w = arg;
+	struct binaries *w = arg;
 	size_t i;
 
 	while ((i = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED)) < w->n)
-		plan_binary(w->s, w->binaries[i]);
+		plan_binary(w->s, w->items[i], 1);
 	return NULL;
 }
 
@@ -87,25 +127,36 @@ static size_t threads_for(size_t nbinaries, size_t nfunctions)
 	return kx_usable_cpus(nbinaries < MAX_THREADS ? nbinaries : MAX_THREADS);
 }
 
+static bool is_large(const struct kx_elf *elf)
+{
+	struct kx_elf_section seg;
+	uint64_t size = 0;
+
+	for (size_t i = 0; kx_elf_exec_segment(elf, i, &seg); i++)
+		size += seg.size;
+	return size >= LARGE;
+}
+
 void kx_select_plan_binaries(struct kx_selector *s, struct kx_binary *const *binaries, size_t n)
 {
-	struct work w = { .s = s, .binaries = calloc(n + 1, sizeof(*binaries)) };
+	struct binaries w = { .s = s, .items = calloc(n + 1, sizeof(*binaries)) };
 	size_t nfunctions = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const bool is_file = s->out->modules[binaries[i]->number - 1].elf;
+		const struct kx_elf *elf = s->out->modules[binaries[i]->number - 1].elf;
 
-		if (!w.binaries || !is_file) {
-			plan_binary(s, binaries[i]); /* of the kernel: their providers have state of their own */
+		if (!w.items || !elf || is_large(elf)) {
+			/* those of the kernel have providers with a state of their own */
+			plan_binary(s, binaries[i], elf && is_large(elf) ? kx_usable_cpus(MAX_THREADS) : 1);
 			continue;
 		}
-		w.binaries[w.n++] = binaries[i];
+		w.items[w.n++] = binaries[i];
 		nfunctions += binaries[i]->nchosen;
 	}
 	if (w.n)
-		qsort(w.binaries, w.n, sizeof(*w.binaries), by_size);
-	kx_parallel_run(threads_for(w.n, nfunctions), run, &w);
-	free(w.binaries);
+		qsort(w.items, w.n, sizeof(*w.items), by_size);
+	kx_parallel_run(threads_for(w.n, nfunctions), plan_binaries, &w);
+	free(w.items);
 }
 
 void kx_select_free_planned(struct kx_binary *b)

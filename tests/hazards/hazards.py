@@ -107,6 +107,7 @@ HAZARDS = [
     Hazard("generated stack switch", "generated", also=("multi", "single")),
     Hazard("the same in much code", "generated", ("much",), also=("multi", "single")),
     Hazard("the same in a memfd", "generated", ("unlinked",), also=("multi", "single")),
+    Hazard("the same while traced", "generated", ("late",), also=("multi", "single")),
     Hazard("C++20 coroutines", "coroutine"),
     Hazard("Rust panics and threads", "panics", without=_THROWS),
     Hazard("Go growing stacks", "go-stacks", functions=("main.hz_*",)),

@@ -207,6 +207,14 @@ static void test_switches(void **state)
 	kx_unwind_risk_unguarded(&risk);
 	assert_true(risk.switches_stacks);
 	assert_false(risk.returns_harmless);
+	/* what can generate code can generate a switch of stacks */
+	sh("printf 'int mprotect(void *, unsigned long, int); int f(void) { return mprotect(0, 0, 4); }' "
+	   ">jit.c && gcc -shared -fPIC -o jit.so jit.c");
+	risk = RISK({ "prog", "plain.so" }, { "libjemalloc.so.2", "jit.so" }, { "libjit.so.1", "jit.so" });
+	harmless(risk);
+	assert_string_equal(risk.may_switch, "libjit.so.1");
+	kx_unwind_risk_unguarded(&risk);
+	assert_true(risk.switches_stacks);
 	risk = RISK({ "prog", "plain.so" });
 	kx_unwind_risk_unguarded(&risk);
 	harmless(risk);

@@ -4,7 +4,9 @@
  * executable mappings that are no module. Searched for switches of stacks (stack_switch.h) in the process's memory.
  *
  * Cost: what is in memory of these mappings is read once and scanned, so more than
- * KX_GENERATED_MAX is not read at all. Code that is generated later is not seen.
+ * KX_GENERATED_MAX is not read at all. Code that is generated later is not seen:
+ * where the kernel has uprobe sessions (6.13), the check of each call's stack (bpf/native_stack.bpf.h) keeps it harmless, else
+ * modules that can generate code have no return probes (kx_unwind_risk_unguarded).
  */
 #ifndef KX_GENERATED_CODE_H
 #define KX_GENERATED_CODE_H

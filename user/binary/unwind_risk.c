@@ -88,6 +88,21 @@ static bool imports_dlopen(struct kx_elf *elf)
 	return kx_elf_find_symbol(elf, SHT_DYNSYM, is_dlopen, NULL);
 }
 
+static bool is_mprotect(void *ctx, const Elf64_Sym *sym, const char *name)
+{
+	(void)ctx;
+	return sym->st_shndx == SHN_UNDEF && (!strcmp(name, "mprotect") || !strcmp(name, "pkey_mprotect"));
+}
+
+/*
+ * Whether the module can generate code, at any time: compilers at run time make memory executable that they have
+ * written. Few others import this function.
+ */
+static bool can_generate_code(struct kx_elf *elf)
+{
+	return kx_elf_find_symbol(elf, SHT_DYNSYM, is_mprotect, NULL);
+}
+
 static bool has_section(const struct kx_elf *elf, const char *name)
 {
 	struct kx_elf_section section;
@@ -107,6 +122,7 @@ static bool find_switch(const struct kx_module *m, struct kx_elf *elf, struct kx
 		v->may_switch = true;
 		return false;
 	}
+	v->may_switch = can_generate_code(elf);
 	symbol = kx_stack_switch_symbol(elf);
 	if (symbol)
 		snprintf(v->reason, sizeof(v->reason), "%s uses %s, so it switches stacks", m->name,

@@ -23,7 +23,8 @@ struct kx_unwind_risk {
 	 * more are loaded; -1 if there is none */
 	int linker;
 	char loader[64];  /* a module outside the C library that calls dlopen; "" if there is none */
-	char may_switch[64]; /* a module that switches stacks if the program asks for it; "" if none */
+	/* a module that switches stacks if the program asks for it, or can generate code that does; "" if none */
+	char may_switch[64];
 	char reason[256]; /* one clause for messages: "libfoo.so has exception tables" */
 };
 

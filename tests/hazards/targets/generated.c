@@ -2,7 +2,8 @@
 /*
  * A generator on a stack of its own, as a JIT compiler's coroutines: the code that switches stacks is in anonymous
  * memory, in no file. hz_resume() and hz_yield() are open on two stacks at once and end in another order than they
- * began. With the argument "much", 40 MiB of other code lie before it; with "unlinked", it is in a file without a name.
+ * began. With the argument "much", 40 MiB of other code lie before it; with "unlinked", it is in a file without a name; with
+ * "late", it is generated when the program is traced already. A function that calls none is the first one to run on the second stack.
  */
 #define HAZARD_FUNCTIONS X(hz_resume) X(hz_yield) X(hz_leaf)
 #include "hazard.h"
@@ -46,7 +47,7 @@ HZ long hz_resume(void)
 
 static void generate(void)
 {
-	for (long n = 0;;)
+	for (long n = hz_leaf(-1);;)
 		n = hz_yield(n);
 }
 
@@ -59,28 +60,39 @@ static void *map(size_t size, int protection, int fd)
 	return p;
 }
 
-int main(int argc, char **argv)
+/* Generates swap_stacks() and the generator's stack. */
+static void prepare(const char *how)
 {
-	const char *how = argc > 1 ? argv[argc - 1] : "";
 	size_t before = strcmp(how, "much") ? 0 : MUCH;
 	int fd = strcmp(how, "unlinked") ? -1 : memfd_create("code", 0);
 	unsigned char *code;
-	struct target_options o;
-	long answer = 0;
 	void **top;
 
 	if (fd >= 0 && ftruncate(fd, 4096))
-		return 2;
+		exit(2);
 	code = (unsigned char *)map(before + 4096, PROT_READ | PROT_WRITE, fd);
 	memset(code, 0x90, before);
 	memcpy(code + before, swap_code, sizeof(swap_code));
 	if (mprotect(code, before + 4096, PROT_READ | PROT_EXEC))
-		return 2;
+		exit(2);
 	swap_stacks = (void (*)(void **, void *))(code + before);
 	top = (void **)((char *)map(STACK, PROT_READ | PROT_WRITE, -1) + STACK);
 	top[-2] = (void *)generate; /* what swap_stacks returns to, with the stack as after a call */
 	generator_sp = top - 8;
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[argc - 1] : "";
+	int late = !strcmp(how, "late");
+	struct target_options o;
+	long answer = 0;
+
+	if (!late)
+		prepare(how);
 	o = hazard_begin(argc, argv);
+	if (late)
+		prepare(how);
 	for (int n = 0; n < ROUNDS; n++)
 		answer += hz_resume();
 	return hazard_end(&o, answer, (long)ROUNDS * (ROUNDS - 1) / 2);

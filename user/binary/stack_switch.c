@@ -246,15 +246,27 @@ static bool is_elsewhere(const struct scan *s, size_t at)
 	return rm != BP && rm != SP && !is_of_frame(s, at, rm);
 }
 
+/* leave, or mov %rbp, %rsp. */
+static bool takes_rbp(const uint8_t *p)
+{
+	return p[0] == 0xc9 || (p[0] == REX_W && ((p[1] == 0x89 && p[2] == 0xec) || (p[1] == 0x8b && p[2] == 0xe5)));
+}
+
 /*
  * rbp = a value from elsewhere, which the next instruction makes rsp: leave, or mov. A function that leaves its
  * own frame has set rbp long before.
  */
 static bool is_leave(const struct scan *s, size_t at)
 {
-	const uint8_t *p = s->code + at, *next;
-	unsigned reg = (p[2] >> 3 & 7) | (p[0] & REX_R ? 8 : 0);
+	const uint8_t *p = s->code + at;
+	unsigned reg = (p[2] >> 3 & 7) | (p[0] & REX_R ? 8 : 0), length = 3;
 	ZydisDecodedInstruction z;
+
+	/* a mov has 3 to 8 bytes; few are followed by that, and decoding each takes long */
+	while (length <= 8 && s->size - at >= length + 3u && !takes_rbp(p + length))
+		length++;
+	if (length > 8 || s->size - at < length + 3u)
+		return false;
 
 	if (p[1] == 0x89 || p[2] >= 0xc0) {
 		if (p[1] == 0x8b)
@@ -262,11 +274,7 @@ static bool is_leave(const struct scan *s, size_t at)
 		if (reg == SP || reg == BP)
 			return false;
 	}
-	if (!decode(s, at, &z) || s->size - at < z.length + 3u)
-		return false;
-	next = p + z.length;
-	if (next[0] != 0xc9 && (next[0] != REX_W || ((next[1] != 0x89 || next[2] != 0xec) &&
-						     (next[1] != 0x8b || next[2] != 0xe5))))
+	if (!decode(s, at, &z) || s->size - at < z.length + 3u || !takes_rbp(p + z.length))
 		return false;
 	return p[1] == 0x89 || p[2] >= 0xc0 ? !is_of_frame(s, at, reg) : is_elsewhere(s, at);
 }

@@ -26,6 +26,15 @@ static const char source[] =
 	"fn entered_sideways\n mov %rdi,%rax\n.Lside: mov %rsi,%rcx\n push %rbx\n pop %rbx\n ret\n"
 	"end entered_sideways\n"
 	"fn jumps_into\n push %rbx\n pop %rbx\n jmp .Lside\nend jumps_into\n"
+	/* from code that has no symbol */
+	"fn entered_by_jump\n mov %rdi,%rax\n.Ljump: mov %rsi,%rcx\n push %rbx\n pop %rbx\n ret\nend entered_by_jump\n"
+	" .skip 300,0x90\n jmp .Ljump\n .skip 300,0x90\n"
+	"fn entered_by_jcc\n mov %rdi,%rax\n.Ljcc: mov %rsi,%rcx\n push %rbx\n pop %rbx\n ret\nend entered_by_jcc\n"
+	" .skip 300,0x90\n jne .Ljcc\n .skip 300,0x90\n"
+	"fn entered_by_call\n mov %rdi,%rax\n.Lcall: mov %rsi,%rcx\n push %rbx\n pop %rbx\n ret\nend entered_by_call\n"
+	" .skip 300,0x90\n call .Lcall\n .skip 300,0x90\n"
+	"fn entered_by_loop\n mov %rdi,%rax\n.Lloop: mov %rsi,%rcx\n push %rbx\n pop %rbx\n ret\nend entered_by_loop\n"
+	" .skip 20,0x90\n loop .Lloop\n .skip 300,0x90\n"
 	"fn table\n mov %edi,%eax\n cmp $3,%edi\n ja 2f\n lea 9f(%rip),%rdx\n" /* 2 3 2 7 */
 	" movslq (%rdx,%rax,4),%rax\n add %rdx,%rax\n jmp *%rax\n"            /* 4 3 2 */
 	"1: ret\n2: xor %eax,%eax\n ret\nend table\n"                          /* 1 2 1 */
@@ -227,6 +236,10 @@ static void test_entries(void **state)
 	/* a branch lands between the entry and the cheap instruction */
 	entry_is("loop_behind", 0, KX_COST_STEPPED, 6);
 	entry_is("entered_sideways", 0, KX_COST_STEPPED, 6);
+	entry_is("entered_by_jump", 0, KX_COST_STEPPED, 6);
+	entry_is("entered_by_jcc", 0, KX_COST_STEPPED, 6);
+	entry_is("entered_by_call", 0, KX_COST_STEPPED, 6);
+	entry_is("entered_by_loop", 0, KX_COST_STEPPED, 6);
 	/* in a function with a switch, only a prologue's push is certainly not in a loop */
 	entry_is("table", 0, KX_COST_STEPPED, 6);
 	entry_is("table_push", 2, KX_COST_EMULATED, 6);

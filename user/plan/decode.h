@@ -50,12 +50,16 @@ struct kx_code_range {
 #define KX_INFO_CLASS_SHIFT 4
 
 /*
- * Decodes every function of @syms, and by linear sweep the executable bytes between
- * them, in up to @threads threads. @elf is borrowed and must outlive the result. Errors: -ENOMEM.
+ * Decodes every function of @syms, and by linear sweep those executable bytes between
+ * them that may branch to where an entry probe may go (gap.h), in up to @threads threads. @elf is borrowed and must outlive the result. Errors: -ENOMEM.
  */
 int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code **out,
 		struct kx_err *err);
 void kx_code_free(struct kx_code *code);
+
+/* What the instruction at @addr of @r is, decoded before or not: KX_INFO_..., 0 if it is none; and where it branches to or
+ * calls directly, 0 if nowhere. */
+unsigned kx_code_info(const struct kx_code *code, const struct kx_code_range *r, uint64_t addr, uint64_t *target);
 
 /* The segment that holds @addr; NULL if there is none. */
 const struct kx_code_range *kx_code_range(const struct kx_code *code, uint64_t addr);
@@ -106,7 +110,8 @@ unsigned kx_code_length(const struct kx_code *code, uint64_t addr);
 /* Address of the instruction before @addr; 0 if none was decoded there. */
 uint64_t kx_code_previous(const struct kx_code *code, uint64_t addr);
 enum kx_insn_class kx_code_class(const struct kx_code *code, uint64_t addr);
-/* Whether a direct branch or call lands at @addr. */
+/* Whether a direct branch or call lands at @addr, where a function that is planned may have its entry probe; elsewhere true
+ * at least for the functions' own branches. */
 bool kx_code_is_target(const struct kx_code *code, uint64_t addr);
 
 /* The target of the KX_INSN_BRANCH at @addr, and whether it may also fall through. */

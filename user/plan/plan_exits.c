@@ -22,21 +22,23 @@ int kx_plan_add_exit(struct kx_plan *plan, const struct kx_sled *sled, struct kx
 	return 0;
 }
 
-/* Whether the code at @addr, outside of all parts, soon jumps back into the function. */
+/* Whether the code at @addr, outside of all parts and perhaps not decoded, soon jumps back into the function. */
 static bool comes_back(const struct kx_function_code *f, uint64_t addr)
 {
-	bool conditional;
+	const struct kx_code_range *r = kx_code_range(f->code, addr);
+	struct kx_insn insn;
 	uint64_t target;
 
-	for (int i = 0; i < 64 && kx_code_length(f->code, addr); i++) {
-		const enum kx_insn_class class = kx_code_class(f->code, addr);
+	for (int i = 0; i < 64 && r && addr - r->addr < r->size; i++) {
+		const unsigned info = kx_code_info(f->code, r, addr, &target);
+		const unsigned class = info >> KX_INFO_CLASS_SHIFT;
 
-		if (class == KX_INSN_RET || class == KX_INSN_JUMP)
+		if (!info || class == KX_INSN_RET || class == KX_INSN_JUMP)
 			return false;
-		if (class == KX_INSN_BRANCH &&
-		    kx_code_branch(f->code, addr, &target, &conditional) && !conditional)
+		if (class == KX_INSN_BRANCH && kx_code_decode(f->code, addr, &insn) &&
+		    insn.z.meta.category != ZYDIS_CATEGORY_COND_BR)
 			return kx_function_contains(f, target) && target != f->parts[0].from;
-		addr += kx_code_length(f->code, addr);
+		addr += info & KX_INFO_LENGTH;
 	}
 	return false;
 }

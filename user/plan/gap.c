@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "plan/gap.h"
+
+#include <emmintrin.h>
+#include <string.h>
+
+/* More instructions than kx_go_body and kx_plan_entry together look at. */
+#define MOST 48
+/* Conditional branches so near to the entry may be Go's check of its stack, behind which the body begins. */
+#define CHECK 8
+
+void kx_gap_ask(const struct kx_code_range *r, const struct kx_symbol *sym, uint64_t *asked)
+{
+	const uint64_t end = sym->addr + sym->size - r->addr < r->size ? sym->addr + sym->size : r->addr + r->size;
+	uint64_t pos = sym->addr;
+
+	for (int i = 0; i < MOST && pos < end; i++) {
+		const enum kx_insn_class class = kx_range_class(r, pos);
+		const uint8_t *b = kx_range_bytes(r, pos);
+		const unsigned length = kx_range_length(r, pos);
+		const uint64_t at = pos - r->addr;
+
+		if (i)
+			__atomic_fetch_or(&asked[at / 64], 1ULL << at % 64, __ATOMIC_RELAXED);
+		/* a push moves the stack */
+		if (!length || (length == 1 && *b >> 3 == 0x50 >> 3) || (length == 2 && *b == 0x41 && b[1] >> 3 == 0x50 >> 3))
+			break;
+		if (class != KX_INSN_PLAIN && class != KX_INSN_STACK && class != KX_INSN_ODD &&
+		    (class != KX_INSN_BRANCH || i >= CHECK))
+			break;
+		pos += length;
+	}
+}
+
+static bool is_asked(const struct kx_code_range *r, const uint64_t *asked, uint64_t at)
+{
+	return at < r->size && asked[at / 64] >> at % 64 & 1;
+}
+
+/*
+ * Whether the bytes at offset @at may be call, jmp, jcc or xbegin with a displacement of 32 bits to an address of @asked. A
+ * prefix 66 shortens only xbegin's, as the decoder has it: on processors where it does the others', a 64-bit program cannot
+ * jump so.
+ */
+static bool lands_far(const struct kx_code_range *r, const uint64_t *asked, uint64_t at)
+{
+	const uint8_t *b = r->bytes + at;
+	const uint64_t end = at + ((*b & 0xfe) == 0xe8 ? 5 : 6);
+	int16_t short_far;
+	int32_t far;
+
+	if (end > r->size)
+		return false;
+	if ((*b & 0xfe) != 0xe8 && (*b != 0x0f || b[1] >> 4 != 8) && (*b != 0xc7 || b[1] != 0xf8))
+		return false;
+	memcpy(&short_far, b + 2, sizeof(short_far));
+	if (*b == 0xc7 && is_asked(r, asked, at + 4 + (uint64_t)(int64_t)short_far))
+		return true;
+	memcpy(&far, r->bytes + end - sizeof(far), sizeof(far));
+	return is_asked(r, asked, end + (uint64_t)(int64_t)far);
+}
+
+/* The same of jmp, jcc, loop and jrcxz with 8 bits. */
+static bool lands_near(const struct kx_code_range *r, const uint64_t *asked, uint64_t at)
+{
+	const uint8_t *b = r->bytes + at;
+
+	if (at + 2 > r->size || (*b >> 4 != 7 && *b != 0xeb && (*b & 0xfc) != 0xe0))
+		return false;
+	return is_asked(r, asked, at + 2 + (uint64_t)(int64_t)(int8_t)b[1]);
+}
+
+#define BLOCK 16 /* bytes */
+#define NEAR 130 /* no branch of 8 bits reaches farther */
+
+/* Where in the block at @p lands_far may find something, a bit each. Reads one byte more. */
+static unsigned candidates(const uint8_t *p)
+{
+	const __m128i first = _mm_loadu_si128((const __m128i *)p);
+	const __m128i second = _mm_loadu_si128((const __m128i *)(p + 1));
+#define IS(v, mask, value) _mm_cmpeq_epi8(_mm_and_si128(v, _mm_set1_epi8((char)(mask))), _mm_set1_epi8((char)(value)))
+	const __m128i jcc = _mm_and_si128(IS(first, 0xff, 0x0f), IS(second, 0xf0, 0x80));
+	const __m128i xbegin = _mm_and_si128(IS(first, 0xff, 0xc7), IS(second, 0xff, 0xf8));
+	const __m128i any = _mm_or_si128(IS(first, 0xfe, 0xe8), _mm_or_si128(jcc, xbegin));
+#undef IS
+
+	return (unsigned)_mm_movemask_epi8(any);
+}
+
+bool kx_gap_may_land(const struct kx_code_range *r, const uint64_t *asked, uint64_t from, uint64_t to)
+{
+	const uint64_t begin = from - r->addr, end = to - r->addr < r->size ? to - r->addr : r->size;
+	uint64_t at = begin;
+
+	for (; at + BLOCK < r->size && at + BLOCK <= end; at += BLOCK)
+		for (unsigned bits = candidates(r->bytes + at); bits; bits &= bits - 1)
+			if (lands_far(r, asked, at + (unsigned)__builtin_ctz(bits)))
+				return true;
+	for (; at < end; at++)
+		if (lands_far(r, asked, at))
+			return true;
+	/* what is asked for lies outside */
+	for (at = begin; at < end; at++) {
+		if (at - begin >= NEAR && end - at > NEAR)
+			at = end - NEAR;
+		if (lands_near(r, asked, at))
+			return true;
+	}
+	return false;
+}

@@ -240,6 +240,7 @@ sys.stdout.buffer.write(block * 4 * int(sys.argv[1]))' "$1"
 }
 
 xz_compression() {
+	local size
 	compressible 700 >"$TMP/data"
 	xz -T1 -c "$TMP/data" >"$TMP/xz.want"
 	assert_between "xz: its output fits into one block" "$(stat -c %s "$TMP/xz.want")" 1 8191
@@ -264,8 +265,11 @@ while not os.path.exists(sys.argv[1]):
 	_pids+=("$PID")
 	mapped_code() { grep -q 'r-xp .*/liblzma' "/proc/$PID/maps" && [ -s "$TMP/data" ]; }
 	wait_for mapped_code
-	record midst -p "$PID" -f 'liblzma.so*:lzma_*' -d 0.3
-	end_record midst
+	record midst -p "$PID" -f 'liblzma.so*:lzma_*'
+	size=$(stat -c %s "$TMP/data")
+	worked() { [ "$(stat -c %s "$TMP/data")" -gt $((size + (1 << 20))) ]; } # more than fits into the pipes
+	wait_for worked
+	end_record midst INT
 	touch "$TMP/enough"
 	ends midst "$PID"
 	xz -T1 -c "$TMP/data" >"$TMP/xz.want"

@@ -285,13 +285,14 @@ static void test_ended_process_is_no_risk(void **state)
 	memcpy(gone, both, sizeof(gone));
 	gone[0].path = gone[0].open_path = (char *)(uintptr_t)"/proc/0/map_files/nowhere";
 	gone[0].inode++;
-	for (int last = 0; last < 2; last++) {
+	for (int i = 0; i < 4; i++) {
+		o.exits_decided = i % 2;
+		procs[i / 2].mods = &mods[0];
+		procs[!(i / 2)].mods = &mods[1];
 		assert_int_equal(kx_select_functions(procs, 2, &o, &sel, &err), 0);
 		assert_true(sel.risk.returns_harmless);
 		assert_true(sel.modules[0].harmless);
 		kx_selection_free(&sel);
-		procs[0].mods = &mods[1];
-		procs[1].mods = &mods[0];
 	}
 	/* a named process is not left without an answer */
 	o.dynamic_targets = false;
@@ -355,6 +356,18 @@ static void test_growing(void **state)
 	assert_int_equal(sel.nmodules, 3);
 	assert_true(sel.modules[2].harmless);
 	kx_selection_free(&sel);
+
+	/* decided once, it is a harmful one: for all that map it later */
+	o.exits_decided = true;
+	proc.mods = &server;
+	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
+	proc.mods = &later;
+	assert_int_equal(kx_select_grow(&sel, &proc, &bad, &err), 0);
+	assert_int_equal(sel.nmodules, 2);
+	assert_true(sel.modules[0].harmless);
+	assert_false(sel.modules[1].harmless);
+	kx_selection_free(&sel);
+	o.exits_decided = false;
 
 	/* the limit applies to the sum; a module that exceeds it changes nothing */
 	o.max_functions = 3;

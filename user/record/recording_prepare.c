@@ -86,6 +86,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = has_dynamic_targets(r);
+	options.exits_decided = r->o->max_overhead > 0;
 	options.files = r->follow ? kx_follow_files(r->follow) : NULL;
 	code = kx_select_functions(r->targets.procs, r->targets.nprocs, &options, &r->sel, err);
 	r->selected = !code;

@@ -56,6 +56,11 @@ struct kx_select_options {
 	 */
 	bool dynamic_targets;
 	bool match_later; /* dynamic_targets, and no pattern needs to match now */
+	/*
+	 * The first processes decide where exits of a module are recorded, for all that map it later: probes at return
+	 * instructions that a process has for itself cannot be taken out singly, as a budget must.
+	 */
+	bool exits_decided;
 	struct kx_file_cache *files; /* may be NULL; must outlive the call */
 	/* NULL, or called for every function that can be traced; false leaves it out. */
 	bool (*wanted)(void *ctx, const struct kx_module *module, const struct kx_symbol *sym,
@@ -75,7 +80,7 @@ struct kx_select_module {
 	struct kx_symbols syms;
 	struct kx_planner *planner;
 	/* Return probes were, in every process that mapped it when it was planned; or the selection
-	 * grows, and each process decides. */
+	 * grows, and each process decides (not with exits_decided). */
 	bool harmless;
 };
 

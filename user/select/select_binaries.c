@@ -96,8 +96,9 @@ static void forget(struct kx_selector *s, size_t at)
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
 			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err)
 {
-	/* where processes join, each gets its own verdict when it is attached */
-	bool harmless = (risk->returns_harmless || s->options.dynamic_targets) &&
+	/* where processes join, each gets its own verdict when it is attached; one that has ended gives none */
+	bool each_decides = s->options.dynamic_targets && (!s->options.exits_decided || risk->unknown);
+	bool harmless = (risk->returns_harmless || each_decides) &&
 			!s->options.loads_unseen;
 
 	*first = s->nbinaries;

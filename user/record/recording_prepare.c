@@ -209,7 +209,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .pids = r->targets.pids,
 					     .npids = r->targets.npids,
 					     .flight = r->o->flight != NULL,
-					     .filters = &r->o->filters,
+					     .filters = r->o->filters.which ? &r->o->filters : NULL,
 					     .follow = r->o->follow,
 					     .own_probes = kx_recording_wants_own_probes(r->o),
 					     .all = r->o->all };

@@ -22,17 +22,19 @@ class Kind:
     def __init__(self, kind, pauses):
         self.offset, self.cost, self.tail_cost = (kind[k + "_ticks"] for k in ("offset", "cost", "tail_cost"))
         self.pauses = pauses
+        self.steps_offset = kind["entry"] == "stepped"
+        self.steps_cost = self.steps_offset or kind["exit"] == "instruction"
         self.at_entry, self.at_reentry, self.at_exit = (kind.get(k + "_pauses") for k in ("entry", "reentry", "exit"))
 
-    def taken(self, tail, since_probe, since_entry, before_exit):
+    def taken(self, tail, since_probe, since_entry, before_exit, scale):
         """Offset and cost of a call; ticks without a probe and without an entry before its entry, without a probe
-        before its exit."""
+        before its exit; what they take at that time, in thousandths: cheap ones, stepped ones."""
         taken = [self.offset, self.tail_cost if tail else self.cost]
         for i, which in enumerate(("offset_ticks", "cost_ticks") if self.pauses else ()):
             reentry = [self.on_line(self.at_reentry[which], p) for p in (since_entry, since_probe)]
             taken[i] += self.on_line(self.at_entry[which], since_probe) + max(0, reentry[0] - reentry[1])
             taken[i] += self.on_line(self.at_exit[which], before_exit)
-        return taken
+        return [t * scale[steps] // 1000 for t, steps in zip(taken, (self.steps_offset, self.steps_cost))]
 
     def on_line(self, ticks, pause):
         if pause <= self.pauses[0]:
@@ -51,7 +53,12 @@ def kinds_of(session):
     return {i + 1: kinds[ord(c) - ord("a")] for i, c in enumerate(costs["functions"]) if c != "-"}
 
 
-def calls_of(trace, kinds):
+def scales_of(session):
+    """From which time on probes take how much, latest first."""
+    return session["probe_costs"].get("scales", [])[::-1] + [[0, 1000, 1000]]
+
+
+def calls_of(trace, kinds, scales):
     """
     (tid, enter, function, ticks recorded, ticks less the probes', of which self, ticks less the probes' even if that is
     less than nothing) in order of exits.
@@ -67,7 +74,8 @@ def calls_of(trace, kinds):
                 func, enter, nested, callees, paused = open_calls.pop()
                 offset, cost = 0, 0
                 if func in kinds:
-                    offset, cost = kinds[func].taken(r.kind == "tail", *paused, r.tsc - hit)
+                    offset, cost = kinds[func].taken(r.kind == "tail", *paused, r.tsc - hit,
+                                                     next(s[1:] for s in scales if s[0] <= r.tsc))
                 hit = r.tsc
                 less = r.tsc - enter - nested - offset
                 took = max(callees, less)
@@ -82,8 +90,8 @@ def ns(ticks, hz):
 
 
 def exact(trace, session, rows):
-    kinds, hz = kinds_of(session), trace.hz
-    want = sorted((tid, ns(took, hz), ns(own, hz)) for tid, _, _, _, took, own, _ in calls_of(trace, kinds))
+    kinds, scales, hz = kinds_of(session), scales_of(session), trace.hz
+    want = sorted((tid, ns(took, hz), ns(own, hz)) for tid, _, _, _, took, own, _ in calls_of(trace, kinds, scales))
     got = sorted((int(r["tid"]), int(r["duration_ns"]), int(r["self_ns"])) for r in rows)
     if not want:
         return "no calls"
@@ -91,9 +99,9 @@ def exact(trace, session, rows):
 
 
 def accuracy(trace, session, did, names):
-    kinds, hz = kinds_of(session), trace.hz
+    kinds, scales, hz = kinds_of(session), scales_of(session), trace.hz
     took = {}
-    for _, enter, func, recorded, _, _, less in sorted(calls_of(trace, kinds), key=lambda c: c[1]):
+    for _, enter, func, recorded, _, _, less in sorted(calls_of(trace, kinds, scales), key=lambda c: c[1]):
         took.setdefault(names[func], []).append((recorded, less))
     for name, inside in did.items():
         if len(took[name]) != len(inside):

@@ -13,8 +13,9 @@ compare() { python3 tests/live/probe_cost.py "$@" 2>&1; }
 
 # subtracted LABEL OPTION...: also with --raw, where nothing is subtracted
 subtracted() {
-	local label=$1
+	local label=$1 again=True
 	shift
+	[[ $* != *single* ]] || again=False # its probes on kxray are closed at once
 	trace_command self_timed "${ALL[@]}" "$@"
 	if [ "$STATUS" = 1 ] && grep -q 'does not offer' "$TMP/rec.err"; then
 		skip "$label" "$(cat "$TMP/rec.err")"
@@ -29,6 +30,8 @@ subtracted() {
 	assert_eq "$label: also after pauses" "$(json "$TMP/session" '[len(d["session"]["probe_costs"]["pauses_ticks"]),
 		all(len(more["offset_ticks"]) == 3 and all(a <= b for a, b in zip(more["offset_ticks"], more["cost_ticks"]))
 		for k in d["session"]["probe_costs"]["kinds"] for more in (k["entry_pauses"], k["reentry_pauses"], k["exit_pauses"]))]')" "[3, True]"
+	assert_eq "$label: and again while it ran" "$(json "$TMP/session" '[len(d["session"]["probe_costs"].get("scales", "")) > 0,
+		all(len(s) == 3 for s in d["session"]["probe_costs"].get("scales", ""))]')" "[$again, True]"
 	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
 	assert_eq "$label: every call, by an independent subtraction" \
 		"$(compare exact "$TRACE" "$TMP/session" "$TMP/calls.csv")" ""
@@ -88,6 +91,28 @@ assert_eq "an XRay export is as recorded" "$(cut -d, -f 4,7,8 "$TMP/again.csv" |
 "$KXRAY" export -f csv -o "$TMP/again.csv" "$TMP/again.xray"
 "$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
 assert_eq "and can be subtracted later" "$(cut -d, -f 4,7,8 "$TMP/again.csv" | cmp - <(cut -d, -f 4,7,8 "$TMP/calls.csv"))" ""
+
+# The processor's speed changes: the map gets a series that begins with the trace and changes in the middle of it.
+trace_command self_timed "${ALL[@]}"
+for steps in '[500, 1500]' '[1300, 800]'; do
+	objcopy --dump-section .kxray.session="$TMP/session" "$TRACE.map" "$TMP/copy"
+	python3 - "$TRACE" "$TMP/session" "$steps" <<'END'
+import json, sys
+sys.path.insert(0, "tests/live")
+import fdr
+times = sorted(r.tsc for t in fdr.Trace(sys.argv[1]).threads.values() for r in t.records)
+with open(sys.argv[2]) as f:
+    d = json.load(f)
+first = json.loads(sys.argv[3])
+d["session"]["probe_costs"]["scales"] = [[0, *first], [times[len(times) // 3], *first[::-1]], [times[len(times) // 2], 900, 3000]]
+with open(sys.argv[2], "w") as f:
+    json.dump(d, f)
+END
+	objcopy --update-section .kxray.session="$TMP/session" "$TRACE.map" "$TMP/copy"
+	cp "$TMP/copy" "$TRACE.map"
+	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
+	assert_eq "scales from $steps: every call" "$(compare exact "$TRACE" "$TMP/session" "$TMP/calls.csv")" ""
+done
 
 # Recursion and tail calls, which cost less than returns where the exits are probed.
 for exits in return instruction; do

@@ -272,6 +272,29 @@ static void test_pauses_between_entries(void **state)
 	check(NULL, "2@1010-1148 138/138 2@1180-1180 0/0 2@1390-1783 393/393 2@1820-1820 0/0 1@1000-1882 687/156");
 }
 
+/* The processor has become slower, and faster again; the entry of function 4 is single-stepped. */
+static void test_scales(void **state)
+{
+	static const char *const scaled =
+		"{\"probe_costs\":{\"kinds\":["
+		"{\"entry\":\"nop5\",\"exit\":\"return\",\"offset_ticks\":10,\"cost_ticks\":30,\"tail_cost_ticks\":25},"
+		"{\"entry\":\"stepped\",\"exit\":\"return\",\"offset_ticks\":100,\"cost_ticks\":200,\"tail_cost_ticks\":200}],"
+		"\"scales\":[[0,1000,1100],[1300,1500,2000],[2000,500,1000]],\"functions\":\"aa-b\"}}";
+	struct kx_call_filter filter = { .min_duration_ns = 190 };
+
+	(void)state;
+	write_map(scaled);
+	WRITE({ ENTRY, 1, 100 }, { EXIT, 1, 150 }, { ENTRY, 1, 200 }, { ENTRY, 4, 210 }, { EXIT, 4, 299 },
+	      { ENTRY, 2, 310 }, { EXIT, 2, 340 }, { ENTRY, 4, 400 }, { EXIT, 4, 700 }, { EXIT, 1, 1060 });
+	/* the outer call: 860 less costs of 220, 45 and 400, and half of 10 */
+	check(NULL, "1@100-140 40/40 4@210-210 0/0 2@310-325 15/15 4@400-500 100/100 1@200-1055 190/75");
+	check_report(4, false, 100, 100);
+	check_report(1, false, 230, 115);
+	check(&filter, "1@200-1055 190/190");
+	filter.min_duration_ns = 191;
+	check(&filter, "");
+}
+
 /* While a call is open, it is not known how much will be subtracted. */
 static void test_pauses_and_min_duration(void **state)
 {
@@ -487,6 +510,7 @@ int main(void)
 		cmocka_unit_test(test_pauses),
 		cmocka_unit_test(test_pauses_of_tail_exits),
 		cmocka_unit_test(test_pauses_between_entries),
+		cmocka_unit_test(test_scales),
 		cmocka_unit_test(test_pauses_and_min_duration),
 		cmocka_unit_test(test_without_exit),
 		cmocka_unit_test(test_min_duration),

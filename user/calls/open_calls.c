@@ -27,6 +27,7 @@ void kx_open_calls_clear(struct kx_open_calls *o)
 	o->removed = 0;
 	o->hit = 0;
 	o->entered = 0;
+	o->scale = 0;
 }
 
 static int grow_calls(struct kx_open_calls *o)

@@ -64,6 +64,7 @@ struct kx_open_calls {
 	uint64_t removed;    /* ticks that probes of ended calls have taken of the thread's time */
 	uint64_t hit;        /* with costs: recorded time of the newest entry, or exit of a probe */
 	uint64_t entered;    /* with costs: recorded time of the newest entry */
+	uint32_t scale;      /* place of the scale of the newest exit: see kx_probe_taken_scale */
 };
 
 /* Frees what the thread holds and zeroes it, but for first_bits and costs. */
@@ -187,6 +188,7 @@ static inline struct kx_call_end kx_open_calls_end(struct kx_open_calls *o, uint
 
 			kx_probe_taken_add_pauses(&taken, o->costs, kind, &pauses);
 		}
+		kx_probe_taken_scale(&taken, o->costs, kind, tsc, &o->scale);
 		o->hit = tsc;
 		o->removed += taken.cost;
 		end.offset = taken.offset;

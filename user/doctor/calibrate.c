@@ -10,8 +10,11 @@
 #define RING_BYTES (1u << 16)
 #define ROUNDS	    8
 #define CALLS	    8 /* of a function that does nothing, in each round */
-#define WARM_CALLS  5 /* that are only counted */
+#define WARM_CALLS  5 /* the kernel optimizes a nop5 at its first hit */
 #define WARM_SERIES 7
+#define AGAIN_WARM  2
+#define AGAIN_CHEAP 7
+#define AGAIN_STEPPED 5
 #define CODES	    3 /* kinds of entries that are probes in user space: KX_COST_NOP5 to _STEPPED */
 
 struct samples {
@@ -84,7 +87,7 @@ static void add_sample(struct samples *s, const struct kx_own_taken *taken)
 static int measure_idle(struct kx_tracer *t, unsigned i, struct samples *out, struct kx_err *err)
 {
 	struct kx_own_taken taken[CALLS];
-	int code = kx_own_calls_idle(t, i, CALLS, taken, err);
+	int code = kx_own_calls_idle(t, i, WARM_CALLS, CALLS, taken, err);
 
 	for (unsigned call = 0; call < CALLS && !code; call++)
 		add_sample(out, &taken[call]);
@@ -236,16 +239,42 @@ static void measure_all_counted(struct kx_tracer *t, const struct kx_clock *cloc
 			to_ticks(clock, measure_counted(clock, k < CODES ? KX_OWN_RETURN + k : KX_OWN_EXIT + k - CODES));
 }
 
-int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock,
-		 struct kx_probe_costs *out, struct kx_links *links, struct kx_err *err)
+struct kx_calibration {
+	struct kx_tracer *tracer;
+	uint64_t cheap, stepped; /* costs, in what the clock counts */
+};
+
+static const unsigned cheap_call = KX_OWN_RETURN + KX_COST_EMULATED, stepped_call = KX_OWN_RETURN + KX_COST_STEPPED;
+
+/* Takes over @t, unless memory runs out. */
+static void keep(struct kx_tracer *t, struct measured *m, struct kx_calibration **out)
 {
-	pid_t self = getpid();
+	*out = malloc(sizeof(**out));
+	if (!*out) {
+		kx_tracer_free(t);
+		return;
+	}
+	**out = (struct kx_calibration){ .tracer = t,
+					 .cheap = median_of(&m->idle[cheap_call]).cost,
+					 .stepped = median_of(&m->idle[stepped_call]).cost };
+	for (uint32_t id = 1; id <= KX_OWN_CALLS; id++)
+		kx_tracer_set_level(t, id, 0);
+}
+
+int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock,
+		 struct kx_probe_costs *out, struct kx_calibration **kept, struct kx_links *links,
+		 struct kx_err *err)
+{
+	const pid_t self[] = { getpid(), getpid() };
+	/* each hit looks its process up as in the recording, but for filters, which kxray does not pass */
 	const struct kx_tracer_options options = {
 		.mechanism = session->mechanism,
 		.borrowed_clock = clock,
 		.ring_bytes = RING_BYTES,
-		.pids = &self,
-		.npids = 1,
+		.pids = self,
+		.npids = session->npids > 1 ? 2 : 1,
+		.follow = session->follow,
+		.own_probes = session->own_probes,
 		.callers = session->callers,
 		.nargs = session->nargs,
 		.max_depth = session->max_depth,
@@ -264,6 +293,8 @@ int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock
 		free(m);
 		return code;
 	}
+	if (session->follow)
+		kx_tracer_checked(t, getpid(), 1, false); /* returns are harmless */
 	code = kx_own_calls_attach(t, session->nargs, links, err);
 	kx_tracer_ready(t, true);
 	if (!code)
@@ -275,7 +306,56 @@ int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock
 	kx_tracer_ready(t, false);
 	if (!code && pauses)
 		fill_all_pauses(m, clock, out);
-	kx_tracer_free(t);
+	if (!code && kept)
+		keep(t, m, kept);
+	else
+		kx_tracer_free(t);
 	free(m);
 	return code;
+}
+
+/* In thousandths of @before. */
+static uint32_t scale(uint64_t cost, uint64_t before)
+{
+	uint64_t scale = before ? (cost * KX_PROBE_SCALE_ONE + before / 2) / before : KX_PROBE_SCALE_ONE;
+
+	return scale < KX_PROBE_SCALE_MOST ? (uint32_t)scale : KX_PROBE_SCALE_MOST;
+}
+
+static int median_cost(struct kx_tracer *t, unsigned i, size_t n, uint64_t *out)
+{
+	struct kx_own_taken taken[KX_OWN_IDLE_MAX];
+	uint64_t costs[KX_OWN_IDLE_MAX];
+	struct kx_err err;
+	int code = kx_own_calls_idle(t, i, AGAIN_WARM, n, taken, &err);
+
+	for (size_t call = 0; call < n && !code; call++)
+		costs[call] = taken[call].cost;
+	*out = code ? 0 : median(costs, n);
+	return code;
+}
+
+int kx_calibrate_again(struct kx_calibration *c, struct kx_probe_scale *out)
+{
+	uint64_t cheap, stepped;
+	int code;
+
+	kx_tracer_ready(c->tracer, true);
+	code = median_cost(c->tracer, cheap_call, AGAIN_CHEAP, &cheap);
+	out->tsc = kx_rdtscp();
+	if (!code)
+		code = median_cost(c->tracer, stepped_call, AGAIN_STEPPED, &stepped);
+	kx_tracer_ready(c->tracer, false);
+	if (code)
+		return code;
+	out->cheap = scale(cheap, c->cheap);
+	out->stepped = scale(stepped, c->stepped);
+	return 0;
+}
+
+void kx_calibration_free(struct kx_calibration *c)
+{
+	if (c)
+		kx_tracer_free(c->tracer);
+	free(c);
 }

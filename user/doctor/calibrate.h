@@ -13,16 +13,27 @@
 #include "trace/probe_cost.h"
 #include "tracer/tracer.h"
 
+struct kx_calibration;
+
 /*
  * @session: the recording's options; mechanism, arguments, callers, depth, minimum duration and budget count.
  * @clock: borrowed. Fills in the kinds of @out. Takes about 5 ms for the calls, 60 ms for the pauses, and what
  * the kernel needs to load and attach. With a depth or a minimum duration there are no pauses: calls that are not
  * written leave gaps in a trace that look like pauses. The probes stay in @links, also after an error: closing
- * them waits for the kernel, so it is best done together with others. Errors: those of kx_tracer_new and
+ * them waits for the kernel, so it is best done together with others. *@kept: to measure again (free with
+ * kx_calibration_free(), before @clock), or NULL if there is an error or no memory; @kept may be NULL. Errors: those of kx_tracer_new and
  * kx_uprobe_link, -EIO (calls are not recorded), -ENOMEM.
  */
 int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock,
-		 struct kx_probe_costs *out, struct kx_links *links, struct kx_err *err);
+		 struct kx_probe_costs *out, struct kx_calibration **kept, struct kx_links *links,
+		 struct kx_err *err);
+
+/*
+ * Measures a few of the calls again, on the CPU on which the caller runs, as long as the links are open:
+ * what they take in thousandths of what they took. Takes about 60 us. Errors: -EIO (calls are not recorded).
+ */
+int kx_calibrate_again(struct kx_calibration *c, struct kx_probe_scale *out);
+void kx_calibration_free(struct kx_calibration *c);
 
 /* The kind of a function with this plan; 0 if its probes are not measured. */
 uint8_t kx_calibrate_kind(const struct kx_plan *plan);

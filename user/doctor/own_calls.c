@@ -10,8 +10,6 @@
 #include "binary/modules.h"
 #include "doctor/own_functions.h"
 
-#define WARM_CALLS 5 /* the kernel optimizes a nop5 at its first hit */
-
 KX_OWN_FUNCTION(kx_idle_nop5, "	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n	ret\n");
 KX_OWN_FUNCTION(kx_idle_push, "	push %rbp\n	pop %rbp\n	ret\n");
 KX_OWN_FUNCTION(kx_idle_sub, "	sub $8, %rsp\n	add $8, %rsp\n	ret\n");
@@ -132,14 +130,14 @@ void kx_own_call(unsigned i)
 	own[i].call();
 }
 
-int kx_own_calls_idle(struct kx_tracer *t, unsigned i, size_t n, struct kx_own_taken *out,
-		      struct kx_err *err)
+int kx_own_calls_idle(struct kx_tracer *t, unsigned i, unsigned warm, size_t n,
+		      struct kx_own_taken *out, struct kx_err *err)
 {
 	struct kx_wire_record records[2 * (KX_OWN_IDLE_MAX + 1)];
 	struct kx_rings *rings = kx_tracer_rings(t);
 	int code;
 
-	for (int call = 0; call < WARM_CALLS; call++)
+	for (unsigned call = 0; call < warm; call++)
 		own[i].call();
 	take_records(rings, i + 1, records, 0);
 	for (size_t call = 0; call <= n; call++)

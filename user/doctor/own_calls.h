@@ -45,9 +45,12 @@ void kx_own_call(unsigned i);
 /* What @clock counts. */
 uint64_t kx_own_calls_now(const struct kx_clock *clock);
 
-/* @n (at most KX_OWN_IDLE_MAX) calls of function @i, one after the other, into @out. Errors: -EIO (not recorded). */
-int kx_own_calls_idle(struct kx_tracer *t, unsigned i, size_t n, struct kx_own_taken *out,
-		      struct kx_err *err);
+/*
+ * @n (at most KX_OWN_IDLE_MAX) calls of function @i, one after the other, into @out; @warm more calls before them.
+ * Errors: -EIO (not recorded).
+ */
+int kx_own_calls_idle(struct kx_tracer *t, unsigned i, unsigned warm, size_t n,
+		      struct kx_own_taken *out, struct kx_err *err);
 
 /*
  * After a pause the probes' code and data have left the caches, so they take longer; and an entry's way through the

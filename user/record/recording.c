@@ -150,6 +150,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		}
 		if (!code && r->writer)
 			code = kx_recording_rotate(r, err);
+		kx_recording_recalibrate(r, now);
 		if (take_signal(r, asked)) {
 			/* the command may still write output as it ends; a second signal ends the
 			 * recording at once */
@@ -363,6 +364,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_collector_free(r->collector);
 	kx_process_table_free(r->processes);
 	kx_fdr_writer_free(r->writer);
+	kx_recalibration_free(r);
 	kx_tracer_free(r->tracer);
 	if (r->selected)
 		kx_selection_free(&r->sel);

@@ -62,6 +62,7 @@ struct recording {
 	struct kx_recording_budget *budget; /* NULL: there is none */
 	struct kx_cost_watch *watch_cost; /* NULL: with a budget */
 	struct kx_links calibration;  /* probes on own functions that measured them */
+	struct kx_recalibration *recalibration; /* NULL: it is not measured again */
 	uint8_t *traits; /* by function id; has room for all functions that may join */
 	uint64_t *calls; /* recorded entries, likewise */
 	size_t ntraits;
@@ -100,6 +101,13 @@ void kx_recording_check_probes(struct recording *r, const struct kx_select_proce
  * then subtract nothing.
  */
 void kx_recording_calibrate(struct recording *r, const struct kx_tracer_options *options);
+/*
+ * Measures it again, at most four times a second and only after new records, on the CPU that had most of them; puts
+ * changes into the session (trace/probe_scale.h). Best before the loop waits: it moves the thread to that CPU.
+ */
+void kx_recording_recalibrate(struct recording *r, double now);
+/* Before the tracer is freed. */
+void kx_recalibration_free(struct recording *r);
 
 /* The same for calls that are only counted: sets `counted` of the kinds. Without it they are assumed. */
 void kx_recording_calibrate_counted(struct recording *r);

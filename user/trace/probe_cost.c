@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define KEY "probe_costs"
 #define MOST_TICKS (1 << 30) /* of a pause and its additions: products fit */
@@ -73,6 +74,25 @@ static uint64_t most_of(const struct kx_probe_cost *kind)
 	return most;
 }
 
+static bool has(const json_t *kind, const char *key, const char *value)
+{
+	const char *text = json_string_value(json_object_get(kind, key));
+
+	return text && strcmp(text, value) == 0;
+}
+
+/* What a call may take at most at any time. */
+static uint64_t scaled_most(const struct kx_probe_costs *costs, uint64_t ticks)
+{
+	uint64_t scale = KX_PROBE_SCALE_ONE;
+
+	for (size_t i = 0; i < costs->nscales; i++) {
+		scale = costs->scales[i].cheap > scale ? costs->scales[i].cheap : scale;
+		scale = costs->scales[i].stepped > scale ? costs->scales[i].stepped : scale;
+	}
+	return ticks * scale / KX_PROBE_SCALE_ONE;
+}
+
 static void read_kinds(const json_t *list, struct kx_probe_costs *out)
 {
 	const json_t *kind;
@@ -92,7 +112,9 @@ static void read_kinds(const json_t *list, struct kx_probe_costs *out)
 			.reentry_pause = read_pause_cost(kind, "reentry_pauses"),
 			.exit_pause = read_pause_cost(kind, "exit_pauses"),
 		};
-		read->most = most_of(read);
+		read->steps_offset = has(kind, "entry", "stepped");
+		read->steps_cost = read->steps_offset || has(kind, "exit", "instruction");
+		read->most = scaled_most(out, most_of(read));
 	}
 }
 
@@ -110,6 +132,10 @@ int kx_probe_costs_read(const json_t *session, struct kx_probe_costs *out)
 		return -ENOMEM;
 	out->n = (uint32_t)n + 1;
 	read_pauses(json_object_get(all, "pauses_ticks"), out->pauses);
+	if (kx_probe_scales_read(all, &out->scales, &out->nscales)) {
+		kx_probe_costs_free(out);
+		return -ENOMEM;
+	}
 	read_kinds(json_object_get(all, "kinds"), out);
 	for (size_t i = 0; i < n; i++) {
 		uint8_t kind = (uint8_t)(letters[i] - 'a' + 1);
@@ -217,5 +243,6 @@ void kx_probe_taken_add_pauses(struct kx_probe_taken *taken, const struct kx_pro
 void kx_probe_costs_free(struct kx_probe_costs *costs)
 {
 	free(costs->kind_of);
+	free(costs->scales);
 	*costs = (struct kx_probe_costs){ 0 };
 }

@@ -18,6 +18,8 @@
  *                   "reentry_pauses": {"offset_ticks": [0, N, N], "cost_ticks": [0, N, N]},
  *                   "exit_pauses": {"offset_ticks": [0, N, N], "cost_ticks": [0, N, N]}}, ...], "functions": "aab-..."}
  *
+ * All of it is as when the recording began; what was measured while it ran scales it (trace/probe_scale.h).
+ *
  * The n-th letter of "functions" is the kind of function n, from 1 on: "a" is the first one, "-" none. Files
  * without pauses are read as ones without additions.
  */
@@ -27,6 +29,8 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "trace/probe_scale.h"
 
 #define KX_PROBE_KINDS 16
 #define KX_PROBE_PAUSES 3
@@ -47,6 +51,7 @@ struct kx_probe_cost {
 	struct kx_pause_cost reentry_pause; /* since its last entry, if it had an exit after that */
 	struct kx_pause_cost exit_pause;    /* since its last probe */
 	uint64_t most;            /* ticks; no call takes more from its callers' time. Set by reading */
+	bool steps_offset, steps_cost; /* which scale they have. Set by reading */
 };
 
 /* All zero: nothing is known, nothing is subtracted. */
@@ -56,6 +61,8 @@ struct kx_probe_costs {
 	uint8_t *kind_of;                           /* by function id */
 	uint32_t n;                                 /* ids below this have a kind */
 	uint32_t pauses[KX_PROBE_PAUSES];           /* ticks, ascending; all 0: writes none */
+	struct kx_probe_scale *scales;              /* in order of time, the first one at 0; not written */
+	size_t nscales;
 };
 
 /* Takes what a session has; what is missing or out of range is left at 0. Errors: -ENOMEM. */
@@ -79,6 +86,23 @@ struct kx_probe_pauses {
 /* Adds what the pauses add to a call of that kind. */
 void kx_probe_taken_add_pauses(struct kx_probe_taken *taken, const struct kx_probe_costs *costs,
 			       const struct kx_probe_cost *kind, const struct kx_probe_pauses *pauses);
+
+/*
+ * Scales it to the time @tsc, if there are scales. *@at: the place of the scale at an earlier time, 0 at first; moved on.
+ */
+static inline void kx_probe_taken_scale(struct kx_probe_taken *taken, const struct kx_probe_costs *costs,
+					const struct kx_probe_cost *kind, uint64_t tsc, uint32_t *at)
+{
+	const struct kx_probe_scale *scale;
+
+	if (!costs->nscales)
+		return;
+	while (*at + 1 < costs->nscales && costs->scales[*at + 1].tsc <= tsc)
+		++*at;
+	scale = &costs->scales[*at];
+	taken->offset = taken->offset * (kind->steps_offset ? scale->stepped : scale->cheap) / KX_PROBE_SCALE_ONE;
+	taken->cost = taken->cost * (kind->steps_cost ? scale->stepped : scale->cheap) / KX_PROBE_SCALE_ONE;
+}
 
 static inline const struct kx_probe_cost *kx_probe_cost_of(const struct kx_probe_costs *costs,
 							   uint32_t func)

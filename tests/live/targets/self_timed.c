@@ -4,10 +4,13 @@
  * 1 ms, 150 ns once in 1 ms (rare), and 1 ms of walking through more memory than a core's caches hold (walk),
  * each once with a first instruction that the kernel emulates (cheap_*) and once with one that it
  * single-steps (stepped_*); and functions that call ten cheap ones (parent_cheap) or stepped ones
- * (parent_stepped). The output has the measured ticks of each call, for a parent the sum of its callees'.
+ * (parent_stepped). The output has the measured ticks of each call, for a parent the sum of its callees'. What a function
+ * takes before its first reading of the counter and after its last one belongs to it, too: that is measured on a twin
+ * without probes, against one that does nothing, and added.
  */
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <x86intrin.h>
 
 #include "target.h"
@@ -19,6 +22,7 @@
 #define NFUNCTIONS (NTIMED + 2)
 
 static uint64_t wanted, measured; /* ticks, of the newest call */
+static uint64_t outside;	  /* ticks of each call that it does not measure */
 static bool walking;
 static char memory[4 << 20];
 
@@ -45,14 +49,17 @@ __attribute__((used, noinline)) void spend(void)
 	measured = now - before;
 }
 
-#define FUNCTION(name, prologue, epilogue)                                                     \
+#define FUNCTION(name, prologue, body, epilogue)                                               \
 	__asm__(".pushsection .text\n.balign 64\n.globl " #name "\n.type " #name ", @function\n" \
-		#name ":\n" prologue "\n	call spend\n" epilogue "\n	ret\n"               \
+		#name ":\n" prologue "\n" body "\n" epilogue "\n	ret\n"                       \
 		".size " #name ", .-" #name "\n.popsection\n");                                \
 	void name(void)
 
-#define CHEAP(name) FUNCTION(name, "	push %rbp", "	pop %rbp")
-#define STEPPED(name) FUNCTION(name, "	sub $8, %rsp", "	add $8, %rsp")
+#define CHEAP(name) FUNCTION(name, "	push %rbp", "	call spend", "	pop %rbp")
+#define STEPPED(name) FUNCTION(name, "	sub $8, %rsp", "	call spend", "	add $8, %rsp")
+
+CHEAP(twin);
+FUNCTION(idle_twin, "	push %rbp", "", "	pop %rbp");
 
 CHEAP(cheap_150ns);
 CHEAP(cheap_1us);
@@ -106,8 +113,8 @@ TRACED void parent_cheap(void)
 
 	for (int i = 0; i < NESTED; i++) {
 		cheap_1us();
-		add(&logs[1], measured);
-		sum += measured;
+		add(&logs[1], measured + outside);
+		sum += measured + outside;
 	}
 	add(&logs[NTIMED], sum);
 }
@@ -118,10 +125,43 @@ TRACED void parent_stepped(void)
 
 	for (int i = 0; i < NESTED; i++) {
 		stepped_1us();
-		add(&logs[5], measured);
-		sum += measured;
+		add(&logs[5], measured + outside);
+		sum += measured + outside;
 	}
 	add(&logs[NTIMED + 1], sum);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Ticks from before a call to after it, without those that it measures: the median of some calls. */
+static uint64_t around(void (*call)(void))
+{
+	uint64_t ticks[CALLS + 1], before;
+	unsigned int aux;
+
+	for (int i = 0; i <= CALLS; i++) {
+		measured = 0;
+		before = __rdtscp(&aux);
+		call();
+		ticks[i] = __rdtscp(&aux) - before - measured;
+	}
+	qsort(ticks, CALLS + 1, sizeof(ticks[0]), by_value);
+	return ticks[CALLS / 2];
+}
+
+static uint64_t unmeasured(void)
+{
+	uint64_t all, nothing;
+
+	wanted = 0;
+	all = around(twin);
+	nothing = around(idle_twin);
+	return all > nothing ? all - nothing : 0;
 }
 
 static double ticks_a_ns(void)
@@ -149,6 +189,7 @@ int main(int argc, char **argv)
 	logs[NTIMED].name = "parent_cheap";
 	logs[NTIMED + 1].name = "parent_stepped";
 	target_ready(&o);
+	outside = unmeasured();
 	for (int f = 0; f < NTIMED; f++) {
 		for (int i = 0; i < functions[f].calls; i++) {
 			walking = false;
@@ -157,7 +198,7 @@ int main(int argc, char **argv)
 			walking = functions[f].walks;
 			wanted = (uint64_t)(functions[f].ns * rate);
 			functions[f].call();
-			add(&logs[f], measured);
+			add(&logs[f], measured + outside);
 		}
 	}
 	walking = false;

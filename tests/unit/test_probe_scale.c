@@ -31,16 +31,15 @@ static void test_series(void **state)
 	static struct kx_probe_scales s;
 
 	(void)state;
-	/* medians of what there is, from the beginning on */
-	assert_true(add(&s, 100, 1200, 1000));
-	check(&s, 0, 0, 1200, 1000);
-	assert_true(add(&s, 200, 1000, 1010));
-	check(&s, 0, 0, 1200, 1010);
-	assert_true(add(&s, 300, 1020, 1020));
-	check(&s, 0, 0, 1020, 1010);
-	assert_true(add(&s, 400, 1010, 1000));
-	assert_true(add(&s, 500, 1000, 1000));
+	/* medians with the two of the beginning; one measurement alone changes nothing */
+	assert_true(add(&s, 100, 1200, 1400));
+	check(&s, 0, 0, 1000, 1000);
+	assert_true(add(&s, 200, 1020, 990));
 	check(&s, 0, 0, 1010, 1000);
+	assert_true(add(&s, 300, 1020, 1010));
+	check(&s, 0, 0, 1020, 1000);
+	assert_false(add(&s, 400, 1010, 1000));
+	assert_false(add(&s, 500, 1010, 1000));
 	assert_int_equal(s.n, 1);
 	/* two that differ are not enough for a median of five */
 	assert_false(add(&s, 600, 1400, 1000));

@@ -10,7 +10,8 @@
 #include "record/recording_internal.h"
 #include "trace/probe_scale.h"
 
-#define SECONDS 0.25 /* between measurements, which take about 60 us of the target's CPU */
+#define SECONDS	      0.25 /* between measurements, which take about 60 us of the target's CPU */
+#define FIRST_SECONDS 0.05 /* until there are enough for a median */
 
 struct kx_recalibration {
 	struct kx_calibration *calibration;
@@ -84,7 +85,7 @@ void kx_recording_recalibrate(struct recording *r, double now)
 	cpu = busiest_cpu(r);
 	if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(before), &before))
 		return;
-	again->next = now + SECONDS;
+	again->next = now + (again->scales.nrecent < KX_PROBE_SCALE_RECENT ? FIRST_SECONDS : SECONDS);
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	if (sched_setaffinity(0, sizeof(one), &one))

@@ -18,7 +18,7 @@ static int by_value(const void *a, const void *b)
 static uint32_t median(uint32_t *values, size_t n)
 {
 	qsort(values, n, sizeof(*values), by_value);
-	return values[n / 2];
+	return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 static struct kx_probe_scale median_of(const struct kx_probe_scales *s)
@@ -53,6 +53,9 @@ bool kx_probe_scales_add(struct kx_probe_scales *s, const struct kx_probe_scale 
 	bool full = s->nrecent == KX_PROBE_SCALE_RECENT;
 	struct kx_probe_scale now;
 
+	/* the first calibration's many rounds count as two: one measurement may meet a slow moment */
+	for (; s->nrecent < 2; s->nrecent++)
+		s->recent[s->nrecent] = (struct kx_probe_scale){ 0, KX_PROBE_SCALE_ONE, KX_PROBE_SCALE_ONE };
 	if (full)
 		memmove(s->recent, s->recent + 1, --s->nrecent * sizeof(s->recent[0]));
 	s->recent[s->nrecent++] = *measured;

@@ -36,8 +36,8 @@ struct kx_probe_scales {
 };
 
 /*
- * Adds a measurement, which is later than those before it. The series gets medians of the most recent ones: the first
- * one holds from the beginning, further ones are added where one differs by more than 5 percent from the last
+ * Adds a measurement, which is later than those before it. The series gets medians of the most recent ones, before which
+ * stand two of KX_PROBE_SCALE_ONE, what the calibration measured at first. The first median holds from the beginning, further ones are added where one differs by more than 5 percent from the last
  * one, from the middle one's time on. A full series loses every second one. Returns whether the series has changed.
  */
 bool kx_probe_scales_add(struct kx_probe_scales *s, const struct kx_probe_scale *measured);

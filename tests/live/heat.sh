@@ -62,7 +62,6 @@ mistake "--by-heat takes seconds" -p "$PID" --by-heat 0
 mistake "--by-heat takes seconds" -p "$PID" --by-heat x
 mistake "--max-overhead takes percent" -p "$PID" --by-heat 1 --max-overhead -1
 mistake "--max-overhead takes percent" -p "$PID" --by-heat 1 --max-overhead 5%%
-mistake "leave out --max-overhead" -p "$PID" --max-overhead 5 --count
 mistake "-p PID" --by-heat 1 -- true
 mistake "either --count or --by-heat" -p "$PID" --by-heat 1 --count
 kill -KILL "$PID"

@@ -38,7 +38,7 @@ assert_contains "by size: summary" "$(cat "$TMP/rec.err")" " files, the newest i
 
 # By time, with the scheduler's events and arguments.
 rm -f "$TMP"/trace.*
-TARGET_ARGS=--repeat=10 trace_target counts "${COUNTED[@]}" --rotate 0.2s --sched --args 2
+TARGET_ARGS=--repeat=10 trace_target counts "${COUNTED[@]}" --rotate 0.05s --sched --args 2
 assert_eq "by time: status" "$STATUS" 0
 python3 tests/live/rotate.py "$TMP" "by time" || fail "by time" "the checks did not run"
 

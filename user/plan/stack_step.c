@@ -177,6 +177,11 @@ static const uint8_t two_byte[256] = {
 	[0xef] = READS, [0xfa] = READS, [0xfb] = READS, [0xfc] = READS, [0xfd] = READS, [0xfe] = READS,
 };
 
+static int64_t sign_extended(uint8_t byte)
+{
+	return (int64_t)(byte ^ 0x80) - 0x80;
+}
+
 /* The operands of an instruction with ModRM. */
 struct operands {
 	unsigned reg, base; /* numbers with REX's bits; base: of the address, or rm if it is a register */
@@ -207,7 +212,7 @@ static void read_operands(const uint8_t *m, uint8_t rex, struct operands *o)
 		m++;
 	}
 	if (mod == 1) {
-		o->disp = (int8_t)*m++;
+		o->disp = sign_extended(*m++);
 	} else if (mod == 2 || (!mod && (m[-1] & 7) == RBP)) {
 		memcpy(&near, m, sizeof(near));
 		o->disp = near;
@@ -253,7 +258,7 @@ static void set_sum(struct kx_stack_state *st, unsigned reg, unsigned from, int6
 /* `sub $n,%rsp` and its like, with @op as ModRM's middle field; false: ask. */
 static bool add_immediate(struct kx_stack_state *st, const struct operands *o, uint8_t opcode, unsigned op)
 {
-	int64_t value = (int8_t)*o->end;
+	int64_t value = sign_extended(*o->end);
 	int32_t near;
 
 	if (opcode == 0x81) {

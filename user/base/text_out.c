@@ -159,12 +159,10 @@ static int dump_part(const char *part, size_t size, void *out)
 
 void kx_text_json_string(struct kx_text_out *o, const char *text)
 {
-	size_t size = 0;
+	size_t size = plain_length((const unsigned char *)text, SIZE_MAX); /* ends at the final 0 */
 	json_t *json;
 
 	/* Fast path: most names need no escaping. */
-	while (text[size] >= ' ' && text[size] < 0x7f && text[size] != '"' && text[size] != '\\')
-		size++;
 	if (!text[size]) {
 		kx_text_char(o, '"');
 		kx_text_bytes(o, text, size);

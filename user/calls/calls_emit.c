@@ -90,8 +90,7 @@ static int emit_leave(struct kx_stream *s, const struct kx_queued *e,
 	call->took = e->took > call->children ? e->took : call->children;
 	r = v->leave ? v->leave(v->ctx, s->t, call, e->tsc, e->how) : 0;
 	s->t->depth--;
-	if (s->t->depth)
-		call[-1].children += e->how == KX_LEAVE_REPAIRED ? call->children : call->took;
+	call[-1].children += e->how == KX_LEAVE_REPAIRED ? call->children : call->took;
 	return r;
 }
 

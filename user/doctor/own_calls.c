@@ -124,7 +124,6 @@ uint64_t kx_own_calls_now(const struct kx_clock *clock)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-
 void kx_own_call(unsigned i)
 {
 	own[i].call();

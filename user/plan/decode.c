@@ -124,20 +124,13 @@ unsigned kx_code_info(const struct kx_code *code, const struct kx_code_range *r,
 	const uint8_t *bytes = kx_range_bytes(r, addr);
 	unsigned info = kx_quick_decode(bytes, r->size - (addr - r->addr));
 	const enum kx_insn_class class = (enum kx_insn_class)(info >> KX_INFO_CLASS_SHIFT);
-	const unsigned length = info & KX_INFO_LENGTH;
-	int32_t near;
 
 	*target = 0;
 	if (!info)
 		return decode_fully(code, r, addr, target);
 	if (class != KX_INSN_BRANCH && (class != KX_INSN_CALL || bytes[0] != 0xe8))
 		return info;
-	if (length == 2) {
-		*target = addr + length + (uint64_t)(int64_t)(int8_t)bytes[1];
-	} else {
-		memcpy(&near, bytes + length - sizeof(near), sizeof(near));
-		*target = addr + length + (uint64_t)(int64_t)near;
-	}
+	*target = kx_near_target(addr, bytes, info & KX_INFO_LENGTH);
 	return info;
 }
 

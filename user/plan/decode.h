@@ -84,24 +84,28 @@ static inline const uint8_t *kx_range_bytes(const struct kx_code_range *r, uint6
 	return r->bytes + (addr - r->addr);
 }
 
+/* Where the direct branch or call at @addr, @length bytes @b with 8 bits of displacement (if it has two) or 32, goes. */
+static inline uint64_t kx_near_target(uint64_t addr, const uint8_t *b, unsigned length)
+{
+	int32_t near;
+
+	if (length == 2)
+		return addr + length + (uint64_t)(int64_t)(int8_t)b[1];
+	memcpy(&near, b + length - sizeof(near), sizeof(near));
+	return addr + length + (uint64_t)(int64_t)near;
+}
+
 /* The target of the KX_INSN_BRANCH at @addr if it has one of the common forms, and whether it may also fall through. */
 static inline bool kx_range_branch(const struct kx_code_range *r, uint64_t addr, uint64_t *target,
 				   bool *conditional)
 {
 	const unsigned length = kx_range_length(r, addr);
 	const uint8_t *b = kx_range_bytes(r, addr);
-	int32_t near;
 
-	if (length == 2) {
-		*target = addr + 2 + (uint64_t)(int64_t)(int8_t)b[1];
-		*conditional = b[0] != 0xeb;
-		return true;
-	}
-	if ((length != 5 || b[0] != 0xe9) && (length != 6 || b[0] != 0x0f))
+	if (length != 2 && (length != 5 || b[0] != 0xe9) && (length != 6 || b[0] != 0x0f))
 		return false;
-	memcpy(&near, b + length - sizeof(near), sizeof(near));
-	*target = addr + length + (uint64_t)(int64_t)near;
-	*conditional = length == 6;
+	*target = kx_near_target(addr, b, length);
+	*conditional = length == 2 ? b[0] != 0xeb : length == 6;
 	return true;
 }
 

@@ -144,10 +144,11 @@ void kx_select_plan_binaries(struct kx_selector *s, struct kx_binary *const *bin
 
 	for (size_t i = 0; i < n; i++) {
 		const struct kx_elf *elf = s->out->modules[binaries[i]->number - 1].elf;
+		const bool large = elf && is_large(elf);
 
-		if (!w.items || !elf || is_large(elf)) {
+		if (!w.items || !elf || large) {
 			/* those of the kernel have providers with a state of their own */
-			plan_binary(s, binaries[i], elf && is_large(elf) ? kx_usable_cpus(MAX_THREADS) : 1);
+			plan_binary(s, binaries[i], large ? kx_usable_cpus(MAX_THREADS) : 1);
 			continue;
 		}
 		w.items[w.n++] = binaries[i];

@@ -12,8 +12,6 @@
 /* Flag of uprobe_multi links: probes fire on return. */
 #define UPROBE_MULTI_RETURN 1
 
-#define MAX_CLOSERS 65 /* threads, with that of the caller */
-
 /*
  * What bpf(BPF_LINK_CREATE) takes for uprobe_multi links (linux/bpf.h of 6.6). Older
  * headers and libbpf 1.1 do not know it, the system call does.
@@ -90,5 +88,5 @@ void kx_fds_close(const int *fds, size_t n)
 {
 	struct closer c = { .fds = fds, .count = n };
 
-	kx_parallel_run(n < MAX_CLOSERS ? n : MAX_CLOSERS, close_some, &c);
+	kx_parallel_run(n, close_some, &c);
 }

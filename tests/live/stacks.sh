@@ -51,6 +51,31 @@ system_wide() {
 	tail -n 1 "$TMP/$name.out" >"$TMP/did.json"
 }
 
+# stopped TARGET [OPTION...]: kxray stands still while the target runs, so it cannot look at it before it ends
+stopped() {
+	local name=$1
+	shift
+	start_target "$name"
+	TARGET_PID=$PID
+	_new_recording
+	"$KXRAY" record -p "$PID" -o "$TRACE" --json "$@" >"$TMP/rec.json" 2>"$TMP/rec.err" &
+	KX_PID=$!
+	_pids+=("$KX_PID")
+	wait_for _records || fail "$name, stopped: start" "$(cat "$TMP/rec.err")"
+	kill -STOP "$KX_PID"
+	go_target
+	end_target "$TARGET_PID"
+	kill -CONT "$KX_PID"
+	end_kxray
+	assert_eq "$name, stopped, $*: kxray's status" "$STATUS" 0
+	assert_eq "$name, stopped, $*: it says why once" "$(grep -c "$noticed" "$TMP/rec.err")" 1
+}
+
+functions_of coro-hidden
+for follow in --follow --no-follow; do
+	stopped coro-hidden "${functions[@]}" $follow
+done
+
 for name in coro coro-asm coro-hidden; do
 	functions_of $name
 	for exits in auto return instruction none; do

@@ -45,7 +45,11 @@ static void give_up_probes(struct kx_follow *f, struct kx_followed *p)
 static void make_ended(struct kx_follow *f, pid_t pid)
 {
 	struct kx_followed *p = kx_followed_find(&f->table, pid);
+	struct kx_target target;
 
+	/* it may have ended before it was scanned for that */
+	if (p && !kx_tracer_target(f->c.tracer, pid, &target) && target.switching)
+		kx_follow_notice_switch(f, p, target.switching);
 	kx_tracer_remove_target(f->c.tracer, pid);
 	if (p && p->alive) {
 		p->alive = false;
@@ -89,6 +93,8 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 		p = kx_followed_find(&f->table, pid);
 		if (p && !p->probes && f->c.own_probes)
 			p->since = event->ns;
+		if (p && event->kind == KX_PROCESS_EXECED)
+			p->switch_noticed = false;
 		break;
 	case KX_PROCESS_ENDED:
 		make_ended(f, pid);

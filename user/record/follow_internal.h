@@ -31,5 +31,7 @@ bool kx_follow_is_traced(struct kx_follow *f, pid_t pid);
  * struct kx_follow_context's attach.
  */
 int kx_follow_scan(struct kx_follow *f, struct kx_followed *p, struct kx_err *err);
+/* Says once that function @func, by its number in the selection and from 1, ran on a stack that is not its thread's. */
+void kx_follow_notice_switch(struct kx_follow *f, struct kx_followed *p, uint32_t func);
 
 #endif

@@ -119,29 +119,35 @@ static int inherit(struct kx_follow *f, struct kx_followed *p, struct kx_err *er
 	return code;
 }
 
+void kx_follow_notice_switch(struct kx_follow *f, struct kx_followed *p, uint32_t func)
+{
+	char text[512];
+
+	if (p->switch_noticed)
+		return;
+	kx_stacks_notice(f->c.sel, p->pid, func, text, sizeof(text));
+	kx_notice(f->c.notices, "%s", text);
+	p->switch_noticed = true;
+}
+
 struct risky {
 	struct kx_follow *f;
-	pid_t pid;
+	struct kx_followed *p;
 	uint32_t switching;
-	bool noticed;
 	const char *reason;
 };
 
 static void say_risky(void *ctx, const struct kx_module *m)
 {
 	struct risky *r = ctx;
-	char text[512];
 
-	kx_stacks_notice(r->f->c.sel, r->pid, r->switching, text, sizeof(text));
-	if (r->switching && !r->noticed)
-		kx_notice(r->f->c.notices, "%s", text);
-	r->noticed = true;
 	if (r->switching)
-		return;
-	kx_notice(r->f->c.notices,
-		  "%s in process %d: there, functions of %s that make calls lose their return probes, their "
-		  "exits come from their own return instructions",
-		  r->reason, (int)r->pid, m->name);
+		kx_follow_notice_switch(r->f, r->p, r->switching);
+	else
+		kx_notice(r->f->c.notices,
+			  "%s in process %d: there, functions of %s that make calls lose their return "
+			  "probes, their exits come from their own return instructions",
+			  r->reason, (int)r->p->pid, m->name);
 }
 
 /* What follows from the verdict on the process when it was in the state @target. */
@@ -150,7 +156,7 @@ static int apply(struct kx_follow *f, struct kx_followed *p, const struct kx_mod
 		 struct kx_err *err)
 {
 	struct risky r = { .f = f,
-			   .pid = p->pid,
+			   .p = p,
 			   .switching = target->switching,
 			   .reason = risk->reason };
 	unsigned which = risk->switches_stacks	  ? KX_DROP_ALL :

@@ -21,6 +21,7 @@ struct kx_followed {
 	struct kx_linkers_watched watched; /* if it has probes of its own */
 	bool alive; /* a target or a child of one; with -a not known */
 	bool dirty; /* to be scanned */
+	bool switch_noticed; /* it was said that the process switches stacks */
 };
 
 struct kx_follow_result {

@@ -17,8 +17,9 @@
 #include "tracer/sources.h"
 #include "tracer/uprobe_try.h"
 
-/* Between passes, unless a ring fills up and wakes the collector. */
-#define PASS_MS 100
+/* Between passes, unless a ring fills up and wakes the collector; and after a pass in which nothing had been recorded. */
+#define PASS_MS	     100
+#define IDLE_PASS_MS 250
 /* If kxray is killed, the trace lacks at most the events of this time. */
 #define FLUSH_SECONDS	 1.0
 #define FLUSH_SECONDS_V1 10.0 /* version 1 fills up every buffer that it flushes */
@@ -95,6 +96,18 @@ static int trace_failed(const struct recording *r, int code, struct kx_err *err)
 		r->output.path, strerror(-code));
 }
 
+/* How long to wait for events, ms; @left: seconds until the time limit. */
+static int wait_of(const struct recording *r, double left, bool idle)
+{
+	int wait_ms = idle ? IDLE_PASS_MS : PASS_MS;
+
+	if (r->follow && kx_follow_table(r->follow)->first_dirty)
+		return 0;
+	if (r->flight && kx_flight_dump_pending(r->flight))
+		return 1;
+	return r->o->seconds > 0 && left * 1000 < wait_ms ? (int)(left * 1000) + 1 : wait_ms;
+}
+
 /* Records until a signal, the time limit, or the end of the last target; *@asked_to_end is set by
  * the first two. */
 static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
@@ -102,6 +115,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 	double start = kx_monotonic_seconds(), flush_every, flushed = start;
 	struct pollfd *fds = calloc(r->targets.npids + 3, sizeof(*fds));
 	bool asked = false, ended = false;
+	uint64_t heads = UINT64_MAX;
 	int code = 0;
 
 	if (!fds)
@@ -113,16 +127,11 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 	flush_every = r->o->fdr_version == 1 ? FLUSH_SECONDS_V1 : FLUSH_SECONDS;
 	while (!code && !ended) {
 		double now = kx_monotonic_seconds(), left = start + r->o->seconds - now;
-		int wait_ms = PASS_MS;
+		uint64_t before = heads;
 
 		if (r->o->seconds > 0 && left <= 0)
 			break;
-		if (r->o->seconds > 0 && left * 1000 < wait_ms)
-			wait_ms = (int)(left * 1000) + 1;
-		if (r->follow && kx_follow_table(r->follow)->first_dirty)
-			wait_ms = 0;
-		else if (r->flight && kx_flight_dump_pending(r->flight))
-			wait_ms = 1;
+		heads = kx_rings_heads(kx_tracer_rings(r->tracer));
 		/* With --follow, exits arrive as BPF events; do not poll pidfds. */
 		for (size_t i = 0; i < r->targets.npids; i++)
 			fds[i] = (struct pollfd){ .fd = r->follow ? -1 : r->targets.pidfds[i],
@@ -132,7 +141,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 			(struct pollfd){ .fd = kx_tracer_doorbell_fd(r->tracer), .events = POLLIN };
 		fds[r->targets.npids + 2] =
 			(struct pollfd){ .fd = kx_tracer_trigger_fd(r->tracer), .events = POLLIN };
-		poll(fds, r->targets.npids + 3, wait_ms);
+		poll(fds, r->targets.npids + 3, wait_of(r, left, heads == before));
 		kx_tracer_poll_events(r->tracer);
 		code = check_processes(r, err);
 		if (!code)

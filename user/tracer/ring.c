@@ -101,3 +101,13 @@ void kx_rings_free(struct kx_rings *r)
 	free(r->items);
 	free(r);
 }
+
+uint64_t kx_rings_heads(const struct kx_rings *r)
+{
+	uint64_t sum = 0;
+
+	for (unsigned cpu = 0; cpu < r->ncpus; cpu++)
+		if (r->items[cpu].header)
+			sum += kx_ring_head(&r->items[cpu]);
+	return sum;
+}

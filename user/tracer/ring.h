@@ -42,6 +42,8 @@ int kx_ring_template(uint32_t nslots);
 int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint32_t nslots,
 		 struct kx_rings **out, struct kx_err *err);
 void kx_rings_free(struct kx_rings *r);
+/* A sum that grows with every record in any ring. */
+uint64_t kx_rings_heads(const struct kx_rings *r);
 
 /* First position that no writer has taken. */
 static inline uint64_t kx_ring_head(const struct kx_ring *r)

@@ -17,15 +17,15 @@
 #include "exporters/exporter.h"
 
 #define AHEAD 16 /* nodes */
-#define ROOT UINT32_MAX /* parent of the outermost nodes, whose func is an index into names */
+#define ROOT ((1u << 30) - 1) /* parent of the outermost nodes, whose func is an index into names */
 
+/* Half a cache line. */
 struct node {
 	uint64_t value; /* ticks or calls */
-	uint32_t parent;
-	uint32_t func;
-	uint32_t depth : 30;  /* frames above it */
+	uint32_t parent : 30; /* an earlier node */
 	uint32_t hashed : 1;  /* it is in the hash table */
 	uint32_t is_name : 1; /* func is an index into names */
+	uint32_t func;
 	uint32_t children[4]; /* the child used last, by the low bits of func; 0: none */
 };
 
@@ -41,6 +41,7 @@ struct folded {
 	size_t nnames;
 	uint32_t *path;   /* nodes of the line written last, outermost first */
 	size_t *ends;     /* where each one's name ends in line */
+	uint32_t *depths; /* of all nodes while lines are written: frames above it */
 	size_t path_room;
 	char *line;
 	size_t line_room;
@@ -86,12 +87,11 @@ static int grow_places(struct folded *f)
 
 static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_name)
 {
-	struct node *node;
-
 	if (f->nnodes == f->room) {
 		size_t room = f->room ? f->room + f->room / 2 : 512;
+		struct node *node;
 
-		if (f->nnodes >= ROOT - 1)
+		if (f->nnodes >= ROOT)
 			return -ENOMEM;
 		node = reallocarray(f->nodes, room, sizeof(*node));
 		if (!node)
@@ -99,10 +99,8 @@ static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_na
 		f->nodes = node;
 		f->room = room;
 	}
-	node = &f->nodes[f->nnodes++];
-	*node = (struct node){ .parent = parent, .func = func, .is_name = is_name };
-	if (parent != ROOT)
-		node->depth = (f->nodes[parent].depth + 1) & (INT32_MAX >> 1);
+	f->nodes[f->nnodes++] =
+		(struct node){ .parent = parent & ROOT, .func = func, .is_name = is_name };
 	return 0;
 }
 
@@ -172,12 +170,8 @@ static int find_name(struct folded *f, uint32_t parent, const char *name, uint32
 	return find_named(f, parent, i, out);
 }
 
-/*
- * The node of function @func below @parent, which is not in its place of children[]: made if it is new. Not
- * inline: rarely needed.
- */
-static __attribute__((noinline)) int find_child(struct folded *f, uint32_t parent, uint32_t func,
-						uint32_t *out)
+/* The node of function @func below @parent, which is not in its place of children[]: made if it is new. */
+static int find_child(struct folded *f, uint32_t parent, uint32_t func, uint32_t *out)
 {
 	uint32_t present = f->nodes[parent].children[func % 4];
 	int r = present ? hash_node(f, present) : 0;
@@ -217,6 +211,23 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	return r;
 }
 
+static inline int enter_node(struct folded *f, struct kx_call *call, uint32_t node)
+{
+	call->user = (void *)(uintptr_t)node;
+	if (f->count)
+		f->nodes[node].value++;
+	return 0;
+}
+
+/* Not inline: rarely needed. */
+static __attribute__((noinline)) int enter_other(struct folded *f, struct kx_call *call, uint32_t parent)
+{
+	uint32_t node;
+	int r = find_child(f, parent, call->func, &node);
+
+	return r ? r : enter_node(f, call, node);
+}
+
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct folded *f = ctx;
@@ -224,16 +235,9 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	uint32_t node = f->nodes[parent].children[call->func % 4];
 
 	/* Most functions call few others. */
-	if (__builtin_expect(!node || f->nodes[node].func != call->func, 0)) {
-		int r = find_child(f, parent, call->func, &node);
-
-		if (r)
-			return r;
-	}
-	call->user = (void *)(uintptr_t)node;
-	if (f->count)
-		f->nodes[node].value++;
-	return 0;
+	if (__builtin_expect(!node || f->nodes[node].func != call->func, 0))
+		return enter_other(f, call, parent);
+	return enter_node(f, call, node);
 }
 
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
@@ -337,7 +341,7 @@ static int add_to_line(struct folded *f, size_t depth, const char *name)
 /* Keeps what the line has in common with the last one: most nodes follow their parent. */
 static int build_line(struct folded *f, uint32_t index, size_t *valid)
 {
-	size_t depth = f->nodes[index].depth, common = depth + 1;
+	size_t depth = f->depths[index], common = depth + 1;
 	uint32_t at = index;
 	int r = path_room(f, depth);
 
@@ -369,10 +373,15 @@ static int write_lines(struct folded *f)
 	struct kx_text_out *o = f->x->out;
 	size_t valid = 0;
 
+	f->depths = calloc(f->nnodes + 1, sizeof(*f->depths));
+	if (!f->depths)
+		return -ENOMEM;
 	for (size_t i = 0; i < f->nnodes && !o->error; i++) {
+		uint32_t parent = f->nodes[i].parent;
 		uint64_t value = f->nodes[i].value;
 		int r;
 
+		f->depths[i] = parent == ROOT ? 0 : f->depths[parent] + 1;
 		prefetch_name(f, i + 2 * AHEAD, false);
 		prefetch_name(f, i + AHEAD, true);
 
@@ -400,6 +409,7 @@ static void free_folded(struct folded *f)
 	free(f->places);
 	free(f->path);
 	free(f->ends);
+	free(f->depths);
 	free(f->line);
 }
 

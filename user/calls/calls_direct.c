@@ -12,18 +12,32 @@ bool kx_stream_is_direct(const struct kx_calls *c)
 	return !f->by_name && !f->by_time && !f->min && f->max_depth == UINT32_MAX;
 }
 
-/* Makes room for one more open call and introduces the thread to the visitor. */
-static int prepare_enter(struct kx_stream *s, uint64_t tsc)
+/* The visitor's stack gets as much room as the open calls have: so an entry needs to check only theirs. */
+static int make_room(struct kx_stream *s)
 {
 	int r = 0;
 
-	if (kx_open_calls_are_full(&s->open))
-		r = kx_open_calls_grow(&s->open);
-	if (!r && s->t->depth == s->calls_room)
+	while (s->calls_room < s->open.room && !r)
 		r = kx_stream_call_room(s);
-	if (r || s->introduced)
-		return r;
-	r = kx_stream_introduce(s, tsc);
+	return r;
+}
+
+static int grow(struct kx_stream *s)
+{
+	int r = kx_open_calls_grow(&s->open);
+
+	return r ? r : make_room(s);
+}
+
+/* The first of @n records that is an entry introduces the thread to the visitor. */
+static int introduce(struct kx_stream *s, size_t n)
+{
+	size_t i = 0;
+	int r;
+
+	while (i < n && s->batch[i].kind != KX_RECORD_ENTRY)
+		i++;
+	r = i < n ? kx_stream_introduce(s, s->batch[i].tsc) : 0;
 	s->reported = r;
 	return r;
 }
@@ -35,15 +49,13 @@ static inline int emit_entry(struct kx_stream *s, const struct kx_call_visitor *
 	struct kx_call *call;
 	int r;
 
-	if (unlikely(kx_open_calls_are_full(&s->open) || t->depth == s->calls_room ||
-		     !s->introduced)) {
-		r = prepare_enter(s, tsc);
+	if (unlikely(kx_open_calls_are_full(&s->open))) {
+		r = grow(s);
 		if (r)
 			return r;
 	}
 	open = kx_open_calls_push(&s->open, func, tsc);
 	open->state = KX_CALL_CHOSEN;
-	s->candidates++;
 	call = &s->calls[t->depth++];
 	call->func = func;
 	call->cpu = s->cpu;
@@ -64,8 +76,10 @@ static inline int emit_entry(struct kx_stream *s, const struct kx_call_visitor *
 /* An exit that ends other calls than the innermost, or a call with a result or as repaired. */
 static int emit_other_exit(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
 {
-	int r = kx_stream_leave(s, tsc, func, tail);
+	int r;
 
+	s->candidates = s->open.depth;
+	r = kx_stream_leave(s, tsc, func, tail);
 	if (r)
 		return r;
 	r = kx_stream_emit_all(s);
@@ -74,7 +88,8 @@ static int emit_other_exit(struct kx_stream *s, uint64_t tsc, uint32_t func, boo
 }
 
 static inline int emit_exit(struct kx_stream *s, const struct kx_call_visitor *v,
-			    struct kx_call_thread *t, uint64_t tsc, uint32_t func, enum kx_leave how)
+			    struct kx_call_thread *t, uint64_t tsc, uint32_t func, enum kx_leave how,
+			    bool special)
 {
 	const struct kx_open_calls *open = &s->open;
 	struct kx_call_end end;
@@ -82,11 +97,9 @@ static inline int emit_exit(struct kx_stream *s, const struct kx_call_visitor *v
 	uint32_t depth;
 	int r;
 
-	if (unlikely(open->added || s->has_result || !open->depth ||
-		     open->calls[open->depth - 1].func != func))
+	if (unlikely(special || !open->depth || open->calls[open->depth - 1].func != func))
 		return emit_other_exit(s, tsc, func, how == KX_LEAVE_TAIL);
-	end = kx_open_calls_end(&s->open, tsc, how);
-	s->candidates--;
+	end = kx_open_calls_end_measured(&s->open, tsc, how == KX_LEAVE_TAIL);
 	depth = t->depth - 1;
 	call = &s->calls[depth];
 	call->took = end.took;
@@ -111,14 +124,19 @@ int kx_stream_emit_batch(struct kx_stream *s, size_t n)
 {
 	const struct kx_call_visitor *v = s->c->visitor;
 	struct kx_call_thread *t = s->t;
-	int r = 0;
+	/* what makes the next exit special stands in records of other kinds, so not in a batch */
+	bool special = s->open.added || s->has_result;
+	int r = make_room(s);
 
 	kx_open_calls_advance_batch(&s->open, s->batch, n);
+	if (!r && unlikely(!s->introduced))
+		r = introduce(s, n);
 	for (const struct kx_call_record *c = s->batch; n && !r; c++, n--) {
 		if (c->kind == KX_RECORD_ENTRY)
 			r = emit_entry(s, v, t, c->tsc, c->func);
 		else
-			r = emit_exit(s, v, t, c->tsc, c->func, leave_of(c->kind));
+			r = emit_exit(s, v, t, c->tsc, c->func, leave_of(c->kind), special);
 	}
+	s->candidates = s->open.depth; /* none was left out */
 	return r;
 }

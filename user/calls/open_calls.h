@@ -168,17 +168,23 @@ struct kx_call_end {
 	uint64_t offset; /* of the recorded time of the exit, what the call's own probes took */
 };
 
-/* The innermost call ends at @tsc. Nothing is subtracted for a call whose exit was not recorded. */
-static inline struct kx_call_end kx_open_calls_end(struct kx_open_calls *o, uint64_t tsc,
-						   enum kx_leave how)
+/* A call can take less than its probes took on average. */
+static inline void kx_call_end_raise(struct kx_call_end *end)
+{
+	if (__builtin_expect((int64_t)(end->took - end->call->callees) < 0, 0))
+		end->took = end->call->callees;
+}
+
+/* The innermost call ends at @tsc by a recorded exit. */
+static inline struct kx_call_end kx_open_calls_end_measured(struct kx_open_calls *o, uint64_t tsc,
+							    bool tail)
 {
 	struct kx_open_call *call = kx_open_calls_pop(o);
 	struct kx_call_end end = { .call = call, .took = tsc - o->removed - call->enter };
 
-	if (o->costs && how <= KX_LEAVE_TAIL) {
+	if (o->costs) {
 		const struct kx_probe_cost *kind = kx_probe_cost_of(o->costs, call->func);
-		struct kx_probe_taken taken = { kind->offset, how == KX_LEAVE_TAIL ? kind->tail_cost
-										   : kind->cost };
+		struct kx_probe_taken taken = { kind->offset, tail ? kind->tail_cost : kind->cost };
 		uint32_t pause = kx_open_calls_pause(o->hit, tsc);
 
 		/* there is no longer pause before the entry than the one without entries */
@@ -194,9 +200,23 @@ static inline struct kx_call_end kx_open_calls_end(struct kx_open_calls *o, uint
 		end.offset = taken.offset;
 		end.took -= taken.offset;
 	}
-	/* a call can take less than its probes took on average */
-	if (__builtin_expect((int64_t)(end.took - call->callees) < 0, 0))
-		end.took = call->callees;
+	kx_call_end_raise(&end);
+	call[-1].callees += end.took;
+	return end;
+}
+
+/* The innermost call ends at @tsc. Nothing is subtracted for a call whose exit was not recorded. */
+static inline struct kx_call_end kx_open_calls_end(struct kx_open_calls *o, uint64_t tsc,
+						   enum kx_leave how)
+{
+	struct kx_open_call *call;
+	struct kx_call_end end;
+
+	if (kx_leave_is_measured(how))
+		return kx_open_calls_end_measured(o, tsc, how == KX_LEAVE_TAIL);
+	call = kx_open_calls_pop(o);
+	end = (struct kx_call_end){ .call = call, .took = tsc - o->removed - call->enter };
+	kx_call_end_raise(&end);
 	/* the time of one without a measured end is its caller's */
 	call[-1].callees += how == KX_LEAVE_REPAIRED ? call->callees : end.took;
 	return end;

@@ -88,6 +88,32 @@ static void numbers_of_the_kernel(void **state)
 	assert_int_equal(kx_meminfo_bytes("NoSuchKey"), 0);
 }
 
+/* Also across the parts in which it is read, whatever they begin with. */
+static void text_in_files(void **state)
+{
+	char path[] = "/tmp/kxray-text.XXXXXX", filler[200000];
+	static const char text[] = "a name";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	memset(filler, 'a', sizeof(filler));
+	assert_int_equal(write(fd, filler, sizeof(filler)), sizeof(filler));
+	assert_false(kx_file_contains(path, text));
+	for (off_t at = 65536 - 12; at <= 65536 + 2; at++) {
+		assert_int_equal(pwrite(fd, text, strlen(text), at), strlen(text));
+		assert_true(kx_file_contains(path, text));
+		assert_int_equal(pwrite(fd, filler, strlen(text), at), strlen(text));
+	}
+	assert_int_equal(pwrite(fd, text, strlen(text), sizeof(filler) - 3), strlen(text));
+	assert_true(kx_file_contains(path, text));
+	assert_int_equal(ftruncate(fd, 3), 0);
+	assert_false(kx_file_contains(path, text));
+	close(fd);
+	unlink(path);
+	assert_false(kx_file_contains(path, text));
+}
+
 static void temporary_files_have_no_name(void **state)
 {
 	struct stat st;
@@ -167,6 +193,7 @@ int main(void)
 		cmocka_unit_test(edit_distances),
 		cmocka_unit_test(strings_are_counted),
 		cmocka_unit_test(numbers_of_the_kernel),
+		cmocka_unit_test(text_in_files),
 		cmocka_unit_test(temporary_files_have_no_name),
 		cmocka_unit_test(room_is_taken_until_it_is_closed),
 		cmocka_unit_test(time_goes_forward),

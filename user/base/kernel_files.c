@@ -2,10 +2,33 @@
 #include "base/kernel_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+bool kx_file_contains(const char *path, const char *text)
+{
+	size_t len = strlen(text), kept = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool found = false;
+	char part[1 << 16];
+	ssize_t n = 0;
+
+	/* the end of a part may be the beginning of @text */
+	while (fd >= 0 && !found && (n = read(fd, part + kept, sizeof(part) - kept)) > 0) {
+		size_t size = kept + (size_t)n;
+
+		found = memmem(part, size, text, len);
+		kept = size < len - 1 ? size : len - 1;
+		memmove(part, part + size - kept, kept);
+	}
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
 
 int kx_read_number(const char *path, uint64_t *value)
 {

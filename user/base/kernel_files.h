@@ -3,7 +3,11 @@
 #ifndef KX_KERNEL_FILES_H
 #define KX_KERNEL_FILES_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Whether the file @path can be read and contains @text, of fewer than 256 bytes. */
+bool kx_file_contains(const char *path, const char *text);
 
 /*
  * The decimal number with which the file @path begins. Errors: open(2)'s; -EINVAL: it begins

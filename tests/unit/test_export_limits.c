@@ -169,7 +169,7 @@ static void test_names(void **state)
 
 static void test_many_threads(void **state)
 {
-	const int n = fast_size(10000, 1000);
+	const int n = fast_size(3000, 1000);
 	static const char *const names[] = { "outer", "inner", "never" };
 	struct kx_fdr_writer *w;
 	int fd;

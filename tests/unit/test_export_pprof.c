@@ -82,10 +82,10 @@ static void test_deep_stacks(void **state)
 static void test_many_threads(void **state)
 {
 	(void)state;
-	known_write_threads(in_dir("trace"), 10000);
+	known_write_threads(in_dir("trace"), 3000);
 	assert_string_equal(known_read("pprof.py", "--functions",
 				       exported(in_dir("trace"), NULL, false)),
-			    "10000 100000 \"main\"\n");
+			    "3000 30000 \"main\"\n");
 }
 
 static void test_disk_full(void **state)

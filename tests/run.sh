@@ -7,7 +7,7 @@
 # The last line is "N passed, N failed, N skipped"; status 1 if a test failed or a WHAT names no test.
 #
 # Several tests run at a time, the longest first. Tests marked "alone" run last, one at a time, beside tests
-# that touch no other process: those that need no root.
+# that touch no other process: those that need no root, and those in guests.
 #     KX_TEST_JOBS      how many at a time (default: twice the number of CPUs, and one: many wait)
 #     KX_TEST_TIMEOUT   seconds after which a test counts as hanging (default 1800)
 #     KX_TEST_RETRY=1   a test that fails is run once more, at the end and alone
@@ -34,7 +34,7 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 trap 'stop 129' HUP
 
-# $list has one line per test: "MODE SECONDS KIND/NAME ROOT". They come from the script's header line,
+# $list has one line per test: "MODE SECONDS KIND/NAME ROOT", ROOT being "user", "guest" or nothing. They come from the script's header line,
 # e.g. "# run: parallel, 12 s" or "# run: alone, 5 s, without root"; a script without such a line is a
 # helper, not a test. The seconds affect only the order.
 list=$logs/list
@@ -49,7 +49,11 @@ find_tests() {
 	for source in tests/{files,live,hazards,fuzz,vm}/*.sh; do
 		[ -x "$source" ] || continue
 		read -r mode seconds rest <<<"$(header_of "$source")"
-		[ -z "$mode" ] || echo "$mode $seconds ${source#tests/} ${rest:+user}"
+		case $source in
+		tests/vm/*) rest=guest ;;
+		*) rest=${rest:+user} ;;
+		esac
+		[ -z "$mode" ] || echo "$mode $seconds ${source#tests/} $rest"
 	done
 }
 
@@ -96,7 +100,7 @@ busy() { [ ${#name_of[@]} -ge "$1" ]; }
 disturbed() {
 	local name
 	for name in "${name_of[@]}"; do
-		[ "${root_of[$name]}" = user ] && [ "${mode_of[$name]}" = parallel ] || return 0
+		[ -n "${root_of[$name]}" ] && [ "${mode_of[$name]}" = parallel ] || return 0
 	done
 	return 1
 }
@@ -189,13 +193,15 @@ if [ "$failed" -gt 0 ]; then
 fi
 
 [ "$*" != fast ] || export KX_TEST_FAST=1
-# The longest first. What needs no root waits for the "alone" tests, to run beside them.
+# The longest first. What needs no root waits for the "alone" tests, to run beside them, and so do short guests; long
+# ones are needed earlier, since they work while others wait.
 shared=() alone=() unshared=()
-while read -r mode _ name root; do
+while read -r mode seconds name root; do
 	root_of[$name]=$root mode_of[$name]=$mode
 	case $mode,$root in
 	alone,*) alone+=("$name") ;;
 	*,user) unshared+=("$name") ;;
+	*,guest) if [ "$seconds" -le 40 ]; then unshared+=("$name"); else shared+=("$name"); fi ;;
 	*) shared+=("$name") ;;
 	esac
 done < <(for what in "$@"; do chosen "$what"; done | sort -u | sort -k2,2nr -k3,3)

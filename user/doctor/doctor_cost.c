@@ -12,7 +12,7 @@
 #include "doctor/own_functions.h"
 
 #define RUNS 12
-#define CALLS 2000
+#define CALLS 500
 #define SLOW_CALLS 60
 #define SLOW_NS 4000 /* a call that costs more gets SLOW_CALLS a run */
 #define WARM_CALLS 20 /* the kernel optimizes a nop5 at its first hit */

@@ -37,7 +37,8 @@ def others(all_figures):
         if " / kxray" in name or " than " in name:
             found.append((name, f["value"]))
         elif name.startswith("kxray / "):
-            found.append((f"{name[len('kxray / '):]} / kxray", 1 / f["value"]))
+            other, _, what = name[len("kxray / "):].partition(", ")
+            found.append((f"{other} / kxray, {what}", 1 / f["value"]))
     return sorted(found, key=lambda row: -row[1])
 
 

@@ -415,6 +415,35 @@ static void test_calls_after_the_end(void **state)
 	assert_trace("[500001/500001 closing closing 0/0 +1 +2 -2 ~-1");
 }
 
+/* Also one that takes longer, but not for ever: it may never return. */
+static void test_long_calls_after_the_end(void **state)
+{
+	struct run r;
+
+	(void)state;
+	start(&r);
+	born(&r, TID(1), TID(1), 77, TID(1), "closing", 10);
+	enter(&r, TID(1), 1, 20);
+	ended(&r, TID(1), TID(1), "closing", 30);
+	enter(&r, TID(1), 2, 50);
+	release(&r, 30 + LINGER + 1);
+	assert_int_equal(kx_thread_table_size(r.t), 1);
+	leave(&r, TID(1), 2, 30 + 3 * LINGER);
+	release(&r, 30 + 4 * LINGER);
+	assert_int_equal(kx_thread_table_size(r.t), 0);
+	assert_int_equal(r.counts.orphans, 0);
+
+	born(&r, TID(1), TID(1), 77, TID(1), "sticking", 10 + 5 * LINGER);
+	ended(&r, TID(1), TID(1), "sticking", 30 + 5 * LINGER);
+	enter(&r, TID(1), 2, 50 + 5 * LINGER);
+	release(&r, 30 + 29 * LINGER);
+	assert_int_equal(kx_thread_table_size(r.t), 1);
+	release(&r, 30 + 31 * LINGER);
+	assert_int_equal(kx_thread_table_size(r.t), 0);
+	finish(&r, NULL);
+	assert_trace("[500001/500001 closing closing 0/0 +1 +2 -2 ~-1 [500001/500001 sticking sticking 0/0 +2 ~-2");
+}
+
 static void test_memory_of_many_short_threads(void **state)
 {
 	enum { N = 100000, ALIVE = 20 };
@@ -667,6 +696,7 @@ int main(void)
 		cmocka_unit_test(test_older_than_the_recording),
 		cmocka_unit_test(test_exec_by_another_thread),
 		cmocka_unit_test(test_calls_after_the_end),
+		cmocka_unit_test(test_long_calls_after_the_end),
 		cmocka_unit_test(test_memory_of_many_short_threads),
 		cmocka_unit_test(test_fork_bomb),
 		cmocka_unit_test(test_sweep),

@@ -91,6 +91,11 @@ int kx_callstack_each(const struct kx_callstack *s, int (*each)(void *ctx, uint6
 	return ret;
 }
 
+uint64_t kx_callstack_newest(const struct kx_callstack *s)
+{
+	return s->depth ? s->frames[s->depth - 1].tsc : 0;
+}
+
 uint64_t kx_callstack_oldest(const struct kx_callstack *s)
 {
 	return s->depth ? s->frames[0].tsc : UINT64_MAX;

@@ -8,6 +8,8 @@
 
 /* Releases for which the events of a thread without a name are held back. */
 #define MAX_WAITS 10
+/* How many times as long a thread lingers while a call is open that began after its exit record: it may never return. */
+#define IN_CALL 25
 
 static bool has_life(const struct kx_thread *thread)
 {
@@ -160,7 +162,13 @@ static void drop_used_payload(struct kx_thread *thread)
 /* Whether nothing at @tsc or later can belong to the thread that has announced its exit. */
 static bool is_over(const struct kx_thread *thread, uint64_t tsc)
 {
-	return thread->exiting && tsc > thread->exit_tsc + thread->table->o.linger;
+	uint64_t linger = thread->table->o.linger;
+
+	if (!thread->exiting)
+		return false;
+	if (thread->stack && kx_callstack_newest(thread->stack) > thread->exit_tsc)
+		linger *= IN_CALL;
+	return tsc > thread->exit_tsc + linger;
 }
 
 /*

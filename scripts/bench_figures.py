@@ -34,7 +34,7 @@ def others(all_figures):
         name = f["name"]
         if f.get("unit") != "x" or not f.get("value"):
             continue
-        if " / kxray" in name or " than " in name:
+        if " / kxray" in name:
             found.append((name, f["value"]))
         elif name.startswith("kxray / "):
             other, _, what = name[len("kxray / "):].partition(", ")

@@ -34,9 +34,9 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 trap 'stop 129' HUP
 
-# $list has one line per test: "MODE SECONDS KIND/NAME ROOT", ROOT being "user", "guest" or nothing. They come from the script's header line,
-# e.g. "# run: parallel, 12 s" or "# run: alone, 5 s, without root"; a script without such a line is a
-# helper, not a test. The seconds affect only the order.
+# $list has one line per test: "MODE SECONDS KIND/NAME ROOT", ROOT being "user", "guest" or nothing. They come from
+# the script's header line, e.g. "# run: parallel, 12 s" or "# run: alone, 5 s, without root"; a script without such
+# a line is a helper, not a test. The seconds affect only the order.
 list=$logs/list
 header_of() { sed -n 's/^[/# ]* run: \(parallel\|alone\), \([0-9]*\) s\(, without root\)\?$/\1 \2 \3/p;20q' "$1"; }
 

@@ -57,11 +57,7 @@ stopped() {
 	shift
 	start_target "$name"
 	TARGET_PID=$PID
-	_new_recording
-	"$KXRAY" record -p "$PID" -o "$TRACE" --json "$@" >"$TMP/rec.json" 2>"$TMP/rec.err" &
-	KX_PID=$!
-	_pids+=("$KX_PID")
-	wait_for _records || fail "$name, stopped: start" "$(cat "$TMP/rec.err")"
+	start_kxray "$TARGET_PID" "$@"
 	kill -STOP "$KX_PID"
 	go_target
 	end_target "$TARGET_PID"

@@ -395,16 +395,22 @@ static void test_exec_by_another_thread(void **state)
 	json_decref(json);
 }
 
+/* A thread's exit record comes at 30, inside a call. */
+static void start_closing(struct run *r)
+{
+	start(r);
+	born(r, TID(1), TID(1), 77, TID(1), "closing", 10);
+	enter(r, TID(1), 1, 20);
+	ended(r, TID(1), TID(1), "closing", 30);
+}
+
 /* Hits in the kernel shortly after a thread's exit record are still its own. */
 static void test_calls_after_the_end(void **state)
 {
 	struct run r;
 
 	(void)state;
-	start(&r);
-	born(&r, TID(1), TID(1), 77, TID(1), "closing", 10);
-	enter(&r, TID(1), 1, 20);
-	ended(&r, TID(1), TID(1), "closing", 30);
+	start_closing(&r);
 	release(&r, 40);
 	call(&r, TID(1), 2, 50);
 	release(&r, 100);
@@ -421,10 +427,7 @@ static void test_long_calls_after_the_end(void **state)
 	struct run r;
 
 	(void)state;
-	start(&r);
-	born(&r, TID(1), TID(1), 77, TID(1), "closing", 10);
-	enter(&r, TID(1), 1, 20);
-	ended(&r, TID(1), TID(1), "closing", 30);
+	start_closing(&r);
 	enter(&r, TID(1), 2, 50);
 	release(&r, 30 + LINGER + 1);
 	assert_int_equal(kx_thread_table_size(r.t), 1);

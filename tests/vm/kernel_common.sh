@@ -131,7 +131,7 @@ check_nesting()	# check_nesting NAME FOLDER [syscalls]
 
 check_recording()	# check_recording NAME FOLDER MECHANISM [syscalls]
 {
-	local name=$1 folder=$2 missed
+	local name=$1 folder=$2 missed=0
 
 	assert_eq "${name}_target" "$(cat "$folder/target.status")" 0
 	assert_eq "${name}_record" "$(cat "$folder/record.status")" 0
@@ -141,9 +141,11 @@ check_recording()	# check_recording NAME FOLDER MECHANISM [syscalls]
 	fi
 	assert_eq "${name}_mechanism" \
 		"$(json "$folder/record.json" 'd["kernel_mechanism"]')" "$(name_of "$3")"
-	# A timer's softirq that interrupts a program at a probe: the kernel reports none of its calls, which are not the
-	# target's own.
-	missed=$(sed -n 's/^kxray: \([0-9]*\) lost: hits that the kernel did not report.*/\1/p' "$folder/record.err")
+	# Where functions that process packets are traced, too: a timer's softirq may interrupt a program at a probe, and
+	# the kernel then reports none of its calls. They are not the target's own.
+	if [ "$name" = vm_6.12_session ]; then
+		missed=$(sed -n 's/^kxray: \([0-9]*\) lost: hits that the kernel did not report.*/\1/p' "$folder/record.err")
+	fi
 	assert_eq "${name}_whole" \
 		"$(json "$folder/record.json" '[d["lost"], d["repaired"], d["orphans"]]')" "[${missed:-0}, 0, 0]"
 	check_counts "$name" "$folder"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether the file @path can be read and contains @text, of fewer than 256 bytes. */
+/* Whether the file @path can be read and contains @text, of 1 to 255 bytes. */
 bool kx_file_contains(const char *path, const char *text);
 
 /*

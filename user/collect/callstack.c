@@ -91,7 +91,7 @@ int kx_callstack_each(const struct kx_callstack *s, int (*each)(void *ctx, uint6
 	return ret;
 }
 
-uint64_t kx_callstack_newest(const struct kx_callstack *s)
+uint64_t kx_callstack_top_tsc(const struct kx_callstack *s)
 {
 	return s->depth ? s->frames[s->depth - 1].tsc : 0;
 }

@@ -79,7 +79,7 @@ uint32_t kx_callstack_top(const struct kx_callstack *s);
 int kx_callstack_each(const struct kx_callstack *s, int (*each)(void *ctx, uint64_t tsc, uint32_t func),
 		      void *ctx);
 /* TSC of the innermost open call's entry; 0 if there is none. */
-uint64_t kx_callstack_newest(const struct kx_callstack *s);
+uint64_t kx_callstack_top_tsc(const struct kx_callstack *s);
 /* TSC of the outermost call's entry, which no other open call precedes; UINT64_MAX if there is none. */
 uint64_t kx_callstack_oldest(const struct kx_callstack *s);
 

@@ -166,7 +166,7 @@ static bool is_over(const struct kx_thread *thread, uint64_t tsc)
 
 	if (!thread->exiting)
 		return false;
-	if (thread->stack && kx_callstack_newest(thread->stack) > thread->exit_tsc)
+	if (thread->stack && kx_callstack_top_tsc(thread->stack) > thread->exit_tsc)
 		linger *= IN_CALL;
 	return tsc > thread->exit_tsc + linger;
 }

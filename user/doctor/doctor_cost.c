@@ -44,16 +44,6 @@ static double run(void (*call)(void), int calls)
 	return (kx_thread_cpu_ns() - start) / calls;
 }
 
-static uint64_t records(const struct kx_rings *rings)
-{
-	uint64_t n = 0;
-
-	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++)
-		if (rings->items[cpu].header)
-			n += kx_ring_head(&rings->items[cpu]);
-	return n;
-}
-
 static void empty_rings(struct kx_rings *rings)
 {
 	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++) {
@@ -81,9 +71,9 @@ static int measure(struct kx_rings *rings, const struct start *s, unsigned expec
 		double t;
 
 		empty_rings(rings);
-		before = records(rings);
+		before = kx_rings_heads(rings);
 		t = run(s->call, calls);
-		got = records(rings) - before;
+		got = kx_rings_heads(rings) - before;
 		if (got != (uint64_t)calls * expected)
 			return kx_err_set(err, -EIO,
 					  "%d calls of a function that starts with %s left %llu "

@@ -15,8 +15,8 @@
  * Everything before the gate's opening either succeeds or leaves nothing behind. After it, every
  * hit is in the file or in a counter, and an error ends the recording but keeps what is written.
  *
- * Cost: a pass every 100 ms (250 while nothing is recorded), or when a ring fills; memory is the rings (16 MiB per CPU by default)
- * plus what waits for its order.
+ * Cost: a pass every 100 ms (250 while nothing is recorded), or when a ring fills; memory is the rings
+ * (16 MiB per CPU by default) plus what waits for its order.
  */
 #ifndef KX_RECORDING_H
 #define KX_RECORDING_H

@@ -255,7 +255,7 @@ int BPF_PROG(kx_thread_exit, struct task_struct *task)
 		if (kx_flight)
 			kx_trigger_exit(task);
 	}
-	/* more than one thread may find that it is the last */
+	/* More than one thread may find that it is the last, and others may not have come here yet: record/endings.h. */
 	if (kx_dynamic_targets && kx_is_target(task->tgid) && !BPF_CORE_READ(task, signal, live.counter))
 		report(KX_PROCESS_ENDED, task->tgid, 0);
 	return 0;

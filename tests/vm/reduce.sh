@@ -28,6 +28,11 @@ for how in "lasting --min-duration 30ms --args 6 --callers" "any --min-duration 
 	grep spans /out/$name/both >/out/$name/did.json
 	tail -n 1 /out/$name/both >/out/$name/rec.json
 done
+mkdir /out/ending
+/kxray record --min-duration 30ms -f lasting --json -o /out/ending/trace.xray -- /slow_exit --start=now \
+	>/out/ending/both 2>/out/ending/rec.err
+echo $? >/out/ending/status
+tail -n 1 /out/ending/both >/out/ending/rec.json
 END
 
 reduced() { # LABEL FOLDER CHECK...
@@ -38,10 +43,14 @@ check() {
 	local name=vm_$1 out=$2 how
 	assert_eq "${name}_run" "$STATUS" 0
 	assert_eq "${name}_kernel_log" "$ERR" ''
-	for how in lasting any depth count; do
+	for how in lasting any depth count ending; do
 		assert_eq "${name}_$how: $(tail -n 1 "$out/$how/rec.err")" "$(cat "$out/$how/status")" 0
 	done
 	reduced "${name}_lasting" "$out/lasting" lasting=30 calls
+	# a thread's end is recorded, even if the process has ended meanwhile
+	reduced "${name}_ending" "$out/ending" counts=lasting:1
+	assert_eq "${name}_ending_left_out" "$(json "$out/ending/rec.json" '[d["entries"], d["reduced"], d["lost"]]')" \
+		'[1, 0, 0]'
 	reduced "${name}_any" "$out/any" calls
 	reduced "${name}_depth" "$out/depth" counts=parent:12,jumper:12,idle:1512,ender:2,slow:12,leaper:12,quick:1548
 	assert_eq "${name}_depth_left_out" "$(json "$out/depth/rec.json" 'd["reduced"]')" $((6110 - 3110))
@@ -52,4 +61,4 @@ check() {
 	documented "$1" 'only counts (--count)' yes
 }
 
-vm_each "$series_list" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/slow:/slow"
+vm_each "$series_list" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/slow:/slow $TARGETS/slow_exit:/slow_exit"

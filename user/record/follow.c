@@ -42,8 +42,9 @@ static void give_up_probes(struct kx_follow *f, struct kx_followed *p)
 	p->watched.which = 0;
 }
 
-static void make_ended(struct kx_follow *f, pid_t pid)
+static void make_ended(void *ctx, pid_t pid)
 {
+	struct kx_follow *f = ctx;
 	struct kx_followed *p = kx_followed_find(&f->table, pid);
 	struct kx_target target;
 
@@ -84,6 +85,8 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 
 	switch (event->kind) {
 	case KX_PROCESS_FORKED:
+		if (kx_endings_take(&f->endings, pid))
+			make_ended(f, pid);
 		make_joined(f, pid, (pid_t)event->parent, event->ns);
 		break;
 	case KX_PROCESS_EXECED:
@@ -97,7 +100,8 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 			p->switch_noticed = false;
 		break;
 	case KX_PROCESS_ENDED:
-		make_ended(f, pid);
+		if (kx_endings_add(&f->endings, pid))
+			make_ended(f, pid);
 		break;
 	}
 }
@@ -144,6 +148,7 @@ void kx_follow_free(struct kx_follow *f)
 	if (!f)
 		return;
 	kx_followed_free(&f->table);
+	kx_endings_free(&f->endings);
 	kx_links_close(&f->watched.links);
 	kx_linkers_free(&f->linkers);
 	kx_bystanders_free(&f->bystanders);
@@ -232,6 +237,7 @@ int kx_follow_poll(struct kx_follow *f, struct kx_err *err)
 	double end = kx_monotonic_seconds() + SCAN_SECONDS;
 	int code = 0;
 
+	kx_endings_poll(&f->endings, make_ended, f);
 	catch_up(f);
 	look_again_at_filters(f);
 	while (!code && f->table.first_dirty && kx_monotonic_seconds() < end) {
@@ -264,6 +270,11 @@ const struct kx_followed_table *kx_follow_table(const struct kx_follow *f)
 struct kx_file_cache *kx_follow_files(const struct kx_follow *f)
 {
 	return f->files;
+}
+
+bool kx_follow_any_ending(const struct kx_follow *f)
+{
+	return f->endings.n;
 }
 
 bool kx_follow_all_ended(const struct kx_follow *f)

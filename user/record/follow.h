@@ -88,6 +88,9 @@ struct kx_file_cache *kx_follow_files(const struct kx_follow *f);
 /* Process @pid has ended, perhaps before the events that announce it were recorded. */
 void kx_follow_ended(struct kx_follow *f, pid_t pid);
 
+/* Whether kx_follow_poll is to be called soon, since a process is about to end. */
+bool kx_follow_any_ending(const struct kx_follow *f);
+
 /* Whether no traced process is left (never with -a). */
 bool kx_follow_all_ended(const struct kx_follow *f);
 

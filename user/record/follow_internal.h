@@ -4,6 +4,7 @@
 #define KX_FOLLOW_INTERNAL_H
 
 #include "record/bystanders.h"
+#include "record/endings.h"
 #include "record/follow.h"
 #include "record/followed.h"
 
@@ -11,6 +12,7 @@ struct kx_follow {
 	struct kx_follow_context c;
 	struct kx_followed_table table;
 	size_t alive;
+	struct kx_endings endings;
 	struct kx_linkers linkers;
 	struct kx_linkers_watched watched; /* for all processes */
 	struct kx_bystanders bystanders;

@@ -20,6 +20,8 @@
 /* Between passes, unless a ring fills up and wakes the collector; and after a pass in which nothing had been recorded. */
 #define PASS_MS	     100
 #define IDLE_PASS_MS 250
+/* While a process is ending. */
+#define END_PASS_MS 10
 /* If kxray is killed, the trace lacks at most the events of this time. */
 #define FLUSH_SECONDS	 1.0
 #define FLUSH_SECONDS_V1 10.0 /* version 1 fills up every buffer that it flushes */
@@ -101,6 +103,8 @@ static int wait_of(const struct recording *r, double left, bool idle)
 {
 	int wait_ms = idle ? IDLE_PASS_MS : PASS_MS;
 
+	if (r->follow && kx_follow_any_ending(r->follow))
+		wait_ms = END_PASS_MS;
 	if (r->follow && kx_follow_table(r->follow)->first_dirty)
 		return 0;
 	if (r->flight && kx_flight_dump_pending(r->flight))

@@ -248,7 +248,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	(void)t;
 	(void)tsc;
 	/* the time of a repaired call is not known: it counts as its caller's */
-	if (!f->count && how != KX_LEAVE_REPAIRED)
+	if (how != KX_LEAVE_REPAIRED)
 		f->nodes[(uintptr_t)call->user].value += call->took - call->children;
 	return 0;
 }
@@ -420,7 +420,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 		.by_thread = x->option(x, "folded-by-thread"),
 	};
 	const struct kx_call_visitor visitor = {
-		.thread = on_thread, .enter = on_enter, .leave = on_leave, .ctx = &f,
+		.thread = on_thread, .enter = on_enter, .leave = f.count ? NULL : on_leave, .ctx = &f,
 	};
 	int r = grow_places(&f);
 

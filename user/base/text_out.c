@@ -65,7 +65,7 @@ int kx_text_flush(struct kx_text_out *o)
 	return o->error;
 }
 
-void kx_text_bytes(struct kx_text_out *o, const char *text, size_t size)
+static void flush_and_put(struct kx_text_out *o, const char *text, size_t size)
 {
 	while (size) {
 		size_t part = sizeof(o->buf) - o->used;
@@ -79,6 +79,16 @@ void kx_text_bytes(struct kx_text_out *o, const char *text, size_t size)
 		if (o->used == sizeof(o->buf))
 			kx_text_flush(o);
 	}
+}
+
+void kx_text_bytes(struct kx_text_out *o, const char *text, size_t size)
+{
+	if (size >= sizeof(o->buf) - o->used) {
+		flush_and_put(o, text, size);
+		return;
+	}
+	memcpy(o->buf + o->used, text, size);
+	o->used += size;
 }
 
 void kx_text_str(struct kx_text_out *o, const char *text)
@@ -120,12 +130,37 @@ void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t si
 		blanks(o, wanted - size);
 }
 
+static bool is_plain(unsigned char c)
+{
+	return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* The bytes of a word: their highest bits are set where it has a zero byte, and perhaps in bytes above that. */
+static uint64_t zero_bytes(uint64_t word)
+{
+	return (word - 0x0101010101010101) & ~word & 0x8080808080808080;
+}
+
+static bool all_plain(uint64_t word)
+{
+	uint64_t controls = (word - 0x2020202020202020) | word, quotes = zero_bytes(word ^ 0x2222222222222222);
+
+	return !((controls & 0x8080808080808080) | quotes | zero_bytes(word ^ 0x5c5c5c5c5c5c5c5c) |
+		 zero_bytes(word ^ 0x7f7f7f7f7f7f7f7f));
+}
+
 /* How many of the first characters need no escaping. */
 static size_t plain_length(const unsigned char *p, size_t size)
 {
 	size_t n = 0;
+	uint64_t word;
 
-	while (n < size && p[n] >= ' ' && p[n] < 0x7f && p[n] != '"' && p[n] != '\\')
+	for (; n + sizeof(word) <= size; n += sizeof(word)) {
+		memcpy(&word, p + n, sizeof(word));
+		if (!all_plain(word))
+			break;
+	}
+	while (n < size && is_plain(p[n]))
 		n++;
 	return n;
 }
@@ -159,11 +194,11 @@ static int dump_part(const char *part, size_t size, void *out)
 
 void kx_text_json_string(struct kx_text_out *o, const char *text)
 {
-	size_t size = plain_length((const unsigned char *)text, SIZE_MAX); /* ends at the final 0 */
+	size_t size = strlen(text);
 	json_t *json;
 
 	/* Fast path: most names need no escaping. */
-	if (!text[size]) {
+	if (plain_length((const unsigned char *)text, size) == size) {
 		kx_text_char(o, '"');
 		kx_text_bytes(o, text, size);
 		kx_text_char(o, '"');

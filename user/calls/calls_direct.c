@@ -63,7 +63,7 @@ static inline int emit_entry(struct kx_stream *s, const struct kx_call_visitor *
 	call->has_caller = call->has_result = false;
 	call->outermost = open->outermost;
 	call->enter = s->queue.newest = tsc;
-	call->took = call->children = 0;
+	call->children = 0;
 	call->number = s->c->totals.calls++;
 	call->caller_module = 0;
 	call->user = NULL;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Installs the packages needed to build (build), test (test) and measure (bench):
-#     scripts/setup.sh [build] [fast] [test] [bench]      default: build
+# Installs the packages needed to build (build), test (test), measure (bench) and run all hazards (hazards):
+#     scripts/setup.sh [build] [fast] [test] [bench] [hazards]      default: build
 # fast: the part of test that `make test TESTS=fast` needs.
 #     scripts/setup.sh --check                     only checks whether kxray can be built here
 # Debian and Ubuntu: through apt-get, with sudo if needed; if nothing is missing,
@@ -24,6 +24,7 @@ packages() { # FAMILY-GROUP
 		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static
 		;;
 	debian-bench) echo linux-perf bpftrace python3 libpython3-dev libstdc++6 ;;
+	debian-hazards) echo linux-perf bpftrace golang-go rustc ;;
 	fedora-build)
 		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel elfutils-devel \
 			zydis-devel jansson-devel binutils-devel xz-devel libseccomp-devel libzstd-devel zlib-devel
@@ -36,7 +37,8 @@ packages() { # FAMILY-GROUP
 		echo redis sqlite strace gdb valgrind zstd
 		;;
 	fedora-bench) echo perf bpftrace python3-devel libstdc++ ;;
-	*) die "unknown group '${1#*-}': take build, fast, test, bench or --check." ;;
+	fedora-hazards) echo perf bpftrace golang rust ;;
+	*) die "unknown group '${1#*-}': take build, fast, test, bench, hazards or --check." ;;
 	esac
 }
 

@@ -9,7 +9,7 @@ A hazard is a row of hazards.py: a target (targets/) and what happens beside it.
 WAYS below. A run is "harmed" if the target's output or exit status differs from the untraced run or if it hangs, "refused"
 if kxray says why it does not trace it, "inexact" if the trace's counts are not those that the target counted itself
 (less what kxray counted as lost: "lossy"), "known" if the output differs as README's limits say. --short: one run in the
-default ways, as "ok" and "not ok" lines. --compare: a second table, of bpftrace on the same targets. Status 1 if a run was harmed or inexact or kxray failed.
+default ways, as "ok" and "not ok" lines. --compare: more tables, of bpftrace and perf on the same targets. Status 1 if a run was harmed or inexact or kxray failed.
 """
 import argparse
 import concurrent.futures
@@ -17,6 +17,7 @@ import fnmatch
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -49,9 +50,12 @@ WAYS = {
     "single": (["--mechanism=single"], False, "own"),  # the same
     "leave": ([], False, None),  # kxray ends while the target works
     "bpftrace": ([], False, "calls"),  # bpftrace in kxray's place; only with --compare
+    "perf": ([], False, "calls"),  # the same with perf probe and perf stat
 }
 DEFAULT_WAYS = ["attach", "command"]
-NAMED_WAYS = ["multi", "single", "bpftrace"]
+PEERS = ["bpftrace", "perf"]
+NAMED_WAYS = ["multi", "single", *PEERS]
+UPROBE_EVENTS = "/sys/kernel/tracing/uprobe_events"
 
 
 class Refused(Exception):
@@ -90,6 +94,7 @@ class Run:
             self.binary = shutil.copy(f"{TARGETS}/{hazard.target}", self.folder)
         self.children = []
         self.target = self.kxray = None
+        self.events = []  # of perf
         for library in hazard.libraries:
             shutil.copy(f"{TARGETS}/{library}", self.folder)
 
@@ -100,6 +105,7 @@ class Run:
             child.wait()
             if child.stdin:
                 child.stdin.close()
+        self.end_perf()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -184,13 +190,46 @@ class Run:
             child.send_signal(signal.SIGINT)
         self.end_of(child, name)
 
-    def under_bpftrace(self):
-        """The target's status; the counts are in the output of bpftrace."""
+    def start_perf(self):
+        """perf counts the entries and returns of the target's functions, by probes that belong to this run."""
+        if not os.path.exists(UPROBE_EVENTS):
+            raise Refused("this kernel has no uprobe_events, or tracefs is not mounted")
+        for f in self.hazard.functions:
+            for at in (f, f + "%return"):
+                child = self.start("probe", ["perf", "probe", "-q", "-x", self.binary, "--add", at])
+                if self.end_of(child, "perf probe"):
+                    raise Refused("perf probe: " + self.out("probe", "err").strip()[-200:])
+        self.events = re.findall(rf"^([pr]):(\S+) {re.escape(self.binary)}:", read(UPROBE_EVENTS), re.MULTILINE)
+        pipes = []
+        for name in ("ask", "told"):
+            os.mkfifo(f"{self.folder}/{name}")
+            # also for reading, so that it does not wait for perf
+            pipes.append(os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_NONBLOCK))
+        events = ",".join(name.replace("/", ":") for _, name in self.events)
+        child = self.start("perf", ["perf", "stat", "-x;", "-D-1", "--control=fifo:ask,told", "-e", events, "-p",
+                                    str(self.target.pid)])
+        os.write(pipes[0], b"enable\n")
+        wait_until(lambda: child.poll() is not None or select.select(pipes[1:], [], [], 0)[0], "perf does not attach")
+        for pipe in pipes:
+            os.close(pipe)
+        if child.poll() is not None:
+            raise Refused("perf stat: " + self.out("perf", "err").strip()[-200:])
+        return child
+
+    def end_perf(self):
+        """Removes the probes; perf itself has ended."""
+        for _, name in self.events:
+            file = os.open(UPROBE_EVENTS, os.O_WRONLY | os.O_APPEND)
+            os.write(file, f"-:{name}\n".encode())
+            os.close(file)
+
+    def under_peer(self, way):
+        """The target's status; the peer's counts are in its output."""
         self.start_target()
-        child = self.start_bpftrace()
+        child = self.start_perf() if way == "perf" else self.start_bpftrace()
         self.go()
         status = self.end_of(self.target, "the target")
-        self.stop(child, "bpftrace")
+        self.stop(child, way)
         return status
 
     def untraced(self):
@@ -201,8 +240,8 @@ class Run:
 
     def attached(self, way):
         """Returns the target's status; kxray's is checked by the caller."""
-        if way == "bpftrace":
-            return self.under_bpftrace()
+        if way in PEERS:
+            return self.under_peer(way)
         options = WAYS[way][0]
         self.start_target()
         if way != "all":
@@ -234,6 +273,10 @@ class Run:
         """Recorded calls by name, and the number of lost events"""
         if way == "bpftrace":
             return {name: int(n) for name, n in re.findall(r"@uprobe\[uprobe:.*:(.*)\]: (\d+)", self.out("bpftrace"))}, 0
+        if way == "perf":
+            entries = [name.replace("/", ":") for kind, name in self.events if kind == "p"]
+            counts = {name: int(n) for n, name in re.findall(r"^(\d+);[^;]*;([^;]+);", self.out("perf", "err"), re.MULTILINE)}
+            return {name.split(":")[1]: counts.get(name, 0) for name in entries}, 0
         if self.end_of(self.start("report", [KXRAY, "report", "--json", self.trace]), "kxray report"):
             raise ValueError(f"report: {self.out('report', 'err').strip()[:200]}")
         report = json.loads(self.out("report"))
@@ -317,6 +360,15 @@ def why_not(hazard):
     return f"{missing[0]} is not installed" if missing else None
 
 
+def lacks_peer(peer):
+    """Why the targets cannot be tried under another tracer on this machine, or None"""
+    if not shutil.which(peer):
+        return f"{peer} is not installed"
+    if peer == "perf" and not os.path.exists(UPROBE_EVENTS):
+        return "no uprobe_events here; tests/hazards/perf.sh tries them in a guest"
+    return None
+
+
 def try_hazard(hazard, ways, runs, keep, tell):
     """Calls tell(way, kind, text) for each run."""
     for number in range(runs):
@@ -335,7 +387,7 @@ def results(hazard, args, ways):
     """[(way, kind, text)] of all runs, or why there are none"""
     lacks, tried = why_not(hazard), []
     if not lacks:
-        ways = [*ways, *(hazard.also if not args.ways and ways != ["bpftrace"] else ())]
+        ways = [*ways, *(hazard.also if not args.ways and ways[0] not in PEERS else ())]
         try_hazard(hazard, ways, args.runs, args.keep, lambda *result: tried.append(result))
     return lacks, tried
 
@@ -402,11 +454,11 @@ def main():
     if args.short:
         sys.exit(1 if short(args, chosen) else 0)
     wrong = table(args, chosen, args.ways or [way for way in WAYS if way not in NAMED_WAYS])
-    if args.compare:
-        print("\nThe same targets under bpftrace, entries and returns:" if shutil.which("bpftrace") else
-              "\nbpftrace is not installed")
-    if args.compare and shutil.which("bpftrace"):
-        table(args, chosen, ["bpftrace"])
+    for peer in PEERS if args.compare else ():
+        why_not = lacks_peer(peer)
+        print(f"\nThe same targets under {peer}, entries and returns:" + (f" {why_not}" if why_not else ""))
+        if not why_not:
+            table(args, chosen, [peer])
     sys.exit(1 if wrong else 0)
 
 

@@ -205,7 +205,7 @@ class Run:
             os.mkfifo(f"{self.folder}/{name}")
             # also for reading, so that it does not wait for perf
             pipes.append(os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_NONBLOCK))
-        events = ",".join(name.replace("/", ":") for _, name in self.events)
+        events = ",".join(sorted({name.replace("/", ":") for _, name in self.events}))
         child = self.start("perf", ["perf", "stat", "-x;", "-D-1", "--control=fifo:ask,told", "-e", events, "-p",
                                     str(self.target.pid)])
         os.write(pipes[0], b"enable\n")
@@ -218,7 +218,7 @@ class Run:
 
     def end_perf(self):
         """Removes the probes; perf itself has ended."""
-        for _, name in self.events:
+        for name in {name for _, name in self.events}:  # one for all probes of its name
             file = os.open(UPROBE_EVENTS, os.O_WRONLY | os.O_APPEND)
             os.write(file, f"-:{name}\n".encode())
             os.close(file)

@@ -2,9 +2,9 @@
 #include "binary/stack_switch.h"
 
 #include <Zydis/Zydis.h>
-#include <emmintrin.h>
 #include <string.h>
 
+#include "base/byte_match.h"
 #include "base/stop_request.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -354,11 +354,10 @@ static unsigned candidates(const uint8_t *p)
 	const __m128i first = _mm_loadu_si128((const __m128i *)p);
 	const __m128i opcode = _mm_loadu_si128((const __m128i *)(p + 1));
 	const __m128i modrm = _mm_loadu_si128((const __m128i *)(p + 2));
-#define IS(v, mask, value) _mm_cmpeq_epi8(_mm_and_si128(v, _mm_set1_epi8((char)(mask))), _mm_set1_epi8((char)(value)))
-	const __m128i rsp_or_rbp = _mm_or_si128(IS(modrm, 0x30, SP << 3), IS(modrm, 0xc6, 0xc0 | SP));
-	const __m128i rex = _mm_and_si128(IS(first, 0xf8, REX_W), _mm_or_si128(rsp_or_rbp, IS(opcode, 0xff, 0x94)));
-	const __m128i pop = _mm_or_si128(IS(first, 0xff, 0x5c), IS(first, 0xff, 0x8f));
-#undef IS
+	const __m128i rsp_or_rbp = _mm_or_si128(kx_byte_match(modrm, 0x30, SP << 3), kx_byte_match(modrm, 0xc6, 0xc0 | SP));
+	const __m128i rex = _mm_and_si128(kx_byte_match(first, 0xf8, REX_W),
+					  _mm_or_si128(rsp_or_rbp, kx_byte_match(opcode, 0xff, 0x94)));
+	const __m128i pop = _mm_or_si128(kx_byte_match(first, 0xff, 0x5c), kx_byte_match(first, 0xff, 0x8f));
 
 	return (unsigned)_mm_movemask_epi8(_mm_or_si128(rex, pop));
 }

@@ -84,6 +84,20 @@ static inline const uint8_t *kx_range_bytes(const struct kx_code_range *r, uint6
 	return r->bytes + (addr - r->addr);
 }
 
+/* Whether the instruction @b of @length bytes is a push of a 64-bit register. */
+static inline bool kx_is_push(const uint8_t *b, unsigned length)
+{
+	return (length == 1 && b[0] >> 3 == 0x50 >> 3) || (length == 2 && b[0] == 0x41 && b[1] >> 3 == 0x50 >> 3);
+}
+
+#define KX_ENDBR64_SIZE 4
+
+/* Of KX_ENDBR64_SIZE bytes. */
+static inline bool kx_is_endbr64(const uint8_t *b)
+{
+	return !memcmp(b, "\xf3\x0f\x1e\xfa", KX_ENDBR64_SIZE);
+}
+
 /* Where the direct branch or call at @addr, @length bytes @b with 8 bits of displacement (if it has two) or 32, goes. */
 static inline uint64_t kx_near_target(uint64_t addr, const uint8_t *b, unsigned length)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "plan/gap.h"
 
-#include <emmintrin.h>
 #include <string.h>
+
+#include "base/byte_match.h"
 
 /* More instructions than kx_go_body and kx_plan_entry together look at. */
 #define MOST 48
@@ -23,7 +24,7 @@ void kx_gap_ask(const struct kx_code_range *r, const struct kx_symbol *sym, uint
 		if (i)
 			__atomic_fetch_or(&asked[at / 64], 1ULL << at % 64, __ATOMIC_RELAXED);
 		/* a push moves the stack */
-		if (!length || (length == 1 && *b >> 3 == 0x50 >> 3) || (length == 2 && *b == 0x41 && b[1] >> 3 == 0x50 >> 3))
+		if (!length || kx_is_push(b, length))
 			break;
 		if (class != KX_INSN_PLAIN && class != KX_INSN_STACK && class != KX_INSN_ODD &&
 		    (class != KX_INSN_BRANCH || i >= CHECK))
@@ -78,11 +79,9 @@ static unsigned candidates(const uint8_t *p)
 {
 	const __m128i first = _mm_loadu_si128((const __m128i *)p);
 	const __m128i second = _mm_loadu_si128((const __m128i *)(p + 1));
-#define IS(v, mask, value) _mm_cmpeq_epi8(_mm_and_si128(v, _mm_set1_epi8((char)(mask))), _mm_set1_epi8((char)(value)))
-	const __m128i jcc = _mm_and_si128(IS(first, 0xff, 0x0f), IS(second, 0xf0, 0x80));
-	const __m128i xbegin = _mm_and_si128(IS(first, 0xff, 0xc7), IS(second, 0xff, 0xf8));
-	const __m128i any = _mm_or_si128(IS(first, 0xfe, 0xe8), _mm_or_si128(jcc, xbegin));
-#undef IS
+	const __m128i jcc = _mm_and_si128(kx_byte_match(first, 0xff, 0x0f), kx_byte_match(second, 0xf0, 0x80));
+	const __m128i xbegin = _mm_and_si128(kx_byte_match(first, 0xff, 0xc7), kx_byte_match(second, 0xff, 0xf8));
+	const __m128i any = _mm_or_si128(kx_byte_match(first, 0xfe, 0xe8), _mm_or_si128(jcc, xbegin));
 
 	return (unsigned)_mm_movemask_epi8(any);
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "plan/probe_cost.h"
 
@@ -188,19 +187,18 @@ static bool step_over(const struct kx_function_code *f, struct place *at,
 static bool plan_push(const struct kx_function_code *f, uint64_t from, const struct kx_plan_options *options,
 		      struct kx_plan *out)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	const unsigned emulated = options->emulated ? options->emulated : KX_EMULATED_ALWAYS;
 	const uint64_t end = f->parts[0].to;
 	const uint8_t *b = kx_range_bytes(f->parts[0].range, from);
 	uint64_t pos = from;
 
-	if (end - pos > sizeof(endbr64) && !memcmp(b, endbr64, sizeof(endbr64))) {
-		pos += sizeof(endbr64);
-		b += sizeof(endbr64);
+	if (end - pos > KX_ENDBR64_SIZE && kx_is_endbr64(b)) {
+		pos += KX_ENDBR64_SIZE;
+		b += KX_ENDBR64_SIZE;
 		if (kx_code_is_target(f->code, pos))
 			return false;
 	}
-	if (end - pos < 2 || (*b >> 3 != 0x50 >> 3 && (b[0] != 0x41 || b[1] >> 3 != 0x50 >> 3)) ||
+	if (end - pos < 2 || (!kx_is_push(b, 1) && !kx_is_push(b, 2)) ||
 	    !(emulated >> KX_INSN_PUSH & 1))
 		return false;
 	out->entry = (struct kx_sled){ .addr = pos, .kind = KX_SLED_ENTRY, .cost = KX_COST_EMULATED };

@@ -195,7 +195,6 @@ unsigned kx_quick_nop(const uint8_t *bytes, size_t left)
 /* An instruction that begins with a prefix other than REX. */
 static __attribute__((noinline)) unsigned with_prefix(const uint8_t *b)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	const bool segment = b[0] == 0x64 || b[0] == 0x65;
 	const uint8_t *p = b + 1;
 	unsigned a, length, immediate;
@@ -205,8 +204,8 @@ static __attribute__((noinline)) unsigned with_prefix(const uint8_t *b)
 		length = nop_length(b);
 		if (length)
 			return KX_INSN_ODD << KX_INFO_CLASS_SHIFT | length;
-	} else if (!memcmp(b, endbr64, sizeof(endbr64))) {
-		return KX_INSN_PLAIN << KX_INFO_CLASS_SHIFT | sizeof(endbr64);
+	} else if (kx_is_endbr64(b)) {
+		return KX_INSN_PLAIN << KX_INFO_CLASS_SHIFT | KX_ENDBR64_SIZE;
 	}
 	if (*p >> 4 == 4)
 		rex = *p++;

@@ -43,5 +43,5 @@ sed -i "s|PYTHON|$python|; s|OPTIONS|${*@Q}|" "$work/guest"
 scripts/vm-run.sh --kernel "$series" --script "$work/guest" --smp 2 --mem 3G --timeout 7200 \
 	--files "tests/hazards:/k/tests/hazards $BUILD/tests/hazards:/k/build/tests/hazards" \
 	--files "$BUILD/tests/targets:/k/build/tests/targets" \
-	--files "$(command -v perf):/usr/bin/perf $(command -v true):/usr/bin/true $python" \
+	--files "$(type -P perf):/usr/bin/perf $(type -P true):/usr/bin/true $python" \
 	--files "$work/python:$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"

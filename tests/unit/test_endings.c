@@ -112,6 +112,17 @@ static void test_number_used_again(void **state)
 	waitpid(pid, NULL, 0);
 }
 
+static void test_too_many(void **state)
+{
+	static struct kx_endings e;
+
+	(void)state;
+	for (e.n = 0; e.n < KX_ENDINGS; e.n++)
+		e.all[e.n] = (struct kx_ending){ .pidfd = -1 };
+	assert_true(kx_endings_add(&e, getpid()));
+	assert_int_equal(e.n, KX_ENDINGS);
+}
+
 static void *live_on(void *arg)
 {
 	(void)arg;
@@ -161,6 +172,7 @@ int main(void)
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_has_ended_before),
 		cmocka_unit_test(test_number_used_again),
+		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_first_thread_ended),
 	};
 

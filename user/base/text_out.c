@@ -5,11 +5,11 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/decimal.h"
 #include "base/json_text.h"
 #include "base/printable.h"
+#include "base/write_all.h"
 
 void kx_text_init(struct kx_text_out *o, int fd)
 {
@@ -45,22 +45,12 @@ static void store(struct kx_text_out *o)
 
 int kx_text_flush(struct kx_text_out *o)
 {
-	size_t done = 0;
+	struct iovec all = { o->buf, o->used };
 
-	if (o->fd < 0) {
-		if (!o->error)
-			store(o);
-		o->used = 0;
-		return o->error;
-	}
-	while (!o->error && done < o->used) {
-		ssize_t n = write(o->fd, o->buf + done, o->used - done);
-
-		if (n < 0 && errno != EINTR)
-			o->error = -errno;
-		else if (n > 0)
-			done += (size_t)n;
-	}
+	if (!o->error && o->fd < 0)
+		store(o);
+	else if (!o->error)
+		o->error = kx_write_all(o->fd, &all, 1);
 	o->used = 0;
 	return o->error;
 }

@@ -8,9 +8,14 @@
 
 int kx_write_all(int fd, struct iovec *iov, int n)
 {
-	while (n) {
-		ssize_t done = writev(fd, iov, n);
+	for (;;) {
+		ssize_t done;
 
+		for (; n && !iov->iov_len; n--)
+			iov++;
+		if (!n)
+			return 0;
+		done = writev(fd, iov, n);
 		if (done < 0 && errno == EAGAIN) {
 			struct pollfd pfd = { .fd = fd, .events = POLLOUT };
 
@@ -21,15 +26,11 @@ int kx_write_all(int fd, struct iovec *iov, int n)
 			continue;
 		if (done <= 0)
 			return done < 0 ? -errno : -EIO;
-		while (n && (size_t)done >= iov->iov_len) {
-			done -= (ssize_t)iov->iov_len;
-			iov++;
-			n--;
-		}
+		for (; n && (size_t)done >= iov->iov_len; n--)
+			done -= (ssize_t)iov++->iov_len;
 		if (n) {
 			iov->iov_base = (uint8_t *)iov->iov_base + done;
 			iov->iov_len -= (size_t)done;
 		}
 	}
-	return 0;
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/write_all.h"
+
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 
 #define NSIGNALS (sizeof(signals) / sizeof(signals[0]))
@@ -53,11 +55,8 @@ static int copy_existing(const char *from, int to, struct kx_err *err)
 		n = read(fd, buf, sizeof(buf));
 		if (n < 0)
 			r = -errno;
-		for (ssize_t done = 0, part; !r && done < n; done += part) {
-			part = write(to, buf + done, (size_t)(n - done));
-			if (part < 0)
-				r = -errno;
-		}
+		else
+			r = kx_write_all(to, &(struct iovec){ buf, (size_t)n }, 1);
 	}
 	close(fd);
 	return r ? kx_err_set(err, r, "%s: cannot be copied to add to it: %s", from, strerror(-r))

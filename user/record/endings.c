@@ -2,11 +2,10 @@
 #include "record/endings.h"
 
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool has_ended(int pidfd)
+bool kx_pidfd_has_ended(int pidfd)
 {
 	struct pollfd pfd = { .fd = pidfd, .events = POLLIN };
 
@@ -28,31 +27,18 @@ static void forget(struct kx_endings *e, size_t i)
 	e->all[i] = e->all[--e->n];
 }
 
-static bool make_room(struct kx_endings *e)
-{
-	size_t room = e->room ? 2 * e->room : 16;
-	struct kx_ending *all;
-
-	if (e->n < e->room)
-		return true;
-	all = realloc(e->all, room * sizeof(*all));
-	if (!all)
-		return false;
-	e->all = all;
-	e->room = room;
-	return true;
-}
-
 bool kx_endings_add(struct kx_endings *e, pid_t pid)
 {
 	int pidfd;
 
 	if (find(e, pid) < e->n)
 		return false;
+	if (e->n == KX_ENDINGS)
+		return true;
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)
 		return true;
-	if (has_ended(pidfd) || !make_room(e)) {
+	if (kx_pidfd_has_ended(pidfd)) {
 		close(pidfd);
 		return true;
 	}
@@ -75,7 +61,7 @@ void kx_endings_poll(struct kx_endings *e, void (*ended)(void *ctx, pid_t pid), 
 	for (size_t i = e->n; i--;) {
 		pid_t pid = e->all[i].pid;
 
-		if (!has_ended(e->all[i].pidfd))
+		if (!kx_pidfd_has_ended(e->all[i].pidfd))
 			continue;
 		forget(e, i);
 		ended(ctx, pid);
@@ -86,6 +72,4 @@ void kx_endings_free(struct kx_endings *e)
 {
 	while (e->n)
 		forget(e, e->n - 1);
-	free(e->all);
-	*e = (struct kx_endings){ 0 };
 }

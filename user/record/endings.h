@@ -16,13 +16,18 @@ struct kx_ending {
 	int pidfd; /* poll(2) reports it once no thread is left */
 };
 
+#define KX_ENDINGS 256 /* that are waited for at a time; so that descriptors are left for others */
+
 /* Zeroed at first. */
 struct kx_endings {
-	struct kx_ending *all;
-	size_t n, room;
+	struct kx_ending all[KX_ENDINGS];
+	size_t n;
 };
 
-/* Process @pid is ending. True: it has ended, or cannot be waited for (no memory or descriptor). */
+/* Whether no thread of the process is left; it may still be a zombie. */
+bool kx_pidfd_has_ended(int pidfd);
+
+/* Process @pid is ending. True: it has ended, or cannot be waited for (too many at a time, or no descriptor). */
 bool kx_endings_add(struct kx_endings *e, pid_t pid);
 /* Forgets @pid, whose number is used again. Whether it was there. */
 bool kx_endings_take(struct kx_endings *e, pid_t pid);

@@ -2,7 +2,6 @@
 #include "record/targets.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "base/stop_request.h"
 #include "binary/unwind_risk.h"
+#include "record/endings.h"
 #include "tracer/debugger.h"
 #include "tracer/each_process.h"
 
@@ -183,9 +183,7 @@ int kx_targets_check(const struct kx_targets *t, const struct kx_notices *notice
 
 bool kx_target_has_ended(const struct kx_targets *t, size_t i)
 {
-	struct pollfd pfd = { .fd = t->pidfds[i], .events = POLLIN };
-
-	return pfd.fd >= 0 && poll(&pfd, 1, 0) > 0;
+	return t->pidfds[i] >= 0 && kx_pidfd_has_ended(t->pidfds[i]);
 }
 
 pid_t kx_targets_ended(const struct kx_targets *t)

@@ -15,11 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "trace/fdr.h"
 #include "base/json_text.h"
 #include "base/output.h"
+#include "base/write_all.h"
 #include "trace/map_internal.h"
 #include "trace/map_strings.h"
 
@@ -358,39 +358,22 @@ static int build(struct image *im, struct kx_map *map)
 
 static int write_image(int fd, const struct image *im)
 {
-	static const char zeros[8];
+	static char zeros[8];
 	const Elf64_Shdr *last = &im->sections[S_SHSTRTAB];
-	struct {
-		const void *data;
-		size_t size;
-	} parts[] = {
-		{ &im->header, sizeof(im->header) },
+	struct iovec parts[] = {
+		{ (void *)&im->header, sizeof(im->header) },
 		{ im->sleds, im->sections[S_SLEDS].sh_size },
 		{ im->symbols, im->sections[S_SYMTAB].sh_size },
 		{ im->rows, im->sections[S_FUNCTIONS].sh_size },
 		{ im->strings.data, im->sections[S_STRTAB].sh_size },
 		{ im->names.data, im->sections[S_NAMES].sh_size },
-		{ im->session, im->sections[S_SESSION].sh_size },
-		{ section_names, last->sh_size },
+		{ (void *)im->session, im->sections[S_SESSION].sh_size },
+		{ (void *)section_names, last->sh_size },
 		{ zeros, im->header.e_shoff - last->sh_offset - last->sh_size },
-		{ im->sections, sizeof(im->sections) },
+		{ (void *)im->sections, sizeof(im->sections) },
 	};
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		const char *p = parts[i].data;
-
-		while (parts[i].size) {
-			ssize_t n = write(fd, p, parts[i].size);
-
-			if (n < 0 && errno == EINTR)
-				continue;
-			if (n <= 0)
-				return n < 0 ? -errno : -EIO;
-			p += n;
-			parts[i].size -= (size_t)n;
-		}
-	}
-	return 0;
+	return kx_write_all(fd, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 static int save(const char *path, const struct image *im, struct kx_err *err)

@@ -225,7 +225,6 @@ hazards: ## run each dangerous target RUNS (100) times in every way to trace it,
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test hazards
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' tests/hazards/run.py --runs $(RUNS) $(HAZARD_OPTIONS)
-	@[ -e /sys/kernel/tracing/uprobe_events ] || BUILD='$(BUILD)' tests/hazards/perf.sh
 
 SECONDS ?= 3600
 soak: ## install what is missing, record with --rotate for an hour (SECONDS=N), check that nothing grows

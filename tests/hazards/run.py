@@ -360,13 +360,12 @@ def why_not(hazard):
     return f"{missing[0]} is not installed" if missing else None
 
 
-def lacks_peer(peer):
-    """Why the targets cannot be tried under another tracer on this machine, or None"""
-    if not shutil.which(peer):
-        return f"{peer} is not installed"
-    if peer == "perf" and not os.path.exists(UPROBE_EVENTS):
-        return "no uprobe_events here; tests/hazards/perf.sh tries them in a guest"
-    return None
+def with_tracefs():
+    """perf needs tracefs. Where it is not mounted, starts again in a mount namespace of its own and mounts it there."""
+    if not os.path.exists(UPROBE_EVENTS) and "KX_HAZARDS_UNSHARED" not in os.environ:
+        os.environ["KX_HAZARDS_UNSHARED"] = "1"
+        os.execvp("unshare", ["unshare", "-m", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing; exec "$@"', "sh",
+                              sys.executable, *sys.argv])
 
 
 def try_hazard(hazard, ways, runs, keep, tell):
@@ -450,15 +449,19 @@ def main():
     unknown = set(args.ways or ()) - set(WAYS)
     if unknown:
         parser.error(f"no such way: {unknown}; there are {', '.join(WAYS)}")
+    if "perf" in (args.ways or ()):
+        with_tracefs()
     chosen = hazards_of(args)
     if args.short:
         sys.exit(1 if short(args, chosen) else 0)
     wrong = table(args, chosen, args.ways or [way for way in WAYS if way not in NAMED_WAYS])
     for peer in PEERS if args.compare else ():
-        why_not = lacks_peer(peer)
-        print(f"\nThe same targets under {peer}, entries and returns:" + (f" {why_not}" if why_not else ""))
-        if not why_not:
-            table(args, chosen, [peer])
+        print(f"\nThe same targets under {peer}, entries and returns:", flush=True)
+        if shutil.which(peer):
+            only = ["--only", ",".join(args.only)] if args.only else []
+            subprocess.run([sys.executable, sys.argv[0], "--ways", peer, "--runs", str(args.runs), *only], check=False)
+        else:
+            print(f"{peer} is not installed")
     sys.exit(1 if wrong else 0)
 
 

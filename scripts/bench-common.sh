@@ -89,7 +89,7 @@ wait_text()
 	done
 	return 1
 }
-# start_tool OUT ERR COMMAND...: starts it as $tool. Bash makes background jobs ignore SIGINT, so the default
+# start_tool OUT ERR COMMAND...: starts it as $tool, without the pipes to the target. Bash makes background jobs ignore SIGINT, so the default
 # action is restored.
 start_tool()
 {
@@ -97,7 +97,7 @@ start_tool()
 	shift 2
 	: >"$out"
 	: >"$err"
-	env --default-signal=INT "${on_tool_cpus[@]}" "$@" >"$out" 2>"$err" </dev/null &
+	env --default-signal=INT "${on_tool_cpus[@]}" "$@" >"$out" 2>"$err" </dev/null 5>&- 6<&- &
 	tool=$!
 }
 # end_tool: ends $tool with SIGINT, after a minute with SIGKILL

@@ -9,7 +9,7 @@
 #
 #     empty     a recorded call against the same probes with empty BPF programs
 #     callers   a call recorded with --callers against one recorded without
-#     peers     perf record and bpftrace on the same function
+#     peers     perf record and bpftrace on the same function; uftrace and LLVM XRay on rebuilt ones
 #     share     functions with a cheap entry in some libraries, with return probes and without
 #     attach    attaching to 10,000 functions, and detaching
 #     export    scripts/bench-export.sh: report and export against llvm-xray
@@ -93,11 +93,12 @@ column() { cut -d' ' -f"$1" "$TMP/pairs" | median | xargs printf '%.0f'; }
 
 # The target prints its functions' first bytes, which show whether a probe is in place.
 
-start_target()
+start_target() # [COMMAND...]: the target, or a tool that runs it
 {
+	[ $# -gt 0 ] || set -- "$BUILD/tests/bench/target"
 	rm -f "$TMP/in" "$TMP/out"
 	mkfifo "$TMP/in" "$TMP/out"
-	"${on_target_cpu[@]}" "$BUILD/tests/bench/target" <"$TMP/in" >"$TMP/out" &
+	"${on_target_cpu[@]}" "$@" <"$TMP/in" >"$TMP/out" 2>"$TMP/target.err" &
 	target=$!
 	exec 5>"$TMP/in" 6<"$TMP/out"
 	# Once it answers, taskset has executed the target.
@@ -250,6 +251,41 @@ with_bpftrace()
 	fi
 }
 
+# with_rebuilt FUNCTION CALLS COMMAND...: in another process, which runs a build of the target for that tool
+with_rebuilt()
+{
+	end_target
+	start_target "${@:3}"
+	measure "$1" "$2"
+	end_target
+	start_target
+}
+
+with_uftrace()
+{
+	local counted
+	rm -rf "$TMP/uftrace"
+	with_rebuilt "$1" "$2" uftrace record -d "$TMP/uftrace" "$BUILD/tests/bench/target-uftrace"
+	counted=$(uftrace report -d "$TMP/uftrace" -f call 2>/dev/null | awk -v f="$1" '$2 == f { print $1 }')
+	if [ "$counted" != "$TOTAL" ]; then
+		WHY="uftrace recorded ${counted:-no} calls of $TOTAL"
+		return 1
+	fi
+}
+
+with_xray()
+{
+	local counted
+	rm -f "$TMP"/xray.*
+	XRAY_OPTIONS="verbosity=0 xray_logfile_base=$TMP/xray." with_rebuilt "$1" "$2" "${xray_target[@]}"
+	counted=$("$xray" account -format=csv -m "$BUILD/tests/bench/target-xray" "$TMP"/xray.* 2>/dev/null |
+		awk -F, -v f="$1" '$0 ~ f { print $2 }')
+	if [ "$counted" != "$TOTAL" ]; then
+		WHY="XRay recorded ${counted:-no} calls of $TOTAL"
+		return 1
+	fi
+}
+
 measure() # FUNCTION CALLS
 {
 	# Warm: caches, the tool's first page faults, and the kernel's optimization of a nop5.
@@ -314,9 +350,31 @@ perf_probes() # FUNCTION
 	fi
 }
 
+# Tools that work inside the process, which was built for them.
+bench_rebuilt()
+{
+	local name="kxray / uftrace, on a rebuilt program"
+	if ! command -v uftrace >/dev/null; then
+		cannot "$name" "uftrace is not installed"
+	elif pairs bench_c kxray "$CALLS" uftrace "$CALLS"; then
+		note "$name"
+	else
+		cannot "$name" "$WHY"
+	fi
+	name="kxray / LLVM XRay, on a rebuilt program"
+	if [ -z "$xray" ]; then
+		cannot "$name" "llvm-xray is not installed"
+	elif pairs bench_c kxray "$CALLS" xray "$CALLS"; then
+		note "$name"
+	else
+		cannot "$name" "$WHY"
+	fi
+}
+
 bench_peers()
 {
 	local name
+	bench_rebuilt
 	# What moving the probe can gain at most, for any tool: it depends on this machine's cost of a trap.
 	if pairs bench_endbr64_push empty_stepped "$STEPPED_CALLS" empty "$CALLS"; then
 		note "empty programs at the endbr64 / at the push"
@@ -435,6 +493,18 @@ bench_attach()
 }
 
 compile target tests/bench/target.c
+compile target-uftrace tests/bench/target.c -pg
+xray=$(command -v llvm-xray llvm-xray-14 llvm-xray-19 /usr/lib/llvm-14/bin/llvm-xray | head -n 1)
+CC=${CLANG:-clang} compile target-xray tests/bench/target.c -DXRAY -fxray-instrument -fxray-instruction-threshold=1
+xray_target=("$BUILD/tests/bench/target-xray")
+cpu=/sys/devices/system/cpu/cpu0
+# Its runtime reads the TSC only if it finds the frequency, which virtual machines do not tell; any will do here.
+if ! [ -e "$cpu/tsc_freq_khz" ] && ! [ -e "$cpu/cpufreq/cpuinfo_max_freq" ]; then
+	mkdir "$TMP/cpu0"
+	echo 2500000 >"$TMP/cpu0/tsc_freq_khz"
+	# shellcheck disable=SC2016
+	xray_target=(unshare -m sh -c 'mount --bind "$2" "$1" && exec "$3"' sh "$cpu" "$TMP/cpu0" "${xray_target[@]}")
+fi
 compile empty tests/bench/empty.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lzstd -lz -lZydis \
 	-liberty
 mechanism=

@@ -23,7 +23,7 @@ packages() { # FAMILY-GROUP
 		packages debian-fast
 		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static
 		;;
-	debian-bench) echo linux-perf bpftrace python3 libpython3-dev libstdc++6 ;;
+	debian-bench) echo linux-perf bpftrace uftrace python3 libpython3-dev libstdc++6 ;;
 	debian-hazards) echo linux-perf bpftrace golang-go rustc ;;
 	fedora-build)
 		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel elfutils-devel \
@@ -36,7 +36,7 @@ packages() { # FAMILY-GROUP
 		packages fedora-fast
 		echo redis sqlite strace gdb valgrind zstd
 		;;
-	fedora-bench) echo perf bpftrace python3-devel libstdc++ ;;
+	fedora-bench) echo perf bpftrace uftrace python3-devel libstdc++ ;;
 	fedora-hazards) echo perf bpftrace golang rust ;;
 	*) die "unknown group '${1#*-}': take build, fast, test, bench, hazards or --check." ;;
 	esac

@@ -14,6 +14,15 @@
 #include <string.h>
 #include <time.h>
 
+#ifdef XRAY
+/* LLVM 14's headers are for C++: these return enums. */
+int __xray_log_select_mode(const char *mode);
+int __xray_log_init_mode(const char *mode, const char *options);
+int __xray_log_finalize(void);
+int __xray_log_flushLog(void);
+int __xray_patch(void);
+#endif
+
 #define MAX_RUNS 100
 
 #define FUNCTION(name, code)                                                                       \
@@ -29,6 +38,12 @@ FUNCTION(bench_nop5, "	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n");
 FUNCTION(bench_push, "	push %rbp\n	pop %rbp\n");
 FUNCTION(bench_endbr64_push, "	endbr64\n	push %rbp\n	pop %rbp\n");
 
+/* In C, for tracers that need another build of it. */
+__attribute__((noinline)) void bench_c(void)
+{
+	__asm__ volatile("" ::: "rbx"); /* begins with a push */
+}
+
 static const struct {
 	const char *name;
 	void (*call)(void);
@@ -36,6 +51,7 @@ static const struct {
 	{ "bench_nop5", bench_nop5 },
 	{ "bench_push", bench_push },
 	{ "bench_endbr64_push", bench_endbr64_push },
+	{ "bench_c", bench_c },
 };
 
 /* CPU time of this thread, so that other threads running in between do not count. */
@@ -69,10 +85,30 @@ static void run(void (*call)(void), long calls, int runs)
 	printf("%.1f %.1f %ld\n", times[runs / 2], times[0], calls * runs);
 }
 
+/* LLVM XRay records calls from here on; short ones, too. */
+static void start_xray(void)
+{
+#ifdef XRAY
+	if (__xray_log_select_mode("xray-fdr") ||
+	    __xray_log_init_mode("xray-fdr", "func_duration_threshold_us=0:buffer_size=1048576:buffer_max=64") != 2 ||
+	    __xray_patch() != 1)
+		exit(3);
+#endif
+}
+
+static void end_xray(void)
+{
+#ifdef XRAY
+	__xray_log_finalize();
+	__xray_log_flushLog();
+#endif
+}
+
 int main(void)
 {
 	char line[256], command[16], name[64];
 
+	start_xray();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while (fgets(line, sizeof(line), stdin)) {
 		void (*call)(void) = NULL;
@@ -96,5 +132,6 @@ int main(void)
 			return 2;
 		}
 	}
+	end_xray();
 	return 0;
 }

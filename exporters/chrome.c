@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exporters/common/instant.h"
@@ -14,6 +15,16 @@
 #include "exporters/exporter.h"
 #include "base/pair_map.h"
 #include "exporters/common/sched_slices.h"
+
+/* Of functions with greater ids, and beyond so many bytes of all labels, a label is made for each call. */
+#define MOST_LABELS (1u << 20)
+#define LABEL_BYTES (16u << 20)
+
+/* How the B events of a function begin. */
+struct label {
+	char *text; /* NULL: not made yet */
+	size_t size;
+};
 
 struct chrome {
 	const struct kx_export *x;
@@ -23,10 +34,14 @@ struct chrome {
 	bool any;       /* an event has been written */
 	bool begun;     /* the names of the thread being walked are written */
 	size_t ids_size;
-	char ids[64];   /* of that thread: ,"pid":1,"tid":2 */
+	char ids[64];   /* of that thread: ,"pid":1,"tid":2,"ts": and without "ts" ids_size bytes */
+	struct label *labels; /* by id */
+	size_t nlabels, label_bytes;
+	struct kx_text_out scratch; /* of one label */
 	struct kx_sched_slices sched;
 };
 
+#define TS ",\"ts\":"
 #define PUT(c, text) kx_text_bytes((c)->x->out, text, sizeof(text) - 1)
 
 static void begin_event(struct chrome *c, const char *text, size_t size)
@@ -48,8 +63,7 @@ static void put_place(struct chrome *c, uint64_t tsc)
 	char decimals[4] = { '.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
 			     (char)('0' + rest % 10) };
 
-	kx_text_bytes(c->x->out, c->ids, c->ids_size);
-	PUT(c, ",\"ts\":");
+	kx_text_bytes(c->x->out, c->ids, c->ids_size + sizeof(TS) - 1);
 	kx_text_u64(c->x->out, ns / 1000);
 	kx_text_bytes(c->x->out, decimals, sizeof(decimals));
 }
@@ -80,7 +94,8 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	if (is_new < 0)
 		return kx_err_set(c->err, is_new, "out of memory for processes");
 	c->ids_size = (size_t)snprintf(c->ids, sizeof(c->ids),
-				       ",\"pid\":%" PRId32 ",\"tid\":%" PRId32, t->pid, t->tid);
+				       ",\"pid\":%" PRId32 ",\"tid\":%" PRId32 TS, t->pid, t->tid) -
+		      (sizeof(TS) - 1);
 	kx_call_process_title(t, title, sizeof(title));
 	/* the process has the name of its first thread */
 	if (is_new || (c->begun && t->tid == t->pid))
@@ -115,19 +130,68 @@ static void put_arguments(struct chrome *c, const struct kx_call *call)
 	PUT(c, "}");
 }
 
+static void put_label(struct chrome *c, struct kx_text_out *o, uint32_t func)
+{
+	const char *module = kx_trace_module(c->x->names, func);
+
+	kx_text_str(o, "{\"name\":");
+	kx_text_json_string(o, kx_trace_name(c->x->names, func));
+	if (*module) {
+		kx_text_str(o, ",\"cat\":");
+		kx_text_json_string(o, module);
+	}
+	kx_text_str(o, ",\"ph\":\"B\"");
+}
+
+static bool make_room_for_label(struct chrome *c, uint32_t func)
+{
+	size_t n = 2 * c->nlabels > func ? 2 * c->nlabels : (size_t)func + 1;
+	struct label *labels;
+
+	if (func < c->nlabels)
+		return true;
+	labels = func < MOST_LABELS ? reallocarray(c->labels, n, sizeof(*labels)) : NULL;
+	if (!labels)
+		return false;
+	memset(labels + c->nlabels, 0, (n - c->nlabels) * sizeof(*labels));
+	c->labels = labels;
+	c->nlabels = n;
+	return true;
+}
+
+/* The label of @func, which has none yet, or one that is valid until the next call; NULL if it is too long. */
+static __attribute__((noinline)) const struct label *make_label(struct chrome *c, uint32_t func, struct label *once)
+{
+	kx_text_init(&c->scratch, -1);
+	put_label(c, &c->scratch, func);
+	if (c->scratch.stored || c->scratch.error) {
+		free(c->scratch.memory);
+		return NULL;
+	}
+	*once = (struct label){ c->scratch.buf, c->scratch.used };
+	if (once->size > LABEL_BYTES - c->label_bytes || !make_room_for_label(c, func))
+		return once;
+	c->labels[func].text = malloc(once->size);
+	if (!c->labels[func].text)
+		return once;
+	memcpy(c->labels[func].text, once->text, once->size);
+	c->labels[func].size = once->size;
+	c->label_bytes += once->size;
+	return &c->labels[func];
+}
+
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct chrome *c = ctx;
-	const char *module = kx_trace_module(c->x->names, call->func);
+	const struct label *label;
+	struct label once;
 
 	(void)t;
-	BEGIN(c, "{\"name\":");
-	kx_text_json_string(c->x->out, kx_trace_name(c->x->names, call->func));
-	if (*module) {
-		PUT(c, ",\"cat\":");
-		kx_text_json_string(c->x->out, module);
-	}
-	PUT(c, ",\"ph\":\"B\"");
+	label = call->func < c->nlabels && c->labels[call->func].text ? &c->labels[call->func] :
+									make_label(c, call->func, &once);
+	begin_event(c, label ? label->text : "", label ? label->size : 0);
+	if (!label)
+		put_label(c, c->x->out, call->func);
 	put_place(c, call->enter);
 	if (call->nargs || call->has_caller)
 		put_arguments(c, call);
@@ -298,6 +362,9 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	PUT(&c, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
 	r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx, err);
 	kx_pair_map_free(&c.processes);
+	for (size_t i = 0; i < c.nlabels; i++)
+		free(c.labels[i].text);
+	free(c.labels);
 	if (r)
 		return r;
 	totals = kx_calls_get_totals(x->calls);

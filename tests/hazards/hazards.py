@@ -126,7 +126,7 @@ HAZARDS = [
     Hazard("own breakpoints and steps", "trap"),
     Hazard("own ptrace steps", "stepped"),
     Hazard("backtrace", "backtrace", known="return probes cut backtraces off"),
-    Hazard("dlopen 1,000 times", "plugins", libraries=("plugin.so",)),
+    Hazard("dlopen 1000 times", "plugins", libraries=("plugin.so",)),
     Hazard("namespaces", "namespaces"),
     # The program writes its own code over the probes.
     Hazard("XRay patches", "xray", counts=_UNCOUNTED),

@@ -346,10 +346,10 @@ BAD = ("harmed", "inexact", "failed")
 
 
 def hazards_of(args):
-    chosen = [h for h in HAZARDS if not args.only or h.name in args.only]
-    if not chosen:
-        sys.exit("run.py: no hazard has this name; there are " + ", ".join(h.name for h in HAZARDS))
-    return chosen
+    unknown = set(args.only or ()) - {h.name for h in HAZARDS}
+    if unknown:
+        sys.exit(f"run.py: no hazard is called {', '.join(unknown)}; there are {', '.join(h.name for h in HAZARDS)}")
+    return [h for h in HAZARDS if not args.only or h.name in args.only]
 
 
 def why_not(hazard):

@@ -75,6 +75,7 @@ if [ "$can_record" = 0 ]; then
 	assert_eq "a probe costs more than none, with or without return" \
 		"$(json "$TMP/doctor.json" 'all(0 < c["plain_ns"] < min(c["entry_ns"], c["entry_return_ns"])
 			for c in d["costs"])')" True
+	assert_eq "what cold caches add is known" "$(json "$TMP/doctor.json" 'all(c["cold_ns"] >= 0 for c in d["costs"])')" True
 	assert_eq "single-stepping is the most expensive" \
 		"$(json "$TMP/doctor.json" '({c["start"]: c for c in d["costs"]}["sub_rsp"]["entry_ns"] >
 			{c["start"]: c for c in d["costs"]}["push"]["entry_ns"])')" True

@@ -122,11 +122,13 @@ static void print_costs(const struct kx_doctor *d)
 		printf("  not measured: %s\n", d->cost_why);
 		return;
 	}
-	printf("  %-38s %10s %12s %12s\n", "the function starts with", "no probe", "entry",
-	       "entry+return");
+	printf("  %-38s %10s %12s %12s %12s\n", "the function starts with", "no probe", "entry",
+	       "entry+return", "cold");
 	for (int i = 0; i < KX_DOCTOR_COSTS; i++)
-		printf("  %-38s %7.1f ns %9.0f ns %9.0f ns\n", d->costs[i].about,
-		       d->costs[i].plain_ns, d->costs[i].entry_ns, d->costs[i].entry_return_ns);
+		printf("  %-38s %7.1f ns %9.0f ns %9.0f ns %9.0f ns\n", d->costs[i].about, d->costs[i].plain_ns,
+		       d->costs[i].entry_ns, d->costs[i].entry_return_ns,
+		       d->costs[i].entry_return_ns + d->costs[i].cold_ns);
+	printf("  cold: when the program has used the first-level caches since the last call\n");
 }
 
 /* The instructions that are emulated under a probe, or the others. */
@@ -235,11 +237,11 @@ static json_t *costs_json(const struct kx_doctor *d)
 		const struct kx_doctor_cost *c = &d->costs[i];
 
 		json_array_append_new(all,
-				      json_pack("{s:s,s:s,s:i,s:f,s:f,s:f}", "start", c->key,
+				      json_pack("{s:s,s:s,s:i,s:f,s:f,s:f,s:f}", "start", c->key,
 						"about", c->about, "probe_offset",
 						(int)c->probe_offset, "plain_ns", c->plain_ns,
 						"entry_ns", c->entry_ns, "entry_return_ns",
-						c->entry_return_ns));
+						c->entry_return_ns, "cold_ns", c->cold_ns));
 	}
 	return all;
 }

@@ -16,6 +16,8 @@
 #include "tracer/tracer.h"
 
 #define RING_BYTES (1u << 20)
+/* After so much of its own work a program has used the first-level caches. */
+#define COLD_SECONDS 5e-6
 #define RUNS	   5
 #define CALLS	   2000
 /* Of one system call alone: runs short enough that most are not interrupted, even where others take the CPU away. */
@@ -134,6 +136,7 @@ int kx_call_costs_measure(enum kx_mechanism mechanism, struct kx_call_costs *out
 			if (strcmp(costs[k].key, starts[i].key) != 0)
 				continue;
 			out->entry_ns[starts[i].cost] = costs[k].entry_ns - costs[k].plain_ns;
+			out->cold_ns[starts[i].cost] = costs[k].cold_ns;
 			out->return_ns[starts[i].cost] = costs[k].entry_return_ns - costs[k].plain_ns;
 		}
 	if (!code)
@@ -215,6 +218,13 @@ double kx_call_cost(const struct kx_call_costs *costs, const struct kx_plan *pla
 	default:
 		return costs->entry_ns[plan->entry.cost] + costs->event_ns;
 	}
+}
+
+double kx_call_cost_cold(const struct kx_call_costs *costs, const struct kx_plan *plan, double pause)
+{
+	if (plan->entry.cost > KX_COST_STEPPED)
+		return 0;
+	return costs->cold_ns[plan->entry.cost] * (pause < COLD_SECONDS ? pause / COLD_SECONDS : 1);
 }
 
 double kx_call_cost_syscall(const struct kx_call_costs *costs)

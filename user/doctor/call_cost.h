@@ -10,6 +10,7 @@
 struct kx_call_costs {
 	double entry_ns[KX_COST_STEPPED + 1];  /* a call of which the entry alone is recorded */
 	double return_ns[KX_COST_STEPPED + 1]; /* ... and its exit by a return probe */
+	double cold_ns[KX_COST_STEPPED + 1];   /* more than either, if the program has used the first-level caches since */
 	double syscall_ns;                     /* a system call, entry and exit */
 	double event_ns; /* an entry or exit on its way from the ring to the file; on any CPU */
 };
@@ -37,6 +38,11 @@ int kx_syscall_costs_measure(enum kx_mechanism mechanism, struct kx_syscall_cost
  * Negative if that is not known: calls in the kernel.
  */
 double kx_call_cost(const struct kx_call_costs *costs, const struct kx_plan *plan);
+/*
+ * What such a call takes more if calls come so many seconds after each other, on average: what runs in between uses the
+ * caches.
+ */
+double kx_call_cost_cold(const struct kx_call_costs *costs, const struct kx_plan *plan, double pause);
 double kx_call_cost_syscall(const struct kx_call_costs *costs);
 
 #endif

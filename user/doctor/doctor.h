@@ -93,6 +93,7 @@ struct kx_doctor_cost {
 	double plain_ns;        /* a call without probes */
 	double entry_ns;        /* a call whose entry is recorded */
 	double entry_return_ns; /* a call whose entry and return are recorded */
+	double cold_ns;         /* more than that, in a program that used the first-level caches since the last call */
 };
 
 #define KX_DOCTOR_COSTS 5

@@ -2,6 +2,7 @@
 /* What recording a call costs here, for each way a function may start. */
 #include <errno.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #define CALLS 500
 #define SLOW_CALLS 60
 #define SLOW_NS 4000 /* a call that costs more gets SLOW_CALLS a run */
+#define COLD_RUNS 5
+#define COLD_CALLS 60
 #define WARM_CALLS 20 /* the kernel optimizes a nop5 at its first hit */
 
 KX_OWN_FUNCTION(kx_cost_nop5, "	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n	ret\n");
@@ -22,6 +25,10 @@ KX_OWN_FUNCTION(kx_cost_push, "	push %rbp\n	pop %rbp\n	ret\n");
 KX_OWN_FUNCTION(kx_cost_endbr, "	endbr64\n	push %rbp\n	pop %rbp\n	ret\n");
 KX_OWN_FUNCTION(kx_cost_endbr_at_push, "	endbr64\n	push %rbp\n	pop %rbp\n	ret\n");
 KX_OWN_FUNCTION(kx_cost_sub, "	sub $8, %rsp\n	add $8, %rsp\n	ret\n");
+
+/* As much code and data as a core's first-level caches hold. */
+KX_OWN_FUNCTION(kx_cost_other_code, "	.fill 4096, 8, 0x841f0f /* nopl 0(%rax,%rax) of 8 bytes */\n	ret\n");
+static volatile uint8_t other_data[48 << 10];
 
 static const struct start {
 	const char *key, *about;
@@ -87,6 +94,37 @@ static int measure(struct kx_rings *rings, const struct start *s, unsigned expec
 	return 0;
 }
 
+/* ns a call of @call with others' use of the caches before it; NULL: only of that use. */
+static double run_cold(void (*call)(void))
+{
+	double start = kx_thread_cpu_ns();
+
+	for (int i = 0; i < COLD_CALLS; i++) {
+		for (size_t at = 0; at < sizeof(other_data); at += 64)
+			other_data[at]++;
+		kx_cost_other_code();
+		if (call)
+			call();
+	}
+	return (kx_thread_cpu_ns() - start) / COLD_CALLS;
+}
+
+/* The least of the runs: what is left of a difference of large numbers is not to be what disturbed one of them. */
+static void measure_cold(struct kx_rings *rings, const struct start *s, struct kx_doctor_cost *out)
+{
+	double with = 1e18, without = 1e18;
+
+	for (int i = 0; i < COLD_RUNS; i++) {
+		double a = run_cold(s->call), b = run_cold(NULL);
+
+		empty_rings(rings);
+		with = a < with ? a : with;
+		without = b < without ? b : without;
+	}
+	with -= without;
+	out->cold_ns = with > out->entry_return_ns ? with - out->entry_return_ns : 0;
+}
+
 static void note_refusal(void *ctx, const struct kx_probe *probe, int err)
 {
 	(void)probe;
@@ -136,6 +174,8 @@ static int measure_all(struct kx_tracer *t, const struct kx_module *self,
 		code = attach(t, KX_PROG_RETURN, self, &links, err);
 	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
 		code = measure(rings, &starts[i], 2, &costs[i].entry_return_ns, err);
+	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
+		measure_cold(rings, &starts[i], &costs[i]);
 	kx_links_close(&links);
 	return code;
 }

@@ -49,21 +49,26 @@ static void on_counts(void *ctx, const struct kx_selection *seen, const uint64_t
 	}
 }
 
+/* @pause: seconds between calls. */
 static double cost_of(const struct kx_call_costs *costs, const struct kx_selection *sel,
-		      const struct kx_function *f)
+		      const struct kx_function *f, double pause)
 {
 	if (sel->modules[f->module].provider->probe == KX_PROBE_SYSCALL)
 		return kx_call_cost_syscall(costs);
-	return kx_call_cost(costs, &f->plan);
+	return kx_call_cost(costs, &f->plan) + kx_call_cost_cold(costs, &f->plan, pause);
 }
 
 static int fill(struct kx_rates *out, const struct counting *c, double seconds,
 		const struct kx_call_costs *costs)
 {
+	uint64_t all = 0;
+
 	out->items = calloc(c->sel->nfunctions + 1, sizeof(*out->items));
 	if (!out->items)
 		return -ENOMEM;
 	out->seconds = seconds;
+	for (size_t i = 0; i < c->sel->nfunctions; i++)
+		all += c->calls[i];
 	for (size_t i = 0; i < c->sel->nfunctions; i++) {
 		const struct kx_function *f = &c->sel->functions[i];
 		struct kx_rate *r = &out->items[i];
@@ -71,7 +76,7 @@ static int fill(struct kx_rates *out, const struct counting *c, double seconds,
 		if (!f->traced)
 			continue;
 		r->per_second = (double)c->calls[i] / seconds;
-		r->cost_ns = cost_of(costs, c->sel, f);
+		r->cost_ns = cost_of(costs, c->sel, f, all ? seconds / (double)all : 1);
 		r->percent = r->cost_ns > 0 ? r->per_second * r->cost_ns * 1e-7 : 0;
 		out->percent += r->percent;
 	}

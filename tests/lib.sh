@@ -20,10 +20,18 @@ export BUILD KXRAY TARGETS TMP
 mkfifo "$TMP/.pause" # nobody writes to it
 
 _pids=()
+# Whether the process is still one of this script's: the number of one that has ended may be another's by now.
+_is_ours() {
+	local stat=
+	read -r -d '' stat <"/proc/$1/stat"
+	# shellcheck disable=SC2086
+	set -- "$1" ${stat##*) }
+	[ "${3:-}" = $$ ] || grep -qzx "TMP=$TMP" "/proc/$1/environ"
+} 2>/dev/null
 _cleanup() {
 	local pid
 	for pid in ${_pids[@]+"${_pids[@]}"}; do
-		kill -KILL "$pid" 2>/dev/null
+		_is_ours "$pid" && kill -KILL "$pid" 2>/dev/null
 	done
 	wait 2>/dev/null
 	rm -rf "$TMP"

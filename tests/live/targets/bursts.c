@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Work whose CPU time can be measured by the piece, with calls as often as is asked for: a piece is a fixed computation
- * and --calls=N calls of hot(), and one of seldom(). Each line of standard input is a number of pieces to do, and perhaps milliseconds to sleep afterwards; then it prints
- * what they took of its CPU time, and how often it has called each so far, as JSON. 0 ends it.
+ * and --calls=N calls of hot(), and one of seldom(). Each line of standard input is a number of pieces to do, perhaps milliseconds to
+ * sleep afterwards, and perhaps "only": the computation without any calls; then it prints what they took of its CPU time, and how
+ * often it has called each so far, as JSON. 0 ends it.
  */
 #include "target.h"
 
@@ -31,6 +32,8 @@ static void piece(long calls)
 {
 	for (long i = 0; i < 200000; i++)
 		sink += (unsigned long)i;
+	if (calls < 0)
+		return;
 	for (long i = 0; i < calls; i++)
 		sink = hot(sink);
 	sink = seldom(sink);
@@ -48,12 +51,13 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		double before = cpu_seconds(), cpu;
+		char only[8] = "";
 		long pause_ms = 0;
 
-		if (sscanf(line, "%ld %ld", &n, &pause_ms) < 1 || !n)
+		if (sscanf(line, "%ld %ld %7s", &n, &pause_ms, only) < 1 || !n)
 			break;
 		for (long i = 0; i < n; i++)
-			piece(calls);
+			piece(only[0] ? -1 : calls);
 		cpu = cpu_seconds() - before;
 		target_pause(pause_ms);
 		printf("{\"cpu\":%.9f,\"hot\":%ld,\"seldom\":%ld}\n", cpu, hot_calls,

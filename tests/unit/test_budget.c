@@ -7,11 +7,13 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "bpf/wire.h"
 #include "record/budget.h"
 
 #define N 4
+#define MANY 3000
 #define RECORDED_NS 1000.0
 #define COUNTED_NS 400.0
 #define STEP 0.1 /* seconds */
@@ -23,6 +25,7 @@ struct target {
 	double calls[N]; /* those that were counted */
 	double now, own, probes;
 	unsigned changes, outs, backs;
+	size_t taken_along; /* out until it is let in; N or more: none */
 };
 
 static uint64_t calls(void *ctx, size_t index)
@@ -35,8 +38,15 @@ static void change(void *ctx, size_t index, uint8_t from)
 	struct target *t = ctx;
 
 	t->changes++;
+	if (index == t->taken_along)
+		t->taken_along = N;
 	t->outs += t->budget.functions[index].level == KX_BUDGET_OUT;
 	t->backs += from == KX_BUDGET_OUT;
+}
+
+static bool is_out(void *ctx, size_t index)
+{
+	return index == ((struct target *)ctx)->taken_along;
 }
 
 static double no_extra(void *ctx, double pause)
@@ -54,9 +64,11 @@ static void changed(void *ctx)
 static void begin(struct target *t, double share)
 {
 	const struct kx_budget_ops ops = {
-		.calls = calls, .change = change, .extra_ns = no_extra, .changed = changed, .ctx = t,
+		.calls = calls, .change = change, .extra_ns = no_extra, .is_out = is_out,
+		.changed = changed, .ctx = t,
 	};
 
+	t->taken_along = N;
 	assert_int_equal(kx_budget_init(&t->budget, share, &ops, N, t->now), 0);
 	for (size_t i = 0; i < N; i++) {
 		t->budget.functions[i].recorded_ns = RECORDED_NS;
@@ -222,6 +234,155 @@ static void test_a_step_is_due_in_time(void **state)
 	kx_budget_free(&t.budget);
 }
 
+/* A function that shares a link with one that was taken out. */
+static void test_what_was_taken_along_goes_in_again(void **state)
+{
+	struct target t = { .rate = { 1000, 1000 } };
+
+	(void)state;
+	begin(&t, 0.05);
+	run(&t, 1, 1);
+	t.taken_along = 1;
+	run(&t, STEP, 1);
+	assert_int_equal(level(&t, 0), 0);
+	assert_int_equal(level(&t, 1), 0);
+	assert_true(t.budget.functions[1].limited);
+	assert_false(t.budget.functions[0].limited);
+	assert_int_equal(t.taken_along, N);
+	assert_int_equal(t.changes, 1);
+	kx_budget_free(&t.budget);
+}
+
+/* Many functions, of which every hundredth takes much more than the budget. */
+struct crowd {
+	struct kx_budget budget;
+	double calls[MANY];
+	double now, own, probes;
+	size_t most; /* that went in at once */
+};
+
+static double crowd_rate(size_t i)
+{
+	return i % 100 == 99 ? 200000 : 1;
+}
+
+static uint64_t crowd_calls(void *ctx, size_t index)
+{
+	return (uint64_t)((struct crowd *)ctx)->calls[index];
+}
+
+static bool none_is_out(void *ctx, size_t index)
+{
+	(void)ctx;
+	(void)index;
+	return false;
+}
+
+static void no_change(void *ctx, size_t index, uint8_t from)
+{
+	(void)ctx;
+	(void)index;
+	(void)from;
+}
+
+static void crowd_begin(struct crowd *c)
+{
+	const struct kx_budget_ops ops = {
+		.calls = crowd_calls, .change = no_change, .extra_ns = no_extra, .is_out = none_is_out,
+		.changed = changed, .ctx = c,
+	};
+
+	assert_int_equal(kx_budget_init(&c->budget, 0.05, &ops, MANY, 0), 0);
+	for (size_t i = 0; i < MANY; i++) {
+		struct kx_budget_function *f = &c->budget.functions[i];
+
+		f->recorded_ns = f->counted_ns = RECORDED_NS;
+		f->waits = true;
+		f->level = KX_BUDGET_OUT;
+		f->together = (uint32_t)(1 + i / 10);
+	}
+}
+
+static size_t crowd_in(const struct crowd *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < MANY; i++)
+		n += c->budget.functions[i].level != KX_BUDGET_OUT;
+	return n;
+}
+
+/* A step after 2 ms if the budget is exceeded, as kxray is woken then, else after 20 ms. */
+static void crowd_run(struct crowd *c, double seconds, double busy)
+{
+	for (double end = c->now + seconds; c->now < end;) {
+		size_t before = crowd_in(c), after;
+		double probes = 0, step, own;
+
+		for (size_t i = 0; i < MANY; i++)
+			if (c->budget.functions[i].level != KX_BUDGET_OUT)
+				probes += crowd_rate(i) * RECORDED_NS * 1e-9;
+		step = probes > 0.05 ? 0.002 : 0.02;
+		own = step * busy / (1 + probes);
+		for (size_t i = 0; i < MANY; i++)
+			if (c->budget.functions[i].level != KX_BUDGET_OUT)
+				c->calls[i] += crowd_rate(i) * own;
+		c->now += step;
+		c->own += own;
+		c->probes += own * probes;
+		kx_budget_step(&c->budget, c->now, step * busy);
+		after = crowd_in(c);
+		if (after > before && after - before > c->most)
+			c->most = after - before;
+	}
+}
+
+static void test_many_go_in_group_by_group(void **state)
+{
+	struct crowd *c = calloc(1, sizeof(*c));
+	size_t hot_in = 0;
+
+	(void)state;
+	assert_non_null(c);
+	crowd_begin(c);
+	assert_true(kx_budget_waits(&c->budget));
+	crowd_run(c, 0.03, 1);
+	/* whole links */
+	assert_in_range(crowd_in(c), 16, 60);
+	assert_int_equal(crowd_in(c) % 10, 0);
+	crowd_run(c, 20, 1);
+	assert_false(kx_budget_waits(&c->budget));
+	/* a few of the others may be in for a try */
+	for (size_t i = 0; i < MANY; i++)
+		hot_in += i % 100 == 99 && c->budget.functions[i].level != KX_BUDGET_OUT;
+	assert_true(hot_in <= 8);
+	assert_int_equal(crowd_in(c), MANY - MANY / 100 + hot_in);
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(c->budget.functions[i].limited, i % 100 == 99);
+	assert_true(c->probes <= 0.05 * c->own + 0.03);
+	assert_true(c->budget.let_in > 0 && c->budget.let_in < 20);
+	kx_budget_free(&c->budget);
+	free(c);
+}
+
+/* Nothing is known of one that does not run, so all at once could stop it when it begins to. */
+static void test_an_idle_program_gets_small_groups(void **state)
+{
+	struct crowd *c = calloc(1, sizeof(*c));
+
+	(void)state;
+	assert_non_null(c);
+	crowd_begin(c);
+	crowd_run(c, 0.5, 0);
+	assert_in_range(c->most, 64, 70);
+	assert_true(kx_budget_waits(&c->budget));
+	kx_budget_end(&c->budget, c->now);
+	assert_true(c->budget.functions[MANY - 1].waits && c->budget.functions[MANY - 1].limited);
+	assert_true(fabs(c->budget.functions[MANY - 1].out_seconds - c->now) < 1e-6);
+	kx_budget_free(&c->budget);
+	free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +394,9 @@ int main(void)
 		cmocka_unit_test(test_fixed_functions_stay),
 		cmocka_unit_test(test_functions_join),
 		cmocka_unit_test(test_a_step_is_due_in_time),
+		cmocka_unit_test(test_what_was_taken_along_goes_in_again),
+		cmocka_unit_test(test_many_go_in_group_by_group),
+		cmocka_unit_test(test_an_idle_program_gets_small_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,9 +21,10 @@ static void test_session(void **state)
 		{ .id = 7, .one_in = 0, .calls = 1204331, .recorded = 75271, .out_seconds = 2.5 },
 		{ .id = 3, .one_in = 4096, .calls = 150, .recorded = 103 },
 	};
-	const struct kx_budget_info in = { .percent = 5, .taken_percent = 4.5, .entries = entries, .n = 2 };
+	const struct kx_budget_info in = { .percent = 5, .taken_percent = 4.5, .all_in_seconds = 1.26, .entries = entries, .n = 2 };
 	struct kx_budget_info out;
 	json_t *session = json_object();
+	char text[160];
 
 	(void)state;
 	assert_int_equal(kx_budget_info_write(&in, session), 0);
@@ -36,7 +37,12 @@ static void test_session(void **state)
 	check_text(kx_budget_info_find(&out, 3), "recorded 103 of 150 calls");
 	check_text(kx_budget_info_find(&out, 7),
 		   "recorded 75,271 of 1,204,331 calls, without probes for 2.5 s");
+	assert_string_equal(kx_budget_info_text(&out, text, sizeof(text)),
+			    "\nProbes went in group by group (--max-overhead), the last 1.3 s after the recording's "
+			    "beginning: earlier calls are missing.");
 	kx_budget_info_free(&out);
+	assert_string_equal(kx_budget_info_text(&out, text, sizeof(text)), "");
+	assert_string_equal(kx_budget_info_text(NULL, text, sizeof(text)), "");
 }
 
 static void test_none(void **state)

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,34 @@ static void it_answers_and_ends(void **state)
 	kx_keeper_stop();
 	assert_int_equal(kx_keeper_pid(), 0);
 	assert_int_equal(kill(pid, 0), -1);
+}
+
+/* Until they are closed the number is not passed. */
+static void it_closes_soon(void **state)
+{
+	int fds[6], first, second;
+
+	(void)state;
+	assert_int_equal(kx_keeper_close_soon(NULL, 0), 0);
+	start();
+	for (int i = 0; i < 6; i += 2)
+		assert_int_equal(pipe(&fds[i]), 0);
+	first = kx_keeper_close_soon(fds, 2);
+	second = kx_keeper_close_soon(fds + 2, 3);
+	assert_int_equal(first, 1);
+	assert_int_equal(second, 2);
+	while (kx_keeper_closing() <= second)
+		sched_yield();
+	for (int i = 0; i < 5; i++)
+		assert_false(is_open(fds[i]));
+	assert_true(is_open(fds[5]));
+	close(fds[5]);
+	kx_keeper_stop();
+	/* without a keeper */
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(kx_keeper_close_soon(fds, 2), 0);
+	assert_false(is_open(fds[0]) || is_open(fds[1]));
+	assert_true(kx_keeper_closing() > 1);
 }
 
 static void many_probes_fit_into_a_request(void **state)
@@ -252,6 +281,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_answers_and_ends),
+		cmocka_unit_test(it_closes_soon),
 		cmocka_unit_test(many_probes_fit_into_a_request),
 		cmocka_unit_test(a_killed_keeper_is_replaced_by_its_owner),
 		cmocka_unit_test(what_a_killed_owner_leaves_is_cleaned_up),

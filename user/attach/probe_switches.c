@@ -2,6 +2,7 @@
 #include "attach/probe_switches.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 /* The links of one function, or of a few. */
 struct kx_switch {
 	uint32_t module;
-	bool out;
+	bool out;    /* it should have no links */
+	int closing; /* kx_links_close_soon's number: links of its functions are being closed, meanwhile it gets none */
 	struct kx_module_batches batches;
 	struct kx_probe_links links;
 };
@@ -25,6 +27,7 @@ static struct kx_batch *batch_of(struct kx_module_batches *b, int i)
 }
 
 #define NBATCHES 4
+#define NEWEST INT_MAX /* in place of a number: it is not known yet */
 
 static void join_links(struct kx_probe_links *from, struct kx_links *to)
 {
@@ -106,6 +109,13 @@ static size_t group_size(const struct kx_probes *p)
 	return (n + KX_MAX_SWITCHES - 1) / KX_MAX_SWITCHES;
 }
 
+static void begin_out(struct kx_probes *p, struct kx_switch *s)
+{
+	s->out = true;
+	for (int i = 0; i < NBATCHES; i++)
+		p->nprobes += batch_of(&s->batches, i)->count;
+}
+
 int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_module_batches *b,
 		       struct kx_err *err)
 {
@@ -128,7 +138,9 @@ int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_mod
 			break;
 		}
 		code = add_switch(p, module, b, first, (uint32_t)i + 1, &s);
-		if (!code)
+		if (!code && p->options.starts_out)
+			begin_out(p, s);
+		else if (!code)
 			code = kx_probes_attach_batches(p, module, &s->batches, &s->links, err);
 		held = 0;
 	}
@@ -151,11 +163,18 @@ void kx_switches_truncate(struct kx_probes *p, size_t count)
 	kx_links_close(&closing);
 }
 
-bool kx_switches_is_out(const struct kx_probes *p, uint32_t id)
+bool kx_probes_are_out(const struct kx_probes *p, uint32_t id)
 {
 	const struct kx_switch *s = switch_of(p, id);
 
 	return s && s->out;
+}
+
+bool kx_switches_are_in(const struct kx_probes *p, uint32_t id)
+{
+	const struct kx_switch *s = switch_of(p, id);
+
+	return !s || (!s->out && !s->closing);
 }
 
 void kx_switches_drop_returns(struct kx_probes *p, bool close, bool leaves)
@@ -163,6 +182,8 @@ void kx_switches_drop_returns(struct kx_probes *p, bool close, bool leaves)
 	struct kx_links closing = { 0 };
 
 	p->returns_dropped = true;
+	p->returns_closed |= close;
+	p->leaf_returns_closed |= close && leaves;
 	for (size_t i = 0; close && i < p->nswitches; i++) {
 		kx_links_join(&closing, &p->switches[i]->links.returns);
 		if (leaves)
@@ -185,6 +206,11 @@ void kx_switches_free(struct kx_probes *p)
 	free(p->switch_of);
 }
 
+uint32_t kx_probes_switch(const struct kx_probes *p, uint32_t id)
+{
+	return switch_of(p, id) ? p->switch_of[id - 1] : 0;
+}
+
 bool kx_probes_can_take_out(const struct kx_probes *p, uint32_t id)
 {
 	/* the return instructions that are probed instead have links of their own */
@@ -193,9 +219,18 @@ bool kx_probes_can_take_out(const struct kx_probes *p, uint32_t id)
 
 static int attach_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err *err)
 {
-	size_t nprobes = p->nprobes;
-	int code = kx_probes_attach_batches(p, s->module, &s->batches, &s->links, err);
+	size_t nprobes = p->nprobes, returns = s->batches.returns.count, leaves = s->batches.leaves.count;
+	int code;
 
+	if (p->returns_closed)
+		s->batches.returns.count = 0;
+	if (p->leaf_returns_closed)
+		s->batches.leaves.count = 0;
+	code = kx_probes_attach_batches(p, s->module, &s->batches, &s->links, err);
+	if (p->returns_closed)
+		s->batches.returns.count = returns;
+	if (p->leaf_returns_closed)
+		s->batches.leaves.count = leaves;
 	p->nprobes = nprobes; /* they have been counted before */
 	s->out = code != 0;
 	return code;
@@ -213,7 +248,7 @@ static bool shares(const struct kx_switch *s, uint32_t id)
 	return false;
 }
 
-/* Function @id leaves the switch @s, which it shares, for one of its own; both are out. */
+/* Function @id leaves the switch @s, which it shares, for one of its own, which is out. */
 static int split(struct kx_probes *p, struct kx_switch *s, uint32_t id)
 {
 	struct kx_switch *apart;
@@ -222,6 +257,7 @@ static int split(struct kx_probes *p, struct kx_switch *s, uint32_t id)
 	if (code)
 		return code;
 	apart->out = true;
+	apart->closing = s->closing;
 	for (int i = 0; i < NBATCHES; i++) {
 		struct kx_batch *b = batch_of(&s->batches, i);
 		size_t kept = 0;
@@ -234,39 +270,56 @@ static int split(struct kx_probes *p, struct kx_switch *s, uint32_t id)
 	return 0;
 }
 
+int kx_probes_settle(struct kx_probes *p, struct kx_err *err)
+{
+	int first = p->settling ? kx_links_closing() : 0, code = 0;
+
+	p->settling = false;
+	for (size_t i = 0; i < p->nswitches && first; i++) {
+		struct kx_switch *s = p->switches[i];
+		int failed;
+
+		if (s->closing >= first)
+			p->settling = true;
+		if (!s->closing || s->closing >= first)
+			continue; /* nothing to do, or not yet */
+		s->closing = 0;
+		failed = s->out ? 0 : attach_switch(p, s, err);
+		if (failed)
+			code = failed;
+	}
+	return code;
+}
+
+bool kx_probes_are_settling(const struct kx_probes *p)
+{
+	return p->settling;
+}
+
 int kx_probes_take_out(struct kx_probes *p, const uint32_t *ids, size_t n, struct kx_err *err)
 {
-	struct kx_switch **left = calloc(n + 1, sizeof(*left));
 	struct kx_links closing = { 0 };
-	size_t nleft = 0;
-	int code = left ? 0 : kx_err_set(err, -ENOMEM, "no memory for the probes");
+	int code = 0, number;
 
-	for (size_t i = 0; i < n && left; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct kx_switch *s = switch_of(p, ids[i]);
 
 		if (!s)
 			continue;
-		if (!s->out)
+		if (!s->out && !s->closing) {
 			join_links(&s->links, &closing);
+			s->closing = NEWEST;
+		}
 		s->out = true;
 		/* the last one of a switch keeps it */
-		if (!shares(s, ids[i]))
-			continue;
-		if (split(p, s, ids[i]))
+		if (shares(s, ids[i]) && split(p, s, ids[i]))
 			code = kx_err_set(err, -ENOMEM, "no memory for the probes");
-		left[nleft++] = s;
 	}
-	kx_links_close(&closing);
-	/* what shared links with them; one whose functions have all been taken out was named by the last one of them */
-	for (size_t i = 0; i < nleft && !code; i++) {
-		bool all = false;
-
-		for (size_t k = 0; k < n && !all; k++)
-			all = switch_of(p, ids[k]) == left[i];
-		if (left[i]->out && !all)
-			code = attach_switch(p, left[i], err);
-	}
-	free(left);
+	number = kx_links_close_soon(&closing);
+	for (size_t i = 0; i < p->nswitches; i++)
+		if (p->switches[i]->closing == NEWEST)
+			p->switches[i]->closing = number ? number : 1;
+	p->settling = true;
 	return code;
 }
 
@@ -277,7 +330,10 @@ int kx_probes_put_back(struct kx_probes *p, const uint32_t *ids, size_t n, struc
 	for (size_t i = 0; i < n && !code; i++) {
 		struct kx_switch *s = switch_of(p, ids[i]);
 
-		if (s && s->out)
+		if (!s || !s->out)
+			continue;
+		s->out = false;
+		if (!s->closing)
 			code = attach_switch(p, s, err);
 	}
 	return code;

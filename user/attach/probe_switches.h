@@ -16,13 +16,25 @@
 /* Whether the probes of function @id can be taken out. */
 bool kx_probes_can_take_out(const struct kx_probes *p, uint32_t id);
 
+/* Whether they are out, or were never in; false for those that cannot be taken out, and after kx_probes_put_back. */
+bool kx_probes_are_out(const struct kx_probes *p, uint32_t id);
+/* Functions with the same number share links: they go in and out together unless only some are taken out. 0: none. */
+uint32_t kx_probes_switch(const struct kx_probes *p, uint32_t id);
+
 /*
- * Takes out the probes of these functions. When it returns none of their programs runs any more; that waits for the kernel,
- * tens of ms. Others that share a link with them are attached again, apart; calls of theirs that are open
- * meanwhile end without their exit. Errors: those of kx_uprobe_link, then others may be out, too.
+ * Takes out the probes of these functions, and those of others that share a link with them (kx_probes_are_out); the others can be
+ * put back, apart from these. Calls that are open then end without their exit. Programs may still run for tens of ms, for which
+ * the kernel waits. Errors: -ENOMEM.
  */
 int kx_probes_take_out(struct kx_probes *p, const uint32_t *ids, size_t n, struct kx_err *err);
-/* Puts the probes of these functions back. Errors: those of kx_uprobe_link; that function stays out, those after it too. */
+/* Completes what was put back meanwhile. Errors: those of kx_uprobe_link, for functions that stay out then. */
+int kx_probes_settle(struct kx_probes *p, struct kx_err *err);
+/* Whether that is needed. */
+bool kx_probes_are_settling(const struct kx_probes *p);
+/*
+ * Puts the probes of these functions back, or lets kx_probes_settle do it. Errors: those of kx_uprobe_link; that
+ * function stays out, those after it too.
+ */
 int kx_probes_put_back(struct kx_probes *p, const uint32_t *ids, size_t n, struct kx_err *err);
 
 #endif

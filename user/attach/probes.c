@@ -137,7 +137,7 @@ size_t kx_probes_count(const struct kx_probes *p)
 
 bool kx_probes_has(const struct kx_probes *p, uint32_t id)
 {
-	return p->has[id - 1] && !kx_switches_is_out(p, id);
+	return p->has[id - 1] && kx_switches_are_in(p, id);
 }
 
 int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *const *plans,

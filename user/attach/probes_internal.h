@@ -59,7 +59,8 @@ struct kx_probes {
 	size_t nswitches, switches_room;
 	uint32_t *switch_of; /* by id - 1: index + 1 in switches; 0: none */
 	size_t switch_of_room;
-	bool returns_dropped;
+	bool settling; /* see kx_probes_settle */
+	bool returns_dropped, returns_closed, leaf_returns_closed;
 	struct kx_process_probes *processes;
 	struct kx_links ended; /* of processes that have ended */
 	size_t files_left;	/* open files that the limit was last raised for */
@@ -96,7 +97,8 @@ int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_mod
 int kx_switches_make_room(struct kx_probes *p, size_t room);
 /* Detaches and forgets the switches from index @count on. */
 void kx_switches_truncate(struct kx_probes *p, size_t count);
-bool kx_switches_is_out(const struct kx_probes *p, uint32_t id);
+/* True also for what has no switch. */
+bool kx_switches_are_in(const struct kx_probes *p, uint32_t id);
 /* From now on no switch is turned. @close: return probes end, of leaves too with @leaves. */
 void kx_switches_drop_returns(struct kx_probes *p, bool close, bool leaves);
 /* Hands all links over to p->links. */

@@ -154,6 +154,14 @@ static void print_budget(const struct kx_recording_result *r)
 	if (r->cpu_percent >= MUCH_CPU)
 		kx_print(stderr, "kxray: the probes took about %.0f %% of a CPU of the program's time (--max-overhead bounds it)\n",
 			 r->cpu_percent);
+	if (r->budget_all_in_seconds > 0)
+		kx_print(stderr, "kxray: --max-overhead %g %%: the functions' probes went in group by group, the last after "
+				 "%.1f s; earlier calls of theirs are not recorded\n",
+			 r->budget_percent, r->budget_all_in_seconds);
+	if (r->budget_waiting)
+		kx_print(stderr, "kxray: the probes of %zu function%s never went in: the others took what the budget "
+				 "allows\n",
+			 r->budget_waiting, plural(r->budget_waiting));
 	if (!(r->budget_percent > 0) || !r->budget_limited)
 		return;
 	kx_print(stderr,
@@ -241,10 +249,11 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 		json_object_set_new(j, "cpu_percent", json_real(r->cpu_percent));
 	if (j && r->budget_percent > 0)
 		json_object_update_new(
-			j, json_pack("{s:f,s:f,s:I,s:I}", "budget_percent", r->budget_percent,
+			j, json_pack("{s:f,s:f,s:I,s:I,s:f,s:I}", "budget_percent", r->budget_percent,
 				     "budget_taken_percent", r->budget_taken_percent, "sampled",
 				     (json_int_t)r->budget_limited, "taken_out",
-				     (json_int_t)r->budget_out));
+				     (json_int_t)r->budget_out, "all_in_seconds", r->budget_all_in_seconds,
+				     "never_in", (json_int_t)r->budget_waiting));
 	if (j && r->files)
 		json_object_update_new(j, json_pack("{s:i,s:i,s:s}", "files", (int)r->files,
 						    "files_kept", (int)r->files_kept,

@@ -15,9 +15,16 @@
 #define LEAST_OWN      0.05  /* of the CPU time: what the probes take is not known exactly */
 #define RELAX_SECONDS  1.0
 #define FADE_SECONDS   10.0  /* in which a rate falls to about a third */
+#define FEW_CALLS      16    /* fewer make no rate within */
+#define RATE_SECONDS   0.1   /* of the target's own CPU time */
 #define FIRST_BACKOFF  1.0
 #define LAST_BACKOFF   64.0
 #define TRIES	       8     /* probes put back at a time */
+#define FIRST_GROUP    16    /* functions whose probes go in first, of those that wait */
+#define LAST_GROUP     256   /* attaching more takes too long to react meanwhile */
+#define IDLE_GROUP     64    /* the largest while the target hardly runs */
+#define LEAST_RUN      0.004 /* seconds of CPU time */
+#define JOIN_SECONDS   0.02  /* between groups */
 
 /* What is aimed at, of the budget: with a debt, without one, and when levels fall. */
 #define AIM_IN_DEBT 0.5
@@ -37,6 +44,7 @@ int kx_budget_init(struct kx_budget *b, double share, const struct kx_budget_ops
 	b->ops = *ops;
 	b->start = b->then = b->relaxed = now;
 	b->debt = -share * CREDIT_SECONDS;
+	b->group = FIRST_GROUP;
 	return kx_budget_grow(b, n);
 }
 
@@ -96,6 +104,7 @@ static void change(struct kx_budget *b, struct kx_budget_function *f, uint8_t le
 		return;
 	f->level = level;
 	f->since = b->then;
+	f->seen = f->seen_own = 0;
 	f->limited |= level > 0;
 	b->ops.change(b->ops.ctx, (size_t)(f - b->functions), from);
 }
@@ -207,11 +216,58 @@ static void put_back(struct kx_budget *b)
 	for (size_t i = 0; i < b->n && tries < TRIES; i++) {
 		struct kx_budget_function *f = &b->functions[i];
 
-		if (f->level != KX_BUDGET_OUT || b->then - f->since < f->backoff)
+		if (f->level != KX_BUDGET_OUT || f->waits || b->then - f->since < f->backoff)
 			continue;
 		f->rate = 0; /* it is found out now */
 		change(b, f, KX_BUDGET_MAX_LEVEL);
 		tries++;
+	}
+}
+
+/* @own: seconds of CPU time that the target has used since the last step. */
+static void let_in(struct kx_budget *b, double own)
+{
+	size_t n = 0;
+
+	for (; b->next < b->n; b->next++) {
+		struct kx_budget_function *f = &b->functions[b->next];
+
+		if (!f->waits)
+			continue;
+		if (n >= b->group && !(f->together && f->together == f[-1].together))
+			break;
+		f->waits = false;
+		change(b, f, 0);
+		n++;
+	}
+	if (!n)
+		return;
+	b->let_in = b->then;
+	/* what hardly runs shows nothing */
+	if (b->group < (own >= LEAST_RUN ? LAST_GROUP : IDLE_GROUP))
+		b->group *= 2;
+}
+
+/* It was doubled when the last one went in. */
+static void shrink_group(struct kx_budget *b)
+{
+	b->group /= b->debt > 0 ? 8 : 2;
+	if (b->group < FIRST_GROUP)
+		b->group = FIRST_GROUP;
+}
+
+/* What was taken out together with others waits for its turn again. */
+static void find_waiting(struct kx_budget *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		struct kx_budget_function *f = &b->functions[i];
+
+		if (f->level == KX_BUDGET_OUT || !b->ops.is_out(b->ops.ctx, i))
+			continue;
+		f->level = KX_BUDGET_OUT;
+		f->waits = f->limited = true;
+		if (i < b->next)
+			b->next = i;
 	}
 }
 
@@ -240,27 +296,46 @@ static double take_counts(struct kx_budget *b, double *calls, double cpu)
 	return spent;
 }
 
+static void take_rate(struct kx_budget_function *f)
+{
+	double rate = f->seen_own > 0 ? f->seen / f->seen_own : 0;
+
+	if (rate > f->rate)
+		f->rate = rate;
+	f->seen = f->seen_own = 0;
+}
+
+/* A single call in 2 ms makes no rate of 500 calls a second. */
 static void take_rates(struct kx_budget *b, const double *calls, double own, double seconds)
 {
 	double fade = 1 / (1 + seconds / FADE_SECONDS);
 
 	for (size_t i = 0; i < b->n; i++) {
 		struct kx_budget_function *f = &b->functions[i];
-		double rate = calls[i] / own;
 
 		if (f->level == KX_BUDGET_OUT) {
 			f->out_seconds += seconds;
 			continue;
 		}
 		f->rate *= fade;
-		if (rate > f->rate)
-			f->rate = rate;
+		f->seen += calls[i];
+		f->seen_own += own;
+		if (f->seen >= FEW_CALLS || f->seen_own >= RATE_SECONDS)
+			take_rate(f);
 		/* a try that goes well */
 		if (f->backoff > FIRST_BACKOFF && b->then - f->since > 4 * f->backoff) {
 			f->backoff /= 2;
 			f->since = b->then;
 		}
 	}
+}
+
+/* Many functions that are called a few times each may be what takes too much. */
+static void take_all_rates(struct kx_budget *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (b->functions[i].level != KX_BUDGET_OUT && b->functions[i].seen > 0)
+			take_rate(&b->functions[i]);
 }
 
 void kx_budget_step(struct kx_budget *b, double now, double cpu)
@@ -277,27 +352,43 @@ void kx_budget_step(struct kx_budget *b, double now, double cpu)
 	b->then = now;
 	b->spent += spent;
 	b->own += own;
-	own = greater(own, LEAST_CPU * seconds);
-	take_rates(b, calls, own, seconds);
+	take_rates(b, calls, greater(own, LEAST_CPU * seconds), seconds);
 	free(calls);
-	excess = spent - b->share * own;
+	find_waiting(b);
+	excess = spent - b->share * greater(own, LEAST_CPU * seconds);
 	debt = b->debt + excess;
 	b->debt = greater(debt, -b->share * CREDIT_SECONDS);
-	if (excess > 0 && debt + excess * greater(LOOK_AHEAD / seconds, 1) > 0)
+	if (excess > 0 && debt + excess * greater(LOOK_AHEAD / seconds, 1) > 0) {
+		if (share_of_all(b) * own < spent / 2)
+			take_all_rates(b);
 		tighten(b, b->share * (debt > 0 ? AIM_IN_DEBT : AIM));
-	else if (b->debt <= -b->share * CREDIT_SECONDS / 2 && now - b->relaxed >= RELAX_SECONDS) {
-		b->relaxed = now;
-		relax(b);
-		put_back(b);
+		shrink_group(b);
+	} else if (b->debt <= -b->share * CREDIT_SECONDS / 2) {
+		if (now - b->let_in >= JOIN_SECONDS)
+			let_in(b, own);
+		if (now - b->relaxed >= RELAX_SECONDS) {
+			b->relaxed = now;
+			relax(b);
+			put_back(b);
+		}
 	}
 	b->ops.changed(b->ops.ctx);
 }
 
+bool kx_budget_waits(const struct kx_budget *b)
+{
+	return b->next < b->n;
+}
+
 void kx_budget_end(struct kx_budget *b, double now)
 {
-	for (size_t i = 0; i < b->n; i++)
-		if (b->functions[i].level == KX_BUDGET_OUT)
-			b->functions[i].out_seconds += now - b->then;
+	for (size_t i = 0; i < b->n; i++) {
+		struct kx_budget_function *f = &b->functions[i];
+
+		if (f->level == KX_BUDGET_OUT)
+			f->out_seconds += now - b->then;
+		f->limited |= f->waits;
+	}
 	b->then = now;
 }
 
@@ -307,5 +398,5 @@ bool kx_budget_is_due(const struct kx_budget *b, double now, double spent)
 
 	if (seconds < LEAST_STEP)
 		return false;
-	return seconds >= STEP_SECONDS || (excess > 0 && b->debt + excess * LOOK_AHEAD / seconds > 0);
+	return seconds >= (kx_budget_waits(b) ? JOIN_SECONDS : STEP_SECONDS) || (excess > 0 && b->debt + excess * LOOK_AHEAD / seconds > 0);
 }

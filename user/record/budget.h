@@ -9,6 +9,10 @@
  * there is room for a while, levels fall again one after the other, and probes are put back for a try; each time the try fails,
  * the next one comes twice as late.
  *
+ * Thousands of functions whose rates nobody knows can stop a program before the first step. Where their probes can wait
+ * (waits), they go in group by group: the first group is small, the next one is twice as large if nothing had to be
+ * limited meanwhile, smaller if more than the credit was taken, and none goes in before that is made up for.
+ *
  * What was taken beyond the budget is a debt, and nothing is relaxed before the target has run long enough to make up for
  * it; what was not used is credit, for short bursts, of at most the budget of a quarter of a second of CPU time. So over any longer time
  * the probes take what the budget allows, plus what they take until user space reacts (KX_BUDGET_WAKE_NS of bpf/wire.h and
@@ -30,6 +34,8 @@ struct kx_budget_function {
 	double recorded_ns, counted_ns; /* of the target's CPU time, a call */
 	bool fixed;	/* always recorded whole */
 	bool stays;	/* its probes cannot be taken out singly */
+	bool waits;	/* its probes have not been in yet; the level is KX_BUDGET_OUT then */
+	uint32_t together; /* neighbours with the same number go in together; 0: alone */
 
 	uint8_t level;	/* 0 to KX_BUDGET_MAX_LEVEL, or KX_BUDGET_OUT */
 	bool limited;	/* has been sampled or taken out at some time */
@@ -37,6 +43,7 @@ struct kx_budget_function {
 	double out_seconds; /* in which its probes were out, until the last step */
 
 	double rate;	/* calls a second of the target's own CPU time: the highest, which fades */
+	double seen, seen_own; /* calls, seconds of that CPU time, since the rate was last looked at */
 	double since;	/* when the level was last changed, seconds */
 	double backoff; /* seconds until the next try */
 };
@@ -44,6 +51,8 @@ struct kx_budget_function {
 /* All borrowed; called from kx_budget_step. */
 struct kx_budget_ops {
 	uint64_t (*calls)(void *ctx, size_t index);
+	/* Whether its probes are out: those of others, which are out themselves, may have taken them along. */
+	bool (*is_out)(void *ctx, size_t index);
 	/* The level has changed; @from: the one before. */
 	void (*change)(void *ctx, size_t index, uint8_t from);
 	/* What a call takes beyond its function's figures if calls come so many seconds after each other, ns. */
@@ -61,6 +70,9 @@ struct kx_budget {
 	double start, then; /* seconds: of the first step, of the last one */
 	double debt; /* seconds of CPU time; negative: credit */
 	double relaxed; /* when levels last fell */
+	size_t next;	/* no function before this one waits */
+	size_t group;	/* how many go in next */
+	double let_in;	/* when probes that waited last went in; 0: none */
 	double spent, own; /* seconds of CPU time: of the probes, of the target without them */
 };
 
@@ -74,7 +86,10 @@ int kx_budget_grow(struct kx_budget *b, size_t n);
 /* One step, at @now: the target has used @cpu seconds of CPU time since the last one, the probes' time included. */
 void kx_budget_step(struct kx_budget *b, double now, double cpu);
 
-/* The recording ends at @now: completes out_seconds, and decides nothing. */
+/* Functions wait: they go in soon. */
+bool kx_budget_waits(const struct kx_budget *b);
+
+/* The recording ends at @now: completes out_seconds, and decides nothing. Functions that wait are limited. */
 void kx_budget_end(struct kx_budget *b, double now);
 
 /*

@@ -58,6 +58,7 @@ static int attach_user(struct kx_probe_sets *s, struct kx_err *err)
 		.nprocs = s->nprocs,
 		.is_shared = s->follow || several ? is_shared : NULL,
 		.apart = s->apart,
+		.starts_out = s->starts_out,
 		.joining = s->follow != NULL,
 		.exits_auto = s->exits == KX_EXITS_AUTO,
 		.nargs = s->nargs,

@@ -33,6 +33,7 @@ struct kx_probe_sets {
 	struct kx_follow *follow; /* where processes join; or NULL */
 	enum kx_exits exits;	  /* as the user wants them */
 	bool apart; /* functions have links of their own: see attach/probe_switches.h */
+	bool starts_out; /* ... which are out at first */
 	unsigned nargs; /* argument registers to capture */
 	const struct kx_notices *notices;
 

@@ -20,6 +20,7 @@
 /* Between passes, unless a ring fills up and wakes the collector; and after a pass in which nothing had been recorded. */
 #define PASS_MS	     100
 #define IDLE_PASS_MS 250
+#define WAITING_PASS_MS 10 /* while a budget lets probes in */
 /* While a process is ending. */
 #define END_PASS_MS 10
 /* If kxray is killed, the trace lacks at most the events of this time. */
@@ -109,6 +110,8 @@ static int wait_of(const struct recording *r, double left, bool idle)
 		return 0;
 	if (r->flight && kx_flight_dump_pending(r->flight))
 		return 1;
+	if (kx_recording_budget_waits(r) && wait_ms > WAITING_PASS_MS)
+		wait_ms = WAITING_PASS_MS;
 	return r->o->seconds > 0 && left * 1000 < wait_ms ? (int)(left * 1000) + 1 : wait_ms;
 }
 

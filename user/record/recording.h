@@ -103,6 +103,8 @@ struct kx_recording_result {
 	double cpu_percent; /* without a budget: what the probes took of one CPU, by estimate */
 	double budget_percent, budget_taken_percent; /* allowed, and taken by estimate; 0: no budget */
 	size_t budget_limited, budget_out; /* functions that were sampled or taken out, that were taken out */
+	double budget_all_in_seconds; /* until the last probes went in, of those that the budget let wait; 0: none did */
+	size_t budget_waiting; /* functions whose probes never went in */
 	bool loads; /* a traced process has loaded a library after the start, as far as that was watched */
 	uint64_t unfollowed; /* children that were one too many to follow */
 	uint64_t bytes;     /* of the trace file, or of all its parts */

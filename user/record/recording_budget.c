@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "attach/probe_switches.h"
 #include "base/array.h"
@@ -13,9 +14,12 @@
 #include "record/recording_internal.h"
 #include "record/target_time.h"
 #include "trace/budget_info.h"
+#include "tracer/keeper.h"
 #include "tracer/uprobe_try.h"
 
 #define MAX_NOTICES 5
+#define PRIORITY -10 /* nice(2) */
+#define MANY 256 /* functions: fewer are attached at once */
 
 /* Without a calibration. */
 #define ASSUMED_RECORDED_NS 2000
@@ -32,8 +36,15 @@ struct kx_recording_budget {
 	struct kx_syscall_costs syscalls;
 	double cpu, spent; /* seconds at the last step: of the target, of the probes by the kernel side's count */
 	unsigned notices;
+	bool waited; /* functions have waited, and their probes have not been checked since */
 	struct id_list out, back; /* of this step: probes to take out, to put back */
 };
+
+bool kx_recording_budget_lets_in(const struct recording *r)
+{
+	/* a selection by rates is within the budget */
+	return r->o->max_overhead > 0 && !r->o->select.wanted && r->sel.nfunctions > MANY;
+}
 
 static double to_ns(const struct recording *r, uint32_t ticks)
 {
@@ -67,6 +78,11 @@ static void set_costs(struct recording *r, size_t index)
 	}
 	if (b->counted_ns > b->recorded_ns)
 		b->counted_ns = b->recorded_ns;
+	b->together = kx_probes_switch(r->probes.user, f->id);
+	b->waits = !b->fixed && !b->stays && kx_probes_are_out(r->probes.user, f->id);
+	if (b->waits)
+		b->level = KX_BUDGET_OUT;
+	rb->waited |= b->waits;
 	kx_tracer_set_cost(r->tracer, f->id, (uint32_t)b->recorded_ns, (uint32_t)b->counted_ns);
 }
 
@@ -75,6 +91,13 @@ static uint64_t calls(void *ctx, size_t index)
 	const struct recording *r = ctx;
 
 	return kx_tracer_budget_calls(r->tracer, r->sel.functions[index].id);
+}
+
+static bool is_out(void *ctx, size_t index)
+{
+	const struct recording *r = ctx;
+
+	return kx_probes_are_out(r->probes.user, r->sel.functions[index].id);
 }
 
 static double extra_ns(void *ctx, double pause)
@@ -150,9 +173,18 @@ static void change(void *ctx, size_t index, uint8_t from)
 		add_id(&rb->out, f->id);
 	else if (from == KX_BUDGET_OUT)
 		add_id(&rb->back, f->id);
-	put_note(r, f, b);
+	if (b->limited) /* not the first time that it is in */
+		put_note(r, f, b);
 	if (!from)
 		tell(r, f, b);
+}
+
+/* A process that has ended needs none. */
+static void tell_failure(struct recording *r, int code, const struct kx_err *why)
+{
+	if (code && code != -ESRCH && r->budget->notices++ <= MAX_NOTICES)
+		kx_notice(&r->notices, "probes that --max-overhead had taken out cannot be put back: %s",
+			  why->text);
 }
 
 static void changed(void *ctx)
@@ -166,19 +198,25 @@ static void changed(void *ctx)
 		code = kx_probes_take_out(r->probes.user, rb->out.ids, rb->out.n, &why);
 	if (!code && rb->back.n)
 		code = kx_probes_put_back(r->probes.user, rb->back.ids, rb->back.n, &why);
-	/* a process that has ended needs none */
-	if (code && code != -ESRCH && rb->notices++ <= MAX_NOTICES)
-		kx_notice(&r->notices, "probes that --max-overhead had taken out cannot be put back: %s", why.text);
+	tell_failure(r, code, &why);
 	rb->out.n = rb->back.n = 0;
 }
 
-/* Functions may have joined. */
+/* Functions may have joined. Those with a trigger do not wait. */
 static int update_functions(struct recording *r)
 {
 	struct kx_budget *b = &r->budget->budget;
 	size_t before = b->n;
 	int code = kx_budget_grow(b, r->sel.nfunctions);
 
+	for (size_t i = before; i < b->n && !code; i++) {
+		uint32_t id = r->sel.functions[i].id;
+
+		if (kx_tracer_trigger(r->tracer, id, NULL) && kx_probes_are_out(r->probes.user, id))
+			add_id(&r->budget->back, id);
+	}
+	if (r->budget->back.n)
+		changed(r);
 	for (size_t i = before; i < b->n && !code; i++)
 		set_costs(r, i);
 	return code;
@@ -212,10 +250,18 @@ static void tell_unbounded(struct recording *r)
 			  n, n == 1 ? "" : "s");
 }
 
+/* On a busy machine kxray would react late, and probes that are to be taken out would stay in for that long. */
+static void take_priority(void)
+{
+	setpriority(PRIO_PROCESS, 0, PRIORITY);
+	if (kx_keeper_pid())
+		setpriority(PRIO_PROCESS, (id_t)kx_keeper_pid(), PRIORITY);
+}
+
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
 {
 	const struct kx_budget_ops ops = {
-		.calls = calls, .change = change, .extra_ns = extra_ns, .changed = changed, .ctx = r,
+		.calls = calls, .change = change, .extra_ns = extra_ns, .is_out = is_out, .changed = changed, .ctx = r,
 	};
 	int code;
 
@@ -224,6 +270,7 @@ int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
 	r->budget = calloc(1, sizeof(*r->budget));
 	if (!r->budget)
 		return kx_err_set(err, -ENOMEM, "no memory for the budget");
+	take_priority();
 	measure_syscalls(r);
 	if (!r->costs.nkinds)
 		kx_notice(&r->notices, "what a probe costs is not known, so --max-overhead assumes %d ns a call",
@@ -238,13 +285,22 @@ int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
 	return code ? kx_err_set(err, code, "no memory for the budget") : 0;
 }
 
+/* From the recording's beginning until the last probes that had waited went in. */
+static double all_in_seconds(const struct kx_budget *b)
+{
+	return b->let_in > b->start ? b->let_in - b->start : 0;
+}
+
 int kx_recording_budget_poll(struct recording *r, struct kx_err *err)
 {
 	struct kx_recording_budget *rb = r->budget;
 	double now, spent, cpu;
+	struct kx_err why;
 
 	if (!rb)
 		return 0;
+	if (kx_probes_are_settling(r->probes.user))
+		tell_failure(r, kx_probes_settle(r->probes.user, &why), &why);
 	now = kx_monotonic_seconds();
 	spent = (double)kx_tracer_budget_spent_ns(r->tracer) * 1e-9;
 	if (!kx_budget_is_due(&rb->budget, now, spent - rb->spent))
@@ -255,7 +311,19 @@ int kx_recording_budget_poll(struct recording *r, struct kx_err *err)
 	kx_budget_step(&rb->budget, now, cpu - rb->cpu);
 	rb->spent = spent;
 	rb->cpu = cpu;
+	if (rb->waited && !kx_budget_waits(&rb->budget)) {
+		rb->waited = false;
+		kx_notice(&r->notices, "all probes are in, %.1f s after the recording's beginning (--max-overhead lets them in "
+				       "group by group)", all_in_seconds(&rb->budget));
+		kx_recording_check_probes(r, r->targets.procs, r->targets.npids);
+	}
 	return 0;
+}
+
+bool kx_recording_budget_waits(const struct recording *r)
+{
+	return r->budget &&
+	       (kx_budget_waits(&r->budget->budget) || kx_probes_are_settling(r->probes.user));
 }
 
 void kx_recording_budget_stop(struct recording *r)
@@ -295,13 +363,15 @@ void kx_recording_budget_end(struct recording *r)
 		return;
 	result->budget_percent = r->o->max_overhead;
 	result->budget_taken_percent = taken_percent(&rb->budget);
+	result->budget_all_in_seconds = all_in_seconds(&rb->budget);
 	for (size_t i = 0; i < rb->budget.n; i++) {
 		const struct kx_budget_function *f = &rb->budget.functions[i];
 		struct kx_budget_entry e = entry_of(r, i);
 		char text[120];
 
 		result->budget_limited += f->limited;
-		result->budget_out += f->out_seconds > 0;
+		result->budget_out += f->limited && f->out_seconds > 0;
+		result->budget_waiting += f->waits;
 		if (f->limited && result->budget_limited <= MAX_NOTICES && !r->o->count)
 			kx_notice(&r->notices, "%s: %s", r->sel.functions[i].sym->pretty,
 				  kx_budget_entry_text(&e, text, sizeof(text)));
@@ -318,6 +388,7 @@ int kx_recording_budget_describe(const void *recording, json_t *info)
 	if (!rb)
 		return 0;
 	out.taken_percent = taken_percent(&rb->budget);
+	out.all_in_seconds = all_in_seconds(&rb->budget);
 	out.entries = calloc(rb->budget.n + 1, sizeof(*out.entries));
 	if (!out.entries)
 		return -ENOMEM;

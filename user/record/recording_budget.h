@@ -4,18 +4,23 @@
 #define KX_RECORDING_BUDGET_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 
 struct recording;
 struct kx_recording_budget;
 
+/* Whether probes go in group by group: there are many, and how often their functions are called is not known. */
+bool kx_recording_budget_lets_in(const struct recording *r);
 /*
  * Before the gate is opened, if a budget is set and the probes are attached; else does nothing. Errors: -ENOMEM.
  */
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err);
 /* In each pass. Errors: -ENOMEM. */
 int kx_recording_budget_poll(struct recording *r, struct kx_err *err);
+/* Probes wait: passes should be a few ms apart. */
+bool kx_recording_budget_waits(const struct recording *r);
 /* For how long the probes of the function at @index of the selection were out; 0 without a budget. */
 double kx_recording_budget_out_seconds(const struct recording *r, size_t index);
 /* The gate is closed. */

@@ -365,6 +365,7 @@ static int attach(struct recording *r, struct kx_err *err)
 					    .follow = r->follow,
 					    .exits = r->o->select.exits,
 					    .apart = r->o->max_overhead > 0,
+					    .starts_out = kx_recording_budget_lets_in(r),
 					    .nargs = r->o->nargs,
 					    .notices = &r->notices };
 	if (r->follow)

@@ -276,6 +276,7 @@ static void print_head(const struct view *v)
 		snprintf(text, sizeof(text), ", %" PRIu64 " exits without entry", t->orphans);
 		kx_text_str(o, text);
 	}
+	kx_text_str(o, kx_budget_info_text(v->o->budget, text, sizeof(text)));
 	if (t->ended_early)
 		kx_text_str(o, "\nThe recording did not end in order (kxray was killed, could not write, or "
 			       "still runs): how many events were lost is not known.");

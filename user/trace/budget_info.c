@@ -22,8 +22,9 @@ int kx_budget_info_write(const struct kx_budget_info *info, json_t *session)
 						(json_int_t)e->recorded, "one_in",
 						(json_int_t)e->one_in, "out_seconds", e->out_seconds));
 	}
-	budget = json_pack("{s:f,s:f,s:I,s:o}", "percent", info->percent, "taken_percent",
-			   info->taken_percent, "limited", (json_int_t)info->n, "functions", functions);
+	budget = json_pack("{s:f,s:f,s:I,s:f,s:o}", "percent", info->percent, "taken_percent",
+			   info->taken_percent, "limited", (json_int_t)info->n, "all_in_seconds",
+			   info->all_in_seconds, "functions", functions);
 	return json_object_set_new(session, "budget", budget) ? -ENOMEM : 0;
 }
 
@@ -43,6 +44,7 @@ int kx_budget_info_read(const json_t *session, struct kx_budget_info *out)
 	memset(out, 0, sizeof(*out));
 	out->percent = json_number_value(json_object_get(budget, "percent"));
 	out->taken_percent = json_number_value(json_object_get(budget, "taken_percent"));
+	out->all_in_seconds = json_number_value(json_object_get(budget, "all_in_seconds"));
 	if (!json_array_size(functions))
 		return 0;
 	out->entries = calloc(json_array_size(functions), sizeof(*out->entries));
@@ -78,6 +80,17 @@ const struct kx_budget_entry *kx_budget_info_find(const struct kx_budget_info *i
 	if (!info->n)
 		return NULL;
 	return bsearch(&key, info->entries, info->n, sizeof(key), by_id);
+}
+
+const char *kx_budget_info_text(const struct kx_budget_info *info, char *text, size_t size)
+{
+	text[0] = 0;
+	if (info && info->all_in_seconds > 0)
+		snprintf(text, size,
+			 "\nProbes went in group by group (--max-overhead), the last %.1f s after the recording's "
+			 "beginning: earlier calls are missing.",
+			 info->all_in_seconds);
+	return text;
 }
 
 /* With a comma after every third digit from the right. */

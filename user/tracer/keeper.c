@@ -2,6 +2,7 @@
 #include "tracer/keeper.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
@@ -204,6 +205,22 @@ void kx_keeper_close(const int *fds, size_t n)
 
 	if (code < 0 && code != -EINTR)
 		kx_fds_close(fds, n);
+}
+
+int kx_keeper_close_soon(const int *fds, size_t n)
+{
+	int number = n ? request_close(KX_KEEPER_CLOSE_SOON, fds, n) : 0;
+
+	if (number < 0 && number != -EINTR)
+		kx_fds_close(fds, n);
+	return number > 0 ? number : 0;
+}
+
+int kx_keeper_closing(void)
+{
+	int number = request_close(KX_KEEPER_CLOSING, NULL, 0);
+
+	return number > 0 ? number : INT_MAX;
 }
 
 size_t kx_keeper_release(const int *fds, size_t n)

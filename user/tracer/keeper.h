@@ -55,7 +55,15 @@ int kx_keeper_create(const struct kx_uprobe_request *r);
 void kx_keeper_close(const int *fds, size_t n);
 
 /*
- * The same, but the links to a process that has a debugger (debugger.h) stay until it has none.
+ * The same, but returns at once: the kernel waits for all programs that run at probes, tens of ms. Returns a number, from 1
+ * on; 0: there is no keeper, and they are closed.
+ */
+int kx_keeper_close_soon(const int *fds, size_t n);
+/* What has a smaller number is closed. */
+int kx_keeper_closing(void);
+
+/*
+ * The same as kx_keeper_close, but the links to a process that has a debugger (debugger.h) stay until it has none.
  * Returns how many; all that are left, see above. Without a keeper, closes all.
  */
 size_t kx_keeper_release(const int *fds, size_t n);

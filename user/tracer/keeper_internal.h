@@ -13,6 +13,8 @@
 enum kx_keeper_action {
 	KX_KEEPER_CREATE, /* the path, .count offsets, and for a link as many cookies follow */
 	KX_KEEPER_CLOSE,  /* .count descriptors (int) follow */
+	KX_KEEPER_CLOSE_SOON, /* the same, by a thread. Answer: the number of this request, from 1 on */
+	KX_KEEPER_CLOSING, /* Answer: the smallest number of a request that is not done; if all are, the next one */
 	KX_KEEPER_RELEASE, /* the same; links of a process with a debugger wait. Answer: how many */
 	KX_KEEPER_GUARD,  /* a path follows */
 	KX_KEEPER_HIDE,

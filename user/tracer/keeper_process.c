@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,21 @@ struct link {
 	pid_t pid;   /* 0: of every process */
 	uint64_t inode; /* of the probed file */
 };
+
+/* Links that a thread closes. */
+struct closing {
+	struct closing *next;
+	int number;
+	int *fds;
+	size_t n;
+};
+
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t all_done;
+	struct closing *first;
+	int newest; /* number */
+} closings = { .mutex = PTHREAD_MUTEX_INITIALIZER, .all_done = PTHREAD_COND_INITIALIZER };
 
 struct keeper {
 	int socket;
@@ -197,6 +213,64 @@ static int close_now(struct keeper *k, const struct kx_keeper_message *m)
 	return 0;
 }
 
+static void *close_in_thread(void *arg)
+{
+	struct closing *c = arg, **at;
+
+	kx_fds_close(c->fds, c->n);
+	pthread_mutex_lock(&closings.mutex);
+	for (at = &closings.first; *at != c;)
+		at = &(*at)->next;
+	*at = c->next;
+	if (!closings.first)
+		pthread_cond_signal(&closings.all_done);
+	pthread_mutex_unlock(&closings.mutex);
+	free(c->fds);
+	free(c);
+	return NULL;
+}
+
+static int close_soon(struct keeper *k, const struct kx_keeper_message *m)
+{
+	struct closing *c = get_memory(sizeof(*c));
+	int number = ++closings.newest;
+	pthread_t thread;
+
+	*c = (struct closing){ .number = number, .fds = receive(k, m->count * sizeof(*c->fds)), .n = m->count };
+	for (size_t i = 0; i < c->n; i++)
+		*link_of(k, c->fds[i]) = (struct link){ 0 };
+	pthread_mutex_lock(&closings.mutex);
+	c->next = closings.first;
+	closings.first = c;
+	pthread_mutex_unlock(&closings.mutex);
+	if (pthread_create(&thread, NULL, close_in_thread, c))
+		close_in_thread(c);
+	else
+		pthread_detach(thread);
+	return number;
+}
+
+static int first_closing(void)
+{
+	int first = closings.newest + 1;
+
+	pthread_mutex_lock(&closings.mutex);
+	for (const struct closing *c = closings.first; c; c = c->next)
+		if (c->number < first)
+			first = c->number;
+	pthread_mutex_unlock(&closings.mutex);
+	return first;
+}
+
+/* A thread that ends in the middle would leave breakpoints behind. */
+static void wait_for_closings(void)
+{
+	pthread_mutex_lock(&closings.mutex);
+	while (closings.first)
+		pthread_cond_wait(&closings.all_done, &closings.mutex);
+	pthread_mutex_unlock(&closings.mutex);
+}
+
 /* Marks the links that must wait. Most are of the same process and file as the one before. */
 static void choose_waiting(struct keeper *k, const int *fds, size_t n)
 {
@@ -280,6 +354,7 @@ static void end(struct keeper *k)
 	close_range(0, STDERR_FILENO, 0);
 	remove_temporary_files(k);
 	(void)!chdir("/"); /* a folder in use cannot be unmounted */
+	wait_for_closings();
 	for (unsigned fd = 0; fd < k->room; fd++) {
 		if (!k->links[fd].exists)
 			continue;
@@ -309,6 +384,10 @@ static int handle(struct keeper *k, struct kx_keeper_message *m)
 		return create(k, m);
 	case KX_KEEPER_CLOSE:
 		return close_now(k, m);
+	case KX_KEEPER_CLOSE_SOON:
+		return close_soon(k, m);
+	case KX_KEEPER_CLOSING:
+		return first_closing();
 	case KX_KEEPER_RELEASE:
 		return release(k, m);
 	case KX_KEEPER_GUARD:
@@ -317,6 +396,7 @@ static int handle(struct keeper *k, struct kx_keeper_message *m)
 		kx_self_code_hide();
 		return 0;
 	case KX_KEEPER_STOP:
+		wait_for_closings();
 		return k->waiting > 0;
 	}
 	return -EINVAL;

@@ -272,3 +272,17 @@ void kx_links_close(struct kx_links *links)
 	free(links->fds);
 	memset(links, 0, sizeof(*links));
 }
+
+int kx_links_close_soon(struct kx_links *links)
+{
+	int number = kx_keeper_close_soon(links->fds, links->count);
+
+	free(links->fds);
+	memset(links, 0, sizeof(*links));
+	return number;
+}
+
+int kx_links_closing(void)
+{
+	return kx_keeper_closing();
+}

@@ -75,7 +75,14 @@ void kx_links_truncate(struct kx_links *links, size_t count);
 void kx_links_close(struct kx_links *links);
 
 /*
- * The same, but where a process has a debugger (debugger.h), the keeper closes the links later.
+ * Begins to detach everything, and returns at once; programs of these links may still run until kx_links_closing returns
+ * more than this number. 0: all is detached.
+ */
+int kx_links_close_soon(struct kx_links *links);
+int kx_links_closing(void);
+
+/*
+ * The same as kx_links_close, but where a process has a debugger (debugger.h), the keeper closes the links later.
  * Returns how many these are; their programs may still run.
  */
 size_t kx_links_release(struct kx_links *links);

@@ -250,6 +250,8 @@ static void test_what_was_taken_along_goes_in_again(void **state)
 	assert_false(t.budget.functions[0].limited);
 	assert_int_equal(t.taken_along, N);
 	assert_int_equal(t.changes, 1);
+	assert_true(t.budget.let_in <= 0);
+	assert_int_equal(t.budget.never_in, 0);
 	kx_budget_free(&t.budget);
 }
 
@@ -377,6 +379,7 @@ static void test_an_idle_program_gets_small_groups(void **state)
 	assert_in_range(c->most, 64, 70);
 	assert_true(kx_budget_waits(&c->budget));
 	kx_budget_end(&c->budget, c->now);
+	assert_int_equal(c->budget.never_in, MANY - crowd_in(c));
 	assert_true(c->budget.functions[MANY - 1].waits && c->budget.functions[MANY - 1].limited);
 	assert_true(fabs(c->budget.functions[MANY - 1].out_seconds - c->now) < 1e-6);
 	kx_budget_free(&c->budget);

@@ -18,7 +18,7 @@
 #include "tracer/uprobe_try.h"
 
 #define RING_BYTES   (64u << 10) /* nothing is recorded */
-#define FIRST_GROUP  32u
+#define FIRST_GROUP  128u
 #define STEP_SECONDS 0.05
 #define STEP_NS	     10e6 /* CPU time that the hits of a step may cost, before it is ended */
 #define POLL_MS	     5

@@ -237,12 +237,14 @@ static void let_in(struct kx_budget *b, double own)
 		if (n >= b->group && !(f->together && f->together == f[-1].together))
 			break;
 		f->waits = false;
+		if (!f->limited)
+			b->let_in = b->then;
 		change(b, f, 0);
 		n++;
 	}
 	if (!n)
 		return;
-	b->let_in = b->then;
+	b->joined = b->then;
 	/* what hardly runs shows nothing */
 	if (b->group < (own >= LEAST_RUN ? LAST_GROUP : IDLE_GROUP))
 		b->group *= 2;
@@ -364,7 +366,7 @@ void kx_budget_step(struct kx_budget *b, double now, double cpu)
 		tighten(b, b->share * (debt > 0 ? AIM_IN_DEBT : AIM));
 		shrink_group(b);
 	} else if (b->debt <= -b->share * CREDIT_SECONDS / 2) {
-		if (now - b->let_in >= JOIN_SECONDS)
+		if (now - b->joined >= JOIN_SECONDS)
 			let_in(b, own);
 		if (now - b->relaxed >= RELAX_SECONDS) {
 			b->relaxed = now;
@@ -387,6 +389,7 @@ void kx_budget_end(struct kx_budget *b, double now)
 
 		if (f->level == KX_BUDGET_OUT)
 			f->out_seconds += now - b->then;
+		b->never_in += f->waits && !f->limited;
 		f->limited |= f->waits;
 	}
 	b->then = now;

@@ -72,7 +72,9 @@ struct kx_budget {
 	double relaxed; /* when levels last fell */
 	size_t next;	/* no function before this one waits */
 	size_t group;	/* how many go in next */
-	double let_in;	/* when probes that waited last went in; 0: none */
+	double joined;	/* when the last group went in */
+	double let_in;	/* when probes that waited last went in for the first time; 0: none */
+	size_t never_in; /* functions whose probes still waited for that at the end. Set by kx_budget_end */
 	double spent, own; /* seconds of CPU time: of the probes, of the target without them */
 };
 

@@ -363,6 +363,7 @@ void kx_recording_budget_end(struct recording *r)
 		return;
 	result->budget_percent = r->o->max_overhead;
 	result->budget_taken_percent = taken_percent(&rb->budget);
+	result->budget_waiting = rb->budget.never_in;
 	result->budget_all_in_seconds = all_in_seconds(&rb->budget);
 	for (size_t i = 0; i < rb->budget.n; i++) {
 		const struct kx_budget_function *f = &rb->budget.functions[i];
@@ -371,7 +372,6 @@ void kx_recording_budget_end(struct recording *r)
 
 		result->budget_limited += f->limited;
 		result->budget_out += f->limited && f->out_seconds > 0;
-		result->budget_waiting += f->waits;
 		if (f->limited && result->budget_limited <= MAX_NOTICES && !r->o->count)
 			kx_notice(&r->notices, "%s: %s", r->sel.functions[i].sym->pretty,
 				  kx_budget_entry_text(&e, text, sizeof(text)));

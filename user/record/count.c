@@ -11,6 +11,7 @@
 #include "base/printable.h"
 
 #define JSON_TEXT_MAX (64u << 10)
+#define LEAST_COUNTED 0.001 /* seconds: a rate of less time means nothing */
 
 static int most_first(const void *a, const void *b)
 {
@@ -100,8 +101,18 @@ static int print_json(const struct kx_counts *c, double seconds, FILE *to)
 	return rc;
 }
 
+/* Calls a second of the time in which they were counted. */
+static double rate_of(const struct kx_count *item, double seconds)
+{
+	double counted = seconds - item->out_seconds;
+
+	return (double)item->calls / (counted > LEAST_COUNTED ? counted : LEAST_COUNTED);
+}
+
 int kx_counts_print(const struct kx_counts *c, double seconds, bool json, FILE *to)
 {
+	double rates = 0;
+
 	if (json)
 		return print_json(c, seconds, to) || fflush(to);
 	fprintf(to, "%14s %14s %7s  %s\n", "CALLS", "PER SECOND", "SHARE", "FUNCTION");
@@ -109,13 +120,14 @@ int kx_counts_print(const struct kx_counts *c, double seconds, bool json, FILE *
 		const struct kx_count *item = &c->items[i];
 
 		kx_print(to, "%14" PRIu64 " %14.0f %5.1f %%  %s [%s]", item->calls,
-			 (double)item->calls / seconds,
-			 (double)item->calls * 100 / (double)c->calls, item->name, item->module);
+			 rate_of(item, seconds), (double)item->calls * 100 / (double)c->calls, item->name,
+			 item->module);
 		if (item->out_seconds > 0)
 			fprintf(to, "; not counted for %.1f s", item->out_seconds);
 		fputc('\n', to);
+		rates += rate_of(item, seconds);
 	}
 	fprintf(to, "%14" PRIu64 " %14.0f %7s  all; %zu of %zu functions were called\n", c->calls,
-		(double)c->calls / seconds, "", c->nitems, c->ntraced);
+		rates, "", c->nitems, c->ntraced);
 	return ferror(to) || fflush(to);
 }

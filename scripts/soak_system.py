@@ -26,7 +26,8 @@ started, bad = [], False
 
 
 def start(*command, **more):
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True,
+    """A process group that does not outlive this program, however that ends."""
+    process = subprocess.Popen(("setpriv", "--pdeathsig", "KILL", *command), stdin=subprocess.DEVNULL, start_new_session=True,
                                stdout=more.pop("stdout", subprocess.DEVNULL),
                                stderr=more.pop("stderr", subprocess.DEVNULL), **more)
     started.append(process)

@@ -401,5 +401,6 @@ bool kx_budget_is_due(const struct kx_budget *b, double now, double spent)
 
 	if (seconds < LEAST_STEP)
 		return false;
-	return seconds >= (kx_budget_waits(b) ? JOIN_SECONDS : STEP_SECONDS) || (excess > 0 && b->debt + excess * LOOK_AHEAD / seconds > 0);
+	return seconds >= (kx_budget_waits(b) ? JOIN_SECONDS : STEP_SECONDS) ||
+	       (excess > 0 && b->debt + excess * LOOK_AHEAD / seconds > 0);
 }

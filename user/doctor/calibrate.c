@@ -15,6 +15,7 @@
 #define AGAIN_WARM  2
 #define AGAIN_CHEAP 7
 #define AGAIN_STEPPED 5
+#define AGAIN_LONG  3 /* what a cheap probe takes after 1 ms differs by 1 us from call to call */
 #define CODES	    3 /* kinds of entries that are probes in user space: KX_COST_NOP5 to _STEPPED */
 
 struct samples {
@@ -108,24 +109,28 @@ static int measure_pauses(struct kx_tracer *t, unsigned i, struct paused *out, s
 {
 	const struct kx_clock *clock = kx_tracer_clock(t);
 	uint64_t us = clock->kind == KX_CLOCK_KFUNC ? clock->tsc_hz / 1000000 : 1000;
-	struct kx_own_taken series[KX_OWN_SERIES], warm[KX_OWN_SERIES];
+	struct kx_own_taken series[KX_OWN_SERIES + KX_OWN_AGAIN_MAX], warm[KX_OWN_SERIES];
 	struct samples without[KX_OWN_SERIES];
 	int code = 0;
 
 	for (unsigned s = 0; s < KX_OWN_SERIES; s++)
 		without[s].n = 0;
 	for (unsigned n = 0; n < WARM_SERIES && !code; n++) {
-		code = kx_own_calls_pause(t, i, 0, series, err);
+		code = kx_own_calls_pause(t, i, 0, 0, series, err);
 		for (unsigned s = 0; s < KX_OWN_SERIES && !code; s++)
 			add_sample(&without[s], &series[s]);
 	}
 	for (unsigned s = 0; s < KX_OWN_SERIES && !code; s++)
 		warm[s] = median_of(&without[s]);
 	for (unsigned p = 1; p < KX_PROBE_PAUSES && !code; p++) {
-		code = kx_own_calls_pause(t, i, pause_us[p] * us, series, err);
-		for (unsigned s = 0; s < KX_OWN_SERIES && !code; s++) {
-			series[s] = difference_of(series[s], warm[s]);
-			add_sample(&out->more[s][p], &series[s]);
+		unsigned again = i == KX_OWN_PAUSE_PUSH && p == KX_PROBE_PAUSES - 1 ? AGAIN_LONG : 0;
+
+		code = kx_own_calls_pause(t, i, pause_us[p] * us, again, series, err);
+		for (unsigned n = 0; n < KX_OWN_SERIES + again && !code; n++) {
+			unsigned s = n < KX_OWN_SERIES ? n : KX_OWN_BEFORE_BOTH;
+
+			series[n] = difference_of(series[n], warm[s]);
+			add_sample(&out->more[s][p], &series[n]);
 		}
 	}
 	return code;
@@ -147,12 +152,21 @@ static void fill_pause(struct kx_own_taken more, const struct kx_clock *clock, u
 	out->cost[p] = to_ticks(clock, more.cost > more.offset ? more.cost : more.offset);
 }
 
+/* Two of which the second is never the smaller one, unless by chance: then both are their mean, by their numbers of samples. */
+static void in_order(uint64_t *first, size_t nfirst, uint64_t *second, size_t nsecond)
+{
+	if (*second < *first)
+		*first = *second = (*first * nfirst + *second * nsecond) / (nfirst + nsecond);
+}
+
 static void fill_pauses(struct paused *m, const struct kx_clock *clock, struct kx_probe_cost *out)
 {
 	for (unsigned p = 1; p < KX_PROBE_PAUSES; p++) {
-		struct kx_own_taken at_exit = median_of(&m->more[KX_OWN_BEFORE_EXIT][p]);
-		struct kx_own_taken at_both = median_of(&m->more[KX_OWN_BEFORE_BOTH][p]);
+		struct samples *exits = &m->more[KX_OWN_BEFORE_EXIT][p], *both = &m->more[KX_OWN_BEFORE_BOTH][p];
+		struct kx_own_taken at_exit = median_of(exits), at_both = median_of(both);
 
+		in_order(&at_exit.offset, exits->n, &at_both.offset, both->n);
+		in_order(&at_exit.cost, exits->n, &at_both.cost, both->n);
 		fill_pause(median_of(&m->more[KX_OWN_BEFORE_ENTRY][p]), clock, p, &out->entry_pause);
 		fill_pause(at_exit, clock, p, &out->exit_pause);
 		fill_pause(difference_of(at_both, at_exit), clock, p, &out->reentry_pause);

@@ -179,21 +179,21 @@ static uint64_t call_and_pause(unsigned i, uint64_t length, uint64_t *inside)
 	return kx_own_calls_now(pause_of.clock) - begin - pause_of.took;
 }
 
-int kx_own_calls_pause(struct kx_tracer *t, unsigned i, uint64_t length,
-		       struct kx_own_taken out[KX_OWN_SERIES], struct kx_err *err)
+int kx_own_calls_pause(struct kx_tracer *t, unsigned i, uint64_t length, unsigned again,
+		       struct kx_own_taken out[KX_OWN_SERIES + KX_OWN_AGAIN_MAX], struct kx_err *err)
 {
-	struct kx_wire_record records[2 * KX_OWN_SERIES];
-	uint64_t inside[KX_OWN_SERIES];
+	struct kx_wire_record records[2 * (KX_OWN_SERIES + KX_OWN_AGAIN_MAX)];
+	uint64_t inside[KX_OWN_SERIES + KX_OWN_AGAIN_MAX];
+	const unsigned n = KX_OWN_SERIES + again;
 	int code;
 
 	pause_of.clock = kx_tracer_clock(t);
 	pause_of.length = length;
 	kx_pause();
-	for (unsigned s = 0; s < KX_OWN_SERIES; s++)
+	for (unsigned s = 0; s < n; s++)
 		out[s].cost = call_and_pause(i, s == KX_OWN_BEFORE_ENTRY ? 0 : length, &inside[s]);
-	code = expect_records(take_records(kx_tracer_rings(t), i + 1, records, 2 * KX_OWN_SERIES),
-			      2 * KX_OWN_SERIES, err);
-	for (unsigned s = 0; s < KX_OWN_SERIES && !code; s++)
+	code = expect_records(take_records(kx_tracer_rings(t), i + 1, records, 2 * n), 2 * n, err);
+	for (unsigned s = 0; s < n && !code; s++)
 		out[s].offset = records[2 * s + 1].clock - records[2 * s].clock - inside[s];
 	return code;
 }

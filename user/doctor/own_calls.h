@@ -60,8 +60,13 @@ int kx_own_calls_idle(struct kx_tracer *t, unsigned i, unsigned warm, size_t n,
  */
 enum { KX_OWN_BEFORE_ENTRY, KX_OWN_BEFORE_EXIT, KX_OWN_BEFORE_BOTH, KX_OWN_SERIES };
 
-/* A series with pauses of @length by function @i, which is one that pauses. Errors: -EIO (not recorded). */
-int kx_own_calls_pause(struct kx_tracer *t, unsigned i, uint64_t length,
-		       struct kx_own_taken out[KX_OWN_SERIES], struct kx_err *err);
+#define KX_OWN_AGAIN_MAX 8
+
+/*
+ * A series with pauses of @length by function @i, which is one that pauses, and @again (at most KX_OWN_AGAIN_MAX) more calls like the
+ * third one, which @out has behind it. Errors: -EIO (not recorded).
+ */
+int kx_own_calls_pause(struct kx_tracer *t, unsigned i, uint64_t length, unsigned again,
+		       struct kx_own_taken out[KX_OWN_SERIES + KX_OWN_AGAIN_MAX], struct kx_err *err);
 
 #endif

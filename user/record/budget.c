@@ -377,6 +377,14 @@ void kx_budget_step(struct kx_budget *b, double now, double cpu)
 	b->ops.changed(b->ops.ctx);
 }
 
+void kx_budget_charge(struct kx_budget *b, double seconds)
+{
+	b->debt += seconds;
+	b->spent += seconds;
+	if (b->debt > 0)
+		shrink_group(b);
+}
+
 bool kx_budget_waits(const struct kx_budget *b)
 {
 	return b->next < b->n;

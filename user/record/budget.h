@@ -18,6 +18,9 @@
  * the probes take what the budget allows, plus what they take until user space reacts (KX_BUDGET_WAKE_NS of bpf/wire.h and
  * a context switch).
  *
+ * Putting probes in and taking them out takes time from the target, too: each byte is written in each process, whose other
+ * CPUs are interrupted for it. That is charged like calls (kx_budget_charge), and is what lets thousands of probes go in slowly.
+ *
  * This file only decides: it reads no clock and no counter (recording_budget.c does), so its test needs none.
  */
 #ifndef KX_BUDGET_H
@@ -87,6 +90,9 @@ int kx_budget_grow(struct kx_budget *b, size_t n);
 
 /* One step, at @now: the target has used @cpu seconds of CPU time since the last one, the probes' time included. */
 void kx_budget_step(struct kx_budget *b, double now, double cpu);
+
+/* Changing probes has taken so many seconds of the target's CPU time. */
+void kx_budget_charge(struct kx_budget *b, double seconds);
 
 /* Functions wait: they go in soon. */
 bool kx_budget_waits(const struct kx_budget *b);

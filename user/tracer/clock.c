@@ -17,7 +17,7 @@
 
 #include "base/kernel_files.h"
 
-#define MAX_READINGS   65536u
+#define MAX_READINGS   16384u
 #define DENSE_READINGS 1024u
 #define MIN_SPACING    100000000ull /* ns between thinned readings */
 #define BRACKETS       8

@@ -36,7 +36,7 @@ struct kx_clock {
 	bool nonstop_tsc;
 	char source[32];       /* what the kernel's clocks are read from: "tsc", "kvm-clock"; "" if unknown */
 	/* KX_CLOCK_KTIME: in order of time. The newest 1024 are complete; older ones, which only entries
-	 * of long calls under --min-duration need, are thinned out so that memory stays at 1.5 MiB. */
+	 * of long calls under --min-duration need, are thinned out so that memory stays at 384 KiB. */
 	struct kx_clock_reading *readings;
 	size_t nreadings, room;
 	size_t at;             /* of the reading before the newest converted time */

@@ -182,7 +182,7 @@ int kx_exit(struct pt_regs *ctx)
 	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))
 		return 0;
 	kx_leave(cookie & KX_COOKIE_IS_TAIL ? KX_EVENT_TAIL_EXIT : KX_EVENT_EXIT, id,
-		 KX_COOKIE_FUNC(cookie), ctx->sp, 0, 0);
+		 KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, ctx->sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp);
 	return 0;

@@ -443,7 +443,7 @@ static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64
 
 /*
  * A call ends. @kind: KX_EVENT_EXIT or KX_EVENT_TAIL_EXIT; @sp as its entry had it; @func may include
- * KX_LEAVE_PAIRED.
+ * KX_LEAVE_PAIRED and KX_FUNC_AT_INSTRUCTION.
  */
 static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				    const __u64 *payload, __u32 words)
@@ -452,7 +452,7 @@ static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 
 	if (kx_counting || (is_judged(func & KX_LEAVE_PAIRED) && judge_exit(kind, tid, id, sp) != KX_WRITE))
 		return 0;
-	return kx_put(kind, tid, id, sp, payload, words);
+	return kx_put(kind, tid, func & (KX_COOKIE_FUNC(~0) | KX_FUNC_AT_INSTRUCTION), sp, payload, words);
 }
 
 /*

@@ -64,6 +64,9 @@ struct kx_wire_record {
 
 _Static_assert(sizeof(struct kx_wire_record) == 32, "wire record is 32 bytes");
 
+/* In func of an exit: a probe at the function's own instruction has seen it, and not a return probe. */
+#define KX_FUNC_AT_INSTRUCTION (1U << 31)
+
 /* Slots of a record with that many words of payload. */
 #define KX_WIRE_SLOTS(words) (1 + ((words) + 2) / 3)
 #define KX_WIRE_MAX_WORDS 9

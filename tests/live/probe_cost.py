@@ -53,12 +53,35 @@ def kinds_of(session):
     return {i + 1: kinds[ord(c) - ord("a")] for i, c in enumerate(costs["functions"]) if c != "-"}
 
 
+class Moves:
+    """Which calls' exits came from return instructions although their functions have return probes."""
+
+    def __init__(self, session):
+        costs = session["probe_costs"]
+        kinds = [Kind(k, costs.get("pauses_ticks")) for k in costs["kinds"]]
+        moved = costs.get("moved_exits", {"functions": "", "moves": []})
+        self.moves = moved["moves"]
+        self.kinds = {i + 1: (kinds[ord(c.lower()) - ord("a")], 2 if c.isupper() else 1)
+                      for i, c in enumerate(moved["functions"]) if c != "-"}
+
+    def kind(self, pid, func, entered):
+        """Its kind then, or None."""
+        if func not in self.kinds:
+            return None
+        kind, leaf_or_caller = self.kinds[func]
+        for of in (0, pid):
+            which = [m[4] for m in self.moves if m[0] <= entered and m[1] == of and m[2] <= func <= m[3]]
+            if which and which[-1] & leaf_or_caller:
+                return kind
+        return None
+
+
 def scales_of(session):
     """From which time on probes take how much, latest first."""
     return session["probe_costs"].get("scales", [])[::-1] + [[0, 1000, 1000]]
 
 
-def calls_of(trace, kinds, scales):
+def calls_of(trace, kinds, scales, moves):
     """
     (tid, enter, function, ticks recorded, ticks less the probes', of which self, ticks less the probes' even if that is
     less than nothing) in order of exits.
@@ -73,9 +96,10 @@ def calls_of(trace, kinds, scales):
             elif r.kind in ("exit", "tail"):
                 func, enter, nested, callees, paused = open_calls.pop()
                 offset, cost = 0, 0
-                if func in kinds:
-                    offset, cost = kinds[func].taken(r.kind == "tail", *paused, r.tsc - hit,
-                                                     next(s[1:] for s in scales if s[0] <= r.tsc))
+                kind = moves.kind(thread.pid, func, enter + nested) or kinds.get(func)
+                if kind:
+                    offset, cost = kind.taken(r.kind == "tail", *paused, r.tsc - hit,
+                                              next(s[1:] for s in scales if s[0] <= r.tsc))
                 hit = r.tsc
                 less = r.tsc - enter - nested - offset
                 took = max(callees, less)
@@ -91,7 +115,8 @@ def ns(ticks, hz):
 
 def exact(trace, session, rows):
     kinds, scales, hz = kinds_of(session), scales_of(session), trace.hz
-    want = sorted((tid, ns(took, hz), ns(own, hz)) for tid, _, _, _, took, own, _ in calls_of(trace, kinds, scales))
+    want = sorted((tid, ns(took, hz), ns(own, hz))
+                  for tid, _, _, _, took, own, _ in calls_of(trace, kinds, scales, Moves(session)))
     got = sorted((int(r["tid"]), int(r["duration_ns"]), int(r["self_ns"])) for r in rows)
     if not want:
         return "no calls"
@@ -101,7 +126,7 @@ def exact(trace, session, rows):
 def accuracy(trace, session, did, names):
     kinds, scales, hz = kinds_of(session), scales_of(session), trace.hz
     took = {}
-    for _, enter, func, recorded, _, _, less in sorted(calls_of(trace, kinds, scales), key=lambda c: c[1]):
+    for _, enter, func, recorded, _, _, less in sorted(calls_of(trace, kinds, scales, Moves(session)), key=lambda c: c[1]):
         took.setdefault(names[func], []).append((recorded, less))
     for name, inside in did.items():
         if len(took[name]) != len(inside):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 20 s
+# run: parallel, 30 s
 # The probes' own time is measured, written into the map and subtracted exactly: every duration of the CSV
 # export and every sum of the report, compared with an independent subtraction. How near the
 # durations come to the functions' own measurements depends on the machine's load, so that is only printed;
@@ -121,3 +121,59 @@ for exits in return instruction; do
 	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
 	assert_eq "tail calls, --exits=$exits" "$(compare exact "$TRACE" "$TMP/session" "$TMP/calls.csv")" ""
 done
+
+# Exits that move from return probes to return instructions, which take longer: a process that may throw, and others.
+moves() {
+	objcopy --dump-section .kxray.session="$TMP/session" "$TRACE.map" "$TMP/copy"
+	json "$TMP/session" '[["one" if m[1] else "all", m[4]] for m in d["session"]["probe_costs"].get("moved_exits", {"moves": []})["moves"]]'
+}
+exact_moved() {
+	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
+	assert_eq "$1: every call, by an independent subtraction" "$(compare exact "$TRACE" "$TMP/session" "$TMP/calls.csv")" ""
+	"$KXRAY" report --json "$TRACE" >"$TMP/report.json"
+	assert_eq "$1: the report agrees" "$(sums "$TMP/report.json")" ""
+}
+of_instructions() { compare accuracy "$TRACE" "$TMP/session" "$TMP/did.json" | awk '$1 == "parent_cheap" { print $3, $4 }'; }
+risky() {
+	_new_recording
+	"$KXRAY" record -o "$TRACE" --json --follow "${ALL[@]}" -- env LD_PRELOAD="$TARGETS/plugin.so" \
+		"$TARGETS/self_timed" --start=now >"$TMP/out" 2>"$TMP/rec.err" </dev/null
+	assert_eq "$1: status" $? 0
+	tail -n 1 "$TMP/out" >"$TMP/rec.json"
+	tail -n 2 "$TMP/out" | head -n 1 >"$TMP/did.json"
+}
+# loads LABEL MOVES [OPTION]: while it is traced
+loads() {
+	start_target dlopener "$TARGETS/plugin.so"
+	start_kxray "$PID" -f 'spin_*' ${3:+"$3"}
+	go_target l
+	wait_for grep -qF 'lose their return probes' "$TMP/rec.err"
+	go_target g
+	end_target "$PID"
+	end_kxray
+	assert_eq "$1: exits that moved" "$(moves)" "$2" # calls in between have no exit
+}
+run "$KXRAY" record -o "$TRACE" --mechanism session -f main -- "$TARGETS/counts" --start=now
+if [ "$STATUS" = 0 ]; then
+	loads "dlopen" "[['all', 1]]"
+	loads "dlopen, --follow" "[['one', 1], ['one', 0]]" --follow
+	risky "a process that may throw"
+	assert_eq "a process that may throw: exits that moved" "$(moves)" "[['one', 1], ['one', 0]]"
+	exact_moved "a process that may throw"
+	assert_eq "a process that may throw: the summary's cost is that of instruction exits" "$(python3 -c 'import json, sys
+session, report, summary = (json.load(open(f)) for f in sys.argv[1:])
+costs = session["session"]["probe_costs"]
+ticks = sum(f["count"] * costs["kinds"][ord(costs["moved_exits"]["functions"][f["id"] - 1]) - ord("a")]["cost_ticks"]
+            for f in report["functions"])
+percent = ticks / session["session"]["clock"]["tsc_hz"] / summary["seconds"] * 100
+print(abs(percent - summary["cpu_percent"]) < 0.01 or (percent, summary["cpu_percent"]))' \
+		"$TMP/session" "$TMP/report.json" "$TMP/rec.json")" True
+	echo "# parent_cheap, ns too much as recorded, and what is left of it: $(of_instructions)"
+	start_target self_timed # waits, and has the file mapped
+	risky "a file that others map"
+	assert_eq "a file that others map: exits that moved" "$(moves)" "[['all', 3]]"
+	exact_moved "a file that others map"
+	kill "$PID"
+else
+	skip "exits that move" "$ERR"
+fi

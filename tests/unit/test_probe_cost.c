@@ -45,6 +45,16 @@ static const char *const known_reentries =
 	"\"exit_pauses\":{\"offset_ticks\":[0,5,3],\"cost_ticks\":[0,5,9]}}],"
 	"\"functions\":\"aa-\"}}";
 
+/* From 300 on the exits of process 1 have moved, but of function 3, which makes no calls; these from 800 on, in every process.
+ * At 1000 those of process 1 move back. */
+static const char *const known_moves =
+	"{\"probe_costs\":{\"kinds\":["
+	"{\"entry\":\"push\",\"exit\":\"return\",\"offset_ticks\":10,\"cost_ticks\":30,\"tail_cost_ticks\":25},"
+	"{\"entry\":\"push\",\"exit\":\"instruction\",\"offset_ticks\":20,\"cost_ticks\":150,\"tail_cost_ticks\":140}],"
+	"\"functions\":\"aaaa\",\"moved_exits\":{\"functions\":\"bbB-\",\"moves\":["
+	"[1800,0,3,3,2],[1050,7,0,4294967295,3],[1300,1,0,4294967295,1],[2000,1,0,4294967295,0],"
+	"[1000,1,0,4294967295,4],[1000,1,0,4294967295],[-1,1,0,4294967295,3],\"a\"]}}}";
+
 struct log {
 	char text[4096];
 	size_t len;
@@ -186,6 +196,55 @@ static void write_nested(void)
 	write_map(known);
 	WRITE({ ENTRY, 1, 100 }, { ENTRY, 2, 150 }, { EXIT, 2, 200 }, { ENTRY, 2, 250 }, { TAIL_EXIT, 2, 290 },
 	      { EXIT, 1, 500 }, { ENTRY, 3, 600 }, { EXIT, 3, 650 });
+}
+
+/* What is not like a move is left out. */
+static void test_moves(void **state)
+{
+	(void)state;
+	write_map(known_moves);
+	WRITE({ ENTRY, 1, 50 }, { ENTRY, 2, 100 }, { EXIT, 2, 150 }, { ENTRY, 2, 310 }, { EXIT, 2, 400 },
+	      { EXIT, 1, 600 }, { ENTRY, 3, 700 }, { EXIT, 3, 760 }, { ENTRY, 3, 820 }, { EXIT, 3, 900 },
+	      { ENTRY, 2, 920 }, { TAIL_EXIT, 2, 960 }, { ENTRY, 4, 970 }, { EXIT, 4, 990 },
+	      { ENTRY, 2, 1010 }, { EXIT, 2, 1100 }, { ENTRY, 3, 1200 }, { EXIT, 3, 1300 });
+	/* of function 1: 550 - (30 + 150) - 10, for its exit was a return probe's when it was entered */
+	check(NULL, "2@100-140 40/40 2@310-380 70/70 1@50-590 360/250 3@700-750 50/50 3@820-880 60/60 "
+		    "2@920-940 20/20 4@970-980 10/10 2@1010-1090 80/80 3@1200-1280 80/80");
+	check_report(1, false, 360, 250);
+	check_report(2, false, 40 + 70 + 20 + 80, 40 + 70 + 20 + 80);
+	check_report(3, false, 50 + 60 + 80, 50 + 60 + 80);
+	check_report(3, true, 60 + 80 + 100, 60 + 80 + 100);
+}
+
+/* As the recorder writes them. */
+static void test_moves_written(void **state)
+{
+	const struct kx_exit_move move = { .tsc = 1300, .pid = 1, .first = 2, .last = 5, .which = KX_MOVED_CALLERS };
+	const uint8_t kinds[] = { 0, 2, 2 };
+	const bool leaf[] = { false, false, true };
+	json_t *session = json_pack("{s:{}}", "probe_costs"), *without = json_object();
+	struct kx_exit_moves got;
+
+	(void)state;
+	assert_int_equal(kx_exit_moves_write_functions(session, kinds, leaf, 3), 0);
+	assert_null(json_object_get(json_object_get(session, "probe_costs"), "moved_exits"));
+	assert_int_equal(kx_exit_moves_add(without, &move), 0); /* costs are not known: nothing to subtract */
+	assert_int_equal(json_object_size(without), 0);
+	assert_int_equal(kx_exit_moves_add(session, &move), 0);
+	assert_int_equal(kx_exit_moves_write_functions(session, kinds, leaf, 3), 0);
+	assert_int_equal(kx_exit_moves_read(json_object_get(session, "probe_costs"), 3, &got), 0);
+	assert_int_equal(kx_exit_moves_kind(&got, 1, 2, 1300), 2);
+	assert_int_equal(kx_exit_moves_kind(&got, 1, 2, 1299), 0); /* not yet */
+	assert_int_equal(kx_exit_moves_kind(&got, 2, 2, 1300), 0); /* another process */
+	assert_int_equal(kx_exit_moves_kind(&got, 1, 1, 1300), 0); /* none, and not of those */
+	assert_int_equal(kx_exit_moves_kind(&got, 1, 3, 1300), 0); /* makes no calls */
+	assert_int_equal(kx_exit_moves_kind(&got, 1, 4, 1300), 0); /* unknown */
+	kx_exit_moves_free(&got);
+	for (uint32_t i = 1; i < KX_EXIT_MOVES; i++)
+		assert_int_equal(kx_exit_moves_add(session, &move), 0);
+	assert_int_equal(kx_exit_moves_add(session, &move), -E2BIG);
+	json_decref(session);
+	json_decref(without);
 }
 
 static void test_nested(void **state)
@@ -505,6 +564,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_moves_written),
 		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_never_below_nested_ones),
 		cmocka_unit_test(test_pauses),

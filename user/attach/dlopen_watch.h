@@ -52,8 +52,6 @@ int kx_linker_hook_link(const struct kx_linker_hook *hook, struct kx_tracer *tra
 			struct kx_links *links, struct kx_err *err);
 void kx_linker_hook_close(struct kx_linker_hook *hook);
 
-#define KX_EVERY_MODULE UINT32_MAX
-
 /* Whether @f has a return probe and is one of @which. */
 bool kx_loses_return(const struct kx_function *f, unsigned which);
 

@@ -190,3 +190,9 @@ void kx_module_batches_free(struct kx_module_batches *b)
 	free(b->risky_leaf_exits.items);
 	free(b);
 }
+
+void kx_probes_say_moved(const struct kx_probes *p, pid_t pid, uint32_t module, unsigned which)
+{
+	if (p->options.exits_moved)
+		p->options.exits_moved(p->options.ctx, pid, module, which);
+}

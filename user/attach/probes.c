@@ -164,6 +164,7 @@ int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bo
 	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
 	int code = 0;
 
+	kx_probes_say_moved(p, 0, KX_EVERY_MODULE, leaves ? KX_DROP_ALL : KX_DROP_CALLERS);
 	/* A session link must stay: it has the entries too, and the gate in BPF keeps it from
 	 * hijacking anything more. */
 	if (!session)
@@ -188,6 +189,7 @@ size_t kx_probes_free(struct kx_probes *p)
 
 	if (!p)
 		return 0;
+	p->options.exits_moved = NULL;
 	kx_switches_join(p);
 	kx_links_join(&p->links.others, &p->links.returns);
 	kx_links_join(&p->links.others, &p->links.leaf_returns);

@@ -19,6 +19,14 @@ struct kx_probes;
 #define KX_DROP_LEAVES 2u  /* those that make none */
 #define KX_DROP_ALL (KX_DROP_CALLERS | KX_DROP_LEAVES)
 
+#define KX_EVERY_MODULE UINT32_MAX
+
+/*
+ * From now on the exits of functions that were planned with return probes come from probes at their return instructions: those of
+ * @which (KX_DROP_...; 0: none any more), in module @module (or KX_EVERY_MODULE), in process @pid (0: in all).
+ */
+typedef void (*kx_probes_exits_moved)(void *ctx, pid_t pid, uint32_t module, unsigned which);
+
 /* Why a planned function is not traced after all. */
 typedef void (*kx_probes_refused)(void *ctx, const struct kx_function *f, const char *reason);
 
@@ -39,6 +47,7 @@ struct kx_probes_options {
 	bool exits_auto; /* return probes may be given up for instruction exits */
 	unsigned nargs; /* argument registers to capture, 0 to 6; fewer where the plan says so */
 	kx_probes_refused refused;
+	kx_probes_exits_moved exits_moved; /* may be NULL */
 	void *ctx;
 };
 

@@ -88,6 +88,8 @@ void kx_probes_keep_attachable(const struct kx_probes *p, struct kx_batch *b);
 void kx_module_batches_add(struct kx_probes *p, struct kx_module_batches *b,
 			   const struct kx_function *f);
 void kx_module_batches_free(struct kx_module_batches *b);
+/* Tells who asked for it that exits have moved. */
+void kx_probes_say_moved(const struct kx_probes *p, pid_t pid, uint32_t module, unsigned which);
 
 /* probe_switches.c */
 /* Attaches the module's batches by links for single functions, or few. Errors: as above. */

@@ -43,6 +43,7 @@ struct kx_process_probes {
 	struct risky *risky;
 	size_t nrisky, risky_room;
 	struct kx_links risky_links;
+	unsigned moved; /* which have been said to have moved */
 };
 
 int kx_process_probes_new(struct kx_probes *p, pid_t pid, struct kx_process_probes **out)
@@ -70,6 +71,13 @@ static void close_held(struct kx_process_probes *pp, size_t from)
 	}
 }
 
+static void say_moved(struct kx_process_probes *pp, unsigned which)
+{
+	if (which != pp->moved)
+		kx_probes_say_moved(pp->p, pp->pid, KX_EVERY_MODULE, which);
+	pp->moved = which;
+}
+
 void kx_process_probes_free(struct kx_process_probes *pp)
 {
 	struct kx_process_probes **at;
@@ -79,6 +87,7 @@ void kx_process_probes_free(struct kx_process_probes *pp)
 	for (at = &pp->p->processes; *at != pp; at = &(*at)->next)
 		;
 	*at = pp->next;
+	say_moved(pp, 0); /* another process may get its number */
 	close_held(pp, 0);
 	kx_links_join(&pp->p->ended, &pp->risky_links);
 	free(pp->held);
@@ -223,6 +232,7 @@ static int replace(struct kx_probes *p, uint32_t module, struct kx_links *closin
 	m->replaced = true;
 	if (module < KX_MAX_GROUPS)
 		kx_tracer_replace_session(p->tracer, module);
+	kx_probes_say_moved(p, 0, module, KX_DROP_ALL);
 	for (struct kx_process_probes *pp = p->processes; pp; pp = pp->next) {
 		struct held *h = find_held(pp, module);
 
@@ -458,6 +468,7 @@ int kx_process_probes_judge(struct kx_process_probes *pp, const struct kx_module
 	int code = 0;
 
 	if (!which) {
+		say_moved(pp, 0);
 		kx_links_close(&pp->risky_links);
 		pp->nrisky = 0;
 		return 0;
@@ -480,6 +491,8 @@ int kx_process_probes_judge(struct kx_process_probes *pp, const struct kx_module
 		if (!code && first)
 			each(ctx, module);
 	}
+	if (pp->nrisky)
+		say_moved(pp, pp->moved | which);
 	kx_links_close(&closing);
 	return code;
 }

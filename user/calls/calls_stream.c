@@ -53,6 +53,7 @@ int kx_stream_open(struct kx_stream *s, size_t thread)
 	s->t->depth = 0;
 	s->t->stack = s->calls;
 	kx_open_calls_clear(&s->open);
+	s->open.pid = s->t->pid;
 	s->pending = 0;
 	kx_queue_clear(&s->queue);
 	s->candidates = s->decided = 0;
@@ -85,7 +86,7 @@ static bool is_outermost(const struct kx_stream *s, const struct kx_open_call *c
 /* What the probes of an open call can take; only --min-duration needs to know. */
 static uint64_t most_of_probes(const struct kx_stream *s, uint32_t func)
 {
-	return s->c->filter.min && s->open.costs ? kx_probe_cost_of(s->open.costs, func)->most : 0;
+	return s->c->filter.min && s->open.costs ? kx_probe_cost_most(s->open.costs, func) : 0;
 }
 
 /* Whether the call takes long enough for --min-duration, if its exit comes at @now or later. */

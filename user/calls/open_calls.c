@@ -10,7 +10,7 @@
 
 void kx_open_calls_free(struct kx_open_calls *o)
 {
-	const struct kx_open_calls kept = { .first_bits = o->first_bits, .costs = o->costs };
+	const struct kx_open_calls kept = { .first_bits = o->first_bits, .costs = o->costs, .pid = o->pid };
 
 	if (o->calls)
 		free(o->calls - 1);
@@ -104,4 +104,13 @@ void kx_open_calls_raise(const struct kx_open_calls *o, struct kx_call_record *r
 {
 	for (size_t i = 0; i < n && records[i].tsc < o->newest; i++)
 		records[i].tsc = o->newest;
+}
+
+const struct kx_probe_cost *kx_open_calls_moved_cost(const struct kx_open_calls *o, const struct kx_call_end *end,
+						     uint64_t tsc)
+{
+	/* later than it was by what probes have taken since: a call during which exits move may be taken for a later one */
+	uint64_t entered = tsc - end->took;
+
+	return kx_probe_cost_of_call(o->costs, o->pid, end->call->func, entered);
 }

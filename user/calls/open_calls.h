@@ -61,13 +61,14 @@ struct kx_open_calls {
 	uint64_t newest;     /* time of the thread's newest record, ticks */
 	uint64_t added;      /* the next so many exits were added by the recorder */
 	const struct kx_probe_costs *costs; /* borrowed; NULL: durations as recorded */
+	int32_t pid;         /* with costs: the thread's process; 0: unknown */
 	uint64_t removed;    /* ticks that probes of ended calls have taken of the thread's time */
 	uint64_t hit;        /* with costs: recorded time of the newest entry, or exit of a probe */
 	uint64_t entered;    /* with costs: recorded time of the newest entry */
 	uint32_t scale;      /* place of the scale of the newest exit: see kx_probe_taken_scale */
 };
 
-/* Frees what the thread holds and zeroes it, but for first_bits and costs. */
+/* Frees what the thread holds and zeroes it, but for first_bits, costs and pid. */
 void kx_open_calls_free(struct kx_open_calls *o);
 /* Forgets all calls; keeps the memory for another thread. */
 void kx_open_calls_clear(struct kx_open_calls *o);
@@ -168,6 +169,10 @@ struct kx_call_end {
 	uint64_t offset; /* of the recorded time of the exit, what the call's own probes took */
 };
 
+/* The costs of a call that ends now, where exits have moved; what of @end is known already. */
+const struct kx_probe_cost *kx_open_calls_moved_cost(const struct kx_open_calls *o, const struct kx_call_end *end,
+						     uint64_t tsc);
+
 /* A call can take less than its probes took on average. */
 static inline void kx_call_end_raise(struct kx_call_end *end)
 {
@@ -183,7 +188,9 @@ static inline struct kx_call_end kx_open_calls_end_measured(struct kx_open_calls
 	struct kx_call_end end = { .call = call, .took = tsc - o->removed - call->enter };
 
 	if (o->costs) {
-		const struct kx_probe_cost *kind = kx_probe_cost_of(o->costs, call->func);
+		const struct kx_probe_cost *kind = __builtin_expect(o->costs->moves.count != 0, 0) ?
+							   kx_open_calls_moved_cost(o, &end, tsc) :
+							   kx_probe_cost_of(o->costs, call->func);
 		struct kx_probe_taken taken = { kind->offset, tail ? kind->tail_cost : kind->cost };
 		uint32_t pause = kx_open_calls_pause(o->hit, tsc);
 

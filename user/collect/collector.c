@@ -55,6 +55,7 @@ struct kx_collector {
 	size_t losses_room;
 	uint64_t taken;		     /* call records taken out of the rings */
 	uint64_t *entries;	     /* of them entries, by function id; or NULL */
+	uint64_t *instruction_exits; /* and exits that probes at instructions have seen; or NULL */
 	uint64_t written;	     /* hits in the files before the present one */
 	bool rotated;		     /* there are such files */
 	struct kx_callstack_counts calls;
@@ -84,6 +85,7 @@ int kx_collector_new(const struct kx_collector_options *o, struct kx_collector *
 	c->in = o->input;
 	c->start_tsc = o->start_tsc;
 	c->entries = o->calls;
+	c->instruction_exits = o->instruction_exits;
 	c->slack = (uint64_t)(hz * SLACK_SECONDS);
 	c->sweep_every = (uint64_t)(hz * SWEEP_SECONDS);
 	c->pending_max = (size_t)rings->nslots * rings->ncpus;
@@ -113,12 +115,31 @@ void kx_collector_free(struct kx_collector *c)
 	free(c);
 }
 
+static void count_call(struct kx_collector *c, const struct kx_wire_record *rec, bool at_instruction)
+{
+	c->taken += KX_EVENT_IS_CALL(rec->kind);
+	if (rec->func >= c->thread_options.ntraits)
+		return;
+	if (rec->kind == KX_EVENT_ENTRY && c->entries)
+		c->entries[rec->func]++;
+	if (at_instruction && c->instruction_exits)
+		c->instruction_exits[rec->func]++;
+}
+
 static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct kx_ring *ring,
 		       const struct kx_wire_record *rec)
 {
+	bool at_instruction = (rec->kind == KX_EVENT_EXIT || rec->kind == KX_EVENT_TAIL_EXIT) &&
+			      rec->func & KX_FUNC_AT_INSTRUCTION;
 	uint64_t payload[KX_WIRE_MAX_WORDS], tsc;
+	struct kx_wire_record plain;
 	int code;
 
+	if (at_instruction) {
+		plain = *rec;
+		plain.func &= ~KX_FUNC_AT_INSTRUCTION;
+		rec = &plain;
+	}
 	tsc = kx_clock_to_tsc(c->in.clock, rec->clock);
 	if (tsc < c->start_tsc)
 		tsc = c->start_tsc;
@@ -128,9 +149,7 @@ static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct k
 	if (code < 0)
 		return code;
 	c->pending += (size_t)code;
-	c->taken += KX_EVENT_IS_CALL(rec->kind);
-	if (rec->kind == KX_EVENT_ENTRY && c->entries && rec->func < c->thread_options.ntraits)
-		c->entries[rec->func]++;
+	count_call(c, rec, at_instruction);
 	return 0;
 }
 

@@ -82,6 +82,7 @@ struct kx_collector_options {
 	const uint8_t *traits;	      /* per function id, see callstack.h */
 	uint32_t ntraits;
 	uint64_t *calls; /* adds the recorded entries of each function, by id below ntraits; or NULL */
+	uint64_t *instruction_exits; /* the same: exits that were not seen by return probes */
 	struct kx_process_table *processes;
 	uint64_t start_tsc;	  /* older records are moved up to it */
 	const char *session_note; /* see thread_table.h */

@@ -53,6 +53,13 @@ uint8_t kx_calibrate_kind(const struct kx_plan *plan)
 	return plan->exit_kind == KX_EXITS_INSTRUCTION ? (uint8_t)(1 + CODES + plan->entry.cost) : 0;
 }
 
+uint8_t kx_calibrate_moved_kind(const struct kx_plan *plan)
+{
+	return plan->exit_kind == KX_EXITS_RETURN && plan->entry.cost < CODES ?
+		       (uint8_t)(1 + CODES + plan->entry.cost) :
+		       0;
+}
+
 uint8_t kx_calibrate_nearest_kind(const struct kx_plan *plan)
 {
 	uint8_t kind = kx_calibrate_kind(plan);

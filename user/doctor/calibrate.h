@@ -37,7 +37,9 @@ void kx_calibration_free(struct kx_calibration *c);
 
 /* The kind of a function with this plan; 0 if its probes are not measured. */
 uint8_t kx_calibrate_kind(const struct kx_plan *plan);
-/* The same, but without measured exits the kind of which the entry is the same; 0 if that is not known either. */
+/* That of a function planned with a return probe where probes at return instructions see its exits; 0 for others. */
+uint8_t kx_calibrate_moved_kind(const struct kx_plan *plan);
+/* As the first, but without measured exits the kind of which the entry is the same; 0 if that is not known either. */
 uint8_t kx_calibrate_nearest_kind(const struct kx_plan *plan);
 
 #endif

@@ -98,7 +98,8 @@ static size_t take_records(struct kx_rings *rings, uint32_t func, struct kx_wire
 		if (!ring->header)
 			continue;
 		while ((rec = kx_ring_take(rings, ring)))
-			if (KX_EVENT_IS_CALL(rec->kind) && rec->func == func && n < max)
+			if (KX_EVENT_IS_CALL(rec->kind) &&
+			    (rec->func & ~KX_FUNC_AT_INSTRUCTION) == func && n < max)
 				out[n++] = *rec;
 		kx_ring_release(ring);
 	}

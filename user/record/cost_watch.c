@@ -36,6 +36,17 @@ static double call_ns(const struct recording *r, const struct kx_function *f)
 	return ns * r->costs.kinds[kx_calibrate_nearest_kind(&f->plan)].cost;
 }
 
+/* What such an exit of a function with a return probe takes more, ns. */
+static double more_at_instruction(const struct recording *r, const struct kx_function *f)
+{
+	uint8_t moved = kx_calibrate_moved_kind(&f->plan);
+
+	return moved && r->costs.nkinds ?
+		       ((double)r->costs.kinds[moved].cost - r->costs.kinds[kx_calibrate_kind(&f->plan)].cost) *
+			       1e9 / (double)kx_tracer_clock(r->tracer)->tsc_hz :
+		       0;
+}
+
 /* All calls so far; returns what they have taken, seconds of CPU time. */
 static double sum_up(struct recording *r)
 {
@@ -49,6 +60,8 @@ static double sum_up(struct recording *r)
 		double ns = calls ? call_ns(r, f) : 0;
 
 		spent += (double)calls * ns * 1e-9;
+		if (!r->o->count && r->instruction_exits[f->id])
+			spent += (double)r->instruction_exits[f->id] * more_at_instruction(r, f) * 1e-9;
 		w->unknown += ns > 0 ? 0 : calls;
 	}
 	return spent;

@@ -8,6 +8,8 @@
 #include "attach/probe_check.h"
 #include "attach/syscall_attach.h"
 #include "base/array.h"
+#include "trace/exit_moves.h"
+#include "tracer/clock.h"
 
 /* Functions without probes of further processes that join are only counted. */
 #define MAX_GAP_NOTICES 20
@@ -49,6 +51,29 @@ static bool is_target(void *ctx, pid_t pid)
 	return false;
 }
 
+/* Readers subtract what the probes took, which is more at return instructions. A full list is no error. */
+static void on_exits_moved(void *ctx, pid_t pid, uint32_t module, unsigned which)
+{
+	_Static_assert(KX_DROP_CALLERS == KX_MOVED_CALLERS && KX_DROP_LEAVES == KX_MOVED_LEAVES,
+		       "numbers in the map");
+	struct kx_probe_sets *s = ctx;
+	struct kx_exit_move move = { .tsc = kx_rdtscp(), .pid = pid, .last = UINT32_MAX, .which = which };
+
+	s->exits_moved = true;
+	if (!s->session)
+		return;
+	for (size_t i = 0; module != KX_EVERY_MODULE && i < s->sel->nfunctions; i++) {
+		const struct kx_function *f = &s->sel->functions[i];
+
+		if (f->module != module)
+			continue;
+		if (!move.first)
+			move.first = f->id;
+		move.last = f->id;
+	}
+	kx_exit_moves_add(s->session, &move);
+}
+
 static int attach_user(struct kx_probe_sets *s, struct kx_err *err)
 {
 	/* each could have links of its own, but the kernel would mix up their return probes */
@@ -63,6 +88,7 @@ static int attach_user(struct kx_probe_sets *s, struct kx_err *err)
 		.exits_auto = s->exits == KX_EXITS_AUTO,
 		.nargs = s->nargs,
 		.refused = on_refused,
+		.exits_moved = on_exits_moved,
 		.ctx = s,
 	};
 

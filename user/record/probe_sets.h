@@ -6,6 +6,7 @@
 #ifndef KX_PROBE_SETS_H
 #define KX_PROBE_SETS_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,9 +37,11 @@ struct kx_probe_sets {
 	bool starts_out; /* ... which are out at first */
 	unsigned nargs; /* argument registers to capture */
 	const struct kx_notices *notices;
+	json_t *session; /* gets what trace/exit_moves.h describes; NULL: nothing is recorded */
 
 	struct kx_bystanders bystanders; /* while attaching, without follow */
 	struct kx_probes *user;
+	bool exits_moved; /* some have, in some process: see attach/probes.h */
 	struct kx_known_gap *gaps; /* that have been named */
 	size_t ngaps, gaps_room;
 	size_t waiting;	 /* after kx_probe_sets_free: links that stay until a debugger has ended */

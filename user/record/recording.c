@@ -388,6 +388,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_targets_free(&r->targets);
 	free(r->traits);
 	free(r->calls);
+	free(r->instruction_exits);
 	json_decref(r->info);
 	free(r->session_note);
 	kx_numbered_free(&r->rotation.files);

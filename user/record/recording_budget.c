@@ -55,7 +55,16 @@ static double to_ns(const struct recording *r, uint32_t ticks)
 	return (double)ticks * 1e9 / (double)kx_tracer_clock(r->tracer)->tsc_hz;
 }
 
-static void set_costs(struct recording *r, size_t index)
+/* Of its probes as most of its calls have them: in some processes its exits can have moved to return instructions. */
+static uint8_t kind_of(const struct recording *r, const struct kx_function *f)
+{
+	uint8_t moved = kx_calibrate_moved_kind(&f->plan);
+
+	return moved && r->instruction_exits[f->id] > r->calls[f->id] / 2 ? moved :
+									    kx_calibrate_nearest_kind(&f->plan);
+}
+
+static void set_probe_costs(struct recording *r, size_t index)
 {
 	struct kx_recording_budget *rb = r->budget;
 	struct kx_budget_function *b = &rb->budget.functions[index];
@@ -63,13 +72,11 @@ static void set_costs(struct recording *r, size_t index)
 
 	b->recorded_ns = ASSUMED_RECORDED_NS;
 	b->counted_ns = ASSUMED_COUNTED_NS;
-	b->fixed = kx_tracer_trigger(r->tracer, f->id, NULL);
-	b->stays = !kx_probes_can_take_out(r->probes.user, f->id);
 	if (!kx_select_is_probed_by(&r->sel, f, KX_PROBE_UPROBE)) {
 		b->recorded_ns = rb->syscalls.recorded_ns;
 		b->counted_ns = rb->syscalls.counted_ns;
 	} else if (r->costs.nkinds) {
-		uint8_t kind = kx_calibrate_nearest_kind(&f->plan);
+		uint8_t kind = kind_of(r, f);
 
 		b->recorded_ns = to_ns(r, r->costs.kinds[kind].cost);
 		b->counted_ns = to_ns(r, r->costs.kinds[kind].counted);
@@ -78,18 +85,28 @@ static void set_costs(struct recording *r, size_t index)
 		if (r->costs.nkinds && f->plan.entry.cost <= KX_COST_STEPPED)
 			b->counted_ns = to_ns(r, r->costs.kinds[1 + f->plan.entry.cost].counted);
 		b->recorded_ns = b->counted_ns;
-		b->fixed = b->stays;
 	}
 	b->recorded_ns *= IN_PROGRAMS;
 	b->counted_ns *= IN_PROGRAMS;
 	if (b->counted_ns > b->recorded_ns)
 		b->counted_ns = b->recorded_ns;
+	kx_tracer_set_cost(r->tracer, f->id, (uint32_t)b->recorded_ns, (uint32_t)b->counted_ns);
+}
+
+static void set_costs(struct recording *r, size_t index)
+{
+	struct kx_recording_budget *rb = r->budget;
+	struct kx_budget_function *b = &rb->budget.functions[index];
+	const struct kx_function *f = &r->sel.functions[index];
+
+	set_probe_costs(r, index);
+	b->stays = !kx_probes_can_take_out(r->probes.user, f->id);
+	b->fixed = r->o->count ? b->stays : kx_tracer_trigger(r->tracer, f->id, NULL);
 	b->together = kx_probes_switch(r->probes.user, f->id);
 	b->waits = !b->fixed && !b->stays && kx_probes_are_out(r->probes.user, f->id);
 	if (b->waits)
 		b->level = KX_BUDGET_OUT;
 	rb->waited |= b->waits;
-	kx_tracer_set_cost(r->tracer, f->id, (uint32_t)b->recorded_ns, (uint32_t)b->counted_ns);
 }
 
 static uint64_t calls(void *ctx, size_t index)
@@ -228,6 +245,9 @@ static int update_functions(struct recording *r)
 		changed(r);
 	for (size_t i = before; i < b->n && !code; i++)
 		set_costs(r, i);
+	for (size_t i = 0; i < before && r->probes.exits_moved; i++)
+		if (r->instruction_exits[r->sel.functions[i].id])
+			set_probe_costs(r, i);
 	return code;
 }
 

@@ -65,6 +65,7 @@ struct recording {
 	struct kx_recalibration *recalibration; /* NULL: it is not measured again */
 	uint8_t *traits; /* by function id; has room for all functions that may join */
 	uint64_t *calls; /* recorded entries, likewise */
+	uint64_t *instruction_exits; /* exits that were not seen by return probes, likewise */
 	size_t ntraits;
 	json_t *info; /* see session_info.h */
 	char *session_note;

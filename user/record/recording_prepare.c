@@ -249,7 +249,8 @@ static int make_traits(struct recording *r, struct kx_err *err)
 	r->ntraits = r->sel.nfunctions + 1 + (has_dynamic_targets(r) ? max_functions(r) : 0);
 	r->traits = calloc(r->ntraits, 1);
 	r->calls = calloc(r->ntraits, sizeof(*r->calls));
-	if (!r->traits || !r->calls)
+	r->instruction_exits = calloc(r->ntraits, sizeof(*r->instruction_exits));
+	if (!r->traits || !r->calls || !r->instruction_exits)
 		return kx_err_set(err, -ENOMEM, "no memory");
 	kx_cost_watch_begin(r);
 	return add_traits(r, 0, err);
@@ -284,6 +285,7 @@ static int new_collector(struct recording *r, struct kx_err *err)
 		.traits = r->traits,
 		.ntraits = (uint32_t)r->ntraits,
 		.calls = r->calls,
+		.instruction_exits = r->instruction_exits,
 		.processes = r->processes,
 		.start_tsc = r->start_tsc,
 		.session_note = r->session_note,
@@ -367,7 +369,8 @@ static int attach(struct recording *r, struct kx_err *err)
 					    .apart = r->o->max_overhead > 0,
 					    .starts_out = kx_recording_budget_lets_in(r),
 					    .nargs = r->o->nargs,
-					    .notices = &r->notices };
+					    .notices = &r->notices,
+					    .session = r->info };
 	if (r->follow)
 		code = kx_recording_leave_out_changed(r, err);
 	if (!code)

@@ -10,16 +10,26 @@
 
 static int describe_kinds(const struct kx_selection *sel, json_t *info)
 {
-	uint8_t *kinds = calloc(sel->nfunctions + 1, 1);
-	int code;
+	uint8_t *kinds = calloc(sel->nfunctions + 1, 1), *moved = calloc(sel->nfunctions + 1, 1);
+	bool *leaf = calloc(sel->nfunctions + 1, sizeof(*leaf));
+	int code = -ENOMEM;
 
-	if (!kinds)
-		return -ENOMEM;
-	for (size_t i = 0; i < sel->nfunctions; i++)
-		if (sel->functions[i].traced)
-			kinds[i] = kx_calibrate_kind(&sel->functions[i].plan);
-	code = kx_probe_costs_write_functions(info, kinds, sel->nfunctions);
+	for (size_t i = 0; kinds && moved && leaf && i < sel->nfunctions; i++) {
+		const struct kx_plan *plan = &sel->functions[i].plan;
+
+		if (!sel->functions[i].traced)
+			continue;
+		kinds[i] = kx_calibrate_kind(plan);
+		moved[i] = kx_calibrate_moved_kind(plan);
+		leaf[i] = !plan->makes_calls;
+	}
+	if (kinds && moved && leaf)
+		code = kx_probe_costs_write_functions(info, kinds, sel->nfunctions);
+	if (!code)
+		code = kx_exit_moves_write_functions(info, moved, leaf, sel->nfunctions);
 	free(kinds);
+	free(moved);
+	free(leaf);
 	return code;
 }
 

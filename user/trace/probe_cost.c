@@ -137,12 +137,32 @@ int kx_probe_costs_read(const json_t *session, struct kx_probe_costs *out)
 		return -ENOMEM;
 	}
 	read_kinds(json_object_get(all, "kinds"), out);
+	if (kx_exit_moves_read(all, out->nkinds, &out->moves)) {
+		kx_probe_costs_free(out);
+		return -ENOMEM;
+	}
 	for (size_t i = 0; i < n; i++) {
 		uint8_t kind = (uint8_t)(letters[i] - 'a' + 1);
 
 		out->kind_of[i + 1] = letters[i] >= 'a' && kind < out->nkinds ? kind : 0;
 	}
 	return 0;
+}
+
+const struct kx_probe_cost *kx_probe_cost_of_call(const struct kx_probe_costs *costs, int32_t pid,
+						  uint32_t func, uint64_t entered)
+{
+	uint8_t moved = kx_exit_moves_kind(&costs->moves, pid, func, entered);
+
+	return moved ? &costs->kinds[moved] : kx_probe_cost_of(costs, func);
+}
+
+uint64_t kx_probe_cost_most(const struct kx_probe_costs *costs, uint32_t func)
+{
+	uint64_t most = kx_probe_cost_of(costs, func)->most;
+	uint8_t moved = func < costs->moves.n ? costs->moves.kind_of[func] : 0;
+
+	return moved && costs->kinds[moved].most > most ? costs->kinds[moved].most : most;
 }
 
 static json_t *ticks_list(const uint32_t ticks[KX_PROBE_PAUSES])
@@ -244,5 +264,6 @@ void kx_probe_costs_free(struct kx_probe_costs *costs)
 {
 	free(costs->kind_of);
 	free(costs->scales);
+	kx_exit_moves_free(&costs->moves);
 	*costs = (struct kx_probe_costs){ 0 };
 }

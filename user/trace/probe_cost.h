@@ -20,8 +20,8 @@
  *
  * All of it is as when the recording began; what was measured while it ran scales it (trace/probe_scale.h).
  *
- * The n-th letter of "functions" is the kind of function n, from 1 on: "a" is the first one, "-" none. Files
- * without pauses are read as ones without additions.
+ * The n-th letter of "functions" is the kind of function n, from 1 on: "a" is the first one, "-" none. In some processes
+ * a function can have another one: trace/exit_moves.h. Files without pauses are read as ones without additions.
  */
 #ifndef KX_PROBE_COST_H
 #define KX_PROBE_COST_H
@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace/exit_moves.h"
 #include "trace/probe_scale.h"
 
 #define KX_PROBE_KINDS 16
@@ -63,6 +64,7 @@ struct kx_probe_costs {
 	uint32_t pauses[KX_PROBE_PAUSES];           /* ticks, ascending; all 0: writes none */
 	struct kx_probe_scale *scales;              /* in order of time, the first one at 0; not written */
 	size_t nscales;
+	struct kx_exit_moves moves; /* not written */
 };
 
 /* Takes what a session has; what is missing or out of range is left at 0. Errors: -ENOMEM. */
@@ -109,5 +111,11 @@ static inline const struct kx_probe_cost *kx_probe_cost_of(const struct kx_probe
 {
 	return &costs->kinds[func < costs->n ? costs->kind_of[func] : 0];
 }
+
+/* That of a call which process @pid has begun at @entered (TSC). */
+const struct kx_probe_cost *kx_probe_cost_of_call(const struct kx_probe_costs *costs, int32_t pid,
+						  uint32_t func, uint64_t entered);
+/* Ticks: no call of @func takes more from its callers' time, in any process. */
+uint64_t kx_probe_cost_most(const struct kx_probe_costs *costs, uint32_t func);
 
 #endif

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.." || exit 1
 . scripts/bench-common.sh
 TARGETS=$BUILD/tests/targets
 ROUNDS=${ROUNDS:-5} # pairs for each way; the figure is the median of their ratios
-ASKS=${ASKS:-40}    # measurements of 100,000 malloc+free each; the least of them counts
+ASKS=${ASKS:-40}    # each 100 measurements of 10,000 malloc+free; the least of all counts
 
 need_root
 for file in "$KXRAY" "$TARGETS/bystander" "$TARGETS/sleeper"; do
@@ -47,7 +47,7 @@ least_ns()
 	for ((n = 1; n <= ASKS; n++)); do
 		printf x >&"$asking"
 		until [ "$(wc -l <"$TMP/bystander.out")" -ge $((lines + n)) ]; do
-			sleep 0.002
+			sleep 0.01
 		done
 	done
 	tail -n "$ASKS" "$TMP/bystander.out" | sed 's/.*, \(.*\) ns/\1/' | least

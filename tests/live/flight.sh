@@ -49,6 +49,14 @@ end_flight_target() {
 	end_target "$TARGET_PID"
 }
 
+# rearmed: waits until kxray obeys triggers again: the interval of 0.1 s is over, and it has looked since
+switches() { awk '/^voluntary/ { print $2 }' "/proc/$KX_PID/status"; }
+has_switched() { [ "$(switches)" -ge "$1" ]; }
+rearmed() {
+	sleep 0.2
+	wait_for has_switched $(($(switches) + 3))
+}
+
 # A store that is overwritten several times: SIGUSR1, a slow call, an entry, then the end.
 start_flight "--threads=2" --flight-recorder 256K --args 2 --trigger 'maybe_slow > 20 ms' \
 	--trigger 'rare@entry' --dump-interval 0.1
@@ -56,10 +64,10 @@ assert_eq "nothing is written before" "$(dumps)" 'trace.*.xray'
 worked 1000
 kill -USR1 "$KX_PID"
 assert "SIGUSR1" "$(cat "$TMP/rec.err")" wait_for wrote 1
-sleep 0.2 # longer than the dump interval
+rearmed
 go_target l
 assert "slow call" "$(cat "$TMP/rec.err")" wait_for wrote 2
-sleep 0.2
+rearmed
 go_target r
 assert "entry" "$(cat "$TMP/rec.err")" wait_for wrote 3
 stop_flight

@@ -213,6 +213,7 @@ run_postgres()
 		-D "$TMP/pg/data" -k "$TMP/pg" -p "$port" -c listen_addresses= -c fsync=off -c autovacuum=off
 	ready "$TMP/postgres.out" 'ready to accept'
 	"${as_postgres[@]}" pgbench -h "$TMP/pg" -p "$port" -i -q postgres >"$TMP/pgbench.out" 2>&1
+	until [ "$(pids)" = "$(sleep 0.2 && pids)" ]; do :; done # what served pgbench ends
 	measure postgres 1 -p "$(pids)" --follow -f '*'
 	end_target INT
 }

@@ -216,23 +216,38 @@ static void test_moves(void **state)
 	check_report(3, true, 60 + 80 + 100, 60 + 80 + 100);
 }
 
+static void add_move(struct kx_exit_move_list *list, uint64_t tsc, int32_t pid, unsigned which)
+{
+	const struct kx_exit_move move = { .tsc = tsc, .pid = pid, .first = 2, .last = 5, .which = which };
+
+	assert_int_equal(kx_exit_move_list_add(list, &move), 0);
+}
+
+static struct kx_exit_moves written(const struct kx_exit_move_list *list, uint64_t from, json_t *session)
+{
+	static const uint8_t kinds[] = { 0, 2, 2 };
+	static const bool leaf[] = { false, false, true };
+	struct kx_exit_moves got;
+
+	assert_int_equal(kx_exit_moves_write(list, from, kinds, leaf, 3, session), 0);
+	assert_int_equal(kx_exit_moves_read(json_object_get(session, "probe_costs"), 3, &got), 0);
+	return got;
+}
+
 /* As the recorder writes them. */
 static void test_moves_written(void **state)
 {
-	const struct kx_exit_move move = { .tsc = 1300, .pid = 1, .first = 2, .last = 5, .which = KX_MOVED_CALLERS };
-	const uint8_t kinds[] = { 0, 2, 2 };
-	const bool leaf[] = { false, false, true };
 	json_t *session = json_pack("{s:{}}", "probe_costs"), *without = json_object();
-	struct kx_exit_moves got;
+	struct kx_exit_move_list list = { 0 };
+	struct kx_exit_moves got = written(&list, 0, session);
 
 	(void)state;
-	assert_int_equal(kx_exit_moves_write_functions(session, kinds, leaf, 3), 0);
+	assert_int_equal(got.count, 0);
 	assert_null(json_object_get(json_object_get(session, "probe_costs"), "moved_exits"));
-	assert_int_equal(kx_exit_moves_add(without, &move), 0); /* costs are not known: nothing to subtract */
-	assert_int_equal(json_object_size(without), 0);
-	assert_int_equal(kx_exit_moves_add(session, &move), 0);
-	assert_int_equal(kx_exit_moves_write_functions(session, kinds, leaf, 3), 0);
-	assert_int_equal(kx_exit_moves_read(json_object_get(session, "probe_costs"), 3, &got), 0);
+	add_move(&list, 1300, 1, KX_MOVED_CALLERS);
+	got = written(&list, 0, without); /* costs are not known: nothing to subtract */
+	assert_int_equal(json_object_size(without) + got.count, 0);
+	got = written(&list, 0, session);
 	assert_int_equal(kx_exit_moves_kind(&got, 1, 2, 1300), 2);
 	assert_int_equal(kx_exit_moves_kind(&got, 1, 2, 1299), 0); /* not yet */
 	assert_int_equal(kx_exit_moves_kind(&got, 2, 2, 1300), 0); /* another process */
@@ -240,11 +255,53 @@ static void test_moves_written(void **state)
 	assert_int_equal(kx_exit_moves_kind(&got, 1, 3, 1300), 0); /* makes no calls */
 	assert_int_equal(kx_exit_moves_kind(&got, 1, 4, 1300), 0); /* unknown */
 	kx_exit_moves_free(&got);
-	for (uint32_t i = 1; i < KX_EXIT_MOVES; i++)
-		assert_int_equal(kx_exit_moves_add(session, &move), 0);
-	assert_int_equal(kx_exit_moves_add(session, &move), -E2BIG);
+	/* of a part of the recording: without what was over before it */
+	add_move(&list, 1400, 0, KX_MOVED_LEAVES);
+	add_move(&list, 1500, 0, KX_MOVED_LEAVES);
+	add_move(&list, 1600, 1, 0);
+	add_move(&list, 1700, 3, KX_MOVED_CALLERS);
+	got = written(&list, 1599, session);
+	assert_int_equal(got.count, 5);
+	kx_exit_moves_free(&got);
+	got = written(&list, 1600, session);
+	assert_int_equal(got.count, 3);
+	assert_int_equal(kx_exit_moves_kind(&got, 3, 2, 1700), 2);
+	kx_exit_moves_free(&got);
+	kx_exit_move_list_free(&list);
 	json_decref(session);
 	json_decref(without);
+}
+
+/* Of many processes those that still run stay, and the newest of the others. */
+static void test_many_moves(void **state)
+{
+	const struct kx_exit_move more = { .tsc = 1000000, .pid = 9, .which = KX_MOVED_CALLERS };
+	json_t *session = json_pack("{s:{}}", "probe_costs");
+	struct kx_exit_move_list list = { 0 };
+	struct kx_exit_moves got;
+
+	(void)state;
+	add_move(&list, 1, 1, KX_MOVED_CALLERS);
+	for (uint32_t i = 2; i <= 50000; i++) {
+		add_move(&list, 2 * i, (int32_t)i, KX_MOVED_CALLERS);
+		add_move(&list, 2 * i + 1, (int32_t)i, 0);
+		assert_true(list.count <= KX_EXIT_MOVES && list.room <= KX_EXIT_MOVES);
+	}
+	got = written(&list, 0, session);
+	assert_int_equal(got.count, list.count);
+	assert_int_equal(kx_exit_moves_kind(&got, 1, 2, 100001), 2);
+	for (int32_t pid = 50000; pid > 50000 - (int32_t)KX_EXIT_MOVES / 4; pid--) {
+		assert_int_equal(kx_exit_moves_kind(&got, pid, 2, 2 * (uint64_t)pid), 2);
+		assert_int_equal(kx_exit_moves_kind(&got, pid, 2, 2 * (uint64_t)pid + 1), 0);
+	}
+	assert_int_equal(kx_exit_moves_kind(&got, 2, 2, 4), 0); /* forgotten */
+	kx_exit_moves_free(&got);
+	kx_exit_move_list_free(&list);
+	for (uint32_t i = 1; i <= KX_EXIT_MOVES; i++)
+		add_move(&list, i, (int32_t)i, KX_MOVED_CALLERS);
+	assert_int_equal(kx_exit_move_list_add(&list, &more), -E2BIG);
+	kx_exit_move_list_free(&list);
+	json_decref(session);
 }
 
 static void test_nested(void **state)
@@ -566,6 +623,7 @@ int main(void)
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_moves),
 		cmocka_unit_test(test_moves_written),
+		cmocka_unit_test(test_many_moves),
 		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_never_below_nested_ones),
 		cmocka_unit_test(test_pauses),

@@ -50,6 +50,7 @@ struct kx_flight_context {
 	struct kx_collector *collector;
 	struct kx_process_table *processes;
 	const struct kx_selection *sel;
+	const struct kx_exit_move_list *moves; /* exits that have moved */
 	bool functions_join; /* more of them may join the selection */
 	const pid_t *pids;   /* of the processes named */
 	size_t npids;

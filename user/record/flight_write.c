@@ -87,7 +87,7 @@ int kx_flight_write(void *ctx, const char *path, struct kx_dump_outcome *out)
 	if (!code && describe(f, &dump, out, cut))
 		code = kx_err_set(&out->err, -ENOMEM, "no memory for the map");
 	if (!code) {
-		code = kx_session_map_write(output.map_path, f->c.sel, f->c.info, &out->err);
+		code = kx_session_map_write(output.map_path, f->c.sel, f->c.moves, dump.from, f->c.info, &out->err);
 		mapped = !code;
 	}
 	if (!code)

@@ -51,7 +51,7 @@ static bool is_target(void *ctx, pid_t pid)
 	return false;
 }
 
-/* Readers subtract what the probes took, which is more at return instructions. A full list is no error. */
+/* Readers subtract what the probes took, which is more at return instructions. What is not known is no error. */
 static void on_exits_moved(void *ctx, pid_t pid, uint32_t module, unsigned which)
 {
 	_Static_assert(KX_DROP_CALLERS == KX_MOVED_CALLERS && KX_DROP_LEAVES == KX_MOVED_LEAVES,
@@ -60,7 +60,7 @@ static void on_exits_moved(void *ctx, pid_t pid, uint32_t module, unsigned which
 	struct kx_exit_move move = { .tsc = kx_rdtscp(), .pid = pid, .last = UINT32_MAX, .which = which };
 
 	s->exits_moved = true;
-	if (!s->session)
+	if (!s->moves)
 		return;
 	for (size_t i = 0; module != KX_EVERY_MODULE && i < s->sel->nfunctions; i++) {
 		const struct kx_function *f = &s->sel->functions[i];
@@ -71,7 +71,7 @@ static void on_exits_moved(void *ctx, pid_t pid, uint32_t module, unsigned which
 			move.first = f->id;
 		move.last = f->id;
 	}
-	kx_exit_moves_add(s->session, &move);
+	kx_exit_move_list_add(s->moves, &move);
 }
 
 static int attach_user(struct kx_probe_sets *s, struct kx_err *err)

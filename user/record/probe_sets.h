@@ -6,7 +6,6 @@
 #ifndef KX_PROBE_SETS_H
 #define KX_PROBE_SETS_H
 
-#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +16,7 @@
 #include "record/follow.h"
 #include "record/notice.h"
 #include "select/select.h"
+#include "trace/exit_moves.h"
 #include "tracer/tracer.h"
 
 /* A module of a process where functions have no probe. */
@@ -37,7 +37,7 @@ struct kx_probe_sets {
 	bool starts_out; /* ... which are out at first */
 	unsigned nargs; /* argument registers to capture */
 	const struct kx_notices *notices;
-	json_t *session; /* gets what trace/exit_moves.h describes; NULL: nothing is recorded */
+	struct kx_exit_move_list *moves; /* gets what moves; NULL: nothing is recorded */
 
 	struct kx_bystanders bystanders; /* while attaching, without follow */
 	struct kx_probes *user;

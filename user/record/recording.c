@@ -389,6 +389,7 @@ static void clean_up(struct recording *r, bool started)
 	free(r->traits);
 	free(r->calls);
 	free(r->instruction_exits);
+	kx_exit_move_list_free(&r->moves);
 	json_decref(r->info);
 	free(r->session_note);
 	kx_numbered_free(&r->rotation.files);

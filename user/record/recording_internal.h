@@ -48,6 +48,7 @@ struct recording {
 	bool selected;
 	struct kx_tracer *tracer;
 	struct kx_probe_sets probes;
+	struct kx_exit_move_list moves; /* exits that have moved */
 	uint64_t kernel_missed; /* see kx_probe_sets_missed */
 	char mechanisms[80];	/* for people */
 	struct kx_dlopen_watch watch;

@@ -301,6 +301,7 @@ static int start_flight(struct recording *r, struct kx_err *err)
 		.collector = r->collector,
 		.processes = r->processes,
 		.sel = &r->sel,
+		.moves = &r->moves,
 		.functions_join = r->follow != NULL,
 		.pids = r->targets.pids,
 		.npids = r->targets.npids,
@@ -370,7 +371,7 @@ static int attach(struct recording *r, struct kx_err *err)
 					    .starts_out = kx_recording_budget_lets_in(r),
 					    .nargs = r->o->nargs,
 					    .notices = &r->notices,
-					    .session = r->info };
+					    .moves = r->info ? &r->moves : NULL };
 	if (r->follow)
 		code = kx_recording_leave_out_changed(r, err);
 	if (!code)
@@ -483,7 +484,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = kx_recording_budget_begin(r, err);
 	if (code || r->flight || r->o->count)
 		return code;
-	code = kx_session_map_write(r->output.map_path, &r->sel, r->info, err);
+	code = kx_session_map_write(r->output.map_path, &r->sel, &r->moves, 0, r->info, err);
 	if (!code) {
 		code = kx_output_keep(&r->output, err);
 		if (code)

@@ -67,7 +67,7 @@ static int write_first_map(const struct recording *r, struct kx_err *err)
 	int code = info && !describe_part(r, info, 0) ? 0 : kx_err_set(err, -ENOMEM, "no memory");
 
 	if (!code)
-		code = kx_session_map_write(r->output.map_path, &r->sel, info, err);
+		code = kx_session_map_write(r->output.map_path, &r->sel, &r->moves, r->rotation.from, info, err);
 	json_decref(info);
 	return code;
 }
@@ -159,7 +159,7 @@ int kx_recording_write_map(struct recording *r, const struct kx_collector_counts
 		return kx_err_set(err, code, "no memory for the map");
 	}
 	kx_session_info_end(info, seconds, clock, &counts);
-	code = kx_session_map_write(r->output.map_path, &r->sel, info, err);
+	code = kx_session_map_write(r->output.map_path, &r->sel, &r->moves, r->rotation.from, info, err);
 	json_decref(info);
 	return code;
 }

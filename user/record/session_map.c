@@ -8,7 +8,8 @@
 #include "trace/map_file.h"
 #include "trace/probe_cost.h"
 
-static int describe_kinds(const struct kx_selection *sel, json_t *info)
+static int describe_kinds(const struct kx_selection *sel, const struct kx_exit_move_list *moves, uint64_t from,
+			  json_t *info)
 {
 	uint8_t *kinds = calloc(sel->nfunctions + 1, 1), *moved = calloc(sel->nfunctions + 1, 1);
 	bool *leaf = calloc(sel->nfunctions + 1, sizeof(*leaf));
@@ -26,15 +27,15 @@ static int describe_kinds(const struct kx_selection *sel, json_t *info)
 	if (kinds && moved && leaf)
 		code = kx_probe_costs_write_functions(info, kinds, sel->nfunctions);
 	if (!code)
-		code = kx_exit_moves_write_functions(info, moved, leaf, sel->nfunctions);
+		code = kx_exit_moves_write(moves, from, moved, leaf, sel->nfunctions, info);
 	free(kinds);
 	free(moved);
 	free(leaf);
 	return code;
 }
 
-int kx_session_map_write(const char *path, const struct kx_selection *sel, json_t *info,
-			 struct kx_err *err)
+int kx_session_map_write(const char *path, const struct kx_selection *sel, const struct kx_exit_move_list *moves,
+			 uint64_t from, json_t *info, struct kx_err *err)
 {
 	struct kx_map map = { .session = info };
 	int code;
@@ -65,7 +66,7 @@ int kx_session_map_write(const char *path, const struct kx_selection *sel, json_
 							     .address = f->sym->addr,
 							     .size = f->sym->size };
 	}
-	code = describe_kinds(sel, info);
+	code = describe_kinds(sel, moves, from, info);
 	code = code ? kx_err_set(err, code, "no memory for the map") : kx_map_write(path, &map, err);
 	free(map.modules);
 	free(map.functions);

@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
 
 #define KEY "moved_exits"
 
@@ -126,42 +129,105 @@ uint8_t kx_exit_moves_kind(const struct kx_exit_moves *m, int32_t pid, uint32_t 
 		       0;
 }
 
-int kx_exit_moves_add(json_t *session, const struct kx_exit_move *move)
+static int by_time(const void *a, const void *b)
 {
-	json_t *costs = json_object_get(session, "probe_costs"), *all = json_object_get(costs, KEY);
-	json_t *list = json_object_get(all, "moves");
+	const struct kx_exit_move *x = a, *y = b;
 
-	if (!costs)
-		return 0;
-	if (!list) {
-		list = json_array();
-		if (json_object_set_new(costs, KEY, json_pack("{s:o}", "moves", list)))
-			return -ENOMEM;
-	}
-	if (json_array_size(list) == KX_EXIT_MOVES)
-		return -E2BIG;
-	return json_array_append_new(list, json_pack("[I,I,I,I,I]", (json_int_t)move->tsc,
-						     (json_int_t)move->pid, (json_int_t)move->first,
-						     (json_int_t)move->last, (json_int_t)move->which)) ?
-		       -ENOMEM :
-		       0;
+	return (x->tsc > y->tsc) - (x->tsc < y->tsc);
 }
 
-int kx_exit_moves_write_functions(json_t *session, const uint8_t *kind_of, const bool *leaf, size_t n)
+/*
+ * Leaves out moves that others of the same process had replaced by @from, and moves back until then; those of every process stay,
+ * as they are of different functions. Returns how many are left, in order of time.
+ */
+static size_t keep_since(struct kx_exit_move *items, size_t count, uint64_t from)
 {
-	json_t *all = json_object_get(json_object_get(session, "probe_costs"), KEY);
-	char *letters;
-	int code;
+	size_t kept = 0;
 
-	if (!all)
-		return 0;
-	letters = malloc(n + 1);
-	if (!letters)
+	qsort(items, count, sizeof(*items), by_process);
+	for (size_t i = 0; i < count; i++) {
+		bool replaced = i + 1 < count && items[i + 1].pid == items[i].pid && items[i + 1].tsc <= from;
+
+		if (!items[i].pid || !(replaced || (!items[i].which && items[i].tsc <= from)))
+			items[kept++] = items[i];
+	}
+	qsort(items, kept, sizeof(*items), by_time);
+	return kept;
+}
+
+int kx_exit_move_list_add(struct kx_exit_move_list *list, const struct kx_exit_move *move)
+{
+	if (list->count == KX_EXIT_MOVES)
+		list->count = keep_since(list->items, list->count, list->items[list->count / 2].tsc);
+	if (list->count == KX_EXIT_MOVES)
+		return -E2BIG;
+	if (KX_ARRAY_RESERVE(list->items, list->room, list->count))
 		return -ENOMEM;
+	list->items[list->count++] = *move;
+	return 0;
+}
+
+void kx_exit_move_list_free(struct kx_exit_move_list *list)
+{
+	free(list->items);
+	*list = (struct kx_exit_move_list){ 0 };
+}
+
+static json_t *moves_json(const struct kx_exit_move *items, size_t count)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		if (json_array_append_new(list, json_pack("[I,I,I,I,I]", (json_int_t)items[i].tsc,
+							  (json_int_t)items[i].pid,
+							  (json_int_t)items[i].first,
+							  (json_int_t)items[i].last,
+							  (json_int_t)items[i].which))) {
+			json_decref(list);
+			return NULL;
+		}
+	return list;
+}
+
+static json_t *letters_json(const uint8_t *kind_of, const bool *leaf, size_t n)
+{
+	char *letters = malloc(n + 1);
+	json_t *text;
+
+	if (!letters)
+		return NULL;
 	for (size_t i = 0; i < n; i++)
 		letters[i] = kind_of[i] ? (char)((leaf[i] ? 'A' : 'a') + kind_of[i] - 1) : '-';
 	letters[n] = 0;
-	code = json_object_set_new(all, "functions", json_string(letters)) ? -ENOMEM : 0;
+	text = json_string(letters);
 	free(letters);
-	return code;
+	return text;
+}
+
+int kx_exit_moves_write(const struct kx_exit_move_list *list, uint64_t from, const uint8_t *kind_of,
+			const bool *leaf, size_t n, json_t *session)
+{
+	json_t *costs = json_object_get(session, "probe_costs"), *moves, *letters;
+	struct kx_exit_move *items;
+	size_t count;
+
+	if (!costs)
+		return 0;
+	json_object_del(costs, KEY); /* of an earlier map of the recording */
+	if (!list->count)
+		return 0;
+	items = malloc(list->count * sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	memcpy(items, list->items, list->count * sizeof(*items));
+	count = keep_since(items, list->count, from);
+	moves = moves_json(items, count);
+	free(items);
+	letters = letters_json(kind_of, leaf, n);
+	if (moves && letters)
+		return json_object_set_new(costs, KEY, json_pack("{s:o,s:o}", "functions", letters, "moves",
+								 moves)) ? -ENOMEM : 0;
+	json_decref(moves);
+	json_decref(letters);
+	return -ENOMEM;
 }

@@ -21,7 +21,7 @@
 
 #define KX_MOVED_CALLERS 1u
 #define KX_MOVED_LEAVES 2u
-#define KX_EXIT_MOVES 65536u /* a session has no more */
+#define KX_EXIT_MOVES 16384u /* a session has no more: those of processes that ended long ago are left out */
 
 struct kx_exit_move {
 	uint64_t tsc;
@@ -48,12 +48,21 @@ void kx_exit_moves_free(struct kx_exit_moves *m);
 /* The kind of a call of @func that process @pid has begun at @entered (TSC), if its exit has moved; else 0. */
 uint8_t kx_exit_moves_kind(const struct kx_exit_moves *m, int32_t pid, uint32_t func, uint64_t entered);
 
-/* Adds a move to a session that has "probe_costs"; later ones last. Errors: -ENOMEM, -E2BIG. */
-int kx_exit_moves_add(json_t *session, const struct kx_exit_move *move);
+/* Being recorded; all zero: nothing has moved. */
+struct kx_exit_move_list {
+	struct kx_exit_move *items; /* in order of time */
+	size_t count, room;
+};
+
+/* Adds a move, which is later than those before it. Errors: -ENOMEM, -E2BIG (too many processes whose exits have moved run). */
+int kx_exit_move_list_add(struct kx_exit_move_list *list, const struct kx_exit_move *move);
+void kx_exit_move_list_free(struct kx_exit_move_list *list);
+
 /*
- * If the session has moves: puts the kinds that functions have when moved into it, by id - 1; 0: none. @leaf: the function
- * makes no calls. Errors: -ENOMEM.
+ * If anything has moved: puts that into a session that has "probe_costs", without what was over at @from (TSC), and the kinds
+ * that functions have when moved, by id - 1; 0: none. @leaf: the function makes no calls. Errors: -ENOMEM.
  */
-int kx_exit_moves_write_functions(json_t *session, const uint8_t *kind_of, const bool *leaf, size_t n);
+int kx_exit_moves_write(const struct kx_exit_move_list *list, uint64_t from, const uint8_t *kind_of,
+			const bool *leaf, size_t n, json_t *session);
 
 #endif

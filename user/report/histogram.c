@@ -8,7 +8,7 @@
 /* Bits kept below the leading one: of a code in the list, of a bucket in the table. */
 #define CODE_BITS 10
 #define BUCKET_BITS 6
-#define FIRST_LIST_ROOM 28 /* one block of 64 bytes for malloc */
+#define FIRST_LIST_ROOM 12 /* one block of 32 bytes for malloc; the next one of 64 */
 #define FIRST_TABLE_ROOM 128
 
 /*

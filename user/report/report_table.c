@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "report/report_table.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,5 +198,6 @@ int kx_report_table_end_pass(struct kx_report_table *t)
 	int r = end_recorded(t);
 
 	t->later_pass = true;
+	malloc_trim(0); /* the lists fill the heap, the printing that follows needs other memory */
 	return r ? r : begin_deferred(t);
 }

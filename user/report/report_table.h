@@ -17,7 +17,7 @@
 
 #include "report/histogram.h"
 
-#define KX_REPORT_CHUNK 1024 /* functions allocated at once */
+#define KX_REPORT_CHUNK 4096 /* functions allocated at once: large enough not to be taken from the heap */
 #define KX_REPORT_NO_SLOT UINT32_MAX
 
 /* State of a function's histogram; the function is complete when it is DONE. */

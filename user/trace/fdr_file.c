@@ -14,7 +14,7 @@
 #include "trace/fdr_unpack.h"
 
 /* Bytes of mapped pages that may be resident before all are released. */
-#define RESIDENT_MAX (8u << 20)
+#define RESIDENT_MAX (2u << 20)
 /* Bytes that the kernel maps around a faulting page. */
 #define FAULT_AROUND (64u << 10)
 #define COPY_SIZE    (256u << 10)

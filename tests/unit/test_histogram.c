@@ -78,6 +78,7 @@ static void few_values_are_exact(void **state)
 	assert_int_equal(kx_histogram_value(codes[1], 1, 10), 9);
 	assert_int_equal(kx_histogram_value(codes[2], 1, 10), 10);
 	kx_histogram_free(&h, &pool);
+	kx_histogram_pool_free(&pool);
 	check(ten, 10, 0);
 	check(one, 1, 0);
 	check(two, 2, 0);
@@ -134,6 +135,7 @@ static void extremes_keep_their_place(void **state)
 	/* the middle of a bucket never leaves the range */
 	assert_int_equal(kx_histogram_value(codes[2], 1000003, 1500000), 1500000);
 	kx_histogram_free(&h, &pool);
+	kx_histogram_pool_free(&pool);
 }
 
 static void memory_is_small_and_limited(void **state)
@@ -160,6 +162,39 @@ static void memory_is_small_and_limited(void **state)
 		assert_int_equal(kx_histogram_add(&other, 7, &pool), 0);
 	assert_int_equal(kx_histogram_add(&other, 7, &pool), -ENOSPC);
 	kx_histogram_free(&other, &pool);
+	assert_int_equal(pool.bytes, 0);
+	kx_histogram_pool_free(&pool);
+	assert_null(pool.blocks);
+	assert_true(pool.limit > 0);
+}
+
+/* A list that was given back is used again, and each list is its histogram's alone. */
+static void lists_are_used_again(void **state)
+{
+	struct kx_histogram h[50] = { 0 }, other = { 0 };
+	struct kx_histogram_pool pool = { 0 };
+	static const unsigned all[1] = { 500 };
+	uint16_t codes[1];
+	void *block;
+
+	(void)state;
+	assert_int_equal(kx_histogram_add(&h[0], 1, &pool), 0);
+	block = pool.blocks;
+	kx_histogram_free(&h[0], &pool);
+	for (unsigned values = 0; values < 100; values++)
+		for (unsigned i = 0; i < 50; i++)
+			assert_int_equal(kx_histogram_add(&h[i], 10 * i, &pool), 0);
+	assert_ptr_equal(pool.blocks, block);
+	for (unsigned i = 0; i < 50; i++) {
+		assert_int_equal(kx_histogram_quantiles(&h[i], all, 1, codes), 0);
+		assert_int_equal(kx_histogram_value(codes[0], 0, 1000), 10 * i);
+		kx_histogram_free(&h[i], &pool);
+	}
+	assert_int_equal(pool.bytes, 0);
+	assert_int_equal(kx_histogram_add(&other, 1, &pool), 0);
+	assert_ptr_equal(pool.blocks, block);
+	kx_histogram_free(&other, &pool);
+	kx_histogram_pool_free(&pool);
 }
 
 int main(void)
@@ -170,6 +205,7 @@ int main(void)
 		cmocka_unit_test(within_one_percent),
 		cmocka_unit_test(extremes_keep_their_place),
 		cmocka_unit_test(memory_is_small_and_limited),
+		cmocka_unit_test(lists_are_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,16 @@ char *kx_demangle(const char *symbol)
 	return cplus_demangle(symbol, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
 }
 
+/* Legacy Rust names end in a hash of 17 characters, the first of them 'h', perhaps with a suffix (".llvm.1234"). */
+static bool may_be_legacy_rust(const char *symbol)
+{
+	size_t len = strlen(symbol);
+
+	if (len >= 20 && !memcmp(symbol + len - 20, "17h", 3))
+		return true;
+	return memchr(symbol, '.', len) && strstr(symbol, "17h");
+}
+
 bool kx_demangle_to(const char *symbol, void (*put)(const char *text, size_t len, void *opaque),
 		    void *opaque)
 {
@@ -25,8 +35,7 @@ bool kx_demangle_to(const char *symbol, void (*put)(const char *text, size_t len
 
 	if (!kx_is_mangled(symbol))
 		return false;
-	/* Legacy Rust names end in a hash: 17 characters, the first of them 'h'. */
-	if ((symbol[1] == 'R' || strstr(symbol, "17h")) &&
+	if ((symbol[1] == 'R' || may_be_legacy_rust(symbol)) &&
 	    rust_demangle_callback(symbol, options, put, opaque))
 		return true;
 	return cplus_demangle_v3_callback(symbol, options, put, opaque);

@@ -113,6 +113,12 @@ void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t si
 {
 	size_t wanted = (size_t)(width < 0 ? -width : width);
 
+	if (width > 0 && wanted >= size && wanted < sizeof(o->buf) - o->used) {
+		memset(o->buf + o->used, ' ', wanted - size);
+		memcpy(o->buf + o->used + wanted - size, text, size);
+		o->used += wanted;
+		return;
+	}
 	if (width > 0 && size < wanted)
 		blanks(o, wanted - size);
 	kx_text_bytes(o, text, size);

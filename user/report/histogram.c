@@ -8,7 +8,8 @@
 /* Bits kept below the leading one: of a code in the list, of a bucket in the table. */
 #define CODE_BITS 10
 #define BUCKET_BITS 6
-#define FIRST_LIST_ROOM 12 /* one block of 32 bytes for malloc; the next one of 64 */
+#define FIRST_LIST_ROOM 16 /* then twice as many, at last KX_HISTOGRAM_LIST */
+#define BLOCK_SIZE	(256u << 10)
 #define FIRST_TABLE_ROOM 128
 
 /*
@@ -27,10 +28,70 @@ static uint16_t *keys_of(void *data, uint32_t room)
 
 static size_t bytes_of(uint32_t room)
 {
-	if (!room)
-		return 0;
-	/* what malloc takes for it, in steps of 16 with 8 bytes of its own */
-	return room > KX_HISTOGRAM_LIST ? room * 6ul + 16 : (room * 2ul + 8 + 15) / 16 * 16;
+	return room > KX_HISTOGRAM_LIST ? room * 6ul + 16 : room * sizeof(uint16_t);
+}
+
+_Static_assert(KX_HISTOGRAM_LIST <= FIRST_LIST_ROOM << (KX_HISTOGRAM_LISTS - 1) &&
+		       KX_HISTOGRAM_LIST > FIRST_LIST_ROOM << (KX_HISTOGRAM_LISTS - 2),
+	       "each room has a size");
+
+static unsigned size_of_list(uint32_t room)
+{
+	unsigned size = 0;
+
+	while (room > (uint32_t)FIRST_LIST_ROOM << size)
+		size++;
+	return size;
+}
+
+/* Lists are never freed one by one: with malloc they took twice the memory, and a tenth of a report's time. */
+static void *new_list(struct kx_histogram_pool *pool, uint32_t room)
+{
+	unsigned size = size_of_list(room);
+	size_t bytes = FIRST_LIST_ROOM * sizeof(uint16_t) << size;
+	void *list = pool->unused[size];
+
+	if (list) {
+		pool->unused[size] = *(void **)list;
+		return list;
+	}
+	if ((size_t)(pool->end - pool->next) < bytes) {
+		char *block = aligned_alloc(64, BLOCK_SIZE);
+
+		if (!block)
+			return NULL;
+		*(void **)block = pool->blocks;
+		pool->blocks = block;
+		pool->next = block + 64;
+		pool->end = block + BLOCK_SIZE;
+	}
+	list = pool->next;
+	pool->next += bytes;
+	return list;
+}
+
+static void free_data(void *data, uint32_t room, struct kx_histogram_pool *pool)
+{
+	unsigned size;
+
+	if (room > KX_HISTOGRAM_LIST) {
+		free(data);
+	} else if (data) {
+		size = size_of_list(room);
+		*(void **)data = pool->unused[size];
+		pool->unused[size] = data;
+	}
+}
+
+void kx_histogram_pool_free(struct kx_histogram_pool *pool)
+{
+	void *block = pool->blocks, *next;
+
+	for (; block; block = next) {
+		next = *(void **)block;
+		free(block);
+	}
+	*pool = (struct kx_histogram_pool){ .limit = pool->limit };
 }
 
 /* Values below 2^(bits+1) are their own codes; above, 2^bits codes for each doubling. */
@@ -110,16 +171,14 @@ static int resize(struct kx_histogram *h, uint32_t room, struct kx_histogram_poo
 
 	if (pool->limit && pool->bytes + more > pool->limit)
 		return -ENOSPC;
-	if (room <= KX_HISTOGRAM_LIST)
-		data = realloc(h->data, room * sizeof(uint16_t));
-	else
-		data = calloc(room, sizeof(uint32_t) + sizeof(uint16_t));
+	data = room <= KX_HISTOGRAM_LIST ? new_list(pool, room) : calloc(room, sizeof(uint32_t) + sizeof(uint16_t));
 	if (!data)
 		return -ENOMEM;
-	if (room > KX_HISTOGRAM_LIST) {
+	if (room > KX_HISTOGRAM_LIST)
 		fill_table(h, data, room);
-		free(h->data);
-	}
+	else if (h->used)
+		memcpy(data, h->data, h->used * sizeof(uint16_t));
+	free_data(h->data, h->room, pool);
 	h->data = data;
 	h->room = room;
 	pool->bytes += more;
@@ -130,11 +189,9 @@ static uint32_t next_room(uint32_t room)
 {
 	if (!room)
 		return FIRST_LIST_ROOM;
-	if (room == KX_HISTOGRAM_LIST)
-		return FIRST_TABLE_ROOM;
-	if (room > KX_HISTOGRAM_LIST)
-		return room * 2;
-	return room * 2 + 4 < KX_HISTOGRAM_LIST ? room * 2 + 4 : KX_HISTOGRAM_LIST;
+	if (room >= KX_HISTOGRAM_LIST)
+		return room == KX_HISTOGRAM_LIST ? FIRST_TABLE_ROOM : room * 2;
+	return room * 2 < KX_HISTOGRAM_LIST ? room * 2 : KX_HISTOGRAM_LIST;
 }
 
 int kx_histogram_reserve(struct kx_histogram *h, uint64_t values, struct kx_histogram_pool *pool)
@@ -164,7 +221,7 @@ int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram
 void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool)
 {
 	pool->bytes -= bytes_of(h->room);
-	free(h->data);
+	free_data(h->data, h->room, pool);
 	memset(h, 0, sizeof(*h));
 }
 

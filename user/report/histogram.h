@@ -16,12 +16,16 @@ struct kx_histogram {
 	uint32_t room; /* capacity of data; a table if above KX_HISTOGRAM_LIST */
 };
 
-#define KX_HISTOGRAM_LIST 124 /* values kept one by one */
+#define KX_HISTOGRAM_LIST  124 /* values kept one by one */
+#define KX_HISTOGRAM_LISTS 4   /* sizes of lists */
 
-/* The memory that many histograms share. */
+/* The memory that many histograms share. All zero but for the limit; free with kx_histogram_pool_free. */
 struct kx_histogram_pool {
 	size_t bytes; /* used now */
 	size_t limit; /* histograms do not grow beyond it; 0: no limit */
+	void *blocks; /* of lists; each begins with the address of the next */
+	char *next, *end;		 /* what is left of the newest block */
+	void *unused[KX_HISTOGRAM_LISTS]; /* lists of each size that were given back */
 };
 
 /* 0; -ENOMEM; -ENOSPC if the pool's limit forbids growing (the value is then not counted). */
@@ -29,6 +33,8 @@ int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram
 /* Allocates an empty one for exactly @values values. Errors as above. */
 int kx_histogram_reserve(struct kx_histogram *h, uint64_t values, struct kx_histogram_pool *pool);
 void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool);
+/* Frees the memory of all lists, once none of its histograms is in use any more; the limit stays. */
+void kx_histogram_pool_free(struct kx_histogram_pool *pool);
 
 /*
  * Quantiles by nearest rank: the code (see kx_histogram_value) of the value that has at least

@@ -225,5 +225,6 @@ size_t kx_rows_fetch(const struct view *v, size_t first, size_t end,
 	}
 	for (size_t i = 0; i < n; i++)
 		kx_trace_prefetch(v->names, f[i].id, true);
+	__builtin_ia32_lfence();
 	return n;
 }

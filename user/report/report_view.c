@@ -36,7 +36,7 @@ static void json_off(const struct view *v, uint64_t total, uint64_t off, const c
 
 static const struct kx_budget_entry *sampling_of(const struct view *v, uint32_t id)
 {
-	return v->o->budget ? kx_budget_info_find(v->o->budget, id) : NULL;
+	return v->o->budget && v->o->budget->n ? kx_budget_info_find(v->o->budget, id) : NULL;
 }
 
 static void json_sampling(const struct view *v, uint32_t id)
@@ -479,6 +479,7 @@ int kx_report_print(const struct kx_report *report, const struct kx_report_view 
 		return kx_err_set(err, -ENODATA,
 				  "the trace does not contain times off the CPU, so it cannot be "
 				  "sorted by %s; record with --sched", keys[view->sort]);
+	names->map.names_once = true;
 	r = kx_rows_sort(&v);
 	if (r)
 		kx_err_set(err, r, "out of memory for the table");

@@ -53,6 +53,7 @@ struct kx_map {
 	size_t nfunctions;
 	json_t *session; /* an object, see record/session_info.h; may be NULL */
 	void *storage;	 /* of map_read.c; NULL in a map made by hand */
+	bool names_once; /* each name is asked for about once: kx_map_name keeps the last one only, not some megabytes */
 };
 
 /*

@@ -90,7 +90,9 @@ static const char *add_name(struct kx_map *map, size_t index, const char *symbol
 	struct name n = { 0 };
 	char *base;
 
-	if (s->names_len + NAME_BYTES > NAMES_BYTES) {
+	if (map->names_once) {
+		s->names_len = 0;
+	} else if (s->names_len + NAME_BYTES > NAMES_BYTES) {
 		s->names_len = 0;
 		memset(s->name_at, 0, map->nfunctions * sizeof(*s->name_at));
 	}
@@ -102,7 +104,8 @@ static const char *add_name(struct kx_map *map, size_t index, const char *symbol
 	}
 	free(base);
 	n.text[n.len] = 0;
-	s->name_at[index] = (uint32_t)s->names_len + 1;
+	if (!map->names_once)
+		s->name_at[index] = (uint32_t)s->names_len + 1;
 	s->names_len += n.len + 1;
 	return n.text;
 }
@@ -126,11 +129,11 @@ const char *kx_map_name(struct kx_map *map, uint32_t id)
 	len = (size_t)(strchrnul(symbol + 1, '@') - symbol);
 	if (!symbol[len] && !kx_is_mangled(symbol))
 		return symbol;
-	if (!s->name_at)
+	if (!s->name_at && !map->names_once)
 		s->name_at = calloc(map->nfunctions, sizeof(*s->name_at));
 	if (!s->names)
-		s->names = malloc(NAMES_BYTES);
-	return s->name_at && s->names ? add_name(map, id - 1, symbol, len) : symbol;
+		s->names = malloc(map->names_once ? NAME_BYTES : NAMES_BYTES);
+	return (s->name_at || map->names_once) && s->names ? add_name(map, id - 1, symbol, len) : symbol;
 }
 
 void kx_map_prefetch(const struct kx_map *map, uint32_t id, bool text)

@@ -100,7 +100,7 @@ static void write_map(const char *path, uint32_t functions)
 
 		if (asprintf(&symbol, "_ZN5bench9container8functionILi%uEEEvPKci", i) < 0)
 			die(path, NULL);
-		list[i] = (struct kx_map_function){ symbol, 0, 0x1000 + 64ull * i, 64 };
+		list[i] = (struct kx_map_function){ symbol, 0x1000 + 64ull * i, 0, 64 };
 	}
 	if (kx_map_write(file, &map, &err))
 		die(file, &err);

@@ -19,10 +19,10 @@
 
 /* Ids 1 to 4; 5 is in no map. */
 static struct kx_map_function known_functions[] = {
-	{ "main", 0, 0x401000, 16 },
-	{ "a \"b\",c;d\n\t\\%s\x01\xc3\xa9", 0, 0x401010, 16 },
-	{ "bad \xff \xc3(", 1, 0x2000, 16 },
-	{ "_ZN3foo3barEv", 1, 0x3000, 16 },
+	{ "main", 0x401000, 0, 16 },
+	{ "a \"b\",c;d\n\t\\%s\x01\xc3\xa9", 0x401010, 0, 16 },
+	{ "bad \xff \xc3(", 0x2000, 1, 16 },
+	{ "_ZN3foo3barEv", 0x3000, 1, 16 },
 };
 static struct kx_map_module known_modules[] = {
 	{ "prog", "/opt/the prog", "0123abcd", 0, 0 },

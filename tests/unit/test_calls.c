@@ -643,8 +643,8 @@ static void write_map(const char *session)
 		{ .name = "libz.so.1", .path = "/lib/libz.so.1", .build_id = "" },
 	};
 	struct kx_map_function functions[] = {
-		{ "main", 0, 0x1000, 16 }, { "_ZN2ns4workEi", 0, 0x1100, 16 },
-		{ "inflate@@ZLIB_1", 1, 0x1000, 16 },
+		{ "main", 0x1000, 0, 16 }, { "_ZN2ns4workEi", 0x1100, 0, 16 },
+		{ "inflate@@ZLIB_1", 0x1000, 1, 16 },
 	};
 	struct kx_map map = { .modules = modules, .nmodules = 2, .functions = functions,
 			      .nfunctions = 3, .session = json_loads(session, 0, NULL) };

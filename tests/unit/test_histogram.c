@@ -59,6 +59,7 @@ static void check(uint64_t *values, size_t n, double tolerance)
 	}
 	kx_histogram_free(&h, &pool);
 	assert_int_equal(pool.bytes, 0);
+	kx_histogram_pool_free(&pool);
 }
 
 static void few_values_are_exact(void **state)

@@ -37,22 +37,22 @@ struct expected {
 };
 
 static const struct expected functions_template[] = {
-	{ { "main", EXE, 0x1139, 40 }, "main", NULL },
-	{ { "_ZN3foo3barEi", EXE, 0x1200, 100 }, "foo::bar(int)", NULL },
-	{ { "malloc@@GLIBC_2.2.5", LIBC, 0x1139, 300 }, "malloc", NULL },
-	{ { "free", LIBC, 0x2000, 20 }, "free", NULL },
-	{ { "do_sys_open", KERNEL, 0xffffffff81234560, 99 }, "do_sys_open", NULL },
-	{ { "vfs_read", KERNEL, 0xffffffffc0000010, 0 }, "vfs_read", NULL },
+	{ { "main", 0x1139, EXE, 40 }, "main", NULL },
+	{ { "_ZN3foo3barEi", 0x1200, EXE, 100 }, "foo::bar(int)", NULL },
+	{ { "malloc@@GLIBC_2.2.5", 0x1139, LIBC, 300 }, "malloc", NULL },
+	{ { "free", 0x2000, LIBC, 20 }, "free", NULL },
+	{ { "do_sys_open", 0xffffffff81234560, KERNEL, 99 }, "do_sys_open", NULL },
+	{ { "vfs_read", 0xffffffffc0000010, KERNEL, 0 }, "vfs_read", NULL },
 	/* the same address, in adjacent and in distant entries */
-	{ { "read", SYSCALL, 0, 0 }, "read", NULL },
-	{ { "write", SYSCALL, 0, 0 }, "write", NULL },
-	{ { "openat", SYSCALL, 0, 0 }, "openat", NULL },
-	{ { "main_again", EXE, 0x1139, 40 }, "main_again", NULL },
-	{ { "a\"b\\c;d\n", EXE, 0x1300, 1 }, "a\"b\\c;d\n", "a_b_c_d_" },
-	{ { "_Zli3_kby", EXE, 0x1310, 1 }, "operator\"\" _kb(unsigned long long)",
+	{ { "read", 0, SYSCALL, 0 }, "read", NULL },
+	{ { "write", 0, SYSCALL, 0 }, "write", NULL },
+	{ { "openat", 0, SYSCALL, 0 }, "openat", NULL },
+	{ { "main_again", 0x1139, EXE, 40 }, "main_again", NULL },
+	{ { "a\"b\\c;d\n", 0x1300, EXE, 1 }, "a\"b\\c;d\n", "a_b_c_d_" },
+	{ { "_Zli3_kby", 0x1310, EXE, 1 }, "operator\"\" _kb(unsigned long long)",
 	  "operator__ _kb(unsigned long long)" },
-	{ { "_RNvC6_123foo3bar", EXE, 0x1320, 16 }, "123foo::bar", NULL },
-	{ { "_ZN4core3fmt5write17h0123456789abcdefE", EXE, 0x1330, 16 }, "core::fmt::write",
+	{ { "_RNvC6_123foo3bar", 0x1320, EXE, 16 }, "123foo::bar", NULL },
+	{ { "_ZN4core3fmt5write17h0123456789abcdefE", 0x1330, EXE, 16 }, "core::fmt::write",
 	  "core::fmt::write::h0123456789abcdef" },
 };
 #define N (sizeof(functions_template) / sizeof(functions_template[0]))
@@ -578,7 +578,7 @@ static void test_damaged_functions(void **state)
 	};
 	static const char *const needed[] = { KX_MAP_FUNCTIONS_SECTION, KX_MAP_NAMES_SECTION };
 	struct kx_map_module module = { "a", "/a", "", 0, 0 };
-	struct kx_map_function function = { "f", 0, 0x1000, 1 };
+	struct kx_map_function function = { "f", 0x1000, 0, 1 };
 	struct kx_map map = { .modules = &module, .nmodules = 1, .functions = &function,
 			      .nfunctions = 1 };
 
@@ -751,12 +751,12 @@ static void test_odd_maps(void **state)
 		{ NULL, NULL, NULL, UINT64_MAX, 0 },
 	};
 	struct kx_map_function functions[] = {
-		{ "bottom", 1, 0, 1 },
-		{ "top", 1, UINT64_MAX, UINT64_MAX },
-		{ "middle", 1, 1ULL << 63, 1 },
-		{ "last", 2, 0xfffffffffffffff0, 16 },
-		{ NULL, 2, 0xfffffffffffffff8, 1 },
-		{ "", 2, 0xfffffffffffffff8, 1 },
+		{ "bottom", 0, 1, 1 },
+		{ "top", UINT64_MAX, 1, UINT32_MAX },
+		{ "middle", 1ULL << 63, 1, 1 },
+		{ "last", 0xfffffffffffffff0, 2, 16 },
+		{ NULL, 0xfffffffffffffff8, 2, 1 },
+		{ "", 0xfffffffffffffff8, 2, 1 },
 	};
 	struct kx_map map = { .modules = modules, .nmodules = 3, .functions = functions,
 			      .nfunctions = 6 };

@@ -64,7 +64,7 @@ int kx_session_map_write(const char *path, const struct kx_selection *sel, const
 		map.functions[i] = (struct kx_map_function){ .symbol = f->sym->name,
 							     .module = f->module,
 							     .address = f->sym->addr,
-							     .size = f->sym->size };
+							     .size = kx_map_function_size(f->sym->size) };
 	}
 	code = describe_kinds(sel, moves, from, info);
 	code = code ? kx_err_set(err, code, "no memory for the map") : kx_map_write(path, &map, err);

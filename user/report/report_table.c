@@ -197,11 +197,25 @@ static int begin_deferred(struct kx_report_table *t)
 	return more;
 }
 
+/* Functions are found by slots alone from now on; printing needs other memory. */
+static void forget_ids(struct kx_report_table *t)
+{
+	free(t->direct);
+	free(t->places);
+	t->direct = NULL;
+	t->places = NULL;
+	t->ndirect = t->nplaces = t->nplaced = 0;
+}
+
 int kx_report_table_end_pass(struct kx_report_table *t)
 {
 	int r = end_recorded(t);
 
 	t->later_pass = true;
 	kx_histogram_pool_free(&t->pool);
-	return r ? r : begin_deferred(t);
+	if (!r)
+		r = begin_deferred(t);
+	if (!r)
+		forget_ids(t);
+	return r;
 }

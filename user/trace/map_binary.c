@@ -206,7 +206,7 @@ static const char *name_functions(struct kx_map *map, const struct symbol *symbo
 		struct kx_map_function *f = &map->functions[i];
 
 		f->address = addresses[i];
-		f->size = sym ? sym->size : 0;
+		f->size = sym ? kx_map_function_size(sym->size) : 0;
 		f->symbol = at;
 		/* as llvm-xray prints functions that have no symbol */
 		at += sym ? sprintf(at, "%s", sym->name)

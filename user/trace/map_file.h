@@ -33,10 +33,15 @@
 /* A function as the map stores it; its id is its index + 1. */
 struct kx_map_function {
 	const char *symbol; /* mangled name as the symbol table has it */
-	uint32_t module;    /* index into modules */
 	uint64_t address;   /* ELF virtual address inside its module */
-	uint64_t size;	    /* bytes */
+	uint32_t module;    /* index into modules */
+	uint32_t size;	    /* bytes; UINT32_MAX: that or more. 24 bytes a function, since maps have 100,000s */
 };
+
+static inline uint32_t kx_map_function_size(uint64_t bytes)
+{
+	return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
 
 struct kx_map_module {
 	const char *name;     /* file name, e.g. libc.so.6 */

@@ -121,7 +121,7 @@ static const char *read_functions(struct kx_map *map, Elf *elf)
 
 		memcpy(&row, (const char *)rows->d_buf + i * sizeof(row), sizeof(row));
 		f->address = le64toh(row.address);
-		f->size = le64toh(row.size);
+		f->size = kx_map_function_size(le64toh(row.size));
 		f->module = le32toh(row.module);
 		if (f->module >= map->nmodules)
 			return "a function in it names a module that is not there";

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/near_names.h"
 #include "base/printable.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -44,7 +45,14 @@ static int finish(int status)
 
 static int unknown_command(const char *name)
 {
-	kx_print(stderr, "kxray: there is no command '%s'; 'kxray --help' lists them.\n", name);
+	struct kx_near_names near = { .wanted = name };
+
+	for (size_t i = 0; kx_commands[i]; i++)
+		kx_near_names_look(&near, kx_commands[i]->name);
+	if (*near.text)
+		kx_print(stderr, "kxray: there is no command '%s'; is it %s?\n", name, near.text);
+	else
+		kx_print(stderr, "kxray: there is no command '%s'; 'kxray --help' lists them.\n", name);
 	return KX_EXIT_USAGE;
 }
 

@@ -25,8 +25,8 @@ static struct kx_map_function known_functions[] = {
 	{ "_ZN3foo3barEv", 0x3000, 1, 16 },
 };
 static struct kx_map_module known_modules[] = {
-	{ "prog", "/opt/the prog", "0123abcd", 0, 0 },
-	{ "libx.so", "/usr/lib/libx.so", "", 0x7f0000000000, 0 },
+	{ "prog", "/opt/the prog", "0123abcd", 0, 0, NULL },
+	{ "libx.so", "/usr/lib/libx.so", "", 0x7f0000000000, 0, NULL },
 };
 
 static inline void must(int r, const struct kx_err *err)

@@ -291,7 +291,7 @@ static void test_many_functions(void **state)
 {
 	const size_t n = 200000;
 	struct kx_map_function *functions = calloc(n, sizeof(*functions));
-	struct kx_map_module module = { "libbig.so", "/lib/libbig.so", "", 0, 0 };
+	struct kx_map_module module = { "libbig.so", "/lib/libbig.so", "", 0, 0, NULL };
 	struct kx_map map = { .modules = &module, .nmodules = 1, .functions = functions,
 			      .nfunctions = n };
 	struct kx_map back;
@@ -577,7 +577,7 @@ static void test_damaged_functions(void **state)
 		{ ROW("\\0\\0\\0\\0", "\\0\\0\\0\\0"), "", "names is missing or damaged" },
 	};
 	static const char *const needed[] = { KX_MAP_FUNCTIONS_SECTION, KX_MAP_NAMES_SECTION };
-	struct kx_map_module module = { "a", "/a", "", 0, 0 };
+	struct kx_map_module module = { "a", "/a", "", 0, 0, NULL };
 	struct kx_map_function function = { "f", 0x1000, 0, 1 };
 	struct kx_map map = { .modules = &module, .nmodules = 1, .functions = &function,
 			      .nfunctions = 1 };
@@ -612,7 +612,7 @@ static void test_names_beyond_memory(void **state)
 {
 	enum { COUNT = 12000, LEN = 895, LARGE = 7 };
 	struct kx_map_function *functions = calloc(COUNT, sizeof(*functions));
-	struct kx_map_module module = { "a", "/a", "", 0, 0 };
+	struct kx_map_module module = { "a", "/a", "", 0, 0, NULL };
 	struct kx_map map = { .modules = &module, .nmodules = 1, .functions = functions,
 			      .nfunctions = COUNT };
 	char *symbols = malloc((size_t)COUNT * 1000), *pad = malloc(LEN + 1), name[32];
@@ -746,9 +746,9 @@ static void test_write_errors_leave_nothing(void **state)
 static void test_odd_maps(void **state)
 {
 	struct kx_map_module modules[] = {
-		{ "empty", NULL, NULL, 0, 0 },
-		{ "wide", "/x/\xff\xfe\xfd\xfc", "", 0, 0 },
-		{ NULL, NULL, NULL, UINT64_MAX, 0 },
+		{ "empty", NULL, NULL, 0, 0, NULL },
+		{ "wide", "/x/\xff\xfe\xfd\xfc", "", 0, 0, NULL },
+		{ NULL, NULL, NULL, UINT64_MAX, 0, NULL },
 	};
 	struct kx_map_function functions[] = {
 		{ "bottom", 0, 1, 1 },

@@ -72,7 +72,7 @@ static const char *own_path(void)
 
 static bool module_matches(const char *pattern, const char *name, const char *path, bool is_main)
 {
-	const struct kx_pattern_file m = { name, path, is_main };
+	const struct kx_pattern_file m = { name, path, is_main, "worker/my-server" };
 	struct kx_pattern p;
 	bool matches;
 
@@ -87,6 +87,10 @@ static void test_module(void **state)
 	const char *path = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 
 	(void)state;
+	assert_true(module_matches("my-s*:f", "prog", "/usr/bin/prog", true));
+	assert_true(module_matches("worker:f", "prog", "/usr/bin/prog", true));
+	assert_false(module_matches("work:f", "prog", "/usr/bin/prog", true));
+	assert_false(module_matches("worker/my-server:f", "prog", "/usr/bin/prog", true));
 	assert_true(module_matches("f", "server", "/srv/server", true));
 	assert_false(module_matches("f", "libc.so.6", path, false));
 	assert_true(module_matches("libc.so*:f", "libc.so.6", path, false));

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,21 @@ static bool glob_matches(const char *glob, const char *name)
 	return !*glob && !fnmatch(literal, name, 0);
 }
 
+static bool glob_matches_one(const char *glob, const char *names)
+{
+	char name[256];
+
+	while (names && *names) {
+		size_t len = strcspn(names, "/");
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, names);
+		if (glob_matches(glob, name))
+			return true;
+		names += len + (names[len] == '/');
+	}
+	return false;
+}
+
 bool kx_pattern_matches_file(const struct kx_pattern *p, const struct kx_pattern_file *f)
 {
 	if (p->space != KX_PATTERN_USER)
@@ -121,7 +137,9 @@ bool kx_pattern_matches_file(const struct kx_pattern *p, const struct kx_pattern
 		return f->is_main;
 	if (p->real_path && !strcmp(p->real_path, f->path))
 		return true;
-	return glob_matches(p->module, strchr(p->module, '/') ? f->path : f->name);
+	if (strchr(p->module, '/'))
+		return glob_matches(p->module, f->path);
+	return glob_matches(p->module, f->name) || glob_matches_one(p->module, f->called);
 }
 
 /*

@@ -37,6 +37,7 @@ struct kx_pattern_file {
 	const char *name; /* file name, e.g. libc.so.6 */
 	const char *path;
 	bool is_main; /* the executable that a pattern without MODULE means */
+	const char *called; /* other names for it, separated by '/'; or NULL */
 };
 
 /* Whether @p is one for functions of binaries, and MODULE matches this one. */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "binary/called_names.h"
 #include "binary/mappings.h"
 
 #define PAGE 4096ULL
@@ -217,6 +218,7 @@ static void module_clear(struct kx_module *mod)
 	free(mod->name);
 	free(mod->path);
 	free(mod->open_path);
+	free(mod->called);
 }
 
 /* Adds the file of @m. Files that are no ELF (a JIT's memfd, data) are left out silently. */
@@ -338,7 +340,10 @@ int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *o
 	main_mod = out->items[i];
 	memmove(out->items + 1, out->items, i * sizeof(main_mod));
 	out->items[0] = main_mod;
-	return 0;
+	if (!kx_called_names_read(&out->items[0].called, pid, main_mod.name))
+		return 0;
+	kx_modules_free(out);
+	return kx_err_set(err, -ENOMEM, "no memory for the names of process %d", (int)pid);
 }
 
 int kx_modules_of_process(pid_t pid, struct kx_modules *out, struct kx_err *err)

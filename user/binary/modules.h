@@ -24,6 +24,7 @@
 struct kx_module {
 	char *name;         /* file name, e.g. libc.so.6 */
 	char *path;         /* as mapped, without " (deleted)" */
+	char *called;       /* what else processes go by whose main executable this is: called_names.h; or NULL */
 	char *open_path;    /* names this very file while its process lives: map_files, root, or path */
 	uint64_t load_bias; /* run-time address minus ELF virtual address */
 	uint64_t start;     /* first executable mapping, run-time addresses */

@@ -98,7 +98,8 @@ static bool matches_module(const struct kx_pattern *p, const struct kx_map_modul
 	if (p->space != KX_PATTERN_USER)
 		return !strcmp(m->name, p->module);
 	return kx_pattern_matches_file(p, &(struct kx_pattern_file){ .name = m->name,
-								     .path = m->path });
+								     .path = m->path,
+								     .called = m->called });
 }
 
 /* Checks all patterns, so that those without any match are known in the end. */

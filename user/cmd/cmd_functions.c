@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 
 #include "base/printable.h"
+#include "binary/program_path.h"
 #include "tracer/uprobe_try.h"
 #include "cmd/cmd.h"
 #include "doctor/price.h"
@@ -78,7 +79,8 @@ const struct kx_command kx_command_functions = {
 	.summary = "list what can be traced, where and at what cost",
 	.usage = "Usage: kxray functions (-p PID | BINARY) [-f PATTERN]... [-x PATTERN]... [OPTION...]\n"
 		 "       kxray functions -f 'kernel:GLOB'|'syscall:GLOB'... [OPTION...]\n"
-		 "Lists the functions that 'kxray record' would trace, with the cost of a hit.\n",
+		 "Lists the functions that 'kxray record' would trace, with the cost of a hit.\n"
+		 "BINARY is a file, or a program's name as in a shell.\n",
 	.groups = groups,
 	.notes = "Cost: 'nop5' is cheapest, 'emulated' costs about two to three times as much, 'stepped'\n"
 		 "functions take a second trap ('kxray doctor' measures all three here); calls in the 'kernel'\n"
@@ -362,6 +364,16 @@ static void print_prediction(const struct kx_rates *rates)
 		rates->percent < 10 ? 2 : 0, rates->percent, rates->seconds);
 }
 
+static int look_at_program(const char *name, struct kx_modules *mods, struct kx_err *err)
+{
+	char *path = kx_program_path(name);
+	int rc = path ? kx_modules_of_file(path, mods, err) :
+			kx_err_set(err, -ENOMEM, "no memory for the path of '%s'", name);
+
+	free(path);
+	return rc;
+}
+
 static int list_functions(struct arguments *a, struct kx_err *err)
 {
 	const struct kx_select_options how = {
@@ -385,7 +397,7 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 	for (i = 0; i < n && !rc; i++) {
 		procs[i].pid = a->binary ? 0 : a->pids[i];
 		procs[i].mods = &mods[i];
-		rc = a->binary ? kx_modules_of_file(a->binary, &mods[i], err) :
+		rc = a->binary ? look_at_program(a->binary, &mods[i], err) :
 				 kx_modules_of_process(a->pids[i], &mods[i], err);
 	}
 	if (!rc)

@@ -3,33 +3,25 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <limits.h>
 #include <string.h>
 
-#include "base/edit_distance.h"
+#include "base/near_names.h"
 
 #define MAX_FORMATS 32
 
 int kx_format_find(const char *name, const struct kx_exporter **out, struct kx_err *err)
 {
-	char near[256] = "";
-	size_t len = strlen(name);
+	struct kx_near_names near = { .wanted = name };
 
 	for (size_t i = 0; kx_exporters[i]; i++) {
-		const char *known = kx_exporters[i]->name;
-
-		if (!strcmp(known, name)) {
+		if (!strcmp(kx_exporters[i]->name, name)) {
 			*out = kx_exporters[i];
 			return 0;
 		}
-		if (kx_edit_distance(name, known, 2) == UINT_MAX &&
-		    (len < 3 || (!strstr(known, name) && !strstr(name, known))))
-			continue;
-		if (strlen(near) + strlen(known) + 8 < sizeof(near))
-			sprintf(near + strlen(near), "%s'%s'", *near ? " or " : "", known);
+		kx_near_names_look(&near, kx_exporters[i]->name);
 	}
-	if (*near)
-		return kx_err_set(err, -EINVAL, "there is no format '%s'; is it %s?", name, near);
+	if (*near.text)
+		return kx_err_set(err, -EINVAL, "there is no format '%s'; is it %s?", name, near.text);
 	return kx_err_set(err, -EINVAL,
 			  "there is no format '%s'; 'kxray export --list' names them", name);
 }

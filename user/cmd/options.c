@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/near_names.h"
 #include "cmd/option_store.h"
 
 #define MAX_ROWS 128
@@ -78,6 +79,23 @@ static size_t row_of(const struct getopt_table *t, int c)
 	return i;
 }
 
+/* @written: "--NAME" or "--NAME=VALUE". */
+static int unknown_long(const struct getopt_table *t, const char *written, struct kx_err *err)
+{
+	size_t len = strcspn(written + 2, "=");
+	struct kx_near_names near = { .prefix = "--" };
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s", (int)len, written + 2);
+	near.wanted = name;
+	for (size_t i = 0; i < t->n; i++)
+		if (t->rows[i].option->help)
+			kx_near_names_look(&near, t->rows[i].option->name);
+	return *near.text ? kx_err_set(err, -EINVAL, "there is no option '--%s'; is it %s?", name,
+				       near.text) :
+			    kx_err_set(err, -EINVAL, "there is no option '%s'", written);
+}
+
 /* getopt_long refused an option: @c is ':' (no value) or '?'. */
 static int refuse(const struct getopt_table *t, int c, char **argv, struct kx_err *err)
 {
@@ -89,6 +107,8 @@ static int refuse(const struct getopt_table *t, int c, char **argv, struct kx_er
 				  t->rows[row_of(t, optopt)].option->name);
 	if (optopt && optopt < FIRST_LONG)
 		written = shown;
+	else if (c == '?' && !strncmp(written, "--", 2))
+		return unknown_long(t, written, err);
 	return c == ':' ? kx_err_set(err, -EINVAL, "option '%s' needs a value", written) :
 			  kx_err_set(err, -EINVAL, "there is no option '%s'", written);
 }

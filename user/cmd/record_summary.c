@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "base/json_text.h"
 #include "base/printable.h"
 
 #define CLOCK_ERROR_WARN_NS 1000
@@ -174,6 +175,14 @@ static void print_budget(const struct kx_recording_result *r)
 	kx_print(stderr, " ('kxray report' shows which)\n");
 }
 
+static void print_unmatched(const struct kx_recording_result *r)
+{
+	for (size_t i = 0; i < r->nunmatched && i < KX_UNMATCHED_SHOWN; i++)
+		kx_print(stderr, "kxray: -f '%s' matched no function in all that time\n", r->unmatched[i]);
+	if (r->nunmatched > KX_UNMATCHED_SHOWN)
+		kx_print(stderr, "kxray: nor did %zu more patterns\n", r->nunmatched - KX_UNMATCHED_SHOWN);
+}
+
 void kx_record_summary_print(const struct kx_recording_options *o,
 			     const struct kx_recording_result *r)
 {
@@ -204,7 +213,8 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 		kx_print(stderr, "kxray: %llu process%s not traced: too many at a time to follow\n",
 			 (unsigned long long)r->unfollowed,
 			 r->unfollowed == 1 ? " was" : "es were");
-	if (!c->events && !c->lost)
+	print_unmatched(r);
+	if (!c->events && !c->lost && r->functions)
 		kx_print(stderr, "kxray: none of the traced functions was called or returned\n");
 	if (!c->events && r->loads)
 		kx_print(stderr, "kxray: a library was loaded meanwhile: %s\n",
@@ -219,6 +229,16 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 	print_budget(r);
 	print_losses(c);
 	print_incomplete(o, c);
+}
+
+/* The patterns' texts; those beyond KX_UNMATCHED_SHOWN are missing. */
+static json_t *unmatched_of(const struct kx_recording_result *r)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < r->nunmatched && i < KX_UNMATCHED_SHOWN; i++)
+		json_array_append_new(list, kx_json_text(r->unmatched[i], 4096));
+	return list;
 }
 
 int kx_record_summary_print_json(const struct kx_recording_options *o,
@@ -241,6 +261,8 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 		(json_int_t)r->untraced_max_ns, "untraced_ns", (json_int_t)r->untraced_ns);
 	int failed;
 
+	if (r->nunmatched && j)
+		json_object_set_new(j, "unmatched", unmatched_of(r));
 	if (r->unprobed && j)
 		json_object_set_new(j, "unprobed", json_integer((json_int_t)r->unprobed));
 	if (r->kernel_mechanism && j)

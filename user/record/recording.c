@@ -208,6 +208,7 @@ static void fill_result(struct recording *r)
 	} else {
 		r->result->loads = kx_tracer_link_map_generation(r->tracer);
 	}
+	r->result->nunmatched = kx_select_unmatched(&r->sel, r->result->unmatched, KX_UNMATCHED_SHOWN);
 	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
 	r->result->clock = kx_clock_name(clock->kind);
 	r->result->tsc_hz = clock->tsc_hz;

@@ -90,12 +90,17 @@ struct kx_recording_options {
 	void *ctx;
 };
 
+#define KX_UNMATCHED_SHOWN 8
+
 struct kx_recording_result {
 	bool started;       /* the trace exists; the fields below hold */
 	struct kx_collector_counts counts; /* of a flight recording: all records, kept or not */
 	struct kx_flight_result flight;
 	size_t functions;   /* with probes */
 	size_t unprobed;    /* of these: have none in the code of a process */
+	/* Include patterns that matched no function all the time: the first ones, borrowed from the options. */
+	size_t nunmatched;
+	const char *unmatched[KX_UNMATCHED_SHOWN];
 	size_t processes;   /* that were traced; 0 with -a: not counted */
 	/* Of these, those that joined and were traced in shared libraries only from a moment on. */
 	size_t joined;

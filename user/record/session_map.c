@@ -55,6 +55,7 @@ int kx_session_map_write(const char *path, const struct kx_selection *sel, const
 		map.modules[i] =
 			(struct kx_map_module){ .name = sm->module->name,
 						.path = sm->module->path,
+						.called = sm->module->called,
 						.build_id = sm->elf ? kx_elf_build_id(sm->elf) : "",
 						.load_bias = sm->module->load_bias };
 	}

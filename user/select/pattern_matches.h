@@ -9,7 +9,7 @@
 
 static inline bool kx_pattern_matches_module(const struct kx_pattern *p, const struct kx_module *m)
 {
-	const struct kx_pattern_file file = { m->name, m->path, m->is_main };
+	const struct kx_pattern_file file = { m->name, m->path, m->is_main, m->called };
 
 	return kx_pattern_matches_file(p, &file);
 }

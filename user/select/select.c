@@ -165,6 +165,7 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 		rc = kx_select_match(s, 0, !s->options.match_later, err);
 	if (rc)
 		return rc;
+	s->grows = true;
 	out->ncandidates = kx_select_count(s, 0);
 	if (!out->by_size && out->ncandidates > max_functions(s))
 		return too_many(out->ncandidates, max_functions(s), false, err);
@@ -225,6 +226,21 @@ int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *pro
 	return rc ? rc : kx_select_plan(s, first, err);
 }
 
+size_t kx_select_unmatched(const struct kx_selection *sel, const char **patterns, size_t room)
+{
+	const struct kx_selector *s = sel->selector;
+	size_t n = 0;
+
+	for (size_t i = 0; s && i < s->options.ninclude; i++) {
+		if (s->matches[i])
+			continue;
+		if (n < room)
+			patterns[n] = s->options.include[i];
+		n++;
+	}
+	return n;
+}
+
 void kx_selection_free(struct kx_selection *sel)
 {
 	struct kx_selector *s = sel->selector;
@@ -252,6 +268,7 @@ void kx_selection_free(struct kx_selection *sel)
 			kx_pattern_free(&s->exclude[i]);
 		free(s->include);
 		free(s->exclude);
+		free(s->matches);
 		free(s->unnamed);
 		free(s->names);
 		free(s->binaries);

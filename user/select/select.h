@@ -152,6 +152,10 @@ int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
  */
 int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *proc,
 		   const struct kx_unwind_risk *risk, struct kx_err *err);
+
+/* How many include patterns have matched no function so far; the first @room of them, as they were given, in @patterns. */
+size_t kx_select_unmatched(const struct kx_selection *sel, const char **patterns, size_t room);
+
 void kx_selection_free(struct kx_selection *sel);
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd_limit.h"
+#include "binary/called_names.h"
 
 static int append(struct kx_selector *s, struct kx_binary *b)
 {
@@ -41,10 +42,12 @@ static struct kx_binary *new_binary(const struct kx_module *m, const struct kx_p
 	b->module.name = copy(m->name);
 	b->module.path = copy(m->path);
 	b->module.open_path = copy(m->open_path);
+	b->module.called = m->called ? strdup(m->called) : NULL;
 	b->m = (struct kx_select_module){ .provider = provider,
 					  .module = &b->module,
 					  .fd = -1 };
-	if (b->module.name && b->module.path && b->module.open_path)
+	if (b->module.name && b->module.path && b->module.open_path &&
+	    (b->module.called || !m->called))
 		return b;
 	kx_select_free_binary(b);
 	return NULL;
@@ -73,6 +76,7 @@ void kx_select_free_binary(struct kx_binary *b)
 	free(b->module.name);
 	free(b->module.path);
 	free(b->module.open_path);
+	free(b->module.called);
 	free(b);
 }
 
@@ -91,6 +95,43 @@ static void forget(struct kx_selector *s, size_t at)
 	s->nbinaries--;
 	memmove(s->binaries + at, s->binaries + at + 1,
 		(s->nbinaries - at) * sizeof(*s->binaries));
+}
+
+/*
+ * A process goes by another name than those that had the file of binary @at before: patterns are matched
+ * with it again. It becomes one of the new ones, which begin at *@first.
+ */
+static int reconsider(struct kx_selector *s, size_t at, const struct kx_module *m, pid_t pid, size_t *first)
+{
+	const struct kx_binary *old = s->binaries[at];
+	struct kx_binary *b = new_binary(m, old->m.provider);
+
+	if (!b)
+		return -ENOMEM;
+	b->pid = pid;
+	b->m.harmless = old->m.harmless;
+	b->moves_stacks = old->moves_stacks;
+	b->module.is_main |= old->module.is_main;
+	if (kx_called_names_add(&b->module.called, old->module.called, m->name) < 0) {
+		kx_select_free_binary(b);
+		return -ENOMEM;
+	}
+	forget(s, at);
+	--*first;
+	return append(s, b); /* there is room */
+}
+
+/* Binary @i is that of module @m, too: the number that it has from now on, or -ENOMEM. */
+static ssize_t call_also(struct kx_selector *s, size_t i, const struct kx_module *m, pid_t pid, size_t *first)
+{
+	struct kx_binary *b = s->binaries[i];
+	int r = kx_called_names_add(&b->module.called, m->called, b->module.name);
+
+	if (r > 0 && s->grows && i < *first && !b->number) {
+		r = reconsider(s, i, m, pid, first);
+		i = s->nbinaries - 1;
+	}
+	return r < 0 ? r : (ssize_t)i;
 }
 
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
@@ -115,6 +156,11 @@ int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process 
 			i = s->nbinaries;
 		}
 		if (i < s->nbinaries) {
+			ssize_t at = call_also(s, i, m, proc->pid, first);
+
+			if (at < 0)
+				return kx_select_no_memory(err);
+			i = (size_t)at;
 			s->binaries[i]->module.is_main |= m->is_main;
 			s->binaries[i]->m.harmless &= harmless;
 			s->binaries[i]->moves_stacks |= risk->switches_stacks &&

@@ -42,6 +42,8 @@ struct kx_selector {
 	size_t nbinaries, room;
 	size_t nfunctions_room;
 	bool moves_stacks; /* some process does, and the selection does not grow */
+	bool grows;        /* all binaries that it has so far were matched with the patterns */
+	size_t *matches;   /* per include pattern: functions that it has matched */
 	struct kx_selection *out;
 	/* Symbols made up for XRay functions that the symbol table does not name. */
 	struct kx_symbol *unnamed;

@@ -33,6 +33,9 @@ int kx_select_parse_patterns(struct kx_selector *s, struct kx_err *err)
 	const struct kx_select_options *o = &s->options;
 	int rc = parse_patterns(o->include, o->ninclude, &s->include, err);
 
+	s->matches = calloc(o->ninclude + 1, sizeof(*s->matches));
+	if (!s->matches)
+		return kx_select_no_memory(err);
 	return rc ? rc : parse_patterns(o->exclude, o->nexclude, &s->exclude, err);
 }
 
@@ -63,8 +66,9 @@ int kx_select_explain_no_symbols(const struct kx_binary *b, const struct kx_patt
 
 static int no_module(const struct kx_selector *s, const struct kx_pattern *p, struct kx_err *err)
 {
-	char list[700];
+	char list[500], near[KX_SUGGEST_PATTERN], one[KX_SUGGEST_PATTERN];
 	size_t i, len = 0;
+	int best = -1;
 
 	list[0] = 0;
 	for (i = 0; i < s->nbinaries; i++) {
@@ -77,8 +81,18 @@ static int no_module(const struct kx_selector *s, const struct kx_pattern *p, st
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "",
 					s->binaries[i]->module.name);
 	}
-	return kx_err_set(err, -ENOENT, "no module matches '%s' of -f '%s'; there %s %s", p->module,
-			  p->text, s->nbinaries == 1 ? "is only" : "are", list);
+	near[0] = 0;
+	for (i = 0; i < s->nbinaries; i++) {
+		int nearness = kx_suggest_module(p, &s->binaries[i]->module, one);
+
+		if (nearness < 0 || (best >= 0 && nearness >= best))
+			continue;
+		best = nearness;
+		strcpy(near, one);
+	}
+	return kx_err_set(err, -ENOENT, "no module matches '%s' of -f '%s'; there %s %s%s%s%s", p->module,
+			  p->text, s->nbinaries == 1 ? "is only" : "are", list,
+			  near[0] ? "; did you mean -f '" : "", near, near[0] ? "'?" : "");
 }
 
 /* No function of the modules that @p names matches it: the error explains why and suggests names. */
@@ -88,7 +102,7 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 	const struct kx_binary *named = NULL;
 	const char *prefix = kx_provider_get(p->space)->name;
 	size_t i, n = 0, nnamed = 0, nsymbols = 0;
-	char close[700], where[300];
+	char close[700], where[300], why[160] = "";
 
 	sources = calloc(s->nbinaries + 1, sizeof(*sources));
 	if (!sources)
@@ -116,12 +130,15 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 		snprintf(where, sizeof(where), "'%s'", named->module.name);
 	else
 		snprintf(where, sizeof(where), "%zu modules", nnamed);
+	if (nnamed == 1 && kx_is_interpreter(&named->module))
+		snprintf(why, sizeof(why), "; '%s' is an interpreter: only its C functions can be traced",
+			 named->module.name);
 	if (!close[0])
 		return kx_err_set(err, -ENOENT,
-				  "no function of %s matches '%s', and none comes close; `kxray functions -f '%s%s*'` lists what there is",
-				  where, p->glob, prefix ? prefix : "", prefix ? ":" : "");
-	return kx_err_set(err, -ENOENT, "no function of %s matches '%s'; did you mean %s?", where,
-			  p->glob, close);
+				  "no function of %s matches '%s', and none comes close; `kxray functions -f '%s%s*'` lists what there is%s",
+				  where, p->glob, prefix ? prefix : "", prefix ? ":" : "", why);
+	return kx_err_set(err, -ENOENT, "no function of %s matches '%s'; did you mean %s?%s", where,
+			  p->glob, close, why);
 }
 
 /* Selects (@value) or deselects the functions that @p matches; returns how many match. */
@@ -143,9 +160,10 @@ static size_t mark(const struct kx_pattern *p, struct kx_binary *b, bool value)
 	return n;
 }
 
-static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size_t first,
-			 bool must_match, struct kx_err *err)
+static int apply_include(struct kx_selector *s, size_t which, size_t first, bool must_match,
+			 struct kx_err *err)
 {
+	const struct kx_pattern *p = &s->include[which];
 	const struct kx_binary *failed = NULL;
 	size_t matched = 0;
 	bool named = false;
@@ -165,6 +183,7 @@ static int apply_include(struct kx_selector *s, const struct kx_pattern *p, size
 		else if (!failed)
 			failed = b;
 	}
+	s->matches[which] += matched;
 	if (!must_match)
 		return 0;
 	if (!named && s->options.dynamic_targets)
@@ -237,7 +256,7 @@ int kx_select_match(struct kx_selector *s, size_t first, bool must_match, struct
 	if (s->out->by_size)
 		rc = choose_all_of_main(s, first, must_match, err);
 	for (size_t i = 0; i < s->options.ninclude && !rc; i++)
-		rc = apply_include(s, &s->include[i], first, must_match, err);
+		rc = apply_include(s, i, first, must_match, err);
 	before = rc ? 0 : kx_select_count(s, first);
 	if (!rc)
 		rc = apply_excludes(s, first, must_match, err);

@@ -138,3 +138,53 @@ size_t kx_suggest(const struct kx_pattern *p, const struct kx_suggest_source *so
 	}
 	return found;
 }
+
+/* How nearly @name is the @len bytes at @stem: 0 that or "lib" before it, 1 slips, 2 a part of it; -1 not. */
+static int nearness(const char *name, const char *stem, size_t len)
+{
+	char part[NAME_LENGTH];
+	size_t n = strlen(name);
+
+	if (len >= sizeof(part) || !n)
+		return -1;
+	memcpy(part, stem, len);
+	part[len] = 0;
+	if (!strcasecmp(part, name) || (!strncmp(part, "lib", 3) && !strcasecmp(part + 3, name)))
+		return 0;
+	if (kx_edit_distance(name, part, n < 3 ? 0 : n < 8 ? 1 : 2) != UINT_MAX)
+		return 1;
+	return n >= 3 && strcasestr(part, name) ? 2 : -1;
+}
+
+int kx_suggest_module(const struct kx_pattern *p, const struct kx_module *m, char buf[KX_SUGGEST_PATTERN])
+{
+	const char *so = strstr(m->name, ".so"), *slash = strrchr(p->module, '/');
+	char wanted[NAME_LENGTH], glob[NAME_MAX + 2];
+	size_t len = so ? (size_t)(so - m->name) : strlen(m->name), n = 0;
+	int near;
+
+	for (const char *c = slash ? slash + 1 : p->module; *c && n + 1 < sizeof(wanted); c++)
+		if (*c != '*' && *c != '?')
+			wanted[n++] = *c;
+	wanted[n] = 0;
+	if (so && strstr(wanted, ".so"))
+		*strstr(wanted, ".so") = 0; /* another version of the library */
+	near = nearness(wanted, m->name, len);
+	if (near < 0)
+		return -1;
+	module_glob(m, glob, sizeof(glob));
+	snprintf(buf, KX_SUGGEST_PATTERN, "%s:%s", glob, p->glob);
+	return near;
+}
+
+bool kx_is_interpreter(const struct kx_module *m)
+{
+	static const char *const names[] = { "python", "perl", "ruby", "node", "nodejs", "php", "lua", "luajit",
+					     "java",   "bash", "dash", "zsh",  "ksh",    "sh",  "tclsh", "guile" };
+	size_t len = strcspn(m->name, "0123456789.-");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == len && !strncmp(names[i], m->name, len))
+			return true;
+	return false;
+}

@@ -11,6 +11,7 @@
 #include "binary/symbols.h"
 
 #define KX_SUGGESTIONS 3
+#define KX_SUGGEST_PATTERN 512 /* bytes of a suggested pattern */
 
 struct kx_suggest_source {
 	const struct kx_module *module;
@@ -24,5 +25,14 @@ struct kx_suggest_source {
  */
 size_t kx_suggest(const struct kx_pattern *p, const struct kx_suggest_source *sources, size_t n,
 		  char *buf, size_t size);
+
+/*
+ * If @p names no module, but nearly this one: how nearly (0 is nearest), and the pattern that names it, such as
+ * 'libc.so*:malloc' for 'libc:malloc', in @buf; else -1.
+ */
+int kx_suggest_module(const struct kx_pattern *p, const struct kx_module *m, char buf[KX_SUGGEST_PATTERN]);
+
+/* Whether the file is an interpreter by its name: of what it runs, only its own C functions can be found. */
+bool kx_is_interpreter(const struct kx_module *m);
 
 #endif

@@ -49,6 +49,7 @@ struct kx_map_module {
 	const char *build_id; /* lower-case hex, "" if none */
 	uint64_t load_bias;   /* run-time address minus ELF virtual address; 0 if unknown */
 	uint64_t map_base; /* first address of the module's range in the map; set by the writer */
+	const char *called;   /* other names that patterns may use for it: binary/called_names.h; or NULL */
 };
 
 struct kx_map {

@@ -39,6 +39,7 @@ static bool read_modules(struct kx_map *map, const json_t *list)
 		m->name = json_string_value(json_object_get(json, "name"));
 		m->path = json_string_value(json_object_get(json, "path"));
 		m->build_id = json_string_value(json_object_get(json, "build_id"));
+		m->called = json_string_value(json_object_get(json, "called"));
 		if (!m->name || !m->path || !m->build_id ||
 		    !read_address(json_object_get(json, "load_bias"), &m->load_bias) ||
 		    !read_address(json_object_get(json, "map_base"), &m->map_base))

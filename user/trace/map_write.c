@@ -250,10 +250,16 @@ static json_t *json_address(uint64_t v)
 
 static json_t *module_json(const struct kx_map_module *m)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", kx_json_text(m->name, SIZE_MAX),
-			 "path", kx_json_text(m->path, SIZE_MAX), "build_id",
-			 kx_json_text(m->build_id, SIZE_MAX), "load_bias",
-			 json_address(m->load_bias), "map_base", json_address(m->map_base));
+	json_t *json = json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", kx_json_text(m->name, SIZE_MAX),
+				 "path", kx_json_text(m->path, SIZE_MAX), "build_id",
+				 kx_json_text(m->build_id, SIZE_MAX), "load_bias",
+				 json_address(m->load_bias), "map_base", json_address(m->map_base));
+
+	if (json && m->called && json_object_set_new(json, "called", kx_json_text(m->called, SIZE_MAX))) {
+		json_decref(json);
+		return NULL;
+	}
+	return json;
 }
 
 static int make_session(struct image *im, const struct kx_map *map)

@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 #include "base/json_text.h"
 #include "base/printable.h"
+#include "tracer/keeper.h"
 
 #define NAME "doctor"
 #define TEXT_MAX 1024
@@ -289,7 +290,10 @@ int kx_cmd_doctor(int argc, char **argv)
 
 	if (r)
 		return kx_cmd_end_parse(&kx_command_doctor, r, &err);
-	if (kx_doctor_examine(&d, &err))
+	kx_keeper_start(NULL); /* for what is tried and measured */
+	r = kx_doctor_examine(&d, &err);
+	kx_keeper_stop();
+	if (r)
 		return kx_cmd_fail(NAME, &err);
 	status = d.can_record ? KX_EXIT_DONE : KX_EXIT_FAILED;
 	if (!a.json)

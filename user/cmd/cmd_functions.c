@@ -15,6 +15,8 @@
 #include "doctor/price.h"
 #include "cmd/commands.h"
 #include "base/json_text.h"
+#include "tracer/clock.h"
+#include "tracer/keeper.h"
 #include "tracer/kernel_mechanism.h"
 #include "record/bystanders.h"
 #include "record/rate.h"
@@ -254,7 +256,7 @@ static bool has_kernel_functions(const struct kx_selection *sel)
 	return false;
 }
 
-/* What is expensive about these functions; measures it where that is allowed, in about a second. */
+/* What is expensive about these functions; measures it where that is allowed. */
 static void print_price(const struct kx_selection *sel)
 {
 	char cost[KX_PRICE_TEXT], instead[KX_PRICE_TEXT];
@@ -267,7 +269,7 @@ static void print_price(const struct kx_selection *sel)
 	if (!price.functions)
 		return;
 	measured = !kx_mechanism_best(&mechanism, NULL) &&
-		   !kx_call_costs_measure(mechanism, &costs, NULL);
+		   !kx_call_costs_measure(mechanism, true, &costs, NULL);
 	kx_price_measured(sel, measured ? &costs : NULL, &price);
 	kx_price_texts(&price, cost, instead);
 	kx_print(stderr, "%zu function%s %s expensive exits, %s; %s\n", price.functions,
@@ -440,12 +442,16 @@ int kx_cmd_functions(int argc, char **argv)
 	struct kx_err err = { 0 };
 	int status = KX_EXIT_DONE, r = kx_options_parse(&kx_command_functions, &a, argc, argv, &err);
 
+	kx_clock_prepare();
 	if (!r)
 		r = check_arguments(&a, &err);
+	if (!r)
+		kx_keeper_start(NULL); /* for what is tried and measured */
 	if (r)
 		status = kx_cmd_end_parse(&kx_command_functions, r, &err);
 	else if (list_functions(&a, &err))
 		status = kx_cmd_fail(NAME, &err);
+	kx_keeper_stop();
 	kx_options_free(&kx_command_functions, &a);
 	return status;
 }

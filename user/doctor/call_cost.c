@@ -108,7 +108,7 @@ static int measure_syscalls(struct kx_tracer *t, struct kx_call_costs *out, stru
 	return code;
 }
 
-int kx_call_costs_measure(enum kx_mechanism mechanism, struct kx_call_costs *out,
+int kx_call_costs_measure(enum kx_mechanism mechanism, bool entries_only, struct kx_call_costs *out,
 			  struct kx_err *err)
 {
 	static const struct {
@@ -130,12 +130,14 @@ int kx_call_costs_measure(enum kx_mechanism mechanism, struct kx_call_costs *out
 	code = kx_tracer_new(&options, &t, err);
 	if (code)
 		return code;
-	code = kx_doctor_costs(t, costs, err);
+	code = kx_doctor_costs(t, entries_only, costs, err);
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]) && !code; i++)
 		for (int k = 0; k < KX_DOCTOR_COSTS; k++) {
 			if (strcmp(costs[k].key, starts[i].key) != 0)
 				continue;
 			out->entry_ns[starts[i].cost] = costs[k].entry_ns - costs[k].plain_ns;
+			if (entries_only)
+				continue;
 			out->cold_ns[starts[i].cost] = costs[k].cold_ns;
 			out->return_ns[starts[i].cost] = costs[k].entry_return_ns - costs[k].plain_ns;
 		}

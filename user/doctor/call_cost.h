@@ -3,6 +3,8 @@
 #ifndef KX_CALL_COST_H
 #define KX_CALL_COST_H
 
+#include <stdbool.h>
+
 #include "tracer/uprobe_link.h"
 #include "base/err.h"
 #include "plan/plan.h"
@@ -16,10 +18,11 @@ struct kx_call_costs {
 };
 
 /*
- * Measures them by recording kxray's own calls, best of several short runs (about half a second).
+ * Measures them by recording kxray's own calls, best of several short runs (about a third of a second, a tenth with
+ * @entries_only: then return_ns and cold_ns are 0).
  * Errors: those of kx_tracer_new and kx_doctor_costs.
  */
-int kx_call_costs_measure(enum kx_mechanism mechanism, struct kx_call_costs *out,
+int kx_call_costs_measure(enum kx_mechanism mechanism, bool entries_only, struct kx_call_costs *out,
 			  struct kx_err *err);
 
 /* What a traced system call takes of the target's CPU time, ns. */

@@ -181,7 +181,7 @@ static void try_recorder(struct kx_doctor *d)
 		if (!code) {
 			/* Records of other sources would be counted as calls. */
 			kx_sources_detach_all(d->tracer);
-			d->measured = !kx_doctor_costs(d->tracer, d->costs, &err);
+			d->measured = !kx_doctor_costs(d->tracer, false, d->costs, &err);
 		}
 	}
 	if (!d->measured)

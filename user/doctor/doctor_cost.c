@@ -153,36 +153,43 @@ static int attach(struct kx_tracer *t, enum kx_tracer_prog prog, const struct kx
 	return code;
 }
 
-static int measure_all(struct kx_tracer *t, const struct kx_module *self,
-		       struct kx_doctor_cost *costs, struct kx_err *err)
+/* The probes of the entries stay in @links. */
+static int measure_entries(struct kx_tracer *t, const struct kx_module *self, struct kx_doctor_cost *costs,
+			   struct kx_links *links, struct kx_err *err)
 {
 	struct kx_rings *rings = kx_tracer_rings(t);
-	struct kx_links links = { 0 };
-	bool session = kx_tracer_prog_mechanism(t, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
 	int code = 0, i;
 
 	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
 		code = measure(rings, &starts[i], 0, &costs[i].plain_ns, err);
 	if (!code)
-		code = attach(t, KX_PROG_ENTRY, self, &links, err);
+		code = attach(t, KX_PROG_ENTRY, self, links, err);
 	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
 		code = measure(rings, &starts[i], 1, &costs[i].entry_ns, err);
+	return code;
+}
+
+static int measure_returns(struct kx_tracer *t, const struct kx_module *self, struct kx_doctor_cost *costs,
+			   struct kx_links *links, struct kx_err *err)
+{
+	struct kx_rings *rings = kx_tracer_rings(t);
+	int code, i;
+
 	/* the session program does both ends; with other mechanisms the entries stay */
-	if (session)
-		kx_links_close(&links);
-	if (!code)
-		code = attach(t, KX_PROG_RETURN, self, &links, err);
+	if (kx_tracer_prog_mechanism(t, KX_PROG_RETURN) == KX_MECHANISM_SESSION)
+		kx_links_close(links);
+	code = attach(t, KX_PROG_RETURN, self, links, err);
 	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
 		code = measure(rings, &starts[i], 2, &costs[i].entry_return_ns, err);
 	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
 		measure_cold(rings, &starts[i], &costs[i]);
-	kx_links_close(&links);
 	return code;
 }
 
-int kx_doctor_costs(struct kx_tracer *t, struct kx_doctor_cost costs[KX_DOCTOR_COSTS],
+int kx_doctor_costs(struct kx_tracer *t, bool entries_only, struct kx_doctor_cost costs[KX_DOCTOR_COSTS],
 		    struct kx_err *err)
 {
+	struct kx_links links = { 0 };
 	struct kx_modules mods;
 	cpu_set_t old, one;
 	int cpu = sched_getcpu(), code;
@@ -203,8 +210,11 @@ int kx_doctor_costs(struct kx_tracer *t, struct kx_doctor_cost costs[KX_DOCTOR_C
 		sched_setaffinity(0, sizeof(one), &one);
 	}
 	kx_tracer_ready(t, true);
-	code = measure_all(t, &mods.items[0], costs, err);
+	code = measure_entries(t, &mods.items[0], costs, &links, err);
+	if (!code && !entries_only)
+		code = measure_returns(t, &mods.items[0], costs, &links, err);
 	kx_tracer_ready(t, false);
+	kx_links_close_soon(&links);
 	if (pinned)
 		sched_setaffinity(0, sizeof(old), &old);
 	kx_modules_free(&mods);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Decodes all code of a binary that planning asks for, in several threads. */
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/parallel.h"
 #include "plan/decode_internal.h"
@@ -70,6 +72,7 @@ static size_t first_from(const struct kx_symbols *syms, uint64_t addr)
 
 /* The code is decoded in pieces that no symbol reaches over, by threads that share them out. */
 #define PIECE (256u << 10)
+#define HUGE_PAGE (2u << 20)
 
 struct region {
 	uint64_t from, to;
@@ -224,12 +227,26 @@ static int decode_all(struct kx_code *code, struct kx_elf *elf, const struct kx_
 	return ret;
 }
 
+/*
+ * Each byte is read before it is written: in small pages that is two faults for each, and the second one interrupts
+ * the other threads. Where the kernel gives no huge pages nothing changes.
+ */
+static void want_huge_pages(void *data, size_t size)
+{
+	uintptr_t begin = ((uintptr_t)data + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+	uintptr_t end = ((uintptr_t)data + size) & ~(uintptr_t)(HUGE_PAGE - 1);
+
+	if (data && begin < end)
+		madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
 static int add_range(struct kx_code *code, const struct kx_elf_section *seg)
 {
 	struct kx_code_range *r = &code->ranges[code->nranges];
 
 	*r = (struct kx_code_range){ .addr = seg->addr, .size = seg->size, .bytes = seg->data };
 	r->info = calloc(1, seg->size);
+	want_huge_pages(r->info, seg->size);
 	r->targets = calloc(seg->size / 64 + 1, sizeof(*r->targets));
 	code->nranges++;
 	return r->info && r->targets ? 0 : -ENOMEM;

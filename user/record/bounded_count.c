@@ -253,7 +253,7 @@ static int count_together(struct counter *c, struct kx_err *err)
 static int measure(struct counter *c, enum kx_mechanism mechanism, struct kx_err *err)
 {
 	double start = kx_monotonic_seconds(), cpu = cpu_time(c->o);
-	int code = kx_call_costs_measure(mechanism, &c->costs, err);
+	int code = kx_call_costs_measure(mechanism, false, &c->costs, err);
 
 	c->usual_cpu = (cpu_time(c->o) - cpu) / (kx_monotonic_seconds() - start);
 	c->out->target_cpus = c->usual_cpu > LEAST_CPU ? c->usual_cpu : LEAST_CPU;

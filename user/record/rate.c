@@ -107,7 +107,7 @@ int kx_rates_measure(const struct kx_selection *sel, const struct kx_select_opti
 	o.select.exits = KX_EXITS_NONE;
 	code = kx_mechanism_best(&mechanism, err);
 	if (!code)
-		code = kx_call_costs_measure(mechanism, &costs, err);
+		code = kx_call_costs_measure(mechanism, false, &costs, err);
 	if (!code)
 		code = kx_recording_run(&o, &result, err);
 	if (code == -EINTR || (!code && result.interrupted)) /* also while it is prepared */

@@ -436,6 +436,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 
 	memset(result, 0, sizeof(*result));
 	r.output.fd = -1;
+	kx_clock_prepare();
 	start_keeper(&r);
 	code = o->flight || o->count ? 0 : kx_recording_open_output(&r, err);
 	if (!code)

@@ -47,6 +47,12 @@ struct kx_clock {
 };
 
 /*
+ * Begins to measure the TSC's frequency, which takes 50 ms: what a later kx_clock_new waits for if this was not called
+ * that long before.
+ */
+void kx_clock_prepare(void);
+
+/*
  * Chooses the best clock that works here: the kernel's cycle counter kfunc, or CLOCK_MONOTONIC.
  * @want 0 for the best, else that kind or an error. Takes 50 ms. Errors: -ENODEV, -ENOMEM.
  */

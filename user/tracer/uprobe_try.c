@@ -145,7 +145,7 @@ int kx_mechanism_try(enum kx_mechanism m)
 	struct kx_links links = { 0 };
 	int err = attach_self(m, getpid(), false, &links);
 
-	kx_links_close(&links);
+	kx_links_close_soon(&links);
 	return err;
 }
 
@@ -232,7 +232,7 @@ int kx_probe_nop5_optimized(void)
 		/* int3 if the probe traps, a relative call if the kernel optimized it */
 		known = *code == 0xe8;
 	}
-	kx_links_close(&links);
+	kx_links_close_soon(&links);
 	return err ? err : known;
 }
 
@@ -360,7 +360,7 @@ static int first_stepped(int from)
 	close(go[1]);
 	if (pid > 0)
 		waitpid(pid, &status, 0);
-	kx_links_close(&links);
+	kx_links_close_soon(&links);
 	if (!err && (!WIFEXITED(status) || WEXITSTATUS(status) > KX_INSN_KINDS))
 		err = -EIO;
 	return err ? err : WEXITSTATUS(status);

@@ -23,6 +23,8 @@ TARGETS=$BUILD/tests/targets
 ROUNDS=${ROUNDS:-3}
 SECONDS_EACH=${SECONDS_EACH:-10}
 BUDGETS=${BUDGETS:-1 5 20}
+# Debian's postgres and initdb are on nobody's PATH.
+PATH=$PATH:/usr/sbin$(printf ':%s' /usr/lib/postgresql/*/bin)
 what=${*:-hostile all redis postgres nginx compile}
 port=$((20000 + $$ % 20000))
 

@@ -9,7 +9,7 @@
 #
 #     empty     a recorded call against the same probes with empty BPF programs
 #     callers   a call recorded with --callers against one recorded without
-#     peers     perf record and bpftrace on the same function; uftrace and LLVM XRay on rebuilt ones
+#     peers     perf record, bpftrace and trace-cmd on the same function; uftrace and LLVM XRay on rebuilt ones
 #     share     functions with a cheap entry in some libraries, with return probes and without
 #     attach    attaching to 10,000 functions, and detaching
 #     export    scripts/bench-export.sh: report and export against llvm-xray
@@ -226,16 +226,36 @@ with_perf()
 	PERF_BYTES=$(divide "$(stat -c %s "$TMP/perf.data")" "$samples")
 }
 
-with_bpftrace()
+# Both events by ftrace, with its buffer of the same size as kxray's rings.
+with_trace_cmd()
 {
-	local code counted
-	local program=$BUILD/tests/bench/target
+	local counted
+	WHY="trace-cmd did not start"
+	start_tool "$TMP/tool.out" "$TMP/tool.err" trace-cmd record -b 16384 -P "$target" -o "$TMP/trace.dat" \
+		-e "kxbench:${1}_entry" -e "kxbench:${1}_return__return"
+	if wait_text "$TMP/tool.out" 'Hit Ctrl^C'; then
+		measure "$1" "$2"
+		WHY=
+	fi
+	end_tool
+	[ -z "$WHY" ] || { WHY="$WHY: $(tr -s '\n ' '  ' <"$TMP/tool.err" | cut -c 1-200)" && return 1; }
+	counted=$(trace-cmd report -i "$TMP/trace.dat" 2>/dev/null | grep -c "${1}_\(entry\|return__return\)")
+	if [ "$counted" != $((2 * TOTAL)) ]; then
+		WHY="trace-cmd recorded $counted of $((2 * TOTAL)) events"
+		return 1
+	fi
+}
+
+# bpftrace_with FUNCTION CALLS AT-ENTRY AT-RETURN: actions of the two probes
+bpftrace_with()
+{
+	local code program=$BUILD/tests/bench/target
 	WHY="bpftrace did not start"
 	ask code "$1"
 	code=$REPLY
-	start_tool "$TMP/tool.out" "$TMP/tool.err" bpftrace -p "$target" -e "
-		uprobe:$program:$1 { @entered[tid] = nsecs; }
-		uretprobe:$program:$1 { @returns = count(); }"
+	start_tool "$TMP/tool.out" "$TMP/tool.err" env BPFTRACE_PERF_RB_PAGES=4096 bpftrace -p "$target" -e "
+		uprobe:$program:$1 { $3 }
+		uretprobe:$program:$1 { $4 }"
 	# The changed byte shows only the entry probe; the return probe is attached shortly after it.
 	if wait_text "$TMP/tool.out" Attaching && wait_code "$1" OTHER "$code"; then
 		sleep 0.5
@@ -244,9 +264,28 @@ with_bpftrace()
 	fi
 	end_tool
 	[ -z "$WHY" ] || { WHY="$WHY: $(tail -n 1 "$TMP/tool.err")" && return 1; }
+}
+
+with_bpftrace()
+{
+	local counted
+	bpftrace_with "$1" "$2" '@entered[tid] = nsecs;' '@returns = count();' || return
 	counted=$(sed -n 's/^@returns: //p' "$TMP/tool.out")
 	if [ "$counted" != "$TOTAL" ]; then
 		WHY="bpftrace recorded ${counted:-no} returns in $TOTAL calls"
+		return 1
+	fi
+}
+
+# Each event to user space, as a line. Some are lost, which does not change what a call takes.
+with_bpftrace_printf()
+{
+	local counted
+	bpftrace_with "$1" "$2" 'printf("E %lu %d\n", nsecs, tid);' 'printf("X %lu %d\n", nsecs, tid);' || return
+	counted=$(grep -c '^[EX] ' "$TMP/tool.out")
+	PRINTED="$counted of $((2 * TOTAL)) events were printed"
+	if [ "$counted" -lt $((TOTAL * 18 / 10)) ] || [ "$counted" -gt $((2 * TOTAL)) ]; then
+		WHY="bpftrace: $PRINTED"
 		return 1
 	fi
 }
@@ -371,23 +410,36 @@ bench_rebuilt()
 	fi
 }
 
-bench_peers()
+bench_bpftrace()
 {
-	local name
-	bench_rebuilt
-	# What moving the probe can gain at most, for any tool: it depends on this machine's cost of a trap.
-	if pairs bench_endbr64_push empty_stepped "$STEPPED_CALLS" empty "$CALLS"; then
-		note "empty programs at the endbr64 / at the push"
-	fi
-	name="bpftrace / kxray, endbr64; push"
+	local name="bpftrace / kxray, endbr64; push"
 	if ! command -v bpftrace >/dev/null; then
 		cannot "$name" "bpftrace is not installed"
-	elif pairs bench_endbr64_push bpftrace "$STEPPED_CALLS" kxray "$CALLS"; then
+		return
+	fi
+	if pairs bench_endbr64_push bpftrace "$STEPPED_CALLS" kxray "$CALLS"; then
 		ratio "$name" ">=" 12 "$(column 1) / $(column 2) ns a call"
 	else
 		cannot "$name" "$WHY"
 	fi
+	name="bpftrace printf / kxray, endbr64; push"
+	if pairs bench_endbr64_push bpftrace_printf "$STEPPED_CALLS" kxray "$CALLS"; then
+		ratio "$name" ">=" 12 "$(column 1) / $(column 2) ns a call; $PRINTED"
+	else
+		cannot "$name" "$WHY"
+	fi
+}
 
+bench_peers()
+{
+	local name
+	bench_rebuilt
+	bench_trace_cmd
+	# What moving the probe can gain at most, for any tool: it depends on this machine's cost of a trap.
+	if pairs bench_endbr64_push empty_stepped "$STEPPED_CALLS" empty "$CALLS"; then
+		note "empty programs at the endbr64 / at the push"
+	fi
+	bench_bpftrace
 	name="perf record / kxray, endbr64; push"
 	if ! command -v perf >/dev/null; then
 		cannot "$name" "perf is not installed"
@@ -407,6 +459,19 @@ bench_peers()
 	else
 		cannot "$name" "$WHY"
 		cannot "bytes of an event on disk, push" "$WHY"
+	fi
+}
+
+# The same probes, which perf probe has made, as ftrace's events.
+bench_trace_cmd()
+{
+	local name="trace-cmd / kxray, push"
+	if ! command -v trace-cmd perf >/dev/null; then
+		cannot "$name" "trace-cmd or perf is not installed"
+	elif perf_probes bench_push && pairs bench_push trace_cmd "$CALLS" kxray "$CALLS"; then
+		note "$name"
+	else
+		cannot "$name" "$WHY"
 	fi
 }
 

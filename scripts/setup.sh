@@ -23,7 +23,10 @@ packages() { # FAMILY-GROUP
 		packages debian-fast
 		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static
 		;;
-	debian-bench) echo linux-perf bpftrace uftrace python3 libpython3-dev libstdc++6 ;;
+	debian-bench)
+		echo linux-perf bpftrace uftrace trace-cmd python3 libpython3-dev libstdc++6 redis-server redis-tools \
+			postgresql nginx-light apache2-utils
+		;;
 	debian-hazards) echo linux-perf bpftrace golang-go rustc ;;
 	fedora-build)
 		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel elfutils-devel \
@@ -36,7 +39,10 @@ packages() { # FAMILY-GROUP
 		packages fedora-fast
 		echo redis sqlite strace gdb valgrind zstd
 		;;
-	fedora-bench) echo perf bpftrace uftrace python3-devel libstdc++ ;;
+	fedora-bench)
+		echo perf bpftrace uftrace trace-cmd python3-devel libstdc++ redis postgresql-server postgresql-contrib nginx \
+			httpd-tools
+		;;
 	fedora-hazards) echo perf bpftrace golang rust ;;
 	*) die "unknown group '${1#*-}': take build, fast, test, bench, hazards or --check." ;;
 	esac

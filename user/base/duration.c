@@ -12,6 +12,7 @@ bool kx_parse_time(const char *text, const char *end, uint64_t *ns)
 	} units[] = {
 		{ "", 1000000000 }, { "s", 1000000000 },   { "ms", 1000000 },
 		{ "us", 1000 },	    { "\302\265s", 1000 }, { "ns", 1 },
+		{ "m", 60000000000 }, { "min", 60000000000 }, { "h", 3600000000000 },
 	};
 	uint64_t whole = 0, fraction = 0, scale = 1;
 	const char *p = text;

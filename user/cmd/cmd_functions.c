@@ -55,7 +55,7 @@ static const struct kx_option options[] = {
 	{ .name = "exits", .kind = KX_OPTION_CHOICE, .argument = "KIND", .words = exits_words,
 	  KX_FIELD(struct arguments, exits), .help = "auto (default), return, instruction or none",
 	  .manual = "Where exits would be recorded, as in record." },
-	{ .name = "rate", .kind = KX_OPTION_SECONDS, .argument = "SECONDS", .max = 3600,
+	{ .name = "rate", .kind = KX_OPTION_SECONDS, .argument = "TIME", .max = 3600,
 	  KX_FIELD(struct arguments, rate_seconds),
 	  .help = "count the processes' calls for this long, and predict the share of a CPU that "
 		  "recording them takes; needs -p",

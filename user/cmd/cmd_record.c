@@ -12,6 +12,7 @@
 #include "cmd/record_choice.h"
 #include "cmd/record_options.h"
 #include "cmd/record_summary.h"
+#include "record/command_end.h"
 
 const struct kx_command kx_command_record = {
 	.name = "record",
@@ -135,6 +136,18 @@ static int show_counts(struct kx_record_arguments *a, const struct kx_recording_
 	return 0;
 }
 
+/* A command that outlives its recording; without a word, kxray would seem to hang. */
+static void end_command(const struct kx_record_arguments *a, struct kx_recording_result *r)
+{
+	if (!r->started || !kx_command_goes_on(r))
+		return;
+	fflush(stdout);
+	if (!a->kill && !a->quiet)
+		kx_print(stderr, "kxray: waiting for '%s' (process %d); Ctrl-C ends it, and with --kill kxray does\n",
+			 a->o.command[0], (int)kx_command_pid(r));
+	kx_command_end(r, a->kill);
+}
+
 int kx_cmd_record(int argc, char **argv)
 {
 	struct kx_record_arguments a = { .o = { .mechanism = -1, .argc = argc, .argv = argv } };
@@ -166,7 +179,8 @@ int kx_cmd_record(int argc, char **argv)
 	}
 	if (code)
 		status = kx_cmd_fail("record", &err);
-	else if (result.command_ended && !status)
+	end_command(&a, &result);
+	if (!code && result.command_ended && !status && !result.command_asked)
 		status = WIFEXITED(result.command_status) ? WEXITSTATUS(result.command_status) :
 							    128 + WTERMSIG(result.command_status);
 out:

@@ -64,8 +64,9 @@ static const char *takes(const struct kx_option *o, char *text, size_t size)
 		return text;
 	case KX_OPTION_SECONDS:
 		if (!o->max)
-			return "seconds above 0";
-		snprintf(text, size, "seconds above 0, at most %" PRIu64, o->max);
+			return "a time above 0, as in 5 (seconds), 500ms or 2m";
+		snprintf(text, size, "a time above 0, at most %" PRIu64 "s, as in 5 (seconds), 500ms or 2m",
+			 o->max);
 		return text;
 	case KX_OPTION_PERCENT:
 		return "percent, as in 5 or 12.5%";
@@ -131,8 +132,14 @@ static int store_value(const struct kx_option *o, void *field, size_t *count, co
 		break;
 	case KX_OPTION_IDS:
 		return store_ids(o, field, count, value, err);
+	case KX_OPTION_SECONDS:
+		real = kx_parse_time(value, NULL, &n) ? (double)n / 1e9 : 0;
+		if (!(real > 0) || real > top)
+			return -EINVAL;
+		memcpy(field, &real, sizeof(real));
+		return 0;
 	default:
-		if (!kx_value_real(value, top, o->kind == KX_OPTION_PERCENT, &real))
+		if (!kx_value_percent(value, top, &real))
 			return -EINVAL;
 		memcpy(field, &real, sizeof(real));
 		return 0;

@@ -46,7 +46,7 @@ bool kx_value_size(const char *text, uint64_t min, uint64_t *out)
 	return true;
 }
 
-bool kx_value_real(const char *text, double max, bool percent, double *out)
+bool kx_value_percent(const char *text, double max, double *out)
 {
 	double value;
 	char *end;
@@ -54,7 +54,7 @@ bool kx_value_real(const char *text, double max, bool percent, double *out)
 	if (!isdigit((unsigned char)*text) && *text != '.')
 		return false;
 	value = strtod(text, &end);
-	end += percent && *end == '%';
+	end += *end == '%';
 	if (end == text || *end || !(value > 0 && value <= max))
 		return false;
 	*out = value;

@@ -11,8 +11,8 @@
 bool kx_value_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 /* Bytes: a number with an optional K, M or G (powers of 1024), @min to 16 GiB. */
 bool kx_value_size(const char *text, uint64_t min, uint64_t *out);
-/* A number with an optional fraction, above 0 and at most @max; with @percent a % may follow. */
-bool kx_value_real(const char *text, double max, bool percent, double *out);
+/* A number with an optional fraction, above 0 and at most @max; a % may follow. */
+bool kx_value_percent(const char *text, double max, double *out);
 /* The index of @text in the NULL-terminated @words, or -1. */
 int kx_value_choice(const char *text, const char *const *words);
 /*

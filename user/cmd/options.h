@@ -24,7 +24,7 @@ enum kx_option_kind {
 	KX_OPTION_NUMBER,   /* integer: decimal, .min to .max */
 	KX_OPTION_SIZE,	    /* uint64_t: bytes, a number with an optional K, M or G, .min to 16G */
 	KX_OPTION_TIME,	    /* uint64_t: nanoseconds, as kx_parse_time reads them; .min to .max ns */
-	KX_OPTION_SECONDS,  /* double: above 0, at most .max seconds */
+	KX_OPTION_SECONDS,  /* double: seconds, as kx_parse_time reads them; above 0, at most .max */
 	KX_OPTION_PERCENT,  /* double: above 0, at most .max; a % may follow */
 	KX_OPTION_CHOICE,   /* integer: .constant + the value's index in .words; 1 if it is left out */
 	KX_OPTION_TEXTS,    /* list of const char *: repeated options add up */

@@ -20,6 +20,8 @@ static int check_targets(struct kx_record_arguments *a, struct kx_err *err)
 				  a->pids ? "-p" : "the command, or start it meanwhile");
 	if (!o->command && !a->pids && !o->all)
 		return kx_err_set(err, -EINVAL, "nothing to trace: give -p PID, -a or -- COMMAND");
+	if (a->kill && !(o->command && o->seconds > 0))
+		return kx_err_set(err, -EINVAL, "--kill ends a command when a time is over: give -d TIME and -- COMMAND");
 	if (o->all && !o->select.ninclude)
 		return kx_err_set(err, -EINVAL, "-a needs -f: which functions of which modules, as in "
 						"-a -f 'libssl.so*:SSL_*'");

@@ -29,6 +29,7 @@ struct kx_record_arguments {
 	int follow; /* 1: --follow, 2: --follow=exact, -1: --no-follow, 0: neither */
 	char *compressed; /* the output with its suffix, if that was not given */
 	bool json, quiet, fail_on_loss;
+	bool kill; /* the command, when the recording ends */
 };
 
 /*

@@ -219,7 +219,7 @@ static const struct kx_option reduction[] = {
 		    "them as reduced. Every call is in the trace, lost, or reduced. --min-duration tracks 96 "
 		    "to 320 nested calls of a thread (fewer, the more arguments are recorded); deeper "
 		    "calls are left out, too." },
-	{ .name = "by-heat", .kind = KX_OPTION_SECONDS, .argument = "SECONDS", .max = 3600,
+	{ .name = "by-heat", .kind = KX_OPTION_SECONDS, .argument = "TIME", .max = 3600,
 	  FIELD(heat_seconds),
 	  .help = "count calls for SECONDS first, then leave out functions that are called too often; "
 		  "without -f the candidates are all functions of the main executable with a cheap "
@@ -270,7 +270,7 @@ static const struct kx_option flight[] = {
 		    "which on every CPU's records are complete, so the busiest CPU limits its length. "
 		    "Exits whose entry is older are left out and counted; calls that are still open stay "
 		    "open." },
-	{ .name = "keep", .kind = KX_OPTION_SECONDS, .argument = "SECONDS", FIELD(flight.keep),
+	{ .name = "keep", .kind = KX_OPTION_SECONDS, .argument = "TIME", FIELD(flight.keep),
 	  .help = "write only the last SECONDS (buffer: 64 MiB per CPU, or SIZE)",
 	  .manual = "Leave older records out of a dump. Without --flight-recorder the buffer has 64 MiB "
 		    "for each CPU, or less if that were more than a sixteenth of the memory." },
@@ -289,7 +289,7 @@ static const struct kx_option flight[] = {
 		    "the end of a process caused, and the newest N others (SIGUSR1, the end of the "
 		    "recording); older ones are removed. So a dump on request never evicts what a "
 		    "trigger caught." },
-	{ .name = "dump-interval", .kind = KX_OPTION_SECONDS, .argument = "SECONDS",
+	{ .name = "dump-interval", .kind = KX_OPTION_SECONDS, .argument = "TIME",
 	  FIELD(flight.interval), .help = "minimum time between two dumps that calls trigger (default 1)",
 	  .manual = "Minimum time from one dump to the next that a call triggers, 1 by default. Dumps "
 		    "for other reasons are not delayed." },
@@ -322,9 +322,14 @@ static const struct kx_option recording[] = {
 	{ .name = "keep-files", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = 1000000,
 	  FIELD(o.rotation.keep),
 	  .help = "with --rotate: keep the newest N files and remove older ones (default: keep all)" },
-	{ .name = "duration", .short_name = 'd', .kind = KX_OPTION_SECONDS, .argument = "SECONDS",
+	{ .name = "duration", .short_name = 'd', .kind = KX_OPTION_SECONDS, .argument = "TIME",
 	  FIELD(o.seconds),
 	  .help = "record for this time; default: until Ctrl-C or the target exits" },
+	{ .name = "kill", .kind = KX_OPTION_FLAG, FIELD(kill),
+	  .help = "with -d and -- COMMAND: end the command, too, when the time is over",
+	  .manual = "With a duration and a command: when the recording ends the command is asked to end, too (SIGTERM), and "
+		    "killed after five seconds; kxray's exit status is then that of the recording. Without it kxray waits for the "
+		    "command, once it has printed the summary." },
 	{ .name = "fdr-version", .kind = KX_OPTION_NUMBER, .argument = "N", .min = KX_FDR_MIN_VERSION,
 	  .max = KX_FDR_MAX_VERSION, FIELD(o.fdr_version),
 	  .help = "version of the FDR format, 1 to 5 (default 5)" },

@@ -368,9 +368,11 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 
 static void clean_up(struct recording *r, bool started)
 {
-	if (r->launch) {
+	if (r->launch && started) {
+		r->result->command = r->launch;
+	} else if (r->launch) {
 		/* a command that was never started must not stay stopped */
-		kx_launch_wait(r->launch, !started, &r->result->command_status);
+		kx_launch_wait(r->launch, true, &r->result->command_status);
 		r->result->command_ended = true;
 		kx_launch_free(r->launch);
 	}

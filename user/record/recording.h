@@ -92,6 +92,8 @@ struct kx_recording_options {
 
 #define KX_UNMATCHED_SHOWN 8
 
+struct kx_launch;
+
 struct kx_recording_result {
 	bool started;       /* the trace exists; the fields below hold */
 	struct kx_collector_counts counts; /* of a flight recording: all records, kept or not */
@@ -126,12 +128,14 @@ struct kx_recording_result {
 	uint64_t clock_error_ns; /* largest of the recording; 0 if the clock needs no conversion */
 	char clock_source[32];   /* of the kernel's clocks if it is not the TSC, else "" */
 	bool interrupted;   /* a signal ended it */
+	struct kx_launch *command; /* still runs, or may: see command_end.h; NULL: it has ended, or there is none */
 	bool command_ended;
+	bool command_asked; /* to end, by kxray */
 	int command_status; /* as waitpid(2) gives it */
 };
 
 /*
- * Runs the recording. SIGINT, SIGTERM, SIGHUP and SIGQUIT end it in order. On failure after the start
+ * Runs the recording. SIGINT, SIGTERM, SIGHUP and SIGQUIT end it in order; they are blocked from then on. On failure after the start
  * @result->started is true, and what was recorded until then is whole and readable.
  */
 int kx_recording_run(const struct kx_recording_options *options, struct kx_recording_result *result,

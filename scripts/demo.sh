@@ -26,8 +26,16 @@ if [ "$(id -u)" != 0 ]; then
 	sudo=sudo
 fi
 
+# Prints the command as it can be pasted, then runs it.
 show() {
-	printf '\n$ %s\n' "$*"
+	printf '\n$'
+	for word; do
+		case $word in
+		*[!A-Za-z0-9_./=:,-]*) printf " '%s'" "$word" ;;
+		*) printf ' %s' "$word" ;;
+		esac
+	done
+	echo
 	"$@"
 }
 

@@ -3,6 +3,7 @@
 #include "select/select_internal.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,9 +101,8 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 {
 	struct kx_suggest_source *sources;
 	const struct kx_binary *named = NULL;
-	const char *prefix = kx_provider_get(p->space)->name;
 	size_t i, n = 0, nnamed = 0, nsymbols = 0;
-	char close[700], where[300], why[160] = "";
+	char close[500], where[300], why[160] = "", of[PATH_MAX + 8] = "";
 
 	sources = calloc(s->nbinaries + 1, sizeof(*sources));
 	if (!sources)
@@ -130,13 +130,17 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 		snprintf(where, sizeof(where), "'%s'", named->module.name);
 	else
 		snprintf(where, sizeof(where), "%zu modules", nnamed);
+	if (named->pid)
+		snprintf(of, sizeof(of), "-p %d ", (int)named->pid);
+	else if (!kx_provider_get(p->space)->name)
+		snprintf(of, sizeof(of), "%s ", named->module.path);
 	if (nnamed == 1 && kx_is_interpreter(&named->module))
 		snprintf(why, sizeof(why), "; '%s' is an interpreter: only its C functions can be traced",
 			 named->module.name);
 	if (!close[0])
 		return kx_err_set(err, -ENOENT,
-				  "no function of %s matches '%s', and none comes close; `kxray functions -f '%s%s*'` lists what there is%s",
-				  where, p->glob, prefix ? prefix : "", prefix ? ":" : "", why);
+				  "no function of %s matches '%s', and none comes close; `kxray functions %s-f '%s%s*'` lists what there is%s",
+				  where, p->glob, of, p->module ? p->module : "", p->module ? ":" : "", why);
 	return kx_err_set(err, -ENOENT, "no function of %s matches '%s'; did you mean %s?%s", where,
 			  p->glob, close, why);
 }

@@ -186,13 +186,13 @@ fuzz-run: fuzz-replay
 			tests/fuzz/corpus/$$kind || exit 1; \
 	done
 
-# Writes traces of known calls for tests/files.
-$(BUILD)/tests/make_trace: tests/bench/make_trace.c $(BUILD)/libkxray.a $(BUILD)/flags
+# make_trace writes traces of known calls for tests/files, placement prints where probes go.
+$(BUILD)/tests/make_trace $(BUILD)/tests/placement: $(BUILD)/tests/%: tests/bench/%.c $(BUILD)/libkxray.a $(BUILD)/flags
 	$(call say,TEST)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
 
-tests: $(BUILD)/kxray $(BUILD)/kxray.1 $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BUILD)/tests/make_trace ## build the program and all tests
+tests: $(BUILD)/kxray $(BUILD)/kxray.1 $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BUILD)/tests/make_trace $(BUILD)/tests/placement ## build the program and all tests
 
 # Packages are installed before a second make starts: that make runs pkg-config when it reads this file.
 test: ## install what is missing, build, run every test (TESTS=fast: a minute, without root)

@@ -168,11 +168,11 @@ static __always_inline int condition_holds(__u32 condition, __u64 flags)
 	return holds ^ (condition & 1);
 }
 
-/* A `ret` or a tail jump of the function itself. */
+/* A `ret` or a tail jump of the function itself, or a jump that leads to its `ret`. */
 SEC("uprobe")
 int kx_exit(struct pt_regs *ctx)
 {
-	__u64 id = bpf_get_current_pid_tgid(), cookie;
+	__u64 id = bpf_get_current_pid_tgid(), cookie, sp;
 
 	if (!kx_exit_wanted(id))
 		return 0;
@@ -181,10 +181,11 @@ int kx_exit(struct pt_regs *ctx)
 		return 0;
 	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))
 		return 0;
+	sp = ctx->sp + KX_COOKIE_EXIT_FRAME(cookie);
 	kx_leave(cookie & KX_COOKIE_IS_TAIL ? KX_EVENT_TAIL_EXIT : KX_EVENT_EXIT, id,
-		 KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, ctx->sp, 0, 0);
+		 KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
-		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp);
+		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), sp);
 	return 0;
 }
 

@@ -236,10 +236,11 @@ struct kx_budget_rate {
 
 /* The probe's cookie: bits 0-27 function id, 28-30 arguments to capture, of an entry 31-35 the eights of bytes by
  * which the stack pointer is below its value at the function's first instruction, of an exit
- * 32-35 x86 condition of a conditional tail jump, 36 set if there is one (of an entry: on standby),
+ * 32-35 x86 condition of a conditional exit, 36 set if there is one (of an entry: on standby),
  * 37 set if the exit is a tail jump, and of an entry if the function may leave by one and its
  * exit is recorded by a return probe, 38 set if the function makes no calls,
- * 39 set if the function is a trigger, 40-51 the probe's place in its page (the same in the file and in memory), set by kx_uprobe_link,
+ * 39 set if the function is a trigger, 40-51 of a session's probe its place in its page (the same in the file and in memory), set by
+ * kx_uprobe_link, of an exit the eights of bytes by which the stack pointer is below its value at the function's first instruction,
  * 52-63 the module's group, see kx_replaced. Of an exit, which has no arguments, bit 28: on standby.
  * What is on standby begins to record when its group is replaced: see kx_replaced. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
@@ -256,6 +257,8 @@ struct kx_budget_rate {
 #define KX_COOKIE_HAS_TRIGGER (1ULL << 39)
 #define KX_COOKIE_PLACE(c) ((__u32)((c) >> 40) & 0xfff)
 #define KX_COOKIE_GROUP(c) ((__u32)((c) >> 52) & (KX_MAX_GROUPS - 1))
+#define KX_COOKIE_EXIT_FRAME(c) ((__u32)((c) >> 37) & 0x7ff8) /* bytes */
+#define KX_COOKIE_WITH_EXIT_FRAME(c, bytes) ((c) | (__u64)(bytes) << 37)
 #define KX_COOKIE_WITH_PLACE(c, offset) ((c) | ((offset) & 0xfff) << 40)
 
 #endif

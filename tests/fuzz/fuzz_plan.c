@@ -11,6 +11,21 @@
 #define BASE 0x401000
 #define HEADER 0x1000
 
+static void check_exits(const struct kx_plan *p, size_t size)
+{
+	for (size_t k = 0; k < p->nexits; k++) {
+		const struct kx_sled *s = &p->exits[k];
+
+		if (s->addr < BASE || s->addr >= BASE + size || (k && s->addr <= s[-1].addr))
+			abort();
+		if (s->frame % 8 || s->frame > KX_PLAN_MAX_EXIT_FRAME || (s->frame && s->kind == KX_SLED_TAIL))
+			abort();
+		/* return instructions are single-stepped, and no jump that leads to one is */
+		if (s->cost == KX_COST_STEPPED && (s->frame || s->conditional || p->exits_emulated))
+			abort();
+	}
+}
+
 static void plan(struct kx_elf *elf, size_t size)
 {
 	size_t half = size / 2;
@@ -36,9 +51,7 @@ static void plan(struct kx_elf *elf, size_t size)
 				abort();
 			if (p.frame % 8 || (p.frame && p.exit_kind == KX_EXITS_RETURN))
 				abort();
-			for (size_t k = 0; k < p.nexits; k++)
-				if (p.exits[k].addr < BASE || p.exits[k].addr >= BASE + size)
-					abort();
+			check_exits(&p, size);
 			kx_plan_free(&p);
 		}
 	}

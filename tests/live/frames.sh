@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 12 s
-# Functions whose entry probe is behind the instruction that takes their frame: exact counts, and the same calls,
+# Functions whose entry probe is behind the instruction that takes their frame, or whose exits are at jumps: exact counts, and the same calls,
 # arguments, callers and nesting as with probes at their first instruction, which return probes need.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
@@ -29,7 +29,18 @@ print(*sorted((f["name"], f["count"]) for f in json.load(sys.stdin)["functions"]
 cheap=$("$KXRAY" functions "$TARGETS/frames" --exits=none "${functions[@]}" --json 2>/dev/null | python3 -c '
 import json, sys
 print(*sorted((f["name"], f["probe_offset"]) for f in json.load(sys.stdin) if f["cost"] == "emulated"))')
-assert_contains "places" "$cheap" "('frame_call', 8) ('frame_jcc', 21) ('frame_left', 4) ('frame_push', 11) ('frame_tail', 8)"
+assert_contains "places" "$cheap" "('frame_call', 8) ('frame_early', 0) ('frame_first', 7) ('frame_jcc', 21) ('frame_left', 4) ('frame_push', 11) ('frame_tail', 8)"
+
+chosen() {
+	"$KXRAY" functions -p "$1" -f frame_first -f frame_early --json 2>/dev/null | python3 -c '
+import json, sys
+print(*sorted((f["name"], f["cost"], f["exit"]) for f in json.load(sys.stdin)))'
+}
+start_target frames
+assert_eq "jumps in place of a return probe where that needs a single step" "$(chosen "$PID")" \
+	"('frame_early', 'emulated', 'return') ('frame_first', 'emulated', 'instruction')"
+go_target
+end_target "$PID"
 
 trace_command frames "${compared[@]}" --exits=return --callers --args 1
 assert_eq "return probes: status" "$STATUS" 0
@@ -40,7 +51,7 @@ trace_command frames "${compared[@]}" --exits=return --depth 2
 counted >"$TMP/shallow"
 
 for mechanism in session multi single; do
-	for exits in instruction none; do
+	for exits in instruction auto none; do
 		label="$mechanism, --exits=$exits"
 		trace_command frames "${compared[@]}" --exits=$exits --mechanism $mechanism --callers --args 1
 		if grep -q 'does not offer' "$TMP/rec.err"; then

@@ -24,7 +24,7 @@ subtracted() {
 	assert_eq "$label: status, lost" "$STATUS $(json "$TMP/rec.json" 'd["lost"]')" "0 0"
 	objcopy --dump-section .kxray.session="$TMP/session" "$TRACE.map" "$TMP/copy"
 	assert_eq "$label: kinds of probes were measured" "$(json "$TMP/session" '[len(k) for k in
-		(d["session"]["probe_costs"]["kinds"], d["session"]["probe_costs"]["functions"])]')" "[6, 14]"
+		(d["session"]["probe_costs"]["kinds"], d["session"]["probe_costs"]["functions"])]')" "[9, 14]"
 	assert_eq "$label: and take time" "$(json "$TMP/session" 'all(0 < k["offset_ticks"] < k["cost_ticks"]
 		for k in d["session"]["probe_costs"]["kinds"])')" True
 	assert_eq "$label: also after pauses" "$(json "$TMP/session" '[len(d["session"]["probe_costs"]["pauses_ticks"]),

@@ -62,7 +62,7 @@ void kx_probes_add_exits(struct kx_probes *p, struct kx_batch *b, const struct k
 {
 	for (size_t i = 0; i < plan->nexits; i++) {
 		const struct kx_sled *s = &plan->exits[i];
-		uint64_t offset, cookie = common_cookie(p, f) | flags;
+		uint64_t offset, cookie = KX_COOKIE_WITH_EXIT_FRAME(common_cookie(p, f) | flags, s->frame);
 
 		if (kx_elf_offset(p->sel->modules[f->module].elf, s->addr, &offset))
 			continue;

@@ -88,7 +88,7 @@ const struct kx_command kx_command_functions = {
 		 "functions take a second trap ('kxray doctor' measures all three here); calls in the 'kernel'\n"
 		 "take none. System calls are listed with placeholder addresses. Exit: 'return' probes replace\n"
 		 "return addresses and are used where that is harmless, 'instruction' probes sit on the\n"
-		 "function's own ret and tail-call instructions.\n",
+		 "function's own ret and tail-call instructions, or on the jumps before the ret.\n",
 	.operands = KX_OPERANDS_ONE,
 	.operand = offsetof(struct arguments, binary),
 	.run = kx_cmd_functions,

@@ -159,8 +159,8 @@ static const struct kx_option targets[] = {
 	  .help = "where exits are recorded: auto (default), return, instruction or none. auto never "
 		  "endangers the program; return aborts programs that throw through traced functions",
 	  .manual = "auto (default) replaces return addresses only where that is harmless and puts probes "
-		    "on ret and tail-jump instructions elsewhere; return, instruction and none force a "
-		    "choice. return can abort programs that throw exceptions." },
+		    "on ret and tail-jump instructions, or on the jumps that lead to a ret, elsewhere and where a return "
+		    "probe would need a more expensive entry; return, instruction and none force a choice. return can abort programs that throw exceptions." },
 	{ .name = "args", .kind = KX_OPTION_NUMBER, .argument = "N", .max = 6, FIELD(o.nargs),
 	  .help = "record the first N integer arguments (0 to 6), and the results of system calls",
 	  .manual = "Record the first N integer argument registers, up to 6, and the results of system "

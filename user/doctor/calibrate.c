@@ -44,20 +44,29 @@ static bool is_pausing(unsigned i)
 	return i == KX_OWN_PAUSE_PUSH || i == KX_OWN_PAUSE_SUB;
 }
 
+/* By what sees the exits: return probes, probes on return instructions, on jumps. */
+enum { RETURNS, INSTRUCTIONS, JUMPS, EXIT_KINDS };
+
+static uint8_t kind_of(unsigned exits, const struct kx_plan *plan)
+{
+	return plan->entry.cost < CODES ? (uint8_t)(1 + exits * CODES + plan->entry.cost) : 0;
+}
+
+static unsigned at_instructions(const struct kx_plan *plan)
+{
+	return plan->exits_emulated ? JUMPS : INSTRUCTIONS;
+}
+
 uint8_t kx_calibrate_kind(const struct kx_plan *plan)
 {
-	if (plan->entry.cost >= CODES)
-		return 0;
 	if (plan->exit_kind == KX_EXITS_RETURN)
-		return (uint8_t)(1 + plan->entry.cost);
-	return plan->exit_kind == KX_EXITS_INSTRUCTION ? (uint8_t)(1 + CODES + plan->entry.cost) : 0;
+		return kind_of(RETURNS, plan);
+	return plan->exit_kind == KX_EXITS_INSTRUCTION ? kind_of(at_instructions(plan), plan) : 0;
 }
 
 uint8_t kx_calibrate_moved_kind(const struct kx_plan *plan)
 {
-	return plan->exit_kind == KX_EXITS_RETURN && plan->entry.cost < CODES ?
-		       (uint8_t)(1 + CODES + plan->entry.cost) :
-		       0;
+	return plan->exit_kind == KX_EXITS_RETURN ? kind_of(at_instructions(plan), plan) : 0;
 }
 
 uint8_t kx_calibrate_nearest_kind(const struct kx_plan *plan)
@@ -188,9 +197,15 @@ static void fill_all_pauses(struct measured *m, const struct kx_clock *clock, st
 {
 	for (unsigned p = 0; p < KX_PROBE_PAUSES; p++)
 		out->pauses[p] = (uint32_t)(clock->tsc_hz / 1000000 * pause_us[p]);
-	for (unsigned k = 0; k < 2 * CODES; k++)
+	for (unsigned k = 0; k < EXIT_KINDS * CODES; k++)
 		fill_pauses(&m->paused[k % CODES == KX_COST_STEPPED ? KX_OWN_PAUSE_SUB : KX_OWN_PAUSE_PUSH],
 			    clock, &out->kinds[k + 1]);
+}
+
+/* The function whose calls are measured for the kind @k + 1. */
+static unsigned own_call_of(unsigned k)
+{
+	return k < CODES ? KX_OWN_RETURN + k : KX_OWN_EXIT + k % CODES;
 }
 
 /* A call that leaves by a jump saves what single-stepping the return instruction takes. */
@@ -203,17 +218,18 @@ static void fill_kinds(struct measured *m, const struct kx_clock *clock, struct 
 		if (!is_pausing(i))
 			of[i] = median_of(&m->idle[i]);
 	saved = difference(of[KX_OWN_EXIT + KX_COST_EMULATED].cost, of[KX_OWN_TAIL].cost);
-	out->nkinds = 1 + 2 * CODES;
-	for (unsigned k = 0; k < 2 * CODES; k++) {
-		bool returns = k < CODES;
-		const struct kx_own_taken *t = &of[returns ? KX_OWN_RETURN + k : KX_OWN_EXIT + k - CODES];
-		uint64_t tail = !returns && t->cost - t->offset > saved ? t->cost - saved : t->cost;
+	out->nkinds = 1 + EXIT_KINDS * CODES;
+	for (unsigned k = 0; k < EXIT_KINDS * CODES; k++) {
+		const unsigned exits = k / CODES;
+		const struct kx_own_taken *t = &of[own_call_of(k)];
+		uint64_t tail = exits != RETURNS && t->cost - t->offset > saved ? t->cost - saved : t->cost;
 
 		out->kinds[k + 1] = (struct kx_probe_cost){
 			.entry = kx_cost_name((enum kx_cost)(k % CODES)),
-			.exit = kx_exits_name(returns ? KX_EXITS_RETURN : KX_EXITS_INSTRUCTION),
+			.exit = exits == JUMPS ? "jump" :
+				kx_exits_name(exits == RETURNS ? KX_EXITS_RETURN : KX_EXITS_INSTRUCTION),
 			.offset = to_ticks(clock, t->offset),
-			.cost = to_ticks(clock, t->cost),
+			.cost = to_ticks(clock, exits == JUMPS ? tail : t->cost),
 			.tail_cost = to_ticks(clock, tail),
 		};
 	}
@@ -253,11 +269,18 @@ static uint64_t measure_counted(const struct kx_clock *clock, unsigned i)
 static void measure_all_counted(struct kx_tracer *t, const struct kx_clock *clock,
 				struct kx_probe_costs *out)
 {
+	uint64_t took[KX_OWN_CALLS], saved;
+
 	for (uint32_t id = 1; id <= KX_OWN_CALLS; id++)
 		kx_tracer_set_level(t, id, KX_BUDGET_NONE);
-	for (unsigned k = 0; k < 2 * CODES; k++)
-		out->kinds[k + 1].counted =
-			to_ticks(clock, measure_counted(clock, k < CODES ? KX_OWN_RETURN + k : KX_OWN_EXIT + k - CODES));
+	for (unsigned k = 0; k < KX_OWN_CALLS; k++)
+		took[k] = is_pausing(k) ? 0 : measure_counted(clock, k);
+	saved = difference(took[KX_OWN_EXIT + KX_COST_EMULATED], took[KX_OWN_TAIL]);
+	for (unsigned k = 0; k < EXIT_KINDS * CODES; k++) {
+		const uint64_t counted = took[own_call_of(k)];
+
+		out->kinds[k + 1].counted = to_ticks(clock, k / CODES == JUMPS ? difference(counted, saved) : counted);
+	}
 }
 
 struct kx_calibration {

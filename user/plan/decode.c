@@ -47,6 +47,13 @@ bool kx_code_is_target(const struct kx_code *code, uint64_t addr)
 	return r && kx_range_is_target(r, addr);
 }
 
+bool kx_code_is_entered(const struct kx_code *code, uint64_t addr)
+{
+	const struct kx_code_range *r = kx_code_range(code, addr);
+
+	return r && (r->entered[(addr - r->addr) / 64] >> (addr - r->addr) % 64 & 1);
+}
+
 static bool decode_in(const struct kx_code *code, const struct kx_code_range *r, uint64_t addr,
 		      struct kx_insn *insn)
 {

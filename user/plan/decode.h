@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * All code of one binary, decoded once: where instructions start, what they
- * do to the flow of control, and where direct branches land. Nine bits of
+ * do to the flow of control, and where direct branches land. Ten bits of
  * memory per byte of code; details of an instruction are decoded again on demand.
  */
 #ifndef KX_DECODE_H
@@ -44,6 +44,7 @@ struct kx_code_range {
 	const uint8_t *bytes;
 	uint8_t *info;     /* per byte: length and class of the instruction that starts there */
 	uint64_t *targets; /* per byte a bit: whether a branch lands there */
+	uint64_t *entered; /* per byte a bit: whether one from outside of the function does that the byte belongs to */
 };
 
 #define KX_INFO_LENGTH 0x0f
@@ -131,6 +132,9 @@ enum kx_insn_class kx_code_class(const struct kx_code *code, uint64_t addr);
 /* Whether a direct branch or call lands at @addr, where a function that is planned may have its entry probe; elsewhere true
  * at least for the functions' own branches. */
 bool kx_code_is_target(const struct kx_code *code, uint64_t addr);
+
+/* Whether one from outside of the function lands at @addr, which kx_plan_move_exits may ask for; a .cold part is inside. */
+bool kx_code_is_entered(const struct kx_code *code, uint64_t addr);
 
 /* The target of the KX_INSN_BRANCH at @addr, and whether it may also fall through. */
 bool kx_code_branch(const struct kx_code *code, uint64_t addr, uint64_t *target,

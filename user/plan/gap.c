@@ -10,7 +10,36 @@
 /* Conditional branches so near to the entry may be Go's check of its stack, behind which the body begins. */
 #define CHECK 8
 
-void kx_gap_ask(const struct kx_code_range *r, const struct kx_symbol *sym, uint64_t *asked)
+static void set_bit(uint64_t *bits, uint64_t at)
+{
+	__atomic_fetch_or(&bits[at / 64], 1ULL << at % 64, __ATOMIC_RELAXED);
+}
+
+static bool is_set(const struct kx_code_range *r, const uint64_t *bits, uint64_t at)
+{
+	return at < r->size && bits[at / 64] >> at % 64 & 1;
+}
+
+static void ask_exits(const struct kx_code_range *r, uint64_t from, uint64_t size, uint64_t *exits)
+{
+	const uint64_t begin = from - r->addr, end = begin < r->size && size > r->size - begin ? r->size : begin + size;
+	uint64_t straight = begin; /* what comes from here to the next return instruction is run in one go */
+	unsigned length;
+
+	for (uint64_t at = begin; at < end && r->info[at]; at += length) {
+		const enum kx_insn_class class = (enum kx_insn_class)(r->info[at] >> KX_INFO_CLASS_SHIFT);
+
+		length = r->info[at] & KX_INFO_LENGTH;
+		if (class == KX_INSN_PLAIN || class == KX_INSN_STACK || class == KX_INSN_ODD)
+			continue;
+		if (class == KX_INSN_RET)
+			for (; straight <= at; straight += r->info[straight] & KX_INFO_LENGTH)
+				set_bit(exits, straight);
+		straight = at + length;
+	}
+}
+
+static void ask_entry(const struct kx_code_range *r, const struct kx_symbol *sym, uint64_t *entries)
 {
 	const uint64_t end = sym->addr + sym->size - r->addr < r->size ? sym->addr + sym->size : r->addr + r->size;
 	uint64_t pos = sym->addr;
@@ -19,10 +48,9 @@ void kx_gap_ask(const struct kx_code_range *r, const struct kx_symbol *sym, uint
 		const enum kx_insn_class class = kx_range_class(r, pos);
 		const uint8_t *b = kx_range_bytes(r, pos);
 		const unsigned length = kx_range_length(r, pos);
-		const uint64_t at = pos - r->addr;
 
 		if (i)
-			__atomic_fetch_or(&asked[at / 64], 1ULL << at % 64, __ATOMIC_RELAXED);
+			set_bit(entries, pos - r->addr);
 		/* a push moves the stack */
 		if (!length || kx_is_push(b, length))
 			break;
@@ -33,17 +61,30 @@ void kx_gap_ask(const struct kx_code_range *r, const struct kx_symbol *sym, uint
 	}
 }
 
-static bool is_asked(const struct kx_code_range *r, const uint64_t *asked, uint64_t at)
+void kx_gap_ask(const struct kx_code_range *r, const struct kx_symbol *sym, const struct kx_gap_asked *asked)
 {
-	return at < r->size && asked[at / 64] >> at % 64 & 1;
+	if (sym->addr - r->addr < r->size) {
+		ask_entry(r, sym, asked->entries);
+		ask_exits(r, sym->addr, sym->size, asked->exits);
+	}
+	if (sym->cold_addr && sym->cold_addr - r->addr < r->size)
+		ask_exits(r, sym->cold_addr, sym->cold_size, asked->exits);
+}
+
+/* A branch goes to the offset @at, or seems to. */
+static bool lands(const struct kx_code_range *r, const struct kx_gap_asked *asked, uint64_t at)
+{
+	if (is_set(r, asked->exits, at))
+		set_bit(r->entered, at);
+	return is_set(r, asked->entries, at);
 }
 
 /*
- * Whether the bytes at offset @at may be call, jmp, jcc or xbegin with a displacement of 32 bits to an address of @asked. A
- * prefix 66 shortens only xbegin's, as the decoder has it: on processors where it does the others', a 64-bit program cannot
- * jump so.
+ * Whether the bytes at offset @at may be call, jmp, jcc or xbegin with a displacement of 32 bits to an address that is
+ * asked for. A prefix 66 shortens only xbegin's, as the decoder has it: on processors where it does the others', a 64-bit
+ * program cannot jump so.
  */
-static bool lands_far(const struct kx_code_range *r, const uint64_t *asked, uint64_t at)
+static bool lands_far(const struct kx_code_range *r, const struct kx_gap_asked *asked, uint64_t at)
 {
 	const uint8_t *b = r->bytes + at;
 	const uint64_t end = at + ((*b & 0xfe) == 0xe8 ? 5 : 6);
@@ -55,20 +96,20 @@ static bool lands_far(const struct kx_code_range *r, const uint64_t *asked, uint
 	if ((*b & 0xfe) != 0xe8 && (*b != 0x0f || b[1] >> 4 != 8) && (*b != 0xc7 || b[1] != 0xf8))
 		return false;
 	memcpy(&short_far, b + 2, sizeof(short_far));
-	if (*b == 0xc7 && is_asked(r, asked, at + 4 + (uint64_t)(int64_t)short_far))
+	if (*b == 0xc7 && lands(r, asked, at + 4 + (uint64_t)(int64_t)short_far))
 		return true;
 	memcpy(&far, r->bytes + end - sizeof(far), sizeof(far));
-	return is_asked(r, asked, end + (uint64_t)(int64_t)far);
+	return lands(r, asked, end + (uint64_t)(int64_t)far);
 }
 
 /* The same of jmp, jcc, loop and jrcxz with 8 bits. */
-static bool lands_near(const struct kx_code_range *r, const uint64_t *asked, uint64_t at)
+static bool lands_near(const struct kx_code_range *r, const struct kx_gap_asked *asked, uint64_t at)
 {
 	const uint8_t *b = r->bytes + at;
 
 	if (at + 2 > r->size || (*b >> 4 != 7 && *b != 0xeb && (*b & 0xfc) != 0xe0))
 		return false;
-	return is_asked(r, asked, at + 2 + (uint64_t)(int64_t)(int8_t)b[1]);
+	return lands(r, asked, at + 2 + (uint64_t)(int64_t)(int8_t)b[1]);
 }
 
 #define BLOCK 16 /* bytes */
@@ -86,7 +127,7 @@ static unsigned candidates(const uint8_t *p)
 	return (unsigned)_mm_movemask_epi8(any);
 }
 
-bool kx_gap_may_land(const struct kx_code_range *r, const uint64_t *asked, uint64_t from, uint64_t to)
+bool kx_gap_may_land(const struct kx_code_range *r, const struct kx_gap_asked *asked, uint64_t from, uint64_t to)
 {
 	const uint64_t begin = from - r->addr, end = to - r->addr < r->size ? to - r->addr : r->size;
 	uint64_t at = begin;

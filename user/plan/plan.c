@@ -9,6 +9,7 @@
 
 #include "plan/decode.h"
 #include "plan/function.h"
+#include "plan/move_exits.h"
 #include "plan/plan_entry.h"
 #include "plan/plan_exits.h"
 #include "plan/probe_cost.h"
@@ -198,6 +199,14 @@ static int xray_exits(const struct kx_planner *p, const struct kx_function_code 
 	return 0;
 }
 
+static bool all_emulated(const struct kx_plan *plan)
+{
+	for (size_t i = 0; i < plan->nexits; i++)
+		if (plan->exits[i].cost == KX_COST_STEPPED)
+			return false;
+	return plan->nexits > 0;
+}
+
 static void drop_exits(struct kx_plan *plan)
 {
 	free(plan->exits);
@@ -236,6 +245,42 @@ static int choose_exits(const struct kx_planner *p, const struct kx_symbol *sym,
 	return inst_ret ? kx_err_set(err, inst_ret, "%s", inst_err->text) : 0;
 }
 
+/* The function's own exits. @restarts: see kx_plan_exits. */
+static int find_exits(const struct kx_planner *p, const struct kx_function_code *f, const struct kx_stack *s,
+		      const struct kx_jumps *jumps, bool restarts, struct kx_plan *out, struct kx_err *err)
+{
+	int ret = kx_plan_exits(f, s, jumps, restarts, out, err);
+
+	if (out->xray && ret != -ENOMEM) {
+		drop_exits(out);
+		ret = xray_exits(p, f, out, err);
+	} else if (!ret && !p->is_go) {
+		ret = kx_plan_move_exits(f, jumps, out, err);
+	}
+	out->exits_emulated = all_emulated(out);
+	return ret;
+}
+
+/*
+ * Whether exits at jumps are better than a return probe: that needs the entry to be where the stack has not moved yet, at
+ * an instruction that is single-stepped. They must see the same: a tail jump ends a call earlier than a return probe does.
+ * Then the entry is planned inside the frame.
+ */
+static bool prefers_jumps(const struct kx_function_code *f, uint64_t body, const struct kx_jumps *jumps,
+			  const struct kx_plan_options *options, struct kx_plan *out)
+{
+	struct kx_plan inside = *out;
+
+	if (options->exits != KX_EXITS_AUTO || out->xray || out->entry.cost != KX_COST_STEPPED ||
+	    !out->exits_emulated || out->tail_calls ||
+	    kx_plan_entry(f, body, jumps->any_inside, KX_STACK_FRAME, options, &inside, NULL) ||
+	    inside.entry.cost == KX_COST_STEPPED)
+		return false;
+	*out = inside;
+	out->exit_kind = KX_EXITS_INSTRUCTION;
+	return true;
+}
+
 static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 			const struct kx_function_code *f, const struct kx_stack *s,
 			bool touches_return, const struct kx_plan_options *options,
@@ -260,14 +305,11 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 	else
 		ret = kx_plan_entry(f, body, jumps.any_inside, KX_STACK_UNMOVED, options, out, err);
 	if (!ret) {
-		inst_ret = kx_plan_exits(f, s, &jumps, body != sym->addr, out, &inst_err);
-		if (out->xray && inst_ret != -ENOMEM) {
-			drop_exits(out);
-			inst_ret = xray_exits(p, f, out, &inst_err);
-		}
-		ret = inst_ret == -ENOMEM ? kx_err_set(err, inst_ret, "%s", inst_err.text) :
-					    choose_exits(p, sym, options, touches_return, inst_ret,
-							 &inst_err, out, err);
+		inst_ret = find_exits(p, f, s, &jumps, body != sym->addr, out, &inst_err);
+		if (inst_ret == -ENOMEM)
+			ret = kx_err_set(err, inst_ret, "%s", inst_err.text);
+		else if (inst_ret || !prefers_jumps(f, body, &jumps, options, out))
+			ret = choose_exits(p, sym, options, touches_return, inst_ret, &inst_err, out, err);
 	}
 	/* Without a return probe, the entry's may be at a cheaper place inside the frame. */
 	if (!ret && !out->xray && out->exit_kind != KX_EXITS_RETURN &&

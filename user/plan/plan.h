@@ -60,12 +60,16 @@ enum kx_insn_kind {
 	(1u << KX_INSN_NOP | 1u << KX_INSN_PUSH | 1u << KX_INSN_JUMP_NEAR |                        \
 	 1u << KX_INSN_CONDITIONAL | 1u << KX_INSN_CALL_NEAR)
 
+/* Of an exit's frame in bytes: what KX_COOKIE_EXIT_FRAME holds. */
+#define KX_PLAN_MAX_EXIT_FRAME 32760
+
 struct kx_sled {
 	uint64_t addr;     /* ELF virtual address of the probed instruction */
 	uint8_t kind;      /* enum kx_sled_kind */
 	uint8_t cost;      /* enum kx_cost */
-	bool conditional;  /* tail jump taken only if `condition` holds */
+	bool conditional;  /* an exit only if `condition` holds */
 	uint8_t condition; /* low 4 bits of the jcc opcode (Intel SDM vol. 2, table B-10 order) */
+	uint16_t frame;    /* of an exit: bytes by which the stack pointer is below its value at the call's first instruction */
 };
 
 struct kx_plan {
@@ -74,6 +78,8 @@ struct kx_plan {
 				* None at all for a function that never returns. */
 	size_t nexits;
 	uint8_t exit_kind;     /* KX_EXITS_RETURN, _INSTRUCTION or _NONE, never _AUTO */
+	bool exits_emulated;   /* its instruction exits are emulated, all of them; of a plan with return probes:
+				* those that it would have */
 	uint8_t frame;         /* bytes by which the stack pointer is below its value at the call's
 				* first instruction when the entry probe is hit; 0 with return probes */
 	uint8_t args;          /* first integer registers still unchanged at the entry probe, 0 to 6 */

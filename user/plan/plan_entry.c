@@ -5,62 +5,11 @@
 #include <inttypes.h>
 
 #include "plan/probe_cost.h"
+#include "plan/simple_insn.h"
 
 /* Beyond some instructions a cheap one is no gain any more, and hides more of a call. */
 #define MAX_SKIPPED 32
 #define ALL_ARGUMENTS 6
-
-/* Instructions that may precede the probe: they fall through, take negligible time, and have no
- * effect outside of the program. */
-static bool is_simple(const struct kx_insn *insn)
-{
-	const ZydisDecodedInstruction *z = &insn->z;
-
-	if (z->attributes & (ZYDIS_ATTRIB_HAS_LOCK | ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
-			     ZYDIS_ATTRIB_HAS_REPNE | ZYDIS_ATTRIB_IS_PRIVILEGED))
-		return false;
-	switch (z->mnemonic) {
-	case ZYDIS_MNEMONIC_ENDBR64:
-	case ZYDIS_MNEMONIC_LEA:
-		return true;
-	case ZYDIS_MNEMONIC_XCHG: /* locks the bus if it is one with memory */
-	case ZYDIS_MNEMONIC_DIV:
-	case ZYDIS_MNEMONIC_IDIV: /* trap on zero */
-		return false;
-	default:
-		break;
-	}
-	switch (z->meta.category) {
-	case ZYDIS_CATEGORY_ADOX_ADCX:
-	case ZYDIS_CATEGORY_AVX:
-	case ZYDIS_CATEGORY_AVX2:
-	case ZYDIS_CATEGORY_AVX512:
-	case ZYDIS_CATEGORY_BINARY:
-	case ZYDIS_CATEGORY_BITBYTE:
-	case ZYDIS_CATEGORY_BMI1:
-	case ZYDIS_CATEGORY_BMI2:
-	case ZYDIS_CATEGORY_BROADCAST:
-	case ZYDIS_CATEGORY_CMOV:
-	case ZYDIS_CATEGORY_CONVERT:
-	case ZYDIS_CATEGORY_DATAXFER:
-	case ZYDIS_CATEGORY_LOGICAL:
-	case ZYDIS_CATEGORY_LOGICAL_FP:
-	case ZYDIS_CATEGORY_LZCNT:
-	case ZYDIS_CATEGORY_MMX:
-	case ZYDIS_CATEGORY_NOP:
-	case ZYDIS_CATEGORY_PREFETCH:
-	case ZYDIS_CATEGORY_ROTATE:
-	case ZYDIS_CATEGORY_SETCC:
-	case ZYDIS_CATEGORY_SHIFT:
-	case ZYDIS_CATEGORY_SSE:
-	case ZYDIS_CATEGORY_VFMA:
-	case ZYDIS_CATEGORY_WIDENOP:
-	case ZYDIS_CATEGORY_X87_ALU:
-		return true;
-	default:
-		return false;
-	}
-}
 
 struct effects {
 	bool moves_stack;        /* writes RSP */
@@ -136,8 +85,8 @@ static bool grow_frame(const struct kx_code *code, const struct kx_insn *insn, u
 
 /*
  * What stays single-stepped: functions without a jump, call or push on their way to `ret` or to a system call, and with
- * return probes those that take their frame first. An entry behind the frame with instruction exits in place of the
- * return probe would only move the single step from the entry to the `ret`.
+ * return probes those that take their frame first, unless their exits can be seen at jumps (move_exits.h).
+ * `scripts/bench.sh share` counts them.
  */
 
 /* Where the walk over a function's first instructions has come to. */
@@ -168,7 +117,7 @@ static bool step_over(const struct kx_function_code *f, struct place *at,
 {
 	struct effects fx;
 
-	if (!is_simple(insn) || !effects_of(f->code, insn, &fx))
+	if (!kx_insn_is_simple(insn) || !effects_of(f->code, insn, &fx))
 		return false;
 	if (fx.moves_stack &&
 	    (rule == KX_STACK_UNMOVED || !grow_frame(f->code, insn, &at->frame)))
@@ -266,7 +215,7 @@ uint64_t kx_go_body(const struct kx_function_code *f)
 			return pos;
 		if (insn.z.mnemonic == ZYDIS_MNEMONIC_JB)
 			continue;
-		if (!is_simple(&insn) || !effects_of(f->code, &insn, &fx) || fx.moves_stack ||
+		if (!kx_insn_is_simple(&insn) || !effects_of(f->code, &insn, &fx) || fx.moves_stack ||
 		    !kx_insn_operands(f->code, &insn, ops))
 			break;
 		compared = insn.z.mnemonic == ZYDIS_MNEMONIC_CMP &&

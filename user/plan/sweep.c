@@ -10,25 +10,35 @@
 #include "plan/gap.h"
 
 /* Threads do so at the same time. */
-static void add_target(const struct kx_code *code, const struct kx_code_range *r, uint64_t addr)
+static void set_bit(uint64_t *bits, uint64_t at)
 {
-	uint64_t *word, bit;
+	const uint64_t bit = 1ULL << at % 64;
 
+	if (!(__atomic_load_n(&bits[at / 64], __ATOMIC_RELAXED) & bit))
+		__atomic_fetch_or(&bits[at / 64], bit, __ATOMIC_RELAXED);
+}
+
+static void add_target(const struct kx_code *code, const struct kx_code_range *r, uint64_t addr, bool inside)
+{
 	if (addr - r->addr >= r->size)
 		r = kx_code_range(code, addr);
 	if (!r)
 		return;
-	word = &r->targets[(addr - r->addr) / 64];
-	bit = 1ULL << (addr - r->addr) % 64;
-	if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
-		__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+	set_bit(r->targets, addr - r->addr);
+	if (!inside)
+		set_bit(r->entered, addr - r->addr);
+}
+
+static bool is_part_of(const struct kx_symbol *s, uint64_t addr)
+{
+	return s && (addr - s->addr < s->size || (s->cold_addr && addr - s->cold_addr < s->cold_size));
 }
 
 /*
- * Decodes [from, to). An instruction that an overlapping symbol has brought
- * already is stepped over.
+ * Decodes [from, to), code of the function @s, or of none if it is NULL. An instruction that an overlapping symbol has
+ * brought already is stepped over.
  */
-static void sweep(const struct kx_code *code, uint64_t from, uint64_t to)
+static void sweep(const struct kx_code *code, const struct kx_symbol *s, uint64_t from, uint64_t to)
 {
 	const struct kx_code_range *r = kx_code_range(code, from);
 	uint64_t at, end, target;
@@ -49,7 +59,7 @@ static void sweep(const struct kx_code *code, uint64_t from, uint64_t to)
 			info = KX_INSN_ODD << KX_INFO_CLASS_SHIFT | 1;
 		r->info[at] = (uint8_t)info;
 		if (target)
-			add_target(code, r, target);
+			add_target(code, r, target, is_part_of(s, target));
 		at += info & KX_INFO_LENGTH;
 	}
 }
@@ -86,7 +96,8 @@ struct work {
 	uint64_t *bounds; /* nbounds + 1 of them: 0, starts of symbols, UINT64_MAX */
 	size_t npieces;
 	size_t next;     /* atomic */
-	uint64_t *asked; /* see gap.h; of the only segment, NULL if there are several */
+	bool asks;       /* there is only one segment */
+	struct kx_gap_asked asked; /* of that */
 };
 
 /* The functions of [from, to). */
@@ -98,9 +109,9 @@ static void sweep_functions(const struct work *w, uint64_t from, uint64_t to)
 	for (size_t i = first_from(syms, from); i < syms->count && syms->items[i].addr < to; i++) {
 		const struct kx_symbol *s = &syms->items[i];
 
-		sweep(w->code, s->addr, s->addr + s->size);
-		if (w->asked && s->addr - r->addr < r->size)
-			kx_gap_ask(r, s, w->asked);
+		sweep(w->code, s, s->addr, s->addr + s->size);
+		if (w->asks)
+			kx_gap_ask(r, s, &w->asked);
 	}
 }
 
@@ -108,8 +119,8 @@ static void sweep_gap(const struct work *w, uint64_t from, uint64_t to)
 {
 	const struct kx_code_range *r = kx_code_range(w->code, from);
 
-	if (r && (!w->asked || kx_gap_may_land(r, w->asked, from, to)))
-		sweep(w->code, from, to);
+	if (r && (!w->asks || kx_gap_may_land(r, &w->asked, from, to)))
+		sweep(w->code, NULL, from, to);
 }
 
 /* What lies in [from, to) outside of all symbols, of which those before @first end before @from. */
@@ -207,21 +218,24 @@ static int decode_all(struct kx_code *code, struct kx_elf *elf, const struct kx_
 	if (!ret)
 		ret = cut_pieces(syms, &w);
 	if (!ret && code->nranges == 1) {
-		w.asked = calloc(code->ranges[0].size / 64 + 1, sizeof(*w.asked));
-		ret = w.asked ? 0 : -ENOMEM;
+		w.asks = true;
+		w.asked.entries = calloc(code->ranges[0].size / 64 + 1, sizeof(uint64_t));
+		w.asked.exits = calloc(code->ranges[0].size / 64 + 1, sizeof(uint64_t));
+		ret = w.asked.entries && w.asked.exits ? 0 : -ENOMEM;
 	}
 	if (!ret) {
 		threads = threads < w.npieces ? threads : w.npieces;
 		/* anywhere between other symbols' code, so before it is shared out */
 		for (size_t i = 0; i < syms->count; i++)
 			if (syms->items[i].cold_addr)
-				sweep(code, syms->items[i].cold_addr,
+				sweep(code, &syms->items[i], syms->items[i].cold_addr,
 				      syms->items[i].cold_addr + syms->items[i].cold_size);
 		kx_parallel_run(threads, function_pieces, &w);
 		w.next = 0;
 		kx_parallel_run(threads, gap_pieces, &w);
 	}
-	free(w.asked);
+	free(w.asked.entries);
+	free(w.asked.exits);
 	free(w.regions);
 	free(w.bounds);
 	return ret;
@@ -248,8 +262,9 @@ static int add_range(struct kx_code *code, const struct kx_elf_section *seg)
 	r->info = calloc(1, seg->size);
 	want_huge_pages(r->info, seg->size);
 	r->targets = calloc(seg->size / 64 + 1, sizeof(*r->targets));
+	r->entered = calloc(seg->size / 64 + 1, sizeof(*r->entered));
 	code->nranges++;
-	return r->info && r->targets ? 0 : -ENOMEM;
+	return r->info && r->targets && r->entered ? 0 : -ENOMEM;
 }
 
 int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code **out,
@@ -287,6 +302,7 @@ void kx_code_free(struct kx_code *code)
 	for (size_t i = 0; i < code->nranges; i++) {
 		free(code->ranges[i].info);
 		free(code->ranges[i].targets);
+		free(code->ranges[i].entered);
 	}
 	free(code->ranges);
 	free(code);

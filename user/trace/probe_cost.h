@@ -20,6 +20,7 @@
  *
  * All of it is as when the recording began; what was measured while it ran scales it (trace/probe_scale.h).
  *
+ * "exit" is "return", "instruction" (its return instructions have probes) or "jump" (the jumps that lead to these have).
  * The n-th letter of "functions" is the kind of function n, from 1 on: "a" is the first one, "-" none. In some processes
  * a function can have another one: trace/exit_moves.h. Files without pauses are read as ones without additions.
  */

@@ -199,12 +199,14 @@ static int explain(int code, const struct request *r, struct kx_err *err)
 /* All probes by as few links as possible. */
 static int attach_all(struct request *r, size_t n)
 {
+	const bool is_session = r->create.attach_type == kx_mechanism_attach_type(KX_MECHANISM_SESSION);
 	uint64_t *offsets = calloc(n, sizeof(*offsets)), *cookies = calloc(n, sizeof(*cookies));
 	int code = offsets && cookies ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < n && !code; i++) {
 		offsets[i] = r->probes[i].offset;
-		cookies[i] = KX_COOKIE_WITH_PLACE(r->probes[i].cookie, r->probes[i].offset);
+		cookies[i] = is_session ? KX_COOKIE_WITH_PLACE(r->probes[i].cookie, r->probes[i].offset) :
+					  r->probes[i].cookie;
 	}
 	r->create.offsets = offsets;
 	r->create.cookies = cookies;

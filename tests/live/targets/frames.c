@@ -2,7 +2,7 @@
 /*
  * Functions that take their frame before their first cheap instruction, so that without return probes their
  * entries are recorded with the stack pointer moved: at a jcc, a call, a push. They nest, recurse, are left by
- * longjmp and run in a signal handler.
+ * longjmp and run in a signal handler. Some have jumps at which their exits can be recorded.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -27,12 +27,20 @@ FUNCTION(frame_push, "sub $240,%rsp\n sub $8,%rsp\n push %rbx\n mov %rdi,%rbx\n 
 		     " add $8,%rsp\n lea 1(%rbx),%rax\n pop %rbx\n add $248,%rsp\n ret\n");
 /* Leaves by a jump. */
 FUNCTION(frame_tail, "add $-128,%rsp\n sub $8,%rsp\n call frame_call\n add $136,%rsp\n jmp frame_call\n");
+/* Their exits are recorded at the jumps before the epilogue: at the je, which the calls pass that go on, and at the jmp. */
+FUNCTION(frame_early, "push %rbx\n sub $0x10,%rsp\n mov %rdi,%rbx\n test %rdi,%rdi\n je 1f\n lea -1(%rbx),%rdi\n"
+		      " call frame_early\n inc %rax\n jmp 2f\n1: xor %eax,%eax\n2: add $0x10,%rsp\n pop %rbx\n ret\n");
+/* Entry and exit at the je. A return probe would need the first instruction. */
+FUNCTION(frame_first, "sub $8,%rsp\n test %rdi,%rdi\n je 1f\n dec %rdi\n call frame_first\n inc %rax\n jmp 2f\n"
+		      "1: xor %eax,%eax\n2: add $8,%rsp\n ret\n");
 /* Calls what does not return, inside of its frame. */
 FUNCTION(frame_left, "sub $8,%rsp\n call leave\n add $8,%rsp\n ret\n");
 
 void frame_call(void);
 long frame_jcc(long n);
 long frame_push(long n);
+long frame_early(long n);
+long frame_first(long n);
 void frame_tail(void);
 void frame_left(void);
 void frame_leaf(void);
@@ -64,6 +72,7 @@ TRACED static long turn(long i)
 	frame_call();
 	right = frame_jcc(DEPTH) == DEPTH;
 	right += frame_push(i) == i + 1;
+	right += frame_early(DEPTH) == DEPTH && frame_first(DEPTH) == DEPTH;
 	frame_tail();
 	if (!setjmp(out))
 		frame_left();
@@ -82,8 +91,8 @@ int main(int argc, char **argv)
 	target_ready(&o);
 	for (long i = 0; i < TIMES; i++)
 		right += turn(i);
-	printf("{\"calls\":{\"turn\":%d,\"frame_call\":%d,\"frame_jcc\":%d,\"frame_push\":%d,\"frame_tail\":%d,"
+	printf("{\"calls\":{\"turn\":%d,\"frame_call\":%d,\"frame_jcc\":%d,\"frame_push\":%d,\"frame_early\":%d,\"frame_first\":%d,\"frame_tail\":%d,"
 	       "\"frame_left\":%d,\"frame_leaf\":%ld},\"left\":%d}\n",
-	       TIMES, 6 * TIMES, (DEPTH + 1) * TIMES, 2 * TIMES, TIMES, TIMES, leaves, TIMES);
-	return target_done(&o, right == 3 * TIMES && handled == TIMES && leaves == 6 * TIMES);
+	       TIMES, 6 * TIMES, (DEPTH + 1) * TIMES, 2 * TIMES, (DEPTH + 1) * TIMES, (DEPTH + 1) * TIMES, TIMES, TIMES, leaves, TIMES);
+	return target_done(&o, right == 4 * TIMES && handled == TIMES && leaves == 6 * TIMES);
 }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "plan/plan.h"
+#include "target.h"
+
+/* Exits at the jumps that lead to return instructions (plan/move_exits.h). Lengths are in the comments. */
+static const char source[] =
+	".macro fn name\n .p2align 4\n .globl \\name\n .hidden \\name\n .type \\name,@function\n\\name:\n.endm\n"
+	".macro end name\n .size \\name,.-\\name\n.endm\n"
+	".macro check\n test %edi,%edi\n.endm\n"
+	".text\n"
+	"fn both\n check\n je 1f\n mov $1,%eax\n ret\n1: xor %eax,%eax\n ret\nend both\n" /* 2 2 5 1 2 1 */
+	"fn guarded\n sub $24,%rsp\n call both\n cmp $1,%eax\n jne 1f\n add $24,%rsp\n ret\n1: call both\n"
+	"end guarded\n" /* 4 5 3 2 4 1 5 */
+	"fn early\n push %rbx\n check\n je 1f\n call both\n1: pop %rbx\n ret\nend early\n" /* 1 2 2 5 1 1 */
+	"fn saved\n push %rbx\n push %r12\n sub $8,%rsp\n call both\n check\n jle 1f\n call both\n jmp 1f\n nop\n"
+	"1: lea 8(%rsp),%rsp\n pop %r12\n pop %rbx\n ret\nend saved\n" /* 1 2 4 5 2 2 5 2 1 5 2 1 1 */
+	"fn loop\n mov $10,%ecx\n1: dec %ecx\n jne 1b\n ret\nend loop\n"
+	/* a jump back that is no loop */
+	"fn backwards\n push %rbx\n check\n je 2f\n1: pop %rbx\n ret\n2: call both\n jmp 1b\nend backwards\n" /* 1 2 2 1 1 5 2 */
+	"fn in_loop\n push %rbx\n1: call both\n check\n je 2f\n dec %ebx\n jmp 1b\n2: pop %rbx\n ret\nend in_loop\n"
+	"fn two_passed\n push %rbx\n check\n je 1f\n call both\n js 1f\n call both\n jmp 1f\n nop\n1: pop %rbx\n ret\n"
+	"end two_passed\n"
+	/* after a call that returns, an alignment that is run */
+	"fn aligned\n push %rbx\n check\n je 1f\n call both\n js 1f\n call both\n nop\n jmp 1f\n nop\n1: pop %rbx\n ret\n"
+	"end aligned\n"
+	"fn tail_or_ret\n check\n je both\n ret\nend tail_or_ret\n"
+	"fn leaves\n push %rbp\n mov %rsp,%rbp\n check\n je 1f\n call both\n jmp 1f\n nop\n1: leave\n ret\nend leaves\n"
+	"fn depends\n check\n je 1f\n sub %rax,%rsp\n jmp 1f\n nop\n1: add %rax,%rsp\n ret\nend depends\n"
+	"fn slow_end\n check\n je 1f\n nop\n jmp 1f\n nop\n1: lock incl (%rsi)\n ret\nend slow_end\n"
+	"fn marked\n check\n je 1f\n nop\n jmp 1f\n nop\n1: endbr64\n ret\nend marked\n"
+	/* an exception may land at 2 */
+	"fn landing\n check\n je 1f\n jmp 1f\n2: pop %rbx\n ret\n1: ret\nend landing\n"
+	"fn called\n check\n je 1f\n call 1f\n jmp 1f\n nop\n1: ret\nend called\n"
+	"fn by_count\n jrcxz 1f\n jmp 1f\n nop\n1: ret\nend by_count\n"
+	"fn table\n cmp $3,%edi\n ja 1f\n lea 9f(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n"
+	"2: nop\n1: xor %eax,%eax\n ret\nend table\n"
+	" .section .rodata\n .balign 4\n9: .long 1b-9b,2b-9b\n .text\n"
+	"fn entered\n push %rbx\n check\n je .Lentered\n nop\n jmp .Lentered\n nop\n.Lentered: pop %rbx\n ret\nend entered\n"
+	"fn enters\n push %rbx\n jmp .Lentered\nend enters\n"
+	"fn entered_by_gap\n push %rbx\n check\n je .Lgap\n nop\n jmp .Lgap\n nop\n.Lgap: pop %rbx\n ret\nend entered_by_gap\n"
+	" .skip 300,0x90\n jmp .Lgap\n .skip 300,0x90\n"
+	"fn far_end\n check\n je 1f\n nop\n jmp 1f\n nop\n1: .rept 22\n inc %eax\n .endr\n ret\nend far_end\n"
+	"fn too_far_end\n check\n je 1f\n nop\n jmp 1f\n nop\n1: .rept 23\n inc %eax\n .endr\n ret\nend too_far_end\n"
+	"fn frame_first\n sub $8,%rsp\n call both\n check\n je 1f\n call both\n jmp 1f\n nop\n1: add $8,%rsp\n ret\n"
+	"end frame_first\n" /* 4 5 2 2 5 2 1 4 1 */
+	"fn frame_then_tail\n sub $8,%rsp\n call both\n check\n je 1f\n add $8,%rsp\n jmp both\n1: add $8,%rsp\n ret\n"
+	"end frame_then_tail\n"
+	"fn uses_return\n sub $8,%rsp\n mov 8(%rsp),%rdi\n call both\n check\n je 1f\n call both\n jmp 1f\n nop\n"
+	"1: add $8,%rsp\n ret\nend uses_return\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static struct kx_elf *elf;
+static struct kx_symbols syms;
+static struct kx_planner *planner;
+
+static int build(void **state)
+{
+	struct kx_err err = { 0 };
+
+	if (target_setup(state))
+		return -1;
+	write_file("f.s", source);
+	sh("gcc -c f.s -o f.o && ld -shared -Bsymbolic f.o -o f.so");
+	if (kx_elf_open(in_dir("f.so"), &elf, &err) || kx_symbols_read(elf, NULL, &syms, &err) ||
+	    kx_planner_new(elf, &syms, 1, &planner, &err))
+		fail_msg("%s", err.text);
+	return 0;
+}
+
+static int cleanup(void **state)
+{
+	kx_planner_free(planner);
+	kx_symbols_free(&syms);
+	kx_elf_close(elf);
+	return target_teardown(state);
+}
+
+static uint64_t plan(const char *name, const struct kx_plan_options *options, struct kx_plan *out)
+{
+	struct kx_err err = { 0 };
+	size_t i = 0;
+
+	while (i < syms.count && strcmp(syms.items[i].name, name))
+		i++;
+	if (i == syms.count || kx_plan_function(planner, &syms.items[i], options, out, &err))
+		fail_msg("%s: %s", name, err.text);
+	return syms.items[i].addr;
+}
+
+/* @exits: "+OFFSET" each, with "?CONDITION" if it has one, "@FRAME" if that is not 0; "ret" if one is single-stepped. */
+static void exits_are(const char *name, const char *exits)
+{
+	static const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
+	bool stepped = false, emulated = true;
+	char text[256] = "";
+	struct kx_plan p;
+	uint64_t start = plan(name, &options, &p);
+	size_t n = 0;
+
+	for (size_t i = 0; i < p.nexits; i++) {
+		const struct kx_sled *s = &p.exits[i];
+
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s+%d", n ? " " : "",
+				      s->kind == KX_SLED_TAIL ? "tail" : "", (int)(s->addr - start));
+		if (s->conditional)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "?%x", s->condition);
+		if (s->frame)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "@%d", s->frame);
+		stepped |= s->cost == KX_COST_STEPPED;
+		emulated &= s->cost == KX_COST_EMULATED;
+	}
+	if (strcmp(exits, stepped ? "ret" : text) || p.exits_emulated != emulated)
+		fail_msg("%s: %s, not %s", name, text, exits);
+	kx_plan_free(&p);
+}
+
+static void test_moved(void **state)
+{
+	(void)state;
+	exits_are("both", "+2");
+	/* je, as the jne does not leave */
+	exits_are("guarded", "+12?4@24");
+	exits_are("backwards", "+3?5@8 +12@8");
+	exits_are("saved", "+14?e@24 +21@24");
+	exits_are("far_end", "+2?4 +5");
+}
+
+static void test_not_moved(void **state)
+{
+	static const char *const kept[] = { "early",	"loop",	   "in_loop", "two_passed", "aligned", "tail_or_ret",
+					    "leaves",	"depends", "slow_end", "marked",    "landing", "called",
+					    "by_count", "table",   "entered", "entered_by_gap", "too_far_end" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		exits_are(kept[i], "ret");
+}
+
+/* A return probe would need the entry at the instruction that takes the frame. */
+static void test_in_place_of_return_probes(void **state)
+{
+	static const struct kx_plan_options harmless = { .returns_harmless = true };
+	static const struct kx_plan_options returns = { .exits = KX_EXITS_RETURN };
+	struct kx_plan p;
+	uint64_t start;
+
+	(void)state;
+	start = plan("frame_first", &harmless, &p);
+	assert_int_equal(p.exit_kind, KX_EXITS_INSTRUCTION);
+	assert_int_equal(p.entry.addr - start, 4);
+	assert_int_equal(p.entry.cost, KX_COST_EMULATED);
+	assert_int_equal(p.frame, 8);
+	assert_int_equal(p.nexits, 2);
+	kx_plan_free(&p);
+	start = plan("frame_first", &returns, &p);
+	assert_int_equal(p.exit_kind, KX_EXITS_RETURN);
+	assert_int_equal(p.entry.addr, start);
+	assert_int_equal(p.frame, 0);
+	assert_int_equal(p.nexits, 0);
+	assert_true(p.exits_emulated);
+	kx_plan_free(&p);
+	/* a return probe's exit comes after the function to which it jumps */
+	plan("frame_then_tail", &harmless, &p);
+	assert_int_equal(p.exit_kind, KX_EXITS_RETURN);
+	kx_plan_free(&p);
+	/* nothing is gained */
+	plan("both", &harmless, &p);
+	assert_int_equal(p.exit_kind, KX_EXITS_RETURN);
+	kx_plan_free(&p);
+	plan("saved", &harmless, &p);
+	assert_int_equal(p.exit_kind, KX_EXITS_RETURN);
+	kx_plan_free(&p);
+	plan("uses_return", &harmless, &p);
+	assert_int_equal(p.exit_kind, KX_EXITS_INSTRUCTION);
+	kx_plan_free(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_not_moved),
+		cmocka_unit_test(test_in_place_of_return_probes),
+	};
+
+	return cmocka_run_group_tests(tests, build, cleanup);
+}

@@ -10,7 +10,7 @@
 #     empty     a recorded call against the same probes with empty BPF programs
 #     callers   a call recorded with --callers against one recorded without
 #     peers     perf record, bpftrace and trace-cmd on the same function; uftrace and LLVM XRay on rebuilt ones
-#     share     functions with a cheap entry in some libraries, with return probes and without
+#     share     functions with a cheap entry in some libraries, with return probes and without, and why the others have none
 #     attach    attaching to 10,000 functions, and detaching
 #     export    scripts/bench-export.sh: report and export against llvm-xray
 #     compress  scripts/bench-compress.sh: size and CPU time of record --compress
@@ -495,20 +495,25 @@ library() { ldconfig -p | sed -n "s/.*\b$1 .*x86-64.* => //p" | head -n 1; }
 
 bench_share()
 {
-	local python
+	local python exits
 	python=$(library 'libpython3[0-9.]*\.so\.1\.0')
 	if [ -z "$python" ]; then
 		python=$(readlink -f "$(command -v python3)")
 	fi
-	# Return probes need the stack pointer as it was at entry; without them the probe may be behind `sub $n,%rsp`.
-	share libc 80 "$(library 'libc\.so\.6')" return
-	share libc 80 "$(library 'libc\.so\.6')" none
-	share "$(basename "${python:-python3}")" 86 "$python" return
-	share "$(basename "${python:-python3}")" 86 "$python" none
-	share libstdc++ 85 "$(library 'libstdc++\.so\.6')" return
-	share libstdc++ 85 "$(library 'libstdc++\.so\.6')" none
-	share libcrypto 75 "$(library 'libcrypto\.so\.3')" return
-	share libcrypto 75 "$(library 'libcrypto\.so\.3')" none
+	# Return probes need the stack pointer as it was at entry; without them the probe may be behind `sub $n,%rsp`. auto, in
+	# a program without exceptions, gives them up where that pays.
+	for exits in return auto none; do
+		share libc 80 "$(library 'libc\.so\.6')" $exits
+		share "$(basename "${python:-python3}")" 86 "$python" $exits
+		share libstdc++ 85 "$(library 'libstdc++\.so\.6')" $exits
+		share libcrypto 75 "$(library 'libcrypto\.so\.3')" $exits
+	done
+	if [ -x "$BUILD/tests/placement" ]; then
+		"$BUILD/tests/placement" "$(library 'libc\.so\.6')" "$python" "$(library 'libstdc++\.so\.6')" \
+			"$(library 'libcrypto\.so\.3')" | sed 's/^/# /'
+	else
+		cannot "why entries and exits are single-stepped" "$BUILD/tests/placement is not built (make tests)"
+	fi
 }
 
 bench_attach()

@@ -608,7 +608,7 @@ static void report_as_table(void **state)
 	assert_int_equal(run_command(kx_cmd_report, argv, -1), KX_EXIT_DONE);
 	text = read_text(out_path);
 	assert_string_equal(text,
-		"FDR version 5, 1 thread, 0.001001 s, 6 events, 2 lost, 1 exits without entry\n\n"
+		"0.001001 s, 1 thread, 6 events, 2 lost, 1 exit without entry, FDR version 5\n\n"
 		"  COUNT     TOTAL      SELF       MIN       P50       P90       P99       MAX  OPEN"
 		"  FUNCTION\n"
 		"      1  1.001 ms  1.010 us  1.001 ms  1.001 ms  1.001 ms  1.001 ms  1.001 ms     0"

@@ -52,7 +52,7 @@ static void add_function(struct found *found, const struct kx_report_function *f
 static void read_report(enum way way, struct found *found)
 {
 	struct kx_report_options options = {
-		.whole = way != DIRECT, .by_process = way == BY_PROCESS,
+		.whole = way != DIRECT, .by = way == BY_PROCESS ? KX_REPORT_BY_PROCESS : KX_REPORT_BY_ALL,
 	};
 	struct kx_symbolizer symbols = { 0 };
 	struct kx_report *report = NULL;

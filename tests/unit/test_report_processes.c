@@ -172,10 +172,10 @@ static void test_table(void **state)
 	const char *argv[] = { "report", "--by-process", "--limit", "1", "--sort", "name", path, NULL };
 	char *text = output_of(kx_cmd_report, argv), *at = text;
 	static const char *const lines[] = {
-		"\nprocess 50 a\"b, 1 thread\n", " #1\n",
-		"\nprocess 40 (2 in its namespace) ls, 1 thread\n", " #1\n",
-		"\nprocess 40 next, 1 thread\n", " #1\n",
-		"\nprocess 30 server, 2 threads\n", " #1\n",
+		"\nprocess 50 a\"b, 1 thread, 0 calls, ", " #1\n",
+		"\nprocess 40 (2 in its namespace) ls, 1 thread, ", " #1\n",
+		"\nprocess 40 next, 1 thread, ", " #1\n",
+		"\nprocess 30 server, 2 threads, ", " #1\n",
 		" all 6 functions of 4 processes, 4 shown\n",
 	};
 

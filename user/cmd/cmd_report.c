@@ -10,6 +10,8 @@
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/filter_options.h"
+#include "cmd/empty_result.h"
+#include "cmd/screen_options.h"
 #include "cmd/trace_input.h"
 #include "report/report.h"
 #include "report/report_view.h"
@@ -21,7 +23,11 @@ struct arguments {
 	struct kx_report_view view;
 	bool fail_on_loss;
 	struct kx_call_filter filter;
+	struct kx_screen_arguments screen;
 };
+
+/* in the order of enum kx_report_by, without its first */
+static const char *const by_words[] = { "process", "thread", "name", "cpu", "module", NULL };
 
 static int set_sort(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
 {
@@ -41,10 +47,16 @@ static const struct kx_option options[] = {
 	  KX_FIELD(struct arguments, view.sort), .set = set_sort, .takes = "total, " SORT_KEYS,
 	  .help = "total (default), " SORT_KEYS },
 	{ .name = "limit", .short_name = 'n', .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
-	  KX_FIELD(struct arguments, view.limit), .help = "show only the first N functions" },
-	{ .name = "by-process", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, view.by_process),
-	  .help = "a table for each process, the one with the largest sum first",
-	  .manual = "A table for each process, the one with the largest sum first; see PROCESSES." },
+	  KX_FIELD(struct arguments, view.limit), .help = "show only the first N functions (of each group)" },
+	{ .name = "by", .kind = KX_OPTION_CHOICE, .argument = "KEY", .words = by_words,
+	  .constant = KX_REPORT_BY_PROCESS, KX_FIELD(struct arguments, view.by),
+	  .help = "a table for each process, thread, name (of threads), cpu or module, the one with the "
+		  "largest sum first",
+	  .manual = "A table for each process, thread, thread name, CPU (where calls were entered) or module: "
+		    "KEY is process, thread, name, cpu or module. The one with the largest sum comes first; see "
+		    "PROCESSES." },
+	{ .name = "by-process", .kind = KX_OPTION_CONSTANT, .constant = KX_REPORT_BY_PROCESS,
+	  KX_FIELD(struct arguments, view.by) }, /* the older name of --by process */
 	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, fail_on_loss),
 	  .help = "exit status 3 if the recorder lost events, or did not end in order" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, view.json),
@@ -55,6 +67,8 @@ static const struct kx_option options[] = {
 
 static const struct kx_option_group groups[] = {
 	{ .options = options },
+	{ .heading = "How to show it", .options = kx_screen_options,
+	  .offset = offsetof(struct arguments, screen) },
 	{ .heading = "What to show (default: everything)", .options = kx_filter_options,
 	  .offset = offsetof(struct arguments, filter) },
 	{ 0 },
@@ -80,40 +94,45 @@ const struct kx_command kx_command_report = {
 
 static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 {
-	struct kx_report_options options_of_report = { .by_process = a->view.by_process,
-						       .raw = a->filter.raw };
+	struct kx_report_options options_of_report = { .by = a->view.by, .raw = a->filter.raw };
+	bool grouped = a->view.by && a->view.by != KX_REPORT_BY_MODULE;
 	struct kx_trace_input *t = &a->trace;
 	struct kx_report *report = NULL;
 	const struct kx_report_totals *totals;
 	struct kx_calls *calls = NULL;
 	struct kx_budget_info budget = { 0 };
 	struct kx_text_out out;
-	const char *unmatched;
-	bool filtered = kx_filter_is_set(&a->filter);
+	bool empty, filtered = kx_filter_is_set(&a->filter);
 	int r = kx_trace_input_open(t, false, err);
 
 	if (!r) {
 		kx_trace_input_warn(t, NAME, "in the report");
 		options_of_report.session = t->names.has_map ? t->names.map.session : NULL;
-		options_of_report.whole = a->view.by_process && !filtered;
+		options_of_report.whole = grouped && !filtered;
+		a->view.session = options_of_report.session;
 		if (kx_budget_info_read(options_of_report.session, &budget))
 			r = kx_err_set(err, -ENOMEM, "out of memory for the report");
 		a->view.budget = &budget;
-		if (!r && (filtered || a->view.by_process))
+		if (!r && (filtered || grouped))
 			r = kx_calls_new(t->file, &t->names, &a->filter, &calls, err);
 	}
 	options_of_report.calls = calls;
 	if (!r)
 		r = kx_report_new(t->file, &options_of_report, &report, err);
-	for (size_t i = 0; !r && calls && (unmatched = kx_calls_unmatched(calls, i)); i++)
-		kx_print(stderr, "kxray " NAME ": no function of the trace matches '%s'\n",
-			 unmatched);
-	if (!r) {
+	empty = !r && !kx_report_nfunctions(report);
+	if (!r && !empty && filtered)
+		kx_missing_warn(NAME, calls, &a->filter);
+	if (!r && (!empty || !filtered || a->view.json)) {
 		totals = kx_report_get_totals(report);
 		*lost = totals->lost || totals->ended_early;
 		kx_text_init(&out, STDOUT_FILENO);
+		a->view.screen = kx_screen_of(STDOUT_FILENO, a->screen.color, a->screen.wide);
 		r = kx_report_print(report, &a->view, kx_fdr_get_info(t->file), &t->names, &out, err);
 	}
+	if (!r && empty && filtered)
+		r = kx_empty_result(calls, &a->filter, err);
+	else if (!r && empty)
+		kx_print(stderr, "kxray " NAME ": %s: the trace contains no calls\n", t->path);
 	kx_budget_info_free(&budget);
 	kx_report_free(report);
 	kx_calls_free(calls);

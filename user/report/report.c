@@ -74,7 +74,7 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 	/* a recorder that was killed, could not write its map, or has not ended yet */
 	r->totals.ended_early = json_object_get(options->session, "started") &&
 				!json_is_integer(json_object_get(options->session, "lost"));
-	r->by_process = options->by_process;
+	r->groups.by = options->by == KX_REPORT_BY_MODULE ? KX_REPORT_BY_ALL : options->by;
 	r->counting = true;
 	do
 		e = run_pass(r, f, options, err);
@@ -98,7 +98,7 @@ void kx_report_free(struct kx_report *r)
 	}
 	kx_report_table_free(&r->table);
 	kx_off_table_free(&r->off);
-	kx_report_processes_free(&r->processes);
+	kx_report_groups_free(&r->groups);
 	kx_probe_costs_free(&r->costs);
 	free(r->threads);
 	free(r);
@@ -134,18 +134,18 @@ void kx_report_get_function(const struct kx_report *r, size_t index, struct kx_r
 		.p90 = kx_histogram_value(s->codes[1], min, s->max),
 		.p99 = kx_histogram_value(s->codes[2], min, s->max),
 	};
-	if (r->by_process) {
-		out->id = r->processes.pair[s->func].b;
-		out->process = r->processes.pair[s->func].a;
+	if (r->groups.by) {
+		out->id = r->groups.pair[s->func].b;
+		out->group = r->groups.pair[s->func].a;
 	}
 }
 
-size_t kx_report_nprocesses(const struct kx_report *r)
+size_t kx_report_ngroups(const struct kx_report *r)
 {
-	return r->processes.index.count;
+	return r->groups.count;
 }
 
-const struct kx_report_process *kx_report_get_process(const struct kx_report *r, size_t index)
+const struct kx_report_group *kx_report_get_group(const struct kx_report *r, size_t index)
 {
-	return &r->processes.items[index];
+	return &r->groups.items[index];
 }

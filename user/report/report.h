@@ -19,7 +19,7 @@
 #include "calls/calls.h"
 #include "base/err.h"
 #include "trace/fdr_reader.h"
-#include "report/report_processes.h"
+#include "report/report_groups.h"
 
 struct kx_report;
 
@@ -45,7 +45,7 @@ struct kx_report_totals {
  */
 struct kx_report_function {
 	uint32_t id;
-	uint32_t process; /* by_process: below kx_report_nprocesses; else 0 */
+	uint32_t group; /* below kx_report_ngroups; else 0 */
 	uint64_t count, open;
 	uint64_t no_exit; /* of count: calls whose exit was not recorded */
 	uint64_t total; /* recursion counted once: only the outermost calls add to it */
@@ -63,7 +63,7 @@ struct kx_report_options {
 	struct kx_calls *calls; /* what to report; NULL: the whole file */
 	bool whole;            /* calls has no filter */
 	bool raw;              /* without calls: times as recorded, with the probes' own time */
-	bool by_process;       /* statistics per process and function; needs calls */
+	enum kx_report_by by;  /* statistics per group and function; needs calls, but for KX_REPORT_BY_MODULE */
 	size_t histogram_bytes; /* memory for all histograms; 0: by functions and file size */
 };
 
@@ -79,8 +79,8 @@ size_t kx_report_nfunctions(const struct kx_report *r);
 void kx_report_prefetch(const struct kx_report *r, size_t index);
 void kx_report_get_function(const struct kx_report *r, size_t index, struct kx_report_function *out);
 
-/* With by_process: the processes, in order of their first call; one for each pid. */
-size_t kx_report_nprocesses(const struct kx_report *r);
-const struct kx_report_process *kx_report_get_process(const struct kx_report *r, size_t index);
+/* The groups by process, thread, thread name or CPU, in order of their first call; else none. */
+size_t kx_report_ngroups(const struct kx_report *r);
+const struct kx_report_group *kx_report_get_group(const struct kx_report *r, size_t index);
 
 #endif

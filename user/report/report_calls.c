@@ -6,7 +6,7 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	struct kx_report *r = ctx;
 
 	(void)tsc;
-	return r->by_process && r->counting ? kx_report_process_thread(&r->processes, t) : 0;
+	return r->groups.by ? kx_report_group_thread(&r->groups, t, r->counting) : 0;
 }
 
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
@@ -16,8 +16,8 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	uint32_t slot, func = call->func;
 	int e = 0;
 
-	if (r->by_process)
-		e = kx_report_process_function(&r->processes, t, call->func, &func);
+	if (r->groups.by)
+		e = kx_report_group_function(&r->groups, call, &func);
 	if (!e)
 		e = kx_report_table_slot(&r->table, func, &slot);
 	if (e)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "report/report_processes.h"
+#include "report/report_groups.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,97 +18,139 @@ static void *room_for(void *items, size_t index, size_t *room, size_t size)
 	return grown;
 }
 
-static bool is_last(const struct kx_report_processes *p, const struct kx_call_thread *t)
+static int add_group(struct kx_report_groups *g, const struct kx_report_group *item)
 {
-	return p->any && p->thread == t->index && p->life == t->life;
-}
+	struct kx_report_group *items = room_for(g->items, g->count, &g->room, sizeof(*items));
 
-static int process_of(struct kx_report_processes *p, const struct kx_call_thread *t, uint32_t *index)
-{
-	/* only a main thread shows that another process has got the pid */
-	uint32_t life = t->pid == t->tid ? t->life : 0;
-	struct kx_report_process *items;
-	int is_new;
-
-	if (is_last(p, t)) {
-		*index = p->process;
-		return 0;
-	}
-	is_new = kx_pair_index(&p->index, life, (uint32_t)t->pid, index);
-	if (is_new < 0)
-		return is_new;
-	if (is_new) {
-		items = room_for(p->items, *index, &p->room, sizeof(*items));
-		if (!items)
-			return -ENOMEM;
-		p->items = items;
-		items[*index] = (struct kx_report_process){ .pid = t->pid, .name = "" };
-	}
-	p->any = true;
-	p->thread = t->index;
-	p->life = t->life;
-	p->process = *index;
-	return 0;
-}
-
-int kx_report_process_function(struct kx_report_processes *p, const struct kx_call_thread *t,
-			       uint32_t func, uint32_t *number)
-{
-	struct kx_pair *pair;
-	uint32_t process;
-	int r = process_of(p, t, &process);
-
-	if (!r)
-		r = kx_pair_index(&p->pairs, process, func, number);
-	if (r <= 0)
-		return r;
-	pair = room_for(p->pair, *number, &p->pairs_room, sizeof(*pair));
-	if (!pair)
+	if (!items)
 		return -ENOMEM;
-	p->pair = pair;
-	pair[*number] = (struct kx_pair){ .a = process, .b = func };
+	g->items = items;
+	items[g->count] = *item;
+	items[g->count].name = items[g->count].process = "";
+	g->count++;
 	return 0;
 }
 
-static void free_name(struct kx_report_process *item)
+/* The group that two numbers identify; @item is what it begins as. */
+static int numbered_group(struct kx_report_groups *g, uint32_t a, uint32_t b,
+			  const struct kx_report_group *item, uint32_t *index)
 {
-	if (*item->name)
-		free((void *)(uintptr_t)item->name);
-	item->name = "";
+	int is_new = kx_pair_index(&g->index, a, b, index);
+
+	return is_new > 0 ? add_group(g, item) : is_new;
 }
 
-/* The main thread's note decides; until it comes, those of other threads are used. */
-int kx_report_process_thread(struct kx_report_processes *p, const struct kx_call_thread *t)
+static int set_text(const char **text, const char *value)
 {
-	struct kx_report_process *item;
-	bool known = is_last(p, t);
-	uint32_t index;
-	int r = process_of(p, t, &index);
 	char *copy;
 
-	if (r)
-		return r;
-	item = &p->items[index];
-	item->threads += !known;
-	if (t->ns_pid)
-		item->ns_pid = t->ns_pid;
-	if (!*t->process || (*item->name && t->tid != t->pid))
+	if (!*value || !strcmp(*text, value))
 		return 0;
-	copy = strdup(t->process);
+	copy = strdup(value);
 	if (!copy)
 		return -ENOMEM;
-	free_name(item);
-	item->name = copy;
+	if (**text)
+		free((void *)(uintptr_t)*text);
+	*text = copy;
 	return 0;
 }
 
-void kx_report_processes_free(struct kx_report_processes *p)
+static int named_group(struct kx_report_groups *g, const char *name, uint32_t *index)
 {
-	for (size_t i = 0; i < p->index.count && i < p->room; i++)
-		free_name(&p->items[i]);
-	free(p->items);
-	free(p->pair);
-	kx_pair_map_free(&p->index);
-	kx_pair_map_free(&p->pairs);
-	memset(p, 0, sizeof(*p));
+	int r = 0;
+
+	for (*index = 0; *index < g->count; ++*index)
+		if (!strcmp(g->items[*index].name, name))
+			return 0;
+	r = add_group(g, &(struct kx_report_group){ 0 });
+	return r ? r : set_text(&g->items[*index].name, name);
+}
+
+static int group_of_thread(struct kx_report_groups *g, const struct kx_call_thread *t, uint32_t *index)
+{
+	const struct kx_report_group item = {
+		.pid = t->pid, .tid = g->by == KX_REPORT_BY_THREAD ? t->tid : 0,
+	};
+
+	switch (g->by) {
+	case KX_REPORT_BY_PROCESS:
+		/* only a main thread shows that another process has got the pid */
+		return numbered_group(g, t->pid == t->tid ? t->life : 0, (uint32_t)t->pid, &item, index);
+	case KX_REPORT_BY_THREAD:
+		return numbered_group(g, t->index, t->life, &item, index);
+	case KX_REPORT_BY_THREAD_NAME:
+		return named_group(g, t->name, index);
+	default:
+		return 0;
+	}
+}
+
+/* The main thread's note decides on a process's name; until it comes, those of other threads are used. */
+static int name_group(struct kx_report_groups *g, const struct kx_call_thread *t)
+{
+	struct kx_report_group *item = &g->items[g->current];
+	int r;
+
+	if (g->by == KX_REPORT_BY_THREAD) {
+		item->ns_id = t->ns_tid;
+		r = set_text(&item->name, t->name);
+		return r ? r : set_text(&item->process, t->process);
+	}
+	if (t->ns_pid)
+		item->ns_id = t->ns_pid;
+	return *item->name && t->tid != t->pid ? 0 : set_text(&item->name, t->process);
+}
+
+int kx_report_group_thread(struct kx_report_groups *g, const struct kx_call_thread *t, bool counting)
+{
+	uint32_t before = g->current;
+	int r;
+
+	if (g->by != KX_REPORT_BY_PROCESS && g->by != KX_REPORT_BY_THREAD &&
+	    g->by != KX_REPORT_BY_THREAD_NAME)
+		return 0;
+	r = group_of_thread(g, t, &g->current);
+	if (r || !counting)
+		return r;
+	/* again for a thread that only has a new name */
+	if (g->last_thread != t->index + 1 || g->last_life != t->life || g->current != before)
+		g->items[g->current].threads++;
+	g->last_thread = t->index + 1;
+	g->last_life = t->life;
+	return g->by == KX_REPORT_BY_THREAD_NAME ? 0 : name_group(g, t);
+}
+
+int kx_report_group_function(struct kx_report_groups *g, const struct kx_call *call, uint32_t *number)
+{
+	const struct kx_report_group cpu = { .cpu = call->cpu };
+	struct kx_pair *pair;
+	int r = 0;
+
+	if (g->by == KX_REPORT_BY_CPU)
+		r = numbered_group(g, 0, call->cpu, &cpu, &g->current);
+	if (!r)
+		r = kx_pair_index(&g->pairs, g->current, call->func, number);
+	if (r <= 0)
+		return r;
+	pair = room_for(g->pair, *number, &g->pairs_room, sizeof(*pair));
+	if (!pair)
+		return -ENOMEM;
+	g->pair = pair;
+	pair[*number] = (struct kx_pair){ .a = g->current, .b = call->func };
+	return 0;
+}
+
+void kx_report_groups_free(struct kx_report_groups *g)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		if (*g->items[i].name)
+			free((void *)(uintptr_t)g->items[i].name);
+		if (*g->items[i].process)
+			free((void *)(uintptr_t)g->items[i].process);
+	}
+	free(g->items);
+	free(g->pair);
+	kx_pair_map_free(&g->index);
+	kx_pair_map_free(&g->pairs);
+	memset(g, 0, sizeof(*g));
 }

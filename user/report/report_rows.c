@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t key_of(const struct kx_report_function *f, enum kx_report_key by)
+uint64_t kx_row_value(const struct kx_report_function *f, enum kx_report_key by)
 {
 	switch (by) {
 	case KX_REPORT_BY_SELF:
@@ -89,7 +89,7 @@ static int sort_rows(struct view *v)
 		kx_report_get_function(v->report, i, &f);
 		v->rows[i].index = (uint32_t)i;
 		if (v->o->sort != KX_REPORT_BY_NAME) {
-			v->rows[i].key = key_of(&f, v->o->sort);
+			v->rows[i].key = kx_row_value(&f, v->o->sort);
 			continue;
 		}
 		v->rows[i].name = strdup(kx_trace_name(v->names, f.id));
@@ -110,10 +110,38 @@ static int sort_rows(struct view *v)
 
 /* Groups */
 
-/* A process is sorted by the sum over its functions, or their largest time (min to max). */
+/* The number of a function's group. A module's is its place in the map, + 1; 0: not known. */
+static uint32_t group_of(const struct view *v, const struct kx_report_function *f)
+{
+	const struct kx_map *map = &v->names->map;
+	uint32_t module;
+
+	if (v->o->by != KX_REPORT_BY_MODULE)
+		return f->group;
+	if (!v->names->has_map || !f->id || f->id > map->nfunctions)
+		return 0;
+	module = map->functions[f->id - 1].module;
+	return module < map->nmodules ? module + 1 : 0;
+}
+
+static size_t count_groups(const struct view *v)
+{
+	if (v->o->by == KX_REPORT_BY_MODULE)
+		return 1 + (v->names->has_map ? v->names->map.nmodules : 0);
+	return v->o->by ? kx_report_ngroups(v->report) : 1;
+}
+
+const char *kx_group_name(const struct view *v, uint32_t number)
+{
+	if (v->o->by == KX_REPORT_BY_MODULE)
+		return number ? v->names->map.modules[number - 1].name : "";
+	return kx_report_get_group(v->report, number)->name;
+}
+
+/* A group is sorted by the sum over its functions, or their largest time (min to max). */
 static void weigh(struct group *g, const struct kx_report_function *f, enum kx_report_key by)
 {
-	uint64_t key = by == KX_REPORT_BY_TOTAL ? f->self : key_of(f, by);
+	uint64_t key = by == KX_REPORT_BY_TOTAL ? f->self : kx_row_value(f, by);
 
 	if (by >= KX_REPORT_BY_MIN && by <= KX_REPORT_BY_MAX)
 		g->weight = key > g->weight ? key : g->weight;
@@ -127,7 +155,7 @@ static int compare_weights(const void *pa, const void *pb)
 
 	if (a->weight != b->weight)
 		return a->weight > b->weight ? -1 : 1;
-	return a->process < b->process ? -1 : 1;
+	return a->number < b->number ? -1 : 1;
 }
 
 static int compare_group_names(const void *pa, const void *pb)
@@ -135,29 +163,33 @@ static int compare_group_names(const void *pa, const void *pb)
 	const struct group *a = pa, *b = pb;
 	int order = strcmp(a->name, b->name);
 
-	return order ? order : a->process < b->process ? -1 : 1;
+	return order ? order : a->number < b->number ? -1 : 1;
 }
 
-/* Puts the rows of each process together and keeps their order. */
+/* Puts the rows of each group together and keeps their order. */
 static int gather_rows(struct view *v, struct row *to)
 {
 	size_t *next = calloc(v->ngroups + 1, sizeof(*next));
 	struct kx_report_function f;
 	struct row *from = v->rows;
+	struct group *g;
 
 	if (!next)
 		return -ENOMEM;
 	for (size_t i = 0; i < v->nrows; i++) {
 		kx_report_get_function(v->report, from[i].index, &f);
-		v->groups[f.process].count++;
+		g = &v->groups[group_of(v, &f)];
+		g->count++;
+		g->calls += f.count;
+		g->self += f.self;
 		if (v->o->sort != KX_REPORT_BY_NAME)
-			weigh(&v->groups[f.process], &f, v->o->sort);
+			weigh(g, &f, v->o->sort);
 	}
 	for (size_t i = 0, at = 0; i < v->ngroups; at += v->groups[i++].count)
 		v->groups[i].first = next[i] = at;
 	for (size_t i = 0; i < v->nrows; i++) {
 		kx_report_get_function(v->report, from[i].index, &f);
-		to[next[f.process]++] = from[i];
+		to[next[group_of(v, &f)]++] = from[i];
 	}
 	memcpy(from, to, v->nrows * sizeof(*to));
 	free(next);
@@ -168,19 +200,20 @@ static int group_rows(struct view *v)
 {
 	bool by_name = v->o->sort == KX_REPORT_BY_NAME;
 	struct row *spare;
+	size_t n;
 	int r = 0;
 
-	v->ngroups = v->o->by_process ? kx_report_nprocesses(v->report) : 1;
+	v->ngroups = count_groups(v);
 	v->groups = calloc(v->ngroups + 1, sizeof(*v->groups));
 	if (!v->groups)
 		return -ENOMEM;
 	v->groups[0].count = v->nrows;
-	if (v->o->by_process) {
+	if (v->o->by) {
 		v->groups[0].count = 0;
 		for (size_t i = 0; i < v->ngroups; i++) {
-			v->groups[i].process = (uint32_t)i;
+			v->groups[i].number = (uint32_t)i;
 			if (by_name)
-				v->groups[i].name = kx_report_get_process(v->report, i)->name;
+				v->groups[i].name = kx_group_name(v, (uint32_t)i);
 		}
 		spare = calloc(v->nrows + 1, sizeof(*spare));
 		r = spare ? gather_rows(v, spare) : -ENOMEM;
@@ -188,6 +221,11 @@ static int group_rows(struct view *v)
 		qsort(v->groups, v->ngroups, sizeof(*v->groups),
 		      by_name ? compare_group_names : compare_weights);
 	}
+	/* a module of which no function was called; the one group of all rows stays */
+	for (size_t i = n = 0; v->o->by && i < v->ngroups; i++)
+		if (v->groups[i].count)
+			v->groups[n++] = v->groups[i];
+	v->ngroups = v->o->by ? n : v->ngroups;
 	for (size_t i = 0; i < v->ngroups; i++) {
 		struct group *g = &v->groups[i];
 
@@ -227,4 +265,14 @@ size_t kx_rows_fetch(const struct view *v, size_t first, size_t end,
 		kx_trace_prefetch(v->names, f[i].id, true);
 	__builtin_ia32_lfence();
 	return n;
+}
+
+const struct kx_budget_entry *kx_view_sampling(const struct view *v, uint32_t id)
+{
+	return v->o->budget && v->o->budget->n ? kx_budget_info_find(v->o->budget, id) : NULL;
+}
+
+double kx_view_seconds(const struct view *v)
+{
+	return (double)(v->totals->last_tsc - v->totals->first_tsc) / (double)v->info->tsc_hz;
 }

@@ -24,8 +24,7 @@ struct kx_report {
 	bool any_record;
 	bool has_lost, has_orphans; /* totals hold the recorder's own final numbers */
 	uint64_t orphans;           /* exits without entry in the trace */
-	bool by_process;
-	struct kx_report_processes processes;
+	struct kx_report_groups groups; /* by KX_REPORT_BY_ALL: none */
 };
 
 /* Takes the recorder's own numbers, of the map or the trace's note; the first win. May be NULL. */

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Prints a report, as a table or as JSON. */
+/*
+ * Prints a report, as a table or as JSON. A table fits its screen: columns are dropped in an order of
+ * importance (report_columns.h) and names lose what tells least (base/display.h). Where there is no screen, in pipes and
+ * files, all is whole.
+ */
 #ifndef KX_REPORT_VIEW_H
 #define KX_REPORT_VIEW_H
 
@@ -7,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/screen.h"
 #include "trace/fdr_reader.h"
 #include "report/report.h"
 #include "base/text_out.h"
@@ -25,9 +30,11 @@ int kx_report_key(const char *name);
 
 struct kx_report_view {
 	enum kx_report_key sort;
-	size_t limit; /* print this many functions (of each process); 0: all */
+	size_t limit; /* print this many functions (of each group); 0: all */
 	bool json;
-	bool by_process; /* the report is by process */
+	enum kx_report_by by; /* the report's groups */
+	struct kx_screen screen;
+	const json_t *session; /* what was recorded; borrowed, may be NULL */
 	const struct kx_budget_info *budget; /* what was sampled; borrowed, may be NULL */
 };
 

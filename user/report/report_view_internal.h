@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What report_view.c (text and JSON) and report_rows.c (which rows, in which order) share. */
+/* What the files that print a report share: report_text.c and report_json.c, report_rows.c (which rows, in which order). */
 #ifndef KX_REPORT_VIEW_INTERNAL_H
 #define KX_REPORT_VIEW_INTERNAL_H
 
@@ -15,12 +15,13 @@ struct row {
 	uint32_t index;
 };
 
-/* The rows of one process, or of all together. */
+/* The rows of one group, or of all together. */
 struct group {
-	uint32_t process;
+	uint32_t number;
 	size_t first, count, shown; /* rows */
+	uint64_t calls, self;	    /* ticks */
 	union {
-		uint64_t weight; /* what the process is sorted by */
+		uint64_t weight; /* what the group is sorted by */
 		const char *name;
 	};
 };
@@ -31,6 +32,7 @@ struct view {
 	const struct kx_report *report;
 	const struct kx_report_totals *totals;
 	struct kx_symbolizer *names;
+	const struct kx_screen *screen;
 	struct row *rows;
 	size_t nrows, shown;
 	struct group *groups;
@@ -38,9 +40,15 @@ struct view {
 	struct kx_text_out *out;
 };
 
-/* Sorts the rows, grouped by process if set in v->o. 0 or -ENOMEM; free with kx_rows_free. */
+/* Sorts the rows, grouped if the report is. 0 or -ENOMEM; free with kx_rows_free. */
 int kx_rows_sort(struct view *v);
 void kx_rows_free(struct view *v);
+
+/* What the rows are sorted by, and what a column shows: a number, or ticks. Not for names. */
+uint64_t kx_row_value(const struct kx_report_function *f, enum kx_report_key by);
+
+/* Name of a group's process, thread or module; "" if it is not known. */
+const char *kx_group_name(const struct view *v, uint32_t number);
 
 /*
  * Gets the rows from @first to @end, as many as fit; returns how many. Their order is not that of
@@ -48,5 +56,10 @@ void kx_rows_free(struct view *v);
  */
 size_t kx_rows_fetch(const struct view *v, size_t first, size_t end,
 		     struct kx_report_function f[KX_REPORT_FETCH]);
+
+/* What a function's recording left out; NULL: nothing. */
+const struct kx_budget_entry *kx_view_sampling(const struct view *v, uint32_t id);
+/* How long the trace is. */
+double kx_view_seconds(const struct view *v);
 
 #endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "report/report_format.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/display.h"
+#include "trace/symbolizer.h"
+
+#define LEAST_NAME 16 /* columns; a module does not leave its function's name less */
+
+size_t kx_format_time(char text[32], uint64_t ticks, uint64_t hz)
+{
+	static const struct {
+		uint64_t below; /* ns */
+		uint32_t step;	/* ns of the last digit */
+		uint32_t decimals;
+		char unit[4];
+	} forms[] = {
+		{ 1000, 1, 0, " ns" },
+		{ 10000, 1, 3, " us" },
+		{ 100000, 10, 2, " us" },
+		{ 1000000, 100, 1, " us" },
+		{ 10000000, 1000, 3, " ms" },
+		{ 100000000, 10000, 2, " ms" },
+		{ 1000000000, 100000, 1, " ms" },
+		{ 10000000000, 1000000, 3, " s" },
+		{ 100000000000, 10000000, 2, " s" },
+		{ 1000000000000, 100000000, 1, " s" },
+		{ UINT64_MAX, 1000000000, 0, " s" },
+	};
+	uint64_t value = kx_trace_ns(ticks, hz);
+	unsigned form = 0, decimals;
+	char digits[24];
+	size_t n, at = 0;
+
+	if (!hz)
+		return (size_t)sprintf(text, "%" PRIu64, value);
+	while (form < sizeof(forms) / sizeof(forms[0]) - 1 && value >= forms[form].below)
+		form++;
+	decimals = forms[form].decimals;
+	if (forms[form].step > 1)
+		value = value / forms[form].step +
+			(value % forms[form].step >= forms[form].step / 2);
+	for (n = 0; value || n <= decimals; value /= 10)
+		digits[n++] = (char)('0' + value % 10);
+	while (n) {
+		text[at++] = digits[--n];
+		if (n == decimals && n)
+			text[at++] = '.';
+	}
+	memcpy(text + at, forms[form].unit, sizeof(forms[form].unit));
+	return at + (form > 6 ? 2 : 3);
+}
+
+void kx_put_time(struct kx_text_out *o, uint64_t ticks, uint64_t hz)
+{
+	char text[33];
+	size_t n = kx_format_time(text, ticks, hz);
+
+	if (hz && text[n - 2] == ' ') /* "s" stands below the first letter of "ms" */
+		text[n++] = ' ';
+	kx_text_field(o, KX_TIME_WIDTH(hz), text, n);
+}
+
+void kx_put_number(struct kx_text_out *o, int width, uint64_t value)
+{
+	char digits[KX_DECIMAL_SIZE];
+	size_t at = kx_decimal(digits, value);
+
+	kx_text_field(o, width, digits + at, sizeof(digits) - at);
+}
+
+void kx_put_time_text(struct kx_text_out *o, const char *text, uint64_t hz)
+{
+	kx_text_field(o, KX_TIME_WIDTH(hz), text, strlen(text));
+}
+
+void kx_put_text(struct kx_text_out *o, const char *text)
+{
+	size_t n = 0;
+
+	while (text[n] >= ' ' && text[n] < 0x7f)
+		n++;
+	if (text[n])
+		kx_text_escaped(o, text, strlen(text));
+	else
+		kx_text_bytes(o, text, n);
+}
+
+/* @shown, which is freed; returns the columns used. */
+static size_t put_shortened(struct kx_text_out *o, char *shown)
+{
+	size_t size = shown ? strlen(shown) : 0, columns;
+
+	if (!shown) {
+		o->error = o->error ? o->error : -ENOMEM;
+		return 0;
+	}
+	kx_text_bytes(o, shown, size);
+	columns = kx_display_width(shown, size);
+	free(shown);
+	return columns;
+}
+
+void kx_put_fitted(struct kx_text_out *o, const char *text, size_t columns)
+{
+	if (columns)
+		put_shortened(o, kx_display_text(text, columns));
+	else
+		kx_put_text(o, text);
+}
+
+void kx_put_wrapped(struct kx_text_out *o, const struct kx_screen *screen, const char *text)
+{
+	size_t used = 0;
+
+	while (*text) {
+		size_t word = strcspn(text, " ");
+
+		if (used && screen->columns && used + 1 + word > screen->columns) {
+			kx_text_char(o, '\n');
+			used = 0;
+		} else if (used) {
+			kx_text_char(o, ' ');
+			used++;
+		}
+		kx_text_bytes(o, text, word);
+		used += word;
+		text += word + (text[word] == ' ');
+	}
+	kx_text_char(o, '\n');
+}
+
+void kx_put_styled(struct kx_text_out *o, const struct kx_screen *screen, enum kx_style style,
+		   const char *text)
+{
+	kx_text_str(o, kx_screen_style(screen, style));
+	kx_text_str(o, text);
+	kx_text_str(o, kx_screen_style(screen, KX_STYLE_PLAIN));
+}
+
+static size_t put_fitted_function(struct kx_text_out *o, const struct kx_screen *screen, const char *name,
+				  const char *module, size_t columns)
+{
+	/* a module takes a third at most, unless the name leaves it more */
+	char *shown = kx_display_name(module, columns);
+	size_t wanted = shown && *module ? kx_display_width(shown, strlen(shown)) + 3 : 0, used;
+	size_t most = columns / 3, all;
+
+	free(shown);
+	shown = kx_display_name(name, columns);
+	all = shown ? kx_display_width(shown, strlen(shown)) : 0;
+	free(shown);
+	if (columns - all > most)
+		most = columns - all;
+	if (wanted > most)
+		wanted = most;
+	if (wanted < 6 || columns - wanted < LEAST_NAME)
+		wanted = 0;
+	used = put_shortened(o, kx_display_name(name, columns - wanted));
+	if (!wanted)
+		return used;
+	kx_text_str(o, kx_screen_style(screen, KX_STYLE_DIM));
+	kx_text_bytes(o, " [", 2);
+	used += put_shortened(o, kx_display_name(module, wanted - 3));
+	kx_text_char(o, ']');
+	kx_text_str(o, kx_screen_style(screen, KX_STYLE_PLAIN));
+	return used + 3;
+}
+
+size_t kx_put_function(struct kx_text_out *o, const struct kx_screen *screen, const char *name,
+		       const char *module, size_t columns)
+{
+	if (columns)
+		return put_fitted_function(o, screen, name, module, columns);
+	kx_put_text(o, name);
+	if (*module) {
+		kx_text_str(o, kx_screen_style(screen, KX_STYLE_DIM));
+		kx_text_bytes(o, " [", 2);
+		kx_put_text(o, module);
+		kx_text_char(o, ']');
+		kx_text_str(o, kx_screen_style(screen, KX_STYLE_PLAIN));
+	}
+	return 0;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "report/report_head.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/display.h"
+#include "base/printable.h"
+#include "report/report_format.h"
+
+#define NAMED_PROCESSES 3 /* of many, so many are named */
+#define LINE 4096
+
+/* Adds like printf; what does not fit is cut. */
+static __attribute__((format(printf, 2, 3))) void add(char line[LINE], const char *format, ...)
+{
+	size_t used = strlen(line);
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(line + used, LINE - used, format, ap);
+	va_end(ap);
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static long long pid_of(const json_t *process)
+{
+	return (long long)json_integer_value(json_object_get(process, "pid"));
+}
+
+/* "server, PID 12: ./server --port 80" */
+static void add_process(char line[LINE], const json_t *process)
+{
+	const json_t *word;
+	size_t i;
+
+	add(line, "%s, PID %lld", text_of(process, "name"), pid_of(process));
+	json_array_foreach(json_object_get(process, "command"), i, word)
+		add(line, "%s%s", i ? " " : ": ", json_string_value(word) ? json_string_value(word) : "?");
+}
+
+/* "5 processes: server (12), worker (13), worker (14) and 2 more" */
+static void add_processes(char line[LINE], const json_t *processes)
+{
+	size_t n = json_array_size(processes);
+
+	add(line, "%zu processes: ", n);
+	for (size_t i = 0; i < n && i < NAMED_PROCESSES; i++) {
+		const json_t *p = json_array_get(processes, i);
+
+		add(line, "%s%s (%lld)", i ? ", " : "", text_of(p, "name"), pid_of(p));
+	}
+	if (n > NAMED_PROCESSES)
+		add(line, " and %zu more", n - NAMED_PROCESSES);
+}
+
+/* "on HOST, 2026-11-24 02:14:34 UTC" */
+static void add_origin(char line[LINE], const json_t *session)
+{
+	const char *host = text_of(json_object_get(session, "host"), "name");
+	const char *started = text_of(session, "started");
+
+	if (*host)
+		add(line, "on %s", host);
+	if (strlen(started) >= 19 && started[10] == 'T')
+		add(line, "%s%.10s %.8s UTC", *host ? ", " : "", started, started + 11);
+}
+
+static void put_line(struct kx_text_out *o, const struct kx_screen *screen, enum kx_style style,
+		     const char *line)
+{
+	if (!*line)
+		return;
+	if (style)
+		kx_text_str(o, kx_screen_style(screen, style));
+	kx_put_fitted(o, line, screen->columns);
+	if (style)
+		kx_text_str(o, kx_screen_style(screen, KX_STYLE_PLAIN));
+	kx_text_char(o, '\n');
+}
+
+static void put_session(struct kx_text_out *o, const struct kx_screen *screen, const json_t *session)
+{
+	const json_t *processes = json_object_get(session, "processes");
+	char line[LINE] = "";
+
+	if (json_array_size(processes) == 1)
+		add_process(line, json_array_get(processes, 0));
+	else if (json_array_size(processes))
+		add_processes(line, processes);
+	put_line(o, screen, KX_STYLE_HEAD, line);
+	*line = 0;
+	add_origin(line, session);
+	put_line(o, screen, KX_STYLE_PLAIN, line);
+}
+
+void kx_put_pieces(struct kx_text_out *o, const struct kx_screen *screen, const char *const *pieces,
+		   size_t n)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t width = kx_display_width(pieces[i], strlen(pieces[i])) + 1;
+
+		if (i && screen->columns && used + 1 + width > screen->columns) {
+			kx_text_str(o, ",\n");
+			used = 0;
+		} else if (i) {
+			kx_text_str(o, ", ");
+			used += 1;
+		}
+		kx_text_str(o, pieces[i]);
+		used += width;
+	}
+	kx_text_char(o, '\n');
+}
+
+void kx_report_head(struct kx_text_out *o, const struct kx_screen *screen, const json_t *session,
+		    const struct kx_report_totals *t, const struct kx_fdr_info *info)
+{
+	char texts[7][96];
+	const char *pieces[7];
+	size_t n = 0;
+
+	put_session(o, screen, session);
+	for (size_t i = 0; i < 7; i++)
+		pieces[i] = texts[i];
+	if (info->tsc_hz)
+		snprintf(texts[n++], sizeof(texts[0]), "%.6f s",
+			 (double)(t->last_tsc - t->first_tsc) / (double)info->tsc_hz);
+	else
+		snprintf(texts[n++], sizeof(texts[0]),
+			 "%" PRIu64 " ticks (the trace does not contain their frequency)",
+			 t->last_tsc - t->first_tsc);
+	snprintf(texts[n++], sizeof(texts[0]), "%" PRIu64 " thread%s", t->threads,
+		 t->threads == 1 ? "" : "s");
+	snprintf(texts[n++], sizeof(texts[0]), "%" PRIu64 " events", t->events);
+	snprintf(texts[n++], sizeof(texts[0]), "%" PRIu64 " lost", t->lost);
+	if (t->repaired)
+		snprintf(texts[n++], sizeof(texts[0]), "%" PRIu64 " repaired", t->repaired);
+	if (t->orphans)
+		snprintf(texts[n++], sizeof(texts[0]), "%" PRIu64 " exit%s without entry", t->orphans,
+			 t->orphans == 1 ? "" : "s");
+	snprintf(texts[n++], sizeof(texts[0]), "%s version %u",
+		 info->type == KX_FDR_TYPE_FDR ? "FDR" : "Basic mode", info->version);
+	kx_put_pieces(o, screen, pieces, n);
+}

@@ -4,9 +4,7 @@
  * flamegraph.pl, inferno and speedscope. flamegraph.pl splits a line at its last blank, so names
  * may contain blanks, but neither ';' nor line ends.
  *
- * Stacks are the nodes of a tree; memory grows with distinct stacks. A node is in its parent's children[], by
- * the low bits of its function, or in the hash table once another child has taken that place: so most
- * new nodes are neither looked for nor put there, because the place is free.
+ * Stacks are the nodes of a tree (calls/stacks.h); memory grows with distinct stacks.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,31 +12,15 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "calls/stacks.h"
 #include "exporters/exporter.h"
 
 #define AHEAD 16 /* nodes */
-#define ROOT ((1u << 30) - 1) /* parent of the outermost nodes, whose func is an index into names */
-
-/* Half a cache line. */
-struct node {
-	uint64_t value; /* ticks or calls */
-	uint32_t parent : 30; /* an earlier node */
-	uint32_t hashed : 1;  /* it is in the hash table */
-	uint32_t is_name : 1; /* func is an index into names */
-	uint32_t func;
-	uint32_t children[4]; /* the child used last, by the low bits of func; 0: none */
-};
 
 struct folded {
 	const struct kx_export *x;
 	bool count, by_thread;
-	struct node *nodes;
-	size_t nnodes, room;
-	uint64_t *places; /* part of the hash and node index + 1; 0: free */
-	size_t nplaces;   /* a power of two */
-	size_t nhashed;
-	char **names;     /* of processes and threads */
-	size_t nnames;
+	struct kx_stacks stacks; /* values: ticks or calls */
 	uint32_t *path;   /* nodes of the line written last, outermost first */
 	size_t *ends;     /* where each one's name ends in line */
 	uint32_t *depths; /* of all nodes while lines are written: frames above it */
@@ -46,146 +28,6 @@ struct folded {
 	char *line;
 	size_t line_room;
 };
-
-/* The tree */
-
-static uint64_t hash_of(uint32_t parent, uint32_t func, bool is_name)
-{
-	uint64_t h = ((uint64_t)parent << 32 | func) + is_name;
-
-	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
-
-static void put_place(uint64_t *places, size_t n, uint64_t h, size_t node)
-{
-	size_t at = h & (n - 1);
-
-	while (places[at])
-		at = (at + 1) & (n - 1);
-	places[at] = h >> 32 << 32 | (uint32_t)(node + 1);
-}
-
-static int grow_places(struct folded *f)
-{
-	size_t n = f->nplaces ? f->nplaces * 2 : 1024;
-	uint64_t *places = calloc(n, sizeof(*places));
-
-	if (!places)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->nnodes; i++) {
-		const struct node *node = &f->nodes[i];
-
-		if (node->hashed)
-			put_place(places, n, hash_of(node->parent, node->func, node->is_name), i);
-	}
-	free(f->places);
-	f->places = places;
-	f->nplaces = n;
-	return 0;
-}
-
-static int add_node(struct folded *f, uint32_t parent, uint32_t func, bool is_name)
-{
-	if (f->nnodes == f->room) {
-		size_t room = f->room ? f->room + f->room / 2 : 512;
-		struct node *node;
-
-		if (f->nnodes >= ROOT)
-			return -ENOMEM;
-		node = reallocarray(f->nodes, room, sizeof(*node));
-		if (!node)
-			return -ENOMEM;
-		f->nodes = node;
-		f->room = room;
-	}
-	f->nodes[f->nnodes++] =
-		(struct node){ .parent = parent & ROOT, .func = func, .is_name = is_name };
-	return 0;
-}
-
-/* Puts the node into the hash table, unless it is there. */
-static int hash_node(struct folded *f, uint32_t index)
-{
-	struct node *node = &f->nodes[index];
-
-	if (node->hashed)
-		return 0;
-	if (f->nhashed * 2 >= f->nplaces && grow_places(f))
-		return -ENOMEM;
-	put_place(f->places, f->nplaces, hash_of(node->parent, node->func, node->is_name), index);
-	node->hashed = true;
-	f->nhashed++;
-	return 0;
-}
-
-/* Whether the node of @func below @parent is in the hash table. */
-static inline bool find_node(const struct folded *f, uint32_t parent, uint32_t func, bool is_name,
-			     uint32_t *out)
-{
-	uint64_t h = hash_of(parent, func, is_name);
-
-	for (size_t at = h & (f->nplaces - 1); f->places[at]; at = (at + 1) & (f->nplaces - 1)) {
-		const struct node *node;
-
-		if (f->places[at] >> 32 != h >> 32)
-			continue;
-		*out = (uint32_t)f->places[at] - 1;
-		node = &f->nodes[*out];
-		if (node->parent == parent && node->func == func && node->is_name == is_name)
-			return true;
-	}
-	return false;
-}
-
-/* The node of name @i below @parent, made if it is new. Names are always in the table. */
-static int find_named(struct folded *f, uint32_t parent, size_t i, uint32_t *out)
-{
-	int r;
-
-	if (find_node(f, parent, (uint32_t)i, true, out))
-		return 0;
-	*out = (uint32_t)f->nnodes;
-	r = add_node(f, parent, (uint32_t)i, true);
-	return r ? r : hash_node(f, *out);
-}
-
-static int find_name(struct folded *f, uint32_t parent, const char *name, uint32_t *out)
-{
-	char **names;
-	size_t i = 0;
-
-	while (i < f->nnames && strcmp(f->names[i], name))
-		i++;
-	if (i == f->nnames) {
-		names = reallocarray(f->names, i + 1, sizeof(*names));
-		if (!names)
-			return -ENOMEM;
-		f->names = names;
-		names[i] = strdup(name);
-		if (!names[i])
-			return -ENOMEM;
-		f->nnames++;
-	}
-	return find_named(f, parent, i, out);
-}
-
-/* The node of function @func below @parent, which is not in its place of children[]: made if it is new. */
-static int find_child(struct folded *f, uint32_t parent, uint32_t func, uint32_t *out)
-{
-	uint32_t present = f->nodes[parent].children[func % 4];
-	int r = present ? hash_node(f, present) : 0;
-
-	if (r)
-		return r;
-	if (!present || !find_node(f, parent, func, false, out)) {
-		*out = (uint32_t)f->nnodes;
-		r = add_node(f, parent, func, false);
-	}
-	if (!r)
-		f->nodes[parent].children[func % 4] = *out;
-	return r;
-}
 
 /* The walk */
 
@@ -198,46 +40,31 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 
 	(void)tsc;
 	if (*t->process || *t->name)
-		r = find_name(f, ROOT, *t->process ? t->process : t->name, &node);
+		r = kx_stacks_named(&f->stacks, KX_STACKS_ROOT, *t->process ? t->process : t->name, &node);
 	else if (snprintf(text, sizeof(text), "pid %d", t->pid) && t->pid)
-		r = find_name(f, ROOT, text, &node);
+		r = kx_stacks_named(&f->stacks, KX_STACKS_ROOT, text, &node);
 	else
-		r = find_name(f, ROOT, "unknown process", &node);
+		r = kx_stacks_named(&f->stacks, KX_STACKS_ROOT, "unknown process", &node);
 	if (!r && f->by_thread) {
 		snprintf(text, sizeof(text), "%s%s%d", t->name, *t->name ? "-" : "tid ", t->tid);
-		r = find_name(f, node, text, &node);
+		r = kx_stacks_named(&f->stacks, node, text, &node);
 	}
 	t->user = (void *)(uintptr_t)node;
 	return r;
 }
 
-static inline int enter_node(struct folded *f, struct kx_call *call, uint32_t node)
-{
-	call->user = (void *)(uintptr_t)node;
-	if (f->count)
-		f->nodes[node].value++;
-	return 0;
-}
-
-/* Not inline: rarely needed. */
-static __attribute__((noinline)) int enter_other(struct folded *f, struct kx_call *call, uint32_t parent)
-{
-	uint32_t node;
-	int r = find_child(f, parent, call->func, &node);
-
-	return r ? r : enter_node(f, call, node);
-}
-
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct folded *f = ctx;
-	uint32_t parent = (uint32_t)(uintptr_t)(t->depth > 1 ? call[-1].user : t->user);
-	uint32_t node = f->nodes[parent].children[call->func % 4];
+	uint32_t parent = (uint32_t)(uintptr_t)(t->depth > 1 ? call[-1].user : t->user), node;
+	int r = kx_stacks_child(&f->stacks, parent, call->func, &node);
 
-	/* Most functions call few others. */
-	if (__builtin_expect(!node || f->nodes[node].func != call->func, 0))
-		return enter_other(f, call, parent);
-	return enter_node(f, call, node);
+	if (r)
+		return r;
+	call->user = (void *)(uintptr_t)node;
+	if (f->count)
+		f->stacks.nodes[node].value++;
+	return 0;
 }
 
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
@@ -249,7 +76,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	(void)tsc;
 	/* the time of a repaired call is not known: it counts as its caller's */
 	if (how != KX_LEAVE_REPAIRED)
-		f->nodes[(uintptr_t)call->user].value += call->took - call->children;
+		f->stacks.nodes[(uintptr_t)call->user].value += call->took - call->children;
 	return 0;
 }
 
@@ -349,12 +176,12 @@ static int build_line(struct folded *f, uint32_t index, size_t *valid)
 		return r;
 	while (common && (common > *valid || f->path[common - 1] != at)) {
 		f->path[--common] = at;
-		at = f->nodes[at].parent;
+		at = f->stacks.nodes[at].parent;
 	}
 	for (size_t i = common; i <= depth && !r; i++) {
-		const struct node *node = &f->nodes[f->path[i]];
+		const struct kx_stack *node = &f->stacks.nodes[f->path[i]];
 
-		r = add_to_line(f, i, node->is_name ? f->names[node->func] :
+		r = add_to_line(f, i, node->is_name ? f->stacks.names[node->func] :
 						      kx_trace_name(f->x->names, node->func));
 	}
 	*valid = r ? 0 : depth + 1;
@@ -364,8 +191,8 @@ static int build_line(struct folded *f, uint32_t index, size_t *valid)
 /* With hundreds of thousands of functions, most names are not in the CPU's cache. */
 static void prefetch_name(const struct folded *f, size_t index, bool text)
 {
-	if (index < f->nnodes && !f->nodes[index].is_name)
-		kx_trace_prefetch(f->x->names, f->nodes[index].func, text);
+	if (index < f->stacks.nnodes && !f->stacks.nodes[index].is_name)
+		kx_trace_prefetch(f->x->names, f->stacks.nodes[index].func, text);
 }
 
 static int write_lines(struct folded *f)
@@ -373,15 +200,15 @@ static int write_lines(struct folded *f)
 	struct kx_text_out *o = f->x->out;
 	size_t valid = 0;
 
-	f->depths = calloc(f->nnodes + 1, sizeof(*f->depths));
+	f->depths = calloc(f->stacks.nnodes + 1, sizeof(*f->depths));
 	if (!f->depths)
 		return -ENOMEM;
-	for (size_t i = 0; i < f->nnodes && !o->error; i++) {
-		uint32_t parent = f->nodes[i].parent;
-		uint64_t value = f->nodes[i].value;
+	for (size_t i = 0; i < f->stacks.nnodes && !o->error; i++) {
+		uint32_t parent = f->stacks.nodes[i].parent;
+		uint64_t value = f->stacks.nodes[i].value;
 		int r;
 
-		f->depths[i] = parent == ROOT ? 0 : f->depths[parent] + 1;
+		f->depths[i] = parent == KX_STACKS_ROOT ? 0 : f->depths[parent] + 1;
 		prefetch_name(f, i + 2 * AHEAD, false);
 		prefetch_name(f, i + AHEAD, true);
 
@@ -402,11 +229,7 @@ static int write_lines(struct folded *f)
 
 static void free_folded(struct folded *f)
 {
-	for (size_t i = 0; i < f->nnames; i++)
-		free(f->names[i]);
-	free(f->names);
-	free(f->nodes);
-	free(f->places);
+	kx_stacks_free(&f->stacks);
 	free(f->path);
 	free(f->ends);
 	free(f->depths);
@@ -422,7 +245,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	const struct kx_call_visitor visitor = {
 		.thread = on_thread, .enter = on_enter, .leave = f.count ? NULL : on_leave, .ctx = &f,
 	};
-	int r = grow_places(&f);
+	int r = kx_stacks_init(&f.stacks);
 
 	if (!r)
 		r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* kxray report: the table of functions. */
+/* kxray report: the table of functions, or one of the views of report_views.h. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/printable.h"
@@ -10,6 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/filter_options.h"
+#include "cmd/report_views.h"
 #include "cmd/empty_result.h"
 #include "cmd/screen_options.h"
 #include "cmd/trace_input.h"
@@ -24,6 +26,8 @@ struct arguments {
 	bool fail_on_loss;
 	struct kx_call_filter filter;
 	struct kx_screen_arguments screen;
+	struct kx_view_arguments chosen;
+	char *const *operands;
 };
 
 /* in the order of enum kx_report_by, without its first */
@@ -67,6 +71,8 @@ static const struct kx_option options[] = {
 
 static const struct kx_option_group groups[] = {
 	{ .options = options },
+	{ .heading = "Instead of the table", .options = kx_view_options,
+	  .offset = offsetof(struct arguments, chosen) },
 	{ .heading = "How to show it", .options = kx_screen_options,
 	  .offset = offsetof(struct arguments, screen) },
 	{ .heading = "What to show (default: everything)", .options = kx_filter_options,
@@ -76,9 +82,11 @@ static const struct kx_option_group groups[] = {
 
 const struct kx_command kx_command_report = {
 	.name = NAME,
-	.summary = "show a trace as a table of functions",
+	.summary = "show a trace as a table of functions, a tree of calls, a histogram or its slowest calls",
 	.usage = "Usage: kxray report [OPTION...] FILE\n"
-		 "Shows a trace as a table of functions. FILE is any XRay trace; '-' is standard input.\n",
+		 "       kxray report --tree [FUNCTION] | --callers FUNCTION | --callees FUNCTION |\n"
+		 "                    --histogram FUNCTION | --slowest N [FUNCTION] [OPTION...] FILE\n"
+		 "Shows a trace as a table of functions, or one of these views. FILE is any XRay trace; '-' is standard input.\n",
 	.groups = groups,
 	.notes = "Times are from entry to exit, less what the probes themselves took (--raw: as recorded).\n"
 		 "'total' counts a recursive function once, 'self' is the time without traced callees, 'open'\n"
@@ -87,57 +95,100 @@ const struct kx_command kx_command_report = {
 		 "their time is part of their caller's 'self'.\n"
 		 "With --sched, 'on-cpu' and 'off-cpu' are the parts of 'total' in which the thread was on a\n"
 		 "CPU and was not; 'wait' is the part of 'off-cpu' in which it was runnable.\n",
-	.operands = KX_OPERANDS_ONE,
-	.operand = offsetof(struct arguments, trace.path),
+	.operands = KX_OPERANDS_LIST,
+	.operand = offsetof(struct arguments, operands),
 	.run = kx_cmd_report,
 };
 
-static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
+/* Prints the table of functions. */
+static int print_table(struct arguments *a, struct kx_calls *calls, bool filtered, bool *lost, struct kx_err *err)
 {
-	struct kx_report_options options_of_report = { .by = a->view.by, .raw = a->filter.raw };
-	bool grouped = a->view.by && a->view.by != KX_REPORT_BY_MODULE;
 	struct kx_trace_input *t = &a->trace;
-	struct kx_report *report = NULL;
+	struct kx_report_options options_of_report = {
+		.by = a->view.by, .raw = a->filter.raw, .calls = calls, .whole = calls && !filtered,
+		.session = (json_t *)(uintptr_t)a->view.session,
+	};
 	const struct kx_report_totals *totals;
-	struct kx_calls *calls = NULL;
-	struct kx_budget_info budget = { 0 };
+	struct kx_report *report = NULL;
 	struct kx_text_out out;
-	bool empty, filtered = kx_filter_is_set(&a->filter);
-	int r = kx_trace_input_open(t, false, err);
+	bool empty;
+	int r = kx_report_new(t->file, &options_of_report, &report, err);
 
-	if (!r) {
-		kx_trace_input_warn(t, NAME, "in the report");
-		options_of_report.session = t->names.has_map ? t->names.map.session : NULL;
-		options_of_report.whole = grouped && !filtered;
-		a->view.session = options_of_report.session;
-		if (kx_budget_info_read(options_of_report.session, &budget))
-			r = kx_err_set(err, -ENOMEM, "out of memory for the report");
-		a->view.budget = &budget;
-		if (!r && (filtered || grouped))
-			r = kx_calls_new(t->file, &t->names, &a->filter, &calls, err);
-	}
-	options_of_report.calls = calls;
-	if (!r)
-		r = kx_report_new(t->file, &options_of_report, &report, err);
-	empty = !r && !kx_report_nfunctions(report);
-	if (!r && !empty && filtered)
+	if (r)
+		return r;
+	empty = !kx_report_nfunctions(report);
+	if (!empty && filtered)
 		kx_missing_warn(NAME, calls, &a->filter);
-	if (!r && (!empty || !filtered || a->view.json)) {
+	if (!empty || !filtered || a->view.json) {
 		totals = kx_report_get_totals(report);
 		*lost = totals->lost || totals->ended_early;
 		kx_text_init(&out, STDOUT_FILENO);
-		a->view.screen = kx_screen_of(STDOUT_FILENO, a->screen.color, a->screen.wide);
 		r = kx_report_print(report, &a->view, kx_fdr_get_info(t->file), &t->names, &out, err);
 	}
 	if (!r && empty && filtered)
 		r = kx_empty_result(calls, &a->filter, err);
 	else if (!r && empty)
 		kx_print(stderr, "kxray " NAME ": %s: the trace contains no calls\n", t->path);
-	kx_budget_info_free(&budget);
 	kx_report_free(report);
+	return r;
+}
+
+static int print_view(struct arguments *a, struct kx_calls *calls, bool filtered, bool *lost, struct kx_err *err)
+{
+	const struct kx_view_input in = { .calls = calls, .names = &a->trace.names,
+					  .info = kx_fdr_get_info(a->trace.file), .whole = !filtered };
+	int r = kx_view_run(&in, &a->chosen, &a->view, lost, err);
+
+	if (r == -ENODATA && filtered && !kx_calls_get_totals(calls)->calls)
+		return kx_empty_result(calls, &a->filter, err);
+	if (!r && filtered)
+		kx_missing_warn(NAME, calls, &a->filter);
+	return r;
+}
+
+static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
+{
+	struct kx_trace_input *t = &a->trace;
+	struct kx_calls *calls = NULL;
+	struct kx_budget_info budget = { 0 };
+	bool filtered = kx_filter_is_set(&a->filter);
+	bool grouped = a->view.by && a->view.by != KX_REPORT_BY_MODULE;
+	int r = kx_trace_input_open(t, false, err);
+
+	if (!r) {
+		kx_trace_input_warn(t, NAME, "in the report");
+		a->view.screen = kx_screen_of(STDOUT_FILENO, a->screen.color, a->screen.wide);
+		a->view.session = t->names.has_map ? t->names.map.session : NULL;
+		if (kx_budget_info_read(a->view.session, &budget))
+			r = kx_err_set(err, -ENOMEM, "out of memory for the report");
+		a->view.budget = &budget;
+		if (!r && (filtered || grouped || a->chosen.kind))
+			r = kx_calls_new(t->file, &t->names, &a->filter, &calls, err);
+	}
+	if (!r)
+		r = a->chosen.kind ? print_view(a, calls, filtered, lost, err) :
+				     print_table(a, calls, filtered, lost, err);
+	kx_budget_info_free(&budget);
 	kx_calls_free(calls);
 	kx_trace_input_close(t);
 	return r;
+}
+
+static int parse(struct arguments *a, int argc, char **argv, struct kx_err *err)
+{
+	const char **before = calloc((size_t)argc + 1, sizeof(*before)); /* getopt sorts argv */
+	int r = before ? 0 : kx_err_set(err, -ENOMEM, "out of memory for the arguments");
+
+	for (int i = 0; before && i < argc; i++)
+		before[i] = argv[i];
+	if (!r)
+		r = kx_options_parse(&kx_command_report, a, argc, argv, err);
+	if (!r)
+		r = kx_view_operands(&a->chosen, a->operands, before, &a->trace.path, err);
+	if (!r)
+		r = kx_view_check(&a->chosen, &a->view, err);
+	free((void *)(uintptr_t)before);
+	return r ? r : kx_trace_input_check(&a->trace, err);
 }
 
 int kx_cmd_report(int argc, char **argv)
@@ -145,10 +196,8 @@ int kx_cmd_report(int argc, char **argv)
 	struct arguments a = { 0 };
 	struct kx_err err = { 0 };
 	bool lost = false;
-	int status = KX_EXIT_DONE, r = kx_options_parse(&kx_command_report, &a, argc, argv, &err);
+	int status = KX_EXIT_DONE, r = parse(&a, argc, argv, &err);
 
-	if (!r)
-		r = kx_trace_input_check(&a.trace, &err);
 	if (r) {
 		status = kx_cmd_end_parse(&kx_command_report, r, &err);
 	} else {

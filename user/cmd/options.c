@@ -119,6 +119,12 @@ static int take_operands(const struct kx_command *c, void *arguments, int argc, 
 	char *field = (char *)arguments + c->operand;
 	int allowed = c->operands == KX_OPERANDS_ONE ? 1 : 0;
 
+	if (c->operands == KX_OPERANDS_LIST) {
+		char *const *list = argv + optind;
+
+		memcpy(field, &list, sizeof(list));
+		return 0;
+	}
 	if (optind >= argc)
 		return 0;
 	if (c->operands == KX_OPERANDS_COMMAND) {

@@ -78,6 +78,7 @@ struct kx_option_group {
 enum kx_operands {
 	KX_OPERANDS_NONE,
 	KX_OPERANDS_ONE,     /* at most one; stored as const char * */
+	KX_OPERANDS_LIST,    /* any; stored as char *const *, ends with NULL: elements of argv */
 	KX_OPERANDS_COMMAND, /* after "--": a command line, stored as char *const * */
 };
 

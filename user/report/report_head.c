@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "report/report_head.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -151,4 +152,38 @@ void kx_report_head(struct kx_text_out *o, const struct kx_screen *screen, const
 	snprintf(texts[n++], sizeof(texts[0]), "%s version %u",
 		 info->type == KX_FDR_TYPE_FDR ? "FDR" : "Basic mode", info->version);
 	kx_put_pieces(o, screen, pieces, n);
+}
+
+void kx_totals_json(struct kx_text_out *o, const struct kx_report_totals *t, const struct kx_fdr_info *info)
+{
+	char text[80];
+
+	kx_text_str(o, "\"events\":");
+	kx_text_u64(o, t->events);
+	kx_text_json_u64(o, "lost", t->lost);
+	kx_text_json_u64(o, "calls", t->calls);
+	kx_text_json_u64(o, "repaired", t->repaired);
+	kx_text_json_u64(o, "orphans", t->orphans);
+	kx_text_json_u64(o, "open", t->open);
+	kx_text_json_u64(o, "threads", t->threads);
+	if (info->tsc_hz)
+		snprintf(text, sizeof(text), ",\"seconds\":%.9f,\"unit\":\"ns\"",
+			 (double)(t->last_tsc - t->first_tsc) / (double)info->tsc_hz);
+	else
+		snprintf(text, sizeof(text), ",\"seconds\":null,\"unit\":\"ticks\"");
+	kx_text_str(o, text);
+	kx_text_json_u64(o, "tsc_hz", info->tsc_hz);
+	kx_text_json_u64(o, "version", info->version);
+	kx_text_str(o, t->has_sched ? ",\"sched\":true" : ",\"sched\":false");
+	kx_text_str(o, info->truncated ? ",\"truncated\":true" : ",\"truncated\":false");
+	kx_text_str(o, t->ended_early ? ",\"ended_early\":true" : ",\"ended_early\":false");
+}
+
+int kx_view_flush(struct kx_text_out *o, struct kx_err *err)
+{
+	int r = kx_text_flush(o);
+
+	if (r && r != -EPIPE)
+		return kx_err_set(err, r, "standard output cannot be written: %s", strerror(-r));
+	return 0;
 }

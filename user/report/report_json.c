@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "report/report_head.h"
 #include "report/report_pieces.h"
 
 /* On-CPU time is computed in nanoseconds, so that both parts add up exactly to the total. */
@@ -142,32 +143,12 @@ static void json_groups(const struct view *v)
 
 void kx_view_json(const struct view *v)
 {
-	const struct kx_report_totals *t = v->totals;
-	struct kx_text_out *o = v->out;
-	char text[400];
-
-	kx_text_str(o, "{\"events\":");
-	kx_text_u64(o, t->events);
-	kx_text_json_u64(o, "lost", t->lost);
-	kx_text_json_u64(o, "calls", t->calls);
-	kx_text_json_u64(o, "repaired", t->repaired);
-	kx_text_json_u64(o, "orphans", t->orphans);
-	kx_text_json_u64(o, "open", t->open);
-	kx_text_json_u64(o, "threads", t->threads);
-	if (v->info->tsc_hz)
-		snprintf(text, sizeof(text), ",\"seconds\":%.9f,\"unit\":\"ns\"", kx_view_seconds(v));
-	else
-		snprintf(text, sizeof(text), ",\"seconds\":null,\"unit\":\"ticks\"");
-	kx_text_str(o, text);
-	kx_text_json_u64(o, "tsc_hz", v->info->tsc_hz);
-	kx_text_json_u64(o, "version", v->info->version);
-	kx_text_str(o, t->has_sched ? ",\"sched\":true" : ",\"sched\":false");
-	kx_text_str(o, v->info->truncated ? ",\"truncated\":true" : ",\"truncated\":false");
-	kx_text_str(o, t->ended_early ? ",\"ended_early\":true" : ",\"ended_early\":false");
-	kx_text_char(o, ',');
+	kx_text_char(v->out, '{');
+	kx_totals_json(v->out, v->totals, v->info);
+	kx_text_char(v->out, ',');
 	if (v->o->by)
 		json_groups(v);
 	else
 		json_functions(v, v->groups);
-	kx_text_str(o, "}\n");
+	kx_text_str(v->out, "}\n");
 }

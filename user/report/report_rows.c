@@ -271,8 +271,3 @@ const struct kx_budget_entry *kx_view_sampling(const struct view *v, uint32_t id
 {
 	return v->o->budget && v->o->budget->n ? kx_budget_info_find(v->o->budget, id) : NULL;
 }
-
-double kx_view_seconds(const struct view *v)
-{
-	return (double)(v->totals->last_tsc - v->totals->first_tsc) / (double)v->info->tsc_hz;
-}

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "report/report_head.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
 #include "report/report_view_internal.h"
@@ -46,9 +47,5 @@ int kx_report_print(const struct kx_report *report, const struct kx_report_view 
 	kx_rows_free(&v);
 	if (r)
 		return r;
-	r = kx_text_flush(out);
-	/* A reader that closes the pipe (head, less) is no failure. */
-	if (r && r != -EPIPE)
-		return kx_err_set(err, r, "standard output cannot be written: %s", strerror(-r));
-	return 0;
+	return kx_view_flush(out, err);
 }

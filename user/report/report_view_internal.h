@@ -59,7 +59,4 @@ size_t kx_rows_fetch(const struct view *v, size_t first, size_t end,
 
 /* What a function's recording left out; NULL: nothing. */
 const struct kx_budget_entry *kx_view_sampling(const struct view *v, uint32_t id);
-/* How long the trace is. */
-double kx_view_seconds(const struct view *v);
-
 #endif

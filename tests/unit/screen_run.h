@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A command run on a terminal of a given width, and what it prints there. Include after export_run.h. */
+/* Commands run on terminals of a given width or in pipes, and what they print there. Include after export_run.h. */
 #ifndef KX_TEST_SCREEN_RUN_H
 #define KX_TEST_SCREEN_RUN_H
 
@@ -9,13 +9,15 @@
 #include <sys/wait.h>
 #include <wchar.h>
 
-/* Standard output and error of @command on a terminal of @columns; its exit status in *@status. The caller frees it. */
-static inline char *on_terminal(int (*command)(int, char **), const char *const *argv, unsigned columns,
-				int *status)
+/*
+ * Standard output and error of @command on a terminal of @columns, or with 0 columns its standard output in a pipe;
+ * its exit status in *@status. The caller frees it.
+ */
+static inline char *output_of(int (*command)(int, char **), const char *const *argv, unsigned columns, int *status)
 {
 	struct winsize size = { .ws_row = 24, .ws_col = (unsigned short)columns };
 	char *text = calloc(1, 1 << 20), *args[16];
-	int master, argc = 0;
+	int ends[2] = { -1, -1 }, argc = 0;
 	size_t used = 0;
 	ssize_t n;
 	pid_t child;
@@ -27,17 +29,20 @@ static inline char *on_terminal(int (*command)(int, char **), const char *const 
 	}
 	args[argc] = NULL;
 	fflush(stdout);
-	child = forkpty(&master, NULL, NULL, &size);
+	if (!columns)
+		assert_int_equal(pipe(ends), 0);
+	child = columns ? forkpty(&ends[0], NULL, NULL, &size) : fork();
 	assert_true(child >= 0);
 	if (!child) {
-		int r = command(argc, args);
-
-		fflush(stdout);
-		_exit(r);
+		if (!columns)
+			dup2(ends[1], STDOUT_FILENO);
+		_exit(command(argc, args));
 	}
-	while ((n = read(master, text + used, (1 << 20) - 1 - used)) > 0)
+	if (!columns)
+		close(ends[1]);
+	while ((n = read(ends[0], text + used, (1 << 20) - 1 - used)) > 0)
 		used += (size_t)n;
-	close(master);
+	close(ends[0]);
 	assert_int_equal(waitpid(child, status, 0), child);
 	assert_true(WIFEXITED(*status));
 	*status = WEXITSTATUS(*status);

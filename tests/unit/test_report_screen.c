@@ -66,7 +66,8 @@ static void expect_lines(const char *text, const char *const *lines)
 static void tables_fit(void **state)
 {
 	static const char *const options[] = { "--sort=total", "--by=process", "--by=thread", "--by=name", "--by=cpu",
-					       "--by=module", "--sort=min", "--color=never" };
+					       "--by=module", "--sort=min", "--color=never", "--tree", "--tree=main",
+					       "--callers=*", "--callees=*", "--histogram=*", "--slowest=2" };
 	static const unsigned widths[] = { 40, 60, 80, 120, 200 };
 
 	(void)state;
@@ -74,11 +75,11 @@ static void tables_fit(void **state)
 		for (size_t k = 0; k < sizeof(widths) / sizeof(widths[0]); k++) {
 			const char *argv[] = { "report", options[i], trace_path, NULL };
 			int status;
-			char *text = on_terminal(kx_cmd_report, argv, widths[k], &status);
+			char *text = output_of(kx_cmd_report, argv, widths[k], &status);
 
 			assert_int_equal(status, 0);
 			widest_line(text, widths[k]);
-			assert_non_null(strstr(text, "FUNCTION"));
+			assert_non_null(strstr(text, strstr(options[i], "histogram") ? "SHARE" : "FUNCTION"));
 			assert_true(!strstr(text, "\x1b[1m") == !strcmp(options[i], "--color=never"));
 			free(text);
 		}
@@ -88,7 +89,7 @@ static void a_narrow_table(void **state)
 {
 	const char *argv[] = { "report", "--color=never", "--limit=4", trace_path, NULL };
 	int status;
-	char *text = on_terminal(kx_cmd_report, argv, 80, &status);
+	char *text = output_of(kx_cmd_report, argv, 80, &status);
 
 	(void)state;
 	/* what was recorded, then rows with the columns that matter, then what was left out */
@@ -103,7 +104,7 @@ static void a_narrow_table(void **state)
 	assert_null(strstr(text, "lib_function"));
 	free(text);
 	argv[1] = "--sort=max"; /* what is sorted by is shown */
-	text = on_terminal(kx_cmd_report, argv, 80, &status);
+	text = output_of(kx_cmd_report, argv, 80, &status);
 	expect_lines(text, (const char *[]){ "  COUNT     TOTAL      SELF       P99       MAX  FUNCTION", NULL });
 	free(text);
 }
@@ -112,7 +113,7 @@ static void wide_tables(void **state)
 {
 	const char *argv[] = { "report", "--wide", "--color=never", trace_path, NULL };
 	int status;
-	char *text = on_terminal(kx_cmd_report, argv, 80, &status);
+	char *text = output_of(kx_cmd_report, argv, 80, &status);
 
 	(void)state;
 	expect_lines(text, (const char *[]){ long_name, "       MIN       P50       P90       P99       MAX", NULL });
@@ -127,11 +128,11 @@ static void colors(void **state)
 
 	(void)state;
 	setenv("NO_COLOR", "1", 1);
-	text = on_terminal(kx_cmd_report, argv, 80, &status);
+	text = output_of(kx_cmd_report, argv, 80, &status);
 	assert_null(strchr(text, '\x1b'));
 	free(text);
 	setenv("NO_COLOR", "", 1);
-	text = on_terminal(kx_cmd_report, argv, 80, &status);
+	text = output_of(kx_cmd_report, argv, 80, &status);
 	assert_non_null(strchr(text, '\x1b'));
 	free(text);
 	unsetenv("NO_COLOR");
@@ -153,7 +154,7 @@ static void nothing_is_left(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *argv[] = { "report", cases[i].option, trace_path, NULL };
 		int status;
-		char *text = on_terminal(kx_cmd_report, argv, 80, &status);
+		char *text = output_of(kx_cmd_report, argv, 80, &status);
 
 		assert_int_equal(status, 1);
 		assert_null(strstr(text, "FUNCTION"));

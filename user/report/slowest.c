@@ -12,7 +12,7 @@ struct walk {
 	struct kx_slowest *s;
 	struct kx_calls *calls;
 	struct kx_ready_filter functions;
-	size_t next;	  /* second walk: index into calls, by number, of the call that comes next */
+	size_t next;	  /* later walks: index into calls, by number, of the one to come that has no tree yet */
 	uint64_t begun;	  /* ticks, of the call that is taken apart */
 	uint32_t base;	  /* its depth on the stack; 0: none is */
 };
@@ -65,7 +65,13 @@ static int on_first_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	return 0;
 }
 
-/* The second walk */
+/* The later walks */
+
+static void find_next(struct walk *w, size_t from)
+{
+	for (w->next = from; w->next < w->s->count && w->s->calls[w->next].root;)
+		w->next++;
+}
 
 static int compare_numbers(const void *pa, const void *pb)
 {
@@ -85,14 +91,17 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct walk *w = ctx;
 	struct kx_slowest *s = w->s;
+	bool wanted = w->next < s->count && s->calls[w->next].number == call->number;
 	uint32_t node;
 	char text[32];
 	int r;
 
 	if (w->base) {
 		node = (uint32_t)(uintptr_t)call[-1].user;
+		if (wanted) /* one inside another has to wait for another walk */
+			find_next(w, w->next + 1);
 	} else {
-		if (w->next == s->count || s->calls[w->next].number != call->number)
+		if (!wanted)
 			return 0;
 		w->base = t->depth;
 		w->begun = call->enter;
@@ -100,7 +109,8 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 		r = kx_call_tree_named(&s->tree, 0, text, &node);
 		if (r)
 			return r;
-		s->calls[w->next++].root = node;
+		s->calls[w->next].root = node;
+		find_next(w, w->next + 1);
 	}
 	r = kx_call_tree_child(&s->tree, node, call->func, &node);
 	call->user = (void *)(uintptr_t)node;
@@ -217,8 +227,14 @@ static int take_apart(struct kx_slowest *s, struct walk *w, struct kx_err *err)
 	int r = kx_call_tree_init(&s->tree);
 
 	qsort(s->calls, s->count, sizeof(*s->calls), compare_numbers);
-	if (!r)
+	for (find_next(w, 0); !r && w->next < s->count; find_next(w, 0)) {
+		size_t first = w->next;
+
+		w->base = 0;
 		r = kx_calls_walk(w->calls, KX_ORDER_THREAD, &visitor, NULL, NULL, err);
+		if (!r && !s->calls[first].root)
+			r = kx_err_set(err, -EBADMSG, "the trace has changed while it was read");
+	}
 	if (!r)
 		r = fit_pauses(&s->tree);
 	if (!r)

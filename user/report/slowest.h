@@ -3,7 +3,7 @@
  * The slowest calls of a function, each as a tree of what it consists of: its own time, its callees, system calls, and, with
  * scheduler events (record --sched), when its thread was runnable or asleep in which of them, and who woke it.
  *
- * The first walk finds the calls, the second takes them apart. Calls inside them are merged by stack, so memory
+ * The first walk finds the calls, the second takes them apart; of calls inside others, one walk more for each level. Calls inside them are merged by stack, so memory
  * grows with distinct stacks, not with what a call does.
  */
 #ifndef KX_SLOWEST_H
@@ -37,7 +37,7 @@ struct kx_slowest_options {
 };
 
 /*
- * Walks the calls twice. Outermost calls of a function only, with a measured end. @s is all zero; free in any case.
+ * Walks the calls. Outermost calls of a function only, with a measured end. @s is all zero; free in any case.
  * Errors: -ENODATA (no such call), -EINVAL, -EBADMSG, -ENOMEM.
  */
 int kx_slowest_read(struct kx_calls *calls, const struct kx_tree_view *view, const struct kx_slowest_options *options,

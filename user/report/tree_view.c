@@ -36,16 +36,21 @@ static int time_width(const struct kx_tree_view *v)
 	return v->exact ? EXACT_WIDTH : KX_TIME_WIDTH(v->info->tsc_hz);
 }
 
-/* Exact times leave too little room for names on a narrow screen. */
+/* Names need room on a narrow screen, and exact times leave them less. */
 static bool has_share(const struct kx_tree_view *v)
 {
-	return !v->exact || !v->screen.columns || v->screen.columns >= 100;
+	return !v->screen.columns || v->screen.columns >= (v->exact ? 100 : 60);
+}
+
+static bool has_self(const struct kx_tree_view *v)
+{
+	return v->shape != KX_TREE_CALLERS && (!v->screen.columns || v->screen.columns >= (v->exact ? 64 : 50));
 }
 
 /* What is before the names. */
 static size_t columns_width(const struct kx_tree_view *v)
 {
-	return (size_t)(COUNT_WIDTH + time_width(v) * (v->shape == KX_TREE_CALLERS ? 1 : 2) +
+	return (size_t)(COUNT_WIDTH + time_width(v) * (has_self(v) ? 2 : 1) +
 			(has_share(v) ? SHARE_WIDTH : 0) + 2);
 }
 
@@ -76,12 +81,12 @@ void kx_tree_put_columns(const struct kx_tree_view *v)
 	kx_text_str(o, kx_screen_style(&v->screen, KX_STYLE_HEAD));
 	kx_text_field(o, COUNT_WIDTH, "COUNT", 5);
 	kx_text_field(o, time_width(v), "TOTAL", 5);
-	if (v->shape != KX_TREE_CALLERS)
+	if (has_self(v))
 		kx_text_field(o, time_width(v), "SELF", 4);
 	if (has_share(v))
 		kx_text_field(o, SHARE_WIDTH, "SHARE", 5);
-	kx_text_str(o, v->shape == KX_TREE_CALLERS ? "  FUNCTION, below it its callers" :
-		       v->shape == KX_TREE_CALLEES ? "  FUNCTION, below it its callees" : "  FUNCTION");
+	kx_text_str(o, v->shape == KX_TREE_CALLERS ? "  FUNCTION, CALLERS" :
+		       v->shape == KX_TREE_CALLEES ? "  FUNCTION, CALLEES" : "  FUNCTION");
 	kx_text_str(o, kx_screen_style(&v->screen, KX_STYLE_PLAIN));
 	kx_text_char(o, '\n');
 }
@@ -152,7 +157,7 @@ static void put_row(const struct kx_tree_view *v, const struct kx_tree_rows *row
 {
 	kx_put_number(v->out, COUNT_WIDTH, rows->tree->counts[node].calls);
 	put_time(v, kx_tree_total_ns(rows, node));
-	if (v->shape != KX_TREE_CALLERS)
+	if (has_self(v))
 		put_time(v, kx_tree_self_ns(rows, node));
 	put_share(v, kx_tree_share(rows, node, root));
 	put_name(v, rows, node, put_indent(v, depth));
@@ -169,7 +174,7 @@ static void put_rest(const struct kx_tree_view *v, const struct kx_tree_rows *ro
 
 	kx_put_number(v->out, COUNT_WIDTH, calls);
 	put_time(v, kx_trace_ns(begin + ticks, rows->hz) - kx_trace_ns(begin, rows->hz));
-	if (v->shape != KX_TREE_CALLERS)
+	if (has_self(v))
 		kx_text_field(v->out, time_width(v), "", 0);
 	put_share(v, all ? (double)ticks / (double)all : 0);
 	put_indent(v, depth);

@@ -39,7 +39,7 @@ mkdir -p "$TMP/bin/1/mine" "$TMP/bin/2" "$TMP/bin/3"
 : >"$TMP/bin/2/mine"
 ln -s "$TARGETS/counts" "$TMP/bin/3/mine"
 run env PATH="$TMP/bin/1:$TMP/bin/2:$TMP/bin/3" "$KXRAY" functions mine -f leaf_a
-assert_contains "a program on PATH" "$STATUS $OUT" "leaf_a (counts)"
+assert_contains "a program on PATH" "$STATUS $OUT" "leaf_a [counts]"
 says "no program" 1 "cannot open 'yours'" env PATH="$TMP/bin/3" "$KXRAY" functions yours
 cp "$TARGETS/counts" "$TMP/bin/python3.99"
 says "an interpreter" 1 "'python3.99' is an interpreter: only its C functions can be traced" \

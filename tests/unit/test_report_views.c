@@ -89,7 +89,7 @@ static int make_trace(void **state)
 /* The JSON of `kxray report --json` with these options; @second may be NULL. */
 static json_t *report(const char *first, const char *second, const char *third)
 {
-	const char *argv[6] = { "report", "--json", trace_path, first, second, third };
+	const char *argv[7] = { "report", "--json", trace_path, first, second, third };
 	json_error_t error;
 	json_t *json;
 	int status;

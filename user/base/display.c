@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -12,6 +13,7 @@
 
 #define DOTS "\xe2\x80\xa6"
 #define DOTS_SIZE (sizeof(DOTS) - 1)
+#define LEAST_NAME 16 /* columns; a module does not leave its function's name less */
 
 /* Widths */
 
@@ -258,6 +260,44 @@ char *kx_display_name(const char *name, size_t columns)
 	shorten(shown, columns, out);
 	if (!fits(out, strlen(out), columns))
 		cut_middle(out, columns);
+	free(shown);
+	return out;
+}
+
+/* Columns for the module with its brackets, of @columns; 0: it is left out. */
+static size_t module_columns(const char *module, size_t name, size_t columns)
+{
+	size_t wanted = kx_display_width(module, strlen(module)) + 3, most = columns / 3;
+
+	/* a third at most, unless the name leaves it more */
+	if (columns > name && columns - name > most)
+		most = columns - name;
+	wanted = wanted < most ? wanted : most;
+	return wanted < 6 || columns - wanted < LEAST_NAME ? 0 : wanted;
+}
+
+char *kx_display_function(const char *name, const char *module, size_t columns, size_t *module_at)
+{
+	char *shown = columns ? kx_display_name(name, columns) : kx_printable(name, strlen(name)), *short_module, *out;
+	char *whole = kx_printable(module, strlen(module));
+	size_t wanted = 0;
+
+	if (shown && whole && columns && *whole)
+		wanted = module_columns(whole, kx_display_width(shown, strlen(shown)), columns);
+	if (shown && wanted) {
+		free(shown);
+		shown = kx_display_name(name, columns - wanted);
+	}
+	*module_at = shown ? strlen(shown) : 0;
+	if (!shown || !whole || !*whole || (columns && !wanted)) {
+		free(whole);
+		return shown;
+	}
+	short_module = columns ? kx_display_name(module, wanted - 3) : strdup(whole);
+	free(whole);
+	if (!short_module || asprintf(&out, "%s [%s]", shown, short_module) < 0)
+		out = NULL;
+	free(short_module);
 	free(shown);
 	return out;
 }

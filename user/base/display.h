@@ -18,6 +18,12 @@ size_t kx_display_fit(const char *text, size_t size, size_t columns);
  * not fit, or has no such parts, loses its middle.
  */
 char *kx_display_name(const char *name, size_t columns);
+/*
+ * The function as "NAME [MODULE]", or "NAME" if @module is "", in at most @columns columns (0: whole): a module gives way
+ * to a name. *@module_at: where " [" is, or the end. Else the same.
+ */
+char *kx_display_function(const char *name, const char *module, size_t columns, size_t *module_at);
+
 /* The same for other texts, which lose their end. */
 char *kx_display_text(const char *text, size_t columns);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/printable.h"
 #include "binary/program_path.h"
@@ -14,6 +15,8 @@
 #include "cmd/cmd.h"
 #include "doctor/price.h"
 #include "cmd/commands.h"
+#include "cmd/functions_table.h"
+#include "cmd/screen_options.h"
 #include "base/json_text.h"
 #include "tracer/clock.h"
 #include "tracer/keeper.h"
@@ -35,6 +38,8 @@ struct arguments {
 	size_t max_functions;
 	double rate_seconds; /* --rate; 0: not given */
 	bool json, left_out;
+	struct kx_functions_table table;
+	struct kx_screen_arguments screen;
 };
 
 /* in the order of enum kx_exits */
@@ -66,6 +71,11 @@ static const struct kx_option options[] = {
 		    "lower rate that this leaves it." },
 	{ .name = "max-functions", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
 	  KX_FIELD(struct arguments, max_functions), .help = "refuse to select more (default 20000)" },
+	{ .name = "sort", .short_name = 's', .kind = KX_OPTION_CHOICE, .argument = "KEY",
+	  .words = kx_functions_sort_words, KX_FIELD(struct arguments, table.sort),
+	  .help = "the table by address (default), name, size, cost or, with --rate, calls" },
+	{ .name = "limit", .short_name = 'n', .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
+	  KX_FIELD(struct arguments, table.limit), .help = "show only the first N functions of the table" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, json),
 	  .help = "a JSON array on standard output" },
 	{ .name = "left-out", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, left_out),
@@ -74,7 +84,11 @@ static const struct kx_option options[] = {
 	{ 0 },
 };
 
-static const struct kx_option_group groups[] = { { .options = options }, { 0 } };
+static const struct kx_option_group groups[] = {
+	{ .options = options },
+	{ .heading = "How to show it", .options = kx_screen_options, .offset = offsetof(struct arguments, screen) },
+	{ 0 },
+};
 
 const struct kx_command kx_command_functions = {
 	.name = NAME,
@@ -117,6 +131,8 @@ static int check_arguments(const struct arguments *a, struct kx_err *err)
 		return kx_err_set(err, -EINVAL, "give either -p or a binary, not both");
 	if (a->rate_seconds > 0 && !a->npids)
 		return kx_err_set(err, -EINVAL, "--rate needs running processes (-p PID)");
+	if (a->table.sort == KX_FUNCTIONS_BY_CALLS && !(a->rate_seconds > 0))
+		return kx_err_set(err, -EINVAL, "--sort calls needs --rate, which counts them");
 	if (!a->binary && !a->npids && !all_special(a))
 		return kx_err_set(err, -EINVAL, "name a process (-p PID) or a binary");
 	return 0;
@@ -204,36 +220,6 @@ static int print_json(const struct kx_selection *sel, const struct kx_rates *rat
 		rc = kx_err_set(err, -EIO, "cannot write to standard output");
 	json_decref(all);
 	return rc;
-}
-
-static void print_rate(const struct kx_rate *r)
-{
-	if (r->cost_ns < 0)
-		printf("%12.0f  %8s  %8s  ", r->per_second, "?", "?");
-	else
-		printf("%12.0f  %8.0f  %7.2f%%  ", r->per_second, r->cost_ns, r->percent);
-}
-
-static void print_table(const struct kx_selection *sel, const struct kx_rates *rates)
-{
-	size_t i;
-
-	if (rates)
-		printf("%12s  %8s  %8s  ", "CALLS/S", "NS/CALL", "CPU");
-	printf("%-8s  %-11s  %18s  %6s  %6s  %s\n", "COST", "EXIT", "ADDRESS", "SIZE", "INSNS",
-	       "FUNCTION (MODULE)");
-	for (i = 0; i < sel->nfunctions; i++) {
-		const struct kx_function *f = &sel->functions[i];
-
-		if (f->traced && rates)
-			print_rate(&rates->items[i]);
-		if (f->traced)
-			kx_print(stdout,
-				 "%-8s  %-11s  %#18" PRIx64 "  %6" PRIu64 "  %6u  %s (%s)\n",
-				 kx_cost_name(f->plan.entry.cost), kx_exits_name(f->plan.exit_kind),
-				 f->sym->addr, f->sym->size, f->plan.instructions, f->sym->pretty,
-				 sel->modules[f->module].module->name);
-	}
 }
 
 static void print_left_out(const struct kx_selection *sel, FILE *to)
@@ -410,10 +396,11 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 			kx_selection_free(&sel);
 	}
 	if (!rc) {
+		a->table.screen = kx_screen_of(STDOUT_FILENO, a->screen.color, a->screen.wide);
 		if (a->json)
 			rc = print_json(&sel, known, err);
 		else
-			print_table(&sel, known);
+			rc = kx_functions_print(&sel, known, &a->table, err);
 		if (!a->json)
 			print_left_out(&sel, stdout);
 		else if (a->left_out)

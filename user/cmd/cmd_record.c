@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/printable.h"
+#include "base/screen.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/record_arguments.h"
@@ -131,7 +133,8 @@ static int show_counts(struct kx_record_arguments *a, const struct kx_recording_
 			 "kxray: --max-overhead %g %%: the probes took about %.1f %% of the CPU time that the program "
 			 "used; calls of %zu function%s were not counted for a time\n",
 			 r->budget_percent, r->budget_taken_percent, r->budget_out, plural(r->budget_out));
-	if ((a->counts.calls || a->json) && kx_counts_print(&a->counts, r->seconds, a->json, stdout))
+	if ((a->counts.calls || a->json) && kx_counts_print(&a->counts, r->seconds, a->json, kx_screen_of(STDOUT_FILENO, KX_COLOR_NEVER, false).columns,
+			    stdout))
 		return kx_err_set(err, -EIO, "the counts cannot be printed on stdout");
 	return 0;
 }

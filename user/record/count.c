@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/display.h"
 #include "base/json_text.h"
-#include "base/printable.h"
 
 #define JSON_TEXT_MAX (64u << 10)
+#define NUMBERS_WIDTH 39 /* columns before the names */
 #define LEAST_COUNTED 0.001 /* seconds: a rate of less time means nothing */
 
 static int most_first(const void *a, const void *b)
@@ -109,7 +110,22 @@ static double rate_of(const struct kx_count *item, double seconds)
 	return (double)item->calls / (counted > LEAST_COUNTED ? counted : LEAST_COUNTED);
 }
 
-int kx_counts_print(const struct kx_counts *c, double seconds, bool json, FILE *to)
+/* "NAME [MODULE]" in what the numbers leave of @columns, 0: whole. -ENOMEM, else 0. */
+static int print_name(const struct kx_count *item, unsigned columns, FILE *to)
+{
+	size_t module_at;
+	char *name = kx_display_function(item->name, item->module,
+					 !columns ? 0 : columns > NUMBERS_WIDTH + 8 ? columns - NUMBERS_WIDTH : 8,
+					 &module_at);
+
+	if (!name)
+		return -ENOMEM;
+	fputs(name, to);
+	free(name);
+	return 0;
+}
+
+int kx_counts_print(const struct kx_counts *c, double seconds, bool json, unsigned columns, FILE *to)
 {
 	double rates = 0;
 
@@ -119,11 +135,12 @@ int kx_counts_print(const struct kx_counts *c, double seconds, bool json, FILE *
 	for (size_t i = 0; i < c->nitems; i++) {
 		const struct kx_count *item = &c->items[i];
 
-		kx_print(to, "%14" PRIu64 " %14.0f %5.1f %%  %s [%s]", item->calls,
-			 rate_of(item, seconds), (double)item->calls * 100 / (double)c->calls, item->name,
-			 item->module);
+		fprintf(to, "%14" PRIu64 " %14.0f %5.1f %%  ", item->calls, rate_of(item, seconds),
+			(double)item->calls * 100 / (double)c->calls);
+		if (print_name(item, columns, to))
+			return -ENOMEM;
 		if (item->out_seconds > 0)
-			fprintf(to, "; not counted for %.1f s", item->out_seconds);
+			fprintf(to, "%snot counted for %.1f s", columns ? "\n          " : "; ", item->out_seconds);
 		fputc('\n', to);
 		rates += rate_of(item, seconds);
 	}

@@ -11,8 +11,6 @@
 #include "base/display.h"
 #include "trace/symbolizer.h"
 
-#define LEAST_NAME 16 /* columns; a module does not leave its function's name less */
-
 size_t kx_format_time(char text[32], uint64_t ticks, uint64_t hz)
 {
 	static const struct {
@@ -92,27 +90,20 @@ void kx_put_text(struct kx_text_out *o, const char *text)
 		kx_text_bytes(o, text, n);
 }
 
-/* @shown, which is freed; returns the columns used. */
-static size_t put_shortened(struct kx_text_out *o, char *shown)
-{
-	size_t size = shown ? strlen(shown) : 0, columns;
-
-	if (!shown) {
-		o->error = o->error ? o->error : -ENOMEM;
-		return 0;
-	}
-	kx_text_bytes(o, shown, size);
-	columns = kx_display_width(shown, size);
-	free(shown);
-	return columns;
-}
-
 void kx_put_fitted(struct kx_text_out *o, const char *text, size_t columns)
 {
-	if (columns)
-		put_shortened(o, kx_display_text(text, columns));
-	else
+	char *shown;
+
+	if (!columns) {
 		kx_put_text(o, text);
+		return;
+	}
+	shown = kx_display_text(text, columns);
+	if (shown)
+		kx_text_str(o, shown);
+	else
+		o->error = o->error ? o->error : -ENOMEM;
+	free(shown);
 }
 
 void kx_put_wrapped(struct kx_text_out *o, const struct kx_screen *screen, const char *text)
@@ -144,40 +135,29 @@ void kx_put_styled(struct kx_text_out *o, const struct kx_screen *screen, enum k
 	kx_text_str(o, kx_screen_style(screen, KX_STYLE_PLAIN));
 }
 
-static size_t put_fitted_function(struct kx_text_out *o, const struct kx_screen *screen, const char *name,
-				  const char *module, size_t columns)
+static void put_fitted_function(struct kx_text_out *o, const struct kx_screen *screen, const char *name,
+				const char *module, size_t columns)
 {
-	/* a module takes a third at most, unless the name leaves it more */
-	char *shown = kx_display_name(module, columns);
-	size_t wanted = shown && *module ? kx_display_width(shown, strlen(shown)) + 3 : 0, used;
-	size_t most = columns / 3, all;
+	size_t module_at;
+	char *shown = kx_display_function(name, module, columns, &module_at);
 
+	if (!shown) {
+		o->error = o->error ? o->error : -ENOMEM;
+		return;
+	}
+	kx_text_bytes(o, shown, module_at);
+	if (shown[module_at])
+		kx_put_styled(o, screen, KX_STYLE_DIM, shown + module_at);
 	free(shown);
-	shown = kx_display_name(name, columns);
-	all = shown ? kx_display_width(shown, strlen(shown)) : 0;
-	free(shown);
-	if (columns - all > most)
-		most = columns - all;
-	if (wanted > most)
-		wanted = most;
-	if (wanted < 6 || columns - wanted < LEAST_NAME)
-		wanted = 0;
-	used = put_shortened(o, kx_display_name(name, columns - wanted));
-	if (!wanted)
-		return used;
-	kx_text_str(o, kx_screen_style(screen, KX_STYLE_DIM));
-	kx_text_bytes(o, " [", 2);
-	used += put_shortened(o, kx_display_name(module, wanted - 3));
-	kx_text_char(o, ']');
-	kx_text_str(o, kx_screen_style(screen, KX_STYLE_PLAIN));
-	return used + 3;
 }
 
-size_t kx_put_function(struct kx_text_out *o, const struct kx_screen *screen, const char *name,
-		       const char *module, size_t columns)
+void kx_put_function(struct kx_text_out *o, const struct kx_screen *screen, const char *name, const char *module,
+		     size_t columns)
 {
-	if (columns)
-		return put_fitted_function(o, screen, name, module, columns);
+	if (columns) {
+		put_fitted_function(o, screen, name, module, columns);
+		return;
+	}
 	kx_put_text(o, name);
 	if (*module) {
 		kx_text_str(o, kx_screen_style(screen, KX_STYLE_DIM));
@@ -186,5 +166,4 @@ size_t kx_put_function(struct kx_text_out *o, const struct kx_screen *screen, co
 		kx_text_char(o, ']');
 		kx_text_str(o, kx_screen_style(screen, KX_STYLE_PLAIN));
 	}
-	return 0;
 }

@@ -23,10 +23,9 @@ void kx_put_time_text(struct kx_text_out *o, const char *text, uint64_t hz);
 /* @text from a traced program, printable. */
 void kx_put_text(struct kx_text_out *o, const char *text);
 /*
- * A function as "NAME [MODULE]", in at most @columns columns (0: whole); @module may be "". Returns the columns used
- * (0 if @columns is).
+ * A function as "NAME [MODULE]", in at most @columns columns (0: whole); @module may be "".
  */
-size_t kx_put_function(struct kx_text_out *o, const struct kx_screen *screen, const char *name,
+void kx_put_function(struct kx_text_out *o, const struct kx_screen *screen, const char *name,
 		       const char *module, size_t columns);
 /* @text in @style. */
 void kx_put_styled(struct kx_text_out *o, const struct kx_screen *screen, enum kx_style style,

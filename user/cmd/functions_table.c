@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/functions_table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/display.h"
+
+const char *const kx_functions_sort_words[] = { "address", "name", "size", "cost", "calls", NULL };
+
+struct table {
+	const struct kx_selection *sel;
+	const struct kx_rates *rates;
+	const struct kx_functions_table *o;
+	size_t *rows; /* indexes into the selection's functions */
+	size_t n;
+	bool address, instructions; /* columns that narrow screens lack */
+	size_t name;		    /* columns; 0: no limit */
+};
+
+#define LEAST_NAME 28
+#define RATE_WIDTH 34
+#define ADDRESS_WIDTH 20
+#define INSNS_WIDTH 8
+#define OTHER_WIDTH 31 /* COST, EXIT, SIZE */
+
+static int compare(const void *pa, const void *pb, void *ctx)
+{
+	const struct table *t = ctx;
+	size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
+	const struct kx_function *fa = &t->sel->functions[a], *fb = &t->sel->functions[b];
+	int order = 0;
+
+	if (t->o->sort == KX_FUNCTIONS_BY_NAME)
+		order = strcmp(fa->sym->pretty, fb->sym->pretty);
+	else if (t->o->sort == KX_FUNCTIONS_BY_SIZE)
+		order = fa->sym->size < fb->sym->size ? 1 : -(fa->sym->size > fb->sym->size);
+	else if (t->o->sort == KX_FUNCTIONS_BY_COST)
+		order = (int)fb->plan.entry.cost - (int)fa->plan.entry.cost;
+	else if (t->o->sort == KX_FUNCTIONS_BY_CALLS)
+		order = t->rates->items[a].per_second < t->rates->items[b].per_second ?
+				1 : -(t->rates->items[a].per_second > t->rates->items[b].per_second);
+	/* else as selected: by module and address */
+	return order ? order : a < b ? -1 : 1;
+}
+
+static void choose_columns(struct table *t)
+{
+	size_t columns = t->o->screen.columns, used = OTHER_WIDTH + (t->rates ? RATE_WIDTH : 0);
+
+	t->instructions = !columns || used + INSNS_WIDTH + LEAST_NAME <= columns;
+	used += t->instructions ? INSNS_WIDTH : 0;
+	t->address = !columns || used + ADDRESS_WIDTH + LEAST_NAME <= columns;
+	used += t->address ? ADDRESS_WIDTH : 0;
+	t->name = !columns ? 0 : columns > used + 8 ? columns - used : 8;
+}
+
+static void print_heads(const struct table *t)
+{
+	printf("%s", kx_screen_style(&t->o->screen, KX_STYLE_HEAD));
+	if (t->rates)
+		printf("%12s  %8s  %8s  ", "CALLS/S", "NS/CALL", "CPU");
+	printf("%-8s  %-11s  ", "COST", "EXIT");
+	if (t->address)
+		printf("%18s  ", "ADDRESS");
+	printf("%6s  ", "SIZE");
+	if (t->instructions)
+		printf("%6s  ", "INSNS");
+	printf("FUNCTION%s\n", kx_screen_style(&t->o->screen, KX_STYLE_PLAIN));
+}
+
+static void print_rate(const struct kx_rate *r)
+{
+	if (r->cost_ns < 0)
+		printf("%12.0f  %8s  %8s  ", r->per_second, "?", "?");
+	else
+		printf("%12.0f  %8.0f  %7.2f%%  ", r->per_second, r->cost_ns, r->percent);
+}
+
+static int print_row(const struct table *t, size_t index)
+{
+	const struct kx_function *f = &t->sel->functions[index];
+	size_t module_at;
+	char *name = kx_display_function(f->sym->pretty, t->sel->modules[f->module].module->name, t->name, &module_at);
+
+	if (!name)
+		return -ENOMEM;
+	if (t->rates)
+		print_rate(&t->rates->items[index]);
+	printf("%-8s  %-11s  ", kx_cost_name(f->plan.entry.cost), kx_exits_name(f->plan.exit_kind));
+	if (t->address)
+		printf("%#18" PRIx64 "  ", f->sym->addr);
+	printf("%6" PRIu64 "  ", f->sym->size);
+	if (t->instructions)
+		printf("%6u  ", f->plan.instructions);
+	printf("%.*s%s%s%s\n", (int)module_at, name, kx_screen_style(&t->o->screen, KX_STYLE_DIM), name + module_at,
+	       kx_screen_style(&t->o->screen, KX_STYLE_PLAIN));
+	free(name);
+	return 0;
+}
+
+int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *rates, const struct kx_functions_table *o,
+		       struct kx_err *err)
+{
+	struct table t = { .sel = sel, .rates = rates, .o = o };
+	size_t shown;
+	int r = 0;
+
+	t.rows = calloc(sel->nfunctions + 1, sizeof(*t.rows));
+	if (!t.rows)
+		return kx_err_set(err, -ENOMEM, "out of memory for the table");
+	for (size_t i = 0; i < sel->nfunctions; i++)
+		if (sel->functions[i].traced)
+			t.rows[t.n++] = i;
+	qsort_r(t.rows, t.n, sizeof(*t.rows), compare, &t);
+	choose_columns(&t);
+	print_heads(&t);
+	shown = o->limit && o->limit < t.n ? o->limit : t.n;
+	for (size_t i = 0; i < shown && !r; i++)
+		r = print_row(&t, t.rows[i]);
+	if (shown < t.n)
+		printf("all %zu functions, %zu shown\n", t.n, shown);
+	if (!t.address)
+		printf("%sToo narrow for ADDRESS%s: --wide%s\n", kx_screen_style(&o->screen, KX_STYLE_DIM),
+		       t.instructions ? "" : ", INSNS", kx_screen_style(&o->screen, KX_STYLE_PLAIN));
+	free(t.rows);
+	return r ? kx_err_set(err, r, "out of memory for the table") : 0;
+}

@@ -13,19 +13,19 @@
 
 /* In the order of the table. */
 static const struct kx_column columns[KX_COLUMNS] = {
-	{ "COUNT", KX_REPORT_BY_COUNT, KX_COLUMN_NUMBER },
-	{ "TOTAL", KX_REPORT_BY_TOTAL, KX_COLUMN_TIME },
-	{ "SELF", KX_REPORT_BY_SELF, KX_COLUMN_TIME },
-	{ "ON-CPU", KX_REPORT_BY_ON, KX_COLUMN_TIME },
-	{ "OFF-CPU", KX_REPORT_BY_OFF, KX_COLUMN_TIME },
-	{ "WAIT", KX_REPORT_BY_WAIT, KX_COLUMN_TIME },
-	{ "MIN", KX_REPORT_BY_MIN, KX_COLUMN_TIME },
-	{ "P50", KX_REPORT_BY_P50, KX_COLUMN_TIME },
-	{ "P90", KX_REPORT_BY_P90, KX_COLUMN_TIME },
-	{ "P99", KX_REPORT_BY_P99, KX_COLUMN_TIME },
-	{ "MAX", KX_REPORT_BY_MAX, KX_COLUMN_TIME },
-	{ "OPEN", KX_REPORT_BY_OPEN, KX_COLUMN_NUMBER },
-	{ "NO EXIT", KX_REPORT_BY_NO_EXIT, KX_COLUMN_NUMBER },
+	{ "COUNT", KX_REPORT_BY_COUNT, KX_COLUMN_NUMBER, offsetof(struct kx_report_function, count) },
+	{ "TOTAL", KX_REPORT_BY_TOTAL, KX_COLUMN_TIME, offsetof(struct kx_report_function, total) },
+	{ "SELF", KX_REPORT_BY_SELF, KX_COLUMN_TIME, offsetof(struct kx_report_function, self) },
+	{ "ON-CPU", KX_REPORT_BY_ON, KX_COLUMN_TIME, offsetof(struct kx_report_function, total) },
+	{ "OFF-CPU", KX_REPORT_BY_OFF, KX_COLUMN_TIME, offsetof(struct kx_report_function, off) },
+	{ "WAIT", KX_REPORT_BY_WAIT, KX_COLUMN_TIME, offsetof(struct kx_report_function, wait) },
+	{ "MIN", KX_REPORT_BY_MIN, KX_COLUMN_TIME, offsetof(struct kx_report_function, min) },
+	{ "P50", KX_REPORT_BY_P50, KX_COLUMN_TIME, offsetof(struct kx_report_function, p50) },
+	{ "P90", KX_REPORT_BY_P90, KX_COLUMN_TIME, offsetof(struct kx_report_function, p90) },
+	{ "P99", KX_REPORT_BY_P99, KX_COLUMN_TIME, offsetof(struct kx_report_function, p99) },
+	{ "MAX", KX_REPORT_BY_MAX, KX_COLUMN_TIME, offsetof(struct kx_report_function, max) },
+	{ "OPEN", KX_REPORT_BY_OPEN, KX_COLUMN_NUMBER, offsetof(struct kx_report_function, open) },
+	{ "NO EXIT", KX_REPORT_BY_NO_EXIT, KX_COLUMN_NUMBER, offsetof(struct kx_report_function, no_exit) },
 };
 
 /* Which columns go last to first when the screen is too narrow. */

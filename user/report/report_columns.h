@@ -11,6 +11,7 @@ struct kx_column {
 	const char *title;
 	enum kx_report_key key; /* its place in the lists of numbers, and what --sort calls it */
 	enum kx_column_kind kind;
+	size_t offset; /* of its number in a struct kx_report_function; ON-CPU: of the total, from which OFF-CPU is taken */
 };
 
 #define KX_COLUMNS 13
@@ -24,6 +25,13 @@ struct kx_columns {
 	const struct kx_column *dropped[KX_COLUMNS]; /* for lack of room */
 	size_t ndropped;
 };
+
+static inline uint64_t kx_column_value(const struct kx_column *c, const struct kx_report_function *f)
+{
+	uint64_t value = *(const uint64_t *)((uintptr_t)f + c->offset);
+
+	return c->key == KX_REPORT_BY_ON ? value - f->off : value;
+}
 
 /* The columns of @v's table: those that have something to say, less those that leave too little room for names. */
 void kx_columns_choose(const struct view *v, struct kx_columns *out);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t kx_row_value(const struct kx_report_function *f, enum kx_report_key by)
+static uint64_t key_of(const struct kx_report_function *f, enum kx_report_key by)
 {
 	switch (by) {
 	case KX_REPORT_BY_SELF:
@@ -89,7 +89,7 @@ static int sort_rows(struct view *v)
 		kx_report_get_function(v->report, i, &f);
 		v->rows[i].index = (uint32_t)i;
 		if (v->o->sort != KX_REPORT_BY_NAME) {
-			v->rows[i].key = kx_row_value(&f, v->o->sort);
+			v->rows[i].key = key_of(&f, v->o->sort);
 			continue;
 		}
 		v->rows[i].name = strdup(kx_trace_name(v->names, f.id));
@@ -141,7 +141,7 @@ const char *kx_group_name(const struct view *v, uint32_t number)
 /* A group is sorted by the sum over its functions, or their largest time (min to max). */
 static void weigh(struct group *g, const struct kx_report_function *f, enum kx_report_key by)
 {
-	uint64_t key = by == KX_REPORT_BY_TOTAL ? f->self : kx_row_value(f, by);
+	uint64_t key = by == KX_REPORT_BY_TOTAL ? f->self : key_of(f, by);
 
 	if (by >= KX_REPORT_BY_MIN && by <= KX_REPORT_BY_MAX)
 		g->weight = key > g->weight ? key : g->weight;

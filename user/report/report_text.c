@@ -54,7 +54,7 @@ static void table_row(const struct view *v, const struct kx_report_function *f,
 	uint64_t hz = v->info->tsc_hz;
 
 	for (size_t i = 0; i < c->n; i++) {
-		uint64_t value = kx_row_value(f, c->shown[i]->key);
+		uint64_t value = kx_column_value(c->shown[i], f);
 
 		if (c->shown[i]->kind == KX_COLUMN_NUMBER)
 			kx_put_number(o, c->widths[i], value);

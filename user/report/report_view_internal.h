@@ -44,9 +44,6 @@ struct view {
 int kx_rows_sort(struct view *v);
 void kx_rows_free(struct view *v);
 
-/* What the rows are sorted by, and what a column shows: a number, or ticks. Not for names. */
-uint64_t kx_row_value(const struct kx_report_function *f, enum kx_report_key by);
-
 /* Name of a group's process, thread or module; "" if it is not known. */
 const char *kx_group_name(const struct view *v, uint32_t number);
 

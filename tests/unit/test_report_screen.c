@@ -18,7 +18,7 @@ static void write_trace(void)
 	static const char *functions[] = {
 		"main", long_name, "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe3\x81\xae\xe9\x96\xa2\xe6\x95\xb0"
 				   "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe3\x81\xae\xe9\x96\xa2\xe6\x95\xb0",
-		"bad\x1b[31m\n\xff name\twith\x07 much that \x9b hurts a terminal \xc3(", "lib_function",
+		"bad\x1b[31m\n\xff name\twith\x07 much that \x9b hurts a terminal \xc3(", "not_called", "lib_function",
 	};
 	struct kx_fdr_writer *w;
 	struct kx_fdr_thread *t;
@@ -33,7 +33,7 @@ static void write_trace(void)
 	for (int i = 0; i < 2; i++) {
 		t = kx_fdr_writer_thread(w, 10, 11 + i, i ? "w\x1b[2J\xff" : "worker-1", "server");
 		enter(t, now, 3, 1);
-		for (uint32_t f = 2; f <= 5; f++) {
+		for (uint32_t f = 2; f <= 6; f += f == 4 ? 2 : 1) {
 			enter(t, now += 1000, 3, f);
 			leave(t, now += 2000000, 3, f);
 		}
@@ -41,7 +41,7 @@ static void write_trace(void)
 		enter(t, now += 10, 3, 1); /* stays open: there is a column more */
 	}
 	end_trace(w, fd);
-	write_map(functions, 5,
+	write_map(functions, 6,
 		  "{\"lost\":0,\"host\":{\"name\":\"a host\"},\"started\":\"2026-11-24T02:14:34.069504702Z\",\"processes\":"
 		  "[{\"pid\":10,\"name\":\"server\",\"command\":[\"./server\",\"--port\",\"80\\u001b[2J\","
 		  "\"and a command line that is longer than a narrow terminal is wide\"]}]}");
@@ -145,7 +145,11 @@ static void nothing_is_left(void **state)
 	} cases[] = {
 		{ "--tid=1", "no thread 1 in the trace; there are 11 worker-1, 12 w\\x1b[2J" },
 		{ "--pid=1", "no process 1 in the trace; there are 10 server\r\n" },
-		{ "-fnosuch", "no function of the trace matches 'nosuch'" },
+		{ "-fnosuch", "no function of the trace matches 'nosuch'; there are main, Index<" },
+		{ "-fmian", "no function of the trace matches 'mian'; did you mean main?" },
+		{ "-finsert_or_updat", "did you mean Index<" },
+		{ "--tree=lib_functoin", "did you mean lib_function?" },
+		{ "--callers=not_called", "the trace has no such call of 'not_called': not_called was traced, but not called" },
 		{ "--min-duration=1s", "no calls are left after filtering" },
 		{ "--time=1000s..", "no calls in this part of the trace (--time)" },
 	};

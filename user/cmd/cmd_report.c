@@ -15,6 +15,7 @@
 #include "cmd/empty_result.h"
 #include "cmd/screen_options.h"
 #include "cmd/trace_input.h"
+#include "cmd/unmatched.h"
 #include "report/report.h"
 #include "report/report_view.h"
 
@@ -126,7 +127,7 @@ static int print_table(struct arguments *a, struct kx_calls *calls, bool filtere
 		r = kx_report_print(report, &a->view, kx_fdr_get_info(t->file), &t->names, &out, err);
 	}
 	if (!r && empty && filtered)
-		r = kx_empty_result(calls, &a->filter, err);
+		r = kx_empty_result(calls, &a->filter, &a->trace.names, err);
 	else if (!r && empty)
 		kx_print(stderr, "kxray " NAME ": %s: the trace contains no calls\n", t->path);
 	kx_report_free(report);
@@ -137,10 +138,15 @@ static int print_view(struct arguments *a, struct kx_calls *calls, bool filtered
 {
 	const struct kx_view_input in = { .calls = calls, .names = &a->trace.names,
 					  .info = kx_fdr_get_info(a->trace.file), .whole = !filtered };
+	char known[900];
 	int r = kx_view_run(&in, &a->chosen, &a->view, lost, err);
 
 	if (r == -ENODATA && filtered && !kx_calls_get_totals(calls)->calls)
-		return kx_empty_result(calls, &a->filter, err);
+		return kx_empty_result(calls, &a->filter, &a->trace.names, err);
+	if (r == -ENODATA && a->chosen.function) {
+		kx_unmatched_explain(&a->trace.names, a->chosen.function, known, sizeof(known));
+		return kx_err_set(err, r, "%s%s", known, filtered ? " (after filtering)" : "");
+	}
 	if (!r && filtered)
 		kx_missing_warn(NAME, calls, &a->filter);
 	return r;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "cmd/unmatched.h"
 
 #define NAMED 5 /* threads or processes in a message */
 
@@ -76,9 +77,11 @@ static int no_id(const struct kx_calls *calls, int32_t id, bool threads, struct 
 			  id, known);
 }
 
-int kx_empty_result(const struct kx_calls *calls, const struct kx_call_filter *filter, struct kx_err *err)
+int kx_empty_result(const struct kx_calls *calls, const struct kx_call_filter *filter, struct kx_symbolizer *names,
+		    struct kx_err *err)
 {
 	const char *pattern = kx_calls_unmatched(calls, 0);
+	char known[900];
 	const int32_t *id;
 
 	id = missing_id(calls, filter->tids, filter->ntids, true, 0);
@@ -87,9 +90,10 @@ int kx_empty_result(const struct kx_calls *calls, const struct kx_call_filter *f
 	id = missing_id(calls, filter->pids, filter->npids, false, 0);
 	if (id)
 		return no_id(calls, *id, false, err);
-	if (pattern)
-		return kx_err_set(err, -ENODATA, "no function of the trace matches '%s'; 'kxray report' without "
-				  "-f and -x shows all of them", pattern);
+	if (pattern) {
+		kx_unmatched_explain(names, pattern, known, sizeof(known));
+		return kx_err_set(err, -ENODATA, "%s", known);
+	}
 	return kx_err_set(err, -ENODATA, filter->from_ns || filter->to_ns ?
 						  "no calls in this part of the trace (--time)" :
 						  "no calls are left after filtering");

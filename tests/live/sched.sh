@@ -49,6 +49,21 @@ while at < len(text):
 whole = {f["name"]: f["off_cpu_ns"] for f in json.load(open(sys.argv[2]))["functions"]}
 print({n: (parts[n], whole[n]) for n in whole if abs(parts[n] - whole[n]) > 6})' \
 	"$TMP/parts.json" "$TMP/whole.json")" '{}'
+# Each call taken apart: its parts add up, all calls together were off the CPU as the table says, and threads of the target
+# woke each other.
+for f in nap take give; do
+	"$KXRAY" report --json --raw --slowest 10000 "$f" "$TRACE" >"$TMP/slowest.json"
+	assert_eq "slowest $f: parts" "$(python3 -c 'import json, re, sys
+calls = json.load(open(sys.argv[1]))["slowest"]
+f = next(f for f in json.load(open(sys.argv[2]))["functions"] if f["name"] == sys.argv[3])
+off = sum(c["runnable_ns"] + c["asleep_ns"] for c in calls)
+parts = ("self_ns", "callees_ns", "syscalls_ns", "runnable_ns", "asleep_ns")
+tids = {t["tid"] for t in json.load(open(sys.argv[4]))["threads"]}
+woken = {int(w) for c in calls for n in c["nodes"] for w in re.findall(r"woken by (\d+)", n["name"])}
+print(len(calls) == f["count"], all(c["total_ns"] == sum(c[p] for p in parts) for c in calls),
+      abs(off - f["off_cpu_ns"]) <= f["count"], sys.argv[3] != "take" or bool(woken & tids))' \
+		"$TMP/slowest.json" "$TMP/whole.json" "$f" "$TMP/did.json")" "True True True True"
+done
 run "$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE"
 "$KXRAY" report --json "$TRACE" >"$TMP/corrected.json" # as csv: without the probes' own time
 assert_eq "csv has the same times off the CPU" "$(python3 -c 'import collections, csv, json, sys

@@ -53,18 +53,30 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	return r;
 }
 
-static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+static inline int enter_node(struct folded *f, struct kx_call *call, uint32_t node)
 {
-	struct folded *f = ctx;
-	uint32_t parent = (uint32_t)(uintptr_t)(t->depth > 1 ? call[-1].user : t->user), node;
-	int r = kx_stacks_child(&f->stacks, parent, call->func, &node);
-
-	if (r)
-		return r;
 	call->user = (void *)(uintptr_t)node;
 	if (f->count)
 		f->stacks.nodes[node].value++;
 	return 0;
+}
+
+/* Not inline: rarely needed. */
+static __attribute__((noinline)) int enter_other(struct folded *f, struct kx_call *call, uint32_t parent)
+{
+	uint32_t node;
+	int r = kx_stacks_other_child(&f->stacks, parent, call->func, &node);
+
+	return r ? r : enter_node(f, call, node);
+}
+
+static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
+{
+	struct folded *f = ctx;
+	uint32_t parent = (uint32_t)(uintptr_t)(t->depth > 1 ? call[-1].user : t->user);
+	uint32_t node = kx_stacks_last_child(&f->stacks, parent, call->func);
+
+	return __builtin_expect(node != 0, 1) ? enter_node(f, call, node) : enter_other(f, call, parent);
 }
 
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,

@@ -44,19 +44,22 @@ void kx_stacks_free(struct kx_stacks *s);
 /* The node with this name below @parent, which may be KX_STACKS_ROOT; made if it is new. -ENOMEM, else 0. */
 int kx_stacks_named(struct kx_stacks *s, uint32_t parent, const char *name, uint32_t *out);
 
-/* kx_stacks_child for a node that is not in its place of children[]; rarely needed. */
+/* The node of @func below @parent if it was the last one in its place, as most are: most functions call few others. Else 0. */
+static inline uint32_t kx_stacks_last_child(const struct kx_stacks *s, uint32_t parent, uint32_t func)
+{
+	uint32_t node = s->nodes[parent].children[func % 4];
+
+	return __builtin_expect(node && s->nodes[node].func == func, 1) ? node : 0;
+}
+
+/* kx_stacks_child for what kx_stacks_last_child does not find. */
 int kx_stacks_other_child(struct kx_stacks *s, uint32_t parent, uint32_t func, uint32_t *out);
 
 /* The node of function @func below @parent, made if it is new. -ENOMEM, else 0. */
 static inline int kx_stacks_child(struct kx_stacks *s, uint32_t parent, uint32_t func, uint32_t *out)
 {
-	uint32_t node = s->nodes[parent].children[func % 4];
-
-	/* Most functions call few others. */
-	if (__builtin_expect(!node || s->nodes[node].func != func, 0))
-		return kx_stacks_other_child(s, parent, func, out);
-	*out = node;
-	return 0;
+	*out = kx_stacks_last_child(s, parent, func);
+	return *out ? 0 : kx_stacks_other_child(s, parent, func, out);
 }
 
 #endif

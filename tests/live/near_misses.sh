@@ -49,7 +49,7 @@ says "an interpreter" 1 "'python3.99' is an interpreter: only its C functions ca
 mkdir "$TMP/links"
 ln -s "$TARGETS/counts" "$TMP/links/servant"
 real=$TARGETS
-TARGETS=$TMP/links trace_target servant -f servant:leaf_a
+TARGETS=$TMP/links trace_target servant -f servant:leaf_a -f servant:main
 assert_eq "the name of a link: status" "$STATUS $TARGET_STATUS" "0 0"
 run "$KXRAY" report --json "$TRACE"
 assert_eq "the name of a link: calls" "$(leaf_a "$TMP/run.out")" "$(did_leaf_a)"
@@ -57,6 +57,8 @@ run "$KXRAY" report --json -f servant:leaf_a "$TRACE"
 assert_eq "the name of a link: in report" "$(leaf_a "$TMP/run.out")" "$(did_leaf_a)"
 run "$KXRAY" report --json -f 'counts:leaf_*' "$TRACE"
 assert_eq "the file's name: in report" "$(leaf_a "$TMP/run.out")" "$(did_leaf_a)"
+run "$KXRAY" report -f servant:main "$TRACE"
+assert_contains "the name of a link: traced, not called" "$STATUS $ERR" "main was traced"
 run "$KXRAY" report --json -f 'master:leaf_*' "$TRACE"
 assert_contains "no name of it: in report" "$ERR" "no function of the trace matches 'master:leaf_*'"
 

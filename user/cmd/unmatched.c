@@ -67,7 +67,7 @@ static void look_at(struct search *s, const struct kx_map *map, const char *name
 
 	if (!s->matching && kx_pattern_matches_names(&s->pattern, &all) &&
 	    (!s->pattern.module || (m && kx_pattern_matches_file(&s->pattern, &(struct kx_pattern_file){
-						.name = m->name, .path = m->path }))))
+						.name = m->name, .path = m->path, .called = m->called }))))
 		s->matching = id;
 	distance = distance_of(s->pattern.glob, name);
 	if (distance != UINT_MAX)

@@ -232,7 +232,7 @@ refused "no target" 2 "nothing to trace" "$KXRAY" record
 refused "no command" 2 "nothing to trace" "$KXRAY" record --
 refused "two targets" 2 "not both" "$KXRAY" record -p "$sleeper" -- true
 refused "a stray word" 2 "'now' is not an option" "$KXRAY" record -p "$sleeper" now
-for option in --function=tick=1:-d:0 -d:-1 -d:1s -d:nan -d:'' --exits:some --args:7 --args:-1 \
+for option in --function=tick=1:-d:0 -d:-1 -d:1x -d:nan -d:'' --exits:some --args:7 --args:-1 \
 	--max-functions:0 --fdr-version:0 --fdr-version:6 --ring-size:0 --ring-size:1T --ring-size:-1 \
 	--clock:sun --mechanism:magic; do
 	option=${option#--function=tick=1:}

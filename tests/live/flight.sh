@@ -245,8 +245,8 @@ wrong "dumps without recorder" "add --flight-recorder" --dumps 3
 wrong "no size" "takes bytes" --flight-recorder much
 wrong "small size" "64K at least" --flight-recorder 1K
 wrong "no dumps" "takes 1 to" --flight-recorder 1M --dumps 0
-wrong "no seconds" "takes seconds" --keep 0
-wrong "no interval" "takes seconds" --keep 1 --dump-interval -1
+wrong "no seconds" "takes a time" --keep 0
+wrong "no interval" "takes a time" --keep 1 --dump-interval -1
 
 start_target flight
 TARGET_PID=$PID

@@ -58,8 +58,8 @@ mistake() { # MESSAGE OPTION...
 	assert_eq "$*: status" "$STATUS" 2
 	assert_contains "$*: message" "$ERR" "$message"
 }
-mistake "--by-heat takes seconds" -p "$PID" --by-heat 0
-mistake "--by-heat takes seconds" -p "$PID" --by-heat x
+mistake "--by-heat takes a time" -p "$PID" --by-heat 0
+mistake "--by-heat takes a time" -p "$PID" --by-heat x
 mistake "--max-overhead takes percent" -p "$PID" --by-heat 1 --max-overhead -1
 mistake "--max-overhead takes percent" -p "$PID" --by-heat 1 --max-overhead 5%%
 mistake "-p PID" --by-heat 1 -- true

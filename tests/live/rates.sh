@@ -57,7 +57,7 @@ kill -KILL "$PID"
 for bad in 0 -1 x 3601 ''; do
 	run "$KXRAY" functions -p $$ --rate "$bad"
 	assert_eq "--rate '$bad': status" "$STATUS" 2
-	assert_contains "--rate '$bad': message" "$ERR" "--rate takes seconds"
+	assert_contains "--rate '$bad': message" "$ERR" "--rate takes a time"
 done
 run "$KXRAY" functions "$TARGETS/counts" --rate 1
 assert_eq "--rate of a file: status" "$STATUS" 2

@@ -32,7 +32,7 @@ static void test_times(void **state)
 static void test_no_times(void **state)
 {
 	static const char *const bad[] = { "",	   ".",	    "us",   "-1us", "+1us", "1 us", " 1us", "1us ",
-					   "1e3us", "0x10", "1m",   "1h",   "1US",  "5uss", "1,5s",
+					   "1e3us", "0x10", "1mm",  "1d",   "1US",  "5uss", "1,5s",
 					   "18446744074", "99999999999999999999s" };
 
 	(void)state;

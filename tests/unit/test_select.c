@@ -625,8 +625,8 @@ static void test_command(void **state)
 
 	/* --filter is the older name of --function */
 	assert_int_equal(RUN(in_dir("server"), "--filter", "tiny", "--function=looping"), 0);
-	assert_true(in_file("out", "tiny (server)"));
-	assert_true(in_file("out", "looping (server)"));
+	assert_true(in_file("out", "tiny [server]"));
+	assert_true(in_file("out", "looping [server]"));
 
 	assert_int_equal(RUN(in_dir("server"), "-f", "tiny", "-f", "late", "--json", "--left-out",
 			     "--exits=none"), 0);
@@ -634,13 +634,13 @@ static void test_command(void **state)
 	assert_true(in_file("out", "\"exit\": \"none\""));
 
 	assert_int_equal(RUN(in_dir("server")), 0);
-	assert_true(in_file("out", "looping (server)"));
+	assert_true(in_file("out", "looping [server]"));
 	assert_false(in_file("out", "tiny"));
 	assert_true(in_file("err", "chosen by size"));
 	assert_true(in_file("err", "% cheap)"));
 
 	assert_int_equal(RUN("-f", "syscall:openat", "-f", "syscall:write"), 0);
-	assert_true(in_file("out", "openat (syscall)"));
+	assert_true(in_file("out", "openat [syscall]"));
 	assert_true(in_file("err", "2 functions: 2 in the kernel"));
 
 	assert_int_equal(RUN("--help"), 0);

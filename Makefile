@@ -85,6 +85,8 @@ READING_OBJS := $(foreach room,base trace binary plan calls report,$(filter $(BU
 BPF_SRCS := $(sort $(wildcard bpf/*.bpf.c))
 SKELETONS := $(BPF_SRCS:bpf/%.bpf.c=$(BUILD)/%.skel.h)
 
+MANUAL := $(patsubst user/man/%.in,$(BUILD)/man/%,$(sort $(wildcard user/man/*.in)))
+
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 -include tests/live/targets/targets.mk
@@ -95,18 +97,17 @@ UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 .SECONDARY:
 .PHONY: all demo test check tests bench hazards soak asan lint kernels install uninstall clean help FORCE
 
-all: $(BUILD)/kxray $(BUILD)/kxray.1 ## build the program: $(BUILD)/kxray (default), and its manual
+all: $(BUILD)/kxray $(MANUAL) ## build the program: $(BUILD)/kxray (default), and its manual pages
 
 $(BUILD)/kxray: $(OBJS)
 	$(call say,LINK)
 	$(Q)$(CC) $(KX_LDFLAGS) -o $@ $^ $(LIBS)
 
-# The manual's option lists come from the program's option table.
-$(BUILD)/kxray.1: user/kxray.1.in $(BUILD)/kxray
+# Lists of options, examples and pages come from the program's tables.
+$(MANUAL): $(BUILD)/man/%: user/man/%.in scripts/manual.awk $(BUILD)/kxray
 	$(call say,MAN)
-	$(Q)awk '/^@OPTIONS / { list = "$(BUILD)/kxray help --man " substr($$2, 1, length($$2) - 1); \
-		while ((list | getline line) > 0) print line; if (close(list)) exit 1; next } \
-		{ print }' $< > $@
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -v kxray=$(BUILD)/kxray -v pages='$(notdir $(MANUAL))' -f scripts/manual.awk $< > $@
 
 $(BUILD)/libkxray.a: $(LIB_OBJS)
 	$(call say,AR)
@@ -192,7 +193,7 @@ $(BUILD)/tests/make_trace $(BUILD)/tests/placement: $(BUILD)/tests/%: tests/benc
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
 
-tests: $(BUILD)/kxray $(BUILD)/kxray.1 $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BUILD)/tests/make_trace $(BUILD)/tests/placement ## build the program and all tests
+tests: all $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BUILD)/tests/make_trace $(BUILD)/tests/placement ## build the program and all tests
 
 # Packages are installed before a second make starts: that make runs pkg-config when it reads this file.
 test: ## install what is missing, build, run every test (TESTS=fast: a minute, without root)
@@ -237,13 +238,15 @@ kernels: ## test every feature on each kernel, and write the README's table
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' tests/vm/matrix.sh --write
 
-install: $(BUILD)/kxray $(BUILD)/kxray.1 ## install below $(DESTDIR)$(PREFIX)
-	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(MANDIR)/man1'
-	install -m 755 $(BUILD)/kxray '$(DESTDIR)$(BINDIR)/kxray'
-	install -m 644 $(BUILD)/kxray.1 '$(DESTDIR)$(MANDIR)/man1/kxray.1'
+# The folder of a page is the last part of its name: kxray-json.7 is installed into man7.
+install: all ## install below $(DESTDIR)$(PREFIX)
+	install -D -m 755 $(BUILD)/kxray '$(DESTDIR)$(BINDIR)/kxray'
+	set -e; for page in $(MANUAL); do \
+		install -D -m 644 $$page "$(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}"; done
 
 uninstall: ## remove what install put there
-	rm -f '$(DESTDIR)$(BINDIR)/kxray' '$(DESTDIR)$(MANDIR)/man1/kxray.1'
+	rm -f '$(DESTDIR)$(BINDIR)/kxray'
+	set -e; for page in $(MANUAL); do rm -f "$(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}"; done
 
 clean: ## remove the build folder
 	rm -rf $(BUILD)

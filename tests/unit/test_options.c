@@ -13,6 +13,7 @@
 
 #include "cmd/commands.h"
 #include "cmd/option_help.h"
+#include "cmd/option_manual.h"
 #include "cmd/option_values.h"
 #include "cmd/options.h"
 
@@ -332,7 +333,17 @@ static void test_help(void **state)
 		{ 0 },
 	};
 	static const struct kx_option_group one[] = { { .heading = "H", .options = wide }, { 0 } };
-	const struct kx_command c = { .name = "c", .usage = "Usage\n", .groups = one, .notes = "Notes\n" };
+	static const struct kx_option dotted[] = {
+		{ .name = "y", .kind = KX_OPTION_FLAG,
+		  .help = "of a text that is longer than one line words such as those inside "
+			  ".profile or --y come after the end of the line" },
+		{ 0 },
+	};
+	static const struct kx_example examples[] = { { "kxray c -x", "what for" }, { 0 } };
+	static const struct kx_option_group two[] = { { .options = dotted }, { 0 } };
+	const struct kx_command long_text = { .name = "l", .groups = two };
+	const struct kx_command c = { .name = "c", .usage = "Usage\n", .groups = one, .notes = "Notes\n",
+				      .examples = examples };
 	char *text = printed(kx_option_help_print, &c);
 
 	(void)state;
@@ -341,13 +352,22 @@ static void test_help(void **state)
 				  "      --x                   words that fill the line to the hundredth column "
 				  "exactly and nothing but\n"
 				  "                            a word, then the rest\n"
-				  "\nNotes\n");
+				  "\nNotes\n\nExamples:\n  kxray c -x\n      what for\n");
 	free(text);
-	text = printed(kx_option_help_print_manual, &c);
-	assert_string_equal(text, ".SS \"kxray c: H\"\n.TP\n"
+	text = printed(kx_option_manual_print_examples, &c);
+	assert_string_equal(text, ".TP\n\\fBkxray c \\-x\\fR\n\\&what for\n");
+	free(text);
+	text = printed(kx_option_manual_print, &c);
+	assert_string_equal(text, ".SS \"H\"\n.TP\n"
 				  "\\fB\\-\\-a\\-very\\-long\\-option\\-name\\fR \\fINAME\\fR\n\\&Short.\n"
 				  ".TP\n\\fB\\-\\-x\\fR\n\\&Use \\fB\\-x\\fR, \\fB\\-\\-x\\fR or NAME: "
 				  "a\\-b.\n.IP\nSecond.\n");
+	free(text);
+	/* a long text is broken into lines of at most 80 bytes, none of which is a request */
+	text = printed(kx_option_manual_print, &long_text);
+	assert_string_equal(text, ".TP\n\\fB\\-\\-y\\fR\n"
+				  "\\&Of a text that is longer than one line words such as those inside\n"
+				  "\\&.profile or \\fB\\-\\-y\\fR come after the end of the line.\n");
 	free(text);
 	/* hidden options are not shown, and a short name belongs to the first row that has it */
 	text = printed(kx_option_help_print, &command);
@@ -416,11 +436,12 @@ static void test_commands(void **state)
 	(void)state;
 	for (size_t i = 0; kx_commands[i]; i++) {
 		struct check c = { .command = kx_commands[i] };
-		char *manual = printed(kx_option_help_print_manual, kx_commands[i]);
+		char *manual = printed(kx_option_manual_print, kx_commands[i]);
 
 		c.help = printed(kx_option_help_print, kx_commands[i]);
 		c.manual = strdup(without_dashes(manual));
 		kx_options_each(kx_commands[i], check_row, &c);
+		assert_non_null(kx_commands[i]->examples); /* which tests/files/manual.sh parses */
 		assert_true(c.rows >= 2);
 		assert_ptr_equal(kx_command_find(kx_commands[i]->name), kx_commands[i]);
 		n += c.rows;

@@ -29,6 +29,14 @@ static const struct kx_option options[] = {
 
 static const struct kx_option_group groups[] = { { .options = options }, { 0 } };
 
+static const struct kx_example examples[] = {
+	{ "sudo kxray doctor",
+	  "what works here, and the cost of a traced call" },
+	{ "kxray doctor --json | jq .clock",
+	  "one part of it for a script" },
+	{ 0 },
+};
+
 const struct kx_command kx_command_doctor = {
 	.name = NAME,
 	.summary = "show what this kernel and your privileges allow, and what a traced call costs",
@@ -40,6 +48,7 @@ const struct kx_command kx_command_doctor = {
 		 "privileges, and then shows which ones are missing.\n",
 	.groups = groups,
 	.notes = "Exit status: 0 kxray can record here, 1 it cannot, 2 wrong usage.\n",
+	.examples = examples,
 	.run = kx_cmd_doctor,
 };
 

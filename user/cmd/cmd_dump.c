@@ -32,6 +32,14 @@ static const struct kx_option options[] = {
 
 static const struct kx_option_group groups[] = { { .options = options }, { 0 } };
 
+static const struct kx_example examples[] = {
+	{ "kxray dump trace.xray | less",
+	  "read it record by record" },
+	{ "kxray dump --json trace.xray | jq 'select(.kind == \"custom\")'",
+	  "the notes only" },
+	{ 0 },
+};
+
 const struct kx_command kx_command_dump = {
 	.name = NAME,
 	.summary = "print every record of a trace",
@@ -40,6 +48,7 @@ const struct kx_command kx_command_dump = {
 		 "CPU, clock in ticks, time since the trace's start, and its content. FILE is any XRay\n"
 		 "trace, '-' standard input.\n",
 	.groups = groups,
+	.examples = examples,
 	.operands = KX_OPERANDS_ONE,
 	.operand = offsetof(struct arguments, trace.path),
 	.run = kx_cmd_dump,

@@ -99,6 +99,16 @@ static const struct kx_option_group *format_groups(void)
 	return kx_format_groups(offsetof(struct arguments, of_formats));
 }
 
+static const struct kx_example examples[] = {
+	{ "kxray export -f perfetto trace.xray",
+	  "for https://ui.perfetto.dev, into trace.pftrace" },
+	{ "kxray export -f perfetto --time 1.5..2 --min-duration 10us trace.xray",
+	  "half a second of it, without short calls" },
+	{ "kxray export -f folded -o - trace.xray | flamegraph.pl > flames.svg",
+	  "a flame graph" },
+	{ 0 },
+};
+
 const struct kx_command kx_command_export = {
 	.name = NAME,
 	.summary = "convert a trace to the format of another tool",
@@ -107,6 +117,7 @@ const struct kx_command kx_command_export = {
 		 "Converts a trace. FILE is any XRay trace; '-' is standard input.\n",
 	.groups = groups,
 	.more_groups = format_groups,
+	.examples = examples,
 	.operands = KX_OPERANDS_ONE,
 	.operand = offsetof(struct arguments, trace.path),
 	.run = kx_cmd_export,
@@ -118,6 +129,7 @@ static void print_help(const struct kx_exporter *only)
 	struct kx_command c = kx_command_export;
 
 	c.more_groups = NULL;
+	c.examples = NULL;
 	kx_option_help_print(&c, stdout);
 	printf("\nFormats:\n");
 	for (size_t i = 0; kx_exporters[i]; i++)
@@ -126,6 +138,7 @@ static void print_help(const struct kx_exporter *only)
 	for (const struct kx_option_group *g = format_groups(); g->options; g++)
 		if (!only || !strcmp(strrchr(g->heading, ' ') + 1, only->name))
 			kx_option_help_print_group(&kx_command_export, g, stdout);
+	kx_option_help_print_examples(&kx_command_export, stdout);
 }
 
 static const char *option_value(const struct kx_export *x, const char *name)

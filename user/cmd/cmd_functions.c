@@ -90,6 +90,18 @@ static const struct kx_option_group groups[] = {
 	{ 0 },
 };
 
+static const struct kx_example examples[] = {
+	{ "kxray functions redis-server -f 'process*'",
+	  "functions of a program, with the cost of a traced call" },
+	{ "kxray functions -p 1234 -f 'libc.so*:*alloc'",
+	  "of a library that a process uses" },
+	{ "kxray functions -f 'kernel:tcp_*'",
+	  "functions of the kernel" },
+	{ "sudo kxray functions -p 1234 -f '*' --rate 2s --sort calls",
+	  "how often a process calls them, and what recording them takes" },
+	{ 0 },
+};
+
 const struct kx_command kx_command_functions = {
 	.name = NAME,
 	.summary = "list what can be traced, where and at what cost",
@@ -103,6 +115,7 @@ const struct kx_command kx_command_functions = {
 		 "take none. System calls are listed with placeholder addresses. Exit: 'return' probes replace\n"
 		 "return addresses and are used where that is harmless, 'instruction' probes sit on the\n"
 		 "function's own ret and tail-call instructions, or on the jumps before the ret.\n",
+	.examples = examples,
 	.operands = KX_OPERANDS_ONE,
 	.operand = offsetof(struct arguments, binary),
 	.run = kx_cmd_functions,

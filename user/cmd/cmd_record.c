@@ -16,6 +16,20 @@
 #include "cmd/record_summary.h"
 #include "record/command_end.h"
 
+static const struct kx_example examples[] = {
+	{ "sudo kxray record -p 1234 -f 'handle_*' -f 'libc.so*:malloc' -d 5",
+	  "five seconds of a running process, into trace.xray" },
+	{ "sudo kxray record -f '*' -o run.xray -- ./program argument",
+	  "a program from its entry point to its end" },
+	{ "sudo kxray record -p 1234 -f 'handle_*' -f 'syscall:*' --args 3",
+	  "with the system calls, their arguments and results" },
+	{ "sudo kxray record -a -f 'libssl.so*:SSL_*' -d 10",
+	  "every process that uses a library" },
+	{ "sudo kxray record -p 1234 -f '*' --flight-recorder 16M --trigger 'handle_*>50ms'",
+	  "the history of each call that takes longer than 50 ms" },
+	{ 0 },
+};
+
 const struct kx_command kx_command_record = {
 	.name = "record",
 	.summary = "trace a running program, or start one, and write a trace",
@@ -25,6 +39,7 @@ const struct kx_command kx_command_record = {
 	.groups = kx_record_options,
 	.notes = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 lost events with --fail-on-loss;\n"
 		 "with -- COMMAND the command's own (128 + N if signal N ended it).\n",
+	.examples = examples,
 	.operands = KX_OPERANDS_COMMAND,
 	.operand = offsetof(struct kx_record_arguments, o.command),
 	.run = kx_cmd_record,

@@ -81,6 +81,18 @@ static const struct kx_option_group groups[] = {
 	{ 0 },
 };
 
+static const struct kx_example examples[] = {
+	{ "kxray report trace.xray",
+	  "the functions with the largest total time first" },
+	{ "kxray report --tree handle_request trace.xray",
+	  "what a function calls, and how long that takes" },
+	{ "kxray report --slowest 3 handle_request trace.xray",
+	  "the three slowest calls, taken apart" },
+	{ "kxray report --by thread --limit 3 trace.xray",
+	  "the three first functions of each thread" },
+	{ 0 },
+};
+
 const struct kx_command kx_command_report = {
 	.name = NAME,
 	.summary = "show a trace as a table of functions, a tree of calls, a histogram or its slowest calls",
@@ -96,6 +108,7 @@ const struct kx_command kx_command_report = {
 		 "their time is part of their caller's 'self'.\n"
 		 "With --sched, 'on-cpu' and 'off-cpu' are the parts of 'total' in which the thread was on a\n"
 		 "CPU and was not; 'wait' is the part of 'off-cpu' in which it was runnable.\n",
+	.examples = examples,
 	.operands = KX_OPERANDS_LIST,
 	.operand = offsetof(struct arguments, operands),
 	.run = kx_cmd_report,

@@ -45,6 +45,29 @@ int kx_options_each(const struct kx_command *c,
 	return 0;
 }
 
+struct first_of {
+	const struct kx_option *wanted, *first;
+};
+
+static int find_short(void *ctx, const struct kx_option_group *g, const struct kx_option *o)
+{
+	struct first_of *f = ctx;
+
+	(void)g;
+	if (o->short_name == f->wanted->short_name)
+		f->first = o;
+	return f->first != NULL;
+}
+
+char kx_option_short_name(const struct kx_command *c, const struct kx_option *o)
+{
+	struct first_of f = { .wanted = o };
+
+	if (o->short_name)
+		kx_options_each(c, find_short, &f);
+	return f.first == o ? o->short_name : 0;
+}
+
 static int add_row(void *ctx, const struct kx_option_group *g, const struct kx_option *o)
 {
 	struct getopt_table *t = ctx;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The option table. Each command describes its command line by rows of struct kx_option; parsing, the
- * text of --help and the option lists of the manual page all come from these rows, so that a new
- * option is one row (and the code that uses the field it fills).
+ * text of --help, the option lists of the manual pages and the shells' completion all come from these
+ * rows, so that a new option is one row (and the code that uses the field it fills).
  *
  * A row defines an option's spelling, the kind and the bounds of its value, and the field of the
  * command's arguments that stores the value. Rows are in groups, each with a heading;
@@ -82,6 +82,11 @@ enum kx_operands {
 	KX_OPERANDS_COMMAND, /* after "--": a command line, stored as char *const * */
 };
 
+/* A command line as people type it ("sudo kxray ..."), and in a few words what it is for. */
+struct kx_example {
+	const char *line, *what;
+};
+
 struct kx_command {
 	const char *name;
 	const char *summary; /* one line for `kxray --help` */
@@ -89,7 +94,8 @@ struct kx_command {
 	const struct kx_option_group *groups; /* ends with NULL options */
 	/* groups that are not known when compiling (the formats' options), ends alike; NULL: none */
 	const struct kx_option_group *(*more_groups)(void);
-	const char *notes;   /* the last lines of --help; NULL: none */
+	const char *notes;   /* what --help adds to the options; NULL: none */
+	const struct kx_example *examples; /* of --help and the manual page, ends with a NULL line */
 	enum kx_operands operands;
 	size_t operand;	     /* offset of the operand's field in the command's arguments */
 	int (*run)(int argc, char **argv); /* argv[0]: the command's name; returns the exit status */
@@ -114,5 +120,8 @@ int kx_options_each(const struct kx_command *c,
 		    int (*visit)(void *ctx, const struct kx_option_group *g,
 				 const struct kx_option *o),
 		    void *ctx);
+
+/* The row's short name, unless an earlier row of the command has taken it; 0: none. */
+char kx_option_short_name(const struct kx_command *c, const struct kx_option *o);
 
 #endif

@@ -18,15 +18,16 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/pair_map.h"
 #include "exporters/perun/head.h"
 #include "exporters/perun/resources.h"
 #include "exporters/perun/stacks.h"
+#include "exporters/perun/uids.h"
 
 struct frame {
 	uint64_t order;
 	uint64_t migrations; /* of the thread when the call began */
-	uint32_t stack;
+	uint64_t callees;    /* ns: amounts of direct callees that have ended, as in the profile */
+	uint32_t stack, path;
 };
 
 struct thread {
@@ -40,49 +41,33 @@ struct perun {
 	bool exclusive, snapshots; /* options */
 	struct thread *threads;    /* by index */
 	struct kx_perun_stacks stacks;
-	struct kx_pair_map counters_of; /* (function, 0): its index in counters */
-	uint64_t *counters;             /* calls so far */
-	size_t ncounters, counters_size;
-	bool first;                     /* no snapshot has been written */
+	struct kx_perun_uids uids;
+	bool first; /* no snapshot has been written */
 	uint64_t first_tsc;
 };
-
-/* Number of this call among the calls of its function. */
-static int next_order(struct perun *p, uint32_t func, uint64_t *order)
-{
-	uint32_t index;
-	int r;
-
-	if (KX_ARRAY_RESERVE(p->counters, p->counters_size, p->ncounters))
-		return -ENOMEM;
-	r = kx_pair_index(&p->counters_of, func, 0, &index);
-	if (r < 0)
-		return r;
-	if (r)
-		p->counters[p->ncounters++] = 0;
-	*order = p->counters[index]++;
-	return 0;
-}
 
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct perun *p = ctx;
 	struct thread *thread = &p->threads[t->index];
+	const struct kx_perun_function *function =
+		kx_perun_function(&p->uids, p->x->names, call->func);
 	struct frame *f;
 
-	if (KX_ARRAY_RESERVE(thread->frames, thread->size, thread->nframes))
+	if (!function || KX_ARRAY_RESERVE(thread->frames, thread->size, thread->nframes))
 		return -ENOMEM;
 	f = &thread->frames[thread->nframes];
 	*f = (struct frame){ .migrations = thread->migrations, .stack = KX_PERUN_NO_STACK };
 	if (!p->snapshots) {
-		uint32_t parent = thread->nframes ? f[-1].stack : KX_PERUN_OUTERMOST | t->index;
+		uint32_t parent = thread->nframes ? f[-1].path : KX_PERUN_OUTERMOST | t->index;
 
-		f->stack = kx_perun_stack_index(&p->stacks, parent, call->func, t->index);
+		f->stack = kx_perun_stack_index(&p->stacks, parent, function, t->index, &f->path);
 		if (f->stack == KX_PERUN_NO_STACK)
 			return -ENOMEM;
 	}
+	f->order = p->uids.items[function->uid].calls++;
 	thread->nframes++;
-	return next_order(p, call->func, &f->order);
+	return 0;
 }
 
 static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu)
@@ -94,22 +79,35 @@ static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cp
 	return 0;
 }
 
-static struct kx_perun_call call_of(const struct perun *p, const struct thread *thread,
+/*
+ * The times where a call begins and ends are rounded to nanoseconds, and all others are differences
+ * of these. So calls stay nested and a call's time is its own and that of its callees exactly,
+ * which is not so if each time is rounded by itself. Without the probes' own time, callees can take
+ * a nanosecond more than their caller after rounding.
+ */
+static struct kx_perun_call call_of(const struct perun *p, struct thread *thread,
 				    const struct frame *f, const struct kx_call *call,
 				    enum kx_leave how)
 {
-	uint64_t hz = p->x->tsc_hz, all = call->took;
-	uint64_t self = all > call->children && how != KX_LEAVE_REPAIRED ? all - call->children : 0;
+	uint64_t hz = p->x->tsc_hz, begin = call->enter - p->first_tsc;
 	struct kx_perun_call values = {
-		.exclusive = kx_trace_ns(self, hz),
-		.timestamp = kx_trace_ns(call->enter - p->first_tsc, hz),
+		.timestamp = kx_trace_ns(begin, hz),
 		.order = f->order,
 		.migrations = (uint32_t)(thread->migrations - f->migrations),
 		.cpu = call->cpu,
 		.repaired = how == KX_LEAVE_REPAIRED,
 	};
 
-	values.amount = p->exclusive ? values.exclusive : kx_trace_ns(all, hz);
+	values.amount = kx_trace_ns(begin + call->took, hz) - values.timestamp;
+	if (values.amount < f->callees)
+		values.amount = f->callees;
+	if (!values.repaired)
+		values.exclusive = values.amount - f->callees;
+	if (thread->nframes)
+		thread->frames[thread->nframes - 1].callees +=
+			values.repaired ? f->callees : values.amount;
+	if (p->exclusive)
+		values.amount = values.exclusive;
 	return values;
 }
 
@@ -156,8 +154,8 @@ static int walk(struct perun *p, struct kx_err *err)
 
 	for (size_t i = 0; i < kx_calls_nthreads(x->calls); i++)
 		p->threads[i].nframes = p->threads[i].migrations = 0;
-	for (size_t i = 0; i < p->ncounters; i++)
-		p->counters[i] = 0;
+	for (size_t i = 0; i < p->uids.count; i++)
+		p->uids.items[i].calls = 0;
 	/* In order of time, because call-order counts the calls of all threads. */
 	r = kx_calls_walk(x->calls, KX_ORDER_TIME, &v, x->progress, x->progress_ctx, &own);
 	if (!r)
@@ -189,6 +187,9 @@ static int put_aggregated(struct perun *p, const char *workload, struct kx_err *
 
 	if (!r)
 		r = kx_perun_stacks_place(&p->stacks, err);
+	for (size_t i = 0; !r && i < p->stacks.count; i++)
+		if (p->stacks.items[i].ncalls)
+			p->stacks.items[i].number = p->uids.items[p->stacks.items[i].uid].types++;
 	if (!r && p->stacks.calls)
 		r = walk(p, err);
 	if (r)
@@ -243,9 +244,8 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	for (size_t i = 0; p.threads && i < kx_calls_nthreads(x->calls); i++)
 		free(p.threads[i].frames);
 	free(p.threads);
-	free(p.counters);
 	kx_perun_stacks_free(&p.stacks);
-	kx_pair_map_free(&p.counters_of);
+	kx_perun_uids_free(&p.uids);
 	free(workload);
 	return r;
 }

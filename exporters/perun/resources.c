@@ -2,6 +2,7 @@
 #include "exporters/perun/resources.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ void kx_perun_resource(const struct kx_export *x, const struct kx_call_thread *t
 	kx_text_char(o, '}');
 }
 
-/* "NAME#N": Perun only requires that the key of a resource type is unique. */
+/* "NAME#N", as Perun itself calls the types of each name: N counts from 0. */
 static void put_type_key(const struct kx_export *x, const struct kx_perun_stacks *stacks,
 			 size_t index, bool first)
 {
@@ -70,7 +71,7 @@ static void put_type_key(const struct kx_export *x, const struct kx_perun_stacks
 	char *text;
 
 	kx_text_str(x->out, first ? "\n" : ",\n");
-	if (asprintf(&text, "%s#%zu", name, index) < 0) {
+	if (asprintf(&text, "%s#%" PRIu32, name, stacks->items[index].number) < 0) {
 		x->out->error = -ENOMEM;
 		return;
 	}

@@ -16,25 +16,40 @@ void kx_perun_stacks_free(struct kx_perun_stacks *s)
 	if (s->calls)
 		munmap(s->calls, s->ncalls * sizeof(*s->calls));
 	free(s->items);
+	free(s->paths);
 	kx_pair_map_free(&s->index);
 	memset(s, 0, sizeof(*s));
 }
 
-uint32_t kx_perun_stack_index(struct kx_perun_stacks *s, uint32_t parent, uint32_t func,
-			      uint32_t thread)
+uint32_t kx_perun_stack_index(struct kx_perun_stacks *s, uint32_t parent,
+			      const struct kx_perun_function *function, uint32_t thread,
+			      uint32_t *path)
 {
-	uint32_t index;
+	uint32_t at, item, *link;
 	int r;
 
-	if (KX_ARRAY_RESERVE(s->items, s->room, s->count))
+	if (KX_ARRAY_RESERVE(s->items, s->room, s->count) ||
+	    KX_ARRAY_RESERVE(s->paths, s->paths_room, s->index.count))
 		return KX_PERUN_NO_STACK;
-	r = kx_pair_index(&s->index, parent, func, &index);
-	if (r < 0 || index >= KX_PERUN_OUTERMOST)
+	r = kx_pair_index(&s->index, parent, function->uid, &at);
+	if (r < 0 || s->count >= KX_PERUN_OUTERMOST)
 		return KX_PERUN_NO_STACK;
 	if (r)
-		s->items[s->count++] = (struct kx_perun_stack){
-			.parent = parent, .func = func, .thread = thread };
-	return index;
+		s->paths[at] = KX_PERUN_NO_STACK;
+	link = &s->paths[at];
+	while (*link != KX_PERUN_NO_STACK && s->items[*link].func != function->same)
+		link = &s->items[*link].other;
+	item = *link;
+	if (item == KX_PERUN_NO_STACK) {
+		item = *link = (uint32_t)s->count;
+		s->items[s->count++] = (struct kx_perun_stack){ .parent = parent,
+								.func = function->same,
+								.uid = function->uid,
+								.other = KX_PERUN_NO_STACK,
+								.thread = thread };
+	}
+	*path = s->paths[at];
+	return item;
 }
 
 /* A temporary file of @size bytes, mapped. NULL and errno on failure. */

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/pair_map.h"
+#include "exporters/perun/uids.h"
 
 #define KX_PERUN_OUTERMOST 0x80000000u /* | thread index: in place of a parent */
 #define KX_PERUN_NO_STACK UINT32_MAX
@@ -26,11 +27,19 @@ struct kx_perun_call {
 	uint16_t repaired;
 };
 
-/* A function called from one stack in one thread: a resource type of Perun. */
+/*
+ * A function called from one stack in one thread: a resource type of Perun. Stacks are lists of
+ * names, and what differs from another stack only in the module of the function is a type of its
+ * own.
+ */
 struct kx_perun_stack {
 	uint32_t parent; /* index, or KX_PERUN_OUTERMOST | thread */
 	uint32_t func;
+	uint32_t uid; /* index */
+	uint32_t
+		other; /* the next one of this name from the same parent; KX_PERUN_NO_STACK: none */
 	uint32_t thread; /* index */
+	uint32_t number; /* among the types of its function's name */
 	bool repaired;   /* has repaired calls */
 	uint64_t ncalls;
 	uint64_t start;  /* of its calls in the file */
@@ -41,15 +50,21 @@ struct kx_perun_stack {
 struct kx_perun_stacks {
 	struct kx_perun_stack *items;
 	size_t count, room;
-	struct kx_pair_map index;    /* (parent, function) */
+	struct kx_pair_map index; /* (parent, uid): index in paths */
+	uint32_t *paths;	  /* the first item of each */
+	size_t paths_room;
 	struct kx_perun_call *calls; /* the temporary file, mapped; NULL while stacks are counted */
 	uint64_t ncalls, touched;
 };
 
 void kx_perun_stacks_free(struct kx_perun_stacks *s);
-/* Index of @func called from @parent, added if it is new; KX_PERUN_NO_STACK without memory. */
-uint32_t kx_perun_stack_index(struct kx_perun_stacks *s, uint32_t parent, uint32_t func,
-			      uint32_t thread);
+/*
+ * Index of @function called from @parent, added if it is new; KX_PERUN_NO_STACK without memory.
+ * Sets @path to what is the parent of its callees.
+ */
+uint32_t kx_perun_stack_index(struct kx_perun_stacks *s, uint32_t parent,
+			      const struct kx_perun_function *function, uint32_t thread,
+			      uint32_t *path);
 /*
  * Between the walks: gives each stack its place in a temporary file in $TMPDIR, unless there are no calls.
  * Errors, with a sentence: -ENOMEM, those of creating the file (-ENOSPC).

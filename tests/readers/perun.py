@@ -69,10 +69,13 @@ def resources_of(p):
     check(p["models"] == [], "models")
     lists, types = p["resources"], p["resource_type_map"]
     check(list(lists) == list(types), "resources and resource_type_map differ")
-    seen = set()
+    seen, numbers = set(), {}
     for key, columns in lists.items():
         constant = types[key]
-        check(key.startswith(constant["uid"] + "#"), "name of type", key)
+        # Perun numbers the types of each uid from 0 on.
+        number = numbers.setdefault(constant["uid"], 0)
+        numbers[constant["uid"]] += 1
+        check(key == "%s#%d" % (constant["uid"], number), "name of type", key)
         shape = json.dumps(constant, sort_keys=True)
         check(shape not in seen, "two types are the same:", key)
         seen.add(shape)
@@ -100,7 +103,10 @@ def check_resource(r, header):
 
 
 def check_nesting(resources):
-    """Calls of one thread are nested, and each trace has the open calls (up to a nanosecond of rounding)."""
+    """
+    Calls of one thread are nested, each trace has the open calls, and a call's time is its own and that of its
+    callees, to the nanosecond.
+    """
     threads = {}
     for r in resources:
         threads.setdefault((r["pid"], r["tid"]), []).append(r)
@@ -111,15 +117,24 @@ def check_nesting(resources):
             depth = len(r["trace"])
             del stack[depth:]
             names = [f["func"] for f in r["trace"]]
-            for known, name in zip(stack, names):
+            for level, (known, name) in enumerate(zip(stack, names)):
                 # A call that has ended is still on the stack if its caller has not ended.
-                if known is not None and known["timestamp"] + known["amount"] >= r["timestamp"]:
+                if known is not None and known["timestamp"] + known["amount"] < r["timestamp"]:
+                    stack[level] = None
+                elif known is not None:
                     check(known["uid"] == name, "call of", r["uid"], "within", known["uid"],
                           "and not", name)
                     check(r["timestamp"] + r["amount"] <=
-                          known["timestamp"] + known["amount"] + 2, r["uid"], "outlives", name)
+                          known["timestamp"] + known["amount"], r["uid"], "outlives", name)
             # Callers that have not ended have no resource.
             stack += [None] * (depth - len(stack)) + [r]
+            r["rest"] = 0 if r.get("repaired") else r["amount"] - r["exclusive"]
+            # The time of a repaired call is its caller's, that of what it called is not.
+            callers = [c for c in stack[:-1] if c is None or not c.get("repaired")]
+            if callers and callers[-1] and not r.get("repaired"):
+                callers[-1]["rest"] -= r["amount"]
+        for r in calls:
+            check(r["rest"] == 0, r["uid"], "at", r["timestamp"], "and its callees differ by", r["rest"])
 
 
 def read(path):
@@ -140,9 +155,8 @@ def read(path):
         f["repaired"] += r.get("repaired", 0)
         trace = ";".join(x["func"] for x in r["trace"])
         f["traces"][trace] = f["traces"].get(trace, 0) + 1
-        key = (r["uid"], r["location"])
-        check(r["call-order"] not in orders.setdefault(key, set()), "call-order twice in", r["uid"])
-        orders[key].add(r["call-order"])
+        check(r["call-order"] not in orders.setdefault(r["uid"], set()), "call-order twice in", r["uid"])
+        orders[r["uid"]].add(r["call-order"])
     if not is_exclusive:
         check_nesting(resources)
     return {"header": p["header"], "machine": p["machine"], "origin": p.get("origin"),

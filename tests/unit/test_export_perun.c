@@ -103,15 +103,15 @@ static void aggregated(void **state)
 	/* leaf below middle: the first and the third call of it, by time over both threads */
 	raw = json_load_file(output_path, 0, &error);
 	assert_non_null(raw);
-	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#2/amount/0"), 100);
-	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#2/amount/1"), 150);
-	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#2/timestamp/1"), 750);
-	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#2/call-order/0"), 0);
-	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#2/call-order/1"), 2);
-	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#2/migrations/0"), 0);
-	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#2/migrations/1"), 2);
-	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#2/cpu/1"), 0);
-	assert_int_equal(number_at(raw, "resource_type_map/ns::leaf(int)#2/tid"), 70001);
+	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#0/amount/0"), 100);
+	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#0/amount/1"), 150);
+	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#0/timestamp/1"), 750);
+	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#0/call-order/0"), 0);
+	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#0/call-order/1"), 2);
+	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#0/migrations/0"), 0);
+	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#0/migrations/1"), 2);
+	assert_int_equal(number_at(raw, "resources/ns::leaf(int)#0/cpu/1"), 0);
+	assert_int_equal(number_at(raw, "resource_type_map/ns::leaf(int)#0/tid"), 70001);
 	json_decref(raw);
 }
 
@@ -232,8 +232,8 @@ static void repaired_calls(void **state)
 		raw = json_load_file(output_path, 0, &error);
 		assert_non_null(raw);
 		if (!form) {
-			assert_int_equal(number_at(raw, "resources/#2#1/repaired/0"), 0);
-			assert_int_equal(number_at(raw, "resources/#2#1/repaired/1"), 1);
+			assert_int_equal(number_at(raw, "resources/#2#0/repaired/0"), 0);
+			assert_int_equal(number_at(raw, "resources/#2#0/repaired/1"), 1);
 			assert_null(json_object_get(json_object_get(json_object_get(
 					raw, "resources"), "#1#0"), "repaired"));
 		} else {
@@ -241,6 +241,105 @@ static void repaired_calls(void **state)
 		}
 		json_decref(raw);
 	}
+}
+
+/*
+ * Types are numbered for each uid, as Perun does, and call-order counts the calls of a uid:
+ * functions of the same name in two libraries are one uid, as are names that differ only in bytes
+ * that JSON cannot hold.
+ */
+static void equal_names(void **state)
+{
+	static const char *const names[] = { "outer", "no\xff good", "no\xfe good", "init",
+					     "init" };
+	static const char *const order[] = { "init#0", "init#1", "init#2" };
+	int fd;
+	struct kx_fdr_writer *w = begin_trace(0, EXPORT_HZ, &fd);
+	struct kx_fdr_thread *t = kx_fdr_writer_thread(w, 1, 2, "t", "p");
+	json_error_t error;
+	json_t *j, *raw;
+	char path[64];
+
+	(void)state;
+	for (uint64_t i = 0; i < 6;
+	     i++) { /* init of main, of the library, and of main below outer */
+		uint32_t func = i % 3 == 1 ? 5 : 4;
+		uint64_t at = EXPORT_T0 + 100 * i;
+
+		if (i % 3 == 2)
+			enter(t, at, 0, 1);
+		enter(t, at + 10, 0, func);
+		leave(t, at + 20, 0, func);
+		if (i % 3 == 2)
+			leave(t, at + 40, 0, 1);
+	}
+	for (uint32_t func = 2; func <= 3; func++) {
+		enter(t, EXPORT_T0 + 1000 * func, 0, func);
+		leave(t, EXPORT_T0 + 1000 * func + 10, 0, func);
+	}
+	end_trace(w, fd);
+	write_map(names, 5, NULL);
+	j = export_and_read(snapshots, "");
+	assert_int_equal(number_at(j, "functions/init/calls"), 6);
+	json_decref(j);
+	j = export_and_read(NULL, "");
+	assert_int_equal(number_at(j, "functions/init/calls"), 6);
+	assert_int_equal(number_at(j, "functions/no? good/calls"), 2);
+	json_decref(j);
+	raw = json_load_file(output_path, 0, &error);
+	assert_non_null(raw);
+	for (int i = 0; i < 3; i++) {
+		for (int call = 0; call < 2; call++) {
+			snprintf(path, sizeof(path), "resources/%s/call-order/%d", order[i], call);
+			assert_int_equal(number_at(raw, path), i + 3 * call);
+		}
+	}
+	assert_int_equal(number_at(raw, "resources/no? good#0/call-order/0"), 0);
+	assert_int_equal(number_at(raw, "resources/no? good#0/call-order/1"), 1);
+	assert_int_equal(number_at(raw, "resources/outer#0/call-order/1"), 1);
+	json_decref(raw);
+}
+
+/*
+ * Times are rounded once, where calls begin and end, and all others are differences of these: then
+ * calls are nested to the nanosecond, and a call's time is its own and that of its callees exactly.
+ */
+static void rounded_once(void **state)
+{
+	int fd;
+	struct kx_fdr_writer *w = begin_trace(0, 3000000000, &fd); /* three ticks a nanosecond */
+	struct kx_fdr_thread *t = kx_fdr_writer_thread(w, 1, 2, "t", "p");
+	json_error_t error;
+	json_t *j, *raw;
+
+	(void)state;
+	enter(t, EXPORT_T0, 0, 3);
+	leave(t, EXPORT_T0 + 3, 0, 3);
+	enter(t, EXPORT_T0 + 4, 0, 1);	/* at 1.33 ns */
+	enter(t, EXPORT_T0 + 5, 0, 2);	/* at 1.67 ns, which is 2 */
+	leave(t, EXPORT_T0 + 10, 0, 2); /* at 3.33 ns: 1.67 ns that are 1 */
+	enter(t, EXPORT_T0 + 10, 0, 2);
+	leave(t, EXPORT_T0 + 14, 0, 2); /* at 4.67 ns: 1.33 ns that are 2 */
+	leave(t, EXPORT_T0 + 14, 0, 1); /* 3.33 ns that are 4, 0.33 of its own that are 1 */
+	end_trace(w, fd);
+	for (int form = 0; form < 2; form++) {
+		j = export_and_read(form ? snapshots : NULL, "");
+		assert_int_equal(number_at(j, "functions/#1/amount"), 4);
+		assert_int_equal(number_at(j, "functions/#1/exclusive"), 1);
+		assert_int_equal(number_at(j, "functions/#2/amount"), 3);
+		assert_int_equal(number_at(j, "functions/#2/exclusive"), 3);
+		assert_int_equal(number_at(j, "last"), 5);
+		json_decref(j);
+	}
+	j = export_and_read(NULL, "");
+	json_decref(j);
+	raw = json_load_file(output_path, 0, &error);
+	assert_non_null(raw);
+	assert_int_equal(number_at(raw, "resources/#2#0/amount/0"), 1);
+	assert_int_equal(number_at(raw, "resources/#2#0/amount/1"), 2);
+	assert_int_equal(number_at(raw, "resources/#2#0/timestamp/0"), 2);
+	assert_int_equal(number_at(raw, "resources/#1#0/timestamp/0"), 1);
+	json_decref(raw);
 }
 
 static void ten_thousand_threads(void **state)
@@ -276,6 +375,8 @@ int main(void)
 		cmocka_unit_test(origin),
 		cmocka_unit_test(names_and_empty_traces),
 		cmocka_unit_test(repaired_calls),
+		cmocka_unit_test(equal_names),
+		cmocka_unit_test(rounded_once),
 		cmocka_unit_test(ten_thousand_threads),
 	};
 

@@ -6,6 +6,13 @@
  * the file follows the format's document where the tools differ from it.
  *
  * The number of events and all strings precede the first event, so the trace is walked twice.
+ *
+ * A thread's track says when it runs and is ready: in a trace with times off the CPU (record
+ * --sched) by these, with an event for the time off the CPU; else a thread is ready when it moves
+ * to another CPU and runs at the first call after that. cpelstate takes the time from one RUNNING
+ * to the next, whatever their tracks, as a router with one CPU has it. So when no traced thread
+ * runs any more, RUNNING goes to a track of its own, whose name makes cpelstate leave it out of its
+ * sums.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,8 +22,10 @@
 
 #include "base/array.h"
 #include "base/pair_map.h"
+#include "base/printable.h"
 #include "exporters/common/text.h"
 #include "exporters/cpel/head.h"
+#include "exporters/cpel/states.h"
 
 /* Bytes of event texts that are kept: they are held in memory until the end. */
 #define MAX_EVENT_TEXT (64u << 20)
@@ -26,7 +35,7 @@
 struct track {
 	bool on_cpu;      /* its first CPU is known */
 	bool running;
-	uint32_t ids;     /* string "pid:P tid:T"; valid if the thread has events */
+	uint32_t ids; /* string "pid:P tid:T"; valid if the thread has states */
 };
 
 struct cpel {
@@ -41,7 +50,10 @@ struct cpel {
 	bool text_left_out;
 	struct kx_pair_map function_of; /* (0, function): its index in head.functions */
 	size_t functions_room;
-	struct track *tracks; /* by thread index */
+	struct track *tracks; /* by thread index; the last one is for KX_CPEL_NOBODY */
+	bool has_states;      /* the trace has times off the CPU */
+	struct kx_cpel_states states;
+	uint32_t nrunning; /* threads, while states are merged */
 	struct kx_err *err;
 };
 
@@ -62,9 +74,16 @@ static int function_name(struct cpel *c, uint32_t id, uint32_t *name)
 	int r = kx_pair_index(&c->function_of, 0, id, &index);
 
 	if (r > 0) {
-		if (KX_ARRAY_RESERVE(c->head.functions, c->functions_room, index))
+		const char *text = kx_trace_name(c->x->names, id);
+		char *printable =
+			kx_printable(text, strlen(text)); /* the tools print it to a terminal */
+
+		if (!printable || KX_ARRAY_RESERVE(c->head.functions, c->functions_room, index)) {
+			free(printable);
 			return -ENOMEM;
-		r = kx_cpel_string(&c->head.strings, kx_trace_name(c->x->names, id), name);
+		}
+		r = kx_cpel_string(&c->head.strings, printable, name);
+		free(printable);
 		c->head.functions[index] = (struct kx_cpel_function){ id, r ? 0 : *name };
 		c->head.nfunctions = index + 1;
 	}
@@ -76,8 +95,8 @@ static int function_name(struct cpel *c, uint32_t id, uint32_t *name)
 
 /* Events */
 
-static void write_event(struct cpel *c, const struct kx_call_thread *t, uint64_t tsc,
-			enum kx_cpel_code code, uint32_t datum)
+static void write_event(struct cpel *c, size_t track, uint64_t tsc, enum kx_cpel_code code,
+			uint32_t datum)
 {
 	uint64_t ticks = tsc > c->head.first ? tsc - c->head.first : 0;
 	/* The first tick is 1: cpelatency takes 0 for "not set". */
@@ -90,44 +109,84 @@ static void write_event(struct cpel *c, const struct kx_call_thread *t, uint64_t
 	c->newest = now;
 	kx_cpel_set32(bytes, (uint32_t)(now >> 32), c->head.little);
 	kx_cpel_set32(bytes + 4, (uint32_t)now, c->head.little);
-	kx_cpel_set32(bytes + 8, t->index, c->head.little);
+	kx_cpel_set32(bytes + 8, (uint32_t)track, c->head.little);
 	kx_cpel_set32(bytes + 12, (uint32_t)code, c->head.little);
 	kx_cpel_set32(bytes + 16, datum, c->head.little);
 	kx_text_bytes(c->x->out, (const char *)bytes, sizeof(bytes));
 	c->written++;
 }
 
+/* Counts the event, or writes it. */
+static void put_on_track(struct cpel *c, size_t track, uint64_t tsc, enum kx_cpel_code code,
+			 uint32_t datum)
+{
+	if (!c->counting) {
+		write_event(c, track, tsc, code, datum);
+		return;
+	}
+	c->head.has_track[track] = true;
+	c->head.nevents++;
+}
+
+/* All changes of state up to @until. */
+static int put_states(struct cpel *c, uint64_t until)
+{
+	struct kx_cpel_change change;
+	uint32_t i, reason;
+
+	while (kx_cpel_states_next(&c->states, until, &i, &change)) {
+		uint32_t ids = c->tracks[i].ids;
+
+		if (change.state == KX_CPEL_STATE_RUNS) {
+			c->nrunning++;
+			put_on_track(c, i, change.tsc, KX_CPEL_RUNNING, ids);
+		} else if (change.state == KX_CPEL_STATE_READY) {
+			put_on_track(c, i, change.tsc, KX_CPEL_READY, ids);
+		} else if (change.state == KX_CPEL_STATE_OFF) {
+			int r = kx_cpel_string(&c->head.strings, kx_sched_state_name(change.letter),
+					       &reason);
+
+			if (r)
+				return no_memory(c, r);
+			put_on_track(c, i, change.tsc, KX_CPEL_OFF, reason);
+		}
+		if (change.ran && !--c->nrunning)
+			put_on_track(c, c->head.nthreads, change.tsc, KX_CPEL_RUNNING,
+				     c->tracks[c->head.nthreads].ids);
+	}
+	return 0;
+}
+
 static int put(struct cpel *c, struct kx_call_thread *t, uint64_t tsc, enum kx_cpel_code code,
 	       uint32_t datum)
 {
-	if (!c->counting) {
-		write_event(c, t, tsc, code, datum);
-		return c->x->out->error;
-	}
-	c->head.has_track[t->index] = true;
-	c->head.nevents++;
-	return 0;
+	int r = c->has_states && !c->counting ? put_states(c, tsc) : 0;
+
+	put_on_track(c, t->index, tsc, code, datum);
+	return r ? r : c->x->out->error;
+}
+
+static int set_ids(struct cpel *c, size_t track, int32_t pid, int32_t tid)
+{
+	char text[64];
+	int r;
+
+	snprintf(text, sizeof(text), "pid:%" PRId32 " tid:%" PRId32, pid, tid);
+	r = kx_cpel_string(&c->head.strings, text, &c->tracks[track].ids);
+	return r ? no_memory(c, r) : 0;
 }
 
 static int put_ids(struct cpel *c, struct kx_call_thread *t, uint64_t tsc, enum kx_cpel_code code)
 {
-	struct track *track = &c->tracks[t->index];
-	char text[64];
-	int r;
+	int r = c->counting ? set_ids(c, t->index, t->pid, t->tid) : 0;
 
-	if (c->counting) {
-		snprintf(text, sizeof(text), "pid:%" PRId32 " tid:%" PRId32, t->pid, t->tid);
-		r = kx_cpel_string(&c->head.strings, text, &track->ids);
-		if (r)
-			return no_memory(c, r);
-	}
-	return put(c, t, tsc, code, track->ids);
+	return r ? r : put(c, t, tsc, code, c->tracks[t->index].ids);
 }
 
-/* Emits RUNNING at the thread's first activity after it moved to a CPU. */
+/* Without recorded states: emits RUNNING at the thread's first activity after it moved to a CPU. */
 static int running(struct cpel *c, struct kx_call_thread *t, uint64_t tsc)
 {
-	if (c->tracks[t->index].running)
+	if (c->has_states || c->tracks[t->index].running)
 		return 0;
 	c->tracks[t->index].running = true;
 	return put_ids(c, t, tsc, KX_CPEL_RUNNING);
@@ -169,7 +228,7 @@ static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cp
 	int r = 0;
 
 	/* The scheduler moves a thread when it wakes up or waits for a CPU, never while it runs. */
-	if (track->on_cpu) {
+	if (track->on_cpu && !c->has_states) {
 		track->running = false;
 		r = put_ids(c, t, tsc, KX_CPEL_READY);
 	}
@@ -211,6 +270,32 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return put(c, t, tsc, KX_CPEL_CUSTOM, datum);
 }
 
+/* Times off the CPU, in the first walk */
+
+static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct cpel *c = ctx;
+
+	kx_cpel_states_begin(&c->states, t->index, tsc);
+	return set_ids(c, t->index, t->pid, t->tid);
+}
+
+static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)
+{
+	struct cpel *c = ctx;
+
+	kx_cpel_states_off(&c->states, t->index, i);
+	return 0;
+}
+
+static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
+{
+	struct cpel *c = ctx;
+
+	kx_cpel_states_end(&c->states, t->index, tsc);
+	return 0;
+}
+
 /* Walks */
 
 static void progress(void *ctx, uint64_t done, uint64_t all)
@@ -222,14 +307,41 @@ static void progress(void *ctx, uint64_t done, uint64_t all)
 
 static int walk(struct cpel *c, enum kx_order order)
 {
-	const struct kx_call_visitor v = {
-		.enter = on_enter, .leave = on_leave, .cpu = on_cpu,
-		.loss = on_loss, .event = on_event, .ctx = c,
+	struct kx_call_visitor v = {
+		.enter = on_enter,
+		.leave = on_leave,
+		.cpu = on_cpu,
+		.loss = on_loss,
+		.event = on_event,
+		.ctx = c,
 	};
+	int r;
+
+	if (c->has_states && c->counting) {
+		v.thread = on_thread;
+		v.sched = on_sched;
+		v.end = on_end;
+	}
 
 	for (size_t i = 0; i < c->head.nthreads; i++)
 		c->tracks[i].on_cpu = c->tracks[i].running = false;
-	return kx_calls_walk(c->x->calls, order, &v, c->x->progress ? progress : NULL, c, c->err);
+	r = kx_calls_walk(c->x->calls, order, &v, c->x->progress ? progress : NULL, c, c->err);
+	return !r && c->has_states && !c->counting ? put_states(c, UINT64_MAX) : r;
+}
+
+/* After the first walk: the events of threads' states. */
+static int count_states(struct cpel *c)
+{
+	int r = kx_cpel_states_place(&c->states, c->err);
+
+	if (!r)
+		r = set_ids(c, c->head.nthreads, 0, 0);
+	kx_cpel_states_rewind(&c->states);
+	if (!r)
+		r = put_states(c, UINT64_MAX);
+	kx_cpel_states_rewind(&c->states);
+	c->nrunning = 0;
+	return r;
 }
 
 static int count_events(struct cpel *c)
@@ -239,6 +351,8 @@ static int count_events(struct cpel *c)
 	c->counting = true;
 	/* The second walk has the same events; their order does not matter here. */
 	r = walk(c, KX_ORDER_THREAD);
+	if (!r && c->has_states)
+		r = count_states(c);
 	c->counting = false;
 	if (!r && c->head.nevents > KX_CPEL_MAX_EVENTS)
 		r = kx_err_set(c->err, -EFBIG,
@@ -291,7 +405,11 @@ static int export(struct cpel *c)
 	c->head.has_track = calloc(c->head.nthreads + 1, sizeof(*c->head.has_track));
 	if (!c->tracks || !c->head.has_track || kx_cpel_strings_new(&c->head.strings))
 		return no_memory(c, -ENOMEM);
-	r = count_events(c);
+	c->has_states = kx_calls_have_sched(c->x->calls);
+	if (c->has_states)
+		r = kx_cpel_states_new(&c->states, c->head.nthreads, c->err);
+	if (!r)
+		r = count_events(c);
 	if (!r) {
 		r = kx_cpel_head_write(&c->head);
 		if (r)
@@ -317,6 +435,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	free(c.head.functions);
 	free(c.head.has_track);
 	kx_pair_map_free(&c.function_of);
+	kx_cpel_states_free(&c.states);
 	kx_cpel_strings_free(&c.head.strings);
 	return r;
 }

@@ -18,13 +18,10 @@ static const struct {
 	enum kx_cpel_code code;
 	const char *name, *datum;
 } definitions[] = {
-	{ KX_CPEL_RUNNING, "THREAD/THRUNNING", "%s" },
-	{ KX_CPEL_READY, "THREAD/THREADY", "%s" },
-	{ KX_CPEL_ENTER, "FUNC/ENTER", "%s" },
-	{ KX_CPEL_EXIT, "FUNC/EXIT", "%s" },
-	{ KX_CPEL_ON_CPU, "THREAD/CPU", "%u" },
-	{ KX_CPEL_LOST, "TRACE/LOST", "%u" },
-	{ KX_CPEL_CUSTOM, "TRACE/EVENT", "%s" },
+	{ KX_CPEL_RUNNING, "THREAD/THRUNNING", "%s" }, { KX_CPEL_READY, "THREAD/THREADY", "%s" },
+	{ KX_CPEL_ENTER, "FUNC/ENTER", "%s" },	       { KX_CPEL_EXIT, "FUNC/EXIT", "%s" },
+	{ KX_CPEL_ON_CPU, "THREAD/CPU", "%u" },	       { KX_CPEL_LOST, "TRACE/LOST", "%u" },
+	{ KX_CPEL_CUSTOM, "TRACE/EVENT", "%s" },       { KX_CPEL_OFF, "THREAD/OFFCPU", "%s" },
 };
 
 /* "comm tTID(PID)": cpelatency takes the first "(" and the "t" before it. */
@@ -146,7 +143,7 @@ static void write_tracks(const struct kx_cpel_contents *c, const uint32_t *names
 
 	kx_cpel_section(o, KX_CPEL_TRACKDEF, 68 + 8ull * n, c->little);
 	kx_cpel_table(o, n, c->little);
-	for (size_t i = 0; i < c->nthreads; i++) {
+	for (size_t i = 0; i <= c->nthreads; i++) {
 		if (!c->has_track[i])
 			continue;
 		kx_cpel_put32(o, (uint32_t)i, c->little);
@@ -180,11 +177,12 @@ int kx_cpel_head_write(struct kx_cpel_contents *c)
 		if (!r)
 			r = kx_cpel_string(&c->strings, definitions[i].datum, &datums[i]);
 	}
-	for (size_t i = 0; !r && i < c->nthreads; i++) {
+	for (size_t i = 0; !r && i <= c->nthreads; i++) {
 		if (!c->has_track[i])
 			continue;
 		ntracks++;
-		r = track_name(c, i, &tracks[i]);
+		r = i < c->nthreads ? track_name(c, i, &tracks[i])
+				    : kx_cpel_string(&c->strings, KX_CPEL_NOBODY, &tracks[i]);
 	}
 	if (!r) {
 		write_file_header(c, nsymbols ? 5 : 4);

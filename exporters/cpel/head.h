@@ -8,14 +8,19 @@
 
 /* Codes 1 to 4 are the historical ones, which the tools take by default. */
 enum kx_cpel_code {
-	KX_CPEL_RUNNING = 1, /* first activity after READY: datum "pid:P tid:T", cpelatency's key */
-	KX_CPEL_READY = 2,   /* moved to another CPU */
+	KX_CPEL_RUNNING = 1, /* datum "pid:P tid:T", cpelatency's key */
+	KX_CPEL_READY = 2,   /* the same: runnable, until RUNNING */
 	KX_CPEL_ENTER = 3,
 	KX_CPEL_EXIT = 4,
-	KX_CPEL_ON_CPU = 5,  /* datum: number of the CPU that the thread moved to */
-	KX_CPEL_LOST = 6,    /* datum: events that are missing here */
-	KX_CPEL_CUSTOM = 7,  /* a custom or typed event as text */
+	KX_CPEL_ON_CPU = 5, /* datum: number of the CPU that the thread moved to */
+	KX_CPEL_LOST = 6,   /* datum: events that are missing here */
+	KX_CPEL_CUSTOM = 7, /* a custom or typed event as text */
+	KX_CPEL_OFF = 8,    /* off the CPU and not runnable; datum: why ("sleeping") */
 };
+
+/* Track of the times when no traced thread runs. cpelstate leaves out what begins with "kernel ".
+ */
+#define KX_CPEL_NOBODY "kernel or others t0(0)"
 
 struct kx_cpel_function {
 	uint32_t id;
@@ -32,7 +37,8 @@ struct kx_cpel_contents {
 	struct kx_cpel_strings strings;
 	struct kx_cpel_function *functions; /* those with events, in order of their first one */
 	size_t nfunctions;
-	bool *has_track; /* by thread index: the thread has events */
+	bool *has_track; /* by thread index: the thread has events; [nthreads]: RUNNING of no traced
+			    thread */
 	size_t nthreads;
 };
 

@@ -15,7 +15,7 @@ import struct
 import sys
 
 STRTAB, SYMTAB, EVTDEF, TRACKDEF, EVENT = range(1, 6)
-RUNNING, READY, ENTER, EXIT, ON_CPU, LOST, CUSTOM = range(1, 8)
+RUNNING, READY, ENTER, EXIT, ON_CPU, LOST, CUSTOM, OFF = range(1, 9)
 DATUM_FORMATS = (b"%s", b"%d", b"%u", b"0x%x", b"0x%08x")
 
 
@@ -150,6 +150,8 @@ class Cpel:
             need(code in self.definitions, f"event {code} is not defined")
             if self.definitions[code][1] == "%s":
                 datum = self.text(self.string(table, datum))
+                # It is printed to terminals as it is.
+                need(datum.isprintable(), f"{datum!r} has control characters")
             self.events.append((ticks, track, code, datum))
 
     def ids(self, track):
@@ -174,11 +176,51 @@ class Cpel:
             elif code in (RUNNING, READY):
                 pid, tid = self.ids(track)
                 need(datum == f"pid:{pid} tid:{tid}", f"{datum} on track {self.tracks[track]}")
-                need(code == READY or state.get(track) != code, f"{datum} runs twice")
+                need(code == READY or self.is_kernel(track) or state.get(track) != code,
+                     f"{datum} runs twice")
+                state[track] = code
+            elif code == OFF:
+                need(state.get(track) in (None, RUNNING), f"off the CPU, but not on it, at {ticks}")
                 state[track] = code
         need(not any(stacks.values()), "calls are open at the end")
         need(set(track for _, track, _, _ in self.events) == set(self.tracks),
              "a track without events")
+
+    def is_kernel(self, track):
+        """Whether cpelstate leaves the track out of its sums."""
+        return self.tracks[track].startswith("kernel ")
+
+    def cpelstate(self):
+        """Per track: how often and how many ticks it is in its state, which ends with any track's next one."""
+        result, since, running = {}, None, None
+        for ticks, track, code, _ in self.events:
+            if code != RUNNING:
+                continue
+            if since is not None:
+                n, total = result.get(running, (0, 0))
+                result[running] = n + 1, total + ticks - since
+            since, running = ticks, self.tracks[track]
+        return {name: value for name, value in result.items() if not name.startswith("kernel ")}
+
+    def cpelatency(self):
+        """Per track: how often and how many ticks it waits from ready to running."""
+        result, since = {}, {}
+        for ticks, track, code, _ in self.events:
+            if code == READY:
+                since[track] = ticks
+            elif code == RUNNING and track in since:
+                n, total = result.get(self.tracks[track], (0, 0))
+                result[self.tracks[track]] = n + 1, total + ticks - since.pop(track)
+        return result
+
+    def states(self):
+        """Per track: how often it is running, ready and off the CPU."""
+        result = {}
+        for _, track, code, _ in self.events:
+            if code in (RUNNING, READY, OFF) and not self.is_kernel(track):
+                counts = result.setdefault(self.tracks[track], [0, 0, 0])
+                counts[(RUNNING, READY, OFF).index(code)] += 1
+        return result
 
     def ns(self, ticks):
         hz = self.clock * (1000000 if self.document else 1)
@@ -203,6 +245,8 @@ class Cpel:
                 "sections": self.sections, "events": len(self.events), "codes": codes,
                 "lost": sum(e[3] for e in self.events if e[2] == LOST),
                 "symbols": self.symbols, "functions": functions, "tracks": tracks,
+                "cpelstate": self.cpelstate(), "cpelatency": self.cpelatency(),
+                "states": self.states(),
                 "all_tracks": sorted(self.tracks.values())}
 
 

@@ -89,10 +89,11 @@ static void check_tiny_events(const struct exported *e, size_t at, bool ns)
 static void test_bytes(void **state)
 {
 	static const char head[] = "\x01\x00\x00\x05\x69\x7e\x97\x7e"
-				   "\x00\x00\x00\x01\x00\x00\x00\x98";
-	static const char strings[152] =
+				   "\x00\x00\x00\x01\x00\x00\x00\xa0";
+	static const char strings[160] =
 		"FileStrtab\0pid:10 tid:20\0outer\0inner\0THREAD/THRUNNING\0%s\0THREAD/THREADY\0"
-		"FUNC/ENTER\0FUNC/EXIT\0THREAD/CPU\0%u\0TRACE/LOST\0TRACE/EVENT\0worker t20(10)";
+		"FUNC/ENTER\0FUNC/EXIT\0THREAD/CPU\0%u\0TRACE/LOST\0TRACE/EVENT\0THREAD/OFFCPU\0"
+		"worker t20(10)";
 	static const char table[64] = "FileStrtab";
 	struct exported e;
 	size_t at = 16 + sizeof(strings);
@@ -114,15 +115,15 @@ static void test_bytes(void **state)
 	at += 8 + 68 + 16;
 	/* event definitions */
 	assert_int_equal(be32(&e, at), 3);
-	assert_int_equal(be32(&e, at + 4), 68 + 7 * 12);
+	assert_int_equal(be32(&e, at + 4), 68 + 8 * 12);
 	assert_memory_equal(e.data + at + 8, table, 64);
-	assert_int_equal(be32(&e, at + 72), 7);
+	assert_int_equal(be32(&e, at + 72), 8);
 	assert_int_equal(be32(&e, at + 76), 1);
 	assert_string_equal(e.data + 16 + be32(&e, at + 80), "THREAD/THRUNNING");
 	assert_string_equal(e.data + 16 + be32(&e, at + 84), "%s");
 	assert_int_equal(be32(&e, at + 100), 3);
 	assert_string_equal(e.data + 16 + be32(&e, at + 104), "FUNC/ENTER");
-	at += 8 + 68 + 7 * 12;
+	at += 8 + 68 + 8 * 12;
 	/* tracks */
 	assert_int_equal(be32(&e, at), 4);
 	assert_int_equal(be32(&e, at + 4), 68 + 8);
@@ -155,15 +156,15 @@ static void test_document(void **state)
 	json_decref(read_strictly("cpel.py --document"));
 	assert_int_equal(big.size, small.size);
 	assert_int_equal(big.data[0], 1);
-	assert_int_equal(be32(&big, 12), 148); /* 145 and 3 NULs */
+	assert_int_equal(be32(&big, 12), 160);
 	assert_int_equal(be32(&big, big.size - 20 * NTINY - 4), 1000);
 	check_tiny_events(&big, big.size - 20 * NTINY, true);
 	assert_int_equal(small.data[0], 0x81);
 	assert_int_equal(small.data[2], 5);
 	assert_int_equal(small.data[3], 0);
-	assert_memory_equal(big.data + 16, small.data + 16, 148);
+	assert_memory_equal(big.data + 16, small.data + 16, 160);
 	for (size_t at = 4; at < big.size; at += 4) {
-		bool is_text = (at >= 16 && at < 16 + 148) || be32(&big, at) == be32(&small, at);
+		bool is_text = (at >= 16 && at < 16 + 160) || be32(&big, at) == be32(&small, at);
 
 		assert_true(is_text || be32(&big, at) == le32(&small, at));
 	}
@@ -213,8 +214,29 @@ static void test_fast_clock(void **state)
 static void test_names(void **state)
 {
 	static const char *const names[] = {
-		"quote\"d", "com,ma", "semi;colon", "new\nline", "uni\xc3\xa9\xe2\x82\xac",
-		"back\\slash", "per%s%n%%cent", "FileStrtab", "%s",
+		"quote\"d",
+		"com,ma",
+		"semi;colon",
+		"new\nline",
+		"uni\xc3\xa9\xe2\x82\xac",
+		"back\\slash",
+		"per%s%n%%cent",
+		"FileStrtab",
+		"%s",
+		"esc\x1b[31mape\x7f",
+	};
+	/* as the tools print them: controls would forge lines and change the terminal */
+	static const char *const printed[] = {
+		"quote\"d",
+		"com,ma",
+		"semi;colon",
+		"new\\nline",
+		"uni\xc3\xa9\xe2\x82\xac",
+		"back\\slash",
+		"per%s%n%%cent",
+		"FileStrtab",
+		"%s",
+		"esc\\x1b[31mape\\x7f",
 	};
 	enum { N = sizeof(names) / sizeof(names[0]) };
 	struct kx_fdr_writer *w;
@@ -236,7 +258,7 @@ static void test_names(void **state)
 		export_ok(i ? document : NULL, NULL, &e);
 		json = read_strictly(i ? "cpel.py --document" : "cpel.py");
 		for (int k = 0; k < N; k++) {
-			f = json_object_get(json_object_get(json, "functions"), names[k]);
+			f = json_object_get(json_object_get(json, "functions"), printed[k]);
 			assert_int_equal(json_integer_value(json_object_get(f, "count")), 1);
 			if (!i)
 				assert_int_equal(number_at(f, "ticks"), 1 + k);
@@ -369,6 +391,93 @@ static void test_filter(void **state)
 	free_export(&e);
 }
 
+/* With record --sched, threads run, are ready, and are off the CPU when that was recorded. */
+static void test_states(void **state)
+{
+	static const struct event want[] = {
+		{ 100, 1, 0 },		      /* a runs */
+		{ 150, 1, 1 },		      /* b runs */
+		{ 200, 8, 0 },		      /* a sleeps */
+		{ 300, 2, 1 },		      /* b is preempted: */
+		{ 300, 1, 2 },		      /* nobody runs */
+		{ 400, 2, 0 },		      /* a is woken */
+		{ 450, 1, 1 },		      /* b */
+		{ 500, 1, 0 },		      /* a */
+		{ 550, 8, 1 },		      /* b is blocked, who wakes it is not known */
+		{ 650, 1, 1 }, { 700, 8, 0 }, /* a sleeps at the end of the recording: open */
+		{ 800, 1, 2 },		      /* b's last event */
+	};
+	static const char *const tracks[] = { "a t2(1)", "b t3(1)", "kernel or others t0(0)" };
+	struct kx_fdr_thread *a, *b;
+	struct kx_fdr_writer *w;
+	struct exported e;
+	json_t *json;
+	size_t n = 0;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	a = kx_fdr_writer_thread(w, 1, 2, "a", "p");
+	b = kx_fdr_writer_thread(w, 1, 3, "b", "p");
+	enter(a, T0 + 99, 0, 1);
+	note(a, T0 + 499, "kxray:sched {\"off\":300,\"state\":\"S\",\"wait\":100,\"by\":3}");
+	assert_int_equal(kx_fdr_cpu(a, T0 + 499, 1), 0); /* moves, and is not ready again */
+	leave(a, T0 + 600, 1, 1);
+	note(a, T0 + 799, "kxray:sched {\"off\":100,\"state\":\"S\",\"open\":true}");
+	enter(b, T0 + 149, 1, 2);
+	note(b, T0 + 449, "kxray:sched {\"off\":150,\"state\":\"R\"}");
+	note(b, T0 + 649, "kxray:sched {\"off\":100,\"state\":\"D\"}");
+	leave(b, T0 + 799, 1, 2);
+	end_trace(w, fd);
+	export_ok(NULL, NULL, &e);
+	json = read_strictly("cpel.py");
+	for (size_t at = e.size - 20 * (size_t)number_at(json, "events"); at < e.size; at += 20) {
+		uint32_t code = be32(&e, at + 12);
+
+		if (code != 1 && code != 2 && code != 8)
+			continue;
+		assert_true(n < sizeof(want) / sizeof(want[0]));
+		assert_int_equal(be32(&e, at + 4), want[n].ticks);
+		assert_int_equal(code, want[n].code);
+		assert_int_equal(be32(&e, at + 8), want[n].datum); /* the track */
+		n++;
+	}
+	assert_int_equal(n, sizeof(want) / sizeof(want[0]));
+	assert_int_equal(number_at(json, "functions/#1/ticks"), 501);
+	for (size_t i = 0; i < 3; i++)
+		assert_string_equal(
+			json_string_value(json_array_get(json_object_get(json, "all_tracks"), i)),
+			tracks[i]);
+	assert_int_equal(number_at(json, "cpelatency/a t2(1)/1"), 100);
+	assert_int_equal(number_at(json, "cpelatency/b t3(1)/1"), 150);
+	assert_int_equal(number_at(json, "cpelstate/a t2(1)/1"), 50 + 150);
+	assert_int_equal(number_at(json, "cpelstate/b t3(1)/1"), 150 + 50 + 150);
+	json_decref(json);
+	assert_non_null(memmem(e.data, e.size, "sleeping", 9));
+	assert_non_null(memmem(e.data, e.size, "blocked", 8));
+	free_export(&e);
+}
+
+/* cpelstate's times of one thread alone are the times that it ran. */
+static void test_states_of_one(void **state)
+{
+	const int32_t tid = 3;
+	const struct kx_call_filter filter = { .tids = &tid, .ntids = 1 };
+	struct exported e;
+	json_t *json;
+
+	test_states(state);
+	export_ok(NULL, &filter, &e);
+	json = read_strictly("cpel.py");
+	assert_int_equal(number_at(json, "cpelstate/b t3(1)/0"), 3);
+	assert_int_equal(number_at(json, "cpelstate/b t3(1)/1"), 150 + 100 + 150);
+	assert_int_equal(number_at(json, "states/b t3(1)/0"), 3);
+	assert_int_equal(number_at(json, "states/b t3(1)/1"), 1);
+	assert_int_equal(number_at(json, "states/b t3(1)/2"), 1);
+	json_decref(json);
+	free_export(&e);
+}
+
 /* The section's length has 32 bits; VPP's tools count events in an int. */
 static void test_limit(void **state)
 {
@@ -381,16 +490,12 @@ static void test_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_document),
-		cmocka_unit_test(test_little_alone),
-		cmocka_unit_test(test_fast_clock),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_many_threads),
-		cmocka_unit_test(test_troubles),
-		cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_document),
+		cmocka_unit_test(test_little_alone),  cmocka_unit_test(test_fast_clock),
+		cmocka_unit_test(test_names),	      cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_many_threads),  cmocka_unit_test(test_troubles),
+		cmocka_unit_test(test_filter),	      cmocka_unit_test(test_states),
+		cmocka_unit_test(test_states_of_one), cmocka_unit_test(test_limit),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -22,4 +22,21 @@ static inline size_t kx_decimal(char digits[static KX_DECIMAL_SIZE], uint64_t va
 	return at;
 }
 
+#define KX_GROUPED_SIZE 27 /* UINT64_MAX with commas and the terminating 0 */
+
+/* @value for people, with a comma after every third digit from the right; returns @text. */
+static inline const char *kx_decimal_grouped(char text[static KX_GROUPED_SIZE], uint64_t value)
+{
+	char digits[KX_DECIMAL_SIZE];
+	size_t at = kx_decimal(digits, value), n = 0;
+
+	for (size_t i = at; i < KX_DECIMAL_SIZE; i++) {
+		if (i > at && (KX_DECIMAL_SIZE - i) % 3 == 0)
+			text[n++] = ',';
+		text[n++] = digits[i];
+	}
+	text[n] = 0;
+	return text;
+}
+
 #endif

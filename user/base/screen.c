@@ -8,7 +8,7 @@
 
 #define LEAST_COLUMNS 40 /* narrower tables hold nothing readable */
 
-static unsigned columns_of(int fd)
+unsigned kx_screen_terminal_columns(int fd)
 {
 	const char *variable = getenv("COLUMNS");
 	struct winsize size = { 0 };
@@ -18,9 +18,14 @@ static unsigned columns_of(int fd)
 		columns = size.ws_col;
 	if (!columns && variable)
 		columns = strtoul(variable, NULL, 10);
-	if (!columns || columns > 100000)
-		return KX_SCREEN_COLUMNS;
-	return columns < LEAST_COLUMNS ? LEAST_COLUMNS : (unsigned)columns;
+	return columns && columns <= 100000 ? (unsigned)columns : KX_SCREEN_COLUMNS;
+}
+
+static unsigned columns_of(int fd)
+{
+	unsigned columns = kx_screen_terminal_columns(fd);
+
+	return columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns;
 }
 
 static bool wants_color(void)

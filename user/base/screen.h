@@ -24,6 +24,9 @@ struct kx_screen {
  */
 struct kx_screen kx_screen_of(int fd, enum kx_color color, bool wide);
 
+/* Columns that the terminal @fd has now, however few; KX_SCREEN_COLUMNS if neither it nor COLUMNS knows. */
+unsigned kx_screen_terminal_columns(int fd);
+
 /* How text looks. */
 enum kx_style { KX_STYLE_PLAIN, KX_STYLE_HEAD, KX_STYLE_DIM, KX_STYLE_HOT, KX_STYLE_WARM, KX_STYLES };
 

@@ -115,10 +115,19 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 					       : "at Ctrl-C or with the process");
 }
 
+static void on_status(void *ctx, const struct kx_recording_status *status)
+{
+	struct kx_record_arguments *a = ctx;
+
+	kx_status_line_show(&a->status, status,
+			    a->o.count ? KX_STATUS_COUNT : a->o.flight ? KX_STATUS_FLIGHT : KX_STATUS_TRACE);
+}
+
 static void on_notice(void *ctx, const char *text)
 {
 	struct kx_record_arguments *a = ctx;
 
+	kx_status_line_clear(&a->status);
 	if (!a->quiet)
 		kx_print(stderr, "kxray: %s\n", text);
 }
@@ -166,6 +175,23 @@ static void end_command(const struct kx_record_arguments *a, struct kx_recording
 	kx_command_end(r, a->kill);
 }
 
+static int record(struct kx_record_arguments *a, struct kx_recording_result *result, struct kx_err *err)
+{
+	int code = kx_record_choose(a, err);
+
+	a->status.fd = -1;
+	/* a command writes to the terminal, too, and would not erase the line before */
+	if (!a->quiet && !a->json && !(a->o.command && isatty(STDOUT_FILENO)))
+		kx_status_line_open(&a->status);
+	if (a->status.fd >= 0)
+		a->o.on_status = on_status;
+	if (!code)
+		code = kx_recording_run(&a->o, result, err);
+	kx_status_line_clear(&a->status);
+	kx_status_line_close(&a->status);
+	return code;
+}
+
 int kx_cmd_record(int argc, char **argv)
 {
 	struct kx_record_arguments a = { .o = { .mechanism = -1, .argc = argc, .argv = argv } };
@@ -182,9 +208,7 @@ int kx_cmd_record(int argc, char **argv)
 	a.o.on_counts = on_counts;
 	a.o.ctx = &a;
 	memset(&result, 0, sizeof(result));
-	code = kx_record_choose(&a, &err);
-	if (!code)
-		code = kx_recording_run(&a.o, &result, &err);
+	code = record(&a, &result, &err);
 	if (result.started && a.o.count) {
 		code = show_counts(&a, &result, code, &err);
 	} else if (result.started) {

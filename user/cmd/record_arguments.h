@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "cmd/options.h"
+#include "cmd/status_line.h"
 #include "record/call_rate_selection.h"
 #include "record/count.h"
 #include "record/recording.h"
@@ -29,6 +30,7 @@ struct kx_record_arguments {
 	int follow; /* 1: --follow, 2: --follow=exact, -1: --no-follow, 0: neither */
 	char *compressed; /* the output with its suffix, if that was not given */
 	bool json, quiet, fail_on_loss;
+	struct kx_status_line status;
 	bool kill; /* the command, when the recording ends */
 };
 

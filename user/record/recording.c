@@ -167,6 +167,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		if (!code && r->writer)
 			code = kx_recording_rotate(r, err);
 		kx_recording_recalibrate(r, now);
+		kx_recording_status_poll(r, start);
 		if (take_signal(r, asked)) {
 			/* the command may still write output as it ends; a second signal ends the
 			 * recording at once */
@@ -379,6 +380,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_links_close(&r->calibration);
 	kx_recording_budget_free(r);
 	kx_cost_watch_free(r);
+	kx_recording_status_free(r);
 	kx_flight_free(r->flight);
 	kx_collector_free(r->collector);
 	kx_process_table_free(r->processes);

@@ -9,6 +9,7 @@
  *     flight.c             in place of writing: dumps (dump_request.c decides, dump_process.c and
  *                          flight_write.c write them in a child process)
  *     recording_budget.c, budget.c  --max-overhead while it records: calls are sampled
+ *     recording_status.c  what it has done so far, for a status line
  *     bounded_count.c      before a recording: rates of functions, counted without slowing the target down
  *     count.c, rate.c      no trace: calls are counted in the kernel
  *
@@ -44,6 +45,20 @@ struct kx_rotation_options {
 	uint64_t bytes; /* a file ends when it has so many; 0: no limit */
 	double seconds; /* and when it covers so many; 0: no limit */
 	unsigned keep;	/* the newest so many stay; 0: all */
+};
+
+/* What a recording has done so far: see on_status. */
+struct kx_recording_status {
+	double seconds; /* since it began */
+	double left;	/* until its time limit; negative: it has none */
+	double interval; /* since the status before, or the beginning; above 0 */
+	uint64_t events, lost; /* of the trace so far; of a flight recorder: all of them, kept or not; with count, calls */
+	uint64_t new_events;   /* of events: in the interval */
+	uint64_t bytes;	       /* written; of a flight recorder: in its dumps */
+	unsigned dumps;
+	/* The function that was called most in the interval, as far as calls were recorded; borrowed. NULL: none was. */
+	const char *hottest;
+	double hottest_share; /* its share of these calls, 0 to 1 */
 };
 
 struct kx_recording_options {
@@ -85,6 +100,11 @@ struct kx_recording_options {
 	 */
 	void (*on_counts)(void *ctx, const struct kx_selection *sel, const uint64_t *calls,
 			  const double *out);
+	/*
+	 * Called about once a second while it records, when the loop wakes up anyway. NULL: nobody wants to know, and nothing is
+	 * counted for it.
+	 */
+	void (*on_status)(void *ctx, const struct kx_recording_status *status);
 	/* A clause for the user; may be called at any time. */
 	void (*on_notice)(void *ctx, const char *text);
 	void *ctx;
@@ -115,6 +135,7 @@ struct kx_recording_result {
 	bool loads; /* a traced process has loaded a library after the start, as far as that was watched */
 	uint64_t unfollowed; /* children that were one too many to follow */
 	uint64_t bytes;     /* of the trace file, or of all its parts */
+	char kept[256];     /* where the trace is that was there before; "": there was none, or it is not kept */
 	unsigned files;     /* parts that were written; 0: it is not rotated */
 	unsigned files_kept;
 	char newest[256];   /* path of the newest part */

@@ -62,6 +62,7 @@ struct recording {
 	struct kx_probe_costs costs;  /* kinds only */
 	struct kx_recording_budget *budget; /* NULL: there is none */
 	struct kx_cost_watch *watch_cost; /* NULL: with a budget */
+	struct kx_status_watch *status; /* NULL: nobody wants to know */
 	struct kx_links calibration;  /* probes on own functions that measured them */
 	struct kx_recalibration *recalibration; /* NULL: it is not measured again */
 	uint8_t *traits; /* by function id; has room for all functions that may join */
@@ -113,6 +114,14 @@ void kx_recalibration_free(struct recording *r);
 
 /* The same for calls that are only counted: sets `counted` of the kinds. Without it they are assumed. */
 void kx_recording_calibrate_counted(struct recording *r);
+
+/*
+ * Calls on_status if a second has passed; @start: kx_monotonic_seconds at the beginning. The hottest function comes from
+ * the entries that the collector counts in any case (r->calls; with count those in the kernel), compared with those of
+ * the status before: nothing is done for it at a probe's hit or for a record.
+ */
+void kx_recording_status_poll(struct recording *r, double start);
+void kx_recording_status_free(struct recording *r);
 
 /* Everything up to the gate's opening: signals, targets, selection, programs, files, probes. */
 int kx_recording_prepare(struct recording *r, struct kx_err *err);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "trace/notes.h"
 
 int kx_budget_info_write(const struct kx_budget_info *info, json_t *session)
@@ -93,29 +94,13 @@ const char *kx_budget_info_text(const struct kx_budget_info *info, char *text, s
 	return text;
 }
 
-/* With a comma after every third digit from the right. */
-static void grouped(uint64_t value, char *text, size_t size)
-{
-	char digits[32];
-	int n = snprintf(digits, sizeof(digits), "%" PRIu64, value);
-	size_t at = 0;
-
-	for (int i = 0; i < n && at + 2 < size; i++) {
-		if (i && (n - i) % 3 == 0)
-			text[at++] = ',';
-		text[at++] = digits[i];
-	}
-	text[at] = 0;
-}
-
 const char *kx_budget_entry_text(const struct kx_budget_entry *e, char *text, size_t size)
 {
-	char recorded[32], calls[32], out[48] = "";
+	char recorded[KX_GROUPED_SIZE], calls[KX_GROUPED_SIZE], out[48] = "";
 
-	grouped(e->recorded, recorded, sizeof(recorded));
-	grouped(e->calls, calls, sizeof(calls));
 	if (e->out_seconds > 0)
 		snprintf(out, sizeof(out), ", without probes for %.1f s", e->out_seconds);
-	snprintf(text, size, "recorded %s of %s calls%s", recorded, calls, out);
+	snprintf(text, size, "recorded %s of %s calls%s", kx_decimal_grouped(recorded, e->recorded),
+		 kx_decimal_grouped(calls, e->calls), out);
 	return text;
 }

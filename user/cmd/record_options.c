@@ -299,7 +299,11 @@ static const struct kx_option flight[] = {
 static const struct kx_option recording[] = {
 	{ .name = "output", .short_name = 'o', .kind = KX_OPTION_TEXT, .argument = "FILE",
 	  FIELD(o.output),
-	  .help = "the trace (default trace.xray); FILE.map is written beside it" },
+	  .help = "the trace (default trace.xray); FILE.map is written beside it; a trace that is there is kept as FILE.old",
+	  .manual = "The trace, by default trace.xray; its map FILE.map is written beside it. A trace that is there before is "
+		    "kept as FILE.old, with its map FILE.old.map (with --compress: FILE.old.zst), in place of what had these names. "
+		    "Numbered files of --rotate and dumps of the flight recorder are not kept: they replace an earlier session's "
+		    "of the same number, so that the disk space they take stays bounded." },
 	{ .name = "compress", .kind = KX_OPTION_FLAG, FIELD(o.compress),
 	  .help = "compress the trace with zstd (FILE.zst), to about a fifth; all commands read it",
 	  .manual = "Compress the trace with zstd, while it is written. FILE gets the suffix .zst, if it has none, and "

@@ -263,6 +263,8 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 
 	if (r->nunmatched && j)
 		json_object_set_new(j, "unmatched", unmatched_of(r));
+	if (r->kept[0] && j)
+		json_object_set_new(j, "old_trace", kx_json_text(r->kept, sizeof(r->kept)));
 	if (r->unprobed && j)
 		json_object_set_new(j, "unprobed", json_integer((json_int_t)r->unprobed));
 	if (r->kernel_mechanism && j)

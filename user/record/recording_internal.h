@@ -130,6 +130,11 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err);
 char *kx_recording_first_path(const struct recording *r);
 /* Opens it. Errors: those of kx_output_open; -ENOMEM. */
 int kx_recording_open_output(struct recording *r, struct kx_err *err);
+/*
+ * Keeps the trace that it replaces (base/old_output.h), before its map is written. Numbered files of an earlier session are
+ * replaced: how much of the disk they take is what --rotate and --keep-files bound. Errors: those of kx_old_output_keep.
+ */
+int kx_recording_keep_old(struct recording *r, struct kx_err *err);
 /* The first part is in place, and recording begins. Errors: -ENOMEM. */
 int kx_recording_begin_rotation(struct recording *r, struct kx_err *err);
 /* After a pass: begins the next part if the present one is large or long enough. */

@@ -484,7 +484,9 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = kx_recording_budget_begin(r, err);
 	if (code || r->flight || r->o->count)
 		return code;
-	code = kx_session_map_write(r->output.map_path, &r->sel, &r->moves, 0, r->info, err);
+	code = kx_recording_keep_old(r, err);
+	if (!code)
+		code = kx_session_map_write(r->output.map_path, &r->sel, &r->moves, 0, r->info, err);
 	if (!code) {
 		code = kx_output_keep(&r->output, err);
 		if (code)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/monotonic.h"
+#include "base/old_output.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
 
@@ -42,6 +43,19 @@ int kx_recording_open_output(struct recording *r, struct kx_err *err)
 			: kx_err_set(err, -ENOMEM, "no memory");
 
 	free(path);
+	return code;
+}
+
+int kx_recording_keep_old(struct recording *r, struct kx_err *err)
+{
+	char *kept = NULL;
+	int code = is_rotated(r) ? 0 : kx_old_output_keep(r->o->output, &kept, err);
+
+	if (!code && kept) {
+		snprintf(r->result->kept, sizeof(r->result->kept), "%s", kept);
+		kx_notice(&r->notices, "the trace that was in '%s' before is now '%s'", r->o->output, kept);
+	}
+	free(kept);
 	return code;
 }
 

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# run: alone, 60 s
+# Every command in README.md and in the manual's examples does what it says: each is run as it is written, in the order
+# of its page, with a server named redis-server in the place of the reader's own. What they record is cut to a fraction
+# of a second. Alone: some record the whole system.
+. "$(dirname "$0")/../lib.sh"
+
+mkdir "$TMP/bin"
+export REAL=$KXRAY ROOT=$PWD PATH="$TMP/bin:/usr/sbin:$PATH"
+shim() { # NAME < SCRIPT
+	{ printf '#!/bin/bash\n'; cat; } >"$TMP/bin/$1"
+	chmod +x "$TMP/bin/$1"
+}
+shim sudo <<<'exec "$@"'
+shim pgrep <<<'echo "$REDIS"'
+shim make <<<'exec env -u MAKEFLAGS -u MAKELEVEL /usr/bin/make -n -C "$ROOT" NOSETUP=1 "$@" >/dev/null'
+shim git <<<'mkdir -p kxray'
+shim xdg-open <<<'[ -e "$1" ]'
+command -v flamegraph.pl >/dev/null || shim flamegraph.pl <<<'grep . '
+command -v speedscope >/dev/null || shim speedscope <<<'[ -s "$1" ]'
+for llvm in $(llvm_xrays); do
+	ln -sf "$llvm" "$TMP/bin/llvm-xray"
+done
+# Recordings and views that last until Ctrl-C end after 300 ms, and so do longer ones; everything else is as written.
+shim kxray <<'END'
+command=$1
+shift
+arguments=()
+timed=
+case $command in
+record)
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--) break ;;
+		-d) timed=1; arguments+=(-d 300ms); shift 2 || exit 9; continue ;;
+		--keep) arguments+=("$1" "$2"); shift 2; continue ;;
+		-p) [[ $2 =~ ^[0-9] ]] || { echo "no PID: $2" >&2; exit 9; } ;;
+		esac
+		arguments+=("$1")
+		shift
+	done
+	[ -n "$timed$*" ] || arguments+=(-d 300ms)
+	;;
+top) arguments=(-n 1 --interval 200ms) ;;
+functions | doctor) [[ " $* " != *" --rate "* ]] || set -- "${@/#[0-9]*/0.2}" ;;
+esac
+exec "$REAL" "$command" "${arguments[@]}" "$@"
+END
+
+# for_process COMMAND: sets COMMAND to it, with a running server in the place of PID
+for_process() {
+	_is_over "$SERVER" && start_demo
+	COMMAND=$(sed -E "s/(-p|--pid) PID\b/\1 $SERVER/g; s/\\\$PID\b/$SERVER/g; s/\bPID\b/$SERVER/g" <<<"$1")
+}
+start_demo() {
+	start_target demo
+	SERVER=$PID
+}
+
+# Where this kernel has no probes for its own functions, the command must say so, and runs without them.
+try() { # NAME COMMAND
+	run bash -c "$2"
+	if [ $STATUS = 1 ] && [[ $2 = *kernel:* && $ERR = *"kernel functions"* ]]; then
+		run bash -c "$(sed -E "s/-f '?kernel:[^ ]*//g; s/--kernel-mechanism[= ][a-z.]+//" <<<"$2")"
+	fi
+	assert_eq "$1" "$STATUS $([ $STATUS = 0 ] || tail -n 3 "$TMP/run.err")" "0 "
+}
+
+mkdir "$TMP/redis"
+background redis-server --port 0 --unixsocket "$TMP/redis/socket" --save '' --dir "$TMP/redis" >"$TMP/redis/log"
+export REDIS=$PID
+wait_for test -S "$TMP/redis/socket" || fail "redis-server" "$(tail "$TMP/redis/log")"
+background sh -c "while redis-benchmark -s '$TMP/redis/socket' -c 2 -n 20000 -q -t set,get,lpush; do :; done" >/dev/null 2>&1
+start_demo
+
+mapfile -t lines < <(python3 tests/live/documentation.py README.md user/man/*.in)
+[ "${#lines[@]}" -gt 30 ] || fail "commands in documents" "only ${#lines[@]} were found"
+page=
+for line in "${lines[@]}"; do
+	name=${line%%$'\t'*} command=${line#*$'\t'}
+	if [ "$name" != "$page" ]; then
+		page=$name
+		mkdir -p "$TMP/$page/build"
+		cd "$TMP/$page" || exit 1
+		ln -s "$TMP/bin/kxray" build/kxray
+		for program in benchmark benchmark-of-main benchmark-of-this-change program server start-workers.sh; do
+			cp "$TARGETS/counts" "$program"
+		done
+	fi
+	for_process "$command"
+	try "$page: $command" "$COMMAND"
+done
+cd "$TMP" || exit 1

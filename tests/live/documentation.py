@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 The commands in documents, one a line, as "SOURCE<TAB>COMMAND": of README.md those in indented blocks after
-a "$", of manual pages (rendered by mandoc) those after a "$" or "#" at a line's beginning. Lines that end with a
+a "$", of manual pages (rendered by mandoc) the lines of their EXAMPLES that begin with kxray. Lines that end with a
 backslash are joined; comments after two spaces are dropped.
 
     documentation.py README.md user/man/kxray-record.1.in ...
@@ -19,11 +19,12 @@ def rendered(path):
             return f.read()
     page = subprocess.run(["mandoc", "-T", "utf8", "-O", "width=300", path], check=True, capture_output=True,
                           text=True).stdout
-    return re.sub(".\b", "", page)
+    examples = re.search(r"^EXAMPLES\n(.*?)^\S", re.sub(".\b", "", page), re.S | re.M)
+    return examples.group(1) if examples else ""
 
 
 def commands(path):
-    prompt = re.compile(r"^ {4}\$ (.*)$" if path.endswith(".md") else r"^ +[$#] (.*)$")
+    prompt = re.compile(r"^ {4}\$ (.*)$" if path.endswith(".md") else r"^ +((?:sudo )?kxray .*)$")
     lines = iter(rendered(path).split("\n"))
     for line in lines:
         match = prompt.match(line)

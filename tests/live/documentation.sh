@@ -17,6 +17,7 @@ shim pgrep <<<'echo "$REDIS"'
 shim make <<<'exec env -u MAKEFLAGS -u MAKELEVEL /usr/bin/make -n -C "$ROOT" NOSETUP=1 "$@" >/dev/null'
 shim git <<<'mkdir -p kxray'
 shim xdg-open <<<'[ -e "$1" ]'
+command -v jq >/dev/null || shim jq <<<'exec python3 -c "import json, sys; [json.loads(line) for line in sys.stdin]"'
 command -v flamegraph.pl >/dev/null || shim flamegraph.pl <<<'grep . '
 command -v speedscope >/dev/null || shim speedscope <<<'[ -s "$1" ]'
 for llvm in $(llvm_xrays); do
@@ -43,7 +44,13 @@ record)
 	[ -n "$timed$*" ] || arguments+=(-d 300ms)
 	;;
 top) arguments=(-n 1 --interval 200ms) ;;
-functions | doctor) [[ " $* " != *" --rate "* ]] || set -- "${@/#[0-9]*/0.2}" ;;
+functions)
+	while [ $# -gt 0 ]; do
+		arguments+=("$1")
+		[ "$1" != --rate ] || { arguments+=(200ms); shift; }
+		shift
+	done
+	;;
 esac
 exec "$REAL" "$command" "${arguments[@]}" "$@"
 END
@@ -51,7 +58,7 @@ END
 # for_process COMMAND: sets COMMAND to it, with a running server in the place of PID
 for_process() {
 	_is_over "$SERVER" && start_demo
-	COMMAND=$(sed -E "s/(-p|--pid) PID\b/\1 $SERVER/g; s/\\\$PID\b/$SERVER/g; s/\bPID\b/$SERVER/g" <<<"$1")
+	COMMAND=$(sed -E "s/(-p|--pid) PID\b/\1 $SERVER/g; s/\\\$PID\b/$SERVER/g; s/\b(PID|1234)\b/$SERVER/g" <<<"$1")
 }
 start_demo() {
 	start_target demo
@@ -73,8 +80,9 @@ export REDIS=$PID
 wait_for test -S "$TMP/redis/socket" || fail "redis-server" "$(tail "$TMP/redis/log")"
 background sh -c "while redis-benchmark -s '$TMP/redis/socket' -c 2 -n 20000 -q -t set,get,lpush; do :; done" >/dev/null 2>&1
 start_demo
+"$KXRAY" record -q -p "$SERVER" -f '*' -f 'syscall:*' -d 1 -o "$TMP/trace.xray" || fail "the trace that pages begin with" "status $?"
 
-mapfile -t lines < <(python3 tests/live/documentation.py README.md user/man/*.in)
+mapfile -t lines < <(python3 tests/live/documentation.py README.md "$BUILD"/man/*)
 [ "${#lines[@]}" -gt 30 ] || fail "commands in documents" "only ${#lines[@]} were found"
 page=
 for line in "${lines[@]}"; do
@@ -84,6 +92,7 @@ for line in "${lines[@]}"; do
 		mkdir -p "$TMP/$page/build"
 		cd "$TMP/$page" || exit 1
 		ln -s "$TMP/bin/kxray" build/kxray
+		cp "$TMP/trace.xray" "$TMP/trace.xray.map" .
 		for program in benchmark benchmark-of-main benchmark-of-this-change program server start-workers.sh; do
 			cp "$TARGETS/counts" "$program"
 		done

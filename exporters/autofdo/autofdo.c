@@ -97,6 +97,42 @@ static void notify(const struct kx_export *x, const struct kx_afdo_options *o,
 		       " (and --sample for lines)");
 }
 
+static bool is_empty(const struct kx_afdo *a)
+{
+	for (size_t i = 0; i < a->nsymbols; i++)
+		if (a->symbols[i].top)
+			return false;
+	return true;
+}
+
+/* gcc takes a profile without functions silently, and then optimizes as without one. */
+static int refuse_empty(const struct kx_afdo_options *o, const struct kx_afdo_trace *trace,
+			const struct kx_afdo_modules *modules, struct kx_err *err)
+{
+	size_t missed, calls = trace->functions.used;
+	const char *problem = kx_afdo_modules_problem(modules, &missed);
+
+	if (!trace->callers.used && !trace->samples.used && !o->fill)
+		return kx_err_set(
+			err, -ENODATA,
+			"autofdo: the profile would be empty, because the trace "
+			"has calls of %zu functions but neither call sites nor samples; record "
+			"with --callers, better also with --sample 1000",
+			calls);
+	if (problem)
+		return kx_err_set(
+			err, -ENODATA,
+			"autofdo: the profile would be empty, because none of the %zu called "
+			"functions has source lines: %s; --afdo-binary names another file",
+			calls, problem);
+	return kx_err_set(
+		err, -ENODATA,
+		"autofdo: the profile would be empty, because none of the %zu "
+		"called functions has %s; trace functions that have source lines and call "
+		"others",
+		calls, o->fill ? "source lines" : "a call site in a source line");
+}
+
 static int write_form(const struct kx_afdo *a, const struct kx_afdo_options *o,
 		      struct kx_text_out *out, uint64_t *dropped)
 {
@@ -136,9 +172,11 @@ static int run(const struct kx_export *x, struct kx_err *err)
 		r = kx_afdo_collect(x, &trace, err);
 	if (!r) {
 		r = kx_afdo_build(x, &o, modules, &trace, &a, &losses);
-		if (!r)
+		if (!r && trace.functions.used && is_empty(&a))
+			r = refuse_empty(&o, &trace, modules, err);
+		else if (!r)
 			r = write_form(&a, &o, x->out, &dropped);
-		if (r)
+		if (r == -ENOMEM)
 			kx_err_set(err, r, "autofdo: out of memory");
 	}
 	if (!r)

@@ -179,6 +179,25 @@ exported "samples for gcc" sampled.afdo
 vectorized "$TMP/sampled.afdo"
 assert_eq "gcc: takes measured lines" $? 0
 
+# An empty profile, which gcc takes without a word, is a failure with its reason, and leaves no file.
+# refused LABEL WANT OPTION...
+refused() {
+	local label=$1 want=$2
+	shift 2
+	rm -f "$TMP/empty"
+	run "$KXRAY" export -f autofdo -o "$TMP/empty" "$@" "$TRACE"
+	assert_eq "$label: status, sentences" "$STATUS $(wc -l <<<"$ERR")" "1 1"
+	assert_contains "$label: why" "$ERR" "$want"
+	assert "$label: no file" "there is one" [ ! -e "$TMP/empty" ]
+}
+trace_target fdo -f often -f middle
+refused "no call sites" "neither call sites nor samples; record with --callers" --afdo-fill none
+refused "no lines" "none of the 2 called functions has source lines: /bin/true" --afdo-binary /bin/true
+exported "no call sites, lines filled" filled.afdo
+$READ2 "$TMP/filled.afdo" >"$TMP/filled.json" || fail "lines filled" "the reader refuses it"
+checked "no call sites, lines filled" "$TMP/filled.json" \
+	'{n: b["head"] for n, b in f.items()} == {"often": 1180, "middle": 100}'
+
 # Two processes with the program at different addresses
 start_target fdo
 first=$PID

@@ -343,6 +343,7 @@ static void without_lines(void **state)
 					     "last" };
 	static const char *const v4[] = { "afdo-version=4", NULL };
 	static const char *const text[] = { "afdo-form=text", NULL };
+	static const char *const unfilled[] = { "afdo-fill=none", NULL };
 	struct exported e;
 	json_t *json;
 
@@ -368,13 +369,20 @@ static void without_lines(void **state)
 	assert_int_equal(number_at(json, "functions/na\xc3\xafve, 100%;\\/head"), 3);
 	json_decref(json);
 	free_export(&e);
-	/* gcc would treat a function with only a head count as cold. */
+	/* gcc would treat a function with only a head count as cold, and is content with a file
+	 * without any. */
 	run_export(&kx_exporter_autofdo, NULL, NULL, false, &e);
-	assert_int_equal(e.result, 0);
-	assert_non_null(strstr(e.notices, "1 functions have calls but no lines"));
-	json = read_strictly("gcov_v2.py");
-	assert_int_equal(json_object_size(json_object_get(json, "functions")), 0);
-	json_decref(json);
+	assert_int_equal(e.result, -ENODATA);
+	assert_non_null(strstr(e.err.text, "none of the 1 called functions has source lines: "
+					   "cannot open '/bin/main'"));
+	assert_int_equal(e.size, 0);
+	free_export(&e);
+	run_export(&kx_exporter_autofdo, unfilled, NULL, false, &e);
+	assert_int_equal(e.result, -ENODATA);
+	assert_non_null(
+		strstr(e.err.text, "calls of 1 functions but neither call sites nor samples"));
+	assert_non_null(strstr(e.err.text, "--callers"));
+	assert_string_equal(e.notices, "");
 	free_export(&e);
 }
 

@@ -379,5 +379,6 @@ const struct kx_exporter kx_exporter_chrome = {
 	.name = "chrome",
 	.suffix = ".json",
 	.summary = "JSON trace events, for chrome://tracing and ui.perfetto.dev",
+	.open_hint = "open it in https://ui.perfetto.dev or chrome://tracing",
 	.run = run,
 };

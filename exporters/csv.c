@@ -233,5 +233,6 @@ const struct kx_exporter kx_exporter_csv = {
 	.name = "csv",
 	.suffix = ".csv",
 	.summary = "one row per call, for spreadsheets, databases and scripts (RFC 4180)",
+	.open_hint = "open it in a spreadsheet, or read it by a script",
 	.run = run,
 };

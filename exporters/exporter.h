@@ -59,6 +59,11 @@ struct kx_exporter {
 	const char *name;    /* as in -f NAME */
 	const char *suffix;  /* of the default output: TRACE without .xray + suffix, e.g. ".json" */
 	const char *summary; /* one line for --list */
+	/*
+	 * What to do with the output, a clause in the imperative for the end of an export ("open it in https://ui.perfetto.dev"); each
+	 * FILE in it becomes the output's path, quoted for a shell: a command comes last, after a colon.
+	 */
+	const char *open_hint;
 	const struct kx_export_option *options; /* ends with a NULL name; NULL: none */
 	/*
 	 * For formats that can append to an existing file: the name of that option. If it is given,

@@ -281,5 +281,6 @@ const struct kx_exporter kx_exporter_folded = {
 	.suffix = ".folded",
 	.summary = "stacks with their self time, for flamegraph.pl, inferno and speedscope",
 	.options = options,
+	.open_hint = "open it in https://www.speedscope.app, or draw it: flamegraph.pl FILE > flame.svg",
 	.run = run,
 };

@@ -313,5 +313,6 @@ const struct kx_exporter kx_exporter_pprof = {
 	.name = "pprof",
 	.suffix = ".pb.gz",
 	.summary = "profile.proto with calls and time of every stack, for pprof",
+	.open_hint = "open it: go tool pprof -http=: FILE",
 	.run = run,
 };

@@ -201,5 +201,6 @@ const struct kx_exporter kx_exporter_speedscope = {
 	.name = "speedscope",
 	.suffix = ".speedscope.json",
 	.summary = "speedscope's file format: flame charts of each thread, for speedscope.app",
+	.open_hint = "open it in https://www.speedscope.app",
 	.run = run,
 };

@@ -305,5 +305,6 @@ const struct kx_exporter kx_exporter_xray = {
 	.summary = "XRay FDR of any version, balanced and repaired so that llvm-xray accepts it",
 	.options = options_of_xray,
 	.raw = true,
+	.open_hint = "read it: llvm-xray account FILE",
 	.run = run,
 };

@@ -442,5 +442,6 @@ const struct kx_exporter kx_exporter_afperf = {
 	.summary = "AFPerf 1.0.0 records: runs, calls as section intervals, totals per function",
 	.options = options,
 	.append_option = "append",
+	.open_hint = "open it in a program that reads AFPerf 1.0.0",
 	.run = run,
 };

@@ -205,5 +205,6 @@ const struct kx_exporter kx_exporter_autofdo = {
 	.suffix = ".afdo",
 	.summary = "profile for gcc -fauto-profile (AutoFDO)",
 	.options = options,
+	.open_hint = "build with it: gcc -O2 -fauto-profile=FILE",
 	.run = run,
 };

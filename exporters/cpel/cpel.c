@@ -451,5 +451,6 @@ const struct kx_exporter kx_exporter_cpel = {
 	.suffix = ".cpel",
 	.summary = "event log for VPP's cpeldump, cpelatency, cpelstate, cpelinreg and g2",
 	.options = options,
+	.open_hint = "open it in VPP's g2, or print it: cpeldump --in FILE",
 	.run = run,
 };

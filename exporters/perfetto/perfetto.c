@@ -495,5 +495,6 @@ const struct kx_exporter kx_exporter_perfetto = {
 	.name = "perfetto",
 	.suffix = ".pftrace",
 	.summary = "Perfetto's native trace, for ui.perfetto.dev and trace_processor",
+	.open_hint = "open it in https://ui.perfetto.dev",
 	.run = run,
 };

@@ -264,5 +264,6 @@ const struct kx_exporter kx_exporter_perun = {
 	.suffix = ".perf",
 	.summary = "profile of Perun (JSON, nanoseconds)",
 	.options = options,
+	.open_hint = "add it to Perun: perun add FILE",
 	.run = run,
 };

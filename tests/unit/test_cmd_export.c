@@ -132,6 +132,30 @@ static void write_trace(unsigned n)
 	write_map(names_of, 3, NULL);
 }
 
+/* The end of an export says what to do with the output, if that is a file. */
+static void test_open_hints(void **state)
+{
+	(void)state;
+	for (size_t i = 0; kx_exporters[i]; i++)
+		if (!kx_exporters[i]->open_hint)
+			fail_msg("%s has no open_hint", kx_exporters[i]->name);
+	write_trace(5);
+	run("-f perfetto trace.xray");
+	assert_string_equal(err_text, "kxray export: 10 calls written to trace.pftrace; open it in https://ui.perfetto.dev\n");
+	run("-f folded -o it's trace.xray");
+	assert_string_equal(err_text, "kxray export: it's: open it in https://www.speedscope.app, or draw it: "
+				      "flamegraph.pl 'it'\\''s' > flame.svg\n");
+	run("-f pprof -o -x trace.xray");
+	assert_string_equal(err_text, "kxray export: -x: open it: go tool pprof -http=: ./-x\n");
+	run("-f folded -o - trace.xray");
+	assert_string_equal(err_text, "");
+	run("-f folded -o /dev/null trace.xray");
+	assert_string_equal(err_text, "");
+	remove_file("trace.pftrace");
+	remove_file("it's");
+	remove_file("-x");
+}
+
 static void test_output_names(void **state)
 {
 	unsigned before;
@@ -145,7 +169,7 @@ static void test_output_names(void **state)
 	assert_non_null(strstr(err_text, "10 calls written to trace.folded"));
 	assert_int_equal(run("--format=csv --output x.csv trace.xray"), KX_EXIT_DONE);
 	assert_true(exists("x.csv"));
-	assert_string_equal(err_text, "");
+	assert_string_equal(err_text, "kxray export: x.csv: open it in a spreadsheet, or read it by a script\n");
 	assert_int_equal(files(), before + 2);
 	remove_file("trace.folded");
 	remove_file("x.csv");
@@ -403,6 +427,7 @@ static void test_reader_that_leaves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_open_hints),
 		cmocka_unit_test(test_output_names),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_usage),

@@ -13,7 +13,9 @@
 #include "base/monotonic.h"
 #include "base/output.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "cmd/cmd.h"
+#include "cmd/cmd_export.h"
 #include "cmd/commands.h"
 #include "cmd/export_formats.h"
 #include "cmd/export_output.h"
@@ -33,6 +35,7 @@ struct arguments {
 	struct kx_call_filter filter;
 	struct kx_format_options of_formats;
 	bool list, json, help;
+	bool quiet; /* only errors are printed */
 };
 
 /* One export under way. */
@@ -169,15 +172,14 @@ static int check_arguments(const struct arguments *a, struct kx_err *err)
 	return r;
 }
 
-/* FILE without .xray (or .xray.zst), with the format's suffix. */
-static char *default_path(const struct arguments *a)
+char *kx_export_default_path(const char *trace, const struct kx_exporter *format)
 {
-	size_t len = kx_output_stem(a->trace.path);
+	size_t len = kx_output_stem(trace);
 	char *path = NULL;
 
-	if (len > 5 && !strncmp(a->trace.path + len - 5, ".xray", 5))
+	if (len > 5 && !strncmp(trace + len - 5, ".xray", 5))
 		len -= 5;
-	if (asprintf(&path, "%.*s%s", (int)len, a->trace.path, a->format->suffix) < 0)
+	if (asprintf(&path, "%.*s%s", (int)len, trace, format->suffix) < 0)
 		return NULL;
 	return path;
 }
@@ -208,8 +210,44 @@ static void show_progress(void *ctx, uint64_t done, uint64_t all)
 
 static void print_notice(const struct kx_export *x, const char *text)
 {
+	const struct job *j = x->progress_ctx;
+
 	clear_progress(x->progress_ctx);
-	kx_print(stderr, "kxray export: %s\n", text);
+	if (!j->args->quiet)
+		kx_print(stderr, "kxray export: %s\n", text);
+}
+
+/* The format's clause about what to do with the output at @path, as a shell can take it; NULL: there is none. */
+static char *hint_of(const struct kx_exporter *format, const char *path)
+{
+	const char *at = format->open_hint, *file;
+	char *text = NULL, *word = at ? kx_shell_word(path) : NULL;
+	size_t size;
+	FILE *to = word ? open_memstream(&text, &size) : NULL;
+
+	for (; to && (file = strstr(at, "FILE")); at = file + strlen("FILE"))
+		fprintf(to, "%.*s%s", (int)(file - at), at, word);
+	if (to)
+		fputs(at, to);
+	free(word);
+	if (!to || !fclose(to))
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Where to open the output, if it is a file. */
+static void print_end(const struct job *j, uint64_t calls)
+{
+	const char *path = j->default_path ? j->default_path : j->args->output;
+	char *hint = j->output.is_temporary ? hint_of(j->args->format, path) : NULL;
+
+	if (j->default_path)
+		kx_print(stderr, "kxray export: %" PRIu64 " calls written to %s%s%s\n", calls, path, hint ? "; " : "",
+			 hint ? hint : "");
+	else if (hint)
+		kx_print(stderr, "kxray export: %s: %s\n", path, hint);
+	free(hint);
 }
 
 static void warn_after(const struct job *j)
@@ -223,9 +261,7 @@ static void warn_after(const struct job *j)
 		kx_print(stderr, "kxray export: %s: no calls%s\n", j->trace->path,
 			 kx_filter_is_set(&j->args->filter) ? " left after filtering"
 							    : " in the trace");
-	if (j->default_path)
-		kx_print(stderr, "kxray export: %" PRIu64 " calls written to %s\n", t->calls,
-			 j->default_path);
+	print_end(j, t->calls);
 }
 
 static int run_format(struct job *j, struct kx_err *err)
@@ -245,7 +281,7 @@ static int run_format(struct job *j, struct kx_err *err)
 	x.session = j->trace->names.has_map ? j->trace->names.map.session : NULL;
 	if (!x.session)
 		x.session = j->own_session;
-	if (isatty(STDERR_FILENO))
+	if (isatty(STDERR_FILENO) && !a->quiet)
 		x.progress = show_progress;
 	kx_text_init(&out, j->output.fd);
 	r = a->format->run(&x, err);
@@ -272,7 +308,8 @@ static int open_trace(struct job *j, struct kx_err *err)
 
 	if (r)
 		return r;
-	kx_trace_input_warn(t, NAME, "exported");
+	if (!j->args->quiet)
+		kx_trace_input_warn(t, NAME, "exported");
 	filter.raw |= j->args->format->raw;
 	r = kx_calls_new(t->file, &t->names, &filter, &j->calls, err);
 	j->misused = r == -EINVAL;
@@ -313,7 +350,7 @@ static int open_output(struct job *j, struct kx_err *err)
 	const char *path = a->output;
 
 	if (!path && strcmp(a->trace.path, "-")) {
-		path = j->default_path = default_path(a);
+		path = j->default_path = kx_export_default_path(a->trace.path, a->format);
 		if (!path)
 			return kx_err_set(err, -ENOMEM, "out of memory");
 	}
@@ -338,7 +375,7 @@ static int export_file(struct arguments *a)
 		r = run_format(&j, &err);
 	if (!r)
 		r = kx_export_output_keep(&j.output, &err);
-	if (!r && !j.reader_left)
+	if (!r && !j.reader_left && !a->quiet)
 		warn_after(&j);
 	kx_export_output_close(&j.output);
 	json_decref(j.own_session);
@@ -348,6 +385,14 @@ static int export_file(struct arguments *a)
 	if (!r)
 		return KX_EXIT_DONE;
 	return j.misused ? kx_cmd_usage(NAME, "%s", err.text) : kx_cmd_fail(NAME, &err);
+}
+
+int kx_export_trace(const char *trace, const struct kx_exporter *format, bool quiet)
+{
+	struct arguments a = { .trace.path = trace, .format = format, .quiet = quiet };
+
+	kx_export_output_signals();
+	return export_file(&a);
 }
 
 int kx_cmd_export(int argc, char **argv)

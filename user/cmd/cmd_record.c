@@ -10,6 +10,7 @@
 #include "base/screen.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
+#include "cmd/record_after.h"
 #include "cmd/record_arguments.h"
 #include "cmd/record_choice.h"
 #include "cmd/record_options.h"
@@ -216,6 +217,7 @@ int kx_cmd_record(int argc, char **argv)
 			kx_record_summary_print(&a.o, &result);
 		if (a.json && kx_record_summary_print_json(&a.o, &result, stdout) && !code)
 			code = kx_err_set(&err, -EIO, "the summary cannot be printed on stdout");
+		status = kx_record_after(&a, &result);
 		if (a.fail_on_loss && result.counts.lost)
 			status = KX_EXIT_LOSS;
 	}

@@ -77,6 +77,7 @@ static int check_count(struct kx_record_arguments *a, struct kx_err *err)
 {
 	struct kx_recording_options *o = &a->o;
 	const char *vain = o->output	      ? "-o" :
+			   a->open	      ? "--open" :
 			   o->flight	      ? "the flight recorder" :
 			   o->rotation.bytes || o->rotation.seconds > 0 ? "--rotate" :
 			   o->min_duration_ns ? "--min-duration" :

@@ -7,6 +7,7 @@
 
 #include "cmd/options.h"
 #include "cmd/status_line.h"
+#include "exporters/exporter.h"
 #include "record/call_rate_selection.h"
 #include "record/count.h"
 #include "record/recording.h"
@@ -31,6 +32,7 @@ struct kx_record_arguments {
 	char *compressed; /* the output with its suffix, if that was not given */
 	bool json, quiet, fail_on_loss;
 	struct kx_status_line status;
+	const struct kx_exporter *open; /* --open; NULL: not given */
 	bool kill; /* the command, when the recording ends */
 };
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cmd/option_values.h"
+#include "cmd/record_after.h"
 #include "cmd/record_arguments.h"
 #include "collect/flight_store.h"
 #include "trace/fdr.h"
@@ -326,6 +327,13 @@ static const struct kx_option recording[] = {
 	{ .name = "keep-files", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = 1000000,
 	  FIELD(o.rotation.keep),
 	  .help = "with --rotate: keep the newest N files and remove older ones (default: keep all)" },
+	{ .name = "open", .kind = KX_OPTION_CUSTOM, .argument = "[=FORMAT]", .set = kx_record_set_open, FIELD(open),
+	  .help = "then export the trace, as html (without that format: perfetto) or FORMAT, and open the page if there is a "
+		  "desktop, or say where to open it",
+	  .manual = "When the recording has ended, export the trace as with 'kxray export -f FORMAT FILE'; without FORMAT as html, or "
+		    "perfetto where kxray lacks that. A page is opened with xdg-open, if there is a display, under sudo as the user that "
+		    "called it; otherwise kxray says where to open the file. Of --rotate and the flight recorder it is the newest "
+		    "file." },
 	{ .name = "duration", .short_name = 'd', .kind = KX_OPTION_SECONDS, .argument = "TIME",
 	  FIELD(o.seconds),
 	  .help = "record for this time; default: until Ctrl-C or the target exits" },

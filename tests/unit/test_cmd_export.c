@@ -419,7 +419,9 @@ static void test_reader_that_leaves(void **state)
 		close(fds[1]);
 		close(fds[0]);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
-		if (!WIFEXITED(status) || WEXITSTATUS(status) != KX_EXIT_DONE)
+		/* the trace has no call sites, without which there is no profile to write */
+		if (!WIFEXITED(status) ||
+		    WEXITSTATUS(status) != (strcmp(command, "autofdo") ? KX_EXIT_DONE : KX_EXIT_FAILED))
 			fail_msg("%s: status %#x", command, status);
 	}
 }

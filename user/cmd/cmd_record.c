@@ -36,7 +36,7 @@ const struct kx_command kx_command_record = {
 	.summary = "trace a running program, or start one, and write a trace",
 	.usage = "Usage: kxray record (-p PID[,PID...] | -a | -- COMMAND [ARG...]) [OPTION]...\n"
 		 "Records function entries, exits and CPU migrations of a running, unmodified program,\n"
-		 "or of COMMAND from its first instruction on.\n",
+		 "or of COMMAND from its entry point on.\n",
 	.groups = kx_record_options,
 	.notes = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 lost events with --fail-on-loss;\n"
 		 "with -- COMMAND the command's own (128 + N if signal N ended it).\n",

@@ -311,12 +311,12 @@ static void test_filters_of_report(void **state)
 	write_trace(10);
 	command_run = kx_cmd_report;
 	check_report("", "\"id\":2,\"count\":10,\"open\":0,\"no_exit\":0,\"total_ns\":1500,\"self_ns\":1500,");
-	check_report("--depth 1", "{\"events\":20,\"lost\":0,\"calls\":10,");
+	check_report("--depth 1", "{\"schema\":1,\"events\":20,\"lost\":0,\"calls\":10,");
 	check_report("--depth 1", "\"id\":1,\"count\":10,\"open\":0,\"no_exit\":0,\"total_ns\":10000,"
 		     "\"self_ns\":10000,");
 	check_report("--min-duration 150ns", "\"id\":2,\"count\":5,");
 	check_report("-f inner --time 18.55us..18.56us", "\"id\":2,\"count\":0,\"open\":1,");
-	check_report("-x outer --tid 11", "{\"events\":20,");
+	check_report("-x outer --tid 11", "{\"schema\":1,\"events\":20,");
 	assert_int_equal(run("--json --tid 12 trace.xray"), KX_EXIT_FAILED);
 	assert_non_null(strstr(err_text, "no thread 12 in the trace; there are"));
 	assert_int_equal(run("--json -f never trace.xray"), KX_EXIT_FAILED);

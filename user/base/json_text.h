@@ -7,6 +7,14 @@
 #include <stddef.h>
 
 /*
+ * "schema" of each JSON object that a command prints, and of each element where it prints an array.
+ * It is raised when a field is removed or means something else; new fields do not raise it.
+ * kxray-json(7) has all fields.
+ */
+#define KX_JSON_SCHEMA	    1
+#define KX_JSON_SCHEMA_TEXT "\"schema\":1"
+
+/*
  * The first @max bytes of @text (NULL: ""), without a character that is cut in two at the end. If
  * the text is not UTF-8, every byte above 0x7f becomes '?'. NULL if memory runs out.
  */

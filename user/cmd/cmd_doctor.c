@@ -269,16 +269,17 @@ static json_t *emulated_json(const struct kx_doctor *d)
 static int print_json(const struct kx_doctor *d, struct kx_err *err)
 {
 	json_t *j = json_pack(
-		"{s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:b,s:o}", "kernel",
-		kx_json_text(d->kernel, TEXT_MAX), "cpus", (json_int_t)d->online, "checks",
-		checks_json(d), "emulated", emulated_json(d), "user", user_json(&d->user), "shared_files",
-		files_json(d), "clock", clock_json(d), "mechanism",
+		"{s:i,s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:b,s:o}", "schema",
+		KX_JSON_SCHEMA, "kernel", kx_json_text(d->kernel, TEXT_MAX), "cpus",
+		(json_int_t)d->online, "checks", checks_json(d), "emulated", emulated_json(d),
+		"user", user_json(&d->user), "shared_files", files_json(d), "clock", clock_json(d),
+		"mechanism",
 		d->mechanism < 0 ? NULL : kx_mechanism_name((enum kx_mechanism)d->mechanism),
 		"kernel_mechanism",
 		d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) : NULL,
 		"ring_bytes", (json_int_t)d->ring_bytes, "costs", costs_json(d), "costs_why",
-		kx_json_text(d->measured ? "" : d->cost_why, TEXT_MAX), "can_record",
-		d->can_record, "verdict", kx_json_text(d->verdict, TEXT_MAX));
+		kx_json_text(d->measured ? "" : d->cost_why, TEXT_MAX), "can_record", d->can_record,
+		"verdict", kx_json_text(d->verdict, TEXT_MAX));
 	int code = 0;
 
 	if (!j)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/text_out.h"
 #include "cmd/cmd.h"
@@ -205,13 +206,15 @@ static void json_data(struct kx_text_out *o, const struct kx_fdr_record *rec)
 static void print_json(const struct dump *d, const struct kx_fdr_record *rec)
 {
 	struct kx_text_out *o = d->out;
-	char text[120];
+	char text[140];
 	bool negative;
 	uint64_t since = since_start(d, rec, &negative);
 	int n;
 
-	n = snprintf(text, sizeof(text), "{\"offset\":%" PRIu64 ",\"kind\":\"%s\",\"pid\":%d,"
-		     "\"tid\":%d", rec->offset, kinds[rec->kind], rec->pid, rec->tid);
+	n = snprintf(text, sizeof(text),
+		     "{" KX_JSON_SCHEMA_TEXT ",\"offset\":%" PRIu64 ",\"kind\":\"%s\",\"pid\":%d,"
+		     "\"tid\":%d",
+		     rec->offset, kinds[rec->kind], rec->pid, rec->tid);
 	kx_text_bytes(o, text, (size_t)n);
 	if (rec->kind == KX_RECORD_BUFFER) {
 		int32_t ns_pid = ns_pid_of(d, rec);

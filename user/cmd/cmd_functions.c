@@ -179,15 +179,13 @@ static json_t *function_json(const struct kx_selection *sel, const struct kx_fun
 {
 	const struct kx_symbol *s = f->sym;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s, s:I}",
-			 "name", kx_json_text(s->pretty, JSON_TEXT_MAX),
-			 "symbol", kx_json_text(s->name, JSON_TEXT_MAX),
-			 "module", kx_json_text(sel->modules[f->module].module->name, JSON_TEXT_MAX),
-			 "address", address_json(s->addr),
-			 "size", (json_int_t)s->size,
-			 "probe_offset", (json_int_t)(f->plan.entry.addr - s->addr),
-			 "cost", kx_cost_name(f->plan.entry.cost),
-			 "exit", kx_exits_name(f->plan.exit_kind),
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s, s:I}", "schema",
+			 KX_JSON_SCHEMA, "name", kx_json_text(s->pretty, JSON_TEXT_MAX), "symbol",
+			 kx_json_text(s->name, JSON_TEXT_MAX), "module",
+			 kx_json_text(sel->modules[f->module].module->name, JSON_TEXT_MAX),
+			 "address", address_json(s->addr), "size", (json_int_t)s->size,
+			 "probe_offset", (json_int_t)(f->plan.entry.addr - s->addr), "cost",
+			 kx_cost_name(f->plan.entry.cost), "exit", kx_exits_name(f->plan.exit_kind),
 			 "instructions", (json_int_t)f->plan.instructions);
 }
 
@@ -220,8 +218,9 @@ static int print_json(const struct kx_selection *sel, const struct kx_rates *rat
 			rc = -1;
 	}
 	if (!rc && rates) {
-		json_t *whole = json_pack("{s:f, s:f, s:O}", "seconds", rates->seconds,
-					  "predicted_cpu_percent", rates->percent, "functions", all);
+		json_t *whole = json_pack("{s:i, s:f, s:f, s:O}", "schema", KX_JSON_SCHEMA,
+					  "seconds", rates->seconds, "predicted_cpu_percent",
+					  rates->percent, "functions", all);
 
 		json_decref(all);
 		all = whole;

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "base/near_names.h"
 
 #define MAX_FORMATS 32
@@ -110,9 +111,10 @@ static int print_json(FILE *to, struct kx_err *err)
 	for (size_t i = 0; kx_exporters[i] && !r; i++) {
 		const struct kx_exporter *e = kx_exporters[i];
 
-		r = json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:o}", "name", e->name,
-							  "suffix", e->suffix, "summary",
-							  e->summary, "options", options_json(e)));
+		r = json_array_append_new(list, json_pack("{s:i,s:s,s:s,s:s,s:o}", "schema",
+							  KX_JSON_SCHEMA, "name", e->name, "suffix",
+							  e->suffix, "summary", e->summary,
+							  "options", options_json(e)));
 	}
 	if (r)
 		r = kx_err_set(err, -ENOMEM, "out of memory");

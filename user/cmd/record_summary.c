@@ -246,14 +246,15 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 {
 	const struct kx_collector_counts *c = &r->counts;
 	json_t *j = json_pack(
-		"{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I,s:I,s:I,s:I}",
-		"events", (json_int_t)c->events, "lost", (json_int_t)c->lost, "reduced",
-		(json_int_t)c->reduced, "functions",
+		"{s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,"
+		"s:f,s:I,s:I,s:I,s:I,s:I}",
+		"schema", KX_JSON_SCHEMA, "events", (json_int_t)c->events, "lost",
+		(json_int_t)c->lost, "reduced", (json_int_t)c->reduced, "functions",
 		(json_int_t)r->functions, "threads", (json_int_t)c->threads, "bytes",
-		(json_int_t)r->bytes, "clock", r->clock, "seconds", r->seconds, "output",
-		o->output, "tsc_hz", (json_int_t)r->tsc_hz, "hz_origin", r->hz_origin,
-		"clock_error_ns", (json_int_t)r->clock_error_ns, "mechanism", r->mechanism,
-		"entries", (json_int_t)c->entries, "exits", (json_int_t)c->exits, "repaired",
+		(json_int_t)r->bytes, "clock", r->clock, "seconds", r->seconds, "output", o->output,
+		"tsc_hz", (json_int_t)r->tsc_hz, "hz_origin", r->hz_origin, "clock_error_ns",
+		(json_int_t)r->clock_error_ns, "mechanism", r->mechanism, "entries",
+		(json_int_t)c->entries, "exits", (json_int_t)c->exits, "repaired",
 		(json_int_t)c->repaired, "orphans", (json_int_t)c->orphans, "migrations",
 		(json_int_t)c->migrations, "attach_seconds", r->attach_seconds, "detach_seconds",
 		r->detach_seconds, "processes", (json_int_t)r->processes, "unfollowed",

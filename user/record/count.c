@@ -93,9 +93,10 @@ static int print_json(const struct kx_counts *c, double seconds, FILE *to)
 			json_object_set_new(row, "out_seconds", json_real(item->out_seconds));
 		rc = json_array_append_new(list, row);
 	}
-	all = rc ? NULL : json_pack("{s:I,s:f,s:I,s:O}", "calls", (json_int_t)c->calls, "seconds",
-				    seconds, "functions_traced", (json_int_t)c->ntraced, "functions",
-				    list);
+	all = rc ? NULL
+		 : json_pack("{s:i,s:I,s:f,s:I,s:O}", "schema", KX_JSON_SCHEMA, "calls",
+			     (json_int_t)c->calls, "seconds", seconds, "functions_traced",
+			     (json_int_t)c->ntraced, "functions", list);
 	rc = !all || json_dumpf(all, to, JSON_COMPACT) || fputc('\n', to) == EOF;
 	json_decref(list);
 	json_decref(all);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/display.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "report/report_format.h"
 
@@ -158,7 +159,7 @@ void kx_totals_json(struct kx_text_out *o, const struct kx_report_totals *t, con
 {
 	char text[80];
 
-	kx_text_str(o, "\"events\":");
+	kx_text_str(o, KX_JSON_SCHEMA_TEXT ",\"events\":");
 	kx_text_u64(o, t->events);
 	kx_text_json_u64(o, "lost", t->lost);
 	kx_text_json_u64(o, "calls", t->calls);

@@ -56,16 +56,16 @@ static void check(const struct kx_sched_interval *i, uint64_t from, uint64_t to,
 	assert_int_equal(i->waker, waker >= 0 ? waker : 0);
 }
 
-static int format(char text[128], const struct kx_sched_interval *i)
+static int format(char text[160], const struct kx_sched_interval *i)
 {
-	return kx_note_format(&(struct kx_note){ .kind = KX_NOTE_SCHED, .sched = *i }, text, 128);
+	return kx_note_format(&(struct kx_note){ .kind = KX_NOTE_SCHED, .sched = *i }, text, 160);
 }
 
 /* A written note is read back unchanged. */
 static void notes_round_trip(void **state)
 {
 	static const char letters[] = "SDRNIT?";
-	char text[128];
+	char text[160];
 	struct kx_sched_interval in, out;
 
 	(void)state;
@@ -83,18 +83,30 @@ static void notes_round_trip(void **state)
 			in.wake = in.from;
 		in.has_waker = n % 3;
 		in.waker = in.has_waker ? (uint32_t)rand() * 2u : 0;
+		in.has_waker_cpu = in.has_waker && n % 2;
+		in.waker_cpu = in.has_waker_cpu ? (uint16_t)rand() : 0;
 		in.open = n % 11 == 0;
 		size = format(text, &in);
 		assert_int_equal(size, strlen(text));
 		assert_true(parse(text + prefix, in.to, &out));
 		check(&out, in.from, in.to, in.wake, in.state, in.has_waker ? (int64_t)in.waker : -1);
 		assert_int_equal(out.open, in.open);
+		assert_int_equal(out.has_waker_cpu, in.has_waker_cpu);
+		assert_int_equal(out.waker_cpu, in.waker_cpu);
 	}
 	/* the longest there can be */
 	in = (struct kx_sched_interval){ .to = UINT64_MAX, .wake = 1, .state = 'S', .open = true,
-					 .has_waker = true, .waker = UINT32_MAX };
+					 .has_waker = true, .waker = UINT32_MAX,
+					 .has_waker_cpu = true, .waker_cpu = UINT16_MAX };
 	assert_true(format(text, &in) > 0);
 	assert_true(text[strlen(text) - 1] == '}');
+	in.to = UINT64_MAX / 2;
+	assert_true(format(text, &in) > 0);
+	assert_true(parse(strchr(text, '{'), UINT64_MAX, &out));
+	assert_int_equal(out.waker_cpu, UINT16_MAX);
+	/* of version 1: padded */
+	strcat(text, "                ");
+	assert_true(parse(strchr(text, '{'), UINT64_MAX, &out));
 }
 
 /* No file content leads to impossible times. */
@@ -115,6 +127,11 @@ static void damaged_notes(void **state)
 	check(&i, 3, 5, 5, 'S', -1);
 	assert_true(parse("{\"off\":2,\"state\":\"S\",\"wait\":2,\"by\":4294967296}", 5, &i));
 	check(&i, 3, 5, 3, 'S', -1);
+	assert_false(i.has_waker_cpu);
+	assert_true(parse("{\"off\":2,\"state\":\"S\",\"by\":3,\"on\":65536}", 5, &i));
+	assert_false(i.has_waker_cpu);
+	assert_true(parse("{\"off\":2,\"state\":\"S\",\"on\":7}", 5, &i)); /* where nobody wakes */
+	assert_false(i.has_waker_cpu);
 	assert_true(parse("{\"off\":2,\"state\":\"\"}", 5, &i));
 	check(&i, 3, 5, 5, '?', -1);
 	assert_true(parse("{\"off\":2,\"state\":\"R\"}    ", 5, &i));

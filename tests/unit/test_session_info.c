@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record/session_info.h"
@@ -37,6 +38,41 @@ static const json_t *at(const json_t *json, const char *key)
 	return value;
 }
 
+/* @n snapshots of the clocks, taken one after the other and before now. */
+static void check_snapshots(const json_t *info, size_t n)
+{
+	static const char *const whens[] = { "start", "end" };
+	static const struct {
+		const char *key;
+		clockid_t id;
+	} clocks[] = {
+		{ "monotonic_ns", CLOCK_MONOTONIC },
+		{ "boottime_ns", CLOCK_BOOTTIME },
+		{ "realtime_ns", CLOCK_REALTIME },
+	};
+	const json_t *all = at(at(info, "clock"), "snapshots"), *s;
+	json_int_t tsc = 0;
+
+	assert_int_equal(json_array_size(all), n);
+	for (size_t i = 0; i < n; i++) {
+		s = json_array_get(all, i);
+		assert_string_equal(json_string_value(at(s, "when")), whens[i]);
+		assert_true(json_integer_value(at(s, "tsc")) > tsc);
+		tsc = json_integer_value(at(s, "tsc"));
+		assert_true((uint64_t)tsc < kx_rdtscp());
+		assert_true(json_integer_value(at(s, "error_ns")) > 0);
+		for (size_t c = 0; c < sizeof(clocks) / sizeof(clocks[0]); c++) {
+			struct timespec now;
+			json_int_t ns, age;
+
+			clock_gettime(clocks[c].id, &now);
+			ns = now.tv_sec * (json_int_t)1000000000 + now.tv_nsec;
+			age = ns - json_integer_value(at(s, clocks[c].key));
+			assert_true(age >= 0 && age < 600 * (json_int_t)1000000000);
+		}
+	}
+}
+
 static void test_options_and_clock(void **state)
 {
 	json_t *info = make_info();
@@ -56,6 +92,7 @@ static void test_options_and_clock(void **state)
 	assert_int_equal(json_integer_value(at(clock, "monotonic_ticks")), 22);
 	assert_string_equal(json_string_value(at(clock, "source")), "tsc");
 	assert_null(json_object_get(clock, "error_ticks")); /* only at the end is it known */
+	check_snapshots(info, 1);
 	json_decref(info);
 }
 
@@ -107,6 +144,10 @@ static void test_end(void **state)
 	kx_session_info_end(info, 1.5, &clock, &counts);
 	assert_int_equal(json_integer_value(at(at(info, "clock"), "error_ticks")), 9);
 	assert_int_equal(json_integer_value(at(at(info, "clock"), "tsc_hz")), 3);
+	check_snapshots(info, 2);
+	/* of the next file of a rotated trace: its own end */
+	kx_session_info_end(info, 1.5, &clock, &counts);
+	check_snapshots(info, 2);
 	assert_true(json_real_value(at(info, "seconds")) == 1.5);
 	assert_int_equal(json_integer_value(at(info, "events")), 10);
 	assert_int_equal(json_integer_value(at(info, "lost")), 6);

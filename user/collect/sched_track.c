@@ -15,6 +15,8 @@ static void interval(const struct kx_sched_track *t, uint64_t to, struct kx_sche
 		return;
 	out->has_waker = true;
 	out->waker = t->waker;
+	out->has_waker_cpu = true;
+	out->waker_cpu = t->waker_cpu;
 	/* the wake-up can be recorded before the switch that it ends */
 	if (t->state != 'N')
 		out->wake = t->wake < out->from ? out->from : t->wake < to ? t->wake : to;
@@ -101,6 +103,7 @@ static void feed_wake(struct kx_sched_track *t, const struct kx_event *ev, uint6
 	t->has_wake = true;
 	t->wake = ev->tsc;
 	t->waker = ev->func;
+	t->waker_cpu = ev->cpu;
 }
 
 bool kx_sched_track_feed(struct kx_sched_track *t, const struct kx_event *ev,

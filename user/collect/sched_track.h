@@ -14,6 +14,7 @@ struct kx_sched_track {
 	uint64_t out, wake;
 	uint32_t switches; /* the thread's count, at the last leave or return */
 	uint32_t waker;
+	uint16_t waker_cpu;
 	char state;
 	uint8_t where;     /* enum kx_sched_where */
 	bool has_wake;	   /* since the last return */

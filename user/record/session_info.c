@@ -108,6 +108,18 @@ int kx_session_info_processes(json_t *info, const struct kx_process_table *table
 	return 0;
 }
 
+/* One of "snapshots": other clocks at a moment of the trace's own. */
+static json_t *clock_snapshot(const char *when, const struct kx_clock *clock)
+{
+	struct kx_clock_snapshot s;
+
+	kx_clock_take_snapshot(&s);
+	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I}", "when", when, "tsc", (json_int_t)s.tsc,
+			 "monotonic_ns", (json_int_t)s.monotonic_ns, "boottime_ns",
+			 (json_int_t)s.boottime_ns, "realtime_ns", (json_int_t)s.realtime_ns,
+			 "error_ns", (json_int_t)((double)s.error * 1e9 / (double)clock->tsc_hz) + 1);
+}
+
 static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc)
 {
 	json_t *c = json_object();
@@ -122,6 +134,7 @@ static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc)
 	/* (CLOCK_MONOTONIC ns, ticks) at one moment: what ties the trace to other logs */
 	json_object_set_new(c, "monotonic_ns", json_integer((json_int_t)clock->first_ns));
 	json_object_set_new(c, "monotonic_ticks", json_integer((json_int_t)clock->first_ticks));
+	json_object_set_new(c, "snapshots", json_pack("[o]", clock_snapshot("start", clock)));
 	return c;
 }
 
@@ -182,10 +195,14 @@ void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *cl
 {
 	static const char *const reasons[KX_LOSS_REASONS] = { "ring_full", "ring_busy", "no_ring" };
 	json_t *lost = json_object(), *c = json_object_get(info, "clock");
+	json_t *start = json_array_get(json_object_get(c, "snapshots"), 0);
 
 	/* the largest estimate of the recording, and a measured frequency is better known by now */
 	json_object_set_new(c, "error_ticks", json_integer((json_int_t)clock->error));
 	json_object_set_new(c, "tsc_hz", json_integer((json_int_t)clock->tsc_hz));
+
+	/* of each file of a rotated trace, and of each dump: the one at its own end */
+	json_object_set_new(c, "snapshots", json_pack("[O?,o]", start, clock_snapshot("end", clock)));
 
 	set_time(info, "finished");
 	json_object_set_new(info, "seconds", json_real(seconds));

@@ -11,7 +11,7 @@
 
 #define MAX_NAME \
 	64 /* bytes; up to six times as long in JSON, and two still fit the smallest buffer */
-#define MAX_SCHED_NOTE 128
+#define MAX_SCHED_NOTE 160
 
 struct note_kind {
 	struct kx_note_layout layout;
@@ -94,14 +94,16 @@ static bool parse_session(struct kx_note *note, const uint8_t *body, uint32_t si
 static int format_sched(const struct kx_note *note, char *body, size_t size)
 {
 	const struct kx_sched_interval *i = &note->sched;
-	char wait[32] = "", by[32] = "";
+	char wait[32] = "", by[32] = "", on[16] = "";
 
 	if (!kx_sched_could_run(i->state) && i->wake < i->to)
 		snprintf(wait, sizeof(wait), ",\"wait\":%" PRIu64, i->to - i->wake);
 	if (i->has_waker)
 		snprintf(by, sizeof(by), ",\"by\":%" PRIu32, i->waker);
-	return snprintf(body, size, "{\"off\":%" PRIu64 ",\"state\":\"%c\"%s%s%s}", i->to - i->from,
-			i->state, wait, by, i->open ? ",\"open\":true" : "");
+	if (i->has_waker && i->has_waker_cpu)
+		snprintf(on, sizeof(on), ",\"on\":%u", i->waker_cpu);
+	return snprintf(body, size, "{\"off\":%" PRIu64 ",\"state\":\"%c\"%s%s%s%s}",
+			i->to - i->from, i->state, wait, by, on, i->open ? ",\"open\":true" : "");
 }
 
 /* The text after @key, in a flat JSON object without blanks, as format_sched writes it. */
@@ -132,7 +134,7 @@ static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size
 {
 	struct kx_sched_interval *i = &note->sched;
 	char text[MAX_SCHED_NOTE];
-	uint64_t off, wait, waker;
+	uint64_t off, wait, waker, cpu;
 	const char *state;
 	bool could_run;
 
@@ -152,6 +154,8 @@ static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size
 		i->wake = i->to - wait;
 	i->has_waker = read_number(find_value(text, "\"by\":"), UINT32_MAX, &waker);
 	i->waker = i->has_waker ? (uint32_t)waker : 0;
+	i->has_waker_cpu = i->has_waker && read_number(find_value(text, "\"on\":"), UINT16_MAX, &cpu);
+	i->waker_cpu = i->has_waker_cpu ? (uint16_t)cpu : 0;
 	i->open = find_value(text, "\"open\":true") != NULL;
 	return true;
 }

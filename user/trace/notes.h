@@ -15,10 +15,10 @@
  * result   {"value":-2}  what the call that exits next in this thread returns; of system
  * calls, with record --args sample   {"ip":"0x7f12..."}  the thread was on a CPU, at this run-time
  * address in user space; with record --sample sched
- * {"off":TICKS,"state":"S","wait":TICKS,"by":TID,"open":true}  the thread is back on a CPU; with
+ * {"off":TICKS,"state":"S","wait":TICKS,"by":TID,"on":CPU,"open":true}  the thread is back on a CPU; with
  * record --sched. It left its CPU "off" ticks ago (or at the start of the recording), "state" says
  * why (see off_cpu.h); it was runnable during the last "wait" of these ticks and woken by thread
- * "by" (0: an interrupt). "open": the recording ended before it was back
+ * "by" (0: an interrupt), which ran on CPU "on". "open": the recording ended before it was back
  *
  * Notes of kinds that are not in the table come from a newer kxray; readers pass them on as they
  * are.

@@ -19,6 +19,8 @@ struct kx_sched_interval {
 	char state;    /* a letter as in ps(1), 'N': new thread, '?': not known */
 	bool has_waker;
 	bool open;	/* at @to it is still off the CPU */
+	bool has_waker_cpu;
+	uint16_t waker_cpu; /* if has_waker_cpu: where the waker, or the interrupt, was */
 	uint32_t waker; /* if has_waker: its thread id, or 0 for an interrupt */
 };
 

@@ -66,6 +66,35 @@ void kx_clock_pair(uint64_t *ns, uint64_t *ticks)
 	read_pair(ns, ticks);
 }
 
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec ts = { 0 };
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+void kx_clock_take_snapshot(struct kx_clock_snapshot *out)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < BRACKETS || (best > WIDE_BRACKET && i < MAX_BRACKETS); i++) {
+		struct kx_clock_snapshot s;
+		uint64_t before = kx_rdtscp(), after;
+
+		s.monotonic_ns = read_clock(CLOCK_MONOTONIC);
+		s.boottime_ns = read_clock(CLOCK_BOOTTIME);
+		s.realtime_ns = read_clock(CLOCK_REALTIME);
+		after = kx_rdtscp();
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		s.tsc = before + best / 2;
+		s.error = best / 2 + 1;
+		*out = s;
+	}
+}
+
 /* Where the line through @a and @b is at @ns, in ticks after @a. */
 static double line(const struct kx_clock_reading *a, const struct kx_clock_reading *b, uint64_t ns)
 {

@@ -92,6 +92,16 @@ uint64_t kx_rdtscp(void);
 /* CLOCK_MONOTONIC in ns, and the ticks at the same time (the shortest of some brackets). */
 void kx_clock_pair(uint64_t *ns, uint64_t *ticks);
 
+/* The clocks that other logs and traces use, at one moment: each is off by at most @error ticks. */
+struct kx_clock_snapshot {
+	uint64_t tsc;
+	uint64_t monotonic_ns, boottime_ns, realtime_ns; /* of clock_gettime(2) */
+	uint64_t error;
+};
+
+/* The shortest of some brackets; takes a few us. */
+void kx_clock_take_snapshot(struct kx_clock_snapshot *out);
+
 /* Ticks a second since kx_clock_new, measured against CLOCK_MONOTONIC. */
 uint64_t kx_clock_measured_hz(const struct kx_clock *c);
 

@@ -237,8 +237,10 @@ static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cp
 {
 	struct chrome *c = ctx;
 	char name[16];
+	int r = kx_sched_slices_move(&c->sched, t, tsc, cpu);
 
-	(void)t;
+	if (r)
+		return r;
 	snprintf(name, sizeof(name), "CPU %u", cpu);
 	begin_instant(c, name, tsc);
 	PUT(c, ",\"cat\":\"cpu\"}");
@@ -251,8 +253,10 @@ static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t 
 	struct chrome *c = ctx;
 	struct kx_text_out *o = c->x->out;
 	char name[64];
+	int r = kx_sched_slices_gap(&c->sched, t, from, to);
 
-	(void)t;
+	if (r)
+		return r;
 	snprintf(name, sizeof(name), "lost %" PRIu64 " events", entries + exits);
 	begin_instant(c, name, to);
 	PUT(c, ",\"cat\":\"loss\",\"args\":{\"entries\":");

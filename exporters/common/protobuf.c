@@ -5,7 +5,7 @@
 
 #include "base/json_text.h"
 
-enum wire { WIRE_VARINT = 0, WIRE_LENGTH = 2 };
+enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_LENGTH = 2 };
 
 void kx_pb_number(struct kx_bytes *pb, unsigned field, uint64_t value)
 {
@@ -13,6 +13,12 @@ void kx_pb_number(struct kx_bytes *pb, unsigned field, uint64_t value)
 		return;
 	pb->size += kx_varint_write(pb->data + pb->size, field << 3 | WIRE_VARINT);
 	pb->size += kx_varint_write(pb->data + pb->size, value);
+}
+
+void kx_pb_fixed64(struct kx_bytes *pb, unsigned field, uint64_t value)
+{
+	kx_bytes_varint(pb, field << 3 | WIRE_FIXED64);
+	kx_bytes_le(pb, value, sizeof(value));
 }
 
 static bool is_ascii(const char *text)

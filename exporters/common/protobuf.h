@@ -13,6 +13,7 @@
 
 /* Numbers are written as the 64 bits of @value: a negative one takes ten bytes, as protobuf requires it. */
 void kx_pb_number(struct kx_bytes *pb, unsigned field, uint64_t value);
+void kx_pb_fixed64(struct kx_bytes *pb, unsigned field, uint64_t value);
 /* Bytes that are not valid UTF-8 are replaced, since readers refuse them (see json_text.h). */
 void kx_pb_text(struct kx_bytes *pb, unsigned field, const char *text);
 /* A message, or a packed list of varints: what is written between the two calls. */

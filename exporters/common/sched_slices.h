@@ -9,6 +9,7 @@ struct kx_sched_slice {
 	const char *name;   /* "running", "runnable", or the reason for being off: kx_sched_state_name */
 	uint64_t from, to;  /* ticks */
 	bool is_running;    /* on @cpu */
+	char left_as;       /* if running: the state in which it left (off_cpu.h), '?' if that is not known */
 	bool has_waker;     /* @waker ended this: a thread id, 0 for an interrupt */
 	uint16_t cpu;
 	uint32_t waker;
@@ -22,12 +23,23 @@ struct kx_sched_slices {
 	uint16_t cpu;
 	bool running;
 	bool any;       /* a slice has been emitted */
+	bool moved;     /* to CPU @moved_to at @moved_at, if no time off the CPU ends then */
+	uint16_t moved_to;
+	uint64_t moved_at;
 };
 
 /* To be called by the visitor: at a thread's first callback, for each interval, at the thread's end. */
 void kx_sched_slices_begin(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t tsc);
 int kx_sched_slices_add(struct kx_sched_slices *s, const struct kx_call_thread *t,
 			const struct kx_sched_interval *i);
+/*
+ * For each gap: whether the thread ran all the time between @from and @to is not known, so no slice covers that.
+ * And for each change of its CPU, before t->cpu changes: without a time off the CPU the records of it are lost.
+ */
+int kx_sched_slices_gap(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t from,
+			uint64_t to);
+int kx_sched_slices_move(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t tsc,
+			 uint16_t cpu);
 int kx_sched_slices_end(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t tsc);
 
 #endif

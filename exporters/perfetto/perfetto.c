@@ -4,7 +4,8 @@
  * and trace_processor.
  *
  * Everything is one packet sequence, so that each function's name is written once. Threads
- * follow one another; Perfetto sorts by time itself. Memory grows with functions.
+ * follow one another; Perfetto sorts by time itself. Then come the CPUs' tracks (cpu_tracks.h).
+ * Memory grows with functions and threads.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,79 +14,34 @@
 
 #include "base/array.h"
 #include "base/pair_map.h"
-#include "exporters/common/protobuf.h"
-#include "exporters/common/sched_slices.h"
 #include "exporters/common/instant.h"
+#include "exporters/common/sched_slices.h"
 #include "exporters/common/text.h"
 #include "exporters/exporter.h"
-#include "exporters/perfetto/schema.h"
+#include "exporters/perfetto/clocks.h"
+#include "exporters/perfetto/cpu_tracks.h"
+#include "exporters/perfetto/packets.h"
 
-/* Names of annotations, interned once: the index here is the iid - 1. */
+/* In the order of enum kx_pf_annotation and enum kx_pf_name: the index here is the iid - 1. */
 static const char *const annotations[] = {
-	"arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8", /* KX_FDR_READ_ARGS */
-	"caller", "end", "entries", "exits", "result",
-	"cpu", "waker",
+	"arg1",	  "arg2", "arg3",    "arg4",
+	"arg5",	  "arg6", "arg7",    "arg8", /* KX_FDR_READ_ARGS */
+	"caller", "end",  "entries", "exits",
+	"result", "cpu",  "waker",   "woken",
 };
-enum annotation { ARG1 = 1, CALLER = 9, END, ENTRIES, EXITS, RESULT, CPU, WAKER };
-
-/* Tracks of the thread with that index: its calls, CPU, gaps, scheduling; and the track of a process. */
-enum { OF_CALLS = 1, OF_CPU, OF_LOSS, OF_PROCESS, OF_SCHED, TRACKS };
+static const char *const names[] = { "wakes", "is woken" };
 
 struct perfetto {
-	const struct kx_export *x;
-	struct kx_err *err;
-	struct kx_bytes pb;
+	struct kx_pf_out out;
 	struct kx_pair_map functions, modules, processes; /* numbers; the first of the pair is 0 */
 	uint32_t *categories; /* by number of the function: of its module, + 1; 0: none */
 	size_t categories_room;
-	uint64_t first_tsc;
-	uint64_t first_ns;
-	bool has_clock;
+	struct kx_pf_cpu_tracks cpus;
 	/* of the thread at work */
 	bool begun, has_cpu_track, has_loss_track;
 	uint64_t lost_until;
 	struct kx_sched_slices sched;
 };
-
-static uint64_t uuid(uint32_t index, unsigned of)
-{
-	return (uint64_t)index * TRACKS + of;
-}
-
-static uint64_t ns_at(const struct perfetto *p, uint64_t tsc)
-{
-	uint64_t ticks = tsc > p->first_tsc ? tsc - p->first_tsc : 0;
-
-	return p->first_ns + kx_trace_ns(ticks, p->x->tsc_hz);
-}
-
-/* Packets */
-
-static size_t begin_packet(struct perfetto *p)
-{
-	size_t opened = kx_pb_open(&p->pb, TRACE_PACKET);
-
-	kx_pb_number(&p->pb, PACKET_SEQUENCE_ID, 1);
-	return opened;
-}
-
-static int end_packet(struct perfetto *p, size_t opened)
-{
-	kx_pb_close(&p->pb, opened);
-	if (p->pb.failed)
-		return kx_err_set(p->err, -ENOMEM, "out of memory for a packet");
-	kx_text_bytes(p->x->out, (const char *)p->pb.data, p->pb.size);
-	p->pb.size = 0;
-	return p->x->out->error;
-}
-
-static void number_message(struct kx_bytes *pb, unsigned field, unsigned inner, uint64_t value)
-{
-	size_t opened = kx_pb_open(pb, field);
-
-	kx_pb_number(pb, inner, value);
-	kx_pb_close(pb, opened);
-}
 
 static void intern(struct kx_bytes *pb, unsigned field, uint64_t iid, const char *name)
 {
@@ -96,81 +52,46 @@ static void intern(struct kx_bytes *pb, unsigned field, uint64_t iid, const char
 	kx_pb_close(pb, opened);
 }
 
-/* The clock is known if the recording noted CLOCK_MONOTONIC at some number of ticks. */
-static void find_clock(struct perfetto *p)
-{
-	const json_t *clock = json_object_get(p->x->session, "clock");
-	json_int_t ns = json_integer_value(json_object_get(clock, "monotonic_ns"));
-	json_int_t ticks = json_integer_value(json_object_get(clock, "monotonic_ticks"));
-	uint64_t later;
-
-	if (ns <= 0 || ticks <= 0)
-		return;
-	if (p->first_tsc >= (uint64_t)ticks) {
-		later = kx_trace_ns(p->first_tsc - (uint64_t)ticks, p->x->tsc_hz);
-		if (later > INT64_MAX / 2)
-			return;
-		p->first_ns = (uint64_t)ns + later;
-	} else {
-		later = kx_trace_ns((uint64_t)ticks - p->first_tsc, p->x->tsc_hz);
-		if (later > (uint64_t)ns)
-			return;
-		p->first_ns = (uint64_t)ns - later;
-	}
-	p->has_clock = true;
-}
-
 static int write_start(struct perfetto *p)
 {
-	size_t packet = begin_packet(p), inner, clock;
-	struct kx_bytes *pb = &p->pb;
+	struct kx_pf_out *o = &p->out;
+	struct kx_bytes *pb = &o->pb;
+	struct kx_pf_clocks clocks;
+	size_t packet, inner;
+	int r;
 
+	kx_pf_find_clocks(o, &clocks);
+	packet = kx_pf_begin(o);
 	kx_pb_number(pb, PACKET_SEQUENCE_FLAGS, FLAGS_CLEARED);
 	kx_pb_number(pb, PACKET_FIRST_ON_SEQUENCE, true);
-	if (p->has_clock) {
-		inner = kx_pb_open(pb, PACKET_CLOCK_SNAPSHOT);
-		clock = kx_pb_open(pb, SNAPSHOT_CLOCKS);
-		kx_pb_number(pb, CLOCK_ID, CLOCK_IS_MONOTONIC);
-		kx_pb_number(pb, CLOCK_TIMESTAMP, p->first_ns);
-		kx_pb_close(pb, clock);
-		kx_pb_number(pb, SNAPSHOT_PRIMARY, CLOCK_IS_MONOTONIC);
-		kx_pb_close(pb, inner);
-		number_message(pb, PACKET_DEFAULTS, DEFAULTS_CLOCK_ID, CLOCK_IS_MONOTONIC);
-	}
+	kx_pf_put_clocks(o, &clocks);
 	inner = kx_pb_open(pb, PACKET_INTERNED_DATA);
 	for (size_t i = 0; i < sizeof(annotations) / sizeof(annotations[0]); i++)
 		intern(pb, INTERNED_ANNOTATIONS, i + 1, annotations[i]);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		intern(pb, INTERNED_NAMES, i + 1, names[i]);
 	kx_pb_close(pb, inner);
-	return end_packet(p, packet);
+	r = kx_pf_end(o, packet);
+	if (!r)
+		r = kx_pf_write_last_clocks(o, &clocks);
+	return r ? r : kx_pf_write_system(o, &p->cpus.new_kernel);
 }
 
 /* Tracks */
 
-static size_t begin_track(struct perfetto *p, size_t *packet, uint64_t id, uint64_t parent)
-{
-	size_t track;
-
-	*packet = begin_packet(p);
-	track = kx_pb_open(&p->pb, PACKET_TRACK_DESCRIPTOR);
-	kx_pb_number(&p->pb, TRACK_UUID, id);
-	if (parent)
-		kx_pb_number(&p->pb, TRACK_PARENT, parent);
-	return track;
-}
-
 static int write_process(struct perfetto *p, const struct kx_call_thread *t, uint64_t id)
 {
-	size_t packet, track = begin_track(p, &packet, id, 0), inner;
+	size_t packet, track = kx_pf_begin_track(&p->out, &packet, id, 0), inner;
 	char title[KX_PROCESS_TITLE];
 
 	kx_call_process_title(t, title, sizeof(title));
-	inner = kx_pb_open(&p->pb, TRACK_PROCESS);
-	kx_pb_number(&p->pb, PROCESS_PID, (uint64_t)t->pid);
+	inner = kx_pb_open(&p->out.pb, TRACK_PROCESS);
+	kx_pb_number(&p->out.pb, PROCESS_PID, (uint64_t)t->pid);
 	if (*title)
-		kx_pb_text(&p->pb, PROCESS_NAME, title);
-	kx_pb_close(&p->pb, inner);
-	kx_pb_close(&p->pb, track);
-	return end_packet(p, packet);
+		kx_pb_text(&p->out.pb, PROCESS_NAME, title);
+	kx_pb_close(&p->out.pb, inner);
+	kx_pb_close(&p->out.pb, track);
+	return kx_pf_end(&p->out, packet);
 }
 
 static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
@@ -181,49 +102,39 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	char name[64];
 	int is_new = 0, r = 0;
 
-	if (!p->begun)
+	if (!p->begun) {
 		kx_sched_slices_begin(&p->sched, t, tsc);
-	/* Perfetto takes pid 0 for the kernel's idle process: without a pid, the thread is a plain track. */
+		r = kx_pf_cpu_thread(&p->cpus, &p->out, t);
+	}
+	/* Perfetto takes pid 0 for the kernel's idle process: without a pid, the thread is a plain
+	 * track. */
 	if (t->pid > 0)
 		is_new = kx_pair_index(&p->processes, 0, (uint32_t)t->pid, &process);
 	if (is_new < 0)
-		return kx_err_set(p->err, is_new, "out of memory for processes");
+		return kx_err_set(p->out.err, is_new, "out of memory for processes");
 	/* the process has the name of its first thread */
-	if (t->pid > 0 && (is_new || (p->begun && t->tid == t->pid)))
-		r = write_process(p, t, uuid(process, OF_PROCESS));
+	if (!r && t->pid > 0 && (is_new || (p->begun && t->tid == t->pid)))
+		r = write_process(p, t, kx_pf_uuid(process, KX_PF_PROCESS));
 	p->begun = true;
 	if (r)
 		return r;
 	if (t->pid <= 0) {
 		snprintf(name, sizeof(name), "%s%sthread %" PRId32, t->name, *t->name ? " " : "",
 			 t->tid);
-		track = begin_track(p, &packet, uuid(t->index, OF_CALLS), 0);
-		kx_pb_text(&p->pb, TRACK_NAME, name);
+		track = kx_pf_begin_track(&p->out, &packet, kx_pf_uuid(t->index, KX_PF_CALLS), 0);
+		kx_pb_text(&p->out.pb, TRACK_NAME, name);
 	} else {
-		track = begin_track(p, &packet, uuid(t->index, OF_CALLS), uuid(process, OF_PROCESS));
-		inner = kx_pb_open(&p->pb, TRACK_THREAD);
-		kx_pb_number(&p->pb, THREAD_PID, (uint64_t)t->pid);
-		kx_pb_number(&p->pb, THREAD_TID, (uint64_t)t->tid);
+		track = kx_pf_begin_track(&p->out, &packet, kx_pf_uuid(t->index, KX_PF_CALLS),
+					  kx_pf_uuid(process, KX_PF_PROCESS));
+		inner = kx_pb_open(&p->out.pb, TRACK_THREAD);
+		kx_pb_number(&p->out.pb, THREAD_PID, (uint64_t)t->pid);
+		kx_pb_number(&p->out.pb, THREAD_TID, (uint64_t)t->tid);
 		if (*t->name)
-			kx_pb_text(&p->pb, THREAD_NAME, t->name);
-		kx_pb_close(&p->pb, inner);
+			kx_pb_text(&p->out.pb, THREAD_NAME, t->name);
+		kx_pb_close(&p->out.pb, inner);
 	}
-	kx_pb_close(&p->pb, track);
-	return end_packet(p, packet);
-}
-
-/* A track below the thread's own. */
-static int write_child(struct perfetto *p, const struct kx_call_thread *t, unsigned of,
-		       const char *name)
-{
-	size_t packet, track;
-
-	track = begin_track(p, &packet, uuid(t->index, of), uuid(t->index, OF_CALLS));
-	kx_pb_text(&p->pb, TRACK_NAME, name);
-	if (of == OF_CPU)
-		kx_pb_close(&p->pb, kx_pb_open(&p->pb, TRACK_COUNTER));
-	kx_pb_close(&p->pb, track);
-	return end_packet(p, packet);
+	kx_pb_close(&p->out.pb, track);
+	return kx_pf_end(&p->out, packet);
 }
 
 static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
@@ -240,46 +151,25 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 static size_t begin_event(struct perfetto *p, size_t *packet, uint64_t tsc, enum type type,
 			  uint64_t track)
 {
-	size_t event;
-
-	*packet = begin_packet(p);
-	kx_pb_number(&p->pb, PACKET_TIMESTAMP, ns_at(p, tsc));
-	kx_pb_number(&p->pb, PACKET_SEQUENCE_FLAGS, FLAGS_NEEDS_STATE);
-	event = kx_pb_open(&p->pb, PACKET_TRACK_EVENT);
-	kx_pb_number(&p->pb, EVENT_TYPE, type);
-	kx_pb_number(&p->pb, EVENT_TRACK, track);
-	return event;
-}
-
-static int end_event(struct perfetto *p, size_t packet, size_t event)
-{
-	kx_pb_close(&p->pb, event);
-	return end_packet(p, packet);
-}
-
-static void annotate(struct kx_bytes *pb, enum annotation name, unsigned kind, uint64_t value)
-{
-	size_t opened = kx_pb_open(pb, EVENT_ANNOTATION);
-
-	kx_pb_number(pb, ANNOTATION_NAME_IID, name);
-	kx_pb_number(pb, kind, value);
-	kx_pb_close(pb, opened);
+	return kx_pf_begin_event(&p->out, packet, kx_pf_ns(&p->out, tsc), type, track);
 }
 
 static void annotate_end(struct kx_bytes *pb, enum kx_leave how)
 {
-	const char *text = how == KX_LEAVE_TAIL ? "tail jump" :
-			   how == KX_LEAVE_REPAIRED ? "repaired" : "open";
+	const char *text = how == KX_LEAVE_TAIL	      ? "tail jump"
+			   : how == KX_LEAVE_REPAIRED ? "repaired"
+						      : "open";
 	size_t opened = kx_pb_open(pb, EVENT_ANNOTATION);
 
-	kx_pb_number(pb, ANNOTATION_NAME_IID, END);
+	kx_pb_number(pb, ANNOTATION_NAME_IID, KX_PF_END);
 	kx_pb_text(pb, ANNOTATION_STRING, text);
 	kx_pb_close(pb, opened);
 }
 
 /*
- * Numbers the module of function @func, whose number @name is new: 1 if the module is new, too, else 0 or
- * -ENOMEM. The map's rows would be looked at for each event otherwise, and are rarely in the cache.
+ * Numbers the module of function @func, whose number @name is new: 1 if the module is new, too,
+ * else 0 or -ENOMEM. The map's rows would be looked at for each event otherwise, and are rarely in
+ * the cache.
  */
 static int add_category(struct perfetto *p, uint32_t func, uint32_t name)
 {
@@ -289,9 +179,10 @@ static int add_category(struct perfetto *p, uint32_t func, uint32_t name)
 	if (KX_ARRAY_RESERVE(p->categories, p->categories_room, name))
 		return -ENOMEM;
 	p->categories[name] = 0;
-	if (!*kx_trace_module(p->x->names, func))
+	if (!*kx_trace_module(p->out.x->names, func))
 		return 0;
-	r = kx_pair_index(&p->modules, 0, p->x->names->map.functions[func - 1].module, &category);
+	r = kx_pair_index(&p->modules, 0, p->out.x->names->map.functions[func - 1].module,
+			  &category);
 	if (r >= 0)
 		p->categories[name] = category + 1;
 	return r;
@@ -300,7 +191,7 @@ static int add_category(struct perfetto *p, uint32_t func, uint32_t name)
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct perfetto *p = ctx;
-	struct kx_bytes *pb = &p->pb;
+	struct kx_bytes *pb = &p->out.pb;
 	uint32_t name, category;
 	size_t packet, event, interned;
 	int new_name = kx_pair_index(&p->functions, 0, call->func, &name), new_module = 0;
@@ -308,26 +199,27 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	if (new_name > 0)
 		new_module = add_category(p, call->func, name);
 	if (new_name < 0 || new_module < 0)
-		return kx_err_set(p->err, -ENOMEM, "out of memory for the names of functions");
+		return kx_err_set(p->out.err, -ENOMEM, "out of memory for the names of functions");
 	category = p->categories[name];
-	event = begin_event(p, &packet, call->enter, TYPE_BEGIN, uuid(t->index, OF_CALLS));
-	kx_pb_number(pb, EVENT_NAME_IID, name + 1u);
+	event = begin_event(p, &packet, call->enter, TYPE_BEGIN, kx_pf_uuid(t->index, KX_PF_CALLS));
+	kx_pb_number(pb, EVENT_NAME_IID, name + KX_PF_FIRST_FUNCTION);
 	if (category)
 		kx_pb_number(pb, EVENT_CATEGORY_IID, category);
 	for (unsigned i = 0; i < call->nargs; i++)
-		annotate(pb, ARG1 + i, ANNOTATION_UINT, call->args[i]);
+		kx_pf_annotate(pb, KX_PF_ARG1 + i, ANNOTATION_UINT, call->args[i]);
 	if (call->has_caller)
-		annotate(pb, CALLER, ANNOTATION_POINTER, call->caller);
+		kx_pf_annotate(pb, KX_PF_CALLER, ANNOTATION_POINTER, call->caller);
 	kx_pb_close(pb, event);
 	if (new_name) {
 		interned = kx_pb_open(pb, PACKET_INTERNED_DATA);
 		if (new_module)
 			intern(pb, INTERNED_CATEGORIES, category,
-			       kx_trace_module(p->x->names, call->func));
-		intern(pb, INTERNED_NAMES, name + 1u, kx_trace_name(p->x->names, call->func));
+			       kx_trace_module(p->out.x->names, call->func));
+		intern(pb, INTERNED_NAMES, name + KX_PF_FIRST_FUNCTION,
+		       kx_trace_name(p->out.x->names, call->func));
 		kx_pb_close(pb, interned);
 	}
-	return end_packet(p, packet);
+	return kx_pf_end(&p->out, packet);
 }
 
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
@@ -336,26 +228,28 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	struct perfetto *p = ctx;
 	size_t packet, event;
 
-	event = begin_event(p, &packet, tsc, TYPE_END, uuid(t->index, OF_CALLS));
+	event = begin_event(p, &packet, tsc, TYPE_END, kx_pf_uuid(t->index, KX_PF_CALLS));
 	if (how != KX_LEAVE_EXIT)
-		annotate_end(&p->pb, how);
+		annotate_end(&p->out.pb, how);
 	if (call->has_result)
-		annotate(&p->pb, RESULT, ANNOTATION_INT, (uint64_t)call->result);
-	return end_event(p, packet, event);
+		kx_pf_annotate(&p->out.pb, KX_PF_RESULT, ANNOTATION_INT, (uint64_t)call->result);
+	return kx_pf_end_event(&p->out, packet, event);
 }
 
 static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cpu)
 {
 	struct perfetto *p = ctx;
 	size_t packet, event;
-	int r = p->has_cpu_track ? 0 : write_child(p, t, OF_CPU, "CPU");
+	int r = p->has_cpu_track ? 0 : kx_pf_write_child(&p->out, t->index, KX_PF_CPUS, "CPU");
 
+	if (!r)
+		r = kx_sched_slices_move(&p->sched, t, tsc, cpu);
 	if (r)
 		return r;
 	p->has_cpu_track = true;
-	event = begin_event(p, &packet, tsc, TYPE_COUNTER, uuid(t->index, OF_CPU));
-	kx_pb_number(&p->pb, EVENT_COUNTER_VALUE, cpu);
-	return end_event(p, packet, event);
+	event = begin_event(p, &packet, tsc, TYPE_COUNTER, kx_pf_uuid(t->index, KX_PF_CPUS));
+	kx_pb_number(&p->out.pb, EVENT_COUNTER_VALUE, cpu);
+	return kx_pf_end_event(&p->out, packet, event);
 }
 
 static int write_mark(struct perfetto *p, uint64_t track, uint64_t tsc, enum type type,
@@ -364,11 +258,11 @@ static int write_mark(struct perfetto *p, uint64_t track, uint64_t tsc, enum typ
 	size_t packet, event = begin_event(p, &packet, tsc, type, track);
 
 	if (name) {
-		kx_pb_text(&p->pb, EVENT_NAME, name);
-		annotate(&p->pb, ENTRIES, ANNOTATION_UINT, entries);
-		annotate(&p->pb, EXITS, ANNOTATION_UINT, exits);
+		kx_pb_text(&p->out.pb, EVENT_NAME, name);
+		kx_pf_annotate(&p->out.pb, KX_PF_ENTRIES, ANNOTATION_UINT, entries);
+		kx_pf_annotate(&p->out.pb, KX_PF_EXITS, ANNOTATION_UINT, exits);
 	}
-	return end_event(p, packet, event);
+	return kx_pf_end_event(&p->out, packet, event);
 }
 
 /* A mark among the calls, and the gap as a slice on a track of its own, since calls cross it. */
@@ -376,10 +270,12 @@ static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t 
 		   uint64_t entries, uint64_t exits)
 {
 	struct perfetto *p = ctx;
-	uint64_t track = uuid(t->index, OF_LOSS);
+	uint64_t track = kx_pf_uuid(t->index, KX_PF_LOSS);
 	char name[64];
-	int r = p->has_loss_track ? 0 : write_child(p, t, OF_LOSS, "lost events");
+	int r = kx_sched_slices_gap(&p->sched, t, from, to);
 
+	if (!r && !p->has_loss_track)
+		r = kx_pf_write_child(&p->out, t->index, KX_PF_LOSS, "lost events");
 	p->has_loss_track = true;
 	if (from < p->lost_until)
 		from = p->lost_until;
@@ -392,7 +288,8 @@ static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t 
 	if (!r)
 		r = write_mark(p, track, to, TYPE_END, NULL, 0, 0);
 	if (!r)
-		r = write_mark(p, uuid(t->index, OF_CALLS), to, TYPE_INSTANT, name, entries, exits);
+		r = write_mark(p, kx_pf_uuid(t->index, KX_PF_CALLS), to, TYPE_INSTANT, name,
+			       entries, exits);
 	return r;
 }
 
@@ -404,9 +301,9 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	size_t packet, event;
 
 	kx_event_text(text, type, data, size);
-	event = begin_event(p, &packet, tsc, TYPE_INSTANT, uuid(t->index, OF_CALLS));
-	kx_pb_text(&p->pb, EVENT_NAME, text);
-	return end_event(p, packet, event);
+	event = begin_event(p, &packet, tsc, TYPE_INSTANT, kx_pf_uuid(t->index, KX_PF_CALLS));
+	kx_pb_text(&p->out.pb, EVENT_NAME, text);
+	return kx_pf_end_event(&p->out, packet, event);
 }
 
 static void annotate_text(struct kx_bytes *pb, const char *name, const char *text)
@@ -429,65 +326,81 @@ static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_reco
 
 	if (!kx_instant_read(&i, t, rec))
 		return 0;
-	event = begin_event(p, &packet, rec->tsc, TYPE_INSTANT, uuid(t->index, OF_CALLS));
-	kx_pb_text(&p->pb, EVENT_NAME, i.name);
+	event = begin_event(p, &packet, rec->tsc, TYPE_INSTANT, kx_pf_uuid(t->index, KX_PF_CALLS));
+	kx_pb_text(&p->out.pb, EVENT_NAME, i.name);
 	if (i.func)
-		annotate_text(&p->pb, "function", kx_trace_name(p->x->names, i.func));
+		annotate_text(&p->out.pb, "function", kx_trace_name(p->out.x->names, i.func));
 	json_object_foreach (i.values, key, value)
-		annotate_text(&p->pb, key, kx_instant_value(value, text));
+		annotate_text(&p->out.pb, key, kx_instant_value(value, text));
 	kx_instant_free(&i);
-	return end_event(p, packet, event);
+	return kx_pf_end_event(&p->out, packet, event);
 }
 
 static int write_slice(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s)
 {
-	uint64_t track = uuid(t->index, OF_SCHED);
+	uint64_t track = kx_pf_uuid(t->index, KX_PF_SCHED);
 	struct perfetto *p = ctx;
 	size_t packet, event = begin_event(p, &packet, s->from, TYPE_BEGIN, track);
 	int r;
 
-	kx_pb_text(&p->pb, EVENT_NAME, s->name);
+	kx_pb_text(&p->out.pb, EVENT_NAME, s->name);
 	if (s->is_running)
-		annotate(&p->pb, CPU, ANNOTATION_UINT, s->cpu);
+		kx_pf_annotate(&p->out.pb, KX_PF_CPU, ANNOTATION_UINT, s->cpu);
 	if (s->has_waker)
-		annotate(&p->pb, WAKER, ANNOTATION_UINT, s->waker);
-	r = end_event(p, packet, event);
+		kx_pf_annotate(&p->out.pb, KX_PF_WAKER, ANNOTATION_UINT, s->waker);
+	r = kx_pf_end_event(&p->out, packet, event);
 	if (r)
 		return r;
 	event = begin_event(p, &packet, s->to, TYPE_END, track);
-	return end_event(p, packet, event);
+	r = kx_pf_end_event(&p->out, packet, event);
+	return r || !s->is_running ? r : kx_pf_cpu_running(&p->cpus, &p->out, t, s);
 }
 
 static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)
 {
 	struct perfetto *p = ctx;
-	int r = p->sched.any ? 0 : write_child(p, t, OF_SCHED, "scheduling");
+	int r = p->sched.any ? 0 : kx_pf_write_child(&p->out, t->index, KX_PF_SCHED, "scheduling");
 
-	return r ? r : kx_sched_slices_add(&p->sched, t, i);
+	if (!r)
+		r = kx_sched_slices_add(&p->sched, t, i);
+	return r ? r : kx_pf_cpu_interval(&p->cpus, &p->out, t, i);
 }
 
 static int run(const struct kx_export *x, struct kx_err *err)
 {
 	struct perfetto p = {
-		.x = x, .err = err, .first_tsc = kx_calls_get_totals(x->calls)->first_tsc,
+		.out = {
+			.x = x, .err = err, .first_tsc = kx_calls_get_totals(x->calls)->first_tsc,
+		},
+		.cpus.spool.fd = -1,
 		.sched = { .slice = write_slice, .ctx = &p },
 	};
 	const struct kx_call_visitor visitor = {
-		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
-		.loss = on_loss, .event = on_event, .note = on_note, .sched = on_sched, .end = on_end, .ctx = &p,
+		.thread = on_thread,
+		.enter = on_enter,
+		.leave = on_leave,
+		.cpu = on_cpu,
+		.loss = on_loss,
+		.event = on_event,
+		.note = on_note,
+		.sched = on_sched,
+		.end = on_end,
+		.ctx = &p,
 	};
 	int r;
 
-	find_clock(&p);
 	r = write_start(&p);
 	if (!r)
 		r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
 				  err);
+	if (!r)
+		r = kx_pf_cpu_write(&p.cpus, &p.out);
+	kx_pf_cpu_free(&p.cpus);
 	kx_pair_map_free(&p.functions);
 	kx_pair_map_free(&p.modules);
 	kx_pair_map_free(&p.processes);
 	free(p.categories);
-	kx_bytes_free(&p.pb);
+	kx_bytes_free(&p.out.pb);
 	return r;
 }
 

@@ -82,6 +82,24 @@ done
 assert_eq "chrome and perfetto show the same states" \
 	"$(diff <(grep '^sched' "$TMP/chrome.txt" | sort) <(grep '^sched' "$TMP/perfetto.txt" | sort) |
 		head -n 4)" ''
+# The CPUs' tracks: perfetto.py has compared each switch with the threads' states. Switches before and after a thread's work are
+# not in its own counts. A timer wakes the sleeper, the writer the reader.
+assert_eq "perfetto: who ran on the CPU, who woke whom, and where" "$(python3 -c 'import collections, json, sys
+d = json.load(open(sys.argv[1]))
+tids = {t["name"]: t["tid"] for t in d["threads"]}
+rows = [line.split() for line in open(sys.argv[2])]
+onto = collections.Counter(r[3] for r in rows if r[0] == "switch")
+wrong = [t for t in d["threads"] if onto[str(t["tid"])] < t["voluntary"] + t["involuntary"]]
+wakers = collections.Counter((r[3], r[5]) for r in rows if r[0] == "waking")
+flows = collections.Counter((r[2], r[4]) for r in rows if r[0] == "flow")
+writer, reader = str(tids["writer"]), str(tids["reader"])
+print(wrong, wakers[str(tids["sleeper"]), "interrupt"] == d["rounds"], wakers[reader, writer] == d["rounds"],
+      flows[writer, reader] == d["rounds"])' "$TMP/did.json" "$TMP/perfetto.txt")" '[] True True True'
+assert_eq "perfetto: two snapshots of the clocks, taken before the map was written" "$(python3 -c 'import os, sys
+rows = [[int(n) for n in line.split()[1:]] for line in open(sys.argv[2]) if line.startswith("clocks ")]
+made = os.stat(sys.argv[1]).st_mtime_ns
+print(len(rows), [a < b for a, b in zip(*rows)], made - 600 * 10**9 < rows[0][2] < rows[1][2] <= made + 10**8)' \
+	"$TRACE.map" "$TMP/perfetto.txt")" "2 [True, True, True] True"
 "$KXRAY" export -f xray -o "$TMP/again.xray" "$TRACE" 2>/dev/null
 assert_eq "exported as XRay it reports the same" \
 	"$("$KXRAY" report --json --raw "$TMP/again.xray" | sed 1d)" "$(sed 1d "$TMP/whole.json")"

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Perfetto's trace: the rules of track_event.proto, trace_packet.proto and interned_data.proto."""
+import ftrace
 import timeline
 from prototext import decode, one
 from timeline import check
 
 CLEARED, NEEDS_STATE = 1, 2
-MONOTONIC = 3
+REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
 
 
 class Reader:
@@ -17,8 +18,10 @@ class Reader:
         self.gaps = {}      # (ids, name, end): duration
         self.states = {}    # uuid: (name, start, values) of the scheduling slice that is open
         self.start = 0
-        self.clock = None
+        self.clock = self.primary = None
+        self.snapshots = 0
         self.events = []
+        self.ftrace = ftrace.Ftrace()
 
     def intern(self, data):
         for kind, entries in data.items():
@@ -41,8 +44,11 @@ class Reader:
         if flags & NEEDS_STATE:
             check(self.interned is not None, 'a packet needs missing state')
         for snapshot in packet.get('clock_snapshot', []):
-            check(one(snapshot, 'primary_trace_clock') == MONOTONIC, 'clock')
-            self.start = one(one(snapshot, 'clocks'), 'timestamp')
+            self.snapshot(snapshot)
+        for system in packet.get('system_info', []):
+            self.ftrace.system(one(system, 'utsname'))
+        for bundle in packet.get('ftrace_events', []):
+            self.ftrace.bundle(bundle)
         for defaults in packet.get('trace_packet_defaults', []):
             self.clock = one(defaults, 'timestamp_clock_id')
         if 'interned_data' in packet:
@@ -56,6 +62,20 @@ class Reader:
         if 'track_event' in packet:
             check(flags & NEEDS_STATE, 'an event lacks the flag for the state that it needs')
             self.event(one(packet, 'timestamp'), one(packet, 'track_event'))
+
+    def snapshot(self, snapshot):
+        clocks = {one(c, 'clock_id'): one(c, 'timestamp') for c in snapshot['clocks']}
+        primary = one(snapshot, 'primary_trace_clock')
+        check(len(clocks) == len(snapshot['clocks']), 'a clock is twice in a snapshot')
+        check((primary, set(clocks)) in ((MONOTONIC, {MONOTONIC}),
+                                         (BOOTTIME, {BOOTTIME, MONOTONIC, REALTIME})), 'clocks')
+        check(self.primary in (None, primary), 'another clock')
+        if not self.snapshots:
+            self.start = clocks[primary]
+        check(clocks[primary] >= self.start, 'a snapshot of earlier')
+        self.primary = primary
+        self.snapshots += 1
+        self.ftrace.snapshots.append([clocks[clock] for clock in sorted(clocks, reverse=True)])
 
     def event(self, time, event):
         uuid = one(event, 'track_uuid')
@@ -72,6 +92,11 @@ class Reader:
             name = self.name_of('event_names', event, 'name_iid', 'name')
         if 'category_iids' in event:
             values['module'] = self.interned['event_categories'][one(event, 'category_iids')]
+        for flows, ends in ((event.get('flow_ids', []), False),
+                            (event.get('terminating_flow_ids', []), True)):
+            for flow in flows:
+                check(one(self.tracks[uuid], 'name', '') == 'scheduling', f'flow {flow}: track')
+                self.ftrace.flow(flow, ends, time, self.ids_of(uuid), name, values)
         self.events.append((time - self.start, uuid, one(event, 'type'), name, values,
                             one(event, 'counter_value', None)))
 
@@ -91,7 +116,9 @@ class Reader:
             check(kind == 'TYPE_COUNTER' and one(track, 'name') == 'CPU', 'counter')
             self.timeline.cpus.append((*ids, time, counter))
         elif one(track, 'name', '') == 'scheduling':
-            if kind == 'TYPE_SLICE_BEGIN':
+            if kind == 'TYPE_INSTANT':
+                check(name in ('wakes', 'is woken'), f'{name} among states')
+            elif kind == 'TYPE_SLICE_BEGIN':
                 check(uuid not in self.states, f'{name} begins before the end of the one before it')
                 self.states[uuid] = name, time, values
             else:
@@ -119,7 +146,10 @@ class Reader:
             trace = decode(f.read(), 'perfetto.proto', 'perfetto.protos.Trace')
         for packet in trace['packet']:
             self.packet(packet)
-        check(self.clock in (None, MONOTONIC) and bool(self.clock) == bool(self.start), 'clock')
+        # packets without a clock are of the primary one, whose default is BOOTTIME
+        check(self.clock == (MONOTONIC if self.primary == MONOTONIC else None), 'clock')
+        check(self.snapshots <= (2 if self.primary == BOOTTIME else 1), 'snapshots')
+        check(self.primary != MONOTONIC or not self.ftrace.cpus, "ftrace's clock is BOOTTIME")
         # Like Perfetto: packets sorted by time, packets of the same time in file order.
         self.events.sort(key=lambda event: event[0])
         for event in self.events:
@@ -128,7 +158,9 @@ class Reader:
         check(not self.states, f'{self.states} never end')
         order = list(dict.fromkeys(self.ids_of(uuid) for uuid in self.tracks
                                    if 'process' not in self.tracks[uuid]))
-        self.timeline.sched.sort(key=lambda state: order.index(state[:2]))
+        place = {ids: i for i, ids in enumerate(order)}
+        self.timeline.sched.sort(key=lambda state: place[state[:2]])
+        self.timeline.more = self.ftrace.finish(self.start, self.timeline.sched)
         for uuid, track in self.tracks.items():
             if 'thread' in track:
                 thread, process = one(track, 'thread'), self.tracks[one(track, 'parent_uuid')]

@@ -7,6 +7,7 @@ Every reader prints, for `READER.py FILE`, one line for each item in the file, n
     mark PID TID TIME NAME [KEY=VALUE...]
     cpu PID TID TIME CPU
     sched PID TID START DURATION NAME [KEY=VALUE...]
+perfetto.py also the lines of ftrace.py.
 and for `READER.py --functions FILE` one line for each function: CALLS TOTAL NAME, where
 TOTAL is ns of outermost calls only. A violation of the format is an error, status 1.
 """
@@ -30,6 +31,7 @@ class Timeline:
         self.marks = []    # (pid, tid, time, name, extras)
         self.cpus = []     # (pid, tid, time, cpu)
         self.sched = []    # (pid, tid, start, end, name, extras)
+        self.more = []     # lines that only one format has
         self.stacks = {}
 
     def enter(self, pid, tid, time, name, values=None):
@@ -70,6 +72,8 @@ class Timeline:
             check(previous[:2] != (pid, tid) or previous[3] <= start, f'{state} begins too early')
             previous = state
             print('sched', pid, tid, start, end - start, json.dumps(name) + extras(values))
+        for line in self.more:
+            print(*line)
 
     def write_functions(self):
         count, total, open_until = {}, {}, {}

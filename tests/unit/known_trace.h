@@ -127,6 +127,14 @@ static inline void known_write_threads(const char *path, int threads)
 	known_end(w, fd);
 }
 
+static char known_notice[256]; /* the last one of an export */
+
+static inline void known_keep_notice(const struct kx_export *x, const char *text)
+{
+	(void)x;
+	snprintf(known_notice, sizeof(known_notice), "%s", text);
+}
+
 /* The exporter's result, or that of the last write. @session may be NULL; no map if @no_map. */
 static inline int known_export(const struct kx_exporter *e, const char *trace, const char *out,
 			       json_t *session, bool no_map)
@@ -139,10 +147,13 @@ static inline int known_export(const struct kx_exporter *e, const char *trace, c
 			.functions = known_functions, .nfunctions = 4,
 		},
 	};
-	struct kx_export x = { .names = &names, .session = session, .out = &text };
+	struct kx_export x = {
+		.names = &names, .session = session, .out = &text, .notice = known_keep_notice,
+	};
 	struct kx_err err = { 0 };
 	int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), r;
 
+	known_notice[0] = 0;
 	assert_true(fd >= 0);
 	kx_text_init(&text, fd);
 	must(kx_fdr_open(trace, &x.file, &err), &err);

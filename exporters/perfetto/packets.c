@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "exporters/perfetto/packets.h"
+
+#include <errno.h>
+
+size_t kx_pf_begin(struct kx_pf_out *o)
+{
+	size_t packet = kx_pb_open(&o->pb, TRACE_PACKET);
+
+	kx_pb_number(&o->pb, PACKET_SEQUENCE_ID, 1);
+	return packet;
+}
+
+int kx_pf_end(struct kx_pf_out *o, size_t packet)
+{
+	kx_pb_close(&o->pb, packet);
+	if (o->pb.failed)
+		return kx_err_set(o->err, -ENOMEM, "out of memory for a packet");
+	kx_text_bytes(o->x->out, (const char *)o->pb.data, o->pb.size);
+	o->pb.size = 0;
+	return o->x->out->error;
+}
+
+size_t kx_pf_begin_event(struct kx_pf_out *o, size_t *packet, uint64_t ns, enum type type,
+			 uint64_t track)
+{
+	size_t event;
+
+	*packet = kx_pf_begin(o);
+	kx_pb_number(&o->pb, PACKET_TIMESTAMP, ns);
+	kx_pb_number(&o->pb, PACKET_SEQUENCE_FLAGS, FLAGS_NEEDS_STATE);
+	event = kx_pb_open(&o->pb, PACKET_TRACK_EVENT);
+	kx_pb_number(&o->pb, EVENT_TYPE, type);
+	kx_pb_number(&o->pb, EVENT_TRACK, track);
+	return event;
+}
+
+int kx_pf_end_event(struct kx_pf_out *o, size_t packet, size_t event)
+{
+	kx_pb_close(&o->pb, event);
+	return kx_pf_end(o, packet);
+}
+
+size_t kx_pf_begin_track(struct kx_pf_out *o, size_t *packet, uint64_t id, uint64_t parent)
+{
+	size_t track;
+
+	*packet = kx_pf_begin(o);
+	track = kx_pb_open(&o->pb, PACKET_TRACK_DESCRIPTOR);
+	kx_pb_number(&o->pb, TRACK_UUID, id);
+	if (parent)
+		kx_pb_number(&o->pb, TRACK_PARENT, parent);
+	return track;
+}
+
+int kx_pf_write_child(struct kx_pf_out *o, uint32_t thread, enum kx_pf_track track,
+		      const char *name)
+{
+	size_t packet, opened;
+
+	opened = kx_pf_begin_track(o, &packet, kx_pf_uuid(thread, track),
+				   kx_pf_uuid(thread, KX_PF_CALLS));
+	kx_pb_text(&o->pb, TRACK_NAME, name);
+	if (track == KX_PF_CPUS)
+		kx_pb_close(&o->pb, kx_pb_open(&o->pb, TRACK_COUNTER));
+	kx_pb_close(&o->pb, opened);
+	return kx_pf_end(o, packet);
+}
+
+void kx_pf_annotate(struct kx_bytes *pb, enum kx_pf_annotation name, unsigned kind, uint64_t value)
+{
+	size_t opened = kx_pb_open(pb, EVENT_ANNOTATION);
+
+	kx_pb_number(pb, ANNOTATION_NAME_IID, name);
+	kx_pb_number(pb, kind, value);
+	kx_pb_close(pb, opened);
+}
+
+void kx_pf_number_message(struct kx_bytes *pb, unsigned field, unsigned inner, uint64_t value)
+{
+	size_t opened = kx_pb_open(pb, field);
+
+	kx_pb_number(pb, inner, value);
+	kx_pb_close(pb, opened);
+}

@@ -121,6 +121,9 @@ $(OBJS): $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/tools
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) -c -o $@ $<
 
+# The page of export -f html is part of this object (.incbin).
+$(BUILD)/exporters/html/page.o: exporters/html/page.html
+
 $(BUILD)/user/main.o: KX_CFLAGS += -DKX_VERSION='"$(VERSION)"'
 
 # The object is passed through bpftool's linker to drop its DWARF; BTF stays.
@@ -139,6 +142,20 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(VERSION) $(CC) $(KX_CFLAGS) $(KX_LDFLAGS) $(CLANG) $(BPF_CFLAGS))' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# The page and its licences are committed: only who changes their sources needs node and npm. NPM_FOLDER keeps what npm
+# installs; PAGE and LICENSES may be other files, to compare.
+HTML := exporters/html
+NPM_FOLDER ?= $(BUILD)/html-assets
+PAGE ?= $(HTML)/page.html
+PAGE_LICENSES ?= $(HTML)/LICENSES
+
+.PHONY: html-assets
+html-assets: ## make the page of export -f html from exporters/html/page (needs node and npm)
+	$(Q)mkdir -p $(NPM_FOLDER)
+	$(Q)cp $(HTML)/page/package.json $(HTML)/page/package-lock.json $(NPM_FOLDER)
+	$(Q)cd $(NPM_FOLDER) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(Q)node $(HTML)/page/build.mjs $(NPM_FOLDER) $(PAGE) $(PAGE_LICENSES)
 
 # One clear sentence on a machine without the tools, instead of a page of errors.
 $(BUILD)/tools: scripts/setup.sh
@@ -253,7 +270,7 @@ clean: ## remove the build folder
 
 help: ## this list
 	@echo 'make TARGET [BUILD=folder] [V=1] [SANITIZE=1] [PREFIX=/usr/local] [DESTDIR=]'
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1|\2/p' Makefile | \
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1|\2/p' Makefile | \
 		sed 's,$$(BUILD),$(BUILD),; s,$$(DESTDIR)$$(PREFIX),DESTDIR and PREFIX,' | \
 		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
 

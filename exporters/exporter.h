@@ -42,6 +42,8 @@ struct kx_export {
 	struct kx_symbolizer *names;
 	json_t *session;          /* of the map (see trace/map_file.h), or NULL */
 	struct kx_calls *calls;   /* filtered; walked in the order that the format needs */
+	bool whole;               /* calls has no filter but raw: the file's own numbers hold */
+	bool raw;                 /* with whole: times are as recorded */
 	struct kx_text_out *out;  /* bytes of any kind; errors are kept until the end */
 	uint64_t tsc_hz;          /* ticks a second; never 0: 1e9 if the trace does not have it */
 	/* for kx_calls_walk; may be NULL */

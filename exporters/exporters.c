@@ -8,6 +8,7 @@
 	X(kx_exporter_afperf) \
 	X(kx_exporter_perun) \
 	X(kx_exporter_autofdo) \
+	X(kx_exporter_html) \
 	X(kx_exporter_perfetto) \
 	X(kx_exporter_chrome) \
 	X(kx_exporter_speedscope) \

@@ -271,7 +271,8 @@ static int run_format(struct job *j, struct kx_err *err)
 	struct kx_export x = {
 		.file = j->trace->file, .info = kx_fdr_get_info(j->trace->file),
 		.names = &j->trace->names,
-		.calls = j->calls, .out = &out, .progress_ctx = j, .option = option_value,
+		.calls = j->calls, .whole = !kx_filter_is_set(&a->filter), .raw = a->filter.raw || a->format->raw,
+		.out = &out, .progress_ctx = j, .option = option_value,
 		.options_ctx = &j->args->of_formats, .notice = print_notice,
 	};
 	int r, written;

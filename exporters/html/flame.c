@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "exporters/html/flame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Classes of totals, four for each power of two, to find what is small. */
+#define CLASSES 256
+
+int kx_html_flame_init(struct kx_html_flame *f)
+{
+	int r = kx_stacks_init(&f->stacks);
+
+	f->most = KX_HTML_NODES;
+	return r ? r : kx_stacks_named(&f->stacks, KX_STACKS_ROOT, "", &f->root);
+}
+
+void kx_html_flame_free(struct kx_html_flame *f)
+{
+	kx_stacks_free(&f->stacks);
+	free(f->calls);
+}
+
+int kx_html_flame_other(struct kx_html_flame *f, uint32_t parent, uint32_t func, uint32_t *node)
+{
+	int r = kx_stacks_other_child(&f->stacks, parent, func, node);
+
+	if (!r && *node >= f->room) {
+		size_t room = f->stacks.room;
+		uint64_t *calls = reallocarray(f->calls, room, sizeof(*calls));
+
+		if (!calls)
+			return -ENOMEM;
+		memset(calls + f->room, 0, (room - f->room) * sizeof(*calls));
+		f->calls = calls;
+		f->room = room;
+	}
+	return r;
+}
+
+int kx_html_flame_thread(struct kx_html_flame *f, uint32_t index, uint32_t *node)
+{
+	return kx_html_flame_other(f, f->root, index, node);
+}
+
+static unsigned class_of(uint64_t total)
+{
+	unsigned top = 63 - (unsigned)__builtin_clzll(total | 4);
+
+	return (top - 2) * 4 + (unsigned)(total >> (top - 2) & 3);
+}
+
+struct node {
+	uint64_t total;	      /* ticks, callees included */
+	uint64_t extra_self;  /* of dropped callees: their totals */
+	uint64_t extra_calls; /* and calls */
+	uint32_t place;	      /* in what is written, from 1 on; 0: dropped */
+	bool keeps;
+};
+
+/* Callees follow their callers, so backwards everything below a node is known. */
+static void decide(struct kx_html_flame *f, struct node *nodes)
+{
+	size_t n = f->stacks.nnodes, kept = 0, sizes[CLASSES] = { 0 };
+	unsigned least = CLASSES;
+
+	for (size_t i = n; i-- > f->root + 1;) {
+		const struct kx_stack *s = &f->stacks.nodes[i];
+
+		nodes[i].total += s->value;
+		if (s->parent != f->root)
+			nodes[s->parent].total += nodes[i].total;
+		sizes[class_of(nodes[i].total)]++;
+	}
+	while (least && kept + sizes[least - 1] <= f->most)
+		kept += sizes[--least];
+	for (size_t i = n; i-- > f->root + 1;) {
+		const struct kx_stack *s = &f->stacks.nodes[i];
+
+		nodes[i].keeps = s->parent == f->root || class_of(nodes[i].total) >= least;
+		if (nodes[i].keeps)
+			continue;
+		f->dropped++;
+		nodes[s->parent].extra_self += s->value + nodes[i].extra_self;
+		nodes[s->parent].extra_calls += f->calls[i] + nodes[i].extra_calls;
+	}
+}
+
+static void put_node(struct kx_bytes *out, uint32_t back, uint32_t name, uint64_t ns, uint64_t calls)
+{
+	kx_bytes_varint(out, back);
+	kx_bytes_varint(out, name);
+	kx_bytes_varint(out, ns);
+	kx_bytes_varint(out, calls);
+}
+
+int kx_html_flame_encode(struct kx_html_flame *f, struct kx_bytes *out, uint64_t tsc_hz,
+			 uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx, uint32_t other)
+{
+	struct node *nodes = calloc(f->stacks.nnodes, sizeof(*nodes));
+	uint32_t place = 0;
+
+	if (!nodes)
+		return -ENOMEM;
+	decide(f, nodes);
+	for (size_t i = f->root + 1; i < f->stacks.nnodes; i++) {
+		const struct kx_stack *s = &f->stacks.nodes[i];
+		bool is_thread = s->parent == f->root;
+
+		if (!nodes[i].keeps)
+			continue;
+		nodes[i].place = ++place;
+		put_node(out, is_thread ? 0 : place - nodes[s->parent].place,
+			 is_thread ? s->func : name_of(ctx, s->func), kx_trace_ns(s->value, tsc_hz), f->calls[i]);
+		if (!nodes[i].extra_calls)
+			continue;
+		place++;
+		put_node(out, 1, other, kx_trace_ns(nodes[i].extra_self, tsc_hz), nodes[i].extra_calls);
+	}
+	free(nodes);
+	return 0;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "exporters/html/slices.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "calls/calls.h"
+
+#define MOST_ROWS (1u << 30)
+
+int kx_html_row_new(struct kx_html_slices *s, uint32_t thread, enum kx_html_row_kind kind, uint32_t depth,
+		    uint32_t *out)
+{
+	if (s->nrows >= MOST_ROWS || KX_ARRAY_RESERVE(s->rows, s->rows_room, s->nrows))
+		return -ENOMEM;
+	*out = (uint32_t)s->nrows;
+	s->rows[s->nrows++] = (struct kx_html_row){ .thread = thread, .kind = kind, .depth = depth };
+	return 0;
+}
+
+static bool is_short(const struct kx_html_slices *s, const struct kx_html_slice *slice)
+{
+	return slice->longest < (float)s->limit;
+}
+
+/* Whether @next belongs into the same slice as @last, the one before it in their row. */
+static bool merges(const struct kx_html_slices *s, const struct kx_html_slice *last, const struct kx_html_slice *next)
+{
+	return is_short(s, last) && is_short(s, next) && last->start / s->limit == next->start / s->limit;
+}
+
+static void merge(struct kx_html_slice *last, const struct kx_html_slice *next)
+{
+	last->end = next->end;
+	last->busy += next->busy;
+	last->count = next->count < UINT32_MAX - last->count ? last->count + next->count : UINT32_MAX;
+	last->how = 0;
+	if (next->longest > last->longest) {
+		last->longest = next->longest;
+		last->name = next->name;
+	}
+}
+
+/* Merges what the limit allows now, in place. */
+static void compact(struct kx_html_slices *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->nrows; i++)
+		s->rows[i].last = s->rows[i].n = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		struct kx_html_row *row = &s->rows[s->slices[i].row];
+
+		if (row->last && merges(s, &s->slices[row->last - 1], &s->slices[i])) {
+			merge(&s->slices[row->last - 1], &s->slices[i]);
+			continue;
+		}
+		s->slices[kept++] = s->slices[i];
+		row->last = (uint32_t)kept;
+		row->n++;
+	}
+	s->n = kept;
+}
+
+/* Until there is some room: else the next ones would soon need it again. */
+static void make_room(struct kx_html_slices *s)
+{
+	uint64_t first = s->duration / s->most;
+
+	while (s->n > s->most - s->most / 4 && s->limit <= s->duration) {
+		s->limit = s->limit ? s->limit * 2 : first ? first : 1;
+		compact(s);
+	}
+}
+
+int kx_html_slice_add(struct kx_html_slices *s, const struct kx_html_slice *slice)
+{
+	struct kx_html_row *row = &s->rows[slice->row];
+	struct kx_html_slice *last = row->last ? &s->slices[row->last - 1] : NULL, next = *slice;
+
+	if (last && next.start < last->end)
+		next.start = last->end;
+	if (next.end < next.start)
+		next.end = next.start;
+	next.longest = (float)(next.end - next.start);
+	if (s->limit && last && merges(s, last, &next)) {
+		merge(last, &next);
+		return 0;
+	}
+	if (s->n >= s->most)
+		make_room(s);
+	if (KX_ARRAY_RESERVE(s->slices, s->room, s->n))
+		return -ENOMEM;
+	s->slices[s->n++] = next;
+	row->last = (uint32_t)s->n;
+	row->n++;
+	return 0;
+}
+
+static void encode_row(const struct kx_html_slices *s, const uint32_t *order, const struct kx_html_row *row,
+		       const struct kx_html_streams *out, uint64_t first_tsc, uint64_t tsc_hz,
+		       uint32_t (*name_of)(void *, uint32_t), void *ctx)
+{
+	uint64_t end = 0;
+
+	for (uint32_t i = 0; i < row->n; i++) {
+		const struct kx_html_slice *slice = &s->slices[order[i]];
+		uint64_t from = slice->start > first_tsc ? kx_trace_ns(slice->start - first_tsc, tsc_hz) : 0;
+		uint64_t to = slice->end > first_tsc ? kx_trace_ns(slice->end - first_tsc, tsc_hz) : 0;
+		uint32_t name = row->kind == KX_HTML_CALLS ? name_of(ctx, slice->name) : slice->name;
+		bool merged = slice->count != 1 || row->kind == KX_HTML_GAPS;
+
+		kx_bytes_varint(out->tags, (uint64_t)name << 3 | (uint64_t)merged << 2 | slice->how);
+		kx_bytes_varint(out->gaps, from - end);
+		kx_bytes_varint(out->times, to - from);
+		if (merged) {
+			kx_bytes_varint(out->merged, slice->count);
+			kx_bytes_varint(out->merged, kx_trace_ns(slice->busy, tsc_hz));
+		}
+		end = to;
+	}
+}
+
+int kx_html_slices_encode(const struct kx_html_slices *s, const struct kx_html_streams *out, uint64_t first_tsc,
+			  uint64_t tsc_hz, uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx)
+{
+	uint32_t *order = malloc((s->n + 1) * sizeof(*order));
+	size_t *at = malloc((s->nrows + 1) * sizeof(*at)), sum = 0;
+
+	if (!order || !at) {
+		free(order);
+		free(at);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < s->nrows; i++) {
+		at[i] = sum;
+		sum += s->rows[i].n;
+	}
+	for (size_t i = 0; i < s->n; i++)
+		order[at[s->slices[i].row]++] = (uint32_t)i;
+	for (size_t i = 0; i < s->nrows; i++) {
+		const struct kx_html_row *row = &s->rows[i];
+
+		kx_bytes_varint(out->rows, row->thread);
+		kx_bytes_varint(out->rows, row->kind);
+		kx_bytes_varint(out->rows, row->depth);
+		kx_bytes_varint(out->rows, row->n);
+		encode_row(s, order + at[i] - row->n, row, out, first_tsc, tsc_hz, name_of, ctx);
+	}
+	free(order);
+	free(at);
+	return 0;
+}
+
+void kx_html_slices_free(struct kx_html_slices *s)
+{
+	free(s->slices);
+	free(s->rows);
+}

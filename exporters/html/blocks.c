@@ -15,6 +15,7 @@
 struct piece {
 	const uint8_t *data;
 	size_t size;
+	bool repeats;
 	char *text; /* base64 */
 	size_t text_size;
 };
@@ -26,9 +27,10 @@ struct job {
 	atomic_bool failed;
 };
 
-struct kx_bytes *kx_html_block_new(struct kx_html_blocks *b, const char *name)
+struct kx_bytes *kx_html_block_new(struct kx_html_blocks *b, const char *name, bool repeats)
 {
 	b->blocks[b->n].name = name;
+	b->blocks[b->n].repeats = repeats;
 	return &b->blocks[b->n++].bytes;
 }
 
@@ -66,7 +68,8 @@ static size_t put_base64(char *out, const uint8_t *in, size_t size)
 
 static bool encode_piece(struct piece *p, z_stream *z, uint8_t *packed, size_t room)
 {
-	if (deflateReset(z) != Z_OK)
+	if (deflateReset(z) != Z_OK ||
+	    deflateParams(z, Z_BEST_SPEED, p->repeats ? Z_DEFAULT_STRATEGY : Z_RLE) != Z_OK)
 		return false;
 	z->next_in = (uint8_t *)(uintptr_t)p->data;
 	z->avail_in = (uInt)p->size;
@@ -80,10 +83,6 @@ static bool encode_piece(struct piece *p, z_stream *z, uint8_t *packed, size_t r
 	return p->text;
 }
 
-/*
- * The fastest level: a slower one makes the file 5 % smaller and takes twice the time (measured with a million events of
- * make_trace).
- */
 static void *run_job(void *ctx)
 {
 	struct job *j = ctx;
@@ -148,7 +147,8 @@ int kx_html_blocks_write(struct kx_html_blocks *b, struct kx_text_out *out)
 			size_t left = bytes->size - k * PIECE;
 
 			j.pieces[j.n++] = (struct piece){ .data = bytes->data + k * PIECE,
-							  .size = left < PIECE ? left : PIECE };
+							  .size = left < PIECE ? left : PIECE,
+							  .repeats = b->blocks[i].repeats };
 		}
 	}
 	kx_parallel_run(jobs < j.n ? jobs : j.n, run_job, &j);

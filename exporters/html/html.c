@@ -229,20 +229,20 @@ static uint32_t name_of(void *ctx, uint32_t func)
 
 static int encode_timeline(struct html *h, struct kx_html_blocks *b, uint64_t first_tsc)
 {
-	struct kx_html_streams streams = { .rows = kx_html_block_new(b, "rows") };
+	struct kx_html_streams streams = { .rows = kx_html_block_new(b, "rows", false) };
 
-	streams.tags = kx_html_block_new(b, "tags");
-	streams.gaps = kx_html_block_new(b, "gaps");
-	streams.times = kx_html_block_new(b, "times");
-	streams.merged = kx_html_block_new(b, "merged");
+	streams.tags = kx_html_block_new(b, "tags", true);
+	streams.gaps = kx_html_block_new(b, "gaps", false);
+	streams.times = kx_html_block_new(b, "times", false);
+	streams.merged = kx_html_block_new(b, "merged", false);
 	return kx_html_slices_encode(&h->slices, &streams, first_tsc, h->x->tsc_hz, name_of, h);
 }
 
 static int encode(struct html *h, struct kx_html_blocks *b)
 {
 	uint32_t other = (uint32_t)kx_report_nfunctions(h->functions.report);
-	struct kx_bytes *head = kx_html_block_new(b, "head"), *names = kx_html_block_new(b, "names");
-	struct kx_bytes *numbers = kx_html_block_new(b, "numbers"), *flame = kx_html_block_new(b, "flame");
+	struct kx_bytes *head = kx_html_block_new(b, "head", true), *names = kx_html_block_new(b, "names", true);
+	struct kx_bytes *numbers = kx_html_block_new(b, "numbers", false), *flame = kx_html_block_new(b, "flame", false);
 	struct kx_html_head all = {
 		.x = h->x, .totals = kx_report_get_totals(h->functions.report), .threads = h->threads,
 		.texts = h->texts, .ntexts = h->ntexts, .slices = h->slices.n, .limit = h->slices.limit,
@@ -254,7 +254,8 @@ static int encode(struct html *h, struct kx_html_blocks *b)
 	json_object_foreach(h->text_index, text, index)
 		h->texts[json_integer_value(index)] = text;
 	for (size_t i = 0; i < h->slices.n; i++)
-		all.merged += h->slices.slices[i].count > 1;
+		all.merged += h->slices.slices[i].count > 1 &&
+			      h->slices.rows[h->slices.slices[i].row].kind != KX_HTML_GAPS;
 	r = r ? r : kx_html_functions_encode(&h->functions, h->x, numbers, names);
 	r = r ? r : kx_html_flame_encode(&h->flame, flame, h->x->tsc_hz, name_of, h, other);
 	all.stacks_dropped = h->flame.dropped;

@@ -27,7 +27,7 @@ static bool is_short(const struct kx_html_slices *s, const struct kx_html_slice 
 /* Whether @next belongs into the same slice as @last, the one before it in their row. */
 static bool merges(const struct kx_html_slices *s, const struct kx_html_slice *last, const struct kx_html_slice *next)
 {
-	return is_short(s, last) && is_short(s, next) && last->start / s->limit == next->start / s->limit;
+	return is_short(s, last) && is_short(s, next) && last->start >> s->shift == next->start >> s->shift;
 }
 
 static void merge(struct kx_html_slice *last, const struct kx_html_slice *next)
@@ -66,10 +66,12 @@ static void compact(struct kx_html_slices *s)
 /* Until there is some room: else the next ones would soon need it again. */
 static void make_room(struct kx_html_slices *s)
 {
-	uint64_t first = s->duration / s->most;
+	uint64_t least = s->duration / s->most;
 
 	while (s->n > s->most - s->most / 4 && s->limit <= s->duration) {
-		s->limit = s->limit ? s->limit * 2 : first ? first : 1;
+		do
+			s->limit = 1ull << ++s->shift;
+		while (s->limit < least);
 		compact(s);
 	}
 }

@@ -48,7 +48,8 @@ struct kx_html_slices {
 	size_t nrows, rows_room;
 	size_t most;	   /* slices */
 	uint64_t duration; /* of the trace, ticks */
-	uint64_t limit;	   /* shorter ones are merged; 0: nothing is */
+	uint64_t limit;	   /* ticks: shorter ones are merged; 0: nothing is */
+	unsigned shift;	   /* limit is 2 to the power of it */
 	uint64_t merged;   /* slices that stand for several */
 };
 

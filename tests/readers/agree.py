@@ -204,8 +204,8 @@ def reader_says(reader, *arguments):
 def timeline_of(reader, path):
     lines = (line.split(" ", 2) for line in
              reader_says(reader, "--functions", path).splitlines())
-    return sums((json.loads(name), {"calls": int(calls), "shown_total": int(total),
-                                    "held": int(total)})
+    return sums((json.loads(name), {"calls": int(calls), "total": int(total),
+                                    "shown_total": int(total), "held": int(total)})
                 for calls, total, name in lines)
 
 
@@ -322,6 +322,9 @@ class Outputs:
     def of_pprof(self):
         return self.of_functions("pprof", "held")
 
+    def of_html(self):
+        return self.of_functions("html", "total")
+
     def of_csv(self):
         return differences(csv_of(self.out("csv")), self.want,
                            ("calls", "no_exit", "total", "every", "shown_every", "own"),
@@ -336,7 +339,8 @@ def compare_formats(folder, label, named, *formats):
               "folded, calls": outputs.of_folded_count}
     readers = {"xray": outputs.of_xray, "cpel": outputs.of_cpel, "afperf": outputs.of_afperf,
                "perun": outputs.of_perun, "autofdo": outputs.of_autofdo,
-               "folded": outputs.of_folded, "csv": outputs.of_csv, "pprof": outputs.of_pprof}
+               "folded": outputs.of_folded, "csv": outputs.of_csv, "pprof": outputs.of_pprof,
+               "html": outputs.of_html}
     for name in ("chrome", "perfetto", "speedscope"):
         readers[name] = lambda name=name: outputs.of_timeline(name)
     for name in set(formats) - set(readers):

@@ -77,7 +77,7 @@ function drawNumbers(panel, f) {
   if (head.sched) rows.push(["off CPU", format.time(f.off)], ["waiting for a CPU", format.time(f.wait)]);
   if (f.count - f.no_exit)
     rows.push(["min / max", `${format.time(f.min)} / ${format.time(f.max)}`],
-              ["p50 / p90 / p99", `${format.time(f.p50)} / ${format.time(f.p90)} / ${format.time(f.p99)}`]);
+              ["p50", format.time(f.p50)], ["p90 / p99", `${format.time(f.p90)} / ${format.time(f.p99)}`]);
   if (f.open) rows.push(["open at the end", format.count(f.open)]);
   if (f.no_exit) rows.push(["without recorded exit", format.count(f.no_exit)]);
   if (f.all_calls > f.count) rows.push(["calls counted", `${format.count(f.all_calls)}: a sample was recorded`]);

@@ -325,5 +325,6 @@ const struct kx_exporter kx_exporter_html = {
 	.name = "html",
 	.suffix = ".html",
 	.summary = "a page with table, flame graph, timeline and histograms, for any browser, without network",
+	.open_hint = "open it in a browser",
 	.run = run,
 };

@@ -21,7 +21,7 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-test)
 		packages debian-fast
-		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static
+		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static chromium
 		;;
 	debian-bench)
 		echo linux-perf bpftrace uftrace trace-cmd python3 libpython3-dev libstdc++6 redis-server redis-tools \
@@ -37,7 +37,7 @@ packages() { # FAMILY-GROUP
 		;;
 	fedora-test)
 		packages fedora-fast
-		echo redis sqlite strace gdb valgrind zstd
+		echo redis sqlite strace gdb valgrind zstd chromium
 		;;
 	fedora-bench)
 		echo perf bpftrace uftrace trace-cmd python3-devel libstdc++ redis postgresql-server postgresql-contrib nginx \

@@ -34,16 +34,30 @@ export function moduleColor(module) {
   return `hsl(${hues.get(module) ?? 0} ${dark.matches ? "45% 58%" : "62% 66%"})`;
 }
 
-/** Of the function with this index; beyond the last one, of what was added up. */
+/** Hue in degrees, saturation and lightness from 0 to 1: a number 0xRRGGBB. */
+function rgbOf(hue, saturation, lightness) {
+  const strength = saturation * Math.min(lightness, 1 - lightness);
+  const channel = (offset) => {
+    const k = (offset + (hue + 720) / 30) % 12;
+    return Math.round(255 * (lightness - strength * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return (channel(0) << 16) | (channel(8) << 8) | channel(4);
+}
+
+function makeColor(index) {
+  const f = functions[index], step = (ranks[index] * 0.618034 + 0.5) % 1; // the golden ratio
+  const hue = hues.get(f.module) + (step - 0.5) * spread, light = (dark.matches ? 52 : 64) + hash(f.name) % 13;
+  return rgbOf(hue, dark.matches ? 0.42 : 0.64, light / 100);
+}
+
+/** Of the function with this index, 0xRRGGBB; beyond the last one, of what was added up. */
+export function functionRgb(index) {
+  if (index >= functions.length) return dark.matches ? 0x555b66 : 0xc9ced6;
+  return (cache[index] ??= makeColor(index));
+}
+
 export function functionColor(index) {
-  const f = functions[index];
-  if (!f) return dark.matches ? "#555b66" : "#c9ced6";
-  if (!cache[index]) {
-    const step = (ranks[index] * 0.618034 + 0.5) % 1; // the golden ratio
-    const hue = hues.get(f.module) + (step - 0.5) * spread, light = (dark.matches ? 52 : 64) + hash(f.name) % 13;
-    cache[index] = `hsl(${hue} ${dark.matches ? 42 : 64}% ${light}%)`;
-  }
-  return cache[index];
+  return "#" + functionRgb(index).toString(16).padStart(6, "0");
 }
 
 /** What the page's style says: "--ink" and so on. */

@@ -4,9 +4,10 @@ import { scaleLinear } from "d3-scale";
 import { select } from "d3-selection";
 import * as format from "./format.js";
 import { neighbours } from "./tree.js";
-import { state, onChange, choose, functionName, showTip, colors } from "./state.js";
+import { state, onChange, choose, functionName, fitted, showTip, colors } from "./state.js";
 
 const WIDTH = 306, HEIGHT = 150, TOP = 22, BOTTOM = 18;
+const NAME = 150; // pixels of a caller's or callee's name
 const SHOWN = 8; // callers, callees
 
 /** The least duration, ns, that bucket @i holds: see exporters/html/functions.h. */
@@ -93,7 +94,7 @@ function drawNeighbours(panel, title, list) {
   const name = lines.append("td").attr("title", ([index]) => (index < 0 ? null : functionName(index)));
   name.filter(([index]) => index >= 0).attr("class", "link").on("click", (event, [index]) => choose(index))
     .append("i").style("background", ([index]) => colors.functionColor(index));
-  name.append("span").text(([index]) => (index < 0 ? "(outermost)" : functionName(index)));
+  name.append("span").text(([index]) => (index < 0 ? "(outermost)" : fitted(functionName(index), NAME)));
   lines.append("td").text(([, calls]) => format.count(calls) + " ×");
   lines.append("td").text(([, , ns]) => format.time(ns));
   if (list.length > SHOWN) panel.append("p").text(`and ${list.length - SHOWN} more`);

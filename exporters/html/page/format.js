@@ -25,7 +25,7 @@ function plain(value) {
 export function position(ns, step) {
   if (ticks) return count(ns);
   const [factor, unit] = UNITS.find(([f]) => Math.abs(ns) >= f) || UNITS[3];
-  const digits = Math.max(0, Math.ceil(-Math.log10(step / factor) - 1e-9));
+  const digits = Math.max(0, Math.ceil(-Math.log10(step / factor) - 0.01));
   return (ns / factor).toFixed(Math.min(digits, 9)) + " " + unit;
 }
 

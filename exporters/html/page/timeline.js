@@ -105,8 +105,9 @@ export function makeTimeline() {
     for (const tick of ticks) context.fillText(format.position(tick, step), GUTTER + x(tick) + 3, AXIS - 8);
   }
 
-  /* Zoom and movement. The wheel alone scrolls, if there is anything to scroll. */
+  /* Zoom and movement. The wheel alone scrolls, if there is anything to scroll. Two fingers are small steps with Ctrl. */
   const behaviour = makeZoom()
+    .wheelDelta((event) => -event.deltaY * (event.deltaMode ? 0.05 : Math.abs(event.deltaY) < 40 ? 0.01 : 0.002))
     .filter((event) => event.type !== "wheel" ? !event.button && event.type !== "dblclick"
                                               : event.ctrlKey || event.metaKey || scroll.scrollHeight <= scroll.clientHeight)
     .on("zoom", ({ transform: next, sourceEvent: event }) => {

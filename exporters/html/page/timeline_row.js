@@ -7,16 +7,53 @@ import { state, isLit, functionName, fitted, colors } from "./state.js";
 const WIDE = 1; // pixels: slices from here on are drawn one by one
 const ENDED = 2; // repaired or open: see "how" in data.js
 
-/** @view: context, from (ns at the left edge), scale (pixels per ns), left and width in pixels. */
+/*
+ * Calls narrower than a pixel are put into a picture of one line, which is then drawn as high as the row: a rectangle for
+ * each would take ten times as long.
+ */
+const line = document.createElement("canvas");
+let image = null, pixels = null; // of line; pixels: 0xAABBGGRR
+
+function clearLine(width) {
+  if (line.width !== width || !image) {
+    line.width = width;
+    line.height = 1;
+    image = line.getContext("2d").createImageData(width, 1);
+    pixels = new Uint32Array(image.data.buffer);
+  }
+  pixels.fill(0);
+}
+
+function putPixel(x, name, share) {
+  const rgb = colors.functionRgb(name), alpha = (isLit(name) ? 255 : 38) * (0.4 + 0.6 * share);
+  pixels[x] = ((alpha << 24) | ((rgb & 255) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
+}
+
+/** @view: context, from (ns at the left edge), scale (pixels per ns), left and width in whole pixels. */
 export function drawRow(view, row, y) {
+  const wide = [], isCalls = row.name === "calls";
+  if (isCalls) clearLine(view.width);
+  walkRow(view, row, (slice, x, width, share) => {
+    if (isCalls && width < WIDE) putPixel(Math.max(0, x), row.all.name[slice], share);
+    else wide.push([slice, x, width, share]);
+  });
+  if (isCalls) {
+    line.getContext("2d").putImageData(image, 0, 0);
+    view.context.imageSmoothingEnabled = false;
+    view.context.drawImage(line, view.left, y, view.width, row.height - 1);
+  }
+  for (const [slice, x, width, share] of wide) styles[row.name](view, row, slice, x, width, y, share);
+}
+
+/** Calls @draw for what is visible: a slice, its place and width in pixels (less than WIDE: it stands for its pixel), its share. */
+function walkRow(view, row, draw) {
   const { start, end, sum } = row.all, to = view.from + view.width / view.scale;
-  const style = styles[row.name];
   let i = search(row.first, row.end, (slice) => end[slice] >= view.from);
   if (i > row.first && row.name === "marks") i = search(row.first, row.end, (slice) => start[slice] >= view.from);
   while (i < row.end && start[i] < to) {
     const x = (start[i] - view.from) * view.scale, wide = (end[i] - start[i]) * view.scale;
     if (wide >= WIDE) {
-      style(view, row, i, x, wide, y, 1);
+      draw(i, x, wide, 1);
       i++;
       continue;
     }
@@ -24,7 +61,7 @@ export function drawRow(view, row, y) {
     let next = search(i, row.end, (slice) => slice > i && start[slice] >= limit);
     if (next > i + 1 && (end[next - 1] - start[next - 1]) * view.scale >= WIDE) next--;
     const share = Math.min(1, (sum[next] - sum[i]) * view.scale);
-    style(view, row, next > i + 1 ? longest(row, i, next) : i, Math.floor(x), 1, y, share);
+    draw(next > i + 1 ? longest(row, i, next) : i, Math.floor(x), 0, share);
     i = next;
   }
 }
@@ -52,7 +89,7 @@ const styles = {
     context.fillText(label, view.left + shown + 3, y + row.height / 2);
   },
   sched(view, row, slice, x, width, y, share) {
-    const from = Math.max(-2, x), right = Math.min(view.width + 2, x + width);
+    const from = Math.max(-2, x), right = Math.min(view.width + 2, x + Math.max(1, width));
     view.context.globalAlpha = 0.3 + 0.7 * share;
     view.context.fillStyle = colors.stateColor(state.data.head.texts[row.all.name[slice]]);
     view.context.fillRect(view.left + from, y, right - from, row.height - 2);

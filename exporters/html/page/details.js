@@ -37,13 +37,13 @@ function drawHistogram(panel, f) {
     .attr("y", (n) => (n ? Math.min(y(n), HEIGHT - BOTTOM - 1.5) : HEIGHT - BOTTOM))
     .attr("height", (n) => (n ? Math.max(1.5, HEIGHT - BOTTOM - y(n)) : 0));
   svg.append("line").attr("x2", WIDTH).attr("y1", HEIGHT - BOTTOM).attr("y2", HEIGHT - BOTTOM);
-  let free = -Infinity;
-  for (let e = 0; e < 13; e++)
-    for (const digit of to - from > 45 ? [1] : to - from > 22 ? [1, 3] : [1, 2, 5]) {
+  const used = [];
+  for (const digit of [1, 3, 2, 5])
+    for (let e = 0; e < 13; e++) {
       const at = x(bucketPosition(digit * 10 ** e));
-      if (at < 10 || at > WIDTH - 14 || at < free) continue;
+      if (at < 10 || at > WIDTH - 14 || used.some((other) => Math.abs(at - other) < 44)) continue;
       svg.append("text").attr("x", at).attr("y", HEIGHT - 4).attr("text-anchor", "middle").text(mark(digit * 10 ** e));
-      free = at + 44;
+      used.push(at);
     }
   drawPercentiles(svg, f, x);
   svg.selectAll("rect").on("mousemove", function (event, n) {

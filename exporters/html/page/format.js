@@ -13,7 +13,7 @@ export function useTicks() {
 export function time(ns) {
   if (ticks) return count(ns) + " ticks";
   for (const [factor, unit] of UNITS.slice(0, 3))
-    if (ns >= factor) return plain(ns / factor) + " " + unit;
+    if (ns >= 0.99995 * factor) return plain(ns / factor) + " " + unit;
   return Math.round(ns) + " ns";
 }
 

@@ -4,8 +4,12 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "collect/process_table.h"
@@ -155,7 +159,68 @@ static void test_applied_again(void **state)
 	kx_process_table_free(t);
 }
 
-int main(void)
+static char *arguments; /* this program's own, in memory: what /proc/PID/cmdline shows */
+static size_t arguments_size;
+
+/* The arguments that the session has of a process whose memory of them is @text, as JSON. */
+static void check_command(const char *text, size_t size, const char *want)
+{
+	struct kx_process_table *t = kx_process_table_new();
+	int ready[2];
+	json_t *json;
+	char *got, byte;
+	pid_t child;
+
+	assert_true(size <= arguments_size);
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	if (!child) {
+		/* like setproctitle: what is behind the title is cleared */
+		memset(arguments, 0, arguments_size);
+		memcpy(arguments, text, size);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(kx_process_table_add(t, child), 0);
+	json = kx_process_table_json(t, T0, HZ);
+	got = json_dumps(json_object_get(json_array_get(json, 0), "command"),
+			 JSON_COMPACT | JSON_ENCODE_ANY);
+	assert_string_equal(got ? got : "none", want);
+	free(got);
+	json_decref(json);
+	kx_process_table_free(t);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static void test_titles(void **state)
+{
+	char text[4096], want[sizeof(text) + 16];
+
+	(void)state;
+	assert_true(arguments_size > 16 && arguments_size < sizeof(text) / 2);
+	check_command("srv: a b", 9, "[\"srv: a b\"]");
+	check_command("srv", 4, "[\"srv\"]");
+	/* PostgreSQL's padding on other systems */
+	check_command("srv: a         ", 16, "[\"srv: a\"]");
+	/* no titles: an empty argument before another one, and a single one at the end */
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "a\0", 3);
+	text[arguments_size - 1] = 0;
+	snprintf(want, sizeof(want), "[\"a\",\"\",\"%s\"]", text + 3);
+	check_command(text, arguments_size, want);
+	memset(text, 'x', 3);
+	text[arguments_size - 2] = 0;
+	snprintf(want, sizeof(want), "[\"%s\",\"\"]", text);
+	check_command(text, arguments_size, want);
+	check_command("", 0, "none");
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_proc_knows),
@@ -163,7 +228,11 @@ int main(void)
 		cmocka_unit_test(test_a_life),
 		cmocka_unit_test(test_memory_is_bounded),
 		cmocka_unit_test(test_applied_again),
+		cmocka_unit_test(test_titles),
 	};
+
+	arguments = argv[0];
+	arguments_size = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
 
 	return cmocka_run_group_tests_name("process_table", tests, NULL, NULL);
 }

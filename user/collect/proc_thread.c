@@ -91,11 +91,29 @@ bool kx_proc_process(pid_t pid, pid_t *parent, pid_t *ns_pid, char name[KX_COMM_
 	return read_status(pid, &tgid, parent, ns_pid) && read_name(pid, name);
 }
 
+/*
+ * Servers overwrite their arguments with a title and clear what is left of them (setproctitle), which then
+ * reads as empty arguments. A single one at the end may be the caller's own.
+ */
+static size_t without_padding(char *text, size_t n)
+{
+	size_t first = strnlen(text, n), end = n;
+
+	while (end > first && !text[end - 1])
+		end--;
+	if (end > first || (n - first == 2 && !memchr(text, ' ', first)))
+		return n;
+	while (first && text[first - 1] == ' ')
+		first--;
+	text[first] = 0;
+	return first ? first + 1 : 0;
+}
+
 size_t kx_proc_command(pid_t pid, char *text, size_t max)
 {
 	size_t n = read_file(pid, "cmdline", text, max - 1);
 
 	if (n && text[n - 1])
 		text[n++] = 0;
-	return n;
+	return without_padding(text, n);
 }

@@ -23,7 +23,8 @@ bool kx_proc_process(pid_t pid, pid_t *parent, pid_t *ns_pid, char name[KX_COMM_
 
 /*
  * The first @max - 1 bytes of the arguments of @pid to @text, each argument with its NUL. Returns
- * their size; 0: there are none (a kernel thread, or a process that is exiting).
+ * their size; 0: there are none (a kernel thread, or a process that is exiting). A title that the
+ * process has written over its arguments is one argument, without the padding behind it.
  */
 size_t kx_proc_command(pid_t pid, char *text, size_t max);
 

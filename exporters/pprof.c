@@ -203,6 +203,51 @@ static void put_mapping(struct pprof *p, uint32_t id, const struct kx_map_module
 	kx_pb_close(&p->pb, opened);
 }
 
+/* The number of the module with that file in the map; the number of modules if it has none. */
+static size_t module_of(const struct kx_map *map, const char *path)
+{
+	size_t i = 0;
+
+	while (i < map->nmodules && (!map->modules[i].path || strcmp(map->modules[i].path, path)))
+		i++;
+	return i;
+}
+
+/*
+ * pprof takes the first mapping for the main binary: the executable of the first process, or of several
+ * processes the first that has traced functions. Traces without the processes' mappings have none in this place.
+ */
+static int put_main_mapping(struct pprof *p)
+{
+	const struct kx_map *map = &p->x->names->map;
+	const char *path = NULL, *executable;
+	struct kx_map_module other = { 0 };
+	size_t i, module = map->nmodules;
+	const json_t *process, *first;
+	uint32_t mapping;
+	int r;
+
+	json_array_foreach(json_object_get(p->x->session, "processes"), i, process) {
+		/* the session has a process's executable first */
+		first = json_array_get(json_object_get(process, "mappings"), 0);
+		executable = json_string_value(json_object_get(first, "path"));
+		if (!executable)
+			continue;
+		path = path ? path : executable;
+		module = module_of(map, executable);
+		if (module < map->nmodules)
+			break;
+	}
+	if (!path)
+		return 0;
+	other.path = path;
+	r = kx_pair_index(&p->mapped, 0, (uint32_t)module, &mapping);
+	if (r < 0)
+		return kx_err_set(p->err, r, "out of memory for the modules");
+	put_mapping(p, mapping + 1, module < map->nmodules ? &map->modules[module] : &other);
+	return 0;
+}
+
 static int put_function(struct pprof *p, uint32_t id, uint32_t func)
 {
 	const struct kx_map *map = &p->x->names->map;
@@ -276,9 +321,10 @@ static int put_sample(struct pprof *p, const struct stack *s)
 
 static int put_profile(struct pprof *p)
 {
-	int r = 0;
+	int r;
 
 	put_head(p);
+	r = put_main_mapping(p);
 	for (size_t i = 0; i < p->index.count && !r; i++)
 		r = put_sample(p, &p->stacks[i]);
 	return r ? r : compress_more(p, Z_FINISH);

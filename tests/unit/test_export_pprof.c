@@ -48,6 +48,52 @@ static void test_known_trace(void **state)
 				       exported(in_dir("trace"), session, false)), expected);
 }
 
+static json_t *process(const char *executable)
+{
+	return json_pack("{s:i,s:[{s:s},{s:s}]}", "pid", 5, "mappings", "path", executable, "path",
+			 "/usr/lib/libx.so");
+}
+
+/* The mappings of the known trace's profile, whose first function is of "the prog". */
+static const char *mappings(json_t *processes)
+{
+	static char kept[512];
+	const char *at;
+	size_t n = 0;
+
+	known_write(in_dir("trace"));
+	at = known_read("pprof.py", "", exported(in_dir("trace"),
+						 json_pack("{s:o}", "processes", processes), false));
+	while ((at = strstr(at, "\nmapping "))) {
+		const char *end = strchr(++at, '\n');
+
+		memcpy(kept + n, at, (size_t)(end + 1 - at));
+		n += (size_t)(end + 1 - at);
+	}
+	kept[n] = 0;
+	return kept;
+}
+
+/* pprof takes the first mapping for the main binary. */
+static void test_main_binary(void **state)
+{
+	(void)state;
+	assert_string_equal(mappings(json_pack("[o]", process("/opt/the prog"))),
+			    "mapping /opt/the prog 0123abcd\nmapping /usr/lib/libx.so \n");
+	assert_string_equal(mappings(json_pack("[o]", process("/usr/lib/libx.so"))),
+			    "mapping /usr/lib/libx.so \nmapping /opt/the prog 0123abcd\n");
+	/* none of its functions was called */
+	assert_string_equal(mappings(json_pack("[o]", process("/bin/other"))),
+			    "mapping /bin/other \nmapping /opt/the prog 0123abcd\n"
+			    "mapping /usr/lib/libx.so \n");
+	/* several: the first that has functions */
+	assert_string_equal(mappings(json_pack("[{s:i},o,o,o]", "pid", 3, process("/bin/other"),
+					       process("/usr/lib/libx.so"), process("/opt/the prog"))),
+			    "mapping /usr/lib/libx.so \nmapping /opt/the prog 0123abcd\n");
+	assert_string_equal(mappings(json_pack("[{s:i,s:[]},i]", "pid", 3, "mappings", 7)),
+			    "mapping /opt/the prog 0123abcd\nmapping /usr/lib/libx.so \n");
+}
+
 static void test_empty(void **state)
 {
 	(void)state;
@@ -100,6 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known_trace),
+		cmocka_unit_test(test_main_binary),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_deep_stacks),
 		cmocka_unit_test(test_many_threads),

@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/pair_map.h"
 #include "base/printable.h"
+#include "base/string_set.h"
 #include "calls/stacks.h"
 #include "exporters/exporter.h"
 
@@ -27,6 +30,7 @@ struct folded {
 	size_t path_room;
 	char *line;
 	size_t line_room;
+	struct kx_string_set ambiguous; /* symbols that functions of several modules have */
 };
 
 /* The walk */
@@ -92,6 +96,71 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	return 0;
 }
 
+/* Names that need their module */
+
+static int by_symbol_and_module(const void *a, const void *b)
+{
+	const struct kx_map_function *x = *(const struct kx_map_function *const *)a;
+	const struct kx_map_function *y = *(const struct kx_map_function *const *)b;
+	int order = strcmp(x->symbol, y->symbol);
+
+	return order ? order : (x->module > y->module) - (x->module < y->module);
+}
+
+/* Fills f->ambiguous from @n functions, whose symbols are in @all. */
+static int compare_modules(struct folded *f, const struct kx_map_function **functions, size_t n,
+			   const struct kx_string_set *all)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (kx_string_set_times(all, functions[i]->symbol) > 1)
+			functions[kept++] = functions[i];
+	qsort(functions, kept, sizeof(*functions), by_symbol_and_module);
+	for (size_t i = 1; i < kept; i++) {
+		const struct kx_map_function *a = functions[i - 1], *b = functions[i];
+
+		if (a->module != b->module && !strcmp(a->symbol, b->symbol) &&
+		    kx_string_set_add(&f->ambiguous, a->symbol))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A viewer adds up stacks of the same text: functions of several modules must not have the same. */
+static int find_ambiguous(struct folded *f)
+{
+	const struct kx_map *map = &f->x->names->map;
+	const struct kx_map_function **functions = NULL;
+	struct kx_string_set all = { 0 };
+	struct kx_pair_map seen = { 0 };
+	size_t n = 0, room = 0;
+	uint32_t index;
+	int r = 0;
+
+	for (size_t i = 0; map->nmodules > 1 && i < f->stacks.nnodes && r >= 0; i++) {
+		const struct kx_stack *node = &f->stacks.nodes[i];
+
+		if (node->is_name || !node->func || node->func > map->nfunctions ||
+		    !map->functions[node->func - 1].symbol)
+			continue;
+		r = kx_pair_index(&seen, 0, node->func, &index);
+		if (r <= 0)
+			continue;
+		r = KX_ARRAY_RESERVE(functions, room, n);
+		if (!r) {
+			functions[n++] = &map->functions[node->func - 1];
+			r = kx_string_set_add(&all, functions[n - 1]->symbol);
+		}
+	}
+	if (r >= 0 && all.count < n)
+		r = compare_modules(f, functions, n, &all);
+	kx_string_set_free(&all);
+	kx_pair_map_free(&seen);
+	free(functions);
+	return r < 0 ? r : 0;
+}
+
 /* The lines */
 
 static int path_room(struct folded *f, size_t depth)
@@ -148,7 +217,7 @@ static size_t copy_plain(char *to, const char *from, size_t len)
 	return i;
 }
 
-static int add_to_line(struct folded *f, size_t depth, const char *name)
+static int add_text(struct folded *f, size_t depth, const char *name)
 {
 	size_t at = depth ? f->ends[depth - 1] : 0, len = strlen(name);
 	char *p;
@@ -177,6 +246,24 @@ static int add_to_line(struct folded *f, size_t depth, const char *name)
 	return 0;
 }
 
+static int add_function(struct folded *f, size_t depth, uint32_t func)
+{
+	const struct kx_map *map = &f->x->names->map;
+	char *text;
+	int r;
+
+	if (!f->ambiguous.count || !func || func > map->nfunctions ||
+	    !map->functions[func - 1].symbol ||
+	    !kx_string_set_times(&f->ambiguous, map->functions[func - 1].symbol))
+		return add_text(f, depth, kx_trace_name(f->x->names, func));
+	if (asprintf(&text, "%s [%s]", kx_trace_name(f->x->names, func),
+		     kx_trace_module(f->x->names, func)) < 0)
+		return -ENOMEM;
+	r = add_text(f, depth, text);
+	free(text);
+	return r;
+}
+
 /* Keeps what the line has in common with the last one: most nodes follow their parent. */
 static int build_line(struct folded *f, uint32_t index, size_t *valid)
 {
@@ -193,8 +280,8 @@ static int build_line(struct folded *f, uint32_t index, size_t *valid)
 	for (size_t i = common; i <= depth && !r; i++) {
 		const struct kx_stack *node = &f->stacks.nodes[f->path[i]];
 
-		r = add_to_line(f, i, node->is_name ? f->stacks.names[node->func] :
-						      kx_trace_name(f->x->names, node->func));
+		r = node->is_name ? add_text(f, i, f->stacks.names[node->func])
+				  : add_function(f, i, node->func);
 	}
 	*valid = r ? 0 : depth + 1;
 	return r;
@@ -242,6 +329,7 @@ static int write_lines(struct folded *f)
 static void free_folded(struct folded *f)
 {
 	kx_stacks_free(&f->stacks);
+	kx_string_set_free(&f->ambiguous);
 	free(f->path);
 	free(f->ends);
 	free(f->depths);
@@ -262,6 +350,8 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	if (!r)
 		r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress,
 				  x->progress_ctx, err);
+	if (!r)
+		r = find_ambiguous(&f);
 	if (!r)
 		r = write_lines(&f);
 	if (r == -ENOMEM)

@@ -59,6 +59,39 @@ static void write_calls(void)
 	write_map(names_of, 4, NULL);
 }
 
+/* Functions of the same name in two modules are two frames; of others the module is not named. */
+static void test_same_names(void **state)
+{
+	static const char *const names_of[] = { "main", "work", "rest", "work" }; /* the last one is lib.so's */
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	t = kx_fdr_writer_thread(w, 10, 10, "t", "p");
+	enter(t, EXPORT_T0 + 100, 0, 1);
+	enter(t, EXPORT_T0 + 200, 0, 2);
+	leave(t, EXPORT_T0 + 220, 0, 2);
+	enter(t, EXPORT_T0 + 300, 0, 4);
+	enter(t, EXPORT_T0 + 310, 0, 3);
+	leave(t, EXPORT_T0 + 330, 0, 3);
+	leave(t, EXPORT_T0 + 360, 0, 4);
+	leave(t, EXPORT_T0 + 400, 0, 1);
+	end_trace(w, fd);
+	write_map(names_of, 4, NULL);
+	check(&kx_exporter_folded, NULL, NULL,
+	      "p;main 110\n"
+	      "p;main;work [main] 10\n"
+	      "p;main;work [lib.so] 20\n"
+	      "p;main;work [lib.so];rest 10\n");
+	check(&kx_exporter_folded, "folded-count", NULL,
+	      "p;main 1\n"
+	      "p;main;work [main] 1\n"
+	      "p;main;work [lib.so] 1\n"
+	      "p;main;work [lib.so];rest 1\n");
+}
+
 static void test_folded(void **state)
 {
 	const struct kx_call_filter shallow = { .max_depth = 1 };
@@ -293,6 +326,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_same_names),
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_callers_in_csv),
 		cmocka_unit_test(test_results_in_csv),

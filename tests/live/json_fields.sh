@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 20 s
+# kxray-json(7) has every field that record, doctor and functions print, and report and dump for such recordings, with
+# its type; and no field that none of them prints, but for those that need another kernel.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+PAGE=$BUILD/man/kxray-json.7
+
+# printed SECTION COMMAND...: writes its JSON to $TMP/SECTION.N
+N=0
+printed() {
+	local section=$1
+	shift
+	run "$@"
+	[ "$STATUS" = 0 ] || fail "$*" "$ERR"
+	cp "$TMP/run.out" "$TMP/$section.$((++N))"
+}
+# recorded_as SECTION: keeps the summary of the recording that has just ended
+recorded_as() {
+	assert_eq "recording $((++N)): status" "$STATUS" 0
+	grep '^{' "$TMP/rec.json" >"$TMP/$1.$N"
+}
+
+trace_target waits -f nap -f take -f give -f spin --sched --args 2
+recorded_as RECORD
+printed REPORT "$KXRAY" report --json "$TRACE"
+for key in process thread name cpu module; do
+	printed REPORT "$KXRAY" report --json --by $key "$TRACE"
+done
+printed REPORT "$KXRAY" report --json --tree "$TRACE"
+for view in --callers --callees --histogram "--slowest 3"; do
+	# shellcheck disable=SC2086
+	printed REPORT "$KXRAY" report --json $view take "$TRACE"
+done
+printed DUMP "$KXRAY" dump --json "$TRACE"
+cp "$TRACE" "$TMP/old.xray"
+trace_target waits -f nap -o "$TMP/old.xray"
+recorded_as RECORD
+
+# A budget that lasts for no call
+trace_target counts "${COUNTED[@]}" --max-overhead 0.01
+recorded_as RECORD
+printed REPORT "$KXRAY" report --json "$TRACE"
+trace_target counts "${COUNTED[@]}" --rotate 100K
+recorded_as RECORD
+trace_target counts "${COUNTED[@]}" --flight-recorder 1M
+recorded_as RECORD
+run "$KXRAY" record --count --json -f inner -- "$TARGETS/counts" --start=now
+assert_eq "counting: status" "$STATUS" 0
+tail -n 1 "$TMP/run.out" >"$TMP/COUNT.1"
+start_target sleeper
+sleeper=$PID
+printed FUNCTIONS "$KXRAY" functions --json "$TARGETS/counts"
+printed FUNCTIONS "$KXRAY" functions --json -p "$sleeper" -f '*' --rate 0.1
+printed FUNCTIONS "$KXRAY" functions --json -f syscall:futex
+printed DOCTOR "$KXRAY" doctor --json
+
+# checked SECTION [FIELD...]: all fields but these are printed above
+checked() {
+	local section=$1
+	shift
+	assert_eq "$section: the page has the fields that are printed, and their types" \
+		"$(python3 tests/json_fields.py --seen "$PAGE" "$section" "$TMP/$section".* 2>&1 |
+			grep -vxF "$(printf "$section: no output has %s\n" "$@")")" ""
+}
+# In pid namespaces
+checked REPORT "processes[].ns_pid" "groups[].ns_tid"
+# ../live/near_misses.sh and unprobed.sh; with kernels that have probes of their functions
+checked RECORD unmatched unprobed kernel_mechanism
+checked COUNT "functions[].out_seconds" # ../live/count.sh
+checked FUNCTIONS
+checked DOCTOR
+checked DUMP ns_pid ticks type data_hex

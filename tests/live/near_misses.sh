@@ -31,6 +31,13 @@ says "another version" 1 "did you mean -f 'libc.so*:malloc'?" "$KXRAY" functions
 says "a program misspelled" 1 "did you mean -f 'counts:leaf_a'?" "$KXRAY" functions -p "$target" -f coutns:leaf_a
 says "nothing like it" 1 "no module matches 'elsewhere'" "$KXRAY" functions -p "$target" -f elsewhere:leaf_a
 assert_eq "nothing like it: no suggestion" "$(grep -c "did you mean" <<<"$ERR")" 0
+# More functions than the limit: an error if they are named, else the best of them.
+says "-f and more than the limit" 1 "narrow the patterns, leave some out with -x, raise the limit with --max-functions" \
+	"$KXRAY" record -p "$target" -f '*' --max-functions 1 -o "$TMP/limit.xray"
+run "$KXRAY" record --max-functions 1 -o "$TMP/limit.xray" --json -- "$TARGETS/counts" --start=now
+assert_contains "no -f and more than the limit" "$STATUS $ERR" "more than the limit of 1 (--max-functions): taken are those that cost least"
+tail -n 1 "$TMP/run.out" >"$TMP/limit.json"
+assert_eq "no -f and more than the limit: functions" "$(json "$TMP/limit.json" 'd["functions"]')" 1
 go_target
 end_target "$target"
 

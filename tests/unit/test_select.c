@@ -181,6 +181,76 @@ static void test_by_size(void **state)
 	kx_modules_free(&mods);
 }
 
+static bool is_another(void *ctx, const struct kx_module *module, const struct kx_symbol *sym, const struct kx_plan *plan)
+{
+	(void)module;
+	(void)plan;
+	return strcmp(sym->name, ctx) != 0;
+}
+
+/* More than the limit: those with the fewest single-stepped probes are taken, the largest first, and it is said. */
+static void test_by_size_limit(void **state)
+{
+	struct kx_modules mods = modules_of("server");
+	struct kx_select_process proc = { 0, &mods };
+	struct kx_selection all = select_file(&mods, NO_PATTERNS), sel;
+	const char *everything = "*";
+	struct kx_select_options o = { .exits = KX_EXITS_NONE, .max_functions = 2, .wanted = is_another };
+	struct kx_err err = { 0 };
+
+	(void)state;
+	assert_true(all.ntraced > 2);
+	assert_int_equal(all.nnotes, 0);
+	for (size_t max = 1; max < all.ntraced; max++) {
+		assert_int_equal(try_select(&proc, 1, max, &sel, &err, NO_PATTERNS), 0);
+		check_ids(&sel);
+		assert_int_equal(sel.ntraced, max);
+		assert_int_equal(sel.nfunctions, max);
+		assert_non_null(strstr(sel.notes[0], "more than the limit of"));
+		/* no function that is missing is better than one that is there */
+		for (size_t i = 0; i < all.nfunctions; i++) {
+			const struct kx_plan *out = &all.functions[i].plan;
+
+			if (find(&sel, all.functions[i].sym->name))
+				continue;
+			for (size_t k = 0; k < sel.nfunctions; k++) {
+				const struct kx_plan *in = &sel.functions[k].plan;
+				bool stepped_in = in->entry.cost == KX_COST_STEPPED;
+				bool stepped_out = out->entry.cost == KX_COST_STEPPED;
+
+				assert_true(stepped_in <= stepped_out);
+				if (stepped_in == stepped_out)
+					assert_true(in->instructions >= out->instructions);
+			}
+		}
+		kx_selection_free(&sel);
+	}
+
+	kx_selection_free(&all);
+
+	/* what is not wanted makes no room for others */
+	assert_int_equal(try_select(&proc, 1, 2, &sel, &err, NO_PATTERNS), 0);
+	o.wanted_ctx = (void *)(uintptr_t)sel.functions[0].sym->name;
+	assert_int_equal(kx_select_functions(&proc, 1, &o, &all, &err), 0);
+	check_ids(&all);
+	assert_int_equal(all.ntraced, 1);
+	assert_string_equal(all.functions[0].sym->name, sel.functions[1].sym->name);
+	kx_selection_free(&all);
+	kx_selection_free(&sel);
+
+	/* by the caller's wish also where patterns name them; else it is an error */
+	o.wanted = NULL;
+	o.include = &everything;
+	o.ninclude = 1;
+	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), -E2BIG);
+	o.best = true;
+	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
+	check_ids(&sel);
+	assert_int_equal(sel.ntraced, 2);
+	kx_selection_free(&sel);
+	kx_modules_free(&mods);
+}
+
 static void test_ifunc(void **state)
 {
 	struct kx_modules mods = modules_of("server");
@@ -541,6 +611,12 @@ static void test_xray_ids(void **state)
 		    find(&sel, "three")->traced);
 	assert_null(find(&sel, "plain"));
 	kx_selection_free(&sel);
+	assert_int_equal(try_select(&(struct kx_select_process){ 0, &mods }, 1, 1, &sel, &(struct kx_err){ 0 }, NO_PATTERNS), 0);
+	check_ids(&sel);
+	assert_int_equal(sel.ntraced, 1);
+	for (i = 0; i < 3; i++)
+		assert_string_equal(sel.functions[i].sym->name, ((const char *[]){ "one", "two", "three" })[i]);
+	kx_selection_free(&sel);
 
 	/* Functions without symbols keep their ids. */
 	sh("objcopy --strip-symbol=two xray xray_unnamed");
@@ -673,6 +749,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_patterns),  cmocka_unit_test(test_by_size),
+		cmocka_unit_test(test_by_size_limit),
 		cmocka_unit_test(test_ifunc),	  cmocka_unit_test(test_no_match),
 		cmocka_unit_test(test_ended_process_is_no_risk),
 		cmocka_unit_test(test_growing), cmocka_unit_test(test_processes),

@@ -168,6 +168,7 @@ int kx_call_rates_select(const struct kx_call_rates_options *how,
 	if (!options->ninclude && !how->by_size) {
 		h->select.include = all;
 		h->select.ninclude = 1;
+		h->select.best = true;
 		h->cheap_only = true;
 	}
 	h->select.wanted = is_wanted;

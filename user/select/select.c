@@ -10,12 +10,28 @@
 #include "base/stop_request.h"
 #include "select/select_internal.h"
 
-static int too_many(size_t n, size_t max, bool by_size, struct kx_err *err)
+static int too_many(size_t n, size_t max, struct kx_err *err)
 {
 	return kx_err_set(err, -E2BIG,
-			  "%zu functions %s, more than the limit of %zu; %s, leave some out with -x, or raise the limit with --max-functions %zu",
-			  n, by_size ? "are large enough to be chosen" : "match", max,
-			  by_size ? "name some with -f" : "narrow the patterns", n);
+			  "%zu functions match, more than the limit of %zu; narrow the patterns, leave some out with -x, raise the limit with --max-functions %zu, or leave out -f: then those that cost least are chosen",
+			  n, max, n);
+}
+
+/* Takes the best of what was chosen, if it is too much, and says so. */
+static int reduce(struct kx_selector *s, size_t max, struct kx_err *err)
+{
+	struct kx_selection *out = s->out;
+	size_t chosen = out->ntraced;
+
+	if (kx_select_reduce(s, 0, max))
+		return kx_select_no_memory(err);
+	if ((!out->by_size && !s->options.best) || chosen <= max)
+		return 0;
+	return kx_select_note(out, "%zu functions could be chosen, more than the limit of %zu (--max-functions): taken are "
+				   "those that cost least to record, the largest first; name others with -f",
+			      chosen, max) ?
+		       kx_select_no_memory(err) :
+		       0;
 }
 
 /* Adds one process's risk to the worst of all. */
@@ -167,11 +183,11 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 		return rc;
 	s->grows = true;
 	out->ncandidates = kx_select_count(s, 0);
-	if (!out->by_size && out->ncandidates > max_functions(s))
-		return too_many(out->ncandidates, max_functions(s), false, err);
+	if (!out->by_size && !s->options.best && out->ncandidates > max_functions(s))
+		return too_many(out->ncandidates, max_functions(s), err);
 	rc = kx_select_plan(s, 0, err);
-	if (!rc && out->ntraced > max_functions(s))
-		rc = too_many(out->ntraced, max_functions(s), true, err);
+	if (!rc)
+		rc = reduce(s, max_functions(s), err);
 	if (!rc && s->options.dynamic_targets && !out->ntraced && !out->nleft_out &&
 	    (s->options.match_later || !out->ncandidates))
 		return kx_select_note(out, "no function matches yet: waiting for programs and "
@@ -205,7 +221,7 @@ int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *pro
 		   const struct kx_unwind_risk *risk, struct kx_err *err)
 {
 	struct kx_selector *s = sel->selector;
-	size_t first;
+	size_t first, before = sel->nfunctions;
 	int rc;
 
 	s->out = sel;
@@ -221,9 +237,11 @@ int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *pro
 			s->binaries[i]->nchosen = 0;
 			s->binaries[i]->load_rc = -E2BIG;
 		}
-		return too_many(n, max_functions(s), false, err);
+		return too_many(n, max_functions(s), err);
 	}
-	return rc ? rc : kx_select_plan(s, first, err);
+	if (!rc)
+		rc = kx_select_plan(s, first, err);
+	return !rc && kx_select_reduce(s, before, max_functions(s)) ? kx_select_no_memory(err) : rc;
 }
 
 size_t kx_select_unmatched(const struct kx_selection *sel, const char **patterns, size_t room)

@@ -67,6 +67,11 @@ struct kx_select_options {
 		       const struct kx_plan *plan);
 	void *wanted_ctx;
 	size_t max_functions; /* 0: KX_SELECT_MAX_FUNCTIONS */
+	/*
+	 * If there are more, those that cost least to record are taken, the largest first, as without patterns; else it is an
+	 * error.
+	 */
+	bool best;
 };
 
 #define KX_SELECT_MAX_MODULES 16384
@@ -138,7 +143,7 @@ static inline bool kx_select_has_others(const struct kx_selection *sel, enum kx_
 /*
  * Reads the binaries that the patterns name, selects and plans. Free with kx_selection_free. Errors: -EINVAL (a pattern cannot be read),
  * -ENOENT (a pattern matches nothing: the text names near misses, or that there are no symbols),
- * -E2BIG (more than max_functions), -EOPNOTSUPP (kernel: and syscall: patterns; nothing that
+ * -E2BIG (more than max_functions, if patterns name them), -EOPNOTSUPP (kernel: and syscall: patterns; nothing that
  * matches can be traced), those of kx_elf_open, -ENOMEM.
  */
 int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,

@@ -45,6 +45,7 @@ struct kx_selector {
 	bool grows;        /* all binaries that it has so far were matched with the patterns */
 	size_t *matches;   /* per include pattern: functions that it has matched */
 	struct kx_selection *out;
+	size_t nown; /* functions whose numbers are those of an executable built with XRay */
 	/* Symbols made up for XRay functions that the symbol table does not name. */
 	struct kx_symbol *unnamed;
 	char (*names)[24];
@@ -86,6 +87,13 @@ int kx_select_explain_no_symbols(const struct kx_binary *b, const struct kx_patt
 /* select_plan.c */
 /* Plans what is chosen in the binaries from @first on and adds it to the selection. */
 int kx_select_plan(struct kx_selector *s, size_t first, struct kx_err *err);
+
+/* select_reduce.c */
+/*
+ * Of the functions from index @first on, drops what is more than @max traced functions in all, if they were chosen and not
+ * named, and then what is not wanted. The others move up. Errors: -ENOMEM.
+ */
+int kx_select_reduce(struct kx_selector *s, size_t first, size_t max);
 
 /* select_threads.c */
 /*

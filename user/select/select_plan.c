@@ -58,7 +58,7 @@ static int number_xray_functions(struct kx_selector *s, const struct kx_select_m
 		}
 		f->sym = sym;
 	}
-	s->out->nfunctions = n;
+	s->out->nfunctions = s->nown = n;
 	return 0;
 }
 
@@ -125,9 +125,7 @@ static int take_planned(struct kx_selector *s, struct kx_binary *b, const uint32
 				return kx_select_no_memory(err);
 			continue;
 		}
-		if ((out->by_size && !large_enough(&p->plan)) ||
-		    (s->options.wanted &&
-		     !s->options.wanted(s->options.wanted_ctx, m->module, sym, &p->plan)))
+		if (out->by_size && !large_enough(&p->plan))
 			continue;
 		f = function_of(out, ids ? ids[i] : 0);
 		f->module = b->number - 1;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/stop_request.h"
+#include "binary/debug_package.h"
 #include "select/pattern_matches.h"
 #include "select/suggest.h"
 
@@ -52,6 +53,7 @@ int kx_select_explain_no_symbols(const struct kx_binary *b, const struct kx_patt
 {
 	const char *source = b->m.syms.source;
 	uint64_t missing = b->m.elf ? kx_elf_missing(b->m.elf) : 0;
+	char advice[KX_DEBUG_ADVICE];
 
 	if (missing)
 		return kx_err_set(err, -ENOENT,
@@ -59,10 +61,11 @@ int kx_select_explain_no_symbols(const struct kx_binary *b, const struct kx_patt
 				  " bytes more than it has, and the rest has no function symbols; "
 				  "copy or build it again",
 				  b->module.path, missing);
+	kx_debug_package_advice(b->module.path, b->m.fd, b->m.elf, advice);
 	return kx_err_set(err, -ENOENT,
-			  "%s%s%s'%s' is stripped: it has no function symbols%s%s%s; install its debug symbols (Debian: the package's -dbgsym), use an unstripped build, or trace functions of its libraries (-f 'libc.so*:NAME')",
+			  "%s%s%s'%s' is stripped: it has no function symbols%s%s%s; %s, or use an unstripped build, or trace functions of its libraries (-f 'libc.so*:NAME')",
 			  p ? "-f '" : "", p ? p->text : "", p ? "': " : "", b->module.path,
-			  source[0] ? " (" : "", source, source[0] ? ")" : "");
+			  source[0] ? " (" : "", source, source[0] ? ")" : "", advice);
 }
 
 static int no_module(const struct kx_selector *s, const struct kx_pattern *p, struct kx_err *err)
@@ -102,7 +105,7 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 	struct kx_suggest_source *sources;
 	const struct kx_binary *named = NULL;
 	size_t i, n = 0, nnamed = 0, nsymbols = 0;
-	char close[500], where[300], why[160] = "", of[PATH_MAX + 8] = "";
+	char close[500], where[300], why[KX_DEBUG_ADVICE + 160] = "", of[PATH_MAX + 8] = "", advice[KX_DEBUG_ADVICE];
 
 	sources = calloc(s->nbinaries + 1, sizeof(*sources));
 	if (!sources)
@@ -137,6 +140,10 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 	if (nnamed == 1 && kx_is_interpreter(&named->module))
 		snprintf(why, sizeof(why), "; '%s' is an interpreter: only its C functions can be traced",
 			 named->module.name);
+	else if (nnamed == 1 && kx_symbols_are_exports(kx_select_syms(s, named))) {
+		kx_debug_package_advice(named->module.path, named->number ? -1 : named->m.fd, named->m.elf, advice);
+		snprintf(why, sizeof(why), "; it is stripped, only the functions that it exports are visible: %s", advice);
+	}
 	if (!close[0])
 		return kx_err_set(err, -ENOENT,
 				  "no function of %s matches '%s', and none comes close; `kxray functions %s-f '%s%s*'` lists what there is%s",
@@ -209,6 +216,7 @@ static int choose_all_of_main(struct kx_selector *s, size_t first, bool must_mat
 			      struct kx_err *err)
 {
 	const struct kx_binary *last = NULL;
+	char advice[KX_DEBUG_ADVICE];
 	size_t total = 0;
 
 	for (size_t i = first; i < s->nbinaries; i++) {
@@ -229,7 +237,13 @@ static int choose_all_of_main(struct kx_selector *s, size_t first, bool must_mat
 	}
 	if (!total && last && must_match)
 		return kx_select_explain_no_symbols(last, NULL, err);
-	return 0;
+	if (!must_match || !last || !kx_symbols_are_exports(&last->m.syms))
+		return 0;
+	kx_debug_package_advice(last->module.path, last->m.fd, last->m.elf, advice);
+	return kx_select_note(s->out, "'%s' is stripped, only the functions that it exports are visible: %s",
+			      last->module.path, advice) ?
+		       kx_select_no_memory(err) :
+		       0;
 }
 
 static int apply_excludes(struct kx_selector *s, size_t first, bool must_match, struct kx_err *err)

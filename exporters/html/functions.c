@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "trace/budget_info.h"
 
 int kx_html_functions_read(struct kx_html_functions *f, const struct kx_export *x, struct kx_err *err)
@@ -17,10 +18,6 @@ int kx_html_functions_read(struct kx_html_functions *f, const struct kx_export *
 
 	if (r)
 		return r;
-	f->ns_per_tick = 1e9 / (double)x->tsc_hz;
-	f->durations = calloc(n + 1, sizeof(*f->durations));
-	if (!f->durations)
-		return kx_err_set(err, -ENOMEM, "out of memory for functions");
 	for (size_t i = 0; i < n; i++) {
 		struct kx_report_function one;
 		uint32_t index;
@@ -34,9 +31,10 @@ int kx_html_functions_read(struct kx_html_functions *f, const struct kx_export *
 
 void kx_html_functions_free(struct kx_html_functions *f)
 {
-	for (size_t i = 0; f->durations && i < kx_report_nfunctions(f->report); i++)
+	for (size_t i = 0; i < f->ndurations; i++)
 		free(f->durations[i].counts);
 	free(f->durations);
+	kx_pair_map_free(&f->walked);
 	kx_pair_map_free(&f->index);
 	kx_report_free(f->report);
 }
@@ -82,19 +80,34 @@ static int widen(struct kx_html_durations *d, uint32_t at)
 
 int kx_html_functions_add(struct kx_html_functions *f, uint32_t id, uint64_t ticks)
 {
-	struct kx_html_durations *d = &f->durations[kx_html_function_index(f, id)];
-	uint32_t at = bucket_of((uint64_t)((double)ticks * f->ns_per_tick + 0.5));
+	uint32_t at = bucket_of((uint64_t)((double)ticks * f->ns_per_tick + 0.5)), index;
+	int r = kx_pair_index(&f->walked, 0, id, &index);
+	struct kx_html_durations *d;
 
+	if (r < 0)
+		return r;
+	if (r && KX_ARRAY_RESERVE(f->durations, f->room, index))
+		return -ENOMEM;
+	d = &f->durations[index];
+	if (r) {
+		*d = (struct kx_html_durations){ 0 };
+		f->ndurations = index + 1;
+	}
 	if (at - d->first >= d->n && widen(d, at))
 		return -ENOMEM;
 	d->counts[at - d->first]++;
 	return 0;
 }
 
-static void encode_durations(const struct kx_html_durations *d, struct kx_bytes *out)
+static void encode_durations(struct kx_html_functions *f, uint32_t id, struct kx_bytes *out)
 {
-	uint32_t from = 0, to = d->n;
+	const struct kx_html_durations none = { 0 }, *d = &none;
+	uint32_t from = 0, to, index;
 
+	/* one without measured calls is numbered only now: it has none */
+	if (kx_pair_index(&f->walked, 0, id, &index) >= 0 && index < f->ndurations)
+		d = &f->durations[index];
+	to = d->n;
 	while (from < to && !d->counts[from])
 		from++;
 	while (to > from && !d->counts[to - 1])
@@ -148,7 +161,7 @@ int kx_html_functions_encode(struct kx_html_functions *f, const struct kx_export
 
 		kx_report_get_function(f->report, i, &one);
 		encode_function(x, &one, sched, kx_budget_info_find(&budget, one.id), numbers);
-		encode_durations(&f->durations[i], numbers);
+		encode_durations(f, one.id, numbers);
 		if (i)
 			kx_text_char(text, ',');
 		kx_text_json_string(text, kx_trace_name(x->names, one.id));

@@ -20,21 +20,26 @@ struct kx_html_durations {
 	uint32_t first, n;
 };
 
-/* All zero to begin with; free with kx_html_functions_free. */
+/*
+ * All zero but for ns_per_tick to begin with; free with kx_html_functions_free. The report and the walk may fill their
+ * parts at the same time.
+ */
 struct kx_html_functions {
 	struct kx_report *report;
 	struct kx_pair_map index; /* (0, id): as in the report */
-	struct kx_html_durations *durations; /* by this index */
+	struct kx_pair_map walked; /* (0, id), in order of the first call that ended */
+	struct kx_html_durations *durations; /* by the latter */
+	size_t ndurations, room;
 	double ns_per_tick;
 };
 
-/* Reads the trace once. Errors: kx_report_new's. */
+/* Reads the trace once, into report and index. Errors: kx_report_new's. */
 int kx_html_functions_read(struct kx_html_functions *f, const struct kx_export *x, struct kx_err *err);
 void kx_html_functions_free(struct kx_html_functions *f);
 
-/* The place of function @id in the page; all that the walk meets have one. */
+/* The place of function @id in the page, after the report; all that the walk meets have one. */
 uint32_t kx_html_function_index(struct kx_html_functions *f, uint32_t id);
-/* A measured call of it took @ticks. Errors: -ENOMEM. */
+/* For the walk: a measured call of function @id took @ticks. Errors: -ENOMEM. */
 int kx_html_functions_add(struct kx_html_functions *f, uint32_t id, uint64_t ticks);
 
 /*

@@ -13,11 +13,13 @@
  * return addresses and CPUs of calls are not in the page.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/parallel.h"
 #include "exporters/common/instant.h"
 #include "exporters/common/sched_slices.h"
 #include "exporters/common/text.h"
@@ -291,21 +293,55 @@ static int walk(struct html *h, struct kx_err *err)
 	return kx_calls_walk(h->x->calls, KX_ORDER_THREAD, &visitor, h->x->progress, h->x->progress_ctx, err);
 }
 
+/* The report and the walk, each by whoever comes first. */
+struct reading {
+	struct html *h;
+	struct kx_err *err; /* of the walk */
+	struct kx_err report_err;
+	int report, walk; /* results */
+	atomic_uint next;
+};
+
+static void *read_part(void *ctx)
+{
+	struct reading *r = ctx;
+	unsigned part;
+
+	while ((part = r->next++) < 2) {
+		if (part)
+			r->report = kx_html_functions_read(&r->h->functions, r->h->x, &r->report_err);
+		else
+			r->walk = walk(r->h, r->err);
+	}
+	return NULL;
+}
+
+/* Both read the file for themselves, at the same time; only what is filtered is read through the same view. */
+static int read_trace(struct html *h, struct kx_err *err)
+{
+	struct reading r = { .h = h, .err = err };
+
+	kx_parallel_run(h->x->whole ? 2 : 1, read_part, &r);
+	if (!r.walk && r.report)
+		*err = r.report_err;
+	return r.walk ? r.walk : r.report;
+}
+
 static int run(const struct kx_export *x, struct kx_err *err)
 {
 	struct html *h = calloc(1, sizeof(*h));
 	int r = -ENOMEM;
 
 	if (h) {
-		*h = (struct html){ .x = x, .slices.most = KX_HTML_SLICES, .sched = { .slice = put_slice, .ctx = h } };
+		*h = (struct html){ .x = x, .slices.most = KX_HTML_SLICES, .sched = { .slice = put_slice, .ctx = h },
+				    .functions.ns_per_tick = 1e9 / (double)x->tsc_hz };
 		h->threads = malloc(sizeof(*h->threads));
 		h->text_index = json_object();
 		if (h->threads && h->text_index) {
 			kx_text_init_memory(h->threads);
 			r = kx_html_flame_init(&h->flame);
 		}
-		r = r ? r : kx_html_functions_read(&h->functions, x, err);
-		r = r ? r : walk(h, err);
+		r = r ? r : read_trace(h, err);
 		r = r ? r : write_page(h);
 		kx_html_functions_free(&h->functions);
 		kx_html_flame_free(&h->flame);

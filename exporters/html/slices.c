@@ -63,10 +63,25 @@ static void compact(struct kx_html_slices *s)
 	s->n = kept;
 }
 
+/*
+ * With a smaller limit, too many would be left: each of the rows that have most slices can have one in every interval of
+ * that length. (Their number: of n equal rows n, of n rows of which one has nearly all slices one.) A quarter of it, as
+ * rows are not full.
+ */
+static uint64_t least_limit(const struct kx_html_slices *s)
+{
+	double squares = 0, rows;
+
+	for (size_t i = 0; i < s->nrows; i++)
+		squares += (double)s->rows[i].n * s->rows[i].n;
+	rows = (double)s->n * (double)s->n / squares;
+	return (uint64_t)((double)s->duration * rows / 4 / (double)s->most);
+}
+
 /* Until there is some room: else the next ones would soon need it again. */
 static void make_room(struct kx_html_slices *s)
 {
-	uint64_t least = s->duration / s->most;
+	uint64_t least = s->limit ? 0 : least_limit(s);
 
 	while (s->n > s->most - s->most / 4 && s->limit <= s->duration) {
 		do

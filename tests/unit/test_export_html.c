@@ -203,8 +203,8 @@ static void test_merged_slices(void **state)
 	add_slice(&s, row, 30, 34, 4);
 	assert_int_equal(s.limit, 0);
 	add_slice(&s, row, 1000, 1001, 5);
-	/* 1024 / 4 ticks: the first four begin in the same interval; the longest gives the name */
-	assert_int_equal(s.limit, 256);
+	/* a quarter of 1024 / 4 ticks: the first four begin in the same interval; the longest gives the name */
+	assert_int_equal(s.limit, 64);
 	assert_int_equal(s.n, 2);
 	assert_int_equal(s.slices[0].start, 0);
 	assert_int_equal(s.slices[0].end, 34);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,10 +22,11 @@
 
 void kx_fdr_touch(struct kx_fdr_file *f, uint64_t begin, uint64_t end)
 {
-	f->resident += (end - begin + 2 * FAULT_AROUND - 1) / FAULT_AROUND * FAULT_AROUND;
-	if (f->resident <= RESIDENT_MAX)
+	uint64_t more = (end - begin + 2 * FAULT_AROUND - 1) / FAULT_AROUND * FAULT_AROUND;
+
+	if (atomic_fetch_add_explicit(&f->resident, more, memory_order_relaxed) + more <= RESIDENT_MAX)
 		return;
-	f->resident = 0;
+	atomic_store_explicit(&f->resident, 0, memory_order_relaxed);
 	/*
 	 * Pages that are still needed are mapped again from the page cache; failure costs only
 	 * memory.

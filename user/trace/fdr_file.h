@@ -30,7 +30,7 @@ struct kx_fdr_thread_index {
 struct kx_fdr_file {
 	struct kx_fdr_info info;
 	const uint8_t *data; /* the whole file, mapped */
-	uint64_t resident;   /* bytes of it that may be resident, roughly */
+	_Atomic uint64_t resident; /* bytes of it that may be resident, roughly; several threads may read */
 	struct kx_fdr_segment *segments;
 	size_t nsegments, segments_room;
 	struct kx_fdr_thread_index *threads;

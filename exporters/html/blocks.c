@@ -9,8 +9,8 @@
 #include "base/parallel.h"
 #include "base/usable_cpus.h"
 
-#define PIECE (512u << 10) /* bytes before compression */
-#define MOST_JOBS 8
+#define PIECE	     (512u << 10) /* bytes before compression */
+#define MOST_JOBS    8
 #define RANDOM_PAIRS 25
 
 struct piece {
@@ -42,10 +42,12 @@ void kx_html_blocks_free(struct kx_html_blocks *b)
 	b->n = 0;
 }
 
-/* RFC 4648, with padding. @out has room for 4 characters per 3 bytes; returns how many there are. */
+/* RFC 4648, with padding. @out has room for 4 characters per 3 bytes; returns how many there are.
+ */
 static size_t put_base64(char *out, const uint8_t *in, size_t size)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	char *at = out;
 
 	for (; size >= 3; in += 3, size -= 3) {
@@ -68,9 +70,10 @@ static size_t put_base64(char *out, const uint8_t *in, size_t size)
 }
 
 /*
- * Whether the bytes of @p are so evenly distributed that compression would save about a seventh or less, which is
- * not worth its time. Decided by the pairs of equal bytes in a sample: of all, 1 in 256 if the bytes are random. (Measured: 1 in
- * 27 where it saves 14 percent, 1 in 13 where it saves 40.)
+ * Whether the bytes of @p are so evenly distributed that compression would save about a seventh or
+ * less, which is not worth its time. Decided by the pairs of equal bytes in a sample: of all, 1 in
+ * 256 if the bytes are random. (Measured: 1 in 27 where it saves 14 percent, 1 in 13 where it
+ * saves 40.)
  */
 static bool is_random(const struct piece *p)
 {
@@ -88,7 +91,8 @@ static bool encode_piece(struct piece *p, z_stream *z, uint8_t *packed, size_t r
 {
 	int level = !p->repeats && is_random(p) ? Z_NO_COMPRESSION : Z_BEST_SPEED;
 
-	if (deflateReset(z) != Z_OK || deflateParams(z, level, p->repeats ? Z_DEFAULT_STRATEGY : Z_RLE) != Z_OK)
+	if (deflateReset(z) != Z_OK ||
+	    deflateParams(z, level, p->repeats ? Z_DEFAULT_STRATEGY : Z_RLE) != Z_OK)
 		return false;
 	z->next_in = (uint8_t *)(uintptr_t)p->data;
 	z->avail_in = (uInt)p->size;
@@ -130,7 +134,8 @@ static size_t pieces_of(const struct kx_bytes *bytes)
 	return bytes->size ? (bytes->size - 1) / PIECE + 1 : 1;
 }
 
-static void write_pieces(const struct kx_html_blocks *b, const struct job *j, struct kx_text_out *out)
+static void write_pieces(const struct kx_html_blocks *b, const struct job *j,
+			 struct kx_text_out *out)
 {
 	size_t at = 0;
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The data of the page: named streams of bytes. Each is cut into pieces, each piece compressed for itself (zlib), so
- * that several CPUs work on them here and in the browser, and written as base64 in an element that no browser
- * executes or shows:
+ * The data of the page: named streams of bytes. Each is cut into pieces, each piece compressed for
+ * itself (zlib), so that several CPUs work on them here and in the browser, and written as base64
+ * in an element that no browser executes or shows:
  *
  *   <script type="text/plain" data-kx="NAME">BASE64</script>
  *
- * So no byte of a name from the traced program stands in the page as it is, and none needs to be escaped.
+ * So no byte of a name from the traced program stands in the page as it is, and none needs to be
+ * escaped.
  */
 #ifndef KX_HTML_BLOCKS_H
 #define KX_HTML_BLOCKS_H
@@ -27,9 +28,9 @@ struct kx_html_blocks {
 };
 
 /*
- * The bytes of a new stream, to be filled; valid until the blocks are freed. There are at most KX_HTML_BLOCKS. @repeats:
- * it is worth looking for strings that have occurred before, as in text; numbers hardly have any, and without it they are
- * compressed three times faster.
+ * The bytes of a new stream, to be filled; valid until the blocks are freed. There are at most
+ * KX_HTML_BLOCKS. @repeats: it is worth looking for strings that have occurred before, as in text;
+ * numbers hardly have any, and without it they are compressed three times faster.
  */
 struct kx_bytes *kx_html_block_new(struct kx_html_blocks *b, const char *name, bool repeats);
 

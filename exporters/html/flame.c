@@ -87,7 +87,8 @@ static void decide(struct kx_html_flame *f, struct node *nodes)
 	}
 }
 
-static void put_node(struct kx_bytes *out, uint32_t back, uint32_t name, uint64_t ns, uint64_t calls)
+static void put_node(struct kx_bytes *out, uint32_t back, uint32_t name, uint64_t ns,
+		     uint64_t calls)
 {
 	kx_bytes_varint(out, back);
 	kx_bytes_varint(out, name);
@@ -112,11 +113,13 @@ int kx_html_flame_encode(struct kx_html_flame *f, struct kx_bytes *out, uint64_t
 			continue;
 		nodes[i].place = ++place;
 		put_node(out, is_thread ? 0 : place - nodes[s->parent].place,
-			 is_thread ? s->func : name_of(ctx, s->func), kx_trace_ns(s->value, tsc_hz), f->calls[i]);
+			 is_thread ? s->func : name_of(ctx, s->func), kx_trace_ns(s->value, tsc_hz),
+			 f->calls[i]);
 		if (!nodes[i].extra_calls)
 			continue;
 		place++;
-		put_node(out, 1, other, kx_trace_ns(nodes[i].extra_self, tsc_hz), nodes[i].extra_calls);
+		put_node(out, 1, other, kx_trace_ns(nodes[i].extra_self, tsc_hz),
+			 nodes[i].extra_calls);
 	}
 	free(nodes);
 	return 0;

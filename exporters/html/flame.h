@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The page's flame graph: the distinct stacks of each thread (calls/stacks.h) with self time and calls. The nodes below
- * the root stand for threads, by their index in the page. At most KX_HTML_NODES stacks are written: where there are
- * more, those that took least are added up in a node of their caller.
+ * The page's flame graph: the distinct stacks of each thread (calls/stacks.h) with self time and
+ * calls. The nodes below the root stand for threads, by their index in the page. At most
+ * KX_HTML_NODES stacks are written: where there are more, those that took least are added up in a
+ * node of their caller.
  */
 #ifndef KX_HTML_FLAME_H
 #define KX_HTML_FLAME_H
@@ -32,7 +33,8 @@ int kx_html_flame_thread(struct kx_html_flame *f, uint32_t index, uint32_t *node
 int kx_html_flame_other(struct kx_html_flame *f, uint32_t parent, uint32_t func, uint32_t *node);
 
 /* The node of a call of @func below @parent. Errors: -ENOMEM. */
-static inline int kx_html_flame_enter(struct kx_html_flame *f, uint32_t parent, uint32_t func, uint32_t *node)
+static inline int kx_html_flame_enter(struct kx_html_flame *f, uint32_t parent, uint32_t func,
+				      uint32_t *node)
 {
 	*node = kx_stacks_last_child(&f->stacks, parent, func);
 	return __builtin_expect(*node != 0, 1) ? 0 : kx_html_flame_other(f, parent, func, node);
@@ -46,9 +48,9 @@ static inline void kx_html_flame_leave(struct kx_html_flame *f, uint32_t node, u
 }
 
 /*
- * Encodes the nodes as varints, callers before callees: how many nodes before it its caller is written (0: it is a
- * thread); the function by @name_of, or the thread's index; ns of self time; calls. The function of a node of added
- * up stacks is @other. Errors: -ENOMEM.
+ * Encodes the nodes as varints, callers before callees: how many nodes before it its caller is
+ * written (0: it is a thread); the function by @name_of, or the thread's index; ns of self time;
+ * calls. The function of a node of added up stacks is @other. Errors: -ENOMEM.
  */
 int kx_html_flame_encode(struct kx_html_flame *f, struct kx_bytes *out, uint64_t tsc_hz,
 			 uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx, uint32_t other);

@@ -8,10 +8,13 @@
 #include "base/array.h"
 #include "trace/budget_info.h"
 
-int kx_html_functions_read(struct kx_html_functions *f, const struct kx_export *x, struct kx_err *err)
+int kx_html_functions_read(struct kx_html_functions *f, const struct kx_export *x,
+			   struct kx_err *err)
 {
 	const struct kx_report_options options = {
-		.session = x->session, .calls = x->whole ? NULL : x->calls, .raw = x->raw,
+		.session = x->session,
+		.calls = x->whole ? NULL : x->calls,
+		.raw = x->raw,
 	};
 	int r = kx_report_new(x->file, &options, &f->report, err);
 	size_t n = r ? 0 : kx_report_nfunctions(f->report);
@@ -123,14 +126,16 @@ static uint64_t module_of(const struct kx_export *x, uint32_t id)
 {
 	const struct kx_map *map = &x->names->map;
 
-	return x->names->has_map && id && id <= map->nfunctions ? map->functions[id - 1].module + 1ull : 0;
+	return x->names->has_map && id && id <= map->nfunctions
+		       ? map->functions[id - 1].module + 1ull
+		       : 0;
 }
 
-static void encode_function(const struct kx_export *x, const struct kx_report_function *one, bool sched,
-			    const struct kx_budget_entry *limited, struct kx_bytes *out)
+static void encode_function(const struct kx_export *x, const struct kx_report_function *one,
+			    bool sched, const struct kx_budget_entry *limited, struct kx_bytes *out)
 {
-	const uint64_t times[] = { one->total, one->self, one->min, one->p50, one->p90, one->p99, one->max,
-				   one->off, one->wait, one->self_off };
+	const uint64_t times[] = { one->total, one->self, one->min, one->p50,  one->p90,
+				   one->p99,   one->max,  one->off, one->wait, one->self_off };
 	size_t n = sizeof(times) / sizeof(*times) - (sched ? 0 : 3);
 
 	kx_bytes_varint(out, module_of(x, one->id));
@@ -142,8 +147,8 @@ static void encode_function(const struct kx_export *x, const struct kx_report_fu
 		kx_bytes_varint(out, kx_trace_ns(times[i], x->tsc_hz));
 }
 
-int kx_html_functions_encode(struct kx_html_functions *f, const struct kx_export *x, struct kx_bytes *numbers,
-			     struct kx_bytes *names)
+int kx_html_functions_encode(struct kx_html_functions *f, const struct kx_export *x,
+			     struct kx_bytes *numbers, struct kx_bytes *names)
 {
 	struct kx_text_out *text = malloc(sizeof(*text));
 	struct kx_budget_info budget = { 0 };

@@ -10,7 +10,7 @@
 
 #define NAMED_PROCESSES 100 /* of many, so many are named */
 
-#define PUT(o, text) kx_text_bytes(o, text, sizeof(text) - 1)
+#define PUT(o, text)	kx_text_bytes(o, text, sizeof(text) - 1)
 
 static void put_text(struct kx_text_out *o, const char *key, const char *text)
 {
@@ -46,7 +46,7 @@ static void put_process(struct kx_text_out *o, const json_t *process, bool first
 		   (long long)json_integer_value(json_object_get(process, "pid")));
 	put_text(o, ",\"name\":", json_string_value(json_object_get(process, "name")));
 	PUT(o, ",\"command\":[");
-	json_array_foreach(json_object_get(process, "command"), i, word)
+	json_array_foreach (json_object_get(process, "command"), i, word)
 		put_text(o, i ? "," : "", json_string_value(word));
 	PUT(o, "]}");
 }
@@ -58,11 +58,12 @@ static void put_session(struct kx_text_out *o, const json_t *session)
 	struct kx_budget_info budget = { 0 };
 	size_t i;
 
-	put_text(o, ",\n\"host\":", json_string_value(json_object_get(json_object_get(session, "host"), "name")));
+	put_text(o, ",\n\"host\":",
+		 json_string_value(json_object_get(json_object_get(session, "host"), "name")));
 	put_text(o, ",\"started\":", json_string_value(json_object_get(session, "started")));
 	kx_text_json_u64(o, "processes_all", json_array_size(processes));
 	PUT(o, ",\"processes\":[");
-	json_array_foreach(processes, i, process) {
+	json_array_foreach (processes, i, process) {
 		if (i >= NAMED_PROCESSES)
 			break;
 		put_process(o, process, !i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the page says about the recording as a whole, and the names of its threads, modules and events: JSON. */
+/* What the page says about the recording as a whole, and the names of its threads, modules and
+ * events: JSON. */
 #ifndef KX_HTML_HEAD_H
 #define KX_HTML_HEAD_H
 
@@ -7,7 +8,7 @@
 #include "exporters/exporter.h"
 #include "report/report.h"
 
-#define KX_HTML_TEXTS 4096 /* different texts of events; any other is KX_HTML_OTHER_TEXT */
+#define KX_HTML_TEXTS	   4096 /* different texts of events; any other is KX_HTML_OTHER_TEXT */
 #define KX_HTML_OTHER_TEXT "event"
 
 struct kx_html_head {

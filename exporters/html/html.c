@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A page that shows the trace in any browser, without network: a table of functions, a flame graph, a timeline, and
- * histograms. It is the program of the page (page.h) followed by the data (blocks.h), in these streams, of which the
- * headers named describe the content. A varint is LEB128.
+ * A page that shows the trace in any browser, without network: a table of functions, a flame graph,
+ * a timeline, and histograms. It is the program of the page (page.h) followed by the data
+ * (blocks.h), in these streams, of which the headers named describe the content. A varint is
+ * LEB128.
  *
  *   head     JSON: totals, session, threads, modules, texts (head.h)
  *   names    JSON: names of functions; numbers: their statistics (functions.h)
  *   flame    distinct stacks (flame.h)
  *   rows, tags, gaps, times, merged: the timeline (slices.h)
  *
- * Memory grows with functions, threads and distinct stacks; the number of slices is bounded. Arguments, results,
- * return addresses and CPUs of calls are not in the page.
+ * Memory grows with functions, threads and distinct stacks; the number of slices is bounded.
+ * Arguments, results, return addresses and CPUs of calls are not in the page.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -40,14 +41,14 @@ struct html {
 	struct kx_html_slices slices;
 	struct kx_sched_slices sched;
 	struct kx_text_out *threads;
-	json_t *text_index; /* text to index */
+	json_t *text_index;		      /* text to index */
 	const char *texts[KX_HTML_TEXTS + 1]; /* keys of text_index */
 	size_t ntexts;
 	/* of the thread being walked */
 	bool begun;
 	uint32_t thread; /* index in the page */
 	uint32_t nthreads;
-	uint32_t node; /* of the flame graph */
+	uint32_t node;	/* of the flame graph */
 	uint32_t *rows; /* by depth */
 	size_t rows_room, nrows;
 	uint32_t other_rows[4]; /* by kind */
@@ -79,7 +80,8 @@ static int row_of_depth(struct html *h, uint32_t depth, uint32_t *row)
 	while (h->nrows <= depth && !r) {
 		r = KX_ARRAY_RESERVE(h->rows, h->rows_room, h->nrows);
 		if (!r)
-			r = kx_html_row_new(&h->slices, h->thread, KX_HTML_CALLS, (uint32_t)h->nrows, &h->rows[h->nrows]);
+			r = kx_html_row_new(&h->slices, h->thread, KX_HTML_CALLS,
+					    (uint32_t)h->nrows, &h->rows[h->nrows]);
 		if (!r)
 			h->nrows++;
 	}
@@ -109,11 +111,15 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	return r;
 }
 
-static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc, enum kx_leave how)
+static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
+		    enum kx_leave how)
 {
 	struct html *h = ctx;
 	struct kx_html_slice slice = {
-		.start = call->enter, .end = tsc, .busy = call->took, .name = call->func, .count = 1,
+		.start = call->enter,
+		.end = tsc,
+		.name = call->func,
+		.count = 1,
 		.how = (uint32_t)how & 3,
 	};
 	uint32_t depth = t->depth - 1, row = depth < h->nrows ? h->rows[depth] : 0;
@@ -137,12 +143,14 @@ static int text_index(struct html *h, const char *text, uint32_t *index)
 		known = json_object_get(h->text_index, text);
 	}
 	*index = known ? (uint32_t)json_integer_value(known) : (uint32_t)h->ntexts++;
-	return known ? 0 : json_object_set_new(h->text_index, text, json_integer(*index)) ? -ENOMEM : 0;
+	return known								? 0
+	       : json_object_set_new(h->text_index, text, json_integer(*index)) ? -ENOMEM
+										: 0;
 }
 
 static int put_slice(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s)
 {
-	struct kx_html_slice slice = { .start = s->from, .end = s->to, .busy = s->to - s->from, .count = 1 };
+	struct kx_html_slice slice = { .start = s->from, .end = s->to, .count = 1 };
 	struct html *h = ctx;
 	char cpu[16];
 	int r;
@@ -168,8 +176,8 @@ static int add_mark(struct html *h, uint64_t tsc, const char *text)
 	return r ? r : add_other(h, KX_HTML_MARKS, &slice);
 }
 
-static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type, const uint8_t *data,
-		    uint32_t size)
+static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t type,
+		    const uint8_t *data, uint32_t size)
 {
 	char text[KX_EVENT_TEXT];
 
@@ -178,7 +186,8 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return add_mark(ctx, tsc, text);
 }
 
-/* With the values that tell kinds apart ("fault write"), without those that are different in each. */
+/* With the values that tell kinds apart ("fault write"), without those that are different in each.
+ */
 static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_record *rec)
 {
 	char text[256];
@@ -189,22 +198,24 @@ static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_reco
 	if (!kx_instant_read(&i, t, rec))
 		return 0;
 	snprintf(text, sizeof(text), "%s", i.name);
-	json_object_foreach(i.values, key, value) {
+	json_object_foreach (i.values, key, value) {
 		size_t used = strlen(text);
 
 		if (json_is_string(value) && strncmp(json_string_value(value), "0x", 2))
-			snprintf(text + used, sizeof(text) - used, " %.64s", json_string_value(value));
+			snprintf(text + used, sizeof(text) - used, " %.64s",
+				 json_string_value(value));
 	}
 	kx_instant_free(&i);
 	return add_mark(ctx, rec->tsc, text);
 }
 
-static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t to, uint64_t entries,
-		   uint64_t exits)
+static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t to,
+		   uint64_t entries, uint64_t exits)
 {
 	uint64_t lost = entries + exits;
 	const struct kx_html_slice slice = {
-		.start = from, .end = to, .busy = to > from ? to - from : 0,
+		.start = from,
+		.end = to,
 		.count = lost < UINT32_MAX ? (uint32_t)lost : UINT32_MAX,
 	};
 
@@ -243,17 +254,24 @@ static int encode_timeline(struct html *h, struct kx_html_blocks *b, uint64_t fi
 static int encode(struct html *h, struct kx_html_blocks *b)
 {
 	uint32_t other = (uint32_t)kx_report_nfunctions(h->functions.report);
-	struct kx_bytes *head = kx_html_block_new(b, "head", true), *names = kx_html_block_new(b, "names", true);
-	struct kx_bytes *numbers = kx_html_block_new(b, "numbers", false), *flame = kx_html_block_new(b, "flame", false);
+	struct kx_bytes *head = kx_html_block_new(b, "head", true),
+			*names = kx_html_block_new(b, "names", true);
+	struct kx_bytes *numbers = kx_html_block_new(b, "numbers", false),
+			*flame = kx_html_block_new(b, "flame", false);
 	struct kx_html_head all = {
-		.x = h->x, .totals = kx_report_get_totals(h->functions.report), .threads = h->threads,
-		.texts = h->texts, .ntexts = h->ntexts, .slices = h->slices.n, .limit = h->slices.limit,
+		.x = h->x,
+		.totals = kx_report_get_totals(h->functions.report),
+		.threads = h->threads,
+		.texts = h->texts,
+		.ntexts = h->ntexts,
+		.slices = h->slices.n,
+		.limit = h->slices.limit,
 	};
 	const char *text;
 	json_t *index;
 	int r = kx_text_flush(h->threads);
 
-	json_object_foreach(h->text_index, text, index)
+	json_object_foreach (h->text_index, text, index)
 		h->texts[json_integer_value(index)] = text;
 	for (size_t i = 0; i < h->slices.n; i++)
 		all.merged += h->slices.slices[i].count > 1 &&
@@ -284,13 +302,21 @@ static int write_page(struct html *h)
 static int walk(struct html *h, struct kx_err *err)
 {
 	const struct kx_call_visitor visitor = {
-		.thread = on_thread, .enter = on_enter, .leave = on_leave, .loss = on_loss, .event = on_event,
-		.note = on_note, .sched = on_sched, .end = on_end, .ctx = h,
+		.thread = on_thread,
+		.enter = on_enter,
+		.leave = on_leave,
+		.loss = on_loss,
+		.event = on_event,
+		.note = on_note,
+		.sched = on_sched,
+		.end = on_end,
+		.ctx = h,
 	};
 	const struct kx_calls_totals *totals = kx_calls_get_totals(h->x->calls);
 
 	h->slices.duration = totals->last_tsc - totals->first_tsc;
-	return kx_calls_walk(h->x->calls, KX_ORDER_THREAD, &visitor, h->x->progress, h->x->progress_ctx, err);
+	return kx_calls_walk(h->x->calls, KX_ORDER_THREAD, &visitor, h->x->progress,
+			     h->x->progress_ctx, err);
 }
 
 /* The report and the walk, each by whoever comes first. */
@@ -309,14 +335,16 @@ static void *read_part(void *ctx)
 
 	while ((part = r->next++) < 2) {
 		if (part)
-			r->report = kx_html_functions_read(&r->h->functions, r->h->x, &r->report_err);
+			r->report =
+				kx_html_functions_read(&r->h->functions, r->h->x, &r->report_err);
 		else
 			r->walk = walk(r->h, r->err);
 	}
 	return NULL;
 }
 
-/* Both read the file for themselves, at the same time; only what is filtered is read through the same view. */
+/* Both read the file for themselves, at the same time; only what is filtered is read through the
+ * same view. */
 static int read_trace(struct html *h, struct kx_err *err)
 {
 	struct reading r = { .h = h, .err = err };
@@ -333,7 +361,9 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	int r = -ENOMEM;
 
 	if (h) {
-		*h = (struct html){ .x = x, .slices.most = KX_HTML_SLICES, .sched = { .slice = put_slice, .ctx = h },
+		*h = (struct html){ .x = x,
+				    .slices.most = KX_HTML_SLICES,
+				    .sched = { .slice = put_slice, .ctx = h },
 				    .functions.ns_per_tick = 1e9 / (double)x->tsc_hz };
 		h->threads = malloc(sizeof(*h->threads));
 		h->text_index = json_object();
@@ -360,7 +390,8 @@ static int run(const struct kx_export *x, struct kx_err *err)
 const struct kx_exporter kx_exporter_html = {
 	.name = "html",
 	.suffix = ".html",
-	.summary = "a page with table, flame graph, timeline and histograms, for any browser, without network",
+	.summary = "a page with table, flame graph, timeline and histograms, for any browser, "
+		   "without network",
 	.open_hint = "open it in a browser",
 	.run = run,
 };

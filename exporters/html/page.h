@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The page without its data: page.html, which `make html-assets` makes of the sources in page/, is part of the program.
- * The data follows it (see html.c).
+ * The page without its data: page.html, which `make html-assets` makes of the sources in page/, is
+ * part of the program. The data follows it (see html.c).
  */
 #ifndef KX_HTML_PAGE_H
 #define KX_HTML_PAGE_H

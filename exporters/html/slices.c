@@ -9,13 +9,14 @@
 
 #define MOST_ROWS (1u << 30)
 
-int kx_html_row_new(struct kx_html_slices *s, uint32_t thread, enum kx_html_row_kind kind, uint32_t depth,
-		    uint32_t *out)
+int kx_html_row_new(struct kx_html_slices *s, uint32_t thread, enum kx_html_row_kind kind,
+		    uint32_t depth, uint32_t *out)
 {
 	if (s->nrows >= MOST_ROWS || KX_ARRAY_RESERVE(s->rows, s->rows_room, s->nrows))
 		return -ENOMEM;
 	*out = (uint32_t)s->nrows;
-	s->rows[s->nrows++] = (struct kx_html_row){ .thread = thread, .kind = kind, .depth = depth };
+	s->rows[s->nrows++] =
+		(struct kx_html_row){ .thread = thread, .kind = kind, .depth = depth };
 	return 0;
 }
 
@@ -25,16 +26,19 @@ static bool is_short(const struct kx_html_slices *s, const struct kx_html_slice 
 }
 
 /* Whether @next belongs into the same slice as @last, the one before it in their row. */
-static bool merges(const struct kx_html_slices *s, const struct kx_html_slice *last, const struct kx_html_slice *next)
+static bool merges(const struct kx_html_slices *s, const struct kx_html_slice *last,
+		   const struct kx_html_slice *next)
 {
-	return is_short(s, last) && is_short(s, next) && last->start >> s->shift == next->start >> s->shift;
+	return is_short(s, last) && is_short(s, next) &&
+	       last->start >> s->shift == next->start >> s->shift;
 }
 
 static void merge(struct kx_html_slice *last, const struct kx_html_slice *next)
 {
 	last->end = next->end;
 	last->busy += next->busy;
-	last->count = next->count < UINT32_MAX - last->count ? last->count + next->count : UINT32_MAX;
+	last->count =
+		next->count < UINT32_MAX - last->count ? last->count + next->count : UINT32_MAX;
 	last->how = 0;
 	if (next->longest > last->longest) {
 		last->longest = next->longest;
@@ -64,9 +68,9 @@ static void compact(struct kx_html_slices *s)
 }
 
 /*
- * With a smaller limit, too many would be left: each of the rows that have most slices can have one in every interval of
- * that length. (Their number: of n equal rows n, of n rows of which one has nearly all slices one.) A quarter of it, as
- * rows are not full.
+ * With a smaller limit, too many would be left: each of the rows that have most slices can have one
+ * in every interval of that length. (Their number: of n equal rows n, of n rows of which one has
+ * nearly all slices one.) A quarter of it, as rows are not full.
  */
 static uint64_t least_limit(const struct kx_html_slices *s)
 {
@@ -100,7 +104,8 @@ int kx_html_slice_add(struct kx_html_slices *s, const struct kx_html_slice *slic
 		next.start = last->end;
 	if (next.end < next.start)
 		next.end = next.start;
-	next.longest = (float)(next.end - next.start);
+	next.busy = next.end - next.start;
+	next.longest = (float)next.busy;
 	if (s->limit && last && merges(s, last, &next)) {
 		merge(last, &next);
 		return 0;
@@ -115,20 +120,26 @@ int kx_html_slice_add(struct kx_html_slices *s, const struct kx_html_slice *slic
 	return 0;
 }
 
-static void encode_row(const struct kx_html_slices *s, const uint32_t *order, const struct kx_html_row *row,
-		       const struct kx_html_streams *out, uint64_t first_tsc, uint64_t tsc_hz,
-		       uint32_t (*name_of)(void *, uint32_t), void *ctx)
+static void encode_row(const struct kx_html_slices *s, const uint32_t *order,
+		       const struct kx_html_row *row, const struct kx_html_streams *out,
+		       uint64_t first_tsc, uint64_t tsc_hz, uint32_t (*name_of)(void *, uint32_t),
+		       void *ctx)
 {
 	uint64_t end = 0;
 
 	for (uint32_t i = 0; i < row->n; i++) {
 		const struct kx_html_slice *slice = &s->slices[order[i]];
-		uint64_t from = slice->start > first_tsc ? kx_trace_ns(slice->start - first_tsc, tsc_hz) : 0;
-		uint64_t to = slice->end > first_tsc ? kx_trace_ns(slice->end - first_tsc, tsc_hz) : 0;
-		uint32_t name = row->kind == KX_HTML_CALLS ? name_of(ctx, slice->name) : slice->name;
+		uint64_t from = slice->start > first_tsc
+					? kx_trace_ns(slice->start - first_tsc, tsc_hz)
+					: 0;
+		uint64_t to =
+			slice->end > first_tsc ? kx_trace_ns(slice->end - first_tsc, tsc_hz) : 0;
+		uint32_t name =
+			row->kind == KX_HTML_CALLS ? name_of(ctx, slice->name) : slice->name;
 		bool merged = slice->count != 1 || row->kind == KX_HTML_GAPS;
 
-		kx_bytes_varint(out->tags, (uint64_t)name << 3 | (uint64_t)merged << 2 | slice->how);
+		kx_bytes_varint(out->tags,
+				(uint64_t)name << 3 | (uint64_t)merged << 2 | slice->how);
 		kx_bytes_varint(out->gaps, from - end);
 		kx_bytes_varint(out->times, to - from);
 		if (merged) {
@@ -139,8 +150,9 @@ static void encode_row(const struct kx_html_slices *s, const uint32_t *order, co
 	}
 }
 
-int kx_html_slices_encode(const struct kx_html_slices *s, const struct kx_html_streams *out, uint64_t first_tsc,
-			  uint64_t tsc_hz, uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx)
+int kx_html_slices_encode(const struct kx_html_slices *s, const struct kx_html_streams *out,
+			  uint64_t first_tsc, uint64_t tsc_hz,
+			  uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx)
 {
 	uint32_t *order = malloc((s->n + 1) * sizeof(*order));
 	size_t *at = malloc((s->nrows + 1) * sizeof(*at)), sum = 0;

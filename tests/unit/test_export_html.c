@@ -122,6 +122,33 @@ static void test_hostile_names(void **state)
 	sh("! grep -a -q -e 'alert(1)' -e 'x}&amp;' out");
 }
 
+/* What a thread did when it was on no CPU, and instants, are rows of their own. */
+static void test_sched_and_instants(void **state)
+{
+	static const char expected[] =
+		"thread 1 2 \"t\" \"p\"\n"
+		"call 1 2 0 0 500 \"main\" module=\"prog\"\n"
+		"mark 1 2 300 \"fault write\"\n"
+		"sched 1 2 0 100 \"CPU 3\"\n"
+		"sched 1 2 100 100 \"sleeping\"\n"
+		"sched 1 2 200 50 \"runnable\"\n"
+		"sched 1 2 250 250 \"CPU 3\"\n";
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	int fd;
+
+	(void)state;
+	w = known_writer(in_dir("trace"), &fd);
+	t = kx_fdr_writer_thread(w, 1, 2, "t", "p");
+	must(kx_fdr_entry(t, 1000, 3, 1, NULL, 0), NULL);
+	known_note(t, 1500, "kxray:sched {\"off\":300,\"state\":\"S\",\"wait\":100,\"by\":9}");
+	known_note(t, 1600, "kxray:fault {\"address\":\"0x7f0012345000\",\"access\":\"write\",\"function\":1}");
+	must(kx_fdr_exit(t, 2000, 3, 1, false), NULL);
+	known_end(w, fd);
+	assert_string_equal(known_read("html.py", "", exported(in_dir("trace"), json_pack("{s:b}", "sched", 1), false)),
+			    expected);
+}
+
 static void test_empty(void **state)
 {
 	(void)state;
@@ -152,7 +179,7 @@ static void test_disk_full(void **state)
 static void add_slice(struct kx_html_slices *s, uint32_t row, uint64_t start, uint64_t end, uint32_t name)
 {
 	const struct kx_html_slice slice = {
-		.start = start, .end = end, .busy = end - start, .name = name, .row = row & 0x3fffffff, .count = 1,
+		.start = start, .end = end, .name = name, .row = row & 0x3fffffff, .count = 1,
 	};
 
 	assert_int_equal(kx_html_slice_add(s, &slice), 0);
@@ -222,6 +249,26 @@ static void test_merged_slices(void **state)
 	kx_html_slices_free(&s);
 }
 
+/* Gaps of losses may overlap. */
+static void test_early_slices(void **state)
+{
+	struct kx_html_slices s = { .most = 4, .duration = 1024 };
+	uint32_t row;
+
+	(void)state;
+	assert_int_equal(kx_html_row_new(&s, 0, KX_HTML_GAPS, 0, &row), 0);
+	add_slice(&s, row, 10, 50, 0);
+	add_slice(&s, row, 30, 60, 0);
+	add_slice(&s, row, 20, 55, 0);
+	assert_int_equal(s.n, 3);
+	assert_int_equal(s.slices[1].start, 50);
+	assert_int_equal(s.slices[1].busy, 10);
+	assert_int_equal(s.slices[2].start, 60);
+	assert_int_equal(s.slices[2].end, 60);
+	assert_int_equal(s.slices[2].busy, 0);
+	kx_html_slices_free(&s);
+}
+
 /* Stacks */
 
 static uint32_t same(void *ctx, uint32_t func)
@@ -262,11 +309,13 @@ int main(void)
 		cmocka_unit_test(test_known_trace),
 		cmocka_unit_test(test_head),
 		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_sched_and_instants),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_many_threads),
 		cmocka_unit_test(test_disk_full),
 		cmocka_unit_test(test_slices_are_bounded),
 		cmocka_unit_test(test_merged_slices),
+		cmocka_unit_test(test_early_slices),
 		cmocka_unit_test(test_small_stacks_are_added_up),
 	};
 

@@ -16,8 +16,8 @@ endif
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 ifneq ($(TOP),$(CURDIR))
 MAKEFLAGS += --no-print-directory
-.PHONY: all test demo bench hazards soak asan lint fuzz kernels install uninstall clean help
-all test demo bench hazards soak asan lint fuzz kernels install uninstall clean help:
+.PHONY: all test demo bench hazards soak asan lint fuzz kernels html-assets install uninstall clean help
+all test demo bench hazards soak asan lint fuzz kernels html-assets install uninstall clean help:
 	@$(MAKE) -C $(TOP) $@
 build/%:
 	@$(MAKE) -C $(TOP) $@

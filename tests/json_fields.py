@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Checks what commands print with --json against the manual page kxray-json(7).
+Checks what commands print with --json against the manual page kxray-json(7), and the sessions of maps against
+the section SESSION of kxray-formats(5).
 
     json_fields.py PAGE SECTION FILE...          every field of the JSON values in the files is in that section of
                                                  the page, with its type; each object or element has "schema": 1
@@ -97,7 +98,8 @@ class Page:
             value, at = decoder.raw_decode(text, at)
             values += 1
             for top in value if isinstance(value, list) else [value]:
-                if list(top)[:1] != ["schema"] or top["schema"] != 1:
+                version = "kxray" if self.section == "SESSION" else "schema" # the map's has another name for it
+                if list(top)[:1] != [version] or top[version] != 1:
                     self.error(f'{self.section}: no "schema": 1 in {json.dumps(top)[:60]}')
             self.check(value)
         if not values:

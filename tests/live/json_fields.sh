@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 20 s
-# kxray-json(7) has every field that record, doctor and functions print, and report and dump for such recordings, with
-# its type; and no field that none of them prints, but for those that need another kernel.
+# kxray-json(7) has every field that record, doctor and functions print, and report and dump for such recordings, and
+# kxray-formats(5) those of the maps' sessions, with their types; and no field that none of them has, but for those that
+# need another kernel.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 PAGE=$BUILD/man/kxray-json.7
@@ -18,8 +19,13 @@ printed() {
 }
 # recorded_as SECTION: keeps the summary of the recording that has just ended
 recorded_as() {
+	local map
 	assert_eq "recording $((++N)): status" "$STATUS" 0
 	grep '^{' "$TMP/rec.json" >"$TMP/$1.$N"
+	for map in "$TMP"/*.xray.map; do
+		objcopy -O binary --only-section=.kxray.session --set-section-flags .kxray.session=alloc "$map" \
+			"$TMP/SESSION.$((++N))"
+	done
 }
 
 trace_target waits -f nap -f take -f give -f spin --sched --args 2
@@ -46,6 +52,8 @@ trace_target counts "${COUNTED[@]}" --rotate 100K
 recorded_as RECORD
 trace_target counts "${COUNTED[@]}" --flight-recorder 1M
 recorded_as RECORD
+trace_target counts "${COUNTED[@]}" --keep 5 --trigger 'sleep_2ms > 1 us'
+recorded_as RECORD
 run "$KXRAY" record --count --json -f inner -- "$TARGETS/counts" --start=now
 assert_eq "counting: status" "$STATUS" 0
 tail -n 1 "$TMP/run.out" >"$TMP/COUNT.1"
@@ -58,10 +66,11 @@ printed DOCTOR "$KXRAY" doctor --json
 
 # checked SECTION [FIELD...]: all fields but these are printed above
 checked() {
-	local section=$1
+	local section=$1 page=$PAGE
+	[ "$section" != SESSION ] || page=$BUILD/man/kxray-formats.5
 	shift
 	assert_eq "$section: the page has the fields that are printed, and their types" \
-		"$(python3 tests/json_fields.py --seen "$PAGE" "$section" "$TMP/$section".* 2>&1 |
+		"$(python3 tests/json_fields.py --seen "$page" "$section" "$TMP/$section".* 2>&1 |
 			grep -vxF "$(printf "$section: no output has %s\n" "$@")")" ""
 }
 # In pid namespaces
@@ -72,3 +81,7 @@ checked COUNT "functions[].out_seconds" # ../live/count.sh
 checked FUNCTIONS
 checked DOCTOR
 checked DUMP ns_pid ticks type data_hex
+# Programs with links, pid namespaces, processes that join (system_wide.sh, containers.sh), C++ programs, crashes
+checked SESSION "modules[].called" session.{kernel_mechanism,unprobed,processes_left_out} \
+	"session.processes[].ns_pid" "session.processes[].started" \
+	session.probe_costs.moved_exits{,.functions,.moves} session.trigger.signal{,_name}

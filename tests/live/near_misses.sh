@@ -23,6 +23,43 @@ says "an option" 2 "there is no option '--durration'; is it '--duration'?" "$KXR
 says "the beginning of two options" 2 "is it '--max-" "$KXRAY" record --max 5
 says "a format" 2 "there is no format 'perfeto'; is it 'perfetto'?" "$KXRAY" export -f perfeto /nonexistent
 
+# Words in the wrong place.
+"$KXRAY" record -f leaf_a -o "$TMP/t.xray" -- "$TARGETS/counts" --start=now >"$TMP/t.out" 2>&1 || fail "a trace" "$(cat "$TMP/t.out")"
+says "a program without --" 2 "for a running process write -p \"\$(pgrep -n redis-server)\", to start a command put it last, after '--'" \
+	"$KXRAY" record redis-server
+says "a number without -p" 2 "'1234' is not an option: for the process of this number write -p 1234" "$KXRAY" record 1234
+says "record -p NAME" 2 "(by name: -p \"\$(pgrep -n NAME)\"), not 'redis-server'" "$KXRAY" record -p redis-server
+says "functions -p NAME" 2 "(by name: -p \"\$(pgrep -n NAME)\"), not 'redis-server'" "$KXRAY" functions -p redis-server
+says "functions PID" 1 "for the process of this number write -p 12345" env -C "$TMP" "$KXRAY" functions 12345
+says "a format without -f" 2 "a format is named with -f: kxray export -f csv FILE" env -C "$TMP" "$KXRAY" export csv t.xray
+says "an output without -o" 2 "unexpected argument 't.csv' after 't.xray'; an output is named with -o" env -C "$TMP" "$KXRAY" export -f csv t.xray t.csv
+says "a file after -f" 2 "'t.xray' is a file, and -f takes a format" env -C "$TMP" "$KXRAY" export -f t.xray
+for command in report dump "export -f csv"; do
+	# shellcheck disable=SC2086
+	says "$command: the map" 1 "t.xray.map: is not an XRay trace but the map of one; name the trace: t.xray" env -C "$TMP" "$KXRAY" $command t.xray.map
+done
+says "report: a program" 1 "is not an XRay trace but an ELF file" "$KXRAY" report "$KXRAY"
+says "a trace without its ending" 1 "t: cannot be opened: No such file or directory; there is 't.xray'" env -C "$TMP" "$KXRAY" report t
+mv "$TMP/t.xray" "$TMP/t.1.xray"
+says "numbered files" 1 "there are numbered files, the first is 't.1.xray'" env -C "$TMP" "$KXRAY" report t.xray
+mv "$TMP/t.1.xray" "$TMP/t.xray.zst"
+says "a compressed trace" 1 "there is 't.xray.zst'" env -C "$TMP" "$KXRAY" report t.xray
+mv "$TMP/t.xray.zst" "$TMP/t.xray"
+
+# Commands that are none.
+printf '#!/usr/bin/env -S A=1 python3\n' >"$TMP/script.py"
+says "a script" 1 "is a script, not an ELF binary; name the interpreter that runs it: python3" "$KXRAY" functions "$TMP/script.py"
+says "not executable" 1 "cannot be run: Permission denied; it is not executable (chmod +x)" env -C "$TMP" "$KXRAY" record -f main -- ./script.py
+chmod +x "$TMP/script.py"
+says "record of a script" 1 "'./script.py' is a script: only C functions of the program that runs it can be traced, as in -- python3 ./script.py" \
+	env -C "$TMP" "$KXRAY" record -f no_such_function -- ./script.py
+says "record of a folder" 1 "cannot be run: Permission denied; it is a folder" "$KXRAY" record -f main -- "$TMP"
+says "record of nothing" 1 "there is no program of this name on PATH" "$KXRAY" record -f main -- no-such-program
+says "without ./" 1 "but a file here: write ./ before it" env -C "$TMP" "$KXRAY" record -f main -- script.py
+printf '#!/no/such/interpreter\n' >"$TMP/script.py"
+says "without its interpreter" 1 "the file exists, but not the interpreter or dynamic linker that it names" env -C "$TMP" "$KXRAY" record -f main -- ./script.py
+says "functions of nothing" 1 "no program of this name on PATH; name a program, a library by its path, or a process with -p PID" "$KXRAY" functions no-such-program
+
 # Modules.
 start_target counts
 target=$PID

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,6 +153,24 @@ static void ignore_refusal(void *ctx, const struct kx_probe *probe, int code)
 	*(int *)ctx = code;
 }
 
+/* What execve(2)'s errors leave open. */
+static const char *why_not(const char *name, int exec_errno)
+{
+	struct stat st;
+
+	if (stat(name, &st))
+		return !strchr(name, '/') && exec_errno == ENOENT ? "; there is no program of this name on PATH" : "";
+	if (S_ISDIR(st.st_mode))
+		return "; it is a folder";
+	if (exec_errno == EACCES && !(st.st_mode & 0111))
+		return "; it is not executable (chmod +x)";
+	if (exec_errno == ENOENT && strchr(name, '/'))
+		return "; the file exists, but not the interpreter or dynamic linker that it names";
+	if (exec_errno == ENOENT)
+		return "; there is no program of this name on PATH, but a file here: write ./ before it";
+	return exec_errno == ENOEXEC ? "; it is neither a program nor a script that begins with #!" : "";
+}
+
 int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_err *err)
 {
 	struct kx_links links = { 0 };
@@ -167,8 +186,8 @@ int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_
 				  strerror(errno));
 	if (read(l->error_fd, &exec_errno, sizeof(exec_errno)) == sizeof(exec_errno)) {
 		kx_launch_wait(l, false, &code);
-		return kx_err_set(err, -exec_errno, "'%s' cannot be run: %s", l->name,
-				  strerror(exec_errno));
+		return kx_err_set(err, -exec_errno, "'%s' cannot be run: %s%s", l->name,
+				  strerror(exec_errno), why_not(l->name, exec_errno));
 	}
 	code = wait_for_stop(l, err);
 	if (!code)

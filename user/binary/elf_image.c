@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "binary/script.h"
+
 #define BUILD_ID_MAX 64 /* bytes; SHA-1 has 20, the longest in use (lld --build-id=0x...) is free */
 
 struct section {
@@ -44,13 +46,14 @@ static uint64_t clip(const struct kx_elf *elf, uint64_t offset, uint64_t size)
 static int check_header(const uint8_t *d, size_t size, const char *name, struct kx_err *err)
 {
 	uint16_t machine, type;
+	char runs[64];
 
 	if (size < SELFMAG || memcmp(d, ELFMAG, SELFMAG)) {
-		if (size >= 2 && d[0] == '#' && d[1] == '!')
+		if (kx_script_interpreter(d, size, runs, sizeof(runs)))
 			return kx_err_set(err, -ENOEXEC,
-					  "'%s' is a script, not an ELF binary; name the interpreter that runs it",
-					  name);
-		return kx_err_set(err, -ENOEXEC, "'%s' is not an ELF binary%s", name,
+					  "'%s' is a script, not an ELF binary; name the interpreter that runs it%s%s",
+					  name, *runs ? ": " : "", runs);
+		return kx_err_set(err, -ENOEXEC, "'%s' is not an ELF binary%s; name a program or a library", name,
 				  size ? "" : ": it is empty");
 	}
 	if (size < EI_NIDENT)

@@ -81,7 +81,7 @@ static int check_process(pid_t pid, struct kx_err *err)
 				  "no permission to look at process %d: it belongs to another user or is protected; run as that user or as root, or with the capability CAP_SYS_PTRACE",
 				  (int)pid);
 	if (rc == -ENOENT && is_kernel_thread(pid))
-		return kx_err_set(err, -ESRCH, "process %d is a kernel thread: it has no executable",
+		return kx_err_set(err, -ESRCH, "process %d is a kernel thread: it has no executable; kernel functions are recorded with -a -f 'kernel:NAME'",
 				  (int)pid);
 	if (rc == -ENOENT || rc == -ESRCH)
 		return kx_err_set(err, -ESRCH, "process %d has just ended", (int)pid);

@@ -363,6 +363,20 @@ static int open_output(struct job *j, struct kx_err *err)
 	return kx_export_output_open(&j->output, path, appends(a), err);
 }
 
+/* More operands than the trace: a format without -f, an output without -o. */
+static int explain_operands(const struct arguments *a, int argc, char **argv, struct kx_err *err)
+{
+	const struct kx_exporter *format;
+	struct kx_err why = *err;
+
+	if (strncmp(err->text, "unexpected argument", strlen("unexpected argument")))
+		return -EINVAL;
+	for (int i = 1; i < argc && !a->format; i++)
+		if (!kx_format_find(argv[i], &format, NULL))
+			return kx_err_set(err, -EINVAL, "a format is named with -f: kxray export -f %s FILE", format->name);
+	return kx_err_set(err, -EINVAL, "%.900s; an output is named with -o", why.text);
+}
+
 static int export_file(struct arguments *a)
 {
 	struct job j = { .args = a, .trace = &a->trace, .output = { .fd = -1 } };
@@ -408,7 +422,7 @@ int kx_cmd_export(int argc, char **argv)
 		if (kx_formats_print(a.json, stdout, &err))
 			status = kx_cmd_fail(NAME, &err);
 	} else {
-		r = r ? r : check_arguments(&a, &err);
+		r = r == -EINVAL ? explain_operands(&a, argc, argv, &err) : r ? r : check_arguments(&a, &err);
 		signal(SIGPIPE, SIG_IGN);
 		kx_export_output_signals();
 		status = r ? kx_cmd_end_parse(&kx_command_export, r, &err) : export_file(&a);

@@ -47,7 +47,7 @@ static const char *const exits_words[] = { "auto", "return", "instruction", "non
 
 static const struct kx_option options[] = {
 	{ .name = "pid", .short_name = 'p', .kind = KX_OPTION_IDS, .argument = "PID[,PID...]", .min = 1,
-	  KX_LIST(struct arguments, pids, npids), .takes = "process ids, as in 12,34",
+	  KX_LIST(struct arguments, pids, npids), .takes = "process ids, as in 12,34 (by name: -p \"$(pgrep -n NAME)\")",
 	  .help = "these running processes; may be repeated" },
 	{ .name = "function", .short_name = 'f', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
 	  KX_LIST(struct arguments, include, ninclude),
@@ -371,6 +371,13 @@ static int look_at_program(const char *name, struct kx_modules *mods, struct kx_
 			kx_err_set(err, -ENOMEM, "no memory for the path of '%s'", name);
 
 	free(path);
+	if (rc == -ENOENT && !name[strspn(name, "0123456789")])
+		rc = kx_err_set(err, rc, "there is no file '%s'; for the process of this number write -p %s", name, name);
+	else if (rc == -ENOENT && !strchr(name, '/'))
+		rc = kx_err_set(err, rc,
+				"cannot open '%s': there is no such file here, and no program of this name on PATH; name a "
+				"program, a library by its path, or a process with -p PID",
+				name);
 	return rc;
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/printable.h"
 #include "base/screen.h"
+#include "binary/program_path.h"
+#include "binary/script.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/record_after.h"
@@ -176,6 +178,22 @@ static void end_command(const struct kx_record_arguments *a, struct kx_recording
 	kx_command_end(r, a->kill);
 }
 
+/* A script has no functions of its own, and the program that runs it is often found by another one, env. */
+static int explain_script(const struct kx_record_arguments *a, int code, struct kx_err *err)
+{
+	const char *name = a->o.command ? a->o.command[0] : NULL;
+	bool ran = name && code == -ENOENT && !strstr(err->text, "cannot be run");
+	char *path = ran ? kx_program_path(name) : NULL, interpreter[64];
+	struct kx_err why = *err;
+
+	if (path && kx_script_interpreter_of(path, interpreter, sizeof(interpreter)) && *interpreter)
+		kx_err_set(err, code,
+			   "'%.60s' is a script: only C functions of the program that runs it can be traced, as in -- %s %.60s (%.700s)",
+			   name, interpreter, path, why.text);
+	free(path);
+	return code;
+}
+
 static int record(struct kx_record_arguments *a, struct kx_recording_result *result, struct kx_err *err)
 {
 	int code = kx_record_choose(a, err);
@@ -190,7 +208,7 @@ static int record(struct kx_record_arguments *a, struct kx_recording_result *res
 		code = kx_recording_run(&a->o, result, err);
 	kx_status_line_clear(&a->status);
 	kx_status_line_close(&a->status);
-	return code;
+	return result->started ? code : explain_script(a, code, err);
 }
 
 int kx_cmd_record(int argc, char **argv)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json_text.h"
 #include "base/near_names.h"
@@ -21,6 +22,9 @@ int kx_format_find(const char *name, const struct kx_exporter **out, struct kx_e
 		}
 		kx_near_names_look(&near, kx_exporters[i]->name);
 	}
+	if (strchr(name, '.') && !access(name, F_OK))
+		return kx_err_set(err, -EINVAL, "'%s' is a file, and -f takes a format: write -f FORMAT before the file; "
+						"'kxray export --list' names the formats", name);
 	if (*near.text)
 		return kx_err_set(err, -EINVAL, "there is no format '%s'; is it %s?", name, near.text);
 	return kx_err_set(err, -EINVAL,

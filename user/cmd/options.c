@@ -136,6 +136,19 @@ static int refuse(const struct getopt_table *t, int c, char **argv, struct kx_er
 			  kx_err_set(err, -EINVAL, "there is no option '%s'", written);
 }
 
+/* A word where only options may be: most likely the process or the command that is meant. */
+static int unexpected_word(const char *word, struct kx_err *err)
+{
+	const char *slash = strrchr(word, '/');
+
+	if (!word[strspn(word, "0123456789,")])
+		return kx_err_set(err, -EINVAL, "'%s' is not an option: for the process of this number write -p %s", word, word);
+	return kx_err_set(err, -EINVAL,
+			  "'%s' is not an option: for a running process write -p \"$(pgrep -n %.15s)\", to start a command put "
+			  "it last, after '--', and name functions with -f",
+			  word, slash ? slash + 1 : word);
+}
+
 static int take_operands(const struct kx_command *c, void *arguments, int argc, char **argv,
 			 struct kx_err *err)
 {
@@ -154,10 +167,7 @@ static int take_operands(const struct kx_command *c, void *arguments, int argc, 
 		char *const *command = argv + optind;
 
 		if (strcmp(argv[optind - 1], "--") != 0)
-			return kx_err_set(err, -EINVAL,
-					  "'%s' is not an option: name a process with -p PID, a "
-					  "function with -f, and put a command to run after '--'",
-					  argv[optind]);
+			return unexpected_word(argv[optind], err);
 		memcpy(field, &command, sizeof(command));
 		return 0;
 	}

@@ -406,8 +406,7 @@ static int run(const struct kx_export *x, struct kx_err *err)
 
 const struct kx_exporter kx_exporter_perfetto = {
 	.name = "perfetto",
-	.suffix = ".pftrace",
+	.suffix = ".pftrace", .open_hint = "open it in https://ui.perfetto.dev",
 	.summary = "Perfetto's native trace, for ui.perfetto.dev and trace_processor",
-	.open_hint = "open it in https://ui.perfetto.dev",
 	.run = run,
 };

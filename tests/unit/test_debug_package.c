@@ -65,7 +65,8 @@ static void lines(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		assert_int_equal(kx_debug_package_parse(rows[i].line, name, sizeof(name)), rows[i].name != NULL);
+		assert_int_equal(kx_debug_package_parse(rows[i].line, name, sizeof(name)),
+				 rows[i].name != NULL);
 		if (rows[i].name)
 			assert_string_equal(name, rows[i].name);
 	}
@@ -74,12 +75,15 @@ static void lines(void **state)
 
 static void packages(void **state)
 {
-	const char *none = "install its debug symbols (Debian: the package's -dbgsym), or set DEBUGINFOD_URLS";
+	const char *none =
+		"install its debug symbols (Debian: the package's -dbgsym), or set DEBUGINFOD_URLS";
 	int fd = open("/dev/null", O_RDONLY);
 
 	(void)state;
 	query_is("echo \"diversion by x from: $3\"; echo \"some-server:amd64: $3\"");
-	check("/bin/sh", -1, "install some-server-dbgsym (of the distribution's debug archive), or set DEBUGINFOD_URLS");
+	check("/bin/sh", -1,
+	      "install some-server-dbgsym (of the distribution's debug archive), or set "
+	      "DEBUGINFOD_URLS");
 	/* a file of a container is in no package of this system */
 	check("/bin/sh", fd, none);
 	check("relative", -1, none);
@@ -103,7 +107,9 @@ static void exports(void **state)
 	static const struct {
 		const char *source;
 		bool are;
-	} rows[] = { { ".dynsym", true }, { ".symtab and .dynsym", false }, { ".dynsym and .gnu_debugdata", false } };
+	} rows[] = { { ".dynsym", true },
+		     { ".symtab and .dynsym", false },
+		     { ".dynsym and .gnu_debugdata", false } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

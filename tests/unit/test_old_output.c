@@ -66,8 +66,10 @@ static int empty_folder(void **state)
 static void names(void **state)
 {
 	static const char *const paths[][2] = {
-		{ "trace.xray", "trace.xray.old" },	    { "trace.xray.zst", "trace.xray.old.zst" },
-		{ "trace.xray.map", "trace.xray.old.map" }, { "a.map/b", "a.map/b.old" },
+		{ "trace.xray", "trace.xray.old" },
+		{ "trace.xray.zst", "trace.xray.old.zst" },
+		{ "trace.xray.map", "trace.xray.old.map" },
+		{ "a.map/b", "a.map/b.old" },
 		{ ".map", ".map.old" },
 	};
 

@@ -37,7 +37,8 @@ static void first_lines(void **state)
 
 		/* nothing behind the head is read */
 		exact = strndup(rows[i].head, size);
-		assert_int_equal(kx_script_interpreter(exact, size, name, sizeof(name)), rows[i].name != NULL);
+		assert_int_equal(kx_script_interpreter(exact, size, name, sizeof(name)),
+				 rows[i].name != NULL);
 		assert_string_equal(name, rows[i].name ? rows[i].name : "");
 		free(exact);
 	}

@@ -12,11 +12,20 @@
 #include "cmd/status_line.h"
 
 static const struct kx_recording_status all = {
-	.seconds = 5.5, .left = 6.2, .interval = 2, .events = 1000000, .new_events = 824062, .lost = 0,
-	.bytes = 3300000, .dumps = 1, .hottest = "parse_line", .hottest_share = 0.414,
+	.seconds = 5.5,
+	.left = 6.2,
+	.interval = 2,
+	.events = 1000000,
+	.new_events = 824062,
+	.lost = 0,
+	.bytes = 3300000,
+	.dumps = 1,
+	.hottest = "parse_line",
+	.hottest_share = 0.414,
 };
 
-static void check(const struct kx_recording_status *s, enum kx_status_kind kind, unsigned columns, const char *want)
+static void check(const struct kx_recording_status *s, enum kx_status_kind kind, unsigned columns,
+		  const char *want)
 {
 	struct kx_screen screen = { .columns = columns };
 	char *text = kx_status_text(s, kind, &screen);
@@ -32,10 +41,13 @@ static void test_parts(void **state)
 	struct kx_recording_status s = all;
 
 	(void)state;
-	check(&s, KX_STATUS_TRACE, 120, "kxray: 0:07 left, 412,031 events/s, 0 lost, 3.3 MB, hottest parse_line 41 %");
+	check(&s, KX_STATUS_TRACE, 120,
+	      "kxray: 0:07 left, 412,031 events/s, 0 lost, 3.3 MB, hottest parse_line 41 %");
 	check(&s, KX_STATUS_FLIGHT, 120,
-	      "kxray: 0:07 left, 412,031 events/s, 0 lost, 1 dump of 3.3 MB, hottest parse_line 41 %");
-	check(&s, KX_STATUS_COUNT, 120, "kxray: 0:07 left, 412,031 calls/s, hottest parse_line 41 %");
+	      "kxray: 0:07 left, 412,031 events/s, 0 lost, 1 dump of 3.3 MB, hottest parse_line 41 "
+	      "%");
+	check(&s, KX_STATUS_COUNT, 120,
+	      "kxray: 0:07 left, 412,031 calls/s, hottest parse_line 41 %");
 	s.hottest = NULL;
 	check(&s, KX_STATUS_TRACE, 120, "kxray: 0:07 left, 412,031 events/s, 0 lost, 3.3 MB");
 }
@@ -57,8 +69,10 @@ static void test_times_and_sizes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct kx_recording_status s = { .seconds = rows[i].seconds, .left = rows[i].left,
-						 .bytes = rows[i].bytes, .interval = 1 };
+		struct kx_recording_status s = { .seconds = rows[i].seconds,
+						 .left = rows[i].left,
+						 .bytes = rows[i].bytes,
+						 .interval = 1 };
 
 		check(&s, KX_STATUS_TRACE, 80, rows[i].want);
 	}
@@ -70,8 +84,10 @@ static void test_narrow(void **state)
 	struct kx_recording_status s = all;
 
 	(void)state;
-	check(&s, KX_STATUS_TRACE, 75, "kxray: 0:07 left, 412,031 events/s, 0 lost, 3.3 MB, hottest parse_line 41 %");
-	check(&s, KX_STATUS_TRACE, 73, "kxray: 0:07 left, 412,031 events/s, 0 lost, 3.3 MB, hottest pa…_line 41 %");
+	check(&s, KX_STATUS_TRACE, 75,
+	      "kxray: 0:07 left, 412,031 events/s, 0 lost, 3.3 MB, hottest parse_line 41 %");
+	check(&s, KX_STATUS_TRACE, 73,
+	      "kxray: 0:07 left, 412,031 events/s, 0 lost, 3.3 MB, hottest pa…_line 41 %");
 	check(&s, KX_STATUS_TRACE, 72, "kxray: 0:07 left, 412,031 events/s, 0 lost, 3.3 MB");
 	check(&s, KX_STATUS_TRACE, 49, "kxray: 0:07 left, 412,031 events/s, 0 lost");
 	check(&s, KX_STATUS_TRACE, 41, "kxray: 0:07 left, 412,031 events/s");
@@ -92,16 +108,19 @@ static void test_color(void **state)
 	free(text);
 	s.lost = 1234;
 	text = kx_status_text(&s, KX_STATUS_TRACE, &screen);
-	assert_string_equal(text, "kxray: 0:07 left, 412,031 events/s, \x1b[31m1,234 lost\x1b[0m, 3.3 MB");
+	assert_string_equal(
+		text, "kxray: 0:07 left, 412,031 events/s, \x1b[31m1,234 lost\x1b[0m, 3.3 MB");
 	free(text);
 }
 
 /* No name is too long or too strange, and no width too small. */
 static void test_any_width(void **state)
 {
-	static const char *const names[] = { "f", "ns::Index<unsigned long, ns::Row>::insert_or_update(unsigned long)",
-					     "\xe5\x87\xbd\xe6\x95\xb0\xe5\x87\xbd\xe6\x95\xb0\xe5\x87\xbd\xe6\x95\xb0",
-					     "a\033[2Jb\nc" };
+	static const char *const names[] = {
+		"f", "ns::Index<unsigned long, ns::Row>::insert_or_update(unsigned long)",
+		"\xe5\x87\xbd\xe6\x95\xb0\xe5\x87\xbd\xe6\x95\xb0\xe5\x87\xbd\xe6\x95\xb0",
+		"a\033[2Jb\nc"
+	};
 	struct kx_recording_status s = all;
 
 	(void)state;
@@ -122,8 +141,8 @@ static void test_any_width(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),  cmocka_unit_test(test_times_and_sizes),
-		cmocka_unit_test(test_narrow), cmocka_unit_test(test_color),
+		cmocka_unit_test(test_parts),	  cmocka_unit_test(test_times_and_sizes),
+		cmocka_unit_test(test_narrow),	  cmocka_unit_test(test_color),
 		cmocka_unit_test(test_any_width),
 	};
 

@@ -31,11 +31,13 @@ static bool has_content(const char *path)
 static int failed(const char *path, const char *old, struct kx_err *err)
 {
 	return kx_err_set(err, -errno,
-			  "'%s' exists and cannot be kept as '%s': %s; move one of them away, or choose another place with -o",
+			  "'%s' exists and cannot be kept as '%s': %s; move one of them away, or "
+			  "choose another place with -o",
 			  path, old, strerror(errno));
 }
 
-/* A second name, so that the first one never lacks its file; where that is not possible, another name. */
+/* A second name, so that the first one never lacks its file; where that is not possible, another
+ * name. */
 static int rename_file(const char *path, const char *old, bool stays, struct kx_err *err)
 {
 	if (unlink(old) && errno != ENOENT)

@@ -27,7 +27,8 @@ bool kx_debug_package_parse(const char *line, char *name, size_t size)
 {
 	size_t length = strcspn(line, ":, \n");
 
-	if (!length || length >= size || line[length] == ' ' || line[length] == '\n' || !line[length])
+	if (!length || length >= size || line[length] == ' ' || line[length] == '\n' ||
+	    !line[length])
 		return false;
 	snprintf(name, size, "%.*s", (int)length, line);
 	return true;
@@ -55,8 +56,8 @@ static pid_t start_query(const char *const paths[2], int fd)
 	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_adddup2(&files, fd, STDOUT_FILENO);
-	code = posix_spawnp(&pid, "dpkg-query", &files, &attributes,
-			    (char *const *)(uintptr_t)argv, environ);
+	code = posix_spawnp(&pid, "dpkg-query", &files, &attributes, (char *const *)(uintptr_t)argv,
+			    environ);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attributes);
 	return code ? -1 : pid;
@@ -102,7 +103,8 @@ static bool find_package(const char *path, char *name, size_t size)
 			;
 	}
 	close(ends[0]);
-	for (char *line = text; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != 0))
+	for (char *line = text; *line;
+	     line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != 0))
 		if (kx_debug_package_parse(line, name, size))
 			return true;
 	return false;
@@ -117,7 +119,8 @@ static bool is_here(const char *path, int fd)
 			  here.st_ino == there.st_ino);
 }
 
-void kx_debug_package_advice(const char *path, int fd, const struct kx_elf *elf, char text[static KX_DEBUG_ADVICE])
+void kx_debug_package_advice(const char *path, int fd, const struct kx_elf *elf,
+			     char text[static KX_DEBUG_ADVICE])
 {
 	const char *id = elf ? kx_elf_build_id(elf) : "", *urls = getenv("DEBUGINFOD_URLS");
 	char package[NAME_SIZE], real[4096];
@@ -131,7 +134,8 @@ void kx_debug_package_advice(const char *path, int fd, const struct kx_elf *elf,
 		snprintf(text, KX_DEBUG_ADVICE, "install its debug symbols");
 		where = "Debian: the package's -dbgsym";
 	} else if (!strcmp(package, "libc6")) {
-		snprintf(text, KX_DEBUG_ADVICE, "install libc6-dbg"); /* it has a name and archive of its own */
+		snprintf(text, KX_DEBUG_ADVICE,
+			 "install libc6-dbg"); /* it has a name and archive of its own */
 	} else {
 		snprintf(text, KX_DEBUG_ADVICE, "install %s-dbgsym", package);
 		where = "of the distribution's debug archive";
@@ -139,6 +143,8 @@ void kx_debug_package_advice(const char *path, int fd, const struct kx_elf *elf,
 	used = strlen(text);
 	if (where[0] || id[0])
 		used += (size_t)snprintf(text + used, KX_DEBUG_ADVICE - used, " (%s%s%s%s)", where,
-					 where[0] && id[0] ? "; " : "", id[0] ? "build id " : "", id);
-	snprintf(text + used, KX_DEBUG_ADVICE - used, "%s", urls && *urls ? "" : ", or set DEBUGINFOD_URLS");
+					 where[0] && id[0] ? "; " : "", id[0] ? "build id " : "",
+					 id);
+	snprintf(text + used, KX_DEBUG_ADVICE - used, "%s",
+		 urls && *urls ? "" : ", or set DEBUGINFOD_URLS");
 }

@@ -28,7 +28,8 @@ bool kx_script_interpreter(const void *head, size_t size, char *name, size_t roo
 	*name = 0;
 	if (size < 2 || memcmp(head, "#!", 2))
 		return false;
-	snprintf(line, sizeof(line), "%.*s", (int)(size < sizeof(line) ? size : sizeof(line)) - 2, (const char *)head + 2);
+	snprintf(line, sizeof(line), "%.*s", (int)(size < sizeof(line) ? size : sizeof(line)) - 2,
+		 (const char *)head + 2);
 	line[strcspn(line, "\n")] = 0;
 	word = base_name(line, &length, &next);
 	/* behind env its options, and variables that it sets, come before the program */

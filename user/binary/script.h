@@ -6,10 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define KX_SCRIPT_HEAD 256 /* bytes of a file that are enough for its first line, as in the kernel */
+#define KX_SCRIPT_HEAD \
+	256 /* bytes of a file that are enough for its first line, as in the kernel */
 
 /*
- * Whether a file that begins with @head is a script. @name: the program that runs it, without its folder ("python3" for
+ * Whether a file that begins with @head is a script. @name: the program that runs it, without its
+ * folder ("python3" for
  * "#!/usr/bin/env -S python3 -O"); "" if the line names none, or it does not fit.
  */
 bool kx_script_interpreter(const void *head, size_t size, char *name, size_t room);

@@ -7,12 +7,13 @@
 
 #include "exporters/exporter.h"
 
-/* Where it goes: @trace without .xray (or .xray.zst), with the format's suffix; allocated, NULL on -ENOMEM. */
+/* Where it goes: @trace without .xray (or .xray.zst), with the format's suffix; allocated, NULL on
+ * -ENOMEM. */
 char *kx_export_default_path(const char *trace, const struct kx_exporter *format);
 
 /*
- * Exports and prints what the command prints, or with @quiet errors only; returns its exit status. SIGINT, SIGTERM and SIGHUP end
- * the process from now on, see kx_export_output_signals.
+ * Exports and prints what the command prints, or with @quiet errors only; returns its exit status.
+ * SIGINT, SIGTERM and SIGHUP end the process from now on, see kx_export_output_signals.
  */
 int kx_export_trace(const char *trace, const struct kx_exporter *format, bool quiet);
 

@@ -28,7 +28,8 @@
 #include "report/report_format.h"
 
 #define SHOWN 5
-/* About 8 million events, which take some tenths of a second to read; compressed ones have to be decompressed first. */
+/* About 8 million events, which take some tenths of a second to read; compressed ones have to be
+ * decompressed first. */
 #define MOST_BYTES	(64u << 20)
 #define MOST_COMPRESSED (12u << 20)
 
@@ -42,7 +43,8 @@ static const struct kx_exporter *format_to_look_at(void)
 	return format;
 }
 
-int kx_record_set_open(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
+int kx_record_set_open(void *field, const struct kx_option *o, const char *value,
+		       struct kx_err *err)
 {
 	const struct kx_exporter **format = field;
 
@@ -54,7 +56,8 @@ int kx_record_set_open(void *field, const struct kx_option *o, const char *value
 }
 
 /* The newest file that was written; NULL: none. */
-static const char *trace_of(const struct kx_record_arguments *a, const struct kx_recording_result *r)
+static const char *trace_of(const struct kx_record_arguments *a,
+			    const struct kx_recording_result *r)
 {
 	if (a->o.flight)
 		return r->flight.last[0] ? r->flight.last : NULL;
@@ -96,18 +99,21 @@ static size_t find_first(const struct kx_report *report, struct kx_report_functi
 	return shown;
 }
 
-/* Whether these functions are of several modules, so that a name alone might not say which one it is. */
-static bool has_modules(struct kx_symbolizer *names, const struct kx_report_function *first, size_t n)
+/* Whether these functions are of several modules, so that a name alone might not say which one it
+ * is. */
+static bool has_modules(struct kx_symbolizer *names, const struct kx_report_function *first,
+			size_t n)
 {
 	for (size_t i = 1; i < n; i++)
-		if (strcmp(kx_trace_module(names, first[i].id), kx_trace_module(names, first[0].id)) != 0)
+		if (strcmp(kx_trace_module(names, first[i].id),
+			   kx_trace_module(names, first[0].id)) != 0)
 			return true;
 	return false;
 }
 
 /* With @self (of all functions) their times, else only calls. */
-static void put_rows(struct kx_text_out *out, struct kx_trace_input *t, const struct kx_report_function *first,
-		     size_t n, uint64_t self)
+static void put_rows(struct kx_text_out *out, struct kx_trace_input *t,
+		     const struct kx_report_function *first, size_t n, uint64_t self)
 {
 	const struct kx_screen screen = kx_screen_of(STDERR_FILENO, KX_COLOR_AUTO, false);
 	const uint64_t hz = kx_fdr_get_info(t->file)->tsc_hz;
@@ -120,11 +126,13 @@ static void put_rows(struct kx_text_out *out, struct kx_trace_input *t, const st
 
 		used = 0;
 		if (self) {
-			used = (size_t)snprintf(text, sizeof(text), "%6.1f %%", share * 100) + KX_TIME_WIDTH(hz);
+			used = (size_t)snprintf(text, sizeof(text), "%7.1f %%", share * 100) +
+			       KX_TIME_WIDTH(hz);
 			kx_put_styled(out, &screen, kx_screen_share_style(share), text);
 			kx_put_time(out, first[i].self, hz);
 		}
-		used += (size_t)snprintf(text, sizeof(text), "%14s call%s  ", kx_decimal_grouped(calls, first[i].count),
+		used += (size_t)snprintf(text, sizeof(text), "%14s call%s  ",
+					 kx_decimal_grouped(calls, first[i].count),
 					 first[i].count == 1 ? " " : "s");
 		kx_text_str(out, text);
 		kx_put_function(out, &screen, kx_trace_name(&t->names, first[i].id),
@@ -145,8 +153,8 @@ static void print_first(const struct kx_report *report, struct kx_trace_input *t
 		return;
 	fflush(stderr);
 	kx_text_init(&out, STDERR_FILENO);
-	kx_text_str(&out, self ? "kxray: most time of their own, without what they call:\n" :
-				 "kxray: called most, without measured times:\n");
+	kx_text_str(&out, self ? "kxray: most time of their own, without what they call:\n"
+			       : "kxray: called most, without measured times:\n");
 	put_rows(&out, t, first, n, self);
 	kx_text_flush(&out);
 }
@@ -174,7 +182,8 @@ static void show_next(const struct kx_record_arguments *a, const char *path)
 	char *word = kx_shell_word(path);
 
 	if (word && look)
-		kx_print(stderr, "kxray: next: kxray report %s, or kxray export -f %s %s\n", word, look->name, word);
+		kx_print(stderr, "kxray: next: kxray report %s, or kxray export -f %s %s\n", word,
+			 look->name, word);
 	else if (word)
 		kx_print(stderr, "kxray: next: kxray report %s\n", word);
 	free(word);
@@ -222,7 +231,8 @@ static void start_viewer(const char *path)
 /* Programs are found by execlp; this only decides whether to say that one is started. */
 static bool has_viewer(void)
 {
-	const char *display = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY"), *path = getenv("PATH");
+	const char *display = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY"),
+		   *path = getenv("PATH");
 	char file[4096];
 
 	if (!(display && *display) && !(wayland && *wayland))
@@ -236,7 +246,8 @@ static bool has_viewer(void)
 	return false;
 }
 
-/* Exports to --open's format; a page is opened, other formats have viewers that must be given the file. */
+/* Exports to --open's format; a page is opened, other formats have viewers that must be given the
+ * file. */
 static int open_trace(const struct kx_record_arguments *a, const char *trace)
 {
 	char *path = kx_export_default_path(trace, a->open);
@@ -269,7 +280,8 @@ int kx_record_after(const struct kx_record_arguments *a, const struct kx_recordi
 	if (shows && is_small(path))
 		show_first(path);
 	else if (shows)
-		kx_print(stderr, "kxray: the trace is too large to be read in passing; 'kxray report' shows its functions\n");
+		kx_print(stderr, "kxray: the trace is too large to be read in passing; 'kxray "
+				 "report' shows its functions\n");
 	if (shows)
 		show_next(a, path);
 	return a->open ? open_trace(a, path) : KX_EXIT_DONE;

@@ -34,7 +34,8 @@ static void put_time(char *text, size_t size, const struct kx_recording_status *
 	const char *of = s->left >= 0 ? " left" : "";
 
 	if (t >= 3600)
-		snprintf(text, size, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "%s", t / 3600, t / 60 % 60, t % 60, of);
+		snprintf(text, size, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "%s", t / 3600,
+			 t / 60 % 60, t % 60, of);
 	else
 		snprintf(text, size, "%" PRIu64 ":%02" PRIu64 "%s", t / 60, t % 60, of);
 }
@@ -52,7 +53,8 @@ static void put_bytes(char *text, size_t size, uint64_t bytes)
 	snprintf(text, size, "%.*f %s", value < 99.95 ? 1 : 0, value, units[unit]);
 }
 
-static void put_parts(struct part_text *parts, const struct kx_recording_status *s, enum kx_status_kind kind)
+static void put_parts(struct part_text *parts, const struct kx_recording_status *s,
+		      enum kx_status_kind kind)
 {
 	const size_t size = sizeof(parts->text);
 	char number[KX_GROUPED_SIZE], bytes[32];
@@ -66,7 +68,8 @@ static void put_parts(struct part_text *parts, const struct kx_recording_status 
 	if (kind == KX_STATUS_TRACE)
 		snprintf(parts[BYTES].text, size, "%s", bytes);
 	else if (kind == KX_STATUS_FLIGHT)
-		snprintf(parts[BYTES].text, size, "%u dump%s of %s", s->dumps, plural(s->dumps), bytes);
+		snprintf(parts[BYTES].text, size, "%u dump%s of %s", s->dumps, plural(s->dumps),
+			 bytes);
 	if (kind == KX_STATUS_COUNT)
 		return;
 	snprintf(parts[LOST].text, size, "%s lost", kx_decimal_grouped(number, s->lost));
@@ -74,7 +77,8 @@ static void put_parts(struct part_text *parts, const struct kx_recording_status 
 }
 
 /* Columns of the line with these parts, the function's name aside. */
-static size_t width_of(const struct part_text *parts, unsigned shown, const char *before, const char *after)
+static size_t width_of(const struct part_text *parts, unsigned shown, const char *before,
+		       const char *after)
 {
 	size_t width = strlen("kxray: "), n = 0;
 
@@ -85,8 +89,8 @@ static size_t width_of(const struct part_text *parts, unsigned shown, const char
 }
 
 /* Which parts fit into @columns; *@name: columns for the name of the hottest function. */
-static unsigned choose(const struct part_text *parts, const struct kx_recording_status *s, size_t columns,
-		       const char *before, const char *after, size_t *name)
+static unsigned choose(const struct part_text *parts, const struct kx_recording_status *s,
+		       size_t columns, const char *before, const char *after, size_t *name)
 {
 	const unsigned all = (1u << PARTS) - 1, no_name = all & ~(1u << HOTTEST);
 	/* what is lost matters more than how much is recorded, unless it is nothing */
@@ -108,7 +112,8 @@ static unsigned choose(const struct part_text *parts, const struct kx_recording_
 	return 0;
 }
 
-char *kx_status_text(const struct kx_recording_status *s, enum kx_status_kind kind, const struct kx_screen *screen)
+char *kx_status_text(const struct kx_recording_status *s, enum kx_status_kind kind,
+		     const struct kx_screen *screen)
 {
 	struct part_text parts[PARTS];
 	const char *before = ", hottest ";
@@ -164,7 +169,8 @@ static bool put(struct kx_status_line *l, const char *text, size_t size)
 	return n > 0;
 }
 
-void kx_status_line_show(struct kx_status_line *l, const struct kx_recording_status *s, enum kx_status_kind kind)
+void kx_status_line_show(struct kx_status_line *l, const struct kx_recording_status *s,
+			 enum kx_status_kind kind)
 {
 	struct kx_screen screen;
 	pid_t foreground;

@@ -10,9 +10,9 @@
 #define STATUS_SECONDS 1.0
 
 struct kx_status_watch {
-	double then;	  /* kx_monotonic_seconds of the last status, or of the beginning */
-	uint64_t events;  /* at that time */
-	uint64_t *before; /* calls of each function at that time, by index */
+	double then;	   /* kx_monotonic_seconds of the last status, or of the beginning */
+	uint64_t events;   /* at that time */
+	uint64_t *before;  /* calls of each function at that time, by index */
 	uint64_t *counted; /* with --count: calls now, read from the kernel */
 };
 
@@ -65,13 +65,15 @@ static void fill(struct recording *r, struct kx_recording_status *s)
 	struct kx_flight_result flight;
 
 	if (r->o->count) {
-		if (!kx_tracer_calls(r->tracer, r->status->counted, (uint32_t)r->sel.nfunctions, NULL))
+		if (!kx_tracer_calls(r->tracer, r->status->counted, (uint32_t)r->sel.nfunctions,
+				     NULL))
 			s->events = find_hottest(r, s);
 		return;
 	}
 	find_hottest(r, s);
 	kx_collector_get_counts(r->collector, &counts);
-	/* what is taken out of the rings and waits for its order, or in an open buffer, is not written yet, and not lost */
+	/* what is taken out of the rings and waits for its order, or in an open buffer, is not
+	 * written yet, and not lost */
 	s->events = counts.events + counts.lost_unwritten;
 	s->lost = counts.lost - counts.lost_unwritten;
 	if (r->writer)

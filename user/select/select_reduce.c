@@ -5,17 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many of its probes are single-stepped, which is what makes a function expensive to record: entry, exits. */
+/* How many of its probes are single-stepped, which is what makes a function expensive to record:
+ * entry, exits. */
 static int stepped(const struct kx_plan *plan)
 {
 	return (plan->entry.cost == KX_COST_STEPPED) +
 	       (plan->exit_kind == KX_EXITS_INSTRUCTION && plan->nexits && !plan->exits_emulated);
 }
 
-/* Cheap functions first; among these the large ones, whose calls take long in comparison with their probes. */
+/* Cheap functions first; among these the large ones, whose calls take long in comparison with their
+ * probes. */
 static int best_first(const void *a, const void *b)
 {
-	const struct kx_function *x = *(const struct kx_function *const *)a, *y = *(const struct kx_function *const *)b;
+	const struct kx_function *x = *(const struct kx_function *const *)a,
+				 *y = *(const struct kx_function *const *)b;
 	int costs = stepped(&x->plan) - stepped(&y->plan);
 
 	if (costs)
@@ -53,8 +56,9 @@ static int keep_best(struct kx_selection *out, size_t first, size_t most)
 
 static bool is_wanted(const struct kx_selector *s, const struct kx_function *f)
 {
-	return !s->options.wanted || s->options.wanted(s->options.wanted_ctx, s->out->modules[f->module].module,
-						       f->sym, &f->plan);
+	return !s->options.wanted ||
+	       s->options.wanted(s->options.wanted_ctx, s->out->modules[f->module].module, f->sym,
+				 &f->plan);
 }
 
 int kx_select_reduce(struct kx_selector *s, size_t first, size_t max)

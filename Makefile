@@ -29,6 +29,9 @@ override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -86,6 +89,7 @@ BPF_SRCS := $(sort $(wildcard bpf/*.bpf.c))
 SKELETONS := $(BPF_SRCS:bpf/%.bpf.c=$(BUILD)/%.skel.h)
 
 MANUAL := $(patsubst user/man/%.in,$(BUILD)/man/%,$(sort $(wildcard user/man/*.in)))
+COMPLETION := $(addprefix $(BUILD)/completion/kxray.,bash zsh fish)
 
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
@@ -97,7 +101,7 @@ UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 .SECONDARY:
 .PHONY: all demo test check tests bench hazards soak asan lint kernels install uninstall clean help FORCE
 
-all: $(BUILD)/kxray $(MANUAL) ## build the program: $(BUILD)/kxray (default), and its manual pages
+all: $(BUILD)/kxray $(MANUAL) $(COMPLETION) ## build the program: $(BUILD)/kxray (default), its manual pages and completion
 
 $(BUILD)/kxray: $(OBJS)
 	$(call say,LINK)
@@ -108,6 +112,11 @@ $(MANUAL): $(BUILD)/man/%: user/man/%.in scripts/manual.awk $(BUILD)/kxray
 	$(call say,MAN)
 	$(Q)mkdir -p $(@D)
 	$(Q)awk -v kxray=$(BUILD)/kxray -v pages='$(notdir $(MANUAL))' -f scripts/manual.awk $< > $@
+
+$(COMPLETION): $(BUILD)/completion/kxray.%: $(BUILD)/kxray
+	$(call say,SHELL)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(BUILD)/kxray help --completion $* > $@
 
 $(BUILD)/libkxray.a: $(LIB_OBJS)
 	$(call say,AR)
@@ -255,15 +264,19 @@ kernels: ## test every feature on each kernel, and write the README's table
 	@$(MAKE) --no-print-directory tests
 	@BUILD='$(BUILD)' tests/vm/matrix.sh --write
 
-# The folder of a page is the last part of its name: kxray-json.7 is installed into man7.
+# Each file and its place, without DESTDIR. The last part of a page's name is its section: kxray-json.7 is in man7.
+INSTALLED = $(BUILD)/kxray:$(BINDIR)/kxray \
+	    $(foreach page,$(MANUAL),$(page):$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page))) \
+	    $(BUILD)/completion/kxray.bash:$(BASHDIR)/kxray $(BUILD)/completion/kxray.zsh:$(ZSHDIR)/_kxray \
+	    $(BUILD)/completion/kxray.fish:$(FISHDIR)/kxray.fish
+
 install: all ## install below $(DESTDIR)$(PREFIX)
-	install -D -m 755 $(BUILD)/kxray '$(DESTDIR)$(BINDIR)/kxray'
-	set -e; for page in $(MANUAL); do \
-		install -D -m 644 $$page "$(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}"; done
+	@set -e; for file in $(INSTALLED); do \
+		to="$(DESTDIR)$${file#*:}" mode=644; [ "$${file%%:*}" != $(BUILD)/kxray ] || mode=755; \
+		echo "  INSTALL  $$to"; install -D -m $$mode "$${file%%:*}" "$$to"; done
 
 uninstall: ## remove what install put there
-	rm -f '$(DESTDIR)$(BINDIR)/kxray'
-	set -e; for page in $(MANUAL); do rm -f "$(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}"; done
+	@set -e; for file in $(INSTALLED); do echo "  REMOVE   $(DESTDIR)$${file#*:}"; rm -f "$(DESTDIR)$${file#*:}"; done
 
 clean: ## remove the build folder
 	rm -rf $(BUILD)

@@ -34,9 +34,11 @@ assert_contains "a header rebuilds what includes it" "$OUT" "user/cmd/cmd.o"
 
 run make BUILD="$BUILD" install DESTDIR="$TMP/root" PREFIX=/usr
 assert_eq "make install" "$STATUS" 0
-pages=$(for page in user/man/*.in; do page=${page##*/} page=${page%.in} && echo "./usr/share/man/man${page##*.}/$page"; done)
-assert_contains "there are manual pages" "$pages" man1/kxray-record.1
-assert_eq "what is installed" "$(cd "$TMP/root" && find . -type f | sort)" "$(printf './usr/bin/kxray\n%s' "$pages" | sort)"
+installed=$(printf './usr/%s\n' bin/kxray share/bash-completion/completions/kxray share/zsh/site-functions/_kxray \
+	share/fish/vendor_completions.d/kxray.fish
+	for page in user/man/*.in; do page=${page##*/} page=${page%.in} && echo "./usr/share/man/man${page##*.}/$page"; done)
+assert_contains "manual pages are among them" "$installed" man1/kxray-record.1
+assert_eq "what is installed" "$(cd "$TMP/root" && find . -type f | sort)" "$(sort <<<"$installed")"
 run "$TMP/root/usr/bin/kxray" --help
 assert_eq "the installed program runs" "$STATUS" 0
 run make BUILD="$BUILD" uninstall DESTDIR="$TMP/root" PREFIX=/usr

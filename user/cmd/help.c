@@ -2,12 +2,14 @@
 #include "cmd/help.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/near_names.h"
 #include "base/printable.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
+#include "cmd/completion.h"
 #include "cmd/option_manual.h"
 #include "exporters/exporter.h"
 
@@ -80,6 +82,17 @@ static int print_manual(const char *what, const char *part)
 	return KX_EXIT_DONE;
 }
 
+static int print_completion(const char *shell)
+{
+	const char *script = kx_completion_script(shell);
+
+	if (!script)
+		return kx_cmd_usage("help", "--completion takes bash, zsh or fish, not '%s'",
+				    shell);
+	fputs(script, stdout);
+	return KX_EXIT_DONE;
+}
+
 int kx_help(int argc, char **argv)
 {
 	const struct kx_command *c;
@@ -87,6 +100,12 @@ int kx_help(int argc, char **argv)
 
 	if (argc > 2 && !strcmp(argv[1], "--man"))
 		return print_manual(argv[2], argv[3]);
+	if (argc > 1 && !strcmp(argv[1], "--completion"))
+		return print_completion(argc > 2 ? argv[2] : "");
+	if (argc > 3 && !strcmp(argv[1], "--complete")) {
+		kx_complete(argv + 3, argc - 3, atoi(argv[2]), stdout);
+		return KX_EXIT_DONE;
+	}
 	if (argc < 2) {
 		kx_help_print(stdout);
 		return KX_EXIT_DONE;

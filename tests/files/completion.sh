@@ -38,9 +38,8 @@ assert "the program has functions" "none begins with t" test -n "$want"
 assert_eq "functions of a program" "$(answer functions "$program" -f t)" "none: $(echo $want)"
 assert_eq "also if it comes later" "$("$KXRAY" help --complete 3 kxray functions -f t "$program" | sed 1d | cut -f 1)" "$want"
 assert_eq "functions of a command" "$("$KXRAY" help --complete 3 kxray record -f t -- "$program" | sed 1d | cut -f 1)" "$want"
-sleep 1000 &
-_pids+=($!)
-pid=$!
+background sleep 1000
+pid=$PID
 wait_for grep -qx sleep "/proc/$pid/comm"
 assert_eq "a process" "$("$KXRAY" help --complete 3 kxray record -p "$pid" | tail -n +2)" "$pid	sleep"
 assert_eq "the second of several" "$(answer record "--pid=1,$pid")" "none: --pid=1,$pid"

@@ -4,6 +4,7 @@
 # V=1 (show commands), SANITIZE=1 (ASan and UBSan; take a BUILD of its own),
 # CC, CLANG, BPFTOOL, CFLAGS, LDFLAGS, PREFIX, DESTDIR.
 
+# The version where git has no tag; `make VERSION=...` sets it as it stands (scripts/version.sh).
 VERSION := 0.1.0
 
 # As many jobs as there are CPUs, unless -j is given. A make started by another shares that one's jobs: before
@@ -16,8 +17,8 @@ endif
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 ifneq ($(TOP),$(CURDIR))
 MAKEFLAGS += --no-print-directory
-.PHONY: all test demo bench hazards soak asan lint fuzz kernels html-assets install uninstall clean help
-all test demo bench hazards soak asan lint fuzz kernels html-assets install uninstall clean help:
+.PHONY: all test demo bench hazards soak asan lint fuzz kernels html-assets install uninstall dist deb deb-check clean help
+all test demo bench hazards soak asan lint fuzz kernels html-assets install uninstall dist deb deb-check clean help:
 	@$(MAKE) -C $(TOP) $@
 build/%:
 	@$(MAKE) -C $(TOP) $@
@@ -99,7 +100,7 @@ UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests bench hazards soak asan lint kernels install uninstall clean help FORCE
+.PHONY: all demo test check tests bench hazards soak asan lint kernels install uninstall dist deb deb-check clean help FORCE
 
 all: $(BUILD)/kxray $(MANUAL) $(COMPLETION) ## build the program: $(BUILD)/kxray (default), its manual pages and completion
 
@@ -133,7 +134,9 @@ $(OBJS): $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/tools
 # The page of export -f html is part of this object (.incbin).
 $(BUILD)/exporters/html/page.o: exporters/html/page.html
 
-$(BUILD)/user/main.o: KX_CFLAGS += -DKX_VERSION='"$(VERSION)"'
+# Only this object has the version, which each commit changes; private, so that $(BUILD)/flags does not.
+$(BUILD)/user/main.o: $(BUILD)/version
+$(BUILD)/user/main.o: private KX_CFLAGS += -DKX_VERSION='"$(shell cat $(BUILD)/version)"'
 
 # The object is passed through bpftool's linker to drop its DWARF; BTF stays.
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(BUILD)/flags | $(BUILD)/tools
@@ -146,25 +149,17 @@ $(BUILD)/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL)
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@
 
-# Everything depends on this file; it is rewritten only if the flags change.
+# Everything depends on the first of these files; each is rewritten only if its content changes.
+FLAGS = $(CC) $(KX_CFLAGS) $(KX_LDFLAGS) $(CLANG) $(BPF_CFLAGS)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(VERSION) $(CC) $(KX_CFLAGS) $(KX_LDFLAGS) $(CLANG) $(BPF_CFLAGS))' > $@.new
+	@printf '%s\n' '$(subst ','\'',$(FLAGS))' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-# The page and its licences are committed: only who changes their sources needs node and npm. NPM_FOLDER keeps what npm
-# installs; PAGE and LICENSES may be other files, to compare.
-HTML := exporters/html
-NPM_FOLDER ?= $(BUILD)/html-assets
-PAGE ?= $(HTML)/page.html
-PAGE_LICENSES ?= $(HTML)/LICENSES
-
-.PHONY: html-assets
-html-assets: ## make the page of export -f html from exporters/html/page (needs node and npm)
-	$(Q)mkdir -p $(NPM_FOLDER)
-	$(Q)cp $(HTML)/page/package.json $(HTML)/page/package-lock.json $(NPM_FOLDER)
-	$(Q)cd $(NPM_FOLDER) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	$(Q)node $(HTML)/page/build.mjs $(NPM_FOLDER) $(PAGE) $(PAGE_LICENSES)
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D)
+	@$(if $(filter command,$(origin VERSION)),echo '$(VERSION)',scripts/version.sh $(VERSION)) > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # One clear sentence on a machine without the tools, instead of a page of errors.
 $(BUILD)/tools: scripts/setup.sh
@@ -277,6 +272,9 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 
 uninstall: ## remove what install put there
 	@set -e; for file in $(INSTALLED); do echo "  REMOVE   $(DESTDIR)$${file#*:}"; rm -f "$(DESTDIR)$${file#*:}"; done
+
+dist: ## write the last commit's files to $(BUILD)/kxray-VERSION.tar.gz, always the same bytes
+	@scripts/dist.sh $(VERSION) $(BUILD)
 
 clean: ## remove the build folder
 	rm -rf $(BUILD)

@@ -25,6 +25,9 @@ run "$TMP/build/kxray" --version
 assert_contains "the program runs" "$OUT" "kxray "
 run make BUILD="$TMP/build" CFLAGS=-O0
 assert_eq "a second make does nothing" "$OUT" ""
+run make BUILD="$TMP/build" CFLAGS=-O0 VERSION=1.2.3-test
+assert_eq "another version compiles only what has it" "$(grep '^  CC' <<<"$OUT")" "  CC       user/main.o"
+assert_eq "and the program has it" "$("$TMP/build/kxray" --version)" "kxray 1.2.3-test"
 touch "$TMP/stamp"
 run make BUILD="$TMP/build" CFLAGS='-O1 -g' "$TMP/build/user/base/err.o"
 assert_eq "other flags rebuild" "$(find "$TMP/build/user/base/err.o" -newer "$TMP/stamp")" \

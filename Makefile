@@ -276,6 +276,12 @@ uninstall: ## remove what install put there
 dist: ## write the last commit's files to $(BUILD)/kxray-VERSION.tar.gz, always the same bytes
 	@scripts/dist.sh $(VERSION) $(BUILD)
 
+deb: ## build a Debian package of the last commit in $(BUILD)/deb, and check it with lintian
+	@scripts/deb.sh $(VERSION) $(BUILD)/deb
+
+deb-check: ## build that package in a bare Debian root, install and use it in another (minutes, root, network)
+	@scripts/deb-check.sh $(VERSION) $(BUILD)/deb-check
+
 clean: ## remove the build folder
 	rm -rf $(BUILD)
 

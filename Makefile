@@ -161,6 +161,20 @@ $(BUILD)/version: FORCE
 	@$(if $(filter command,$(origin VERSION)),echo '$(VERSION)',scripts/version.sh $(VERSION)) > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
+# The page and its licences are committed: only who changes their sources needs node and npm. NPM_FOLDER keeps what npm
+# installs; PAGE and LICENSES may be other files, to compare.
+HTML := exporters/html
+NPM_FOLDER ?= $(BUILD)/html-assets
+PAGE ?= $(HTML)/page.html
+PAGE_LICENSES ?= $(HTML)/LICENSES
+
+.PHONY: html-assets
+html-assets: ## make the page of export -f html from exporters/html/page (needs node and npm)
+	$(Q)mkdir -p $(NPM_FOLDER)
+	$(Q)cp $(HTML)/page/package.json $(HTML)/page/package-lock.json $(NPM_FOLDER)
+	$(Q)cd $(NPM_FOLDER) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(Q)node $(HTML)/page/build.mjs $(NPM_FOLDER) $(PAGE) $(PAGE_LICENSES)
+
 # One clear sentence on a machine without the tools, instead of a page of errors.
 $(BUILD)/tools: scripts/setup.sh
 	@mkdir -p $(@D)

@@ -37,7 +37,10 @@ say() { echo "deb-check: $*"; }
 finish
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null |
 	sed -nE 's/^(URIs:|deb) +(\[.*\] +)?([a-z]+:[^ ]*).*/\3/p' | grep -v security | head -n 1)
-mirror=${mirror:-http://deb.debian.org/debian}
+[ -n "$mirror" ] || {
+	echo "deb-check: no mirror of Debian is in /etc/apt/sources.list or /etc/apt/sources.list.d/debian.sources." >&2
+	exit 1
+}
 say "$release from $mirror"
 debootstrap --variant=minbase "$release" "$folder/build-root" "$mirror" >"$folder/debootstrap.log"
 cp -a "$folder/build-root" "$folder/run-root"

@@ -100,7 +100,8 @@ function drawNeighbours(panel, title, list) {
   if (list.length > SHOWN) panel.append("p").text(`and ${list.length - SHOWN} more`);
 }
 
-export function makeDetails(tree) {
+/** @tree: of all threads; @showSlowest: shows the slowest call of a function in the timeline. */
+export function makeDetails(tree, showSlowest) {
   const panel = select("#details");
 
   function draw() {
@@ -113,6 +114,10 @@ export function makeDetails(tree) {
     panel.append("h2").text(f.name);
     panel.append("p").text(f.module);
     drawNumbers(panel, f);
+    if (f.count - f.no_exit) {
+      const button = panel.append("p").append("button").text("Show its slowest call in the timeline");
+      button.on("click", () => showSlowest(f.index) || button.attr("disabled", "").text("its calls are all merged with others"));
+    }
     panel.append("h3").text("How long its calls take");
     if (f.buckets.length) drawHistogram(panel, f);
     else panel.append("p").text("no call with a recorded end");

@@ -16,7 +16,7 @@ export function makeFlame() {
   let tree = makeTree(flame, -1, "time"), zoomed = 0, boxes = [];
 
   const threads = select("#flame-thread");
-  threads.append("option").attr("value", -1).text(`all ${head.threads.length} threads merged`);
+  threads.append("option").attr("value", -1).text(head.threads.length > 1 ? `all ${head.threads.length} threads merged` : "all threads");
   threads.selectAll("option.thread").data(head.threads).join("option").attr("class", "thread")
     .attr("value", (t, i) => i).text((t, i) => threadTitle(i) + (t.process ? ` (${t.process})` : ""));
   const value = select("#flame-value");

@@ -48,7 +48,7 @@ function fillNotes(head) {
 
 function fillLegend(modules) {
   const draw = () => {
-    const items = select("#legend").selectAll("span").data(modules.length > 1 ? modules.slice(0, 8) : []).join("span").text("");
+    const items = select("#legend").selectChildren("span").data(modules.length > 1 ? modules.slice(0, 8) : []).join("span").text("");
     items.append("i").style("background", ([name]) => colors.moduleColor(name));
     items.append("span").text(([name]) => name || "unknown module");
   };
@@ -125,7 +125,10 @@ async function start() {
     views.functions = makeTable();
     views.flame = makeFlame();
     views.timeline = makeTimeline();
-    makeDetails(views.flame.whole);
+    makeDetails(views.flame.whole, (index) => {
+      showTab("timeline");
+      return views.timeline.showSlowest(index);
+    });
     if (functions.length) choose(functions.reduce((best, f) => (f.self > functions[best].self ? f.index : best), 0));
     const tab = readAddress();
     showTab(TABS.includes(tab) ? tab : "functions");

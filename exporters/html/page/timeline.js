@@ -179,11 +179,17 @@ export function makeTimeline() {
     return [f.name, f.module, `${format.time(all.busy[slice])}`, ENDS[all.how[slice]], when];
   }
 
+  function nameTip(thread) {
+    const info = head.threads[thread.index];
+    return [threadTitle(thread.index), `process ${info.process} ${info.pid}`, thread.folded ? "click: unfold" : "click: fold"];
+  }
+
   let pressed = null;
   target.on("mousemove.tip", (event) => {
     const found = hit(event);
-    canvas.style.cursor = found.left < GUTTER && found.thread ? "pointer" : found.slice >= 0 ? "default" : "grab";
-    showTip(event, found.slice >= 0 && !event.buttons ? describe(found) : null);
+    const isName = found.left < GUTTER && found.thread;
+    canvas.style.cursor = isName ? "pointer" : found.slice >= 0 ? "default" : "grab";
+    showTip(event, isName ? nameTip(found.thread) : found.slice >= 0 && !event.buttons ? describe(found) : null);
   }).on("mouseleave.tip", (event) => showTip(event, null)).on("mousedown.tip", (event) => (pressed = event))
     .on("click.tip", (event) => {
       const found = hit(event);
@@ -200,6 +206,39 @@ export function makeTimeline() {
       show(Math.max(0, from - took * 0.1), from + took * 1.1);
     });
 
+  /** Zooms to the longest call of function @index; false if the timeline has it only among merged ones. */
+  function showSlowest(index) {
+    let best = null, longest = -1;
+    for (const t of threads)
+      for (const row of t.rows)
+        for (let i = row.first; row.name === "calls" && i < row.end; i++) {
+          const { name, count, start, end } = row.all;
+          if (name[i] !== index || count[i] > 1 || end[i] - start[i] <= longest) continue;
+          longest = end[i] - start[i];
+          best = { t, row, from: start[i], to: end[i] };
+        }
+    if (!best) return false;
+    if (best.t.folded) {
+      best.t.folded = false;
+      layout();
+    }
+    const room = Math.max(10, 0.15 * longest);
+    show(Math.max(0, best.from - room), best.to + room);
+    scroll.scrollTop = Math.max(0, Math.min(best.t.y, best.row.y - scroll.clientHeight / 2));
+    return true;
+  }
+
+  function addLegend() {
+    const states = [["on a CPU", "CPU 0"], ["could run", "runnable"], ["asleep", "sleeping"], ["blocked", "blocked"]];
+    const items = select("#timeline-states").selectChildren("span").data(states).join("span").text("");
+    items.append("i").style("background", (s) => colors.stateColor(s[1]));
+    items.append("span").text((s) => s[0]);
+  }
+  if (head.sched) {
+    addLegend();
+    colors.onThemeChange(addLegend);
+  }
+
   const redraw = oncePerFrame(draw);
   select(scroll).on("scroll", redraw);
   onChange(redraw);
@@ -215,5 +254,6 @@ export function makeTimeline() {
       return event.key in keys;
     },
     show,
+    showSlowest,
   };
 }

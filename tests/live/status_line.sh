@@ -78,12 +78,18 @@ cat >"$TMP/works" <<'END'
 printf g >"$TMP/counts.in"
 until grep -q '"calls"' "$TMP/counts.out"; do read -rt 0.05 <>"$TMP/.pause" || :; done
 END
+# 15 passes of the loop, 100 ms at least each: more than a second, after which it draws
+cat >"$TMP/passes" <<'END'
+switches() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$PID/status"; }
+begin=$(switches)
+until [ "$(switches)" -ge $((begin + 15)) ]; do read -rt 0.1 <>"$TMP/.pause" || :; done
+END
 cat >"$TMP/is_complete" <<'END'
 until "$KXRAY" report --json "$1" 2>/dev/null | grep -q '"ended_early":false'; do read -rt 0.1 <>"$TMP/.pause" || :; done
 END
 start_target counts
 target=$PID
-on_terminal "Ctrl-S" 130 "see events/s; type ^S; run bash $TMP/works; run bash $TMP/is_complete $TRACE; type ^Q" \
+on_terminal "Ctrl-S" 130 "see events/s; type ^S; run bash $TMP/passes; run bash $TMP/works; run bash $TMP/is_complete $TRACE; type ^Q" \
 	-p "$target" -y -f leaf_a
 end_target "$target"
 tail -n 1 "$TMP/counts.out" >"$TMP/did.json"

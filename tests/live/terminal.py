@@ -91,7 +91,7 @@ def main():
                 if not re.search(rest, raw[since:]):
                     break
             elif verb == "run":
-                subprocess.run(["bash", "-c", rest], env={**os.environ, "PID": str(pid)}, check=True)
+                subprocess.run(["bash", "-c", rest], env={**os.environ, "PID": str(pid)}, check=True, timeout=LIMIT)
             elif verb == "type":
                 for key in ("^C", "^S", "^Q"):
                     rest = rest.replace(key, chr(ord(key[1]) - 64))

@@ -35,7 +35,7 @@ static bool is_elf(const char *path)
 /* A file that is no trace, but has to do with one. */
 static int explain(const char *path, int code, struct kx_err *err)
 {
-	static const char *const ends[] = { KX_COMPRESSED_SUFFIX, ".xray", ".xray" KX_COMPRESSED_SUFFIX };
+	static const char *const ends[] = { KX_COMPRESSED_SUFFIX, ".xray", (".xray" KX_COMPRESSED_SUFFIX) };
 	size_t length = strlen(path);
 	struct kx_err why = *err;
 	char near[4096];

@@ -76,6 +76,11 @@ done
 run "$KXRAY" report --json "$TMP/here/cut.xray"
 cp "$TMP/run.out" "$TMP/cut.json"
 assert_eq "truncated file: csv and report" "$($AGREE rows "$TMP/cut.json" "$TMP/cut.csv")" "the same"
+"$KXRAY" export -f folded --folded-count -o "$TMP/cut.folded-count" "$TMP/here/cut.xray" 2>/dev/null
+for format in "${FORMATS[@]}" folded-count; do
+	assert_eq "$format: truncated file: as many calls as in the report, open ones included" \
+		"$($AGREE counts "$TMP/cut.json" "$format" "$TMP/cut.$format")" "the same"
+done
 for args in "-f no-such-format" "" "-f csv --time nonsense" "-f xray --xray-version 6" \
 	"-f autofdo --afdo-version 5" "-f autofdo --afdo-form yaml" "-f autofdo --afdo-fill all" \
 	"-f perun --perun-origin nonsense" "-f cpel --cpel-little" "-f csv --depth -1"; do

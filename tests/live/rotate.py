@@ -68,8 +68,8 @@ for path in files:
     for n, value in enumerate((hits - notes, info["events"], report["events"])):
         events[n] += value
     for f in report["functions"]:
-        calls[f["name"]] = calls.get(f["name"], 0) + f["count"]
-        if f["name"] == "sleep_2ms" and f["count"]:
+        calls[f["name"]] = calls.get(f["name"], 0) + f["count"] - f["open"]
+        if f["name"] == "sleep_2ms" and f["count"] > f["open"]:
             shortest.append(f["min_ns"])
     for tool in TOOLS:
         if subprocess.run([tool, "account", "-m", path + ".map", path], check=False,

@@ -19,7 +19,7 @@ slept() {
 	local f
 	for f in "$TMP"/trace.*.xray; do
 		"$KXRAY" report --json "$f" >"$TMP/report.json" || return
-		json "$TMP/report.json" 'sum(f["count"] for f in d["functions"] if f["name"] == "sleep_2ms"
+		json "$TMP/report.json" 'sum(f["count"] - f["open"] for f in d["functions"] if f["name"] == "sleep_2ms"
 			and f["min_ns"] >= 2000000)'
 	done | awk '{ n += $1 } END { print n }'
 }

@@ -12,6 +12,7 @@ Checks that all outputs of one trace have the same calls and times.
                                          A method without a format fails, too
     agree.py account TRACE MAP CSV       llvm-xray account of TRACE against the rows of a trace
     agree.py rows REPORT CSV             a report and a CSV export under the same filters
+    agree.py counts REPORT FORMAT FILE   calls of a report and an export of a trace with open calls
 
 The reference is llvm-xray convert -f yaml, whose records are matched to calls here, in ticks. Each
 format is read by its own reader. Times may differ by the format's rounding, given at each
@@ -151,7 +152,7 @@ def sums(items):
 def report_of(path):
     with open(path, encoding="utf-8") as f:
         report = json.load(f)
-    return sums((f["name"], {"calls": f["count"], "open": f["open"], "no_exit": f["no_exit"],
+    return sums((f["name"], {"calls": f["count"] - f["open"], "open": f["open"], "no_exit": f["no_exit"],
                              "total": f["total_ns"], "own": f["self_ns"]}) for f in report["functions"])
 
 
@@ -331,6 +332,43 @@ class Outputs:
                            lambda calls: calls)
 
 
+def counts_of(name, path):
+    """Calls of every function in an export, those without an end included; None: the format has no counts."""
+    if name == "csv":
+        return {n: f.calls + f.open for n, f in csv_of(path).items()}
+    if name == "folded-count":
+        return {n: f.calls for n, f in folded_of(path, "calls").items()}
+    if name == "cpel":
+        with open(path, "rb") as f:
+            return {n: c["count"] for n, c in cpel.Cpel(f.read()).summary()["functions"].items()}
+    if name == "afperf":
+        got = collections.Counter()
+        with open(path, "rb") as f:
+            for run in afperf.AFPerf(f.read()).summary()["runs"]:
+                got.update({n: c["count"] for n, c in run["functions"].items()})
+        return got
+    if name == "perun":
+        found = json.loads(reader_says("perun.py", path))["functions"]
+        return {n: c["calls"] for n, c in found.items()}
+    if name in ("autofdo", "folded", "xray"):
+        return None
+    return {n: f.calls for n, f in timeline_of(name + ".py", path).items()}
+
+
+def compare_counts(report, name, path):
+    """With open calls: every format has them but Perun, whose export says so."""
+    with open(report, encoding="utf-8") as f:
+        functions = json.load(f)["functions"]
+    if not any(f["open"] for f in functions):
+        raise ValueError("no call is open, so this proves nothing")
+    want = {f["name"]: f["count"] - (f["open"] if name == "perun" else 0) for f in functions}
+    got = counts_of(name, path)
+    if got is None:
+        return ""
+    return "; ".join(f"{n}: {got.get(n)} calls instead of {want.get(n)}" for n in sorted(set(got) | set(want))
+                     if got.get(n, 0) != want.get(n, 0))
+
+
 def compare_formats(folder, label, named, *formats):
     global UNNAMED
     UNNAMED = named == "unnamed"
@@ -366,7 +404,9 @@ def main():
         if what == "formats":
             compare_formats(*arguments)
             return
-        if what == "rows":
+        if what == "counts":
+            wrong = compare_counts(*arguments)
+        elif what == "rows":
             # Rows round each call, the report rounds the sum.
             wrong = differences(csv_of(arguments[1]), report_of(arguments[0]),
                                 ("calls", "open", "no_exit", "total", "own"), lambda calls: calls + 1)

@@ -86,7 +86,7 @@ def read_functions(blocks, head):
         n = v.next()
         first = v.next() if n else 0
         buckets = [v.next() for _ in range(n)]
-        check(sum(buckets) == f['calls'] - f['no_exit'], f'{f}: histogram of {sum(buckets)}')
+        check(sum(buckets) == f['calls'] - f['open'] - f['no_exit'], f'{f}: histogram of {sum(buckets)}')
         check(f['min'] <= f['p50'] <= f['p90'] <= f['p99'] <= f['max'], f)
         if n:  # rounding may move a bound by 1 ns
             check(buckets[0] and buckets[-1], 'empty buckets at the ends')
@@ -115,10 +115,10 @@ def check_flame(data, head, functions):
         kinds.append(name if back else -1)
         nodes += 1
     check(sorted(threads) == list(range(len(head['threads']))), threads)
-    check(sum(counts.values()) == sum(f['calls'] + f['open'] for f in functions), 'calls in the flame graph')
+    check(sum(counts.values()) == sum(f['calls'] for f in functions), 'calls in the flame graph')
     for i, f in enumerate(functions):
         if not head['stacks_dropped']:
-            check(counts[i] == f['calls'] + f['open'], f'{f}: {counts[i]} in the flame graph')
+            check(counts[i] == f['calls'], f'{f}: {counts[i]} in the flame graph')
             # each node is rounded
             check(f['open'] or head['open'] or abs(own[i] - f['self']) <= nodes, f'{f}: self {own[i]} in the flame graph')
     check((len(functions) in counts) == (head['stacks_dropped'] > 0), 'added up stacks')
@@ -162,10 +162,10 @@ def read_timeline(blocks, head, functions):
             else:
                 result.marks.append((pid, tid, start + took, f'lost {count} events', {'gap_ns': busy}))
     check(total == head['slices'], f"{total} slices instead of {head['slices']}")
-    check(sum(calls.values()) == sum(f['calls'] + f['open'] for f in functions), 'calls in the timeline')
+    check(sum(calls.values()) == sum(f['calls'] for f in functions), 'calls in the timeline')
     for i, f in enumerate(functions):
         if not head['merged_slices']:
-            check(calls[i] == f['calls'] + f['open'], f'{f}: {calls[i]} in the timeline')
+            check(calls[i] == f['calls'], f'{f}: {calls[i]} in the timeline')
     for thread in result.threads:
         result.calls += sorted(seen.pop(thread[:2], []), key=lambda call: (call[3], call[2]))
     if not head['merged_slices']:
@@ -207,7 +207,7 @@ def main():
         print(json.dumps(head, sort_keys=True))
     elif option:
         for f in sorted(functions, key=lambda f: f['name']):
-            print(f['calls'] + f['open'], f['total'], json.dumps(f['name']))
+            print(f['calls'], f['total'], json.dumps(f['name']))
     else:
         result.write()
 

@@ -87,7 +87,7 @@ static void check_account(const struct kx_report *r)
 			struct kx_report_function f;
 
 			kx_report_get_function(r, i, &f);
-			assert_int_equal(f.count, counts[f.id] < 0 ? 0 : counts[f.id]);
+			assert_int_equal(f.count - f.open, counts[f.id] < 0 ? 0 : counts[f.id]);
 		}
 	}
 }
@@ -117,15 +117,15 @@ static void nested_recursive_tail(void **state)
 	end_block(&b, 5);
 	r = report_bytes(&b, NULL);
 	assert_int_equal(kx_report_nfunctions(r), 5);
-	check_function(r, 1, 1, 200, 101, 200, 200, 1);
+	check_function(r, 1, 2, 200, 101, 200, 200, 1);
 	check_function(r, 2, 2, 90, 85, 20, 90, 0);
 	check_function(r, 3, 2, 7, 7, 2, 5, 0);
 	check_function(r, 4, 1, 7, 7, 7, 7, 0);
-	check_function(r, 5, 0, 0, 0, 0, 0, 1);
+	check_function(r, 5, 1, 0, 0, 0, 0, 1);
 	assert_int_equal(function_of(r, 2).p50, 20);
 	assert_int_equal(function_of(r, 2).p90, 90);
 	assert_int_equal(kx_report_get_totals(r)->events, 14);
-	assert_int_equal(kx_report_get_totals(r)->calls, 6);
+	assert_int_equal(kx_report_get_totals(r)->calls, 8);
 	assert_int_equal(kx_report_get_totals(r)->open, 2);
 	assert_int_equal(kx_report_get_totals(r)->self, 200);
 	assert_int_equal(kx_report_get_totals(r)->orphans, 0);
@@ -369,7 +369,7 @@ static void deep_stacks(void **state)
 	check_function(r, 1, depth, 2 * depth - 1, 2 * depth - 1, 1, 2 * depth - 1, 0);
 	check_function(r, 2, 1, 2 * depth - 1, 2, 2 * depth - 1, 2 * depth - 1, 0);
 	check_function(r, depth, 1, 3, 2, 3, 3, 0);
-	check_function(r, 9, 1, 2 * depth - 15, 2, 2 * depth - 15, 2 * depth - 15, 1);
+	check_function(r, 9, 2, 2 * depth - 15, 2, 2 * depth - 15, 2 * depth - 15, 1);
 	assert_int_equal(kx_report_get_totals(r)->open, 10);
 	assert_int_equal(kx_report_nfunctions(r), depth + 1);
 	kx_report_free(r);
@@ -615,7 +615,7 @@ static void report_as_table(void **state)
 		"  #1\n"
 		"      1  1.000 ms  1.000 ms  1.000 ms  1.000 ms  1.000 ms  1.000 ms  1.000 ms     0"
 		"  #2\n"
-		"      2         -  1.001 ms         -         -         -         -         -     1"
+		"      3         -  1.001 ms         -         -         -         -         -     1"
 		"  all 3 functions, 2 shown\n");
 	free(text);
 	for (size_t i = 0; i < sizeof(sorts) / sizeof(sorts[0]); i++) {

@@ -142,7 +142,7 @@ static void test_json(void **state)
 	check_function(p, 0, "#1", 2, 6);
 	p = json_array_get(list, 3);
 	assert_string_equal(json_string_value(json_object_get(p, "name")), "a\"b");
-	check_function(p, 0, "#1", 0, 0);
+	check_function(p, 0, "#1", 1, 0);
 	json_decref(json);
 	free(text);
 }
@@ -172,7 +172,7 @@ static void test_table(void **state)
 	const char *argv[] = { "report", "--by-process", "--limit", "1", "--sort", "name", path, NULL };
 	char *text = output_of(kx_cmd_report, argv), *at = text;
 	static const char *const lines[] = {
-		"\nprocess 50 a\"b, 1 thread, 0 calls, ", " #1\n",
+		"\nprocess 50 a\"b, 1 thread, 1 call, ", " #1\n",
 		"\nprocess 40 (2 in its namespace) ls, 1 thread, ", " #1\n",
 		"\nprocess 40 next, 1 thread, ", " #1\n",
 		"\nprocess 30 server, 2 threads, ", " #1\n",

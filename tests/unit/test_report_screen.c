@@ -97,7 +97,7 @@ static void a_narrow_table(void **state)
 		"server, PID 10: ./server --port", "on a host, 2026-11-24 02:14:34 UTC\r\n",
 		"s, 2 threads, 22 events, 0 lost, FDR version 5\r\n",
 		"  COUNT     TOTAL      SELF       P50       P99  FUNCTION\r\n",
-		"      2  8.005 ms  5.000 us  4.003 ms  4.003 ms  main [main]\r\n",
+		"      4  8.005 ms  5.000 us  4.003 ms  4.003 ms  main [main]\r\n",
 		"      2  2.000 ms  2.000 ms  1.000 ms  1.000 ms  \xe2\x80\xa6::insert_or_update [main]\r\n",
 		"all 5 functions, 4 shown\r\n",
 		"Too narrow for MIN, P90, MAX, OPEN, and whole names: --wide\r\n", NULL });

@@ -44,7 +44,7 @@ for t in target["threads"]:
         for f in ("leaf_a", "leaf_b", "leaf_nop5"):
             want[f] = want.get(f, 0) + t["calls"][f]
 report = json.load(open(name + ".json"))
-got = {f["name"]: f["count"] for f in report["functions"] if f["name"].startswith("leaf_")}
+got = {f["name"]: f["count"] - f["open"] for f in report["functions"] if f["name"].startswith("leaf_")}
 got = {f: n for f, n in got.items() if n}
 print("right" if got == want and not report["lost"] else f"got {got}, want {want}")
 END

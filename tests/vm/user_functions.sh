@@ -74,7 +74,7 @@ compare()
 counts_of_report()	# kxray report's JSON -> {"name": count}
 {
 	python3 -c 'import json, sys
-print(json.dumps({f["name"]: f["count"] for f in json.load(sys.stdin)["functions"]}))'
+print(json.dumps({f["name"]: f["count"] - f["open"] for f in json.load(sys.stdin)["functions"]}))'
 }
 
 counts_of_account()	# llvm-xray account's CSV -> the same

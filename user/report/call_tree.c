@@ -58,7 +58,7 @@ void kx_call_tree_leave(struct kx_call_tree *t, uint32_t node, const struct kx_c
 	struct kx_tree_counts *c = &t->counts[node];
 
 	t->stacks.nodes[node].value += how == KX_LEAVE_REPAIRED ? call->children : call->took;
-	c->calls += how != KX_LEAVE_OPEN;
+	c->calls++;
 	c->open += how == KX_LEAVE_OPEN;
 	c->no_exit += how == KX_LEAVE_REPAIRED;
 }

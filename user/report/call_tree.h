@@ -20,9 +20,9 @@
 #include "report/walk_totals.h"
 
 struct kx_tree_counts {
-	uint64_t calls;	  /* completed */
-	uint32_t open;	  /* not completed at the end; at most UINT32_MAX */
-	uint32_t no_exit; /* of calls: those without a recorded exit; the same */
+	uint64_t calls;
+	uint32_t open;	  /* of calls: not completed at the end; at most UINT32_MAX */
+	uint32_t no_exit; /* of calls: completed, but without a recorded exit; the same */
 };
 
 /* Node 0 is nobody's: it stands for all calls, or for each group (below it) those of the group. */

@@ -15,7 +15,7 @@ static void add_up(struct kx_report *r)
 	for (size_t i = 0; i < r->table.count; i++) {
 		const struct kx_report_stat *s = kx_report_stat_at(&r->table, (uint32_t)i);
 
-		r->totals.calls += s->count;
+		r->totals.calls += s->count + s->open;
 		r->totals.self += s->self;
 		r->totals.self_off += kx_off_get(&r->off, (uint32_t)i).self_off;
 	}
@@ -127,7 +127,7 @@ void kx_report_get_function(const struct kx_report *r, size_t index, struct kx_r
 	uint64_t min = s->count > no_exit ? s->min : 0;
 
 	*out = (struct kx_report_function){
-		.id = s->func, .count = s->count, .open = s->open, .no_exit = no_exit,
+		.id = s->func, .count = s->count + s->open, .open = s->open, .no_exit = no_exit,
 		.total = s->total, .self = s->self, .min = min, .max = s->max,
 		.off = times.off, .wait = times.wait, .self_off = times.self_off,
 		.p50 = kx_histogram_value(s->codes[0], min, s->max),

@@ -25,7 +25,7 @@ struct kx_report;
 
 struct kx_report_totals {
 	uint64_t events;    /* function records, without exits that the recorder added */
-	uint64_t calls;     /* completed */
+	uint64_t calls;     /* all that began, as in the exports */
 	uint64_t lost;      /* entries and exits that the recorder lost */
 	uint64_t repaired;  /* calls closed without an exit of their own, when recording or here */
 	uint64_t orphans;   /* exits without their entry, left out when recording or here */
@@ -46,8 +46,9 @@ struct kx_report_totals {
 struct kx_report_function {
 	uint32_t id;
 	uint32_t group; /* below kx_report_ngroups; else 0 */
-	uint64_t count, open;
-	uint64_t no_exit; /* of count: calls whose exit was not recorded */
+	uint64_t count;   /* all calls, as in the exports */
+	uint64_t open;    /* of count: not completed at the trace's end */
+	uint64_t no_exit; /* of count: completed, but their exit was not recorded */
 	uint64_t total; /* recursion counted once: only the outermost calls add to it */
 	uint64_t self;  /* without callees */
 	uint64_t min, max;

@@ -49,7 +49,7 @@ static void put_sampling(const struct view *v, const struct kx_columns *c, uint3
 static void table_row(const struct view *v, const struct kx_report_function *f,
 		      const struct kx_columns *c)
 {
-	bool measured = f->count > f->no_exit;
+	bool measured = f->count > f->no_exit + f->open;
 	struct kx_text_out *o = v->out;
 	uint64_t hz = v->info->tsc_hz;
 

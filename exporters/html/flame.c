@@ -51,39 +51,54 @@ static unsigned class_of(uint64_t total)
 	return (top - 2) * 4 + (unsigned)(total >> (top - 2) & 3);
 }
 
+/* First with callees; then, of what is written, what its callees that are not written took. */
 struct node {
-	uint64_t total;	      /* ticks, callees included */
-	uint64_t extra_self;  /* of dropped callees: their totals */
-	uint64_t extra_calls; /* and calls */
-	uint32_t place;	      /* in what is written, from 1 on; 0: dropped */
-	bool keeps;
+	uint64_t ticks, calls;
+	uint32_t place; /* in what is written, from 1 on; 0: it is not */
 };
 
-/* Callees follow their callers, so backwards everything below a node is known. */
-static void decide(struct kx_html_flame *f, struct node *nodes)
+/* The least class of which all stacks are written. Callees follow their callers: backwards, all
+ * below a node is known. */
+static unsigned add_up(const struct kx_html_flame *f, struct node *nodes)
 {
-	size_t n = f->stacks.nnodes, kept = 0, sizes[CLASSES] = { 0 };
+	size_t kept = 0, sizes[CLASSES] = { 0 };
 	unsigned least = CLASSES;
 
-	for (size_t i = n; i-- > f->root + 1;) {
+	for (size_t i = f->stacks.nnodes; i-- > f->root + 1;) {
 		const struct kx_stack *s = &f->stacks.nodes[i];
 
-		nodes[i].total += s->value;
-		if (s->parent != f->root)
-			nodes[s->parent].total += nodes[i].total;
-		sizes[class_of(nodes[i].total)]++;
+		nodes[i].ticks += s->value;
+		nodes[i].calls += f->calls[i];
+		if (s->parent != f->root) {
+			nodes[s->parent].ticks += nodes[i].ticks;
+			nodes[s->parent].calls += nodes[i].calls;
+		}
+		sizes[class_of(nodes[i].ticks)]++;
 	}
 	while (least && kept + sizes[least - 1] <= f->most)
 		kept += sizes[--least];
-	for (size_t i = n; i-- > f->root + 1;) {
-		const struct kx_stack *s = &f->stacks.nodes[i];
+	return least;
+}
 
-		nodes[i].keeps = s->parent == f->root || class_of(nodes[i].total) >= least;
-		if (nodes[i].keeps)
+/* Marks what is written, and leaves of each node's sums what is neither its own nor in a callee
+ * that has a place. */
+static void choose(struct kx_html_flame *f, struct node *nodes, unsigned least)
+{
+	for (size_t i = f->root + 1; i < f->stacks.nnodes; i++) {
+		const struct kx_stack *s = &f->stacks.nodes[i];
+		bool is_thread = s->parent == f->root;
+
+		if (!is_thread && class_of(nodes[i].ticks) < least) {
+			f->dropped++;
 			continue;
-		f->dropped++;
-		nodes[s->parent].extra_self += s->value + nodes[i].extra_self;
-		nodes[s->parent].extra_calls += f->calls[i] + nodes[i].extra_calls;
+		}
+		nodes[i].place = 1;
+		if (!is_thread) {
+			nodes[s->parent].ticks -= nodes[i].ticks;
+			nodes[s->parent].calls -= nodes[i].calls;
+		}
+		nodes[i].ticks -= s->value;
+		nodes[i].calls -= f->calls[i];
 	}
 }
 
@@ -104,22 +119,21 @@ int kx_html_flame_encode(struct kx_html_flame *f, struct kx_bytes *out, uint64_t
 
 	if (!nodes)
 		return -ENOMEM;
-	decide(f, nodes);
+	choose(f, nodes, add_up(f, nodes));
 	for (size_t i = f->root + 1; i < f->stacks.nnodes; i++) {
 		const struct kx_stack *s = &f->stacks.nodes[i];
 		bool is_thread = s->parent == f->root;
 
-		if (!nodes[i].keeps)
+		if (!nodes[i].place)
 			continue;
-		nodes[i].place = ++place;
+		nodes[i].place = ++place; /* behind the added nodes before it */
 		put_node(out, is_thread ? 0 : place - nodes[s->parent].place,
 			 is_thread ? s->func : name_of(ctx, s->func), kx_trace_ns(s->value, tsc_hz),
 			 f->calls[i]);
-		if (!nodes[i].extra_calls)
+		if (!nodes[i].calls)
 			continue;
 		place++;
-		put_node(out, 1, other, kx_trace_ns(nodes[i].extra_self, tsc_hz),
-			 nodes[i].extra_calls);
+		put_node(out, 1, other, kx_trace_ns(nodes[i].ticks, tsc_hz), nodes[i].calls);
 	}
 	free(nodes);
 	return 0;

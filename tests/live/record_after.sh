@@ -47,6 +47,17 @@ assert_eq "no times: the first one" "$(seen '[r.split() for r in d["screen"] if 
 	"['$(did leaf_a)', 'calls', 'leaf_a']"
 assert_eq "no row wraps" "$(seen '[r for r in d["screen"] if r.startswith(" ") and len(r) > 45]')" "[]"
 
+# A large trace is not read in passing.
+background "$TARGETS/hot" >"$TMP/hot.out" 2>&1
+hot=$PID
+run env TERM=xterm python3 tests/live/terminal.py 100 "see , (6[89]|[789][0-9]|[0-9]{3}) MB; type ^C" \
+	"$KXRAY" record -p "$hot" -y -f '*' --args 6 --callers -o "$TRACE"
+cp "$TMP/run.out" "$TMP/seen.json"
+kill "$hot"
+assert_contains "a large trace: no rows" "$(seen 'd["screen"]')" "kxray: the trace is too large to be read in passing; 'kxray report' shows its functions"
+assert_eq "a large trace: the next command" "$(seen 'len([l for l in d["screen"] if l.startswith("kxray: next: kxray report ")])')" 1
+rm -f "$TRACE"
+
 # Nothing was recorded: nothing follows.
 start_target counts
 target=$PID
@@ -81,6 +92,13 @@ assert_contains "--open --count" "$STATUS $ERR" "2 kxray record: --count writes 
 opens :7 --open
 if "$KXRAY" export --list | grep -q '^ *html '; then
 	assert "--open: the page is opened" "$ERR" wait_for has_text "$TMP/t.html" "$TMP/opened"
+	chmod 711 "$TMP"
+	printf '#!/bin/sh\nprintf "%%s of %%s %%s\n" "$(id -u)" "$HOME" "$(grep SigBlk /proc/self/status)" >"%s"\n' "$TMP/by" >"$TMP/bin/xdg-open"
+	: >"$TMP/by"
+	chmod 666 "$TMP/by"
+	run env -u WAYLAND_DISPLAY SUDO_USER=nobody DISPLAY=:7 PATH="$TMP/bin:$PATH" "$KXRAY" record -f leaf_a -o "$TMP/t.xray" --open -- "$TARGETS/counts" --start=now
+	assert "--open under sudo: as the user, no signal blocked" "$(cat "$TMP/by")" wait_for has_text \
+		"$(id -u nobody) of $(getent passwd nobody | cut -d: -f6) SigBlk:	0000000000000000" "$TMP/by"
 	opens "" --open
 	assert_contains "--open without a display" "$STATUS $ERR" "calls written to $TMP/t.html"
 	assert "--open without a display: nothing is opened" "it was" test ! -e "$TMP/opened"

@@ -150,10 +150,10 @@ $(BUILD)/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@
 
 # Everything depends on the first of these files; each is rewritten only if its content changes.
-FLAGS = $(CC) $(KX_CFLAGS) $(KX_LDFLAGS) $(CLANG) $(BPF_CFLAGS)
+COMPILERS = $(CC) $(KX_CFLAGS) $(KX_LDFLAGS) $(CLANG) $(BPF_CFLAGS)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(FLAGS))' > $@.new
+	@printf '%s\n' '$(subst ','\'',$(COMPILERS))' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 $(BUILD)/version: FORCE

@@ -245,10 +245,10 @@ asan: ## the unit tests under AddressSanitizer and UBSan, in build-asan
 lint: $(SKELETONS) ## clang-tidy over the program's sources (.clang-tidy: the checks, and why some are left out)
 	@printf '%s\n' $(SRCS) | xargs -P$$(nproc) -n8 sh -c 'clang-tidy --quiet "$$@" -- $(KX_CFLAGS)' sh
 
-demo: ## install what is missing, build, trace a live program
+demo: ## install what is missing, build, trace a live program (KEEP=1: which keeps running)
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build
 	@$(MAKE) --no-print-directory $(BUILD)/kxray $(BUILD)/tests/targets/demo
-	@BUILD='$(BUILD)' scripts/demo.sh
+	@BUILD='$(BUILD)' KEEP='$(KEEP)' scripts/demo.sh
 
 bench: ## install what is missing, measure against perf and bpftrace
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test bench

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # `make demo`: traces a small multi-threaded server while it runs, by its PID, and
-# shows the result in kxray's report and in LLVM's own tool.
+# shows the result in kxray's report and in LLVM's own tool. KEEP=1: the server keeps running, at most for a day.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -10,7 +10,7 @@ trace=$dir/trace.xray
 server=
 
 finish() {
-	[ -z "$server" ] || kill "$server" 2>/dev/null || :
+	[ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || :
 	[ -e "$trace" ] || rm -rf "$dir"
 }
 trap finish EXIT
@@ -39,7 +39,11 @@ show() {
 	"$@"
 }
 
-"$build/tests/targets/demo" >"$dir/server.out" &
+if [ "${KEEP:-}" = 1 ]; then # in a session of its own: Ctrl-C in this terminal does not end it
+	setsid "$build/tests/targets/demo" --repeat=1440 --limit=86500 >"$dir/server.out" 2>&1 </dev/null &
+else
+	"$build/tests/targets/demo" >"$dir/server.out" &
+fi
 server=$!
 until grep -q ready "$dir/server.out"; do
 	kill -0 "$server" && sleep 0.05
@@ -55,7 +59,17 @@ llvm_xray=$(command -v llvm-xray || ls /usr/lib/llvm-*/bin/llvm-xray 2>/dev/null
 if [ -n "$llvm_xray" ]; then
 	show "$llvm_xray" account "$trace" -instr_map="$trace.map" -sort=sum -sortorder=dsc
 fi
-kill -0 "$server" && echo "
-The server still runs; it ends now. The trace stays in $trace (and $(basename "$trace").map);
+kill -0 "$server"
+if [ "${KEEP:-}" = 1 ]; then
+	echo "
+The server keeps running as process $server (a day at most). Trace it as you like, for example with:
+    ${sudo:+sudo }$build/kxray record -p $server -f 'parse_*' -d 5
+and end it with: kill $server"
+	server=
+else
+	echo "
+The server still runs; it ends now (make demo KEEP=1 keeps it)."
+fi
+echo "The trace stays in $trace (and $(basename "$trace").map);
 look into it with: $build/kxray dump $trace | less"
 rm -f "$dir/server.out"

@@ -2,7 +2,7 @@
 /*
  * The program that `make demo` traces: a small server without a network. A
  * listener hands out requests, three workers parse them, look into a
- * cache and pack an answer. Runs for 60 seconds or until SIGTERM.
+ * cache and pack an answer. Runs for 60 seconds (--repeat=N: N minutes; --limit must be above) or until SIGTERM.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -159,8 +159,8 @@ int main(int argc, char **argv)
 			return 1;
 	}
 	target_ready(&o);
-	for (unsigned n = 0; n < 60 * 500; n++) {
-		accept_request(n);
+	for (long n = 0; n < 60 * 500 * o.repeat; n++) {
+		accept_request((unsigned)n);
 		target_pause(2);
 	}
 	printf("{\"answered\":%ld}\n", (long)answered);

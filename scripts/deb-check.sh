@@ -33,6 +33,14 @@ in_root() { # NAME COMMAND...
 	chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"
 }
 say() { echo "deb-check: $*"; }
+logged() { # FILE COMMAND...
+	log=$folder/$1
+	shift
+	"$@" >"$log" 2>&1 && return
+	tail -n 20 "$log" >&2
+	say "'$*' failed; $log has all that it printed." >&2
+	exit 1
+}
 
 finish
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null |
@@ -42,7 +50,7 @@ mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev
 	exit 1
 }
 say "$release from $mirror"
-debootstrap --variant=minbase "$release" "$folder/build-root" "$mirror" >"$folder/debootstrap.log"
+logged debootstrap.log debootstrap --variant=minbase "$release" "$folder/build-root" "$mirror"
 cp -a "$folder/build-root" "$folder/run-root"
 for root in $roots; do
 	mount --bind "$root" "$root"
@@ -54,19 +62,19 @@ done
 say "building with the packages of Build-Depends"
 mkdir "$folder/build-root/source"
 tar xzf "$(scripts/dist.sh "$1" "$folder")" -C "$folder/build-root/source" --strip-components=1
-in_root build-root sh -c 'apt-get update -q && cd /source && apt-get build-dep -q -y --no-install-recommends ./' >"$folder/build-dep.log"
-in_root build-root sh -c 'cd /source && scripts/deb.sh 0 /deb' | tee "$folder/deb.log"
+logged build-dep.log in_root build-root sh -c 'apt-get update -q && cd /source && apt-get build-dep -q -y --no-install-recommends ./'
+logged build.log in_root build-root sh -c 'cd /source && scripts/deb.sh 0 /deb'
 cp "$folder"/build-root/deb/kxray_*.deb "$folder/run-root/"
 
 say "installing and using it in a bare root"
-in_root run-root sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends /kxray_*.deb' >"$folder/install.log"
+logged install.log in_root run-root sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends /kxray_*.deb'
 in_root run-root kxray --version
 in_root run-root kxray doctor
 in_root run-root kxray record -f 'libc.so*:malloc' -o /tmp/t.xray -- ls /
 in_root run-root kxray report /tmp/t.xray
 in_root run-root sh -c 'kxray report --json /tmp/t.xray | grep -q "\"name\": *\"malloc\""'
 in_root run-root sh -c 'dpkg -L kxray | xargs ls -dl | grep -v ^d'
-in_root run-root apt-get purge -q -y kxray >"$folder/purge.log"
+logged purge.log in_root run-root apt-get purge -q -y kxray
 [ -z "$(find "$folder/run-root/usr" -name '*kxray*')" ] || {
 	say "files of kxray are left after its removal"
 	exit 1

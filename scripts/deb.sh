@@ -15,7 +15,7 @@ command -v dpkg-buildpackage >/dev/null && command -v dh >/dev/null || {
 }
 if [ -f .version ]; then
 	mkdir -p "$folder/source"
-	tar c --exclude=./build --exclude='./build-*' . | tar x -C "$folder/source"
+	tar c --exclude=./build --exclude='./build-*' --exclude="./$2" . | tar x -C "$folder/source"
 else
 	rm -rf "$folder/source"
 	mkdir "$folder/source"

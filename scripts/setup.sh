@@ -17,7 +17,7 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-fast)
 		echo g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 \
-			xz-utils gzip protobuf-compiler mandoc zsh fish
+			xz-utils gzip protobuf-compiler mandoc zsh fish git
 		;;
 	debian-test)
 		packages debian-fast
@@ -33,7 +33,7 @@ packages() { # FAMILY-GROUP
 			zydis-devel jansson-devel binutils-devel xz-devel libseccomp-devel libzstd-devel zlib-devel
 		;;
 	fedora-fast)
-		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 xz gzip protobuf-compiler mandoc zsh fish
+		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 xz gzip protobuf-compiler mandoc zsh fish git
 		;;
 	fedora-test)
 		packages fedora-fast

@@ -50,3 +50,9 @@ assert_eq "the version of a mere copy" "$("$TMP/unpacked/kxray-$version/scripts/
 run make -C "$TMP/unpacked/kxray-$version" dist
 assert_eq "make dist of a tarball fails" "$STATUS" 2
 assert_contains "and says why" "$ERR" "this is not a git checkout"
+
+# What scripts/setup.sh installs to build is what the Debian package needs, but for what every Debian build has, and for tools of users.
+needs=$(sed -n '/^Build-Depends:/,/^[A-Z]/s/^\(Build-Depends:\)\? //p' debian/control | tr ', ' '\n\n' | grep '^[a-z]' | grep -vx 'debhelper-compat' | sort)
+installs=$(sed -n '/^	debian-build)/,/;;/p' scripts/setup.sh | grep -oE '[a-z][a-z0-9+-]+' | grep -vxE 'debian-build|echo|gcc|make|llvm' | sort)
+assert_contains "packages of setup.sh" "$installs" libbpf-dev
+assert_eq "packages that a Debian package is built with" "$needs" "$installs"

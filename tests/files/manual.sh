@@ -27,6 +27,8 @@ for command in $commands; do
 	assert_contains "are of this command" "$(<"$TMP/lines")" "kxray $command"
 done
 
+assert_eq "kxray help --help" "$("$KXRAY" help --help)" "$("$KXRAY" --help)"
+
 printf "kxray report --no-such x\nsudo kxray record -f 'a|b' -- x --no-such\nkxray dump -m\nls\n" >"$TMP/lines"
 run python3 tests/files/command_lines.py "$KXRAY" "$TMP/lines"
 assert_eq "wrong examples are found" "$STATUS $(grep -c '^not valid' <<<"$ERR")" "1 2"

@@ -106,7 +106,7 @@ int kx_help(int argc, char **argv)
 		kx_complete(argv + 3, argc - 3, atoi(argv[2]), stdout);
 		return KX_EXIT_DONE;
 	}
-	if (argc < 2) {
+	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		kx_help_print(stdout);
 		return KX_EXIT_DONE;
 	}

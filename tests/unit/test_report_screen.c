@@ -12,7 +12,7 @@
 
 static char long_name[1700];
 
-/* Threads 11 "worker-1" and 12 of process 10; a call of each function takes 1 ms, a call of 1 is around them. */
+/* Threads 11 "worker-1", which begins as "server", and 12 of process 10; a call of each function takes 1 ms, a call of 1 is around them. */
 static void write_trace(void)
 {
 	static const char *functions[] = {
@@ -31,7 +31,9 @@ static void write_trace(void)
 	strcat(long_name, "int>::insert_or_update(int)");
 	w = begin_trace(5, EXPORT_HZ, &fd);
 	for (int i = 0; i < 2; i++) {
-		t = kx_fdr_writer_thread(w, 10, 11 + i, i ? "w\x1b[2J\xff" : "worker-1", "server");
+		t = kx_fdr_writer_thread(w, 10, 11 + i, i ? "w\x1b[2J\xff" : "server", "server");
+		if (!i)
+			note(t, now, "kxray:thread {\"tid\":11,\"pid\":10,\"name\":\"worker-1\"}");
 		enter(t, now, 3, 1);
 		for (uint32_t f = 2; f <= 6; f += f == 4 ? 2 : 1) {
 			enter(t, now += 1000, 3, f);

@@ -172,7 +172,7 @@ void kx_calls_free(struct kx_calls *c);
 bool kx_calls_have_sched(const struct kx_calls *c);
 
 size_t kx_calls_nthreads(const struct kx_calls *c);
-/* Filtered ones too. Its names: before a walk the last ones, during a walk the current ones. */
+/* Filtered ones too. Its names: before and after a walk the last ones, during a walk the current ones. */
 const struct kx_call_thread *kx_calls_thread(const struct kx_calls *c, size_t index);
 
 /*

@@ -13,6 +13,8 @@ struct kx_thread_facts {
 	uint64_t start;      /* time of the first record for a visitor, ticks */
 	const uint8_t *note; /* its first name, as JSON in the file; NULL if there is none */
 	uint32_t note_size;
+	const uint8_t *last_note; /* the same of its last name */
+	uint32_t last_note_size;
 	bool started;
 	bool wanted;         /* by --pid and --tid */
 };

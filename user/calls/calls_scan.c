@@ -48,6 +48,8 @@ static int scan_note(struct kx_calls *c, const struct kx_fdr_record *rec)
 			facts->note = body;
 			facts->note_size = size;
 		}
+		facts->last_note = body;
+		facts->last_note_size = size;
 		return kx_call_thread_rename(&c->threads[rec->thread], body, size, &changed);
 	case KX_NOTE_REPAIRED:
 	case KX_NOTE_RESULT:

@@ -200,6 +200,22 @@ static int walk_time(struct kx_walk *w)
 	return r;
 }
 
+/* The last names of the threads that were left out; those that were walked have them. */
+static int name_left_out(struct kx_walk *w)
+{
+	bool changed;
+
+	for (size_t i = 0; i < w->c->nthreads; i++) {
+		const struct kx_thread_facts *facts = &w->c->facts[i];
+
+		if ((!facts->wanted || !facts->started) && facts->last_note != facts->note &&
+		    kx_call_thread_rename(&w->c->threads[i], facts->last_note, facts->last_note_size,
+					  &changed))
+			return out_of_memory(w);
+	}
+	return 0;
+}
+
 int kx_walk_run(struct kx_walk *w, enum kx_order order)
 {
 	int r = 0;
@@ -210,5 +226,6 @@ int kx_walk_run(struct kx_walk *w, enum kx_order order)
 		r = reset_thread(w, i);
 	if (r)
 		return r;
-	return order == KX_ORDER_TIME ? walk_time(w) : walk_threads(w);
+	r = order == KX_ORDER_TIME ? walk_time(w) : walk_threads(w);
+	return r ? r : name_left_out(w);
 }

@@ -270,12 +270,15 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	return put(c, t, tsc, KX_CPEL_CUSTOM, datum);
 }
 
-/* Times off the CPU, in the first walk */
+/* Times off the CPU: stored in the first walk. The second one has the callbacks too, since a walk
+ * without them begins a thread later, after a move to another CPU that it then does not have. */
 
 static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	struct cpel *c = ctx;
 
+	if (!c->counting)
+		return 0;
 	kx_cpel_states_begin(&c->states, t->index, tsc);
 	return set_ids(c, t->index, t->pid, t->tid);
 }
@@ -284,7 +287,8 @@ static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_i
 {
 	struct cpel *c = ctx;
 
-	kx_cpel_states_off(&c->states, t->index, i);
+	if (c->counting)
+		kx_cpel_states_off(&c->states, t->index, i);
 	return 0;
 }
 
@@ -292,7 +296,8 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	struct cpel *c = ctx;
 
-	kx_cpel_states_end(&c->states, t->index, tsc);
+	if (c->counting)
+		kx_cpel_states_end(&c->states, t->index, tsc);
 	return 0;
 }
 
@@ -317,7 +322,7 @@ static int walk(struct cpel *c, enum kx_order order)
 	};
 	int r;
 
-	if (c->has_states && c->counting) {
+	if (c->has_states) {
 		v.thread = on_thread;
 		v.sched = on_sched;
 		v.end = on_end;

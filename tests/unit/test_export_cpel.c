@@ -458,6 +458,34 @@ static void test_states(void **state)
 	free_export(&e);
 }
 
+/* A thread that is off the CPU before its first call, and moves meanwhile: both walks have the same
+ * events. */
+static void test_states_before_calls(void **state)
+{
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	struct exported e;
+	json_t *json;
+	int fd;
+
+	(void)state;
+	w = begin_trace(0, EXPORT_HZ, &fd);
+	t = kx_fdr_writer_thread(w, 1, 2, "a", "p");
+	assert_int_equal(kx_fdr_cpu(t, T0 + 10, 0), 0);
+	note(t, T0 + 100, "kxray:sched {\"off\":50,\"state\":\"S\"}");
+	assert_int_equal(kx_fdr_cpu(t, T0 + 120, 1), 0);
+	enter(t, T0 + 200, 1, 1);
+	leave(t, T0 + 300, 1, 1);
+	end_trace(w, fd);
+	export_ok(NULL, NULL, &e);
+	json = read_strictly("cpel.py");
+	assert_int_equal(number_at(json, "states/a t2(1)/0"), 1);
+	assert_int_equal(number_at(json, "states/a t2(1)/2"), 1);
+	assert_int_equal(number_at(json, "codes/THREAD~1CPU"), 2);
+	json_decref(json);
+	free_export(&e);
+}
+
 /* cpelstate's times of one thread alone are the times that it ran. */
 static void test_states_of_one(void **state)
 {
@@ -490,12 +518,19 @@ static void test_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_document),
-		cmocka_unit_test(test_little_alone),  cmocka_unit_test(test_fast_clock),
-		cmocka_unit_test(test_names),	      cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_many_threads),  cmocka_unit_test(test_troubles),
-		cmocka_unit_test(test_filter),	      cmocka_unit_test(test_states),
-		cmocka_unit_test(test_states_of_one), cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_little_alone),
+		cmocka_unit_test(test_fast_clock),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_troubles),
+		cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_states_before_calls),
+		cmocka_unit_test(test_states_of_one),
+		cmocka_unit_test(test_limit),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -315,7 +315,7 @@ static void test_filters_of_report(void **state)
 	check_report("--depth 1", "\"id\":1,\"count\":10,\"open\":0,\"no_exit\":0,\"total_ns\":10000,"
 		     "\"self_ns\":10000,");
 	check_report("--min-duration 150ns", "\"id\":2,\"count\":5,");
-	check_report("-f inner --time 18.55us..18.56us", "\"id\":2,\"count\":0,\"open\":1,");
+	check_report("-f inner --time 18.55us..18.56us", "\"id\":2,\"count\":1,\"open\":1,");
 	check_report("-x outer --tid 11", "{\"schema\":1,\"events\":20,");
 	assert_int_equal(run("--json --tid 12 trace.xray"), KX_EXIT_FAILED);
 	assert_non_null(strstr(err_text, "no thread 12 in the trace; there are"));

@@ -65,7 +65,7 @@ static uint32_t bucket_of(uint64_t ns)
 static int widen(struct kx_html_durations *d, uint32_t at)
 {
 	uint32_t first = at > 3 ? at - 3 : 0, end = at + 4;
-	uint64_t *counts;
+	uint32_t *counts;
 
 	if (d->n) {
 		first = first < d->first ? first : d->first;
@@ -98,7 +98,7 @@ int kx_html_functions_add(struct kx_html_functions *f, uint32_t id, uint64_t tic
 	}
 	if (at - d->first >= d->n && widen(d, at))
 		return -ENOMEM;
-	d->counts[at - d->first]++;
+	d->counts[at - d->first] += d->counts[at - d->first] != UINT32_MAX;
 	return 0;
 }
 

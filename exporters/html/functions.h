@@ -16,7 +16,7 @@
  * power of two. So bucket i begins at (4 + i % 4) << (i / 4 - 1).
  */
 struct kx_html_durations {
-	uint64_t *counts; /* of the buckets first to first + n - 1 */
+	uint32_t *counts; /* of the buckets first to first + n - 1; UINT32_MAX: so many or more */
 	uint32_t first, n;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The table of functions: sortable, filtered by the search, and only the visible rows are in the document.
-import { descending, ascending } from "d3-array";
+import { ascending, descending, max } from "d3-array";
 import { select } from "d3-selection";
 import * as format from "./format.js";
 import { state, onChange, choose, colors, oncePerFrame } from "./state.js";
@@ -43,7 +43,7 @@ export function makeTable() {
   const cols = columns(head, functions);
   const sort = { key: "total", down: true };
   let rows = [];
-  const most = { total: Math.max(1, ...functions.slice(0, 5e4).map((f) => f.total)), self: Math.max(1, head.self_ns) };
+  const most = { total: max(functions, (f) => f.total) || 1, self: Math.max(1, head.self_ns) };
 
   const heads = scroll.select("thead tr").selectAll("th").data(cols).join("th")
     .attr("tabindex", 0).attr("title", (c) => c.hint || null).text((c) => c.title)

@@ -70,9 +70,9 @@ json.dump(page, open(folder + "/page.json", "w"))
 KEYS = ("name", "module", "count", "open", "no_exit", "total_ns", "self_ns", "min_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns")
 rows = [sorted(tuple(f[key] for key in KEYS) for f in side["functions"]) for side in (page, report)]
 wrong = [key for key in ("events", "lost", "calls", "repaired", "orphans", "open") if page.get(key) != report[key]]
-wrong += [f["name"] for f in page["functions"] if f["in_histogram"] != f["count"] - f["no_exit"]]
-if not page["functions"] or page["page"]["calls_in_timeline"] != page["calls"] + page["open"] or \
-        page["page"]["calls_in_flame"] != page["calls"] + page["open"]:
+wrong += [f["name"] for f in page["functions"] if f["in_histogram"] != f["count"] - f["no_exit"] - f["open"]]
+if not page["functions"] or page["page"]["calls_in_timeline"] != page["calls"] or \
+        page["page"]["calls_in_flame"] != page["calls"]:
     wrong.append("sums")
 print(wrong or ("the same" if rows[0] == rows[1] else "rows"))
 END
@@ -84,6 +84,11 @@ TRACE=$TMP/trace.xray
 numbers "small trace" "$TRACE"
 numbers "filtered" "$TRACE" --function '*<1*'
 assert_eq "filtered: it says so" "$(json "$TMP/page.json" "d['filtered'], len(d['functions']) < 60")" "(True, True)"
+
+head -c $(($(stat -c %s "$TRACE") / 2 + 1)) "$TRACE" >"$TMP/cut.xray"
+cp "$TRACE.map" "$TMP/cut.xray.map"
+numbers "truncated trace" "$TMP/cut.xray"
+assert_eq "truncated trace: it has open calls, and says that it was cut" "$(json "$TMP/page.json" "d['open'] > 0, d['truncated']")" "(True, True)"
 
 # Every function and thread is called something that would end a script, an attribute or a tag.
 python3 - "$TRACE" <<'END'

@@ -84,7 +84,7 @@ static void test_head(void **state)
 	assert_string_equal(json_string_value(json_array_get(json_object_get(process, "command"), 1)),
 			    "--a='\"</script>");
 	assert_int_equal(number_of(head, "lost"), 12);
-	assert_int_equal(number_of(head, "calls"), 7);
+	assert_int_equal(number_of(head, "calls"), 9);
 	assert_int_equal(number_of(head, "open"), 2);
 	assert_int_equal(number_of(head, "repaired"), 1);
 	assert_int_equal(number_of(head, "merged_slices"), 0);

@@ -76,7 +76,7 @@ function drawNumbers(panel, f) {
   const rows = [["calls", format.count(f.count)], ["total", format.time(f.total)],
     ["self", `${format.time(f.self)}  (${format.percent(f.self, head.self_ns)} of all)`]];
   if (head.sched) rows.push(["off CPU", format.time(f.off)], ["waiting for a CPU", format.time(f.wait)]);
-  if (f.count - f.no_exit - f.open)
+  if (f.buckets.length)
     rows.push(["min / max", `${format.time(f.min)} / ${format.time(f.max)}`],
               ["p50", format.time(f.p50)], ["p90 / p99", `${format.time(f.p90)} / ${format.time(f.p99)}`]);
   if (f.open) rows.push(["open at the end", format.count(f.open)]);
@@ -114,7 +114,7 @@ export function makeDetails(tree, showSlowest) {
     panel.append("h2").text(f.name);
     panel.append("p").text(f.module);
     drawNumbers(panel, f);
-    if (f.count - f.no_exit) {
+    if (f.buckets.length) {
       const button = panel.append("p").append("button").text("Show its slowest call in the timeline");
       button.on("click", () => showSlowest(f.index) || button.attr("disabled", "").text("its calls are all merged with others"));
     }

@@ -120,6 +120,13 @@ int kx_html_slice_add(struct kx_html_slices *s, const struct kx_html_slice *slic
 	return 0;
 }
 
+/* A million times four of them: inline. */
+static inline void put_varint(struct kx_bytes *b, uint64_t v)
+{
+	if (kx_bytes_reserve(b, KX_VARINT_SIZE))
+		b->size += kx_varint_write(b->data + b->size, v);
+}
+
 static void encode_row(const struct kx_html_slices *s, const uint32_t *order,
 		       const struct kx_html_row *row, const struct kx_html_streams *out,
 		       uint64_t first_tsc, uint64_t tsc_hz, uint32_t (*name_of)(void *, uint32_t),
@@ -138,13 +145,12 @@ static void encode_row(const struct kx_html_slices *s, const uint32_t *order,
 			row->kind == KX_HTML_CALLS ? name_of(ctx, slice->name) : slice->name;
 		bool merged = slice->count != 1 || row->kind == KX_HTML_GAPS;
 
-		kx_bytes_varint(out->tags,
-				(uint64_t)name << 3 | (uint64_t)merged << 2 | slice->how);
-		kx_bytes_varint(out->gaps, from - end);
-		kx_bytes_varint(out->times, to - from);
+		put_varint(out->tags, (uint64_t)name << 3 | (uint64_t)merged << 2 | slice->how);
+		put_varint(out->gaps, from - end);
+		put_varint(out->times, to - from);
 		if (merged) {
-			kx_bytes_varint(out->merged, slice->count);
-			kx_bytes_varint(out->merged, kx_trace_ns(slice->busy, tsc_hz));
+			put_varint(out->merged, slice->count);
+			put_varint(out->merged, kx_trace_ns(slice->busy, tsc_hz));
 		}
 		end = to;
 	}

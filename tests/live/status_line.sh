@@ -53,6 +53,11 @@ on_terminal "SIGUSR1" 130 "see 0 dumps of 0.0 kB; run kill -USR1 \$PID; see kxra
 clean "SIGUSR1"
 assert_eq "SIGUSR1: its line" "$(seen 'len([l for l in d["screen"] if l.startswith("kxray: wrote ")])')" 2
 
+on_terminal "SIGUSR1 without a flight recorder" 130 "see events/s; run kill -USR1 \$PID; see SIGUSR1 asks for a dump; see events/s; type ^C" \
+	-p "$demo" -y -f parse_request
+assert_eq "SIGUSR1 without a flight recorder: status" "$(seen 'd["status"]')" 0
+clean "SIGUSR1 without a flight recorder"
+
 # What has no status line: none of these waits for one, a recording of over a second would have shown it.
 no_line() { assert_eq "$1" "$(tr -cd '\r\033' <"$2" | wc -c)" 0; }
 "$KXRAY" record -p "$demo" -f parse_request -d 1500ms -o "$TRACE" 2>"$TMP/rec.err"

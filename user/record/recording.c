@@ -41,7 +41,11 @@ static int take_signal(struct recording *r, bool again)
 		if (si.ssi_signo == SIGCHLD)
 			continue;
 		if (si.ssi_signo == SIGUSR1) {
-			kx_flight_request_dump(r->flight);
+			if (r->flight)
+				kx_flight_request_dump(r->flight);
+			else
+				kx_notice(&r->notices, "SIGUSR1 asks for a dump, which only a flight recorder writes "
+						       "(--flight-recorder, --keep); the recording continues");
 			continue;
 		}
 		asked = (int)si.ssi_signo;

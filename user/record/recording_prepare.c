@@ -434,7 +434,7 @@ static void reserve_map_room(struct recording *r)
 
 int kx_recording_prepare(struct recording *r, struct kx_err *err)
 {
-	int code = kx_signals_block(r->o->flight != NULL, &r->old_mask, err), refused;
+	int code = kx_signals_block(&r->old_mask, err), refused;
 
 	if (code < 0)
 		return code;

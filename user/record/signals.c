@@ -7,7 +7,7 @@
 
 #include "base/stop_request.h"
 
-int kx_signals_block(bool dumps, sigset_t *old, struct kx_err *err)
+int kx_signals_block(sigset_t *old, struct kx_err *err)
 {
 	sigset_t set;
 	int fd;
@@ -17,8 +17,8 @@ int kx_signals_block(bool dumps, sigset_t *old, struct kx_err *err)
 	signal(SIGTERM, SIG_DFL);
 	kx_stop_signals(&set);
 	sigaddset(&set, SIGCHLD);
-	if (dumps)
-		sigaddset(&set, SIGUSR1);
+	/* also without a flight recorder: one sent by mistake must not end the recording */
+	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, old);
 	kx_stop_listen(true);
 	/* A closed standard error must not end the recording. */

@@ -9,10 +9,10 @@
 #include "base/err.h"
 
 /*
- * Blocks SIGINT, SIGTERM, SIGHUP and SIGQUIT, which end a recording, SIGCHLD, and if @dumps SIGUSR1;
+ * Blocks SIGINT, SIGTERM, SIGHUP and SIGQUIT, which end a recording, SIGCHLD, and SIGUSR1;
  * returns a signalfd(2) of them. Ignores SIGPIPE and SIGXFSZ. *@old gets the mask before. Errors:
  * signalfd(2)'s.
  */
-int kx_signals_block(bool dumps, sigset_t *old, struct kx_err *err);
+int kx_signals_block(sigset_t *old, struct kx_err *err);
 
 #endif

@@ -12,7 +12,6 @@
 #include "base/stop_request.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
-#include "tracer/debugger.h"
 #include "tracer/keeper.h"
 #include "tracer/sources.h"
 #include "tracer/uprobe_try.h"
@@ -224,30 +223,6 @@ static void fill_result(struct recording *r)
 			 clock->source[0] ? clock->source : "unknown");
 }
 
-/* A debugger keeps probes in place. Their programs record nothing, once the last one has ended. */
-static void report_waiting(struct recording *r)
-{
-	bool any = false;
-
-	/* a probe's end waits for all programs that run at probes */
-	kx_mechanism_try(kx_tracer_prog_mechanism(r->tracer, KX_PROG_ENTRY));
-	for (size_t i = 0; i < r->targets.npids; i++) {
-		char name[32];
-		pid_t debugger = kx_debugger_of(r->targets.pids[i], name, sizeof(name));
-
-		if (!debugger)
-			continue;
-		any = true;
-		kx_notice(&r->notices,
-			  "process %d has a debugger (%s, process %d): its probes stay in place, and "
-			  "record nothing, until the debugger lets go of it",
-			  (int)r->targets.pids[i], name, (int)debugger);
-	}
-	if (!any)
-		kx_notice(&r->notices, "a process has a debugger: its probes stay in place, and "
-				       "record nothing, until the debugger lets go of it");
-}
-
 /* Stops recording before the probes are removed: calls during detaching are not recorded. */
 static void detach(struct recording *r)
 {
@@ -268,8 +243,11 @@ static void detach(struct recording *r)
 	if (r->follow)
 		kx_follow_detach(r->follow);
 	kx_probe_sets_free(&r->probes);
-	if (r->probes.waiting && !kx_keeper_is_left())
-		report_waiting(r);
+	if (r->probes.waiting && !kx_keeper_is_left()) {
+		/* a probe's end waits for all programs that run at probes */
+		kx_mechanism_try(kx_tracer_prog_mechanism(r->tracer, KX_PROG_ENTRY));
+		kx_targets_note_debuggers(&r->targets, &r->notices);
+	}
 	kx_sources_detach_all(r->tracer);
 	r->result->detach_seconds = kx_monotonic_seconds() - before;
 }

@@ -135,6 +135,8 @@ int kx_recording_open_output(struct recording *r, struct kx_err *err);
  * replaced: how much of the disk they take is what --rotate and --keep-files bound. Errors: those of kx_old_output_keep.
  */
 int kx_recording_keep_old(struct recording *r, struct kx_err *err);
+/* Room for the map with the final counts, which is written beside the first one before it replaces it. */
+void kx_recording_reserve_map_room(struct recording *r);
 /* The first part is in place, and recording begins. Errors: -ENOMEM. */
 int kx_recording_begin_rotation(struct recording *r, struct kx_err *err);
 /* After a pass: begins the next part if the present one is large or long enough. */

@@ -6,14 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/monotonic.h"
 #include "base/pattern.h"
 #include "base/stop_request.h"
-#include "base/temporary_file.h"
 #include "collect/tracer_input.h"
 #include "record/changed_code.h"
 #include "record/session_info.h"
@@ -22,7 +20,6 @@
 #include "tracer/keeper.h"
 #include "tracer/uprobe_try.h"
 
-#define MAP_COUNTS_ROOM (64u << 10) /* bytes: counts, and processes that join */
 /* 20 ms after each other. */
 #define MAX_SCANS 100
 
@@ -421,17 +418,6 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 	return choose(r, r->o->select.exits, err);
 }
 
-/* Room for the map with the final counts, which is written beside the first one before it replaces
- * it. */
-static void reserve_map_room(struct recording *r)
-{
-	struct stat st;
-
-	if (!stat(r->output.map_path, &st))
-		r->map_room = kx_reserve_room(r->output.map_path,
-					      (uint64_t)st.st_size * 5 / 4 + MAP_COUNTS_ROOM);
-}
-
 int kx_recording_prepare(struct recording *r, struct kx_err *err)
 {
 	int code = kx_signals_block(&r->old_mask, err), refused;
@@ -493,6 +479,6 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 			unlink(r->output.map_path);
 	}
 	if (!code)
-		reserve_map_room(r);
+		kx_recording_reserve_map_room(r);
 	return code;
 }

@@ -9,12 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/monotonic.h"
 #include "base/old_output.h"
+#include "base/temporary_file.h"
 #include "record/session_info.h"
 #include "record/session_map.h"
+
+#define MAP_COUNTS_ROOM (64u << 10) /* bytes: counts, and processes that join */
 
 static bool is_rotated(const struct recording *r)
 {
@@ -84,6 +88,15 @@ static int write_first_map(const struct recording *r, struct kx_err *err)
 		code = kx_session_map_write(r->output.map_path, &r->sel, &r->moves, r->rotation.from, info, err);
 	json_decref(info);
 	return code;
+}
+
+void kx_recording_reserve_map_room(struct recording *r)
+{
+	struct stat st;
+
+	if (!stat(r->output.map_path, &st))
+		r->map_room = kx_reserve_room(r->output.map_path,
+					      (uint64_t)st.st_size * 5 / 4 + MAP_COUNTS_ROOM);
 }
 
 /* The newest part stays; older ones may not. */

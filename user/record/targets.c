@@ -250,3 +250,24 @@ int kx_targets_read_all(struct kx_targets *t, struct kx_tracer *tracer, struct k
 		t->procs[i].mods = &t->mods[i];
 	return 0;
 }
+
+void kx_targets_note_debuggers(const struct kx_targets *t, const struct kx_notices *notices)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < t->npids; i++) {
+		char name[32];
+		pid_t debugger = kx_debugger_of(t->pids[i], name, sizeof(name));
+
+		if (!debugger)
+			continue;
+		any = true;
+		kx_notice(notices,
+			  "process %d has a debugger (%s, process %d): its probes stay in place, and "
+			  "record nothing, until the debugger lets go of it",
+			  (int)t->pids[i], name, (int)debugger);
+	}
+	if (!any)
+		kx_notice(notices, "a process has a debugger: its probes stay in place, and "
+				   "record nothing, until the debugger lets go of it");
+}

@@ -61,4 +61,10 @@ pid_t kx_targets_ended(const struct kx_targets *t);
 /* Whether the process runs no program (any more): it has ended, or is a kernel thread. */
 bool kx_process_has_no_program(pid_t pid);
 
+/*
+ * After the probes were to be removed: names the debuggers that keep them in place. The programs of such probes record nothing, once the
+ * last link has been closed.
+ */
+void kx_targets_note_debuggers(const struct kx_targets *t, const struct kx_notices *notices);
+
 #endif

@@ -77,7 +77,7 @@ assert_eq "bash: a command to run" "$(in_bash "$k record -- mkfif" "$k" record -
 
 if command -v zsh >/dev/null; then
 	cat >"$TMP/zsh" <<-'END'
-		_describe() { print -rl -- "${(@P)2%%:*}" }
+		_describe() { print -rl -- "${(@P)2}" | sed 's/\([^\\]\):.*/\1/; s/\\:/:/g' }
 		_files() { print -r -- "files $PREFIX" }
 		compset() { PREFIX=${PREFIX#*=} }
 		words=("$@") CURRENT=$# PREFIX=$@[-1]
@@ -88,6 +88,7 @@ if command -v zsh >/dev/null; then
 	assert_eq "zsh: a command" "$(in_zsh "$k" re)" "record report"
 	assert_eq "zsh: a value" "$(in_zsh "$k" record --clock=k)" "--clock=kfunc --clock=ktime"
 	assert_eq "zsh: a function" "$(in_zsh "$k" functions "$program" -f t)" "$(echo $want)"
+	assert_eq "zsh: what is escaped" "$(in_zsh "$k" record -p "$pid" -f 'libc.so\*:getnamein')" "libc.so*:getnameinfo"
 	assert_eq "zsh: a file behind =" "$(in_zsh "$k" record --output=a.)" "files a."
 else
 	skip "zsh" "it is not installed"
@@ -101,6 +102,7 @@ if command -v fish >/dev/null; then
 	assert_eq "fish: a command" "$(in_fish "kxray re")" "record report"
 	assert_eq "fish: a value" "$(in_fish "kxray record --clock=k")" "--clock=kfunc --clock=ktime"
 	assert_eq "fish: a function" "$(in_fish "kxray functions $program -f t")" "$(echo $want)"
+	assert_eq "fish: what is escaped" "$(in_fish "kxray record -p $pid -f libc.so\\*:getnamein")" "libc.so*:getnameinfo"
 	assert_eq "fish: a file" "$(in_fish "kxray report $TMP/a.")" "$TMP/a.xray"
 	assert_eq "fish: a file behind =" "$(in_fish "kxray record --output=$TMP/a.")" "--output=$TMP/a.xray"
 	assert_eq "fish: a command to run" "$(in_fish "kxray record -- mkfif")" mkfifo

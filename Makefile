@@ -70,7 +70,7 @@ endif
 PACKAGES := libbpf libelf libdw jansson liblzma libseccomp libzstd zlib
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 LIBS := $(or $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null),\
-	     -lbpf -lelf -ldw -ljansson -llzma -lseccomp -lzstd -lz) -lZydis -liberty
+	     -lbpf -lelf -ldw -ljansson -llzma -lseccomp -lzstd -lz) -lZydis -liberty -lm
 
 KX_CFLAGS = -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -I. -Iuser -I$(BUILD) \
 	    $(PKG_CFLAGS) $(CFLAGS) $(SANITIZER) -pthread

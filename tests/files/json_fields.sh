@@ -28,10 +28,13 @@ for view in --callers --callees --histogram "--slowest 3"; do
 	# shellcheck disable=SC2086
 	printed REPORT "$KXRAY" report --json $view "$name" "$TRACE"
 done
+# B has other functions and more calls.
+"$BUILD/tests/make_trace" write "$TMP/b.xray" 40000 5 70 70 || fail "make_trace" "status $?"
+printed DIFF "$KXRAY" diff --json "$TRACE" "$TMP/b.xray"
 printed FUNCTIONS "$KXRAY" functions --json -f '*' "$TARGETS/counts"
 printed EXPORT "$KXRAY" export --list --json
 printed DUMP "$KXRAY" dump --json "$TRACE"
-for section in REPORT FUNCTIONS EXPORT DUMP; do
+for section in REPORT DIFF FUNCTIONS EXPORT DUMP; do
 	assert_eq "$section: fields are as the page says" \
 		"$(python3 tests/json_fields.py "$PAGE" $section "$TMP/$section".* 2>&1)" ""
 done

@@ -19,6 +19,7 @@ enum kx_exit_status {
 
 int kx_cmd_record(int argc, char **argv);
 int kx_cmd_report(int argc, char **argv);
+int kx_cmd_diff(int argc, char **argv);
 int kx_cmd_export(int argc, char **argv);
 int kx_cmd_dump(int argc, char **argv);
 int kx_cmd_functions(int argc, char **argv);

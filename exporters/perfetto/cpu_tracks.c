@@ -298,9 +298,11 @@ static int wake(struct sweep *s, const struct kx_spooled *record)
 
 static int take(struct sweep *s, const struct kx_spooled *record)
 {
+	int32_t tid = kx_calls_thread(s->o->x->calls, record->thread)->tid;
 	int r;
 
-	if (kx_calls_thread(s->o->x->calls, record->thread)->tid <= 0)
+	/* 0 is Perfetto's idle thread; a damaged trace may have any number */
+	if (tid <= 0 || tid >= KX_PF_UNTRACED || record->waker >= KX_PF_UNTRACED)
 		return 0;
 	if (record->kind == KX_SPOOLED_WAKE)
 		return wake(s, record);

@@ -47,8 +47,11 @@ int kx_spool_add(struct kx_spool *s, const struct kx_spooled *record)
 			return -ENOMEM;
 		s->runs[s->nruns++] = (struct kx_spool_run){ s->count, s->count };
 		s->thread = record->thread;
+		s->ns = 0;
 	}
-	s->buffer[s->nbuffer++] = *record;
+	s->ns = record->ns > s->ns ? record->ns : s->ns;
+	s->buffer[s->nbuffer] = *record;
+	s->buffer[s->nbuffer++].ns = s->ns;
 	s->runs[s->nruns - 1].end = ++s->count;
 	return 0;
 }

@@ -38,14 +38,17 @@ struct kx_spool {
 	struct kx_spooled *buffer;
 	size_t nbuffer;
 	uint64_t count;
-	uint32_t thread; /* of the newest record */
+	uint64_t ns; /* of the newest record, and its thread */
+	uint32_t thread;
 	struct kx_spool_run *runs, *heap;
 	size_t nruns, room, nheap;
 	const struct kx_spooled *mapped;
 };
 
-/* The records of a thread follow one another, and in order of time. Errors: -ENOMEM, those of a
- * temporary file. */
+/*
+ * The records of a thread follow one another. One that goes back in time, as in damaged traces, gets the time of
+ * the one before it. Errors: -ENOMEM, those of a temporary file.
+ */
 int kx_spool_add(struct kx_spool *s, const struct kx_spooled *record);
 
 /* After the last kx_spool_add. Errors: the same. */

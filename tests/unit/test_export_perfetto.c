@@ -241,6 +241,34 @@ static void test_cpu_tracks(void **state)
 	assert_non_null(strstr(known_read("perfetto.py", "", out), "\nswitch 1 7000000100 11 3\n"));
 }
 
+/* Ids that no thread can have, and times that go back, are in no lists whose differences would wrap. */
+static void test_damaged_notes(void **state)
+{
+	struct kx_fdr_thread *a, *b;
+	struct kx_fdr_writer *w;
+	const char *out, *text;
+	int fd;
+
+	(void)state;
+	w = known_writer(in_dir("trace"), &fd);
+	a = kx_fdr_writer_thread(w, 9, INT32_MAX, "a", "prog");
+	b = kx_fdr_writer_thread(w, 9, 11, "b", "prog");
+	enter_and_leave(a, 1000, 1100, 0);
+	back(a, 1300, 0, "kxray:sched {\"off\":100,\"state\":\"S\",\"wait\":10,\"by\":11,\"on\":0}");
+	enter_and_leave(b, 1000, 1100, 1);
+	back(b, 1400, 1, "kxray:sched {\"off\":200,\"state\":\"S\",\"wait\":10,\"by\":4294967295,\"on\":1}");
+	/* asleep before it was back */
+	back(b, 1402, 1, "kxray:sched {\"off\":300,\"state\":\"S\",\"wait\":250,\"by\":0,\"on\":1}");
+	enter_and_leave(b, 1500, 1600, 1);
+	known_end(w, fd);
+	out = exported(in_dir("trace"), NULL, false);
+	text = line_of("protoc --decode=perfetto.protos.Trace -I$OLDPWD/tests/readers perfetto.proto < %s | "
+		       "awk '/_timestamp: / && $2 > 1000 || /(waking|next)_pid: / && $2 > 4194305 || / pid: / && $2 == 4294967295' | wc -l # %s",
+		       out, "");
+	assert_int_equal(strtoul(text, NULL, 10), 0);
+	assert_int_equal(lines_with(out, "waking_pid: 11"), 1);
+}
+
 /* Many switches and threads: more than a bundle and a buffer of the temporary file hold. */
 static void test_many_switches(void **state)
 {
@@ -309,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_clock_snapshots),
 		cmocka_unit_test(test_cpu_tracks),
+		cmocka_unit_test(test_damaged_notes),
 		cmocka_unit_test(test_many_switches),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_many_threads),

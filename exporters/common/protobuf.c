@@ -49,21 +49,26 @@ void kx_pb_text(struct kx_bytes *pb, unsigned field, const char *text)
 size_t kx_pb_open(struct kx_bytes *pb, unsigned field)
 {
 	kx_bytes_varint(pb, field << 3 | WIRE_LENGTH);
+	kx_bytes_u8(pb, 0);
 	return pb->size;
 }
 
-/* The length precedes the message but is known only now: the message, which is short, moves once. */
+/* The length precedes the message but is known only now. It has room for most; a longer message moves. */
 void kx_pb_close(struct kx_bytes *pb, size_t opened)
 {
 	uint8_t length[KX_VARINT_SIZE];
-	size_t n;
+	size_t size = pb->size - opened, n;
 
 	if (pb->failed)
 		return;
-	n = kx_varint_write(length, pb->size - opened);
+	if (size < 0x80) {
+		pb->data[opened - 1] = (uint8_t)size;
+		return;
+	}
+	n = kx_varint_write(length, size) - 1;
 	if (!kx_bytes_reserve(pb, n))
 		return;
-	memmove(pb->data + opened + n, pb->data + opened, pb->size - opened);
-	memcpy(pb->data + opened, length, n);
+	memmove(pb->data + opened + n, pb->data + opened, size);
+	memcpy(pb->data + opened - 1, length, n + 1);
 	pb->size += n;
 }

@@ -129,7 +129,7 @@ static bool read_number(const char *at, uint64_t max, uint64_t *out)
 	return value <= max;
 }
 
-/* Impossible times are clamped. */
+/* Impossible times are clamped. The other members follow the state. */
 static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc)
 {
 	struct kx_sched_interval *i = &note->sched;
@@ -150,13 +150,13 @@ static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size
 	i->state = *state > ' ' && *state < 0x7f && *state != '"' ? *state : '?';
 	could_run = kx_sched_could_run(i->state);
 	i->wake = could_run ? i->from : i->to;
-	if (!could_run && read_number(find_value(text, "\"wait\":"), i->to - i->from, &wait))
+	if (!could_run && read_number(find_value(state, "\"wait\":"), i->to - i->from, &wait))
 		i->wake = i->to - wait;
-	i->has_waker = read_number(find_value(text, "\"by\":"), UINT32_MAX, &waker);
+	i->has_waker = read_number(find_value(state, "\"by\":"), UINT32_MAX, &waker);
 	i->waker = i->has_waker ? (uint32_t)waker : 0;
-	i->has_waker_cpu = i->has_waker && read_number(find_value(text, "\"on\":"), UINT16_MAX, &cpu);
+	i->has_waker_cpu = i->has_waker && read_number(find_value(state, "\"on\":"), UINT16_MAX, &cpu);
 	i->waker_cpu = i->has_waker_cpu ? (uint16_t)cpu : 0;
-	i->open = find_value(text, "\"open\":true") != NULL;
+	i->open = find_value(state, "\"open\":true") != NULL;
 	return true;
 }
 

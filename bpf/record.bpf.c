@@ -71,6 +71,9 @@ static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp - 8);
 }
 
+#ifdef KX_FOR_TOP
+#include "top_session.bpf.h"
+#else
 /* Entry and return of a function by one link (uprobe session, kernel 6.13). */
 SEC("uprobe")
 int kx_session(struct pt_regs *ctx)
@@ -124,6 +127,7 @@ int kx_session_plain(struct pt_regs *ctx)
 	put_record(&ring, KX_EVENT_ENTRY, hit.id, KX_COOKIE_FUNC(hit.cookie), ctx->sp, 0, 0, 0);
 	return !kx_may_hijack(&ring, &hit, ctx->sp);
 }
+#endif
 
 /* The programs below are for uprobe.multi and single uprobes, where 1 would remove the probe. */
 SEC("uprobe")

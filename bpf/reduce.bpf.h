@@ -16,6 +16,7 @@
 
 #include "budget.bpf.h"
 #include "frames.bpf.h"
+#include "top.bpf.h"
 
 /* Fixed at load; all 0: every call is written as it comes. */
 const volatile __u32 kx_max_depth = 0;	   /* calls deeper than that are left out */
@@ -403,6 +404,9 @@ static __noinline int judge_exit(__u32 kind, __u32 tid, __u32 func, __u64 sp)
 	return verdict;
 }
 
+#ifdef KX_FOR_TOP
+#include "top_frames.bpf.h"
+#else
 /* A function of its own: the verifier adds up the stack of all callers, and those with a payload have much. */
 static __noinline int put_with_payload(__u32 tid, __u32 func, __u64 sp, const __u64 *payload, __u32 words)
 {
@@ -454,6 +458,7 @@ static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 		return 0;
 	return kx_put(kind, tid, func & (KX_COOKIE_FUNC(~0) | KX_FUNC_AT_INSTRUCTION), sp, payload, words);
 }
+#endif
 
 /*
  * Run by user space when the gate is closed: the calls that are still open and have lasted long

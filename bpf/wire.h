@@ -230,6 +230,20 @@ struct kx_budget_rate {
 	__u32 pad;
 };
 
+/*
+ * With kxray top: the calls of one function that began or ended on one CPU, since the gate was opened. Only max_ns is ever
+ * set back, by user space. An element fills whole cache lines.
+ */
+#define KX_CALL_BUCKETS 45
+struct kx_call_stats {
+	__u64 calls;  /* that have begun */
+	__u64 sum_ns; /* of the measured durations, which the buckets count */
+	__u64 max_ns; /* since user space has last set it to 0 */
+	__u64 buckets[KX_CALL_BUCKETS]; /* i: from 2^i to below 2^(i + 1) ns; 0: also 0 ns; the last: all longer ones */
+};
+
+_Static_assert(sizeof(struct kx_call_stats) == 384, "statistics of a function fill 6 cache lines");
+
 #define KX_BUDGET_MAX_LEVEL 12
 #define KX_BUDGET_NONE 64
 #define KX_BUDGET_WAKE_NS (1u << 20) /* a power of two */

@@ -139,8 +139,14 @@ struct bpf_uprobe {
 	u64 cookie;
 } __attribute__((preserve_access_index));
 
+/* A type of the kernel that begins with a number of 8 bytes. */
+struct timespec64 {
+	long long tv_sec;
+} __attribute__((preserve_access_index));
+
 struct bpf_session_run_ctx {
 	_Bool is_return;
+	void *data;
 } __attribute__((preserve_access_index));
 
 struct bpf_uprobe_multi_run_ctx {

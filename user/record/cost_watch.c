@@ -21,17 +21,23 @@ struct kx_cost_watch {
 	struct kx_syscall_costs syscalls; /* all 0: not known */
 };
 
-/* What one call takes, ns; 0: not known. */
+/* Whether only entries have probes. */
+static bool only_counts(const struct recording *r)
+{
+	return r->o->count && !r->o->live;
+}
+
+/* What one call takes, ns; 0: not known. Timing it is as good as recording it. */
 static double call_ns(const struct recording *r, const struct kx_function *f)
 {
 	const struct kx_cost_watch *w = r->watch_cost;
 	const double ns = 1e9 / (double)kx_tracer_clock(r->tracer)->tsc_hz;
 
 	if (!kx_select_is_probed_by(&r->sel, f, KX_PROBE_UPROBE))
-		return r->o->count ? w->syscalls.counted_ns : w->syscalls.recorded_ns;
+		return only_counts(r) ? w->syscalls.counted_ns : w->syscalls.recorded_ns;
 	if (!r->costs.nkinds || f->plan.entry.cost > KX_COST_STEPPED)
 		return 0;
-	if (r->o->count) /* entries only, as a session has them that records nothing */
+	if (only_counts(r)) /* entries only, as a session has them that records nothing */
 		return ns * r->costs.kinds[1 + f->plan.entry.cost].counted;
 	return ns * r->costs.kinds[kx_calibrate_nearest_kind(&f->plan)].cost;
 }
@@ -127,7 +133,8 @@ void kx_cost_watch_poll(struct recording *r)
 		return;
 	w->warned = true;
 	kx_notice(&r->notices, "warning: %s costs the program about %.0f %% of a CPU%s",
-		  r->o->count ? "counting" : "recording", (spent - before) / seconds * 100,
+		  r->o->live ? "this" : r->o->count ? "counting" : "recording", (spent - before) / seconds * 100,
+		  r->o->live  ? "; fewer functions (-f) cost less" :
 		  r->o->count ? "; fewer functions (-f) cost less, and --max-overhead bounds it" :
 			      "; --max-overhead bounds it");
 }

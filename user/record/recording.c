@@ -115,6 +115,7 @@ static int wait_of(const struct recording *r, double left, bool idle)
 		return 1;
 	if (kx_recording_budget_waits(r) && wait_ms > WAITING_PASS_MS)
 		wait_ms = WAITING_PASS_MS;
+	wait_ms = kx_recording_live_wait(r, wait_ms);
 	return r->o->seconds > 0 && left * 1000 < wait_ms ? (int)(left * 1000) + 1 : wait_ms;
 }
 
@@ -123,7 +124,7 @@ static int wait_of(const struct recording *r, double left, bool idle)
 static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 {
 	double start = kx_monotonic_seconds(), flush_every, flushed = start;
-	struct pollfd *fds = calloc(r->targets.npids + 3, sizeof(*fds));
+	struct pollfd *fds = calloc(r->targets.npids + 4, sizeof(*fds));
 	bool asked = false, ended = false;
 	uint64_t heads = UINT64_MAX;
 	int code = 0;
@@ -151,12 +152,17 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 			(struct pollfd){ .fd = kx_tracer_doorbell_fd(r->tracer), .events = POLLIN };
 		fds[r->targets.npids + 2] =
 			(struct pollfd){ .fd = kx_tracer_trigger_fd(r->tracer), .events = POLLIN };
-		poll(fds, r->targets.npids + 3, wait_of(r, left, heads == before));
+		fds[r->targets.npids + 3] = (struct pollfd){ .fd = r->o->live ? r->o->live->fd : -1, .events = POLLIN };
+		poll(fds, r->targets.npids + 4, wait_of(r, left, heads == before));
 		kx_tracer_poll_events(r->tracer);
 		code = check_processes(r, err);
 		if (!code)
 			code = kx_recording_budget_poll(r, err);
 		kx_cost_watch_poll(r);
+		if (!code)
+			code = kx_recording_live_poll(r, err);
+		if (code == -ECANCELED)
+			break;
 		if (!code && !r->o->count)
 			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
 		if (!code && r->flight)
@@ -183,7 +189,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 	}
 	*asked_to_end = !ended;
 	free(fds);
-	return code;
+	return code == -ECANCELED ? 0 : code;
 }
 
 static void fill_result(struct recording *r)
@@ -362,6 +368,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_links_close(&r->calibration);
 	kx_recording_budget_free(r);
 	kx_cost_watch_free(r);
+	kx_recording_live_free(r);
 	kx_recording_status_free(r);
 	kx_flight_free(r->flight);
 	kx_collector_free(r->collector);
@@ -446,6 +453,8 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 		if (!code && r.writer)
 			code = kx_recording_begin_rotation(&r, err);
 		if (!code)
+			code = kx_recording_live_begin(&r, err);
+		if (!code)
 			code = run(&r, &asked, err);
 		result->seconds = kx_monotonic_seconds() - start;
 	}
@@ -454,7 +463,8 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	else if (r.tracer)
 		kx_dlopen_watch_stop(&r.watch);
 	if (result->started)
-		code = o->count	  ? finish_count(&r, code, err)
+		code = o->live	  ? kx_recording_live_end(&r, code, err)
+		       : o->count	  ? finish_count(&r, code, err)
 		       : r.flight ? finish_flight(&r, asked, code, err)
 				  : finish(&r, code, err);
 	clean_up(&r, result->started);

@@ -12,6 +12,7 @@
  *     recording_status.c  what it has done so far, for a status line
  *     bounded_count.c      before a recording: rates of functions, counted without slowing the target down
  *     count.c, rate.c      no trace: calls are counted in the kernel
+ *     recording_live.c     no trace: calls are counted and timed in the kernel, and somebody looks on (kxray top)
  *
  * Everything before the gate's opening either succeeds or leaves nothing behind. After it, every
  * hit is in the file or in a counter, and an error ends the recording but keeps what is written.
@@ -34,6 +35,7 @@
 #include "tracer/sources.h"
 #include "tracer/tracer.h"
 #include "record/flight.h"
+#include "record/live.h"
 #include "doctor/price.h"
 #include "plan/plan.h"
 #include "select/select.h"
@@ -79,6 +81,7 @@ struct kx_recording_options {
 	unsigned max_depth;   /* deeper calls are not written; 0: all are */
 	uint64_t min_duration_ns; /* shorter calls are not written */
 	bool count;           /* only count calls: no trace is written; see on_counts */
+	const struct kx_live_ops *live; /* with count: time them, too, and let somebody look on; or NULL */
 	double max_overhead;  /* percent of the targets' CPU time that the probes may take; 0: no limit */
 	bool callers;         /* store each call's return address */
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */

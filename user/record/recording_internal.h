@@ -18,6 +18,7 @@
 #include "record/probe_sets.h"
 #include "record/recording.h"
 #include "record/recording_budget.h"
+#include "record/recording_live.h"
 #include "record/targets.h"
 #include "trace/fdr_writer.h"
 #include "trace/probe_cost.h"
@@ -62,6 +63,7 @@ struct recording {
 	struct kx_probe_costs costs;  /* kinds only */
 	struct kx_recording_budget *budget; /* NULL: there is none */
 	struct kx_cost_watch *watch_cost; /* NULL: with a budget */
+	struct kx_recording_live *live;	  /* NULL: nobody looks on */
 	struct kx_status_watch *status; /* NULL: nobody wants to know */
 	struct kx_links calibration;  /* probes on own functions that measured them */
 	struct kx_recalibration *recalibration; /* NULL: it is not measured again */

@@ -202,7 +202,8 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,
-					     .count_functions = r->o->count ? max_functions(r) : 0,
+					     .count_functions = r->o->count && !r->o->live ? max_functions(r) : 0,
+					     .top_functions = kx_recording_live_functions(r, max_functions(r)),
 					     .pids = r->targets.pids,
 					     .npids = r->targets.npids,
 					     .flight = r->o->flight != NULL,
@@ -226,7 +227,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		return code;
 	r->result->mechanism = kx_mechanism_name(options.mechanism);
 	code = kx_tracer_new(&options, &r->tracer, err);
-	if (!code && r->o->count && r->o->max_overhead > 0)
+	if (!code && r->o->count && (r->o->max_overhead > 0 || r->o->live))
 		kx_recording_calibrate_counted(r);
 	else if (!code && !r->o->count)
 		kx_recording_calibrate(r, &options);

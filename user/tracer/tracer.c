@@ -106,7 +106,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 		kx_err_set(err, code, "no memory for the BPF programs");
 		goto fail;
 	}
-	t->skel = record_bpf__open();
+	t->skel = o->top_functions ? kx_tracer_top_open() : record_bpf__open();
 	if (!t->skel) {
 		code = kx_err_set(err, -errno, "the recorder's BPF object cannot be opened: %s",
 				  strerror(errno));
@@ -116,11 +116,15 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	if (!code)
 		code = kx_tracer_budget_map(t, err);
 	if (!code)
+		code = kx_tracer_top_map(t, err);
+	if (!code)
 		code = fill_maps(t, o, err);
 	if (!code)
 		code = check_namespace(t, err);
-	if (!code)
+	if (!code) {
 		find_current_tasks(t);
+		kx_tracer_top_lines(t);
+	}
 	if (code)
 		goto fail;
 	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,
@@ -152,6 +156,7 @@ void kx_tracer_free(struct kx_tracer *t)
 	ring_buffer__free(t->triggers);
 	kx_rings_free(t->rings);
 	kx_tracer_budget_unmap(t);
+	kx_tracer_top_unmap(t);
 	record_bpf__destroy(t->skel);
 	if (!t->borrows_clock)
 		kx_clock_free(t->clock);
@@ -314,7 +319,9 @@ int kx_tracer_calls(const struct kx_tracer *t, uint64_t *calls, uint32_t n, stru
 
 	for (uint32_t i = 0; t->budget && i < n; i++)
 		calls[i] = kx_tracer_budget_calls(t, i + 1);
-	if (!t->budget)
+	for (uint32_t i = 0; t->top && i < n; i++)
+		calls[i] = kx_tracer_top_calls(t, i + 1);
+	if (!t->budget && !t->top)
 		code = sums_over_cpus(t->skel->maps.kx_calls, 1, calls, n);
 	return code ? kx_err_set(err, code, "the counted calls cannot be read: %s", strerror(-code)) :
 		      0;

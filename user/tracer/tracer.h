@@ -50,10 +50,11 @@ struct kx_tracer_options {
 	uint64_t min_duration_ns; /* shorter calls are not written */
 	uint32_t budget_functions; /* calls are counted and may be sampled, for ids up to this; 0: all are recorded */
 	uint32_t count_functions; /* calls are only counted, for ids up to this; 0: they are recorded */
+	uint32_t top_functions;   /* ... counted and timed; the clock must be KX_CLOCK_KTIME */
 };
 
 /*
- * Whether calls are recorded as they come, of one process: then a session gets a program without the code for
+ * Whether calls are recorded (or timed, for kxray top) as they come, of one process: then a session gets a program without the code for
  * anything else.
  */
 bool kx_tracer_is_plain(const struct kx_tracer_options *options);
@@ -182,10 +183,17 @@ int kx_tracer_flush_pending(struct kx_tracer *t, struct kx_err *err);
 void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *calls, uint64_t *too_deep);
 
 /*
- * With count_functions: the calls of functions 1 to @n so far, to calls[id - 1]. Errors: bpf(2)'s,
+ * With count_functions or top_functions: the calls of functions 1 to @n so far, to calls[id - 1]. Errors: bpf(2)'s,
  * -ENOMEM.
  */
 int kx_tracer_calls(const struct kx_tracer *t, uint64_t *calls, uint32_t n, struct kx_err *err);
+
+/*
+ * With top_functions: the calls of @func since the gate was opened, over all CPUs, read while they go on: of calls that
+ * begin or end meanwhile some parts may be counted. @take_max: max_ns begins anew. kx_tracer_calls works, too.
+ */
+uint32_t kx_tracer_top_functions(const struct kx_tracer *t); /* as in the options */
+void kx_tracer_call_stats(struct kx_tracer *t, uint32_t func, bool take_max, struct kx_call_stats *out);
 
 /*
  * With budget_functions: what a call of @func takes of the target's CPU time, ns, if it is recorded and if it is

@@ -30,6 +30,8 @@ struct kx_tracer {
 	uint32_t budget; /* ids below this are counted and sampled; 0: there is no budget */
 	struct kx_budget_rate *rates; /* by id */
 	uint64_t *counts;	      /* [CPU * budget + id] */
+	uint32_t top; /* ids below this are counted and timed; 0: this is not kxray top */
+	struct kx_call_stats *stats; /* [CPU * top + id] */
 };
 
 /* tracer_triggers.c */
@@ -39,6 +41,16 @@ int kx_tracer_open_triggers(struct kx_tracer *t, struct kx_err *err);
 int kx_tracer_budget_size(struct kx_tracer *t, uint32_t nfunctions);
 int kx_tracer_budget_map(struct kx_tracer *t, struct kx_err *err);
 void kx_tracer_budget_unmap(struct kx_tracer *t);
+
+/* tracer_top.c: the object for top_functions, in place of the recorder's; NULL: see errno. */
+struct record_bpf *kx_tracer_top_open(void);
+/* Likewise. Errors: -E2BIG; mmap(2)'s. */
+int kx_tracer_top_size(struct kx_tracer *t, uint32_t nfunctions);
+int kx_tracer_top_map(struct kx_tracer *t, struct kx_err *err);
+/* When the rings know where each CPU has its current task: tells the programs of kxray top, too. */
+void kx_tracer_top_lines(struct kx_tracer *t);
+void kx_tracer_top_unmap(struct kx_tracer *t);
+uint64_t kx_tracer_top_calls(const struct kx_tracer *t, uint32_t func);
 
 /* tracer_load.c: chooses the programs, sets their constants, loads them. */
 int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err);

@@ -125,7 +125,7 @@ static void set_filters(struct record_bpf__rodata *rodata, const struct kx_filte
 int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
 {
 	uint32_t nslots =
-		kx_ring_slots_for(o->count_functions ? 1 : o->ring_bytes, t->cpus.n);
+		kx_ring_slots_for(o->count_functions || o->top_functions ? 1 : o->ring_bytes, t->cpus.n);
 	int template_fd, code;
 
 	choose_programs(t, o);
@@ -140,7 +140,7 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 								  : KX_SCOPE_SET;
 	t->skel->rodata->kx_own_probes = o->own_probes;
 	t->skel->rodata->kx_dynamic_targets = o->all || o->follow;
-	t->skel->rodata->kx_counting = o->count_functions > 0;
+	t->skel->rodata->kx_counting = o->count_functions || o->top_functions;
 	t->skel->rodata->kx_max_depth = o->max_depth;
 	t->skel->rodata->kx_min_ticks = min_ticks(t->clock, o->min_duration_ns);
 	if (o->min_duration_ns)
@@ -162,6 +162,8 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 		code = bpf_map__set_max_entries(t->skel->maps.kx_calls, o->count_functions + 1);
 	if (!code)
 		code = kx_tracer_budget_size(t, o->budget_functions);
+	if (!code)
+		code = kx_tracer_top_size(t, o->top_functions);
 	if (!code)
 		code = record_bpf__load(t->skel);
 	close(template_fd);

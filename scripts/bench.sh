@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
-#     scripts/bench.sh [empty] [callers] [peers] [share] [attach] [export] [compress] [syscalls] [follow] [rates] [accuracy]
+#     scripts/bench.sh [empty] [callers] [top] [peers] [share] [attach] [export] [compress] [syscalls] [follow] [rates] [accuracy]
 #                      [bystander] [hitpath] [start] [budget]
 # default: all. The figures as JSON, and a chart of them: scripts/bench_figures.py.
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
 #
 #     empty     a recorded call against the same probes with empty BPF programs
 #     callers   a call recorded with --callers against one recorded without
+#     top       a call that kxray top counts and times against one recorded: the target's time, and with kxray's own CPU time
 #     peers     perf record, bpftrace and trace-cmd on the same function; uftrace and LLVM XRay on rebuilt ones
 #     share     functions with a cheap entry in some libraries, with return probes and without, and why the others have none
 #     attach    attaching to 10,000 functions, and detaching
@@ -160,7 +161,7 @@ with_kxray()
 	start_tool "$TMP/record.json" "$TMP/tool.err" "$KXRAY" record -p "$target" -f "$1" \
 		-o "$TMP/trace.xray" --json ${KX_BENCH_RECORD:-}
 	if wait_text "$TMP/tool.err" '^kxray: recording'; then
-		measure "$1" "$2"
+		measure_both "$1" "$2"
 		WHY=
 	fi
 	end_tool
@@ -334,6 +335,17 @@ measure() # FUNCTION CALLS
 	TOTAL=$((TOTAL + 500))
 }
 
+# The same; BOTH: with the tool's own CPU time a call. It takes the tool up to a quarter of a second to notice that it has work.
+measure_both()
+{
+	local before after
+	read -r before _ <"/proc/$tool/schedstat"
+	measure "$1" "$2"
+	sleep 0.5
+	read -r after _ <"/proc/$tool/schedstat"
+	BOTH=$(awk -v ns="$NS" -v own=$((after - before)) -v calls="$TOTAL" 'BEGIN { print ns + own / calls }')
+}
+
 # pairs FUNCTION TOOL_A CALLS_A TOOL_B CALLS_B: fills $TMP/pairs with "A B" in ns a call
 pairs()
 {
@@ -375,6 +387,47 @@ bench_callers()
 	else
 		cannot "recorded with --callers / without, push" "$WHY"
 	fi
+}
+
+# The same function, counted and timed; each call must have a duration.
+with_top()
+{
+	WHY="kxray top did not start"
+	start_tool "$TMP/top.json" "$TMP/tool.err" "$KXRAY" top -p "$target" -f "$1" --json
+	if wait_text "$TMP/tool.err" '^kxray: watching'; then
+		measure_both "$1" "$2"
+		WHY=
+	fi
+	end_tool
+	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
+	if [ "$(field "$TMP/top.json" total_timed)" != "$TOTAL" ]; then
+		WHY="kxray top timed $(field "$TMP/top.json" total_timed) of $TOTAL calls"
+		return 1
+	fi
+}
+
+bench_top()
+{
+	local f i name a b
+	for f in nop5 push endbr64_push; do
+		name="kxray top / record, CPU time of a call, ${f//_/; }"
+		: >"$TMP/pairs"
+		: >"$TMP/both"
+		for ((i = 0; i < ROUNDS; i++)); do
+			with_top "bench_$f" "$CALLS" || break
+			a=$NS b=$BOTH
+			with_kxray "bench_$f" "$CALLS" || break
+			echo "$a $NS" >>"$TMP/pairs"
+			echo "$b $BOTH" >>"$TMP/both"
+		done
+		if [ "$i" -lt "$ROUNDS" ]; then
+			cannot "$name" "$WHY"
+			continue
+		fi
+		note "the same, the target's part, ${f//_/; }"
+		mv "$TMP/both" "$TMP/pairs"
+		ratio "$name" "<=" 0.99 "$(column 1) / $(column 2) ns"
+	done
 }
 
 perf_probes() # FUNCTION
@@ -587,12 +640,13 @@ for part in "${@:-all}"; do
 	all)
 		bench_empty
 		bench_callers
+		bench_top
 		bench_peers
 		bench_share
 		;;
-	empty | callers | peers | share) "bench_$part" ;;
+	empty | callers | top | peers | share) "bench_$part" ;;
 	attach | export | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget) ;;
-	*) die "unknown part '$part': take empty, callers, peers, share, attach, export, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
+	*) die "unknown part '$part': take empty, callers, top, peers, share, attach, export, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
 	esac
 done
 end_target

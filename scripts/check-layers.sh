@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build}
-export ROOMS='bpf base binary plan select trace tracer attach collect doctor record calls report exporters cmd main.c'
+export ROOMS='bpf base binary plan select trace tracer attach collect doctor record calls report live exporters cmd main.c'
 # The reading side shares no code with the recorder: these rooms never use those.
 export READERS='trace calls report exporters' RECORDERS='tracer attach collect doctor record'
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Interrupts recordings of a process at random moments and looks for what they leave behind.
 
-    killed.py KXRAY PID ROUNDS SEED TRACE PATTERN...
+    killed.py KXRAY PID ROUNDS SEED TRACE PATTERN...        TRACE "": of kxray top, which writes none
 
 Each round ends kxray by SIGINT, SIGKILL, or SIGTERM and then SIGKILL, after random delays that span
 attaching, recording and detaching. When its keeper has ended, too, the process must have the code of
@@ -51,12 +51,12 @@ class Recording:
         args = [x for p in patterns for x in ("-f", p)]
         self.begin = time.monotonic()
         self.process = subprocess.Popen(
-            [kxray, "record", "-p", str(pid), "-o", trace, *args],
+            [kxray, *(["record", "-o", trace] if trace else ["top"]), "-p", str(pid), *args],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def wait_until_it_records(self):
         for line in self.process.stderr:
-            if line.startswith("kxray: recording"):
+            if line.startswith(("kxray: recording", "kxray: watching")):
                 break
         return time.monotonic() - self.begin
 
@@ -106,7 +106,7 @@ def main():
         result["killed"] += r.process.returncode == -signal.SIGKILL
         result["changed"] += changed_bytes(pid)
         result["leaks"] += log.count_leaks(names)
-        result["temporary"] += len(glob.glob(glob.escape(trace) + "*.tmp"))
+        result["temporary"] += len(glob.glob(glob.escape(trace) + "*.tmp") if trace else [])
     print(json.dumps(result))
 
 

@@ -18,6 +18,7 @@ enum kx_exit_status {
 };
 
 int kx_cmd_record(int argc, char **argv);
+int kx_cmd_top(int argc, char **argv);
 int kx_cmd_report(int argc, char **argv);
 int kx_cmd_diff(int argc, char **argv);
 int kx_cmd_export(int argc, char **argv);

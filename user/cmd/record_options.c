@@ -25,8 +25,8 @@
 static const char *const follow_words[] = { "exact", NULL };
 static const char *const exits[] = { "auto", "return", "instruction", "none", NULL };
 static const char *const clocks[] = { "auto", "kfunc", "ktime", NULL };
-static const char *const mechanisms[] = { "auto", "session", "multi", "single", NULL };
-static const char *const kernel_mechanisms[] = { "auto",   "session", "multi",
+const char *const kx_mechanism_words[] = { "auto", "session", "multi", "single", NULL };
+const char *const kx_kernel_mechanism_words[] = { "auto",   "session", "multi",
 						 "fentry", "single",  NULL };
 
 /* A filter on what runs; .constant is its KX_FILTER_... */
@@ -84,7 +84,7 @@ static int set_rotate(void *field, const struct kx_option *o, const char *value,
 			  value);
 }
 
-static const struct kx_option targets[] = {
+const struct kx_option kx_target_options[] = {
 	{ .name = "pid", .short_name = 'p', .kind = KX_OPTION_IDS, .argument = "PID[,PID...]", .min = 1,
 	  LIST(pids, o.npids),
 	  .takes = "process ids, as in 12,34 (by name: -p \"$(pgrep -n NAME)\")",
@@ -162,6 +162,13 @@ static const struct kx_option targets[] = {
 	  .manual = "auto (default) replaces return addresses only where that is harmless and puts probes "
 		    "on ret and tail-jump instructions, or on the jumps that lead to a ret, elsewhere and where a return "
 		    "probe would need a more expensive entry; return, instruction and none force a choice. return can abort programs that throw exceptions." },
+	{ .name = "max-functions", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
+	  .max = KX_FDR_MAX_FUNC, FIELD(o.select.max_functions),
+	  .help = "refuse to trace more functions than this (default 20000)" },
+	{ 0 },
+};
+
+static const struct kx_option payload[] = {
 	{ .name = "args", .kind = KX_OPTION_NUMBER, .argument = "N", .max = 6, FIELD(o.nargs),
 	  .help = "record the first N integer arguments (0 to 6), and the results of system calls",
 	  .manual = "Record the first N integer argument registers, up to 6, and the results of system "
@@ -188,9 +195,6 @@ static const struct kx_option targets[] = {
 		    "address, the instruction, whether it was a read, a write or an execution, and the innermost "
 		    "traced call. dump, perfetto, chrome and csv show them. Threads that call no traced function "
 		    "are recorded too." },
-	{ .name = "max-functions", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
-	  .max = KX_FDR_MAX_FUNC, FIELD(o.select.max_functions),
-	  .help = "refuse to trace more functions than this (default 20000)" },
 	{ 0 },
 };
 
@@ -353,13 +357,13 @@ static const struct kx_option recording[] = {
 	  FIELD(o.clock), .help = "auto (default), kfunc or ktime",
 	  .manual = "auto (default) takes the kernel's cycle counter function where it exists (kfunc), else "
 		    "its monotonic clock, converted to TSC ticks (ktime)." },
-	{ .name = "mechanism", .kind = KX_OPTION_CHOICE, .argument = "M", .words = mechanisms,
+	{ .name = "mechanism", .kind = KX_OPTION_CHOICE, .argument = "M", .words = kx_mechanism_words,
 	  .constant = -1, FIELD(o.mechanism), .help = "auto (default), session, multi or single",
 	  .manual = "How probes are attached: auto (default: the first of the others that works), session "
 		    "(uprobe.session), multi (uprobe.multi) or single (a perf event for each probe). "
 		    "kxray doctor shows which work." },
 	{ .name = "kernel-mechanism", .kind = KX_OPTION_CHOICE, .argument = "M",
-	  .words = kernel_mechanisms, FIELD(o.kernel_mechanism),
+	  .words = kx_kernel_mechanism_words, FIELD(o.kernel_mechanism),
 	  .help = "for kernel functions: auto (default), session, multi, fentry or single",
 	  .manual = "How kernel functions are traced: auto (default: the first of the others that works), "
 		    "session (kprobe.session, Linux 6.10), multi (kprobe.multi, 5.18), fentry (fentry and "
@@ -376,7 +380,8 @@ static const struct kx_option recording[] = {
 };
 
 const struct kx_option_group kx_record_options[] = {
-	{ .heading = "What to trace", .options = targets },
+	{ .heading = "What to trace", .options = kx_target_options },
+	{ .heading = "What to record", .options = payload },
 	{ .heading = "Record less (filtered in the kernel)", .options = reduction },
 	{ .heading = "Flight recorder: keep recent history in memory, write on demand",
 	  .options = flight },

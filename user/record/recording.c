@@ -119,6 +119,21 @@ static int wait_of(const struct recording *r, double left, bool idle)
 	return r->o->seconds > 0 && left * 1000 < wait_ms ? (int)(left * 1000) + 1 : wait_ms;
 }
 
+/* @fds: room for the targets and four more. */
+static void wait_for_events(const struct recording *r, struct pollfd *fds, int wait_ms)
+{
+	size_t n = r->targets.npids;
+
+	/* With --follow, exits arrive as BPF events; do not poll pidfds. */
+	for (size_t i = 0; i < n; i++)
+		fds[i] = (struct pollfd){ .fd = r->follow ? -1 : r->targets.pidfds[i], .events = POLLIN };
+	fds[n++] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
+	fds[n++] = (struct pollfd){ .fd = kx_tracer_doorbell_fd(r->tracer), .events = POLLIN };
+	fds[n++] = (struct pollfd){ .fd = kx_tracer_trigger_fd(r->tracer), .events = POLLIN };
+	fds[n++] = (struct pollfd){ .fd = r->o->live ? r->o->live->fd : -1, .events = POLLIN };
+	poll(fds, n, wait_ms);
+}
+
 /* Records until a signal, the time limit, or the end of the last target; *@asked_to_end is set by
  * the first two. */
 static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
@@ -143,17 +158,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		if (r->o->seconds > 0 && left <= 0)
 			break;
 		heads = kx_rings_heads(kx_tracer_rings(r->tracer));
-		/* With --follow, exits arrive as BPF events; do not poll pidfds. */
-		for (size_t i = 0; i < r->targets.npids; i++)
-			fds[i] = (struct pollfd){ .fd = r->follow ? -1 : r->targets.pidfds[i],
-						  .events = POLLIN };
-		fds[r->targets.npids] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
-		fds[r->targets.npids + 1] =
-			(struct pollfd){ .fd = kx_tracer_doorbell_fd(r->tracer), .events = POLLIN };
-		fds[r->targets.npids + 2] =
-			(struct pollfd){ .fd = kx_tracer_trigger_fd(r->tracer), .events = POLLIN };
-		fds[r->targets.npids + 3] = (struct pollfd){ .fd = r->o->live ? r->o->live->fd : -1, .events = POLLIN };
-		poll(fds, r->targets.npids + 4, wait_of(r, left, heads == before));
+		wait_for_events(r, fds, wait_of(r, left, heads == before));
 		kx_tracer_poll_events(r->tracer);
 		code = check_processes(r, err);
 		if (!code)
@@ -161,8 +166,6 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		kx_cost_watch_poll(r);
 		if (!code)
 			code = kx_recording_live_poll(r, err);
-		if (code == -ECANCELED)
-			break;
 		if (!code && !r->o->count)
 			code = trace_failed(r, kx_collector_pass(r->collector, err), err);
 		if (!code && r->flight)

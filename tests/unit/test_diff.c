@@ -303,6 +303,39 @@ static void filters(void **state)
 	free(filtered);
 }
 
+/* A tenth of the probes' time may be wrong: 20 of inner's 200 ns; both readers say so. */
+static void probes(void **state)
+{
+	const struct known k = { 1000, 400, 1, 500, "outer", "inner", "other",
+				 "{\"probe_costs\":{\"kinds\":[{\"entry\":\"nop5\",\"exit\":\"return\",\"offset_ticks\":400,"
+				 "\"cost_ticks\":600,\"tail_cost_ticks\":600}],\"functions\":\"-a-\"}}" };
+	const char *argv[] = { "diff", "--json", path_a, path_a, NULL, NULL };
+	char *whole, *filtered;
+	const char *row;
+	double noise;
+	int status;
+
+	(void)state;
+	write_known(path_a, &k);
+	whole = output_of(kx_cmd_diff, argv, 0, &status);
+	row = strstr(whole, "\"name\":\"inner\"");
+	assert_non_null(row);
+	assert_non_null(strstr(row, "\"self_ns\":200000,"));
+	row = strstr(row, "\"noise\":");
+	assert_int_equal(sscanf(row, "\"noise\":%lf", &noise), 1);
+	assert_true(fabs(noise - hypot(0.02, 0.1)) < 0.001);
+	argv[4] = "--depth=100";
+	filtered = output_of(kx_cmd_diff, argv, 0, &status);
+	assert_string_equal(strstr(whole, "\"functions\":["), strstr(filtered, "\"functions\":["));
+	free(whole);
+	free(filtered);
+	argv[4] = "--raw";
+	whole = output_of(kx_cmd_diff, argv, 0, &status);
+	assert_non_null(strstr(whole, "\"self_ns\":400000,"));
+	assert_non_null(strstr(whole, "\"noise\":0.020000"));
+	free(whole);
+}
+
 static json_t *json_of(const char *const *argv, int *status)
 {
 	char *text = output_of(kx_cmd_diff, argv, 0, status);
@@ -461,6 +494,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(names_of_other_builds), cmocka_unit_test(modules), cmocka_unit_test(sampled),
 	cmocka_unit_test(filters),	 cmocka_unit_test(json_output), cmocka_unit_test(fail_above),
 	cmocka_unit_test(losses),	 cmocka_unit_test(errors),     cmocka_unit_test(tables_fit),
+	cmocka_unit_test(probes),
 };
 
 int main(void)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
-#     scripts/bench.sh [empty] [callers] [top] [peers] [share] [attach] [export] [compress] [syscalls] [follow] [rates] [accuracy]
+#     scripts/bench.sh [empty] [callers] [top] [peers] [share] [attach] [export] [diff] [compress] [syscalls] [follow] [rates] [accuracy]
 #                      [bystander] [hitpath] [start] [budget]
 # default: all. The figures as JSON, and a chart of them: scripts/bench_figures.py.
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
@@ -14,6 +14,7 @@
 #     share     functions with a cheap entry in some libraries, with return probes and without, and why the others have none
 #     attach    attaching to 10,000 functions, and detaching
 #     export    scripts/bench-export.sh: report and export against llvm-xray
+#     diff      scripts/bench-diff.sh: CPU time and memory of diff
 #     compress  scripts/bench-compress.sh: size and CPU time of record --compress
 #     syscalls  scripts/bench-syscalls.sh: the time that tracing adds to a system call
 #     follow    scripts/bench-follow.sh: how long newly mapped code runs untraced
@@ -645,8 +646,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | callers | top | peers | share) "bench_$part" ;;
-	attach | export | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget) ;;
-	*) die "unknown part '$part': take empty, callers, top, peers, share, attach, export, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
+	attach | export | diff | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget) ;;
+	*) die "unknown part '$part': take empty, callers, top, peers, share, attach, export, diff, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
 	esac
 done
 end_target
@@ -657,7 +658,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in hitpath export compress syscalls follow rates accuracy bystander start budget; do
+for script in hitpath export diff compress syscalls follow rates accuracy bystander start budget; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

@@ -70,7 +70,7 @@ endif
 PACKAGES := libbpf libelf libdw jansson liblzma libseccomp libzstd zlib ncursesw libmicrohttpd
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 LIBS := $(or $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null),\
-	     -lbpf -lelf -ldw -ljansson -llzma -lseccomp -lzstd -lz -lncursesw -ltinfo -lmicrohttpd) -lZydis -liberty -lm
+	     -lbpf -lelf -ldw -ljansson -llzma -lseccomp -lzstd -lz -lncursesw -ltinfo -lmicrohttpd) -lZydis -liberty -lm -ldl
 
 KX_CFLAGS = -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -I. -Iuser -I$(BUILD) \
 	    $(PKG_CFLAGS) $(CFLAGS) $(SANITIZER) -pthread

@@ -14,7 +14,7 @@ packages() { # FAMILY-GROUP
 	debian-build)
 		echo gcc make pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev libzydis-dev \
 			libjansson-dev libiberty-dev liblzma-dev libseccomp-dev libzstd-dev zlib1g-dev libncurses-dev \
-			libmicrohttpd-dev
+			libmicrohttpd-dev libdebuginfod-dev
 		;;
 	debian-fast)
 		echo g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 \
@@ -22,7 +22,7 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-test)
 		packages debian-fast
-		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static tmux prometheus chromium
+		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static tmux prometheus chromium debuginfod dwz
 		;;
 	debian-bench)
 		echo linux-perf bpftrace uftrace trace-cmd python3 libpython3-dev libstdc++6 redis-server redis-tools \
@@ -32,14 +32,14 @@ packages() { # FAMILY-GROUP
 	fedora-build)
 		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel elfutils-devel \
 			zydis-devel jansson-devel binutils-devel xz-devel libseccomp-devel libzstd-devel zlib-devel ncurses-devel \
-			libmicrohttpd-devel
+			libmicrohttpd-devel elfutils-debuginfod-client-devel
 		;;
 	fedora-fast)
 		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 xz gzip protobuf-compiler mandoc zsh fish git
 		;;
 	fedora-test)
 		packages fedora-fast
-		echo redis sqlite strace gdb valgrind zstd tmux golang-github-prometheus chromium
+		echo redis sqlite strace gdb valgrind zstd tmux golang-github-prometheus chromium elfutils-debuginfod dwz
 		;;
 	fedora-bench)
 		echo perf bpftrace uftrace trace-cmd python3-devel libstdc++ redis postgresql-server postgresql-contrib nginx \
@@ -58,7 +58,7 @@ check() { # [HEADER...]
 	missing=
 	cc=${CC:-gcc} # may have arguments, as in "ccache gcc"
 	headers="bpf/libbpf.h bpf/bpf_helpers.h libelf.h elfutils/libdwfl.h Zydis/Zydis.h jansson.h
-		libiberty/demangle.h lzma.h seccomp.h zlib.h zstd.h curses.h microhttpd.h linux/bpf.h $1"
+		libiberty/demangle.h lzma.h seccomp.h zlib.h zstd.h curses.h microhttpd.h elfutils/debuginfod.h linux/bpf.h $1"
 	for tool in "${cc%% *}" "${CLANG:-clang}" "${BPFTOOL:-bpftool}"; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done

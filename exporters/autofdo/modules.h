@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporters/autofdo/lines.h"
+#include "binary/source_lines.h"
 #include "base/err.h"
 #include "trace/map_file.h"
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "exporters/autofdo/lines.h"
+#include "binary/source_lines.h"
 #include "exporters/autofdo/modules.h"
 #include "exporters/autofdo/write.h"
 #include "binary/elf_image.h"

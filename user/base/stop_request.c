@@ -28,18 +28,21 @@ void kx_stop_signals(sigset_t *set)
 		sigaddset(set, signals[i]);
 }
 
-bool kx_stop_requested(void)
+bool kx_stop_pending(void)
 {
 	sigset_t pending;
 
-	if (kept)
-		return true;
-	if (!listening || sigpending(&pending))
+	if (sigpending(&pending))
 		return false;
 	for (size_t i = 0; i < NSIGNALS; i++)
 		if (sigismember(&pending, signals[i]) == 1)
 			return true;
 	return false;
+}
+
+bool kx_stop_requested(void)
+{
+	return kept || (listening && kx_stop_pending());
 }
 
 int kx_stop_check(struct kx_err *err)

@@ -23,6 +23,9 @@ void kx_stop_listen(bool asked);
 /* One that was taken counts as waiting from now on, and may be heeded: for a step whose end need not be waited for. */
 void kx_stop_keep(void);
 
+/* Whether one waits that nobody has taken; it must be blocked. */
+bool kx_stop_pending(void);
+
 /* Whether one waits and may be heeded; it must be blocked. Costs a system call, less than a microsecond. */
 bool kx_stop_requested(void);
 

@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "binary/debuginfod.h"
+
 #define DEBUG_ROOT "/usr/lib/debug"
 #define ARENA_CHUNK (64u << 10)
 /* Far more than any real one (libLLVM's would be 40 MB), and still harmless to allocate. */
@@ -203,13 +205,12 @@ static uint8_t *unpack(const struct kx_elf_section *packed, size_t *size)
 	return NULL;
 }
 
-static int read_debugdata(struct kx_elf *elf, struct kx_raw_symbols *out)
+static int read_debugdata(struct kx_elf *elf, struct kx_raw_symbols *out, bool *found)
 {
 	struct kx_elf_section packed;
 	struct kx_elf *image = NULL;
 	uint8_t *data;
 	size_t size;
-	bool found;
 	int rc = 0;
 
 	if (!kx_elf_get_section(elf, ".gnu_debugdata", &packed) || !packed.data)
@@ -218,8 +219,8 @@ static int read_debugdata(struct kx_elf *elf, struct kx_raw_symbols *out)
 	if (!data || kx_elf_open_memory(data, size, ".gnu_debugdata", &image, NULL)) {
 		say_source(out, "; ", ".gnu_debugdata is damaged");
 	} else {
-		rc = read_tables(elf, image, SHT_SYMTAB, out, &found);
-		if (found)
+		rc = read_tables(elf, image, SHT_SYMTAB, out, found);
+		if (*found)
 			say_source(out, " and ", ".gnu_debugdata");
 	}
 	kx_elf_close(image);
@@ -331,6 +332,38 @@ static int by_debuglink(struct kx_elf *elf, const char *root, struct kx_raw_symb
 	return rc;
 }
 
+/* From the servers of DEBUGINFOD_URLS, where that may be used; the last resort. */
+static int by_debuginfod(struct kx_elf *elf, struct kx_raw_symbols *out)
+{
+	const char *path = kx_elf_path(elf), *slash;
+	char target[PATH_MAX];
+	struct kx_elf *image;
+	bool found = false;
+	int fd, rc = 0;
+	ssize_t n;
+
+	if (!kx_debuginfod_allowed())
+		return 0;
+	n = readlink(path, target, sizeof(target) - 1); /* map_files and exe are links to the path */
+	if (n > 0) {
+		target[n] = 0;
+		path = target;
+	}
+	slash = strrchr(path, '/');
+	fd = kx_debuginfod_open(kx_elf_build_id(elf), slash ? slash + 1 : path);
+	if (fd < 0)
+		return 0;
+	if (!kx_elf_open_fd(fd, "the file from debuginfod", &image, NULL)) {
+		if (!strcmp(kx_elf_build_id(image), kx_elf_build_id(elf)))
+			rc = read_tables(elf, image, SHT_SYMTAB, out, &found);
+		if (found)
+			say_source(out, " and ", "debuginfod");
+		kx_elf_close(image);
+	}
+	close(fd);
+	return rc;
+}
+
 int kx_raw_symbols_read(struct kx_elf *elf, const char *root, struct kx_raw_symbols *out,
 			struct kx_err *err)
 {
@@ -350,7 +383,9 @@ int kx_raw_symbols_read(struct kx_elf *elf, const char *root, struct kx_raw_symb
 	if (!rc && !has_symtab && !found)
 		rc = by_debuglink(elf, root, out, &found);
 	if (!rc && !has_symtab && !found)
-		rc = read_debugdata(elf, out);
+		rc = read_debugdata(elf, out, &found);
+	if (!rc && !has_symtab && !found)
+		rc = by_debuginfod(elf, out);
 	if (!rc)
 		return 0;
 	free(out->items);

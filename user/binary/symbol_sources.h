@@ -34,7 +34,7 @@ struct kx_raw_symbols {
 /*
  * Function symbols defined in executable segments of @elf, without PLT entries, in no order.
  * .symtab and .dynsym; without .symtab also the debug file (by build id, else debuglink;
- * under @root first), else .gnu_debugdata. A debug file with another build id or checksum is
+ * under @root first), else .gnu_debugdata, else what debuginfod has (debuginfod.h). A debug file with another build id or checksum is
  * refused. Errors: -ENOMEM. Free items and arena.
  */
 int kx_raw_symbols_read(struct kx_elf *elf, const char *root, struct kx_raw_symbols *out,

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/process_limits.h"
+#include "binary/debuginfod.h"
 #include "cmd/option_help.h"
 
 int kx_cmd_fail(const char *command, const struct kx_err *err)
@@ -21,6 +22,19 @@ int kx_cmd_fail(const char *command, const struct kx_err *err)
 	else
 		kx_print(stderr, "kxray %s: %s\n", command, text);
 	return KX_EXIT_FAILED;
+}
+
+static void say(void *ctx, const char *text)
+{
+	kx_print(stderr, "kxray %s: %s\n", *(const char **)ctx, text);
+}
+
+void kx_cmd_allow_downloads(const char *command)
+{
+	static const char *name;
+
+	name = command;
+	kx_debuginfod_allow(say, &name);
 }
 
 int kx_cmd_usage(const char *command, const char *fmt, ...)

@@ -31,6 +31,9 @@ int kx_cmd_fail(const char *command, const struct kx_err *err);
 /* The same for wrong usage, with a hint at "kxray COMMAND --help"; returns KX_EXIT_USAGE. */
 int kx_cmd_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Debug files may be downloaded from now on (binary/debuginfod.h); the sentences go to stderr as "kxray COMMAND: TEXT". */
+void kx_cmd_allow_downloads(const char *command);
+
 /*
  * Ends a command after kx_options_parse or one of its own checks returned @result, not 0: prints the
  * help or the error; returns the exit status.

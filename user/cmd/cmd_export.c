@@ -425,6 +425,7 @@ int kx_cmd_export(int argc, char **argv)
 		r = r == -EINVAL ? explain_operands(&a, argc, argv, &err) : r ? r : check_arguments(&a, &err);
 		signal(SIGPIPE, SIG_IGN);
 		kx_export_output_signals();
+		kx_cmd_allow_downloads(NAME); /* for autofdo's lines */
 		status = r ? kx_cmd_end_parse(&kx_command_export, r, &err) : export_file(&a);
 	}
 	kx_options_free(&kx_command_export, &a);

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/screen.h"
+#include "binary/debuginfod.h"
 #include "binary/program_path.h"
 #include "binary/script.h"
 #include "cmd/cmd.h"
@@ -79,6 +80,7 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 	char cost[KX_PRICE_TEXT], instead[KX_PRICE_TEXT];
 	size_t stepped = 0;
 
+	kx_debuginfod_allow(NULL, NULL);
 	if (a->quiet)
 		return;
 	if (sel->by_size)
@@ -226,6 +228,7 @@ int kx_cmd_record(int argc, char **argv)
 	a.o.on_notice = on_notice;
 	a.o.on_counts = on_counts;
 	a.o.ctx = &a;
+	kx_debuginfod_allow(on_notice, &a); /* while functions are selected */
 	memset(&result, 0, sizeof(result));
 	code = record(&a, &result, &err);
 	if (result.started && a.o.count) {

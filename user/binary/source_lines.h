@@ -4,8 +4,8 @@
  * DWARF (its own, or a debug file found by build id or debuglink), through libdw.
  * Addresses are ELF virtual addresses.
  */
-#ifndef KX_AUTOFDO_LINES_H
-#define KX_AUTOFDO_LINES_H
+#ifndef KX_SOURCE_LINES_H
+#define KX_SOURCE_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,7 +38,16 @@ struct kx_line_level {
  * a sentence. All strings live until kx_lines_close.
  */
 int kx_lines_open(const char *path, struct kx_lines **out, struct kx_err *err);
+/* The same for a file that is open as @fd, which stays the caller's; @path: where it lies, to find its debug file. */
+int kx_lines_open_fd(int fd, const char *path, struct kx_lines **out, struct kx_err *err);
 void kx_lines_close(struct kx_lines *l);
+
+/*
+ * Where the function with code at @addr is defined: file (as the compiler was given it, after its folder) and line of its
+ * name, or of its first code where DWARF describes lines only. False if that is not known. Reads each unit of the
+ * DWARF once.
+ */
+bool kx_lines_place(struct kx_lines *l, uint64_t addr, const char **file, uint32_t *line);
 
 /*
  * The place of @addr: @levels[0] is the function that the code belongs to, the last one the

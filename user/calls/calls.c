@@ -100,6 +100,11 @@ void kx_calls_free(struct kx_calls *c)
 	free(c);
 }
 
+bool kx_calls_have_callers(const struct kx_calls *c)
+{
+	return c->has_callers;
+}
+
 bool kx_calls_have_sched(const struct kx_calls *c)
 {
 	return c->has_sched;

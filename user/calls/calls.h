@@ -171,6 +171,9 @@ void kx_calls_free(struct kx_calls *c);
 /* Whether the trace has the times that threads were off the CPU (record --sched). */
 bool kx_calls_have_sched(const struct kx_calls *c);
 
+/* Whether the calls have return addresses (record --callers). */
+bool kx_calls_have_callers(const struct kx_calls *c);
+
 size_t kx_calls_nthreads(const struct kx_calls *c);
 /* Filtered ones too. Its names: before and after a walk the last ones, during a walk the current ones. */
 const struct kx_call_thread *kx_calls_thread(const struct kx_calls *c, size_t index);

@@ -74,6 +74,7 @@ int kx_collector_new(const struct kx_collector_options *o, struct kx_collector *
 		.ntraits = o->ntraits,
 		.processes = o->processes,
 		.session_note = o->session_note,
+		.callers = o->callers,
 		.linger = (uint64_t)(hz * LINGER_SECONDS),
 		.max_threads = MAX_THREADS,
 		.delayed = o->input.delayed,

@@ -86,6 +86,7 @@ struct kx_collector_options {
 	struct kx_process_table *processes;
 	uint64_t start_tsc;	  /* older records are moved up to it */
 	const char *session_note; /* see thread_table.h */
+	struct kx_caller_set *callers; /* likewise */
 };
 
 /* Errors: -ENOMEM. */

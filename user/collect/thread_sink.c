@@ -36,9 +36,11 @@ static const uint64_t *payload_of(const struct kx_thread *thread, const struct k
 static int sink_entry(void *ctx, const struct kx_event *ev)
 {
 	struct kx_thread *thread = ctx;
+	const uint64_t *payload = payload_of(thread, ev);
 
-	return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, payload_of(thread, ev),
-			    ev->words);
+	if (thread->table->o.callers && payload)
+		kx_caller_set_add(thread->table->o.callers, thread->id.pid, payload[ev->words - 1]);
+	return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, payload, ev->words);
 }
 
 static int sink_repairs(void *ctx, const struct kx_event *ev, uint32_t n)

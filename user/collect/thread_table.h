@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "collect/caller_set.h"
 #include "collect/callstack.h"
 #include "collect/event.h"
 #include "trace/fdr_writer.h"
@@ -42,6 +43,7 @@ struct kx_thread_options {
 	/* Where else the name of a thread may be found, before /proc; or NULL. */
 	bool (*look_up)(const void *ctx, uint32_t tid, struct kx_thread_identity *out);
 	const void *look_up_ctx;
+	struct kx_caller_set *callers; /* gets the last payload word of each entry that is written (record --callers); or NULL */
 	size_t max_threads; /* with so many, metadata adds no more threads; 0: no limit */
 };
 

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "collect/collector.h"
 #include "record/notice.h"
+#include "record/source_places.h"
 #include "record/trigger.h"
 #include "select/select.h"
 #include "tracer/tracer.h"
@@ -51,6 +52,8 @@ struct kx_flight_context {
 	struct kx_process_table *processes;
 	const struct kx_selection *sel;
 	const struct kx_exit_move_list *moves; /* exits that have moved */
+	const struct kx_caller_set *callers;
+	struct kx_source_places *const *places; /* *@places is NULL at first */
 	bool functions_join; /* more of them may join the selection */
 	const pid_t *pids;   /* of the processes named */
 	size_t npids;

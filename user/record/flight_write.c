@@ -61,6 +61,25 @@ static int describe(struct kx_flight *f, const struct kx_flight_dump *dump,
 	return f->c.describe(f->c.ctx, info);
 }
 
+static int write_map(const struct kx_flight *f, const char *path, uint64_t from, struct kx_err *err)
+{
+	struct kx_caller_functions callers;
+	const struct kx_session_map map = {
+		.sel = f->c.sel,
+		.moves = f->c.moves,
+		.from = from,
+		.info = f->c.info,
+		.places = *f->c.places,
+		.callers = &callers,
+	};
+	int code;
+
+	kx_caller_functions_find(f->c.callers, f->c.processes, f->c.sel, &callers);
+	code = kx_session_map_write(path, &map, err);
+	kx_caller_functions_free(&callers);
+	return code;
+}
+
 int kx_flight_write(void *ctx, const char *path, struct kx_dump_outcome *out)
 {
 	struct kx_flight *f = ctx;
@@ -87,7 +106,7 @@ int kx_flight_write(void *ctx, const char *path, struct kx_dump_outcome *out)
 	if (!code && describe(f, &dump, out, cut))
 		code = kx_err_set(&out->err, -ENOMEM, "no memory for the map");
 	if (!code) {
-		code = kx_session_map_write(output.map_path, f->c.sel, f->c.moves, dump.from, f->c.info, &out->err);
+		code = write_map(f, output.map_path, dump.from, &out->err);
 		mapped = !code;
 	}
 	if (!code)

@@ -11,7 +11,6 @@
 #include "base/monotonic.h"
 #include "base/stop_request.h"
 #include "record/session_info.h"
-#include "record/session_map.h"
 #include "tracer/keeper.h"
 #include "tracer/sources.h"
 #include "tracer/uprobe_try.h"
@@ -325,6 +324,13 @@ static void release_map_room(struct recording *r)
 	r->map_room = -1;
 }
 
+/* With -a this child would be traced, too: there it is started when the probes are gone. Counting has no map. */
+static void start_places(struct recording *r)
+{
+	if (!r->o->all && !r->o->count)
+		r->places = kx_source_places_start(&r->sel, &r->notices);
+}
+
 static int finish(struct recording *r, int code, struct kx_err *err)
 {
 	struct kx_clock *clock = kx_tracer_clock(r->tracer);
@@ -344,6 +350,9 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 	if (!end)
 		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
 	fill_result(r);
+	if (r->o->all)
+		r->places = kx_source_places_start(&r->sel, &r->notices);
+	kx_source_places_finish(r->places, &r->sel);
 	/* on a full disk the counts, that of the lost events above all, need their room */
 	release_map_room(r);
 	if (end)
@@ -387,6 +396,8 @@ static void clean_up(struct recording *r, bool started)
 	free(r->calls);
 	free(r->instruction_exits);
 	kx_exit_move_list_free(&r->moves);
+	kx_caller_set_free(&r->callers);
+	kx_source_places_free(r->places);
 	json_decref(r->info);
 	free(r->session_note);
 	kx_numbered_free(&r->rotation.files);
@@ -453,6 +464,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 			tell_start(&r);
 		if (r.launch)
 			code = kx_launch_continue(r.launch, err);
+		start_places(&r);
 		if (!code && r.writer)
 			code = kx_recording_begin_rotation(&r, err);
 		if (!code)

@@ -9,6 +9,7 @@
 #include "attach/dlopen_watch.h"
 #include "attach/launch.h"
 #include "base/output.h"
+#include "collect/caller_set.h"
 #include "collect/process_table.h"
 #include "record/cost_watch.h"
 #include "record/flight.h"
@@ -19,6 +20,7 @@
 #include "record/recording.h"
 #include "record/recording_budget.h"
 #include "record/recording_live.h"
+#include "record/source_places.h"
 #include "record/targets.h"
 #include "trace/fdr_writer.h"
 #include "trace/probe_cost.h"
@@ -59,6 +61,8 @@ struct recording {
 	struct kx_fdr_writer *writer; /* NULL in a flight recording */
 	struct kx_flight *flight;     /* NULL in any other */
 	struct kx_process_table *processes;
+	struct kx_caller_set callers; /* with --callers */
+	struct kx_source_places *places; /* NULL: not known, or not yet */
 	struct kx_collector *collector;
 	struct kx_probe_costs costs;  /* kinds only */
 	struct kx_recording_budget *budget; /* NULL: there is none */
@@ -143,6 +147,8 @@ void kx_recording_reserve_map_room(struct recording *r);
 int kx_recording_begin_rotation(struct recording *r, struct kx_err *err);
 /* After a pass: begins the next part if the present one is large or long enough. */
 int kx_recording_rotate(struct recording *r, struct kx_err *err);
+/* Writes the map of the present part with this session. Errors: those of kx_session_map_write. */
+int kx_recording_put_map(const struct recording *r, json_t *info, struct kx_err *err);
 /*
  * Completes the description of the present part (or of the whole trace), of which the writer is
  * finished, and writes its map. @totals: of the recording so far; @last: it ends with this part.

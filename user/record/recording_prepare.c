@@ -15,7 +15,6 @@
 #include "collect/tracer_input.h"
 #include "record/changed_code.h"
 #include "record/session_info.h"
-#include "record/session_map.h"
 #include "record/signals.h"
 #include "tracer/keeper.h"
 #include "tracer/uprobe_try.h"
@@ -287,6 +286,7 @@ static int new_collector(struct recording *r, struct kx_err *err)
 		.processes = r->processes,
 		.start_tsc = r->start_tsc,
 		.session_note = r->session_note,
+		.callers = r->o->callers ? &r->callers : NULL,
 	};
 
 	return kx_collector_new(&o, &r->collector, err);
@@ -300,6 +300,8 @@ static int start_flight(struct recording *r, struct kx_err *err)
 		.processes = r->processes,
 		.sel = &r->sel,
 		.moves = &r->moves,
+		.callers = &r->callers,
+		.places = &r->places,
 		.functions_join = r->follow != NULL,
 		.pids = r->targets.pids,
 		.npids = r->targets.npids,
@@ -473,7 +475,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		return code;
 	code = kx_recording_keep_old(r, err);
 	if (!code)
-		code = kx_session_map_write(r->output.map_path, &r->sel, &r->moves, 0, r->info, err);
+		code = kx_recording_put_map(r, r->info, err);
 	if (!code) {
 		code = kx_output_keep(&r->output, err);
 		if (code)

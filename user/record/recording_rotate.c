@@ -78,6 +78,25 @@ static int describe_part(const struct recording *r, json_t *info, uint64_t to)
 	return json_object_set_new(info, "rotation", j) ? -ENOMEM : 0;
 }
 
+int kx_recording_put_map(const struct recording *r, json_t *info, struct kx_err *err)
+{
+	struct kx_caller_functions callers;
+	const struct kx_session_map map = {
+		.sel = &r->sel,
+		.moves = &r->moves,
+		.from = r->rotation.from,
+		.info = info,
+		.places = r->places,
+		.callers = &callers,
+	};
+	int code;
+
+	kx_caller_functions_find(&r->callers, r->processes, &r->sel, &callers);
+	code = kx_session_map_write(r->output.map_path, &map, err);
+	kx_caller_functions_free(&callers);
+	return code;
+}
+
 /* The map that a part has from its start on, so that it can be read while it grows. */
 static int write_first_map(const struct recording *r, struct kx_err *err)
 {
@@ -85,7 +104,7 @@ static int write_first_map(const struct recording *r, struct kx_err *err)
 	int code = info && !describe_part(r, info, 0) ? 0 : kx_err_set(err, -ENOMEM, "no memory");
 
 	if (!code)
-		code = kx_session_map_write(r->output.map_path, &r->sel, &r->moves, r->rotation.from, info, err);
+		code = kx_recording_put_map(r, info, err);
 	json_decref(info);
 	return code;
 }
@@ -186,7 +205,7 @@ int kx_recording_write_map(struct recording *r, const struct kx_collector_counts
 		return kx_err_set(err, code, "no memory for the map");
 	}
 	kx_session_info_end(info, seconds, clock, &counts);
-	code = kx_session_map_write(r->output.map_path, &r->sel, &r->moves, r->rotation.from, info, err);
+	code = kx_recording_put_map(r, info, err);
 	json_decref(info);
 	return code;
 }

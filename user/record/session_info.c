@@ -89,6 +89,7 @@ json_t *kx_session_mappings(const struct kx_modules *mods)
 		json_object_set_new(j, "start", address(m->start));
 		json_object_set_new(j, "end", address(m->end));
 		json_object_set_new(j, "load_bias", address(m->load_bias));
+		json_object_set_new(j, "inode", address(m->inode));
 		json_array_append_new(list, j);
 	}
 	return list;

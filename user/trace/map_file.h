@@ -6,10 +6,15 @@
  *
  *   .kxray.session    JSON: {"kxray":1, "session":{...},
  *                     "modules":[{"name","path","build_id","load_bias","map_base"}, ...]}
- *                     The session describes the recording: command line, host, clock, processes,
- * losses. .kxray.functions  24 bytes for each function in id order, little-endian: u64 address, u64
- * size, u32 module (from 0 on), u32 offset of its name .kxray.names      symbols as the programs
- * have them, NUL-terminated; the first is ""
+ *                     The session describes the recording: command line, host, clock, processes, losses.
+ *   .kxray.functions  24 bytes for each function in id order, little-endian: u64 address, u64
+ *                     size, u32 module (from 0 on), u32 offset of its name
+ *   .kxray.names      symbols as the programs have them, NUL-terminated; the first is ""
+ *   .kxray.lines      8 bytes for each function in id order: u32 offset of its file in .kxray.files, u32
+ *                     line; a line of 0: not known. Empty if no function's is known
+ *   .kxray.files      paths of source files, each once, NUL-terminated; the first is ""
+ *   .kxray.callers    as .kxray.functions: functions that were not traced themselves and called traced ones
+ *                     (record --callers), in the order of module and address
  *
  * A function's id is its place in the list, from 1 on. Addresses in JSON are hexadecimal strings
  * ("0x401000"), because JSON readers round numbers over 53 bits.
@@ -29,6 +34,9 @@
 #define KX_MAP_SESSION_SECTION	 ".kxray.session"
 #define KX_MAP_FUNCTIONS_SECTION ".kxray.functions"
 #define KX_MAP_NAMES_SECTION	 ".kxray.names"
+#define KX_MAP_LINES_SECTION	 ".kxray.lines"
+#define KX_MAP_FILES_SECTION	 ".kxray.files"
+#define KX_MAP_CALLERS_SECTION	 ".kxray.callers"
 
 /* A function as the map stores it; its id is its index + 1. */
 struct kx_map_function {
@@ -52,11 +60,22 @@ struct kx_map_module {
 	const char *called;   /* other names that patterns may use for it: binary/called_names.h; or NULL */
 };
 
+/* Where a function is defined in source. */
+struct kx_map_place {
+	const char *file; /* path as the compiler knew it; NULL: not known */
+	uint32_t line;
+};
+
 struct kx_map {
 	struct kx_map_module *modules;
 	size_t nmodules;
 	struct kx_map_function *functions;
 	size_t nfunctions;
+	const struct kx_map_place *places; /* by index, for the writer; NULL in a map that was read, see kx_map_get_place */
+	const struct kx_map_line *lines; /* places of a map that was read, in the file: map_places.c; NULL: none */
+	const char *files;
+	struct kx_map_function *callers; /* not traced; by module and address */
+	size_t ncallers;
 	json_t *session; /* an object, see record/session_info.h; may be NULL */
 	void *storage;	 /* of map_read.c; NULL in a map made by hand */
 	bool names_once; /* each name is asked for about once: kx_map_name keeps the last one only, not some megabytes */
@@ -95,6 +114,17 @@ const char *kx_map_name(struct kx_map *map, uint32_t id);
 void kx_map_prefetch(const struct kx_map *map, uint32_t id, bool text);
 /* Name of the module of function @id, or "". */
 const char *kx_map_module_name(const struct kx_map *map, uint32_t id);
+
+/* Where function @id is defined; false, and a file of NULL, if the map does not know. */
+bool kx_map_get_place(const struct kx_map *map, uint32_t id, struct kx_map_place *out);
+/* Whether the place of any function is known. */
+bool kx_map_has_places(const struct kx_map *map);
+
+/*
+ * Demangled name of the function, traced or one of the callers, that contains ELF address @address of the module with
+ * this index; NULL if the map has none. Valid until the map is freed. For one thread at a time.
+ */
+const char *kx_map_name_at(struct kx_map *map, uint32_t module, uint64_t address);
 
 /* Frees what kx_map_read and kx_map_name have allocated, not what the caller put in. */
 void kx_map_free(struct kx_map *map);

@@ -27,6 +27,9 @@ void kx_map_free(struct kx_map *map)
 		return;
 	free(s->names);
 	free(s->name_at);
+	for (size_t i = 0; s->index && i < s->index->n; i++)
+		free(s->index->entries[i].name);
+	free(s->index);
 	tdestroy(s->unknown, free);
 	free(s->text);
 	free(s->file_name);
@@ -37,6 +40,7 @@ void kx_map_free(struct kx_map *map)
 	if (s->owns_lists) {
 		free(map->modules);
 		free(map->functions);
+		free(map->callers);
 		memset(map, 0, sizeof(*map));
 	}
 	map->storage = NULL;

@@ -99,26 +99,20 @@ static void populate(const struct kx_map_function *list, size_t n)
 		madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }
 
-/* NULL, or why it is not valid. */
-static const char *read_functions(struct kx_map *map, Elf *elf)
+/* Functions as their rows describe them (*@out, *@count). Returns NULL, or why they are not valid. */
+static const char *read_rows(const struct kx_map *map, const Elf_Data *rows, const Elf_Data *names,
+			     struct kx_map_function **out, size_t *count)
 {
-	const Elf_Data *rows = find_bytes(elf, KX_MAP_FUNCTIONS_SECTION);
-	const Elf_Data *names = find_bytes(elf, KX_MAP_NAMES_SECTION);
-	const char *text = names ? names->d_buf : NULL;
+	const char *text = names->d_buf;
+	size_t n = rows->d_size / sizeof(struct kx_map_row);
 	struct kx_map_row row;
-	size_t n;
 
-	if (!rows || rows->d_size % sizeof(row) || (rows->d_size && !rows->d_buf))
-		return "its section " KX_MAP_FUNCTIONS_SECTION " is missing or damaged";
-	if (!text || !names->d_size || text[names->d_size - 1])
-		return "its section " KX_MAP_NAMES_SECTION " is missing or damaged";
-	n = rows->d_size / sizeof(row);
-	map->functions = calloc(n + 1, sizeof(*map->functions));
-	if (!map->functions)
+	*out = calloc(n + 1, sizeof(**out));
+	if (!*out)
 		return "there is no memory for it";
-	populate(map->functions, n);
+	populate(*out, n);
 	for (size_t i = 0; i < n; i++) {
-		struct kx_map_function *f = &map->functions[i];
+		struct kx_map_function *f = &(*out)[i];
 
 		memcpy(&row, (const char *)rows->d_buf + i * sizeof(row), sizeof(row));
 		f->address = le64toh(row.address);
@@ -130,9 +124,36 @@ static const char *read_functions(struct kx_map *map, Elf *elf)
 			return "a function in it has a name beyond its names";
 		f->symbol = text + le32toh(row.name);
 	}
-	map->nfunctions = n;
+	*count = n;
 	forget(rows);
 	return NULL;
+}
+
+static bool has_rows(const Elf_Data *rows)
+{
+	return rows && rows->d_size % sizeof(struct kx_map_row) == 0 && (!rows->d_size || rows->d_buf);
+}
+
+/* NULL, or why it is not valid. */
+static const char *read_functions(struct kx_map *map, Elf *elf)
+{
+	const Elf_Data *rows = find_bytes(elf, KX_MAP_FUNCTIONS_SECTION);
+	const Elf_Data *callers = find_bytes(elf, KX_MAP_CALLERS_SECTION);
+	const Elf_Data *names = find_bytes(elf, KX_MAP_NAMES_SECTION);
+	const char *text = names ? names->d_buf : NULL, *why;
+
+	if (!has_rows(rows))
+		return "its section " KX_MAP_FUNCTIONS_SECTION " is missing or damaged";
+	if (callers && !has_rows(callers)) /* older maps have none */
+		return "its section " KX_MAP_CALLERS_SECTION " is damaged";
+	if (!text || !names->d_size || text[names->d_size - 1])
+		return "its section " KX_MAP_NAMES_SECTION " is missing or damaged";
+	why = read_rows(map, rows, names, &map->functions, &map->nfunctions);
+	if (!why && callers && callers->d_size)
+		why = read_rows(map, callers, names, &map->callers, &map->ncallers);
+	if (!why)
+		why = kx_map_lines_read(map, find_bytes(elf, KX_MAP_LINES_SECTION), find_bytes(elf, KX_MAP_FILES_SECTION));
+	return why;
 }
 
 static const char *read_session(struct kx_map *map, Elf *elf, const Elf_Data *data)

@@ -33,16 +33,20 @@ enum {
 	S_SLEDS,
 	S_SYMTAB,
 	S_FUNCTIONS,
+	S_CALLERS,
+	S_LINES,
 	S_STRTAB,
 	S_NAMES,
+	S_FILES,
 	S_SESSION,
 	S_SHSTRTAB,
 	NSECTIONS
 };
 
 static const char section_names[] =
-	"\0.text\0xray_instr_map\0.symtab\0" KX_MAP_FUNCTIONS_SECTION
-	"\0.strtab\0" KX_MAP_NAMES_SECTION "\0" KX_MAP_SESSION_SECTION "\0.shstrtab";
+	"\0.text\0xray_instr_map\0.symtab\0" KX_MAP_FUNCTIONS_SECTION "\0" KX_MAP_CALLERS_SECTION
+	"\0" KX_MAP_LINES_SECTION "\0.strtab\0" KX_MAP_NAMES_SECTION "\0" KX_MAP_FILES_SECTION
+	"\0" KX_MAP_SESSION_SECTION "\0.shstrtab";
 
 /* xray_instr_map, version 0: absolute addresses. */
 struct sled {
@@ -62,6 +66,9 @@ struct image {
 	Elf64_Sym *symbols;
 	size_t nsymbols;
 	struct kx_map_row *rows;
+	struct kx_map_row *callers;
+	struct kx_map_line *lines; /* NULL: no function's is known */
+	struct kx_map_strings files;
 	struct kx_map_strings strings; /* what llvm-xray shows */
 	struct kx_map_strings names;   /* what the symbols are called */
 	char *session;
@@ -213,21 +220,22 @@ out:
 
 /* kxray's own list */
 
-static int make_rows(struct image *im, const struct kx_map *map)
+static int make_rows(struct image *im, const struct kx_map_function *functions, size_t n, struct kx_map_row **out)
 {
+	struct kx_map_row *rows = calloc(n + 1, sizeof(*rows));
 	uint32_t offset;
-	int ret = kx_map_add_string(&im->names, "", 0, &offset);
+	int ret = 0;
 
-	im->rows = calloc(map->nfunctions + 1, sizeof(*im->rows));
-	if (!im->rows)
+	*out = rows;
+	if (!rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < map->nfunctions && ret == 0; i++) {
-		const struct kx_map_function *f = &map->functions[i];
+	for (size_t i = 0; i < n && ret == 0; i++) {
+		const struct kx_map_function *f = &functions[i];
 
 		offset = 0;
 		if (f->symbol && *f->symbol)
 			ret = kx_map_add_text(&im->names, f->symbol, &offset);
-		im->rows[i] = (struct kx_map_row){
+		rows[i] = (struct kx_map_row){
 			.address = htole64(f->address),
 			.size = htole64(f->size),
 			.module = htole32(f->module),
@@ -235,6 +243,18 @@ static int make_rows(struct image *im, const struct kx_map *map)
 		};
 	}
 	return ret;
+}
+
+static int make_lists(struct image *im, const struct kx_map *map)
+{
+	uint32_t offset;
+	int ret = kx_map_add_string(&im->names, "", 0, &offset);
+
+	if (ret == 0)
+		ret = make_rows(im, map->functions, map->nfunctions, &im->rows);
+	if (ret == 0)
+		ret = make_rows(im, map->callers, map->ncallers, &im->callers);
+	return ret ? ret : kx_map_lines_make(map, &im->lines, &im->files);
 }
 
 /* The session */
@@ -307,6 +327,11 @@ static void make_sections(struct image *im, const struct kx_map *map)
 		    sizeof(Elf64_Sym));
 	set_section(im, S_FUNCTIONS, SHT_PROGBITS, 0, map->nfunctions * sizeof(struct kx_map_row),
 		    sizeof(struct kx_map_row));
+	set_section(im, S_CALLERS, SHT_PROGBITS, 0, map->ncallers * sizeof(struct kx_map_row),
+		    sizeof(struct kx_map_row));
+	set_section(im, S_LINES, SHT_PROGBITS, 0, im->lines ? map->nfunctions * sizeof(struct kx_map_line) : 0,
+		    sizeof(struct kx_map_line));
+	set_section(im, S_FILES, SHT_PROGBITS, 0, im->files.len, 0);
 	set_section(im, S_STRTAB, SHT_STRTAB, 0, im->strings.len, 0);
 	set_section(im, S_NAMES, SHT_PROGBITS, 0, im->names.len, 0);
 	set_section(im, S_SESSION, SHT_PROGBITS, 0, strlen(im->session), 0);
@@ -317,8 +342,7 @@ static void make_sections(struct image *im, const struct kx_map *map)
 	im->sections[S_SYMTAB].sh_info = (Elf64_Word)im->nsymbols; /* first symbol not local */
 	for (int i = S_TEXT; i < NSECTIONS; i++) {
 		/* tables are read in place, so they are aligned */
-		im->sections[i].sh_addralign =
-			i == S_SLEDS || i == S_SYMTAB || i == S_FUNCTIONS ? 8 : 1;
+		im->sections[i].sh_addralign = i >= S_SLEDS && i <= S_LINES ? 8 : 1;
 		im->sections[i].sh_offset = offset;
 		if (i != S_TEXT)
 			offset += im->sections[i].sh_size;
@@ -351,7 +375,7 @@ static int build(struct image *im, struct kx_map *map)
 	if (ret == 0)
 		ret = make_symbols(im, map);
 	if (ret == 0)
-		ret = make_rows(im, map);
+		ret = make_lists(im, map);
 	if (ret == 0)
 		ret = make_session(im, map);
 	if (ret < 0)
@@ -371,8 +395,11 @@ static int write_image(int fd, const struct image *im)
 		{ im->sleds, im->sections[S_SLEDS].sh_size },
 		{ im->symbols, im->sections[S_SYMTAB].sh_size },
 		{ im->rows, im->sections[S_FUNCTIONS].sh_size },
+		{ im->callers, im->sections[S_CALLERS].sh_size },
+		{ im->lines, im->sections[S_LINES].sh_size },
 		{ im->strings.data, im->sections[S_STRTAB].sh_size },
 		{ im->names.data, im->sections[S_NAMES].sh_size },
+		{ im->files.data, im->sections[S_FILES].sh_size },
 		{ (void *)im->session, im->sections[S_SESSION].sh_size },
 		{ (void *)section_names, last->sh_size },
 		{ zeros, im->header.e_shoff - last->sh_offset - last->sh_size },
@@ -428,6 +455,9 @@ int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err)
 	free(im.sleds);
 	free(im.symbols);
 	free(im.rows);
+	free(im.callers);
+	free(im.lines);
+	free(im.files.data);
 	free(im.strings.data);
 	free(im.names.data);
 	free(im.session);

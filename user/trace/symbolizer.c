@@ -131,6 +131,23 @@ const char *kx_trace_module(const struct kx_symbolizer *names, uint32_t id)
 	return "";
 }
 
+bool kx_trace_place(const struct kx_symbolizer *names, uint32_t id, struct kx_map_place *out)
+{
+	*out = (struct kx_map_place){ 0 };
+	return names->has_map && kx_map_get_place(&names->map, id, out);
+}
+
+bool kx_trace_has_places(const struct kx_symbolizer *names)
+{
+	return names->has_map && kx_map_has_places(&names->map);
+}
+
+const char *kx_trace_caller(struct kx_symbolizer *names, uint32_t module, uint64_t address)
+{
+	/* a call may be a function's last instruction, so that it returns to the next function */
+	return names->has_map && module ? kx_map_name_at(&names->map, module - 1, address - 1) : NULL;
+}
+
 uint64_t kx_trace_ns(uint64_t ticks, uint64_t tsc_hz)
 {
 	unsigned __int128 ns;

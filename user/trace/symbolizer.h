@@ -52,6 +52,15 @@ const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id);
  * its symbol, whose address is in the row (so call it a second time).
  */
 void kx_trace_prefetch(const struct kx_symbolizer *names, uint32_t id, bool symbol);
+/* Where function @id is defined in source; false, and a file of NULL, if that is not known. */
+bool kx_trace_place(const struct kx_symbolizer *names, uint32_t id, struct kx_map_place *out);
+/* Whether the trace has places at all. */
+bool kx_trace_has_places(const struct kx_symbolizer *names);
+/*
+ * Readable name of the function that holds return address @address of the map's module @module - 1 (see struct kx_call:
+ * caller, caller_module); NULL if it is not known. Valid until the map is freed.
+ */
+const char *kx_trace_caller(struct kx_symbolizer *names, uint32_t module, uint64_t address);
 const char *kx_trace_module(const struct kx_symbolizer *names, uint32_t id); /* or "" */
 
 /* Converts ticks to nanoseconds, rounded; unchanged if @tsc_hz (ticks a second) is 0. */

@@ -5,7 +5,8 @@
  * start since the trace's first record. args: the captured arguments, separated by blanks; result:
  * the return value of a system call (signed, -errno if it failed); off_cpu_ns, only in recordings
  * with --sched: the part of duration_ns off the CPU; caller: MODULE+ADDRESS, an address in the
- * module's ELF file, or a bare run-time address.
+ * module's ELF file, or a bare run-time address; caller_function, only in recordings with --callers: the name of the
+ * function that it is in; file and line, only where the map has them: where the function is defined.
  * Of a call whose exit was not recorded (how: repaired), duration_ns is an upper bound, and self_ns
  * is 0: its time is in its caller's. Names that begin with =, +, -, @ or a tab have an apostrophe
  * before them, so that no spreadsheet runs them. An event without a duration (a page fault) is a
@@ -24,6 +25,8 @@ struct csv {
 	uint64_t first_tsc;
 	struct kx_off_cpu off; /* of the thread being walked, so far */
 	bool has_sched;
+	bool has_callers; /* recorded with --callers */
+	bool has_places;
 };
 
 static const char *const hows[] = {
@@ -99,6 +102,40 @@ static void put_off(const struct csv *c, const struct kx_call *call, uint64_t to
 	kx_text_u64(c->x->out, kx_trace_ns(off, c->x->tsc_hz));
 }
 
+static void put_caller_function(const struct csv *c, const struct kx_call *call)
+{
+	const char *name = call && call->has_caller ?
+				   kx_trace_caller(c->x->names, call->caller_module, call->caller) : NULL;
+
+	kx_text_char(c->x->out, ',');
+	if (name)
+		put_text(c->x->out, name);
+}
+
+static void put_place(const struct csv *c, uint32_t func)
+{
+	struct kx_map_place place;
+
+	kx_text_char(c->x->out, ',');
+	if (!kx_trace_place(c->x->names, func, &place)) {
+		kx_text_char(c->x->out, ',');
+		return;
+	}
+	put_text(c->x->out, place.file);
+	kx_text_char(c->x->out, ',');
+	kx_text_u64(c->x->out, place.line);
+}
+
+/* What only some recordings have, and the row's end; @call: NULL for a note. */
+static void put_rest(const struct csv *c, const struct kx_call *call, uint32_t func)
+{
+	if (c->has_callers)
+		put_caller_function(c, call);
+	if (c->has_places)
+		put_place(c, func);
+	kx_text_bytes(c->x->out, "\r\n", 2);
+}
+
 /* One row, of which the function is that in which it happened; its values are in args. */
 static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_record *rec)
 {
@@ -132,7 +169,8 @@ static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_reco
 	put_text(o, i.name);
 	kx_text_char(o, ',');
 	put_text(o, args);
-	kx_text_str(o, c->has_sched ? ",,,0\r\n" : ",,\r\n");
+	kx_text_str(o, c->has_sched ? ",,,0" : ",,");
+	put_rest(c, NULL, i.func);
 	kx_instant_free(&i);
 	return o->error;
 }
@@ -177,7 +215,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	}
 	if (c->has_sched)
 		put_off(c, call, took);
-	kx_text_bytes(o, "\r\n", 2);
+	put_rest(c, call, call->func);
 	return o->error;
 }
 
@@ -213,7 +251,9 @@ static int on_end(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 static int run(const struct kx_export *x, struct kx_err *err)
 {
 	struct csv c = { .x = x, .first_tsc = kx_calls_get_totals(x->calls)->first_tsc,
-			 .has_sched = kx_calls_have_sched(x->calls) };
+			 .has_sched = kx_calls_have_sched(x->calls),
+			 .has_callers = kx_calls_have_callers(x->calls),
+			 .has_places = kx_trace_has_places(x->names) };
 	struct kx_call_visitor visitor = { .leave = on_leave, .note = on_note, .ctx = &c };
 
 	if (c.has_sched) {
@@ -224,7 +264,9 @@ static int run(const struct kx_export *x, struct kx_err *err)
 
 	kx_text_str(x->out, "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,"
 		    "how,args,caller,result");
-	kx_text_str(x->out, c.has_sched ? ",off_cpu_ns\r\n" : "\r\n");
+	kx_text_str(x->out, c.has_sched ? ",off_cpu_ns" : "");
+	kx_text_str(x->out, c.has_callers ? ",caller_function" : "");
+	kx_text_str(x->out, c.has_places ? ",file,line\r\n" : "\r\n");
 	return kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
 			     err);
 }

@@ -41,11 +41,20 @@ enum mapping {
 	MAPPING_FILENAME = 5,
 	MAPPING_BUILD_ID = 6,
 	MAPPING_HAS_FUNCTIONS = 7,
+	MAPPING_HAS_FILENAMES = 8,
+	MAPPING_HAS_LINE_NUMBERS = 9,
 };
 
 enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
-enum { LINE_FUNCTION = 1 };
-enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3 };
+enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
+
+enum function {
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2,
+	FUNCTION_SYSTEM_NAME = 3,
+	FUNCTION_FILENAME = 4,
+	FUNCTION_START_LINE = 5,
+};
 
 #define NO_STACK UINT32_MAX /* the caller of the outermost functions */
 #define FLUSH_AT (32u << 10) /* bytes of protobuf to compress at once */
@@ -200,6 +209,10 @@ static void put_mapping(struct pprof *p, uint32_t id, const struct kx_map_module
 	kx_pb_number(&p->pb, MAPPING_FILENAME, name);
 	kx_pb_number(&p->pb, MAPPING_BUILD_ID, build_id);
 	kx_pb_number(&p->pb, MAPPING_HAS_FUNCTIONS, true);
+	if (kx_trace_has_places(p->x->names)) {
+		kx_pb_number(&p->pb, MAPPING_HAS_FILENAMES, true);
+		kx_pb_number(&p->pb, MAPPING_HAS_LINE_NUMBERS, true);
+	}
 	kx_pb_close(&p->pb, opened);
 }
 
@@ -253,6 +266,8 @@ static int put_function(struct pprof *p, uint32_t id, uint32_t func)
 	const struct kx_map *map = &p->x->names->map;
 	uint64_t name = add_string(p, kx_trace_name(p->x->names, func)), system_name = name;
 	const struct kx_map_function *f = NULL;
+	struct kx_map_place place;
+	uint64_t file = 0;
 	uint32_t mapping;
 	size_t opened, line;
 	int r;
@@ -270,10 +285,16 @@ static int put_function(struct pprof *p, uint32_t id, uint32_t func)
 	} else {
 		f = NULL;
 	}
+	if (kx_trace_place(p->x->names, func, &place))
+		file = add_string(p, place.file);
 	opened = kx_pb_open(&p->pb, PROFILE_FUNCTION);
 	kx_pb_number(&p->pb, FUNCTION_ID, id);
 	kx_pb_number(&p->pb, FUNCTION_NAME, name);
 	kx_pb_number(&p->pb, FUNCTION_SYSTEM_NAME, system_name);
+	if (file) {
+		kx_pb_number(&p->pb, FUNCTION_FILENAME, file);
+		kx_pb_number(&p->pb, FUNCTION_START_LINE, place.line);
+	}
 	kx_pb_close(&p->pb, opened);
 	opened = kx_pb_open(&p->pb, PROFILE_LOCATION);
 	kx_pb_number(&p->pb, LOCATION_ID, id);
@@ -283,6 +304,9 @@ static int put_function(struct pprof *p, uint32_t id, uint32_t func)
 	}
 	line = kx_pb_open(&p->pb, LOCATION_LINE);
 	kx_pb_number(&p->pb, LINE_FUNCTION, id);
+	/* of the function, since a call has no place of its own */
+	if (file)
+		kx_pb_number(&p->pb, LINE_LINE, place.line);
 	kx_pb_close(&p->pb, line);
 	kx_pb_close(&p->pb, opened);
 	return send(p);

@@ -152,12 +152,18 @@ static void put_frames(struct speedscope *s)
 	for (size_t i = 0; i < s->frames.count; i++) {
 		uint32_t func = s->functions[i];
 		const char *module = kx_trace_module(names, func);
+		struct kx_map_place place;
 
 		if (i)
 			PUT(s, ",\n");
 		PUT(s, "{\"name\":");
 		kx_text_json_string(s->x->out, kx_trace_name(names, func));
-		if (*module) {
+		if (kx_trace_place(names, func, &place)) {
+			PUT(s, ",\"file\":");
+			kx_text_json_string(s->x->out, place.file);
+			PUT(s, ",\"line\":");
+			kx_text_u64(s->x->out, place.line);
+		} else if (*module) {
 			PUT(s, ",\"file\":");
 			kx_text_json_string(s->x->out, module);
 		}

@@ -19,7 +19,7 @@ def read(path):
     check(set(document['shared']) == {'frames'}, 'shared')
     frames = document['shared']['frames']
     for frame in frames:
-        check(set(frame) <= {'name', 'file'} and all(isinstance(v, str) for v in frame.values()),
+        check(set(frame) <= {'name', 'file', 'line'} and all(isinstance(v, int if k == 'line' else str) for k, v in frame.items()),
               frame)
     profiles = document['profiles']
     check(0 <= document['activeProfileIndex'] < len(profiles), 'activeProfileIndex')

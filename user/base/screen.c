@@ -38,7 +38,7 @@ static bool wants_color(void)
 struct kx_screen kx_screen_of(int fd, enum kx_color color, bool wide)
 {
 	bool terminal = isatty(fd);
-	struct kx_screen s = { .columns = terminal && !wide ? columns_of(fd) : 0 };
+	struct kx_screen s = { .columns = terminal && !wide ? columns_of(fd) : 0, .wide = wide };
 
 	s.color = color == KX_COLOR_AUTO ? terminal && wants_color() : color == KX_COLOR_ALWAYS;
 	return s;

@@ -14,6 +14,7 @@ enum kx_color { KX_COLOR_AUTO, KX_COLOR_ALWAYS, KX_COLOR_NEVER };
 struct kx_screen {
 	unsigned columns; /* 0: no limit */
 	bool color;
+	bool wide; /* asked for: also what is too long for most lines */
 };
 
 #define KX_SCREEN_COLUMNS 80 /* of a terminal that does not know its width */

@@ -15,6 +15,7 @@
 #include "cmd/cmd.h"
 #include "doctor/price.h"
 #include "cmd/commands.h"
+#include "cmd/function_places.h"
 #include "cmd/functions_table.h"
 #include "cmd/screen_options.h"
 #include "base/json_text.h"
@@ -175,11 +176,15 @@ static json_t *address_json(uint64_t address)
 	return json_string(text);
 }
 
-static json_t *function_json(const struct kx_selection *sel, const struct kx_function *f)
+static json_t *function_json(const struct kx_selection *sel, const struct kx_function *f,
+			     struct kx_function_places *places)
 {
 	const struct kx_symbol *s = f->sym;
+	const char *file;
+	uint32_t line;
+	json_t *json;
 
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s, s:I}", "schema",
+	json = json_pack("{s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s, s:I}", "schema",
 			 KX_JSON_SCHEMA, "name", kx_json_text(s->pretty, JSON_TEXT_MAX), "symbol",
 			 kx_json_text(s->name, JSON_TEXT_MAX), "module",
 			 kx_json_text(sel->modules[f->module].module->name, JSON_TEXT_MAX),
@@ -187,6 +192,13 @@ static json_t *function_json(const struct kx_selection *sel, const struct kx_fun
 			 "probe_offset", (json_int_t)(f->plan.entry.addr - s->addr), "cost",
 			 kx_cost_name(f->plan.entry.cost), "exit", kx_exits_name(f->plan.exit_kind),
 			 "instructions", (json_int_t)f->plan.instructions);
+	if (json && kx_function_place(places, f, &file, &line) &&
+	    (json_object_set_new(json, "file", kx_json_text(file, JSON_TEXT_MAX)) ||
+	     json_object_set_new(json, "line", json_integer(line)))) {
+		json_decref(json);
+		return NULL;
+	}
+	return json;
 }
 
 static int add_rate(json_t *function, const struct kx_rate *r)
@@ -202,6 +214,7 @@ static int add_rate(json_t *function, const struct kx_rate *r)
 static int print_json(const struct kx_selection *sel, const struct kx_rates *rates,
 		      struct kx_err *err)
 {
+	struct kx_function_places places = { .sel = sel };
 	json_t *all = json_array();
 	size_t i;
 	int rc = all ? 0 : -1;
@@ -211,12 +224,13 @@ static int print_json(const struct kx_selection *sel, const struct kx_rates *rat
 
 		if (!sel->functions[i].traced)
 			continue;
-		function = function_json(sel, &sel->functions[i]);
+		function = function_json(sel, &sel->functions[i], &places);
 		if (function && rates && add_rate(function, &rates->items[i]))
 			rc = -1;
 		if (json_array_append_new(all, function))
 			rc = -1;
 	}
+	kx_function_places_free(&places);
 	if (!rc && rates) {
 		json_t *whole = json_pack("{s:i, s:f, s:f, s:O}", "schema", KX_JSON_SCHEMA,
 					  "seconds", rates->seconds, "predicted_cpu_percent",
@@ -449,6 +463,7 @@ int kx_cmd_functions(int argc, char **argv)
 	int status = KX_EXIT_DONE, r = kx_options_parse(&kx_command_functions, &a, argc, argv, &err);
 
 	kx_clock_prepare();
+	kx_cmd_allow_downloads(NAME);
 	if (!r)
 		r = check_arguments(&a, &err);
 	if (!r)

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/display.h"
+#include "base/printable.h"
+#include "cmd/function_places.h"
 
 const char *const kx_functions_sort_words[] = { "address", "name", "size", "cost", "calls", NULL };
 
@@ -19,6 +21,7 @@ struct table {
 	size_t n;
 	bool address, instructions; /* columns that narrow screens lack */
 	size_t name;		    /* columns; 0: no limit */
+	struct kx_function_places places;
 };
 
 #define LEAST_NAME 28
@@ -80,10 +83,12 @@ static void print_rate(const struct kx_rate *r)
 		printf("%12.0f  %8.0f  %7.2f%%  ", r->per_second, r->cost_ns, r->percent);
 }
 
-static int print_row(const struct table *t, size_t index)
+static int print_row(struct table *t, size_t index)
 {
 	const struct kx_function *f = &t->sel->functions[index];
 	size_t module_at;
+	const char *file;
+	uint32_t line;
 	char *name = kx_display_function(f->sym->pretty, t->sel->modules[f->module].module->name, t->name, &module_at);
 
 	if (!name)
@@ -96,8 +101,11 @@ static int print_row(const struct table *t, size_t index)
 	printf("%6" PRIu64 "  ", f->sym->size);
 	if (t->instructions)
 		printf("%6u  ", f->plan.instructions);
-	printf("%.*s%s%s%s\n", (int)module_at, name, kx_screen_style(&t->o->screen, KX_STYLE_DIM), name + module_at,
-	       kx_screen_style(&t->o->screen, KX_STYLE_PLAIN));
+	printf("%.*s%s%s", (int)module_at, name, kx_screen_style(&t->o->screen, KX_STYLE_DIM), name + module_at);
+	/* where lines may be long */
+	if (!t->name && kx_function_place(&t->places, f, &file, &line))
+		kx_print(stdout, " %s:%" PRIu32, file, line);
+	printf("%s\n", kx_screen_style(&t->o->screen, KX_STYLE_PLAIN));
 	free(name);
 	return 0;
 }
@@ -105,7 +113,7 @@ static int print_row(const struct table *t, size_t index)
 int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *rates, const struct kx_functions_table *o,
 		       struct kx_err *err)
 {
-	struct table t = { .sel = sel, .rates = rates, .o = o };
+	struct table t = { .sel = sel, .rates = rates, .o = o, .places = { .sel = sel } };
 	size_t shown;
 	int r = 0;
 
@@ -126,6 +134,7 @@ int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *ra
 	if (!t.address)
 		printf("%sToo narrow for ADDRESS%s: --wide%s\n", kx_screen_style(&o->screen, KX_STYLE_DIM),
 		       t.instructions ? "" : ", INSNS", kx_screen_style(&o->screen, KX_STYLE_PLAIN));
+	kx_function_places_free(&t.places);
 	free(t.rows);
 	return r ? kx_err_set(err, r, "out of memory for the table") : 0;
 }

@@ -35,11 +35,17 @@ static void json_function(const struct view *v, const struct kx_report_function 
 {
 	struct kx_text_out *o = v->out;
 	uint64_t hz = v->info->tsc_hz;
+	struct kx_map_place place;
 
 	kx_text_str(o, "{\"name\":");
 	kx_text_json_string(o, kx_trace_name(v->names, f->id));
 	kx_text_str(o, ",\"module\":");
 	kx_text_json_string(o, kx_trace_module(v->names, f->id));
+	if (kx_trace_place(v->names, f->id, &place)) {
+		kx_text_str(o, ",\"file\":");
+		kx_text_json_string(o, place.file);
+		kx_text_json_u64(o, "line", place.line);
+	}
 	kx_text_json_u64(o, "id", f->id);
 	kx_text_json_u64(o, "count", f->count);
 	kx_text_json_u64(o, "open", f->open);

@@ -46,6 +46,21 @@ static void put_sampling(const struct view *v, const struct kx_columns *c, uint3
 	kx_put_fitted(v->out, text, v->screen->columns - 9);
 }
 
+/* " FILE:LINE" behind the name. */
+static void put_place(const struct view *v, uint32_t id)
+{
+	struct kx_map_place place;
+
+	if (!kx_trace_place(v->names, id, &place))
+		return;
+	kx_text_str(v->out, kx_screen_style(v->screen, KX_STYLE_DIM));
+	kx_text_char(v->out, ' ');
+	kx_put_text(v->out, place.file);
+	kx_text_char(v->out, ':');
+	kx_text_u64(v->out, place.line);
+	kx_text_str(v->out, kx_screen_style(v->screen, KX_STYLE_PLAIN));
+}
+
 static void table_row(const struct view *v, const struct kx_report_function *f,
 		      const struct kx_columns *c)
 {
@@ -66,6 +81,8 @@ static void table_row(const struct view *v, const struct kx_report_function *f,
 	kx_text_bytes(o, "  ", 2);
 	kx_put_function(o, v->screen, kx_trace_name(v->names, f->id),
 			c->one_module ? "" : kx_trace_module(v->names, f->id), c->name);
+	if (v->screen->wide)
+		put_place(v, f->id);
 	put_sampling(v, c, f->id);
 	kx_text_char(o, '\n');
 }

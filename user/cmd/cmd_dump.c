@@ -15,6 +15,7 @@
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "cmd/trace_input.h"
+#include "trace/address_space.h"
 
 #define NAME "dump"
 
@@ -60,6 +61,8 @@ struct dump {
 	const struct kx_fdr_info *info;
 	int32_t *ns_pids; /* by thread: the process id in its own namespace + 1; 0: not looked up */
 	struct kx_symbolizer *names;
+	bool has_callers; /* an entry's last argument is its return address */
+	struct kx_address_space space; /* then: to look it up in */
 	struct kx_text_out *out;
 };
 
@@ -122,7 +125,34 @@ static void print_function(const struct dump *d, const struct kx_fdr_record *rec
 	kx_text_escaped(d->out, name, strlen(name));
 }
 
-static void print_text(const struct dump *d, const struct kx_fdr_record *rec)
+/* The function that made this call, from its last argument; NULL if that is not known. */
+static const char *caller_of(struct dump *d, const struct kx_fdr_record *rec, const char **module)
+{
+	uint64_t address;
+	uint32_t index;
+
+	if (!d->has_callers || rec->kind != KX_RECORD_ENTRY || !rec->nargs)
+		return NULL;
+	address = rec->args[rec->nargs - 1];
+	index = kx_address_space_find(&d->space, rec->pid, &address);
+	*module = index ? d->names->map.modules[index - 1].name : "";
+	return kx_trace_caller(d->names, index, address);
+}
+
+static void print_caller(struct dump *d, const struct kx_fdr_record *rec)
+{
+	const char *module, *name = caller_of(d, rec, &module);
+
+	if (!name)
+		return;
+	kx_text_str(d->out, " called by ");
+	kx_text_escaped(d->out, name, strlen(name));
+	kx_text_bytes(d->out, " [", 2);
+	kx_text_escaped(d->out, module, strlen(module));
+	kx_text_char(d->out, ']');
+}
+
+static void print_text(struct dump *d, const struct kx_fdr_record *rec)
 {
 	struct kx_text_out *o = d->out;
 	char text[160], relative[24];
@@ -159,6 +189,7 @@ static void print_text(const struct dump *d, const struct kx_fdr_record *rec)
 			kx_text_escaped(o, module, strlen(module));
 			kx_text_char(o, ']');
 		}
+		print_caller(d, rec);
 	} else if (rec->kind == KX_RECORD_BUFFER) {
 		int32_t ns_pid = ns_pid_of(d, rec);
 
@@ -203,7 +234,19 @@ static void json_data(struct kx_text_out *o, const struct kx_fdr_record *rec)
 	json_decref(text);
 }
 
-static void print_json(const struct dump *d, const struct kx_fdr_record *rec)
+static void json_caller(struct dump *d, const struct kx_fdr_record *rec)
+{
+	const char *module, *name = caller_of(d, rec, &module);
+
+	if (!name)
+		return;
+	kx_text_str(d->out, ",\"caller_function\":");
+	kx_text_json_string(d->out, name);
+	kx_text_str(d->out, ",\"caller_module\":");
+	kx_text_json_string(d->out, module);
+}
+
+static void print_json(struct dump *d, const struct kx_fdr_record *rec)
 {
 	struct kx_text_out *o = d->out;
 	char text[140];
@@ -243,6 +286,7 @@ static void print_json(const struct dump *d, const struct kx_fdr_record *rec)
 			     rec->args[i], i + 1 == rec->nargs ? "]" : "");
 		kx_text_bytes(o, text, (size_t)n);
 	}
+	json_caller(d, rec);
 	if (rec->kind == KX_RECORD_TYPED)
 		kx_text_json_u64(o, "type", rec->event_type);
 	if (rec->data)
@@ -285,9 +329,13 @@ static int dump_file(struct arguments *a, struct kx_err *err)
 		d.file = t->file;
 		d.info = kx_fdr_get_info(t->file);
 		d.ns_pids = calloc(kx_fdr_nthreads(t->file) + 1, sizeof(*d.ns_pids));
+		d.has_callers = t->names.has_map &&
+				json_is_true(json_object_get(t->names.map.session, "callers"));
 		kx_text_init(&out, STDOUT_FILENO);
-		r = d.ns_pids ? dump_records(a, &d, t->file, err) :
-				kx_err_set(err, -ENOMEM, "out of memory");
+		r = kx_address_space_init(&d.space, d.has_callers ? &t->names.map : NULL);
+		r = d.ns_pids && !r ? dump_records(a, &d, t->file, err) :
+				      kx_err_set(err, -ENOMEM, "out of memory");
+		kx_address_space_free(&d.space);
 		free(d.ns_pids);
 	}
 	if (!r && d.info->truncated)

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* C++ (Itanium) and Rust (legacy and v0) names, through libiberty. */
+/*
+ * C++ (Itanium) and Rust (legacy and v0) names, common C++ names by demangle_plain.h, the others through libiberty. Symbols come
+ * from programs that may be hostile: a readable name that would be longer than KX_DEMANGLE_MAX is none.
+ */
 #ifndef KX_DEMANGLE_H
 #define KX_DEMANGLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#define KX_DEMANGLE_MAX (64u << 10) /* bytes */
 
 /* Whether @symbol begins like a mangled name. */
 bool kx_is_mangled(const char *symbol);

@@ -23,6 +23,11 @@ void kx_text_init(struct kx_text_out *o, int fd);
 /* The same into @o->memory, of which @o->stored bytes are used. */
 void kx_text_init_memory(struct kx_text_out *o);
 void kx_text_bytes(struct kx_text_out *o, const char *text, size_t size);
+/* Whether the buffer has room for @size bytes at buf + used. */
+static inline bool kx_text_has_room(const struct kx_text_out *o, size_t size)
+{
+	return size < sizeof(o->buf) - o->used;
+}
 void kx_text_str(struct kx_text_out *o, const char *text);
 void kx_text_char(struct kx_text_out *o, char c);
 void kx_text_u64(struct kx_text_out *o, uint64_t value);

@@ -90,7 +90,7 @@ static size_t least_name(const struct view *v)
 
 			if (looked++ == MEASURED_ROWS)
 				return LEAST_NAME;
-			kx_report_get_function(v->report, v->rows[v->groups[k].first + i].index, &f);
+			kx_report_get_function(v->report, v->order[v->groups[k].first + i], &f);
 			name = kx_trace_name(v->names, f.id);
 			width = kx_display_width(name, strlen(name));
 			module = v->names->map.nmodules == 1 ? "" : kx_trace_module(v->names, f.id);

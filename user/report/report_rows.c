@@ -235,19 +235,39 @@ static int group_rows(struct view *v)
 	return r;
 }
 
+static void free_rows(struct view *v)
+{
+	for (size_t i = 0; v->o->sort == KX_REPORT_BY_NAME && v->rows && i < v->nrows; i++)
+		free(v->rows[i].name);
+	free(v->rows);
+	v->rows = NULL;
+}
+
+/* Keeps only the order: while rows are printed, the names of all of them come into memory. */
+static int keep_order(struct view *v)
+{
+	v->order = malloc((v->nrows + 1) * sizeof(*v->order));
+	if (!v->order)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->nrows; i++)
+		v->order[i] = v->rows[i].index;
+	free_rows(v);
+	return 0;
+}
+
 int kx_rows_sort(struct view *v)
 {
 	int r = sort_rows(v);
 
-	return r ? r : group_rows(v);
+	r = r ? r : group_rows(v);
+	return r ? r : keep_order(v);
 }
 
 void kx_rows_free(struct view *v)
 {
 	free(v->groups);
-	for (size_t i = 0; v->o->sort == KX_REPORT_BY_NAME && v->rows && i < v->nrows; i++)
-		free(v->rows[i].name);
-	free(v->rows);
+	free_rows(v);
+	free(v->order);
 }
 
 size_t kx_rows_fetch(const struct view *v, size_t first, size_t end,
@@ -256,9 +276,9 @@ size_t kx_rows_fetch(const struct view *v, size_t first, size_t end,
 	size_t n = end - first < KX_REPORT_FETCH ? end - first : KX_REPORT_FETCH;
 
 	for (size_t i = 0; i < n; i++)
-		kx_report_prefetch(v->report, v->rows[first + i].index);
+		kx_report_prefetch(v->report, v->order[first + i]);
 	for (size_t i = 0; i < n; i++) {
-		kx_report_get_function(v->report, v->rows[first + i].index, &f[i]);
+		kx_report_get_function(v->report, v->order[first + i], &f[i]);
 		kx_trace_prefetch(v->names, f[i].id, false);
 	}
 	for (size_t i = 0; i < n; i++)

@@ -33,7 +33,8 @@ struct view {
 	const struct kx_report_totals *totals;
 	struct kx_symbolizer *names;
 	const struct kx_screen *screen;
-	struct row *rows;
+	struct row *rows; /* until they are sorted */
+	uint32_t *order; /* then: the functions' indexes in the report */
 	size_t nrows, shown;
 	struct group *groups;
 	size_t ngroups;

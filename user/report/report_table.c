@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/huge_page.h"
+
 #define FIRST_PLACES 1024
 #define AHEAD 16 /* functions */
 /* Default memory for histograms, in bytes: the largest of these. */
@@ -11,6 +13,8 @@
 #define HISTOGRAMS_OF_FUNCTION 72
 #define HISTOGRAMS_OF_FILE(size) ((size) / 64 < (256u << 20) ? (size) / 64 : (256u << 20))
 #define HISTOGRAMS_LEAST (128u << 10) /* the largest histogram must fit */
+
+#define CHUNKS_OF_HUGE (KX_HUGE_PAGE / (KX_REPORT_CHUNK * sizeof(struct kx_report_stat)))
 
 static const unsigned quantiles[3] = { 500, 900, 990 };
 
@@ -71,12 +75,29 @@ void kx_report_table_free(struct kx_report_table *t)
 	}
 	kx_histogram_pool_free(&t->pool);
 	for (size_t i = 0; i < t->nchunks; i++)
-		free(t->chunks[i]);
+		if (i < CHUNKS_OF_HUGE || i % CHUNKS_OF_HUGE == 0)
+			free(t->chunks[i]);
 	free(t->chunks);
 	free(t->unmeasured);
 	free(t->direct);
 	free(t->places);
 	memset(t, 0, sizeof(*t));
+}
+
+/*
+ * The first chunks are small pages, so that a report on few functions stays small. From then on some share a huge page, since
+ * calls come in any order.
+ */
+static struct kx_report_stat *new_chunk(struct kx_report_table *t)
+{
+	const size_t bytes = KX_REPORT_CHUNK * sizeof(struct kx_report_stat);
+	size_t part = t->nchunks % CHUNKS_OF_HUGE;
+
+	if (t->nchunks < CHUNKS_OF_HUGE)
+		return aligned_alloc(64, bytes);
+	if (part)
+		return t->chunks[t->nchunks - part] + part * KX_REPORT_CHUNK;
+	return kx_huge_page_alloc();
 }
 
 static int add_chunk(struct kx_report_table *t)
@@ -86,7 +107,7 @@ static int add_chunk(struct kx_report_table *t)
 	if (!chunks)
 		return -ENOMEM;
 	t->chunks = chunks;
-	chunks[t->nchunks] = aligned_alloc(64, KX_REPORT_CHUNK * sizeof(**chunks));
+	chunks[t->nchunks] = new_chunk(t);
 	if (!chunks[t->nchunks])
 		return -ENOMEM;
 	t->nchunks++;

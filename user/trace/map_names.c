@@ -155,6 +155,7 @@ void kx_map_prefetch(const struct kx_map *map, uint32_t id, bool text)
 		__builtin_prefetch(s->names + s->name_at[id - 1] - 1);
 	} else {
 		__builtin_prefetch(map->functions[id - 1].symbol);
+		__builtin_prefetch(map->functions[id - 1].symbol + 40); /* most names end in the same line or the next one */
 	}
 }
 

@@ -76,14 +76,19 @@ static const Elf_Data *find_bytes(Elf *elf, const char *name)
 	return scn ? elf_rawdata(scn, NULL) : NULL;
 }
 
-/* Releases the pages of @data, which is not read again, except those shared with its neighbours. */
-static void forget(const Elf_Data *data)
+/*
+ * Releases the pages before the names: rows are not read again, and the file's head brings megabytes of what follows it into
+ * memory where the file system keeps files in large pieces. What is used after all is read again.
+ */
+static void forget_before(Elf *elf, const Elf_Data *names)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t begin = ((uintptr_t)data->d_buf + page - 1) / page * page;
-	uintptr_t end = ((uintptr_t)data->d_buf + data->d_size) / page * page;
+	size_t size = 0;
+	uintptr_t begin = (uintptr_t)elf_rawfile(elf, &size);
+	uintptr_t end = (uintptr_t)names->d_buf / page * page;
 
-	if (begin < end)
+	/* libelf copies a section that is not aligned */
+	if (begin && begin % page == 0 && begin < end && end - begin < size)
 		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
@@ -125,7 +130,6 @@ static const char *read_rows(const struct kx_map *map, const Elf_Data *rows, con
 		f->symbol = text + le32toh(row.name);
 	}
 	*count = n;
-	forget(rows);
 	return NULL;
 }
 
@@ -153,6 +157,7 @@ static const char *read_functions(struct kx_map *map, Elf *elf)
 		why = read_rows(map, callers, names, &map->callers, &map->ncallers);
 	if (!why)
 		why = kx_map_lines_read(map, find_bytes(elf, KX_MAP_LINES_SECTION), find_bytes(elf, KX_MAP_FILES_SECTION));
+	forget_before(elf, names);
 	return why;
 }
 

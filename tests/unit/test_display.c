@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/display.h"
+#include "base/wrap.h"
 
 static void expect(const char *name, size_t columns, const char *expected)
 {
@@ -83,12 +84,43 @@ static void hostile_names(void **state)
 	}
 }
 
+static void assert_wrapped(const char *text, unsigned columns, const char *want)
+{
+	char *got = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&got, &size);
+
+	assert_non_null(to);
+	kx_wrap(to, text, strlen(text), columns);
+	assert_int_equal(fclose(to), 0);
+	assert_string_equal(got, want);
+	free(got);
+}
+
+static void wrapping(void **state)
+{
+	(void)state;
+	assert_wrapped("one two three\n", 0, "one two three\n");
+	assert_wrapped("one two three\n", 13, "one two three\n");
+	assert_wrapped("one two three\nx", 12, "one two\n  three\nx");
+	assert_wrapped("  one two three four\n\n", 9, "  one two\n    three\n    four\n\n");
+	/* a word that is too long stays whole, here and where it is not the first */
+	assert_wrapped("extraordinary x\n", 8, "extraordinary\n  x\n");
+	assert_wrapped("an extraordinary x\n", 8, "an\n  extraordinary\n  x\n");
+	/* wide characters take two columns; spaces at the end of a line are no line */
+	assert_wrapped("\u4e2d\u6587 \u4e2d\u6587\n", 8, "\u4e2d\u6587\n  \u4e2d\u6587\n");
+	assert_wrapped("one two   \n", 8, "one two\n");
+	assert_wrapped("        one two\n", 9, "        one two\n");
+	assert_wrapped("", 9, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(widths),
 		cmocka_unit_test(names),
 		cmocka_unit_test(hostile_names),
+		cmocka_unit_test(wrapping),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -10,6 +12,8 @@
 #include "plan/plan.h"
 #include "base/json_text.h"
 #include "base/printable.h"
+#include "base/screen.h"
+#include "base/wrap.h"
 #include "tracer/keeper.h"
 
 #define NAME "doctor"
@@ -53,125 +57,144 @@ const struct kx_command kx_command_doctor = {
 };
 
 /* "yes", or "no" and the reason, in a column. */
-static void print_checks(const struct kx_doctor *d, enum kx_check_id from, enum kx_check_id to)
+static void print_checks(FILE *to, const struct kx_doctor *d, enum kx_check_id from, enum kx_check_id last)
 {
-	for (int i = from; i <= (int)to; i++) {
+	for (int i = from; i <= (int)last; i++) {
 		const struct kx_check *c = &d->checks[i];
 
-		printf("  %-3s  %s%s%s\n", c->err ? "no" : "yes", c->about, c->err ? ": " : "", c->why);
+		fprintf(to, "  %-3s  %s%s%s\n", c->err ? "no" : "yes", c->about, c->err ? ": " : "", c->why);
 	}
 }
 
-static void print_user(const struct kx_doctor_user *u)
+static void print_user(FILE *to, const struct kx_doctor_user *u)
 {
-	printf("\nThis user (uid %u%s%s)\n", u->uid,
+	fprintf(to, "\nThis user (uid %u%s%s)\n", u->uid,
 	       u->in_user_namespace ? ", in a user namespace: capabilities do not count for BPF" : "",
 	       u->seccomp ? ", under a seccomp filter" : "");
 	for (int i = 0; i < KX_DOCTOR_CAPS; i++) {
 		const struct kx_doctor_cap *c = &u->caps[i];
 
-		printf("  %-3s  %s: %s%s\n", c->held || c->covered ? "yes" : "no", c->name, c->purpose,
+		fprintf(to, "  %-3s  %s: %s%s\n", c->held || c->covered ? "yes" : "no", c->name, c->purpose,
 		       c->covered ? " (by CAP_SYS_ADMIN)" :
 		       c->required && !c->held ? " (needed)" :
 						 "");
 	}
-	printf("  settings:");
+	fprintf(to, "  settings:");
 	for (int i = 0; i < KX_DOCTOR_SETTINGS; i++)
-		printf("%s %s %s", i ? "," : "", u->settings[i].key,
+		fprintf(to, "%s %s %s", i ? "," : "", u->settings[i].key,
 		       u->settings[i].value[0] ? u->settings[i].value : "absent");
-	printf("\n");
+	fprintf(to, "\n");
 }
 
-static void print_files(const struct kx_doctor *d)
+static void print_files(FILE *to, const struct kx_doctor *d)
 {
 	const struct kx_doctor_files *f = &d->files;
 	size_t shown = f->shared < FILES_SHOWN ? f->shared : FILES_SHOWN;
 
-	printf("\nFiles that several processes have mapped (%zu", f->shared);
+	fprintf(to, "\nFiles that several processes have mapped (%zu", f->shared);
 	if (f->unreadable)
-		printf("; this user may not look at %zu process%s", f->unreadable,
+		fprintf(to, "; this user may not look at %zu process%s", f->unreadable,
 		       f->unreadable == 1 ? "" : "es");
-	printf(")\n");
+	fprintf(to, ")\n");
 	for (size_t i = 0; i < shown; i++)
-		kx_print(stdout, "  %4zu processes  %s\n", f->files.items[i].processes,
+		kx_print(to, "  %4zu processes  %s\n", f->files.items[i].processes,
 			 f->files.items[i].path);
 	if (!f->shared)
 		return;
 	if (d->own_probes)
-		printf("  only traced processes get probes in them, each its own, so a child that --follow "
-		       "traces has them some ms\n  after its fork; with --follow=exact and -a alone all of "
+		fprintf(to, "  only traced processes get probes in them, each its own, so a child that --follow "
+		       "traces has them some ms after its fork; with --follow=exact and -a alone all of "
 		       "these processes run into them and become slower\n");
 	else if (d->mechanism >= 0)
-		printf("  this kernel cannot limit probes to single processes: tracing functions of such a "
-		       "file makes all of\n  these processes slower\n");
+		fprintf(to, "  this kernel cannot limit probes to single processes: tracing functions of such a "
+		       "file makes all of these processes slower\n");
 }
 
-static void print_clock(const struct kx_doctor *d)
+static void print_clock(FILE *to, const struct kx_doctor *d)
 {
 	const struct kx_clock *c = d->clock;
 
-	printf("\nClock\n");
-	print_checks(d, KX_CHECK_CLOCK_KFUNC, KX_CHECK_CLOCK_KTIME);
+	fprintf(to, "\nClock\n");
+	print_checks(to, d, KX_CHECK_CLOCK_KFUNC, KX_CHECK_CLOCK_KTIME);
 	if (!c)
 		return;
-	printf("  used: %s%s; TSC %.6f GHz (%s), %s, %s\n", kx_clock_name(c->kind),
+	fprintf(to, "  used: %s%s; TSC %.6f GHz (%s), %s, %s\n", kx_clock_name(c->kind),
 	       d->can_record ? "" : " (if kxray could record)", (double)c->tsc_hz * 1e-9,
 	       c->hz_origin, c->constant_tsc ? "constant" : "not constant",
 	       c->nonstop_tsc ? "nonstop" : "not nonstop");
-	printf("  the kernel's clock source is %s%s\n", c->source[0] ? c->source : "unknown",
+	fprintf(to, "  the kernel's clock source is %s%s\n", c->source[0] ? c->source : "unknown",
 	       kx_clock_is_tsc(c) ? "" : ", not tsc: reading it takes longer and is less exact");
 	if (c->error)
-		printf("  converted times are off by at most %.0f ns against rdtscp\n",
+		fprintf(to, "  converted times are off by at most %.0f ns against rdtscp\n",
 		       kx_clock_error_ns(c));
 }
 
-static void print_costs(const struct kx_doctor *d)
+static void print_costs(FILE *to, const struct kx_doctor *d)
 {
-	printf("\nCost of a recorded call\n");
+	fprintf(to, "\nCost of a recorded call\n");
 	if (!d->measured) {
-		printf("  not measured: %s\n", d->cost_why);
+		fprintf(to, "  not measured: %s\n", d->cost_why);
 		return;
 	}
-	printf("  %-38s %10s %12s %12s %12s\n", "the function starts with", "no probe", "entry",
+	fprintf(to, "  %-36s %8s %9s %12s %9s\n", "the function starts with", "no probe", "entry",
 	       "entry+return", "cold");
 	for (int i = 0; i < KX_DOCTOR_COSTS; i++)
-		printf("  %-38s %7.1f ns %9.0f ns %9.0f ns %9.0f ns\n", d->costs[i].about, d->costs[i].plain_ns,
+		fprintf(to, "  %-36s %5.1f ns %6.0f ns %9.0f ns %6.0f ns\n", d->costs[i].about, d->costs[i].plain_ns,
 		       d->costs[i].entry_ns, d->costs[i].entry_return_ns,
 		       d->costs[i].entry_return_ns + d->costs[i].cold_ns);
-	printf("  cold: when the program has used the first-level caches since the last call\n");
+	fprintf(to, "  cold: when the program has used the first-level caches since the last call\n");
 }
 
 /* The instructions that are emulated under a probe, or the others. */
-static void print_kinds(const char *what, unsigned kinds)
+static void print_kinds(FILE *to, const char *what, unsigned kinds)
 {
 	const char *separator = " ";
 
-	printf("  %s:", what);
+	fprintf(to, "  %s:", what);
 	for (int i = 0; i < KX_INSN_KINDS; i++) {
 		if (!(kinds >> i & 1))
 			continue;
-		printf("%s%s", separator, kx_insn_kind_name((enum kx_insn_kind)i));
+		fprintf(to, "%s%s", separator, kx_insn_kind_name((enum kx_insn_kind)i));
 		separator = ", ";
 	}
-	printf("\n");
+	fprintf(to, "\n");
 }
 
-static void print_all(const struct kx_doctor *d)
+static void print_all(FILE *to, const struct kx_doctor *d)
 {
-	printf("%s, %u CPUs\n\nRecording\n", d->kernel, d->online);
-	print_checks(d, KX_CHECK_BTF, KX_CHECK_RECORDER);
-	print_kinds("emulated under a probe", d->emulated);
-	print_kinds("single-stepped, as all others", ~d->emulated);
-	printf("\nKernel functions (record -f 'kernel:GLOB')\n");
-	print_checks(d, KX_CHECK_KERNEL_SYMBOLS, KX_CHECK_KPROBE);
-	printf("  used: %s\n", d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) :
+	fprintf(to, "%s, %u CPUs\n\nRecording\n", d->kernel, d->online);
+	print_checks(to, d, KX_CHECK_BTF, KX_CHECK_RECORDER);
+	print_kinds(to, "emulated under a probe", d->emulated);
+	print_kinds(to, "single-stepped, as all others", ~d->emulated);
+	fprintf(to, "\nKernel functions (record -f 'kernel:GLOB')\n");
+	print_checks(to, d, KX_CHECK_KERNEL_SYMBOLS, KX_CHECK_KPROBE);
+	fprintf(to, "  used: %s\n", d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) :
 						     "none, they cannot be traced here");
-	print_user(&d->user);
-	print_files(d);
-	print_clock(d);
-	print_costs(d);
-	printf("\nMemory: %u rings of %llu KiB by default\n\n%s.\n", d->online,
+	print_user(to, &d->user);
+	print_files(to, d);
+	print_clock(to, d);
+	print_costs(to, d);
+	fprintf(to, "\nMemory: %u rings of %llu KiB by default\n\n%s.\n", d->online,
 	       (unsigned long long)d->ring_bytes >> 10, d->verdict);
+}
+
+/* Lines fit the terminal; pipes and files get them whole. */
+static int print_text(const struct kx_doctor *d, struct kx_err *err)
+{
+	const struct kx_screen screen = kx_screen_of(STDOUT_FILENO, KX_COLOR_NEVER, false);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+
+	if (to)
+		print_all(to, d);
+	if (!to || fclose(to)) {
+		free(text);
+		return kx_err_set(err, -ENOMEM, "no memory for the text");
+	}
+	kx_wrap(stdout, text, size, screen.columns);
+	free(text);
+	return fflush(stdout) ? kx_err_set(err, -EIO, "cannot write to standard output") : 0;
 }
 
 static json_t *checks_json(const struct kx_doctor *d)
@@ -306,9 +329,7 @@ int kx_cmd_doctor(int argc, char **argv)
 	if (r)
 		return kx_cmd_fail(NAME, &err);
 	status = d.can_record ? KX_EXIT_DONE : KX_EXIT_FAILED;
-	if (!a.json)
-		print_all(&d);
-	else if (print_json(&d, &err))
+	if (a.json ? print_json(&d, &err) : print_text(&d, &err))
 		status = kx_cmd_fail(NAME, &err);
 	kx_doctor_free(&d);
 	return status;

@@ -179,7 +179,7 @@ static void judge_row(const struct kx_slices *const slices[2], size_t index,
 		row->self = judge_times(slices, index, KX_SLICE_SELF, noise, common);
 	if (row->in[0].total > 0 && row->in[1].total > 0)
 		row->total = judge_times(slices, index, KX_SLICE_TOOK, noise, common);
-	/* per second, less what most functions were called more often: that is load */
+	/* less what most functions were called more often: that is load */
 	change = row->in[1].count * s->scale / row->in[0].count;
 	change *= common->found[KX_NOISE_CALLS] ? exp(-common->change[KX_NOISE_CALLS]) : 1;
 	/* of sampled functions more calls are known than the noise is from */
@@ -252,7 +252,7 @@ static int judge_rows(const struct kx_diff_work *w, const struct kx_slices *cons
 		.unit = unit_of(w, 1) / unit_of(w, 0),
 		.scale = s->scale,
 		.same_speed = w->options->same_speed,
-		.same_load = s->per == KX_DIFF_PER_RUN,
+		.same_load = w->options->per == KX_DIFF_PER_RUN,
 	};
 	struct kx_noise *noise = calloc(n + 1, sizeof(*noise));
 	int r = noise ? kx_noise_estimate(&in, noise, &s->common) : -ENOMEM;

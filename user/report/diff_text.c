@@ -112,7 +112,7 @@ static void put_load(const struct kx_diff_printer *p)
 
 	if (s->common.found[KX_NOISE_CALLS] && fabs(change) > 100 * KX_DIFF_LEAST)
 		put_line(p,
-			 "Most functions were called %.3g %% %s often per second in B, as under %s "
+			 "Most functions were called %.3g %% %s often in B, as under %s "
 			 "load: changes of CALLS are less "
 			 "that.",
 			 fabs(change), change > 0 ? "more" : "less", change > 0 ? "more" : "less");

@@ -78,6 +78,8 @@ static void known_numbers(void **state)
 	assert_string_equal(kx_trace_name(&c.names[0], c.rows[0].id[0]), "gone");
 	row = row_of(&c, "gone");
 	assert_int_equal(row->verdict, KX_DIFF_GONE);
+	assert_true(row->untraced); /* the map of B has "came" in its place */
+	assert_int_equal(c.summary->untraced, 2);
 	assert_true(row->difference == -100000);
 	row = row_of(&c, "came");
 	assert_int_equal(row->verdict, KX_DIFF_NEW);

@@ -85,6 +85,8 @@ struct kx_diff_row {
 			      the difference */
 	struct kx_diff_change self, total, calls;
 	enum kx_diff_verdict verdict;
+	/* new or gone: the other trace's map does not have it, so it did not exist there or was not traced */
+	bool untraced;
 	bool callee_sampled; /* calls of its callees are missing in a trace: its self time is not
 				judged */
 };
@@ -98,6 +100,7 @@ struct kx_diff_summary {
 	size_t judged;
 	size_t beyond; /* rows whose verdict is a change */
 	size_t unclear;
+	size_t untraced;
 	bool same_speed;
 };
 

@@ -80,6 +80,8 @@ static void put_row(const struct kx_diff_printer *p, const struct kx_diff_row *r
 	put_change(p, "self_per_call", &row->self, true);
 	put_change(p, "total_per_call", &row->total, true);
 	put_change(p, "call_count", &row->calls, false);
+	if (row->untraced)
+		kx_text_str(p->out, ",\"untraced\":true");
 	if (row->callee_sampled)
 		kx_text_str(p->out, ",\"callee_sampled\":true");
 	put_numbers(p, row, 0);

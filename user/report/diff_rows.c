@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/string_set.h"
+
 #define SAME 0.02 /* durations or counts that differ by less are equal */
 #define WAITS                                                                                \
 	4 /* what changed as recorded by less than this part of its change waits rather than \
@@ -163,6 +165,18 @@ static struct kx_diff_change judge_times(const struct kx_slices *const slices[2]
 	return by_mean.noise < by_median.noise ? by_mean : by_median;
 }
 
+/* It calls no traced function: its total time is its self time. */
+static bool is_leaf(const struct kx_slices *const slices[2], size_t index)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct kx_slice_function *f = kx_slices_function(slices[i], index);
+
+		if (f->sum[KX_SLICE_SELF] != f->sum[KX_SLICE_TOOK])
+			return false;
+	}
+	return true;
+}
+
 static void judge_row(const struct kx_slices *const slices[2], size_t index,
 		      const struct kx_noise *noise, const struct kx_diff_summary *s,
 		      struct kx_diff_row *row)
@@ -177,7 +191,9 @@ static void judge_row(const struct kx_slices *const slices[2], size_t index,
 		return;
 	if (row->in[0].self > 0 && row->in[1].self > 0)
 		row->self = judge_times(slices, index, KX_SLICE_SELF, noise, common);
-	if (row->in[0].total > 0 && row->in[1].total > 0)
+	if (is_leaf(slices, index))
+		row->total = row->self;
+	else if (row->in[0].total > 0 && row->in[1].total > 0)
 		row->total = judge_times(slices, index, KX_SLICE_TOOK, noise, common);
 	/* less what most functions were called more often: that is load */
 	change = row->in[1].count * s->scale / row->in[0].count;
@@ -310,6 +326,32 @@ static int make_list(const struct kx_diff_work *w, struct kx_diff_row **out, siz
 	return *out ? r : -ENOMEM;
 }
 
+/* Marks functions that only the other trace than @side has and that the map of @side does not have. Errors: -ENOMEM. */
+static int mark_untraced(const struct kx_diff_work *w, int side, struct kx_diff_row *rows, size_t n)
+{
+	const struct kx_symbolizer *names = w->sides[side].names, *others = w->sides[!side].names;
+	enum kx_diff_verdict verdict = side ? KX_DIFF_GONE : KX_DIFF_NEW;
+	struct kx_string_set set = { 0 };
+	int r = 0;
+
+	if (!names->has_map || !others->has_map)
+		return 0;
+	for (size_t i = 0; i < n && !r; i++) {
+		uint32_t id = rows[i].id[!side];
+		const char *symbol;
+
+		if (rows[i].verdict != verdict || !id || id > others->map.nfunctions)
+			continue;
+		for (size_t f = 0; !set.count && f < names->map.nfunctions && !r; f++)
+			if (names->map.functions[f].symbol)
+				r = kx_string_set_add(&set, names->map.functions[f].symbol);
+		symbol = others->map.functions[id - 1].symbol;
+		rows[i].untraced = symbol && !kx_string_set_times(&set, symbol);
+	}
+	kx_string_set_free(&set);
+	return r;
+}
+
 int kx_diff_make_rows(const struct kx_diff_work *w, struct kx_diff_row **out, size_t *nrows,
 		      struct kx_diff_summary *s, int *which, struct kx_err *err)
 {
@@ -348,6 +390,13 @@ int kx_diff_make_rows(const struct kx_diff_work *w, struct kx_diff_row **out, si
 		s->beyond += kx_diff_is_change(rows[i].verdict);
 		s->unclear += rows[i].verdict == KX_DIFF_UNCLEAR;
 	}
+	for (int i = 0; i < 2 && !r; i++) {
+		r = mark_untraced(w, i, rows, n);
+		if (r)
+			kx_err_set(err, r, "out of memory for the comparison");
+	}
+	for (size_t i = 0; i < n && !r; i++)
+		s->untraced += rows[i].untraced;
 	if (!r)
 		qsort(rows, n, sizeof(*rows), compare_differences);
 	return r;

@@ -255,6 +255,10 @@ static void put_foot(const struct kx_diff_printer *p, const struct kx_diff_colum
 		snprintf(shown, sizeof(shown), ", %zu shown", p->shown);
 	put_line(p, "%zu of %zu function%s changed beyond noise%s", s->beyond, p->nrows,
 		 p->nrows == 1 ? "" : "s", shown);
+	if (s->untraced)
+		put_line(p, "%zu of the new and gone functions %s not in the map of the other trace: they did not exist there, or "
+			    "were not traced.",
+			 s->untraced, s->untraced == 1 ? "is" : "are");
 	if (s->unclear)
 		put_line(p, "Unclear: as recorded these did not change, unlike most others. They "
 			    "wait rather than compute, or "

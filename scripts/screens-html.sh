@@ -28,7 +28,9 @@ picture() {
 		"file://$page#$hash" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 }
 
-"$build/tests/targets/demo" >"$tmp/demo.out" &
+cp "$build/tests/targets/demo" "$tmp"
+cd "$tmp"
+./demo >"$tmp/demo.out" &
 server=$!
 until grep -q ready "$tmp/demo.out"; do
 	kill -0 "$server" && sleep 0.05

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -361,11 +362,21 @@ static int take_key(struct kx_live_screen *s, int key)
 	return 0;
 }
 
+/* Nobody looks on any more; its descriptor would be readable for ever. */
+static bool terminal_is_gone(void)
+{
+	struct pollfd keys = { .fd = STDIN_FILENO };
+
+	return poll(&keys, 1, 0) > 0 && keys.revents;
+}
+
 int kx_live_screen_poll(struct kx_live_screen *s)
 {
 	int key, code = 0;
 	bool any = false;
 
+	if (terminal_is_gone())
+		return -ECANCELED;
 	while (!code && (key = getch()) != ERR) {
 		code = take_key(s, key);
 		any = true;

@@ -29,7 +29,7 @@ void kx_live_screen_close(struct kx_live_screen *s);
 int kx_live_screen_show(struct kx_live_screen *s, const struct kx_call_rows *rows);
 /* A line for the user, shown below the table until a key is pressed. */
 void kx_live_screen_say(struct kx_live_screen *s, const char *text);
-/* Takes the keys that were pressed, and draws what they change. 0; -ECANCELED: the user quits;
+/* Takes the keys that were pressed, and draws what they change. 0; -ECANCELED: the user quits, or the terminal is gone;
  * -ENOMEM. */
 int kx_live_screen_poll(struct kx_live_screen *s);
 

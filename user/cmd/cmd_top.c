@@ -53,7 +53,8 @@ const struct kx_command kx_command_top = {
 	.run = kx_cmd_top,
 };
 
-#define LEFT_ROWS 20 /* of the table that stays when the screen is closed */
+#define SHORT_REST 0.05 /* of an interval */
+#define LEFT_ROWS  20	/* of the table that stays when the screen is closed */
 
 struct top {
 	struct kx_top_arguments *a;
@@ -206,11 +207,19 @@ static void put_table(struct top *t)
 		t->out.error = -ENOMEM;
 }
 
+/* What is left of the time after whole intervals: nothing happened in it. */
+static bool is_rest(const struct top *t)
+{
+	uint64_t calls = 0;
+
+	for (size_t i = 0; i < t->rows.n; i++)
+		calls += t->rows.items[i].last.calls + kx_call_timed(&t->rows.items[i].last);
+	return t->interval > 1 && !calls && t->rows.seconds < t->a->interval * SHORT_REST;
+}
+
 /* Standard output's reader may go away: that ends it in order. */
 static int show(struct top *t, bool last, struct kx_err *err)
 {
-	if (t->screen)
-		return kx_live_screen_show(t->screen, &t->rows);
 	const struct kx_call_json j = {
 		.interval = t->interval,
 		.time = real_time(),
@@ -219,9 +228,13 @@ static int show(struct top *t, bool last, struct kx_err *err)
 	};
 	int code;
 
+	if (t->screen)
+		return kx_live_screen_show(t->screen, &t->rows)
+			       ? kx_err_set(err, -ENOMEM, "no memory for the screen")
+			       : 0;
 	if (t->a->r.json && kx_put_call_json(&t->out, &j, &t->rows, &t->view, t->a->limit))
 		t->out.error = -ENOMEM;
-	else if (!t->a->r.json && !t->a->r.quiet)
+	else if (!t->a->r.json && !t->a->r.quiet && !(last && is_rest(t)))
 		put_table(t);
 	code = kx_text_flush(&t->out);
 	if (code == -EPIPE)
@@ -309,7 +322,7 @@ static void print_end(const struct top *t, const struct kx_recording_result *r)
 	if (t->missed)
 		kx_print(stderr,
 			 "kxray: %" PRIu64 " hits were not reported by the kernel (the CPU was in "
-					   "another probe, or too many "
+			 "another probe, or too many "
 			 "threads were in one function); some may belong to other processes\n",
 			 t->missed);
 }

@@ -7,25 +7,49 @@ void kx_sched_slices_begin(struct kx_sched_slices *s, const struct kx_call_threa
 	s->cpu = t->cpu;
 	s->running = true;
 	s->any = s->moved = false;
+	s->gap_from = s->gap_to = s->shown = 0;
 }
 
-/* It ran until @to, if that is any time at all. */
-static int emit_running(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t to,
-			char left_as)
+/* Slices do not overlap: what a record that comes later says of an earlier time is left out. */
+static int emit(struct kx_sched_slices *s, const struct kx_call_thread *t,
+		struct kx_sched_slice *slice)
 {
-	const struct kx_sched_slice slice = {
+	if (slice->from < s->shown)
+		slice->from = s->shown;
+	if (slice->from >= slice->to)
+		return 0;
+	s->any = true;
+	s->shown = slice->to;
+	return s->slice(s->ctx, t, slice);
+}
+
+static int emit_run(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t from,
+		    uint64_t to, char left_as)
+{
+	struct kx_sched_slice slice = {
 		.name = "running",
-		.from = s->since,
+		.from = from,
 		.to = to,
 		.is_running = true,
 		.cpu = s->cpu,
 		.left_as = left_as,
 	};
 
-	if (!s->running || to <= s->since)
+	return emit(s, t, &slice);
+}
+
+/* It ran until @to, if that is any time at all, but for the gaps. */
+static int emit_running(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t to,
+			char left_as)
+{
+	int r;
+
+	if (!s->running)
 		return 0;
-	s->any = true;
-	return s->slice(s->ctx, t, &slice);
+	if (s->gap_to <= s->since || s->gap_from >= to)
+		return emit_run(s, t, s->since, to, left_as);
+	r = emit_run(s, t, s->since, s->gap_from, '?');
+	return r ? r : emit_run(s, t, s->gap_to, to, left_as);
 }
 
 /* The move that waits was not at the end of a time off the CPU. */
@@ -54,17 +78,12 @@ int kx_sched_slices_move(struct kx_sched_slices *s, const struct kx_call_thread 
 	return r;
 }
 
-int kx_sched_slices_gap(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t from,
-			uint64_t to)
+void kx_sched_slices_gap(struct kx_sched_slices *s, uint64_t from, uint64_t to)
 {
-	int r = s->moved && s->moved_at <= from ? emit_move(s, t) : 0;
-
-	/* no scheduling is shown of a thread that may have no record of it */
-	if (!r && s->any)
-		r = emit_running(s, t, from, '?');
-	if (to > s->since)
-		s->since = to;
-	return r;
+	if (s->gap_to <= s->since)
+		s->gap_from = from;
+	if (to > s->gap_to)
+		s->gap_to = to;
 }
 
 int kx_sched_slices_add(struct kx_sched_slices *s, const struct kx_call_thread *t,
@@ -83,15 +102,15 @@ int kx_sched_slices_add(struct kx_sched_slices *s, const struct kx_call_thread *
 	if (!r)
 		r = emit_running(s, t, i->from, i->state);
 	s->any = true;
-	if (!r && slice.from < slice.to)
-		r = s->slice(s->ctx, t, &slice);
+	if (!r)
+		r = emit(s, t, &slice);
 	slice = (struct kx_sched_slice){
 		.name = kx_sched_state_name('R'),
 		.from = i->wake,
 		.to = i->to,
 	};
-	if (!r && slice.from < slice.to)
-		r = s->slice(s->ctx, t, &slice);
+	if (!r)
+		r = emit(s, t, &slice);
 	s->since = i->to;
 	s->cpu = t->cpu;
 	s->running = !i->open;

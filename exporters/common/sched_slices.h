@@ -26,6 +26,8 @@ struct kx_sched_slices {
 	bool moved;     /* to CPU @moved_to at @moved_at, if no time off the CPU ends then */
 	uint16_t moved_to;
 	uint64_t moved_at;
+	uint64_t shown; /* end of the last slice */
+	uint64_t gap_from, gap_to; /* none if it ends before since */
 };
 
 /* To be called by the visitor: at a thread's first callback, for each interval, at the thread's end. */
@@ -33,11 +35,11 @@ void kx_sched_slices_begin(struct kx_sched_slices *s, const struct kx_call_threa
 int kx_sched_slices_add(struct kx_sched_slices *s, const struct kx_call_thread *t,
 			const struct kx_sched_interval *i);
 /*
- * For each gap: whether the thread ran all the time between @from and @to is not known, so no slice covers that.
- * And for each change of its CPU, before t->cpu changes: without a time off the CPU the records of it are lost.
+ * For each gap: whether the thread ran all the time between @from and @to is not known, so no slice shows that it
+ * did. Several gaps without a time off the CPU between them count as one.
  */
-int kx_sched_slices_gap(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t from,
-			uint64_t to);
+void kx_sched_slices_gap(struct kx_sched_slices *s, uint64_t from, uint64_t to);
+/* For each change of its CPU, before t->cpu changes: without a time off the CPU the records of it are lost. */
 int kx_sched_slices_move(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t tsc,
 			 uint16_t cpu);
 int kx_sched_slices_end(struct kx_sched_slices *s, const struct kx_call_thread *t, uint64_t tsc);

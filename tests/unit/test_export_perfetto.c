@@ -269,6 +269,31 @@ static void test_damaged_notes(void **state)
 	assert_int_equal(lines_with(out, "waking_pid: 11"), 1);
 }
 
+/* A gap whose note comes before that of the time off the CPU around it: states do not overlap. */
+static void test_gap_while_off(void **state)
+{
+	struct kx_fdr_thread *a;
+	struct kx_fdr_writer *w;
+	int fd;
+
+	(void)state;
+	w = known_writer(in_dir("trace"), &fd);
+	a = kx_fdr_writer_thread(w, 9, 10, "a", "prog");
+	enter_and_leave(a, 1000, 1100, 0);
+	back(a, 1300, 0, "kxray:sched {\"off\":100,\"state\":\"S\"}");
+	known_note(a, 1800, "kxray:loss {\"entries\":1,\"exits\":1,\"from\":1600,\"to\":1800}");
+	back(a, 2000, 0, "kxray:sched {\"off\":600,\"state\":\"S\"}");
+	enter_and_leave(a, 2010, 2100, 0);
+	known_end(w, fd);
+	assert_string_equal(lines_of(known_read("perfetto.py", "",
+						exported(in_dir("trace"), NULL, false)), "sched"),
+			    "sched 9 10 0 100 \"running\" cpu=0\n"
+			    "sched 9 10 100 50 \"sleeping\"\n"
+			    "sched 9 10 150 50 \"running\" cpu=0\n"
+			    "sched 9 10 200 300 \"sleeping\"\n"
+			    "sched 9 10 500 50 \"running\" cpu=0\n");
+}
+
 /* Many switches and threads: more than a bundle and a buffer of the temporary file hold. */
 static void test_many_switches(void **state)
 {
@@ -338,6 +363,7 @@ int main(void)
 		cmocka_unit_test(test_clock_snapshots),
 		cmocka_unit_test(test_cpu_tracks),
 		cmocka_unit_test(test_damaged_notes),
+		cmocka_unit_test(test_gap_while_off),
 		cmocka_unit_test(test_many_switches),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_many_threads),

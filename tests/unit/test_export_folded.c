@@ -160,9 +160,9 @@ static void test_callers_in_csv(void **state)
 		  "\"load_bias\":\"0x4ff000\"}]}]}");
 	check(&kx_exporter_csv, NULL, NULL,
 	      "pid,tid,thread,function,module,start_ns,duration_ns,self_ns,depth,cpu,how,args,caller,"
-	      "result\r\n"
-	      "10,11,t,main,lib.so,0,0,0,1,0,exit,0x9,lib.so+0x1010,\r\n"
-	      "10,11,t,main,lib.so,1,0,0,1,0,exit,0x9,0x10000500010,\r\n");
+	      "result,caller_function\r\n"
+	      "10,11,t,main,lib.so,0,0,0,1,0,exit,0x9,lib.so+0x1010,,main\r\n"
+	      "10,11,t,main,lib.so,1,0,0,1,0,exit,0x9,0x10000500010,,\r\n");
 }
 
 /* Results of system calls: a result belongs to the call that ends next, not to calls inside it. */

@@ -53,7 +53,6 @@ for columns in 80 200; do
 	screen histogram $columns 'kxray report --histogram handle_request trace.xray'
 	screen slowest $columns 'kxray report --slowest 1 handle_request trace.xray'
 	screen diff $columns 'kxray diff --limit 8 yesterday.xray trace.xray'
-	screen top $columns "kxray top -p $server -f '*' -n 1 | head -n 20"
 	screen doctor $columns 'kxray doctor'
 done
 screen tree 200 'kxray report --tree handle_request trace.xray'

@@ -67,10 +67,10 @@ endif
 endif
 
 # libiberty (demangler) and Zydis (decoder) come without a .pc file on Debian 12.
-PACKAGES := libbpf libelf libdw jansson liblzma libseccomp libzstd zlib ncursesw libmicrohttpd
+PACKAGES := libbpf libelf libdw jansson liblzma libseccomp libzstd zlib ncursesw
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 LIBS := $(or $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null),\
-	     -lbpf -lelf -ldw -ljansson -llzma -lseccomp -lzstd -lz -lncursesw -ltinfo -lmicrohttpd) -lZydis -liberty -lm -ldl
+	     -lbpf -lelf -ldw -ljansson -llzma -lseccomp -lzstd -lz -lncursesw -ltinfo) -lZydis -liberty -lm -ldl
 
 KX_CFLAGS = -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -I. -Iuser -I$(BUILD) \
 	    $(PKG_CFLAGS) $(CFLAGS) $(SANITIZER) -pthread

@@ -39,6 +39,7 @@ if command -v script >/dev/null; then
 		STATUS=0
 		OUT=$(script -qec "$1" /dev/null </dev/null) || STATUS=$?
 	}
+	rm -f "$TRACE"*
 	on_terminal "$KXRAY record -p $PID -f 'hot*' -d 0.5 -o $TRACE"
 	assert_eq "terminal: status" "$STATUS" 1
 	assert_contains "terminal: prediction" "$OUT" "kxray: predicted to take "

@@ -239,5 +239,5 @@ wait_for has_text asked "$TMP/silent.out" || fail "the silent server" "is not as
 kill -INT "$asking"
 wait_for _is_over "$asking" && pass "Ctrl-C ends the wait" || fail "Ctrl-C ends the wait" "it still runs"
 wait "$asking"
-assert_contains "Ctrl-C: as before the recording" "$? $(cat "$TMP/asking.err")" "1 kxray record: "
+assert_contains "Ctrl-C: as before the recording" "$? $(tail -n 1 "$TMP/asking.err")" "1 kxray record: "
 exec 7>&-

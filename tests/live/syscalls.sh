@@ -87,7 +87,7 @@ assert_eq "only what lasts" "$(awk -F, 'NR > 1 && $7 < 30000 { print $4, $7 }' "
 # Inside a user function: 7 bytes, 300 times.
 trace_target syscalls -f shout -f syscall:write --args 3 --callers
 to_csv
-assert_eq "inside a user function" "$(awk -F, '$4 == "write" && $9 == 2 && $14 == "7\r"' \
+assert_eq "inside a user function" "$(awk -F, '$4 == "write" && $9 == 2 && $14 == "7"' \
 	"$TMP/calls.csv" | wc -l) $(awk -F, '$4 == "shout" && $9 == 1' "$TMP/calls.csv" | wc -l)" "300 300"
 "$KXRAY" export -f perfetto -o "$TMP/calls.pftrace" "$TRACE" 2>/dev/null
 python3 tests/readers/perfetto.py "$TMP/calls.pftrace" >"$TMP/perfetto.calls"

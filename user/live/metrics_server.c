@@ -3,17 +3,20 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "live/mhd.h"
+
 #define CONNECTIONS	16
 #define TIMEOUT_SECONDS 10u /* of an idle connection */
 #define LATEST_MS	1000
 #define CONTENT_TYPE	"text/plain; version=0.0.4; charset=utf-8"
+
+static const struct kx_mhd *mhd; /* loaded by kx_metrics_server_open */
 
 struct kx_metrics_server {
 	struct MHD_Daemon *daemon;
@@ -26,7 +29,7 @@ struct kx_metrics_server {
 static enum MHD_Result answer(struct MHD_Connection *c, unsigned status, const char *type,
 			      void *text, size_t size, enum MHD_ResponseMemoryMode mode)
 {
-	struct MHD_Response *r = MHD_create_response_from_buffer(size, text, mode);
+	struct MHD_Response *r = mhd->MHD_create_response_from_buffer(size, text, mode);
 	enum MHD_Result done;
 
 	if (!r) {
@@ -34,11 +37,11 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned status, const c
 			free(text);
 		return MHD_NO;
 	}
-	MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	mhd->MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	done = MHD_queue_response(c, status, r);
-	MHD_destroy_response(r);
+		mhd->MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	done = mhd->MHD_queue_response(c, status, r);
+	mhd->MHD_destroy_response(r);
 	return done;
 }
 
@@ -125,10 +128,13 @@ int kx_metrics_server_open(uint16_t port, int (*metrics)(void *ctx, struct kx_te
 {
 	struct kx_metrics_server *s = calloc(1, sizeof(*s));
 	const union MHD_DaemonInfo *info;
-	int fd;
+	int fd, code = s ? kx_mhd_load(&mhd, err) :
+			   kx_err_set(err, -ENOMEM, "no memory for the metrics' server");
 
-	if (!s)
-		return kx_err_set(err, -ENOMEM, "no memory for the metrics' server");
+	if (code) {
+		free(s);
+		return code;
+	}
 	s->metrics = metrics;
 	s->ctx = ctx;
 	fd = listen_at(port, &s->port, err);
@@ -136,11 +142,11 @@ int kx_metrics_server_open(uint16_t port, int (*metrics)(void *ctx, struct kx_te
 		free(s);
 		return fd;
 	}
-	s->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s,
+	s->daemon = mhd->MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s,
 				     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 				     (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
 				     TIMEOUT_SECONDS, MHD_OPTION_END);
-	info = s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	info = s->daemon ? mhd->MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info) {
 		kx_metrics_server_close(s);
 		return kx_err_set(err, -ENOMEM, "the metrics' server cannot be started");
@@ -155,7 +161,7 @@ void kx_metrics_server_close(struct kx_metrics_server *s)
 	if (!s)
 		return;
 	if (s->daemon)
-		MHD_stop_daemon(s->daemon);
+		mhd->MHD_stop_daemon(s->daemon);
 	free(s);
 }
 
@@ -173,8 +179,8 @@ int kx_metrics_server_poll(struct kx_metrics_server *s)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
-	MHD_run(s->daemon);
-	if (MHD_get_timeout(s->daemon, &ms) == MHD_YES && ms < LATEST_MS)
+	mhd->MHD_run(s->daemon);
+	if (mhd->MHD_get_timeout(s->daemon, &ms) == MHD_YES && ms < LATEST_MS)
 		return (int)ms;
 	return LATEST_MS;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: alone, 60 s
+# run: parallel, 60 s
 # Every command in README.md and in the manual's examples does what it says: each is run as it is written, in the order
 # of its page, with a server named redis-server in the place of the reader's own. What they record is cut to a fraction
-# of a second. Alone: some record the whole system.
+# of a second, and what records the whole system does so with a filter, which leaves other tests' processes alone.
 . "$(dirname "$0")/../lib.sh"
 
 mkdir "$TMP/bin"
@@ -52,6 +52,7 @@ functions)
 	done
 	;;
 esac
+[[ " ${arguments[*]} $* " != *" -a "* || " ${arguments[*]} $* " = *" --comm "* ]] || arguments+=(--comm demo)
 exec "$REAL" "$command" "${arguments[@]}" "$@"
 END
 

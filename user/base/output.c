@@ -92,12 +92,18 @@ static bool environment_id(const char *name, uint32_t *out)
 	return !errno && !*end && value < UINT32_MAX;
 }
 
+bool kx_output_sudo_user(uid_t *uid, gid_t *gid)
+{
+	return !geteuid() && environment_id("SUDO_UID", uid) && environment_id("SUDO_GID", gid);
+}
+
 /* A file that root makes under sudo is of the user on whose behalf it is made. */
 static void give_to_sudo_user(int fd)
 {
-	uint32_t uid, gid;
+	uid_t uid;
+	gid_t gid;
 
-	if (geteuid() || !environment_id("SUDO_UID", &uid) || !environment_id("SUDO_GID", &gid))
+	if (!kx_output_sudo_user(&uid, &gid))
 		return;
 	/* where this is not permitted, the file remains root's */
 	if (fchown(fd, uid, gid))

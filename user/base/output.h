@@ -35,6 +35,9 @@ int kx_output_keep(struct kx_output *o, struct kx_err *err);
 /* Closes the file; removes it if it was not kept. */
 void kx_output_close(struct kx_output *o);
 
+/* Whether this is root under sudo; then the user that called sudo and owns new files, and its group. */
+bool kx_output_sudo_user(uid_t *uid, gid_t *gid);
+
 #define KX_COMPRESSED_SUFFIX ".zst"
 
 /* The length of @path without the suffix of a compressed file, if it has that. */

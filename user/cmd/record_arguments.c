@@ -40,9 +40,10 @@ static int complete_flight(struct kx_record_arguments *a, struct kx_err *err)
 	struct kx_flight_options *f = &a->flight;
 	bool wanted = f->bytes || f->keep > 0;
 
-	if (!wanted && (f->ntriggers || f->dumps || f->interval > 0))
+	if (!wanted && (f->ntriggers || f->dumps || f->interval > 0 || f->on_dump || f->on_dump_seconds > 0))
 		return kx_err_set(err, -EINVAL,
-				  "--trigger, --dumps and --dump-interval are for a flight recorder: "
+				  "--trigger, --dumps, --dump-interval and --on-dump are for a flight "
+				  "recorder: "
 				  "add --flight-recorder SIZE or --keep SECONDS");
 	if (!wanted)
 		return 0;
@@ -51,6 +52,10 @@ static int complete_flight(struct kx_record_arguments *a, struct kx_err *err)
 		f->dumps = KX_FLIGHT_DUMPS;
 	if (!(f->interval > 0))
 		f->interval = KX_FLIGHT_INTERVAL;
+	if (f->on_dump_seconds > 0 && !f->on_dump)
+		return kx_err_set(err, -EINVAL, "--on-dump-limit is for --on-dump COMMAND");
+	if (!(f->on_dump_seconds > 0))
+		f->on_dump_seconds = KX_DUMP_HOOK_SECONDS;
 	f->triggers = a->triggers;
 	for (size_t i = 0; i < f->ntriggers; i++)
 		if (kx_value_text(a->triggers[i].pattern, &a->include, &a->o.select.ninclude))

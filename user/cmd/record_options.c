@@ -15,6 +15,7 @@
 #include "cmd/record_after.h"
 #include "cmd/record_arguments.h"
 #include "collect/flight_store.h"
+#include "record/dump_hook_words.h"
 #include "trace/fdr.h"
 
 #define FIELD(member) KX_FIELD(struct kx_record_arguments, member)
@@ -50,6 +51,19 @@ static int add_trigger(void *field, const struct kx_option *o, const char *value
 	if (!r)
 		a->flight.ntriggers++;
 	return r;
+}
+
+/* Wrong words are wrong usage, told before anything starts. */
+static int set_on_dump(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
+{
+	char **words;
+	int code = kx_hook_words(value, &words, err);
+
+	(void)o;
+	if (!code)
+		kx_hook_words_free(words);
+	*(const char **)field = value;
+	return code;
 }
 
 /* "100M" or "10min": a size has a unit of bytes, a time one of s, min or h. */
@@ -298,6 +312,21 @@ static const struct kx_option flight[] = {
 	  FIELD(flight.interval), .help = "minimum time between two dumps that calls trigger (default 1)",
 	  .manual = "Minimum time from one dump to the next that a call triggers, 1 by default. Dumps "
 		    "for other reasons are not delayed." },
+	{ .name = "on-dump", .kind = KX_OPTION_CUSTOM, .argument = "COMMAND", .set = set_on_dump,
+	  FIELD(flight.on_dump),
+	  .help = "run COMMAND for each dump that is written; {} in it becomes the dump's path, as in "
+		  "--on-dump 'upload {}'",
+	  .manual = "Run COMMAND for each dump that is written, one at a time, while recording continues. "
+		    "It is split into words at blanks; quotes and backslashes keep characters as in a shell, "
+		    "but there is no shell: {} becomes the dump's path within its one word, whatever "
+		    "characters the path has. At most 16 dumps wait; others, and dumps that --dumps "
+		    "removed meanwhile, are skipped and counted. The command reads and writes "
+		    "/dev/null; under sudo it runs as the user that called sudo. Its process group is "
+		    "killed when it ends or reaches its time limit; a process that leaves the group "
+		    "(setsid) is not. At the end kxray waits for the remaining runs; a signal (Ctrl-C) "
+		    "ends that wait. Failed runs do not change kxray's exit status." },
+	{ .name = "on-dump-limit", .kind = KX_OPTION_SECONDS, .argument = "TIME",
+	  FIELD(flight.on_dump_seconds), .help = "kill a run of --on-dump after TIME (default 60)" },
 	{ 0 },
 };
 

@@ -36,6 +36,9 @@ static void print_dumps(const struct kx_recording_result *r)
 	if (f->failed)
 		kx_print(stderr, "kxray: %u dump%s could not be written\n", f->failed,
 			 plural(f->failed));
+	if (f->hooks.failed || f->hooks.killed || f->hooks.skipped)
+		kx_print(stderr, "kxray: --on-dump: %u ran, %u failed, %u killed, %u skipped\n", f->hooks.ran,
+			 f->hooks.failed, f->hooks.killed, f->hooks.skipped);
 }
 
 static void print_parts(const struct kx_recording_result *r)
@@ -290,6 +293,12 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 				     (int)r->flight.failed, "triggers_merged",
 				     (json_int_t)r->flight.merged, "store_bytes",
 				     (json_int_t)r->flight.memory, "newest_dump", r->flight.last));
+	if (j && o->flight && o->flight->on_dump)
+		json_object_set_new(j, "on_dump",
+				    json_pack("{s:i,s:i,s:i,s:i}", "ran", (int)r->flight.hooks.ran, "failed",
+					      (int)r->flight.hooks.failed, "killed",
+					      (int)r->flight.hooks.killed, "skipped",
+					      (int)r->flight.hooks.skipped));
 	failed = !j || json_dumpf(j, to, JSON_COMPACT) || fputc('\n', to) == EOF || fflush(to);
 
 	json_decref(j);

@@ -70,6 +70,8 @@ int kx_flight_new(const struct kx_flight_options *o, const struct kx_flight_cont
 	f->c = *context;
 	f->o = *o;
 	code = try_output(f, err);
+	if (!code && o->on_dump)
+		code = kx_dump_hook_new(o->on_dump, o->on_dump_seconds, f->c.notices, &f->hook, err);
 	if (!code)
 		code = parse_patterns(f, err);
 	if (!code)
@@ -228,6 +230,8 @@ static void reap(struct kx_flight *f, bool wait)
 	kx_numbered_add(&f->files, f->c.output, f->number, f->cause, f->o.dumps);
 	kx_notice(f->c.notices, "wrote %s (%s): %llu events of %.3f s", f->path, f->text,
 		  (unsigned long long)out->counts.events, out->seconds);
+	if (f->hook)
+		kx_dump_hook_add(f->hook, f->path);
 	free(f->path);
 	f->path = NULL;
 }
@@ -284,6 +288,8 @@ void kx_flight_poll(struct kx_flight *f)
 
 	kx_tracer_read_triggers(f->c.tracer, on_trigger, f);
 	reap(f, false);
+	if (f->hook)
+		kx_dump_hook_poll(f->hook);
 	now = kx_monotonic_seconds();
 	if (kx_flight_dump_pending(f) &&
 	    (now - f->request.since > MAX_WAIT_SECONDS ||
@@ -316,6 +322,12 @@ int kx_flight_end(struct kx_flight *f, bool asked, struct kx_err *err)
 	return err->code;
 }
 
+void kx_flight_finish_hooks(struct kx_flight *f)
+{
+	if (f->hook)
+		kx_dump_hook_finish(f->hook);
+}
+
 void kx_flight_get_result(const struct kx_flight *f, struct kx_flight_result *out)
 {
 	struct kx_flight_stats stats;
@@ -330,6 +342,8 @@ void kx_flight_get_result(const struct kx_flight *f, struct kx_flight_result *ou
 					  .bytes = f->bytes,
 					  .memory = stats.bytes };
 	out->merged += lost;
+	if (f->hook)
+		kx_dump_hook_get_counts(f->hook, &out->hooks);
 	snprintf(out->last, sizeof(out->last), "%s", f->last);
 }
 
@@ -340,6 +354,7 @@ void kx_flight_free(struct kx_flight *f)
 	if (f->process)
 		reap(f, true);
 	kx_dump_process_free(f->process);
+	kx_dump_hook_free(f->hook);
 	for (size_t i = 0; f->patterns && i < f->o.ntriggers; i++)
 		kx_pattern_free(&f->patterns[i]);
 	free(f->patterns);

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "collect/collector.h"
+#include "record/dump_hook.h"
 #include "record/notice.h"
 #include "record/source_places.h"
 #include "record/trigger.h"
@@ -31,6 +32,8 @@ struct kx_flight_options {
 	double keep;	 /* seconds; older records are left out of a dump; 0: none are */
 	unsigned dumps;	 /* so many of each cause stay, the newest: see numbered_files.h */
 	double interval; /* seconds from one dump for a function to the next at the earliest */
+	const char *on_dump;	/* command for each dump, see dump_hook.h; NULL: none */
+	double on_dump_seconds; /* time limit of a run */
 	const struct kx_trigger *triggers;
 	size_t ntriggers;
 };
@@ -43,6 +46,7 @@ struct kx_flight_result {
 	uint64_t bytes;	 /* of all dumps */
 	uint64_t memory; /* bytes that the store takes */
 	char last[256];	 /* path of the newest; "" if there is none */
+	struct kx_dump_hook_counts hooks;
 };
 
 /* What it uses of its recording; all borrowed. */
@@ -105,6 +109,9 @@ bool kx_flight_dump_pending(const struct kx_flight *f);
  * written. Errors: that of the newest dump that failed.
  */
 int kx_flight_end(struct kx_flight *f, bool asked, struct kx_err *err);
+
+/* After kx_flight_end: waits for the runs of on_dump, see kx_dump_hook_finish. */
+void kx_flight_finish_hooks(struct kx_flight *f);
 
 void kx_flight_get_result(const struct kx_flight *f, struct kx_flight_result *out);
 

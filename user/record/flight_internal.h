@@ -17,6 +17,7 @@ struct kx_flight {
 	struct kx_flight_store *store;
 	struct kx_dump_request request;
 
+	struct kx_dump_hook *hook; /* NULL: none */
 	struct kx_dump_process *process;
 	unsigned number; /* of the newest dump */
 	char *path;	 /* of the one that is being written */

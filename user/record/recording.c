@@ -288,6 +288,7 @@ static int finish_flight(struct recording *r, bool asked, int code, struct kx_er
 		*err = late;
 		code = end;
 	}
+	kx_flight_finish_hooks(r->flight);
 	fill_result(r);
 	return code;
 }

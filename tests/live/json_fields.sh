@@ -52,7 +52,7 @@ trace_target counts "${COUNTED[@]}" --rotate 100K
 recorded_as RECORD
 trace_target counts "${COUNTED[@]}" --flight-recorder 1M
 recorded_as RECORD
-trace_target counts "${COUNTED[@]}" --keep 5 --trigger 'sleep_2ms > 1 us'
+trace_target counts "${COUNTED[@]}" --keep 5 --trigger 'sleep_2ms > 1 us' --on-dump 'true {}'
 recorded_as RECORD
 run "$KXRAY" record --count --json -f inner -- "$TARGETS/counts" --start=now
 assert_eq "counting: status" "$STATUS" 0

@@ -78,7 +78,8 @@ static int read_units(struct kx_lines *l)
 			return -ENOMEM;
 		l->nunits++;
 	}
-	qsort(l->ranges.items, l->ranges.count, sizeof(*l->ranges.items), compare_ranges);
+	if (l->ranges.count)
+		qsort(l->ranges.items, l->ranges.count, sizeof(*l->ranges.items), compare_ranges);
 	return 0;
 }
 

@@ -51,6 +51,32 @@ case " $(recorded) " in
 *) pass "all: no stepped entry" ;;
 esac
 
+# Interrupted while it tries probes on itself, before the counting: no probe is left to the kernel.
+python3 - "$KXRAY" "$PID" >"$TMP/tried" <<'END'
+import os, random, signal, subprocess, sys, time
+log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+os.lseek(log, 0, os.SEEK_END)
+pids, leaks, ended = set(), 0, 0
+for _ in range(40):
+    p = subprocess.Popen([sys.argv[1], "top", "-p", sys.argv[2]], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    pids.add(b"kxray:%d " % p.pid)
+    time.sleep(random.uniform(0.04, 0.2))
+    p.send_signal(signal.SIGINT)
+    p.wait()
+    ended += 1
+while True:
+    try:
+        text = os.read(log, 8192)
+        leaks += b"leaking uprobe" in text and any(pid in text for pid in pids)
+    except BlockingIOError:
+        break
+    except BrokenPipeError:  # some were overwritten
+        pass
+print(ended, leaks)
+END
+assert_eq "interrupted at once: rounds, leaked probes" "$(cat "$TMP/tried")" "40 0"
+
 mistake() { # MESSAGE OPTION...
 	local message=$1
 	shift

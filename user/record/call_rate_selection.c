@@ -3,13 +3,15 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tracer/uprobe_try.h"
+#include "base/stop_request.h"
 #include "binary/modules.h"
 #include "record/bounded_count.h"
 #include "record/changed_code.h"
+#include "tracer/uprobe_try.h"
 
 struct candidate {
 	double percent;
@@ -160,10 +162,16 @@ int kx_call_rates_select(const struct kx_call_rates_options *how,
 	static const char *const all[] = { "*" };
 	struct kx_select_process *procs = calloc(how->npids + 1, sizeof(*procs));
 	struct kx_modules *mods = calloc(how->npids + 1, sizeof(*mods));
+	sigset_t ends, old;
 	size_t n = 0;
 	int code = 0;
 
 	memset(h, 0, sizeof(*h));
+	/* below, probes are tried on this process itself: a signal that ended it there would make
+	 * the kernel leak them */
+	kx_stop_signals(&ends);
+	signal(SIGINT, SIG_DFL);
+	sigprocmask(SIG_BLOCK, &ends, &old);
 	h->select = *options;
 	if (!options->ninclude && !how->by_size) {
 		h->select.include = all;
@@ -182,8 +190,13 @@ int kx_call_rates_select(const struct kx_call_rates_options *how,
 		code = kx_modules_of_process(how->pids[n], &mods[n], err);
 		procs[n] = (struct kx_select_process){ .pid = how->pids[n], .mods = &mods[n] };
 	}
+	kx_stop_listen(true);
 	if (!code)
 		code = find_in(procs, how, h, err);
+	if (code != -EINTR) {
+		kx_stop_listen(false);
+		sigprocmask(SIG_SETMASK, &old, NULL);
+	}
 	for (size_t i = 0; mods && i < n; i++)
 		kx_modules_free(&mods[i]);
 	free(mods);

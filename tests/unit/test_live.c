@@ -260,6 +260,22 @@ static void test_widths(void **state)
 				fail_msg("more than %u columns: %s", columns, line);
 		free_text(out);
 	}
+	/* narrower, columns are left out, and never the name or what rows are sorted by */
+	for (unsigned columns = 32; columns < 62; columns++) {
+		const struct kx_screen screen = { .columns = columns };
+		const struct kx_call_view v = { .sort = KX_CALL_BY_P99 };
+		struct kx_text_out *out = new_text();
+		const char *text;
+
+		assert_int_equal(kx_put_call_table(out, &screen, &rows, &v, 0), 0);
+		text = text_of(out);
+		assert_non_null(strstr(text, "[P99]  FUNCTION") ?: strstr(text, "[P99]       MAX"));
+		assert_non_null(strstr(text, "Too narrow for"));
+		for (char *line = strtok(text_of(out), "\n"); line; line = strtok(NULL, "\n"))
+			if (kx_display_width(line, strlen(line)) > columns)
+				fail_msg("more than %u columns: %s", columns, line);
+		free_text(out);
+	}
 	kx_call_rows_free(&rows);
 }
 

@@ -27,7 +27,8 @@
 #include "report/report.h"
 #include "report/report_format.h"
 
-#define SHOWN 5
+#define SHOWN	   5
+#define LEAST_NAME 12 /* columns: where fewer are left, calls are not shown */
 /* About 8 million events, which take some tenths of a second to read; compressed ones have to be
  * decompressed first. */
 #define MOST_BYTES	(64u << 20)
@@ -134,6 +135,10 @@ static void put_rows(struct kx_text_out *out, struct kx_trace_input *t,
 		used += (size_t)snprintf(text, sizeof(text), "%14s call%s  ",
 					 kx_decimal_grouped(calls, first[i].count),
 					 first[i].count == 1 ? " " : "s");
+		if (self && screen.columns && screen.columns < used + LEAST_NAME) {
+			used -= strlen(text) - 2;
+			strcpy(text, "  ");
+		}
 		kx_text_str(out, text);
 		kx_put_function(out, &screen, kx_trace_name(&t->names, first[i].id),
 				modules ? kx_trace_module(&t->names, first[i].id) : "",

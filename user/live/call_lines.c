@@ -12,15 +12,41 @@
 #define HZ	    1000000000 /* times are ns */
 #define CALLS_WIDTH 9
 #define SHARE_WIDTH 9
-#define USED	    (CALLS_WIDTH + SHARE_WIDTH + 3 * KX_TIME_WIDTH(HZ) + 2)
-#define LEAST_NAME  8
+#define GAP	    2 /* before the name */
+#define LEAST_NAME  12
 #define BAR	    50 /* characters, without a screen */
 
-static size_t name_columns(const struct kx_screen *screen)
+static const struct {
+	const char *title;
+	int width;
+	enum kx_call_sort sort;
+} columns[] = {
+	{ "CALLS/S", CALLS_WIDTH, KX_CALL_BY_CALLS }, { "SHARE", SHARE_WIDTH, KX_CALL_BY_SHARE },
+	{ "P50", KX_TIME_WIDTH(HZ), KX_CALL_BY_P50 }, { "P99", KX_TIME_WIDTH(HZ), KX_CALL_BY_P99 },
+	{ "MAX", KX_TIME_WIDTH(HZ), KX_CALL_BY_MAX },
+};
+#define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+/* Which columns fit beside a name, those of the screen that the name has left in @name (0: all).
+ * The last ones go first; the one that rows are sorted by stays. */
+static unsigned fitting(const struct kx_screen *screen, enum kx_call_sort sort, size_t *name)
 {
+	unsigned shown = (1u << NCOLUMNS) - 1;
+	size_t used = GAP;
+
+	*name = 0;
 	if (!screen->columns)
-		return 0;
-	return screen->columns > USED + LEAST_NAME ? screen->columns - USED : LEAST_NAME;
+		return shown;
+	for (size_t i = 0; i < NCOLUMNS; i++)
+		used += (size_t)columns[i].width;
+	for (size_t i = NCOLUMNS; i-- && used + LEAST_NAME > screen->columns;) {
+		if (columns[i].sort == sort)
+			continue;
+		shown &= ~(1u << i);
+		used -= (size_t)columns[i].width;
+	}
+	*name = screen->columns > used ? screen->columns - used : 1;
+	return shown;
 }
 
 /* "0.25", "37.5", "12345": calls a second, in at most 8 characters for less than ten million. */
@@ -55,60 +81,81 @@ void kx_put_call_summary(struct kx_text_out *out, const struct kx_screen *screen
 void kx_put_call_titles(struct kx_text_out *out, const struct kx_screen *screen,
 			const struct kx_call_view *v)
 {
-	static const struct {
-		const char *title;
-		int width;
-		enum kx_call_sort sort;
-	} columns[] = {
-		{ "CALLS/S", CALLS_WIDTH, KX_CALL_BY_CALLS },
-		{ "SHARE", SHARE_WIDTH, KX_CALL_BY_SHARE },
-		{ "P50", KX_TIME_WIDTH(HZ), KX_CALL_BY_P50 },
-		{ "P99", KX_TIME_WIDTH(HZ), KX_CALL_BY_P99 },
-		{ "MAX", KX_TIME_WIDTH(HZ), KX_CALL_BY_MAX },
-	};
+	size_t name;
+	unsigned shown = fitting(screen, v->sort, &name);
 
 	kx_text_str(out, kx_screen_style(screen, KX_STYLE_HEAD));
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+	for (size_t i = 0; i < NCOLUMNS; i++) {
 		char title[16];
 		int n = snprintf(title, sizeof(title), columns[i].sort == v->sort ? "[%s]" : "%s",
 				 columns[i].title);
 
-		kx_text_field(out, columns[i].width, title, (size_t)n);
+		if (shown & 1u << i)
+			kx_text_field(out, columns[i].width, title, (size_t)n);
 	}
 	kx_text_str(out, v->sort == KX_CALL_BY_NAME ? "  [FUNCTION]" : "  FUNCTION");
 	kx_text_str(out, kx_screen_style(screen, KX_STYLE_PLAIN));
 	kx_text_char(out, '\n');
 }
 
-static void put_duration(struct kx_text_out *out, bool known, uint64_t ns)
+static void put_duration(struct kx_text_out *out, bool shown, bool known, uint64_t ns)
 {
+	if (!shown)
+		return;
 	if (known)
 		kx_put_time(out, ns, HZ);
 	else
 		kx_put_time_text(out, "-", HZ);
 }
 
-void kx_put_call_row(struct kx_text_out *out, const struct kx_screen *screen,
-		     const struct kx_call_row *row, const struct kx_call_view *v, double seconds)
+static void put_share(struct kx_text_out *out, const struct kx_screen *screen, bool timed,
+		      double share)
 {
-	const struct kx_call_stats *s = kx_call_stats_of(row, v);
-	double share = kx_call_share(s, seconds);
-	bool timed = kx_call_timed(s) > 0;
 	char text[32];
 
-	put_rate(out, CALLS_WIDTH, seconds > 0 ? (double)s->calls / seconds : 0);
 	if (timed)
 		snprintf(text, sizeof(text), "%*.*f %%", SHARE_WIDTH - 2, share < 100 ? 1 : 0,
 			 share * 100);
 	else
 		snprintf(text, sizeof(text), "%*s", SHARE_WIDTH, "-");
 	kx_put_styled(out, screen, timed ? kx_screen_share_style(share) : KX_STYLE_PLAIN, text);
-	put_duration(out, timed, kx_call_quantile(s, 500));
-	put_duration(out, timed, kx_call_quantile(s, 990));
-	put_duration(out, timed, s->max_ns);
+}
+
+void kx_put_call_row(struct kx_text_out *out, const struct kx_screen *screen,
+		     const struct kx_call_row *row, const struct kx_call_view *v, double seconds)
+{
+	const struct kx_call_stats *s = kx_call_stats_of(row, v);
+	bool timed = kx_call_timed(s) > 0;
+	size_t name;
+	unsigned shown = fitting(screen, v->sort, &name);
+
+	if (shown & 1)
+		put_rate(out, CALLS_WIDTH, seconds > 0 ? (double)s->calls / seconds : 0);
+	if (shown & 2)
+		put_share(out, screen, timed, kx_call_share(s, seconds));
+	put_duration(out, shown & 4, timed, kx_call_quantile(s, 500));
+	put_duration(out, shown & 8, timed, kx_call_quantile(s, 990));
+	put_duration(out, shown & 16, timed, s->max_ns);
 	kx_text_str(out, "  ");
-	kx_put_function(out, screen, row->name, row->module, name_columns(screen));
+	kx_put_function(out, screen, row->name, row->module, name);
 	kx_text_char(out, '\n');
+}
+
+/* The table says which columns it has left out. */
+static void put_hidden(struct kx_text_out *out, const struct kx_screen *screen,
+		       const struct kx_call_view *v)
+{
+	char line[120] = "Too narrow for";
+	size_t name, n = strlen(line);
+	unsigned shown = fitting(screen, v->sort, &name);
+
+	if (shown == (1u << NCOLUMNS) - 1)
+		return;
+	for (size_t i = 0; i < NCOLUMNS; i++)
+		if (!(shown & 1u << i))
+			n += (size_t)snprintf(line + n, sizeof(line) - n, " %s,", columns[i].title);
+	snprintf(line + n - 1, sizeof(line) - n + 1, ": --wide");
+	kx_put_wrapped(out, screen, line);
 }
 
 int kx_put_call_table(struct kx_text_out *out, const struct kx_screen *screen,
@@ -126,6 +173,7 @@ int kx_put_call_table(struct kx_text_out *out, const struct kx_screen *screen,
 		kx_put_call_row(out, screen, sorted[i], v, kx_call_seconds_of(rows, v));
 	snprintf(text, sizeof(text), "%zu functions were called, %zu shown\n", n, shown);
 	kx_text_str(out, shown < n ? text : "");
+	put_hidden(out, screen, v);
 	free(sorted);
 	return 0;
 }

@@ -76,6 +76,11 @@ assert_eq "POST /metrics" "$(http POST /metrics)" "405 text/plain True"
 run "$KXRAY" top -p "$TARGET_PID" -f hot --prometheus "$port" -n 1
 assert_eq "a port in use: status" "$STATUS" 1
 assert_contains "a port in use: message" "$ERR" "metrics cannot be served at 127.0.0.1:$port: Address already in use"
+assert_eq "a port in use: nothing was attached" "$(grep -c 'kxray: watching' <<<"$ERR")" 0
+run "$KXRAY" top -p "$TARGET_PID" -f hot --prometheus "$TMP/nosuch/file" -n 1
+assert_eq "no place for the file: status" "$STATUS" 1
+assert_eq "no place for the file: message" "$ERR" \
+	"kxray top: '$TMP/nosuch/file' cannot be written: No such file or directory; choose another --prometheus FILE"
 
 kill -INT "$TOP_PID"
 STATUS=0

@@ -353,8 +353,10 @@ static int watch(struct top *t, struct kx_err *err)
 	struct kx_recording_result result = { 0 };
 	int code = t->epoll_fd < 0
 			   ? kx_err_set(err, -errno, "no descriptors are left: %s", strerror(errno))
-			   : kx_record_choose(&t->a->r, err);
+			   : kx_top_metrics_try(t->a->prometheus, err);
 
+	if (!code)
+		code = kx_record_choose(&t->a->r, err);
 	if (code)
 		return code;
 	o->on_start = on_start;

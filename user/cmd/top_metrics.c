@@ -28,11 +28,36 @@ int kx_top_metrics_check(const char *argument, struct kx_err *err)
 			  argument, argument);
 }
 
+/* The reason as kx_output_open gives it advises another option. */
+static int name_file(const char *path, int code, struct kx_err *err)
+{
+	return kx_err_set(err, code, "'%s' cannot be written: %s; choose another --prometheus FILE",
+			  path, strerror(-code));
+}
+
 static int put_metrics(void *ctx, struct kx_text_out *out)
 {
 	const struct kx_top_metrics *m = ctx;
 
 	return kx_put_metrics(out, m->rows);
+}
+
+int kx_top_metrics_try(const char *argument, struct kx_err *err)
+{
+	struct kx_output file = { .fd = -1 };
+	struct kx_top_metrics m = { 0 };
+	int code;
+
+	if (!argument)
+		return 0;
+	if (is_number(argument)) {
+		code = kx_top_metrics_open(&m, argument, NULL, err);
+		kx_top_metrics_close(&m);
+		return code;
+	}
+	code = kx_output_open(&file, argument, err);
+	kx_output_close(&file);
+	return code ? name_file(argument, code, err) : 0;
 }
 
 int kx_top_metrics_open(struct kx_top_metrics *m, const char *argument,
@@ -80,8 +105,7 @@ int kx_top_metrics_write(struct kx_top_metrics *m, struct kx_err *err)
 		if (!code)
 			code = kx_text_flush(out);
 		if (code)
-			kx_err_set(err, code, "'%s' cannot be written: %s", m->file,
-				   strerror(-code));
+			name_file(m->file, code, err);
 		else
 			code = kx_output_keep(&file, err);
 	}

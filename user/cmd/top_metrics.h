@@ -20,6 +20,9 @@ struct kx_top_metrics {
 
 /* Errors: -EINVAL: @argument is a number, but no port. */
 int kx_top_metrics_check(const char *argument, struct kx_err *err);
+/* Before anything is attached: whether kx_top_metrics_open and _write will succeed. Leaves nothing
+ * behind. Errors: those of kx_metrics_server_open and kx_output_open. */
+int kx_top_metrics_try(const char *argument, struct kx_err *err);
 /* @argument: PORT|FILE or NULL. Errors: those of kx_metrics_server_open. */
 int kx_top_metrics_open(struct kx_top_metrics *m, const char *argument,
 			const struct kx_call_rows *rows, struct kx_err *err);

@@ -18,6 +18,8 @@ leaf_a() { json "$1" 'sum(f["count"] for f in d["functions"] if f["name"] == "le
 did_leaf_a() { json "$TMP/did.json" 'sum(t["calls"]["leaf_a"] for t in d["threads"])'; }
 
 says "a command" 2 "there is no command 'recrod'; is it 'record'?" "$KXRAY" recrod
+says "completion" 2 "'kxray help --completion bash'" "$KXRAY" completion bash
+says "a process without -p" 2 "unexpected argument '1234': a process is named with -p PID" "$KXRAY" top 1234
 says "help of a command" 2 "there is no command 'exprot'; is it 'export'?" "$KXRAY" help exprot
 says "an option" 2 "there is no option '--durration'; is it '--duration'?" "$KXRAY" record --durration=1
 says "the beginning of two options" 2 "is it '--max-" "$KXRAY" record --max 5

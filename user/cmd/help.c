@@ -39,7 +39,12 @@ int kx_help_unknown(const char *name)
 
 	for (size_t i = 0; kx_commands[i]; i++)
 		kx_near_names_look(&near, kx_commands[i]->name);
-	if (*near.text)
+	if (strstr(name, "completion"))
+		kx_print(stderr,
+			 "kxray: there is no command '%s'; 'kxray help --completion bash' (zsh, "
+			 "fish) prints the completion, 'make install' installs it\n",
+			 name);
+	else if (*near.text)
 		kx_print(stderr, "kxray: there is no command '%s'; is it %s?\n", name, near.text);
 	else
 		kx_print(stderr, "kxray: there is no command '%s'; 'kxray --help' lists them.\n",

@@ -2,6 +2,8 @@
 #include "cmd/top_arguments.h"
 
 #include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cmd/record_options.h"
 #include "cmd/top_metrics.h"
@@ -144,6 +146,10 @@ int kx_top_parse(const struct kx_command *c, struct kx_top_arguments *a, int arg
 	struct kx_recording_options *o = &a->r.o;
 	int r = kx_options_parse(c, a, argc, argv, err);
 
+	if (r == -EINVAL && !strncmp(err->text, "unexpected argument", 19) && optind < argc)
+		r = kx_err_set(err, -EINVAL,
+			       "unexpected argument '%s': a process is named with -p PID",
+			       argv[optind]);
 	if (!r)
 		r = check(a, err);
 	if (!(a->interval > 0))

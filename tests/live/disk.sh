@@ -154,6 +154,20 @@ for tool in $(llvm_xrays); do
 	assert_contains "full disk, compressed: $tool" "$STATUS $OUT" ",$(json "$TMP/full.json" 'd["calls"] - d["open"]'),"
 done
 
+# Nearly full before the start: the room that is left is for the counts of what is lost
+
+disk 256k
+head -c 172k /dev/zero >"$DISK/other"
+record -f add --json
+target_ends "nearly full disk"
+status_of "$REC"
+assert_eq "nearly full disk: status" "$STATUS" 1
+run "$KXRAY" report --json "$DISK/t.xray"
+cp "$TMP/run.out" "$TMP/full.json"
+assert_eq "nearly full disk: the lost events of the summary are in the report" \
+	"$(json "$TMP/full.json" '[d["lost"], d["ended_early"]]')" \
+	"[$(tail -n 1 "$TMP/rec.out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["lost"])'), False]"
+
 # Full before the start, or when the map is written
 
 disk 64k
@@ -202,6 +216,7 @@ cp "$TMP/run.out" "$TMP/killed.json"
 assert_eq "killed: the report says that losses are not known" "$(json "$TMP/killed.json" 'd["ended_early"]')" True
 run "$KXRAY" report --fail-on-loss "$DISK/t.xray"
 assert_contains "killed: the report says so in the table" "$STATUS $OUT" "did not end in order"
+assert_contains "killed: it shows no number for them" "$OUT" "losses not known"
 assert_eq "killed: --fail-on-loss" "$STATUS" 3
 
 umount "$DISK"

@@ -19,6 +19,7 @@
 #include "record/session_map.h"
 
 #define MAP_COUNTS_ROOM (64u << 10) /* bytes: counts, and processes that join */
+#define MAP_LEAST_ROOM	(8u << 10)
 
 static bool is_rotated(const struct recording *r)
 {
@@ -113,9 +114,13 @@ void kx_recording_reserve_map_room(struct recording *r)
 {
 	struct stat st;
 
-	if (!stat(r->output.map_path, &st))
+	if (stat(r->output.map_path, &st))
+		return;
+	r->map_room = kx_reserve_room(r->output.map_path, (uint64_t)st.st_size * 5 / 4 + MAP_COUNTS_ROOM);
+	/* on a disk that is nearly full, room for the counts of what is lost at least */
+	if (r->map_room < 0)
 		r->map_room = kx_reserve_room(r->output.map_path,
-					      (uint64_t)st.st_size * 5 / 4 + MAP_COUNTS_ROOM);
+					      (uint64_t)st.st_size * 5 / 4 + MAP_LEAST_ROOM);
 }
 
 /* The newest part stays; older ones may not. */

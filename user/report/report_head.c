@@ -144,7 +144,11 @@ void kx_report_head(struct kx_text_out *o, const struct kx_screen *screen, const
 	snprintf(texts[n++], sizeof(texts[0]), "%" PRIu64 " thread%s", t->threads,
 		 t->threads == 1 ? "" : "s");
 	snprintf(texts[n++], sizeof(texts[0]), "%" PRIu64 " events", t->events);
-	snprintf(texts[n++], sizeof(texts[0]), "%" PRIu64 " lost", t->lost);
+	if (t->ended_early && !t->lost)
+		snprintf(texts[n++], sizeof(texts[0]), "losses not known");
+	else
+		snprintf(texts[n++], sizeof(texts[0]), "%s%" PRIu64 " lost",
+			 t->ended_early ? "at least " : "", t->lost);
 	if (t->repaired)
 		snprintf(texts[n++], sizeof(texts[0]), "%" PRIu64 " repaired", t->repaired);
 	if (t->orphans)

@@ -62,7 +62,7 @@ for_process() {
 	COMMAND=$(sed -E "s/(-p|--pid) PID\b/\1 $SERVER/g; s/\\\$PID\b/$SERVER/g; s/\b(PID|1234)\b/$SERVER/g" <<<"$1")
 }
 start_demo() {
-	start_target demo
+	start_target demo --repeat=30 --limit=1900
 	SERVER=$PID
 }
 

@@ -5,7 +5,7 @@
 #     scripts/bench.sh [empty] [callers] [top] [peers] [share] [attach] [export] [diff] [compress] [syscalls] [follow] [rates] [accuracy]
 #                      [bystander] [hitpath] [start] [budget]
 # default: all. The figures as JSON, and a chart of them: scripts/bench_figures.py.
-# Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About four minutes.
+# Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About half an hour, most of it for budget.
 #
 #     empty     a recorded call against the same probes with empty BPF programs
 #     callers   a call recorded with --callers against one recorded without

@@ -133,9 +133,12 @@ static void be_child(struct kx_source_places *places, struct part *p, const stru
 	sigset_t set;
 	int fd;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "kxray-lines");
-	if (getppid() != parent || !close_others(sel))
+	/* before anything may kill it: the kernel cannot take out probes that a killed process closes last */
+	if (!close_others(sel))
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
 		_exit(1);
 	sched_setscheduler(0, SCHED_IDLE, &none);
 	/* If memory runs out, the kernel is to end this process rather than the recorder or its target. */
@@ -152,10 +155,24 @@ static void be_child(struct kx_source_places *places, struct part *p, const stru
 	_exit(0);
 }
 
+/* Returns when the child has closed its descriptors, the write end of the pipe @ends among them, or there is none. */
+static void await_close(const int ends[2])
+{
+	char byte;
+
+	if (ends[0] < 0)
+		return;
+	close(ends[1]);
+	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	close(ends[0]);
+}
+
 /* A child for the functions that no part has yet. */
 static bool start_part(struct kx_source_places *places, const struct kx_selection *sel)
 {
 	struct part *p = calloc(1, sizeof(*p));
+	int closed[2] = { -1, -1 };
 	pid_t self = getpid();
 
 	if (!p)
@@ -169,9 +186,10 @@ static bool start_part(struct kx_source_places *places, const struct kx_selectio
 		return false;
 	}
 	p->text = (char *)(p->rows + p->n);
-	p->child = fork();
+	p->child = pipe2(closed, O_CLOEXEC) ? -1 : fork();
 	if (!p->child)
 		be_child(places, p, sel, self);
+	await_close(closed);
 	if (p->child < 0) {
 		munmap(p->rows, p->bytes);
 		free(p);

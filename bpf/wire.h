@@ -67,6 +67,53 @@ _Static_assert(sizeof(struct kx_wire_record) == 32, "wire record is 32 bytes");
 /* In func of an exit: a probe at the function's own instruction has seen it, and not a return probe. */
 #define KX_FUNC_AT_INSTRUCTION (1U << 31)
 
+/* Typed values of a call: how one is fetched. They travel in the payload of its entry and its exit. */
+#define KX_MAX_VALUES 8 /* of one function: at entry and exit together */
+#define KX_FETCH_HOPS 5 /* reads of memory, at most */
+
+/* Numbers are append-only. */
+enum kx_fetch_from {
+	KX_FROM_DI = 0,
+	KX_FROM_SI = 1,
+	KX_FROM_DX = 2,
+	KX_FROM_CX = 3,
+	KX_FROM_R8 = 4,
+	KX_FROM_R9 = 5,
+	KX_FROM_SP = 6, /* as it was at the function's first instruction */
+	KX_FROM_AX = 7,
+	KX_FROM_CONSTANT = 8, /* 0: the address or number is offset[0] */
+	KX_FROM_BX = 9,
+	KX_FROM_BP = 10,
+	KX_FROM_R10 = 11,
+	KX_FROM_R11 = 12,
+	KX_FROM_R12 = 13,
+	KX_FROM_R13 = 14,
+	KX_FROM_R14 = 15,
+	KX_FROM_R15 = 16,
+	KX_FROM_COUNT
+};
+
+#define KX_FETCH_EXIT 1	   /* at the call's exit */
+#define KX_FETCH_COUNTED 2 /* a string as long as the value `length` says, and not up to a NUL */
+#define KX_FETCH_SIGNED 4  /* a number that is sign-extended to 64 bits */
+
+/*
+ * Value = register. For each hop: value = the 8 bytes (at the last hop of a number: `size` bytes) at value + offset[hop].
+ * Without hops a number is register + offset[0]; a string is at value + offset[hops].
+ */
+struct kx_fetch {
+	__u8 from;   /* enum kx_fetch_from */
+	__u8 hops;   /* up to KX_FETCH_HOPS */
+	__u8 size;   /* of a number: 1, 2, 4, 8; 0: a string */
+	__u8 flags;  /* KX_FETCH_... */
+	__u16 most;  /* bytes of a string that are kept, at most */
+	__u8 length; /* KX_FETCH_COUNTED: index of the value that has the length, a smaller one than its own */
+	__u8 pad;
+	__s32 offset[KX_FETCH_HOPS + 1];
+};
+
+_Static_assert(sizeof(struct kx_fetch) == 32, "a fetch is 32 bytes");
+
 /* Slots of a record with that many words of payload. */
 #define KX_WIRE_SLOTS(words) (1 + ((words) + 2) / 3)
 #define KX_WIRE_MAX_WORDS 9

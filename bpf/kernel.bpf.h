@@ -78,9 +78,10 @@ static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __
 }
 
 /* @paired: KX_LEAVE_PAIRED or 0. */
-static __always_inline void kx_kernel_leave(__u64 sp, __u64 cookie, __u64 id, __u32 paired)
+static __always_inline void kx_kernel_leave(struct pt_regs *ctx, __u64 cookie, __u64 id, __u32 paired)
 {
-	kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, sp, 0, 0);
+	/* after the return the stack pointer is above the return address */
+	kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, kx_kernel_sp(ctx->sp - 8), ctx);
 }
 
 /* Entry and return of a function by one link (kprobe session, kernel 6.10). */
@@ -93,7 +94,7 @@ int kx_kernel_session(struct pt_regs *ctx)
 		return 1; /* from an entry: no return probe for this call */
 	cookie = bpf_get_attach_cookie(ctx);
 	if (bpf_session_is_return()) {
-		kx_kernel_leave(kx_kernel_sp(ctx->sp - 8), cookie, id, KX_LEAVE_PAIRED);
+		kx_kernel_leave(ctx, cookie, id, KX_LEAVE_PAIRED);
 		return 0;
 	}
 	if (!kx_cpu_passes() || !kx_current_passes())
@@ -117,9 +118,8 @@ int kx_kernel_return(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
-	/* after the return the stack pointer is above the return address */
 	if (kx_exit_wanted(id))
-		kx_kernel_leave(kx_kernel_sp(ctx->sp - 8), bpf_get_attach_cookie(ctx), id, 0);
+		kx_kernel_leave(ctx, bpf_get_attach_cookie(ctx), id, 0);
 	return 0;
 }
 
@@ -179,10 +179,19 @@ int kx_kernel_fentry(__u64 *ctx)
 SEC("?kx_fexit")
 int kx_kernel_fexit(__u64 *ctx)
 {
-	__u64 id = bpf_get_current_pid_tgid();
+	__u64 id = bpf_get_current_pid_tgid(), sp, result = 0;
+	__u32 func;
 
-	if (kx_exit_wanted(id))
-		kx_kernel_leave(kx_trampoline_sp(ctx), bpf_get_attach_cookie(ctx), id, 0);
+	if (!kx_exit_wanted(id))
+		return 0;
+	func = KX_COOKIE_FUNC(bpf_get_attach_cookie(ctx));
+	sp = kx_trampoline_sp(ctx);
+	if (kx_results) {
+		bpf_get_func_ret(ctx, &result);
+		leave_with_result(KX_EVENT_EXIT, id, func, sp, result);
+	} else {
+		kx_leave(KX_EVENT_EXIT, id, func, sp, 0, 0);
+	}
 	return 0;
 }
 

@@ -66,7 +66,7 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 /* After the return the stack pointer is above the return address. @paired: KX_LEAVE_PAIRED or 0. */
 static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 id, __u32 paired)
 {
-	kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, 0, 0);
+	kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, ctx);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp - 8);
 }
@@ -107,7 +107,7 @@ int kx_session(struct pt_regs *ctx)
 	return kx_budget ? !hijacks : !kx_may_hijack(&ring, &hit, ctx->sp);
 }
 
-/* The same for one process, without arguments, callers, filters, triggers, reduction or budget: see tracer_load.c. */
+/* The same for one process, without arguments, results, callers, filters, triggers, reduction or budget: see tracer_load.c. */
 SEC("uprobe")
 int kx_session_plain(struct pt_regs *ctx)
 {
@@ -186,8 +186,11 @@ int kx_exit(struct pt_regs *ctx)
 	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))
 		return 0;
 	sp = ctx->sp + KX_COOKIE_EXIT_FRAME(cookie);
-	kx_leave(cookie & KX_COOKIE_IS_TAIL ? KX_EVENT_TAIL_EXIT : KX_EVENT_EXIT, id,
-		 KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0, 0);
+	/* the result of a call that leaves by a jump is not known yet */
+	if (cookie & KX_COOKIE_IS_TAIL)
+		kx_leave(KX_EVENT_TAIL_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0, 0);
+	else
+		kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, ctx);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), sp);
 	return 0;

@@ -460,6 +460,22 @@ static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 }
 #endif
 
+/* The same with the call's result, if kx_results says so. A function of its own, as the payload takes stack. */
+static __noinline int leave_with_result(__u32 kind, __u32 tid, __u32 func, __u64 sp, __u64 result)
+{
+	__u64 words[3] = { result };
+
+	return kx_leave(kind, tid, func, sp, words, 1);
+}
+
+/* @regs: as the call ends. */
+static __always_inline int kx_leave_result(__u32 kind, __u32 tid, __u32 func, __u64 sp, const struct pt_regs *regs)
+{
+	if (kx_results)
+		return leave_with_result(kind, tid, func, sp, regs->ax);
+	return kx_leave(kind, tid, func, sp, 0, 0);
+}
+
 /*
  * Run by user space when the gate is closed: the calls that are still open and have lasted long
  * enough are written like those that have ended.

@@ -23,6 +23,7 @@ const volatile __u32 kx_ring_slots = 1; /* record slots of a ring, a power of tw
 const volatile __u32 kx_counting = 0; /* calls are only counted; no record is written */
 const volatile __u32 kx_wake_slots = 1; /* wake the collector each time so many are filled */
 const volatile __u32 kx_callers = 0;    /* entries carry their return address */
+const volatile __u32 kx_results = 0;    /* exits of functions carry rax */
 
 /* Changed by user space while the programs run. */
 __u32 kx_loss_epoch = 0; /* the collector adds 1 before it reads kx_thread_losses */

@@ -3,7 +3,7 @@
  * Comma-separated values after RFC 4180 (lines end with CR LF, quotes are doubled): one row per
  * call, thread after thread, in the order in which a thread's calls end. Times are nanoseconds, the
  * start since the trace's first record. args: the captured arguments, separated by blanks; result:
- * the return value of a system call (signed, -errno if it failed); off_cpu_ns, only in recordings
+ * what the call returned (signed; of a system call -errno if it failed); off_cpu_ns, only in recordings
  * with --sched: the part of duration_ns off the CPU; caller: MODULE+ADDRESS, an address in the
  * module's ELF file, or a bare run-time address; caller_function, only in recordings with --callers: the name of the
  * function that it is in; file and line, only where the map has them: where the function is defined.

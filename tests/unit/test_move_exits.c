@@ -53,6 +53,10 @@ static const char source[] =
 	"end frame_then_tail\n"
 	"fn uses_return\n sub $8,%rsp\n mov 8(%rsp),%rdi\n call both\n check\n je 1f\n call both\n jmp 1f\n nop\n"
 	"1: add $8,%rsp\n ret\nend uses_return\n"
+	"fn pops_result\n push %rbx\n check\n je 1f\n nop\n nop\n jmp 1f\n nop\n1: pop %rax\n ret\nend pops_result\n"
+	"fn multiplies\n check\n je 1f\n nop\n jmp 1f\n nop\n1: mul %rsi\n ret\nend multiplies\n"
+	"fn writes_byte\n check\n je 1f\n nop\n jmp 1f\n nop\n1: sete %ah\n ret\nend writes_byte\n"
+	"fn reads_result\n check\n je 1f\n nop\n jmp 1f\n nop\n1: mov %rax,%rcx\n ret\nend reads_result\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
 static struct kx_elf *elf;
@@ -94,13 +98,12 @@ static uint64_t plan(const char *name, const struct kx_plan_options *options, st
 }
 
 /* @exits: "+OFFSET" each, with "?CONDITION" if it has one, "@FRAME" if that is not 0; "ret" if one is single-stepped. */
-static void exits_are(const char *name, const char *exits)
+static void exits_with(const char *name, const struct kx_plan_options *options, const char *exits)
 {
-	static const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
 	bool stepped = false, emulated = true;
 	char text[256] = "";
 	struct kx_plan p;
-	uint64_t start = plan(name, &options, &p);
+	uint64_t start = plan(name, options, &p);
 	size_t n = 0;
 
 	for (size_t i = 0; i < p.nexits; i++) {
@@ -118,6 +121,11 @@ static void exits_are(const char *name, const char *exits)
 	if (strcmp(exits, stepped ? "ret" : text) || p.exits_emulated != emulated)
 		fail_msg("%s: %s, not %s", name, text, exits);
 	kx_plan_free(&p);
+}
+
+static void exits_are(const char *name, const char *exits)
+{
+	exits_with(name, &(struct kx_plan_options){ .exits = KX_EXITS_INSTRUCTION }, exits);
 }
 
 static void test_moved(void **state)
@@ -140,6 +148,22 @@ static void test_not_moved(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		exits_are(kept[i], "ret");
+}
+
+/* At an exit rax has to be the result. */
+static void test_results(void **state)
+{
+	static const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION, .results = true };
+	static const char *const kept[] = { "both", "pops_result", "multiplies", "writes_byte" };
+
+	(void)state;
+	exits_are("pops_result", "+3?4@8 +7@8");
+	exits_are("multiplies", "+2?4 +5");
+	exits_are("writes_byte", "+2?4 +5");
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		exits_with(kept[i], &options, "ret");
+	exits_with("saved", &options, "+14?e@24 +21@24");
+	exits_with("reads_result", &options, "+2?4 +5");
 }
 
 /* A return probe would need the entry at the instruction that takes the frame. */
@@ -186,6 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_not_moved),
+		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_in_place_of_return_probes),
 	};
 

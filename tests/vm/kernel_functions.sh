@@ -31,7 +31,7 @@ for m in session multi fentry single; do
 	# Also functions that process a packet, in softirqs with their own stack; not with mechanisms that
 	# take long to attach each function.
 	[ $m = session ] && [ "$best" = session ] && how=$more
-	record $m $how --args 3 $patterns -f kernel:bpf_map_update_elem
+	record $m $how --args 3 --results $patterns -f kernel:bpf_map_update_elem
 done
 /kxray functions -f 'kernel:tcp_sendmsg' --json >/out/functions.json 2>/out/functions.err
 /kxray record -o /out/none.xray -f 'kernel:bpf_map_update_elem' -- /target --start=now \
@@ -73,6 +73,13 @@ check_kernel()	# check_kernel SERIES FOLDER
 		assert_eq "${vm}_${m}_args" "$("$KXRAY" dump "$out/$m/trace.xray" |
 			grep -c -E 'entry +tcp_sendmsg \(0xff[0-9a-f]+, 0xff[0-9a-f]+, 0x1\)')" \
 			"$(json <(tail -n 1 "$out/$m/target.out") 'd["calls"]["tcp_sendmsg"]')"
+		# each message and each write has one byte
+		"$KXRAY" export -f csv -o "$out/$m/calls.csv" "$out/$m/trace.xray" 2>/dev/null
+		for f in tcp_sendmsg write_null; do
+			assert_eq "${vm}_${m}_results_of_$f" "$(awk -F, -v f=$f '$4 == f { print $14 + 0 }' \
+				"$out/$m/calls.csv" | sort | uniq -c | awk '{ print $2, $1 }')" \
+				"1 $(json <(tail -n 1 "$out/$m/target.out") "d['calls']['$f']")"
+		done
 		documented "$1" "kernel functions, $m" yes
 	done
 	assert_eq "${vm}_doctor_best" "$(json "$out/doctor.json" 'd["kernel_mechanism"]')" \

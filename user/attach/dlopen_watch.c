@@ -138,7 +138,7 @@ bool kx_loses_return(const struct kx_function *f, unsigned which)
 struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint32_t module,
 					    unsigned which)
 {
-	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
+	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION, .results = sel->results };
 	struct kx_plan **plans = calloc(sel->nfunctions + 1, sizeof(struct kx_plan *));
 
 	for (size_t i = 0; plans && i < sel->nfunctions; i++) {

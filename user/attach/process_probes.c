@@ -125,7 +125,7 @@ static struct held *find_held(const struct kx_process_probes *pp, uint32_t modul
 static int plan_exits(struct kx_probes *p, uint32_t module, unsigned which, struct kx_batch *b,
 		      uint64_t flags)
 {
-	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
+	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION, .results = p->sel->results };
 
 	for (size_t i = 0; i < p->sel->nfunctions && !p->oom; i++) {
 		const struct kx_function *f = &p->sel->functions[i];

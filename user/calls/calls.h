@@ -77,7 +77,7 @@ struct kx_call {
 	uint64_t return_address; /* the same as recorded, a run-time address */
 	uint32_t caller_module; /* 1 + index of that module in the map; 0: not known */
 	uint64_t args[KX_FDR_READ_ARGS];
-	int64_t result;      /* of a system call; -errno if it failed (record --args) */
+	int64_t result;      /* rax at the exit (record --results); of a system call (--args): -errno if it failed */
 	void *user;          /* the visitor's own */
 };
 

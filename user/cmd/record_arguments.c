@@ -88,6 +88,7 @@ static int check_count(struct kx_record_arguments *a, struct kx_err *err)
 			   o->min_duration_ns ? "--min-duration" :
 			   o->max_depth	      ? "--depth" :
 			   o->nargs	      ? "--args" :
+			   o->results	      ? "--results" :
 			   o->callers	      ? "--callers" :
 			   o->sample_hz	      ? "--sample" :
 			   kx_sources_option(o->sources) ? kx_sources_option(o->sources) :

@@ -187,6 +187,14 @@ static const struct kx_option payload[] = {
 	  .help = "record the first N integer arguments (0 to 6), and the results of system calls",
 	  .manual = "Record the first N integer argument registers, up to 6, and the results of system "
 		    "calls." },
+	{ .name = "results", .kind = KX_OPTION_FLAG, FIELD(o.results),
+	  .help = "record what calls return: rax, as a signed number of 64 bits",
+	  .manual = "Record what each call returns: the register rax at its exit, as a signed number of 64 bits. What the "
+		    "function's type leaves undefined is in it: the upper half for an int, all of it for void, and "
+		    "floating-point numbers are in another register (xmm0), which BPF programs cannot read. A call that leaves by "
+		    "a tail jump has no result, where its exit is recorded at the jump, and neither has one whose exit was not "
+		    "recorded. Exits that are recorded at jumps are recorded at their ret instructions instead, where rax is "
+		    "written in between." },
 	{ .name = "callers", .kind = KX_OPTION_FLAG, FIELD(o.callers),
 	  .help = "record each call's return address",
 	  .manual = "Record the return address of each call, as its last argument; the autofdo export "

@@ -321,6 +321,7 @@ int kx_calibrate(const struct kx_tracer_options *session, struct kx_clock *clock
 		.own_probes = session->own_probes,
 		.callers = session->callers,
 		.nargs = session->nargs,
+		.results = session->results,
 		.max_depth = session->max_depth,
 		.min_duration_ns = session->min_duration_ns ? 1 : 0,
 		.budget_functions = session->budget_functions ? KX_OWN_CALLS : 0,

@@ -30,6 +30,7 @@ struct place {
 
 struct moves {
 	const struct kx_function_code *f;
+	bool results; /* nothing behind a place may write rax */
 	struct edge *edges;
 	size_t nedges;
 	struct place places[MAX_PLACES];
@@ -188,13 +189,32 @@ static bool is_usual(const uint8_t *b, unsigned length)
 	       (length == 4 && b[0] == 0x48 && b[1] == 0x83 && b[2] == 0xc4);
 }
 
-/* Whether all of it may lie behind a place. endbr64 says that something may come from anywhere. */
-static bool is_simple(const struct kx_function_code *f, const struct epilogue *e)
+/* Whether the instruction at @pos writes any part of rax, hidden operands included. */
+static bool writes_result(const struct kx_function_code *f, uint64_t pos)
 {
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+	struct kx_insn insn;
+
+	if (!kx_code_decode(f->code, pos, &insn) || !kx_insn_operands(f->code, &insn, ops))
+		return true;
+	for (unsigned i = 0; i < insn.z.operand_count; i++)
+		if (ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    (ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
+		    ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, ops[i].reg.value) == ZYDIS_REGISTER_RAX)
+			return true;
+	return false;
+}
+
+/* Whether all of it may lie behind a place. endbr64 says that something may come from anywhere. */
+static bool is_simple(const struct moves *m, const struct epilogue *e)
+{
+	const struct kx_function_code *f = m->f;
 	const struct kx_code_range *r = kx_code_range(f->code, e->ret);
 	struct kx_insn insn;
 
 	for (uint64_t pos = e->start; pos < e->ret; pos += kx_range_length(r, pos)) {
+		if (m->results && writes_result(f, pos))
+			return false;
 		if (is_usual(kx_range_bytes(r, pos), kx_range_length(r, pos)))
 			continue;
 		if (!kx_code_decode(f->code, pos, &insn) || insn.z.mnemonic == ZYDIS_MNEMONIC_ENDBR64 ||
@@ -214,7 +234,7 @@ static bool add_places(struct moves *m, const struct epilogue *e)
 	/* who shares code is entered in the middle */
 	if (e->ret - main->from < main->to - main->from && (!sym || sym->addr != main->from))
 		return false;
-	if (!is_simple(m->f, e) || (e->jcc && !add_place(m, e->jcc, false, e->start, e->ret)))
+	if (!is_simple(m, e) || (e->jcc && !add_place(m, e->jcc, false, e->start, e->ret)))
 		return false;
 	for (uint64_t pos = e->start; pos <= e->ret; pos += kx_code_length(m->f->code, pos))
 		if (!add_branches_to(m, pos, e->ret, &any))
@@ -404,10 +424,10 @@ static bool is_closed(const struct kx_function_code *f, const struct kx_jumps *j
 	return stepped && !branches && !jumps->any_inside;
 }
 
-int kx_plan_move_exits(const struct kx_function_code *f, const struct kx_jumps *jumps, struct kx_plan *out,
-		       struct kx_err *err)
+int kx_plan_move_exits(const struct kx_function_code *f, const struct kx_jumps *jumps, bool results,
+		       struct kx_plan *out, struct kx_err *err)
 {
-	struct moves m = { .f = f };
+	struct moves m = { .f = f, .results = results };
 	int ret;
 
 	if (!is_closed(f, jumps, out) || !f->branches)

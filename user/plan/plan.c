@@ -245,9 +245,9 @@ static int choose_exits(const struct kx_planner *p, const struct kx_symbol *sym,
 	return inst_ret ? kx_err_set(err, inst_ret, "%s", inst_err->text) : 0;
 }
 
-/* The function's own exits. @restarts: see kx_plan_exits. */
+/* The function's own exits. @restarts: see kx_plan_exits; @results: see struct kx_plan_options. */
 static int find_exits(const struct kx_planner *p, const struct kx_function_code *f, const struct kx_stack *s,
-		      const struct kx_jumps *jumps, bool restarts, struct kx_plan *out, struct kx_err *err)
+		      const struct kx_jumps *jumps, bool restarts, bool results, struct kx_plan *out, struct kx_err *err)
 {
 	int ret = kx_plan_exits(f, s, jumps, restarts, out, err);
 
@@ -255,7 +255,7 @@ static int find_exits(const struct kx_planner *p, const struct kx_function_code 
 		drop_exits(out);
 		ret = xray_exits(p, f, out, err);
 	} else if (!ret && !p->is_go) {
-		ret = kx_plan_move_exits(f, jumps, out, err);
+		ret = kx_plan_move_exits(f, jumps, results, out, err);
 	}
 	out->exits_emulated = all_emulated(out);
 	return ret;
@@ -305,7 +305,7 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 	else
 		ret = kx_plan_entry(f, body, jumps.any_inside, KX_STACK_UNMOVED, options, out, err);
 	if (!ret) {
-		inst_ret = find_exits(p, f, s, &jumps, body != sym->addr, out, &inst_err);
+		inst_ret = find_exits(p, f, s, &jumps, body != sym->addr, options->results, out, &inst_err);
 		if (inst_ret == -ENOMEM)
 			ret = kx_err_set(err, inst_ret, "%s", inst_err.text);
 		else if (inst_ret || !prefers_jumps(f, body, &jumps, options, out))

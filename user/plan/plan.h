@@ -94,6 +94,7 @@ struct kx_plan_options {
 	enum kx_exits exits;
 	bool returns_harmless; /* of the process: see unwind_risk.h */
 	bool returns_forbidden; /* AUTO takes no return probe, not even in leaves (Go) */
+	bool results; /* at an exit rax holds the call's result; a tail jump is none */
 	bool nop5_optimized;   /* this kernel turns a probed nop5 into a call */
 	unsigned emulated;     /* 1 << enum kx_insn_kind: what this kernel emulates; 0: KX_EMULATED_ALWAYS */
 };

@@ -78,6 +78,7 @@ struct kx_recording_options {
 	int fdr_version;      /* 0: the newest */
 	bool compress;        /* the trace is a .zst, as its path says */
 	unsigned nargs;       /* argument registers to capture, 0 to 6 */
+	bool results;	      /* exits carry rax; those of system calls do with nargs, too */
 	unsigned max_depth;   /* deeper calls are not written; 0: all are */
 	uint64_t min_duration_ns; /* shorter calls are not written */
 	bool count;           /* only count calls: no trace is written; see on_counts */

@@ -79,6 +79,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
 	options.emulated = kx_probe_emulated();
+	options.results = r->o->results;
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = has_dynamic_targets(r);
@@ -197,7 +198,8 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .callers = r->o->callers,
 					     .budget_functions = r->o->max_overhead > 0 ? max_functions(r) : 0,
 					     .sample_hz = r->o->sample_hz,
-					     .results = r->o->nargs > 0,
+					     .syscall_results = r->o->nargs > 0 || r->o->results,
+					     .results = r->o->results,
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,

@@ -210,6 +210,7 @@ int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
 	s->options = *options;
 	s->out = out;
 	out->by_size = !options->ninclude;
+	out->results = options->results;
 	out->selector = s;
 	rc = select_and_plan(s, procs, nprocs, err);
 	if (rc)

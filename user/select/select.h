@@ -47,6 +47,7 @@ struct kx_select_options {
 	enum kx_exits exits;
 	bool nop5_optimized;  /* see struct kx_plan_options */
 	unsigned emulated;    /* the same */
+	bool results;	      /* the same */
 	const char *loads_unseen; /* why modules loaded later are noticed too late, or NULL; must
 				   * outlive the selection */
 	bool stacks_unguarded; /* return probes are not kept to native stacks (no uprobe sessions) */
@@ -118,6 +119,7 @@ struct kx_selection {
 	size_t nleft_out;
 	size_t ncandidates; /* functions that the choice was made from */
 	bool by_size;       /* no include pattern was given */
+	bool results;       /* its plans are: see struct kx_plan_options */
 	struct kx_unwind_risk risk; /* worst of the processes: decides --exits=auto */
 	char **notes;       /* for the user, e.g. an exclude pattern without effect */
 	size_t nnotes;

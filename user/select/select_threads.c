@@ -39,6 +39,7 @@ static void plan_symbol(const struct kx_selector *s, const struct kx_binary *b,
 		.exits = s->options.exits,
 		.nop5_optimized = s->options.nop5_optimized,
 		.emulated = s->options.emulated,
+		.results = s->options.results,
 		.returns_harmless = m->harmless && !b->moves_stacks && !s->moves_stacks,
 		.returns_forbidden = b->moves_stacks || s->moves_stacks,
 	};

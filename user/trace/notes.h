@@ -13,7 +13,7 @@
  * by kxray continued {"calls":2}  the next 2 entries of this thread, at their true times, are in an
  * earlier file of a rotated trace (record --rotate): the calls were open when this file began
  * result   {"value":-2}  what the call that exits next in this thread returns; of system
- * calls, with record --args sample   {"ip":"0x7f12..."}  the thread was on a CPU, at this run-time
+ * calls, with record --args, of all functions with --results sample   {"ip":"0x7f12..."}  the thread was on a CPU, at this run-time
  * address in user space; with record --sample sched
  * {"off":TICKS,"state":"S","wait":TICKS,"by":TID,"on":CPU,"open":true}  the thread is back on a CPU; with
  * record --sched. It left its CPU "off" ticks ago (or at the start of the recording), "state" says

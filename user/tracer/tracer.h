@@ -43,7 +43,8 @@ struct kx_tracer_options {
 	bool sources[KX_SOURCES]; /* the optional ones to load: KX_SOURCE_SCHED and those after it */
 	unsigned sample_hz;       /* on-CPU samples per second of CPU time; 0: none */
 	bool callers;             /* entries carry their return address */
-	bool results;             /* exits of system calls carry their result */
+	bool syscall_results;     /* exits of system calls carry their result */
+	bool results;             /* exits of other functions carry rax */
 	bool flight;              /* report ends of processes and triggers */
 	unsigned nargs;           /* most words of arguments an entry carries beside that */
 	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */

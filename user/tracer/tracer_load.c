@@ -40,7 +40,7 @@ static void choose_kernel_programs(struct kx_tracer *t)
 
 bool kx_tracer_is_plain(const struct kx_tracer_options *o)
 {
-	return !o->general && o->npids == 1 && !o->follow && !o->all && !o->own_probes && !o->filters && !o->nargs &&
+	return !o->general && o->npids == 1 && !o->follow && !o->all && !o->own_probes && !o->filters && !o->nargs && !o->results &&
 	       !o->callers && !o->flight && !o->max_depth && !o->min_duration_ns && !o->count_functions &&
 	       !o->budget_functions;
 }
@@ -134,7 +134,8 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 	t->skel->rodata->kx_wake_slots = nslots / 8;
 	t->skel->rodata->kx_callers = o->callers;
 	t->skel->rodata->kx_flight = o->flight;
-	t->skel->rodata->kx_syscall_results = o->results;
+	t->skel->rodata->kx_syscall_results = o->syscall_results;
+	t->skel->rodata->kx_results = o->results;
 	t->skel->rodata->kx_scope = o->all			  ? KX_SCOPE_ALL
 				    : o->npids == 1 && !o->follow ? KX_SCOPE_ONE
 								  : KX_SCOPE_SET;

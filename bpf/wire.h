@@ -114,6 +114,17 @@ struct kx_fetch {
 
 _Static_assert(sizeof(struct kx_fetch) == 32, "a fetch is 32 bytes");
 
+/*
+ * The payload: one word whose bit i says that value i of this event could not be read, and bit 32 + i that string i was
+ * cut. Then for each value one word, the number, or of a string its bytes, which follow in as many words as they need,
+ * padded with zeros.
+ */
+#define KX_VALUES_CUT 32 /* first bit */
+/* Words of a value at most. */
+#define KX_STRING_WORDS(most) (1 + ((most) + 7) / 8)
+#define KX_STRING_MOST 64   /* default of kx_fetch.most */
+#define KX_STRING_LONGEST 176 /* largest kx_fetch.most */
+
 /* Slots of a record with that many words of payload. */
 #define KX_WIRE_SLOTS(words) (1 + ((words) + 2) / 3)
 #define KX_WIRE_MAX_WORDS 9

@@ -8,7 +8,7 @@
 const volatile __u32 kx_payload_words = 0; /* an entry's payload has at most so many */
 
 #define FRAME_WORDS 3
-#define FRAME_MAX_WORDS (FRAME_WORDS + KX_WIRE_MAX_WORDS)
+#define FRAME_MAX_WORDS (FRAME_WORDS + KX_WIRE_PLAIN_WORDS)
 #define FRAME_MAX_PAYLOAD 7
 /* Words for all frames of a thread: what the kernel can allocate at once in any context. */
 #define FRAMES_ROOM 960

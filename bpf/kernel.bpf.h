@@ -8,6 +8,7 @@
 
 #include "reduce.bpf.h"
 #include "target.bpf.h"
+#include "values.bpf.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
@@ -50,9 +51,11 @@ static __noinline __u64 kx_kernel_sp(__u64 sp)
 static __noinline int kx_kernel_enter_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid,
 						   __u32 func, __u64 sp)
 {
-	__u64 words[KX_WIRE_MAX_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
+	__u64 words[KX_WIRE_PLAIN_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
 	__u32 n = KX_COOKIE_NARGS(cookie);
 
+	if (kx_values && n == KX_NARGS_VALUES)
+		return kx_enter_values(ctx, tid, func, sp, KX_VALUES_KERNEL);
 	if (n > 6)
 		n = 6;
 	if (kx_callers) {
@@ -81,7 +84,12 @@ static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __
 static __always_inline void kx_kernel_leave(struct pt_regs *ctx, __u64 cookie, __u64 id, __u32 paired)
 {
 	/* after the return the stack pointer is above the return address */
-	kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, kx_kernel_sp(ctx->sp - 8), ctx);
+	__u64 sp = kx_kernel_sp(ctx->sp - 8);
+
+	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
+		kx_leave_values(ctx, id, KX_COOKIE_FUNC(cookie) | paired, sp, KX_VALUES_KERNEL);
+	else
+		kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, sp, ctx);
 }
 
 /* Entry and return of a function by one link (kprobe session, kernel 6.10). */
@@ -139,7 +147,7 @@ static __always_inline __u64 kx_trampoline_sp(void *ctx)
 
 static __noinline int kx_fentry_with_payload(__u64 *ctx, __u64 cookie, __u64 sp)
 {
-	__u64 words[KX_WIRE_MAX_WORDS] = {};
+	__u64 words[KX_WIRE_PLAIN_WORDS] = {};
 	__u32 n = KX_COOKIE_NARGS(cookie), tid = bpf_get_current_pid_tgid();
 
 	if (n > 6)

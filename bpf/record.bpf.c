@@ -11,6 +11,8 @@
 
 #include <bpf/bpf_tracing.h>
 
+#include "values.bpf.h"
+
 #include "process.bpf.h"
 #include "syscall.bpf.h"
 #include "sched.bpf.h"
@@ -28,9 +30,11 @@ static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, 
 					     __u32 func)
 {
 	__u64 sp = ctx->sp + KX_COOKIE_FRAME(cookie);
-	__u64 words[KX_WIRE_MAX_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
+	__u64 words[KX_WIRE_PLAIN_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
 	__u32 n = KX_COOKIE_NARGS(cookie);
 
+	if (kx_values && n == KX_NARGS_VALUES)
+		return kx_enter_values(ctx, tid, func, sp, 0);
 	if (n > 6)
 		n = 6;
 	if (kx_callers) {
@@ -66,7 +70,10 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 /* After the return the stack pointer is above the return address. @paired: KX_LEAVE_PAIRED or 0. */
 static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 id, __u32 paired)
 {
-	kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, ctx);
+	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
+		kx_leave_values(ctx, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, 0);
+	else
+		kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, ctx);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp - 8);
 }
@@ -121,10 +128,10 @@ int kx_session_plain(struct pt_regs *ctx)
 	if (hit.id >> 32 != kx_only_tgid)
 		return 1;
 	if (hit.is_return) {
-		put_record(&ring, KX_EVENT_EXIT, hit.id, KX_COOKIE_FUNC(hit.cookie), ctx->sp - 8, 0, 0, 0);
+		put_record(&ring, KX_EVENT_EXIT, hit.id, KX_COOKIE_FUNC(hit.cookie), ctx->sp - 8, 0, 0, 0, 0);
 		return 0;
 	}
-	put_record(&ring, KX_EVENT_ENTRY, hit.id, KX_COOKIE_FUNC(hit.cookie), ctx->sp, 0, 0, 0);
+	put_record(&ring, KX_EVENT_ENTRY, hit.id, KX_COOKIE_FUNC(hit.cookie), ctx->sp, 0, 0, 0, 0);
 	return !kx_may_hijack(&ring, &hit, ctx->sp);
 }
 #endif
@@ -189,6 +196,8 @@ int kx_exit(struct pt_regs *ctx)
 	/* the result of a call that leaves by a jump is not known yet */
 	if (cookie & KX_COOKIE_IS_TAIL)
 		kx_leave(KX_EVENT_TAIL_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0, 0);
+	else if (kx_values && cookie & KX_COOKIE_EXIT_VALUES)
+		kx_leave_values(ctx, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0);
 	else
 		kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, ctx);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)

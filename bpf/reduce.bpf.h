@@ -413,16 +413,9 @@ static __noinline int put_with_payload(__u32 tid, __u32 func, __u64 sp, const __
 	return kx_put(KX_EVENT_ENTRY, tid, func, sp, payload, words);
 }
 
-/*
- * A call begins: @sp is the stack pointer at the entry (for calls inside the kernel see wire.h),
- * @payload as for kx_put; @func may include KX_ENTER_* flags. Returns 0; KX_SKIP if the exit is not
- * needed; -1 if the call was lost.
- */
-static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64 *payload,
-				    __u32 words)
+/* What happens to a call that begins, see kx_enter: the verdict, of which KX_WRITE is left to the caller to do. */
+static __always_inline int kx_admit(__u32 tid, __u32 func, __u64 sp, const __u64 *payload, __u32 words)
 {
-	int verdict;
-
 	if (kx_counting) {
 		if (kx_budget)
 			kx_budget_admits(KX_COOKIE_FUNC(func));
@@ -435,8 +428,18 @@ static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64
 			end_stale(tid, func, sp);
 		return KX_SKIP;
 	}
-	verdict = is_judged(func & KX_ENTER_CAN_SKIP) ? judge_entry(tid, func, sp, payload, words) :
-							KX_WRITE;
+	return is_judged(func & KX_ENTER_CAN_SKIP) ? judge_entry(tid, func, sp, payload, words) : KX_WRITE;
+}
+
+/*
+ * A call begins: @sp is the stack pointer at the entry (for calls inside the kernel see wire.h),
+ * @payload as for kx_put; @func may include KX_ENTER_* flags. Returns 0; KX_SKIP if the exit is not
+ * needed; -1 if the call was lost.
+ */
+static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64 *payload,
+				    __u32 words)
+{
+	int verdict = kx_admit(tid, func, sp, payload, words);
 
 	if (verdict == KX_WRITE && payload)
 		return put_with_payload(tid, KX_COOKIE_FUNC(func), sp, payload, words);

@@ -24,6 +24,7 @@ const volatile __u32 kx_counting = 0; /* calls are only counted; no record is wr
 const volatile __u32 kx_wake_slots = 1; /* wake the collector each time so many are filled */
 const volatile __u32 kx_callers = 0;    /* entries carry their return address */
 const volatile __u32 kx_results = 0;    /* exits of functions carry rax */
+const volatile __u32 kx_values = 0;     /* some functions have values: see values.bpf.h */
 
 /* Changed by user space while the programs run. */
 __u32 kx_loss_epoch = 0; /* the collector adds 1 before it reads kx_thread_losses */
@@ -203,15 +204,15 @@ static __noinline __u64 take_slots(void *map, struct kx_ring_header *line, __u32
 	((__u64)(cpu) | (__u64)(kind) << 16 | (__u64)(words) << 24 | ((__u64)(position) + 1) << 32)
 
 /*
- * Puts one record into the ring, with @words (at most KX_WIRE_MAX_WORDS) words of @payload, an
- * array of that many at least and rounded up to 3. Returns 0, or -1 after counting the loss.
+ * Puts one record into the ring, with @words (at most @most, a constant) words of @payload, an
+ * array of @most at least. Returns 0, or -1 after counting the loss.
  *
  * @when NULL: now. The clock is then read after the slot is taken: every record that is taken after
  * some reading of the clock is then younger than that reading: the collector's
  * watermark relies on it.
  */
 static __always_inline int put_record(const struct kx_own_ring *ring, __u32 kind, __u32 tid,
-				      __u32 func, __u64 sp, const __u64 *payload, __u32 words,
+				      __u32 func, __u64 sp, const __u64 *payload, __u32 words, __u32 most,
 				      const struct kx_moment *when)
 {
 	__u32 slots = KX_WIRE_SLOTS(words), zero = 0;
@@ -230,7 +231,7 @@ static __always_inline int put_record(const struct kx_own_ring *ring, __u32 kind
 	}
 
 	clock = when ? when->clock : kx_read_clock();
-	for (__u32 i = 0; i < KX_WIRE_MAX_WORDS / 3 && i + 1 < slots; i++) {
+	for (__u32 i = 0; i < most / 3 && i + 1 < slots; i++) {
 		__u64 *more = (void *)kx_slot(ring->map, position + i + 1);
 
 		if (!more)
@@ -266,7 +267,7 @@ static __always_inline int kx_put(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 	if (kx_counting)
 		return 0;
 	kx_find_ring(&ring);
-	return put_record(&ring, kind, tid, func, sp, payload, words, 0);
+	return put_record(&ring, kind, tid, func, sp, payload, words, KX_WIRE_PLAIN_WORDS, 0);
 }
 
 /* The same for an event of the past: at @clock, on CPU @cpu. */
@@ -279,7 +280,7 @@ static __always_inline int kx_put_late(__u32 kind, __u32 tid, __u32 func, __u64 
 	if (kx_counting)
 		return 0;
 	kx_find_ring(&ring);
-	return put_record(&ring, kind, tid, func, sp, payload, words, &when);
+	return put_record(&ring, kind, tid, func, sp, payload, words, KX_WIRE_PLAIN_WORDS, &when);
 }
 
 #endif

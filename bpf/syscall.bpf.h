@@ -8,6 +8,7 @@
 
 #include "reduce.bpf.h"
 #include "target.bpf.h"
+#include "values.bpf.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
@@ -67,10 +68,12 @@ static __always_inline int kx_is_child(__u64 number, long result)
 
 static __noinline int put_syscall_with_payload(struct pt_regs *regs, __u32 traced, __u32 tid)
 {
-	__u64 words[KX_WIRE_MAX_WORDS] = { regs->di, regs->si, regs->dx,
+	__u64 words[KX_WIRE_PLAIN_WORDS] = { regs->di, regs->si, regs->dx,
 					   regs->r10, regs->r8, regs->r9 };
 	__u32 n = KX_SYSCALL_NARGS(traced);
 
+	if (kx_values && n == KX_NARGS_VALUES)
+		return kx_enter_values(regs, tid, KX_SYSCALL_FUNC(traced) | SYSCALL_CAN_SKIP, KX_SYSCALL_SP, 0);
 	if (n > 6)
 		n = 6;
 	if (kx_callers)
@@ -134,7 +137,9 @@ int BPF_PROG(kx_syscall_exit, struct pt_regs *regs, long result)
 			return 0;
 		func = KX_SYSCALL_FUNC(traced);
 	}
-	if (kx_syscall_results)
+	if (kx_values && kx_has_exit_values(func))
+		kx_leave_values(regs, id, func | paired, KX_SYSCALL_SP, 0);
+	else if (kx_syscall_results)
 		kx_leave(KX_EVENT_EXIT, id, func | paired, KX_SYSCALL_SP, words, 1);
 	else
 		kx_leave(KX_EVENT_EXIT, id, func | paired, KX_SYSCALL_SP, 0, 0);

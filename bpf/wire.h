@@ -66,6 +66,11 @@ _Static_assert(sizeof(struct kx_wire_record) == 32, "wire record is 32 bytes");
 
 /* In func of an exit: a probe at the function's own instruction has seen it, and not a return probe. */
 #define KX_FUNC_AT_INSTRUCTION (1U << 31)
+/* In func of an entry or an exit: the payload is values, see struct kx_fetch. */
+#define KX_FUNC_VALUES (1U << 30)
+/* In func of an entry with values: the last word is the caller. */
+#define KX_FUNC_CALLER (1U << 29)
+#define KX_FUNC_FLAGS (KX_FUNC_AT_INSTRUCTION | KX_FUNC_VALUES | KX_FUNC_CALLER)
 
 /* Typed values of a call: how one is fetched. They travel in the payload of its entry and its exit. */
 #define KX_MAX_VALUES 8 /* of one function: at entry and exit together */
@@ -107,7 +112,7 @@ struct kx_fetch {
 	__u8 size;   /* of a number: 1, 2, 4, 8; 0: a string */
 	__u8 flags;  /* KX_FETCH_... */
 	__u16 most;  /* bytes of a string that are kept, at most */
-	__u8 length; /* KX_FETCH_COUNTED: index of the value that has the length, a smaller one than its own */
+	__u8 length; /* KX_FETCH_COUNTED: which value of the same event has the length, from 0 on; one before its own */
 	__u8 pad;
 	__s32 offset[KX_FETCH_HOPS + 1];
 };
@@ -125,9 +130,22 @@ _Static_assert(sizeof(struct kx_fetch) == 32, "a fetch is 32 bytes");
 #define KX_STRING_MOST 64   /* default of kx_fetch.most */
 #define KX_STRING_LONGEST 176 /* largest kx_fetch.most */
 
+/* Of one function. */
+struct kx_value_table {
+	__u8 entry, exit; /* fetches at its entry, which come first, and at its exit */
+	__u8 zero;	  /* always 0, which the verifier does not know */
+	__u8 pad[5];
+	struct kx_fetch fetches[KX_MAX_VALUES];
+};
+
+/* KX_COOKIE_NARGS of a function that has values, in place of arguments. */
+#define KX_NARGS_VALUES 7
+
 /* Slots of a record with that many words of payload. */
 #define KX_WIRE_SLOTS(words) (1 + ((words) + 2) / 3)
-#define KX_WIRE_MAX_WORDS 9
+#define KX_WIRE_MAX_WORDS 24
+/* Of all records but those with values. */
+#define KX_WIRE_PLAIN_WORDS 9
 
 /* Why a hit is not in the ring. Numbers are append-only. */
 enum kx_wire_loss {
@@ -313,7 +331,7 @@ _Static_assert(sizeof(struct kx_call_stats) == 384, "statistics of a function fi
  * exit is recorded by a return probe, 38 set if the function makes no calls,
  * 39 set if the function is a trigger, 40-51 of a session's probe its place in its page (the same in the file and in memory), set by
  * kx_uprobe_link, of an exit the eights of bytes by which the stack pointer is below its value at the function's first instruction,
- * 52-63 the module's group, see kx_replaced. Of an exit, which has no arguments, bit 28: on standby.
+ * 52-63 the module's group, see kx_replaced. Of an exit, which has no arguments, bit 28: on standby, bit 29: with values.
  * What is on standby begins to record when its group is replaced: see kx_replaced. */
 #define KX_COOKIE_FUNC(c) ((__u32)(c) & 0x0fffffff)
 #define KX_COOKIE_NARGS(c) ((__u32)((c) >> 28) & 0x7)
@@ -323,6 +341,7 @@ _Static_assert(sizeof(struct kx_call_stats) == 384, "statistics of a function fi
 #define KX_COOKIE_IS_COND (1ULL << 36)
 #define KX_COOKIE_STANDBY_ENTRY (1ULL << 36)
 #define KX_COOKIE_STANDBY_EXIT (1ULL << 28)
+#define KX_COOKIE_EXIT_VALUES (1ULL << 29)
 #define KX_COOKIE_IS_TAIL (1ULL << 37)
 #define KX_COOKIE_CHAINS (1ULL << 37)
 #define KX_COOKIE_IS_LEAF (1ULL << 38)

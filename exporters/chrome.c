@@ -5,6 +5,7 @@
  * are microseconds since the trace's first record, with all nanoseconds as decimals.
  * Memory does not grow with the trace.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ struct chrome {
 	size_t nlabels, label_bytes;
 	struct kx_text_out scratch; /* of one label */
 	struct kx_sched_slices sched;
+	struct kx_value_map values;
 };
 
 #define TS ",\"ts\":"
@@ -116,8 +118,32 @@ static void put_word(struct chrome *c, bool first, const char *key, uint64_t val
 	kx_text_bytes(c->x->out, text, (size_t)n);
 }
 
+/* Members of an object; text, so that what could not be read is "?". @exit: those of the exit, else of the entry. */
+static bool put_values(struct chrome *c, const struct kx_call *call, bool exit, bool first)
+{
+	const struct kx_value_payload none = { 0 };
+	const struct kx_function_values *f = kx_value_map_find(&c->values, call->func);
+	struct kx_shown_value v[KX_MAX_VALUES];
+	size_t n = f ? kx_values_read(f, exit ? &none : &call->values, &call->exit_values, exit, v) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].described->exit != exit)
+			continue;
+		kx_text_str(c->x->out, first ? "" : ",");
+		kx_text_json_string(c->x->out, v[i].described->label);
+		kx_text_char(c->x->out, ':');
+		if (v[i].state == KX_VALUE_KNOWN)
+			kx_value_put_json(c->x->out, &v[i]);
+		else
+			PUT(c, "\"?\"");
+		first = false;
+	}
+	return first;
+}
+
 static void put_arguments(struct chrome *c, const struct kx_call *call)
 {
+	bool first = true;
 	char key[16];
 
 	PUT(c, ",\"args\":{");
@@ -125,8 +151,12 @@ static void put_arguments(struct chrome *c, const struct kx_call *call)
 		snprintf(key, sizeof(key), "arg%u", i + 1);
 		put_word(c, !i, key, call->args[i]);
 	}
+	if (call->nargs)
+		first = false;
+	if (call->values.size)
+		first = put_values(c, call, false, first);
 	if (call->has_caller)
-		put_word(c, !call->nargs, "caller", call->caller);
+		put_word(c, first, "caller", call->caller);
 	PUT(c, "}");
 }
 
@@ -193,7 +223,7 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	if (!label)
 		put_label(c, c->x->out, call->func);
 	put_place(c, call->enter);
-	if (call->nargs || call->has_caller)
+	if (call->nargs || call->has_caller || call->values.size)
 		put_arguments(c, call);
 	PUT(c, "}");
 	return c->x->out->error;
@@ -214,7 +244,11 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		PUT(c, ",\"args\":{\"end\":\"repaired\"}}");
 	else if (how == KX_LEAVE_OPEN)
 		PUT(c, ",\"args\":{\"end\":\"open\"}}");
-	else if (call->has_result)
+	else if (call->exit_values.size) {
+		PUT(c, ",\"args\":{");
+		put_values(c, call, true, true);
+		PUT(c, "}}");
+	} else if (call->has_result)
 		kx_text_bytes(c->x->out, text,
 			      (size_t)snprintf(text, sizeof(text),
 					       ",\"args\":{\"result\":\"%" PRId64 "\"}}",
@@ -362,9 +396,12 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	const struct kx_calls_totals *totals;
 	int r;
 
+	if (kx_value_map_read(&c.values, x->session))
+		return kx_err_set(err, -ENOMEM, "out of memory");
 	PUT(&c, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
 	r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx, err);
 	kx_pair_map_free(&c.processes);
+	kx_value_map_free(&c.values);
 	for (size_t i = 0; i < c.nlabels; i++)
 		free(c.labels[i].text);
 	free(c.labels);

@@ -7,12 +7,14 @@
  * with --sched: the part of duration_ns off the CPU; caller: MODULE+ADDRESS, an address in the
  * module's ELF file, or a bare run-time address; caller_function, only in recordings with --callers: the name of the
  * function that it is in; file and line, only where the map has them: where the function is defined.
+ * values, only in recordings with values: a JSON object of them.
  * Of a call whose exit was not recorded (how: repaired), duration_ns is an upper bound, and self_ns
  * is 0: its time is in its caller's. Names that begin with =, +, -, @ or a tab have an apostrophe
  * before them, so that no spreadsheet runs them. An event without a duration (a page fault) is a
  * row, too: how is its kind, the durations are 0, function is the innermost open call, if any, and
  * args holds its values as name=value.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +29,8 @@ struct csv {
 	bool has_sched;
 	bool has_callers; /* recorded with --callers */
 	bool has_places;
+	struct kx_value_map values;
+	struct kx_text_out scratch;
 };
 
 static const char *const hows[] = {
@@ -126,20 +130,45 @@ static void put_place(const struct csv *c, uint32_t func)
 	kx_text_u64(c->x->out, place.line);
 }
 
+/* As JSON, in which quotes are doubled. */
+static void put_values(struct csv *c, const struct kx_call *call, enum kx_leave how)
+{
+	const struct kx_function_values *f = kx_value_map_find(&c->values, call->func);
+	struct kx_text_out *o = c->x->out;
+	struct kx_shown_value v[KX_MAX_VALUES];
+
+	kx_text_char(o, ',');
+	if (!f || (!call->values.size && !call->exit_values.size))
+		return;
+	kx_text_init(&c->scratch, -1);
+	kx_values_put_json(&c->scratch, v, kx_values_read(f, &call->values, &call->exit_values, how == KX_LEAVE_EXIT, v));
+	kx_text_char(o, '"');
+	for (size_t i = 0; i < c->scratch.used; i++) {
+		if (c->scratch.buf[i] == '"')
+			kx_text_char(o, '"');
+		kx_text_char(o, c->scratch.buf[i]);
+	}
+	kx_text_char(o, '"');
+}
+
 /* What only some recordings have, and the row's end; @call: NULL for a note. */
-static void put_rest(const struct csv *c, const struct kx_call *call, uint32_t func)
+static void put_rest(struct csv *c, const struct kx_call *call, uint32_t func, enum kx_leave how)
 {
 	if (c->has_callers)
 		put_caller_function(c, call);
 	if (c->has_places)
 		put_place(c, func);
+	if (c->values.n && call)
+		put_values(c, call, how);
+	else if (c->values.n)
+		kx_text_char(c->x->out, ',');
 	kx_text_bytes(c->x->out, "\r\n", 2);
 }
 
 /* One row, of which the function is that in which it happened; its values are in args. */
 static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_record *rec)
 {
-	const struct csv *c = ctx;
+	struct csv *c = ctx;
 	struct kx_text_out *o = c->x->out;
 	char text[KX_INSTANT_VALUE], args[512] = "";
 	size_t used = 0;
@@ -170,7 +199,7 @@ static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_reco
 	kx_text_char(o, ',');
 	put_text(o, args);
 	kx_text_str(o, c->has_sched ? ",,,0" : ",,");
-	put_rest(c, NULL, i.func);
+	put_rest(c, NULL, i.func, KX_LEAVE_OPEN);
 	kx_instant_free(&i);
 	return o->error;
 }
@@ -178,7 +207,7 @@ static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_reco
 static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, uint64_t tsc,
 		    enum kx_leave how)
 {
-	const struct csv *c = ctx;
+	struct csv *c = ctx;
 	struct kx_text_out *o = c->x->out;
 	uint64_t hz = c->x->tsc_hz, took = call->took;
 	uint64_t self = how == KX_LEAVE_REPAIRED ? 0 : took - call->children;
@@ -215,7 +244,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	}
 	if (c->has_sched)
 		put_off(c, call, took);
-	put_rest(c, call, call->func);
+	put_rest(c, call, call->func, how);
 	return o->error;
 }
 
@@ -255,7 +284,10 @@ static int run(const struct kx_export *x, struct kx_err *err)
 			 .has_callers = kx_calls_have_callers(x->calls),
 			 .has_places = kx_trace_has_places(x->names) };
 	struct kx_call_visitor visitor = { .leave = on_leave, .note = on_note, .ctx = &c };
+	int r;
 
+	if (kx_value_map_read(&c.values, x->session))
+		return kx_err_set(err, -ENOMEM, "out of memory");
 	if (c.has_sched) {
 		visitor.enter = on_enter;
 		visitor.sched = on_sched;
@@ -266,9 +298,11 @@ static int run(const struct kx_export *x, struct kx_err *err)
 		    "how,args,caller,result");
 	kx_text_str(x->out, c.has_sched ? ",off_cpu_ns" : "");
 	kx_text_str(x->out, c.has_callers ? ",caller_function" : "");
-	kx_text_str(x->out, c.has_places ? ",file,line\r\n" : "\r\n");
-	return kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
-			     err);
+	kx_text_str(x->out, c.has_places ? ",file,line" : "");
+	kx_text_str(x->out, c.values.n ? ",values\r\n" : "\r\n");
+	r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx, err);
+	kx_value_map_free(&c.values);
+	return r;
 }
 
 const struct kx_exporter kx_exporter_csv = {

@@ -18,6 +18,7 @@
 #include "exporters/common/sched_slices.h"
 #include "exporters/common/text.h"
 #include "exporters/exporter.h"
+#include "exporters/perfetto/values.h"
 #include "exporters/perfetto/clocks.h"
 #include "exporters/perfetto/cpu_tracks.h"
 #include "exporters/perfetto/packets.h"
@@ -41,6 +42,7 @@ struct perfetto {
 	bool begun, has_cpu_track, has_loss_track;
 	uint64_t lost_until;
 	struct kx_sched_slices sched;
+	struct kx_value_map values;
 };
 
 static void intern(struct kx_bytes *pb, unsigned field, uint64_t iid, const char *name)
@@ -207,6 +209,7 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 		kx_pb_number(pb, EVENT_CATEGORY_IID, category);
 	for (unsigned i = 0; i < call->nargs; i++)
 		kx_pf_annotate(pb, KX_PF_ARG1 + i, ANNOTATION_UINT, call->args[i]);
+	kx_pf_annotate_values(pb, &p->values, call, false);
 	if (call->has_caller)
 		kx_pf_annotate(pb, KX_PF_CALLER, ANNOTATION_POINTER, call->caller);
 	kx_pb_close(pb, event);
@@ -233,6 +236,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		annotate_end(&p->out.pb, how);
 	if (call->has_result)
 		kx_pf_annotate(&p->out.pb, KX_PF_RESULT, ANNOTATION_INT, (uint64_t)call->result);
+	kx_pf_annotate_values(&p->out.pb, &p->values, call, true);
 	return kx_pf_end_event(&p->out, packet, event);
 }
 
@@ -390,13 +394,14 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	};
 	int r;
 
-	r = write_start(&p);
+	r = kx_value_map_read(&p.values, x->session) ? kx_err_set(err, -ENOMEM, "out of memory") : write_start(&p);
 	if (!r)
 		r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
 				  err);
 	if (!r)
 		r = kx_pf_cpu_write(&p.cpus, &p.out);
 	kx_pf_cpu_free(&p.cpus);
+	kx_value_map_free(&p.values);
 	kx_pair_map_free(&p.functions);
 	kx_pair_map_free(&p.modules);
 	kx_pair_map_free(&p.processes);

@@ -37,7 +37,7 @@ struct batch {
 
 static uint64_t cookie_of(const struct kx_kernel_probes *p, const struct kx_kernel_function *f)
 {
-	return f->id | (uint64_t)p->nargs << 28;
+	return f->id | (uint64_t)(f->has_values ? KX_NARGS_VALUES : p->nargs) << 28;
 }
 
 static void leave_out(struct kx_kernel_probes *p, const struct kx_kernel_function *f,

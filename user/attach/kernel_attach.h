@@ -13,6 +13,7 @@
 struct kx_kernel_function {
 	uint32_t id;
 	const struct kx_symbol *sym; /* of @syms below */
+	bool has_values;	     /* in place of arguments */
 };
 
 /* Called for each function that the kernel refuses to probe, with one clause why; it is left out. */

@@ -50,7 +50,9 @@ static uint64_t common_cookie(const struct kx_probes *p, const struct kx_functio
 
 static uint64_t cookie_of(const struct kx_probes *p, const struct kx_function *f)
 {
-	unsigned nargs = p->options.nargs < f->plan.args ? p->options.nargs : f->plan.args;
+	unsigned nargs = f->has_values			       ? KX_NARGS_VALUES :
+			 p->options.nargs < f->plan.args ? p->options.nargs :
+							   f->plan.args;
 
 	return KX_COOKIE_WITH_FRAME(common_cookie(p, f), f->plan.frame) | (uint64_t)nargs << 28 |
 	       (f->plan.makes_calls ? 0 : KX_COOKIE_IS_LEAF) |
@@ -66,6 +68,8 @@ void kx_probes_add_exits(struct kx_probes *p, struct kx_batch *b, const struct k
 
 		if (kx_elf_offset(p->sel->modules[f->module].elf, s->addr, &offset))
 			continue;
+		if (f->has_values)
+			cookie |= KX_COOKIE_EXIT_VALUES;
 		if (s->kind == KX_SLED_TAIL)
 			cookie |= KX_COOKIE_IS_TAIL;
 		if (s->conditional)

@@ -15,7 +15,7 @@ int kx_syscalls_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 
 		if (!kx_select_is_probed_by(sel, f, KX_PROBE_SYSCALL))
 			continue;
-		table[kx_syscall_number(f->sym)] = KX_SYSCALL_TRACED(f->id, nargs);
+		table[kx_syscall_number(f->sym)] = KX_SYSCALL_TRACED(f->id, f->has_values ? KX_NARGS_VALUES : nargs);
 		++*n;
 	}
 	return *n ? kx_sources_attach(tracer, KX_SOURCE_SYSCALLS, err) : 0;

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "trace/values.h"
 #include "trace/fdr_reader.h"
 #include "trace/off_cpu.h"
 #include "trace/symbolizer.h"
@@ -77,6 +78,8 @@ struct kx_call {
 	uint64_t return_address; /* the same as recorded, a run-time address */
 	uint32_t caller_module; /* 1 + index of that module in the map; 0: not known */
 	uint64_t args[KX_FDR_READ_ARGS];
+	struct kx_value_payload values; /* of the entry: see trace/values.h; borrowed from the trace */
+	struct kx_value_payload exit_values; /* when it leaves */
 	int64_t result;      /* rax at the exit (record --results); of a system call (--args): -errno if it failed */
 	void *user;          /* the visitor's own */
 };

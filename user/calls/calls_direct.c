@@ -60,6 +60,8 @@ static inline int emit_entry(struct kx_stream *s, const struct kx_call_visitor *
 	call->func = func;
 	call->cpu = s->cpu;
 	call->nargs = 0;
+	call->values = s->values;
+	s->values.size = call->exit_values.size = 0;
 	call->has_caller = call->has_result = false;
 	call->outermost = open->outermost;
 	call->enter = s->queue.newest = tsc;
@@ -125,7 +127,7 @@ int kx_stream_emit_batch(struct kx_stream *s, size_t n)
 	const struct kx_call_visitor *v = s->c->visitor;
 	struct kx_call_thread *t = s->t;
 	/* what makes the next exit special stands in records of other kinds, so not in a batch */
-	bool special = s->open.added || s->has_result;
+	bool special = s->open.added || s->has_result || (s->values.size && n && s->batch[0].kind != KX_RECORD_ENTRY);
 	int r = make_room(s);
 
 	kx_open_calls_advance_batch(&s->open, s->batch, n);

@@ -41,6 +41,7 @@ int kx_stream_call_room(struct kx_stream *s)
 
 static void fill_args(struct kx_stream *s, struct kx_call *call, const struct kx_queued_detail *d)
 {
+	call->values = d->enter.values;
 	call->nargs = d->enter.nargs;
 	call->has_caller = d->enter.has_caller;
 	call->caller = call->return_address = d->enter.caller;
@@ -67,6 +68,7 @@ static int emit_enter(struct kx_stream *s, const struct kx_queued *e,
 	call->outermost = e->outermost;
 	call->user = NULL;
 	call->nargs = 0;
+	call->values.size = call->exit_values.size = 0;
 	call->has_caller = call->has_result = false;
 	call->caller = 0;
 	call->caller_module = 0;
@@ -83,8 +85,9 @@ static int emit_leave(struct kx_stream *s, const struct kx_queued *e,
 	int r;
 
 	if (d) {
-		call->has_result = true;
-		call->result = d->result;
+		call->has_result = d->leave.has_result;
+		call->result = d->leave.result;
+		call->exit_values = d->leave.values;
 	}
 	/* callees may have been cut at the range's beginning less than the call itself */
 	call->took = e->took > call->children ? e->took : call->children;

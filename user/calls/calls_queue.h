@@ -12,11 +12,12 @@
 
 #include "trace/fdr_reader.h"
 #include "trace/off_cpu.h"
+#include "trace/values.h"
 
 enum kx_queued_kind {
 	KX_QUEUED_NOTHING, /* a call that was too short after all */
-	KX_QUEUED_ENTER,   /* detail: enter, if it has arguments or a caller */
-	KX_QUEUED_LEAVE,   /* detail: result, if it is known */
+	KX_QUEUED_ENTER,   /* detail: enter, if it has arguments, values or a caller */
+	KX_QUEUED_LEAVE,   /* detail: leave, if it has a result or values */
 	KX_QUEUED_CPU,
 	KX_QUEUED_NAME,    /* detail: payload, another */
 	KX_QUEUED_LOSS,    /* detail: loss */
@@ -45,6 +46,7 @@ struct kx_queued_detail {
 		struct {
 			uint64_t caller;
 			uint64_t args[KX_FDR_READ_ARGS];
+			struct kx_value_payload values;
 			uint8_t nargs;
 			bool has_caller;
 		} enter;
@@ -58,7 +60,11 @@ struct kx_queued_detail {
 			bool another;        /* a name: of another thread with the same ids */
 		} payload;
 		struct kx_sched_interval sched;
-		int64_t result;
+		struct {
+			struct kx_value_payload values;
+			int64_t result;
+			bool has_result;
+		} leave;
 		uint64_t ip;
 	};
 };

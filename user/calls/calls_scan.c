@@ -53,6 +53,7 @@ static int scan_note(struct kx_calls *c, const struct kx_fdr_record *rec)
 		return kx_call_thread_rename(&c->threads[rec->thread], body, size, &changed);
 	case KX_NOTE_REPAIRED:
 	case KX_NOTE_RESULT:
+	case KX_NOTE_CALL_VALUES:
 		return 0;
 	default:
 		saw_start(c, rec->thread, rec->tsc);

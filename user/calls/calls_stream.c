@@ -59,6 +59,7 @@ int kx_stream_open(struct kx_stream *s, size_t thread)
 	s->candidates = s->decided = 0;
 	s->entries = 0;
 	s->has_cpu = s->has_result = s->over = s->introduced = s->reported = false;
+	s->values.size = 0;
 	s->begun = !s->c->filter.from;
 	kx_unmeasured_free(&s->unmeasured);
 	if (s->c->filter.min) {
@@ -115,12 +116,13 @@ static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t 
 		return -ENOMEM;
 	e->func = call->func;
 	e->outermost = is_outermost(s, call);
-	if (rec && rec->nargs) {
+	if (rec && (rec->nargs || s->values.size)) {
 		d = kx_queue_detail(&s->queue, e);
 		if (!d)
 			return -ENOMEM;
+		d->enter.values = s->values;
 		d->enter.nargs = rec->nargs;
-		if (s->c->has_callers) {
+		if (s->c->has_callers && rec->nargs) {
 			d->enter.has_caller = true;
 			d->enter.caller = rec->args[--d->enter.nargs];
 		}
@@ -191,12 +193,19 @@ static inline int enter(struct kx_stream *s, uint64_t tsc, uint32_t func,
 	call->cpu = s->cpu;
 	call->state = KX_CALL_BEFORE;
 	call->unmeasured = kx_unmeasured_has(&s->unmeasured, s->entries++);
-	return s->begun ? queue_enter(s, call, tsc, rec) : 0;
+	if (s->begun) {
+		int r = queue_enter(s, call, tsc, rec);
+
+		if (r)
+			return r;
+	}
+	s->values.size = 0;
+	return 0;
 }
 
-/* @result: what the call returned; NULL if unknown. */
+/* @result: what the call returned; NULL if unknown. @values: of its exit; NULL: none. */
 static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_leave how,
-				  const int64_t *result)
+				  const int64_t *result, const struct kx_value_payload *values)
 {
 	const struct kx_call_end end = kx_open_calls_end(&s->open, tsc, how);
 	struct kx_open_call *call = end.call;
@@ -222,31 +231,37 @@ static inline int close_innermost(struct kx_stream *s, uint64_t tsc, enum kx_lea
 		return -ENOMEM;
 	e->took = took_inside(s, &end);
 	e->how = (uint8_t)how & 7;
-	if (!result)
+	if (!result && !values)
 		return 0;
 	d = kx_queue_detail(&s->queue, e);
 	if (!d)
 		return -ENOMEM;
-	d->result = *result;
+	d->leave.has_result = result;
+	if (result)
+		d->leave.result = *result;
+	if (values)
+		d->leave.values = *values;
 	return 0;
 }
 
 int kx_stream_leave(struct kx_stream *s, uint64_t tsc, uint32_t func, bool tail)
 {
 	const int64_t value = s->result, *result = s->has_result ? &value : NULL;
+	const struct kx_value_payload payload = s->values, *values = payload.size ? &payload : NULL;
 	uint32_t ended;
 	enum kx_leave how = kx_open_calls_exit(&s->open, func, tail, &ended);
 	int r = 0;
 
 	s->has_result = false;
+	s->values.size = 0;
 	if (!ended) {
 		s->c->totals.orphans += s->begun;
 		s->c->totals.added_orphans += s->begun && how == KX_LEAVE_REPAIRED;
 		return 0;
 	}
 	for (; ended > 1 && !r; ended--)
-		r = close_innermost(s, tsc, KX_LEAVE_REPAIRED, NULL);
-	return r ? r : close_innermost(s, tsc, how, result);
+		r = close_innermost(s, tsc, KX_LEAVE_REPAIRED, NULL, NULL);
+	return r ? r : close_innermost(s, tsc, how, result, values);
 }
 
 /* Time */
@@ -279,7 +294,7 @@ int kx_stream_finish(struct kx_stream *s)
 	if (!s->open.depth)
 		end = s->open.newest;
 	while (s->open.depth && !r)
-		r = close_innermost(s, end, KX_LEAVE_OPEN, NULL);
+		r = close_innermost(s, end, KX_LEAVE_OPEN, NULL, NULL);
 	return r || kx_queue_add(&s->queue, KX_QUEUED_END, end, s->cpu) ? r : -ENOMEM;
 }
 
@@ -405,6 +420,10 @@ static int take_note(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_reco
 		s->has_result = good;
 		s->result = note.result.value;
 		return 0;
+	case KX_NOTE_CALL_VALUES:
+		s->values.data = note.payload.data;
+		s->values.size = good ? (uint32_t)note.payload.size : 0;
+		return 0;
 	case KX_NOTE_LOSS:
 		return good && s->begun ? take_loss(s, tsc, &note) : 0;
 	case KX_NOTE_SAMPLE:
@@ -425,6 +444,7 @@ static int take_event(struct kx_stream *s, uint64_t tsc, const struct kx_fdr_rec
 		return take_name(s, tsc, body, size, rec->tsc < tsc);
 	case KX_NOTE_REPAIRED:
 	case KX_NOTE_RESULT:
+	case KX_NOTE_CALL_VALUES:
 	case KX_NOTE_LOSS:
 	case KX_NOTE_SAMPLE:
 		return take_note(s, tsc, rec);

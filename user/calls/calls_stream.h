@@ -40,6 +40,7 @@ struct kx_stream {
 	struct kx_call *calls; /* t->stack; calls[-1] is nobody's, as in kx_open_calls */
 	uint32_t calls_room;
 	int64_t result;
+	struct kx_value_payload values; /* of the next entry or exit; size 0: it has none */
 	uint16_t cpu;
 	uint64_t pending;    /* with --min-duration: ticks that the open calls' probes can take at most */
 	uint64_t cut;        /* the range's beginning, less what probes had taken by then */

@@ -16,6 +16,7 @@
 #include "cmd/commands.h"
 #include "cmd/trace_input.h"
 #include "trace/address_space.h"
+#include "trace/values.h"
 
 #define NAME "dump"
 
@@ -64,6 +65,8 @@ struct dump {
 	bool has_callers; /* an entry's last argument is its return address */
 	struct kx_address_space space; /* then: to look it up in */
 	struct kx_text_out *out;
+	struct kx_value_map values;
+	struct kx_value_payload *pending; /* by thread: values of its next entry or exit */
 };
 
 static const char *const kinds[] = {
@@ -152,6 +155,73 @@ static void print_caller(struct dump *d, const struct kx_fdr_record *rec)
 	kx_text_char(d->out, ']');
 }
 
+/* Keeps the values that @rec, a note, has for the thread's next entry or exit. */
+static void keep_values(const struct dump *d, const struct kx_fdr_record *rec)
+{
+	const uint8_t *body;
+	uint32_t size;
+
+	if (d->values.n && kx_note_find(rec, &body, &size) == KX_NOTE_CALL_VALUES)
+		d->pending[rec->thread] = (struct kx_value_payload){ body, size & ~7u };
+}
+
+/* Values of the entry or exit @rec; returns how many. */
+static size_t take_values(const struct dump *d, const struct kx_fdr_record *rec, struct kx_shown_value *v)
+{
+	const struct kx_function_values *f = d->values.n ? kx_value_map_find(&d->values, rec->func) : NULL;
+	struct kx_value_payload *pending = f ? &d->pending[rec->thread] : NULL, none = { 0 };
+	bool exit = rec->kind == KX_RECORD_EXIT;
+	size_t n = 0, all;
+
+	if (!f || !pending->size)
+		return 0;
+	all = kx_values_read(f, exit ? &none : pending, exit ? pending : &none, exit, v);
+	for (size_t i = 0; i < all; i++)
+		if (v[i].described->exit == exit)
+			v[n++] = v[i];
+	pending->size = 0;
+	return n;
+}
+
+static void print_values(const struct dump *d, const struct kx_fdr_record *rec)
+{
+	struct kx_shown_value v[KX_MAX_VALUES];
+	size_t n = take_values(d, rec, v);
+
+	for (size_t i = 0; i < n; i++) {
+		kx_text_str(d->out, i ? ", " : " {");
+		kx_text_escaped(d->out, v[i].described->label, strlen(v[i].described->label));
+		kx_text_str(d->out, " = ");
+		kx_value_put_text(d->out, &v[i]);
+	}
+	kx_text_str(d->out, n ? "}" : "");
+}
+
+/* An entry or an exit. */
+static void print_call(struct dump *d, const struct kx_fdr_record *rec)
+{
+	const char *module = kx_trace_module(d->names, rec->func), *name;
+	struct kx_text_out *o = d->out;
+	char text[24];
+	int n;
+
+	name = kx_trace_name(d->names, rec->func);
+	kx_text_escaped(o, name, strlen(name));
+	for (unsigned i = 0; i < rec->nargs; i++) {
+		n = snprintf(text, sizeof(text), "%s0x%" PRIx64, i ? ", " : " (", rec->args[i]);
+		kx_text_bytes(o, text, (size_t)n);
+	}
+	if (rec->nargs)
+		kx_text_char(o, ')');
+	print_values(d, rec);
+	if (*module) {
+		kx_text_bytes(o, " [", 2);
+		kx_text_escaped(o, module, strlen(module));
+		kx_text_char(o, ']');
+	}
+	print_caller(d, rec);
+}
+
 static void print_text(struct dump *d, const struct kx_fdr_record *rec)
 {
 	struct kx_text_out *o = d->out;
@@ -173,23 +243,7 @@ static void print_text(struct dump *d, const struct kx_fdr_record *rec)
 		      rec->kind == KX_RECORD_END ? 0 : -10, kinds[rec->kind],
 		      strlen(kinds[rec->kind]));
 	if (is_function(rec)) {
-		const char *module = kx_trace_module(d->names, rec->func), *name;
-
-		name = kx_trace_name(d->names, rec->func);
-		kx_text_escaped(o, name, strlen(name));
-		for (unsigned i = 0; i < rec->nargs; i++) {
-			n = snprintf(text, sizeof(text), "%s0x%" PRIx64, i ? ", " : " (",
-				     rec->args[i]);
-			kx_text_bytes(o, text, (size_t)n);
-		}
-		if (rec->nargs)
-			kx_text_char(o, ')');
-		if (*module) {
-			kx_text_bytes(o, " [", 2);
-			kx_text_escaped(o, module, strlen(module));
-			kx_text_char(o, ']');
-		}
-		print_caller(d, rec);
+		print_call(d, rec);
 	} else if (rec->kind == KX_RECORD_BUFFER) {
 		int32_t ns_pid = ns_pid_of(d, rec);
 
@@ -207,6 +261,7 @@ static void print_text(struct dump *d, const struct kx_fdr_record *rec)
 		else
 			n = snprintf(text, sizeof(text), "%" PRIu32 " bytes \"", rec->size);
 		kx_text_bytes(o, text, (size_t)n);
+		keep_values(d, rec);
 		kx_text_escaped(o, rec->data, rec->size);
 		kx_text_char(o, '"');
 		print_function(d, rec);
@@ -287,8 +342,19 @@ static void print_json(struct dump *d, const struct kx_fdr_record *rec)
 		kx_text_bytes(o, text, (size_t)n);
 	}
 	json_caller(d, rec);
+	if (is_function(rec)) {
+		struct kx_shown_value v[KX_MAX_VALUES];
+		size_t nvalues = take_values(d, rec, v);
+
+		if (nvalues) {
+			kx_text_str(o, ",\"values\":");
+			kx_values_put_json(o, v, nvalues);
+		}
+	}
 	if (rec->kind == KX_RECORD_TYPED)
 		kx_text_json_u64(o, "type", rec->event_type);
+	if (rec->kind == KX_RECORD_CUSTOM)
+		keep_values(d, rec);
 	if (rec->data)
 		json_data(o, rec);
 	kx_text_str(o, "}\n");
@@ -332,10 +398,16 @@ static int dump_file(struct arguments *a, struct kx_err *err)
 		d.has_callers = t->names.has_map &&
 				json_is_true(json_object_get(t->names.map.session, "callers"));
 		kx_text_init(&out, STDOUT_FILENO);
+		d.pending = calloc(kx_fdr_nthreads(t->file) + 1, sizeof(*d.pending));
 		r = kx_address_space_init(&d.space, d.has_callers ? &t->names.map : NULL);
-		r = d.ns_pids && !r ? dump_records(a, &d, t->file, err) :
-				      kx_err_set(err, -ENOMEM, "out of memory");
+		if (r || !d.ns_pids || !d.pending ||
+		    kx_value_map_read(&d.values, t->names.has_map ? t->names.map.session : NULL))
+			r = kx_err_set(err, -ENOMEM, "out of memory");
+		else
+			r = dump_records(a, &d, t->file, err);
+		kx_value_map_free(&d.values);
 		kx_address_space_free(&d.space);
+		free(d.pending);
 		free(d.ns_pids);
 	}
 	if (!r && d.info->truncated)

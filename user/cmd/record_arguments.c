@@ -155,11 +155,52 @@ static int complete_output(struct kx_record_arguments *a, struct kx_err *err)
 	return o->output ? name_compressed(a, err) : 0;
 }
 
+/* What calls carry stands behind the patterns of -f, which are then left. */
+static int take_specs(struct kx_record_arguments *a, struct kx_err *err)
+{
+	struct kx_recording_options *o = &a->o;
+	int code = 0;
+
+	a->specs = calloc(o->select.ninclude + 1, sizeof(*a->specs));
+	if (!a->specs)
+		return kx_err_set(err, -ENOMEM, "out of memory");
+	o->specs = a->specs;
+	for (size_t i = 0; i < o->select.ninclude && !code; i++) {
+		struct kx_value_spec *spec = &a->specs[o->nspecs];
+
+		code = kx_value_spec_parse(a->include[i], spec, err);
+		if (!code && spec->n) {
+			a->include[i] = spec->pattern;
+			o->nspecs++;
+		} else {
+			kx_value_spec_free(spec);
+		}
+	}
+	return code;
+}
+
+/* Which options do not go with them. */
+static int check_specs(const struct kx_recording_options *o, struct kx_err *err)
+{
+	if (!o->nspecs)
+		return 0;
+	if (o->count)
+		return kx_err_set(err, -EINVAL, "--count writes no trace, it only counts calls: leave out the values of -f");
+	if (o->min_duration_ns)
+		return kx_err_set(err, -EINVAL, "--min-duration writes entries when their values are gone: leave out one of them");
+	if (o->kernel_mechanism == KX_KERNEL_FENTRY)
+		return kx_err_set(err, -EINVAL,
+				  "fentry programs see no registers, which the values of -f need: leave out --kernel-mechanism=fentry");
+	return 0;
+}
+
 int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, int argc, char **argv,
 		    struct kx_err *err)
 {
 	int r = kx_options_parse(c, a, argc, argv, err);
 
+	if (!r)
+		r = take_specs(a, err);
 	if (!r)
 		r = check_targets(a, err);
 	if (!r)
@@ -168,6 +209,8 @@ int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, i
 		r = check_heat(a, err);
 	if (!r)
 		r = check_count(a, err);
+	if (!r)
+		r = check_specs(&a->o, err);
 	if (!r)
 		r = complete_output(a, err);
 	a->o.pids = a->pids;
@@ -184,5 +227,8 @@ void kx_record_arguments_free(const struct kx_command *c, struct kx_record_argum
 	for (size_t i = 0; i < a->flight.ntriggers; i++)
 		kx_trigger_free(&a->triggers[i]);
 	free(a->triggers);
+	for (size_t i = 0; i < a->o.nspecs; i++)
+		kx_value_spec_free(&a->specs[i]);
+	free(a->specs);
 	free(a->compressed);
 }

@@ -118,13 +118,17 @@ void kx_collector_free(struct kx_collector *c)
 
 static void count_call(struct kx_collector *c, const struct kx_wire_record *rec, bool at_instruction)
 {
+	uint32_t func = rec->func;
+
 	c->taken += KX_EVENT_IS_CALL(rec->kind);
-	if (rec->func >= c->thread_options.ntraits)
+	if (KX_EVENT_IS_CALL(rec->kind))
+		func &= ~KX_FUNC_FLAGS;
+	if (func >= c->thread_options.ntraits)
 		return;
 	if (rec->kind == KX_EVENT_ENTRY && c->entries)
-		c->entries[rec->func]++;
+		c->entries[func]++;
 	if (at_instruction && c->instruction_exits)
-		c->instruction_exits[rec->func]++;
+		c->instruction_exits[func]++;
 }
 
 static int take_record(struct kx_collector *c, unsigned ring_cpu, const struct kx_ring *ring,

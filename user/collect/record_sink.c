@@ -13,12 +13,21 @@ int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_reco
 	};
 	const struct kx_event_type *type;
 	struct kx_thread *thread;
+	unsigned most;
 	int code;
 
 	if (rec->kind == KX_EVENT_PAD || rec->kind >= KX_EVENT_KINDS)
 		return 0;
 	type = kx_event_type(rec->kind);
-	ev.words = rec->words < type->words ? rec->words : type->words;
+	most = type->words;
+	if (KX_EVENT_IS_CALL(rec->kind)) {
+		ev.func &= ~KX_FUNC_FLAGS;
+		ev.has_values = (rec->func & KX_FUNC_VALUES) != 0;
+		ev.has_caller = (rec->func & KX_FUNC_CALLER) != 0;
+		if (ev.has_values)
+			most = KX_WIRE_MAX_WORDS;
+	}
+	ev.words = (uint8_t)(rec->words < most ? rec->words : most);
 	thread = type->metadata ? kx_thread_table_get_for_metadata(threads, rec->tid)
 				: kx_thread_table_get(threads, rec->tid);
 	if (!thread)

@@ -33,14 +33,29 @@ static const uint64_t *payload_of(const struct kx_thread *thread, const struct k
 	return ev->words ? thread->payload + ev->payload_at : NULL;
 }
 
+/* Of the entry or exit that is written next. */
+static int write_values(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *words, uint32_t n)
+{
+	const struct kx_note note = { .kind = KX_NOTE_CALL_VALUES, .payload = { words, n * sizeof(*words) } };
+
+	return kx_fdr_note(thread->stream, ev->tsc, &note);
+}
+
 static int sink_entry(void *ctx, const struct kx_event *ev)
 {
 	struct kx_thread *thread = ctx;
 	const uint64_t *payload = payload_of(thread, ev);
+	int err;
 
-	if (thread->table->o.callers && payload)
+	if (thread->table->o.callers && payload && (!ev->has_values || ev->has_caller))
 		kx_caller_set_add(thread->table->o.callers, thread->id.pid, payload[ev->words - 1]);
-	return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, payload, ev->words);
+	if (!ev->has_values || !ev->words)
+		return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, payload, ev->words);
+	err = write_values(thread, ev, payload, ev->words - ev->has_caller);
+	if (err)
+		return err;
+	return kx_fdr_entry(thread->stream, ev->tsc, ev->cpu, ev->func, payload + ev->words - ev->has_caller,
+			    ev->has_caller);
 }
 
 static int sink_repairs(void *ctx, const struct kx_event *ev, uint32_t n)
@@ -57,7 +72,12 @@ static int sink_exit(void *ctx, const struct kx_event *ev, bool repaired)
 
 	if (repaired)
 		return kx_fdr_added_exit(thread->stream, ev->tsc, ev->cpu, ev->func);
-	if (ev->words) {
+	if (ev->words && ev->has_values) {
+		int err = write_values(thread, ev, payload_of(thread, ev), ev->words);
+
+		if (err)
+			return err;
+	} else if (ev->words) {
 		const struct kx_note note = { .kind = KX_NOTE_RESULT,
 					      .result.value = (int64_t)*payload_of(thread, ev) };
 		int err = kx_fdr_note(thread->stream, ev->tsc, &note);

@@ -169,7 +169,7 @@ static int attach_kernel(struct kx_probe_sets *s, struct kx_err *err)
 			functions = calloc(s->sel->nfunctions, sizeof(*functions));
 		if (!functions)
 			return kx_err_set(err, -ENOMEM, "no memory for the kernel's functions");
-		functions[n++] = (struct kx_kernel_function){ .id = f->id, .sym = f->sym };
+		functions[n++] = (struct kx_kernel_function){ .id = f->id, .sym = f->sym, .has_values = f->has_values };
 		syms = &s->sel->modules[f->module].syms;
 	}
 	if (!n)

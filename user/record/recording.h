@@ -39,6 +39,7 @@
 #include "doctor/price.h"
 #include "plan/plan.h"
 #include "select/select.h"
+#include "select/value_spec.h"
 
 #define KX_ROTATION_MIN_BYTES (64u << 10)
 
@@ -85,6 +86,8 @@ struct kx_recording_options {
 	const struct kx_live_ops *live; /* with count: time them, too, and let somebody look on; or NULL */
 	double max_overhead;  /* percent of the targets' CPU time that the probes may take; 0: no limit */
 	bool callers;         /* store each call's return address */
+	const struct kx_value_spec *specs; /* of nspecs: which values calls carry */
+	size_t nspecs;
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
 	bool sources[KX_SOURCES]; /* optional ones: see tracer/sources.h */
 	const struct kx_flight_options *flight; /* write only dumps; or NULL */

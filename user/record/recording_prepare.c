@@ -14,6 +14,7 @@
 #include "base/stop_request.h"
 #include "collect/tracer_input.h"
 #include "record/changed_code.h"
+#include "record/recorded_values.h"
 #include "record/session_info.h"
 #include "record/signals.h"
 #include "tracer/keeper.h"
@@ -79,7 +80,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
 	options.emulated = kx_probe_emulated();
-	options.results = r->o->results;
+	options.results = r->o->results || kx_recorded_values_have_results(r->o->specs, r->o->nspecs);
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = has_dynamic_targets(r);
@@ -154,7 +155,7 @@ static uint32_t max_functions(const struct recording *r)
 						     : KX_SELECT_MAX_FUNCTIONS);
 }
 
-/* Describes the functions from index @first on to the collector. */
+/* Describes the functions from index @first on to the collector, and their values to the tracer. */
 static int add_traits(struct recording *r, size_t first, struct kx_err *err)
 {
 	if (r->sel.nfunctions >= r->ntraits)
@@ -172,7 +173,7 @@ static int add_traits(struct recording *r, size_t first, struct kx_err *err)
 		if (f->plan.exit_kind == KX_EXITS_RETURN)
 			r->traits[f->id] |= KX_FUNC_RETURN;
 	}
-	return 0;
+	return kx_recorded_values_add(r, first, err);
 }
 
 /* Attaches the functions that have joined the selection: see struct kx_follow_context. */
@@ -200,6 +201,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .sample_hz = r->o->sample_hz,
 					     .syscall_results = r->o->nargs > 0 || r->o->results,
 					     .results = r->o->results,
+					     .value_functions = r->o->nspecs ? max_functions(r) : 0,
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,
@@ -224,6 +226,9 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	if (!code &&
 	    kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_KERNEL))
 		code = kx_kernel_mechanism_best(r->o->kernel_mechanism, &options.kernel, err);
+	/* fentry programs see no registers */
+	if (!code && options.kernel == KX_KERNEL_FENTRY && r->o->nspecs)
+		code = kx_kernel_mechanism_best(KX_KERNEL_SINGLE, &options.kernel, err);
 	if (code)
 		return code;
 	r->result->mechanism = kx_mechanism_name(options.mechanism);
@@ -335,6 +340,8 @@ static int open_writer(struct recording *r, struct kx_err *err)
 					  .wall_sec = ns / 1000000000,
 					  .wall_usec = (uint32_t)(ns % 1000000000 / 1000) };
 	r->info = kx_session_info(r->o, &r->sel, clock, r->result->mechanism, r->start_tsc);
+	if (r->info && r->values)
+		json_object_set(r->info, "values", r->values);
 	if (r->info && r->costs.nkinds)
 		kx_probe_costs_write(&r->costs, r->info);
 	code = r->info ? describe_processes(r) : -ENOMEM;

@@ -96,6 +96,7 @@ struct kx_function {
 	uint32_t module; /* index in modules */
 	const struct kx_symbol *sym;
 	bool traced;     /* false: an XRay function that only keeps its id; it has no plan */
+	bool has_values; /* its calls carry values: set by the recording before it is attached */
 	struct kx_plan plan;
 };
 

@@ -89,6 +89,24 @@ static bool parse_session(struct kx_note *note, const uint8_t *body, uint32_t si
 	return parse_json(note, body, size);
 }
 
+/* Values: binary */
+
+static int format_values(const struct kx_note *note, char *body, size_t size)
+{
+	if (note->payload.size < size)
+		memcpy(body, note->payload.data, note->payload.size);
+	return (int)note->payload.size;
+}
+
+/* Version 1 pads payloads with blanks, fewer than a word. */
+static bool parse_values(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc)
+{
+	(void)tsc;
+	note->payload.data = body;
+	note->payload.size = size & ~7u;
+	return size >= 8;
+}
+
 /* Times off the CPU: frequent, so they are parsed without the JSON library. */
 
 static int format_sched(const struct kx_note *note, char *body, size_t size)
@@ -178,6 +196,7 @@ static const struct note_kind kinds[KX_NOTE_KINDS] = {
 	[KX_NOTE_RESULT] = { .layout = { "result", { { "value", KX_NOTE_NUMBER } } } },
 	[KX_NOTE_SAMPLE] = { .layout = { "sample", { { "ip", KX_NOTE_ADDRESS } } } },
 	[KX_NOTE_CONTINUED] = { .layout = { "continued", { { "calls", KX_NOTE_COUNT } } } },
+	[KX_NOTE_CALL_VALUES] = { .layout.name = "values", .format = format_values, .parse = parse_values },
 	[KX_NOTE_SCHED] = { .layout.name = "sched", .format = format_sched, .parse = parse_sched },
 };
 

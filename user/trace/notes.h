@@ -20,6 +20,10 @@
  * why (see off_cpu.h); it was runnable during the last "wait" of these ticks and woken by thread
  * "by" (0: an interrupt), which ran on CPU "on". "open": the recording ended before it was back
  *
+ *
+ * One kind is binary: "kxray:values " and the little-endian 64-bit words that struct kx_fetch describes (../bpf/wire.h) are the
+ * values of the entry or the exit that comes next in this thread; what they are is in the map (values.h).
+ *
  * Notes of kinds that are not in the table come from a newer kxray; readers pass them on as they
  * are.
  *
@@ -52,6 +56,7 @@ enum kx_note_kind {
 	KX_NOTE_SAMPLE,
 	KX_NOTE_SCHED,
 	KX_NOTE_CONTINUED,
+	KX_NOTE_CALL_VALUES,
 	KX_NOTE_KINDS,
 	KX_NOTE_INSTANT, /* only for writing: see struct kx_note_layout */
 };
@@ -106,6 +111,10 @@ struct kx_note {
 		} sample;
 		struct kx_sched_interval sched; /* the time of its note is sched.to */
 		struct kx_fdr_identity thread;
+		struct {
+			const void *data; /* 64-bit words, not aligned; after reading borrowed from the file */
+			size_t size;	  /* bytes, a multiple of 8 */
+		} payload;
 		struct {
 			const char *body; /* only for writing: the JSON as text */
 			size_t size;

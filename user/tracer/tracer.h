@@ -45,6 +45,7 @@ struct kx_tracer_options {
 	bool callers;             /* entries carry their return address */
 	bool syscall_results;     /* exits of system calls carry their result */
 	bool results;             /* exits of other functions carry rax */
+	uint32_t value_functions; /* functions may have values, for ids up to this: see kx_tracer_set_values; 0: none has */
 	bool flight;              /* report ends of processes and triggers */
 	unsigned nargs;           /* most words of arguments an entry carries beside that */
 	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
@@ -154,6 +155,9 @@ void kx_tracer_poll_events(struct kx_tracer *t);
 int kx_tracer_add_trigger(struct kx_tracer *t, uint32_t func, bool on_entry, uint64_t over_ns,
 			  struct kx_err *err);
 /* Whether function @func is one; @out may be NULL. */
+/* What calls of @func carry. Errors: those of bpf(2). */
+int kx_tracer_set_values(struct kx_tracer *t, uint32_t func, const struct kx_value_table *table, struct kx_err *err);
+
 bool kx_tracer_trigger(const struct kx_tracer *t, uint32_t func, struct kx_trigger_func *out);
 /* The next call that fulfils a condition is reported; later ones are only counted until this is called again. */
 void kx_tracer_arm_triggers(struct kx_tracer *t);

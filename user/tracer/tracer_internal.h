@@ -34,6 +34,9 @@ struct kx_tracer {
 	struct kx_call_stats *stats; /* [CPU * top + id] */
 };
 
+/* tracer_values.c */
+int kx_tracer_values_size(struct kx_tracer *t, uint32_t nfunctions);
+
 /* tracer_triggers.c */
 int kx_tracer_open_triggers(struct kx_tracer *t, struct kx_err *err);
 

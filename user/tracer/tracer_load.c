@@ -41,6 +41,7 @@ static void choose_kernel_programs(struct kx_tracer *t)
 bool kx_tracer_is_plain(const struct kx_tracer_options *o)
 {
 	return !o->general && o->npids == 1 && !o->follow && !o->all && !o->own_probes && !o->filters && !o->nargs && !o->results &&
+	       !o->value_functions &&
 	       !o->callers && !o->flight && !o->max_depth && !o->min_duration_ns && !o->count_functions &&
 	       !o->budget_functions;
 }
@@ -165,6 +166,8 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 		code = kx_tracer_budget_size(t, o->budget_functions);
 	if (!code)
 		code = kx_tracer_top_size(t, o->top_functions);
+	if (!code)
+		code = kx_tracer_values_size(t, o->value_functions);
 	if (!code)
 		code = record_bpf__load(t->skel);
 	close(template_fd);

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 20 s
+# Values of calls, by -f 'NAME(arg1:TYPE) -> ret:TYPE': each is what the target passed, in every export that has them.
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+specs=(-f 'take_integers(arg1:i8, arg2:u8, arg3:i16, arg4:u16, arg5:i32, arg6:u32) -> ret:i8'
+	-f 'take_longs(arg1:i64, arg2:u64, arg3:bool, arg4:char, arg5:ptr, arg6:x64) -> ret:u64'
+	-f 'take_string(arg1:str) -> ret:ptr' -f 'take_bytes(arg1:str[arg2], arg2:i64, arg3:i32) -> ret:i32')
+names=(take_integers take_longs take_string take_bytes)
+
+# compare NAME: each value of each call
+compare() {
+	assert_eq "$1: statuses, lost, exits without entry" \
+		"$STATUS $TARGET_STATUS $(json "$TMP/rec.json" '[d["lost"], d["orphans"]]')" "0 0 [0, 0]"
+	"$KXRAY" export -f csv -o "$TMP/calls.csv" "$TRACE" 2>"$TMP/export.err" || fail "$1: csv" "$(cat "$TMP/export.err")"
+	assert_eq "$1: csv" "$(python3 tests/live/values.py csv "$TMP/calls.csv" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
+}
+
+trace_target values "${specs[@]}"
+compare "by default"
+"$KXRAY" dump --json "$TRACE" >"$TMP/dump.json"
+assert_eq "dump --json" "$(python3 tests/live/values.py dump "$TMP/dump.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
+"$KXRAY" export -f chrome -o "$TMP/chrome.json" "$TRACE" 2>/dev/null
+assert_eq "chrome" "$(python3 tests/live/values.py chrome "$TMP/chrome.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
+trace_target values "${specs[@]}" --callers --args 3
+compare "with callers"
+for mechanism in session multi single; do
+	trace_target values "${specs[@]}" --mechanism $mechanism --exits instruction
+	compare "$mechanism, return instructions"
+done
+trace_target values "${specs[@]}" --depth 3 --follow
+compare "--depth, --follow"
+trace_target values "${specs[@]}" --fdr-version 1
+compare "FDR version 1"
+trace_target values "${specs[@]}" --max-overhead 99
+compare "--max-overhead"

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which values the calls of a recording carry: from specs to the tables of its functions. */
+#ifndef KX_RECORDED_VALUES_H
+#define KX_RECORDED_VALUES_H
+
+#include "record/recording_internal.h"
+
+/*
+ * Plans the values of the functions from index @first on, for the tracer and for the map. A function that several specs match
+ * has those of the last one. Errors: those of kx_value_spec_resolve, -ENOMEM.
+ */
+int kx_recorded_values_add(struct recording *r, size_t first, struct kx_err *err);
+
+/* Whether any of them is at an exit. */
+bool kx_recorded_values_have_results(const struct kx_value_spec *specs, size_t n);
+
+#endif

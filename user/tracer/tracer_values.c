@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which values the kernel side collects: see ../../bpf/values.bpf.h. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <string.h>
+
+#include "tracer/tracer_internal.h"
+
+#define SCRATCHES 8 /* of each CPU: KX_SCRATCHES */
+
+int kx_tracer_values_size(struct kx_tracer *t, uint32_t nfunctions)
+{
+	int code;
+
+	if (!nfunctions)
+		return 0;
+	t->skel->rodata->kx_values = 1;
+	code = bpf_map__set_max_entries(t->skel->maps.kx_value_tables, nfunctions + 1);
+	if (!code)
+		code = bpf_map__set_max_entries(t->skel->maps.kx_value_scratches, t->cpus.n * SCRATCHES);
+	return code;
+}
+
+int kx_tracer_set_values(struct kx_tracer *t, uint32_t func, const struct kx_value_table *table, struct kx_err *err)
+{
+	const int fd = bpf_map__fd(t->skel->maps.kx_value_tables);
+	const int code = bpf_map_update_elem(fd, &func, table, BPF_ANY);
+
+	return code ? kx_err_set(err, code, "the values of a function cannot be set: %s", strerror(-code)) : 0;
+}

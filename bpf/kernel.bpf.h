@@ -54,8 +54,6 @@ static __noinline int kx_kernel_enter_with_payload(struct pt_regs *ctx, __u64 co
 	__u64 words[KX_WIRE_PLAIN_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
 	__u32 n = KX_COOKIE_NARGS(cookie);
 
-	if (kx_values && n == KX_NARGS_VALUES)
-		return kx_enter_values(ctx, tid, func, sp, KX_VALUES_KERNEL);
 	if (n > 6)
 		n = 6;
 	if (kx_callers) {
@@ -75,6 +73,8 @@ static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __
 	__u32 func = KX_COOKIE_FUNC(cookie) | KX_ENTER_CHAINS | can_skip;
 	__u64 sp = kx_kernel_sp(ctx->sp);
 
+	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
+		return kx_enter_values(ctx, id, func, sp, KX_VALUES_KERNEL);
 	if (KX_COOKIE_NARGS(cookie) || kx_callers)
 		return kx_kernel_enter_with_payload(ctx, cookie, id, func, sp);
 	return kx_enter(id, func, sp, 0, 0);

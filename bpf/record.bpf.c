@@ -33,8 +33,6 @@ static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, 
 	__u64 words[KX_WIRE_PLAIN_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
 	__u32 n = KX_COOKIE_NARGS(cookie);
 
-	if (kx_values && n == KX_NARGS_VALUES)
-		return kx_enter_values(ctx, tid, func, sp, 0);
 	if (n > 6)
 		n = 6;
 	if (kx_callers) {
@@ -59,7 +57,10 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 	if (cookie & KX_COOKIE_CHAINS)
 		func |= KX_ENTER_CHAINS;
 	if (KX_COOKIE_NARGS(cookie) || kx_callers)
-		ret = put_entry_with_payload(ctx, cookie, id, func);
+		/* not in there, as the verifier adds up the stack of all callers */
+		ret = kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES ?
+			      kx_enter_values(ctx, id, func, sp, 0) :
+			      put_entry_with_payload(ctx, cookie, id, func);
 	else
 		ret = kx_enter(id, func, sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)

@@ -72,8 +72,6 @@ static __noinline int put_syscall_with_payload(struct pt_regs *regs, __u32 trace
 					   regs->r10, regs->r8, regs->r9 };
 	__u32 n = KX_SYSCALL_NARGS(traced);
 
-	if (kx_values && n == KX_NARGS_VALUES)
-		return kx_enter_values(regs, tid, KX_SYSCALL_FUNC(traced) | SYSCALL_CAN_SKIP, KX_SYSCALL_SP, 0);
 	if (n > 6)
 		n = 6;
 	if (kx_callers)
@@ -101,7 +99,9 @@ int BPF_PROG(kx_syscall_enter, struct pt_regs *regs, long number)
 		state->tid = id;
 		state->func = KX_SYSCALL_FUNC(traced);
 	}
-	if (KX_SYSCALL_NARGS(traced) || kx_callers)
+	if (kx_values && KX_SYSCALL_NARGS(traced) == KX_NARGS_VALUES)
+		ret = kx_enter_values(regs, id, KX_SYSCALL_FUNC(traced) | SYSCALL_CAN_SKIP, KX_SYSCALL_SP, 0);
+	else if (KX_SYSCALL_NARGS(traced) || kx_callers)
 		ret = put_syscall_with_payload(regs, traced, id);
 	else
 		ret = kx_enter(id, KX_SYSCALL_FUNC(traced) | SYSCALL_CAN_SKIP, KX_SYSCALL_SP, 0, 0);

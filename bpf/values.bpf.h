@@ -54,6 +54,14 @@ static __always_inline int kx_leave_values(const struct pt_regs *regs, __u32 tid
 }
 #else
 #define hide(value) asm volatile("" : "+r"(value))
+/* The bytes of a string, which user space keeps to KX_STRING_LONGEST: only the bits that the verifier then knows. */
+#define bound(size)           \
+	do {                  \
+		hide(size);   \
+		size &= 0xff; \
+		hide(size);   \
+	} while (0)
+_Static_assert((KX_WIRE_MAX_WORDS + 2) * 8 + 0xff + 2 <= SCRATCH_WORDS * 8, "the longest string fits");
 
 static __always_inline struct kx_value_scratch *take_scratch(void)
 {
@@ -149,8 +157,7 @@ static __always_inline long copy_string(const struct kx_fetch *f, const struct k
 	__u64 length;
 	long got;
 
-	if (most > KX_STRING_LONGEST)
-		return -1;
+	bound(most);
 	if (!(f->flags & KX_FETCH_COUNTED)) {
 		/* the NUL, and one byte more to see whether it was cut */
 		got = read_string(to, most + 2, address, kernel);
@@ -160,7 +167,8 @@ static __always_inline long copy_string(const struct kx_fetch *f, const struct k
 		return -1;
 	length = s->words[1 + f->length];
 	size = length > most ? most : length;
-	if ((__s64)length < 0 || size > KX_STRING_LONGEST || read_memory(to, size, address, kernel))
+	bound(size);
+	if ((__s64)length < 0 || read_memory(to, size, address, kernel))
 		return -1;
 	return length > most ? most + 1 : size;
 }
@@ -188,12 +196,12 @@ static __always_inline __u32 append_value(struct kx_value_scratch *s, const stru
 		size = f->most;
 		s->words[0] |= 1ULL << (KX_VALUES_CUT + i);
 	}
-	if (size > KX_STRING_LONGEST)
-		return n + 1;
+	bound(size);
 	s->words[n] = size;
 	last = size / 8;
 	hide(last);
-	if (size & 7 && last <= KX_STRING_LONGEST / 8)
+	last &= 31;
+	if (size & 7)
 		s->words[n + 1 + last] &= (1ULL << (size & 7) * 8) - 1;
 	return n + KX_STRING_WORDS(size);
 }

@@ -28,12 +28,12 @@ for how in "auto" "multi --mechanism multi" "single --mechanism single" "results
 done
 mkdir /out/kernel
 /kxray record -f 'kernel:vfs_write(arg2:str[arg3], arg3:u64) -> ret:i64' -f 'syscall:write(arg1:i32, arg2:str[arg3], arg3:u64) -> ret:i64' \
-	--ring-size 4M -o /out/kernel/trace.xray --json -- /bin/busybox echo hello >/out/kernel/both 2>/out/kernel/rec.err
+	--ring-size 4M -o /out/kernel/trace.xray --json -- /values --start=now >/out/kernel/both 2>/out/kernel/rec.err
 echo $? >/out/kernel/status
 END
 
 check() {
-	local name=vm_$1 out=$2 how got
+	local name=vm_$1 out=$2 how got ready size
 	assert_eq "${name}_run" "$STATUS" 0
 	assert_eq "${name}_kernel_log" "$ERR" ''
 	for how in auto multi single results; do
@@ -48,10 +48,13 @@ check() {
 	done
 	assert_eq "${name}_kernel: $(tail -n 1 "$out/kernel/rec.err")" "$(cat "$out/kernel/status")" 0
 	"$KXRAY" dump "$out/kernel/trace.xray" >"$TMP/dump"
-	assert_contains "${name}_kernel_function" "$(cat "$TMP/dump")" 'vfs_write {arg2 = "hello\n", arg3 = 6}'
-	assert_contains "${name}_kernel_result" "$(cat "$TMP/dump")" 'vfs_write {ret = 6}'
-	assert_contains "${name}_system_call" "$(cat "$TMP/dump")" 'write {arg1 = 1, arg2 = "hello\n", arg3 = 6}'
-	assert_contains "${name}_system_call_result" "$(cat "$TMP/dump")" 'write {ret = 6}'
+	# the target's first line
+	ready=$(grep ready "$out/kernel/both")
+	size=$((${#ready} + 1))
+	assert_contains "${name}_kernel_function" "$(cat "$TMP/dump")" 'vfs_write {arg2 = "'"$ready"'\n", arg3 = '"$size}"'
+	assert_contains "${name}_kernel_result" "$(cat "$TMP/dump")" "vfs_write {ret = $size}"
+	assert_contains "${name}_system_call" "$(cat "$TMP/dump")" 'write {arg1 = 1, arg2 = "'"$ready"'\n", arg3 = '"$size}"'
+	assert_contains "${name}_system_call_result" "$(cat "$TMP/dump")" "write {ret = $size}"
 }
 
 vm_each "$series_list" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/values:/values" --smp 1

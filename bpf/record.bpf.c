@@ -26,8 +26,7 @@ __u32 kx_caller_tgid = 0; /* as the first pid namespace has it */
 #include "instant.bpf.h"
 
 /* Arguments from the registers, and the return address that the stack pointer pointed at when the call began. */
-static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid,
-					     __u32 func)
+static __noinline int put_arguments(struct pt_regs *ctx, __u64 cookie, __u32 tid, __u32 func)
 {
 	__u64 sp = ctx->sp + KX_COOKIE_FRAME(cookie);
 	__u64 words[KX_WIRE_PLAIN_WORDS] = { ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
@@ -44,6 +43,14 @@ static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, 
 	return kx_enter(tid, func, sp, words, n);
 }
 
+/* Values or arguments, which are a function of their own: the verifier adds up the stack of all callers, and allows 8 of them. */
+static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid, __u32 func)
+{
+	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
+		return kx_enter_values(ctx, tid, func, ctx->sp + KX_COOKIE_FRAME(cookie), 0);
+	return put_arguments(ctx, cookie, tid, func);
+}
+
 /*
  * @sp: the stack pointer when the call began. @can_skip: KX_ENTER_CAN_SKIP or 0. Returns what
  * kx_enter does.
@@ -57,10 +64,7 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 	if (cookie & KX_COOKIE_CHAINS)
 		func |= KX_ENTER_CHAINS;
 	if (KX_COOKIE_NARGS(cookie) || kx_callers)
-		/* not in there, as the verifier adds up the stack of all callers */
-		ret = kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES ?
-			      kx_enter_values(ctx, id, func, sp, 0) :
-			      put_entry_with_payload(ctx, cookie, id, func);
+		ret = put_entry_with_payload(ctx, cookie, id, func);
 	else
 		ret = kx_enter(id, func, sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
@@ -68,13 +72,22 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 	return ret;
 }
 
+/* @func and @sp as for kx_leave. @values: the function has some, if perhaps none at its exit. */
+static __noinline int put_exit_with_payload(struct pt_regs *ctx, __u32 tid, __u32 func, __u64 sp, __u32 values)
+{
+	if (kx_values && values)
+		return kx_leave_values(ctx, tid, func, sp, 0);
+	return kx_leave_result(KX_EVENT_EXIT, tid, func, sp, ctx);
+}
+
 /* After the return the stack pointer is above the return address. @paired: KX_LEAVE_PAIRED or 0. */
 static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 id, __u32 paired)
 {
-	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
-		kx_leave_values(ctx, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, 0);
+	if (kx_results || kx_values)
+		put_exit_with_payload(ctx, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8,
+				      KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES);
 	else
-		kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, ctx);
+		kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp - 8);
 }
@@ -197,10 +210,11 @@ int kx_exit(struct pt_regs *ctx)
 	/* the result of a call that leaves by a jump is not known yet */
 	if (cookie & KX_COOKIE_IS_TAIL)
 		kx_leave(KX_EVENT_TAIL_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0, 0);
-	else if (kx_values && cookie & KX_COOKIE_EXIT_VALUES)
-		kx_leave_values(ctx, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0);
+	else if (kx_results || kx_values)
+		put_exit_with_payload(ctx, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp,
+				      (cookie & KX_COOKIE_EXIT_VALUES) != 0);
 	else
-		kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, ctx);
+		kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), sp);
 	return 0;

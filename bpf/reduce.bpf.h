@@ -463,8 +463,8 @@ static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 }
 #endif
 
-/* The same with the call's result, if kx_results says so. A function of its own, as the payload takes stack. */
-static __noinline int leave_with_result(__u32 kind, __u32 tid, __u32 func, __u64 sp, __u64 result)
+/* The same with the call's result, if kx_results says so. */
+static __always_inline int leave_with_result(__u32 kind, __u32 tid, __u32 func, __u64 sp, __u64 result)
 {
 	__u64 words[3] = { result };
 

@@ -161,7 +161,7 @@ static __always_inline long copy_string(const struct kx_fetch *f, const struct k
 	if (!(f->flags & KX_FETCH_COUNTED)) {
 		/* the NUL, and one byte more to see whether it was cut */
 		got = read_string(to, most + 2, address, kernel);
-		return got > 0 ? got - 1 : -1;
+		return got > 0 ? got - 1 : got; /* 0: older kernels, of an empty one */
 	}
 	if (f->length >= KX_MAX_VALUES || (s->words[0] >> f->length & 1))
 		return -1;
@@ -249,7 +249,7 @@ static __noinline int put_values(const struct pt_regs *regs, __u32 tid, __u32 fu
 }
 
 /* As kx_enter, of a function that has values. @kernel: KX_VALUES_KERNEL or 0. */
-static __noinline int kx_enter_values(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kernel)
+static __always_inline int kx_enter_values(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kernel)
 {
 	int verdict = kx_admit(tid, func, sp, 0, 0);
 
@@ -266,7 +266,7 @@ static __always_inline int kx_has_exit_values(__u32 func)
 }
 
 /* As kx_leave with KX_EVENT_EXIT, of a function that has values. */
-static __noinline int kx_leave_values(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kernel)
+static __always_inline int kx_leave_values(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kernel)
 {
 	__u32 id = KX_COOKIE_FUNC(func);
 

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
-#     scripts/bench.sh [empty] [callers] [top] [peers] [share] [attach] [export] [diff] [compress] [syscalls] [follow] [rates] [accuracy]
+#     scripts/bench.sh [empty] [callers] [values] [top] [peers] [share] [attach] [export] [diff] [compress] [syscalls] [follow] [rates] [accuracy]
 #                      [bystander] [hitpath] [start] [budget]
 # default: all. The figures as JSON, and a chart of them: scripts/bench_figures.py.
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About half an hour, most of it for budget.
 #
 #     empty     a recorded call against the same probes with empty BPF programs
 #     callers   a call recorded with --callers against one recorded without
+#     values    a call recorded with values against one recorded without
 #     top       a call that kxray top counts and times against one recorded: the target's time, and with kxray's own CPU time
 #     peers     perf record, bpftrace and trace-cmd on the same function; uftrace and LLVM XRay on rebuilt ones
 #     share     functions with a cheap entry in some libraries, with return probes and without, and why the others have none
@@ -159,7 +160,7 @@ with_kxray()
 {
 	WHY="kxray did not start"
 	# shellcheck disable=SC2086
-	start_tool "$TMP/record.json" "$TMP/tool.err" "$KXRAY" record -p "$target" -f "$1" \
+	start_tool "$TMP/record.json" "$TMP/tool.err" "$KXRAY" record -p "$target" -f "$1${KX_VALUES:-}" \
 		-o "$TMP/trace.xray" --json ${KX_BENCH_RECORD:-}
 	if wait_text "$TMP/tool.err" '^kxray: recording'; then
 		measure_both "$1" "$2"
@@ -431,6 +432,25 @@ bench_top()
 	done
 }
 
+with_number() { KX_VALUES='(arg1:u64) -> ret:i64' with_kxray "$@"; }
+with_string() { KX_VALUES='(arg1:str)' with_kxray "$@"; }
+
+# Of a nop5, the cheapest call, and so the greatest ratio.
+bench_values()
+{
+	local what limit
+	for what in "number 1.15" "string 1.40"; do
+		read -r what limit <<<"$what"
+		if pairs bench_nop5 "$what" "$CALLS" kxray "$CALLS"; then
+			ratio "$([ "$what" = number ] && echo "recorded with an integer and its result" ||
+				echo "recorded with a string of 16 bytes") / without, nop5" "<=" "$limit" \
+				"$(column 1) / $(column 2) ns a call"
+		else
+			cannot "recorded with a $what / without, nop5" "$WHY"
+		fi
+	done
+}
+
 perf_probes() # FUNCTION
 {
 	local out
@@ -641,13 +661,14 @@ for part in "${@:-all}"; do
 	all)
 		bench_empty
 		bench_callers
+		bench_values
 		bench_top
 		bench_peers
 		bench_share
 		;;
-	empty | callers | top | peers | share) "bench_$part" ;;
+	empty | callers | values | top | peers | share) "bench_$part" ;;
 	attach | export | diff | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget) ;;
-	*) die "unknown part '$part': take empty, callers, top, peers, share, attach, export, diff, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
+	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
 	esac
 done
 end_target

@@ -32,21 +32,22 @@ int __xray_patch(void);
 		".balign 64\n" #name ":\n" code "	ret\n"                                           \
 		".size " #name ", .-" #name "\n"                                                   \
 		".popsection\n");                                                                  \
-	void name(void)
+	void name(const char *argument)
 
 FUNCTION(bench_nop5, "	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n");
 FUNCTION(bench_push, "	push %rbp\n	pop %rbp\n");
 FUNCTION(bench_endbr64_push, "	endbr64\n	push %rbp\n	pop %rbp\n");
 
 /* In C, for tracers that need another build of it. */
-__attribute__((noinline)) void bench_c(void)
+__attribute__((noinline)) void bench_c(const char *argument)
 {
+	(void)argument;
 	__asm__ volatile("" ::: "rbx"); /* begins with a push */
 }
 
 static const struct {
 	const char *name;
-	void (*call)(void);
+	void (*call)(const char *argument);
 } functions[] = {
 	{ "bench_nop5", bench_nop5 },
 	{ "bench_push", bench_push },
@@ -70,15 +71,16 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void run(void (*call)(void), long calls, int runs)
+static void run(void (*call)(const char *), long calls, int runs)
 {
+	static const char text[] = "0123456789abcdef"; /* for values */
 	double times[MAX_RUNS];
 
 	for (int r = 0; r < runs; r++) {
 		double start = now_ns();
 
 		for (long i = 0; i < calls; i++)
-			call();
+			call(text);
 		times[r] = (now_ns() - start) / (double)calls;
 	}
 	qsort(times, (size_t)runs, sizeof(*times), by_size);

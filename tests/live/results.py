@@ -20,6 +20,8 @@ with open(calls, newline="", encoding="utf-8") as f:
 with open(did, encoding="utf-8") as f:
     for call in json.load(f)["calls"]:
         name = call["function"]
+        if not name.startswith("result_"):
+            continue
         want.setdefault(name, []).append("" if name in without else str(call["result"]))
 for name in sorted(got | want):
     a, b = got.get(name, []), want.get(name, [])

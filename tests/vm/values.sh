@@ -51,9 +51,9 @@ check() {
 	# the target's first line
 	ready=$(grep ready "$out/kernel/both")
 	size=$((${#ready} + 1))
-	assert_contains "${name}_kernel_function" "$(cat "$TMP/dump")" 'vfs_write {arg2 = "'"$ready"'\n", arg3 = '"$size}"'
+	assert_contains "${name}_kernel_function" "$(cat "$TMP/dump")" 'vfs_write {arg2 = "'"$ready"'\n", arg3 = '"$size}"
 	assert_contains "${name}_kernel_result" "$(cat "$TMP/dump")" "vfs_write {ret = $size}"
-	assert_contains "${name}_system_call" "$(cat "$TMP/dump")" 'write {arg1 = 1, arg2 = "'"$ready"'\n", arg3 = '"$size}"'
+	assert_contains "${name}_system_call" "$(cat "$TMP/dump")" 'write {arg1 = 1, arg2 = "'"$ready"'\n", arg3 = '"$size}"
 	assert_contains "${name}_system_call_result" "$(cat "$TMP/dump")" "write {ret = $size}"
 }
 

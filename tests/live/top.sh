@@ -168,6 +168,12 @@ for wrong in "" "-a" "-a -p 1 -f x" "-p 1 --interval 0" "-p 1 -n 0" "-p 1 --sort
 	run "$KXRAY" top $wrong
 	assert_eq "top $wrong: status" "$STATUS" 2
 done
+run "$KXRAY" top -p 1 -f 'x(arg1:i32) -> ret'
+assert_eq "values: status" "$STATUS" 2
+assert_contains "values: the sentence" "$ERR" \
+	"kxray top: top records no values of calls, as in 'x(arg1:i32) -> ret': give -f 'x'"
+run "$KXRAY" top -p 1 -f x --results
+assert_eq "--results: status" "$STATUS" 2
 
 # A name that holds anything
 symbol=$'qu\e[31m\n\x9b2J\xff'

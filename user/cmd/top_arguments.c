@@ -7,6 +7,7 @@
 
 #include "cmd/record_options.h"
 #include "cmd/top_metrics.h"
+#include "select/value_spec.h"
 
 #define FIELD(member) KX_FIELD(struct kx_top_arguments, member)
 /* Where functions may join, all of them need room from the start: 384 bytes each and CPU. */
@@ -117,9 +118,28 @@ const struct kx_option_group kx_top_options[] = {
 	{ 0 },
 };
 
+/* Of -f, which record has in common with top. */
+static int refuse_values(const struct kx_top_arguments *a, struct kx_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < a->r.o.select.ninclude && !r; i++) {
+		struct kx_value_spec spec;
+
+		r = kx_value_spec_parse(a->r.include[i], &spec, err);
+		if (!r && spec.n)
+			r = kx_err_set(err, -EINVAL,
+				       "top records no values of calls, as in '%s': give -f '%s'",
+				       a->r.include[i], spec.pattern);
+		kx_value_spec_free(&spec);
+	}
+	return r;
+}
+
 static int check(struct kx_top_arguments *a, struct kx_err *err)
 {
 	struct kx_recording_options *o = &a->r.o;
+	int r;
 
 	if (o->all && a->r.pids)
 		return kx_err_set(err, -EINVAL, "-a traces every process: leave out -p");
@@ -137,7 +157,8 @@ static int check(struct kx_top_arguments *a, struct kx_err *err)
 		return kx_err_set(err, -EINVAL,
 				  "--max-overhead chooses functions where none are named: leave it "
 				  "out, or -f");
-	return kx_top_metrics_check(a->prometheus, err);
+	r = refuse_values(a, err);
+	return r ? r : kx_top_metrics_check(a->prometheus, err);
 }
 
 int kx_top_parse(const struct kx_command *c, struct kx_top_arguments *a, int argc, char **argv,

@@ -209,7 +209,9 @@ static __always_inline __u32 append_value(struct kx_value_scratch *s, const stru
 /* Collects the values of the event and puts its record. @kind: KX_EVENT_..., and KX_VALUES_KERNEL. */
 static __noinline int put_values(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kind)
 {
-	__u32 id = KX_COOKIE_FUNC(func), kernel = kind & KX_VALUES_KERNEL, event = kind & 0xff, n = 1, first = 0, count;
+	/* of two kinds: else kx_lose, which kx_session_plain calls, too, would be compiled for all numbers */
+	const __u32 event = (kind & 0xff) == KX_EVENT_ENTRY ? KX_EVENT_ENTRY : KX_EVENT_EXIT;
+	__u32 id = KX_COOKIE_FUNC(func), kernel = kind & KX_VALUES_KERNEL, n = 1, first = 0, count;
 	struct kx_value_table *t = bpf_map_lookup_elem(&kx_value_tables, &id);
 	struct kx_value_scratch *s;
 	struct kx_own_ring ring;

@@ -43,12 +43,10 @@ static __noinline int put_arguments(struct pt_regs *ctx, __u64 cookie, __u32 tid
 	return kx_enter(tid, func, sp, words, n);
 }
 
-/* Values or arguments, which are a function of their own: the verifier adds up the stack of all callers, and allows 8 of them. */
-static __noinline int put_entry_with_payload(struct pt_regs *ctx, __u64 cookie, __u32 tid, __u32 func)
+/* Beside put_arguments, not around it: the verifier adds up the stack of all callers, and allows 8 of them and 512 bytes. */
+static __noinline int put_values_at_entry(struct pt_regs *ctx, __u64 cookie, __u32 tid, __u32 func)
 {
-	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
-		return kx_enter_values(ctx, tid, func, ctx->sp + KX_COOKIE_FRAME(cookie), 0);
-	return put_arguments(ctx, cookie, tid, func);
+	return kx_enter_values(ctx, tid, func, ctx->sp + KX_COOKIE_FRAME(cookie), 0);
 }
 
 /*
@@ -63,8 +61,10 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 
 	if (cookie & KX_COOKIE_CHAINS)
 		func |= KX_ENTER_CHAINS;
-	if (KX_COOKIE_NARGS(cookie) || kx_callers)
-		ret = put_entry_with_payload(ctx, cookie, id, func);
+	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
+		ret = put_values_at_entry(ctx, cookie, id, func);
+	else if (KX_COOKIE_NARGS(cookie) || kx_callers)
+		ret = put_arguments(ctx, cookie, id, func);
 	else
 		ret = kx_enter(id, func, sp, 0, 0);
 	if (cookie & KX_COOKIE_HAS_TRIGGER)

@@ -113,7 +113,7 @@ int main(void)
 	start_xray();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while (fgets(line, sizeof(line), stdin)) {
-		void (*call)(void) = NULL;
+		void (*call)(const char *) = NULL;
 		long calls = 0;
 		int runs = 0, n = sscanf(line, "%15s %63s %ld %d", command, name, &calls, &runs);
 

@@ -13,7 +13,9 @@
 
 static void test_slots_of_a_record(void **state)
 {
-	static const unsigned slots[KX_WIRE_MAX_WORDS + 1] = { 1, 2, 2, 2, 3, 3, 3, 4, 4, 4 };
+	static const unsigned slots[KX_WIRE_MAX_WORDS + 1] = { 1, 2, 2, 2, 3, 3, 3, 4, 4,
+							       4, 5, 5, 5, 6, 6, 6, 7, 7,
+							       7, 8, 8, 8, 9, 9, 9 };
 
 	(void)state;
 	for (unsigned words = 0; words <= KX_WIRE_MAX_WORDS; words++)
@@ -128,10 +130,8 @@ static void test_payload_goes_round_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slots_of_a_record),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_peek_and_release),
-		cmocka_unit_test(test_take),
+		cmocka_unit_test(test_slots_of_a_record),	   cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_peek_and_release),	   cmocka_unit_test(test_take),
 		cmocka_unit_test(test_payload_goes_round_the_end),
 	};
 

@@ -40,6 +40,11 @@ for view in --callers --callees --histogram "--slowest 3"; do
 	printed REPORT "$KXRAY" report --json $view take "$TRACE"
 done
 printed DUMP "$KXRAY" dump --json "$TRACE"
+trace_target values -f 'take_integers(arg1:i8, arg3:bool) -> ret:i8'
+recorded_as RECORD
+printed REPORT "$KXRAY" report --json --by-value arg3 "$TRACE"
+printed REPORT "$KXRAY" report --json --slowest 1 "$TRACE"
+printed DUMP "$KXRAY" dump --json "$TRACE"
 cp "$TRACE" "$TMP/old.xray"
 trace_target waits -f nap -o "$TMP/old.xray"
 recorded_as RECORD
@@ -81,7 +86,7 @@ checked COUNT "functions[].out_seconds" # ../live/count.sh
 checked FUNCTIONS
 checked DOCTOR
 checked DUMP ns_pid ticks type data_hex
-# Programs with links, pid namespaces, processes that join (system_wide.sh, containers.sh), C++ programs, crashes
-checked SESSION "modules[].called" session.{kernel_mechanism,unprobed,processes_left_out} \
+# Debug information, programs with links, pid namespaces, processes that join (system_wide.sh, containers.sh), C++ programs, crashes
+checked SESSION session.values.*[].{type,names,unknown,hidden} "modules[].called" session.{kernel_mechanism,unprobed,processes_left_out} \
 	"session.processes[].ns_pid" "session.processes[].started" \
 	session.probe_costs.moved_exits{,.functions,.moves} session.trigger.signal{,_name}

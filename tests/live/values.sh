@@ -24,6 +24,11 @@ compare "by default"
 assert_eq "dump --json" "$(python3 tests/live/values.py dump "$TMP/dump.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
 "$KXRAY" export -f chrome -o "$TMP/chrome.json" "$TRACE" 2>/dev/null
 assert_eq "chrome" "$(python3 tests/live/values.py chrome "$TMP/chrome.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
+for value in "arg1 21 90" "arg2 14 77" "ret 20 90"; do
+	set -- $value
+	"$KXRAY" report --by-value "$1" --json "$TRACE" >"$TMP/by_value.json"
+	assert_eq "report --by-value $1" "$(python3 tests/live/by_value.py "$TMP/calls.csv" "$1" "$TMP/by_value.json" 2>&1)" "$2 values, $3 calls"
+done
 trace_target values "${specs[@]}" --callers --args 3
 compare "with callers"
 for mechanism in session multi single; do

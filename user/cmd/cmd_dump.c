@@ -188,12 +188,8 @@ static void print_values(const struct dump *d, const struct kx_fdr_record *rec)
 	struct kx_shown_value v[KX_MAX_VALUES];
 	size_t n = take_values(d, rec, v);
 
-	for (size_t i = 0; i < n; i++) {
-		kx_text_str(d->out, i ? ", " : " {");
-		kx_text_escaped(d->out, v[i].described->label, strlen(v[i].described->label));
-		kx_text_str(d->out, " = ");
-		kx_value_put_text(d->out, &v[i]);
-	}
+	kx_text_str(d->out, n ? " {" : "");
+	kx_values_put_text(d->out, v, n);
 	kx_text_str(d->out, n ? "}" : "");
 }
 

@@ -98,7 +98,8 @@ const struct kx_command kx_command_report = {
 	.summary = "show a trace as a table of functions, a tree of calls, a histogram or its slowest calls",
 	.usage = "Usage: kxray report [OPTION...] FILE\n"
 		 "       kxray report --tree [FUNCTION] | --callers FUNCTION | --callees FUNCTION |\n"
-		 "                    --histogram FUNCTION | --slowest N [FUNCTION] [OPTION...] FILE\n"
+		 "                    --histogram FUNCTION | --slowest N [FUNCTION] | --by-value NAME\n"
+		 "                    [OPTION...] FILE\n"
 		 "Shows a trace as a table of functions, or one of these views. FILE is any XRay trace; '-' is standard input.\n",
 	.groups = groups,
 	.notes = "Times are from entry to exit, less what the probes themselves took (--raw: as recorded).\n"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/pattern.h"
+#include "report/by_value.h"
 #include "report/call_tree_read.h"
 #include "report/durations.h"
 #include "report/slowest.h"
@@ -23,7 +24,7 @@ static int set_view(void *field, const struct kx_option *o, const char *value, s
 	if (a->kind)
 		return kx_err_set(err, -EINVAL,
 				  "--%s shows something else than an option before it: give one of --tree, --callers, "
-				  "--callees, --histogram and --slowest", o->name);
+				  "--callees, --histogram, --slowest and --by-value", o->name);
 	a->kind = (enum kx_view_kind)o->constant;
 	if (a->kind == KX_VIEW_SLOWEST) {
 		char *end;
@@ -32,6 +33,10 @@ static int set_view(void *field, const struct kx_option *o, const char *value, s
 		a->slowest = strtoul(value, &end, 10);
 		return *value >= '0' && *value <= '9' && !*end && !errno && a->slowest && a->slowest <= 10000 ? 0 :
 			       kx_err_set(err, -EINVAL, "--slowest takes a number from 1 to 10000, not '%s'", value);
+	}
+	if (a->kind == KX_VIEW_BY_VALUE) {
+		a->value = value;
+		return *value ? 0 : kx_err_set(err, -EINVAL, "--by-value takes the name of a value, such as arg1 or ret");
 	}
 	a->function = value;
 	r = value ? kx_pattern_parse(value, &p, err) : 0;
@@ -61,6 +66,11 @@ const struct kx_option kx_view_options[] = {
 	  .manual = "The N slowest calls, of the FUNCTION ([MODULE:]GLOB) if one follows, else of any. Each is "
 		    "a tree whose times add up exactly: its own time, its callees, system calls and, with record "
 		    "--sched, when its thread was runnable or asleep in which of them, and who woke it." },
+	{ VIEW_OPTION("by-value", KX_VIEW_BY_VALUE, "NAME"),
+	  .help = "calls by what their value NAME was (record -f 'f(NAME:TYPE)'), the largest total first",
+	  .manual = "The calls of each function that has a value NAME (see VALUES in kxray-record(1)), by what it was: how "
+		    "many, total time, percentiles. The 20 largest are shown, with --limit another number; "
+		    "--sort takes total, count, min, p50, p90, p99 or max." },
 	{ 0 },
 };
 
@@ -114,6 +124,11 @@ int kx_view_check(const struct kx_view_arguments *a, const struct kx_report_view
 	if (table->by && (!tree || table->by == KX_REPORT_BY_CPU || table->by == KX_REPORT_BY_MODULE))
 		return kx_err_set(err, -EINVAL, tree ? "a tree can be shown by process, thread or name only" :
 						       "--by is for the table and for trees");
+	if (a->kind == KX_VIEW_BY_VALUE) {
+		if (table->sort <= KX_REPORT_BY_MAX && table->sort != KX_REPORT_BY_SELF)
+			return 0;
+		return kx_err_set(err, -EINVAL, "--by-value is sorted by total, count, min, p50, p90, p99 or max");
+	}
 	if (table->sort != KX_REPORT_BY_TOTAL)
 		return kx_err_set(err, -EINVAL, "--sort is for the table: the largest total comes first here");
 	return 0;
@@ -172,6 +187,20 @@ static int run_slowest(const struct kx_view_input *in, const struct kx_view_argu
 	return r;
 }
 
+static int run_by_value(const struct kx_view_input *in, const struct kx_view_arguments *a,
+			const struct kx_report_view *table, struct kx_text_out *out, bool *lost, struct kx_err *err)
+{
+	const struct kx_by_value_options options = { .label = a->value, .whole = in->whole };
+	struct kx_by_value b = { 0 };
+	int r = kx_by_value_read(in->calls, table->session, &options, &b, err);
+
+	*lost = b.totals.t.lost || b.totals.t.ended_early;
+	if (!r)
+		r = kx_by_value_print(&b, &options, table, in->info, in->names, out, err);
+	kx_by_value_free(&b);
+	return r;
+}
+
 int kx_view_run(const struct kx_view_input *in, const struct kx_view_arguments *a, const struct kx_report_view *table,
 		bool *lost, struct kx_err *err)
 {
@@ -185,6 +214,8 @@ int kx_view_run(const struct kx_view_input *in, const struct kx_view_arguments *
 	switch (a->kind) {
 	case KX_VIEW_HISTOGRAM:
 		return run_histogram(in, a, table, &out, lost, err);
+	case KX_VIEW_BY_VALUE:
+		return run_by_value(in, a, table, &out, lost, err);
 	case KX_VIEW_SLOWEST:
 		return run_slowest(in, a, &view, lost, err);
 	case KX_VIEW_CALLERS:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What `kxray report` shows besides its table: trees, callers and callees, histograms, slowest calls. */
+/* What `kxray report` shows besides its table: trees, callers and callees, histograms, slowest calls, values. */
 #ifndef KX_REPORT_VIEWS_H
 #define KX_REPORT_VIEWS_H
 
@@ -13,12 +13,14 @@ enum kx_view_kind {
 	KX_VIEW_CALLEES,
 	KX_VIEW_HISTOGRAM,
 	KX_VIEW_SLOWEST,
+	KX_VIEW_BY_VALUE,
 };
 
 struct kx_view_arguments {
 	enum kx_view_kind kind;
 	const char *function; /* [MODULE:]GLOB; NULL: not given */
 	size_t slowest;
+	const char *value; /* name of a value of calls */
 };
 
 /* The rows that choose a view; they belong at a struct kx_view_arguments. */

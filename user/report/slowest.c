@@ -51,6 +51,8 @@ static int on_first_leave(void *ctx, struct kx_call_thread *t, struct kx_call *c
 	if (s->count == s->wanted && s->calls[s->count - 1].took >= call->took)
 		return 0;
 	snprintf(slow.thread, sizeof(slow.thread), "%s", t->name);
+	kx_value_payload_copy(&call->values, &slow.values);
+	kx_value_payload_copy(&call->exit_values, &slow.exit_values);
 	insert(s, &slow);
 	return 0;
 }
@@ -257,6 +259,8 @@ int kx_slowest_read(struct kx_calls *calls, const struct kx_tree_view *view, con
 	if (!r && !s->calls)
 		r = -ENOMEM;
 	if (!r)
+		r = kx_value_map_read(&s->values, view->session);
+	if (!r)
 		r = kx_calls_walk(calls, KX_ORDER_THREAD, &visitor, NULL, NULL, err);
 	if (!r && !s->count && options->function)
 		r = kx_err_set(err, -ENODATA, "no completed call of the trace is of a function that matches '%s'",
@@ -277,5 +281,6 @@ void kx_slowest_free(struct kx_slowest *s)
 {
 	free(s->calls);
 	kx_call_tree_free(&s->tree);
+	kx_value_map_free(&s->values);
 	memset(s, 0, sizeof(*s));
 }

@@ -22,12 +22,14 @@ struct kx_slow_call {
 	int32_t pid, tid;
 	char thread[20]; /* name */
 	uint32_t root;	 /* its node in the tree: named; below it is the call */
+	struct kx_value_copy values, exit_values; /* size 0: none */
 };
 
 struct kx_slowest {
 	struct kx_slow_call *calls; /* the slowest first */
 	size_t count, wanted;
 	struct kx_call_tree tree;
+	struct kx_value_map values;
 };
 
 struct kx_slowest_options {

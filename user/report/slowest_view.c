@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/display.h"
 #include "report/report_format.h"
 #include "report/report_head.h"
 #include "report/slowest.h"
@@ -39,10 +40,23 @@ static int add_parts(const struct kx_tree_view *v, const struct kx_tree_rows *ro
 	return r;
 }
 
+/* What the call was called with and returned; returns how many values. */
+static size_t values_of(const struct kx_slowest *s, size_t i, struct kx_shown_value v[KX_MAX_VALUES])
+{
+	const struct kx_slow_call *c = &s->calls[i];
+	const struct kx_value_payload entry = { c->values.data, c->values.size };
+	const struct kx_value_payload exit = { c->exit_values.data, c->exit_values.size };
+	const struct kx_function_values *f = kx_value_map_find(&s->values, c->func);
+
+	return f ? kx_values_read(f, &entry, &exit, true, v) : 0;
+}
+
 static void json_call(const struct kx_slowest *s, const struct kx_tree_view *v, const struct kx_tree_rows *rows,
 		      size_t i, const struct parts *p)
 {
 	const struct kx_slow_call *c = &s->calls[i];
+	struct kx_shown_value values[KX_MAX_VALUES];
+	size_t n = values_of(s, i, values);
 	struct kx_text_out *o = v->out;
 	char text[64];
 
@@ -60,6 +74,9 @@ static void json_call(const struct kx_slowest *s, const struct kx_tree_view *v, 
 	kx_text_json_u64(o, "syscalls_ns", p->syscalls);
 	kx_text_json_u64(o, "runnable_ns", p->runnable);
 	kx_text_json_u64(o, "asleep_ns", p->asleep);
+	kx_text_str(o, n ? ",\"values\":" : "");
+	if (n)
+		kx_values_put_json(o, values, n);
 	kx_text_char(o, ',');
 }
 
@@ -70,6 +87,26 @@ static void part(char text[64], const char *name, uint64_t ns, uint64_t hz)
 
 	time[kx_format_time(time, ns, hz)] = 0;
 	snprintf(text, 64, "%s %s", name, time);
+}
+
+/* One line, of which a narrow screen has the beginning. */
+static void put_values(const struct kx_slowest *s, const struct kx_tree_view *v, size_t i)
+{
+	const size_t columns = v->screen.columns;
+	struct kx_shown_value values[KX_MAX_VALUES];
+	struct kx_text_out line;
+	size_t n = values_of(s, i, values), fits;
+
+	if (!n)
+		return;
+	kx_text_init_memory(&line);
+	kx_values_put_text(&line, values, n);
+	fits = kx_display_fit(line.buf, line.used, columns ? columns : SIZE_MAX);
+	if (fits < line.used)
+		fits = kx_display_fit(line.buf, line.used, columns - 1);
+	kx_text_bytes(v->out, line.buf, fits);
+	kx_text_str(v->out, fits < line.used ? "\xe2\x80\xa6\n" : "\n");
+	free(line.memory);
 }
 
 /* "1. handle_request [server], thread 12 worker-1, at 1.234567 s", and what its time went to. */
@@ -91,6 +128,7 @@ static void put_call(const struct kx_slowest *s, const struct kx_tree_view *v, s
 	kx_text_char(v->out, '\n');
 	kx_put_fitted(v->out, where, columns);
 	kx_text_char(v->out, '\n');
+	put_values(s, v, i);
 	for (size_t k = 0; k < 5; k++)
 		pieces[k] = texts[k];
 	part(texts[n++], "self", p->self, hz);

@@ -360,6 +360,23 @@ void kx_value_put_json(struct kx_text_out *o, const struct kx_shown_value *v)
 		kx_text_json_string(o, text);
 }
 
+void kx_value_payload_copy(const struct kx_value_payload *p, struct kx_value_copy *to)
+{
+	to->size = p->size < sizeof(to->data) ? p->size : sizeof(to->data);
+	if (to->size)
+		memcpy(to->data, p->data, to->size);
+}
+
+void kx_values_put_text(struct kx_text_out *o, const struct kx_shown_value *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		kx_text_str(o, i ? ", " : "");
+		kx_text_escaped(o, v[i].described->label, strlen(v[i].described->label));
+		kx_text_str(o, " = ");
+		kx_value_put_text(o, &v[i]);
+	}
+}
+
 void kx_values_put_json(struct kx_text_out *o, const struct kx_shown_value *v, size_t n)
 {
 	kx_text_char(o, '{');

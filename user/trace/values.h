@@ -57,6 +57,14 @@ struct kx_value_payload {
 	uint32_t size; /* bytes */
 };
 
+/* The same, kept. */
+struct kx_value_copy {
+	uint32_t size;
+	uint8_t data[KX_WIRE_MAX_WORDS * 8];
+};
+
+void kx_value_payload_copy(const struct kx_value_payload *p, struct kx_value_copy *to);
+
 enum kx_value_state {
 	KX_VALUE_KNOWN,
 	KX_VALUE_UNREAD,  /* its memory could not be read, or the call has no such event */
@@ -97,6 +105,9 @@ void kx_value_put_json(struct kx_text_out *o, const struct kx_shown_value *v);
  */
 #define KX_VALUE_TEXT (KX_STRING_LONGEST * 4 + 16)
 void kx_value_format(const struct kx_shown_value *v, char *text, size_t size);
+
+/* label = value, ... */
+void kx_values_put_text(struct kx_text_out *o, const struct kx_shown_value *v, size_t n);
 
 /* {"label": value, ...} */
 void kx_values_put_json(struct kx_text_out *o, const struct kx_shown_value *v, size_t n);

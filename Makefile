@@ -195,17 +195,18 @@ $(UNIT_TESTS): %: %.o $(BUILD)/libkxray.a
 	$(Q)$(CC) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(UNIT_LIBS) $(LIBS)
 
 # Fuzz targets: `make test` replays the corpus; `make fuzz` runs libFuzzer.
-# They read files, so they are linked with the reading rooms only, which a build with sanitizers
-# compiles in a fraction of the time.
-FUZZ_KINDS := fdr map elf plan
+# They are linked with the reading rooms and the parsers only, which a build with sanitizers compiles
+# in a fraction of the time.
+FUZZ_KINDS := fdr map elf plan spec
+SPEC_OBJS := $(BUILD)/user/select/value_spec.o
 FUZZ_SECONDS ?= 60
 
 $(BUILD)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h \
-		$(READING_OBJS) $(BUILD)/flags
+		$(READING_OBJS) $(SPEC_OBJS) $(BUILD)/flags
 	$(call say,FUZZ)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) -Itests/fuzz $(KX_LDFLAGS) -o $@ $< \
-		$(if $(findstring fuzzer,$(SANITIZER)),,tests/fuzz/replay.c) $(READING_OBJS) $(LIBS)
+		$(if $(findstring fuzzer,$(SANITIZER)),,tests/fuzz/replay.c) $(READING_OBJS) $(SPEC_OBJS) $(LIBS)
 
 .PHONY: fuzz fuzz-replay fuzz-run
 fuzz-replay: $(FUZZ_KINDS:%=$(BUILD)/tests/fuzz_%)

@@ -4,21 +4,31 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define KX_DECIMAL_SIZE 20 /* digits of UINT64_MAX */
 
+/* The digits of 0 to 99. */
+extern const char kx_decimal_pairs[200];
+
 /*
  * Writes @value in decimal to the end of @digits, without a terminating 0. Returns the index of the
- * first digit. Inline: exporters write millions of numbers.
+ * first digit. Inline, and two digits at a time: exporters write millions of numbers.
  */
 static inline size_t kx_decimal(char digits[static KX_DECIMAL_SIZE], uint64_t value)
 {
 	size_t at = KX_DECIMAL_SIZE;
 
-	do {
-		digits[--at] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
+	for (; value >= 100; value /= 100) {
+		at -= 2;
+		memcpy(digits + at, kx_decimal_pairs + 2 * (value % 100), 2);
+	}
+	if (value >= 10) {
+		at -= 2;
+		memcpy(digits + at, kx_decimal_pairs + 2 * value, 2);
+	} else {
+		digits[--at] = (char)('0' + value);
+	}
 	return at;
 }
 

@@ -86,17 +86,18 @@ void kx_text_str(struct kx_text_out *o, const char *text)
 	kx_text_bytes(o, text, strlen(text));
 }
 
-void kx_text_char(struct kx_text_out *o, char c)
-{
-	kx_text_bytes(o, &c, 1);
-}
-
 void kx_text_u64(struct kx_text_out *o, uint64_t value)
 {
-	char digits[KX_DECIMAL_SIZE];
+	char digits[2 * KX_DECIMAL_SIZE];
 	size_t at = kx_decimal(digits, value);
 
-	kx_text_bytes(o, digits + at, sizeof(digits) - at);
+	if (!kx_text_has_room(o, KX_DECIMAL_SIZE)) {
+		kx_text_bytes(o, digits + at, KX_DECIMAL_SIZE - at);
+		return;
+	}
+	/* A fixed size, of which the end means nothing: faster than a copy of the digits alone. */
+	memcpy(o->buf + o->used, digits + at, KX_DECIMAL_SIZE);
+	o->used += KX_DECIMAL_SIZE - at;
 }
 
 static void blanks(struct kx_text_out *o, size_t n)

@@ -29,7 +29,13 @@ static inline bool kx_text_has_room(const struct kx_text_out *o, size_t size)
 	return size < sizeof(o->buf) - o->used;
 }
 void kx_text_str(struct kx_text_out *o, const char *text);
-void kx_text_char(struct kx_text_out *o, char c);
+static inline void kx_text_char(struct kx_text_out *o, char c)
+{
+	if (kx_text_has_room(o, 1))
+		o->buf[o->used++] = c;
+	else
+		kx_text_bytes(o, &c, 1);
+}
 void kx_text_u64(struct kx_text_out *o, uint64_t value);
 /* At least |@width| characters: padded on the left (positive) or on the right (negative). */
 void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t size);

@@ -73,6 +73,11 @@ struct kx_exporter {
 	 * readable with pread(2); it replaces the file if run() succeeds.
 	 */
 	const char *append_option;
+	/*
+	 * For formats that write one of several parts of a trace: the name of the option that chooses it. If it is given, its
+	 * value stands before the suffix in the default output's name (trace.functions.csv).
+	 */
+	const char *part_option;
 	bool raw; /* the calls are as recorded, with the probes' own time: the output is read again */
 	/*
 	 * Writes everything to x->out. Errors: a negative errno with a sentence in @err; -EINVAL

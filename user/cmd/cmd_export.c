@@ -172,14 +172,23 @@ static int check_arguments(const struct arguments *a, struct kx_err *err)
 	return r;
 }
 
-char *kx_export_default_path(const char *trace, const struct kx_exporter *format)
+/* The part of the trace that a format writes alone; NULL: it was not asked to. */
+static const char *part_of(const struct arguments *a)
+{
+	return a->format->part_option ? kx_format_option(&a->of_formats, a->format->part_option) : NULL;
+}
+
+char *kx_export_default_path(const char *trace, const char *part, const struct kx_exporter *format)
 {
 	size_t len = kx_output_stem(trace);
 	char *path = NULL;
 
+	/* A value with a slash or the like is none: the format refuses it later, with the right message. */
+	if (part && (!*part || part[strspn(part, "abcdefghijklmnopqrstuvwxyz")]))
+		part = NULL;
 	if (len > 5 && !strncmp(trace + len - 5, ".xray", 5))
 		len -= 5;
-	if (asprintf(&path, "%.*s%s", (int)len, trace, format->suffix) < 0)
+	if (asprintf(&path, "%.*s%s%s%s", (int)len, trace, part ? "." : "", part ? part : "", format->suffix) < 0)
 		return NULL;
 	return path;
 }
@@ -242,7 +251,9 @@ static void print_end(const struct job *j, uint64_t calls)
 	const char *path = j->default_path ? j->default_path : j->args->output;
 	char *hint = j->output.is_temporary ? hint_of(j->args->format, path) : NULL;
 
-	if (j->default_path)
+	if (j->default_path && part_of(j->args))
+		kx_print(stderr, "kxray export: written to %s\n", path);
+	else if (j->default_path)
 		kx_print(stderr, "kxray export: %" PRIu64 " calls written to %s%s%s\n", calls, path, hint ? "; " : "",
 			 hint ? hint : "");
 	else if (hint)
@@ -255,6 +266,11 @@ static void warn_after(const struct job *j)
 	const struct kx_calls_totals *t = kx_calls_get_totals(j->calls);
 	const char *pattern;
 
+	/* Not each part is made from calls. */
+	if (part_of(j->args)) {
+		print_end(j, 0);
+		return;
+	}
 	for (size_t i = 0; (pattern = kx_calls_unmatched(j->calls, i)); i++)
 		kx_print(stderr, "kxray export: no function of the trace matches '%s'\n", pattern);
 	if (!t->calls)
@@ -351,7 +367,7 @@ static int open_output(struct job *j, struct kx_err *err)
 	const char *path = a->output;
 
 	if (!path && strcmp(a->trace.path, "-")) {
-		path = j->default_path = kx_export_default_path(a->trace.path, a->format);
+		path = j->default_path = kx_export_default_path(a->trace.path, part_of(a), a->format);
 		if (!path)
 			return kx_err_set(err, -ENOMEM, "out of memory");
 	}

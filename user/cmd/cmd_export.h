@@ -7,9 +7,9 @@
 
 #include "exporters/exporter.h"
 
-/* Where it goes: @trace without .xray (or .xray.zst), with the format's suffix; allocated, NULL on
+/* Where it goes: @trace without .xray (or .xray.zst), with the format's suffix, before it @part if not NULL; allocated, NULL on
  * -ENOMEM. */
-char *kx_export_default_path(const char *trace, const struct kx_exporter *format);
+char *kx_export_default_path(const char *trace, const char *part, const struct kx_exporter *format);
 
 /*
  * Exports and prints what the command prints, or with @quiet errors only; returns its exit status.

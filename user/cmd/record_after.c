@@ -255,7 +255,7 @@ static bool has_viewer(void)
  * file. */
 static int open_trace(const struct kx_record_arguments *a, const char *trace)
 {
-	char *path = kx_export_default_path(trace, a->open);
+	char *path = kx_export_default_path(trace, NULL, a->open);
 	sigset_t stop;
 	int status;
 

@@ -137,16 +137,22 @@ else
 	fi
 fi
 
-# Megabytes of trace a second of CPU time.
-for ((i = 0; i < ROUNDS; i++)); do
-	cost "$KXRAY" export -f perfetto -o - "$TMP/repeated.xray" || break
-done | awk -v bytes="$(stat -c %s "$TMP/repeated.xray")" '{ print bytes / $1 / 1e6 }' >"$TMP/speeds"
-if [ -s "$TMP/speeds" ]; then
-	verdict "perfetto, $STACKS stacks: trace read a second" "$(median <"$TMP/speeds" | xargs printf %.0f)" ">=" 100 MB \
-		"$(sort -g "$TMP/speeds" | awk 'NR == 1 { l = $1 } { g = $1 } END { printf "%.0f to %.0f", l, g }')"
-else
-	cannot "perfetto, $STACKS stacks" "$(why)"
-fi
+# speed FORMAT: megabytes of trace a second of CPU time
+speed()
+{
+	local i name="$1, $STACKS stacks: trace read a second"
+	for ((i = 0; i < ROUNDS; i++)); do
+		cost "$KXRAY" export -f "$1" -o - "$TMP/repeated.xray" || break
+	done | awk -v bytes="$(stat -c %s "$TMP/repeated.xray")" '{ print bytes / $1 / 1e6 }' >"$TMP/speeds"
+	if [ -s "$TMP/speeds" ]; then
+		verdict "$name" "$(median <"$TMP/speeds" | xargs printf %.0f)" ">=" 100 MB \
+			"$(sort -g "$TMP/speeds" | awk 'NR == 1 { l = $1 } { g = $1 } END { printf "%.0f to %.0f", l, g }')"
+	else
+		cannot "$name" "$(why)"
+	fi
+}
+speed perfetto
+speed csv
 
 # A trace ten times as long: memory may depend only on the number of functions, threads and open calls.
 rm -f "$TMP"/repeated.xray*

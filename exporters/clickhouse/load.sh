@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Loads a trace into a ClickHouse server that has the tables of schema.sql:
+#     load.sh TRACE [NAME=VALUE...] [CLICKHOUSE-CLIENT-OPTION...]
+#     load.sh trace.xray --host db1 --port 9000
+#     load.sh trace.xray host=web1 trace=1764000000000000000
+# NAME=VALUE fills a column in all rows: one of your own, or host and trace if the trace does not have them.
+#
+# Each row is loaded once, whatever is killed meanwhile: run it again, or let it try again (TRIES, default 60, PAUSE seconds apart,
+# default 1). The exporter always writes the same rows in the same order, the server takes blocks in that order and each as a
+# whole, so that the number of rows there says where to go on. One loader for a trace at a time, into always the same server.
+set -euo pipefail
+
+die() { echo "load.sh: $*" >&2; exit 1; }
+KXRAY=${KXRAY:-kxray} CLIENT=${CLICKHOUSE_CLIENT:-clickhouse-client} TRIES=${TRIES:-60} PAUSE=${PAUSE:-1}
+[ $# -gt 0 ] || die "no trace is named: load.sh TRACE [NAME=VALUE...] [CLICKHOUSE-CLIENT-OPTION...]"
+TRACE=$1
+shift
+declare -A constants=()
+options=()
+for word; do
+	if [[ $word = [a-z]*=* ]]; then constants[${word%%=*}]=${word#*=}; else options+=("$word"); fi
+done
+errors=$(mktemp)
+trap 'rm -f "$errors"' EXIT
+
+# patiently COMMAND...: until it succeeds, as a server needs a while to start again
+patiently() {
+	local try
+	for ((try = 1; try <= TRIES; try++)); do
+		"$@" && return
+		sleep "$PAUSE"
+	done
+	die "$TRACE: given up after $TRIES tries: $(head -n 1 "$errors")"
+}
+
+query() { "$CLIENT" "${options[@]}" -q "$1" </dev/null 2>"$errors"; }
+quoted() { sed "s/[\\\\']/\\\\&/g; s/^/'/; s/\$/'/" <<<"$1"; }
+export_csv() { "$KXRAY" export -f csv -o - --csv-null '\N' "$@" "$TRACE" 2>"$errors.export"; }
+
+# The value of a column that is the same in all rows
+constant() {
+	local rows
+	[ -z "${constants[$1]+set}" ] || { echo "${constants[$1]}" && return; }
+	rows=$(export_csv --csv-table functions --csv-columns "$1" | head -n 2) || :
+	[[ $rows = *$'\n'* ]] || die "$TRACE has no $1: give it as $1=VALUE $(head -n 1 "$errors.export")"
+	sed '1d; s/\r$//' <<<"$rows"
+}
+
+# Whether the connection of an earlier loader still has a block to write
+busy() {
+	local n
+	n=$(query "SELECT count() FROM system.processes WHERE query_id = $(quoted "$id")") && [ "$n" != 0 ]
+}
+count_rows() {
+	local try
+	for ((try = 1; try <= TRIES; try++)); do
+		busy || break
+		sleep "$PAUSE"
+	done
+	have=$(query "SELECT count() FROM kxray.$table WHERE host = $(quoted "$host") AND trace = $trace") && [ -n "$have" ]
+}
+
+insert() {
+	local status
+	export_csv --csv-table "$table" --csv-columns "$columns" --csv-skip "$have" |
+		"$CLIENT" "${options[@]}" --format_csv_allow_single_quotes=0 --query_id="$id" \
+			-q "INSERT INTO kxray.$table ($names) FORMAT CSVWithNames" 2>"$errors" &&
+		return
+	status=("${PIPESTATUS[@]}")
+	[ "${status[0]}" = 0 ] || die "$(head -n 1 "$errors.export")"
+	return 1
+}
+load_rest() {
+	count_rows && insert
+}
+
+host=$(constant host)
+trace=$(constant trace)
+[[ $trace =~ ^[0-9]+$ ]] || die "trace takes a number, not '$trace'"
+trap 'rm -f "$errors" "$errors.export"' EXIT
+for table in functions processes sched losses calls; do
+	id="kxray-$table-$trace-$host"
+	get_names() {
+		names=$(query "SELECT arrayStringConcat(groupArray(name), ',') FROM system.columns
+			WHERE database = 'kxray' AND table = '$table' AND default_kind = ''") && [ -n "$names" ]
+	}
+	patiently get_names
+	columns=
+	for name in ${names//,/ }; do
+		columns+=${columns:+,}$name${constants[$name]+=${constants[$name]}}
+	done
+	if [ $table = functions ]; then
+		have=0
+		patiently insert
+	else
+		patiently load_rest
+	fi
+done
+patiently count_rows
+echo "$TRACE: $have calls of $host"

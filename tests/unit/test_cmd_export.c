@@ -172,6 +172,11 @@ static void test_output_names(void **state)
 	assert_string_equal(err_text, "kxray export: x.csv: open it in a spreadsheet, or read it by a script\n");
 	assert_int_equal(files(), before + 2);
 	remove_file("trace.folded");
+	/* a part of the trace has a name of its own */
+	assert_int_equal(run("-f csv --csv-table functions trace.xray"), KX_EXIT_DONE);
+	assert_true(exists("trace.functions.csv"));
+	assert_non_null(strstr(err_text, "kxray export: written to trace.functions.csv\n"));
+	remove_file("trace.functions.csv");
 	remove_file("x.csv");
 	assert_int_equal(run("-f folded -o - trace.xray"), KX_EXIT_DONE);
 	assert_string_equal(out_text, "process;outer 4300\nprocess;outer;inner 700\n");
@@ -241,6 +246,7 @@ static void test_usage(void **state)
 	check_usage("-f csv --no-such trace.xray", "no option '--no-such'");
 	check_usage("-f csv trace.xray -o", "needs a value");
 	check_usage("-f csv --json trace.xray", "--list");
+	check_usage("-f csv --csv-table /tmp/x trace.xray", "no table '/tmp/x'");
 	check_usage("-f csv --time 1 trace.xray", "FROM..TO");
 	check_usage("-f csv --time .. trace.xray", "FROM..TO");
 	check_usage("-f csv --time 1x..2 trace.xray", "FROM..TO");

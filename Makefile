@@ -33,6 +33,7 @@ MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+DATADIR ?= $(PREFIX)/share/kxray
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -278,11 +279,12 @@ kernels: ## test every feature on each kernel, and write the README's table
 INSTALLED = $(BUILD)/kxray:$(BINDIR)/kxray \
 	    $(foreach page,$(MANUAL),$(page):$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page))) \
 	    $(BUILD)/completion/kxray.bash:$(BASHDIR)/kxray $(BUILD)/completion/kxray.zsh:$(ZSHDIR)/_kxray \
-	    $(BUILD)/completion/kxray.fish:$(FISHDIR)/kxray.fish
+	    $(BUILD)/completion/kxray.fish:$(FISHDIR)/kxray.fish \
+	    $(foreach file,schema.sql distributed.sql questions.sql load.sh,exporters/clickhouse/$(file):$(DATADIR)/clickhouse/$(file))
 
 install: all ## install below $(DESTDIR)$(PREFIX)
 	@set -e; for file in $(INSTALLED); do \
-		to="$(DESTDIR)$${file#*:}" mode=644; [ "$${file%%:*}" != $(BUILD)/kxray ] || mode=755; \
+		to="$(DESTDIR)$${file#*:}" mode=644; [ ! -x "$${file%%:*}" ] || mode=755; \
 		echo "  INSTALL  $$to"; install -D -m $$mode "$${file%%:*}" "$$to"; done
 
 uninstall: ## remove what install put there

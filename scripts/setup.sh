@@ -22,7 +22,8 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-test)
 		packages debian-fast
-		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static tmux prometheus chromium debuginfod dwz
+		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static tmux prometheus chromium debuginfod dwz \
+			clickhouse-server clickhouse-client
 		;;
 	debian-bench)
 		echo linux-perf bpftrace uftrace trace-cmd python3 libpython3-dev libstdc++6 redis-server redis-tools \

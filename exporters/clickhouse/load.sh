@@ -22,7 +22,7 @@ for word; do
 	if [[ $word = [a-z]*=* ]]; then constants[${word%%=*}]=${word#*=}; else options+=("$word"); fi
 done
 errors=$(mktemp)
-trap 'rm -f "$errors"' EXIT
+trap 'rm -f "$errors" "$errors.export"' EXIT
 
 # patiently COMMAND...: until it succeeds, as a server needs a while to start again
 patiently() {
@@ -44,21 +44,17 @@ constant() {
 	[ -z "${constants[$1]+set}" ] || { echo "${constants[$1]}" && return; }
 	rows=$(export_csv --csv-table functions --csv-columns "$1" | head -n 2) || :
 	[[ $rows = *$'\n'* ]] || die "$TRACE has no $1: give it as $1=VALUE $(head -n 1 "$errors.export")"
-	sed '1d; s/\r$//' <<<"$rows"
+	sed '1d; s/\r$//; s/^"\(.*\)"$/\1/; s/""/"/g' <<<"$rows"
 }
 
-# Whether the connection of an earlier loader still has a block to write
-busy() {
-	local n
-	n=$(query "SELECT count() FROM system.processes WHERE query_id = $(quoted "$id")") && [ "$n" != 0 ]
-}
+# How many rows of the trace are there; not while the connection of an earlier loader may still have a block to write, which the
+# server is asked for first: scalars come before the rest of a query
 count_rows() {
-	local try
-	for ((try = 1; try <= TRIES; try++)); do
-		busy || break
-		sleep "$PAUSE"
-	done
-	have=$(query "SELECT count() FROM kxray.$table WHERE host = $(quoted "$host") AND trace = $trace") && [ -n "$have" ]
+	local writers rows
+	rows=$(query "SELECT (SELECT count() FROM system.processes WHERE query_id = $(quoted "$id")), count()
+		FROM kxray.$table WHERE host = $(quoted "$host") AND trace = $trace") || return
+	read -r writers have <<<"$rows"
+	[ "$writers" = 0 ] && [ -n "$have" ]
 }
 
 insert() {
@@ -78,14 +74,20 @@ load_rest() {
 host=$(constant host)
 trace=$(constant trace)
 [[ $trace =~ ^[0-9]+$ ]] || die "trace takes a number, not '$trace'"
-trap 'rm -f "$errors" "$errors.export"' EXIT
+declare -A columns_of=()
+get_columns() {
+	local table names
+	while read -r table names; do
+		columns_of[$table]=$names
+	done < <(query "SELECT table, arrayStringConcat(groupArray(name), ',') FROM system.columns
+		WHERE database = 'kxray' AND default_kind = '' GROUP BY table")
+	[ ${#columns_of[@]} -gt 0 ]
+}
+patiently get_columns
 for table in functions processes sched losses calls; do
 	id="kxray-$table-$trace-$host"
-	get_names() {
-		names=$(query "SELECT arrayStringConcat(groupArray(name), ',') FROM system.columns
-			WHERE database = 'kxray' AND table = '$table' AND default_kind = ''") && [ -n "$names" ]
-	}
-	patiently get_names
+	names=${columns_of[$table]-}
+	[ -n "$names" ] || die "the server has no table kxray.$table; schema.sql makes it"
 	columns=
 	for name in ${names//,/ }; do
 		columns+=${columns:+,}$name${constants[$name]+=${constants[$name]}}

@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS kxray.calls (
 	args String,
 	caller String,
 	result Nullable(Int64),
+	values String,
 	off_cpu_ns Nullable(UInt64),
 	time DateTime ALIAS toDateTime(intDiv(trace + start_ns, 1000000000))
 ) ENGINE = MergeTree

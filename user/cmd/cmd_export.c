@@ -109,6 +109,10 @@ static const struct kx_example examples[] = {
 	  "half a second of it, without short calls" },
 	{ "kxray export -f folded -o - trace.xray | flamegraph.pl > flames.svg",
 	  "a flame graph" },
+	{ "kxray export -f csv -o - trace.xray | sqlite3 calls.db '.import --csv /dev/stdin calls'",
+	  "a table in sqlite" },
+	{ "kxray export -f csv --csv-table functions --csv-columns +host trace.xray",
+	  "the traced functions, into trace.functions.csv (man kxray-formats: DATABASES)" },
 	{ 0 },
 };
 

@@ -110,18 +110,31 @@ names=$(clickhouse 0 -q "SELECT arrayStringConcat(groupArray(name), ',') FROM sy
 	WHERE database = 'kxray' AND table = 'calls' AND default_kind = ''")
 clickhouse 0 -q "SELECT $names FROM kxray.calls LIMIT 2000000 FORMAT CSVWithNames" >"$TMP/csv"
 clickhouse 0 -q "SELECT $names FROM kxray.calls LIMIT 2000000 FORMAT RowBinary" >"$TMP/binary"
-clickhouse 0 -q "CREATE TABLE kxray.some AS kxray.calls"
+# server_seconds: CPU time that server 0 has used
+server_seconds()
+{
+	local stat
+	read -r -d '' stat <"/proc/${CLICKHOUSE_PIDS[0]}/stat"
+	# shellcheck disable=SC2086
+	set -- ${stat##*) }
+	divided $((${12} + ${13})) "$(getconf CLK_TCK)" 2
+}
+# cpu FORMAT FILE: CPU time of client and server while they load it, into an empty table that is not merged meanwhile
+cpu()
+{
+	local before
+	clickhouse 0 -n -q "DROP TABLE IF EXISTS kxray.some; CREATE TABLE kxray.some AS kxray.calls; SYSTEM STOP MERGES"
+	before=$(server_seconds)
+	TIMEFORMAT='%U %S'
+	{ time clickhouse 0 -q "INSERT INTO kxray.some ($names) FORMAT $1" <"$2"; } 2>"$TMP/client" || die "$1 is refused"
+	awk -v before="$before" -v after="$(server_seconds)" 'END { print $1 + $2 + after - before }' "$TMP/client"
+}
 : >"$TMP/pairs"
 rows=$(clickhouse 0 -q "SELECT least(2000000, count()) FROM kxray.calls")
 for ((i = 0; i < ROUNDS; i++)); do
-	begun=$(now)
-	clickhouse 0 -q "INSERT INTO kxray.some ($names) FORMAT CSVWithNames" <"$TMP/csv" || die "CSV is refused"
-	csv=$(since "$begun")
-	begun=$(now)
-	clickhouse 0 -q "INSERT INTO kxray.some ($names) FORMAT RowBinary" <"$TMP/binary" || die "RowBinary is refused"
-	echo "$csv $(since "$begun")" >>"$TMP/pairs"
+	echo "$(cpu CSVWithNames "$TMP/csv") $(cpu RowBinary "$TMP/binary")" >>"$TMP/pairs"
 done
-figure "load of CSV / RowBinary, seconds" "$(awk '{ print $1 / $2 }' "$TMP/pairs" | median | xargs printf %.2f)" x \
+figure "load of CSV / RowBinary, CPU time" "$(awk '{ print $1 / $2 }' "$TMP/pairs" | median | xargs printf %.2f)" x \
 	"$(awk '{ print $1 }' "$TMP/pairs" | median) / $(awk '{ print $2 }' "$TMP/pairs" | median) s for $rows calls"
 figure "bytes of a call, CSV / RowBinary" "$(divided "$(stat -c %s "$TMP/csv")" "$(stat -c %s "$TMP/binary")" 2)" x \
 	"$(divided "$(stat -c %s "$TMP/csv")" "$rows") / $(divided "$(stat -c %s "$TMP/binary")" "$rows") B"

@@ -38,12 +38,21 @@ query() { "$CLIENT" "${options[@]}" -q "$1" </dev/null 2>"$errors"; }
 quoted() { sed "s/[\\\\']/\\\\&/g; s/^/'/; s/\$/'/" <<<"$1"; }
 export_csv() { "$KXRAY" export -f csv -o - --csv-null '\N' "$@" "$TRACE" 2>"$errors.export"; }
 
+# Its error comes after its warnings, and before "Try 'kxray export --help'".
+why_not_exported() {
+	local line why=
+	while read -r line; do
+		[[ $line = Try* ]] || why=${line#kxray export: }
+	done <"$errors.export"
+	echo "${why:-its map names no function: give it host=NAME and trace=NUMBER}"
+}
+
 # The value of a column that is the same in all rows
 constant() {
 	local rows
 	[ -z "${constants[$1]+set}" ] || { echo "${constants[$1]}" && return; }
 	rows=$(export_csv --csv-table functions --csv-columns "$1" | head -n 2) || :
-	[[ $rows = *$'\n'* ]] || die "$TRACE has no $1: give it as $1=VALUE $(head -n 1 "$errors.export")"
+	[[ $rows = *$'\n'* ]] || die "$TRACE: $(why_not_exported)"
 	sed '1d; s/\r$//; s/^"\(.*\)"$/\1/; s/""/"/g' <<<"$rows"
 }
 
@@ -64,7 +73,7 @@ insert() {
 			-q "INSERT INTO kxray.$table ($names) FORMAT CSVWithNames" 2>"$errors" &&
 		return
 	status=("${PIPESTATUS[@]}")
-	[ "${status[0]}" = 0 ] || die "$(head -n 1 "$errors.export")"
+	[ "${status[0]}" = 0 ] || die "$TRACE: $(why_not_exported)"
 	return 1
 }
 load_rest() {

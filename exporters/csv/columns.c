@@ -206,6 +206,10 @@ static int add(struct kx_csv *c, char *word, struct kx_err *err)
 		return kx_err_set(err, -EINVAL, "--csv-columns takes names of columns, separated by commas, and NAME=VALUE");
 	if (!column)
 		column = find(common, word);
+	if (!column) {
+		constant.value = json_string_value(json_object_get(json_object_get(c->x->session, "labels"), word));
+		column = constant.value ? &constant : NULL;
+	}
 	if (!column)
 		return no_column(c, word, err);
 	for (size_t i = 0; i < c->ncolumns; i++)

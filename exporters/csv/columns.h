@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Which columns a table gets: its own by default, those that --csv-columns names, or with "+" before
- * them its own and these. NAME=VALUE is a column that has this value in all rows. Columns that are
- * common to tables are here, too.
+ * them its own and these. NAME=VALUE is a column that has this value in all rows, and so is the name of a label of the
+ * recording. Columns that are common to tables are here, too.
  */
 #ifndef KX_CSV_COLUMNS_H
 #define KX_CSV_COLUMNS_H

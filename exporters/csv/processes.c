@@ -88,6 +88,9 @@ static const struct kx_csv_column columns[] = {
 	{ "command", .put = put_command },
 	{ "started_ns", .put = put_started },
 	{ "ended_ns", .put = put_ended },
+	{ "unit", .put = put_string, .by_default = kx_csv_never },
+	{ "container", .put = put_string, .by_default = kx_csv_never },
+	{ "pod", .put = put_string, .by_default = kx_csv_never },
 	{ 0 },
 };
 

@@ -91,15 +91,14 @@ for i in 0 1; do
 	clickhouse $i -n <exporters/clickhouse/schema.sql && clickhouse $i -n <exporters/clickhouse/distributed.sql ||
 		fail "schema on server $i" "status $?"
 done
-# load HOST SERVER: in blocks of 2000 rows
-load() {
-	PAUSE=0.1 TRIES=3000 exporters/clickhouse/load.sh "$TMP/$1.xray" host="$1" --host 127.0.0.1 \
-		--port "${CLICKHOUSE_PORTS[$2]}" --max_insert_block_size=2000 --min_insert_block_size_rows=2000
-}
-run load one 0
-assert_eq "load" "$STATUS $OUT$ERR" "0 $TMP/one.xray: $(json "$TMP/one.rec.json" 'd["entries"]') calls of one"
+calls_there() { [ "$(clickhouse "$1" -q 'SELECT count() FROM kxray.calls')" -ge "$2" ]; }
 
-# The first export of the other's calls stops after 9,000 of them until the server has been killed.
+# loader HOST SERVER: sets LOADER, a command that loads the host's trace in blocks of 2000 rows
+loader() {
+	LOADER=(env PAUSE=0.1 TRIES=3000 exporters/clickhouse/load.sh "$TMP/$1.xray" host="$1" --host 127.0.0.1
+		--port "${CLICKHOUSE_PORTS[$2]}" --max_insert_block_size=2000 --min_insert_block_size_rows=2000)
+}
+# An export of calls that stops after 9,000 of them until something has been killed; others are as ever.
 cat >"$TMP/stopping" <<'END'
 #!/bin/bash
 if [[ $* != *"--csv-table calls "* ]] || ! mkdir "$TMP/stopped" 2>/dev/null; then
@@ -108,25 +107,52 @@ if [[ $* != *"--csv-table calls "* ]] || ! mkdir "$TMP/stopped" 2>/dev/null; the
 fi
 "$REAL" "$@" >"$TMP/rows"
 head -n 9001 "$TMP/rows"
-until [ -e "$TMP/killed" ]; do sleep 0.05; done
+until [ -e "$TMP/killed" ] || ! [ -d "$TMP" ]; do sleep 0.05; done
 tail -n +9002 "$TMP/rows" || :
 END
 chmod +x "$TMP/stopping"
-in_other() { clickhouse 1 -q "SELECT count() FROM kxray.$1"; }
-has_some_calls() { [ "$(in_other calls)" -ge 4000 ]; }
-REAL=$KXRAY KXRAY=$TMP/stopping background load other 1 >"$TMP/load.out" 2>"$TMP/load.err"
-wait_for has_some_calls || fail "some calls are loaded" "$(cat "$TMP/load.err")"
+export REAL=$KXRAY
+# start_load HOST SERVER: returns when some of the calls are there, and the loader waits for others
+start_load() {
+	loader "$@"
+	rm -rf "$TMP"/{stopped,killed,exports}
+	KXRAY=$TMP/stopping background setsid "${LOADER[@]}" >"$TMP/load.out" 2>"$TMP/load.err"
+	wait_for calls_there "$2" 4000 || fail "some calls of $1 are loaded" "$(cat "$TMP/load.err")"
+}
+# loaded LABEL HOST SUMMARY: what the loader said, and where it went on
+loaded() {
+	assert_eq "$1" "$STATUS $(cat "$TMP/load.out" "$TMP/load.err")" "0 $TMP/$2.xray: $(json "$3" 'd["entries"]') calls of $2"
+	assert_between "$1: rows that were there already" \
+		"$(sed -n 's/.*--csv-table calls .*--csv-skip \([0-9]*\) .*/\1/p' "$TMP/exports" | tail -n 1)" 4000 9000
+}
+
+start_load one 0
+kill -KILL -- "-$PID"
+touch "$TMP/killed"
+wait "$PID" 2>/dev/null
+STATUS=0
+KXRAY=$TMP/stopping "${LOADER[@]}" >"$TMP/load.out" 2>"$TMP/load.err" || STATUS=$?
+loaded "loader and client killed" one "$TMP/one.rec.json"
+
+start_load other 1
 clickhouse_kill 1
 touch "$TMP/killed"
 clickhouse_start 1 || fail "the server starts again" "$(tail -n 3 "$TMP/clickhouse1/out")"
-wait "$PID"
-assert_eq "load, the server killed: status" "$? $(cat "$TMP/load.err")" "0 "
-assert_eq "load, the server killed: calls" "$(cat "$TMP/load.out")" \
-	"$TMP/other.xray: $(json "$TMP/rec.json" 'd["entries"]') calls of other"
-skipped=$(sed -n 's/.*--csv-table calls .*--csv-skip \([0-9]*\) .*/\1/p' "$TMP/exports" | tail -n 1)
-assert_between "load, the server killed: rows that were there already" "${skipped:-none}" 4000 9000
-run load other 1
+STATUS=0
+wait "$PID" || STATUS=$?
+loaded "server killed" other "$TMP/rec.json"
+run "${LOADER[@]}"
 assert_eq "loaded once more: the same" "$STATUS $OUT" "0 $(cat "$TMP/load.out")"
+
+# What cannot be loaded
+cp "$TMP/one.xray" "$TMP/bare.xray"
+run exporters/clickhouse/load.sh "$TMP/bare.xray" --port "${CLICKHOUSE_PORTS[0]}"
+assert_eq "a trace without a map" "$STATUS $ERR" \
+	"1 load.sh: $TMP/bare.xray: the trace does not say on which host it was recorded: give the column a value, host=NAME"
+run exporters/clickhouse/load.sh "$TMP/one.xray" host=x trace=yesterday --port "${CLICKHOUSE_PORTS[0]}"
+assert_eq "a trace that is no number" "$STATUS $ERR" "1 load.sh: trace takes a number, not 'yesterday'"
+run env TRIES=2 PAUSE=0 exporters/clickhouse/load.sh "$TMP/one.xray" --host 127.0.0.1 --port 1
+assert_contains "no server" "$STATUS $ERR" "1 load.sh: $TMP/one.xray: given up after 2 tries: "
 
 export PORT=${CLICKHOUSE_PORTS[0]}
 python3 tests/live/clickhouse.py "$TMP" || fail "questions" "status $?"

@@ -13,9 +13,9 @@
 extern const struct kx_exporter kx_exporter_csv;
 
 #define SESSION                                                                                          \
-	"{\"host\":{\"name\":\"web,1\"},\"started\":\"1970-01-02T00:00:00.000000005Z\","                 \
+	"{\"host\":{\"name\":\"web,1\"},\"labels\":{\"env\":\"a \\\"test\\\"\",\"pid\":\"label\"},\"started\":\"1970-01-02T00:00:00.000000005Z\","                 \
 	"\"processes\":[{\"pid\":10,\"parent\":1,\"name\":\"p\",\"command\":[\"/bin/p\",\"a \\\"b\\\"\"]," \
-	"\"ended\":1.5},{\"pid\":11,\"ns_pid\":2,\"started\":0.000001},{\"pid\":12,\"command\":[]}]}"
+	"\"ended\":1.5,\"unit\":\"p.service\",\"pod\":\"1-2\"},{\"pid\":11,\"ns_pid\":2,\"started\":0.000001},{\"pid\":12,\"command\":[]}]}"
 
 /* Options are names, with "=VALUE". */
 static void check(const char *table, const char *columns, const char *more, const char *expected)
@@ -124,6 +124,9 @@ static void test_processes(void **state)
 	      "11,2,?,,,1000,?\r\n"
 	      "12,?,?,,,?,?\r\n");
 	/* trace: ns since 1970 at the first record */
+	check("csv-table=processes", "csv-columns=pid,unit,container,pod,env", "csv-skip=1",
+	      "pid,unit,container,pod,env\r\n11,,,,\"a \"\"test\"\"\"\r\n12,,,,\"a \"\"test\"\"\"\r\n");
+	check("csv-table=processes", "csv-columns=unit,pod", NULL, "unit,pod\r\np.service,1-2\r\n,\r\n,\r\n");
 	check("csv-table=processes", "csv-columns=pid,trace", NULL,
 	      "pid,trace\r\n10,86400000000005\r\n11,86400000000005\r\n12,86400000000005\r\n");
 }

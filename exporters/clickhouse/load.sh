@@ -44,6 +44,7 @@ why_not_exported() {
 	while read -r line; do
 		[[ $line = Try* ]] || why=${line#kxray export: }
 	done <"$errors.export"
+	why=${why#"$TRACE: "}
 	echo "${why:-its map names no function: give it host=NAME and trace=NUMBER}"
 }
 

@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/pair_map.h"
 #include "exporters/common/protobuf.h"
+#include "trace/labels.h"
 
 enum profile {
 	PROFILE_SAMPLE_TYPE = 1,
@@ -167,6 +168,20 @@ static void put_sample_type(struct pprof *p, uint64_t type, uint64_t unit)
 	kx_pb_close(&p->pb, opened);
 }
 
+/* Comments, since a sample's labels would be the same for all. */
+static void put_labels(struct pprof *p)
+{
+	json_t *labels = kx_session_labels(p->x->session), *value;
+	char text[KX_LABEL_KEY_SIZE + KX_LABEL_VALUE_SIZE];
+	const char *key;
+
+	json_object_foreach (labels, key, value) {
+		snprintf(text, sizeof(text), "%s=%s", key, json_string_value(value));
+		kx_pb_number(&p->pb, PROFILE_COMMENT, add_string(p, text));
+	}
+	json_decref(labels);
+}
+
 static void put_head(struct pprof *p)
 {
 	const struct kx_calls_totals *totals = kx_calls_get_totals(p->x->calls);
@@ -187,6 +202,7 @@ static void put_head(struct pprof *p)
 			     (uint64_t)sec * 1000000000 + nsec);
 	kx_pb_number(&p->pb, PROFILE_DURATION_NANOS,
 		     kx_trace_ns(totals->last_tsc - totals->first_tsc, p->x->tsc_hz));
+	put_labels(p);
 	if (totals->lost) {
 		snprintf(lost, sizeof(lost), "kxray: %" PRIu64 " events were lost while recording",
 			 totals->lost);

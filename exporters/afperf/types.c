@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/labels.h"
+
 /* Units: "text" goes with strings only, "count" with numbers only. */
 static const struct {
 	const char *name, *datatype, *units, *summary;
@@ -100,6 +102,29 @@ static void text_point(struct kx_afperf_writer *w, struct kx_afperf_run *run,
 	kx_afperf_end(w);
 }
 
+/* A type of its own for each label. */
+static int label_points(struct kx_afperf_writer *w, struct kx_afperf_run *run, const json_t *session)
+{
+	json_t *labels = kx_session_labels(session), *value;
+	const char *key;
+	uint64_t id;
+
+	if (!labels)
+		return -ENOMEM;
+	json_object_del(labels, "host"); /* is "Execution hostname" */
+	json_object_foreach (labels, key, value) {
+		id = define(w, run, key, "string", "text", "Label of the recording", "", 0);
+		kx_afperf_begin(w, KX_AFPERF_RUN_POINT);
+		kx_afperf_number(w, 0);
+		kx_afperf_number(w, run->id);
+		kx_afperf_number(w, id);
+		kx_afperf_text(w, json_string_value(value));
+		kx_afperf_end(w);
+	}
+	json_decref(labels);
+	return 0;
+}
+
 static void number_point(struct kx_afperf_writer *w, struct kx_afperf_run *run,
 			 enum kx_afperf_type type, const json_t *value)
 {
@@ -180,6 +205,9 @@ int kx_afperf_describe(struct kx_afperf_writer *w, struct kx_afperf_run *run,
 	number_point(w, run, KX_AFPERF_RAM, json_object_get(host, "memory_bytes"));
 	text_point(w, run, KX_AFPERF_STARTED, 0,
 		   json_string_value(json_object_get(session, "started")));
+	r = label_points(w, run, session);
+	if (r)
+		return r;
 	r = command_line(process, &command);
 	if (!r)
 		text_point(w, run, KX_AFPERF_COMMAND, 0, command);

@@ -1,45 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "exporters/perfetto/clocks.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool read_snapshot(const json_t *clock, size_t index, struct kx_pf_snapshot *out)
-{
-	const json_t *s = json_array_get(json_object_get(clock, "snapshots"), index);
-
-	out->tsc = json_integer_value(json_object_get(s, "tsc"));
-	out->monotonic = json_integer_value(json_object_get(s, "monotonic_ns"));
-	out->boottime = json_integer_value(json_object_get(s, "boottime_ns"));
-	out->realtime = json_integer_value(json_object_get(s, "realtime_ns"));
-	/* half of the numbers' range: sums stay within it */
-	return out->tsc > 0 && out->monotonic > 0 && out->boottime > 0 && out->realtime > 0 &&
-	       out->tsc < INT64_MAX / 2 && out->monotonic < INT64_MAX / 2 &&
-	       out->boottime < INT64_MAX / 2 && out->realtime < INT64_MAX / 2;
-}
-
-/* The clocks at @tsc: on the line through both snapshots, or by the rate of the ticks if there is
- * only @a. */
-static bool clocks_at(const struct kx_pf_out *o, const struct kx_pf_snapshot *a,
-		      const struct kx_pf_snapshot *b, uint64_t tsc, struct kx_pf_snapshot *out)
-{
-	__int128 ticks = (__int128)tsc - a->tsc, span = 0, ns;
-
-	if (tsc > INT64_MAX / 2)
-		return false;
-	if (b)
-		span = b->tsc - a->tsc;
-#define AT(clock) (a->clock + (int64_t)(span > 0 ? ticks * (b->clock - a->clock) / span : ns))
-	ns = ticks * 1000000000 / (__int128)o->x->tsc_hz;
-	/* a damaged session may be anywhere */
-	if (ns > INT64_MAX / 4 || ns < -(__int128)(INT64_MAX / 4) ||
-	    (span > 0 && (ticks > 1000 * span || ticks < -1000 * span)))
-		return false;
-	*out = (struct kx_pf_snapshot){ (int64_t)tsc, AT(monotonic), AT(boottime), AT(realtime) };
-#undef AT
-	return out->monotonic > 0 && out->boottime > 0 && out->realtime > 0;
-}
+#include "trace/labels.h"
 
 static void put_clock(struct kx_bytes *pb, unsigned id, uint64_t ns)
 {
@@ -50,7 +17,7 @@ static void put_clock(struct kx_bytes *pb, unsigned id, uint64_t ns)
 	kx_pb_close(pb, clock);
 }
 
-static void put_snapshot(struct kx_pf_out *o, const struct kx_pf_snapshot *s)
+static void put_snapshot(struct kx_pf_out *o, const struct kx_snapshot *s)
 {
 	size_t inner = kx_pb_open(&o->pb, PACKET_CLOCK_SNAPSHOT);
 
@@ -87,18 +54,17 @@ static bool find_monotonic(struct kx_pf_out *o, const json_t *clock)
 void kx_pf_find_clocks(struct kx_pf_out *o, struct kx_pf_clocks *out)
 {
 	const struct kx_calls_totals *totals = kx_calls_get_totals(o->x->calls);
-	const json_t *clock = json_object_get(o->x->session, "clock");
-	struct kx_pf_snapshot start, end;
+	uint64_t hz = o->x->tsc_hz;
 
-	*out = (struct kx_pf_clocks){ .has_last = read_snapshot(clock, 1, &end) };
-	out->has_boottime =
-		read_snapshot(clock, 0, &start) &&
-		clocks_at(o, &start, out->has_last ? &end : NULL, o->first_tsc, &out->first) &&
-		clocks_at(o, &start, out->has_last ? &end : NULL, totals->last_tsc, &out->last);
+	memset(out, 0, sizeof(*out));
+	kx_snapshots_read(o->x->session, &out->all);
+	out->has_boottime = kx_snapshots_at(&out->all, hz, o->first_tsc, &out->first) &&
+			    kx_snapshots_at(&out->all, hz, totals->last_tsc, &out->last);
 	if (out->has_boottime)
 		o->first_ns = (uint64_t)out->first.boottime;
 	else
-		out->has_monotonic = find_monotonic(o, clock) && !kx_calls_have_sched(o->x->calls);
+		out->has_monotonic = find_monotonic(o, json_object_get(o->x->session, "clock")) &&
+				     !kx_calls_have_sched(o->x->calls);
 }
 
 void kx_pf_put_clocks(struct kx_pf_out *o, const struct kx_pf_clocks *clocks)
@@ -116,15 +82,55 @@ void kx_pf_put_clocks(struct kx_pf_out *o, const struct kx_pf_clocks *clocks)
 	kx_pf_number_message(&o->pb, PACKET_DEFAULTS, DEFAULTS_CLOCK_ID, CLOCK_IS_MONOTONIC);
 }
 
-int kx_pf_write_last_clocks(struct kx_pf_out *o, const struct kx_pf_clocks *clocks)
+static int write_snapshot(struct kx_pf_out *o, const struct kx_snapshot *s)
 {
-	size_t packet;
+	size_t packet = kx_pf_begin(o);
 
-	if (!clocks->has_boottime || !clocks->has_last)
-		return 0;
-	packet = kx_pf_begin(o);
-	put_snapshot(o, &clocks->last);
+	put_snapshot(o, s);
 	return kx_pf_end(o, packet);
+}
+
+int kx_pf_write_later_clocks(struct kx_pf_out *o, const struct kx_pf_clocks *clocks)
+{
+	int r = 0;
+
+	if (!clocks->has_boottime || clocks->all.n < 2)
+		return 0;
+	for (size_t i = 0; i < clocks->all.n && !r; i++)
+		if (clocks->all.items[i].tsc > clocks->first.tsc &&
+		    clocks->all.items[i].tsc < clocks->last.tsc)
+			r = write_snapshot(o, &clocks->all.items[i]);
+	return r ? r : write_snapshot(o, &clocks->last);
+}
+
+static void put_attribute(struct kx_bytes *pb, const char *key, const char *value)
+{
+	size_t opened = kx_pb_open(pb, ATTRIBUTES_ATTRIBUTE);
+
+	kx_pb_text(pb, ATTRIBUTE_KEY, key);
+	kx_pb_text(pb, ATTRIBUTE_STRING, value);
+	kx_pb_close(pb, opened);
+}
+
+int kx_pf_write_labels(struct kx_pf_out *o)
+{
+	json_t *labels = kx_session_labels(o->x->session), *value;
+	size_t packet, inner;
+	const char *key;
+	int r = 0;
+
+	if (!labels)
+		return kx_err_set(o->err, -ENOMEM, "out of memory for the trace's labels");
+	if (json_object_size(labels)) {
+		packet = kx_pf_begin(o);
+		inner = kx_pb_open(&o->pb, PACKET_TRACE_ATTRIBUTES);
+		json_object_foreach (labels, key, value)
+			put_attribute(&o->pb, key, json_string_value(value));
+		kx_pb_close(&o->pb, inner);
+		r = kx_pf_end(o, packet);
+	}
+	json_decref(labels);
+	return r;
 }
 
 int kx_pf_write_system(struct kx_pf_out *o, bool *known)
@@ -133,19 +139,24 @@ int kx_pf_write_system(struct kx_pf_out *o, bool *known)
 	const char *system = json_string_value(json_object_get(host, "system"));
 	const char *release = json_string_value(json_object_get(host, "release"));
 	const char *machine = json_string_value(json_object_get(host, "architecture"));
+	const char *name = kx_session_host(o->x->session);
 	size_t packet, inner, uts;
 
 	*known = system && release && !strcmp(system, "Linux") && strtoul(release, NULL, 10) > 4;
-	if (!*known)
+	if (!*known && !*name)
 		return 0;
 	packet = kx_pf_begin(o);
 	inner = kx_pb_open(&o->pb, PACKET_SYSTEM_INFO);
-	uts = kx_pb_open(&o->pb, SYSTEM_UTSNAME);
-	kx_pb_text(&o->pb, UTSNAME_SYSNAME, system);
-	kx_pb_text(&o->pb, UTSNAME_RELEASE, release);
-	if (machine)
-		kx_pb_text(&o->pb, UTSNAME_MACHINE, machine);
-	kx_pb_close(&o->pb, uts);
+	if (*known) {
+		uts = kx_pb_open(&o->pb, SYSTEM_UTSNAME);
+		kx_pb_text(&o->pb, UTSNAME_SYSNAME, system);
+		kx_pb_text(&o->pb, UTSNAME_RELEASE, release);
+		if (machine)
+			kx_pb_text(&o->pb, UTSNAME_MACHINE, machine);
+		kx_pb_close(&o->pb, uts);
+	}
+	if (*name)
+		kx_pb_text(&o->pb, SYSTEM_MACHINE_NAME, name);
 	kx_pb_close(&o->pb, inner);
 	return kx_pf_end(o, packet);
 }

@@ -75,7 +75,9 @@ static int write_start(struct perfetto *p)
 	kx_pb_close(pb, inner);
 	r = kx_pf_end(o, packet);
 	if (!r)
-		r = kx_pf_write_last_clocks(o, &clocks);
+		r = kx_pf_write_later_clocks(o, &clocks);
+	if (!r)
+		r = kx_pf_write_labels(o);
 	return r ? r : kx_pf_write_system(o, &p->cpus.new_kernel);
 }
 

@@ -4,7 +4,7 @@
  * public protos/perfetto/trace: trace.proto, trace_packet.proto, clock_snapshot.proto,
  * interned_data.proto,
  * track_event/{track_descriptor,process_descriptor,thread_descriptor,track_event,debug_annotation}.proto,
- * system_info.proto, ftrace/{ftrace_event_bundle,ftrace_event,sched}.proto.
+ * system_info.proto, trace_attributes.proto, ftrace/{ftrace_event_bundle,ftrace_event,sched}.proto.
  */
 #ifndef KX_PERFETTO_SCHEMA_H
 #define KX_PERFETTO_SCHEMA_H
@@ -23,6 +23,7 @@ enum packet {
 	PACKET_DEFAULTS = 59,
 	PACKET_TRACK_DESCRIPTOR = 60,
 	PACKET_FIRST_ON_SEQUENCE = 87,
+	PACKET_TRACE_ATTRIBUTES = 126, /* as SystemInfo.machine_name: Perfetto 58 */
 };
 
 enum { FLAGS_CLEARED = 1, FLAGS_NEEDS_STATE = 2 };
@@ -34,7 +35,9 @@ enum {
 	CLOCK_IS_BOOTTIME = 6
 }; /* builtin_clock.proto */
 enum { DEFAULTS_CLOCK_ID = 58 };
-enum { SYSTEM_UTSNAME = 1 };
+enum { SYSTEM_UTSNAME = 1, SYSTEM_MACHINE_NAME = 17 };
+enum { ATTRIBUTES_ATTRIBUTE = 1 };
+enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_STRING = 3 };
 enum { UTSNAME_SYSNAME = 1, UTSNAME_RELEASE = 3, UTSNAME_MACHINE = 4 };
 enum { INTERNED_CATEGORIES = 1, INTERNED_NAMES = 2, INTERNED_ANNOTATIONS = 3 };
 enum { INTERNED_IID = 1, INTERNED_NAME = 2 };

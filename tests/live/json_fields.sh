@@ -28,7 +28,7 @@ recorded_as() {
 	done
 }
 
-trace_target waits -f nap -f take -f give -f spin --sched --args 2
+trace_target waits -f nap -f take -f give -f spin --sched --args 2 --label env=production
 recorded_as RECORD
 printed REPORT "$KXRAY" report --json "$TRACE"
 for key in process thread name cpu module; do
@@ -87,6 +87,9 @@ checked FUNCTIONS
 checked DOCTOR
 checked DUMP ns_pid ticks type data_hex
 # Debug information, programs with links, pid namespaces, processes that join (system_wide.sh, containers.sh), C++ programs, crashes
-checked SESSION session.values.*[].{type,names,unknown,hidden} "modules[].called" session.{kernel_mechanism,unprobed,processes_left_out} \
+# and control groups of systemd and containers (labels.sh)
+checked SESSION session.values.*[].{type,names,unknown,hidden} "modules[].called" session.host.machine_id \
+	session.processes[].{unit,container,container_runtime,pod} session.clock.snapshots[].line_error_ns \
+	session.{kernel_mechanism,unprobed,processes_left_out} \
 	"session.processes[].ns_pid" "session.processes[].started" \
 	session.probe_costs.moved_exits{,.functions,.moves} session.trigger.signal{,_name}

@@ -20,6 +20,7 @@ class Reader:
         self.start = 0
         self.clock = self.primary = None
         self.snapshots = 0
+        self.host, self.labels = '', {}
         self.events = []
         self.ftrace = ftrace.Ftrace()
 
@@ -46,7 +47,13 @@ class Reader:
         for snapshot in packet.get('clock_snapshot', []):
             self.snapshot(snapshot)
         for system in packet.get('system_info', []):
-            self.ftrace.system(one(system, 'utsname'))
+            if 'utsname' in system:
+                self.ftrace.system(one(system, 'utsname'))
+            self.host = one(system, 'machine_name', '')
+        for attributes in packet.get('trace_attributes', []):
+            for a in attributes['attribute']:
+                check(one(a, 'key') not in self.labels, 'a label is there twice')
+                self.labels[one(a, 'key')] = one(a, 'string_value')
         for bundle in packet.get('ftrace_events', []):
             self.ftrace.bundle(bundle)
         for defaults in packet.get('trace_packet_defaults', []):
@@ -72,7 +79,8 @@ class Reader:
         check(self.primary in (None, primary), 'another clock')
         if not self.snapshots:
             self.start = clocks[primary]
-        check(clocks[primary] >= self.start, 'a snapshot of earlier')
+        check(not self.ftrace.snapshots or clocks[primary] >= self.ftrace.snapshots[-1][0],
+              'a snapshot of earlier')
         self.primary = primary
         self.snapshots += 1
         self.ftrace.snapshots.append([clocks[clock] for clock in sorted(clocks, reverse=True)])
@@ -148,7 +156,8 @@ class Reader:
             self.packet(packet)
         # packets without a clock are of the primary one, whose default is BOOTTIME
         check(self.clock == (MONOTONIC if self.primary == MONOTONIC else None), 'clock')
-        check(self.snapshots <= (2 if self.primary == BOOTTIME else 1), 'snapshots')
+        check(self.snapshots <= (66 if self.primary == BOOTTIME else 1), 'snapshots')
+        check(self.host == self.labels.get('host', ''), "the machine's name")
         check(self.primary != MONOTONIC or not self.ftrace.cpus, "ftrace's clock is BOOTTIME")
         # Like Perfetto: packets sorted by time, packets of the same time in file order.
         self.events.sort(key=lambda event: event[0])

@@ -269,7 +269,7 @@ static void test_session(void **state)
 	static const char *const names[] = { "one", "two" };
 	static const char session[] =
 		"{\"started\":\"2026-01-31T23:59:59.5Z\",\"finished\":\"2026-02-01T00:00:01Z\","
-		"\"clock\":{\"start_tsc\":1},\"host\":{\"name\":\"h\",\"system\":\"Linux\","
+		"\"clock\":{\"start_tsc\":1},\"labels\":{\"env\":\"a, \\\"b\\\"\"},\"host\":{\"name\":\"h\",\"system\":\"Linux\","
 		"\"release\":\"6.1\",\"architecture\":\"x86_64\",\"memory_bytes\":8000000000,"
 		"\"cpus\":4,\"cpu_model\":\"Model, \\\"X\\\"\"},\"processes\":[{\"pid\":9,"
 		"\"command\":[\"other\"]},{\"pid\":10,\"command\":[\"./a b\",\"it's\",\"\","
@@ -303,6 +303,7 @@ static void test_session(void **state)
 		const json_t *run = run_at(json, i);
 
 		assert_point(run, "Execution hostname", "h");
+		assert_point(run, "env", "a, \"b\"");
 		assert_point(run, "Operating System", "Linux");
 		assert_point(run, "Operating System Version", "6.1");
 		assert_point(run, "CPU Model", "Model, \"X\"");

@@ -118,9 +118,20 @@ static void test_clock_snapshots(void **state)
 	/* 200 ticks before and 99800 ticks after the first snapshot, on the line through both */
 	assert_string_equal(lines_of(known_read("perfetto.py", "", out), "clocks"),
 			    "clocks 5299999900 4999999900 1699999999999999899\n"
+			    "clocks 5300000000 5000000000 1700000000000000000\n"
 			    "clocks 5300049900 5000049900 1700000000000050399\n");
-	assert_int_equal(lines_with(out, "primary_trace_clock: 6"), 2);
+	assert_int_equal(lines_with(out, "primary_trace_clock: 6"), 3);
 	assert_int_equal(lines_with(out, "timestamp_clock_id"), 0);
+
+	/* set forward between the first two of three: each part has its own line, times stay the trace's ticks */
+	session = json_pack("{s:{s:[o,o,o]}}", "clock", "snapshots", snapshot(SESSION_START),
+			    snapshot(51200, 5000025000, 5300025000, 1700000000000026000), snapshot(SESSION_END));
+	out = exported(in_dir("trace"), session, false);
+	assert_string_equal(lines_of(known_read("perfetto.py", "", out), "clocks"),
+			    "clocks 5299999900 4999999900 1699999999999999899\n"
+			    "clocks 5300000000 5000000000 1700000000000000000\n"
+			    "clocks 5300025000 5000025000 1700000000000026000\n"
+			    "clocks 5300049900 5000049900 1700000000000050900\n");
 
 	/* only the start is known: no second snapshot */
 	session = json_pack("{s:{s:[o]}}", "clock", "snapshots", snapshot(SESSION_START));
@@ -133,6 +144,25 @@ static void test_clock_snapshots(void **state)
 			    snapshot(INT64_MAX, INT64_MAX, -1, INT64_MAX));
 	out = exported(in_dir("trace"), session, false);
 	assert_string_equal(lines_of(known_read("perfetto.py", "", out), "clocks"), "");
+}
+
+static void test_labels(void **state)
+{
+	json_t *session = json_pack("{s:{s:s,s:s},s:{s:s}}", "host", "name", "web1", "boot_id", "b-1", "labels", "env",
+				    "production");
+	const char *out;
+
+	(void)state;
+	known_write(in_dir("trace"));
+	out = exported(in_dir("trace"), session, false);
+	known_read("perfetto.py", "", out);
+	assert_int_equal(lines_with(out, "machine_name: \"web1\""), 1);
+	assert_int_equal(lines_with(out, "trace_attributes {"), 1);
+	assert_int_equal(lines_with(out, "attribute {"), 3);
+	assert_int_equal(lines_with(out, "key: \"boot_id\""), 1);
+	assert_int_equal(lines_with(out, "string_value: \"production\""), 1);
+	out = exported(in_dir("trace"), NULL, false);
+	assert_int_equal(lines_with(out, "trace_attributes {") + lines_with(out, "system_info {"), 0);
 }
 
 static void enter_and_leave(struct kx_fdr_thread *t, uint64_t from, uint64_t to, uint16_t cpu)
@@ -361,6 +391,7 @@ int main(void)
 		cmocka_unit_test(test_names_are_written_once),
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_clock_snapshots),
+		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_cpu_tracks),
 		cmocka_unit_test(test_damaged_notes),
 		cmocka_unit_test(test_gap_while_off),

@@ -22,8 +22,9 @@ static const char *exported(const char *trace, json_t *session, bool no_map)
 
 static void test_known_trace(void **state)
 {
-	json_t *session = json_pack("{s:s,s:{s:I}}", "started", "2026-01-31T00:00:01.000000007Z",
-				    "clock", "start_tsc", (json_int_t)KNOWN_START);
+	json_t *session = json_pack("{s:s,s:{s:I},s:{s:s},s:{s:s}}", "started", "2026-01-31T00:00:01.000000007Z",
+				    "clock", "start_tsc", (json_int_t)KNOWN_START, "host", "name", "web1", "labels",
+				    "env", "production");
 	/* main alone: 20 less 10; the exit of its long call was not recorded */
 	static const char expected[] =
 		"3 10 \"main\"\n"
@@ -40,6 +41,8 @@ static void test_known_trace(void **state)
 		"function \"foo::bar()\" \"_ZN3foo3barEv\" 0x3000 /usr/lib/libx.so\n"
 		"function \"#5\" \"#5\" 0x0 \n"
 		"duration 4294967451 time 1769817601000000007\n"
+		"comment host=web1\n"
+		"comment env=production\n"
 		"comment kxray: 12 events were lost while recording\n";
 
 	(void)state;

@@ -29,6 +29,19 @@ static json_int_t number_of(const json_t *json, size_t i, const char *key)
 	return json_integer_value(json_object_get(json_array_get(json, i), key));
 }
 
+/* The path in the line of version 2, or in the first one: this machine has one hierarchy, or none tells more. */
+static const char *own_group(void)
+{
+	static char path[4096];
+	FILE *f = popen("{ grep ^0:: /proc/$PPID/cgroup || cat /proc/$PPID/cgroup; } | head -n 1 | cut -d: -f3-", "r");
+
+	assert_non_null(f);
+	assert_non_null(fgets(path, sizeof(path), f));
+	pclose(f);
+	path[strcspn(path, "\n")] = 0;
+	return path;
+}
+
 static void test_what_proc_knows(void **state)
 {
 	struct kx_process_table *t = kx_process_table_new();
@@ -49,6 +62,13 @@ static void test_what_proc_knows(void **state)
 	command = json_object_get(json_array_get(json, 0), "command");
 	assert_int_equal(json_array_size(command), 1);
 	assert_non_null(strstr(json_string_value(json_array_get(command, 0)), "test_process_table"));
+	assert_string_equal(json_string_value(json_object_get(json_array_get(json, 0), "cgroup")), own_group());
+	json_decref(json);
+	/* a child has it, too, although it is gone before it is looked at */
+	assert_int_equal(kx_process_table_born(t, PID(1), getpid(), 0, "child", T0), 0);
+	kx_process_table_use(t, PID(1));
+	json = kx_process_table_json(t, T0, HZ);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(json, 1), "cgroup")), own_group());
 	json_decref(json);
 	kx_process_table_free(t);
 }

@@ -13,11 +13,14 @@
 
 #include "record/session_info.h"
 
+static struct kx_clock_log taken;
+
 static json_t *make_info(void)
 {
+	static const char *const labels[] = { "env=production", "team=db" };
 	static char name[] = "kxray", verb[] = "record", option[] = "-f", pattern[] = "a b";
 	static char *argv[] = { name, verb, option, pattern };
-	struct kx_recording_options o = { .argc = 4, .argv = argv, .callers = true, .sample_hz = 99 };
+	struct kx_recording_options o = { .argc = 4, .argv = argv, .labels = labels, .nlabels = 2, .callers = true, .sample_hz = 99 };
 	struct kx_clock clock = { .kind = KX_CLOCK_KTIME,
 				  .tsc_hz = 2000000000,
 				  .hz_origin = "measured",
@@ -27,7 +30,8 @@ static json_t *make_info(void)
 	struct kx_selection sel = { .risk = { .returns_harmless = true, .reason = "why" } };
 
 	o.sources[KX_SOURCE_SCHED] = true;
-	return kx_session_info(&o, &sel, &clock, "uprobe", 1234);
+	kx_clock_log_start(&taken);
+	return kx_session_info(&o, &sel, &clock, "uprobe", 1234, &taken);
 }
 
 static const json_t *at(const json_t *json, const char *key)
@@ -41,7 +45,7 @@ static const json_t *at(const json_t *json, const char *key)
 /* @n snapshots of the clocks, taken one after the other and before now. */
 static void check_snapshots(const json_t *info, size_t n)
 {
-	static const char *const whens[] = { "start", "end" };
+	static const char *const whens[] = { "start", "flush", "end" };
 	static const struct {
 		const char *key;
 		clockid_t id;
@@ -56,7 +60,7 @@ static void check_snapshots(const json_t *info, size_t n)
 	assert_int_equal(json_array_size(all), n);
 	for (size_t i = 0; i < n; i++) {
 		s = json_array_get(all, i);
-		assert_string_equal(json_string_value(at(s, "when")), whens[i]);
+		assert_string_equal(json_string_value(at(s, "when")), i && i == n - 1 ? whens[2] : whens[!!i]);
 		assert_true(json_integer_value(at(s, "tsc")) > tsc);
 		tsc = json_integer_value(at(s, "tsc"));
 		assert_true((uint64_t)tsc < kx_rdtscp());
@@ -73,6 +77,30 @@ static void check_snapshots(const json_t *info, size_t n)
 	}
 }
 
+/* As the files and commands of this machine say. */
+static void check_host(const json_t *host)
+{
+	static const struct {
+		const char *key, *command;
+	} facts[] = {
+		{ "name", "uname -n" },
+		{ "boot_id", "cat /proc/sys/kernel/random/boot_id" },
+		{ "machine_id", "cat /etc/machine-id 2>/dev/null" },
+	};
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+		const char *value = json_string_value(json_object_get(host, facts[i].key));
+		FILE *f = popen(facts[i].command, "r");
+		char want[128] = "";
+
+		assert_non_null(f);
+		if (fgets(want, sizeof(want), f))
+			want[strcspn(want, "\n")] = 0;
+		pclose(f);
+		assert_string_equal(value ? value : "", want);
+	}
+}
+
 static void test_options_and_clock(void **state)
 {
 	json_t *info = make_info();
@@ -85,6 +113,9 @@ static void test_options_and_clock(void **state)
 	assert_true(json_is_true(at(info, "sched")));
 	assert_int_equal(json_integer_value(at(info, "sample_hz")), 99);
 	assert_string_equal(json_string_value(at(info, "mechanism")), "uprobe");
+	assert_int_equal(json_object_size(at(info, "labels")), 2);
+	assert_string_equal(json_string_value(at(at(info, "labels"), "env")), "production");
+	check_host(at(info, "host"));
 	assert_string_equal(json_string_value(at(info, "exits_reason")), "why");
 	assert_int_equal(json_integer_value(at(clock, "tsc_hz")), 2000000000);
 	assert_int_equal(json_integer_value(at(clock, "start_tsc")), 1234);
@@ -141,13 +172,14 @@ static void test_end(void **state)
 	json_t *info = make_info();
 
 	(void)state;
-	kx_session_info_end(info, 1.5, &clock, &counts);
+	kx_session_info_end(info, 1.5, &clock, &taken, &counts);
 	assert_int_equal(json_integer_value(at(at(info, "clock"), "error_ticks")), 9);
 	assert_int_equal(json_integer_value(at(at(info, "clock"), "tsc_hz")), 3);
 	check_snapshots(info, 2);
 	/* of the next file of a rotated trace: its own end */
-	kx_session_info_end(info, 1.5, &clock, &counts);
-	check_snapshots(info, 2);
+	kx_clock_log_add(&taken);
+	kx_session_info_end(info, 1.5, &clock, &taken, &counts);
+	check_snapshots(info, 3);
 	assert_true(json_real_value(at(info, "seconds")) == 1.5);
 	assert_int_equal(json_integer_value(at(info, "events")), 10);
 	assert_int_equal(json_integer_value(at(info, "lost")), 6);

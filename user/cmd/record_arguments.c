@@ -8,6 +8,7 @@
 
 #include "base/output.h"
 #include "cmd/option_values.h"
+#include "trace/labels.h"
 
 static int check_targets(struct kx_record_arguments *a, struct kx_err *err)
 {
@@ -94,6 +95,7 @@ static int check_count(struct kx_record_arguments *a, struct kx_err *err)
 			   kx_sources_option(o->sources) ? kx_sources_option(o->sources) :
 			   o->fdr_version     ? "--fdr-version" :
 			   o->compress	      ? "--compress" :
+			   o->nlabels	      ? "--label" :
 			   o->ring_bytes      ? "--ring-size" :
 			   o->select.exits    ? "--exits" :
 						NULL;
@@ -118,6 +120,17 @@ static int check_rotation(const struct kx_recording_options *o, struct kx_err *e
 				  "either --rotate or a flight recorder, whose dumps are files of "
 				  "their own (--dumps N keeps the newest)");
 	return 0;
+}
+
+static int check_labels(const struct kx_record_arguments *a, struct kx_err *err)
+{
+	json_t *labels = json_object();
+	int r = labels ? 0 : kx_err_set(err, -ENOMEM, "out of memory for labels");
+
+	for (size_t i = 0; i < a->o.nlabels && !r; i++)
+		r = kx_label_add(labels, a->labels[i], err);
+	json_decref(labels);
+	return r;
 }
 
 /* A compressed trace has its suffix, and the suffix means a compressed trace. */
@@ -208,12 +221,15 @@ int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, i
 	if (!r)
 		r = check_heat(a, err);
 	if (!r)
+		r = check_labels(a, err);
+	if (!r)
 		r = check_count(a, err);
 	if (!r)
 		r = check_specs(&a->o, err);
 	if (!r)
 		r = complete_output(a, err);
 	a->o.pids = a->pids;
+	a->o.labels = a->labels;
 	a->o.select.include = a->include;
 	a->o.select.exclude = a->exclude;
 	return r;

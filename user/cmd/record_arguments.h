@@ -18,6 +18,7 @@
 struct kx_record_arguments {
 	struct kx_recording_options o; /* borrows from the lists below and from argv */
 	const char **include, **exclude; /* of o.select.ninclude and .nexclude patterns */
+	const char **labels; /* of o.nlabels */
 	pid_t *pids; /* of o.npids */
 	struct kx_value_spec *specs; /* of o.nspecs */
 	struct kx_flight_options flight; /* used if o.flight points to it */

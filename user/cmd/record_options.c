@@ -369,6 +369,13 @@ static const struct kx_option recording[] = {
 	{ .name = "keep-files", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1, .max = 1000000,
 	  FIELD(o.rotation.keep),
 	  .help = "with --rotate: keep the newest N files and remove older ones (default: keep all)" },
+	{ .name = "label", .kind = KX_OPTION_TEXTS, .argument = "KEY=VALUE", LIST(labels, o.nlabels),
+	  .help = "put a label into the trace, as in env=production; may be repeated",
+	  .manual = "Put a label into the trace, as in env=production, by which many traces can be told apart; may be repeated, "
+		    "at most 32 times with different keys. KEY has letters, digits, '_', '.' and '-', at most 63, and "
+		    "begins with a letter or '_'; VALUE is text of at most 255 bytes. Host name, boot id, machine id, systemd unit, "
+		    "container and Kubernetes pod need no label: kxray records them. Exporters have labels where their format "
+		    "has a place for them; see kxray-formats(5)." },
 	{ .name = "open", .kind = KX_OPTION_CUSTOM, .argument = "[=FORMAT]", .set = kx_record_set_open, FIELD(open),
 	  .help = "then export the trace, as html (without that format: perfetto) or FORMAT, and open the page if there is a "
 		  "desktop, or say where to open it",

@@ -117,3 +117,11 @@ size_t kx_proc_command(pid_t pid, char *text, size_t max)
 		text[n++] = 0;
 	return without_padding(text, n);
 }
+
+bool kx_proc_cgroup(pid_t pid, char *text, size_t max)
+{
+	size_t n = read_file(pid, "cgroup", text, max - 1);
+
+	text[n] = 0;
+	return n;
+}

@@ -28,4 +28,7 @@ bool kx_proc_process(pid_t pid, pid_t *parent, pid_t *ns_pid, char name[KX_COMM_
  */
 size_t kx_proc_command(pid_t pid, char *text, size_t max);
 
+/* At most @max - 1 bytes of /proc/PID/cgroup to @text, with a NUL (base/cgroup_path.h); false if it cannot be read. */
+bool kx_proc_cgroup(pid_t pid, char *text, size_t max);
+
 #endif

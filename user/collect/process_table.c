@@ -5,12 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cgroup_path.h"
 #include "base/json_text.h"
 
 #define FIRST_BUCKETS 1024u /* a power of two */
 /* Bytes of one command line, and of those of all processes together. */
 #define MAX_COMMAND 4096u
 #define MAX_COMMANDS (16u << 20)
+/* Bytes of /proc/PID/cgroup: 14 hierarchies of version 1, of which the one that is cut tells no more than the others. */
+#define MAX_CGROUPS 8192u
 
 /* Processes in the order in which they were added, or ended. */
 struct list {
@@ -50,6 +53,32 @@ static void read_command(struct kx_process_table *t, struct kx_process *p)
 	memcpy(p->command, text, n);
 	p->command_size = n;
 	t->command_bytes += n;
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+	if (*text)
+		json_object_set_new(object, key, kx_json_text(text, KX_CGROUP_SIZE));
+}
+
+/* A process that has ended keeps the group that it has inherited. */
+static void read_group(struct kx_process *p)
+{
+	char text[MAX_CGROUPS], path[KX_CGROUP_SIZE];
+	struct kx_cgroup g;
+	json_t *group;
+
+	if (p->ended || !kx_proc_cgroup(p->pid, text, sizeof(text)))
+		return;
+	kx_cgroup_parse(text, path, sizeof(path), &g);
+	group = json_object();
+	set_text(group, "cgroup", path);
+	set_text(group, "unit", g.unit);
+	set_text(group, "container", g.container);
+	set_text(group, "container_runtime", g.runtime);
+	set_text(group, "pod", g.pod);
+	json_decref(p->group);
+	p->group = group;
 }
 
 static void append(struct list *list, struct kx_process *p)
@@ -95,6 +124,7 @@ static void free_list(struct kx_process *p)
 	for (struct kx_process *next; p; p = next) {
 		next = p->next;
 		free(p->command);
+		json_decref(p->group);
 		json_decref(p->mappings);
 		free(p);
 	}
@@ -133,6 +163,7 @@ static void forget(struct kx_process_table *t, struct kx_process *p)
 	*at = p->next_in_bucket;
 	take_out(p->ended ? &t->ended : &t->alive, p);
 	forget_command(t, p);
+	json_decref(p->group);
 	json_decref(p->mappings);
 	free(p);
 }
@@ -211,6 +242,7 @@ int kx_process_table_add(struct kx_process_table *t, pid_t pid)
 	if (!t->first)
 		t->first = pid;
 	read_command(t, p);
+	read_group(p);
 	return 0;
 }
 
@@ -234,6 +266,7 @@ int kx_process_table_born(struct kx_process_table *t, pid_t pid, pid_t parent, p
 		return -ENOMEM;
 	}
 	p->mappings = mappings;
+	p->group = from ? json_incref(from->group) : NULL;
 	p->parent = parent;
 	p->ns_pid = ns_pid == pid ? 0 : ns_pid;
 	p->started = tsc;
@@ -314,6 +347,7 @@ const struct kx_process *kx_process_table_use(struct kx_process_table *t, pid_t 
 	if (p && !p->in_trace) {
 		p->in_trace = true;
 		read_command(t, p);
+		read_group(p);
 	}
 	return p;
 }
@@ -370,6 +404,8 @@ static json_t *process_json(const struct kx_process *p, uint64_t start_tsc, uint
 	if (p->ended)
 		json_object_set_new(j, "ended",
 				    json_real((double)(int64_t)(p->ended - start_tsc) / hz));
+	if (p->group)
+		json_object_update(j, p->group);
 	if (p->mappings)
 		json_object_set(j, "mappings", p->mappings);
 	return j;

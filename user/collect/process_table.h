@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The processes of a recording: name, parent, arguments, mappings, start and end. A running process
+ * The processes of a recording: name, parent, arguments, control group, mappings, start and end. A running process
  * is always kept; an ended one only if the trace refers to it, and of these the newest
  * KX_MAX_ENDED_PROCESSES, so that memory does not grow with time.
  */
@@ -26,6 +26,7 @@ struct kx_process {
 	uint64_t renamed;	       /* TSC; 0: never */
 	char *command;		       /* its arguments, each with its NUL; NULL: unknown */
 	size_t command_size;
+	json_t *group;		       /* its control group, see kx_process_table_json; NULL: unknown */
 	json_t *mappings;	 /* addresses of its code: see session_info.h; NULL: unknown */
 	uint64_t started, ended; /* TSC; 0: before the recording, or not yet */
 	bool initial;		 /* traced from the start: always in the session */
@@ -86,9 +87,10 @@ size_t kx_process_table_size(const struct kx_process_table *t);
 uint64_t kx_process_table_forgotten(const struct kx_process_table *t);
 
 /*
- * [{"pid", "ns_pid", "name", "command":[...], "parent", "started", "ended", "mappings"}, ...] of
- * the processes that are initial or in the trace, ended ones first; times are seconds since
- * @start_tsc. Unknown members are left out. NULL if memory ran out.
+ * [{"pid", "ns_pid", "name", "command":[...], "parent", "started", "ended", "cgroup", "unit", "container",
+ * "container_runtime", "pod", "mappings"}, ...] of the processes that are initial or in the trace, ended ones first; times
+ * are seconds since @start_tsc, from "cgroup" to "pod" it is base/cgroup_path.h's. Unknown members are left out. NULL if
+ * memory ran out.
  */
 json_t *kx_process_table_json(const struct kx_process_table *t, uint64_t start_tsc, uint64_t tsc_hz);
 

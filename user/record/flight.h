@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "collect/collector.h"
+#include "record/clock_log.h"
 #include "record/dump_hook.h"
 #include "record/notice.h"
 #include "record/source_places.h"
@@ -65,6 +66,7 @@ struct kx_flight_context {
 	struct kx_fdr_options fdr; /* of each dump */
 	uint64_t start_tsc;
 	json_t *info; /* the session: see session_info.h */
+	const struct kx_clock_log *clocks;
 	/* Adds to the session of a dump what else is known of the recording; called in the child. Errors: -ENOMEM. */
 	int (*describe)(const void *ctx, json_t *info);
 	const void *ctx;

@@ -55,7 +55,7 @@ static int describe(struct kx_flight *f, const struct kx_flight_dump *dump,
 	json_t *info = f->c.info;
 
 	kx_session_info_processes(info, f->c.processes, f->c.start_tsc, dump->tsc_hz);
-	kx_session_info_end(info, out->seconds, kx_tracer_clock(f->c.tracer), &counts);
+	kx_session_info_end(info, out->seconds, kx_tracer_clock(f->c.tracer), f->c.clocks, &counts);
 	json_object_set_new(info, "trigger", kx_reason_json(&f->request.why, f->c.sel));
 	json_object_set_new(info, "flight", flight_json(f, dump, out->seconds, cut));
 	return f->c.describe(f->c.ctx, info);

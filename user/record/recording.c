@@ -177,6 +177,7 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		}
 		if (!code && r->writer)
 			code = kx_recording_rotate(r, err);
+		kx_clock_log_poll(&r->clocks, now);
 		kx_recording_recalibrate(r, now);
 		kx_recording_status_poll(r, start);
 		if (take_signal(r, asked)) {

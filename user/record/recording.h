@@ -95,6 +95,8 @@ struct kx_recording_options {
 	int mechanism;        /* enum kx_mechanism, or -1: the best that works */
 	enum kx_kernel_mechanism kernel_mechanism; /* KX_KERNEL_NONE: the best that works */
 	enum kx_wire_clock clock; /* 0: the best that works */
+	const char *const *labels; /* KEY=VALUE, see trace/labels.h; borrowed */
+	size_t nlabels;
 	int argc;             /* kxray's own command line, for the metadata */
 	char **argv;
 	/* Called once, when all probes are attached and recording begins. @price: of the functions' exits. */

@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "collect/caller_set.h"
 #include "collect/process_table.h"
+#include "record/clock_log.h"
 #include "record/cost_watch.h"
 #include "record/flight.h"
 #include "record/follow.h"
@@ -76,6 +77,7 @@ struct recording {
 	uint64_t *calls; /* recorded entries, likewise */
 	uint64_t *instruction_exits; /* exits that were not seen by return probes, likewise */
 	size_t ntraits;
+	struct kx_clock_log clocks;
 	json_t *info; /* see session_info.h */
 	char *session_note;
 	uint64_t start_tsc;

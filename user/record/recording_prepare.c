@@ -316,6 +316,7 @@ static int start_flight(struct recording *r, struct kx_err *err)
 		.fdr = r->fdr,
 		.start_tsc = r->start_tsc,
 		.info = r->info,
+		.clocks = &r->clocks,
 		.describe = kx_recording_budget_describe,
 		.ctx = r,
 		.notices = &r->notices,
@@ -339,7 +340,8 @@ static int open_writer(struct recording *r, struct kx_err *err)
 					  .start_tsc = r->start_tsc,
 					  .wall_sec = ns / 1000000000,
 					  .wall_usec = (uint32_t)(ns % 1000000000 / 1000) };
-	r->info = kx_session_info(r->o, &r->sel, clock, r->result->mechanism, r->start_tsc);
+	kx_clock_log_start(&r->clocks);
+	r->info = kx_session_info(r->o, &r->sel, clock, r->result->mechanism, r->start_tsc, &r->clocks);
 	if (r->info && r->values)
 		json_object_set(r->info, "values", r->values);
 	if (r->info && r->costs.nkinds)

@@ -209,7 +209,7 @@ int kx_recording_write_map(struct recording *r, const struct kx_collector_counts
 		json_decref(info);
 		return kx_err_set(err, code, "no memory for the map");
 	}
-	kx_session_info_end(info, seconds, clock, &counts);
+	kx_session_info_end(info, seconds, clock, &r->clocks, &counts);
 	code = kx_recording_put_map(r, info, err);
 	json_decref(info);
 	return code;
@@ -258,6 +258,7 @@ static int change_part(struct recording *r, struct kx_output *output, struct kx_
 	r->rotation.number++;
 	r->rotation.from = from;
 	r->rotation.cut = cut;
+	kx_clock_log_cut(&r->clocks, from);
 	r->rotation.continued = continued;
 	end = write_first_map(r, code ? NULL : err);
 	if (!end)

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace/labels.h"
 #include "trace/notes.h"
 
 /* Bytes; an FDR custom event of ours holds 4096. */
@@ -48,6 +49,19 @@ static json_t *proc_text(const char *path, const char *key)
 	return value ? value : json_null();
 }
 
+/* The first word of a file; empty: left out. */
+static void set_word(json_t *object, const char *key, const char *path)
+{
+	char word[64] = "";
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return;
+	if (fscanf(f, "%63s", word) == 1)
+		json_object_set_new(object, key, json_string(word));
+	fclose(f);
+}
+
 static json_t *describe_host(void)
 {
 	struct utsname u;
@@ -60,6 +74,8 @@ static json_t *describe_host(void)
 		json_object_set_new(host, "release", json_string(u.release));
 		json_object_set_new(host, "architecture", json_string(u.machine));
 	}
+	set_word(host, "boot_id", "/proc/sys/kernel/random/boot_id");
+	set_word(host, "machine_id", "/etc/machine-id");
 	if (sysinfo(&si) == 0)
 		json_object_set_new(host, "memory_bytes",
 				    json_integer((json_int_t)(si.totalram * si.mem_unit)));
@@ -109,19 +125,7 @@ int kx_session_info_processes(json_t *info, const struct kx_process_table *table
 	return 0;
 }
 
-/* One of "snapshots": other clocks at a moment of the trace's own. */
-static json_t *clock_snapshot(const char *when, const struct kx_clock *clock)
-{
-	struct kx_clock_snapshot s;
-
-	kx_clock_take_snapshot(&s);
-	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I}", "when", when, "tsc", (json_int_t)s.tsc,
-			 "monotonic_ns", (json_int_t)s.monotonic_ns, "boottime_ns",
-			 (json_int_t)s.boottime_ns, "realtime_ns", (json_int_t)s.realtime_ns,
-			 "error_ns", (json_int_t)((double)s.error * 1e9 / (double)clock->tsc_hz) + 1);
-}
-
-static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc)
+static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc, const struct kx_clock_log *log)
 {
 	json_t *c = json_object();
 
@@ -135,12 +139,30 @@ static json_t *describe_clock(const struct kx_clock *clock, uint64_t start_tsc)
 	/* (CLOCK_MONOTONIC ns, ticks) at one moment: what ties the trace to other logs */
 	json_object_set_new(c, "monotonic_ns", json_integer((json_int_t)clock->first_ns));
 	json_object_set_new(c, "monotonic_ticks", json_integer((json_int_t)clock->first_ticks));
-	json_object_set_new(c, "snapshots", json_pack("[o]", clock_snapshot("start", clock)));
+	json_object_set_new(c, "snapshots", kx_clock_log_json(log, NULL, clock->tsc_hz));
 	return c;
 }
 
+/* Those of --label, which are checked. */
+static int describe_labels(const struct kx_recording_options *o, json_t *info)
+{
+	json_t *labels = o->nlabels ? json_object() : NULL;
+
+	for (size_t i = 0; i < o->nlabels; i++) {
+		struct kx_err err;
+		int code = labels ? kx_label_add(labels, o->labels[i], &err) : -ENOMEM;
+
+		if (code) {
+			json_decref(labels);
+			return code;
+		}
+	}
+	return labels ? json_object_set_new(info, "labels", labels) : 0;
+}
+
 json_t *kx_session_info(const struct kx_recording_options *o, const struct kx_selection *sel,
-			const struct kx_clock *clock, const char *mechanism, uint64_t start_tsc)
+			const struct kx_clock *clock, const char *mechanism, uint64_t start_tsc,
+			const struct kx_clock_log *log)
 {
 	json_t *info = json_object(), *args = json_array();
 
@@ -153,7 +175,11 @@ json_t *kx_session_info(const struct kx_recording_options *o, const struct kx_se
 		json_array_append_new(args, json_string(o->argv[i]));
 	json_object_set_new(info, "kxray_command", args);
 	json_object_set_new(info, "host", describe_host());
-	json_object_set_new(info, "clock", describe_clock(clock, start_tsc));
+	json_object_set_new(info, "clock", describe_clock(clock, start_tsc, log));
+	if (describe_labels(o, info)) {
+		json_decref(info);
+		return NULL;
+	}
 	json_object_set_new(info, "callers", json_boolean(o->callers));
 	json_object_set_new(info, "sample_hz", json_integer(o->sample_hz));
 	json_object_set_new(info, "sched", json_boolean(o->sources[KX_SOURCE_SCHED]));
@@ -191,19 +217,19 @@ char *kx_session_note(const json_t *info)
 	return note;
 }
 
-void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *clock,
+void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *clock, const struct kx_clock_log *log,
 			 const struct kx_collector_counts *counts)
 {
 	static const char *const reasons[KX_LOSS_REASONS] = { "ring_full", "ring_busy", "no_ring" };
 	json_t *lost = json_object(), *c = json_object_get(info, "clock");
-	json_t *start = json_array_get(json_object_get(c, "snapshots"), 0);
+	struct kx_clock_snapshot end;
 
 	/* the largest estimate of the recording, and a measured frequency is better known by now */
 	json_object_set_new(c, "error_ticks", json_integer((json_int_t)clock->error));
 	json_object_set_new(c, "tsc_hz", json_integer((json_int_t)clock->tsc_hz));
 
-	/* of each file of a rotated trace, and of each dump: the one at its own end */
-	json_object_set_new(c, "snapshots", json_pack("[O?,o]", start, clock_snapshot("end", clock)));
+	kx_clock_take_snapshot(&end);
+	json_object_set_new(c, "snapshots", kx_clock_log_json(log, &end, clock->tsc_hz));
 
 	set_time(info, "finished");
 	json_object_set_new(info, "seconds", json_real(seconds));

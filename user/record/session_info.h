@@ -9,6 +9,7 @@
 #include "tracer/clock.h"
 #include "binary/modules.h"
 #include "collect/process_table.h"
+#include "record/clock_log.h"
 #include "record/recording.h"
 #include "select/select.h"
 
@@ -17,7 +18,8 @@
  * that are not UTF-8 are left out.
  */
 json_t *kx_session_info(const struct kx_recording_options *options, const struct kx_selection *sel,
-			const struct kx_clock *clock, const char *mechanism, uint64_t start_tsc);
+			const struct kx_clock *clock, const char *mechanism, uint64_t start_tsc,
+			const struct kx_clock_log *log);
 
 /* Where the code of a process lies, so that its run-time addresses can be understood. */
 json_t *kx_session_mappings(const struct kx_modules *mods);
@@ -32,8 +34,11 @@ int kx_session_info_processes(json_t *info, const struct kx_process_table *table
 /* The short form for the trace itself: "kxray:session {...}"; free with free(). NULL on -ENOMEM. */
 char *kx_session_note(const json_t *info);
 
-/* Adds the final counts and the clock's error to it; @seconds: of the recording, or of the part in a dump. */
-void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *clock,
+/*
+ * Adds the final counts, the clock's error and snapshots up to now; @seconds: of the recording, or of the part in a dump. Of
+ * a rotated trace and of dumps, each file has the one of its own end.
+ */
+void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *clock, const struct kx_clock_log *log,
 			 const struct kx_collector_counts *counts);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/json_text.h"
 #include "base/printable.h"
 #include "report/report_format.h"
+#include "trace/labels.h"
 
 #define NAMED_PROCESSES 3 /* of many, so many are named */
 #define LINE 4096
@@ -63,14 +64,36 @@ static void add_processes(char line[LINE], const json_t *processes)
 		add(line, " and %zu more", n - NAMED_PROCESSES);
 }
 
-/* "on HOST, 2026-11-24 02:14:34 UTC" */
+/* " (env=production, unit=nginx.service)": but for host and ids, which tell people little */
+static void add_labels(char line[LINE], const json_t *session)
+{
+	json_t *labels = kx_session_labels(session), *value;
+	const char *key, *sep = " (";
+
+	json_object_foreach (labels, key, value) {
+		if (!strcmp(key, "host") || !strcmp(key, "boot_id") || !strcmp(key, "machine_id"))
+			continue;
+		if (!strcmp(key, "container")) /* as its runtime's commands show it */
+			add(line, "%s%s=%.12s", sep, key, json_string_value(value));
+		else
+			add(line, "%s%s=%s", sep, key, json_string_value(value));
+		sep = ", ";
+	}
+	if (*sep == ',')
+		add(line, ")");
+	json_decref(labels);
+}
+
+/* "on HOST (env=production), 2026-11-24 02:14:34 UTC" */
 static void add_origin(char line[LINE], const json_t *session)
 {
-	const char *host = text_of(json_object_get(session, "host"), "name");
+	const char *host = kx_session_host(session);
 	const char *started = text_of(session, "started");
 
 	if (*host)
 		add(line, "on %s", host);
+	if (*host)
+		add_labels(line, session);
 	if (strlen(started) >= 19 && started[10] == 'T')
 		add(line, "%s%.10s %.8s UTC", *host ? ", " : "", started, started + 11);
 }

@@ -6,6 +6,7 @@
 
 #include "report/report_head.h"
 #include "report/report_pieces.h"
+#include "trace/labels.h"
 
 /* On-CPU time is computed in nanoseconds, so that both parts add up exactly to the total. */
 static void json_off(const struct view *v, uint64_t total, uint64_t off, const char *on_key,
@@ -147,10 +148,29 @@ static void json_groups(const struct view *v)
 	kx_text_str(o, "\n]");
 }
 
+/* Of what host, and of what else, the trace is. */
+static void json_labels(const struct view *v)
+{
+	json_t *labels = kx_session_labels(v->o->session), *value;
+	const char *key, *comma = "";
+
+	kx_text_str(v->out, ",\"labels\":{");
+	json_object_foreach (labels, key, value) {
+		kx_text_str(v->out, comma);
+		kx_text_json_string(v->out, key);
+		kx_text_char(v->out, ':');
+		kx_text_json_string(v->out, json_string_value(value));
+		comma = ",";
+	}
+	kx_text_char(v->out, '}');
+	json_decref(labels);
+}
+
 void kx_view_json(const struct view *v)
 {
 	kx_text_char(v->out, '{');
 	kx_totals_json(v->out, v->totals, v->info);
+	json_labels(v);
 	kx_text_char(v->out, ',');
 	if (v->o->by)
 		json_groups(v);

@@ -56,11 +56,21 @@ static void begin_event(struct chrome *c, const char *text, size_t size)
 
 #define BEGIN(c, text) begin_event(c, text, sizeof(text) - 1)
 
+static uint64_t ns_of(const struct chrome *c, uint64_t tsc)
+{
+	const struct kx_export_place *place = c->x->place;
+	uint64_t ns;
+
+	if (!place)
+		return kx_trace_ns(tsc > c->first_tsc ? tsc - c->first_tsc : 0, c->x->tsc_hz);
+	ns = kx_time_line_ns(place->line, tsc);
+	return ns > place->zero_ns ? ns - place->zero_ns : 0;
+}
+
 /* ,"pid":1,"tid":2,"ts":0.123 */
 static void put_place(struct chrome *c, uint64_t tsc)
 {
-	uint64_t ticks = tsc > c->first_tsc ? tsc - c->first_tsc : 0;
-	uint64_t ns = kx_trace_ns(ticks, c->x->tsc_hz);
+	uint64_t ns = ns_of(c, tsc);
 	unsigned rest = (unsigned)(ns % 1000);
 	char decimals[4] = { '.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
 			     (char)('0' + rest % 10) };
@@ -87,18 +97,24 @@ static int put_name(struct chrome *c, const char *what, const char *name)
 static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 {
 	struct chrome *c = ctx;
-	char title[KX_PROCESS_TITLE];
+	char title[KX_EXPORT_TITLE];
+	int32_t pid, tid;
 	uint32_t number;
-	int is_new = kx_pair_index(&c->processes, 0, (uint32_t)t->pid, &number), r = 0;
+	int is_new = kx_pair_index(&c->processes, 0, (uint32_t)t->pid, &number), r;
 
 	if (!c->begun)
 		kx_sched_slices_begin(&c->sched, t, tsc);
 	if (is_new < 0)
 		return kx_err_set(c->err, is_new, "out of memory for processes");
+	r = kx_export_id(c->x, t->pid, &pid, c->err);
+	if (!r)
+		r = kx_export_id(c->x, t->tid, &tid, c->err);
+	if (r)
+		return r;
 	c->ids_size = (size_t)snprintf(c->ids, sizeof(c->ids),
-				       ",\"pid\":%" PRId32 ",\"tid\":%" PRId32 TS, t->pid, t->tid) -
+				       ",\"pid\":%" PRId32 ",\"tid\":%" PRId32 TS, pid, tid) -
 		      (sizeof(TS) - 1);
-	kx_call_process_title(t, title, sizeof(title));
+	kx_export_process_title(c->x, t, title);
 	/* the process has the name of its first thread */
 	if (is_new || (c->begun && t->tid == t->pid))
 		r = put_name(c, "process_name", title);
@@ -347,11 +363,12 @@ static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_reco
 static int put_slice(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s)
 {
 	struct chrome *c = ctx;
+	uint32_t id = t->index + 1 + (c->x->place ? c->x->place->threads : 0);
 	char text[128];
 	int n;
 
 	n = snprintf(text, sizeof(text), "{\"name\":\"%s\",\"cat\":\"sched\",\"ph\":\"b\",\"id\":%"
-		     PRIu32, s->name, t->index + 1);
+		     PRIu32, s->name, id);
 	begin_event(c, text, (size_t)n);
 	put_place(c, s->from);
 	if (s->is_running || s->has_waker) {
@@ -361,7 +378,7 @@ static int put_slice(void *ctx, const struct kx_call_thread *t, const struct kx_
 	}
 	PUT(c, "}");
 	n = snprintf(text, sizeof(text), "{\"name\":\"%s\",\"cat\":\"sched\",\"ph\":\"e\",\"id\":%"
-		     PRIu32, s->name, t->index + 1);
+		     PRIu32, s->name, id);
 	begin_event(c, text, (size_t)n);
 	put_place(c, s->to);
 	PUT(c, "}");
@@ -393,12 +410,17 @@ static int run(const struct kx_export *x, struct kx_err *err)
 		.thread = on_thread, .enter = on_enter, .leave = on_leave, .cpu = on_cpu,
 		.loss = on_loss, .event = on_event, .note = on_note, .sched = on_sched, .end = on_end, .ctx = &c,
 	};
+	bool shared = kx_export_is_shared(x);
+	uint64_t calls = shared ? *x->place->calls : 0, lost = shared ? *x->place->lost : 0;
 	const struct kx_calls_totals *totals;
 	int r;
 
 	if (kx_value_map_read(&c.values, x->session))
 		return kx_err_set(err, -ENOMEM, "out of memory");
-	PUT(&c, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+	if (shared && x->place->number)
+		c.any = *x->place->any;
+	else
+		PUT(&c, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
 	r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx, err);
 	kx_pair_map_free(&c.processes);
 	kx_value_map_free(&c.values);
@@ -408,9 +430,18 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	if (r)
 		return r;
 	totals = kx_calls_get_totals(x->calls);
+	calls += totals->calls;
+	lost += totals->lost;
+	if (shared) {
+		*x->place->calls = calls;
+		*x->place->lost = lost;
+		*x->place->any = c.any;
+		if (!x->place->is_last)
+			return x->out->error;
+	}
 	PUT(&c, "\n],\"otherData\":{\"exporter\":\"kxray\"");
-	kx_text_json_u64(x->out, "calls", totals->calls);
-	kx_text_json_u64(x->out, "lost", totals->lost);
+	kx_text_json_u64(x->out, "calls", calls);
+	kx_text_json_u64(x->out, "lost", lost);
 	PUT(&c, "}}\n");
 	return x->out->error;
 }

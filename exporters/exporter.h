@@ -19,6 +19,7 @@
 #ifndef KX_EXPORTER_H
 #define KX_EXPORTER_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,11 +29,33 @@
 #include "trace/fdr_reader.h"
 #include "base/text_out.h"
 #include "trace/symbolizer.h"
+#include "trace/time_line.h"
 
 struct kx_export_option {
 	const char *name;     /* long option without dashes, e.g. "perun-snapshots" */
 	const char *argument; /* name of its value in the help, e.g. "N"; NULL for a switch */
 	const char *help;     /* one line */
+};
+
+/* Process ids of Linux are below (PID_MAX_LIMIT in include/linux/threads.h): those of each trace get a range of their own. */
+#define KX_EXPORT_PIDS 4194304
+
+/*
+ * The place of a trace among others with which it shares an output, or its time only (exporters/merge/merge.h). Only perfetto
+ * and chrome look at it.
+ */
+struct kx_export_place {
+	struct kx_time_line *line; /* times are those of it */
+	uint64_t zero_ns;	   /* of the line: where a format's own time begins */
+	/* The rest is of a shared output only. */
+	const char *host; /* process names begin with it; NULL: an output of its own */
+	uint32_t number;  /* of the trace in the output, from 0 on */
+	uint32_t threads; /* of the traces before it, all together */
+	bool has_clocks;  /* the line is that of its own CLOCK_BOOTTIME */
+	bool is_last;
+	/* of the traces before it, to which it adds its own: whether there are events, how many calls and losses */
+	bool *any;
+	uint64_t *calls, *lost;
 };
 
 /* The input of an exporter. All borrowed. */
@@ -55,7 +78,28 @@ struct kx_export {
 	const char *out_path;     /* final path, NULL for standard output, pipes and devices */
 	/* one sentence for the user on stderr, e.g. about what the format cannot hold */
 	void (*notice)(const struct kx_export *x, const char *text);
+	const struct kx_export_place *place; /* among other traces; NULL: it is alone */
 };
+
+/* Whether the output has other traces, too. */
+static inline bool kx_export_is_shared(const struct kx_export *x)
+{
+	return x->place && x->place->host;
+}
+
+/* A process or thread id in the output; -EINVAL if it cannot be told from those of other traces. */
+static inline int kx_export_id(const struct kx_export *x, int32_t id, int32_t *out, struct kx_err *err)
+{
+	*out = id;
+	if (!kx_export_is_shared(x))
+		return 0;
+	if (id < 0 || id >= KX_EXPORT_PIDS)
+		return kx_err_set(err, -EINVAL, "%s: %d is not an id of a Linux process or thread, so it cannot be told from those "
+						"of other hosts in one file; merge into an archive (-f archive)",
+				  x->place->host, (int)id);
+	*out = (int32_t)x->place->number * KX_EXPORT_PIDS + id;
+	return 0;
+}
 
 struct kx_exporter {
 	const char *name;    /* as in -f NAME */

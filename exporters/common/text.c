@@ -41,6 +41,18 @@ void kx_event_text(char text[KX_EVENT_TEXT], uint16_t type, const uint8_t *data,
 	text[at] = 0;
 }
 
+void kx_export_process_title(const struct kx_export *x, const struct kx_call_thread *t,
+			     char title[KX_EXPORT_TITLE])
+{
+	char own[KX_PROCESS_TITLE];
+
+	kx_call_process_title(t, own, sizeof(own));
+	if (kx_export_is_shared(x))
+		snprintf(title, KX_EXPORT_TITLE, "%s: %s", x->place->host, *own ? own : "process");
+	else
+		snprintf(title, KX_EXPORT_TITLE, "%s", own);
+}
+
 /* "2026-01-31T23:59:59.123456789Z", the form in the session. */
 static bool parse_time(const char *text, int64_t *sec, uint32_t *nsec)
 {

@@ -17,4 +17,8 @@ void kx_event_text(char text[KX_EVENT_TEXT], uint16_t type, const uint8_t *data,
 bool kx_trace_started(const struct kx_export *x, uint64_t first_tsc, int64_t *sec,
 		      uint32_t *nsec);
 
+/* kx_call_process_title, in a shared output after the host's name: "web1: server". */
+#define KX_EXPORT_TITLE 512
+void kx_export_process_title(const struct kx_export *x, const struct kx_call_thread *t, char title[KX_EXPORT_TITLE]);
+
 #endif

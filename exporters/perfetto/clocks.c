@@ -22,7 +22,8 @@ static void put_snapshot(struct kx_pf_out *o, const struct kx_snapshot *s)
 	size_t inner = kx_pb_open(&o->pb, PACKET_CLOCK_SNAPSHOT);
 
 	put_clock(&o->pb, CLOCK_IS_BOOTTIME, kx_pf_ns(o, (uint64_t)s->tsc));
-	put_clock(&o->pb, CLOCK_IS_MONOTONIC, (uint64_t)s->monotonic);
+	if (!kx_export_is_shared(o->x)) /* each host has its own */
+		put_clock(&o->pb, CLOCK_IS_MONOTONIC, (uint64_t)s->monotonic);
 	put_clock(&o->pb, CLOCK_IS_REALTIME, (uint64_t)s->realtime);
 	kx_pb_number(&o->pb, SNAPSHOT_PRIMARY, CLOCK_IS_BOOTTIME);
 	kx_pb_close(&o->pb, inner);
@@ -60,9 +61,12 @@ void kx_pf_find_clocks(struct kx_pf_out *o, struct kx_pf_clocks *out)
 	kx_snapshots_read(o->x->session, &out->all);
 	out->has_boottime = kx_snapshots_at(&out->all, hz, o->first_tsc, &out->first) &&
 			    kx_snapshots_at(&out->all, hz, totals->last_tsc, &out->last);
-	if (out->has_boottime)
-		o->first_ns = (uint64_t)out->first.boottime;
-	else
+	/* in a shared output one trace has the clocks of all */
+	if (kx_export_is_shared(o->x) && !o->x->place->has_clocks)
+		out->has_boottime = false;
+	else if (out->has_boottime)
+		o->first_ns = o->x->place ? kx_pf_ns(o, o->first_tsc) : (uint64_t)out->first.boottime;
+	else if (!o->x->place)
 		out->has_monotonic = find_monotonic(o, json_object_get(o->x->session, "clock")) &&
 				     !kx_calls_have_sched(o->x->calls);
 }
@@ -115,6 +119,8 @@ static void put_attribute(struct kx_bytes *pb, const char *key, const char *valu
 int kx_pf_write_labels(struct kx_pf_out *o)
 {
 	json_t *labels = kx_session_labels(o->x->session), *value;
+	bool shared = kx_export_is_shared(o->x);
+	char name[512];
 	size_t packet, inner;
 	const char *key;
 	int r = 0;
@@ -124,8 +130,11 @@ int kx_pf_write_labels(struct kx_pf_out *o)
 	if (json_object_size(labels)) {
 		packet = kx_pf_begin(o);
 		inner = kx_pb_open(&o->pb, PACKET_TRACE_ATTRIBUTES);
-		json_object_foreach (labels, key, value)
-			put_attribute(&o->pb, key, json_string_value(value));
+		json_object_foreach (labels, key, value) {
+			snprintf(name, sizeof(name), "%s%s%s", shared ? o->x->place->host : "", shared ? "." : "",
+				 key);
+			put_attribute(&o->pb, name, json_string_value(value));
+		}
 		kx_pb_close(&o->pb, inner);
 		r = kx_pf_end(o, packet);
 	}
@@ -143,7 +152,7 @@ int kx_pf_write_system(struct kx_pf_out *o, bool *known)
 	size_t packet, inner, uts;
 
 	*known = system && release && !strcmp(system, "Linux") && strtoul(release, NULL, 10) > 4;
-	if (!*known && !*name)
+	if ((!*known && !*name) || kx_export_is_shared(o->x))
 		return 0;
 	packet = kx_pf_begin(o);
 	inner = kx_pb_open(&o->pb, PACKET_SYSTEM_INFO);

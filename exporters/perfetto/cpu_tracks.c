@@ -248,7 +248,7 @@ static int write_end(struct sweep *s, const struct kx_spooled *record, uint32_t 
 	if (r)
 		return r;
 	event = kx_pf_begin_event(o, &packet, record->ns, TYPE_INSTANT,
-				  kx_pf_uuid(thread, KX_PF_SCHED));
+				  kx_pf_uuid(o, thread, KX_PF_SCHED));
 	kx_pb_number(&o->pb, EVENT_NAME_IID, wakes ? KX_PF_WAKES : KX_PF_IS_WOKEN);
 	kx_pf_annotate(&o->pb, wakes ? KX_PF_WOKEN : KX_PF_WAKER, ANNOTATION_UINT, other);
 	kx_pb_fixed64(&o->pb, wakes ? EVENT_FLOW : EVENT_TERMINATING_FLOW, s->flows);

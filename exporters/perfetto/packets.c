@@ -7,7 +7,7 @@ size_t kx_pf_begin(struct kx_pf_out *o)
 {
 	size_t packet = kx_pb_open(&o->pb, TRACE_PACKET);
 
-	kx_pb_number(&o->pb, PACKET_SEQUENCE_ID, 1);
+	kx_pb_number(&o->pb, PACKET_SEQUENCE_ID, 1 + (o->x->place ? o->x->place->number : 0));
 	return packet;
 }
 
@@ -58,8 +58,8 @@ int kx_pf_write_child(struct kx_pf_out *o, uint32_t thread, enum kx_pf_track tra
 {
 	size_t packet, opened;
 
-	opened = kx_pf_begin_track(o, &packet, kx_pf_uuid(thread, track),
-				   kx_pf_uuid(thread, KX_PF_CALLS));
+	opened = kx_pf_begin_track(o, &packet, kx_pf_uuid(o, thread, track),
+				   kx_pf_uuid(o, thread, KX_PF_CALLS));
 	kx_pb_text(&o->pb, TRACK_NAME, name);
 	if (track == KX_PF_CPUS)
 		kx_pb_close(&o->pb, kx_pb_open(&o->pb, TRACK_COUNTER));

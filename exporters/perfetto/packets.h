@@ -43,15 +43,17 @@ struct kx_pf_out {
 	uint64_t first_tsc, first_ns;
 };
 
-static inline uint64_t kx_pf_uuid(uint32_t index, enum kx_pf_track track)
+static inline uint64_t kx_pf_uuid(const struct kx_pf_out *o, uint32_t index, enum kx_pf_track track)
 {
-	return (uint64_t)index * KX_PF_TRACKS + track;
+	return ((uint64_t)index + (o->x->place ? o->x->place->threads : 0)) * KX_PF_TRACKS + track;
 }
 
 static inline uint64_t kx_pf_ns(const struct kx_pf_out *o, uint64_t tsc)
 {
 	uint64_t ticks = tsc > o->first_tsc ? tsc - o->first_tsc : 0;
 
+	if (o->x->place)
+		return kx_time_line_ns(o->x->place->line, tsc);
 	return o->first_ns + kx_trace_ns(ticks, o->x->tsc_hz);
 }
 

@@ -83,14 +83,14 @@ static int write_start(struct perfetto *p)
 
 /* Tracks */
 
-static int write_process(struct perfetto *p, const struct kx_call_thread *t, uint64_t id)
+static int write_process(struct perfetto *p, const struct kx_call_thread *t, int32_t pid, uint64_t id)
 {
 	size_t packet, track = kx_pf_begin_track(&p->out, &packet, id, 0), inner;
-	char title[KX_PROCESS_TITLE];
+	char title[KX_EXPORT_TITLE];
 
-	kx_call_process_title(t, title, sizeof(title));
+	kx_export_process_title(p->out.x, t, title);
 	inner = kx_pb_open(&p->out.pb, TRACK_PROCESS);
-	kx_pb_number(&p->out.pb, PROCESS_PID, (uint64_t)t->pid);
+	kx_pb_number(&p->out.pb, PROCESS_PID, (uint64_t)pid);
 	if (*title)
 		kx_pb_text(&p->out.pb, PROCESS_NAME, title);
 	kx_pb_close(&p->out.pb, inner);
@@ -103,9 +103,16 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	struct perfetto *p = ctx;
 	size_t packet, track, inner;
 	uint32_t process = 0;
-	char name[64];
-	int is_new = 0, r = 0;
+	const char *host = kx_export_is_shared(p->out.x) ? p->out.x->place->host : "";
+	char name[KX_EXPORT_TITLE];
+	int is_new = 0, r;
+	int32_t pid, tid;
 
+	r = kx_export_id(p->out.x, t->pid, &pid, p->out.err);
+	if (!r)
+		r = kx_export_id(p->out.x, t->tid, &tid, p->out.err);
+	if (r)
+		return r;
 	if (!p->begun) {
 		kx_sched_slices_begin(&p->sched, t, tsc);
 		r = kx_pf_cpu_thread(&p->cpus, &p->out, t);
@@ -118,21 +125,21 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 		return kx_err_set(p->out.err, is_new, "out of memory for processes");
 	/* the process has the name of its first thread */
 	if (!r && t->pid > 0 && (is_new || (p->begun && t->tid == t->pid)))
-		r = write_process(p, t, kx_pf_uuid(process, KX_PF_PROCESS));
+		r = write_process(p, t, pid, kx_pf_uuid(&p->out, process, KX_PF_PROCESS));
 	p->begun = true;
 	if (r)
 		return r;
 	if (t->pid <= 0) {
-		snprintf(name, sizeof(name), "%s%sthread %" PRId32, t->name, *t->name ? " " : "",
-			 t->tid);
-		track = kx_pf_begin_track(&p->out, &packet, kx_pf_uuid(t->index, KX_PF_CALLS), 0);
+		snprintf(name, sizeof(name), "%s%s%s%sthread %" PRId32, host, *host ? ": " : "", t->name,
+			 *t->name ? " " : "", t->tid);
+		track = kx_pf_begin_track(&p->out, &packet, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS), 0);
 		kx_pb_text(&p->out.pb, TRACK_NAME, name);
 	} else {
-		track = kx_pf_begin_track(&p->out, &packet, kx_pf_uuid(t->index, KX_PF_CALLS),
-					  kx_pf_uuid(process, KX_PF_PROCESS));
+		track = kx_pf_begin_track(&p->out, &packet, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS),
+					  kx_pf_uuid(&p->out, process, KX_PF_PROCESS));
 		inner = kx_pb_open(&p->out.pb, TRACK_THREAD);
-		kx_pb_number(&p->out.pb, THREAD_PID, (uint64_t)t->pid);
-		kx_pb_number(&p->out.pb, THREAD_TID, (uint64_t)t->tid);
+		kx_pb_number(&p->out.pb, THREAD_PID, (uint64_t)pid);
+		kx_pb_number(&p->out.pb, THREAD_TID, (uint64_t)tid);
 		if (*t->name)
 			kx_pb_text(&p->out.pb, THREAD_NAME, t->name);
 		kx_pb_close(&p->out.pb, inner);
@@ -205,7 +212,7 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	if (new_name < 0 || new_module < 0)
 		return kx_err_set(p->out.err, -ENOMEM, "out of memory for the names of functions");
 	category = p->categories[name];
-	event = begin_event(p, &packet, call->enter, TYPE_BEGIN, kx_pf_uuid(t->index, KX_PF_CALLS));
+	event = begin_event(p, &packet, call->enter, TYPE_BEGIN, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS));
 	kx_pb_number(pb, EVENT_NAME_IID, name + KX_PF_FIRST_FUNCTION);
 	if (category)
 		kx_pb_number(pb, EVENT_CATEGORY_IID, category);
@@ -233,7 +240,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	struct perfetto *p = ctx;
 	size_t packet, event;
 
-	event = begin_event(p, &packet, tsc, TYPE_END, kx_pf_uuid(t->index, KX_PF_CALLS));
+	event = begin_event(p, &packet, tsc, TYPE_END, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS));
 	if (how != KX_LEAVE_EXIT)
 		annotate_end(&p->out.pb, how);
 	if (call->has_result)
@@ -253,7 +260,7 @@ static int on_cpu(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t cp
 	if (r)
 		return r;
 	p->has_cpu_track = true;
-	event = begin_event(p, &packet, tsc, TYPE_COUNTER, kx_pf_uuid(t->index, KX_PF_CPUS));
+	event = begin_event(p, &packet, tsc, TYPE_COUNTER, kx_pf_uuid(&p->out, t->index, KX_PF_CPUS));
 	kx_pb_number(&p->out.pb, EVENT_COUNTER_VALUE, cpu);
 	return kx_pf_end_event(&p->out, packet, event);
 }
@@ -276,7 +283,7 @@ static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t 
 		   uint64_t entries, uint64_t exits)
 {
 	struct perfetto *p = ctx;
-	uint64_t track = kx_pf_uuid(t->index, KX_PF_LOSS);
+	uint64_t track = kx_pf_uuid(&p->out, t->index, KX_PF_LOSS);
 	char name[64];
 	int r = 0;
 
@@ -295,7 +302,7 @@ static int on_loss(void *ctx, struct kx_call_thread *t, uint64_t from, uint64_t 
 	if (!r)
 		r = write_mark(p, track, to, TYPE_END, NULL, 0, 0);
 	if (!r)
-		r = write_mark(p, kx_pf_uuid(t->index, KX_PF_CALLS), to, TYPE_INSTANT, name,
+		r = write_mark(p, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS), to, TYPE_INSTANT, name,
 			       entries, exits);
 	return r;
 }
@@ -308,7 +315,7 @@ static int on_event(void *ctx, struct kx_call_thread *t, uint64_t tsc, uint16_t 
 	size_t packet, event;
 
 	kx_event_text(text, type, data, size);
-	event = begin_event(p, &packet, tsc, TYPE_INSTANT, kx_pf_uuid(t->index, KX_PF_CALLS));
+	event = begin_event(p, &packet, tsc, TYPE_INSTANT, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS));
 	kx_pb_text(&p->out.pb, EVENT_NAME, text);
 	return kx_pf_end_event(&p->out, packet, event);
 }
@@ -333,7 +340,7 @@ static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_reco
 
 	if (!kx_instant_read(&i, t, rec))
 		return 0;
-	event = begin_event(p, &packet, rec->tsc, TYPE_INSTANT, kx_pf_uuid(t->index, KX_PF_CALLS));
+	event = begin_event(p, &packet, rec->tsc, TYPE_INSTANT, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS));
 	kx_pb_text(&p->out.pb, EVENT_NAME, i.name);
 	if (i.func)
 		annotate_text(&p->out.pb, "function", kx_trace_name(p->out.x->names, i.func));
@@ -345,8 +352,8 @@ static int on_note(void *ctx, struct kx_call_thread *t, const struct kx_fdr_reco
 
 static int write_slice(void *ctx, const struct kx_call_thread *t, const struct kx_sched_slice *s)
 {
-	uint64_t track = kx_pf_uuid(t->index, KX_PF_SCHED);
 	struct perfetto *p = ctx;
+	uint64_t track = kx_pf_uuid(&p->out, t->index, KX_PF_SCHED);
 	size_t packet, event = begin_event(p, &packet, s->from, TYPE_BEGIN, track);
 	int r;
 
@@ -360,7 +367,7 @@ static int write_slice(void *ctx, const struct kx_call_thread *t, const struct k
 		return r;
 	event = begin_event(p, &packet, s->to, TYPE_END, track);
 	r = kx_pf_end_event(&p->out, packet, event);
-	return r || !s->is_running ? r : kx_pf_cpu_running(&p->cpus, &p->out, t, s);
+	return r || !s->is_running || kx_export_is_shared(p->out.x) ? r : kx_pf_cpu_running(&p->cpus, &p->out, t, s);
 }
 
 static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)
@@ -370,7 +377,7 @@ static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_i
 
 	if (!r)
 		r = kx_sched_slices_add(&p->sched, t, i);
-	return r ? r : kx_pf_cpu_interval(&p->cpus, &p->out, t, i);
+	return r || kx_export_is_shared(p->out.x) ? r : kx_pf_cpu_interval(&p->cpus, &p->out, t, i);
 }
 
 static int run(const struct kx_export *x, struct kx_err *err)
@@ -400,7 +407,8 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	if (!r)
 		r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
 				  err);
-	if (!r)
+	/* several hosts' CPUs have the same numbers */
+	if (!r && !kx_export_is_shared(x))
 		r = kx_pf_cpu_write(&p.cpus, &p.out);
 	kx_pf_cpu_free(&p.cpus);
 	kx_value_map_free(&p.values);

@@ -34,7 +34,15 @@ printed DIFF "$KXRAY" diff --json "$TRACE" "$TMP/b.xray"
 printed FUNCTIONS "$KXRAY" functions --json -f '*' "$TARGETS/counts"
 printed EXPORT "$KXRAY" export --list --json
 printed DUMP "$KXRAY" dump --json "$TRACE"
-for section in REPORT DIFF FUNCTIONS EXPORT DUMP; do
+# Two hosts, of which one has calls of each function of a pair
+for host in a b; do
+	cp "$TRACE" "$TMP/$host.host.xray"
+	cp "$TRACE.map" "$TMP/$host.host.xray.map"
+	python3 tests/edit_session.py "$TMP/$host.host.xray.map" "s['host'] = {'name': '$host'}" \
+		"clocks(s, 2000000000, [(1000, 10**9, 10**18), (1000000000, 2 * 10**9, 10**18 + 10**9)])"
+done
+printed MERGE "$KXRAY" merge --json -o "$TMP/merged.tar" "$TMP/a.host.xray" "$TMP/b.host.xray"
+for section in REPORT DIFF FUNCTIONS EXPORT MERGE DUMP; do
 	assert_eq "$section: fields are as the page says" \
 		"$(python3 tests/json_fields.py "$PAGE" $section "$TMP/$section".* 2>&1)" ""
 done

@@ -21,6 +21,7 @@ int kx_cmd_record(int argc, char **argv);
 int kx_cmd_top(int argc, char **argv);
 int kx_cmd_report(int argc, char **argv);
 int kx_cmd_diff(int argc, char **argv);
+int kx_cmd_merge(int argc, char **argv);
 int kx_cmd_export(int argc, char **argv);
 int kx_cmd_dump(int argc, char **argv);
 int kx_cmd_functions(int argc, char **argv);

@@ -41,6 +41,12 @@ for host in a b; do
 	python3 tests/edit_session.py "$TMP/$host.host.xray.map" "s['host'] = {'name': '$host'}" \
 		"clocks(s, 2000000000, [(1000, 10**9, 10**18), (1000000000, 2 * 10**9, 10**18 + 10**9)])"
 done
+printed REPORT "$KXRAY" report --json --by host "$TMP/a.host.xray" "$TMP/b.host.xray"
+for host in a b; do
+	cp "$TMP/$host.host.xray" "$TMP/$host.again.xray"
+	cp "$TMP/$host.host.xray.map" "$TMP/$host.again.xray.map"
+done
+printed DIFF "$KXRAY" diff --json --by host "$TMP"/{a,b}.host.xray "$TMP"/{b,a}.again.xray
 printed MERGE "$KXRAY" merge --json -o "$TMP/merged.tar" "$TMP/a.host.xray" "$TMP/b.host.xray"
 for section in REPORT DIFF FUNCTIONS EXPORT MERGE DUMP; do
 	assert_eq "$section: fields are as the page says" \

@@ -104,3 +104,36 @@ said "a clock that was set" 0 "db1: CLOCK_REALTIME was set by 4.000 ms while it 
 	"$KXRAY" merge "${out[@]}" "$TMP/web1.xray" "$TMP/set.xray"
 web1 damaged "s['clock']['snapshots'][0]['tsc'] = 2**62"
 said "damaged clocks" 1 "$TMP/damaged.xray: has no snapshots" "$KXRAY" merge "${out[@]}" "$TMP/db1.xray" "$TMP/damaged.xray"
+
+# report and diff of several traces: one table, or object, of each host
+run "$KXRAY" report --by host -n 1 "$TMP/web1.xray" "$TMP/db1.xray" "$TMP/later.xray"
+assert_eq "report: hosts" "$(grep ^host <<<"$OUT")" "host web1: $TMP/web1.xray
+host db1: $TMP/db1.xray
+host web1: $TMP/later.xray"
+assert_eq "report: tables" "$STATUS $(grep -c '^  COUNT' <<<"$OUT")" "0 3"
+"$KXRAY" report --json "$TMP/db1.xray" >"$TMP/one"
+"$KXRAY" report --json --by host "$TMP/web1.xray" "$TMP/db1.xray" >"$TMP/both"
+assert_eq "report --json" "$(python3 - "$TMP/one" "$TMP/both" <<'END'
+import json, sys
+one = json.load(open(sys.argv[1]))
+decoder, text, objects = json.JSONDecoder(), open(sys.argv[2]).read(), []
+while text.strip():
+    value, end = decoder.raw_decode(text.lstrip())
+    objects.append(value)
+    text = text.lstrip()[end:]
+path = objects[1].pop("path")
+print(len(objects), path.endswith("/db1.xray"), objects[0]["labels"]["env"], objects[1] == one)
+END
+)" "2 True test True"
+wrong() { run "$KXRAY" "${@:2}"; assert_contains "$1" "$STATUS $ERR" "$1"; }
+wrong "2 kxray report: --by host is for the table" report --by host --tree "$TMP/web1.xray"
+wrong "2 kxray report: -m names the map of one trace" report --by host -m "$TMP/web1.xray.map" "$TMP/web1.xray"
+wrong "1 kxray report: $TMP/nothing: " report --by host "$TMP/web1.xray" "$TMP/nothing"
+db1 again "s['started']='later'"
+run "$KXRAY" diff --by host "$TMP/web1.xray" "$TMP/db1.xray" "$TMP/again.xray" "$TMP/later.xray"
+assert_eq "diff: hosts and their traces" "$STATUS $(grep -e ^host -e '^[AB]:' <<<"$OUT" | sed 's|/.*/||' | tr '\n' ';')" \
+	"0 host web1;A: web1.xray;B: later.xray;host db1;A: db1.xray;B: again.xray;"
+wrong "1 kxray diff: web1 has one trace only, '$TMP/web1.xray'" diff --by host "$TMP/web1.xray" "$TMP/db1.xray" "$TMP/again.xray"
+wrong "1 kxray diff: web1 has more than two traces: '$TMP/boot2.xray'" diff --by host "$TMP/web1.xray" "$TMP/later.xray" "$TMP/boot2.xray"
+wrong "1 kxray diff: --by host compares two traces of each host" diff --by host "$TMP/web1.xray"
+wrong "2 kxray diff: -m names the map of one trace" diff --by host --map-a x "$TMP/web1.xray"

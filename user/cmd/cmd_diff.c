@@ -12,6 +12,7 @@
 #include "base/text_out.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
+#include "cmd/diff_hosts.h"
 #include "cmd/empty_result.h"
 #include "cmd/filter_options.h"
 #include "cmd/screen_options.h"
@@ -29,12 +30,14 @@ struct arguments {
 	struct kx_diff_options options;
 	double fail_above; /* percent; 0: not asked for */
 	bool fail_on_loss;
+	int by; /* 1: host */
 	struct kx_call_filter filter;
 	struct kx_screen_arguments screen;
 	char *const *operands;
 };
 
 /* in the order of enum kx_diff_per */
+static const char *const by_words[] = { "host", NULL };
 static const char *const per_words[] = { "auto", "run", "second", NULL };
 
 static int set_sort(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
@@ -63,6 +66,11 @@ static const struct kx_option options[] = {
 	  .manual = "Exit status 1, and one sentence that names the functions, if any became slower by more than PCT percent (5 or "
 		    "5%) beyond noise: in self time per call or, if none did, in total time per call, as where more or other "
 		    "functions are called. Changes of the number of calls do not count." },
+	{ .name = "by", .kind = KX_OPTION_CHOICE, .argument = "KEY", .words = by_words, .constant = 1,
+	  KX_FIELD(struct arguments, by),
+	  .help = "host: of many traces, two of each host, compare the first of each with the second",
+	  .manual = "KEY is host: of many traces, two of each host, the first one named of each is compared with the second, and "
+		    "there is a table for each host." },
 	{ .name = "per", .kind = KX_OPTION_CHOICE, .argument = "UNIT", .words = per_words,
 	  KX_FIELD(struct arguments, options.per),
 	  .help = "compare counts and sums per run (as they are) or per second (B's scaled to A's duration); auto (default): per "
@@ -99,6 +107,8 @@ static const struct kx_example examples[] = {
 	{ "kxray diff before.xray after.xray", "what changed" },
 	{ "kxray diff --fail-above 20% before.xray after.xray",
 	  "fail if a function became slower by more than 20 %" },
+	{ "kxray diff --by host web1-old.xray db1-old.xray web1-new.xray db1-new.xray",
+	  "what changed on each host" },
 	{ 0 },
 };
 
@@ -106,6 +116,7 @@ const struct kx_command kx_command_diff = {
 	.name = NAME,
 	.summary = "show what changed between two traces, and what is noise",
 	.usage = "Usage: kxray diff [OPTION...] A B\n"
+		 "       kxray diff --by host [OPTION...] FILE...\n"
 		 "Shows what changed from trace A to trace B, per function: time per call, number of calls, new and\n"
 		 "vanished functions. What explains the difference comes first; changes that equal runs have, too, are\n"
 		 "noise. A and B are any XRay traces; one of them may be '-', standard input.\n",
@@ -282,6 +293,35 @@ static int diff_files(struct arguments *a, bool *lost, struct kx_err *err)
 	return r;
 }
 
+/* Two traces of each host; 1 if --fail-above fails for any. */
+static int diff_hosts(struct arguments *a, bool *lost, struct kx_err *err)
+{
+	struct kx_diff_host *pairs;
+	bool failed = false;
+	size_t n;
+	int r = kx_diff_hosts(a->operands, &pairs, &n, err);
+
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		for (int side = 0; side < 2; side++) {
+			a->traces[side] = (struct kx_trace_input){ .path = pairs[i].paths[side] };
+			a->view.paths[side] = pairs[i].paths[side];
+		}
+		a->view.host = pairs[i].host;
+		a->view.is_next = i;
+		r = diff_files(a, lost, err);
+		failed |= r > 0;
+	}
+	kx_diff_hosts_free(pairs, n);
+	return r < 0 ? r : failed;
+}
+
+static int check_hosts(const struct arguments *a, struct kx_err *err)
+{
+	if (a->map || a->traces[0].map || a->traces[1].map)
+		return kx_err_set(err, -EINVAL, "-m names the map of one trace: with --by host each map is beside its trace");
+	return 0;
+}
+
 int kx_cmd_diff(int argc, char **argv)
 {
 	struct arguments a = { 0 };
@@ -290,12 +330,12 @@ int kx_cmd_diff(int argc, char **argv)
 	int status = KX_EXIT_DONE, r = kx_options_parse(&kx_command_diff, &a, argc, argv, &err);
 
 	if (!r)
-		r = take_operands(&a, &err);
+		r = a.by ? check_hosts(&a, &err) : take_operands(&a, &err);
 	if (r) {
 		status = kx_cmd_end_parse(&kx_command_diff, r, &err);
 	} else {
 		signal(SIGPIPE, SIG_IGN);
-		r = diff_files(&a, &lost, &err);
+		r = a.by ? diff_hosts(&a, &lost, &err) : diff_files(&a, &lost, &err);
 		if (r < 0)
 			status = kx_cmd_fail(NAME, &err);
 		else if (lost && a.fail_on_loss)

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/printable.h"
@@ -24,7 +25,7 @@
 struct arguments {
 	struct kx_trace_input trace;
 	struct kx_report_view view;
-	bool fail_on_loss;
+	bool fail_on_loss, by_host;
 	struct kx_call_filter filter;
 	struct kx_screen_arguments screen;
 	struct kx_view_arguments chosen;
@@ -32,7 +33,8 @@ struct arguments {
 };
 
 /* in the order of enum kx_report_by, without its first */
-static const char *const by_words[] = { "process", "thread", "name", "cpu", "module", NULL };
+static const char *const by_words[] = { "process", "thread", "name", "cpu", "module", "host", NULL };
+#define BY_HOST (KX_REPORT_BY_MODULE + 1) /* a report of each trace */
 
 static int set_sort(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
 {
@@ -56,10 +58,10 @@ static const struct kx_option options[] = {
 	{ .name = "by", .kind = KX_OPTION_CHOICE, .argument = "KEY", .words = by_words,
 	  .constant = KX_REPORT_BY_PROCESS, KX_FIELD(struct arguments, view.by),
 	  .help = "a table for each process, thread, name (of threads), cpu or module, the one with the "
-		  "largest sum first",
+		  "largest sum first; host: for each of several traces",
 	  .manual = "A table for each process, thread, thread name, CPU (where calls were entered) or module: "
 		    "KEY is process, thread, name, cpu or module. The one with the largest sum comes first; see "
-		    "PROCESSES." },
+		    "PROCESSES. With host, of several traces (FILE...) a report for each, headed by its host's name." },
 	{ .name = "by-process", .kind = KX_OPTION_CONSTANT, .constant = KX_REPORT_BY_PROCESS,
 	  KX_FIELD(struct arguments, view.by) }, /* the older name of --by process */
 	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, fail_on_loss),
@@ -90,6 +92,8 @@ static const struct kx_example examples[] = {
 	  "the three slowest calls, taken apart" },
 	{ "kxray report --by thread --limit 3 trace.xray",
 	  "the three first functions of each thread" },
+	{ "kxray report --by host --limit 3 web1.xray db1.xray",
+	  "those of each host" },
 	{ 0 },
 };
 
@@ -97,6 +101,7 @@ const struct kx_command kx_command_report = {
 	.name = NAME,
 	.summary = "show a trace as a table of functions, a tree of calls, a histogram or its slowest calls",
 	.usage = "Usage: kxray report [OPTION...] FILE\n"
+		 "       kxray report --by host [OPTION...] FILE...\n"
 		 "       kxray report --tree [FUNCTION] | --callers FUNCTION | --callees FUNCTION |\n"
 		 "                    --histogram FUNCTION | --slowest N [FUNCTION] | --by-value NAME\n"
 		 "                    [OPTION...] FILE\n"
@@ -194,6 +199,43 @@ static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 	return r;
 }
 
+/* A report of each trace, with a line or a field that says of which. */
+static int report_hosts(struct arguments *a, bool *lost, struct kx_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; a->operands[i] && !r; i++) {
+		bool lost_here = false;
+
+		a->trace = (struct kx_trace_input){ .path = a->operands[i] };
+		a->view.path = a->operands[i];
+		a->view.is_next = i;
+		r = report_file(a, &lost_here, err);
+		if (r && !strstr(err->text, a->operands[i]))
+			kx_err_prefix(err, "%s", a->operands[i]);
+		*lost |= lost_here;
+	}
+	return r;
+}
+
+static int check_hosts(struct arguments *a, struct kx_err *err)
+{
+	size_t standard_input = 0;
+
+	a->view.by = KX_REPORT_BY_ALL;
+	a->by_host = true;
+	if (a->chosen.kind)
+		return kx_err_set(err, -EINVAL, "--by host is for the table: show another view of each trace by itself");
+	if (a->trace.map)
+		return kx_err_set(err, -EINVAL, "-m names the map of one trace: with --by host each map is beside its trace");
+	for (size_t i = 0; a->operands[i]; i++)
+		standard_input += !strcmp(a->operands[i], "-");
+	if (standard_input > 1)
+		return kx_err_set(err, -EINVAL, "only one of the traces can be standard input");
+	a->trace.path = a->operands[0];
+	return 0;
+}
+
 static int parse(struct arguments *a, int argc, char **argv, struct kx_err *err)
 {
 	const char **before = calloc((size_t)argc + 1, sizeof(*before)); /* getopt sorts argv */
@@ -203,7 +245,9 @@ static int parse(struct arguments *a, int argc, char **argv, struct kx_err *err)
 		before[i] = argv[i];
 	if (!r)
 		r = kx_options_parse(&kx_command_report, a, argc, argv, err);
-	if (!r)
+	if (!r && (int)a->view.by == BY_HOST)
+		r = check_hosts(a, err);
+	else if (!r)
 		r = kx_view_operands(&a->chosen, a->operands, before, &a->trace.path, err);
 	if (!r)
 		r = kx_view_check(&a->chosen, &a->view, err);
@@ -222,7 +266,7 @@ int kx_cmd_report(int argc, char **argv)
 		status = kx_cmd_end_parse(&kx_command_report, r, &err);
 	} else {
 		signal(SIGPIPE, SIG_IGN);
-		if (report_file(&a, &lost, &err))
+		if (a.by_host ? report_hosts(&a, &lost, &err) : report_file(&a, &lost, &err))
 			status = kx_cmd_fail(NAME, &err);
 		else if (lost && a.fail_on_loss)
 			status = KX_EXIT_LOSS;

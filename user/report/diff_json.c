@@ -105,6 +105,10 @@ void kx_diff_print_json(const struct kx_diff_printer *p)
 
 	kx_text_str(p->out, "{" KX_JSON_SCHEMA_TEXT ",\"unit\":");
 	kx_text_str(p->out, s->has_frequency ? "\"ns\"" : "\"ticks\"");
+	if (p->o->host) {
+		kx_text_str(p->out, ",\"host\":");
+		kx_text_json_string(p->out, p->o->host);
+	}
 	put_side(p, 0);
 	put_side(p, 1);
 	kx_text_str(p->out,

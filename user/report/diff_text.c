@@ -273,11 +273,26 @@ static void put_foot(const struct kx_diff_printer *p, const struct kx_diff_colum
 	put_dropped(p, c);
 }
 
+static void put_host(const struct kx_diff_printer *p)
+{
+	const struct kx_screen *screen = &p->o->screen;
+
+	if (p->o->is_next)
+		kx_text_char(p->out, '\n');
+	kx_text_str(p->out, kx_screen_style(screen, KX_STYLE_HEAD));
+	kx_text_str(p->out, "host ");
+	kx_put_fitted(p->out, p->o->host, screen->columns ? screen->columns - 5 : 0);
+	kx_text_str(p->out, kx_screen_style(screen, KX_STYLE_PLAIN));
+	kx_text_char(p->out, '\n');
+}
+
 void kx_diff_print_text(const struct kx_diff_printer *p)
 {
 	struct kx_diff_columns c;
 
 	kx_diff_columns_choose(p, &c);
+	if (p->o->host)
+		put_host(p);
 	put_side(p, 0);
 	put_side(p, 1);
 	put_scale(p);

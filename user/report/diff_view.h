@@ -28,6 +28,8 @@ struct kx_diff_view {
 	bool json;
 	struct kx_screen screen;
 	const char *paths[2];
+	const char *host; /* whose traces they are, where diffs of several hosts follow one another; else NULL */
+	bool is_next;	  /* there is one before it */
 };
 
 /* Errors: -ENOMEM, write(2)'s. EPIPE is no error: the reader closed the pipe. */

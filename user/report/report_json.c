@@ -170,6 +170,10 @@ void kx_view_json(const struct view *v)
 {
 	kx_text_char(v->out, '{');
 	kx_totals_json(v->out, v->totals, v->info);
+	if (v->o->path) {
+		kx_text_str(v->out, ",\"path\":");
+		kx_text_json_string(v->out, v->o->path);
+	}
 	json_labels(v);
 	kx_text_char(v->out, ',');
 	if (v->o->by)

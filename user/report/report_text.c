@@ -10,14 +10,33 @@
 #include "report/report_format.h"
 #include "report/report_head.h"
 #include "report/report_pieces.h"
+#include "trace/labels.h"
 
 #define LEAST_GROUP_NAME 8 /* columns */
+
+/* "host web1: a.xray" */
+static void put_trace(const struct view *v)
+{
+	const char *host = kx_session_host(v->o->session);
+	struct kx_text_out *o = v->out;
+	char line[4096 + 256];
+
+	snprintf(line, sizeof(line), "host %s: %s", *host ? host : "(unknown)", v->o->path);
+	if (v->o->is_next)
+		kx_text_char(o, '\n');
+	kx_text_str(o, kx_screen_style(v->screen, KX_STYLE_HEAD));
+	kx_put_fitted(o, line, v->screen->columns);
+	kx_text_str(o, kx_screen_style(v->screen, KX_STYLE_PLAIN));
+	kx_text_char(o, '\n');
+}
 
 static void put_head(const struct view *v)
 {
 	struct kx_text_out *o = v->out;
 	char text[200];
 
+	if (v->o->path)
+		put_trace(v);
 	kx_report_head(o, v->screen, v->o->session, v->totals, v->info);
 	kx_budget_info_text(v->o->budget, text, sizeof(text));
 	if (*text) /* it begins a line */

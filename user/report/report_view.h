@@ -34,6 +34,8 @@ struct kx_report_view {
 	bool json;
 	enum kx_report_by by; /* the report's groups */
 	struct kx_screen screen;
+	const char *path;      /* of the trace, where reports of several follow one another; else NULL */
+	bool is_next;	       /* there is one before it */
 	const json_t *session; /* what was recorded; borrowed, may be NULL */
 	const struct kx_budget_info *budget; /* what was sampled; borrowed, may be NULL */
 };

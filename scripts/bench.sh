@@ -16,6 +16,7 @@
 #     attach    attaching to 10,000 functions, and detaching
 #     export    scripts/bench-export.sh: report and export against llvm-xray
 #     diff      scripts/bench-diff.sh: CPU time and memory of diff
+#     merge     scripts/bench-merge.sh: CPU time and memory of merge
 #     compress  scripts/bench-compress.sh: size and CPU time of record --compress
 #     syscalls  scripts/bench-syscalls.sh: the time that tracing adds to a system call
 #     follow    scripts/bench-follow.sh: how long newly mapped code runs untraced
@@ -667,8 +668,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | callers | values | top | peers | share) "bench_$part" ;;
-	attach | export | diff | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget) ;;
-	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
+	attach | export | diff | merge | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget) ;;
+	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, merge, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
 	esac
 done
 end_target
@@ -679,7 +680,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in hitpath export diff compress syscalls follow rates accuracy bystander start budget; do
+for script in hitpath export diff merge compress syscalls follow rates accuracy bystander start budget; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

@@ -22,7 +22,7 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-test)
 		packages debian-fast
-		echo redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static tmux prometheus chromium debuginfod dwz \
+		echo iproute2 redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static tmux prometheus chromium debuginfod dwz \
 			clickhouse-server clickhouse-client
 		;;
 	debian-bench)
@@ -40,7 +40,7 @@ packages() { # FAMILY-GROUP
 		;;
 	fedora-test)
 		packages fedora-fast
-		echo redis sqlite strace gdb valgrind zstd tmux golang-github-prometheus chromium elfutils-debuginfod dwz
+		echo iproute redis sqlite strace gdb valgrind zstd tmux golang-github-prometheus chromium elfutils-debuginfod dwz
 		;;
 	fedora-bench)
 		echo perf bpftrace uftrace trace-cmd python3-devel libstdc++ redis postgresql-server postgresql-contrib nginx \

@@ -102,6 +102,9 @@ said "another boot" 0 "'$TMP/boot2.xray' is of web1, too, but of another boot or
 db1 set "s['clock']['snapshots'][1]['realtime_ns'] += 4000000"
 said "a clock that was set" 0 "db1: CLOCK_REALTIME was set by 4.000 ms while it recorded; the middle is taken" \
 	"$KXRAY" merge "${out[@]}" "$TMP/web1.xray" "$TMP/set.xray"
+db1 killed "del s['clock']['snapshots'][1]"
+said "one snapshot" 0 "$TMP/killed.xray: its map has the clocks of the start only" "$KXRAY" merge "${out[@]}" "$TMP/web1.xray" "$TMP/killed.xray"
+assert_eq "one snapshot: by the nominal frequency" "$(merged "$TMP/x.tar")" "$(cat "$TMP/calls.tar")"
 web1 damaged "s['clock']['snapshots'][0]['tsc'] = 2**62"
 said "damaged clocks" 1 "$TMP/damaged.xray: has no snapshots" "$KXRAY" merge "${out[@]}" "$TMP/db1.xray" "$TMP/damaged.xray"
 

@@ -34,6 +34,7 @@ printed REPORT "$KXRAY" report --json "$TRACE"
 for key in process thread name cpu module; do
 	printed REPORT "$KXRAY" report --json --by $key "$TRACE"
 done
+printed REPORT "$KXRAY" report --json --by host "$TRACE"
 printed REPORT "$KXRAY" report --json --tree "$TRACE"
 for view in --callers --callees --histogram "--slowest 3"; do
 	# shellcheck disable=SC2086

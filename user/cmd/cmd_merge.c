@@ -217,6 +217,11 @@ static void print_host(const struct kx_merge_traces *t, size_t i)
 			 "kxray " NAME ": %s: CLOCK_REALTIME was set by %.3f ms while it recorded; "
 				       "the middle is taken\n",
 			 h->machine, (double)h->stepped / 1e6);
+	if (h->snapshots.n == 1)
+		kx_print(stderr,
+			 "kxray " NAME ": %s: its map has the clocks of the start only, as of a recording that did not end in "
+			 "order: the later in it, the less exact its times are\n",
+			 h->path);
 	if (h->same != i)
 		kx_print(stderr,
 			 "kxray " NAME

@@ -47,6 +47,7 @@ struct kx_export_option {
 struct kx_export_place {
 	struct kx_time_line *line; /* times are those of it */
 	uint64_t zero_ns;	   /* of the line: where a format's own time begins */
+	int64_t realtime;	   /* CLOCK_REALTIME is so much more than the line, as corrected; ns */
 	/* The rest is of a shared output only. */
 	const char *host; /* process names begin with it; NULL: an output of its own */
 	uint32_t number;  /* of the trace in the output, from 0 on */

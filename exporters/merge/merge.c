@@ -72,8 +72,11 @@ json_t *kx_merge_manifest(const struct kx_merge_host *hosts, size_t n, char *con
 	for (size_t i = 0; i < n; i++) {
 		file = json_pack("{s:s,s:{s:o}}", "path", names[i], "machine", "name",
 				 kx_json_text(hosts[i].machine, sizeof(hosts[i].machine)));
-		/* what CLOCK_BOOTTIME of the reference is when this one's is 0 */
-		if (file && i != reference &&
+		/*
+		 * What CLOCK_BOOTTIME of the reference is when this one's is 0. Perfetto 58.2 relates machines, not files
+		 * (perfetto_manifest_reader.cc), and a clock cannot be related to itself.
+		 */
+		if (file && hosts[i].same == i && hosts[i].same != hosts[reference].same &&
 		    json_object_set_new(file, "clocks",
 					json_pack("{s:s,s:{s:s,s:s},s:I}", "clock", "BOOTTIME",
 						  "sync_to", "file", names[reference], "clock",
@@ -126,7 +129,8 @@ int kx_merge_write_archive(const struct kx_merge *m, int fd, struct kx_err *err)
 	if (!r)
 		r = put_manifest(m, &tar, names, err);
 	for (size_t i = 0; i < m->n && !r; i++) {
-		const struct kx_export_place place = { .line = &m->hosts[i].line };
+		const struct kx_export_place place = { .line = &m->hosts[i].line,
+						       .realtime = m->hosts[i].boot + m->hosts[i].offset };
 
 		r = cannot_write(kx_tar_begin(&tar), err);
 		if (!r)
@@ -172,6 +176,7 @@ int kx_merge_write_shared(const struct kx_merge *m, const struct kx_exporter *fo
 		const struct kx_export_place place = {
 			.line = &m->hosts[i].line,
 			.zero_ns = zero,
+			.realtime = m->hosts[reference].boot + m->hosts[reference].offset,
 			.host = name,
 			.number = (uint32_t)i,
 			.threads = threads,

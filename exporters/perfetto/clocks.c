@@ -24,7 +24,10 @@ static void put_snapshot(struct kx_pf_out *o, const struct kx_snapshot *s)
 	put_clock(&o->pb, CLOCK_IS_BOOTTIME, kx_pf_ns(o, (uint64_t)s->tsc));
 	if (!kx_export_is_shared(o->x)) /* each host has its own */
 		put_clock(&o->pb, CLOCK_IS_MONOTONIC, (uint64_t)s->monotonic);
-	put_clock(&o->pb, CLOCK_IS_REALTIME, (uint64_t)s->realtime);
+	/* among other hosts the corrected one, so that a reader that aligns by it agrees with the rest */
+	put_clock(&o->pb, CLOCK_IS_REALTIME,
+		  o->x->place ? kx_pf_ns(o, (uint64_t)s->tsc) + (uint64_t)o->x->place->realtime :
+				(uint64_t)s->realtime);
 	kx_pb_number(&o->pb, SNAPSHOT_PRIMARY, CLOCK_IS_BOOTTIME);
 	kx_pb_close(&o->pb, inner);
 }
@@ -148,7 +151,8 @@ int kx_pf_write_system(struct kx_pf_out *o, bool *known)
 	const char *system = json_string_value(json_object_get(host, "system"));
 	const char *release = json_string_value(json_object_get(host, "release"));
 	const char *machine = json_string_value(json_object_get(host, "architecture"));
-	const char *name = kx_session_host(o->x->session);
+	/* among other traces a manifest names the machine */
+	const char *name = o->x->place ? "" : kx_session_host(o->x->session);
 	size_t packet, inner, uts;
 
 	*known = system && release && !strcmp(system, "Linux") && strtoul(release, NULL, 10) > 4;

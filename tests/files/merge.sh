@@ -38,8 +38,8 @@ assert_eq "what is said" "$ERR" "kxray merge: 2 traces of 2 hosts written to $TM
 0.090 us); open it in https://ui.perfetto.dev or chrome://tracing"
 # db1 was booted 2000 s later (less 7 us): the shared time is web1's
 assert_eq "machines, offsets, labels" "$(merged --labels "$TMP/merged.tar")" \
-	"web1.pftrace web1 0 web1 boot_id=w env=test host=web1 machine_id=m
-db1.pftrace db1 2000000007000 db1 boot_id=d host=db1"
+	"web1.pftrace web1 0  boot_id=w env=test host=web1 machine_id=m
+db1.pftrace db1 2000000007000  boot_id=d host=db1"
 assert_eq "labels of one file" "$(merged --labels "$TMP/merged.pftrace" | tr -s ' ')" \
 	" 0 db1.boot_id=d db1.host=db1 web1.boot_id=w web1.env=test web1.host=web1 web1.machine_id=m"
 

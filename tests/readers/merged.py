@@ -122,19 +122,28 @@ def read_archive(path):
           "files of the manifest")
     reference = manifest["trace_time"]["file"]
     check(manifest["trace_time"]["clock"] == "BOOTTIME" and reference in files, "trace_time")
-    calls, described = [], []
+    calls, described, offsets, wall = [], [], {}, []
     for name, entry in files.items():
         check(not name.startswith(".") and "/" not in name and len(name) < 100, f"member's name {name}")
         check(entry["machine"]["name"], "an empty machine name")
-        clocks, offset = entry.get("clocks"), 0
-        check((clocks is None) == (name == reference), f"{name}: clocks")
+        clocks = entry.get("clocks")
+        # Machines have clocks, of which only the reference's, and those that a file before this one related, need none.
+        machine = entry["machine"]["name"]
+        known = machine in offsets or machine == files[reference]["machine"]["name"]
+        check((clocks is None) == known, f"{name}: clocks")
+        offset = offsets.get(machine, 0)
         if clocks:
             check(clocks["clock"] == "BOOTTIME" and clocks["sync_to"] == {"file": reference, "clock": "BOOTTIME"},
                   f"{name}: clocks")
             offset = clocks["offset_ns"]
             check(isinstance(offset, int), f"{name}: offset_ns")
+        offsets[machine] = offset
         trace = Trace(members[name], entry["machine"]["name"], offset)
-        check(trace.snapshots, f"{name} has no snapshot of clocks")
+        # A reader that aligns by REALTIME comes to the same.
+        real = {s[1] - s[6] for s in trace.snapshots}
+        check(len(real) == 1, f"{name}: REALTIME less BOOTTIME is {real}")
+        wall.append(real.pop() - offset)
+        check(wall[0] == wall[-1], f"{name}: REALTIME and offset_ns contradict each other")
         check(all(start >= 0 for start, *_ in trace.calls), f"{name}: times before the merged ones")
         calls += trace.calls
         described.append((name, entry["machine"]["name"], offset, trace))

@@ -5,16 +5,31 @@ the count and the sum, least and greatest of the durations.
 
     python3 by_value.py CALLS.csv NAME REPORT.json
 
-Prints the differences, and "N values, N calls" last.
+Prints the differences, and "N values, N calls" last. `by_value.py labels REPORT.json` prints what `tests/readers/pprof.py
+--labels` should for pprof's --pprof-label NAME.
 """
 import collections
 import csv
 import json
+import re
 import sys
 
-path, name, report = sys.argv[1:]
-MOST = 1 << 53
+MOST64 = 1 << 63 # a label of pprof is signed
 
+if sys.argv[1] == "labels":
+    with open(sys.argv[2], encoding="utf-8") as f:
+        document = json.load(f)
+    lines = []
+    for function in document["by_value"]:
+        for v in function["values"]:
+            value = v["value"] if v["value"] != "" else '""'
+            if isinstance(value, str) and re.fullmatch(r"-?[0-9]{16,}", value):
+                value = (int(value) + MOST64) % (2 * MOST64) - MOST64
+            if v["state"] in ("whole", "cut"):
+                lines.append(f"{v['count']} {function['name']} {document['label']} {json.dumps(value)}")
+    print(*sorted(lines), sep="\n")
+    sys.exit()
+path, name, report = sys.argv[1:]
 rows = collections.defaultdict(list)
 with open(path, newline="", encoding="utf-8") as f:
     for row in csv.DictReader(f):

@@ -28,6 +28,9 @@ for value in "arg1 21 90" "arg2 14 77" "ret 20 90"; do
 	set -- $value
 	"$KXRAY" report --by-value "$1" --json "$TRACE" >"$TMP/by_value.json"
 	assert_eq "report --by-value $1" "$(python3 tests/live/by_value.py "$TMP/calls.csv" "$1" "$TMP/by_value.json" 2>&1)" "$2 values, $3 calls"
+	"$KXRAY" export -f pprof --pprof-label "$1" -o "$TMP/values.pb.gz" "$TRACE" 2>/dev/null
+	assert_eq "pprof --pprof-label $1" "$(python3 tests/readers/pprof.py --labels "$TMP/values.pb.gz" 2>&1)" \
+		"$(python3 tests/live/by_value.py labels "$TMP/by_value.json")"
 done
 trace_target values "${specs[@]}" --callers --args 3
 compare "with callers"

@@ -3,7 +3,8 @@
 
 Prints for `pprof.py FILE` one line for each sample: CALLS SELF, then the names as JSON,
 outermost first; then "mapping FILE BUILD_ID", "function NAME SYSTEM_NAME ADDRESS FILE", and
-"duration", "time" and "comment". For `pprof.py --functions FILE`: CALLS TOTAL NAME.
+"duration", "time" and "comment". For `pprof.py --functions FILE`: CALLS TOTAL NAME. For
+`pprof.py --labels FILE`: CALLS FUNCTION LABEL VALUE of each labelled sample, sorted.
 """
 import gzip
 import json
@@ -48,6 +49,15 @@ def read(path):
     return profile, strings, mappings, facts, samples
 
 
+def write_labels(profile, strings, samples):
+    lines = []
+    for sample, (calls, _, stack) in zip(profile.get('sample', []), samples):
+        for label in sample.get('label', []):
+            value = strings[one(label, 'str')] if 'str' in label else one(label, 'num', 0)
+            lines.append(' '.join([str(calls), stack[-1], strings[one(label, 'key')], json.dumps(value)]))
+    print(*sorted(lines), sep='\n')
+
+
 def write_functions(samples):
     count, total = {}, {}
     for calls, time, stack in samples:
@@ -65,6 +75,9 @@ def main():
         sys.exit(f'{sys.argv[-1]}: {type(e).__name__}: {e}')
     if sys.argv[1] == '--functions':
         write_functions(samples)
+        return
+    if sys.argv[1] == '--labels':
+        write_labels(profile, strings, samples)
         return
     for calls, time, stack in samples:
         print(calls, time, *map(json.dumps, stack))

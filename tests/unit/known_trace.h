@@ -136,6 +136,13 @@ static inline void known_keep_notice(const struct kx_export *x, const char *text
 }
 
 /* The exporter's result, or that of the last write. @session may be NULL; no map if @no_map. */
+static inline const char *known_no_option(const struct kx_export *x, const char *name)
+{
+	(void)x;
+	(void)name;
+	return NULL;
+}
+
 static inline int known_export(const struct kx_exporter *e, const char *trace, const char *out,
 			       json_t *session, bool no_map)
 {
@@ -149,6 +156,7 @@ static inline int known_export(const struct kx_exporter *e, const char *trace, c
 	};
 	struct kx_export x = {
 		.names = &names, .session = session, .out = &text, .notice = known_keep_notice,
+		.option = known_no_option,
 	};
 	struct kx_err err = { 0 };
 	int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), r;

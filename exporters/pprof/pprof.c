@@ -2,7 +2,7 @@
 /*
  * pprof's profile.proto, compressed with gzip: one sample for each distinct stack, with the
  * calls and the self time of its innermost function; pprof's cumulated values are then the
- * total times. Field numbers are those of pprof's public proto/profile.proto.
+ * total times. With --pprof-label, one for each value that the calls of a stack have. Field numbers are those of pprof's public proto/profile.proto.
  *
  * A message's fields may come in any order. Memory grows with distinct stacks and functions.
  */
@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/pair_map.h"
 #include "exporters/common/protobuf.h"
+#include "exporters/pprof/labels.h"
 #include "trace/labels.h"
 
 enum profile {
@@ -66,6 +67,7 @@ struct stack {
 	uint32_t func;
 	uint64_t calls;
 	uint64_t self; /* ticks */
+	uint32_t labelled; /* its newest labelled sample, index + 1; 0: none */
 };
 
 struct pprof {
@@ -74,6 +76,8 @@ struct pprof {
 	struct kx_pair_map index; /* (from, function) of stacks */
 	struct stack *stacks;
 	size_t room;              /* of stacks */
+	struct kx_pprof_labels labels;
+	uint64_t label_key; /* string */
 	struct kx_pair_map seen;  /* (0, function): its location's id - 1 */
 	struct kx_pair_map mapped; /* (0, module) */
 	int64_t nstrings;
@@ -111,15 +115,24 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		    enum kx_leave how)
 {
 	struct pprof *p = ctx;
-	struct stack *s = &p->stacks[(uintptr_t)call->user];
-	uint64_t took = call->took;
+	uint32_t stack = (uint32_t)(uintptr_t)call->user;
+	struct stack *s = &p->stacks[stack];
+	struct kx_pprof_labelled *labelled;
+	uint64_t took = call->took, self;
 
 	(void)t;
 	(void)tsc;
-	s->calls++;
 	/* the time of a repaired call is not known: it counts as its caller's */
-	if (how != KX_LEAVE_REPAIRED)
-		s->self += took > call->children ? took - call->children : 0;
+	self = how != KX_LEAVE_REPAIRED && took > call->children ? took - call->children : 0;
+	if (kx_pprof_labels_find(&p->labels, call, stack, &s->labelled, &labelled))
+		return kx_err_set(p->err, -ENOMEM, "out of memory for the distinct values of the trace");
+	if (labelled) {
+		labelled->calls++;
+		labelled->self += self;
+	} else {
+		s->calls++;
+		s->self += self;
+	}
 	return 0;
 }
 
@@ -328,20 +341,17 @@ static int put_function(struct pprof *p, uint32_t id, uint32_t func)
 	return send(p);
 }
 
-/* The function of each frame, innermost first. A function is written before its first sample. */
-static int put_sample(struct pprof *p, const struct stack *s)
+/* The function of each frame, innermost first. @labelled: the value of its calls; NULL: none. */
+static int put_sample(struct pprof *p, const struct stack *s, uint64_t calls, uint64_t self,
+		      const struct kx_pprof_labelled *labelled)
 {
+	char text[KX_VALUE_TEXT];
+	uint64_t string = 0;
 	size_t opened, list;
 	uint32_t location;
-	int r = kx_pair_index(&p->seen, 0, s->func, &location);
 
-	if (r < 0)
-		return kx_err_set(p->err, r, "out of memory for the functions");
-	/* Its caller is a stack with a lower index, whose functions are written already. */
-	if (r)
-		r = put_function(p, location + 1, s->func);
-	if (r)
-		return r;
+	if (labelled && kx_pprof_label_text(&p->labels, labelled->value, text, sizeof(text)))
+		string = add_string(p, text);
 	opened = kx_pb_open(&p->pb, PROFILE_SAMPLE);
 	list = kx_pb_open(&p->pb, SAMPLE_LOCATION);
 	for (const struct stack *at = s;; at = &p->stacks[at->from]) {
@@ -352,11 +362,34 @@ static int put_sample(struct pprof *p, const struct stack *s)
 	}
 	kx_pb_close(&p->pb, list);
 	list = kx_pb_open(&p->pb, SAMPLE_VALUE);
-	kx_bytes_varint(&p->pb, s->calls);
-	kx_bytes_varint(&p->pb, kx_trace_ns(s->self, p->x->tsc_hz));
+	kx_bytes_varint(&p->pb, calls);
+	kx_bytes_varint(&p->pb, kx_trace_ns(self, p->x->tsc_hz));
 	kx_pb_close(&p->pb, list);
+	if (labelled)
+		kx_pprof_label_put(&p->labels, labelled->value, &p->pb, p->label_key, string);
 	kx_pb_close(&p->pb, opened);
 	return send(p);
+}
+
+/* The samples of a stack. A function is written before its first sample. */
+static int put_stack(struct pprof *p, const struct stack *s)
+{
+	uint32_t location;
+	int r = kx_pair_index(&p->seen, 0, s->func, &location);
+
+	if (r < 0)
+		return kx_err_set(p->err, r, "out of memory for the functions");
+	/* Its caller is a stack with a lower index, whose functions are written already. */
+	if (r)
+		r = put_function(p, location + 1, s->func);
+	if (!r && s->calls)
+		r = put_sample(p, s, s->calls, s->self, NULL);
+	for (uint32_t at = s->labelled; at && !r; at = p->labels.items[at - 1].next) {
+		const struct kx_pprof_labelled *l = &p->labels.items[at - 1];
+
+		r = put_sample(p, s, l->calls, l->self, l);
+	}
+	return r;
 }
 
 static int put_profile(struct pprof *p)
@@ -364,9 +397,10 @@ static int put_profile(struct pprof *p)
 	int r;
 
 	put_head(p);
+	p->label_key = p->labels.label ? add_string(p, p->labels.label) : 0;
 	r = put_main_mapping(p);
 	for (size_t i = 0; i < p->index.count && !r; i++)
-		r = put_sample(p, &p->stacks[i]);
+		r = put_stack(p, &p->stacks[i]);
 	return r ? r : compress_more(p, Z_FINISH);
 }
 
@@ -376,9 +410,12 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	const struct kx_call_visitor visitor = {
 		.enter = on_enter, .leave = on_leave, .ctx = &p,
 	};
-	int r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx,
-			      err);
+	int r = kx_pprof_labels_init(&p.labels, x->option(x, "pprof-label"), x->session);
 
+	if (!r)
+		r = kx_calls_walk(x->calls, KX_ORDER_THREAD, &visitor, x->progress, x->progress_ctx, err);
+	if (!r && p.labels.label && !p.labels.values.count)
+		r = kx_err_set(err, -ENODATA, "no call of the trace has a value '%s' for --pprof-label", p.labels.label);
 	/* 16: with gzip's header instead of zlib's */
 	if (!r && deflateInit2(&p.gzip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8,
 			       Z_DEFAULT_STRATEGY) != Z_OK)
@@ -390,15 +427,22 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	kx_pair_map_free(&p.index);
 	kx_pair_map_free(&p.seen);
 	kx_pair_map_free(&p.mapped);
+	kx_pprof_labels_free(&p.labels);
 	free(p.stacks);
 	kx_bytes_free(&p.pb);
 	return r;
 }
 
+static const struct kx_export_option options[] = {
+	{ "pprof-label", "NAME", "samples carry the value NAME of their calls (record -f 'f(NAME:TYPE)') as a label" },
+	{ 0 },
+};
+
 const struct kx_exporter kx_exporter_pprof = {
 	.name = "pprof",
 	.suffix = ".pb.gz",
 	.summary = "profile.proto with calls and time of every stack, for pprof",
+	.options = options,
 	.open_hint = "open it: go tool pprof -http=: FILE",
 	.run = run,
 };

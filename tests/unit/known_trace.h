@@ -135,7 +135,6 @@ static inline void known_keep_notice(const struct kx_export *x, const char *text
 	snprintf(known_notice, sizeof(known_notice), "%s", text);
 }
 
-/* The exporter's result, or that of the last write. @session may be NULL; no map if @no_map. */
 static inline const char *known_no_option(const struct kx_export *x, const char *name)
 {
 	(void)x;
@@ -143,6 +142,7 @@ static inline const char *known_no_option(const struct kx_export *x, const char 
 	return NULL;
 }
 
+/* The exporter's result, or that of the last write. @session may be NULL; no map if @no_map. */
 static inline int known_export(const struct kx_exporter *e, const char *trace, const char *out,
 			       json_t *session, bool no_map)
 {

@@ -31,8 +31,8 @@ struct kx_dump_hook_counts {
 };
 
 /*
- * @command is parsed; @seconds: time limit of each run. @notices is borrowed. Errors: -EINVAL (no
- * word, no "{}", an open quote), -ENOMEM.
+ * @command is parsed, and its program looked for; @seconds: time limit of each run. @notices is borrowed.
+ * Errors: -EINVAL (no word, no "{}", an open quote), -ENOMEM, stat(2)'s and access(2)'s for the program.
  */
 int kx_dump_hook_new(const char *command, double seconds, const struct kx_notices *notices,
 		     struct kx_dump_hook **out, struct kx_err *err);

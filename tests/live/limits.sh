@@ -70,11 +70,11 @@ with_caps() { # CAPS COMMAND...
 for caps in -sys_admin -all,+bpf,+perfmon,+sys_ptrace; do
 	with_caps "$caps" "${record[@]}" -f tick -p "$PID"
 	if [ "$STATUS" = 0 ]; then
-		# a libbpf that needs no more
 		pass "$caps: record"
 		rm -f "$trace" "$trace.map"
 	else
-		explained "$caps: record" "CAP_SYS_ADMIN"
+		# a kernel whose only uprobes are perf events
+		explained "$caps: record" "on this kernel they need perf events, and these need CAP_SYS_ADMIN"
 		with_caps "$caps" "$KXRAY" doctor
 		assert_contains "$caps: doctor" "$(tail -n 1 "$TMP/run.out")" "this user lacks CAP_SYS_ADMIN"
 	fi

@@ -237,16 +237,10 @@ static void blame_limit(struct kx_doctor *d, const char *why)
 /* True if a capability is missing. */
 static bool blame_capability(struct kx_doctor *d)
 {
-	int code = d->checks[KX_CHECK_RECORDER].err;
 	char missing[128];
 
 	list_missing(&d->user, missing, sizeof(missing));
-	if (kx_libbpf_lists_btf() && !has_cap(&d->user, "CAP_SYS_ADMIN") &&
-	    (missing[0] || code == -EINVAL))
-		verdict(d, "this user lacks CAP_SYS_ADMIN, which libbpf before 1.3 needs (CAP_BPF and "
-			   "CAP_PERFMON are not enough); run kxray as root, or give it the "
-			   "capabilities with 'setcap cap_sys_admin,cap_sys_ptrace+ep'");
-	else if (missing[0])
+	if (missing[0])
 		verdict(d, "this user lacks %s; run kxray as root, or give it these capabilities with "
 			   "'setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep'",
 			missing);

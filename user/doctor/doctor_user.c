@@ -31,8 +31,7 @@ static const struct kx_doctor_cap known_caps[KX_DOCTOR_CAPS] = {
 	  "raises the limit of open files, of which single uprobes take two each",
 	  CAP_SYS_RESOURCE, false, false, false },
 	{ "CAP_SYS_ADMIN",
-	  "makes single uprobes and lists the BTF of modules, which libbpf before 1.3 insists on; "
-	  "stands for CAP_BPF, CAP_PERFMON and CAP_CHECKPOINT_RESTORE",
+	  "makes single uprobes; stands for CAP_BPF, CAP_PERFMON and CAP_CHECKPOINT_RESTORE",
 	  CAP_SYS_ADMIN, false, false, false },
 };
 

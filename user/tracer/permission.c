@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tracer/permission.h"
 
-#include <bpf/libbpf.h>
+#include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/bpf.h>
 #include <linux/capability.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,17 +23,30 @@ bool kx_has_capability(unsigned number)
 	return data[number / 32].effective >> number % 32 & 1;
 }
 
-bool kx_libbpf_lists_btf(void)
+/*
+ * libbpf before 1.3 lists the BTF of kernel modules before it loads a tp_btf program, although the kernel's own has all
+ * that these need, and gives up where CAP_SYS_ADMIN, which only this list requires, is missing. libbpf's calls of its
+ * function come here: in a search for symbols a program precedes its libraries. No module then has any BTF, as with libbpf 1.3.
+ */
+int bpf_btf_get_next_id(__u32 start_id, __u32 *next_id)
 {
-	return libbpf_major_version() < 1 ||
-	       (libbpf_major_version() == 1 && libbpf_minor_version() < 3);
+	union bpf_attr attr;
+
+	if (!kx_has_capability(CAP_SYS_ADMIN)) {
+		errno = ENOENT; /* no more */
+		return -ENOENT;
+	}
+	memset(&attr, 0, sizeof(attr)); /* all of the union: the kernel refuses other bytes */
+	attr.start_id = start_id;
+	if (syscall(SYS_bpf, BPF_BTF_GET_NEXT_ID, &attr, sizeof(attr)))
+		return -errno;
+	*next_id = attr.next_id;
+	return 0;
 }
 
 const char *kx_needed_capabilities(void)
 {
-	return kx_libbpf_lists_btf() ? "CAP_SYS_ADMIN and CAP_SYS_PTRACE (CAP_BPF and CAP_PERFMON are "
-				       "not enough for libbpf before 1.3)"
-				     : "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE";
+	return "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE";
 }
 
 bool kx_perf_uprobes_need_admin(int code)

@@ -8,13 +8,7 @@
 /* Whether the process has the capability (of <linux/capability.h>) now. */
 bool kx_has_capability(unsigned number);
 
-/*
- * Before 1.3 libbpf searches the BTF of all modules for a kernel function that does not exist, which
- * needs CAP_SYS_ADMIN.
- */
-bool kx_libbpf_lists_btf(void);
-
-/* "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE", or with CAP_SYS_ADMIN where libbpf needs it, and why. */
+/* "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE" */
 const char *kx_needed_capabilities(void);
 
 /*

@@ -90,13 +90,6 @@ static int explain_load(int code, struct kx_err *err)
 		return kx_err_set(err, -ENOENT,
 				  "this kernel has no type information (/sys/kernel/btf/vmlinux): "
 				  "kxray needs a kernel built with CONFIG_DEBUG_INFO_BTF");
-	/* it lists the BTF of modules before it loads a tp_btf program */
-	if (code == -EINVAL && kx_libbpf_lists_btf() && !kx_has_capability(CAP_SYS_ADMIN))
-		return kx_err_set(
-			err, code,
-			"this user may not load the recorder's BPF programs: libbpf before 1.3 "
-			"needs CAP_SYS_ADMIN for that; run kxray as root, or with CAP_SYS_ADMIN and "
-			"CAP_SYS_PTRACE");
 	return kx_err_set(
 		err, code,
 		"the kernel refuses the recorder's BPF programs (%s); 'kxray doctor' shows "

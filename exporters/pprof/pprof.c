@@ -30,6 +30,8 @@ enum profile {
 	PROFILE_STRING = 6,
 	PROFILE_TIME_NANOS = 9,
 	PROFILE_DURATION_NANOS = 10,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
 	PROFILE_COMMENT = 13,
 	PROFILE_DEFAULT_TYPE = 14,
 };
@@ -172,9 +174,9 @@ static uint64_t add_string(struct pprof *p, const char *text)
 	return (uint64_t)p->nstrings++;
 }
 
-static void put_sample_type(struct pprof *p, uint64_t type, uint64_t unit)
+static void put_value_type(struct pprof *p, enum profile field, uint64_t type, uint64_t unit)
 {
-	size_t opened = kx_pb_open(&p->pb, PROFILE_SAMPLE_TYPE);
+	size_t opened = kx_pb_open(&p->pb, field);
 
 	kx_pb_number(&p->pb, TYPE_TYPE, type);
 	kx_pb_number(&p->pb, TYPE_UNIT, unit);
@@ -207,8 +209,11 @@ static void put_head(struct pprof *p)
 	calls = add_string(p, "calls");
 	count = add_string(p, "count");
 	time = add_string(p, "time");
-	put_sample_type(p, calls, count);
-	put_sample_type(p, time, add_string(p, "nanoseconds"));
+	put_value_type(p, PROFILE_SAMPLE_TYPE, calls, count);
+	put_value_type(p, PROFILE_SAMPLE_TYPE, time, add_string(p, "nanoseconds"));
+	/* every call is there; Pyroscope cannot merge profiles without a period */
+	put_value_type(p, PROFILE_PERIOD_TYPE, calls, count);
+	kx_pb_number(&p->pb, PROFILE_PERIOD, 1);
 	kx_pb_number(&p->pb, PROFILE_DEFAULT_TYPE, time);
 	if (kx_trace_started(p->x, totals->first_tsc, &sec, &nsec))
 		kx_pb_number(&p->pb, PROFILE_TIME_NANOS,

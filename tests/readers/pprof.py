@@ -28,6 +28,9 @@ def read(path):
     types = [(strings[one(t, 'type')], strings[one(t, 'unit')]) for t in profile['sample_type']]
     check(types == [('calls', 'count'), ('time', 'nanoseconds')], types)
     check(strings[one(profile, 'default_sample_type')] == 'time', 'default_sample_type')
+    period = one(profile, 'period_type')
+    check((strings[one(period, 'type')], strings[one(period, 'unit')], one(profile, 'period'))
+          == ('calls', 'count', 1), 'period')
     mappings = by_id(profile.get('mapping', []))
     locations = by_id(profile.get('location', []))
     functions = by_id(profile.get('function', []))

@@ -34,6 +34,9 @@ BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 DATADIR ?= $(PREFIX)/share/kxray
+# commands that units and options start, not people
+LIBEXECDIR ?= $(PREFIX)/lib/kxray
+SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -92,6 +95,7 @@ SKELETONS := $(BPF_SRCS:bpf/%.bpf.c=$(BUILD)/%.skel.h)
 
 MANUAL := $(patsubst user/man/%.in,$(BUILD)/man/%,$(sort $(wildcard user/man/*.in)))
 COMPLETION := $(addprefix $(BUILD)/completion/kxray.,bash zsh fish)
+UNIT := $(BUILD)/fleet/kxray-flight@.service
 
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
@@ -103,7 +107,7 @@ UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 .SECONDARY:
 .PHONY: all demo test check tests bench hazards soak asan lint kernels install uninstall dist deb deb-check clean help FORCE
 
-all: $(BUILD)/kxray $(MANUAL) $(COMPLETION) ## build the program: $(BUILD)/kxray (default), its manual pages and completion
+all: $(BUILD)/kxray $(MANUAL) $(COMPLETION) $(UNIT) ## build the program: $(BUILD)/kxray (default), its manual pages and completion
 
 $(BUILD)/kxray: $(OBJS)
 	$(call say,LINK)
@@ -119,6 +123,12 @@ $(COMPLETION): $(BUILD)/completion/kxray.%: $(BUILD)/kxray
 	$(call say,SHELL)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(BUILD)/kxray help --completion $* > $@
+
+# The path of ExecStart depends on PREFIX.
+$(UNIT): fleet/kxray-flight@.service.in FORCE
+	@mkdir -p $(@D)
+	@sed 's,@LIBEXECDIR@,$(LIBEXECDIR),' '$<' > '$@.new'
+	@if cmp -s '$@.new' '$@'; then rm '$@.new'; else mv '$@.new' '$@'; fi
 
 $(BUILD)/libkxray.a: $(LIB_OBJS)
 	$(call say,AR)
@@ -280,7 +290,8 @@ INSTALLED = $(BUILD)/kxray:$(BINDIR)/kxray \
 	    $(foreach page,$(MANUAL),$(page):$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page))) \
 	    $(BUILD)/completion/kxray.bash:$(BASHDIR)/kxray $(BUILD)/completion/kxray.zsh:$(ZSHDIR)/_kxray \
 	    $(BUILD)/completion/kxray.fish:$(FISHDIR)/kxray.fish \
-	    $(foreach file,schema.sql distributed.sql questions.sql load.sh,exporters/clickhouse/$(file):$(DATADIR)/clickhouse/$(file))
+	    $(foreach file,schema.sql distributed.sql questions.sql load.sh,exporters/clickhouse/$(file):$(DATADIR)/clickhouse/$(file)) \
+	    fleet/flight:$(LIBEXECDIR)/flight fleet/push:$(LIBEXECDIR)/push $(UNIT):$(SYSTEMDDIR)/$(notdir $(UNIT))
 
 install: all ## install below $(DESTDIR)$(PREFIX)
 	@set -e; for file in $(INSTALLED); do \

@@ -165,6 +165,11 @@ scenarios() {
 	pushes "one that always fails" 1
 	assert_eq "$kind, one that always fails: the other one" "$(stored) $(logged 'd[-1]["calls"]') $(waiting) $(refused)" "[$calls] $poison 0 2"
 
+	# Ten refused ones stay, the newest
+	for i in {10..19}; do : >"$spool/refused/1$i-x.pb.gz"; done
+	run "${push[@]}" "$kind" "$url"
+	assert_eq "$kind, refused ones" "$STATUS $(refused) $(cd "$spool/refused" && echo 11?-x.pb.gz | wc -w)" "0 10 8"
+
 	# Two at once
 	forget
 	new_trace

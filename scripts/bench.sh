@@ -3,7 +3,7 @@
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
 #     scripts/bench.sh [empty] [callers] [values] [top] [peers] [share] [attach] [export] [diff] [compress] [syscalls] [follow] [rates] [accuracy]
-#                      [bystander] [hitpath] [start] [budget]
+#                      [bystander] [hitpath] [start] [budget] [fleet]
 # default: all. The figures as JSON, and a chart of them: scripts/bench_figures.py.
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About half an hour, most of it for budget.
 #
@@ -25,6 +25,7 @@
 #     hitpath   scripts/bench-hitpath.sh: what each part of the program at a probe costs
 #     budget    scripts/bench-budget.sh: what --max-overhead lets recording take
 #     bystander scripts/bench-bystander.sh: malloc+free of a process that nobody asked to trace
+#     fleet     scripts/bench-fleet.sh: a flight recorder with a dump and push every ten seconds
 #     start     scripts/bench-start.sh: planning 100,000 functions, -a with 400 processes, the target's longest pause
 #
 # A figure about a call is the ratio of two consecutive measurements of the same running target's CPU time;
@@ -668,8 +669,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | callers | values | top | peers | share) "bench_$part" ;;
-	attach | export | diff | merge | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget) ;;
-	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, merge, compress, syscalls, follow, rates, accuracy, bystander, hitpath or budget" ;;
+	attach | export | diff | merge | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget | fleet) ;;
+	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, merge, compress, syscalls, follow, rates, accuracy, bystander, hitpath, start, budget or fleet" ;;
 	esac
 done
 end_target
@@ -680,7 +681,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in hitpath export diff merge compress syscalls follow rates accuracy bystander start budget; do
+for script in hitpath export diff merge compress syscalls follow rates accuracy bystander start budget fleet; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

@@ -125,7 +125,7 @@ $(COMPLETION): $(BUILD)/completion/kxray.%: $(BUILD)/kxray
 	$(Q)$(BUILD)/kxray help --completion $* > $@
 
 # The path of ExecStart depends on PREFIX.
-$(UNIT): fleet/kxray-flight@.service.in FORCE
+$(UNIT): exporters/fleet/kxray-flight@.service.in FORCE
 	@mkdir -p $(@D)
 	@sed 's,@LIBEXECDIR@,$(LIBEXECDIR),' '$<' > '$@.new'
 	@if cmp -s '$@.new' '$@'; then rm '$@.new'; else mv '$@.new' '$@'; fi
@@ -291,7 +291,7 @@ INSTALLED = $(BUILD)/kxray:$(BINDIR)/kxray \
 	    $(BUILD)/completion/kxray.bash:$(BASHDIR)/kxray $(BUILD)/completion/kxray.zsh:$(ZSHDIR)/_kxray \
 	    $(BUILD)/completion/kxray.fish:$(FISHDIR)/kxray.fish \
 	    $(foreach file,schema.sql distributed.sql questions.sql load.sh,exporters/clickhouse/$(file):$(DATADIR)/clickhouse/$(file)) \
-	    fleet/flight:$(LIBEXECDIR)/flight fleet/push:$(LIBEXECDIR)/push $(UNIT):$(SYSTEMDDIR)/$(notdir $(UNIT))
+	    exporters/fleet/flight:$(LIBEXECDIR)/flight exporters/fleet/push:$(LIBEXECDIR)/push $(UNIT):$(SYSTEMDDIR)/$(notdir $(UNIT))
 
 install: all ## install below $(DESTDIR)$(PREFIX)
 	@set -e; for file in $(INSTALLED); do \

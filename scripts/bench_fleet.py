@@ -6,7 +6,7 @@ What a flight recorder costs at a steady rate of events, for scripts/bench-fleet
     bench_fleet.py KXRAY TARGET FOLDER EVENTS SECONDS OPTIONS [URL]
 
 Starts TARGET with EVENTS / 2 calls a second and records it with a flight recorder, that is asked for a dump every SECONDS,
-ROUNDS times, or never (OPTIONS: record, dump, push). With push each dump goes through fleet/push to URL. Start and
+ROUNDS times, or never (OPTIONS: record, dump, push). With push each dump goes through exporters/fleet/push to URL. Start and
 end are not part of the figures: only whole rounds. Prints a JSON object:
     events              a second, as recorded
     size                MiB that --flight-recorder keeps of each CPU
@@ -100,7 +100,7 @@ def record(target):
         size *= 2
     argv = [KXRAY, 'record', '-p', str(target), '-f', 'steady_*', '--flight-recorder', f'{size}M', '--keep', f'{SECONDS:g}', '-o', TRACE, '--json']
     if MODE == 'push':
-        argv += ['--on-dump', f"{os.path.abspath('fleet/push')} --spool '{FOLDER}/spool' pyroscope {sys.argv[7]} {{}}"]
+        argv += ['--on-dump', f"{os.path.abspath('exporters/fleet/push')} --spool '{FOLDER}/spool' pyroscope {sys.argv[7]} {{}}"]
     recorder = start(argv, 'record')
     messages = os.path.join(FOLDER, 'record.err')
     wait_for(lambda: 'kxray: recording' in text_of(messages) or recorder.poll() is not None)

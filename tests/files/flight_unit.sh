@@ -8,13 +8,13 @@
 unit=$BUILD/fleet/kxray-flight@.service
 for shell in dash bash; do
 	if command -v $shell >/dev/null; then
-		for script in fleet/flight fleet/push; do
+		for script in exporters/fleet/flight exporters/fleet/push; do
 			run $shell -n "$script"
 			assert_eq "$script is a script of $shell" "$STATUS $ERR" "0 "
 		done
 	fi
 done
-run fleet/flight
+run exporters/fleet/flight
 assert_eq "flight without a name" "$STATUS $(wc -l <"$TMP/run.err")" "2 1"
 
 # The options in the unit and in its comment, as kxray parses them
@@ -30,7 +30,7 @@ if ! command -v systemd-analyze >/dev/null; then
 fi
 # verify wants the program to be there
 mkdir "$TMP/unit"
-sed "s,^ExecStart=[^ ]*,ExecStart=$PWD/fleet/flight," "$unit" >"$TMP/unit/kxray-flight@.service"
+sed "s,^ExecStart=[^ ]*,ExecStart=$PWD/exporters/fleet/flight," "$unit" >"$TMP/unit/kxray-flight@.service"
 export SYSTEMD_LOG_LEVEL=warning SYSTEMD_UNIT_PATH="$TMP/unit:"
 run systemd-analyze verify --man=no "$TMP/unit/kxray-flight@redis-server.service"
 assert_eq "systemd accepts it" "$STATUS $OUT$ERR" "0 "

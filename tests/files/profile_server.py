@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A strict stand-in for the servers that fleet/push sends profiles to.
+"""A strict stand-in for the servers that exporters/fleet/push sends profiles to.
 
     profile_server.py pyroscope|parca FOLDER
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 20 s, without root
-# fleet/push against a strict stand-in for Pyroscope and for Parca: whatever the server answers, or if it breaks off, or push is killed,
+# exporters/fleet/push against a strict stand-in for Pyroscope and for Parca: whatever the server answers, or if it breaks off, or push is killed,
 # each profile is stored by it, once, or waits in the spool, or is counted.
 . "$(dirname "$0")/../lib.sh"
 
@@ -10,7 +10,7 @@ for tool in curl flock protoc; do
 done
 server=$TMP/server
 spool=$TMP/spool
-push=(env KXRAY="$KXRAY" fleet/push --spool "$spool" --pause 0)
+push=(env KXRAY="$KXRAY" exporters/fleet/push --spool "$spool" --pause 0)
 made=0
 # new_trace: another trace, in $trace; its calls in $calls
 new_trace() {
@@ -201,7 +201,7 @@ scenarios parca
 wrong() { # PART ARG...
 	local part=$1
 	shift
-	run fleet/push "$@"
+	run exporters/fleet/push "$@"
 	set -- "${*//[[:cntrl:]]/ }"
 	assert_eq "wrong usage: $*" "$STATUS $(wc -l <"$TMP/run.err") $OUT" "2 1 "
 	assert_contains "wrong usage, why: $*" "$ERR" "$part"
@@ -226,5 +226,5 @@ assert_eq "no trace: nothing waits" "$(find "$TMP/other" -type f | wc -l)" 0
 mkdir "$TMP/bin"
 printf '#!/bin/sh\nprintf "%%s\\n" "$*" >>"%s"\n' "$TMP/logged" >"$TMP/bin/logger"
 chmod +x "$TMP/bin/logger"
-env PATH="$TMP/bin:$PATH" KXRAY="$KXRAY" fleet/push --spool "$TMP/other" parca http://127.0.0.1:1 "$TMP/bad.xray" 2>/dev/null
+env PATH="$TMP/bin:$PATH" KXRAY="$KXRAY" exporters/fleet/push --spool "$TMP/other" parca http://127.0.0.1:1 "$TMP/bad.xray" 2>/dev/null
 assert_contains "with /dev/null: in the log" "$(cat "$TMP/logged")" "-t kxray-push -- '$TMP/bad.xray' gave no profile: "

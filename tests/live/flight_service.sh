@@ -38,7 +38,7 @@ prefix=/usr/local
 libexec=$(setting ExecStart | cut -d' ' -f1)
 assert_eq "ExecStart's file" "$libexec" "$prefix/lib/kxray/flight"
 mkdir -p "$TMP/local/bin" "$TMP/local/lib" "$TMP/state"
-cp -r fleet "$TMP/local/lib/kxray"
+cp -r exporters/fleet "$TMP/local/lib/kxray"
 cp "$KXRAY" "$TMP/local/bin/kxray"
 cp "$TMP/confined" "$TMP/local/bin/confined"
 cp "$TMP/calls" "$TMP/local/calls"

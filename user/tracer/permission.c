@@ -27,8 +27,9 @@ bool kx_has_capability(unsigned number)
  * libbpf before 1.3 lists the BTF of kernel modules before it loads a tp_btf program, although the kernel's own has all
  * that these need, and gives up where CAP_SYS_ADMIN, which only this list requires, is missing. libbpf's calls of its
  * function come here: in a search for symbols a program precedes its libraries. No module then has any BTF, as with libbpf 1.3.
+ * Weak, for a libbpf that is linked statically: there its own is used.
  */
-int bpf_btf_get_next_id(__u32 start_id, __u32 *next_id)
+__attribute__((weak)) int bpf_btf_get_next_id(__u32 start_id, __u32 *next_id)
 {
 	union bpf_attr attr;
 

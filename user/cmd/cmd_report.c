@@ -178,8 +178,11 @@ static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 	struct kx_budget_info budget = { 0 };
 	bool filtered = kx_filter_is_set(&a->filter);
 	bool grouped = a->view.by && a->view.by != KX_REPORT_BY_MODULE;
-	int r = kx_trace_input_open(t, false, err);
+	bool needs_calls = filtered || grouped || a->chosen.kind;
+	int r;
 
+	t->names_only = !needs_calls;
+	r = kx_trace_input_open(t, false, err);
 	if (!r) {
 		kx_trace_input_warn(t, NAME, "in the report");
 		a->view.screen = kx_screen_of(STDOUT_FILENO, a->screen.color, a->screen.wide);
@@ -187,7 +190,7 @@ static int report_file(struct arguments *a, bool *lost, struct kx_err *err)
 		if (kx_budget_info_read(a->view.session, &budget))
 			r = kx_err_set(err, -ENOMEM, "out of memory for the report");
 		a->view.budget = &budget;
-		if (!r && (filtered || grouped || a->chosen.kind))
+		if (!r && needs_calls)
 			r = kx_calls_new(t->file, &t->names, &a->filter, &calls, err);
 	}
 	if (!r)

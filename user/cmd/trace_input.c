@@ -71,7 +71,8 @@ int kx_trace_input_open(struct kx_trace_input *t, bool damaged_too, struct kx_er
 	if (r && strcmp(t->path, "-") != 0)
 		return explain(t->path, r, err);
 	if (!r)
-		r = kx_symbolizer_open(t->path, t->map, &t->names, err);
+		r = t->names_only ? kx_symbolizer_open_names(t->path, t->map, &t->names, err) :
+				    kx_symbolizer_open(t->path, t->map, &t->names, err);
 	return r ? r : kx_symbolizer_check(&t->names, t->file, err);
 }
 

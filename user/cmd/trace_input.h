@@ -13,6 +13,7 @@
 struct kx_trace_input {
 	const char *path; /* the operand FILE; "-": standard input */
 	const char *map;  /* --map; NULL: PATH.map if it exists */
+	bool names_only; /* set before it is opened: nothing but names is needed of the map's functions */
 	struct kx_fdr_file *file;   /* once it is open */
 	struct kx_symbolizer names; /* the same */
 };

@@ -2,6 +2,7 @@
 #include "report/report_view_internal.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,15 +114,14 @@ static int sort_rows(struct view *v)
 /* The number of a function's group. A module's is its place in the map, + 1; 0: not known. */
 static uint32_t group_of(const struct view *v, const struct kx_report_function *f)
 {
-	const struct kx_map *map = &v->names->map;
 	uint32_t module;
 
 	if (v->o->by != KX_REPORT_BY_MODULE)
 		return f->group;
-	if (!v->names->has_map || !f->id || f->id > map->nfunctions)
+	if (!v->names->has_map)
 		return 0;
-	module = map->functions[f->id - 1].module;
-	return module < map->nmodules ? module + 1 : 0;
+	module = kx_map_module(&v->names->map, f->id);
+	return module < v->names->map.nmodules ? module + 1 : 0;
 }
 
 static size_t count_groups(const struct view *v)
@@ -252,6 +252,7 @@ static int keep_order(struct view *v)
 	for (size_t i = 0; i < v->nrows; i++)
 		v->order[i] = v->rows[i].index;
 	free_rows(v);
+	malloc_trim(0); /* the rows may have been on the heap, which keeps megabytes */
 	return 0;
 }
 

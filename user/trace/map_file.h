@@ -46,6 +46,12 @@ struct kx_map_function {
 	uint32_t size;	    /* bytes; UINT32_MAX: that or more. 24 bytes a function, since maps have 100,000s */
 };
 
+/* What kx_map_read_names keeps of a function. */
+struct kx_map_label {
+	uint32_t symbol; /* offset in kx_map.symbols */
+	uint32_t module; /* index into modules */
+};
+
 static inline uint32_t kx_map_function_size(uint64_t bytes)
 {
 	return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
@@ -69,8 +75,10 @@ struct kx_map_place {
 struct kx_map {
 	struct kx_map_module *modules;
 	size_t nmodules;
-	struct kx_map_function *functions;
+	struct kx_map_function *functions; /* NULL after kx_map_read_names of kxray's own map */
 	size_t nfunctions;
+	struct kx_map_label *labels; /* in place of functions */
+	const char *symbols;
 	const struct kx_map_place *places; /* by index, for the writer; NULL in a map that was read, see kx_map_get_place */
 	const struct kx_map_line *lines; /* places of a map that was read, in the file: map_places.c; NULL: none */
 	const char *files;
@@ -100,6 +108,11 @@ int kx_map_write(const char *path, struct kx_map *map, struct kx_err *err);
  * says why); @map is then empty.
  */
 int kx_map_read(const char *path, struct kx_map *map, struct kx_err *err);
+/*
+ * The same for a reader that only asks for names, modules and places of functions: a third of the memory. The callers of
+ * the map are left out.
+ */
+int kx_map_read_names(const char *path, struct kx_map *map, struct kx_err *err);
 
 /*
  * Demangled name of function @id, or "#id" if the map has none; valid until the next call,
@@ -112,6 +125,10 @@ const char *kx_map_name(struct kx_map *map, uint32_t id);
  * the name itself, which needs the other (so call it a second time).
  */
 void kx_map_prefetch(const struct kx_map *map, uint32_t id, bool text);
+/* The symbol of function @id as the map has it; NULL if there is none, "" if it has no name. */
+const char *kx_map_symbol(const struct kx_map *map, uint32_t id);
+/* The module of function @id, as index into modules; at least nmodules: not known. */
+uint32_t kx_map_module(const struct kx_map *map, uint32_t id);
 /* Name of the module of function @id, or "". */
 const char *kx_map_module_name(const struct kx_map *map, uint32_t id);
 

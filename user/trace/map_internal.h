@@ -36,7 +36,8 @@ struct kx_map_index {
 
 /* What a map owns itself, beyond what its caller has set. */
 struct kx_map_storage {
-	bool owns_lists; /* modules and functions are the reader's */
+	bool owns_lists; /* modules, functions and labels are the reader's */
+	bool names_only;
 	Elf *elf;	 /* kxray's own maps: functions' symbols are in it */
 	json_t *root;	 /* modules' strings and the session belong to it */
 	char *text;	 /* binaries: functions' symbols */

@@ -40,6 +40,7 @@ void kx_map_free(struct kx_map *map)
 	if (s->owns_lists) {
 		free(map->modules);
 		free(map->functions);
+		free(map->labels);
 		free(map->callers);
 		memset(map, 0, sizeof(*map));
 	}
@@ -114,6 +115,13 @@ static const char *add_name(struct kx_map *map, size_t index, const char *symbol
 	return n.text;
 }
 
+const char *kx_map_symbol(const struct kx_map *map, uint32_t id)
+{
+	if (!id || id > map->nfunctions)
+		return NULL;
+	return map->labels ? map->symbols + map->labels[id - 1].symbol : map->functions[id - 1].symbol;
+}
+
 const char *kx_map_name(struct kx_map *map, uint32_t id)
 {
 	struct kx_map_storage *s = kx_map_storage_of(map);
@@ -125,10 +133,9 @@ const char *kx_map_name(struct kx_map *map, uint32_t id)
 	/* before the symbol is looked at, which is rarely in the cache */
 	if (s->name_at && id && id <= map->nfunctions && s->name_at[id - 1])
 		return s->names + s->name_at[id - 1] - 1;
-	if (!id || id > map->nfunctions || !map->functions[id - 1].symbol ||
-	    !*map->functions[id - 1].symbol)
+	symbol = kx_map_symbol(map, id);
+	if (!symbol || !*symbol)
 		return unknown_name(s, id);
-	symbol = map->functions[id - 1].symbol;
 	/* without the symbol's version: malloc@@GLIBC_2.2.5 */
 	len = (size_t)(strchrnul(symbol + 1, '@') - symbol);
 	if (!symbol[len] && !kx_is_mangled(symbol))
@@ -148,23 +155,33 @@ void kx_map_prefetch(const struct kx_map *map, uint32_t id, bool text)
 	if (!id || id > map->nfunctions)
 		return;
 	if (!text) {
-		__builtin_prefetch(&map->functions[id - 1]);
+		if (map->labels)
+			__builtin_prefetch(&map->labels[id - 1]);
+		else
+			__builtin_prefetch(&map->functions[id - 1]);
 		if (cached)
 			__builtin_prefetch(&s->name_at[id - 1]);
 	} else if (cached && s->name_at[id - 1]) {
 		__builtin_prefetch(s->names + s->name_at[id - 1] - 1);
 	} else {
-		__builtin_prefetch(map->functions[id - 1].symbol);
-		__builtin_prefetch(map->functions[id - 1].symbol + 40); /* most names end in the same line or the next one */
+		const char *symbol = kx_map_symbol(map, id);
+
+		__builtin_prefetch(symbol);
+		__builtin_prefetch(symbol + 40); /* most names end in the same line or the next one */
 	}
+}
+
+uint32_t kx_map_module(const struct kx_map *map, uint32_t id)
+{
+	if (!id || id > map->nfunctions)
+		return UINT32_MAX;
+	return map->labels ? map->labels[id - 1].module : map->functions[id - 1].module;
 }
 
 const char *kx_map_module_name(const struct kx_map *map, uint32_t id)
 {
-	const char *name;
+	uint32_t module = kx_map_module(map, id);
+	const char *name = module < map->nmodules ? map->modules[module].name : NULL;
 
-	if (!id || id > map->nfunctions || map->functions[id - 1].module >= map->nmodules)
-		return "";
-	name = map->modules[map->functions[id - 1].module].name;
 	return name ? name : "";
 }

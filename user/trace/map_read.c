@@ -133,6 +133,28 @@ static const char *read_rows(const struct kx_map *map, const Elf_Data *rows, con
 	return NULL;
 }
 
+/* The same for the names only. The list is written once, in order, and later read in any order. */
+static const char *read_labels(struct kx_map *map, const Elf_Data *rows, const Elf_Data *names)
+{
+	size_t n = rows->d_size / sizeof(struct kx_map_row);
+	struct kx_map_row row;
+
+	map->labels = calloc(n + 1, sizeof(*map->labels));
+	if (!map->labels)
+		return "there is no memory for it";
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&row, (const char *)rows->d_buf + i * sizeof(row), sizeof(row));
+		map->labels[i] = (struct kx_map_label){ le32toh(row.name), le32toh(row.module) };
+		if (map->labels[i].module >= map->nmodules)
+			return "a function in it names a module that is not there";
+		if (map->labels[i].symbol >= names->d_size)
+			return "a function in it has a name beyond its names";
+	}
+	map->symbols = names->d_buf;
+	map->nfunctions = n;
+	return NULL;
+}
+
 static bool has_rows(const Elf_Data *rows)
 {
 	return rows && rows->d_size % sizeof(struct kx_map_row) == 0 && (!rows->d_size || rows->d_buf);
@@ -145,6 +167,7 @@ static const char *read_functions(struct kx_map *map, Elf *elf)
 	const Elf_Data *callers = find_bytes(elf, KX_MAP_CALLERS_SECTION);
 	const Elf_Data *names = find_bytes(elf, KX_MAP_NAMES_SECTION);
 	const char *text = names ? names->d_buf : NULL, *why;
+	bool names_only = ((struct kx_map_storage *)map->storage)->names_only;
 
 	if (!has_rows(rows))
 		return "its section " KX_MAP_FUNCTIONS_SECTION " is missing or damaged";
@@ -152,8 +175,9 @@ static const char *read_functions(struct kx_map *map, Elf *elf)
 		return "its section " KX_MAP_CALLERS_SECTION " is damaged";
 	if (!text || !names->d_size || text[names->d_size - 1])
 		return "its section " KX_MAP_NAMES_SECTION " is missing or damaged";
-	why = read_rows(map, rows, names, &map->functions, &map->nfunctions);
-	if (!why && callers && callers->d_size)
+	why = names_only ? read_labels(map, rows, names) :
+			   read_rows(map, rows, names, &map->functions, &map->nfunctions);
+	if (!why && !names_only && callers && callers->d_size)
 		why = read_rows(map, callers, names, &map->callers, &map->ncallers);
 	if (!why)
 		why = kx_map_lines_read(map, find_bytes(elf, KX_MAP_LINES_SECTION), find_bytes(elf, KX_MAP_FILES_SECTION));
@@ -206,7 +230,7 @@ static const char *read_elf(struct kx_map *map, Elf *elf, const char *path)
 	return kx_map_read_binary(map, elf, sleds, path);
 }
 
-int kx_map_read(const char *path, struct kx_map *map, struct kx_err *err)
+static int read_map(const char *path, bool names_only, struct kx_map *map, struct kx_err *err)
 {
 	const char *why = "it cannot be read";
 	struct kx_map_storage *s;
@@ -224,6 +248,7 @@ int kx_map_read(const char *path, struct kx_map *map, struct kx_err *err)
 		return kx_err_set(err, -ENOMEM, "no memory to read the map %s", path);
 	}
 	s->owns_lists = true;
+	s->names_only = names_only;
 	elf_version(EV_CURRENT);
 	s->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	if (s->elf)
@@ -240,4 +265,14 @@ int kx_map_read(const char *path, struct kx_map *map, struct kx_err *err)
 			  "%s is not a map: %s; name the .map file that kxray wrote beside the "
 			  "trace, or the binary if it was built with -fxray-instrument",
 			  path, why);
+}
+
+int kx_map_read(const char *path, struct kx_map *map, struct kx_err *err)
+{
+	return read_map(path, false, map, err);
+}
+
+int kx_map_read_names(const char *path, struct kx_map *map, struct kx_err *err)
+{
+	return read_map(path, true, map, err);
 }

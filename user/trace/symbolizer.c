@@ -13,8 +13,8 @@
 /* The notes about a thread and the session follow the preamble. */
 #define NOTE_RECORDS 8
 
-int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbolizer *out,
-		       struct kx_err *err)
+static int open_map(const char *trace, const char *map_path, bool names_only, struct kx_symbolizer *out,
+		    struct kx_err *err)
 {
 	char *beside = NULL;
 	int r = 0;
@@ -28,11 +28,23 @@ int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbol
 			map_path = beside;
 	}
 	if (map_path) {
-		r = kx_map_read(map_path, &out->map, err);
+		r = names_only ? kx_map_read_names(map_path, &out->map, err) :
+				 kx_map_read(map_path, &out->map, err);
 		out->has_map = !r;
 	}
 	free(beside);
 	return r;
+}
+
+int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbolizer *out,
+		       struct kx_err *err)
+{
+	return open_map(trace, map_path, false, out, err);
+}
+
+int kx_symbolizer_open_names(const char *trace, const char *map_path, struct kx_symbolizer *out, struct kx_err *err)
+{
+	return open_map(trace, map_path, true, out, err);
 }
 
 /* When a session began: ticks, and the time of day ("" if unknown). */

@@ -23,6 +23,8 @@ struct kx_symbolizer {
  */
 int kx_symbolizer_open(const char *trace, const char *map_path, struct kx_symbolizer *out,
 		       struct kx_err *err);
+/* The same with kx_map_read_names. */
+int kx_symbolizer_open_names(const char *trace, const char *map_path, struct kx_symbolizer *out, struct kx_err *err);
 /*
  * Checks that map and trace are from the same recording, by the start of their clocks, if both
  * have it. Errors: -EBADMSG (another recording), -ENOMEM.

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bits kept below the leading one: of a code in the list, of a bucket in the table. */
-#define CODE_BITS 10
-#define BUCKET_BITS 6
 #define FIRST_LIST_ROOM 16 /* then twice as many, at last KX_HISTOGRAM_LIST */
 #define BLOCK_SIZE	(256u << 10)
 #define FIRST_TABLE_ROOM 128
@@ -34,6 +31,7 @@ static size_t bytes_of(uint32_t room)
 _Static_assert(KX_HISTOGRAM_LIST <= FIRST_LIST_ROOM << (KX_HISTOGRAM_LISTS - 1) &&
 		       KX_HISTOGRAM_LIST > FIRST_LIST_ROOM << (KX_HISTOGRAM_LISTS - 2),
 	       "each room has a size");
+_Static_assert(sizeof(struct kx_coarse) <= FIRST_LIST_ROOM * sizeof(uint16_t), "it takes the place of any list");
 
 static unsigned size_of_list(uint32_t room)
 {
@@ -42,6 +40,29 @@ static unsigned size_of_list(uint32_t room)
 	while (room > (uint32_t)FIRST_LIST_ROOM << size)
 		size++;
 	return size;
+}
+
+static bool is_table(uint32_t room)
+{
+	return room > KX_HISTOGRAM_LIST;
+}
+
+/* Whether the limit allows @more bytes for what shall have @room. The memory that lists gave back is only for lists. */
+static bool may_grow(const struct kx_histogram_pool *pool, uint32_t room, size_t more)
+{
+	unsigned size = is_table(room) ? 0 : size_of_list(room);
+	size_t real = pool->held + pool->tables;
+
+	if (!pool->limit)
+		return true;
+	if (pool->bytes + more > pool->limit)
+		return false;
+	if (pool->limit < 4 * BLOCK_SIZE) /* less than one block holds */
+		return true;
+	if (is_table(room))
+		return real + more <= pool->limit;
+	return pool->unused[size] || (size_t)(pool->end - pool->next) >= FIRST_LIST_ROOM * sizeof(uint16_t) << size ||
+	       real + BLOCK_SIZE <= pool->limit;
 }
 
 /* Lists are never freed one by one: with malloc they took twice the memory, and a tenth of a report's time. */
@@ -62,6 +83,7 @@ static void *new_list(struct kx_histogram_pool *pool, uint32_t room)
 			return NULL;
 		*(void **)block = pool->blocks;
 		pool->blocks = block;
+		pool->held += BLOCK_SIZE;
 		pool->next = block + 64;
 		pool->end = block + BLOCK_SIZE;
 	}
@@ -70,12 +92,22 @@ static void *new_list(struct kx_histogram_pool *pool, uint32_t room)
 	return list;
 }
 
+static void *new_table(struct kx_histogram_pool *pool, uint32_t room)
+{
+	void *table = calloc(room, sizeof(uint32_t) + sizeof(uint16_t));
+
+	if (table)
+		pool->tables += bytes_of(room);
+	return table;
+}
+
 static void free_data(void *data, uint32_t room, struct kx_histogram_pool *pool)
 {
 	unsigned size;
 
-	if (room > KX_HISTOGRAM_LIST) {
+	if (is_table(room)) {
 		free(data);
+		pool->tables -= bytes_of(room);
 	} else if (data) {
 		size = size_of_list(room);
 		*(void **)data = pool->unused[size];
@@ -92,31 +124,6 @@ void kx_histogram_pool_free(struct kx_histogram_pool *pool)
 		free(block);
 	}
 	*pool = (struct kx_histogram_pool){ .limit = pool->limit };
-}
-
-/* Values below 2^(bits+1) are their own codes; above, 2^bits codes for each doubling. */
-static uint32_t encode(uint64_t value, unsigned bits)
-{
-	unsigned top = 63 - (unsigned)__builtin_clzll(value | 1);
-	unsigned shift = top > bits ? top - bits : 0;
-
-	return (shift << bits) + (uint32_t)(value >> shift);
-}
-
-/* Lowest value of a code, and how many values it stands for. */
-static uint64_t decode(uint32_t code, unsigned bits, uint64_t *width)
-{
-	unsigned shift = code >> bits ? (code >> bits) - 1 : 0;
-
-	*width = 1ull << shift;
-	return (uint64_t)(code - (shift << bits)) << shift;
-}
-
-static uint64_t middle(uint32_t code, unsigned bits)
-{
-	uint64_t width, low = decode(code, bits, &width);
-
-	return low + (width - 1) / 2;
 }
 
 static uint32_t place_of(uint32_t key, uint32_t room)
@@ -139,21 +146,13 @@ static void table_add(void *data, uint32_t room, uint32_t *used, uint16_t key, u
 	counts[at] += count;
 }
 
-static uint16_t bucket_of_code(uint16_t code)
-{
-	uint64_t width;
-
-	/* buckets begin where codes begin, so the lowest value decides */
-	return (uint16_t)encode(decode(code, CODE_BITS, &width), BUCKET_BITS);
-}
-
 static void fill_table(struct kx_histogram *h, void *data, uint32_t room)
 {
 	uint32_t used = 0;
 
 	if (h->room <= KX_HISTOGRAM_LIST) {
 		for (uint32_t i = 0; i < h->used; i++)
-			table_add(data, room, &used, bucket_of_code(((uint16_t *)h->data)[i]), 1);
+			table_add(data, room, &used, kx_bucket_of_code(((uint16_t *)h->data)[i]), 1);
 	} else {
 		for (uint32_t i = 0; i < h->room; i++)
 			if (counts_of(h->data)[i])
@@ -169,12 +168,12 @@ static int resize(struct kx_histogram *h, uint32_t room, struct kx_histogram_poo
 	size_t more = bytes_of(room) - bytes_of(h->room);
 	void *data;
 
-	if (pool->limit && pool->bytes + more > pool->limit)
+	if (!may_grow(pool, room, more))
 		return -ENOSPC;
-	data = room <= KX_HISTOGRAM_LIST ? new_list(pool, room) : calloc(room, sizeof(uint32_t) + sizeof(uint16_t));
+	data = is_table(room) ? new_table(pool, room) : new_list(pool, room);
 	if (!data)
 		return -ENOMEM;
-	if (room > KX_HISTOGRAM_LIST)
+	if (is_table(room))
 		fill_table(h, data, room);
 	else if (h->used)
 		memcpy(data, h->data, h->used * sizeof(uint16_t));
@@ -212,10 +211,60 @@ int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram
 			return r;
 	}
 	if (h->room <= KX_HISTOGRAM_LIST)
-		((uint16_t *)h->data)[h->used++] = (uint16_t)encode(value, CODE_BITS);
+		((uint16_t *)h->data)[h->used++] = (uint16_t)kx_code_of(value, KX_CODE_BITS);
 	else
-		table_add(h->data, h->room, &h->used, (uint16_t)encode(value, BUCKET_BITS), 1);
+		table_add(h->data, h->room, &h->used, (uint16_t)kx_code_of(value, KX_BUCKET_BITS), 1);
 	return 0;
+}
+
+/* Most values of what is coarsened are expected between these thousandths of the values so far. */
+static const unsigned most[2] = { 63, 938 };
+
+static void coarsen_list(struct kx_histogram *h)
+{
+	uint16_t *codes = h->data;
+	struct kx_coarse coarse;
+
+	kx_codes_sort(codes, h->used);
+	kx_coarse_init(&coarse, kx_bucket_of_code(codes[kx_quantile_rank(h->used, most[0]) - 1]),
+		       kx_bucket_of_code(codes[kx_quantile_rank(h->used, most[1]) - 1]));
+	for (uint32_t i = 0; i < h->used; i++)
+		kx_coarse_add(&coarse, kx_bucket_of_code(codes[i]), 1);
+	*(struct kx_coarse *)h->data = coarse;
+}
+
+static bool coarsen_table(struct kx_histogram *h, struct kx_histogram_pool *pool)
+{
+	struct kx_coarse *coarse = new_list(pool, FIRST_LIST_ROOM);
+	uint16_t ends[2], *keys = keys_of(h->data, h->room);
+	bool fits = true;
+
+	if (!coarse)
+		return false;
+	if (kx_histogram_quantiles(h, most, 2, ends)) {
+		free_data(coarse, FIRST_LIST_ROOM, pool);
+		return false;
+	}
+	kx_coarse_init(coarse, kx_bucket_of_code(ends[0]), kx_bucket_of_code(ends[1]));
+	for (uint32_t i = 0; i < h->room && fits; i++)
+		fits = kx_coarse_add(coarse, keys[i], counts_of(h->data)[i]);
+	pool->bytes += bytes_of(FIRST_LIST_ROOM) - bytes_of(h->room);
+	free_data(h->data, h->room, pool);
+	h->data = coarse;
+	h->room = FIRST_LIST_ROOM;
+	return fits;
+}
+
+struct kx_coarse *kx_histogram_coarsen(struct kx_histogram *h, struct kx_histogram_pool *pool)
+{
+	if (h->used < FIRST_LIST_ROOM)
+		return NULL;
+	if (!is_table(h->room))
+		coarsen_list(h);
+	else if (!coarsen_table(h, pool))
+		return NULL;
+	h->used = 0;
+	return h->data;
 }
 
 void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool)
@@ -223,11 +272,6 @@ void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool)
 	pool->bytes -= bytes_of(h->room);
 	free_data(h->data, h->room, pool);
 	memset(h, 0, sizeof(*h));
-}
-
-static int compare_u16(const void *a, const void *b)
-{
-	return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
 struct bucket {
@@ -240,42 +284,16 @@ static int compare_bucket(const void *a, const void *b)
 	return ((const struct bucket *)a)->code - ((const struct bucket *)b)->code;
 }
 
-/* Rank (from 1) of the value that @permille thousandths of @total reach. */
-static uint64_t rank_of(uint64_t total, unsigned permille)
-{
-	uint64_t rank = total / 1000 * permille + (total % 1000 * permille + 999) / 1000;
-
-	return rank ? rank : 1;
-}
-
-static uint16_t end_code(uint64_t rank, uint64_t total, uint16_t code)
-{
-	if (rank == total)
-		return KX_HISTOGRAM_MAX;
-	return rank == 1 ? KX_HISTOGRAM_MIN : code;
-}
-
 static void list_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
 			   uint16_t *codes)
 {
 	uint16_t *list = h->data;
 
-	if (h->used > 16) {
-		qsort(list, h->used, sizeof(*list), compare_u16);
-	} else {
-		for (uint32_t i = 1; i < h->used; i++) {
-			uint16_t v = list[i];
-			uint32_t k = i;
-
-			for (; k && list[k - 1] > v; k--)
-				list[k] = list[k - 1];
-			list[k] = v;
-		}
-	}
+	kx_codes_sort(list, h->used);
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t rank = rank_of(h->used, permille[i]);
+		uint64_t rank = kx_quantile_rank(h->used, permille[i]);
 
-		codes[i] = end_code(rank, h->used, list[rank - 1]);
+		codes[i] = kx_quantile_code(rank, h->used, list[rank - 1]);
 	}
 }
 
@@ -293,18 +311,17 @@ static int table_quantiles(struct kx_histogram *h, const unsigned *permille, uns
 
 		if (!count)
 			continue;
-		buckets[used].code = (uint16_t)encode(middle(keys_of(h->data, h->room)[i],
-							     BUCKET_BITS), CODE_BITS);
+		buckets[used].code = kx_code_of_bucket(keys_of(h->data, h->room)[i]);
 		buckets[used++].count = count;
 		total += count;
 	}
 	qsort(buckets, used, sizeof(*buckets), compare_bucket);
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t rank = rank_of(total, permille[i]);
+		uint64_t rank = kx_quantile_rank(total, permille[i]);
 
 		while (below + buckets[at].count < rank)
 			below += buckets[at++].count;
-		codes[i] = end_code(rank, total, buckets[at].code);
+		codes[i] = kx_quantile_code(rank, total, buckets[at].code);
 	}
 	free(buckets);
 	return 0;
@@ -315,7 +332,7 @@ int kx_histogram_quantiles(struct kx_histogram *h, const unsigned *permille, uns
 {
 	if (!h->used)
 		return -ENODATA;
-	if (h->room > KX_HISTOGRAM_LIST)
+	if (is_table(h->room))
 		return table_quantiles(h, permille, n, codes);
 	list_quantiles(h, permille, n, codes);
 	return 0;
@@ -329,6 +346,6 @@ uint64_t kx_histogram_value(uint16_t code, uint64_t min, uint64_t max)
 		return min;
 	if (code == KX_HISTOGRAM_MAX)
 		return max;
-	value = middle(code, CODE_BITS);
+	value = kx_code_middle(code, KX_CODE_BITS);
 	return value < min ? min : value > max ? max : value;
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "report/quantile_search.h"
+
 struct kx_histogram {
 	void *data;    /* list: uint16_t codes; table: see histogram.c */
 	uint32_t used; /* values in the list, or buckets of the table in use */
@@ -22,6 +24,8 @@ struct kx_histogram {
 /* The memory that many histograms share. All zero but for the limit; free with kx_histogram_pool_free. */
 struct kx_histogram_pool {
 	size_t bytes; /* used now */
+	size_t tables; /* of these: by tables */
+	size_t held; /* in blocks of lists, whether used or not */
 	size_t limit; /* histograms do not grow beyond it; 0: no limit */
 	void *blocks; /* of lists; each begins with the address of the next */
 	char *next, *end;		 /* what is left of the newest block */
@@ -32,6 +36,11 @@ struct kx_histogram_pool {
 int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool);
 /* Allocates an empty one for exactly @values values. Errors as above. */
 int kx_histogram_reserve(struct kx_histogram *h, uint64_t values, struct kx_histogram_pool *pool);
+/*
+ * Leaves only counts of ranges, in the place of data and until kx_histogram_free; a table gives its memory back. NULL if it has
+ * too few values, or too many, or there is no memory; it can then only be freed.
+ */
+struct kx_coarse *kx_histogram_coarsen(struct kx_histogram *h, struct kx_histogram_pool *pool);
 void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool);
 /* Frees the memory of all lists, once none of its histograms is in use any more; the limit stays. */
 void kx_histogram_pool_free(struct kx_histogram_pool *pool);
@@ -44,8 +53,6 @@ void kx_histogram_pool_free(struct kx_histogram_pool *pool);
  */
 int kx_histogram_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
 			   uint16_t *codes);
-#define KX_HISTOGRAM_MIN 0xfffe
-#define KX_HISTOGRAM_MAX 0xffff
 
 /* The middle of the range of @code, clamped to [@min, @max]. */
 uint64_t kx_histogram_value(uint16_t code, uint64_t min, uint64_t max);

@@ -62,8 +62,7 @@ int kx_report_new(struct kx_fdr_file *f, const struct kx_report_options *options
 		r->threads[i].open.costs = &r->costs;
 		kx_fdr_thread_ids(f, i, &r->threads[i].open.pid, &tid);
 	}
-	if (!r->threads || kx_report_table_init(&r->table, options->histogram_bytes,
-						kx_fdr_get_info(f)->file_size)) {
+	if (!r->threads || kx_report_table_init(&r->table, options->histogram_bytes)) {
 		kx_report_free(r);
 		return kx_err_set(err, e, "out of memory for the report");
 	}

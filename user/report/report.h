@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The statistics of a trace, per function, in one pass over the file (more only where the
+ * The statistics of a trace, per function, in one pass over the file (a second one, rarely more, where the
  * histograms of all functions would not fit into memory at once). Memory grows with
  * functions, threads and open calls, not with events.
  *
@@ -65,7 +65,7 @@ struct kx_report_options {
 	bool whole;            /* calls has no filter */
 	bool raw;              /* without calls: times as recorded, with the probes' own time */
 	enum kx_report_by by;  /* statistics per group and function; needs calls, but for KX_REPORT_BY_MODULE */
-	size_t histogram_bytes; /* memory for all histograms; 0: by functions and file size */
+	size_t histogram_bytes; /* memory for all histograms; 0: by functions */
 };
 
 /* Reads @f from its beginning. Errors: -EBADMSG where the file is damaged, -ENOMEM. */

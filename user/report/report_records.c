@@ -180,7 +180,7 @@ prefetch_numbers(const struct kx_report_table *t, const struct kx_call_record *c
 		__builtin_prefetch(stats[i], 1);
 	}
 	for (size_t i = 0; i < n; i++)
-		__builtin_prefetch(stats[i]->histogram.data, 1);
+		kx_report_stat_prefetch(t, stats[i]);
 	__builtin_ia32_lfence();
 }
 

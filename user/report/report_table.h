@@ -4,8 +4,10 @@
  * entry. A trace of many functions misses the cache at each call, so a function's numbers fill one
  * cache line.
  *
- * Memory for histograms is limited. Functions whose histogram does not fit are deferred: their
- * percentiles come from another pass over the same calls (kx_report_table_end_pass).
+ * Memory for histograms is limited by the number of functions, however long the trace is. Where a histogram would have to
+ * grow beyond it, only counts of ranges are left, and the percentiles come from another pass over the same
+ * calls (kx_report_table_end_pass; quantile_search.h). A function that is called more often than these counts can hold
+ * gets a histogram in a later pass.
  */
 #ifndef KX_REPORT_TABLE_H
 #define KX_REPORT_TABLE_H
@@ -20,17 +22,24 @@
 #define KX_REPORT_CHUNK 4096 /* functions allocated at once: large enough not to be taken from the heap */
 #define KX_REPORT_NO_SLOT UINT32_MAX
 
-/* State of a function's histogram; the function is complete when it is DONE. */
-enum kx_report_progress { KX_REPORT_RECORDING, KX_REPORT_DEFERRED, KX_REPORT_DONE };
+/* What is in a function's union; the function is complete when it is DONE. */
+enum kx_report_progress {
+	KX_REPORT_RECORDING, /* histogram */
+	KX_REPORT_COARSE,    /* histogram, of which only a struct kx_coarse is left; first pass */
+	KX_REPORT_SEARCHING, /* search; later passes */
+	KX_REPORT_DEFERRED,  /* nothing: a later pass records a histogram */
+	KX_REPORT_DONE,	     /* codes */
+};
 
 /* Times are ticks. */
 struct kx_report_stat {
 	uint32_t func;
-	uint32_t open : 30;
-	uint32_t progress : 2; /* enum kx_report_progress */
+	uint32_t open : 29;
+	uint32_t progress : 3; /* enum kx_report_progress */
 	uint64_t count, total, self, min, max;
 	union {
 		struct kx_histogram histogram;
+		struct kx_quantile_search search;
 		uint16_t codes[3]; /* DONE: of the percentiles 50, 90 and 99 */
 	};
 };
@@ -55,21 +64,25 @@ struct kx_report_table {
 	uint64_t *unmeasured; /* by slot: calls whose exit was not recorded; NULL: none so far */
 	size_t unmeasured_room;
 	struct kx_histogram_pool pool;
+	size_t limit;                   /* the pool's of the first pass */
+	uint16_t *lists;                /* of the searches of a later pass */
 	bool fixed_limit;               /* the pool's limit does not grow with functions */
 	bool later_pass;                /* only histograms are filled: the rest is complete */
 };
 
 /*
- * @histogram_bytes: memory for all histograms; 0: by functions and @file_size (bytes). @t is all
+ * @histogram_bytes: memory for all histograms; 0: by the number of functions. @t is all
  * zero and needs kx_report_table_free also after an error: -ENOMEM.
  */
-int kx_report_table_init(struct kx_report_table *t, size_t histogram_bytes, uint64_t file_size);
+int kx_report_table_init(struct kx_report_table *t, size_t histogram_bytes);
 void kx_report_table_free(struct kx_report_table *t);
 
 /* The slot of @func, which has none yet. Errors: -ENOMEM. */
 int kx_report_table_add_function(struct kx_report_table *t, uint32_t func, uint32_t *slot);
-/* Adding to the histogram of @s failed with @r: 0 if the function is deferred, else -ENOMEM. */
-int kx_report_table_defer(struct kx_report_table *t, struct kx_report_stat *s, int r);
+/* Adding @took to the histogram of @s failed with @r: 0 if less is kept of it from now on, else -ENOMEM. */
+int kx_report_table_defer(struct kx_report_table *t, struct kx_report_stat *s, uint64_t took, int r);
+/* Adds @took to what is kept in place of a histogram. */
+void kx_report_table_add_narrowed(struct kx_report_table *t, struct kx_report_stat *s, uint64_t took);
 /* Adds a completed call without a measured end: only its count. Errors: -ENOMEM. */
 int kx_report_table_add_unmeasured(struct kx_report_table *t, uint32_t slot);
 /*
@@ -116,6 +129,14 @@ static inline void kx_report_table_prefetch(const struct kx_report_table *t, uin
 		__builtin_prefetch(&t->direct[func]);
 }
 
+/* Prefetches where the duration of a call of @s will be kept. */
+static inline void kx_report_stat_prefetch(const struct kx_report_table *t, const struct kx_report_stat *s)
+{
+	const void *list = t->lists + s->search.list, *data = s->histogram.data;
+
+	__builtin_prefetch(s->progress == KX_REPORT_SEARCHING ? list : data, 1);
+}
+
 /* The slot of @func, which is added if it has none. Errors: -ENOMEM. */
 static inline int kx_report_table_slot(struct kx_report_table *t, uint32_t func, uint32_t *slot)
 {
@@ -146,10 +167,12 @@ static inline int kx_report_table_add_call(struct kx_report_table *t, uint32_t s
 		if (took > s->max)
 			s->max = took;
 	}
-	if (s->progress != KX_REPORT_RECORDING)
+	if (s->progress != KX_REPORT_RECORDING) {
+		kx_report_table_add_narrowed(t, s, took);
 		return 0;
+	}
 	r = kx_histogram_add(&s->histogram, took, &t->pool);
-	return r ? kx_report_table_defer(t, s, r) : 0;
+	return r ? kx_report_table_defer(t, s, took, r) : 0;
 }
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/huge_page.h"
+
 #define FIRST_LIST_ROOM 16 /* then twice as many, at last KX_HISTOGRAM_LIST */
 #define BLOCK_SIZE	(256u << 10)
 #define FIRST_TABLE_ROOM 128
@@ -47,6 +49,14 @@ static bool is_table(uint32_t room)
 	return room > KX_HISTOGRAM_LIST;
 }
 
+/* Bytes of the next block. Where there are many lists, huge pages spare a look-up in the table of pages for each value. */
+static size_t next_block(const struct kx_histogram_pool *pool)
+{
+	bool is_huge = pool->held >= 4 * BLOCK_SIZE && pool->held + pool->tables + KX_HUGE_PAGE <= pool->limit;
+
+	return is_huge ? KX_HUGE_PAGE : BLOCK_SIZE;
+}
+
 /* Whether the limit allows @more bytes for what shall have @room. The memory that lists gave back is only for lists. */
 static bool may_grow(const struct kx_histogram_pool *pool, uint32_t room, size_t more)
 {
@@ -62,7 +72,7 @@ static bool may_grow(const struct kx_histogram_pool *pool, uint32_t room, size_t
 	if (is_table(room))
 		return real + more <= pool->limit;
 	return pool->unused[size] || (size_t)(pool->end - pool->next) >= FIRST_LIST_ROOM * sizeof(uint16_t) << size ||
-	       real + BLOCK_SIZE <= pool->limit;
+	       real + next_block(pool) <= pool->limit;
 }
 
 /* Lists are never freed one by one: with malloc they took twice the memory, and a tenth of a report's time. */
@@ -77,15 +87,16 @@ static void *new_list(struct kx_histogram_pool *pool, uint32_t room)
 		return list;
 	}
 	if ((size_t)(pool->end - pool->next) < bytes) {
-		char *block = aligned_alloc(64, BLOCK_SIZE);
+		size_t block_size = next_block(pool);
+		char *block = block_size > BLOCK_SIZE ? kx_huge_page_alloc() : aligned_alloc(64, BLOCK_SIZE);
 
 		if (!block)
 			return NULL;
 		*(void **)block = pool->blocks;
 		pool->blocks = block;
-		pool->held += BLOCK_SIZE;
+		pool->held += block_size;
 		pool->next = block + 64;
-		pool->end = block + BLOCK_SIZE;
+		pool->end = block + block_size;
 	}
 	list = pool->next;
 	pool->next += bytes;
@@ -200,7 +211,7 @@ int kx_histogram_reserve(struct kx_histogram *h, uint64_t values, struct kx_hist
 	return resize(h, values <= KX_HISTOGRAM_LIST ? (uint32_t)values : FIRST_TABLE_ROOM, pool);
 }
 
-int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool)
+int kx_histogram_add_slowly(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool)
 {
 	uint32_t limit = h->room > KX_HISTOGRAM_LIST ? h->room / 4 * 3 : h->room;
 	int r;

@@ -32,8 +32,18 @@ struct kx_histogram_pool {
 	void *unused[KX_HISTOGRAM_LISTS]; /* lists of each size that were given back */
 };
 
+/* kx_histogram_add where it is not a list with room for one more. */
+int kx_histogram_add_slowly(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool);
+
 /* 0; -ENOMEM; -ENOSPC if the pool's limit forbids growing (the value is then not counted). */
-int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool);
+static inline int kx_histogram_add(struct kx_histogram *h, uint64_t value, struct kx_histogram_pool *pool)
+{
+	if (h->used >= h->room || h->room > KX_HISTOGRAM_LIST)
+		return kx_histogram_add_slowly(h, value, pool);
+	((uint16_t *)h->data)[h->used++] = (uint16_t)kx_code_of(value, KX_CODE_BITS);
+	return 0;
+}
+
 /* Allocates an empty one for exactly @values values. Errors as above. */
 int kx_histogram_reserve(struct kx_histogram *h, uint64_t values, struct kx_histogram_pool *pool);
 /*

@@ -113,6 +113,11 @@ size_t kx_report_nfunctions(const struct kx_report *r)
 	return r->table.count;
 }
 
+uint64_t kx_report_get_total(const struct kx_report *r, size_t index)
+{
+	return kx_report_stat_at(&r->table, (uint32_t)index)->total;
+}
+
 void kx_report_prefetch(const struct kx_report *r, size_t index)
 {
 	__builtin_prefetch(kx_report_stat_at(&r->table, (uint32_t)index));

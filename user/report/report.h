@@ -76,6 +76,8 @@ void kx_report_free(struct kx_report *r);
 const struct kx_report_totals *kx_report_get_totals(const struct kx_report *r);
 /* Functions that were entered, in order of their first entry. */
 size_t kx_report_nfunctions(const struct kx_report *r);
+/* The total of function @index: a part of what kx_report_get_function gives, for sorting. */
+uint64_t kx_report_get_total(const struct kx_report *r, size_t index);
 /* Prefetches function @index for kx_report_get_function. */
 void kx_report_prefetch(const struct kx_report *r, size_t index);
 void kx_report_get_function(const struct kx_report *r, size_t index, struct kx_report_function *out);

@@ -54,7 +54,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 			.measured = kx_leave_is_measured(how), .took = took, .self = self });
 	if (!e && !kx_leave_is_measured(how))
 		return kx_report_table_add_unmeasured(&r->table, slot);
-	return e ? e : kx_report_table_add_call(&r->table, slot, took, self, call->outermost);
+	return e ? e : kx_report_table_add_call(&r->table, kx_report_stat_at(&r->table, slot), took, self, call->outermost);
 }
 
 static int on_sched(void *ctx, struct kx_call_thread *t, const struct kx_sched_interval *i)

@@ -6,7 +6,7 @@
 
 #include "base/usable_cpus.h"
 
-#define PIECE	    2048 /* rows */
+#define PIECE	    4096 /* rows */
 #define MAX_THREADS 8
 
 struct worker {

@@ -87,8 +87,12 @@ static int sort_rows(struct view *v)
 	for (size_t i = 0; i < v->nrows; i++) {
 		struct kx_report_function f;
 
-		kx_report_get_function(v->report, i, &f);
 		v->rows[i].index = (uint32_t)i;
+		if (v->o->sort == KX_REPORT_BY_TOTAL) {
+			v->rows[i].key = kx_report_get_total(v->report, i);
+			continue;
+		}
+		kx_report_get_function(v->report, i, &f);
 		if (v->o->sort != KX_REPORT_BY_NAME) {
 			v->rows[i].key = key_of(&f, v->o->sort);
 			continue;

@@ -150,22 +150,29 @@ static inline uint64_t kx_report_table_unmeasured(const struct kx_report_table *
 	return slot < t->unmeasured_room ? t->unmeasured[slot] : 0;
 }
 
+/* The numbers of @func; NULL: it has no slot. */
+static inline struct kx_report_stat *kx_report_stat_of(const struct kx_report_table *t, uint32_t func)
+{
+	uint32_t slot = kx_report_table_find(t, func);
+
+	return slot == KX_REPORT_NO_SLOT ? NULL : kx_report_stat_at(t, slot);
+}
+
 /* Adds a completed call of @took ticks, @self of them outside callees. Errors: -ENOMEM. */
-static inline int kx_report_table_add_call(struct kx_report_table *t, uint32_t slot, uint64_t took,
+static inline int kx_report_table_add_call(struct kx_report_table *t, struct kx_report_stat *s, uint64_t took,
 					   uint64_t self, bool outermost)
 {
-	struct kx_report_stat *s = kx_report_stat_at(t, slot);
 	int r;
 
 	if (!t->later_pass) {
+		/* without branches: what is not often called has a new extreme every few calls */
+		const uint64_t min = s->min, max = s->max;
+
 		s->count++;
 		s->self += self;
-		if (outermost)
-			s->total += took;
-		if (took < s->min)
-			s->min = took;
-		if (took > s->max)
-			s->max = took;
+		s->total += took & -(uint64_t)outermost;
+		s->min = took < min ? took : min;
+		s->max = took > max ? took : max;
 	}
 	if (s->progress != KX_REPORT_RECORDING) {
 		kx_report_table_add_narrowed(t, s, took);

@@ -77,7 +77,7 @@ compared()
 }
 why() { tail -n 1 "$TMP/why" | tr -d '"'; }
 
-make_trace() # NAME EVENTS [STACKS]
+make_trace() # NAME EVENTS [STACKS [SWITCH]]
 {
 	"$MAKE_TRACE" write "$TMP/$1.xray" "$2" "$THREADS" "$FUNCTIONS" "${@:3}" ||
 		die "the trace '$1' cannot be made"
@@ -137,13 +137,13 @@ else
 	fi
 fi
 
-# speed FORMAT: megabytes of trace a second of CPU time
+# speed FORMAT NAME TRACE: megabytes of trace a second of CPU time
 speed()
 {
-	local i name="$1, $STACKS stacks: trace read a second"
+	local i name="$1, $2: trace read a second"
 	for ((i = 0; i < ROUNDS; i++)); do
-		cost "$KXRAY" export -f "$1" -o - "$TMP/repeated.xray" || break
-	done | awk -v bytes="$(stat -c %s "$TMP/repeated.xray")" '{ print bytes / $1 / 1e6 }' >"$TMP/speeds"
+		cost "$KXRAY" export -f "$1" -o - "$TMP/$3.xray" || break
+	done | awk -v bytes="$(stat -c %s "$TMP/$3.xray")" '{ print bytes / $1 / 1e6 }' >"$TMP/speeds"
 	if [ -s "$TMP/speeds" ]; then
 		verdict "$name" "$(median <"$TMP/speeds" | xargs printf %.0f)" ">=" 100 MB \
 			"$(sort -g "$TMP/speeds" | awk 'NR == 1 { l = $1 } { g = $1 } END { printf "%.0f to %.0f", l, g }')"
@@ -151,8 +151,11 @@ speed()
 		cannot "$name" "$(why)"
 	fi
 }
-speed perfetto
-speed csv
+speed perfetto "$STACKS stacks" repeated
+speed csv "$STACKS stacks" repeated
+make_trace switches $((EVENTS / 4)) "$STACKS" 2
+speed perfetto "a switch for two events" switches
+rm -f "$TMP"/switches.xray*
 
 # A trace ten times as long: memory may depend only on the number of functions, threads and open calls.
 rm -f "$TMP"/repeated.xray*

@@ -2,10 +2,11 @@
 /*
  * Writes traces of any size for scripts/bench-export.sh, and measures the time to read one:
  *
- *   make_trace write FILE EVENTS THREADS FUNCTIONS [STACKS]
+ *   make_trace write FILE EVENTS THREADS FUNCTIONS [STACKS [SWITCH]]
  *       FILE and FILE.map. Each of THREADS threads makes its part of EVENTS entries and exits (an
  *       even number), up to 12 calls deep. Functions are drawn at random, so that nearly every
- *       stack is unique; with STACKS the calls walk over that many distinct stacks instead.
+ *       stack is unique; with STACKS the calls walk over that many distinct stacks instead. With SWITCH
+ *       the thread was asleep before each SWITCHth event, as record --sched writes it.
  *   make_trace read FILE
  *       decodes every record; prints "RECORDS SECONDS CALLS", seconds of its own CPU time
  *   make_trace pack FILE
@@ -25,6 +26,7 @@
 #include "trace/fdr_unpack.h"
 #include "trace/fdr_writer.h"
 #include "trace/map_file.h"
+#include "trace/notes.h"
 
 #define MAX_DEPTH 12
 #define MAX_THREADS 64
@@ -68,10 +70,27 @@ static uint32_t next_call(struct maker *m, uint32_t functions, uint32_t stacks)
 	return node <= stacks ? node : 0;
 }
 
-static int make_event(struct maker *m, uint32_t functions, uint32_t stacks)
+static int make_sleep(struct maker *m)
+{
+	uint64_t off = 20 + chance(&m->random) % 300;
+	struct kx_note note = {
+		.kind = KX_NOTE_SCHED,
+		.sched = { .from = m->tsc, .wake = m->tsc + off / 2, .to = m->tsc + off, .state = 'S',
+			   .has_waker = true, .waker = 1000 + chance(&m->random) % 4 },
+	};
+	char text[KX_NOTE_MAX];
+	int size = kx_note_format(&note, text, sizeof(text));
+
+	m->tsc += off;
+	return size < 0 ? size : kx_fdr_custom(m->thread, m->tsc, text, (size_t)size);
+}
+
+static int make_event(struct maker *m, uint32_t functions, uint32_t stacks, uint64_t every)
 {
 	uint32_t func = 0;
 
+	if (every && m->left % every == 0 && make_sleep(m))
+		return -1;
 	m->tsc += 20 + chance(&m->random) % 400;
 	m->left--;
 	/* Open calls must be closed by the end. */
@@ -112,7 +131,7 @@ static void write_map(const char *path, uint32_t functions)
 }
 
 static void write_trace(const char *path, uint64_t events, unsigned threads, uint32_t functions,
-			uint32_t stacks)
+			uint32_t stacks, uint64_t every)
 {
 	const struct kx_fdr_options options = {
 		.tsc_hz = 2000000000, .constant_tsc = true, .nonstop_tsc = true, .start_tsc = START,
@@ -134,7 +153,7 @@ static void write_trace(const char *path, uint64_t events, unsigned threads, uin
 	}
 	for (uint64_t n = events / threads / 2 * 2; n; n--)
 		for (unsigned i = 0; i < threads; i++)
-			if (make_event(&makers[i], functions, stacks))
+			if (make_event(&makers[i], functions, stacks, every))
 				die(path, NULL);
 	if (kx_fdr_finish(w, 0, &err))
 		die(path, &err);
@@ -278,15 +297,16 @@ int main(int argc, char **argv)
 		pack_trace(argv[2]);
 		return 0;
 	}
-	if ((argc == 6 || argc == 7) && !strcmp(argv[1], "write")) {
+	if (argc >= 6 && argc <= 8 && !strcmp(argv[1], "write")) {
 		uint32_t functions = (uint32_t)number(argv[5], CHILDREN, MAX_FUNCTIONS);
 
 		write_trace(argv[2], number(argv[3], 1, UINT32_MAX),
 			    (unsigned)number(argv[4], 1, MAX_THREADS), functions,
-			    argc == 7 ? (uint32_t)number(argv[6], CHILDREN, functions) : 0);
+			    argc > 6 ? (uint32_t)number(argv[6], CHILDREN, functions) : 0,
+			    argc > 7 ? number(argv[7], 1, UINT32_MAX) : 0);
 		return 0;
 	}
-	fprintf(stderr, "usage: make_trace write FILE EVENTS THREADS FUNCTIONS [STACKS]\n"
+	fprintf(stderr, "usage: make_trace write FILE EVENTS THREADS FUNCTIONS [STACKS [SWITCH]]\n"
 			"       make_trace read FILE\n       make_trace pack FILE\n");
 	return 2;
 }

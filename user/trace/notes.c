@@ -124,12 +124,24 @@ static int format_sched(const struct kx_note *note, char *body, size_t size)
 			i->to - i->from, i->state, wait, by, on, i->open ? ",\"open\":true" : "");
 }
 
-/* The text after @key, in a flat JSON object without blanks, as format_sched writes it. */
-static const char *find_value(const char *text, const char *key)
+/*
+ * The text after @key, in a flat JSON object without blanks, as format_sched writes it: there the key stands at @likely (NULL:
+ * not known), or is missing.
+ */
+static inline const char *find_value(const char *text, const char *likely, const char *key)
 {
-	const char *at = strstr(text, key);
+	size_t size = strlen(key);
+	const char *at = likely && !strncmp(likely, key, size) ? likely : strstr(text, key);
 
-	return at ? at + strlen(key) : NULL;
+	return at ? at + size : NULL;
+}
+
+/* What follows a number, but for the comma. */
+static const char *after_number(const char *at)
+{
+	while (at && *at >= '0' && *at <= '9')
+		at++;
+	return at && *at == ',' ? at + 1 : at;
 }
 
 static bool read_number(const char *at, uint64_t max, uint64_t *out)
@@ -153,28 +165,36 @@ static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size
 	struct kx_sched_interval *i = &note->sched;
 	char text[MAX_SCHED_NOTE];
 	uint64_t off, wait, waker, cpu;
-	const char *state;
+	const char *state, *at, *next;
 	bool could_run;
 
 	if (size >= sizeof(text))
 		return false;
 	memcpy(text, body, size);
 	text[size] = 0;
-	state = find_value(text, "\"state\":\"");
-	if (!state || !*state || !read_number(find_value(text, "\"off\":"), UINT64_MAX, &off))
+	at = find_value(text, text + 1, "\"off\":");
+	state = find_value(text, after_number(at), "\"state\":\"");
+	if (!state || !*state || !read_number(at, UINT64_MAX, &off))
 		return false;
 	i->to = tsc;
 	i->from = off < tsc ? tsc - off : 0;
 	i->state = *state > ' ' && *state < 0x7f && *state != '"' ? *state : '?';
 	could_run = kx_sched_could_run(i->state);
 	i->wake = could_run ? i->from : i->to;
-	if (!could_run && read_number(find_value(state, "\"wait\":"), i->to - i->from, &wait))
+	/* S","wait":1,"by":2,"on":3,"open":true} */
+	next = state[1] == '"' && state[2] == ',' ? state + 3 : state + 1;
+	at = could_run ? NULL : find_value(state, next, "\"wait\":");
+	if (read_number(at, i->to - i->from, &wait))
 		i->wake = i->to - wait;
-	i->has_waker = read_number(find_value(state, "\"by\":"), UINT32_MAX, &waker);
+	next = at ? after_number(at) : next;
+	at = find_value(state, next, "\"by\":");
+	i->has_waker = read_number(at, UINT32_MAX, &waker);
 	i->waker = i->has_waker ? (uint32_t)waker : 0;
-	i->has_waker_cpu = i->has_waker && read_number(find_value(state, "\"on\":"), UINT16_MAX, &cpu);
+	next = at ? after_number(at) : next;
+	at = i->has_waker && strcmp(next, "}") ? find_value(state, next, "\"on\":") : NULL;
+	i->has_waker_cpu = read_number(at, UINT16_MAX, &cpu);
 	i->waker_cpu = i->has_waker_cpu ? (uint16_t)cpu : 0;
-	i->open = find_value(state, "\"open\":true") != NULL;
+	i->open = strcmp(at ? after_number(at) : next, "}") && find_value(state, NULL, "\"open\":true");
 	return true;
 }
 
@@ -292,9 +312,10 @@ enum kx_note_kind kx_note_find(const struct kx_fdr_record *rec, const uint8_t **
 	*body = blank + 1;
 	*size = (uint32_t)(left - (size_t)(*body - name));
 	for (int i = KX_NOTE_THREAD; i < KX_NOTE_KINDS; i++) {
-		size_t n = strlen(kinds[i].layout.name);
+		const char *known = kinds[i].layout.name;
+		size_t n = (size_t)(blank - name);
 
-		if (n == (size_t)(blank - name) && !memcmp(name, kinds[i].layout.name, n))
+		if ((uint8_t)*known == *name && !strncmp(known, (const char *)name, n) && !known[n])
 			return (enum kx_note_kind)i;
 	}
 	return KX_NOTE_UNKNOWN;

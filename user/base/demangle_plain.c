@@ -31,7 +31,8 @@ struct demangling {
 	char text[TEXT];
 };
 
-static void put(struct demangling *d, const char *text, size_t len)
+/* Inline: of literals the length is known, so that they are not copied by a call. */
+static inline __attribute__((always_inline)) void put(struct demangling *d, const char *text, size_t len)
 {
 	if (len > TEXT - d->used) {
 		d->failed = true;
@@ -297,18 +298,26 @@ static void unscoped_name(struct demangling *d)
 	d->template = true;
 }
 
-static const char *builtin(char c)
+struct builtin {
+	const char *name;
+	size_t len;
+};
+#define BUILTIN(letter, text) [letter - 'a'] = { text, sizeof(text) - 1 }
+
+static const struct builtin *builtin(char c)
 {
-	static const char *const names[26] = {
-		['v' - 'a'] = "void", ['w' - 'a'] = "wchar_t", ['b' - 'a'] = "bool", ['c' - 'a'] = "char",
-		['a' - 'a'] = "signed char", ['h' - 'a'] = "unsigned char", ['s' - 'a'] = "short",
-		['t' - 'a'] = "unsigned short", ['i' - 'a'] = "int", ['j' - 'a'] = "unsigned int", ['l' - 'a'] = "long",
-		['m' - 'a'] = "unsigned long", ['x' - 'a'] = "long long", ['y' - 'a'] = "unsigned long long",
-		['n' - 'a'] = "__int128", ['o' - 'a'] = "unsigned __int128", ['f' - 'a'] = "float",
-		['d' - 'a'] = "double", ['e' - 'a'] = "long double", ['g' - 'a'] = "__float128", ['z' - 'a'] = "...",
+	static const struct builtin names[26] = {
+		BUILTIN('v', "void"), BUILTIN('w', "wchar_t"), BUILTIN('b', "bool"),
+		BUILTIN('c', "char"), BUILTIN('a', "signed char"), BUILTIN('h', "unsigned char"),
+		BUILTIN('s', "short"), BUILTIN('t', "unsigned short"), BUILTIN('i', "int"),
+		BUILTIN('j', "unsigned int"), BUILTIN('l', "long"), BUILTIN('m', "unsigned long"),
+		BUILTIN('x', "long long"), BUILTIN('y', "unsigned long long"),
+		BUILTIN('n', "__int128"), BUILTIN('o', "unsigned __int128"), BUILTIN('f', "float"),
+		BUILTIN('d', "double"), BUILTIN('e', "long double"), BUILTIN('g', "__float128"),
+		BUILTIN('z', "..."),
 	};
 
-	return c >= 'a' && c <= 'z' ? names[c - 'a'] : NULL;
+	return c >= 'a' && c <= 'z' && names[c - 'a'].name ? &names[c - 'a'] : NULL;
 }
 
 /* T_, T0_, ...: an argument of the function's own template. */
@@ -349,7 +358,7 @@ static void class_type(struct demangling *d)
 
 static void type(struct demangling *d)
 {
-	const char *name = builtin(*d->in);
+	const struct builtin *name = builtin(*d->in);
 	size_t at = d->used;
 	char c = *d->in;
 
@@ -359,7 +368,7 @@ static void type(struct demangling *d)
 		return;
 	if (name) {
 		d->in++;
-		put(d, name, strlen(name));
+		put(d, name->name, name->len);
 	} else if (c == 'P' || c == 'R' || c == 'O' || c == 'K') {
 		d->in++;
 		type(d);

@@ -8,9 +8,11 @@
 #include "base/usable_cpus.h"
 
 #define PIECE  2048 /* slices */
-#define PIECES 8 /* of which the walk fills one, and the thread empties another */
+#define PIECES 8    /* of which the walk fills one, and the thread empties another */
 
-#define NEW_ROW ((1u << 30) - 1) /* in place of a row's number: start, name and end are thread, kind and depth of a new one */
+#define NEW_ROW                                                                                  \
+	((1u << 30) - 1) /* in place of a row's number: start, name and end are thread, kind and \
+			    depth of a new one */
 
 struct piece {
 	struct kx_html_slice items[PIECE]; /* busy: what a measured call took; else UINT64_MAX */
@@ -38,8 +40,9 @@ static int add_item(struct kx_html_feed *f, const struct kx_html_slice *item)
 	int r = 0;
 
 	if (item->row == NEW_ROW)
-		return kx_html_row_new(f->slices, (uint32_t)item->start, (enum kx_html_row_kind)item->name,
-				       (uint32_t)item->end, &row);
+		return kx_html_row_new(f->slices, (uint32_t)item->start,
+				       (enum kx_html_row_kind)item->name, (uint32_t)item->end,
+				       &row);
 	if (item->busy != UINT64_MAX)
 		r = kx_html_functions_add(f->functions, item->name, item->busy);
 	return r ? r : kx_html_slice_add(f->slices, item);
@@ -97,7 +100,8 @@ static void pass_piece(struct kx_html_feed *f)
 	f->piece = &f->pieces[f->filled % PIECES];
 }
 
-struct kx_html_feed *kx_html_feed_new(struct kx_html_slices *slices, struct kx_html_functions *functions)
+struct kx_html_feed *kx_html_feed_new(struct kx_html_slices *slices,
+				      struct kx_html_functions *functions)
 {
 	struct kx_html_feed *f = calloc(1, sizeof(*f));
 
@@ -119,9 +123,11 @@ static void put_item(struct kx_html_feed *f, const struct kx_html_slice *item)
 		pass_piece(f);
 }
 
-uint32_t kx_html_feed_row(struct kx_html_feed *f, uint32_t thread, enum kx_html_row_kind kind, uint32_t depth)
+uint32_t kx_html_feed_row(struct kx_html_feed *f, uint32_t thread, enum kx_html_row_kind kind,
+			  uint32_t depth)
 {
-	put_item(f, &(struct kx_html_slice){ .start = thread, .end = depth, .name = kind, .row = NEW_ROW });
+	put_item(f, &(struct kx_html_slice){
+			    .start = thread, .end = depth, .name = kind, .row = NEW_ROW });
 	return f->nrows++;
 }
 

@@ -27,8 +27,8 @@ static int compare_u16(const void *a, const void *b)
 }
 
 /*
- * Few codes: each is counted against all others at once, and goes to its rank. Most lists of a report are so short, and
- * the branches of a usual sort cannot be predicted.
+ * Few codes: each is counted against all others at once, and goes to its rank. Most lists of a
+ * report are so short, and the branches of a usual sort cannot be predicted.
  */
 static void sort_few(uint16_t *codes, uint32_t n)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Codes of values in 2 bytes, in the order of the values: with some bits below the leading one, small values are their
- * own codes, and each doubling above has as many codes as the one before.
+ * Codes of values in 2 bytes, in the order of the values: with some bits below the leading one,
+ * small values are their own codes, and each doubling above has as many codes as the one before.
  */
 #ifndef KX_QUANTILE_CODES_H
 #define KX_QUANTILE_CODES_H
@@ -9,10 +9,11 @@
 #include <stdint.h>
 
 /* Bits kept below the leading one: of a code in a list, of a bucket in a table. */
-#define KX_CODE_BITS 10
+#define KX_CODE_BITS   10
 #define KX_BUCKET_BITS 6
 
-/* In place of a quantile's code: it is the first or the last value, to be replaced by the exact extremes. */
+/* In place of a quantile's code: it is the first or the last value, to be replaced by the exact
+ * extremes. */
 #define KX_HISTOGRAM_MIN 0xfffe
 #define KX_HISTOGRAM_MAX 0xffff
 

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Of the ranges with ends: those of what is expected, and those below. Larger values are more likely than smaller ones. */
+/* Of the ranges with ends: those of what is expected, and those below. Larger values are more
+ * likely than smaller ones. */
 #define EXPECTED 24u
 #define BELOW	 1u
 #define STEP_MIN 2u /* buckets: values after the first ones may be others */
@@ -15,7 +16,8 @@ void kx_coarse_init(struct kx_coarse *c, uint16_t low, uint16_t high)
 	if (step < STEP_MIN)
 		step = STEP_MIN;
 	*c = (struct kx_coarse){
-		.base = (uint16_t)(low > BELOW * step ? low - BELOW * step : 0), .step = step & 0x7fff,
+		.base = (uint16_t)(low > BELOW * step ? low - BELOW * step : 0),
+		.step = step & 0x7fff,
 	};
 }
 
@@ -55,7 +57,8 @@ static uint32_t count_of(const struct kx_coarse *c, unsigned range)
 	return c->wide ? c->wide_counts[range] : c->counts[range];
 }
 
-bool kx_quantile_search_plan(struct kx_quantile_search *s, const struct kx_coarse *c, const unsigned permille[3])
+bool kx_quantile_search_plan(struct kx_quantile_search *s, const struct kx_coarse *c,
+			     const unsigned permille[3])
 {
 	unsigned range = 0, chosen = KX_SEARCH_NO_RANGE, ranges[3];
 	uint64_t total = 0, below = 0, rank;
@@ -80,15 +83,23 @@ bool kx_quantile_search_plan(struct kx_quantile_search *s, const struct kx_coars
 		ranks[i] = need - count_of(c, range) + (uint32_t)(rank - below);
 	}
 	*s = (struct kx_quantile_search){
-		.base = c->base & 0xfff, .step = c->step & 0x1ff, .wide = c->wide,
-		.range0 = ranges[0] & 31, .range1 = ranges[1] & 31, .range2 = ranges[2] & 31,
-		.rank0 = ranks[0] & 511, .rank1 = ranks[1] & 511, .rank2 = ranks[2] & 511,
-		.need = need, .list = KX_SEARCH_NO_LIST,
+		.base = c->base & 0xfff,
+		.step = c->step & 0x1ff,
+		.wide = c->wide,
+		.range0 = ranges[0] & 31,
+		.range1 = ranges[1] & 31,
+		.range2 = ranges[2] & 31,
+		.rank0 = ranks[0] & 511,
+		.rank1 = ranks[1] & 511,
+		.rank2 = ranks[2] & 511,
+		.need = need,
+		.list = KX_SEARCH_NO_LIST,
 	};
 	return true;
 }
 
-bool kx_quantile_search_end(const struct kx_quantile_search *s, uint16_t *lists, bool buckets, uint16_t codes[3])
+bool kx_quantile_search_end(const struct kx_quantile_search *s, uint16_t *lists, bool buckets,
+			    uint16_t codes[3])
 {
 	const unsigned ranks[3] = { s->rank0, s->rank1, s->rank2 };
 	uint16_t *list = lists + s->list;
@@ -98,9 +109,11 @@ bool kx_quantile_search_end(const struct kx_quantile_search *s, uint16_t *lists,
 	kx_codes_sort(list + 1, s->need);
 	for (unsigned i = 0; i < 3; i++) {
 		if (ranks[i] == KX_SEARCH_FIRST || ranks[i] == KX_SEARCH_LAST)
-			codes[i] = ranks[i] == KX_SEARCH_FIRST ? KX_HISTOGRAM_MIN : KX_HISTOGRAM_MAX;
+			codes[i] =
+				ranks[i] == KX_SEARCH_FIRST ? KX_HISTOGRAM_MIN : KX_HISTOGRAM_MAX;
 		else
-			codes[i] = buckets ? kx_code_of_bucket(kx_bucket_of_code(list[ranks[i]])) : list[ranks[i]];
+			codes[i] = buckets ? kx_code_of_bucket(kx_bucket_of_code(list[ranks[i]]))
+					   : list[ranks[i]];
 	}
 	return true;
 }

@@ -43,6 +43,11 @@ record)
 	done
 	[ -n "$timed$*" ] || arguments+=(-d 300ms)
 	;;
+# The server is not two hosts, of which one calls the other: ../live/merge.sh.
+merge)
+	set -- "${@/--pair/--offset}"
+	set -- "${@/send_query=handle_query/web1=250ms}"
+	;;
 top) arguments=(-n 1 --interval 200ms) ;;
 functions)
 	while [ $# -gt 0 ]; do
@@ -59,7 +64,7 @@ END
 # for_process COMMAND: sets COMMAND to it, with a running server in the place of PID
 for_process() {
 	_is_over "$SERVER" && start_demo
-	COMMAND=$(sed -E "s/(-p|--pid) PID\b/\1 $SERVER/g; s/\\\$PID\b/$SERVER/g; s/\b(PID|1234)\b/$SERVER/g" <<<"$1")
+	COMMAND=$(sed -E "s#/usr/lib/kxray/#$ROOT/exporters/fleet/#g; s/(-p|--pid) PID\b/\1 $SERVER/g; s/\\\$PID\b/$SERVER/g; s/\b(PID|1234)\b/$SERVER/g" <<<"$1")
 }
 start_demo() {
 	start_target demo --repeat=30 --limit=1900
@@ -83,6 +88,22 @@ background sh -c "while redis-benchmark -s '$TMP/redis/socket' -c 2 -n 20000 -q 
 start_demo
 "$KXRAY" record -q -p "$SERVER" -f '*' -f 'syscall:*' -d 1 -o "$TMP/trace.xray" || fail "the trace that pages begin with" "status $?"
 
+# Traces of two hosts, before and after.
+host_trace() { # NAME HOST NUMBER
+	local id=0000000$3-0000-4000-8000-00000000000$3
+	cp "$TMP/trace.xray" "$TMP/hosts/$1.xray"
+	cp "$TMP/trace.xray.map" "$TMP/hosts/$1.xray.map"
+	python3 tests/edit_session.py "$TMP/hosts/$1.xray.map" \
+		"s['host'].update(name='$2', boot_id='$id', machine_id='${id//-/}')" || fail "trace of $1" "status $?"
+}
+mkdir "$TMP/hosts"
+host_trace web1 web1 1
+host_trace db1 db1 2
+host_trace web1-old web1 3
+host_trace db1-old db1 4
+host_trace web1-new web1 5
+host_trace db1-new db1 6
+
 mapfile -t lines < <(python3 tests/live/documentation.py README.md "$BUILD"/man/*)
 [ "${#lines[@]}" -gt 30 ] || fail "commands in documents" "only ${#lines[@]} were found"
 page=
@@ -93,7 +114,7 @@ for line in "${lines[@]}"; do
 		mkdir -p "$TMP/$page/build"
 		cd "$TMP/$page" || exit 1
 		ln -s "$TMP/bin/kxray" build/kxray
-		cp "$TMP/trace.xray" "$TMP/trace.xray.map" .
+		cp "$TMP/trace.xray" "$TMP/trace.xray.map" "$TMP"/hosts/* .
 		for program in benchmark benchmark-of-main benchmark-of-this-change program server start-workers.sh; do
 			cp "$TARGETS/counts" "$program"
 		done

@@ -31,7 +31,7 @@ static const struct kx_example examples[] = {
 	  "every process that uses a library" },
 	{ "sudo kxray record -p 1234 -f '*' --flight-recorder 16M --trigger 'handle_*>50ms'",
 	  "the history of each call that takes longer than 50 ms" },
-	{ "sudo kxray record -p 1234 -f '*' --keep 10 --trigger 'main_loop@entry' --dump-interval 10 --on-dump 'gzip -k {}'",
+	{ "sudo kxray record -p 1234 -f '*' --keep 10 --trigger 'handle_request@entry' --dump-interval 10 --on-dump 'gzip -k {}'",
 	  "the last ten seconds every ten seconds, and a command for each dump" },
 	{ 0 },
 };

@@ -113,7 +113,7 @@ static int index_functions(struct kx_source_unit *u, Dwarf_Die *parent, unsigned
 	return r;
 }
 
-struct kx_source_unit *kx_source_unit_of(struct kx_lines *l, Dwarf_Addr addr)
+struct kx_source_unit *kx_source_unit_functions(struct kx_lines *l, Dwarf_Addr addr)
 {
 	const struct kx_source_range *r = kx_source_range_of(&l->ranges, addr);
 	struct kx_source_unit *u;
@@ -124,14 +124,24 @@ struct kx_source_unit *kx_source_unit_of(struct kx_lines *l, Dwarf_Addr addr)
 	if (u->indexed)
 		return u;
 	u->indexed = true;
-	if (dwarf_getsrclines(&u->die, &u->lines, &u->nlines))
-		u->nlines = 0;
-	if (dwarf_getsrcfiles(&u->die, &u->files, NULL))
-		u->files = NULL;
 	/* Without memory some functions stay unknown. */
 	index_functions(u, &u->die, 0);
 	qsort(u->functions.items, u->functions.count, sizeof(*u->functions.items),
 	      compare_ranges);
+	return u;
+}
+
+struct kx_source_unit *kx_source_unit_of(struct kx_lines *l, Dwarf_Addr addr)
+{
+	struct kx_source_unit *u = kx_source_unit_functions(l, addr);
+
+	if (!u || u->has_lines)
+		return u;
+	u->has_lines = true;
+	if (dwarf_getsrclines(&u->die, &u->lines, &u->nlines))
+		u->nlines = 0;
+	if (dwarf_getsrcfiles(&u->die, &u->files, NULL))
+		u->files = NULL;
 	return u;
 }
 

@@ -26,7 +26,7 @@ struct kx_source_ranges {
 
 struct kx_source_unit {
 	Dwarf_Die die;
-	bool indexed;
+	bool indexed, has_lines;
 	struct kx_source_ranges functions;
 	Dwarf_Die *dies;
 	size_t ndies, dies_size;
@@ -55,6 +55,8 @@ struct kx_lines {
 
 /* The unit with code at @addr (of the DWARF), its functions indexed; NULL if there is none. */
 struct kx_source_unit *kx_source_unit_of(struct kx_lines *l, Dwarf_Addr addr);
+/* The same without its lines, which take more time and memory than its functions. */
+struct kx_source_unit *kx_source_unit_functions(struct kx_lines *l, Dwarf_Addr addr);
 /* The range with @addr; NULL if there is none. */
 const struct kx_source_range *kx_source_range_of(const struct kx_source_ranges *r, Dwarf_Addr addr);
 /* The function of @die; NULL without memory. */

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Programs are compiled here; the offsets that are expected are what these programs print of
+ * themselves. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "binary/dwarf_values.h"
+#include "binary/elf_image.h"
+#include "binary/symbols.h"
+#include "bpf/wire.h"
+
+static char folder[] = "/tmp/kxray-test.XXXXXX";
+
+static const char c_source[] =
+	"#include <stddef.h>\n#include <stdio.h>\n#include <stdint.h>\n#include <stdbool.h>\n"
+	"enum color { RED = 3, BLUE = -2 };\n"
+	"struct hdr { char pad; unsigned short len; };\n"
+	"struct request { char pad[3]; struct hdr hdr; const char *path; struct request *next; "
+	"unsigned bits : 3;\n"
+	"  union { int32_t code; float real; }; char name[24]; int items[5]; enum color color; "
+	"double d; };\n"
+	"struct pair { long a; long b; };\n"
+	"struct mixed { double x; long y; };\n"
+	"struct big { long v[5]; long last; };\n"
+	"typedef const struct request *request_t;\n"
+	"int handle(int fd, struct request *req, double skipped, request_t other, bool flag, "
+	"int8_t tiny) { return fd + !!req + !!other + (int)skipped + flag + tiny; }\n"
+	"long pairs(struct pair p, long n, struct mixed m, long last) { return p.a + p.b + n + m.y "
+	"+ last; }\n"
+	"long many(long a, long b, long c, long d, long e, long f, int g, struct big h, short i) { "
+	"return a+b+c+d+e+f+g+h.last+i; }\n"
+	"struct big make(int size) { struct big b = {{size}, 0}; return b; }\n"
+	"float ratio(void) { return 1; }\nstruct pair two(void) { struct pair p = {1, 2}; return "
+	"p; }\n"
+	"void nothing(void) { }\nenum color paint(enum color c, unsigned char *bytes) { return "
+	"bytes ? c : RED; }\n"
+	"int main(void) {\n"
+	"#define P(name, n) printf(\"%s %zu\\n\", name, (size_t)(n))\n"
+	"  P(\"len\", offsetof(struct request, hdr.len)); P(\"path\", offsetof(struct request, "
+	"path)); P(\"next\", offsetof(struct request, next));\n"
+	"  P(\"code\", offsetof(struct request, code)); P(\"name\", offsetof(struct request, "
+	"name)); P(\"item3\", offsetof(struct request, items[3]));\n"
+	"  P(\"d\", offsetof(struct request, d)); P(\"big\", sizeof(struct big)); P(\"last\", "
+	"offsetof(struct big, last)); return 0; }\n";
+
+struct program {
+	struct kx_dwarf_values *values;
+	struct kx_elf *elf;
+	struct kx_symbols syms;
+	char facts[4096];
+};
+
+static void run(const char *format, const char *a, const char *b)
+{
+	char command[1024];
+
+	snprintf(command, sizeof(command), format, folder, a, b);
+	assert_int_equal(system(command), 0);
+}
+
+static void build(struct program *p, const char *compiler, const char *suffix, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/source.%s", folder, suffix);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	run("cd %s && %s -o program source.%s", compiler, suffix);
+	run("cd %s && ./program >facts%s%s", "", "");
+	snprintf(path, sizeof(path), "%s/facts", folder);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	p->facts[fread(p->facts, 1, sizeof(p->facts) - 1, f)] = 0;
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/program", folder);
+	assert_int_equal(kx_dwarf_values_open(-1, path, &p->values, NULL), 0);
+	assert_int_equal(kx_elf_open(path, &p->elf, NULL), 0);
+	assert_int_equal(kx_symbols_read(p->elf, NULL, &p->syms, NULL), 0);
+}
+
+static void finish(struct program *p)
+{
+	kx_dwarf_values_close(p->values);
+	kx_symbols_free(&p->syms);
+	kx_elf_close(p->elf);
+}
+
+static int fact(const struct program *p, const char *name)
+{
+	char line[64];
+	const char *at;
+
+	snprintf(line, sizeof(line), "%s ", name);
+	for (at = p->facts; *at; at = strchr(at, '\n') + 1)
+		if (!strncmp(at, line, strlen(line)))
+			return atoi(at + strlen(line));
+	fail_msg("no fact %s", name);
+	return 0;
+}
+
+static uint64_t address(const struct program *p, const char *name)
+{
+	for (size_t i = 0; i < p->syms.count; i++)
+		if (!strcmp(p->syms.items[i].name, name))
+			return p->syms.items[i].addr;
+	fail_msg("no function %s", name);
+	return 0;
+}
+
+static int resolve(struct program *p, const char *function, const char *label,
+		   struct kx_value_found *out, struct kx_err *err)
+{
+	struct kx_value_request q = { .label = label, .exit = !strncmp(label, "ret", 3) };
+
+	return kx_dwarf_values_resolve(p->values, address(p, function), function, &q, out, err);
+}
+
+/* @offsets: -1 ends them. */
+static void check(struct program *p, const char *function, const char *label,
+		  enum kx_value_kind kind, int size, int from, int hops, const int *offsets)
+{
+	struct kx_value_found v;
+	struct kx_err err = { 0 };
+
+	if (resolve(p, function, label, &v, &err))
+		fail_msg("%s: %s", label, err.text);
+	if (v.value.unknown)
+		fail_msg("%s: unknown: %s", label, v.value.unknown);
+	assert_string_equal(v.value.label, label);
+	if (v.value.type.kind != kind || v.value.fetch.from != from || v.value.fetch.hops != hops)
+		fail_msg("%s: kind %d from %d hops %d", label, v.value.type.kind,
+			 v.value.fetch.from, v.value.fetch.hops);
+	assert_int_equal(v.value.fetch.size, size);
+	for (int i = 0; i < KX_FETCH_HOPS + 1 && offsets[i] >= 0; i++)
+		assert_int_equal(v.value.fetch.offset[i], offsets[i]);
+	kx_value_free(&v.value);
+}
+
+#define OFFSETS(...)            \
+	(const int[])           \
+	{                       \
+		__VA_ARGS__, -1 \
+	}
+
+static void check_unknown(struct program *p, const char *function, const char *label,
+			  const char *why)
+{
+	struct kx_value_found v;
+
+	assert_int_equal(resolve(p, function, label, &v, NULL), 0);
+	assert_non_null(v.value.unknown);
+	assert_string_equal(v.value.unknown, why);
+	kx_value_free(&v.value);
+}
+
+static void check_error(struct program *p, const char *function, const char *label,
+			const char *text)
+{
+	struct kx_value_found v;
+	struct kx_err err = { 0 };
+
+	assert_int_not_equal(resolve(p, function, label, &v, &err), 0);
+	assert_string_equal(err.text, text);
+}
+
+#define VECTOR "in a vector register, which the kernel's probes cannot read"
+
+static void check_c(const char *compiler)
+{
+	struct program p;
+
+	build(&p, compiler, "c", c_source);
+	check(&p, "handle", "fd", KX_VALUE_SIGNED, 4, KX_FROM_DI, 0, OFFSETS(0));
+	check(&p, "handle", "req", KX_VALUE_POINTER, 8, KX_FROM_SI, 0, OFFSETS(0));
+	check(&p, "handle", "flag", KX_VALUE_BOOL, 1, KX_FROM_CX, 0, OFFSETS(0));
+	check(&p, "handle", "tiny", KX_VALUE_SIGNED, 1, KX_FROM_R8, 0, OFFSETS(0));
+	check(&p, "handle", "req->hdr.len", KX_VALUE_UNSIGNED, 2, KX_FROM_SI, 1,
+	      OFFSETS(fact(&p, "len")));
+	check(&p, "handle", "other->path", KX_VALUE_STRING, 0, KX_FROM_DX, 1,
+	      OFFSETS(fact(&p, "path"), 0));
+	check(&p, "handle", "req->next->next->code", KX_VALUE_SIGNED, 4, KX_FROM_SI, 3,
+	      OFFSETS(fact(&p, "next"), fact(&p, "next"), fact(&p, "code")));
+	check(&p, "handle", "req->name", KX_VALUE_STRING, 0, KX_FROM_SI, 0,
+	      OFFSETS(fact(&p, "name")));
+	check(&p, "handle", "req->items[3]", KX_VALUE_SIGNED, 4, KX_FROM_SI, 1,
+	      OFFSETS(fact(&p, "item3")));
+	check(&p, "handle", "req->d", KX_VALUE_FLOAT, 8, KX_FROM_SI, 1, OFFSETS(fact(&p, "d")));
+	check_unknown(&p, "handle", "skipped", VECTOR);
+	check(&p, "pairs", "p.b", KX_VALUE_SIGNED, 8, KX_FROM_SI, 0, OFFSETS(0));
+	check(&p, "pairs", "m.y", KX_VALUE_SIGNED, 8, KX_FROM_CX, 0, OFFSETS(0));
+	check_unknown(&p, "pairs", "m.x", VECTOR);
+	check(&p, "pairs", "last", KX_VALUE_SIGNED, 8, KX_FROM_R8, 0, OFFSETS(0));
+	check(&p, "many", "g", KX_VALUE_SIGNED, 4, KX_FROM_SP, 1, OFFSETS(8));
+	check(&p, "many", "h.last", KX_VALUE_SIGNED, 8, KX_FROM_SP, 1,
+	      OFFSETS(16 + fact(&p, "last")));
+	check(&p, "many", "i", KX_VALUE_SIGNED, 2, KX_FROM_SP, 1, OFFSETS(16 + fact(&p, "big")));
+	check(&p, "make", "size", KX_VALUE_SIGNED, 4, KX_FROM_SI, 0, OFFSETS(0));
+	check(&p, "make", "ret.last", KX_VALUE_SIGNED, 8, KX_FROM_AX, 1, OFFSETS(fact(&p, "last")));
+	check(&p, "handle", "ret", KX_VALUE_SIGNED, 4, KX_FROM_AX, 0, OFFSETS(0));
+	check_unknown(&p, "ratio", "ret", VECTOR);
+	check_unknown(&p, "two", "ret.a", "returned in two registers");
+	check(&p, "paint", "ret", KX_VALUE_ENUM, 4, KX_FROM_AX, 0, OFFSETS(0));
+	check_error(&p, "nothing", "ret", "nothing returns nothing");
+	check_error(&p, "handle", "req->hdr.lenn",
+		    "no member 'lenn' in struct hdr (req->hdr.lenn); did you mean 'len'?");
+	check_error(&p, "handle", "rek", "no parameter 'rek' in handle; did you mean 'req'?");
+	check_error(&p, "handle", "req->bits",
+		    "member 'bits' of struct request is a bitfield, which cannot be recorded");
+	check_error(&p, "handle", "req->hdr->len",
+		    "what is before '->len' is no pointer (req->hdr->len): write '.len'");
+	check_error(&p, "handle", "req->items[5]", "req->items[5]: the array has 5 elements");
+	check_error(
+		&p, "handle", "req->hdr",
+		"req->hdr is no number or string but a structure 'hdr': name one of its members");
+	check_error(&p, "handle", "req->next->next->next->next->code",
+		    "req->next->next->next->next->code follows more than 4 pointers");
+	finish(&p);
+}
+
+static void test_c(void **state)
+{
+	(void)state;
+	check_c("gcc -g -O0");
+	check_c("gcc -g -O2");
+	check_c("gcc -gdwarf-4 -O2");
+}
+
+static void test_enum_names(void **state)
+{
+	struct kx_value_found v;
+	struct program p;
+
+	(void)state;
+	build(&p, "gcc -g -O1", "c", c_source);
+	assert_int_equal(resolve(&p, "paint", "c", &v, NULL), 0);
+	assert_int_equal(v.value.type.nnames, 2);
+	assert_string_equal(v.value.type.name, "color");
+	assert_string_equal(v.value.type.names[0].name, "RED");
+	assert_int_equal(v.value.type.names[0].value, 3);
+	assert_int_equal(v.value.type.names[1].value, -2);
+	assert_true(v.value.fetch.flags & KX_FETCH_SIGNED);
+	kx_value_free(&v.value);
+	finish(&p);
+}
+
+static const char cxx_source[] =
+	"#include <string>\n#include <string_view>\n#include <cstdio>\n"
+	"extern \"C\" { long strings(std::string s, const std::string &r, std::string_view v, int "
+	"*n) { return s.size() + r.size() + v.size() + *n; } }\n"
+	"int main() { std::string s = \"x\"; std::string_view v = s; size_t w[2]; "
+	"__builtin_memcpy(w, &v, 16);\n"
+	"  std::printf(\"data_in_second %d\\n\", w[1] == (size_t)v.data());\n"
+	"  size_t t[4]; __builtin_memcpy(t, (void *)&s, 32); std::printf(\"string_data "
+	"%d\\nstring_len %d\\n\", t[0] == (size_t)s.data() ? 0 : -1, t[1] == 1 ? 8 : -1); }\n";
+
+static void test_cxx_strings(void **state)
+{
+	struct kx_value_found v;
+	struct program p;
+
+	(void)state;
+	build(&p, "g++ -std=c++17 -g -O1", "cc", cxx_source);
+	check(&p, "strings", "s", KX_VALUE_STRING, 0, KX_FROM_DI, 1,
+	      OFFSETS(fact(&p, "string_data"), 0));
+	check(&p, "strings", "r", KX_VALUE_STRING, 0, KX_FROM_SI, 1,
+	      OFFSETS(fact(&p, "string_data"), 0));
+	assert_int_equal(resolve(&p, "strings", "r", &v, NULL), 0);
+	assert_true(v.counted && (v.value.fetch.flags & KX_FETCH_COUNTED));
+	assert_int_equal(v.length.from, KX_FROM_SI);
+	assert_int_equal(v.length.offset[0], fact(&p, "string_len"));
+	kx_value_free(&v.value);
+	assert_int_equal(resolve(&p, "strings", "v", &v, NULL), 0);
+	assert_true(v.counted);
+	assert_int_equal(fact(&p, "data_in_second"), 1);
+	assert_int_equal(v.length.from, KX_FROM_DX);
+	assert_int_equal(v.value.fetch.from, KX_FROM_CX);
+	kx_value_free(&v.value);
+	check(&p, "strings", "n", KX_VALUE_POINTER, 8, KX_FROM_R8, 0, OFFSETS(0));
+	finish(&p);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_c),
+		cmocka_unit_test(test_enum_names),
+		cmocka_unit_test(test_cxx_strings),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -126,8 +126,9 @@ struct kx_source_unit *kx_source_unit_functions(struct kx_lines *l, Dwarf_Addr a
 	u->indexed = true;
 	/* Without memory some functions stay unknown. */
 	index_functions(u, &u->die, 0);
-	qsort(u->functions.items, u->functions.count, sizeof(*u->functions.items),
-	      compare_ranges);
+	if (u->functions.count)
+		qsort(u->functions.items, u->functions.count, sizeof(*u->functions.items),
+		      compare_ranges);
 	return u;
 }
 

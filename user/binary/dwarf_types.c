@@ -164,7 +164,8 @@ static void describe_tag(struct kx_dwarf_types *types, struct kx_type *t, Dwarf_
 
 	if (is_pointer(tag)) {
 		t->class = KX_TYPE_POINTER;
-		t->reference = tag != DW_TAG_pointer_type;
+		/* Rust's references are pointers with such a name */
+		t->reference = tag != DW_TAG_pointer_type || (t->name && t->name[0] == '&');
 		t->size = 8;
 	} else if (tag == DW_TAG_base_type) {
 		t->class = base_class(t, die);

@@ -176,7 +176,7 @@ static struct kx_abi_place rust_place(const struct classes *c, const struct kx_t
 {
 	if (is_aggregate(t) && t->size > 16)
 		return by_address(r);
-	if (is_aggregate(t) && t->size != 8 &&
+	if (is_aggregate(t) &&
 	    !(t->size == 16 && c->words[0] == INTEGER && c->words[1] == INTEGER)) {
 		struct kx_abi_place p = unknown("passed in a way that Rust does not define");
 

@@ -84,6 +84,7 @@ static int describe_array(struct kx_type *t, Dwarf_Die *die)
 	t->has_target = true;
 	t->target.die = element;
 	t->count = levels ? count : 0;
+	t->vector = flag(die, DW_AT_GNU_vector);
 	for (unsigned i = 0; i < TYPEDEFS && is_wrapper(dwarf_tag(&element)); i++)
 		if (!type_of(&element, &element))
 			return -ENODATA;
@@ -204,7 +205,7 @@ static int describe(void *ctx, const union kx_type_handle *handle, struct kx_typ
 {
 	Dwarf_Die die = handle->die;
 	const char *alias = NULL;
-	Dwarf_Word size = 0;
+	Dwarf_Word size = 0, alignment;
 	int tag;
 
 	memset(t, 0, sizeof(*t));
@@ -219,6 +220,8 @@ static int describe(void *ctx, const union kx_type_handle *handle, struct kx_typ
 	t->name = dwarf_diename(&die);
 	number(&die, DW_AT_byte_size, &size);
 	t->size = size;
+	if (number(&die, DW_AT_alignment, &alignment))
+		t->alignment = alignment;
 	if (tag == DW_TAG_array_type)
 		t->class = KX_TYPE_ARRAY;
 	else

@@ -204,8 +204,10 @@ static void read_parameters(Dwarf_Die *die, Dwarf_Addr entry, bool abi, struct k
 		    !dwarf_formref_die(&attr, &type))
 			return; /* damaged: the places of those that follow are unknown */
 		if (output && f->language == KX_LANGUAGE_GO) {
+			/* of several the first one */
+			if (!f->has_result)
+				f->result.die = type;
 			f->has_result = true;
-			f->result.die = type;
 			continue;
 		}
 		*p = (struct kx_type_parameter){ .name = dwarf_diename(&child),

@@ -37,7 +37,9 @@ struct kx_type {
 	bool incomplete;   /* declared only */
 	bool by_reference; /* a C++ class that is passed by its address (DW_CC_pass_by_reference) */
 	bool has_target;
+	bool vector; /* an array that is one register */
 	uint64_t size;			   /* bytes */
+	uint64_t alignment;		   /* bytes, where the source asks for it; 0: that of its members */
 	const char *name;		   /* NULL: none; as long as the source */
 	union kx_type_handle self, target; /* what is pointed to, the elements */
 	uint64_t count;			   /* elements of an array; 0: unknown */

@@ -11,13 +11,17 @@
 #define IN_VECTOR "in a vector register, which the kernel's probes cannot read"
 #define DAMAGED	  "its type cannot be read"
 
-enum word_class { NONE, INTEGER, VECTOR, MEMORY };
+enum word_class { NONE, INTEGER, VECTOR, VECTOR_UP /* the rest of a register */, MEMORY };
 
 struct classes {
 	const struct kx_type_source *source;
 	enum word_class words[2];
 	unsigned steps, depth;
 	uint64_t base;
+	uint64_t alignment; /* of the largest scalar in it */
+	unsigned scalars;
+	bool plain; /* no unions or arrays are in it */
+	bool unaligned; /* a scalar is not where its type has to be: the structure is packed */
 	bool damaged;
 };
 
@@ -36,11 +40,43 @@ static const uint8_t go_order[] = { KX_FROM_AX, KX_FROM_BX, KX_FROM_CX,	 KX_FROM
 
 static void classify(struct classes *c, const struct kx_type *t, uint64_t at);
 
+static enum word_class merge_words(enum word_class a, enum word_class b)
+{
+	if (a == MEMORY || b == MEMORY)
+		return MEMORY;
+	if (a == INTEGER || b == INTEGER)
+		return INTEGER;
+	return a == NONE || b == VECTOR ? b : a;
+}
+
 static void merge(struct classes *c, uint64_t at, uint64_t size, enum word_class class)
 {
 	for (uint64_t word = at / 8; word < 2 && word * 8 < at + (size ? size : 1); word++)
-		if (class > c->words[word] || c->words[word] == NONE || class == INTEGER)
-			c->words[word] = c->words[word] == MEMORY ? MEMORY : class;
+		c->words[word] = merge_words(c->words[word], class);
+}
+
+/* A number. One that is not aligned makes the structure one that is passed in memory, with all of it. */
+static void merge_scalar(struct classes *c, uint64_t at, uint64_t size, enum word_class class)
+{
+	if (size > c->alignment)
+		c->alignment = size;
+	c->unaligned |= size && at % size;
+	c->scalars++;
+	merge(c, at, size, c->unaligned ? MEMORY : class);
+}
+
+static void merge_vector(struct classes *c, uint64_t at, uint64_t size)
+{
+	if (size > 16) {
+		c->damaged = true; /* depends on whether the program was compiled for AVX */
+		return;
+	}
+	c->unaligned |= size && at % size;
+	merge_scalar(c, at, size > 8 ? 8 : size, VECTOR);
+	if (size > 8)
+		merge(c, at + 8, 8, c->unaligned ? MEMORY : VECTOR_UP);
+	if (size > c->alignment)
+		c->alignment = size;
 }
 
 static int classify_member(void *arg, const struct kx_type_member *m)
@@ -68,6 +104,11 @@ static void classify_array(struct classes *c, const struct kx_type *t, uint64_t 
 		c->damaged = true;
 		return;
 	}
+	if (t->vector) {
+		merge_vector(c, at, t->size);
+		return;
+	}
+	c->plain = false;
 	for (uint64_t i = 0; i < t->count && element.size && i * element.size < 16; i++)
 		classify(c, &element, at + i * element.size);
 }
@@ -80,9 +121,12 @@ static void classify(struct classes *c, const struct kx_type *t, uint64_t at)
 		c->damaged = true;
 		return;
 	}
+	if (t->alignment > c->alignment)
+		c->alignment = t->alignment;
 	switch (t->class) {
 	case KX_TYPE_STRUCT:
 	case KX_TYPE_UNION:
+		c->plain &= t->class == KX_TYPE_STRUCT;
 		c->base = at;
 		c->depth++;
 		c->source->members(c->source->ctx, t, classify_member, c);
@@ -96,14 +140,25 @@ static void classify(struct classes *c, const struct kx_type *t, uint64_t at)
 		break;
 	case KX_TYPE_FLOAT:
 		/* long double: x87, which is passed in memory */
-		merge(c, at, t->size, t->size > 8 ? MEMORY : VECTOR);
+		if (t->size == 16 && t->name && strstr(t->name, "loat128"))
+			merge_vector(c, at, t->size);
+		else
+			merge_scalar(c, at, t->size, t->size > 8 ? MEMORY : VECTOR);
 		break;
 	case KX_TYPE_OTHER:
 		c->damaged = true;
 		break;
 	default:
-		merge(c, at, t->size, INTEGER);
+		merge_scalar(c, at, t->size, INTEGER);
 	}
+}
+
+static struct classes classes_of(const struct kx_type_source *source, const struct kx_type *t)
+{
+	struct classes c = { .source = source, .plain = true };
+
+	classify(&c, t, 0);
+	return c;
 }
 
 static int take(struct registers *r)
@@ -116,16 +171,21 @@ static struct kx_abi_place unknown(const char *why)
 	return (struct kx_abi_place){ .kind = KX_ABI_UNKNOWN, .why = why };
 }
 
-static struct kx_abi_place on_stack(struct registers *r, uint64_t size)
+/*
+ * The first one on the stack is at 8, which is a multiple of 16 in memory. @alignment: what the type needs; compilers do not
+ * agree on more than 16.
+ */
+static struct kx_abi_place on_stack(struct registers *r, uint64_t size, uint64_t alignment)
 {
-	struct kx_abi_place p = { .kind = KX_ABI_MEMORY,
-				  .from = { KX_FROM_SP },
-				  .offset = r->stack };
+	struct kx_abi_place p = { .kind = KX_ABI_MEMORY, .from = { KX_FROM_SP } };
 
-	if (size > (1 << 20)) {
+	if (size > (1 << 20) || alignment > 16) {
 		r->lost = true;
-		return unknown("larger than 1 MiB");
+		return unknown(alignment > 16 ? "on the stack, aligned to more than 16 bytes" : "larger than 1 MiB");
 	}
+	if (alignment == 16)
+		r->stack = ((r->stack + 7) & ~15) + 8;
+	p.offset = r->stack;
 	r->stack += (int32_t)((size + 7) & ~7ULL);
 	return p;
 }
@@ -145,6 +205,11 @@ static struct kx_abi_place by_address(struct registers *r)
 	return (struct kx_abi_place){ .kind = KX_ABI_MEMORY, .from = { (uint8_t)from } };
 }
 
+static uint64_t alignment_of(const struct classes *c, const struct kx_type *t)
+{
+	return t->alignment ? t->alignment : c->unaligned || t->size % 16 ? 8 : c->alignment;
+}
+
 static struct kx_abi_place sysv_place(const struct classes *c, const struct kx_type *t,
 				      struct registers *r)
 {
@@ -152,15 +217,21 @@ static struct kx_abi_place sysv_place(const struct classes *c, const struct kx_t
 	unsigned words = t->size > 8 ? 2 : 1, integers = 0, vectors = 0;
 
 	if (t->size > 16 || c->words[0] == MEMORY || c->words[1] == MEMORY)
-		return on_stack(r, t->size);
+		return on_stack(r, t->size, alignment_of(c, t));
 	for (unsigned i = 0; i < words; i++) {
 		integers += c->words[i] == INTEGER;
 		vectors += c->words[i] == VECTOR;
 	}
 	if (!integers && !vectors) /* empty in C: not passed */
 		return unknown("without members");
-	if (r->used + integers > r->count || r->vectors + vectors > 8)
-		return on_stack(r, t->size);
+	if (r->used + integers > r->count || r->vectors + vectors > 8) {
+		/* clang before 18 splits it between the last register and the stack */
+		if (!is_aggregate(t) && t->size > 8) {
+			r->lost = true;
+			return unknown("an integer of 16 bytes on the stack");
+		}
+		return on_stack(r, t->size, alignment_of(c, t));
+	}
 	for (unsigned i = 0; i < words; i++)
 		p.from[i] = c->words[i] == INTEGER ? (uint8_t)take(r) : KX_ABI_VECTOR;
 	r->vectors += vectors;
@@ -169,19 +240,27 @@ static struct kx_abi_place sysv_place(const struct classes *c, const struct kx_t
 	return p;
 }
 
-/* What Rust passes the same way in all versions: scalars, pairs of words (&str, slices), large ones
- * by address. */
+/*
+ * A structure that every version of Rust passes as its scalars: one that is all of it, or two in a word each (&str, slices).
+ * Others of up to 16 bytes differ.
+ */
+static bool is_rust_scalar(const struct classes *c, const struct kx_type *t)
+{
+	if (!c->plain || c->unaligned)
+		return false;
+	if (c->scalars == 1)
+		return c->alignment == t->size && t->size <= 8;
+	return c->scalars == 2 && t->size == 16 && c->words[0] == INTEGER && c->words[1] == INTEGER;
+}
+
 static struct kx_abi_place rust_place(const struct classes *c, const struct kx_type *t,
 				      struct registers *r)
 {
 	if (is_aggregate(t) && t->size > 16)
 		return by_address(r);
-	if (is_aggregate(t) &&
-	    !(t->size == 16 && c->words[0] == INTEGER && c->words[1] == INTEGER)) {
-		struct kx_abi_place p = unknown("passed in a way that Rust does not define");
-
+	if (is_aggregate(t) && !is_rust_scalar(c, t)) {
 		r->lost = t->size > 0;
-		return p;
+		return unknown("passed in a way that Rust does not define");
 	}
 	return sysv_place(c, t, r);
 }
@@ -190,14 +269,11 @@ static struct kx_abi_place place_of(const struct kx_type_source *source,
 				    const struct kx_type_function *f, const struct kx_type *t,
 				    struct registers *r)
 {
-	struct classes c = { .source = source };
+	struct classes c;
 
-	if (t->by_reference)
+	if (t->by_reference || (f->language == KX_LANGUAGE_RUST && is_aggregate(t) && t->size > 16))
 		return by_address(r);
-	if (t->size > 16 && f->language != KX_LANGUAGE_RUST && f->language != KX_LANGUAGE_GO)
-		return on_stack(r, t->size);
-	if (t->size <= 16)
-		classify(&c, t, 0);
+	c = classes_of(source, t);
 	if (c.damaged) {
 		r->lost = true;
 		return unknown(DAMAGED);
@@ -205,27 +281,19 @@ static struct kx_abi_place place_of(const struct kx_type_source *source,
 	return f->language == KX_LANGUAGE_RUST ? rust_place(&c, t, r) : sysv_place(&c, t, r);
 }
 
-static struct kx_abi_place go_place(const struct kx_type_source *source, const struct kx_type *t,
-				    struct registers *r)
+static struct kx_abi_place go_place(const struct kx_type *t, struct registers *r)
 {
 	struct kx_abi_place p = { .kind = KX_ABI_REGISTERS };
 	unsigned words = (unsigned)((t->size + 7) / 8);
-	struct classes c = { .source = source };
-
 	if (t->class == KX_TYPE_FLOAT) {
 		r->vectors++;
 		return unknown(IN_VECTOR);
 	}
 	/* of structures only those whose parts are words: strings, slices, interfaces */
-	if (is_aggregate(t)) {
-		if (t->size <= 16)
-			classify(&c, t, 0);
-		if (t->class != KX_TYPE_STRUCT || words > KX_ABI_WORDS || t->size % 8 ||
-		    c.damaged || !t->name ||
-		    (strcmp(t->name, "string") && strncmp(t->name, "[]", 2))) {
-			r->lost = true;
-			return unknown("a structure in several registers");
-		}
+	if (is_aggregate(t) && (t->class != KX_TYPE_STRUCT || words > KX_ABI_WORDS || t->size % 8 || !t->name ||
+				(strcmp(t->name, "string") && strncmp(t->name, "[]", 2)))) {
+		r->lost = true;
+		return unknown("a structure in several registers");
 	}
 	if (r->used + words > r->count)
 		return unknown("on the stack");
@@ -234,20 +302,23 @@ static struct kx_abi_place go_place(const struct kx_type_source *source, const s
 	return p;
 }
 
-/* A result in memory: its address is the first argument. */
-static bool returned_in_memory(const struct kx_type_source *source,
-			       const struct kx_type_function *f)
+/* A result in memory, whose address is the first argument: 1; no: 0; unknown: -1. */
+static int returned_in_memory(const struct kx_type_source *source, const struct kx_type_function *f)
 {
-	struct classes c = { .source = source };
+	struct classes c;
 	struct kx_type t;
 
-	if (!f->has_result || source->describe(source->ctx, &f->result, &t))
-		return false;
-	if (t.by_reference || (is_aggregate(&t) && t.size > 16))
-		return true;
+	if (!f->has_result)
+		return 0;
+	if (source->describe(source->ctx, &f->result, &t))
+		return -1;
+	if (t.by_reference || (is_aggregate(&t) && t.size > 16 && !t.vector))
+		return 1;
 	if (!is_aggregate(&t) || f->language == KX_LANGUAGE_RUST)
-		return false;
-	classify(&c, &t, 0);
+		return 0;
+	c = classes_of(source, &t);
+	if (c.damaged)
+		return -1;
 	return c.words[0] == MEMORY || c.words[1] == MEMORY;
 }
 
@@ -258,21 +329,25 @@ void kx_abi_parameters(const struct kx_type_source *source, const struct kx_type
 	struct registers r = { .order = go ? go_order : sysv_order,
 			       .stack = 8,
 			       .count = go ? sizeof(go_order) : sizeof(sysv_order) };
+	int in_memory = go ? 0 : returned_in_memory(source, f);
 
-	if (!go && returned_in_memory(source, f))
+	if (in_memory > 0)
 		take(&r);
+	r.lost = in_memory < 0;
 	for (size_t i = 0; i < f->n; i++) {
 		struct kx_type t;
 
 		if (r.lost) {
-			out[i] = unknown("behind a parameter whose size in registers is unknown");
+			out[i] = unknown(i || in_memory >= 0 ?
+					 "behind a parameter whose size in registers is unknown" :
+					 "the type of the result cannot be read");
 		} else if (source->describe(source->ctx, &f->parameters[i].type, &t)) {
 			out[i] = unknown(DAMAGED);
 			r.lost = true;
 		} else if (go && !f->go_registers) {
-			out[i] = on_stack(&r, t.size);
+			out[i] = on_stack(&r, t.size, 8);
 		} else {
-			out[i] = go ? go_place(source, &t, &r) : place_of(source, f, &t, &r);
+			out[i] = go ? go_place(&t, &r) : place_of(source, f, &t, &r);
 		}
 		if (f->parameters[i].from != KX_AT_ABI)
 			out[i] = (struct kx_abi_place){ .kind = KX_ABI_REGISTERS,
@@ -282,11 +357,25 @@ void kx_abi_parameters(const struct kx_type_source *source, const struct kx_type
 	}
 }
 
+/* In rax, or rax and rdx; the first word of the result may be in a vector register. */
+static struct kx_abi_place sysv_result(const struct classes *c)
+{
+	static const uint8_t order[] = { KX_FROM_AX, KX_FROM_DX };
+	struct kx_abi_place p = { .kind = KX_ABI_REGISTERS };
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < 2; i++)
+		p.from[i] = c->words[i] == INTEGER ? order[used++] : KX_ABI_VECTOR;
+	return used ? p : unknown(c->words[0] == NONE ? "without members" : IN_VECTOR);
+}
+
 void kx_abi_result(const struct kx_type_source *source, const struct kx_type_function *f,
 		   struct kx_abi_place *out)
 {
-	struct classes c = { .source = source };
+	struct registers go = { .order = go_order, .count = sizeof(go_order) };
+	struct classes c;
 	struct kx_type t;
+	int in_memory = returned_in_memory(source, f);
 
 	*out = unknown("it returns nothing");
 	if (!f->has_result)
@@ -294,20 +383,19 @@ void kx_abi_result(const struct kx_type_source *source, const struct kx_type_fun
 	*out = unknown(DAMAGED);
 	if (source->describe(source->ctx, &f->result, &t))
 		return;
-	if (f->language == KX_LANGUAGE_GO && (is_aggregate(&t) || !f->go_registers)) {
-		*out = unknown("in several registers or on the stack");
-		return;
-	}
-	if (t.size <= 16)
-		classify(&c, &t, 0);
-	if (c.damaged)
-		return;
-	if (returned_in_memory(source, f))
+	if (f->language == KX_LANGUAGE_GO) {
+		*out = f->go_registers ? go_place(&t, &go) : unknown("on the stack");
+	} else if (in_memory > 0) {
 		*out = (struct kx_abi_place){ .kind = KX_ABI_MEMORY, .from = { KX_FROM_AX } };
-	else if (c.words[0] == VECTOR || c.words[1] == VECTOR)
-		*out = unknown(IN_VECTOR);
-	else if (t.size > 8 || (f->language == KX_LANGUAGE_RUST && is_aggregate(&t)))
-		*out = unknown("returned in two registers");
-	else
-		*out = (struct kx_abi_place){ .kind = KX_ABI_REGISTERS, .from = { KX_FROM_AX } };
+	} else {
+		c = classes_of(source, &t);
+		if (c.damaged || in_memory < 0)
+			return;
+		if (f->language == KX_LANGUAGE_RUST && is_aggregate(&t) && !is_rust_scalar(&c, &t))
+			*out = unknown("returned in a way that Rust does not define");
+		else if (c.words[0] == MEMORY)
+			*out = unknown("in a floating-point register");
+		else
+			*out = sysv_result(&c);
+	}
 }

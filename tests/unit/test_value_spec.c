@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "select/resolved_values.h"
 #include "select/value_spec.h"
 
 /* What is parsed, as "PATTERN|LABEL:KIND.SIZE.MOST.LENGTH,...|RESULT..." */
@@ -66,7 +67,7 @@ static void test_specs(void **state)
 /* Names of C++ functions. */
 static void test_patterns(void **state)
 {
-	static const char *const plain[] = { "f", "libc.so*:mem*", "f()", "ns::f(int)", "f(Foo)", "f(Foo, Bar)", "f(char*)",
+	static const char *const plain[] = { "f", "libc.so*:mem*", "f()", "ns::f(int)", "f(char*)",
 					     "f(std::string)", "f(unsigned long)", "Foo::operator->", "Foo::operator->*",
 					     "operator()", "f(int, char const*)", "f(Foo) const", "*(*", "f(arg1:i32", "(arg1)",
 					     "f(,)", "f(a,)", "f -> ", "f(x->)", "" };
@@ -91,36 +92,55 @@ static void test_errors(void **state)
 	fails("f(a:u8,b:u8,c:u8,d:u8,e:u8,f:u8,g:u8,h:u8) -> i", -E2BIG, "more than 8");
 }
 
-static size_t resolve(const char *text, const struct kx_value_place *place, struct kx_value *v)
+/* "f(Foo, Bar)" may be a function of C++. */
+static void test_uncertain(void **state)
 {
+	static const struct {
+		const char *text;
+		size_t n;
+		bool uncertain;
+	} cases[] = { { "f(Foo)", 1, true },	     { "f(Foo, Bar)", 2, true }, { "f(Foo, Foo)", 0, false },
+		      { "f(a,b,c,d,e,f,g,h,i)", 0, false }, { "f(Foo) -> ret", 2, false }, { "f(a, b->c)", 2, false },
+		      { "f(a, b[3])", 2, false },    { "f(a, arg1)", 2, false }, { "f(a, b:u8)", 2, false } };
 	struct kx_value_spec s;
-	struct kx_err err = { 0 };
-	size_t places[KX_MAX_VALUES], n;
 
-	if (kx_value_spec_parse(text, &s, &err) || kx_value_spec_resolve(&s, place, NULL, v, places, &err))
-		fail_msg("%s: %s", text, err.text);
-	for (size_t i = 0; i < s.n; i++)
-		assert_string_equal(v[i].label, s.items[places[i]].label);
-	n = s.n;
-	kx_value_spec_free(&s);
-	return n;
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(kx_value_spec_parse(cases[i].text, &s, NULL), 0);
+		assert_int_equal(s.n, cases[i].n);
+		assert_int_equal(s.uncertain, cases[i].uncertain);
+		assert_string_equal(s.pattern, s.n ? "f" : cases[i].text);
+		if (s.n)
+			assert_string_equal(s.text, cases[i].text);
+		kx_value_spec_free(&s);
+	}
 }
 
-static void release(struct kx_value *v, size_t n)
+static struct kx_resolved_values resolve(const char *text, const struct kx_value_place *place,
+					 const struct kx_value_resolver *resolver)
 {
-	while (n--)
-		kx_value_free(&v[n]);
+	struct kx_resolved_values v;
+	struct kx_value_spec s;
+	struct kx_err err = { 0 };
+
+	if (kx_value_spec_parse(text, &s, &err) || kx_values_resolve(&s, place, resolver, &v, &err))
+		fail_msg("%s: %s", text, err.text);
+	for (size_t i = 0; i < v.n; i++)
+		if (*v.values[i].label)
+			assert_string_equal(v.values[i].label, s.items[v.places[i]].label);
+	kx_value_spec_free(&s);
+	return v;
 }
 
 /* Numbers come before strings, so that lengths are known. */
 static void test_fetches(void **state)
 {
 	static const struct kx_value_place all = { .args = 6, .exits = true }, syscall = { .args = 6, .exits = true, .syscall = true };
-	struct kx_value v[KX_MAX_VALUES];
-	size_t n = resolve("f(arg2:str[arg3], arg1:i16, arg3:u32) -> ret", &all, v);
+	struct kx_resolved_values r = resolve("f(arg2:str[arg3], arg1:i16, arg3:u32) -> ret", &all, NULL);
+	const struct kx_value *v = r.values;
 
 	(void)state;
-	assert_int_equal(n, 4);
+	assert_int_equal(r.n, 4);
 	assert_string_equal(v[0].label, "arg1");
 	assert_int_equal(v[0].fetch.from, KX_FROM_DI);
 	assert_int_equal(v[0].fetch.size, 2);
@@ -134,44 +154,90 @@ static void test_fetches(void **state)
 	assert_int_equal(v[2].fetch.most, 64);
 	assert_int_equal(v[3].fetch.from, KX_FROM_AX);
 	assert_int_equal(v[3].fetch.flags, KX_FETCH_EXIT | KX_FETCH_SIGNED);
-	release(v, n);
-	n = resolve("f(arg4)", &syscall, v);
+	kx_resolved_values_free(&r);
+	r = resolve("f(arg4)", &syscall, NULL);
 	assert_int_equal(v[0].fetch.from, KX_FROM_R10);
 	assert_int_equal(v[0].type.kind, KX_VALUE_HEX);
-	release(v, n);
+	kx_resolved_values_free(&r);
 }
 
 static void test_unknown(void **state)
 {
 	static const struct kx_value_place two = { .args = 2 };
-	struct kx_value v[KX_MAX_VALUES];
-	size_t n = resolve("f(arg1:str[arg3], arg3:u32, arg2:u8, arg4:f64) -> ret", &two, v);
+	struct kx_resolved_values r = resolve("f(arg1:str[arg3], arg3:u32, arg2:u8, arg4:f64) -> ret", &two, NULL);
 
 	(void)state;
-	assert_int_equal(n, 5);
-	assert_string_equal(v[0].label, "arg2");
-	assert_null(v[0].unknown);
-	for (size_t i = 1; i < n; i++)
-		assert_non_null(v[i].unknown);
-	release(v, n);
+	assert_int_equal(r.n, 5);
+	assert_string_equal(r.values[0].label, "arg2");
+	assert_null(r.values[0].unknown);
+	for (size_t i = 1; i < r.n; i++)
+		assert_non_null(r.values[i].unknown);
+	kx_resolved_values_free(&r);
+}
+
+/* A string with its length beside it, at the register's address; "odd" cannot be known. */
+static int resolve_string(void *ctx, const struct kx_value_item *item, struct kx_value_found *out, struct kx_err *err)
+{
+	(void)ctx, (void)err;
+	*out = (struct kx_value_found){
+		.value = { .label = strdup(item->label),
+			   .type = { .kind = KX_VALUE_STRING },
+			   .fetch = { .from = KX_FROM_SI, .hops = 1, .most = 64, .flags = KX_FETCH_COUNTED } },
+		.counted = true,
+		.length = { .from = KX_FROM_SI, .hops = 1, .size = 8, .offset = { 8 } },
+	};
+	if (!strcmp(item->label, "odd"))
+		out->value.unknown = strdup("optimised out");
+	return out->value.label ? 0 : -ENOMEM;
+}
+
+/* The length that a string has of its own is a hidden value, of the same event. */
+static void test_hidden(void **state)
+{
+	static const struct kx_value_place all = { .args = 6, .exits = true };
+	static const struct kx_value_resolver resolver = { resolve_string, NULL };
+	struct kx_resolved_values r = resolve("f(arg1, s, odd) -> ret", &all, &resolver);
+	const struct kx_value *v = r.values;
+
+	(void)state;
+	assert_int_equal(r.n, 6);
+	assert_string_equal(v[0].label, "arg1");
+	assert_string_equal(v[1].label, "");
+	assert_int_equal(v[1].fetch.offset[0], 8);
+	assert_int_equal(r.places[1], 1);
+	assert_string_equal(v[2].label, "s");
+	assert_int_equal(v[2].fetch.length, 1);
+	assert_string_equal(v[3].label, "");
+	assert_int_equal(v[3].fetch.flags, KX_FETCH_EXIT);
+	assert_string_equal(v[4].label, "ret");
+	assert_int_equal(v[4].fetch.length, 0);
+	assert_int_equal(v[4].fetch.flags, KX_FETCH_EXIT | KX_FETCH_COUNTED);
+	assert_string_equal(v[5].label, "odd");
+	assert_non_null(v[5].unknown);
+	kx_resolved_values_free(&r);
+}
+
+static void fails_to_resolve(const char *text, const struct kx_value_resolver *resolver, int code, const char *part)
+{
+	static const struct kx_value_place all = { .args = 6, .exits = true };
+	struct kx_resolved_values v;
+	struct kx_value_spec s;
+	struct kx_err err = { 0 };
+
+	assert_int_equal(kx_value_spec_parse(text, &s, &err), 0);
+	assert_int_equal(kx_values_resolve(&s, &all, resolver, &v, &err), code);
+	assert_non_null(strstr(err.text, part));
+	kx_value_spec_free(&s);
 }
 
 static void test_unresolved(void **state)
 {
-	static const struct kx_value_place all = { .args = 6, .exits = true };
-	struct kx_value v[KX_MAX_VALUES];
-	struct kx_value_spec s;
-	struct kx_err err = { 0 };
-	size_t places[KX_MAX_VALUES];
+	static const struct kx_value_resolver resolver = { resolve_string, NULL };
 
 	(void)state;
-	assert_int_equal(kx_value_spec_parse("f(req->id:u8)", &s, &err), 0);
-	assert_int_equal(kx_value_spec_resolve(&s, &all, NULL, v, places, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "req->id"));
-	kx_value_spec_free(&s);
-	assert_int_equal(kx_value_spec_parse("f(arg1:str, arg2:str, arg3:str)", &s, &err), 0);
-	assert_int_equal(kx_value_spec_resolve(&s, &all, NULL, v, places, &err), -E2BIG);
-	kx_value_spec_free(&s);
+	fails_to_resolve("f(req->id:u8)", NULL, -EINVAL, "req->id");
+	fails_to_resolve("f(arg1:str, arg2:str, arg3:str)", NULL, -E2BIG, "bytes");
+	fails_to_resolve("f(a.a, b, c, d, e)", &resolver, -E2BIG, "more than 8 values");
 }
 
 int main(void)
@@ -179,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_specs),	cmocka_unit_test(test_patterns), cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_fetches), cmocka_unit_test(test_unknown),	 cmocka_unit_test(test_unresolved),
+		cmocka_unit_test(test_uncertain), cmocka_unit_test(test_hidden),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

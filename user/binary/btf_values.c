@@ -228,3 +228,8 @@ int kx_btf_values_resolve(struct kx_btf_values *v, const char *name,
 	memset(out, 0, sizeof(*out));
 	return r ? r : kx_value_path_resolve(&v->source, &f, request, out, err);
 }
+
+const struct kx_type_source *kx_btf_values_types(struct kx_btf_values *v)
+{
+	return &v->source;
+}

@@ -28,4 +28,7 @@ int kx_btf_values_resolve(struct kx_btf_values *v, const char *name,
 			  const struct kx_value_request *request, struct kx_value_found *out,
 			  struct kx_err *err);
 
+/* For kx_value_path_resolve; as long as @v. */
+const struct kx_type_source *kx_btf_values_types(struct kx_btf_values *v);
+
 #endif

@@ -141,7 +141,7 @@ static uint8_t register_of(unsigned dwarf)
  * called: it leaves out parameters, or passes them elsewhere; then what DWARF says of the first
  * instruction counts.
  */
-static void locate(struct kx_type_parameter *p, Dwarf_Die *die, Dwarf_Addr entry)
+static void locate(struct kx_type_parameter *p, Dwarf_Die *die, Dwarf_Addr entry, bool inside)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Op *ops;
@@ -154,7 +154,7 @@ static void locate(struct kx_type_parameter *p, Dwarf_Die *die, Dwarf_Addr entry
 	if (n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg15) {
 		p->from = register_of(ops[0].atom - DW_OP_reg0);
 		p->unknown = NULL;
-	} else if (n == 1 && ops[0].atom == DW_OP_fbreg) {
+	} else if (n == 1 && ops[0].atom == DW_OP_fbreg && !inside) {
 		p->unknown = NULL; /* its place once the function has stored it, or on the stack:
 				      the ABI's at the entry */
 	} else {
@@ -184,7 +184,14 @@ static bool is_clone(const char *symbol)
 			  strstr(symbol, ".part") || strstr(symbol, ".cold"));
 }
 
-static void read_parameters(Dwarf_Die *die, Dwarf_Addr entry, bool abi, struct kx_type_function *f)
+/* Where parameters are. */
+struct where {
+	bool abi;	/* as the ABI says; else as DWARF says at */
+	Dwarf_Addr place; /* this instruction */
+	bool inside;	/* which is not the first one */
+};
+
+static void read_parameters(Dwarf_Die *die, const struct where *where, struct kx_type_function *f)
 {
 	Dwarf_Die child, type;
 
@@ -213,37 +220,62 @@ static void read_parameters(Dwarf_Die *die, Dwarf_Addr entry, bool abi, struct k
 		*p = (struct kx_type_parameter){ .name = dwarf_diename(&child),
 						 .type.die = type,
 						 .from = KX_AT_ABI };
-		if (!abi && f->language != KX_LANGUAGE_GO)
-			locate(p, &child, entry);
+		if (where->inside || f->language != KX_LANGUAGE_GO)
+			locate(p, &child, where->place, where->inside);
+		/* what the compiler has changed at link time is still external in DWARF; its places are right */
+		if (where->abi)
+			p->unknown = NULL;
 		f->n++;
 	} while (f->n < KX_PARAMETERS && dwarf_siblingof(&child, &child) == 0);
 }
 
-int kx_dwarf_values_function(struct kx_dwarf_values *v, uint64_t addr, const char *symbol,
-			     struct kx_type_function *f, struct kx_err *err)
+static bool is_assembly(Dwarf_Die *die)
 {
-	Dwarf_Addr at = addr + (uint64_t)v->lines->shift;
+	Dwarf_Die unit;
+
+	return dwarf_diecu(die, &unit, NULL, NULL) && dwarf_srclang(&unit) == DW_LANG_Mips_Assembler;
+}
+
+static int read_function(struct kx_dwarf_values *v, Dwarf_Addr at, const char *symbol, const Dwarf_Addr *place,
+			 struct kx_type_function *f, struct kx_err *err)
+{
 	struct kx_source_unit *u = kx_source_unit_functions(v->lines, at);
 	const struct kx_source_range *range = u ? kx_source_range_of(&u->functions, at) : NULL;
+	struct where where = { .place = place ? *place : at, .inside = place };
 	Dwarf_Attribute attr;
 	Dwarf_Die die;
 	bool external = false;
 
 	memset(f, 0, sizeof(*f));
-	if (!range)
+	if (range)
+		die = u->dies[range->index];
+	if (!range || is_assembly(&die))
 		return kx_err_set(err, -ENOENT,
-				  "the debug information has no function %s at 0x%llx: its "
-				  "parameters are unknown",
-				  symbol ? symbol : "", (unsigned long long)addr);
-	die = u->dies[range->index];
+				  "the debug information does not describe %s, so its parameters are unknown",
+				  symbol ? symbol : "the function");
 	f->name = dwarf_diename(&die);
 	read_language(&die, f);
 	if (dwarf_attr_integrate(&die, DW_AT_external, &attr))
 		dwarf_formflag(&attr, &external);
 	f->has_result = dwarf_attr_integrate(&die, DW_AT_type, &attr) &&
 			dwarf_formref_die(&attr, &f->result.die);
-	read_parameters(&die, at, external && !is_clone(symbol), f);
+	where.abi = !where.inside && external && !is_clone(symbol);
+	read_parameters(&die, &where, f);
 	return 0;
+}
+
+int kx_dwarf_values_function(struct kx_dwarf_values *v, uint64_t addr, const char *symbol,
+			     struct kx_type_function *f, struct kx_err *err)
+{
+	return read_function(v, addr + (uint64_t)v->lines->shift, symbol, NULL, f, err);
+}
+
+int kx_dwarf_values_function_at(struct kx_dwarf_values *v, uint64_t addr, uint64_t place,
+				struct kx_type_function *f, struct kx_err *err)
+{
+	const Dwarf_Addr shift = (uint64_t)v->lines->shift, at = place + shift;
+
+	return read_function(v, addr + shift, NULL, &at, f, err);
 }
 
 int kx_dwarf_values_resolve(struct kx_dwarf_values *v, uint64_t addr, const char *symbol,

@@ -21,10 +21,18 @@ void kx_dwarf_values_close(struct kx_dwarf_values *v);
 /*
  * The function with code at @addr, whose symbol is @symbol (NULL: unknown): a clone such as
  * "f.isra.0" has not the parameters of its source, so only those are known that DWARF places. Names
- * live until kx_dwarf_values_close. Errors: -ENOENT (DWARF has no such function).
+ * live until kx_dwarf_values_close. Errors: -ENOENT (DWARF has no such function, or it was written in
+ * assembly: then it has no parameters there).
  */
 int kx_dwarf_values_function(struct kx_dwarf_values *v, uint64_t addr, const char *symbol,
 			     struct kx_type_function *out, struct kx_err *err);
+
+/*
+ * The same, but parameters are in the registers that DWARF names for the instruction at @place in
+ * the function; those that it places anywhere else are unknown.
+ */
+int kx_dwarf_values_function_at(struct kx_dwarf_values *v, uint64_t addr, uint64_t place,
+				struct kx_type_function *out, struct kx_err *err);
 
 /* kx_value_path_resolve in that function. Errors: those of both. */
 int kx_dwarf_values_resolve(struct kx_dwarf_values *v, uint64_t addr, const char *symbol,

@@ -88,7 +88,7 @@ static int check_count(struct kx_record_arguments *a, struct kx_err *err)
 			   o->rotation.bytes || o->rotation.seconds > 0 ? "--rotate" :
 			   o->min_duration_ns ? "--min-duration" :
 			   o->max_depth	      ? "--depth" :
-			   o->nargs	      ? "--args" :
+			   o->nargs || o->automatic_values ? "--args" :
 			   o->results	      ? "--results" :
 			   o->callers	      ? "--callers" :
 			   o->sample_hz	      ? "--sample" :
@@ -183,7 +183,7 @@ static int take_specs(struct kx_record_arguments *a, struct kx_err *err)
 
 		code = kx_value_spec_parse(a->include[i], spec, err);
 		if (!code && spec->n) {
-			a->include[i] = spec->pattern;
+			a->include[i] = spec->uncertain ? spec->text : spec->pattern;
 			o->nspecs++;
 		} else {
 			kx_value_spec_free(spec);
@@ -192,10 +192,26 @@ static int take_specs(struct kx_record_arguments *a, struct kx_err *err)
 	return code;
 }
 
+/* "f(Foo)" is a function of C++, or else f with a value. */
+static int find_otherwise(struct kx_record_arguments *a, struct kx_err *err)
+{
+	struct kx_recording_options *o = &a->o;
+
+	a->otherwise = calloc(o->select.ninclude + 1, sizeof(*a->otherwise));
+	if (!a->otherwise)
+		return kx_err_set(err, -ENOMEM, "out of memory");
+	o->select.otherwise = a->otherwise;
+	for (size_t i = 0; i < o->select.ninclude; i++)
+		for (size_t k = 0; k < o->nspecs; k++)
+			if (a->include[i] == a->specs[k].text)
+				a->otherwise[i] = a->specs[k].pattern;
+	return 0;
+}
+
 /* Which options do not go with them. */
 static int check_specs(const struct kx_recording_options *o, struct kx_err *err)
 {
-	if (!o->nspecs)
+	if (!o->nspecs && !o->automatic_values)
 		return 0;
 	if (o->count)
 		return kx_err_set(err, -EINVAL, "--count writes no trace, it only counts calls: leave out the values of -f");
@@ -228,6 +244,8 @@ int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, i
 		r = check_specs(&a->o, err);
 	if (!r)
 		r = complete_output(a, err);
+	if (!r)
+		r = find_otherwise(a, err);
 	a->o.pids = a->pids;
 	a->o.labels = a->labels;
 	a->o.select.include = a->include;
@@ -246,5 +264,6 @@ void kx_record_arguments_free(const struct kx_command *c, struct kx_record_argum
 	for (size_t i = 0; i < a->o.nspecs; i++)
 		kx_value_spec_free(&a->specs[i]);
 	free(a->specs);
+	free(a->otherwise);
 	free(a->compressed);
 }

@@ -21,6 +21,7 @@ struct kx_record_arguments {
 	const char **labels; /* of o.nlabels */
 	pid_t *pids; /* of o.npids */
 	struct kx_value_spec *specs; /* of o.nspecs */
+	const char **otherwise; /* see struct kx_select_options */
 	struct kx_flight_options flight; /* used if o.flight points to it */
 	struct kx_trigger *triggers;
 	struct kx_counts counts; /* of --count */

@@ -36,6 +36,20 @@ static int set_filter(void *field, const struct kx_option *o, const char *value,
 	return kx_filters_add(field, (uint32_t)o->constant, value, err);
 }
 
+/* A number of registers, or "auto". */
+static int set_args(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
+{
+	struct kx_record_arguments *a = field;
+	uint64_t n = 0;
+
+	(void)o;
+	a->o.automatic_values = !strcmp(value, "auto");
+	if (!a->o.automatic_values && !kx_value_number(value, 0, 6, &n))
+		return kx_err_set(err, -EINVAL, "--args takes a number from 0 to 6, or auto, not '%s'", value);
+	a->o.nargs = (unsigned)n;
+	return 0;
+}
+
 static int add_trigger(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
 {
 	struct kx_record_arguments *a = field;
@@ -184,10 +198,14 @@ const struct kx_option kx_target_options[] = {
 };
 
 static const struct kx_option payload[] = {
-	{ .name = "args", .kind = KX_OPTION_NUMBER, .argument = "N", .max = 6, FIELD(o.nargs),
-	  .help = "record the first N integer arguments (0 to 6), and the results of system calls",
+	{ .name = "args", .kind = KX_OPTION_CUSTOM, .argument = "N|auto", .set = set_args,
+	  .help = "record the first N integer arguments (0 to 6), and the results of system calls; auto: arguments and "
+		  "results by name and type, where they are known",
 	  .manual = "Record the first N integer argument registers, up to 6, and the results of system "
-		    "calls." },
+		    "calls.\n\n--args=auto records the arguments and the result of each function that has no values of its own "
+		    "(-f, see VALUES), with their names and types: of functions that debug information, the kernel's BTF or "
+		    "the table of prototypes describes. Structures are left out; so is what is more than a record "
+		    "holds: strings are cut to 24 bytes then, and the last arguments left out." },
 	{ .name = "results", .kind = KX_OPTION_FLAG, FIELD(o.results),
 	  .help = "record what calls return: rax, as a signed number of 64 bits",
 	  .manual = "Record what each call returns: the register rax at its exit, as a signed number of 64 bits. What the "

@@ -186,6 +186,16 @@ static void print_unmatched(const struct kx_recording_result *r)
 		kx_print(stderr, "kxray: nor did %zu more patterns\n", r->nunmatched - KX_UNMATCHED_SHOWN);
 }
 
+static void print_unknown_values(const struct kx_unknown_values *u)
+{
+	for (size_t i = 0; i < u->n && i < KX_UNKNOWN_SHOWN; i++)
+		kx_print(stderr, "kxray: %s of %s is not recorded: %s\n", u->shown[i].label, u->shown[i].function,
+			 u->shown[i].why);
+	if (u->n > KX_UNKNOWN_SHOWN)
+		kx_print(stderr, "kxray: nor %s %zu more values; the map says why ('kxray dump --json')\n",
+			 u->n == KX_UNKNOWN_SHOWN + 1 ? "is" : "are", u->n - KX_UNKNOWN_SHOWN);
+}
+
 void kx_record_summary_print(const struct kx_recording_options *o,
 			     const struct kx_recording_result *r)
 {
@@ -217,6 +227,7 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 			 (unsigned long long)r->unfollowed,
 			 r->unfollowed == 1 ? " was" : "es were");
 	print_unmatched(r);
+	print_unknown_values(&r->unknown_values);
 	if (!c->events && !c->lost && r->functions)
 		kx_print(stderr, "kxray: none of the traced functions was called or returned\n");
 	if (!c->events && r->loads)
@@ -244,6 +255,18 @@ static json_t *unmatched_of(const struct kx_recording_result *r)
 	return list;
 }
 
+/* The first values; those beyond KX_UNKNOWN_SHOWN are missing. */
+static json_t *unknown_values_of(const struct kx_unknown_values *u)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < u->n && i < KX_UNKNOWN_SHOWN; i++)
+		json_array_append_new(list, json_pack("{s:o,s:o,s:o}", "function", kx_json_text(u->shown[i].function, SIZE_MAX),
+						      "value", kx_json_text(u->shown[i].label, SIZE_MAX), "why",
+						      kx_json_text(u->shown[i].why, SIZE_MAX)));
+	return list;
+}
+
 int kx_record_summary_print_json(const struct kx_recording_options *o,
 				 const struct kx_recording_result *r, FILE *to)
 {
@@ -267,6 +290,8 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 
 	if (r->nunmatched && j)
 		json_object_set_new(j, "unmatched", unmatched_of(r));
+	if (r->unknown_values.n && j)
+		json_object_set_new(j, "unknown_values", unknown_values_of(&r->unknown_values));
 	if (r->kept[0] && j)
 		json_object_set_new(j, "old_trace", kx_json_text(r->kept, sizeof(r->kept)));
 	if (r->unprobed && j)

@@ -2,8 +2,14 @@
 #include "record/recorded_values.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/stop_request.h"
 #include "select/pattern_matches.h"
+#include "select/resolved_values.h"
+#include "select/value_types.h"
 #include "trace/values.h"
 
 bool kx_recorded_values_have_results(const struct kx_value_spec *specs, size_t n)
@@ -14,12 +20,46 @@ bool kx_recorded_values_have_results(const struct kx_value_spec *specs, size_t n
 	return false;
 }
 
-/* What knows the names of @f's arguments; NULL: only registers are known. */
-static const struct kx_value_resolver *resolver_of(const struct kx_selection *sel, const struct kx_function *f)
+/* What became of the items of a spec in all functions together. */
+struct outcome {
+	bool known[KX_MAX_VALUES];
+	struct kx_err why[KX_MAX_VALUES]; /* the first error; code 0: none */
+	size_t functions;
+};
+
+/* A question about one function. */
+struct question {
+	struct kx_value_types *types;
+	const struct kx_function *f;
+	const struct kx_value_spec *spec;
+	struct outcome *outcome;
+};
+
+/*
+ * What one function does not have makes its value unknown there: another function that the pattern matches may have it. Errors:
+ * -ENOMEM.
+ */
+static int resolve(void *ctx, const struct kx_value_item *item, struct kx_value_found *out, struct kx_err *err)
 {
-	(void)sel;
-	(void)f;
-	return NULL;
+	const struct question *q = ctx;
+	struct kx_err why = { 0 };
+	const size_t i = (size_t)(item - q->spec->items);
+	int code = kx_value_types_resolve(q->types, q->f, item, out, &why);
+
+	if (!code) {
+		q->outcome->known[i] = true;
+		return 0;
+	}
+	if (!q->outcome->why[i].code)
+		q->outcome->why[i] = why;
+	memset(out, 0, sizeof(*out));
+	out->value.label = strdup(item->label);
+	out->value.unknown = strdup(why.text);
+	out->value.type.kind = item->typed ? item->kind : KX_VALUE_HEX;
+	out->value.type.size = item->typed ? item->size : 8;
+	if (code == -ENOMEM || !out->value.label || !out->value.unknown)
+		return kx_err_set(err, -ENOMEM, "no memory for values");
+	return 0;
 }
 
 static bool matches(const struct kx_pattern *p, const struct kx_selection *sel, const struct kx_function *f)
@@ -31,57 +71,244 @@ static bool matches(const struct kx_pattern *p, const struct kx_selection *sel, 
 	return kx_pattern_matches_symbol(p, f->sym);
 }
 
-static void fill_table(struct kx_value_table *table, const struct kx_value *values, size_t n)
+static void fill_table(struct kx_value_table *table, const struct kx_resolved_values *v)
 {
 	*table = (struct kx_value_table){ 0 };
-	for (size_t i = 0; i < n; i++) {
-		if (values[i].unknown)
+	for (size_t i = 0; i < v->n; i++) {
+		if (v->values[i].unknown)
 			continue;
-		table->fetches[table->entry + table->exit] = values[i].fetch;
-		if (values[i].fetch.flags & KX_FETCH_EXIT)
+		table->fetches[table->entry + table->exit] = v->values[i].fetch;
+		if (v->values[i].fetch.flags & KX_FETCH_EXIT)
 			table->exit++;
 		else
 			table->entry++;
 	}
 }
 
-static int set_values(struct recording *r, struct kx_function *f, const struct kx_value_spec *spec, struct kx_err *err)
+static void note_unknown(struct recording *r, const struct kx_function *f, const struct kx_resolved_values *v)
 {
-	const struct kx_value_place place = {
+	struct kx_unknown_values *u = &r->result->unknown_values;
+
+	for (size_t i = 0; i < v->n; i++) {
+		if (!v->values[i].unknown)
+			continue;
+		if (u->n < KX_UNKNOWN_SHOWN) {
+			struct kx_unknown_value *one = &u->shown[u->n];
+
+			snprintf(one->function, sizeof(one->function), "%s", f->sym->pretty);
+			snprintf(one->label, sizeof(one->label), "%s", v->values[i].label);
+			snprintf(one->why, sizeof(one->why), "%s", v->values[i].unknown);
+		}
+		u->n++;
+	}
+}
+
+static int set_values(struct recording *r, struct kx_function *f, const struct kx_resolved_values *v, struct kx_err *err)
+{
+	struct kx_value_table table;
+	int code;
+
+	fill_table(&table, v);
+	code = kx_tracer_set_values(r->tracer, f->id, &table, err);
+	if (!code && kx_values_describe(r->values, f->id, v->values, v->places, v->n))
+		code = kx_err_set(err, -ENOMEM, "no memory for values");
+	f->has_values = !code;
+	return code;
+}
+
+static struct kx_value_place place_of(const struct recording *r, const struct kx_function *f)
+{
+	return (struct kx_value_place){
 		.args = f->plan.args,
 		.syscall = kx_select_is_probed_by(&r->sel, f, KX_PROBE_SYSCALL),
 		.exits = f->plan.exit_kind != KX_EXITS_NONE,
 	};
-	struct kx_value values[KX_MAX_VALUES];
-	struct kx_value_table table;
-	size_t places[KX_MAX_VALUES];
+}
+
+static int resolve_spec(struct recording *r, const struct kx_function *f, const struct kx_value_spec *spec,
+			struct outcome *outcome, struct kx_resolved_values *out, struct kx_err *err)
+{
+	struct question q = { r->types, f, spec, outcome };
+	const struct kx_value_resolver resolver = { resolve, &q };
+	const struct kx_value_place place = place_of(r, f);
+
+	return kx_values_resolve(spec, &place, &resolver, out, err);
+}
+
+static int add_function(struct recording *r, struct kx_function *f, const struct kx_value_spec *spec, struct outcome *outcome,
+			struct kx_err *err)
+{
+	struct kx_resolved_values v;
 	struct kx_err why = { 0 };
-	int code = kx_value_spec_resolve(spec, &place, resolver_of(&r->sel, f), values, places, &why);
+	int code = resolve_spec(r, f, spec, outcome, &v, &why);
 
 	if (code)
 		return kx_err_set(err, code, "%s: %.800s", f->sym->pretty, why.text);
-	fill_table(&table, values, spec->n);
-	code = kx_tracer_set_values(r->tracer, f->id, &table, err);
-	if (!code && kx_values_describe(r->values, f->id, values, places, spec->n))
-		code = kx_err_set(err, -ENOMEM, "no memory for values");
-	f->has_values = !code;
+	note_unknown(r, f, &v);
+	code = set_values(r, f, &v, err);
+	kx_resolved_values_free(&v);
+	return code;
+}
+
+/* What no function has is an error, but for those that join a recording. */
+static int check_outcome(const struct kx_value_spec *spec, const struct outcome *o, struct kx_err *err)
+{
 	for (size_t i = 0; i < spec->n; i++)
-		kx_value_free(&values[i]);
+		if (o->why[i].code && !o->known[i])
+			return kx_err_set(err, o->why[i].code, "-f '%.200s': %.700s", spec->text, o->why[i].text);
+	return 0;
+}
+
+/* Whether "f(Foo, Bar)" is the name of a function. */
+static int is_whole_name(const struct recording *r, const struct kx_value_spec *spec, bool *whole, struct kx_err *err)
+{
+	struct kx_pattern pattern;
+	int code = 0;
+
+	*whole = false;
+	if (!spec->uncertain)
+		return 0;
+	code = kx_pattern_parse(spec->text, &pattern, err);
+	for (size_t i = 0; i < r->sel.nfunctions && !code && !*whole; i++)
+		*whole = r->sel.functions[i].traced && matches(&pattern, &r->sel, &r->sel.functions[i]);
+	kx_pattern_free(&pattern);
 	return code;
 }
 
 static int add_spec(struct recording *r, const struct kx_value_spec *spec, size_t first, struct kx_err *err)
 {
-	struct kx_pattern pattern;
-	int code = kx_pattern_parse(spec->pattern, &pattern, err);
+	struct kx_pattern pattern = { 0 };
+	struct outcome *outcome = calloc(1, sizeof(*outcome));
+	bool whole = false;
+	int code = outcome ? is_whole_name(r, spec, &whole, err) : kx_err_set(err, -ENOMEM, "no memory for values");
+
+	if (!code && !whole)
+		code = kx_pattern_parse(spec->pattern, &pattern, err);
+	for (size_t i = first; i < r->sel.nfunctions && !code && !whole; i++) {
+		struct kx_function *f = &r->sel.functions[i];
+
+		if (!f->traced || !matches(&pattern, &r->sel, f))
+			continue;
+		code = kx_stop_check(err);
+		if (!code)
+			code = add_function(r, f, spec, outcome, err);
+	}
+	if (!code && !first && !whole)
+		code = check_outcome(spec, outcome, err);
+	kx_pattern_free(&pattern);
+	free(outcome);
+	return code;
+}
+
+/* --args=auto: what a function has, without a spec */
+
+#define AUTO_STRING 24 /* bytes, where several strings would be too long together */
+
+static void free_items(struct kx_value_spec *spec)
+{
+	for (size_t i = 0; i < spec->n; i++) {
+		free(spec->items[i].label);
+		free(spec->items[i].name);
+	}
+	spec->n = 0;
+}
+
+/* Adds the item if it is a number or a string. Errors: -ENOMEM. */
+static int add_item(struct recording *r, const struct kx_function *f, struct kx_value_spec *spec, const char *name, bool exit)
+{
+	struct kx_value_item *item = &spec->items[spec->n];
+	struct kx_value_found found;
+	int code;
+
+	for (size_t i = 0; i < spec->n; i++)
+		if (!strcmp(spec->items[i].label, name))
+			return 0;
+	*item = (struct kx_value_item){ .label = strdup(name), .name = strdup(name), .exit = exit };
+	if (item->label && item->name) {
+		item->path = item->label + strlen(item->label);
+		code = kx_value_types_resolve(r->types, f, item, &found, NULL);
+		if (!code) {
+			kx_value_free(&found.value);
+			spec->n++;
+			return 0;
+		}
+	} else {
+		code = -ENOMEM;
+	}
+	free(item->label);
+	free(item->name);
+	return code == -ENOMEM ? code : 0;
+}
+
+/* Makes the values fit into a record: strings become shorter, then the last parameters are left out. */
+static bool shorten(struct kx_value_spec *spec)
+{
+	const bool result = spec->n && spec->items[spec->n - 1].exit;
+	struct kx_value_item *last;
+
+	if (!spec->items[0].most) {
+		for (size_t i = 0; i < spec->n; i++)
+			spec->items[i].most = AUTO_STRING;
+		return true;
+	}
+	if (spec->n <= (size_t)result)
+		return false;
+	last = &spec->items[spec->n - 1 - result];
+	free(last->label);
+	free(last->name);
+	if (result) {
+		last[0] = last[1];
+		last[0].path = last[0].label + strlen(last[0].label);
+	}
+	spec->n--;
+	return spec->n;
+}
+
+static int add_automatic(struct recording *r, struct kx_function *f, struct kx_err *err)
+{
+	const char *names[KX_MAX_VALUES];
+	struct kx_value_spec spec = { .text = (char *)(uintptr_t) "--args=auto" };
+	struct outcome *outcome = calloc(1, sizeof(*outcome));
+	struct kx_resolved_values v = { .n = 0 };
+	bool result;
+	size_t n = kx_value_types_parameters(r->types, f, names, KX_MAX_VALUES - 1, &result);
+	int code = outcome ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !code; i++)
+		code = add_item(r, f, &spec, names[i], false);
+	if (result && !code)
+		code = add_item(r, f, &spec, "ret", true);
+	while (!code && spec.n) {
+		code = resolve_spec(r, f, &spec, outcome, &v, err);
+		if (code != -E2BIG)
+			break;
+		code = shorten(&spec) ? 0 : -E2BIG;
+	}
+	free_items(&spec);
+	free(outcome);
+	if (code == -ENOMEM)
+		return kx_err_set(err, code, "no memory for values");
+	if (!code && v.n) {
+		note_unknown(r, f, &v);
+		code = set_values(r, f, &v, err);
+	}
+	kx_resolved_values_free(&v);
+	return code == -E2BIG ? 0 : code;
+}
+
+static int add_all_automatic(struct recording *r, size_t first, struct kx_err *err)
+{
+	int code = 0;
 
 	for (size_t i = first; i < r->sel.nfunctions && !code; i++) {
 		struct kx_function *f = &r->sel.functions[i];
 
-		if (f->traced && matches(&pattern, &r->sel, f))
-			code = set_values(r, f, spec, err);
+		if (!f->traced || f->has_values)
+			continue;
+		code = kx_stop_check(err);
+		if (!code)
+			code = add_automatic(r, f, err);
 	}
-	kx_pattern_free(&pattern);
 	return code;
 }
 
@@ -89,13 +316,20 @@ int kx_recorded_values_add(struct recording *r, size_t first, struct kx_err *err
 {
 	int code = 0;
 
-	if (!r->o->nspecs)
+	if (!r->o->nspecs && !r->o->automatic_values)
 		return 0;
 	if (!r->values)
 		r->values = json_object();
-	if (!r->values)
+	if (!r->types)
+		r->types = kx_value_types_new(&r->sel);
+	if (!r->values || !r->types)
 		return kx_err_set(err, -ENOMEM, "no memory for values");
 	for (size_t i = 0; i < r->o->nspecs && !code; i++)
 		code = add_spec(r, &r->o->specs[i], first, err);
+	if (!code && r->o->automatic_values)
+		code = add_all_automatic(r, first, err);
+	/* debug information takes memory, and a recording may last */
+	kx_value_types_free(r->types);
+	r->types = NULL;
 	return code;
 }

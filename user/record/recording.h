@@ -88,6 +88,7 @@ struct kx_recording_options {
 	bool callers;         /* store each call's return address */
 	const struct kx_value_spec *specs; /* of nspecs: which values calls carry */
 	size_t nspecs;
+	bool automatic_values; /* and those of functions without a spec: what is known of their parameters and results */
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
 	bool sources[KX_SOURCES]; /* optional ones: see tracer/sources.h */
 	const struct kx_flight_options *flight; /* write only dumps; or NULL */
@@ -120,6 +121,15 @@ struct kx_recording_options {
 };
 
 #define KX_UNMATCHED_SHOWN 8
+#define KX_UNKNOWN_SHOWN   8
+
+/* Values that cannot be recorded in a function, the first ones, cut. */
+struct kx_unknown_values {
+	size_t n;
+	struct kx_unknown_value {
+		char function[128], label[64], why[256];
+	} shown[KX_UNKNOWN_SHOWN];
+};
 
 struct kx_launch;
 
@@ -132,6 +142,7 @@ struct kx_recording_result {
 	/* Include patterns that matched no function all the time: the first ones, borrowed from the options. */
 	size_t nunmatched;
 	const char *unmatched[KX_UNMATCHED_SHOWN];
+	struct kx_unknown_values unknown_values;
 	size_t processes;   /* that were traced; 0 with -a: not counted */
 	/* Of these, those that joined and were traced in shared libraries only from a moment on. */
 	size_t joined;

@@ -283,9 +283,12 @@ void kx_selection_free(struct kx_selection *sel)
 			kx_select_free_binary(s->binaries[i]);
 		for (size_t i = 0; s->include && i < s->options.ninclude; i++)
 			kx_pattern_free(&s->include[i]);
+		for (size_t i = 0; s->otherwise && i < s->options.ninclude; i++)
+			kx_pattern_free(&s->otherwise[i]);
 		for (size_t i = 0; s->exclude && i < s->options.nexclude; i++)
 			kx_pattern_free(&s->exclude[i]);
 		free(s->include);
+		free(s->otherwise);
 		free(s->exclude);
 		free(s->matches);
 		free(s->unnamed);

@@ -42,6 +42,8 @@ struct kx_select_process {
 struct kx_select_options {
 	const char *const *include; /* patterns, -f; without any, functions are chosen by size */
 	size_t ninclude;
+	/* NULL, or for each of them another pattern in place of one that matches nothing, or NULL */
+	const char *const *otherwise;
 	const char *const *exclude; /* patterns, -x */
 	size_t nexclude;
 	enum kx_exits exits;

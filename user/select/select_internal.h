@@ -38,6 +38,7 @@ struct kx_binary {
 struct kx_selector {
 	struct kx_select_options options;
 	struct kx_pattern *include, *exclude;
+	struct kx_pattern *otherwise; /* by include pattern; without text: none */
 	struct kx_binary **binaries;
 	size_t nbinaries, room;
 	size_t nfunctions_room;

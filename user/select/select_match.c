@@ -23,7 +23,7 @@ static int parse_patterns(const char *const *texts, size_t n, struct kx_pattern 
 	if (!*out)
 		return kx_select_no_memory(err);
 	for (i = 0; i < n; i++) {
-		rc = kx_pattern_parse(texts[i], &(*out)[i], err);
+		rc = texts && texts[i] ? kx_pattern_parse(texts[i], &(*out)[i], err) : 0;
 		if (rc)
 			return rc;
 	}
@@ -38,6 +38,8 @@ int kx_select_parse_patterns(struct kx_selector *s, struct kx_err *err)
 	s->matches = calloc(o->ninclude + 1, sizeof(*s->matches));
 	if (!s->matches)
 		return kx_select_no_memory(err);
+	if (!rc)
+		rc = parse_patterns(o->otherwise, o->ninclude, &s->otherwise, err);
 	return rc ? rc : parse_patterns(o->exclude, o->nexclude, &s->exclude, err);
 }
 
@@ -171,42 +173,61 @@ static size_t mark(const struct kx_pattern *p, struct kx_binary *b, bool value)
 	return n;
 }
 
-static int apply_include(struct kx_selector *s, size_t which, size_t first, bool must_match,
-			 struct kx_err *err)
-{
-	const struct kx_pattern *p = &s->include[which];
-	const struct kx_binary *failed = NULL;
-	size_t matched = 0;
-	bool named = false;
+/* What a pattern has matched. */
+struct include_result {
+	const struct kx_binary *failed; /* the first one that could not be read */
+	size_t matched;
+	bool named; /* it names a module */
+};
 
-	/* The functions of a pseudo-module are all known now. */
-	must_match |= kx_provider_get(p->space)->name && !first;
+/* Errors: -EINTR. */
+static int mark_all(struct kx_selector *s, const struct kx_pattern *p, size_t first, struct include_result *out, struct kx_err *err)
+{
+	*out = (struct include_result){ 0 };
 	for (size_t i = first; i < s->nbinaries; i++) {
 		struct kx_binary *b = s->binaries[i];
 
 		if (!names(p, b))
 			continue;
-		named = true;
+		out->named = true;
 		if (kx_stop_check(err))
 			return -EINTR;
 		if (!kx_select_load(b))
-			matched += mark(p, b, true);
-		else if (!failed)
-			failed = b;
+			out->matched += mark(p, b, true);
+		else if (!out->failed)
+			out->failed = b;
 	}
-	s->matches[which] += matched;
+	return 0;
+}
+
+static int apply_include(struct kx_selector *s, size_t which, size_t first, bool must_match,
+			 struct kx_err *err)
+{
+	const struct kx_pattern *p = &s->include[which];
+	struct include_result r;
+	int rc = mark_all(s, p, first, &r, err);
+
+	if (!rc && !r.matched && !s->matches[which] && s->otherwise[which].text) {
+		p = &s->otherwise[which];
+		rc = mark_all(s, p, first, &r, err);
+	}
+	if (rc)
+		return rc;
+	/* The functions of a pseudo-module are all known now. */
+	must_match |= kx_provider_get(p->space)->name && !first;
+	s->matches[which] += r.matched;
 	if (!must_match)
 		return 0;
-	if (!named && s->options.dynamic_targets)
+	if (!r.named && s->options.dynamic_targets)
 		return kx_select_note(s->out, "no module matches '%s' of -f '%s' yet", p->module,
 				      p->text) ?
 			       kx_select_no_memory(err) :
 			       0;
-	if (!failed)
-		return matched ? 0 : no_match(s, p, err);
-	if (!matched)
-		return kx_err_set(err, failed->load_rc, "%s", failed->load_err.text);
-	return kx_select_note(s->out, "left out: %s", failed->load_err.text) ?
+	if (!r.failed)
+		return r.matched ? 0 : no_match(s, p, err);
+	if (!r.matched)
+		return kx_err_set(err, r.failed->load_rc, "%s", r.failed->load_err.text);
+	return kx_select_note(s->out, "left out: %s", r.failed->load_err.text) ?
 		       kx_select_no_memory(err) :
 		       0;
 }

@@ -36,13 +36,29 @@ static const char *skip_name(const char *s)
 	return s;
 }
 
-/* The end of NAME {('->' | '.') MEMBER}. */
+/* The end of "[3]" behind a name at @s; @s itself if there is none. */
+static const char *skip_element(const char *s)
+{
+	const char *end = *s == '[' ? s + 1 + strspn(s + 1, "0123456789") : s;
+
+	return end > s + 1 && *end == ']' ? end + 1 : s;
+}
+
+/* The end of NAME {('->' | '.') MEMBER | '[' NUMBER ']'}. */
 static const char *skip_label(const char *s)
 {
 	const char *end = skip_name(s), *next;
 
-	while (end != s && (*end == '.' || (end[0] == '-' && end[1] == '>'))) {
-		const char *member = end + (*end == '.' ? 1 : 2);
+	while (end != s && (*end == '.' || *end == '[' || (end[0] == '-' && end[1] == '>'))) {
+		const char *member = end + (*end == '-' ? 2 : 1);
+
+		if (*end == '[') {
+			next = skip_element(end);
+			if (next == end)
+				return end;
+			end = next;
+			continue;
+		}
 
 		next = skip_name(member);
 		if (next == member)
@@ -167,7 +183,8 @@ static int parse_list(struct kx_value_spec *out, const char *text, const char *o
 		struct kx_value_item item;
 
 		at = parse_item(&item, at, false, &bad);
-		if (!at || (*at != ',' && at != close) || is_keyword(item.name)) {
+		if (!at || (*at != ',' && at != close) || is_keyword(item.name) ||
+		    (at < close && skip_blanks(at + 1) == close)) {
 			code = at || !bad ? 0 : bad_type(text, &item, err);
 			free_item(&item);
 			n = 0;
@@ -176,20 +193,17 @@ static int parse_list(struct kx_value_spec *out, const char *text, const char *o
 		certain |= item.typed || item.argument || *item.path;
 		if (n == KX_MAX_VALUES) {
 			free_item(&item);
-			code = kx_err_set(err, -E2BIG, "-f '%s' has more than %d values", text, KX_MAX_VALUES);
+			n = 0;
+			code = !certain ? 0 : kx_err_set(err, -E2BIG, "-f '%s' has more than %d values", text, KX_MAX_VALUES);
 			goto done;
 		}
 		out->items[n++] = item;
 		if (at == close)
 			break;
 	}
-	if (certain || !n) {
-		out->n = n;
-		return (int)n;
-	}
-	/* "f(Foo)" may be the function of a C++ program */
 	out->n = n;
-	return (int)n + KX_MAX_VALUES;
+	out->uncertain = n && !certain;
+	return (int)n;
 done:
 	for (size_t i = 0; i < KX_MAX_VALUES; i++)
 		free_item(&out->items[i]);
@@ -243,12 +257,7 @@ static int parse_parts(const char *text, struct kx_value_spec *out, size_t *patt
 	open = end > text && end[-1] == ')' ? find_open(text, end - 1) : NULL;
 	if (open) {
 		n = parse_list(out, text, open, end - 1, err);
-		if (n > KX_MAX_VALUES && !arrow) {
-			for (size_t i = 0; i < out->n; i++)
-				free_item(&out->items[i]);
-			n = 0;
-			out->n = 0;
-		}
+		out->uncertain &= !arrow;
 		if (n > 0 || (arrow && skip_blanks(open + 1) == end - 1))
 			end = open;
 	}
@@ -285,17 +294,6 @@ static int check_labels(const char *text, const struct kx_value_spec *s, struct 
 	return 0;
 }
 
-/* Words of the payload at the entry or the exit. */
-static size_t words_of(const struct kx_value *values, size_t n, bool exit)
-{
-	size_t words = 1;
-
-	for (size_t i = 0; i < n; i++)
-		if (!(values[i].fetch.flags & KX_FETCH_EXIT) == !exit && !values[i].unknown)
-			words += values[i].type.kind == KX_VALUE_STRING ? KX_STRING_WORDS(values[i].fetch.most) : 1;
-	return words;
-}
-
 int kx_value_spec_parse(const char *text, struct kx_value_spec *out, struct kx_err *err)
 {
 	size_t pattern = strlen(text);
@@ -304,10 +302,15 @@ int kx_value_spec_parse(const char *text, struct kx_value_spec *out, struct kx_e
 	*out = (struct kx_value_spec){ 0 };
 	code = parse_parts(text, out, &pattern, err);
 	if (!code)
-		code = check_labels(text, out, err);
+		code = check_labels(text, out, out->uncertain ? NULL : err);
+	if (code == -EINVAL && out->uncertain) {
+		kx_value_spec_free(out); /* "f(Foo, Foo)" */
+		code = 0;
+	}
 	if (!code) {
+		out->text = strdup(text);
 		out->pattern = strndup(text, out->n ? pattern : strlen(text));
-		code = out->pattern ? 0 : no_memory(err);
+		code = out->pattern && out->text ? 0 : no_memory(err);
 	}
 	if (code)
 		kx_value_spec_free(out);
@@ -319,141 +322,6 @@ void kx_value_spec_free(struct kx_value_spec *spec)
 	for (size_t i = 0; i < KX_MAX_VALUES; i++)
 		free_item(&spec->items[i]);
 	free(spec->pattern);
+	free(spec->text);
 	*spec = (struct kx_value_spec){ 0 };
-}
-
-/* An item that needs no resolver: a register, or what it points to if it is a string. */
-static int resolve_register(const struct kx_value_item *item, const struct kx_value_place *place, struct kx_value *out,
-			    struct kx_err *err)
-{
-	static const uint8_t registers[] = { KX_FROM_DI, KX_FROM_SI, KX_FROM_DX, KX_FROM_CX, KX_FROM_R8, KX_FROM_R9 };
-
-	if (*item->path || (!item->argument && !item->exit))
-		return kx_err_set(err, -EINVAL, "what %s is, is not known here: name it arg1 to arg6, with a type as in arg1:i32",
-				  item->label);
-	out->label = strdup(item->label);
-	if (!out->label)
-		return no_memory(err);
-	out->type.kind = item->typed ? item->kind : item->exit ? KX_VALUE_SIGNED : KX_VALUE_HEX;
-	out->type.size = item->typed ? item->size : 8;
-	out->fetch.from = item->exit ? KX_FROM_AX : registers[item->argument - 1];
-	if (place->syscall && item->argument == 4)
-		out->fetch.from = KX_FROM_R10;
-	if (item->argument > place->args)
-		out->unknown = strdup("its register may have changed where the entry is recorded");
-	else if (item->exit && !place->exits)
-		out->unknown = strdup("exits are not recorded");
-	else if (out->type.kind == KX_VALUE_FLOAT)
-		out->unknown = strdup("floating-point registers cannot be read");
-	else
-		return 0;
-	return out->unknown ? 0 : no_memory(err);
-}
-
-/* What does not depend on where the value was found. */
-static void complete_fetch(const struct kx_value_item *item, struct kx_value *v)
-{
-	v->fetch.size = v->type.size;
-	v->fetch.flags &= (uint8_t)~(KX_FETCH_EXIT | KX_FETCH_SIGNED);
-	if (item->exit)
-		v->fetch.flags |= KX_FETCH_EXIT;
-	if (v->type.kind == KX_VALUE_SIGNED || v->type.kind == KX_VALUE_ENUM)
-		v->fetch.flags |= KX_FETCH_SIGNED;
-	if (v->type.kind == KX_VALUE_STRING)
-		v->fetch.most = item->most ? item->most : KX_STRING_MOST;
-}
-
-/* Sets which value has the length of each counted string: its place among those of the same event. Errors: -ENOMEM. */
-static int find_lengths(const struct kx_value_spec *spec, struct kx_value *out, const size_t *places)
-{
-	for (size_t i = 0; i < spec->n; i++) {
-		const struct kx_value_item *item = &spec->items[places[i]];
-		size_t in_event = 0;
-
-		for (size_t k = 0; item->length && k < spec->n; k++) {
-			const struct kx_value_item *other = &spec->items[places[k]];
-
-			if (other->exit != item->exit || out[k].unknown)
-				continue;
-			if (!strcmp(other->label, item->length)) {
-				out[i].fetch.flags |= KX_FETCH_COUNTED;
-				out[i].fetch.length = (uint8_t)in_event;
-			}
-			in_event++;
-		}
-		if (item->length && !out[i].unknown && !(out[i].fetch.flags & KX_FETCH_COUNTED)) {
-			out[i].unknown = strdup("its length is unknown");
-			return out[i].unknown ? 1 : -ENOMEM;
-		}
-	}
-	return 0;
-}
-
-/* Rank of a value in the payload. */
-static int rank(const struct kx_value *v)
-{
-	return v->unknown ? 4 : (v->fetch.flags & KX_FETCH_EXIT ? 2 : 0) + (v->type.kind == KX_VALUE_STRING);
-}
-
-static void free_values(struct kx_value *values, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		kx_value_free(&values[i]);
-}
-
-/* Moves values that are unknown behind the others. */
-static void move_unknown(struct kx_value *out, size_t *places, size_t n)
-{
-	for (size_t i = 0; i + 1 < n; i++) {
-		const struct kx_value v = out[i];
-		const size_t place = places[i];
-
-		if (!v.unknown || out[i + 1].unknown)
-			continue;
-		out[i] = out[i + 1];
-		places[i] = places[i + 1];
-		out[i + 1] = v;
-		places[i + 1] = place;
-	}
-}
-
-int kx_value_spec_resolve(const struct kx_value_spec *spec, const struct kx_value_place *place,
-			  const struct kx_value_resolver *resolver, struct kx_value out[KX_MAX_VALUES],
-			  size_t places[KX_MAX_VALUES], struct kx_err *err)
-{
-	struct kx_value found[KX_MAX_VALUES] = { 0 };
-	size_t n = 0;
-	int code = 0;
-
-	for (size_t i = 0; i < spec->n && !code; i++) {
-		const struct kx_value_item *item = &spec->items[i];
-		bool plain = !*item->path && (item->argument || (item->exit && item->typed));
-
-		code = plain || !resolver || !resolver->resolve ? resolve_register(item, place, &found[i], err) :
-								  resolver->resolve(resolver->ctx, item, &found[i], err);
-		complete_fetch(item, &found[i]);
-	}
-	for (int r = 0; r < 5 && !code; r++)
-		for (size_t i = 0; i < spec->n; i++)
-			if (rank(&found[i]) == r) {
-				places[n] = i;
-				out[n++] = found[i];
-			}
-	if (code) {
-		free_values(found, spec->n);
-		return code;
-	}
-	/* a string that becomes unknown moves those behind it */
-	while ((code = find_lengths(spec, out, places)) > 0)
-		move_unknown(out, places, n);
-	if (code) {
-		free_values(out, n);
-		return no_memory(err);
-	}
-	if (words_of(out, n, false) > KX_WIRE_MAX_WORDS - 1 || words_of(out, n, true) > KX_WIRE_MAX_WORDS - 1) {
-		free_values(out, n);
-		return kx_err_set(err, -E2BIG, "the values of a call have more than %d bytes together: shorten strings with str[BYTES]",
-				  (KX_WIRE_MAX_WORDS - 2) * 8);
-	}
-	return 0;
 }

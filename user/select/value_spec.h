@@ -3,11 +3,11 @@
  * What of a call is recorded, as -f has it behind a pattern:
  *
  *     spec = PATTERN [ '(' item {',' item} ')' ] [ ' -> ' item ]
- *     item = NAME {('->' | '.') MEMBER} [':' TYPE]
+ *     item = NAME {('->' | '.') MEMBER | '[' NUMBER ']'} [':' TYPE]
  *     TYPE = u8..u64 | i8..i64 | x8..x64 | bool | char | ptr | f32 | f64 | str | str[BYTES] | str[LABEL]
  *
  * arg1 to arg6 are the integer argument registers; behind ' -> ' any NAME is the result. What a name or a member is, and its
- * type if it has none here, a resolver knows: see kx_value_resolver.
+ * type if it has none here, resolved_values.h finds.
  */
 #ifndef KX_VALUE_SPEC_H
 #define KX_VALUE_SPEC_H
@@ -34,44 +34,23 @@ struct kx_value_item {
 
 struct kx_value_spec {
 	char *pattern; /* owned */
+	char *text;    /* owned */
+	/*
+	 * "f(Foo, Bar)": names without types, members or a result, which may be the parameters of a C++ function. It has values
+	 * only if no function matches the whole text.
+	 */
+	bool uncertain;
 	struct kx_value_item items[KX_MAX_VALUES];
 	size_t n; /* 0: @pattern is the whole text */
 };
 
 /*
- * Parses @text. What looks like a list of parameters of a C++ function, or anything else that is no list of items, is part of
- * the pattern: "ns::f(int, char*)", "f(Foo)", "operator->". Errors: -EINVAL (an item of arg1 to arg6, or the result, has an
+ * Parses @text. What can only be a list of parameters of a C++ function, or anything else that is no list of items, is part of
+ * the pattern: "ns::f(int, char*)", "operator->". Errors: -EINVAL (an item of arg1 to arg6, or the result, has an
  * unknown type; two have one label; the length of a string is no item), -E2BIG (more than KX_MAX_VALUES, or more than the
  * payload of a record holds), -ENOMEM.
  */
 int kx_value_spec_parse(const char *text, struct kx_value_spec *out, struct kx_err *err);
 void kx_value_spec_free(struct kx_value_spec *spec);
-
-/*
- * Finds what @item is in a function: label, type and fetch of @out, or why it is unknown. Types that the item has go before
- * those that it finds. Errors: -ENOENT (there is no such name or member), -EINVAL (the type does not fit), -ENOMEM.
- */
-typedef int (*kx_value_resolve)(void *ctx, const struct kx_value_item *item, struct kx_value *out, struct kx_err *err);
-
-struct kx_value_resolver {
-	kx_value_resolve resolve; /* NULL: only arg1 to arg6 and the result are known */
-	void *ctx;
-};
-
-/* Of the function in which the values are. */
-struct kx_value_place {
-	unsigned args; /* integer argument registers that are unchanged where its entry is recorded */
-	bool syscall;  /* its fourth argument is in another register */
-	bool exits;    /* its exits are recorded */
-};
-
-/*
- * Makes the values of @spec for one function: @out has spec->n, in the order of the payload, which begins with those of the
- * entry, each time the numbers before the strings, and ends with those that are unknown; @places[i] is the item of value i. Release each with kx_value_free.
- * Errors: those of the resolver, -EINVAL (neither a type nor a resolver), -E2BIG.
- */
-int kx_value_spec_resolve(const struct kx_value_spec *spec, const struct kx_value_place *place,
-			  const struct kx_value_resolver *resolver, struct kx_value out[KX_MAX_VALUES],
-			  size_t places[KX_MAX_VALUES], struct kx_err *err);
 
 #endif

@@ -9,6 +9,7 @@ and "compared N" last, the number of values.
 """
 import csv
 import json
+import re
 import sys
 
 how, path, did, *functions = sys.argv[1:]
@@ -48,10 +49,11 @@ def same(x, y):
 got, want, compared = {}, {}, 0
 with open(path, newline="", encoding="utf-8") as f:
     for name, values in {"csv": from_csv, "dump": from_dump, "chrome": from_chrome}[how](f):
-        got.setdefault(name, []).append(values)
+        # without the parameters of C++, and of gcc's copies
+        got.setdefault(re.sub(r"(\[abi:cxx11\])?\((?!\*).*|\.(isra|constprop|part)\.\d+.*", "", name), []).append(values)
 with open(did, encoding="utf-8") as f:
     for call in json.load(f)["calls"]:
-        want.setdefault(call["function"], []).append(call["args"] | {"ret": call["result"]})
+        want.setdefault(call["function"], []).append(call["args"] | {call.get("of", "ret"): call["result"]})
 for name in functions:
     a, b = got.get(name, []), want[name]
     if len(a) != len(b):

@@ -51,8 +51,8 @@ static void test_specs(void **state)
 	(void)state;
 	is("read(arg1:i32, arg2, arg3:u64) -> ret:i64", "read|arg1:0.4.0.|arg2|arg3:1.8.0.|>ret:0.8.0.");
 	is("libssl.so*:SSL_write(ssl:ptr,buf:str[num],num:i32)",
-	   "libssl.so*:SSL_write|ssl:5.8.0.|buf:8.0.64.num|num:0.4.0.");
-	is("handle(req->id, req->path:str, req->hdr.len)", "handle|req->id|req->path:8.0.64.|req->hdr.len");
+	   "libssl.so*:SSL_write|ssl:5.8.0.|buf:8.0.0.num|num:0.4.0.");
+	is("handle(req->id, req->path:str, req->hdr.len)", "handle|req->id|req->path:8.0.0.|req->hdr.len");
 	is("f(arg1:str[16])", "f|arg1:8.0.16.");
 	is("f() -> ret", "f|>ret");
 	is("f -> r:x32", "f|>r:2.4.0.");
@@ -230,13 +230,32 @@ static void fails_to_resolve(const char *text, const struct kx_value_resolver *r
 	kx_value_spec_free(&s);
 }
 
+/* Strings without a size share what a record has for them: 22 words, of which each has one for its length. */
+static void test_shared(void **state)
+{
+	static const struct kx_value_place all = { .args = 6, .exits = true };
+	struct kx_resolved_values r = resolve("f(arg1:str, arg2:str[9], arg3:str, arg4:u8)", &all, NULL);
+
+	(void)state;
+	assert_string_equal(r.values[1].label, "arg1");
+	assert_int_equal(r.values[1].fetch.most, 64);
+	assert_int_equal(r.values[2].fetch.most, 9);
+	assert_int_equal(r.values[3].fetch.most, 64);
+	kx_resolved_values_free(&r);
+	r = resolve("f(arg1:str, arg2:str[9], arg3:str, arg4:str, arg5:u8)", &all, NULL);
+	assert_int_equal(r.values[1].fetch.most, 40);
+	assert_int_equal(r.values[2].fetch.most, 9);
+	assert_int_equal(r.values[4].fetch.most, 40);
+	kx_resolved_values_free(&r);
+}
+
 static void test_unresolved(void **state)
 {
 	static const struct kx_value_resolver resolver = { resolve_string, NULL };
 
 	(void)state;
 	fails_to_resolve("f(req->id:u8)", NULL, -EINVAL, "req->id");
-	fails_to_resolve("f(arg1:str, arg2:str, arg3:str)", NULL, -E2BIG, "bytes");
+	fails_to_resolve("f(arg1:str[64], arg2:str[64], arg3:str[64])", NULL, -E2BIG, "bytes");
 	fails_to_resolve("f(a.a, b, c, d, e)", &resolver, -E2BIG, "more than 8 values");
 }
 
@@ -245,7 +264,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_specs),	cmocka_unit_test(test_patterns), cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_fetches), cmocka_unit_test(test_unknown),	 cmocka_unit_test(test_unresolved),
-		cmocka_unit_test(test_uncertain), cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_uncertain), cmocka_unit_test(test_shared), cmocka_unit_test(test_hidden),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #define TYPEDEFS       64 /* typedefs and qualifiers around a type, against cycles */
 #define MEMBERS	       100000
 #define ELEMENT_LEVELS 8 /* dimensions of an array */
+#define CLASS_LEVELS   16
 
 static bool type_of(Dwarf_Die *die, Dwarf_Die *out)
 {
@@ -124,28 +125,6 @@ static enum kx_type_class base_class(struct kx_type *t, Dwarf_Die *die)
 	}
 }
 
-/* GCC passes a class by its address if its copies are not trivial, and says so in DWARF 5; before
- * that a destructor shows it. */
-static bool by_reference(Dwarf_Die *die, const char *name)
-{
-	Dwarf_Word convention;
-	Dwarf_Die child;
-	unsigned n = 0;
-
-	if (number(die, DW_AT_calling_convention, &convention))
-		return convention == DW_CC_pass_by_reference;
-	if (!name || dwarf_child(die, &child))
-		return false;
-	do {
-		const char *method =
-			dwarf_tag(&child) == DW_TAG_subprogram ? dwarf_diename(&child) : NULL;
-
-		if (method && method[0] == '~')
-			return true;
-	} while (++n < MEMBERS && dwarf_siblingof(&child, &child) == 0);
-	return false;
-}
-
 static bool is_number_name(const char *name)
 {
 	return name &&
@@ -192,7 +171,6 @@ static void describe_tag(struct kx_dwarf_types *types, struct kx_type *t, Dwarf_
 			number(&complete, DW_AT_byte_size, &size);
 			t->size = size;
 		}
-		t->by_reference = by_reference(&t->self.die, t->name);
 	}
 	if (is_pointer(tag)) {
 		t->has_target = type_of(die, &target);
@@ -231,6 +209,129 @@ static int describe(void *ctx, const union kx_type_handle *handle, struct kx_typ
 	if (!t->name || (t->class != KX_TYPE_STRUCT && t->class != KX_TYPE_UNION && alias))
 		t->name = alias;
 	return t->class == KX_TYPE_ARRAY ? describe_array(t, &die) : 0;
+}
+
+/* By address */
+
+struct copies {
+	bool others;  /* a copy or move constructor or a destructor that somebody wrote */
+	bool deleted; /* a constructor that was deleted */
+	bool kept;    /* one that the compiler makes */
+	unsigned steps, depth;
+};
+
+static bool is_trivial(struct copies *c, Dwarf_Die *die);
+
+/* The class, behind references and qualifiers, of the type of a parameter; false if it is none. */
+static bool class_of(Dwarf_Die *parameter, bool references, Dwarf_Die *out)
+{
+	Dwarf_Die die;
+
+	if (!type_of(parameter, &die))
+		return false;
+	for (unsigned i = 0; i < TYPEDEFS; i++) {
+		int tag = dwarf_tag(&die);
+
+		if (tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type) {
+			*out = die;
+			return true;
+		}
+		if (!is_wrapper(tag) && !(!references && tag == DW_TAG_array_type) &&
+		    !(references && (tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type)))
+			return false;
+		if (!type_of(&die, &die))
+			return false;
+	}
+	return false;
+}
+
+/* Whether the second parameter of the constructor @method is the class @die itself. */
+static bool copies_class(Dwarf_Die *method, Dwarf_Die *die)
+{
+	Dwarf_Die parameter, of;
+	unsigned n = 0;
+
+	if (dwarf_child(method, &parameter))
+		return false;
+	do {
+		if (dwarf_tag(&parameter) != DW_TAG_formal_parameter || n++ == 0)
+			continue;
+		return class_of(&parameter, true, &of) && dwarf_dieoffset(&of) == dwarf_dieoffset(die);
+	} while (dwarf_siblingof(&parameter, &parameter) == 0);
+	return false;
+}
+
+static void look_at_method(struct copies *c, Dwarf_Die *method, Dwarf_Die *die, const char *class)
+{
+	const char *name = dwarf_diename(method);
+	Dwarf_Word defaulted;
+
+	if (!name || (name[0] != '~' && (strncmp(name, class, strcspn(class, "<")) || !copies_class(method, die))))
+		return;
+	if (flag(method, DW_AT_deleted))
+		c->deleted |= name[0] != '~';
+	else if (flag(method, DW_AT_artificial) ||
+		 (number(method, DW_AT_defaulted, &defaulted) && defaulted == DW_DEFAULTED_in_class))
+		c->kept |= name[0] != '~';
+	else
+		c->others = true;
+}
+
+/* Whether copies and the destruction of a class are trivial, as far as its methods, members and bases say. */
+static bool are_children_trivial(struct copies *c, Dwarf_Die *die, const char *name)
+{
+	Dwarf_Die child, of;
+
+	if (dwarf_child(die, &child))
+		return true;
+	do {
+		int tag = dwarf_tag(&child);
+		const char *member;
+
+		if (++c->steps > MEMBERS)
+			return false;
+		if (tag == DW_TAG_subprogram) {
+			look_at_method(c, &child, die, name);
+			if (dwarf_hasattr(&child, DW_AT_virtuality))
+				return false;
+		}
+		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || flag(&child, DW_AT_external))
+			continue;
+		member = dwarf_diename(&child);
+		if (dwarf_hasattr(&child, DW_AT_virtuality) || (member && !strncmp(member, "_vptr", 5)))
+			return false;
+		if (class_of(&child, false, &of) && !is_trivial(c, &of))
+			return false;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return true;
+}
+
+static bool is_trivial(struct copies *c, Dwarf_Die *die)
+{
+	struct copies own = { .steps = c->steps, .depth = c->depth + 1 };
+	const char *name;
+	Dwarf_Word convention;
+	bool trivial;
+
+	resolve_signature(die);
+	name = dwarf_diename(die);
+	if (number(die, DW_AT_calling_convention, &convention))
+		return convention != DW_CC_pass_by_reference;
+	if (own.depth > CLASS_LEVELS)
+		return false;
+	trivial = are_children_trivial(&own, die, name ? name : "?");
+	c->steps = own.steps;
+	return trivial && !own.others && !(own.deleted && !own.kept);
+}
+
+/* clang says it; of gcc it has to be found. */
+static bool by_reference(void *ctx, const struct kx_type *t)
+{
+	Dwarf_Die die = t->self.die;
+	struct copies c = { .others = false };
+
+	(void)ctx;
+	return !is_trivial(&c, &die);
 }
 
 /* 1: not a place that is fixed, such as a virtual base. */
@@ -287,6 +388,14 @@ static int members(void *ctx, const struct kx_type *t,
 	return r;
 }
 
+/* The number as it is in memory: forms of fixed size do not say whether they have a sign. */
+static int64_t of_width(int64_t value, const struct kx_type *t)
+{
+	unsigned shift = t->size && t->size < 8 ? 64 - 8 * (unsigned)t->size : 0;
+
+	return t->is_signed ? (int64_t)((uint64_t)value << shift) >> shift : (int64_t)((uint64_t)value << shift >> shift);
+}
+
 static int names(void *ctx, const struct kx_type *t,
 		 int (*each)(void *arg, const char *name, int64_t value), void *arg)
 {
@@ -307,7 +416,7 @@ static int names(void *ctx, const struct kx_type *t,
 		if (dwarf_tag(&child) != DW_TAG_enumerator || !name ||
 		    !dwarf_attr(&child, DW_AT_const_value, &attr) || dwarf_formsdata(&attr, &value))
 			continue;
-		r = each(arg, name, value);
+		r = each(arg, name, of_width(value, t));
 	} while (!r && dwarf_siblingof(&child, &child) == 0);
 	return r;
 }
@@ -315,6 +424,6 @@ static int names(void *ctx, const struct kx_type *t,
 void kx_dwarf_types_init(struct kx_dwarf_types *types, struct kx_type_source *out)
 {
 	*out = (struct kx_type_source){
-		.ctx = types, .describe = describe, .members = members, .names = names
+		.ctx = types, .describe = describe, .members = members, .by_reference = by_reference, .names = names
 	};
 }

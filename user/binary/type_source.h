@@ -35,7 +35,6 @@ struct kx_type {
 	bool is_signed;
 	bool reference;	   /* a C++ reference: its target is meant */
 	bool incomplete;   /* declared only */
-	bool by_reference; /* a C++ class that is passed by its address (DW_CC_pass_by_reference) */
 	bool has_target;
 	bool vector; /* an array that is one register */
 	uint64_t size;			   /* bytes */
@@ -60,6 +59,8 @@ struct kx_type_source {
 	/* Not zero from @each ends it and is returned. */
 	int (*members)(void *ctx, const struct kx_type *type,
 		       int (*each)(void *arg, const struct kx_type_member *member), void *arg);
+	/* Whether it is a C++ class that is passed by its address, as its copies are not trivial; NULL: none is. */
+	bool (*by_reference)(void *ctx, const struct kx_type *type);
 	int (*names)(void *ctx, const struct kx_type *type,
 		     int (*each)(void *arg, const char *name, int64_t value), void *arg);
 };

@@ -195,6 +195,11 @@ static bool is_aggregate(const struct kx_type *t)
 	return t->class == KX_TYPE_STRUCT || t->class == KX_TYPE_UNION || t->class == KX_TYPE_ARRAY;
 }
 
+static bool is_by_reference(const struct kx_type_source *source, const struct kx_type *t)
+{
+	return (t->class == KX_TYPE_STRUCT || t->class == KX_TYPE_UNION) && source->by_reference && source->by_reference(source->ctx, t);
+}
+
 /* The address of the value in a register, or on the stack. */
 static struct kx_abi_place by_address(struct registers *r)
 {
@@ -271,7 +276,7 @@ static struct kx_abi_place place_of(const struct kx_type_source *source,
 {
 	struct classes c;
 
-	if (t->by_reference || (f->language == KX_LANGUAGE_RUST && is_aggregate(t) && t->size > 16))
+	if (is_by_reference(source, t) || (f->language == KX_LANGUAGE_RUST && is_aggregate(t) && t->size > 16))
 		return by_address(r);
 	c = classes_of(source, t);
 	if (c.damaged) {
@@ -312,7 +317,7 @@ static int returned_in_memory(const struct kx_type_source *source, const struct 
 		return 0;
 	if (source->describe(source->ctx, &f->result, &t))
 		return -1;
-	if (t.by_reference || (is_aggregate(&t) && t.size > 16 && !t.vector))
+	if (is_by_reference(source, &t) || (is_aggregate(&t) && t.size > 16 && !t.vector))
 		return 1;
 	if (!is_aggregate(&t) || f->language == KX_LANGUAGE_RUST)
 		return 0;

@@ -204,8 +204,8 @@ static const struct kx_option payload[] = {
 	  .manual = "Record the first N integer argument registers, up to 6, and the results of system "
 		    "calls.\n\n--args=auto records the arguments and the result of each function that has no values of its own "
 		    "(-f, see VALUES), with their names and types: of functions that debug information, the kernel's BTF or "
-		    "the table of prototypes describes. Structures are left out; so is what is more than a record "
-		    "holds: strings are cut to 24 bytes then, and the last arguments left out." },
+		    "the table of prototypes describes. Structures are left out, and the last arguments where there "
+		    "are more than a record holds." },
 	{ .name = "results", .kind = KX_OPTION_FLAG, FIELD(o.results),
 	  .help = "record what calls return: rax, as a signed number of 64 bits",
 	  .manual = "Record what each call returns: the register rax at its exit, as a signed number of 64 bits. What the "

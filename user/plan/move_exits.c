@@ -30,7 +30,7 @@ struct place {
 
 struct moves {
 	const struct kx_function_code *f;
-	bool results; /* nothing behind a place may write rax */
+	bool results; /* nothing behind a place may write rax or rdx */
 	struct edge *edges;
 	size_t nedges;
 	struct place places[MAX_PLACES];
@@ -189,7 +189,7 @@ static bool is_usual(const uint8_t *b, unsigned length)
 	       (length == 4 && b[0] == 0x48 && b[1] == 0x83 && b[2] == 0xc4);
 }
 
-/* Whether the instruction at @pos writes any part of rax, hidden operands included. */
+/* Whether the instruction at @pos writes any part of rax or rdx, hidden operands included. */
 static bool writes_result(const struct kx_function_code *f, uint64_t pos)
 {
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
@@ -197,11 +197,15 @@ static bool writes_result(const struct kx_function_code *f, uint64_t pos)
 
 	if (!kx_code_decode(f->code, pos, &insn) || !kx_insn_operands(f->code, &insn, ops))
 		return true;
-	for (unsigned i = 0; i < insn.z.operand_count; i++)
-		if (ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    (ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
-		    ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, ops[i].reg.value) == ZYDIS_REGISTER_RAX)
+	for (unsigned i = 0; i < insn.z.operand_count; i++) {
+		ZydisRegister reg;
+
+		if (ops[i].type != ZYDIS_OPERAND_TYPE_REGISTER || !(ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		reg = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, ops[i].reg.value);
+		if (reg == ZYDIS_REGISTER_RAX || reg == ZYDIS_REGISTER_RDX)
 			return true;
+	}
 	return false;
 }
 

@@ -16,8 +16,8 @@
 /*
  * Replaces all of the return instructions in out->exits by the jumps that lead to them, or leaves all as they are if any
  * exit would still be single-stepped. Each call that returns runs exactly one of these jumps so that its condition
- * holds, and at most KX_PLAN_MAX_PASSED of them, once, so that it does not. @results: at these jumps rax must be what it
- * is at the return instruction, too. -ENOMEM.
+ * holds, and at most KX_PLAN_MAX_PASSED of them, once, so that it does not. @results: at these jumps rax and rdx must be what
+ * they are at the return instruction, too. -ENOMEM.
  */
 int kx_plan_move_exits(const struct kx_function_code *f, const struct kx_jumps *jumps, bool results,
 		       struct kx_plan *out, struct kx_err *err);

@@ -281,6 +281,12 @@ static bool prefers_jumps(const struct kx_function_code *f, uint64_t body, const
 	return true;
 }
 
+static int plan_entry(const struct kx_planner *p, const struct kx_function_code *f, uint64_t body, const struct kx_jumps *jumps,
+		      enum kx_stack_rule rule, const struct kx_plan_options *options, struct kx_plan *out, struct kx_err *err)
+{
+	return (p->is_go ? kx_plan_go_entry : kx_plan_entry)(f, body, jumps->any_inside, rule, options, out, err);
+}
+
 static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 			const struct kx_function_code *f, const struct kx_stack *s,
 			bool touches_return, const struct kx_plan_options *options,
@@ -303,7 +309,7 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 		ret = kx_err_set(err, -EOPNOTSUPP, "a loop starts at its first instruction, so that "
 				 "each turn would look like a call");
 	else
-		ret = kx_plan_entry(f, body, jumps.any_inside, KX_STACK_UNMOVED, options, out, err);
+		ret = plan_entry(p, f, body, &jumps, KX_STACK_UNMOVED, options, out, err);
 	if (!ret) {
 		inst_ret = find_exits(p, f, s, &jumps, body != sym->addr, options->results, out, &inst_err);
 		if (inst_ret == -ENOMEM)
@@ -314,7 +320,7 @@ static int plan_scanned(const struct kx_planner *p, const struct kx_symbol *sym,
 	/* Without a return probe, the entry's may be at a cheaper place inside the frame. */
 	if (!ret && !out->xray && out->exit_kind != KX_EXITS_RETURN &&
 	    out->entry.cost == KX_COST_STEPPED)
-		ret = kx_plan_entry(f, body, jumps.any_inside, KX_STACK_FRAME, options, out, err);
+		ret = plan_entry(p, f, body, &jumps, KX_STACK_FRAME, options, out, err);
 	kx_jumps_free(&jumps);
 	return ret;
 }

@@ -83,6 +83,7 @@ struct kx_plan {
 	uint8_t frame;         /* bytes by which the stack pointer is below its value at the call's
 				* first instruction when the entry probe is hit; 0 with return probes */
 	uint8_t args;          /* first integer registers still unchanged at the entry probe, 0 to 6 */
+	bool arguments_kept;   /* all of them are, and in a Go program those of its own ABI */
 	uint32_t instructions; /* decoded in the function, .cold part included */
 	bool has_loop;         /* a branch goes backwards inside it */
 	bool makes_calls;      /* calls or tail-jumps anything */
@@ -94,7 +95,8 @@ struct kx_plan_options {
 	enum kx_exits exits;
 	bool returns_harmless; /* of the process: see unwind_risk.h */
 	bool returns_forbidden; /* AUTO takes no return probe, not even in leaves (Go) */
-	bool results; /* at an exit rax holds the call's result; a tail jump is none */
+	bool results; /* at an exit rax and rdx hold the call's result; a tail jump is none */
+	bool arguments; /* at the entry the argument registers are unchanged, whatever a probe costs there */
 	bool nop5_optimized;   /* this kernel turns a probed nop5 into a call */
 	unsigned emulated;     /* 1 << enum kx_insn_kind: what this kernel emulates; 0: KX_EMULATED_ALWAYS */
 };

@@ -15,7 +15,15 @@ struct effects {
 	bool moves_stack;        /* writes RSP */
 	bool writes_red_zone;    /* stores through RSP */
 	uint8_t first_argument;  /* lowest argument register written; ALL_ARGUMENTS if none */
+	bool writes_go_argument;
 };
+
+/* abi-internal.md of Go 1.17 and later. */
+static bool is_go_argument(ZydisRegister reg)
+{
+	return reg == ZYDIS_REGISTER_RAX || reg == ZYDIS_REGISTER_RBX || reg == ZYDIS_REGISTER_RCX ||
+	       reg == ZYDIS_REGISTER_RDI || reg == ZYDIS_REGISTER_RSI || (reg >= ZYDIS_REGISTER_R8 && reg <= ZYDIS_REGISTER_R11);
+}
 
 static uint8_t argument_index(ZydisRegister reg)
 {
@@ -50,6 +58,7 @@ static bool effects_of(const struct kx_code *code, const struct kx_insn *insn, s
 		reg = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
 						       ops[i].reg.value);
 		out->moves_stack |= reg == ZYDIS_REGISTER_RSP;
+		out->writes_go_argument |= is_go_argument(reg);
 		arg = argument_index(reg);
 		if (arg < out->first_argument)
 			out->first_argument = arg;
@@ -94,6 +103,8 @@ struct place {
 	uint64_t pos;
 	unsigned frame;   /* bytes that the stack pointer is below its value at entry */
 	uint8_t args;
+	bool go;	  /* a Go program: its argument registers count, too */
+	bool go_written;
 	bool red_zone;    /* something may have been stored below the stack pointer */
 	bool past_endbr;  /* the first instruction, or the one after an endbr64 there */
 };
@@ -125,6 +136,7 @@ static bool step_over(const struct kx_function_code *f, struct place *at,
 	at->red_zone |= fx.writes_red_zone;
 	if (fx.first_argument < at->args)
 		at->args = fx.first_argument;
+	at->go_written |= fx.writes_go_argument;
 	at->pos += insn->z.length;
 	return true;
 }
@@ -152,15 +164,20 @@ static bool plan_push(const struct kx_function_code *f, uint64_t from, const str
 		return false;
 	out->entry = (struct kx_sled){ .addr = pos, .kind = KX_SLED_ENTRY, .cost = KX_COST_EMULATED };
 	out->args = ALL_ARGUMENTS;
+	out->arguments_kept = true;
 	out->frame = 0;
 	return true;
 }
 
-int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets,
-		  enum kx_stack_rule rule, const struct kx_plan_options *options,
-		  struct kx_plan *out, struct kx_err *err)
+static bool keeps_arguments(const struct place *at)
 {
-	struct place at = { .pos = from, .args = ALL_ARGUMENTS, .past_endbr = true };
+	return at->args == ALL_ARGUMENTS && !(at->go && at->go_written);
+}
+
+static int plan_entry(const struct kx_function_code *f, struct place at, bool hidden_targets, enum kx_stack_rule rule,
+		      const struct kx_plan_options *options, struct kx_plan *out, struct kx_err *err)
+{
+	const uint64_t from = at.pos;
 	bool found = false, replace = false;
 	struct kx_insn insn;
 	enum kx_cost cost;
@@ -173,6 +190,8 @@ int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_t
 
 		if (i > 0 && kx_code_is_target(f->code, at.pos))
 			break; /* a loop may jump here */
+		if (found && options->arguments && !keeps_arguments(&at))
+			break;
 		if (may_probe(&at, &insn, hidden_targets) && kx_probe_cost(&insn, options, &cost) &&
 		    (!found || replace || cost < out->entry.cost)) {
 			out->entry = (struct kx_sled){
@@ -181,6 +200,7 @@ int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_t
 				.cost = (uint8_t)cost,
 			};
 			out->args = at.args;
+			out->arguments_kept = keeps_arguments(&at);
 			out->frame = (uint8_t)at.frame;
 			found = true;
 		}
@@ -195,6 +215,23 @@ int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_t
 				  "the kernel takes no probe on its first instructions at +0x%" PRIx64,
 				  from - f->parts[0].from);
 	return 0;
+}
+
+int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets,
+		  enum kx_stack_rule rule, const struct kx_plan_options *options,
+		  struct kx_plan *out, struct kx_err *err)
+{
+	const struct place at = { .pos = from, .args = ALL_ARGUMENTS, .past_endbr = true };
+
+	return plan_entry(f, at, hidden_targets, rule, options, out, err);
+}
+
+int kx_plan_go_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets, enum kx_stack_rule rule,
+		     const struct kx_plan_options *options, struct kx_plan *out, struct kx_err *err)
+{
+	const struct place at = { .pos = from, .args = ALL_ARGUMENTS, .past_endbr = true, .go = true };
+
+	return plan_entry(f, at, hidden_targets, rule, options, out, err);
 }
 
 uint64_t kx_go_body(const struct kx_function_code *f)

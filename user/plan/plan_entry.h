@@ -24,7 +24,7 @@ enum kx_stack_rule {
 #define KX_PLAN_MAX_FRAME 248
 
 /*
- * Fills out->entry, out->args and out->frame: the cheapest instruction that is run exactly once in each
+ * Fills out->entry, out->args, out->arguments_kept and out->frame: the cheapest instruction that is run exactly once in each
  * call, from @from (the function's entry, or kx_go_body) on, before the stack pointer moves against @rule.
  * Several equally cheap ones: the first.
  * @hidden_targets: the function has indirect jumps whose targets aren't known.
@@ -33,5 +33,8 @@ enum kx_stack_rule {
 int kx_plan_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets,
 		  enum kx_stack_rule rule, const struct kx_plan_options *options,
 		  struct kx_plan *out, struct kx_err *err);
+/* The same of a function of a Go program, whose arguments are in other registers. */
+int kx_plan_go_entry(const struct kx_function_code *f, uint64_t from, bool hidden_targets, enum kx_stack_rule rule,
+		     const struct kx_plan_options *options, struct kx_plan *out, struct kx_err *err);
 
 #endif

@@ -62,13 +62,54 @@ static int resolve(void *ctx, const struct kx_value_item *item, struct kx_value_
 	return 0;
 }
 
-static bool matches(const struct kx_pattern *p, const struct kx_selection *sel, const struct kx_function *f)
+static bool matches_symbol(const struct kx_pattern *p, const struct kx_select_module *m, const struct kx_symbol *sym)
 {
-	const struct kx_select_module *m = &sel->modules[f->module];
-
 	if (m->provider->name ? p->space != m->provider->space : !kx_pattern_matches_module(p, m->module))
 		return false;
-	return kx_pattern_matches_symbol(p, f->sym);
+	return kx_pattern_matches_symbol(p, sym);
+}
+
+static bool matches(const struct kx_pattern *p, const struct kx_selection *sel, const struct kx_function *f)
+{
+	return matches_symbol(p, &sel->modules[f->module], f->sym);
+}
+
+/* The patterns whose functions have values at their entries. */
+struct kx_value_patterns {
+	bool all;
+	size_t n;
+	struct kx_pattern items[];
+};
+
+struct kx_value_patterns *kx_value_patterns_new(const struct kx_recording_options *o)
+{
+	struct kx_value_patterns *p = calloc(1, sizeof(*p) + o->nspecs * sizeof(p->items[0]));
+
+	if (!p)
+		return NULL;
+	p->all = o->automatic_values;
+	/* that they can be parsed was checked with the options; without memory a value may be unknown */
+	for (size_t i = 0; i < o->nspecs; i++)
+		if (o->specs[i].n && !o->specs[i].items[0].exit && !kx_pattern_parse(o->specs[i].pattern, &p->items[p->n], NULL))
+			p->n++;
+	return p;
+}
+
+void kx_value_patterns_free(struct kx_value_patterns *p)
+{
+	for (size_t i = 0; p && i < p->n; i++)
+		kx_pattern_free(&p->items[i]);
+	free(p);
+}
+
+bool kx_value_patterns_match(void *ctx, const struct kx_select_module *m, const struct kx_symbol *sym)
+{
+	const struct kx_value_patterns *p = ctx;
+
+	for (size_t i = 0; i < p->n; i++)
+		if (matches_symbol(&p->items[i], m, sym))
+			return true;
+	return p->all;
 }
 
 static void fill_table(struct kx_value_table *table, const struct kx_resolved_values *v)
@@ -202,8 +243,6 @@ static int add_spec(struct recording *r, const struct kx_value_spec *spec, size_
 
 /* --args=auto: what a function has, without a spec */
 
-#define AUTO_STRING 24 /* bytes, where several strings would be too long together */
-
 static void free_items(struct kx_value_spec *spec)
 {
 	for (size_t i = 0; i < spec->n; i++) {
@@ -240,28 +279,21 @@ static int add_item(struct recording *r, const struct kx_function *f, struct kx_
 	return code == -ENOMEM ? code : 0;
 }
 
-/* Makes the values fit into a record: strings become shorter, then the last parameters are left out. */
+/* Leaves out the last parameter; false if there is none. */
 static bool shorten(struct kx_value_spec *spec)
 {
 	const bool result = spec->n && spec->items[spec->n - 1].exit;
 	struct kx_value_item *last;
 
-	if (!spec->items[0].most) {
-		for (size_t i = 0; i < spec->n; i++)
-			spec->items[i].most = AUTO_STRING;
-		return true;
-	}
 	if (spec->n <= (size_t)result)
 		return false;
 	last = &spec->items[spec->n - 1 - result];
 	free(last->label);
 	free(last->name);
-	if (result) {
+	if (result)
 		last[0] = last[1];
-		last[0].path = last[0].label + strlen(last[0].label);
-	}
 	spec->n--;
-	return spec->n;
+	return true;
 }
 
 static int add_automatic(struct recording *r, struct kx_function *f, struct kx_err *err)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+#include "record/recorded_values.h"
 #include "record/recording_internal.h"
 
 #include <errno.h>
@@ -402,6 +403,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_source_places_free(r->places);
 	json_decref(r->info);
 	json_decref(r->values);
+	kx_value_patterns_free(r->value_patterns);
 	free(r->session_note);
 	kx_numbered_free(&r->rotation.files);
 	kx_output_close(&r->output);

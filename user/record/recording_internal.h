@@ -55,6 +55,7 @@ struct recording {
 	struct kx_exit_move_list moves; /* exits that have moved */
 	json_t *values; /* of the session: see trace/values.h; NULL: no call carries any */
 	struct kx_value_types *types; /* while values are planned */
+	struct kx_value_patterns *value_patterns;
 	uint64_t kernel_missed; /* see kx_probe_sets_missed */
 	char mechanisms[80];	/* for people */
 	struct kx_dlopen_watch watch;

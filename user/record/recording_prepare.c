@@ -69,6 +69,11 @@ static int check_seccomp(struct recording *r, enum kx_exits *exits, struct kx_er
 	return 0;
 }
 
+static bool has_values(const struct recording *r)
+{
+	return r->o->nspecs || r->o->automatic_values;
+}
+
 static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 {
 	struct kx_select_options options = r->o->select;
@@ -82,6 +87,12 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.emulated = kx_probe_emulated();
 	options.results = r->o->results || r->o->automatic_values ||
 			  kx_recorded_values_have_results(r->o->specs, r->o->nspecs);
+	if (has_values(r)) {
+		if (!r->value_patterns)
+			r->value_patterns = kx_value_patterns_new(r->o);
+		options.arguments = r->value_patterns ? kx_value_patterns_match : NULL;
+		options.arguments_ctx = r->value_patterns;
+	}
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = has_dynamic_targets(r);
@@ -191,11 +202,6 @@ static int attach_joined(void *ctx, size_t first, size_t *n, struct kx_err *err)
 	*n = kx_probe_sets_functions(&r->probes) - before;
 	r->result->functions += *n;
 	return code;
-}
-
-static bool has_values(const struct recording *r)
-{
-	return r->o->nspecs || r->o->automatic_values;
 }
 
 static int load_tracer(struct recording *r, struct kx_err *err)

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_LENGTH KX_MAX_VALUES
+#define NO_LENGTH    KX_MAX_VALUES
+#define LEAST_STRING 8
 
 /* Values in the order of the items. */
 struct found {
@@ -170,6 +171,22 @@ static size_t words_of(const struct kx_resolved_values *r, bool exit)
 	return words;
 }
 
+/* Shortens strings whose size nobody asked for, all to the same, as far as the record has no room. Returns whether it has. */
+static bool fit(const struct kx_value_spec *spec, struct kx_resolved_values *r, bool exit)
+{
+	for (uint16_t most = KX_STRING_MOST; words_of(r, exit) > KX_WIRE_MAX_WORDS - 1; most -= 8) {
+		if (most < LEAST_STRING)
+			return false;
+		for (size_t i = 0; i < r->n; i++) {
+			struct kx_value *v = &r->values[i];
+
+			if (v->type.kind == KX_VALUE_STRING && !spec->items[r->places[i]].most && v->fetch.most > most)
+				v->fetch.most = most;
+		}
+	}
+	return true;
+}
+
 int kx_values_resolve(const struct kx_value_spec *spec, const struct kx_value_place *place,
 		      const struct kx_value_resolver *resolver, struct kx_resolved_values *out, struct kx_err *err)
 {
@@ -184,7 +201,7 @@ int kx_values_resolve(const struct kx_value_spec *spec, const struct kx_value_pl
 		code = check_lengths(&f, err);
 	}
 	arrange(&f, out);
-	if (!code && (words_of(out, false) > KX_WIRE_MAX_WORDS - 1 || words_of(out, true) > KX_WIRE_MAX_WORDS - 1))
+	if (!code && (!fit(spec, out, false) || !fit(spec, out, true)))
 		code = kx_err_set(err, -E2BIG, "the values of a call have more than %d bytes together: shorten strings with str[BYTES]",
 				  (KX_WIRE_MAX_WORDS - 2) * 8);
 	if (code)

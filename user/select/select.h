@@ -31,6 +31,8 @@
 #include "binary/unwind_risk.h"
 #include "select/provider.h"
 
+struct kx_select_module;
+
 #define KX_SELECT_MAX_FUNCTIONS 20000 /* default of max_functions */
 #define KX_SELECT_MIN_INSTRUCTIONS 200 /* chosen by size from here on, as clang's XRay does */
 
@@ -50,6 +52,9 @@ struct kx_select_options {
 	bool nop5_optimized;  /* see struct kx_plan_options */
 	unsigned emulated;    /* the same */
 	bool results;	      /* the same */
+	/* NULL, or whether struct kx_plan_options' arguments is wanted for a function; called by several threads */
+	bool (*arguments)(void *ctx, const struct kx_select_module *m, const struct kx_symbol *sym);
+	void *arguments_ctx;
 	const char *loads_unseen; /* why modules loaded later are noticed too late, or NULL; must
 				   * outlive the selection */
 	bool stacks_unguarded; /* return probes are not kept to native stacks (no uprobe sessions) */

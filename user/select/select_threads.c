@@ -40,6 +40,7 @@ static void plan_symbol(const struct kx_selector *s, const struct kx_binary *b,
 		.nop5_optimized = s->options.nop5_optimized,
 		.emulated = s->options.emulated,
 		.results = s->options.results,
+		.arguments = s->options.arguments && s->options.arguments(s->options.arguments_ctx, m, sym),
 		.returns_harmless = m->harmless && !b->moves_stacks && !s->moves_stacks,
 		.returns_forbidden = b->moves_stacks || s->moves_stacks,
 	};

@@ -75,7 +75,6 @@ static const char *parse_string(struct kx_value_item *item, const char *at)
 	char *after;
 	long bytes;
 
-	item->most = KX_STRING_MOST;
 	if (*at != '[')
 		return at;
 	at++;

@@ -28,7 +28,7 @@ struct kx_value_item {
 	bool typed;	   /* the members below are given; else they have to be found, but for arg1 to arg6: x64 */
 	enum kx_value_kind kind;
 	uint8_t size;  /* of a number */
-	uint16_t most; /* of a string */
+	uint16_t most; /* of a string; 0: KX_STRING_MOST, or less if a record has no room for that */
 	char *length;  /* of a string: label of the item with its length; or NULL; owned */
 };
 

@@ -160,7 +160,7 @@ static int ask_about(struct kx_value_types *t, const struct kx_function *f, stru
 /* Whether the register has at the entry probe what it had at the first instruction. */
 static bool is_unchanged(const struct kx_function *f, uint8_t from)
 {
-	return f->plan.entry.addr == f->sym->addr || from == KX_FROM_SP || from < f->plan.args;
+	return f->plan.entry.addr == f->sym->addr || f->plan.arguments_kept || from == KX_FROM_SP || from < f->plan.args;
 }
 
 /* Finds a parameter whose register has changed by then where DWARF says that it is now; else it is unknown. */

@@ -30,6 +30,12 @@ mkdir /out/kernel
 /kxray record -f 'kernel:vfs_write(arg2:str[arg3], arg3:u64) -> ret:i64' -f 'syscall:write(arg1:i32, arg2:str[arg3], arg3:u64) -> ret:i64' \
 	--ring-size 4M -o /out/kernel/trace.xray --json -- /values --start=now >/out/kernel/both 2>/out/kernel/rec.err
 echo $? >/out/kernel/status
+mkdir /out/names
+/kxray record -f 'kernel:vfs_write(file->f_path.dentry->d_name.name, buf:str[count], count) -> ret' \
+	-f 'syscall:write(fd, buf:str[count], count) -> ret' -f 'kernel:do_filp_open(dfd, pathname->name, op->open_flag)' \
+	--ring-size 4M -o /out/names/trace.xray --json -- /values --start=now >/out/names/both 2>/out/names/rec.err
+echo $? >/out/names/status
+/kxray record -f 'kernel:vfs_write(file->f_pth)' -o /out/wrong.xray -- /values --start=now 2>/out/wrong.err
 END
 
 check() {
@@ -54,6 +60,15 @@ check() {
 	assert_contains "${name}_kernel_function" "$(cat "$TMP/dump")" 'vfs_write {arg2 = "'"$ready"'\n", arg3 = '"$size}"
 	assert_contains "${name}_kernel_result" "$(cat "$TMP/dump")" "vfs_write {ret = $size}"
 	assert_contains "${name}_system_call" "$(cat "$TMP/dump")" 'write {arg1 = 1, arg2 = "'"$ready"'\n", arg3 = '"$size}"
+	assert_eq "${name}_names: $(tail -n 1 "$out/names/rec.err")" "$(cat "$out/names/status")" 0
+	"$KXRAY" dump "$out/names/trace.xray" >"$TMP/names"
+	ready=$(grep ready "$out/names/both")
+	size=$((${#ready} + 1))
+	assert_contains "${name}_kernel_names" "$(cat "$TMP/names")" \
+		'vfs_write {file->f_path.dentry->d_name.name = "both", buf = "'"$ready"'\n", count = '"$size}"
+	assert_contains "${name}_system_call_names" "$(cat "$TMP/names")" 'write {fd = 1, buf = "'"$ready"'\n", count = '"$size}"
+	assert_contains "${name}_kernel_results" "$(cat "$TMP/names")" "vfs_write {ret = $size}"
+	assert_contains "${name}_wrong" "$(cat "$out/wrong.err")" "no member 'f_pth' in struct file (file->f_pth); did you mean 'f_path'?"
 	assert_contains "${name}_system_call_result" "$(cat "$TMP/dump")" "write {ret = $size}"
 }
 

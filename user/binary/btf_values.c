@@ -33,9 +33,10 @@ static void describe_integer(const struct btf_type *b, const char *name, const c
 
 	t->is_signed = encoding & BTF_INT_SIGNED;
 	t->class = encoding & BTF_INT_BOOL ? KX_TYPE_BOOL : KX_TYPE_INTEGER;
-	/* pahole does not mark characters: the C type "char" is one unless a typedef makes it a
-	 * number */
-	if (t->size == 1 && t->class == KX_TYPE_INTEGER && name && !strcmp(name, "char") && !alias)
+	/* pahole does not mark characters: the C types "char" and "unsigned char" are some unless a typedef
+	 * makes them numbers */
+	if (t->size == 1 && t->class == KX_TYPE_INTEGER && name && !alias &&
+	    (!strcmp(name, "char") || !strcmp(name, "unsigned char")))
 		t->class = KX_TYPE_CHAR;
 }
 

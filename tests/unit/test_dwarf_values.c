@@ -255,6 +255,7 @@ static const char abi_source[] =
 	"long vectors(quad a, quad b, quad c, quad d, struct split s, long n) { return a[0] + b[0] + c[0] + d[0] + s.n + n; }\n"
 	"long stack(long a, long b, long c, long d, long e, long f, int g, long double x, int h) { return a+b+c+d+e+f+g+x+h; }\n"
 	"long holes(long a, long b, long c, long d, long e, long f, int g, struct wide w, int h, int i) { return a+b+c+d+e+f+g+w.x+h+i; }\n"
+	"long no_holes(struct wide w, int h) { return w.x + h; }\n"
 	"long whole(long a, long b, long c, long d, long e, __int128 f, long g, __int128 h) { return a+b+c+d+e+f+g+h; }\n"
 	"long bits(struct bits b, long n) { return b.a + b.n + n; }\n"
 	"struct packed make_packed(long n) { struct packed p = { 1, n }; return p; }\n"
@@ -280,8 +281,9 @@ static void check_abi(const char *compiler, bool optimised)
 	check(&p, "vectors", "n", KX_VALUE_SIGNED, 8, KX_FROM_SI, 0, OFFSETS(0));
 	check(&p, "stack", "g", KX_VALUE_SIGNED, 4, KX_FROM_SP, 1, OFFSETS(8));
 	check(&p, "stack", "h", KX_VALUE_SIGNED, 4, KX_FROM_SP, 1, OFFSETS(40));
-	check(&p, "holes", "h", KX_VALUE_SIGNED, 4, KX_FROM_SP, 1, OFFSETS(40));
-	check(&p, "holes", "i", KX_VALUE_SIGNED, 4, KX_FROM_SP, 1, OFFSETS(48));
+	/* a packed one would be at 16, and DWARF does not say which are packed */
+	check_unknown(&p, "holes", "h", "behind a parameter whose size in registers is unknown");
+	check(&p, "no_holes", "h", KX_VALUE_SIGNED, 4, KX_FROM_DI, 0, OFFSETS(0));
 	check(&p, "whole", "e", KX_VALUE_SIGNED, 8, KX_FROM_R8, 0, OFFSETS(0));
 	/* gcc: r9, clang 14: on the stack; optimised code says so */
 	if (optimised)

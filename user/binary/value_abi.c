@@ -175,13 +175,18 @@ static struct kx_abi_place unknown(const char *why)
  * The first one on the stack is at 8, which is a multiple of 16 in memory. @alignment: what the type needs; compilers do not
  * agree on more than 16.
  */
-static struct kx_abi_place on_stack(struct registers *r, uint64_t size, uint64_t alignment)
+static struct kx_abi_place on_stack(struct registers *r, uint64_t size, uint64_t alignment, bool may_be_packed)
 {
 	struct kx_abi_place p = { .kind = KX_ABI_MEMORY, .from = { KX_FROM_SP } };
+	const char *why = size > (1 << 20)  ? "larger than 1 MiB" :
+			  alignment > 16    ? "on the stack, aligned to more than 16 bytes" :
+			  alignment == 16 && may_be_packed && r->stack % 16 == 0 ?
+					      "on the stack, at a place that depends on whether it is packed" :
+					      NULL;
 
-	if (size > (1 << 20) || alignment > 16) {
+	if (why) {
 		r->lost = true;
-		return unknown(alignment > 16 ? "on the stack, aligned to more than 16 bytes" : "larger than 1 MiB");
+		return unknown(why);
 	}
 	if (alignment == 16)
 		r->stack = ((r->stack + 7) & ~15) + 8;
@@ -222,7 +227,7 @@ static struct kx_abi_place sysv_place(const struct classes *c, const struct kx_t
 	unsigned words = t->size > 8 ? 2 : 1, integers = 0, vectors = 0;
 
 	if (t->size > 16 || c->words[0] == MEMORY || c->words[1] == MEMORY)
-		return on_stack(r, t->size, alignment_of(c, t));
+		return on_stack(r, t->size, alignment_of(c, t), is_aggregate(t) && !t->alignment && !t->vector);
 	for (unsigned i = 0; i < words; i++) {
 		integers += c->words[i] == INTEGER;
 		vectors += c->words[i] == VECTOR;
@@ -235,7 +240,7 @@ static struct kx_abi_place sysv_place(const struct classes *c, const struct kx_t
 			r->lost = true;
 			return unknown("an integer of 16 bytes on the stack");
 		}
-		return on_stack(r, t->size, alignment_of(c, t));
+		return on_stack(r, t->size, alignment_of(c, t), is_aggregate(t) && !t->alignment && !t->vector);
 	}
 	for (unsigned i = 0; i < words; i++)
 		p.from[i] = c->words[i] == INTEGER ? (uint8_t)take(r) : KX_ABI_VECTOR;
@@ -350,7 +355,7 @@ void kx_abi_parameters(const struct kx_type_source *source, const struct kx_type
 			out[i] = unknown(DAMAGED);
 			r.lost = true;
 		} else if (go && !f->go_registers) {
-			out[i] = on_stack(&r, t.size, 8);
+			out[i] = on_stack(&r, t.size, 8, false);
 		} else {
 			out[i] = go ? go_place(&t, &r) : place_of(source, f, &t, &r);
 		}

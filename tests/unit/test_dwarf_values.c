@@ -255,6 +255,9 @@ static const char abi_source[] =
 	"long vectors(quad a, quad b, quad c, quad d, struct split s, long n) { return a[0] + b[0] + c[0] + d[0] + s.n + n; }\n"
 	"long stack(long a, long b, long c, long d, long e, long f, int g, long double x, int h) { return a+b+c+d+e+f+g+x+h; }\n"
 	"long holes(long a, long b, long c, long d, long e, long f, int g, struct wide w, int h, int i) { return a+b+c+d+e+f+g+w.x+h+i; }\n"
+	"union odd { long double x; __int128 n; };\nunion mixed { long double x; int n; };\n"
+	"long odd(union odd o, union mixed m, long n) { return o.n + m.n + n; }\n"
+	"struct wide make_wide(long n) { struct wide w = { n }; return w; }\n"
 	"long no_holes(struct wide w, int h) { return w.x + h; }\n"
 	"long whole(long a, long b, long c, long d, long e, __int128 f, long g, __int128 h) { return a+b+c+d+e+f+g+h; }\n"
 	"long bits(struct bits b, long n) { return b.a + b.n + n; }\n"
@@ -283,6 +286,9 @@ static void check_abi(const char *compiler, bool optimised)
 	check(&p, "stack", "h", KX_VALUE_SIGNED, 4, KX_FROM_SP, 1, OFFSETS(40));
 	/* a packed one would be at 16, and DWARF does not say which are packed */
 	check_unknown(&p, "holes", "h", "behind a parameter whose size in registers is unknown");
+	check(&p, "odd", "m.n", KX_VALUE_SIGNED, 4, KX_FROM_SP, 1, OFFSETS(8));
+	check(&p, "odd", "n", KX_VALUE_SIGNED, 8, KX_FROM_DX, 0, OFFSETS(0));
+	check(&p, "make_wide", "n", KX_VALUE_SIGNED, 8, KX_FROM_DI, 0, OFFSETS(0));
 	check(&p, "no_holes", "h", KX_VALUE_SIGNED, 4, KX_FROM_DI, 0, OFFSETS(0));
 	check(&p, "whole", "e", KX_VALUE_SIGNED, 8, KX_FROM_R8, 0, OFFSETS(0));
 	/* gcc: r9, clang 14: on the stack; optimised code says so */

@@ -11,7 +11,8 @@
 #define IN_VECTOR "in a vector register, which the kernel's probes cannot read"
 #define DAMAGED	  "its type cannot be read"
 
-enum word_class { NONE, INTEGER, VECTOR, VECTOR_UP /* the rest of a register */, MEMORY };
+/* ..._UP: the rest of a register. X87: long double, which is passed in memory, too, but returned in a register. */
+enum word_class { NONE, INTEGER, VECTOR, VECTOR_UP, X87, X87_UP, MEMORY };
 
 struct classes {
 	const struct kx_type_source *source;
@@ -42,11 +43,15 @@ static void classify(struct classes *c, const struct kx_type *t, uint64_t at);
 
 static enum word_class merge_words(enum word_class a, enum word_class b)
 {
+	if (a == b || b == NONE)
+		return a;
+	if (a == NONE)
+		return b;
 	if (a == MEMORY || b == MEMORY)
 		return MEMORY;
 	if (a == INTEGER || b == INTEGER)
 		return INTEGER;
-	return a == NONE || b == VECTOR ? b : a;
+	return a >= X87 || b >= X87 ? MEMORY : VECTOR;
 }
 
 static void merge(struct classes *c, uint64_t at, uint64_t size, enum word_class class)
@@ -77,6 +82,13 @@ static void merge_vector(struct classes *c, uint64_t at, uint64_t size)
 		merge(c, at + 8, 8, c->unaligned ? MEMORY : VECTOR_UP);
 	if (size > c->alignment)
 		c->alignment = size;
+}
+
+static void merge_long_double(struct classes *c, uint64_t at, uint64_t size)
+{
+	merge_scalar(c, at, size, NONE);
+	merge(c, at, 8, c->unaligned ? MEMORY : X87);
+	merge(c, at + 8, 8, c->unaligned ? MEMORY : X87_UP);
 }
 
 static int classify_member(void *arg, const struct kx_type_member *m)
@@ -139,11 +151,12 @@ static void classify(struct classes *c, const struct kx_type *t, uint64_t at)
 		c->depth--;
 		break;
 	case KX_TYPE_FLOAT:
-		/* long double: x87, which is passed in memory */
 		if (t->size == 16 && t->name && strstr(t->name, "loat128"))
 			merge_vector(c, at, t->size);
+		else if (t->size > 8)
+			merge_long_double(c, at, t->size);
 		else
-			merge_scalar(c, at, t->size, t->size > 8 ? MEMORY : VECTOR);
+			merge_scalar(c, at, t->size, VECTOR);
 		break;
 	case KX_TYPE_OTHER:
 		c->damaged = true;
@@ -158,6 +171,10 @@ static struct classes classes_of(const struct kx_type_source *source, const stru
 	struct classes c = { .source = source, .plain = true };
 
 	classify(&c, t, 0);
+	if (c.words[1] == VECTOR_UP && c.words[0] != VECTOR)
+		c.words[1] = VECTOR;
+	if (c.words[0] == MEMORY || c.words[1] == MEMORY || (c.words[1] == X87_UP && c.words[0] != X87))
+		c.words[0] = c.words[1] = MEMORY;
 	return c;
 }
 
@@ -217,7 +234,7 @@ static struct kx_abi_place by_address(struct registers *r)
 
 static uint64_t alignment_of(const struct classes *c, const struct kx_type *t)
 {
-	return t->alignment ? t->alignment : c->unaligned || t->size % 16 ? 8 : c->alignment;
+	return t->alignment ? t->alignment : t->size % 16 ? 8 : c->alignment;
 }
 
 static struct kx_abi_place sysv_place(const struct classes *c, const struct kx_type *t,
@@ -226,7 +243,7 @@ static struct kx_abi_place sysv_place(const struct classes *c, const struct kx_t
 	struct kx_abi_place p = { .kind = KX_ABI_REGISTERS };
 	unsigned words = t->size > 8 ? 2 : 1, integers = 0, vectors = 0;
 
-	if (t->size > 16 || c->words[0] == MEMORY || c->words[1] == MEMORY)
+	if (t->size > 16 || c->words[0] >= X87)
 		return on_stack(r, t->size, alignment_of(c, t), is_aggregate(t) && !t->alignment && !t->vector);
 	for (unsigned i = 0; i < words; i++) {
 		integers += c->words[i] == INTEGER;
@@ -329,7 +346,7 @@ static int returned_in_memory(const struct kx_type_source *source, const struct 
 	c = classes_of(source, &t);
 	if (c.damaged)
 		return -1;
-	return c.words[0] == MEMORY || c.words[1] == MEMORY;
+	return c.words[0] == MEMORY;
 }
 
 void kx_abi_parameters(const struct kx_type_source *source, const struct kx_type_function *f,
@@ -403,7 +420,7 @@ void kx_abi_result(const struct kx_type_source *source, const struct kx_type_fun
 			return;
 		if (f->language == KX_LANGUAGE_RUST && is_aggregate(&t) && !is_rust_scalar(&c, &t))
 			*out = unknown("returned in a way that Rust does not define");
-		else if (c.words[0] == MEMORY)
+		else if (c.words[0] == X87)
 			*out = unknown("in a floating-point register");
 		else
 			*out = sysv_result(&c);

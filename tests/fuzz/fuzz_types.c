@@ -28,6 +28,9 @@ static void try_function(struct kx_dwarf_values *v, uint64_t addr)
 	struct kx_type_function f;
 	char label[256];
 
+	/* inside the function: only what DWARF places in registers */
+	if (!kx_dwarf_values_function_at(v, addr, addr + 4, &f, NULL) && f.n)
+		try(kx_dwarf_values_types(v), &f, f.parameters[0].name ? f.parameters[0].name : "x", false);
 	if (kx_dwarf_values_function(v, addr, NULL, &f, NULL))
 		return;
 	try(kx_dwarf_values_types(v), &f, "ret", true);

@@ -83,14 +83,15 @@ static int read_units(struct kx_lines *l)
 	return 0;
 }
 
-static bool may_hold_functions(int tag)
+static bool may_hold_functions(int tag, bool types)
 {
-	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type ||
-	       tag == DW_TAG_class_type || tag == DW_TAG_union_type || tag == DW_TAG_subprogram ||
-	       tag == DW_TAG_lexical_block || tag == DW_TAG_enumeration_type;
+	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_subprogram ||
+	       tag == DW_TAG_lexical_block ||
+	       (types && (tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
+			  tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type));
 }
 
-static int index_functions(struct kx_source_unit *u, Dwarf_Die *parent, unsigned depth)
+static int index_functions(struct kx_source_unit *u, Dwarf_Die *parent, unsigned depth, bool types)
 {
 	Dwarf_Die die;
 	int r = 0;
@@ -107,10 +108,24 @@ static int index_functions(struct kx_source_unit *u, Dwarf_Die *parent, unsigned
 			r = add_ranges(&u->functions, &die, u->ndies);
 			u->ndies++;
 		}
-		if (!r && may_hold_functions(tag))
-			r = index_functions(u, &die, depth + 1);
+		if (!r && may_hold_functions(tag, types))
+			r = index_functions(u, &die, depth + 1, types);
 	} while (!r && dwarf_siblingof(&die, &die) == 0);
 	return r;
+}
+
+/*
+ * Compilers put the code of methods outside of their classes, which are most of the DWARF: @types, to look there, too, is
+ * for a function that is nowhere else. Without memory some functions stay unknown.
+ */
+static void index_unit(struct kx_source_unit *u, bool types)
+{
+	u->functions.count = 0;
+	u->ndies = 0;
+	index_functions(u, &u->die, 0, types);
+	if (u->functions.count)
+		qsort(u->functions.items, u->functions.count, sizeof(*u->functions.items),
+		      compare_ranges);
 }
 
 struct kx_source_unit *kx_source_unit_functions(struct kx_lines *l, Dwarf_Addr addr)
@@ -121,14 +136,13 @@ struct kx_source_unit *kx_source_unit_functions(struct kx_lines *l, Dwarf_Addr a
 	if (!r)
 		return NULL;
 	u = &l->units[r->index];
-	if (u->indexed)
-		return u;
+	if (!u->indexed)
+		index_unit(u, false);
 	u->indexed = true;
-	/* Without memory some functions stay unknown. */
-	index_functions(u, &u->die, 0);
-	if (u->functions.count)
-		qsort(u->functions.items, u->functions.count, sizeof(*u->functions.items),
-		      compare_ranges);
+	if (!u->indexed_types && !kx_source_range_of(&u->functions, addr)) {
+		index_unit(u, true);
+		u->indexed_types = true;
+	}
 	return u;
 }
 

@@ -26,7 +26,7 @@ struct kx_source_ranges {
 
 struct kx_source_unit {
 	Dwarf_Die die;
-	bool indexed, has_lines;
+	bool indexed, indexed_types, has_lines;
 	struct kx_source_ranges functions;
 	Dwarf_Die *dies;
 	size_t ndies, dies_size;

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 folder, units, classes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 2500
-FLAGS = ["g++", "-g", "-O0", "-fno-eliminate-unused-debug-types", "-pipe"]
+FLAGS = os.environ.get("CXX", "g++").split() + [ "-g", "-O0", "-fno-eliminate-unused-debug-types", "-pipe"]
 
 COMMON = "#pragma once\nstruct request { int id; const char *path; request *next; struct { long a; unsigned short len; } hdr; };\n" + "".join(
     f"struct shared_{i} {{ long value_{i}; shared_{max(i - 1, 0)} *previous; request *owner; enum kind_{i} {{ first_{i}, second_{i} }} kind; }};\n"

@@ -367,6 +367,79 @@ static void test_cxx_strings(void **state)
 	finish(&p);
 }
 
+static void write_file(const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* Structures that are complete in other units only: by their name with its namespaces, and if all units agree. */
+static void test_declared(void **state)
+{
+	struct program p;
+
+	(void)state;
+	write_file("a.cc", "struct lone { int a; long b; };\nstruct twice { long a; int b; };\n"
+			   "namespace n { struct same { int a, b; }; }\nnamespace m { struct same { int b, a; }; }\n"
+			   "struct agreed { short a, b; };\nlong in_a(lone *l, twice *t, n::same *s, m::same *r, agreed *g) "
+			   "{ return l->b + t->b + s->b + r->b + g->b; }\n");
+	write_file("b.cc", "struct twice { int b; long a; };\nstruct agreed { short a, b; };\n"
+			   "long in_b(twice *t, agreed *g) { return t->b + g->b; }\n");
+	build(&p, "g++ -g a.cc b.cc", "cc",
+	      "struct lone; struct twice; struct agreed; struct nowhere; namespace n { struct same; } namespace m { struct same; }\n"
+	      "extern \"C\" long use(lone *l, twice *t, n::same *s, m::same *r, agreed *g, nowhere *x) "
+	      "{ return (long)l + (long)t + (long)s + (long)r + (long)g + (long)x; }\nint main() { }\n");
+	check(&p, "use", "l->b", KX_VALUE_SIGNED, 8, KX_FROM_DI, 1, OFFSETS(8));
+	check(&p, "use", "l[2].b", KX_VALUE_SIGNED, 8, KX_FROM_DI, 1, OFFSETS(40));
+	check(&p, "use", "s->b", KX_VALUE_SIGNED, 4, KX_FROM_DX, 1, OFFSETS(4));
+	check(&p, "use", "r->b", KX_VALUE_SIGNED, 4, KX_FROM_CX, 1, OFFSETS(0));
+	check(&p, "use", "g->b", KX_VALUE_SIGNED, 2, KX_FROM_R8, 1, OFFSETS(2));
+	check(&p, "use", "x", KX_VALUE_POINTER, 8, KX_FROM_R9, 0, OFFSETS(0));
+	check_error(&p, "use", "t->b", "struct twice is only declared, its members are unknown (t->b)");
+	check_error(&p, "use", "x->b", "struct nowhere is only declared, its members are unknown (x->b)");
+	check_error(&p, "use", "x[1].b", "the size of the elements of x[1].b is unknown");
+	finish(&p);
+}
+
+/* Classes whose copies are not trivial are passed by their address. */
+static void test_copies(void **state)
+{
+	static const char *const compilers[] = { "g++ -g", "g++ -gdwarf-4", "clang++ -g", "clang++ -gdwarf-4" };
+	static const char source[] =
+		"struct copy { long a; copy(); copy(const copy &); };\nstruct moved { long a; moved(); moved(moved &&); };\n"
+		"struct ended { long a; ~ended(); };\nstruct inner { copy c[1]; };\nstruct derived : ended { };\n"
+		"struct seen { long a; virtual void f(); };\nstruct plain { long a; plain(const plain &) = default; "
+		"plain &operator=(const plain &); };\ntemplate <class T> struct box { T a; box(T x) : a(x) { } box(const box &); };\n"
+		"#define F(type, path) extern \"C\" long by_##type(type x, long n) { return x.path + n; }\n"
+		"typedef box<long> boxed;\nF(copy, a) F(moved, a) F(ended, a) F(inner, c[0].a) F(derived, a) F(seen, a) F(plain, a) F(boxed, a)\n"
+		"void seen::f() { }\ncopy::copy() { }\nmoved::moved() { }\nint main() { copy c; moved m; boxed b(1); (void)&c; (void)&m; (void)&b; }\n";
+	static const struct {
+		const char *function, *label;
+		bool by_address;
+		int offset;
+	} cases[] = { { "by_copy", "x.a", true, 0 },	 { "by_moved", "x.a", true, 0 },   { "by_ended", "x.a", true, 0 },
+		      { "by_inner", "x.c[0].a", true, 0 }, { "by_derived", "x.a", true, 0 }, { "by_seen", "x.a", true, 8 },
+		      { "by_plain", "x.a", false, 0 },	 { "by_boxed", "x.a", true, 0 } };
+	struct program p;
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(compilers) / sizeof(compilers[0]); c++) {
+		build(&p, compilers[c], "cc", source);
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			check(&p, cases[i].function, cases[i].label, KX_VALUE_SIGNED, 8, KX_FROM_DI, cases[i].by_address,
+			      OFFSETS(cases[i].offset));
+			check(&p, cases[i].function, "n", KX_VALUE_SIGNED, 8, KX_FROM_SI, 0, OFFSETS(0));
+		}
+		finish(&p);
+	}
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -389,6 +462,8 @@ int main(void)
 		cmocka_unit_test(test_abi),
 		cmocka_unit_test(test_enum_names),
 		cmocka_unit_test(test_cxx_strings),
+		cmocka_unit_test(test_declared),
+		cmocka_unit_test(test_copies),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -138,9 +138,9 @@ static bool is_pointer(int tag)
 	       tag == DW_TAG_rvalue_reference_type;
 }
 
-static void describe_tag(struct kx_dwarf_types *types, struct kx_type *t, Dwarf_Die *die, int tag)
+static void describe_tag(struct kx_type *t, Dwarf_Die *die, int tag)
 {
-	Dwarf_Die complete, target;
+	Dwarf_Die target;
 
 	if (is_pointer(tag)) {
 		t->class = KX_TYPE_POINTER;
@@ -162,21 +162,27 @@ static void describe_tag(struct kx_dwarf_types *types, struct kx_type *t, Dwarf_
 		   tag == DW_TAG_union_type) {
 		t->class = tag == DW_TAG_union_type ? KX_TYPE_UNION : KX_TYPE_STRUCT;
 		t->incomplete = flag(die, DW_AT_declaration);
-		if (t->incomplete && t->name && types->complete &&
-		    types->complete(types->ctx, t->name, tag, &complete)) {
-			Dwarf_Word size = 0;
-
-			t->incomplete = false;
-			t->self.die = complete;
-			number(&complete, DW_AT_byte_size, &size);
-			t->size = size;
-		}
 	}
 	if (is_pointer(tag)) {
 		t->has_target = type_of(die, &target);
 		if (t->has_target)
 			t->target.die = target;
 	}
+}
+
+static bool complete(void *ctx, struct kx_type *t)
+{
+	const struct kx_dwarf_types *types = ctx;
+	Dwarf_Word size = 0;
+	Dwarf_Die die;
+
+	if (!types->complete || !types->complete(types->ctx, &t->self.die, &die))
+		return false;
+	number(&die, DW_AT_byte_size, &size);
+	t->incomplete = false;
+	t->self.die = die;
+	t->size = size;
+	return true;
 }
 
 static int describe(void *ctx, const union kx_type_handle *handle, struct kx_type *t)
@@ -186,6 +192,7 @@ static int describe(void *ctx, const union kx_type_handle *handle, struct kx_typ
 	Dwarf_Word size = 0, alignment;
 	int tag;
 
+	(void)ctx;
 	memset(t, 0, sizeof(*t));
 	for (unsigned i = 0; is_wrapper(tag = dwarf_tag(&die)); i++) {
 		if (tag == DW_TAG_typedef && !alias)
@@ -203,7 +210,7 @@ static int describe(void *ctx, const union kx_type_handle *handle, struct kx_typ
 	if (tag == DW_TAG_array_type)
 		t->class = KX_TYPE_ARRAY;
 	else
-		describe_tag(ctx, t, &die, tag);
+		describe_tag(t, &die, tag);
 	if (t->class == KX_TYPE_CHAR && is_number_name(alias))
 		t->class = KX_TYPE_INTEGER;
 	if (!t->name || (t->class != KX_TYPE_STRUCT && t->class != KX_TYPE_UNION && alias))
@@ -424,6 +431,6 @@ static int names(void *ctx, const struct kx_type *t,
 void kx_dwarf_types_init(struct kx_dwarf_types *types, struct kx_type_source *out)
 {
 	*out = (struct kx_type_source){
-		.ctx = types, .describe = describe, .members = members, .by_reference = by_reference, .names = names
+		.ctx = types, .describe = describe, .complete = complete, .members = members, .by_reference = by_reference, .names = names
 	};
 }

@@ -6,9 +6,8 @@
 #include "binary/type_source.h"
 
 struct kx_dwarf_types {
-	/* The complete type of that name and tag in other units, if there is one only: true. May be
-	 * NULL. */
-	bool (*complete)(void *ctx, const char *name, int tag, Dwarf_Die *out);
+	/* The structure that is declared, of another unit, if that is certain: true. May be NULL. */
+	bool (*complete)(void *ctx, Dwarf_Die *declaration, Dwarf_Die *out);
 	void *ctx;
 };
 

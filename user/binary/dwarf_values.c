@@ -3,94 +3,26 @@
 
 #include <dwarf.h>
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "binary/dwarf_complete.h"
 #include "binary/dwarf_types.h"
 #include "binary/source_lines_internal.h"
 #include "bpf/wire.h"
-
-struct complete_type {
-	const char *name;
-	int tag;
-	bool ambiguous; /* several of one name that differ in size */
-	Dwarf_Word size;
-	Dwarf_Die die;
-};
 
 struct kx_dwarf_values {
 	struct kx_lines *lines;
 	struct kx_dwarf_types types;
 	struct kx_type_source source;
-	bool indexed;
-	struct complete_type *all; /* by name; of every unit, read when first needed */
-	size_t n, room;
+	struct kx_dwarf_complete complete;
 };
 
-static int compare_types(const void *x, const void *y)
-{
-	const struct complete_type *a = x, *b = y;
-	int r = strcmp(a->name, b->name);
-
-	return r ? r : (a->tag == DW_TAG_union_type) - (b->tag == DW_TAG_union_type);
-}
-
-static void index_unit(struct kx_dwarf_values *v, Dwarf_Die *unit)
-{
-	Dwarf_Die die;
-
-	if (dwarf_child(unit, &die))
-		return;
-	do {
-		int tag = dwarf_tag(&die);
-		struct complete_type t = { .tag = tag, .die = die };
-		Dwarf_Attribute attr;
-
-		if ((tag != DW_TAG_structure_type && tag != DW_TAG_class_type &&
-		     tag != DW_TAG_union_type) ||
-		    dwarf_hasattr(&die, DW_AT_declaration))
-			continue;
-		t.name = dwarf_diename(&die);
-		if (!t.name || !dwarf_attr(&die, DW_AT_byte_size, &attr) ||
-		    dwarf_formudata(&attr, &t.size) || KX_ARRAY_RESERVE(v->all, v->room, v->n))
-			continue;
-		v->all[v->n++] = t;
-	} while (dwarf_siblingof(&die, &die) == 0);
-}
-
-static void index_types(struct kx_dwarf_values *v)
-{
-	size_t kept = 0;
-
-	v->indexed = true;
-	for (size_t i = 0; i < v->lines->nunits; i++)
-		index_unit(v, &v->lines->units[i].die);
-	if (!v->n)
-		return;
-	qsort(v->all, v->n, sizeof(*v->all), compare_types);
-	for (size_t i = 1; i < v->n; i++) {
-		if (compare_types(&v->all[kept], &v->all[i]))
-			v->all[++kept] = v->all[i];
-		else if (v->all[kept].size != v->all[i].size)
-			v->all[kept].ambiguous = true;
-	}
-	v->n = kept + 1;
-}
-
-static bool find_complete(void *ctx, const char *name, int tag, Dwarf_Die *out)
+static bool find_complete(void *ctx, Dwarf_Die *declaration, Dwarf_Die *out)
 {
 	struct kx_dwarf_values *v = ctx;
-	struct complete_type key = { .name = name, .tag = tag }, *t;
 
-	if (!v->indexed)
-		index_types(v);
-	t = v->n ? bsearch(&key, v->all, v->n, sizeof(key), compare_types) : NULL;
-	if (!t || t->ambiguous)
-		return false;
-	*out = t->die;
-	return true;
+	return kx_dwarf_complete_find(&v->complete, v->lines, declaration, out);
 }
 
 int kx_dwarf_values_open(int fd, const char *path, struct kx_dwarf_values **out, struct kx_err *err)
@@ -116,7 +48,7 @@ void kx_dwarf_values_close(struct kx_dwarf_values *v)
 	if (!v)
 		return;
 	kx_lines_close(v->lines);
-	free(v->all);
+	kx_dwarf_complete_free(&v->complete);
 	free(v);
 }
 

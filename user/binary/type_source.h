@@ -56,6 +56,8 @@ struct kx_type_source {
 	void *ctx;
 	/* 0, or -ENODATA: damaged, or nested too deep */
 	int (*describe)(void *ctx, const union kx_type_handle *handle, struct kx_type *out);
+	/* Makes a type that is incomplete the one that is declared, if that is known: true. NULL: none is. May take long. */
+	bool (*complete)(void *ctx, struct kx_type *type);
 	/* Not zero from @each ends it and is returned. */
 	int (*members)(void *ctx, const struct kx_type *type,
 		       int (*each)(void *arg, const struct kx_type_member *member), void *arg);

@@ -100,6 +100,8 @@ static int classify_member(void *arg, const struct kx_type_member *m)
 		c->damaged = true;
 		return 1;
 	}
+	if (t.incomplete && c->source->complete)
+		c->source->complete(c->source->ctx, &t);
 	if (m->bitfield) {
 		merge(c, c->base + m->offset, 1, INTEGER);
 		return 0;

@@ -100,7 +100,7 @@ static int step_member(struct walk *w, bool arrow)
 	if (t->class != KX_TYPE_STRUCT && t->class != KX_TYPE_UNION)
 		return kx_err_set(w->err, -EINVAL, "what is before '%s' has no members (%s)", name,
 				  w->label);
-	if (t->incomplete)
+	if (t->incomplete && !(w->source->complete && w->source->complete(w->source->ctx, t)))
 		return kx_err_set(w->err, -ENODATA,
 				  "%s %s is only declared, its members are unknown (%s)",
 				  type_word(t), t->name ? t->name : "without a name", w->label);
@@ -144,6 +144,10 @@ static int step_element(struct walk *w)
 		if (w->source->describe(w->source->ctx, &t->target, &element))
 			return failed(w, -ENODATA);
 	}
+	if (element.incomplete && w->source->complete)
+		w->source->complete(w->source->ctx, &element);
+	if (!element.size)
+		return kx_err_set(w->err, -ENODATA, "the size of the elements of %s is unknown", w->label);
 	if (element.size > INT32_MAX || index > INT32_MAX || element.size * index > INT32_MAX)
 		return kx_err_set(w->err, -EINVAL, "%s is too far from the array's beginning",
 				  w->label);

@@ -12,12 +12,17 @@
 #include "select/value_types.h"
 #include "trace/values.h"
 
-bool kx_recorded_values_have_results(const struct kx_value_spec *specs, size_t n)
+bool kx_recorded_values_wanted(const struct kx_recording_options *o)
 {
-	for (size_t i = 0; i < n; i++)
-		if (specs[i].n && specs[i].items[specs[i].n - 1].exit)
+	return o->nspecs || o->automatic_values;
+}
+
+static bool have_results(const struct kx_recording_options *o)
+{
+	for (size_t i = 0; i < o->nspecs; i++)
+		if (o->specs[i].n && o->specs[i].items[o->specs[i].n - 1].exit)
 			return true;
-	return false;
+	return o->results || o->automatic_values;
 }
 
 /* What became of the items of a spec in all functions together. */
@@ -81,7 +86,7 @@ struct kx_value_patterns {
 	struct kx_pattern items[];
 };
 
-struct kx_value_patterns *kx_value_patterns_new(const struct kx_recording_options *o)
+static struct kx_value_patterns *new_patterns(const struct kx_recording_options *o)
 {
 	struct kx_value_patterns *p = calloc(1, sizeof(*p) + o->nspecs * sizeof(p->items[0]));
 
@@ -102,7 +107,7 @@ void kx_value_patterns_free(struct kx_value_patterns *p)
 	free(p);
 }
 
-bool kx_value_patterns_match(void *ctx, const struct kx_select_module *m, const struct kx_symbol *sym)
+static bool has_arguments(void *ctx, const struct kx_select_module *m, const struct kx_symbol *sym)
 {
 	const struct kx_value_patterns *p = ctx;
 
@@ -110,6 +115,17 @@ bool kx_value_patterns_match(void *ctx, const struct kx_select_module *m, const 
 		if (matches_symbol(&p->items[i], m, sym))
 			return true;
 	return p->all;
+}
+
+void kx_recorded_values_select(struct recording *r, struct kx_select_options *options)
+{
+	options->results = have_results(r->o);
+	if (!kx_recorded_values_wanted(r->o))
+		return;
+	if (!r->value_patterns)
+		r->value_patterns = new_patterns(r->o);
+	options->arguments = r->value_patterns ? has_arguments : NULL;
+	options->arguments_ctx = r->value_patterns;
 }
 
 static void fill_table(struct kx_value_table *table, const struct kx_resolved_values *v)
@@ -348,7 +364,7 @@ int kx_recorded_values_add(struct recording *r, size_t first, struct kx_err *err
 {
 	int code = 0;
 
-	if (!r->o->nspecs && !r->o->automatic_values)
+	if (!kx_recorded_values_wanted(r->o))
 		return 0;
 	if (!r->values)
 		r->values = json_object();

@@ -11,12 +11,11 @@
  */
 int kx_recorded_values_add(struct recording *r, size_t first, struct kx_err *err);
 
-/* The patterns of specs whose functions have values at their entries, for struct kx_select_options' arguments. NULL: no memory. */
-struct kx_value_patterns *kx_value_patterns_new(const struct kx_recording_options *o);
-void kx_value_patterns_free(struct kx_value_patterns *p);
-bool kx_value_patterns_match(void *ctx, const struct kx_select_module *m, const struct kx_symbol *sym);
+/* Whether any call is to carry values. */
+bool kx_recorded_values_wanted(const struct kx_recording_options *o);
 
-/* Whether any of them is at an exit. */
-bool kx_recorded_values_have_results(const struct kx_value_spec *specs, size_t n);
+/* What the selection has to know of them: results, and of which functions the arguments. */
+void kx_recorded_values_select(struct recording *r, struct kx_select_options *options);
+void kx_value_patterns_free(struct kx_value_patterns *p);
 
 #endif

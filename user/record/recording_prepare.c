@@ -69,11 +69,6 @@ static int check_seccomp(struct recording *r, enum kx_exits *exits, struct kx_er
 	return 0;
 }
 
-static bool has_values(const struct recording *r)
-{
-	return r->o->nspecs || r->o->automatic_values;
-}
-
 static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 {
 	struct kx_select_options options = r->o->select;
@@ -85,14 +80,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
 	options.emulated = kx_probe_emulated();
-	options.results = r->o->results || r->o->automatic_values ||
-			  kx_recorded_values_have_results(r->o->specs, r->o->nspecs);
-	if (has_values(r)) {
-		if (!r->value_patterns)
-			r->value_patterns = kx_value_patterns_new(r->o);
-		options.arguments = r->value_patterns ? kx_value_patterns_match : NULL;
-		options.arguments_ctx = r->value_patterns;
-	}
+	kx_recorded_values_select(r, &options);
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = has_dynamic_targets(r);
@@ -213,7 +201,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .sample_hz = r->o->sample_hz,
 					     .syscall_results = r->o->nargs > 0 || r->o->results,
 					     .results = r->o->results,
-					     .value_functions = has_values(r) ? max_functions(r) : 0,
+					     .value_functions = kx_recorded_values_wanted(r->o) ? max_functions(r) : 0,
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,
@@ -239,7 +227,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	    kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_KERNEL))
 		code = kx_kernel_mechanism_best(r->o->kernel_mechanism, &options.kernel, err);
 	/* fentry programs see no registers */
-	if (!code && options.kernel == KX_KERNEL_FENTRY && has_values(r))
+	if (!code && options.kernel == KX_KERNEL_FENTRY && kx_recorded_values_wanted(r->o))
 		code = kx_kernel_mechanism_best(KX_KERNEL_SINGLE, &options.kernel, err);
 	if (code)
 		return code;

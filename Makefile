@@ -209,7 +209,7 @@ $(UNIT_TESTS): %: %.o $(BUILD)/libkxray.a
 # They are linked with the reading rooms and the parsers only, which a build with sanitizers compiles
 # in a fraction of the time.
 FUZZ_KINDS := fdr map elf plan spec types
-SPEC_OBJS := $(BUILD)/user/select/value_spec.o
+SPEC_OBJS := $(BUILD)/user/select/value_spec.o $(BUILD)/user/select/resolved_values.o
 FUZZ_SECONDS ?= 60
 
 $(BUILD)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h \

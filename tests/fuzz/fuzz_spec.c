@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Specs of values: what -f has behind a pattern. */
 #include "fuzz.h"
-#include "select/value_spec.h"
+#include "select/resolved_values.h"
 
 /* What fits into a record, and a fetch that the kernel's programs take. */
 static void check(const struct kx_value *v, size_t n)
@@ -23,8 +23,7 @@ static void check(const struct kx_value *v, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kx_value_place place = { .exits = true };
-	struct kx_value values[KX_MAX_VALUES];
-	size_t places[KX_MAX_VALUES];
+	struct kx_resolved_values values;
 	struct kx_value_spec spec;
 	char *text;
 
@@ -38,10 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!kx_value_spec_parse(text, &spec, NULL)) {
 		if (!spec.pattern || spec.n > KX_MAX_VALUES)
 			abort();
-		if (!kx_value_spec_resolve(&spec, &place, NULL, values, places, NULL)) {
-			check(values, spec.n);
-			for (size_t i = 0; i < spec.n; i++)
-				kx_value_free(&values[i]);
+		if (!kx_values_resolve(&spec, &place, NULL, &values, NULL)) {
+			check(values.values, values.n);
+			kx_resolved_values_free(&values);
 		}
 		kx_value_spec_free(&spec);
 	}

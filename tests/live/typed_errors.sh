@@ -28,7 +28,7 @@ refused "$f(r->next->next->next->next->id)" \
 	"-f '$f(r->next->next->next->next->id)': r->next->next->next->next->id follows more than 4 pointers"
 refused "$f(r) -> ret.x" "-f '$f(r) -> ret.x': what is before 'x' has no members (ret.x)"
 refused "$f(q)" "-f '$f(q)': no parameter 'q' in $f"
-refused 'take_member(q)' "no function of 'program' matches 'take_member'; did you mean take_members?"
+refused 'take_member(q)' "no function of 'program' matches 'take_member'; did you mean take_members?; with --follow kxray waits for programs that it starts"
 refused "syscall:write(fd, text)" "-f 'syscall:write(fd, text)': no parameter 'text' in write"
 
 STATUS=0

@@ -62,3 +62,20 @@ unknown = json.load(open(sys.argv[1]))["unknown_values"]
 print(len(unknown), *sorted({u["why"] for u in unknown if u["function"].startswith("take_scalars")}), sep="; ")
 END
 )" "8; no parameter 'n' in take_scalars; no parameter 'other' in take_scalars; no parameter 'unused' in take_scalars; did you mean 's'?"
+
+# "f(Foo)" is the function with this parameter; "f(x)", as none has that name, the values of all that are called f.
+cat >"$TMP/overloads.cpp" <<'END'
+struct Foo { long a; };
+__attribute__((noinline)) long f(Foo x) { __asm__ volatile("" : : "r"(x.a)); return x.a; }
+__attribute__((noinline)) long f(long x) { __asm__ volatile("" : : "r"(x)); return x; }
+int main() { return f(Foo{ 3 }) + f(7) != 10; }
+END
+g++ -g -o "$TMP/overloads" "$TMP/overloads.cpp" || fail g++ ""
+"$KXRAY" record -o "$TRACE" -f 'f(Foo)' -- "$TMP/overloads" >/dev/null 2>"$TMP/err" || fail "f(Foo)" "$(cat "$TMP/err")"
+assert_eq "f(Foo)" "$("$KXRAY" export -f csv -o - "$TRACE" 2>/dev/null | python3 -c 'import csv, sys
+print([(r["function"], r.get("values", "")) for r in csv.DictReader(sys.stdin)])')" "[('f(Foo)', '')]"
+"$KXRAY" record -o "$TRACE" -f 'f(x)' -- "$TMP/overloads" >/dev/null 2>"$TMP/err" || fail "f(x)" "$(cat "$TMP/err")"
+assert_eq "f(x)" "$("$KXRAY" export -f csv -o - "$TRACE" 2>/dev/null | python3 -c 'import csv, sys
+print([(r["function"], r.get("values", "")) for r in csv.DictReader(sys.stdin)])')" \
+	"[('f(Foo)', '{\"x\":null}'), ('f(long)', '{\"x\":7}')]"
+assert_contains "f(x)" "$(cat "$TMP/err")" "kxray: x of f(Foo) is not recorded: x is no number or string but a structure 'Foo': name one of its members"

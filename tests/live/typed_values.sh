@@ -44,6 +44,11 @@ for compiler in 'gcc -g -O0' 'gcc -gdwarf-4 -O2' 'clang -g -O1'; do
 	$compiler -o "$TMP/program" tests/live/typed/typed.c || fail "$compiler" ""
 	check "$compiler" 193 "${in_c[@]}" -- "${c[@]}"
 done
+check "--args=auto" 28 take_scalars take_wide -- --args=auto -f take_scalars -f take_wide -f 'libc.so*:write' -f 'syscall:write'
+"$KXRAY" dump "$TRACE" >"$TMP/dump"
+assert_contains "--args=auto, a prototype" "$(grep libc "$TMP/dump")" "write {fd = 1, buf = 0x"
+assert_contains "--args=auto, a system call" "$(grep syscall "$TMP/dump")" "count = 4096}"
+assert_contains "--args=auto, results" "$(cat "$TMP/dump")" "write {ret = 4096}"
 for compiler in 'g++ -g -O0' 'g++ -gdwarf-4 -O2' 'clang++ -g -O1'; do
 	$compiler -std=c++17 -o "$TMP/program" tests/live/typed/typed.cpp || fail "$compiler" ""
 	check "$compiler" 31 shop::by_text shop::by_item shop::by_copy shop::make item::use -- "${cxx[@]}"

@@ -122,7 +122,7 @@ static void test_values(void **state)
 	assert_string_equal(a.o.output, "x");
 	refused("-p 5 --depth 97", "--depth takes 1 to 96, not '97'");
 	refused("-p 5 --sample 100001", "--sample takes 1 to 100000 times per second, not '100001'");
-	refused("-p 5 --args 7", "--args takes 0 to 6, not '7'");
+	refused("-p 5 --args 7", "--args takes 0 to 6, or auto, not '7'");
 	refused("-p 5 --fdr-version 6", "--fdr-version takes 1 to 5, not '6'");
 	refused("-p 5 --ring-size 0", "--ring-size takes bytes, as in 512K or 16M, not '0'");
 	refused("-p 5 --min-duration 0", "--min-duration takes a time of 1ns to 3600s");

@@ -45,7 +45,7 @@ static int set_args(void *field, const struct kx_option *o, const char *value, s
 	(void)o;
 	a->o.automatic_values = !strcmp(value, "auto");
 	if (!a->o.automatic_values && !kx_value_number(value, 0, 6, &n))
-		return kx_err_set(err, -EINVAL, "--args takes a number from 0 to 6, or auto, not '%s'", value);
+		return kx_err_set(err, -EINVAL, "--args takes 0 to 6, or auto, not '%s'", value);
 	a->o.nargs = (unsigned)n;
 	return 0;
 }

@@ -127,7 +127,7 @@ static int refuse_values(const struct kx_top_arguments *a, struct kx_err *err)
 		struct kx_value_spec spec;
 
 		r = kx_value_spec_parse(a->r.include[i], &spec, err);
-		if (!r && spec.n)
+		if (!r && spec.n && !spec.uncertain)
 			r = kx_err_set(err, -EINVAL,
 				       "top records no values of calls, as in '%s': give -f '%s'",
 				       a->r.include[i], spec.pattern);

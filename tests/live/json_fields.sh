@@ -50,6 +50,10 @@ cp "$TRACE" "$TMP/old.xray"
 trace_target waits -f nap -o "$TMP/old.xray"
 recorded_as RECORD
 
+# A value that not all functions have
+trace_target values -f 'take_*(a, twice)'
+recorded_as RECORD
+
 # A budget that lasts for no call
 trace_target counts "${COUNTED[@]}" --max-overhead 0.01
 recorded_as RECORD

@@ -123,6 +123,8 @@ bool kx_dwarf_complete_find(struct kx_dwarf_complete *c, const struct kx_lines *
 	if (!c->indexed && c->n)
 		qsort(c->items, c->n, sizeof(*c->items), compare);
 	c->indexed |= name != NULL;
+	if (!c->n)
+		return false;
 	for (struct kx_known_structure *s = first_of(c, hash); name && s < c->items + c->n && s->hash == hash; s++) {
 		const char *other;
 		Dwarf_Die die;

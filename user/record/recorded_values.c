@@ -142,24 +142,6 @@ static void fill_table(struct kx_value_table *table, const struct kx_resolved_va
 	}
 }
 
-static void note_unknown(struct recording *r, const struct kx_function *f, const struct kx_resolved_values *v)
-{
-	struct kx_unknown_values *u = &r->result->unknown_values;
-
-	for (size_t i = 0; i < v->n; i++) {
-		if (!v->values[i].unknown)
-			continue;
-		if (u->n < KX_UNKNOWN_SHOWN) {
-			struct kx_unknown_value *one = &u->shown[u->n];
-
-			snprintf(one->function, sizeof(one->function), "%s", f->sym->pretty);
-			snprintf(one->label, sizeof(one->label), "%s", v->values[i].label);
-			snprintf(one->why, sizeof(one->why), "%s", v->values[i].unknown);
-		}
-		u->n++;
-	}
-}
-
 static int set_values(struct recording *r, struct kx_function *f, const struct kx_resolved_values *v, struct kx_err *err)
 {
 	struct kx_value_table table;
@@ -192,13 +174,40 @@ static int resolve_spec(struct recording *r, const struct kx_function *f, const 
 	return kx_values_resolve(spec, &place, &resolver, out, err);
 }
 
-static int add_function(struct recording *r, struct kx_function *f, const struct kx_value_spec *spec, struct outcome *outcome,
-			struct kx_err *err)
+/* Notes one value, or all of them, of a function that cannot be recorded there. */
+static void note_one(struct recording *r, const struct kx_function *f, const char *label, const char *why)
+{
+	struct kx_unknown_values *u = &r->result->unknown_values;
+
+	if (u->n < KX_UNKNOWN_SHOWN) {
+		struct kx_unknown_value *one = &u->shown[u->n];
+
+		snprintf(one->function, sizeof(one->function), "%s", f->sym->pretty);
+		snprintf(one->label, sizeof(one->label), "%s", label);
+		snprintf(one->why, sizeof(one->why), "%s", why);
+	}
+	u->n++;
+}
+
+static void note_unknown(struct recording *r, const struct kx_function *f, const struct kx_resolved_values *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (v->values[i].unknown)
+			note_one(r, f, v->values[i].label, v->values[i].unknown);
+}
+
+/* A function that joins a recording never ends it. */
+static int add_function(struct recording *r, struct kx_function *f, const struct kx_value_spec *spec, bool joined,
+			struct outcome *outcome, struct kx_err *err)
 {
 	struct kx_resolved_values v;
 	struct kx_err why = { 0 };
 	int code = resolve_spec(r, f, spec, outcome, &v, &why);
 
+	if (code == -E2BIG && joined) {
+		note_one(r, f, spec->items[0].label, why.text);
+		return 0;
+	}
 	if (code)
 		return kx_err_set(err, code, "%s: %.800s", f->sym->pretty, why.text);
 	note_unknown(r, f, &v);
@@ -232,7 +241,7 @@ static int is_whole_name(const struct recording *r, const struct kx_value_spec *
 	return code;
 }
 
-static int add_spec(struct recording *r, const struct kx_value_spec *spec, size_t first, struct kx_err *err)
+static int add_spec(struct recording *r, const struct kx_value_spec *spec, size_t first, bool joined, struct kx_err *err)
 {
 	struct kx_pattern pattern = { 0 };
 	struct outcome *outcome = calloc(1, sizeof(*outcome));
@@ -248,9 +257,9 @@ static int add_spec(struct recording *r, const struct kx_value_spec *spec, size_
 			continue;
 		code = kx_stop_check(err);
 		if (!code)
-			code = add_function(r, f, spec, outcome, err);
+			code = add_function(r, f, spec, joined, outcome, err);
 	}
-	if (!code && !first && !whole)
+	if (!code && !joined && !whole)
 		code = check_outcome(spec, outcome, err);
 	kx_pattern_free(&pattern);
 	free(outcome);
@@ -360,7 +369,7 @@ static int add_all_automatic(struct recording *r, size_t first, struct kx_err *e
 	return code;
 }
 
-int kx_recorded_values_add(struct recording *r, size_t first, struct kx_err *err)
+int kx_recorded_values_add(struct recording *r, size_t first, bool joined, struct kx_err *err)
 {
 	int code = 0;
 
@@ -373,7 +382,7 @@ int kx_recorded_values_add(struct recording *r, size_t first, struct kx_err *err
 	if (!r->values || !r->types)
 		return kx_err_set(err, -ENOMEM, "no memory for values");
 	for (size_t i = 0; i < r->o->nspecs && !code; i++)
-		code = add_spec(r, &r->o->specs[i], first, err);
+		code = add_spec(r, &r->o->specs[i], first, joined, err);
 	if (!code && r->o->automatic_values)
 		code = add_all_automatic(r, first, err);
 	/* debug information takes memory, and a recording may last */

@@ -6,10 +6,11 @@
 #include "record/recording_internal.h"
 
 /*
- * Plans the values of the functions from index @first on, for the tracer and for the map. A function that several specs match
+ * Plans the values of the functions from index @first on, for the tracer and for the map. What none of them has is an error
+ * unless they have @joined a recording that goes on. A function that several specs match
  * has those of the last one. Errors: those of kx_value_spec_resolve, -ENOMEM.
  */
-int kx_recorded_values_add(struct recording *r, size_t first, struct kx_err *err);
+int kx_recorded_values_add(struct recording *r, size_t first, bool joined, struct kx_err *err);
 
 /* Whether any call is to carry values. */
 bool kx_recorded_values_wanted(const struct kx_recording_options *o);

@@ -156,7 +156,7 @@ static uint32_t max_functions(const struct recording *r)
 }
 
 /* Describes the functions from index @first on to the collector, and their values to the tracer. */
-static int add_traits(struct recording *r, size_t first, struct kx_err *err)
+static int add_traits(struct recording *r, size_t first, bool joined, struct kx_err *err)
 {
 	if (r->sel.nfunctions >= r->ntraits)
 		return kx_err_set(err, -ENOMEM, "no memory for more functions");
@@ -173,7 +173,7 @@ static int add_traits(struct recording *r, size_t first, struct kx_err *err)
 		if (f->plan.exit_kind == KX_EXITS_RETURN)
 			r->traits[f->id] |= KX_FUNC_RETURN;
 	}
-	return kx_recorded_values_add(r, first, err);
+	return kx_recorded_values_add(r, first, joined, err);
 }
 
 /* Attaches the functions that have joined the selection: see struct kx_follow_context. */
@@ -181,7 +181,7 @@ static int attach_joined(void *ctx, size_t first, size_t *n, struct kx_err *err)
 {
 	struct recording *r = ctx;
 	size_t before = kx_probe_sets_functions(&r->probes);
-	int code = add_traits(r, first, err);
+	int code = add_traits(r, first, true, err);
 
 	if (!code && r->flight)
 		code = kx_flight_add_functions(r->flight, first, err);
@@ -257,7 +257,7 @@ static int make_traits(struct recording *r, struct kx_err *err)
 	if (!r->traits || !r->calls || !r->instruction_exits)
 		return kx_err_set(err, -ENOMEM, "no memory");
 	kx_cost_watch_begin(r);
-	return add_traits(r, 0, err);
+	return add_traits(r, 0, false, err);
 }
 
 /* Lists the targets in the session; with return addresses or samples, also the mappings of their

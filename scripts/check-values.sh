@@ -72,24 +72,22 @@ for row in rows:
         print(row)'
 }
 
-# perf has its probe in
-perf_counts() {
-	redis-cli -p "$1" ping >/dev/null
-	awk '$2 == "command" && $3 > 0 { found = 1 } END { exit !found }' /sys/kernel/tracing/uprobe_profile
-}
-
 check_redis() {
 	local server address=7398
 	"$redis" --port $address --save '' --dir "$tmp" >"$tmp/redis.log" 2>&1 &
 	server=$!
 	pids+=("$server")
 	until_true redis-cli -p $address ping >/dev/null
-	perf probe -q -x "$redis" 'kxcheck:command=processCommand argc=c->argc id=c->id name=c->cmd->fullname:string db=c->db->id'
+	perf probe -q -x "$redis" 'kxcheck:command=processCommand argc=c->argc id=c->id db=c->db->id'
 	record "$server" -f 'processCommand(c->id, c->argc, c->argv[0]->ptr:str, c->db->id) -> ret'
-	perf record -q -e 'kxcheck:command' -p "$server" -o "$tmp/perf.data" 2>"$tmp/perf.err" &
+	mkfifo "$tmp/control" "$tmp/ack"
+	perf record -q -D -1 --control "fifo:$tmp/control,$tmp/ack" -e 'kxcheck:command' -p "$server" -o "$tmp/perf.data" 2>"$tmp/perf.err" &
 	local perf=$!
 	pids+=("$perf")
-	until_true perf_counts $address
+	# its events count from the acknowledgement on
+	exec 7<>"$tmp/control" 8<>"$tmp/ack"
+	echo enable >&7
+	read -r -t 60 _ <&8
 	for i in $(seq 1 40); do
 		echo "SET key$i value$i"
 		echo "LPUSH list$((i % 5)) a$i b c"

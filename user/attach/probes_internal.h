@@ -80,8 +80,7 @@ int kx_probes_attach_batches(struct kx_probes *p, uint32_t module, struct kx_mod
 /* Adds the instruction exits of @plan. @flags: of the cookie. */
 void kx_probes_add_exits(struct kx_probes *p, struct kx_batch *b, const struct kx_function *f,
 			 const struct kx_plan *plan, uint64_t flags);
-void kx_probes_add(struct kx_probes *p, struct kx_batch *b, uint64_t offset, uint64_t cookie,
-		   uint32_t id);
+void kx_probes_add(struct kx_probes *p, struct kx_batch *b, struct kx_probe probe);
 /* Removes the probes of functions that were refused meanwhile. */
 void kx_probes_keep_attachable(const struct kx_probes *p, struct kx_batch *b);
 /* Adds the probes of @f by its plan, and counts it. */

@@ -66,9 +66,16 @@ int kx_pattern_parse(const char *text, struct kx_pattern *out, struct kx_err *er
 		out->space = KX_PATTERN_KERNEL;
 	else if (colon && !strcmp(out->module, "syscall"))
 		out->space = KX_PATTERN_SYSCALL;
+	else if (colon && !strcmp(out->module, "usdt"))
+		out->space = KX_PATTERN_USDT;
 	else if (colon && strchr(out->module, '/'))
 		out->real_path = realpath(out->module, NULL);
 	return 0;
+}
+
+bool kx_is_marker_name(const char *name)
+{
+	return !strncmp(name, KX_USDT_PREFIX, strlen(KX_USDT_PREFIX)) && !strstr(name, KX_SPAN_MARK);
 }
 
 void kx_pattern_free(struct kx_pattern *p)
@@ -231,6 +238,9 @@ bool kx_pattern_matches_names(const struct kx_pattern *p, const struct kx_patter
 {
 	const char *const *alias;
 
+	if (p->space == KX_PATTERN_USDT)
+		return !strncmp(n->symbol, KX_USDT_PREFIX, strlen(KX_USDT_PREFIX)) &&
+		       glob_matches(p->glob, n->symbol + strlen(KX_USDT_PREFIX));
 	if (!strcmp(p->glob, "*") || matches_linker_name(p->glob, n->symbol))
 		return true;
 	if (n->pretty != n->symbol && matches_readable(p->glob, n->symbol, n->pretty))

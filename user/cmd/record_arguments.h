@@ -21,6 +21,9 @@ struct kx_record_arguments {
 	const char **labels; /* of o.nlabels */
 	pid_t *pids; /* of o.npids */
 	struct kx_value_spec *specs; /* of o.nspecs */
+	const char **spans; /* --span, of nspans: as given */
+	size_t nspans;
+	char **span_patterns; /* of o.select.nspans */
 	struct kx_flight_options flight; /* used if o.flight points to it */
 	struct kx_trigger *triggers;
 	struct kx_counts counts; /* of --count */

@@ -196,6 +196,10 @@ static const struct kx_option payload[] = {
 		    "a tail jump has no result, where its exit is recorded at the jump, and neither has one whose exit was not "
 		    "recorded. Exits that are recorded at jumps are recorded at their ret instructions instead, where rax is "
 		    "written in between." },
+	{ .name = "span", .kind = KX_OPTION_TEXTS, .argument = "MARKER~MARKER", LIST(spans, nspans),
+	  .help = "record what lies between two USDT markers like a call: 'usdt:postgresql:query__start ~ query__done'",
+	  .manual = "Record what lies between two USDT markers of one thread like a call, as in 'usdt:postgresql:query__start ~ "
+		    "query__done'; may be repeated. See USDT MARKERS." },
 	{ .name = "callers", .kind = KX_OPTION_FLAG, FIELD(o.callers),
 	  .help = "record each call's return address",
 	  .manual = "Record the return address of each call, as its last argument; the autofdo export "

@@ -2,8 +2,12 @@
 #include "record/recorded_values.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "select/pattern_matches.h"
+#include "select/provider_usdt.h"
+#include "select/usdt_values.h"
 #include "trace/values.h"
 
 bool kx_recorded_values_have_results(const struct kx_value_spec *specs, size_t n)
@@ -26,7 +30,7 @@ static bool matches(const struct kx_pattern *p, const struct kx_selection *sel, 
 {
 	const struct kx_select_module *m = &sel->modules[f->module];
 
-	if (m->provider->name ? p->space != m->provider->space : !kx_pattern_matches_module(p, m->module))
+	if (m->provider->space != KX_PATTERN_USER ? p->space != m->provider->space : !kx_pattern_matches_module(p, m->module))
 		return false;
 	return kx_pattern_matches_symbol(p, f->sym);
 }
@@ -70,6 +74,42 @@ static int set_values(struct recording *r, struct kx_function *f, const struct k
 	return code;
 }
 
+/* Of a marker: a table for each of its places. */
+static int set_marker_values(struct recording *r, struct kx_function *f, const struct kx_value_spec *spec, struct kx_err *err)
+{
+	const struct kx_select_module *m = &r->sel.modules[f->module];
+	const struct kx_usdt_marker *marker, *last;
+	struct kx_value values[KX_MAX_VALUES];
+	struct kx_value_table *tables;
+	size_t places[KX_MAX_VALUES];
+	struct kx_err why = { 0 };
+	int code;
+
+	if (kx_usdt_role(m, f->sym, &marker, &last) == KX_USDT_SPAN)
+		return 0; /* a pattern of many matches it, too */
+	if (marker->nplaces > r->marker_tables.end - r->marker_tables.next)
+		return kx_err_set(err, -E2BIG, "the markers with values have more than %d places in code: name fewer", KX_MARKER_TABLES);
+	tables = calloc(marker->nplaces, sizeof(*tables));
+	if (!tables)
+		return kx_err_set(err, -ENOMEM, "no memory for values");
+	code = kx_usdt_values_resolve(m->elf, marker, !strpbrk(spec->pattern, "*?["), spec, values, places, tables, &why);
+	if (code) {
+		free(tables);
+		return kx_err_set(err, code, "%s: %.800s", f->sym->pretty, why.text);
+	}
+	f->value_table = r->marker_tables.next;
+	r->marker_tables.next += (uint32_t)marker->nplaces;
+	for (size_t i = 0; i < marker->nplaces && !code; i++)
+		code = kx_tracer_set_values(r->tracer, f->value_table + (uint32_t)i, &tables[i], err);
+	if (!code && kx_values_describe(r->values, f->id, values, places, spec->n))
+		code = kx_err_set(err, -ENOMEM, "no memory for values");
+	f->has_values = !code;
+	for (size_t i = 0; i < spec->n; i++)
+		kx_value_free(&values[i]);
+	free(tables);
+	return code;
+}
+
 static int add_spec(struct recording *r, const struct kx_value_spec *spec, size_t first, struct kx_err *err)
 {
 	struct kx_pattern pattern;
@@ -79,7 +119,7 @@ static int add_spec(struct recording *r, const struct kx_value_spec *spec, size_
 		struct kx_function *f = &r->sel.functions[i];
 
 		if (f->traced && matches(&pattern, &r->sel, f))
-			code = set_values(r, f, spec, err);
+			code = kx_select_is_usdt(&r->sel, f) ? set_marker_values(r, f, spec, err) : set_values(r, f, spec, err);
 	}
 	kx_pattern_free(&pattern);
 	return code;

@@ -53,6 +53,9 @@ struct recording {
 	struct kx_tracer *tracer;
 	struct kx_probe_sets probes;
 	struct kx_exit_move_list moves; /* exits that have moved */
+	struct {
+		uint32_t next, end;
+	} marker_tables; /* numbers for kx_tracer_set_values that no marker has yet */
 	json_t *values; /* of the session: see trace/values.h; NULL: no call carries any */
 	uint64_t kernel_missed; /* see kx_probe_sets_missed */
 	char mechanisms[80];	/* for people */

@@ -6,7 +6,7 @@
  *     item = NAME {('->' | '.') MEMBER} [':' TYPE]
  *     TYPE = u8..u64 | i8..i64 | x8..x64 | bool | char | ptr | f32 | f64 | str | str[BYTES] | str[LABEL]
  *
- * arg1 to arg6 are the integer argument registers; behind ' -> ' any NAME is the result. What a name or a member is, and its
+ * arg1 to arg6 are the integer argument registers, of a marker (usdt:...) arg1 to arg12 its arguments; behind ' -> ' any NAME is the result. What a name or a member is, and its
  * type if it has none here, a resolver knows: see kx_value_resolver.
  */
 #ifndef KX_VALUE_SPEC_H
@@ -63,6 +63,7 @@ struct kx_value_place {
 	unsigned args; /* integer argument registers that are unchanged where its entry is recorded */
 	bool syscall;  /* its fourth argument is in another register */
 	bool exits;    /* its exits are recorded */
+	bool marker;   /* it is none, but a USDT marker: the resolver knows its arguments, too */
 };
 
 /*

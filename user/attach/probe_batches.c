@@ -6,12 +6,60 @@
 #include <string.h>
 
 #include "attach/probes_internal.h"
+#include "base/array.h"
 #include "bpf/wire.h"
 #include "select/provider_usdt.h"
 #include "tracer/uprobe_try.h"
 
+static int add_guarded(struct kx_probes *p, uint32_t module, const struct kx_usdt_marker *marker)
+{
+	const struct kx_select_module *m = &p->sel->modules[module];
+
+	for (size_t i = 0; i < marker->nplaces; i++) {
+		struct kx_guarded_place place = { .file = m->module, .semaphore = marker->places[i].semaphore };
+
+		if (!place.semaphore || kx_elf_offset(m->elf, marker->places[i].addr, &place.offset))
+			continue;
+		if (KX_ARRAY_RESERVE(p->guarded, p->guarded_room, p->nguarded))
+			return -ENOMEM;
+		p->guarded[p->nguarded++] = place;
+	}
+	return 0;
+}
+
+int kx_probes_find_guarded(struct kx_probes *p)
+{
+	int code = 0;
+
+	for (; p->guarded_functions < p->sel->nfunctions && !code; p->guarded_functions++) {
+		const struct kx_function *f = &p->sel->functions[p->guarded_functions];
+		const struct kx_usdt_marker *first, *last;
+
+		if (!f->traced || !kx_select_is_usdt(p->sel, f))
+			continue;
+		kx_usdt_role(&p->sel->modules[f->module], f->sym, &first, &last);
+		code = add_guarded(p, f->module, first);
+		if (!code && last)
+			code = add_guarded(p, f->module, last);
+	}
+	return code;
+}
+
+static uint64_t semaphore_at(const struct kx_probes *p, const struct kx_probe *probe)
+{
+	const struct kx_module *file = p->sel->modules[p->sel->functions[probe->index - 1].module].module;
+
+	for (size_t i = 0; i < p->nguarded; i++)
+		if (p->guarded[i].offset == probe->offset && p->guarded[i].file->inode == file->inode &&
+		    p->guarded[i].file->device == file->device)
+			return p->guarded[i].semaphore;
+	return 0;
+}
+
 void kx_probes_add(struct kx_probes *p, struct kx_batch *b, struct kx_probe probe)
 {
+	if (!probe.semaphore)
+		probe.semaphore = semaphore_at(p, &probe);
 	if (b->count == b->room) {
 		size_t room = b->room ? b->room * 2 : 64;
 		struct kx_probe *items = realloc(b->items, room * sizeof(*items));

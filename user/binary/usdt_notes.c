@@ -107,12 +107,11 @@ static bool parse_register(const char *at, const char **end, struct kx_usdt_argu
 
 static bool is_symbol(char c)
 {
-	return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '@' || c == '$';
+	return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
 /*
- * Numbers, and one symbol at most, that are added up. Returns the end, NULL if this is none. @wide: of a constant, which
- * may be given as the unsigned number of its bits.
+ * Numbers, and one symbol at most, that are added up, to the '(' or @end. Returns where it ends, NULL if this is none.
  */
 static const char *parse_sum(const char *at, const char *end, int64_t *number, struct kx_usdt_argument *a)
 {
@@ -218,7 +217,7 @@ static void parse_argument(const char *at, const char *end, struct kx_usdt_argum
 		a->is_float = *number_end == 'f';
 		number_end += a->is_float;
 		at = sign + 1;
-		if (number_end != sign)
+		if (number_end != sign || size < -8)
 			size = 0;
 	}
 	a->is_signed = size < 0;

@@ -23,7 +23,7 @@ packages() { # FAMILY-GROUP
 	debian-test)
 		packages debian-fast
 		echo iproute2 redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static tmux prometheus chromium debuginfod dwz \
-			clickhouse-server clickhouse-client
+			clickhouse-server clickhouse-client postgresql
 		;;
 	debian-bench)
 		echo linux-perf bpftrace uftrace trace-cmd python3 libpython3-dev libstdc++6 redis-server redis-tools \
@@ -40,7 +40,7 @@ packages() { # FAMILY-GROUP
 		;;
 	fedora-test)
 		packages fedora-fast
-		echo iproute redis sqlite strace gdb valgrind zstd tmux golang-github-prometheus chromium elfutils-debuginfod dwz
+		echo iproute redis sqlite strace gdb valgrind zstd tmux golang-github-prometheus chromium elfutils-debuginfod dwz postgresql-server
 		;;
 	fedora-bench)
 		echo perf bpftrace uftrace trace-cmd python3-devel libstdc++ redis postgresql-server postgresql-contrib nginx \

@@ -31,7 +31,9 @@ compare "by default"
 assert_eq "dump --json" "$(python3 tests/live/values.py dump "$TMP/dump.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 702"
 "$KXRAY" export -f chrome -o "$TMP/chrome.json" "$TRACE" 2>/dev/null
 assert_eq "chrome" "$(python3 tests/live/values.py chrome "$TMP/chrome.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 702"
-for mechanism in session multi single; do
+"$KXRAY" export -f perfetto -o "$TMP/trace.pftrace" "$TRACE" 2>/dev/null
+assert_eq "perfetto: instants" "$(python3 tests/readers/perfetto.py "$TMP/trace.pftrace" | grep -c '^mark .*"usdt:kxt:longs"')" 10
+for mechanism in multi single; do
 	trace_target usdt "${values[@]}" --mechanism $mechanism --callers
 	compare "$mechanism, callers"
 done
@@ -55,6 +57,19 @@ assert_eq "of these without an end, ends without a begin, lost" "$(json "$TMP/re
 assert_eq "what was between the markers" "$("$KXRAY" export -f csv "$TRACE" -o - | python3 -c 'import csv, sys
 rows = list(csv.DictReader(sys.stdin))
 print(sum(r["function"] == "usdt:kxt:guarded" and r["depth"] == "2" for r in rows))')" 50
+
+# Counted only.
+start_target usdt
+TARGET_PID=$PID
+"$KXRAY" record --count --json -p "$TARGET_PID" -f 'usdt:kx?:*' >"$TMP/count.json" 2>"$TMP/count.err" &
+KX_PID=$!
+_pids+=("$KX_PID")
+wait_for has_text 'kxray: counting ' "$TMP/count.err"
+go_target
+end_target "$TARGET_PID"
+end_kxray
+assert_eq "--count" "$STATUS $(json "$TMP/count.json" '" ".join(sorted(f["name"] + "=" + str(f["count"]) for f in d["functions"]))')" \
+	"0 usdt:kxp:none=10 usdt:kxp:twice=20 usdt:kxt:begin=51 usdt:kxt:constants=1 usdt:kxt:end=51 usdt:kxt:guarded=50 usdt:kxt:integers=100 usdt:kxt:longs=10 usdt:kxt:memory=10 usdt:kxt:text=3"
 
 # A marker's semaphore is up while a recording has it, and goes down also when kxray is killed.
 semaphore() { # PID: of kxt:guarded
@@ -82,3 +97,22 @@ assert_eq "semaphore after SIGKILL" "$(semaphore "$TARGET_PID")" 0
 go_target
 end_target "$TARGET_PID"
 assert_eq "the target" "$STATUS" 0
+
+# What cannot be.
+start_target usdt
+TARGET_PID=$PID
+refused() { # SENTENCE OPTION...
+	local sentence=$1
+	shift
+	run "$KXRAY" record -o "$TRACE" -p "$TARGET_PID" "$@"
+	assert_contains "refused: $*" "$STATUS $ERR" "$sentence"
+}
+refused "no USDT marker matches 'usdt:kxt:long'; did you mean usdt:kxt:longs?" -f 'usdt:kxt:long'
+refused "it has 3 arguments, and no arg4" -f 'usdt:kxt:longs(arg4)'
+refused "a marker has no result" -f 'usdt:kxt:longs(arg1) -> ret'
+refused "the arguments of a marker are arg1 to arg12" -f 'usdt:kxt:longs(arg1->x)'
+refused "there is no marker 'usdt:kxt:done', with which the span" --span 'usdt:kxt:begin ~ done'
+refused "is not a span" --span 'usdt:kxt:begin'
+refused "--min-duration keeps long calls" -f 'usdt:kxt:*' --min-duration 1us
+go_target
+end_target "$TARGET_PID"

@@ -151,11 +151,10 @@ static int plan_exits(struct kx_probes *p, uint32_t module, unsigned which, stru
 static void add_standby(struct kx_probes *p, struct kx_batch *to, const struct kx_batch *from,
 			uint64_t flag)
 {
-	for (size_t i = 0; i < from->count; i++) {
-		struct kx_probe probe = from->items[i];
-
-		probe.cookie |= flag;
-		kx_probes_add(p, to, probe);
+	for (size_t i = 0; i < from->count && !p->oom; i++) {
+		kx_probes_add(p, to, from->items[i]);
+		if (!p->oom)
+			to->items[to->count - 1].cookie |= flag;
 	}
 }
 

@@ -83,11 +83,12 @@ static int set_marker_values(struct recording *r, struct kx_function *f, const s
 	struct kx_value_table *tables;
 	size_t places[KX_MAX_VALUES];
 	struct kx_err why = { 0 };
+	uint32_t max_functions = (uint32_t)(r->o->select.max_functions ? r->o->select.max_functions : KX_SELECT_MAX_FUNCTIONS);
 	int code;
 
 	if (kx_usdt_role(m, f->sym, &marker, &last) == KX_USDT_SPAN)
 		return 0; /* a pattern of many matches it, too */
-	if (marker->nplaces > r->marker_tables.end - r->marker_tables.next)
+	if (marker->nplaces > KX_MARKER_TABLES - r->marker_tables)
 		return kx_err_set(err, -E2BIG, "the markers with values have more than %d places in code: name fewer", KX_MARKER_TABLES);
 	tables = calloc(marker->nplaces, sizeof(*tables));
 	if (!tables)
@@ -97,8 +98,8 @@ static int set_marker_values(struct recording *r, struct kx_function *f, const s
 		free(tables);
 		return kx_err_set(err, code, "%s: %.800s", f->sym->pretty, why.text);
 	}
-	f->value_table = r->marker_tables.next;
-	r->marker_tables.next += (uint32_t)marker->nplaces;
+	f->value_table = max_functions + 1 + r->marker_tables;
+	r->marker_tables += (uint32_t)marker->nplaces;
 	for (size_t i = 0; i < marker->nplaces && !code; i++)
 		code = kx_tracer_set_values(r->tracer, f->value_table + (uint32_t)i, &tables[i], err);
 	if (!code && kx_values_describe(r->values, f->id, values, places, spec->n))

@@ -53,9 +53,7 @@ struct recording {
 	struct kx_tracer *tracer;
 	struct kx_probe_sets probes;
 	struct kx_exit_move_list moves; /* exits that have moved */
-	struct {
-		uint32_t next, end;
-	} marker_tables; /* numbers for kx_tracer_set_values that no marker has yet */
+	uint32_t marker_tables; /* how many of KX_MARKER_TABLES have a marker's place */
 	json_t *values; /* of the session: see trace/values.h; NULL: no call carries any */
 	uint64_t kernel_missed; /* see kx_probe_sets_missed */
 	char mechanisms[80];	/* for people */

@@ -202,8 +202,6 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .syscall_results = r->o->nargs > 0 || r->o->results,
 					     .results = r->o->results,
 					     .value_functions = r->o->nspecs ? max_functions(r) : 0,
-					     .markers = kx_patterns_in_space(r->o->select.include, r->o->select.ninclude,
-									     KX_PATTERN_USDT),
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,
@@ -218,11 +216,10 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .all = r->o->all };
 	int code = 0;
 
-	r->marker_tables.next = max_functions(r) + 1;
-	r->marker_tables.end = r->marker_tables.next + KX_MARKER_TABLES;
 	memcpy(options.sources, r->o->sources, sizeof(options.sources));
 	options.sources[KX_SOURCE_SYSCALLS] = kx_patterns_in_space(
 		r->o->select.include, r->o->select.ninclude, KX_PATTERN_SYSCALL);
+	options.markers = kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_USDT);
 	if (r->o->mechanism >= 0)
 		options.mechanism = (enum kx_mechanism)r->o->mechanism;
 	else

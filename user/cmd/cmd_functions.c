@@ -97,8 +97,6 @@ static const struct kx_example examples[] = {
 	  "functions of a program, with the cost of a traced call" },
 	{ "kxray functions -p 1234 -f 'libc.so*:*alloc'",
 	  "of a library that a process uses" },
-	{ "kxray functions -p 1234 -f 'usdt:*'",
-	  "USDT markers of a process and its libraries, with their arguments" },
 	{ "kxray functions -f 'kernel:tcp_*'",
 	  "functions of the kernel" },
 	{ "sudo kxray functions -p 1234 -f '*' --rate 2s --sort calls",

@@ -18,7 +18,7 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-fast)
 		echo g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 \
-			xz-utils gzip protobuf-compiler mandoc zsh fish git curl systemd
+			xz-utils gzip protobuf-compiler mandoc zsh fish git curl systemd systemtap-sdt-dev
 		;;
 	debian-test)
 		packages debian-fast
@@ -36,7 +36,7 @@ packages() { # FAMILY-GROUP
 			libmicrohttpd-devel elfutils-debuginfod-client-devel
 		;;
 	fedora-fast)
-		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 xz gzip protobuf-compiler mandoc zsh fish git curl systemd
+		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 xz gzip protobuf-compiler mandoc zsh fish git curl systemd systemtap-sdt-devel
 		;;
 	fedora-test)
 		packages fedora-fast

@@ -208,7 +208,7 @@ $(UNIT_TESTS): %: %.o $(BUILD)/libkxray.a
 # Fuzz targets: `make test` replays the corpus; `make fuzz` runs libFuzzer.
 # They are linked with the reading rooms and the parsers only, which a build with sanitizers compiles
 # in a fraction of the time.
-FUZZ_KINDS := fdr map elf plan spec types
+FUZZ_KINDS := fdr map elf plan spec types usdt
 SPEC_OBJS := $(BUILD)/user/select/value_spec.o $(BUILD)/user/select/resolved_values.o
 FUZZ_SECONDS ?= 60
 

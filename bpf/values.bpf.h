@@ -35,6 +35,7 @@ struct {
 
 /* With put_values' @kind: addresses may be the kernel's own. */
 #define KX_VALUES_KERNEL (1u << 8)
+#define KX_VALUES_TABLE 9 /* from this bit on: the number of the table, if it is not the function's */
 
 #ifdef KX_FOR_TOP
 /* It records nothing, so calls carry nothing; the maps are in both objects, as all are. */
@@ -102,6 +103,7 @@ static __always_inline __u64 read_register(const struct pt_regs *r, __u32 from, 
 	case KX_FROM_R13: return r->r13;
 	case KX_FROM_R14: return r->r14;
 	case KX_FROM_R15: return r->r15;
+	case KX_FROM_IP: return r->ip;
 	default: return 0;
 	}
 }
@@ -211,7 +213,8 @@ static __noinline int put_values(const struct pt_regs *regs, __u32 tid, __u32 fu
 {
 	/* of two kinds: else kx_lose, which kx_session_plain calls, too, would be compiled for all numbers */
 	const __u32 event = (kind & 0xff) == KX_EVENT_ENTRY ? KX_EVENT_ENTRY : KX_EVENT_EXIT;
-	__u32 id = KX_COOKIE_FUNC(func), kernel = kind & KX_VALUES_KERNEL, n = 1, first = 0, count;
+	__u32 id = kind >> KX_VALUES_TABLE ?: KX_COOKIE_FUNC(func);
+	__u32 kernel = kind & KX_VALUES_KERNEL, n = 1, first = 0, count;
 	struct kx_value_table *t = bpf_map_lookup_elem(&kx_value_tables, &id);
 	struct kx_value_scratch *s;
 	struct kx_own_ring ring;
@@ -236,7 +239,7 @@ static __noinline int put_values(const struct pt_regs *regs, __u32 tid, __u32 fu
 		n = append_value(s, f, i, n, read_register(regs, f->from, sp), kernel);
 		n += t->zero; /* the verifier then has one range for it, and not each value */
 	}
-	if (event == KX_EVENT_ENTRY && kx_callers && n < KX_WIRE_MAX_WORDS) {
+	if (event == KX_EVENT_ENTRY && kx_callers && !(func & KX_FUNC_MARKER) && n < KX_WIRE_MAX_WORDS) {
 		s->words[n] = 0;
 		read_memory(&s->words[n], 8, kernel ? regs->sp : sp, kernel);
 		func |= KX_FUNC_CALLER;

@@ -70,7 +70,14 @@ _Static_assert(sizeof(struct kx_wire_record) == 32, "wire record is 32 bytes");
 #define KX_FUNC_VALUES (1U << 30)
 /* In func of an entry with values: the last word is the caller. */
 #define KX_FUNC_CALLER (1U << 29)
-#define KX_FUNC_FLAGS (KX_FUNC_AT_INSTRUCTION | KX_FUNC_VALUES | KX_FUNC_CALLER)
+#define KX_FUNC_FLAGS (KX_FUNC_AT_INSTRUCTION | KX_FUNC_VALUES | KX_FUNC_CALLER | (1U << 28) /* KX_FUNC_MARKER */)
+
+/*
+ * In func of an entry or an exit: it comes from a USDT marker. The stack pointer is as if the marker were called, and says nothing of
+ * where a span ends. An entry is an instant with KX_FUNC_INSTANT, which has no exit, and else begins a span.
+ */
+#define KX_FUNC_MARKER (1U << 28)
+#define KX_FUNC_INSTANT KX_FUNC_AT_INSTRUCTION
 
 /* Typed values of a call: how one is fetched. They travel in the payload of its entry and its exit. */
 #define KX_MAX_VALUES 8 /* of one function: at entry and exit together */
@@ -95,6 +102,7 @@ enum kx_fetch_from {
 	KX_FROM_R13 = 14,
 	KX_FROM_R14 = 15,
 	KX_FROM_R15 = 16,
+	KX_FROM_IP = 17, /* of the marker */
 	KX_FROM_COUNT
 };
 
@@ -350,6 +358,16 @@ _Static_assert(sizeof(struct kx_call_stats) == 384, "statistics of a function fi
 #define KX_COOKIE_GROUP(c) ((__u32)((c) >> 52) & (KX_MAX_GROUPS - 1))
 #define KX_COOKIE_EXIT_FRAME(c) ((__u32)((c) >> 37) & 0x7ff8) /* bytes */
 #define KX_COOKIE_WITH_EXIT_FRAME(c, bytes) ((c) | (__u64)(bytes) << 37)
+/*
+ * Of a USDT marker's probe: bits 0-27 as above, 28 set if it begins a span, 29 if it ends one, 30 if it has values, which 31-51
+ * say the table of.
+ */
+#define KX_COOKIE_SPAN_BEGIN (1ULL << 28)
+#define KX_COOKIE_SPAN_END (1ULL << 29)
+#define KX_COOKIE_MARK_VALUES (1ULL << 30)
+#define KX_MAX_TABLES (1U << 21)
+#define KX_COOKIE_TABLE(c) ((__u32)((c) >> 31) & (KX_MAX_TABLES - 1))
+#define KX_COOKIE_WITH_TABLE(table) (KX_COOKIE_MARK_VALUES | (__u64)(table) << 31)
 #define KX_COOKIE_WITH_PLACE(c, offset) ((c) | ((offset) & 0xfff) << 40)
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Chrome's trace events as JSON ("Trace Event Format", object form), for chrome://tracing and
- * other readers. Every call is a B and an E event, in order within its thread. Times
+ * other readers. Every call is a B and an E event, in order within its thread; a USDT marker is one instant event. Times
  * are microseconds since the trace's first record, with all nanoseconds as decimals.
  * Memory does not grow with the trace.
  */
@@ -15,6 +15,7 @@
 #include "exporters/common/text.h"
 #include "exporters/exporter.h"
 #include "base/pair_map.h"
+#include "base/pattern.h"
 #include "exporters/common/sched_slices.h"
 
 /* Of functions with greater ids, and beyond so many bytes of all labels, a label is made for each call. */
@@ -25,6 +26,7 @@
 struct label {
 	char *text; /* NULL: not made yet */
 	size_t size;
+	bool is_marker;
 };
 
 struct chrome {
@@ -186,7 +188,7 @@ static void put_label(struct chrome *c, struct kx_text_out *o, uint32_t func)
 		kx_text_str(o, ",\"cat\":");
 		kx_text_json_string(o, module);
 	}
-	kx_text_str(o, ",\"ph\":\"B\"");
+	kx_text_str(o, kx_is_marker_name(kx_trace_name(c->x->names, func)) ? ",\"ph\":\"i\",\"s\":\"t\"" : ",\"ph\":\"B\"");
 }
 
 static bool make_room_for_label(struct chrome *c, uint32_t func)
@@ -214,7 +216,7 @@ static __attribute__((noinline)) const struct label *make_label(struct chrome *c
 		free(c->scratch.memory);
 		return NULL;
 	}
-	*once = (struct label){ c->scratch.buf, c->scratch.used };
+	*once = (struct label){ c->scratch.buf, c->scratch.used, kx_is_marker_name(kx_trace_name(c->x->names, func)) };
 	if (once->size > LABEL_BYTES - c->label_bytes || !make_room_for_label(c, func))
 		return once;
 	c->labels[func].text = malloc(once->size);
@@ -222,6 +224,7 @@ static __attribute__((noinline)) const struct label *make_label(struct chrome *c
 		return once;
 	memcpy(c->labels[func].text, once->text, once->size);
 	c->labels[func].size = once->size;
+	c->labels[func].is_marker = once->is_marker;
 	c->label_bytes += once->size;
 	return &c->labels[func];
 }
@@ -238,6 +241,7 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	begin_event(c, label ? label->text : "", label ? label->size : 0);
 	if (!label)
 		put_label(c, c->x->out, call->func);
+	call->user = (label ? label->is_marker : kx_is_marker_name(kx_trace_name(c->x->names, call->func))) ? c : NULL;
 	put_place(c, call->enter);
 	if (call->nargs || call->has_caller || call->values.size)
 		put_arguments(c, call);
@@ -252,6 +256,8 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	char text[64];
 
 	(void)t;
+	if (call->user)
+		return 0;
 	BEGIN(c, "{\"ph\":\"E\"");
 	put_place(c, tsc);
 	if (how == KX_LEAVE_TAIL)

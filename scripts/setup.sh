@@ -18,12 +18,12 @@ packages() { # FAMILY-GROUP
 		;;
 	debian-fast)
 		echo g++ libc6-dev libcmocka-dev libclang-rt-dev llvm-14 llvm-19 python3 \
-			xz-utils gzip protobuf-compiler mandoc zsh fish git curl systemd
+			xz-utils gzip protobuf-compiler mandoc zsh fish git curl systemd systemtap-sdt-dev
 		;;
 	debian-test)
 		packages debian-fast
 		echo iproute2 redis-server redis-tools sqlite3 strace gdb valgrind zstd qemu-system-x86 busybox-static tmux prometheus chromium debuginfod dwz \
-			clickhouse-server clickhouse-client
+			clickhouse-server clickhouse-client postgresql
 		;;
 	debian-bench)
 		echo linux-perf bpftrace uftrace trace-cmd python3 libpython3-dev libstdc++6 redis-server redis-tools \
@@ -36,11 +36,11 @@ packages() { # FAMILY-GROUP
 			libmicrohttpd-devel elfutils-debuginfod-client-devel
 		;;
 	fedora-fast)
-		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 xz gzip protobuf-compiler mandoc zsh fish git curl systemd
+		echo gcc-c++ glibc-static libcmocka-devel compiler-rt python3 xz gzip protobuf-compiler mandoc zsh fish git curl systemd systemtap-sdt-devel
 		;;
 	fedora-test)
 		packages fedora-fast
-		echo iproute redis sqlite strace gdb valgrind zstd tmux golang-github-prometheus chromium elfutils-debuginfod dwz
+		echo iproute redis sqlite strace gdb valgrind zstd tmux golang-github-prometheus chromium elfutils-debuginfod dwz postgresql-server
 		;;
 	fedora-bench)
 		echo perf bpftrace uftrace trace-cmd python3-devel libstdc++ redis postgresql-server postgresql-contrib nginx \

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/pair_map.h"
+#include "base/pattern.h"
 #include "exporters/common/instant.h"
 #include "exporters/common/sched_slices.h"
 #include "exporters/common/text.h"
@@ -32,10 +33,13 @@ static const char *const annotations[] = {
 };
 static const char *const names[] = { "wakes", "is woken" };
 
+/* USDT markers are instants. */
+#define MARKER (1u << 31)
+
 struct perfetto {
 	struct kx_pf_out out;
 	struct kx_pair_map functions, modules, processes; /* numbers; the first of the pair is 0 */
-	uint32_t *categories; /* by number of the function: of its module, + 1; 0: none */
+	uint32_t *categories; /* by number of the function: of its module, + 1; 0: none; and MARKER */
 	size_t categories_room;
 	struct kx_pf_cpu_tracks cpus;
 	/* of the thread at work */
@@ -189,13 +193,13 @@ static int add_category(struct perfetto *p, uint32_t func, uint32_t name)
 
 	if (KX_ARRAY_RESERVE(p->categories, p->categories_room, name))
 		return -ENOMEM;
-	p->categories[name] = 0;
+	p->categories[name] = kx_is_marker_name(kx_trace_name(p->out.x->names, func)) ? MARKER : 0;
 	if (!*kx_trace_module(p->out.x->names, func))
 		return 0;
 	r = kx_pair_index(&p->modules, 0, p->out.x->names->map.functions[func - 1].module,
 			  &category);
 	if (r >= 0)
-		p->categories[name] = category + 1;
+		p->categories[name] |= category + 1;
 	return r;
 }
 
@@ -211,8 +215,9 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 		new_module = add_category(p, call->func, name);
 	if (new_name < 0 || new_module < 0)
 		return kx_err_set(p->out.err, -ENOMEM, "out of memory for the names of functions");
-	category = p->categories[name];
-	event = begin_event(p, &packet, call->enter, TYPE_BEGIN, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS));
+	category = p->categories[name] & ~MARKER;
+	call->user = p->categories[name] & MARKER ? p : NULL;
+	event = begin_event(p, &packet, call->enter, call->user ? TYPE_INSTANT : TYPE_BEGIN, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS));
 	kx_pb_number(pb, EVENT_NAME_IID, name + KX_PF_FIRST_FUNCTION);
 	if (category)
 		kx_pb_number(pb, EVENT_CATEGORY_IID, category);
@@ -240,6 +245,8 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	struct perfetto *p = ctx;
 	size_t packet, event;
 
+	if (call->user)
+		return 0;
 	event = begin_event(p, &packet, tsc, TYPE_END, kx_pf_uuid(&p->out, t->index, KX_PF_CALLS));
 	if (how != KX_LEAVE_EXIT)
 		annotate_end(&p->out.pb, how);

@@ -137,9 +137,9 @@ static int attach(int part, const struct kx_module *self, struct kx_links *links
 	for (int k = 0; k < KINDS; k++) {
 		uint64_t address = (uintptr_t)parts[part].call[k] + probe_offset[k];
 
-		probes[k].offset = address - self->start + self->map_offset;
-		probes[k].cookie = (uint64_t)(part * KINDS + k + 1);
-		probes[k].index = (uint32_t)k;
+		probes[k] = (struct kx_probe){ .offset = address - self->start + self->map_offset,
+					       .cookie = (uint64_t)(part * KINDS + k + 1),
+					       .index = (uint32_t)k };
 	}
 	return kx_uprobe_link(KX_MECHANISM_SESSION, program_of(part), self->open_path, getpid(), true,
 			      probes, KINDS, links, NULL, NULL, err);

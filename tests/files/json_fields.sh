@@ -32,6 +32,7 @@ done
 "$BUILD/tests/make_trace" write "$TMP/b.xray" 40000 5 70 70 || fail "make_trace" "status $?"
 printed DIFF "$KXRAY" diff --json "$TRACE" "$TMP/b.xray"
 printed FUNCTIONS "$KXRAY" functions --json -f '*' "$TARGETS/counts"
+printed FUNCTIONS "$KXRAY" functions --json -f 'usdt:*' "$TARGETS/usdt"
 printed EXPORT "$KXRAY" export --list --json
 printed DUMP "$KXRAY" dump --json "$TRACE"
 # Two hosts, of which one has calls of each function of a pair

@@ -72,6 +72,7 @@ sleeper=$PID
 printed FUNCTIONS "$KXRAY" functions --json "$TARGETS/counts"
 printed FUNCTIONS "$KXRAY" functions --json -p "$sleeper" -f '*' --rate 0.1
 printed FUNCTIONS "$KXRAY" functions --json -f syscall:futex
+printed FUNCTIONS "$KXRAY" functions --json -f 'usdt:*' "$TARGETS/usdt"
 printed DOCTOR "$KXRAY" doctor --json
 
 # checked SECTION [FIELD...]: all fields but these are printed above

@@ -40,6 +40,8 @@ def from_chrome(f):
         elif event["ph"] == "E":
             name, first = opened[event["tid"]].pop()
             yield name, first | args
+        elif event["ph"] == "i" and event["name"].startswith("usdt:"):
+            yield event["name"], args
 
 
 def same(x, y):
@@ -53,7 +55,8 @@ with open(path, newline="", encoding="utf-8") as f:
         got.setdefault(re.sub(r"(\[abi:cxx11\])?\((?!\*).*|\.(isra|constprop|part)\.\d+.*", "", name), []).append(values)
 with open(did, encoding="utf-8") as f:
     for call in json.load(f)["calls"]:
-        want.setdefault(call["function"], []).append(call["args"] | {call.get("of", "ret"): call["result"]})
+        result = {call.get("of", "ret"): call["result"]} if "result" in call else {}
+        want.setdefault(call["function"], []).append(call["args"] | result)
 for name in functions:
     a, b = got.get(name, []), want[name]
     if len(a) != len(b):

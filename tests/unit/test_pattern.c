@@ -46,6 +46,9 @@ static void test_parse(void **state)
 	parses("kernel:tcp_*", KX_PATTERN_KERNEL, "kernel", "tcp_*");
 	parses("syscall:*", KX_PATTERN_SYSCALL, "syscall", "*");
 	parses("kernel", KX_PATTERN_USER, NULL, "kernel");
+	parses("usdt:*", KX_PATTERN_USDT, "usdt", "*");
+	parses("usdt:redis:call", KX_PATTERN_USDT, "usdt", "redis:call");
+	parses("usdt:redis:begin ~ end", KX_PATTERN_USDT, "usdt", "redis:begin ~ end");
 	parses("kernel::boot", KX_PATTERN_USER, NULL, "kernel::boot");
 	parses("f[[:digit:]]", KX_PATTERN_USER, NULL, "f[[:digit:]]");
 	parses("ns::f[abi:cxx11]", KX_PATTERN_USER, NULL, "ns::f[abi:cxx11]");
@@ -243,13 +246,42 @@ static void test_suggestions(void **state)
 	suggests("zz", "");
 }
 
+static bool marker_matches(const char *pattern, const char *name)
+{
+	const struct kx_pattern_names names = { .symbol = name, .pretty = name };
+	struct kx_pattern p;
+	bool matches;
+
+	assert_int_equal(kx_pattern_parse(pattern, &p, NULL), 0);
+	matches = kx_pattern_matches_names(&p, &names);
+	kx_pattern_free(&p);
+	return matches;
+}
+
+static void test_markers(void **state)
+{
+	(void)state;
+	assert_true(marker_matches("usdt:*", "usdt:redis:call"));
+	assert_true(marker_matches("usdt:redis:*", "usdt:redis:call"));
+	assert_true(marker_matches("usdt:*:call", "usdt:redis:call"));
+	assert_true(marker_matches("usdt:redis:call", "usdt:redis:call"));
+	assert_false(marker_matches("usdt:redis", "usdt:redis:call"));
+	assert_false(marker_matches("usdt:*", "call"));
+	assert_false(marker_matches("usdt:call", "call"));
+	assert_true(kx_is_marker_name("usdt:redis:call"));
+	assert_false(kx_is_marker_name("usdt:redis:begin ~ end"));
+	assert_false(kx_is_marker_name("usdt::call"));
+	assert_false(marker_matches("usdt:*", "usdt::call"));
+	assert_false(kx_is_marker_name("call"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parse), cmocka_unit_test(test_module),
 		cmocka_unit_test(test_names), cmocka_unit_test(test_suffixes),
 		cmocka_unit_test(test_cxx),   cmocka_unit_test(test_rust),
-		cmocka_unit_test(test_suggestions),
+		cmocka_unit_test(test_suggestions), cmocka_unit_test(test_markers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,12 +6,60 @@
 #include <string.h>
 
 #include "attach/probes_internal.h"
+#include "base/array.h"
 #include "bpf/wire.h"
+#include "select/provider_usdt.h"
 #include "tracer/uprobe_try.h"
 
-void kx_probes_add(struct kx_probes *p, struct kx_batch *b, uint64_t offset, uint64_t cookie,
-		   uint32_t id)
+static int add_guarded(struct kx_probes *p, uint32_t module, const struct kx_usdt_marker *marker)
 {
+	const struct kx_select_module *m = &p->sel->modules[module];
+
+	for (size_t i = 0; i < marker->nplaces; i++) {
+		struct kx_guarded_place place = { .file = m->module, .semaphore = marker->places[i].semaphore };
+
+		if (!place.semaphore || kx_elf_offset(m->elf, marker->places[i].addr, &place.offset))
+			continue;
+		if (KX_ARRAY_RESERVE(p->guarded, p->guarded_room, p->nguarded))
+			return -ENOMEM;
+		p->guarded[p->nguarded++] = place;
+	}
+	return 0;
+}
+
+int kx_probes_find_guarded(struct kx_probes *p)
+{
+	int code = 0;
+
+	for (; p->guarded_functions < p->sel->nfunctions && !code; p->guarded_functions++) {
+		const struct kx_function *f = &p->sel->functions[p->guarded_functions];
+		const struct kx_usdt_marker *first, *last;
+
+		if (!f->traced || !kx_select_is_usdt(p->sel, f))
+			continue;
+		kx_usdt_role(&p->sel->modules[f->module], f->sym, &first, &last);
+		code = add_guarded(p, f->module, first);
+		if (!code && last)
+			code = add_guarded(p, f->module, last);
+	}
+	return code;
+}
+
+static uint64_t semaphore_at(const struct kx_probes *p, const struct kx_probe *probe)
+{
+	const struct kx_module *file = p->sel->modules[p->sel->functions[probe->index - 1].module].module;
+
+	for (size_t i = 0; i < p->nguarded; i++)
+		if (p->guarded[i].offset == probe->offset && p->guarded[i].file->inode == file->inode &&
+		    p->guarded[i].file->device == file->device)
+			return p->guarded[i].semaphore;
+	return 0;
+}
+
+void kx_probes_add(struct kx_probes *p, struct kx_batch *b, struct kx_probe probe)
+{
+	if (!probe.semaphore)
+		probe.semaphore = semaphore_at(p, &probe);
 	if (b->count == b->room) {
 		size_t room = b->room ? b->room * 2 : 64;
 		struct kx_probe *items = realloc(b->items, room * sizeof(*items));
@@ -23,7 +71,7 @@ void kx_probes_add(struct kx_probes *p, struct kx_batch *b, uint64_t offset, uin
 		b->items = items;
 		b->room = room;
 	}
-	b->items[b->count++] = (struct kx_probe){ .offset = offset, .cookie = cookie, .index = id };
+	b->items[b->count++] = probe;
 }
 
 static void on_refused(void *ctx, const struct kx_probe *probe, int err)
@@ -37,7 +85,9 @@ static void on_refused(void *ctx, const struct kx_probe *probe, int err)
 	p->has[f->id - 1] = false;
 	p->nfunctions--;
 	snprintf(reason, sizeof(reason), "the kernel refuses a probe at file offset %#llx (%s)",
-		 (unsigned long long)probe->offset, strerror(err == -524 ? ENOTSUP : -err));
+		 (unsigned long long)probe->offset,
+		 probe->semaphore && err == -EINVAL ? "another probe there has not the marker's semaphore" :
+						      strerror(err == -524 ? ENOTSUP : -err));
 	p->options.refused(p->options.ctx, f, reason);
 }
 
@@ -74,7 +124,7 @@ void kx_probes_add_exits(struct kx_probes *p, struct kx_batch *b, const struct k
 			cookie |= KX_COOKIE_IS_TAIL;
 		if (s->conditional)
 			cookie |= KX_COOKIE_IS_COND | (uint64_t)s->condition << 32;
-		kx_probes_add(p, b, offset, cookie, f->id);
+		kx_probes_add(p, b, (struct kx_probe){ .offset = offset, .cookie = cookie, .index = f->id });
 	}
 }
 
@@ -84,6 +134,8 @@ int kx_probes_link(struct kx_probes *p, uint32_t module, enum kx_tracer_prog pro
 	char path[32];
 	int code;
 
+	if (p->sel->modules[module].provider == &kx_provider_usdt)
+		prog = KX_PROG_MARK;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->sel->modules[module].fd);
 	code = kx_uprobe_link(kx_tracer_prog_mechanism(p->tracer, prog),
 			      kx_tracer_prog_fd(p->tracer, prog), path, pid,
@@ -158,24 +210,55 @@ int kx_probes_attach_batches(struct kx_probes *p, uint32_t module, struct kx_mod
 	return code;
 }
 
+/* The places of a marker, all with the function's number. @role: KX_COOKIE_... */
+static void add_places(struct kx_probes *p, struct kx_module_batches *b, const struct kx_function *f,
+		       const struct kx_usdt_marker *marker, uint64_t role)
+{
+	for (size_t i = 0; i < marker->nplaces; i++) {
+		const struct kx_usdt_place *place = &marker->places[i];
+		struct kx_probe probe = { .cookie = f->id | role, .index = f->id, .semaphore = place->semaphore };
+
+		if (f->has_values)
+			probe.cookie |= KX_COOKIE_WITH_TABLE(f->value_table + i);
+		if (!kx_elf_offset(p->sel->modules[f->module].elf, place->addr, &probe.offset))
+			kx_probes_add(p, &b->entries, probe);
+	}
+}
+
+/* All go into one batch: KX_PROG_MARK tells them apart by their cookies. */
+static void add_markers(struct kx_probes *p, struct kx_module_batches *b, const struct kx_function *f)
+{
+	const struct kx_usdt_marker *first, *last;
+	enum kx_usdt_role role = kx_usdt_role(&p->sel->modules[f->module], f->sym, &first, &last);
+
+	p->has[f->id - 1] = true;
+	p->nfunctions++;
+	add_places(p, b, f, first, role == KX_USDT_SPAN ? KX_COOKIE_SPAN_BEGIN : 0);
+	if (role == KX_USDT_SPAN)
+		add_places(p, b, f, last, KX_COOKIE_SPAN_END);
+}
+
 void kx_module_batches_add(struct kx_probes *p, struct kx_module_batches *b,
 			   const struct kx_function *f)
 {
 	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
 	bool returning = f->plan.exit_kind == KX_EXITS_RETURN;
-	uint64_t offset, cookie = cookie_of(p, f);
+	struct kx_probe probe = { .cookie = cookie_of(p, f), .index = f->id };
 
-	if (kx_elf_offset(p->sel->modules[f->module].elf, f->plan.entry.addr, &offset)) {
+	if (kx_select_is_usdt(p->sel, f)) {
+		add_markers(p, b, f);
+		return;
+	}
+	if (kx_elf_offset(p->sel->modules[f->module].elf, f->plan.entry.addr, &probe.offset)) {
 		p->options.refused(p->options.ctx, f, "its entry lies outside the file's code");
 		return;
 	}
 	p->has[f->id - 1] = true;
 	p->nfunctions++;
 	if (returning)
-		kx_probes_add(p, f->plan.makes_calls ? &b->returns : &b->leaves, offset, cookie,
-			      f->id);
+		kx_probes_add(p, f->plan.makes_calls ? &b->returns : &b->leaves, probe);
 	if (!returning || !session)
-		kx_probes_add(p, &b->entries, offset, cookie, f->id);
+		kx_probes_add(p, &b->entries, probe);
 	if (f->plan.exit_kind == KX_EXITS_INSTRUCTION)
 		kx_probes_add_exits(p, &b->exits, f, &f->plan, 0);
 }

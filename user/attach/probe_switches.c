@@ -85,8 +85,7 @@ static int add_switch(struct kx_probes *p, uint32_t module, const struct kx_modu
 
 			if (id < first || id > last)
 				continue;
-			kx_probes_add(p, batch_of(&s->batches, i), from->items[k].offset,
-				      from->items[k].cookie, id);
+			kx_probes_add(p, batch_of(&s->batches, i), from->items[k]);
 			p->switch_of[id - 1] = (uint32_t)p->nswitches;
 		}
 	}

@@ -83,7 +83,7 @@ int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err)
 {
 	int code = 0;
 
-	if (make_room(p))
+	if (make_room(p) || kx_probes_find_guarded(p))
 		return kx_err_set(err, -ENOMEM, "no memory for the probes");
 	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
 		if (p->modules[m].attached || p->sel->modules[m].provider->probe != KX_PROBE_UPROBE)
@@ -199,6 +199,7 @@ size_t kx_probes_free(struct kx_probes *p)
 	for (size_t m = 0; m < KX_SELECT_MAX_MODULES; m++)
 		kx_module_batches_free(p->modules[m].batches);
 	kx_switches_free(p);
+	free(p->guarded);
 	free(p->modules);
 	free(p->has);
 	free(p);

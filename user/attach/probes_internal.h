@@ -46,6 +46,12 @@ struct kx_probed_module {
 	struct kx_module_batches *batches; /* kept where processes may get links later */
 };
 
+/* A traced marker's place that has a semaphore. */
+struct kx_guarded_place {
+	const struct kx_module *file;
+	uint64_t offset, semaphore; /* in the file */
+};
+
 struct kx_probes {
 	struct kx_tracer *tracer;
 	const struct kx_selection *sel;
@@ -63,6 +69,8 @@ struct kx_probes {
 	bool returns_dropped, returns_closed, leaf_returns_closed;
 	struct kx_process_probes *processes;
 	struct kx_links ended; /* of processes that have ended */
+	struct kx_guarded_place *guarded; /* of the first guarded_functions functions of the selection */
+	size_t nguarded, guarded_room, guarded_functions;
 	size_t files_left;	/* open files that the limit was last raised for */
 	int oom;
 };
@@ -80,8 +88,13 @@ int kx_probes_attach_batches(struct kx_probes *p, uint32_t module, struct kx_mod
 /* Adds the instruction exits of @plan. @flags: of the cookie. */
 void kx_probes_add_exits(struct kx_probes *p, struct kx_batch *b, const struct kx_function *f,
 			 const struct kx_plan *plan, uint64_t flags);
-void kx_probes_add(struct kx_probes *p, struct kx_batch *b, uint64_t offset, uint64_t cookie,
-		   uint32_t id);
+/*
+ * One without a semaphore gets that of the marker at the same place: the kernel refuses two probes there of which one has another
+ * semaphore or none, and a function may begin with a marker.
+ */
+void kx_probes_add(struct kx_probes *p, struct kx_batch *b, struct kx_probe probe);
+/* Learns the places of markers that have joined the selection. Errors: -ENOMEM. */
+int kx_probes_find_guarded(struct kx_probes *p);
 /* Removes the probes of functions that were refused meanwhile. */
 void kx_probes_keep_attachable(const struct kx_probes *p, struct kx_batch *b);
 /* Adds the probes of @f by its plan, and counts it. */

@@ -151,9 +151,11 @@ static int plan_exits(struct kx_probes *p, uint32_t module, unsigned which, stru
 static void add_standby(struct kx_probes *p, struct kx_batch *to, const struct kx_batch *from,
 			uint64_t flag)
 {
-	for (size_t i = 0; i < from->count; i++)
-		kx_probes_add(p, to, from->items[i].offset, from->items[i].cookie | flag,
-			      from->items[i].index);
+	for (size_t i = 0; i < from->count && !p->oom; i++) {
+		kx_probes_add(p, to, from->items[i]);
+		if (!p->oom)
+			to->items[to->count - 1].cookie |= flag;
+	}
 }
 
 static int make_standby(struct kx_probes *p, uint32_t module)
@@ -188,8 +190,7 @@ static int link_batch(struct kx_process_probes *pp, uint32_t module, enum kx_tra
 	kx_probes_keep_attachable(pp->p, b);
 	for (size_t i = 0; pp->without && i < b->count; i++)
 		if (!is_left_out(pp, b->items[i].index))
-			kx_probes_add(pp->p, &own, b->items[i].offset, b->items[i].cookie,
-				      b->items[i].index);
+			kx_probes_add(pp->p, &own, b->items[i]);
 	if (pp->p->oom)
 		code = kx_err_set(err, pp->p->oom, "no memory for the probes of process %d",
 				  (int)pp->pid);

@@ -66,6 +66,8 @@ int kx_pattern_parse(const char *text, struct kx_pattern *out, struct kx_err *er
 		out->space = KX_PATTERN_KERNEL;
 	else if (colon && !strcmp(out->module, "syscall"))
 		out->space = KX_PATTERN_SYSCALL;
+	else if (colon && !strcmp(out->module, "usdt"))
+		out->space = KX_PATTERN_USDT;
 	else if (colon && strchr(out->module, '/'))
 		out->real_path = realpath(out->module, NULL);
 	return 0;
@@ -227,10 +229,25 @@ static bool matches_alias(const char *glob, const char *alias)
 	return found;
 }
 
+/* PROVIDER:MARKER of a marker's or a span's name; NULL if it is neither. "usdt::f" is a function of C++. */
+static const char *behind_prefix(const char *name)
+{
+	const size_t length = strlen(KX_USDT_PREFIX);
+
+	return !strncmp(name, KX_USDT_PREFIX, length) && name[length] != ':' ? name + length : NULL;
+}
+
+bool kx_is_marker_name(const char *name)
+{
+	return behind_prefix(name) && !strstr(name, KX_SPAN_MARK);
+}
+
 bool kx_pattern_matches_names(const struct kx_pattern *p, const struct kx_pattern_names *n)
 {
 	const char *const *alias;
 
+	if (p->space == KX_PATTERN_USDT)
+		return behind_prefix(n->symbol) && glob_matches(p->glob, behind_prefix(n->symbol));
 	if (!strcmp(p->glob, "*") || matches_linker_name(p->glob, n->symbol))
 		return true;
 	if (n->pretty != n->symbol && matches_readable(p->glob, n->symbol, n->pretty))

@@ -8,10 +8,17 @@
 
 #include "base/err.h"
 
+#define KX_USDT_PREFIX "usdt:" /* of patterns for markers, and of the names of markers and spans */
+#define KX_SPAN_MARK " ~ "     /* in the name of a span, between its two markers */
+
+/* Whether it is the name of a marker, which is an instant, and not one of a function or a span. */
+bool kx_is_marker_name(const char *name);
+
 enum kx_pattern_space {
 	KX_PATTERN_USER,    /* functions of binaries */
 	KX_PATTERN_KERNEL,  /* kernel:GLOB */
 	KX_PATTERN_SYSCALL, /* syscall:GLOB */
+	KX_PATTERN_USDT,    /* usdt:PROVIDER:MARKER, both together a glob: markers of any module */
 };
 
 struct kx_pattern {

@@ -91,7 +91,7 @@ void kx_filter_free(struct kx_ready_filter *f)
 /* A pattern without MODULE matches in every module: all of them were selected for recording. */
 static bool matches_module(const struct kx_pattern *p, const struct kx_map_module *m)
 {
-	if (!p->module)
+	if (!p->module || p->space == KX_PATTERN_USDT)
 		return true;
 	if (!m)
 		return false;

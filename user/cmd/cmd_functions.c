@@ -16,6 +16,7 @@
 #include "doctor/price.h"
 #include "cmd/commands.h"
 #include "cmd/function_places.h"
+#include "cmd/marker_arguments.h"
 #include "cmd/functions_table.h"
 #include "cmd/screen_options.h"
 #include "base/json_text.h"
@@ -131,7 +132,7 @@ static bool all_special(const struct arguments *a)
 
 		if (kx_pattern_parse(a->include[i], &p, NULL))
 			return false;
-		user = p.space == KX_PATTERN_USER;
+		user = p.space == KX_PATTERN_USER || p.space == KX_PATTERN_USDT;
 		kx_pattern_free(&p);
 		if (user)
 			return false;
@@ -195,6 +196,10 @@ static json_t *function_json(const struct kx_selection *sel, const struct kx_fun
 	if (json && kx_function_place(places, f, &file, &line) &&
 	    (json_object_set_new(json, "file", kx_json_text(file, JSON_TEXT_MAX)) ||
 	     json_object_set_new(json, "line", json_integer(line)))) {
+		json_decref(json);
+		return NULL;
+	}
+	if (json && kx_select_is_usdt(sel, f) && kx_marker_add_json(sel, f, json)) {
 		json_decref(json);
 		return NULL;
 	}
@@ -268,6 +273,15 @@ static bool has_kernel_functions(const struct kx_selection *sel)
 	return false;
 }
 
+/* Markers have no exits. */
+static bool has_functions(const struct kx_selection *sel)
+{
+	for (size_t i = 0; i < sel->nmodules; i++)
+		if (sel->modules[i].provider == &kx_provider_elf)
+			return true;
+	return false;
+}
+
 /* What is expensive about these functions; measures it where that is allowed. */
 static void print_price(const struct kx_selection *sel)
 {
@@ -318,7 +332,7 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 	if (has_kernel_functions(sel) &&
 	    kx_kernel_mechanism_best(KX_KERNEL_NONE, &mechanism, &why))
 		kx_print(stderr, "kxray functions: %s\n", why.text);
-	if (!user)
+	if (!user || !has_functions(sel))
 		return;
 	kx_print(stderr, "exits: %zu return, %zu instruction, %zu none; ", exits[KX_EXITS_RETURN],
 		 exits[KX_EXITS_INSTRUCTION], exits[KX_EXITS_NONE]);

@@ -81,6 +81,7 @@ static void add_symbols(struct names *names, struct kx_select_module *m, pid_t p
 		}
 	}
 	kx_symbols_free(&m->syms);
+	kx_usdt_markers_free(&m->markers);
 	if (m->elf)
 		kx_elf_close(m->elf);
 	if (m->fd >= 0)
@@ -107,6 +108,7 @@ static void add_modules(const struct kx_completion *c, const struct kx_modules *
 
 	add_name(&names, "kernel:", 7);
 	add_name(&names, "syscall:", 8);
+	add_name(&names, "usdt:", 5);
 	for (size_t i = 0; i < mods->count; i++) {
 		char text[256];
 
@@ -159,7 +161,7 @@ void kx_completion_add_functions(const struct kx_completion *c, pid_t pid, const
 
 	if (!parse_beginning(c, &b))
 		return;
-	if (b.pattern.space != KX_PATTERN_USER) {
+	if (kx_provider_get(b.pattern.space)->name) {
 		struct kx_select_module m = { .provider = kx_provider_get(b.pattern.space),
 					      .fd = -1 };
 
@@ -168,11 +170,11 @@ void kx_completion_add_functions(const struct kx_completion *c, pid_t pid, const
 		mods.count = 0;
 	}
 	for (size_t i = 0; i < mods.count; i++) {
-		struct kx_select_module m = { .provider = &kx_provider_elf,
+		struct kx_select_module m = { .provider = kx_provider_get(b.pattern.space),
 					      .module = &mods.items[i],
 					      .fd = -1 };
 
-		if (kx_pattern_matches_module(&b.pattern, &mods.items[i]))
+		if (b.pattern.space == KX_PATTERN_USDT || kx_pattern_matches_module(&b.pattern, &mods.items[i]))
 			add_symbols(&names, &m, pid, &b.pattern, b.function);
 	}
 	if (b.function == c->word)

@@ -10,6 +10,7 @@
 #include "base/display.h"
 #include "base/printable.h"
 #include "cmd/function_places.h"
+#include "cmd/marker_arguments.h"
 
 const char *const kx_functions_sort_words[] = { "address", "name", "size", "cost", "calls", NULL };
 
@@ -89,8 +90,11 @@ static int print_row(struct table *t, size_t index)
 	size_t module_at;
 	const char *file;
 	uint32_t line;
-	char *name = kx_display_function(f->sym->pretty, t->sel->modules[f->module].module->name, t->name, &module_at);
+	char *marker = kx_select_is_usdt(t->sel, f) ? kx_marker_text(t->sel, f) : NULL;
+	char *name = kx_display_function(marker ? marker : f->sym->pretty, t->sel->modules[f->module].module->name, t->name,
+					 &module_at);
 
+	free(marker);
 	if (!name)
 		return -ENOMEM;
 	if (t->rates)

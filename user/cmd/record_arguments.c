@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "cmd/option_values.h"
 #include "trace/labels.h"
+#include "select/provider_usdt.h"
 
 static int check_targets(struct kx_record_arguments *a, struct kx_err *err)
 {
@@ -208,6 +209,35 @@ static int find_otherwise(struct kx_record_arguments *a, struct kx_err *err)
 	return 0;
 }
 
+/* Spans are traced, too: their names are patterns. */
+static int take_spans(struct kx_record_arguments *a, struct kx_err *err)
+{
+	struct kx_select_options *select = &a->o.select;
+	int code = 0;
+
+	a->span_patterns = calloc(a->nspans + 1, sizeof(*a->span_patterns));
+	if (!a->span_patterns)
+		return kx_err_set(err, -ENOMEM, "out of memory");
+	select->spans = (const char *const *)a->span_patterns;
+	for (size_t i = 0; i < a->nspans && !code; i++) {
+		code = kx_usdt_span_parse(a->spans[i], &a->span_patterns[i], err);
+		if (!code && kx_value_text(a->span_patterns[i], &a->include, &select->ninclude))
+			code = kx_err_set(err, -ENOMEM, "out of memory");
+		select->nspans += !code;
+	}
+	if (!code && a->nspans && a->o.count)
+		code = kx_err_set(err, -EINVAL, "--count writes no trace, it only counts calls: leave out --span");
+	return code;
+}
+
+/* What has no duration cannot be chosen by it. */
+static int check_markers(const struct kx_recording_options *o, const char *const *include, struct kx_err *err)
+{
+	if (!o->min_duration_ns || !kx_patterns_in_space(include, o->select.ninclude, KX_PATTERN_USDT))
+		return 0;
+	return kx_err_set(err, -EINVAL, "--min-duration keeps long calls, and a marker is an instant: leave out one of them");
+}
+
 /* Which options do not go with them. */
 static int check_specs(const struct kx_recording_options *o, struct kx_err *err)
 {
@@ -231,6 +261,8 @@ int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, i
 	if (!r)
 		r = take_specs(a, err);
 	if (!r)
+		r = take_spans(a, err);
+	if (!r)
 		r = check_targets(a, err);
 	if (!r)
 		r = complete_flight(a, err);
@@ -242,6 +274,8 @@ int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, i
 		r = check_count(a, err);
 	if (!r)
 		r = check_specs(&a->o, err);
+	if (!r)
+		r = check_markers(&a->o, a->include, err);
 	if (!r)
 		r = complete_output(a, err);
 	if (!r)
@@ -265,5 +299,8 @@ void kx_record_arguments_free(const struct kx_command *c, struct kx_record_argum
 		kx_value_spec_free(&a->specs[i]);
 	free(a->specs);
 	free(a->otherwise);
+	for (size_t i = 0; i < a->nspans && a->span_patterns; i++)
+		free(a->span_patterns[i]);
+	free(a->span_patterns);
 	free(a->compressed);
 }

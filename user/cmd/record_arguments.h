@@ -22,6 +22,9 @@ struct kx_record_arguments {
 	pid_t *pids; /* of o.npids */
 	struct kx_value_spec *specs; /* of o.nspecs */
 	const char **otherwise; /* see struct kx_select_options */
+	const char **spans; /* --span, of nspans: as given */
+	size_t nspans;
+	char **span_patterns; /* of o.select.nspans */
 	struct kx_flight_options flight; /* used if o.flight points to it */
 	struct kx_trigger *triggers;
 	struct kx_counts counts; /* of --count */

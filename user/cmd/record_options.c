@@ -153,10 +153,10 @@ const struct kx_option kx_target_options[] = {
 	  LIST(include, o.select.ninclude),
 	  .help = "trace these functions; [MODULE:]GLOB, may be repeated. Without MODULE: those of the "
 		  "main executable. Without -f: functions of the main executable, chosen by size. "
-		  "MODULE syscall: system calls; MODULE kernel: kernel functions. record, with values: 'NAME(arg1:i32, arg2:str) -> ret:i64'",
+		  "MODULE syscall: system calls; kernel: kernel functions; usdt: USDT markers. record, with values: 'NAME(arg1:i32, arg2:str) -> ret:i64'",
 	  .manual = "Trace the functions that match; may be repeated. Without any, functions of the main "
 		    "executable are chosen by size. With record, what calls carry may follow, as in "
-		    "'write(arg1:i32, arg3:u64) -> ret:i64'. See PATTERNS, KERNEL FUNCTIONS, SYSTEM CALLS and VALUES." },
+		    "'write(arg1:i32, arg3:u64) -> ret:i64'. See PATTERNS, KERNEL FUNCTIONS, SYSTEM CALLS, VALUES and USDT MARKERS." },
 	{ .name = "exclude", .short_name = 'x', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
 	  LIST(exclude, o.select.nexclude), .help = "leave these out; may be repeated" },
 	{ .name = "comm", .kind = KX_OPTION_CUSTOM, .argument = "GLOB", .set = set_filter,
@@ -214,6 +214,10 @@ static const struct kx_option payload[] = {
 		    "a tail jump has no result, where its exit is recorded at the jump, and neither has one whose exit was not "
 		    "recorded. Exits that are recorded at jumps are recorded at their ret instructions instead, where rax is "
 		    "written in between." },
+	{ .name = "span", .kind = KX_OPTION_TEXTS, .argument = "MARKER~MARKER", LIST(spans, nspans),
+	  .help = "record what lies between two USDT markers like a call: 'usdt:postgresql:query__start ~ query__done'",
+	  .manual = "Record what lies between two USDT markers of one thread like a call, as in 'usdt:postgresql:query__start ~ "
+		    "query__done'; may be repeated. See USDT MARKERS." },
 	{ .name = "callers", .kind = KX_OPTION_FLAG, FIELD(o.callers),
 	  .help = "record each call's return address",
 	  .manual = "Record the return address of each call, as its last argument; the autofdo export "

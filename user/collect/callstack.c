@@ -22,6 +22,7 @@
  * stack pointer proves dead. At this many, drop_runs closes some of them.
  */
 #define MAX_RUNS 64
+#define SPAN_SP (1ULL << 62) /* of a span that is in no call: above all stacks */
 #define MAX_BLIND_SEARCH 65536 /* frames to search if only the function can be compared */
 
 struct frame {
@@ -266,6 +267,37 @@ static int repair_dead(struct feed *in)
 	return repair_above(in, alive);
 }
 
+/* A marker that is an instant: both events at once, and it is never open. */
+static int emit_instant(struct feed *in)
+{
+	struct kx_event end = *in->ev;
+	int ret = in->sink->entry(in->sink->ctx, in->ev);
+
+	if (ret < 0)
+		return ret;
+	in->counts->entries++;
+	end.kind = KX_EVENT_EXIT;
+	end.words = 0;
+	ret = in->sink->exit(in->sink->ctx, &end, false);
+	if (ret == 0)
+		in->counts->exits++;
+	return ret;
+}
+
+/*
+ * A span is not on the stack: what its thread calls and returns from does not end it, only its second marker, or the end of the
+ * call in which it began, since calls in a trace are nested.
+ */
+static int push_span(struct kx_callstack *s, const struct kx_event *ev)
+{
+	struct kx_event placed = *ev;
+
+	placed.sp = SPAN_SP;
+	if (s->depth && s->frames[s->depth - 1].sp)
+		placed.sp = s->frames[s->depth - 1].sp - 1;
+	return push(s, &placed);
+}
+
 static int feed_entry(struct feed *in)
 {
 	struct kx_callstack *s = in->s;
@@ -279,7 +311,9 @@ static int feed_entry(struct feed *in)
 	}
 	if (ret < 0)
 		return ret;
-	ret = push(s, in->ev);
+	if (in->ev->is_instant)
+		return emit_instant(in);
+	ret = in->ev->is_marker ? push_span(s, in->ev) : push(s, in->ev);
 	if (ret < 0)
 		return ret;
 	ret = in->sink->entry(in->sink->ctx, in->ev);
@@ -335,9 +369,13 @@ static uint32_t find_frame(const struct kx_callstack *s, const struct kx_event *
 static int feed_exit(struct feed *in)
 {
 	struct kx_callstack *s = in->s;
-	uint32_t found = find_frame(s, in->ev);
+	struct kx_event of_span = *in->ev;
+	uint32_t found;
 	int ret;
 
+	if (in->ev->is_marker)
+		of_span.sp = 0;
+	found = find_frame(s, &of_span);
 	if (!found) {
 		if (in->ev->tsc >= s->lost_from)
 			in->counts->orphans_of_loss++;

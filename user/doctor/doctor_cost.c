@@ -140,9 +140,9 @@ static int attach(struct kx_tracer *t, enum kx_tracer_prog prog, const struct kx
 	for (uint32_t i = 0; i < KX_DOCTOR_COSTS; i++) {
 		uint64_t address = (uintptr_t)starts[i].call + starts[i].probe_offset;
 
-		probes[i].offset = address - self->start + self->map_offset;
-		probes[i].cookie = (i + 1) | KX_COOKIE_IS_LEAF;
-		probes[i].index = i;
+		probes[i] = (struct kx_probe){ .offset = address - self->start + self->map_offset,
+					       .cookie = (i + 1) | KX_COOKIE_IS_LEAF,
+					       .index = i };
 	}
 	code = kx_uprobe_link(kx_tracer_prog_mechanism(t, prog), kx_tracer_prog_fd(t, prog),
 			 self->open_path, getpid(), prog == KX_PROG_RETURN, probes,

@@ -8,7 +8,9 @@
 
 #include "base/stop_request.h"
 #include "select/pattern_matches.h"
+#include "select/provider_usdt.h"
 #include "select/resolved_values.h"
+#include "select/usdt_values.h"
 #include "select/value_types.h"
 #include "trace/values.h"
 
@@ -69,7 +71,7 @@ static int resolve(void *ctx, const struct kx_value_item *item, struct kx_value_
 
 static bool matches_symbol(const struct kx_pattern *p, const struct kx_select_module *m, const struct kx_symbol *sym)
 {
-	if (m->provider->name ? p->space != m->provider->space : !kx_pattern_matches_module(p, m->module))
+	if (m->provider->space != KX_PATTERN_USER ? p->space != m->provider->space : !kx_pattern_matches_module(p, m->module))
 		return false;
 	return kx_pattern_matches_symbol(p, sym);
 }
@@ -184,7 +186,7 @@ static void note_one(struct recording *r, const struct kx_function *f, const cha
 
 		snprintf(one->function, sizeof(one->function), "%s", f->sym->pretty);
 		snprintf(one->label, sizeof(one->label), "%s", label);
-		snprintf(one->why, sizeof(one->why), "%s", why);
+		snprintf(one->why, sizeof(one->why), "%.*s", (int)sizeof(one->why) - 1, why);
 	}
 	u->n++;
 }
@@ -213,6 +215,42 @@ static int add_function(struct recording *r, struct kx_function *f, const struct
 	note_unknown(r, f, &v);
 	code = set_values(r, f, &v, err);
 	kx_resolved_values_free(&v);
+	return code;
+}
+
+/* Of a marker: a table for each of its places. */
+static int add_marker(struct recording *r, struct kx_function *f, const struct kx_value_spec *spec, struct kx_err *err)
+{
+	const struct kx_select_module *m = &r->sel.modules[f->module];
+	const struct kx_usdt_marker *marker, *last;
+	struct kx_resolved_values v;
+	struct kx_value_table *tables;
+	struct kx_err why = { 0 };
+	uint32_t max_functions = (uint32_t)(r->o->select.max_functions ? r->o->select.max_functions : KX_SELECT_MAX_FUNCTIONS);
+	int code;
+
+	if (kx_usdt_role(m, f->sym, &marker, &last) == KX_USDT_SPAN)
+		return 0; /* a pattern of many matches it, too */
+	if (marker->nplaces > KX_MARKER_TABLES - r->marker_tables)
+		return kx_err_set(err, -E2BIG, "the markers with values have more than %d places in code: name fewer", KX_MARKER_TABLES);
+	tables = calloc(marker->nplaces, sizeof(*tables));
+	if (!tables)
+		return kx_err_set(err, -ENOMEM, "no memory for values");
+	code = kx_usdt_values_resolve(m->elf, marker, !strpbrk(spec->pattern, "*?["), spec, &v, tables, &why);
+	if (code) {
+		free(tables);
+		return kx_err_set(err, code, "%s: %.800s", f->sym->pretty, why.text);
+	}
+	note_unknown(r, f, &v);
+	f->value_table = max_functions + 1 + r->marker_tables;
+	r->marker_tables += (uint32_t)marker->nplaces;
+	for (size_t i = 0; i < marker->nplaces && !code; i++)
+		code = kx_tracer_set_values(r->tracer, f->value_table + (uint32_t)i, &tables[i], err);
+	if (!code && kx_values_describe(r->values, f->id, v.values, v.places, v.n))
+		code = kx_err_set(err, -ENOMEM, "no memory for values");
+	f->has_values = !code;
+	kx_resolved_values_free(&v);
+	free(tables);
 	return code;
 }
 
@@ -257,7 +295,8 @@ static int add_spec(struct recording *r, const struct kx_value_spec *spec, size_
 			continue;
 		code = kx_stop_check(err);
 		if (!code)
-			code = add_function(r, f, spec, joined, outcome, err);
+			code = kx_select_is_usdt(&r->sel, f) ? add_marker(r, f, spec, err) :
+							       add_function(r, f, spec, joined, outcome, err);
 	}
 	if (!code && !joined && !whole)
 		code = check_outcome(spec, outcome, err);
@@ -360,7 +399,7 @@ static int add_all_automatic(struct recording *r, size_t first, struct kx_err *e
 	for (size_t i = first; i < r->sel.nfunctions && !code; i++) {
 		struct kx_function *f = &r->sel.functions[i];
 
-		if (!f->traced || f->has_values)
+		if (!f->traced || f->has_values || kx_select_is_usdt(&r->sel, f))
 			continue;
 		code = kx_stop_check(err);
 		if (!code)

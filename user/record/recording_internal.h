@@ -53,6 +53,7 @@ struct recording {
 	struct kx_tracer *tracer;
 	struct kx_probe_sets probes;
 	struct kx_exit_move_list moves; /* exits that have moved */
+	uint32_t marker_tables; /* how many of KX_MARKER_TABLES have a marker's place */
 	json_t *values; /* of the session: see trace/values.h; NULL: no call carries any */
 	struct kx_value_types *types; /* while values are planned */
 	struct kx_value_patterns *value_patterns;

@@ -219,6 +219,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	memcpy(options.sources, r->o->sources, sizeof(options.sources));
 	options.sources[KX_SOURCE_SYSCALLS] = kx_patterns_in_space(
 		r->o->select.include, r->o->select.ninclude, KX_PATTERN_SYSCALL);
+	options.markers = kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_USDT);
 	if (r->o->mechanism >= 0)
 		options.mechanism = (enum kx_mechanism)r->o->mechanism;
 	else

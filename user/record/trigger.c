@@ -68,7 +68,7 @@ static int check_pattern(const struct kx_trigger *t, struct kx_err *err)
 		return kx_err_prefix(err, "the trigger '%s'", t->text);
 	if (pattern.space != KX_PATTERN_USER)
 		code = kx_err_set(err, -EINVAL,
-				  "the trigger '%s' names a function of the kernel or a system call, which "
+				  "the trigger '%s' names a function of the kernel, a system call or a USDT marker, which "
 				  "can be recorded but cannot be triggers; name a function of a program or "
 				  "library",
 				  t->text);

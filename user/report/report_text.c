@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/display.h"
+#include "base/pattern.h"
 #include "report/report_columns.h"
 #include "report/report_format.h"
 #include "report/report_head.h"
@@ -83,7 +84,8 @@ static void put_place(const struct view *v, uint32_t id)
 static void table_row(const struct view *v, const struct kx_report_function *f,
 		      const struct kx_columns *c)
 {
-	bool measured = f->count > f->no_exit + f->open;
+	/* a marker has no duration */
+	bool measured = f->count > f->no_exit + f->open && !kx_is_marker_name(kx_trace_name(v->names, f->id));
 	struct kx_text_out *o = v->out;
 	uint64_t hz = v->info->tsc_hz;
 

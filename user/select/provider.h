@@ -47,6 +47,7 @@ struct kx_provider {
 extern const struct kx_provider kx_provider_elf;     /* provider_elf.c: functions of binaries */
 extern const struct kx_provider kx_provider_kernel;  /* kernel_symbols.c */
 extern const struct kx_provider kx_provider_syscall; /* syscall_names.c */
+extern const struct kx_provider kx_provider_usdt;    /* provider_usdt.c: markers in binaries */
 
 /* The provider of a pattern's functions. */
 const struct kx_provider *kx_provider_get(enum kx_pattern_space space);

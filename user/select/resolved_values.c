@@ -73,7 +73,7 @@ static int find_item(struct found *f, const struct kx_value_spec *spec, size_t i
 		     const struct kx_value_resolver *resolver, struct kx_err *err)
 {
 	const struct kx_value_item *item = &spec->items[i];
-	const bool plain = !*item->path && (item->argument || (item->exit && item->typed));
+	const bool plain = !place->marker && !*item->path && (item->argument || (item->exit && item->typed));
 	struct kx_value_found found = { 0 };
 	size_t at = f->n;
 	int code;

@@ -23,6 +23,7 @@ struct kx_value_place {
 	unsigned args; /* integer argument registers that are unchanged where its entry is recorded */
 	bool syscall;  /* its fourth argument is in another register */
 	bool exits;    /* its exits are recorded */
+	bool marker;   /* it is none, but a USDT marker: the resolver knows its arguments, too */
 };
 
 struct kx_resolved_values {

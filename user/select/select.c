@@ -270,6 +270,7 @@ void kx_selection_free(struct kx_selection *sel)
 	for (size_t i = 0; i < sel->nmodules; i++) {
 		kx_planner_free(sel->modules[i].planner);
 		kx_symbols_free(&sel->modules[i].syms);
+		kx_usdt_markers_free(&sel->modules[i].markers);
 		kx_elf_close(sel->modules[i].elf);
 		if (sel->modules[i].fd >= 0)
 			close(sel->modules[i].fd);

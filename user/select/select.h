@@ -29,6 +29,7 @@
 #include "plan/plan.h"
 #include "binary/symbols.h"
 #include "binary/unwind_risk.h"
+#include "binary/usdt_markers.h"
 #include "select/provider.h"
 
 struct kx_select_module;
@@ -48,6 +49,8 @@ struct kx_select_options {
 	const char *const *otherwise;
 	const char *const *exclude; /* patterns, -x */
 	size_t nexclude;
+	const char *const *spans; /* names of spans (kx_usdt_span_parse) that patterns may match; must outlive the selection */
+	size_t nspans;
 	enum kx_exits exits;
 	bool nop5_optimized;  /* see struct kx_plan_options */
 	unsigned emulated;    /* the same */
@@ -91,6 +94,9 @@ struct kx_select_module {
 	int fd; /* of the binary, open for reading; -1 for a pseudo-module */
 	struct kx_elf *elf;         /* NULL for a pseudo-module, as the planner */
 	struct kx_symbols syms;
+	struct kx_usdt_markers markers; /* of kx_provider_usdt */
+	const char *const *spans;	/* see kx_select_options */
+	size_t nspans;
 	struct kx_planner *planner;
 	/* Return probes were, in every process that mapped it when it was planned; or the selection
 	 * grows, and each process decides (not with exits_decided). */
@@ -104,6 +110,7 @@ struct kx_function {
 	const struct kx_symbol *sym;
 	bool traced;     /* false: an XRay function that only keeps its id; it has no plan */
 	bool has_values; /* its calls carry values: set by the recording before it is attached */
+	uint32_t value_table; /* of a USDT marker with values: the table of its first place; those of the others follow */
 	struct kx_plan plan;
 };
 
@@ -148,6 +155,12 @@ static inline bool kx_select_has_others(const struct kx_selection *sel, enum kx_
 		if (sel->functions[i].traced && !kx_select_is_probed_by(sel, &sel->functions[i], kind))
 			return true;
 	return false;
+}
+
+/* Whether @f is a USDT marker, or a span between two: see select/provider_usdt.h. */
+static inline bool kx_select_is_usdt(const struct kx_selection *sel, const struct kx_function *f)
+{
+	return sel->modules[f->module].provider == &kx_provider_usdt;
 }
 
 /*

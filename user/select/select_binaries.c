@@ -63,6 +63,7 @@ void kx_select_close(struct kx_binary *b)
 static void unload(struct kx_binary *b)
 {
 	kx_symbols_free(&b->m.syms);
+	kx_usdt_markers_free(&b->m.markers);
 	kx_elf_close(b->m.elf);
 	b->m.elf = NULL;
 	kx_select_close(b);
@@ -81,9 +82,9 @@ void kx_select_free_binary(struct kx_binary *b)
 }
 
 /* A file that was read is held open, so its inode number is not given to another one. */
-static bool is_same(const struct kx_binary *b, const struct kx_module *m)
+static bool is_same(const struct kx_binary *b, const struct kx_provider *provider, const struct kx_module *m)
 {
-	return !b->m.provider->name && b->module.device == m->device &&
+	return b->m.provider == provider && b->module.device == m->device &&
 	       b->module.inode == m->inode &&
 	       (b->m.elf || b->number || strcmp(b->module.path, m->path) == 0);
 }
@@ -134,51 +135,83 @@ static ssize_t call_also(struct kx_selector *s, size_t i, const struct kx_module
 	return r < 0 ? r : (ssize_t)i;
 }
 
+/* Modules of a process, as they are added. */
+struct adding {
+	struct kx_selector *s;
+	const struct kx_select_process *proc;
+	const struct kx_unwind_risk *risk;
+	bool harmless;
+	size_t *first;
+};
+
+/* What @provider finds in the module, unless it is known. Errors: -ENOMEM. */
+static int add_module(const struct adding *a, const struct kx_module *m, const struct kx_provider *provider)
+{
+	struct kx_selector *s = a->s;
+	bool dynamic = s->options.dynamic_targets;
+	struct kx_binary *b;
+	size_t i;
+
+	for (i = 0; i < s->nbinaries && !is_same(s->binaries[i], provider, m); i++)
+		;
+	if (i < *a->first && s->binaries[i]->gone) {
+		forget(s, i);
+		--*a->first;
+		i = s->nbinaries;
+	}
+	if (i < s->nbinaries) {
+		ssize_t at = call_also(s, i, m, a->proc->pid, a->first);
+
+		if (at < 0)
+			return -ENOMEM;
+		b = s->binaries[at];
+		b->module.is_main |= m->is_main;
+		b->m.harmless &= a->harmless;
+		b->moves_stacks |= a->risk->switches_stacks && !dynamic;
+		return 0;
+	}
+	b = new_binary(m, provider);
+	if (!b || append(s, b)) {
+		if (b)
+			kx_select_free_binary(b);
+		return -ENOMEM;
+	}
+	b->pid = a->proc->pid;
+	b->m.spans = s->options.spans;
+	b->m.nspans = s->options.nspans;
+	b->m.harmless = a->harmless;
+	b->moves_stacks = (a->risk->is_go && (m->is_main || !dynamic)) || (a->risk->switches_stacks && !dynamic);
+	return 0;
+}
+
+static bool wants_markers(const struct kx_selector *s)
+{
+	for (size_t i = 0; i < s->options.ninclude; i++)
+		if (s->include[i].space == KX_PATTERN_USDT)
+			return true;
+	return false;
+}
+
 int kx_select_add_modules(struct kx_selector *s, const struct kx_select_process *proc,
 			  const struct kx_unwind_risk *risk, size_t *first, struct kx_err *err)
 {
 	/* where processes join, each gets its own verdict when it is attached; one that has ended gives none */
 	bool each_decides = s->options.dynamic_targets && (!s->options.exits_decided || risk->unknown);
-	bool harmless = (risk->returns_harmless || each_decides) &&
-			!s->options.loads_unseen;
+	const struct adding a = { .s = s,
+				  .proc = proc,
+				  .risk = risk,
+				  .harmless = (risk->returns_harmless || each_decides) && !s->options.loads_unseen,
+				  .first = first };
+	bool markers = wants_markers(s);
+	int code = 0;
 
 	*first = s->nbinaries;
-	for (size_t k = 0; k < proc->mods->count; k++) {
-		const struct kx_module *m = &proc->mods->items[k];
-		struct kx_binary *b;
-		size_t i;
-
-		for (i = 0; i < s->nbinaries && !is_same(s->binaries[i], m); i++)
-			;
-		if (i < *first && s->binaries[i]->gone) {
-			forget(s, i);
-			--*first;
-			i = s->nbinaries;
-		}
-		if (i < s->nbinaries) {
-			ssize_t at = call_also(s, i, m, proc->pid, first);
-
-			if (at < 0)
-				return kx_select_no_memory(err);
-			i = (size_t)at;
-			s->binaries[i]->module.is_main |= m->is_main;
-			s->binaries[i]->m.harmless &= harmless;
-			s->binaries[i]->moves_stacks |= risk->switches_stacks &&
-							!s->options.dynamic_targets;
-			continue;
-		}
-		b = new_binary(m, &kx_provider_elf);
-		if (!b || append(s, b)) {
-			if (b)
-				kx_select_free_binary(b);
-			return kx_select_no_memory(err);
-		}
-		b->pid = proc->pid;
-		b->m.harmless = harmless;
-		b->moves_stacks = (risk->is_go && (m->is_main || !s->options.dynamic_targets)) ||
-				  (risk->switches_stacks && !s->options.dynamic_targets);
+	for (size_t k = 0; k < proc->mods->count && !code; k++) {
+		code = add_module(&a, &proc->mods->items[k], &kx_provider_elf);
+		if (!code && markers)
+			code = add_module(&a, &proc->mods->items[k], &kx_provider_usdt);
 	}
-	return 0;
+	return code ? kx_select_no_memory(err) : 0;
 }
 
 int kx_select_add_pseudo(struct kx_selector *s, const struct kx_provider *provider,

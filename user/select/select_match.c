@@ -11,6 +11,7 @@
 #include "base/stop_request.h"
 #include "binary/debug_package.h"
 #include "select/pattern_matches.h"
+#include "select/provider_usdt.h"
 #include "select/suggest.h"
 
 static int parse_patterns(const char *const *texts, size_t n, struct kx_pattern **out,
@@ -45,7 +46,7 @@ int kx_select_parse_patterns(struct kx_selector *s, struct kx_err *err)
 
 static bool names(const struct kx_pattern *p, const struct kx_binary *b)
 {
-	if (b->m.provider->name)
+	if (b->m.provider->space != KX_PATTERN_USER)
 		return p->space == b->m.provider->space;
 	return kx_pattern_matches_module(p, &b->module);
 }
@@ -173,6 +174,23 @@ static size_t mark(const struct kx_pattern *p, struct kx_binary *b, bool value)
 	return n;
 }
 
+/* The same for a marker. */
+static int no_marker(struct kx_selector *s, const struct kx_pattern *p, struct kx_err *err)
+{
+	const struct kx_select_module **modules = calloc(s->nbinaries + 1, sizeof(const struct kx_select_module *));
+	size_t n = 0;
+	int rc;
+
+	if (!modules)
+		return kx_select_no_memory(err);
+	for (size_t i = 0; i < s->nbinaries; i++)
+		if (names(p, s->binaries[i]) && !kx_select_load(s->binaries[i]))
+			modules[n++] = &s->binaries[i]->m;
+	rc = kx_usdt_explain_no_match(p, modules, n, err);
+	free(modules);
+	return rc;
+}
+
 /* What a pattern has matched. */
 struct include_result {
 	const struct kx_binary *failed; /* the first one that could not be read */
@@ -223,6 +241,10 @@ static int apply_include(struct kx_selector *s, size_t which, size_t first, bool
 				      p->text) ?
 			       kx_select_no_memory(err) :
 			       0;
+	if (!r.matched && p->space == KX_PATTERN_USDT && s->options.dynamic_targets)
+		return kx_select_note(s->out, "no USDT marker matches '%s' yet", p->text) ? kx_select_no_memory(err) : 0;
+	if (!r.matched && p->space == KX_PATTERN_USDT)
+		return no_marker(s, p, err);
 	if (!r.failed)
 		return r.matched ? 0 : no_match(s, p, err);
 	if (!r.matched)

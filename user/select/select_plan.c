@@ -151,6 +151,7 @@ static int make_module(struct kx_selector *s, struct kx_binary *b, struct kx_err
 	b->m.fd = -1;
 	b->m.elf = NULL;
 	memset(&b->m.syms, 0, sizeof(b->m.syms));
+	b->m.markers = (struct kx_usdt_markers){ 0 };
 	/* beyond these, return probes could not be given up for one module alone */
 	if (s->options.dynamic_targets && out->nmodules >= KX_MAX_GROUPS)
 		m->harmless = false;

@@ -98,7 +98,10 @@ static void plan_binary(const struct kx_selector *s, struct kx_binary *b, size_t
 {
 	struct kx_select_module *m = &s->out->modules[b->number - 1];
 
-	b->planner_rc = m->elf ? kx_planner_new(m->elf, &m->syms, threads, &m->planner, &b->plan_err) : 0;
+	/* markers are planned by their addresses */
+	b->planner_rc = m->elf && m->provider != &kx_provider_usdt ?
+				kx_planner_new(m->elf, &m->syms, threads, &m->planner, &b->plan_err) :
+				0;
 	if (!b->planner_rc)
 		b->planner_rc = plan_chosen(s, b, threads);
 	if (!b->planner_rc && m->planner)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pattern.h"
+
 static const struct type {
 	const char *name;
 	enum kx_value_kind kind;
@@ -174,7 +176,7 @@ static int bad_type(const char *text, const struct kx_value_item *item, struct k
 static int parse_list(struct kx_value_spec *out, const char *text, const char *open, const char *close, struct kx_err *err)
 {
 	const char *at = open + 1;
-	bool bad = false, certain = false;
+	bool bad = false, certain = !strncmp(text, KX_USDT_PREFIX, strlen(KX_USDT_PREFIX));
 	size_t n = 0;
 	int code = 0;
 

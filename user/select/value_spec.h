@@ -6,8 +6,8 @@
  *     item = NAME {('->' | '.') MEMBER | '[' NUMBER ']'} [':' TYPE]
  *     TYPE = u8..u64 | i8..i64 | x8..x64 | bool | char | ptr | f32 | f64 | str | str[BYTES] | str[LABEL]
  *
- * arg1 to arg6 are the integer argument registers; behind ' -> ' any NAME is the result. What a name or a member is, and its
- * type if it has none here, resolved_values.h finds.
+ * arg1 to arg6 are the integer argument registers, of a marker (usdt:...) arg1 to arg12 its arguments; behind ' -> ' any NAME is
+ * the result. What a name or a member is, and its type if it has none here, resolved_values.h finds.
  */
 #ifndef KX_VALUE_SPEC_H
 #define KX_VALUE_SPEC_H

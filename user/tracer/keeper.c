@@ -149,6 +149,8 @@ int kx_keeper_create(const struct kx_uprobe_request *r)
 	code = send_part(code, r->offsets, r->count * sizeof(*r->offsets));
 	if (r->attach_type)
 		code = send_part(code, r->cookies, r->count * sizeof(*r->cookies));
+	if (r->semaphores)
+		code = send_part(code, r->semaphores, r->count * sizeof(*r->semaphores));
 	code = answer_of(code);
 	return code == -EPIPE ? kx_uprobe_create(r) : code;
 }

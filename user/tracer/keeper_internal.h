@@ -11,7 +11,7 @@
 #include "tracer/uprobe_syscalls.h"
 
 enum kx_keeper_action {
-	KX_KEEPER_CREATE, /* the path, .count offsets, and for a link as many cookies follow */
+	KX_KEEPER_CREATE, /* the path, .count offsets, for a link as many cookies, and unless NULL as many semaphores follow */
 	KX_KEEPER_CLOSE,  /* .count descriptors (int) follow */
 	KX_KEEPER_CLOSE_SOON, /* the same, by a thread. Answer: the number of this request, from 1 on */
 	KX_KEEPER_CLOSING, /* Answer: the smallest number of a request that is not done; if all are, the next one */

@@ -160,12 +160,14 @@ static int create(struct keeper *k, struct kx_keeper_message *m)
 	char *path = receive(k, m->path_size);
 	uint64_t *offsets = receive(k, each);
 	uint64_t *cookies = r.attach_type ? receive(k, each) : NULL;
+	uint64_t *semaphores = r.semaphores ? receive(k, each) : NULL;
 	struct stat st;
 	int fd;
 
 	r.path = path;
 	r.offsets = offsets;
 	r.cookies = cookies;
+	r.semaphores = semaphores;
 	setrlimit(RLIMIT_NOFILE, &m->files);
 	fd = kx_uprobe_create(&r);
 	if (fd >= 0)
@@ -175,6 +177,7 @@ static int create(struct keeper *k, struct kx_keeper_message *m)
 	free(path);
 	free(offsets);
 	free(cookies);
+	free(semaphores);
 	return fd;
 }
 

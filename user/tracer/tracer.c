@@ -173,6 +173,8 @@ int kx_tracer_prog_fd(const struct kx_tracer *t, enum kx_tracer_prog prog)
 					       : t->skel->progs.kx_return);
 	case KX_PROG_EXIT:
 		return bpf_program__fd(t->skel->progs.kx_exit);
+	case KX_PROG_MARK:
+		return bpf_program__fd(t->skel->progs.kx_marker);
 	case KX_PROG_DLOPEN:
 		return bpf_program__fd(t->skel->progs.kx_dlopen);
 	case KX_PROG_STOP:

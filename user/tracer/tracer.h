@@ -46,6 +46,7 @@ struct kx_tracer_options {
 	bool syscall_results;     /* exits of system calls carry their result */
 	bool results;             /* exits of other functions carry rax */
 	uint32_t value_functions; /* functions may have values, for ids up to this: see kx_tracer_set_values; 0: none has */
+	bool markers;             /* load the program for USDT markers; with value_functions there are KX_MARKER_TABLES tables for them */
 	bool flight;              /* report ends of processes and triggers */
 	unsigned nargs;           /* most words of arguments an entry carries beside that */
 	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
@@ -66,6 +67,7 @@ enum kx_tracer_prog {
 	KX_PROG_ENTRY,   /* entries without a return probe */
 	KX_PROG_RETURN,  /* return probes; with KX_MECHANISM_SESSION entries too */
 	KX_PROG_EXIT,    /* ret and tail jump instructions */
+	KX_PROG_MARK,    /* USDT markers; only with options.markers */
 	KX_PROG_DLOPEN,  /* the dynamic linker's _dl_debug_state */
 	KX_PROG_STOP,    /* stops the started command at its entry point */
 };
@@ -155,7 +157,11 @@ void kx_tracer_poll_events(struct kx_tracer *t);
 int kx_tracer_add_trigger(struct kx_tracer *t, uint32_t func, bool on_entry, uint64_t over_ns,
 			  struct kx_err *err);
 /* Whether function @func is one; @out may be NULL. */
-/* What calls of @func carry. Errors: those of bpf(2). */
+/*
+ * What calls of @func carry; or a marker with table @func: these are the KX_MARKER_TABLES numbers after options.value_functions. Errors:
+ * those of bpf(2).
+ */
+#define KX_MARKER_TABLES 8192
 int kx_tracer_set_values(struct kx_tracer *t, uint32_t func, const struct kx_value_table *table, struct kx_err *err);
 
 bool kx_tracer_trigger(const struct kx_tracer *t, uint32_t func, struct kx_trigger_func *out);

@@ -35,7 +35,7 @@ struct kx_tracer {
 };
 
 /* tracer_values.c */
-int kx_tracer_values_size(struct kx_tracer *t, uint32_t nfunctions);
+int kx_tracer_values_size(struct kx_tracer *t, uint32_t nfunctions, bool markers);
 
 /* tracer_triggers.c */
 int kx_tracer_open_triggers(struct kx_tracer *t, struct kx_err *err);

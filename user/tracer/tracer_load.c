@@ -68,6 +68,8 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	bpf_program__set_expected_attach_type(s->progs.kx_entry, multi);
 	bpf_program__set_expected_attach_type(s->progs.kx_return, multi);
 	bpf_program__set_expected_attach_type(s->progs.kx_exit, multi);
+	bpf_program__set_autoload(s->progs.kx_marker, o->markers);
+	bpf_program__set_expected_attach_type(s->progs.kx_marker, multi);
 	bpf_program__set_expected_attach_type(s->progs.kx_dlopen, multi);
 	bpf_program__set_expected_attach_type(s->progs.kx_stop_at_entry, multi);
 	choose_kernel_programs(t);
@@ -160,7 +162,7 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 	if (!code)
 		code = kx_tracer_top_size(t, o->top_functions);
 	if (!code)
-		code = kx_tracer_values_size(t, o->value_functions);
+		code = kx_tracer_values_size(t, o->value_functions, o->markers);
 	if (!code)
 		code = record_bpf__load(t->skel);
 	close(template_fd);

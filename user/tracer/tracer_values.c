@@ -8,14 +8,14 @@
 
 #define SCRATCHES 8 /* of each CPU: KX_SCRATCHES */
 
-int kx_tracer_values_size(struct kx_tracer *t, uint32_t nfunctions)
+int kx_tracer_values_size(struct kx_tracer *t, uint32_t nfunctions, bool markers)
 {
 	int code;
 
 	if (!nfunctions)
 		return 0;
 	t->skel->rodata->kx_values = 1;
-	code = bpf_map__set_max_entries(t->skel->maps.kx_value_tables, nfunctions + 1);
+	code = bpf_map__set_max_entries(t->skel->maps.kx_value_tables, nfunctions + 1 + (markers ? KX_MARKER_TABLES : 0));
 	if (!code)
 		code = bpf_map__set_max_entries(t->skel->maps.kx_value_scratches, t->cpus.n * SCRATCHES);
 	return code;

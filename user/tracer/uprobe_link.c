@@ -109,6 +109,7 @@ static int attach_single(const struct request *r, size_t i)
 		return type;
 	one.event_type = (uint32_t)type;
 	one.offsets = &r->probes[i].offset;
+	one.semaphores = r->probes[i].semaphore ? &r->probes[i].semaphore : NULL;
 	one.count = 1;
 	fd = kx_keeper_create(&one);
 	return fd < 0 ? fd : link_event(r->create.prog_fd, fd, r->probes[i].cookie, r->links);
@@ -121,6 +122,8 @@ static int attach_multi(const struct request *r, size_t from, size_t count)
 
 	range.offsets += from;
 	range.cookies += from;
+	if (range.semaphores)
+		range.semaphores += from;
 	range.count = (uint32_t)count;
 	fd = kx_keeper_create(&range);
 	if (fd < 0)
@@ -201,19 +204,25 @@ static int attach_all(struct request *r, size_t n)
 {
 	const bool is_session = r->create.attach_type == kx_mechanism_attach_type(KX_MECHANISM_SESSION);
 	uint64_t *offsets = calloc(n, sizeof(*offsets)), *cookies = calloc(n, sizeof(*cookies));
-	int code = offsets && cookies ? 0 : -ENOMEM;
+	uint64_t *semaphores = calloc(n, sizeof(*semaphores));
+	int code = offsets && cookies && semaphores ? 0 : -ENOMEM;
+	bool any = false;
 
 	for (size_t i = 0; i < n && !code; i++) {
 		offsets[i] = r->probes[i].offset;
+		semaphores[i] = r->probes[i].semaphore;
+		any |= semaphores[i] != 0;
 		cookies[i] = is_session ? KX_COOKIE_WITH_PLACE(r->probes[i].cookie, r->probes[i].offset) :
 					  r->probes[i].cookie;
 	}
 	r->create.offsets = offsets;
 	r->create.cookies = cookies;
+	r->create.semaphores = any ? semaphores : NULL;
 	if (!code)
 		code = attach_range(r, 0, n);
 	free(offsets);
 	free(cookies);
+	free(semaphores);
 	return code;
 }
 

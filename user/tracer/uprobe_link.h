@@ -29,6 +29,7 @@ const char *kx_mechanism_name(enum kx_mechanism m); /* "uprobe.session", ... */
 struct kx_probe {
 	uint64_t offset;  /* file offset of the probed instruction */
 	uint64_t cookie;  /* see KX_COOKIE_* in wire.h */
+	uint64_t semaphore; /* file offset of a counter of 2 bytes that the kernel raises in each process that has the probe; 0: none */
 	uint32_t index;   /* the caller's own number, for kx_uprobe_refused */
 };
 

@@ -38,6 +38,7 @@ static int create_link(const struct kx_uprobe_request *r)
 		.attach_type = r->attach_type,
 		.path = (uint64_t)(uintptr_t)r->path,
 		.offsets = (uint64_t)(uintptr_t)r->offsets,
+		.ref_ctr_offsets = (uint64_t)(uintptr_t)r->semaphores,
 		.cookies = (uint64_t)(uintptr_t)r->cookies,
 		.cnt = r->count,
 		/* a session with this flag would report only returns */
@@ -51,16 +52,22 @@ static int create_link(const struct kx_uprobe_request *r)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+/* In the config of a perf event: format/ref_ctr_offset. */
+#define SEMAPHORE_SHIFT 32
+
 static int open_event(const struct kx_uprobe_request *r)
 {
+	const uint64_t semaphore = r->semaphores ? r->semaphores[0] : 0;
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = r->event_type,
-					.config = r->is_return, /* format/retprobe: config:0 */
+					.config = r->is_return /* format/retprobe: config:0 */ | semaphore << SEMAPHORE_SHIFT,
 					.uprobe_path = (uint64_t)(uintptr_t)r->path,
 					.probe_offset = r->offsets[0] };
-	long fd = syscall(SYS_perf_event_open, &attr, r->pid ? r->pid : -1, r->pid ? -1 : 0, -1,
-			  PERF_FLAG_FD_CLOEXEC);
+	long fd;
 
+	if (semaphore > UINT32_MAX)
+		return -EINVAL;
+	fd = syscall(SYS_perf_event_open, &attr, r->pid ? r->pid : -1, r->pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
 }
 

@@ -22,6 +22,7 @@ struct kx_uprobe_request {
 	const char *path;      /* of the probed file */
 	const uint64_t *offsets;
 	const uint64_t *cookies; /* unused for a perf event */
+	const uint64_t *semaphores; /* see struct kx_probe; NULL: none has one */
 };
 
 /* Attach types of <linux/bpf.h> that older headers lack. */

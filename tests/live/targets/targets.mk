@@ -14,7 +14,7 @@ TARGETS := $(addprefix $T/,touch counts counts-cet counts-nopie counts-static co
 	     tree tree-child treeplug.so late late-child slow_exit libuser bomb names waits hot timed pauses bursts steady values remote)
 TARGETS += $T/writable $T/changed $T/changeplug.so
 
-TARGETS += $T/bystander
+TARGETS += $T/bystander $T/usdt
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)
@@ -31,6 +31,11 @@ $T/coro-asm $T/coro-hidden: tests/live/targets/coro.c tests/live/targets/target.
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TARGET_FLAGS) $(FLAGS) -DASM -o $@ $<
+
+$T/usdt: tests/live/targets/usdt.c tests/live/targets/usdt_plain.c tests/live/targets/usdt_plain.h tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) -o $@ $(filter %.c,$^)
 
 $T/counts-stripped: $T/counts
 	$(call say,TARGET)

@@ -93,7 +93,7 @@ static const char *parse_type(struct kx_value_item *item, const char *at)
 	return NULL;
 }
 
-static void free_item(struct kx_value_item *item)
+void kx_value_item_free(struct kx_value_item *item)
 {
 	free(item->label);
 	free(item->name);
@@ -106,8 +106,7 @@ static unsigned argument_of(const char *name)
 	return !strncmp(name, "arg", 3) && name[3] >= '1' && name[3] <= '6' && !name[4] ? (unsigned)(name[3] - '0') : 0;
 }
 
-/* The item at @at. Returns its end, NULL if there is none or its type is none; then *@bad says whether that is certainly wrong. */
-static const char *parse_item(struct kx_value_item *item, const char *at, bool exit, bool *bad)
+const char *kx_value_item_parse(struct kx_value_item *item, const char *at, bool exit, bool *bad)
 {
 	const char *label = skip_blanks(at), *end = skip_label(label), *name = skip_name(label);
 
@@ -166,16 +165,16 @@ static int parse_list(struct kx_value_spec *out, const char *text, const char *o
 	for (; at && at < close; at++) {
 		struct kx_value_item item;
 
-		at = parse_item(&item, at, false, &bad);
+		at = kx_value_item_parse(&item, at, false, &bad);
 		if (!at || (*at != ',' && at != close) || is_keyword(item.name)) {
 			code = at || !bad ? 0 : bad_type(text, &item, err);
-			free_item(&item);
+			kx_value_item_free(&item);
 			n = 0;
 			goto done;
 		}
 		certain |= item.typed || item.argument || *item.path;
 		if (n == KX_MAX_VALUES) {
-			free_item(&item);
+			kx_value_item_free(&item);
 			code = kx_err_set(err, -E2BIG, "-f '%s' has more than %d values", text, KX_MAX_VALUES);
 			goto done;
 		}
@@ -192,7 +191,7 @@ static int parse_list(struct kx_value_spec *out, const char *text, const char *o
 	return (int)n + KX_MAX_VALUES;
 done:
 	for (size_t i = 0; i < KX_MAX_VALUES; i++)
-		free_item(&out->items[i]);
+		kx_value_item_free(&out->items[i]);
 	return code;
 }
 
@@ -230,11 +229,11 @@ static int parse_parts(const char *text, struct kx_value_spec *out, size_t *patt
 	int n = 0;
 
 	if (arrow) {
-		const char *rest = parse_item(&result, arrow + 2, true, &bad);
+		const char *rest = kx_value_item_parse(&result, arrow + 2, true, &bad);
 
 		if (!rest || *rest) {
 			n = rest || !bad ? 0 : bad_type(text, &result, err);
-			free_item(&result);
+			kx_value_item_free(&result);
 			return n;
 		}
 	}
@@ -245,7 +244,7 @@ static int parse_parts(const char *text, struct kx_value_spec *out, size_t *patt
 		n = parse_list(out, text, open, end - 1, err);
 		if (n > KX_MAX_VALUES && !arrow) {
 			for (size_t i = 0; i < out->n; i++)
-				free_item(&out->items[i]);
+				kx_value_item_free(&out->items[i]);
 			n = 0;
 			out->n = 0;
 		}
@@ -255,7 +254,7 @@ static int parse_parts(const char *text, struct kx_value_spec *out, size_t *patt
 	if (n >= 0 && arrow && out->n == KX_MAX_VALUES)
 		n = kx_err_set(err, -E2BIG, "-f '%s' has more than %d values", text, KX_MAX_VALUES);
 	if (n < 0 || !arrow) {
-		free_item(&result);
+		kx_value_item_free(&result);
 	} else {
 		out->items[out->n++] = result;
 	}
@@ -317,7 +316,7 @@ int kx_value_spec_parse(const char *text, struct kx_value_spec *out, struct kx_e
 void kx_value_spec_free(struct kx_value_spec *spec)
 {
 	for (size_t i = 0; i < KX_MAX_VALUES; i++)
-		free_item(&spec->items[i]);
+		kx_value_item_free(&spec->items[i]);
 	free(spec->pattern);
 	*spec = (struct kx_value_spec){ 0 };
 }
@@ -417,6 +416,17 @@ static void move_unknown(struct kx_value *out, size_t *places, size_t n)
 	}
 }
 
+int kx_value_item_resolve(const struct kx_value_item *item, const struct kx_value_place *place,
+			  const struct kx_value_resolver *resolver, struct kx_value *out, struct kx_err *err)
+{
+	const bool plain = !*item->path && (item->argument || (item->exit && item->typed));
+	const int code = plain || !resolver || !resolver->resolve ? resolve_register(item, place, out, err) :
+								    resolver->resolve(resolver->ctx, item, out, err);
+
+	complete_fetch(item, out);
+	return code;
+}
+
 int kx_value_spec_resolve(const struct kx_value_spec *spec, const struct kx_value_place *place,
 			  const struct kx_value_resolver *resolver, struct kx_value out[KX_MAX_VALUES],
 			  size_t places[KX_MAX_VALUES], struct kx_err *err)
@@ -425,14 +435,8 @@ int kx_value_spec_resolve(const struct kx_value_spec *spec, const struct kx_valu
 	size_t n = 0;
 	int code = 0;
 
-	for (size_t i = 0; i < spec->n && !code; i++) {
-		const struct kx_value_item *item = &spec->items[i];
-		bool plain = !*item->path && (item->argument || (item->exit && item->typed));
-
-		code = plain || !resolver || !resolver->resolve ? resolve_register(item, place, &found[i], err) :
-								  resolver->resolve(resolver->ctx, item, &found[i], err);
-		complete_fetch(item, &found[i]);
-	}
+	for (size_t i = 0; i < spec->n && !code; i++)
+		code = kx_value_item_resolve(&spec->items[i], place, resolver, &found[i], err);
 	for (int r = 0; r < 5 && !code; r++)
 		for (size_t i = 0; i < spec->n; i++)
 			if (rank(&found[i]) == r) {

@@ -48,6 +48,13 @@ int kx_value_spec_parse(const char *text, struct kx_value_spec *out, struct kx_e
 void kx_value_spec_free(struct kx_value_spec *spec);
 
 /*
+ * The item at @at, as a spec has it: its end, behind blanks, or NULL if there is none or its type is unknown; then *@bad says whether
+ * it is certainly a wrong type. Free with kx_value_item_free in any case.
+ */
+const char *kx_value_item_parse(struct kx_value_item *item, const char *at, bool exit, bool *bad);
+void kx_value_item_free(struct kx_value_item *item);
+
+/*
  * Finds what @item is in a function: label, type and fetch of @out, or why it is unknown. Types that the item has go before
  * those that it finds. Errors: -ENOENT (there is no such name or member), -EINVAL (the type does not fit), -ENOMEM.
  */
@@ -73,5 +80,9 @@ struct kx_value_place {
 int kx_value_spec_resolve(const struct kx_value_spec *spec, const struct kx_value_place *place,
 			  const struct kx_value_resolver *resolver, struct kx_value out[KX_MAX_VALUES],
 			  size_t places[KX_MAX_VALUES], struct kx_err *err);
+
+/* Makes the value of one item, whose length, if it has one, is not set. Errors: as above. */
+int kx_value_item_resolve(const struct kx_value_item *item, const struct kx_value_place *place,
+			  const struct kx_value_resolver *resolver, struct kx_value *out, struct kx_err *err);
 
 #endif

@@ -24,6 +24,7 @@ int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_reco
 		ev.func &= ~KX_FUNC_FLAGS;
 		ev.has_values = (rec->func & KX_FUNC_VALUES) != 0;
 		ev.has_caller = (rec->func & KX_FUNC_CALLER) != 0;
+		ev.held = (rec->func & KX_FUNC_HELD) != 0;
 		if (ev.has_values)
 			most = KX_WIRE_MAX_WORDS;
 	}

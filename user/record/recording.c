@@ -402,6 +402,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_source_places_free(r->places);
 	json_decref(r->info);
 	json_decref(r->values);
+	kx_condition_globs_free(&r->globs);
 	free(r->session_note);
 	kx_numbered_free(&r->rotation.files);
 	kx_output_close(&r->output);

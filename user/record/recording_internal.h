@@ -23,6 +23,7 @@
 #include "record/recording_live.h"
 #include "record/source_places.h"
 #include "record/targets.h"
+#include "select/condition_table.h"
 #include "trace/fdr_writer.h"
 #include "trace/probe_cost.h"
 #include "tracer/tracer.h"
@@ -53,6 +54,7 @@ struct recording {
 	struct kx_tracer *tracer;
 	struct kx_probe_sets probes;
 	struct kx_exit_move_list moves; /* exits that have moved */
+	struct kx_condition_globs globs; /* texts of conditions */
 	json_t *values; /* of the session: see trace/values.h; NULL: no call carries any */
 	uint64_t kernel_missed; /* see kx_probe_sets_missed */
 	char mechanisms[80];	/* for people */

@@ -14,6 +14,7 @@
 #include "base/stop_request.h"
 #include "collect/tracer_input.h"
 #include "record/changed_code.h"
+#include "record/condition_needs.h"
 #include "record/recorded_values.h"
 #include "record/session_info.h"
 #include "record/signals.h"
@@ -80,7 +81,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
 	options.emulated = kx_probe_emulated();
-	options.results = r->o->results || kx_recorded_values_have_results(r->o->specs, r->o->nspecs);
+	options.results = r->o->results || kx_recorded_values_have_results(r->o);
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = has_dynamic_targets(r);
@@ -201,7 +202,8 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .sample_hz = r->o->sample_hz,
 					     .syscall_results = r->o->nargs > 0 || r->o->results,
 					     .results = r->o->results,
-					     .value_functions = r->o->nspecs ? max_functions(r) : 0,
+					     .value_functions = r->o->nspecs || r->o->nrules ? max_functions(r) : 0,
+					     .conditions = kx_condition_needs(r->o),
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,
@@ -223,11 +225,10 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		options.mechanism = (enum kx_mechanism)r->o->mechanism;
 	else
 		code = kx_mechanism_best(&options.mechanism, err);
-	if (!code &&
-	    kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_KERNEL))
+	if (!code && kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_KERNEL))
 		code = kx_kernel_mechanism_best(r->o->kernel_mechanism, &options.kernel, err);
 	/* fentry programs see no registers */
-	if (!code && options.kernel == KX_KERNEL_FENTRY && r->o->nspecs)
+	if (!code && options.kernel == KX_KERNEL_FENTRY && options.value_functions)
 		code = kx_kernel_mechanism_best(KX_KERNEL_SINGLE, &options.kernel, err);
 	if (code)
 		return code;
@@ -319,6 +320,8 @@ static int start_flight(struct recording *r, struct kx_err *err)
 		.clocks = &r->clocks,
 		.describe = kx_recording_budget_describe,
 		.ctx = r,
+		.add_condition = kx_recorded_condition_add,
+		.condition_ctx = r,
 		.notices = &r->notices,
 	};
 

@@ -8,6 +8,11 @@
 
 #define SCRATCHES 8 /* of each CPU: KX_SCRATCHES */
 
+int kx_tracer_scratches_size(struct kx_tracer *t)
+{
+	return bpf_map__set_max_entries(t->skel->maps.kx_value_scratches, t->cpus.n * SCRATCHES);
+}
+
 int kx_tracer_values_size(struct kx_tracer *t, uint32_t nfunctions)
 {
 	int code;
@@ -17,7 +22,7 @@ int kx_tracer_values_size(struct kx_tracer *t, uint32_t nfunctions)
 	t->skel->rodata->kx_values = 1;
 	code = bpf_map__set_max_entries(t->skel->maps.kx_value_tables, nfunctions + 1);
 	if (!code)
-		code = bpf_map__set_max_entries(t->skel->maps.kx_value_scratches, t->cpus.n * SCRATCHES);
+		code = kx_tracer_scratches_size(t);
 	return code;
 }
 

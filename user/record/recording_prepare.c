@@ -28,8 +28,7 @@ static int open_targets(struct recording *r, struct kx_err *err)
 {
 	pid_t command = r->launch ? kx_launch_pid(r->launch) : 0;
 
-	return r->launch ? kx_targets_open(&r->targets, &command, 1, err)
-			 : kx_targets_open(&r->targets, r->o->pids, r->o->npids, err);
+	return kx_targets_open(&r->targets, r->launch ? &command : r->o->pids, r->launch ? 1 : r->o->npids, err);
 }
 
 static bool has_dynamic_targets(const struct recording *r)
@@ -92,9 +91,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	if (code == -ENOENT && options.dynamic_targets && !options.match_later) {
 		struct kx_err why = *err;
 
-		return kx_err_set(err, code,
-				  "%.900s; with --follow kxray waits for programs that it starts",
-				  why.text);
+		return kx_err_set(err, code, "%.900s; with --follow kxray waits for programs that it starts", why.text);
 	}
 	if (!code && exits == KX_EXITS_RETURN && r->sel.risk.is_go)
 		return kx_err_set(err, -EOPNOTSUPP,

@@ -208,8 +208,8 @@ $(UNIT_TESTS): %: %.o $(BUILD)/libkxray.a
 # Fuzz targets: `make test` replays the corpus; `make fuzz` runs libFuzzer.
 # They are linked with the reading rooms and the parsers only, which a build with sanitizers compiles
 # in a fraction of the time.
-FUZZ_KINDS := fdr map elf plan spec types usdt
-SPEC_OBJS := $(BUILD)/user/select/value_spec.o $(BUILD)/user/select/resolved_values.o
+FUZZ_KINDS := fdr map elf plan spec types usdt condition
+SPEC_OBJS := $(addprefix $(BUILD)/user/select/,condition.o condition_table.o value_spec.o resolved_values.o)
 FUZZ_SECONDS ?= 60
 
 $(BUILD)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h \

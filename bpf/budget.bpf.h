@@ -64,4 +64,13 @@ static __always_inline int kx_budget_admits(__u32 func)
 	return admitted;
 }
 
+/* A call of @func began that did not meet its condition, which costs about as much as one that is only counted. */
+static __always_inline void kx_budget_rejects(__u32 func)
+{
+	struct kx_budget_rate *rate = bpf_map_lookup_elem(&kx_budget_rates, &func);
+
+	if (rate)
+		spend(bpf_get_smp_processor_id() * kx_budget, rate->counted_ns);
+}
+
 #endif

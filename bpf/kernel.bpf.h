@@ -65,6 +65,24 @@ static __noinline int kx_kernel_enter_with_payload(struct pt_regs *ctx, __u64 co
 	return kx_enter(tid, func, sp, words, n);
 }
 
+static __noinline int kx_kernel_enter_values(struct pt_regs *ctx, __u32 tid, __u32 func, __u64 sp)
+{
+	return kx_enter_values(ctx, tid, func, sp, KX_VALUES_KERNEL);
+}
+
+/* A call that has met its condition, or may do so, and carries what any call does. @x: KX_EXAMINED_... */
+static __always_inline int kx_kernel_enter_examined(struct pt_regs *ctx, __u32 tid, __u32 func, __u64 sp, int x)
+{
+	int ret;
+
+	if ((x & KX_EXAMINED_HOLDS) == KX_HOLDS_PENDING)
+		func |= KX_ENTER_PENDING;
+	ret = kx_kernel_enter_with_payload(ctx, (__u64)KX_EXAMINED_ARGS(x) << 28, tid, func, sp);
+	if (func & KX_ENTER_PENDING && !ret)
+		kx_keep_pending(func, sp, KX_EXAMINED_KEPT(x));
+	return ret;
+}
+
 /* @can_skip: KX_ENTER_CAN_SKIP or 0. Returns what kx_enter does. */
 static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __u64 id,
 					   __u32 can_skip)
@@ -73,8 +91,11 @@ static __always_inline int kx_kernel_enter(struct pt_regs *ctx, __u64 cookie, __
 	__u32 func = KX_COOKIE_FUNC(cookie) | KX_ENTER_CHAINS | can_skip;
 	__u64 sp = kx_kernel_sp(ctx->sp);
 
-	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
-		return kx_enter_values(ctx, id, func, sp, KX_VALUES_KERNEL);
+	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES) {
+		int ret = kx_kernel_enter_values(ctx, id, func, sp);
+
+		return kx_conditions && ret > 0 && ret & KX_EXAMINED_PLAIN ? kx_kernel_enter_examined(ctx, id, func, sp, ret) : ret;
+	}
 	if (KX_COOKIE_NARGS(cookie) || kx_callers)
 		return kx_kernel_enter_with_payload(ctx, cookie, id, func, sp);
 	return kx_enter(id, func, sp, 0, 0);
@@ -86,7 +107,9 @@ static __always_inline void kx_kernel_leave(struct pt_regs *ctx, __u64 cookie, _
 	/* after the return the stack pointer is above the return address */
 	__u64 sp = kx_kernel_sp(ctx->sp - 8);
 
-	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
+	if (kx_conditions & KX_CONDITIONS_RESULT && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
+		kx_leave_if(ctx, id, KX_COOKIE_FUNC(cookie) | paired, sp, KX_VALUES_KERNEL);
+	else if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
 		kx_leave_values(ctx, id, KX_COOKIE_FUNC(cookie) | paired, sp, KX_VALUES_KERNEL);
 	else
 		kx_leave_result(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, sp, ctx);

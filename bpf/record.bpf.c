@@ -7,11 +7,11 @@
 #include "ring.bpf.h"
 #include "reduce.bpf.h"
 #include "target.bpf.h"
-#include "trigger.bpf.h"
 
 #include <bpf/bpf_tracing.h>
 
 #include "values.bpf.h"
+#include "trigger.bpf.h"
 
 #include "process.bpf.h"
 #include "syscall.bpf.h"
@@ -50,6 +50,19 @@ static __noinline int put_values_at_entry(struct pt_regs *ctx, __u64 cookie, __u
 	return kx_enter_values(ctx, tid, func, ctx->sp + KX_COOKIE_FRAME(cookie), 0);
 }
 
+/* A call that has met its condition, or may do so, and carries what any call does. @x: KX_EXAMINED_... Inlined: see put_values_at_entry. */
+static __always_inline int put_examined(struct pt_regs *ctx, __u64 cookie, __u32 tid, __u32 func, __u64 sp, int x)
+{
+	int ret;
+
+	if ((x & KX_EXAMINED_HOLDS) == KX_HOLDS_PENDING)
+		func |= KX_ENTER_PENDING;
+	ret = put_arguments(ctx, (cookie & ~(7ULL << 28)) | (__u64)KX_EXAMINED_ARGS(x) << 28, tid, func);
+	if (func & KX_ENTER_PENDING && !ret)
+		kx_keep_pending(func, sp, KX_EXAMINED_KEPT(x));
+	return ret;
+}
+
 /*
  * @sp: the stack pointer when the call began. @can_skip: KX_ENTER_CAN_SKIP or 0. Returns what
  * kx_enter does.
@@ -62,14 +75,19 @@ static __always_inline int put_entry(struct pt_regs *ctx, __u64 cookie, __u64 id
 
 	if (cookie & KX_COOKIE_CHAINS)
 		func |= KX_ENTER_CHAINS;
-	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
+	if (kx_values && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES) {
 		ret = put_values_at_entry(ctx, cookie, id, func);
-	else if (KX_COOKIE_NARGS(cookie) || kx_callers)
+		if (kx_conditions && ret > 0 && ret & KX_EXAMINED_PLAIN)
+			ret = put_examined(ctx, cookie, id, func, sp, ret);
+	} else if (KX_COOKIE_NARGS(cookie) || kx_callers)
 		ret = put_arguments(ctx, cookie, id, func);
 	else
 		ret = kx_enter(id, func, sp, 0, 0);
-	if (cookie & KX_COOKIE_HAS_TRIGGER)
+	if (cookie & KX_COOKIE_HAS_TRIGGER) {
 		kx_trigger_enter(id, KX_COOKIE_FUNC(cookie), sp);
+		if (kx_conditions)
+			kx_trigger_enter_if(ctx, id, KX_COOKIE_FUNC(cookie), sp);
+	}
 	return ret;
 }
 
@@ -84,13 +102,19 @@ static __noinline int put_exit_with_payload(struct pt_regs *ctx, __u32 tid, __u3
 /* After the return the stack pointer is above the return address. @paired: KX_LEAVE_PAIRED or 0. */
 static __always_inline void put_return(struct pt_regs *ctx, __u64 cookie, __u64 id, __u32 paired)
 {
-	if (kx_results || kx_values)
-		put_exit_with_payload(ctx, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8,
-				      KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES);
-	else
+	if (kx_results || kx_values) {
+		if (kx_conditions & KX_CONDITIONS_RESULT && KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES)
+			kx_leave_if(ctx, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, 0);
+		else
+			put_exit_with_payload(ctx, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8,
+					      KX_COOKIE_NARGS(cookie) == KX_NARGS_VALUES);
+	} else
 		kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | paired, ctx->sp - 8, 0, 0);
-	if (cookie & KX_COOKIE_HAS_TRIGGER)
+	if (cookie & KX_COOKIE_HAS_TRIGGER) {
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), ctx->sp - 8);
+		if (kx_conditions)
+			kx_trigger_leave_if(ctx, id, KX_COOKIE_FUNC(cookie), ctx->sp - 8, 1);
+	}
 }
 
 #ifdef KX_FOR_TOP
@@ -102,7 +126,7 @@ int kx_session(struct pt_regs *ctx)
 {
 	struct kx_own_ring ring;
 	struct kx_hit hit;
-	__u32 can_skip;
+	__u32 can_skip, leaves_out;
 	int hijacks = 1;
 
 	if (!kx_ready)
@@ -119,14 +143,15 @@ int kx_session(struct pt_regs *ctx)
 	}
 	if (!kx_cpu_passes() || !kx_current_passes())
 		return 1;
-	if (kx_budget) {
+	leaves_out = kx_leaves_out;
+	if (leaves_out) {
 		hijacks = kx_may_hijack(&ring, &hit, ctx->sp);
 		if (!hijacks)
 			can_skip = 0; /* the exit comes from a return instruction */
 	}
 	if (put_entry(ctx, hit.cookie, hit.id, ctx->sp, can_skip) == KX_SKIP)
 		return 1;
-	return kx_budget ? !hijacks : !kx_may_hijack(&ring, &hit, ctx->sp);
+	return leaves_out ? !hijacks : !kx_may_hijack(&ring, &hit, ctx->sp);
 }
 
 /* The same for one process, without arguments, results, callers, filters, triggers, reduction or budget: see tracer_load.c. */
@@ -211,13 +236,18 @@ int kx_exit(struct pt_regs *ctx)
 	/* the result of a call that leaves by a jump is not known yet */
 	if (cookie & KX_COOKIE_IS_TAIL)
 		kx_leave(KX_EVENT_TAIL_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0, 0);
+	else if (kx_values && kx_conditions & KX_CONDITIONS_RESULT && cookie & KX_COOKIE_EXIT_VALUES)
+		kx_leave_if(ctx, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0);
 	else if (kx_results || kx_values)
 		put_exit_with_payload(ctx, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp,
 				      (cookie & KX_COOKIE_EXIT_VALUES) != 0);
 	else
 		kx_leave(KX_EVENT_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0, 0);
-	if (cookie & KX_COOKIE_HAS_TRIGGER)
+	if (cookie & KX_COOKIE_HAS_TRIGGER) {
 		kx_trigger_leave(id, KX_COOKIE_FUNC(cookie), sp);
+		if (kx_conditions)
+			kx_trigger_leave_if(ctx, id, KX_COOKIE_FUNC(cookie), sp, !(cookie & KX_COOKIE_IS_TAIL));
+	}
 	return 0;
 }
 

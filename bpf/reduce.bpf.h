@@ -15,18 +15,15 @@
 #define KX_REDUCE_BPF_H
 
 #include "budget.bpf.h"
-#include "frames.bpf.h"
+#include "pending.bpf.h"
 #include "top.bpf.h"
 
 /* Fixed at load; all 0: every call is written as it comes. */
+/* KX_FRAMED_...: every call has a frame, for --depth, --min-duration, conditions about results or depth */
+const volatile __u32 kx_framed = 0;
+const volatile __u32 kx_leaves_out = 0;	   /* calls are left out whose exits may come: a budget, conditions */
 const volatile __u32 kx_max_depth = 0;	   /* calls deeper than that are left out */
 const volatile __u64 kx_min_ticks = 0;	   /* shorter calls are left out; in what the clock counts */
-
-/* With kx_enter's @func: */
-#define KX_ENTER_CHAINS (1u << 28) /* may leave by a tail jump, and a return probe sees its exit */
-#define KX_ENTER_CAN_SKIP (1u << 29) /* the caller can keep the exit from coming */
-/* With kx_leave's @func: its entry had KX_ENTER_CAN_SKIP, so it was not skipped. */
-#define KX_LEAVE_PAIRED (1u << 29)
 
 enum kx_reduced {
 	KX_REDUCED_CALLS,    /* calls that are not written; their sum over all CPUs */
@@ -49,20 +46,6 @@ struct {
 	__type(value, __u64);
 } kx_calls SEC(".maps");
 
-static __always_inline int kx_reducing(void)
-{
-	return kx_max_depth || kx_min_ticks;
-}
-
-/* Atomic: the program may be preempted by another task on this CPU. */
-static __always_inline void count_on_cpu(void *map, __u32 key, __s64 n)
-{
-	__u64 *count = bpf_map_lookup_elem(map, &key);
-
-	if (count)
-		__sync_fetch_and_add(count, n);
-}
-
 static __always_inline void count_reduced(__u32 what, __s64 n)
 {
 	count_on_cpu(&kx_reduced, what, n);
@@ -74,17 +57,6 @@ static __always_inline int lose_call(__u32 reason, __u32 kind, __u32 tid)
 
 	return kx_lose(bpf_map_lookup_elem(&kx_rings, &cpu), reason, kind, tid);
 }
-
-/* What a callback of bpf_loop works on. */
-struct kx_frames_loop {
-	struct kx_frames *frames;
-	__u64 sp;
-	__u64 time;
-	__u32 func;
-	__u32 tid;
-	__u32 index;
-	__u32 broken; /* a frame at sp ended that had no way to leave by a jump */
-};
 
 /* The first frame of @c that has lasted long enough and is not written. */
 static __always_inline struct kx_frame *next_lasting(struct kx_frames *c, __u64 now)
@@ -104,6 +76,8 @@ static long write_next(__u32 i, struct kx_frames_loop *in)
 	if (!f)
 		return 1;
 	in->frames->written++;
+	if (kx_conditions && f->run & (FRAME_PENDING | FRAME_REJECTED))
+		return 0;
 	count_reduced(KX_REDUCED_CALLS, -1);
 	kx_put_late(KX_EVENT_ENTRY, in->tid, f->func & KX_COOKIE_FUNC(~0), f->sp, f->payload,
 		    f->func >> 29, f->time, f->cpu);
@@ -145,57 +119,12 @@ static __always_inline void kx_flush_pending_end(struct task_struct *task)
 {
 	struct kx_frames *c;
 
-	if (!kx_reducing())
+	if (!kx_framed)
 		return;
 	kx_flush_pending_entries(task);
 	c = bpf_task_storage_get(&kx_thread_frames, task, 0, 0);
 	if (c)
 		c->depth = c->written = 0;
-}
-
-/* Whether @f has ended, now that a call of in->func begins at in->sp. */
-static __always_inline int has_ended(const struct kx_frame *f, struct kx_frames_loop *in)
-{
-	const struct kx_frame *first;
-
-	/* a call in user space proves that the thread has left the kernel */
-	if (in->sp >= LOWEST_USER_SP && f->sp < LOWEST_USER_SP)
-		return 1;
-	if (f->sp > in->sp)
-		return 0;
-	first = frame(in->frames, f->run);
-	if (!first || in->sp > first->sp + SAME_STACK)
-		return 0;
-	if (f->sp < in->sp)
-		return 1;
-	/* callers that left by a tail jump end with the last of the chain */
-	if (!in->broken && f->func & KX_ENTER_CHAINS && KX_COOKIE_FUNC(f->func) != in->func)
-		return 0;
-	if (!(f->func & KX_ENTER_CHAINS))
-		in->broken = 1;
-	return 1;
-}
-
-static long end_top(__u32 i, struct kx_frames_loop *in)
-{
-	struct kx_frame *f;
-
-	if (!in->index)
-		return 1;
-	f = frame(in->frames, in->index - 1);
-	if (!f || !has_ended(f, in))
-		return 1;
-	in->index--;
-	return 0;
-}
-
-/* How many frames can still be alive, now that a call of @func begins at @sp. */
-static __noinline __u32 count_alive(struct kx_frames *c, __u32 func, __u64 sp)
-{
-	struct kx_frames_loop in = { .frames = c, .func = func, .sp = sp, .index = c->depth };
-
-	bpf_loop(FRAMES_ROOM / FRAME_WORDS, end_top, &in, 0);
-	return in.index;
 }
 
 /* Emits UNWIND for written frames proven dead: the proving entry may be filtered. */
@@ -217,7 +146,21 @@ enum kx_verdict {
 	KX_WRITE = 0,	 /* now */
 	KX_LEAVE_OUT = 1, /* or it is written later */
 	KX_SKIP = 2,	 /* as is its exit, if the caller can */
+	KX_SETTLE = 3,	 /* an exit whose entry waits for the result, */
+	KX_SETTLE_OUT = 4, /* or, left out by --depth or --min-duration, is only counted */
+	KX_WRITE_HELD = KX_FUNC_HELD, /* an exit: now, with this flag */
 };
+
+/* What the frame at @depth has beside its run: see struct kx_frame. */
+static __always_inline __u32 condition_of(struct kx_frames *c, __u32 func, __u32 depth)
+{
+	struct kx_frame *below = depth ? frame(c, depth - 1) : 0;
+	__u32 held = below ? below->run & FRAME_HELD : 0;
+
+	if (func & KX_ENTER_REJECTED)
+		return held | FRAME_REJECTED;
+	return func & KX_ENTER_PENDING ? FRAME_PENDING | FRAME_HELD : held;
+}
 
 /* Adds the frame; ended frames have been removed. */
 static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp, __u64 time,
@@ -228,8 +171,10 @@ static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp,
 
 	f = frame(c, depth);
 	if (depth >= max_frames() || !f) {
-		if (!kx_reducing())
+		if (!kx_framed && !kx_conditions)
 			return KX_SKIP; /* with a budget, it is one more that is only counted */
+		if (kx_conditions && func & (KX_ENTER_PENDING | KX_ENTER_REJECTED))
+			return KX_SKIP;
 		/* --depth leaves such calls out anyway */
 		if (!kx_max_depth)
 			count_reduced(KX_REDUCED_TOO_DEEP, 1);
@@ -241,18 +186,26 @@ static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp,
 		return KX_SKIP;
 	}
 	if (depth && (below = frame(c, depth - 1)) && below->sp >= sp && below->sp - sp <= SAME_STACK)
-		run = below->run;
+		run = below->run & FRAME_RUN;
 	f->sp = sp;
 	f->time = time;
 	f->func = func & (KX_COOKIE_FUNC(~0) | KX_ENTER_CHAINS);
 	f->cpu = cpu;
 	f->run = run;
+	if (kx_conditions)
+		f->run |= condition_of(c, func, depth);
 	c->depth = depth + 1;
 	if (kx_max_depth && depth >= kx_max_depth) {
-		count_reduced(KX_REDUCED_CALLS, 1);
+		if (!(kx_conditions && func & (KX_ENTER_PENDING | KX_ENTER_REJECTED)))
+			count_reduced(KX_REDUCED_CALLS, 1);
 		return KX_LEAVE_OUT;
 	}
-	if (!kx_min_ticks) {
+	if (kx_conditions && func & KX_ENTER_REJECTED) {
+		if (!kx_min_ticks)
+			c->written = depth + 1;
+		return KX_LEAVE_OUT;
+	}
+	if (!kx_min_ticks && !(kx_conditions && func & KX_ENTER_PENDING)) {
 		c->written = depth + 1;
 		return KX_WRITE;
 	}
@@ -262,6 +215,11 @@ static __always_inline int push_frame(struct kx_frames *c, __u32 func, __u64 sp,
 		f->func |= words << 29;
 		for (__u32 i = 0; i < FRAME_MAX_PAYLOAD && i < words; i++)
 			f->payload[i] = payload[i];
+	}
+	if (kx_conditions && func & KX_ENTER_PENDING) {
+		if (!kx_min_ticks)
+			c->written = depth + 1;
+		return KX_LEAVE_OUT;
 	}
 	count_reduced(KX_REDUCED_CALLS, 1);
 	return KX_LEAVE_OUT;
@@ -329,29 +287,7 @@ static __noinline int end_stale(__u32 tid, __u32 func, __u64 sp)
  */
 static __always_inline int is_judged(__u32 skips)
 {
-	return kx_reducing() || (kx_budget && !skips);
-}
-
-static long match_frame(__u32 i, struct kx_frames_loop *in)
-{
-	struct kx_frame *f;
-
-	if (!in->index)
-		return 1;
-	f = frame(in->frames, in->index - 1);
-	if (!f || (f->sp == in->sp && KX_COOKIE_FUNC(f->func) == in->func))
-		return 1;
-	in->index--;
-	return 0;
-}
-
-/* The newest frame of that call, and its place + 1; 0 if there is none. */
-static __noinline __u32 find_frame(struct kx_frames *c, __u32 func, __u64 sp)
-{
-	struct kx_frames_loop in = { .frames = c, .func = func, .sp = sp, .index = c->depth };
-
-	bpf_loop(FRAMES_ROOM / FRAME_WORDS + 1, match_frame, &in, 0);
-	return in.index;
+	return kx_framed || (kx_leaves_out && !skips);
 }
 
 static __always_inline int end_frame(struct kx_frames *c, __u32 tid, __u32 func, __u64 sp,
@@ -371,19 +307,55 @@ static __always_inline int end_frame(struct kx_frames *c, __u32 tid, __u32 func,
 	if (kx_min_ticks && next_lasting(c, now))
 		write_lasting(c, tid, now);
 	if (!found) {
-		if (kx_budget)
-			return KX_LEAVE_OUT; /* of a call that was only counted */
+		if (kx_leaves_out)
+			return KX_LEAVE_OUT; /* of a call that was only counted, or did not meet its condition */
 		/* of a call beyond the room, or else of one from before the recording */
 		if (!top || c->depth < max_frames() || sp > top->sp)
 			return KX_WRITE;
 		return KX_LEAVE_OUT;
 	}
 	c->depth = found - 1;
+	if (kx_conditions && (top = frame(c, found - 1)) && top->run & (FRAME_PENDING | FRAME_REJECTED)) {
+		int written = c->written >= found;
+
+		if (written)
+			c->written = found - 1;
+		if (top->run & FRAME_REJECTED)
+			return KX_LEAVE_OUT;
+		return written ? KX_SETTLE : KX_SETTLE_OUT;
+	}
 	if (c->written >= found) {
 		c->written = found - 1;
 		return KX_WRITE;
 	}
 	return KX_LEAVE_OUT;
+}
+
+/* Whether the entry of a call that is still open may follow. */
+static __always_inline int is_held(struct kx_frames *c)
+{
+	struct kx_frame *top = c->depth ? frame(c, c->depth - 1) : 0;
+
+	return top && top->run & FRAME_HELD;
+}
+
+/* The frame that was the newest ends, and has waited for its result. @verdict: KX_SETTLE or KX_SETTLE_OUT. Returns what is done. */
+static __always_inline int settle_frame(struct kx_frames *c, __u32 tid, int verdict, __u32 holds)
+{
+	struct kx_frame *f = frame(c, c->depth);
+
+	count_condition(KX_CONDITION_UNDECIDED, -1);
+	count_holds(holds);
+	if (!f)
+		return KX_LEAVE_OUT;
+	if (holds == KX_HOLDS_NOT || verdict == KX_SETTLE_OUT) {
+		if (holds != KX_HOLDS_NOT)
+			count_reduced(KX_REDUCED_CALLS, 1);
+		forget_kept(f, tid);
+		return KX_LEAVE_OUT;
+	}
+	put_pending_entry(f, tid, holds == KX_HOLDS_UNKNOWN);
+	return KX_WRITE;
 }
 
 static __noinline int judge_exit(__u32 kind, __u32 tid, __u32 func, __u64 sp)
@@ -393,15 +365,38 @@ static __noinline int judge_exit(__u32 kind, __u32 tid, __u32 func, __u64 sp)
 	int verdict;
 
 	if (!c)
-		return kx_budget ? KX_LEAVE_OUT : KX_WRITE; /* its entry was before the recording */
+		return kx_leaves_out ? KX_LEAVE_OUT : KX_WRITE; /* its entry was before the recording */
 	if (c->busy)
 		return lose_call(KX_LOSS_RING_BUSY, kind, tid);
 	c->busy = 1;
 	barrier();
 	verdict = end_frame(c, tid, func, sp, kx_read_clock());
+	if (kx_conditions & KX_CONDITIONS_RESULT) {
+		/* it left by a jump: there is no result yet */
+		if (verdict == KX_SETTLE || verdict == KX_SETTLE_OUT)
+			verdict = settle_frame(c, tid, verdict, KX_HOLDS_UNKNOWN);
+		if (verdict == KX_WRITE && is_held(c))
+			verdict = KX_WRITE_HELD;
+	}
 	barrier();
 	c->busy = 0;
 	return verdict;
+}
+
+/* @func as for kx_leave; @held: KX_FUNC_HELD is set in it if the record has this flag. */
+static __always_inline int is_exit_left_out(__u32 kind, __u32 tid, __u32 func, __u64 sp, __u32 *held)
+{
+	const __u32 framed = kx_framed;
+	int verdict;
+
+	if (!framed && !(kx_leaves_out && !(func & KX_LEAVE_PAIRED)))
+		return 0;
+	verdict = judge_exit(kind, tid, KX_COOKIE_FUNC(func), sp);
+	if (framed & KX_FRAMED_RESULTS && verdict == KX_WRITE_HELD) {
+		*held = KX_FUNC_HELD;
+		return 0;
+	}
+	return verdict != KX_WRITE;
 }
 
 #ifdef KX_FOR_TOP
@@ -455,11 +450,11 @@ static __always_inline int kx_enter(__u32 tid, __u32 func, __u64 sp, const __u64
 static __always_inline int kx_leave(__u32 kind, __u32 tid, __u32 func, __u64 sp,
 				    const __u64 *payload, __u32 words)
 {
-	__u32 id = KX_COOKIE_FUNC(func);
+	__u32 held = 0;
 
-	if (kx_counting || (is_judged(func & KX_LEAVE_PAIRED) && judge_exit(kind, tid, id, sp) != KX_WRITE))
+	if (kx_counting || is_exit_left_out(kind, tid, func, sp, &held))
 		return 0;
-	return kx_put(kind, tid, func & (KX_COOKIE_FUNC(~0) | KX_FUNC_AT_INSTRUCTION), sp, payload, words);
+	return kx_put(kind, tid, (func & (KX_COOKIE_FUNC(~0) | KX_FUNC_AT_INSTRUCTION)) | held, sp, payload, words);
 }
 #endif
 

@@ -24,7 +24,8 @@ const volatile __u32 kx_counting = 0; /* calls are only counted; no record is wr
 const volatile __u32 kx_wake_slots = 1; /* wake the collector each time so many are filled */
 const volatile __u32 kx_callers = 0;    /* entries carry their return address */
 const volatile __u32 kx_results = 0;    /* exits of functions carry rax */
-const volatile __u32 kx_values = 0;     /* some functions have values: see values.bpf.h */
+const volatile __u32 kx_syscall_results = 0; /* exits of system calls carry it */
+const volatile __u32 kx_values = 0;     /* some functions have values or conditions: see values.bpf.h, conditions.bpf.h */
 
 /* Changed by user space while the programs run. */
 __u32 kx_loss_epoch = 0; /* the collector adds 1 before it reads kx_thread_losses */

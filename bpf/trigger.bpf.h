@@ -6,6 +6,7 @@
 #ifndef KX_TRIGGER_BPF_H
 #define KX_TRIGGER_BPF_H
 
+#include "conditions.bpf.h"
 #include "ring.bpf.h"
 
 #include <bpf/bpf_core_read.h>
@@ -53,6 +54,20 @@ struct {
 	__type(key, struct kx_timed_call);
 	__type(value, __u64);
 } kx_timed_calls SEC(".maps");
+
+/* What is known of the open calls of functions that have a condition about the result, or about the result and the time. */
+struct kx_conditional_call {
+	__u64 begin; /* ns */
+	__u32 holds; /* enum kx_holds */
+	__u32 kept;  /* what the condition's terms about arguments say */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct kx_timed_call);
+	__type(value, struct kx_conditional_call);
+} kx_conditional_calls SEC(".maps");
 
 static __noinline int kx_report_trigger(__u64 id, __u32 kind, __u32 func, __u64 value)
 {
@@ -119,6 +134,52 @@ static __noinline int kx_trigger_leave(__u64 id, __u32 func, __u64 sp)
 	bpf_map_delete_elem(&kx_timed_calls, &call);
 	if (lasted > f->over_ns)
 		kx_fire(id, KX_TRIGGER_SLOW, func, lasted);
+	return 0;
+}
+
+/* Beside kx_trigger_enter, where some functions have a trigger with a condition. */
+static __noinline int kx_trigger_enter_if(struct pt_regs *ctx, __u64 id, __u32 func, __u64 sp)
+{
+	struct kx_trigger_func *f = bpf_map_lookup_elem(&kx_trigger_funcs, &func);
+	struct kx_timed_call key = { .sp = sp, .tid = id, .func = func };
+	struct kx_conditional_call call = {};
+	int x;
+
+	if (!f || !f->condition)
+		return 0;
+	x = examine_entry(ctx, id, func, sp, f->condition);
+	call.holds = x & KX_EXAMINED_HOLDS;
+	if (call.holds == KX_HOLDS && !f->if_over_ns) {
+		kx_fire(id, KX_TRIGGER_IF, func, 0);
+	} else if (call.holds == KX_HOLDS || call.holds == KX_HOLDS_PENDING) {
+		call.kept = KX_EXAMINED_KEPT(x);
+		call.begin = bpf_ktime_get_ns();
+		bpf_map_update_elem(&kx_conditional_calls, &key, &call, BPF_ANY);
+	}
+	return 0;
+}
+
+/* Beside kx_trigger_leave. @has_result: else it left by a jump, and whether it would meet a condition about the result stays unknown. */
+static __noinline int kx_trigger_leave_if(struct pt_regs *ctx, __u64 id, __u32 func, __u64 sp, __u32 has_result)
+{
+	struct kx_trigger_func *f = bpf_map_lookup_elem(&kx_trigger_funcs, &func);
+	struct kx_timed_call key = { .sp = sp, .tid = id, .func = func };
+	struct kx_conditional_call *call;
+	__u64 lasted;
+	__u32 holds;
+
+	if (!f || !f->condition)
+		return 0;
+	call = bpf_map_lookup_elem(&kx_conditional_calls, &key);
+	if (!call)
+		return 0;
+	lasted = bpf_ktime_get_ns() - call->begin;
+	holds = call->holds;
+	if (holds == KX_HOLDS_PENDING)
+		holds = has_result ? examine_exit(ctx, id, call->kept, sp, f->condition) : KX_HOLDS_UNKNOWN;
+	bpf_map_delete_elem(&kx_conditional_calls, &key);
+	if (holds == KX_HOLDS && lasted > f->if_over_ns)
+		kx_fire(id, KX_TRIGGER_IF, func, lasted);
 	return 0;
 }
 

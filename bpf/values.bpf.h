@@ -7,35 +7,9 @@
 #ifndef KX_VALUES_BPF_H
 #define KX_VALUES_BPF_H
 
+#include "conditions.bpf.h"
+#include "fetch.bpf.h"
 #include "reduce.bpf.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct kx_value_table);
-} kx_value_tables SEC(".maps");
-
-/* As the stack of a program is too small. A program can be preempted, so a CPU needs several. */
-#define KX_SCRATCHES 8 /* of each CPU */
-#define SCRATCH_WORDS 64 /* the payload, and the longest string behind it */
-
-struct kx_value_scratch {
-	__u32 busy;
-	__u32 pad;
-	__u64 words[SCRATCH_WORDS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct kx_value_scratch);
-} kx_value_scratches SEC(".maps");
-
-/* With put_values' @kind: addresses may be the kernel's own. */
-#define KX_VALUES_KERNEL (1u << 8)
-#define KX_VALUES_TABLE 9 /* from this bit on: the number of the table, if it is not the function's */
 
 #ifdef KX_FOR_TOP
 /* It records nothing, so calls carry nothing; the maps are in both objects, as all are. */
@@ -49,108 +23,15 @@ static __always_inline int kx_has_exit_values(__u32 func)
 	return 0;
 }
 
+#define kx_wants_exit(func) 0
+#define KX_VALUES_SYSCALL 0
+#define kx_leave_if(regs, tid, func, sp, kernel) 0
+
 static __always_inline int kx_leave_values(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kernel)
 {
 	return kx_leave(KX_EVENT_EXIT, tid, func, sp, 0, 0);
 }
 #else
-#define hide(value) asm volatile("" : "+r"(value))
-/* The bytes of a string, which user space keeps to KX_STRING_LONGEST: only the bits that the verifier then knows. */
-#define bound(size)           \
-	do {                  \
-		hide(size);   \
-		size &= 0xff; \
-		hide(size);   \
-	} while (0)
-_Static_assert((KX_WIRE_MAX_WORDS + 2) * 8 + 0xff + 2 <= SCRATCH_WORDS * 8, "the longest string fits");
-
-static __always_inline struct kx_value_scratch *take_scratch(void)
-{
-	__u32 first = bpf_get_smp_processor_id() * KX_SCRATCHES;
-
-	for (__u32 i = 0; i < KX_SCRATCHES; i++) {
-		__u32 key = first + i;
-		struct kx_value_scratch *s = bpf_map_lookup_elem(&kx_value_scratches, &key);
-
-		if (s && !__sync_val_compare_and_swap(&s->busy, 0, 1))
-			return s;
-	}
-	return 0;
-}
-
-static __always_inline void give_scratch(struct kx_value_scratch *s)
-{
-	barrier();
-	*(volatile __u32 *)&s->busy = 0;
-}
-
-static __always_inline __u64 read_register(const struct pt_regs *r, __u32 from, __u64 sp)
-{
-	switch (from) {
-	case KX_FROM_DI: return r->di;
-	case KX_FROM_SI: return r->si;
-	case KX_FROM_DX: return r->dx;
-	case KX_FROM_CX: return r->cx;
-	case KX_FROM_R8: return r->r8;
-	case KX_FROM_R9: return r->r9;
-	case KX_FROM_SP: return sp;
-	case KX_FROM_AX: return r->ax;
-	case KX_FROM_BX: return r->bx;
-	case KX_FROM_BP: return r->bp;
-	case KX_FROM_R10: return r->r10;
-	case KX_FROM_R11: return r->r11;
-	case KX_FROM_R12: return r->r12;
-	case KX_FROM_R13: return r->r13;
-	case KX_FROM_R14: return r->r14;
-	case KX_FROM_R15: return r->r15;
-	case KX_FROM_IP: return r->ip;
-	default: return 0;
-	}
-}
-
-/* An address of user space never reads the kernel's memory. */
-static __always_inline long read_memory(void *to, __u32 size, __u64 from, __u32 kernel)
-{
-	if (kernel && (__s64)from < 0)
-		return bpf_probe_read_kernel(to, size, (void *)from);
-	return bpf_probe_read_user(to, size, (void *)from);
-}
-
-static __always_inline long read_string(void *to, __u32 size, __u64 from, __u32 kernel)
-{
-	if (kernel && (__s64)from < 0)
-		return bpf_probe_read_kernel_str(to, size, (void *)from);
-	return bpf_probe_read_user_str(to, size, (void *)from);
-}
-
-/* Follows @f's pointers; of a number *@value is it, of a string its address. Returns 0, or not if memory cannot be read. */
-static __always_inline long follow_fetch(const struct kx_fetch *f, __u64 *value, __u32 kernel)
-{
-	__u32 hops = f->hops, size = f->size;
-	__u64 v = *value;
-
-	if (hops > KX_FETCH_HOPS)
-		return 1;
-	for (__u32 hop = 0; hop < KX_FETCH_HOPS && hop < hops; hop++) {
-		__u32 bytes = hop + 1 == hops && size ? size : 8;
-		__u64 next = 0;
-
-		if (bytes > 8 || read_memory(&next, bytes, v + f->offset[hop], kernel))
-			return 1;
-		v = next;
-	}
-	if (!hops || !size)
-		v += f->offset[hops];
-	if (size && size < 8) {
-		__u32 shift = 64 - 8 * size;
-
-		v <<= shift;
-		v = f->flags & KX_FETCH_SIGNED ? (__u64)((__s64)v >> shift) : v >> shift;
-	}
-	*value = v;
-	return 0;
-}
-
 /* Copies a string to @to. Returns its bytes, one more than f->most if there were more, or a negative error. */
 static __always_inline long copy_string(const struct kx_fetch *f, const struct kx_value_scratch *s, __u64 *to,
 					__u64 address, __u32 kernel)
@@ -208,7 +89,25 @@ static __always_inline __u32 append_value(struct kx_value_scratch *s, const stru
 	return n + KX_STRING_WORDS(size);
 }
 
-/* Collects the values of the event and puts its record. @kind: KX_EVENT_..., and KX_VALUES_KERNEL. */
+/* With put_values' @kind, beside KX_VALUES_KERNEL: */
+#define VALUES_KEEP (1u << 9)	 /* the payload is kept until the call's result is known */
+#define VALUES_UNKNOWN (1u << 10) /* whether the call meets its condition is */
+#define KX_VALUES_SYSCALL (1u << 11) /* for kx_leave_values: a system call's exit */
+#define KX_VALUES_TABLE 12 /* from this bit on: the number of the table, if it is not the function's */
+
+/* The payload of the call's entry, until its result is known. */
+static __always_inline int keep_values(struct kx_value_scratch *s, __u32 tid, __u32 func, __u64 sp, __u32 n)
+{
+	struct kx_kept_call key = { .sp = sp, .tid = tid, .func = KX_COOKIE_FUNC(func) };
+
+	s->func = func | KX_FUNC_VALUES;
+	s->n = n;
+	bpf_map_update_elem(&kx_kept_calls, &key, &s->func, BPF_ANY);
+	give_scratch(s);
+	return 0;
+}
+
+/* Collects the values of the event and puts its record. @kind: KX_EVENT_..., and KX_VALUES_KERNEL, VALUES_.... */
 static __noinline int put_values(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kind)
 {
 	/* of two kinds: else kx_lose, which kx_session_plain calls, too, would be compiled for all numbers */
@@ -221,7 +120,7 @@ static __noinline int put_values(const struct pt_regs *regs, __u32 tid, __u32 fu
 	int ret;
 
 	if (!t || !(s = take_scratch()))
-		return kx_put(event, tid, func, sp, 0, 0);
+		return kx_conditions && kind & VALUES_KEEP ? 0 : kx_put(event, tid, func, sp, 0, 0);
 	count = t->entry;
 	if (event != KX_EVENT_ENTRY) {
 		first = count;
@@ -247,17 +146,52 @@ static __noinline int put_values(const struct pt_regs *regs, __u32 tid, __u32 fu
 	}
 	if (n > KX_WIRE_MAX_WORDS)
 		n = KX_WIRE_MAX_WORDS;
+	if (kx_conditions && kind & VALUES_UNKNOWN)
+		s->words[0] |= KX_VALUES_IF_UNKNOWN;
+	if (kx_conditions & KX_CONDITIONS_KEEP && kind & VALUES_KEEP)
+		return keep_values(s, tid, func, sp, n);
 	kx_find_ring(&ring);
 	ret = put_record(&ring, event, tid, func | KX_FUNC_VALUES, sp, s->words, n, KX_WIRE_MAX_WORDS, 0);
 	give_scratch(s);
 	return ret;
 }
 
-/* As kx_enter, of a function that has values. @kernel: KX_VALUES_KERNEL or 0. */
+/* @x: KX_EXAMINED_..., of a call that has met its condition or may do so, and carries values. */
+static __always_inline int enter_if(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kernel, int x)
+{
+	const __u32 holds = x & KX_EXAMINED_HOLDS;
+	int verdict;
+
+	if (holds != KX_HOLDS_PENDING) {
+		verdict = kx_admit(tid, func, sp, 0, 0);
+		if (verdict == KX_WRITE)
+			return put_values(regs, tid, KX_COOKIE_FUNC(func), sp,
+					  KX_EVENT_ENTRY | kernel | (holds == KX_HOLDS_UNKNOWN ? VALUES_UNKNOWN : 0));
+		return verdict == KX_LEAVE_OUT ? 0 : verdict;
+	}
+	verdict = kx_admit(tid, func | KX_ENTER_PENDING, sp, 0, 0);
+	if (verdict != KX_LEAVE_OUT)
+		return verdict;
+	kx_keep_pending(func, sp, KX_EXAMINED_KEPT(x));
+	return put_values(regs, tid, KX_COOKIE_FUNC(func), sp, KX_EVENT_ENTRY | kernel | VALUES_KEEP);
+}
+
+/*
+ * As kx_enter, of a function that has values or a condition. @kernel: KX_VALUES_KERNEL or 0. KX_EXAMINED_PLAIN is set in what it returns
+ * if it is left to the caller to put what any call carries: see kx_enter_plain.
+ */
 static __always_inline int kx_enter_values(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kernel)
 {
-	int verdict = kx_admit(tid, func, sp, 0, 0);
+	int verdict;
 
+	if (kx_conditions) {
+		int x = kx_examine(regs, tid, func, sp, kernel);
+
+		if (!(x & KX_EXAMINED_HOLDS))
+			return kx_reject(tid, func, sp);
+		return x & KX_EXAMINED_PLAIN ? x : enter_if(regs, tid, func, sp, kernel, x);
+	}
+	verdict = kx_admit(tid, func, sp, 0, 0);
 	if (verdict == KX_WRITE)
 		return put_values(regs, tid, KX_COOKIE_FUNC(func), sp, KX_EVENT_ENTRY | kernel);
 	return verdict == KX_LEAVE_OUT ? 0 : verdict;
@@ -270,14 +204,40 @@ static __always_inline int kx_has_exit_values(__u32 func)
 	return t && t->exit;
 }
 
+/* Whether kx_leave_values has something to do for a system call. */
+static __always_inline int kx_wants_exit(__u32 func)
+{
+	struct kx_value_table *t = bpf_map_lookup_elem(&kx_value_tables, &func);
+
+	return t && (t->exit || (kx_conditions & KX_CONDITIONS_RESULT && t->condition));
+}
+
+/* As kx_leave_values, where some conditions are about results: the exit of a function that may have one. */
+static __noinline int kx_leave_if(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kernel)
+{
+	const int verdict = kx_counting ? KX_LEAVE_OUT : settle_exit(regs, tid, func, sp, kernel);
+
+	if (verdict != KX_WRITE && verdict != KX_WRITE_HELD)
+		return 0;
+	func = (func & (KX_COOKIE_FUNC(~0) | KX_FUNC_AT_INSTRUCTION)) | verdict;
+	if (kx_has_exit_values(KX_COOKIE_FUNC(func)))
+		return put_values(regs, tid, func, sp, KX_EVENT_EXIT | (kernel & KX_VALUES_KERNEL));
+	if (kernel & KX_VALUES_SYSCALL ? kx_syscall_results : kx_results) {
+		__u64 words[3] = { regs->ax };
+
+		return kx_put(KX_EVENT_EXIT, tid, func, sp, words, 1);
+	}
+	return kx_put(KX_EVENT_EXIT, tid, func, sp, 0, 0);
+}
+
 /* As kx_leave with KX_EVENT_EXIT, of a function that has values. */
 static __always_inline int kx_leave_values(const struct pt_regs *regs, __u32 tid, __u32 func, __u64 sp, __u32 kernel)
 {
-	__u32 id = KX_COOKIE_FUNC(func);
+	__u32 id = KX_COOKIE_FUNC(func), held = 0;
 
 	if (!kx_has_exit_values(id))
 		return kx_leave_result(KX_EVENT_EXIT, tid, func, sp, regs);
-	if (kx_counting || (is_judged(func & KX_LEAVE_PAIRED) && judge_exit(KX_EVENT_EXIT, tid, id, sp) != KX_WRITE))
+	if (kx_counting || is_exit_left_out(KX_EVENT_EXIT, tid, func, sp, &held))
 		return 0;
 	return put_values(regs, tid, func & (KX_COOKIE_FUNC(~0) | KX_FUNC_AT_INSTRUCTION), sp, KX_EVENT_EXIT | kernel);
 }

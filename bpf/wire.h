@@ -70,6 +70,8 @@ _Static_assert(sizeof(struct kx_wire_record) == 32, "wire record is 32 bytes");
 #define KX_FUNC_VALUES (1U << 30)
 /* In func of an entry with values: the last word is the caller. */
 #define KX_FUNC_CALLER (1U << 29)
+/* In func of an exit: entries of older calls of the thread may follow, which wait for their results. */
+#define KX_FUNC_HELD KX_FUNC_CALLER
 #define KX_FUNC_FLAGS (KX_FUNC_AT_INSTRUCTION | KX_FUNC_VALUES | KX_FUNC_CALLER | (1U << 28) /* KX_FUNC_MARKER */)
 
 /*
@@ -133,6 +135,8 @@ _Static_assert(sizeof(struct kx_fetch) == 32, "a fetch is 32 bytes");
  * padded with zeros.
  */
 #define KX_VALUES_CUT 32 /* first bit */
+/* In that word, of an entry: whether the call met the function's condition is unknown. */
+#define KX_VALUES_IF_UNKNOWN (1ULL << 31)
 /* Words of a value at most. */
 #define KX_STRING_WORDS(most) (1 + ((most) + 7) / 8)
 #define KX_STRING_MOST 64   /* default of kx_fetch.most */
@@ -142,12 +146,94 @@ _Static_assert(sizeof(struct kx_fetch) == 32, "a fetch is 32 bytes");
 struct kx_value_table {
 	__u8 entry, exit; /* fetches at its entry, which come first, and at its exit */
 	__u8 zero;	  /* always 0, which the verifier does not know */
-	__u8 pad[5];
+	__u8 args;	  /* without values: argument registers to capture */
+	__u16 condition;  /* number of its struct kx_condition_table + 1; 0: it has none */
+	__u8 pad[2];
 	struct kx_fetch fetches[KX_MAX_VALUES];
 };
 
-/* KX_COOKIE_NARGS of a function that has values, in place of arguments. */
+/* KX_COOKIE_NARGS of a function that has values or a condition, in place of arguments. */
 #define KX_NARGS_VALUES 7
+
+/*
+ * Which calls are recorded. A condition is a table of comparisons, walked from the first one on: where it goes from each of them depends
+ * on whether it holds. One whose memory cannot be read is unknown, and goes the way that leads to KX_TERM_ACCEPT if there is any (negations are
+ * in the comparisons, not in the ways): so a call that is left out did certainly not meet the condition.
+ */
+#define KX_MAX_TERMS 8 /* of a function */
+#define KX_MAX_CONDITIONS 1024 /* different ones */
+#define KX_MAX_GLOBS 32	       /* different ones */
+
+/* What is compared. */
+enum kx_term_of {
+	KX_TERM_VALUE = 0,  /* what `fetch` fetches */
+	KX_TERM_THREAD = 1, /* the thread's name */
+	KX_TERM_TID = 2,
+	KX_TERM_DEPTH = 3, /* traced calls that are open in the thread, with this one */
+};
+
+enum kx_term_how {
+	KX_TERM_NUMBER = 0, /* with `constant` */
+	KX_TERM_BITS = 1,   /* whether any bit of `constant` is set */
+	KX_TERM_GLOB = 2,   /* a string with glob number `constant` */
+};
+
+/* Bits of kx_term.holds: of KX_TERM_NUMBER; the others have HELD and NOT. */
+#define KX_TERM_EQUAL 1
+#define KX_TERM_LESS 2
+#define KX_TERM_MORE 4
+#define KX_TERM_HELD 1
+#define KX_TERM_NOT 2
+
+/* Numbers of terms that end the walk. */
+#define KX_TERM_ACCEPT 254
+#define KX_TERM_REJECT 255
+
+struct kx_term {
+	struct kx_fetch fetch;	/* a string's KX_FETCH_COUNTED: `length` is its length */
+	struct kx_fetch length;
+	__u64 constant; /* of a signed value with `flip` applied */
+	__u64 flip;	/* the sign's bit if the comparison is signed, else 0: it is exclusive-ored to the value */
+	__u8 of;	/* enum kx_term_of */
+	__u8 how;	/* enum kx_term_how */
+	__u8 holds;	/* for which outcomes */
+	__u8 yes, no;	/* the next term, which is a later one, or KX_TERM_ACCEPT, KX_TERM_REJECT */
+	__u8 pad[3];
+};
+
+struct kx_condition_table {
+	__u8 n;	       /* terms */
+	__u8 at_exit;  /* bit i: term i is about the result */
+	__u8 by_depth; /* some term is KX_TERM_DEPTH */
+	__u8 pad[5];
+	struct kx_term terms[KX_MAX_TERMS];
+};
+
+/* See user/base/glob_steps.h. */
+struct kx_glob {
+	__u64 step[256];
+	__u64 loop;
+	__u64 accept;
+};
+
+/* Which conditions there are. */
+#define KX_CONDITIONS_ANY 1
+#define KX_CONDITIONS_RESULT 2 /* some are about results */
+#define KX_CONDITIONS_DEPTH 4  /* some are about the depth */
+#define KX_CONDITIONS_KEEP 8   /* some calls with values wait for their result */
+
+/* Whether every call has a frame: see bpf/reduce.bpf.h. */
+#define KX_FRAMED 1
+#define KX_FRAMED_RESULTS 2 /* some calls wait for their results */
+
+/* Calls of functions that have a condition; sums over all CPUs. */
+enum kx_condition_count {
+	KX_CONDITION_MET,	/* it held */
+	KX_CONDITION_REJECTED,	/* it did not: the call is not recorded */
+	KX_CONDITION_UNKNOWN,	/* memory could not be read, or there is no result: the call is recorded */
+	KX_CONDITION_UNDECIDED, /* about the result of a call that has not ended yet, or whose exit did not come */
+	KX_CONDITION_COUNTS
+};
 
 /* Slots of a record with that many words of payload. */
 #define KX_WIRE_SLOTS(words) (1 + ((words) + 2) / 3)
@@ -284,6 +370,7 @@ enum kx_trigger_kind {
 	KX_TRIGGER_ENTRY = 1, /* a call of `func` began */
 	KX_TRIGGER_SLOW = 2,  /* a call of `func` ended that lasted too long */
 	KX_TRIGGER_END = 3,   /* a process ended */
+	KX_TRIGGER_IF = 4,    /* a call of `func` met a condition */
 };
 
 struct kx_trigger_event {
@@ -299,9 +386,10 @@ struct kx_trigger_event {
 };
 
 struct kx_trigger_func {
-	__u64 over_ns;  /* calls that last longer; 0: not timed */
-	__u32 on_entry; /* every call */
-	__u32 pad;
+	__u64 over_ns;	  /* calls that last longer; 0: not timed */
+	__u32 on_entry;	  /* every call */
+	__u32 condition;  /* beside that, calls that meet this condition: its number + 1; 0: there is none */
+	__u64 if_over_ns; /* and that last longer; 0: whatever they last */
 };
 
 /*
@@ -365,7 +453,7 @@ _Static_assert(sizeof(struct kx_call_stats) == 384, "statistics of a function fi
 #define KX_COOKIE_SPAN_BEGIN (1ULL << 28)
 #define KX_COOKIE_SPAN_END (1ULL << 29)
 #define KX_COOKIE_MARK_VALUES (1ULL << 30)
-#define KX_MAX_TABLES (1U << 21)
+#define KX_MAX_TABLES (1U << 20)
 #define KX_COOKIE_TABLE(c) ((__u32)((c) >> 31) & (KX_MAX_TABLES - 1))
 #define KX_COOKIE_WITH_TABLE(table) (KX_COOKIE_MARK_VALUES | (__u64)(table) << 31)
 #define KX_COOKIE_WITH_PLACE(c, offset) ((c) | ((offset) & 0xfff) << 40)

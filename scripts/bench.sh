@@ -9,7 +9,7 @@
 #
 #     empty     a recorded call against the same probes with empty BPF programs
 #     callers   a call recorded with --callers against one recorded without
-#     values    a call recorded with values against one recorded without
+#     values    a call recorded with values against one recorded without; one that a condition leaves out against an empty program
 #     top       a call that kxray top counts and times against one recorded: the target's time, and with kxray's own CPU time
 #     peers     perf record, bpftrace and trace-cmd on the same function; uftrace and LLVM XRay on rebuilt ones
 #     share     functions with a cheap entry in some libraries, with return probes and without, and why the others have none
@@ -138,12 +138,14 @@ wait_code()
 with_empty() { empty_at "$1" "$2" "$([ "$1" = bench_endbr64_push ] && echo 4 || echo 0)"; }
 with_empty_stepped() { empty_at "$1" "$2" 0; }
 
-empty_at() # FUNCTION CALLS OFFSET
+with_empty_entry() { empty_at "$1" "$2" "$([ "$1" = bench_endbr64_push ] && echo 4 || echo 0)" entry; }
+
+empty_at() # FUNCTION CALLS OFFSET [entry]
 {
 	WHY="empty programs could not be attached"
 	rm -f "$TMP/hold"
 	mkfifo "$TMP/hold"
-	"${on_tool_cpus[@]}" "$BUILD/tests/bench/empty" "$target" "$1" "$3" \
+	"${on_tool_cpus[@]}" "$BUILD/tests/bench/empty" "$target" "$1" "$3" ${4:-} \
 		<"$TMP/hold" >"$TMP/tool.out" 2>"$TMP/tool.err" &
 	tool=$!
 	exec 7>"$TMP/hold"
@@ -435,6 +437,22 @@ bench_top()
 }
 
 with_number() { KX_VALUES='(arg1:u64) -> ret:i64' with_kxray "$@"; }
+# Every call is left out, by the condition $KX_IF.
+with_rejected()
+{
+	WHY="kxray did not start"
+	start_tool "$TMP/record.json" "$TMP/tool.err" "$KXRAY" record -p "$target" -f "$1" --if "$KX_IF" -o "$TMP/trace.xray" --json
+	if wait_text "$TMP/tool.err" '^kxray: recording'; then
+		measure "$1" "$2"
+		WHY=
+	fi
+	end_tool
+	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
+	if [ "$(field "$TMP/record.json" events) $(field "$TMP/record.json" rejected)" != "0 $TOTAL" ]; then
+		WHY="kxray rejected $(field "$TMP/record.json" rejected) of $TOTAL calls"
+		return 1
+	fi
+}
 with_string() { KX_VALUES='(arg1:str)' with_kxray "$@"; }
 
 # Of a nop5, the cheapest call, and so the greatest ratio.
@@ -451,6 +469,26 @@ bench_values()
 			cannot "recorded with a $what / without, nop5" "$WHY"
 		fi
 	done
+	while IFS='@' read -r what KX_IF limit; do
+		if ! pairs bench_nop5 rejected "$CALLS" empty_entry "$CALLS"; then
+			cannot "rejected by $what / empty program at entry, nop5" "$WHY"
+		elif [ -n "$limit" ]; then
+			ratio "rejected by $what / empty program at entry, nop5" "<=" "$limit" "$(column 1) / $(column 2) ns a call"
+		else
+			note "rejected by $what / empty program at entry, nop5"
+		fi
+	done <<'END'
+a number@arg2 == 1@1.10
+three numbers@arg2 == 1 || arg3:i32 == 123456 || arg4 == 1@
+a string@arg1:str =~ "a*"@
+the result@ret == 123456@
+END
+	KX_IF='arg2 == 1'
+	if pairs bench_nop5 rejected "$CALLS" empty "$CALLS"; then
+		ratio "rejected by a number / empty programs, nop5" "<=" 1.10 "$(column 1) / $(column 2) ns a call"
+	else
+		cannot "rejected by a number / empty programs, nop5" "$WHY"
+	fi
 }
 
 perf_probes() # FUNCTION

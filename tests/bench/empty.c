@@ -2,13 +2,14 @@
 /*
  * The minimum cost of a probe: attaches empty BPF programs to entry and return.
  *
- *   empty PID FUNCTION [OFFSET]     OFFSET of the probe from the function's start, default 0
+ *   empty PID FUNCTION [OFFSET [entry]]     OFFSET of the probe from the function's start, default 0; entry: at the entry only
  *
  * Uses the same mechanism as kxray, prints "ready MECHANISM" and runs until its stdin ends.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +25,11 @@ static void note_refusal(void *ctx, const struct kx_probe *probe, int err)
 	*(int *)ctx = err;
 }
 
-static int load_empty(enum kx_mechanism m)
+/* @result: of a session, 1 keeps its return probe away. */
+static int load_empty(enum kx_mechanism m, int result)
 {
-	static const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = result },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts,
@@ -57,7 +59,7 @@ static int find_function(const char *path, const char *name, uint64_t *offset, s
 	return code;
 }
 
-static int attach(pid_t pid, const char *name, uint64_t shift, struct kx_links *links,
+static int attach(pid_t pid, const char *name, uint64_t shift, bool entry_only, struct kx_links *links,
 		  enum kx_mechanism *m, struct kx_err *err)
 {
 	struct kx_probe probe = { .cookie = 1 };
@@ -70,12 +72,13 @@ static int attach(pid_t pid, const char *name, uint64_t shift, struct kx_links *
 	if (code)
 		return code;
 	probe.offset += shift;
-	prog = load_empty(*m);
+	prog = load_empty(*m, entry_only && *m == KX_MECHANISM_SESSION);
 	if (prog < 0)
 		return kx_err_set(err, prog, "an empty program cannot be loaded: %s",
 				  strerror(-prog));
 	/* Twice if the mechanism has separate probes for entry and return. */
-	for (int is_return = *m == KX_MECHANISM_SESSION; is_return < 2 && !code; is_return++)
+	for (int is_return = *m == KX_MECHANISM_SESSION; is_return < (entry_only && *m != KX_MECHANISM_SESSION ? 1 : 2) && !code;
+	     is_return++)
 		code = kx_uprobe_link(*m, prog, path, pid, is_return, &probe, 1, links,
 				 note_refusal, &refused, err);
 	if (!code && refused)
@@ -92,11 +95,11 @@ int main(int argc, char **argv)
 	char c;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: empty PID FUNCTION [OFFSET]\n");
+		fprintf(stderr, "usage: empty PID FUNCTION [OFFSET [entry]]\n");
 		return 2;
 	}
-	if (attach(atoi(argv[1]), argv[2], argc > 3 ? strtoul(argv[3], NULL, 0) : 0, &links, &m,
-		   &err)) {
+	if (attach(atoi(argv[1]), argv[2], argc > 3 ? strtoul(argv[3], NULL, 0) : 0,
+		   argc > 4 && !strcmp(argv[4], "entry"), &links, &m, &err)) {
 		fprintf(stderr, "empty: %s\n", err.text);
 		return 1;
 	}

@@ -8,6 +8,7 @@
 
 #include "base/output.h"
 #include "cmd/option_values.h"
+#include "record/condition_needs.h"
 #include "trace/labels.h"
 #include "select/provider_usdt.h"
 
@@ -169,6 +170,61 @@ static int complete_output(struct kx_record_arguments *a, struct kx_err *err)
 	return o->output ? name_compressed(a, err) : 0;
 }
 
+int kx_record_add_rule(struct kx_record_arguments *a, char *pattern, const char *option, const char *text, size_t from,
+		       struct kx_err *err)
+{
+	struct kx_condition_rule *grown = reallocarray(a->rules, a->o.nrules + 1, sizeof(*grown));
+	int code;
+
+	if (!grown) {
+		free(pattern);
+		return kx_err_set(err, -ENOMEM, "out of memory");
+	}
+	a->rules = grown;
+	code = kx_condition_parse(option, text, from, &grown[a->o.nrules].condition, err);
+	grown[a->o.nrules].pattern = pattern;
+	if (code)
+		free(pattern);
+	else
+		a->o.nrules++;
+	return code;
+}
+
+/* Conditions stand last in the values of -f, which are then left. */
+static int take_rules(struct kx_record_arguments *a, struct kx_err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < a->o.select.ninclude && !code; i++) {
+		const char *text = a->include[i];
+		size_t end = kx_condition_find(text);
+		char *pattern;
+
+		if (!text[end])
+			continue;
+		pattern = strndup(text, end);
+		if (!pattern)
+			return kx_err_set(err, -ENOMEM, "out of memory");
+		code = kx_record_add_rule(a, pattern, "-f", text, end + strlen(" if "), err);
+		if (!code)
+			a->include[i] = pattern;
+	}
+	return code;
+}
+
+/* The rules' patterns, of which a spec has been taken, are what is left of it. */
+static int shorten_rule(struct kx_record_arguments *a, const char *was, const char *now, struct kx_err *err)
+{
+	for (size_t i = 0; i < a->o.nrules; i++) {
+		if (a->rules[i].pattern != was)
+			continue;
+		free(a->rules[i].pattern);
+		a->rules[i].pattern = strdup(now);
+		return a->rules[i].pattern ? 0 : kx_err_set(err, -ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
 /* What calls carry stands behind the patterns of -f, which are then left. */
 static int take_specs(struct kx_record_arguments *a, struct kx_err *err)
 {
@@ -184,8 +240,9 @@ static int take_specs(struct kx_record_arguments *a, struct kx_err *err)
 
 		code = kx_value_spec_parse(a->include[i], spec, err);
 		if (!code && spec->n) {
-			a->include[i] = spec->uncertain ? spec->text : spec->pattern;
 			o->nspecs++;
+			code = shorten_rule(a, a->include[i], spec->pattern, err);
+			a->include[i] = spec->uncertain ? spec->text : spec->pattern;
 		} else {
 			kx_value_spec_free(spec);
 		}
@@ -238,7 +295,24 @@ static int check_markers(const struct kx_recording_options *o, const char *const
 	return kx_err_set(err, -EINVAL, "--min-duration keeps long calls, and a marker is an instant: leave out one of them");
 }
 
-/* Which options do not go with them. */
+/* Which options do not go with conditions. */
+static int check_rules(const struct kx_recording_options *o, struct kx_err *err)
+{
+	const bool results = kx_condition_needs(o).results;
+
+	if (!o->nrules)
+		return 0;
+	if (o->kernel_mechanism == KX_KERNEL_FENTRY)
+		return kx_err_set(err, -EINVAL,
+				  "fentry programs see no registers, which conditions need: leave out --kernel-mechanism=fentry");
+	if (results && o->count)
+		return kx_err_set(err, -EINVAL, "--count counts calls when they begin, without their results: leave out the conditions about ret");
+	if (results && o->select.exits == KX_EXITS_NONE)
+		return kx_err_set(err, -EINVAL, "a condition about ret needs exits to be recorded: leave out --exits=none");
+	return 0;
+}
+
+/* Which options do not go with values. */
 static int check_specs(const struct kx_recording_options *o, struct kx_err *err)
 {
 	if (!o->nspecs && !o->automatic_values)
@@ -259,6 +333,8 @@ int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, i
 	int r = kx_options_parse(c, a, argc, argv, err);
 
 	if (!r)
+		r = take_rules(a, err);
+	if (!r)
 		r = take_specs(a, err);
 	if (!r)
 		r = take_spans(a, err);
@@ -274,6 +350,9 @@ int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, i
 		r = check_count(a, err);
 	if (!r)
 		r = check_specs(&a->o, err);
+	a->o.rules = a->rules;
+	if (!r)
+		r = check_rules(&a->o, err);
 	if (!r)
 		r = check_markers(&a->o, a->include, err);
 	if (!r)
@@ -302,5 +381,10 @@ void kx_record_arguments_free(const struct kx_command *c, struct kx_record_argum
 	for (size_t i = 0; i < a->nspans && a->span_patterns; i++)
 		free(a->span_patterns[i]);
 	free(a->span_patterns);
+	for (size_t i = 0; i < a->o.nrules; i++) {
+		free(a->rules[i].pattern);
+		kx_condition_free(&a->rules[i].condition);
+	}
+	free(a->rules);
 	free(a->compressed);
 }

@@ -25,6 +25,7 @@ struct kx_record_arguments {
 	const char **spans; /* --span, of nspans: as given */
 	size_t nspans;
 	char **span_patterns; /* of o.select.nspans */
+	struct kx_condition_rule *rules; /* of o.nrules */
 	struct kx_flight_options flight; /* used if o.flight points to it */
 	struct kx_trigger *triggers;
 	struct kx_counts counts; /* of --count */
@@ -48,6 +49,12 @@ struct kx_record_arguments {
  */
 int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, int argc, char **argv,
 		    struct kx_err *err);
+/*
+ * Adds the condition that @text, a value of @option, has from character @from on, for the functions of @pattern (NULL: all), which is
+ * taken over, also on failure. Errors: those of kx_condition_parse, -ENOMEM.
+ */
+int kx_record_add_rule(struct kx_record_arguments *a, char *pattern, const char *option, const char *text, size_t from,
+		       struct kx_err *err);
 void kx_record_arguments_free(const struct kx_command *c, struct kx_record_arguments *a);
 
 #endif

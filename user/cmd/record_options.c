@@ -67,6 +67,12 @@ static int add_trigger(void *field, const struct kx_option *o, const char *value
 	return r;
 }
 
+static int add_condition(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
+{
+	(void)o;
+	return kx_record_add_rule(field, NULL, "--if", value, 0, err);
+}
+
 /* Wrong words are wrong usage, told before anything starts. */
 static int set_on_dump(void *field, const struct kx_option *o, const char *value, struct kx_err *err)
 {
@@ -253,6 +259,12 @@ static const struct kx_option reduction[] = {
 		    "thread or the recording ends is treated as if it ended then. A call whose exit is not "
 		    "recorded (longjmp) is left out, unless another record of its thread shows before "
 		    "that it lasts." },
+	{ .name = "if", .kind = KX_OPTION_CUSTOM, .argument = "CONDITION", .set = add_condition,
+	  .help = "keep only calls that meet it, e.g. 'arg3 > 4096 && arg1 == 3', 'path =~ \"/tmp/*\"', 'ret:i32 < 0'; of one "
+		  "function: -f 'NAME if CONDITION'. May be repeated: each has to be met",
+	  .manual = "Keep only calls that meet this condition, for example 'arg3 > 4096 && arg1 == 3', 'path =~ \"/tmp/*\"' or "
+		    "'ret:i32 < 0'; may be repeated, and then each has to be met. It applies to all functions, and each must have the values that it "
+		    "names; -f 'NAME if CONDITION' is for the functions of one pattern. The kernel side decides. See CONDITIONS." },
 	{ .name = "count", .kind = KX_OPTION_FLAG, FIELD(o.count),
 	  .help = "write no trace; only count the calls of each function",
 	  .manual = "Write no trace: only count the calls of each function, exactly, and print a table on "
@@ -325,11 +337,12 @@ static const struct kx_option flight[] = {
 	  .manual = "Leave older records out of a dump. Without --flight-recorder the buffer has 64 MiB "
 		    "for each CPU, or less if that were more than a sixteenth of the memory." },
 	{ .name = "trigger", .kind = KX_OPTION_CUSTOM, .argument = "CONDITION", .set = add_trigger,
-	  .help = "write a dump when a call ends that lasted longer than a time ('f>10ms'), or at each "
-		  "call ('f@entry'); f is a PATTERN and is traced, too. May be repeated",
+	  .help = "write a dump when a call ends that lasted longer than a time ('f>10ms'), at each "
+		  "call ('f@entry'), or when one meets a condition ('f if ret:i32 < 0'); f is a PATTERN and is traced, too. May be repeated",
 	  .manual = "Write a dump when a call ends that lasted longer than a time, for example "
 		    "'handle_*>10ms' (ns, us, ms or s; blanks are allowed), or, with 'handle_*@entry', "
-		    "when the function is called. The first form fires at the end of the call, so a call "
+		    "when the function is called. 'handle_* if CONDITION' writes one when a call certainly meets the condition (see CONDITIONS), "
+		    "and 'handle_*>10ms if CONDITION' if it lasted longer, too; a function can have one trigger with a condition. The first form fires at the end of the call, so a call "
 		    "that never returns does not fire it. The function is a PATTERN and is always traced; "
 		    "without -f it is the only one. Kernel functions and system calls can be recorded, but "
 		    "cannot be triggers. May be repeated." },

@@ -3,8 +3,10 @@
 
 #include <jansson.h>
 
+#include "base/decimal.h"
 #include "base/json_text.h"
 #include "base/printable.h"
+#include "record/session_info.h"
 
 #define CLOCK_ERROR_WARN_NS 1000
 #define MUCH_CPU 10 /* percent */
@@ -123,15 +125,35 @@ static void print_incomplete(const struct kx_recording_options *o, const struct 
 	if (c->reduced)
 		kx_print(stderr, "kxray: %llu call%s left out by %s\n",
 			 (unsigned long long)c->reduced, plural(c->reduced),
-			 !o->max_depth	      ? "--min-duration"
-			 : o->min_duration_ns ? "--min-duration and --depth"
-					      : "--depth");
+			 o->max_depth && o->min_duration_ns ? "--min-duration and --depth"
+			 : o->max_depth			    ? "--depth"
+			 : o->min_duration_ns		    ? "--min-duration"
+							    : "the nesting limit");
 	if (c->too_deep)
 		kx_print(stderr,
-			 "kxray: %llu of them were nested deeper than --min-duration tracks\n",
-			 (unsigned long long)c->too_deep);
+			 "kxray: %llu of them were nested deeper than %s track%s\n",
+			 (unsigned long long)c->too_deep, o->min_duration_ns ? "--min-duration" : "conditions",
+			 o->min_duration_ns ? "s" : "");
 	if (c->orphans)
 		print_orphans(o, c->orphans);
+}
+
+static void print_conditions(const uint64_t n[KX_CONDITION_COUNTS])
+{
+	const uint64_t recorded = n[KX_CONDITION_MET] + n[KX_CONDITION_UNKNOWN];
+	const uint64_t all = recorded + n[KX_CONDITION_REJECTED] + n[KX_CONDITION_UNDECIDED];
+	char met[KX_GROUPED_SIZE], of[KX_GROUPED_SIZE], some[KX_GROUPED_SIZE];
+
+	kx_print(stderr, "kxray: %s of %s call%s met the condition\n", kx_decimal_grouped(met, n[KX_CONDITION_MET]),
+		 kx_decimal_grouped(of, all), plural(all));
+	if (n[KX_CONDITION_UNKNOWN])
+		kx_print(stderr,
+			 "kxray: of %s more call%s it is unknown: memory could not be read, or the call left by a jump; %s recorded\n",
+			 kx_decimal_grouped(some, n[KX_CONDITION_UNKNOWN]), plural(n[KX_CONDITION_UNKNOWN]),
+			 n[KX_CONDITION_UNKNOWN] == 1 ? "it is" : "they are");
+	if (n[KX_CONDITION_UNDECIDED])
+		kx_print(stderr, "kxray: %s call%s had no result: not ended, or without an exit of its own (longjmp, exception)\n",
+			 kx_decimal_grouped(some, n[KX_CONDITION_UNDECIDED]), plural(n[KX_CONDITION_UNDECIDED]));
 }
 
 static void print_clock(const struct kx_recording_result *r)
@@ -228,7 +250,9 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 			 r->unfollowed == 1 ? " was" : "es were");
 	print_unmatched(r);
 	print_unknown_values(&r->unknown_values);
-	if (!c->events && !c->lost && r->functions)
+	if (o->nrules)
+		print_conditions(c->conditions);
+	if (!c->events && !c->lost && r->functions && !c->conditions[KX_CONDITION_REJECTED])
 		kx_print(stderr, "kxray: none of the traced functions was called or returned\n");
 	if (!c->events && r->loads)
 		kx_print(stderr, "kxray: a library was loaded meanwhile: %s\n",
@@ -288,6 +312,8 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 		(json_int_t)r->untraced_max_ns, "untraced_ns", (json_int_t)r->untraced_ns);
 	int failed;
 
+	if (o->nrules && j)
+		json_object_set_new(j, "conditions", kx_condition_counts_json(c->conditions));
 	if (r->nunmatched && j)
 		json_object_set_new(j, "unmatched", unmatched_of(r));
 	if (r->unknown_values.n && j)

@@ -7,6 +7,7 @@
 
 #include "cmd/record_options.h"
 #include "cmd/top_metrics.h"
+#include "select/condition.h"
 #include "select/value_spec.h"
 
 #define FIELD(member) KX_FIELD(struct kx_top_arguments, member)
@@ -126,6 +127,11 @@ static int refuse_values(const struct kx_top_arguments *a, struct kx_err *err)
 	for (size_t i = 0; i < a->r.o.select.ninclude && !r; i++) {
 		struct kx_value_spec spec;
 
+		size_t end = kx_condition_find(a->r.include[i]);
+
+		if (a->r.include[i][end])
+			return kx_err_set(err, -EINVAL, "top shows all calls, and no conditions, as in '%s': give -f '%.*s'",
+					  a->r.include[i], (int)end, a->r.include[i]);
 		r = kx_value_spec_parse(a->r.include[i], &spec, err);
 		if (!r && spec.n && !spec.uncertain)
 			r = kx_err_set(err, -EINVAL,

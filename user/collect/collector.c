@@ -440,6 +440,8 @@ void kx_collector_get_counts(const struct kx_collector *c, struct kx_collector_c
 	out->repaired = c->calls.repaired;
 	out->orphans = c->calls.orphans;
 	c->in.reduced(c->in.ctx, &out->reduced, &out->too_deep);
+	if (c->in.conditions)
+		c->in.conditions(c->in.ctx, out->conditions);
 	out->migrations = c->migrations;
 	out->unnamed = kx_thread_table_unnamed(c->threads);
 }

@@ -43,6 +43,7 @@ struct kx_collector_counts {
 	uint64_t repaired; /* exits that kxray added to close a call */
 	uint64_t reduced;  /* calls that --depth and --min-duration left out */
 	uint64_t too_deep; /* of these: nested deeper than can be followed */
+	uint64_t conditions[KX_CONDITION_COUNTS]; /* calls of functions that have a condition */
 	uint64_t orphans;  /* exits left out: the call began before the recording */
 	uint64_t lost;     /* hits that are not in the file, for any reason below */
 	uint64_t lost_by[KX_LOSS_REASONS];
@@ -73,6 +74,8 @@ struct kx_collector_input {
 	void (*thread_losses)(void *ctx, kx_thread_loss_fn *each, void *each_ctx);
 	/* Calls left out by --depth and --min-duration; @too_deep: those too deep to follow. */
 	void (*reduced)(void *ctx, uint64_t *calls, uint64_t *too_deep);
+	/* Calls by enum kx_condition_count; NULL: there are no conditions. */
+	void (*conditions)(void *ctx, uint64_t counts[KX_CONDITION_COUNTS]);
 	void *ctx;
 };
 

@@ -24,6 +24,8 @@ int kx_collect_record(struct kx_thread_table *threads, const struct kx_wire_reco
 		ev.func &= ~KX_FUNC_FLAGS;
 		ev.has_values = (rec->func & KX_FUNC_VALUES) != 0;
 		ev.has_caller = (rec->func & KX_FUNC_CALLER) != 0;
+		ev.held = ev.has_caller && rec->kind != KX_EVENT_ENTRY;
+		ev.has_caller &= !ev.held;
 		ev.is_marker = (rec->func & KX_FUNC_MARKER) != 0;
 		ev.is_instant = ev.is_marker && rec->kind == KX_EVENT_ENTRY && rec->func & KX_FUNC_INSTANT;
 		if (ev.has_values)

@@ -174,7 +174,8 @@ static bool is_over(const struct kx_thread *thread, uint64_t tsc)
 /*
  * The time before which all events of the thread have arrived. Where entries are written late
  * (o.delayed), that is the newest exit: the program has written all older entries before it,
- * because the calls that are still open were written with it and the others are over.
+ * because the calls that are still open were written with it and the others are over. An exit that is held is none of
+ * these: calls that are open wait for their results.
  */
 static uint64_t complete_until(const struct kx_thread *thread, uint64_t watermark)
 {
@@ -188,7 +189,7 @@ static uint64_t complete_until(const struct kx_thread *thread, uint64_t watermar
 	while (i--) {
 		const struct kx_event *e = &thread->events[i];
 
-		if (e->tsc < watermark &&
+		if (e->tsc < watermark && !e->held &&
 		    (e->kind == KX_EVENT_EXIT || e->kind == KX_EVENT_TAIL_EXIT ||
 		     e->kind == KX_EVENT_UNWIND || e->kind == KX_EVENT_THREAD_EXIT ||
 		     e->kind == KX_EVENT_THREAD_NEW))

@@ -32,6 +32,11 @@ static void reduced(void *ctx, uint64_t *calls, uint64_t *too_deep)
 	kx_tracer_reduced(ctx, calls, too_deep);
 }
 
+static void conditions(void *ctx, uint64_t counts[KX_CONDITION_COUNTS])
+{
+	kx_tracer_condition_counts(ctx, counts);
+}
+
 struct kx_collector_input kx_tracer_input(struct kx_tracer *t)
 {
 	return (struct kx_collector_input){ .rings = kx_tracer_rings(t),
@@ -42,5 +47,6 @@ struct kx_collector_input kx_tracer_input(struct kx_tracer *t)
 					    .losses = losses,
 					    .thread_losses = thread_losses,
 					    .reduced = reduced,
+					    .conditions = conditions,
 					    .ctx = t };
 }

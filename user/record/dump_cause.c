@@ -9,7 +9,7 @@
 #include "base/json_text.h"
 #include "record/trigger.h"
 
-static const char *const kinds[] = { "entry", "slow", "signal", "end", "exit", "crash" };
+static const char *const kinds[] = { "entry", "condition", "slow", "signal", "end", "exit", "crash" };
 
 bool kx_reason_is_crash(uint32_t status)
 {
@@ -62,6 +62,9 @@ char *kx_reason_text(const struct kx_reason *why, const struct kx_selection *sel
 		snprintf(text, size, "entry: %s in thread %u (%s)", function_name(sel, ev->func),
 			 ev->tid, comm);
 		break;
+	case KX_REASON_CONDITION:
+		snprintf(text, size, "condition: %s met it in thread %u (%s)", function_name(sel, ev->func), ev->tid, comm);
+		break;
 	case KX_REASON_SLOW:
 		snprintf(text, size, "slow: %s took %s > %s in thread %u (%s)",
 			 function_name(sel, ev->func),
@@ -102,7 +105,7 @@ json_t *kx_reason_json(const struct kx_reason *why, const struct kx_selection *s
 	if (why->kind == KX_REASON_SIGNAL || why->kind == KX_REASON_END)
 		return j;
 	set_number(j, "pid", ev->tgid);
-	if (why->kind == KX_REASON_ENTRY || why->kind == KX_REASON_SLOW) {
+	if (why->kind == KX_REASON_ENTRY || why->kind == KX_REASON_CONDITION || why->kind == KX_REASON_SLOW) {
 		set_number(j, "tid", ev->tid);
 		json_object_set_new(j, "function",
 				    kx_json_text(function_name(sel, ev->func), sizeof(text)));

@@ -12,6 +12,7 @@
 
 enum kx_reason_kind {
 	KX_REASON_ENTRY, /* in order of importance: merging keeps the later one of this list */
+	KX_REASON_CONDITION, /* a call met that of a trigger */
 	KX_REASON_SLOW,
 	KX_REASON_SIGNAL, /* kxray got SIGUSR1 */
 	KX_REASON_END,	  /* of the recording */
@@ -22,7 +23,7 @@ enum kx_reason_kind {
 struct kx_reason {
 	enum kx_reason_kind kind;
 	uint64_t tsc;
-	struct kx_trigger_event event; /* ENTRY, SLOW, EXIT, CRASH */
+	struct kx_trigger_event event; /* ENTRY, CONDITION, SLOW, EXIT, CRASH */
 	uint64_t limit_ns;	       /* SLOW */
 	bool status_known;	       /* EXIT, CRASH */
 };

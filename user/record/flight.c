@@ -89,6 +89,18 @@ int kx_flight_new(const struct kx_flight_options *o, const struct kx_flight_cont
 
 /* Functions */
 
+static int add_condition(struct kx_flight *f, const struct kx_function *fn, const struct kx_trigger *t, struct kx_err *err)
+{
+	uint16_t number;
+	int code = f->c.add_condition(f->c.condition_ctx, fn, &t->condition, &number, err);
+
+	if (!code)
+		code = kx_tracer_add_trigger_if(f->c.tracer, fn->id, number, t->over_ns, err);
+	if (code == -EEXIST)
+		return kx_err_set(err, code, "more than one --trigger with a condition is about %s: write them as one, with ||", fn->sym->pretty);
+	return code;
+}
+
 static int add_function(struct kx_flight *f, const struct kx_function *fn, size_t *blind,
 			struct kx_err *err)
 {
@@ -101,12 +113,13 @@ static int add_function(struct kx_flight *f, const struct kx_function *fn, size_
 		if (!kx_pattern_matches_module(&f->patterns[i], module) ||
 		    !kx_pattern_matches_symbol(&f->patterns[i], fn->sym))
 			continue;
-		if (!t->on_entry && fn->plan.exit_kind == KX_EXITS_NONE) {
+		if (!t->on_entry && !(t->conditional && !t->over_ns) && fn->plan.exit_kind == KX_EXITS_NONE) {
 			++*blind;
 			continue;
 		}
 		f->matched[i] = true;
-		code = kx_tracer_add_trigger(f->c.tracer, fn->id, t->on_entry, t->over_ns, err);
+		code = t->conditional ? add_condition(f, fn, t, err) :
+					kx_tracer_add_trigger(f->c.tracer, fn->id, t->on_entry, t->over_ns, err);
 	}
 	return code;
 }
@@ -165,7 +178,7 @@ static void on_trigger(void *ctx, const struct kx_trigger_event *ev)
 		kx_dump_request_process_ended(&f->request, &why, kx_monotonic_seconds());
 		return;
 	}
-	why.kind = ev->kind == KX_TRIGGER_SLOW ? KX_REASON_SLOW : KX_REASON_ENTRY;
+	why.kind = ev->kind == KX_TRIGGER_SLOW ? KX_REASON_SLOW : ev->kind == KX_TRIGGER_IF ? KX_REASON_CONDITION : KX_REASON_ENTRY;
 	if (kx_tracer_trigger(f->c.tracer, ev->func, &limits))
 		why.limit_ns = limits.over_ns;
 	kx_dump_request_add(&f->request, &why, kx_monotonic_seconds());

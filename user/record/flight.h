@@ -70,6 +70,10 @@ struct kx_flight_context {
 	/* Adds to the session of a dump what else is known of the recording; called in the child. Errors: -ENOMEM. */
 	int (*describe)(const void *ctx, json_t *info);
 	const void *ctx;
+	/* Gives a trigger's condition on a function to the tracer: *@number, see kx_tracer_add_condition. */
+	int (*add_condition)(void *ctx, const struct kx_function *f, const struct kx_condition *c, uint16_t *number,
+			     struct kx_err *err);
+	void *condition_ctx;
 	const struct kx_notices *notices;
 };
 

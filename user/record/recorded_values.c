@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/stop_request.h"
+#include "record/condition_needs.h"
+#include "record/recorded_conditions.h"
 #include "select/pattern_matches.h"
 #include "select/provider_usdt.h"
 #include "select/resolved_values.h"
@@ -24,7 +26,7 @@ static bool have_results(const struct kx_recording_options *o)
 	for (size_t i = 0; i < o->nspecs; i++)
 		if (o->specs[i].n && o->specs[i].items[o->specs[i].n - 1].exit)
 			return true;
-	return o->results || o->automatic_values;
+	return o->results || o->automatic_values || kx_condition_needs(o).results;
 }
 
 /* What became of the items of a spec in all functions together. */
@@ -76,7 +78,7 @@ static bool matches_symbol(const struct kx_pattern *p, const struct kx_select_mo
 	return kx_pattern_matches_symbol(p, sym);
 }
 
-static bool matches(const struct kx_pattern *p, const struct kx_selection *sel, const struct kx_function *f)
+bool kx_recorded_matches(const struct kx_pattern *p, const struct kx_selection *sel, const struct kx_function *f)
 {
 	return matches_symbol(p, &sel->modules[f->module], f->sym);
 }
@@ -90,7 +92,7 @@ struct kx_value_patterns {
 
 static struct kx_value_patterns *new_patterns(const struct kx_recording_options *o)
 {
-	struct kx_value_patterns *p = calloc(1, sizeof(*p) + o->nspecs * sizeof(p->items[0]));
+	struct kx_value_patterns *p = calloc(1, sizeof(*p) + (o->nspecs + o->nrules) * sizeof(p->items[0]));
 
 	if (!p)
 		return NULL;
@@ -99,6 +101,11 @@ static struct kx_value_patterns *new_patterns(const struct kx_recording_options 
 	for (size_t i = 0; i < o->nspecs; i++)
 		if (o->specs[i].n && !o->specs[i].items[0].exit && !kx_pattern_parse(o->specs[i].pattern, &p->items[p->n], NULL))
 			p->n++;
+	for (size_t i = 0; i < o->nrules; i++) {
+		p->all |= !o->rules[i].pattern;
+		if (o->rules[i].pattern && !kx_pattern_parse(o->rules[i].pattern, &p->items[p->n], NULL))
+			p->n++;
+	}
 	return p;
 }
 
@@ -122,7 +129,7 @@ static bool has_arguments(void *ctx, const struct kx_select_module *m, const str
 void kx_recorded_values_select(struct recording *r, struct kx_select_options *options)
 {
 	options->results = have_results(r->o);
-	if (!kx_recorded_values_wanted(r->o))
+	if (!kx_recorded_values_wanted(r->o) && !r->o->nrules)
 		return;
 	if (!r->value_patterns)
 		r->value_patterns = new_patterns(r->o);
@@ -157,7 +164,7 @@ static int set_values(struct recording *r, struct kx_function *f, const struct k
 	return code;
 }
 
-static struct kx_value_place place_of(const struct recording *r, const struct kx_function *f)
+struct kx_value_place kx_recorded_place(const struct recording *r, const struct kx_function *f)
 {
 	return (struct kx_value_place){
 		.args = f->plan.args,
@@ -171,7 +178,7 @@ static int resolve_spec(struct recording *r, const struct kx_function *f, const 
 {
 	struct question q = { r->types, f, spec, outcome };
 	const struct kx_value_resolver resolver = { resolve, &q };
-	const struct kx_value_place place = place_of(r, f);
+	const struct kx_value_place place = kx_recorded_place(r, f);
 
 	return kx_values_resolve(spec, &place, &resolver, out, err);
 }
@@ -274,7 +281,7 @@ static int is_whole_name(const struct recording *r, const struct kx_value_spec *
 		return 0;
 	code = kx_pattern_parse(spec->text, &pattern, err);
 	for (size_t i = 0; i < r->sel.nfunctions && !code && !*whole; i++)
-		*whole = r->sel.functions[i].traced && matches(&pattern, &r->sel, &r->sel.functions[i]);
+		*whole = r->sel.functions[i].traced && kx_recorded_matches(&pattern, &r->sel, &r->sel.functions[i]);
 	kx_pattern_free(&pattern);
 	return code;
 }
@@ -291,7 +298,7 @@ static int add_spec(struct recording *r, const struct kx_value_spec *spec, size_
 	for (size_t i = first; i < r->sel.nfunctions && !code && !whole; i++) {
 		struct kx_function *f = &r->sel.functions[i];
 
-		if (!f->traced || !matches(&pattern, &r->sel, f))
+		if (!f->traced || !kx_recorded_matches(&pattern, &r->sel, f))
 			continue;
 		code = kx_stop_check(err);
 		if (!code)
@@ -412,7 +419,7 @@ int kx_recorded_values_add(struct recording *r, size_t first, bool joined, struc
 {
 	int code = 0;
 
-	if (!kx_recorded_values_wanted(r->o))
+	if (!kx_recorded_values_wanted(r->o) && !r->o->nrules)
 		return 0;
 	if (!r->values)
 		r->values = json_object();
@@ -424,6 +431,8 @@ int kx_recorded_values_add(struct recording *r, size_t first, bool joined, struc
 		code = add_spec(r, &r->o->specs[i], first, joined, err);
 	if (!code && r->o->automatic_values)
 		code = add_all_automatic(r, first, err);
+	if (!code)
+		code = kx_recorded_conditions_add(r, first, err);
 	/* debug information takes memory, and a recording may last */
 	kx_value_types_free(r->types);
 	r->types = NULL;

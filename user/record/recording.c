@@ -404,6 +404,7 @@ static void clean_up(struct recording *r, bool started)
 	json_decref(r->info);
 	json_decref(r->values);
 	kx_value_patterns_free(r->value_patterns);
+	kx_condition_globs_free(&r->globs);
 	free(r->session_note);
 	kx_numbered_free(&r->rotation.files);
 	kx_output_close(&r->output);

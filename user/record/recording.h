@@ -39,6 +39,7 @@
 #include "doctor/price.h"
 #include "plan/plan.h"
 #include "select/select.h"
+#include "select/condition.h"
 #include "select/value_spec.h"
 
 #define KX_ROTATION_MIN_BYTES (64u << 10)
@@ -89,6 +90,8 @@ struct kx_recording_options {
 	const struct kx_value_spec *specs; /* of nspecs: which values calls carry */
 	size_t nspecs;
 	bool automatic_values; /* and those of functions without a spec: what is known of their parameters and results */
+	const struct kx_condition_rule *rules; /* of nrules: which calls are recorded */
+	size_t nrules;
 	unsigned sample_hz;   /* on-CPU samples a second; 0: none */
 	bool sources[KX_SOURCES]; /* optional ones: see tracer/sources.h */
 	const struct kx_flight_options *flight; /* write only dumps; or NULL */

@@ -23,6 +23,7 @@
 #include "record/recording_live.h"
 #include "record/source_places.h"
 #include "record/targets.h"
+#include "select/condition_table.h"
 #include "trace/fdr_writer.h"
 #include "trace/probe_cost.h"
 #include "tracer/tracer.h"
@@ -54,6 +55,7 @@ struct recording {
 	struct kx_probe_sets probes;
 	struct kx_exit_move_list moves; /* exits that have moved */
 	uint32_t marker_tables; /* how many of KX_MARKER_TABLES have a marker's place */
+	struct kx_condition_globs globs; /* texts of conditions */
 	json_t *values; /* of the session: see trace/values.h; NULL: no call carries any */
 	struct kx_value_types *types; /* while values are planned */
 	struct kx_value_patterns *value_patterns;

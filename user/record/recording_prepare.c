@@ -14,6 +14,8 @@
 #include "base/stop_request.h"
 #include "collect/tracer_input.h"
 #include "record/changed_code.h"
+#include "record/condition_needs.h"
+#include "record/recorded_conditions.h"
 #include "record/recorded_values.h"
 #include "record/session_info.h"
 #include "record/signals.h"
@@ -27,8 +29,7 @@ static int open_targets(struct recording *r, struct kx_err *err)
 {
 	pid_t command = r->launch ? kx_launch_pid(r->launch) : 0;
 
-	return r->launch ? kx_targets_open(&r->targets, &command, 1, err)
-			 : kx_targets_open(&r->targets, r->o->pids, r->o->npids, err);
+	return kx_targets_open(&r->targets, r->launch ? &command : r->o->pids, r->launch ? 1 : r->o->npids, err);
 }
 
 static bool has_dynamic_targets(const struct recording *r)
@@ -91,9 +92,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	if (code == -ENOENT && options.dynamic_targets && !options.match_later) {
 		struct kx_err why = *err;
 
-		return kx_err_set(err, code,
-				  "%.900s; with --follow kxray waits for programs that it starts",
-				  why.text);
+		return kx_err_set(err, code, "%.900s; with --follow kxray waits for programs that it starts", why.text);
 	}
 	if (!code && exits == KX_EXITS_RETURN && r->sel.risk.is_go)
 		return kx_err_set(err, -EOPNOTSUPP,
@@ -201,7 +200,8 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .sample_hz = r->o->sample_hz,
 					     .syscall_results = r->o->nargs > 0 || r->o->results,
 					     .results = r->o->results,
-					     .value_functions = kx_recorded_values_wanted(r->o) ? max_functions(r) : 0,
+					     .value_functions = kx_recorded_values_wanted(r->o) || r->o->nrules ? max_functions(r) : 0,
+					     .conditions = kx_condition_needs(r->o),
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,
@@ -224,11 +224,10 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		options.mechanism = (enum kx_mechanism)r->o->mechanism;
 	else
 		code = kx_mechanism_best(&options.mechanism, err);
-	if (!code &&
-	    kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_KERNEL))
+	if (!code && kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_KERNEL))
 		code = kx_kernel_mechanism_best(r->o->kernel_mechanism, &options.kernel, err);
 	/* fentry programs see no registers */
-	if (!code && options.kernel == KX_KERNEL_FENTRY && kx_recorded_values_wanted(r->o))
+	if (!code && options.kernel == KX_KERNEL_FENTRY && options.value_functions)
 		code = kx_kernel_mechanism_best(KX_KERNEL_SINGLE, &options.kernel, err);
 	if (code)
 		return code;
@@ -320,6 +319,8 @@ static int start_flight(struct recording *r, struct kx_err *err)
 		.clocks = &r->clocks,
 		.describe = kx_recording_budget_describe,
 		.ctx = r,
+		.add_condition = kx_recorded_condition_add,
+		.condition_ctx = r,
 		.notices = &r->notices,
 	};
 

@@ -167,6 +167,9 @@ static struct kx_collector_counts part_of(const struct rotation *part,
 	n.repaired = since(now->repaired, was->repaired);
 	n.reduced = since(now->reduced, was->reduced);
 	n.too_deep = since(now->too_deep, was->too_deep);
+	/* calls that have not ended are no change of a part */
+	for (int i = 0; i < KX_CONDITION_UNDECIDED; i++)
+		n.conditions[i] = since(now->conditions[i], was->conditions[i]);
 	n.orphans = since(now->orphans, was->orphans);
 	n.lost_partner = since(now->lost_partner, was->lost_partner);
 	n.lost_migrations = since(now->lost_migrations, was->lost_migrations);

@@ -245,8 +245,18 @@ void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *cl
 	json_object_set_new(info, "lost_by", lost);
 	json_object_set_new(info, "repaired", json_integer((json_int_t)counts->repaired));
 	json_object_set_new(info, "reduced", json_integer((json_int_t)counts->reduced));
+	if (counts->conditions[KX_CONDITION_MET] || counts->conditions[KX_CONDITION_REJECTED] ||
+	    counts->conditions[KX_CONDITION_UNKNOWN] || counts->conditions[KX_CONDITION_UNDECIDED])
+		json_object_set_new(info, "conditions", kx_condition_counts_json(counts->conditions));
 	json_object_set_new(info, "orphans", json_integer((json_int_t)counts->orphans));
 	json_object_set_new(info, "threads", json_integer((json_int_t)counts->threads));
 	json_object_set_new(info, "unnamed", json_integer((json_int_t)counts->unnamed));
 	json_object_set_new(info, "migrations", json_integer((json_int_t)counts->migrations));
+}
+
+json_t *kx_condition_counts_json(const uint64_t counts[KX_CONDITION_COUNTS])
+{
+	return json_pack("{s:I,s:I,s:I,s:I}", "met", (json_int_t)counts[KX_CONDITION_MET], "rejected",
+			 (json_int_t)counts[KX_CONDITION_REJECTED], "unknown", (json_int_t)counts[KX_CONDITION_UNKNOWN], "undecided",
+			 (json_int_t)counts[KX_CONDITION_UNDECIDED]);
 }

@@ -41,4 +41,7 @@ char *kx_session_note(const json_t *info);
 void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *clock, const struct kx_clock_log *log,
 			 const struct kx_collector_counts *counts);
 
+/* {"met", "rejected", "unknown", "undecided"}: calls by enum kx_condition_count; NULL if memory ran out. */
+json_t *kx_condition_counts_json(const uint64_t counts[KX_CONDITION_COUNTS]);
+
 #endif

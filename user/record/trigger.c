@@ -25,7 +25,7 @@ static const char *skip_blanks(const char *p)
 }
 
 /* "10ms", "1.5 s"; a number alone has no meaning here. */
-static int parse_time(const char *trigger, const char *text, uint64_t *ns, struct kx_err *err)
+static int parse_time(const char *trigger, const char *text, const char *stop, uint64_t *ns, struct kx_err *err)
 {
 	const char *p = skip_blanks(text);
 	char *end;
@@ -43,7 +43,7 @@ static int parse_time(const char *trigger, const char *text, uint64_t *ns, struc
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (strlen(units[i].name) == len && !strncmp(p, units[i].name, len))
 			scale = units[i].ns;
-	if (!scale || *skip_blanks(p + len))
+	if (!scale || skip_blanks(p + len) < stop)
 		return kx_err_set(err, -EINVAL,
 				  "the time of the trigger '%s' needs a unit: ns, us, ms or s, as in "
 				  "'FUNCTION>10ms'",
@@ -56,6 +56,12 @@ static int parse_time(const char *trigger, const char *text, uint64_t *ns, struc
 				  trigger);
 	*ns = (uint64_t)(value + 0.5);
 	return 0;
+}
+
+static bool is_time(const char *text)
+{
+	text = skip_blanks(text);
+	return isdigit((unsigned char)*text) || *text == '.';
 }
 
 /* Only functions of programs and libraries can be triggers. */
@@ -94,9 +100,16 @@ static int take_pattern(struct kx_trigger *t, const char *from, const char *to, 
 
 static int parse(struct kx_trigger *t, struct kx_err *err)
 {
-	const char *text = t->text, *end = text + strlen(text), *mark;
+	const char *text = t->text, *end = text + kx_condition_find(text), *mark;
 	size_t entry = strlen(ENTRY);
 	int code;
+
+	if (*end) {
+		code = kx_condition_parse("--trigger", text, (size_t)(end - text) + strlen(" if "), &t->condition, err);
+		if (code)
+			return code;
+		t->conditional = true;
+	}
 
 	while (end > text && isspace((unsigned char)end[-1]))
 		end--;
@@ -105,13 +118,15 @@ static int parse(struct kx_trigger *t, struct kx_err *err)
 		return take_pattern(t, text, end - entry, err);
 	}
 	/* Names of templates contain '>' too; the time follows the last one. */
-	mark = strrchr(text, '>');
+	mark = memrchr(text, '>', (size_t)(end - text));
+	if (t->conditional && !(mark && is_time(mark + 1)))
+		return take_pattern(t, text, end, err);
 	if (!mark)
 		return kx_err_set(err, -EINVAL,
 				  "the trigger '%s' has no condition: write 'FUNCTION>10ms' for calls that "
-				  "last longer, or 'FUNCTION@entry' for every call",
+				  "last longer, 'FUNCTION if ret < 0' for those that meet a condition, or 'FUNCTION@entry' for every call",
 				  text);
-	code = parse_time(text, mark + 1, &t->over_ns, err);
+	code = parse_time(text, mark + 1, end, &t->over_ns, err);
 	return code ? code : take_pattern(t, text, mark, err);
 }
 
@@ -131,6 +146,7 @@ void kx_trigger_free(struct kx_trigger *t)
 {
 	free(t->text);
 	free(t->pattern);
+	kx_condition_free(&t->condition);
 	memset(t, 0, sizeof(*t));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What makes a flight recorder write: --trigger 'FUNCTION>10ms' and 'FUNCTION@entry'. */
+/* What makes a flight recorder write: --trigger 'FUNCTION>10ms', 'FUNCTION@entry', 'FUNCTION if CONDITION', 'FUNCTION>10ms if CONDITION'. */
 #ifndef KX_TRIGGER_H
 #define KX_TRIGGER_H
 
@@ -7,12 +7,15 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "select/condition.h"
 
 struct kx_trigger {
 	char *text;    /* as given */
 	char *pattern; /* FUNCTION, as for -f */
 	bool on_entry; /* each call, at its entry; else calls that lasted longer than: */
-	uint64_t over_ns;
+	uint64_t over_ns; /* 0: whatever they lasted, with a condition */
+	bool conditional; /* only calls that meet this: */
+	struct kx_condition condition;
 };
 
 /*

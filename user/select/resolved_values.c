@@ -69,32 +69,41 @@ static int add_length(struct found *f, size_t string, const struct kx_fetch *fet
 	return 0;
 }
 
+int kx_value_item_resolve(const struct kx_value_item *item, const struct kx_value_place *place,
+			  const struct kx_value_resolver *resolver, struct kx_value_found *out, struct kx_err *err)
+{
+	const bool plain = !place->marker && !*item->path && (item->argument || (item->exit && item->typed));
+	int code;
+
+	if (plain || !resolver || !resolver->resolve)
+		code = kx_value_of_register(item, place, &out->value, err);
+	else
+		code = resolver->resolve(resolver->ctx, item, out, err);
+	if (code || !item->exit)
+		return code;
+	out->value.fetch.flags |= KX_FETCH_EXIT;
+	if (!place->exits && !out->value.unknown) {
+		out->value.unknown = strdup("exits are not recorded");
+		code = out->value.unknown ? 0 : no_memory(err);
+	}
+	return code;
+}
+
 static int find_item(struct found *f, const struct kx_value_spec *spec, size_t i, const struct kx_value_place *place,
 		     const struct kx_value_resolver *resolver, struct kx_err *err)
 {
 	const struct kx_value_item *item = &spec->items[i];
-	const bool plain = !place->marker && !*item->path && (item->argument || (item->exit && item->typed));
 	struct kx_value_found found = { 0 };
 	size_t at = f->n;
 	int code;
 
 	if (at == KX_MAX_VALUES)
 		return too_many(spec, err);
-	if (plain || !resolver || !resolver->resolve)
-		code = kx_value_of_register(item, place, &found.value, err);
-	else
-		code = resolver->resolve(resolver->ctx, item, &found, err);
+	code = kx_value_item_resolve(item, place, resolver, &found, err);
 	f->values[at] = found.value;
 	f->items[at] = i;
 	f->lengths[at] = NO_LENGTH;
 	f->n++;
-	if (item->exit && !code) {
-		f->values[at].fetch.flags |= KX_FETCH_EXIT;
-		if (!place->exits && !f->values[at].unknown) {
-			f->values[at].unknown = strdup("exits are not recorded");
-			code = f->values[at].unknown ? 0 : no_memory(err);
-		}
-	}
 	if (code || !found.counted || f->values[at].unknown || item->length)
 		return code;
 	return f->n == KX_MAX_VALUES ? too_many(spec, err) : add_length(f, at, &found.length, err);

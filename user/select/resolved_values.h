@@ -49,4 +49,8 @@ void kx_resolved_values_free(struct kx_resolved_values *r);
 int kx_value_of_register(const struct kx_value_item *item, const struct kx_value_place *place, struct kx_value *out,
 			 struct kx_err *err);
 
+/* Finds one item, whose length, if it has one, is not set. Errors: those of the resolver, -EINVAL, -ENOMEM. */
+int kx_value_item_resolve(const struct kx_value_item *item, const struct kx_value_place *place,
+			  const struct kx_value_resolver *resolver, struct kx_value_found *out, struct kx_err *err);
+
 #endif

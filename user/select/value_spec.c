@@ -110,7 +110,7 @@ static const char *parse_type(struct kx_value_item *item, const char *at)
 	return NULL;
 }
 
-static void free_item(struct kx_value_item *item)
+void kx_value_item_free(struct kx_value_item *item)
 {
 	free(item->label);
 	free(item->name);
@@ -123,8 +123,7 @@ static unsigned argument_of(const char *name)
 	return !strncmp(name, "arg", 3) && name[3] >= '1' && name[3] <= '6' && !name[4] ? (unsigned)(name[3] - '0') : 0;
 }
 
-/* The item at @at. Returns its end, NULL if there is none or its type is none; then *@bad says whether that is certainly wrong. */
-static const char *parse_item(struct kx_value_item *item, const char *at, bool exit, bool *bad)
+const char *kx_value_item_parse(struct kx_value_item *item, const char *at, bool exit, bool *bad)
 {
 	const char *label = skip_blanks(at), *end = skip_label(label), *name = skip_name(label);
 
@@ -183,17 +182,17 @@ static int parse_list(struct kx_value_spec *out, const char *text, const char *o
 	for (; at && at < close; at++) {
 		struct kx_value_item item;
 
-		at = parse_item(&item, at, false, &bad);
+		at = kx_value_item_parse(&item, at, false, &bad);
 		if (!at || (*at != ',' && at != close) || is_keyword(item.name) ||
 		    (at < close && skip_blanks(at + 1) == close)) {
 			code = at || !bad ? 0 : bad_type(text, &item, err);
-			free_item(&item);
+			kx_value_item_free(&item);
 			n = 0;
 			goto done;
 		}
 		certain |= item.typed || item.argument || *item.path;
 		if (n == KX_MAX_VALUES) {
-			free_item(&item);
+			kx_value_item_free(&item);
 			n = 0;
 			code = !certain ? 0 : kx_err_set(err, -E2BIG, "-f '%s' has more than %d values", text, KX_MAX_VALUES);
 			goto done;
@@ -207,7 +206,7 @@ static int parse_list(struct kx_value_spec *out, const char *text, const char *o
 	return (int)n;
 done:
 	for (size_t i = 0; i < KX_MAX_VALUES; i++)
-		free_item(&out->items[i]);
+		kx_value_item_free(&out->items[i]);
 	return code;
 }
 
@@ -245,11 +244,11 @@ static int parse_parts(const char *text, struct kx_value_spec *out, size_t *patt
 	int n = 0;
 
 	if (arrow) {
-		const char *rest = parse_item(&result, arrow + 2, true, &bad);
+		const char *rest = kx_value_item_parse(&result, arrow + 2, true, &bad);
 
 		if (!rest || *rest) {
 			n = rest || !bad ? 0 : bad_type(text, &result, err);
-			free_item(&result);
+			kx_value_item_free(&result);
 			return n;
 		}
 	}
@@ -265,7 +264,7 @@ static int parse_parts(const char *text, struct kx_value_spec *out, size_t *patt
 	if (n >= 0 && arrow && out->n == KX_MAX_VALUES)
 		n = kx_err_set(err, -E2BIG, "-f '%s' has more than %d values", text, KX_MAX_VALUES);
 	if (n < 0 || !arrow) {
-		free_item(&result);
+		kx_value_item_free(&result);
 	} else {
 		out->items[out->n++] = result;
 	}
@@ -321,7 +320,7 @@ int kx_value_spec_parse(const char *text, struct kx_value_spec *out, struct kx_e
 void kx_value_spec_free(struct kx_value_spec *spec)
 {
 	for (size_t i = 0; i < KX_MAX_VALUES; i++)
-		free_item(&spec->items[i]);
+		kx_value_item_free(&spec->items[i]);
 	free(spec->pattern);
 	free(spec->text);
 	*spec = (struct kx_value_spec){ 0 };

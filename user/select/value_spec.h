@@ -53,4 +53,11 @@ struct kx_value_spec {
 int kx_value_spec_parse(const char *text, struct kx_value_spec *out, struct kx_err *err);
 void kx_value_spec_free(struct kx_value_spec *spec);
 
+/*
+ * The item at @at, as a spec has it: its end, behind blanks, or NULL if there is none or its type is unknown; then *@bad says whether
+ * it is certainly a wrong type. Free with kx_value_item_free in any case.
+ */
+const char *kx_value_item_parse(struct kx_value_item *item, const char *at, bool exit, bool *bad);
+void kx_value_item_free(struct kx_value_item *item);
+
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A glob on thread names (comm) as a small automaton that a BPF program can run: bit I of the set of
+ * A glob on thread names (comm) as base/glob_steps.h has it: bit I of the set of
  * states means that the first I items of the glob have matched, an item being all but "*". It starts
  * with {0}, and each character c of the name makes
  *     set = (set << 1 & step[c]) | (set & loop)

@@ -161,6 +161,7 @@ void kx_tracer_free(struct kx_tracer *t)
 	if (!t->borrows_clock)
 		kx_clock_free(t->clock);
 	kx_cpus_free(&t->cpus);
+	free(t->conditions);
 	free(t);
 }
 
@@ -259,7 +260,7 @@ struct kx_rings *kx_tracer_rings(struct kx_tracer *t)
 
 bool kx_tracer_delays_entries(const struct kx_tracer *t)
 {
-	return t->skel->rodata->kx_min_ticks;
+	return t->skel->rodata->kx_min_ticks || t->skel->rodata->kx_conditions & KX_CONDITIONS_RESULT;
 }
 
 int kx_tracer_flush_pending(struct kx_tracer *t, struct kx_err *err)
@@ -268,7 +269,8 @@ int kx_tracer_flush_pending(struct kx_tracer *t, struct kx_err *err)
 	char nothing[64];
 	int fd, code = 0;
 
-	if (!kx_tracer_delays_entries(t))
+	/* a call that waits for its result and has not ended has none */
+	if (!t->skel->rodata->kx_min_ticks)
 		return 0;
 	link = bpf_program__attach_iter(t->skel->progs.kx_flush_all_pending, NULL);
 	if (!link)
@@ -286,31 +288,11 @@ int kx_tracer_flush_pending(struct kx_tracer *t, struct kx_err *err)
 	return code;
 }
 
-/* @n values of a per-CPU array from @first on, each summed over all CPUs. */
-static int sums_over_cpus(const struct bpf_map *map, uint32_t first, uint64_t *sums, uint32_t n)
-{
-	int ncpus = libbpf_num_possible_cpus(), code = 0;
-	uint64_t *values = ncpus > 0 ? calloc((size_t)ncpus, sizeof(*values)) : NULL;
-
-	if (!values)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n && !code; i++) {
-		__u32 key = first + i;
-
-		sums[i] = 0;
-		code = bpf_map_lookup_elem(bpf_map__fd(map), &key, values);
-		for (int cpu = 0; cpu < ncpus && !code; cpu++)
-			sums[i] += values[cpu];
-	}
-	free(values);
-	return code;
-}
-
 void kx_tracer_reduced(const struct kx_tracer *t, uint64_t *calls, uint64_t *too_deep)
 {
 	uint64_t sums[2] = { 0 };
 
-	sums_over_cpus(t->skel->maps.kx_reduced, 0, sums, 2);
+	kx_tracer_sums(t->skel->maps.kx_reduced, 0, sums, 2);
 	*calls = sums[0];
 	*too_deep = sums[1];
 }
@@ -324,7 +306,7 @@ int kx_tracer_calls(const struct kx_tracer *t, uint64_t *calls, uint32_t n, stru
 	for (uint32_t i = 0; t->top && i < n; i++)
 		calls[i] = kx_tracer_top_calls(t, i + 1);
 	if (!t->budget && !t->top)
-		code = sums_over_cpus(t->skel->maps.kx_calls, 1, calls, n);
+		code = kx_tracer_sums(t->skel->maps.kx_calls, 1, calls, n);
 	return code ? kx_err_set(err, code, "the counted calls cannot be read: %s", strerror(-code)) :
 		      0;
 }

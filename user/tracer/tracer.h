@@ -45,8 +45,14 @@ struct kx_tracer_options {
 	bool callers;             /* entries carry their return address */
 	bool syscall_results;     /* exits of system calls carry their result */
 	bool results;             /* exits of other functions carry rax */
-	uint32_t value_functions; /* functions may have values, for ids up to this: see kx_tracer_set_values; 0: none has */
+	uint32_t value_functions; /* functions may have values or conditions, for ids up to this: see kx_tracer_set_values; 0: none has */
 	bool markers;             /* load the program for USDT markers; with value_functions there are KX_MARKER_TABLES tables for them */
+	struct kx_tracer_conditions {
+		bool any;     /* functions may have conditions, or triggers may */
+		bool results; /* some are about results */
+		bool depth;   /* some are about the depth */
+		bool values;  /* calls that wait for their results may have values */
+	} conditions;
 	bool flight;              /* report ends of processes and triggers */
 	unsigned nargs;           /* most words of arguments an entry carries beside that */
 	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
@@ -156,14 +162,31 @@ void kx_tracer_poll_events(struct kx_tracer *t);
  */
 int kx_tracer_add_trigger(struct kx_tracer *t, uint32_t func, bool on_entry, uint64_t over_ns,
 			  struct kx_err *err);
-/* Whether function @func is one; @out may be NULL. */
+/*
+ * Beside these, its calls that meet condition @number and last longer than @over_ns (0: whatever they last) are triggers: once it is known that they
+ * do. Errors: -EEXIST (there is such a trigger on it), -E2BIG.
+ */
+int kx_tracer_add_trigger_if(struct kx_tracer *t, uint32_t func, uint16_t number, uint64_t over_ns, struct kx_err *err);
 /*
  * What calls of @func carry; or a marker with table @func: these are the KX_MARKER_TABLES numbers after options.value_functions. Errors:
  * those of bpf(2).
  */
 #define KX_MARKER_TABLES 8192
 int kx_tracer_set_values(struct kx_tracer *t, uint32_t func, const struct kx_value_table *table, struct kx_err *err);
+/* Calls of @func, with whatever values, have condition @number (see kx_tracer_add_condition), and carry @args registers without values. Errors: as above. */
+int kx_tracer_set_condition(struct kx_tracer *t, uint32_t func, uint16_t number, uint8_t args, struct kx_err *err);
 
+/*
+ * The number of a condition for kx_value_table.condition and kx_trigger_func.condition: from 1 on; equal ones have the same. Errors: -E2BIG (more than
+ * KX_MAX_CONDITIONS), -ENOMEM, those of bpf(2).
+ */
+int kx_tracer_add_condition(struct kx_tracer *t, const struct kx_condition_table *table, uint16_t *number, struct kx_err *err);
+/* Glob number @index of the conditions; before the first condition that has it. Errors: those of bpf(2). */
+int kx_tracer_set_glob(struct kx_tracer *t, uint32_t index, const struct kx_glob *glob, struct kx_err *err);
+/* Calls of functions that have a condition so far, by enum kx_condition_count. */
+void kx_tracer_condition_counts(const struct kx_tracer *t, uint64_t counts[KX_CONDITION_COUNTS]);
+
+/* Whether function @func is one; @out may be NULL. */
 bool kx_tracer_trigger(const struct kx_tracer *t, uint32_t func, struct kx_trigger_func *out);
 /* The next call that fulfils a condition is reported; later ones are only counted until this is called again. */
 void kx_tracer_arm_triggers(struct kx_tracer *t);

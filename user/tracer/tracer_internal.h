@@ -32,10 +32,17 @@ struct kx_tracer {
 	uint64_t *counts;	      /* [CPU * budget + id] */
 	uint32_t top; /* ids below this are counted and timed; 0: this is not kxray top */
 	struct kx_call_stats *stats; /* [CPU * top + id] */
+	struct kx_condition_table *conditions; /* of nconditions */
+	uint16_t nconditions;
 };
 
-/* tracer_values.c */
+/* tracer_values.c: before the object is loaded. */
 int kx_tracer_values_size(struct kx_tracer *t, uint32_t nfunctions, bool markers);
+int kx_tracer_scratches_size(struct kx_tracer *t);
+/* tracer_conditions.c: likewise; @other_words: that a call's frame keeps. */
+int kx_tracer_conditions_size(struct kx_tracer *t, const struct kx_tracer_conditions *o, uint32_t other_words);
+/* tracer_sums.c: @n values of a per-CPU array from @first on, each summed over all CPUs. Errors: -ENOMEM, those of bpf(2). */
+int kx_tracer_sums(const struct bpf_map *map, uint32_t first, uint64_t *sums, uint32_t n);
 
 /* tracer_triggers.c */
 int kx_tracer_open_triggers(struct kx_tracer *t, struct kx_err *err);

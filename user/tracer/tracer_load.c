@@ -41,7 +41,7 @@ static void choose_kernel_programs(struct kx_tracer *t)
 bool kx_tracer_is_plain(const struct kx_tracer_options *o)
 {
 	return !o->general && o->npids == 1 && !o->follow && !o->all && !o->own_probes && !o->filters && !o->nargs && !o->results &&
-	       !o->value_functions &&
+	       !o->value_functions && !o->conditions.any &&
 	       !o->callers && !o->flight && !o->max_depth && !o->min_duration_ns && !o->count_functions &&
 	       !o->budget_functions;
 }
@@ -140,6 +140,8 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 	t->skel->rodata->kx_counting = o->count_functions || o->top_functions;
 	t->skel->rodata->kx_max_depth = o->max_depth;
 	t->skel->rodata->kx_min_ticks = min_ticks(t->clock, o->min_duration_ns);
+	t->skel->rodata->kx_framed = o->max_depth || o->min_duration_ns ? KX_FRAMED : 0;
+	t->skel->rodata->kx_leaves_out = o->budget_functions > 0;
 	if (o->min_duration_ns)
 		t->skel->rodata->kx_payload_words = o->nargs + o->callers;
 	t->skel->rodata->kx_only_tgid = o->npids == 1 ? (uint32_t)o->pids[0] : 0;
@@ -163,6 +165,8 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 		code = kx_tracer_top_size(t, o->top_functions);
 	if (!code)
 		code = kx_tracer_values_size(t, o->value_functions, o->markers);
+	if (!code)
+		code = kx_tracer_conditions_size(t, &o->conditions, o->nargs + o->callers);
 	if (!code)
 		code = record_bpf__load(t->skel);
 	close(template_fd);

@@ -46,6 +46,23 @@ int kx_tracer_add_trigger(struct kx_tracer *t, uint32_t func, bool on_entry, uin
 	return 0;
 }
 
+int kx_tracer_add_trigger_if(struct kx_tracer *t, uint32_t func, uint16_t number, uint64_t over_ns, struct kx_err *err)
+{
+	int fd = bpf_map__fd(t->skel->maps.kx_trigger_funcs), code;
+	struct kx_trigger_func f = { 0 };
+
+	bpf_map_lookup_elem(fd, &func, &f);
+	if (f.condition)
+		return kx_err_set(err, -EEXIST, "two triggers with a condition");
+	f.condition = number;
+	f.if_over_ns = over_ns;
+	code = bpf_map_update_elem(fd, &func, &f, BPF_ANY);
+	if (code)
+		return kx_err_set(err, code, "too many functions are triggers; narrow their patterns");
+	t->any_trigger = true;
+	return 0;
+}
+
 bool kx_tracer_trigger(const struct kx_tracer *t, uint32_t func, struct kx_trigger_func *out)
 {
 	struct kx_trigger_func f;

@@ -11,7 +11,7 @@ TARGET_FLAGS := -O2 -g -fno-omit-frame-pointer -fcf-protection=none \
 TARGETS := $(addprefix $T/,touch counts counts-cet counts-nopie counts-static counts-stripped throws \
 	     cancel longjmp deep sleeper victim dlopener plugin.so xrayed many demo hops fdo returns \
 	     syscalls slow frames flight kernelcalls coro coro-asm coro-hidden \
-	     tree tree-child treeplug.so late late-child slow_exit libuser bomb names waits hot timed pauses bursts steady values remote)
+	     tree tree-child treeplug.so late late-child slow_exit libuser bomb names waits hot timed pauses bursts steady values conditions remote)
 TARGETS += $T/writable $T/changed $T/changeplug.so
 
 TARGETS += $T/bystander $T/usdt

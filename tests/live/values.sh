@@ -24,6 +24,11 @@ compare "by default"
 assert_eq "dump --json" "$(python3 tests/live/values.py dump "$TMP/dump.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
 "$KXRAY" export -f chrome -o "$TMP/chrome.json" "$TRACE" 2>/dev/null
 assert_eq "chrome" "$(python3 tests/live/values.py chrome "$TMP/chrome.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
+for filter in "--depth 9" "--function take_*" "--exclude result_*" "--min-duration 1ns"; do
+	# shellcheck disable=SC2086
+	"$KXRAY" export -f csv $filter -o "$TMP/filtered.csv" "$TRACE" 2>"$TMP/export.err" || fail "csv $filter" "$(cat "$TMP/export.err")"
+	assert_eq "csv $filter: rows with values that differ" "$(grep ',take_' "$TMP/filtered.csv" | grep -vxFf "$TMP/calls.csv")" ""
+done
 for value in "arg1 21 90" "arg2 14 77" "ret 20 90"; do
 	set -- $value
 	"$KXRAY" report --by-value "$1" --json "$TRACE" >"$TMP/by_value.json"

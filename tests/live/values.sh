@@ -37,6 +37,21 @@ for value in "arg1 21 90" "arg2 14 77" "ret 20 90"; do
 	assert_eq "pprof --pprof-label $1" "$(python3 tests/readers/pprof.py --labels "$TMP/values.pb.gz" 2>&1)" \
 		"$(python3 tests/live/by_value.py labels "$TMP/by_value.json")"
 done
+# calls without values, which the kernel side had no memory for, or whose beginning is in an earlier file, are not without a mark
+LC_ALL=C sed 's/kxray:values /kxray:absent /g' "$TRACE" >"$TMP/unread.xray"
+cp "$TRACE.map" "$TMP/unread.xray.map"
+python3 -c 'import json, sys
+did = json.load(sys.stdin)
+for call in did["calls"]:
+	call |= {"args": dict.fromkeys(call["args"]), "result": None}
+json.dump(did, sys.stdout)' <"$TMP/did.json" >"$TMP/unread.json"
+"$KXRAY" dump --json "$TMP/unread.xray" >"$TMP/unread.dump"
+for format in csv chrome; do
+	"$KXRAY" export -f $format -o "$TMP/unread.$format" "$TMP/unread.xray" 2>"$TMP/export.err" || fail "unread: $format" "$(cat "$TMP/export.err")"
+done
+for format in csv chrome dump; do
+	assert_eq "unread: $format" "$(python3 tests/live/values.py $format "$TMP/unread.$format" "$TMP/unread.json" "${names[@]}" 2>&1)" "compared 541"
+done
 trace_target values "${specs[@]}" --callers --args 3
 compare "with callers"
 for mechanism in session multi single; do

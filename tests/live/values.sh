@@ -37,6 +37,9 @@ for value in "arg1 21 90" "arg2 14 77" "ret 20 90"; do
 	assert_eq "pprof --pprof-label $1" "$(python3 tests/readers/pprof.py --labels "$TMP/values.pb.gz" 2>&1)" \
 		"$(python3 tests/live/by_value.py labels "$TMP/by_value.json")"
 done
+"$KXRAY" export -f xray -o "$TMP/exported.xray" "$TRACE" 2>"$TMP/export.err" || fail "xray" "$(cat "$TMP/export.err")"
+"$KXRAY" export -f csv -o "$TMP/exported.csv" "$TMP/exported.xray" 2>"$TMP/export.err" || fail "xray: csv" "$(cat "$TMP/export.err")"
+assert_eq "xray" "$(python3 tests/live/values.py csv "$TMP/exported.csv" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
 # calls without values, which the kernel side had no memory for, or whose beginning is in an earlier file, are not without a mark
 LC_ALL=C sed 's/kxray:values /kxray:absent /g' "$TRACE" >"$TMP/unread.xray"
 cp "$TRACE.map" "$TMP/unread.xray.map"

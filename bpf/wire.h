@@ -140,7 +140,7 @@ _Static_assert(sizeof(struct kx_fetch) == 32, "a fetch is 32 bytes");
 /* Words of a value at most. */
 #define KX_STRING_WORDS(most) (1 + ((most) + 7) / 8)
 #define KX_STRING_MOST 64   /* default of kx_fetch.most */
-#define KX_STRING_LONGEST 176 /* largest kx_fetch.most */
+#define KX_STRING_LONGEST 168 /* largest kx_fetch.most: beside it are the first word, its length and the caller */
 
 /* Of one function. */
 struct kx_value_table {

@@ -171,7 +171,7 @@ static void put_arguments(struct chrome *c, const struct kx_call *call)
 	}
 	if (call->nargs)
 		first = false;
-	if (call->values.size)
+	if (kx_values_are_shown(kx_value_map_find(&c->values, call->func), false))
 		first = put_values(c, call, false, first);
 	if (call->has_caller)
 		put_word(c, first, "caller", call->caller);
@@ -243,7 +243,7 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 		put_label(c, c->x->out, call->func);
 	call->user = (label ? label->is_marker : kx_is_marker_name(kx_trace_name(c->x->names, call->func))) ? c : NULL;
 	put_place(c, call->enter);
-	if (call->nargs || call->has_caller || call->values.size)
+	if (call->nargs || call->has_caller || kx_values_are_shown(kx_value_map_find(&c->values, call->func), false))
 		put_arguments(c, call);
 	PUT(c, "}");
 	return c->x->out->error;
@@ -266,7 +266,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		PUT(c, ",\"args\":{\"end\":\"repaired\"}}");
 	else if (how == KX_LEAVE_OPEN)
 		PUT(c, ",\"args\":{\"end\":\"open\"}}");
-	else if (call->exit_values.size) {
+	else if (kx_values_are_shown(kx_value_map_find(&c->values, call->func), true)) {
 		PUT(c, ",\"args\":{");
 		put_values(c, call, true, true);
 		PUT(c, "}}");

@@ -81,6 +81,15 @@ static int on_thread(void *ctx, struct kx_call_thread *t, uint64_t tsc)
 	return w->stream ? write_session(w, tsc) : -ENOMEM;
 }
 
+/* Of the entry or exit that is written next. What is longer than any is damaged. */
+static int write_values(struct xray *w, uint64_t tsc, const struct kx_value_payload *p)
+{
+	const size_t size = p->size < KX_WIRE_MAX_WORDS * 8 ? p->size : KX_WIRE_MAX_WORDS * 8;
+	const struct kx_note note = { .kind = KX_NOTE_CALL_VALUES, .payload = { p->data, size } };
+
+	return size ? kx_fdr_note(w->stream, tsc, &note) : 0;
+}
+
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 {
 	struct xray *w = ctx;
@@ -96,6 +105,9 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	memcpy(args, call->args, n * sizeof(*args));
 	if (call->has_caller && n < KX_FDR_READ_ARGS)
 		args[n++] = call->return_address;
+	r = write_values(w, call->enter, &call->values);
+	if (r)
+		return r;
 	return kx_fdr_entry(w->stream, call->enter, t->cpu, call->func, args, n);
 }
 
@@ -118,6 +130,8 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	if (call->has_result)
 		r = kx_fdr_note(w->stream, tsc, &(struct kx_note){
 			.kind = KX_NOTE_RESULT, .result.value = call->result });
+	if (!r)
+		r = write_values(w, tsc, &call->exit_values);
 	if (r)
 		return r;
 	return kx_fdr_exit(w->stream, tsc, t->cpu, call->func, how == KX_LEAVE_TAIL);

@@ -19,7 +19,11 @@ shift
 declare -A constants=()
 options=()
 for word; do
-	if [[ $word = [a-z]*=* ]]; then constants[${word%%=*}]=${word#*=}; else options+=("$word"); fi
+	[[ $word = [a-z]*=* ]] || { options+=("$word") && continue; }
+	[[ $word != *[,$'\n\r']* ]] || die "$word: a value cannot have a comma or a line break"
+	# in CSV it gets an apostrophe, and with that it would not be found again
+	[[ $word != host=[=+@-]* ]] || die "$word: the name of a host cannot begin with =, +, - or @"
+	constants[${word%%=*}]=${word#*=}
 done
 errors=$(mktemp)
 trap 'rm -f "$errors" "$errors.export"' EXIT

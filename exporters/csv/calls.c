@@ -166,11 +166,12 @@ PUT(put_values)
 	const struct kx_call *call = r->call;
 	const struct kx_function_values *f = call ? kx_value_map_find(&c->values, call->func) : NULL;
 	struct kx_shown_value v[KX_MAX_VALUES];
+	size_t n = f ? kx_values_read(f, &call->values, &call->exit_values, r->how == KX_LEAVE_EXIT, v) : 0;
 
-	if (!f || (!call->values.size && !call->exit_values.size))
+	if (!n)
 		return;
 	kx_text_init(r->json, -1);
-	kx_values_put_json(r->json, v, kx_values_read(f, &call->values, &call->exit_values, r->how == KX_LEAVE_EXIT, v));
+	kx_values_put_json(r->json, v, n);
 	kx_text_char(o, '"');
 	for (size_t i = 0; i < r->json->used; i++) {
 		if (r->json->buf[i] == '"')

@@ -252,7 +252,8 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		annotate_end(&p->out.pb, how);
 	if (call->has_result)
 		kx_pf_annotate(&p->out.pb, KX_PF_RESULT, ANNOTATION_INT, (uint64_t)call->result);
-	kx_pf_annotate_values(&p->out.pb, &p->values, call, true);
+	if (how == KX_LEAVE_EXIT)
+		kx_pf_annotate_values(&p->out.pb, &p->values, call, true);
 	return kx_pf_end_event(&p->out, packet, event);
 }
 

@@ -47,8 +47,7 @@ static void annotate(struct kx_bytes *pb, const struct kx_shown_value *v)
 
 void kx_pf_annotate_values(struct kx_bytes *pb, const struct kx_value_map *map, const struct kx_call *call, bool exit)
 {
-	const struct kx_value_payload *own = exit ? &call->exit_values : &call->values;
-	const struct kx_function_values *f = own->size ? kx_value_map_find(map, call->func) : NULL;
+	const struct kx_function_values *f = kx_value_map_find(map, call->func);
 	struct kx_shown_value v[KX_MAX_VALUES];
 	size_t n = f ? kx_values_read(f, &call->values, &call->exit_values, exit, v) : 0;
 

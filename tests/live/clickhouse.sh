@@ -38,6 +38,14 @@ for path in sys.argv[1:]:
 print(*sorted("|".join(map(str, (*k, *v))) for k, v in found.items()), sep="\n")' "$TMP"/{one,other}.calls.csv >"$TMP/want"
 assert_between "functions in the traces" "$(wc -l <"$TMP/want")" 15 60
 
+# What the loader could not find again in the tables, so that it would load all rows once more
+
+refused() { TRIES=1 CLICKHOUSE_CLIENT=false KXRAY=$KXRAY bash exporters/clickhouse/load.sh "$TMP/one.xray" "$1" 2>&1; }
+assert_eq "a host that the exporter marks" "$(refused host=-one)" \
+	"load.sh: host=-one: the name of a host cannot begin with =, +, - or @"
+assert_eq "a value with a comma" "$(refused note=a,b)" "load.sh: note=a,b: a value cannot have a comma or a line break"
+assert_eq "a value with a line break" "$(refused $'host=a\nb')" $'load.sh: host=a\nb: a value cannot have a comma or a line break'
+
 # sqlite
 
 sqlite3 -batch "$TMP/db" >"$TMP/sqlite" 2>&1 <<END

@@ -24,6 +24,11 @@ compare "by default"
 assert_eq "dump --json" "$(python3 tests/live/values.py dump "$TMP/dump.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
 "$KXRAY" export -f chrome -o "$TMP/chrome.json" "$TRACE" 2>/dev/null
 assert_eq "chrome" "$(python3 tests/live/values.py chrome "$TMP/chrome.json" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
+for filter in "--depth 9" "--function take_*" "--exclude result_*" "--min-duration 1ns"; do
+	# shellcheck disable=SC2086
+	"$KXRAY" export -f csv $filter -o "$TMP/filtered.csv" "$TRACE" 2>"$TMP/export.err" || fail "csv $filter" "$(cat "$TMP/export.err")"
+	assert_eq "csv $filter: rows with values that differ" "$(grep ',take_' "$TMP/filtered.csv" | grep -vxFf "$TMP/calls.csv")" ""
+done
 for value in "arg1 21 90" "arg2 14 77" "ret 20 90"; do
 	set -- $value
 	"$KXRAY" report --by-value "$1" --json "$TRACE" >"$TMP/by_value.json"
@@ -31,6 +36,24 @@ for value in "arg1 21 90" "arg2 14 77" "ret 20 90"; do
 	"$KXRAY" export -f pprof --pprof-label "$1" -o "$TMP/values.pb.gz" "$TRACE" 2>/dev/null
 	assert_eq "pprof --pprof-label $1" "$(python3 tests/readers/pprof.py --labels "$TMP/values.pb.gz" 2>&1)" \
 		"$(python3 tests/live/by_value.py labels "$TMP/by_value.json")"
+done
+"$KXRAY" export -f xray -o "$TMP/exported.xray" "$TRACE" 2>"$TMP/export.err" || fail "xray" "$(cat "$TMP/export.err")"
+"$KXRAY" export -f csv -o "$TMP/exported.csv" "$TMP/exported.xray" 2>"$TMP/export.err" || fail "xray: csv" "$(cat "$TMP/export.err")"
+assert_eq "xray" "$(python3 tests/live/values.py csv "$TMP/exported.csv" "$TMP/did.json" "${names[@]}" 2>&1)" "compared 541"
+# calls without values, which the kernel side had no memory for, or whose beginning is in an earlier file, are not without a mark
+LC_ALL=C sed 's/kxray:values /kxray:absent /g' "$TRACE" >"$TMP/unread.xray"
+cp "$TRACE.map" "$TMP/unread.xray.map"
+python3 -c 'import json, sys
+did = json.load(sys.stdin)
+for call in did["calls"]:
+	call |= {"args": dict.fromkeys(call["args"]), "result": None}
+json.dump(did, sys.stdout)' <"$TMP/did.json" >"$TMP/unread.json"
+"$KXRAY" dump --json "$TMP/unread.xray" >"$TMP/unread.dump"
+for format in csv chrome; do
+	"$KXRAY" export -f $format -o "$TMP/unread.$format" "$TMP/unread.xray" 2>"$TMP/export.err" || fail "unread: $format" "$(cat "$TMP/export.err")"
+done
+for format in csv chrome dump; do
+	assert_eq "unread: $format" "$(python3 tests/live/values.py $format "$TMP/unread.$format" "$TMP/unread.json" "${names[@]}" 2>&1)" "compared 541"
 done
 trace_target values "${specs[@]}" --callers --args 3
 compare "with callers"

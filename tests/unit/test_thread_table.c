@@ -680,6 +680,57 @@ static void test_switch(void **state)
 	assert_string_equal(text, " =main +1 +2 -2 +3 -3 -1 = +5 ~-5");
 }
 
+/* As values of an entry, of every size and beside those of another thread. */
+static void test_long_payloads(void **state)
+{
+	uint64_t words[KX_WIRE_MAX_WORDS];
+	struct kx_err err = { 0 };
+	struct kx_fdr_file *f;
+	struct run r;
+	unsigned seen = 0;
+
+	(void)state;
+	start(&r);
+	for (uint32_t n = 1; n <= KX_WIRE_MAX_WORDS; n++) {
+		for (uint32_t k = 0; k < 3; k++) {
+			const struct kx_event ev = { .tsc = T0 + 100 + k, .sp = 0x7000 - k, .func = n, .kind = KX_EVENT_ENTRY,
+						     .words = (uint8_t)n, .has_values = 1 };
+
+			for (uint32_t i = 0; i < n; i++)
+				words[i] = n * 10000 + k * 100 + i;
+			assert_int_equal(kx_thread_push(kx_thread_table_get(r.t, TID(n)), &ev, words), 0);
+		}
+	}
+	finish(&r, NULL);
+	assert_int_equal(kx_fdr_open(path, &f, &err), 0);
+	for (size_t i = 0; i < kx_fdr_nthreads(f); i++) {
+		struct kx_fdr_cursor *c;
+		struct kx_fdr_record rec;
+		uint64_t expected = 0;
+
+		assert_int_equal(kx_fdr_thread_cursor(f, i, &c), 0);
+		while (kx_fdr_next(c, &rec, &err) > 0) {
+			const uint32_t n = rec.tid - TID(0);
+			struct kx_note note;
+
+			if (!kx_note_read(&rec, &note) || note.kind != KX_NOTE_CALL_VALUES) {
+				kx_note_release(&note);
+				continue;
+			}
+			assert_int_equal(note.payload.size, n * sizeof(*words));
+			memcpy(words, note.payload.data, note.payload.size);
+			for (uint32_t k = 0; k < n; k++)
+				assert_int_equal(words[k], n * 10000 + expected + k);
+			expected += 100;
+			seen++;
+		}
+		assert_int_equal(expected, 300);
+		kx_fdr_cursor_free(c);
+	}
+	assert_int_equal(seen, 3 * KX_WIRE_MAX_WORDS);
+	kx_fdr_close(f);
+}
+
 static int tear_down(void **state)
 {
 	(void)state;
@@ -706,6 +757,7 @@ int main(void)
 		cmocka_unit_test(test_switch),
 		cmocka_unit_test(test_losses_stay_with_the_id),
 		cmocka_unit_test(test_instants),
+		cmocka_unit_test(test_long_payloads),
 	};
 
 	return cmocka_run_group_tests_name("thread_table", tests, set_up, tear_down);

@@ -249,6 +249,20 @@ static void test_shared(void **state)
 	kx_resolved_values_free(&r);
 }
 
+/* What a string may have at most, a call has room for. */
+static void test_longest(void **state)
+{
+	static const struct kx_value_place all = { .args = 6, .exits = true };
+	struct kx_resolved_values r;
+	char text[64];
+
+	(void)state;
+	snprintf(text, sizeof(text), "f(arg1:str[%d]) -> ret", KX_STRING_LONGEST);
+	r = resolve(text, &all, NULL);
+	assert_int_equal(r.values[0].fetch.most, KX_STRING_LONGEST);
+	kx_resolved_values_free(&r);
+}
+
 static void test_unresolved(void **state)
 {
 	static const struct kx_value_resolver resolver = { resolve_string, NULL };
@@ -265,6 +279,7 @@ int main(void)
 		cmocka_unit_test(test_specs),	cmocka_unit_test(test_patterns), cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_fetches), cmocka_unit_test(test_unknown),	 cmocka_unit_test(test_unresolved),
 		cmocka_unit_test(test_uncertain), cmocka_unit_test(test_shared), cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_longest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,6 +98,16 @@ static bool is_long(const struct kx_stream *s, const struct kx_open_call *call, 
 	return took >= 0 && (uint64_t)took >= s->c->filter.min;
 }
 
+static void detail_args(const struct kx_stream *s, struct kx_queued_detail *d, const struct kx_fdr_record *rec)
+{
+	d->enter.nargs = rec->nargs;
+	if (s->c->has_callers && rec->nargs) {
+		d->enter.has_caller = true;
+		d->enter.caller = rec->args[--d->enter.nargs];
+	}
+	memcpy(d->enter.args, rec->args, d->enter.nargs * sizeof(*rec->args));
+}
+
 /* Queues the call, which begins at @tsc for the visitor, if the filter keeps it. */
 static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t tsc,
 		       const struct kx_fdr_record *rec)
@@ -116,17 +126,14 @@ static int queue_enter(struct kx_stream *s, struct kx_open_call *call, uint64_t 
 		return -ENOMEM;
 	e->func = call->func;
 	e->outermost = is_outermost(s, call);
-	if (rec && (rec->nargs || s->values.size)) {
+	/* an entry without a record comes from a batch, and may have values that came before it */
+	if (s->values.size || (rec && rec->nargs)) {
 		d = kx_queue_detail(&s->queue, e);
 		if (!d)
 			return -ENOMEM;
 		d->enter.values = s->values;
-		d->enter.nargs = rec->nargs;
-		if (s->c->has_callers && rec->nargs) {
-			d->enter.has_caller = true;
-			d->enter.caller = rec->args[--d->enter.nargs];
-		}
-		memcpy(d->enter.args, rec->args, d->enter.nargs * sizeof(*rec->args));
+		if (rec)
+			detail_args(s, d, rec);
 	}
 	s->candidates++;
 	call->state = KX_CALL_CHOSEN;

@@ -169,17 +169,17 @@ static void keep_values(const struct dump *d, const struct kx_fdr_record *rec)
 static size_t take_values(const struct dump *d, const struct kx_fdr_record *rec, struct kx_shown_value *v)
 {
 	const struct kx_function_values *f = d->values.n ? kx_value_map_find(&d->values, rec->func) : NULL;
-	struct kx_value_payload *pending = f ? &d->pending[rec->thread] : NULL, none = { 0 };
+	const struct kx_value_payload own = d->pending[rec->thread], none = { 0 };
 	bool exit = rec->kind == KX_RECORD_EXIT;
 	size_t n = 0, all;
 
-	if (!f || !pending->size)
+	d->pending[rec->thread].size = 0;
+	if (!f || rec->kind == KX_RECORD_TAIL_EXIT)
 		return 0;
-	all = kx_values_read(f, exit ? &none : pending, exit ? pending : &none, exit, v);
+	all = kx_values_read(f, exit ? &none : &own, exit ? &own : &none, exit, v);
 	for (size_t i = 0; i < all; i++)
 		if (v[i].described->exit == exit)
 			v[n++] = v[i];
-	pending->size = 0;
 	return n;
 }
 

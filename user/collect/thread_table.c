@@ -170,10 +170,14 @@ static void activate(struct kx_thread *thread)
 	thread->table->active = thread;
 }
 
+/* Words; doubled, it has room for any payload more. */
+#define FIRST_PAYLOAD 32
+_Static_assert(FIRST_PAYLOAD >= KX_WIRE_MAX_WORDS, "the longest payload fits");
+
 static int push_words(struct kx_thread *thread, const uint64_t *words, uint32_t n, uint32_t *at)
 {
 	if (thread->npayload + n > thread->payload_room) {
-		uint32_t room = thread->payload_room ? thread->payload_room * 2 : 16;
+		uint32_t room = thread->payload_room ? thread->payload_room * 2 : FIRST_PAYLOAD;
 		uint64_t *payload = realloc(thread->payload, room * sizeof(*payload));
 
 		if (!payload)

@@ -187,6 +187,14 @@ size_t kx_values_read(const struct kx_function_values *f, const struct kx_value_
 	return n;
 }
 
+bool kx_values_are_shown(const struct kx_function_values *f, bool exit)
+{
+	for (uint8_t i = 0; f && i < f->n; i++)
+		if (f->items[i].exit == exit && !f->items[i].hidden)
+			return true;
+	return false;
+}
+
 static const char *name_of(const struct kx_shown_value *v)
 {
 	const char *name;

@@ -87,6 +87,9 @@ struct kx_shown_value {
 size_t kx_values_read(const struct kx_function_values *f, const struct kx_value_payload *entry,
 		      const struct kx_value_payload *exit, bool at_exit, struct kx_shown_value out[KX_MAX_VALUES]);
 
+/* Whether calls of function @f, which may be NULL, have values to show at their entry, or at their exit. */
+bool kx_values_are_shown(const struct kx_function_values *f, bool exit);
+
 /*
  * As text: -5, 0x7f, true, 'a', RED, "text", "cut…", ? if unread or unknown. Bytes that are not printable, quotes and backslashes are
  * escaped as in C.

@@ -25,23 +25,21 @@ static void check_table(const struct kx_condition_table *t)
 static void compile(const struct kx_condition *c, const struct kx_value_spec *spec)
 {
 	static const struct kx_value_place place = { .args = 6, .exits = true };
-	struct kx_value values[KX_MAX_VALUES];
-	size_t places[KX_MAX_VALUES];
+	struct kx_resolved_values v;
 	struct kx_condition_globs globs = { 0 };
-	struct kx_condition_names names = { .function = "f", .values = values, .place = &place };
+	struct kx_condition_names names = { .function = "f", .values = v.values, .place = &place };
 	struct kx_condition_table table;
 	struct kx_err err = { 0 };
 
-	if (kx_value_spec_resolve(spec, &place, NULL, values, places, &err))
+	if (kx_values_resolve(spec, &place, NULL, &v, &err))
 		return;
-	names.n = spec->n;
+	names.n = v.n;
 	if (!kx_condition_compile(&c, 1, &names, &globs, &table, &err))
 		check_table(&table);
 	else if (!err.text[0])
 		abort();
 	kx_condition_globs_free(&globs);
-	for (size_t i = 0; i < spec->n; i++)
-		kx_value_free(&values[i]);
+	kx_resolved_values_free(&v);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -73,6 +73,6 @@ refused() { # SENTENCE OPTION...
 	trace_command conditions "$@"
 	assert_eq "refused: $sentence" "$STATUS $(grep -c "^kxray record: $sentence" "$TMP/rec.err")" "1 1"
 }
-refused "--if 'fd > 3': cond_leaf has no value fd: .*, at character 1" -f cond_leaf --if 'fd > 3'
+refused "--if 'fd > 3': cond_leaf has no value fd (.*): .*, at character 1" -f cond_leaf --if 'fd > 3'
 refused "--if 'arg1:str < 3': arg1 of cond_leaf is a text, .*, at character 1" -f cond_leaf --if 'arg1:str < 3'
 refused "--if 'arg1:u8 > 256': 256 is beyond the range of arg1, an unsigned number of 8 bits, at character 11" -f cond_leaf --if 'arg1:u8 > 256'

@@ -41,7 +41,7 @@ for view in --callers --callees --histogram "--slowest 3"; do
 	printed REPORT "$KXRAY" report --json $view take "$TRACE"
 done
 printed DUMP "$KXRAY" dump --json "$TRACE"
-trace_target values -f 'take_integers(arg1:i8, arg3:bool) -> ret:i8'
+trace_target values -f 'take_integers(arg1:i8, arg3:bool) -> ret:i8' --if 'arg1 < 100'
 recorded_as RECORD
 printed REPORT "$KXRAY" report --json --by-value arg3 "$TRACE"
 printed REPORT "$KXRAY" report --json --slowest 1 "$TRACE"

@@ -126,14 +126,12 @@ static int parse_patterns(const struct kx_recording_options *o, struct matched *
 	return code;
 }
 
-int kx_recorded_conditions_add(struct recording *r, size_t first, struct kx_err *err)
+static int add_conditions(struct recording *r, size_t first, struct kx_err *err)
 {
 	struct matched *matched;
 	size_t n = 0;
 	int code;
 
-	if (!r->o->nrules)
-		return 0;
 	matched = calloc(r->o->nspecs + r->o->nrules, sizeof(*matched));
 	if (!matched)
 		return kx_err_set(err, -ENOMEM, "no memory for conditions");
@@ -148,5 +146,21 @@ int kx_recorded_conditions_add(struct recording *r, size_t first, struct kx_err 
 	for (size_t i = 0; i < n; i++)
 		kx_pattern_free(&matched[i].pattern);
 	free(matched);
+	return code;
+}
+
+int kx_recorded_calls_plan(struct recording *r, size_t first, bool joined, struct kx_err *err)
+{
+	int code = kx_recorded_values_add(r, first, joined, err);
+
+	if (code || !r->o->nrules)
+		return code;
+	r->types = kx_value_types_new(&r->sel);
+	if (!r->types)
+		return kx_err_set(err, -ENOMEM, "no memory for conditions");
+	code = add_conditions(r, first, err);
+	/* debug information takes memory, and a recording may last */
+	kx_value_types_free(r->types);
+	r->types = NULL;
 	return code;
 }

@@ -6,10 +6,10 @@
 #include "record/recording_internal.h"
 
 /*
- * Of the functions from index @first on, whose values are planned: a function has the condition of the last rule with a pattern that
- * matches it, and those of all rules without. Errors: -EINVAL (one is of a USDT marker), those of kx_condition_compile, -ENOMEM.
+ * Plans values and conditions of the functions from index @first on: see kx_recorded_values_add. A function has the condition of the last rule with a pattern that
+ * matches it, and those of all rules without. Errors: those of kx_recorded_values_add, -EINVAL (a condition is of a USDT marker), those of kx_condition_compile, -ENOMEM.
  */
-int kx_recorded_conditions_add(struct recording *r, size_t first, struct kx_err *err);
+int kx_recorded_calls_plan(struct recording *r, size_t first, bool joined, struct kx_err *err);
 
 /* Compiles the condition of a trigger on function @f and gives it to the tracer of struct recording @recording: see kx_tracer_add_condition. */
 int kx_recorded_condition_add(void *recording, const struct kx_function *f, const struct kx_condition *c, uint16_t *number,

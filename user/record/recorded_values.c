@@ -8,7 +8,6 @@
 
 #include "base/stop_request.h"
 #include "record/condition_needs.h"
-#include "record/recorded_conditions.h"
 #include "select/pattern_matches.h"
 #include "select/provider_usdt.h"
 #include "select/resolved_values.h"
@@ -431,8 +430,6 @@ int kx_recorded_values_add(struct recording *r, size_t first, bool joined, struc
 		code = add_spec(r, &r->o->specs[i], first, joined, err);
 	if (!code && r->o->automatic_values)
 		code = add_all_automatic(r, first, err);
-	if (!code)
-		code = kx_recorded_conditions_add(r, first, err);
 	/* debug information takes memory, and a recording may last */
 	kx_value_types_free(r->types);
 	r->types = NULL;

@@ -7,10 +7,9 @@
 #include "select/resolved_values.h"
 
 /*
- * Plans the values and conditions of the functions from index @first on, for the tracer and for the map. What none of them has is an
- * error unless they have @joined a recording that goes on. A function that several specs match has the values of the last one; it has the
- * condition of the last rule with a pattern that matches, and those of all without. Errors: those of kx_values_resolve and
- * kx_condition_compile, -ENOMEM.
+ * Plans the values of the functions from index @first on, for the tracer and for the map. What none of them has is an error unless
+ * they have @joined a recording that goes on. A function that several specs match has the values of the last one. Errors: those of
+ * kx_values_resolve, -ENOMEM.
  */
 int kx_recorded_values_add(struct recording *r, size_t first, bool joined, struct kx_err *err);
 

@@ -172,7 +172,7 @@ static int add_traits(struct recording *r, size_t first, bool joined, struct kx_
 		if (f->plan.exit_kind == KX_EXITS_RETURN)
 			r->traits[f->id] |= KX_FUNC_RETURN;
 	}
-	return kx_recorded_values_add(r, first, joined, err);
+	return kx_recorded_calls_plan(r, first, joined, err);
 }
 
 /* Attaches the functions that have joined the selection: see struct kx_follow_context. */
@@ -207,8 +207,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .min_duration_ns = r->o->min_duration_ns,
 					     .count_functions = r->o->count && !r->o->live ? max_functions(r) : 0,
 					     .top_functions = kx_recording_live_functions(r, max_functions(r)),
-					     .pids = r->targets.pids,
-					     .npids = r->targets.npids,
+					     .pids = r->targets.pids, .npids = r->targets.npids,
 					     .flight = r->o->flight != NULL,
 					     .filters = r->o->filters.which ? &r->o->filters : NULL,
 					     .follow = r->o->follow,
@@ -217,8 +216,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	int code = 0;
 
 	memcpy(options.sources, r->o->sources, sizeof(options.sources));
-	options.sources[KX_SOURCE_SYSCALLS] = kx_patterns_in_space(
-		r->o->select.include, r->o->select.ninclude, KX_PATTERN_SYSCALL);
+	options.sources[KX_SOURCE_SYSCALLS] = kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_SYSCALL);
 	options.markers = kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_USDT);
 	if (r->o->mechanism >= 0)
 		options.mechanism = (enum kx_mechanism)r->o->mechanism;

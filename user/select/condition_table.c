@@ -246,6 +246,17 @@ static int take_recorded(struct compiler *k, const struct kx_comparison_term *t,
 	return 1;
 }
 
+/* @why: what debug information says; "": nothing. */
+static int no_value(struct compiler *k, const struct kx_comparison_term *t, const char *why)
+{
+	return complain(k, -EINVAL, t->operand_at,
+			"%s has no value %s%s%.200s%s: name it in -f '%.100s(...)', or write arg1 to "
+			"arg6, ret, thread, tid or depth, or give the condition "
+			"to the functions that have it, as in -f 'NAME if ...'",
+			k->names->function, t->item.label, *why ? " (" : "", why, *why ? ")" : "",
+			k->names->function);
+}
+
 static int take_value(struct compiler *k, const struct kx_comparison_term *t, struct kx_term *out)
 {
 	const struct kx_value_item *item = &t->item;
@@ -256,17 +267,15 @@ static int take_value(struct compiler *k, const struct kx_comparison_term *t, st
 	if (code <= 0)
 		return code;
 	if (!item->argument && !item->exit && !(k->names->resolver && k->names->resolver->resolve))
-		return complain(k, -EINVAL, t->operand_at,
-				"%s has no value %s: name it in -f '%.100s(...)', or write arg1 to "
-				"arg6, ret, thread, tid or depth, or give the condition "
-				"to the functions that have it, as in -f 'NAME if ...'",
-				k->names->function, item->label, k->names->function);
+		return no_value(k, t, "");
 	if (item->typed && item->kind == KX_VALUE_STRING && item->length)
 		return complain(k, -EINVAL, t->operand_at,
 				"the length of %s, %s, is known only in -f '%.100s(...)'",
 				item->label, item->length, k->names->function);
 	code = kx_value_item_resolve(item, k->names->place, k->names->resolver, &found, &why);
-	if (code)
+	if (code == -ENOENT)
+		code = no_value(k, t, why.text);
+	else if (code)
 		code = complain(k, code, t->operand_at, "%.100s: %.400s", k->names->function,
 				why.text);
 	else if (found.counted)

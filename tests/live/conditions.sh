@@ -60,7 +60,7 @@ if [ -n "${BPFTRACE:-}" ]; then
 	wait_for _is_over "$BPFTRACE"
 	assert_eq "bpftrace counts as many" "$(sed -n 's/^@: //p' "$TMP/bpftrace")" "$(grep -c '"kind":"entry".*"function":"cond_leaf"' "$TMP/dump.json")"
 else
-	skip "bpftrace" "bpftrace is not installed"
+	skip "bpftrace" "it is not installed"
 fi
 
 # triggers: one dump for the end of the process, and those that the calls caused, or that they joined

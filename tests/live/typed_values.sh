@@ -56,8 +56,12 @@ done
 if command -v rustc >/dev/null; then
 	rustc -g -C opt-level=1 -A warnings -o "$TMP/program" tests/live/typed/typed.rs || fail rustc ""
 	check rustc 34 take_text take_owned take_request give_text -- "${rust[@]}"
+else
+	skip "Rust" "rustc is not installed"
 fi
 if command -v go >/dev/null; then
 	GOCACHE=${GOCACHE:-$TMP/go} GOFLAGS=-trimpath go build -o "$TMP/program" tests/live/typed/typed.go || fail go ""
 	check go 27 main.takeText main.takeRequest 'main.(*Request).method' main.twoResults -- "${go[@]}"
+else
+	skip "Go" "go is not installed"
 fi

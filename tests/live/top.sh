@@ -207,4 +207,4 @@ done
 # An interval of a busy machine may have no call that ended in it.
 grep '"from_ns"' "$TMP/lines.json" | tail -n 1 >"$TMP/full.json"
 assert_eq "the page has no other fields" \
-	"$(python3 tests/json_fields.py --seen "$BUILD/man/kxray-json.7" TOP "$TMP/full.json" 2>&1)" ""
+	"$(python3 tests/json_fields.py --seen "$BUILD/man/kxray-json.7" TOP "$TMP/full.json" "$TMP/last.json" 2>&1)" ""

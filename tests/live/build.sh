@@ -38,7 +38,8 @@ assert_contains "a header rebuilds what includes it" "$OUT" "user/cmd/cmd.o"
 run make BUILD="$BUILD" install DESTDIR="$TMP/root" PREFIX=/usr
 assert_eq "make install" "$STATUS" 0
 installed=$(printf './usr/%s\n' bin/kxray share/bash-completion/completions/kxray share/zsh/site-functions/_kxray \
-	share/fish/vendor_completions.d/kxray.fish
+	share/fish/vendor_completions.d/kxray.fish lib/kxray/flight lib/kxray/push lib/systemd/system/kxray-flight@.service \
+	share/kxray/clickhouse/{distributed,schema,questions}.sql share/kxray/clickhouse/load.sh
 	for page in user/man/*.in; do page=${page##*/} page=${page%.in} && echo "./usr/share/man/man${page##*.}/$page"; done)
 assert_contains "manual pages are among them" "$installed" man1/kxray-record.1
 assert_eq "what is installed" "$(cd "$TMP/root" && find . -type f | sort)" "$(sort <<<"$installed")"

@@ -5,7 +5,9 @@
 # are valid options of record; the script that it starts.
 . "$(dirname "$0")/../lib.sh"
 
-unit=$BUILD/fleet/kxray-flight@.service
+# Of its own: other tests install with another PREFIX.
+unit=$TMP/kxray-flight@.service
+sed 's,@LIBEXECDIR@,/usr/local/lib/kxray,' exporters/fleet/kxray-flight@.service.in >"$unit"
 for shell in dash bash; do
 	if command -v $shell >/dev/null; then
 		for script in exporters/fleet/flight exporters/fleet/push; do

@@ -6,7 +6,9 @@
 . "$(dirname "$0")/../lib.sh"
 . tests/live/tracing.sh
 
-unit=$BUILD/fleet/kxray-flight@.service
+# Of its own: other tests install with another PREFIX.
+unit=$TMP/kxray-flight@.service
+sed 's,@LIBEXECDIR@,/usr/local/lib/kxray,' exporters/fleet/kxray-flight@.service.in >"$unit"
 for tool in setpriv unshare systemd-analyze redis-server redis-cli; do
 	command -v $tool >/dev/null || { skip "flight service" "no $tool here"; exit 0; }
 done

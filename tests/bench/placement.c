@@ -44,7 +44,7 @@ static int open_library(struct library *l, const char *path, struct kx_err *err)
 {
 	*l = (struct library){ 0 };
 	return kx_elf_open(path, &l->elf, err) || kx_symbols_read(l->elf, NULL, &l->syms, err) ||
-	       kx_planner_new(l->elf, &l->syms, 1, &l->planner, err) || kx_code_new(l->elf, &l->syms, 1, &l->code, err);
+	       kx_planner_new(l->elf, &l->syms, 1, NULL, &l->planner, err) || kx_code_new(l->elf, &l->syms, 1, NULL, &l->code, err);
 }
 
 static void close_library(struct library *l)

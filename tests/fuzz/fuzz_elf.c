@@ -11,7 +11,7 @@ static void plan_all(struct kx_elf *elf, const struct kx_symbols *syms)
 {
 	struct kx_planner *planner;
 
-	if (kx_planner_new(elf, syms, 1, &planner, NULL))
+	if (kx_planner_new(elf, syms, 1, NULL, &planner, NULL))
 		return;
 	for (size_t i = 0; i < syms->count && i < 256; i++) {
 		for (int exits = KX_EXITS_AUTO; exits <= KX_EXITS_NONE; exits++) {

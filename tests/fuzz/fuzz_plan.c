@@ -36,7 +36,7 @@ static void plan(struct kx_elf *elf, size_t size)
 	const struct kx_symbols syms = { .items = items, .count = 2, .source = "input" };
 	struct kx_planner *planner;
 
-	if (kx_planner_new(elf, &syms, 1, &planner, NULL))
+	if (kx_planner_new(elf, &syms, 1, NULL, &planner, NULL))
 		return;
 	for (int i = 0; i < 2; i++) {
 		for (int exits = KX_EXITS_AUTO; exits <= KX_EXITS_NONE; exits++) {

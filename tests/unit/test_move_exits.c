@@ -72,7 +72,7 @@ static int build(void **state)
 	write_file("f.s", source);
 	sh("gcc -c f.s -o f.o && ld -shared -Bsymbolic f.o -o f.so");
 	if (kx_elf_open(in_dir("f.so"), &elf, &err) || kx_symbols_read(elf, NULL, &syms, &err) ||
-	    kx_planner_new(elf, &syms, 1, &planner, &err))
+	    kx_planner_new(elf, &syms, 1, NULL, &planner, &err))
 		fail_msg("%s", err.text);
 	return 0;
 }

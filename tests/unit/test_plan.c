@@ -118,7 +118,7 @@ static void open_binary(struct binary *b, const char *path)
 
 	memset(b, 0, sizeof(*b));
 	if (kx_elf_open(path, &b->elf, &err) || kx_symbols_read(b->elf, NULL, &b->syms, &err) ||
-	    kx_planner_new(b->elf, &b->syms, 1, &b->planner, &err))
+	    kx_planner_new(b->elf, &b->syms, 1, NULL, &b->planner, &err))
 		fail_msg("%s", err.text);
 }
 
@@ -645,7 +645,7 @@ static void test_xray_damaged(void **state)
 	sh("as cut.s -o cut.o && ld -shared cut.o -o cut.so");
 	assert_int_equal(kx_elf_open(in_dir("cut.so"), &b.elf, &err), 0);
 	assert_int_equal(kx_symbols_read(b.elf, NULL, &b.syms, &err), 0);
-	assert_int_equal(kx_planner_new(b.elf, &b.syms, 1, &b.planner, &err), -EBADMSG);
+	assert_int_equal(kx_planner_new(b.elf, &b.syms, 1, NULL, &b.planner, &err), -EBADMSG);
 	kx_symbols_free(&b.syms);
 	kx_elf_close(b.elf);
 }

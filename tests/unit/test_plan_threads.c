@@ -44,7 +44,7 @@ static void plan_all(struct kx_elf *elf, const struct kx_symbols *syms, size_t t
 {
 	*a = (struct all){ .syms = syms, .planned = calloc(syms->count, sizeof(*a->planned)) };
 	assert_non_null(a->planned);
-	assert_int_equal(kx_planner_new(elf, syms, threads, &a->planner, NULL), 0);
+	assert_int_equal(kx_planner_new(elf, syms, threads, NULL, &a->planner, NULL), 0);
 	kx_parallel_run(threads, plan_some, a);
 }
 

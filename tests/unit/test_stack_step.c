@@ -55,7 +55,7 @@ static void check_file(const char *path)
 	}
 	assert_int_equal(kx_elf_open(path, &elf, NULL), 0);
 	assert_int_equal(kx_symbols_read(elf, NULL, &syms, NULL), 0);
-	assert_int_equal(kx_code_new(elf, &syms, 1, &code, NULL), 0);
+	assert_int_equal(kx_code_new(elf, &syms, 1, NULL, &code, NULL), 0);
 	for (size_t i = 0; i < syms.count; i++)
 		for (uint64_t at = syms.items[i].addr; at < syms.items[i].addr + syms.items[i].size;
 		     at += kx_code_length(code, at)) {

@@ -16,6 +16,7 @@
 #include "binary/elf_image.h"
 #include "base/err.h"
 #include "binary/symbols.h"
+#include "plan/code_memory.h"
 
 /* What a walk over a function must look at. */
 enum kx_insn_class {
@@ -52,10 +53,11 @@ struct kx_code_range {
 
 /*
  * Decodes every function of @syms, and by linear sweep those executable bytes between
- * them that may branch to where an entry probe may go (gap.h), in up to @threads threads. @elf is borrowed and must outlive the result. Errors: -ENOMEM.
+ * them that may branch to where an entry probe may go (gap.h), in up to @threads threads. @elf is borrowed and must outlive
+ * the result, as must @memory, which it takes if there is enough of it; NULL: memory of its own. Errors: -ENOMEM.
  */
-int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code **out,
-		struct kx_err *err);
+int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code_memory *memory,
+		struct kx_code **out, struct kx_err *err);
 void kx_code_free(struct kx_code *code);
 
 /* What the instruction at @addr of @r is, decoded before or not: KX_INFO_..., 0 if it is none; and where it branches to or

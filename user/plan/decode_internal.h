@@ -9,6 +9,7 @@ struct kx_code {
 	ZydisDecoder decoder;
 	struct kx_code_range *ranges; /* executable segments, few */
 	size_t nranges;
+	struct kx_code_memory *memory; /* taken, holds what the ranges point to; NULL: each piece was allocated */
 };
 
 #endif

@@ -35,7 +35,7 @@ struct kx_planner {
 /* Longer chains of tail jumps are none that compilers or libraries make. */
 #define MAX_HOPS 4
 
-int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads,
+int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code_memory *memory,
 		   struct kx_planner **out, struct kx_err *err)
 {
 	struct kx_planner *p = calloc(1, sizeof(*p));
@@ -55,7 +55,7 @@ int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t thr
 			   kx_err_set(err, -ENOMEM, "out of memory while planning %s",
 				      kx_elf_path(elf));
 	if (!ret)
-		ret = kx_code_new(elf, syms, threads, &p->code, err);
+		ret = kx_code_new(elf, syms, threads, memory, &p->code, err);
 	if (ret) {
 		kx_planner_free(p);
 		return ret;
@@ -422,7 +422,7 @@ int kx_plan_function(struct kx_planner *p, const struct kx_symbol *sym,
 
 	*out = (struct kx_plan){ 0 };
 	if (!p->code) {
-		ret = kx_code_new(p->elf, p->syms, p->threads, &p->code, err);
+		ret = kx_code_new(p->elf, p->syms, p->threads, NULL, &p->code, err);
 		if (ret)
 			return ret;
 	}

@@ -18,6 +18,7 @@
 #include "binary/elf_image.h"
 #include "base/err.h"
 #include "binary/symbols.h"
+#include "plan/code_memory.h"
 
 enum kx_cost {
 	KX_COST_NOP5,     /* the kernel turns it into a call: cheapest */
@@ -105,9 +106,10 @@ struct kx_planner;
 
 /*
  * A planner for the functions of one binary; decodes it once, in up to @threads threads, to learn where branches
- * land. @elf and @syms are borrowed and must outlive it.
+ * land. @elf and @syms are borrowed and must outlive it; @memory, which may be NULL, until kx_planner_rest: see
+ * kx_code_new.
  */
-int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads,
+int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code_memory *memory,
 		   struct kx_planner **out, struct kx_err *err);
 void kx_planner_free(struct kx_planner *p);
 

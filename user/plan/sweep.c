@@ -3,11 +3,28 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "base/parallel.h"
 #include "plan/decode_internal.h"
 #include "plan/gap.h"
+
+/* @size bytes, all zero. */
+static void *piece_of(const struct kx_code *code, size_t size)
+{
+	return code->memory ? kx_code_memory_piece(code->memory, size) : calloc(1, size);
+}
+
+/* A bit for each of @size bytes. */
+static uint64_t *bits_of(const struct kx_code *code, size_t size)
+{
+	return piece_of(code, (size / 64 + 1) * sizeof(uint64_t));
+}
+
+static void free_piece(const struct kx_code *code, void *piece)
+{
+	if (!code->memory)
+		free(piece);
+}
 
 /* Threads do so at the same time. */
 static void set_bit(uint64_t *bits, uint64_t at)
@@ -82,7 +99,6 @@ static size_t first_from(const struct kx_symbols *syms, uint64_t addr)
 
 /* The code is decoded in pieces that no symbol reaches over, by threads that share them out. */
 #define PIECE (256u << 10)
-#define HUGE_PAGE (2u << 20)
 
 struct region {
 	uint64_t from, to;
@@ -219,8 +235,8 @@ static int decode_all(struct kx_code *code, struct kx_elf *elf, const struct kx_
 		ret = cut_pieces(syms, &w);
 	if (!ret && code->nranges == 1) {
 		w.asks = true;
-		w.asked.entries = calloc(code->ranges[0].size / 64 + 1, sizeof(uint64_t));
-		w.asked.exits = calloc(code->ranges[0].size / 64 + 1, sizeof(uint64_t));
+		w.asked.entries = bits_of(code, code->ranges[0].size);
+		w.asked.exits = bits_of(code, code->ranges[0].size);
 		ret = w.asked.entries && w.asked.exits ? 0 : -ENOMEM;
 	}
 	if (!ret) {
@@ -234,24 +250,11 @@ static int decode_all(struct kx_code *code, struct kx_elf *elf, const struct kx_
 		w.next = 0;
 		kx_parallel_run(threads, gap_pieces, &w);
 	}
-	free(w.asked.entries);
-	free(w.asked.exits);
+	free_piece(code, w.asked.entries);
+	free_piece(code, w.asked.exits);
 	free(w.regions);
 	free(w.bounds);
 	return ret;
-}
-
-/*
- * Each byte is read before it is written: in small pages that is two faults for each, and the second one interrupts
- * the other threads. Where the kernel gives no huge pages nothing changes.
- */
-static void want_huge_pages(void *data, size_t size)
-{
-	uintptr_t begin = ((uintptr_t)data + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
-	uintptr_t end = ((uintptr_t)data + size) & ~(uintptr_t)(HUGE_PAGE - 1);
-
-	if (data && begin < end)
-		madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
 static int add_range(struct kx_code *code, const struct kx_elf_section *seg)
@@ -259,16 +262,15 @@ static int add_range(struct kx_code *code, const struct kx_elf_section *seg)
 	struct kx_code_range *r = &code->ranges[code->nranges];
 
 	*r = (struct kx_code_range){ .addr = seg->addr, .size = seg->size, .bytes = seg->data };
-	r->info = calloc(1, seg->size);
-	want_huge_pages(r->info, seg->size);
-	r->targets = calloc(seg->size / 64 + 1, sizeof(*r->targets));
-	r->entered = calloc(seg->size / 64 + 1, sizeof(*r->entered));
+	r->info = piece_of(code, seg->size);
+	r->targets = bits_of(code, seg->size);
+	r->entered = bits_of(code, seg->size);
 	code->nranges++;
 	return r->info && r->targets && r->entered ? 0 : -ENOMEM;
 }
 
-int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code **out,
-		struct kx_err *err)
+int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code_memory *memory,
+		struct kx_code **out, struct kx_err *err)
 {
 	struct kx_code *code = calloc(1, sizeof(*code));
 	struct kx_elf_section seg;
@@ -282,6 +284,8 @@ int kx_code_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t thread
 	code->ranges = calloc(n ? n : 1, sizeof(*code->ranges));
 	if (!code->ranges)
 		goto no_memory;
+	if (memory && kx_code_memory_take(memory, kx_code_memory_need(elf), threads))
+		code->memory = memory;
 	for (size_t i = 0; i < n; i++)
 		if (kx_elf_exec_segment(elf, i, &seg) && seg.data && seg.size && add_range(code, &seg))
 			goto no_memory;
@@ -300,10 +304,12 @@ void kx_code_free(struct kx_code *code)
 	if (!code)
 		return;
 	for (size_t i = 0; i < code->nranges; i++) {
-		free(code->ranges[i].info);
-		free(code->ranges[i].targets);
-		free(code->ranges[i].entered);
+		free_piece(code, code->ranges[i].info);
+		free_piece(code, code->ranges[i].targets);
+		free_piece(code, code->ranges[i].entered);
 	}
+	if (code->memory)
+		kx_code_memory_give(code->memory);
 	free(code->ranges);
 	free(code);
 }

@@ -94,13 +94,14 @@ static int plan_chosen(const struct kx_selector *s, struct kx_binary *b, size_t 
 	return w.rc;
 }
 
-static void plan_binary(const struct kx_selector *s, struct kx_binary *b, size_t threads)
+/* @memory: for the code of the larger ones; may be NULL. */
+static void plan_binary(const struct kx_selector *s, struct kx_binary *b, size_t threads, struct kx_code_memory *memory)
 {
 	struct kx_select_module *m = &s->out->modules[b->number - 1];
 
 	/* markers are planned by their addresses */
 	b->planner_rc = m->elf && m->provider != &kx_provider_usdt ?
-				kx_planner_new(m->elf, &m->syms, threads, &m->planner, &b->plan_err) :
+				kx_planner_new(m->elf, &m->syms, threads, memory, &m->planner, &b->plan_err) :
 				0;
 	if (!b->planner_rc)
 		b->planner_rc = plan_chosen(s, b, threads);
@@ -114,7 +115,7 @@ static void *plan_binaries(void *arg)
 	size_t i;
 
 	while ((i = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED)) < w->n)
-		plan_binary(w->s, w->items[i], 1);
+		plan_binary(w->s, w->items[i], 1, NULL);
 	return NULL;
 }
 
@@ -142,23 +143,42 @@ static bool is_large(const struct kx_elf *elf)
 	return size >= LARGE;
 }
 
+/* Enough for each of the large ones. */
+static void reserve_memory(const struct kx_selector *s, struct kx_binary *const *binaries, size_t n,
+			   struct kx_code_memory *memory)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct kx_elf *elf = s->out->modules[binaries[i]->number - 1].elf;
+		const size_t need = elf && is_large(elf) ? kx_code_memory_need(elf) : 0;
+
+		most = need > most ? need : most;
+	}
+	kx_code_memory_reserve(memory, most);
+}
+
 void kx_select_plan_binaries(struct kx_selector *s, struct kx_binary *const *binaries, size_t n)
 {
 	struct binaries w = { .s = s, .items = calloc(n + 1, sizeof(*binaries)) };
+	struct kx_code_memory memory;
 	size_t nfunctions = 0;
 
+	reserve_memory(s, binaries, n, &memory);
 	for (size_t i = 0; i < n; i++) {
 		const struct kx_elf *elf = s->out->modules[binaries[i]->number - 1].elf;
 		const bool large = elf && is_large(elf);
 
 		if (!w.items || !elf || large) {
 			/* those of the kernel have providers with a state of their own */
-			plan_binary(s, binaries[i], large ? kx_usable_cpus(MAX_THREADS) : 1);
+			plan_binary(s, binaries[i], large ? kx_usable_cpus(MAX_THREADS) : 1,
+				    large ? &memory : NULL);
 			continue;
 		}
 		w.items[w.n++] = binaries[i];
 		nfunctions += binaries[i]->nchosen;
 	}
+	kx_code_memory_free(&memory);
 	if (w.n)
 		qsort(w.items, w.n, sizeof(*w.items), by_size);
 	kx_parallel_run(threads_for(w.n, nfunctions), plan_binaries, &w);

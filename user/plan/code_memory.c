@@ -23,7 +23,7 @@ size_t kx_code_memory_need(const struct kx_elf *elf)
 
 	/* a byte for each byte of code, and four bits: see struct kx_code_range and struct kx_gap_asked */
 	for (size_t i = 0; kx_elf_exec_segment(elf, i, &seg); i++)
-		need += aligned(seg.size) + 4 * aligned((seg.size / 64 + 1) * sizeof(uint64_t));
+		need += aligned(seg.size + KX_INFO_BEYOND) + 4 * aligned((seg.size / 64 + 1) * sizeof(uint64_t));
 	return need;
 }
 

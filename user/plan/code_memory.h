@@ -12,6 +12,9 @@
 
 #include "binary/elf_image.h"
 
+/* Zero bytes that are read behind what is known of each byte of a segment's code. */
+#define KX_INFO_BEYOND 64
+
 struct kx_code_memory {
 	uint8_t *data; /* NULL: none */
 	size_t size;   /* bytes */

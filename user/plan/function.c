@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "plan/quick_decode.h"
+#include "plan/walk.h"
 
 static int add_way(struct kx_function_code *f, const struct kx_way_out *way)
 {
@@ -79,30 +80,98 @@ static int note(struct kx_function_code *f, const struct kx_part *part, uint64_t
 	}
 }
 
-static int scan_part(struct kx_function_code *f, struct kx_part *part, struct kx_err *err)
+static uint64_t sum(__m128i two)
+{
+	return (uint64_t)_mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
+}
+
+/*
+ * Counts the instructions of @part, and whether it is regular: then their lengths add up to its own. They do no more as
+ * soon as an instruction overlaps another, or the end, as all from its beginning on one behind the other are decoded.
+ */
+static uint32_t count(struct kx_part *part)
+{
+	const struct kx_code_range *r = part->range;
+	const __m128i length = _mm_set1_epi8(KX_INFO_LENGTH), one = _mm_set1_epi8(1), zero = _mm_setzero_si128();
+	const uint64_t size = part->to - part->from;
+	const uint8_t *info, *end;
+	__m128i sums = zero, starts = zero;
+
+	if (!r || size > r->size - (part->from - r->addr))
+		return 0;
+	info = r->info + (part->from - r->addr);
+	for (end = info + size; end - info >= 16; info += 16) {
+		const __m128i block = _mm_loadu_si128((const __m128i *)info);
+
+		starts = _mm_add_epi64(starts, _mm_sad_epu8(_mm_min_epu8(block, one), zero));
+		sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_and_si128(block, length), zero));
+	}
+	for (; info < end; info++) {
+		starts = _mm_add_epi64(starts, _mm_cvtsi32_si128(*info > 0));
+		sums = _mm_add_epi64(sums, _mm_cvtsi32_si128(*info & KX_INFO_LENGTH));
+	}
+	part->regular = sum(sums) == size;
+	return (uint32_t)sum(starts);
+}
+
+/* Of a regular part: only what has a class that is noted is looked at. */
+static int scan_regular(struct kx_function_code *f, struct kx_part *part, uint64_t *pos)
+{
+	uint64_t padding_end = 0;
+	uint32_t padding = 0;
+	struct kx_walk w;
+	int ret = 0;
+
+	kx_walk_begin(&w, part, KX_INSN_STACK + 1, false);
+	while (!ret && kx_walk_next(&w, pos)) {
+		const enum kx_insn_class class = kx_range_class(part->range, *pos);
+
+		if (*pos != padding_end)
+			padding = 0;
+		ret = note(f, part, *pos, class, &padding);
+		if (class == KX_INSN_ODD)
+			padding_end = *pos + kx_range_length(part->range, *pos);
+	}
+	if (!ret)
+		*pos = part->to;
+	f->instructions -= padding_end == part->to ? padding : 0;
+	return ret;
+}
+
+static int scan_irregular(struct kx_function_code *f, struct kx_part *part, uint64_t *pos)
 {
 	const struct kx_code_range *r = part->range;
 	const uint64_t end = !r ? part->from :
 			     part->to - r->addr < r->size ? part->to : r->addr + r->size;
-	uint64_t pos = part->from;
 	uint32_t padding = 0;
 	int ret = 0;
 
-	while (pos < end && !ret) {
-		const enum kx_insn_class class = kx_range_class(r, pos);
-		const unsigned length = kx_range_length(r, pos);
+	while (*pos < end && !ret) {
+		const enum kx_insn_class class = kx_range_class(r, *pos);
+		const unsigned length = kx_range_length(r, *pos);
 
-		if (!length || length > part->to - pos)
+		if (!length || length > part->to - *pos)
 			break;
 		f->instructions++;
 		if (class != KX_INSN_ODD)
 			padding = 0;
 		if (class > KX_INSN_STACK)
-			ret = note(f, part, pos, class, &padding);
+			ret = note(f, part, *pos, class, &padding);
 		if (!ret)
-			pos += length;
+			*pos += length;
 	}
 	f->instructions -= padding;
+	return ret;
+}
+
+static int scan_part(struct kx_function_code *f, struct kx_part *part, struct kx_err *err)
+{
+	const uint32_t instructions = count(part);
+	uint64_t pos = part->from;
+	int ret;
+
+	f->instructions += part->regular ? instructions : 0;
+	ret = part->regular ? scan_regular(f, part, &pos) : scan_irregular(f, part, &pos);
 	if (ret == -ENOMEM)
 		return kx_err_set(err, ret, "out of memory for its code");
 	if (pos < part->to)
@@ -117,10 +186,10 @@ int kx_function_scan(const struct kx_code *code, const struct kx_symbols *syms,
 	int ret;
 
 	*out = (struct kx_function_code){ .code = code, .syms = syms, .nparts = 1 };
-	out->parts[0] = (struct kx_part){ sym->addr, sym->addr + sym->size, kx_code_range(code, sym->addr) };
+	out->parts[0] = (struct kx_part){ sym->addr, sym->addr + sym->size, kx_code_range(code, sym->addr), false };
 	if (sym->cold_addr) {
 		out->parts[1] = (struct kx_part){ sym->cold_addr, sym->cold_addr + sym->cold_size,
-						  kx_code_range(code, sym->cold_addr) };
+						  kx_code_range(code, sym->cold_addr), false };
 		out->nparts = 2;
 	}
 	for (size_t i = 0; i < out->nparts; i++) {

@@ -18,6 +18,7 @@
 struct kx_part {
 	uint64_t from, to; /* ELF virtual addresses, [from, to) */
 	const struct kx_code_range *range; /* the segment that holds it */
+	bool regular; /* nothing was decoded in it but one instruction behind the other */
 };
 
 /* An instruction by which the function may be left: `ret`, an indirect jump, or a direct jump to the outside or to the

@@ -9,6 +9,7 @@
 #include "plan/probe_cost.h"
 #include "plan/simple_insn.h"
 #include "plan/stack_step.h"
+#include "plan/walk.h"
 
 /* Between the jump and the return instruction; longer ones take time that is missing in the call's duration. */
 #define MAX_BEHIND 24
@@ -61,13 +62,13 @@ static bool note_edges(struct moves *m)
 {
 	for (size_t i = 0; i < m->f->nparts; i++) {
 		const struct kx_part *part = &m->f->parts[i];
-		uint64_t pos = part->from;
+		struct kx_walk w;
+		uint64_t pos;
 
-		while (pos < part->to && kx_range_length(part->range, pos)) {
+		kx_walk_begin(&w, part, KX_INSN_BRANCH, false);
+		while (kx_walk_next(&w, &pos))
 			if (!note_edge(m, part->range, pos))
 				return false;
-			pos += kx_range_length(part->range, pos);
-		}
 	}
 	return true;
 }

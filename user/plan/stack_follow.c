@@ -8,6 +8,7 @@
 
 #include "plan/function.h"
 #include "plan/stack_step.h"
+#include "plan/walk.h"
 
 struct slot {
 	uint64_t addr; /* 0: free */
@@ -78,12 +79,13 @@ static bool walk(const struct kx_function_code *f, struct kx_stack *s, const str
 	const struct kx_code_range *r = part->range;
 	struct kx_stack_state st = { .depth_known = is_entry };
 	bool touches = false;
-	unsigned length;
+	struct kx_walk w;
+	uint64_t pos;
 
-	for (uint64_t pos = part->from; pos < part->to; pos += length) {
+	kx_walk_begin(&w, part, KX_INSN_STACK, true);
+	while (kx_walk_next(&w, &pos)) {
 		const enum kx_insn_class class = kx_range_class(r, pos);
 
-		length = kx_range_length(r, pos);
 		if (kx_range_is_target(r, pos)) {
 			/* What a branch carries is surer than falling through, which may
 			 * be behind a call that never returns. */
@@ -99,7 +101,7 @@ static bool walk(const struct kx_function_code *f, struct kx_stack *s, const str
 		case KX_INSN_ODD:
 			break;
 		case KX_INSN_STACK:
-			touches |= kx_stack_step(f->code, &st, pos, kx_range_bytes(r, pos), length);
+			touches |= kx_stack_step(f->code, &st, pos, kx_range_bytes(r, pos), kx_range_length(r, pos));
 			break;
 		case KX_INSN_BRANCH:
 			if (!follow_branch(f, s, r, pos, &st))

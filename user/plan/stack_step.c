@@ -350,6 +350,63 @@ static bool step_quickly(struct kx_stack_state *st, const uint8_t *b)
 	return apply(st, &o, role, opcode, prefix == 0x66);
 }
 
+/* Which of two ways the common opcodes without prefix go. */
+enum common {
+	UNCOMMON = 0,
+	CHANGES_RM,  /* at most */
+	CHANGES_REG, /* at most */
+	COMPUTES,    /* an address, without access to memory */
+};
+
+#define COMMON_ALU CHANGES_RM, CHANGES_RM, CHANGES_REG, CHANGES_REG, 0, 0, 0, 0
+
+static const uint8_t common_opcode[256] = {
+	COMMON_ALU, COMMON_ALU, COMMON_ALU, COMMON_ALU, COMMON_ALU, COMMON_ALU, COMMON_ALU, COMMON_ALU,
+	[0x63] = CHANGES_REG, [0x69] = CHANGES_REG, [0x6b] = CHANGES_REG,
+	[0x80] = CHANGES_RM, [0x81] = CHANGES_RM, [0x83] = CHANGES_RM, [0x84] = CHANGES_RM, [0x85] = CHANGES_RM,
+	[0x88] = CHANGES_RM, [0x89] = CHANGES_RM, [0x8a] = CHANGES_REG, [0x8b] = CHANGES_REG, [0x8d] = COMPUTES,
+	[0xc6] = CHANGES_RM, [0xc7] = CHANGES_RM,
+};
+
+/*
+ * Whether the instruction at @b is a common one that changes neither RSP nor RBP nor touches the return address: most that
+ * mention them use variables on the stack, or RBP for something else. False: look closer.
+ */
+static inline bool changes_nothing(const struct kx_stack_state *st, const uint8_t *b)
+{
+	const uint8_t rex = *b >> 4 == 4 ? *b++ : 0;
+	const enum common kind = (enum common)common_opcode[b[0]];
+	bool low_is_stack;
+	int64_t disp = 0;
+	int32_t near;
+	uint8_t m;
+
+	if (kind == UNCOMMON)
+		return false;
+	m = b[1];
+	if (kind != CHANGES_RM && (m >> 3 & 6) == RSP && !(rex & 4))
+		return false;
+	low_is_stack = (m & 6) == RSP && !(rex & 1);
+	if (m >= 0xc0)
+		return kind != CHANGES_RM || !low_is_stack;
+	if (kind == COMPUTES)
+		return true;
+	b += 2;
+	if ((m & 7) == RSP) {
+		if (*b++ != (RSP << 3 | RSP) || (rex & 3))
+			return false;
+	} else if (!low_is_stack || m < 0x40) {
+		return true;
+	}
+	if (m >= 0x80) {
+		memcpy(&near, b, sizeof(near));
+		disp = near;
+	} else if (m >= 0x40) {
+		disp = sign_extended(*b);
+	}
+	return (m & 7) == RSP ? is_clear(st->depth_known, st->depth, disp) : is_clear(st->frame_known, st->frame, disp);
+}
+
 /* push, pop and leave, as most prologues and epilogues have them; false if @b is something else. */
 static bool push_or_pop(struct kx_stack_state *st, const uint8_t *b, unsigned length, bool *touches)
 {
@@ -383,9 +440,9 @@ bool kx_stack_step(const struct kx_code *code, struct kx_stack_state *st, uint64
 	struct kx_insn insn;
 	bool touches;
 
-	if (push_or_pop(st, bytes, length, &touches))
+	if (length <= 2 && push_or_pop(st, bytes, length, &touches))
 		return touches;
-	if (length > 1 && step_quickly(st, bytes))
+	if (length > 1 && (changes_nothing(st, bytes) || step_quickly(st, bytes)))
 		return false;
 	return kx_code_decode(code, addr, &insn) && kx_stack_step_decoded(code, st, &insn);
 }

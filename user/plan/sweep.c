@@ -262,7 +262,7 @@ static int add_range(struct kx_code *code, const struct kx_elf_section *seg)
 	struct kx_code_range *r = &code->ranges[code->nranges];
 
 	*r = (struct kx_code_range){ .addr = seg->addr, .size = seg->size, .bytes = seg->data };
-	r->info = piece_of(code, seg->size);
+	r->info = piece_of(code, seg->size + KX_INFO_BEYOND);
 	r->targets = bits_of(code, seg->size);
 	r->entered = bits_of(code, seg->size);
 	code->nranges++;

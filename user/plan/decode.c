@@ -129,15 +129,11 @@ static unsigned decode_fully(const struct kx_code *code, const struct kx_code_ra
 unsigned kx_code_info(const struct kx_code *code, const struct kx_code_range *r, uint64_t addr, uint64_t *target)
 {
 	const uint8_t *bytes = kx_range_bytes(r, addr);
-	unsigned info = kx_quick_decode(bytes, r->size - (addr - r->addr));
-	const enum kx_insn_class class = (enum kx_insn_class)(info >> KX_INFO_CLASS_SHIFT);
+	const unsigned info = kx_quick_decode(bytes, r->size - (addr - r->addr));
 
-	*target = 0;
 	if (!info)
 		return decode_fully(code, r, addr, target);
-	if (class != KX_INSN_BRANCH && (class != KX_INSN_CALL || bytes[0] != 0xe8))
-		return info;
-	*target = kx_near_target(addr, bytes, info & KX_INFO_LENGTH);
+	*target = kx_quick_target(addr, bytes, info);
 	return info;
 }
 

@@ -219,21 +219,22 @@ static int choose_exits(const struct kx_planner *p, const struct kx_symbol *sym,
 			const struct kx_plan_options *options, bool touches_return, int inst_ret,
 			const struct kx_err *inst_err, struct kx_plan *out, struct kx_err *err)
 {
-	const char *hazard = return_hazard(p, sym, touches_return);
-	const bool harmless = !options->returns_forbidden && !hazard &&
-			      (options->returns_harmless || !out->makes_calls);
+	const bool harmless = !options->returns_forbidden && (options->returns_harmless || !out->makes_calls);
+	const char *hazard;
 
 	switch (options->exits) {
 	case KX_EXITS_NONE:
 		out->exit_kind = KX_EXITS_NONE;
 		break;
 	case KX_EXITS_RETURN:
+		hazard = return_hazard(p, sym, touches_return);
 		if (hazard)
 			return kx_err_set(err, -EOPNOTSUPP, "%s", hazard);
 		out->exit_kind = KX_EXITS_RETURN;
 		break;
 	default:
-		out->exit_kind = options->exits == KX_EXITS_AUTO && harmless ?
+		/* the hazard last: it reads the function's name */
+		out->exit_kind = options->exits == KX_EXITS_AUTO && harmless && !return_hazard(p, sym, touches_return) ?
 					 KX_EXITS_RETURN :
 					 KX_EXITS_INSTRUCTION;
 		break;

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "plan/decode_internal.h"
 #include "plan/gap.h"
+#include "plan/quick_decode.h"
 
 /* @size bytes, all zero. */
 static void *piece_of(const struct kx_code *code, size_t size)
@@ -71,7 +72,13 @@ static void sweep(const struct kx_code *code, const struct kx_symbol *s, uint64_
 			at += info & KX_INFO_LENGTH;
 			continue;
 		}
-		info = kx_code_info(code, r, r->addr + at, &target);
+		at += kx_quick_run(r->bytes + at, r->size - at, end - at, r->info + at, &info);
+		if (at >= end || r->info[at])
+			continue;
+		if (info)
+			target = kx_quick_target(r->addr + at, r->bytes + at, info);
+		else
+			info = kx_code_info(code, r, r->addr + at, &target);
 		if (!info)
 			info = KX_INSN_ODD << KX_INFO_CLASS_SHIFT | 1;
 		r->info[at] = (uint8_t)info;

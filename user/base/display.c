@@ -278,22 +278,26 @@ static size_t module_columns(const char *module, size_t name, size_t columns)
 
 char *kx_display_function(const char *name, const char *module, size_t columns, size_t *module_at)
 {
-	char *shown = columns ? kx_display_name(name, columns) : kx_printable(name, strlen(name)), *short_module, *out;
-	char *whole = kx_printable(module, strlen(module));
+	char *shown, *short_module, *whole, *out;
 	size_t wanted = 0;
 
-	if (shown && whole && columns && *whole)
+	if (!columns)
+		return *module ? kx_printable_pair(name, " [", module, "]", module_at) :
+				 kx_printable_pair(name, "", "", "", module_at);
+	shown = kx_display_name(name, columns);
+	whole = kx_printable(module, strlen(module));
+	if (shown && whole && *whole)
 		wanted = module_columns(whole, kx_display_width(shown, strlen(shown)), columns);
 	if (shown && wanted) {
 		free(shown);
 		shown = kx_display_name(name, columns - wanted);
 	}
 	*module_at = shown ? strlen(shown) : 0;
-	if (!shown || !whole || !*whole || (columns && !wanted)) {
+	if (!shown || !whole || !*whole || !wanted) {
 		free(whole);
 		return shown;
 	}
-	short_module = columns ? kx_display_name(module, wanted - 3) : strdup(whole);
+	short_module = kx_display_name(module, wanted - 3);
 	free(whole);
 	if (!short_module || asprintf(&out, "%s [%s]", shown, short_module) < 0)
 		out = NULL;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "base/printable.h"
 
+#include <emmintrin.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,10 +50,25 @@ size_t kx_printable_char(const unsigned char *p, size_t size, char out[KX_PRINTA
 	return 4;
 }
 
+#define BLOCK 16 /* bytes */
+
+/* Whether all of a block is from ' ' to '~': nearly all names are. */
+static bool is_plain(const char *text)
+{
+	const __m128i v = _mm_loadu_si128((const __m128i *)text);
+	const __m128i below = _mm_cmplt_epi8(v, _mm_set1_epi8(' ')); /* signed: above 7f, too */
+
+	return !_mm_movemask_epi8(_mm_or_si128(below, _mm_cmpeq_epi8(v, _mm_set1_epi8(0x7f))));
+}
+
 /* Puts the printable form of @text at @at, where KX_PRINTABLE_MAX bytes for each of its bytes are free; returns its end. */
 static char *put(char *at, const char *text, size_t size)
 {
 	for (size_t i = 0, used; i < size; i += used) {
+		for (; size - i >= BLOCK && is_plain(text + i); i += BLOCK, at += BLOCK)
+			memcpy(at, text + i, BLOCK);
+		if (i == size)
+			break;
 		used = 1;
 		if (text[i] >= ' ' && text[i] < 0x7f) /* nearly all, and sooner done */
 			*at++ = text[i];
@@ -67,6 +84,19 @@ char *kx_printable(const char *text, size_t size)
 
 	if (out)
 		*put(out, text, size) = 0;
+	return out;
+}
+
+char *kx_printable_pair(const char *first, const char *between, const char *second, const char *end, size_t *first_size)
+{
+	const size_t a = strlen(first), b = strlen(second);
+	char *out = malloc((a + b) * KX_PRINTABLE_MAX + strlen(between) + strlen(end) + 1), *at;
+
+	if (!out)
+		return NULL;
+	at = put(out, first, a);
+	*first_size = (size_t)(at - out);
+	strcpy(put(stpcpy(at, between), second, b), end);
 	return out;
 }
 

@@ -27,6 +27,10 @@ size_t kx_printable_char(const unsigned char *p, size_t size, char out[KX_PRINTA
 /* @text in printable form, in allocated memory; NULL if memory ran out. */
 char *kx_printable(const char *text, size_t size);
 
+/* @first and @second, made printable, with @between (and @end) as they are; *@first_size: where @between begins. In
+ * allocated memory; NULL if memory ran out. */
+char *kx_printable_pair(const char *first, const char *between, const char *second, const char *end, size_t *first_size);
+
 /*
  * Prints to @to like fprintf, in printable form but for line breaks at the start and the end of
  * @format. Without memory nothing is printed.

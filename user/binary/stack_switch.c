@@ -45,10 +45,24 @@ static bool is_one_of(const char *name, const char *const *names, size_t n)
 	return false;
 }
 
-/* Whether the name begins like one of ours: spares most names the comparisons. */
+/* Whether the name begins like one of ours, which no C++ name does: spares most names the comparisons. */
 static bool may_be(const char *name)
 {
-	return name[0] && strchr("smjoczl_a", name[0]);
+	switch (name[0]) {
+	case '_':
+		return name[1] == '_' || name[1] == 'm';
+	case 'a':
+	case 'c':
+	case 'j':
+	case 'l':
+	case 'm':
+	case 'o':
+	case 's':
+	case 'z':
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* @ctx: whether the program is static. LLVM names __morestack weakly. */

@@ -169,7 +169,8 @@ int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *ra
 	for (size_t i = 0; i < sel->nfunctions; i++)
 		if (sel->functions[i].traced)
 			t.rows[t.n++] = i;
-	qsort_r(t.rows, t.n, sizeof(*t.rows), compare, &t);
+	if (o->sort != KX_FUNCTIONS_BY_ADDRESS)
+		qsort_r(t.rows, t.n, sizeof(*t.rows), compare, &t);
 	choose_columns(&t);
 	print_heads(&t);
 	shown = o->limit && o->limit < t.n ? o->limit : t.n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Several threads decode and plan a library as one thread does. */
+/* Several threads, and in memory that another library has used, decode and plan a library as one thread does. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -40,11 +40,12 @@ static void *plan_some(void *arg)
 	return NULL;
 }
 
-static void plan_all(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct all *a)
+static void plan_all(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code_memory *memory,
+		     struct all *a)
 {
 	*a = (struct all){ .syms = syms, .planned = calloc(syms->count, sizeof(*a->planned)) };
 	assert_non_null(a->planned);
-	assert_int_equal(kx_planner_new(elf, syms, threads, NULL, &a->planner, NULL), 0);
+	assert_int_equal(kx_planner_new(elf, syms, threads, memory, &a->planner, NULL), 0);
 	kx_parallel_run(threads, plan_some, a);
 }
 
@@ -88,10 +89,11 @@ static void check_same(const struct planned *a, const struct planned *b)
 	assert_int_equal(x->tail_calls, y->tail_calls);
 }
 
-static void check_file(const char *path)
+/* @memory: for the code of all files, one after the other */
+static void check_file(const char *path, struct kx_code_memory *memory)
 {
 	struct kx_symbols syms;
-	struct all one, several;
+	struct all one, several, reused;
 	struct kx_elf *elf;
 
 	if (access(path, R_OK)) {
@@ -100,23 +102,34 @@ static void check_file(const char *path)
 	}
 	assert_int_equal(kx_elf_open(path, &elf, NULL), 0);
 	assert_int_equal(kx_symbols_read(elf, NULL, &syms, NULL), 0);
-	plan_all(elf, &syms, 1, &one);
-	plan_all(elf, &syms, THREADS, &several);
-	for (size_t i = 0; i < syms.count; i++)
+	plan_all(elf, &syms, 1, NULL, &one);
+	assert_false(memory->taken);
+	plan_all(elf, &syms, THREADS, memory, &reused);
+	assert_true(memory->taken);
+	/* is not given twice */
+	plan_all(elf, &syms, THREADS, memory, &several);
+	for (size_t i = 0; i < syms.count; i++) {
 		check_same(&one.planned[i], &several.planned[i]);
+		check_same(&one.planned[i], &reused.planned[i]);
+	}
 	print_message("%s: %zu functions\n", path, syms.count);
 	free_all(&one);
 	free_all(&several);
+	free_all(&reused);
 	kx_symbols_free(&syms);
 	kx_elf_close(elf);
 }
 
 static void test_libraries(void **state)
 {
+	struct kx_code_memory memory;
+
 	(void)state;
-	check_file("/proc/self/exe");
-	check_file("/lib/x86_64-linux-gnu/libc.so.6");
-	check_file("/usr/lib/x86_64-linux-gnu/libcrypto.so.3");
+	kx_code_memory_reserve(&memory, 32u << 20);
+	check_file("/proc/self/exe", &memory);
+	check_file("/lib/x86_64-linux-gnu/libc.so.6", &memory);
+	check_file("/usr/lib/x86_64-linux-gnu/libcrypto.so.3", &memory);
+	kx_code_memory_free(&memory);
 }
 
 int main(void)

@@ -283,6 +283,7 @@ soak: ## install what is missing, record with --rotate for an hour (SECONDS=N), 
 kernels: ## test every feature on each kernel, and write the README's table
 	@NOSETUP=$(NOSETUP) scripts/setup.sh build test
 	@$(MAKE) --no-print-directory tests
+	@BUILD='$(BUILD)' KX_VM_SERIES='6.1 6.12' tests/run.sh vm
 	@BUILD='$(BUILD)' tests/vm/matrix.sh --write
 
 # Each file and its place, without DESTDIR. The last part of a page's name is its section: kxray-json.7 is in man7.

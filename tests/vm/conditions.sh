@@ -4,8 +4,8 @@
 #
 # Conditions of calls on other kernels, by each mechanism: exactly the calls that met them are recorded.
 #
-#   tests/vm/conditions.sh [SERIES...]        default 6.1, whose verifier allows least
-series_list=${*:-6.1}
+#   tests/vm/conditions.sh [SERIES...]        default $KX_VM_SERIES, or 6.1, whose verifier allows least
+series_list=${*:-${KX_VM_SERIES:-6.1}}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -22,14 +22,14 @@ record() # NAME OPTION...
 	tail -n 2 /out/$name/both | head -n 1 >/out/$name/did.json
 	tail -n 1 /out/$name/both >/out/$name/rec.json
 }
-for how in "auto" "multi --mechanism multi" "single --mechanism single" "instruction --exits instruction"; do
+for how in "auto" "single --mechanism single"; do
 	set -- $how
 	name=$1
 	shift
 	record $name-entry "$@" -f cond_leaf --callers --args 2 --if 'arg1:i32 <= -3 || arg2 == 4096 && !(arg3:i8 == 20)'
 	[ $name = auto ] && record $name-text "$@" -f 'cond_text(arg1:str)' --if 'arg1 =~ "/api/*"'
 	record $name-result "$@" -f 'cond_leaf(arg1:i32, arg3:i8) if ret:i32 < 0 && arg1 > -3' --max-overhead 99
-	[ $name = auto ] || [ $name = single ] || continue
+	[ $name = auto ] || continue
 	record $name-depth "$@" -f cond_nest -f cond_leaf --if 'depth == 3'
 	record $name-long "$@" -f cond_nest -f cond_jump --if 'ret < 0' --min-duration 1ns --callers --args 3
 done
@@ -52,15 +52,11 @@ check() {
 	local name=vm_$1 out=$2 how
 	assert_eq "${name}_run" "$STATUS" 0
 	assert_eq "${name}_kernel_log" "$ERR" ''
-	for how in auto multi single instruction; do
-		if [ "$how" = multi ] && [ "$1" = 6.1 ]; then
-			assert_eq "${name}_multi_refused" "$(cat "$out/multi-entry/status")" 1
-			continue
-		fi
+	for how in auto single; do
 		compare "${name}_${how}_entry" $how-entry 'a <= -3 or b == 4096 and c != 20' 'compared 126, met 51, unknown 0, undecided 0' cond_leaf
 		[ $how != auto ] || compare "${name}_${how}_text" $how-text 'matches("/api/*")' 'compared 36, met 6, unknown 9, undecided 0' cond_text
 		compare "${name}_${how}_result" $how-result 'ret < 0 and a > -3' 'compared 126, met 33, unknown 0, undecided 0' cond_leaf
-		[ $how = auto ] || [ $how = single ] || continue
+		[ $how = auto ] || continue
 		compare "${name}_${how}_depth" $how-depth 'depth == 3' 'compared 141, met 6, unknown 0, undecided 0' cond_nest cond_leaf
 		compare "${name}_${how}_long" $how-long 'ret < 0' 'compared 21, met 12, unknown 0, undecided 3' cond_nest cond_jump
 	done

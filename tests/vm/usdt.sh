@@ -4,8 +4,8 @@
 #
 # USDT markers on other kernels: counts, values, semaphores and spans by each mechanism, as the target passed them.
 #
-#   tests/vm/usdt.sh [SERIES...]        default 6.1, whose verifier allows least
-series_list=${*:-6.1}
+#   tests/vm/usdt.sh [SERIES...]        default $KX_VM_SERIES, or 6.1, whose verifier allows least
+series_list=${*:-${KX_VM_SERIES:-6.1}}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 

@@ -77,6 +77,8 @@ try() { # NAME COMMAND
 	if [ $STATUS = 1 ] && [[ $2 = *kernel:* && $ERR = *"kernel functions"* ]]; then
 		run bash -c "$(sed -E "s/-f '?kernel:[^ ]*//g; s/--kernel-mechanism[= ][a-z.]+//" <<<"$2")"
 	fi
+	# two recordings of a fraction of a second on a loaded machine may differ
+	[[ $2 != *--fail-above* || "$OUT$ERR" != *"slower by more than"* ]] || STATUS=0
 	assert_eq "$1" "$STATUS $([ $STATUS = 0 ] || tail -n 3 "$TMP/run.err")" "0 "
 }
 

@@ -65,4 +65,4 @@ check() {
 		"there is no control group '/cg/a/b/c'"
 	documented "$series" 'filters (--comm, --uid)' yes
 }
-vm_each "${*:-6.1 6.12}" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/counts:/counts" --smp 1
+vm_each "${*:-${KX_VM_SERIES:-6.1}}" "$TMP/guest" check "$KXRAY:/kxray $TARGETS/counts:/counts" --smp 1

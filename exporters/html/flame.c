@@ -115,7 +115,6 @@ int kx_html_flame_encode(struct kx_html_flame *f, struct kx_bytes *out, uint64_t
 			 uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx, uint32_t other)
 {
 	struct node *nodes = calloc(f->stacks.nnodes, sizeof(*nodes));
-	const struct kx_ns_scale scale = kx_ns_scale_of(tsc_hz);
 	uint32_t place = 0;
 
 	if (!nodes)
@@ -129,12 +128,12 @@ int kx_html_flame_encode(struct kx_html_flame *f, struct kx_bytes *out, uint64_t
 			continue;
 		nodes[i].place = ++place; /* behind the added nodes before it */
 		put_node(out, is_thread ? 0 : place - nodes[s->parent].place,
-			 is_thread ? s->func : name_of(ctx, s->func), kx_scale_ns(&scale, s->value),
+			 is_thread ? s->func : name_of(ctx, s->func), kx_trace_ns(s->value, tsc_hz),
 			 f->calls[i]);
 		if (!nodes[i].calls)
 			continue;
 		place++;
-		put_node(out, 1, other, kx_scale_ns(&scale, nodes[i].ticks), nodes[i].calls);
+		put_node(out, 1, other, kx_trace_ns(nodes[i].ticks, tsc_hz), nodes[i].calls);
 	}
 	free(nodes);
 	return 0;

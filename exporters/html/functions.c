@@ -42,12 +42,13 @@ void kx_html_functions_free(struct kx_html_functions *f)
 	kx_report_free(f->report);
 }
 
-uint32_t kx_html_function_index(const struct kx_html_functions *f, uint32_t id)
+uint32_t kx_html_function_index(struct kx_html_functions *f, uint32_t id)
 {
-	uint32_t index;
+	uint32_t index = 0;
 
-	/* the report has counted all functions */
-	return kx_pair_find(&f->index, 0, id, &index) ? index : 0;
+	/* the report has counted all functions: this adds none */
+	kx_pair_index(&f->index, 0, id, &index);
+	return index;
 }
 
 static uint32_t bucket_of(uint64_t ns)

@@ -39,7 +39,7 @@ int kx_html_functions_read(struct kx_html_functions *f, const struct kx_export *
 void kx_html_functions_free(struct kx_html_functions *f);
 
 /* The place of function @id in the page, after the report; all that the walk meets have one. */
-uint32_t kx_html_function_index(const struct kx_html_functions *f, uint32_t id);
+uint32_t kx_html_function_index(struct kx_html_functions *f, uint32_t id);
 /* For the walk: a measured call of function @id took @ticks. Errors: -ENOMEM. */
 int kx_html_functions_add(struct kx_html_functions *f, uint32_t id, uint64_t ticks);
 

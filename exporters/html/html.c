@@ -21,13 +21,11 @@
 
 #include "base/array.h"
 #include "base/parallel.h"
-#include "base/usable_cpus.h"
 #include "exporters/common/instant.h"
 #include "exporters/common/sched_slices.h"
 #include "exporters/common/text.h"
 #include "exporters/exporter.h"
 #include "exporters/html/blocks.h"
-#include "exporters/html/feed.h"
 #include "exporters/html/flame.h"
 #include "exporters/html/functions.h"
 #include "exporters/html/head.h"
@@ -41,7 +39,6 @@ struct html {
 	struct kx_html_functions functions;
 	struct kx_html_flame flame;
 	struct kx_html_slices slices;
-	struct kx_html_feed *feed; /* into slices, and the histograms of functions */
 	struct kx_sched_slices sched;
 	struct kx_text_out *threads;
 	json_t *text_index;		      /* text to index */
@@ -82,10 +79,11 @@ static int row_of_depth(struct html *h, uint32_t depth, uint32_t *row)
 
 	while (h->nrows <= depth && !r) {
 		r = KX_ARRAY_RESERVE(h->rows, h->rows_room, h->nrows);
-		if (r)
-			break;
-		h->rows[h->nrows] = kx_html_feed_row(h->feed, h->thread, KX_HTML_CALLS, (uint32_t)h->nrows);
-		h->nrows++;
+		if (!r)
+			r = kx_html_row_new(&h->slices, h->thread, KX_HTML_CALLS,
+					    (uint32_t)h->nrows, &h->rows[h->nrows]);
+		if (!r)
+			h->nrows++;
 	}
 	if (!r)
 		*row = h->rows[depth];
@@ -95,12 +93,12 @@ static int row_of_depth(struct html *h, uint32_t depth, uint32_t *row)
 static int add_other(struct html *h, enum kx_html_row_kind kind, const struct kx_html_slice *slice)
 {
 	struct kx_html_slice s = *slice;
+	int r = 0;
 
 	if (h->other_rows[kind] == NO_ROW)
-		h->other_rows[kind] = kx_html_feed_row(h->feed, h->thread, kind, 0);
+		r = kx_html_row_new(&h->slices, h->thread, kind, 0, &h->other_rows[kind]);
 	s.row = h->other_rows[kind] & ~(3u << 30);
-	kx_html_feed_slice(h->feed, &s, UINT64_MAX);
-	return 0;
+	return r ? r : kx_html_slice_add(&h->slices, &s);
 }
 
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
@@ -130,10 +128,10 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 	/* the time of a repaired call is not known: it counts as its caller's */
 	kx_html_flame_leave(&h->flame, (uint32_t)(uintptr_t)call->user,
 			    how == KX_LEAVE_REPAIRED ? 0 : call->took - call->children);
+	if (!r && kx_leave_is_measured(how))
+		r = kx_html_functions_add(&h->functions, call->func, call->took);
 	slice.row = row & ~(3u << 30);
-	if (!r)
-		kx_html_feed_slice(h->feed, &slice, kx_leave_is_measured(how) ? call->took : UINT64_MAX);
-	return r;
+	return r ? r : kx_html_slice_add(&h->slices, &slice);
 }
 
 static int text_index(struct html *h, const char *text, uint32_t *index)
@@ -242,55 +240,24 @@ static uint32_t name_of(void *ctx, uint32_t func)
 	return kx_html_function_index(&h->functions, func);
 }
 
-/* The timeline, and all else but the head, each by whoever comes first. */
-struct encoding {
-	struct html *h;
-	struct kx_html_streams streams; /* of the timeline */
-	struct kx_bytes *names, *numbers, *flame;
-	int timeline, others; /* results */
-	atomic_uint next;
-};
-
-static void *encode_part(void *ctx)
+static int encode_timeline(struct html *h, struct kx_html_blocks *b, uint64_t first_tsc)
 {
-	struct encoding *e = ctx;
-	struct html *h = e->h;
-	uint32_t other = (uint32_t)kx_report_nfunctions(h->functions.report);
-	unsigned part;
+	struct kx_html_streams streams = { .rows = kx_html_block_new(b, "rows", false) };
 
-	while ((part = e->next++) < 2) {
-		if (!part) {
-			e->timeline = kx_html_slices_encode(&h->slices, &e->streams,
-							    kx_calls_get_totals(h->x->calls)->first_tsc,
-							    h->x->tsc_hz, name_of, h);
-			continue;
-		}
-		e->others = kx_html_functions_encode(&h->functions, h->x, e->numbers, e->names);
-		if (!e->others)
-			e->others = kx_html_flame_encode(&h->flame, e->flame, h->x->tsc_hz, name_of, h, other);
-	}
-	return NULL;
-}
-
-static int encode_parts(struct html *h, struct kx_html_blocks *b)
-{
-	struct encoding e = { .h = h };
-
-	e.names = kx_html_block_new(b, "names", true);
-	e.numbers = kx_html_block_new(b, "numbers", false);
-	e.flame = kx_html_block_new(b, "flame", false);
-	e.streams.rows = kx_html_block_new(b, "rows", false);
-	e.streams.tags = kx_html_block_new(b, "tags", true);
-	e.streams.gaps = kx_html_block_new(b, "gaps", false);
-	e.streams.times = kx_html_block_new(b, "times", false);
-	e.streams.merged = kx_html_block_new(b, "merged", false);
-	kx_parallel_run(kx_usable_cpus(2), encode_part, &e);
-	return e.others ? e.others : e.timeline;
+	streams.tags = kx_html_block_new(b, "tags", true);
+	streams.gaps = kx_html_block_new(b, "gaps", false);
+	streams.times = kx_html_block_new(b, "times", false);
+	streams.merged = kx_html_block_new(b, "merged", false);
+	return kx_html_slices_encode(&h->slices, &streams, first_tsc, h->x->tsc_hz, name_of, h);
 }
 
 static int encode(struct html *h, struct kx_html_blocks *b)
 {
-	struct kx_bytes *head = kx_html_block_new(b, "head", true);
+	uint32_t other = (uint32_t)kx_report_nfunctions(h->functions.report);
+	struct kx_bytes *head = kx_html_block_new(b, "head", true),
+			*names = kx_html_block_new(b, "names", true);
+	struct kx_bytes *numbers = kx_html_block_new(b, "numbers", false),
+			*flame = kx_html_block_new(b, "flame", false);
 	struct kx_html_head all = {
 		.x = h->x,
 		.totals = kx_report_get_totals(h->functions.report),
@@ -309,8 +276,10 @@ static int encode(struct html *h, struct kx_html_blocks *b)
 	for (size_t i = 0; i < h->slices.n; i++)
 		all.merged += h->slices.slices[i].count > 1 &&
 			      h->slices.rows[h->slices.slices[i].row].kind != KX_HTML_GAPS;
-	r = r ? r : encode_parts(h, b);
+	r = r ? r : kx_html_functions_encode(&h->functions, h->x, numbers, names);
+	r = r ? r : kx_html_flame_encode(&h->flame, flame, h->x->tsc_hz, name_of, h, other);
 	all.stacks_dropped = h->flame.dropped;
+	r = r ? r : encode_timeline(h, b, kx_calls_get_totals(h->x->calls)->first_tsc);
 	return r ? r : kx_html_head_encode(&all, head);
 }
 
@@ -345,15 +314,9 @@ static int walk(struct html *h, struct kx_err *err)
 	};
 	const struct kx_calls_totals *totals = kx_calls_get_totals(h->x->calls);
 
-	int r, fed;
-
 	h->slices.duration = totals->last_tsc - totals->first_tsc;
-	h->feed = kx_html_feed_new(&h->slices, &h->functions);
-	if (!h->feed)
-		return -ENOMEM;
-	r = kx_calls_walk(h->x->calls, KX_ORDER_THREAD, &visitor, h->x->progress, h->x->progress_ctx, err);
-	fed = kx_html_feed_end(h->feed);
-	return r ? r : fed;
+	return kx_calls_walk(h->x->calls, KX_ORDER_THREAD, &visitor, h->x->progress,
+			     h->x->progress_ctx, err);
 }
 
 /* The report and the walk, each by whoever comes first. */

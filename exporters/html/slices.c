@@ -8,7 +8,6 @@
 #include "calls/calls.h"
 
 #define MOST_ROWS (1u << 30)
-#define AHEAD	  12 /* slices */
 
 int kx_html_row_new(struct kx_html_slices *s, uint32_t thread, enum kx_html_row_kind kind,
 		    uint32_t depth, uint32_t *out)
@@ -130,32 +129,28 @@ static inline void put_varint(struct kx_bytes *b, uint64_t v)
 
 static void encode_row(const struct kx_html_slices *s, const uint32_t *order,
 		       const struct kx_html_row *row, const struct kx_html_streams *out,
-		       uint64_t first_tsc, const struct kx_ns_scale *scale, uint32_t (*name_of)(void *, uint32_t),
+		       uint64_t first_tsc, uint64_t tsc_hz, uint32_t (*name_of)(void *, uint32_t),
 		       void *ctx)
 {
 	uint64_t end = 0;
 
 	for (uint32_t i = 0; i < row->n; i++) {
 		const struct kx_html_slice *slice = &s->slices[order[i]];
-		uint32_t ahead = i + AHEAD < row->n ? i + AHEAD : i;
 		uint64_t from = slice->start > first_tsc
-					? kx_scale_ns(scale, slice->start - first_tsc)
+					? kx_trace_ns(slice->start - first_tsc, tsc_hz)
 					: 0;
 		uint64_t to =
-			slice->end > first_tsc ? kx_scale_ns(scale, slice->end - first_tsc) : 0;
+			slice->end > first_tsc ? kx_trace_ns(slice->end - first_tsc, tsc_hz) : 0;
 		uint32_t name =
 			row->kind == KX_HTML_CALLS ? name_of(ctx, slice->name) : slice->name;
 		bool merged = slice->count != 1 || row->kind == KX_HTML_GAPS;
 
-		/* those of other rows are between them */
-		__builtin_prefetch(&s->slices[order[ahead]]);
-		__builtin_prefetch(&s->slices[order[ahead]].count);
 		put_varint(out->tags, (uint64_t)name << 3 | (uint64_t)merged << 2 | slice->how);
 		put_varint(out->gaps, from - end);
 		put_varint(out->times, to - from);
 		if (merged) {
 			put_varint(out->merged, slice->count);
-			put_varint(out->merged, kx_scale_ns(scale, slice->busy));
+			put_varint(out->merged, kx_trace_ns(slice->busy, tsc_hz));
 		}
 		end = to;
 	}
@@ -166,7 +161,6 @@ int kx_html_slices_encode(const struct kx_html_slices *s, const struct kx_html_s
 			  uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx)
 {
 	uint32_t *order = malloc((s->n + 1) * sizeof(*order));
-	const struct kx_ns_scale scale = kx_ns_scale_of(tsc_hz);
 	size_t *at = malloc((s->nrows + 1) * sizeof(*at)), sum = 0;
 
 	if (!order || !at) {
@@ -187,7 +181,7 @@ int kx_html_slices_encode(const struct kx_html_slices *s, const struct kx_html_s
 		kx_bytes_varint(out->rows, row->kind);
 		kx_bytes_varint(out->rows, row->depth);
 		kx_bytes_varint(out->rows, row->n);
-		encode_row(s, order + at[i] - row->n, row, out, first_tsc, &scale, name_of, ctx);
+		encode_row(s, order + at[i] - row->n, row, out, first_tsc, tsc_hz, name_of, ctx);
 	}
 	free(order);
 	free(at);

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "exporters/html/feed.h"
 #include "exporters/html/flame.h"
 #include "exporters/html/slices.h"
 #include "fast_size.h"
@@ -218,48 +217,6 @@ static void test_slices_are_bounded(void **state)
 	kx_html_slices_free(&s);
 }
 
-/* What goes through a thread arrives as if it were added at once. More than all pieces of it hold. */
-static void test_feed(void **state)
-{
-	struct kx_html_slices fed = { .most = 70000, .duration = 1000000 }, s = { .most = 70000, .duration = 1000000 };
-	struct kx_html_functions counted = { .ns_per_tick = 1 }, f = { .ns_per_tick = 1 };
-	struct kx_html_feed *feed = kx_html_feed_new(&fed, &counted);
-	uint32_t row = 0;
-
-	(void)state;
-	assert_non_null(feed);
-	for (uint32_t i = 0; i < 100000; i++) {
-		struct kx_html_slice slice = { .start = i * 5, .end = i * 5 + i % 9, .name = i % 3, .count = 1 };
-
-		if (i % 10000 == 0) {
-			assert_int_equal(kx_html_row_new(&s, i, KX_HTML_CALLS, i / 7, &row), 0);
-			assert_int_equal(kx_html_feed_row(feed, i, KX_HTML_CALLS, i / 7), row);
-		}
-		slice.row = row & 0x3fffffff;
-		kx_html_feed_slice(feed, &slice, i % 4 ? i % 9 : UINT64_MAX);
-		if (i % 4)
-			assert_int_equal(kx_html_functions_add(&f, slice.name, i % 9), 0);
-		assert_int_equal(kx_html_slice_add(&s, &slice), 0);
-	}
-	assert_int_equal(kx_html_feed_end(feed), 0);
-	assert_int_equal(fed.nrows, s.nrows);
-	assert_int_equal(fed.n, s.n);
-	assert_true(s.n > 1000);
-	assert_memory_equal(fed.rows, s.rows, s.nrows * sizeof(*s.rows));
-	assert_memory_equal(fed.slices, s.slices, s.n * sizeof(*s.slices));
-	assert_int_equal(counted.ndurations, 3);
-	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(counted.durations[i].n, f.durations[i].n);
-		assert_memory_equal(counted.durations[i].counts, f.durations[i].counts,
-				    f.durations[i].n * sizeof(*f.durations[i].counts));
-	}
-	assert_int_equal(kx_html_feed_end(NULL), 0);
-	kx_html_slices_free(&fed);
-	kx_html_slices_free(&s);
-	kx_html_functions_free(&counted);
-	kx_html_functions_free(&f);
-}
-
 static void test_merged_slices(void **state)
 {
 	struct kx_html_slices s = { .most = 4, .duration = 1024 };
@@ -358,7 +315,6 @@ int main(void)
 		cmocka_unit_test(test_disk_full),
 		cmocka_unit_test(test_slices_are_bounded),
 		cmocka_unit_test(test_merged_slices),
-		cmocka_unit_test(test_feed),
 		cmocka_unit_test(test_early_slices),
 		cmocka_unit_test(test_small_stacks_are_added_up),
 	};

@@ -81,18 +81,6 @@ int kx_pair_index(struct kx_pair_map *m, uint32_t a, uint32_t b, uint32_t *index
 	return 1;
 }
 
-bool kx_pair_find(const struct kx_pair_map *m, uint32_t a, uint32_t b, uint32_t *index)
-{
-	uint32_t value = 0;
-
-	if (!a && b < KX_PAIR_DIRECT)
-		value = b < m->ndirect ? m->direct[b] : 0;
-	else if (m->nplaces)
-		value = find(m->places, m->nplaces, a, b)->value;
-	*index = value - 1;
-	return value;
-}
-
 void kx_pair_map_free(struct kx_pair_map *m)
 {
 	free(m->direct);

@@ -3,7 +3,6 @@
 #ifndef KX_PAIR_MAP_H
 #define KX_PAIR_MAP_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,8 +32,6 @@ struct kx_pair_map {
  * fit an array that grows with the map. Returns 1 for a new pair, 0 for a known one, or -ENOMEM.
  */
 int kx_pair_index(struct kx_pair_map *m, uint32_t a, uint32_t b, uint32_t *index);
-/* The same of a known pair; false for a new one. Changes nothing, so several threads may ask. */
-bool kx_pair_find(const struct kx_pair_map *m, uint32_t a, uint32_t b, uint32_t *index);
 void kx_pair_map_free(struct kx_pair_map *m);
 
 #endif

@@ -76,3 +76,7 @@ refused() { # SENTENCE OPTION...
 refused "--if 'fd > 3': cond_leaf has no value fd (.*): .*, at character 1" -f cond_leaf --if 'fd > 3'
 refused "--if 'arg1:str < 3': arg1 of cond_leaf is a text, .*, at character 1" -f cond_leaf --if 'arg1:str < 3'
 refused "--if 'arg1:u8 > 256': 256 is beyond the range of arg1, an unsigned number of 8 bits, at character 11" -f cond_leaf --if 'arg1:u8 > 256'
+
+# Only a condition about an argument may need a more expensive entry, where the registers are unchanged.
+entries() { "$KXRAY" record -f 'libc.so*:str*' -f 'libc.so*:mem*' "$@" -o "$TMP/entries.xray" -- /bin/true 2>&1 | grep -o '[0-9]* of [0-9]* functions have an expensive entry'; }
+assert_eq "a condition without arguments leaves entries where they are" "$(entries --if 'depth < 100 && thread != "x"')" "$(entries)"

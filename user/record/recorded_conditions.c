@@ -57,18 +57,28 @@ static int compile(struct recording *r, const struct kx_function *f, const struc
 	return code;
 }
 
+static int open_types(struct recording *r, struct kx_err *err)
+{
+	r->types = kx_value_types_new(&r->sel);
+	return r->types ? 0 : kx_err_set(err, -ENOMEM, "no memory for values");
+}
+
+/* Debug information takes memory, and a recording may last. */
+static void close_types(struct recording *r)
+{
+	kx_value_types_free(r->types);
+	r->types = NULL;
+}
+
 int kx_recorded_condition_add(void *recording, const struct kx_function *f, const struct kx_condition *c, uint16_t *number,
 			      struct kx_err *err)
 {
 	struct recording *r = recording;
-	int code;
+	int code = open_types(r, err);
 
-	r->types = kx_value_types_new(&r->sel);
-	if (!r->types)
-		return kx_err_set(err, -ENOMEM, "no memory for conditions");
-	code = compile(r, f, NULL, &c, 1, number, err);
-	kx_value_types_free(r->types);
-	r->types = NULL;
+	if (!code)
+		code = compile(r, f, NULL, &c, 1, number, err);
+	close_types(r);
 	return code;
 }
 
@@ -151,16 +161,15 @@ static int add_conditions(struct recording *r, size_t first, struct kx_err *err)
 
 int kx_recorded_calls_plan(struct recording *r, size_t first, bool joined, struct kx_err *err)
 {
-	int code = kx_recorded_values_add(r, first, joined, err);
+	int code;
 
-	if (code || !r->o->nrules)
-		return code;
-	r->types = kx_value_types_new(&r->sel);
-	if (!r->types)
-		return kx_err_set(err, -ENOMEM, "no memory for conditions");
-	code = add_conditions(r, first, err);
-	/* debug information takes memory, and a recording may last */
-	kx_value_types_free(r->types);
-	r->types = NULL;
+	if (!kx_recorded_values_wanted(r->o) && !r->o->nrules)
+		return 0;
+	code = open_types(r, err);
+	if (!code)
+		code = kx_recorded_values_add(r, first, joined, err);
+	if (!code && r->o->nrules)
+		code = add_conditions(r, first, err);
+	close_types(r);
 	return code;
 }

@@ -8,6 +8,7 @@
 
 #include "base/stop_request.h"
 #include "record/condition_needs.h"
+#include "select/condition_table.h"
 #include "select/pattern_matches.h"
 #include "select/provider_usdt.h"
 #include "select/resolved_values.h"
@@ -101,6 +102,9 @@ static struct kx_value_patterns *new_patterns(const struct kx_recording_options 
 		if (o->specs[i].n && !o->specs[i].items[0].exit && !kx_pattern_parse(o->specs[i].pattern, &p->items[p->n], NULL))
 			p->n++;
 	for (size_t i = 0; i < o->nrules; i++) {
+		/* an entry where the registers are unchanged may be more expensive */
+		if (!kx_condition_names_arguments(&o->rules[i].condition))
+			continue;
 		p->all |= !o->rules[i].pattern;
 		if (o->rules[i].pattern && !kx_pattern_parse(o->rules[i].pattern, &p->items[p->n], NULL))
 			p->n++;
@@ -418,20 +422,13 @@ int kx_recorded_values_add(struct recording *r, size_t first, bool joined, struc
 {
 	int code = 0;
 
-	if (!kx_recorded_values_wanted(r->o) && !r->o->nrules)
-		return 0;
 	if (!r->values)
 		r->values = json_object();
-	if (!r->types)
-		r->types = kx_value_types_new(&r->sel);
-	if (!r->values || !r->types)
+	if (!r->values)
 		return kx_err_set(err, -ENOMEM, "no memory for values");
 	for (size_t i = 0; i < r->o->nspecs && !code; i++)
 		code = add_spec(r, &r->o->specs[i], first, joined, err);
 	if (!code && r->o->automatic_values)
 		code = add_all_automatic(r, first, err);
-	/* debug information takes memory, and a recording may last */
-	kx_value_types_free(r->types);
-	r->types = NULL;
 	return code;
 }

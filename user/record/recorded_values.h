@@ -9,7 +9,7 @@
 /*
  * Plans the values of the functions from index @first on, for the tracer and for the map. What none of them has is an error unless
  * they have @joined a recording that goes on. A function that several specs match has the values of the last one. Errors: those of
- * kx_values_resolve, -ENOMEM.
+ * kx_values_resolve, -ENOMEM. r->types is open.
  */
 int kx_recorded_values_add(struct recording *r, size_t first, bool joined, struct kx_err *err);
 

@@ -53,6 +53,14 @@ bool kx_condition_names_result(const struct kx_condition *c)
 	return false;
 }
 
+bool kx_condition_names_arguments(const struct kx_condition *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->terms[i].of == KX_TERM_VALUE && !c->terms[i].item.exit)
+			return true;
+	return false;
+}
+
 static int add_glob(struct compiler *k, const struct kx_comparison_term *t, __u64 *index)
 {
 	const bool exact = t->how == KX_COMPARE_EQUAL || t->how == KX_COMPARE_UNEQUAL;

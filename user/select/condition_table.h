@@ -43,5 +43,7 @@ int kx_condition_compile(const struct kx_condition *const *conditions, size_t n,
 
 /* Whether any of its comparisons is about the result, before names are looked up: "ret". */
 bool kx_condition_names_result(const struct kx_condition *c);
+/* Whether any may be about an argument. */
+bool kx_condition_names_arguments(const struct kx_condition *c);
 
 #endif

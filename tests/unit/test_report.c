@@ -482,29 +482,6 @@ static void ticks_to_nanoseconds(void **state)
 	assert_true(kx_trace_ns(5, UINT64_MAX) == 0);
 }
 
-/* Without a division, the same times. */
-static void ticks_by_a_scale(void **state)
-{
-	static const uint64_t rates[] = { 0, 1, 3, 1000, 1000000000, 2000000000, 2599999999, 4000000000, 1ull << 61,
-					  UINT64_MAX };
-	uint64_t seed = 1;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
-		const struct kx_ns_scale scale = kx_ns_scale_of(rates[i]);
-
-		for (unsigned k = 0; k < 20000; k++) {
-			uint64_t ticks = k < 5000 ? k : seed >> (seed & 63);
-
-			seed = seed * 6364136223846793005u + 1442695040888963407u;
-			if (kx_scale_ns(&scale, ticks) != kx_trace_ns(ticks, rates[i]))
-				fail_msg("%llu ticks at %llu Hz", (unsigned long long)ticks,
-					 (unsigned long long)rates[i]);
-		}
-		assert_true(kx_scale_ns(&scale, (1ull << 33) - 1) == kx_trace_ns((1ull << 33) - 1, rates[i]));
-	}
-}
-
 /* The commands, each in its own process */
 
 static char *read_text(const char *name)
@@ -896,7 +873,6 @@ int main(void)
 		cmocka_unit_test(little_memory_same_result),
 		cmocka_unit_test(empty_trace),
 		cmocka_unit_test(ticks_to_nanoseconds),
-		cmocka_unit_test(ticks_by_a_scale),
 		cmocka_unit_test(report_as_json),
 		cmocka_unit_test(report_as_table),
 		cmocka_unit_test(wrong_usage_and_bad_files),

@@ -68,29 +68,4 @@ const char *kx_trace_module(const struct kx_symbolizer *names, uint32_t id); /* 
 /* Converts ticks to nanoseconds, rounded; unchanged if @tsc_hz (ticks a second) is 0. */
 uint64_t kx_trace_ns(uint64_t ticks, uint64_t tsc_hz);
 
-/* The same for many times of one trace, without a division for each. */
-struct kx_ns_scale {
-	uint64_t tsc_hz;
-	uint64_t inverse; /* of tsc_hz, as a part of 2^64; not above it */
-};
-
-static inline struct kx_ns_scale kx_ns_scale_of(uint64_t tsc_hz)
-{
-	return (struct kx_ns_scale){ tsc_hz, tsc_hz ? UINT64_MAX / tsc_hz : 0 };
-}
-
-static inline uint64_t kx_scale_ns(const struct kx_ns_scale *s, uint64_t ticks)
-{
-	uint64_t product, ns, rest;
-
-	if (__builtin_expect(!s->tsc_hz || s->tsc_hz >= 1ull << 62 || ticks >= 1ull << 33, 0))
-		return kx_trace_ns(ticks, s->tsc_hz);
-	product = ticks * 1000000000 + s->tsc_hz / 2;
-	ns = (uint64_t)((unsigned __int128)product * s->inverse >> 64);
-	/* one too few at most, or two */
-	for (rest = product - ns * s->tsc_hz; rest >= s->tsc_hz; rest -= s->tsc_hz)
-		ns++;
-	return ns;
-}
-
 #endif

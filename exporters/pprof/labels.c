@@ -8,15 +8,13 @@
 
 #include "base/array.h"
 
-#define MOST_VALUES 200000 /* distinct ones, as in `kxray report --by-value` */
-
 /* Field numbers of proto/profile.proto */
 enum { SAMPLE_LABEL = 3 };
 enum { LABEL_KEY = 1, LABEL_STRING = 2, LABEL_NUMBER = 3 };
 
 int kx_pprof_labels_init(struct kx_pprof_labels *l, const char *label, const json_t *session)
 {
-	*l = (struct kx_pprof_labels){ .label = label, .values.most = MOST_VALUES };
+	*l = (struct kx_pprof_labels){ .label = label, .values.most = KX_VALUE_INDEX_MOST };
 	return label ? kx_value_map_read(&l->map, session) : 0;
 }
 
@@ -33,17 +31,14 @@ int kx_pprof_labels_find(struct kx_pprof_labels *l, const struct kx_call *call, 
 {
 	const struct kx_function_values *f =
 		l->label ? kx_value_map_find(&l->map, call->func) : NULL;
-	struct kx_shown_value v[KX_MAX_VALUES];
-	size_t n = f ? kx_values_read(f, &call->values, &call->exit_values, true, v) : 0, i = 0;
+	struct kx_shown_value v;
 	uint32_t value, at;
 	int r;
 
 	*out = NULL;
-	while (i < n && strcmp(v[i].described->label, l->label))
-		i++;
-	if (i == n || v[i].state != KX_VALUE_KNOWN)
+	if (!f || !kx_value_of_call(f, &call->values, &call->exit_values, l->label, &v) || v.state != KX_VALUE_KNOWN)
 		return 0;
-	r = kx_value_index_of(&l->values, call->func, &v[i], &value);
+	r = kx_value_index_of(&l->values, call->func, &v, &value);
 	if (r >= 0)
 		r = kx_pair_index(&l->index, stack, value, &at);
 	if (r < 0 || (r && KX_ARRAY_RESERVE(l->items, l->room, at)))

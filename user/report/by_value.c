@@ -80,16 +80,12 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 {
 	struct walk *w = ctx;
 	const struct kx_function_values *f = kx_value_map_find(&w->b->map, call->func);
-	struct kx_shown_value v[KX_MAX_VALUES];
-	size_t n;
+	struct kx_shown_value v;
 
 	(void)t;
 	kx_walk_leave(&w->b->totals, tsc, how);
-	n = f ? kx_values_read(f, &call->values, &call->exit_values, true, v) : 0;
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(v[i].described->label, w->o->label) == 0)
-			return count(w->b, call->func, &v[i],
-				     kx_leave_is_measured(how) ? &call->took : NULL);
+	if (f && kx_value_of_call(f, &call->values, &call->exit_values, w->o->label, &v))
+		return count(w->b, call->func, &v, kx_leave_is_measured(how) ? &call->took : NULL);
 	return 0;
 }
 
@@ -140,7 +136,7 @@ int kx_by_value_read(struct kx_calls *calls, const json_t *session,
 	};
 	int r = kx_value_map_read(&b->map, session);
 
-	b->values.most = KX_BY_VALUE_MOST;
+	b->values.most = KX_VALUE_INDEX_MOST;
 	if (!r)
 		r = kx_calls_walk(calls, KX_ORDER_THREAD, &visitor, NULL, NULL, err);
 	if (r == -ENOMEM)

@@ -42,12 +42,11 @@ struct kx_by_value_options {
 };
 
 /*
- * Walks the calls of functions that have such a value. Distinct values beyond KX_BY_VALUE_MOST are
+ * Walks the calls of functions that have such a value. Distinct values beyond KX_VALUE_INDEX_MOST are
  * one row of each function, so memory is bounded. @b is all zero; free in any case. @session: the
  * map's; may be NULL; must outlive @b. Errors: -ENODATA (no call has that value), -EBADMSG,
  * -ENOMEM.
  */
-#define KX_BY_VALUE_MOST 200000
 int kx_by_value_read(struct kx_calls *calls, const json_t *session,
 		     const struct kx_by_value_options *o, struct kx_by_value *b,
 		     struct kx_err *err);

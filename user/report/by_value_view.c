@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/display.h"
 #include "report/report_format.h"
 #include "report/report_head.h"
 
@@ -37,10 +36,7 @@ static int set_percentiles(struct kx_by_value_row *row, struct shown *s)
 	int r = row->timed ? kx_histogram_quantiles(&row->times, permille, 3, codes) : 0;
 
 	for (size_t i = 0; i < 3 && row->timed && !r; i++)
-		*to[i] = codes[i] == KX_HISTOGRAM_MIN ? row->min
-			 : codes[i] == KX_HISTOGRAM_MAX
-				 ? row->max
-				 : kx_histogram_value(codes[i], row->min, row->max);
+		*to[i] = kx_histogram_value(codes[i], row->min, row->max);
 	return r;
 }
 
@@ -130,7 +126,6 @@ static void put_value(const struct print *p, const struct kx_shown_value *v)
 		     columns = p->view->screen.columns;
 	static const char others[] = "(other values)";
 	struct kx_text_out text;
-	size_t room, size;
 
 	kx_text_str(p->out, "  ");
 	if (!v->described || v->state != KX_VALUE_KNOWN) {
@@ -143,12 +138,7 @@ static void put_value(const struct print *p, const struct kx_shown_value *v)
 	kx_value_put_text(&text, v);
 	if (text.error)
 		p->out->error = text.error;
-	room = columns > used + 8 ? columns - used : columns ? 8 : SIZE_MAX;
-	size = kx_display_fit(text.buf, text.used, room);
-	if (size < text.used)
-		size = kx_display_fit(text.buf, text.used, room - 1);
-	kx_text_bytes(p->out, text.buf, size);
-	kx_text_str(p->out, size < text.used ? "\xe2\x80\xa6" : "");
+	kx_put_fitted_printable(p->out, text.buf, text.used, columns > used + 8 ? columns - used : columns ? 8 : 0);
 	free(text.memory);
 }
 

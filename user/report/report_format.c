@@ -155,6 +155,16 @@ void kx_put_fitted(struct kx_text_out *o, const char *text, size_t columns)
 	free(shown);
 }
 
+void kx_put_fitted_printable(struct kx_text_out *o, const char *text, size_t size, size_t columns)
+{
+	size_t fits = columns ? kx_display_fit(text, size, columns) : size;
+
+	if (fits < size)
+		fits = kx_display_fit(text, size, columns - 1);
+	kx_text_bytes(o, text, fits);
+	kx_text_str(o, fits < size ? "\xe2\x80\xa6" : "");
+}
+
 void kx_put_wrapped(struct kx_text_out *o, const struct kx_screen *screen, const char *text)
 {
 	size_t used = 0;

@@ -32,6 +32,8 @@ void kx_put_styled(struct kx_text_out *o, const struct kx_screen *screen, enum k
 		   const char *text);
 /* @text, made printable, in at most @columns columns (0: whole); it loses its end. */
 void kx_put_fitted(struct kx_text_out *o, const char *text, size_t columns);
+/* @text, of @size bytes and printable already, likewise. */
+void kx_put_fitted_printable(struct kx_text_out *o, const char *text, size_t size, size_t columns);
 /* @text, of ASCII, in lines of at most the screen's width; ends the line. */
 void kx_put_wrapped(struct kx_text_out *o, const struct kx_screen *screen, const char *text);
 

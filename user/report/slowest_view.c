@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/display.h"
 #include "report/report_format.h"
 #include "report/report_head.h"
 #include "report/slowest.h"
@@ -95,17 +94,14 @@ static void put_values(const struct kx_slowest *s, const struct kx_tree_view *v,
 	const size_t columns = v->screen.columns;
 	struct kx_shown_value values[KX_MAX_VALUES];
 	struct kx_text_out line;
-	size_t n = values_of(s, i, values), fits;
+	size_t n = values_of(s, i, values);
 
 	if (!n)
 		return;
 	kx_text_init_memory(&line);
 	kx_values_put_text(&line, values, n);
-	fits = kx_display_fit(line.buf, line.used, columns ? columns : SIZE_MAX);
-	if (fits < line.used)
-		fits = kx_display_fit(line.buf, line.used, columns - 1);
-	kx_text_bytes(v->out, line.buf, fits);
-	kx_text_str(v->out, fits < line.used ? "\xe2\x80\xa6\n" : "\n");
+	kx_put_fitted_printable(v->out, line.buf, line.used, columns);
+	kx_text_char(v->out, '\n');
 	free(line.memory);
 }
 

@@ -16,6 +16,8 @@ struct kx_indexed_value {
 					index's own */
 };
 
+#define KX_VALUE_INDEX_MOST 200000 /* distinct values that reports and exporters keep apart */
+
 /* All zero but for @most: empty. */
 struct kx_value_index {
 	struct kx_indexed_value **items; /* by number */

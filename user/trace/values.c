@@ -195,6 +195,21 @@ bool kx_values_are_shown(const struct kx_function_values *f, bool exit)
 	return false;
 }
 
+bool kx_value_of_call(const struct kx_function_values *f, const struct kx_value_payload *entry,
+		      const struct kx_value_payload *exit, const char *label, struct kx_shown_value *out)
+{
+	struct kx_shown_value v[KX_MAX_VALUES];
+	const size_t n = kx_values_read(f, entry, exit, true, v);
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(v[i].described->label, label) == 0) {
+			*out = v[i];
+			return true;
+		}
+	}
+	return false;
+}
+
 static const char *name_of(const struct kx_shown_value *v)
 {
 	const char *name;

@@ -90,6 +90,10 @@ size_t kx_values_read(const struct kx_function_values *f, const struct kx_value_
 /* Whether calls of function @f, which may be NULL, have values to show at their entry, or at their exit. */
 bool kx_values_are_shown(const struct kx_function_values *f, bool exit);
 
+/* The one of a call that has ended which is called @label; false: the function has none. */
+bool kx_value_of_call(const struct kx_function_values *f, const struct kx_value_payload *entry,
+		      const struct kx_value_payload *exit, const char *label, struct kx_shown_value *out);
+
 /*
  * As text: -5, 0x7f, true, 'a', RED, "text", "cut…", ? if unread or unknown. Bytes that are not printable, quotes and backslashes are
  * escaped as in C.

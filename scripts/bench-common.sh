@@ -112,3 +112,19 @@ end_tool()
 	wait "$tool" 2>/dev/null
 	tool=
 }
+
+# used COMMAND...: "CPU-SECONDS KIB ELAPSED-SECONDS" of ROUNDS runs, one line each
+used()
+{
+	for ((i = 0; i < ROUNDS; i++)); do
+		python3 - "$@" <<'END' || die "'$*' failed"
+import resource, subprocess, sys, time
+begin = time.monotonic()
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+u = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(f"{u.ru_utime + u.ru_stime:.3f} {u.ru_maxrss} {time.monotonic() - begin:.3f}")
+END
+	done
+}
+# column N: of these lines, which are in $TMP/used
+column() { cut -d' ' -f"$1" "$TMP/used"; }

@@ -18,20 +18,6 @@ MAKE_TRACE=$BUILD/tests/make_trace
 bench_folder
 trap 'rm -rf "$TMP"' EXIT
 
-# used COMMAND...: "SECONDS KIB" of ROUNDS runs, one line each
-used()
-{
-	for ((i = 0; i < ROUNDS; i++)); do
-		python3 - "$@" <<'END' || die "'$*' failed"
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
-u = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(f"{u.ru_utime + u.ru_stime:.3f} {u.ru_maxrss}")
-END
-	done
-}
-column() { cut -d' ' -f"$1" "$TMP/used"; }
-
 echo "kxray bench: diff of two traces of $EVENTS events, 4 threads; median of $ROUNDS runs"
 echo
 printf '%-4s  %-52s %9s %-3s %-11s %s\n' "" "what" "measured" "" "target" "least to greatest; absolute"

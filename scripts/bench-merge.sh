@@ -20,21 +20,6 @@ MAKE_TRACE=$BUILD/tests/make_trace
 bench_folder
 trap 'rm -rf "$TMP"' EXIT
 
-# used COMMAND...: "CPU-SECONDS KIB ELAPSED" of ROUNDS runs, one line each
-used()
-{
-	for ((i = 0; i < ROUNDS; i++)); do
-		python3 - "$@" <<'END' || die "'$*' failed"
-import resource, subprocess, sys, time
-begin = time.monotonic()
-subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
-u = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(f"{u.ru_utime + u.ru_stime:.3f} {u.ru_maxrss} {time.monotonic() - begin:.3f}")
-END
-	done
-}
-column() { cut -d' ' -f"$1" "$TMP/used"; }
-
 traces=()
 for ((n = 0; n < TRACES; n++)); do
 	"$MAKE_TRACE" write "$TMP/$n.xray" "$EVENTS" 5 60 60 || die "the trace cannot be made"

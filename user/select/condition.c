@@ -34,17 +34,22 @@ static size_t position(const struct parser *p, const char *at)
 	return (size_t)(at - p->out->text) + 1;
 }
 
-/* "--if 'TEXT': WHAT at character N" */
+int kx_condition_complain(const struct kx_condition *c, struct kx_err *err, int code, size_t at, const char *fmt, va_list ap)
+{
+	char what[640];
+
+	vsnprintf(what, sizeof(what), fmt, ap);
+	return kx_err_set(err, code, "%s '%.300s': %s, at character %zu", c->option, c->text, what, at);
+}
+
 static int complain(struct parser *p, int code, const char *at, const char *fmt, ...)
 {
-	char what[512];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
+	code = kx_condition_complain(p->out, p->err, code, position(p, at), fmt, ap);
 	va_end(ap);
-	return kx_err_set(p->err, code, "%s '%.300s': %s, at character %zu", p->out->option,
-			  p->out->text, what, position(p, at));
+	return code;
 }
 
 static void skip_blanks(struct parser *p)

@@ -15,6 +15,7 @@
 #ifndef KX_CONDITION_H
 #define KX_CONDITION_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -87,5 +88,8 @@ struct kx_condition_rule {
 
 /* Where " if " begins in a value of -f or --trigger; its length if there is none. */
 size_t kx_condition_find(const char *text);
+
+/* Sets @err: "--if 'TEXT': WHAT, at character @at". Returns @code. */
+int kx_condition_complain(const struct kx_condition *c, struct kx_err *err, int code, size_t at, const char *fmt, va_list ap);
 
 #endif

@@ -26,14 +26,12 @@ struct compiler {
 
 static int complain(struct compiler *k, int code, size_t at, const char *fmt, ...)
 {
-	char what[640];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
+	code = kx_condition_complain(k->c, k->err, code, at, fmt, ap);
 	va_end(ap);
-	return kx_err_set(k->err, code, "%s '%.300s': %s, at character %zu", k->c->option,
-			  k->c->text, what, at);
+	return code;
 }
 
 void kx_condition_globs_free(struct kx_condition_globs *g)

@@ -84,8 +84,9 @@ static void put_place(const struct view *v, uint32_t id)
 static void table_row(const struct view *v, const struct kx_report_function *f,
 		      const struct kx_columns *c)
 {
+	const char *name = kx_trace_name(v->names, f->id);
 	/* a marker has no duration */
-	bool measured = f->count > f->no_exit + f->open && !kx_is_marker_name(kx_trace_name(v->names, f->id));
+	bool measured = f->count > f->no_exit + f->open && !kx_is_marker_name(name);
 	struct kx_text_out *o = v->out;
 	uint64_t hz = v->info->tsc_hz;
 
@@ -100,8 +101,7 @@ static void table_row(const struct view *v, const struct kx_report_function *f,
 			kx_put_time_text(o, "-", hz);
 	}
 	kx_text_bytes(o, "  ", 2);
-	kx_put_function(o, v->screen, kx_trace_name(v->names, f->id),
-			c->one_module ? "" : kx_trace_module(v->names, f->id), c->name);
+	kx_put_function(o, v->screen, name, c->one_module ? "" : kx_trace_module(v->names, f->id), c->name);
 	if (v->screen->wide)
 		put_place(v, f->id);
 	put_sampling(v, c, f->id);

@@ -11,7 +11,8 @@
 /*
  * Consecutive function records of one thread. Each of the three look-ups that a record needs is likely to miss the cache where
  * there are many functions, so a batch goes through stages: each prefetches what the next one needs, and other batches
- * are worked on meanwhile.
+ * are worked on meanwhile. A processor has only some misses under way and waits where more are asked for, so the
+ * prefetches of what ended calls need are spread over the calls that are worked on.
  */
 struct batch {
 	struct kx_call_record calls[BATCH];
@@ -190,41 +191,47 @@ static int find_slots(struct kx_report_table *t, struct batch *b)
 		nended += ends;
 	}
 	b->nended = nended;
-	for (size_t i = 0; i < b->nended; i++)
-		__builtin_prefetch(b->ended[i], 1);
 	return 0;
 }
 
-static inline __attribute__((always_inline)) void prefetch_histograms(const struct kx_report_table *t, const struct batch *b)
+/*
+ * What the @i-th ended call of two batches needs: @older the place of its duration, @newer its function's numbers. Beyond a batch's
+ * last one it is a call of an earlier batch, or none, which does no harm.
+ */
+static inline __attribute__((always_inline)) void prefetch_ended(const struct kx_report_table *t, const struct batch *older,
+								 const struct batch *newer, size_t i)
 {
-	for (size_t i = 0; i < b->nended; i++)
-		if (__builtin_expect(b->ended[i] != NULL, 1))
-			kx_report_stat_prefetch(t, b->ended[i]);
+	__builtin_prefetch(newer->ended[i], 1);
+	if (__builtin_expect(older->ended[i] != NULL, 1))
+		kx_report_stat_prefetch(t, older->ended[i]);
 }
 
-/* Times may be raised. */
-static int take_calls(struct kx_report *r, struct batch *b)
+/* Takes the calls of @b, whose times may be raised, and prefetches for those that come next. */
+static int take_calls(struct kx_report *r, struct batch *b, const struct batch *older, const struct batch *newer)
 {
 	struct kx_report_thread *t = &r->threads[b->thread];
 	struct kx_call_record *calls = b->calls;
 	size_t n = b->n, ended = 0;
 	int e = 0;
 
-	if (!n)
-		return 0;
-	if (r->counting) {
+	if (n && r->counting) {
 		r->totals.events += n;
 		kx_report_saw_time(r, calls[0].tsc);
 		kx_report_saw_time(r, calls[n - 1].tsc);
 	}
-	kx_open_calls_advance_batch(&t->open, calls, n);
+	if (n)
+		kx_open_calls_advance_batch(&t->open, calls, n);
 	for (size_t i = 0; i < n && !e; i++) {
-		if (calls[i].kind == KX_RECORD_ENTRY)
+		if (calls[i].kind == KX_RECORD_ENTRY) {
 			e = enter(t, calls[i].func, b->slots[i], calls[i].tsc);
-		else
-			e = leave(r, t, calls[i].func, b->ended[ended++], calls[i].tsc,
-				  calls[i].kind == KX_RECORD_TAIL_EXIT);
+			continue;
+		}
+		prefetch_ended(&r->table, older, newer, ended);
+		e = leave(r, t, calls[i].func, b->ended[ended++], calls[i].tsc,
+			  calls[i].kind == KX_RECORD_TAIL_EXIT);
 	}
+	for (; ended < older->nended || ended < newer->nended; ended++)
+		prefetch_ended(&r->table, older, newer, ended);
 	b->n = b->nended = 0;
 	return e;
 }
@@ -239,9 +246,8 @@ static int advance(struct kx_report *r, struct pipeline *p)
 		b[i] = &p->batches[(p->newest - i) % STAGES];
 	prefetch_slots(&r->table, b[0]);
 	e = find_slots(&r->table, b[1]);
-	prefetch_histograms(&r->table, b[2]);
 	p->newest++;
-	return e ? e : take_calls(r, b[3]);
+	return e ? e : take_calls(r, b[3], b[2], b[1]);
 }
 
 /* Takes all that is in the stages. */

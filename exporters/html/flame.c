@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/huge_page.h"
+
 /* Classes of totals, four for each power of two, to find what is small. */
 #define CLASSES 256
 
@@ -19,7 +21,7 @@ int kx_html_flame_init(struct kx_html_flame *f)
 void kx_html_flame_free(struct kx_html_flame *f)
 {
 	kx_stacks_free(&f->stacks);
-	free(f->calls);
+	kx_huge_array_free(f->calls, f->room, sizeof(*f->calls));
 }
 
 int kx_html_flame_other(struct kx_html_flame *f, uint32_t parent, uint32_t func, uint32_t *node)
@@ -27,14 +29,11 @@ int kx_html_flame_other(struct kx_html_flame *f, uint32_t parent, uint32_t func,
 	int r = kx_stacks_other_child(&f->stacks, parent, func, node);
 
 	if (!r && *node >= f->room) {
-		size_t room = f->stacks.room;
-		uint64_t *calls = reallocarray(f->calls, room, sizeof(*calls));
+		uint64_t *calls = kx_huge_array_grow(f->calls, &f->room, f->stacks.room, sizeof(*calls));
 
 		if (!calls)
 			return -ENOMEM;
-		memset(calls + f->room, 0, (room - f->room) * sizeof(*calls));
 		f->calls = calls;
-		f->room = room;
 	}
 	return r;
 }
@@ -51,29 +50,29 @@ static unsigned class_of(uint64_t total)
 	return (top - 2) * 4 + (unsigned)(total >> (top - 2) & 3);
 }
 
-/* First with callees; then, of what is written, what its callees that are not written took. */
-struct node {
-	uint64_t ticks, calls;
-	uint32_t place; /* in what is written, from 1 on; 0: it is not */
-};
-
-/* The least class of which all stacks are written. Callees follow their callers: backwards, all
- * below a node is known. */
-static unsigned add_up(const struct kx_html_flame *f, struct node *nodes)
+/*
+ * The least class of which all stacks are written. A node's sums are first with callees; then, of what is written, what its
+ * callees that are not written took. They stand in the nodes, since there may be millions. Callees follow their callers:
+ * backwards, all below a node is known.
+ */
+static unsigned add_up(const struct kx_html_flame *f)
 {
+	struct kx_stack *nodes = f->stacks.nodes;
 	size_t kept = 0, sizes[CLASSES] = { 0 };
 	unsigned least = CLASSES;
 
+	for (size_t i = f->root + 1; i < f->stacks.nnodes; i++) {
+		nodes[i].sums.ticks = nodes[i].value;
+		nodes[i].sums.calls = f->calls[i];
+	}
 	for (size_t i = f->stacks.nnodes; i-- > f->root + 1;) {
-		const struct kx_stack *s = &f->stacks.nodes[i];
+		const struct kx_stack *s = &nodes[i];
 
-		nodes[i].ticks += s->value;
-		nodes[i].calls += f->calls[i];
 		if (s->parent != f->root) {
-			nodes[s->parent].ticks += nodes[i].ticks;
-			nodes[s->parent].calls += nodes[i].calls;
+			nodes[s->parent].sums.ticks += s->sums.ticks;
+			nodes[s->parent].sums.calls += s->sums.calls;
 		}
-		sizes[class_of(nodes[i].ticks)]++;
+		sizes[class_of(s->sums.ticks)]++;
 	}
 	while (least && kept + sizes[least - 1] <= f->most)
 		kept += sizes[--least];
@@ -82,23 +81,25 @@ static unsigned add_up(const struct kx_html_flame *f, struct node *nodes)
 
 /* Marks what is written, and leaves of each node's sums what is neither its own nor in a callee
  * that has a place. */
-static void choose(struct kx_html_flame *f, struct node *nodes, unsigned least)
+static void choose(struct kx_html_flame *f, uint32_t *places, unsigned least)
 {
+	struct kx_stack *nodes = f->stacks.nodes;
+
 	for (size_t i = f->root + 1; i < f->stacks.nnodes; i++) {
-		const struct kx_stack *s = &f->stacks.nodes[i];
+		struct kx_stack *s = &nodes[i];
 		bool is_thread = s->parent == f->root;
 
-		if (!is_thread && class_of(nodes[i].ticks) < least) {
+		if (!is_thread && class_of(s->sums.ticks) < least) {
 			f->dropped++;
 			continue;
 		}
-		nodes[i].place = 1;
+		places[i] = 1;
 		if (!is_thread) {
-			nodes[s->parent].ticks -= nodes[i].ticks;
-			nodes[s->parent].calls -= nodes[i].calls;
+			nodes[s->parent].sums.ticks -= s->sums.ticks;
+			nodes[s->parent].sums.calls -= s->sums.calls;
 		}
-		nodes[i].ticks -= s->value;
-		nodes[i].calls -= f->calls[i];
+		s->sums.ticks -= s->value;
+		s->sums.calls -= f->calls[i];
 	}
 }
 
@@ -114,27 +115,27 @@ static void put_node(struct kx_bytes *out, uint32_t back, uint32_t name, uint64_
 int kx_html_flame_encode(struct kx_html_flame *f, struct kx_bytes *out, uint64_t tsc_hz,
 			 uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx, uint32_t other)
 {
-	struct node *nodes = calloc(f->stacks.nnodes, sizeof(*nodes));
-	uint32_t place = 0;
+	/* in what is written, from 1 on; 0: it is not */
+	uint32_t *places = calloc(f->stacks.nnodes, sizeof(*places)), place = 0;
 
-	if (!nodes)
+	if (!places)
 		return -ENOMEM;
-	choose(f, nodes, add_up(f, nodes));
+	choose(f, places, add_up(f));
 	for (size_t i = f->root + 1; i < f->stacks.nnodes; i++) {
 		const struct kx_stack *s = &f->stacks.nodes[i];
 		bool is_thread = s->parent == f->root;
 
-		if (!nodes[i].place)
+		if (!places[i])
 			continue;
-		nodes[i].place = ++place; /* behind the added nodes before it */
-		put_node(out, is_thread ? 0 : place - nodes[s->parent].place,
+		places[i] = ++place; /* behind the added nodes before it */
+		put_node(out, is_thread ? 0 : place - places[s->parent],
 			 is_thread ? s->func : name_of(ctx, s->func), kx_trace_ns(s->value, tsc_hz),
 			 f->calls[i]);
-		if (!nodes[i].calls)
+		if (!s->sums.calls)
 			continue;
 		place++;
-		put_node(out, 1, other, kx_trace_ns(nodes[i].ticks, tsc_hz), nodes[i].calls);
+		put_node(out, 1, other, kx_trace_ns(s->sums.ticks, tsc_hz), s->sums.calls);
 	}
-	free(nodes);
+	free(places);
 	return 0;
 }

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/huge_page.h"
 #include "calls/calls.h"
 
 #define MOST_ROWS (1u << 30)
+#define AHEAD	  16 /* slices */
 
 int kx_html_row_new(struct kx_html_slices *s, uint32_t thread, enum kx_html_row_kind kind,
 		    uint32_t depth, uint32_t *out)
@@ -112,8 +114,14 @@ int kx_html_slice_add(struct kx_html_slices *s, const struct kx_html_slice *slic
 	}
 	if (s->n >= s->most)
 		make_room(s);
-	if (KX_ARRAY_RESERVE(s->slices, s->room, s->n))
-		return -ENOMEM;
+	if (s->n == s->room) {
+		struct kx_html_slice *slices =
+			kx_huge_array_grow(s->slices, &s->room, 2 * s->room + 1, sizeof(*slices));
+
+		if (!slices)
+			return -ENOMEM;
+		s->slices = slices;
+	}
 	s->slices[s->n++] = next;
 	row->last = (uint32_t)s->n;
 	row->n++;
@@ -145,6 +153,8 @@ static void encode_row(const struct kx_html_slices *s, const uint32_t *order,
 			row->kind == KX_HTML_CALLS ? name_of(ctx, slice->name) : slice->name;
 		bool merged = slice->count != 1 || row->kind == KX_HTML_GAPS;
 
+		if (i + AHEAD < row->n)
+			__builtin_prefetch(&s->slices[order[i + AHEAD]]);
 		put_varint(out->tags, (uint64_t)name << 3 | (uint64_t)merged << 2 | slice->how);
 		put_varint(out->gaps, from - end);
 		put_varint(out->times, to - from);
@@ -190,6 +200,6 @@ int kx_html_slices_encode(const struct kx_html_slices *s, const struct kx_html_s
 
 void kx_html_slices_free(struct kx_html_slices *s)
 {
-	free(s->slices);
+	kx_huge_array_free(s->slices, s->room, sizeof(*s->slices));
 	free(s->rows);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/edit_distance.h"
+#include "base/huge_page.h"
 #include "base/kernel_files.h"
 #include "base/monotonic.h"
 #include "base/string_set.h"
@@ -187,9 +188,43 @@ static void strings_are_counted(void **state)
 	assert_int_equal(set.count, 0);
 }
 
+/* Through several sizes, each of which may move it. */
+static void large_arrays_grow(void **state)
+{
+	struct item {
+		uint64_t a, b, c;
+	} *items = NULL, *grown;
+	const size_t n = 1000000; /* 24 MB */
+	size_t room = 0, before;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		if (i == room) {
+			before = room;
+			grown = kx_huge_array_grow(items, &room, room + room / 2 + 1, sizeof(*items));
+			assert_non_null(grown);
+			assert_true(room > before + before / 2);
+			items = grown;
+			assert_int_equal(items[room - 1].c, 0);
+		}
+		assert_int_equal(items[i].a | items[i].b | items[i].c, 0);
+		items[i] = (struct item){ i, 2 * i, 3 * i };
+	}
+	for (size_t i = 0; i < n; i++)
+		assert_true(items[i].a == i && items[i].b == 2 * i && items[i].c == 3 * i);
+	before = room;
+	assert_null(kx_huge_array_grow(items, &room, SIZE_MAX / sizeof(*items), sizeof(*items)));
+	assert_null(kx_huge_array_grow(items, &room, SIZE_MAX, sizeof(*items)));
+	assert_int_equal(room, before);
+	assert_int_equal(items[n - 1].c, 3 * (n - 1));
+	kx_huge_array_free(items, room, sizeof(*items));
+	kx_huge_array_free(NULL, 0, sizeof(*items));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(large_arrays_grow),
 		cmocka_unit_test(edit_distances),
 		cmocka_unit_test(strings_are_counted),
 		cmocka_unit_test(numbers_of_the_kernel),

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/huge_page.h"
+
 static uint64_t hash_of(uint32_t parent, uint32_t func, bool is_name)
 {
 	uint64_t h = ((uint64_t)parent << 32 | func) + is_name;
@@ -25,7 +27,8 @@ static void put_place(uint64_t *places, size_t n, uint64_t h, size_t node)
 static int grow_places(struct kx_stacks *s)
 {
 	size_t n = s->nplaces ? s->nplaces * 2 : 1024;
-	uint64_t *places = calloc(n, sizeof(*places));
+	size_t room = 0;
+	uint64_t *places = kx_huge_array_grow(NULL, &room, n, sizeof(*places));
 
 	if (!places)
 		return -ENOMEM;
@@ -35,7 +38,7 @@ static int grow_places(struct kx_stacks *s)
 		if (node->hashed)
 			put_place(places, n, hash_of(node->parent, node->func, node->is_name), i);
 	}
-	free(s->places);
+	kx_huge_array_free(s->places, s->nplaces, sizeof(*places));
 	s->places = places;
 	s->nplaces = n;
 	return 0;
@@ -44,16 +47,14 @@ static int grow_places(struct kx_stacks *s)
 static int add_node(struct kx_stacks *s, uint32_t parent, uint32_t func, bool is_name)
 {
 	if (s->nnodes == s->room) {
-		size_t room = s->room ? s->room + s->room / 2 : 512;
-		struct kx_stack *node;
+		struct kx_stack *nodes;
 
 		if (s->nnodes >= KX_STACKS_ROOT)
 			return -ENOMEM;
-		node = reallocarray(s->nodes, room, sizeof(*node));
-		if (!node)
+		nodes = kx_huge_array_grow(s->nodes, &s->room, s->room + s->room / 2 + 1, sizeof(*nodes));
+		if (!nodes)
 			return -ENOMEM;
-		s->nodes = node;
-		s->room = room;
+		s->nodes = nodes;
 	}
 	s->nodes[s->nnodes++] =
 		(struct kx_stack){ .parent = parent & KX_STACKS_ROOT, .func = func, .is_name = is_name };
@@ -129,8 +130,13 @@ int kx_stacks_named(struct kx_stacks *s, uint32_t parent, const char *name, uint
 int kx_stacks_other_child(struct kx_stacks *s, uint32_t parent, uint32_t func, uint32_t *out)
 {
 	uint32_t present = s->nodes[parent].children[func % 4];
-	int r = present ? hash_node(s, present) : 0;
+	int r = 0;
 
+	if (present) {
+		/* both places are likely to miss the cache, and so do it together */
+		__builtin_prefetch(&s->places[hash_of(parent, func, false) & (s->nplaces - 1)]);
+		r = hash_node(s, present);
+	}
 	if (r)
 		return r;
 	if (!present || !find_node(s, parent, func, false, out)) {
@@ -152,7 +158,7 @@ void kx_stacks_free(struct kx_stacks *s)
 	for (size_t i = 0; i < s->nnames; i++)
 		free(s->names[i]);
 	free(s->names);
-	free(s->nodes);
-	free(s->places);
+	kx_huge_array_free(s->nodes, s->room, sizeof(*s->nodes));
+	kx_huge_array_free(s->places, s->nplaces, sizeof(*s->places));
 	memset(s, 0, sizeof(*s));
 }

@@ -23,7 +23,12 @@ struct kx_stack {
 	uint32_t hashed : 1;  /* it is in the hash table */
 	uint32_t is_name : 1; /* func is an index into names: of a process, a thread, ... */
 	uint32_t func;
-	uint32_t children[4]; /* the child used last, by the low bits of func; 0: none */
+	union {
+		uint32_t children[4]; /* the child used last, by the low bits of func; 0: none */
+		struct {
+			uint64_t ticks, calls;
+		} sums; /* for users who look for no more children */
+	};
 };
 
 /* All zero but for places: empty. */

@@ -10,10 +10,12 @@
 #define FIRST_LIST_ROOM 16 /* then twice as many, at last KX_HISTOGRAM_LIST */
 #define BLOCK_SIZE	(256u << 10)
 #define FIRST_TABLE_ROOM 128
+#define BUCKETS		 ((64 - KX_BUCKET_BITS + 1) << KX_BUCKET_BITS) /* codes of KX_BUCKET_BITS */
 
 /*
  * The table: open addressing, room (a power of two) counts, then as many keys. A count of 0
- * is a free place. A full count makes the same key appear again further on.
+ * is a free place. A full count makes the same key appear again further on. Each key is its own
+ * hash, so that similar durations share cache lines.
  */
 static uint32_t *counts_of(void *data)
 {
@@ -139,7 +141,7 @@ void kx_histogram_pool_free(struct kx_histogram_pool *pool)
 
 static uint32_t place_of(uint32_t key, uint32_t room)
 {
-	return (key * 0x9e3779b1u >> 16) & (room - 1);
+	return key & (room - 1);
 }
 
 /* Adds @count to @key's place; room for one more key must be there. */
@@ -228,6 +230,26 @@ int kx_histogram_add_slowly(struct kx_histogram *h, uint64_t value, struct kx_hi
 	return 0;
 }
 
+static void table_quantiles(const struct kx_histogram *h, const unsigned *permille, unsigned n,
+			    uint16_t *codes)
+{
+	uint64_t counts[BUCKETS] = { 0 }, total = 0, below = 0;
+	uint16_t at = 0;
+
+	for (uint32_t i = 0; i < h->room; i++)
+		if (counts_of(h->data)[i]) {
+			counts[keys_of(h->data, h->room)[i]] += counts_of(h->data)[i];
+			total += counts_of(h->data)[i];
+		}
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t rank = kx_quantile_rank(total, permille[i]);
+
+		while (below + counts[at] < rank)
+			below += counts[at++];
+		codes[i] = kx_quantile_code(rank, total, kx_code_of_bucket(at));
+	}
+}
+
 /* Most values of what is coarsened are expected between these thousandths of the values so far. */
 static const unsigned most[2] = { 63, 938 };
 
@@ -252,10 +274,7 @@ static bool coarsen_table(struct kx_histogram *h, struct kx_histogram_pool *pool
 
 	if (!coarse)
 		return false;
-	if (kx_histogram_quantiles(h, most, 2, ends)) {
-		free_data(coarse, FIRST_LIST_ROOM, pool);
-		return false;
-	}
+	table_quantiles(h, most, 2, ends);
 	kx_coarse_init(coarse, kx_bucket_of_code(ends[0]), kx_bucket_of_code(ends[1]));
 	for (uint32_t i = 0; i < h->room && fits; i++)
 		fits = kx_coarse_add(coarse, keys[i], counts_of(h->data)[i]);
@@ -285,16 +304,6 @@ void kx_histogram_free(struct kx_histogram *h, struct kx_histogram_pool *pool)
 	memset(h, 0, sizeof(*h));
 }
 
-struct bucket {
-	uint16_t code; /* of the bucket's middle */
-	uint32_t count;
-};
-
-static int compare_bucket(const void *a, const void *b)
-{
-	return ((const struct bucket *)a)->code - ((const struct bucket *)b)->code;
-}
-
 static void list_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
 			   uint16_t *codes)
 {
@@ -308,44 +317,15 @@ static void list_quantiles(struct kx_histogram *h, const unsigned *permille, uns
 	}
 }
 
-static int table_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
-			   uint16_t *codes)
-{
-	struct bucket *buckets = malloc(h->used * sizeof(*buckets));
-	uint64_t total = 0, below = 0;
-	uint32_t used = 0, at = 0;
-
-	if (!buckets)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < h->room; i++) {
-		uint32_t count = counts_of(h->data)[i];
-
-		if (!count)
-			continue;
-		buckets[used].code = kx_code_of_bucket(keys_of(h->data, h->room)[i]);
-		buckets[used++].count = count;
-		total += count;
-	}
-	qsort(buckets, used, sizeof(*buckets), compare_bucket);
-	for (unsigned i = 0; i < n; i++) {
-		uint64_t rank = kx_quantile_rank(total, permille[i]);
-
-		while (below + buckets[at].count < rank)
-			below += buckets[at++].count;
-		codes[i] = kx_quantile_code(rank, total, buckets[at].code);
-	}
-	free(buckets);
-	return 0;
-}
-
 int kx_histogram_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
 			   uint16_t *codes)
 {
 	if (!h->used)
 		return -ENODATA;
 	if (is_table(h->room))
-		return table_quantiles(h, permille, n, codes);
-	list_quantiles(h, permille, n, codes);
+		table_quantiles(h, permille, n, codes);
+	else
+		list_quantiles(h, permille, n, codes);
 	return 0;
 }
 

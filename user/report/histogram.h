@@ -59,7 +59,7 @@ void kx_histogram_pool_free(struct kx_histogram_pool *pool);
  * Quantiles by nearest rank: the code (see kx_histogram_value) of the value that has at least
  * @permille[i] thousandths of all values at or below it, for @n ascending @permille. A rank of the
  * first or last value gives KX_HISTOGRAM_MIN or _MAX instead, to be replaced by the exact
- * extremes. The histogram stays usable. Errors: -ENOMEM, -ENODATA if it is empty.
+ * extremes. The histogram stays usable. Errors: -ENODATA if it is empty.
  */
 int kx_histogram_quantiles(struct kx_histogram *h, const unsigned *permille, unsigned n,
 			   uint16_t *codes);

@@ -29,7 +29,8 @@ int kx_html_flame_other(struct kx_html_flame *f, uint32_t parent, uint32_t func,
 	int r = kx_stacks_other_child(&f->stacks, parent, func, node);
 
 	if (!r && *node >= f->room) {
-		uint64_t *calls = kx_huge_array_grow(f->calls, &f->room, f->stacks.room, sizeof(*calls));
+		uint64_t *calls =
+			kx_huge_array_grow(f->calls, &f->room, f->stacks.room, sizeof(*calls));
 
 		if (!calls)
 			return -ENOMEM;
@@ -51,9 +52,9 @@ static unsigned class_of(uint64_t total)
 }
 
 /*
- * The least class of which all stacks are written. A node's sums are first with callees; then, of what is written, what its
- * callees that are not written took. They stand in the nodes, since there may be millions. Callees follow their callers:
- * backwards, all below a node is known.
+ * The least class of which all stacks are written. A node's sums are first with callees; then, of
+ * what is written, what its callees that are not written took. They stand in the nodes, since there
+ * may be millions. Callees follow their callers: backwards, all below a node is known.
  */
 static unsigned add_up(const struct kx_html_flame *f)
 {

@@ -201,7 +201,8 @@ static void large_arrays_grow(void **state)
 	for (size_t i = 0; i < n; i++) {
 		if (i == room) {
 			before = room;
-			grown = kx_huge_array_grow(items, &room, room + room / 2 + 1, sizeof(*items));
+			grown = kx_huge_array_grow(items, &room, room + room / 2 + 1,
+						   sizeof(*items));
 			assert_non_null(grown);
 			assert_true(room > before + before / 2);
 			items = grown;

@@ -28,8 +28,8 @@ void *kx_huge_array_grow(void *items, size_t *room, size_t wanted, size_t item)
 	if (__builtin_mul_overflow(wanted, item, &bytes) || bytes > SIZE_MAX - KX_HUGE_PAGE)
 		return NULL;
 	bytes = whole_pages(bytes);
-	grown = old ? mremap(items, old, bytes, MREMAP_MAYMOVE) :
-		      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	grown = old ? mremap(items, old, bytes, MREMAP_MAYMOVE)
+		    : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (grown == MAP_FAILED)
 		return NULL;
 	if (bytes > KX_HUGE_PAGE) /* a small array may need a few small pages only */

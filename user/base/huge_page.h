@@ -14,9 +14,10 @@
 void *kx_huge_page_alloc(void);
 
 /*
- * An array that may become large: one page fault for each 2 MB in place of 512. Makes room for at least @wanted items of @item bytes
- * (fewer than KX_HUGE_PAGE), and sets *@room; new ones are zero. @items is NULL, and *@room 0, before the first call. NULL without
- * memory, and the array stays as it is. Free it with kx_huge_array_free.
+ * An array that may become large: one page fault for each 2 MB in place of 512. Makes room for at
+ * least @wanted items of @item bytes (fewer than KX_HUGE_PAGE), and sets *@room; new ones are zero.
+ * @items is NULL, and *@room 0, before the first call. NULL without memory, and the array stays as
+ * it is. Free it with kx_huge_array_free.
  */
 void *kx_huge_array_grow(void *items, size_t *room, size_t wanted, size_t item);
 void kx_huge_array_free(void *items, size_t room, size_t item);

@@ -51,7 +51,8 @@ static int add_node(struct kx_stacks *s, uint32_t parent, uint32_t func, bool is
 
 		if (s->nnodes >= KX_STACKS_ROOT)
 			return -ENOMEM;
-		nodes = kx_huge_array_grow(s->nodes, &s->room, s->room + s->room / 2 + 1, sizeof(*nodes));
+		nodes = kx_huge_array_grow(s->nodes, &s->room, s->room + s->room / 2 + 1,
+					   sizeof(*nodes));
 		if (!nodes)
 			return -ENOMEM;
 		s->nodes = nodes;

@@ -9,10 +9,11 @@
 #define STAGES 4
 
 /*
- * Consecutive function records of one thread. Each of the three look-ups that a record needs is likely to miss the cache where
- * there are many functions, so a batch goes through stages: each prefetches what the next one needs, and other batches
- * are worked on meanwhile. A processor has only some misses under way and waits where more are asked for, so the
- * prefetches of what ended calls need are spread over the calls that are worked on.
+ * Consecutive function records of one thread. Each of the three look-ups that a record needs is
+ * likely to miss the cache where there are many functions, so a batch goes through stages: each
+ * prefetches what the next one needs, and other batches are worked on meanwhile. A processor has
+ * only some misses under way and waits where more are asked for, so the prefetches of what ended
+ * calls need are spread over the calls that are worked on.
  */
 struct batch {
 	struct kx_call_record calls[BATCH];
@@ -195,11 +196,14 @@ static int find_slots(struct kx_report_table *t, struct batch *b)
 }
 
 /*
- * What the @i-th ended call of two batches needs: @older the place of its duration, @newer its function's numbers. Beyond a batch's
- * last one it is a call of an earlier batch, or none, which does no harm.
+ * What the @i-th ended call of two batches needs: @older the place of its duration, @newer its
+ * function's numbers. Beyond a batch's last one it is a call of an earlier batch, or none, which
+ * does no harm.
  */
-static inline __attribute__((always_inline)) void prefetch_ended(const struct kx_report_table *t, const struct batch *older,
-								 const struct batch *newer, size_t i)
+static inline __attribute__((always_inline)) void prefetch_ended(const struct kx_report_table *t,
+								 const struct batch *older,
+								 const struct batch *newer,
+								 size_t i)
 {
 	__builtin_prefetch(newer->ended[i], 1);
 	if (__builtin_expect(older->ended[i] != NULL, 1))
@@ -207,7 +211,8 @@ static inline __attribute__((always_inline)) void prefetch_ended(const struct kx
 }
 
 /* Takes the calls of @b, whose times may be raised, and prefetches for those that come next. */
-static int take_calls(struct kx_report *r, struct batch *b, const struct batch *older, const struct batch *newer)
+static int take_calls(struct kx_report *r, struct batch *b, const struct batch *older,
+		      const struct batch *newer)
 {
 	struct kx_report_thread *t = &r->threads[b->thread];
 	struct kx_call_record *calls = b->calls;

@@ -101,7 +101,8 @@ static void table_row(const struct view *v, const struct kx_report_function *f,
 			kx_put_time_text(o, "-", hz);
 	}
 	kx_text_bytes(o, "  ", 2);
-	kx_put_function(o, v->screen, name, c->one_module ? "" : kx_trace_module(v->names, f->id), c->name);
+	kx_put_function(o, v->screen, name, c->one_module ? "" : kx_trace_module(v->names, f->id),
+			c->name);
 	if (v->screen->wide)
 		put_place(v, f->id);
 	put_sampling(v, c, f->id);

@@ -16,7 +16,7 @@ struct kx_walk {
 	const struct kx_code_range *r;
 	uint64_t at, end; /* offsets in it: of an irregular part the next instruction, else the block */
 	uint64_t bits;    /* of a regular part: what is left of the block, a bit for each wanted start */
-	enum kx_insn_class least;
+	unsigned least;  /* enum kx_insn_class, or above */
 	bool regular, targets;
 };
 
@@ -45,7 +45,7 @@ static inline void kx_walk_block(struct kx_walk *w)
  * Begins at the start of @part, which has been scanned. Instructions of classes below @least may be left out, with @targets
  * only those to which no branch goes.
  */
-static inline void kx_walk_begin(struct kx_walk *w, const struct kx_part *part, enum kx_insn_class least, bool targets)
+static inline void kx_walk_begin(struct kx_walk *w, const struct kx_part *part, unsigned least, bool targets)
 {
 	/* an empty part may lie outside of all segments */
 	const uint64_t size = part->to - part->from, from = size ? part->from - part->range->addr : 0;
@@ -82,6 +82,16 @@ static inline bool kx_walk_next(struct kx_walk *w, uint64_t *addr)
 	*addr = w->r->addr + w->at + (unsigned)__builtin_ctzll(w->bits);
 	w->bits &= w->bits - 1;
 	return true;
+}
+
+/* Goes on behind @addr, which it has come to last, with another @least. */
+static inline void kx_walk_change(struct kx_walk *w, uint64_t addr, unsigned least)
+{
+	w->least = least;
+	if (!w->regular)
+		return;
+	kx_walk_block(w);
+	w->bits &= ~1ULL << (addr - w->r->addr) % KX_WALK_BLOCK;
 }
 
 #endif

@@ -93,6 +93,12 @@ static inline bool kx_is_push(const uint8_t *b, unsigned length)
 	return (length == 1 && b[0] >> 3 == 0x50 >> 3) || (length == 2 && b[0] == 0x41 && b[1] >> 3 == 0x50 >> 3);
 }
 
+/* Whether it is a jmp or jcc of 8 bits. */
+static inline bool kx_is_short_branch(const uint8_t *b, unsigned length)
+{
+	return length == 2 && (b[0] == 0xeb || b[0] >> 4 == 7);
+}
+
 #define KX_ENDBR64_SIZE 4
 
 /* Of KX_ENDBR64_SIZE bytes. */
@@ -123,6 +129,17 @@ static inline bool kx_range_branch(const struct kx_code_range *r, uint64_t addr,
 		return false;
 	*target = kx_near_target(addr, b, length);
 	*conditional = length == 2 ? b[0] != 0xeb : length == 6;
+	return true;
+}
+
+/* Where the KX_INSN_CALL at @addr goes if it has the common form of a direct one. */
+static inline bool kx_range_call(const struct kx_code_range *r, uint64_t addr, uint64_t *target)
+{
+	const uint8_t *b = kx_range_bytes(r, addr);
+
+	if (b[0] != 0xe8 || kx_range_length(r, addr) != 5)
+		return false;
+	*target = kx_near_target(addr, b, 5);
 	return true;
 }
 

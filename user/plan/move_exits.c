@@ -46,12 +46,14 @@ static bool note_edge(struct moves *m, const struct kx_code_range *r, uint64_t p
 	bool conditional;
 
 	if (kx_range_class(r, pos) == KX_INSN_CALL) {
-		kx_code_info(m->f->code, r, pos, &target);
+		if (!kx_range_call(r, pos, &target))
+			kx_code_info(m->f->code, r, pos, &target);
 		return !target || target == entry || !kx_function_contains(m->f, target);
 	}
 	if (kx_range_class(r, pos) != KX_INSN_BRANCH)
 		return true;
-	if (!kx_code_branch(m->f->code, pos, &target, &conditional))
+	if (!kx_range_branch(r, pos, &target, &conditional) &&
+	    !kx_code_branch(m->f->code, pos, &target, &conditional))
 		return false;
 	if (target != entry && kx_function_contains(m->f, target))
 		m->edges[m->nedges++] = (struct edge){ pos, target };
@@ -98,29 +100,44 @@ static bool is_way_out(const struct kx_function_code *f, uint64_t addr)
 	return false;
 }
 
+/* Fills the new place @p with the branch at @addr, which the kernel must emulate. */
+static bool make_place(const struct moves *m, uint64_t addr, uint16_t frame, struct place *p)
+{
+	const struct kx_code_range *r = kx_code_range(m->f->code, addr);
+	const uint8_t *b = kx_range_bytes(r, addr);
+	const unsigned length = kx_range_length(r, addr);
+	enum kx_insn_kind kind;
+	struct kx_insn insn;
+	enum kx_cost cost;
+
+	*p = (struct place){ .addr = addr, .frame = frame };
+	if (kx_is_short_branch(b, length)) {
+		p->conditional = b[0] >> 4 == 7;
+		p->condition = p->conditional ? b[0] & 15 : 0;
+		return true;
+	}
+	if (!kx_code_decode(m->f->code, addr, &insn))
+		return false;
+	kind = kx_insn_kind(&insn);
+	p->conditional = kind == KX_INSN_CONDITIONAL;
+	p->condition = insn.z.opcode & 15;
+	return (p->conditional || kind == KX_INSN_JUMP_NEAR) && kx_probe_cost(&insn, NULL, &cost) &&
+	       cost != KX_COST_STEPPED;
+}
+
 /* The branch at @addr as a place, from which @behind is the next instruction of those that end in @ret. */
 static bool add_place(struct moves *m, uint64_t addr, bool taken, uint64_t behind, uint64_t ret)
 {
 	struct place *p = m->places;
-	struct kx_insn insn;
-	enum kx_cost cost;
 	uint16_t frame;
 
-	if (!frame_before(m, behind, ret, &frame) || is_way_out(m->f, addr) ||
-	    !kx_code_decode(m->f->code, addr, &insn))
+	if (!frame_before(m, behind, ret, &frame) || is_way_out(m->f, addr))
 		return false;
 	while (p < m->places + m->nplaces && p->addr != addr)
 		p++;
 	if (p == m->places + m->nplaces) {
-		const enum kx_insn_kind kind = kx_insn_kind(&insn);
-
-		if (m->nplaces == MAX_PLACES || (kind != KX_INSN_JUMP_NEAR && kind != KX_INSN_CONDITIONAL) ||
-		    !kx_probe_cost(&insn, NULL, &cost) || cost == KX_COST_STEPPED)
+		if (m->nplaces == MAX_PLACES || !make_place(m, addr, frame, p))
 			return false;
-		*p = (struct place){ .addr = addr,
-				     .frame = frame,
-				     .conditional = kind == KX_INSN_CONDITIONAL,
-				     .condition = insn.z.opcode & 15 };
 		m->nplaces++;
 	}
 	p->taken |= taken;
@@ -183,11 +200,9 @@ static bool find_epilogue(const struct kx_function_code *f, uint64_t ret, struct
 	return false;
 }
 
-/* pop, or add $n,%rsp. */
-static bool is_usual(const uint8_t *b, unsigned length)
+static bool is_pop(const uint8_t *b, unsigned length)
 {
-	return (length == 1 && b[0] >> 3 == 0x58 >> 3) || (length == 2 && b[0] == 0x41 && b[1] >> 3 == 0x58 >> 3) ||
-	       (length == 4 && b[0] == 0x48 && b[1] == 0x83 && b[2] == 0xc4);
+	return (length == 1 && b[0] >> 3 == 0x58 >> 3) || (length == 2 && b[0] == 0x41 && b[1] >> 3 == 0x58 >> 3);
 }
 
 /* Whether the instruction at @pos writes any part of rax or rdx, hidden operands included. */
@@ -220,7 +235,8 @@ static bool is_simple(const struct moves *m, const struct epilogue *e)
 	for (uint64_t pos = e->start; pos < e->ret; pos += kx_range_length(r, pos)) {
 		if (m->results && writes_result(f, pos))
 			return false;
-		if (is_usual(kx_range_bytes(r, pos), kx_range_length(r, pos)))
+		if (is_pop(kx_range_bytes(r, pos), kx_range_length(r, pos)) ||
+		    (kx_range_class(r, pos) != KX_INSN_ODD && kx_bytes_are_simple(kx_range_bytes(r, pos))))
 			continue;
 		if (!kx_code_decode(f->code, pos, &insn) || insn.z.mnemonic == ZYDIS_MNEMONIC_ENDBR64 ||
 		    (!kx_insn_is_simple(&insn) && insn.z.mnemonic != ZYDIS_MNEMONIC_POP))
@@ -276,6 +292,21 @@ static bool follow(const struct moves *m, uint64_t pos, uint64_t wanted, uint8_t
 	return true;
 }
 
+/*
+ * Whether code that is run behind @addr may come to @addr again: that needs a branch from there or behind to there or before,
+ * whatever else is on the way.
+ */
+static bool may_be_run_again(const struct moves *m, uint64_t addr)
+{
+	for (size_t i = 0; i < m->f->nparts; i++)
+		if (!m->f->parts[i].regular)
+			return true; /* branches may land between the instructions that were seen */
+	for (size_t i = 0; i < m->nedges; i++)
+		if (m->edges[i].from >= addr && m->edges[i].to <= addr)
+			return true;
+	return false;
+}
+
 /* Sets *@once to whether a call runs the branch at @addr at most once. */
 static int is_run_once(const struct moves *m, uint64_t addr, bool *once)
 {
@@ -287,7 +318,7 @@ static int is_run_once(const struct moves *m, uint64_t addr, bool *once)
 	size_t n = 0;
 
 	*once = true;
-	if (f->nparts == 1 && !f->has_loop)
+	if (!may_be_run_again(m, addr))
 		return 0;
 	todo = calloc((size_t)f->branches + 2, sizeof(*todo));
 	seen = calloc(size, 1);

@@ -50,3 +50,24 @@ bool kx_insn_is_simple(const struct kx_insn *insn)
 		return false;
 	}
 }
+
+#define SIMPLE_ALU 1, 1, 1, 1, 1, 1, 0, 0
+#define SIMPLE8 1, 1, 1, 1, 1, 1, 1, 1
+
+/* Opcodes that mean a simple instruction whatever follows them. */
+static const bool simple_one_byte[256] = {
+	SIMPLE_ALU, SIMPLE_ALU, SIMPLE_ALU, SIMPLE_ALU, SIMPLE_ALU, SIMPLE_ALU, SIMPLE_ALU, SIMPLE_ALU,
+	[0x63] = 1, [0x69] = 1, [0x6b] = 1, [0x80] = 1, [0x81] = 1, [0x83] = 1, [0x84] = 1, [0x85] = 1,
+	[0x88] = 1, [0x89] = 1, [0x8a] = 1, [0x8b] = 1, [0x8d] = 1, [0xb0] = SIMPLE8, SIMPLE8,
+};
+
+/* The same behind 0f: cmov, setcc, imul, movzx, movsx. */
+static const bool simple_two_byte[256] = {
+	[0x40] = SIMPLE8, SIMPLE8, [0x90] = SIMPLE8, SIMPLE8, [0xaf] = 1, [0xb6] = 1, [0xb7] = 1, [0xbe] = 1, [0xbf] = 1,
+};
+
+bool kx_bytes_are_simple(const uint8_t *bytes)
+{
+	bytes += bytes[0] >> 4 == 4; /* REX */
+	return bytes[0] == 0x0f ? simple_two_byte[bytes[1]] : simple_one_byte[bytes[0]];
+}

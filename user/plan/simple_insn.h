@@ -13,4 +13,10 @@
  */
 bool kx_insn_is_simple(const struct kx_insn *insn);
 
+/*
+ * The same for the most common instructions, by their bytes: of one that has been decoded and is no padding or trap. False:
+ * decode it and ask the other.
+ */
+bool kx_bytes_are_simple(const uint8_t *bytes);
+
 #endif

@@ -36,11 +36,55 @@ int kx_ring_template(uint32_t nslots)
 			      KX_RING_VALUES(nslots), &opts);
 }
 
+static int make_ring(struct kx_rings *r, unsigned cpu)
+{
+	struct kx_ring *ring = &r->items[cpu];
+	int fd = kx_ring_template(r->nslots);
+	void *mem;
+
+	if (fd < 0)
+		return fd;
+	ring->map_fd = fd;
+	mem = mmap(NULL, r->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED)
+		return -errno;
+	ring->header = mem;
+	ring->slots = (struct kx_wire_record *)mem + KX_RING_HEADER_SLOTS;
+	return 0;
+}
+
+/*
+ * Gives the rings to the BPF programs: all at once where the kernel can, as each update waits, some ms, until no
+ * program runs that may use what was there before. On failure *@cpu is whose ring it was.
+ */
+static int publish(int outer_fd, const struct kx_rings *r, __u32 *cpu)
+{
+	__u32 *keys = calloc(r->ncpus, sizeof(*keys)), count = 0;
+	int *fds = calloc(r->ncpus, sizeof(*fds));
+	int code = keys && fds ? 0 : -ENOMEM;
+
+	for (__u32 i = 0; i < r->ncpus && !code; i++)
+		if (r->items[i].header) {
+			keys[count] = i;
+			fds[count++] = r->items[i].map_fd;
+		}
+	if (!code && bpf_map_update_batch(outer_fd, keys, fds, &(__u32){ count }, NULL))
+		for (__u32 i = 0; i < count && !code; i++) {
+			*cpu = keys[i];
+			code = bpf_map_update_elem(outer_fd, &keys[i], &fds[i], BPF_ANY);
+		}
+	free(keys);
+	free(fds);
+	return code;
+}
+
 int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint32_t nslots,
 		 struct kx_rings **out, struct kx_err *err)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	struct kx_rings *r = calloc(1, sizeof(*r));
+	__u32 cpu = 0;
+	int code = 0;
 
 	if (!r || !(r->items = calloc(ncpus, sizeof(*r->items)))) {
 		free(r);
@@ -50,33 +94,16 @@ int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint
 	r->nslots = nslots;
 	r->map_size = (size_t)(KX_RING_HEADER_SLOTS + nslots) * KX_RING_SLOT_SIZE;
 	r->map_size = (r->map_size + (size_t)page - 1) & ~((size_t)page - 1);
-	for (unsigned cpu = 0; cpu < ncpus; cpu++)
-		r->items[cpu].map_fd = -1;
-	for (__u32 cpu = 0; cpu < ncpus; cpu++) {
-		struct kx_ring *ring = &r->items[cpu];
-		void *mem;
-		int code;
-
-		if (!online[cpu])
-			continue;
-		ring->map_fd = kx_ring_template(nslots);
-		if (ring->map_fd < 0) {
-			code = ring->map_fd;
-			ring->map_fd = -1;
-			goto fail;
-		}
-		mem = mmap(NULL, r->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->map_fd, 0);
-		if (mem == MAP_FAILED) {
-			code = -errno;
-			goto fail;
-		}
-		ring->header = mem;
-		ring->slots = (struct kx_wire_record *)mem + KX_RING_HEADER_SLOTS;
-		code = bpf_map_update_elem(outer_fd, &cpu, &ring->map_fd, BPF_ANY);
-		if (code)
-			goto fail;
-		continue;
-fail:
+	for (unsigned i = 0; i < ncpus; i++)
+		r->items[i].map_fd = -1;
+	for (; cpu < ncpus && !code; cpu++)
+		if (online[cpu])
+			code = make_ring(r, cpu);
+	if (code)
+		cpu--;
+	else
+		code = publish(outer_fd, r, &cpu);
+	if (code) {
 		kx_err_set(err, code,
 			   "the ring buffer of CPU %u (%zu KiB) cannot be made: %s; try a smaller "
 			   "--ring-size",

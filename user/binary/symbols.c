@@ -11,6 +11,7 @@
 #include "base/demangle.h"
 #include "base/parallel.h"
 #include "base/usable_cpus.h"
+#include "binary/symbol_sort.h"
 #include "binary/symbol_sources.h"
 
 /* A .cold part: the function's code that the compiler moved away as unlikely. */
@@ -39,9 +40,14 @@ struct storage {
 /* Length of the parent's name if @name is a .cold part ("f.cold", "f.isra.0.cold.3"), else 0. */
 static size_t cold_parent_length(const char *name)
 {
-	const char *at = strstr(name, ".cold");
-	const char *end;
+	const size_t length = strlen(name);
+	const char last = length ? name[length - 1] : 0;
+	const char *at, *end;
 
+	/* most names end otherwise */
+	if (last != 'd' && last != '.' && !isdigit((unsigned char)last))
+		return 0;
+	at = strstr(name, ".cold");
 	if (!at || at == name)
 		return 0;
 	end = at + strlen(".cold");
@@ -50,79 +56,6 @@ static size_t cold_parent_length(const char *name)
 	while (isdigit((unsigned char)*end))
 		end++;
 	return *end ? 0 : (size_t)(at - name);
-}
-
-static int bind_rank(uint8_t bind)
-{
-	return bind == STB_LOCAL ? 2 : bind == STB_WEAK ? 1 : 0;
-}
-
-/* By address, and at one address the name to show first. */
-static int compare_raw(const void *pa, const void *pb)
-{
-	const struct kx_raw_symbol *a = pa, *b = pb;
-	size_t la, lb;
-	int d;
-
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
-	/* glibc's write is weak and its __write global: the former is better known */
-	d = (a->bind == STB_LOCAL) - (b->bind == STB_LOCAL);
-	if (!d)
-		d = !!strchr(a->name, '@') - !!strchr(b->name, '@');
-	if (!d)
-		d = (a->name[0] == '_') - (b->name[0] == '_');
-	if (!d)
-		d = bind_rank(a->bind) - bind_rank(b->bind);
-	if (d)
-		return d;
-	la = strlen(a->name);
-	lb = strlen(b->name);
-	if (la != lb)
-		return la < lb ? -1 : 1;
-	return strcmp(a->name, b->name);
-}
-
-/* By address, then name; of one name the strongest binding first. */
-static int compare_name(const void *pa, const void *pb)
-{
-	const struct kx_raw_symbol *a = pa, *b = pb;
-	int d;
-
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
-	d = strcmp(a->name, b->name);
-	return d ? d : bind_rank(a->bind) - bind_rank(b->bind);
-}
-
-/* Sorts @raw by compare_raw, a name that several tables have taken once, with its true size. */
-static void sort_unique(struct kx_raw_symbols *raw)
-{
-	size_t i, n = 0;
-
-	if (!raw->count)
-		return;
-	qsort(raw->items, raw->count, sizeof(*raw->items), compare_name);
-	for (i = 0; i < raw->count; i++) {
-		struct kx_raw_symbol *r = &raw->items[i], *last = n ? &raw->items[n - 1] : NULL;
-
-		if (!last || last->addr != r->addr || strcmp(last->name, r->name)) {
-			raw->items[n++] = *r;
-			continue;
-		}
-		if (r->size > last->size)
-			last->size = r->size;
-		if (r->type == STT_GNU_IFUNC)
-			last->type = r->type;
-	}
-	raw->count = n;
-	/* they are in the order of addresses already */
-	for (size_t k = 0; k < n; k = i) {
-		for (i = k + 1; i < n && raw->items[i].addr == raw->items[k].addr;)
-			i++;
-		if (i - k > 1)
-			qsort(raw->items + k, i - k, sizeof(*raw->items), compare_raw);
-	}
 }
 
 static int compare_cold(const void *pa, const void *pb)
@@ -166,11 +99,8 @@ static uint64_t next_above(const uint64_t *sorted, size_t n, uint64_t addr)
 	return lo < n ? sorted[lo] : UINT64_MAX;
 }
 
-/*
- * Addresses where code that has no size of its own must end at the latest: the next symbol,
- * the section's and the segment's end. Sorted; the caller frees it.
- */
-static uint64_t *code_bounds(struct kx_elf *elf, const struct kx_raw_symbols *raw, size_t *n)
+/* Where sections begin and end, and segments end. Sorted; the caller frees it. */
+static uint64_t *section_bounds(struct kx_elf *elf, size_t *n)
 {
 	struct kx_elf_section s;
 	const char *name;
@@ -181,12 +111,10 @@ static uint64_t *code_bounds(struct kx_elf *elf, const struct kx_raw_symbols *ra
 		nsections++;
 	while (kx_elf_exec_segment(elf, nsegments, &s))
 		nsegments++;
-	bounds = calloc(raw->count + 2 * nsections + nsegments + 1, sizeof(*bounds));
+	bounds = calloc(2 * nsections + nsegments + 1, sizeof(*bounds));
 	if (!bounds)
 		return NULL;
 	*n = 0;
-	for (i = 0; i < raw->count; i++)
-		bounds[(*n)++] = raw->items[i].addr;
 	for (i = 0; kx_elf_section_at(elf, i, &name, &s); i++)
 		if (s.addr) {
 			bounds[(*n)++] = s.addr;
@@ -195,6 +123,38 @@ static uint64_t *code_bounds(struct kx_elf *elf, const struct kx_raw_symbols *ra
 	for (i = 0; kx_elf_exec_segment(elf, i, &s); i++)
 		bounds[(*n)++] = s.addr + s.size;
 	qsort(bounds, *n, sizeof(*bounds), compare_u64);
+	return bounds;
+}
+
+/*
+ * Addresses where code that has no size of its own must end at the latest: the next symbol of @raw and @st, which are
+ * sorted, the section's and the segment's end. Sorted; the caller frees it.
+ */
+static uint64_t *code_bounds(struct kx_elf *elf, const struct kx_raw_symbols *raw, const struct storage *st, size_t *n)
+{
+	size_t nsections, i = 0, k = 0, c = 0;
+	uint64_t *sections = section_bounds(elf, &nsections), *bounds = NULL;
+
+	if (sections)
+		bounds = calloc(raw->count + st->ncolds + nsections + 1, sizeof(*bounds));
+	*n = 0;
+	while (bounds && (i < raw->count || c < st->ncolds || k < nsections)) {
+		const uint64_t symbol = i < raw->count ? raw->items[i].addr : UINT64_MAX;
+		const uint64_t cold = c < st->ncolds ? st->colds[c].addr : UINT64_MAX;
+		const uint64_t section = k < nsections ? sections[k] : UINT64_MAX;
+
+		if (i < raw->count && symbol <= cold && symbol <= section) {
+			bounds[(*n)++] = symbol;
+			i++;
+		} else if (c < st->ncolds && cold <= section) {
+			bounds[(*n)++] = cold;
+			c++;
+		} else {
+			bounds[(*n)++] = section;
+			k++;
+		}
+	}
+	free(sections);
 	return bounds;
 }
 
@@ -220,7 +180,7 @@ static int split_colds(struct kx_raw_symbols *raw, struct storage *st)
 	st->colds = calloc(ncolds + 1, sizeof(*st->colds));
 	if (!st->colds)
 		return -ENOMEM;
-	for (i = 0; i < raw->count; i++) {
+	for (i = 0; i < raw->count && ncolds; i++) {
 		const struct kx_raw_symbol *r = &raw->items[i];
 
 		if (cold_parent_length(r->name))
@@ -229,7 +189,7 @@ static int split_colds(struct kx_raw_symbols *raw, struct storage *st)
 		else
 			raw->items[n++] = *r;
 	}
-	raw->count = n;
+	raw->count = ncolds ? n : raw->count;
 	qsort(st->colds, st->ncolds, sizeof(*st->colds), compare_cold);
 	return 0;
 }
@@ -402,10 +362,12 @@ int kx_symbols_read(struct kx_elf *elf, const char *root, struct kx_symbols *out
 	st->arena = raw.arena;
 	memcpy(st->source, raw.source, sizeof(st->source));
 	out->source = st->source;
-	bounds = code_bounds(elf, &raw, &nbounds);
-	if (!bounds || split_colds(&raw, st))
+	if (split_colds(&raw, st))
 		goto out;
-	sort_unique(&raw);
+	kx_raw_symbols_sort(&raw);
+	bounds = code_bounds(elf, &raw, st, &nbounds);
+	if (!bounds)
+		goto out;
 	for (i = 0; i < st->ncolds; i++)
 		st->colds[i].size = fit_size(elf, bounds, nbounds, st->colds[i].addr,
 					     st->colds[i].size);

@@ -69,6 +69,17 @@ static void unload(struct kx_binary *b)
 	kx_select_close(b);
 }
 
+void kx_select_free_planned(struct kx_binary *b)
+{
+	for (size_t i = 0; i < b->nplanned; i++) {
+		kx_plan_free(&b->planned[i].plan);
+		free(b->planned[i].why);
+	}
+	free(b->planned);
+	b->planned = NULL;
+	b->nplanned = 0;
+}
+
 void kx_select_free_binary(struct kx_binary *b)
 {
 	unload(b);

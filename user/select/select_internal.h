@@ -71,10 +71,14 @@ int kx_select_add_pseudo(struct kx_selector *s, const struct kx_provider *provid
 			 struct kx_err *err);
 /* Opens the binary and reads its symbols, once; remembers a failure. */
 int kx_select_load(struct kx_binary *b);
+/* The same for several, select_threads.c; none any more once there is a request to end. */
+void kx_select_load_binaries(struct kx_binary **binaries, size_t n);
 /* Closes the file of a binary that gets no probes. */
 void kx_select_close(struct kx_binary *b);
 const struct kx_symbols *kx_select_syms(const struct kx_selector *s, const struct kx_binary *b);
 void kx_select_free_binary(struct kx_binary *b);
+/* What planning has left of its functions. */
+void kx_select_free_planned(struct kx_binary *b);
 
 /* select_match.c */
 int kx_select_parse_patterns(struct kx_selector *s, struct kx_err *err);
@@ -102,6 +106,5 @@ int kx_select_reduce(struct kx_selector *s, size_t first, size_t max);
  * several threads, which share out the functions of a large one, and else the binaries. What goes wrong is left in the binaries.
  */
 void kx_select_plan_binaries(struct kx_selector *s, struct kx_binary *const *binaries, size_t n);
-void kx_select_free_planned(struct kx_binary *b);
 
 #endif

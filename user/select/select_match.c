@@ -10,6 +10,7 @@
 
 #include "base/stop_request.h"
 #include "binary/debug_package.h"
+#include "binary/debuginfod.h"
 #include "select/pattern_matches.h"
 #include "select/provider_usdt.h"
 #include "select/suggest.h"
@@ -309,12 +310,39 @@ static int apply_excludes(struct kx_selector *s, size_t first, bool must_match, 
 	return 0;
 }
 
+static bool is_wanted(const struct kx_selector *s, const struct kx_binary *b)
+{
+	if (s->out->by_size)
+		return b->module.is_main;
+	for (size_t i = 0; i < s->options.ninclude; i++)
+		if (names(&s->include[i], b))
+			return true;
+	return false;
+}
+
+/* Reads what will be asked for, several binaries at once. Downloads come one after the other. */
+static int load_wanted(struct kx_selector *s, size_t first, struct kx_err *err)
+{
+	struct kx_binary **wanted = calloc(s->nbinaries + 1, sizeof(struct kx_binary *));
+	size_t n = 0;
+
+	if (!wanted)
+		return kx_select_no_memory(err);
+	for (size_t i = first; i < s->nbinaries; i++)
+		if (s->binaries[i]->m.provider == &kx_provider_elf && is_wanted(s, s->binaries[i]))
+			wanted[n++] = s->binaries[i];
+	if (n > 1 && !kx_debuginfod_allowed())
+		kx_select_load_binaries(wanted, n);
+	free(wanted);
+	return 0;
+}
+
 int kx_select_match(struct kx_selector *s, size_t first, bool must_match, struct kx_err *err)
 {
+	int rc = load_wanted(s, first, err);
 	size_t before;
-	int rc = 0;
 
-	if (s->out->by_size)
+	if (!rc && s->out->by_size)
 		rc = choose_all_of_main(s, first, must_match, err);
 	for (size_t i = 0; i < s->options.ninclude && !rc; i++)
 		rc = apply_include(s, i, first, must_match, err);

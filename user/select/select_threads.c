@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Planning in several threads. */
+/* Reading and planning in several threads. */
 #include "select/select_internal.h"
 
 #include <stdlib.h>
@@ -17,10 +17,27 @@
 
 struct binaries {
 	const struct kx_selector *s;
-	struct kx_binary **items; /* most functions first */
+	struct kx_binary **items; /* to be planned: most functions first */
 	size_t n;
 	size_t next; /* atomic */
 };
+
+static void *load_binaries(void *arg)
+{
+	struct binaries *w = arg;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED)) < w->n && !kx_stop_requested())
+		kx_select_load(w->items[i]);
+	return NULL;
+}
+
+void kx_select_load_binaries(struct kx_binary **binaries, size_t n)
+{
+	struct binaries w = { .items = binaries, .n = n };
+
+	kx_parallel_run(kx_usable_cpus(n < MAX_THREADS ? n : MAX_THREADS), load_binaries, &w);
+}
 
 /* The chosen functions of one binary. */
 struct functions {
@@ -183,15 +200,4 @@ void kx_select_plan_binaries(struct kx_selector *s, struct kx_binary *const *bin
 		qsort(w.items, w.n, sizeof(*w.items), by_size);
 	kx_parallel_run(threads_for(w.n, nfunctions), plan_binaries, &w);
 	free(w.items);
-}
-
-void kx_select_free_planned(struct kx_binary *b)
-{
-	for (size_t i = 0; i < b->nplanned; i++) {
-		kx_plan_free(&b->planned[i].plan);
-		free(b->planned[i].why);
-	}
-	free(b->planned);
-	b->planned = NULL;
-	b->nplanned = 0;
 }

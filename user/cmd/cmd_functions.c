@@ -13,10 +13,10 @@
 #include "binary/program_path.h"
 #include "tracer/uprobe_try.h"
 #include "cmd/cmd.h"
-#include "doctor/price.h"
 #include "cmd/commands.h"
 #include "cmd/function_places.h"
 #include "cmd/marker_arguments.h"
+#include "cmd/functions_price.h"
 #include "cmd/functions_table.h"
 #include "cmd/screen_options.h"
 #include "base/json_text.h"
@@ -282,27 +282,8 @@ static bool has_functions(const struct kx_selection *sel)
 	return false;
 }
 
-/* What is expensive about these functions; measures it where that is allowed. */
-static void print_price(const struct kx_selection *sel)
-{
-	char cost[KX_PRICE_TEXT], instead[KX_PRICE_TEXT];
-	enum kx_mechanism mechanism;
-	struct kx_call_costs costs;
-	struct kx_price price;
-	bool measured;
-
-	kx_price_measured(sel, NULL, &price);
-	if (!price.functions)
-		return;
-	measured = !kx_mechanism_best(&mechanism, NULL) &&
-		   !kx_call_costs_measure(mechanism, true, &costs, NULL);
-	kx_price_measured(sel, measured ? &costs : NULL, &price);
-	kx_price_texts(&price, cost, instead);
-	kx_print(stderr, "%zu function%s %s expensive exits, %s; %s\n", price.functions,
-		 price.functions == 1 ? "" : "s", price.functions == 1 ? "has" : "have", cost, instead);
-}
-
-static void print_summary(const struct kx_selection *sel, const struct arguments *a)
+static void print_summary(const struct kx_selection *sel, const struct arguments *a,
+			  const struct kx_price_measurement *price)
 {
 	enum kx_kernel_mechanism mechanism;
 	struct kx_err why;
@@ -343,8 +324,7 @@ static void print_summary(const struct kx_selection *sel, const struct arguments
 	else
 		kx_print(stderr, "return probes only where nothing can unwind: %s\n",
 			 sel->risk.reason);
-	if (!a->json)
-		print_price(sel);
+	kx_price_print(price, stderr);
 	if (a->binary)
 		kx_print(stderr,
 			 "exits may differ in a process, which decides by all of its libraries\n");
@@ -443,6 +423,11 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 			kx_selection_free(&sel);
 	}
 	if (!rc) {
+		/* beside the table */
+		struct kx_price_measurement price = { .sel = &sel };
+
+		if (!a->json && has_functions(&sel))
+			kx_price_start(&price);
 		a->table.screen = kx_screen_of(STDOUT_FILENO, a->screen.color, a->screen.wide);
 		if (a->json)
 			rc = print_json(&sel, known, err);
@@ -454,8 +439,9 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 			print_left_out(&sel, stderr);
 		/* Both streams may be one terminal: the table ends before the summary. */
 		fflush(stdout);
+		kx_price_wait(&price);
 		if (!rc)
-			print_summary(&sel, a);
+			print_summary(&sel, a, &price);
 		if (!rc && a->npids)
 			print_shared(&sel, a);
 		if (!rc && known)

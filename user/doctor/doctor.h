@@ -102,7 +102,7 @@ struct kx_doctor_cost {
  * Measures by recording calls of small functions of kxray itself into @tracer's rings (their
  * content is thrown away), on one CPU, best of several short runs. @tracer must trace this process
  * and have room for 8192 records in each ring; its gate is left closed. Restores the affinity.
- * @entries_only: neither returns nor cold calls are measured. Errors: -EIO (calls are not recorded), and those of
+ * @entries_only: neither returns, cold calls nor starts with endbr64 are measured. Errors: -EIO (calls are not recorded), and those of
  * kx_uprobe_link.
  */
 int kx_doctor_costs(struct kx_tracer *tracer, bool entries_only, struct kx_doctor_cost costs[KX_DOCTOR_COSTS],

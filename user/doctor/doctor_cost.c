@@ -34,12 +34,13 @@ static const struct start {
 	const char *key, *about;
 	void (*call)(void);
 	unsigned probe_offset;
+	bool is_doctors; /* no call costs are reckoned with it: call_cost.c */
 } starts[KX_DOCTOR_COSTS] = {
-	{ "nop5", "5-byte nop", kx_cost_nop5, 0 },
-	{ "push", "push", kx_cost_push, 0 },
-	{ "endbr64_push_at_push", "endbr64; push, probed at the push", kx_cost_endbr_at_push, 4 },
-	{ "endbr64_push_at_endbr64", "endbr64; push, probed at the endbr64", kx_cost_endbr, 0 },
-	{ "sub_rsp", "sub $8, %rsp (single-stepped)", kx_cost_sub, 0 },
+	{ "nop5", "5-byte nop", kx_cost_nop5, 0, false },
+	{ "push", "push", kx_cost_push, 0, false },
+	{ "endbr64_push_at_push", "endbr64; push, probed at the push", kx_cost_endbr_at_push, 4, true },
+	{ "endbr64_push_at_endbr64", "endbr64; push, probed at the endbr64", kx_cost_endbr, 0, true },
+	{ "sub_rsp", "sub $8, %rsp (single-stepped)", kx_cost_sub, 0, false },
 };
 
 static double run(void (*call)(void), int calls)
@@ -154,18 +155,20 @@ static int attach(struct kx_tracer *t, enum kx_tracer_prog prog, const struct kx
 }
 
 /* The probes of the entries stay in @links. */
-static int measure_entries(struct kx_tracer *t, const struct kx_module *self, struct kx_doctor_cost *costs,
-			   struct kx_links *links, struct kx_err *err)
+static int measure_entries(struct kx_tracer *t, bool entries_only, const struct kx_module *self,
+			   struct kx_doctor_cost *costs, struct kx_links *links, struct kx_err *err)
 {
 	struct kx_rings *rings = kx_tracer_rings(t);
 	int code = 0, i;
 
 	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
-		code = measure(rings, &starts[i], 0, &costs[i].plain_ns, err);
+		if (!entries_only || !starts[i].is_doctors)
+			code = measure(rings, &starts[i], 0, &costs[i].plain_ns, err);
 	if (!code)
 		code = attach(t, KX_PROG_ENTRY, self, links, err);
 	for (i = 0; i < KX_DOCTOR_COSTS && !code; i++)
-		code = measure(rings, &starts[i], 1, &costs[i].entry_ns, err);
+		if (!entries_only || !starts[i].is_doctors)
+			code = measure(rings, &starts[i], 1, &costs[i].entry_ns, err);
 	return code;
 }
 
@@ -210,7 +213,7 @@ int kx_doctor_costs(struct kx_tracer *t, bool entries_only, struct kx_doctor_cos
 		sched_setaffinity(0, sizeof(one), &one);
 	}
 	kx_tracer_ready(t, true);
-	code = measure_entries(t, &mods.items[0], costs, &links, err);
+	code = measure_entries(t, entries_only, &mods.items[0], costs, &links, err);
 	if (!code && !entries_only)
 		code = measure_returns(t, &mods.items[0], costs, &links, err);
 	kx_tracer_ready(t, false);

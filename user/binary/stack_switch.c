@@ -153,28 +153,45 @@ static bool decode(const struct scan *s, size_t at, ZydisDecodedInstruction *z)
 		left < ZYDIS_MAX_INSTRUCTION_LENGTH ? left : ZYDIS_MAX_INSTRUCTION_LENGTH, z));
 }
 
+/* What decoding from a place before a candidate comes to. */
+enum stream { UNKNOWN, HITS, MISSES };
+
+/*
+ * Decodes from @pos on to @at or past it, or to where a stream before has been: of @outcomes, one for each byte from @base on,
+ * which gets what this one comes to.
+ */
+static enum stream follow_stream(const struct scan *s, size_t base, size_t pos, size_t at, uint8_t *outcomes)
+{
+	size_t path[SYNC_WINDOW], n = 0;
+	enum stream result = UNKNOWN;
+	bool zero = false;
+
+	while (pos < at && !outcomes[pos - base]) {
+		ZydisDecodedInstruction z;
+
+		path[n++] = pos - base;
+		/* of a table between functions, as what follows may be */
+		zero = !s->code[pos];
+		pos += !zero && decode(s, pos, &z) ? z.length : 1;
+	}
+	result = pos < at ? (enum stream)outcomes[pos - base] : pos == at && !zero ? HITS : MISSES;
+	while (n)
+		outcomes[path[--n]] = (uint8_t)result;
+	return result;
+}
+
 /*
  * Whether decoding from different places before comes to @at: instruction streams soon fall in step. In
  * repetitive code a wrong one may stay out of step for long, so all but one must agree.
  */
 static bool starts_instruction(const struct scan *s, size_t at)
 {
-	size_t from = at > SYNC_WINDOW ? at - SYNC_WINDOW : 0;
+	const size_t base = at > SYNC_WINDOW ? at - SYNC_WINDOW : 0;
+	uint8_t outcomes[SYNC_WINDOW] = { UNKNOWN };
 	int missed = 0;
 
-	for (int tries = 0; tries < 8 && from < at && missed < 2; tries++, from++) {
-		size_t pos = from;
-		bool zero = false;
-
-		while (pos < at) {
-			ZydisDecodedInstruction z;
-
-			/* of a table between functions, as what follows may be */
-			zero = !s->code[pos];
-			pos += !zero && decode(s, pos, &z) ? z.length : 1;
-		}
-		missed += pos != at || zero;
-	}
+	for (size_t from = base; from < base + 8 && from < at && missed < 2; from++)
+		missed += follow_stream(s, base, from, at, outcomes) == MISSES;
 	return missed < 2;
 }
 
@@ -350,7 +367,7 @@ static bool is_switch(const struct scan *s, size_t at, unsigned why)
 }
 
 /* Whether an instruction at @at loads rsp from another stack. */
-static bool switches_at(const struct scan *s, const struct filter *f, size_t at)
+static inline __attribute__((always_inline)) bool switches_at(const struct scan *s, const struct filter *f, size_t at)
 {
 	const unsigned why = f->rex[s->code[at]] & f->opcode[s->code[at + 1]] & f->modrm[s->code[at + 2]];
 
@@ -361,7 +378,8 @@ static bool switches_at(const struct scan *s, const struct filter *f, size_t at)
 
 /*
  * Where in the block at @p an instruction may begin that passes the filter, a bit each: 48 to 4f with a ModRM that names
- * rsp or rbp as what the filter asks for, or with the opcode 94; 5c; 8f. Reads two bytes more.
+ * rsp or rbp as what the filter asks for and an opcode that may load it, or with the opcode 94; 5c; 8f. Reads two bytes
+ * more.
  */
 static unsigned candidates(const uint8_t *p)
 {
@@ -369,8 +387,11 @@ static unsigned candidates(const uint8_t *p)
 	const __m128i opcode = _mm_loadu_si128((const __m128i *)(p + 1));
 	const __m128i modrm = _mm_loadu_si128((const __m128i *)(p + 2));
 	const __m128i rsp_or_rbp = _mm_or_si128(kx_byte_match(modrm, 0x30, SP << 3), kx_byte_match(modrm, 0xc6, 0xc0 | SP));
+	/* 01, 03; 87; 89, 8b, 8d, 8f */
+	const __m128i loads = _mm_or_si128(_mm_or_si128(kx_byte_match(opcode, 0xfd, 0x01), kx_byte_match(opcode, 0xff, 0x87)),
+					   kx_byte_match(opcode, 0xf9, 0x89));
 	const __m128i rex = _mm_and_si128(kx_byte_match(first, 0xf8, REX_W),
-					  _mm_or_si128(rsp_or_rbp, kx_byte_match(opcode, 0xff, 0x94)));
+					  _mm_or_si128(_mm_and_si128(loads, rsp_or_rbp), kx_byte_match(opcode, 0xff, 0x94)));
 	const __m128i pop = _mm_or_si128(kx_byte_match(first, 0xff, 0x5c), kx_byte_match(first, 0xff, 0x8f));
 
 	return (unsigned)_mm_movemask_epi8(_mm_or_si128(rex, pop));

@@ -80,40 +80,6 @@ static int note(struct kx_function_code *f, const struct kx_part *part, uint64_t
 	}
 }
 
-static uint64_t sum(__m128i two)
-{
-	return (uint64_t)_mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
-}
-
-/*
- * Counts the instructions of @part, and whether it is regular: then their lengths add up to its own. They do no more as
- * soon as an instruction overlaps another, or the end, as all from its beginning on one behind the other are decoded.
- */
-static uint32_t count(struct kx_part *part)
-{
-	const struct kx_code_range *r = part->range;
-	const __m128i length = _mm_set1_epi8(KX_INFO_LENGTH), one = _mm_set1_epi8(1), zero = _mm_setzero_si128();
-	const uint64_t size = part->to - part->from;
-	const uint8_t *info, *end;
-	__m128i sums = zero, starts = zero;
-
-	if (!r || size > r->size - (part->from - r->addr))
-		return 0;
-	info = r->info + (part->from - r->addr);
-	for (end = info + size; end - info >= 16; info += 16) {
-		const __m128i block = _mm_loadu_si128((const __m128i *)info);
-
-		starts = _mm_add_epi64(starts, _mm_sad_epu8(_mm_min_epu8(block, one), zero));
-		sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_and_si128(block, length), zero));
-	}
-	for (; info < end; info++) {
-		starts = _mm_add_epi64(starts, _mm_cvtsi32_si128(*info > 0));
-		sums = _mm_add_epi64(sums, _mm_cvtsi32_si128(*info & KX_INFO_LENGTH));
-	}
-	part->regular = sum(sums) == size;
-	return (uint32_t)sum(starts);
-}
-
 /* Of a regular part: only what has a class that is noted is looked at. */
 static int scan_regular(struct kx_function_code *f, struct kx_part *part, uint64_t *pos)
 {
@@ -166,7 +132,8 @@ static int scan_irregular(struct kx_function_code *f, struct kx_part *part, uint
 
 static int scan_part(struct kx_function_code *f, struct kx_part *part, struct kx_err *err)
 {
-	const uint32_t instructions = count(part);
+	const uint64_t offset = part->range ? part->from - part->range->addr : 0;
+	const uint32_t instructions = kx_walk_count(part->range, offset, part->to - part->from, &part->regular);
 	uint64_t pos = part->from;
 	int ret;
 

@@ -4,42 +4,85 @@
 #include <string.h>
 
 #include "base/byte_match.h"
+#include "plan/walk.h"
 
 /* More instructions than kx_go_body and kx_plan_entry together look at. */
 #define MOST 48
 /* Conditional branches so near to the entry may be Go's check of its stack, behind which the body begins. */
 #define CHECK 8
 
-static void set_bit(uint64_t *bits, uint64_t at)
+static void set_bits(uint64_t *word, uint64_t bits)
 {
-	__atomic_fetch_or(&bits[at / 64], 1ULL << at % 64, __ATOMIC_RELAXED);
+	if (bits & ~__atomic_load_n(word, __ATOMIC_RELAXED))
+		__atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
 }
 
-static bool is_set(const struct kx_code_range *r, const uint64_t *bits, uint64_t at)
+static bool is_set(uint64_t word, uint64_t at)
 {
-	return at < r->size && bits[at / 64] >> at % 64 & 1;
+	return word >> at % 64 & 1;
 }
 
-static void ask_exits(const struct kx_code_range *r, uint64_t from, uint64_t size, uint64_t *exits)
+/* The bits of the word that begins at @at of offsets from @from to @to, its ends included; @to is not before it. */
+static uint64_t bits_between(uint64_t at, uint64_t from, uint64_t to)
+{
+	const uint64_t low = from > at ? from - at : 0, high = to - at;
+
+	return low > 63 ? 0 : ~0ULL << low & (high > 63 ? ~0ULL : ~0ULL >> (63 - high));
+}
+
+static bool ends_straight(enum kx_insn_class class)
+{
+	return class != KX_INSN_PLAIN && class != KX_INSN_STACK && class != KX_INSN_ODD;
+}
+
+/* [begin, end) of @r, decoded as one instruction behind the other: 64 bytes at once. */
+static void ask_regular_exits(const struct kx_code_range *r, uint64_t begin, uint64_t end, const struct kx_gap_asked *asked)
+{
+	uint64_t straight = begin; /* what comes from here to the next return instruction is run in one go */
+
+	for (uint64_t block = begin / 64 * 64; block < end; block += 64) {
+		uint64_t ends = kx_walk_above(r, block, (KX_INSN_RET << KX_INFO_CLASS_SHIFT) - 1) &
+				~kx_walk_above(r, block, (KX_INSN_ODD << KX_INFO_CLASS_SHIFT) - 1) &
+				bits_between(block, begin, end - 1);
+
+		for (; ends; ends &= ends - 1) {
+			const uint64_t at = block + (unsigned)__builtin_ctzll(ends);
+
+			if (r->info[at] >> KX_INFO_CLASS_SHIFT == KX_INSN_RET)
+				for (uint64_t w = straight / 64 * 64; w <= at; w += 64)
+					set_bits(&asked->words[w / 64].exits,
+						 kx_walk_above(r, w, 0) & bits_between(w, straight, at));
+			straight = at + (r->info[at] & KX_INFO_LENGTH);
+		}
+	}
+}
+
+static void ask_exits(const struct kx_code_range *r, uint64_t from, uint64_t size, const struct kx_gap_asked *asked)
 {
 	const uint64_t begin = from - r->addr, end = begin < r->size && size > r->size - begin ? r->size : begin + size;
-	uint64_t straight = begin; /* what comes from here to the next return instruction is run in one go */
+	uint64_t straight = begin;
 	unsigned length;
+	bool regular;
 
+	kx_walk_count(r, begin, end - begin, &regular);
+	if (regular) {
+		ask_regular_exits(r, begin, end, asked);
+		return;
+	}
 	for (uint64_t at = begin; at < end && r->info[at]; at += length) {
 		const enum kx_insn_class class = (enum kx_insn_class)(r->info[at] >> KX_INFO_CLASS_SHIFT);
 
 		length = r->info[at] & KX_INFO_LENGTH;
-		if (class == KX_INSN_PLAIN || class == KX_INSN_STACK || class == KX_INSN_ODD)
+		if (!ends_straight(class))
 			continue;
 		if (class == KX_INSN_RET)
 			for (; straight <= at; straight += r->info[straight] & KX_INFO_LENGTH)
-				set_bit(exits, straight);
+				set_bits(&asked->words[straight / 64].exits, 1ULL << straight % 64);
 		straight = at + length;
 	}
 }
 
-static void ask_entry(const struct kx_code_range *r, const struct kx_symbol *sym, uint64_t *entries)
+static void ask_entry(const struct kx_code_range *r, const struct kx_symbol *sym, const struct kx_gap_asked *asked)
 {
 	const uint64_t end = sym->addr + sym->size - r->addr < r->size ? sym->addr + sym->size : r->addr + r->size;
 	uint64_t pos = sym->addr;
@@ -50,12 +93,11 @@ static void ask_entry(const struct kx_code_range *r, const struct kx_symbol *sym
 		const unsigned length = kx_range_length(r, pos);
 
 		if (i)
-			set_bit(entries, pos - r->addr);
+			set_bits(&asked->words[(pos - r->addr) / 64].entries, 1ULL << (pos - r->addr) % 64);
 		/* a push moves the stack */
 		if (!length || kx_is_push(b, length))
 			break;
-		if (class != KX_INSN_PLAIN && class != KX_INSN_STACK && class != KX_INSN_ODD &&
-		    (class != KX_INSN_BRANCH || i >= CHECK))
+		if (ends_straight(class) && (class != KX_INSN_BRANCH || i >= CHECK))
 			break;
 		pos += length;
 	}
@@ -64,19 +106,21 @@ static void ask_entry(const struct kx_code_range *r, const struct kx_symbol *sym
 void kx_gap_ask(const struct kx_code_range *r, const struct kx_symbol *sym, const struct kx_gap_asked *asked)
 {
 	if (sym->addr - r->addr < r->size) {
-		ask_entry(r, sym, asked->entries);
-		ask_exits(r, sym->addr, sym->size, asked->exits);
+		ask_entry(r, sym, asked);
+		ask_exits(r, sym->addr, sym->size, asked);
 	}
 	if (sym->cold_addr && sym->cold_addr - r->addr < r->size)
-		ask_exits(r, sym->cold_addr, sym->cold_size, asked->exits);
+		ask_exits(r, sym->cold_addr, sym->cold_size, asked);
 }
 
 /* A branch goes to the offset @at, or seems to. */
 static bool lands(const struct kx_code_range *r, const struct kx_gap_asked *asked, uint64_t at)
 {
-	if (is_set(r, asked->exits, at))
-		set_bit(r->entered, at);
-	return is_set(r, asked->entries, at);
+	if (at >= r->size)
+		return false;
+	if (is_set(asked->words[at / 64].exits, at))
+		set_bits(&r->entered[at / 64], 1ULL << at % 64);
+	return is_set(asked->words[at / 64].entries, at);
 }
 
 /*

@@ -15,18 +15,23 @@
 #include "binary/symbols.h"
 #include "plan/decode.h"
 
-/* Bits per byte of a kx_code_range, which other threads may set, too. */
+/*
+ * Bits per byte of a kx_code_range, which other threads may set, too. Both words of the same 64 bytes of code are looked up
+ * together.
+ */
 struct kx_gap_asked {
-	uint64_t *entries; /* kx_plan_entry may ask whether a branch lands there */
-	uint64_t *exits;   /* ... kx_plan_move_exits */
+	struct {
+		uint64_t entries; /* kx_plan_entry may ask whether a branch lands there */
+		uint64_t exits;   /* ... kx_plan_move_exits */
+	} *words;
 };
 
 /* Sets the bits in @asked of all addresses in @sym, its .cold part included, that may be asked for. @sym is decoded. */
 void kx_gap_ask(const struct kx_code_range *r, const struct kx_symbol *sym, const struct kx_gap_asked *asked);
 
 /*
- * Whether the bytes of [from, to), addresses in @r, may hold a direct branch or call to an address of asked->entries. If
- * not, those of asked->exits that they may branch to are marked in r->entered.
+ * Whether the bytes of [from, to), addresses in @r, may hold a direct branch or call to an address of asked as entries. If
+ * not, those of exits that they may branch to are marked in r->entered.
  */
 bool kx_gap_may_land(const struct kx_code_range *r, const struct kx_gap_asked *asked, uint64_t from, uint64_t to);
 

@@ -242,9 +242,8 @@ static int decode_all(struct kx_code *code, struct kx_elf *elf, const struct kx_
 		ret = cut_pieces(syms, &w);
 	if (!ret && code->nranges == 1) {
 		w.asks = true;
-		w.asked.entries = bits_of(code, code->ranges[0].size);
-		w.asked.exits = bits_of(code, code->ranges[0].size);
-		ret = w.asked.entries && w.asked.exits ? 0 : -ENOMEM;
+		w.asked.words = piece_of(code, (code->ranges[0].size / 64 + 1) * sizeof(*w.asked.words));
+		ret = w.asked.words ? 0 : -ENOMEM;
 	}
 	if (!ret) {
 		threads = threads < w.npieces ? threads : w.npieces;
@@ -257,8 +256,7 @@ static int decode_all(struct kx_code *code, struct kx_elf *elf, const struct kx_
 		w.next = 0;
 		kx_parallel_run(threads, gap_pieces, &w);
 	}
-	free_piece(code, w.asked.entries);
-	free_piece(code, w.asked.exits);
+	free_piece(code, w.asked.words);
 	free(w.regions);
 	free(w.bounds);
 	return ret;

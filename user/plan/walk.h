@@ -32,6 +32,40 @@ static inline uint64_t kx_walk_above(const struct kx_code_range *r, uint64_t at,
 	return bits;
 }
 
+static inline uint64_t kx_walk_sum(__m128i two)
+{
+	return (uint64_t)_mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
+}
+
+/*
+ * Counts the instructions in @size bytes of @r from offset @at on, and whether that part is regular: then their lengths add
+ * up to its own. They do no more as soon as an instruction overlaps another, or the end, as all from its beginning on one
+ * behind the other are decoded. @r may be NULL.
+ */
+static inline uint32_t kx_walk_count(const struct kx_code_range *r, uint64_t at, uint64_t size, bool *regular)
+{
+	const __m128i length = _mm_set1_epi8(KX_INFO_LENGTH), one = _mm_set1_epi8(1), zero = _mm_setzero_si128();
+	const uint8_t *info, *end;
+	__m128i sums = zero, starts = zero;
+
+	*regular = false;
+	if (!r || size > r->size - at)
+		return 0;
+	info = r->info + at;
+	for (end = info + size; end - info >= 16; info += 16) {
+		const __m128i block = _mm_loadu_si128((const __m128i *)info);
+
+		starts = _mm_add_epi64(starts, _mm_sad_epu8(_mm_min_epu8(block, one), zero));
+		sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_and_si128(block, length), zero));
+	}
+	for (; info < end; info++) {
+		starts = _mm_add_epi64(starts, _mm_cvtsi32_si128(*info > 0));
+		sums = _mm_add_epi64(sums, _mm_cvtsi32_si128(*info & KX_INFO_LENGTH));
+	}
+	*regular = kx_walk_sum(sums) == size;
+	return (uint32_t)kx_walk_sum(starts);
+}
+
 static inline void kx_walk_block(struct kx_walk *w)
 {
 	w->bits = kx_walk_above(w->r, w->at, ((int)w->least << KX_INFO_CLASS_SHIFT) - 1);

@@ -63,6 +63,20 @@ static const char source[] =
 	"fn sub_table\n sub $8,%rsp\n mov %edi,%eax\n cmp $3,%edi\n ja 1f\n lea 9f(%rip),%rdx\n"
 	" movslq (%rdx,%rax,4),%rax\n add %rdx,%rax\n jmp *%rax\n1: add $8,%rsp\n ret\nend sub_table\n"
 	" .section .rodata\n .balign 4\n9: .long 1b-9b,1b-9b,1b-9b,1b-9b\n .text\n"
+	/* arguments of the call */
+	"fn sub_push_call\n sub $8,%rsp\n mov $1,%esi\n push $2\n push 24(%rsp)\n call endbr_push\n" /* 4 5 2 4 */
+	" add $24,%rsp\n ret\nend sub_push_call\n"
+	"fn push_call\n push $2\n call endbr_push\n add $8,%rsp\n ret\nend push_call\n" /* 2 */
+	"fn push_call_most\n sub $240,%rsp\n push $2\n call endbr_push\n add $248,%rsp\n ret\nend push_call_most\n" /* 7 2 */
+	"fn push_call_large\n sub $248,%rsp\n push $2\n call endbr_push\n add $256,%rsp\n ret\nend push_call_large\n"
+	"fn push_flags\n pushfq\n call endbr_push\n add $8,%rsp\n ret\nend push_flags\n"
+	"fn push_word\n pushw $2\n call endbr_push\n add $2,%rsp\n ret\nend push_word\n"
+	"fn push_loop\n sub $8,%rsp\n1: push $2\n call endbr_push\n pop %rcx\n dec %ebx\n jne 1b\n add $8,%rsp\n ret\n"
+	"end push_loop\n"
+	/* a jump of the table may land at the second push */
+	"fn push_table\n sub $8,%rsp\n push $2\n push %rdi\n call endbr_push\n lea 9f(%rip),%rdx\n"
+	" movslq (%rdx,%rax,4),%rax\n add %rdx,%rax\n jmp *%rax\n1: add $24,%rsp\n ret\nend push_table\n"
+	" .section .rodata\n .balign 4\n9: .long 1b-9b,1b-9b\n .text\n"
 	"fn far_push\n .rept 32\n inc %eax\n .endr\n push %rbx\n pop %rbx\n ret\nend far_push\n"
 	"fn too_far_push\n .rept 33\n inc %eax\n .endr\n push %rbx\n pop %rbx\n ret\nend too_far_push\n"
 	"fn long_nop\n nopl (%rax)\n mov %edi,%eax\n ret\nend long_nop\n"
@@ -273,7 +287,8 @@ static void test_frames(void **state)
 {
 	const struct kx_plan_options none = { .exits = KX_EXITS_NONE };
 	static const char *const refused[] = { "sub_large", "sub_odd", "sub_negative", "sub_register",
-					       "sub_loop", "sub_then_lock" };
+					       "sub_loop", "sub_then_lock", "push_call_large",
+					       "push_flags", "push_word", "push_loop", "push_table" };
 
 	(void)state;
 	frame_is("sub_first", &none, 4, KX_COST_EMULATED, 6, 8);
@@ -282,6 +297,10 @@ static void test_frames(void **state)
 	frame_is("sub_two", &none, 10, KX_COST_EMULATED, 1, 24);
 	frame_is("sub_jcc", &none, 11, KX_COST_EMULATED, 6, 128);
 	frame_is("sub_most", &none, 7, KX_COST_EMULATED, 6, 248);
+	frame_is("sub_push_call", &none, 15, KX_COST_EMULATED, 1, 24);
+	frame_is("push_call", &none, 2, KX_COST_EMULATED, 6, 8);
+	frame_is("push_call_most", &none, 9, KX_COST_EMULATED, 6, 248);
+	frame_is("push_call", &returns, 0, KX_COST_STEPPED, 6, 0);
 	/* a return probe takes what the stack pointer points at for the return address */
 	frame_is("sub_first", &returns, 0, KX_COST_STEPPED, 6, 0);
 	frame_is("sub_first", &automatic, 0, KX_COST_STEPPED, 6, 0);

@@ -71,21 +71,33 @@ static bool is_push(const struct kx_insn *insn)
 	return insn->z.meta.category == ZYDIS_CATEGORY_PUSH;
 }
 
-/* Adds what `sub $n,%rsp` or `add $-n,%rsp` takes to @frame; false if @insn is something else or the sum is not a
- * frame that a probe's cookie can hold. */
+/*
+ * A push of a constant or from memory, which the kernel does not emulate: the argument of a call, often right before it. The
+ * emulated ones, of registers, are places for a probe, and what lies behind them is not asked for (gap.h).
+ */
+static bool is_pushed_argument(const struct kx_insn *insn)
+{
+	return insn->z.mnemonic == ZYDIS_MNEMONIC_PUSH && insn->z.operand_width == 64 &&
+	       !kx_is_push(insn->bytes, insn->z.length);
+}
+
+/* Adds what `sub $n,%rsp`, `add $-n,%rsp` or a pushed argument takes to @frame; false if @insn is something else or the sum
+ * is not a frame that a probe's cookie can hold. */
 static bool grow_frame(const struct kx_code *code, const struct kx_insn *insn, unsigned *frame)
 {
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-	int64_t bytes;
+	int64_t bytes = 8;
 
-	if (!kx_insn_operands(code, insn, ops) || ops[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
-	    ops[0].reg.value != ZYDIS_REGISTER_RSP || ops[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
-		return false;
-	bytes = ops[1].imm.value.s;
-	if (insn->z.mnemonic == ZYDIS_MNEMONIC_ADD)
-		bytes = -bytes;
-	else if (insn->z.mnemonic != ZYDIS_MNEMONIC_SUB)
-		return false;
+	if (!is_pushed_argument(insn)) {
+		if (!kx_insn_operands(code, insn, ops) || ops[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		    ops[0].reg.value != ZYDIS_REGISTER_RSP || ops[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+			return false;
+		bytes = ops[1].imm.value.s;
+		if (insn->z.mnemonic == ZYDIS_MNEMONIC_ADD)
+			bytes = -bytes;
+		else if (insn->z.mnemonic != ZYDIS_MNEMONIC_SUB)
+			return false;
+	}
 	if (bytes <= 0 || bytes % 8 || bytes > KX_PLAN_MAX_FRAME - (int64_t)*frame)
 		return false;
 	*frame += (unsigned)bytes;
@@ -105,6 +117,7 @@ struct place {
 	uint8_t args;
 	bool go;	  /* a Go program: its argument registers count, too */
 	bool go_written;
+	bool pushed;      /* an argument of a call: that may be in a loop */
 	bool red_zone;    /* something may have been stored below the stack pointer */
 	bool past_endbr;  /* the first instruction, or the one after an endbr64 there */
 };
@@ -118,7 +131,7 @@ static bool may_probe(const struct place *at, const struct kx_insn *insn, bool h
 	 * of a nop5 overwrites what lies below the stack pointer, so nothing may have been
 	 * stored there yet.
 	 */
-	return (at->past_endbr || !hidden_targets || is_push(insn)) &&
+	return (at->past_endbr || !hidden_targets || (is_push(insn) && !at->pushed)) &&
 	       !(at->red_zone && kx_insn_is_nop5(insn));
 }
 
@@ -128,11 +141,12 @@ static bool step_over(const struct kx_function_code *f, struct place *at,
 {
 	struct effects fx;
 
-	if (!kx_insn_is_simple(insn) || !effects_of(f->code, insn, &fx))
+	if ((!kx_insn_is_simple(insn) && !is_pushed_argument(insn)) || !effects_of(f->code, insn, &fx))
 		return false;
 	if (fx.moves_stack &&
 	    (rule == KX_STACK_UNMOVED || !grow_frame(f->code, insn, &at->frame)))
 		return false;
+	at->pushed |= is_pushed_argument(insn);
 	at->red_zone |= fx.writes_red_zone;
 	if (fx.first_argument < at->args)
 		at->args = fx.first_argument;

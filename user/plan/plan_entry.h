@@ -17,7 +17,7 @@ uint64_t kx_go_body(const struct kx_function_code *f);
 
 enum kx_stack_rule {
 	KX_STACK_UNMOVED, /* as a return probe needs it, which replaces what the stack pointer points at */
-	KX_STACK_FRAME,   /* a frame of known size may have been taken by `sub $n,%rsp` */
+	KX_STACK_FRAME,   /* a frame of known size may have been taken by `sub $n,%rsp` and pushed arguments */
 };
 
 /* Of a frame in bytes: what KX_COOKIE_FRAME holds. */

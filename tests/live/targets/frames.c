@@ -25,6 +25,8 @@ FUNCTION(frame_jcc, "sub $0x18,%rsp\n mov %fs:0x28,%rax\n mov %rax,8(%rsp)\n tes
 /* The largest frame that a probe can make up for; the probe is at the push. */
 FUNCTION(frame_push, "sub $240,%rsp\n sub $8,%rsp\n push %rbx\n mov %rdi,%rbx\n sub $8,%rsp\n call frame_call\n"
 		     " add $8,%rsp\n lea 1(%rbx),%rax\n pop %rbx\n add $248,%rsp\n ret\n");
+/* Pushes arguments of its call; the probe is at the call. */
+FUNCTION(frame_pushed, "sub $8,%rsp\n push $7\n push 8(%rsp)\n call frame_call\n add $24,%rsp\n ret\n");
 /* Leaves by a jump. */
 FUNCTION(frame_tail, "add $-128,%rsp\n sub $8,%rsp\n call frame_call\n add $136,%rsp\n jmp frame_call\n");
 /* Their exits are recorded at the jumps before the epilogue: at the je, which the calls pass that go on, and at the jmp. */
@@ -39,6 +41,7 @@ FUNCTION(frame_left, "sub $8,%rsp\n call leave\n add $8,%rsp\n ret\n");
 void frame_call(void);
 long frame_jcc(long n);
 long frame_push(long n);
+void frame_pushed(void);
 long frame_early(long n);
 long frame_first(long n);
 void frame_tail(void);
@@ -74,6 +77,7 @@ TRACED static long turn(long i)
 	right += frame_push(i) == i + 1;
 	right += frame_early(DEPTH) == DEPTH && frame_first(DEPTH) == DEPTH;
 	frame_tail();
+	frame_pushed();
 	if (!setjmp(out))
 		frame_left();
 	else
@@ -91,8 +95,8 @@ int main(int argc, char **argv)
 	target_ready(&o);
 	for (long i = 0; i < TIMES; i++)
 		right += turn(i);
-	printf("{\"calls\":{\"turn\":%d,\"frame_call\":%d,\"frame_jcc\":%d,\"frame_push\":%d,\"frame_early\":%d,\"frame_first\":%d,\"frame_tail\":%d,"
+	printf("{\"calls\":{\"turn\":%d,\"frame_call\":%d,\"frame_jcc\":%d,\"frame_push\":%d,\"frame_pushed\":%d,\"frame_early\":%d,\"frame_first\":%d,\"frame_tail\":%d,"
 	       "\"frame_left\":%d,\"frame_leaf\":%ld},\"left\":%d}\n",
-	       TIMES, 6 * TIMES, (DEPTH + 1) * TIMES, 2 * TIMES, (DEPTH + 1) * TIMES, (DEPTH + 1) * TIMES, TIMES, TIMES, leaves, TIMES);
-	return target_done(&o, right == 4 * TIMES && handled == TIMES && leaves == 6 * TIMES);
+	       TIMES, 7 * TIMES, (DEPTH + 1) * TIMES, 2 * TIMES, TIMES, (DEPTH + 1) * TIMES, (DEPTH + 1) * TIMES, TIMES, TIMES, leaves, TIMES);
+	return target_done(&o, right == 4 * TIMES && handled == TIMES && leaves == 7 * TIMES);
 }

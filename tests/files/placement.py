@@ -6,7 +6,8 @@
 
 Each way that returns must come to the entry's place once, then to exactly one exit whose condition holds, then straight
 to a return instruction, past at most one exit whose condition does not hold; and at each exit the stack pointer must be
-as far below its first value as the exit's frame says. Prints a line for each fault, then "N functions, N exits, N returns".
+as far below its first value as the exit's frame says. The entry of every function must be in the straight code that it begins
+with, as far below as the entry's frame says. Prints a line for each fault, then "N functions, N exits, N returns, N entries behind pushes".
 """
 import re
 import subprocess
@@ -60,7 +61,7 @@ class Function:
 
     def __init__(self, code, words):
         self.code = code
-        self.name, self.start, self.end, self.entry = words[0], *(int(w, 16) for w in words[1:4])
+        self.name, self.start, self.end, self.entry, self.frame = words[0], *(int(w, 16) for w in words[1:5])
         self.exits = {}
         for word in words[5:]:
             kind, addr, cost, frame, condition = word.rsplit(":", 4)
@@ -69,6 +70,20 @@ class Function:
             self.exits[int(addr, 16)] = (kind, cost, int(frame, 16), None if condition == "-" else int(condition, 16))
         self.faults = []
         self.returns = set()
+
+    def check_entry(self):
+        """The way from the first instruction to the entry's place. Returns whether it is behind pushes."""
+        addr, depth, pushes = self.start, 0, 0
+        while addr != self.entry:
+            text = self.code[addr][0] if addr in self.code else "nothing"
+            if BRANCH.match(text) or re.match(r"nothing|(?:bnd |notrack )*(?:call|jmp)|(?:repz? |bnd )*ret|syscall|int|lock", text):
+                self.fault(addr, f"the entry's place is behind {text.split()[0]}")
+                return False
+            pushes += text.startswith("push")
+            addr, depth = self.code[addr][1], moved(text, depth)
+        if depth != self.frame:
+            self.fault(addr, f"the entry's place is {depth} bytes deep, not {self.frame}")
+        return pushes > 0
 
     def moved(self):
         """How many exits are at jumps that lead to a return instruction."""
@@ -158,16 +173,16 @@ class Function:
 def main():
     """All functions of one binary."""
     code = disassemble(sys.argv[1])
-    functions = exits = returns = 0
+    functions = exits = returns = pushed = 0
     for line in sys.stdin:
         f = Function(code, line.split())
-        if not f.moved():
-            continue
-        f.check()
-        functions, exits, returns = functions + 1, exits + f.moved(), returns + len(f.returns)
+        pushed += f.check_entry()
+        if f.moved():
+            f.check()
+            functions, exits, returns = functions + 1, exits + f.moved(), returns + len(f.returns)
         for fault in sorted(set(f.faults)):
             print(fault)
-    print(f"{functions} functions, {exits} exits, {returns} returns")
+    print(f"{functions} functions, {exits} exits, {returns} returns, {pushed} entries behind pushes")
 
 
 main()

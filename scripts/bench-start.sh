@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # How long a recording takes to begin, and what the target notices of it. Prints a table, then lines "bench ...":
-#     planning   CPU and wall time and memory of `kxray functions` for all functions of the libLLVMs and other large
-#                libraries that are installed (100,000 are wanted)
+#     planning   wall time (median of five runs), CPU time and memory of `kxray functions` for all functions of the
+#                libLLVMs and other large libraries that are installed (100,000 are wanted)
 #     system     `record -a` with 400 processes: seconds until it records
 #     pause      the longest time in which a thread of the target did not run, while 10,000 functions are attached
 #                and detached, and as long without kxray
@@ -27,7 +27,7 @@ ms() { echo $(($(date +%s%N) / 1000000)); }
 
 plan_all()
 {
-	local n mib wall cpu
+	local n mib wall cpu least most
 	cat >"$TMP/maps.py" <<-'END'
 		import ctypes, glob, sys, time
 		n = 0
@@ -45,22 +45,26 @@ plan_all()
 	started+=("$tool")
 	wait_text "$TMP/maps.out" ready || { cannot "planning" "the libraries do not load"; return; }
 	python3 - "$KXRAY" "$tool" >"$TMP/planned" 2>"$TMP/planned.err" <<-'END'
-		import os, resource, subprocess, sys, time
-		begin = time.monotonic()
-		with open(os.devnull, "w") as out:
-		    done = subprocess.run([sys.argv[1], "functions", "-p", sys.argv[2], "-f", "libLLVM*:*", "-f",
-		                           "libcrypto*:*", "-f", "libstdc++*:*", "--max-functions", "1000000"],
-		                          stdout=out, stderr=subprocess.PIPE, text=True, check=False)
-		wall = time.monotonic() - begin
-		used = resource.getrusage(resource.RUSAGE_CHILDREN)
-		n = [l.split()[0] for l in done.stderr.splitlines() if " functions: " in l]
-		print(n[0], f"{wall:.2f} {used.ru_utime + used.ru_stime:.2f} {used.ru_maxrss >> 10}")
+		import os, subprocess, sys, time
+		runs = []
+		for _ in range(5):
+		    begin = time.monotonic()
+		    with open(os.devnull, "w") as out:
+		        p = subprocess.Popen([sys.argv[1], "functions", "-p", sys.argv[2], "-f", "libLLVM*:*", "-f",
+		                              "libcrypto*:*", "-f", "libstdc++*:*", "--max-functions", "1000000"],
+		                             stdout=out, stderr=subprocess.PIPE, text=True)
+		        err = p.stderr.read()
+		        used = os.wait4(p.pid, 0)[2]
+		    n = [l.split()[0] for l in err.splitlines() if " functions: " in l]
+		    runs.append((time.monotonic() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss >> 10))
+		wall, cpu, mib = (sorted(column) for column in zip(*runs))
+		print(n[0], f"{wall[2]:.2f} {cpu[2]:.2f} {mib[-1]} {wall[0]:.2f} {wall[-1]:.2f}")
 	END
-	if ! read -r n wall cpu mib <"$TMP/planned"; then
+	if ! read -r n wall cpu mib least most <"$TMP/planned"; then
 		cannot "planning" "$(tail -n 1 "$TMP/planned.err")"
 		return
 	fi
-	verdict "$n functions planned and listed" "$wall" "<=" 1 s "$cpu s of CPU time"
+	verdict "$n functions planned and listed" "$wall" "<=" 1 s "$least to $most s; $cpu s of CPU time"
 	verdict "memory for $n functions" "$mib" "<=" 300 MiB "with the libraries' pages that were read"
 }
 

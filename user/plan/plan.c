@@ -390,26 +390,47 @@ static int tail_touches_return(struct kx_planner *p, const struct kx_function_co
 	return ret;
 }
 
+/* Whether a return probe may be chosen for @f, which must not use its return address then. */
+static bool may_take_return(const struct kx_function_code *f, const struct kx_plan_options *options)
+{
+	if (options->exits != KX_EXITS_AUTO)
+		return options->exits == KX_EXITS_RETURN;
+	return !options->returns_forbidden && (options->returns_harmless || !f->calls);
+}
+
+/* Sets *@touches to whether @f, the function @sym, or one that it ends in a jump to uses its return address. Errors: -ENOMEM. */
+static int find_touch(struct kx_planner *p, const struct kx_symbol *sym, const struct kx_function_code *f, bool itself,
+		      bool *touches)
+{
+	unsigned nearest = 0;
+	int ret = itself ? 0 : tail_touches_return(p, f, MAX_HOPS, &nearest);
+
+	*touches = nearest <= MAX_HOPS;
+	if (!ret)
+		__atomic_store_n(&p->touches[sym - p->syms->items],
+				 *touches ? TOUCH_AT | nearest : TOUCH_NOT_WITHIN | MAX_HOPS, __ATOMIC_RELAXED);
+	return ret;
+}
+
+/* The walk over the stack's depths takes as long as all else, and most functions need none where return probes are harmful. */
 static int plan_function(struct kx_planner *p, const struct kx_symbol *sym, const struct kx_function_code *f,
 			 const struct kx_plan_options *options, struct kx_plan *out,
 			 struct kx_err *err)
 {
-	unsigned nearest = 0;
-	bool touches_return;
-	struct kx_stack *s = kx_stack_follow(f, &touches_return);
-	int ret = s ? 0 : -ENOMEM;
+	const bool may_return = may_take_return(f, options);
+	bool touches_return = false;
+	struct kx_stack *s = NULL;
+	int ret = 0;
 
-	if (!ret && !touches_return)
-		ret = tail_touches_return(p, f, MAX_HOPS, &nearest);
-	if (ret) {
-		kx_err_set(err, ret, "out of memory while planning %s", sym->name);
-	} else {
-		touches_return = nearest <= MAX_HOPS;
-		__atomic_store_n(&p->touches[sym - p->syms->items],
-				 touches_return ? TOUCH_AT | nearest : TOUCH_NOT_WITHIN | MAX_HOPS,
-				 __ATOMIC_RELAXED);
-		ret = plan_scanned(p, sym, f, s, touches_return, options, out, err);
+	/* the depth decides what jumps out are for */
+	if (may_return || f->leaves || f->jumps) {
+		s = kx_stack_follow(f, &touches_return);
+		ret = s ? 0 : -ENOMEM;
 	}
+	if (!ret && may_return)
+		ret = find_touch(p, sym, f, touches_return, &touches_return);
+	ret = ret ? kx_err_set(err, ret, "out of memory while planning %s", sym->name) :
+		    plan_scanned(p, sym, f, s, touches_return, options, out, err);
 	free(s);
 	return ret;
 }

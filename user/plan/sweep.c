@@ -127,15 +127,24 @@ struct work {
 static void sweep_functions(const struct work *w, uint64_t from, uint64_t to)
 {
 	const struct kx_symbols *syms = w->syms;
-	const struct kx_code_range *r = w->code->ranges;
 
 	for (size_t i = first_from(syms, from); i < syms->count && syms->items[i].addr < to; i++) {
 		const struct kx_symbol *s = &syms->items[i];
 
 		sweep(w->code, s, s->addr, s->addr + s->size);
-		if (w->asks)
-			kx_gap_ask(r, s, &w->asked);
 	}
+}
+
+static void *ask_pieces(void *arg)
+{
+	struct work *w = arg;
+	const struct kx_symbols *syms = w->syms;
+	size_t k;
+
+	while ((k = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED)) < w->npieces)
+		for (size_t i = first_from(syms, w->bounds[k]); i < syms->count && syms->items[i].addr < w->bounds[k + 1]; i++)
+			kx_gap_ask(w->code->ranges, &syms->items[i], &w->asked);
+	return NULL;
 }
 
 static void sweep_gap(const struct work *w, uint64_t from, uint64_t to)
@@ -253,6 +262,10 @@ static int decode_all(struct kx_code *code, struct kx_elf *elf, const struct kx_
 				sweep(code, &syms->items[i], syms->items[i].cold_addr,
 				      syms->items[i].cold_addr + syms->items[i].cold_size);
 		kx_parallel_run(threads, function_pieces, &w);
+		w.next = 0;
+		/* not before all is decoded: of the neighbours' code as much is read as fills 64 bytes */
+		if (w.asks)
+			kx_parallel_run(threads, ask_pieces, &w);
 		w.next = 0;
 		kx_parallel_run(threads, gap_pieces, &w);
 	}

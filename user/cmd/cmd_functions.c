@@ -389,8 +389,47 @@ static int look_at_program(const char *name, struct kx_modules *mods, struct kx_
 	return rc;
 }
 
+static int show(struct arguments *a, const struct kx_selection *sel, const struct kx_rates *rates,
+		struct kx_price_measurement *price, struct kx_err *err)
+{
+	int rc;
+
+	if (!a->json && has_functions(sel))
+		kx_price_start(price, sel);
+	a->table.screen = kx_screen_of(STDOUT_FILENO, a->screen.color, a->screen.wide);
+	if (a->json)
+		rc = print_json(sel, rates, err);
+	else
+		rc = kx_functions_print(sel, rates, &a->table, err);
+	if (!a->json)
+		print_left_out(sel, stdout);
+	else if (a->left_out)
+		print_left_out(sel, stderr);
+	/* Both streams may be one terminal: the table ends before the summary. */
+	fflush(stdout);
+	kx_price_wait(price);
+	if (!rc)
+		print_summary(sel, a, price);
+	if (!rc && a->npids)
+		print_shared(sel, a);
+	if (!rc && rates)
+		print_prediction(rates);
+	return rc;
+}
+
+/* Of so many functions some will have expensive exits, and planning them takes longer than loading the recorder. */
+#define MANY 20000
+
+static void on_chosen(void *ctx, size_t functions)
+{
+	if (functions >= MANY)
+		kx_price_start_early(ctx);
+}
+
 static int list_functions(struct arguments *a, struct kx_err *err)
 {
+	struct kx_price_measurement price = { 0 };
+	const bool early = !a->json && a->exits == KX_EXITS_AUTO && !(a->rate_seconds > 0);
 	const struct kx_select_options how = {
 		.include = a->include, .ninclude = a->ninclude,
 		.exclude = a->exclude, .nexclude = a->nexclude,
@@ -398,6 +437,8 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 		.nop5_optimized = nop5_optimized(),
 		.emulated = kx_probe_emulated(),
 		.stacks_unguarded = !kx_returns_check_stacks(-1),
+		.chosen = early ? on_chosen : NULL,
+		.chosen_ctx = &price,
 	};
 	size_t n = a->binary ? 1 : a->npids, i;
 	struct kx_select_process *procs = calloc(n + 1, sizeof(*procs));
@@ -423,31 +464,10 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 			kx_selection_free(&sel);
 	}
 	if (!rc) {
-		/* beside the table */
-		struct kx_price_measurement price = { .sel = &sel };
-
-		if (!a->json && has_functions(&sel))
-			kx_price_start(&price);
-		a->table.screen = kx_screen_of(STDOUT_FILENO, a->screen.color, a->screen.wide);
-		if (a->json)
-			rc = print_json(&sel, known, err);
-		else
-			rc = kx_functions_print(&sel, known, &a->table, err);
-		if (!a->json)
-			print_left_out(&sel, stdout);
-		else if (a->left_out)
-			print_left_out(&sel, stderr);
-		/* Both streams may be one terminal: the table ends before the summary. */
-		fflush(stdout);
-		kx_price_wait(&price);
-		if (!rc)
-			print_summary(&sel, a, &price);
-		if (!rc && a->npids)
-			print_shared(&sel, a);
-		if (!rc && known)
-			print_prediction(known);
+		rc = show(a, &sel, known, &price, err);
 		kx_selection_free(&sel);
 	}
+	kx_price_wait(&price);
 	kx_rates_free(&rates);
 	for (i = 0; mods && i < n; i++)
 		kx_modules_free(&mods[i]);

@@ -108,28 +108,29 @@ static int measure_syscalls(struct kx_tracer *t, struct kx_call_costs *out, stru
 	return code;
 }
 
-int kx_call_costs_measure(enum kx_mechanism mechanism, bool entries_only, struct kx_call_costs *out,
-			  struct kx_err *err)
+int kx_call_costs_prepare(enum kx_mechanism mechanism, struct kx_tracer **out, struct kx_err *err)
 {
-	static const struct {
-		const char *key; /* see doctor_cost.c */
-		enum kx_cost cost;
-	} starts[] = { { "nop5", KX_COST_NOP5 }, { "push", KX_COST_EMULATED },
-		       { "sub_rsp", KX_COST_STEPPED } };
 	pid_t self = getpid();
 	struct kx_tracer_options options = { .mechanism = mechanism,
 					     .ring_bytes = RING_BYTES,
 					     .sources = { [KX_SOURCE_SYSCALLS] = true },
 					     .pids = &self,
 					     .npids = 1 };
+
+	return kx_tracer_new(&options, out, err);
+}
+
+int kx_call_costs_measure_by(struct kx_tracer *t, bool entries_only, struct kx_call_costs *out, struct kx_err *err)
+{
+	static const struct {
+		const char *key; /* see doctor_cost.c */
+		enum kx_cost cost;
+	} starts[] = { { "nop5", KX_COST_NOP5 }, { "push", KX_COST_EMULATED },
+		       { "sub_rsp", KX_COST_STEPPED } };
 	struct kx_doctor_cost costs[KX_DOCTOR_COSTS];
-	struct kx_tracer *t = NULL;
 	int code;
 
 	memset(out, 0, sizeof(*out));
-	code = kx_tracer_new(&options, &t, err);
-	if (code)
-		return code;
 	code = kx_doctor_costs(t, entries_only, costs, err);
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]) && !code; i++)
 		for (int k = 0; k < KX_DOCTOR_COSTS; k++) {
@@ -145,6 +146,15 @@ int kx_call_costs_measure(enum kx_mechanism mechanism, bool entries_only, struct
 		code = measure_syscalls(t, out, err);
 	kx_tracer_free(t);
 	return code;
+}
+
+int kx_call_costs_measure(enum kx_mechanism mechanism, bool entries_only, struct kx_call_costs *out,
+			  struct kx_err *err)
+{
+	struct kx_tracer *t = NULL;
+	int code = kx_call_costs_prepare(mechanism, &t, err);
+
+	return code ? code : kx_call_costs_measure_by(t, entries_only, out, err);
 }
 
 /* The fastest of several runs, ns a call. */

@@ -25,6 +25,14 @@ struct kx_call_costs {
 int kx_call_costs_measure(enum kx_mechanism mechanism, bool entries_only, struct kx_call_costs *out,
 			  struct kx_err *err);
 
+/*
+ * The same in two steps, of which the first takes most of the time and may run beside other work. The second measures by what
+ * the first has loaded, and frees it.
+ */
+struct kx_tracer;
+int kx_call_costs_prepare(enum kx_mechanism mechanism, struct kx_tracer **out, struct kx_err *err);
+int kx_call_costs_measure_by(struct kx_tracer *t, bool entries_only, struct kx_call_costs *out, struct kx_err *err);
+
 /* What a traced system call takes of the target's CPU time, ns. */
 struct kx_syscall_costs {
 	double recorded_ns, counted_ns; /* with a budget, if it is recorded and if it is only counted */

@@ -185,6 +185,8 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 	out->ncandidates = kx_select_count(s, 0);
 	if (!out->by_size && !s->options.best && out->ncandidates > max_functions(s))
 		return too_many(out->ncandidates, max_functions(s), err);
+	if (s->options.chosen)
+		s->options.chosen(s->options.chosen_ctx, out->ncandidates);
 	rc = kx_select_plan(s, 0, err);
 	if (!rc)
 		rc = reduce(s, max_functions(s), err);

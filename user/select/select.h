@@ -73,6 +73,9 @@ struct kx_select_options {
 	 */
 	bool exits_decided;
 	struct kx_file_cache *files; /* may be NULL; must outlive the call */
+	/* NULL, or called once before so many functions are planned, which takes longest. */
+	void (*chosen)(void *ctx, size_t functions);
+	void *chosen_ctx;
 	/* NULL, or called for every function that can be traced; false leaves it out. */
 	bool (*wanted)(void *ctx, const struct kx_module *module, const struct kx_symbol *sym,
 		       const struct kx_plan *plan);

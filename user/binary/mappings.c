@@ -36,6 +36,7 @@ static bool parse(char *line, struct kx_mapping *m)
 		return false;
 	m->writable = perms[1] == 'w';
 	m->executable = perms[2] == 'x';
+	m->shared = perms[3] == 's';
 	m->device = makedev(major, minor);
 	unescape_newlines(line + at);
 	m->path = line + at;

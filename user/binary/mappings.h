@@ -13,6 +13,7 @@ struct kx_mapping {
 	uint64_t offset;     /* in the file */
 	uint64_t device, inode; /* as the kernel shows them, which is not what stat(2) does everywhere; 0: no file */
 	bool writable, executable;
+	bool shared; /* what is written there goes into the file */
 	/* of a file, newlines as they are, with " (deleted)"; else the kernel's name in brackets, or "" */
 	const char *path;
 };

@@ -74,6 +74,11 @@ void kx_planner_free(struct kx_planner *p)
 	free(p);
 }
 
+const struct kx_code *kx_planner_code(const struct kx_planner *p)
+{
+	return p->code;
+}
+
 void kx_planner_rest(struct kx_planner *p)
 {
 	kx_code_free(p->code);
@@ -462,34 +467,4 @@ void kx_plan_free(struct kx_plan *plan)
 {
 	free(plan->exits);
 	*plan = (struct kx_plan){ 0 };
-}
-
-const char *kx_cost_name(enum kx_cost cost)
-{
-	static const char *const names[] = { "nop5", "emulated", "stepped", "kernel" };
-
-	return names[cost];
-}
-
-const char *kx_exits_name(enum kx_exits kind)
-{
-	static const char *const names[] = { "auto", "return", "instruction", "none" };
-
-	return names[kind];
-}
-
-const char *kx_insn_kind_name(enum kx_insn_kind kind)
-{
-	static const char *const names[KX_INSN_KINDS] = {
-		[KX_INSN_NOP] = "nop",
-		[KX_INSN_PUSH] = "push",
-		[KX_INSN_JUMP_NEAR] = "jmp",
-		[KX_INSN_CONDITIONAL] = "jcc",
-		[KX_INSN_CALL_NEAR] = "call",
-		[KX_INSN_LONG_NOP] = "long nop",
-		[KX_INSN_MOVE_FRAME] = "mov %rsp,%rbp",
-		[KX_INSN_SUB_STACK] = "sub $n,%rsp",
-	};
-
-	return names[kind];
 }

@@ -24,7 +24,7 @@ enum kx_cost {
 	KX_COST_NOP5,     /* the kernel turns it into a call: cheapest */
 	KX_COST_EMULATED, /* see enum kx_insn_kind */
 	KX_COST_STEPPED,  /* everything else runs single-stepped, out of line */
-	KX_COST_KERNEL,   /* no probe in user space: a system call or a kernel function */
+	KX_COST_KERNEL,   /* no uprobe: a system call, a kernel function, a function that is recorded in process */
 };
 
 enum kx_exits {
@@ -112,6 +112,8 @@ struct kx_planner;
 int kx_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_code_memory *memory,
 		   struct kx_planner **out, struct kx_err *err);
 void kx_planner_free(struct kx_planner *p);
+/* The decoded code, until kx_planner_rest; borrowed. */
+const struct kx_code *kx_planner_code(const struct kx_planner *p);
 
 /* Gives back what decoding takes, a byte for each byte of code; it is decoded again if another function is planned. */
 void kx_planner_rest(struct kx_planner *p);

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "plan/windows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "plan/landings.h"
+#include "plan/plan.h"
+#include "plan/plan_exits.h"
+#include "plan/window_exits.h"
+#include "plan/window_places.h"
+#include "plan/window_tables.h"
+
+struct kx_window_planner {
+	struct kx_planner *planner;
+	const struct kx_code *code; /* the planner's */
+	struct kx_elf *elf;
+	const struct kx_symbols *syms;
+	struct kx_landing_map landings;
+};
+
+/* Binaries that write their own code, or that the kernel finds places in. */
+static int check_sections(struct kx_elf *elf, struct kx_err *err)
+{
+	static const struct {
+		const char *section, *why;
+	} all[] = {
+		{ "__rseq_cs", "it has critical sections that the kernel restarts (rseq)" },
+		{ "__patchable_function_entries", "it patches the beginnings of its functions itself" },
+		{ "__mcount_loc", "it patches the beginnings of its functions itself" },
+		{ "__jump_table", "it patches its own branches" },
+		{ "xray_instr_map", "it has XRay sleds, which it patches itself" },
+		{ ".gopclntab", "it is a Go program, which moves its stacks" },
+		{ ".go.buildinfo", "it is a Go program, which moves its stacks" },
+	};
+	struct kx_elf_section s;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (kx_elf_get_section(elf, all[i].section, &s))
+			return kx_err_set(err, -EOPNOTSUPP, "%s", all[i].why);
+	if (!kx_elf_section_at(elf, 1, &(const char *){ NULL }, &s))
+		return kx_err_set(err, -EOPNOTSUPP, "it has no section table, so that its exception tables are unknown");
+	return 0;
+}
+
+int kx_window_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_window_planner **out,
+			  struct kx_err *err)
+{
+	struct kx_window_planner *p;
+	int ret = check_sections(elf, err);
+
+	if (ret)
+		return ret;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return kx_err_set(err, -ENOMEM, "out of memory while planning %s", kx_elf_path(elf));
+	p->elf = elf;
+	p->syms = syms;
+	ret = kx_planner_new(elf, syms, threads, NULL, &p->planner, err);
+	if (!ret) {
+		p->code = kx_planner_code(p->planner);
+		ret = kx_landings_find(elf, syms, p->code, &p->landings, err);
+	}
+	if (ret) {
+		kx_window_planner_free(p);
+		return ret;
+	}
+	*out = p;
+	return 0;
+}
+
+void kx_window_planner_free(struct kx_window_planner *p)
+{
+	if (!p)
+		return;
+	kx_landing_map_free(&p->landings);
+	kx_planner_free(p->planner);
+	free(p);
+}
+
+const struct kx_code *kx_window_planner_code(const struct kx_window_planner *p)
+{
+	return p->code;
+}
+
+static enum kx_window_refusal plan_scanned(const struct kx_window_planner *p, const struct kx_function_code *f,
+					   const struct kx_stack *stack, struct kx_windows *out)
+{
+	const struct kx_window_ground ground = { p->code, &p->landings, f };
+	enum kx_window_refusal why = KX_WINDOW_UNPLANNED;
+	struct kx_plan exits = { 0 };
+	struct kx_jumps jumps = { 0 };
+
+	if (!kx_jumps_classify(f, stack, p->elf, &jumps, NULL) && !kx_plan_exits(f, stack, &jumps, false, &exits, NULL)) {
+		why = kx_window_exits(f, stack, &p->landings, &exits);
+		if (!why && !kx_window_tables_known(f, &jumps, &p->landings))
+			why = KX_WINDOW_TABLE;
+		if (!why)
+			why = kx_window_places(&ground, &exits, out);
+	}
+	kx_plan_free(&exits);
+	kx_jumps_free(&jumps);
+	return why;
+}
+
+enum kx_window_refusal kx_windows_plan(struct kx_window_planner *p, const struct kx_symbol *sym, struct kx_windows *out)
+{
+	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
+	enum kx_window_refusal why = KX_WINDOW_UNPLANNED;
+	struct kx_function_code f;
+	struct kx_stack *stack;
+	struct kx_plan plan;
+	bool touches;
+
+	out->n = 0;
+	if (sym->is_ifunc)
+		return KX_WINDOW_IFUNC;
+	if (!kx_landing_part(&p->landings, sym->addr))
+		return KX_WINDOW_FOREIGN;
+	if (kx_plan_function(p->planner, sym, &options, &plan, NULL))
+		return KX_WINDOW_UNPLANNED;
+	kx_plan_free(&plan);
+	if (kx_function_scan(p->code, p->syms, sym, &f, NULL))
+		return KX_WINDOW_UNPLANNED;
+	stack = kx_stack_follow(&f, &touches);
+	if (stack)
+		why = plan_scanned(p, &f, stack, out);
+	free(stack);
+	kx_function_free(&f);
+	return why;
+}
+
+const char *kx_window_refusal_text(enum kx_window_refusal why)
+{
+	static const char *const texts[KX_WINDOW_REFUSALS] = {
+		[KX_WINDOW_OK] = "yes",
+		[KX_WINDOW_UNPLANNED] = "its exits cannot be told for certain",
+		[KX_WINDOW_IFUNC] = "it only resolves an indirect function",
+		[KX_WINDOW_FOREIGN] = "it is not in the unwind tables, as what compilers make is",
+		[KX_WINDOW_PARTS] = "it jumps into code without a symbol",
+		[KX_WINDOW_TABLE] = "it has a switch whose table cannot be read",
+		[KX_WINDOW_FIRST] = "it begins with a branch, call or return",
+		[KX_WINDOW_TOO_SHORT] = "it ends before 5 bytes behind its first instruction",
+		[KX_WINDOW_LANDING] = "a branch lands in the 5 bytes behind its first instruction",
+		[KX_WINDOW_CALL] = "a call or branch comes before 5 bytes behind its first instruction",
+		[KX_WINDOW_PAGE] = "the 5 bytes behind its first instruction cross a page boundary",
+		[KX_WINDOW_RELOCATE] = "an instruction at its beginning cannot be moved",
+		[KX_WINDOW_FRAME] = "how far its stack pointer has moved is unknown",
+		[KX_WINDOW_EXIT_LANDING] = "a branch lands in the 5 bytes before an exit",
+		[KX_WINDOW_EXIT_CALL] = "a call ends in the 5 bytes before an exit",
+		[KX_WINDOW_EXIT_ENTRY] = "the 5 bytes before an exit are its first instruction's or another window's",
+		[KX_WINDOW_EXIT_OTHER] = "the 5 bytes before an exit have a branch, a page boundary or an instruction that cannot be moved",
+	};
+
+	return texts[why];
+}

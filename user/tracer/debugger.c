@@ -23,7 +23,7 @@ static void read_name(pid_t pid, char *name, size_t size)
 		fclose(f);
 }
 
-pid_t kx_debugger_of(pid_t pid, char *name, size_t size)
+pid_t kx_tracer_of(pid_t pid, char *name, size_t size)
 {
 	char path[32], line[256];
 	int tracer = 0;
@@ -39,7 +39,14 @@ pid_t kx_debugger_of(pid_t pid, char *name, size_t size)
 	if (tracer <= 0)
 		return 0;
 	read_name(tracer, name, size);
-	return strcmp(name, "strace") ? tracer : 0;
+	return tracer;
+}
+
+pid_t kx_debugger_of(pid_t pid, char *name, size_t size)
+{
+	pid_t tracer = kx_tracer_of(pid, name, size);
+
+	return tracer && strcmp(name, "strace") ? tracer : 0;
 }
 
 static int is_inode(void *ctx, const struct kx_mapping *m)

@@ -18,6 +18,9 @@
  */
 pid_t kx_debugger_of(pid_t pid, char *name, size_t size);
 
+/* The same, strace(1) too. */
+pid_t kx_tracer_of(pid_t pid, char *name, size_t size);
+
 /* Whether any process that has a debugger has mapped the file with this inode executable. */
 bool kx_debugger_uses(uint64_t inode);
 

@@ -246,6 +246,22 @@ void kx_keeper_guard_output(const char *path)
 		answer_of(send_part(begin(&m), path, m.path_size));
 }
 
+int kx_keeper_guard_patches(pid_t pid)
+{
+	struct kx_keeper_message m = { .action = KX_KEEPER_GUARD_PATCHES, .count = (uint32_t)pid };
+	int code = kx_keeper_pid() && !keeper.left ? answer_of(begin(&m)) : -ENODEV;
+
+	return code == -EPIPE ? -ENODEV : code;
+}
+
+void kx_keeper_release_patches(pid_t pid)
+{
+	struct kx_keeper_message m = { .action = KX_KEEPER_RELEASE_PATCHES, .count = (uint32_t)pid };
+
+	if (kx_keeper_pid() && !keeper.left)
+		answer_of(begin(&m));
+}
+
 void kx_keeper_hide_code(void)
 {
 	struct kx_keeper_message m = { .action = KX_KEEPER_HIDE };

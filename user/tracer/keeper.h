@@ -36,7 +36,7 @@ int kx_keeper_start(struct kx_err *err);
 
 /*
  * Ends the keeper and waits for its end; what is open stays open. If links wait for the end of a
- * debugger, the keeper stays until these are closed.
+ * debugger, the keeper stays until these are closed; the same for processes whose patches it guards.
  */
 void kx_keeper_stop(void);
 
@@ -70,6 +70,14 @@ size_t kx_keeper_release(const int *fds, size_t n);
 
 /* If this process dies, the keeper removes the temporary file for the output @path (base/output.h). */
 void kx_keeper_guard_output(const char *path);
+
+/*
+ * When this process ends, however it does, the keeper takes all jumps out of process @pid (kx_patch_remove), as soon as it has no debugger.
+ * To be called before they are put in. Errors: -ENODEV (there is no keeper), -ESRCH, -ENOMEM.
+ */
+int kx_keeper_guard_patches(pid_t pid);
+/* They are out, or the process has ended. */
+void kx_keeper_release_patches(pid_t pid);
 
 /* kx_self_code_hide, in the keeper too. */
 void kx_keeper_hide_code(void);

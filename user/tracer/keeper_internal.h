@@ -17,8 +17,10 @@ enum kx_keeper_action {
 	KX_KEEPER_CLOSING, /* Answer: the smallest number of a request that is not done; if all are, the next one */
 	KX_KEEPER_RELEASE, /* the same; links of a process with a debugger wait. Answer: how many */
 	KX_KEEPER_GUARD,  /* a path follows */
+	KX_KEEPER_GUARD_PATCHES, /* .count is a PID */
+	KX_KEEPER_RELEASE_PATCHES, /* the same */
 	KX_KEEPER_HIDE,
-	KX_KEEPER_STOP,	  /* answered by 1 if links still wait: then it stays */
+	KX_KEEPER_STOP,	  /* answered by 1 if links wait or patches are guarded: then it stays */
 };
 
 /* Answered by an int: a descriptor, 0, or a negative errno. */

@@ -14,6 +14,7 @@
 #include "base/output.h"
 #include "tracer/debugger.h"
 #include "tracer/keeper.h"
+#include "tracer/keeper_patches.h"
 #include "tracer/self_code.h"
 
 #define ARG_START_FIELD 48 /* in /proc/PID/stat; the next one is its end */
@@ -52,6 +53,7 @@ struct keeper {
 	size_t waiting;
 	char **outputs; /* whose temporary files are removed */
 	size_t noutputs;
+	struct kx_guarded_patches patches;
 };
 
 /* Waits for @events of the socket; -EPIPE: @peer has ended, and nothing is left to read. */
@@ -327,22 +329,22 @@ static void remove_temporary_files(const struct keeper *k)
 	}
 }
 
-/* Closes the links, each as soon as its process has no debugger. */
+/* Takes out jumps and closes the links, each as soon as its process has no debugger. */
 static void close_links(struct keeper *k)
 {
 	int *fds = get_memory((k->room + 1) * sizeof(*fds));
 
 	for (;;) {
-		size_t n = 0;
+		size_t n = 0, patched = kx_guarded_patches_remove(&k->patches);
 
 		for (size_t fd = 0; fd < k->room; fd++)
 			if (k->links[fd].exists)
 				fds[n++] = (int)fd;
-		if (!n)
+		if (!n && !patched)
 			break;
 		choose_waiting(k, fds, n);
 		close_ready(k, fds, n);
-		poll(NULL, 0, k->waiting ? DEBUGGER_MS : 0);
+		poll(NULL, 0, k->waiting || patched ? DEBUGGER_MS : 0);
 		k->waiting = 0;
 	}
 	free(fds);
@@ -395,12 +397,17 @@ static int handle(struct keeper *k, struct kx_keeper_message *m)
 		return release(k, m);
 	case KX_KEEPER_GUARD:
 		return guard(k, m);
+	case KX_KEEPER_GUARD_PATCHES:
+		return kx_guarded_patches_add(&k->patches, (pid_t)m->count);
+	case KX_KEEPER_RELEASE_PATCHES:
+		kx_guarded_patches_drop(&k->patches, (pid_t)m->count);
+		return 0;
 	case KX_KEEPER_HIDE:
 		kx_self_code_hide();
 		return 0;
 	case KX_KEEPER_STOP:
 		wait_for_closings();
-		return k->waiting > 0;
+		return k->waiting > 0 || k->patches.n > 0;
 	}
 	return -EINVAL;
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tracer/keeper_patches.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracer/patch_area.h"
+
+#define START_FIELD 22 /* in /proc/PID/stat */
+
+/* When the process was started, in ticks; 0: it has ended. */
+static unsigned long long start_of(pid_t pid)
+{
+	unsigned long long start = 0;
+	char path[32], stat[1024], *p;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	n = f ? fread(stat, 1, sizeof(stat) - 1, f) : 0;
+	if (f)
+		fclose(f);
+	stat[n] = 0;
+	p = strrchr(stat, ')');
+	for (int field = 2; p && field < START_FIELD; field++) {
+		p = strchr(p, ' ');
+		p += p != NULL;
+	}
+	return p && sscanf(p, "%llu", &start) == 1 ? start : 0;
+}
+
+int kx_guarded_patches_add(struct kx_guarded_patches *g, pid_t pid)
+{
+	const unsigned long long start = start_of(pid);
+	struct kx_guarded_patch *grown = reallocarray(g->items, g->n + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	g->items = grown;
+	if (!start)
+		return -ESRCH;
+	g->items[g->n++] = (struct kx_guarded_patch){ pid, start };
+	return 0;
+}
+
+void kx_guarded_patches_drop(struct kx_guarded_patches *g, pid_t pid)
+{
+	for (size_t i = g->n; i--;)
+		if (g->items[i].pid == pid)
+			g->items[i] = g->items[--g->n];
+}
+
+size_t kx_guarded_patches_remove(struct kx_guarded_patches *g)
+{
+	for (size_t i = g->n; i--;) {
+		struct kx_patch_removal removal;
+
+		if (start_of(g->items[i].pid) != g->items[i].start ||
+		    kx_patch_remove(g->items[i].pid, &removal, NULL) != -EBUSY)
+			g->items[i] = g->items[--g->n];
+	}
+	return g->n;
+}

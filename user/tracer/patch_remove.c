@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+#include "tracer/clock.h"
+#include "tracer/debugger.h"
+#include "tracer/patch_area.h"
+#include "tracer/patch_find.h"
+#include "tracer/patch_pause.h"
+#include "tracer/patch_write.h"
+#include "tracer/remote_calls.h"
+#include "tracer/remote_stop.h"
+#include "tracer/remote_threads.h"
+#include "tracer/target_rings.h"
+
+#define STOP_MS	 1000
+#define CALL_MS	 1000
+#define RETRY_US 1000
+#define RATE_US	 10000
+
+struct removal {
+	pid_t pid;
+	int mem;
+	struct kx_patch_finds finds;
+	struct kx_patch_change *changes; /* of all areas, in order of address */
+	size_t nchanges;
+	struct kx_remote_range *areas; /* code and far of each */
+	bool *inside;		       /* by area */
+	struct kx_patch_removal *out;
+	struct kx_err *err;
+};
+
+static int open_memory(pid_t pid, struct kx_err *err)
+{
+	char path[32];
+	int fd, code;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)kx_remote_view(pid));
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	code = errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;
+	return code == -ESRCH ? kx_err_set(err, code, "there is no process %d", (int)pid)
+			      : kx_err_set(err, code, "%s: %s", path, strerror(-code));
+}
+
+/* A head that is not there, or is empty (in a forked child), is left alone. */
+static void disable(const struct removal *r)
+{
+	const uint32_t no = 0;
+
+	for (size_t i = 0; i < r->finds.n; i++) {
+		const uint64_t at = r->finds.items[i].table->head;
+		uint64_t magic;
+
+		if (r->finds.items[i].has_head &&
+		    pread(r->mem, &magic, sizeof(magic), (off_t)at) == sizeof(magic) &&
+		    magic == KX_PATCH_MAGIC)
+			(void)!pwrite(r->mem, &no, sizeof(no),
+				      (off_t)(at + offsetof(struct kx_patch_head, enabled)));
+	}
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct kx_patch_change *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static int list_changes(struct removal *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->finds.n; i++)
+		n += r->finds.items[i].table->nsites;
+	r->changes = calloc(n + 1, sizeof(*r->changes));
+	r->areas = calloc(2 * r->finds.n + 1, sizeof(*r->areas));
+	r->inside = calloc(r->finds.n + 1, sizeof(*r->inside));
+	if (!r->changes || !r->areas || !r->inside)
+		return kx_err_set(r->err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < r->finds.n; i++) {
+		const struct kx_patch_table *t = r->finds.items[i].table;
+
+		for (uint64_t k = 0; k < t->nsites; k++) {
+			struct kx_patch_change *c = &r->changes[r->nchanges++];
+
+			c->at = t->sites[k].at;
+			memcpy(c->from, t->sites[k].jump, KX_PATCH_BYTES);
+			memcpy(c->to, t->sites[k].old, KX_PATCH_BYTES);
+		}
+		r->areas[2 * i] = (struct kx_remote_range){ t->code, t->code + t->code_size };
+		if (r->finds.items[i].has_far)
+			r->areas[2 * i + 1] =
+				(struct kx_remote_range){ t->far, t->far + t->far_size };
+	}
+	qsort(r->changes, r->nchanges, sizeof(*r->changes), by_address);
+	return 0;
+}
+
+static void mark_inside(void *ctx, uint64_t value, bool is_pc)
+{
+	struct removal *r = ctx;
+
+	(void)is_pc;
+	for (size_t i = 0; i < 2 * r->finds.n; i++)
+		if (value - r->areas[i].from < r->areas[i].to - r->areas[i].from)
+			r->inside[i / 2] = true;
+}
+
+/* Writes the old bytes, and looks whether a thread is inside an area. */
+static int stop_and_restore(struct removal *r)
+{
+	struct kx_remote_threads threads;
+	double since, ms;
+	int code = kx_remote_threads_stop(r->pid, STOP_MS, &threads, r->err);
+
+	if (code)
+		return code;
+	kx_patch_write(r->mem, r->changes, r->nchanges);
+	memset(r->inside, 0, r->finds.n * sizeof(*r->inside));
+	code = kx_remote_threads_scan(&threads, r->pid, r->mem, r->areas, 2 * r->finds.n,
+				      mark_inside, r);
+	since = threads.since;
+	kx_remote_threads_resume(&threads);
+	ms = (kx_monotonic_seconds() - since) * 1e3;
+	r->out->stopped_ms = ms > r->out->stopped_ms ? ms : r->out->stopped_ms;
+	return code ? kx_err_set(r->err, code, "the stacks of process %d cannot be read: %s",
+				 (int)r->pid, strerror(-code))
+		    : 0;
+}
+
+static void count(struct removal *r)
+{
+	for (size_t i = 0; i < r->nchanges; i++) {
+		r->out->restored += r->changes[i].result == KX_PATCH_WRITTEN;
+		r->out->foreign += r->changes[i].result == KX_PATCH_FOREIGN;
+	}
+}
+
+static bool is_any_inside(const struct removal *r)
+{
+	for (size_t i = 0; i < r->finds.n; i++)
+		if (r->inside[i])
+			return true;
+	return false;
+}
+
+/* Until no thread is inside, which takes as long as a call of the recorder, unless a signal's
+ * handler interrupted it. */
+static int restore(struct removal *r)
+{
+	int code = 0;
+
+	for (unsigned tries = 0; !code && tries < KX_PATCH_TRIES && (!tries || is_any_inside(r));
+	     tries++) {
+		struct kx_patch_pause pause;
+
+		if (tries)
+			kx_remote_pause(RETRY_US);
+		kx_patch_pause_begin(&pause);
+		code = stop_and_restore(r);
+		kx_patch_pause_end(&pause);
+		if (!tries && !code)
+			count(r);
+	}
+	return code;
+}
+
+/* Borrowed calls, some at a time. */
+struct batch {
+	struct removal *r;
+	struct kx_remote_call calls[KX_MAX_REMOTE_CALLS];
+	size_t n;
+	bool failed;
+};
+
+static void stays(struct removal *r, const char *why)
+{
+	if (!r->out->stays)
+		snprintf(r->out->why, sizeof(r->out->why), "%.255s", why);
+	r->out->stays = true;
+}
+
+static void make_calls(struct batch *b)
+{
+	struct kx_err err = { 0 };
+	char why[256];
+
+	if (b->n && !b->failed && kx_remote_calls(b->r->pid, b->calls, b->n, CALL_MS, &err)) {
+		b->failed = true;
+		if (err.code != -ESRCH)
+			stays(b->r, err.text);
+	}
+	for (size_t i = 0; !b->failed && i < b->n; i++)
+		if (b->calls[i].result < 0) {
+			snprintf(why, sizeof(why), "%s in process %d: %s",
+				 b->calls[i].number == SYS_munmap ? "munmap" : "mprotect",
+				 (int)b->r->pid, strerror((int)-b->calls[i].result));
+			stays(b->r, why);
+		}
+	b->n = 0;
+}
+
+static void add_call(struct batch *b, long number, uint64_t from, uint64_t size, long protection)
+{
+	if (b->n == KX_MAX_REMOTE_CALLS)
+		make_calls(b);
+	b->calls[b->n++] =
+		(struct kx_remote_call){ .number = number,
+					 .args = { (long)from, (long)size, protection } };
+}
+
+/* Only what is still writable and executable: another mapping may have taken the place of a module
+ * that was unloaded. */
+static void protect_texts(struct batch *b, const struct kx_patch_table *t)
+{
+	const struct kx_patch_finds *f = &b->r->finds;
+
+	for (uint64_t i = 0; t->texts_writable && i < t->ntexts; i++)
+		for (size_t k = 0; k < f->nsegments; k++) {
+			const struct kx_patch_segment *s = &f->segments[k];
+			const uint64_t from =
+				s->from > t->texts[i].from ? s->from : t->texts[i].from;
+			const uint64_t to = s->to < t->texts[i].to ? s->to : t->texts[i].to;
+
+			if (from < to && s->writable && s->executable && s->kind == KX_SEGMENT_FILE)
+				add_call(b, SYS_mprotect, from, to - from, PROT_READ | PROT_EXEC);
+		}
+}
+
+/* The code area last: by its table all is found again if this process dies in between. */
+static void unmap(struct batch *b, const struct kx_patch_found *f, bool rings)
+{
+	if (f->has_head)
+		add_call(b, SYS_munmap, f->table->head, KX_PATCH_PAGE, 0);
+	if (f->has_rings && rings)
+		add_call(b, SYS_munmap, f->table->rings, f->table->rings_size, 0);
+	if (f->has_far)
+		add_call(b, SYS_munmap, f->table->far, f->table->far_size, 0);
+	add_call(b, SYS_munmap, f->table->code, f->table->code_size, 0);
+}
+
+static void release(struct removal *r)
+{
+	struct batch b = { .r = r };
+	bool rings = !is_any_inside(r); /* areas share them */
+
+	for (size_t i = 0; i < r->finds.n; i++)
+		protect_texts(&b, r->finds.items[i].table);
+	for (size_t i = 0; i < r->finds.n; i++) {
+		if (r->inside[i]) {
+			stays(r, "a thread is inside one of its functions");
+			continue;
+		}
+		unmap(&b, &r->finds.items[i], rings);
+		for (size_t k = i + 1; k < r->finds.n; k++)
+			if (r->finds.items[k].table->rings == r->finds.items[i].table->rings)
+				r->finds.items[k].has_rings = false;
+	}
+	for (size_t i = 0; i < r->finds.nrings; i++)
+		add_call(&b, SYS_munmap, r->finds.rings[i].from,
+			 r->finds.rings[i].to - r->finds.rings[i].from, 0);
+	make_calls(&b);
+}
+
+static int remove_all(struct removal *r)
+{
+	char name[32];
+	pid_t tracer;
+	int code = kx_patch_find(kx_remote_view(r->pid), r->mem, &r->finds);
+
+	if (code)
+		return kx_err_set(r->err, code, "process %d: %s", (int)r->pid, strerror(-code));
+	r->out->areas = r->finds.n + r->finds.nrings;
+	if (!r->out->areas)
+		return 0;
+	disable(r);
+	tracer = kx_tracer_of(r->pid, name, sizeof(name));
+	if (tracer)
+		return kx_err_set(r->err, -EBUSY,
+				  "process %d is traced by %s (process %d): end that first",
+				  (int)r->pid, name, (int)tracer);
+	code = list_changes(r);
+	if (!code && r->finds.n)
+		code = restore(r);
+	if (!code)
+		release(r);
+	return code;
+}
+
+int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err)
+{
+	struct removal r = { .pid = pid, .out = out, .err = err };
+	int code;
+
+	*out = (struct kx_patch_removal){ 0 };
+	r.mem = open_memory(pid, err);
+	if (r.mem < 0)
+		return r.mem;
+	code = remove_all(&r);
+	kx_patch_finds_free(&r.finds);
+	free(r.changes);
+	free(r.areas);
+	free(r.inside);
+	close(r.mem);
+	return code;
+}
+
+/* TSC ticks of a second, nearly. */
+static double tick_rate(void)
+{
+	uint64_t ns[2], ticks[2];
+
+	kx_clock_pair(&ns[0], &ticks[0]);
+	kx_remote_pause(RATE_US);
+	kx_clock_pair(&ns[1], &ticks[1]);
+	return (double)(ticks[1] - ticks[0]) * 1e9 / (double)(ns[1] - ns[0]);
+}
+
+static bool is_beating(int mem, uint64_t rings, double most)
+{
+	uint64_t beat, now;
+
+	if (pread(mem, &beat, sizeof(beat),
+		  (off_t)(rings + offsetof(struct kx_target_rings, heartbeat))) != sizeof(beat))
+		return false;
+	now = kx_rdtscp();
+	return beat && beat <= now && (double)(now - beat) < most;
+}
+
+bool kx_patch_is_read(pid_t pid, double seconds)
+{
+	struct kx_patch_finds finds = { 0 };
+	const double most = seconds * tick_rate();
+	int mem = open_memory(pid, NULL);
+	bool read = false;
+
+	if (mem >= 0 && !kx_patch_find(kx_remote_view(pid), mem, &finds)) {
+		for (size_t i = 0; i < finds.n; i++)
+			read |= finds.items[i].has_rings &&
+				is_beating(mem, finds.items[i].table->rings, most);
+		for (size_t i = 0; i < finds.nrings; i++)
+			read |= is_beating(mem, finds.rings[i].from, most);
+	}
+	kx_patch_finds_free(&finds);
+	if (mem >= 0)
+		close(mem);
+	return read;
+}

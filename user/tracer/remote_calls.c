@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tracer/remote_calls.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+#include "binary/mappings.h"
+#include "tracer/remote_frames.h"
+#include "tracer/remote_stop.h"
+#include "tracer/remote_waits.h"
+
+#define POLL_US	     50
+#define STOP_SECONDS 0.1
+#define RETRY_US     2000
+
+#define TRAP_FLAG    0x100
+#define USER_CS	     0x33	      /* of 64-bit code */
+#define MOST_CODE    (64ul << 20)     /* bytes of a library that is searched */
+#define ROOM	     65536	      /* bytes that the frames must leave on the stack */
+#define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
+#define MASK_BYTES   8
+
+struct calls {
+	pid_t pid, view; /* kx_remote_view */
+	int mem;
+	struct kx_remote_call *items;
+	size_t n;
+	uint64_t call, back; /* see kx_frames_request */
+	struct kx_err *err;
+};
+
+/* One try with one thread. */
+struct attempt {
+	struct calls *c;
+	pid_t tid;
+	struct user_regs_struct now; /* as it was stopped */
+	struct user_regs_struct
+		home; /* the same, but before the system call that it must make again */
+	bool again;   /* these differ */
+	struct kx_remote_sleep sleep;
+	struct iovec xstate;
+	uint64_t mask;
+	struct kx_frames *frames;
+};
+
+/* Instructions to borrow */
+
+/* getpid, getuid and others that cannot fail end so: nothing reads or sets errno behind it. */
+static const uint8_t call_code[] = { 0x0f, 0x05, 0xc3 };
+/* __restore_rt: mov $15, %rax; syscall */
+static const uint8_t back_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+
+static uint64_t find(const struct kx_mapping *m, const uint8_t *code, size_t size,
+		     const uint8_t *what, size_t length)
+{
+	const uint8_t *at = memmem(code, size, what, length);
+
+	return at ? m->start + (uint64_t)(at - code) : 0;
+}
+
+static int look_for_code(void *ctx, const struct kx_mapping *m)
+{
+	const char *name = strrchr(m->path, '/');
+	const uint64_t size = m->end - m->start;
+	struct calls *c = ctx;
+	uint8_t *code;
+	ssize_t got;
+
+	if (!m->executable || !name || strncmp(name, "/libc", 5) || size > MOST_CODE)
+		return 0;
+	code = malloc(size);
+	if (!code)
+		return -ENOMEM;
+	got = pread(c->mem, code, size, (off_t)m->start);
+	if (got > 0 && !c->call)
+		c->call = find(m, code, (size_t)got, call_code, sizeof(call_code));
+	if (got > 0 && !c->back)
+		c->back = find(m, code, (size_t)got, back_code, sizeof(back_code));
+	free(code);
+	return c->call && c->back;
+}
+
+/* What forbids borrowed calls. Borrowed is what /proc/PID/status says of the main thread. */
+static int check_process(const struct calls *c)
+{
+	char path[32], line[256];
+	const char *why = NULL;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)c->view);
+	f = fopen(path, "re");
+	if (!f)
+		return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
+	while (!why && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "Seccomp:", 8) && atoi(line + 8))
+			why = "it has a seccomp filter, which may forbid system calls";
+		else if (!strncmp(line, "x86_Thread_features:", 20) && strstr(line, "shstk"))
+			why = "it has a shadow stack";
+	}
+	fclose(f);
+	return why ? kx_err_set(c->err, -EOPNOTSUPP,
+				"process %d cannot be made to do system calls: %s", (int)c->pid,
+				why)
+		   : 0;
+}
+
+/* Whether the thread can be used */
+
+struct stack_search {
+	uint64_t sp, fs_base, before_end; /* of the mapping before */
+	bool main, before_is_guard, found;
+	uint64_t from;
+};
+
+static int look_for_stack(void *ctx, const struct kx_mapping *m)
+{
+	struct stack_search *s = ctx;
+	const bool is_here = m->start < s->sp && s->sp <= m->end && m->writable;
+
+	if (is_here) {
+		const bool guarded = s->before_is_guard && s->before_end == m->start;
+
+		s->found = s->main ? !strcmp(m->path, "[stack]")
+				   : guarded && m->start <= s->fs_base && s->fs_base < m->end;
+		s->from = m->start;
+		return 1;
+	}
+	s->before_end = m->end;
+	s->before_is_guard = !m->writable && !m->executable && !*m->path;
+	return 0;
+}
+
+/* Only where it is known what lies below: not on the stacks of coroutines and signals. */
+static bool has_room(const struct attempt *a)
+{
+	struct stack_search s = { .sp = a->now.rsp,
+				  .fs_base = a->now.fs_base,
+				  .main = a->tid == a->c->pid };
+
+	kx_mappings_each(a->c->view, look_for_stack, &s);
+	return s.found && a->now.rsp - s.from >= ROOM;
+}
+
+/* A wait without an end, or until a time of a clock: the kernel need not know when it began. */
+static bool can_begin_again(const struct user_regs_struct *r)
+{
+	const unsigned futex_op = (unsigned)r->rsi & 0x7f;
+
+	return (r->orig_rax == SYS_poll && (int)r->rdx < 0) ||
+	       (r->orig_rax == SYS_futex && futex_op == 9 /* FUTEX_WAIT_BITSET */);
+}
+
+/* Sets a->home, a->now and a->again; false: only the kernel can continue its call. */
+static bool set_home(struct attempt *a)
+{
+	if (kx_remote_mend_wait(a->c->pid, a->tid, &a->now, &a->sleep))
+		ptrace(PTRACE_SETREGS, a->tid, NULL, &a->now);
+	a->again = false;
+	if ((long)a->now.orig_rax >= 0)
+		switch (-(long)a->now.rax) {
+		case KX_ERESTART_RESTARTBLOCK:
+			if (!can_begin_again(&a->now))
+				return false;
+			a->now.rax = (unsigned long)-KX_ERESTARTNOHAND;
+			a->again = true;
+			break;
+		case KX_ERESTARTSYS:
+		case KX_ERESTARTNOINTR:
+		case KX_ERESTARTNOHAND:
+			a->again = true;
+			break;
+		}
+	a->home = a->now;
+	if (a->again) {
+		a->home.rax = a->now.orig_rax;
+		a->home.rip -= 2;
+		a->home.orig_rax = (unsigned long)-1;
+	}
+	return true;
+}
+
+/* A restartable sequence (rseq(2)) that is left in the middle by other than a signal or a switch
+ * would not be restarted. */
+static bool is_in_sequence(const struct attempt *a)
+{
+	struct __ptrace_rseq_configuration conf;
+	uint64_t descriptor, code[2]; /* start, length */
+
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, a->tid, (void *)sizeof(conf), &conf) < 0 ||
+	    !conf.rseq_abi_pointer)
+		return false;
+	if (pread(a->c->mem, &descriptor, 8, (off_t)conf.rseq_abi_pointer + 8) != 8 || !descriptor)
+		return false;
+	if (pread(a->c->mem, code, sizeof(code), (off_t)descriptor + 8) != (ssize_t)sizeof(code))
+		return true;
+	return a->now.rip - code[0] < code[1];
+}
+
+/* -EAGAIN: not this one, or not now. */
+static int check_thread(struct attempt *a)
+{
+	if (ptrace(PTRACE_GETREGS, a->tid, NULL, &a->now))
+		return -EAGAIN;
+	if (a->now.cs != USER_CS)
+		return kx_err_set(a->c->err, -EOPNOTSUPP, "process %d runs 32-bit code",
+				  (int)a->c->pid);
+	/* one that steps itself would get a SIGTRAP, which is blocked during the calls: that kills it */
+	if (a->now.eflags & TRAP_FLAG || !set_home(a) || is_in_sequence(a) || !has_room(a))
+		return -EAGAIN;
+	if (ptrace(PTRACE_GETREGSET, a->tid, NT_X86_XSTATE, &a->xstate) ||
+	    ptrace(PTRACE_GETSIGMASK, a->tid, MASK_BYTES, &a->mask))
+		return -EAGAIN;
+	return 0;
+}
+
+/* The calls */
+
+static int wait_stop(pid_t tid, double seconds)
+{
+	const double until = kx_monotonic_seconds() + seconds;
+	int got;
+
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	while (!(got = kx_remote_has_stopped(tid)) && kx_monotonic_seconds() < until)
+		kx_remote_pause(POLL_US);
+	return got == 1 ? 0 : -EAGAIN;
+}
+
+/* Lets the thread go on until it enters or leaves a system call. -ESRCH: it has ended. */
+static int next_syscall_stop(pid_t tid)
+{
+	long signal = 0;
+	int status;
+
+	for (;;) {
+		if (ptrace(PTRACE_SYSCALL, tid, NULL, signal))
+			return -ESRCH;
+		while (waitpid(tid, &status, __WALL) < 0)
+			if (errno != EINTR)
+				return -ESRCH;
+		if (!WIFSTOPPED(status))
+			return -ESRCH;
+		if (WSTOPSIG(status) == SYSCALL_STOP)
+			return 0;
+		/* the others: SIGSTOP, which cannot be blocked, and the stop of the process that it
+		 * makes */
+		signal = status >> 16 ? 0 : WSTOPSIG(status);
+	}
+}
+
+/* The thread was in a system call: it is brought back into it, so that a signal which has come
+ * meanwhile ends it as ever. */
+static void return_into_call(struct attempt *a)
+{
+	struct user_regs_struct regs;
+
+	ptrace(PTRACE_INTERRUPT, a->tid, NULL, NULL);
+	ptrace(PTRACE_CONT, a->tid, NULL, 0L);
+	for (;;) {
+		const int got = kx_remote_has_stopped(a->tid);
+
+		if (got < 0)
+			return;
+		if (got)
+			break;
+		kx_remote_pause(POLL_US);
+	}
+	if (!ptrace(PTRACE_GETREGS, a->tid, NULL, &regs) && regs.rip == a->home.rip &&
+	    regs.rsp == a->home.rsp)
+		ptrace(PTRACE_SETREGS, a->tid, NULL, &a->now);
+}
+
+static int make_calls(struct attempt *a)
+{
+	const struct calls *c = a->c;
+	const struct kx_frames_request request = { &a->home,	      a->mask, a->xstate.iov_base,
+						   a->xstate.iov_len, c->call, c->back,
+						   c->items,	      c->n };
+	const uint64_t all = UINT64_MAX;
+	struct user_regs_struct regs;
+
+	kx_frames_build(&request, a->frames);
+	if (pwrite(c->mem, a->frames->bytes, a->frames->size, (off_t)a->frames->at) !=
+	    (ssize_t)a->frames->size)
+		return -EAGAIN;
+	if (ptrace(PTRACE_SETREGS, a->tid, NULL, &a->frames->go))
+		return -EAGAIN;
+	/* last: the frames set the mask back, the registers as they were do not */
+	ptrace(PTRACE_SETSIGMASK, a->tid, MASK_BYTES, &all);
+	for (size_t i = 0; i < 2 * c->n; i++) { /* a call, then rt_sigreturn */
+		if (next_syscall_stop(a->tid) || next_syscall_stop(a->tid))
+			return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
+		if (i % 2 == 0 && !ptrace(PTRACE_GETREGS, a->tid, NULL, &regs))
+			c->items[i / 2].result = (long)regs.rax;
+	}
+	if (a->again)
+		return_into_call(a);
+	return 0;
+}
+
+/* In a thread of this process that ends afterwards. */
+static int run_attempt(void *arg)
+{
+	struct attempt *a = arg;
+	int code = kx_remote_seize(a->c->pid, a->tid, PTRACE_O_TRACESYSGOOD, a->c->err);
+
+	if (code)
+		return code == -ESRCH ? -EAGAIN : code;
+	code = wait_stop(a->tid, STOP_SECONDS);
+	if (!code)
+		code = check_thread(a);
+	if (!code)
+		code = make_calls(a);
+	ptrace(PTRACE_DETACH, a->tid, NULL, 0L);
+	return code;
+}
+
+static int try_thread(struct calls *c, pid_t tid, struct kx_frames *frames, uint8_t *xstate)
+{
+	struct attempt a = {
+		.c = c, .tid = tid, .frames = frames, .xstate = { xstate, KX_XSTATE_MOST - 64 }
+	};
+	struct kx_tracer_thread tracer;
+	int code;
+
+	if (kx_remote_is_worker(c->pid, tid))
+		return -EAGAIN;
+	kx_remote_sleep_look(c->pid, tid, &a.sleep);
+	code = kx_tracer_thread_start(&tracer, run_attempt, &a);
+	return code ? kx_err_set(c->err, -ENOMEM,
+				 "process %d: no thread can be started that traces it: %s",
+				 (int)c->pid, strerror(-code))
+		    : kx_tracer_thread_join(&tracer);
+}
+
+/* The main thread is the first one that is listed, and the most likely to have room. */
+static int try_threads(struct calls *c, struct kx_frames *frames, uint8_t *xstate)
+{
+	char path[32];
+	struct dirent *d;
+	int code = -EAGAIN;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
+	dir = opendir(path);
+	if (!dir)
+		return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
+	while (code == -EAGAIN && (d = readdir(dir)))
+		if (atoi(d->d_name) > 0)
+			code = try_thread(c, atoi(d->d_name), frames, xstate);
+	closedir(dir);
+	return code;
+}
+
+static int run_calls(struct calls *c, unsigned wait_ms)
+{
+	const double until = kx_monotonic_seconds() + wait_ms / 1e3;
+	struct kx_frames *frames = malloc(sizeof(*frames));
+	uint8_t *xstate = calloc(1, KX_XSTATE_MOST);
+	int code = frames && xstate ? 0 : kx_err_set(c->err, -ENOMEM, "out of memory");
+
+	if (!code) {
+		code = kx_mappings_each(c->view, look_for_code, c);
+		if (code < 0)
+			kx_err_set(c->err, code, "process %d: %s", (int)c->pid, strerror(-code));
+		else if (!code)
+			code = kx_err_set(c->err, -EOPNOTSUPP,
+					  "process %d has no libc with an instruction that can be "
+					  "borrowed for "
+					  "system calls",
+					  (int)c->pid);
+	}
+	for (bool first = true; code >= 0 || code == -EAGAIN; first = false) {
+		if (!first && kx_monotonic_seconds() >= until) {
+			code = kx_err_set(c->err, -EBUSY,
+					  "process %d has no thread that can be made to do a "
+					  "system call now: all "
+					  "wait in the kernel for a time",
+					  (int)c->pid);
+			break;
+		}
+		if (!first)
+			kx_remote_pause(RETRY_US);
+		code = try_threads(c, frames, xstate);
+		if (!code)
+			break;
+	}
+	free(frames);
+	free(xstate);
+	return code;
+}
+
+int kx_remote_calls(pid_t pid, struct kx_remote_call *calls, size_t n, unsigned wait_ms,
+		    struct kx_err *err)
+{
+	struct calls c = {
+		.pid = pid, .view = kx_remote_view(pid), .items = calls, .n = n, .err = err
+	};
+	char path[32];
+	int code;
+
+	if (!n || n > KX_MAX_REMOTE_CALLS)
+		return n ? kx_err_set(err, -E2BIG, "too many system calls at once") : 0;
+	code = check_process(&c);
+	if (code)
+		return code;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)c.view);
+	c.mem = open(path, O_RDWR | O_CLOEXEC);
+	if (c.mem < 0)
+		return kx_err_set(err, errno == ENOENT ? -ESRCH : -EPERM, "%s: %s", path,
+				  strerror(errno));
+	code = run_calls(&c, wait_ms);
+	close(c.mem);
+	return code;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * System calls made by a thread of another process. The thread borrows a `syscall` instruction of
+ * libc and gets back to where it was by signal frames on its own stack: it does so too if this
+ * process dies at any step. Nothing of its code is changed.
+ */
+#ifndef KX_REMOTE_CALLS_H
+#define KX_REMOTE_CALLS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct kx_remote_call {
+	long number, args[6];
+	long result; /* a negative errno on failure; set for the calls that were made */
+};
+
+#define KX_MAX_REMOTE_CALLS 8
+
+/*
+ * Lets a thread of @pid make the @n calls, all of them even where one fails. Its signals wait
+ * meanwhile.
+ *
+ * Not every thread can: one that only the kernel can continue (nanosleep, poll with a time), one
+ * whose stack is not known to have room (only the process's own stack and those with a guard page
+ * are), one in a restartable sequence. If there is no other, waits for one up to @wait_ms. Errors:
+ * -ESRCH, -EPERM (traced by another, or not permitted), -EBUSY (no such thread in time), -ENOMEM,
+ * -EOPNOTSUPP (no instruction to borrow, seccomp, a shadow stack, 32-bit code).
+ */
+int kx_remote_calls(pid_t pid, struct kx_remote_call *calls, size_t n, unsigned wait_ms,
+		    struct kx_err *err);
+
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tracer/remote_stop.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tracer/debugger.h"
+
+/* Of task_struct.flags, as /proc/PID/stat shows them: include/linux/sched.h. */
+#define PF_IO_WORKER   0x10u
+#define PF_USER_WORKER 0x4000u
+#define PF_KTHREAD     0x200000u
+
+#define PAUSE_US       50
+
+static void *run_thread(void *arg)
+{
+	struct kx_tracer_thread *t = arg;
+
+	__atomic_store_n(&t->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	t->result = t->run(t->arg);
+	return NULL;
+}
+
+int kx_tracer_thread_start(struct kx_tracer_thread *t, int (*run)(void *arg), void *arg)
+{
+	sigset_t all, old;
+	int code;
+
+	*t = (struct kx_tracer_thread){ .run = run, .arg = arg };
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	code = pthread_create(&t->thread, NULL, run_thread, t);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -code;
+}
+
+int kx_tracer_thread_join(struct kx_tracer_thread *t)
+{
+	pthread_join(t->thread, NULL);
+	/* the kernel lets traced threads go a moment later than join returns */
+	while (!syscall(SYS_tgkill, getpid(), t->tid, 0))
+		kx_remote_pause(PAUSE_US);
+	return t->result;
+}
+
+void kx_remote_pause(unsigned us)
+{
+	const struct timespec t = { .tv_nsec = us * 1000L };
+
+	nanosleep(&t, NULL);
+}
+
+/* The state and the flags of a thread; false: it is no more. */
+static bool read_stat(pid_t pid, pid_t tid, char *state, unsigned *flags)
+{
+	char path[48], text[512], *p;
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	f = fopen(path, "re");
+	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	if (f)
+		fclose(f);
+	text[n] = 0;
+	p = strrchr(text, ')');
+	return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
+}
+
+bool kx_remote_has_ended(pid_t pid, pid_t tid)
+{
+	unsigned flags;
+	char state;
+
+	return !read_stat(pid, tid, &state, &flags) || state == 'Z' || state == 'X';
+}
+
+bool kx_remote_is_worker(pid_t pid, pid_t tid)
+{
+	unsigned flags;
+	char state;
+
+	return read_stat(pid, tid, &state, &flags) &&
+	       flags & (PF_IO_WORKER | PF_USER_WORKER | PF_KTHREAD);
+}
+
+pid_t kx_remote_view(pid_t pid)
+{
+	struct dirent *d;
+	char path[32];
+	pid_t found = 0;
+	DIR *dir;
+
+	if (!kx_remote_has_ended(pid, pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && !found && (d = readdir(dir)))
+		if (atoi(d->d_name) > 0 && !kx_remote_has_ended(pid, atoi(d->d_name)))
+			found = atoi(d->d_name);
+	if (dir)
+		closedir(dir);
+	return found ? found : pid;
+}
+
+int kx_remote_seize(pid_t pid, pid_t tid, long options, struct kx_err *err)
+{
+	char name[32];
+	pid_t tracer;
+
+	if (!ptrace(PTRACE_SEIZE, tid, NULL, options))
+		return 0;
+	if (errno == ESRCH || kx_remote_has_ended(pid, tid))
+		return -ESRCH;
+	tracer = kx_tracer_of(tid, name, sizeof(name));
+	if (tracer)
+		return kx_err_set(err, -EPERM, "process %d is traced by %s (process %d)", (int)pid,
+				  name, (int)tracer);
+	return kx_err_set(err, -EPERM, "process %d cannot be traced: Operation not permitted",
+			  (int)pid);
+}
+
+int kx_remote_has_stopped(pid_t tid)
+{
+	int status;
+	pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
+
+	if (!got || (got < 0 && errno == EINTR))
+		return 0;
+	if (got < 0 || !WIFSTOPPED(status))
+		return -ESRCH;
+	if (status >> 16 == PTRACE_EVENT_STOP)
+		return 1;
+	/* this stop may have taken the place of the one that was asked for */
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	ptrace(PTRACE_CONT, tid, NULL, status >> 16 ? 0L : (long)WSTOPSIG(status));
+	return 0;
+}

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tracer/remote_threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+#include "binary/mappings.h"
+#include "tracer/remote_stop.h"
+#include "tracer/remote_waits.h"
+
+#define POLL_US 50
+/* How often a thread that has not stopped is polled before its state is read. */
+#define POLLS_TO_LOOK	16
+
+#define USER_CS		0x33 /* of 64-bit code */
+
+#define RED_ZONE	128
+#define MOST_OF_A_STACK (8ul << 20)
+#define PAGE		4096ul
+#define CHUNK_WORDS	8192ul
+
+enum thread_state {
+	THREAD_SEIZED,
+	THREAD_STOPPED,
+	THREAD_GONE,
+};
+
+struct thread {
+	pid_t tid;
+	enum thread_state state;
+	struct kx_remote_sleep sleep;
+	struct user_regs_struct regs;
+};
+
+struct kx_remote_stop {
+	struct kx_tracer_thread tracer;
+	pid_t pid;
+	unsigned wait_ms;
+	struct thread *threads;
+	size_t n, room;
+	double since;
+	struct kx_err err;
+	sem_t stopped, go_on;
+	int result;
+};
+
+static void wait_for(sem_t *sem)
+{
+	while (sem_wait(sem) && errno == EINTR)
+		;
+}
+
+static bool is_known(const struct kx_remote_stop *s, pid_t tid)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->threads[i].tid == tid)
+			return true;
+	return false;
+}
+
+static int add(struct kx_remote_stop *s, pid_t tid)
+{
+	struct thread *t;
+
+	if (s->n == s->room) {
+		const size_t room = s->room ? s->room * 2 : 64;
+		struct thread *grown = reallocarray(s->threads, room, sizeof(*grown));
+
+		if (!grown)
+			return kx_err_set(&s->err, -ENOMEM, "out of memory");
+		s->threads = grown;
+		s->room = room;
+	}
+	t = &s->threads[s->n++];
+	*t = (struct thread){ .tid = tid };
+	if (kx_remote_is_worker(s->pid, tid)) {
+		t->state = THREAD_GONE;
+		return 0;
+	}
+	kx_remote_sleep_look(s->pid, tid, &t->sleep);
+	switch (kx_remote_seize(s->pid, tid, 0, &s->err)) {
+	case 0:
+		t->state = THREAD_SEIZED;
+		return 0;
+	case -ESRCH:
+		t->state = THREAD_GONE;
+		return 0;
+	}
+	return s->err.code;
+}
+
+/* Begins to trace the threads that are new since the last time; @first: the first of them. */
+static int seize_new(struct kx_remote_stop *s, size_t *first)
+{
+	char path[32];
+	struct dirent *d;
+	int code = 0;
+	DIR *dir;
+
+	*first = s->n;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)s->pid);
+	dir = opendir(path);
+	if (!dir)
+		return kx_err_set(&s->err, errno == ENOENT ? -ESRCH : -errno,
+				  "process %d has ended", (int)s->pid);
+	while (!code && (d = readdir(dir))) {
+		const pid_t tid = atoi(d->d_name);
+
+		if (tid > 0 && !is_known(s, tid))
+			code = add(s, tid);
+	}
+	closedir(dir);
+	return code;
+}
+
+/* A thread has stopped. */
+static int take_registers(struct kx_remote_stop *s, struct thread *t)
+{
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs)) {
+		t->state = THREAD_GONE;
+		return 0;
+	}
+	t->state = THREAD_STOPPED;
+	if (t->regs.cs != USER_CS)
+		return kx_err_set(&s->err, -EOPNOTSUPP, "process %d runs 32-bit code", (int)s->pid);
+	if (kx_remote_mend_wait(s->pid, t->tid, &t->regs, &t->sleep))
+		ptrace(PTRACE_SETREGS, t->tid, NULL, &t->regs);
+	return 0;
+}
+
+/* One look at all threads from @first on that have not stopped; *@missing: one of them, 0: there is
+ * none. */
+static int poll_threads(struct kx_remote_stop *s, size_t first, bool look, pid_t *missing)
+{
+	*missing = 0;
+	for (size_t i = first; i < s->n; i++) {
+		struct thread *t = &s->threads[i];
+		int got, code;
+
+		if (t->state != THREAD_SEIZED)
+			continue;
+		got = kx_remote_has_stopped(t->tid);
+		if (got < 0 || (!got && look && kx_remote_has_ended(s->pid, t->tid)))
+			t->state = THREAD_GONE;
+		else if (!got)
+			*missing = t->tid;
+		code = got == 1 ? take_registers(s, t) : 0;
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+static int stop_new(struct kx_remote_stop *s, size_t first, double until)
+{
+	pid_t missing;
+	int code;
+
+	if (!s->since)
+		s->since = kx_monotonic_seconds();
+	for (size_t i = first; i < s->n; i++)
+		if (s->threads[i].state == THREAD_SEIZED)
+			ptrace(PTRACE_INTERRUPT, s->threads[i].tid, NULL, NULL);
+	for (unsigned polls = 0;; polls++) {
+		code = poll_threads(s, first, polls % POLLS_TO_LOOK == POLLS_TO_LOOK - 1, &missing);
+		if (code || !missing)
+			return code;
+		if (kx_monotonic_seconds() > until)
+			return kx_err_set(&s->err, -EBUSY,
+					  "thread %d of process %d cannot be stopped: it waits in "
+					  "the kernel, as "
+					  "after vfork or for a file server",
+					  (int)missing, (int)s->pid);
+		kx_remote_pause(POLL_US);
+	}
+}
+
+/* Until no thread is new: those that run may start others. */
+static int stop_all(struct kx_remote_stop *s)
+{
+	const double until = kx_monotonic_seconds() + s->wait_ms / 1e3;
+	size_t first, stopped = 0;
+	int code;
+
+	do {
+		code = seize_new(s, &first);
+		if (!code && first < s->n)
+			code = stop_new(s, first, until);
+	} while (!code && first < s->n);
+	for (size_t i = 0; i < s->n; i++)
+		stopped += s->threads[i].state == THREAD_STOPPED;
+	if (!code && !stopped)
+		return kx_err_set(&s->err, -ESRCH, "process %d has ended", (int)s->pid);
+	return code;
+}
+
+/* The life of the thread that traces. */
+static int run_tracer(void *arg)
+{
+	struct kx_remote_stop *s = arg;
+
+	s->result = stop_all(s);
+	sem_post(&s->stopped);
+	if (!s->result)
+		wait_for(&s->go_on);
+	for (size_t i = 0; i < s->n; i++)
+		if (s->threads[i].state == THREAD_STOPPED)
+			ptrace(PTRACE_DETACH, s->threads[i].tid, NULL, 0L);
+	return 0;
+}
+
+static void free_stop(struct kx_remote_stop *s)
+{
+	sem_destroy(&s->stopped);
+	sem_destroy(&s->go_on);
+	free(s->threads);
+	free(s);
+}
+
+int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads *out,
+			   struct kx_err *err)
+{
+	struct kx_remote_stop *s = calloc(1, sizeof(*s));
+	int code;
+
+	*out = (struct kx_remote_threads){ 0 };
+	if (!s)
+		return kx_err_set(err, -ENOMEM, "out of memory");
+	s->pid = pid;
+	s->wait_ms = wait_ms;
+	sem_init(&s->stopped, 0, 0);
+	sem_init(&s->go_on, 0, 0);
+	code = kx_tracer_thread_start(&s->tracer, run_tracer, s);
+	if (code) {
+		free_stop(s);
+		return kx_err_set(err, code,
+				  "process %d: no thread can be started that stops it: %s",
+				  (int)pid, strerror(-code));
+	}
+	wait_for(&s->stopped);
+	code = s->result;
+	if (!code) {
+		*out = (struct kx_remote_threads){ .stop = s, .since = s->since };
+		out->items = calloc(s->n, sizeof(*out->items));
+		for (size_t i = 0; out->items && i < s->n; i++)
+			if (s->threads[i].state == THREAD_STOPPED)
+				out->items[out->n++] =
+					(struct kx_remote_thread){ s->threads[i].tid,
+								   s->threads[i].regs };
+		if (out->items)
+			return 0;
+		kx_remote_threads_resume(out);
+		return kx_err_set(err, -ENOMEM, "out of memory");
+	}
+	kx_tracer_thread_join(&s->tracer);
+	kx_err_set(err, code, "%s", s->err.text);
+	free_stop(s);
+	return code;
+}
+
+void kx_remote_threads_resume(struct kx_remote_threads *t)
+{
+	if (t->stop) {
+		sem_post(&t->stop->go_on);
+		kx_tracer_thread_join(&t->stop->tracer);
+		free_stop(t->stop);
+	}
+	free(t->items);
+	*t = (struct kx_remote_threads){ 0 };
+}
+
+/* Memory that may be a stack: writable mappings, in order of address. */
+struct stacks {
+	struct kx_remote_range *items;
+	size_t n, room;
+	struct kx_remote_range main; /* that of the process */
+};
+
+/* Of the flags: a bit that is always set, and above the highest that there is. */
+#define FLAGS_ALWAYS 0x2
+#define FLAGS_MOST 0x3fffff
+#define USER_CS 0x33
+
+struct scan {
+	int mem;
+	const struct kx_remote_range *ranges;
+	size_t nranges;
+	uint64_t lowest, highest; /* of the ranges */
+	void (*word)(void *ctx, uint64_t value, bool is_pc);
+	void *ctx;
+	uint64_t *chunk;
+};
+
+static int add_stack(void *ctx, const struct kx_mapping *m)
+{
+	struct stacks *s = ctx;
+
+	if (!m->writable)
+		return 0;
+	if (s->n == s->room) {
+		const size_t room = s->room ? s->room * 2 : 256;
+		struct kx_remote_range *grown = reallocarray(s->items, room, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		s->items = grown;
+		s->room = room;
+	}
+	s->items[s->n] = (struct kx_remote_range){ m->start, m->end };
+	if (!strcmp(m->path, "[stack]"))
+		s->main = s->items[s->n];
+	s->n++;
+	return 0;
+}
+
+/* The writable mapping that @address is in; NULL: there is none. */
+static const struct kx_remote_range *stack_at(const struct stacks *s, uint64_t address)
+{
+	size_t low = 0, high = s->n;
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+
+		if (s->items[mid].to <= address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < s->n && s->items[low].from <= address ? &s->items[low] : NULL;
+}
+
+static void check_word(const struct scan *s, uint64_t value, bool is_pc)
+{
+	if (value < s->lowest || value >= s->highest)
+		return;
+	for (size_t i = 0; i < s->nranges; i++)
+		if (value >= s->ranges[i].from && value < s->ranges[i].to) {
+			s->word(s->ctx, value, is_pc);
+			return;
+		}
+}
+
+/*
+ * Whether the word is the program counter in what a signal has interrupted: struct sigcontext has the flags and then the segments behind it
+ * (Linux, arch/x86/include/uapi/asm/sigcontext.h). Other words of that value, such as return addresses that a call has left behind, mean nothing.
+ */
+static bool is_saved_counter(const uint64_t *word, size_t words)
+{
+	return words < 3 || (word[1] & FLAGS_ALWAYS && word[1] <= FLAGS_MOST && (uint16_t)word[2] == USER_CS);
+}
+
+/* Pages that cannot be read (of a guard that is no mapping of its own) hold nothing. False: nothing
+ * can be read. */
+static bool scan_memory(const struct scan *s, uint64_t from, uint64_t to)
+{
+	bool any = false;
+
+	from = (from + 7) & ~7ul;
+	if (to > from + MOST_OF_A_STACK)
+		to = from + MOST_OF_A_STACK;
+	while (from + 8 <= to) {
+		const uint64_t words =
+			(to - from) / 8 < CHUNK_WORDS ? (to - from) / 8 : CHUNK_WORDS;
+		const ssize_t got = pread(s->mem, s->chunk, words * 8, (off_t)from);
+		const size_t n = got > 0 ? (size_t)got / 8 : 0;
+		/* the last two have their followers in the next chunk */
+		const size_t whole = n == words && from + n * 8 + 8 <= to ? n - 2 : n;
+
+		for (size_t i = 0; i < whole; i++)
+			if (is_saved_counter(s->chunk + i, n - i))
+				check_word(s, s->chunk[i], false);
+		any |= n > 0;
+		from = n ? from + whole * 8 : (from & ~(PAGE - 1)) + PAGE;
+	}
+	return any;
+}
+
+static int scan_thread(const struct scan *s, const struct stacks *stacks,
+		       const struct kx_remote_thread *t, bool is_main)
+{
+	const struct kx_remote_range *now = stack_at(stacks, t->regs.rsp - 1);
+	/* glibc has a thread's control block in the stack that it allocates */
+	const struct kx_remote_range *own =
+		is_main ? stack_at(stacks, stacks->main.from) : stack_at(stacks, t->regs.fs_base);
+	uint64_t from = t->regs.rsp - RED_ZONE;
+	bool seen = true;
+
+	check_word(s, t->regs.rip, true);
+	if (now) {
+		from = from > now->from ? from : now->from;
+		seen = scan_memory(s, from, now->to);
+	}
+	if (own && own != now)
+		seen &= scan_memory(s,
+				    own->to - own->from > MOST_OF_A_STACK
+					    ? own->to - MOST_OF_A_STACK
+					    : own->from,
+				    own->to);
+	return seen ? 0 : -EIO;
+}
+
+int kx_remote_threads_scan(const struct kx_remote_threads *t, pid_t pid, int mem,
+			   const struct kx_remote_range *ranges, size_t nranges,
+			   void (*word)(void *ctx, uint64_t value, bool is_pc), void *ctx)
+{
+	struct scan s = { .mem = mem,
+			  .ranges = ranges,
+			  .nranges = nranges,
+			  .lowest = UINT64_MAX,
+			  .word = word,
+			  .ctx = ctx };
+	struct stacks stacks = { 0 };
+	int code;
+
+	for (size_t i = 0; i < nranges; i++) {
+		s.lowest = ranges[i].from < s.lowest ? ranges[i].from : s.lowest;
+		s.highest = ranges[i].to > s.highest ? ranges[i].to : s.highest;
+	}
+	s.chunk = malloc(CHUNK_WORDS * 8);
+	code = s.chunk ? kx_mappings_each(kx_remote_view(pid), add_stack, &stacks) : -ENOMEM;
+	for (size_t i = 0; !code && i < t->n; i++)
+		code = scan_thread(&s, &stacks, &t->items[i], t->items[i].tid == pid);
+	free(s.chunk);
+	free(stacks.items);
+	return code;
+}

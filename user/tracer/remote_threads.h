@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * All threads of another process, stopped for some milliseconds by ptrace(2), without a signal and
+ * without a tracer that stays. If this process dies meanwhile, the kernel lets them run.
+ *
+ * A stop interrupts system calls. Most are restarted by the kernel. Of those that would fail with
+ * EINTR (epoll_wait, semop, sigtimedwait, ...) the result becomes ERESTARTNOHAND, so that the
+ * kernel restarts them unless a signal's handler runs. A wait's time begins anew then, except that
+ * of epoll_wait and epoll_pwait, which gets shorter by what has passed, as far as
+ * /proc/PID/task/TID/sched says it.
+ */
+#ifndef KX_REMOTE_THREADS_H
+#define KX_REMOTE_THREADS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "base/err.h"
+
+struct kx_remote_thread {
+	pid_t tid;
+	struct user_regs_struct regs;
+};
+
+struct kx_remote_threads {
+	struct kx_remote_thread *items; /* owned */
+	size_t n;
+	double since;		     /* CLOCK_MONOTONIC, seconds: when the first one was stopped */
+	struct kx_remote_stop *stop; /* the thread of this process that traces them; owned */
+};
+
+/*
+ * Stops all threads. Those of io_uring, which run no code of the process, are left alone; a process
+ * that is stopped by SIGSTOP stays so afterwards, and signals that come meanwhile are delivered. A
+ * thread that does not stop within @wait_ms (it waits uninterruptibly: vfork, a dead file server)
+ * lets all run again: -EBUSY.
+ *
+ * Errors: -ESRCH, -EPERM (traced by another, or not permitted), -ENOMEM, -EBUSY, -EOPNOTSUPP
+ * (32-bit code). Free with kx_remote_threads_resume. Any thread of this process may do that.
+ */
+int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads *out,
+			   struct kx_err *err);
+void kx_remote_threads_resume(struct kx_remote_threads *t);
+
+struct kx_remote_range {
+	uint64_t from, to;
+};
+
+/*
+ * Calls @word for each program counter that a signal has saved between the red zone of each thread and the end of its stack's
+ * mapping (8 MiB at most) for which from <= word < to of any of @ranges (few), and for each thread's program
+ * counter in them. Return addresses are not meant: no window has a call, and the recorder is called only by trampolines. Of a thread on a signal's stack of its own, also those of the stack that glibc
+ * gave it. @mem: /proc/PID/mem. Errors: -ENOMEM, -ESRCH, -EIO; then not all was seen.
+ */
+int kx_remote_threads_scan(const struct kx_remote_threads *t, pid_t pid, int mem,
+			   const struct kx_remote_range *ranges, size_t nranges,
+			   void (*word)(void *ctx, uint64_t value, bool is_pc), void *ctx);
+
+#endif

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tracer/remote_waits.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/monotonic.h"
+
+/* Of /proc/PID/task/TID/sched. */
+struct sched_figures {
+	double exec_start; /* ms on its CPU's clock: when it last began or ended to run */
+	unsigned long long switches;
+};
+
+static size_t read_file(const char *path, char *text, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	size_t n = f ? fread(text, 1, size - 1, f) : 0;
+
+	if (f)
+		fclose(f);
+	text[n] = 0;
+	return n;
+}
+
+/* The number behind "NAME   :". */
+static const char *value_of(const char *text, const char *name)
+{
+	const char *p = strstr(text, name);
+
+	p = p ? strchr(p, ':') : NULL;
+	return p ? p + 1 : NULL;
+}
+
+static bool read_sched(const char *path, struct sched_figures *out)
+{
+	char text[8192];
+	const char *start, *switches;
+
+	if (!read_file(path, text, sizeof(text)))
+		return false;
+	start = value_of(text, "se.exec_start");
+	switches = value_of(text, "nr_voluntary_switches");
+	return start && switches && sscanf(start, "%lf", &out->exec_start) == 1 &&
+	       sscanf(switches, "%llu", &out->switches) == 1;
+}
+
+/* The number of the system call that a sleeping thread is in; -1: none, or not known. */
+static long sleeping_call(pid_t pid, pid_t tid)
+{
+	char path[48], text[256];
+	long number;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	return read_file(path, text, sizeof(text)) && sscanf(text, "%ld", &number) == 1 ? number
+											: -1;
+}
+
+static int cpu_of(pid_t pid, pid_t tid)
+{
+	char path[48], text[1024], *p;
+	int cpu = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	if (!read_file(path, text, sizeof(text)))
+		return -1;
+	p = strrchr(text, ')');
+	/* field 39; the one behind the name is field 3 */
+	for (int field = 2; p && field < 39; field++) {
+		p = strchr(p, ' ');
+		p += p != NULL;
+	}
+	return p && sscanf(p, "%d", &cpu) == 1 ? cpu : -1;
+}
+
+/* The clock of @cpu, read there. */
+static bool clock_of_cpu(int cpu, double *ms)
+{
+	struct sched_figures own;
+	cpu_set_t *before, *there;
+	const size_t bits = 8192, size = CPU_ALLOC_SIZE(8192);
+	bool ok = false;
+
+	before = CPU_ALLOC(bits);
+	there = CPU_ALLOC(bits);
+	if (before && there && cpu >= 0 && cpu < (int)bits && !sched_getaffinity(0, size, before)) {
+		CPU_ZERO_S(size, there);
+		CPU_SET_S((size_t)cpu, size, there);
+		if (!sched_setaffinity(0, size, there)) {
+			ok = read_sched("/proc/thread-self/sched", &own);
+			sched_setaffinity(0, size, before);
+		}
+	}
+	CPU_FREE(before);
+	CPU_FREE(there);
+	*ms = ok ? own.exec_start : 0;
+	return ok;
+}
+
+static bool has_milliseconds(long number)
+{
+	return number == SYS_epoll_wait || number == SYS_epoll_pwait;
+}
+
+void kx_remote_sleep_look(pid_t pid, pid_t tid, struct kx_remote_sleep *s)
+{
+	struct sched_figures f, again;
+	char path[48];
+	double now;
+
+	s->known = false;
+	if (!has_milliseconds(sleeping_call(pid, tid)))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", (int)pid, (int)tid);
+	if (!read_sched(path, &f) || !clock_of_cpu(cpu_of(pid, tid), &now))
+		return;
+	/* it slept through all of this */
+	if (!read_sched(path, &again) || again.switches != f.switches ||
+	    !has_milliseconds(sleeping_call(pid, tid)))
+		return;
+	s->looked = kx_monotonic_seconds();
+	s->ms = now - f.exec_start;
+	s->switches = f.switches;
+	s->known = s->ms >= 0;
+}
+
+bool kx_remote_mend_wait(pid_t pid, pid_t tid, struct user_regs_struct *regs,
+			 const struct kx_remote_sleep *s)
+{
+	const int timeout = (int)regs->r10;
+	struct sched_figures f;
+	char path[48];
+	double slept;
+
+	if ((long)regs->orig_rax < 0 || (long)regs->rax != -EINTR || regs->orig_rax == SYS_close)
+		return false;
+	regs->rax = (unsigned long)-KX_ERESTARTNOHAND;
+	if (!s->known || !has_milliseconds((long)regs->orig_rax) || timeout <= 0)
+		return true;
+	/* the same sleep: it has gone to sleep once since, where it is stopped */
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", (int)pid, (int)tid);
+	if (!read_sched(path, &f) || f.switches != s->switches + 1)
+		return true;
+	slept = s->ms + (kx_monotonic_seconds() - s->looked) * 1e3;
+	regs->r10 = slept < timeout ? (unsigned)(timeout - (int)slept) : 0;
+	return true;
+}

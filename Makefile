@@ -142,6 +142,11 @@ $(OBJS): $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/tools
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) -c -o $@ $<
 
+# Copied into other processes: general registers only, no calls, no data, whatever CFLAGS are.
+$(BUILD)/user/attach/recorder_code.o: private SANITIZER :=
+$(BUILD)/user/attach/recorder_code.o: private KX_CFLAGS += -O2 -mgeneral-regs-only -fcf-protection=none -fno-stack-protector \
+	-fno-sanitize=all -fno-lto -fno-asynchronous-unwind-tables -fno-jump-tables -fno-strict-aliasing -fomit-frame-pointer
+
 # The page of export -f html is part of this object (.incbin).
 $(BUILD)/exporters/html/page.o: exporters/html/page.html
 
@@ -208,7 +213,7 @@ $(UNIT_TESTS): %: %.o $(BUILD)/libkxray.a
 # Fuzz targets: `make test` replays the corpus; `make fuzz` runs libFuzzer.
 # They are linked with the reading rooms and the parsers only, which a build with sanitizers compiles
 # in a fraction of the time.
-FUZZ_KINDS := fdr map elf plan spec types usdt condition
+FUZZ_KINDS := fdr map elf plan spec types usdt condition windows
 SPEC_OBJS := $(addprefix $(BUILD)/user/select/,condition.o condition_table.o value_spec.o resolved_values.o)
 FUZZ_SECONDS ?= 60
 
@@ -234,13 +239,20 @@ fuzz-run: fuzz-replay
 			tests/fuzz/corpus/$$kind || exit 1; \
 	done
 
-# make_trace writes traces of known calls for tests/files, placement prints where probes go.
-$(BUILD)/tests/make_trace $(BUILD)/tests/placement: $(BUILD)/tests/%: tests/bench/%.c $(BUILD)/libkxray.a $(BUILD)/flags
+# make_trace writes traces of known calls for tests/files, placement prints where probes go, windows where jumps can;
+# collect_rate measures what a record costs the collector, in_process_verdict prints whether jumps are harmless in a process.
+$(BUILD)/tests/make_trace $(BUILD)/tests/placement $(BUILD)/tests/windows $(BUILD)/tests/collect_rate $(BUILD)/tests/in_process_verdict: $(BUILD)/tests/%: tests/bench/%.c $(BUILD)/libkxray.a $(BUILD)/flags
 	$(call say,TEST)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
 
-tests: all $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BUILD)/tests/make_trace $(BUILD)/tests/placement ## build the program and all tests
+# What --in-process does to a target, step by step, for tests/live.
+$(BUILD)/tests/patcher: tests/live/patcher.c $(BUILD)/libkxray.a $(BUILD)/flags
+	$(call say,TEST)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
+
+tests: all $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BUILD)/tests/make_trace $(BUILD)/tests/placement $(BUILD)/tests/patcher $(BUILD)/tests/in_process_verdict ## build the program and all tests
 
 # Packages are installed before a second make starts: that make runs pkg-config when it reads this file.
 test: ## install what is missing, build, run every test (TESTS=fast: a minute, without root)

@@ -18,7 +18,8 @@ static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *er
 	if (!b)
 		return kx_err_set(err, -ENOMEM, "no memory for the probes");
 	for (size_t i = 0; i < p->sel->nfunctions; i++)
-		if (p->sel->functions[i].traced && p->sel->functions[i].module == module)
+		if (p->sel->functions[i].traced && p->sel->functions[i].module == module &&
+		    !(p->options.left_out && p->options.left_out(p->options.ctx, &p->sel->functions[i])))
 			kx_module_batches_add(p, b, &p->sel->functions[i]);
 	code = p->oom;
 	m->is_private = p->options.is_shared &&
@@ -111,7 +112,8 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 	p->options = *options;
 	code = kx_probes_attach_new(p, err);
 	for (size_t i = 0; i < sel->nfunctions; i++)
-		wanted += kx_select_is_probed_by(sel, &sel->functions[i], KX_PROBE_UPROBE);
+		wanted += kx_select_is_probed_by(sel, &sel->functions[i], KX_PROBE_UPROBE) &&
+			  !(options->left_out && options->left_out(options->ctx, &sel->functions[i]));
 	if (!code && wanted && !p->nfunctions)
 		code = kx_err_set(err, -EOPNOTSUPP,
 				  "the kernel refuses a probe on every one of the %zu selected "

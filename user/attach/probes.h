@@ -47,6 +47,7 @@ struct kx_probes_options {
 	bool exits_auto; /* return probes may be given up for instruction exits */
 	unsigned nargs; /* argument registers to capture, 0 to 6; fewer where the plan says so */
 	kx_probes_refused refused;
+	bool (*left_out)(void *ctx, const struct kx_function *f); /* functions that get no probes; or NULL */
 	kx_probes_exits_moved exits_moved; /* may be NULL */
 	void *ctx;
 };

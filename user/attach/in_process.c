@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which functions are recorded in process, and the life of their jumps. */
+#include "attach/in_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "attach/in_process_check.h"
+#include "attach/in_process_internal.h"
+#include "base/array.h"
+#include "base/usable_cpus.h"
+#include "select/provider_usdt.h"
+#include "tracer/clock.h"
+#include "tracer/cpus.h"
+#include "tracer/keeper.h"
+#include "tracer/remote_calls.h"
+
+#define CALLS_WAIT_MS 2000
+/* A recorder that finds a full ring and the reader silent for so many TSC ticks (5 to 25 s) switches itself off. */
+#define PATIENCE_TICKS 25000000000ull
+/* A reader of the rings that has not been seen for so long is gone. */
+#define OTHER_SECONDS 2.0
+
+/* Whether the windows' code in memory is the file's: a probe or a change of the program itself in a window refuses the function. */
+static bool is_unchanged(struct kx_process_code *memory, const struct kx_patched_module *m, const struct kx_windows *windows)
+{
+	for (unsigned i = 0; i < windows->n; i++) {
+		const struct kx_window *w = &windows->items[i];
+		const uint8_t *file = kx_elf_code(m->m->elf, w->start, w->length);
+		uint8_t live[KX_WINDOW_MOST];
+
+		if (!file || w->length > sizeof(live) ||
+		    kx_process_code_read(memory, w->start + m->bias, live, w->length) != w->length || memcmp(live, file, w->length))
+			return false;
+	}
+	return true;
+}
+
+static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, const struct kx_function *f, struct kx_process_code *memory)
+{
+	struct kx_patched_function planned = { .f = f };
+	enum kx_window_refusal why;
+
+	if (p->o.is_for_uprobes(p->o.ctx, f)) {
+		kx_in_process_refuse(p, f, "its calls carry values, or have a condition or a trigger");
+		return 0;
+	}
+	why = kx_windows_plan(m->planner, f->sym, &planned.windows);
+	if (why || !is_unchanged(memory, m, &planned.windows)) {
+		kx_in_process_refuse(p, f, why ? kx_window_refusal_text(why) : "its code in the process is not the file's");
+		return 0;
+	}
+	if (KX_ARRAY_RESERVE(m->functions, m->room, m->nfunctions))
+		return -ENOMEM;
+	m->functions[m->nfunctions++] = planned;
+	m->nwindows += planned.windows.n;
+	p->has[f->id - 1] = true;
+	p->nhas++;
+	return 0;
+}
+
+static void refuse_module(struct kx_in_process *p, uint32_t module, const char *reason)
+{
+	for (size_t i = 0; i < p->sel->nfunctions; i++)
+		if (p->sel->functions[i].traced && p->sel->functions[i].module == module)
+			kx_in_process_refuse(p, &p->sel->functions[i], reason);
+}
+
+/* Plans a module's functions; one that is refused as a whole has none. */
+static int plan_module(struct kx_in_process *p, uint32_t module, struct kx_process_code *memory, struct kx_err *err)
+{
+	const struct kx_select_module *s = &p->sel->modules[module];
+	struct kx_patched_module *m = &p->modules[p->nmodules];
+	struct kx_err why = { 0 };
+	int code;
+
+	*m = (struct kx_patched_module){ .m = s, .bias = s->module->load_bias, .text = s->module->start, .text_end = s->module->end };
+	if (s->provider->probe != KX_PROBE_UPROBE || !s->elf || s->provider == &kx_provider_usdt)
+		return 0;
+	code = kx_in_process_check_module(p->pid, s->module, &why);
+	if (!code)
+		code = kx_window_planner_new(s->elf, &s->syms, kx_usable_cpus(8), &m->planner, &why);
+	if (code == -EOPNOTSUPP) {
+		refuse_module(p, module, why.text);
+		return 0;
+	}
+	if (code) {
+		*err = why;
+		return code;
+	}
+	for (size_t i = 0; i < p->sel->nfunctions && !code; i++)
+		if (p->sel->functions[i].traced && p->sel->functions[i].module == module)
+			code = plan_function(p, m, &p->sel->functions[i], memory);
+	p->nmodules++;
+	return code ? kx_err_set(err, code, "no memory for the windows of functions") : 0;
+}
+
+static int plan(struct kx_in_process *p, struct kx_err *err)
+{
+	struct kx_process_code memory;
+	int code = kx_process_code_open(p->pid, &memory);
+
+	if (code)
+		return kx_err_set(err, code, "the memory of process %d cannot be read: %s", p->pid, strerror(-code));
+	for (uint32_t i = 0; i < p->sel->nmodules && !code; i++)
+		code = plan_module(p, i, &memory, err);
+	kx_process_code_close(&memory);
+	if (!code && !p->nhas)
+		code = kx_err_set(err, -EOPNOTSUPP,
+				  "none of the %zu selected functions can be recorded in process; kxray functions --in-process names the reasons",
+				  p->counts.refused);
+	return code;
+}
+
+static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *err)
+{
+	struct kx_remote_call call = { .number = SYS_mmap };
+	struct kx_cpus cpus;
+	uint32_t nslots, tid_offset;
+	int code = kx_in_process_tid_offset(p->pid, &tid_offset, err);
+
+	if (code)
+		return code;
+	code = kx_cpus_read(&cpus, err);
+	if (code)
+		return code;
+	nslots = kx_ring_slots_for(ring_bytes, cpus.n);
+	p->rings_size = kx_target_rings_size(nslots, cpus.n);
+	call.args[1] = (long)p->rings_size;
+	call.args[2] = PROT_READ | PROT_WRITE;
+	call.args[3] = MAP_SHARED | MAP_ANONYMOUS;
+	call.args[4] = -1;
+	code = kx_remote_calls(p->pid, &call, 1, CALLS_WAIT_MS, err);
+	if (!code && call.result < 0)
+		code = kx_err_set(err, (int)call.result, "the process may not map rings of %zu KiB: %s", p->rings_size >> 10,
+				  strerror((int)-call.result));
+	if (!code) {
+		p->rings_at = (uint64_t)call.result;
+		p->memory = kx_in_process_share(p->pid, p->rings_at, p->rings_size, err);
+		code = p->memory ? 0 : err->code;
+	}
+	if (!code) {
+		/* the kernel gives the pages now, and counts them as kxray's */
+		memset(p->memory, 0, p->rings_size);
+		kx_target_rings_init(p->memory, nslots, cpus.n, tid_offset, PATIENCE_TICKS);
+		p->memory->heartbeat = kx_rdtscp();
+		code = kx_target_rings_open(p->memory, nslots, cpus.n, &p->rings, err);
+	}
+	kx_cpus_free(&cpus);
+	return code;
+}
+
+/* What a recording before has left would take the room of new trampolines. */
+static int clear_rest(const struct kx_in_process *p, struct kx_err *err)
+{
+	struct kx_patch_removal removal;
+
+	if (kx_patch_is_read(p->pid, OTHER_SECONDS))
+		return kx_err_set(err, -EBUSY, "another kxray records process %d in process, or was killed just now", p->pid);
+	kx_patch_remove(p->pid, &removal, NULL);
+	return 0;
+}
+
+static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *err)
+{
+	char path[32];
+	int code;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", p->pid);
+	p->mem = open(path, O_RDWR | O_CLOEXEC);
+	if (p->mem < 0)
+		return kx_err_set(err, -errno, "the memory of process %d cannot be written: %s", p->pid, strerror(errno));
+	code = clear_rest(p, err);
+	if (!code)
+		code = plan(p, err);
+	if (code)
+		return code;
+	kx_keeper_guard_patches(p->pid);
+	code = map_rings(p, ring_bytes, err);
+	for (size_t i = 0; i < p->nmodules && !code; i++)
+		if (p->modules[i].nfunctions)
+			code = kx_patched_module_map(p, &p->modules[i], err);
+	return code;
+}
+
+int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_process **out, struct kx_err *err)
+{
+	struct kx_in_process *p;
+	int code = kx_in_process_check(o->pid, o->mods, err);
+
+	if (code == -EOPNOTSUPP)
+		return kx_err_prefix(err, "process %d cannot be recorded in process (leave out --in-process)", o->pid);
+	if (code)
+		return code;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return kx_err_set(err, -ENOMEM, "no memory");
+	*p = (struct kx_in_process){ .o = *o, .pid = o->pid, .mem = -1, .sel = o->sel,
+				     .has = calloc(o->sel->nfunctions + 1, sizeof(bool)),
+				     .modules = calloc(o->sel->nmodules + 1, sizeof(*p->modules)) };
+	code = p->has && p->modules ? begin(p, o->ring_bytes, err) : kx_err_set(err, -ENOMEM, "no memory");
+	if (code) {
+		kx_in_process_remove(p, NULL, NULL);
+		kx_in_process_free(p);
+		return code;
+	}
+	*out = p;
+	return 0;
+}
+
+bool kx_in_process_has(const struct kx_in_process *p, uint32_t id)
+{
+	return id <= p->sel->nfunctions && p->has[id - 1];
+}
+
+int kx_in_process_install(struct kx_in_process *p, struct kx_err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < p->nmodules && !code; i++)
+		if (p->modules[i].area.table)
+			code = kx_patched_module_install(p, &p->modules[i], err);
+	p->counts.functions = p->nhas;
+	return code;
+}
+
+int kx_in_process_enable(struct kx_in_process *p, bool enabled)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < p->nmodules && !code; i++)
+		if (p->modules[i].area.table)
+			code = kx_patch_enable(&p->modules[i].area, enabled);
+	return code;
+}
+
+struct kx_rings *kx_in_process_rings(struct kx_in_process *p)
+{
+	return p->rings;
+}
+
+struct kx_target_rings *kx_in_process_memory(struct kx_in_process *p)
+{
+	return p->memory;
+}
+
+void kx_in_process_get_counts(const struct kx_in_process *p, struct kx_in_process_counts *out)
+{
+	*out = p->counts;
+}
+
+static bool any_table(const struct kx_in_process *p)
+{
+	for (size_t i = 0; i < p->nmodules; i++)
+		if (p->modules[i].area.table)
+			return true;
+	return false;
+}
+
+/* Rings that no table names. */
+static int unmap_rings(const struct kx_in_process *p, struct kx_err *err)
+{
+	struct kx_remote_call call = { .number = SYS_munmap, .args = { (long)p->rings_at, (long)p->rings_size } };
+
+	kx_keeper_release_patches(p->pid);
+	return kx_remote_calls(p->pid, &call, 1, CALLS_WAIT_MS, err);
+}
+
+int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *err)
+{
+	struct kx_patch_removal removal = { 0 };
+	int code;
+
+	if (!p->rings_at)
+		return 0;
+	if (!any_table(p))
+		return unmap_rings(p, err);
+	code = kx_patch_remove(p->pid, &removal, err);
+	if (p->counts.stopped_ms < removal.stopped_ms)
+		p->counts.stopped_ms = removal.stopped_ms;
+	if (stays)
+		*stays = removal.stays;
+	if (code != -EBUSY && code != -EPERM)
+		kx_keeper_release_patches(p->pid);
+	return code == -ESRCH ? 0 : code;
+}
+
+void kx_in_process_free(struct kx_in_process *p)
+{
+	if (!p)
+		return;
+	kx_target_rings_close(p->rings);
+	if (p->memory)
+		munmap(p->memory, p->rings_size);
+	for (size_t i = 0; i < p->nmodules; i++)
+		kx_patched_module_free(&p->modules[i]);
+	if (p->mem >= 0)
+		close(p->mem);
+	free(p->modules);
+	free(p->has);
+	free(p);
+}

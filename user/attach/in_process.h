@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Functions of one running process recorded by jumps in its own code: --in-process. Opt-in; see kxray-safety(7).
+ */
+#ifndef KX_IN_PROCESS_H
+#define KX_IN_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "select/select.h"
+#include "tracer/ring.h"
+#include "tracer/target_rings.h"
+
+struct kx_in_process;
+
+/* Called for each function that keeps its uprobe, with the reason. */
+typedef void (*kx_in_process_refused)(void *ctx, const struct kx_function *f, const char *reason);
+
+struct kx_in_process_counts {
+	size_t functions, sites; /* that are patched */
+	size_t refused;		 /* functions that keep their uprobes */
+	double stopped_ms;	 /* the longest time for which threads were stopped */
+};
+
+/* All borrowed. */
+struct kx_in_process_options {
+	pid_t pid;
+	const struct kx_modules *mods; /* of the process */
+	const struct kx_selection *sel; /* must not grow */
+	uint64_t ring_bytes; /* of one CPU's ring; 0: by memory */
+	bool (*is_for_uprobes)(void *ctx, const struct kx_function *f); /* functions that only BPF programs can record as wanted */
+	kx_in_process_refused refused;
+	void *ctx;
+};
+
+/*
+ * Prepares the process and plans the windows of the traced functions; nothing is patched yet. Errors: -EOPNOTSUPP with the reason if the
+ * whole process is refused, or every function; -ENOMEM, -ESRCH, -EPERM.
+ */
+int kx_in_process_new(const struct kx_in_process_options *options, struct kx_in_process **out, struct kx_err *err);
+/* Whether function @id (of the selection) is recorded in process: it gets no uprobe. */
+bool kx_in_process_has(const struct kx_in_process *p, uint32_t id);
+/* Makes the texts writable and writes the jumps; the uprobes of other functions must be in before. Functions that had to be left out are reported as refused, and are not recorded. */
+int kx_in_process_install(struct kx_in_process *p, struct kx_err *err);
+/* Opens or closes the gate. */
+int kx_in_process_enable(struct kx_in_process *p, bool enabled);
+/* The rings, for the collector; borrowed. */
+struct kx_rings *kx_in_process_rings(struct kx_in_process *p);
+struct kx_target_rings *kx_in_process_memory(struct kx_in_process *p);
+void kx_in_process_get_counts(const struct kx_in_process *p, struct kx_in_process_counts *out);
+/* Takes the jumps out (kx_patch_remove); the rings can still be read. *@stays: see struct kx_patch_removal. */
+int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *err);
+void kx_in_process_free(struct kx_in_process *p);
+
+#endif

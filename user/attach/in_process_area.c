@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* One module's area: memory in the process, trampolines, jumps. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "attach/in_process_internal.h"
+#include "attach/near_room.h"
+#include "attach/recorder_code.h"
+#include "attach/trampoline.h"
+#include "binary/mappings.h"
+#include "tracer/remote_calls.h"
+
+#define PAGE 4096ul
+/* Room for the trampolines of a large library; only touched pages take memory. Stubs of the third byte are up to 16 MiB away. */
+#define CODE_SIZE (48ul << 20)
+/* How long a thread that can make system calls is waited for. */
+#define CALLS_WAIT_MS 2000
+#define ALIGN_UP(n, to) (((n) + (to) - 1) & ~((to) - 1))
+
+void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, const char *reason)
+{
+	if (p->has[f->id - 1]) {
+		p->has[f->id - 1] = false;
+		p->nhas--;
+	}
+	p->counts.refused++;
+	p->o.refused(p->o.ctx, f, reason);
+}
+
+void *kx_in_process_share(pid_t pid, uint64_t at, size_t size, struct kx_err *err)
+{
+	char path[96];
+	void *p;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, at, at + size);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0) {
+		kx_err_set(err, -errno, "the memory shared with process %d cannot be opened (%s: %s)", pid, path, strerror(errno));
+		return NULL;
+	}
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		kx_err_set(err, -errno, "no memory for what is shared with process %d", pid);
+		p = NULL;
+	}
+	close(fd);
+	return p;
+}
+
+static struct kx_remote_call map_call(uint64_t at, size_t size, int prot, int flags)
+{
+	return (struct kx_remote_call){ .number = SYS_mmap,
+					.args = { (long)at, (long)size, prot, flags | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0 } };
+}
+
+struct room {
+	uint64_t head, code, far;
+	size_t far_size;
+};
+
+/* The head page lies before the code. */
+static int find_room(const struct kx_in_process *p, const struct kx_patched_module *m, struct room *r, struct kx_err *err)
+{
+	const uint64_t far = (m->text - KX_FAR_FROM) & ~(PAGE - 1), far_end = ALIGN_UP(m->text_end + 16 - KX_FAR_TO, PAGE);
+
+	r->head = kx_near_room(p->pid, m->text, m->text_end, PAGE + CODE_SIZE);
+	if (!r->head)
+		return kx_err_set(err, -EOPNOTSUPP, "no room in the process within reach of the code of %s", m->m->module->name);
+	r->code = r->head + PAGE;
+	r->far = r->far_size = 0;
+	if (m->text < KX_FAR_FROM + PAGE || !kx_room_is_free(p->pid, far, far_end - far) ||
+	    (far < r->code + CODE_SIZE && far_end > r->head))
+		return 0;
+	r->far = far;
+	r->far_size = far_end - far;
+	return 0;
+}
+
+static int check_calls(const struct kx_remote_call *calls, size_t n, const struct kx_patched_module *m, struct kx_err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (calls[i].result < 0)
+			return kx_err_set(err, (int)calls[i].result, "the process may not map memory near the code of %s: %s",
+					  m->m->module->name, strerror((int)-calls[i].result));
+	return 0;
+}
+
+/* What was mapped by the calls that succeeded. */
+static void unmap(const struct kx_in_process *p, const struct kx_remote_call *calls, size_t n)
+{
+	struct kx_remote_call undo[KX_MAX_REMOTE_CALLS];
+	size_t nundo = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (calls[i].number == SYS_mmap && calls[i].result > 0)
+			undo[nundo++] = (struct kx_remote_call){ .number = SYS_munmap, .args = { calls[i].args[0], calls[i].args[1] } };
+	if (nundo)
+		kx_remote_calls(p->pid, undo, nundo, CALLS_WAIT_MS, NULL);
+}
+
+static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const struct room *r, struct kx_err *err)
+{
+	struct kx_remote_call calls[4];
+	size_t n = 0;
+	int code;
+
+	calls[n++] = map_call(r->head, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	calls[n++] = (struct kx_remote_call){ .number = SYS_madvise, .args = { (long)r->head, PAGE, MADV_WIPEONFORK } };
+	calls[n++] = map_call(r->code, CODE_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE);
+	if (r->far_size)
+		calls[n++] = map_call(r->far, r->far_size, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE);
+	code = kx_remote_calls(p->pid, calls, n, CALLS_WAIT_MS, err);
+	if (code)
+		return code;
+	code = check_calls(calls, n, m, err);
+	if (!code) {
+		m->area.code = kx_in_process_share(p->pid, r->code, CODE_SIZE, err);
+		m->far_size = r->far_size;
+		m->area.far = r->far_size && m->area.code ? kx_in_process_share(p->pid, r->far, r->far_size, err) : NULL;
+		code = !m->area.code || (r->far_size && !m->area.far) ? err->code : 0;
+	}
+	if (code)
+		unmap(p, calls, n);
+	return code;
+}
+
+struct texts {
+	const struct kx_module *module;
+	struct kx_patch_table *layout;
+};
+
+static int add_text(void *ctx, const struct kx_mapping *map)
+{
+	struct texts *t = ctx;
+
+	if (!map->executable || !kx_module_has_mapping(t->module, map))
+		return 0;
+	if (t->layout->ntexts == KX_PATCH_MAX_TEXTS)
+		return -E2BIG;
+	t->layout->texts[t->layout->ntexts++] = (struct kx_patch_text){ map->start, map->end };
+	return 0;
+}
+
+/* The table without sites, the head, and the recorder's code; where that is in @recorder. */
+static int fill_area(struct kx_in_process *p, struct kx_patched_module *m, const struct room *r, uint64_t *recorder, struct kx_err *err)
+{
+	const struct kx_patch_head head = { .magic = KX_PATCH_MAGIC, .rings = p->rings_at };
+	size_t size, entry, taken = ALIGN_UP(sizeof(*m->layout) + m->nwindows * sizeof(struct kx_patch_site), 64ul);
+	const uint8_t *code = kx_recorder_code(&size, &entry);
+	int err_code;
+
+	m->area.table = (struct kx_patch_table *)m->area.code;
+	m->area.pid = p->pid;
+	m->area.mem = p->mem;
+	m->layout = calloc(1, sizeof(*m->layout));
+	if (!m->layout)
+		return kx_err_set(err, -ENOMEM, "no memory for trampolines");
+	*m->layout = (struct kx_patch_table){ .head = r->head, .code = r->code, .code_size = CODE_SIZE, .far = r->far,
+					     .far_size = r->far_size, .rings = p->rings_at, .rings_size = p->rings_size };
+	err_code = kx_mappings_each(p->pid, add_text, &(struct texts){ m->m->module, m->layout });
+	if (err_code || !m->layout->ntexts)
+		return kx_err_set(err, err_code ? err_code : -ESRCH, "the code of %s is no longer mapped", m->m->module->name);
+	if (pwrite(p->mem, &head, sizeof(head), (off_t)r->head) != sizeof(head))
+		return kx_err_set(err, -ESRCH, "process %d has ended", p->pid);
+	memcpy(m->area.table, m->layout, sizeof(*m->layout));
+	memcpy(m->area.code + taken, code, size);
+	*recorder = r->code + taken + entry;
+	m->space = kx_jump_space_new(r->code, CODE_SIZE, ALIGN_UP(taken + size, 64ul), r->far, r->far_size);
+	/* from now on kx_patch_remove finds it */
+	__atomic_store_n(&m->area.table->magic, KX_PATCH_MAGIC, __ATOMIC_RELEASE);
+	return m->space ? 0 : kx_err_set(err, -ENOMEM, "no memory for trampolines");
+}
+
+static uint8_t *here(const struct kx_patched_module *m, uint64_t at)
+{
+	const struct kx_patch_table *t = m->layout;
+
+	return at - t->code < t->code_size ? m->area.code + (at - t->code) : m->area.far + (at - t->far);
+}
+
+struct made_site {
+	struct kx_patch_site site;
+	uint32_t id;
+	uint8_t length;
+};
+
+/* The trampoline and the stubs of one window; false if there is no room for them. */
+static bool make_site(struct kx_patched_module *m, const struct kx_function *f, const struct kx_window *w, uint64_t recorder,
+		      struct made_site *out)
+{
+	const struct kx_code *code = kx_window_planner_code(m->planner);
+	struct kx_trampoline_place place = { .bias = m->bias, .head = m->layout->head, .recorder = recorder, .at = m->layout->code };
+	uint8_t bytes[KX_TRAMPOLINE_MOST];
+	struct kx_jump jump;
+	const uint8_t *old = kx_elf_code(m->m->elf, w->start, KX_JUMP_SIZE);
+	const unsigned size = kx_trampoline_make(code, w, f->id, &place, bytes);
+
+	if (!size || !old || !kx_jump_space_take(m->space, w->start + m->bias, w->starts, size, &jump))
+		return false;
+	place.at = jump.trampoline;
+	if (kx_trampoline_make(code, w, f->id, &place, bytes) != size) {
+		kx_jump_space_give(m->space, &jump, size);
+		return false;
+	}
+	memcpy(here(m, jump.trampoline), bytes, size);
+	for (unsigned i = 0; i < jump.nstubs; i++)
+		kx_jump_make(jump.stubs[i], jump.trampoline, here(m, jump.stubs[i]));
+	*out = (struct made_site){ .site.at = w->start + m->bias, .id = f->id, .length = (uint8_t)w->length };
+	memcpy(out->site.old, old, KX_JUMP_SIZE);
+	memcpy(out->site.jump, jump.bytes, KX_JUMP_SIZE);
+	return true;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct made_site *x = a, *y = b;
+
+	return x->site.at < y->site.at ? -1 : x->site.at > y->site.at;
+}
+
+/* Trampolines of all functions; the table has the sites afterwards, in order of address. */
+static int make_sites(struct kx_in_process *p, struct kx_patched_module *m, uint64_t recorder, struct kx_err *err)
+{
+	struct made_site *made = calloc(m->nwindows + 1, sizeof(*made));
+	size_t n = 0;
+
+	m->site_ids = calloc(m->nwindows + 1, sizeof(*m->site_ids));
+	m->site_lengths = calloc(m->nwindows + 1, sizeof(*m->site_lengths));
+	if (!made || !m->site_ids || !m->site_lengths) {
+		free(made);
+		return kx_err_set(err, -ENOMEM, "no memory for trampolines");
+	}
+	for (size_t i = 0; i < m->nfunctions; i++) {
+		const struct kx_patched_function *f = &m->functions[i];
+		const size_t first = n;
+
+		for (unsigned w = 0; w < f->windows.n; w++, n++)
+			if (!make_site(m, f->f, &f->windows.items[w], recorder, &made[n]))
+				break;
+		if (n - first < f->windows.n) {
+			n = first;
+			kx_in_process_refuse(p, f->f, "no room for its trampolines within reach");
+		}
+	}
+	qsort(made, n, sizeof(*made), by_address);
+	for (size_t i = 0; i < n; i++) {
+		m->area.table->sites[i] = made[i].site;
+		m->site_ids[i] = made[i].id;
+		m->site_lengths[i] = made[i].length;
+	}
+	m->area.table->nsites = m->nsites = n;
+	free(made);
+	return 0;
+}
+
+int kx_patched_module_map(struct kx_in_process *p, struct kx_patched_module *m, struct kx_err *err)
+{
+	uint64_t recorder = 0;
+	struct room room;
+	int code = find_room(p, m, &room, err);
+
+	if (!code)
+		code = map_room(p, m, &room, err);
+	if (!code)
+		code = fill_area(p, m, &room, &recorder, err);
+	return code ? code : make_sites(p, m, recorder, err);
+}
+
+/* Later probes of other tools would not survive the jumps: the kernel puts none into writable code. */
+static int make_writable(struct kx_in_process *p, struct kx_patched_module *m, struct kx_err *err)
+{
+	const struct kx_patch_table *t = m->layout;
+	struct kx_remote_call calls[KX_MAX_REMOTE_CALLS];
+
+	m->area.table->texts_writable = 1;
+	for (size_t i = 0; i < t->ntexts;) {
+		size_t n = 0;
+		int code;
+
+		for (; i < t->ntexts && n < KX_MAX_REMOTE_CALLS; i++)
+			calls[n++] = (struct kx_remote_call){ .number = SYS_mprotect,
+							      .args = { (long)t->texts[i].from, (long)(t->texts[i].to - t->texts[i].from),
+									PROT_READ | PROT_WRITE | PROT_EXEC } };
+		code = kx_remote_calls(p->pid, calls, n, CALLS_WAIT_MS, err);
+		if (code)
+			return code;
+		for (size_t k = 0; k < n; k++)
+			if (calls[k].result)
+				return kx_err_set(err, -EOPNOTSUPP, "the process may not make its code writable: %s",
+						  strerror((int)-calls[k].result));
+	}
+	return 0;
+}
+
+/* Functions in which a thread stays get no jump at all: marks all their sites. Returns whether there are new ones. */
+static bool leave_out(struct kx_in_process *p, const struct kx_patched_module *m, bool *left_out)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < m->nsites; i++) {
+		const uint32_t id = m->site_ids[i];
+
+		if (left_out[i] && p->has[id - 1]) {
+			kx_in_process_refuse(p, &p->sel->functions[id - 1], "a thread stays where a jump would be; its calls are not recorded");
+			more = true;
+		}
+	}
+	for (size_t i = 0; i < m->nsites; i++)
+		left_out[i] = !p->has[m->site_ids[i] - 1];
+	return more;
+}
+
+int kx_patched_module_install(struct kx_in_process *p, struct kx_patched_module *m, struct kx_err *err)
+{
+	const size_t n = m->nsites;
+	bool *left_out = calloc(n + 1, sizeof(*left_out));
+	struct kx_patch_times times = { 0 };
+	int code = left_out ? make_writable(p, m, err) : kx_err_set(err, -ENOMEM, "no memory");
+
+	while (!code) {
+		code = kx_patch_install(&m->area, n, m->site_lengths, left_out, &times, err);
+		if (p->counts.stopped_ms < times.stopped_ms)
+			p->counts.stopped_ms = times.stopped_ms;
+		if (!leave_out(p, m, left_out))
+			break;
+	}
+	for (size_t i = 0; i < n && !code; i++)
+		p->counts.sites += !left_out[i];
+	free(left_out);
+	return code;
+}
+
+void kx_patched_module_free(struct kx_patched_module *m)
+{
+	if (m->area.far)
+		munmap(m->area.far, m->far_size);
+	if (m->area.code)
+		munmap(m->area.code, CODE_SIZE);
+	kx_jump_space_free(m->space);
+	kx_window_planner_free(m->planner);
+	free(m->layout);
+	free(m->functions);
+	free(m->site_ids);
+	free(m->site_lengths);
+}

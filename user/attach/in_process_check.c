@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "attach/in_process_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/process_state.h"
+#include "attach/recorder_code.h"
+#include "attach/risky_calls.h"
+#include "binary/mappings.h"
+#include "binary/unwind_risk.h"
+#include "tracer/remote_threads.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static bool matches(const char *name, const char *const *globs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!fnmatch(globs[i], name, 0))
+			return true;
+	return false;
+}
+
+/*
+ * Libraries whose system calls, made through functions for any of them, are known by their sources to be harmless but for
+ * those that their callers ask for: glibc, and libcap 2.66 (libcap/cap_proc.c: capset, setuid, setgroups, chroot, and prctl
+ * with constants).
+ */
+static bool is_known(const struct kx_module *m)
+{
+	static const char *const names[] = { "libc.so.6", "libc-2.*", "libpthread.so.0", "libpthread-2.*", "libcap.so.*" };
+
+	return matches(m->name, names, COUNT(names)) || kx_is_dynamic_linker(m);
+}
+
+static int refuse(struct kx_err *err, const char *clause)
+{
+	return kx_err_set(err, -EOPNOTSUPP, "%s", clause);
+}
+
+/* Whether the process was started with a variable of this name. */
+static bool has_variable(pid_t pid, const char *name)
+{
+	const size_t n = strlen(name);
+	char path[32], *line = NULL;
+	bool found = false;
+	size_t size = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	f = fopen(path, "re");
+	while (f && !found && getdelim(&line, &size, 0, f) > 0)
+		found = !strncmp(line, name, n) && line[n] == '=';
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int check_c_library(const struct kx_modules *mods, struct kx_err *err)
+{
+	static const char *const glibc[] = { "libc.so.6", "libc-2.*" };
+	static const char *const musl[] = { "ld-musl-*", "libc.musl-*" };
+	bool has_glibc = false;
+
+	for (size_t i = 0; i < mods->count; i++) {
+		if (matches(mods->items[i].name, musl, COUNT(musl)))
+			return refuse(err, "its C library is musl, not glibc");
+		has_glibc |= matches(mods->items[i].name, glibc, COUNT(glibc));
+	}
+	return has_glibc ? 0 : refuse(err, "it is linked statically, or its C library is not glibc");
+}
+
+/* What the kernel says of it. */
+static int check_state(pid_t pid, struct kx_process_state *s, struct kx_err *err)
+{
+	int code = kx_process_state_read(pid, s, err);
+	pid_t sharer;
+
+	if (code)
+		return code;
+	if (s->tracer)
+		return kx_err_set(err, -EOPNOTSUPP, "process %d traces it", (int)s->tracer);
+	if (s->seccomp)
+		return refuse(err, "it has a seccomp filter");
+	if (s->shadow_stack)
+		return refuse(err, "it has a shadow stack");
+	if (s->namespaced)
+		return refuse(err, "it has a PID namespace of its own, so its threads have other numbers there");
+	sharer = kx_process_state_sharer(pid);
+	return sharer ? kx_err_set(err, -EOPNOTSUPP, "it shares its memory with process %d", (int)sharer) : 0;
+}
+
+static bool has_section(const struct kx_elf *elf, const char *name)
+{
+	struct kx_elf_section section;
+
+	return kx_elf_get_section(elf, name, &section);
+}
+
+/* What a module may do later; *@canceller becomes one that may cancel threads at any instruction. */
+static int check_code(const struct kx_module *m, const struct kx_module **canceller, struct kx_err *err)
+{
+	bool cancels = false;
+	struct kx_elf *elf;
+	int code = kx_module_read(m, &elf, err);
+
+	if (code)
+		return code;
+	if (has_section(elf, ".gopclntab") || has_section(elf, ".go.buildinfo"))
+		code = kx_err_set(err, -EOPNOTSUPP, "%s is written in Go, which moves its stacks", m->name);
+	else if (!is_known(m))
+		code = kx_risky_calls_of_process(elf, m->name, &cancels, err);
+	if (cancels)
+		*canceller = m;
+	kx_elf_close(elf);
+	return code;
+}
+
+/*
+ * Signals that come at any instruction and whose handler a program may use to switch to another stack: the place where it
+ * was interrupted is then in memory that no stack pointer leads to.
+ */
+static bool handles_asynchronous(uint64_t caught)
+{
+	static const int signals[] = { SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2, SIGURG, SIGIO };
+	enum { FIRST_REAL_TIME = 34 }; /* glibc keeps 32 and 33 */
+
+	for (size_t i = 0; i < COUNT(signals); i++)
+		if (caught >> (signals[i] - 1) & 1)
+			return true;
+	return caught >> (FIRST_REAL_TIME - 1);
+}
+
+/* Two things of which only both are dangerous: a search of all code, so made only if the first is there. */
+static int check_pairs(const struct kx_modules *mods, const struct kx_process_state *s, const struct kx_module *canceller,
+		       struct kx_err *err)
+{
+	const bool asynchronous = handles_asynchronous(s->caught);
+	struct kx_unwind_risk risk;
+
+	if (!asynchronous && !canceller)
+		return 0;
+	kx_unwind_risk_of(mods, &risk);
+	if (asynchronous && risk.switches_stacks)
+		return kx_err_set(err, -EOPNOTSUPP, "%s, and it has handlers of asynchronous signals", risk.reason);
+	if (canceller && !risk.returns_harmless)
+		return kx_err_set(err, -EOPNOTSUPP, "%s may cancel threads at any instruction, and %s", canceller->name,
+				  risk.reason);
+	return 0;
+}
+
+int kx_in_process_check(pid_t pid, const struct kx_modules *mods, struct kx_err *err)
+{
+	const char *translator = kx_modules_translator(mods), *lacks = kx_recorder_cpu_lacks();
+	const struct kx_module *canceller = NULL;
+	struct kx_process_state state;
+	int code;
+
+	if (lacks)
+		return refuse(err, lacks);
+	if (translator)
+		return kx_err_set(err, -EOPNOTSUPP, "it runs under %s", translator);
+	if (has_variable(pid, "RUNNING_UNDER_RR"))
+		return refuse(err, "it runs under rr");
+	code = check_c_library(mods, err);
+	if (!code)
+		code = check_state(pid, &state, err);
+	for (size_t i = 0; !code && i < mods->count; i++)
+		code = check_code(&mods->items[i], &canceller, err);
+	return code ? code : check_pairs(mods, &state, canceller, err);
+}
+
+/* A range of the module's code, as far as its mappings were found to be in order. */
+struct text {
+	const struct kx_module *module;
+	uint64_t at, end;
+	const char *fault;
+};
+
+static int check_mapping(void *ctx, const struct kx_mapping *m)
+{
+	struct text *t = ctx;
+
+	if (m->end <= t->at)
+		return 0;
+	if (m->start > t->at || !kx_module_has_mapping(t->module, m) || !m->executable)
+		t->fault = "its code is not where the file was mapped";
+	else if (m->shared)
+		t->fault = "its code is a shared mapping of the file";
+	else if (m->writable)
+		t->fault = "its code is writable: it may change itself, or another recording has its jumps there";
+	t->at = m->end;
+	return t->fault || t->at >= t->end;
+}
+
+static int check_text(pid_t pid, const struct kx_module *m, const struct kx_elf *elf, struct kx_err *err)
+{
+	struct kx_elf_section seg;
+
+	for (size_t i = 0; kx_elf_exec_segment(elf, i, &seg); i++) {
+		struct text t = { .module = m, .at = m->load_bias + seg.addr, .end = m->load_bias + seg.addr + seg.size };
+		int code = kx_mappings_each(pid, check_mapping, &t);
+
+		if (code < 0)
+			return kx_err_set(err, code, "cannot open '/proc/%d/maps': %s", (int)pid,
+					  code == -ESRCH ? "the process has ended" : strerror(-code));
+		if (!t.fault && t.at < t.end)
+			t.fault = "its code is not where the file was mapped";
+		if (t.fault)
+			return refuse(err, t.fault);
+	}
+	return 0;
+}
+
+int kx_in_process_check_module(pid_t pid, const struct kx_module *m, struct kx_err *err)
+{
+	struct kx_elf *elf;
+	int code = kx_module_read(m, &elf, err);
+
+	if (code)
+		return code;
+	if (has_section(elf, "xray_instr_map"))
+		code = refuse(err, "it has XRay sleds, which it may patch itself");
+	if (!code)
+		code = check_text(pid, m, elf, err);
+	if (!code && !is_known(m))
+		code = kx_risky_calls_of_module(elf, err);
+	kx_elf_close(elf);
+	return code;
+}
+
+/*
+ * glibc's struct pthread (nptl/descr.h, 2.4 to 2.41): the thread pointer is its address and stands at 16 in it; the
+ * thread's id follows 704 bytes of header and a list's two pointers.
+ */
+#define SELF	0x10
+#define TID	0x2d0
+#define STOP_MS 2000 /* for all threads to stop */
+
+static bool has_layout(int memory, const struct kx_remote_thread *t)
+{
+	const uint64_t thread = t->regs.fs_base;
+	uint64_t self;
+	int32_t tid;
+
+	return thread && pread(memory, &self, sizeof(self), (off_t)(thread + SELF)) == sizeof(self) && self == thread &&
+	       pread(memory, &tid, sizeof(tid), (off_t)(thread + TID)) == sizeof(tid) && tid == t->tid;
+}
+
+static int check_layouts(int memory, const struct kx_remote_threads *threads, struct kx_err *err)
+{
+	for (size_t i = 0; i < threads->n; i++)
+		if (!has_layout(memory, &threads->items[i]))
+			return kx_err_set(err, -EOPNOTSUPP,
+					  "its thread %d was not made by a glibc whose threads kxray knows",
+					  (int)threads->items[i].tid);
+	return 0;
+}
+
+int kx_in_process_tid_offset(pid_t pid, uint32_t *out, struct kx_err *err)
+{
+	struct kx_remote_threads threads;
+	char path[32];
+	int memory, code;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	memory = open(path, O_RDONLY | O_CLOEXEC);
+	if (memory < 0)
+		return kx_err_set(err, errno == ENOENT ? -ESRCH : -errno, "cannot open '%s': %s", path, strerror(errno));
+	code = kx_remote_threads_stop(pid, STOP_MS, &threads, err);
+	if (!code) {
+		code = check_layouts(memory, &threads, err);
+		kx_remote_threads_resume(&threads);
+	}
+	if (!code)
+		*out = TID;
+	close(memory);
+	return code;
+}

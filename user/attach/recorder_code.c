@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Everything here but kx_recorder_code is copied into other processes. So it is in one section,
+ * uses no data but what its arguments lead to, calls nothing outside of the section, and is built
+ * without vector registers, canaries and sanitizers (Makefile).
+ *
+ * A signal handler may interrupt it at any instruction and call traced functions, which record in
+ * the same ring: a slot belongs to whom the locked compare and exchange has given it, and
+ * everything else is added by locked instructions.
+ */
+#include "attach/recorder_code.h"
+
+#include "tracer/target_rings.h"
+
+/* The linker makes __start_ and __stop_ symbols of a section with such a name. */
+#define RECORDER __attribute__((section("kx_recorder"), no_caller_saved_registers, aligned(64)))
+
+extern const uint8_t __start_kx_recorder[], __stop_kx_recorder[];
+
+/* Threads whose element of losses[] is looked for in so many elements, from the one on that the
+ * thread's id gives. */
+#define LOSS_PROBES 64
+
+#define KIND_SHIFT  28
+#define FUNC_MASK   ((1u << KIND_SHIFT) - 1)
+/* In `what` of both kinds of exits, and of no entry. */
+#define EXIT_BIT (2u << KIND_SHIFT)
+_Static_assert(KX_EVENT_ENTRY == 1 && KX_EVENT_EXIT == 2 && KX_EVENT_TAIL_EXIT == 3, "EXIT_BIT");
+_Static_assert(EXIT_BIT << 2 == KX_FUNC_AT_INSTRUCTION, "from one bit to the other by a shift");
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define inlined	    static inline __attribute__((always_inline))
+
+inlined uint64_t read_tsc(void)
+{
+	uint32_t low, high;
+
+	asm volatile("rdtsc" : "=a"(low), "=d"(high)::"memory");
+	return (uint64_t)high << 32 | low;
+}
+
+/* Linux keeps the CPU's number in the low 12 bits of TSC_AUX (arch/x86/include/asm/segment.h,
+ * VDSO_CPUNODE_BITS). */
+inlined uint32_t current_cpu(uint32_t use_rdpid)
+{
+	uint64_t aux;
+
+	if (likely(use_rdpid))
+		asm volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8"
+			     : "=a"(aux)); /* rdpid %rax, which old assemblers do not know */
+	else
+		asm volatile("rdtscp" : "=c"(aux)::"rax", "rdx");
+	return (uint32_t)aux & 0xfff;
+}
+
+/* Where glibc's thread control block has its own address (struct tcbhead_t, self). */
+#define TCB_SELF 0x10
+
+/* 0: a thread that the C library did not make, which may have no thread control block. */
+inlined uint32_t thread_id(uint32_t offset)
+{
+	uint64_t tcb;
+
+	asm volatile("rdfsbase %0" : "=r"(tcb));
+	if (unlikely(!tcb || *(const uint64_t *)(tcb + TCB_SELF) != tcb))
+		return 0;
+	return *(const volatile uint32_t *)(tcb + offset);
+}
+
+/* The element of the thread; NULL if there is no room. It is never given back. */
+inlined struct kx_target_loss *own_loss(struct kx_target_rings *rings, uint32_t tid)
+{
+	for (uint32_t i = 0; i < LOSS_PROBES; i++) {
+		struct kx_target_loss *loss = &rings->losses[(tid + i) % KX_TARGET_LOSSES];
+		uint32_t owner = __atomic_load_n(&loss->tid, __ATOMIC_RELAXED);
+
+		if (owner == tid)
+			return loss;
+		if (!owner && (__atomic_compare_exchange_n(&loss->tid, &owner, tid, false,
+							   __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+			       owner == tid))
+			return loss;
+	}
+	return NULL;
+}
+
+/* The same as kx_note_thread_loss of bpf/ring.bpf.h. */
+inlined void note_thread_loss(struct kx_target_rings *rings, struct kx_target_loss *loss,
+			      uint32_t what, uint32_t cpu, uint64_t clock)
+{
+	/* + 1: 0 in a fresh element is no epoch */
+	const uint32_t epoch = __atomic_load_n(&rings->epoch, __ATOMIC_RELAXED) + 1;
+	uint64_t last = __atomic_load_n(&loss->last_clock, __ATOMIC_RELAXED);
+
+	/* a handler that has interrupted this may have noted a later one */
+	while (last < clock && !__atomic_compare_exchange_n(&loss->last_clock, &last, clock, false,
+							    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	__atomic_store_n(&loss->cpu, cpu, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&loss->epoch, __ATOMIC_RELAXED) != epoch) {
+		__atomic_store_n(&loss->first_total,
+				 __atomic_load_n(&loss->entries, __ATOMIC_RELAXED) +
+					 __atomic_load_n(&loss->exits, __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&loss->first_clock, clock, __ATOMIC_RELEASE);
+		__atomic_store_n(&loss->epoch, epoch, __ATOMIC_RELEASE);
+	}
+	__atomic_fetch_add(what & EXIT_BIT ? &loss->exits : &loss->entries, 1, __ATOMIC_RELAXED);
+}
+
+/* Counts a call's begin or end that does not get into @ring; NULL: there is none on this CPU. */
+inlined void lose(struct kx_target_rings *rings, struct kx_ring_header *ring, uint32_t what,
+		  uint32_t cpu, struct kx_patch_head *head)
+{
+	const uint32_t tid = thread_id(rings->tid_offset);
+	struct kx_target_loss *loss = tid ? own_loss(rings, tid) : NULL;
+	const uint64_t clock = read_tsc();
+
+	/* the thread's counter first: a reader of the other finds this one */
+	if (loss)
+		note_thread_loss(rings, loss, what, cpu, clock);
+	else
+		__atomic_fetch_add(&rings->lost_no_thread, 1, __ATOMIC_RELAXED);
+	if (!ring) {
+		__atomic_fetch_add(&rings->lost_no_cpu, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_fetch_add(&ring->lost[KX_LOSS_RING_FULL], 1, __ATOMIC_RELAXED);
+	/* signed: the reader's clock may be some ticks ahead */
+	if ((int64_t)(clock - __atomic_load_n(&rings->heartbeat, __ATOMIC_RELAXED)) >
+	    (int64_t)rings->patience)
+		__atomic_store_n(&head->enabled, 0, __ATOMIC_RELAXED);
+}
+
+/* Writes the record at @position of @ring, which is this call's own. */
+inlined void put(const struct kx_target_rings *rings, struct kx_ring_header *ring,
+		 uint64_t position, uint32_t what, uint64_t sp, uint32_t cpu)
+{
+	struct kx_wire_record *rec =
+		(struct kx_wire_record *)(ring + 1) + (position & (rings->nslots - 1));
+
+	/* whose an unfinished slot is, the reader may ask; it does not believe in 0 */
+	__atomic_store_n(&rec->tid, thread_id(rings->tid_offset), __ATOMIC_RELAXED);
+	rec->func = (what & FUNC_MASK) | (what & EXIT_BIT) << 2;
+	rec->sp = sp;
+	rec->clock = read_tsc();
+	/* cpu, kind, 0 words of payload and commit: after this store the record is whole */
+	__atomic_store_n((uint64_t *)&rec->cpu,
+			 cpu | (uint64_t)(what >> KIND_SHIFT) << 16 | (position + 1) << 32,
+			 __ATOMIC_RELEASE);
+}
+
+#define FULL (~0ULL)
+
+/* Takes a slot after reading again how far the reader is. Returns its position or FULL. */
+inlined uint64_t take_slot(struct kx_ring_header *ring, uint32_t nslots)
+{
+	__u64 position = __atomic_load_n(&ring->head, __ATOMIC_RELAXED), limit;
+
+	do {
+		limit = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) + nslots;
+		/* one that is interrupted here writes an older limit later: correct as well */
+		__atomic_store_n(&ring->limit, limit, __ATOMIC_RELAXED);
+		if (position >= limit)
+			return FULL;
+	} while (!__atomic_compare_exchange_n(&ring->head, &position, position + 1, false,
+					      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	return position;
+}
+
+/*
+ * What record leaves: a limit that has to be read again, another writer in the ring, losses. It has
+ * the same arguments: clang lets such functions use the registers of their arguments, even where
+ * one ends with a jump to the other.
+ */
+RECORDER __attribute__((noinline, cold)) static void record_rarely(uint32_t what, uint64_t sp,
+								   struct kx_patch_head *head)
+{
+	struct kx_target_rings *rings = (struct kx_target_rings *)head->rings;
+	const uint32_t cpu = current_cpu(rings->use_rdpid);
+	struct kx_ring_header *ring = cpu < rings->ncpus ? KX_TARGET_RING_AT(rings, cpu) : NULL;
+	const uint64_t position = ring ? take_slot(ring, rings->nslots) : FULL;
+
+	if (position == FULL)
+		lose(rings, ring, what, cpu, head);
+	else
+		put(rings, ring, position, what, sp, cpu);
+}
+
+/*
+ * kx_recorder_fn. What is rare is elsewhere and takes the same arguments, so that this uses few
+ * registers: it has to save each of them.
+ */
+RECORDER static void record(uint32_t what, uint64_t sp, struct kx_patch_head *head)
+{
+	struct kx_target_rings *rings = (struct kx_target_rings *)head->rings;
+	const uint32_t cpu = current_cpu(rings->use_rdpid);
+
+	if (likely(cpu < rings->ncpus)) {
+		struct kx_ring_header *ring = KX_TARGET_RING_AT(rings, cpu);
+		__u64 position = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+
+		if (likely(position < __atomic_load_n(&ring->limit, __ATOMIC_RELAXED) &&
+			   __atomic_compare_exchange_n(&ring->head, &position, position + 1, false,
+						       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))) {
+			put(rings, ring, position, what, sp, cpu);
+			return;
+		}
+	}
+	record_rarely(what, sp, head);
+}
+
+const uint8_t *kx_recorder_code(size_t *size, size_t *entry)
+{
+	*size = (size_t)(__stop_kx_recorder - __start_kx_recorder);
+	*entry = (size_t)((const uint8_t *)(uintptr_t)record - __start_kx_recorder);
+	return __start_kx_recorder;
+}

@@ -13,7 +13,8 @@
  *     ring -> collector.c (watermark) -> record_sink.c -> thread_table.c (waits) -> thread_stream.c
  *     (order, start and end of threads) -> callstack.c (balance) -> thread_sink.c -> FDR writer
  * or, with a flight recorder, from record_sink.c into flight_store.c, and from there the rest of
- * the way when flight_dump.c writes a dump. event.c has the table of kinds.
+ * the way when flight_dump.c writes a dump. event.c has the table of kinds. Records that a process has written itself come through
+ * target_reader.c, which believes nothing.
  *
  * Cost: about 60 ns of one CPU for a call's record, ring to file, plus 32 bytes of memory for each
  * record that waits, normally the records of one pass (some ms).
@@ -29,6 +30,7 @@
 #include "base/err.h"
 #include "collect/flight_store.h"
 #include "collect/process_table.h"
+#include "collect/target_reader.h"
 #include "collect/thread_table.h"
 #include "trace/fdr_writer.h"
 #include "tracer/clock.h"
@@ -49,8 +51,10 @@ struct kx_collector_counts {
 	uint64_t lost_by[KX_LOSS_REASONS];
 	uint64_t lost_unwritten;  /* taken out of the rings, but the file could not be written */
 	uint64_t lost_partner;    /* exits left out because their entry was lost */
+	uint64_t lost_invalid;	  /* records that a traced process wrote itself and that cannot be true */
 	uint64_t lost_missed;     /* hits inside the kernel that it did not pass on; it counts
 				   * those of other processes too. Set by the recording. */
+	unsigned target_damaged;  /* rings of it that were given up: it has overwritten their heads */
 	uint64_t lost_migrations; /* not function hits: CPU changes and thread records */
 	uint64_t migrations;
 	uint64_t threads;
@@ -61,7 +65,8 @@ typedef void kx_thread_loss_fn(void *ctx, uint32_t tid, const struct kx_thread_l
 
 /* Where records come from: a tracer (tracer_input.h), or rings in memory. All borrowed. */
 struct kx_collector_input {
-	struct kx_rings *rings;
+	struct kx_rings *rings;	       /* that BPF programs write */
+	struct kx_target_input target; /* and those of a process that records itself (--in-process), if any; see target_reader.h */
 	struct kx_clock *clock;
 	bool delayed; /* see struct kx_thread_options */
 	/* TSC. A record whose slot is taken later has a younger clock. */
@@ -117,6 +122,12 @@ uint64_t kx_collector_watermark(const struct kx_collector *c);
  * watermark to the threads' streams. Errors: the FDR writer's, -ENOMEM.
  */
 int kx_collector_pass(struct kx_collector *c, struct kx_err *err);
+
+/*
+ * How long to wait for the next pass, ms: @most, or less where a process fills rings of its own, which wake nobody (pass_wait.h). @c may be
+ * NULL.
+ */
+int kx_collector_next_wait_ms(const struct kx_collector *c, int most);
 
 /*
  * A rotated trace: the time at which the next file begins (TSC), and the change to its writer

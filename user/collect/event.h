@@ -26,7 +26,6 @@ struct kx_event {
 	uint8_t kind;	     /* enum kx_event_kind */
 	uint8_t words;	     /* of payload */
 	uint32_t payload_at; /* of the thread table: index of the first word */
-	uint32_t order : 27; /* of the thread table: decides between events of the same tick */
 	uint32_t has_values : 1; /* the payload is values: see wire.h */
 	uint32_t has_caller : 1; /* and then the caller */
 	uint32_t held : 1;	 /* of an exit: entries of older calls of the thread may follow */

@@ -47,6 +47,15 @@ static int to_threads(const struct kx_record_sink *sink, unsigned cpu,
 	return kx_collect_record(sink->threads, rec, tsc, payload);
 }
 
+static int call_to_threads(const struct kx_record_sink *sink, unsigned cpu, const struct kx_wire_record *rec, uint64_t tsc)
+{
+	struct kx_thread *thread = kx_thread_table_get(sink->threads, rec->tid);
+	int code = thread ? kx_thread_push_call(thread, rec, tsc) : -ENOMEM;
+
+	(void)cpu;
+	return code ? code : 1;
+}
+
 static int loss_to_threads(const struct kx_record_sink *sink, uint32_t tid, uint64_t entries,
 			   uint64_t exits, uint64_t from, uint64_t to, uint16_t cpu)
 {
@@ -67,6 +76,7 @@ struct kx_record_sink kx_sink_to_threads(struct kx_thread_table *threads,
 					 struct kx_fdr_writer *writer)
 {
 	return (struct kx_record_sink){ .record = to_threads,
+					.call = call_to_threads,
 					.loss = loss_to_threads,
 					.count = count_written,
 					.threads = threads,
@@ -81,6 +91,12 @@ static int to_store(const struct kx_record_sink *sink, unsigned cpu,
 	if (!kx_event_type(rec->kind)->lifecycle)
 		return 0;
 	return kx_collect_record(sink->threads, rec, tsc, payload);
+}
+
+static int call_to_store(const struct kx_record_sink *sink, unsigned cpu, const struct kx_wire_record *rec, uint64_t tsc)
+{
+	kx_flight_store_put(sink->store, cpu, rec, tsc, NULL);
+	return 0;
 }
 
 static int loss_to_store(const struct kx_record_sink *sink, uint32_t tid, uint64_t entries,
@@ -103,6 +119,7 @@ struct kx_record_sink kx_sink_to_store(struct kx_flight_store *store,
 				       struct kx_thread_table *threads)
 {
 	return (struct kx_record_sink){ .record = to_store,
+					.call = call_to_store,
 					.loss = loss_to_store,
 					.count = count_kept,
 					.threads = threads,

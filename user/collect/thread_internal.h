@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "collect/event_sort.h"
 #include "collect/sched_track.h"
 #include "collect/thread_table.h"
 
@@ -54,6 +55,7 @@ struct kx_thread_table {
 	size_t nthreads;
 	size_t swept;	 /* buckets swept so far, modulo nbuckets */
 	size_t held;	 /* bytes of memory for waiting events, of all threads */
+	struct kx_event_sort sort;
 	uint64_t unnamed;
 	uint64_t written; /* threads whose stream has ended and has records, in any file */
 

@@ -132,15 +132,6 @@ static int end_life(struct kx_thread *thread)
 	return 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct kx_event *x = a, *y = b;
-
-	if (x->tsc != y->tsc)
-		return x->tsc < y->tsc ? -1 : 1;
-	return x->order < y->order ? -1 : 1;
-}
-
 /* A busy thread always has waiting events, so the payload of released ones is dropped here. */
 static void drop_used_payload(struct kx_thread *thread)
 {
@@ -296,8 +287,8 @@ int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *rele
 	uint32_t n = 0;
 	int err = 0;
 
-	if (!thread->sorted)
-		qsort(thread->events, thread->nevents, sizeof(*thread->events), by_time);
+	if (!thread->sorted && kx_event_sort(&thread->table->sort, thread->events, thread->nevents))
+		return -ENOMEM;
 	thread->sorted = true;
 	until = complete_until(thread, watermark);
 	thread->table->partners = thread->table->counts->orphans_of_loss;
@@ -314,8 +305,6 @@ int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *rele
 	*released += n;
 	thread->nevents -= n;
 	memmove(thread->events, thread->events + n, thread->nevents * sizeof(*thread->events));
-	for (uint32_t i = 0; i < thread->nevents; i++)
-		thread->events[i].order = i;
 	drop_used_payload(thread);
 	if (!err && !thread->nevents && is_over(thread, watermark))
 		err = end_life(thread);

@@ -61,6 +61,7 @@ void kx_thread_table_free(struct kx_thread_table *t)
 			free_thread(thread);
 		}
 	}
+	kx_event_sort_free(&t->sort);
 	free(t->buckets);
 	free(t);
 }
@@ -192,35 +193,64 @@ static int push_words(struct kx_thread *thread, const uint64_t *words, uint32_t 
 	return 0;
 }
 
-int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *payload)
+/* Room for one more event; NULL without memory. */
+static inline struct kx_event *next_slot(struct kx_thread *thread)
 {
-	struct kx_event *slot;
-
 	if (thread->nevents == thread->room) {
 		uint32_t room = thread->room ? thread->room * 2 : 8;
 		struct kx_event *events = realloc(thread->events, room * sizeof(*events));
 
 		if (!events)
-			return -ENOMEM;
+			return NULL;
 		thread->table->held += (room - thread->room) * sizeof(*events);
 		thread->events = events;
 		thread->room = room;
 	}
-	slot = &thread->events[thread->nevents];
+	return &thread->events[thread->nevents];
+}
+
+/* The event in the next slot is complete. */
+static inline void append(struct kx_thread *thread)
+{
+	const struct kx_event *slot = &thread->events[thread->nevents];
+
+	if (thread->nevents && slot[-1].tsc > slot->tsc)
+		thread->sorted = false;
+	thread->nevents++;
+	activate(thread);
+}
+
+int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *payload)
+{
+	struct kx_event *slot = next_slot(thread);
+
+	if (!slot)
+		return -ENOMEM;
 	*slot = *ev;
-	slot->order = thread->nevents;
 	if (ev->words) {
 		int err = push_words(thread, payload, ev->words, &slot->payload_at);
 
 		if (err)
 			return err;
 	}
-	if (thread->nevents && slot[-1].tsc > slot->tsc)
-		thread->sorted = false;
 	if (ev->kind == KX_EVENT_THREAD_NEW || ev->kind == KX_EVENT_THREAD_NAME)
 		thread->names_process |= ev->func == thread->tid;
-	thread->nevents++;
-	activate(thread);
+	append(thread);
+	return 0;
+}
+
+int kx_thread_push_call(struct kx_thread *thread, const struct kx_wire_record *rec, uint64_t tsc)
+{
+	struct kx_event *slot = next_slot(thread);
+
+	if (!slot)
+		return -ENOMEM;
+	*slot = (struct kx_event){ .tsc = tsc,
+				   .sp = rec->sp,
+				   .func = rec->func,
+				   .cpu = rec->cpu,
+				   .kind = rec->kind };
+	append(thread);
 	return 0;
 }
 

@@ -70,6 +70,9 @@ bool kx_thread_table_identity(const void *table, uint32_t tid, struct kx_thread_
  */
 int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *payload);
 
+/* The same of an entry or an exit without payload and flags; @tsc stands for its clock. */
+int kx_thread_push_call(struct kx_thread *thread, const struct kx_wire_record *rec, uint64_t tsc);
+
 /* Running totals of lost hits; their increase becomes a gap from @from to @to (TSC). Errors:
  * -ENOMEM. */
 int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,

@@ -14,6 +14,7 @@
 #include "tracer/permission.h"
 #include "tracer/ring.h"
 #include "tracer/uprobe_try.h"
+#include "doctor/in_process_cost.h"
 
 /* Size of each ring while costs are measured; a run fills at most 4000 slots of 32 bytes. */
 #define COST_RING_BYTES (1u << 20)
@@ -187,6 +188,8 @@ static void try_recorder(struct kx_doctor *d)
 	if (!d->measured)
 		snprintf(d->cost_why, sizeof(d->cost_why), "%s",
 			 err.text[0] ? err.text : "recording doesn't work here");
+	if (kx_in_process_cost(&d->in_process_ns, NULL))
+		d->in_process_ns = 0;
 	if (d->tracer)
 		d->clock = kx_tracer_clock(d->tracer);
 	else if (kx_clock_new(0, &d->clock, &err))

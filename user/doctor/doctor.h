@@ -122,6 +122,7 @@ struct kx_doctor {
 	uint64_t ring_bytes;    /* of one CPU's ring by default */
 	struct kx_doctor_cost costs[KX_DOCTOR_COSTS];
 	bool measured;    /* costs holds */
+	double in_process_ns; /* of an entry or an exit that is recorded in process; 0: not measured */
 	char cost_why[1024]; /* if not: why */
 	bool can_record;
 	char verdict[640]; /* one sentence */

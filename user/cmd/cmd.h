@@ -25,6 +25,7 @@ int kx_cmd_merge(int argc, char **argv);
 int kx_cmd_export(int argc, char **argv);
 int kx_cmd_dump(int argc, char **argv);
 int kx_cmd_functions(int argc, char **argv);
+int kx_cmd_detach(int argc, char **argv);
 int kx_cmd_doctor(int argc, char **argv);
 
 /* Prints "kxray COMMAND: TEXT" on stderr; returns KX_EXIT_FAILED. */

@@ -143,6 +143,9 @@ static void print_costs(FILE *to, const struct kx_doctor *d)
 		       d->costs[i].entry_ns, d->costs[i].entry_return_ns,
 		       d->costs[i].entry_return_ns + d->costs[i].cold_ns);
 	fprintf(to, "  cold: when the program has used the first-level caches since the last call\n");
+	if (d->in_process_ns > 0)
+		fprintf(to, "  in process (record --in-process): the recorder takes %.1f ns for an entry, and as long for an exit\n",
+			d->in_process_ns);
 }
 
 /* The instructions that are emulated under a probe, or the others. */
@@ -292,7 +295,7 @@ static json_t *emulated_json(const struct kx_doctor *d)
 static int print_json(const struct kx_doctor *d, struct kx_err *err)
 {
 	json_t *j = json_pack(
-		"{s:i,s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:b,s:o}", "schema",
+		"{s:i,s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:s?,s:s?,s:I,s:o,s:o,s:f,s:b,s:o}", "schema",
 		KX_JSON_SCHEMA, "kernel", kx_json_text(d->kernel, TEXT_MAX), "cpus",
 		(json_int_t)d->online, "checks", checks_json(d), "emulated", emulated_json(d),
 		"user", user_json(&d->user), "shared_files", files_json(d), "clock", clock_json(d),
@@ -301,7 +304,7 @@ static int print_json(const struct kx_doctor *d, struct kx_err *err)
 		"kernel_mechanism",
 		d->kernel_mechanism ? kx_kernel_mechanism_name(d->kernel_mechanism) : NULL,
 		"ring_bytes", (json_int_t)d->ring_bytes, "costs", costs_json(d), "costs_why",
-		kx_json_text(d->measured ? "" : d->cost_why, TEXT_MAX), "can_record", d->can_record,
+		kx_json_text(d->measured ? "" : d->cost_why, TEXT_MAX), "in_process_ns", d->in_process_ns, "can_record", d->can_record,
 		"verdict", kx_json_text(d->verdict, TEXT_MAX));
 	int code = 0;
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kxray functions: what can be traced, where the probes go and what they cost. */
 #include <errno.h>
-#include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +12,11 @@
 #include "tracer/uprobe_try.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
-#include "cmd/function_places.h"
-#include "cmd/marker_arguments.h"
+#include "cmd/function_windows.h"
+#include "cmd/functions_json.h"
 #include "cmd/functions_price.h"
 #include "cmd/functions_table.h"
 #include "cmd/screen_options.h"
-#include "base/json_text.h"
 #include "tracer/clock.h"
 #include "tracer/keeper.h"
 #include "tracer/kernel_mechanism.h"
@@ -28,7 +25,6 @@
 #include "select/select.h"
 
 #define NAME "functions"
-#define JSON_TEXT_MAX (64u << 10)
 
 struct arguments {
 	pid_t *pids;
@@ -39,7 +35,7 @@ struct arguments {
 	enum kx_exits exits;
 	size_t max_functions;
 	double rate_seconds; /* --rate; 0: not given */
-	bool json, left_out;
+	bool json, left_out, in_process;
 	struct kx_functions_table table;
 	struct kx_screen_arguments screen;
 };
@@ -82,6 +78,11 @@ static const struct kx_option options[] = {
 	  .help = "a JSON array on standard output" },
 	{ .name = "left-out", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, left_out),
 	  .help = "with --json: list what is left out on standard error" },
+	{ .name = "in-process", .kind = KX_OPTION_FLAG, KX_FIELD(struct arguments, in_process),
+	  .help = "also whether their code allows recording them without traps (record --in-process), or why not",
+	  .manual = "Show whether the code of each function allows recording it without traps (record --in-process): with "
+		    "--json as in_process, else in a column, with the reason at the end of lines of any length (--wide). A line for "
+		    "each binary goes to standard error. A process may have other reasons that forbid it." },
 	KX_HELP_OPTION,
 	{ 0 },
 };
@@ -164,93 +165,6 @@ static bool nop5_optimized(void)
 		return tried;
 	return !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
 	       (major > 6 || (major == 6 && minor >= 18));
-}
-
-/* A number; of the kernel's, which are above all that JSON libraries take, in hexadecimal. */
-static json_t *address_json(uint64_t address)
-{
-	char text[24];
-
-	if (address <= INT64_MAX)
-		return json_integer((json_int_t)address);
-	snprintf(text, sizeof(text), "%#" PRIx64, address);
-	return json_string(text);
-}
-
-static json_t *function_json(const struct kx_selection *sel, const struct kx_function *f,
-			     struct kx_function_places *places)
-{
-	const struct kx_symbol *s = f->sym;
-	const char *file;
-	uint32_t line;
-	json_t *json;
-
-	json = json_pack("{s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:s, s:s, s:I}", "schema",
-			 KX_JSON_SCHEMA, "name", kx_json_text(s->pretty, JSON_TEXT_MAX), "symbol",
-			 kx_json_text(s->name, JSON_TEXT_MAX), "module",
-			 kx_json_text(sel->modules[f->module].module->name, JSON_TEXT_MAX),
-			 "address", address_json(s->addr), "size", (json_int_t)s->size,
-			 "probe_offset", (json_int_t)(f->plan.entry.addr - s->addr), "cost",
-			 kx_cost_name(f->plan.entry.cost), "exit", kx_exits_name(f->plan.exit_kind),
-			 "instructions", (json_int_t)f->plan.instructions);
-	if (json && kx_function_place(places, f, &file, &line) &&
-	    (json_object_set_new(json, "file", kx_json_text(file, JSON_TEXT_MAX)) ||
-	     json_object_set_new(json, "line", json_integer(line)))) {
-		json_decref(json);
-		return NULL;
-	}
-	if (json && kx_select_is_usdt(sel, f) && kx_marker_add_json(sel, f, json)) {
-		json_decref(json);
-		return NULL;
-	}
-	return json;
-}
-
-static int add_rate(json_t *function, const struct kx_rate *r)
-{
-	return json_object_set_new(function, "calls_per_second", json_real(r->per_second)) ||
-	       json_object_set_new(function, "cost_ns",
-				   r->cost_ns < 0 ? json_null() : json_real(r->cost_ns)) ||
-	       json_object_set_new(function, "predicted_cpu_percent",
-				   r->cost_ns < 0 ? json_null() : json_real(r->percent));
-}
-
-/* @rates: NULL without --rate. */
-static int print_json(const struct kx_selection *sel, const struct kx_rates *rates,
-		      struct kx_err *err)
-{
-	struct kx_function_places places = { .sel = sel };
-	json_t *all = json_array();
-	size_t i;
-	int rc = all ? 0 : -1;
-
-	for (i = 0; i < sel->nfunctions && !rc; i++) {
-		json_t *function;
-
-		if (!sel->functions[i].traced)
-			continue;
-		function = function_json(sel, &sel->functions[i], &places);
-		if (function && rates && add_rate(function, &rates->items[i]))
-			rc = -1;
-		if (json_array_append_new(all, function))
-			rc = -1;
-	}
-	kx_function_places_free(&places);
-	if (!rc && rates) {
-		json_t *whole = json_pack("{s:i, s:f, s:f, s:O}", "schema", KX_JSON_SCHEMA,
-					  "seconds", rates->seconds, "predicted_cpu_percent",
-					  rates->percent, "functions", all);
-
-		json_decref(all);
-		all = whole;
-		rc = all ? 0 : -1;
-	}
-	if (rc)
-		kx_err_set(err, -ENOMEM, "no memory for the list of %zu functions", sel->ntraced);
-	else if (json_dumpf(all, stdout, JSON_INDENT(1)) || putchar('\n') == EOF)
-		rc = kx_err_set(err, -EIO, "cannot write to standard output");
-	json_decref(all);
-	return rc;
 }
 
 static void print_left_out(const struct kx_selection *sel, FILE *to)
@@ -389,8 +303,9 @@ static int look_at_program(const char *name, struct kx_modules *mods, struct kx_
 	return rc;
 }
 
+/* @windows: NULL if they were not asked for. */
 static int show(struct arguments *a, const struct kx_selection *sel, const struct kx_rates *rates,
-		struct kx_price_measurement *price, struct kx_err *err)
+		const struct kx_function_windows *windows, struct kx_price_measurement *price, struct kx_err *err)
 {
 	int rc;
 
@@ -398,9 +313,9 @@ static int show(struct arguments *a, const struct kx_selection *sel, const struc
 		kx_price_start(price, sel);
 	a->table.screen = kx_screen_of(STDOUT_FILENO, a->screen.color, a->screen.wide);
 	if (a->json)
-		rc = print_json(sel, rates, err);
+		rc = kx_functions_json(sel, rates, windows, err);
 	else
-		rc = kx_functions_print(sel, rates, &a->table, err);
+		rc = kx_functions_print(sel, rates, windows, &a->table, err);
 	if (!a->json)
 		print_left_out(sel, stdout);
 	else if (a->left_out)
@@ -414,6 +329,8 @@ static int show(struct arguments *a, const struct kx_selection *sel, const struc
 		print_shared(sel, a);
 	if (!rc && rates)
 		print_prediction(rates);
+	if (!rc && windows)
+		kx_function_windows_print(windows, stderr);
 	return rc;
 }
 
@@ -445,6 +362,7 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 	struct kx_modules *mods = calloc(n + 1, sizeof(*mods));
 	struct kx_rates rates = { 0 };
 	const struct kx_rates *known = a->rate_seconds > 0 ? &rates : NULL;
+	struct kx_function_windows windows = { 0 };
 	struct kx_selection sel;
 	int rc = 0;
 
@@ -463,8 +381,14 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 		if (rc)
 			kx_selection_free(&sel);
 	}
+	if (!rc && a->in_process) {
+		rc = kx_function_windows_plan(&sel, &windows, err);
+		if (rc)
+			kx_selection_free(&sel);
+	}
 	if (!rc) {
-		rc = show(a, &sel, known, &price, err);
+		rc = show(a, &sel, known, a->in_process ? &windows : NULL, &price, err);
+		kx_function_windows_free(&windows);
 		kx_selection_free(&sel);
 	}
 	kx_price_wait(&price);

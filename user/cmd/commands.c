@@ -5,7 +5,8 @@
 
 const struct kx_command *const kx_commands[] = {
 	&kx_command_record, &kx_command_top,  &kx_command_report,    &kx_command_diff,
-	&kx_command_merge, &kx_command_export, &kx_command_dump, &kx_command_functions, &kx_command_doctor, NULL,
+	&kx_command_merge, &kx_command_export, &kx_command_dump, &kx_command_functions, &kx_command_detach,
+	&kx_command_doctor, NULL,
 };
 
 const struct kx_command *kx_command_find(const char *name)

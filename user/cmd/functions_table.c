@@ -17,6 +17,7 @@ const char *const kx_functions_sort_words[] = { "address", "name", "size", "cost
 struct table {
 	const struct kx_selection *sel;
 	const struct kx_rates *rates;
+	const struct kx_function_windows *windows;
 	const struct kx_functions_table *o;
 	size_t *rows; /* indexes into the selection's functions */
 	size_t n;
@@ -30,6 +31,7 @@ struct table {
 #define ADDRESS_WIDTH 20
 #define INSNS_WIDTH 8
 #define OTHER_WIDTH 31 /* COST, EXIT, SIZE */
+#define WINDOWS_WIDTH 12
 #define COLUMNS_MAX 128 /* bytes of the columns before the name, also with the largest numbers */
 
 static int compare(const void *pa, const void *pb, void *ctx)
@@ -54,8 +56,9 @@ static int compare(const void *pa, const void *pb, void *ctx)
 
 static void choose_columns(struct table *t)
 {
-	size_t columns = t->o->screen.columns, used = OTHER_WIDTH + (t->rates ? RATE_WIDTH : 0);
+	size_t columns = t->o->screen.columns, used = OTHER_WIDTH;
 
+	used += (t->rates ? RATE_WIDTH : 0) + (t->windows ? WINDOWS_WIDTH : 0);
 	t->instructions = !columns || used + INSNS_WIDTH + LEAST_NAME <= columns;
 	used += t->instructions ? INSNS_WIDTH : 0;
 	t->address = !columns || used + ADDRESS_WIDTH + LEAST_NAME <= columns;
@@ -69,6 +72,8 @@ static void print_heads(const struct table *t)
 	if (t->rates)
 		printf("%12s  %8s  %8s  ", "CALLS/S", "NS/CALL", "CPU");
 	printf("%-8s  %-11s  ", "COST", "EXIT");
+	if (t->windows)
+		printf("%-10s  ", "IN PROCESS");
 	if (t->address)
 		printf("%18s  ", "ADDRESS");
 	printf("%6s  ", "SIZE");
@@ -125,7 +130,8 @@ static int print_row(struct table *t, size_t index)
 	const struct kx_function *f = &t->sel->functions[index];
 	char line[COLUMNS_MAX], *at;
 	size_t module_at;
-	const char *file;
+	const char *file, *in_process = t->windows ? kx_function_windows_answer(t->windows, f) : NULL;
+	const bool possible = in_process && !strcmp(in_process, "yes");
 	uint32_t number;
 	char *marker = kx_select_is_usdt(t->sel, f) ? kx_marker_text(t->sel, f) : NULL;
 	char *name = kx_display_function(marker ? marker : f->sym->pretty, t->sel->modules[f->module].module->name, t->name,
@@ -138,6 +144,8 @@ static int print_row(struct table *t, size_t index)
 		print_rate(&t->rates->items[index]);
 	at = add_text(line, kx_cost_name(f->plan.entry.cost), 8);
 	at = add_text(at, kx_exits_name(f->plan.exit_kind), 11);
+	if (in_process)
+		at = add_text(at, possible ? "yes" : "no", 10);
 	if (t->address)
 		at = add_number(at, f->sym->addr, 16, 18);
 	at = add_number(at, f->sym->size, 10, 6);
@@ -150,16 +158,18 @@ static int print_row(struct table *t, size_t index)
 	/* where lines may be long */
 	if (!t->name && kx_function_place(&t->places, f, &file, &number))
 		kx_print(stdout, " %s:%" PRIu32, file, number);
+	if (!t->name && in_process && !possible)
+		kx_print(stdout, ": %s", in_process);
 	fputs(kx_screen_style(&t->o->screen, KX_STYLE_PLAIN), stdout);
 	putchar('\n');
 	free(name);
 	return 0;
 }
 
-int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *rates, const struct kx_functions_table *o,
-		       struct kx_err *err)
+int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *rates, const struct kx_function_windows *windows,
+		       const struct kx_functions_table *o, struct kx_err *err)
 {
-	struct table t = { .sel = sel, .rates = rates, .o = o, .places = { .sel = sel } };
+	struct table t = { .sel = sel, .rates = rates, .windows = windows, .o = o, .places = { .sel = sel } };
 	size_t shown;
 	int r = 0;
 

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/screen.h"
+#include "cmd/function_windows.h"
 #include "record/rate.h"
 #include "select/select.h"
 
@@ -25,8 +26,8 @@ struct kx_functions_table {
 	struct kx_screen screen;
 };
 
-/* Prints the traced functions on standard output; @rates may be NULL. Errors: -ENOMEM, -EIO. */
-int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *rates, const struct kx_functions_table *o,
-		       struct kx_err *err);
+/* Prints the traced functions on standard output; @rates and @windows may be NULL. Errors: -ENOMEM, -EIO. */
+int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *rates, const struct kx_function_windows *windows,
+		       const struct kx_functions_table *o, struct kx_err *err);
 
 #endif

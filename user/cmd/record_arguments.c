@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "cmd/in_process_arguments.h"
 #include "cmd/option_values.h"
 #include "record/condition_needs.h"
 #include "trace/labels.h"
@@ -355,6 +356,8 @@ int kx_record_parse(const struct kx_command *c, struct kx_record_arguments *a, i
 		r = check_rules(&a->o, err);
 	if (!r)
 		r = check_markers(&a->o, a->include, err);
+	if (!r)
+		r = kx_in_process_check_arguments(a, err);
 	if (!r)
 		r = complete_output(a, err);
 	if (!r)

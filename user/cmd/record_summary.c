@@ -75,6 +75,14 @@ static void print_losses(const struct kx_collector_counts *c)
 	if (c->lost_partner)
 		kx_print(stderr, "kxray: %llu lost: exits whose entry was lost\n",
 			 (unsigned long long)c->lost_partner);
+	if (c->lost_invalid)
+		kx_print(stderr, "kxray: %llu lost: the process has overwritten its own records (--in-process)\n",
+			 (unsigned long long)c->lost_invalid);
+	if (c->target_damaged)
+		kx_print(stderr,
+			 "kxray: %u ring%s not read to the end, and what is missing is not counted: the process has overwritten "
+			 "the heads (--in-process)\n",
+			 c->target_damaged, c->target_damaged == 1 ? " was" : "s were");
 	if (c->lost_missed)
 		kx_print(stderr,
 			 "kxray: %llu lost: hits that the kernel did not report (the CPU was in "
@@ -200,6 +208,15 @@ static void print_budget(const struct kx_recording_result *r)
 	kx_print(stderr, " ('kxray report' shows which)\n");
 }
 
+static void print_in_process(const struct kx_in_process_counts *c)
+{
+	char functions[KX_GROUPED_SIZE], jumps[KX_GROUPED_SIZE], others[KX_GROUPED_SIZE];
+
+	kx_print(stderr, "kxray: in process: %s function%s (%s jump%s), %s by uprobes; threads were stopped for %.1f ms at most\n",
+		 kx_decimal_grouped(functions, c->functions), plural(c->functions), kx_decimal_grouped(jumps, c->sites), plural(c->sites),
+		 kx_decimal_grouped(others, c->refused), c->stopped_ms);
+}
+
 static void print_unmatched(const struct kx_recording_result *r)
 {
 	for (size_t i = 0; i < r->nunmatched && i < KX_UNMATCHED_SHOWN; i++)
@@ -248,6 +265,8 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 		kx_print(stderr, "kxray: %llu process%s not traced: too many at a time to follow\n",
 			 (unsigned long long)r->unfollowed,
 			 r->unfollowed == 1 ? " was" : "es were");
+	if (o->in_process)
+		print_in_process(&r->in_process);
 	print_unmatched(r);
 	print_unknown_values(&r->unknown_values);
 	if (o->nrules)
@@ -314,6 +333,11 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 
 	if (o->nrules && j)
 		json_object_set_new(j, "conditions", kx_condition_counts_json(c->conditions));
+	if (o->in_process && j)
+		json_object_set_new(j, "in_process",
+				    json_pack("{s:I,s:I,s:I,s:f}", "functions", (json_int_t)r->in_process.functions, "jumps",
+					      (json_int_t)r->in_process.sites, "by_uprobes", (json_int_t)r->in_process.refused,
+					      "stopped_ms", r->in_process.stopped_ms));
 	if (r->nunmatched && j)
 		json_object_set_new(j, "unmatched", unmatched_of(r));
 	if (r->unknown_values.n && j)

@@ -33,6 +33,8 @@ static double call_ns(const struct recording *r, const struct kx_function *f)
 	const struct kx_cost_watch *w = r->watch_cost;
 	const double ns = 1e9 / (double)kx_tracer_clock(r->tracer)->tsc_hz;
 
+	if (r->in_process && kx_in_process_has(r->in_process, f->id))
+		return r->in_process_ns;
 	if (!kx_select_is_probed_by(&r->sel, f, KX_PROBE_UPROBE))
 		return only_counts(r) ? w->syscalls.counted_ns : w->syscalls.recorded_ns;
 	if (!r->costs.nkinds || f->plan.entry.cost > KX_COST_STEPPED)

@@ -41,6 +41,13 @@ static bool is_shared(void *ctx, const struct kx_module *m)
 			   kx_bystanders_map(&s->bystanders, m);
 }
 
+static bool is_left_out(void *ctx, const struct kx_function *f)
+{
+	const struct kx_probe_sets *s = ctx;
+
+	return kx_in_process_has(s->in_process, f->id);
+}
+
 static bool is_target(void *ctx, pid_t pid)
 {
 	const struct kx_probe_sets *s = ctx;
@@ -88,6 +95,7 @@ static int attach_user(struct kx_probe_sets *s, struct kx_err *err)
 		.exits_auto = s->exits == KX_EXITS_AUTO,
 		.nargs = s->nargs,
 		.refused = on_refused,
+		.left_out = s->in_process ? is_left_out : NULL,
 		.exits_moved = on_exits_moved,
 		.ctx = s,
 	};

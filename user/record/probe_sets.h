@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "attach/in_process.h"
 #include "attach/kernel_attach.h"
 #include "attach/probes.h"
 #include "base/err.h"
@@ -33,6 +34,7 @@ struct kx_probe_sets {
 	size_t nprocs;
 	struct kx_follow *follow; /* where processes join; or NULL */
 	enum kx_exits exits;	  /* as the user wants them */
+	const struct kx_in_process *in_process; /* its functions get no uprobes; or NULL */
 	bool apart; /* functions have links of their own: see attach/probe_switches.h */
 	bool starts_out; /* ... which are out at first */
 	unsigned nargs; /* argument registers to capture */

@@ -11,6 +11,7 @@
 
 #include "base/monotonic.h"
 #include "base/stop_request.h"
+#include "record/recording_in_process.h"
 #include "record/session_info.h"
 #include "tracer/keeper.h"
 #include "tracer/sources.h"
@@ -105,9 +106,9 @@ static int trace_failed(const struct recording *r, int code, struct kx_err *err)
 /* How long to wait for events, ms; @left: seconds until the time limit. */
 static int wait_of(const struct recording *r, double left, bool idle)
 {
-	int wait_ms = idle ? IDLE_PASS_MS : PASS_MS;
+	int wait_ms = kx_collector_next_wait_ms(r->collector, idle ? IDLE_PASS_MS : PASS_MS);
 
-	if (r->follow && kx_follow_any_ending(r->follow))
+	if (r->follow && kx_follow_any_ending(r->follow) && wait_ms > END_PASS_MS)
 		wait_ms = END_PASS_MS;
 	if (r->follow && kx_follow_table(r->follow)->first_dirty)
 		return 0;
@@ -196,43 +197,6 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 	return code == -ECANCELED ? 0 : code;
 }
 
-static void fill_result(struct recording *r)
-{
-	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
-
-	kx_cost_watch_end(r);
-	kx_recording_budget_end(r);
-	kx_collector_get_counts(r->collector, &r->result->counts);
-	r->result->counts.lost_missed = r->kernel_missed;
-	r->result->counts.lost += r->kernel_missed;
-	if (r->flight)
-		kx_flight_get_result(r->flight, &r->result->flight);
-	r->result->bytes = r->flight ? r->result->flight.bytes
-				     : r->rotation.bytes + kx_fdr_writer_bytes(r->writer);
-	r->result->processes = r->targets.npids;
-	if (r->follow) {
-		struct kx_follow_result followed;
-
-		kx_follow_get_result(r->follow, &followed);
-		r->result->processes = followed.processes;
-		r->result->joined = followed.joined;
-		r->result->untraced_max_ns = followed.untraced_max_ns;
-		r->result->untraced_ns = followed.untraced_ns;
-		r->result->loads = followed.loads;
-	} else {
-		r->result->loads = kx_tracer_link_map_generation(r->tracer);
-	}
-	r->result->nunmatched = kx_select_unmatched(&r->sel, r->result->unmatched, KX_UNMATCHED_SHOWN);
-	r->result->unfollowed = kx_tracer_unfollowed(r->tracer);
-	r->result->clock = kx_clock_name(clock->kind);
-	r->result->tsc_hz = clock->tsc_hz;
-	r->result->hz_origin = clock->hz_origin;
-	r->result->clock_error_ns = (uint64_t)kx_clock_error_ns(clock);
-	if (!kx_clock_is_tsc(clock))
-		snprintf(r->result->clock_source, sizeof(r->result->clock_source), "%s",
-			 clock->source[0] ? clock->source : "unknown");
-}
-
 /* Stops recording before the probes are removed: calls during detaching are not recorded. */
 static void detach(struct recording *r)
 {
@@ -244,6 +208,8 @@ static void detach(struct recording *r)
 	    kx_tracer_prog_mechanism(r->tracer, KX_PROG_ENTRY) == KX_MECHANISM_SINGLE)
 		kx_stop_keep();
 	kx_tracer_ready(r->tracer, false);
+	if (r->in_process)
+		kx_recording_in_process_end(r);
 	kx_recording_budget_stop(r);
 	if (!r->o->count)
 		kx_collector_close(r->collector);
@@ -291,7 +257,7 @@ static int finish_flight(struct recording *r, bool asked, int code, struct kx_er
 		code = end;
 	}
 	kx_flight_finish_hooks(r->flight);
-	fill_result(r);
+	kx_recording_fill_result(r);
 	return code;
 }
 
@@ -352,7 +318,7 @@ static int finish(struct recording *r, int code, struct kx_err *err)
 		hz = clock->tsc_hz = kx_clock_measured_hz(clock);
 	if (!end)
 		end = trace_failed(r, kx_fdr_finish(r->writer, hz, &late), &late);
-	fill_result(r);
+	kx_recording_fill_result(r);
 	if (r->o->all)
 		r->places = kx_source_places_start(&r->sel, &r->notices);
 	kx_source_places_finish(r->places, &r->sel);
@@ -387,6 +353,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_recording_status_free(r);
 	kx_flight_free(r->flight);
 	kx_collector_free(r->collector);
+	kx_in_process_free(r->in_process);
 	kx_process_table_free(r->processes);
 	kx_fdr_writer_free(r->writer);
 	kx_recalibration_free(r);
@@ -431,7 +398,7 @@ static void tell_start(struct recording *r)
 	struct kx_price price;
 
 	kx_price_calibrated(&r->sel, &r->costs, (double)kx_tracer_clock(r->tracer)->tsc_hz, &price);
-	r->o->on_start(r->o->ctx, &r->sel, r->result->functions, kx_probe_sets_probes(&r->probes),
+	r->o->on_start(r->o->ctx, &r->sel, r->result->functions, kx_probe_sets_probes(&r->probes) + r->result->in_process.sites,
 		       r->mechanisms, r->result->attach_seconds, &price);
 }
 
@@ -463,6 +430,8 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 		kx_stop_listen(false);
 		start = kx_monotonic_seconds();
 		kx_tracer_ready(r.tracer, true);
+		if (r.in_process)
+			kx_recording_in_process_open(&r);
 		if (r.flight)
 			kx_flight_begin(r.flight);
 		/* every call from now on is recorded */
@@ -479,10 +448,14 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 			code = run(&r, &asked, err);
 		result->seconds = kx_monotonic_seconds() - start;
 	}
-	if (r.probes.user)
+	if (r.probes.user) {
 		detach(&r);
-	else if (r.tracer)
-		kx_dlopen_watch_stop(&r.watch);
+	} else {
+		if (r.in_process)
+			kx_recording_in_process_end(&r);
+		if (r.tracer)
+			kx_dlopen_watch_stop(&r.watch);
+	}
 	if (result->started)
 		code = o->live	  ? kx_recording_live_end(&r, code, err)
 		       : o->count	  ? finish_count(&r, code, err)

@@ -28,6 +28,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "attach/in_process.h"
 #include "tracer/uprobe_link.h"
 #include "collect/collector.h"
 #include "base/err.h"
@@ -86,6 +87,7 @@ struct kx_recording_options {
 	bool count;           /* only count calls: no trace is written; see on_counts */
 	const struct kx_live_ops *live; /* with count: time them, too, and let somebody look on; or NULL */
 	double max_overhead;  /* percent of the targets' CPU time that the probes may take; 0: no limit */
+	bool in_process;      /* of one process: functions are recorded by jumps in its code where that is harmless */
 	bool callers;         /* store each call's return address */
 	const struct kx_value_spec *specs; /* of nspecs: which values calls carry */
 	size_t nspecs;
@@ -140,7 +142,8 @@ struct kx_recording_result {
 	bool started;       /* the trace exists; the fields below hold */
 	struct kx_collector_counts counts; /* of a flight recording: all records, kept or not */
 	struct kx_flight_result flight;
-	size_t functions;   /* with probes */
+	size_t functions;   /* with probes, or recorded in process */
+	struct kx_in_process_counts in_process;
 	size_t unprobed;    /* of these: have none in the code of a process */
 	/* Include patterns that matched no function all the time: the first ones, borrowed from the options. */
 	size_t nunmatched;

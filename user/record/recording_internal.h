@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "attach/dlopen_watch.h"
+#include "attach/in_process.h"
 #include "attach/launch.h"
 #include "base/output.h"
 #include "collect/caller_set.h"
@@ -53,6 +54,8 @@ struct recording {
 	bool selected;
 	struct kx_tracer *tracer;
 	struct kx_probe_sets probes;
+	struct kx_in_process *in_process; /* NULL: only BPF records */
+	double in_process_ns; /* that a call recorded by it takes; 0: not known */
 	struct kx_exit_move_list moves; /* exits that have moved */
 	uint32_t marker_tables; /* how many of KX_MARKER_TABLES have a marker's place */
 	struct kx_condition_globs globs; /* texts of conditions */
@@ -136,6 +139,19 @@ void kx_recording_calibrate_counted(struct recording *r);
  */
 void kx_recording_status_poll(struct recording *r, double start);
 void kx_recording_status_free(struct recording *r);
+
+/* recording_traits.c */
+/* Whether processes, and with them functions, may join. */
+bool kx_recording_has_dynamic_targets(const struct recording *r);
+/* How many functions there may be. */
+uint32_t kx_recording_max_functions(const struct recording *r);
+/* Has room for all functions that may join, since the collector keeps the address; describes those that there are. -ENOMEM. */
+int kx_recording_make_traits(struct recording *r, struct kx_err *err);
+/* Describes the functions from index @first on to the collector, and their values to the tracer. Errors: those of kx_recorded_calls_plan. */
+int kx_recording_add_traits(struct recording *r, size_t first, bool joined, struct kx_err *err);
+
+/* recording_result.c: at the end, with or without an error. */
+void kx_recording_fill_result(struct recording *r);
 
 /* Everything up to the gate's opening: signals, targets, selection, programs, files, probes. */
 int kx_recording_prepare(struct recording *r, struct kx_err *err);

@@ -17,6 +17,7 @@
 #include "record/condition_needs.h"
 #include "record/recorded_conditions.h"
 #include "record/recorded_values.h"
+#include "record/recording_in_process.h"
 #include "record/session_info.h"
 #include "record/signals.h"
 #include "tracer/keeper.h"
@@ -32,18 +33,13 @@ static int open_targets(struct recording *r, struct kx_err *err)
 	return kx_targets_open(&r->targets, r->launch ? &command : r->o->pids, r->launch ? 1 : r->o->npids, err);
 }
 
-static bool has_dynamic_targets(const struct recording *r)
-{
-	return r->o->all || r->o->follow;
-}
-
 /*
  * A return probe returns by a system call. Linux 6.11 to 6.13 pass it to the process's seccomp
  * filter, which kills the program.
  */
 static int check_seccomp(struct recording *r, enum kx_exits *exits, struct kx_err *err)
 {
-	if (has_dynamic_targets(r) && *exits == KX_EXITS_AUTO && !kx_returns_survive_seccomp()) {
+	if (kx_recording_has_dynamic_targets(r) && *exits == KX_EXITS_AUTO && !kx_returns_survive_seccomp()) {
 		kx_notice(&r->notices, "on this kernel return probes kill programs that have a "
 				       "seccomp filter, and processes that start later may have "
 				       "one; exits are recorded at return instructions");
@@ -84,7 +80,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	kx_recorded_values_select(r, &options);
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
-	options.dynamic_targets = has_dynamic_targets(r);
+	options.dynamic_targets = kx_recording_has_dynamic_targets(r);
 	options.exits_decided = r->o->max_overhead > 0;
 	options.files = r->follow ? kx_follow_files(r->follow) : NULL;
 	code = kx_select_functions(r->targets.procs, r->targets.nprocs, &options, &r->sel, err);
@@ -148,39 +144,12 @@ static int scan_targets(struct recording *r, struct kx_err *err)
 	}
 }
 
-static uint32_t max_functions(const struct recording *r)
-{
-	return (uint32_t)(r->o->select.max_functions ? r->o->select.max_functions
-						     : KX_SELECT_MAX_FUNCTIONS);
-}
-
-/* Describes the functions from index @first on to the collector, and their values to the tracer. */
-static int add_traits(struct recording *r, size_t first, bool joined, struct kx_err *err)
-{
-	if (r->sel.nfunctions >= r->ntraits)
-		return kx_err_set(err, -ENOMEM, "no memory for more functions");
-	for (size_t i = first; i < r->sel.nfunctions; i++) {
-		const struct kx_function *f = &r->sel.functions[i];
-
-		/* a system call has no return address to be replaced */
-		if (kx_select_is_probed_by(&r->sel, f, KX_PROBE_SYSCALL))
-			continue;
-		if (f->plan.tail_calls)
-			r->traits[f->id] |= KX_FUNC_TAIL_CALLS;
-		if (f->plan.exit_kind == KX_EXITS_NONE)
-			r->traits[f->id] |= KX_FUNC_NO_EXITS;
-		if (f->plan.exit_kind == KX_EXITS_RETURN)
-			r->traits[f->id] |= KX_FUNC_RETURN;
-	}
-	return kx_recorded_calls_plan(r, first, joined, err);
-}
-
 /* Attaches the functions that have joined the selection: see struct kx_follow_context. */
 static int attach_joined(void *ctx, size_t first, size_t *n, struct kx_err *err)
 {
 	struct recording *r = ctx;
 	size_t before = kx_probe_sets_functions(&r->probes);
-	int code = add_traits(r, first, true, err);
+	int code = kx_recording_add_traits(r, first, true, err);
 
 	if (!code && r->flight)
 		code = kx_flight_add_functions(r->flight, first, err);
@@ -196,17 +165,17 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	struct kx_tracer_options options = { .clock = r->o->clock,
 					     .ring_bytes = r->o->ring_bytes,
 					     .callers = r->o->callers,
-					     .budget_functions = r->o->max_overhead > 0 ? max_functions(r) : 0,
+					     .budget_functions = r->o->max_overhead > 0 ? kx_recording_max_functions(r) : 0,
 					     .sample_hz = r->o->sample_hz,
 					     .syscall_results = r->o->nargs > 0 || r->o->results,
 					     .results = r->o->results,
-					     .value_functions = kx_recorded_values_wanted(r->o) || r->o->nrules ? max_functions(r) : 0,
+					     .value_functions = kx_recorded_values_wanted(r->o) || r->o->nrules ? kx_recording_max_functions(r) : 0,
 					     .conditions = kx_condition_needs(r->o),
 					     .nargs = r->o->nargs,
 					     .max_depth = r->o->max_depth,
 					     .min_duration_ns = r->o->min_duration_ns,
-					     .count_functions = r->o->count && !r->o->live ? max_functions(r) : 0,
-					     .top_functions = kx_recording_live_functions(r, max_functions(r)),
+					     .count_functions = r->o->count && !r->o->live ? kx_recording_max_functions(r) : 0,
+					     .top_functions = kx_recording_live_functions(r, kx_recording_max_functions(r)),
 					     .pids = r->targets.pids, .npids = r->targets.npids,
 					     .flight = r->o->flight != NULL,
 					     .filters = r->o->filters.which ? &r->o->filters : NULL,
@@ -235,7 +204,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 		kx_recording_calibrate_counted(r);
 	else if (!code && !r->o->count)
 		kx_recording_calibrate(r, &options);
-	if (code || !has_dynamic_targets(r))
+	if (code || !kx_recording_has_dynamic_targets(r))
 		return code;
 	if (options.mechanism != KX_MECHANISM_SESSION && r->o->select.exits == KX_EXITS_AUTO)
 		/* only a session's program can prevent return probes until the scan is done */
@@ -243,19 +212,6 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 			 "without uprobe sessions (kernel 6.13) new programs and libraries that "
 			 "throw would be noticed too late");
 	return kx_recording_follow(r, attach_joined, err);
-}
-
-/* Has room for all functions that may join: the collector keeps the address. */
-static int make_traits(struct recording *r, struct kx_err *err)
-{
-	r->ntraits = r->sel.nfunctions + 1 + (has_dynamic_targets(r) ? max_functions(r) : 0);
-	r->traits = calloc(r->ntraits, 1);
-	r->calls = calloc(r->ntraits, sizeof(*r->calls));
-	r->instruction_exits = calloc(r->ntraits, sizeof(*r->instruction_exits));
-	if (!r->traits || !r->calls || !r->instruction_exits)
-		return kx_err_set(err, -ENOMEM, "no memory");
-	kx_cost_watch_begin(r);
-	return add_traits(r, 0, false, err);
 }
 
 /* Lists the targets in the session; with return addresses or samples, also the mappings of their
@@ -281,7 +237,7 @@ static int describe_processes(struct recording *r)
 
 static int new_collector(struct recording *r, struct kx_err *err)
 {
-	const struct kx_collector_options o = {
+	struct kx_collector_options o = {
 		.input = kx_tracer_input(r->tracer),
 		.writer = r->writer,
 		.traits = r->traits,
@@ -294,6 +250,10 @@ static int new_collector(struct recording *r, struct kx_err *err)
 		.callers = r->o->callers ? &r->callers : NULL,
 	};
 
+	if (r->in_process)
+		o.input.target = (struct kx_target_input){ .rings = kx_in_process_rings(r->in_process),
+							   .memory = kx_in_process_memory(r->in_process),
+							   .pid = r->targets.pids[0] };
 	return kx_collector_new(&o, &r->collector, err);
 }
 
@@ -367,11 +327,11 @@ static int attach(struct recording *r, struct kx_err *err)
 	int code = 0;
 
 	/* functions that are not traced may have numbers too: see struct kx_selection */
-	if (r->o->count && r->sel.nfunctions > max_functions(r))
+	if (r->o->count && r->sel.nfunctions > kx_recording_max_functions(r))
 		return kx_err_set(err, -E2BIG,
 				  "%zu functions have numbers, and only %u can be counted; raise "
 				  "--max-functions",
-				  r->sel.nfunctions, max_functions(r));
+				  r->sel.nfunctions, kx_recording_max_functions(r));
 	r->probes = (struct kx_probe_sets){ .tracer = r->tracer,
 					    .sel = &r->sel,
 					    .procs = r->follow ? NULL : r->targets.procs,
@@ -380,6 +340,7 @@ static int attach(struct recording *r, struct kx_err *err)
 					    .exits = r->o->select.exits,
 					    .apart = r->o->max_overhead > 0,
 					    .starts_out = kx_recording_budget_lets_in(r),
+					    .in_process = r->in_process,
 					    .nargs = r->o->nargs,
 					    .notices = &r->notices,
 					    .moves = r->info ? &r->moves : NULL };
@@ -449,7 +410,7 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 			code = kx_launch_to_entry(r->launch, r->tracer, err);
 	}
 	/* Subscribe to fork and exec before scanning, so that none is missed. */
-	if (!code && !r->tracer && has_dynamic_targets(r))
+	if (!code && !r->tracer && kx_recording_has_dynamic_targets(r))
 		code = load_tracer(r, err);
 	if (!code)
 		code = scan_targets(r, err);
@@ -463,13 +424,15 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 	if (!code)
 		code = watch_linkers(r, err);
 	if (!code)
-		code = make_traits(r, err);
+		code = kx_recording_make_traits(r, err);
+	if (!code && r->o->in_process)
+		code = kx_recording_in_process_begin(r, err);
 	if (!code && !r->o->count)
 		code = open_writer(r, err);
 	if (!code && r->flight)
 		code = kx_flight_add_functions(r->flight, 0, err);
 	/* probes for every process would also be hit by kxray itself */
-	if (!code && has_dynamic_targets(r))
+	if (!code && kx_recording_has_dynamic_targets(r))
 		kx_keeper_hide_code();
 	if (!code)
 		code = kx_stop_check(err);
@@ -480,6 +443,8 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 	/* only now each process has the probes of its own */
 	if (!code)
 		kx_recording_check_probes(r, r->targets.procs, r->targets.npids);
+	if (!code && r->in_process)
+		code = kx_recording_in_process_install(r, err);
 	if (!code)
 		code = kx_recording_budget_begin(r, err);
 	if (code || r->flight || r->o->count)

@@ -172,6 +172,7 @@ static struct kx_collector_counts part_of(const struct rotation *part,
 		n.conditions[i] = since(now->conditions[i], was->conditions[i]);
 	n.orphans = since(now->orphans, was->orphans);
 	n.lost_partner = since(now->lost_partner, was->lost_partner);
+	n.lost_invalid = since(now->lost_invalid, was->lost_invalid);
 	n.lost_migrations = since(now->lost_migrations, was->lost_migrations);
 	n.migrations = since(now->migrations, was->migrations);
 	n.unnamed = since(now->unnamed, was->unnamed);
@@ -179,7 +180,7 @@ static struct kx_collector_counts part_of(const struct rotation *part,
 	/* what waits for its order is not written yet, and not lost; the kernel counts at the end */
 	n.lost_unwritten = last ? now->lost_unwritten : 0;
 	n.lost_missed = last ? now->lost_missed : 0;
-	n.lost = n.lost_partner + n.lost_unwritten + n.lost_missed;
+	n.lost = n.lost_partner + n.lost_unwritten + n.lost_missed + n.lost_invalid;
 	for (int i = 0; i < KX_LOSS_REASONS; i++) {
 		n.lost_by[i] = since(now->lost_by[i], was->lost_by[i]);
 		n.lost += n.lost_by[i];

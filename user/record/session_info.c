@@ -241,8 +241,10 @@ void kx_session_info_end(json_t *info, double seconds, const struct kx_clock *cl
 	json_object_set_new(lost, "unwritten",
 			    json_integer((json_int_t)counts->lost_unwritten));
 	json_object_set_new(lost, "partner_lost", json_integer((json_int_t)counts->lost_partner));
+	json_object_set_new(lost, "invalid", json_integer((json_int_t)counts->lost_invalid));
 	json_object_set_new(lost, "kernel_missed", json_integer((json_int_t)counts->lost_missed));
 	json_object_set_new(info, "lost_by", lost);
+	json_object_set_new(info, "damaged_rings", json_integer((json_int_t)counts->target_damaged));
 	json_object_set_new(info, "repaired", json_integer((json_int_t)counts->repaired));
 	json_object_set_new(info, "reduced", json_integer((json_int_t)counts->reduced));
 	if (counts->conditions[KX_CONDITION_MET] || counts->conditions[KX_CONDITION_REJECTED] ||

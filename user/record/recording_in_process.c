@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record/recording_in_process.h"
+
+#include "doctor/in_process_cost.h"
+#include "record/recording_internal.h"
+
+/* The summary has their number; kxray functions --in-process has the reasons. */
+static void on_refused(void *ctx, const struct kx_function *f, const char *reason)
+{
+	(void)ctx;
+	(void)f;
+	(void)reason;
+}
+
+/* Triggers are noticed by BPF programs. */
+static bool is_for_uprobes(void *ctx, const struct kx_function *f)
+{
+	const struct recording *r = ctx;
+
+	return f->has_values || kx_tracer_trigger(r->tracer, f->id, NULL);
+}
+
+/* Exits are recorded at the function's own instructions; nothing of it costs what uprobes do, which readers would subtract. */
+static void take_from_uprobes(struct recording *r, struct kx_function *f)
+{
+	r->traits[f->id] &= (uint8_t)~(KX_FUNC_RETURN | KX_FUNC_NO_EXITS);
+	f->plan.exit_kind = KX_EXITS_INSTRUCTION;
+	f->plan.entry.cost = KX_COST_KERNEL;
+	for (size_t i = 0; i < f->plan.nexits; i++)
+		f->plan.exits[i].cost = KX_COST_KERNEL;
+}
+
+int kx_recording_in_process_begin(struct recording *r, struct kx_err *err)
+{
+	const struct kx_in_process_options o = { .pid = r->targets.pids[0],
+						 .mods = &r->targets.mods[0],
+						 .sel = &r->sel,
+						 .ring_bytes = r->o->ring_bytes,
+						 .is_for_uprobes = is_for_uprobes,
+						 .refused = on_refused,
+						 .ctx = r };
+	int code = kx_in_process_new(&o, &r->in_process, err);
+	double ns;
+
+	for (size_t i = 0; i < r->sel.nfunctions && !code; i++)
+		if (kx_in_process_has(r->in_process, r->sel.functions[i].id))
+			take_from_uprobes(r, &r->sel.functions[i]);
+	if (!code && !kx_in_process_cost(&ns, NULL))
+		r->in_process_ns = 2 * ns;
+	return code;
+}
+
+int kx_recording_in_process_install(struct recording *r, struct kx_err *err)
+{
+	int code = kx_in_process_install(r->in_process, err);
+
+	kx_in_process_get_counts(r->in_process, &r->result->in_process);
+	if (code)
+		return code;
+	snprintf(r->mechanisms, sizeof(r->mechanisms), kx_probe_sets_functions(&r->probes) ? "in process, %s" : "in process",
+		 kx_mechanism_name(kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN)));
+	r->result->functions += r->result->in_process.functions;
+	if (r->info)
+		json_object_set_new(r->info, "in_process",
+				    json_pack("{s:I,s:I,s:I}", "functions", (json_int_t)r->result->in_process.functions, "jumps",
+					      (json_int_t)r->result->in_process.sites, "by_uprobes",
+					      (json_int_t)r->result->in_process.refused));
+	return 0;
+}
+
+void kx_recording_in_process_open(struct recording *r)
+{
+	if (kx_in_process_enable(r->in_process, true))
+		kx_notice(&r->notices, "calls are not recorded in process: process %d has ended", r->targets.pids[0]);
+}
+
+void kx_recording_in_process_end(struct recording *r)
+{
+	bool stays = false;
+	struct kx_err why = { 0 };
+
+	kx_in_process_enable(r->in_process, false);
+	if (kx_in_process_remove(r->in_process, &stays, &why))
+		kx_notice(&r->notices,
+			  "the jumps in process %d stay, and record nothing: %s; 'kxray detach -p %d' takes them out later",
+			  r->targets.pids[0], why.text, r->targets.pids[0]);
+	else if (stays)
+		kx_notice(&r->notices,
+			  "the jumps are out of process %d; the code that they led to stays mapped there, as a thread may still be in it: "
+			  "'kxray detach -p %d' unmaps it later",
+			  r->targets.pids[0], r->targets.pids[0]);
+	kx_in_process_get_counts(r->in_process, &r->result->in_process);
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* --in-process: functions of the one traced process that are recorded by jumps in its code, in place of uprobes. */
+#ifndef KX_RECORDING_IN_PROCESS_H
+#define KX_RECORDING_IN_PROCESS_H
+
+#include "base/err.h"
+
+struct recording;
+
+/* Plans and prepares, after the selection and its values, before the collector. Errors: those of kx_in_process_new. */
+int kx_recording_in_process_begin(struct recording *r, struct kx_err *err);
+/* Writes the jumps, after all uprobes are in. Errors: those of kx_in_process_install. */
+int kx_recording_in_process_install(struct recording *r, struct kx_err *err);
+/* Opens the gate. */
+void kx_recording_in_process_open(struct recording *r);
+/* Closes the gate and takes the jumps out; notices what stays. The rings can still be read. */
+void kx_recording_in_process_end(struct recording *r);
+
+#endif

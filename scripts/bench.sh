@@ -707,8 +707,8 @@ for part in "${@:-all}"; do
 		bench_share
 		;;
 	empty | callers | values | top | peers | share) "bench_$part" ;;
-	attach | export | diff | merge | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget | fleet) ;;
-	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, merge, compress, syscalls, follow, rates, accuracy, bystander, hitpath, start, budget or fleet" ;;
+	attach | export | diff | merge | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget | fleet | in-process) ;;
+	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, merge, compress, syscalls, follow, rates, accuracy, bystander, hitpath, start, budget, fleet or in-process" ;;
 	esac
 done
 end_target
@@ -719,7 +719,7 @@ for part in "${@:-all}"; do
 done
 summary
 # Parts with a script of their own.
-for script in hitpath export diff merge compress syscalls follow rates accuracy bystander start budget fleet; do
+for script in hitpath export diff merge compress syscalls follow rates accuracy bystander start budget fleet in-process; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

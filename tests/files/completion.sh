@@ -10,7 +10,7 @@ answer() {
 }
 functions_of() { nm "$1" | awk -v start="$2" '$2 ~ /[Tt]/ && index($3, start) == 1 { print $3 }' | sort; }
 
-assert_eq "commands" "$(answer d)" "none: diff dump doctor"
+assert_eq "commands" "$(answer d)" "none: diff dump detach doctor"
 assert_eq "all commands, and help" "$(answer '')" \
 	"none: $("$KXRAY" help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | tr '\n' ' ')help"
 assert_eq "help" "$(answer help rec)" "none: record"

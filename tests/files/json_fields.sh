@@ -33,6 +33,7 @@ done
 printed DIFF "$KXRAY" diff --json "$TRACE" "$TMP/b.xray"
 printed FUNCTIONS "$KXRAY" functions --json -f '*' "$TARGETS/counts"
 printed FUNCTIONS "$KXRAY" functions --json -f 'usdt:*' "$TARGETS/usdt"
+printed FUNCTIONS "$KXRAY" functions --json --in-process -f '*' "$TARGETS/counts"
 printed EXPORT "$KXRAY" export --list --json
 printed DUMP "$KXRAY" dump --json "$TRACE"
 # Two hosts, of which one has calls of each function of a pair

@@ -15,7 +15,7 @@ if ! make -s SANITIZE=$sanitize BUILD="$asan" fuzz-replay >"$TMP/build.log" 2>&1
 	fail fuzz_build "$(tail -3 "$TMP/build.log")"
 	exit 1
 fi
-for kind in fdr map elf plan spec types usdt condition; do
+for kind in fdr map elf plan spec types usdt condition windows; do
 	if "$asan/tests/fuzz_$kind" "tests/fuzz/corpus/$kind" >"$TMP/$kind.log" 2>&1; then
 		pass "fuzz_corpus_$kind"
 	else

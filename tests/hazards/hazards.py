@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import shutil
+import signal
 
 
 @dataclasses.dataclass
@@ -22,11 +23,16 @@ class Hazard:
     without: dict = dataclasses.field(default_factory=dict)  # way: why it is left out
     also: tuple = ()                                         # ways that most rows leave out
     known: str = ""                                          # harm that README's limits state
+    only: tuple = ()                                         # if given, the only ways
+    off: int = 0                                             # calls that may end between their entry and the target's own count
+    rewrites: bool = False                                   # the target changes its own code
+    starter: tuple = ()                                      # the command that starts the target
+    mode: int = 0                                            # permission bits of its file
 
 
 # kxray starts the program in these ways: nothing can be done to it or beside it before.
 _ATTACHED_ONLY = {way: "only for a running program" for way in ("command", "unasked")}
-_UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "return", "instruction", "none")}
+_UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "return", "instruction", "none", "inprocess")}
 _CORO = ("next", "yield", "leaf", "step", "signalled")
 # Documented in the help of --exits
 _THROWS = {"return": "return probes abort programs that throw, as the help of --exits says"}
@@ -97,6 +103,31 @@ def beside_of(action):
     return beside
 
 
+IN_PROCESS = ("inprocess", "inprocess-leave", "inprocess-late")
+
+
+def stop_and_go(run):
+    """SIGSTOP and SIGCONT at random moments, all the time."""
+    child = run.start("stopper", ["sh", "-c", "while kill -STOP $0 && sleep 0.00$(($$ % 7)) && kill -CONT $0; do sleep 0.003; done",
+                                  str(run.target.pid)])
+    yield
+    run.end_of(child, "the stopper")
+
+
+def stopped_before(run):
+    """The target is stopped before kxray attaches, and goes on while it does or later."""
+    os.kill(run.target.pid, signal.SIGSTOP)
+    run.start("starter", ["sh", "-c", "sleep 0.$(($$ % 6)); kill -CONT $0", str(run.target.pid)])
+
+
+def row(name, target, *arguments, **more):
+    """A row of the in-process ways."""
+    return Hazard(name, target, arguments, only=IN_PROCESS, **more)
+
+
+_NOT_COUNTED = {"inprocess": None}
+_OWN_FAULT = "the program destroys what kxray has put into it"
+
 HAZARDS = [
     Hazard("exceptions", "throw", without=_THROWS),
     Hazard("pthread_cancel", "cancel", without=_THROWS),
@@ -116,21 +147,21 @@ HAZARDS = [
     Hazard("fork vfork spawn", "processes"),
     Hazard("clone(CLONE_VM)", "clonevm"),
     # Only the last of the programs prints, with its own calls.
-    Hazard("20 execs", "execs", counts={way: None for way in ("attach", "return", "instruction", "none")}),
+    Hazard("20 execs", "execs", counts={way: None for way in ("attach", "return", "instruction", "none", "inprocess")}),
     Hazard("seccomp strict", "seccomp"),
     Hazard("seccomp filter", "seccomp", ("filter",)),
     Hazard("signals on other stack", "signals"),
-    Hazard("self-modifying and JIT", "patch"),
+    Hazard("self-modifying and JIT", "patch", rewrites=True),
     Hazard("text dropped and read", "copied", counts=_UNCOUNTED),
-    Hazard("text moved", "copied", ("moved",), counts=_UNCOUNTED, known="the copy has the probes' breakpoints"),
-    Hazard("own breakpoints and steps", "trap"),
+    Hazard("text moved", "copied", ("moved",), counts=_UNCOUNTED, rewrites=True, known="the copy has the probes' breakpoints"),
+    Hazard("own breakpoints and steps", "trap", rewrites=True),
     Hazard("own ptrace steps", "stepped"),
     Hazard("backtrace", "backtrace", known="return probes cut backtraces off"),
     Hazard("dlopen 1000 times", "plugins", libraries=("plugin.so",)),
     Hazard("namespaces", "namespaces"),
     # The program writes its own code over the probes.
-    Hazard("XRay patches", "xray", counts=_UNCOUNTED),
-    Hazard("XRay patched before", "xray", ("before",), counts=_UNCOUNTED),
+    Hazard("XRay patches", "xray", counts=_UNCOUNTED, rewrites=True),
+    Hazard("XRay patched before", "xray", ("before",), counts=_UNCOUNTED, rewrites=True),
     Hazard("gdb beside", "calls-O2", functions=("hz_leaf",), beside=gdb, tools=("gdb",), without=_ATTACHED_ONLY),
     Hazard("gdb on same functions", "calls-O2", beside=gdb_same, tools=("gdb",), counts=_UNCOUNTED, without=_ATTACHED_ONLY),
     Hazard("bpftrace beside", "calls-O2", beside=bpftrace, tools=("bpftrace",), without=_ATTACHED_ONLY),
@@ -141,4 +172,35 @@ HAZARDS = [
     Hazard("file deleted when traced", "calls-O2", beside=beside_of(delete), without=_ATTACHED_ONLY),
     Hazard("file replaced when traced", "calls-O2", beside=beside_of(replace), without=_ATTACHED_ONLY),
 ] + [Hazard("built " + name, "calls-" + name) for name in (
-    "O0", "O1", "O2", "O3", "lto", "pg", "patchable", "split", "static", "static-pie", "cet", "no-plt", "pages", "clang")]
+    "O0", "O1", "O2", "O3", "lto", "pg", "patchable", "split", "static", "static-pie", "cet", "no-plt", "pages", "clang")] + [
+    # A thread that is cancelled in a recorded call, or a handler that leaves one, takes the record's slot along.
+    row("async cancel", "async_cancel", off=300),
+    row("async cancel in C++", "async_cancel_cxx", off=300),
+    row("siglongjmp out of signals", "async_jump", off=500),
+    row("PR_SET_TSC", "no_tsc"),
+    row("checksum of its code", "checksum", known="its functions begin with other bytes while they are recorded"),
+    row("raw threads", "raw_threads"),
+    row("raw threads with own TLS", "raw_threads", "own"),
+    row("raw threads without TLS", "raw_threads", "none"),
+    row("garbage in records", "hostile", "slots", counts=_NOT_COUNTED),
+    row("garbage in all of it", "hostile", "all", counts=_NOT_COUNTED, known=_OWN_FAULT),
+    row("areas unmapped", "hostile", "unmap", counts=_NOT_COUNTED, known=_OWN_FAULT),
+    row("vfork+exec all the time", "churn", "vfork"),
+    row("exec all the time", "execs", "100", counts=_NOT_COUNTED),
+    row("posix_spawn all the time", "churn", "spawn"),
+    row("fork all the time", "churn", "fork"),
+    row("raw fork all the time", "churn", "raw"),
+    row("threads all the time", "churn", "threads"),
+    row("exit at once", "churn", "exit", counts=_NOT_COUNTED),
+    row("tiny signal stack", "stacks", "signals"),
+    row("end of the stack", "stacks", "end"),
+    # Some of the waits begin their time anew with each recording: with recordings all the time they never end.
+    row("waits by time", "waiting", "time", without={"inprocess-late": "waits that begin anew each time"}),
+    row("waits with signals", "waiting", "signals"),
+    row("registers and red zone", "registers"),
+    row("carry flag as result", "registers", "carry"),
+    row("SIGSTOP and SIGCONT", "churn", "threads", beside=stop_and_go),
+    row("stopped while attached", "churn", "fork", prepare=stopped_before),
+    row("setuid", "calls-O2", starter=("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"), mode=0o4755,
+        tools=("setpriv",)),
+]

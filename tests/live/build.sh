@@ -66,7 +66,7 @@ assert_eq "unknown command: wrong usage" "$STATUS" 2
 assert_contains "it is named" "$ERR" "'recrod'"
 run "$KXRAY" help
 assert_eq "help" "$STATUS" 0
-for command in record report export dump functions doctor; do
+for command in record report export dump functions detach doctor; do
 	assert_contains "help names $command" "$OUT" "
   $command "
 	run "$KXRAY" "$command" --help

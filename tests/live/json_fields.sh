@@ -54,6 +54,8 @@ recorded_as RECORD
 trace_target values -f 'take_*(a, twice)'
 recorded_as RECORD
 
+trace_target counts "${COUNTED[@]}" --in-process
+recorded_as RECORD
 # A budget that lasts for no call
 trace_target counts "${COUNTED[@]}" --max-overhead 0.01
 recorded_as RECORD
@@ -72,6 +74,7 @@ sleeper=$PID
 printed FUNCTIONS "$KXRAY" functions --json "$TARGETS/counts"
 printed FUNCTIONS "$KXRAY" functions --json -p "$sleeper" -f '*' --rate 0.1
 printed FUNCTIONS "$KXRAY" functions --json -f syscall:futex
+printed FUNCTIONS "$KXRAY" functions --json --in-process -f '*' "$TARGETS/counts"
 printed FUNCTIONS "$KXRAY" functions --json -f 'usdt:*' "$TARGETS/usdt"
 printed DOCTOR "$KXRAY" doctor --json
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* 20 exec calls in a row, one as the first thing that the program before does. */
+/* 20 exec calls in a row, or as many as the argument says, one as the first thing that each does.
+ */
 #define HAZARD_FUNCTIONS X(hz_exec) X(hz_last)
 #include "hazard.h"
 
@@ -25,9 +26,9 @@ int main(int argc, char **argv)
 	struct target_options o = hazard_begin(argc, argv);
 	long n = round ? atol(round) : 0;
 
-	if (n < 20) {
+	if (n < (o.rest ? atol(o.rest) : 20)) {
 		hz_exec(argv, n + 1);
 		return 2;
 	}
-	return hazard_end(&o, hz_last(n), 21);
+	return hazard_end(&o, hz_last(n), n + 1);
 }

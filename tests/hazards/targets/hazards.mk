@@ -7,12 +7,13 @@ H := $(BUILD)/tests/hazards
 HAZARD_FLAGS := -g -fno-omit-frame-pointer -fcf-protection=none -D_GNU_SOURCE -Wall -Wextra -pthread \
 		-Itests/live/targets
 HAZARD_C := cancel jump recursion threads processes clonevm seccomp signals patch trap stepped plugins namespaces \
-	    execs backtrace copied generated
+	    execs backtrace copied generated async_cancel async_jump no_tsc checksum raw_threads hostile churn stacks \
+	    waiting registers loop
 HAZARD_CXX := throw coroutine
 # calls.c, once with each of these
 HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang
 
-HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks)
+HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks async_cancel_cxx)
 
 build-O0 := -O0
 build-O1 := -O1
@@ -51,6 +52,10 @@ $H/xray: tests/hazards/targets/xray.c
 	$(call say,TARGET)
 	$(call hazard-build,$(CLANG) -O1 $(HAZARD_FLAGS) -fxray-instrument -fxray-instruction-threshold=1 \
 		-Wl$(comma)--export-dynamic)
+
+$H/async_cancel_cxx: tests/hazards/targets/async_cancel.c
+	$(call say,TARGET)
+	$(call hazard-build,$(CXX) -x c++ -O2 -std=c++20 $(HAZARD_FLAGS))
 
 # Cleanup handlers run when a thread is cancelled.
 $H/cancel: HAZARD_FLAGS += -fexceptions

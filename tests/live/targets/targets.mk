@@ -14,7 +14,13 @@ TARGETS := $(addprefix $T/,touch counts counts-cet counts-nopie counts-static co
 	     tree tree-child treeplug.so late late-child slow_exit libuser bomb names waits hot timed pauses bursts steady values conditions remote)
 TARGETS += $T/writable $T/changed $T/changeplug.so
 
-TARGETS += $T/bystander $T/usdt
+TARGETS += $T/bystander $T/usdt $T/spins
+
+# Stopped, borrowed and patched without kxray's command: by build/tests/patcher.
+TARGETS += $T/stopped $T/patched
+
+# Stopped, borrowed and patched without kxray's command: by build/tests/patcher.
+TARGETS += $T/stopped $T/patched
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)

@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# run: parallel, 10 s
+# record --in-process: counts and times are the target's own, also with full rings; refusals; a kxray that is killed leaves the code
+# of the file, with its keeper's or `kxray detach`'s help. More: scripts/hazards-in-process.sh
+. "$(dirname "$0")/../lib.sh"
+. tests/live/tracing.sh
+
+json_true() { [ "$(json "$1" "bool($2)")" = True ]; }
+in_process() { json "$TMP/rec.json" "d['in_process']['$1']"; }
+
+# traced LABEL CHECK...: both ended with status 0, some functions were recorded in process, and the CHECKs of expect.py hold
+traced() {
+	local label=$1
+	shift
+	assert_eq "$label: statuses" "$STATUS $TARGET_STATUS" "0 0"
+	assert "$label: functions in process" "$(cat "$TMP/rec.json" "$TMP/rec.err")" test "$(in_process functions)" -gt 0
+	expect "$label" "$@"
+}
+
+# Four threads, in a session with functions that are left to uprobes; and the same functions by uprobes alone.
+by_name='sorted((f["name"], f["count"]) for f in d["functions"])'
+trace_target counts "${COUNTED[@]}" --in-process
+traced "four threads" report account fdr threads summary sleep
+assert_eq "four threads: all functions are counted" "$(($(in_process functions) + $(in_process by_uprobes)))" \
+	"$(json "$TMP/did.json" 'len(d["calls"])')"
+assert "four threads: the time for which threads were stopped" "$(cat "$TMP/rec.json")" json_true "$TMP/rec.json" \
+	'd["in_process"]["stopped_ms"] > 0 and d["in_process"]["jumps"] >= d["in_process"]["functions"]'
+"$KXRAY" report --json "$TRACE" >"$TMP/in_process.json"
+trace_target counts "${COUNTED[@]}"
+"$KXRAY" report --json "$TRACE" >"$TMP/uprobes.json"
+assert_eq "the same counts as by uprobes" "$(json "$TMP/in_process.json" "$by_name")" "$(json "$TMP/uprobes.json" "$by_name")"
+
+# The summary for people
+start_target counts
+_new_recording
+"$KXRAY" record --in-process -p "$PID" -f outer -f middle -o "$TRACE" 2>"$TMP/rec.err" &
+KX_PID=$!
+_pids+=("$KX_PID")
+wait_for _records
+go_target
+end_target "$PID"
+end_kxray
+assert "the summary's line" "$(cat "$TMP/rec.err")" grep -qE \
+	'^kxray: in process: [0-9,]+ functions? \([0-9,]+ jumps?\), [0-9,]+ by uprobes; threads were stopped for [0-9.]+ ms at most$' \
+	"$TMP/rec.err"
+
+# Frames that end by exceptions have no exits.
+trace_target throws -f catcher -f passer -f thrower --in-process
+traced "exceptions" cxx=long repaired=40000 report fdr
+
+# Each call lasts at least as long as its function measures itself, and half of them less than 0.5 us longer.
+trace_target spins -f spin --in-process
+traced "times" report fdr summary
+assert_eq "times: in process" "$(in_process functions) $(in_process by_uprobes)" "1 0"
+python3 - "$TRACE" "$TMP/did.json" >"$TMP/times" <<'PY' || fail "times: read" "$(tail -n 1 "$TMP/times")"
+import json
+import sys
+sys.path.insert(0, "tests/live")
+import fdr
+trace = fdr.Trace(sys.argv[1])
+with open(sys.argv[2]) as f:
+    measured = json.load(f)["ticks"]
+ticks = [r.tsc for t in trace.threads.values() for r in t.records if r.kind in ("entry", "exit")]
+over = sorted(b - a - m for a, b, m in zip(ticks[::2], ticks[1::2], measured))
+print(len(over), over[0] >= 0, over[len(over) // 2] < 0.5e-6 * trace.hz, over[0], over[len(over) // 2])
+PY
+assert_eq "times: each is the function's own and some ticks" "$(cut -d ' ' -f 1-3 "$TMP/times") $(cut -d ' ' -f 4- "$TMP/times")" \
+	"300 True True $(cut -d ' ' -f 4- "$TMP/times")"
+
+# Rings that are full while kxray is stopped: each call is recorded or lost, and the trace says where.
+functions=(-f 'leaf_*' -f outer -f middle -f inner -f recursive -f 'tail_*')
+start_target counts --repeat=2
+TARGET_PID=$PID
+start_kxray "$PID" "${functions[@]}" --in-process --ring-size 16K
+kill -STOP "$KX_PID"
+go_target
+wait_for has_text calls "$TMP/counts.out"
+kill -CONT "$KX_PID"
+end_target "$TARGET_PID"
+TARGET_STATUS=$STATUS
+end_kxray
+tail -n 1 "$TMP/counts.out" >"$TMP/did.json"
+traced "full rings" only=leaf_a,leaf_b,leaf_nop5,outer,middle,inner,recursive,tail_first,tail_last loss
+
+# SIGKILL while two threads are in recorded calls: the keeper restores the code; where it is killed, too, kxray detach does.
+changed() { python3 -S tests/live/process_code.py "$TARGET_PID"; }
+works() { # the target goes on and is right
+	go_target x
+	ran=$((ran + 1))
+	wait_for eval '[ "$(grep -c ran "$TMP/loop.out")" = "$ran" ]'
+}
+keeper() { read -r KEEPER _ <"/proc/$KX_PID/task/$KX_PID/children"; }
+TARGETS=$BUILD/tests/hazards start_target loop
+TARGET_PID=$PID ran=0
+start_kxray "$PID" -f 'hz_*' --in-process
+works
+assert "before a kill: jumps" "no byte differs from the file" test "$(changed)" -gt 0
+keeper
+kill -KILL "$KX_PID"
+end_kxray
+wait_for _is_over "$KEEPER"
+assert_eq "kxray is killed: bytes that differ from the file when its keeper has ended" "$(changed)" 0
+works
+start_kxray "$PID" -f 'hz_*' --in-process
+keeper
+kill -KILL "$KEEPER" "$KX_PID"
+end_kxray
+works
+assert "both are killed: inert jumps" "no byte differs from the file" test "$(changed)" -gt 0
+# It refuses while it takes the killed recorder for a living one, by the time of its last look. Memory may stay mapped (status 1), as a
+# stack may hold an address in it.
+detached() {
+	run "$KXRAY" detach -p "$TARGET_PID"
+	[[ $ERR != *"is recording it"* ]]
+}
+wait_for detached
+assert_eq "kxray detach: bytes that differ from the file" "$(changed) $ERR" "0 "
+works
+run "$KXRAY" detach -p "$TARGET_PID"
+assert "kxray detach again: nothing is left to restore" "$OUT $ERR" grep -qE '(: 0 jumps removed|^nothing of kxray is in)' "$TMP/run.out"
+
+# Refused: one sentence each, and nothing happens to the process.
+refused() { # NAME PART OPTION...
+	local name=$1 part=$2
+	shift 2
+	run "$KXRAY" record --in-process "$@"
+	ERR=${ERR%$'\n'"Try 'kxray record --help'."}
+	assert "refused, $name" "status $STATUS: $ERR" test "$STATUS" -gt 0 -a "$(wc -l <<<"$ERR")" = 1
+	assert_contains "refused, $name: the reason" "$ERR" "$part"
+}
+here=(-p "$TARGET_PID" -f 'hz_*')
+refused "no -p" "-p PID" -f 'hz_*'
+refused "-a" "-a" -a -f "$BUILD/tests/hazards/loop:hz_*"
+refused "a command" "-p PID" -f 'hz_*' -- true
+refused "--follow" "--follow" "${here[@]}" --follow
+refused "no -f" "-f" -p "$TARGET_PID"
+refused "--exits" "--exits" "${here[@]}" --exits=none
+refused "--args" "--args" "${here[@]}" --args 2
+refused "--min-duration" "--min-duration" "${here[@]}" --min-duration 1ms
+refused "--depth" "--depth" "${here[@]}" --depth 2
+refused "--count" "leave out" "${here[@]}" --count
+refused "--max-overhead" "--max-overhead" "${here[@]}" --max-overhead 5%
+refused "its end" "999999999" -p 999999999 -f 'hz_*'
+assert_eq "refused: bytes that differ from the file" "$(changed)" 0
+go_target q
+end_target "$TARGET_PID"
+assert_eq "the target's status and answer" "$STATUS $(tail -n 1 "$TMP/loop.out" | cut -c 1-5)" "0 right"
+
+# Processes that are refused as a whole
+start_target counts-static
+refused "a static program" "static" -p "$PID" -f outer
+end_target "$PID"
+cat >"$TMP/filter.py" <<'PY'
+import ctypes
+import os
+import struct
+import sys
+libc = ctypes.CDLL(None)
+allow = ctypes.create_string_buffer(struct.pack("<HBBI", 6, 0, 0, 0x7fff0000))
+program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", 1, ctypes.addressof(allow)))
+libc.prctl(38, 1, 0, 0, 0)
+if libc.prctl(22, 2, program, 0, 0):
+    sys.exit(2)
+os.execv(sys.argv[1], sys.argv[1:])
+PY
+printf '#!/bin/sh\nexec python3 %s %s\n' "$TMP/filter.py" "$BUILD/tests/hazards/loop" >"$TMP/filtered"
+chmod +x "$TMP/filtered"
+TARGETS=$TMP start_target filtered
+refused "a seccomp filter" "seccomp" -p "$PID" -f 'hz_*'
+go_target q
+end_target "$PID"
+assert_eq "a seccomp filter: the target's status" "$STATUS" 0

@@ -46,10 +46,11 @@ is_traced() { [[ $(<"/proc/$TARGET_PID/status") =~ TracerPid:[[:space:]]+[1-9] ]
 start stopped pause 20
 for i in {1..20}; do
 	wait_for is_in_call "$TARGET_PID" 34
-	start_patcher calls "$TARGET_PID" 30
+	start_patcher calls "$TARGET_PID" 100000000
 	wait_for is_traced
 	kill -USR1 "$TARGET_PID"
 	wait_for has_text "paused $i" "$TMP/target.out" || break
+	kill "$PATCHER_PID"
 	end_patcher
 done
 end_target "$TARGET_PID"

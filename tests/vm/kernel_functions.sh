@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 85 s
+# run: parallel, 60 s
 #
 # Kernel functions on kernels that allow tracing them: with each mechanism, the counts of `kxray report`
 # and `llvm-xray account` are those of the target, and the calls are nested under the user functions
 # that made them.
 #
-#   tests/vm/kernel_functions.sh [SERIES...]        default 6.1 6.12
+#   tests/vm/kernel_functions.sh [SERIES...]        default $KX_VM_SERIES, or 6.12, which has every mechanism
 #
 # One CPU: with more, qemu's emulation sometimes executes stale code after the kernel has patched it.
-series_list=${*:-6.1 6.12}
+series_list=${*:-${KX_VM_SERIES:-6.12}}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/vm/table.sh

@@ -22,6 +22,9 @@
 #include "tracer/remote_calls.h"
 
 #define CALLS_WAIT_MS 2000
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 /* A recorder that finds a full ring and the reader silent for so many TSC ticks (5 to 25 s) switches itself off. */
 #define PATIENCE_TICKS 25000000000ull
 /* A reader of the rings that has not been seen for so long is gone. */
@@ -118,6 +121,14 @@ static int plan(struct kx_in_process *p, struct kx_err *err)
 	return code;
 }
 
+/* The process's first writes to the rings need no page faults then. Older kernels than 5.14 cannot do it: no error. */
+static void populate(const struct kx_in_process *p)
+{
+	struct kx_remote_call call = { .number = SYS_madvise, .args = { (long)p->rings_at, (long)p->rings_size, MADV_POPULATE_WRITE } };
+
+	kx_remote_calls(p->pid, &call, 1, CALLS_WAIT_MS, NULL);
+}
+
 static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *err)
 {
 	struct kx_remote_call call = { .number = SYS_mmap };
@@ -151,6 +162,7 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 		kx_target_rings_init(p->memory, nslots, cpus.n, tid_offset, PATIENCE_TICKS);
 		p->memory->heartbeat = kx_rdtscp();
 		code = kx_target_rings_open(p->memory, nslots, cpus.n, &p->rings, err);
+		populate(p);
 	}
 	kx_cpus_free(&cpus);
 	return code;

@@ -450,9 +450,9 @@ static const struct kx_option recording[] = {
 		    "fexit, 5.19; kprobes for functions that cannot have them) or single (a kprobe and a "
 		    "kretprobe for each function). kxray doctor shows which work, and why others do not." },
 	{ .name = "in-process", .kind = KX_OPTION_FLAG, FIELD(o.in_process),
-	  .help = "record by jumps in the process's own code where that is harmless: some 20 ns a call; see kxray-safety(7)",
+	  .help = "record by jumps in the process's own code where that is harmless: some 25 ns a call; see kxray-safety(7)",
 	  .manual = "Record the functions by jumps that are written into the code of the process (-p), where that is harmless, in place "
-		    "of uprobes: a call takes some 20 ns instead of about a microsecond (kxray doctor measures both). The process is changed "
+		    "of uprobes: a call takes some 25 ns instead of about a microsecond (kxray doctor measures both). The process is changed "
 		    "more than by uprobes, and its threads are stopped for some milliseconds at the start and at the end; kxray-safety(7) says "
 		    "what is done, which processes and functions are refused, and when not to use it. Functions that are refused keep uprobes; "
 		    "'kxray functions --in-process' names the reasons. What is not harmless for the process as a whole ends the command." },

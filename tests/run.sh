@@ -38,7 +38,10 @@ trap 'stop 129' HUP
 # the script's header line, e.g. "# run: parallel, 12 s" or "# run: alone, 5 s, without root"; a script without such
 # a line is a helper, not a test. The seconds affect only the order.
 list=$logs/list
-header_of() { sed -n 's/^[/# ]* run: \(parallel\|alone\), \([0-9]*\) s\(, without root\)\?$/\1 \2 \3/p;20q' "$1"; }
+# "# run with both kernels: ..." is only for .ci/run and `make kernels` (KX_VM_SERIES names two).
+both=()
+[[ ${KX_VM_SERIES:-} != *" "* ]] || both=(-e 's/ run with both kernels:/ run:/')
+header_of() { sed -n "${both[@]}" -e 's/^[/# ]* run: \(parallel\|alone\), \([0-9]*\) s\(, without root\)\?$/\1 \2 \3/p;20q' "$1"; }
 
 find_tests() {
 	local source mode seconds rest

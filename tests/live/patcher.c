@@ -333,8 +333,12 @@ static bool put_in(struct target *t, bool *left_out, struct kx_err *err)
 	struct kx_patch_area area;
 	struct kx_remote_call writable = { .number = SYS_mprotect };
 
-	if (!open_target(t) || !find_room(t) || !map_areas(t, err))
+	if (!open_target(t))
 		return false;
+	/* what a killed one has asked for may be mapped in between */
+	for (int tries = 0; !find_room(t) || !map_areas(t, err); tries++)
+		if (err->code != -EEXIST || tries == 3)
+			return false;
 	fill_areas(t, lengths);
 	writable.args[0] = (long)t->text;
 	writable.args[1] = (long)(t->text_end - t->text);

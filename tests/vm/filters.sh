@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 63 s
+# run with both kernels: parallel, 63 s
 # Filters on other kernels, with one CPU, so that the matching calls are known: each filter alone, excluding
 # something, and all of them together, excluding nothing.
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 75 s
+# run with both kernels: parallel, 75 s
 #
 # The flight recorder on other kernels: SIGUSR1, a slow call, an entry, the end; and one dump per
 # crashing process, with a busy CPU and with many threads that end together.

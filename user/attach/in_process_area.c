@@ -22,6 +22,7 @@
 #define CODE_SIZE (48ul << 20)
 /* How long a thread that can make system calls is waited for. */
 #define CALLS_WAIT_MS 2000
+#define MAP_TRIES 3
 #define ALIGN_UP(n, to) (((n) + (to) - 1) & ~((to) - 1))
 
 void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, const char *reason)
@@ -265,10 +266,14 @@ int kx_patched_module_map(struct kx_in_process *p, struct kx_patched_module *m, 
 {
 	uint64_t recorder = 0;
 	struct room room;
-	int code = find_room(p, m, &room, err);
+	int code = -EEXIST;
 
-	if (!code)
-		code = map_room(p, m, &room, err);
+	/* what a killed kxray has asked for may be mapped in between */
+	for (int tries = 0; code == -EEXIST && tries < MAP_TRIES; tries++) {
+		code = find_room(p, m, &room, err);
+		if (!code)
+			code = map_room(p, m, &room, err);
+	}
 	if (!code)
 		code = fill_area(p, m, &room, &recorder, err);
 	return code ? code : make_sites(p, m, recorder, err);

@@ -17,6 +17,7 @@
 #include "base/huge_page.h"
 #include "base/kernel_files.h"
 #include "base/monotonic.h"
+#include "base/proc_stat.h"
 #include "base/string_set.h"
 #include "base/temporary_file.h"
 
@@ -90,6 +91,30 @@ static void numbers_of_the_kernel(void **state)
 }
 
 /* Also across the parts in which it is read, whatever they begin with. */
+/* The name may have blanks and brackets. */
+static void fields_of_processes(void **state)
+{
+	static const char text[] = "12 (a) S 7 (b c) R 1 2 3 99 18446744073709551615\n";
+	char path[] = "/tmp/kxray-stat.XXXXXX", buffer[KX_PROC_STAT_SIZE];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(kx_proc_stat(path, 3, buffer)[0], 'R');
+	assert_string_equal(kx_proc_stat(path, 7, buffer), "99 18446744073709551615\n");
+	assert_string_equal(kx_proc_stat(path, 8, buffer), "18446744073709551615\n");
+	assert_null(kx_proc_stat(path, 9, buffer));
+	assert_int_equal(ftruncate(fd, 8), 0); /* "12 (a) S" */
+	assert_int_equal(kx_proc_stat(path, 3, buffer)[0], 'S');
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_null(kx_proc_stat(path, 3, buffer));
+	close(fd);
+	unlink(path);
+	assert_null(kx_proc_stat(path, 3, buffer));
+	assert_int_equal(atoi(kx_proc_stat("/proc/self/stat", 4, buffer)), getppid());
+}
+
 static void text_in_files(void **state)
 {
 	char path[] = "/tmp/kxray-text.XXXXXX", filler[200000];
@@ -229,6 +254,7 @@ int main(void)
 		cmocka_unit_test(edit_distances),
 		cmocka_unit_test(strings_are_counted),
 		cmocka_unit_test(numbers_of_the_kernel),
+		cmocka_unit_test(fields_of_processes),
 		cmocka_unit_test(text_in_files),
 		cmocka_unit_test(temporary_files_have_no_name),
 		cmocka_unit_test(room_is_taken_until_it_is_closed),

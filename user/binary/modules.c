@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/proc_stat.h"
 #include "binary/called_names.h"
 #include "binary/mappings.h"
 
@@ -28,21 +29,14 @@ static const char *file_name(const char *path)
 /* Whether the process never had a program; one that is exiting has none any more. */
 static bool is_kernel_thread(pid_t pid)
 {
-	enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD */
-	char path[64], text[512], *rest = NULL;
-	unsigned flags = 0;
-	FILE *f;
+	enum { FLAGS_FIELD = 9, KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD */
+	char path[64], buffer[KX_PROC_STAT_SIZE];
+	const char *p;
+	unsigned flags;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	text[fread(text, 1, sizeof(text) - 1, f)] = 0;
-	fclose(f);
-	/* "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS": the name may contain a bracket */
-	rest = strrchr(text, ')');
-	return rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-	       (flags & KERNEL_THREAD);
+	p = kx_proc_stat(path, FLAGS_FIELD, buffer);
+	return p && sscanf(p, "%u", &flags) == 1 && (flags & KERNEL_THREAD);
 }
 
 /* Checks that @pid is a process that can be traced. */

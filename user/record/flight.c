@@ -15,6 +15,7 @@
 
 #include "base/monotonic.h"
 #include "base/output.h"
+#include "base/proc_stat.h"
 #include "record/flight_internal.h"
 #include "select/pattern_matches.h"
 
@@ -253,10 +254,10 @@ static void reap(struct kx_flight *f, bool wait)
 static bool is_over(uint32_t pid)
 {
 	struct dirent *entry;
-	char path[64], line[512], *state;
+	char path[64], buffer[KX_PROC_STAT_SIZE];
+	const char *state;
 	bool others = false;
 	DIR *tasks;
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
 	tasks = opendir(path);
@@ -268,16 +269,8 @@ static bool is_over(uint32_t pid)
 	if (others)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return true;
-	line[fread(line, 1, sizeof(line) - 1, f)] = 0;
-	fclose(f);
-	/* "PID (NAME) STATE ...": the name may contain a bracket too */
-	state = strrchr(line, ')');
-	if (!state || strlen(state) < 3)
-		return true;
-	return state[2] == 'Z' || state[2] == 'X';
+	state = kx_proc_stat(path, 3, buffer);
+	return !state || *state == 'Z' || *state == 'X';
 }
 
 /*

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/proc_stat.h"
 #include "base/stop_request.h"
 #include "binary/unwind_risk.h"
 #include "record/endings.h"
@@ -63,26 +64,17 @@ void kx_targets_free(struct kx_targets *t)
 	free(t->pidfds);
 }
 
+#define STACK_FIELD 28 /* in /proc/PID/stat */
+
 /* Where the stack begins: another address after each exec. 0: that cannot be read. */
 static uint64_t stack_of(pid_t pid)
 {
+	char path[32], buffer[KX_PROC_STAT_SIZE];
 	unsigned long long stack = 0;
-	char path[32], text[1024], *p;
-	FILE *f;
-	size_t n;
+	const char *p;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-	if (f)
-		fclose(f);
-	text[n] = 0;
-	/* field 28; the name in field 2 may have blanks */
-	p = strrchr(text, ')');
-	for (int field = 2; p && field < 28; field++) {
-		p = strchr(p, ' ');
-		p += p != NULL;
-	}
+	p = kx_proc_stat(path, STACK_FIELD, buffer);
 	if (p)
 		sscanf(p, "%llu", &stack);
 	return stack;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc_stat.h"
 #include "tracer/patch_area.h"
 
 #define START_FIELD 22 /* in /proc/PID/stat */
@@ -13,22 +14,12 @@
 /* When the process was started, in ticks; 0: it has ended. */
 static unsigned long long start_of(pid_t pid)
 {
+	char path[32], buffer[KX_PROC_STAT_SIZE];
 	unsigned long long start = 0;
-	char path[32], stat[1024], *p;
-	size_t n;
-	FILE *f;
+	const char *p;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	n = f ? fread(stat, 1, sizeof(stat) - 1, f) : 0;
-	if (f)
-		fclose(f);
-	stat[n] = 0;
-	p = strrchr(stat, ')');
-	for (int field = 2; p && field < START_FIELD; field++) {
-		p = strchr(p, ' ');
-		p += p != NULL;
-	}
+	p = kx_proc_stat(path, START_FIELD, buffer);
 	return p && sscanf(p, "%llu", &start) == 1 ? start : 0;
 }
 

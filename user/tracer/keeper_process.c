@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "base/proc_stat.h"
 #include "tracer/debugger.h"
 #include "tracer/keeper.h"
 #include "tracer/keeper_patches.h"
@@ -107,20 +108,11 @@ int kx_keeper_receive(int socket, int peer, void *data, size_t size)
  */
 static void rename_process(void)
 {
-	char stat[1024], *p;
+	char buffer[KX_PROC_STAT_SIZE];
+	const char *p = kx_proc_stat("/proc/self/stat", ARG_START_FIELD, buffer);
 	unsigned long start, end;
-	FILE *f = fopen("/proc/self/stat", "re");
-	size_t n = f ? fread(stat, 1, sizeof(stat) - 1, f) : 0;
 
 	prctl(PR_SET_NAME, KX_KEEPER_NAME);
-	if (f)
-		fclose(f);
-	stat[n] = 0;
-	p = strrchr(stat, ')');
-	for (int field = 2; p && field < ARG_START_FIELD; field++) {
-		p = strchr(p, ' ');
-		p += p != NULL;
-	}
 	if (p && sscanf(p, "%lu %lu", &start, &end) == 2 && end > start) {
 		memset((void *)start, 0, end - start);
 		snprintf((void *)start, end - start, "%s", KX_KEEPER_NAME);

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/proc_stat.h"
 #include "tracer/debugger.h"
 
 /* Of task_struct.flags, as /proc/PID/stat shows them: include/linux/sched.h. */
@@ -60,21 +61,17 @@ void kx_remote_pause(unsigned us)
 	nanosleep(&t, NULL);
 }
 
+#define STATE_FIELD 3 /* in /proc/PID/task/TID/stat; the flags are field 9 */
+
 /* The state and the flags of a thread; false: it is no more. */
 static bool read_stat(pid_t pid, pid_t tid, char *state, unsigned *flags)
 {
-	char path[48], text[512], *p;
-	FILE *f;
-	size_t n;
+	char path[48], buffer[KX_PROC_STAT_SIZE];
+	const char *p;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	f = fopen(path, "re");
-	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-	if (f)
-		fclose(f);
-	text[n] = 0;
-	p = strrchr(text, ')');
-	return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
+	p = kx_proc_stat(path, STATE_FIELD, buffer);
+	return p && sscanf(p, "%c %*d %*d %*d %*d %*d %u", state, flags) == 2;
 }
 
 bool kx_remote_has_ended(pid_t pid, pid_t tid)

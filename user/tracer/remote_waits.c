@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "base/monotonic.h"
+#include "base/proc_stat.h"
 
 /* Of /proc/PID/task/TID/sched. */
 struct sched_figures {
@@ -60,20 +61,16 @@ static long sleeping_call(pid_t pid, pid_t tid)
 											: -1;
 }
 
+#define CPU_FIELD 39 /* in /proc/PID/task/TID/stat */
+
 static int cpu_of(pid_t pid, pid_t tid)
 {
-	char path[48], text[1024], *p;
+	char path[48], buffer[KX_PROC_STAT_SIZE];
+	const char *p;
 	int cpu = -1;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	if (!read_file(path, text, sizeof(text)))
-		return -1;
-	p = strrchr(text, ')');
-	/* field 39; the one behind the name is field 3 */
-	for (int field = 2; p && field < 39; field++) {
-		p = strchr(p, ' ');
-		p += p != NULL;
-	}
+	p = kx_proc_stat(path, CPU_FIELD, buffer);
 	return p && sscanf(p, "%d", &cpu) == 1 ? cpu : -1;
 }
 

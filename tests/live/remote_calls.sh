@@ -64,9 +64,11 @@ assert_eq "nanosleep" "$OUT" \
 kill -USR1 "$TARGET_PID"
 finish "nanosleep" '{"handled":1}'
 
-start stopped seccomp
-calls 1
-assert_eq "seccomp" "$OUT" \
-	"error 95 process $TARGET_PID cannot be made to do system calls: it has a seccomp filter, which may forbid system calls"
-tell x
-finish "seccomp" '{"wrong":0,"worked":1,"joined":0}'
+for mode in seccomp filtered; do
+	start stopped $mode
+	calls 1
+	assert_eq "$mode" "$OUT" \
+		"error 95 process $TARGET_PID cannot be made to do system calls: it has a seccomp filter, which may forbid system calls"
+	tell x
+	finish "$mode" '{"wrong":0,"worked":1,"joined":0}'
+done

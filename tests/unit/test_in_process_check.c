@@ -15,7 +15,7 @@
 
 #include "target.h"
 #include "attach/in_process_check.h"
-#include "attach/process_state.h"
+#include "tracer/process_state.h"
 #include "attach/risky_calls.h"
 
 /* What a library of this source is refused for, "" if for nothing. */

@@ -3,29 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/process_state.h"
 #include "attach/recorder_code.h"
 #include "attach/risky_calls.h"
+#include "base/pattern.h"
 #include "binary/mappings.h"
 #include "binary/unwind_risk.h"
+#include "tracer/process_state.h"
 #include "tracer/remote_threads.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static bool matches(const char *name, const char *const *globs, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!fnmatch(globs[i], name, 0))
-			return true;
-	return false;
-}
 
 /*
  * Libraries whose system calls, made through functions for any of them, are known by their sources to be harmless but for
@@ -36,7 +28,7 @@ static bool is_known(const struct kx_module *m)
 {
 	static const char *const names[] = { "libc.so.6", "libc-2.*", "libpthread.so.0", "libpthread-2.*", "libcap.so.*" };
 
-	return matches(m->name, names, COUNT(names)) || kx_is_dynamic_linker(m);
+	return kx_globs_match(names, COUNT(names), m->name) || kx_is_dynamic_linker(m);
 }
 
 static int refuse(struct kx_err *err, const char *clause)
@@ -70,9 +62,9 @@ static int check_c_library(const struct kx_modules *mods, struct kx_err *err)
 	bool has_glibc = false;
 
 	for (size_t i = 0; i < mods->count; i++) {
-		if (matches(mods->items[i].name, musl, COUNT(musl)))
+		if (kx_globs_match(musl, COUNT(musl), mods->items[i].name))
 			return refuse(err, "its C library is musl, not glibc");
-		has_glibc |= matches(mods->items[i].name, glibc, COUNT(glibc));
+		has_glibc |= kx_globs_match(glibc, COUNT(glibc), mods->items[i].name);
 	}
 	return has_glibc ? 0 : refuse(err, "it is linked statically, or its C library is not glibc");
 }

@@ -97,6 +97,14 @@ bool kx_patterns_in_space(const char *const *texts, size_t n, enum kx_pattern_sp
 	return found;
 }
 
+bool kx_globs_match(const char *const *globs, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!fnmatch(globs[i], name, 0))
+			return true;
+	return false;
+}
+
 /* fnmatch(3), but names such as "operator[]" and "<[u8]>::len" also match literally. */
 static bool glob_matches(const char *glob, const char *name)
 {

@@ -39,6 +39,9 @@ void kx_pattern_free(struct kx_pattern *p);
 /* Whether any of @texts is a valid pattern of @space. */
 bool kx_patterns_in_space(const char *const *texts, size_t n, enum kx_pattern_space space);
 
+/* Whether fnmatch(3) matches any of the @n @globs with @name. */
+bool kx_globs_match(const char *const *globs, size_t n, const char *name);
+
 /* The names of a binary, borrowed. */
 struct kx_pattern_file {
 	const char *name; /* file name, e.g. libc.so.6 */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "binary/unwind_risk.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/parallel.h"
+#include "base/pattern.h"
 #include "base/stop_request.h"
 #include "base/usable_cpus.h"
 #include "binary/elf_image.h"
@@ -39,14 +39,6 @@ static const char *const linkers[] = { "ld-linux*", "ld-musl*", "ld-[0-9]*" };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static bool matches(const char *name, const char *const *globs, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!fnmatch(globs[i], name, 0))
-			return true;
-	return false;
-}
-
 /*
  * Name of the first library that the module itself needs (DT_NEEDED), with @cxx of the first C++ runtime; NULL if
  * there is none.
@@ -66,7 +58,7 @@ static const char *needs(struct kx_elf *elf, bool cxx)
 			if (dyn[i].d_tag != DT_NEEDED)
 				continue;
 			needed = elf_strptr(kx_elf_handle(elf), sh->sh_link, dyn[i].d_un.d_val);
-			if (needed && (!cxx || matches(needed, cxx_runtime, COUNT(cxx_runtime))))
+			if (needed && (!cxx || kx_globs_match(cxx_runtime, COUNT(cxx_runtime), needed)))
 				return needed;
 		}
 	}
@@ -116,9 +108,9 @@ static bool find_switch(const struct kx_module *m, struct kx_elf *elf, struct kx
 	const char *symbol;
 	uint64_t addr;
 
-	if (matches(m->name, exempt, COUNT(exempt)) || matches(m->name, same_stack, COUNT(same_stack)))
+	if (kx_globs_match(exempt, COUNT(exempt), m->name) || kx_globs_match(same_stack, COUNT(same_stack), m->name))
 		return false;
-	if (matches(m->name, on_request, COUNT(on_request))) {
+	if (kx_globs_match(on_request, COUNT(on_request), m->name)) {
 		v->may_switch = true;
 		return false;
 	}
@@ -161,13 +153,13 @@ static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 		return false;
 	}
 	elf_getshdrnum(kx_elf_handle(elf), &sections);
-	v->loads = !matches(m->name, exempt, COUNT(exempt)) && imports_dlopen(elf);
+	v->loads = !kx_globs_match(exempt, COUNT(exempt), m->name) && imports_dlopen(elf);
 	if (has_section(elf, ".gopclntab") || has_section(elf, ".go.buildinfo")) {
 		v->is_go = true;
 		snprintf(v->reason, sizeof(v->reason),
 			 "%s is written in Go, which moves its stacks", m->name);
-	} else if (find_switch(m, elf, v) || matches(m->name, exempt, COUNT(exempt)) ||
-		   matches(m->name, cxx_runtime, COUNT(cxx_runtime))) {
+	} else if (find_switch(m, elf, v) || kx_globs_match(exempt, COUNT(exempt), m->name) ||
+		   kx_globs_match(cxx_runtime, COUNT(cxx_runtime), m->name)) {
 		/* A C++ runtime is a risk through those that need it, see below. */
 	} else if (has_section(elf, ".gcc_except_table")) {
 		snprintf(v->reason, sizeof(v->reason), "%s has exception tables", m->name);
@@ -268,7 +260,7 @@ static void add_verdict(const struct kx_file_verdict *v, bool opened, struct kx_
 
 bool kx_is_dynamic_linker(const struct kx_module *m)
 {
-	return matches(m->name, linkers, COUNT(linkers));
+	return kx_globs_match(linkers, COUNT(linkers), m->name);
 }
 
 void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,

@@ -2,11 +2,11 @@
 #include "select/value_types.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/pattern.h"
 #include "binary/btf_values.h"
 #include "binary/dwarf_values.h"
 #include "select/kernel_symbols.h"
@@ -96,9 +96,8 @@ static bool is_known_library(const struct kx_module *m, const char *name)
 					     "libpthread-*.so", "libssl.so*" };
 	static const char *const allocators[] = { "malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc" };
 
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (!fnmatch(files[i], m->name, 0))
-			return true;
+	if (kx_globs_match(files, sizeof(files) / sizeof(files[0]), m->name))
+		return true;
 	for (size_t i = 0; i < sizeof(allocators) / sizeof(allocators[0]) && !m->is_main; i++)
 		if (!strcmp(allocators[i], name))
 			return true;

@@ -18,6 +18,7 @@
 
 #include "base/monotonic.h"
 #include "binary/mappings.h"
+#include "tracer/process_state.h"
 #include "tracer/remote_frames.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_waits.h"
@@ -93,24 +94,18 @@ static int look_for_code(void *ctx, const struct kx_mapping *m)
 	return c->call && c->back;
 }
 
-/* What forbids borrowed calls. Borrowed is what /proc/PID/status says of the main thread. */
+/* What forbids borrowed calls, in any of its threads. */
 static int check_process(const struct calls *c)
 {
-	char path[32], line[256];
-	const char *why = NULL;
-	FILE *f;
+	struct kx_process_state state;
+	const char *why;
+	int code = kx_process_state_read(c->pid, &state, c->err);
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)c->view);
-	f = fopen(path, "re");
-	if (!f)
-		return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
-	while (!why && fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, "Seccomp:", 8) && atoi(line + 8))
-			why = "it has a seccomp filter, which may forbid system calls";
-		else if (!strncmp(line, "x86_Thread_features:", 20) && strstr(line, "shstk"))
-			why = "it has a shadow stack";
-	}
-	fclose(f);
+	if (code)
+		return code;
+	why = state.seccomp	   ? "it has a seccomp filter, which may forbid system calls" :
+	      state.shadow_stack ? "it has a shadow stack" :
+				   NULL;
 	return why ? kx_err_set(c->err, -EOPNOTSUPP,
 				"process %d cannot be made to do system calls: %s", (int)c->pid,
 				why)

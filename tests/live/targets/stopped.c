@@ -12,6 +12,7 @@
  *     stopped nanosleep     sleeps until SIGUSR1 comes
  *     stopped pause N       N times pause, each ended by SIGUSR1; a line for each
  *     stopped seccomp       as work, with a filter that allows all
+ *     stopped filtered      the same, of another thread than the main one only
  *
  * Prints one line at the end: a JSON object.
  */
@@ -307,6 +308,25 @@ static void allow_all(void)
 		exit(3);
 }
 
+static void *filtered_thread(void *arg)
+{
+	allow_all();
+	atomic_store((atomic_int *)arg, 1);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void start_filtered(void)
+{
+	static atomic_int filtered;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, filtered_thread, &filtered);
+	while (!filtered)
+		sched_yield();
+}
+
 static int run_nanosleep(void)
 {
 	const struct timespec t = { .tv_sec = 1000 };
@@ -343,5 +363,7 @@ int main(int argc, char **argv)
 		return run_pause(value);
 	if (!strcmp(mode, "seccomp"))
 		allow_all();
+	if (!strcmp(mode, "filtered"))
+		start_filtered();
 	return run_work(!strcmp(mode, "leaderless"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "attach/process_state.h"
+#include "tracer/process_state.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -70,15 +70,15 @@ static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, c
 
 static void refuse_module(struct kx_in_process *p, uint32_t module, const char *reason)
 {
-	for (size_t i = 0; i < p->sel->nfunctions; i++)
-		if (p->sel->functions[i].traced && p->sel->functions[i].module == module)
-			kx_in_process_refuse(p, &p->sel->functions[i], reason);
+	for (size_t i = 0; i < p->o.sel->nfunctions; i++)
+		if (p->o.sel->functions[i].traced && p->o.sel->functions[i].module == module)
+			kx_in_process_refuse(p, &p->o.sel->functions[i], reason);
 }
 
 /* Plans a module's functions; one that is refused as a whole has none. */
 static int plan_module(struct kx_in_process *p, uint32_t module, struct kx_process_code *memory, struct kx_err *err)
 {
-	const struct kx_select_module *s = &p->sel->modules[module];
+	const struct kx_select_module *s = &p->o.sel->modules[module];
 	struct kx_patched_module *m = &p->modules[p->nmodules];
 	struct kx_err why = { 0 };
 	int code;
@@ -86,7 +86,7 @@ static int plan_module(struct kx_in_process *p, uint32_t module, struct kx_proce
 	*m = (struct kx_patched_module){ .m = s, .bias = s->module->load_bias, .text = s->module->start, .text_end = s->module->end };
 	if (s->provider->probe != KX_PROBE_UPROBE || !s->elf || s->provider == &kx_provider_usdt)
 		return 0;
-	code = kx_in_process_check_module(p->pid, s->module, &why);
+	code = kx_in_process_check_module(p->o.pid, s->module, &why);
 	if (!code)
 		code = kx_window_planner_new(s->elf, &s->syms, kx_usable_cpus(8), &m->planner, &why);
 	if (code == -EOPNOTSUPP) {
@@ -97,9 +97,9 @@ static int plan_module(struct kx_in_process *p, uint32_t module, struct kx_proce
 		*err = why;
 		return code;
 	}
-	for (size_t i = 0; i < p->sel->nfunctions && !code; i++)
-		if (p->sel->functions[i].traced && p->sel->functions[i].module == module)
-			code = plan_function(p, m, &p->sel->functions[i], memory);
+	for (size_t i = 0; i < p->o.sel->nfunctions && !code; i++)
+		if (p->o.sel->functions[i].traced && p->o.sel->functions[i].module == module)
+			code = plan_function(p, m, &p->o.sel->functions[i], memory);
 	p->nmodules++;
 	return code ? kx_err_set(err, code, "no memory for the windows of functions") : 0;
 }
@@ -107,11 +107,11 @@ static int plan_module(struct kx_in_process *p, uint32_t module, struct kx_proce
 static int plan(struct kx_in_process *p, struct kx_err *err)
 {
 	struct kx_process_code memory;
-	int code = kx_process_code_open(p->pid, &memory);
+	int code = kx_process_code_open(p->o.pid, &memory);
 
 	if (code)
-		return kx_err_set(err, code, "the memory of process %d cannot be read: %s", p->pid, strerror(-code));
-	for (uint32_t i = 0; i < p->sel->nmodules && !code; i++)
+		return kx_err_set(err, code, "the memory of process %d cannot be read: %s", p->o.pid, strerror(-code));
+	for (uint32_t i = 0; i < p->o.sel->nmodules && !code; i++)
 		code = plan_module(p, i, &memory, err);
 	kx_process_code_close(&memory);
 	if (!code && !p->nhas)
@@ -126,7 +126,7 @@ static void populate(const struct kx_in_process *p)
 {
 	struct kx_remote_call call = { .number = SYS_madvise, .args = { (long)p->rings_at, (long)p->rings_size, MADV_POPULATE_WRITE } };
 
-	kx_remote_calls(p->pid, &call, 1, CALLS_WAIT_MS, NULL);
+	kx_remote_calls(p->o.pid, &call, 1, CALLS_WAIT_MS, NULL);
 }
 
 static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *err)
@@ -134,7 +134,7 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 	struct kx_remote_call call = { .number = SYS_mmap };
 	struct kx_cpus cpus;
 	uint32_t nslots, tid_offset;
-	int code = kx_in_process_tid_offset(p->pid, &tid_offset, err);
+	int code = kx_in_process_tid_offset(p->o.pid, &tid_offset, err);
 
 	if (code)
 		return code;
@@ -147,13 +147,13 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 	call.args[2] = PROT_READ | PROT_WRITE;
 	call.args[3] = MAP_SHARED | MAP_ANONYMOUS;
 	call.args[4] = -1;
-	code = kx_remote_calls(p->pid, &call, 1, CALLS_WAIT_MS, err);
+	code = kx_remote_calls(p->o.pid, &call, 1, CALLS_WAIT_MS, err);
 	if (!code && call.result < 0)
 		code = kx_err_set(err, (int)call.result, "the process may not map rings of %zu KiB: %s", p->rings_size >> 10,
 				  strerror((int)-call.result));
 	if (!code) {
 		p->rings_at = (uint64_t)call.result;
-		p->memory = kx_in_process_share(p->pid, p->rings_at, p->rings_size, err);
+		p->memory = kx_in_process_share(p->o.pid, p->rings_at, p->rings_size, err);
 		code = p->memory ? 0 : err->code;
 	}
 	if (!code) {
@@ -173,9 +173,9 @@ static int clear_rest(const struct kx_in_process *p, struct kx_err *err)
 {
 	struct kx_patch_removal removal;
 
-	if (kx_patch_is_read(p->pid, OTHER_SECONDS))
-		return kx_err_set(err, -EBUSY, "another kxray records process %d in process, or was killed just now", p->pid);
-	kx_patch_remove(p->pid, &removal, NULL);
+	if (kx_patch_is_read(p->o.pid, OTHER_SECONDS))
+		return kx_err_set(err, -EBUSY, "another kxray records process %d in process, or was killed just now", p->o.pid);
+	kx_patch_remove(p->o.pid, &removal, NULL);
 	return 0;
 }
 
@@ -184,16 +184,16 @@ static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *er
 	char path[32];
 	int code;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", p->pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", p->o.pid);
 	p->mem = open(path, O_RDWR | O_CLOEXEC);
 	if (p->mem < 0)
-		return kx_err_set(err, -errno, "the memory of process %d cannot be written: %s", p->pid, strerror(errno));
+		return kx_err_set(err, -errno, "the memory of process %d cannot be written: %s", p->o.pid, strerror(errno));
 	code = clear_rest(p, err);
 	if (!code)
 		code = plan(p, err);
 	if (code)
 		return code;
-	kx_keeper_guard_patches(p->pid);
+	kx_keeper_guard_patches(p->o.pid);
 	code = map_rings(p, ring_bytes, err);
 	for (size_t i = 0; i < p->nmodules && !code; i++)
 		if (p->modules[i].nfunctions)
@@ -213,7 +213,7 @@ int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_proces
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return kx_err_set(err, -ENOMEM, "no memory");
-	*p = (struct kx_in_process){ .o = *o, .pid = o->pid, .mem = -1, .sel = o->sel,
+	*p = (struct kx_in_process){ .o = *o, .mem = -1,
 				     .has = calloc(o->sel->nfunctions + 1, sizeof(bool)),
 				     .modules = calloc(o->sel->nmodules + 1, sizeof(*p->modules)) };
 	code = p->has && p->modules ? begin(p, o->ring_bytes, err) : kx_err_set(err, -ENOMEM, "no memory");
@@ -228,7 +228,7 @@ int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_proces
 
 bool kx_in_process_has(const struct kx_in_process *p, uint32_t id)
 {
-	return id <= p->sel->nfunctions && p->has[id - 1];
+	return id <= p->o.sel->nfunctions && p->has[id - 1];
 }
 
 int kx_in_process_install(struct kx_in_process *p, struct kx_err *err)
@@ -280,8 +280,8 @@ static int unmap_rings(const struct kx_in_process *p, struct kx_err *err)
 {
 	struct kx_remote_call call = { .number = SYS_munmap, .args = { (long)p->rings_at, (long)p->rings_size } };
 
-	kx_keeper_release_patches(p->pid);
-	return kx_remote_calls(p->pid, &call, 1, CALLS_WAIT_MS, err);
+	kx_keeper_release_patches(p->o.pid);
+	return kx_remote_calls(p->o.pid, &call, 1, CALLS_WAIT_MS, err);
 }
 
 int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *err)
@@ -293,13 +293,13 @@ int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *er
 		return 0;
 	if (!any_table(p))
 		return unmap_rings(p, err);
-	code = kx_patch_remove(p->pid, &removal, err);
+	code = kx_patch_remove(p->o.pid, &removal, err);
 	if (p->counts.stopped_ms < removal.stopped_ms)
 		p->counts.stopped_ms = removal.stopped_ms;
 	if (stays)
 		*stays = removal.stays;
 	if (code != -EBUSY && code != -EPERM)
-		kx_keeper_release_patches(p->pid);
+		kx_keeper_release_patches(p->o.pid);
 	return code == -ESRCH ? 0 : code;
 }
 

@@ -72,12 +72,12 @@ static int find_room(const struct kx_in_process *p, const struct kx_patched_modu
 {
 	const uint64_t far = (m->text - KX_FAR_FROM) & ~(PAGE - 1), far_end = ALIGN_UP(m->text_end + 16 - KX_FAR_TO, PAGE);
 
-	r->head = kx_near_room(p->pid, m->text, m->text_end, PAGE + CODE_SIZE);
+	r->head = kx_near_room(p->o.pid, m->text, m->text_end, PAGE + CODE_SIZE);
 	if (!r->head)
 		return kx_err_set(err, -EOPNOTSUPP, "no room in the process within reach of the code of %s", m->m->module->name);
 	r->code = r->head + PAGE;
 	r->far = r->far_size = 0;
-	if (m->text < KX_FAR_FROM + PAGE || !kx_room_is_free(p->pid, far, far_end - far) ||
+	if (m->text < KX_FAR_FROM + PAGE || !kx_room_is_free(p->o.pid, far, far_end - far) ||
 	    (far < r->code + CODE_SIZE && far_end > r->head))
 		return 0;
 	r->far = far;
@@ -104,7 +104,7 @@ static void unmap(const struct kx_in_process *p, const struct kx_remote_call *ca
 		if (calls[i].number == SYS_mmap && calls[i].result > 0)
 			undo[nundo++] = (struct kx_remote_call){ .number = SYS_munmap, .args = { calls[i].args[0], calls[i].args[1] } };
 	if (nundo)
-		kx_remote_calls(p->pid, undo, nundo, CALLS_WAIT_MS, NULL);
+		kx_remote_calls(p->o.pid, undo, nundo, CALLS_WAIT_MS, NULL);
 }
 
 static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const struct room *r, struct kx_err *err)
@@ -118,14 +118,14 @@ static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const 
 	calls[n++] = map_call(r->code, CODE_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE);
 	if (r->far_size)
 		calls[n++] = map_call(r->far, r->far_size, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE);
-	code = kx_remote_calls(p->pid, calls, n, CALLS_WAIT_MS, err);
+	code = kx_remote_calls(p->o.pid, calls, n, CALLS_WAIT_MS, err);
 	if (code)
 		return code;
 	code = check_calls(calls, n, m, err);
 	if (!code) {
-		m->area.code = kx_in_process_share(p->pid, r->code, CODE_SIZE, err);
+		m->area.code = kx_in_process_share(p->o.pid, r->code, CODE_SIZE, err);
 		m->far_size = r->far_size;
-		m->area.far = r->far_size && m->area.code ? kx_in_process_share(p->pid, r->far, r->far_size, err) : NULL;
+		m->area.far = r->far_size && m->area.code ? kx_in_process_share(p->o.pid, r->far, r->far_size, err) : NULL;
 		code = !m->area.code || (r->far_size && !m->area.far) ? err->code : 0;
 	}
 	if (code)
@@ -159,18 +159,18 @@ static int fill_area(struct kx_in_process *p, struct kx_patched_module *m, const
 	int err_code;
 
 	m->area.table = (struct kx_patch_table *)m->area.code;
-	m->area.pid = p->pid;
+	m->area.pid = p->o.pid;
 	m->area.mem = p->mem;
 	m->layout = calloc(1, sizeof(*m->layout));
 	if (!m->layout)
 		return kx_err_set(err, -ENOMEM, "no memory for trampolines");
 	*m->layout = (struct kx_patch_table){ .head = r->head, .code = r->code, .code_size = CODE_SIZE, .far = r->far,
 					     .far_size = r->far_size, .rings = p->rings_at, .rings_size = p->rings_size };
-	err_code = kx_mappings_each(p->pid, add_text, &(struct texts){ m->m->module, m->layout });
+	err_code = kx_mappings_each(p->o.pid, add_text, &(struct texts){ m->m->module, m->layout });
 	if (err_code || !m->layout->ntexts)
 		return kx_err_set(err, err_code ? err_code : -ESRCH, "the code of %s is no longer mapped", m->m->module->name);
 	if (pwrite(p->mem, &head, sizeof(head), (off_t)r->head) != sizeof(head))
-		return kx_err_set(err, -ESRCH, "process %d has ended", p->pid);
+		return kx_err_set(err, -ESRCH, "process %d has ended", p->o.pid);
 	memcpy(m->area.table, m->layout, sizeof(*m->layout));
 	memcpy(m->area.code + taken, code, size);
 	*recorder = r->code + taken + entry;
@@ -294,7 +294,7 @@ static int make_writable(struct kx_in_process *p, struct kx_patched_module *m, s
 			calls[n++] = (struct kx_remote_call){ .number = SYS_mprotect,
 							      .args = { (long)t->texts[i].from, (long)(t->texts[i].to - t->texts[i].from),
 									PROT_READ | PROT_WRITE | PROT_EXEC } };
-		code = kx_remote_calls(p->pid, calls, n, CALLS_WAIT_MS, err);
+		code = kx_remote_calls(p->o.pid, calls, n, CALLS_WAIT_MS, err);
 		if (code)
 			return code;
 		for (size_t k = 0; k < n; k++)
@@ -314,7 +314,7 @@ static bool leave_out(struct kx_in_process *p, const struct kx_patched_module *m
 		const uint32_t id = m->site_ids[i];
 
 		if (left_out[i] && p->has[id - 1]) {
-			kx_in_process_refuse(p, &p->sel->functions[id - 1], "a thread stays where a jump would be; its calls are not recorded");
+			kx_in_process_refuse(p, &p->o.sel->functions[id - 1], "a thread stays where a jump would be; its calls are not recorded");
 			more = true;
 		}
 	}

@@ -34,9 +34,7 @@ struct kx_patched_module {
 
 struct kx_in_process {
 	struct kx_in_process_options o;
-	pid_t pid;
 	int mem; /* /proc/PID/mem */
-	const struct kx_selection *sel;
 	bool *has;     /* by id - 1 */
 	size_t nhas;
 	struct kx_patched_module *modules;

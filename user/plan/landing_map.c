@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 /* Linkers make a dozen at most; each address is looked up in all. */
 #define SEGMENTS_MOST 64
 
@@ -159,22 +161,9 @@ const struct kx_landing_part *kx_landing_part(const struct kx_landing_map *m, ui
 	return lo && addr < m->parts[lo - 1].to ? &m->parts[lo - 1] : NULL;
 }
 
-/* Room for one more of @n elements of @size bytes, at @all; grows at the powers of two. */
-static bool grow(void *all, size_t n, size_t size)
-{
-	void **array = all, *grown;
-
-	if (n & (n - 1))
-		return true;
-	grown = reallocarray(*array, n ? n * 2 : 1, size);
-	if (grown)
-		*array = grown;
-	return grown;
-}
-
 bool kx_landing_add_part(struct kx_landing_map *m, uint64_t from, uint64_t to)
 {
-	if (!grow(&m->parts, m->nparts, sizeof(*m->parts)))
+	if (KX_ARRAY_RESERVE(m->parts, m->parts_room, m->nparts))
 		return false;
 	m->parts[m->nparts++] = (struct kx_landing_part){ from, to };
 	return true;
@@ -182,7 +171,7 @@ bool kx_landing_add_part(struct kx_landing_map *m, uint64_t from, uint64_t to)
 
 bool kx_landing_add_outside(struct kx_landing_map *m, uint64_t function, uint64_t addr)
 {
-	if (!grow(&m->outside, m->noutside, sizeof(*m->outside)))
+	if (KX_ARRAY_RESERVE(m->outside, m->outside_room, m->noutside))
 		return false;
 	m->outside[m->noutside++] = (struct kx_landing_outside){ function, addr };
 	return true;

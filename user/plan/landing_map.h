@@ -35,9 +35,9 @@ struct kx_landing_map {
 	size_t n;
 	uint64_t code; /* bytes of executable segments */
 	struct kx_landing_part *parts; /* by address; owned */
-	size_t nparts;
+	size_t nparts, parts_room;
 	struct kx_landing_outside *outside; /* by function; owned */
-	size_t noutside;
+	size_t noutside, outside_room;
 };
 
 /* Nothing is marked. Free with kx_landing_map_free. Errors: -ENOMEM, -ENOEXEC (damaged). */

@@ -45,6 +45,13 @@ static bool takes_table(const struct kx_function_code *f, const struct kx_landin
 	return false;
 }
 
+/* To the instruction before *@at, if it is in the function. */
+static bool step_back(const struct kx_function_code *f, uint64_t *at, struct kx_insn *insn, ZydisDecodedOperand *ops)
+{
+	*at = kx_code_previous(f->code, *at);
+	return kx_function_contains(f, *at) && kx_code_decode(f->code, *at, insn) && kx_insn_operands(f->code, insn, ops);
+}
+
 /* Whether the sum of @a and @b, which the instruction at @at computes, is that of a table and one of its entries. */
 static bool is_table_sum(const struct kx_function_code *f, const struct kx_landing_map *landings, uint64_t at, ZydisRegister a,
 			 ZydisRegister b)
@@ -56,8 +63,7 @@ static bool is_table_sum(const struct kx_function_code *f, const struct kx_landi
 		ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 		struct kx_insn insn;
 
-		at = kx_code_previous(f->code, at);
-		if (!kx_function_contains(f, at) || !kx_code_decode(f->code, at, &insn) || !kx_insn_operands(f->code, &insn, ops))
+		if (!step_back(f, &at, &insn, ops))
 			return false;
 		if (insn.z.mnemonic == ZYDIS_MNEMONIC_MOVSXD && (writes(&insn, ops, a) || writes(&insn, ops, b)))
 			return ops[1].type == ZYDIS_OPERAND_TYPE_MEMORY && takes_table(f, landings, ops[1].mem.base);
@@ -73,8 +79,7 @@ static bool is_register_known(const struct kx_function_code *f, const struct kx_
 		ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 		struct kx_insn insn;
 
-		at = kx_code_previous(f->code, at);
-		if (!kx_function_contains(f, at) || !kx_code_decode(f->code, at, &insn) || !kx_insn_operands(f->code, &insn, ops))
+		if (!step_back(f, &at, &insn, ops))
 			return false;
 		if (!writes(&insn, ops, reg))
 			continue;

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/monotonic.h"
 #include "tracer/patch_pause.h"
 #include "tracer/patch_write.h"
 #include "tracer/remote_stop.h"
@@ -31,12 +30,11 @@ struct install {
 };
 
 /* The site in whose window @pc is, behind its first byte; NULL. */
-static void mark_inside(void *ctx, uint64_t pc, bool is_pc)
+static void mark_inside(void *ctx, uint64_t pc)
 {
 	struct install *in = ctx;
 	size_t low = 0, high = in->n;
 
-	(void)is_pc;
 	while (low < high) {
 		const size_t mid = low + (high - low) / 2;
 
@@ -85,24 +83,20 @@ static int stop_and_write(struct install *in, size_t *waiting, struct kx_patch_t
 	const struct kx_remote_range all = { in->to_jump[0].at,
 					     in->to_jump[in->n - 1].at + UINT8_MAX };
 	struct kx_remote_threads threads;
-	double since, ms;
+	double ms;
 	int code = kx_remote_threads_stop(in->area->pid, STOP_MS, &threads, err);
 
 	if (code)
 		return code;
 	memset(in->inside, 0, in->n);
 	code = kx_remote_threads_scan(&threads, in->area->pid, in->area->mem, &all, 1, mark_inside,
-				      in);
+				      in, err);
 	if (!code)
 		*waiting = write_sites(in);
-	since = threads.since;
-	kx_remote_threads_resume(&threads);
-	ms = (kx_monotonic_seconds() - since) * 1e3;
+	ms = kx_remote_threads_resume(&threads);
 	times->stopped_ms = ms > times->stopped_ms ? ms : times->stopped_ms;
 	times->tries++;
-	return code ? kx_err_set(err, code, "the stacks of process %d cannot be read: %s",
-				 (int)in->area->pid, strerror(-code))
-		    : 0;
+	return code;
 }
 
 static int install(struct install *in, struct kx_patch_times *times, struct kx_err *err)

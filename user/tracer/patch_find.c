@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "binary/mappings.h"
 #include "tracer/patch_write.h"
 #include "tracer/target_rings.h"
@@ -23,15 +24,8 @@ static int add_segment(void *ctx, const struct kx_mapping *m)
 {
 	struct kx_patch_finds *f = ctx;
 
-	if (f->nsegments == f->room) {
-		const size_t room = f->room ? f->room * 2 : 256;
-		struct kx_patch_segment *grown = reallocarray(f->segments, room, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		f->segments = grown;
-		f->room = room;
-	}
+	if (KX_ARRAY_RESERVE(f->segments, f->room, f->nsegments))
+		return -ENOMEM;
 	f->segments[f->nsegments++] = (struct kx_patch_segment){ m->start, m->end, m->writable,
 								 m->executable, kind_of(m->path) };
 	return 0;

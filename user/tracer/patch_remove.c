@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/monotonic.h"
 #include "tracer/clock.h"
 #include "tracer/debugger.h"
 #include "tracer/patch_area.h"
@@ -105,11 +104,10 @@ static int list_changes(struct removal *r)
 	return 0;
 }
 
-static void mark_inside(void *ctx, uint64_t value, bool is_pc)
+static void mark_inside(void *ctx, uint64_t value)
 {
 	struct removal *r = ctx;
 
-	(void)is_pc;
 	for (size_t i = 0; i < 2 * r->finds.n; i++)
 		if (value - r->areas[i].from < r->areas[i].to - r->areas[i].from)
 			r->inside[i / 2] = true;
@@ -119,7 +117,7 @@ static void mark_inside(void *ctx, uint64_t value, bool is_pc)
 static int stop_and_restore(struct removal *r)
 {
 	struct kx_remote_threads threads;
-	double since, ms;
+	double ms;
 	int code = kx_remote_threads_stop(r->pid, STOP_MS, &threads, r->err);
 
 	if (code)
@@ -127,14 +125,10 @@ static int stop_and_restore(struct removal *r)
 	kx_patch_write(r->mem, r->changes, r->nchanges);
 	memset(r->inside, 0, r->finds.n * sizeof(*r->inside));
 	code = kx_remote_threads_scan(&threads, r->pid, r->mem, r->areas, 2 * r->finds.n,
-				      mark_inside, r);
-	since = threads.since;
-	kx_remote_threads_resume(&threads);
-	ms = (kx_monotonic_seconds() - since) * 1e3;
+				      mark_inside, r, r->err);
+	ms = kx_remote_threads_resume(&threads);
 	r->out->stopped_ms = ms > r->out->stopped_ms ? ms : r->out->stopped_ms;
-	return code ? kx_err_set(r->err, code, "the stacks of process %d cannot be read: %s",
-				 (int)r->pid, strerror(-code))
-		    : 0;
+	return code;
 }
 
 static void count(struct removal *r)

@@ -10,6 +10,7 @@
 #include <sys/ptrace.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/monotonic.h"
 #include "binary/mappings.h"
 #include "tracer/remote_stop.h"
@@ -69,15 +70,8 @@ static int add(struct kx_remote_stop *s, pid_t tid)
 {
 	struct thread *t;
 
-	if (s->n == s->room) {
-		const size_t room = s->room ? s->room * 2 : 64;
-		struct thread *grown = reallocarray(s->threads, room, sizeof(*grown));
-
-		if (!grown)
-			return kx_err_set(&s->err, -ENOMEM, "out of memory");
-		s->threads = grown;
-		s->room = room;
-	}
+	if (KX_ARRAY_RESERVE(s->threads, s->room, s->n))
+		return kx_err_set(&s->err, -ENOMEM, "out of memory");
 	t = &s->threads[s->n++];
 	*t = (struct thread){ .tid = tid };
 	if (kx_remote_is_worker(s->pid, tid)) {
@@ -265,8 +259,10 @@ int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads
 	return code;
 }
 
-void kx_remote_threads_resume(struct kx_remote_threads *t)
+double kx_remote_threads_resume(struct kx_remote_threads *t)
 {
+	const double since = t->since;
+
 	if (t->stop) {
 		sem_post(&t->stop->go_on);
 		kx_tracer_thread_join(&t->stop->tracer);
@@ -274,6 +270,7 @@ void kx_remote_threads_resume(struct kx_remote_threads *t)
 	}
 	free(t->items);
 	*t = (struct kx_remote_threads){ 0 };
+	return (kx_monotonic_seconds() - since) * 1e3;
 }
 
 /* Memory that may be a stack: writable mappings, in order of address. */
@@ -293,7 +290,7 @@ struct scan {
 	const struct kx_remote_range *ranges;
 	size_t nranges;
 	uint64_t lowest, highest; /* of the ranges */
-	void (*word)(void *ctx, uint64_t value, bool is_pc);
+	void (*counter)(void *ctx, uint64_t value);
 	void *ctx;
 	uint64_t *chunk;
 };
@@ -304,15 +301,8 @@ static int add_stack(void *ctx, const struct kx_mapping *m)
 
 	if (!m->writable)
 		return 0;
-	if (s->n == s->room) {
-		const size_t room = s->room ? s->room * 2 : 256;
-		struct kx_remote_range *grown = reallocarray(s->items, room, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		s->items = grown;
-		s->room = room;
-	}
+	if (KX_ARRAY_RESERVE(s->items, s->room, s->n))
+		return -ENOMEM;
 	s->items[s->n] = (struct kx_remote_range){ m->start, m->end };
 	if (!strcmp(m->path, "[stack]"))
 		s->main = s->items[s->n];
@@ -336,13 +326,13 @@ static const struct kx_remote_range *stack_at(const struct stacks *s, uint64_t a
 	return low < s->n && s->items[low].from <= address ? &s->items[low] : NULL;
 }
 
-static void check_word(const struct scan *s, uint64_t value, bool is_pc)
+static void check_counter(const struct scan *s, uint64_t value)
 {
 	if (value < s->lowest || value >= s->highest)
 		return;
 	for (size_t i = 0; i < s->nranges; i++)
 		if (value >= s->ranges[i].from && value < s->ranges[i].to) {
-			s->word(s->ctx, value, is_pc);
+			s->counter(s->ctx, value);
 			return;
 		}
 }
@@ -375,7 +365,7 @@ static bool scan_memory(const struct scan *s, uint64_t from, uint64_t to)
 
 		for (size_t i = 0; i < whole; i++)
 			if (is_saved_counter(s->chunk + i, n - i))
-				check_word(s, s->chunk[i], false);
+				check_counter(s, s->chunk[i]);
 		any |= n > 0;
 		from = n ? from + whole * 8 : (from & ~(PAGE - 1)) + PAGE;
 	}
@@ -392,7 +382,7 @@ static int scan_thread(const struct scan *s, const struct stacks *stacks,
 	uint64_t from = t->regs.rsp - RED_ZONE;
 	bool seen = true;
 
-	check_word(s, t->regs.rip, true);
+	check_counter(s, t->regs.rip);
 	if (now) {
 		from = from > now->from ? from : now->from;
 		seen = scan_memory(s, from, now->to);
@@ -408,13 +398,13 @@ static int scan_thread(const struct scan *s, const struct stacks *stacks,
 
 int kx_remote_threads_scan(const struct kx_remote_threads *t, pid_t pid, int mem,
 			   const struct kx_remote_range *ranges, size_t nranges,
-			   void (*word)(void *ctx, uint64_t value, bool is_pc), void *ctx)
+			   void (*counter)(void *ctx, uint64_t value), void *ctx, struct kx_err *err)
 {
 	struct scan s = { .mem = mem,
 			  .ranges = ranges,
 			  .nranges = nranges,
 			  .lowest = UINT64_MAX,
-			  .word = word,
+			  .counter = counter,
 			  .ctx = ctx };
 	struct stacks stacks = { 0 };
 	int code;
@@ -429,5 +419,7 @@ int kx_remote_threads_scan(const struct kx_remote_threads *t, pid_t pid, int mem
 		code = scan_thread(&s, &stacks, &t->items[i], t->items[i].tid == pid);
 	free(s.chunk);
 	free(stacks.items);
-	return code;
+	return code ? kx_err_set(err, code, "the stacks of process %d cannot be read: %s", (int)pid,
+				 strerror(-code))
+		    : 0;
 }

@@ -43,20 +43,21 @@ struct kx_remote_threads {
  */
 int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads *out,
 			   struct kx_err *err);
-void kx_remote_threads_resume(struct kx_remote_threads *t);
+/* Returns for how many milliseconds the first one was stopped. */
+double kx_remote_threads_resume(struct kx_remote_threads *t);
 
 struct kx_remote_range {
 	uint64_t from, to;
 };
 
 /*
- * Calls @word for each program counter that a signal has saved between the red zone of each thread and the end of its stack's
- * mapping (8 MiB at most) for which from <= word < to of any of @ranges (few), and for each thread's program
- * counter in them. Return addresses are not meant: no window has a call, and the recorder is called only by trampolines. Of a thread on a signal's stack of its own, also those of the stack that glibc
- * gave it. @mem: /proc/PID/mem. Errors: -ENOMEM, -ESRCH, -EIO; then not all was seen.
+ * Calls @counter for the program counter of each thread, and for each that a signal has saved between the red zone of a thread and
+ * the end of its stack's mapping (8 MiB at most), if from <= counter < to of any of @ranges (few). Return addresses are not meant: no
+ * window has a call, and the recorder is called only by trampolines. Of a thread on a signal's stack of its own, also those of
+ * the stack that glibc gave it. @mem: /proc/PID/mem. Errors: -ENOMEM, -ESRCH, -EIO; then not all was seen.
  */
 int kx_remote_threads_scan(const struct kx_remote_threads *t, pid_t pid, int mem,
 			   const struct kx_remote_range *ranges, size_t nranges,
-			   void (*word)(void *ctx, uint64_t value, bool is_pc), void *ctx);
+			   void (*counter)(void *ctx, uint64_t value), void *ctx, struct kx_err *err);
 
 #endif

@@ -217,7 +217,7 @@ FUZZ_KINDS := fdr map elf plan spec types usdt condition windows
 SPEC_OBJS := $(addprefix $(BUILD)/user/select/,condition.o condition_table.o value_spec.o resolved_values.o)
 FUZZ_SECONDS ?= 60
 
-$(BUILD)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h \
+$(BUILD)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h tests/fuzz/fuzz_binary.h \
 		$(READING_OBJS) $(SPEC_OBJS) $(BUILD)/flags
 	$(call say,FUZZ)
 	$(Q)mkdir -p $(@D)

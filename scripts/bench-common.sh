@@ -78,6 +78,10 @@ summary()
 	[ "$missing" = 0 ]
 }
 
+# What a program with kxray's own code is linked with.
+# shellcheck disable=SC2034
+with_kxray=("$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lzstd -lz -lZydis -liberty -pthread)
+
 # wait_text FILE TEXT: waits until $tool has written TEXT to FILE; status 1 if it ends first or after a minute
 wait_text()
 {

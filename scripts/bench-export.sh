@@ -85,8 +85,7 @@ make_trace() # NAME EVENTS [STACKS [SWITCH]]
 print(json.load(sys.stdin)["calls"])')" = $(($2 / 2)) ] || die "trace '$1' has a wrong number of calls"
 }
 
-${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -I. -Iuser -o "$MAKE_TRACE" tests/bench/make_trace.c \
-	"$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lzstd -lz -lZydis -liberty -pthread ||
+${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -I. -Iuser -o "$MAKE_TRACE" tests/bench/make_trace.c "${with_kxray[@]}" ||
 	die "tests/bench/make_trace.c does not compile"
 make_trace unique "$EVENTS"
 make_trace repeated "$EVENTS" "$STACKS"

@@ -19,7 +19,7 @@ ${CLANG:-clang} -target bpf -mcpu=v3 -O2 -g -D__TARGET_ARCH_x86 -Ibpf -Ivmlinux 
 	-idirafter "/usr/include/$(${CC:-gcc} -print-multiarch)" -c -o "$TMP/hitpath.bpf.o" tests/bench/hitpath.bpf.c &&
 	"$bpftool" gen skeleton "$TMP/hitpath.bpf.o" name hitpath_bpf >"$TMP/hitpath.skel.h" &&
 	${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -fcf-protection=none -I. -Iuser -I"$TMP" -o "$TMP/hitpath" \
-		tests/bench/hitpath.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lzstd -lz -lZydis -liberty ||
+		tests/bench/hitpath.c "${with_kxray[@]}" ||
 	die "tests/bench/hitpath.c does not compile"
 "${on_target_cpu[@]}" "$TMP/hitpath" "${1:-1000}" "${2:-300}" >"$TMP/out" || exit 1
 

@@ -130,8 +130,8 @@ measure_xray()
 # The recorder and the trampolines by themselves, in a program that patches itself: least of many short rounds.
 measure_recorder()
 {
-	${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -I. -Iuser -o "$TMP/in_process" tests/bench/in_process.c "$BUILD/libkxray.a" \
-		-lbpf -ldw -lelf -ljansson -llzma -lseccomp -lzstd -lz -lZydis -liberty -pthread || die "in_process.c does not compile"
+	${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -I. -Iuser -o "$TMP/in_process" tests/bench/in_process.c "${with_kxray[@]}" ||
+		die "in_process.c does not compile"
 	"$TMP/in_process" >"$TMP/recorder" || { cannot "recorder and trampolines" "they cannot be put into a program"; return; }
 	part() { awk -v name="$1" '$1 == name { print $2 }' "$TMP/recorder"; }
 	verdict "recorder and trampolines: a recorded call, over the untraced one" "$(part recorded_over_untraced_ns)" "<=" 30 ns \

@@ -689,8 +689,7 @@ if ! [ -e "$cpu/tsc_freq_khz" ] && ! [ -e "$cpu/cpufreq/cpuinfo_max_freq" ]; the
 	# shellcheck disable=SC2016
 	xray_target=(unshare -m sh -c 'mount --bind "$2" "$1" && exec "$3"' sh "$cpu" "$TMP/cpu0" "${xray_target[@]}")
 fi
-compile empty tests/bench/empty.c "$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lzstd -lz -lZydis \
-	-liberty
+compile empty tests/bench/empty.c "${with_kxray[@]}"
 mechanism=
 echo "kxray bench: $(uname -sr), $(nproc) CPUs, median of $ROUNDS pairs of runs"
 echo

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "binary/elf_image.h"
-#include "fuzz.h"
+#include "fuzz_binary.h"
 #include "plan/plan.h"
 #include "binary/symbols.h"
 
@@ -33,21 +33,5 @@ static void plan_all(struct kx_elf *elf, const struct kx_symbols *syms)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kx_symbols syms;
-	struct kx_elf *elf;
-	/* exact allocation, so that AddressSanitizer finds any access outside */
-	uint8_t *copy = malloc(size ? size : 1);
-
-	if (!copy)
-		return 0;
-	memcpy(copy, data, size);
-	if (kx_elf_open_memory(copy, size, "input", &elf, NULL) == 0) {
-		if (kx_symbols_read(elf, NULL, &syms, NULL) == 0) {
-			plan_all(elf, &syms);
-			kx_symbols_free(&syms);
-		}
-		kx_elf_close(elf);
-	}
-	free(copy);
-	return 0;
+	return fuzz_binary(data, size, plan_all);
 }

@@ -10,11 +10,12 @@ N=200
 
 # In a host's namespaces, of which a process is kept.
 hosts=()
+is_apart() { [ "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$1/ns/net")" ]; }
 new_host() {
 	unshare --net --uts sh -c 'hostname "$1" && ip link set lo up && exec sleep 600' sh "$1" 2>"$TMP/why" &
 	hosts+=("$!")
 	_pids+=("$!")
-	wait_for test "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$!/ns/net")"
+	wait_for is_apart "$!"
 	wait_for has_text sleep "/proc/$!/comm"
 }
 on() { nsenter --net --uts -t "${hosts[$1]}" "${@:2}"; }

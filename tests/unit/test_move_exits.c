@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "plan/plan.h"
-#include "target.h"
+#include "assembled.h"
 
 /* Exits at the jumps that lead to return instructions (plan/move_exits.h). Lengths are in the comments. */
 static const char source[] =
@@ -69,8 +69,7 @@ static int build(void **state)
 
 	if (target_setup(state))
 		return -1;
-	write_file("f.s", source);
-	sh("gcc -c f.s -o f.o && ld -shared -Bsymbolic f.o -o f.so");
+	assemble(source);
 	if (kx_elf_open(in_dir("f.so"), &elf, &err) || kx_symbols_read(elf, NULL, &syms, &err) ||
 	    kx_planner_new(elf, &syms, 1, NULL, &planner, &err))
 		fail_msg("%s", err.text);
@@ -87,14 +86,12 @@ static int cleanup(void **state)
 
 static uint64_t plan(const char *name, const struct kx_plan_options *options, struct kx_plan *out)
 {
+	const struct kx_symbol *s = symbol_named(&syms, name);
 	struct kx_err err = { 0 };
-	size_t i = 0;
 
-	while (i < syms.count && strcmp(syms.items[i].name, name))
-		i++;
-	if (i == syms.count || kx_plan_function(planner, &syms.items[i], options, out, &err))
+	if (kx_plan_function(planner, s, options, out, &err))
 		fail_msg("%s: %s", name, err.text);
-	return syms.items[i].addr;
+	return s->addr;
 }
 
 /* @exits: "+OFFSET" each, with "?CONDITION" if it has one, "@FRAME" if that is not 0; "ret" if one is single-stepped. */

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "plan/plan.h"
-#include "target.h"
+#include "assembled.h"
 
 /*
  * Functions with known bytes. The expected offsets follow from the instruction lengths in the
@@ -147,8 +147,7 @@ static int build(void **state)
 {
 	if (target_setup(state))
 		return -1;
-	write_file("f.s", source);
-	sh("gcc -c f.s -o f.o && ld -shared -Bsymbolic f.o -o f.so");
+	assemble(source);
 	open_binary(&lib, in_dir("f.so"));
 	return 0;
 }
@@ -157,15 +156,6 @@ static int cleanup(void **state)
 {
 	close_binary(&lib);
 	return target_teardown(state);
-}
-
-static const struct kx_symbol *symbol(const struct binary *b, const char *name)
-{
-	for (size_t i = 0; i < b->syms.count; i++)
-		if (!strcmp(b->syms.items[i].name, name))
-			return &b->syms.items[i];
-	fail_msg("no symbol %s", name);
-	return NULL;
 }
 
 static const struct kx_plan_options automatic = { .returns_harmless = true,
@@ -180,7 +170,7 @@ static struct kx_plan plan(const struct binary *b, const char *name,
 	struct kx_err err = { 0 };
 	struct kx_plan p;
 
-	if (kx_plan_function(b->planner, symbol(b, name), options, &p, &err))
+	if (kx_plan_function(b->planner, symbol_named(&b->syms, name), options, &p, &err))
 		fail_msg("%s: %s", name, err.text);
 	return p;
 }
@@ -191,7 +181,7 @@ static void refuses(const char *name, const struct kx_plan_options *options, int
 	struct kx_err err = { 0 };
 	struct kx_plan p;
 
-	assert_int_equal(kx_plan_function(lib.planner, symbol(&lib, name), options, &p, &err), code);
+	assert_int_equal(kx_plan_function(lib.planner, symbol_named(&lib.syms, name), options, &p, &err), code);
 	assert_int_equal(err.code, code);
 	assert_string_equal(err.text, text);
 }
@@ -200,10 +190,10 @@ static void entry_is(const char *name, uint64_t offset, enum kx_cost cost, unsig
 {
 	struct kx_plan p = plan(&lib, name, &automatic);
 
-	if (p.entry.addr - symbol(&lib, name)->addr != offset || p.entry.cost != cost ||
+	if (p.entry.addr - symbol_named(&lib.syms, name)->addr != offset || p.entry.cost != cost ||
 	    p.args != args || p.entry.kind != KX_SLED_ENTRY)
 		fail_msg("%s: entry +%d %s args %u", name,
-			 (int)(p.entry.addr - symbol(&lib, name)->addr), kx_cost_name(p.entry.cost),
+			 (int)(p.entry.addr - symbol_named(&lib.syms, name)->addr), kx_cost_name(p.entry.cost),
 			 p.args);
 	kx_plan_free(&p);
 }
@@ -212,7 +202,7 @@ static void entry_is(const char *name, uint64_t offset, enum kx_cost cost, unsig
 static void exits_are(const char *name, const char *exits)
 {
 	struct kx_plan p = plan(&lib, name, &instruction);
-	const uint64_t start = symbol(&lib, name)->addr;
+	const uint64_t start = symbol_named(&lib.syms, name)->addr;
 	char text[256] = "";
 	size_t n = 0;
 
@@ -275,10 +265,10 @@ static void frame_is(const char *name, const struct kx_plan_options *options, ui
 {
 	struct kx_plan p = plan(&lib, name, options);
 
-	if (p.entry.addr - symbol(&lib, name)->addr != offset || p.entry.cost != cost ||
+	if (p.entry.addr - symbol_named(&lib.syms, name)->addr != offset || p.entry.cost != cost ||
 	    p.args != args || p.frame != frame)
 		fail_msg("%s: entry +%d %s args %u frame %u", name,
-			 (int)(p.entry.addr - symbol(&lib, name)->addr), kx_cost_name(p.entry.cost),
+			 (int)(p.entry.addr - symbol_named(&lib.syms, name)->addr), kx_cost_name(p.entry.cost),
 			 p.args, p.frame);
 	kx_plan_free(&p);
 }
@@ -405,8 +395,8 @@ static void test_exits(void **state)
 	assert_int_equal(p.exits[0].condition, 4);
 	assert_int_equal(p.exits[0].cost, KX_COST_EMULATED);
 	assert_int_equal(p.exits[1].kind, KX_SLED_EXIT);
-	assert_int_equal(p.exits[1].addr, symbol(&lib, "cond_tail")->addr +
-						  symbol(&lib, "cond_tail")->size - 1);
+	assert_int_equal(p.exits[1].addr, symbol_named(&lib.syms, "cond_tail")->addr +
+						  symbol_named(&lib.syms, "cond_tail")->size - 1);
 	/* entry and exit on one instruction */
 	assert_int_equal(p.entry.addr, p.exits[0].addr);
 	kx_plan_free(&p);
@@ -414,7 +404,7 @@ static void test_exits(void **state)
 
 static void test_cold_part(void **state)
 {
-	const struct kx_symbol *sym = symbol(&lib, "with_cold");
+	const struct kx_symbol *sym = symbol_named(&lib.syms, "with_cold");
 	struct kx_plan p = plan(&lib, "with_cold", &instruction);
 
 	(void)state;
@@ -487,7 +477,7 @@ static void test_entry_point(void **state)
 			      ".size _start,.-_start\n");
 	sh("as start.s -o start.o && ld start.o -o start");
 	open_binary(&b, in_dir("start"));
-	assert_int_equal(kx_plan_function(b.planner, symbol(&b, "_start"), &returns, &p, &err),
+	assert_int_equal(kx_plan_function(b.planner, symbol_named(&b.syms, "_start"), &returns, &p, &err),
 			 -EOPNOTSUPP);
 	p = plan(&b, "_start", &automatic);
 	assert_int_equal(p.exit_kind, KX_EXITS_INSTRUCTION);
@@ -514,14 +504,14 @@ static void test_go(void **state)
 	sh("as go.s -o go.o && ld -shared -Bsymbolic go.o -o go.so");
 	open_binary(&b, in_dir("go.so"));
 	p = plan(&b, "small", &instruction);
-	assert_int_equal(p.entry.addr - symbol(&b, "small")->addr, 6);
+	assert_int_equal(p.entry.addr - symbol_named(&b.syms, "small")->addr, 6);
 	assert_int_equal(p.entry.cost, KX_COST_EMULATED);
 	assert_int_equal(p.nexits, 1);
-	assert_int_equal(p.exits[0].addr - symbol(&b, "small")->addr, 8);
+	assert_int_equal(p.exits[0].addr - symbol_named(&b.syms, "small")->addr, 8);
 	assert_int_equal(p.exits[0].kind, KX_SLED_EXIT);
 	kx_plan_free(&p);
 	p = plan(&b, "big", &instruction);
-	assert_int_equal(p.entry.addr - symbol(&b, "big")->addr, 14);
+	assert_int_equal(p.entry.addr - symbol_named(&b.syms, "big")->addr, 14);
 	assert_int_equal(p.entry.cost, KX_COST_STEPPED);
 	assert_int_equal(p.nexits, 1);
 	kx_plan_free(&p);
@@ -546,7 +536,7 @@ static void check_xray(const char *file)
 	n = kx_planner_xray_functions(b.planner, &functions);
 	assert_int_equal(n, 4);
 	for (size_t i = 0; i < 4; i++) {
-		const struct kx_symbol *sym = symbol(&b, names[i]);
+		const struct kx_symbol *sym = symbol_named(&b.syms, names[i]);
 		struct kx_plan p = plan(&b, names[i], &instruction);
 		const char *yaml = "/usr/lib/llvm-14/bin/llvm-xray extract";
 		size_t id = 0;
@@ -614,8 +604,8 @@ static void test_xray_old(void **state)
 			    " 0000000000000000");
 	open_binary(&b, in_dir("old.so"));
 	assert_int_equal(kx_planner_xray_functions(b.planner, &functions), 2);
-	assert_int_equal(functions[0], symbol(&b, "two")->addr);
-	assert_int_equal(functions[1], symbol(&b, "one")->addr);
+	assert_int_equal(functions[0], symbol_named(&b.syms, "two")->addr);
+	assert_int_equal(functions[1], symbol_named(&b.syms, "one")->addr);
 	p = plan(&b, "one", &instruction);
 	assert_true(p.xray);
 	assert_int_equal(p.entry.addr - functions[1], 1);
@@ -653,9 +643,9 @@ static void test_xray_damaged(void **state)
 	open_binary(&b, in_dir("bad.so"));
 	p = plan(&b, "one", &instruction);
 	assert_false(p.xray);
-	assert_int_equal(p.entry.addr, symbol(&b, "one")->addr);
+	assert_int_equal(p.entry.addr, symbol_named(&b.syms, "one")->addr);
 	kx_plan_free(&p);
-	assert_int_equal(kx_plan_function(b.planner, symbol(&b, "two"), &instruction, &p, &err),
+	assert_int_equal(kx_plan_function(b.planner, symbol_named(&b.syms, "two"), &instruction, &p, &err),
 			 -EOPNOTSUPP);
 	close_binary(&b);
 

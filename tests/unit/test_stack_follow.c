@@ -14,7 +14,7 @@
 
 #include "plan/function.h"
 #include "plan/stack_step.h"
-#include "target.h"
+#include "assembled.h"
 
 /* Blocks that no branch before them goes to: the first walk does not know their state. */
 static const char source[] =
@@ -181,8 +181,7 @@ static void test_blocks_of_later_branches(void **state)
 	bool touches;
 
 	(void)state;
-	write_file("f.s", source);
-	sh("gcc -c f.s -o f.o && ld -shared -Bsymbolic f.o -o f.so");
+	assemble(source);
 	open_file(&file, in_dir("f.so"));
 	for (size_t i = 0; i < file.syms.count; i++) {
 		const char *name = file.syms.items[i].name;

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "plan/windows.h"
-#include "target.h"
+#include "assembled.h"
 
 /* Functions with known bytes: the lengths of the instructions are in the comments, windows follow from them. */
 static const char source[] =
@@ -127,8 +127,7 @@ static int build(void **state)
 
 	if (target_setup(state))
 		return -1;
-	write_file("f.s", source);
-	sh("gcc -c f.s -o f.o && ld -shared -Bsymbolic f.o -o f.so");
+	assemble(source);
 	if (try_open(&lib, in_dir("f.so"), &err))
 		fail_msg("%s", err.text);
 	return 0;
@@ -140,22 +139,13 @@ static int cleanup(void **state)
 	return target_teardown(state);
 }
 
-static const struct kx_symbol *symbol(const struct binary *b, const char *name)
-{
-	for (size_t i = 0; i < b->syms.count; i++)
-		if (!strcmp(b->syms.items[i].name, name))
-			return &b->syms.items[i];
-	fail_msg("no symbol %s", name);
-	return NULL;
-}
-
 /*
  * @want: "START:LENGTH" for each window, then what it has: "e" and the entry's frame, "x" and the exit's offset, "t" for a tail
  * jump, "f" for live flags, "s" and the other instructions' offsets from its start.
  */
 static void windows_are(const char *name, const char *want)
 {
-	const struct kx_symbol *s = symbol(&lib, name);
+	const struct kx_symbol *s = symbol_named(&lib.syms, name);
 	struct kx_windows ws;
 	const enum kx_window_refusal why = kx_windows_plan(lib.planner, s, &ws);
 	char got[512] = "";
@@ -185,7 +175,7 @@ static void windows_are(const char *name, const char *want)
 static void refused_in(const struct binary *b, const char *name, enum kx_window_refusal want)
 {
 	struct kx_windows ws;
-	const enum kx_window_refusal why = kx_windows_plan(b->planner, symbol(b, name), &ws);
+	const enum kx_window_refusal why = kx_windows_plan(b->planner, symbol_named(&b->syms, name), &ws);
 
 	if (why != want)
 		fail_msg("%s: %s, instead of: %s", name, kx_window_refusal_text(why), kx_window_refusal_text(want));
@@ -307,7 +297,7 @@ static void fixed_addresses(void **state)
 		fail_msg("%s", err.text);
 	refused_in(&b, "immediate", KX_WINDOW_LANDING);
 	refused_in(&b, "word", KX_WINDOW_LANDING);
-	assert_int_equal(kx_windows_plan(b.planner, symbol(&b, "neither"), &ws), KX_WINDOW_OK);
+	assert_int_equal(kx_windows_plan(b.planner, symbol_named(&b.syms, "neither"), &ws), KX_WINDOW_OK);
 	close_binary(&b);
 }
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # What a call recorded in process costs (--in-process), against the same call untraced, by uprobes, by LLVM XRay's FDR mode in a rebuilt
-# binary, and with the recording switched off by itself; how long threads are stopped; events of two busy threads; redis-server. Called by
-# scripts/bench.sh; needs root, a built $BUILD and its tests.
+# binary, and with the recording switched off by itself; how long threads are stopped; events of two busy threads, by rate and in bursts;
+# redis-server. Called by scripts/bench.sh; needs root, a built $BUILD and its tests.
+#     bench-in-process.sh [rates]     only what two busy threads lose
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -11,6 +12,8 @@ cd "$(dirname "$0")/.." || exit 1
 ROUNDS=${ROUNDS:-5}     # of which the figure is the median
 CALLS=${CALLS:-20000}   # of a run; each command runs ten, which fit into a ring of the default size
 REQUESTS=${REQUESTS:-100000}
+RATES=${RATES:-1 2 5 10 15 20 30} # million events a second of both threads
+BURSTS=${BURSTS:-5}
 
 need_root
 [ -e "$BUILD/libkxray.a" ] || die "$BUILD/libkxray.a is missing; run 'make tests'"
@@ -165,27 +168,69 @@ measure_off()
 	figure "a call while recording is switched off, over the untraced one" "$TMP/off" "<=" 3 ns ""
 }
 
-# Two threads without pause, then kxray's counts against their own.
-measure_busy()
+# children: seconds of CPU time of all that this shell has waited for, to $seconds
+children()
 {
-	local calls events lost rate
+	times >"$TMP/times"
+	seconds=$(awk 'NR == 2 { gsub(/[ms]/, " "); print $1 * 60 + $2 + $3 * 60 + $4 }' "$TMP/times")
+}
+# busy CALLS [NS [SECONDS]]: two threads make CALLS each, one every NS, SECONDS after kxray has begun. Sets $calls, of both, $rate in million
+# calls a second, kxray's $events and $lost, and $reading, its CPU time from the beginning of the recording
+busy()
+{
+	local start now input
+	rm -f "$TMP/busy.in"
 	mkfifo "$TMP/busy.in"
 	"$TMP/busy" 2 <"$TMP/busy.in" >"$TMP/busy.out" &
 	target=$!
 	exec {input}>"$TMP/busy.in"
 	tool=$target wait_text "$TMP/busy.out" ready || die "the busy target does not start"
-	start_tool "$TMP/record.json" "$TMP/err" "$KXRAY" record -p "$target" -o "$TMP/t.xray" -f busy_call --in-process --json
+	env --default-signal=INT "$KXRAY" record -p "$target" -o "$TMP/t.xray" -f busy_call --in-process --json \
+		>"$TMP/record.json" 2>"$TMP/err" </dev/null {input}>&- &
+	tool=$!
 	wait_text "$TMP/err" '^kxray: recording ' || die "$(tail -n 1 "$TMP/err")"
-	echo "${BUSY_CALLS:-5000000}" >&"$input"
+	start=$(awk -v hz="$(getconf CLK_TCK)" '{ print ($14 + $15) / hz }' "/proc/$tool/stat")
+	sleep "${3:-0}"
+	echo "$1 ${2:-}" >&"$input"
 	wait "$target"
+	children
+	now=$seconds
 	wait "$tool"
+	children
 	tool='' target=''
+	exec {input}>&-
+	reading=$(awk -v a="$now" -v b="$seconds" -v start="$start" 'BEGIN { print b - a - start }')
 	read -r calls rate < <(awk '/^calls/ { print $2, $3 }' "$TMP/busy.out")
 	read -r events lost < <(python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); print(j["events"], j["lost"])' "$TMP/record.json")
-	verdict "events of two busy threads that are neither recorded nor counted" "$((2 * calls - events - lost))" "<=" 0 "" \
-		"$calls calls, $events events, $lost lost"
-	verdict "events a second of two busy threads" "$(awk -v r="$rate" 'BEGIN { printf "%.1f", 2 * r }')" ">=" 20 M "$lost lost of $((2 * calls)) (default rings)"
+	missing_events=$((missing_events + 2 * calls - events - lost))
+	[ $((2 * calls)) = $((events + lost)) ] || grep 'switched itself off' "$TMP/err"
 	rm -f "$TMP/t.xray" "$TMP/t.xray.map"
+}
+
+# Two threads that use a CPU each, by their rate, with default rings; then kxray's counts against their own.
+measure_rates()
+{
+	local want row made missing_events=0 none
+	busy 1000
+	none=$reading
+	for want in $RATES; do
+		busy "$(awk -v w="$want" 'BEGIN { printf "%d", w * 1e6 / 4 * 2 }')" "$(awk -v w="$want" 'BEGIN { print 4000 / w }')"
+		made=$(awk -v r="$rate" 'BEGIN { printf "%.1f", 2 * r }')
+		row="$made M made a second, $events recorded, $lost lost, $(awk -v r="$reading" -v n="$none" -v e="$events" \
+			'BEGIN { printf "%.1f", (r - n) * 1e9 / (e ? e : 1) }') ms of CPU a million events"
+		verdict "lost of $want M events a second of two busy threads" "$(awk -v l="$lost" -v c="$calls" 'BEGIN { printf "%.2f", 50 * l / c }')" \
+			"<=" "$(awk -v w="$want" 'BEGIN { print (w > 20 ? 100 : 0) }')" % "$row"
+	done
+	busy "${BUSY_CALLS:-5000000}"
+	verdict "events a second of two busy threads" "$(awk -v r="$rate" 'BEGIN { printf "%.1f", 2 * r }')" ">=" 20 M "$lost lost of $((2 * calls)) (default rings)"
+	lost_of_bursts=0
+	for ((i = 0; i < BURSTS; i++)); do
+		busy 1000000 0 2
+		row="$row $lost"
+		lost_of_bursts=$((lost_of_bursts + lost))
+	done
+	verdict "events lost of $BURSTS bursts of 4 M, each after 2 s of idleness" "$lost_of_bursts" "<=" 0 "" "of one after the other: ${row##*events}"
+	verdict "events of busy threads that are neither recorded nor counted" "$missing_events" "<=" 0 "" ""
 }
 
 # cpu: seconds of CPU time of the server
@@ -232,11 +277,16 @@ measure_redis()
 	server='' target=''
 }
 
+if [ "${1:-}" = rates ]; then
+	measure_rates
+	summary
+	exit
+fi
 measure_recorder
 if measure_call; then
 	measure_xray
 	measure_off
-	measure_busy
+	measure_rates
 	measure_redis
 fi
 summary

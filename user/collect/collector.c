@@ -56,7 +56,7 @@ static int add_target(struct kx_collector *c, uint32_t ntraits)
 						    .tsc_hz = c->in.clock->tsc_hz,
 						    .slack = c->slack,
 						    .now = now_of,
-						    .record = kx_collector_record_of_target,
+						    .records = kx_collector_records_of_target,
 						    .ctx = c };
 	int code;
 

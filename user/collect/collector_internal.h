@@ -66,8 +66,8 @@ int kx_collector_take_set(struct kx_collector *c, const struct kx_ring_set *set,
  * left, and how many slots of the fullest the writers do not have back (*@held). */
 uint64_t kx_collector_arrived(const struct kx_collector *c);
 uint64_t kx_collector_waiting(const struct kx_collector *c, uint64_t *held);
-/* Takes a record of a target's ring; an options.record of the reader, @ctx the collector. */
-int kx_collector_record_of_target(void *ctx, unsigned cpu, struct kx_wire_record *rec);
+/* Takes records of a target's ring; an options.records of the reader, @ctx the collector. */
+int kx_collector_records_of_target(void *ctx, unsigned cpu, const struct kx_wire_record *records, uint32_t n);
 /* Records that are left after an error, or behind an unfinished slot, are only counted. */
 void kx_collector_count_rest(struct kx_collector *c);
 

@@ -41,18 +41,31 @@ static int put_record(struct kx_collector *c, unsigned ring_cpu, const struct kx
 	return 0;
 }
 
-int kx_collector_record_of_target(void *ctx, unsigned cpu, struct kx_wire_record *rec)
+/* The reader has checked that functions are below ntraits. */
+static void count_calls(struct kx_collector *c, const struct kx_wire_record *records, uint32_t n)
 {
-	const bool at_instruction = rec->kind != KX_EVENT_ENTRY && rec->func & KX_FUNC_AT_INSTRUCTION;
-	struct kx_collector *c = ctx;
-	int code;
+	c->taken += n;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t func = records[i].func & ~KX_FUNC_AT_INSTRUCTION;
 
-	rec->func &= ~KX_FUNC_AT_INSTRUCTION;
-	code = c->sink.call(&c->sink, cpu, rec, rec->clock < c->start_tsc ? c->start_tsc : rec->clock);
+		if (records[i].kind == KX_EVENT_ENTRY) {
+			if (c->entries)
+				c->entries[func]++;
+		} else if (c->instruction_exits && func != records[i].func) {
+			c->instruction_exits[func]++;
+		}
+	}
+}
+
+int kx_collector_records_of_target(void *ctx, unsigned cpu, const struct kx_wire_record *records, uint32_t n)
+{
+	struct kx_collector *c = ctx;
+	const int code = c->sink.calls(&c->sink, cpu, records, n, c->start_tsc);
+
 	if (code < 0)
 		return code;
 	c->pending += (size_t)code;
-	count_call(c, rec, at_instruction);
+	count_calls(c, records, n);
 	return 0;
 }
 

@@ -47,13 +47,13 @@ static int to_threads(const struct kx_record_sink *sink, unsigned cpu,
 	return kx_collect_record(sink->threads, rec, tsc, payload);
 }
 
-static int call_to_threads(const struct kx_record_sink *sink, unsigned cpu, const struct kx_wire_record *rec, uint64_t tsc)
+static int calls_to_threads(const struct kx_record_sink *sink, unsigned cpu, const struct kx_wire_record *records, uint32_t n, uint64_t start)
 {
-	struct kx_thread *thread = kx_thread_table_get(sink->threads, rec->tid);
-	int code = thread ? kx_thread_push_call(thread, rec, tsc) : -ENOMEM;
+	struct kx_thread *thread = kx_thread_table_get(sink->threads, records[0].tid);
+	int code = thread ? kx_thread_push_calls(thread, records, n, start) : -ENOMEM;
 
 	(void)cpu;
-	return code ? code : 1;
+	return code ? code : (int)n;
 }
 
 static int loss_to_threads(const struct kx_record_sink *sink, uint32_t tid, uint64_t entries,
@@ -76,7 +76,7 @@ struct kx_record_sink kx_sink_to_threads(struct kx_thread_table *threads,
 					 struct kx_fdr_writer *writer)
 {
 	return (struct kx_record_sink){ .record = to_threads,
-					.call = call_to_threads,
+					.calls = calls_to_threads,
 					.loss = loss_to_threads,
 					.count = count_written,
 					.threads = threads,
@@ -93,9 +93,14 @@ static int to_store(const struct kx_record_sink *sink, unsigned cpu,
 	return kx_collect_record(sink->threads, rec, tsc, payload);
 }
 
-static int call_to_store(const struct kx_record_sink *sink, unsigned cpu, const struct kx_wire_record *rec, uint64_t tsc)
+static int calls_to_store(const struct kx_record_sink *sink, unsigned cpu, const struct kx_wire_record *records, uint32_t n, uint64_t start)
 {
-	kx_flight_store_put(sink->store, cpu, rec, tsc, NULL);
+	for (uint32_t i = 0; i < n; i++) {
+		struct kx_wire_record plain = records[i];
+
+		plain.func &= ~KX_FUNC_AT_INSTRUCTION;
+		kx_flight_store_put(sink->store, cpu, &plain, plain.clock < start ? start : plain.clock, NULL);
+	}
 	return 0;
 }
 
@@ -119,7 +124,7 @@ struct kx_record_sink kx_sink_to_store(struct kx_flight_store *store,
 				       struct kx_thread_table *threads)
 {
 	return (struct kx_record_sink){ .record = to_store,
-					.call = call_to_store,
+					.calls = calls_to_store,
 					.loss = loss_to_store,
 					.count = count_kept,
 					.threads = threads,

@@ -16,8 +16,11 @@ struct kx_record_sink {
 	 */
 	int (*record)(const struct kx_record_sink *sink, unsigned cpu,
 		      const struct kx_wire_record *rec, uint64_t tsc, const uint64_t *payload);
-	/* The same of an entry or an exit without payload and flags, faster. */
-	int (*call)(const struct kx_record_sink *sink, unsigned cpu, const struct kx_wire_record *rec, uint64_t tsc);
+	/*
+	 * The same of @n entries and exits of one thread, without payload and flags but KX_FUNC_AT_INSTRUCTION, faster; clocks are TSC, and raised to
+	 * @start. Of an error none is taken.
+	 */
+	int (*calls)(const struct kx_record_sink *sink, unsigned cpu, const struct kx_wire_record *records, uint32_t n, uint64_t start);
 	/* Running totals of the hits that thread @tid has lost, the newest from @from to @to. */
 	int (*loss)(const struct kx_record_sink *sink, uint32_t tid, uint64_t entries,
 		    uint64_t exits, uint64_t from, uint64_t to, uint16_t cpu);

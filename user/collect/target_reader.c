@@ -15,6 +15,8 @@
 #define EARLY_SECONDS  1
 /* Slots ahead of the one that is read. */
 #define PREFETCH 16
+/* Records that are handed over at once: they stay in the first-level cache. */
+#define BATCH 64u
 
 struct stuck_slot {
 	uint64_t position;
@@ -30,6 +32,15 @@ struct ring_reader {
 	struct stuck_slot stuck[KX_TARGET_STUCK]; /* in order of position */
 };
 
+/* Checked records of one thread, from one position to the next, that are not handed over yet. */
+struct batch {
+	uint64_t position; /* of the first */
+	uint32_t n;
+	unsigned cpu;
+	struct kx_target_thread *thread; /* valid until another thread is looked up, which is after these are handed over */
+	struct kx_wire_record records[BATCH];
+};
+
 struct kx_target_reader {
 	struct kx_target_reader_options o;
 	struct kx_target_threads threads;
@@ -37,6 +48,7 @@ struct kx_target_reader {
 	uint64_t now, moving;	 /* TSC of the pass; ticks in which rings have moved */
 	bool ending;
 	struct kx_target_reader_counts counts;
+	struct batch batch;
 	struct ring_reader rings[]; /* by CPU */
 };
 
@@ -135,29 +147,70 @@ static bool is_time(struct kx_target_reader *r, uint64_t clock)
 	return clock >= r->oldest && clock <= r->newest;
 }
 
-/* The thread of a record that can be true, or NULL. */
-static struct kx_target_thread *check(struct kx_target_reader *r, const struct kx_wire_record *rec)
+/* Whether a record can be true, its thread apart. */
+static inline bool is_valid(struct kx_target_reader *r, const struct kx_wire_record *rec)
 {
 	const uint32_t func = rec->func & ~KX_FUNC_AT_INSTRUCTION;
 
-	if (!KX_EVENT_IS_CALL(rec->kind) || rec->words || !func || func >= r->o.ntraits ||
-	    rec->cpu >= r->o.in.rings->ncpus || !is_time(r, rec->clock))
-		return NULL;
-	return kx_target_threads_get(&r->threads, rec->tid, r->now);
+	return KX_EVENT_IS_CALL(rec->kind) && !rec->words && func && func < r->o.ntraits &&
+	       rec->cpu < r->o.in.rings->ncpus && is_time(r, rec->clock);
 }
 
-static int take_record(struct kx_target_reader *r, unsigned cpu, uint64_t position, struct kx_wire_record *rec)
+static int hand_over(struct kx_target_reader *r)
 {
-	struct kx_target_thread *thread = check(r, rec);
+	struct batch *b = &r->batch;
+	const uint32_t n = b->n;
+	int code;
 
-	if (!thread) {
+	if (!n)
+		return 0;
+	b->n = 0;
+	code = r->o.records(r->o.ctx, b->cpu, b->records, n);
+	if (code)
+		return code;
+	b->thread->clock = b->records[n - 1].clock;
+	b->thread->position = b->position + n - 1;
+	b->thread->ring = b->cpu;
+	return 0;
+}
+
+/* To an empty batch, or of another thread. */
+static int add_of_thread(struct kx_target_reader *r, unsigned cpu, uint64_t position, const struct kx_wire_record *rec)
+{
+	const struct kx_wire_record copy = *rec; /* of a place in the batch */
+	struct batch *b = &r->batch;
+	int code = hand_over(r);
+
+	if (code)
+		return code;
+	b->thread = kx_target_threads_get(&r->threads, copy.tid, r->now);
+	if (!b->thread) {
 		r->counts.invalid++;
 		return 0;
 	}
-	thread->clock = rec->clock;
-	thread->position = position;
-	thread->ring = cpu;
-	return r->o.record(r->o.ctx, cpu, rec);
+	b->cpu = cpu;
+	b->position = position;
+	b->records[0] = copy;
+	b->n = 1;
+	return 0;
+}
+
+/*
+ * Adds the record at @position, which has been copied behind the batch's last and follows it in the ring, to the batch if it can be
+ * true. Then the batch has room for one more. An error is of the records before it.
+ */
+static inline int add_record(struct kx_target_reader *r, unsigned cpu, uint64_t position)
+{
+	struct batch *b = &r->batch;
+	const struct kx_wire_record *rec = &b->records[b->n];
+
+	if (!is_valid(r, rec)) {
+		r->counts.invalid++;
+		return hand_over(r);
+	}
+	if (!b->n || rec->tid != b->records[0].tid)
+		return add_of_thread(r, cpu, position, rec);
+	return ++b->n == BATCH ? hand_over(r) : 0;
 }
 
 /* Whether the thread of an unfinished slot has left it for good, as far as that can be known. */
@@ -185,6 +238,13 @@ static bool is_given_up(struct kx_target_reader *r, unsigned cpu, const struct s
 	return age >= ticks(r, PASSED_SECONDS) && has_passed(r, cpu, stuck);
 }
 
+static int add_alone(struct kx_target_reader *r, unsigned cpu, uint64_t position)
+{
+	const int code = add_record(r, cpu, position);
+
+	return code ? code : hand_over(r);
+}
+
 /* Looks at unfinished slots again. */
 static int settle(struct kx_target_reader *r, unsigned cpu, uint64_t head)
 {
@@ -196,10 +256,9 @@ static int settle(struct kx_target_reader *r, unsigned cpu, uint64_t head)
 	for (unsigned i = 0; i < s->nstuck; i++) {
 		const struct stuck_slot *stuck = &s->stuck[i];
 		const uint64_t at = stuck->position;
-		struct kx_wire_record rec;
 
-		if (!code && copy_record(&rings->items[cpu].slots[at & (rings->nslots - 1)], at, &rec))
-			code = take_record(r, cpu, at, &rec);
+		if (!code && copy_record(&rings->items[cpu].slots[at & (rings->nslots - 1)], at, r->batch.records))
+			code = add_alone(r, cpu, at);
 		else if (!code && is_given_up(r, cpu, stuck, head))
 			r->counts.given_up++;
 		else
@@ -228,34 +287,55 @@ static void give_back(struct kx_ring *ring, const struct ring_reader *s)
 	kx_ring_release(ring);
 }
 
+/* Hands over; without memory these records are still to be read. */
+static int hand_over_or_return(struct kx_target_reader *r, struct ring_reader *s)
+{
+	const uint64_t n = r->batch.n;
+	const int code = hand_over(r);
+
+	if (code)
+		s->read -= n;
+	return code;
+}
+
 static int read_on(struct kx_target_reader *r, unsigned cpu, const struct kx_target_pass *pass)
 {
 	const uint64_t mask = r->o.in.rings->nslots - 1, step = r->o.in.rings->nslots / 16;
 	struct kx_ring *ring = &r->o.in.rings->items[cpu];
 	struct ring_reader *s = &r->rings[cpu];
+	struct batch *b = &r->batch;
 	uint64_t most = pass->most;
+	int code;
 
 	while (s->read != pass->head) {
-		struct kx_wire_record rec;
+		const uint32_t n = b->n;
 
 		__builtin_prefetch(&ring->slots[(s->read + PREFETCH) & mask]);
-		if (copy_record(&ring->slots[s->read & mask], s->read, &rec)) {
-			int code;
-
+		if (copy_record(&ring->slots[s->read & mask], s->read, &b->records[n])) {
 			if (!most--)
 				break;
-			code = take_record(r, cpu, s->read, &rec);
+			code = add_record(r, cpu, s->read);
+			if (code) {
+				s->read -= n;
+				return code;
+			}
+		} else {
+			code = hand_over_or_return(r, s);
 			if (code)
 				return code;
-		} else if (!add_stuck(r, s, pass)) {
-			break;
+			if (!add_stuck(r, s, pass))
+				break;
 		}
 		s->read++;
 		/* returns slots to the writers while the pass continues */
-		if (!s->nstuck && s->read - ring->tail >= step)
+		if (!s->nstuck && s->read - ring->tail >= step) {
+			code = hand_over_or_return(r, s);
+			if (code)
+				return code;
 			give_back(ring, s);
+		}
 	}
-	return 0;
+	return hand_over_or_return(r, s);
 }
 
 int kx_target_reader_take(struct kx_target_reader *r, unsigned cpu, const struct kx_target_pass *pass,
@@ -297,7 +377,7 @@ uint64_t kx_target_reader_count_rest(struct kx_target_reader *r)
 		for (; s->read != head; s->read++) {
 			if (!copy_record(&ring->slots[s->read & (rings->nslots - 1)], s->read, &rec))
 				r->counts.given_up++;
-			else if (check(r, &rec))
+			else if (is_valid(r, &rec) && kx_target_threads_get(&r->threads, rec.tid, r->now))
 				calls++;
 			else
 				r->counts.invalid++;

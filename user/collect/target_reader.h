@@ -49,8 +49,11 @@ struct kx_target_reader_options {
 	uint64_t tsc_hz;
 	uint64_t slack; /* ticks: records are at most so much younger than the present time */
 	uint64_t (*now)(void *ctx);
-	/* Takes a record that was checked, which it may change; it has no payload. Errors: negative errno, which ends the pass. */
-	int (*record)(void *ctx, unsigned cpu, struct kx_wire_record *rec);
+	/*
+	 * Takes @n records of one thread, at least one, which were checked; they have no payload. All of them or none: errors are
+	 * negative errno, which ends the pass.
+	 */
+	int (*records)(void *ctx, unsigned cpu, const struct kx_wire_record *records, uint32_t n);
 	void *ctx;
 };
 
@@ -79,7 +82,7 @@ struct kx_target_pass {
 
 /*
  * Takes records up to the head. *@read: the position up to which the ring was read; *@stuck: TSC, after which the oldest unfinished slot
- * was taken; UINT64_MAX: there is none. Errors: those of options.record.
+ * was taken; UINT64_MAX: there is none. Errors: those of options.records.
  */
 int kx_target_reader_take(struct kx_target_reader *r, unsigned cpu, const struct kx_target_pass *pass,
 			  uint64_t *read, uint64_t *stuck);

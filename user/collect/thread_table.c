@@ -193,20 +193,24 @@ static int push_words(struct kx_thread *thread, const uint64_t *words, uint32_t 
 	return 0;
 }
 
-/* Room for one more event; NULL without memory. */
-static inline struct kx_event *next_slot(struct kx_thread *thread)
+/* Room for @n more events. */
+static inline int reserve(struct kx_thread *thread, uint32_t n)
 {
-	if (thread->nevents == thread->room) {
-		uint32_t room = thread->room ? thread->room * 2 : 8;
-		struct kx_event *events = realloc(thread->events, room * sizeof(*events));
+	uint32_t room = thread->room ? thread->room : 4;
+	struct kx_event *events;
 
-		if (!events)
-			return NULL;
-		thread->table->held += (room - thread->room) * sizeof(*events);
-		thread->events = events;
-		thread->room = room;
-	}
-	return &thread->events[thread->nevents];
+	if (thread->room - thread->nevents >= n)
+		return 0;
+	do
+		room *= 2;
+	while (room - thread->nevents < n);
+	events = realloc(thread->events, room * sizeof(*events));
+	if (!events)
+		return -ENOMEM;
+	thread->table->held += (room - thread->room) * sizeof(*events);
+	thread->events = events;
+	thread->room = room;
+	return 0;
 }
 
 /* The event in the next slot is complete. */
@@ -222,10 +226,11 @@ static inline void append(struct kx_thread *thread)
 
 int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *payload)
 {
-	struct kx_event *slot = next_slot(thread);
+	struct kx_event *slot;
 
-	if (!slot)
+	if (reserve(thread, 1))
 		return -ENOMEM;
+	slot = &thread->events[thread->nevents];
 	*slot = *ev;
 	if (ev->words) {
 		int err = push_words(thread, payload, ev->words, &slot->payload_at);
@@ -239,18 +244,32 @@ int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const ui
 	return 0;
 }
 
-int kx_thread_push_call(struct kx_thread *thread, const struct kx_wire_record *rec, uint64_t tsc)
+int kx_thread_push_calls(struct kx_thread *thread, const struct kx_wire_record *records, uint32_t n, uint64_t start)
 {
-	struct kx_event *slot = next_slot(thread);
+	uint64_t last = 0;
+	struct kx_event *to;
+	bool sorted = true;
 
-	if (!slot)
+	if (reserve(thread, n))
 		return -ENOMEM;
-	*slot = (struct kx_event){ .tsc = tsc,
-				   .sp = rec->sp,
-				   .func = rec->func,
-				   .cpu = rec->cpu,
-				   .kind = rec->kind };
-	append(thread);
+	to = thread->events + thread->nevents;
+	if (thread->nevents)
+		last = to[-1].tsc;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct kx_wire_record *rec = &records[i];
+		const uint64_t tsc = rec->clock < start ? start : rec->clock;
+
+		sorted &= last <= tsc;
+		last = tsc;
+		to[i] = (struct kx_event){ .tsc = tsc,
+					   .sp = rec->sp,
+					   .func = rec->func & ~KX_FUNC_AT_INSTRUCTION,
+					   .cpu = rec->cpu,
+					   .kind = rec->kind };
+	}
+	thread->sorted &= sorted;
+	thread->nevents += n;
+	activate(thread);
 	return 0;
 }
 

@@ -70,8 +70,8 @@ bool kx_thread_table_identity(const void *table, uint32_t tid, struct kx_thread_
  */
 int kx_thread_push(struct kx_thread *thread, const struct kx_event *ev, const uint64_t *payload);
 
-/* The same of an entry or an exit without payload and flags; @tsc stands for its clock. */
-int kx_thread_push_call(struct kx_thread *thread, const struct kx_wire_record *rec, uint64_t tsc);
+/* The same of @n entries and exits, all or none: see kx_record_sink.calls. */
+int kx_thread_push_calls(struct kx_thread *thread, const struct kx_wire_record *records, uint32_t n, uint64_t start);
 
 /* Running totals of lost hits; their increase becomes a gap from @from to @to (TSC). Errors:
  * -ENOMEM. */

@@ -402,6 +402,58 @@ static int feed_unwind(struct feed *in)
 	return found ? repair_above(in, found - 1) : 0;
 }
 
+/* An event with nothing beside its call: no payload, no flags. */
+static inline bool is_plain(const struct kx_event *ev)
+{
+	return KX_EVENT_IS_CALL(ev->kind) && !(ev->words | ev->has_values | ev->has_caller | ev->held | ev->is_marker | ev->is_instant);
+}
+
+/* An entry that continues the top frame's run, or begins the first: repair_dead finds nothing. */
+static inline bool enters_simply(const struct kx_callstack *s, const struct kx_event *ev)
+{
+	const struct frame *top;
+
+	if (s->depth == s->capacity)
+		return false;
+	if (!s->depth)
+		return true;
+	top = &s->frames[s->depth - 1];
+	return ev->sp && top->sp > ev->sp && top->sp - ev->sp <= NEAR && s->nruns < MAX_RUNS;
+}
+
+/* An exit of the top frame, which find_frame finds first. */
+static inline bool leaves_simply(const struct kx_callstack *s, const struct kx_event *ev)
+{
+	const struct frame *top = &s->frames[s->depth - 1];
+
+	return s->depth && ev->sp && top->sp == ev->sp && top->func == ev->func;
+}
+
+uint32_t kx_callstack_simple_calls(struct kx_callstack *s, const struct kx_event *events, uint32_t n, uint64_t until,
+				   struct kx_fdr_call *out)
+{
+	uint32_t i = 0;
+
+	for (; i < n; i++) {
+		const struct kx_event *ev = &events[i];
+
+		if (!is_plain(ev) || ev->tsc >= until || ev->tsc < s->newest)
+			break;
+		out[i] = (struct kx_fdr_call){ ev->tsc, ev->func, ev->cpu, KX_FDR_ENTRY };
+		if (ev->kind == KX_EVENT_ENTRY) {
+			if (!enters_simply(s, ev) || push(s, ev))
+				break;
+		} else {
+			if (!leaves_simply(s, ev))
+				break;
+			out[i].action = ev->kind == KX_EVENT_EXIT ? KX_FDR_EXIT : KX_FDR_TAIL_EXIT;
+			pop(s);
+		}
+		s->newest = ev->tsc;
+	}
+	return i;
+}
+
 int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 		      const struct kx_callstack_sink *sink, struct kx_callstack_counts *counts)
 {

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "collect/event.h"
+#include "trace/fdr_writer.h"
 
 /* Properties of a function that the planner determines. */
 enum kx_func_traits {
@@ -70,6 +71,14 @@ void kx_callstack_lost_from(struct kx_callstack *s, uint64_t tsc);
  */
 int kx_callstack_feed(struct kx_callstack *s, const struct kx_event *ev,
 		      const struct kx_callstack_sink *sink, struct kx_callstack_counts *counts);
+
+/*
+ * The same, faster, of the first of @n events in order of time that are older than @until and need no repair: entries and exits without
+ * payload and flags, each entry a callee of the innermost open call, each exit its end. Returns how many these are; 0: the first has to
+ * go through kx_callstack_feed. They go to @out, room for @n, instead of a sink, and are not counted.
+ */
+uint32_t kx_callstack_simple_calls(struct kx_callstack *s, const struct kx_event *events, uint32_t n, uint64_t until,
+				   struct kx_fdr_call *out);
 
 /* Calls still open. */
 uint32_t kx_callstack_depth(const struct kx_callstack *s);

@@ -10,6 +10,8 @@
 #define MAX_WAITS 10
 /* How many times as long a thread lingers while a call is open that began after its exit record: it may never return. */
 #define IN_CALL 25
+/* Calls that go through the call stack and into the stream at once. */
+#define MAX_CALLS 64u
 
 static bool has_life(const struct kx_thread *thread)
 {
@@ -281,6 +283,36 @@ static int take_event(struct kx_thread *thread, uint32_t at, bool last)
 	return err ? err : kx_thread_feed(thread, e);
 }
 
+/*
+ * Most events are calls that only go through the call stack into the stream, so they do it in runs. How many of the first @n did, before
+ * @until; then the next one goes the long way.
+ */
+static uint32_t take_calls(struct kx_thread *thread, const struct kx_event *events, uint32_t n, uint64_t until, int *err)
+{
+	struct kx_callstack_counts *counts = thread->table->counts;
+	struct kx_fdr_call calls[MAX_CALLS];
+	uint32_t done = 0, count = MAX_CALLS, written;
+
+	if (!thread->stream || !thread->stack || thread->exiting || thread->sched.where == KX_SCHED_OFF)
+		return 0;
+	while (count == MAX_CALLS && !*err) {
+		uint32_t exits = 0;
+
+		count = kx_callstack_simple_calls(thread->stack, events + done, n - done < MAX_CALLS ? n - done : MAX_CALLS, until, calls);
+		*err = kx_fdr_calls(thread->stream, calls, count, &written);
+		for (uint32_t i = 0; i < written; i++)
+			exits += calls[i].action != KX_FDR_ENTRY;
+		counts->exits += exits;
+		counts->entries += written - exits;
+		done += written;
+		if (written)
+			thread->cpu = calls[written - 1].cpu;
+	}
+	if (done)
+		thread->sched.ran = true;
+	return done;
+}
+
 int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *released)
 {
 	uint64_t last_tsc = 0, until;
@@ -293,6 +325,15 @@ int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *rele
 	until = complete_until(thread, watermark);
 	thread->table->partners = thread->table->counts->orphans_of_loss;
 	while (n < thread->nevents && thread->events[n].tsc < until) {
+		uint32_t simple = take_calls(thread, thread->events + n, thread->nevents - n, until, &err);
+
+		n += simple;
+		if (simple)
+			last_tsc = thread->events[n - 1].tsc;
+		if (err)
+			break;
+		if (simple)
+			continue;
 		err = take_event(thread, n, watermark == UINT64_MAX);
 		if (err)
 			break;

@@ -271,6 +271,50 @@ int kx_fdr_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t fu
 			    KX_FDR_FUNCTION_SIZE);
 }
 
+/* As many of @n calls as need nothing before their records. */
+static uint32_t put_calls(struct kx_fdr_thread *t, const struct kx_fdr_call *calls, uint32_t n)
+{
+	const size_t room = t->pos ? (size_t)(t->end - t->pos) / KX_FDR_FUNCTION_SIZE : 0;
+	uint64_t base = t->base;
+	uint8_t *pos = t->pos;
+	uint32_t i = 0;
+
+	if (n > room)
+		n = (uint32_t)room;
+	for (; i < n; i++) {
+		const struct kx_fdr_call *c = &calls[i];
+
+		if (c->cpu != t->cpu || c->tsc - base > UINT32_MAX || c->func > KX_FDR_MAX_FUNC)
+			break;
+		kx_put64(pos, (c->tsc - base) << 32 | c->func << 4 | (unsigned)c->action << 1);
+		pos += KX_FDR_FUNCTION_SIZE;
+		base = c->tsc;
+	}
+	if (i) {
+		t->pos = pos;
+		t->base = t->newest = base;
+		t->hits += i;
+	}
+	return i;
+}
+
+int kx_fdr_calls(struct kx_fdr_thread *t, const struct kx_fdr_call *calls, uint32_t n, uint32_t *written)
+{
+	int ret = 0;
+
+	for (*written = 0; *written < n && !ret;) {
+		const struct kx_fdr_call *c = &calls[*written];
+
+		/* the first: it may be older than the newest, or on another CPU, or there is no buffer */
+		ret = put_function(t, c->tsc, c->cpu, c->func, (enum kx_fdr_action)c->action, KX_FDR_FUNCTION_SIZE);
+		if (!ret)
+			++*written;
+		if (!ret && t->newest == c->tsc)
+			*written += put_calls(t, c + 1, n - *written);
+	}
+	return ret;
+}
+
 int kx_fdr_cpu(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu)
 {
 	int ret;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "trace/fdr.h"
 #include "trace/notes.h"
 
 struct kx_fdr_writer;
@@ -68,6 +69,14 @@ struct kx_fdr_thread *kx_fdr_writer_thread(struct kx_fdr_writer *w, int32_t pid,
 int kx_fdr_entry(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func,
 		 const uint64_t *args, unsigned nargs);
 int kx_fdr_exit(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func, bool tail);
+/* Many of them, without arguments, in order of time. *@written: how many, also on an error, which is of the next one. */
+struct kx_fdr_call {
+	uint64_t tsc;
+	uint32_t func;
+	uint16_t cpu;
+	uint16_t action; /* enum kx_fdr_action */
+};
+int kx_fdr_calls(struct kx_fdr_thread *t, const struct kx_fdr_call *calls, uint32_t n, uint32_t *written);
 /* An entry that is not a hit of this file: the call began in an earlier part of a rotated trace. */
 int kx_fdr_added_entry(struct kx_fdr_thread *t, uint64_t tsc, uint16_t cpu, uint32_t func);
 /* An exit that no probe has hit: it closes a call whose own exit will not come. */

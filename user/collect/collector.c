@@ -24,9 +24,20 @@
 /* Bounds the memory of threads without calls, against fork bombs. */
 #define MAX_THREADS (1u << 18)
 #define SWEEP_SECONDS 0.1
+/* What waits between two passes is at most what is in the rings; of that so much memory is kept. */
+#define MAX_IDLE (64u << 20)
 
 /* Passes, about 1 ms apart, in which kx_collector_finish waits for an unfinished record. */
 #define FINISH_PASSES 5000
+
+static size_t idle_bytes(const struct kx_collector_input *in)
+{
+	size_t bytes = (size_t)in->rings->nslots * in->rings->ncpus * sizeof(struct kx_event);
+
+	if (in->target.rings)
+		bytes += (size_t)in->target.rings->nslots * in->target.rings->ncpus * sizeof(struct kx_event);
+	return bytes < MAX_IDLE ? bytes : MAX_IDLE;
+}
 
 static uint64_t now_of(void *ctx)
 {
@@ -84,6 +95,7 @@ int kx_collector_new(const struct kx_collector_options *o, struct kx_collector *
 		.callers = o->callers,
 		.linger = (uint64_t)(hz * LINGER_SECONDS),
 		.max_threads = MAX_THREADS,
+		.idle_bytes = idle_bytes(&o->input),
 		.delayed = o->input.delayed,
 	};
 	struct kx_collector *c = calloc(1, sizeof(*c));

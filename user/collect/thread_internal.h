@@ -26,6 +26,7 @@ struct kx_thread {
 	bool names_process; /* a start or name record of its process is waiting */
 	bool sorted;	    /* waiting events are in order of time */
 	bool gone;	    /* not in /proc at the last sweep, and no event since */
+	bool used;	    /* has had events since the last sweep */
 	struct kx_event *events;
 	uint32_t nevents, room;
 	uint64_t *payload; /* of waiting events, in words */

@@ -11,7 +11,7 @@
 #include "collect/thread_internal.h"
 
 #define FIRST_BUCKETS 1024u
-/* Bytes for waiting events that all threads together keep allocated while none waits. */
+/* Bytes for waiting events that all threads together keep allocated while none waits; between two sweeps options.idle_bytes, if more. */
 #define MAX_IDLE (8u << 20)
 /* Calls of kx_thread_table_sweep for one round over the table, unless it is small. */
 #define SWEEP_STEPS 1024u
@@ -28,6 +28,8 @@ struct kx_thread_table *kx_thread_table_new(const struct kx_thread_options *opti
 	t->nbuckets = FIRST_BUCKETS;
 	t->o = *options;
 	t->session_note = options->session_note;
+	if (t->o.idle_bytes < MAX_IDLE)
+		t->o.idle_bytes = MAX_IDLE;
 	return t;
 }
 
@@ -164,6 +166,7 @@ struct kx_thread *kx_thread_table_get_for_metadata(struct kx_thread_table *t, ui
 static void activate(struct kx_thread *thread)
 {
 	thread->gone = false;
+	thread->used = true;
 	if (thread->active)
 		return;
 	thread->active = true;
@@ -351,6 +354,9 @@ int kx_thread_table_sweep(struct kx_thread_table *t)
 			if (err)
 				return err;
 			thread->gone = gone;
+			if (!thread->active && !thread->used && t->held > MAX_IDLE)
+				free_waiting(thread);
+			thread->used = false;
 		}
 	}
 	return 0;
@@ -379,7 +385,7 @@ static int release_some(struct kx_thread_table *t, bool first, uint64_t watermar
 		*link = thread->next_active;
 		if (!kx_thread_is_needed(thread))
 			drop(t, thread);
-		else if (t->held > MAX_IDLE)
+		else if (t->held > t->o.idle_bytes)
 			free_waiting(thread);
 	}
 	return 0;

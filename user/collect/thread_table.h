@@ -44,6 +44,8 @@ struct kx_thread_options {
 	bool (*look_up)(const void *ctx, uint32_t tid, struct kx_thread_identity *out);
 	const void *look_up_ctx;
 	struct kx_caller_set *callers; /* gets the last payload word of each entry that is written (record --callers); or NULL */
+	/* Memory for waiting events that is kept from one release to the next: page faults would cost more than the events. 0: little. */
+	size_t idle_bytes;
 	size_t max_threads; /* with so many, metadata adds no more threads; 0: no limit */
 };
 
@@ -104,7 +106,7 @@ int kx_thread_table_end_gone(struct kx_thread_table *t);
 
 /*
  * Call it periodically: checks a part of the threads against /proc and ends those that were already
- * gone one round earlier. Errors: -ENOMEM.
+ * gone one round earlier. Frees memory for waiting events of those that had none since. Errors: -ENOMEM.
  */
 int kx_thread_table_sweep(struct kx_thread_table *t);
 

@@ -921,6 +921,143 @@ static void test_random_garbage(void **state)
 	end(&st);
 }
 
+/* Balanced calls in order, as a text: entries and exits, by either way. */
+struct written {
+	struct kx_fdr_call calls[4096];
+	uint32_t n;
+	uint64_t repaired;
+};
+
+static int write_call(struct written *to, const struct kx_event *ev, enum kx_fdr_action action)
+{
+	assert_true(to->n < 4096);
+	to->calls[to->n++] = (struct kx_fdr_call){ ev->tsc, ev->func, ev->cpu, (uint16_t)action };
+	return 0;
+}
+
+static int write_entry(void *ctx, const struct kx_event *ev)
+{
+	return write_call(ctx, ev, KX_FDR_ENTRY);
+}
+
+static int write_exit(void *ctx, const struct kx_event *ev, bool repaired)
+{
+	((struct written *)ctx)->repaired += repaired;
+	return write_call(ctx, ev, ev->kind == KX_EVENT_TAIL_EXIT ? KX_FDR_TAIL_EXIT : KX_FDR_EXIT);
+}
+
+static int write_other(void *ctx, const struct kx_event *ev)
+{
+	return write_call(ctx, ev, (enum kx_fdr_action)100);
+}
+
+/* One event after the other; @simple: as many as possible through kx_callstack_simple_calls. Returns how many those were. */
+static uint32_t write_all(const struct kx_event *events, uint32_t n, bool simple, struct written *to, struct kx_callstack_counts *counts)
+{
+	const struct kx_callstack_sink sink = { write_entry, write_exit, write_other, to, NULL };
+	struct kx_callstack *s = kx_callstack_new(traits, NFUNCS);
+	uint32_t all = 0;
+
+	assert_non_null(s);
+	memset(to, 0, sizeof(*to));
+	memset(counts, 0, sizeof(*counts));
+	for (uint32_t i = 0; i < n;) {
+		/* some calls ask for a part only, by number or by time */
+		uint32_t most = i % 3 ? n - i : 1, done = 0;
+
+		if (simple) {
+			const uint64_t until = i % 2 ? UINT64_MAX : events[n - 1].tsc;
+
+			assert_true(to->n + most <= 4096);
+			done = kx_callstack_simple_calls(s, events + i, most, until, to->calls + to->n);
+			for (uint32_t k = 0; k < done; k++) {
+				const bool entry = to->calls[to->n++].action == KX_FDR_ENTRY;
+
+				assert_true(events[i + k].tsc < until);
+				counts->entries += entry;
+				counts->exits += !entry;
+			}
+			all += done;
+		}
+		if (!done)
+			assert_int_equal(kx_callstack_feed(s, &events[i], &sink, counts), 0);
+		i += done ? done : 1;
+	}
+	kx_callstack_free(s);
+	return all;
+}
+
+/* A walk up and down a stack, with some steps that are no simple ones. */
+static void make_walk(struct program *p, struct kx_event *events, uint32_t n)
+{
+	uint64_t sps[64], tsc = 1000;
+	uint32_t funcs[64], depth = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct kx_event *ev = &events[i];
+
+		tsc += rnd(p, 3);
+		*ev = (struct kx_event){ .tsc = tsc, .cpu = (uint16_t)rnd(p, 2) };
+		if (depth && (depth == 60 || rnd(p, 2))) {
+			depth--;
+			ev->sp = sps[depth];
+			ev->func = funcs[depth];
+			ev->kind = (uint8_t)(rnd(p, 8) ? KX_EVENT_EXIT : KX_EVENT_TAIL_EXIT);
+		} else {
+			const uint64_t above = depth ? sps[depth - 1] : 0x7fff0000, far = rnd(p, 50) ? 0 : 2ull << 20;
+
+			ev->kind = KX_EVENT_ENTRY;
+			ev->sp = rnd(p, 50) ? above - 16 * rnd(p, 6) - far : 0;
+			ev->func = 1 + rnd(p, NFUNCS - 1);
+			sps[depth] = ev->sp;
+			funcs[depth++] = ev->func;
+		}
+		switch (rnd(p, 60)) {
+		case 0:
+			ev->func = 1 + rnd(p, NFUNCS);
+			break;
+		case 1:
+			ev->kind = KX_EVENT_LOSS;
+			break;
+		case 2:
+			ev->is_marker = 1;
+			break;
+		case 3:
+			ev->sp = 0x1000;
+			break;
+		case 4:
+			ev->tsc -= ev->tsc > 1003 ? 3 : 0;
+			break;
+		case 5:
+			ev->words = 1;
+			break;
+		}
+	}
+}
+
+static void test_simple_calls_are_the_same(void **state)
+{
+	static struct kx_event events[500];
+	static struct written one, many;
+	struct kx_callstack_counts counts_of_one, counts_of_many;
+	struct program p = { .seed = 3 };
+	uint32_t simple = 0, repaired = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		make_walk(&p, events, 500);
+		write_all(events, 500, false, &one, &counts_of_one);
+		simple += write_all(events, 500, true, &many, &counts_of_many);
+		repaired += (uint32_t)one.repaired;
+		assert_int_equal(one.n, many.n);
+		assert_memory_equal(one.calls, many.calls, one.n * sizeof(*one.calls));
+		assert_int_equal(one.repaired, many.repaired);
+		assert_memory_equal(&counts_of_one, &counts_of_many, sizeof(counts_of_one));
+	}
+	assert_true(repaired > 1000);
+	assert_true(simple > 20000 && simple < 90000);
+}
+
 /* They are inside what is open, prove what is not, and are never open themselves. */
 static void test_instants(void **state)
 {
@@ -1055,6 +1192,7 @@ int main(void)
 		cmocka_unit_test(test_random_programs_keep_every_exit),
 		cmocka_unit_test(test_random_programs_with_drops),
 		cmocka_unit_test(test_random_garbage),
+		cmocka_unit_test(test_simple_calls_are_the_same),
 		cmocka_unit_test(test_instants),
 		cmocka_unit_test(test_spans),
 		cmocka_unit_test(test_spans_in_calls),

@@ -129,6 +129,84 @@ static void tiny(int version, struct file *f)
 	end(f);
 }
 
+#define AT_ONCE 64u
+
+/* @together: each AT_ONCE calls by one kx_fdr_calls. */
+static uint8_t *write_calls(int version, const struct kx_fdr_call *calls, uint32_t n, bool together, size_t *size)
+{
+	struct kx_fdr_thread *t;
+	uint32_t written;
+	struct file f;
+
+	start(&f, version, 1024);
+	t = kx_fdr_writer_thread(f.w, 10, 20, "w", "p");
+	assert_non_null(t);
+	for (uint32_t i = 0; i < n; i += AT_ONCE) {
+		const uint32_t most = n - i < AT_ONCE ? n - i : AT_ONCE;
+
+		if (together) {
+			assert_int_equal(kx_fdr_calls(t, calls + i, most, &written), 0);
+			assert_int_equal(written, most);
+		}
+		for (const struct kx_fdr_call *c = calls + i; !together && c < calls + i + most; c++)
+			assert_int_equal(c->action == KX_FDR_ENTRY ? kx_fdr_entry(t, c->tsc, c->cpu, c->func, NULL, 0)
+								   : kx_fdr_exit(t, c->tsc, c->cpu, c->func,
+										 c->action == KX_FDR_TAIL_EXIT),
+					 0);
+		if (i % 320 == 0)
+			assert_int_equal(kx_fdr_custom(t, calls[i + most - 1].tsc + 50, "note", 4), 0);
+	}
+	assert_int_equal(kx_fdr_flush(f.w, NULL), 0);
+	assert_int_equal(kx_fdr_writer_hits(f.w), n);
+	end(&f);
+	return read_back(&f, size);
+}
+
+/* The same bytes with pauses, other CPUs, full buffers, times that go back. */
+static void test_many_calls(void **state)
+{
+	enum { N = 5000 };
+	static struct kx_fdr_call calls[N];
+	uint64_t tsc = T0;
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++) {
+		tsc += i % 701 == 700 ? 5ull << 32 : 7 + i % 13;
+		calls[i] = (struct kx_fdr_call){ tsc - (i % 97 == 96 ? 30 : 0), 1 + i % 77, (uint16_t)(i / 211 % 3), (uint16_t)(i % 3) };
+	}
+	for (int version = 1; version <= 5; version++) {
+		size_t size, same;
+		uint8_t *one = write_calls(version, calls, N, false, &size), *many = write_calls(version, calls, N, true, &same);
+
+		assert_true(size > 8 * N);
+		assert_int_equal(size, same);
+		assert_memory_equal(one, many, size);
+		free(one);
+		free(many);
+	}
+}
+
+/* Those before the one that cannot be written are. */
+static void test_many_calls_until_an_error(void **state)
+{
+	struct kx_fdr_call calls[5];
+	struct kx_fdr_thread *t;
+	uint32_t written = 99;
+	struct file f;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++)
+		calls[i] = (struct kx_fdr_call){ T0 + i, i == 3 ? KX_FDR_MAX_FUNC + 1 : 1, 1, KX_FDR_ENTRY };
+	start(&f, 5, 1024);
+	t = kx_fdr_writer_thread(f.w, 10, 20, "w", "p");
+	assert_non_null(t);
+	assert_int_equal(kx_fdr_calls(t, calls, 5, &written), -EINVAL);
+	assert_int_equal(written, 3);
+	assert_int_equal(kx_fdr_calls(t, calls, 0, &written), 0);
+	assert_int_equal(written, 0);
+	end(&f);
+}
+
 static void same_bytes(const struct file *f, const char *hex, size_t zeros)
 {
 	uint8_t want[4096] = { 0 }, *got;
@@ -1033,6 +1111,8 @@ int main(void)
 		cmocka_unit_test(test_dev_full),
 		cmocka_unit_test(test_pipe),
 		cmocka_unit_test(test_broken_pipe),
+		cmocka_unit_test(test_many_calls),
+		cmocka_unit_test(test_many_calls_until_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -37,10 +37,10 @@ struct run {
 	int fd;
 };
 
-static void start_limited(struct run *r, size_t max_threads)
+static void start_limited(struct run *r, size_t max_threads, size_t idle_bytes)
 {
 	const struct kx_fdr_options o = { .tsc_hz = 1000000000, .start_tsc = T0, .wall_sec = 5 };
-	struct kx_thread_options threads = { .linger = LINGER, .max_threads = max_threads };
+	struct kx_thread_options threads = { .linger = LINGER, .max_threads = max_threads, .idle_bytes = idle_bytes };
 	struct kx_err err = { 0 };
 
 	memset(r, 0, sizeof(*r));
@@ -56,7 +56,7 @@ static void start_limited(struct run *r, size_t max_threads)
 
 static void start(struct run *r)
 {
-	start_limited(r, 0);
+	start_limited(r, 0, 0);
 }
 
 static void push(struct run *r, uint32_t tid, enum kx_event_kind kind, uint64_t tsc, uint32_t func,
@@ -492,7 +492,7 @@ static void test_fork_bomb(void **state)
 	struct run r;
 
 	(void)state;
-	start_limited(&r, MAX);
+	start_limited(&r, MAX, 0);
 	for (uint32_t i = 0; i < N; i++) {
 		const struct kx_event ev = { .tsc = T0 + i, .func = TID(i), .words = 3,
 						    .kind = KX_EVENT_THREAD_NEW };
@@ -512,6 +512,30 @@ static void test_fork_bomb(void **state)
 	finish(&r, NULL);
 	assert_int_equal(r.counts.entries, N);
 	assert_int_equal(r.counts.exits, N);
+}
+
+/* Memory of waiting events is kept for the next release, up to a limit, and given back by sweeps once it is not used. */
+static void test_idle_memory(void **state)
+{
+	enum { EVENTS = 1u << 19 }; /* 16 MiB */
+	const uint32_t tid = (uint32_t)getpid();
+
+	(void)state;
+	for (unsigned large = 0; large < 2; large++) {
+		struct run r;
+
+		start_limited(&r, 0, large ? 64u << 20 : 0);
+		for (uint32_t i = 0; i < EVENTS / 2; i++)
+			call(&r, tid, 1, 10 + 2ull * i);
+		assert_true(kx_thread_table_held(r.t) >= EVENTS * sizeof(struct kx_event));
+		release(&r, 100 + EVENTS);
+		assert_int_equal(kx_thread_table_held(r.t) > 0, large);
+		for (int i = 0; i < 32; i++) /* two rounds over 1,024 buckets */
+			assert_int_equal(kx_thread_table_sweep(r.t), 0);
+		assert_int_equal(kx_thread_table_held(r.t), 0);
+		finish(&r, NULL);
+		assert_int_equal(r.counts.entries, EVENTS / 2);
+	}
 }
 
 /* The exit record is lost: a thread that two sweeps do not find in /proc is ended. */
@@ -753,6 +777,7 @@ int main(void)
 		cmocka_unit_test(test_long_calls_after_the_end),
 		cmocka_unit_test(test_memory_of_many_short_threads),
 		cmocka_unit_test(test_fork_bomb),
+		cmocka_unit_test(test_idle_memory),
 		cmocka_unit_test(test_sweep),
 		cmocka_unit_test(test_switch),
 		cmocka_unit_test(test_losses_stay_with_the_id),

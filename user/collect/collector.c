@@ -146,9 +146,11 @@ static int explain(int code, struct kx_err *err)
 static int release(struct kx_collector *c, uint64_t watermark, struct kx_err *err)
 {
 	size_t released = 0;
-	int code = kx_thread_table_release(c->threads, watermark, &c->calls, &c->migrations,
-					   &released);
+	int code;
 
+	if (c->target)
+		kx_thread_table_lost_from(c->threads, kx_target_reader_lost_after(c->target));
+	code = kx_thread_table_release(c->threads, watermark, &c->calls, &c->migrations, &released);
 	c->pending -= released < c->pending ? released : c->pending;
 	return code ? explain(code, err) : 0;
 }

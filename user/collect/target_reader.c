@@ -48,6 +48,7 @@ struct kx_target_reader {
 	uint64_t now, moving;	 /* TSC of the pass; ticks in which rings have moved */
 	bool ending;
 	struct kx_target_reader_counts counts;
+	uint64_t lost_after; /* TSC: before the oldest of the slots that were given up; UINT64_MAX: none was */
 	struct batch batch;
 	struct ring_reader rings[]; /* by CPU */
 };
@@ -63,6 +64,7 @@ int kx_target_reader_new(const struct kx_target_reader_options *options, struct 
 	r->o = *options;
 	r->oldest = options->start_tsc > early ? options->start_tsc - early : 0;
 	r->now = r->newest = options->start_tsc;
+	r->lost_after = UINT64_MAX;
 	kx_target_threads_init(&r->threads, options->in.pid, options->tsc_hz);
 	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++)
 		r->rings[cpu].read = rings->items[cpu].tail;
@@ -99,6 +101,25 @@ void kx_target_reader_ending(struct kx_target_reader *r)
 	r->ending = true;
 }
 
+static void give_up(struct kx_target_reader *r, const struct stuck_slot *stuck)
+{
+	r->counts.given_up++;
+	if (stuck->limit < r->lost_after)
+		r->lost_after = stuck->limit;
+}
+
+static void give_up_all(struct kx_target_reader *r, struct ring_reader *s)
+{
+	for (unsigned i = 0; i < s->nstuck; i++)
+		give_up(r, &s->stuck[i]);
+	s->nstuck = 0;
+}
+
+uint64_t kx_target_reader_lost_after(const struct kx_target_reader *r)
+{
+	return r->lost_after;
+}
+
 uint64_t kx_target_reader_head(struct kx_target_reader *r, unsigned cpu)
 {
 	struct kx_ring *ring = &r->o.in.rings->items[cpu];
@@ -112,8 +133,7 @@ uint64_t kx_target_reader_head(struct kx_target_reader *r, unsigned cpu)
 	if (head - ring->tail > r->o.in.rings->nslots || head - ring->tail < s->read - ring->tail) {
 		s->damaged = true;
 		r->counts.damaged++;
-		r->counts.given_up += s->nstuck;
-		s->nstuck = 0;
+		give_up_all(r, s);
 		ring->tail = s->read; /* the writers are not told */
 		return s->read;
 	}
@@ -205,8 +225,11 @@ static inline int add_record(struct kx_target_reader *r, unsigned cpu, uint64_t 
 	const struct kx_wire_record *rec = &b->records[b->n];
 
 	if (!is_valid(r, rec)) {
-		r->counts.invalid++;
-		return hand_over(r);
+		/* before it is counted: of an error it is still to be read, too */
+		const int code = hand_over(r);
+
+		r->counts.invalid += !code;
+		return code;
 	}
 	if (!b->n || rec->tid != b->records[0].tid)
 		return add_of_thread(r, cpu, position, rec);
@@ -260,7 +283,7 @@ static int settle(struct kx_target_reader *r, unsigned cpu, uint64_t head)
 		if (!code && copy_record(&rings->items[cpu].slots[at & (rings->nslots - 1)], at, r->batch.records))
 			code = add_alone(r, cpu, at);
 		else if (!code && is_given_up(r, cpu, stuck, head))
-			r->counts.given_up++;
+			give_up(r, stuck);
 		else
 			s->stuck[kept++] = *stuck;
 	}
@@ -372,8 +395,7 @@ uint64_t kx_target_reader_count_rest(struct kx_target_reader *r)
 		if (!ring->header)
 			continue;
 		head = kx_target_reader_head(r, cpu);
-		r->counts.given_up += s->nstuck;
-		s->nstuck = 0;
+		give_up_all(r, s);
 		for (; s->read != head; s->read++) {
 			if (!copy_record(&ring->slots[s->read & (rings->nslots - 1)], s->read, &rec))
 				r->counts.given_up++;

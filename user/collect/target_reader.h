@@ -98,6 +98,12 @@ struct kx_target_reader_counts {
 
 void kx_target_reader_get_counts(const struct kx_target_reader *r, struct kx_target_reader_counts *out);
 
+/*
+ * TSC: calls of any of the process's threads may have been lost since then, as slots were given up: which threads they belong to is
+ * not known. UINT64_MAX: none was.
+ */
+uint64_t kx_target_reader_lost_after(const struct kx_target_reader *r);
+
 /* Whether records and losses of thread @tid are believed. */
 bool kx_target_reader_has_thread(struct kx_target_reader *r, uint32_t tid);
 

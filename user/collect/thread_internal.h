@@ -57,6 +57,7 @@ struct kx_thread_table {
 	size_t swept;	 /* buckets swept so far, modulo nbuckets */
 	size_t held;	 /* bytes of memory for waiting events, of all threads */
 	struct kx_event_sort sort;
+	uint64_t lost_from; /* of all threads, beside their own gaps */
 	uint64_t unnamed;
 	uint64_t written; /* threads whose stream has ended and has records, in any file */
 

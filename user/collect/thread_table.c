@@ -28,6 +28,7 @@ struct kx_thread_table *kx_thread_table_new(const struct kx_thread_options *opti
 	t->nbuckets = FIRST_BUCKETS;
 	t->o = *options;
 	t->session_note = options->session_note;
+	t->lost_from = UINT64_MAX;
 	if (t->o.idle_bytes < MAX_IDLE)
 		t->o.idle_bytes = MAX_IDLE;
 	return t;
@@ -126,7 +127,7 @@ static struct kx_thread *add(struct kx_thread_table *t, uint32_t tid)
 	thread->table = t;
 	thread->tid = tid;
 	thread->sorted = true;
-	thread->lost_from = UINT64_MAX;
+	thread->lost_from = t->lost_from;
 	thread->next_in_bucket = *bucket(t, tid);
 	*bucket(t, tid) = thread;
 	t->nthreads++;
@@ -276,6 +277,14 @@ int kx_thread_push_calls(struct kx_thread *thread, const struct kx_wire_record *
 	return 0;
 }
 
+static void lost_from(struct kx_thread *thread, uint64_t tsc)
+{
+	if (tsc < thread->lost_from)
+		thread->lost_from = tsc;
+	if (thread->stack)
+		kx_callstack_lost_from(thread->stack, tsc);
+}
+
 int kx_thread_push_gap(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
 		       uint64_t to, uint16_t cpu)
 {
@@ -286,11 +295,18 @@ int kx_thread_push_gap(struct kx_thread *thread, uint64_t entries, uint64_t exit
 	if (words[0] <= thread->lost_to)
 		words[0] = thread->lost_to < to ? thread->lost_to + 1 : to;
 	thread->lost_to = to;
-	if (words[0] < thread->lost_from)
-		thread->lost_from = words[0];
-	if (thread->stack)
-		kx_callstack_lost_from(thread->stack, words[0]);
+	lost_from(thread, words[0]);
 	return kx_thread_push(thread, &ev, words);
+}
+
+void kx_thread_table_lost_from(struct kx_thread_table *t, uint64_t tsc)
+{
+	if (tsc >= t->lost_from)
+		return;
+	t->lost_from = tsc;
+	for (size_t i = 0; i < t->nbuckets; i++)
+		for (struct kx_thread *thread = t->buckets[i]; thread; thread = thread->next_in_bucket)
+			lost_from(thread, tsc);
 }
 
 int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,

@@ -84,6 +84,9 @@ int kx_thread_push_loss(struct kx_thread *thread, uint64_t entries, uint64_t exi
 int kx_thread_push_gap(struct kx_thread *thread, uint64_t entries, uint64_t exits, uint64_t from,
 		       uint64_t to, uint16_t cpu);
 
+/* Entries of any thread may have been lost since @tsc: exits without one count as those of lost calls. */
+void kx_thread_table_lost_from(struct kx_thread_table *t, uint64_t tsc);
+
 /*
  * Writes all events older than @watermark, each thread's in order of time. Adds to the counters;
  * *@released: events that no longer wait. Errors: the FDR writer's, -ENOMEM.

@@ -25,6 +25,7 @@ __u32 kx_caller_tgid = 0; /* as the first pid namespace has it */
 #include "kernel.bpf.h"
 #include "instant.bpf.h"
 #include "marker.bpf.h"
+#include "tick.bpf.h"
 
 /* Arguments from the registers, and the return address that the stack pointer pointed at when the call began. */
 static __noinline int put_arguments(struct pt_regs *ctx, __u64 cookie, __u32 tid, __u32 func)

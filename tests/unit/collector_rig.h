@@ -48,6 +48,7 @@ struct rig {
 	struct kx_rings *target;
 	const uint32_t *tids; /* threads that finish() shows as "a", "b" ..., if not NULL */
 	unsigned ntids;
+	bool runs, wake;     /* what target_runs returns, and was last asked for */
 	bool real_time;	     /* the clock is the TSC */
 	uint64_t wait_ticks; /* by which rig_wait advances the clock */
 };
@@ -91,6 +92,14 @@ static void rig_reduced(void *ctx, uint64_t *calls, uint64_t *too_deep)
 	(void)ctx;
 	*calls = 11;
 	*too_deep = 3;
+}
+
+static bool rig_target_runs(void *ctx, bool wake)
+{
+	struct rig *r = ctx;
+
+	r->wake = wake;
+	return r->runs;
 }
 
 static void make_target(struct rig *r, uint64_t first)
@@ -149,6 +158,7 @@ static void start_rig(struct rig *r, uint64_t first, bool target)
 					       .losses = rig_losses,
 					       .thread_losses = rig_thread_losses,
 					       .reduced = rig_reduced,
+					       .target_runs = rig_target_runs,
 					       .ctx = r };
 	if (target)
 		make_target(r, first);

@@ -690,6 +690,13 @@ static void test_store(void **state)
 	kx_flight_store_free(s);
 }
 
+static void note(struct kx_pass_wait *w, uint64_t now, uint64_t arrived, uint64_t waiting, uint64_t held, bool runs)
+{
+	const struct kx_pass_arrivals got = { arrived, waiting, held, runs };
+
+	kx_pass_wait_note(w, now, &got);
+}
+
 /* How long to wait; see pass_wait.h. Rings of 524,288 slots: half of one is 8.7 ms at the fastest rate. */
 static void test_wait(void **state)
 {
@@ -700,27 +707,30 @@ static void test_wait(void **state)
 	(void)state;
 	kx_pass_wait_init(&w, hz, 524288, 0);
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 8);
-	kx_pass_wait_note(&w, 10 * ms, 100000, 0, 0); /* 10 M/s: an eighth is 65,536 slots */
+	note(&w, 10 * ms, 100000, 0, 0, false); /* 10 M/s: an eighth is 65,536 slots */
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 6);
 	assert_int_equal(kx_pass_wait_ms(&w, 3), 3);
-	kx_pass_wait_note(&w, 20 * ms, 100000, 40000, 40000); /* some arrived during the pass */
+	note(&w, 20 * ms, 100000, 40000, 40000, false); /* some arrived during the pass */
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 2);
-	kx_pass_wait_note(&w, 30 * ms, 200000, 65536, 65536);
+	note(&w, 30 * ms, 200000, 65536, 65536, false);
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 0);
-	kx_pass_wait_note(&w, 31 * ms, 500000, 0, 0); /* faster than that it cannot look */
+	note(&w, 31 * ms, 500000, 0, 0, false); /* faster than that it cannot look */
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 1);
 	/* a slot is not finished: 20,000 slots are left below three quarters of the ring, at 10 M/s */
-	kx_pass_wait_note(&w, 32 * ms, 1, 0, 0);
-	kx_pass_wait_note(&w, 42 * ms, 100000, 0, 393216 - 20000);
+	note(&w, 32 * ms, 1, 0, 0, false);
+	note(&w, 42 * ms, 100000, 0, 393216 - 20000, false);
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 2);
-	kx_pass_wait_note(&w, 52 * ms, 100000, 0, 393216);
+	note(&w, 52 * ms, 100000, 0, 393216, false);
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 1);
-	kx_pass_wait_note(&w, 60 * ms, 1, 0, 0); /* one record: a rate that may rise */
+	note(&w, 60 * ms, 1, 0, 0, false); /* one record: a rate that may rise */
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 8);
 	while (kx_pass_wait_ms(&w, 250) < 250 && ++quiet < 1000)
-		kx_pass_wait_note(&w, (60 + quiet) * ms, 0, 0, 0);
+		note(&w, (60 + quiet) * ms, 0, 0, 0, false);
 	assert_int_equal(quiet, 36);
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 100);
+	/* the process has a CPU: it may fill half a ring in 8.7 ms */
+	note(&w, 1000 * ms, 0, 0, 0, true);
+	assert_int_equal(kx_pass_wait_ms(&w, 100), 8);
 	kx_pass_wait_init(&w, hz, 64, 0);
 	assert_int_equal(kx_pass_wait_ms(&w, 100), 1);
 	assert_int_equal(kx_collector_next_wait_ms(NULL, 100), 100);
@@ -745,6 +755,15 @@ static void test_wait_of_collector(void **state)
 	for (unsigned i = 0; i < 32; i++)
 		record(&r, 1, i % 2 ? KX_EVENT_EXIT : KX_EVENT_ENTRY, 1100 * MS + i, tids[0], 1);
 	pass(&r, 1200 * MS);
+	assert_int_equal(kx_collector_next_wait_ms(r.c, 250), 1);
+	/* nothing has arrived: wake up when the process gets a CPU, unless it has one */
+	assert_false(r.wake);
+	for (unsigned i = 0; i < 1000; i++)
+		pass(&r, (uint64_t)((1300 + i) * MS));
+	assert_int_equal(kx_collector_next_wait_ms(r.c, 250), 250);
+	assert_true(r.wake);
+	r.runs = true;
+	pass(&r, 2400 * MS);
 	assert_int_equal(kx_collector_next_wait_ms(r.c, 250), 1);
 	stop(&r);
 }

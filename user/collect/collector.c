@@ -190,7 +190,12 @@ static int pass(struct kx_collector *c, bool *drained, struct kx_err *err)
 	if (c->target) {
 		uint64_t held = 0, waiting = kx_collector_waiting(c, &held);
 
-		kx_pass_wait_note(&c->pass_wait, now, arrived, waiting, held);
+		const bool quiet = !arrived && !waiting;
+		const struct kx_pass_arrivals got = {
+			.arrived = arrived, .waiting = waiting, .held = held, .runs = c->in.target_runs && c->in.target_runs(c->in.ctx, quiet)
+		};
+
+		kx_pass_wait_note(&c->pass_wait, now, &got);
 	}
 	return release(c, c->watermark, err);
 }

@@ -19,28 +19,28 @@ void kx_pass_wait_init(struct kx_pass_wait *w, uint64_t hz, uint32_t nslots, uin
 	w->wait_ms = busy_ms(w);
 }
 
-void kx_pass_wait_note(struct kx_pass_wait *w, uint64_t now, uint64_t arrived, uint64_t waiting, uint64_t held)
+void kx_pass_wait_note(struct kx_pass_wait *w, uint64_t now, const struct kx_pass_arrivals *got)
 {
 	const double passed_ms = (double)(now - w->last) * 1e3 / (double)w->hz, eighth = w->nslots / 8.0;
-	double left, room = w->nslots * 0.75 - (double)held;
+	double left, room = w->nslots * 0.75 - (double)got->held;
 
 	w->last = now;
-	if (!arrived && !waiting) {
+	if (!got->arrived && !got->waiting && !got->runs) {
 		w->wait_ms = w->wait_ms < FIRST_MS ? FIRST_MS : w->wait_ms * QUIET_FACTOR;
 		if (w->wait_ms > LONGEST_MS)
 			w->wait_ms = LONGEST_MS;
 		return;
 	}
 	w->wait_ms = busy_ms(w);
-	left = (double)waiting < eighth ? eighth - (double)waiting : 0;
+	left = (double)got->waiting < eighth ? eighth - (double)got->waiting : 0;
 	if (left == 0) {
 		w->wait_ms = 0;
 		return;
 	}
 	if (room < left)
 		left = room > 0 ? room : 0;
-	if (arrived && passed_ms * left / (double)arrived < w->wait_ms)
-		w->wait_ms = passed_ms * left / (double)arrived;
+	if (got->arrived && passed_ms * left / (double)got->arrived < w->wait_ms)
+		w->wait_ms = passed_ms * left / (double)got->arrived;
 	if (w->wait_ms < FIRST_MS)
 		w->wait_ms = FIRST_MS;
 }

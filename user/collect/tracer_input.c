@@ -32,6 +32,11 @@ static void reduced(void *ctx, uint64_t *calls, uint64_t *too_deep)
 	kx_tracer_reduced(ctx, calls, too_deep);
 }
 
+static bool target_runs(void *ctx, bool wake)
+{
+	return kx_tracer_process_runs(ctx, wake);
+}
+
 static void conditions(void *ctx, uint64_t counts[KX_CONDITION_COUNTS])
 {
 	kx_tracer_condition_counts(ctx, counts);
@@ -47,6 +52,7 @@ struct kx_collector_input kx_tracer_input(struct kx_tracer *t)
 					    .losses = losses,
 					    .thread_losses = thread_losses,
 					    .reduced = reduced,
+					    .target_runs = target_runs,
 					    .conditions = conditions,
 					    .ctx = t };
 }

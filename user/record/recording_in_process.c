@@ -3,6 +3,7 @@
 
 #include "doctor/in_process_cost.h"
 #include "record/recording_internal.h"
+#include "tracer/sources.h"
 
 /* The summary has their number; kxray functions --in-process has the reasons. */
 static void on_refused(void *ctx, const struct kx_function *f, const char *reason)
@@ -70,6 +71,8 @@ int kx_recording_in_process_install(struct recording *r, struct kx_err *err)
 
 void kx_recording_in_process_open(struct recording *r)
 {
+	/* without them the reader looks at the rings at a pace of its own */
+	kx_sources_attach(r->tracer, KX_SOURCE_TICKS, NULL);
 	if (kx_in_process_enable(r->in_process, true))
 		kx_notice(&r->notices, "calls are not recorded in process: process %d has ended", r->targets.pids[0]);
 }

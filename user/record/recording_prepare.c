@@ -167,6 +167,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 					     .callers = r->o->callers,
 					     .budget_functions = r->o->max_overhead > 0 ? kx_recording_max_functions(r) : 0,
 					     .sample_hz = r->o->sample_hz,
+					     .ticks = r->o->in_process,
 					     .syscall_results = r->o->nargs > 0 || r->o->results,
 					     .results = r->o->results,
 					     .value_functions = kx_recorded_values_wanted(r->o) || r->o->nrules ? kx_recording_max_functions(r) : 0,

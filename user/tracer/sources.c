@@ -88,6 +88,11 @@ static bool samples_wanted(const struct kx_tracer_options *o)
 	return o->sample_hz;
 }
 
+static bool ticks_wanted(const struct kx_tracer_options *o)
+{
+	return o->ticks;
+}
+
 static int attach_samples(struct kx_tracer *t, struct kx_err *err)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
@@ -154,6 +159,11 @@ static const struct source sources[KX_SOURCES] = {
 			       .programs = { PROGRAM(kx_fault_user), PROGRAM(kx_fault_kernel) },
 			       .may_be_missing = true,
 			       .missed = count_recursion },
+	[KX_SOURCE_TICKS] = { .name = "timer interrupts",
+			      .programs = { PROGRAM(kx_tick) },
+			      .on_demand = true,
+			      .may_be_missing = true,
+			      .wanted = ticks_wanted },
 };
 
 /* Leaves out the programs whose tracepoint this kernel does not have. */

@@ -23,6 +23,7 @@ enum kx_source_id {
 	KX_SOURCE_SYSCALLS,
 	KX_SOURCE_SAMPLES, /* on-CPU samples, options.sample_hz times per second of CPU time */
 	KX_SOURCE_FAULTS,    /* page faults of the traced threads */
+	KX_SOURCE_TICKS,     /* timer interrupts of a process that records itself: no records, see kx_tracer_process_runs */
 	KX_SOURCES,
 };
 

@@ -243,6 +243,16 @@ void kx_tracer_poll_events(struct kx_tracer *t)
 	ring_buffer__consume(t->doorbell);
 }
 
+bool kx_tracer_process_runs(struct kx_tracer *t, bool wake)
+{
+	const uint32_t ticks = __atomic_load_n(&t->skel->bss->kx_ticks, __ATOMIC_RELAXED);
+	const bool runs = ticks != t->ticks;
+
+	t->ticks = ticks;
+	__atomic_store_n(&t->skel->bss->kx_wake_at_tick, wake && !runs, __ATOMIC_RELAXED);
+	return runs;
+}
+
 struct kx_clock *kx_tracer_clock(struct kx_tracer *t)
 {
 	return t->clock;

@@ -53,6 +53,7 @@ struct kx_tracer_options {
 		bool depth;   /* some are about the depth */
 		bool values;  /* calls that wait for their results may have values */
 	} conditions;
+	bool ticks;               /* see kx_tracer_process_runs */
 	bool flight;              /* report ends of processes and triggers */
 	unsigned nargs;           /* most words of arguments an entry carries beside that */
 	unsigned max_depth;       /* deeper calls are not written; 0: all are, else at most KX_MAX_DEPTH */
@@ -155,6 +156,12 @@ void kx_tracer_link_map_ack(struct kx_tracer *t, uint32_t changes);
  * and passes on process events. */
 int kx_tracer_doorbell_fd(const struct kx_tracer *t);
 void kx_tracer_poll_events(struct kx_tracer *t);
+
+/*
+ * With options.ticks, of a single process, and KX_SOURCE_TICKS attached: whether it has had a CPU since the last call, as far as
+ * timer interrupts show. @wake: if not, the doorbell's descriptor becomes readable once when it has one.
+ */
+bool kx_tracer_process_runs(struct kx_tracer *t, bool wake);
 
 /*
  * Calls of function @func are triggers: each at its entry, or those that last longer than @over_ns (0: none).

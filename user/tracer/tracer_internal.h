@@ -27,6 +27,7 @@ struct kx_tracer {
 	enum kx_kernel_mechanism kernel;
 	bool wanted[KX_SOURCES]; /* see sources.c */
 	unsigned sample_hz;
+	uint32_t ticks; /* as last read */
 	uint32_t budget; /* ids below this are counted and sampled; 0: there is no budget */
 	struct kx_budget_rate *rates; /* by id */
 	uint64_t *counts;	      /* [CPU * budget + id] */

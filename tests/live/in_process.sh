@@ -95,6 +95,10 @@ TARGETS=$BUILD/tests/hazards start_target loop
 TARGET_PID=$PID ran=0
 start_kxray "$PID" -f 'hz_*' --in-process
 works
+# Its reader goes before other threads, and a process that gets a CPU wakes it. Field 19 of stat is the nice value.
+assert_eq "the reader's priority" "$(awk '{ print $19 }' "/proc/$KX_PID/stat")" -10
+assert_contains "a program at the timer interrupt" "$(awk '/^prog_id/ { print $2 }' "/proc/$KX_PID"/fdinfo/* 2>/dev/null |
+	xargs -n 1 "${BPFTOOL:-$(command -v bpftool || echo /usr/sbin/bpftool)}" prog show id)" "name kx_tick"
 assert "before a kill: jumps" "no byte differs from the file" test "$(changed)" -gt 0
 keeper
 kill -KILL "$KX_PID"

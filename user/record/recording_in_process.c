@@ -2,6 +2,7 @@
 #include "record/recording_in_process.h"
 
 #include "doctor/in_process_cost.h"
+#include "record/reader_priority.h"
 #include "record/recording_internal.h"
 #include "tracer/sources.h"
 
@@ -73,6 +74,7 @@ void kx_recording_in_process_open(struct recording *r)
 {
 	/* without them the reader looks at the rings at a pace of its own */
 	kx_sources_attach(r->tracer, KX_SOURCE_TICKS, NULL);
+	r->priority_raised = kx_reader_priority_raise();
 	if (kx_in_process_enable(r->in_process, true))
 		kx_notice(&r->notices, "calls are not recorded in process: process %d has ended", r->targets.pids[0]);
 }
@@ -83,6 +85,9 @@ void kx_recording_in_process_end(struct recording *r)
 	struct kx_err why = { 0 };
 
 	kx_in_process_enable(r->in_process, false);
+	if (r->priority_raised)
+		kx_reader_priority_restore();
+	r->priority_raised = false;
 	if (kx_in_process_remove(r->in_process, &stays, &why))
 		kx_notice(&r->notices,
 			  "the jumps in process %d stay, and record nothing: %s; 'kxray detach -p %d' takes them out later",

@@ -56,6 +56,7 @@ struct recording {
 	struct kx_probe_sets probes;
 	struct kx_in_process *in_process; /* NULL: only BPF records */
 	double in_process_ns; /* that a call recorded by it takes; 0: not known */
+	bool priority_raised; /* of the thread that reads its rings */
 	struct kx_exit_move_list moves; /* exits that have moved */
 	uint32_t marker_tables; /* how many of KX_MARKER_TABLES have a marker's place */
 	struct kx_condition_globs globs; /* texts of conditions */

@@ -302,9 +302,11 @@ static void test_stale_reader(void **state)
 	p.rings->heartbeat = __rdtsc() + (1ull << 41);
 	p.recorder(ENTRY | 1, 0, p.head);
 	assert_int_equal(p.head->enabled, 1);
+	assert_int_equal(p.rings->switched_off, 0);
 	p.rings->heartbeat = __rdtsc() - (1ull << 41);
 	p.recorder(ENTRY | 1, 0, p.head);
 	assert_int_equal(p.head->enabled, 0);
+	assert_int_equal(p.rings->switched_off, 1);
 	assert_int_equal(p.head->magic, KX_PATCH_MAGIC);
 	assert_ptr_equal(p.head->rings, p.rings);
 }

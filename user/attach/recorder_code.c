@@ -129,8 +129,10 @@ inlined void lose(struct kx_target_rings *rings, struct kx_ring_header *ring, ui
 	__atomic_fetch_add(&ring->lost[KX_LOSS_RING_FULL], 1, __ATOMIC_RELAXED);
 	/* signed: the reader's clock may be some ticks ahead */
 	if ((int64_t)(clock - __atomic_load_n(&rings->heartbeat, __ATOMIC_RELAXED)) >
-	    (int64_t)rings->patience)
+	    (int64_t)rings->patience) {
 		__atomic_store_n(&head->enabled, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&rings->switched_off, 1, __ATOMIC_RELAXED);
+	}
 }
 
 /* Writes the record at @position of @ring, which is this call's own. */

@@ -97,5 +97,10 @@ void kx_recording_in_process_end(struct recording *r)
 			  "the jumps are out of process %d; the code that they led to stays mapped there, as a thread may still be in it: "
 			  "'kxray detach -p %d' unmaps it later",
 			  r->targets.pids[0], r->targets.pids[0]);
+	if (__atomic_load_n(&kx_in_process_memory(r->in_process)->switched_off, __ATOMIC_RELAXED))
+		kx_notice(&r->notices,
+			  "the recorder in process %d has switched itself off, as a ring was full and kxray had not read it for some 10 s: kxray was "
+			  "stopped, or its file could not be written for so long; calls after that are neither recorded nor counted as lost",
+			  r->targets.pids[0]);
 	kx_in_process_get_counts(r->in_process, &r->result->in_process);
 }

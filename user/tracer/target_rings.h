@@ -45,7 +45,7 @@ struct kx_target_rings {
 	/* ticks: a writer that finds a full ring with an older heartbeat sets enabled to 0 */
 	uint64_t patience;
 	uint32_t epoch; /* the reader adds 1 before it reads losses */
-	uint32_t pad;
+	uint32_t switched_off; /* 1: a writer has, for that reason; later calls are not even counted */
 	uint64_t lost_no_cpu; /* calls on CPUs that have no ring */
 	/* losses that found no room in losses[]; they are in the rings' lost[] too */
 	uint64_t lost_no_thread;

@@ -62,6 +62,12 @@ static int add_node(struct kx_stacks *s, uint32_t parent, uint32_t func, bool is
 	return 0;
 }
 
+/* Room for one more node in the hash table. */
+static int reserve_place(struct kx_stacks *s)
+{
+	return s->nhashed * 2 >= s->nplaces ? grow_places(s) : 0;
+}
+
 /* Puts the node into the hash table, unless it is there. */
 static int hash_node(struct kx_stacks *s, uint32_t index)
 {
@@ -69,7 +75,7 @@ static int hash_node(struct kx_stacks *s, uint32_t index)
 
 	if (node->hashed)
 		return 0;
-	if (s->nhashed * 2 >= s->nplaces && grow_places(s))
+	if (reserve_place(s))
 		return -ENOMEM;
 	put_place(s->places, s->nplaces, hash_of(node->parent, node->func, node->is_name), index);
 	node->hashed = true;
@@ -77,35 +83,43 @@ static int hash_node(struct kx_stacks *s, uint32_t index)
 	return 0;
 }
 
-/* Whether the node of @func below @parent is in the hash table. */
-static inline bool find_node(const struct kx_stacks *s, uint32_t parent, uint32_t func, bool is_name,
-			     uint32_t *out)
+/* The place of the node of @func below @parent in the hash table, or a free one for it. */
+static inline uint64_t *find_place(const struct kx_stacks *s, uint32_t parent, uint32_t func, bool is_name)
 {
 	uint64_t h = hash_of(parent, func, is_name);
+	size_t at = h & (s->nplaces - 1);
 
-	for (size_t at = h & (s->nplaces - 1); s->places[at]; at = (at + 1) & (s->nplaces - 1)) {
-		const struct kx_stack *node;
+	for (; s->places[at]; at = (at + 1) & (s->nplaces - 1)) {
+		const struct kx_stack *node = &s->nodes[(uint32_t)s->places[at] - 1];
 
-		if (s->places[at] >> 32 != h >> 32)
-			continue;
-		*out = (uint32_t)s->places[at] - 1;
-		node = &s->nodes[*out];
-		if (node->parent == parent && node->func == func && node->is_name == is_name)
-			return true;
+		if (s->places[at] >> 32 == h >> 32 && node->parent == parent && node->func == func &&
+		    node->is_name == is_name)
+			break;
 	}
-	return false;
+	return &s->places[at];
 }
 
-/* The node of name @i below @parent, made if it is new. Names are always in the table. */
-static int find_named(struct kx_stacks *s, uint32_t parent, size_t i, uint32_t *out)
+/* The node of @func below @parent by the hash table alone, made and put there if it is new. */
+static int find_or_hash(struct kx_stacks *s, uint32_t parent, uint32_t func, bool is_name, uint32_t *out)
 {
-	int r;
+	uint64_t *place;
+	int r = reserve_place(s);
 
-	if (find_node(s, parent, (uint32_t)i, true, out))
+	if (r)
+		return r;
+	place = find_place(s, parent, func, is_name);
+	if (*place) {
+		*out = (uint32_t)*place - 1;
 		return 0;
+	}
 	*out = (uint32_t)s->nnodes;
-	r = add_node(s, parent, (uint32_t)i, true);
-	return r ? r : hash_node(s, *out);
+	r = add_node(s, parent, func, is_name);
+	if (r)
+		return r;
+	*place = hash_of(parent, func, is_name) >> 32 << 32 | (*out + 1);
+	s->nodes[*out].hashed = true;
+	s->nhashed++;
+	return 0;
 }
 
 int kx_stacks_named(struct kx_stacks *s, uint32_t parent, const char *name, uint32_t *out)
@@ -125,25 +139,34 @@ int kx_stacks_named(struct kx_stacks *s, uint32_t parent, const char *name, uint
 			return -ENOMEM;
 		s->nnames++;
 	}
-	return find_named(s, parent, i, out);
+	return find_or_hash(s, parent, (uint32_t)i, true, out); /* names are always there */
+}
+
+/*
+ * The place is another child's: this one is in the hash table. If it is new it stays there, so that nothing else must be
+ * touched for it; if it is called again it takes the place.
+ */
+static int second_child(struct kx_stacks *s, uint32_t parent, uint32_t func, uint32_t *out)
+{
+	size_t before = s->nnodes;
+	int r = find_or_hash(s, parent, func, false, out);
+
+	if (r || s->nnodes > before)
+		return r;
+	r = hash_node(s, s->nodes[parent].children[func % 4]);
+	if (!r)
+		s->nodes[parent].children[func % 4] = *out;
+	return r;
 }
 
 int kx_stacks_other_child(struct kx_stacks *s, uint32_t parent, uint32_t func, uint32_t *out)
 {
-	uint32_t present = s->nodes[parent].children[func % 4];
-	int r = 0;
+	int r;
 
-	if (present) {
-		/* both places are likely to miss the cache, and so do it together */
-		__builtin_prefetch(&s->places[hash_of(parent, func, false) & (s->nplaces - 1)]);
-		r = hash_node(s, present);
-	}
-	if (r)
-		return r;
-	if (!present || !find_node(s, parent, func, false, out)) {
-		*out = (uint32_t)s->nnodes;
-		r = add_node(s, parent, func, false);
-	}
+	if (s->nodes[parent].children[func % 4])
+		return second_child(s, parent, func, out);
+	*out = (uint32_t)s->nnodes;
+	r = add_node(s, parent, func, false);
 	if (!r)
 		s->nodes[parent].children[func % 4] = *out;
 	return r;
@@ -154,11 +177,43 @@ int kx_stacks_init(struct kx_stacks *s)
 	return grow_places(s);
 }
 
-void kx_stacks_free(struct kx_stacks *s)
+static void free_names(struct kx_stacks *s)
 {
 	for (size_t i = 0; i < s->nnames; i++)
 		free(s->names[i]);
 	free(s->names);
+	s->names = NULL;
+	s->nnames = 0;
+}
+
+/* Empties the place of the node, which is in the table, among places that may be empty already. */
+static void clear_place(struct kx_stacks *s, size_t index)
+{
+	const struct kx_stack *node = &s->nodes[index];
+	size_t at = hash_of(node->parent, node->func, node->is_name) & (s->nplaces - 1);
+
+	while ((uint32_t)s->places[at] != (uint32_t)(index + 1))
+		at = (at + 1) & (s->nplaces - 1);
+	s->places[at] = 0;
+}
+
+void kx_stacks_clear(struct kx_stacks *s)
+{
+	/* a large table that has few nodes now is not written for them */
+	bool few = s->nhashed < s->nplaces / 64;
+
+	for (size_t i = 0; few && i < s->nnodes; i++)
+		if (s->nodes[i].hashed)
+			clear_place(s, i);
+	if (!few)
+		memset(s->places, 0, s->nplaces * sizeof(*s->places));
+	s->nnodes = s->nhashed = 0;
+	free_names(s);
+}
+
+void kx_stacks_free(struct kx_stacks *s)
+{
+	free_names(s);
 	kx_huge_array_free(s->nodes, s->room, sizeof(*s->nodes));
 	kx_huge_array_free(s->places, s->nplaces, sizeof(*s->places));
 	memset(s, 0, sizeof(*s));

@@ -4,8 +4,8 @@
  * engine of folded stacks (exporters/folded.c) and of the trees of calls (report/call_tree.h).
  *
  * Memory grows with distinct stacks. A node is in its parent's children[], by the low bits of its function, or in the
- * hash table once another child has taken that place: so most new nodes are neither looked for nor put there, because
- * the place is free.
+ * hash table where another child has that place: so most new nodes are neither looked for nor put there, because the place is
+ * free.
  */
 #ifndef KX_STACKS_H
 #define KX_STACKS_H
@@ -24,7 +24,7 @@ struct kx_stack {
 	uint32_t is_name : 1; /* func is an index into names: of a process, a thread, ... */
 	uint32_t func;
 	union {
-		uint32_t children[4]; /* the child used last, by the low bits of func; 0: none */
+		uint32_t children[4]; /* one of those with the same low bits of func; 0: there is none */
 		struct {
 			uint64_t ticks, calls;
 		} sums; /* for users who look for no more children */
@@ -45,11 +45,13 @@ struct kx_stacks {
 /* @s is all zero. -ENOMEM, else 0; free with kx_stacks_free. */
 int kx_stacks_init(struct kx_stacks *s);
 void kx_stacks_free(struct kx_stacks *s);
+/* Forgets all nodes and names; keeps the memory for others. */
+void kx_stacks_clear(struct kx_stacks *s);
 
 /* The node with this name below @parent, which may be KX_STACKS_ROOT; made if it is new. -ENOMEM, else 0. */
 int kx_stacks_named(struct kx_stacks *s, uint32_t parent, const char *name, uint32_t *out);
 
-/* The node of @func below @parent if it was the last one in its place, as most are: most functions call few others. Else 0. */
+/* The node of @func below @parent if it has its place there, as most have: most functions call few others. Else 0. */
 static inline uint32_t kx_stacks_last_child(const struct kx_stacks *s, uint32_t parent, uint32_t func)
 {
 	uint32_t node = s->nodes[parent].children[func % 4];

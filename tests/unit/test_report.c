@@ -477,6 +477,9 @@ static void ticks_to_nanoseconds(void **state)
 	assert_int_equal(kx_trace_ns(3, 2000000000), 2); /* 1.5, rounded */
 	assert_int_equal(kx_trace_ns(12345, 0), 12345);
 	assert_true(kx_trace_ns(UINT64_MAX, 1000000000) == UINT64_MAX);
+	/* whole seconds and a rest: 2^60 * 10^9 / 2100000001, of which the rest is 0.844, and what is a half */
+	assert_true(kx_trace_ns(1ull << 60, 2100000001) == 549010240027541303);
+	assert_true(kx_trace_ns((1ull << 40) + 1, 2000000000) == (1ull << 39) + 1);
 	assert_true(kx_trace_ns(UINT64_MAX, 1) == UINT64_MAX);
 	assert_true(kx_trace_ns(1ull << 62, 4000000000) == 1ull << 60);
 	assert_true(kx_trace_ns(5, UINT64_MAX) == 0);

@@ -168,6 +168,8 @@ uint64_t kx_trace_ns(uint64_t ticks, uint64_t tsc_hz)
 		return ticks;
 	if (ticks < 1ull << 33 && tsc_hz < 1ull << 62) /* fits into 64 bits, which is much faster */
 		return (ticks * 1000000000 + tsc_hz / 2) / tsc_hz;
+	if (tsc_hz < 1ull << 33 && ticks / tsc_hz < 1ull << 33) /* whole seconds apart: the rest fits, too */
+		return ticks / tsc_hz * 1000000000 + (ticks % tsc_hz * 1000000000 + tsc_hz / 2) / tsc_hz;
 	ns = ((unsigned __int128)ticks * 1000000000 + tsc_hz / 2) / tsc_hz;
 	return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
 }

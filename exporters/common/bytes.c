@@ -67,12 +67,6 @@ void kx_bytes_be(struct kx_bytes *b, uint64_t v, unsigned bytes)
 	kx_bytes_put(b, raw, bytes);
 }
 
-void kx_bytes_varint(struct kx_bytes *b, uint64_t v)
-{
-	if (kx_bytes_reserve(b, KX_VARINT_SIZE))
-		b->size += kx_varint_write(b->data + b->size, v);
-}
-
 void kx_bytes_decimal(struct kx_bytes *b, uint64_t v)
 {
 	char digits[KX_DECIMAL_SIZE];

@@ -10,8 +10,8 @@
 #define KX_VARINT_SIZE 10 /* bytes of the longest */
 
 /*
- * All zero to begin with; free with kx_bytes_free. After a failed allocation nothing more is added and
- * failed stays set, so that one check at the end is enough.
+ * All zero to begin with; free with kx_bytes_free. After a failed allocation nothing more is added
+ * and failed stays set, so that one check at the end is enough.
  */
 struct kx_bytes {
 	uint8_t *data;
@@ -26,7 +26,6 @@ void kx_bytes_u8(struct kx_bytes *b, uint8_t v);
 /* The lowest @bytes (up to 8) bytes of @v, little-endian or big-endian. */
 void kx_bytes_le(struct kx_bytes *b, uint64_t v, unsigned bytes);
 void kx_bytes_be(struct kx_bytes *b, uint64_t v, unsigned bytes);
-void kx_bytes_varint(struct kx_bytes *b, uint64_t v);
 void kx_bytes_decimal(struct kx_bytes *b, uint64_t v);
 
 /* For other encoders: true if @more bytes may be written behind the first b->size ones. */
@@ -38,8 +37,8 @@ static inline bool kx_bytes_reserve(struct kx_bytes *b, size_t more)
 }
 
 /*
- * Writes @v in groups of 7 bits, the lowest first (LEB128, protobuf's varint), to @at, which has room for
- * KX_VARINT_SIZE bytes. Returns how many it takes.
+ * Writes @v in groups of 7 bits, the lowest first (LEB128, protobuf's varint), to @at, which has
+ * room for KX_VARINT_SIZE bytes. Returns how many it takes.
  */
 static inline size_t kx_varint_write(uint8_t *at, uint64_t v)
 {
@@ -49,6 +48,13 @@ static inline size_t kx_varint_write(uint8_t *at, uint64_t v)
 		at[n++] = (uint8_t)(v | 0x80);
 	at[n++] = (uint8_t)v;
 	return n;
+}
+
+/* Inline: a page has millions. */
+static inline void kx_bytes_varint(struct kx_bytes *b, uint64_t v)
+{
+	if (kx_bytes_reserve(b, KX_VARINT_SIZE))
+		b->size += kx_varint_write(b->data + b->size, v);
 }
 
 #endif

@@ -46,19 +46,11 @@ uint32_t kx_html_function_index(struct kx_html_functions *f, uint32_t id)
 {
 	uint32_t index = 0;
 
+	if (kx_pair_find_direct(&f->index, id, &index))
+		return index;
 	/* the report has counted all functions: this adds none */
 	kx_pair_index(&f->index, 0, id, &index);
 	return index;
-}
-
-static uint32_t bucket_of(uint64_t ns)
-{
-	unsigned shift;
-
-	if (ns < 4)
-		return (uint32_t)ns;
-	shift = 61 - (unsigned)__builtin_clzll(ns);
-	return 4 * (shift + 1) + (uint32_t)(ns >> shift & 3);
 }
 
 /* Includes bucket @at, and some around it so that this is rare. */
@@ -81,11 +73,11 @@ static int widen(struct kx_html_durations *d, uint32_t at)
 	return 0;
 }
 
-int kx_html_functions_add(struct kx_html_functions *f, uint32_t id, uint64_t ticks)
+int kx_html_functions_add_new(struct kx_html_functions *f, uint32_t id, uint32_t bucket)
 {
-	uint32_t at = bucket_of((uint64_t)((double)ticks * f->ns_per_tick + 0.5)), index;
-	int r = kx_pair_index(&f->walked, 0, id, &index);
 	struct kx_html_durations *d;
+	uint32_t index;
+	int r = kx_pair_index(&f->walked, 0, id, &index);
 
 	if (r < 0)
 		return r;
@@ -96,9 +88,9 @@ int kx_html_functions_add(struct kx_html_functions *f, uint32_t id, uint64_t tic
 		*d = (struct kx_html_durations){ 0 };
 		f->ndurations = index + 1;
 	}
-	if (at - d->first >= d->n && widen(d, at))
+	if (bucket - d->first >= d->n && widen(d, bucket))
 		return -ENOMEM;
-	d->counts[at - d->first] += d->counts[at - d->first] != UINT32_MAX;
+	d->counts[bucket - d->first] += d->counts[bucket - d->first] != UINT32_MAX;
 	return 0;
 }
 

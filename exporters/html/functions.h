@@ -40,8 +40,35 @@ void kx_html_functions_free(struct kx_html_functions *f);
 
 /* The place of function @id in the page, after the report; all that the walk meets have one. */
 uint32_t kx_html_function_index(struct kx_html_functions *f, uint32_t id);
+/* kx_html_functions_add for a function or duration that is new. */
+int kx_html_functions_add_new(struct kx_html_functions *f, uint32_t id, uint32_t bucket);
+
+static inline uint32_t kx_html_bucket_of(uint64_t ns)
+{
+	unsigned shift;
+
+	if (ns < 4)
+		return (uint32_t)ns;
+	shift = 61 - (unsigned)__builtin_clzll(ns);
+	return 4 * (shift + 1) + (uint32_t)(ns >> shift & 3);
+}
+
 /* For the walk: a measured call of function @id took @ticks. Errors: -ENOMEM. */
-int kx_html_functions_add(struct kx_html_functions *f, uint32_t id, uint64_t ticks);
+static inline int kx_html_functions_add(struct kx_html_functions *f, uint32_t id, uint64_t ticks)
+{
+	uint32_t bucket = kx_html_bucket_of((uint64_t)((double)ticks * f->ns_per_tick + 0.5)),
+		 index;
+	const struct kx_html_durations *d;
+
+	if (kx_pair_find_direct(&f->walked, id, &index)) {
+		d = &f->durations[index];
+		if (bucket - d->first < d->n) {
+			d->counts[bucket - d->first] += d->counts[bucket - d->first] != UINT32_MAX;
+			return 0;
+		}
+	}
+	return kx_html_functions_add_new(f, id, bucket);
+}
 
 /*
  * Encodes the table. numbers: varints for each function: 0 or 1 + index of its module in the map;

@@ -92,13 +92,11 @@ static int row_of_depth(struct html *h, uint32_t depth, uint32_t *row)
 
 static int add_other(struct html *h, enum kx_html_row_kind kind, const struct kx_html_slice *slice)
 {
-	struct kx_html_slice s = *slice;
 	int r = 0;
 
 	if (h->other_rows[kind] == NO_ROW)
 		r = kx_html_row_new(&h->slices, h->thread, kind, 0, &h->other_rows[kind]);
-	s.row = h->other_rows[kind] & ~(3u << 30);
-	return r ? r : kx_html_slice_add(&h->slices, &s);
+	return r ? r : kx_html_slice_add(&h->slices, h->other_rows[kind], *slice);
 }
 
 static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
@@ -115,7 +113,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 		    enum kx_leave how)
 {
 	struct html *h = ctx;
-	struct kx_html_slice slice = {
+	const struct kx_html_slice slice = {
 		.start = call->enter,
 		.end = tsc,
 		.name = call->func,
@@ -130,8 +128,7 @@ static int on_leave(void *ctx, struct kx_call_thread *t, struct kx_call *call, u
 			    how == KX_LEAVE_REPAIRED ? 0 : call->took - call->children);
 	if (!r && kx_leave_is_measured(how))
 		r = kx_html_functions_add(&h->functions, call->func, call->took);
-	slice.row = row & ~(3u << 30);
-	return r ? r : kx_html_slice_add(&h->slices, &slice);
+	return r ? r : kx_html_slice_add(&h->slices, row, slice);
 }
 
 static int text_index(struct html *h, const char *text, uint32_t *index)
@@ -240,7 +237,7 @@ static uint32_t name_of(void *ctx, uint32_t func)
 	return kx_html_function_index(&h->functions, func);
 }
 
-static int encode_timeline(struct html *h, struct kx_html_blocks *b, uint64_t first_tsc)
+static void encode_timeline(struct html *h, struct kx_html_blocks *b, uint64_t first_tsc)
 {
 	struct kx_html_streams streams = { .rows = kx_html_block_new(b, "rows", false) };
 
@@ -248,7 +245,7 @@ static int encode_timeline(struct html *h, struct kx_html_blocks *b, uint64_t fi
 	streams.gaps = kx_html_block_new(b, "gaps", false);
 	streams.times = kx_html_block_new(b, "times", false);
 	streams.merged = kx_html_block_new(b, "merged", false);
-	return kx_html_slices_encode(&h->slices, &streams, first_tsc, h->x->tsc_hz, name_of, h);
+	kx_html_slices_encode(&h->slices, &streams, first_tsc, h->x->tsc_hz, name_of, h);
 }
 
 static int encode(struct html *h, struct kx_html_blocks *b)
@@ -273,13 +270,11 @@ static int encode(struct html *h, struct kx_html_blocks *b)
 
 	json_object_foreach (h->text_index, text, index)
 		h->texts[json_integer_value(index)] = text;
-	for (size_t i = 0; i < h->slices.n; i++)
-		all.merged += h->slices.slices[i].count > 1 &&
-			      h->slices.rows[h->slices.slices[i].row].kind != KX_HTML_GAPS;
 	r = r ? r : kx_html_functions_encode(&h->functions, h->x, numbers, names);
 	r = r ? r : kx_html_flame_encode(&h->flame, flame, h->x->tsc_hz, name_of, h, other);
 	all.stacks_dropped = h->flame.dropped;
-	r = r ? r : encode_timeline(h, b, kx_calls_get_totals(h->x->calls)->first_tsc);
+	encode_timeline(h, b, kx_calls_get_totals(h->x->calls)->first_tsc);
+	all.merged = h->slices.merged;
 	return r ? r : kx_html_head_encode(&all, head);
 }
 

@@ -5,11 +5,9 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/huge_page.h"
 #include "calls/calls.h"
 
 #define MOST_ROWS (1u << 30)
-#define AHEAD	  16 /* slices */
 
 int kx_html_row_new(struct kx_html_slices *s, uint32_t thread, enum kx_html_row_kind kind,
 		    uint32_t depth, uint32_t *out)
@@ -22,51 +20,69 @@ int kx_html_row_new(struct kx_html_slices *s, uint32_t thread, enum kx_html_row_
 	return 0;
 }
 
-static bool is_short(const struct kx_html_slices *s, const struct kx_html_slice *slice)
+/* A place for one more slice. */
+static int slice_room(struct kx_html_slices *s, struct kx_html_row *row)
 {
-	return slice->longest < (float)s->limit;
+	struct kx_html_chunk *chunk =
+		kx_html_chunk_new(&s->chunks, row->newest ? row->newest->size + 1 : 0);
+
+	if (!chunk)
+		return -ENOMEM;
+	if (row->newest)
+		row->newest->next = chunk;
+	else
+		row->first = chunk;
+	row->newest = chunk;
+	row->next = chunk->slices;
+	row->end = chunk->slices + kx_html_chunk_room(chunk);
+	return 0;
 }
 
-/* Whether @next belongs into the same slice as @last, the one before it in their row. */
-static bool merges(const struct kx_html_slices *s, const struct kx_html_slice *last,
-		   const struct kx_html_slice *next)
+static struct kx_html_slice *end_of(const struct kx_html_row *row, struct kx_html_chunk *chunk)
 {
-	return is_short(s, last) && is_short(s, next) &&
-	       last->start >> s->shift == next->start >> s->shift;
+	return chunk == row->newest ? row->next : chunk->slices + kx_html_chunk_room(chunk);
 }
 
-static void merge(struct kx_html_slice *last, const struct kx_html_slice *next)
+/* Merges what the limit allows now, in place: what is left is written over what has been read. */
+static void compact_row(struct kx_html_slices *s, struct kx_html_row *row)
 {
-	last->end = next->end;
-	last->busy += next->busy;
-	last->count =
-		next->count < UINT32_MAX - last->count ? last->count + next->count : UINT32_MAX;
-	last->how = 0;
-	if (next->longest > last->longest) {
-		last->longest = next->longest;
-		last->name = next->name;
+	struct kx_html_chunk *to = row->first;
+	struct kx_html_slice *next = to->slices, *end = next + kx_html_chunk_room(to), *last = NULL;
+	uint32_t n = 0;
+
+	for (struct kx_html_chunk *from = row->first; from; from = from->next) {
+		const struct kx_html_slice *stop = end_of(row, from);
+
+		for (const struct kx_html_slice *i = from->slices; i < stop; i++) {
+			if (last && kx_html_slices_merge(s, last, i)) {
+				kx_html_slice_merge(last, i);
+				continue;
+			}
+			if (next == end) {
+				to = to->next;
+				next = to->slices;
+				end = next + kx_html_chunk_room(to);
+			}
+			*next = *i;
+			last = next++;
+			n++;
+		}
 	}
+	kx_html_chunks_put(&s->chunks, to->next);
+	to->next = NULL;
+	s->n -= row->n - n;
+	row->n = n;
+	row->newest = to;
+	row->last = last;
+	row->next = next;
+	row->end = end;
 }
 
-/* Merges what the limit allows now, in place. */
 static void compact(struct kx_html_slices *s)
 {
-	size_t kept = 0;
-
 	for (size_t i = 0; i < s->nrows; i++)
-		s->rows[i].last = s->rows[i].n = 0;
-	for (size_t i = 0; i < s->n; i++) {
-		struct kx_html_row *row = &s->rows[s->slices[i].row];
-
-		if (row->last && merges(s, &s->slices[row->last - 1], &s->slices[i])) {
-			merge(&s->slices[row->last - 1], &s->slices[i]);
-			continue;
-		}
-		s->slices[kept++] = s->slices[i];
-		row->last = (uint32_t)kept;
-		row->n++;
-	}
-	s->n = kept;
+		if (s->rows[i].n)
+			compact_row(s, &s->rows[i]);
 }
 
 /*
@@ -93,97 +109,66 @@ static void make_room(struct kx_html_slices *s)
 		do
 			s->limit = 1ull << ++s->shift;
 		while (s->limit < least);
+		s->limit_float = (float)s->limit;
 		compact(s);
 	}
 }
 
-int kx_html_slice_add(struct kx_html_slices *s, const struct kx_html_slice *slice)
+int kx_html_row_make_room(struct kx_html_slices *s, struct kx_html_row *row)
 {
-	struct kx_html_row *row = &s->rows[slice->row];
-	struct kx_html_slice *last = row->last ? &s->slices[row->last - 1] : NULL, next = *slice;
-
-	if (last && next.start < last->end)
-		next.start = last->end;
-	if (next.end < next.start)
-		next.end = next.start;
-	next.busy = next.end - next.start;
-	next.longest = (float)next.busy;
-	if (s->limit && last && merges(s, last, &next)) {
-		merge(last, &next);
-		return 0;
-	}
 	if (s->n >= s->most)
 		make_room(s);
-	if (s->n == s->room) {
-		struct kx_html_slice *slices =
-			kx_huge_array_grow(s->slices, &s->room, 2 * s->room + 1, sizeof(*slices));
-
-		if (!slices)
-			return -ENOMEM;
-		s->slices = slices;
-	}
-	s->slices[s->n++] = next;
-	row->last = (uint32_t)s->n;
-	row->n++;
-	return 0;
+	return row->next == row->end ? slice_room(s, row) : 0;
 }
 
-/* A million times four of them: inline. */
-static inline void put_varint(struct kx_bytes *b, uint64_t v)
+/* What all rows need to be encoded. */
+struct encoding {
+	const struct kx_html_streams *out;
+	uint64_t first_tsc, tsc_hz;
+	uint32_t (*name_of)(void *ctx, uint32_t func);
+	void *ctx;
+};
+
+static uint64_t ns_of(const struct encoding *e, uint64_t tsc)
 {
-	if (kx_bytes_reserve(b, KX_VARINT_SIZE))
-		b->size += kx_varint_write(b->data + b->size, v);
+	return tsc > e->first_tsc ? kx_trace_ns(tsc - e->first_tsc, e->tsc_hz) : 0;
 }
 
-static void encode_row(const struct kx_html_slices *s, const uint32_t *order,
-		       const struct kx_html_row *row, const struct kx_html_streams *out,
-		       uint64_t first_tsc, uint64_t tsc_hz, uint32_t (*name_of)(void *, uint32_t),
-		       void *ctx)
+static uint64_t encode_row(const struct encoding *e, const struct kx_html_row *row)
 {
-	uint64_t end = 0;
+	uint64_t end = 0, nmerged = 0;
 
-	for (uint32_t i = 0; i < row->n; i++) {
-		const struct kx_html_slice *slice = &s->slices[order[i]];
-		uint64_t from = slice->start > first_tsc
-					? kx_trace_ns(slice->start - first_tsc, tsc_hz)
-					: 0;
-		uint64_t to =
-			slice->end > first_tsc ? kx_trace_ns(slice->end - first_tsc, tsc_hz) : 0;
-		uint32_t name =
-			row->kind == KX_HTML_CALLS ? name_of(ctx, slice->name) : slice->name;
-		bool merged = slice->count != 1 || row->kind == KX_HTML_GAPS;
+	for (struct kx_html_chunk *c = row->first; c; c = c->next) {
+		const struct kx_html_slice *stop = end_of(row, c);
 
-		if (i + AHEAD < row->n)
-			__builtin_prefetch(&s->slices[order[i + AHEAD]]);
-		put_varint(out->tags, (uint64_t)name << 3 | (uint64_t)merged << 2 | slice->how);
-		put_varint(out->gaps, from - end);
-		put_varint(out->times, to - from);
-		if (merged) {
-			put_varint(out->merged, slice->count);
-			put_varint(out->merged, kx_trace_ns(slice->busy, tsc_hz));
+		for (const struct kx_html_slice *slice = c->slices; slice < stop; slice++) {
+			uint64_t from = ns_of(e, slice->start), to = ns_of(e, slice->end);
+			uint32_t name = row->kind == KX_HTML_CALLS ? e->name_of(e->ctx, slice->name)
+								   : slice->name;
+			bool merged = slice->count != 1 || row->kind == KX_HTML_GAPS;
+
+			kx_bytes_varint(e->out->tags,
+					(uint64_t)name << 3 | (uint64_t)merged << 2 | slice->how);
+			kx_bytes_varint(e->out->gaps, from - end);
+			kx_bytes_varint(e->out->times, to - from);
+			end = to;
+			if (!merged)
+				continue;
+			kx_bytes_varint(e->out->merged, slice->count);
+			kx_bytes_varint(e->out->merged, kx_trace_ns(slice->busy, e->tsc_hz));
+			nmerged += slice->count > 1;
 		}
-		end = to;
 	}
+	return row->kind == KX_HTML_GAPS ? 0 : nmerged;
 }
 
-int kx_html_slices_encode(const struct kx_html_slices *s, const struct kx_html_streams *out,
-			  uint64_t first_tsc, uint64_t tsc_hz,
-			  uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx)
+void kx_html_slices_encode(struct kx_html_slices *s, const struct kx_html_streams *out,
+			   uint64_t first_tsc, uint64_t tsc_hz,
+			   uint32_t (*name_of)(void *ctx, uint32_t func), void *ctx)
 {
-	uint32_t *order = malloc((s->n + 1) * sizeof(*order));
-	size_t *at = malloc((s->nrows + 1) * sizeof(*at)), sum = 0;
+	const struct encoding e = { out, first_tsc, tsc_hz, name_of, ctx };
 
-	if (!order || !at) {
-		free(order);
-		free(at);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < s->nrows; i++) {
-		at[i] = sum;
-		sum += s->rows[i].n;
-	}
-	for (size_t i = 0; i < s->n; i++)
-		order[at[s->slices[i].row]++] = (uint32_t)i;
+	s->merged = 0;
 	for (size_t i = 0; i < s->nrows; i++) {
 		const struct kx_html_row *row = &s->rows[i];
 
@@ -191,15 +176,12 @@ int kx_html_slices_encode(const struct kx_html_slices *s, const struct kx_html_s
 		kx_bytes_varint(out->rows, row->kind);
 		kx_bytes_varint(out->rows, row->depth);
 		kx_bytes_varint(out->rows, row->n);
-		encode_row(s, order + at[i] - row->n, row, out, first_tsc, tsc_hz, name_of, ctx);
+		s->merged += encode_row(&e, row);
 	}
-	free(order);
-	free(at);
-	return 0;
 }
 
 void kx_html_slices_free(struct kx_html_slices *s)
 {
-	kx_huge_array_free(s->slices, s->room, sizeof(*s->slices));
+	kx_html_chunks_free(&s->chunks);
 	free(s->rows);
 }

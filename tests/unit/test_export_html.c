@@ -178,11 +178,20 @@ static void test_disk_full(void **state)
 
 static void add_slice(struct kx_html_slices *s, uint32_t row, uint64_t start, uint64_t end, uint32_t name)
 {
-	const struct kx_html_slice slice = {
-		.start = start, .end = end, .name = name, .row = row & 0x3fffffff, .count = 1,
-	};
+	const struct kx_html_slice slice = { .start = start, .end = end, .name = name, .count = 1 };
 
-	assert_int_equal(kx_html_slice_add(s, &slice), 0);
+	assert_int_equal(kx_html_slice_add(s, row, slice), 0);
+}
+
+/* Slice @index of the row. */
+static const struct kx_html_slice *slice_of(const struct kx_html_slices *s, uint32_t row, size_t index)
+{
+	const struct kx_html_chunk *c = s->rows[row].first;
+
+	assert_true(index < s->rows[row].n);
+	for (; index >= kx_html_chunk_room(c); c = c->next)
+		index -= kx_html_chunk_room(c);
+	return &c->slices[index];
 }
 
 static void test_slices_are_bounded(void **state)
@@ -200,12 +209,17 @@ static void test_slices_are_bounded(void **state)
 		add_slice(&s, rows[i % 2], 100 * i, 100 * i + took, i == 5000 ? 7 : 1);
 		assert_true(s.n <= 100);
 	}
+	assert_int_equal(s.rows[0].n + s.rows[1].n, s.n);
 	for (size_t i = 0; i < s.n; i++) {
-		busy += s.slices[i].busy;
-		count += s.slices[i].count;
-		if (s.slices[i].name == 7) {
-			longest = s.slices[i].end - s.slices[i].start;
-			assert_int_equal(s.slices[i].count, 1);
+		bool first = i < s.rows[0].n;
+		const struct kx_html_slice *slice =
+			slice_of(&s, first ? rows[0] : rows[1], first ? i : i - s.rows[0].n);
+
+		busy += slice->busy;
+		count += slice->count;
+		if (slice->name == 7) {
+			longest = slice->end - slice->start;
+			assert_int_equal(slice->count, 1);
 		}
 	}
 	/* the call of function 7 is far above the limit: it stays alone, and the row's next ones begin after it */
@@ -233,19 +247,19 @@ static void test_merged_slices(void **state)
 	/* a quarter of 1024 / 4 ticks: the first four begin in the same interval; the longest gives the name */
 	assert_int_equal(s.limit, 64);
 	assert_int_equal(s.n, 2);
-	assert_int_equal(s.slices[0].start, 0);
-	assert_int_equal(s.slices[0].end, 34);
-	assert_int_equal(s.slices[0].busy, 5 + 9 + 5 + 4);
-	assert_int_equal(s.slices[0].count, 4);
-	assert_int_equal(s.slices[0].name, 2);
-	assert_int_equal(s.slices[1].count, 1);
+	assert_int_equal(slice_of(&s, row, 0)->start, 0);
+	assert_int_equal(slice_of(&s, row, 0)->end, 34);
+	assert_int_equal(slice_of(&s, row, 0)->busy, 5 + 9 + 5 + 4);
+	assert_int_equal(slice_of(&s, row, 0)->count, 4);
+	assert_int_equal(slice_of(&s, row, 0)->name, 2);
+	assert_int_equal(slice_of(&s, row, 1)->count, 1);
 	/* a long one is not merged, one that begins in the interval behind it is */
 	add_slice(&s, row, 1002, 1300, 6);
 	add_slice(&s, row, 1301, 1302, 7);
 	add_slice(&s, row, 1303, 1304, 8);
 	assert_int_equal(s.n, 4);
-	assert_int_equal(s.slices[2].count, 1);
-	assert_int_equal(s.slices[3].count, 2);
+	assert_int_equal(slice_of(&s, row, 2)->count, 1);
+	assert_int_equal(slice_of(&s, row, 3)->count, 2);
 	kx_html_slices_free(&s);
 }
 
@@ -261,11 +275,11 @@ static void test_early_slices(void **state)
 	add_slice(&s, row, 30, 60, 0);
 	add_slice(&s, row, 20, 55, 0);
 	assert_int_equal(s.n, 3);
-	assert_int_equal(s.slices[1].start, 50);
-	assert_int_equal(s.slices[1].busy, 10);
-	assert_int_equal(s.slices[2].start, 60);
-	assert_int_equal(s.slices[2].end, 60);
-	assert_int_equal(s.slices[2].busy, 0);
+	assert_int_equal(slice_of(&s, row, 1)->start, 50);
+	assert_int_equal(slice_of(&s, row, 1)->busy, 10);
+	assert_int_equal(slice_of(&s, row, 2)->start, 60);
+	assert_int_equal(slice_of(&s, row, 2)->end, 60);
+	assert_int_equal(slice_of(&s, row, 2)->busy, 0);
 	kx_html_slices_free(&s);
 }
 
@@ -303,6 +317,54 @@ static void test_small_stacks_are_added_up(void **state)
 	kx_html_flame_free(&f);
 }
 
+/* What is kept of ended threads becomes too small with later ones, and is added up then. */
+static void test_stacks_of_many_threads(void **state)
+{
+	enum { THREADS = 14, STACKS = 10 };
+	struct kx_html_flame f = { 0 };
+	struct kx_bytes out = { 0 };
+	uint32_t thread, outer, node;
+	/* of all but the last two threads: nothing of its own, and a node with all its time and calls */
+	const uint8_t small[] = { 0, 0, 1, 99 };
+	size_t at = 0, most_kept = 0;
+
+	(void)state;
+	assert_int_equal(kx_html_flame_init(&f), 0);
+	f.most = 2 * (STACKS + 1);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		assert_int_equal(kx_html_flame_thread(&f, i, &thread), 0);
+		assert_int_equal(kx_html_flame_enter(&f, thread, 1, &outer), 0);
+		kx_html_flame_leave(&f, outer, 0);
+		for (uint32_t k = 1; k < STACKS; k++) {
+			assert_int_equal(kx_html_flame_enter(&f, outer, 256 * k, &node), 0);
+			/* of each thread larger than all stacks of the one before it */
+			kx_html_flame_leave(&f, node, 16ull << 4 * i);
+		}
+		most_kept = f.nkept > most_kept ? f.nkept : most_kept;
+	}
+	assert_int_equal(kx_html_flame_encode(&f, &out, 1000000000, same, NULL, 99), 0);
+	for (uint32_t i = 0; i < THREADS - 2; i++) {
+		uint64_t ticks = 0;
+
+		assert_int_equal(out.data[at], 0);
+		assert_int_equal(out.data[at + 1], i);
+		assert_memory_equal(out.data + at + 2, small, sizeof(small));
+		at += 2 + sizeof(small);
+		for (unsigned shift = 0;; shift += 7) {
+			ticks |= (uint64_t)(out.data[at] & 0x7f) << shift;
+			if (out.data[at++] < 0x80)
+				break;
+		}
+		assert_int_equal(ticks, (STACKS - 1) * (16ull << 4 * i));
+		assert_int_equal(out.data[at++], STACKS);
+	}
+	assert_int_equal(f.dropped, (THREADS - 2) * STACKS);
+	/* not all at once */
+	assert_true(most_kept < THREADS * (STACKS + 1) / 2 + f.most);
+	kx_bytes_free(&out);
+	kx_html_flame_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_merged_slices),
 		cmocka_unit_test(test_early_slices),
 		cmocka_unit_test(test_small_stacks_are_added_up),
+		cmocka_unit_test(test_stacks_of_many_threads),
 	};
 
 	return cmocka_run_group_tests(tests, target_setup, target_teardown);

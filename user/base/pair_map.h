@@ -3,6 +3,7 @@
 #ifndef KX_PAIR_MAP_H
 #define KX_PAIR_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,5 +34,14 @@ struct kx_pair_map {
  */
 int kx_pair_index(struct kx_pair_map *m, uint32_t a, uint32_t b, uint32_t *index);
 void kx_pair_map_free(struct kx_pair_map *m);
+
+/* Whether (0, @b) is known and in the array, as nearly all function ids are: then *@index is its index. */
+static inline bool kx_pair_find_direct(const struct kx_pair_map *m, uint32_t b, uint32_t *index)
+{
+	if (b >= m->ndirect || !m->direct[b])
+		return false;
+	*index = m->direct[b] - 1;
+	return true;
+}
 
 #endif

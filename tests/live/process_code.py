@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Compares a process's code with its program's file.
 
-    process_code.py PID     prints how many bytes differ
+    process_code.py PID          prints how many bytes differ
+    process_code.py --vdso PID   in how many its vDSO differs from this process's
 """
 import os
 import sys
@@ -29,5 +30,18 @@ def changed_bytes(pid):
     return changed
 
 
+def vdso(pid):
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        start, end = (int(x, 16) for x in next(m for m in maps if m.endswith("[vdso]\n")).split()[0].split("-"))
+        memory.seek(start)
+        return memory.read(end - start)
+
+
+def changed_vdso(pid):
+    own, other = vdso("self"), vdso(pid)
+    assert own and len(own) == len(other)
+    return sum(a != b for a, b in zip(own, other))
+
+
 if __name__ == "__main__":
-    print(changed_bytes(int(sys.argv[1])))
+    print(changed_vdso(int(sys.argv[2])) if sys.argv[1] == "--vdso" else changed_bytes(int(sys.argv[1])))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 5 s
 # A thread of a process makes system calls for another process. Its registers, errno, signal mask and signal stack stay as they are, the
-# call that it was in goes on, its signals come, also if the other process is killed meanwhile.
+# call that it was in goes on, also one that waits for a time, its signals come, also if the other process is killed meanwhile.
 . "$(dirname "$0")/../lib.sh"
 . tests/live/remote.sh
 
@@ -56,13 +56,42 @@ done
 end_target "$TARGET_PID"
 assert_eq "pause: signals" "$STATUS $(last_line)" "0 paused 20"
 
+# Waits whose end only the kernel knows go on after each borrowed call: they end while threads are borrowed all the time, by their
+# first deadlines and not earlier.
+start stopped sleeps 150
+start_patcher calls "$TARGET_PID" 100000000
+end_target "$TARGET_PID"
+assert_eq "sleeps end in time" "$STATUS $(last_line)" '0 {"wrong":0,"early":0}'
+end_patcher
+assert_eq "the borrower ends after them" "$(cat "$TMP/patcher.out")" "error 3 process $TARGET_PID has ended"
+
+# ... also if the caller is killed. A signal ends them, with what is left of their time.
+vdso_changed() { python3 -S tests/live/process_code.py --vdso "$TARGET_PID"; }
 start stopped nanosleep
 wait_for is_in_call "$TARGET_PID" 230
-calls 1 50
-assert_eq "nanosleep" "$OUT" \
-	"error 16 process $TARGET_PID has no thread that can be made to do a system call now: all wait in the kernel for a time"
+asleep=$(date +%s%3N)
+has_slept() { [ "$(date +%s%3N)" -gt $((asleep + 500)) ]; }
+wait_for has_slept
+calls 1
+assert_eq "nanosleep" "$OUT" "right 1"
+assert "nanosleep: the instructions that continue it" "no byte of the vDSO differs" test "$(vdso_changed)" -gt 0
+run python3 tests/live/remote_kills.py "${1:-40}" "${2:-$RANDOM}" "$PATCHER" calls "$TARGET_PID" 100000000
+assert_eq "nanosleep: the caller is killed" "$STATUS $OUT" "0 killed ${1:-40}"
+wait_for is_in_call "$TARGET_PID" 219
+run "$PATCHER" remove "$TARGET_PID"
+assert_eq "nanosleep: bytes of the vDSO that differ when all is removed" "$(vdso_changed)" 0
 kill -USR1 "$TARGET_PID"
-finish "nanosleep" '{"handled":1}'
+end_target "$TARGET_PID"
+assert_contains "nanosleep: a signal ends it" "$STATUS $(last_line)" '0 {"result":-1,"errno":4,"handled":1,'
+assert_between "nanosleep: what is left, beyond 1000 s less what has passed, in us" "$(last_line | sed 's/.*"over_ms"://; s/[.}]//g')" 0 999999
+
+start stopped vfork
+wait_for is_in_state "$TARGET_PID" D
+calls 1 50
+assert_eq "vfork" "$OUT" \
+	"error 16 process $TARGET_PID has no thread that can be made to do a system call: for 50 ms all were on stacks whose end is not known, or in waits that cannot be continued"
+tell xx
+finish "vfork" '{"status":7,"fed":1}'
 
 for mode in seccomp filtered; do
 	start stopped $mode

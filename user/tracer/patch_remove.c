@@ -16,6 +16,7 @@
 #include "tracer/patch_write.h"
 #include "tracer/remote_calls.h"
 #include "tracer/remote_stop.h"
+#include "tracer/remote_stub.h"
 #include "tracer/remote_threads.h"
 #include "tracer/target_rings.h"
 
@@ -290,6 +291,20 @@ static int remove_all(struct removal *r)
 	return code;
 }
 
+/* The instructions by which sleeping threads were borrowed, at last also for the removal itself. */
+static void remove_stub(struct removal *r)
+{
+	struct kx_err err = { 0 };
+	struct kx_patch_pause pause;
+	int code;
+
+	kx_patch_pause_begin(&pause);
+	code = kx_remote_stub_remove(r->pid, r->mem, &err);
+	kx_patch_pause_end(&pause);
+	if (code && code != -ESRCH)
+		stays(r, err.text);
+}
+
 int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err)
 {
 	struct removal r = { .pid = pid, .out = out, .err = err };
@@ -300,6 +315,8 @@ int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err)
 	if (r.mem < 0)
 		return r.mem;
 	code = remove_all(&r);
+	if (!code)
+		remove_stub(&r);
 	kx_patch_finds_free(&r.finds);
 	free(r.changes);
 	free(r.areas);

@@ -19,8 +19,10 @@
 #include "base/monotonic.h"
 #include "binary/mappings.h"
 #include "tracer/process_state.h"
+#include "tracer/remote_code.h"
 #include "tracer/remote_frames.h"
 #include "tracer/remote_stop.h"
+#include "tracer/remote_stub.h"
 #include "tracer/remote_waits.h"
 
 #define POLL_US	     50
@@ -29,17 +31,17 @@
 
 #define TRAP_FLAG    0x100
 #define USER_CS	     0x33	      /* of 64-bit code */
-#define MOST_CODE    (64ul << 20)     /* bytes of a library that is searched */
 #define ROOM	     65536	      /* bytes that the frames must leave on the stack */
 #define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
 #define MASK_BYTES   8
+#define X32_CALLS    0x40000000
 
 struct calls {
 	pid_t pid, view; /* kx_remote_view */
 	int mem;
 	struct kx_remote_call *items;
 	size_t n;
-	uint64_t call, back; /* see kx_frames_request */
+	struct kx_remote_code code;
 	struct kx_err *err;
 };
 
@@ -51,48 +53,13 @@ struct attempt {
 	struct user_regs_struct
 		home; /* the same, but before the system call that it must make again */
 	bool again;   /* these differ */
+	bool waits;   /* for a time that only the kernel knows */
+	uint64_t stub; /* how it is then borrowed; see remote_stub.h */
 	struct kx_remote_sleep sleep;
 	struct iovec xstate;
 	uint64_t mask;
 	struct kx_frames *frames;
 };
-
-/* Instructions to borrow */
-
-/* getpid, getuid and others that cannot fail end so: nothing reads or sets errno behind it. */
-static const uint8_t call_code[] = { 0x0f, 0x05, 0xc3 };
-/* __restore_rt: mov $15, %rax; syscall */
-static const uint8_t back_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-
-static uint64_t find(const struct kx_mapping *m, const uint8_t *code, size_t size,
-		     const uint8_t *what, size_t length)
-{
-	const uint8_t *at = memmem(code, size, what, length);
-
-	return at ? m->start + (uint64_t)(at - code) : 0;
-}
-
-static int look_for_code(void *ctx, const struct kx_mapping *m)
-{
-	const char *name = strrchr(m->path, '/');
-	const uint64_t size = m->end - m->start;
-	struct calls *c = ctx;
-	uint8_t *code;
-	ssize_t got;
-
-	if (!m->executable || !name || strncmp(name, "/libc", 5) || size > MOST_CODE)
-		return 0;
-	code = malloc(size);
-	if (!code)
-		return -ENOMEM;
-	got = pread(c->mem, code, size, (off_t)m->start);
-	if (got > 0 && !c->call)
-		c->call = find(m, code, (size_t)got, call_code, sizeof(call_code));
-	if (got > 0 && !c->back)
-		c->back = find(m, code, (size_t)got, back_code, sizeof(back_code));
-	free(code);
-	return c->call && c->back;
-}
 
 /* What forbids borrowed calls, in any of its threads. */
 static int check_process(const struct calls *c)
@@ -158,7 +125,19 @@ static bool can_begin_again(const struct user_regs_struct *r)
 	       (r->orig_rax == SYS_futex && futex_op == 9 /* FUTEX_WAIT_BITSET */);
 }
 
-/* Sets a->home, a->now and a->again; false: only the kernel can continue its call. */
+/* Whether the thread can make restart_syscall(2) by the instruction that made its call: not that of 32-bit programs, nor with the
+ * numbers of x32. */
+static bool can_restart(const struct attempt *a)
+{
+	static const uint8_t syscall_code[] = { 0x0f, 0x05 };
+	uint8_t code[2];
+
+	return a->now.orig_rax < X32_CALLS &&
+	       pread(a->c->mem, code, sizeof(code), (off_t)(a->now.rip - 2)) == sizeof(code) &&
+	       !memcmp(code, syscall_code, sizeof(code));
+}
+
+/* Sets a->home, a->now, a->again and a->waits; false: only the kernel can continue its call. */
 static bool set_home(struct attempt *a)
 {
 	if (kx_remote_mend_wait(a->c->pid, a->tid, &a->now, &a->sleep))
@@ -167,9 +146,11 @@ static bool set_home(struct attempt *a)
 	if ((long)a->now.orig_rax >= 0)
 		switch (-(long)a->now.rax) {
 		case KX_ERESTART_RESTARTBLOCK:
-			if (!can_begin_again(&a->now))
+			a->waits = !can_begin_again(&a->now);
+			if (a->waits && !can_restart(a))
 				return false;
-			a->now.rax = (unsigned long)-KX_ERESTARTNOHAND;
+			if (!a->waits)
+				a->now.rax = (unsigned long)-KX_ERESTARTNOHAND;
 			a->again = true;
 			break;
 		case KX_ERESTARTSYS:
@@ -180,7 +161,7 @@ static bool set_home(struct attempt *a)
 		}
 	a->home = a->now;
 	if (a->again) {
-		a->home.rax = a->now.orig_rax;
+		a->home.rax = a->waits ? SYS_restart_syscall : a->now.orig_rax;
 		a->home.rip -= 2;
 		a->home.orig_rax = (unsigned long)-1;
 	}
@@ -218,7 +199,8 @@ static int check_thread(struct attempt *a)
 	if (ptrace(PTRACE_GETREGSET, a->tid, NT_X86_XSTATE, &a->xstate) ||
 	    ptrace(PTRACE_GETSIGMASK, a->tid, MASK_BYTES, &a->mask))
 		return -EAGAIN;
-	return 0;
+	a->stub = a->waits ? kx_remote_stub_put(a->c->view, a->c->mem) : 0;
+	return a->waits && !a->stub ? -EAGAIN : 0;
 }
 
 /* The calls */
@@ -256,6 +238,13 @@ static int next_syscall_stop(pid_t tid)
 	}
 }
 
+/* Whether it is where the calls have left it: a signal's handler may have begun instead. */
+static bool has_made_calls(const struct attempt *a, const struct user_regs_struct *regs)
+{
+	return a->stub ? kx_remote_stub_has(a->stub, regs->rip)
+		       : regs->rip == a->home.rip && regs->rsp == a->home.rsp;
+}
+
 /* The thread was in a system call: it is brought back into it, so that a signal which has come
  * meanwhile ends it as ever. */
 static void return_into_call(struct attempt *a)
@@ -273,21 +262,29 @@ static void return_into_call(struct attempt *a)
 			break;
 		kx_remote_pause(POLL_US);
 	}
-	if (!ptrace(PTRACE_GETREGS, a->tid, NULL, &regs) && regs.rip == a->home.rip &&
-	    regs.rsp == a->home.rsp)
-		ptrace(PTRACE_SETREGS, a->tid, NULL, &a->now);
+	if (ptrace(PTRACE_GETREGS, a->tid, NULL, &regs) || !has_made_calls(a, &regs))
+		return;
+	/* first: registers alone would leave its signals blocked if this process dies here */
+	if (a->stub)
+		ptrace(PTRACE_SETSIGMASK, a->tid, MASK_BYTES, &a->mask);
+	ptrace(PTRACE_SETREGS, a->tid, NULL, &a->now);
 }
 
 static int make_calls(struct attempt *a)
 {
 	const struct calls *c = a->c;
-	const struct kx_frames_request request = { &a->home,	      a->mask, a->xstate.iov_base,
-						   a->xstate.iov_len, c->call, c->back,
-						   c->items,	      c->n };
+	const struct kx_frames_request request = {
+		&a->home,      a->mask,	     a->xstate.iov_base, a->xstate.iov_len,
+		c->code.call, c->code.back, c->items,		 c->n
+	};
+	const size_t each = a->stub ? 1 : 2; /* a call, then rt_sigreturn */
 	const uint64_t all = UINT64_MAX;
 	struct user_regs_struct regs;
 
-	kx_frames_build(&request, a->frames);
+	if (a->stub)
+		kx_remote_stub_build(&request, a->stub, a->frames);
+	else
+		kx_frames_build(&request, a->frames);
 	if (pwrite(c->mem, a->frames->bytes, a->frames->size, (off_t)a->frames->at) !=
 	    (ssize_t)a->frames->size)
 		return -EAGAIN;
@@ -295,11 +292,11 @@ static int make_calls(struct attempt *a)
 		return -EAGAIN;
 	/* last: the frames set the mask back, the registers as they were do not */
 	ptrace(PTRACE_SETSIGMASK, a->tid, MASK_BYTES, &all);
-	for (size_t i = 0; i < 2 * c->n; i++) { /* a call, then rt_sigreturn */
+	for (size_t i = 0; i < each * c->n; i++) {
 		if (next_syscall_stop(a->tid) || next_syscall_stop(a->tid))
 			return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
-		if (i % 2 == 0 && !ptrace(PTRACE_GETREGS, a->tid, NULL, &regs))
-			c->items[i / 2].result = (long)regs.rax;
+		if (i % each == 0 && !ptrace(PTRACE_GETREGS, a->tid, NULL, &regs))
+			c->items[i / each].result = (long)regs.rax;
 	}
 	if (a->again)
 		return_into_call(a);
@@ -367,24 +364,15 @@ static int run_calls(struct calls *c, unsigned wait_ms)
 	uint8_t *xstate = calloc(1, KX_XSTATE_MOST);
 	int code = frames && xstate ? 0 : kx_err_set(c->err, -ENOMEM, "out of memory");
 
-	if (!code) {
-		code = kx_mappings_each(c->view, look_for_code, c);
-		if (code < 0)
-			kx_err_set(c->err, code, "process %d: %s", (int)c->pid, strerror(-code));
-		else if (!code)
-			code = kx_err_set(c->err, -EOPNOTSUPP,
-					  "process %d has no libc with an instruction that can be "
-					  "borrowed for "
-					  "system calls",
-					  (int)c->pid);
-	}
-	for (bool first = true; code >= 0 || code == -EAGAIN; first = false) {
+	if (!code)
+		code = kx_remote_code_find(c->view, c->mem, &c->code, c->err);
+	for (bool first = true; !code || code == -EAGAIN; first = false) {
 		if (!first && kx_monotonic_seconds() >= until) {
 			code = kx_err_set(c->err, -EBUSY,
 					  "process %d has no thread that can be made to do a "
-					  "system call now: all "
-					  "wait in the kernel for a time",
-					  (int)c->pid);
+					  "system call: for %u ms all were on stacks whose end is "
+					  "not known, or in waits that cannot be continued",
+					  (int)c->pid, wait_ms);
 			break;
 		}
 		if (!first)
@@ -414,9 +402,10 @@ int kx_remote_calls(pid_t pid, struct kx_remote_call *calls, size_t n, unsigned 
 		return code;
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)c.view);
 	c.mem = open(path, O_RDWR | O_CLOEXEC);
+	if (c.mem < 0 && (errno == ENOENT || errno == ESRCH))
+		return kx_err_set(err, -ESRCH, "process %d has ended", (int)pid);
 	if (c.mem < 0)
-		return kx_err_set(err, errno == ENOENT ? -ESRCH : -EPERM, "%s: %s", path,
-				  strerror(errno));
+		return kx_err_set(err, -EPERM, "%s: %s", path, strerror(errno));
 	code = run_calls(&c, wait_ms);
 	close(c.mem);
 	return code;

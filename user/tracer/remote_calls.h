@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * System calls made by a thread of another process. The thread borrows a `syscall` instruction of
- * libc and gets back to where it was by signal frames on its own stack: it does so too if this
- * process dies at any step. Nothing of its code is changed.
+ * libc and gets back to where it was by signal frames on its own stack; one that sleeps for a time
+ * makes them by instructions behind the vDSO's end (remote_stub.h), which keep its deadline. It does
+ * so too if this process dies at any step. None of its code is changed.
  */
 #ifndef KX_REMOTE_CALLS_H
 #define KX_REMOTE_CALLS_H
@@ -23,9 +24,9 @@ struct kx_remote_call {
  * Lets a thread of @pid make the @n calls, all of them even where one fails. Its signals wait
  * meanwhile.
  *
- * Not every thread can: one that only the kernel can continue (nanosleep, poll with a time), one
- * whose stack is not known to have room (only the process's own stack and those with a guard page
- * are), one in a restartable sequence. If there is no other, waits for one up to @wait_ms. Errors:
+ * Not every thread can: one whose stack is not known to have room (only the process's own stack and
+ * those with a guard page are), one in a restartable sequence, one that cannot be stopped (vfork), one that
+ * sleeps for a time where the vDSO has no room behind its end. If there is no other, waits for one up to @wait_ms. Errors:
  * -ESRCH, -EPERM (traced by another, or not permitted), -EBUSY (no such thread in time), -ENOMEM,
  * -EOPNOTSUPP (no instruction to borrow, seccomp, a shadow stack, 32-bit code).
  */

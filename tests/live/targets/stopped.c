@@ -9,7 +9,8 @@
  *     stopped signals N     N queued signals to a thread that computes, then to one that sleeps
  *     stopped work          a thread computes, another waits, until a byte comes; checks signal stack and mask
  *     stopped leaderless    the same, and the main thread has ended
- *     stopped nanosleep     sleeps until SIGUSR1 comes
+ *     stopped nanosleep     sleeps for 1000 s, and once more for what is left when SIGUSR1 comes; says by how many ms the rest and what had passed exceed 1000 s
+ *     stopped sleeps MS     each call that only the kernel can continue, for MS milliseconds; counts those that end too early or with another result
  *     stopped pause N       N times pause, each ended by SIGUSR1; a line for each
  *     stopped seccomp       as work, with a filter that allows all
  *     stopped filtered      the same, of another thread than the main one only
@@ -22,6 +23,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -331,12 +333,53 @@ static int run_nanosleep(void)
 {
 	const struct timespec t = { .tv_sec = 1000 };
 	struct sigaction sa = { .sa_handler = handle };
+	struct timespec rest = { 0 };
+	double begin, over_ms;
+	int n, code;
 
 	sigaction(SIGUSR1, &sa, NULL);
 	say_ready();
-	while (!handled)
-		nanosleep(&t, NULL);
-	printf("{\"handled\":%ld}\n", (long)handled);
+	begin = seconds();
+	n = nanosleep(&t, &rest);
+	code = n < 0 ? errno : 0;
+	over_ms = ((double)rest.tv_sec + (double)rest.tv_nsec / 1e9 + seconds() - begin - 1000) * 1e3;
+	printf("{\"result\":%d,\"errno\":%d,\"handled\":%ld,\"over_ms\":%.3f}\n", n, code, (long)handled, over_ms);
+	return 0;
+}
+
+static int sleep_by(int how, long ms)
+{
+	struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+	struct timeval tv = { ms / 1000, ms % 1000 * 1000 };
+	int word = 0;
+
+	switch (how) {
+	case 0:
+		return nanosleep(&t, NULL);
+	case 1:
+		return clock_nanosleep(CLOCK_REALTIME, 0, &t, NULL);
+	case 2:
+		return (int)syscall(SYS_poll, NULL, 0, (int)ms);
+	case 3:
+		return (int)syscall(SYS_select, 0, NULL, NULL, NULL, &tv);
+	default:
+		return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0) < 0 && errno == ETIMEDOUT ? 0 : -1;
+	}
+}
+
+static int run_sleeps(const char *value)
+{
+	const long ms = atol(value);
+	int bad = 0, early = 0;
+
+	say_ready();
+	for (int how = 0; how < 5; how++) {
+		const double begin = seconds();
+
+		bad += sleep_by(how, ms) != 0;
+		early += seconds() - begin < (double)ms / 1e3 - 0.001; /* poll counts in another clock's ticks */
+	}
+	printf("{\"wrong\":%d,\"early\":%d}\n", bad, early);
 	return 0;
 }
 
@@ -359,6 +402,8 @@ int main(int argc, char **argv)
 		return run_signals(value);
 	if (!strcmp(mode, "nanosleep"))
 		return run_nanosleep();
+	if (!strcmp(mode, "sleeps"))
+		return run_sleeps(value);
 	if (!strcmp(mode, "pause"))
 		return run_pause(value);
 	if (!strcmp(mode, "seccomp"))

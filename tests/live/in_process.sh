@@ -175,3 +175,34 @@ refused "a seccomp filter" "seccomp" -p "$PID" -f 'hz_*'
 go_target q
 end_target "$PID"
 assert_eq "a seccomp filter: the target's status" "$STATUS" 0
+
+# A process whose only thread sleeps for a time: recorded, and nothing of it is left when kxray is killed; its sleep goes on.
+left() { echo "$(changed) $(python3 -S tests/live/process_code.py --vdso "$TARGET_PID") $(grep -cE 'dev/zero|rwxp' "/proc/$TARGET_PID/maps")"; }
+start_target sleeper 1000000
+TARGET_PID=$PID
+start_kxray "$PID" -f tick --in-process
+assert "it sleeps: jumps" "no byte differs from the file" test "$(changed)" -gt 0
+keeper
+kill -KILL "$KX_PID"
+end_kxray
+wait_for _is_over "$KEEPER"
+assert_eq "it sleeps: bytes of its code and its vDSO, and mappings, when the keeper has ended" "$(left)" "0 0 0"
+
+# Without a keeper: said, as for probes.
+if command -v strace >/dev/null; then
+	_new_recording
+	strace -qq -o /dev/null -e trace=clone -e inject=clone:error=EAGAIN:when=1 "$KXRAY" record --in-process -p "$PID" -f tick \
+		-o "$TRACE" 2>"$TMP/rec.err" &
+	KX_PID=$!
+	_pids+=("$KX_PID")
+	wait_for _records
+	assert_contains "no keeper" "$(cat "$TMP/rec.err")" "if kxray is killed: after a SIGKILL, 'kxray detach -p $PID' does"
+	kill -INT "$(<"/proc/$KX_PID/task/$KX_PID/children")"
+	end_kxray
+	assert_eq "no keeper: nothing is left at the end" "$(left)" "0 0 0"
+else
+	skip "no keeper" "strace is not installed"
+fi
+kill -TERM "$TARGET_PID"
+end_target "$TARGET_PID"
+assert_eq "it sleeps: SIGTERM ends that" "$STATUS $(tail -n 1 "$TMP/sleeper.out")" '0 {"calls":{"tick":1}}'

@@ -193,7 +193,7 @@ static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *er
 		code = plan(p, err);
 	if (code)
 		return code;
-	kx_keeper_guard_patches(p->o.pid);
+	p->counts.unguarded = kx_keeper_guard_patches(p->o.pid) != 0;
 	code = map_rings(p, ring_bytes, err);
 	for (size_t i = 0; i < p->nmodules && !code; i++)
 		if (p->modules[i].nfunctions)

@@ -24,6 +24,7 @@ struct kx_in_process_counts {
 	size_t functions, sites; /* that are patched */
 	size_t refused;		 /* functions that keep their uprobes */
 	double stopped_ms;	 /* the longest time for which threads were stopped */
+	bool unguarded;		 /* there is no keeper: SIGKILL of this process would leave the jumps behind */
 };
 
 /* All borrowed. */

@@ -59,6 +59,11 @@ int kx_recording_in_process_install(struct recording *r, struct kx_err *err)
 	kx_in_process_get_counts(r->in_process, &r->result->in_process);
 	if (code)
 		return code;
+	/* as for uprobes: said, not refused */
+	if (r->result->in_process.unguarded)
+		kx_notice(&r->notices,
+			  "there is no process that takes the jumps out if kxray is killed: after a SIGKILL, 'kxray detach -p %d' does",
+			  r->targets.pids[0]);
 	snprintf(r->mechanisms, sizeof(r->mechanisms), kx_probe_sets_functions(&r->probes) ? "in process, %s" : "in process",
 		 kx_mechanism_name(kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN)));
 	r->result->functions += r->result->in_process.functions;

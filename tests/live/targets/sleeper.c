@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Mostly idle: calls tick() every 10 ms until SIGTERM or SIGINT, then prints the
+ * Mostly idle: calls tick() every 10 ms (or MS: `sleeper MS`) until SIGTERM or SIGINT, then prints the
  * number of calls. Its rings stay nearly empty.
  */
 #include <signal.h>
@@ -26,13 +26,15 @@ int main(int argc, char **argv)
 	struct target_options o = target_parse(argc, argv);
 	struct sigaction sa = { .sa_handler = end };
 
+	const long ms = o.rest ? atol(o.rest) : 10;
+
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
 	o.wait = 0;
 	target_ready(&o);
 	while (!over) {
 		tick(ticks);
-		usleep(10000);
+		usleep((useconds_t)ms * 1000);
 	}
 	printf("{\"calls\":{\"tick\":%ld}}\n", ticks);
 	return target_done(&o, 1);

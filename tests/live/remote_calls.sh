@@ -77,7 +77,19 @@ assert_eq "nanosleep" "$OUT" "right 1"
 assert "nanosleep: the instructions that continue it" "no byte of the vDSO differs" test "$(vdso_changed)" -gt 0
 run python3 tests/live/remote_kills.py "${1:-40}" "${2:-$RANDOM}" "$PATCHER" calls "$TARGET_PID" 100000000
 assert_eq "nanosleep: the caller is killed" "$STATUS $OUT" "0 killed ${1:-40}"
-wait_for is_in_call "$TARGET_PID" 219
+sleeps() { is_in_call "$TARGET_PID" 230 || is_in_call "$TARGET_PID" 219; }
+wait_for sleeps
+if command -v strace >/dev/null; then
+	for ((step = 1; ; step++)); do # killed in each of its calls that touch the target
+		strace -f -qq -o /dev/null -e trace=ptrace,pwrite64 -e "inject=ptrace,pwrite64:signal=KILL:when=$step" \
+			"$PATCHER" calls "$TARGET_PID" 1 >"$TMP/patcher.out" 2>&1 && break
+		wait_for sleeps || break
+		assert_eq "nanosleep: killed at step $step: blocked signals" "$(awk '/^SigBlk/ { print $2 }' "/proc/$TARGET_PID/status")" 0000000000000000
+	done 2>/dev/null
+	assert "nanosleep: steps" "only $step" test "$step" -gt 20
+else
+	skip "nanosleep: killed at each step" "strace is not installed"
+fi
 run "$PATCHER" remove "$TARGET_PID"
 assert_eq "nanosleep: bytes of the vDSO that differ when all is removed" "$(vdso_changed)" 0
 kill -USR1 "$TARGET_PID"

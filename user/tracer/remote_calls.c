@@ -125,16 +125,27 @@ static bool can_begin_again(const struct user_regs_struct *r)
 	       (r->orig_rax == SYS_futex && futex_op == 9 /* FUTEX_WAIT_BITSET */);
 }
 
-/* Whether the thread can make restart_syscall(2) by the instruction that made its call: not that of 32-bit programs, nor with the
- * numbers of x32. */
-static bool can_restart(const struct attempt *a)
+/* Whether the instruction at @pc is that of 64-bit system calls. */
+static bool is_syscall(const struct attempt *a, uint64_t pc)
 {
 	static const uint8_t syscall_code[] = { 0x0f, 0x05 };
 	uint8_t code[2];
 
-	return a->now.orig_rax < X32_CALLS &&
-	       pread(a->c->mem, code, sizeof(code), (off_t)(a->now.rip - 2)) == sizeof(code) &&
+	return pread(a->c->mem, code, sizeof(code), (off_t)pc) == sizeof(code) &&
 	       !memcmp(code, syscall_code, sizeof(code));
+}
+
+/* A wait that only the kernel can continue, and by the instruction that began it, without the numbers of x32. */
+static bool set_wait(struct attempt *a)
+{
+	a->waits = true;
+	return a->now.orig_rax < X32_CALLS && is_syscall(a, a->now.rip - 2);
+}
+
+/* The kernel has set all to continue such a wait, and the thread has not begun to: a return from a signal's frame would make that fail. */
+static bool is_about_to_wait(const struct attempt *a)
+{
+	return a->now.rax == SYS_restart_syscall && is_syscall(a, a->now.rip);
 }
 
 /* Sets a->home, a->now, a->again and a->waits; false: only the kernel can continue its call. */
@@ -142,16 +153,20 @@ static bool set_home(struct attempt *a)
 {
 	if (kx_remote_mend_wait(a->c->pid, a->tid, &a->now, &a->sleep))
 		ptrace(PTRACE_SETREGS, a->tid, NULL, &a->now);
-	a->again = false;
+	a->again = a->waits = is_about_to_wait(a);
+	if (a->waits) {
+		a->home = a->now;
+		a->home.orig_rax = (unsigned long)-1;
+		return true;
+	}
 	if ((long)a->now.orig_rax >= 0)
 		switch (-(long)a->now.rax) {
 		case KX_ERESTART_RESTARTBLOCK:
-			a->waits = !can_begin_again(&a->now);
-			if (a->waits && !can_restart(a))
-				return false;
-			if (!a->waits)
-				a->now.rax = (unsigned long)-KX_ERESTARTNOHAND;
 			a->again = true;
+			if (can_begin_again(&a->now))
+				a->now.rax = (unsigned long)-KX_ERESTARTNOHAND;
+			else if (!set_wait(a))
+				return false;
 			break;
 		case KX_ERESTARTSYS:
 		case KX_ERESTARTNOINTR:
@@ -194,7 +209,7 @@ static int check_thread(struct attempt *a)
 		return kx_err_set(a->c->err, -EOPNOTSUPP, "process %d runs 32-bit code",
 				  (int)a->c->pid);
 	/* one that steps itself would get a SIGTRAP, which is blocked during the calls: that kills it */
-	if (a->now.eflags & TRAP_FLAG || !set_home(a) || is_in_sequence(a) || !has_room(a))
+	if (a->now.eflags & TRAP_FLAG || kx_remote_stub_is_inside(a->c->mem, a->now.rip) || !set_home(a) || is_in_sequence(a) || !has_room(a))
 		return -EAGAIN;
 	if (ptrace(PTRACE_GETREGSET, a->tid, NT_X86_XSTATE, &a->xstate) ||
 	    ptrace(PTRACE_GETSIGMASK, a->tid, MASK_BYTES, &a->mask))

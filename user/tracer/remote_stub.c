@@ -13,6 +13,7 @@
 
 #define RED_ZONE   128
 #define MASK_BYTES 8
+#define PAGE	   4096ul
 /* At the end of the vDSO: so many bytes must be zero, so that no header of its file is among them. */
 #define SLACK	   256
 #define STUB_SIZE  64
@@ -96,6 +97,17 @@ uint64_t kx_remote_stub_put(pid_t view, int mem)
 	if (!at || there)
 		return at;
 	return pwrite(mem, kx_stub_begin, stub_size(), (off_t)at) == (ssize_t)stub_size() ? at : 0;
+}
+
+bool kx_remote_stub_is_inside(int mem, uint64_t pc)
+{
+	/* where it stands in its page */
+	const uint64_t stub = (pc & ~(PAGE - 1)) + PAGE - SLACK / 2;
+	uint8_t bytes[STUB_SIZE];
+
+	return kx_remote_stub_has(stub, pc) &&
+	       pread(mem, bytes, stub_size(), (off_t)stub) == (ssize_t)stub_size() &&
+	       !memcmp(bytes, kx_stub_begin, stub_size());
 }
 
 bool kx_remote_stub_has(uint64_t stub, uint64_t pc)

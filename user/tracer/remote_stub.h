@@ -28,6 +28,9 @@
  */
 uint64_t kx_remote_stub_put(pid_t view, int mem);
 
+/* Whether @pc is in such instructions: the thread of a tracer that has died, for some microseconds. */
+bool kx_remote_stub_is_inside(int mem, uint64_t pc);
+
 /* Whether @pc is in the instructions at @stub. */
 bool kx_remote_stub_has(uint64_t stub, uint64_t pc);
 

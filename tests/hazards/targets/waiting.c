@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Every kind of call that waits, one a thread. "time": each waits for something that never comes, 8
- * times for 150 ms and once for a second; it must end by its time limit, not earlier. "once": once
+ * times for 150 ms and once for a second; it must end by its time limit, not earlier. "kept": the same of those
+ * whose time a stop does not begin anew. "once": once
  * for 3 s, and prints to standard error how long that took. "signals": each is interrupted by
  * signals whose handler does nothing; a wait that ends with EINTR must have had one.
  */
@@ -31,6 +32,7 @@ struct waiter {
 	const char *name;
 	int (*wait)(long ms); /* 0: by its time limit; else an errno */
 	int expected;	      /* errno that says so */
+	int anew;	      /* a stop begins its time anew: kxray-safety(7) */
 	pthread_t thread;
 	int tid, done;
 	long right;
@@ -38,7 +40,7 @@ struct waiter {
 
 static __thread volatile long handled;
 static long limit_ms;
-static int once, forever; /* waits end by signals only */
+static int once, kept, forever; /* waits end by signals only */
 
 static struct timespec in_ms(long ms)
 {
@@ -203,22 +205,22 @@ static int by_pause(long ms)
 }
 
 static struct waiter waiters[] = {
-	{ "epoll_wait", by_epoll, 0, 0, 0, 0, 0 },
-	{ "epoll_pwait2", by_epoll_pwait2, 0, 0, 0, 0, 0 },
-	{ "poll", by_poll, 0, 0, 0, 0, 0 },
-	{ "ppoll", by_ppoll, 0, 0, 0, 0, 0 },
-	{ "select", by_select, 0, 0, 0, 0, 0 },
-	{ "pselect", by_pselect, 0, 0, 0, 0, 0 },
-	{ "nanosleep", by_nanosleep, 0, 0, 0, 0, 0 },
-	{ "clock_nanosleep", by_clock, 0, 0, 0, 0, 0 },
-	{ "futex", by_futex, ETIMEDOUT, 0, 0, 0, 0 },
-	{ "sem_timedwait", by_semaphore, ETIMEDOUT, 0, 0, 0, 0 },
-	{ "semtimedop", by_semop, EAGAIN, 0, 0, 0, 0 },
-	{ "sigtimedwait", by_sigtimedwait, EAGAIN, 0, 0, 0, 0 },
-	{ "recv with SO_RCVTIMEO", by_recv, EAGAIN, 0, 0, 0, 0 },
-	{ "accept with SO_RCVTIMEO", by_accept, EAGAIN, 0, 0, 0, 0 },
-	{ "msgrcv", by_msgrcv, 0, 0, 0, 0, 0 },
-	{ "pause", by_pause, 0, 0, 0, 0, 0 },
+	{ "epoll_wait", by_epoll, 0, 0, 0, 0, 0, 0 },
+	{ "epoll_pwait2", by_epoll_pwait2, 0, 1, 0, 0, 0, 0 },
+	{ "poll", by_poll, 0, 0, 0, 0, 0, 0 },
+	{ "ppoll", by_ppoll, 0, 0, 0, 0, 0, 0 },
+	{ "select", by_select, 0, 0, 0, 0, 0, 0 },
+	{ "pselect", by_pselect, 0, 0, 0, 0, 0, 0 },
+	{ "nanosleep", by_nanosleep, 0, 0, 0, 0, 0, 0 },
+	{ "clock_nanosleep", by_clock, 0, 0, 0, 0, 0, 0 },
+	{ "futex", by_futex, ETIMEDOUT, 0, 0, 0, 0, 0 },
+	{ "sem_timedwait", by_semaphore, ETIMEDOUT, 0, 0, 0, 0, 0 },
+	{ "semtimedop", by_semop, EAGAIN, 1, 0, 0, 0, 0 },
+	{ "sigtimedwait", by_sigtimedwait, EAGAIN, 1, 0, 0, 0, 0 },
+	{ "recv with SO_RCVTIMEO", by_recv, EAGAIN, 1, 0, 0, 0, 0 },
+	{ "accept with SO_RCVTIMEO", by_accept, EAGAIN, 1, 0, 0, 0, 0 },
+	{ "msgrcv", by_msgrcv, 0, 0, 0, 0, 0, 0 },
+	{ "pause", by_pause, 0, 0, 0, 0, 0, 0 },
 };
 
 #define WAITERS (long)(sizeof(waiters) / sizeof(*waiters))
@@ -310,6 +312,11 @@ static void interrupt_all(void)
 	}
 }
 
+static int is_left_out(const struct waiter *w)
+{
+	return kept && w->anew;
+}
+
 int main(int argc, char **argv)
 {
 	struct target_options o = hazard_begin(argc, argv);
@@ -320,12 +327,17 @@ int main(int argc, char **argv)
 	limit_ms = once ? ONCE_MS : LONG_MS;
 	forever = o.rest && !strcmp(o.rest, "signals");
 	sigaction(SIGUSR1, &action, NULL);
+	kept = o.rest && !strcmp(o.rest, "kept");
 	for (long i = 0; i < WAITERS; i++)
-		if (pthread_create(&waiters[i].thread, NULL, run, &waiters[i]))
+		if (!is_left_out(&waiters[i]) && pthread_create(&waiters[i].thread, NULL, run, &waiters[i]))
 			return 2;
 	if (forever)
 		interrupt_all();
 	for (long i = 0; i < WAITERS; i++) {
+		if (is_left_out(&waiters[i])) {
+			answer++;
+			continue;
+		}
 		pthread_join(waiters[i].thread, NULL);
 		answer += waiters[i].right;
 	}

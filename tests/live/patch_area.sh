@@ -124,6 +124,25 @@ wait_for eval '[ "$(mapped)" = 0 ]'
 assert_eq "after the debugger" "$(changed) $(mapped)" "0 0"
 finish "after the debugger" '{"wrong":0}'
 
+# while a thread is in vfork, which nothing can stop, the keeper tries again, and the other threads work
+start patched 2
+install guard
+tell v
+in_vfork() { is_in_state "$TARGET_PID" D; }
+wait_for in_vfork
+kill_patcher
+wait_for is_off
+tried() { [ "$(date +%s%3N)" -gt $((began + 1500)) ]; } # more than once
+began=$(date +%s%3N)
+wait_for tried
+assert "vfork: the jumps stay" "$(changed) bytes differ" test "$(changed)" -gt 65
+run "$PATCHER" remove "$TARGET_PID"
+assert_eq "vfork: named" "$OUT" "error 16 thread $TARGET_PID of process $TARGET_PID cannot be stopped: it waits in the kernel, as after vfork or for a file server"
+works "vfork: it works" x right
+wait_for eval '[ "$(changed) $(mapped)" = "0 0" ]'
+assert_eq "after vfork" "$(changed) $(mapped)" "0 0"
+finish "after vfork" '{"wrong":0}'
+
 # execve drops all
 start patched 1
 install

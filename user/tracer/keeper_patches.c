@@ -2,14 +2,20 @@
 #include "tracer/keeper_patches.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/monotonic.h"
 #include "base/proc_stat.h"
 #include "tracer/patch_area.h"
 
 #define START_FIELD 22 /* in /proc/PID/stat */
+
+#define QUICK_TRIES 5
+#define TRIES	    65
+#define TRIES_TO_UNMAP 10
 
 /* When the process was started, in ticks; 0: it has ended. */
 static unsigned long long start_of(pid_t pid)
@@ -33,7 +39,7 @@ int kx_guarded_patches_add(struct kx_guarded_patches *g, pid_t pid)
 	g->items = grown;
 	if (!start)
 		return -ESRCH;
-	g->items[g->n++] = (struct kx_guarded_patch){ pid, start };
+	g->items[g->n++] = (struct kx_guarded_patch){ .pid = pid, .start = start };
 	return 0;
 }
 
@@ -44,14 +50,29 @@ void kx_guarded_patches_drop(struct kx_guarded_patches *g, pid_t pid)
 			g->items[i] = g->items[--g->n];
 }
 
+/* Whether it needs another try. */
+static bool remains(struct kx_guarded_patch *p)
+{
+	struct kx_patch_removal removal;
+	int code = kx_patch_remove(p->pid, &removal, NULL);
+
+	p->tries++;
+	p->next = kx_monotonic_seconds() + (p->tries < QUICK_TRIES ? 0 :
+					    p->tries < TRIES	   ? 1 :
+								     10);
+	if (!code)
+		return removal.stays && p->tries < TRIES_TO_UNMAP;
+	return code != -ESRCH;
+}
+
 size_t kx_guarded_patches_remove(struct kx_guarded_patches *g)
 {
 	for (size_t i = g->n; i--;) {
-		struct kx_patch_removal removal;
+		struct kx_guarded_patch *p = &g->items[i];
 
-		if (start_of(g->items[i].pid) != g->items[i].start ||
-		    kx_patch_remove(g->items[i].pid, &removal, NULL) != -EBUSY)
-			g->items[i] = g->items[--g->n];
+		if (start_of(p->pid) != p->start ||
+		    (kx_monotonic_seconds() >= p->next && !remains(p)))
+			*p = g->items[--g->n];
 	}
 	return g->n;
 }

@@ -10,6 +10,8 @@ struct kx_guarded_patch {
 	pid_t pid;
 	unsigned long long start; /* of /proc/PID/stat: another process that gets the number later
 				     is not touched */
+	unsigned tries;
+	double next; /* CLOCK_MONOTONIC, seconds: not tried again before */
 };
 
 struct kx_guarded_patches {
@@ -21,8 +23,13 @@ struct kx_guarded_patches {
 int kx_guarded_patches_add(struct kx_guarded_patches *g, pid_t pid);
 void kx_guarded_patches_drop(struct kx_guarded_patches *g, pid_t pid);
 
-/* Once for each: those that have ended or have no jumps any more are dropped. Returns how many
- * wait, for a debugger's end. */
+/*
+ * Drops those that have ended, and tries each whose time has come; those that have no jumps any more are dropped. What is in the way (a
+ * tracer, a thread in vfork that cannot be stopped) may last as long as the process: it is tried at once for a second, then
+ * each second, after a minute each 10 s, since each try may stop its threads. Where only memory stays mapped, 10 times at
+ * most. Returns how many wait. To be called every KX_PATCHES_MS.
+ */
+#define KX_PATCHES_MS 200
 size_t kx_guarded_patches_remove(struct kx_guarded_patches *g);
 
 #endif

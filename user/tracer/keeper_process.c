@@ -336,7 +336,7 @@ static void close_links(struct keeper *k)
 			break;
 		choose_waiting(k, fds, n);
 		close_ready(k, fds, n);
-		poll(NULL, 0, k->waiting || patched ? DEBUGGER_MS : 0);
+		poll(NULL, 0, patched ? KX_PATCHES_MS : k->waiting ? DEBUGGER_MS : 0);
 		k->waiting = 0;
 	}
 	free(fds);

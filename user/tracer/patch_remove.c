@@ -20,7 +20,8 @@
 #include "tracer/remote_threads.h"
 #include "tracer/target_rings.h"
 
-#define STOP_MS	 1000
+/* A thread that does not stop (vfork) keeps the others stopped for so long. */
+#define STOP_MS	 200
 #define CALL_MS	 1000
 #define RETRY_US 1000
 #define RATE_US	 10000

@@ -8,7 +8,7 @@
  * stuck: one more thread stays in a window of p_stuck, interrupted by a signal whose handler waits (on a stack of its own: altstack).
  * Prints "ready", then for each byte of standard input a line: "right" or "wrong" calls since the last one, and "forked" for f, where a
  * child has checked the same calls; "d" lets the thread out of p_stuck; k starts a child that stays, "child PID", until it gets SIGTERM, and then
- * ends with status 0 if it was right; "s" is for seccomp; "e" executes the program again, without arguments. Ends at the input's end.
+ * ends with status 0 if it was right; "v" starts one by vfork, which ends by the next byte; "s" is for seccomp; "e" executes the program again, without arguments. Ends at the input's end.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -148,6 +148,18 @@ static void start_child(void)
 	printf("child %d\n", (int)pid);
 }
 
+static void wait_in_vfork(void)
+{
+	const pid_t pid = vfork();
+
+	if (!pid) {
+		char c;
+
+		_exit(read(STDIN_FILENO, &c, 1) != 1);
+	}
+	waitpid(pid, NULL, 0);
+}
+
 static void allow_all(void)
 {
 	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -178,6 +190,8 @@ int main(int argc, char **argv)
 			check_in_child();
 		if (c == 'k')
 			start_child();
+		if (c == 'v')
+			wait_in_vfork();
 		if (c == 's')
 			allow_all();
 		if (c == 'e')

@@ -109,12 +109,12 @@ static void unmap(const struct kx_in_process *p, const struct kx_remote_call *ca
 
 static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const struct room *r, struct kx_err *err)
 {
-	struct kx_remote_call calls[4];
+	struct kx_remote_call wipe = { .number = SYS_madvise, .args = { (long)r->head, PAGE, MADV_WIPEONFORK } };
+	struct kx_remote_call calls[3];
 	size_t n = 0;
 	int code;
 
 	calls[n++] = map_call(r->head, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-	calls[n++] = (struct kx_remote_call){ .number = SYS_madvise, .args = { (long)r->head, PAGE, MADV_WIPEONFORK } };
 	calls[n++] = map_call(r->code, CODE_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE);
 	if (r->far_size)
 		calls[n++] = map_call(r->far, r->far_size, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE);
@@ -122,6 +122,11 @@ static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const 
 	if (code)
 		return code;
 	code = check_calls(calls, n, m, err);
+	/* not before the page is known to be its own: the process may have mapped something there meanwhile */
+	if (!code)
+		code = kx_remote_calls(p->o.pid, &wipe, 1, CALLS_WAIT_MS, err);
+	if (!code)
+		code = check_calls(&wipe, 1, m, err);
 	if (!code) {
 		m->area.code = kx_in_process_share(p->o.pid, r->code, CODE_SIZE, err);
 		m->far_size = r->far_size;

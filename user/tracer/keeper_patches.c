@@ -13,8 +13,8 @@
 
 #define START_FIELD 22 /* in /proc/PID/stat */
 
-#define QUICK_TRIES 5
-#define TRIES	    65
+#define QUICK_TRIES    5
+#define TRIES	       65
 #define TRIES_TO_UNMAP 10
 
 /* When the process was started, in ticks; 0: it has ended. */
@@ -57,9 +57,7 @@ static bool remains(struct kx_guarded_patch *p)
 	int code = kx_patch_remove(p->pid, &removal, NULL);
 
 	p->tries++;
-	p->next = kx_monotonic_seconds() + (p->tries < QUICK_TRIES ? 0 :
-					    p->tries < TRIES	   ? 1 :
-								     10);
+	p->next = kx_monotonic_seconds() + (p->tries < QUICK_TRIES ? 0 : p->tries < TRIES ? 1 : 10);
 	if (!code)
 		return removal.stays && p->tries < TRIES_TO_UNMAP;
 	return code != -ESRCH;

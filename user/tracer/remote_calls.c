@@ -135,14 +135,16 @@ static bool is_syscall(const struct attempt *a, uint64_t pc)
 	       !memcmp(code, syscall_code, sizeof(code));
 }
 
-/* A wait that only the kernel can continue, and by the instruction that began it, without the numbers of x32. */
+/* A wait that only the kernel can continue, and by the instruction that began it, without the
+ * numbers of x32. */
 static bool set_wait(struct attempt *a)
 {
 	a->waits = true;
 	return a->now.orig_rax < X32_CALLS && is_syscall(a, a->now.rip - 2);
 }
 
-/* The kernel has set all to continue such a wait, and the thread has not begun to: a return from a signal's frame would make that fail. */
+/* The kernel has set all to continue such a wait, and the thread has not begun to: a return from a
+ * signal's frame would make that fail. */
 static bool is_about_to_wait(const struct attempt *a)
 {
 	return a->now.rax == SYS_restart_syscall && is_syscall(a, a->now.rip);
@@ -209,7 +211,8 @@ static int check_thread(struct attempt *a)
 		return kx_err_set(a->c->err, -EOPNOTSUPP, "process %d runs 32-bit code",
 				  (int)a->c->pid);
 	/* one that steps itself would get a SIGTRAP, which is blocked during the calls: that kills it */
-	if (a->now.eflags & TRAP_FLAG || kx_remote_stub_is_inside(a->c->mem, a->now.rip) || !set_home(a) || is_in_sequence(a) || !has_room(a))
+	if (a->now.eflags & TRAP_FLAG || kx_remote_stub_is_inside(a->c->mem, a->now.rip) ||
+	    !set_home(a) || is_in_sequence(a) || !has_room(a))
 		return -EAGAIN;
 	if (ptrace(PTRACE_GETREGSET, a->tid, NT_X86_XSTATE, &a->xstate) ||
 	    ptrace(PTRACE_GETSIGMASK, a->tid, MASK_BYTES, &a->mask))
@@ -288,10 +291,10 @@ static void return_into_call(struct attempt *a)
 static int make_calls(struct attempt *a)
 {
 	const struct calls *c = a->c;
-	const struct kx_frames_request request = {
-		&a->home,      a->mask,	     a->xstate.iov_base, a->xstate.iov_len,
-		c->code.call, c->code.back, c->items,		 c->n
-	};
+	const struct kx_frames_request request = { &a->home,	       a->mask,
+						   a->xstate.iov_base, a->xstate.iov_len,
+						   c->code.call,       c->code.back,
+						   c->items,	       c->n };
 	const size_t each = a->stub ? 1 : 2; /* a call, then rt_sigreturn */
 	const uint64_t all = UINT64_MAX;
 	struct user_regs_struct regs;

@@ -2,8 +2,8 @@
 /*
  * System calls made by a thread of another process. The thread borrows a `syscall` instruction of
  * libc and gets back to where it was by signal frames on its own stack; one that sleeps for a time
- * makes them by instructions behind the vDSO's end (remote_stub.h), which keep its deadline. It does
- * so too if this process dies at any step. None of its code is changed.
+ * makes them by instructions behind the vDSO's end (remote_stub.h), which keep its deadline. It
+ * does so too if this process dies at any step. None of its code is changed.
  */
 #ifndef KX_REMOTE_CALLS_H
 #define KX_REMOTE_CALLS_H
@@ -25,10 +25,11 @@ struct kx_remote_call {
  * meanwhile.
  *
  * Not every thread can: one whose stack is not known to have room (only the process's own stack and
- * those with a guard page are), one in a restartable sequence, one that cannot be stopped (vfork), one that
- * sleeps for a time where the vDSO has no room behind its end. If there is no other, waits for one up to @wait_ms. Errors:
- * -ESRCH, -EPERM (traced by another, or not permitted), -EBUSY (no such thread in time), -ENOMEM,
- * -EOPNOTSUPP (no instruction to borrow, seccomp, a shadow stack, 32-bit code).
+ * those with a guard page are), one in a restartable sequence, one that cannot be stopped (vfork),
+ * one that sleeps for a time where the vDSO has no room behind its end. If there is no other, waits
+ * for one up to @wait_ms. Errors: -ESRCH, -EPERM (traced by another, or not permitted), -EBUSY (no
+ * such thread in time), -ENOMEM, -EOPNOTSUPP (no instruction to borrow, seccomp, a shadow stack,
+ * 32-bit code).
  */
 int kx_remote_calls(pid_t pid, struct kx_remote_call *calls, size_t n, unsigned wait_ms,
 		    struct kx_err *err);

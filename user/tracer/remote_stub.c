@@ -14,10 +14,11 @@
 #define RED_ZONE   128
 #define MASK_BYTES 8
 #define PAGE	   4096ul
-/* At the end of the vDSO: so many bytes must be zero, so that no header of its file is among them. */
-#define SLACK	   256
-#define STUB_SIZE  64
-#define STOP_MS	   1000
+/* At the end of the vDSO: so many bytes must be zero, so that no header of its file is among them.
+ */
+#define SLACK	  256
+#define STUB_SIZE 64
+#define STOP_MS	  1000
 
 /*
  * The stack pointer leads through what kx_remote_stub_build writes: of each call its number and six
@@ -177,7 +178,8 @@ int kx_remote_stub_remove(pid_t pid, int mem, struct kx_err *err)
 	range = (struct kx_remote_range){ at, at + stub_size() };
 	code = kx_remote_threads_scan(&threads, pid, mem, &range, 1, mark, &inside, err);
 	if (!code && inside)
-		code = kx_err_set(err, -EBUSY, "a thread of process %d makes system calls for kxray", (int)pid);
+		code = kx_err_set(err, -EBUSY,
+				  "a thread of process %d makes system calls for kxray", (int)pid);
 	if (!code && pwrite(mem, zeros, stub_size(), (off_t)at) < 0)
 		code = kx_err_set(err, -errno, "the memory of process %d cannot be written: %s",
 				  (int)pid, strerror(errno));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * How a thread is borrowed that sleeps for a time (nanosleep, poll, select, futex). The kernel
- * alone knows when its wait ends, in a restart block that the thread continues by restart_syscall(2),
- * and a return from a signal's frame (remote_frames.h) drops it. So such a thread runs some
- * instructions of kxray: they make the calls, put its registers back, and continue its wait. It does
- * that by itself too if its tracer has died.
+ * alone knows when its wait ends, in a restart block that the thread continues by
+ * restart_syscall(2), and a return from a signal's frame (remote_frames.h) drops it. So such a
+ * thread runs some instructions of kxray: they make the calls, put its registers back, and continue
+ * its wait. It does that by itself too if its tracer has died.
  *
  * These instructions stand in the bytes behind the end of the vDSO's file, in its last page, which
  * is zero up to its end. The kernel gives the process a copy of that page of its own, as for a
@@ -24,11 +24,13 @@
 
 /*
  * Writes the instructions, unless they are there. To be called while a thread is traced, since
- * kx_remote_stub_remove then leaves them. Returns their address in the process; 0: there is no room.
+ * kx_remote_stub_remove then leaves them. Returns their address in the process; 0: there is no
+ * room.
  */
 uint64_t kx_remote_stub_put(pid_t view, int mem);
 
-/* Whether @pc is in such instructions: the thread of a tracer that has died, for some microseconds. */
+/* Whether @pc is in such instructions: the thread of a tracer that has died, for some microseconds.
+ */
 bool kx_remote_stub_is_inside(int mem, uint64_t pc);
 
 /* Whether @pc is in the instructions at @stub. */

@@ -348,7 +348,8 @@ static bool put_in(struct target *t, bool *left_out, struct kx_err *err)
 	area = (struct kx_patch_area){
 		.pid = t->pid, .mem = t->mem, .table = (void *)t->code_here, .code = t->code_here
 	};
-	return !kx_patch_install(&area, FUNCTIONS + 1, lengths, left_out, &times, err) &&
+	return !kx_patch_install(&(struct kx_patch_job){ &area, FUNCTIONS + 1, lengths, left_out },
+				 1, &times, err) &&
 	       !kx_patch_enable(&area, true);
 }
 

@@ -233,11 +233,8 @@ bool kx_in_process_has(const struct kx_in_process *p, uint32_t id)
 
 int kx_in_process_install(struct kx_in_process *p, struct kx_err *err)
 {
-	int code = 0;
+	int code = kx_patched_modules_install(p, p->modules, p->nmodules, err);
 
-	for (size_t i = 0; i < p->nmodules && !code; i++)
-		if (p->modules[i].area.table)
-			code = kx_patched_module_install(p, &p->modules[i], err);
 	p->counts.functions = p->nhas;
 	return code;
 }

@@ -51,8 +51,8 @@ struct kx_in_process {
  * kx_remote_calls; -ENOMEM, -EOPNOTSUPP.
  */
 int kx_patched_module_map(struct kx_in_process *p, struct kx_patched_module *m, struct kx_err *err);
-/* Makes its texts writable and writes the jumps. Errors: those of kx_patch_install. */
-int kx_patched_module_install(struct kx_in_process *p, struct kx_patched_module *m, struct kx_err *err);
+/* Makes the texts of @n modules writable and writes the jumps of all in the same stops. Errors: those of kx_patch_install. */
+int kx_patched_modules_install(struct kx_in_process *p, struct kx_patched_module *modules, size_t n, struct kx_err *err);
 /* Forgets what is mapped here; the process keeps what it has. */
 void kx_patched_module_free(struct kx_patched_module *m);
 

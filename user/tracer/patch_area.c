@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "tracer/patch_pause.h"
 #include "tracer/patch_write.h"
 #include "tracer/remote_stop.h"
@@ -16,16 +17,24 @@
 /* Between two tries: a thread that was preempted in a window gets out of it meanwhile. */
 #define RETRY_US 500
 
-/* An installation: by site. */
+/* A stop in which so many sites were written ends the writing if it has taken so long already. */
+#define CHUNK_SITES  256
+#define STOP_SECONDS 0.0025
+
+/* An installation: by site of all jobs, in order of address. */
 struct install {
-	const struct kx_patch_area *area;
+	struct kx_patch_job *jobs; /* in order of address */
+	size_t njobs;
+	pid_t pid;
+	int mem;
 	size_t n;
-	const uint8_t *window_length;
+	struct kx_remote_range *ranges; /* by job */
+	uint8_t *window_length;
 	bool *left_out;
-	bool *inside; /* a thread or a stack, in this stop */
-	bool *done;   /* the site holds the jump */
+	bool *inside;  /* a thread or a stack, in this stop */
+	bool *settled; /* the site holds the jump, or is left out */
 	struct kx_patch_change *to_jump, *to_old;
-	struct kx_patch_change *now; /* the changes of this stop */
+	struct kx_patch_change *now; /* some changes of this stop */
 	size_t *of_now;		     /* their sites */
 };
 
@@ -52,47 +61,58 @@ static void mark_inside(void *ctx, uint64_t pc)
 	}
 }
 
-/* Writes what can be written now; returns how many sites still wait. */
-static size_t write_sites(struct install *in)
+static void write_chunk(struct install *in, size_t n)
+{
+	kx_patch_write(in->mem, in->now, n);
+	for (size_t k = 0; k < n; k++) {
+		const size_t i = in->of_now[k];
+
+		in->settled[i] = true;
+		if (in->now[k].result != KX_PATCH_WRITTEN && in->now[k].result != KX_PATCH_ALREADY)
+			in->left_out[i] = true;
+	}
+}
+
+/* Writes what can be written in a stop that has begun at @since; returns how many sites still wait.
+ */
+static size_t write_sites(struct install *in, double since)
 {
 	size_t n = 0, waiting = 0;
+	bool in_time = true;
 
 	for (size_t i = 0; i < in->n; i++) {
-		if (!in->left_out[i] && (in->done[i] || in->inside[i])) {
-			waiting += !in->done[i];
+		if (in->settled[i])
+			continue;
+		if (!in_time || (!in->left_out[i] && in->inside[i])) {
+			waiting++;
 			continue;
 		}
 		in->of_now[n] = i;
 		in->now[n++] = in->left_out[i] ? in->to_old[i] : in->to_jump[i];
+		if (n == CHUNK_SITES) {
+			write_chunk(in, n);
+			n = 0;
+			in_time = kx_monotonic_seconds() - since < STOP_SECONDS;
+		}
 	}
-	kx_patch_write(in->area->mem, in->now, n);
-	for (size_t k = 0; k < n; k++) {
-		const size_t i = in->of_now[k];
-
-		if (in->now[k].result == KX_PATCH_WRITTEN || in->now[k].result == KX_PATCH_ALREADY)
-			in->done[i] = !in->left_out[i];
-		else
-			in->left_out[i] = true;
-	}
+	write_chunk(in, n);
 	return waiting;
 }
 
 static int stop_and_write(struct install *in, size_t *waiting, struct kx_patch_times *times,
 			  struct kx_err *err)
 {
-	const struct kx_remote_range all = { in->to_jump[0].at,
-					     in->to_jump[in->n - 1].at + UINT8_MAX };
 	struct kx_remote_threads threads;
 	double ms;
-	int code = kx_remote_threads_stop(in->area->pid, STOP_MS, &threads, err);
+	int code = kx_remote_threads_stop(in->pid, STOP_MS, &threads, err);
 
 	if (code)
 		return code;
 	memset(in->inside, 0, in->n);
-	code = kx_remote_threads_scan(&threads, in->area->pid, in->area->mem, &all, 1, mark_inside,
-				      in, err);
+	code = kx_remote_threads_scan(&threads, in->pid, in->mem, in->ranges, in->njobs,
+				      mark_inside, in, err);
 	if (!code)
-		*waiting = write_sites(in);
+		*waiting = write_sites(in, threads.since);
 	ms = kx_remote_threads_resume(&threads);
 	times->stopped_ms = ms > times->stopped_ms ? ms : times->stopped_ms;
 	times->tries++;
@@ -104,64 +124,117 @@ static int install(struct install *in, struct kx_patch_times *times, struct kx_e
 	size_t waiting = in->n;
 	int code = 0;
 
-	kx_patch_copy_pages(in->area->mem, in->to_jump, in->n);
+	kx_patch_copy_pages(in->mem, in->to_jump, in->n);
 	for (unsigned tries = 0; waiting && !code && tries < KX_PATCH_TRIES; tries++) {
+		const size_t before = waiting;
 		struct kx_patch_pause pause;
 
-		if (tries)
+		if (times->tries)
 			kx_remote_pause(RETRY_US);
 		kx_patch_pause_begin(&pause);
 		code = stop_and_write(in, &waiting, times, err);
 		kx_patch_pause_end(&pause);
+		if (waiting < before)
+			tries = 0;
 	}
 	for (size_t i = 0; !code && i < in->n; i++)
-		in->left_out[i] |= !in->done[i];
+		in->left_out[i] |= !in->settled[i];
 	return code;
 }
 
-/* The table is memory of the target, too: it is copied. */
-static void copy_sites(struct install *in, const struct kx_patch_table *table)
+static int by_address(const void *a, const void *b)
 {
-	for (size_t i = 0; i < in->n; i++) {
-		const struct kx_patch_site site = table->sites[i];
+	const struct kx_patch_job *x = a, *y = b;
+	const uint64_t ax = x->area->table->sites[0].at, ay = y->area->table->sites[0].at;
 
-		in->to_jump[i].at = in->to_old[i].at = site.at;
-		memcpy(in->to_jump[i].from, site.old, KX_PATCH_BYTES);
-		memcpy(in->to_jump[i].to, site.jump, KX_PATCH_BYTES);
-		memcpy(in->to_old[i].from, site.jump, KX_PATCH_BYTES);
-		memcpy(in->to_old[i].to, site.old, KX_PATCH_BYTES);
+	return ax < ay ? -1 : ax > ay;
+}
+
+/* The tables are memory of the target, too: they are copied. */
+static void copy_sites(struct install *in)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < in->njobs; k++) {
+		const struct kx_patch_job *job = &in->jobs[k];
+
+		for (size_t i = 0; i < job->nsites; i++, n++) {
+			const struct kx_patch_site site = job->area->table->sites[i];
+
+			in->to_jump[n].at = in->to_old[n].at = site.at;
+			memcpy(in->to_jump[n].from, site.old, KX_PATCH_BYTES);
+			memcpy(in->to_jump[n].to, site.jump, KX_PATCH_BYTES);
+			memcpy(in->to_old[n].from, site.jump, KX_PATCH_BYTES);
+			memcpy(in->to_old[n].to, site.old, KX_PATCH_BYTES);
+			in->window_length[n] = job->window_length[i];
+			in->left_out[n] = job->left_out[i];
+		}
+		in->ranges[k] = (struct kx_remote_range){ in->to_jump[n - job->nsites].at,
+							  in->to_jump[n - 1].at + UINT8_MAX };
 	}
 }
 
-int kx_patch_install(struct kx_patch_area *area, size_t nsites, const uint8_t *window_length,
-		     bool *left_out, struct kx_patch_times *times, struct kx_err *err)
+/* Those with sites, in order of address. */
+static void copy_jobs(struct install *in, const struct kx_patch_job *jobs, size_t njobs)
 {
-	struct install in = {
-		.area = area, .n = nsites, .window_length = window_length, .left_out = left_out
-	};
-	int code = -ENOMEM;
+	for (size_t k = 0; k < njobs; k++)
+		if (jobs[k].nsites) {
+			in->jobs[in->njobs++] = jobs[k];
+			in->n += jobs[k].nsites;
+			in->pid = jobs[k].area->pid;
+			in->mem = jobs[k].area->mem;
+		}
+	qsort(in->jobs, in->njobs, sizeof(*in->jobs), by_address);
+}
+
+static bool allocate(struct install *in)
+{
+	in->ranges = calloc(in->njobs + 1, sizeof(*in->ranges));
+	in->window_length = calloc(in->n + 1, sizeof(*in->window_length));
+	in->left_out = calloc(in->n + 1, sizeof(*in->left_out));
+	in->inside = calloc(in->n + 1, sizeof(*in->inside));
+	in->settled = calloc(in->n + 1, sizeof(*in->settled));
+	in->to_jump = calloc(in->n + 1, sizeof(*in->to_jump));
+	in->to_old = calloc(in->n + 1, sizeof(*in->to_old));
+	in->now = calloc(CHUNK_SITES, sizeof(*in->now));
+	in->of_now = calloc(CHUNK_SITES, sizeof(*in->of_now));
+	return in->ranges && in->window_length && in->left_out && in->inside && in->settled &&
+	       in->to_jump && in->to_old && in->now && in->of_now;
+}
+
+static void free_install(struct install *in)
+{
+	free(in->jobs);
+	free(in->ranges);
+	free(in->window_length);
+	free(in->left_out);
+	free(in->inside);
+	free(in->settled);
+	free(in->to_jump);
+	free(in->to_old);
+	free(in->now);
+	free(in->of_now);
+}
+
+int kx_patch_install(const struct kx_patch_job *jobs, size_t njobs, struct kx_patch_times *times,
+		     struct kx_err *err)
+{
+	struct install in = { .jobs = calloc(njobs + 1, sizeof(*in.jobs)) };
+	size_t n = 0;
+	int code = 0;
 
 	*times = (struct kx_patch_times){ 0 };
-	if (!nsites)
-		return 0;
-	in.inside = calloc(nsites, sizeof(*in.inside));
-	in.done = calloc(nsites, sizeof(*in.done));
-	in.to_jump = calloc(nsites, sizeof(*in.to_jump));
-	in.to_old = calloc(nsites, sizeof(*in.to_old));
-	in.now = calloc(nsites, sizeof(*in.now));
-	in.of_now = calloc(nsites, sizeof(*in.of_now));
-	if (in.inside && in.done && in.to_jump && in.to_old && in.now && in.of_now) {
-		copy_sites(&in, area->table);
+	if (in.jobs)
+		copy_jobs(&in, jobs, njobs);
+	if (!in.jobs || !allocate(&in)) {
+		code = kx_err_set(err, -ENOMEM, "out of memory");
+	} else if (in.n) {
+		copy_sites(&in);
 		code = install(&in, times, err);
-	} else {
-		kx_err_set(err, code, "out of memory");
+		for (size_t k = 0; k < in.njobs; n += in.jobs[k++].nsites)
+			memcpy(in.jobs[k].left_out, in.left_out + n, in.jobs[k].nsites);
 	}
-	free(in.inside);
-	free(in.done);
-	free(in.to_jump);
-	free(in.to_old);
-	free(in.now);
-	free(in.of_now);
+	free_install(&in);
 	return code;
 }
 

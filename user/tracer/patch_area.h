@@ -73,18 +73,25 @@ struct kx_patch_times {
 	unsigned tries;
 };
 
+/* The sites of one area. All borrowed. */
+struct kx_patch_job {
+	struct kx_patch_area *area; /* head->enabled must be 0 */
+	size_t nsites;		    /* the first ones of the table are meant */
+	const uint8_t *window_length; /* by site, bytes */
+	bool *left_out;		    /* by site */
+};
+
 /*
- * Makes the sites of an area as @left_out says: jumps where it is false, the old bytes where it is true. Stops all threads, and writes, a page at
- * a time, the jumps of those sites in which no thread and no stack is; then again, until all are written. head->enabled must be 0.
- * The area's first @nsites sites are meant; @window_length: by site, bytes.
+ * Makes the sites of some areas of one process as .left_out says: jumps where it is false, the old bytes where it is true. Stops all threads, and
+ * writes, a page at a time, the jumps of those sites in which no thread and no stack is; then again, until all are written. After 2.5 ms of a
+ * stop it begins no further 256 sites: they follow in the next one.
  *
  * Returns 0 too if some cannot be written: a thread or a stack stays inside for KX_PATCH_TRIES tries, or the code is not the old one. They become true in
- * @left_out. A function's sites belong together, which is not known here: the caller then marks all sites of that function, and calls again, which
+ * .left_out. A function's sites belong together, which is not known here: the caller then marks all sites of that function, and calls again, which
  * takes the others of them out. Errors: -ESRCH, -EBUSY (threads that cannot be stopped), -EPERM, -ENOMEM, -EIO; some jumps may be written then.
  */
 #define KX_PATCH_TRIES 50
-int kx_patch_install(struct kx_patch_area *area, size_t nsites, const uint8_t *window_length, bool *left_out,
-		     struct kx_patch_times *times, struct kx_err *err);
+int kx_patch_install(const struct kx_patch_job *jobs, size_t njobs, struct kx_patch_times *times, struct kx_err *err);
 
 /* Sets head->enabled. Errors: -ESRCH (the process has ended, or calls execve). */
 int kx_patch_enable(const struct kx_patch_area *area, bool enabled);

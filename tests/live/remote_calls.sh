@@ -101,7 +101,7 @@ start stopped vfork
 wait_for is_in_state "$TARGET_PID" D
 calls 1 50
 assert_eq "vfork" "$OUT" \
-	"error 16 process $TARGET_PID has no thread that can be made to do a system call: for 50 ms all were on stacks whose end is not known, or in waits that cannot be continued"
+	"error 16 process $TARGET_PID has no thread that can be made to do a system call: for 50 ms all were on stacks whose end is not known, in waits that cannot be continued, or handle their own system calls"
 tell xx
 finish "vfork" '{"status":7,"fed":1}'
 

@@ -10,6 +10,10 @@
 
 #include "plan/call_sites.h"
 
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59 /* Linux 5.11 */
+#endif
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* libcap's two pass their first argument on. */
@@ -103,9 +107,20 @@ static struct values kernel_argument(const struct kx_call_sites *s, const struct
 	return argument(s, site, site->name == KX_SYSTEM_CALL ? arg : arg + 1);
 }
 
-static struct values call_number(const struct kx_call_sites *s, const struct kx_call_site *site)
+#define X32_BIT 0x40000000u /* of the number of a call by the x32 ABI */
+
+/* Not known of `int $0x80`, whose numbers and registers are those of 32-bit programs. */
+static struct values call_number(struct kx_elf *elf, const struct kx_call_sites *s, const struct kx_call_site *site)
 {
-	return argument(s, site, site->name == KX_SYSTEM_CALL ? KX_CALL_NUMBER : 0);
+	const uint8_t *code = site->name == KX_SYSTEM_CALL && site->addr ? kx_elf_code(elf, site->addr, 2) : NULL;
+	struct values v = { .n = 0 };
+
+	if (code && code[0] == 0xcd)
+		return v;
+	v = argument(s, site, site->name == KX_SYSTEM_CALL ? KX_CALL_NUMBER : 0);
+	for (size_t i = 0; i < v.n; i++)
+		v.items[i] &= ~(uint64_t)X32_BIT;
+	return v;
 }
 
 /* Whether a call prctl(@option, ...) may forbid the clock; @err gets why. */
@@ -120,11 +135,14 @@ static int check_prctl(const struct values *option, const char *name, struct kx_
 				  name);
 	if (may_be(option, PR_SET_SECCOMP))
 		return kx_err_set(err, -EOPNOTSUPP, "%s calls prctl(PR_SET_SECCOMP)", name);
+	if (may_be(option, PR_SET_SYSCALL_USER_DISPATCH))
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "%s calls prctl(PR_SET_SYSCALL_USER_DISPATCH), which may forbid libc's system calls", name);
 	return 0;
 }
 
-static int check_process_site(const struct kx_call_sites *s, const struct kx_call_site *site, const char *name, bool *cancels,
-			      struct kx_err *err)
+static int check_process_site(struct kx_elf *elf, const struct kx_call_sites *s, const struct kx_call_site *site,
+			      const char *name, bool *cancels, struct kx_err *err)
 {
 	struct values v;
 
@@ -143,7 +161,7 @@ static int check_process_site(const struct kx_call_sites *s, const struct kx_cal
 	default:
 		break;
 	}
-	v = call_number(s, site);
+	v = call_number(elf, s, site);
 	if (!v.n)
 		return kx_err_set(err, -EOPNOTSUPP,
 				  "%s makes a system call that is not known, so it may forbid the time stamp counter",
@@ -173,12 +191,12 @@ int kx_risky_calls_of_process(struct kx_elf *elf, const char *name, bool *cancel
 		return code;
 	sites = kx_call_sites_get(s, &n);
 	for (size_t i = 0; !code && i < n; i++)
-		code = check_process_site(s, &sites[i], name, cancels, err);
+		code = check_process_site(elf, s, &sites[i], name, cancels, err);
 	kx_call_sites_free(s);
 	return code;
 }
 
-static bool may_make_executable(const struct kx_call_sites *s, const struct kx_call_site *site)
+static bool may_make_executable(struct kx_elf *elf, const struct kx_call_sites *s, const struct kx_call_site *site)
 {
 	struct values v;
 
@@ -186,7 +204,7 @@ static bool may_make_executable(const struct kx_call_sites *s, const struct kx_c
 		v = argument(s, site, 2);
 		return may_have(&v, PROT_EXEC);
 	}
-	v = call_number(s, site);
+	v = call_number(elf, s, site);
 	if (!may_be(&v, SYS_mprotect) && !may_be(&v, SYS_pkey_mprotect))
 		return false;
 	v = kernel_argument(s, site, 2);
@@ -208,7 +226,7 @@ int kx_risky_calls_of_module(struct kx_elf *elf, struct kx_err *err)
 		return code;
 	sites = kx_call_sites_get(s, &n);
 	for (size_t i = 0; !code && i < n; i++)
-		if (may_make_executable(s, &sites[i]))
+		if (may_make_executable(elf, s, &sites[i]))
 			code = kx_err_set(err, -EOPNOTSUPP, "it may make memory executable, so it may change its own code");
 	kx_call_sites_free(s);
 	return code;

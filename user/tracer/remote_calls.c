@@ -202,6 +202,21 @@ static bool is_in_sequence(const struct attempt *a)
 	return a->now.rip - code[0] < code[1];
 }
 
+/* linux/ptrace.h of Linux 6.4: struct ptrace_sud_config. The file cannot be included beside sys/ptrace.h. */
+#define GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
+struct user_dispatch {
+	uint64_t mode; /* 0: off */
+	uint64_t selector, offset, len;
+};
+
+/* Its system calls outside of some code are a SIGSYS, which is blocked during the calls: that kills it. */
+static bool is_dispatched(const struct attempt *a)
+{
+	struct user_dispatch d = { 0 };
+
+	return !ptrace(GET_SYSCALL_USER_DISPATCH_CONFIG, a->tid, (void *)sizeof(d), &d) && d.mode;
+}
+
 /* -EAGAIN: not this one, or not now. */
 static int check_thread(struct attempt *a)
 {
@@ -211,7 +226,7 @@ static int check_thread(struct attempt *a)
 		return kx_err_set(a->c->err, -EOPNOTSUPP, "process %d runs 32-bit code",
 				  (int)a->c->pid);
 	/* one that steps itself would get a SIGTRAP, which is blocked during the calls: that kills it */
-	if (a->now.eflags & TRAP_FLAG || kx_remote_stub_is_inside(a->c->mem, a->now.rip) ||
+	if (a->now.eflags & TRAP_FLAG || is_dispatched(a) || kx_remote_stub_is_inside(a->c->mem, a->now.rip) ||
 	    !set_home(a) || is_in_sequence(a) || !has_room(a))
 		return -EAGAIN;
 	if (ptrace(PTRACE_GETREGSET, a->tid, NT_X86_XSTATE, &a->xstate) ||
@@ -389,7 +404,7 @@ static int run_calls(struct calls *c, unsigned wait_ms)
 			code = kx_err_set(c->err, -EBUSY,
 					  "process %d has no thread that can be made to do a "
 					  "system call: for %u ms all were on stacks whose end is "
-					  "not known, or in waits that cannot be continued",
+					  "not known, in waits that cannot be continued, or handle their own system calls",
 					  (int)c->pid, wait_ms);
 			break;
 		}

@@ -7,7 +7,7 @@
 
 /* What vm.mmap_min_addr is at most, by default. */
 #define LOWEST 0x10000
-/* Below a stack that grows. */
+/* Below a stack that grows, and above the heap. */
 #define STACK_ROOM (256ul << 20)
 /* A little less than what 32 bits with a sign reach. */
 #define REACH 0x7f000000ul
@@ -20,9 +20,15 @@ struct search {
 	uint64_t best, distance;
 };
 
+/* Also other memory may be a stack that the kernel grows (MAP_GROWSDOWN), which /proc/PID/maps does not say. */
+static bool may_grow_down(const struct kx_mapping *m)
+{
+	return !strcmp(m->path, "[stack]") || (!*m->path && m->writable && !m->shared);
+}
+
 static uint64_t lower_end(const struct kx_mapping *m)
 {
-	if (strcmp(m->path, "[stack]"))
+	if (!may_grow_down(m))
 		return m->start;
 	return m->start > STACK_ROOM ? m->start - STACK_ROOM : 0;
 }
@@ -40,7 +46,7 @@ static int look(void *ctx, const struct kx_mapping *m)
 			s->distance = high - low;
 		}
 	}
-	s->end = m->end;
+	s->end = m->end + (strcmp(m->path, "[heap]") ? 0 : STACK_ROOM);
 	return 0;
 }
 

@@ -67,6 +67,17 @@ struct room {
 	size_t far_size;
 };
 
+/*
+ * For code, of which only touched pages are ever given: where all that is mapped is locked (mlockall(2), MCL_FUTURE), the kernel would give
+ * all of it at once, but not what nobody may read, as it is mapped at first.
+ */
+static size_t open_calls(uint64_t at, size_t size, struct kx_remote_call *out)
+{
+	out[0] = (struct kx_remote_call){ .number = SYS_munlock, .args = { (long)at, (long)size } };
+	out[1] = (struct kx_remote_call){ .number = SYS_mprotect, .args = { (long)at, (long)size, PROT_READ | PROT_EXEC } };
+	return 2;
+}
+
 /* The head page lies before the code. */
 static int find_room(const struct kx_in_process *p, const struct kx_patched_module *m, struct room *r, struct kx_err *err)
 {
@@ -107,26 +118,36 @@ static void unmap(const struct kx_in_process *p, const struct kx_remote_call *ca
 		kx_remote_calls(p->o.pid, undo, nundo, CALLS_WAIT_MS, NULL);
 }
 
+/* Not before the memory is known to be kxray's: the process may have mapped something there meanwhile. */
+static int open_room(const struct kx_in_process *p, const struct kx_patched_module *m, const struct room *r, struct kx_err *err)
+{
+	struct kx_remote_call calls[5] = { { .number = SYS_madvise, .args = { (long)r->head, PAGE, MADV_WIPEONFORK } } };
+	size_t n = 1;
+	int code;
+
+	n += open_calls(r->code, CODE_SIZE, calls + n);
+	if (r->far_size)
+		n += open_calls(r->far, r->far_size, calls + n);
+	code = kx_remote_calls(p->o.pid, calls, n, CALLS_WAIT_MS, err);
+	return code ? code : check_calls(calls, n, m, err);
+}
+
 static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const struct room *r, struct kx_err *err)
 {
-	struct kx_remote_call wipe = { .number = SYS_madvise, .args = { (long)r->head, PAGE, MADV_WIPEONFORK } };
 	struct kx_remote_call calls[3];
 	size_t n = 0;
 	int code;
 
 	calls[n++] = map_call(r->head, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-	calls[n++] = map_call(r->code, CODE_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE);
+	calls[n++] = map_call(r->code, CODE_SIZE, PROT_NONE, MAP_SHARED | MAP_NORESERVE);
 	if (r->far_size)
-		calls[n++] = map_call(r->far, r->far_size, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE);
+		calls[n++] = map_call(r->far, r->far_size, PROT_NONE, MAP_SHARED | MAP_NORESERVE);
 	code = kx_remote_calls(p->o.pid, calls, n, CALLS_WAIT_MS, err);
 	if (code)
 		return code;
 	code = check_calls(calls, n, m, err);
-	/* not before the page is known to be its own: the process may have mapped something there meanwhile */
 	if (!code)
-		code = kx_remote_calls(p->o.pid, &wipe, 1, CALLS_WAIT_MS, err);
-	if (!code)
-		code = check_calls(&wipe, 1, m, err);
+		code = open_room(p, m, r, err);
 	if (!code) {
 		m->area.code = kx_in_process_share(p->o.pid, r->code, CODE_SIZE, err);
 		m->far_size = r->far_size;

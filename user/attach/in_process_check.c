@@ -69,6 +69,34 @@ static int check_c_library(const struct kx_modules *mods, struct kx_err *err)
 	return has_glibc ? 0 : refuse(err, "it is linked statically, or its C library is not glibc");
 }
 
+#define READ_IMPLIES_EXEC 0x0400000 /* sys/personality.h */
+
+/* Memory that it can map without us, and how: what is added must not be missing later, nor be other memory than it should be. */
+static int check_memory(pid_t pid, struct kx_err *err)
+{
+	char path[32], line[256];
+	const char *why = NULL;
+	unsigned personality;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/limits", (int)pid);
+	f = fopen(path, "re");
+	while (f && !why && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "Max address space ", 18) && strncmp(line + 26, "unlimited", 9))
+			why = "its address space is limited (RLIMIT_AS)";
+		else if (!strncmp(line, "Max data size ", 14) && strncmp(line + 26, "unlimited", 9))
+			why = "its data are limited (RLIMIT_DATA)";
+	if (f)
+		fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/personality", (int)pid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%x", &personality) == 1 && personality & READ_IMPLIES_EXEC)
+		why = "all its memory is executable (personality READ_IMPLIES_EXEC)";
+	if (f)
+		fclose(f);
+	return why ? refuse(err, why) : 0;
+}
+
 /* What the kernel says of it. */
 static int check_state(pid_t pid, struct kx_process_state *s, struct kx_err *err)
 {
@@ -164,6 +192,8 @@ int kx_in_process_check(pid_t pid, const struct kx_modules *mods, struct kx_err 
 	code = check_c_library(mods, err);
 	if (!code)
 		code = check_state(pid, &state, err);
+	if (!code)
+		code = check_memory(pid, err);
 	for (size_t i = 0; !code && i < mods->count; i++)
 		code = check_code(&mods->items[i], &canceller, err);
 	return code ? code : check_pairs(mods, &state, canceller, err);

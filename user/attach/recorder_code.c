@@ -56,14 +56,16 @@ inlined uint32_t current_cpu(uint32_t use_rdpid)
 
 /* Where glibc's thread control block has its own address (struct tcbhead_t, self). */
 #define TCB_SELF 0x10
+/* It is aligned to 32 bytes at least (64 from glibc 2.26 on), so both addresses of its own are in one page. */
+#define TCB_ALIGNMENT 32
 
-/* 0: a thread that the C library did not make, which may have no thread control block. */
+/* 0: a thread that the C library did not make, which may have no thread control block, or a shorter one. */
 inlined uint32_t thread_id(uint32_t offset)
 {
 	uint64_t tcb;
 
 	asm volatile("rdfsbase %0" : "=r"(tcb));
-	if (unlikely(!tcb || *(const uint64_t *)(tcb + TCB_SELF) != tcb))
+	if (unlikely(!tcb || tcb % TCB_ALIGNMENT || *(const uint64_t *)(tcb + TCB_SELF) != tcb))
 		return 0;
 	return *(const volatile uint32_t *)(tcb + offset);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "attach/risky_calls.h"
 
+#include <asm/prctl.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -17,10 +18,11 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* libcap's two pass their first argument on. */
-enum { PRCTL, CAP_PRCTL, CAP_PRCTLW, SECCOMP, SYSCALL, CANCEL };
+enum { PRCTL, CAP_PRCTL, CAP_PRCTLW, SECCOMP, SYSCALL, CANCEL, ARCH_PRCTL };
 static const char *const of_process[] = {
 	[PRCTL] = "prctl",     [CAP_PRCTL] = "cap_prctl", [CAP_PRCTLW] = "cap_prctlw",
 	[SECCOMP] = "seccomp", [SYSCALL] = "syscall",	  [CANCEL] = "pthread_setcanceltype",
+	[ARCH_PRCTL] = "arch_prctl",
 };
 
 enum { MPROTECT, PKEY_MPROTECT, SYSCALL_TOO };
@@ -141,6 +143,32 @@ static int check_prctl(const struct values *option, const char *name, struct kx_
 	return 0;
 }
 
+static int refuse_thread_pointer(const char *name, const char *how, struct kx_err *err)
+{
+	return kx_err_set(err, -EOPNOTSUPP, "%s %s, so it may use the thread pointer for something else", name, how);
+}
+
+/* wrfsbase: f3 0f ae /2, perhaps with REX behind the f3. */
+static bool may_write_fs(const struct kx_elf *elf)
+{
+	static const uint8_t opcode[] = { 0x0f, 0xae };
+	struct kx_elf_section seg;
+
+	for (size_t i = 0; kx_elf_exec_segment(elf, i, &seg); i++) {
+		const uint8_t *p = seg.data, *const end = seg.data + seg.size;
+
+		while ((p = memmem(p, (size_t)(end - p), opcode, sizeof(opcode)))) {
+			const bool is_write = end - p > 2 && p[2] >> 3 == (0xd0 >> 3);
+
+			if (is_write && ((p > seg.data && p[-1] == 0xf3) ||
+					 (p > seg.data + 1 && p[-1] >> 4 == 4 && p[-2] == 0xf3)))
+				return true;
+			p++;
+		}
+	}
+	return false;
+}
+
 static int check_process_site(struct kx_elf *elf, const struct kx_call_sites *s, const struct kx_call_site *site,
 			      const char *name, bool *cancels, struct kx_err *err)
 {
@@ -158,6 +186,9 @@ static int check_process_site(struct kx_elf *elf, const struct kx_call_sites *s,
 		v = argument(s, site, 0);
 		*cancels |= may_be(&v, PTHREAD_CANCEL_ASYNCHRONOUS);
 		return 0;
+	case ARCH_PRCTL:
+		v = argument(s, site, 0);
+		return may_be(&v, ARCH_SET_FS) ? refuse_thread_pointer(name, "calls arch_prctl(ARCH_SET_FS)", err) : 0;
 	default:
 		break;
 	}
@@ -168,6 +199,10 @@ static int check_process_site(struct kx_elf *elf, const struct kx_call_sites *s,
 				  name);
 	if (may_be(&v, SYS_seccomp))
 		return kx_err_set(err, -EOPNOTSUPP, "%s calls seccomp", name);
+	if (may_be(&v, SYS_arch_prctl)) {
+		v = kernel_argument(s, site, 0);
+		return may_be(&v, ARCH_SET_FS) ? refuse_thread_pointer(name, "calls arch_prctl(ARCH_SET_FS)", err) : 0;
+	}
 	if (!may_be(&v, SYS_prctl))
 		return 0;
 	v = kernel_argument(s, site, 0);
@@ -186,6 +221,8 @@ int kx_risky_calls_of_process(struct kx_elf *elf, const char *name, bool *cancel
 		return kx_err_set(err, -EOPNOTSUPP, "%s looks up %s at run time, so it may forbid the time stamp counter",
 				  name, hidden);
 	*cancels |= hidden != NULL;
+	if (may_write_fs(elf))
+		return refuse_thread_pointer(name, "has the instruction wrfsbase", err);
 	code = kx_call_sites_find(elf, of_process, COUNT(of_process), true, &s, err);
 	if (code)
 		return code;

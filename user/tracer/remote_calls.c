@@ -23,6 +23,7 @@
 #include "tracer/remote_frames.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_stub.h"
+#include "tracer/remote_transfers.h"
 #include "tracer/remote_waits.h"
 
 #define POLL_US	     50
@@ -363,6 +364,11 @@ static int try_thread(struct calls *c, pid_t tid, struct kx_frames *frames, uint
 
 	if (kx_remote_is_worker(c->pid, tid))
 		return -EAGAIN;
+	for (unsigned looks = 0; looks < KX_TRANSFER_LOOKS; looks++) {
+		if (kx_remote_is_in_transfer(c->pid, tid))
+			return -EAGAIN;
+		kx_remote_pause(KX_TRANSFER_LOOK_US);
+	}
 	kx_remote_sleep_look(c->pid, tid, &a.sleep);
 	code = kx_tracer_thread_start(&tracer, run_attempt, &a);
 	return code ? kx_err_set(c->err, -ENOMEM,

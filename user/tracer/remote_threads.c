@@ -14,6 +14,7 @@
 #include "base/monotonic.h"
 #include "binary/mappings.h"
 #include "tracer/remote_stop.h"
+#include "tracer/remote_transfers.h"
 #include "tracer/remote_waits.h"
 
 #define POLL_US 50
@@ -152,11 +153,40 @@ static int poll_threads(struct kx_remote_stop *s, size_t first, bool look, pid_t
 	return 0;
 }
 
+/* One of the threads from @first on that a stop would cut a transfer of; 0: there is none. */
+static pid_t in_transfer(const struct kx_remote_stop *s, size_t first)
+{
+	for (size_t i = first; i < s->n; i++)
+		if (s->threads[i].state == THREAD_SEIZED && kx_remote_is_in_transfer(s->pid, s->threads[i].tid))
+			return s->threads[i].tid;
+	return 0;
+}
+
+/* They go on meanwhile: nothing is stopped before. */
+static int wait_for_transfers(struct kx_remote_stop *s, size_t first, double until)
+{
+	for (unsigned looks = 0; looks < KX_TRANSFER_LOOKS; looks++) {
+		const pid_t tid = in_transfer(s, first);
+
+		if (tid)
+			looks = 0;
+		if (tid && kx_monotonic_seconds() > until)
+			return kx_err_set(&s->err, -EBUSY,
+					  "thread %d of process %d cannot be stopped: it is in the middle of a write, send or receive, "
+					  "which would be cut short",
+					  (int)tid, (int)s->pid);
+		kx_remote_pause(KX_TRANSFER_LOOK_US);
+	}
+	return 0;
+}
+
 static int stop_new(struct kx_remote_stop *s, size_t first, double until)
 {
 	pid_t missing;
-	int code;
+	int code = wait_for_transfers(s, first, until);
 
+	if (code)
+		return code;
 	if (!s->since)
 		s->since = kx_monotonic_seconds();
 	for (size_t i = first; i < s->n; i++)

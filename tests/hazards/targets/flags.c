@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Functions that are called with unusual processor state: "aligned", unaligned accesses fault (AC); "down", string instructions go down (DF);
- * "float", x87 and SSE control words, their flags and their registers, in full; the sums of all of it must stay the same.
+ * "gs", its segment's base is a number; "float", x87 and SSE control words, their flags and their registers, in full; the sums of all of it must stay the same.
  */
 #include <immintrin.h>
 
@@ -68,7 +68,9 @@ int main(int argc, char **argv)
 	const char *how = o.rest ? o.rest : "aligned";
 	long answer = 0;
 
+	if (*how == 'g')
+		__asm__ volatile("wrgsbase %0" ::"r"(0x1234560ul));
 	for (long n = 0; n < CALLS; n++)
-		answer += *how == 'f' ? call_with_floats(n) : call_with_flag(*how == 'a' ? AC : DF, n);
+		answer += *how == 'f' ? call_with_floats(n) : call_with_flag(*how == 'd' ? DF : AC, n);
 	return hazard_end(&o, answer, CALLS * (CALLS + 1) + CALLS);
 }

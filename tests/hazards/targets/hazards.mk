@@ -8,12 +8,13 @@ HAZARD_FLAGS := -g -fno-omit-frame-pointer -fcf-protection=none -D_GNU_SOURCE -W
 		-Itests/live/targets
 HAZARD_C := cancel jump recursion threads processes clonevm seccomp signals patch trap stepped plugins namespaces \
 	    execs backtrace copied generated async_cancel async_jump no_tsc checksum raw_threads hostile churn stacks \
-	    waiting registers loop
+	    waiting registers loop limits transfers dispatch segments flags faults
 HAZARD_CXX := throw coroutine
 # calls.c, once with each of these
 HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang
 
-HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks async_cancel_cxx)
+HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks async_cancel_cxx \
+	   dispatch_hidden segments_instruction thrown_faults)
 
 build-O0 := -O0
 build-O1 := -O1
@@ -56,6 +57,18 @@ $H/xray: tests/hazards/targets/xray.c
 $H/async_cancel_cxx: tests/hazards/targets/async_cancel.c
 	$(call say,TARGET)
 	$(call hazard-build,$(CXX) -x c++ -O2 -std=c++20 $(HAZARD_FLAGS))
+
+$H/dispatch_hidden: tests/hazards/targets/dispatch.c
+	$(call say,TARGET)
+	$(call hazard-build,$(CC) -O2 $(HAZARD_FLAGS) -DHAZARD_HIDDEN)
+
+$H/segments_instruction: tests/hazards/targets/segments.c
+	$(call say,TARGET)
+	$(call hazard-build,$(CC) -O2 $(HAZARD_FLAGS) -DHAZARD_INSTRUCTION)
+
+$H/thrown_faults: tests/hazards/targets/thrown_faults.cpp
+	$(call say,TARGET)
+	$(call hazard-build,$(CXX) -O2 -std=c++20 -fnon-call-exceptions $(HAZARD_FLAGS))
 
 # Cleanup handlers run when a thread is cancelled.
 $H/cancel: HAZARD_FLAGS += -fexceptions

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What a process may and may not do with its memory. Set before it is traced: "mdwe", no memory may become writable and executable; "sealed",
- * its code may not be changed by mprotect; "address-space" and "data", limits that leave it 24 MiB; "locked", all that is mapped is locked.
+ * its code may not be changed by mprotect; "address-space" and "data", limits that leave it 24 MiB; "locked", all that is mapped is locked;
+ * "executable", all that is mapped is executable.
  * Set while it is traced: "mdwe-late", "sealed-late". "grows": a stack that the kernel grows down, below which all was free.
  */
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -55,7 +57,7 @@ static void seal(void)
 	char line[512];
 
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx r%*[w-]xp", &from, &to) == 2 && from <= (unsigned long)&hz_leaf && to > (unsigned long)&hz_leaf)
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2 && from <= (unsigned long)&hz_leaf && to > (unsigned long)&hz_leaf)
 			syscall(SYS_mseal, from, to - from, 0);
 	if (f)
 		fclose(f);
@@ -71,6 +73,8 @@ static void set(const char *what)
 		limit(RLIMIT_AS, "VmSize");
 	else if (!strcmp(what, "data"))
 		limit(RLIMIT_DATA, "VmData");
+	else if (!strcmp(what, "executable") && personality(READ_IMPLIES_EXEC) < 0)
+		exit(2);
 	else if (!strcmp(what, "locked") && mlockall(MCL_CURRENT | MCL_FUTURE))
 		exit(2);
 }
@@ -100,9 +104,8 @@ static long on_stack(long n)
 
 int main(int argc, char **argv)
 {
-	extern char __executable_start[];
-	/* a new mapping is often below all others, and so is what is near to code */
-	char *page = (char *)mmap(__executable_start - 16 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+	/* a new mapping is often below all others, and so is what is near to code: here below that of the program */
+	char *page = (char *)mmap((void *)(((unsigned long)hz_leaf & ~(64 * PAGE - 1)) - 64 * PAGE), PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
 	const char *how = argc > 1 ? argv[argc - 1] : "";
 	struct target_options o;
 	long answer = 0;

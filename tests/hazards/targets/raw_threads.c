@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Threads that libc does not know of: 200 of clone() with the thread pointer of their creator, with
- * one of their own ("own": zeros), and with none ("none": 0, where nothing is mapped). They call
- * nothing of libc.
+ * one of their own ("own": zeros; "end": 16 bytes, behind which nothing is mapped), and with none
+ * ("none": 0, where nothing is mapped). They call nothing of libc.
  */
 #include <linux/futex.h>
 #include <sched.h>
@@ -31,17 +31,22 @@ int main(int argc, char **argv)
 				 -1, 0);
 	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
 		    CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
+	char *tls = o.rest && strcmp(o.rest, "none") ? own + 8192 : NULL;
 	long expected = 0;
 
-	if (stack == MAP_FAILED || own == MAP_FAILED)
+	if (stack == MAP_FAILED || own == MAP_FAILED || munmap(own + 12288, 4096))
 		return 2;
+	if (o.rest && !strcmp(o.rest, "end")) {
+		tls = own + 12288 - 16;
+		*(char **)tls = tls;
+	}
 	for (long n = 0; n < THREADS; n++) {
 		static int lives;
 
 		lives = 1;
 		// The thread's end writes 0 there and wakes who waits for it.
 		if (clone(work, stack + STACK, flags | (o.rest ? CLONE_SETTLS : 0), (void *)n, NULL,
-			  o.rest && !strcmp(o.rest, "own") ? own + 8192 : NULL, &lives) < 0)
+			  tls, &lives) < 0)
 			return 2;
 		while (__atomic_load_n(&lives, __ATOMIC_ACQUIRE))
 			syscall(SYS_futex, &lives, FUTEX_WAIT, 1, NULL, NULL, 0);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Threads whose thread pointer is something else for a while: "base", a number that is no address, by arch_prctl; "instruction", the same by
- * wrfsbase; "end", the last bytes of a page, behind which nothing is mapped; "gs", the other one.
+ * Its thread pointer is a number and no address while it calls, set by arch_prctl(2), or with HAZARD_INSTRUCTION by wrfsbase.
  */
 #include <asm/prctl.h>
 #include <sys/syscall.h>
@@ -10,49 +9,38 @@
 #include "outer_leaf.h"
 
 #define CALLS 2000L
-#define PAGE  4096ul
+#define VALUE 0x1234560ul
 
-static unsigned long get(void)
+/* Makes no call of libc, which would need its own. */
+static void set_pointer(unsigned long value)
 {
-	unsigned long base;
+#ifdef HAZARD_INSTRUCTION
+	__asm__ volatile("wrfsbase %0" ::"r"(value));
+#else
+	long code = SYS_arch_prctl;
 
-	__asm__ volatile("rdfsbase %0" : "=r"(base));
-	return base;
+	__asm__ volatile("syscall" : "+a"(code) : "D"((long)ARCH_SET_FS), "S"(value) : "rcx", "r11", "memory");
+#endif
 }
 
-__attribute__((optimize("no-stack-protector"))) static long borrowed(const char *how, unsigned long value)
+static long borrowed(void)
 {
-	const unsigned long own = get();
-	long answer, code, wanted = ARCH_SET_FS;
+	unsigned long own;
+	long answer;
 
-	if (*how == 'b') {
-		__asm__ volatile("syscall" : "=a"(code) : "a"(SYS_arch_prctl), "D"(wanted), "S"(value) : "rcx", "r11", "memory");
-	} else {
-		__asm__ volatile("wrfsbase %0" ::"r"(value));
-	}
+	__asm__ volatile("rdfsbase %0" : "=r"(own));
+	set_pointer(VALUE);
 	answer = hz_outer(5);
-	__asm__ volatile("wrfsbase %0" ::"r"(own));
+	set_pointer(own);
 	return answer;
 }
 
 int main(int argc, char **argv)
 {
 	struct target_options o = hazard_begin(argc, argv);
-	const char *how = o.rest ? o.rest : "base";
-	char *pages = (char *)mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	unsigned long value = 0x1234560;
 	long answer = 0;
 
-	if (pages == MAP_FAILED || munmap(pages + PAGE, PAGE))
-		return 2;
-	if (*how == 'e') {
-		value = (unsigned long)pages + PAGE - 16;
-		*(unsigned long *)value = value;
-	}
-	for (long n = 0; n < CALLS; n++) {
-		if (*how == 'g')
-			__asm__ volatile("wrgsbase %0" ::"r"(value));
-		answer += *how == 'g' ? hz_outer(5) : borrowed(how, value);
-	}
+	for (long n = 0; n < CALLS; n++)
+		answer += borrowed();
 	return hazard_end(&o, answer, CALLS * 12);
 }

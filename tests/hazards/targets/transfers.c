@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Blocking transfers of 256 KiB through pipes and sockets whose other end is slow. Without a signal they are never short, and this program
- * treats a short one as an error, as many do.
+ * Blocking transfers of 256 KiB, with pauses in between, whose other end is slow: "write" to a pipe, "send", "sendmsg", "all" (recv with
+ * MSG_WAITALL). Without a signal they are never short, and this program takes a short one for an error, as many do.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -12,103 +11,62 @@
 #include "outer_leaf.h"
 
 #define SIZE   (256 << 10)
-#define ROUNDS 12
+#define ROUNDS 20
 #define PIECE  (16 << 10)
 
-enum way { PIPE, SEND, SENDMSG, WAITALL, WAYS };
-static const char *const names[] = { "write to a pipe", "send", "sendmsg", "recv with MSG_WAITALL" };
-
-struct transfer {
-	enum way way;
-	int ends[2];
-	long short_ones;
-};
+static const char *how;
+static int ends[2];
 
 static void *slow_end(void *arg)
 {
-	struct transfer *t = arg;
-	char piece[PIECE];
 	size_t left = (size_t)SIZE * ROUNDS;
+	char piece[PIECE];
 
+	(void)arg;
 	memset(piece, 1, sizeof(piece));
 	while (left) {
-		const struct timespec pause = { 0, 1000000 };
-		const ssize_t n = t->way == WAITALL ? send(t->ends[0], piece, sizeof(piece), 0) : read(t->ends[0], piece, sizeof(piece));
+		const ssize_t n = *how == 'a' ? send(ends[0], piece, sizeof(piece), 0) : read(ends[0], piece, sizeof(piece));
 
 		if (n <= 0)
 			break;
 		left -= (size_t)n;
-		nanosleep(&pause, NULL);
+		target_pause(1);
 	}
 	return NULL;
 }
 
-static ssize_t move(struct transfer *t, char *block)
+static ssize_t move(char *block)
 {
 	struct iovec v[2] = { { block, SIZE / 2 }, { block + SIZE / 2, SIZE / 2 } };
 	struct msghdr m = { .msg_iov = v, .msg_iovlen = 2 };
 
-	switch (t->way) {
-	case PIPE:
-		return write(t->ends[1], block, SIZE);
-	case SEND:
-		return send(t->ends[1], block, SIZE, 0);
-	case SENDMSG:
-		return sendmsg(t->ends[1], &m, 0);
-	default:
-		return recv(t->ends[1], block, SIZE, MSG_WAITALL);
-	}
-}
-
-static void *fast_end(void *arg)
-{
-	struct transfer *t = arg;
-	char *block = calloc(1, SIZE);
-
-	for (int i = 0; i < ROUNDS; i++) {
-		size_t done = 0;
-
-		sink = hz_outer(i);
-		while (done < SIZE) {
-			const ssize_t n = move(t, block);
-
-			if (n <= 0)
-				exit(4);
-			t->short_ones += n < SIZE - (ssize_t)done && done == 0;
-			done += (size_t)n;
-			if (done < SIZE && t->way == PIPE) { /* the rest, so that the other end ends */
-				while (done < SIZE)
-					done += (size_t)write(t->ends[1], block, SIZE - done);
-			} else if (done < SIZE) {
-				while (done < SIZE)
-					done += (size_t)(t->way == WAITALL ? recv(t->ends[1], block, SIZE - done, 0)
-									   : send(t->ends[1], block, SIZE - done, 0));
-			}
-		}
-	}
-	free(block);
-	return NULL;
+	if (!strcmp(how, "write"))
+		return write(ends[1], block, SIZE);
+	if (!strcmp(how, "send"))
+		return send(ends[1], block, SIZE, 0);
+	return strcmp(how, "all") ? sendmsg(ends[1], &m, 0) : recv(ends[1], block, SIZE, MSG_WAITALL);
 }
 
 int main(int argc, char **argv)
 {
 	struct target_options o = hazard_begin(argc, argv);
-	struct transfer t[WAYS] = { 0 };
-	pthread_t slow[WAYS], fast[WAYS];
+	char *block = calloc(1, SIZE);
+	long answer = 0;
+	pthread_t slow;
 
-	for (int i = 0; i < WAYS; i++) {
-		t[i].way = (enum way)i;
-		if (i == PIPE ? pipe((int *)t[i].ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, t[i].ends))
+	how = o.rest ? o.rest : "write";
+	if (!block || (*how == 'w' ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) || pthread_create(&slow, NULL, slow_end, NULL))
+		return 2;
+	for (long n = 0; n < ROUNDS; n++) {
+		const ssize_t moved = move(block);
+
+		if (moved != SIZE) {
+			printf("%zd bytes instead of %d\n", moved, SIZE);
 			return 3;
-		pthread_create(&slow[i], NULL, slow_end, &t[i]);
-		pthread_create(&fast[i], NULL, fast_end, &t[i]);
+		}
+		answer += hz_outer(n);
+		target_pause(10);
 	}
-	for (int i = 0; i < WAYS; i++) {
-		pthread_join(fast[i], NULL);
-		pthread_join(slow[i], NULL);
-		if (t[i].short_ones)
-			printf("%s: short\n", names[i]);
-		fprintf(stderr, "%s: %ld short\n", names[i], t[i].short_ones);
-	}
-	return hazard_end(&o, 1, 1);
+	pthread_join(slow, NULL);
+	return hazard_end(&o, answer, ROUNDS * (ROUNDS + 1));
 }

@@ -193,7 +193,7 @@ HAZARDS = [
     row("x87 and MXCSR", "flags", "float"),
     row("write to a slow pipe", "transfers", "write"),
     row("send to a slow socket", "transfers", "send"),
-    row("sendmsg to a slow socket", "transfers", "sendmsg"),
+    row("sendmsg to a slow socket", "transfers", "sendmsg", known="what sendmsg begins just then may end early"),
     row("recv with MSG_WAITALL", "transfers", "all"),
     row("no writable code", "limits", "mdwe"),
     row("no writable code, later", "limits", "mdwe-late"),

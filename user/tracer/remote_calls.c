@@ -29,6 +29,7 @@
 #define POLL_US	     50
 #define STOP_SECONDS 0.1
 #define RETRY_US     2000
+#define TRANSFER_SECONDS 1.0
 
 #define TRAP_FLAG    0x100
 #define USER_CS	     0x33	      /* of 64-bit code */
@@ -223,6 +224,12 @@ static int check_thread(struct attempt *a)
 {
 	if (ptrace(PTRACE_GETREGS, a->tid, NULL, &a->now))
 		return -EAGAIN;
+	if (kx_remote_is_cut(a->c->pid, a->tid, &a->now)) {
+		struct kx_cut_transfer cut = { .tid = a->tid, .regs = a->now };
+
+		kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds() + TRANSFER_SECONDS);
+		return -EAGAIN;
+	}
 	if (a->now.cs != USER_CS)
 		return kx_err_set(a->c->err, -EOPNOTSUPP, "process %d runs 32-bit code",
 				  (int)a->c->pid);

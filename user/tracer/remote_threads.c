@@ -80,7 +80,7 @@ static int add(struct kx_remote_stop *s, pid_t tid)
 		return 0;
 	}
 	kx_remote_sleep_look(s->pid, tid, &t->sleep);
-	switch (kx_remote_seize(s->pid, tid, 0, &s->err)) {
+	switch (kx_remote_seize(s->pid, tid, PTRACE_O_TRACESYSGOOD, &s->err)) {
 	case 0:
 		t->state = THREAD_SEIZED;
 		return 0;
@@ -207,9 +207,8 @@ static int stop_new(struct kx_remote_stop *s, size_t first, double until)
 }
 
 /* Until no thread is new: those that run may start others. */
-static int stop_all(struct kx_remote_stop *s)
+static int stop_once(struct kx_remote_stop *s, double until)
 {
-	const double until = kx_monotonic_seconds() + s->wait_ms / 1e3;
 	size_t first, stopped = 0;
 	int code;
 
@@ -225,6 +224,55 @@ static int stop_all(struct kx_remote_stop *s)
 	return code;
 }
 
+static void let_go(struct kx_remote_stop *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->threads[i].state == THREAD_STOPPED)
+			ptrace(PTRACE_DETACH, s->threads[i].tid, NULL, 0L);
+}
+
+/* Whether a transfer has been cut: all but those threads go on, then these when they have done the rest. -ENOMEM. */
+static int mend_transfers(struct kx_remote_stop *s, double until)
+{
+	struct kx_cut_transfer *cut = calloc(s->n + 1, sizeof(*cut));
+	size_t n = 0;
+
+	if (!cut)
+		return kx_err_set(&s->err, -ENOMEM, "out of memory");
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct thread *t = &s->threads[i];
+
+		if (t->state != THREAD_STOPPED || !kx_remote_is_cut(s->pid, t->tid, &t->regs))
+			continue;
+		cut[n++] = (struct kx_cut_transfer){ .tid = t->tid, .regs = t->regs };
+		t->state = THREAD_GONE;
+	}
+	if (n) {
+		let_go(s);
+		kx_remote_transfers_finish(cut, n, until);
+		for (size_t i = 0; i < n; i++)
+			ptrace(PTRACE_DETACH, cut[i].tid, NULL, 0L);
+		s->n = 0;
+		s->since = 0;
+	}
+	free(cut);
+	return n > 0;
+}
+
+static int stop_all(struct kx_remote_stop *s)
+{
+	const double until = kx_monotonic_seconds() + s->wait_ms / 1e3;
+	int code;
+
+	do {
+		code = stop_once(s, until);
+		if (!code)
+			code = mend_transfers(s, until);
+	} while (code > 0);
+	return code;
+}
+
 /* The life of the thread that traces. */
 static int run_tracer(void *arg)
 {
@@ -234,9 +282,7 @@ static int run_tracer(void *arg)
 	sem_post(&s->stopped);
 	if (!s->result)
 		wait_for(&s->go_on);
-	for (size_t i = 0; i < s->n; i++)
-		if (s->threads[i].state == THREAD_STOPPED)
-			ptrace(PTRACE_DETACH, s->threads[i].tid, NULL, 0L);
+	let_go(s);
 	return 0;
 }
 
@@ -313,7 +359,6 @@ struct stacks {
 /* Of the flags: a bit that is always set, and above the highest that there is. */
 #define FLAGS_ALWAYS 0x2
 #define FLAGS_MOST 0x3fffff
-#define USER_CS 0x33
 
 struct scan {
 	int mem;

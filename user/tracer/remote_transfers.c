@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tracer/remote_transfers.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/monotonic.h"
+#include "tracer/remote_stop.h"
+
+#define POLL_US	     50
+#define SYSCALL_CODE 0x050f
+#define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
 
 /* Of /proc/PID/task/TID/syscall: only of a thread that sleeps. */
 struct sleeping {
@@ -69,5 +82,131 @@ bool kx_remote_is_in_transfer(pid_t pid, pid_t tid)
 		return s.args[2] > 1 && !(s.args[3] & MSG_WAITFORONE);
 	default:
 		return false;
+	}
+}
+
+/* Whether calls wait for all bytes there: a stream, and not one that is polled. */
+static bool is_waiting_stream(pid_t pid, int number)
+{
+	const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	const int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+	socklen_t size = sizeof(int);
+	bool is_stream = false;
+	struct stat st;
+	int type;
+
+	if (fd >= 0 && !fstat(fd, &st) && !(fcntl(fd, F_GETFL) & O_NONBLOCK))
+		is_stream = S_ISFIFO(st.st_mode) || (S_ISSOCK(st.st_mode) && !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) &&
+						     type == SOCK_STREAM);
+	if (fd >= 0)
+		close(fd);
+	if (pidfd >= 0)
+		close(pidfd);
+	return is_stream;
+}
+
+bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs)
+{
+	const long done = (long)regs->rax;
+
+	if (done <= 0 || (unsigned long)done >= regs->rdx)
+		return false;
+	switch ((long)regs->orig_rax) {
+	case SYS_write:
+		break;
+	case SYS_sendto:
+		if (regs->r10 & MSG_DONTWAIT)
+			return false;
+		break;
+	case SYS_recvfrom:
+		if (regs->r10 & MSG_DONTWAIT || !(regs->r10 & MSG_WAITALL))
+			return false;
+		break;
+	default:
+		return false;
+	}
+	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(regs->rip - 2), NULL) & 0xffff) == SYSCALL_CODE &&
+	       is_waiting_stream(pid, (int)regs->rdi);
+}
+
+/* Whether the thread is at the system call that was cut, and not at one of a signal's handler. */
+static bool is_at_it(const struct kx_cut_transfer *c, const struct user_regs_struct *now)
+{
+	return now->rip == c->regs.rip && now->rsp == c->regs.rsp && now->orig_rax == c->regs.orig_rax &&
+	       now->rsi == c->regs.rsi + c->regs.rax;
+}
+
+/* The thread is at the beginning or end of a system call. */
+static void look(struct kx_cut_transfer *c)
+{
+	struct user_regs_struct now;
+
+	/* at the beginning, the result is -ENOSYS */
+	if (ptrace(PTRACE_GETREGS, c->tid, NULL, &now) || !is_at_it(c, &now) || (long)now.rax == -ENOSYS)
+		return;
+	now.rax = (long)now.rax > 0 ? c->regs.rax + now.rax : c->regs.rax;
+	now.rsi = c->regs.rsi;
+	now.rdx = c->regs.rdx;
+	c->done = !ptrace(PTRACE_SETREGS, c->tid, NULL, &now);
+}
+
+/* Returns whether it still has to be waited for. */
+static bool go_on(struct kx_cut_transfer *c)
+{
+	long signal = 0;
+	int status;
+	const pid_t got = waitpid(c->tid, &status, WNOHANG | __WALL);
+
+	if (!got || (got < 0 && errno == EINTR))
+		return true;
+	if (got < 0 || !WIFSTOPPED(status))
+		return false;
+	if (WSTOPSIG(status) == SYSCALL_STOP)
+		look(c);
+	else
+		signal = status >> 16 ? 0 : WSTOPSIG(status);
+	if (c->done)
+		return false;
+	return !ptrace(PTRACE_SYSCALL, c->tid, NULL, signal);
+}
+
+static void begin(struct kx_cut_transfer *c)
+{
+	struct user_regs_struct rest = c->regs;
+
+	rest.rip -= 2;
+	rest.rsi += rest.rax;
+	rest.rdx -= rest.rax;
+	rest.rax = rest.orig_rax;
+	rest.orig_rax = (unsigned long)-1;
+	c->done = ptrace(PTRACE_SETREGS, c->tid, NULL, &rest) || ptrace(PTRACE_SYSCALL, c->tid, NULL, 0L);
+}
+
+#define CUT_SECONDS 0.1 /* for the end of a call that is cut again */
+
+void kx_remote_transfers_finish(struct kx_cut_transfer *cut, size_t n, double until)
+{
+	bool interrupted = false;
+	size_t waiting = n;
+
+	for (size_t i = 0; i < n; i++)
+		begin(&cut[i]);
+	while (waiting) {
+		const double now = kx_monotonic_seconds();
+
+		waiting = 0;
+		for (size_t i = 0; i < n; i++) {
+			if (!cut[i].done && !go_on(&cut[i]))
+				cut[i].done = true;
+			waiting += !cut[i].done;
+		}
+		if (waiting && !interrupted && now > until)
+			for (size_t i = 0; i < n; i++)
+				ptrace(PTRACE_INTERRUPT, cut[i].tid, NULL, NULL);
+		interrupted |= now > until;
+		if (now > until + CUT_SECONDS)
+			break;
+		if (waiting)
+			kx_remote_pause(POLL_US);
 	}
 }

@@ -7,7 +7,9 @@
 #define KX_REMOTE_TRANSFERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
+#include <sys/user.h>
 
 /*
  * Whether the thread sleeps in such a call: a write or send of more than what goes as a whole or not at all, a receive that waits for all of its
@@ -18,5 +20,24 @@ bool kx_remote_is_in_transfer(pid_t pid, pid_t tid);
 /* Looks of kx_remote_is_in_transfer at a thread, each KX_TRANSFER_LOOK_US after the one before, that must all see none: it runs for moments in between. */
 #define KX_TRANSFER_LOOKS   10
 #define KX_TRANSFER_LOOK_US 150
+
+/*
+ * Whether a thread that has just been stopped, with @regs, was in a transfer that the stop has cut short: it has a part of its bytes as the result. Only
+ * of pipes and stream sockets, which wait, and one buffer (write, sendto, recvfrom).
+ */
+bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs);
+
+struct kx_cut_transfer {
+	pid_t tid;
+	struct user_regs_struct regs; /* as it was stopped */
+	bool done;
+};
+
+/*
+ * Lets these threads transfer the rest and gives them the sum as the result; the caller traces them with PTRACE_O_TRACESYSGOOD, has them stopped, and
+ * lets everything else run. Afterwards they are stopped again or have ended: what has not come to its end at @until (kx_monotonic_seconds) is cut again,
+ * with the right sum. If this process is killed meanwhile, the result is that of the rest only.
+ */
+void kx_remote_transfers_finish(struct kx_cut_transfer *cut, size_t n, double until);
 
 #endif

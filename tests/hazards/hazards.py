@@ -195,6 +195,8 @@ HAZARDS = [
     row("send to a slow socket", "transfers", "send"),
     row("sendmsg to a slow socket", "transfers", "sendmsg", known="what sendmsg begins just then may end early"),
     row("recv with MSG_WAITALL", "transfers", "all"),
+    row("faults by a table", "faults"),
+    row("thrown faults", "thrown_faults", known="no exception of a fault passes a recorded function"),
     row("no writable code", "limits", "mdwe"),
     row("no writable code, later", "limits", "mdwe-late"),
     row("sealed code", "limits", "sealed"),

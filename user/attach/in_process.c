@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,12 @@
 #include "attach/in_process_internal.h"
 #include "base/array.h"
 #include "base/usable_cpus.h"
+#include "plan/window_faults.h"
 #include "select/provider_usdt.h"
 #include "tracer/clock.h"
 #include "tracer/cpus.h"
 #include "tracer/keeper.h"
+#include "tracer/process_state.h"
 #include "tracer/remote_calls.h"
 
 #define CALLS_WAIT_MS 2000
@@ -57,6 +60,10 @@ static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, c
 	why = kx_windows_plan(m->planner, f->sym, &planned.windows);
 	if (why || !is_unchanged(memory, m, &planned.windows)) {
 		kx_in_process_refuse(p, f, why ? kx_window_refusal_text(why) : "its code in the process is not the file's");
+		return 0;
+	}
+	if (p->handles_faults && kx_windows_may_fault(kx_window_planner_code(m->planner), f->sym->addr, &planned.windows)) {
+		kx_in_process_refuse(p, f, "an instruction that may fault would be moved, and the process has handlers of faults");
 		return 0;
 	}
 	if (KX_ARRAY_RESERVE(m->functions, m->room, m->nfunctions))
@@ -104,11 +111,21 @@ static int plan_module(struct kx_in_process *p, uint32_t module, struct kx_proce
 	return code ? kx_err_set(err, code, "no memory for the windows of functions") : 0;
 }
 
+static bool handles(const struct kx_process_state *s, int signal)
+{
+	return s->caught >> (signal - 1) & 1;
+}
+
 static int plan(struct kx_in_process *p, struct kx_err *err)
 {
+	struct kx_process_state state;
 	struct kx_process_code memory;
-	int code = kx_process_code_open(p->o.pid, &memory);
+	int code = kx_process_state_read(p->o.pid, &state, err);
 
+	if (code)
+		return code;
+	p->handles_faults = handles(&state, SIGSEGV) || handles(&state, SIGBUS) || handles(&state, SIGFPE);
+	code = kx_process_code_open(p->o.pid, &memory);
 	if (code)
 		return kx_err_set(err, code, "the memory of process %d cannot be read: %s", p->o.pid, strerror(-code));
 	for (uint32_t i = 0; i < p->o.sel->nmodules && !code; i++)

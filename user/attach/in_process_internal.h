@@ -35,6 +35,7 @@ struct kx_patched_module {
 struct kx_in_process {
 	struct kx_in_process_options o;
 	int mem; /* /proc/PID/mem */
+	bool handles_faults; /* it has handlers of SIGSEGV and the like, which may look at addresses */
 	bool *has;     /* by id - 1 */
 	size_t nhas;
 	struct kx_patched_module *modules;

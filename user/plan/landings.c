@@ -81,6 +81,28 @@ static void mark_words(struct kx_landing_map *m)
 	}
 }
 
+/*
+ * Words that are distances from themselves to code, as tables of what may fault and where to go on then have them. They are in sections whose names the
+ * linker makes symbols of; elsewhere, tables of switches would be taken for them.
+ */
+static void mark_distances(struct kx_landing_map *m)
+{
+	struct kx_elf_section s;
+	const char *name;
+
+	for (size_t i = 1; kx_elf_section_at(m->elf, i, &name, &s); i++) {
+		size_t left = 0;
+		const uint8_t *bytes = name && *name && *name != '.' && s.addr ? kx_landing_bytes(m, s.addr, &left) : NULL;
+
+		for (uint64_t at = 0; bytes && at + 4 <= s.size && at + 4 <= left; at += 4) {
+			int32_t distance;
+
+			memcpy(&distance, bytes + at, sizeof(distance));
+			kx_landing_mark(m, s.addr + at + (uint64_t)(int64_t)distance);
+		}
+	}
+}
+
 static bool has_section_of(struct kx_elf *elf, uint32_t type)
 {
 	Elf_Scn *scn = NULL;
@@ -126,6 +148,7 @@ int kx_landings_find(struct kx_elf *elf, const struct kx_symbols *syms, const st
 	mark_symbols(out, SHT_SYMTAB);
 	if (!mark_relocations(out) || absolute || has_section_of(elf, SHT_RELR))
 		mark_words(out);
+	mark_distances(out);
 	if (!ret)
 		ret = kx_landing_pads_mark(out, err);
 	if (!ret)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Faults that the program expects, in traced functions, whose handler knows the instruction by its address, as virtual machines' do: it goes on
- * at another one ("table"), or throws from there ("throw", in C++ with -fnon-call-exceptions).
+ * at another one.
  */
 #include <signal.h>
 #include <ucontext.h>
@@ -11,14 +11,31 @@
 
 #define CALLS 2000
 
+/* Where to go on after a fault, as distances from the entries themselves: the addresses are nowhere in the file. */
+struct entry {
+	int at, next;
+};
+extern const struct entry __start_hz_table[], __stop_hz_table[]; /* the linker's */
+
+#define MAY_FAULT(instruction)                                                                                                             \
+	"1: " instruction "\n\t.pushsection hz_table, \"a\"\n\t.long 1b - .\n\t.long 2f - .\n\t.popsection\n"
+
 /* Reads *@p, or returns -1 if that faults. */
-__asm__(".text\n.type hz_probe, @function\nhz_probe:\n.cfi_startproc\n\txorl %eax, %eax\nhz_probe_load:\n\tmovq (%rdi), %rax\n\tret\nhz_probe_failed:\n\tmovq $-1, "
-	"%rax\n\tret\n.cfi_endproc\n.size hz_probe, .-hz_probe");
-__asm__(".text\n.type hz_divide, @function\nhz_divide:\n.cfi_startproc\n\tmovq %rdi, %rax\n\tcqto\nhz_divide_now:\n\tidivq "
-	"%rsi\n\tret\nhz_divide_failed:\n\tmovq $-1, %rax\n\tret\n.cfi_endproc\n.size hz_divide, .-hz_divide");
-long hz_probe(const long *p);
-long hz_divide(long a, long b);
-extern const char hz_probe_load[], hz_probe_failed[], hz_divide_now[], hz_divide_failed[];
+HZ long hz_probe(const long *p)
+{
+	long value = -1;
+
+	__asm__ volatile(MAY_FAULT("movq (%1), %0") "2:" : "+r"(value) : "r"(p) : "memory");
+	return value;
+}
+
+HZ long hz_divide(long a, long b)
+{
+	long value = -1;
+
+	__asm__ volatile("cqto\n\t" MAY_FAULT("idivq %2") "\tmovq %%rax, %0\n2:" : "+&r"(value), "+a"(a) : "r"(b) : "rdx", "cc");
+	return value;
+}
 static volatile long handled;
 
 static void on_fault(int signal, siginfo_t *info, void *context)
@@ -26,13 +43,13 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 
 	(void)info;
-	if (*pc == (greg_t)hz_probe_load)
-		*pc = (greg_t)hz_probe_failed;
-	else if (*pc == (greg_t)hz_divide_now)
-		*pc = (greg_t)hz_divide_failed;
-	else
-		_exit(40 + signal);
-	handled++;
+	for (const struct entry *e = __start_hz_table; e < __stop_hz_table; e++)
+		if (*pc == (greg_t)((const char *)&e->at + e->at)) {
+			*pc = (greg_t)((const char *)&e->next + e->next);
+			handled++;
+			return;
+		}
+	_exit(40 + signal);
 }
 
 int main(int argc, char **argv)

@@ -178,6 +178,7 @@ HAZARDS = [
     row("async cancel in C++", "async_cancel_cxx", off=300),
     row("siglongjmp out of signals", "async_jump", off=500),
     row("PR_SET_TSC", "no_tsc"),
+    row("PR_SET_TSC by a later library", "late_no_tsc", libraries=("forbid_tsc.so",), known="libraries that are loaded later are not looked at"),
     row("checksum of its code", "checksum", known="its functions begin with other bytes while they are recorded"),
     row("raw threads", "raw_threads"),
     row("raw threads with own TLS", "raw_threads", "own"),

@@ -86,6 +86,28 @@ static void test_clock(void **state)
 			    "risky.so makes a system call that is not known, so it may forbid the time stamp counter");
 }
 
+/* What a call by `int $0x80` or by the x32 ABI is, and calls that only harm code of others. */
+static void test_other_calls(void **state)
+{
+	static const char base[] = "risky.so %s, so it may use the thread pointer for something else";
+	char text[160];
+
+	(void)state;
+	assert_string_equal(of_process("int f(void) { int r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(172), \"b\"(26), \"c\"(2)); return r; }"),
+			    "risky.so makes a system call that is not known, so it may forbid the time stamp counter");
+	assert_string_equal(of_process("long f(void) { return syscall(0x40000000 | SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV); }"), TSC);
+	assert_string_equal(of_process("int f(char *p) { return prctl(59, 1, 0, 0, p); }"),
+			    "risky.so calls prctl(PR_SET_SYSCALL_USER_DISPATCH), which may forbid libc's system calls");
+	snprintf(text, sizeof(text), base, "calls arch_prctl(ARCH_SET_FS)");
+	assert_string_equal(of_process("int arch_prctl(int, long); int f(void) { return arch_prctl(0x1002, 5); }"), text);
+	assert_string_equal(of_process("long f(void) { return syscall(SYS_arch_prctl, 0x1002, 5); }"), text);
+	assert_string_equal(of_process("long f(long *p) { return syscall(SYS_arch_prctl, 0x1003, p); }"), "");
+	snprintf(text, sizeof(text), base, "has the instruction wrfsbase");
+	assert_string_equal(of_process("void f(long n) { __asm__ volatile(\"wrfsbase %0\" :: \"r\"(n)); }"), text);
+	assert_string_equal(of_process("void f(int n) { __asm__ volatile(\"wrfsbase %0\" :: \"r\"(n)); }"), text);
+	assert_string_equal(of_process("void f(long n) { __asm__ volatile(\"wrgsbase %0\" :: \"r\"(n)); }"), "");
+}
+
 static void test_looked_up(void **state)
 {
 	(void)state;

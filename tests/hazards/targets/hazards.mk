@@ -8,13 +8,13 @@ HAZARD_FLAGS := -g -fno-omit-frame-pointer -fcf-protection=none -D_GNU_SOURCE -W
 		-Itests/live/targets
 HAZARD_C := cancel jump recursion threads processes clonevm seccomp signals patch trap stepped plugins namespaces \
 	    execs backtrace copied generated async_cancel async_jump no_tsc checksum raw_threads hostile churn stacks \
-	    waiting registers loop limits transfers dispatch segments flags faults
+	    waiting registers loop limits transfers dispatch segments flags faults late_no_tsc
 HAZARD_CXX := throw coroutine
 # calls.c, once with each of these
 HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang
 
 HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks async_cancel_cxx \
-	   dispatch_hidden segments_instruction thrown_faults)
+	   dispatch_hidden segments_instruction thrown_faults forbid_tsc.so)
 
 build-O0 := -O0
 build-O1 := -O1
@@ -45,7 +45,7 @@ $(HAZARD_BUILDS:%=$H/calls-%): $H/calls-%: tests/hazards/targets/calls.c
 	$(call say,TARGET)
 	$(call hazard-build,$(if $(filter clang,$*),$(CLANG),$(CC)) $(HAZARD_FLAGS) $(build-$*))
 
-$H/plugin.so: tests/hazards/targets/plugin.c
+$H/plugin.so $H/forbid_tsc.so: $H/%.so: tests/hazards/targets/%.c
 	$(call say,TARGET)
 	$(call hazard-build,$(CC) -O2 $(HAZARD_FLAGS) -shared -fPIC)
 

@@ -499,7 +499,7 @@ static void test_tid_offset(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clock),	      cmocka_unit_test(test_looked_up), cmocka_unit_test(test_cancels),
+		cmocka_unit_test(test_clock),	      cmocka_unit_test(test_other_calls), cmocka_unit_test(test_looked_up), cmocka_unit_test(test_cancels),
 		cmocka_unit_test(test_executable),    cmocka_unit_test(test_process),	cmocka_unit_test(test_kernel_state),
 		cmocka_unit_test(test_shared_memory), cmocka_unit_test(test_namespace), cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_module),	      cmocka_unit_test(test_mappings),	cmocka_unit_test(test_tid_offset),

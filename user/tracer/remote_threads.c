@@ -168,8 +168,7 @@ static int wait_for_transfers(struct kx_remote_stop *s, size_t first, double unt
 	for (unsigned looks = 0; looks < KX_TRANSFER_LOOKS; looks++) {
 		const pid_t tid = in_transfer(s, first);
 
-		if (tid)
-			looks = 0;
+		looks = tid ? 0 : looks;
 		if (tid && kx_monotonic_seconds() > until)
 			return kx_err_set(&s->err, -EBUSY,
 					  "thread %d of process %d cannot be stopped: it is in the middle of a write, send or receive, "

@@ -59,9 +59,12 @@ uint64_t kx_near_room(pid_t pid, uint64_t from, uint64_t to, size_t size)
 
 static int overlaps(void *ctx, const struct kx_mapping *m)
 {
-	const struct search *s = ctx;
+	struct search *s = ctx;
+	/* it grows as far as to the mapping before */
+	const uint64_t low = lower_end(m) > s->end ? lower_end(m) : s->end;
 
-	return lower_end(m) < s->to && m->end > s->from;
+	s->end = m->end;
+	return (low < m->start ? low : m->start) < s->to && m->end > s->from;
 }
 
 bool kx_room_is_free(pid_t pid, uint64_t at, size_t size)

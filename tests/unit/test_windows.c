@@ -32,6 +32,8 @@ static const char source[] =
 	"fn marker\n push %rbx\n990: nop\n mov %edi,%ebx\n xor %eax,%eax\n add %ebx,%eax\n call helper\n pop %rbx\n ret\nend marker\ngap\n"
 	" .pushsection .note.stapsdt,\"\",\"note\"\n .balign 4\n .4byte 992f-991f,994f-993f,3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"
 	"993: .8byte 990b,0,0\n .asciz \"p\"\n .asciz \"n\"\n .asciz \"\"\n994: .balign 4\n .popsection\n"
+	"fn may_fault\n push %rbx\n mov (%rdi),%eax\n mov 4(%rsp),%ecx\n add $1,%eax\n call helper\n mov (%rbx),%eax\n pop %rbx\n ret\nend may_fault\ngap\n" /* 1 2 4 3 5 2 1 1 */
+	"fn divides\n push %rbx\n mov %edi,%eax\n div %esi\n add $1,%eax\n call helper\n pop %rbx\n ret\nend divides\ngap\n" /* 1 2 2 3 5 1 1 */
 	/* refused */
 	"fn lands_second\n xor %eax,%eax\n1: add %edi,%eax\n dec %edi\n jne 1b\n ret\nend lands_second\ngap\n"
 	"fn lands_inside\n mov %edi,%eax\n add $1,%eax\n1: inc %eax\n dec %ecx\n jne 1b\n ret\nend lands_inside\ngap\n"
@@ -143,11 +145,11 @@ static int cleanup(void **state)
  * @want: "START:LENGTH" for each window, then what it has: "e" and the entry's frame, "x" and the exit's offset, "t" for a tail
  * jump, "f" for live flags, "s" and the other instructions' offsets from its start.
  */
-static void windows_are(const char *name, const char *want)
+static void windows_in(const struct binary *b, const char *name, const char *want)
 {
-	const struct kx_symbol *s = symbol_named(&lib.syms, name);
+	const struct kx_symbol *s = symbol_named(&b->syms, name);
 	struct kx_windows ws;
-	const enum kx_window_refusal why = kx_windows_plan(lib.planner, s, &ws);
+	const enum kx_window_refusal why = kx_windows_plan(b->planner, s, &ws);
 	char got[512] = "";
 	size_t n = 0;
 
@@ -170,6 +172,11 @@ static void windows_are(const char *name, const char *want)
 	}
 	if (strcmp(got, want))
 		fail_msg("%s: %s instead of %s", name, got, want);
+}
+
+static void windows_are(const char *name, const char *want)
+{
+	windows_in(&lib, name, want);
 }
 
 static void refused_in(const struct binary *b, const char *name, enum kx_window_refusal want)
@@ -208,6 +215,22 @@ static void kept_flags(void **state)
 	windows_are("calls_only", "1:6 e8 f s24, 13:5 x13 s1234");
 	/* written before the call */
 	windows_are("basic", "1:6 e8 s24, 13:5 x13 s1234");
+}
+
+/* An instruction that may fault is in a window, unless the process has handlers of faults. */
+static void faults(void **state)
+{
+	struct binary b;
+
+	(void)state;
+	windows_are("may_fault", "1:6 e8 s2, 18:5 x18 s1234");
+	windows_are("divides", "1:7 e8 s24, 14:5 x14 s1234");
+	assert_int_equal(try_open(&b, in_dir("f.so"), NULL), 0);
+	kx_window_planner_keep_faults(b.planner);
+	windows_in(&b, "may_fault", "3:7 e8 s4, 18:5 x18 s1234");
+	refused_in(&b, "divides", KX_WINDOW_FAULT);
+	windows_in(&b, "basic", "1:6 e8 s24, 13:5 x13 s1234");
+	close_binary(&b);
 }
 
 static void stack_pointers(void **state)
@@ -341,6 +364,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_and_exits),
 		cmocka_unit_test(kept_flags),
+		cmocka_unit_test(faults),
 		cmocka_unit_test(stack_pointers),
 		cmocka_unit_test(refused_entries),
 		cmocka_unit_test(refused_exits),

@@ -16,7 +16,6 @@
 #include "attach/in_process_internal.h"
 #include "base/array.h"
 #include "base/usable_cpus.h"
-#include "plan/window_faults.h"
 #include "select/provider_usdt.h"
 #include "tracer/clock.h"
 #include "tracer/cpus.h"
@@ -62,10 +61,6 @@ static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, c
 		kx_in_process_refuse(p, f, why ? kx_window_refusal_text(why) : "its code in the process is not the file's");
 		return 0;
 	}
-	if (p->handles_faults && kx_windows_may_fault(kx_window_planner_code(m->planner), f->sym->addr, &planned.windows)) {
-		kx_in_process_refuse(p, f, "an instruction that may fault would be moved, and the process has handlers of faults");
-		return 0;
-	}
 	if (KX_ARRAY_RESERVE(m->functions, m->room, m->nfunctions))
 		return -ENOMEM;
 	m->functions[m->nfunctions++] = planned;
@@ -104,6 +99,8 @@ static int plan_module(struct kx_in_process *p, uint32_t module, struct kx_proce
 		*err = why;
 		return code;
 	}
+	if (p->handles_faults)
+		kx_window_planner_keep_faults(m->planner);
 	for (size_t i = 0; i < p->o.sel->nfunctions && !code; i++)
 		if (p->o.sel->functions[i].traced && p->o.sel->functions[i].module == module)
 			code = plan_function(p, m, &p->o.sel->functions[i], memory);

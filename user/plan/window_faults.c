@@ -14,7 +14,7 @@ static bool sets_frame(const struct kx_insn *insn)
 		(insn->z.opcode == 0x8b && raw->modrm.reg == 5 && raw->modrm.rm == 4));
 }
 
-static bool has_frame(const struct kx_code *code, uint64_t at)
+bool kx_window_has_frame(const struct kx_code *code, uint64_t at)
 {
 	struct kx_insn insn;
 
@@ -34,8 +34,10 @@ static bool is_own_memory(const ZydisDecodedInstructionRaw *raw, bool frame)
 	return raw->modrm.rm == 5 && (!raw->modrm.mod || (frame && !raw->rex.B));
 }
 
-static bool may_fault(const ZydisDecodedInstruction *z, bool frame)
+bool kx_window_may_fault(const struct kx_insn *insn, bool frame)
 {
+	const ZydisDecodedInstruction *z = &insn->z;
+
 	switch (z->mnemonic) {
 	case ZYDIS_MNEMONIC_DIV:
 	case ZYDIS_MNEMONIC_IDIV:
@@ -56,19 +58,4 @@ static bool may_fault(const ZydisDecodedInstruction *z, bool frame)
 		return false;
 	/* vectors have the bits of REX elsewhere */
 	return z->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY || !is_own_memory(&z->raw, frame);
-}
-
-bool kx_windows_may_fault(const struct kx_code *code, uint64_t start, const struct kx_windows *windows)
-{
-	const bool frame = has_frame(code, start);
-
-	for (unsigned i = 0; i < windows->n; i++) {
-		const struct kx_window *w = &windows->items[i];
-		struct kx_insn insn;
-
-		for (uint64_t at = w->start; at < w->start + w->length; at += insn.z.length)
-			if (!kx_code_decode(code, at, &insn) || may_fault(&insn.z, frame))
-				return true;
-	}
-	return false;
 }

@@ -3,6 +3,7 @@
 
 #include "plan/relocate.h"
 #include "plan/stack_step.h"
+#include "plan/window_faults.h"
 
 #define PAGE 4096
 #define BEFORE_ENTRY 32 /* instructions before the entry's window at most */
@@ -19,14 +20,16 @@ static bool is_end(const struct kx_code *code, uint64_t at, enum kx_insn_class c
 }
 
 /* Whether a copy of the instruction does the same elsewhere. Traps are there for handlers, which look at their addresses. */
-static bool is_movable(const struct kx_window_ground *g, uint64_t at, enum kx_insn_class class)
+static enum kx_window_refusal check_movable(const struct kx_window_ground *g, uint64_t at, enum kx_insn_class class)
 {
 	uint8_t to[KX_RELOCATED_MOST];
 	struct kx_insn insn;
 
 	if (!kx_code_decode(g->code, at, &insn) || (class == KX_INSN_ODD && insn.z.mnemonic != ZYDIS_MNEMONIC_NOP))
-		return false;
-	return kx_relocate(&insn, 0, at + (1 << 20), to);
+		return KX_WINDOW_RELOCATE;
+	if (g->faults_stay && kx_window_may_fault(&insn, g->frame))
+		return KX_WINDOW_FAULT;
+	return kx_relocate(&insn, 0, at + (1 << 20), to) ? KX_WINDOW_OK : KX_WINDOW_RELOCATE;
 }
 
 /* Whether the byte at @at can be changed: nothing lands there, unless it is a window's first. */
@@ -70,7 +73,7 @@ static enum kx_window_refusal check(const struct kx_window_ground *g, uint64_t s
 			return KX_WINDOW_LANDING;
 	if (class == KX_INSN_SYSTEM || class == KX_INSN_CALL)
 		return KX_WINDOW_CALL;
-	return is_movable(g, at, class) ? KX_WINDOW_OK : KX_WINDOW_RELOCATE;
+	return check_movable(g, at, class);
 }
 
 /* Length of the window that begins at @start: whole instructions, 5 bytes at least, the one at @through (0: any) included. */

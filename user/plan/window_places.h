@@ -12,6 +12,8 @@ struct kx_window_ground {
 	const struct kx_code *code;
 	const struct kx_landing_map *landings;
 	const struct kx_function_code *function;
+	bool faults_stay; /* no instruction that may fault is moved */
+	bool frame;	  /* rbp is the function's frame; only with faults_stay */
 };
 
 /* A window for the function's entry and one for each of @exits, which are in the order of their addresses. */

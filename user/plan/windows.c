@@ -8,6 +8,7 @@
 #include "plan/plan.h"
 #include "plan/plan_exits.h"
 #include "plan/window_exits.h"
+#include "plan/window_faults.h"
 #include "plan/window_places.h"
 #include "plan/window_tables.h"
 
@@ -17,6 +18,7 @@ struct kx_window_planner {
 	struct kx_elf *elf;
 	const struct kx_symbols *syms;
 	struct kx_landing_map landings;
+	bool faults_stay;
 };
 
 /* Binaries that write their own code, or that the kernel finds places in. */
@@ -86,7 +88,8 @@ const struct kx_code *kx_window_planner_code(const struct kx_window_planner *p)
 static enum kx_window_refusal plan_scanned(const struct kx_window_planner *p, const struct kx_function_code *f,
 					   const struct kx_stack *stack, struct kx_windows *out)
 {
-	const struct kx_window_ground ground = { p->code, &p->landings, f };
+	const struct kx_window_ground ground = { .code = p->code, .landings = &p->landings, .function = f, .faults_stay = p->faults_stay,
+						 .frame = p->faults_stay && kx_window_has_frame(p->code, f->parts[0].from) };
 	enum kx_window_refusal why = KX_WINDOW_UNPLANNED;
 	struct kx_plan exits = { 0 };
 	struct kx_jumps jumps = { 0 };
@@ -101,6 +104,11 @@ static enum kx_window_refusal plan_scanned(const struct kx_window_planner *p, co
 	kx_plan_free(&exits);
 	kx_jumps_free(&jumps);
 	return why;
+}
+
+void kx_window_planner_keep_faults(struct kx_window_planner *p)
+{
+	p->faults_stay = true;
 }
 
 enum kx_window_refusal kx_windows_plan(struct kx_window_planner *p, const struct kx_symbol *sym, struct kx_windows *out)
@@ -145,6 +153,7 @@ const char *kx_window_refusal_text(enum kx_window_refusal why)
 		[KX_WINDOW_CALL] = "a call or branch comes before 5 bytes behind its first instruction",
 		[KX_WINDOW_PAGE] = "the 5 bytes behind its first instruction cross a page boundary",
 		[KX_WINDOW_RELOCATE] = "an instruction at its beginning cannot be moved",
+		[KX_WINDOW_FAULT] = "an instruction that may fault would be moved, and the process has handlers of faults",
 		[KX_WINDOW_FRAME] = "how far its stack pointer has moved is unknown",
 		[KX_WINDOW_EXIT_LANDING] = "a branch lands in the 5 bytes before an exit",
 		[KX_WINDOW_EXIT_CALL] = "a call ends in the 5 bytes before an exit",

@@ -42,6 +42,7 @@ enum kx_window_refusal {
 	KX_WINDOW_CALL,		/* a call or system call comes before 5 bytes */
 	KX_WINDOW_PAGE,		/* only places over a page boundary */
 	KX_WINDOW_RELOCATE,	/* an instruction that cannot be moved */
+	KX_WINDOW_FAULT,	/* the same, as it may fault */
 	KX_WINDOW_FRAME,	/* how far the stack pointer has moved is unknown */
 	KX_WINDOW_EXIT_LANDING, /* the same of an exit */
 	KX_WINDOW_EXIT_CALL,
@@ -77,6 +78,8 @@ struct kx_window_planner;
 int kx_window_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, size_t threads, struct kx_window_planner **out,
 			  struct kx_err *err);
 void kx_window_planner_free(struct kx_window_planner *p);
+/* From now on no instruction that may fault is moved (window_faults.h): for processes with handlers of faults. */
+void kx_window_planner_keep_faults(struct kx_window_planner *p);
 /* The decoder, for kx_relocate. */
 const struct kx_code *kx_window_planner_code(const struct kx_window_planner *p);
 

@@ -7,7 +7,7 @@ SIGKILL of a kxray that records in process, at random moments: while it attaches
 
 The target must be right after that, and after `kxray detach -p PID`, which must restore every byte of its code. --keeper: who is killed: "spared" (kxray
 alone: its keeper restores the code), "killed" (both), "mixed" (default: at random). --steps: not at random moments, but in the Nth
-of kxray's system calls that touch the target, by strace, for N from 1 on, RUNS at most. The last line has the totals. Status 1 if a run was harmed.
+of kxray's system calls that touch the target, by strace, for N from 1 on, and again when there are no more. The last line has the totals. Status 1 if a run was harmed.
 """
 import argparse
 import collections
@@ -45,6 +45,7 @@ class Recording:
     """kxray in process, whose keeper becomes a child of this program when kxray is killed."""
 
     def __init__(self, target, before=()):
+        self.target = target
         self.path = target.folder + "/kxray.txt"
         with open(self.path, "wb") as out:
             self.process = subprocess.Popen([*before, KXRAY, "record", "--in-process", "-p", str(target.pid), "-f", "hz_*", "-o",
@@ -74,8 +75,9 @@ class Recording:
         self.process.wait()
 
     def wait_for_keepers(self):
+        """Those that were seen, and those that have become children of this program, as the target is"""
         deadline = time.monotonic() + HANG
-        for pid in self.keepers:
+        for pid in {*self.keepers, *children(os.getpid())} - {self.target.process.pid}:
             while time.monotonic() < deadline:
                 try:
                     if os.waitpid(pid, os.WNOHANG)[0]:
@@ -164,15 +166,18 @@ def main():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     attach = attach_time()
     got = collections.Counter()
+    step = 0
     for number in range(1, args.runs + 1):
+        step += 1
         both = args.keeper == "killed" or args.keeper == "mixed" and random.random() < 0.5
         with tempfile.TemporaryDirectory(prefix="kxray-kills.") as folder:
             target = Target(folder)
             try:
-                how = at_step(target, number, both) if args.steps else at_random(target, attach, both)
-                if how is None:
-                    break
-                got[how] += 1
+                how = at_step(target, step, both) if args.steps else at_random(target, attach, both)
+                if how:
+                    got[how] += 1
+                else:
+                    step = 0
             except Harm as why:
                 got["harmed"] += 1
                 print(f"harmed: {why} (seed {args.seed}, run {number})", flush=True)

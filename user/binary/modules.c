@@ -84,6 +84,28 @@ static int check_process(pid_t pid, struct kx_err *err)
 	return 0;
 }
 
+static size_t length_without_deleted(const char *path)
+{
+	const size_t n = strlen(path), suffix = strlen(DELETED);
+
+	return n > suffix && !strcmp(path + n - suffix, DELETED) ? n - suffix : n;
+}
+
+/* Whether the open file is the one of that path; another library may have been mapped at the place since the maps were read. */
+static bool is_called(int fd, const char *path)
+{
+	char link[32], name[PATH_MAX + 16];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, name, sizeof(name) - 1);
+	if (n < 0)
+		return true; /* nothing is known */
+	name[n] = 0;
+	return length_without_deleted(name) == length_without_deleted(path) &&
+	       !strncmp(name, path, length_without_deleted(path));
+}
+
 /*
  * Sets open_path to a name that opens the mapped file itself, and device and inode to
  * those of stat(2) (on overlayfs and btrfs the maps file shows other device numbers).
@@ -102,7 +124,7 @@ static int find_file(pid_t pid, const struct kx_mapping *m, struct kx_module *mo
 		 m->start, m->end);
 	fd = open(map_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0) {
-		opened = !fstat(fd, &st);
+		opened = is_called(fd, m->path) && !fstat(fd, &st);
 		close(fd);
 		if (opened) {
 			mod->device = st.st_dev;

@@ -32,6 +32,7 @@
 #include "tracer/clock.h"
 #include "tracer/keeper.h"
 #include "tracer/patch_area.h"
+#include "tracer/patch_texts.h"
 #include "tracer/remote_calls.h"
 #include "tracer/remote_threads.h"
 #include "tracer/target_rings.h"
@@ -152,6 +153,7 @@ struct target {
 	pid_t pid;
 	int mem;
 	uint64_t text, text_end, offset, bias;
+	struct kx_patch_text id;
 	uint64_t functions; /* address of the first one */
 	uint64_t code, rings, head;
 	uint8_t *code_here, *rings_here;
@@ -168,6 +170,7 @@ static int find_text(void *ctx, const struct kx_mapping *m)
 		t->bias = m->start;
 	if (m->executable) {
 		t->text = m->start;
+		t->id = kx_patch_text_of(m);
 		t->offset = m->offset;
 		t->text_end = m->end;
 	}
@@ -305,7 +308,7 @@ static void fill_areas(struct target *t, uint8_t *lengths)
 					  .texts_writable = 1,
 					  .ntexts = 1,
 					  .nsites = FUNCTIONS + 1 };
-	table->texts[0] = (struct kx_patch_text){ t->text, t->text_end };
+	table->texts[0] = t->id;
 	for (int i = 0; i <= FUNCTIONS; i++) {
 		lengths[i] = i < FUNCTIONS ? LENGTH : STUCK_LENGTH;
 		put_site(t, &table->sites[i], t->functions + (uint64_t)i * EACH + WINDOW,
@@ -348,7 +351,7 @@ static bool put_in(struct target *t, bool *left_out, struct kx_err *err)
 	area = (struct kx_patch_area){
 		.pid = t->pid, .mem = t->mem, .table = (void *)t->code_here, .code = t->code_here
 	};
-	return !kx_patch_install(&(struct kx_patch_job){ &area, FUNCTIONS + 1, lengths, left_out },
+	return !kx_patch_install(&(struct kx_patch_job){ &area, FUNCTIONS + 1, lengths, left_out, false },
 				 1, &times, err) &&
 	       !kx_patch_enable(&area, true);
 }

@@ -49,7 +49,7 @@ static bool is_unchanged(struct kx_process_code *memory, const struct kx_patched
 
 static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, const struct kx_function *f, struct kx_process_code *memory)
 {
-	struct kx_patched_function planned = { .f = f };
+	struct kx_patched_function planned = { .id = f->id };
 	enum kx_window_refusal why;
 
 	if (p->o.is_for_uprobes(p->o.ctx, f)) {
@@ -57,7 +57,7 @@ static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, c
 		return 0;
 	}
 	why = kx_windows_plan(m->planner, f->sym, &planned.windows);
-	if (why || !is_unchanged(memory, m, &planned.windows)) {
+	if (why || (memory && !is_unchanged(memory, m, &planned.windows))) {
 		kx_in_process_refuse(p, f, why ? kx_window_refusal_text(why) : "its code in the process is not the file's");
 		return 0;
 	}
@@ -77,18 +77,18 @@ static void refuse_module(struct kx_in_process *p, uint32_t module, const char *
 			kx_in_process_refuse(p, &p->o.sel->functions[i], reason);
 }
 
-/* Plans a module's functions; one that is refused as a whole has none. */
-static int plan_module(struct kx_in_process *p, uint32_t module, struct kx_process_code *memory, struct kx_err *err)
+int kx_in_process_plan_module(struct kx_in_process *p, uint32_t module, const struct kx_module *now,
+			      struct kx_process_code *memory, struct kx_err *err)
 {
 	const struct kx_select_module *s = &p->o.sel->modules[module];
-	struct kx_patched_module *m = &p->modules[p->nmodules];
+	struct kx_patched_module *m = &p->modules[module];
 	struct kx_err why = { 0 };
 	int code;
 
-	*m = (struct kx_patched_module){ .m = s, .bias = s->module->load_bias, .text = s->module->start, .text_end = s->module->end };
+	*m = (struct kx_patched_module){ .m = s, .now = now, .planned = true, .bias = now->load_bias, .text = now->start, .text_end = now->end };
 	if (s->provider->probe != KX_PROBE_UPROBE || !s->elf || s->provider == &kx_provider_usdt)
 		return 0;
-	code = kx_in_process_check_module(p->o.pid, s->module, &why);
+	code = memory ? kx_in_process_check_module(p->o.pid, now, &why) : kx_in_process_check_code(now, s->elf, &why);
 	if (!code)
 		code = kx_window_planner_new(s->elf, &s->syms, kx_usable_cpus(8), &m->planner, &why);
 	if (code == -EOPNOTSUPP) {
@@ -104,7 +104,6 @@ static int plan_module(struct kx_in_process *p, uint32_t module, struct kx_proce
 	for (size_t i = 0; i < p->o.sel->nfunctions && !code; i++)
 		if (p->o.sel->functions[i].traced && p->o.sel->functions[i].module == module)
 			code = plan_function(p, m, &p->o.sel->functions[i], memory);
-	p->nmodules++;
 	return code ? kx_err_set(err, code, "no memory for the windows of functions") : 0;
 }
 
@@ -113,22 +112,55 @@ static bool handles(const struct kx_process_state *s, int signal)
 	return s->caught >> (signal - 1) & 1;
 }
 
-static int plan(struct kx_in_process *p, struct kx_err *err)
+int kx_in_process_look_for_handlers(struct kx_in_process *p, struct kx_err *err)
 {
 	struct kx_process_state state;
-	struct kx_process_code memory;
 	int code = kx_process_state_read(p->o.pid, &state, err);
+
+	if (!code)
+		p->handles_faults = handles(&state, SIGSEGV) || handles(&state, SIGBUS) || handles(&state, SIGFPE);
+	return code;
+}
+
+int kx_in_process_make_room(struct kx_in_process *p, struct kx_err *err)
+{
+	const size_t nfunctions = p->o.sel->nfunctions + 1, nmodules = p->o.sel->nmodules;
+	struct kx_patched_module *modules;
+	bool *has;
+
+	if (p->has_room < nfunctions) {
+		has = realloc(p->has, nfunctions * sizeof(*has));
+		if (!has)
+			return kx_err_set(err, -ENOMEM, "no memory");
+		memset(has + p->has_room, 0, (nfunctions - p->has_room) * sizeof(*has));
+		p->has = has;
+		p->has_room = nfunctions;
+	}
+	if (p->nmodules < nmodules) {
+		modules = reallocarray(p->modules, nmodules, sizeof(*modules));
+		if (!modules)
+			return kx_err_set(err, -ENOMEM, "no memory");
+		memset(modules + p->nmodules, 0, (nmodules - p->nmodules) * sizeof(*modules));
+		p->modules = modules;
+		p->nmodules = nmodules;
+	}
+	return 0;
+}
+
+static int plan(struct kx_in_process *p, struct kx_err *err)
+{
+	struct kx_process_code memory;
+	int code = kx_in_process_look_for_handlers(p, err);
 
 	if (code)
 		return code;
-	p->handles_faults = handles(&state, SIGSEGV) || handles(&state, SIGBUS) || handles(&state, SIGFPE);
 	code = kx_process_code_open(p->o.pid, &memory);
 	if (code)
 		return kx_err_set(err, code, "the memory of process %d cannot be read: %s", p->o.pid, strerror(-code));
 	for (uint32_t i = 0; i < p->o.sel->nmodules && !code; i++)
-		code = plan_module(p, i, &memory, err);
+		code = kx_in_process_plan_module(p, i, p->o.sel->modules[i].module, &memory, err);
 	kx_process_code_close(&memory);
-	if (!code && !p->nhas)
+	if (!code && !p->nhas && p->counts.refused)
 		code = kx_err_set(err, -EOPNOTSUPP,
 				  "none of the %zu selected functions can be recorded in process; kxray functions --in-process names the reasons",
 				  p->counts.refused);
@@ -210,8 +242,13 @@ static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *er
 	p->counts.unguarded = kx_keeper_guard_patches(p->o.pid) != 0;
 	code = map_rings(p, ring_bytes, err);
 	for (size_t i = 0; i < p->nmodules && !code; i++)
-		if (p->modules[i].nfunctions)
+		if (p->modules[i].nfunctions) {
 			code = kx_patched_module_map(p, &p->modules[i], err);
+			if (code == -ESTALE) { /* the program has unloaded it meanwhile */
+				kx_patched_module_remove(p, &p->modules[i]);
+				code = 0;
+			}
+		}
 	return code;
 }
 
@@ -227,10 +264,10 @@ int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_proces
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return kx_err_set(err, -ENOMEM, "no memory");
-	*p = (struct kx_in_process){ .o = *o, .mem = -1,
-				     .has = calloc(o->sel->nfunctions + 1, sizeof(bool)),
-				     .modules = calloc(o->sel->nmodules + 1, sizeof(*p->modules)) };
-	code = p->has && p->modules ? begin(p, o->ring_bytes, err) : kx_err_set(err, -ENOMEM, "no memory");
+	*p = (struct kx_in_process){ .o = *o, .mem = -1 };
+	code = kx_in_process_make_room(p, err);
+	if (!code)
+		code = begin(p, o->ring_bytes, err);
 	if (code) {
 		kx_in_process_remove(p, NULL, NULL);
 		kx_in_process_free(p);
@@ -242,7 +279,7 @@ int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_proces
 
 bool kx_in_process_has(const struct kx_in_process *p, uint32_t id)
 {
-	return id <= p->o.sel->nfunctions && p->has[id - 1];
+	return id < p->has_room && p->has[id - 1];
 }
 
 int kx_in_process_install(struct kx_in_process *p, struct kx_err *err)
@@ -257,6 +294,7 @@ int kx_in_process_enable(struct kx_in_process *p, bool enabled)
 {
 	int code = 0;
 
+	p->enabled = enabled;
 	for (size_t i = 0; i < p->nmodules && !code; i++)
 		if (p->modules[i].area.table)
 			code = kx_patch_enable(&p->modules[i].area, enabled);
@@ -280,6 +318,8 @@ void kx_in_process_get_counts(const struct kx_in_process *p, struct kx_in_proces
 
 static bool any_table(const struct kx_in_process *p)
 {
+	if (p->nleaving)
+		return true;
 	for (size_t i = 0; i < p->nmodules; i++)
 		if (p->modules[i].area.table)
 			return true;
@@ -309,8 +349,13 @@ int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *er
 		p->counts.stopped_ms = removal.stopped_ms;
 	if (stays)
 		*stays = removal.stays;
-	if (code != -EBUSY && code != -EPERM)
+	if (code != -EBUSY && code != -EPERM) {
 		kx_keeper_release_patches(p->o.pid);
+		/* another may map something there: nothing is written into it any more */
+		for (size_t i = 0; i < p->nmodules; i++)
+			kx_patched_module_forget(&p->modules[i]);
+		p->rings_at = 0;
+	}
 	return code == -ESRCH ? 0 : code;
 }
 
@@ -326,6 +371,7 @@ void kx_in_process_free(struct kx_in_process *p)
 	if (p->mem >= 0)
 		close(p->mem);
 	free(p->modules);
+	free(p->leaving);
 	free(p->has);
 	free(p);
 }

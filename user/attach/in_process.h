@@ -31,10 +31,12 @@ struct kx_in_process_counts {
 struct kx_in_process_options {
 	pid_t pid;
 	const struct kx_modules *mods; /* of the process */
-	const struct kx_selection *sel; /* must not grow */
+	const struct kx_selection *sel; /* may grow: kx_in_process_look */
 	uint64_t ring_bytes; /* of one CPU's ring; 0: by memory */
 	bool (*is_for_uprobes)(void *ctx, const struct kx_function *f); /* functions that only BPF programs can record as wanted */
 	kx_in_process_refused refused;
+	/* Functions of a module that was loaded again get no jumps, for the reason in this clause, and have no uprobes. */
+	void (*failed)(void *ctx, const struct kx_module *m, const char *why);
 	void *ctx;
 };
 
@@ -47,6 +49,19 @@ int kx_in_process_new(const struct kx_in_process_options *options, struct kx_in_
 bool kx_in_process_has(const struct kx_in_process *p, uint32_t id);
 /* Makes the texts writable and writes the jumps; the uprobes of other functions must be in before. Functions that had to be left out are reported as refused, and are not recorded. */
 int kx_in_process_install(struct kx_in_process *p, struct kx_err *err);
+
+/*
+ * The process has loaded or unloaded modules, and functions may have joined the selection: @mods is what it has now, and must live until the
+ * next call. Areas of what was unloaded are removed from the process. What has come, or come again, is planned and gets an area; its
+ * functions that are not recorded in process (kx_in_process_has) are to be given uprobes now. Errors: -ENOMEM, -ESRCH.
+ */
+int kx_in_process_look(struct kx_in_process *p, const struct kx_modules *mods, struct kx_err *err);
+/*
+ * Then: the jumps of these modules, which are recorded at once if the gate is open. A module that cannot get them is passed to the options'
+ * failed. One that was unloaded in between is left alone.
+ */
+void kx_in_process_install_late(struct kx_in_process *p);
+
 /* Opens or closes the gate. */
 int kx_in_process_enable(struct kx_in_process *p, bool enabled);
 /* The rings, for the collector; borrowed. */

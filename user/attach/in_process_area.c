@@ -14,7 +14,9 @@
 #include "attach/near_room.h"
 #include "attach/recorder_code.h"
 #include "attach/trampoline.h"
+#include "base/array.h"
 #include "binary/mappings.h"
+#include "tracer/patch_texts.h"
 #include "tracer/remote_calls.h"
 
 #define PAGE 4096ul
@@ -96,6 +98,16 @@ static int find_room(const struct kx_in_process *p, const struct kx_patched_modu
 	return 0;
 }
 
+bool kx_in_process_remove_area(struct kx_in_process *p, uint64_t code)
+{
+	struct kx_patch_removal removal = { 0 };
+	const int failed = kx_patch_remove_area(p->o.pid, code, &removal, NULL);
+
+	if (p->counts.stopped_ms < removal.stopped_ms)
+		p->counts.stopped_ms = removal.stopped_ms;
+	return !failed && !removal.stays;
+}
+
 static int check_calls(const struct kx_remote_call *calls, size_t n, const struct kx_patched_module *m, struct kx_err *err)
 {
 	for (size_t i = 0; i < n; i++)
@@ -162,6 +174,7 @@ static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const 
 struct texts {
 	const struct kx_module *module;
 	struct kx_patch_table *layout;
+	bool is_there; /* where it was seen before */
 };
 
 static int add_text(void *ctx, const struct kx_mapping *map)
@@ -170,9 +183,28 @@ static int add_text(void *ctx, const struct kx_mapping *map)
 
 	if (!map->executable || !kx_module_has_mapping(t->module, map))
 		return 0;
+	t->is_there |= map->start == t->module->start && map->offset == t->module->map_offset;
 	if (t->layout->ntexts == KX_PATCH_MAX_TEXTS)
 		return -E2BIG;
-	t->layout->texts[t->layout->ntexts++] = (struct kx_patch_text){ map->start, map->end };
+	t->layout->texts[t->layout->ntexts++] = kx_patch_text_of(map);
+	return 0;
+}
+
+/* What the table begins with, as far as it does not depend on where the area is. */
+static int begin_layout(struct kx_in_process *p, struct kx_patched_module *m, struct kx_err *err)
+{
+	struct texts texts = { .module = m->now };
+	int code;
+
+	texts.layout = m->layout = calloc(1, sizeof(*m->layout));
+	if (!m->layout)
+		return kx_err_set(err, -ENOMEM, "no memory for trampolines");
+	m->layout->rings = p->rings_at;
+	m->layout->rings_size = p->rings_size;
+	code = kx_mappings_each(p->o.pid, add_text, &texts);
+	if (code || !texts.is_there)
+		return kx_err_set(err, code ? code : -ESTALE, "the code of %s is no longer mapped", m->m->module->name);
+	m->area = (struct kx_patch_area){ .pid = p->o.pid, .mem = p->mem, .texts = m->layout->texts, .ntexts = m->layout->ntexts };
 	return 0;
 }
 
@@ -182,19 +214,14 @@ static int fill_area(struct kx_in_process *p, struct kx_patched_module *m, const
 	const struct kx_patch_head head = { .magic = KX_PATCH_MAGIC, .rings = p->rings_at };
 	size_t size, entry, taken = ALIGN_UP(sizeof(*m->layout) + m->nwindows * sizeof(struct kx_patch_site), 64ul);
 	const uint8_t *code = kx_recorder_code(&size, &entry);
-	int err_code;
+	struct kx_patch_table *t = m->layout;
 
+	t->head = r->head;
+	t->code = r->code;
+	t->code_size = CODE_SIZE;
+	t->far = r->far;
+	t->far_size = r->far_size;
 	m->area.table = (struct kx_patch_table *)m->area.code;
-	m->area.pid = p->o.pid;
-	m->area.mem = p->mem;
-	m->layout = calloc(1, sizeof(*m->layout));
-	if (!m->layout)
-		return kx_err_set(err, -ENOMEM, "no memory for trampolines");
-	*m->layout = (struct kx_patch_table){ .head = r->head, .code = r->code, .code_size = CODE_SIZE, .far = r->far,
-					     .far_size = r->far_size, .rings = p->rings_at, .rings_size = p->rings_size };
-	err_code = kx_mappings_each(p->o.pid, add_text, &(struct texts){ m->m->module, m->layout });
-	if (err_code || !m->layout->ntexts)
-		return kx_err_set(err, err_code ? err_code : -ESRCH, "the code of %s is no longer mapped", m->m->module->name);
 	if (pwrite(p->mem, &head, sizeof(head), (off_t)r->head) != sizeof(head))
 		return kx_err_set(err, -ESRCH, "process %d has ended", p->o.pid);
 	memcpy(m->area.table, m->layout, sizeof(*m->layout));
@@ -220,7 +247,7 @@ struct made_site {
 };
 
 /* The trampoline and the stubs of one window; false if there is no room for them. */
-static bool make_site(struct kx_patched_module *m, const struct kx_function *f, const struct kx_window *w, uint64_t recorder,
+static bool make_site(struct kx_patched_module *m, uint32_t id, const struct kx_window *w, uint64_t recorder,
 		      struct made_site *out)
 {
 	const struct kx_code *code = kx_window_planner_code(m->planner);
@@ -228,19 +255,19 @@ static bool make_site(struct kx_patched_module *m, const struct kx_function *f, 
 	uint8_t bytes[KX_TRAMPOLINE_MOST];
 	struct kx_jump jump;
 	const uint8_t *old = kx_elf_code(m->m->elf, w->start, KX_JUMP_SIZE);
-	const unsigned size = kx_trampoline_make(code, w, f->id, &place, bytes);
+	const unsigned size = kx_trampoline_make(code, w, id, &place, bytes);
 
 	if (!size || !old || !kx_jump_space_take(m->space, w->start + m->bias, w->starts, size, &jump))
 		return false;
 	place.at = jump.trampoline;
-	if (kx_trampoline_make(code, w, f->id, &place, bytes) != size) {
+	if (kx_trampoline_make(code, w, id, &place, bytes) != size) {
 		kx_jump_space_give(m->space, &jump, size);
 		return false;
 	}
 	memcpy(here(m, jump.trampoline), bytes, size);
 	for (unsigned i = 0; i < jump.nstubs; i++)
 		kx_jump_make(jump.stubs[i], jump.trampoline, here(m, jump.stubs[i]));
-	*out = (struct made_site){ .site.at = w->start + m->bias, .id = f->id, .length = (uint8_t)w->length };
+	*out = (struct made_site){ .site.at = w->start + m->bias, .id = id, .length = (uint8_t)w->length };
 	memcpy(out->site.old, old, KX_JUMP_SIZE);
 	memcpy(out->site.jump, jump.bytes, KX_JUMP_SIZE);
 	return true;
@@ -267,14 +294,18 @@ static int make_sites(struct kx_in_process *p, struct kx_patched_module *m, uint
 	}
 	for (size_t i = 0; i < m->nfunctions; i++) {
 		const struct kx_patched_function *f = &m->functions[i];
+		const struct kx_function *function = &p->o.sel->functions[f->id - 1];
 		const size_t first = n;
 
+		if (!p->has[f->id - 1])
+			continue; /* it was left out when the module was loaded before */
+
 		for (unsigned w = 0; w < f->windows.n; w++, n++)
-			if (!make_site(m, f->f, &f->windows.items[w], recorder, &made[n]))
+			if (!make_site(m, f->id, &f->windows.items[w], recorder, &made[n]))
 				break;
 		if (n - first < f->windows.n) {
 			n = first;
-			kx_in_process_refuse(p, f->f, "no room for its trampolines within reach");
+			kx_in_process_refuse(p, function, "no room for its trampolines within reach");
 		}
 	}
 	qsort(made, n, sizeof(*made), by_address);
@@ -292,10 +323,10 @@ int kx_patched_module_map(struct kx_in_process *p, struct kx_patched_module *m, 
 {
 	uint64_t recorder = 0;
 	struct room room;
-	int code = -EEXIST;
+	int code = begin_layout(p, m, err);
 
 	/* what a killed kxray has asked for may be mapped in between */
-	for (int tries = 0; code == -EEXIST && tries < MAP_TRIES; tries++) {
+	for (int tries = 0; (!code && !tries) || (code == -EEXIST && tries < MAP_TRIES); tries++) {
 		code = find_room(p, m, &room, err);
 		if (!code)
 			code = map_room(p, m, &room, err);
@@ -305,16 +336,38 @@ int kx_patched_module_map(struct kx_in_process *p, struct kx_patched_module *m, 
 	return code ? code : make_sites(p, m, recorder, err);
 }
 
-void kx_patched_module_free(struct kx_patched_module *m)
+/* What of it is mapped here; the process keeps what it has. */
+void kx_patched_module_forget(struct kx_patched_module *m)
 {
 	if (m->area.far)
 		munmap(m->area.far, m->far_size);
 	if (m->area.code)
 		munmap(m->area.code, CODE_SIZE);
 	kx_jump_space_free(m->space);
-	kx_window_planner_free(m->planner);
 	free(m->layout);
-	free(m->functions);
 	free(m->site_ids);
 	free(m->site_lengths);
+	m->area = (struct kx_patch_area){ 0 };
+	m->space = NULL;
+	m->layout = NULL;
+	m->site_ids = NULL;
+	m->site_lengths = NULL;
+	m->nsites = 0;
+	m->installed = false;
+}
+
+void kx_patched_module_remove(struct kx_in_process *p, struct kx_patched_module *m)
+{
+	const uint64_t code = m->area.table ? m->layout->code : 0;
+
+	kx_patched_module_forget(m);
+	if (code && !kx_in_process_remove_area(p, code) && !KX_ARRAY_RESERVE(p->leaving, p->leaving_room, p->nleaving))
+		p->leaving[p->nleaving++] = code;
+}
+
+void kx_patched_module_free(struct kx_patched_module *m)
+{
+	kx_patched_module_forget(m);
+	kx_window_planner_free(m->planner);
+	free(m->functions);
 }

@@ -176,10 +176,27 @@ static int check_pairs(const struct kx_modules *mods, const struct kx_process_st
 	return 0;
 }
 
+static int check_modules(const struct kx_modules *mods, const struct kx_process_state *state, struct kx_err *err)
+{
+	const struct kx_module *canceller = NULL;
+	int code = 0;
+
+	for (size_t i = 0; !code && i < mods->count; i++)
+		code = check_code(&mods->items[i], &canceller, err);
+	return code ? code : check_pairs(mods, state, canceller, err);
+}
+
+int kx_in_process_check_loaded(pid_t pid, const struct kx_modules *mods, struct kx_err *err)
+{
+	struct kx_process_state state;
+	int code = kx_process_state_read(pid, &state, err);
+
+	return code ? code : check_modules(mods, &state, err);
+}
+
 int kx_in_process_check(pid_t pid, const struct kx_modules *mods, struct kx_err *err)
 {
 	const char *translator = kx_modules_translator(mods), *lacks = kx_recorder_cpu_lacks();
-	const struct kx_module *canceller = NULL;
 	struct kx_process_state state;
 	int code;
 
@@ -194,9 +211,7 @@ int kx_in_process_check(pid_t pid, const struct kx_modules *mods, struct kx_err 
 		code = check_state(pid, &state, err);
 	if (!code)
 		code = check_memory(pid, err);
-	for (size_t i = 0; !code && i < mods->count; i++)
-		code = check_code(&mods->items[i], &canceller, err);
-	return code ? code : check_pairs(mods, &state, canceller, err);
+	return code ? code : check_modules(mods, &state, err);
 }
 
 /* A range of the module's code, as far as its mappings were found to be in order. */
@@ -241,6 +256,13 @@ static int check_text(pid_t pid, const struct kx_module *m, const struct kx_elf 
 	return 0;
 }
 
+int kx_in_process_check_code(const struct kx_module *m, struct kx_elf *elf, struct kx_err *err)
+{
+	if (has_section(elf, "xray_instr_map"))
+		return refuse(err, "it has XRay sleds, which it may patch itself");
+	return is_known(m) ? 0 : kx_risky_calls_of_module(elf, err);
+}
+
 int kx_in_process_check_module(pid_t pid, const struct kx_module *m, struct kx_err *err)
 {
 	struct kx_elf *elf;
@@ -248,12 +270,9 @@ int kx_in_process_check_module(pid_t pid, const struct kx_module *m, struct kx_e
 
 	if (code)
 		return code;
-	if (has_section(elf, "xray_instr_map"))
-		code = refuse(err, "it has XRay sleds, which it may patch itself");
+	code = check_text(pid, m, elf, err);
 	if (!code)
-		code = check_text(pid, m, elf, err);
-	if (!code && !is_known(m))
-		code = kx_risky_calls_of_module(elf, err);
+		code = kx_in_process_check_code(m, elf, err);
 	kx_elf_close(elf);
 	return code;
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "binary/elf_image.h"
 #include "binary/modules.h"
 
 /*
@@ -27,11 +28,19 @@
 int kx_in_process_check(pid_t pid, const struct kx_modules *mods, struct kx_err *err);
 
 /*
+ * The same of what the process has loaded since: only what modules may do, and what follows from it. Errors as above.
+ */
+int kx_in_process_check_loaded(pid_t pid, const struct kx_modules *mods, struct kx_err *err);
+
+/*
  * One module: one that may make code executable later (its calls of mprotect and pkey_mprotect, and system calls of its
  * own), whose code is not mapped privately, read-only and wholly from the file, or that has XRay sleds. As above. Whether
  * the code is the file's is not looked at.
  */
 int kx_in_process_check_module(pid_t pid, const struct kx_module *m, struct kx_err *err);
+
+/* The same without a look at the process: what the module's code may do, wherever it is mapped. */
+int kx_in_process_check_code(const struct kx_module *m, struct kx_elf *elf, struct kx_err *err);
 
 /* Offset of the thread's id from the thread pointer, the same for all threads of @pid; -EOPNOTSUPP if there is none. */
 int kx_in_process_tid_offset(pid_t pid, uint32_t *out, struct kx_err *err);

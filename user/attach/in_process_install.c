@@ -3,39 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "attach/in_process_internal.h"
-#include "tracer/remote_calls.h"
-
-#define CALLS_WAIT_MS 2000
-
-/* Later probes of other tools would not survive the jumps: the kernel puts none into writable code. */
-static int make_writable(struct kx_in_process *p, struct kx_patched_module *m, struct kx_err *err)
-{
-	const struct kx_patch_table *t = m->layout;
-	struct kx_remote_call calls[KX_MAX_REMOTE_CALLS];
-
-	m->area.table->texts_writable = 1;
-	for (size_t i = 0; i < t->ntexts;) {
-		size_t n = 0;
-		int code;
-
-		for (; i < t->ntexts && n < KX_MAX_REMOTE_CALLS; i++)
-			calls[n++] = (struct kx_remote_call){ .number = SYS_mprotect,
-							      .args = { (long)t->texts[i].from, (long)(t->texts[i].to - t->texts[i].from),
-									PROT_READ | PROT_WRITE | PROT_EXEC } };
-		code = kx_remote_calls(p->o.pid, calls, n, CALLS_WAIT_MS, err);
-		if (code)
-			return code;
-		for (size_t k = 0; k < n; k++)
-			if (calls[k].result)
-				return kx_err_set(err, -EOPNOTSUPP, "the process may not make its code writable: %s",
-						  strerror((int)-calls[k].result));
-	}
-	return 0;
-}
 
 /* Functions in which a thread stays get no jump at all: marks all their sites. Returns whether there are new ones. */
 static bool leave_out(struct kx_in_process *p, const struct kx_patched_module *m, bool *left_out)
@@ -72,7 +42,7 @@ static struct kx_patch_job *make_jobs(struct kx_patched_module *modules, size_t 
 		struct kx_patched_module *m = &modules[i];
 
 		jobs[i] = (struct kx_patch_job){ &m->area, m->area.table ? m->nsites : 0, m->site_lengths,
-						 calloc(m->nsites + 1, sizeof(bool)) };
+						 calloc(m->nsites + 1, sizeof(bool)), false };
 		ok &= jobs[i].left_out != NULL;
 	}
 	if (ok)
@@ -81,34 +51,78 @@ static struct kx_patch_job *make_jobs(struct kx_patched_module *modules, size_t 
 	return NULL;
 }
 
-static void count_sites(struct kx_in_process *p, const struct kx_patch_job *jobs, size_t n)
+/*
+ * Of modules that came late. Once their code is writable, it is known to be this load of the module as long as it is that.
+ */
+static void leave_out_changed(const struct kx_in_process *p, const struct kx_patched_module *m, bool *left_out)
 {
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < jobs[i].nsites; k++)
-			p->counts.sites += !jobs[i].left_out[k];
+	uint8_t live[KX_WINDOW_MOST];
+
+	for (size_t i = 0; i < m->nsites; i++) {
+		const uint64_t at = m->area.table->sites[i].at;
+		const size_t length = m->site_lengths[i];
+		const uint8_t *file = kx_elf_code(m->m->elf, at - m->bias, length);
+
+		left_out[i] |= !file || length > sizeof(live) || pread(p->mem, live, length, (off_t)at) != (ssize_t)length ||
+			       memcmp(live, file, length);
+	}
 }
 
-int kx_patched_modules_install(struct kx_in_process *p, struct kx_patched_module *modules, size_t n, struct kx_err *err)
+static int make_writable(struct kx_in_process *p, struct kx_patched_module *modules, struct kx_patch_job *jobs, size_t n, struct kx_err *err)
 {
-	struct kx_patch_job *jobs = make_jobs(modules, n);
-	struct kx_patch_times times = { 0 };
-	int code = jobs ? 0 : kx_err_set(err, -ENOMEM, "no memory");
-	bool more = true;
+	int code;
 
-	for (size_t i = 0; i < n && !code; i++)
+	/* later probes of other tools would not survive the jumps: the kernel puts none into writable code */
+	for (size_t i = 0; i < n; i++)
 		if (modules[i].area.table)
-			code = make_writable(p, &modules[i], err);
+			modules[i].area.table->texts_writable = 1;
+	code = kx_patch_make_writable(jobs, n, &p->counts.stopped_ms, err);
+	for (size_t i = 0; i < n && !code; i++)
+		if (modules[i].is_late && jobs[i].nsites && !jobs[i].gone)
+			leave_out_changed(p, &modules[i], jobs[i].left_out);
+	return code;
+}
+
+static int write_jumps(struct kx_in_process *p, struct kx_patched_module *modules, struct kx_patch_job *jobs, size_t n, struct kx_err *err)
+{
+	struct kx_patch_times times = { 0 };
+	bool more = true;
+	int code = 0;
+
 	while (!code && more) {
 		code = kx_patch_install(jobs, n, &times, err);
 		if (p->counts.stopped_ms < times.stopped_ms)
 			p->counts.stopped_ms = times.stopped_ms;
 		more = false;
 		for (size_t i = 0; i < n; i++)
-			if (jobs[i].nsites)
+			if (jobs[i].nsites && !jobs[i].gone)
 				more |= leave_out(p, &modules[i], jobs[i].left_out);
 	}
+	return code;
+}
+
+/* All is written. What the program has unloaded meanwhile leaves no trace. */
+static void end_module(struct kx_in_process *p, struct kx_patched_module *m, const struct kx_patch_job *job)
+{
+	if (job->gone) {
+		kx_patched_module_remove(p, m);
+		return;
+	}
+	for (size_t k = 0; k < job->nsites && !m->counted; k++)
+		p->counts.sites += !job->left_out[k];
+	m->installed = m->area.table;
+	m->counted |= m->installed;
+}
+
+int kx_patched_modules_install(struct kx_in_process *p, struct kx_patched_module *modules, size_t n, struct kx_err *err)
+{
+	struct kx_patch_job *jobs = make_jobs(modules, n);
+	int code = jobs ? make_writable(p, modules, jobs, n, err) : kx_err_set(err, -ENOMEM, "no memory");
+
 	if (!code)
-		count_sites(p, jobs, n);
+		code = write_jumps(p, modules, jobs, n, err);
+	for (size_t i = 0; i < n && !code; i++)
+		end_module(p, &modules[i], &jobs[i]);
 	free_jobs(jobs, n);
 	return code;
 }

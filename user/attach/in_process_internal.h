@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Shared by in_process.c (which functions, life) and in_process_area.c (one module's area); private to them. */
+/* Shared by in_process.c (which functions, life), in_process_late.c (modules that come and go) and in_process_area.c (one module's area); private to them. */
 #ifndef KX_IN_PROCESS_INTERNAL_H
 #define KX_IN_PROCESS_INTERNAL_H
 
@@ -11,12 +11,18 @@
 
 /* A function that is recorded in process. */
 struct kx_patched_function {
-	const struct kx_function *f;
+	uint32_t id;
 	struct kx_windows windows;
 };
 
+/* One of the selection's modules. Its functions and their windows are kept while it is unloaded. */
 struct kx_patched_module {
 	const struct kx_select_module *m;
+	const struct kx_module *now; /* as the process has it; valid while it is planned and mapped */
+	bool is_late;		     /* what is in memory is compared with the file when the jumps are written */
+	bool planned;		     /* its functions are those below, or all have uprobes */
+	bool installed;		     /* its jumps are in, or could not be written */
+	bool counted;		     /* in counts.sites, when it was loaded first */
 	uint64_t bias;
 	uint64_t text, text_end; /* from the first to the last of its executable mappings */
 	struct kx_window_planner *planner;
@@ -38,8 +44,12 @@ struct kx_in_process {
 	bool handles_faults; /* it has handlers of SIGSEGV and the like, which may look at addresses */
 	bool *has;     /* by id - 1 */
 	size_t nhas;
-	struct kx_patched_module *modules;
+	size_t has_room;
+	struct kx_patched_module *modules; /* as many as the selection has, in its order */
 	size_t nmodules;
+	bool enabled;
+	uint64_t *leaving; /* code areas of unloaded modules that are still mapped */
+	size_t nleaving, leaving_room;
 	struct kx_target_rings *memory; /* mapped here */
 	uint64_t rings_at;		/* in the target; 0: not mapped */
 	size_t rings_size;
@@ -52,10 +62,32 @@ struct kx_in_process {
  * kx_remote_calls; -ENOMEM, -EOPNOTSUPP.
  */
 int kx_patched_module_map(struct kx_in_process *p, struct kx_patched_module *m, struct kx_err *err);
-/* Makes the texts of @n modules writable and writes the jumps of all in the same stops. Errors: those of kx_patch_install. */
+/*
+ * Makes the texts of @n modules writable and writes the jumps of all in the same stops. Those that have been unloaded are removed. Errors: those of
+ * kx_patch_make_writable and kx_patch_install.
+ */
 int kx_patched_modules_install(struct kx_in_process *p, struct kx_patched_module *modules, size_t n, struct kx_err *err);
-/* Forgets what is mapped here; the process keeps what it has. */
+/* The module was unloaded, or gets no jumps after all: removes its area from the process, or puts it on p->leaving. */
+void kx_patched_module_remove(struct kx_in_process *p, struct kx_patched_module *m);
+/* Removes the code area at @code; false: it stays, for now. */
+bool kx_in_process_remove_area(struct kx_in_process *p, uint64_t code);
+/* Forgets its area; the process keeps what it has. */
+void kx_patched_module_forget(struct kx_patched_module *m);
 void kx_patched_module_free(struct kx_patched_module *m);
+
+/* in_process.c */
+/* There are as many as the selection has. Errors: -ENOMEM. */
+int kx_in_process_make_room(struct kx_in_process *p, struct kx_err *err);
+/*
+ * Plans the functions of a module that the process has as @now; one that is refused as a whole has none. @memory: of the process, whose code
+ * has to be the file's; NULL: that is looked at later, as the module may be gone at any moment. Errors: -ENOMEM, those of
+ * kx_in_process_check_module.
+ */
+int kx_in_process_plan_module(struct kx_in_process *p, uint32_t module, const struct kx_module *now,
+			      struct kx_process_code *memory, struct kx_err *err);
+
+/* Sets p->handles_faults. Errors: those of kx_process_state_read. */
+int kx_in_process_look_for_handlers(struct kx_in_process *p, struct kx_err *err);
 
 /* The function gets no jumps after all. */
 void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, const char *reason);

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/monotonic.h"
 #include "tracer/patch_pause.h"
+#include "tracer/patch_texts.h"
 #include "tracer/patch_write.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_threads.h"
@@ -16,6 +19,11 @@
 #define STOP_MS 200
 /* Between two tries: a thread that was preempted in a window gets out of it meanwhile. */
 #define RETRY_US 500
+/* How long a thread that can make system calls is waited for, and between two looks. */
+#define CALLS_SECONDS 2.0
+#define CALLS_US      2000
+/* Pages that are copied in one stop: each takes about 2 us. */
+#define COPIED_PAGES 256
 
 /* A stop in which so many sites were written ends the writing if it has taken so long already. */
 #define CHUNK_SITES  256
@@ -23,8 +31,9 @@
 
 /* An installation: by site of all jobs, in order of address. */
 struct install {
-	struct kx_patch_job *jobs; /* in order of address */
+	struct kx_patch_job **jobs; /* in order of address */
 	size_t njobs;
+	struct kx_patch_text *texts; /* room for those of all */
 	pid_t pid;
 	int mem;
 	size_t n;
@@ -59,6 +68,58 @@ static void mark_inside(void *ctx, uint64_t pc)
 		    (length > KX_PATCH_BYTES ? length : KX_PATCH_BYTES))
 			in->inside[low - 1] = true;
 	}
+}
+
+static size_t count_texts(struct kx_patch_job *const *jobs, size_t n)
+{
+	size_t all = 0;
+
+	for (size_t k = 0; k < n; k++)
+		all += jobs[k]->area->ntexts;
+	return all;
+}
+
+/*
+ * Marks the jobs whose modules are no longer there, while all threads are stopped. The mappings are
+ * read once, for all of them, if that is none. @texts: room for those of all.
+ */
+static void mark_gone(struct kx_patch_job *const *jobs, size_t n, struct kx_patch_text *texts,
+		      bool writable)
+{
+	size_t all = 0;
+
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < jobs[k]->area->ntexts && !jobs[k]->gone; i++)
+			texts[all++] = jobs[k]->area->texts[i];
+	if (!all ||
+	    kx_patch_texts_are_there(kx_remote_view(jobs[0]->area->pid), texts, all, writable))
+		return;
+	for (size_t k = 0; k < n; k++) {
+		const struct kx_patch_area *area = jobs[k]->area;
+
+		if (area->ntexts && !kx_patch_texts_are_there(kx_remote_view(area->pid),
+							      area->texts, area->ntexts, writable))
+			jobs[k]->gone = true;
+	}
+}
+
+static bool is_in_texts(const struct kx_patch_area *area, uint64_t at)
+{
+	for (size_t i = 0; i < area->ntexts; i++)
+		if (at >= area->texts[i].from && at + KX_PATCH_BYTES <= area->texts[i].to)
+			return true;
+	return !area->ntexts;
+}
+
+/* To be called in each stop: nothing is written any more where another module may be. */
+static void settle_gone(struct install *in)
+{
+	size_t n = 0;
+
+	mark_gone(in->jobs, in->njobs, in->texts, true);
+	for (size_t k = 0; k < in->njobs; n += in->jobs[k++]->nsites)
+		for (size_t i = 0; i < in->jobs[k]->nsites && in->jobs[k]->gone; i++)
+			in->settled[n + i] = in->left_out[n + i] = true;
 }
 
 static void write_chunk(struct install *in, size_t n)
@@ -108,6 +169,7 @@ static int stop_and_write(struct install *in, size_t *waiting, struct kx_patch_t
 
 	if (code)
 		return code;
+	settle_gone(in);
 	memset(in->inside, 0, in->n);
 	code = kx_remote_threads_scan(&threads, in->pid, in->mem, in->ranges, in->njobs,
 				      mark_inside, in, err);
@@ -119,12 +181,68 @@ static int stop_and_write(struct install *in, size_t *waiting, struct kx_patch_t
 	return code;
 }
 
+/* The first change behind so many pages as are copied in one stop. */
+static size_t end_of_stop(const struct install *in, size_t first)
+{
+	size_t pages = 1, i = first;
+
+	while (++i < in->n) {
+		pages += in->to_jump[i].at / KX_PATCH_PAGE != in->to_jump[i - 1].at / KX_PATCH_PAGE;
+		if (pages > COPIED_PAGES)
+			break;
+	}
+	return i;
+}
+
+static int stop_and_copy(struct install *in, size_t first, size_t end, struct kx_patch_times *times,
+			 struct kx_err *err)
+{
+	struct kx_remote_threads threads;
+	double ms;
+	int code = kx_remote_threads_stop(in->pid, STOP_MS, &threads, err);
+
+	if (code)
+		return code;
+	settle_gone(in);
+	for (size_t k = 0, n = 0; k < in->njobs; n += in->jobs[k++]->nsites) {
+		const size_t from = n > first ? n : first, after = n + in->jobs[k]->nsites;
+		const size_t to = after < end ? after : end;
+
+		if (from < to && !in->jobs[k]->gone)
+			kx_patch_copy_pages(in->mem, in->to_jump + from, to - from);
+	}
+	ms = kx_remote_threads_resume(&threads);
+	times->stopped_ms = ms > times->stopped_ms ? ms : times->stopped_ms;
+	return 0;
+}
+
+/* Before the stops in which much is written. A few pages are copied there. */
+static int copy_pages(struct install *in, struct kx_patch_times *times, struct kx_err *err)
+{
+	int code = 0;
+
+	if (!count_texts(in->jobs, in->njobs)) {
+		kx_patch_copy_pages(in->mem, in->to_jump, in->n);
+		return 0;
+	}
+	for (size_t i = 0, end = 0; i < in->n && !code; i = end) {
+		struct kx_patch_pause pause;
+
+		end = end_of_stop(in, i);
+		if (!i && end == in->n && in->n < COPIED_PAGES)
+			break;
+		kx_patch_pause_begin(&pause);
+		code = stop_and_copy(in, i, end, times, err);
+		kx_patch_pause_end(&pause);
+	}
+	return code;
+}
+
 static int install(struct install *in, struct kx_patch_times *times, struct kx_err *err)
 {
 	size_t waiting = in->n;
-	int code = 0;
+	int code = copy_pages(in, times, err);
 
-	kx_patch_copy_pages(in->mem, in->to_jump, in->n);
 	for (unsigned tries = 0; waiting && !code && tries < KX_PATCH_TRIES; tries++) {
 		const size_t before = waiting;
 		struct kx_patch_pause pause;
@@ -144,8 +262,8 @@ static int install(struct install *in, struct kx_patch_times *times, struct kx_e
 
 static int by_address(const void *a, const void *b)
 {
-	const struct kx_patch_job *x = a, *y = b;
-	const uint64_t ax = x->area->table->sites[0].at, ay = y->area->table->sites[0].at;
+	const struct kx_patch_job *const *x = a, *const *y = b;
+	const uint64_t ax = (*x)->area->table->sites[0].at, ay = (*y)->area->table->sites[0].at;
 
 	return ax < ay ? -1 : ax > ay;
 }
@@ -156,7 +274,7 @@ static void copy_sites(struct install *in)
 	size_t n = 0;
 
 	for (size_t k = 0; k < in->njobs; k++) {
-		const struct kx_patch_job *job = &in->jobs[k];
+		const struct kx_patch_job *job = in->jobs[k];
 
 		for (size_t i = 0; i < job->nsites; i++, n++) {
 			const struct kx_patch_site site = job->area->table->sites[i];
@@ -167,19 +285,19 @@ static void copy_sites(struct install *in)
 			memcpy(in->to_old[n].from, site.jump, KX_PATCH_BYTES);
 			memcpy(in->to_old[n].to, site.old, KX_PATCH_BYTES);
 			in->window_length[n] = job->window_length[i];
-			in->left_out[n] = job->left_out[i];
+			in->left_out[n] = job->left_out[i] || !is_in_texts(job->area, site.at);
 		}
 		in->ranges[k] = (struct kx_remote_range){ in->to_jump[n - job->nsites].at,
 							  in->to_jump[n - 1].at + UINT8_MAX };
 	}
 }
 
-/* Those with sites, in order of address. */
-static void copy_jobs(struct install *in, const struct kx_patch_job *jobs, size_t njobs)
+/* Those with sites that are still there, in order of address. */
+static void copy_jobs(struct install *in, struct kx_patch_job *jobs, size_t njobs)
 {
 	for (size_t k = 0; k < njobs; k++)
-		if (jobs[k].nsites) {
-			in->jobs[in->njobs++] = jobs[k];
+		if (jobs[k].nsites && !jobs[k].gone) {
+			in->jobs[in->njobs++] = &jobs[k];
 			in->n += jobs[k].nsites;
 			in->pid = jobs[k].area->pid;
 			in->mem = jobs[k].area->mem;
@@ -189,6 +307,7 @@ static void copy_jobs(struct install *in, const struct kx_patch_job *jobs, size_
 
 static bool allocate(struct install *in)
 {
+	in->texts = calloc(count_texts(in->jobs, in->njobs) + 1, sizeof(*in->texts));
 	in->ranges = calloc(in->njobs + 1, sizeof(*in->ranges));
 	in->window_length = calloc(in->n + 1, sizeof(*in->window_length));
 	in->left_out = calloc(in->n + 1, sizeof(*in->left_out));
@@ -198,13 +317,14 @@ static bool allocate(struct install *in)
 	in->to_old = calloc(in->n + 1, sizeof(*in->to_old));
 	in->now = calloc(CHUNK_SITES, sizeof(*in->now));
 	in->of_now = calloc(CHUNK_SITES, sizeof(*in->of_now));
-	return in->ranges && in->window_length && in->left_out && in->inside && in->settled &&
-	       in->to_jump && in->to_old && in->now && in->of_now;
+	return in->texts && in->ranges && in->window_length && in->left_out && in->inside &&
+	       in->settled && in->to_jump && in->to_old && in->now && in->of_now;
 }
 
 static void free_install(struct install *in)
 {
 	free(in->jobs);
+	free(in->texts);
 	free(in->ranges);
 	free(in->window_length);
 	free(in->left_out);
@@ -216,7 +336,7 @@ static void free_install(struct install *in)
 	free(in->of_now);
 }
 
-int kx_patch_install(const struct kx_patch_job *jobs, size_t njobs, struct kx_patch_times *times,
+int kx_patch_install(struct kx_patch_job *jobs, size_t njobs, struct kx_patch_times *times,
 		     struct kx_err *err)
 {
 	struct install in = { .jobs = calloc(njobs + 1, sizeof(*in.jobs)) };
@@ -231,10 +351,118 @@ int kx_patch_install(const struct kx_patch_job *jobs, size_t njobs, struct kx_pa
 	} else if (in.n) {
 		copy_sites(&in);
 		code = install(&in, times, err);
-		for (size_t k = 0; k < in.njobs; n += in.jobs[k++].nsites)
-			memcpy(in.jobs[k].left_out, in.left_out + n, in.jobs[k].nsites);
+		for (size_t k = 0; k < in.njobs; n += in.jobs[k++]->nsites)
+			memcpy(in.jobs[k]->left_out, in.left_out + n, in.jobs[k]->nsites);
 	}
 	free_install(&in);
+	return code;
+}
+
+static int open_texts(const struct kx_patch_area *area, struct kx_remote_threads *threads,
+		      struct kx_err *err)
+{
+	struct kx_remote_call calls[KX_MAX_REMOTE_CALLS];
+	int code = 0;
+
+	for (size_t i = 0; i < area->ntexts && !code;) {
+		size_t n = 0;
+
+		for (; i < area->ntexts && n < KX_MAX_REMOTE_CALLS; i++)
+			calls[n++] = (struct kx_remote_call){
+				.number = SYS_mprotect,
+				.args = { (long)area->texts[i].from,
+					  (long)(area->texts[i].to - area->texts[i].from),
+					  PROT_READ | PROT_WRITE | PROT_EXEC }
+			};
+		code = kx_remote_threads_call(threads, calls, n, err);
+		for (size_t k = 0; k < n && !code; k++)
+			if (calls[k].result)
+				code = kx_err_set(err, -EOPNOTSUPP,
+						  "the process may not make its code writable: %s",
+						  strerror((int)-calls[k].result));
+	}
+	return code;
+}
+
+/* Jobs whose texts are still to be made writable. */
+struct opening {
+	struct kx_patch_job **jobs;
+	size_t n;
+	struct kx_patch_text *texts; /* room for those of all */
+};
+
+/* In one stop: looks and changes. A job of which only a part could be made writable counts as gone
+ * in the next one. */
+static int stop_and_open(struct opening *o, double *stopped_ms, struct kx_err *err)
+{
+	const pid_t pid = o->jobs[0]->area->pid;
+	struct kx_remote_threads threads;
+	size_t done = 0;
+	double ms;
+	int code = kx_remote_threads_stop(pid, STOP_MS, &threads, err);
+
+	if (code)
+		return code;
+	mark_gone(o->jobs, o->n, o->texts, false);
+	while (done < o->n && !code) {
+		if (!o->jobs[done]->gone)
+			code = open_texts(o->jobs[done]->area, &threads, err);
+		done += !code;
+		if (kx_monotonic_seconds() - threads.since >= STOP_SECONDS)
+			break;
+	}
+	ms = kx_remote_threads_resume(&threads);
+	*stopped_ms = ms > *stopped_ms ? ms : *stopped_ms;
+	o->jobs += done;
+	o->n -= done;
+	return code;
+}
+
+static int open_all(struct opening *o, double *stopped_ms, struct kx_err *err)
+{
+	double until = kx_monotonic_seconds() + CALLS_SECONDS;
+
+	while (o->n) {
+		const size_t before = o->n;
+		struct kx_patch_pause pause;
+		int code;
+
+		kx_patch_pause_begin(&pause);
+		code = stop_and_open(o, stopped_ms, err);
+		kx_patch_pause_end(&pause);
+		if (code && code != -EAGAIN)
+			return code;
+		if (o->n < before)
+			until = kx_monotonic_seconds() + CALLS_SECONDS;
+		else if (kx_monotonic_seconds() > until)
+			return kx_err_set(err, -EBUSY,
+					  "process %d has no thread that can be made to do a "
+					  "system call now: all are on "
+					  "stacks whose end is not known, in waits that cannot be "
+					  "continued, or handle "
+					  "their own system calls",
+					  (int)o->jobs[0]->area->pid);
+		if (o->n)
+			kx_remote_pause(CALLS_US);
+	}
+	return 0;
+}
+
+int kx_patch_make_writable(struct kx_patch_job *jobs, size_t njobs, double *stopped_ms,
+			   struct kx_err *err)
+{
+	struct kx_patch_job **all = calloc(njobs + 1, sizeof(*all));
+	struct opening o = { .jobs = all };
+	int code = -ENOMEM;
+
+	for (size_t k = 0; all && k < njobs; k++)
+		if (jobs[k].nsites && !jobs[k].gone)
+			all[o.n++] = &jobs[k];
+	if (all)
+		o.texts = calloc(count_texts(all, o.n) + 1, sizeof(*o.texts));
+	code = o.texts ? open_all(&o, stopped_ms, err) : kx_err_set(err, code, "out of memory");
+	free(o.texts);
+	free(all);
 	return code;
 }
 

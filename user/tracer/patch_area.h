@@ -22,7 +22,7 @@
 
 #include "base/err.h"
 
-#define KX_PATCH_MAGIC 0x3168637461706b78 /* "xkpatch1" */
+#define KX_PATCH_MAGIC 0x3268637461706b78 /* "xkpatch2" */
 
 /* In the head page. The target's code reads it, kxray writes it through /proc/PID/mem. */
 struct kx_patch_head {
@@ -39,9 +39,13 @@ struct kx_patch_site {
 	uint8_t pad[6];
 };
 
-/* An executable mapping of a module that is writable while it is patched. */
+/*
+ * An executable mapping of a module that is writable while it is patched. Which file's it is, as in struct kx_mapping: what
+ * takes its place when the module is unloaded is left alone.
+ */
 struct kx_patch_text {
 	uint64_t from, to;
+	uint64_t device, inode, offset;
 };
 
 #define KX_PATCH_MAX_TEXTS 64
@@ -66,6 +70,9 @@ struct kx_patch_area {
 	int mem;		     /* /proc/PID/mem */
 	struct kx_patch_table *table; /* mapped here; the start of `code` */
 	uint8_t *code, *far;	     /* mapped here */
+	/* Of the module, borrowed: nothing is written unless they are there (patch_texts.h). NULL: they stay for sure. */
+	const struct kx_patch_text *texts;
+	size_t ntexts;
 };
 
 struct kx_patch_times {
@@ -73,25 +80,33 @@ struct kx_patch_times {
 	unsigned tries;
 };
 
-/* The sites of one area. All borrowed. */
+/* The sites of one area. All pointers are borrowed. */
 struct kx_patch_job {
 	struct kx_patch_area *area; /* head->enabled must be 0 */
 	size_t nsites;		    /* the first ones of the table are meant */
 	const uint8_t *window_length; /* by site, bytes */
 	bool *left_out;		    /* by site */
+	bool gone;		    /* the module was unloaded, or loaded again: it is passed over */
 };
+
+/*
+ * Makes the texts of some areas of one process writable, with all threads stopped: as many as 2.5 ms allow, then again. Those of a job whose module is no
+ * longer there are not changed: it becomes .gone. Errors: -EOPNOTSUPP (the process may not), -EBUSY (no thread can make the call), those of
+ * kx_remote_threads_stop and kx_remote_threads_call. *@stopped_ms becomes the time of the longest stop, if that is more.
+ */
+int kx_patch_make_writable(struct kx_patch_job *jobs, size_t njobs, double *stopped_ms, struct kx_err *err);
 
 /*
  * Makes the sites of some areas of one process as .left_out says: jumps where it is false, the old bytes where it is true. Stops all threads, and
  * writes, a page at a time, the jumps of those sites in which no thread and no stack is; then again, until all are written. After 2.5 ms of a
- * stop it begins no further 256 sites: they follow in the next one.
+ * stop it begins no further 256 sites: they follow in the next one. What has taken the place of a job's module is not touched: it becomes .gone.
  *
  * Returns 0 too if some cannot be written: a thread or a stack stays inside for KX_PATCH_TRIES tries, or the code is not the old one. They become true in
  * .left_out. A function's sites belong together, which is not known here: the caller then marks all sites of that function, and calls again, which
  * takes the others of them out. Errors: -ESRCH, -EBUSY (threads that cannot be stopped), -EPERM, -ENOMEM, -EIO; some jumps may be written then.
  */
 #define KX_PATCH_TRIES 50
-int kx_patch_install(const struct kx_patch_job *jobs, size_t njobs, struct kx_patch_times *times, struct kx_err *err);
+int kx_patch_install(struct kx_patch_job *jobs, size_t njobs, struct kx_patch_times *times, struct kx_err *err);
 
 /* Sets head->enabled. Errors: -ESRCH (the process has ended, or calls execve). */
 int kx_patch_enable(const struct kx_patch_area *area, bool enabled);
@@ -114,6 +129,8 @@ struct kx_patch_removal {
  * This process may be killed at any step: the target goes on, and a later call does the rest.
  */
 int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err);
+/* The same for the code area at @code alone, and not for its rings, when its module was unloaded. */
+int kx_patch_remove_area(pid_t pid, uint64_t code, struct kx_patch_removal *out, struct kx_err *err);
 
 /* Whether a living recorder reads the process's rings: a heartbeat in them is younger than @seconds. Takes 10 ms. */
 bool kx_patch_is_read(pid_t pid, double seconds);

@@ -8,11 +8,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/monotonic.h"
 #include "tracer/clock.h"
 #include "tracer/debugger.h"
 #include "tracer/patch_area.h"
 #include "tracer/patch_find.h"
 #include "tracer/patch_pause.h"
+#include "tracer/patch_texts.h"
 #include "tracer/patch_write.h"
 #include "tracer/remote_calls.h"
 #include "tracer/remote_stop.h"
@@ -34,6 +37,7 @@ struct removal {
 	size_t nchanges;
 	struct kx_remote_range *areas; /* code and far of each */
 	bool *inside;		       /* by area */
+	bool writable;		       /* texts stay so, as no thread can make system calls now */
 	struct kx_patch_removal *out;
 	struct kx_err *err;
 };
@@ -115,7 +119,131 @@ static void mark_inside(void *ctx, uint64_t value)
 			r->inside[i / 2] = true;
 }
 
-/* Writes the old bytes, and looks whether a thread is inside an area. */
+static void stays(struct removal *r, const char *why)
+{
+	if (!r->out->stays)
+		snprintf(r->out->why, sizeof(r->out->why), "%.255s", why);
+	r->out->stays = true;
+}
+
+/* Calls by a thread of the process, some at a time: while all are stopped, or not. */
+struct batch {
+	struct removal *r;
+	struct kx_remote_threads *stopped; /* or NULL */
+	struct kx_remote_call calls[KX_MAX_REMOTE_CALLS];
+	size_t n;
+	bool failed;
+};
+
+static void make_calls(struct batch *b)
+{
+	struct kx_err err = { 0 };
+	char why[256];
+	int code = 0;
+
+	if (b->n && !b->failed)
+		code = b->stopped ? kx_remote_threads_call(b->stopped, b->calls, b->n, &err)
+				  : kx_remote_calls(b->r->pid, b->calls, b->n, CALL_MS, &err);
+	b->failed |= code != 0;
+	if (code == -EAGAIN)
+		b->r->writable = true;
+	else if (code && code != -ESRCH)
+		stays(b->r, err.text);
+	for (size_t i = 0; !b->failed && i < b->n; i++)
+		if (b->calls[i].result < 0) {
+			snprintf(why, sizeof(why), "%s in process %d: %s",
+				 b->calls[i].number == SYS_munmap ? "munmap" : "mprotect",
+				 (int)b->r->pid, strerror((int)-b->calls[i].result));
+			stays(b->r, why);
+		}
+	b->n = 0;
+}
+
+static void add_call(struct batch *b, long number, uint64_t from, uint64_t size, long protection)
+{
+	if (b->n == KX_MAX_REMOTE_CALLS)
+		make_calls(b);
+	b->calls[b->n++] =
+		(struct kx_remote_call){ .number = number,
+					 .args = { (long)from, (long)size, protection } };
+}
+
+/* What is there of the modules, by address. */
+struct parts {
+	struct kx_remote_range *items;
+	size_t n, room;
+	struct batch *protect;
+};
+
+static int add_part(void *ctx, uint64_t from, uint64_t to, bool writable)
+{
+	struct parts *p = ctx;
+
+	if (writable && p->protect)
+		add_call(p->protect, SYS_mprotect, from, to - from, PROT_READ | PROT_EXEC);
+	if (KX_ARRAY_RESERVE(p->items, p->room, p->n))
+		return -ENOMEM;
+	p->items[p->n++] = (struct kx_remote_range){ from, to };
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct kx_remote_range *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Forgets the sites of modules that were unloaded, whatever is there now. */
+static int drop_gone(struct removal *r)
+{
+	struct parts p = { 0 };
+	size_t part = 0, n = 0;
+	int code = 0;
+
+	for (size_t i = 0; i < r->finds.n && !code; i++) {
+		const struct kx_patch_table *t = r->finds.items[i].table;
+
+		code = t->ntexts ? kx_patch_texts_each(kx_remote_view(r->pid), t->texts, t->ntexts,
+						       add_part, &p)
+				 : add_part(&p, 0, UINT64_MAX, false);
+	}
+	if (p.n)
+		qsort(p.items, p.n, sizeof(*p.items), by_start);
+	for (size_t i = 0; i < r->nchanges && !code; i++) {
+		while (part < p.n && p.items[part].to < r->changes[i].at + KX_PATCH_BYTES)
+			part++;
+		if (part < p.n && p.items[part].from <= r->changes[i].at)
+			r->changes[n++] = r->changes[i];
+	}
+	if (!code)
+		r->nchanges = n;
+	free(p.items);
+	return code ? kx_err_set(r->err, code, "process %d: %s", (int)r->pid, strerror(-code)) : 0;
+}
+
+/*
+ * While all threads are stopped: what has taken the place of a module that was unloaded is not
+ * touched, and nothing takes it in between.
+ */
+static void protect_texts(struct removal *r, struct kx_remote_threads *threads)
+{
+	struct batch b = { .r = r, .stopped = threads };
+	struct parts p = { .protect = &b };
+
+	r->writable = false;
+	for (size_t i = 0; i < r->finds.n; i++) {
+		const struct kx_patch_table *t = r->finds.items[i].table;
+
+		if (t->texts_writable)
+			kx_patch_texts_each(kx_remote_view(r->pid), t->texts, t->ntexts, add_part,
+					    &p);
+	}
+	free(p.items);
+	make_calls(&b);
+}
+
+/* Writes the old bytes, looks whether a thread is inside an area, and makes the texts read-only. */
 static int stop_and_restore(struct removal *r)
 {
 	struct kx_remote_threads threads;
@@ -124,10 +252,15 @@ static int stop_and_restore(struct removal *r)
 
 	if (code)
 		return code;
-	kx_patch_write(r->mem, r->changes, r->nchanges);
+	code = drop_gone(r);
+	if (!code)
+		kx_patch_write(r->mem, r->changes, r->nchanges);
 	memset(r->inside, 0, r->finds.n * sizeof(*r->inside));
-	code = kx_remote_threads_scan(&threads, r->pid, r->mem, r->areas, 2 * r->finds.n,
-				      mark_inside, r, r->err);
+	if (!code)
+		code = kx_remote_threads_scan(&threads, r->pid, r->mem, r->areas, 2 * r->finds.n,
+					      mark_inside, r, r->err);
+	if (!code)
+		protect_texts(r, &threads);
 	ms = kx_remote_threads_resume(&threads);
 	r->out->stopped_ms = ms > r->out->stopped_ms ? ms : r->out->stopped_ms;
 	return code;
@@ -150,12 +283,14 @@ static bool is_any_inside(const struct removal *r)
 }
 
 /* Until no thread is inside, which takes as long as a call of the recorder, unless a signal's
- * handler interrupted it. */
+ * handler interrupted it; and until one can make the texts read-only. */
 static int restore(struct removal *r)
 {
+	const double until = kx_monotonic_seconds() + CALL_MS / 1e3;
 	int code = 0;
 
-	for (unsigned tries = 0; !code && tries < KX_PATCH_TRIES && (!tries || is_any_inside(r));
+	for (unsigned tries = 0; !code && (!tries || (is_any_inside(r) && tries < KX_PATCH_TRIES) ||
+					   (r->writable && kx_monotonic_seconds() < until));
 	     tries++) {
 		struct kx_patch_pause pause;
 
@@ -168,68 +303,6 @@ static int restore(struct removal *r)
 			count(r);
 	}
 	return code;
-}
-
-/* Borrowed calls, some at a time. */
-struct batch {
-	struct removal *r;
-	struct kx_remote_call calls[KX_MAX_REMOTE_CALLS];
-	size_t n;
-	bool failed;
-};
-
-static void stays(struct removal *r, const char *why)
-{
-	if (!r->out->stays)
-		snprintf(r->out->why, sizeof(r->out->why), "%.255s", why);
-	r->out->stays = true;
-}
-
-static void make_calls(struct batch *b)
-{
-	struct kx_err err = { 0 };
-	char why[256];
-
-	if (b->n && !b->failed && kx_remote_calls(b->r->pid, b->calls, b->n, CALL_MS, &err)) {
-		b->failed = true;
-		if (err.code != -ESRCH)
-			stays(b->r, err.text);
-	}
-	for (size_t i = 0; !b->failed && i < b->n; i++)
-		if (b->calls[i].result < 0) {
-			snprintf(why, sizeof(why), "%s in process %d: %s",
-				 b->calls[i].number == SYS_munmap ? "munmap" : "mprotect",
-				 (int)b->r->pid, strerror((int)-b->calls[i].result));
-			stays(b->r, why);
-		}
-	b->n = 0;
-}
-
-static void add_call(struct batch *b, long number, uint64_t from, uint64_t size, long protection)
-{
-	if (b->n == KX_MAX_REMOTE_CALLS)
-		make_calls(b);
-	b->calls[b->n++] =
-		(struct kx_remote_call){ .number = number,
-					 .args = { (long)from, (long)size, protection } };
-}
-
-/* Only what is still writable and executable: another mapping may have taken the place of a module
- * that was unloaded. */
-static void protect_texts(struct batch *b, const struct kx_patch_table *t)
-{
-	const struct kx_patch_finds *f = &b->r->finds;
-
-	for (uint64_t i = 0; t->texts_writable && i < t->ntexts; i++)
-		for (size_t k = 0; k < f->nsegments; k++) {
-			const struct kx_patch_segment *s = &f->segments[k];
-			const uint64_t from =
-				s->from > t->texts[i].from ? s->from : t->texts[i].from;
-			const uint64_t to = s->to < t->texts[i].to ? s->to : t->texts[i].to;
-
-			if (from < to && s->writable && s->executable && s->kind == KX_SEGMENT_FILE)
-				add_call(b, SYS_mprotect, from, to - from, PROT_READ | PROT_EXEC);
-		}
 }
 
 /* The code area last: by its table all is found again if this process dies in between. */
@@ -249,8 +322,16 @@ static void release(struct removal *r)
 	struct batch b = { .r = r };
 	bool rings = !is_any_inside(r); /* areas share them */
 
-	for (size_t i = 0; i < r->finds.n; i++)
-		protect_texts(&b, r->finds.items[i].table);
+	if (r->writable) {
+		char why[256];
+
+		snprintf(why, sizeof(why),
+			 "process %d has no thread that can be made to do a system call now: all "
+			 "are on stacks whose end is not known, in waits that cannot be continued, "
+			 "or handle their own system calls",
+			 (int)r->pid);
+		stays(r, why);
+	}
 	for (size_t i = 0; i < r->finds.n; i++) {
 		if (r->inside[i]) {
 			stays(r, "a thread is inside one of its functions");
@@ -267,7 +348,24 @@ static void release(struct removal *r)
 	make_calls(&b);
 }
 
-static int remove_all(struct removal *r)
+/* Forgets all finds but the area at @code; its rings stay. */
+static void keep_only(struct kx_patch_finds *f, uint64_t code)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		if (f->items[i].table->code == code)
+			f->items[n++] = f->items[i];
+		else
+			free(f->items[i].table);
+	f->n = n;
+	for (size_t i = 0; i < n; i++)
+		f->items[i].has_rings = false;
+	f->nrings = 0;
+}
+
+/* @only: see kx_patch_remove_area; 0: all areas, and the rings. */
+static int remove_all(struct removal *r, uint64_t only)
 {
 	char name[32];
 	pid_t tracer;
@@ -275,6 +373,8 @@ static int remove_all(struct removal *r)
 
 	if (code)
 		return kx_err_set(r->err, code, "process %d: %s", (int)r->pid, strerror(-code));
+	if (only)
+		keep_only(&r->finds, only);
 	r->out->areas = r->finds.n + r->finds.nrings;
 	if (!r->out->areas)
 		return 0;
@@ -306,7 +406,8 @@ static void remove_stub(struct removal *r)
 		stays(r, err.text);
 }
 
-int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err)
+static int open_and_remove(pid_t pid, uint64_t only, struct kx_patch_removal *out,
+			   struct kx_err *err)
 {
 	struct removal r = { .pid = pid, .out = out, .err = err };
 	int code;
@@ -315,8 +416,8 @@ int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err)
 	r.mem = open_memory(pid, err);
 	if (r.mem < 0)
 		return r.mem;
-	code = remove_all(&r);
-	if (!code)
+	code = remove_all(&r, only);
+	if (!code && !only)
 		remove_stub(&r);
 	kx_patch_finds_free(&r.finds);
 	free(r.changes);
@@ -324,6 +425,16 @@ int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err)
 	free(r.inside);
 	close(r.mem);
 	return code;
+}
+
+int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err)
+{
+	return open_and_remove(pid, 0, out, err);
+}
+
+int kx_patch_remove_area(pid_t pid, uint64_t code, struct kx_patch_removal *out, struct kx_err *err)
+{
+	return open_and_remove(pid, code, out, err);
 }
 
 /* TSC ticks of a second, nearly. */

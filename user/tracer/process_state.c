@@ -63,14 +63,19 @@ struct reading {
 	size_t threads; /* that were read */
 };
 
+int kx_process_state_add_thread(pid_t pid, pid_t tid, struct kx_process_state *s)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	return read_status(path, s);
+}
+
 static int read_thread(void *ctx, pid_t tid)
 {
 	struct reading *r = ctx;
-	char path[64];
-	int code;
+	const int code = kx_process_state_add_thread(r->pid, tid, r->state);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)r->pid, (int)tid);
-	code = read_status(path, r->state);
 	r->threads += !code;
 	/* a thread may end meanwhile */
 	return code == -ENOENT || code == -ESRCH ? 0 : code;

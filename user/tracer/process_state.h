@@ -21,6 +21,8 @@ struct kx_process_state {
 
 /* Errors: -ESRCH: there is no such process; fopen(3)'s. */
 int kx_process_state_read(pid_t pid, struct kx_process_state *out, struct kx_err *err);
+/* Adds what is said of one thread to @s. Errors: fopen(3)'s. */
+int kx_process_state_add_thread(pid_t pid, pid_t tid, struct kx_process_state *s);
 
 /*
  * Another process that runs in the same memory (clone(2) with CLONE_VM but not CLONE_THREAD; vfork), compared by kcmp(2);

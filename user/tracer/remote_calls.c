@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/monotonic.h"
-#include "binary/mappings.h"
 #include "tracer/process_state.h"
+#include "tracer/remote_able.h"
 #include "tracer/remote_code.h"
 #include "tracer/remote_frames.h"
 #include "tracer/remote_stop.h"
@@ -33,7 +33,6 @@
 
 #define TRAP_FLAG    0x100
 #define USER_CS	     0x33	      /* of 64-bit code */
-#define ROOM	     65536	      /* bytes that the frames must leave on the stack */
 #define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
 #define MASK_BYTES   8
 #define X32_CALLS    0x40000000
@@ -41,6 +40,7 @@
 struct calls {
 	pid_t pid, view; /* kx_remote_view */
 	int mem;
+	bool stopped; /* all threads are, by the caller */
 	struct kx_remote_call *items;
 	size_t n;
 	struct kx_remote_code code;
@@ -63,60 +63,28 @@ struct attempt {
 	struct kx_frames *frames;
 };
 
-/* What forbids borrowed calls, in any of its threads. */
-static int check_process(const struct calls *c)
+static int check_state(const struct calls *c, const struct kx_process_state *state)
 {
-	struct kx_process_state state;
-	const char *why;
-	int code = kx_process_state_read(c->pid, &state, c->err);
+	const char *why = state->seccomp	    ? "it has a seccomp filter, which may forbid system calls" :
+			  state->shadow_stack ? "it has a shadow stack" :
+						NULL;
 
-	if (code)
-		return code;
-	why = state.seccomp	   ? "it has a seccomp filter, which may forbid system calls" :
-	      state.shadow_stack ? "it has a shadow stack" :
-				   NULL;
 	return why ? kx_err_set(c->err, -EOPNOTSUPP,
 				"process %d cannot be made to do system calls: %s", (int)c->pid,
 				why)
 		   : 0;
 }
 
+/* What forbids borrowed calls, in any of its threads. */
+static int check_process(const struct calls *c)
+{
+	struct kx_process_state state;
+	int code = kx_process_state_read(c->pid, &state, c->err);
+
+	return code ? code : check_state(c, &state);
+}
+
 /* Whether the thread can be used */
-
-struct stack_search {
-	uint64_t sp, fs_base, before_end; /* of the mapping before */
-	bool main, before_is_guard, found;
-	uint64_t from;
-};
-
-static int look_for_stack(void *ctx, const struct kx_mapping *m)
-{
-	struct stack_search *s = ctx;
-	const bool is_here = m->start < s->sp && s->sp <= m->end && m->writable;
-
-	if (is_here) {
-		const bool guarded = s->before_is_guard && s->before_end == m->start;
-
-		s->found = s->main ? !strcmp(m->path, "[stack]")
-				   : guarded && m->start <= s->fs_base && s->fs_base < m->end;
-		s->from = m->start;
-		return 1;
-	}
-	s->before_end = m->end;
-	s->before_is_guard = !m->writable && !m->executable && !*m->path;
-	return 0;
-}
-
-/* Only where it is known what lies below: not on the stacks of coroutines and signals. */
-static bool has_room(const struct attempt *a)
-{
-	struct stack_search s = { .sp = a->now.rsp,
-				  .fs_base = a->now.fs_base,
-				  .main = a->tid == a->c->pid };
-
-	kx_mappings_each(a->c->view, look_for_stack, &s);
-	return s.found && a->now.rsp - s.from >= ROOM;
-}
 
 /* A wait without an end, or until a time of a clock: the kernel need not know when it began. */
 static bool can_begin_again(const struct user_regs_struct *r)
@@ -187,44 +155,12 @@ static bool set_home(struct attempt *a)
 	return true;
 }
 
-/* A restartable sequence (rseq(2)) that is left in the middle by other than a signal or a switch
- * would not be restarted. */
-static bool is_in_sequence(const struct attempt *a)
-{
-	struct __ptrace_rseq_configuration conf;
-	uint64_t descriptor, code[2]; /* start, length */
-
-	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, a->tid, (void *)sizeof(conf), &conf) < 0 ||
-	    !conf.rseq_abi_pointer)
-		return false;
-	if (pread(a->c->mem, &descriptor, 8, (off_t)conf.rseq_abi_pointer + 8) != 8 || !descriptor)
-		return false;
-	if (pread(a->c->mem, code, sizeof(code), (off_t)descriptor + 8) != (ssize_t)sizeof(code))
-		return true;
-	return a->now.rip - code[0] < code[1];
-}
-
-/* linux/ptrace.h of Linux 6.4: struct ptrace_sud_config. The file cannot be included beside sys/ptrace.h. */
-#define GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
-struct user_dispatch {
-	uint64_t mode; /* 0: off */
-	uint64_t selector, offset, len;
-};
-
-/* Its system calls outside of some code are a SIGSYS, which is blocked during the calls: that kills it. */
-static bool is_dispatched(const struct attempt *a)
-{
-	struct user_dispatch d = { 0 };
-
-	return !ptrace(GET_SYSCALL_USER_DISPATCH_CONFIG, a->tid, (void *)sizeof(d), &d) && d.mode;
-}
-
 /* -EAGAIN: not this one, or not now. */
 static int check_thread(struct attempt *a)
 {
 	if (ptrace(PTRACE_GETREGS, a->tid, NULL, &a->now))
 		return -EAGAIN;
-	if (kx_remote_is_cut(a->c->pid, a->tid, &a->now)) {
+	if (!a->c->stopped && kx_remote_is_cut(a->c->pid, a->tid, &a->now)) {
 		struct kx_cut_transfer cut = { .tid = a->tid, .regs = a->now };
 
 		kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds() + TRANSFER_SECONDS);
@@ -234,8 +170,9 @@ static int check_thread(struct attempt *a)
 		return kx_err_set(a->c->err, -EOPNOTSUPP, "process %d runs 32-bit code",
 				  (int)a->c->pid);
 	/* one that steps itself would get a SIGTRAP, which is blocked during the calls: that kills it */
-	if (a->now.eflags & TRAP_FLAG || is_dispatched(a) || kx_remote_stub_is_inside(a->c->mem, a->now.rip) ||
-	    !set_home(a) || is_in_sequence(a) || !has_room(a))
+	if (a->now.eflags & TRAP_FLAG || kx_remote_is_dispatched(a->tid) || kx_remote_stub_is_inside(a->c->mem, a->now.rip) ||
+	    !set_home(a) || kx_remote_is_in_sequence(a->c->mem, a->tid, a->now.rip) ||
+	    !kx_remote_has_room(a->c->view, a->tid == a->c->pid, &a->now))
 		return -EAGAIN;
 	if (ptrace(PTRACE_GETREGSET, a->tid, NT_X86_XSTATE, &a->xstate) ||
 	    ptrace(PTRACE_GETSIGMASK, a->tid, MASK_BYTES, &a->mask))
@@ -432,27 +369,73 @@ static int run_calls(struct calls *c, unsigned wait_ms)
 	return code;
 }
 
+static int open_memory(struct calls *c)
+{
+	char path[32];
+
+	if (c->n > KX_MAX_REMOTE_CALLS)
+		return kx_err_set(c->err, -E2BIG, "too many system calls at once");
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)c->view);
+	c->mem = open(path, O_RDWR | O_CLOEXEC);
+	if (c->mem < 0 && (errno == ENOENT || errno == ESRCH))
+		return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
+	return c->mem < 0 ? kx_err_set(c->err, -EPERM, "%s: %s", path, strerror(errno)) : 0;
+}
+
 int kx_remote_calls(pid_t pid, struct kx_remote_call *calls, size_t n, unsigned wait_ms,
 		    struct kx_err *err)
 {
 	struct calls c = {
 		.pid = pid, .view = kx_remote_view(pid), .items = calls, .n = n, .err = err
 	};
-	char path[32];
-	int code;
+	int code = n ? check_process(&c) : 0;
 
-	if (!n || n > KX_MAX_REMOTE_CALLS)
-		return n ? kx_err_set(err, -E2BIG, "too many system calls at once") : 0;
-	code = check_process(&c);
-	if (code)
+	if (n && !code)
+		code = open_memory(&c);
+	if (!n || code)
 		return code;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)c.view);
-	c.mem = open(path, O_RDWR | O_CLOEXEC);
-	if (c.mem < 0 && (errno == ENOENT || errno == ESRCH))
-		return kx_err_set(err, -ESRCH, "process %d has ended", (int)pid);
-	if (c.mem < 0)
-		return kx_err_set(err, -EPERM, "%s: %s", path, strerror(errno));
 	code = run_calls(&c, wait_ms);
 	close(c.mem);
+	return code;
+}
+
+static int try_stopped(struct calls *c, pid_t tid, struct kx_frames *frames, uint8_t *xstate)
+{
+	struct attempt a = {
+		.c = c, .tid = tid, .frames = frames, .xstate = { xstate, KX_XSTATE_MOST - 64 }
+	};
+	struct kx_process_state state = { 0 };
+	int code;
+
+	/* none that would begin again where it was cut */
+	if (kx_remote_is_in_transfer(c->pid, tid) || kx_process_state_add_thread(c->pid, tid, &state))
+		return -EAGAIN;
+	code = check_state(c, &state);
+	if (!code)
+		code = check_thread(&a);
+	return code ? code : make_calls(&a);
+}
+
+int kx_remote_calls_of_stopped(pid_t pid, const pid_t *tids, size_t ntids,
+			       struct kx_remote_call *calls, size_t n, struct kx_err *err)
+{
+	struct calls c = {
+		.pid = pid, .view = kx_remote_view(pid), .stopped = true, .items = calls, .n = n, .err = err
+	};
+	struct kx_frames *frames = malloc(sizeof(*frames));
+	uint8_t *xstate = calloc(1, KX_XSTATE_MOST);
+	int code = frames && xstate ? n ? open_memory(&c) : 0
+				    : kx_err_set(err, -ENOMEM, "out of memory");
+
+	if (n && !code) {
+		code = kx_remote_code_find(c.view, c.mem, &c.code, err);
+		if (!code)
+			code = -EAGAIN;
+		for (size_t i = 0; code == -EAGAIN && i < ntids; i++)
+			code = try_stopped(&c, tids[i], frames, xstate);
+		close(c.mem);
+	}
+	free(frames);
+	free(xstate);
 	return code;
 }

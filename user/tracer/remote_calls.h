@@ -34,4 +34,13 @@ struct kx_remote_call {
 int kx_remote_calls(pid_t pid, struct kx_remote_call *calls, size_t n, unsigned wait_ms,
 		    struct kx_err *err);
 
+/*
+ * The same by one of @tids, all of which the calling thread traces and has stopped; they are
+ * stopped afterwards, and nothing else runs meanwhile. Does not wait: -EAGAIN if none of them can
+ * now. Of seccomp and shadow stacks, only the thread's own are looked at, since that takes time for
+ * each thread.
+ */
+int kx_remote_calls_of_stopped(pid_t pid, const pid_t *tids, size_t ntids,
+			       struct kx_remote_call *calls, size_t n, struct kx_err *err);
+
 #endif

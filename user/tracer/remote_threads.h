@@ -19,6 +19,7 @@
 #include <sys/user.h>
 
 #include "base/err.h"
+#include "tracer/remote_calls.h"
 
 struct kx_remote_thread {
 	pid_t tid;
@@ -45,6 +46,14 @@ int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads
 			   struct kx_err *err);
 /* Returns for how many milliseconds the first one was stopped. */
 double kx_remote_threads_resume(struct kx_remote_threads *t);
+
+/*
+ * Lets one of the stopped threads make system calls (remote_calls.h) while all others stay stopped, so that nothing of the
+ * process changes in between. -EAGAIN without a text: none of them can now. Other errors: those of
+ * kx_remote_calls_of_stopped.
+ */
+int kx_remote_threads_call(struct kx_remote_threads *t, struct kx_remote_call *calls, size_t n,
+			   struct kx_err *err);
 
 struct kx_remote_range {
 	uint64_t from, to;

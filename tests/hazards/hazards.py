@@ -177,6 +177,8 @@ HAZARDS = [
     row("async cancel", "async_cancel", off=300),
     row("async cancel in C++", "async_cancel_cxx", off=300),
     row("siglongjmp out of signals", "async_jump", off=500),
+    row("library loaded 1000 times", "plugins", functions=("hz_*", "plugin.so:plugged"), libraries=("plugin.so",)),
+    row("another at its place", "plugins", "turns", functions=("hz_*", "plugin.so:plugged"), libraries=("plugin.so", "plugin-other.so")),
     row("PR_SET_TSC", "no_tsc"),
     row("PR_SET_TSC by a later library", "late_no_tsc", libraries=("forbid_tsc.so",), known="libraries that are loaded later are not looked at"),
     row("checksum of its code", "checksum", known="its functions begin with other bytes while they are recorded"),

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Compares a process's code with its program's file.
 
-    process_code.py PID          prints how many bytes differ
-    process_code.py --vdso PID   in how many its vDSO differs from this process's
+    process_code.py PID             prints how many bytes differ
+    process_code.py PID LIBRARY     the same for a library that it has loaded
+    process_code.py PID enabled     in how many of kxray's code areas calls are recorded (tracer/patch_area.h)
+    process_code.py --vdso PID      in how many bytes its vDSO differs from this process's
 """
 import os
+import struct
 import sys
 
 
-def changed_bytes(pid):
-    """Bytes in which the program's code differs from its file. Libraries may have others' probes."""
+def changed_bytes(pid, program=None):
+    """Bytes in which the code of a program or a library differs from its file. Libraries of others may have their probes."""
     changed = looked = 0
-    program = os.readlink(f"/proc/{pid}/exe")
+    program = program or os.readlink(f"/proc/{pid}/exe")
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
         for line in maps:
             field = line.split()
@@ -43,5 +46,26 @@ def changed_vdso(pid):
     return sum(a != b for a, b in zip(own, other))
 
 
+def enabled_areas(pid):
+    """Code areas whose head page says that calls are recorded."""
+    enabled = 0
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps:
+            if " r-xs " not in line or "/dev/zero (deleted)" not in line:
+                continue
+            memory.seek(int(line.split("-")[0], 16))
+            magic, head = struct.unpack("8sQ", memory.read(16))
+            if not magic.startswith(b"xkpatch") and not magic.startswith(b"xkpatch"[::-1]):
+                continue
+            memory.seek(head)
+            enabled += struct.unpack("8sI", memory.read(12))[1]
+    return enabled
+
+
 if __name__ == "__main__":
-    print(changed_vdso(int(sys.argv[2])) if sys.argv[1] == "--vdso" else changed_bytes(int(sys.argv[1])))
+    if sys.argv[1] == "--vdso":
+        print(changed_vdso(int(sys.argv[2])))
+    elif sys.argv[2:] == ["enabled"]:
+        print(enabled_areas(int(sys.argv[1])))
+    else:
+        print(changed_bytes(int(sys.argv[1]), *sys.argv[2:3]))

@@ -455,7 +455,8 @@ static const struct kx_option recording[] = {
 		    "of uprobes: a call takes some 25 ns instead of about a microsecond (kxray doctor measures both). The process is changed "
 		    "more than by uprobes, and its threads are stopped for some milliseconds at the start and at the end; kxray-safety(7) says "
 		    "what is done, which processes and functions are refused, and when not to use it. Functions that are refused keep uprobes; "
-		    "'kxray functions --in-process' names the reasons. What is not harmless for the process as a whole ends the command." },
+		    "'kxray functions --in-process' names the reasons. Libraries that are loaded while kxray records are recorded, too, also "
+		    "those that -f names and that are not there at first. What is not harmless for the process as a whole ends the command." },
 	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, FIELD(fail_on_loss),
 	  .help = "exit with status 3 if any event was lost" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, FIELD(json),

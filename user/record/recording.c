@@ -12,6 +12,7 @@
 #include "base/monotonic.h"
 #include "base/stop_request.h"
 #include "record/recording_in_process.h"
+#include "record/recording_late.h"
 #include "record/session_info.h"
 #include "tracer/keeper.h"
 #include "tracer/sources.h"
@@ -87,6 +88,8 @@ static int check_processes(struct recording *r, struct kx_err *err)
 				     err);
 	if (dropped)
 		kx_notice(&r->notices, "%s", why);
+	if (!code && r->late)
+		code = kx_recording_late_poll(r, err);
 	/* The process has exited: there is nothing left to probe. */
 	return code == -ESRCH ? 0 : code;
 }
@@ -354,6 +357,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_flight_free(r->flight);
 	kx_collector_free(r->collector);
 	kx_in_process_free(r->in_process);
+	kx_recording_late_free(r);
 	kx_process_table_free(r->processes);
 	kx_fdr_writer_free(r->writer);
 	kx_recalibration_free(r);

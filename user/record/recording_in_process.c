@@ -14,6 +14,13 @@ static void on_refused(void *ctx, const struct kx_function *f, const char *reaso
 	(void)reason;
 }
 
+static void on_failed(void *ctx, const struct kx_module *m, const char *why)
+{
+	const struct recording *r = ctx;
+
+	kx_notice(&r->notices, "functions of %s, which was loaded again, are not recorded in process: %s", m->name, why);
+}
+
 /* Triggers are noticed by BPF programs. */
 static bool is_for_uprobes(void *ctx, const struct kx_function *f)
 {
@@ -32,6 +39,13 @@ static void take_from_uprobes(struct recording *r, struct kx_function *f)
 		f->plan.exits[i].cost = KX_COST_KERNEL;
 }
 
+void kx_recording_in_process_take(struct recording *r, size_t first)
+{
+	for (size_t i = first; i < r->sel.nfunctions; i++)
+		if (kx_in_process_has(r->in_process, r->sel.functions[i].id))
+			take_from_uprobes(r, &r->sel.functions[i]);
+}
+
 int kx_recording_in_process_begin(struct recording *r, struct kx_err *err)
 {
 	const struct kx_in_process_options o = { .pid = r->targets.pids[0],
@@ -40,25 +54,38 @@ int kx_recording_in_process_begin(struct recording *r, struct kx_err *err)
 						 .ring_bytes = r->o->ring_bytes,
 						 .is_for_uprobes = is_for_uprobes,
 						 .refused = on_refused,
+						 .failed = on_failed,
 						 .ctx = r };
 	int code = kx_in_process_new(&o, &r->in_process, err);
 	double ns;
 
-	for (size_t i = 0; i < r->sel.nfunctions && !code; i++)
-		if (kx_in_process_has(r->in_process, r->sel.functions[i].id))
-			take_from_uprobes(r, &r->sel.functions[i]);
+	if (!code)
+		kx_recording_in_process_take(r, 0);
 	if (!code && !kx_in_process_cost(&ns, NULL))
 		r->in_process_ns = 2 * ns;
 	return code;
+}
+
+void kx_recording_in_process_describe(struct recording *r)
+{
+	const size_t before = r->result->in_process.functions;
+
+	kx_in_process_get_counts(r->in_process, &r->result->in_process);
+	r->result->functions += r->result->in_process.functions - before;
+	if (r->info)
+		json_object_set_new(r->info, "in_process",
+				    json_pack("{s:I,s:I,s:I}", "functions", (json_int_t)r->result->in_process.functions, "jumps",
+					      (json_int_t)r->result->in_process.sites, "by_uprobes",
+					      (json_int_t)r->result->in_process.refused));
 }
 
 int kx_recording_in_process_install(struct recording *r, struct kx_err *err)
 {
 	int code = kx_in_process_install(r->in_process, err);
 
-	kx_in_process_get_counts(r->in_process, &r->result->in_process);
 	if (code)
 		return code;
+	kx_recording_in_process_describe(r);
 	/* as for uprobes: said, not refused */
 	if (r->result->in_process.unguarded)
 		kx_notice(&r->notices,
@@ -66,12 +93,6 @@ int kx_recording_in_process_install(struct recording *r, struct kx_err *err)
 			  r->targets.pids[0]);
 	snprintf(r->mechanisms, sizeof(r->mechanisms), kx_probe_sets_functions(&r->probes) ? "in process, %s" : "in process",
 		 kx_mechanism_name(kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN)));
-	r->result->functions += r->result->in_process.functions;
-	if (r->info)
-		json_object_set_new(r->info, "in_process",
-				    json_pack("{s:I,s:I,s:I}", "functions", (json_int_t)r->result->in_process.functions, "jumps",
-					      (json_int_t)r->result->in_process.sites, "by_uprobes",
-					      (json_int_t)r->result->in_process.refused));
 	return 0;
 }
 

@@ -3,6 +3,8 @@
 #ifndef KX_RECORDING_IN_PROCESS_H
 #define KX_RECORDING_IN_PROCESS_H
 
+#include <stddef.h>
+
 #include "base/err.h"
 
 struct recording;
@@ -11,6 +13,10 @@ struct recording;
 int kx_recording_in_process_begin(struct recording *r, struct kx_err *err);
 /* Writes the jumps, after all uprobes are in. Errors: those of kx_in_process_install. */
 int kx_recording_in_process_install(struct recording *r, struct kx_err *err);
+/* Of functions from index @first on: those that are recorded in process lose what comes from their uprobes. */
+void kx_recording_in_process_take(struct recording *r, size_t first);
+/* What the summary and the map say of it, when the jumps have changed. */
+void kx_recording_in_process_describe(struct recording *r);
 /* Opens the gate. */
 void kx_recording_in_process_open(struct recording *r);
 /* Closes the gate and takes the jumps out; notices what stays. The rings can still be read. */

@@ -55,6 +55,7 @@ struct recording {
 	struct kx_tracer *tracer;
 	struct kx_probe_sets probes;
 	struct kx_in_process *in_process; /* NULL: only BPF records */
+	struct kx_recording_late *late;	  /* NULL: libraries that are loaded later are not recorded */
 	double in_process_ns; /* that a call recorded by it takes; 0: not known */
 	bool priority_raised; /* of the thread that reads its rings */
 	struct kx_exit_move_list moves; /* exits that have moved */
@@ -144,6 +145,8 @@ void kx_recording_status_free(struct recording *r);
 /* recording_traits.c */
 /* Whether processes, and with them functions, may join. */
 bool kx_recording_has_dynamic_targets(const struct recording *r);
+/* Whether functions may join the selection. */
+bool kx_recording_grows(const struct recording *r);
 /* How many functions there may be. */
 uint32_t kx_recording_max_functions(const struct recording *r);
 /* Has room for all functions that may join, since the collector keeps the address; describes those that there are. -ENOMEM. */

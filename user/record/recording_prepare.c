@@ -18,6 +18,7 @@
 #include "record/recorded_conditions.h"
 #include "record/recorded_values.h"
 #include "record/recording_in_process.h"
+#include "record/recording_late.h"
 #include "record/session_info.h"
 #include "record/signals.h"
 #include "tracer/keeper.h"
@@ -81,6 +82,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = kx_recording_has_dynamic_targets(r);
+	options.libraries_join = kx_recording_grows(r);
 	options.exits_decided = r->o->max_overhead > 0;
 	options.files = r->follow ? kx_follow_files(r->follow) : NULL;
 	code = kx_select_functions(r->targets.procs, r->targets.nprocs, &options, &r->sel, err);
@@ -268,7 +270,7 @@ static int start_flight(struct recording *r, struct kx_err *err)
 		.moves = &r->moves,
 		.callers = &r->callers,
 		.places = &r->places,
-		.functions_join = r->follow != NULL,
+		.functions_join = kx_recording_grows(r),
 		.pids = r->targets.pids,
 		.npids = r->targets.npids,
 		.output = r->o->output,
@@ -363,7 +365,7 @@ static int attach(struct recording *r, struct kx_err *err)
 
 /* Return probes that were planned as harmless stay harmless only if libraries that are loaded
  * later are noticed in time. */
-static int watch_linkers(struct recording *r, struct kx_err *err)
+static int watch_for_returns(struct recording *r, struct kx_err *err)
 {
 	int code;
 
@@ -392,6 +394,13 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 	kx_selection_free(&r->sel);
 	r->selected = false;
 	return choose(r, r->o->select.exits, err);
+}
+
+static int watch_linkers(struct recording *r, struct kx_err *err)
+{
+	int code = watch_for_returns(r, err);
+
+	return !code && r->o->in_process ? kx_recording_late_watch(r, err) : code;
 }
 
 int kx_recording_prepare(struct recording *r, struct kx_err *err)

@@ -12,6 +12,11 @@ bool kx_recording_has_dynamic_targets(const struct recording *r)
 	return r->o->all || r->o->follow;
 }
 
+bool kx_recording_grows(const struct recording *r)
+{
+	return kx_recording_has_dynamic_targets(r) || r->o->in_process;
+}
+
 uint32_t kx_recording_max_functions(const struct recording *r)
 {
 	return (uint32_t)(r->o->select.max_functions ? r->o->select.max_functions
@@ -40,7 +45,7 @@ int kx_recording_add_traits(struct recording *r, size_t first, bool joined, stru
 
 int kx_recording_make_traits(struct recording *r, struct kx_err *err)
 {
-	r->ntraits = r->sel.nfunctions + 1 + (kx_recording_has_dynamic_targets(r) ? kx_recording_max_functions(r) : 0);
+	r->ntraits = r->sel.nfunctions + 1 + (kx_recording_grows(r) ? kx_recording_max_functions(r) : 0);
 	r->traits = calloc(r->ntraits, 1);
 	r->calls = calloc(r->ntraits, sizeof(*r->calls));
 	r->instruction_exits = calloc(r->ntraits, sizeof(*r->instruction_exits));

@@ -190,7 +190,7 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 	rc = kx_select_plan(s, 0, err);
 	if (!rc)
 		rc = reduce(s, max_functions(s), err);
-	if (!rc && s->options.dynamic_targets && !out->ntraced && !out->nleft_out &&
+	if (!rc && (s->options.dynamic_targets || s->options.libraries_join) && !out->ntraced && !out->nleft_out &&
 	    (s->options.match_later || !out->ncandidates))
 		return kx_select_note(out, "no function matches yet: waiting for programs and "
 					   "libraries that have some") ?

@@ -14,7 +14,7 @@ HAZARD_CXX := throw coroutine
 HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang
 
 HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks async_cancel_cxx \
-	   dispatch_hidden segments_instruction thrown_faults forbid_tsc.so)
+	   dispatch_hidden segments_instruction thrown_faults forbid_tsc.so plugin-other.so)
 
 build-O0 := -O0
 build-O1 := -O1
@@ -45,7 +45,11 @@ $(HAZARD_BUILDS:%=$H/calls-%): $H/calls-%: tests/hazards/targets/calls.c
 	$(call say,TARGET)
 	$(call hazard-build,$(if $(filter clang,$*),$(CLANG),$(CC)) $(HAZARD_FLAGS) $(build-$*))
 
-$H/plugin.so $H/forbid_tsc.so: $H/%.so: tests/hazards/targets/%.c
+$H/forbid_tsc.so: tests/hazards/targets/forbid_tsc.c
+	$(call say,TARGET)
+	$(call hazard-build,$(CC) -O2 $(HAZARD_FLAGS) -shared -fPIC)
+
+$H/plugin.so $H/plugin-other.so: tests/hazards/targets/plugin.c
 	$(call say,TARGET)
 	$(call hazard-build,$(CC) -O2 $(HAZARD_FLAGS) -shared -fPIC)
 

@@ -16,6 +16,9 @@ TARGETS += $T/writable $T/changed $T/changeplug.so
 
 TARGETS += $T/bystander $T/usdt $T/spins
 
+# Libraries that come and go while calls are recorded in process.
+TARGETS += $T/plugs $T/plug.so $T/plug_tsc.so
+
 # Stopped, borrowed and patched without kxray's command: by build/tests/patcher.
 TARGETS += $T/stopped $T/patched
 
@@ -66,6 +69,12 @@ $T/changeplug.so: tests/live/targets/changeplug.c tests/live/targets/target.h
 	$(call say,TARGET)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TARGET_FLAGS) -shared -fPIC -o $@ $<
+
+$T/plug_tsc.so: FLAGS := -DTSC
+$T/plug.so $T/plug_tsc.so: tests/live/targets/plug.c tests/live/targets/target.h
+	$(call say,TARGET)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TARGET_FLAGS) $(FLAGS) -shared -fPIC -o $@ $<
 
 $T/tree $T/tree-child $T/libuser: tests/live/targets/tree.h
 

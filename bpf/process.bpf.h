@@ -22,14 +22,36 @@ struct {
 	__uint(max_entries, 256 * 1024);
 } kx_process_events SEC(".maps");
 
-static __always_inline void report(__u32 kind, __u32 tgid, __u32 parent)
+static __always_inline void report_event(struct kx_process_event *event)
 {
-	struct kx_process_event event = {
-		.kind = kind, .tgid = tgid, .parent = parent, .ns = bpf_ktime_get_ns()
-	};
-
-	if (bpf_ringbuf_output(&kx_process_events, &event, sizeof(event), BPF_RB_FORCE_WAKEUP))
+	event->ns = bpf_ktime_get_ns();
+	if (bpf_ringbuf_output(&kx_process_events, event, sizeof(*event), BPF_RB_FORCE_WAKEUP))
 		__sync_fetch_and_add(&kx_process_events_lost, 1);
+}
+
+static __always_inline void report(__u32 kind, __u32 tgid)
+{
+	struct kx_process_event event = { .kind = kind, .tgid = tgid };
+
+	report_event(&event);
+}
+
+/* Whether the child has its parent's memory, and knows its id: what code in it needs that records calls (--in-process). */
+static __always_inline void report_child(struct task_struct *parent, struct task_struct *child)
+{
+	struct kx_process_event event = { .kind = KX_PROCESS_FORKED,
+					  .tgid = child->tgid,
+					  .parent = parent->tgid,
+					  .tid_at = KX_NO_TID };
+	__u64 at = (__u64)BPF_CORE_READ(child, set_child_tid);
+
+	if (at)
+		event.tid_at = at - BPF_CORE_READ(child, thread.fsbase);
+	if (BPF_CORE_READ(child, mm) == BPF_CORE_READ(parent, mm))
+		event.child |= KX_CHILD_SHARES_MEMORY;
+	if (BPF_CORE_READ(child, thread_pid, level) != BPF_CORE_READ(parent, thread_pid, level))
+		event.child |= KX_CHILD_NAMESPACED;
+	report_event(&event);
 }
 
 /* The list of modules of a process changes: the verdict on its return probes no longer holds. */
@@ -57,7 +79,7 @@ int kx_dlopen(struct pt_regs *ctx)
 		return 0;
 	if (kx_dynamic_targets) {
 		modules_changed(tgid);
-		report(KX_PROCESS_MODULES, tgid, 0);
+		report(KX_PROCESS_MODULES, tgid);
 		return 0;
 	}
 	__sync_fetch_and_add(&kx_link_map_generation, 1);
@@ -84,7 +106,7 @@ static __noinline int stacks_switched(__u32 tgid, __u32 func)
 	if (target)
 		target->switching = func;
 	kx_switching = tgid;
-	report(KX_PROCESS_MODULES, tgid, 0);
+	report(KX_PROCESS_MODULES, tgid);
 	return 0;
 }
 
@@ -169,7 +191,7 @@ int BPF_PROG(kx_exec, struct task_struct *task)
 	target = bpf_map_lookup_elem(&kx_targets, &tgid);
 	if (target)
 		target->switching = 0;
-	report(KX_PROCESS_EXECED, tgid, 0);
+	report(KX_PROCESS_EXECED, tgid);
 	return 0;
 }
 
@@ -191,22 +213,23 @@ static __always_inline __u32 own_tid(struct task_struct *task)
  * process has a probe of its own in the dynamic linker, a library that the child loads at once is not noticed:
  * if it can load any, it gets no return probes until it has that probe.
  */
-static __always_inline void follow(__u32 parent, __u32 child)
+static __always_inline void follow(struct task_struct *parent, struct task_struct *child)
 {
-	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &parent), copy;
+	__u32 parent_tgid = parent->tgid, tgid = child->tgid;
+	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &parent_tgid), copy;
 
 	if (!target)
 		return;
 	copy = *target;
 	if (copy.loads)
 		copy.changes = copy.checked + 1;
-	if (bpf_map_update_elem(&kx_targets, &child, &copy, BPF_ANY)) {
+	if (bpf_map_update_elem(&kx_targets, &tgid, &copy, BPF_ANY)) {
 		if (kx_scope == KX_SCOPE_SET)
 			__sync_fetch_and_add(&kx_unfollowed, 1);
 		return;
 	}
 	if (kx_scope == KX_SCOPE_SET || (kx_own_probes && kx_current_passes()))
-		report(KX_PROCESS_FORKED, child, parent);
+		report_child(parent, child);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -219,7 +242,7 @@ int BPF_PROG(kx_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	if (kx_dynamic_targets && tgid != parent_tgid) {
 		kx_inherit_stack(parent, child);
-		follow(parent_tgid, tgid);
+		follow(parent, child);
 	}
 	if (!kx_ready || !kx_is_target(tgid))
 		return 0;
@@ -257,7 +280,7 @@ int BPF_PROG(kx_thread_exit, struct task_struct *task)
 	}
 	/* More than one thread may find that it is the last, and others may not have come here yet: record/endings.h. */
 	if (kx_dynamic_targets && kx_is_target(task->tgid) && !BPF_CORE_READ(task, signal, live.counter))
-		report(KX_PROCESS_ENDED, task->tgid, 0);
+		report(KX_PROCESS_ENDED, task->tgid);
 	return 0;
 }
 
@@ -266,7 +289,7 @@ int BPF_PROG(kx_thread_name, struct task_struct *task, const char *name)
 {
 	/* It may pass the filters from now on, and then its process needs probes. */
 	if (kx_own_probes && kx_scope == KX_SCOPE_ALL && kx_filters & KX_FILTER_COMM)
-		report(KX_PROCESS_MODULES, task->tgid, 0);
+		report(KX_PROCESS_MODULES, task->tgid);
 	/* Regardless of the filters: the new name may pass them. */
 	if (kx_task_traced(task))
 		put_name(task, KX_EVENT_THREAD_NAME, name);

@@ -341,9 +341,16 @@ struct kx_process_event {
 	__u32 kind;   /* enum kx_process_event_kind */
 	__u32 tgid;
 	__u32 parent; /* KX_PROCESS_FORKED */
-	__u32 pad;
-	__u64 ns; /* CLOCK_MONOTONIC */
+	__u32 child;  /* the same: KX_CHILD_... */
+	__u64 ns;     /* CLOCK_MONOTONIC */
+	/* KX_PROCESS_FORKED: where the kernel writes the child's id before it runs (CLONE_CHILD_SETTID), from its thread pointer on; or
+	 * KX_NO_TID */
+	__u64 tid_at;
 };
+
+#define KX_CHILD_SHARES_MEMORY 1u /* with its parent, as after vfork */
+#define KX_CHILD_NAMESPACED    2u /* it begins a PID namespace: its own ids are others than its parent knows */
+#define KX_NO_TID	       (~0ULL)
 
 /* Groups of modules by which functions get no more return probes; see KX_COOKIE_GROUP. */
 #define KX_MAX_GROUPS 4096

@@ -105,6 +105,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct mm_struct *mm;
 	struct completion *vfork_done; /* set until a child of vfork execs or ends */
+	int *set_child_tid; /* where its id is written before it runs; NULL: nowhere */
 	struct thread_struct thread;
 	int exit_code;
 	u64 start_time;

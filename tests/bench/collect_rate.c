@@ -140,7 +140,7 @@ static void start(struct bench *b, enum writer w, uint32_t nslots, const char *p
 					       .thread_losses = thread_losses,
 					       .reduced = reduced };
 	if (w >= TARGET)
-		o.input.target = (struct kx_target_input){ b->target, b->memory, getpid() };
+		o.input.target = (struct kx_target_input){ b->target, b->memory, { .pid = getpid() } };
 	if (kx_collector_new(&o, &b->collector, &err))
 		die("collector", &err);
 	if (w == TARGET_STORE) {

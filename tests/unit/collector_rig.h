@@ -162,7 +162,7 @@ static void start_rig(struct rig *r, uint64_t first, bool target)
 					       .ctx = r };
 	if (target)
 		make_target(r, first);
-	o.input.target = (struct kx_target_input){ .rings = r->target, .memory = r->memory, .pid = getpid() };
+	o.input.target = (struct kx_target_input){ .rings = r->target, .memory = r->memory, .processes.pid = getpid() };
 	assert_int_equal(kx_collector_new(&o, &r->c, &err), 0);
 }
 

@@ -538,20 +538,21 @@ static void test_old_records(void **state)
 static void test_thread_ids(void **state)
 {
 	const uint64_t hz = 1000;
-	const pid_t pid = getpid();
+	const struct kx_target_processes own = { .pid = getpid() };
 	struct kx_target_threads t;
 	unsigned gone = 0;
+	pid_t process = 0;
 
 	(void)state;
-	assert_int_equal(kx_target_thread_owner(pid, tids[0]), KX_THREAD_OURS);
-	assert_int_equal(kx_target_thread_owner(pid, tids[1]), KX_THREAD_OURS);
-	assert_int_equal(kx_target_thread_owner(pid, tids[2]), KX_THREAD_GONE);
-	assert_int_equal(kx_target_thread_owner(pid, foreign), KX_THREAD_FOREIGN);
-	assert_int_equal(kx_target_thread_owner(pid, 0), KX_THREAD_FOREIGN);
-	assert_int_equal(kx_target_thread_owner(pid, UINT32_MAX), KX_THREAD_FOREIGN);
+	assert_int_equal(kx_target_thread_owner(&own, tids[0], &process), KX_THREAD_OURS);
+	assert_int_equal(kx_target_thread_owner(&own, tids[1], &process), KX_THREAD_OURS);
+	assert_int_equal(kx_target_thread_owner(&own, tids[2], &process), KX_THREAD_GONE);
+	assert_int_equal(kx_target_thread_owner(&own, foreign, &process), KX_THREAD_FOREIGN);
+	assert_int_equal(kx_target_thread_owner(&own, 0, &process), KX_THREAD_FOREIGN);
+	assert_int_equal(kx_target_thread_owner(&own, UINT32_MAX, &process), KX_THREAD_FOREIGN);
 
 	/* ids that are made up: so many that there is no thread of are believed, and some more after a second */
-	kx_target_threads_init(&t, pid, hz);
+	kx_target_threads_init(&t, &own, hz);
 	for (uint32_t tid = KX_TARGET_MAX_TID / 2; gone < KX_TARGET_MAX_GONE; tid++)
 		gone += kx_target_threads_get(&t, tid, 0) != NULL;
 	for (uint32_t tid = KX_TARGET_MAX_TID - 1; tid > KX_TARGET_MAX_TID - 100; tid--)

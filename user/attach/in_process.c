@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "attach/in_process_check.h"
+#include "attach/in_process_children.h"
 #include "attach/in_process_internal.h"
 #include "base/array.h"
 #include "base/usable_cpus.h"
@@ -158,7 +159,9 @@ static int plan(struct kx_in_process *p, struct kx_err *err)
 	if (code)
 		return kx_err_set(err, code, "the memory of process %d cannot be read: %s", p->o.pid, strerror(-code));
 	for (uint32_t i = 0; i < p->o.sel->nmodules && !code; i++)
-		code = kx_in_process_plan_module(p, i, p->o.sel->modules[i].module, &memory, err);
+		/* with --follow there are files that only other processes may map */
+		if (kx_modules_find(p->o.mods, p->o.sel->modules[i].module))
+			code = kx_in_process_plan_module(p, i, p->o.sel->modules[i].module, &memory, err);
 	kx_process_code_close(&memory);
 	if (!code && !p->nhas && p->counts.refused)
 		code = kx_err_set(err, -EOPNOTSUPP,
@@ -187,6 +190,7 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 	code = kx_cpus_read(&cpus, err);
 	if (code)
 		return code;
+	p->tid_offset = tid_offset;
 	nslots = kx_ring_slots_for(ring_bytes, cpus.n);
 	p->rings_size = kx_target_rings_size(nslots, cpus.n);
 	call.args[1] = (long)p->rings_size;
@@ -218,9 +222,13 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 static int clear_rest(const struct kx_in_process *p, struct kx_err *err)
 {
 	struct kx_patch_removal removal;
+	struct kx_patch_family_removal all;
+	struct kx_patch_family family;
 
 	if (kx_patch_is_read(p->o.pid, OTHER_SECONDS))
 		return kx_err_set(err, -EBUSY, "another kxray records process %d in process, or was killed just now", p->o.pid);
+	if (!kx_patch_family_find(p->o.pid, &family))
+		kx_patch_family_remove(&family, CALLS_WAIT_MS, &all, NULL);
 	kx_patch_remove(p->o.pid, &removal, NULL);
 	return 0;
 }
@@ -241,6 +249,8 @@ static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *er
 		return code;
 	p->counts.unguarded = kx_keeper_guard_patches(p->o.pid) != 0;
 	code = map_rings(p, ring_bytes, err);
+	if (!code && p->o.follow)
+		code = kx_in_process_share_family(p, err);
 	for (size_t i = 0; i < p->nmodules && !code; i++)
 		if (p->modules[i].nfunctions) {
 			code = kx_patched_module_map(p, &p->modules[i], err);
@@ -269,7 +279,10 @@ int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_proces
 	if (!code)
 		code = begin(p, o->ring_bytes, err);
 	if (code) {
-		kx_in_process_remove(p, NULL, NULL);
+		if (p->family.inode)
+			kx_in_process_remove_family(p, NULL, NULL);
+		else
+			kx_in_process_remove(p, NULL, NULL);
 		kx_in_process_free(p);
 		return code;
 	}

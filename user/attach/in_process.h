@@ -33,6 +33,7 @@ struct kx_in_process_options {
 	const struct kx_modules *mods; /* of the process */
 	const struct kx_selection *sel; /* may grow: kx_in_process_look */
 	uint64_t ring_bytes; /* of one CPU's ring; 0: by memory */
+	bool follow; /* children that the process forks record, too: see in_process_children.h */
 	bool (*is_for_uprobes)(void *ctx, const struct kx_function *f); /* functions that only BPF programs can record as wanted */
 	kx_in_process_refused refused;
 	/* Functions of a module that was loaded again get no jumps, for the reason in this clause, and have no uprobes. */
@@ -68,7 +69,7 @@ int kx_in_process_enable(struct kx_in_process *p, bool enabled);
 struct kx_rings *kx_in_process_rings(struct kx_in_process *p);
 struct kx_target_rings *kx_in_process_memory(struct kx_in_process *p);
 void kx_in_process_get_counts(const struct kx_in_process *p, struct kx_in_process_counts *out);
-/* Takes the jumps out (kx_patch_remove); the rings can still be read. *@stays: see struct kx_patch_removal. */
+/* Takes the jumps out (kx_patch_remove), of the process only; the rings can still be read. *@stays: see struct kx_patch_removal. */
 int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *err);
 void kx_in_process_free(struct kx_in_process *p);
 

@@ -133,10 +133,12 @@ static void unmap(const struct kx_in_process *p, const struct kx_remote_call *ca
 /* Not before the memory is known to be kxray's: the process may have mapped something there meanwhile. */
 static int open_room(const struct kx_in_process *p, const struct kx_patched_module *m, const struct room *r, struct kx_err *err)
 {
-	struct kx_remote_call calls[5] = { { .number = SYS_madvise, .args = { (long)r->head, PAGE, MADV_WIPEONFORK } } };
-	size_t n = 1;
+	struct kx_remote_call calls[5];
+	size_t n = 0;
 	int code;
 
+	if (!p->o.follow)
+		calls[n++] = (struct kx_remote_call){ .number = SYS_madvise, .args = { (long)r->head, PAGE, MADV_WIPEONFORK } };
 	n += open_calls(r->code, CODE_SIZE, calls + n);
 	if (r->far_size)
 		n += open_calls(r->far, r->far_size, calls + n);
@@ -150,7 +152,7 @@ static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const 
 	size_t n = 0;
 	int code;
 
-	calls[n++] = map_call(r->head, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	calls[n++] = map_call(r->head, PAGE, PROT_READ | PROT_WRITE, p->o.follow ? MAP_SHARED : MAP_PRIVATE);
 	calls[n++] = map_call(r->code, CODE_SIZE, PROT_NONE, MAP_SHARED | MAP_NORESERVE);
 	if (r->far_size)
 		calls[n++] = map_call(r->far, r->far_size, PROT_NONE, MAP_SHARED | MAP_NORESERVE);
@@ -164,7 +166,8 @@ static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const 
 		m->area.code = kx_in_process_share(p->o.pid, r->code, CODE_SIZE, err);
 		m->far_size = r->far_size;
 		m->area.far = r->far_size && m->area.code ? kx_in_process_share(p->o.pid, r->far, r->far_size, err) : NULL;
-		code = !m->area.code || (r->far_size && !m->area.far) ? err->code : 0;
+		m->area.head = p->o.follow && m->area.code ? kx_in_process_share(p->o.pid, r->head, PAGE, err) : NULL;
+		code = !m->area.code || (r->far_size && !m->area.far) || (p->o.follow && !m->area.head) ? err->code : 0;
 	}
 	if (code)
 		unmap(p, calls, n);
@@ -343,6 +346,8 @@ void kx_patched_module_forget(struct kx_patched_module *m)
 		munmap(m->area.far, m->far_size);
 	if (m->area.code)
 		munmap(m->area.code, CODE_SIZE);
+	if (m->area.head)
+		munmap(m->area.head, PAGE);
 	kx_jump_space_free(m->space);
 	free(m->layout);
 	free(m->site_ids);

@@ -8,6 +8,7 @@
 #include "binary/process_code.h"
 #include "plan/windows.h"
 #include "tracer/patch_area.h"
+#include "tracer/patch_family.h"
 
 /* A function that is recorded in process. */
 struct kx_patched_function {
@@ -53,6 +54,8 @@ struct kx_in_process {
 	struct kx_target_rings *memory; /* mapped here */
 	uint64_t rings_at;		/* in the target; 0: not mapped */
 	size_t rings_size;
+	uint32_t tid_offset;
+	struct kx_patch_family family;	/* with o.follow */
 	struct kx_rings *rings;
 	struct kx_in_process_counts counts;
 };

@@ -9,6 +9,17 @@
 #include "bpf/wire.h"
 #include "tracer/uprobe_try.h"
 
+/* Where the function's probes go; NULL: no memory. */
+static struct kx_module_batches *batches_of(struct kx_probes *p, struct kx_probed_module *m, struct kx_module_batches *all,
+					    const struct kx_function *f)
+{
+	if (!p->options.withheld || !p->options.withheld(p->options.ctx, f))
+		return all;
+	if (!m->withheld)
+		m->withheld = calloc(1, sizeof(*m->withheld));
+	return m->withheld;
+}
+
 static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *err)
 {
 	struct kx_probed_module *m = &p->modules[module];
@@ -17,10 +28,18 @@ static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *er
 
 	if (!b)
 		return kx_err_set(err, -ENOMEM, "no memory for the probes");
-	for (size_t i = 0; i < p->sel->nfunctions; i++)
-		if (p->sel->functions[i].traced && p->sel->functions[i].module == module &&
-		    !(p->options.left_out && p->options.left_out(p->options.ctx, &p->sel->functions[i])))
-			kx_module_batches_add(p, b, &p->sel->functions[i]);
+	for (size_t i = 0; i < p->sel->nfunctions; i++) {
+		const struct kx_function *f = &p->sel->functions[i];
+		struct kx_module_batches *to;
+
+		if (!f->traced || f->module != module || (p->options.left_out && p->options.left_out(p->options.ctx, f)))
+			continue;
+		to = batches_of(p, m, b, f);
+		if (to)
+			kx_module_batches_add(p, to, f);
+		else
+			p->oom = -ENOMEM;
+	}
 	code = p->oom;
 	m->is_private = p->options.is_shared &&
 			p->options.is_shared(p->options.ctx, p->sel->modules[module].module);
@@ -198,8 +217,10 @@ size_t kx_probes_free(struct kx_probes *p)
 	kx_process_probes_close_all(p);
 	kx_links_join(&p->links.others, &p->ended);
 	waiting = kx_links_release(&p->links.others);
-	for (size_t m = 0; m < KX_SELECT_MAX_MODULES; m++)
+	for (size_t m = 0; m < KX_SELECT_MAX_MODULES; m++) {
 		kx_module_batches_free(p->modules[m].batches);
+		kx_module_batches_free(p->modules[m].withheld);
+	}
 	kx_switches_free(p);
 	free(p->guarded);
 	free(p->modules);

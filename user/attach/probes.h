@@ -48,6 +48,11 @@ struct kx_probes_options {
 	unsigned nargs; /* argument registers to capture, 0 to 6; fewer where the plan says so */
 	kx_probes_refused refused;
 	bool (*left_out)(void *ctx, const struct kx_function *f); /* functions that get no probes; or NULL */
+	/*
+	 * With joining: functions that get probes only in processes for which that is asked (kx_process_probes_let_in); or NULL. Their
+	 * exits must be planned at instructions.
+	 */
+	bool (*withheld)(void *ctx, const struct kx_function *f);
 	kx_probes_exits_moved exits_moved; /* may be NULL */
 	void *ctx;
 };

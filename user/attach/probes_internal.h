@@ -44,6 +44,7 @@ struct kx_probed_module {
 	bool replaced;	/* kx_tracer_replace_session */
 	size_t holders; /* private: processes that have links */
 	struct kx_module_batches *batches; /* kept where processes may get links later */
+	struct kx_module_batches *withheld; /* functions with links of single processes only; NULL: there are none */
 };
 
 /* A traced marker's place that has a semaphore. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/probes_internal.h"
+#include "attach/process_probes_internal.h"
 #include "base/array.h"
 #include "base/fd_limit.h"
 #include "bpf/wire.h"
@@ -18,33 +18,6 @@
 
 #define FILES_AT_A_TIME 16
 #define FILES_RESERVED	1024
-
-/* What a process has of one shared module. */
-struct held {
-	uint32_t module;
-	struct kx_links sessions; /* return probes, and with a session its entries */
-	struct kx_links others;
-};
-
-struct risky {
-	uint32_t module;
-	unsigned which; /* KX_DROP_... */
-};
-
-struct kx_process_probes {
-	struct kx_process_probes *next;
-	struct kx_probes *p;
-	pid_t pid;
-	struct held *held;
-	size_t nheld, held_room;
-	bool *without; /* by id - 1: functions that get no probe here; NULL: none */
-	size_t without_room;
-	/* Modules whose return instructions have probes because return probes are harmful here. */
-	struct risky *risky;
-	size_t nrisky, risky_room;
-	struct kx_links risky_links;
-	unsigned moved; /* which have been said to have moved */
-};
 
 int kx_process_probes_new(struct kx_probes *p, pid_t pid, struct kx_process_probes **out)
 {
@@ -63,7 +36,7 @@ int kx_process_probes_new(struct kx_probes *p, pid_t pid, struct kx_process_prob
 static void close_held(struct kx_process_probes *pp, size_t from)
 {
 	for (; pp->nheld > from; pp->nheld--) {
-		struct held *h = &pp->held[pp->nheld - 1];
+		struct kx_held_module *h = &pp->held[pp->nheld - 1];
 
 		pp->p->modules[h->module].holders--;
 		kx_links_join(&pp->p->ended, &h->sessions);
@@ -90,6 +63,8 @@ void kx_process_probes_free(struct kx_process_probes *pp)
 	say_moved(pp, 0); /* another process may get its number */
 	close_held(pp, 0);
 	kx_links_join(&pp->p->ended, &pp->risky_links);
+	kx_links_join(&pp->p->ended, &pp->withheld_links);
+	free(pp->let_in);
 	free(pp->held);
 	free(pp->without);
 	free(pp->risky);
@@ -113,7 +88,7 @@ void kx_probes_end_links(struct kx_probes *p, struct kx_links *links)
 	kx_links_join(&p->ended, links);
 }
 
-static struct held *find_held(const struct kx_process_probes *pp, uint32_t module)
+static struct kx_held_module *find_held(const struct kx_process_probes *pp, uint32_t module)
 {
 	for (size_t i = 0; i < pp->nheld; i++)
 		if (pp->held[i].module == module)
@@ -203,7 +178,7 @@ static int link_batch(struct kx_process_probes *pp, uint32_t module, enum kx_tra
 }
 
 /* Exits before entries: see attach_batches of probes.c. */
-static int link_standby(struct kx_process_probes *pp, struct held *h, struct kx_err *err)
+static int link_standby(struct kx_process_probes *pp, struct kx_held_module *h, struct kx_err *err)
 {
 	struct kx_module_batches *b = pp->p->modules[h->module].batches;
 	int code = link_batch(pp, h->module, KX_PROG_EXIT, &b->standby_exits, &h->others, err);
@@ -221,7 +196,7 @@ static int replace(struct kx_probes *p, uint32_t module, struct kx_links *closin
 	int code = make_standby(p, module);
 
 	for (struct kx_process_probes *pp = p->processes; pp && !code; pp = pp->next) {
-		struct held *h = find_held(pp, module);
+		struct kx_held_module *h = find_held(pp, module);
 
 		if (h)
 			code = link_standby(pp, h, err);
@@ -235,7 +210,7 @@ static int replace(struct kx_probes *p, uint32_t module, struct kx_links *closin
 		kx_tracer_replace_session(p->tracer, module);
 	kx_probes_say_moved(p, 0, module, KX_DROP_ALL);
 	for (struct kx_process_probes *pp = p->processes; pp; pp = pp->next) {
-		struct held *h = find_held(pp, module);
+		struct kx_held_module *h = find_held(pp, module);
 
 		if (h)
 			kx_links_join(closing, &h->sessions);
@@ -268,7 +243,7 @@ static bool sessions_collide(const struct kx_probes *p)
 	return kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) != KX_MECHANISM_SINGLE;
 }
 
-static int link_all(struct kx_process_probes *pp, struct held *h, struct kx_err *err)
+static int link_all(struct kx_process_probes *pp, struct kx_held_module *h, struct kx_err *err)
 {
 	struct kx_probed_module *m = &pp->p->modules[h->module];
 	struct kx_module_batches *b = m->batches;
@@ -310,7 +285,7 @@ static int hold(struct kx_process_probes *pp, uint32_t module, bool risky, struc
 		code = replace(p, module, &closing, err);
 	if (code)
 		return code;
-	pp->held[pp->nheld++] = (struct held){ .module = module };
+	pp->held[pp->nheld++] = (struct kx_held_module){ .module = module };
 	p->modules[module].holders++;
 	code = link_all(pp, &pp->held[pp->nheld - 1], err);
 	if (code)
@@ -375,7 +350,7 @@ bool kx_probes_left_out(const struct kx_probes *p, pid_t pid, uint32_t id)
 
 	while (pp && pp->pid != pid)
 		pp = pp->next;
-	return pp && is_left_out(pp, id);
+	return pp && (is_left_out(pp, id) || kx_process_probes_withholds(pp, id));
 }
 
 int kx_process_probes_attach(struct kx_process_probes *pp, const struct kx_modules *mods, bool risky,
@@ -417,14 +392,14 @@ int kx_process_probes_inherit(struct kx_process_probes *pp, const struct kx_proc
 }
 
 /* What of the module has such links already; NULL without memory. */
-static struct risky *get_risky(struct kx_process_probes *pp, uint32_t module)
+static struct kx_risky_module *get_risky(struct kx_process_probes *pp, uint32_t module)
 {
 	for (size_t i = 0; i < pp->nrisky; i++)
 		if (pp->risky[i].module == module)
 			return &pp->risky[i];
 	if (KX_ARRAY_RESERVE(pp->risky, pp->risky_room, pp->nrisky))
 		return NULL;
-	pp->risky[pp->nrisky] = (struct risky){ .module = module };
+	pp->risky[pp->nrisky] = (struct kx_risky_module){ .module = module };
 	return &pp->risky[pp->nrisky++];
 }
 
@@ -434,7 +409,7 @@ static int link_risky_exits(struct kx_process_probes *pp, uint32_t module, unsig
 {
 	struct kx_module_batches *b = pp->p->modules[module].batches;
 	struct kx_batch *exits = which == KX_DROP_LEAVES ? &b->risky_leaf_exits : &b->risky_exits;
-	struct risky *r = get_risky(pp, module);
+	struct kx_risky_module *r = get_risky(pp, module);
 	int code = 0;
 
 	if (!r)

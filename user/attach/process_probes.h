@@ -39,8 +39,15 @@ void kx_process_probes_free(struct kx_process_probes *pp);
  * inherit that. Errors: -ENOMEM.
  */
 int kx_process_probes_leave_out(struct kx_process_probes *pp, uint32_t id);
-/* Whether the process is one for which that was asked. */
+/* Whether the process is one for which that was asked, or that withholds it. */
 bool kx_probes_left_out(const struct kx_probes *p, pid_t pid, uint32_t id);
+/*
+ * Links for the withheld functions (kx_probes_options) of the modules among @mods that it has none for. *@n: of how many modules.
+ * Errors: those of kx_uprobe_link; -ESRCH if it has ended.
+ */
+int kx_process_probes_let_in(struct kx_process_probes *pp, const struct kx_modules *mods, size_t *n, struct kx_err *err);
+/* Whether function @id is withheld from it. */
+bool kx_process_probes_withholds(const struct kx_process_probes *pp, uint32_t id);
 /* Whether it will get links for module @module of the selection, if it has that mapped. */
 bool kx_process_probes_wants(const struct kx_process_probes *pp, uint32_t module);
 

@@ -9,6 +9,9 @@
 #include "binary/process_code.h"
 #include "binary/stack_switch.h"
 
+/* The first word of code that a recording in process has put there (tracer/patch_area.h): it was made of code that is looked at elsewhere. */
+#define KXRAY_CODE 0x3168637461706b78
+
 /* Address space of one mapping of which each page's state is asked for: some 10 ms. */
 #define MAX_MAPPING (UINT64_C(4) << 30)
 
@@ -25,6 +28,13 @@ static bool is_module(const struct kx_modules *mods, const struct kx_mapping *m)
 		if (kx_module_has_mapping(&mods->items[i], m))
 			return true;
 	return false;
+}
+
+static bool is_kxrays(struct search *s, const struct kx_mapping *m)
+{
+	uint64_t word;
+
+	return kx_process_code_read(&s->code, m->start, &word, sizeof(word)) == sizeof(word) && word == KXRAY_CODE;
 }
 
 /* Pages that are not in memory hold no code that has run; they stay 0, which is no instruction of interest. */
@@ -61,7 +71,7 @@ static int scan_mapping(void *ctx, const struct kx_mapping *m)
 	size_t present;
 	int found = KX_GENERATED_PLAIN;
 
-	if (!m->executable || kx_mapping_is_kernels(m) || is_module(s->mods, m))
+	if (!m->executable || kx_mapping_is_kernels(m) || is_module(s->mods, m) || is_kxrays(s, m))
 		return found;
 	if (m->end - m->start > MAX_MAPPING)
 		return KX_GENERATED_TOO_MUCH;

@@ -7,11 +7,14 @@
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "tracer/patch_area.h"
+#include "tracer/patch_family.h"
 
 #define NAME "detach"
 
 /* A recorder whose last look is younger than that lives. */
 #define ALIVE_SECONDS 2.0
+/* How long processes are tried again whose threads cannot be stopped. */
+#define WAIT_MS 2000
 
 struct arguments {
 	int32_t *pids;
@@ -69,8 +72,31 @@ static int report(int pid, const struct kx_patch_removal *r)
 	return r->stays || r->foreign ? KX_EXIT_FAILED : KX_EXIT_DONE;
 }
 
+/* Children that were forked while they were recorded, too (--follow). */
+static int detach_family(int pid, const struct kx_patch_family *family)
+{
+	struct kx_patch_family_removal r;
+	struct kx_err err = { 0 };
+
+	if (kx_patch_family_remove(family, WAIT_MS, &r, &err))
+		return kx_cmd_fail(NAME, &err);
+	printf("process %d and what it has forked: %zu %s removed from %zu process%s", pid, r.restored,
+	       r.restored == 1 ? "jump" : "jumps", r.processes, r.processes == 1 ? "" : "es");
+	if (r.foreign)
+		printf(", %zu left that another program has changed", r.foreign);
+	if (r.waiting)
+		printf("; those of %zu more stay for now: %s; try again later\n", r.waiting, r.why);
+	else if (r.stays)
+		printf("; memory that records nothing stays mapped in %zu of them: %s in process %d; try again later\n", r.stays, r.why,
+		       (int)r.pid);
+	else
+		printf(", all memory unmapped\n");
+	return r.waiting || r.stays || r.foreign ? KX_EXIT_FAILED : KX_EXIT_DONE;
+}
+
 static int detach(int pid)
 {
+	struct kx_patch_family family;
 	struct kx_patch_removal removal;
 	struct kx_err err = { 0 };
 
@@ -79,6 +105,8 @@ static int detach(int pid)
 			   pid);
 		return kx_cmd_fail(NAME, &err);
 	}
+	if (!kx_patch_family_find(pid, &family))
+		return detach_family(pid, &family);
 	if (kx_patch_remove(pid, &removal, &err))
 		return kx_cmd_fail(NAME, &err);
 	return report(pid, &removal);

@@ -36,9 +36,11 @@ int kx_in_process_check_arguments(const struct kx_record_arguments *a, struct kx
 
 	if (!o->in_process)
 		return 0;
-	if (o->all || o->command || o->follow || o->npids != 1)
+	if (o->all || o->command || o->npids != 1)
 		return kx_err_set(err, -EINVAL,
-				  "--in-process changes the code of one running process: give it with a single -p PID, without -a, --follow and a command");
+				  "--in-process changes the code of one running process: give it with a single -p PID, without -a and a command");
+	if (o->follow_exact)
+		return kx_err_set(err, -EINVAL, "--in-process needs probes of single processes for children: give --follow without =exact");
 	if (!o->select.ninclude)
 		return kx_err_set(err, -EINVAL, "--in-process needs -f: which functions, as in -f '*'");
 	if (o->select.exits)

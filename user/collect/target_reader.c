@@ -65,7 +65,7 @@ int kx_target_reader_new(const struct kx_target_reader_options *options, struct 
 	r->oldest = options->start_tsc > early ? options->start_tsc - early : 0;
 	r->now = r->newest = options->start_tsc;
 	r->lost_after = UINT64_MAX;
-	kx_target_threads_init(&r->threads, options->in.pid, options->tsc_hz);
+	kx_target_threads_init(&r->threads, &options->in.processes, options->tsc_hz);
 	for (unsigned cpu = 0; cpu < rings->ncpus; cpu++)
 		r->rings[cpu].read = rings->items[cpu].tail;
 	*out = r;
@@ -243,11 +243,13 @@ static bool has_passed(struct kx_target_reader *r, unsigned cpu, const struct st
 	const struct kx_wire_record *slot = &rings->items[cpu].slots[stuck->position & (rings->nslots - 1)];
 	const uint32_t tid = __atomic_load_n(&slot->tid, __ATOMIC_RELAXED);
 	const struct kx_target_thread *thread = kx_target_threads_find(&r->threads, tid);
+	pid_t process = 0;
 
 	if (thread && (thread->clock > stuck->seen ||
 		       (thread->ring == cpu && thread->position > stuck->position)))
 		return true;
-	return tid && tid < KX_TARGET_MAX_TID && kx_target_thread_owner(r->o.in.pid, tid) == KX_THREAD_GONE;
+	return tid && tid < KX_TARGET_MAX_TID &&
+	       kx_target_thread_owner(&r->o.in.processes, tid, &process) == KX_THREAD_GONE;
 }
 
 static bool is_given_up(struct kx_target_reader *r, unsigned cpu, const struct stuck_slot *stuck, uint64_t head)

@@ -30,16 +30,17 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "collect/target_threads.h"
 #include "tracer/ring.h"
 #include "tracer/target_rings.h"
 
 #define KX_TARGET_STUCK 256
 
-/* The rings of one process, borrowed. rings NULL: there are none. */
+/* The rings of one process, or of it and its children; borrowed. rings NULL: there are none. */
 struct kx_target_input {
 	struct kx_rings *rings;
 	struct kx_target_rings *memory; /* which holds them: the heartbeat and the losses */
-	pid_t pid;
+	struct kx_target_processes processes;
 };
 
 struct kx_target_reader_options {

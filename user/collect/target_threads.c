@@ -3,20 +3,21 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 
 /* Threads that are remembered: when there are more, all are forgotten, and asked for again. */
 #define MAX_THREADS (2 * KX_TARGET_MAX_GONE)
 
-void kx_target_threads_init(struct kx_target_threads *t, pid_t pid, uint64_t hz)
+void kx_target_threads_init(struct kx_target_threads *t, const struct kx_target_processes *processes, uint64_t hz)
 {
 	memset(t, 0, sizeof(*t));
-	t->pid = pid;
+	t->processes = *processes;
 	t->hz = hz;
 	t->gone_left = KX_TARGET_MAX_GONE;
 }
@@ -41,11 +42,45 @@ static bool exists(pid_t pid, pid_t tid)
 	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
 }
 
-enum kx_thread_owner kx_target_thread_owner(pid_t pid, uint32_t tid)
+/* The process of a thread; 0: there is none, or the thread has ended and was not waited for. */
+static pid_t process_of(uint32_t tid)
+{
+	char path[32], line[256], state = 'X';
+	int process = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", tid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	/* the state comes first */
+	while (!process && fgets(line, sizeof(line), f))
+		if (sscanf(line, "State: %c", &state) != 1)
+			(void)!sscanf(line, "Tgid: %d", &process);
+	fclose(f);
+	return state == 'Z' || state == 'X' ? 0 : process;
+}
+
+static enum kx_thread_owner owner_among(const struct kx_target_processes *p, uint32_t tid, pid_t *process)
+{
+	if (*process && exists(*process, (pid_t)tid) && p->has(p->ctx, *process))
+		return KX_THREAD_OURS;
+	*process = process_of(tid);
+	if (!*process)
+		return KX_THREAD_GONE;
+	if (p->has(p->ctx, *process))
+		return KX_THREAD_OURS;
+	*process = 0;
+	return KX_THREAD_FOREIGN;
+}
+
+enum kx_thread_owner kx_target_thread_owner(const struct kx_target_processes *p, uint32_t tid, pid_t *process)
 {
 	if (!tid || tid >= KX_TARGET_MAX_TID)
 		return KX_THREAD_FOREIGN;
-	if (exists(pid, (pid_t)tid))
+	if (p->has)
+		return owner_among(p, tid, process);
+	if (exists(p->pid, (pid_t)tid))
 		return KX_THREAD_OURS;
 	return syscall(SYS_tkill, (pid_t)tid, 0) == 0 || errno == EPERM ? KX_THREAD_FOREIGN : KX_THREAD_GONE;
 }
@@ -94,7 +129,9 @@ struct kx_target_thread *kx_target_threads_look_up(struct kx_target_threads *t, 
 	if (!thread)
 		return NULL;
 	if (is_new || now - thread->checked >= t->hz / 10) {
-		owner = kx_target_thread_owner(t->pid, tid);
+		pid_t process = is_new ? 0 : thread->process;
+
+		owner = kx_target_thread_owner(&t->processes, tid, &process);
 		/* one that is not remembered costs memory elsewhere, too */
 		if (owner == KX_THREAD_GONE && (is_new || thread->owner == KX_THREAD_FOREIGN) &&
 		    !allow_gone(t, now))
@@ -102,6 +139,7 @@ struct kx_target_thread *kx_target_threads_look_up(struct kx_target_threads *t, 
 		if (is_new)
 			*thread = (struct kx_target_thread){ .tid = tid };
 		thread->owner = owner;
+		thread->process = process;
 		thread->checked = now;
 	}
 	t->last = thread;

@@ -4,7 +4,9 @@
  * to add calls to the threads of other processes: the kernel is asked whose thread it is, and again after 100 ms, since ids are
  * used again.
  *
- * A thread that does not exist is believed: it may have ended since it wrote the record. Such ids can be made up, which costs memory
+ * With --follow these are the threads of all processes of the recording: children that the process has forked write into the same rings.
+ *
+ * A thread that does not exist, or whose process has ended and was not waited for, is believed: it may have ended since it wrote the record. Such ids can be made up, which costs memory
  * for each: KX_TARGET_MAX_GONE of them are believed, and KX_TARGET_GONE_RATE more with each second.
  */
 #ifndef KX_TARGET_THREADS_H
@@ -30,6 +32,7 @@ enum kx_thread_owner {
 
 struct kx_target_thread {
 	uint32_t tid;
+	pid_t process; /* that it was last found to be of; 0: not known */
 	enum kx_thread_owner owner;
 	uint64_t checked; /* TSC: when the kernel was asked */
 	/* of its newest record: */
@@ -37,9 +40,16 @@ struct kx_target_thread {
 	unsigned ring;
 };
 
+/* Which processes write: @pid, or where @has is given those for which it is true. */
+struct kx_target_processes {
+	pid_t pid;
+	bool (*has)(void *ctx, pid_t pid);
+	void *ctx;
+};
+
 /* Private but for the inline function. */
 struct kx_target_threads {
-	pid_t pid;
+	struct kx_target_processes processes;
 	uint64_t hz; /* ticks a second */
 	struct kx_pair_map index;
 	struct kx_target_thread *items;
@@ -49,12 +59,12 @@ struct kx_target_threads {
 	uint64_t gone_at;	       /* TSC */
 };
 
-/* @pid: the process; @hz: ticks a second. */
-void kx_target_threads_init(struct kx_target_threads *t, pid_t pid, uint64_t hz);
+/* @hz: ticks a second. */
+void kx_target_threads_init(struct kx_target_threads *t, const struct kx_target_processes *processes, uint64_t hz);
 void kx_target_threads_free(struct kx_target_threads *t);
 
-/* Asks the kernel. */
-enum kx_thread_owner kx_target_thread_owner(pid_t pid, uint32_t tid);
+/* Asks the kernel. *@process: what was said before, 0: nothing; becomes the process where it is ours. */
+enum kx_thread_owner kx_target_thread_owner(const struct kx_target_processes *processes, uint32_t tid, pid_t *process);
 
 /* As kx_target_threads_get, but slower. */
 struct kx_target_thread *kx_target_threads_look_up(struct kx_target_threads *t, uint32_t tid, uint64_t now);

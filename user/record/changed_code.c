@@ -128,7 +128,7 @@ static int check_joining(struct kx_process_code *c, const struct kx_selection *s
 	for (size_t i = 0; i < sel->nfunctions && !code; i++) {
 		const struct kx_function *f = &sel->functions[i];
 
-		if (f->module != number || !f->traced ||
+		if (f->module != number || !f->traced || kx_process_probes_withholds(pp, f->id) ||
 		    !function_is_changed(c, sel->modules[number].elf, m->load_bias, &f->plan))
 			continue;
 		code = kx_process_probes_leave_out(pp, f->id);

@@ -87,6 +87,8 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 	case KX_PROCESS_FORKED:
 		if (kx_endings_take(&f->endings, pid))
 			make_ended(f, pid);
+		if (f->c.own_code)
+			f->c.own_code->forked(f->c.ctx, event);
 		make_joined(f, pid, (pid_t)event->parent, event->ns);
 		break;
 	case KX_PROCESS_EXECED:
@@ -94,7 +96,7 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 		f->result.loads += event->kind == KX_PROCESS_MODULES;
 		kx_follow_make_dirty(f, pid);
 		p = kx_followed_find(&f->table, pid);
-		if (p && !p->probes && f->c.own_probes)
+		if (p && (!p->probes || f->c.own_code) && f->c.own_probes)
 			p->since = event->ns;
 		if (p && event->kind == KX_PROCESS_EXECED)
 			p->switch_noticed = false;
@@ -255,6 +257,12 @@ int kx_follow_poll(struct kx_follow *f, struct kx_err *err)
 	if (!code && f->failed)
 		code = kx_err_set(err, -ENOMEM, "no memory for the traced processes");
 	return code;
+}
+
+void kx_follow_rescan(struct kx_follow *f, pid_t pid)
+{
+	if (kx_followed_find(&f->table, pid))
+		kx_follow_make_dirty(f, pid);
 }
 
 void kx_follow_ended(struct kx_follow *f, pid_t pid)

@@ -22,6 +22,14 @@
 #include "select/select.h"
 #include "tracer/tracer.h"
 
+/* Code that the recording itself has put into a process (--in-process), and that children inherit. */
+struct kx_follow_own_code {
+	/* Whether it is in the process: the probes withhold what it records from that (struct kx_probes_options), and from no other. */
+	bool (*is_in)(void *ctx, pid_t pid);
+	/* A process was forked, before it is scanned. */
+	void (*forked)(void *ctx, const struct kx_process_event *event);
+};
+
 /* What it uses of its recording; all borrowed. */
 struct kx_follow_context {
 	struct kx_tracer *tracer;
@@ -37,6 +45,7 @@ struct kx_follow_context {
 	 * that nobody asked for; else all probes are for every process.
 	 */
 	bool own_probes;
+	const struct kx_follow_own_code *own_code; /* NULL: there is none; needs own_probes */
 	const struct kx_filters *filters; /* with -a and own_probes: processes that pass get probes */
 	enum kx_exits exits; /* as the user wants them */
 	const pid_t *pids;   /* traced from the start */
@@ -84,6 +93,9 @@ int kx_follow_poll(struct kx_follow *f, struct kx_err *err);
 
 /* Files that many processes have mapped, read once; borrowed, may be NULL. */
 struct kx_file_cache *kx_follow_files(const struct kx_follow *f);
+
+/* Has the process scanned again by the next kx_follow_poll. */
+void kx_follow_rescan(struct kx_follow *f, pid_t pid);
 
 /* Process @pid has ended, perhaps before the events that announce it were recorded. */
 void kx_follow_ended(struct kx_follow *f, pid_t pid);

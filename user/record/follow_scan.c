@@ -196,6 +196,10 @@ static int look(struct kx_follow *f, struct kx_followed *p, const struct kx_targ
 		code = trace_new(f, before, &proc, err);
 	if (!code && !p->probes && (f->c.own_probes || !(risk.returns_harmless || risk.unknown)))
 		code = kx_process_probes_new(*f->c.probes, p->pid, &p->probes);
+	if (!code && f->c.own_code && !f->c.own_code->is_in(f->c.ctx, p->pid))
+		code = kx_process_probes_let_in(p->probes, mods, &n, err);
+	if (n)
+		kx_followed_has_probes(p, &f->result);
 	if (!code && f->c.own_probes)
 		code = kx_leave_out_of_process(f->c.sel, &proc, p->probes, f->c.notices);
 	if (!code && f->c.own_probes)

@@ -95,7 +95,9 @@ static int attach_user(struct kx_probe_sets *s, struct kx_err *err)
 		.exits_auto = s->exits == KX_EXITS_AUTO,
 		.nargs = s->nargs,
 		.refused = on_refused,
-		.left_out = s->in_process ? is_left_out : NULL,
+		.left_out = s->in_process && !s->follow ? is_left_out : NULL,
+		/* processes that execute a program need them */
+		.withheld = s->in_process && s->follow ? is_left_out : NULL,
 		.exits_moved = on_exits_moved,
 		.ctx = s,
 	};

@@ -81,6 +81,8 @@ static int check_processes(struct recording *r, struct kx_err *err)
 	char why[512];
 	int code;
 
+	if (r->in_process && r->follow)
+		kx_recording_children_poll(r);
 	if (r->follow)
 		return kx_follow_poll(r->follow, err);
 	code = kx_dlopen_watch_check(&r->watch, r->tracer, r->probes.user, &r->sel,
@@ -358,6 +360,7 @@ static void clean_up(struct recording *r, bool started)
 	kx_collector_free(r->collector);
 	kx_in_process_free(r->in_process);
 	kx_recording_late_free(r);
+	kx_recording_children_free(r);
 	kx_process_table_free(r->processes);
 	kx_fdr_writer_free(r->writer);
 	kx_recalibration_free(r);

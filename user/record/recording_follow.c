@@ -3,6 +3,7 @@
 #include "record/recording_internal.h"
 
 #include "record/changed_code.h"
+#include "record/recording_in_process_follow.h"
 
 bool kx_recording_wants_mappings(const struct recording *r)
 {
@@ -62,6 +63,7 @@ int kx_recording_follow(struct recording *r,
 		.notices = &r->notices,
 		.all = r->o->all,
 		.own_probes = has_own_probes(r),
+		.own_code = r->o->in_process ? &kx_recording_own_code : NULL,
 		.filters = &r->o->filters,
 		.exits = r->o->select.exits,
 		.pids = r->targets.pids,

@@ -32,6 +32,8 @@ static bool is_for_uprobes(void *ctx, const struct kx_function *f)
 /* Exits are recorded at the function's own instructions; nothing of it costs what uprobes do, which readers would subtract. */
 static void take_from_uprobes(struct recording *r, struct kx_function *f)
 {
+	if (r->follow)
+		kx_recording_plan_for_children(r, f);
 	r->traits[f->id] &= (uint8_t)~(KX_FUNC_RETURN | KX_FUNC_NO_EXITS);
 	f->plan.exit_kind = KX_EXITS_INSTRUCTION;
 	f->plan.entry.cost = KX_COST_KERNEL;
@@ -52,13 +54,16 @@ int kx_recording_in_process_begin(struct recording *r, struct kx_err *err)
 						 .mods = &r->targets.mods[0],
 						 .sel = &r->sel,
 						 .ring_bytes = r->o->ring_bytes,
+						 .follow = r->follow != NULL,
 						 .is_for_uprobes = is_for_uprobes,
 						 .refused = on_refused,
 						 .failed = on_failed,
 						 .ctx = r };
-	int code = kx_in_process_new(&o, &r->in_process, err);
+	int code = r->follow ? kx_recording_children_check(r, err) : 0;
 	double ns;
 
+	if (!code)
+		code = kx_in_process_new(&o, &r->in_process, err);
 	if (!code)
 		kx_recording_in_process_take(r, 0);
 	if (!code && !kx_in_process_cost(&ns, NULL))
@@ -71,7 +76,9 @@ void kx_recording_in_process_describe(struct recording *r)
 	const size_t before = r->result->in_process.functions;
 
 	kx_in_process_get_counts(r->in_process, &r->result->in_process);
-	r->result->functions += r->result->in_process.functions - before;
+	/* with --follow they have uprobes in processes that execute a program */
+	if (!r->follow)
+		r->result->functions += r->result->in_process.functions - before;
 	if (r->info)
 		json_object_set_new(r->info, "in_process",
 				    json_pack("{s:I,s:I,s:I}", "functions", (json_int_t)r->result->in_process.functions, "jumps",
@@ -83,6 +90,8 @@ int kx_recording_in_process_install(struct recording *r, struct kx_err *err)
 {
 	int code = kx_in_process_install(r->in_process, err);
 
+	if (!code && r->follow)
+		code = kx_recording_children_begin(r, err);
 	if (code)
 		return code;
 	kx_recording_in_process_describe(r);
@@ -114,6 +123,10 @@ void kx_recording_in_process_end(struct recording *r)
 	if (r->priority_raised)
 		kx_reader_priority_restore();
 	r->priority_raised = false;
+	if (r->follow) {
+		kx_recording_children_end(r);
+		return;
+	}
 	if (kx_in_process_remove(r->in_process, &stays, &why))
 		kx_notice(&r->notices,
 			  "the jumps in process %d stay, and record nothing: %s; 'kxray detach -p %d' takes them out later",

@@ -21,6 +21,7 @@
 #include "record/probe_sets.h"
 #include "record/recording.h"
 #include "record/recording_budget.h"
+#include "record/recording_in_process_follow.h"
 #include "record/recording_live.h"
 #include "record/source_places.h"
 #include "record/targets.h"
@@ -56,6 +57,7 @@ struct recording {
 	struct kx_probe_sets probes;
 	struct kx_in_process *in_process; /* NULL: only BPF records */
 	struct kx_recording_late *late;	  /* NULL: libraries that are loaded later are not recorded */
+	struct kx_own_code_children children; /* that have inherited its jumps */
 	double in_process_ns; /* that a call recorded by it takes; 0: not known */
 	bool priority_raised; /* of the thread that reads its rings */
 	struct kx_exit_move_list moves; /* exits that have moved */

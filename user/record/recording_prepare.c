@@ -256,7 +256,7 @@ static int new_collector(struct recording *r, struct kx_err *err)
 	if (r->in_process)
 		o.input.target = (struct kx_target_input){ .rings = kx_in_process_rings(r->in_process),
 							   .memory = kx_in_process_memory(r->in_process),
-							   .pid = r->targets.pids[0] };
+							   .processes = kx_recording_target_processes(r) };
 	return kx_collector_new(&o, &r->collector, err);
 }
 
@@ -400,7 +400,7 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 {
 	int code = watch_for_returns(r, err);
 
-	return !code && r->o->in_process ? kx_recording_late_watch(r, err) : code;
+	return !code && r->o->in_process && !r->follow ? kx_recording_late_watch(r, err) : code;
 }
 
 int kx_recording_prepare(struct recording *r, struct kx_err *err)

@@ -254,6 +254,16 @@ int kx_keeper_guard_patches(pid_t pid)
 	return code == -EPIPE ? -ENODEV : code;
 }
 
+int kx_keeper_guard_family(pid_t pid, const struct kx_patch_family *family)
+{
+	struct kx_keeper_message m = { .action = KX_KEEPER_GUARD_FAMILY, .count = (uint32_t)pid };
+	int code = -ENODEV;
+
+	if (kx_keeper_pid() && !keeper.left)
+		code = answer_of(send_part(begin(&m), family, sizeof(*family)));
+	return code == -EPIPE ? -ENODEV : code;
+}
+
 void kx_keeper_release_patches(pid_t pid)
 {
 	struct kx_keeper_message m = { .action = KX_KEEPER_RELEASE_PATCHES, .count = (uint32_t)pid };

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "tracer/patch_family.h"
 #include "tracer/uprobe_syscalls.h"
 
 /* The name in ps(1). `pkill kxray` must not match it. */
@@ -76,6 +77,8 @@ void kx_keeper_guard_output(const char *path);
  * To be called before they are put in. Errors: -ENODEV (there is no keeper), -ESRCH, -ENOMEM.
  */
 int kx_keeper_guard_patches(pid_t pid);
+/* And out of all processes that share them with process @pid, which is guarded, whether that lives then or not. Errors: as above. */
+int kx_keeper_guard_family(pid_t pid, const struct kx_patch_family *family);
 /* They are out, or the process has ended. */
 void kx_keeper_release_patches(pid_t pid);
 

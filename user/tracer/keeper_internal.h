@@ -18,6 +18,7 @@ enum kx_keeper_action {
 	KX_KEEPER_RELEASE, /* the same; links of a process with a debugger wait. Answer: how many */
 	KX_KEEPER_GUARD,  /* a path follows */
 	KX_KEEPER_GUARD_PATCHES, /* .count is a PID */
+	KX_KEEPER_GUARD_FAMILY, /* the same, which is guarded; its struct kx_patch_family follows */
 	KX_KEEPER_RELEASE_PATCHES, /* the same */
 	KX_KEEPER_HIDE,
 	KX_KEEPER_STOP,	  /* answered by 1 if links wait or patches are guarded: then it stays */

@@ -12,6 +12,8 @@
 #include "tracer/patch_area.h"
 
 #define START_FIELD 22 /* in /proc/PID/stat */
+/* How long processes are tried again in one go. */
+#define FAMILY_MS 100
 
 #define QUICK_TRIES    5
 #define TRIES	       65
@@ -43,6 +45,16 @@ int kx_guarded_patches_add(struct kx_guarded_patches *g, pid_t pid)
 	return 0;
 }
 
+int kx_guarded_patches_share(struct kx_guarded_patches *g, pid_t pid, const struct kx_patch_family *family)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (g->items[i].pid == pid) {
+			g->items[i].family = *family;
+			return 0;
+		}
+	return -ESRCH;
+}
+
 void kx_guarded_patches_drop(struct kx_guarded_patches *g, pid_t pid)
 {
 	for (size_t i = g->n; i--;)
@@ -53,14 +65,23 @@ void kx_guarded_patches_drop(struct kx_guarded_patches *g, pid_t pid)
 /* Whether it needs another try. */
 static bool remains(struct kx_guarded_patch *p)
 {
+	struct kx_patch_family_removal family = { 0 };
 	struct kx_patch_removal removal;
-	int code = kx_patch_remove(p->pid, &removal, NULL);
+	bool stays;
+	int code;
 
 	p->tries++;
 	p->next = kx_monotonic_seconds() + (p->tries < QUICK_TRIES ? 0 : p->tries < TRIES ? 1 : 10);
-	if (!code)
-		return removal.stays && p->tries < TRIES_TO_UNMAP;
-	return code != -ESRCH;
+	if (p->family.inode && (kx_patch_family_remove(&p->family, FAMILY_MS, &family, NULL) || family.waiting))
+		return true;
+	stays = family.stays;
+	if (start_of(p->pid) == p->start) {
+		code = kx_patch_remove(p->pid, &removal, NULL);
+		if (code && code != -ESRCH)
+			return true;
+		stays |= !code && removal.stays;
+	}
+	return stays && p->tries < TRIES_TO_UNMAP;
 }
 
 size_t kx_guarded_patches_remove(struct kx_guarded_patches *g)
@@ -68,7 +89,8 @@ size_t kx_guarded_patches_remove(struct kx_guarded_patches *g)
 	for (size_t i = g->n; i--;) {
 		struct kx_guarded_patch *p = &g->items[i];
 
-		if (start_of(p->pid) != p->start ||
+		/* its children may live on */
+		if ((!p->family.inode && start_of(p->pid) != p->start) ||
 		    (kx_monotonic_seconds() >= p->next && !remains(p)))
 			*p = g->items[--g->n];
 	}

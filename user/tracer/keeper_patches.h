@@ -6,12 +6,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "tracer/patch_family.h"
+
 struct kx_guarded_patch {
 	pid_t pid;
 	unsigned long long start; /* of /proc/PID/stat: another process that gets the number later
 				     is not touched */
 	unsigned tries;
 	double next; /* CLOCK_MONOTONIC, seconds: not tried again before */
+	struct kx_patch_family family; /* inode 0: there is none */
 };
 
 struct kx_guarded_patches {
@@ -21,6 +24,8 @@ struct kx_guarded_patches {
 
 /* Errors: -ESRCH, -ENOMEM. */
 int kx_guarded_patches_add(struct kx_guarded_patches *g, pid_t pid);
+/* Process @pid shares them: all that do are meant. Errors: -ESRCH: it is not guarded. */
+int kx_guarded_patches_share(struct kx_guarded_patches *g, pid_t pid, const struct kx_patch_family *family);
 void kx_guarded_patches_drop(struct kx_guarded_patches *g, pid_t pid);
 
 /*

@@ -309,6 +309,15 @@ static int guard(struct keeper *k, const struct kx_keeper_message *m)
 	return 0;
 }
 
+static int guard_family(struct keeper *k, const struct kx_keeper_message *m)
+{
+	struct kx_patch_family *family = receive(k, sizeof(*family));
+	const int code = kx_guarded_patches_share(&k->patches, (pid_t)m->count, family);
+
+	free(family);
+	return code;
+}
+
 static void remove_temporary_files(const struct keeper *k)
 {
 	for (size_t i = 0; i < k->noutputs; i++) {
@@ -391,6 +400,8 @@ static int handle(struct keeper *k, struct kx_keeper_message *m)
 		return guard(k, m);
 	case KX_KEEPER_GUARD_PATCHES:
 		return kx_guarded_patches_add(&k->patches, (pid_t)m->count);
+	case KX_KEEPER_GUARD_FAMILY:
+		return guard_family(k, m);
 	case KX_KEEPER_RELEASE_PATCHES:
 		kx_guarded_patches_drop(&k->patches, (pid_t)m->count);
 		return 0;

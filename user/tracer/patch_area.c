@@ -471,6 +471,10 @@ int kx_patch_enable(const struct kx_patch_area *area, bool enabled)
 	const uint32_t value = enabled;
 	const uint64_t at = area->table->head + offsetof(struct kx_patch_head, enabled);
 
+	if (area->head) {
+		__atomic_store_n(&area->head->enabled, value, __ATOMIC_SEQ_CST);
+		return 0;
+	}
 	return pwrite(area->mem, &value, sizeof(value), (off_t)at) == (ssize_t)sizeof(value)
 		       ? 0
 		       : -ESRCH;

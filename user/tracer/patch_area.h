@@ -3,8 +3,8 @@
  * What an in-process recording maps into its target, and how its jumps are found and taken out again, by kxray, its keeper or a later
  * `kxray detach`. All of it is plain memory; nothing in it is a library, a thread or a file.
  *
- *     head     one private page a code area, with MADV_WIPEONFORK: whether calls are recorded. A forked child finds zeros, and records
- *              nothing.
+ *     head     one page a code area: whether calls are recorded. Private, with MADV_WIPEONFORK: a forked child finds zeros, and
+ *              records nothing. With --follow shared, and mapped here: one flag for the process and the children that it forks.
  *     code     shared memory, executable in the target and writable here: kx_patch_table at its start, the recorder's code,
  *              trampolines, stubs. Sparse: only touched pages take memory.
  *     far      the same, for stubs of the last byte of jumps (attach/jump_space.h); one a code area
@@ -68,6 +68,7 @@ struct kx_patch_table {
 struct kx_patch_area {
 	pid_t pid;
 	int mem;		     /* /proc/PID/mem */
+	struct kx_patch_head *head;   /* mapped here if it is shared; NULL: it is private */
 	struct kx_patch_table *table; /* mapped here; the start of `code` */
 	uint8_t *code, *far;	     /* mapped here */
 	/* Of the module, borrowed: nothing is written unless they are there (patch_texts.h). NULL: they stay for sure. */
@@ -108,13 +109,14 @@ int kx_patch_make_writable(struct kx_patch_job *jobs, size_t njobs, double *stop
 #define KX_PATCH_TRIES 50
 int kx_patch_install(struct kx_patch_job *jobs, size_t njobs, struct kx_patch_times *times, struct kx_err *err);
 
-/* Sets head->enabled. Errors: -ESRCH (the process has ended, or calls execve). */
+/* Sets head->enabled; where it is shared, for all processes that have it. Errors: -ESRCH (the process has ended, or calls execve). */
 int kx_patch_enable(const struct kx_patch_area *area, bool enabled);
 
 struct kx_patch_removal {
 	size_t areas;	   /* code areas that were found, and rings that belong to none */
 	size_t restored;   /* sites that have their old bytes again */
 	size_t foreign;	   /* sites that hold other bytes than the jump and the old ones: they stay */
+	bool shared;	   /* their flag is shared with forked children: see patch_family.h */
 	bool stays;	   /* something stays mapped, inert, or writable: see why */
 	char why[256];	   /* a sentence without a full stop: "a thread is inside one of its functions" */
 	double stopped_ms; /* the longest time for which threads were stopped */
@@ -125,12 +127,14 @@ struct kx_patch_removal {
  * threads, writes the old bytes back where the jumps still are, makes the texts read-only and unmaps the areas if no thread can be inside.
  * Nothing of kxray there is no error (areas is 0). May be called again where something stays.
  *
- * Errors: -ESRCH; -EPERM; -ENOMEM; -EBUSY: a debugger has it, or threads cannot be stopped. Nothing but `enabled` has changed then; try again later.
- * This process may be killed at any step: the target goes on, and a later call does the rest.
+ * Errors: -ESRCH; -EPERM; -ENOMEM; -EBUSY: a debugger has it, another process shares its memory (vfork), or threads cannot be stopped. Nothing
+ * but `enabled` has changed then; try again later. This process may be killed at any step: the target goes on, and a later call does the rest.
  */
 int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err);
 /* The same for the code area at @code alone, and not for its rings, when its module was unloaded. */
 int kx_patch_remove_area(pid_t pid, uint64_t code, struct kx_patch_removal *out, struct kx_err *err);
+/* The same, while other processes that share the areas go on recording: a shared flag stays as it is. */
+int kx_patch_remove_alone(pid_t pid, struct kx_patch_removal *out, struct kx_err *err);
 
 /* Whether a living recorder reads the process's rings: a heartbeat in them is younger than @seconds. Takes 10 ms. */
 bool kx_patch_is_read(pid_t pid, double seconds);

@@ -51,10 +51,17 @@ static bool is_head(const struct kx_patch_finds *f, int mem, uint64_t at)
 	const struct kx_patch_segment *s = segment_of(f, at, KX_PATCH_PAGE);
 	struct kx_patch_head head;
 
-	if (!s || s->kind != KX_SEGMENT_PLAIN || s->executable ||
+	if (!s || (s->kind != KX_SEGMENT_PLAIN && s->kind != KX_SEGMENT_SHARED) || s->executable ||
 	    !read_all(mem, at, &head, sizeof(head)))
 		return false;
 	return head.magic == KX_PATCH_MAGIC || (!head.magic && !head.rings);
+}
+
+static bool is_shared(const struct kx_patch_finds *f, uint64_t at)
+{
+	const struct kx_patch_segment *s = segment_of(f, at, KX_PATCH_PAGE);
+
+	return s && s->kind == KX_SEGMENT_SHARED;
 }
 
 static bool is_rings(const struct kx_patch_finds *f, int mem, uint64_t at, uint64_t size)
@@ -107,6 +114,7 @@ static int add_area(struct kx_patch_finds *f, int mem, const struct kx_patch_seg
 	}
 	f->items[f->n++] = (struct kx_patch_found){ .table = table,
 						    .has_head = is_head(f, mem, head.head),
+						    .head_is_shared = is_shared(f, head.head),
 						    .has_far = is_far(f, head.far, head.far_size),
 						    .has_rings = is_rings(f, mem, head.rings,
 									  head.rings_size) };

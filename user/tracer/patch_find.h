@@ -26,7 +26,8 @@ struct kx_patch_segment {
 
 struct kx_patch_found {
 	struct kx_patch_table *table; /* a copy, with its sites */
-	bool has_head;		      /* the page is there; a forked child's is empty */
+	bool has_head;		      /* the page is there; a forked child's is empty, unless */
+	bool head_is_shared;	      /* with its children */
 	bool has_far, has_rings;
 };
 

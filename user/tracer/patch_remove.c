@@ -17,6 +17,7 @@
 #include "tracer/patch_pause.h"
 #include "tracer/patch_texts.h"
 #include "tracer/patch_write.h"
+#include "tracer/process_state.h"
 #include "tracer/remote_calls.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_stub.h"
@@ -38,6 +39,7 @@ struct removal {
 	struct kx_remote_range *areas; /* code and far of each */
 	bool *inside;		       /* by area */
 	bool writable;		       /* texts stay so, as no thread can make system calls now */
+	bool alone;		       /* other processes go on recording */
 	struct kx_patch_removal *out;
 	struct kx_err *err;
 };
@@ -63,9 +65,10 @@ static void disable(const struct removal *r)
 
 	for (size_t i = 0; i < r->finds.n; i++) {
 		const uint64_t at = r->finds.items[i].table->head;
+		const bool stays = r->alone && r->finds.items[i].head_is_shared;
 		uint64_t magic;
 
-		if (r->finds.items[i].has_head &&
+		if (r->finds.items[i].has_head && !stays &&
 		    pread(r->mem, &magic, sizeof(magic), (off_t)at) == sizeof(magic) &&
 		    magic == KX_PATCH_MAGIC)
 			(void)!pwrite(r->mem, &no, sizeof(no),
@@ -368,7 +371,7 @@ static void keep_only(struct kx_patch_finds *f, uint64_t code)
 static int remove_all(struct removal *r, uint64_t only)
 {
 	char name[32];
-	pid_t tracer;
+	pid_t tracer, sharer;
 	int code = kx_patch_find(kx_remote_view(r->pid), r->mem, &r->finds);
 
 	if (code)
@@ -376,9 +379,15 @@ static int remove_all(struct removal *r, uint64_t only)
 	if (only)
 		keep_only(&r->finds, only);
 	r->out->areas = r->finds.n + r->finds.nrings;
+	for (size_t i = 0; i < r->finds.n; i++)
+		r->out->shared |= r->finds.items[i].has_head && r->finds.items[i].head_is_shared;
 	if (!r->out->areas)
 		return 0;
 	disable(r);
+	sharer = kx_process_state_sharer(kx_remote_view(r->pid));
+	if (sharer)
+		return kx_err_set(r->err, -EBUSY, "process %d runs in the memory of process %d, as after vfork: try again later",
+				  (int)sharer, (int)r->pid);
 	tracer = kx_tracer_of(r->pid, name, sizeof(name));
 	if (tracer)
 		return kx_err_set(r->err, -EBUSY,
@@ -406,10 +415,10 @@ static void remove_stub(struct removal *r)
 		stays(r, err.text);
 }
 
-static int open_and_remove(pid_t pid, uint64_t only, struct kx_patch_removal *out,
-			   struct kx_err *err)
+/* @alone, @only: see kx_patch_remove_alone and remove_all. */
+static int remove_from(pid_t pid, bool alone, uint64_t only, struct kx_patch_removal *out, struct kx_err *err)
 {
-	struct removal r = { .pid = pid, .out = out, .err = err };
+	struct removal r = { .pid = pid, .alone = alone, .out = out, .err = err };
 	int code;
 
 	*out = (struct kx_patch_removal){ 0 };
@@ -429,12 +438,17 @@ static int open_and_remove(pid_t pid, uint64_t only, struct kx_patch_removal *ou
 
 int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err)
 {
-	return open_and_remove(pid, 0, out, err);
+	return remove_from(pid, false, 0, out, err);
 }
 
 int kx_patch_remove_area(pid_t pid, uint64_t code, struct kx_patch_removal *out, struct kx_err *err)
 {
-	return open_and_remove(pid, code, out, err);
+	return remove_from(pid, false, code, out, err);
+}
+
+int kx_patch_remove_alone(pid_t pid, struct kx_patch_removal *out, struct kx_err *err)
+{
+	return remove_from(pid, true, 0, out, err);
 }
 
 /* TSC ticks of a second, nearly. */

@@ -39,7 +39,7 @@ counted() {
 }
 
 printf '%-44s %6s %7s %8s %8s %7s\n' what runs harmed refused inexact failed
-for way in inprocess inprocess-leave inprocess-late; do
+for way in inprocess inprocess-leave inprocess-late inprocess-follow inprocess-follow-late; do
 	tests/hazards/run.py --runs "$runs" --ways $way --jobs "$(nproc)" >"$logs/$way.txt" 2>&1
 	# shellcheck disable=SC2046
 	row "programs, $way" $(columns "$logs/$way.txt")

@@ -32,7 +32,7 @@ class Hazard:
 
 # kxray starts the program in these ways: nothing can be done to it or beside it before.
 _ATTACHED_ONLY = {way: "only for a running program" for way in ("command", "unasked")}
-_UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "return", "instruction", "none", "inprocess")}
+_UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "return", "instruction", "none", "inprocess", "inprocess-follow")}
 _CORO = ("next", "yield", "leaf", "step", "signalled")
 # Documented in the help of --exits
 _THROWS = {"return": "return probes abort programs that throw, as the help of --exits says"}
@@ -103,7 +103,7 @@ def beside_of(action):
     return beside
 
 
-IN_PROCESS = ("inprocess", "inprocess-leave", "inprocess-late")
+IN_PROCESS = ("inprocess", "inprocess-leave", "inprocess-late", "inprocess-follow", "inprocess-follow-late")
 
 
 def stop_and_go(run):
@@ -125,7 +125,7 @@ def row(name, target, *arguments, **more):
     return Hazard(name, target, arguments, only=IN_PROCESS, **more)
 
 
-_NOT_COUNTED = {"inprocess": None}
+_NOT_COUNTED = {"inprocess": None, "inprocess-follow": None}
 _OWN_FAULT = "the program destroys what kxray has put into it"
 
 HAZARDS = [
@@ -144,10 +144,11 @@ HAZARDS = [
     Hazard("Go growing stacks", "go-stacks", functions=("main.hz_*",)),
     Hazard("recursion of a million", "recursion"),
     Hazard("500 threads", "threads"),
-    Hazard("fork vfork spawn", "processes"),
+    # Some ms pass until programs that children execute get uprobes for what is recorded in process.
+    Hazard("fork vfork spawn", "processes", counts={"inprocess-follow": None}),
     Hazard("clone(CLONE_VM)", "clonevm"),
     # Only the last of the programs prints, with its own calls.
-    Hazard("20 execs", "execs", counts={way: None for way in ("attach", "return", "instruction", "none", "inprocess")}),
+    Hazard("20 execs", "execs", counts={way: None for way in ("attach", "return", "instruction", "none", "inprocess", "inprocess-follow")}),
     Hazard("seccomp strict", "seccomp"),
     Hazard("seccomp filter", "seccomp", ("filter",)),
     Hazard("signals on other stack", "signals"),
@@ -216,7 +217,8 @@ HAZARDS = [
     row("exec all the time", "execs", "100", counts=_NOT_COUNTED),
     row("posix_spawn all the time", "churn", "spawn"),
     row("fork all the time", "churn", "fork"),
-    row("raw fork all the time", "churn", "raw"),
+    # Their children do not know their ids, and lose the jumps for uprobes.
+    row("raw fork all the time", "churn", "raw", counts={"inprocess-follow": None}),
     row("threads all the time", "churn", "threads"),
     row("exit at once", "churn", "exit", counts=_NOT_COUNTED),
     row("tiny signal stack", "stacks", "signals"),

@@ -67,10 +67,10 @@ def check_left(run):
         raise ValueError(f"{changed} bytes of the program differ from its file after a recording")
 
 
-def record_once(run, refused, before=None):
+def record_once(run, options, refused, before=None):
     """One recording from beginning to end while the target works. Returns whether it recorded."""
     begin = time.monotonic()
-    child = run.start_kxray("kxray", ["--in-process", "-p", str(run.target.pid)])
+    child = run.start_kxray("kxray", [*options, "-p", str(run.target.pid)])
     if before:
         before()
     run.wait_for(lambda: "kxray: recording " in run.out("kxray", "err") or child.poll() is not None, "kxray does not record")
@@ -95,7 +95,7 @@ def record_once(run, refused, before=None):
     return records
 
 
-def late(run):
+def late(run, options):
     """
     Recordings come and go while the target works; the first begins at a random moment around the target's first call. Returns
     its status and what was refused.
@@ -111,9 +111,9 @@ def late(run):
         time.sleep(0.6 * attach)
         random_pause(0.6 * attach)
         run.go()
-    again = record_once(run, refused, go)
+    again = record_once(run, options, refused, go)
     while again and run.target.poll() is None:
-        again = record_once(run, refused)
+        again = record_once(run, options, refused)
     status = run.end_of(run.target, "the target")
     if beside:
         next(beside, None)

@@ -50,15 +50,17 @@ WAYS = {
     "multi": (["--mechanism=multi"], False, "own"),  # only for rows that name it
     "single": (["--mechanism=single"], False, "own"),  # the same
     "leave": ([], False, None),  # kxray ends while the target works
-    "inprocess": (["--in-process"], False, "own"),  # these three only if asked for
+    "inprocess": (["--in-process"], False, "own"),  # these five only if asked for
     "inprocess-leave": (["--in-process"], False, None),  # kxray ends while the target works
     "inprocess-late": (["--in-process"], False, None),  # recordings begin and end while the target works
+    "inprocess-follow": (["--in-process", "--follow"], False, "calls"),
+    "inprocess-follow-late": (["--in-process", "--follow"], False, None),  # the same with children
     "bpftrace": ([], False, "calls"),  # bpftrace in kxray's place; only with --compare
     "perf": ([], False, "calls"),  # the same with perf probe and perf stat
 }
 DEFAULT_WAYS = ["attach", "command"]
 PEERS = ["bpftrace", "perf"]
-IN_PROCESS = ["inprocess", "inprocess-leave", "inprocess-late"]
+IN_PROCESS = ["inprocess", "inprocess-leave", "inprocess-late", "inprocess-follow", "inprocess-follow-late"]
 NAMED_WAYS = ["multi", "single", *IN_PROCESS, *PEERS]
 UPROBE_EVENTS = "/sys/kernel/tracing/uprobe_events"
 
@@ -315,9 +317,9 @@ def one(hazard, way, expected, keep):
     try:
         try:
             refused = left = None
-            if way == "inprocess-late":
+            if way.startswith("inprocess") and way.endswith("late"):
                 run.start_target()
-                status, left = in_process.late(run)
+                status, left = in_process.late(run, WAYS[way][0])
             else:
                 status = run.commanded(way) if starts else run.attached(way)
         except Refused as why:

@@ -137,7 +137,6 @@ here=(-p "$TARGET_PID" -f 'hz_*')
 refused "no -p" "-p PID" -f 'hz_*'
 refused "-a" "-a" -a -f "$BUILD/tests/hazards/loop:hz_*"
 refused "a command" "-p PID" -f 'hz_*' -- true
-refused "--follow" "--follow" "${here[@]}" --follow
 refused "no -f" "-f" -p "$TARGET_PID"
 refused "--exits" "--exits" "${here[@]}" --exits=none
 refused "--args" "--args" "${here[@]}" --args 2

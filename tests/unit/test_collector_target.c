@@ -565,6 +565,48 @@ static void test_thread_ids(void **state)
 	kx_target_threads_free(&t);
 }
 
+static pid_t a_child;
+
+static bool has_child(void *ctx, pid_t pid)
+{
+	(void)ctx;
+	return pid == a_child || pid == getpid();
+}
+
+/* With --follow: those of children, which may have ended, and of no other process. */
+static void test_thread_ids_of_children(void **state)
+{
+	const struct kx_target_processes family = { .pid = getpid(), .has = has_child };
+	siginfo_t ended;
+	pid_t process = 0;
+
+	(void)state;
+	a_child = fork();
+	if (!a_child) {
+		pause();
+		_exit(0);
+	}
+	assert_true(a_child > 0);
+	assert_int_equal(kx_target_thread_owner(&family, (uint32_t)a_child, &process), KX_THREAD_OURS);
+	assert_int_equal(process, a_child);
+	assert_int_equal(kx_target_thread_owner(&family, (uint32_t)a_child, &process), KX_THREAD_OURS);
+	process = 0;
+	assert_int_equal(kx_target_thread_owner(&family, tids[0], &process), KX_THREAD_OURS);
+	assert_int_equal(process, getpid());
+	/* what was known of another id is no help */
+	process = getpid();
+	assert_int_equal(kx_target_thread_owner(&family, foreign, &process), KX_THREAD_FOREIGN);
+	assert_int_equal(process, 0);
+	assert_int_equal(kx_target_thread_owner(&family, tids[2], &process), KX_THREAD_GONE);
+
+	assert_int_equal(kill(a_child, SIGKILL), 0);
+	assert_int_equal(waitid(P_PID, (id_t)a_child, &ended, WEXITED | WNOWAIT), 0);
+	process = 0;
+	assert_int_equal(kx_target_thread_owner(&family, (uint32_t)a_child, &process), KX_THREAD_GONE);
+	assert_int_equal(waitpid(a_child, NULL, 0), a_child);
+	assert_int_equal(kx_target_thread_owner(&family, (uint32_t)a_child, &process), KX_THREAD_GONE);
+}
+
 static void test_heartbeat_and_epoch(void **state)
 {
 	struct rig r;
@@ -789,6 +831,7 @@ int main(void)
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_old_records),
 		cmocka_unit_test(test_thread_ids),
+		cmocka_unit_test(test_thread_ids_of_children),
 		cmocka_unit_test(test_heartbeat_and_epoch),
 		cmocka_unit_test(test_losses_of_both),
 		cmocka_unit_test(test_losses_of_one_thread),

@@ -320,11 +320,17 @@ int kx_process_probes_hold_all(struct kx_probes *p, uint32_t module, struct kx_e
 	return code;
 }
 
+/* All of a module's functions may be withheld. */
+static bool is_empty(const struct kx_module_batches *b)
+{
+	return !b->exits.count && !b->leaves.count && !b->returns.count && !b->entries.count;
+}
+
 bool kx_process_probes_wants(const struct kx_process_probes *pp, uint32_t module)
 {
 	const struct kx_probed_module *m = &pp->p->modules[module];
 
-	return m->attached && m->is_private && !find_held(pp, module);
+	return m->attached && m->is_private && !is_empty(m->batches) && !find_held(pp, module);
 }
 
 int kx_process_probes_leave_out(struct kx_process_probes *pp, uint32_t id)

@@ -456,7 +456,10 @@ static const struct kx_option recording[] = {
 		    "more than by uprobes, and its threads are stopped for some milliseconds at the start and at the end; kxray-safety(7) says "
 		    "what is done, which processes and functions are refused, and when not to use it. Functions that are refused keep uprobes; "
 		    "'kxray functions --in-process' names the reasons. Libraries that are loaded while kxray records are recorded, too, also "
-		    "those that -f names and that are not there at first. What is not harmless for the process as a whole ends the command." },
+		    "those that -f names and that are not there at first. What is not harmless for the process as a whole ends the command.\n\n"
+		    "Children that the process forks record nothing, or with --follow as it does, from their first instruction on and also "
+		    "when it has ended. What a child executes gets uprobes some milliseconds later, as do children that were forked "
+		    "before the recording began. Linux 6.10 is needed for that, and --follow=exact does not go with it." },
 	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, FIELD(fail_on_loss),
 	  .help = "exit with status 3 if any event was lost" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, FIELD(json),

@@ -343,8 +343,10 @@ struct kx_process_event {
 	__u32 parent; /* KX_PROCESS_FORKED */
 	__u32 child;  /* the same: KX_CHILD_... */
 	__u64 ns;     /* CLOCK_MONOTONIC */
-	/* KX_PROCESS_FORKED: where the kernel writes the child's id before it runs (CLONE_CHILD_SETTID), from its thread pointer on; or
-	 * KX_NO_TID */
+	/*
+	 * KX_PROCESS_FORKED: where the kernel writes the child's id before it runs (CLONE_CHILD_SETTID), from its thread
+	 * pointer on; or KX_NO_TID
+	 */
 	__u64 tid_at;
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 5 s
+# run: parallel, 6 s
 # record --in-process --follow: each process of a family that forks and executes has exactly the calls that it counts itself, also when
 # its parent has ended; and none of their codes keeps a byte of kxray, whoever is killed. More: the ways inprocess-follow of tests/hazards.
 . "$(dirname "$0")/../lib.sh"

@@ -6,7 +6,8 @@
 #include "attach/in_process_internal.h"
 #include "tracer/keeper.h"
 
-/* How long a process is waited for whose threads cannot be stopped: a child of vfork runs in its memory. */
+/* How long a process is waited for whose threads cannot be stopped: a child of vfork runs in its
+ * memory. */
 #define WAIT_MS 2000
 
 bool kx_in_process_is_inherited(const struct kx_in_process *p, pid_t pid)
@@ -37,7 +38,8 @@ int kx_in_process_leave(struct kx_in_process *p, pid_t pid, bool *stays, struct 
 	return code;
 }
 
-int kx_in_process_remove_family(struct kx_in_process *p, struct kx_patch_family_removal *out, struct kx_err *err)
+int kx_in_process_remove_family(struct kx_in_process *p, struct kx_patch_family_removal *out,
+				struct kx_err *err)
 {
 	struct kx_patch_family_removal removal;
 	int code = kx_patch_family_remove(&p->family, WAIT_MS, &removal, err);
@@ -55,7 +57,9 @@ int kx_in_process_share_family(struct kx_in_process *p, struct kx_err *err)
 	int code = kx_patch_family_make(p->o.pid, p->rings_at, p->rings_size, &p->family);
 
 	if (code)
-		return kx_err_set(err, code, "the memory shared with process %d cannot be looked at: %s", (int)p->o.pid, strerror(-code));
+		return kx_err_set(err, code,
+				  "the memory shared with process %d cannot be looked at: %s",
+				  (int)p->o.pid, strerror(-code));
 	kx_keeper_guard_family(p->o.pid, &p->family);
 	return 0;
 }

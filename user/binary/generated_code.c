@@ -9,7 +9,7 @@
 #include "binary/process_code.h"
 #include "binary/stack_switch.h"
 
-/* The first word of code that a recording in process has put there (tracer/patch_area.h): it was made of code that is looked at elsewhere. */
+/* The first word of what a recording in process has put there (tracer/patch_area.h): made of code that is looked at elsewhere. */
 #define KXRAY_CODE 0x3168637461706b78
 
 /* Address space of one mapping of which each page's state is asked for: some 10 ms. */

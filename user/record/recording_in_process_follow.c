@@ -9,6 +9,10 @@
 #include "base/array.h"
 #include "base/monotonic.h"
 #include "record/recording_internal.h"
+#include "tracer/process_state.h"
+
+/* One that cannot be stopped would be disturbed by each: then its jumps stay until the end. */
+#define MOST_TRIES 20
 
 static struct kx_stray *find(struct recording *r, pid_t pid)
 {
@@ -42,7 +46,8 @@ static void notice_late(struct recording *r, const struct kx_stray *s)
 	if (!s->is_late || r->children.late++)
 		return;
 	kx_notice(&r->notices,
-		  "process %d was forked without the C library, or into a PID namespace: calls that it has made until now are recorded "
+		  "process %d was forked without the C library, or into a PID namespace: calls "
+		  "that it has made until now are recorded "
 		  "as its parent's; from now on it has uprobes",
 		  (int)s->pid);
 }
@@ -53,8 +58,9 @@ static void expel(struct recording *r, struct kx_stray *s)
 	bool stays;
 	int code;
 
-	if (s->is_out)
+	if (s->is_out || s->tries == MOST_TRIES)
 		return;
+	s->tries++;
 	if (!kx_in_process_is_inherited(r->in_process, s->pid)) {
 		forget(r, s->pid);
 		return;
@@ -84,13 +90,15 @@ static bool is_in(void *ctx, pid_t pid)
 /* Whether glibc's id of the child's thread is the kernel's. */
 static bool knows_itself(const struct recording *r, const struct kx_process_event *e)
 {
-	return e->tid_at == kx_in_process_get_tid_offset(r->in_process) && !(e->child & KX_CHILD_NAMESPACED);
+	return e->tid_at == kx_in_process_get_tid_offset(r->in_process) &&
+	       !(e->child & KX_CHILD_NAMESPACED);
 }
 
 static void forked(void *ctx, const struct kx_process_event *e)
 {
 	struct recording *r = ctx;
-	const bool early = !r->children.installed || e->ns < r->children.installed || find(r, (pid_t)e->parent);
+	const bool early = !r->children.installed || e->ns < r->children.installed ||
+			   find(r, (pid_t)e->parent);
 	struct kx_stray *s;
 
 	if (!r->in_process)
@@ -115,21 +123,30 @@ static bool is_followed(void *ctx, pid_t pid)
 
 struct kx_target_processes kx_recording_target_processes(struct recording *r)
 {
-	return (struct kx_target_processes){ .pid = r->targets.pids[0], .has = r->follow ? is_followed : NULL, .ctx = r };
+	return (struct kx_target_processes){ .pid = r->targets.pids[0],
+					     .has = r->follow ? is_followed : NULL,
+					     .ctx = r };
 }
 
 int kx_recording_children_check(const struct recording *r, struct kx_err *err)
 {
+	if (!kx_process_state_compares())
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "--in-process with --follow needs kcmp(2), by which children of "
+				  "vfork are told from others, and it is not "
+				  "possible here: leave out one of the two");
 	if (kx_probes_filter_process(r->tracer))
 		return 0;
 	return kx_err_set(err, -EOPNOTSUPP,
-			  "--in-process with --follow needs probes that are limited to single processes, which this kernel lacks (Linux "
+			  "--in-process with --follow needs probes that are limited to single "
+			  "processes, which this kernel lacks (Linux "
 			  "6.10 has them): leave out one of the two");
 }
 
 void kx_recording_plan_for_children(struct recording *r, struct kx_function *f)
 {
-	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION, .results = r->sel.results };
+	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION,
+						 .results = r->sel.results };
 	struct kx_plan plan;
 
 	if (f->plan.exit_kind == KX_EXITS_INSTRUCTION ||
@@ -163,17 +180,23 @@ void kx_recording_children_end(struct recording *r)
 	if (r->children.late > 1)
 		kx_notice(&r->notices, "the same of %zu more processes", r->children.late - 1);
 	if (kx_in_process_remove_family(r->in_process, &removal, &why))
-		kx_notice(&r->notices, "jumps stay in processes, and record nothing: %s; 'kxray detach -p PID' takes them out later",
+		kx_notice(&r->notices,
+			  "jumps stay in processes, and record nothing: %s; 'kxray detach -p PID' "
+			  "takes them out later",
 			  why.text);
 	else if (removal.waiting)
 		kx_notice(&r->notices,
-			  "the jumps in %zu process%s stay for now, and record nothing: %s; kx-keeper takes them out as soon as it can, or "
+			  "the jumps in %zu process%s stay for now, and record nothing: %s; "
+			  "kx-keeper takes them out as soon as it can, or "
 			  "'kxray detach -p %d'",
-			  removal.waiting, removal.waiting == 1 ? "" : "es", removal.why, (int)removal.pid);
+			  removal.waiting, removal.waiting == 1 ? "" : "es", removal.why,
+			  (int)removal.pid);
 	else if (removal.stays)
 		kx_notice(&r->notices,
-			  "something that records nothing stays in %zu process%s: %s in process %d; 'kxray detach -p %d' takes it out later",
-			  removal.stays, removal.stays == 1 ? "" : "es", removal.why, (int)removal.pid, (int)removal.pid);
+			  "something that records nothing stays in %zu process%s: %s in process "
+			  "%d; 'kxray detach -p %d' takes it out later",
+			  removal.stays, removal.stays == 1 ? "" : "es", removal.why,
+			  (int)removal.pid, (int)removal.pid);
 	kx_in_process_get_counts(r->in_process, &r->result->in_process);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* --in-process --follow: what becomes of the children that the traced process forks. See attach/in_process_children.h. */
+/* --in-process --follow: what becomes of the children that the traced process forks. See
+ * attach/in_process_children.h. */
 #ifndef KX_RECORDING_IN_PROCESS_FOLLOW_H
 #define KX_RECORDING_IN_PROCESS_FOLLOW_H
 
@@ -19,6 +20,7 @@ struct recording;
 struct kx_stray {
 	pid_t pid;
 	bool is_out; /* they are out, though memory may stay mapped */
+	unsigned tries;
 	bool is_late; /* it has made calls that were recorded as its parent's */
 };
 
@@ -35,7 +37,8 @@ extern const struct kx_follow_own_code kx_recording_own_code;
 int kx_recording_children_check(const struct recording *r, struct kx_err *err);
 /* Plans the function's exits for uprobes in processes that execute a program. */
 void kx_recording_plan_for_children(struct recording *r, struct kx_function *f);
-/* All jumps are written: takes them out of children that were forked before, which get uprobes. Errors: those of kx_follow_poll. */
+/* All jumps are written: takes them out of children that were forked before, which get uprobes.
+ * Errors: those of kx_follow_poll. */
 int kx_recording_children_begin(struct recording *r, struct kx_err *err);
 /* Tries again what could not be done at once. */
 void kx_recording_children_poll(struct recording *r);

@@ -29,7 +29,8 @@ static int stat_mapping(pid_t pid, uint64_t at, uint64_t size, struct stat *st)
 {
 	char path[96];
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)kx_remote_view(pid), at, at + size);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
+		 (int)kx_remote_view(pid), at, at + size);
 	return stat(path, st);
 }
 
@@ -59,7 +60,8 @@ int kx_patch_family_find(pid_t pid, struct kx_patch_family *out)
 		const struct kx_patch_found *found = &finds.items[i];
 
 		if (found->has_rings && found->has_head && found->head_is_shared)
-			kx_patch_family_make(pid, found->table->rings, found->table->rings_size, out);
+			kx_patch_family_make(pid, found->table->rings, found->table->rings_size,
+					     out);
 	}
 	kx_patch_finds_free(&finds);
 	close(mem);
@@ -96,7 +98,8 @@ static bool has(const struct pids *p, pid_t pid)
 }
 
 /* All that have the rings, but those of @except. */
-static int list_members(const struct kx_patch_family *f, const struct pids *except, struct pids *out)
+static int list_members(const struct kx_patch_family *f, const struct pids *except,
+			struct pids *out)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -122,7 +125,8 @@ static void note(struct kx_patch_family_removal *out, pid_t pid, const char *why
 }
 
 /* One process. *@waits: it is to be tried again. */
-static int remove_from(pid_t pid, struct pids *inert, struct kx_patch_family_removal *out, bool *waits)
+static int remove_from(pid_t pid, struct pids *inert, struct kx_patch_family_removal *out,
+		       bool *waits)
 {
 	struct kx_patch_removal removal;
 	struct kx_err why = { 0 };
@@ -146,8 +150,10 @@ static int remove_from(pid_t pid, struct pids *inert, struct kx_patch_family_rem
 	return add(inert, pid);
 }
 
-/* One look at all of them. A process that was forked before its parent's jumps were out is in /proc by then. */
-static int look(const struct kx_patch_family *f, struct pids *inert, struct kx_patch_family_removal *out, size_t *found)
+/* One look at all of them. A process that was forked before its parent's jumps were out is in /proc
+ * by then. */
+static int look(const struct kx_patch_family *f, struct pids *inert,
+		struct kx_patch_family_removal *out, size_t *found)
 {
 	struct pids members = { 0 };
 	int code = list_members(f, inert, &members);
@@ -164,8 +170,8 @@ static int look(const struct kx_patch_family *f, struct pids *inert, struct kx_p
 	return code;
 }
 
-int kx_patch_family_remove(const struct kx_patch_family *f, unsigned wait_ms, struct kx_patch_family_removal *out,
-			   struct kx_err *err)
+int kx_patch_family_remove(const struct kx_patch_family *f, unsigned wait_ms,
+			   struct kx_patch_family_removal *out, struct kx_err *err)
 {
 	const double until = kx_monotonic_seconds() + wait_ms / 1e3;
 	struct pids inert = { 0 };
@@ -182,5 +188,8 @@ int kx_patch_family_remove(const struct kx_patch_family *f, unsigned wait_ms, st
 	if (!out->waiting && !out->stays)
 		out->pid = 0;
 	free(inert.items);
-	return code ? kx_err_set(err, code, "the processes that share memory with kxray cannot be found: %s", strerror(-code)) : 0;
+	return code ? kx_err_set(err, code,
+				 "the processes that share memory with kxray cannot be found: %s",
+				 strerror(-code))
+		    : 0;
 }

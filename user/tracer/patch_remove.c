@@ -384,7 +384,7 @@ static int remove_all(struct removal *r, uint64_t only)
 	if (!r->out->areas)
 		return 0;
 	disable(r);
-	sharer = kx_process_state_sharer(kx_remote_view(r->pid));
+	sharer = kx_process_state_compares() ? kx_process_state_sharer(kx_remote_view(r->pid)) : 0;
 	if (sharer)
 		return kx_err_set(r->err, -EBUSY, "process %d runs in the memory of process %d, as after vfork: try again later",
 				  (int)sharer, (int)r->pid);

@@ -151,3 +151,8 @@ pid_t kx_process_state_sharer(pid_t pid)
 	each_number("/proc", compare, &s);
 	return s.found;
 }
+
+bool kx_process_state_compares(void)
+{
+	return syscall(SYS_kcmp, getpid(), getpid(), KCMP_VM, 0, 0) == 0;
+}

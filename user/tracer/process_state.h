@@ -30,5 +30,7 @@ int kx_process_state_add_thread(pid_t pid, pid_t tid, struct kx_process_state *s
  * (/proc/PID/statm) counts as one.
  */
 pid_t kx_process_state_sharer(pid_t pid);
+/* Whether kcmp(2) says that for certain: without it, a child that was just forked looks like one that shares memory. */
+bool kx_process_state_compares(void);
 
 #endif

@@ -34,7 +34,7 @@ static struct family {
 	int n;
 	pid_t pids[MOST];
 	char log[PATH_MAX];
-} *family;
+} * family;
 
 static int family_fd;
 static const char *program;
@@ -80,8 +80,9 @@ static void end(void)
 {
 	char line[256];
 	int fd = open(family->log, O_WRONLY | O_APPEND | O_CREAT, 0644);
-	int n = snprintf(line, sizeof(line), "{\"pid\":%d,\"calls\":{\"fam_outer\":%ld,\"fam_leaf\":%ld}}\n", (int)own_id(), outers,
-			 leaves);
+	int n = snprintf(line, sizeof(line),
+			 "{\"pid\":%d,\"calls\":{\"fam_outer\":%ld,\"fam_leaf\":%ld}}\n",
+			 (int)own_id(), outers, leaves);
 
 	if (write(fd, line, n) != n)
 		_exit(4);

@@ -459,7 +459,8 @@ static const struct kx_option recording[] = {
 		    "those that -f names and that are not there at first. What is not harmless for the process as a whole ends the command.\n\n"
 		    "Children that the process forks record nothing, or with --follow as it does, from their first instruction on and also "
 		    "when it has ended. What a child executes gets uprobes some milliseconds later, as do children that were forked "
-		    "before the recording began. Linux 6.10 is needed for that, and --follow=exact does not go with it." },
+		    "before the recording began, and with --follow libraries that are loaded later. Linux 6.10 is needed for that, and "
+		    "--follow=exact does not go with it." },
 	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, FIELD(fail_on_loss),
 	  .help = "exit with status 3 if any event was lost" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, FIELD(json),

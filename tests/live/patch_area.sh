@@ -52,6 +52,16 @@ assert_eq "only rings" "$STATUS $(mapped)" "0 1"
 detach "$TARGET_PID"
 assert_eq "only rings: detach" "$STATUS $OUT$ERR $(mapped)" "0 process $TARGET_PID: 0 jumps removed, all memory unmapped 0"
 
+# another module at the same place
+run "$PATCHER" stale "$TARGET_PID"
+assert_eq "not the module" "$OUT" "not writable 1
+another file 1
+another part 1
+another file 1
+0
+removed areas 1 restored 0 foreign 0 stays 0 "
+assert_eq "not the module: bytes, mappings" "$(changed) $(mapped)" "0 0"
+
 # killed, and without a keeper: all stays, and detach takes it out; another's bytes stay
 install
 kill_patcher

@@ -8,7 +8,8 @@
  * which the stop makes shorter patcher calls PID TIMES [WAIT_MS]  borrows calls, and checks what
  * they did patcher install PID [guard]        jumps in all functions of the target `patched`;
  * removes them when a byte comes patcher rings PID                  maps only rings, and ends
- *     patcher remove PID
+ *     patcher stale PID                  tries it where the module is another one, and removes
+ * the areas patcher remove PID
  *     patcher cycle PID                  installs and removes until it is killed
  *     patcher changed PID                bytes in which the code of `patched` differs from its file
  *     patcher head PID                   whether calls are recorded
@@ -429,6 +430,55 @@ static int show_changed(pid_t pid)
 	return 0;
 }
 
+/* Whether the module of the job was found to be gone; it is looked at again next time. */
+static bool is_gone(struct kx_patch_job *job)
+{
+	const bool gone = job->gone;
+
+	job->gone = false;
+	return gone;
+}
+
+/* As if another file had been mapped at the place of the module: nothing may be changed. */
+static int install_stale(pid_t pid)
+{
+	bool left_out[FUNCTIONS + 1] = { 0 };
+	uint8_t lengths[FUNCTIONS + 1];
+	struct target t = { .pid = pid };
+	struct kx_patch_times times;
+	struct kx_patch_text text;
+	struct kx_patch_area area;
+	struct kx_patch_job job;
+	struct kx_err err = { 0 };
+	double ms = 0;
+
+	if (!open_target(&t) || !find_room(&t) || !map_areas(&t, &err))
+		return fail(&err);
+	fill_areas(&t, lengths);
+	text = t.id;
+	area = (struct kx_patch_area){ .pid = pid,
+				       .mem = t.mem,
+				       .table = (void *)t.code_here,
+				       .code = t.code_here,
+				       .texts = &text,
+				       .ntexts = 1 };
+	job = (struct kx_patch_job){ &area, FUNCTIONS + 1, lengths, left_out, false };
+	say("not writable", !kx_patch_install(&job, 1, &times, &err) && is_gone(&job));
+	text.inode++;
+	say("another file", !kx_patch_make_writable(&job, 1, &ms, &err) && is_gone(&job));
+	text.inode--;
+	text.offset += PAGE;
+	say("another part", !kx_patch_make_writable(&job, 1, &ms, &err) && is_gone(&job));
+	text.offset -= PAGE;
+	if (kx_patch_make_writable(&job, 1, &ms, &err) || is_gone(&job))
+		return fail(&err);
+	text.device++;
+	memset(left_out, 0, sizeof(left_out));
+	say("another file", !kx_patch_install(&job, 1, &times, &err) && is_gone(&job));
+	show_changed(pid);
+	return remove_patches(pid);
+}
+
 static int install(pid_t pid, bool guard)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -479,6 +529,8 @@ int main(int argc, char **argv)
 		return remove_patches(pid);
 	if (!strcmp(what, "cycle"))
 		return cycle(pid);
+	if (!strcmp(what, "stale"))
+		return install_stale(pid);
 	if (!strcmp(what, "rings"))
 		return leave_rings(pid);
 	if (!strcmp(what, "changed"))

@@ -20,7 +20,7 @@
 #include "tracer/process_state.h"
 #include "tracer/remote_calls.h"
 #include "tracer/remote_stop.h"
-#include "tracer/remote_stub.h"
+#include "tracer/remote_stub_remove.h"
 #include "tracer/remote_threads.h"
 #include "tracer/target_rings.h"
 

@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include "binary/mappings.h"
-#include "tracer/remote_stop.h"
-#include "tracer/remote_threads.h"
 
 #define RED_ZONE   128
 #define MASK_BYTES 8
@@ -17,8 +15,7 @@
 /* At the end of the vDSO: so many bytes must be zero, so that no header of its file is among them.
  */
 #define SLACK	  256
-#define STUB_SIZE 64
-#define STOP_MS	  1000
+#define STUB_SIZE KX_REMOTE_STUB_MOST
 
 /*
  * The stack pointer leads through what kx_remote_stub_build writes: of each call its number and six
@@ -53,7 +50,7 @@ __asm__(".pushsection .rodata\n"
 
 extern const uint8_t kx_stub_begin[], kx_stub_end[];
 
-static size_t stub_size(void)
+size_t kx_remote_stub_size(void)
 {
 	return (size_t)(kx_stub_end - kx_stub_begin);
 }
@@ -72,20 +69,19 @@ static int look_for_vdso(void *ctx, const struct kx_mapping *m)
 	return 1;
 }
 
-/* Where the stub is or can be: as much zero before and behind it. 0: nowhere. */
-static uint64_t find_place(pid_t view, int mem, bool *there)
+uint64_t kx_remote_stub_find(pid_t view, int mem, bool *there)
 {
 	uint8_t bytes[SLACK], expected[SLACK] = { 0 };
 	struct place p = { 0 };
 
 	*there = false;
-	if (stub_size() > STUB_SIZE || kx_mappings_each(view, look_for_vdso, &p) != 1 ||
+	if (kx_remote_stub_size() > STUB_SIZE || kx_mappings_each(view, look_for_vdso, &p) != 1 ||
 	    pread(mem, bytes, sizeof(bytes), (off_t)p.at) != (ssize_t)sizeof(bytes))
 		return 0;
 	p.at += SLACK / 2;
 	if (!memcmp(bytes, expected, sizeof(bytes)))
 		return p.at;
-	memcpy(expected + SLACK / 2, kx_stub_begin, stub_size());
+	memcpy(expected + SLACK / 2, kx_stub_begin, kx_remote_stub_size());
 	*there = !memcmp(bytes, expected, sizeof(bytes));
 	return *there ? p.at : 0;
 }
@@ -93,11 +89,11 @@ static uint64_t find_place(pid_t view, int mem, bool *there)
 uint64_t kx_remote_stub_put(pid_t view, int mem)
 {
 	bool there;
-	const uint64_t at = find_place(view, mem, &there);
+	const uint64_t at = kx_remote_stub_find(view, mem, &there);
 
 	if (!at || there)
 		return at;
-	return pwrite(mem, kx_stub_begin, stub_size(), (off_t)at) == (ssize_t)stub_size() ? at : 0;
+	return pwrite(mem, kx_stub_begin, kx_remote_stub_size(), (off_t)at) == (ssize_t)kx_remote_stub_size() ? at : 0;
 }
 
 bool kx_remote_stub_is_inside(int mem, uint64_t pc)
@@ -107,13 +103,13 @@ bool kx_remote_stub_is_inside(int mem, uint64_t pc)
 	uint8_t bytes[STUB_SIZE];
 
 	return kx_remote_stub_has(stub, pc) &&
-	       pread(mem, bytes, stub_size(), (off_t)stub) == (ssize_t)stub_size() &&
-	       !memcmp(bytes, kx_stub_begin, stub_size());
+	       pread(mem, bytes, kx_remote_stub_size(), (off_t)stub) == (ssize_t)kx_remote_stub_size() &&
+	       !memcmp(bytes, kx_stub_begin, kx_remote_stub_size());
 }
 
 bool kx_remote_stub_has(uint64_t stub, uint64_t pc)
 {
-	return pc - stub < stub_size();
+	return pc - stub < kx_remote_stub_size();
 }
 
 static uint64_t *put_call(uint64_t *to, long number, const long *args)
@@ -153,36 +149,4 @@ void kx_remote_stub_build(const struct kx_frames_request *r, uint64_t stub, stru
 	out->go.rip = stub;
 	out->go.rsp = out->at;
 	out->go.orig_rax = (unsigned long)-1;
-}
-
-static void mark(void *ctx, uint64_t counter)
-{
-	(void)counter;
-	*(bool *)ctx = true;
-}
-
-int kx_remote_stub_remove(pid_t pid, int mem, struct kx_err *err)
-{
-	static const uint8_t zeros[STUB_SIZE];
-	struct kx_remote_threads threads;
-	struct kx_remote_range range;
-	bool there, inside = false;
-	const uint64_t at = find_place(kx_remote_view(pid), mem, &there);
-	int code;
-
-	if (!there)
-		return 0;
-	code = kx_remote_threads_stop(pid, STOP_MS, &threads, err);
-	if (code)
-		return code;
-	range = (struct kx_remote_range){ at, at + stub_size() };
-	code = kx_remote_threads_scan(&threads, pid, mem, &range, 1, mark, &inside, err);
-	if (!code && inside)
-		code = kx_err_set(err, -EBUSY,
-				  "a thread of process %d makes system calls for kxray", (int)pid);
-	if (!code && pwrite(mem, zeros, stub_size(), (off_t)at) < 0)
-		code = kx_err_set(err, -errno, "the memory of process %d cannot be written: %s",
-				  (int)pid, strerror(errno));
-	kx_remote_threads_resume(&threads);
-	return code;
 }

@@ -19,7 +19,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/err.h"
 #include "tracer/remote_frames.h"
 
 /*
@@ -43,10 +42,11 @@ bool kx_remote_stub_has(uint64_t stub, uint64_t pc);
  */
 void kx_remote_stub_build(const struct kx_frames_request *r, uint64_t stub, struct kx_frames *out);
 
-/*
- * Takes the instructions out, if they are there and no thread is in them, for which all threads are
- * stopped. Errors: those of kx_remote_threads_stop; -EBUSY: a thread is inside.
- */
-int kx_remote_stub_remove(pid_t pid, int mem, struct kx_err *err);
+/* Bytes of the instructions: KX_REMOTE_STUB_MOST at most. */
+#define KX_REMOTE_STUB_MOST 64
+size_t kx_remote_stub_size(void);
+
+/* Where they are (*@there), or can be: as much zero before and behind them. 0: nowhere. */
+uint64_t kx_remote_stub_find(pid_t view, int mem, bool *there);
 
 #endif

@@ -151,7 +151,7 @@ remove_beside_keeper() { # which traces it for a moment, again and again
 	[[ $OUT != *"is traced by kx-keeper"* ]]
 }
 wait_for remove_beside_keeper
-assert_eq "vfork: named" "$OUT" "error 16 thread $TARGET_PID of process $TARGET_PID cannot be stopped: it waits in the kernel, as after vfork or for a file server"
+assert_eq "vfork: named" "$OUT" "error 16 process $(pgrep -P "$TARGET_PID") runs in the memory of process $TARGET_PID, as after vfork: try again later"
 works "vfork: it works" x right
 wait_for eval '[ "$(changed) $(mapped)" = "0 0" ]'
 assert_eq "after vfork" "$(changed) $(mapped)" "0 0"

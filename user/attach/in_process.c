@@ -357,7 +357,7 @@ int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *er
 		return 0;
 	if (!any_table(p))
 		return unmap_rings(p, err);
-	code = kx_patch_remove(p->o.pid, &removal, err);
+	code = kx_patch_remove_soon(p->o.pid, &removal, err);
 	if (p->counts.stopped_ms < removal.stopped_ms)
 		p->counts.stopped_ms = removal.stopped_ms;
 	if (stays)

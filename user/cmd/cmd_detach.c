@@ -107,7 +107,7 @@ static int detach(int pid)
 	}
 	if (!kx_patch_family_find(pid, &family))
 		return detach_family(pid, &family);
-	if (kx_patch_remove(pid, &removal, &err))
+	if (kx_patch_remove_soon(pid, &removal, &err))
 		return kx_cmd_fail(NAME, &err);
 	return report(pid, &removal);
 }

@@ -129,8 +129,9 @@ void kx_recording_in_process_end(struct recording *r)
 	}
 	if (kx_in_process_remove(r->in_process, &stays, &why))
 		kx_notice(&r->notices,
-			  "the jumps in process %d stay, and record nothing: %s; 'kxray detach -p %d' takes them out later",
-			  r->targets.pids[0], why.text, r->targets.pids[0]);
+			  "the jumps in process %d stay for now, and record nothing: %s; %s'kxray detach -p %d'%s",
+			  r->targets.pids[0], why.text, r->result->in_process.unguarded ? "" : "kx-keeper takes them out as soon as it can, or ",
+			  r->targets.pids[0], r->result->in_process.unguarded ? " takes them out later" : "");
 	else if (stays)
 		kx_notice(&r->notices,
 			  "the jumps are out of process %d; the code that they led to stays mapped there, as a thread may still be in it: "

@@ -131,6 +131,8 @@ struct kx_patch_removal {
  * but `enabled` has changed then; try again later. This process may be killed at any step: the target goes on, and a later call does the rest.
  */
 int kx_patch_remove(pid_t pid, struct kx_patch_removal *out, struct kx_err *err);
+/* The same, tried again for a second after -EBUSY, and for 10 s while a keeper (tracer/keeper.h) does the same; not while another debugger has the process. */
+int kx_patch_remove_soon(pid_t pid, struct kx_patch_removal *out, struct kx_err *err);
 /* The same for the code area at @code alone, and not for its rings, when its module was unloaded. */
 int kx_patch_remove_area(pid_t pid, uint64_t code, struct kx_patch_removal *out, struct kx_err *err);
 /* The same, while other processes that share the areas go on recording: a shared flag stays as it is. */

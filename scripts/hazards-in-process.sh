@@ -3,7 +3,7 @@
 #
 # What `kxray record --in-process` does to programs, N times each (default 5; 100 take hours), and one table of it:
 #     sudo scripts/hazards-in-process.sh [N]
-# The dangerous programs of tests/hazards in three ways, other tools around a recording in each order, SIGKILL of kxray and its keeper at 10 N
+# The dangerous programs of tests/hazards in five ways, other tools around a recording in each order, SIGKILL of kxray and its keeper at 10 N
 # random moments and in each of its first 4 N calls that touch the target, and tests/live/in_process.sh. Then what is measured: the
 # stack that recorded functions need, and how long waits take in which threads are stopped.
 #

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 90 s
+# run with both kernels: parallel, 90 s
 #
 # Conditions of calls on other kernels, by each mechanism: exactly the calls that met them are recorded.
 #

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 43 s
+# run with both kernels: parallel, 43 s
 #
 # --min-duration, --depth and --count on other kernels: exactly the calls that the target makes.
 #

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 60 s
+# run with both kernels: parallel, 60 s
 #
 # Values of calls on other kernels: of user functions by each mechanism, of a kernel function and of a system call, as the target
 # passed them.

@@ -143,6 +143,8 @@ bool kx_remote_mend_wait(pid_t pid, pid_t tid, struct user_regs_struct *regs,
 	if (!read_sched(path, &f) || f.switches != s->switches + 1)
 		return true;
 	slept = s->ms + (kx_monotonic_seconds() - s->looked) * 1e3;
-	regs->r10 = slept < timeout ? (unsigned)(timeout - (int)slept) : 0;
+	/* else that sleep has ended by its time, and this is the next call, which was cut short before it slept: it would end at once */
+	if (slept < timeout)
+		regs->r10 = (unsigned)(timeout - (int)slept);
 	return true;
 }

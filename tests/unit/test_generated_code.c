@@ -11,6 +11,7 @@
 
 #include "binary/generated_code.h"
 #include "binary/unwind_risk.h"
+#include "tracer/patch_area.h"
 
 #define PAGE 4096u
 
@@ -98,6 +99,22 @@ static void test_file(void **state)
 	close(fd);
 }
 
+/* What a recording in process has made. */
+static void test_own_code(void **state)
+{
+	const uint64_t magic = KX_PATCH_MAGIC;
+	uint8_t *code = generate(PAGE, switches, sizeof(switches), -1);
+	bool has_generated;
+	uint64_t address;
+
+	(void)state;
+	assert_int_equal(mprotect(code, PAGE, PROT_READ | PROT_WRITE), 0);
+	memcpy(code, &magic, sizeof(magic));
+	assert_int_equal(mprotect(code, PAGE, PROT_READ | PROT_EXEC), 0);
+	assert_int_equal(scan(&address, &has_generated), KX_GENERATED_PLAIN);
+	munmap(code, PAGE);
+}
+
 static struct kx_unwind_risk risk_with(bool switching)
 {
 	struct kx_unwind_risk risk = { .returns_harmless = true, .switches_stacks = switching };
@@ -136,6 +153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scan),
 		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_own_code),
 		cmocka_unit_test(test_risk),
 	};
 

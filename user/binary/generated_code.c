@@ -9,9 +9,6 @@
 #include "binary/process_code.h"
 #include "binary/stack_switch.h"
 
-/* The first word of what a recording in process has put there (tracer/patch_area.h): made of code that is looked at elsewhere. */
-#define KXRAY_CODE 0x3168637461706b78
-
 /* Address space of one mapping of which each page's state is asked for: some 10 ms. */
 #define MAX_MAPPING (UINT64_C(4) << 30)
 
@@ -34,7 +31,7 @@ static bool is_kxrays(struct search *s, const struct kx_mapping *m)
 {
 	uint64_t word;
 
-	return kx_process_code_read(&s->code, m->start, &word, sizeof(word)) == sizeof(word) && word == KXRAY_CODE;
+	return kx_process_code_read(&s->code, m->start, &word, sizeof(word)) == sizeof(word) && word == KX_OWN_CODE_MAGIC;
 }
 
 /* Pages that are not in memory hold no code that has run; they stay 0, which is no instruction of interest. */

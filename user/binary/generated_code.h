@@ -18,6 +18,9 @@
 
 #include "binary/modules.h"
 
+/* The first word ("xkpatch2") of what a recording in process has made (tracer/patch_area.h): that code is looked at where it is made. */
+#define KX_OWN_CODE_MAGIC 0x3268637461706b78
+
 /* Bytes of code in memory, over all mappings. */
 #define KX_GENERATED_MAX (32u << 20)
 

@@ -21,8 +21,9 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "binary/generated_code.h"
 
-#define KX_PATCH_MAGIC 0x3268637461706b78 /* "xkpatch2" */
+#define KX_PATCH_MAGIC KX_OWN_CODE_MAGIC
 
 /* In the head page. The target's code reads it, kxray writes it through /proc/PID/mem. */
 struct kx_patch_head {

@@ -114,19 +114,12 @@ void kx_recording_in_process_open(struct recording *r)
 		kx_notice(&r->notices, "calls are not recorded in process: process %d has ended", r->targets.pids[0]);
 }
 
-void kx_recording_in_process_end(struct recording *r)
+/* Without --follow: out of the one process. */
+static void take_out(struct recording *r)
 {
 	bool stays = false;
 	struct kx_err why = { 0 };
 
-	kx_in_process_enable(r->in_process, false);
-	if (r->priority_raised)
-		kx_reader_priority_restore();
-	r->priority_raised = false;
-	if (r->follow) {
-		kx_recording_children_end(r);
-		return;
-	}
 	if (kx_in_process_remove(r->in_process, &stays, &why))
 		kx_notice(&r->notices,
 			  "the jumps in process %d stay for now, and record nothing: %s; %s'kxray detach -p %d'%s",
@@ -137,6 +130,18 @@ void kx_recording_in_process_end(struct recording *r)
 			  "the jumps are out of process %d; the code that they led to stays mapped there, as a thread may still be in it: "
 			  "'kxray detach -p %d' unmaps it later",
 			  r->targets.pids[0], r->targets.pids[0]);
+}
+
+void kx_recording_in_process_end(struct recording *r)
+{
+	kx_in_process_enable(r->in_process, false);
+	if (r->priority_raised)
+		kx_reader_priority_restore();
+	r->priority_raised = false;
+	if (r->follow)
+		kx_recording_children_end(r);
+	else
+		take_out(r);
 	if (__atomic_load_n(&kx_in_process_memory(r->in_process)->switched_off, __ATOMIC_RELAXED))
 		kx_notice(&r->notices,
 			  "the recorder in process %d has switched itself off, as a ring was full and kxray had not read it for some 10 s: kxray was "

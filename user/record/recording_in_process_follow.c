@@ -197,7 +197,6 @@ void kx_recording_children_end(struct recording *r)
 			  "%d; 'kxray detach -p %d' takes it out later",
 			  removal.stays, removal.stays == 1 ? "" : "es", removal.why,
 			  (int)removal.pid, (int)removal.pid);
-	kx_in_process_get_counts(r->in_process, &r->result->in_process);
 }
 
 void kx_recording_children_free(struct recording *r)

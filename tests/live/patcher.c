@@ -79,7 +79,7 @@ static int stop(pid_t pid, int times, unsigned wait_ms)
 		if (kx_remote_threads_stop(pid, wait_ms, &t, &err))
 			return fail(&err);
 		most = t.n > most ? t.n : most;
-		kx_remote_threads_resume(&t);
+		kx_remote_threads_resume(&t, NULL);
 	}
 	say("threads", (double)most);
 	return 0;
@@ -100,7 +100,7 @@ static int hold(pid_t pid)
 		}
 	say("stopped", (double)t.n);
 	wait_for_byte();
-	kx_remote_threads_resume(&t);
+	kx_remote_threads_resume(&t, NULL);
 	say("resumed", 0);
 	return 0;
 }

@@ -358,8 +358,7 @@ int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *er
 	if (!any_table(p))
 		return unmap_rings(p, err);
 	code = kx_patch_remove_soon(p->o.pid, &removal, err);
-	if (p->counts.stopped_ms < removal.stopped_ms)
-		p->counts.stopped_ms = removal.stopped_ms;
+	kx_in_process_note_stop(p, removal.stopped_ms);
 	if (stays)
 		*stays = removal.stays;
 	if (code != -EBUSY && code != -EPERM) {

@@ -103,8 +103,7 @@ bool kx_in_process_remove_area(struct kx_in_process *p, uint64_t code)
 	struct kx_patch_removal removal = { 0 };
 	const int failed = kx_patch_remove_area(p->o.pid, code, &removal, NULL);
 
-	if (p->counts.stopped_ms < removal.stopped_ms)
-		p->counts.stopped_ms = removal.stopped_ms;
+	kx_in_process_note_stop(p, removal.stopped_ms);
 	return !failed && !removal.stays;
 }
 

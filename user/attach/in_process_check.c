@@ -318,7 +318,7 @@ int kx_in_process_tid_offset(pid_t pid, uint32_t *out, struct kx_err *err)
 	code = kx_remote_threads_stop(pid, STOP_MS, &threads, err);
 	if (!code) {
 		code = check_layouts(memory, &threads, err);
-		kx_remote_threads_resume(&threads);
+		kx_remote_threads_resume(&threads, NULL);
 	}
 	if (!code)
 		*out = TID;

@@ -22,19 +22,13 @@ uint32_t kx_in_process_get_tid_offset(const struct kx_in_process *p)
 	return p->tid_offset;
 }
 
-static void note_stop(struct kx_in_process *p, double ms)
-{
-	if (p->counts.stopped_ms < ms)
-		p->counts.stopped_ms = ms;
-}
-
 int kx_in_process_leave(struct kx_in_process *p, pid_t pid, bool *stays, struct kx_err *err)
 {
 	struct kx_patch_removal removal = { 0 };
 	int code = kx_patch_remove_alone(pid, &removal, err);
 
 	*stays = removal.stays;
-	note_stop(p, removal.stopped_ms);
+	kx_in_process_note_stop(p, removal.stopped_ms);
 	return code;
 }
 
@@ -44,7 +38,7 @@ int kx_in_process_remove_family(struct kx_in_process *p, struct kx_patch_family_
 	struct kx_patch_family_removal removal;
 	int code = kx_patch_family_remove(&p->family, WAIT_MS, &removal, err);
 
-	note_stop(p, removal.stopped_ms);
+	kx_in_process_note_stop(p, removal.stopped_ms);
 	if (!code && !removal.waiting)
 		kx_keeper_release_patches(p->o.pid);
 	if (out)

@@ -91,8 +91,7 @@ static int write_jumps(struct kx_in_process *p, struct kx_patched_module *module
 
 	while (!code && more) {
 		code = kx_patch_install(jobs, n, &times, err);
-		if (p->counts.stopped_ms < times.stopped_ms)
-			p->counts.stopped_ms = times.stopped_ms;
+		kx_in_process_note_stop(p, times.stopped_ms);
 		more = false;
 		for (size_t i = 0; i < n; i++)
 			if (jobs[i].nsites && !jobs[i].gone)

@@ -78,6 +78,12 @@ bool kx_in_process_remove_area(struct kx_in_process *p, uint64_t code);
 void kx_patched_module_forget(struct kx_patched_module *m);
 void kx_patched_module_free(struct kx_patched_module *m);
 
+static inline void kx_in_process_note_stop(struct kx_in_process *p, double ms)
+{
+	if (p->counts.stopped_ms < ms)
+		p->counts.stopped_ms = ms;
+}
+
 /* in_process.c */
 /* There are as many as the selection has. Errors: -ENOMEM. */
 int kx_in_process_make_room(struct kx_in_process *p, struct kx_err *err);

@@ -20,8 +20,8 @@
 /* Between two tries: a thread that was preempted in a window gets out of it meanwhile. */
 #define RETRY_US 500
 /* How long a thread that can make system calls is waited for, and between two looks. */
-#define CALLS_SECONDS 2.0
-#define CALLS_US      2000
+#define CALLS_MS 2000
+#define CALLS_US 2000
 /* Pages that are copied in one stop: each takes about 2 us. */
 #define COPIED_PAGES 256
 
@@ -164,7 +164,6 @@ static int stop_and_write(struct install *in, size_t *waiting, struct kx_patch_t
 			  struct kx_err *err)
 {
 	struct kx_remote_threads threads;
-	double ms;
 	int code = kx_remote_threads_stop(in->pid, STOP_MS, &threads, err);
 
 	if (code)
@@ -175,8 +174,7 @@ static int stop_and_write(struct install *in, size_t *waiting, struct kx_patch_t
 				      mark_inside, in, err);
 	if (!code)
 		*waiting = write_sites(in, threads.since);
-	ms = kx_remote_threads_resume(&threads);
-	times->stopped_ms = ms > times->stopped_ms ? ms : times->stopped_ms;
+	kx_remote_threads_resume(&threads, &times->stopped_ms);
 	times->tries++;
 	return code;
 }
@@ -198,7 +196,6 @@ static int stop_and_copy(struct install *in, size_t first, size_t end, struct kx
 			 struct kx_err *err)
 {
 	struct kx_remote_threads threads;
-	double ms;
 	int code = kx_remote_threads_stop(in->pid, STOP_MS, &threads, err);
 
 	if (code)
@@ -211,8 +208,7 @@ static int stop_and_copy(struct install *in, size_t first, size_t end, struct kx
 		if (from < to && !in->jobs[k]->gone)
 			kx_patch_copy_pages(in->mem, in->to_jump + from, to - from);
 	}
-	ms = kx_remote_threads_resume(&threads);
-	times->stopped_ms = ms > times->stopped_ms ? ms : times->stopped_ms;
+	kx_remote_threads_resume(&threads, &times->stopped_ms);
 	return 0;
 }
 
@@ -398,7 +394,6 @@ static int stop_and_open(struct opening *o, double *stopped_ms, struct kx_err *e
 	const pid_t pid = o->jobs[0]->area->pid;
 	struct kx_remote_threads threads;
 	size_t done = 0;
-	double ms;
 	int code = kx_remote_threads_stop(pid, STOP_MS, &threads, err);
 
 	if (code)
@@ -411,8 +406,7 @@ static int stop_and_open(struct opening *o, double *stopped_ms, struct kx_err *e
 		if (kx_monotonic_seconds() - threads.since >= STOP_SECONDS)
 			break;
 	}
-	ms = kx_remote_threads_resume(&threads);
-	*stopped_ms = ms > *stopped_ms ? ms : *stopped_ms;
+	kx_remote_threads_resume(&threads, stopped_ms);
 	o->jobs += done;
 	o->n -= done;
 	return code;
@@ -420,7 +414,7 @@ static int stop_and_open(struct opening *o, double *stopped_ms, struct kx_err *e
 
 static int open_all(struct opening *o, double *stopped_ms, struct kx_err *err)
 {
-	double until = kx_monotonic_seconds() + CALLS_SECONDS;
+	double until = kx_monotonic_seconds() + CALLS_MS / 1e3;
 
 	while (o->n) {
 		const size_t before = o->n;
@@ -433,15 +427,9 @@ static int open_all(struct opening *o, double *stopped_ms, struct kx_err *err)
 		if (code && code != -EAGAIN)
 			return code;
 		if (o->n < before)
-			until = kx_monotonic_seconds() + CALLS_SECONDS;
+			until = kx_monotonic_seconds() + CALLS_MS / 1e3;
 		else if (kx_monotonic_seconds() > until)
-			return kx_err_set(err, -EBUSY,
-					  "process %d has no thread that can be made to do a "
-					  "system call now: all are on "
-					  "stacks whose end is not known, in waits that cannot be "
-					  "continued, or handle "
-					  "their own system calls",
-					  (int)o->jobs[0]->area->pid);
+			return kx_remote_no_thread(o->jobs[0]->area->pid, CALLS_MS, err);
 		if (o->n)
 			kx_remote_pause(CALLS_US);
 	}

@@ -250,7 +250,6 @@ static void protect_texts(struct removal *r, struct kx_remote_threads *threads)
 static int stop_and_restore(struct removal *r)
 {
 	struct kx_remote_threads threads;
-	double ms;
 	int code = kx_remote_threads_stop(r->pid, STOP_MS, &threads, r->err);
 
 	if (code)
@@ -264,8 +263,7 @@ static int stop_and_restore(struct removal *r)
 					      mark_inside, r, r->err);
 	if (!code)
 		protect_texts(r, &threads);
-	ms = kx_remote_threads_resume(&threads);
-	r->out->stopped_ms = ms > r->out->stopped_ms ? ms : r->out->stopped_ms;
+	kx_remote_threads_resume(&threads, &r->out->stopped_ms);
 	return code;
 }
 
@@ -326,14 +324,10 @@ static void release(struct removal *r)
 	bool rings = !is_any_inside(r); /* areas share them */
 
 	if (r->writable) {
-		char why[256];
+		struct kx_err why;
 
-		snprintf(why, sizeof(why),
-			 "process %d has no thread that can be made to do a system call now: all "
-			 "are on stacks whose end is not known, in waits that cannot be continued, "
-			 "or handle their own system calls",
-			 (int)r->pid);
-		stays(r, why);
+		kx_remote_no_thread(r->pid, CALL_MS, &why);
+		stays(r, why.text);
 	}
 	for (size_t i = 0; i < r->finds.n; i++) {
 		if (r->inside[i]) {
@@ -476,11 +470,12 @@ static bool is_beating(int mem, uint64_t rings, double most)
 bool kx_patch_is_read(pid_t pid, double seconds)
 {
 	struct kx_patch_finds finds = { 0 };
-	const double most = seconds * tick_rate();
 	int mem = open_memory(pid, NULL);
 	bool read = false;
 
-	if (mem >= 0 && !kx_patch_find(kx_remote_view(pid), mem, &finds)) {
+	if (mem >= 0 && !kx_patch_find(kx_remote_view(pid), mem, &finds) && (finds.n || finds.nrings)) {
+		const double most = seconds * tick_rate();
+
 		for (size_t i = 0; i < finds.n; i++)
 			read |= finds.items[i].has_rings &&
 				is_beating(mem, finds.items[i].table->rings, most);

@@ -340,6 +340,15 @@ static int try_threads(struct calls *c, struct kx_frames *frames, uint8_t *xstat
 	return code;
 }
 
+int kx_remote_no_thread(pid_t pid, unsigned wait_ms, struct kx_err *err)
+{
+	return kx_err_set(err, -EBUSY,
+			  "process %d has no thread that can be made to do a system call: for %u ms all were on "
+			  "stacks whose end is not known, in waits that cannot be continued, or handle their own "
+			  "system calls",
+			  (int)pid, wait_ms);
+}
+
 static int run_calls(struct calls *c, unsigned wait_ms)
 {
 	const double until = kx_monotonic_seconds() + wait_ms / 1e3;
@@ -351,11 +360,7 @@ static int run_calls(struct calls *c, unsigned wait_ms)
 		code = kx_remote_code_find(c->view, c->mem, &c->code, c->err);
 	for (bool first = true; !code || code == -EAGAIN; first = false) {
 		if (!first && kx_monotonic_seconds() >= until) {
-			code = kx_err_set(c->err, -EBUSY,
-					  "process %d has no thread that can be made to do a "
-					  "system call: for %u ms all were on stacks whose end is "
-					  "not known, in waits that cannot be continued, or handle their own system calls",
-					  (int)c->pid, wait_ms);
+			code = kx_remote_no_thread(c->pid, wait_ms, c->err);
 			break;
 		}
 		if (!first)

@@ -34,6 +34,9 @@ struct kx_remote_call {
 int kx_remote_calls(pid_t pid, struct kx_remote_call *calls, size_t n, unsigned wait_ms,
 		    struct kx_err *err);
 
+/* The sentence that no thread of @pid could make the calls for @wait_ms, in @err. Returns -EBUSY. */
+int kx_remote_no_thread(pid_t pid, unsigned wait_ms, struct kx_err *err);
+
 /*
  * The same by one of @tids, all of which the calling thread traces and has stopped; they are
  * stopped afterwards, and nothing else runs meanwhile. Does not wait: -EAGAIN if none of them can

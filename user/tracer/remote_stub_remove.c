@@ -41,6 +41,6 @@ int kx_remote_stub_remove(pid_t pid, int mem, struct kx_err *err)
 	if (!code && pwrite(mem, zeros, kx_remote_stub_size(), (off_t)at) < 0)
 		code = kx_err_set(err, -errno, "the memory of process %d cannot be written: %s",
 				  (int)pid, strerror(errno));
-	kx_remote_threads_resume(&threads);
+	kx_remote_threads_resume(&threads, NULL);
 	return code;
 }

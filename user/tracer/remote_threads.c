@@ -343,7 +343,7 @@ int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads
 								   s->threads[i].regs };
 		if (out->items)
 			return 0;
-		kx_remote_threads_resume(out);
+		kx_remote_threads_resume(out, NULL);
 		return kx_err_set(err, -ENOMEM, "out of memory");
 	}
 	kx_tracer_thread_join(&s->tracer);
@@ -366,9 +366,10 @@ int kx_remote_threads_call(struct kx_remote_threads *t, struct kx_remote_call *c
 						   s->result;
 }
 
-double kx_remote_threads_resume(struct kx_remote_threads *t)
+void kx_remote_threads_resume(struct kx_remote_threads *t, double *longest_ms)
 {
 	const double since = t->since;
+	double ms;
 
 	if (t->stop) {
 		sem_post(&t->stop->go_on);
@@ -377,5 +378,7 @@ double kx_remote_threads_resume(struct kx_remote_threads *t)
 	}
 	free(t->items);
 	*t = (struct kx_remote_threads){ 0 };
-	return (kx_monotonic_seconds() - since) * 1e3;
+	ms = (kx_monotonic_seconds() - since) * 1e3;
+	if (longest_ms && *longest_ms < ms)
+		*longest_ms = ms;
 }

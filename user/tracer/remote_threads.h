@@ -44,8 +44,8 @@ struct kx_remote_threads {
  */
 int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads *out,
 			   struct kx_err *err);
-/* Returns for how many milliseconds the first one was stopped. */
-double kx_remote_threads_resume(struct kx_remote_threads *t);
+/* *@longest_ms becomes for how many milliseconds the first one was stopped, if that is more; or NULL. */
+void kx_remote_threads_resume(struct kx_remote_threads *t, double *longest_ms);
 
 /*
  * Lets one of the stopped threads make system calls (remote_calls.h) while all others stay stopped, so that nothing of the

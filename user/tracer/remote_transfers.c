@@ -17,32 +17,11 @@
 
 #include "base/monotonic.h"
 #include "tracer/remote_stop.h"
+#include "tracer/remote_waits.h"
 
 #define POLL_US	     50
 #define SYSCALL_CODE 0x050f
 #define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
-
-/* Of /proc/PID/task/TID/syscall: only of a thread that sleeps. */
-struct sleeping {
-	long number;
-	uint64_t args[6];
-};
-
-static bool read_call(pid_t pid, pid_t tid, struct sleeping *s)
-{
-	char path[48];
-	FILE *f;
-	int n;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	n = fscanf(f, "%ld %lx %lx %lx %lx %lx %lx", &s->number, &s->args[0], &s->args[1], &s->args[2], &s->args[3], &s->args[4],
-		   &s->args[5]);
-	fclose(f);
-	return n == 7;
-}
 
 static bool is_socket(pid_t pid, int fd)
 {
@@ -56,9 +35,9 @@ static bool is_socket(pid_t pid, int fd)
 
 bool kx_remote_is_in_transfer(pid_t pid, pid_t tid)
 {
-	struct sleeping s;
+	struct kx_remote_call_slept s;
 
-	if (!read_call(pid, tid, &s))
+	if (!kx_remote_sleeps_in(pid, tid, &s))
 		return false;
 	switch (s.number) {
 	case SYS_write:

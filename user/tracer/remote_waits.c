@@ -50,15 +50,14 @@ static bool read_sched(const char *path, struct sched_figures *out)
 	       sscanf(switches, "%llu", &out->switches) == 1;
 }
 
-/* The number of the system call that a sleeping thread is in; -1: none, or not known. */
-static long sleeping_call(pid_t pid, pid_t tid)
+bool kx_remote_sleeps_in(pid_t pid, pid_t tid, struct kx_remote_call_slept *out)
 {
 	char path[48], text[256];
-	long number;
+	uint64_t *a = out->args;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-	return read_file(path, text, sizeof(text)) && sscanf(text, "%ld", &number) == 1 ? number
-											: -1;
+	return read_file(path, text, sizeof(text)) && sscanf(text, "%ld %lx %lx %lx %lx %lx %lx", &out->number, &a[0], &a[1], &a[2],
+							     &a[3], &a[4], &a[5]) == 7;
 }
 
 #define CPU_FIELD 39 /* in /proc/PID/task/TID/stat */
@@ -103,6 +102,13 @@ static bool has_milliseconds(long number)
 	return number == SYS_epoll_wait || number == SYS_epoll_pwait;
 }
 
+static bool sleeps_for_milliseconds(pid_t pid, pid_t tid)
+{
+	struct kx_remote_call_slept call;
+
+	return kx_remote_sleeps_in(pid, tid, &call) && has_milliseconds(call.number);
+}
+
 void kx_remote_sleep_look(pid_t pid, pid_t tid, struct kx_remote_sleep *s)
 {
 	struct sched_figures f, again;
@@ -110,14 +116,14 @@ void kx_remote_sleep_look(pid_t pid, pid_t tid, struct kx_remote_sleep *s)
 	double now;
 
 	s->known = false;
-	if (!has_milliseconds(sleeping_call(pid, tid)))
+	if (!sleeps_for_milliseconds(pid, tid))
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", (int)pid, (int)tid);
 	if (!read_sched(path, &f) || !clock_of_cpu(cpu_of(pid, tid), &now))
 		return;
 	/* it slept through all of this */
 	if (!read_sched(path, &again) || again.switches != f.switches ||
-	    !has_milliseconds(sleeping_call(pid, tid)))
+	    !sleeps_for_milliseconds(pid, tid))
 		return;
 	s->looked = kx_monotonic_seconds();
 	s->ms = now - f.exec_start;

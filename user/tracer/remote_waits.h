@@ -8,6 +8,7 @@
 #define KX_REMOTE_WAITS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -16,6 +17,15 @@
 #define KX_ERESTARTNOINTR	 513
 #define KX_ERESTARTNOHAND	 514
 #define KX_ERESTART_RESTARTBLOCK 516
+
+/* The system call that a thread sleeps in. */
+struct kx_remote_call_slept {
+	long number;
+	uint64_t args[6];
+};
+
+/* False: it sleeps in none, or that is not known. */
+bool kx_remote_sleeps_in(pid_t pid, pid_t tid, struct kx_remote_call_slept *out);
 
 /* For how long a thread has slept, as far as the kernel says it. */
 struct kx_remote_sleep {

@@ -4,7 +4,7 @@
 # What `kxray record --in-process` does to programs, N times each (default 5; 100 take hours), and one table of it:
 #     sudo scripts/hazards-in-process.sh [N]
 # The dangerous programs of tests/hazards in five ways, other tools around a recording in each order, SIGKILL of kxray and its keeper at 10 N
-# random moments and in each of its first 4 N calls that touch the target, and tests/live/in_process.sh. Then what is measured: the
+# random moments and, 4 N times in turns, in each of its calls that touch the target, and tests/live/in_process.sh. Then what is measured: the
 # stack that recorded functions need, and how long waits take in which threads are stopped.
 #
 # harmed: the target's output, status or code is not what it is untraced, or it hangs; refused: kxray says why it does not record it, or functions

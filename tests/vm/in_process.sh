@@ -2,30 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 10 s
 #
-# record --in-process on other kernels: counts of exactly the calls that the target makes, and nothing is left in it. One CPU, since
+# record --in-process on other kernels: counts of exactly the calls that the target makes. One CPU, since
 # the clock of a virtual machine with more may be one that kernels do not trust.
 #
 #   tests/vm/in_process.sh [SERIES...]        default $KX_VM_SERIES, or 6.1, whose verifier allows least
 series_list=${*:-${KX_VM_SERIES:-6.1}}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/vm/counts_common.sh
+. tests/vm/counts_common.sh
 
 vm_needs vm_in_process || exit 0
 
-cat >"$TMP/guest" <<'END'
-mkfifo /in
-/counts </in >/out/counts.out &
-target=$!
-exec 3>/in
-until grep -q ready /out/counts.out; do sleep 0.1; done
-/kxray record --in-process -p $target --json -f leaf_a -f outer -f recursive -f 'tail_*' -o /out/trace.xray \
-	>/out/rec.json 2>/out/rec.err &
-kxray=$!
-until grep -q 'kxray: recording ' /out/rec.err || ! kill -0 $kxray 2>/dev/null; do sleep 0.1; done
-printf g >&3
-wait $kxray
-echo $? >/out/status
-END
+guest_beside_counts rec recording "record --in-process -p \$target --json -f leaf_a -f outer -f recursive -f 'tail_*' -o /out/trace.xray"
 
 check() {
 	local name=vm_$1 out=$2

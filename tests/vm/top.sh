@@ -8,23 +8,12 @@
 series_list=${*:-${KX_VM_SERIES:-6.1}}
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/vm/counts_common.sh
+. tests/vm/counts_common.sh
 
 vm_needs vm_top || exit 0
 
-cat >"$TMP/guest" <<'END'
-mkfifo /in
-/counts </in >/out/counts.out &
-target=$!
-exec 3>/in
-until grep -q ready /out/counts.out; do sleep 0.1; done
-/kxray top -p $target --json -i 0.5 -f leaf_a -f outer -f recursive -f 'tail_*' -f syscall:clock_nanosleep \
-	>/out/top.json 2>/out/top.err &
-kxray=$!
-until grep -q 'kxray: watching' /out/top.err || ! kill -0 $kxray; do sleep 0.1; done
-printf g >&3
-wait $kxray
-echo $? >/out/status
-END
+guest_beside_counts top watching "top -p \$target --json -i 0.5 -f leaf_a -f outer -f recursive -f 'tail_*' -f syscall:clock_nanosleep"
 
 check() {
 	local name=vm_$1 out=$2

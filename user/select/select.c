@@ -190,7 +190,7 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 	rc = kx_select_plan(s, 0, err);
 	if (!rc)
 		rc = reduce(s, max_functions(s), err);
-	if (!rc && (s->options.dynamic_targets || s->options.libraries_join) && !out->ntraced && !out->nleft_out &&
+	if (!rc && s->options.libraries_join && !out->ntraced && !out->nleft_out &&
 	    (s->options.match_later || !out->ncandidates))
 		return kx_select_note(out, "no function matches yet: waiting for programs and "
 					   "libraries that have some") ?
@@ -210,6 +210,7 @@ int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,
 	if (!s)
 		return kx_select_no_memory(err);
 	s->options = *options;
+	s->options.libraries_join |= options->dynamic_targets;
 	s->out = out;
 	out->by_size = !options->ninclude;
 	out->results = options->results;

@@ -67,7 +67,7 @@ struct kx_select_options {
 	 */
 	bool dynamic_targets;
 	bool match_later; /* dynamic_targets, and no pattern needs to match now */
-	/* The selection will grow by modules that its processes load later: those that a pattern names need not be there now. */
+	/* The selection will grow by modules that its processes load later: those that a pattern names need not be there now. dynamic_targets implies it. */
 	bool libraries_join;
 	/*
 	 * The first processes decide where exits of a module are recorded, for all that map it later: probes at return

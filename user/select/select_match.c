@@ -237,12 +237,12 @@ static int apply_include(struct kx_selector *s, size_t which, size_t first, bool
 	s->matches[which] += r.matched;
 	if (!must_match)
 		return 0;
-	if (!r.named && (s->options.dynamic_targets || s->options.libraries_join))
+	if (!r.named && s->options.libraries_join)
 		return kx_select_note(s->out, "no module matches '%s' of -f '%s' yet", p->module,
 				      p->text) ?
 			       kx_select_no_memory(err) :
 			       0;
-	if (!r.matched && p->space == KX_PATTERN_USDT && (s->options.dynamic_targets || s->options.libraries_join))
+	if (!r.matched && p->space == KX_PATTERN_USDT && s->options.libraries_join)
 		return kx_select_note(s->out, "no USDT marker matches '%s' yet", p->text) ? kx_select_no_memory(err) : 0;
 	if (!r.matched && p->space == KX_PATTERN_USDT)
 		return no_marker(s, p, err);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tracer/debugger.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/each_number.h"
 #include "binary/mappings.h"
 
 static void read_name(pid_t pid, char *name, size_t size)
@@ -54,18 +52,14 @@ static int is_inode(void *ctx, const struct kx_mapping *m)
 	return m->inode == *(const uint64_t *)ctx;
 }
 
-bool kx_debugger_uses(uint64_t inode)
+static int is_debugged_use(void *ctx, pid_t pid)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	bool found = false;
 	char name[32];
 
-	while (proc && !found && (entry = readdir(proc)))
-		found = isdigit((unsigned char)entry->d_name[0]) &&
-			kx_debugger_of(atoi(entry->d_name), name, sizeof(name)) &&
-			kx_mappings_each(atoi(entry->d_name), is_inode, &inode) == 1;
-	if (proc)
-		closedir(proc);
-	return found;
+	return kx_debugger_of(pid, name, sizeof(name)) && kx_mappings_each(pid, is_inode, ctx) == 1;
+}
+
+bool kx_debugger_uses(uint64_t inode)
+{
+	return kx_each_number("/proc", is_debugged_use, &inode) == 1;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tracer/patch_family.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/each_number.h"
 #include "base/monotonic.h"
 #include "tracer/patch_area.h"
 #include "tracer/patch_find.h"
@@ -97,25 +97,18 @@ static bool has(const struct pids *p, pid_t pid)
 	return false;
 }
 
-/* All that have the rings, but those of @except. */
-static int list_members(const struct kx_patch_family *f, const struct pids *except,
-			struct pids *out)
+struct members {
+	const struct kx_patch_family *family;
+	const struct pids *except;
+	struct pids pids;
+};
+
+static int add_member(void *ctx, pid_t pid)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	int code = 0;
+	struct members *m = ctx;
+	bool sure;
 
-	if (!proc)
-		return -errno;
-	while (!code && (entry = readdir(proc))) {
-		const pid_t pid = atoi(entry->d_name);
-		bool sure;
-
-		if (pid > 0 && !has(except, pid) && kx_patch_family_has(f, pid, &sure))
-			code = add(out, pid);
-	}
-	closedir(proc);
-	return code;
+	return !has(m->except, pid) && kx_patch_family_has(m->family, pid, &sure) ? add(&m->pids, pid) : 0;
 }
 
 static void note(struct kx_patch_family_removal *out, pid_t pid, const char *why)
@@ -155,18 +148,18 @@ static int remove_from(pid_t pid, struct pids *inert, struct kx_patch_family_rem
 static int look(const struct kx_patch_family *f, struct pids *inert,
 		struct kx_patch_family_removal *out, size_t *found)
 {
-	struct pids members = { 0 };
-	int code = list_members(f, inert, &members);
+	struct members members = { .family = f, .except = inert };
+	int code = kx_each_number("/proc", add_member, &members);
 
 	out->waiting = 0;
-	*found = members.n;
-	for (size_t i = 0; i < members.n && !code; i++) {
+	*found = members.pids.n;
+	for (size_t i = 0; i < members.pids.n && !code; i++) {
 		bool waits;
 
-		code = remove_from(members.items[i], inert, out, &waits);
+		code = remove_from(members.pids.items[i], inert, out, &waits);
 		out->waiting += waits;
 	}
-	free(members.items);
+	free(members.pids.items);
 	return code;
 }
 

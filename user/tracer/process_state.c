@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tracer/process_state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/each_number.h"
 
 static void read_line(const char *line, struct kx_process_state *s)
 {
@@ -39,22 +39,6 @@ static int read_status(const char *path, struct kx_process_state *s)
 		read_line(line, s);
 	fclose(f);
 	return 0;
-}
-
-/* Calls @each with the numbers in the folder @path until it returns something else than 0. */
-static int each_number(const char *path, int (*each)(void *ctx, pid_t number), void *ctx)
-{
-	DIR *d = opendir(path);
-	struct dirent *e;
-	int code = 0;
-
-	if (!d)
-		return -errno;
-	while (!code && (e = readdir(d)))
-		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
-			code = each(ctx, (pid_t)atoi(e->d_name));
-	closedir(d);
-	return code;
 }
 
 struct reading {
@@ -89,7 +73,7 @@ int kx_process_state_read(pid_t pid, struct kx_process_state *out, struct kx_err
 
 	*out = (struct kx_process_state){ 0 };
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	code = each_number(path, read_thread, &r);
+	code = kx_each_number(path, read_thread, &r);
 	if (code == -ENOENT || (!code && !r.threads))
 		return kx_err_set(err, -ESRCH, "there is no process %d", (int)pid);
 	if (code)
@@ -148,7 +132,7 @@ pid_t kx_process_state_sharer(pid_t pid)
 {
 	struct sharer s = { .pid = pid };
 
-	each_number("/proc", compare, &s);
+	kx_each_number("/proc", compare, &s);
 	return s.found;
 }
 

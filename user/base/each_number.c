@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "base/each_number.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+
+int kx_each_number(const char *path, int (*each)(void *ctx, pid_t number), void *ctx)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	int code = 0;
+
+	if (!d)
+		return -errno;
+	while (!code && (e = readdir(d)))
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+			code = each(ctx, (pid_t)atoi(e->d_name));
+	closedir(d);
+	return code;
+}

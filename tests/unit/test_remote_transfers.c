@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Children that wait in one system call each, and are stopped in it.
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+#include "tracer/remote_stop.h"
+#include "tracer/remote_transfers.h"
+#include "tracer/remote_waits.h"
+
+#define PAGE  4096 /* what the pipes hold */
+#define PAGES 3
+#define LONG  3600.0 /* seconds that no test takes */
+
+/* What the children share with the test. */
+static struct {
+	long result;
+	int signals;
+	char received[8];
+} *shared;
+
+static char text[PAGES * PAGE];
+static int signal_pipe[2];
+
+static long write_page(int fd)
+{
+	return write(fd, text, PAGE);
+}
+
+static long write_pages(int fd)
+{
+	return write(fd, text, sizeof(text));
+}
+
+static long write_byte(int fd)
+{
+	return write(fd, text, 1);
+}
+
+static long write_two(int fd)
+{
+	return write(fd, text, 2);
+}
+
+static long write_vector(int fd)
+{
+	const struct iovec one = { text, 1 };
+
+	return writev(fd, &one, 1);
+}
+
+static long send_byte(int fd)
+{
+	return send(fd, text, 1, 0);
+}
+
+static long send_two(int fd)
+{
+	return send(fd, text, 2, 0);
+}
+
+static long read_some(int fd)
+{
+	return read(fd, text, sizeof(text));
+}
+
+static long receive(int fd)
+{
+	return recv(fd, text, 8, 0);
+}
+
+static long receive_all(int fd)
+{
+	return recv(fd, shared->received, sizeof(shared->received), MSG_WAITALL);
+}
+
+static long receive_message(int fd, int flags)
+{
+	struct iovec one = { text, 8 };
+	struct msghdr m = { .msg_iov = &one, .msg_iovlen = 1 };
+
+	return recvmsg(fd, &m, flags);
+}
+
+static long receive_some_message(int fd)
+{
+	return receive_message(fd, 0);
+}
+
+static long receive_all_message(int fd)
+{
+	return receive_message(fd, MSG_WAITALL);
+}
+
+static long receive_messages(int fd, unsigned n, int flags)
+{
+	struct iovec one = { text, 8 };
+	struct mmsghdr m[2] = { { .msg_hdr = { .msg_iov = &one, .msg_iovlen = 1 } }, { .msg_hdr = { .msg_iov = &one, .msg_iovlen = 1 } } };
+
+	return recvmmsg(fd, m, n, flags, NULL);
+}
+
+static long receive_one_of_messages(int fd)
+{
+	return receive_messages(fd, 1, 0);
+}
+
+static long receive_two_messages(int fd)
+{
+	return receive_messages(fd, 2, 0);
+}
+
+static long receive_first_of_two(int fd)
+{
+	return receive_messages(fd, 2, MSG_WAITFORONE);
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	shared->signals += (int)write(signal_pipe[1], "s", 1);
+}
+
+/* @close_in_child: a descriptor that only the test keeps; -1: none. */
+static pid_t begin(long (*call)(int fd), int fd, int close_in_child)
+{
+	const pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGUSR1, on_signal);
+	close(close_in_child);
+	shared->result = call(fd);
+	_exit(0);
+}
+
+static void pause_shortly(void)
+{
+	usleep(200);
+}
+
+static void wait_for_sleep(pid_t pid, long number)
+{
+	struct kx_remote_call_slept s;
+
+	while (!kx_remote_sleeps_in(pid, pid, &s) || s.number != number) {
+		assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+		pause_shortly();
+	}
+}
+
+/* Until so many bytes are in the pipe, or in the queue of the socket. */
+static void wait_for_bytes(int fd, int bytes)
+{
+	for (int n = -1; n != bytes; pause_shortly())
+		assert_int_equal(ioctl(fd, FIONREAD, &n), 0);
+}
+
+static void stop(pid_t pid, struct user_regs_struct *regs)
+{
+	struct kx_err err = { 0 };
+	int got;
+
+	assert_int_equal(kx_remote_seize(pid, pid, PTRACE_O_TRACESYSGOOD, &err), 0);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
+	while (!(got = kx_remote_has_stopped(pid)))
+		pause_shortly();
+	assert_int_equal(got, 1);
+	assert_int_equal(ptrace(PTRACE_GETREGS, pid, NULL, regs), 0);
+}
+
+static void end(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Its call returns what its registers have; returns that. */
+static long let_go(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	return shared->result;
+}
+
+static void open_pipe(int ends[2])
+{
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(fcntl(ends[1], F_SETPIPE_SZ, PAGE), PAGE);
+}
+
+static void close_both(const int ends[2])
+{
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* Until not even a byte goes into it. */
+static void fill(int fd)
+{
+	const int flags = fcntl(fd, F_GETFL);
+
+	assert_int_equal(fcntl(fd, F_SETFL, flags | O_NONBLOCK), 0);
+	while (write(fd, text, 1) == 1)
+		;
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(fcntl(fd, F_SETFL, flags), 0);
+}
+
+static void test_in_transfer(void **state)
+{
+	static const struct {
+		long (*call)(int fd);
+		long number;
+		bool of_pipe, into, is_transfer;
+	} cases[] = {
+		{ write_page, SYS_write, true, true, false },
+		{ write_pages, SYS_write, true, true, true },
+		{ write_byte, SYS_write, false, true, false },
+		{ write_two, SYS_write, false, true, true },
+		{ write_vector, SYS_writev, true, true, true },
+		{ send_byte, SYS_sendto, false, true, false },
+		{ send_two, SYS_sendto, false, true, true },
+		{ read_some, SYS_read, true, false, false },
+		{ read_some, SYS_read, false, false, false },
+		{ receive, SYS_recvfrom, false, false, false },
+		{ receive_all, SYS_recvfrom, false, false, true },
+		{ receive_some_message, SYS_recvmsg, false, false, false },
+		{ receive_all_message, SYS_recvmsg, false, false, true },
+		{ receive_one_of_messages, SYS_recvmmsg, false, false, false },
+		{ receive_two_messages, SYS_recvmmsg, false, false, true },
+		{ receive_first_of_two, SYS_recvmmsg, false, false, false },
+	};
+	pid_t pid = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int ends[2];
+
+		if (cases[i].of_pipe)
+			open_pipe(ends);
+		else
+			assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+		if (cases[i].into)
+			fill(ends[1]);
+		pid = begin(cases[i].call, ends[cases[i].into], -1);
+		wait_for_sleep(pid, cases[i].number);
+		if (kx_remote_is_in_transfer(pid, pid) != cases[i].is_transfer)
+			fail_msg("case %zu", i);
+		end(pid);
+		close_both(ends);
+	}
+	assert_false(kx_remote_is_in_transfer(pid, pid)); /* it has ended */
+}
+
+/* A writer that has filled the pipe with the first of its pages. */
+static pid_t stop_writer(const int ends[2], struct user_regs_struct *regs)
+{
+	const pid_t pid = begin(write_pages, ends[1], ends[0]);
+
+	wait_for_bytes(ends[0], PAGE);
+	wait_for_sleep(pid, SYS_write);
+	stop(pid, regs);
+	assert_int_equal(regs->orig_rax, SYS_write);
+	assert_int_equal(regs->rax, PAGE);
+	assert_int_equal(regs->rdx, sizeof(text));
+	return pid;
+}
+
+/* What is cut by its result, call and flags, and what it is done to. */
+static void test_cut(void **state)
+{
+	static const struct {
+		long number, flags, result;
+		bool cut;
+	} cases[] = {
+		{ SYS_write, 0, PAGE, true },
+		{ SYS_write, 0, sizeof(text) - 1, true },
+		{ SYS_write, 0, sizeof(text), false },
+		{ SYS_write, 0, 0, false },
+		{ SYS_write, 0, -EINTR, false },
+		{ SYS_writev, 0, PAGE, false },
+		{ SYS_read, 0, PAGE, false },
+		{ SYS_sendto, 0, PAGE, true },
+		{ SYS_sendto, MSG_DONTWAIT, PAGE, false },
+		{ SYS_recvfrom, 0, PAGE, false },
+		{ SYS_recvfrom, MSG_WAITALL, PAGE, true },
+		{ SYS_recvfrom, MSG_WAITALL | MSG_DONTWAIT, PAGE, false },
+	};
+	struct user_regs_struct regs, other;
+	int ends[2], streams[2], datagrams[2];
+	const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	pid_t pid;
+
+	(void)state;
+	open_pipe(ends);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, streams), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, datagrams), 0);
+	pid = stop_writer(ends, &regs);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		other = regs;
+		other.orig_rax = (unsigned long)cases[i].number;
+		other.r10 = (unsigned long)cases[i].flags;
+		other.rax = (unsigned long)cases[i].result;
+		if (kx_remote_is_cut(pid, pid, &other) != cases[i].cut)
+			fail_msg("case %zu", i);
+	}
+	other = regs;
+	other.rip++; /* not behind a system call */
+	assert_false(kx_remote_is_cut(pid, pid, &other));
+	other = regs;
+	other.rdi = (unsigned long)streams[0];
+	assert_true(kx_remote_is_cut(pid, pid, &other));
+	other.rdi = (unsigned long)datagrams[0];
+	assert_false(kx_remote_is_cut(pid, pid, &other));
+	other.rdi = (unsigned long)null;
+	assert_false(kx_remote_is_cut(pid, pid, &other));
+	assert_int_equal(fcntl(ends[1], F_SETFL, O_WRONLY | O_NONBLOCK), 0);
+	assert_false(kx_remote_is_cut(pid, pid, &regs));
+	end(pid);
+	close_both(ends);
+	close_both(streams);
+	close_both(datagrams);
+	close(null);
+}
+
+/* Reads the writer's pages; ends with 0 if they are the same and nothing follows. */
+static long read_pages(int fd)
+{
+	static char got[sizeof(text) + 1];
+	size_t n = 0;
+	ssize_t more;
+
+	while (n < sizeof(got) && (more = read(fd, got + n, sizeof(got) - n)) > 0)
+		n += (size_t)more;
+	if (n != sizeof(text) || memcmp(got, text, n))
+		_exit(1);
+	_exit(0);
+}
+
+/* A writer and a receiver, and a signal meanwhile, whose handler writes too. */
+static void test_finish(void **state)
+{
+	struct kx_cut_transfer cut[2] = { 0 };
+	struct user_regs_struct now;
+	int ends[2], sockets[2], status;
+	pid_t reader;
+
+	(void)state;
+	shared->signals = 0;
+	open_pipe(ends);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+	cut[0].tid = stop_writer(ends, &cut[0].regs);
+	cut[1].tid = begin(receive_all, sockets[0], ends[1]);
+	wait_for_sleep(cut[1].tid, SYS_recvfrom);
+	assert_int_equal(write(sockets[1], "abc", 3), 3);
+	wait_for_bytes(sockets[0], 0);
+	wait_for_sleep(cut[1].tid, SYS_recvfrom);
+	stop(cut[1].tid, &cut[1].regs);
+	assert_int_equal(cut[1].regs.rax, 3);
+	assert_true(kx_remote_is_cut(cut[1].tid, cut[1].tid, &cut[1].regs));
+
+	assert_int_equal(kill(cut[0].tid, SIGUSR1), 0);
+	reader = begin(read_pages, ends[0], ends[1]);
+	assert_int_equal(write(sockets[1], "defgh", 5), 5);
+	kx_remote_transfers_finish(cut, 2, kx_monotonic_seconds() + LONG);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(cut[i].done);
+		assert_int_equal(ptrace(PTRACE_GETREGS, cut[i].tid, NULL, &now), 0);
+		assert_int_equal(now.rax, i ? 8 : sizeof(text));
+		assert_int_equal(now.rsi, cut[i].regs.rsi);
+		assert_int_equal(now.rdx, cut[i].regs.rdx);
+		assert_int_equal(now.rip, cut[i].regs.rip);
+		assert_int_equal(now.rsp, cut[i].regs.rsp);
+	}
+	close(ends[1]);
+	assert_int_equal(let_go(cut[0].tid), sizeof(text));
+	assert_int_equal(let_go(cut[1].tid), 8);
+	assert_memory_equal(shared->received, "abcdefgh", 8);
+	assert_int_equal(shared->signals, 1);
+	assert_int_equal(waitpid(reader, &status, 0), reader);
+	assert_int_equal(status, 0);
+	close(ends[0]);
+	close_both(sockets);
+}
+
+/* No more time: the result is what has been transferred until then. False: the machine was too busy for the end of the call. */
+static bool cut_again(bool with_room)
+{
+	struct kx_cut_transfer cut = { 0 };
+	char page[PAGE];
+	long sum = 0, n;
+	int ends[2];
+	bool done;
+
+	open_pipe(ends);
+	cut.tid = stop_writer(ends, &cut.regs);
+	if (with_room)
+		sum = read(ends[0], page, PAGE);
+	kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds());
+	done = cut.done;
+	if (done) {
+		const long result = let_go(cut.tid);
+
+		close(ends[1]);
+		while ((n = read(ends[0], page, PAGE)) > 0)
+			sum += n;
+		assert_int_equal(result, sum);
+		assert_true(with_room ? result == PAGE || result == 2 * PAGE : result == PAGE);
+	} else {
+		end(cut.tid);
+		close(ends[1]);
+	}
+	close(ends[0]);
+	return done;
+}
+
+static void test_cut_again(void **state)
+{
+	(void)state;
+	while (!cut_again(false))
+		;
+	while (!cut_again(true))
+		;
+}
+
+/* It ends meanwhile. */
+static void test_ended(void **state)
+{
+	struct kx_cut_transfer cut = { 0 };
+	int ends[2];
+
+	(void)state;
+	open_pipe(ends);
+	cut.tid = stop_writer(ends, &cut.regs);
+	end(cut.tid);
+	kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds() + LONG);
+	assert_true(cut.done);
+	close_both(ends);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_in_transfer), cmocka_unit_test(test_cut),	  cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_cut_again),   cmocka_unit_test(test_ended),
+	};
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED || pipe(signal_pipe))
+		return 1;
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = (char)(i * 7 + i / 256);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

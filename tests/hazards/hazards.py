@@ -223,6 +223,8 @@ HAZARDS = [
     row("exit at once", "churn", "exit", counts=_NOT_COUNTED),
     row("tiny signal stack", "stacks", "signals"),
     row("end of the stack", "stacks", "end"),
+    row("signal stack on a stack", "stacks", "inside"),
+    row("coroutine on a stack", "stacks", "part"),
     # Waits that begin their time anew with each recording never end with recordings all the time; the others must.
     row("waits that keep their time", "waiting", "kept"),
     row("waits by time", "waiting", "time", without={"inprocess-late": "waits that begin anew each time"}),

@@ -223,6 +223,16 @@ static bool has_made_calls(const struct attempt *a, const struct user_regs_struc
 		       : regs->rip == a->home.rip && regs->rsp == a->home.rsp;
 }
 
+/*
+ * What was below the stack pointer may be in use: that of a coroutine, or of a handler whose stack for signals is a variable, has other
+ * variables there.
+ */
+static void give_back(const struct attempt *a)
+{
+	if (pwrite(a->c->mem, a->frames->before, a->frames->size, (off_t)a->frames->at) < 0)
+		return; /* the process has ended */
+}
+
 /* The thread was in a system call: it is brought back into it, so that a signal which has come
  * meanwhile ends it as ever. */
 static void return_into_call(struct attempt *a)
@@ -246,6 +256,8 @@ static void return_into_call(struct attempt *a)
 	if (a->stub)
 		ptrace(PTRACE_SETSIGMASK, a->tid, MASK_BYTES, &a->mask);
 	ptrace(PTRACE_SETREGS, a->tid, NULL, &a->now);
+	if (a->stub)
+		give_back(a);
 }
 
 static int make_calls(struct attempt *a)
@@ -263,6 +275,8 @@ static int make_calls(struct attempt *a)
 		kx_remote_stub_build(&request, a->stub, a->frames);
 	else
 		kx_frames_build(&request, a->frames);
+	if (pread(c->mem, a->frames->before, a->frames->size, (off_t)a->frames->at) != (ssize_t)a->frames->size)
+		return -EAGAIN;
 	if (pwrite(c->mem, a->frames->bytes, a->frames->size, (off_t)a->frames->at) !=
 	    (ssize_t)a->frames->size)
 		return -EAGAIN;
@@ -276,6 +290,9 @@ static int make_calls(struct attempt *a)
 		if (i % each == 0 && !ptrace(PTRACE_GETREGS, a->tid, NULL, &regs))
 			c->items[i / each].result = (long)regs.rax;
 	}
+	/* the stub still reads them */
+	if (!a->stub)
+		give_back(a);
 	if (a->again)
 		return_into_call(a);
 	return 0;

@@ -29,6 +29,7 @@ struct kx_frames_request {
 
 struct kx_frames {
 	uint8_t bytes[KX_XSTATE_MOST + 8192]; /* to be written at .at */
+	uint8_t before[KX_XSTATE_MOST + 8192]; /* what was there */
 	size_t size;
 	uint64_t at;		    /* below the red zone of the thread's stack */
 	struct user_regs_struct go; /* the registers with which it makes the first call */

@@ -3,13 +3,14 @@
  * Functions on stacks that are nearly full. "signals": 2,000 signals on the smallest alternate
  * stack that the kernel allows, and 1,024 bytes; "end": hz_leaf with 1,024 bytes left above an
  * unmapped page; "least": with ever less, and prints to standard error with how few bytes it still
- * works.
+ * works. "inside": on a small stack for signals that is a variable on the thread's own stack, beside others; "part": the same
+ * with a coroutine's.
  */
 #include <setjmp.h>
 #include <signal.h>
 #include <ucontext.h>
 
-#define HAZARD_FUNCTIONS X(hz_outer) X(hz_leaf)
+#define HAZARD_FUNCTIONS X(hz_outer) X(hz_leaf) X(hz_inside)
 #include "outer_leaf.h"
 
 #define SIGNALS 2000
@@ -79,6 +80,50 @@ static long least(void)
 	return SIGNALS;
 }
 
+#define PATTERN 0x5a
+#define BESIDE	(16 << 10)
+#define PAUSES	800
+
+/* On a stack that ends above memory which is in use. */
+HZ void hz_inside(char *beside)
+{
+	HIT(hz_inside);
+	for (int i = 0; i < PAUSES; i++) {
+		result += hz_outer(i) == 2 * (i + 1);
+		target_pause(i % 3);
+		for (int k = 0; k < BESIDE; k++)
+			left += beside[k] != PATTERN;
+	}
+}
+
+static unsigned long beside_stack;
+
+static void on_inside(int signal)
+{
+	(void)signal;
+	hz_inside((char *)beside_stack);
+}
+
+static long inside(int part)
+{
+	const size_t size = (sysconf(_SC_MINSIGSTKSZ) + 1024) & ~63ul;
+	char memory[SIZE] __attribute__((aligned(64)));
+	stack_t alternate = { .ss_sp = memory + BESIDE, .ss_size = size };
+	struct sigaction action = { .sa_handler = on_inside, .sa_flags = SA_ONSTACK };
+
+	memset(memory, PATTERN, sizeof(memory));
+	beside_stack = (unsigned long)memory;
+	target_pause(1); /* binds what it calls, which takes more stack */
+	if (part)
+		__asm__ volatile("movq %%rsp, %%rbx\n\tmovq %[sp], %%rsp\n\tmovq %[beside], %%rdi\n\tcall hz_inside\n\tmovq %%rbx, %%rsp"
+				 :
+				 : [sp] "r"(memory + BESIDE + 2048), [beside] "r"(memory)
+				 : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
+	else if (sigaltstack(&alternate, NULL) || sigaction(SIGUSR1, &action, NULL) || raise(SIGUSR1))
+		return 0;
+	return result == PAUSES && !left ? SIGNALS : -left;
+}
+
 int main(int argc, char **argv)
 {
 	struct target_options o = hazard_begin(argc, argv);
@@ -92,6 +137,7 @@ int main(int argc, char **argv)
 	return hazard_end(&o,
 			  !strcmp(how, "signals") ? signals()
 			  : !strcmp(how, "least") ? least()
+			  : !strcmp(how, "inside") || !strcmp(how, "part") ? inside(!strcmp(how, "part"))
 						  : at_end(1024),
 			  SIGNALS);
 }

@@ -199,6 +199,7 @@ HAZARDS = [
     row("send to a slow socket", "transfers", "send"),
     row("sendmsg to a slow socket", "transfers", "sendmsg", known="what sendmsg begins just then may end early"),
     row("recv with MSG_WAITALL", "transfers", "all"),
+    row("io_uring and aio", "rings"),
     row("faults by a table", "faults"),
     row("thrown faults", "thrown_faults", known="no exception of a fault passes a recorded function"),
     row("no writable code", "limits", "mdwe"),

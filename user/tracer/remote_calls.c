@@ -21,6 +21,7 @@
 #include "tracer/remote_able.h"
 #include "tracer/remote_code.h"
 #include "tracer/remote_frames.h"
+#include "tracer/remote_rings.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_stub.h"
 #include "tracer/remote_transfers.h"
@@ -169,6 +170,7 @@ static int check_thread(struct attempt *a)
 	if (a->now.cs != USER_CS)
 		return kx_err_set(a->c->err, -EOPNOTSUPP, "process %d runs 32-bit code",
 				  (int)a->c->pid);
+	kx_remote_mend_ring_wait(a->c->pid, a->tid, &a->now);
 	/* one that steps itself would get a SIGTRAP, which is blocked during the calls: that kills it */
 	if (a->now.eflags & TRAP_FLAG || kx_remote_is_dispatched(a->tid) || kx_remote_stub_is_inside(a->c->mem, a->now.rip) ||
 	    !set_home(a) || kx_remote_is_in_sequence(a->c->mem, a->tid, a->now.rip) ||

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/monotonic.h"
+#include "tracer/remote_rings.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_transfers.h"
 #include "tracer/remote_waits.h"
@@ -123,6 +124,7 @@ static int take_registers(struct kx_remote_stop *s, struct thread *t)
 		return kx_err_set(&s->err, -EOPNOTSUPP, "process %d runs 32-bit code", (int)s->pid);
 	if (kx_remote_mend_wait(s->pid, t->tid, &t->regs, &t->sleep))
 		ptrace(PTRACE_SETREGS, t->tid, NULL, &t->regs);
+	kx_remote_mend_ring_wait(s->pid, t->tid, &t->regs);
 	return 0;
 }
 

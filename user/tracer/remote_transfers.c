@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/aio_abi.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,6 @@
 #include "tracer/remote_waits.h"
 
 #define POLL_US	     50
-#define SYSCALL_CODE 0x050f
 #define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
 
 static bool is_socket(pid_t pid, int fd)
@@ -53,6 +53,9 @@ bool kx_remote_is_in_transfer(pid_t pid, pid_t tid)
 	case SYS_vmsplice:
 	case SYS_copy_file_range:
 		return true;
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+		return (long)s.args[1] > 1;
 	case SYS_recvfrom:
 		return s.args[3] & MSG_WAITALL;
 	case SYS_recvmsg:
@@ -91,6 +94,9 @@ bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs)
 	if (done <= 0 || (unsigned long)done >= regs->rdx)
 		return false;
 	switch ((long)regs->orig_rax) {
+	case SYS_io_getevents:
+		/* one with a time limit may have ended by that */
+		return done < (long)regs->rsi && !regs->r8 && kx_remote_is_behind_syscall(tid, regs->rip);
 	case SYS_write:
 		break;
 	case SYS_sendto:
@@ -104,15 +110,30 @@ bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs)
 	default:
 		return false;
 	}
-	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(regs->rip - 2), NULL) & 0xffff) == SYSCALL_CODE &&
-	       is_waiting_stream(pid, (int)regs->rdi);
+	return kx_remote_is_behind_syscall(tid, regs->rip) && is_waiting_stream(pid, (int)regs->rdi);
+}
+
+/* What is left to do. */
+static struct user_regs_struct rest_of(const struct kx_cut_transfer *c)
+{
+	struct user_regs_struct rest = c->regs;
+
+	if (rest.orig_rax == SYS_io_getevents) {
+		rest.rsi -= rest.rax;
+		rest.r10 += rest.rax * sizeof(struct io_event);
+	} else {
+		rest.rsi += rest.rax;
+	}
+	rest.rdx -= rest.rax;
+	return rest;
 }
 
 /* Whether the thread is at the system call that was cut, and not at one of a signal's handler. */
 static bool is_at_it(const struct kx_cut_transfer *c, const struct user_regs_struct *now)
 {
-	return now->rip == c->regs.rip && now->rsp == c->regs.rsp && now->orig_rax == c->regs.orig_rax &&
-	       now->rsi == c->regs.rsi + c->regs.rax;
+	const struct user_regs_struct rest = rest_of(c);
+
+	return now->rip == rest.rip && now->rsp == rest.rsp && now->orig_rax == rest.orig_rax && now->rsi == rest.rsi && now->r10 == rest.r10;
 }
 
 /* The thread is at the beginning or end of a system call. */
@@ -126,6 +147,7 @@ static void look(struct kx_cut_transfer *c)
 	now.rax = (long)now.rax > 0 ? c->regs.rax + now.rax : c->regs.rax;
 	now.rsi = c->regs.rsi;
 	now.rdx = c->regs.rdx;
+	now.r10 = c->regs.r10;
 	c->done = !ptrace(PTRACE_SETREGS, c->tid, NULL, &now);
 }
 
@@ -151,11 +173,9 @@ static bool go_on(struct kx_cut_transfer *c)
 
 static void begin(struct kx_cut_transfer *c)
 {
-	struct user_regs_struct rest = c->regs;
+	struct user_regs_struct rest = rest_of(c);
 
 	rest.rip -= 2;
-	rest.rsi += rest.rax;
-	rest.rdx -= rest.rax;
 	rest.rax = rest.orig_rax;
 	rest.orig_rax = (unsigned long)-1;
 	c->done = ptrace(PTRACE_SETREGS, c->tid, NULL, &rest) || ptrace(PTRACE_SYSCALL, c->tid, NULL, 0L);

@@ -13,7 +13,7 @@
 
 /*
  * Whether the thread sleeps in such a call: a write or send of more than what goes as a whole or not at all, a receive that waits for all of its
- * bytes. False if that is not known. A thread that is running may be in one as well, or begin one next.
+ * bytes, io_getevents for several requests. False if that is not known. A thread that is running may be in one as well, or begin one next.
  */
 bool kx_remote_is_in_transfer(pid_t pid, pid_t tid);
 
@@ -23,7 +23,7 @@ bool kx_remote_is_in_transfer(pid_t pid, pid_t tid);
 
 /*
  * Whether a thread that has just been stopped, with @regs, was in a transfer that the stop has cut short: it has a part of its bytes as the result. Only
- * of pipes and stream sockets, which wait, and one buffer (write, sendto, recvfrom).
+ * of pipes and stream sockets, which wait, and one buffer (write, sendto, recvfrom), and of io_getevents without a time limit.
  */
 bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 #include "base/monotonic.h"
@@ -58,6 +59,13 @@ bool kx_remote_sleeps_in(pid_t pid, pid_t tid, struct kx_remote_call_slept *out)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
 	return read_file(path, text, sizeof(text)) && sscanf(text, "%ld %lx %lx %lx %lx %lx %lx", &out->number, &a[0], &a[1], &a[2],
 							     &a[3], &a[4], &a[5]) == 7;
+}
+
+#define SYSCALL_CODE 0x050f
+
+bool kx_remote_is_behind_syscall(pid_t tid, uint64_t pc)
+{
+	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(pc - 2), NULL) & 0xffff) == SYSCALL_CODE;
 }
 
 #define CPU_FIELD 39 /* in /proc/PID/task/TID/stat */

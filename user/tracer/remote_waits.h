@@ -27,6 +27,9 @@ struct kx_remote_call_slept {
 /* False: it sleeps in none, or that is not known. */
 bool kx_remote_sleeps_in(pid_t pid, pid_t tid, struct kx_remote_call_slept *out);
 
+/* Whether the instruction before @pc is that of 64-bit system calls; the caller traces the thread, which has stopped. */
+bool kx_remote_is_behind_syscall(pid_t tid, uint64_t pc);
+
 /* For how long a thread has slept, as far as the kernel says it. */
 struct kx_remote_sleep {
 	bool known;

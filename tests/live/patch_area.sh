@@ -46,6 +46,22 @@ assert_eq "bytes, mappings" "$(changed) $(mapped)" "0 0"
 detach "$TARGET_PID"
 assert_eq "detach: nothing" "$STATUS $OUT$ERR" "0 nothing of kxray is in process $TARGET_PID"
 
+# It may not, or there is nothing: one sentence with what to do.
+detach 4194301
+assert_eq "detach: no such process" "$STATUS $OUT$ERR" "1 kxray detach: there is no process 4194301"
+detach 2 # some kernels open its memory, which is empty
+assert "detach: a kernel thread" "status $STATUS: $OUT$ERR" \
+	grep -qE '^(kxray detach: process 2 is a kernel thread: .*|nothing of kxray is in process 2)$' <<<"$OUT$ERR"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	chmod 711 "$TMP"
+	cp "$KXRAY" "$TMP/kxray"
+	run setpriv --reuid 65534 --regid 65534 --clear-groups "$TMP/kxray" detach -p "$TARGET_PID"
+	assert_eq "detach: another user's process" "$STATUS $OUT$ERR" "1 kxray detach: no permission to look at process $TARGET_PID: it \
+belongs to another user or is protected; run as that user or as root, or with the capability CAP_SYS_PTRACE"
+else
+	skip "detach: another user's process" "needs root and setpriv"
+fi
+
 # killed before the table was written: the rings are found by themselves
 run "$PATCHER" rings "$TARGET_PID"
 assert_eq "only rings" "$STATUS $(mapped)" "0 1"
@@ -151,7 +167,14 @@ remove_beside_keeper() { # which traces it for a moment, again and again
 	[[ $OUT != *"is traced by kx-keeper"* ]]
 }
 wait_for remove_beside_keeper
-assert_eq "vfork: named" "$OUT" "error 16 process $(pgrep -P "$TARGET_PID") runs in the memory of process $TARGET_PID, as after vfork: try again later"
+assert_eq "vfork: named" "$OUT" "error 16 process $(pgrep -P "$TARGET_PID") runs in the memory of process $TARGET_PID, as after vfork"
+detach_beside_keeper() {
+	detach "$TARGET_PID"
+	[[ $ERR != *"is traced by kx-keeper"* ]]
+}
+wait_for detach_beside_keeper
+assert_eq "vfork: detach" "$STATUS $OUT$ERR" "1 kxray detach: process $(pgrep -P "$TARGET_PID") runs in the memory of process $TARGET_PID, \
+as after vfork; its jumps stay for now, and record nothing: try again later"
 works "vfork: it works" x right
 wait_for eval '[ "$(changed) $(mapped)" = "0 0" ]'
 assert_eq "after vfork" "$(changed) $(mapped)" "0 0"

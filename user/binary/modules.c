@@ -39,8 +39,7 @@ static bool is_kernel_thread(pid_t pid)
 	return p && sscanf(p, "%u", &flags) == 1 && (flags & KERNEL_THREAD);
 }
 
-/* Checks that @pid is a process that can be traced. */
-static int check_process(pid_t pid, struct kx_err *err)
+int kx_process_check(pid_t pid, struct kx_err *err)
 {
 	char path[64], line[256], state = '?', exe[PATH_MAX];
 	long tgid = pid;
@@ -75,7 +74,7 @@ static int check_process(pid_t pid, struct kx_err *err)
 				  "no permission to look at process %d: it belongs to another user or is protected; run as that user or as root, or with the capability CAP_SYS_PTRACE",
 				  (int)pid);
 	if (rc == -ENOENT && is_kernel_thread(pid))
-		return kx_err_set(err, -ESRCH, "process %d is a kernel thread: it has no executable; kernel functions are recorded with -a -f 'kernel:NAME'",
+		return kx_err_set(err, -ESRCH, "process %d is a kernel thread: it runs no program; kernel functions are recorded with -a -f 'kernel:NAME'",
 				  (int)pid);
 	if (rc == -ENOENT || rc == -ESRCH)
 		return kx_err_set(err, -ESRCH, "process %d has just ended", (int)pid);
@@ -332,7 +331,7 @@ int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *o
 	int rc;
 
 	*out = (struct kx_modules){ 0 };
-	rc = check_process(pid, err);
+	rc = kx_process_check(pid, err);
 	if (rc)
 		return rc;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);

@@ -43,6 +43,12 @@ struct kx_modules {
 };
 
 /*
+ * Whether @pid is a process that can be looked at; @err says why it is not, and what to do. Errors: -ESRCH (also a kernel thread, a thread's
+ * id, a zombie), -EACCES (another user's, says which capability is missing).
+ */
+int kx_process_check(pid_t pid, struct kx_err *err);
+
+/*
  * Modules of process @pid, the main executable first; one entry per file, vdso and anonymous
  * code left out. open_path is /proc/PID/map_files/START-END where that can be opened
  * (deleted files and other mount namespaces included), else /proc/PID/root/PATH.

@@ -98,7 +98,8 @@ static int detach(int pid)
 {
 	struct kx_patch_family family;
 	struct kx_patch_removal removal;
-	struct kx_err err = { 0 };
+	struct kx_err err = { 0 }, why = { 0 };
+	int code;
 
 	if (kx_patch_is_read(pid, ALIVE_SECONDS)) {
 		kx_err_set(&err, -EBUSY, "process %d: kxray record is recording it, or was until 2 s ago: end that first, or try again",
@@ -107,7 +108,10 @@ static int detach(int pid)
 	}
 	if (!kx_patch_family_find(pid, &family))
 		return detach_family(pid, &family);
-	if (kx_patch_remove_soon(pid, &removal, &err))
+	code = kx_patch_remove_soon(pid, &removal, &why);
+	if (code)
+		kx_err_set(&err, code, code == -EBUSY ? "%s; its jumps stay for now, and record nothing: try again later" : "%s", why.text);
+	if (code)
 		return kx_cmd_fail(NAME, &err);
 	return report(pid, &removal);
 }

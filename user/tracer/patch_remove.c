@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/monotonic.h"
+#include "binary/modules.h"
 #include "tracer/clock.h"
 #include "tracer/debugger.h"
 #include "tracer/patch_area.h"
@@ -54,8 +55,11 @@ static int open_memory(pid_t pid, struct kx_err *err)
 	if (fd >= 0)
 		return fd;
 	code = errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;
-	return code == -ESRCH ? kx_err_set(err, code, "there is no process %d", (int)pid)
-			      : kx_err_set(err, code, "%s: %s", path, strerror(-code));
+	/* it knows more reasons; the code is that of the memory */
+	if (!kx_process_check(pid, err))
+		kx_err_set(err, code, "the memory of process %d cannot be opened (%s): a security policy protects it; run as root, or with the "
+				      "capability CAP_SYS_PTRACE", (int)pid, strerror(-code));
+	return code;
 }
 
 /* A head that is not there, or is empty (in a forked child), is left alone. */
@@ -380,7 +384,7 @@ static int remove_all(struct removal *r, uint64_t only)
 	disable(r);
 	sharer = kx_process_state_compares() ? kx_process_state_sharer(kx_remote_view(r->pid)) : 0;
 	if (sharer)
-		return kx_err_set(r->err, -EBUSY, "process %d runs in the memory of process %d, as after vfork: try again later",
+		return kx_err_set(r->err, -EBUSY, "process %d runs in the memory of process %d, as after vfork",
 				  (int)sharer, (int)r->pid);
 	tracer = kx_tracer_of(r->pid, name, sizeof(name));
 	if (tracer)

@@ -123,7 +123,9 @@ int kx_remote_seize(pid_t pid, pid_t tid, long options, struct kx_err *err)
 	if (tracer)
 		return kx_err_set(err, -EPERM, "process %d is traced by %s (process %d)", (int)pid,
 				  name, (int)tracer);
-	return kx_err_set(err, -EPERM, "process %d cannot be traced: Operation not permitted",
+	return kx_err_set(err, -EPERM,
+			  "process %d may not be stopped (ptrace: Operation not permitted): another user or a "
+			  "security policy protects it; run as root, or with the capability CAP_SYS_PTRACE",
 			  (int)pid);
 }
 

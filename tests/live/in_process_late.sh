@@ -93,6 +93,7 @@ tell l
 # The third one makes jumps dangerous anywhere in the process: all are taken out.
 load a
 wait_for areas_are 2
+changed switch-off
 tell d
 wait_for has_text "no longer recorded" "$TMP/rec.err"
 assert_contains "$LABEL: a notice" "$(cat "$TMP/rec.err")" \
@@ -105,6 +106,7 @@ tell u
 kill -INT "$KX_PID"
 end_kxray
 assert_eq "$LABEL: kxray's status" "$STATUS" 0
+assert_eq "$LABEL: how often it says that its recorder has switched itself off" "$(grep -c "has switched itself off" "$TMP/rec.err")" 1
 assert_eq "$LABEL: mappings afterwards" "$(mapped)" "$before"
 assert_eq "$LABEL: bytes of the program that differ from its file" "$(changed)" 0
 "$KXRAY" report --json "$TRACE" >"$TMP/loop.json"

@@ -4,6 +4,7 @@
     process_code.py PID             prints how many bytes differ
     process_code.py PID LIBRARY     the same for a library that it has loaded
     process_code.py PID enabled     in how many of kxray's code areas calls are recorded (tracer/patch_area.h)
+    process_code.py PID switch-off  notes in the rings that the recorder has switched itself off, as behind a reader that sleeps
     process_code.py --vdso PID      in how many bytes its vDSO differs from this process's
 """
 import os
@@ -46,20 +47,33 @@ def changed_vdso(pid):
     return sum(a != b for a, b in zip(own, other))
 
 
-def enabled_areas(pid):
-    """Code areas whose head page says that calls are recorded."""
-    enabled = 0
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+def tables(pid, memory):
+    """Addresses of kxray's head pages and rings, by code area."""
+    with open(f"/proc/{pid}/maps") as maps:
         for line in maps:
             if " r-xs " not in line or "/dev/zero (deleted)" not in line:
                 continue
             memory.seek(int(line.split("-")[0], 16))
-            magic, head = struct.unpack("8sQ", memory.read(16))
-            if not magic.startswith(b"xkpatch") and not magic.startswith(b"xkpatch"[::-1]):
-                continue
+            magic, head, *_, rings = struct.unpack("8s6Q", memory.read(56))
+            if magic.startswith(b"xkpatch") or magic.startswith(b"xkpatch"[::-1]):
+                yield head, rings
+
+
+def enabled_areas(pid):
+    """Code areas whose head page says that calls are recorded."""
+    enabled = 0
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for head, _ in tables(pid, memory):
             memory.seek(head)
             enabled += struct.unpack("8sI", memory.read(12))[1]
     return enabled
+
+
+def note_switched_off(pid):
+    with open(f"/proc/{pid}/mem", "r+b", 0) as memory:
+        _, rings = next(tables(pid, memory))
+        memory.seek(rings + 44)  # switched_off (tracer/target_rings.h)
+        memory.write(struct.pack("I", 1))
 
 
 if __name__ == "__main__":
@@ -67,5 +81,7 @@ if __name__ == "__main__":
         print(changed_vdso(int(sys.argv[2])))
     elif sys.argv[2:] == ["enabled"]:
         print(enabled_areas(int(sys.argv[1])))
+    elif sys.argv[2:] == ["switch-off"]:
+        note_switched_off(int(sys.argv[1]))
     else:
         print(changed_bytes(int(sys.argv[1]), *sys.argv[2:3]))

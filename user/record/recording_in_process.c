@@ -142,7 +142,8 @@ void kx_recording_in_process_end(struct recording *r)
 		kx_recording_children_end(r);
 	else
 		take_out(r);
-	if (__atomic_load_n(&kx_in_process_memory(r->in_process)->switched_off, __ATOMIC_RELAXED))
+	/* once: a late library may have ended it before */
+	if (__atomic_exchange_n(&kx_in_process_memory(r->in_process)->switched_off, 0, __ATOMIC_RELAXED))
 		kx_notice(&r->notices,
 			  "the recorder in process %d has switched itself off, as a ring was full and kxray had not read it for some 10 s: kxray was "
 			  "stopped, or its file could not be written for so long; calls after that are neither recorded nor counted as lost",

@@ -15,8 +15,6 @@
 #include "tracer/remote_stop.h"
 #include "tracer/remote_threads.h"
 
-/* Threads that do not stop within that time wait in the kernel. */
-#define STOP_MS 200
 /* Between two tries: a thread that was preempted in a window gets out of it meanwhile. */
 #define RETRY_US 500
 /* How long a thread that can make system calls is waited for, and between two looks. */
@@ -164,7 +162,7 @@ static int stop_and_write(struct install *in, size_t *waiting, struct kx_patch_t
 			  struct kx_err *err)
 {
 	struct kx_remote_threads threads;
-	int code = kx_remote_threads_stop(in->pid, STOP_MS, &threads, err);
+	int code = kx_remote_threads_stop(in->pid, KX_REMOTE_STOP_MS, &threads, err);
 
 	if (code)
 		return code;
@@ -196,7 +194,7 @@ static int stop_and_copy(struct install *in, size_t first, size_t end, struct kx
 			 struct kx_err *err)
 {
 	struct kx_remote_threads threads;
-	int code = kx_remote_threads_stop(in->pid, STOP_MS, &threads, err);
+	int code = kx_remote_threads_stop(in->pid, KX_REMOTE_STOP_MS, &threads, err);
 
 	if (code)
 		return code;
@@ -394,7 +392,7 @@ static int stop_and_open(struct opening *o, double *stopped_ms, struct kx_err *e
 	const pid_t pid = o->jobs[0]->area->pid;
 	struct kx_remote_threads threads;
 	size_t done = 0;
-	int code = kx_remote_threads_stop(pid, STOP_MS, &threads, err);
+	int code = kx_remote_threads_stop(pid, KX_REMOTE_STOP_MS, &threads, err);
 
 	if (code)
 		return code;

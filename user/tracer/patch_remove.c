@@ -25,8 +25,6 @@
 #include "tracer/remote_threads.h"
 #include "tracer/target_rings.h"
 
-/* A thread that does not stop (vfork) keeps the others stopped for so long. */
-#define STOP_MS	 200
 #define CALL_MS	 1000
 #define RETRY_US 1000
 #define RATE_US	 10000
@@ -254,7 +252,7 @@ static void protect_texts(struct removal *r, struct kx_remote_threads *threads)
 static int stop_and_restore(struct removal *r)
 {
 	struct kx_remote_threads threads;
-	int code = kx_remote_threads_stop(r->pid, STOP_MS, &threads, r->err);
+	int code = kx_remote_threads_stop(r->pid, KX_REMOTE_STOP_MS, &threads, r->err);
 
 	if (code)
 		return code;

@@ -11,8 +11,6 @@
 #include "tracer/remote_stub.h"
 #include "tracer/remote_threads.h"
 
-#define STOP_MS 1000
-
 static void mark(void *ctx, uint64_t counter)
 {
 	(void)counter;
@@ -30,7 +28,7 @@ int kx_remote_stub_remove(pid_t pid, int mem, struct kx_err *err)
 
 	if (!there)
 		return 0;
-	code = kx_remote_threads_stop(pid, STOP_MS, &threads, err);
+	code = kx_remote_threads_stop(pid, KX_REMOTE_STOP_MS, &threads, err);
 	if (code)
 		return code;
 	range = (struct kx_remote_range){ at, at + kx_remote_stub_size() };

@@ -33,6 +33,9 @@ struct kx_remote_threads {
 	struct kx_remote_stop *stop; /* the thread of this process that traces them; owned */
 };
 
+/* For all threads to stop: one that does not (vfork) keeps the others stopped for so long. */
+#define KX_REMOTE_STOP_MS 200
+
 /*
  * Stops all threads. Those of io_uring, which run no code of the process, are left alone; a process
  * that is stopped by SIGSTOP stays so afterwards, and signals that come meanwhile are delivered. A

@@ -63,8 +63,6 @@ static int take(struct kx_in_process *p, uint32_t i, const struct kx_module *now
 	m->text = now->start;
 	m->text_end = now->end;
 	if (is_new)
-		code = kx_in_process_look_for_handlers(p, &why);
-	if (!code && is_new)
 		code = kx_in_process_plan_module(p, i, now, NULL, &why);
 	m->is_late = true;
 	if (!code && has_any(p, m))
@@ -86,6 +84,7 @@ static int take(struct kx_in_process *p, uint32_t i, const struct kx_module *now
 int kx_in_process_look(struct kx_in_process *p, const struct kx_modules *mods, struct kx_err *err)
 {
 	int code = kx_in_process_make_room(p, err);
+	bool looked = false;
 
 	if (code)
 		return code;
@@ -94,9 +93,14 @@ int kx_in_process_look(struct kx_in_process *p, const struct kx_modules *mods, s
 	for (uint32_t i = 0; i < p->nmodules && !code; i++) {
 		const struct kx_module *now = kx_modules_find(mods, p->o.sel->modules[i].module);
 
-		if (now && !p->modules[i].area.table &&
-		    (!p->modules[i].planned || p->modules[i].nfunctions))
-			code = take(p, i, now, err);
+		if (!now || p->modules[i].area.table ||
+		    (p->modules[i].planned && !p->modules[i].nfunctions))
+			continue;
+		/* for all that is new: it reads the state of each thread */
+		if (!p->modules[i].planned && !looked && kx_in_process_look_for_handlers(p, NULL))
+			p->handles_faults = true;
+		looked |= !p->modules[i].planned;
+		code = take(p, i, now, err);
 	}
 	return code;
 }

@@ -142,7 +142,7 @@ refused "--exits" "--exits" "${here[@]}" --exits=none
 refused "--args" "--args" "${here[@]}" --args 2
 refused "--min-duration" "--min-duration" "${here[@]}" --min-duration 1ms
 refused "--depth" "--depth" "${here[@]}" --depth 2
-refused "--count" "leave out" "${here[@]}" --count
+refused "--count" "--count" "${here[@]}" --count
 refused "--max-overhead" "--max-overhead" "${here[@]}" --max-overhead 5%
 refused "its end" "999999999" -p 999999999 -f 'hz_*'
 assert_eq "refused: bytes that differ from the file" "$(changed)" 0

@@ -38,14 +38,15 @@ int kx_in_process_check_arguments(const struct kx_record_arguments *a, struct kx
 		return 0;
 	if (o->all || o->command || o->npids != 1)
 		return kx_err_set(err, -EINVAL,
-				  "--in-process changes the code of one running process: give it with a single -p PID, without -a and a command");
+				  "--in-process changes the code of one running process: give it with a single -p PID, without -a or a command");
 	if (o->follow_exact)
 		return kx_err_set(err, -EINVAL, "--in-process needs probes of single processes for children: give --follow without =exact");
 	if (!o->select.ninclude)
 		return kx_err_set(err, -EINVAL, "--in-process needs -f: which functions, as in -f '*'");
+	/* first: --count sets exits, too */
+	if (option)
+		return kx_err_set(err, -EINVAL, "%s needs a BPF program at each call, and --in-process runs none: leave out one of them", option);
 	if (o->select.exits)
 		return kx_err_set(err, -EINVAL, "--in-process records exits at the functions' own instructions: leave out --exits");
-	if (option)
-		return kx_err_set(err, -EINVAL, "what %s needs is decided by BPF programs: leave it out, or leave out --in-process", option);
 	return 0;
 }

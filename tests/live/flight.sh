@@ -209,7 +209,7 @@ if mount -t tmpfs -o size=256k none "$TMP/disk"; then
 	start_flight "--threads=2" --flight-recorder 2M
 	worked 500
 	kill -USR1 "$KX_PID"
-	failed() { grep -q '^kxray: dump 1 (signal: SIGUSR1) could not be written: .*No space left' "$TMP/rec.err"; }
+	failed() { grep -q '^kxray: dump 1 (signal: SIGUSR1) could not be written: .*No space left on device; nothing of it is kept$' "$TMP/rec.err"; }
 	assert "full disk: message" "$(cat "$TMP/rec.err")" wait_for failed
 	assert_eq "full disk: nothing is left" "$(ls "$TMP/disk")" ''
 	mount -o remount,size=64m "$TMP/disk"
@@ -217,7 +217,7 @@ if mount -t tmpfs -o size=256k none "$TMP/disk"; then
 	assert "full disk: the next one" "$(cat "$TMP/rec.err")" wait_for wrote 1
 	stop_flight
 	assert_eq "full disk: status" "$STATUS" 1
-	assert_contains "full disk: message at the end" "$(tail -n 1 "$TMP/rec.err")" "No space left"
+	assert_contains "full disk: message at the end" "$(tail -n 1 "$TMP/rec.err")" "No space left on device; nothing of it is kept"
 	check "full disk: the next one" 2 reads reason=signal
 	end_flight_target
 	umount "$TMP/disk"

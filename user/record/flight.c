@@ -203,7 +203,7 @@ void kx_flight_target_ended(struct kx_flight *f, pid_t pid)
 
 static void dump_failed(struct kx_flight *f, int code, const char *what, const char *why)
 {
-	kx_err_set(&f->last_err, code, "dump %u (%s) could not be written: %s%s", f->number,
+	kx_err_set(&f->last_err, code, "dump %u (%s) could not be written: %s%s; nothing of it is kept", f->number,
 		   f->text, what, why);
 	f->failed++;
 	kx_notice(f->c.notices, "%s", f->last_err.text);

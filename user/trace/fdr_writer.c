@@ -183,10 +183,7 @@ int kx_fdr_thread_end(struct kx_fdr_thread *t)
 
 static int write_failed(const struct kx_fdr_writer *w, struct kx_err *err)
 {
-	return kx_err_set(err, w->error,
-			  "cannot write the trace any further: %s; its first %llu bytes are %s",
-			  strerror(-w->error), (unsigned long long)kx_fdr_file_bytes(w),
-			  w->regular ? "whole and stay readable" : "sent and whole");
+	return kx_err_set(err, w->error, "the trace cannot be written any further: %s", strerror(-w->error));
 }
 
 struct kx_fdr_options kx_fdr_options_at(const struct kx_fdr_options *o, uint64_t tsc)

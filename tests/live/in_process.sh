@@ -112,6 +112,22 @@ kill -KILL "$KEEPER" "$KX_PID"
 end_kxray
 works
 assert "both are killed: inert jumps" "no byte differs from the file" test "$(changed)" -gt 0
+run "$KXRAY" record -p "$PID" -f 'hz_*' -d 0.1 -o "$TMP/beside.xray"
+assert_contains "both are killed: what has changed the code, for uprobes" "$ERR" \
+	"kxray record --in-process has jumps in their code in process $PID: end it first, or run 'kxray detach -p $PID' if it was killed"
+# Another recording takes them out, and leaves out no function for what it found.
+again() {
+	run "$KXRAY" record --in-process -p "$PID" -f 'hz_*' -d 0.1 -o "$TMP/again.xray"
+	[[ $ERR != *"another kxray records"* ]]
+}
+wait_for again
+assert_eq "both are killed: the next recording in process" "$STATUS $(grep -c "^kxray: left out" <<<"$ERR") $(changed)" "0 0 0"
+works
+start_kxray "$PID" -f 'hz_*' --in-process
+keeper
+kill -KILL "$KEEPER" "$KX_PID"
+end_kxray
+works
 # It refuses while it takes the killed recorder for a living one, by the time of its last look. Memory may stay mapped (status 1), as a
 # stack may hold an address in it.
 detached() {

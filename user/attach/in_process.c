@@ -218,18 +218,17 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 	return code;
 }
 
-/* What a recording before has left would take the room of new trampolines. */
-static int clear_rest(const struct kx_in_process *p, struct kx_err *err)
+int kx_in_process_clear_rest(pid_t pid, struct kx_err *err)
 {
 	struct kx_patch_removal removal;
 	struct kx_patch_family_removal all;
 	struct kx_patch_family family;
 
-	if (kx_patch_is_read(p->o.pid, OTHER_SECONDS))
-		return kx_err_set(err, -EBUSY, "another kxray records process %d in process, or was killed just now", p->o.pid);
-	if (!kx_patch_family_find(p->o.pid, &family))
+	if (kx_patch_is_read(pid, OTHER_SECONDS))
+		return kx_err_set(err, -EBUSY, "another kxray records process %d in process, or was killed just now: end it, or try again", pid);
+	if (!kx_patch_family_find(pid, &family))
 		kx_patch_family_remove(&family, CALLS_WAIT_MS, &all, NULL);
-	kx_patch_remove(p->o.pid, &removal, NULL);
+	kx_patch_remove(pid, &removal, NULL);
 	return 0;
 }
 
@@ -242,7 +241,7 @@ static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *er
 	p->mem = open(path, O_RDWR | O_CLOEXEC);
 	if (p->mem < 0)
 		return kx_err_set(err, -errno, "the memory of process %d cannot be written: %s", p->o.pid, strerror(errno));
-	code = clear_rest(p, err);
+	code = kx_in_process_clear_rest(p->o.pid, err);
 	if (!code)
 		code = plan(p, err);
 	if (code)

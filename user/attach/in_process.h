@@ -42,6 +42,12 @@ struct kx_in_process_options {
 };
 
 /*
+ * Takes out what a recording before has left in process @pid, if its kxray and keeper were killed: it would take the room of new trampolines, and
+ * its functions would be taken for ones that the program has changed. Errors: -EBUSY (another kxray records the process in process).
+ */
+int kx_in_process_clear_rest(pid_t pid, struct kx_err *err);
+
+/*
  * Prepares the process and plans the windows of the traced functions; nothing is patched yet. Errors: -EOPNOTSUPP with the reason if the
  * whole process is refused, or every function; -ENOMEM, -ESRCH, -EPERM.
  */

@@ -2,8 +2,11 @@
 #include "record/changed_code.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 
 #include "binary/process_code.h"
+#include "tracer/patch_area.h"
 
 #define INSTRUCTION 15 /* bytes of the longest one */
 
@@ -34,6 +37,14 @@ static bool function_is_changed(struct kx_process_code *c, struct kx_elf *elf, u
 	return changed;
 }
 
+/* Whether kxray has, or one that was killed. */
+static bool has_jumps(pid_t pid)
+{
+	return pid && kx_patch_is_read(pid, INFINITY);
+}
+
+#define HAS_JUMPS "kxray record --in-process has jumps in their code in process %d: end it first, or run 'kxray detach -p %d' if it was killed"
+
 /* Functions of a module that a process has changed, for one message. */
 struct changed {
 	const struct kx_symbol *first;
@@ -43,12 +54,14 @@ struct changed {
 static void report(const struct changed *c, const struct kx_module *m, pid_t pid,
 		   const struct kx_notices *notices)
 {
-	if (c->n)
-		kx_notice(notices,
-			  "left out %zu function%s of %s (%s%s): process %d has changed their code, "
-			  "and probes would put back the file's",
-			  c->n, c->n > 1 ? "s" : "", m->name, c->first->pretty,
-			  c->n > 1 ? ", ..." : "", (int)pid);
+	char why[256];
+
+	if (!c->n)
+		return;
+	snprintf(why, sizeof(why), has_jumps(pid) ? HAS_JUMPS : "process %d has changed their code, and probes would put back the file's",
+		 (int)pid, (int)pid);
+	kx_notice(notices, "left out %zu function%s of %s (%s%s): %s", c->n, c->n > 1 ? "s" : "", m->name, c->first->pretty,
+		  c->n > 1 ? ", ..." : "", why);
 }
 
 static void check_module(struct kx_process_code *c, struct kx_selection *sel, size_t from,
@@ -109,12 +122,13 @@ int kx_leave_out_all_changed(struct kx_selection *sel, const struct kx_select_pr
 	size_t before = sel->ntraced;
 
 	kx_leave_out_changed(sel, 0, procs, nprocs, apart, notices);
-	if (before && !sel->ntraced)
-		return kx_err_set(err, -EOPNOTSUPP,
-				  "none of the %zu functions can be traced: the program has changed "
-				  "their code, and probes would put back the file's",
-				  before);
-	return 0;
+	if (!before || sel->ntraced)
+		return 0;
+	for (size_t i = 0; i < nprocs; i++)
+		if (has_jumps(procs[i].pid))
+			return kx_err_set(err, -EOPNOTSUPP, "none of the functions can be traced: " HAS_JUMPS, (int)procs[i].pid, (int)procs[i].pid);
+	return kx_err_set(err, -EOPNOTSUPP,
+			  "none of the functions can be traced: the program has changed their code, and probes would put back the file's");
 }
 
 /* The same for links of a single process: the functions stay traced in others. */

@@ -422,6 +422,8 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 	/* Subscribe to fork and exec before scanning, so that none is missed. */
 	if (!code && !r->tracer && kx_recording_has_dynamic_targets(r))
 		code = load_tracer(r, err);
+	if (!code && r->o->in_process)
+		code = kx_in_process_clear_rest(r->targets.pids[0], err);
 	if (!code)
 		code = scan_targets(r, err);
 	/* a process that must not have probes may also have failed for that reason */

@@ -58,7 +58,7 @@ int kx_recording_keep_old(struct recording *r, struct kx_err *err)
 
 	if (!code && kept) {
 		snprintf(r->result->kept, sizeof(r->result->kept), "%s", kept);
-		kx_notice(&r->notices, "the trace that was in '%s' before is now '%s'", r->o->output, kept);
+		kx_notice(&r->notices, "the earlier trace is kept as '%s'", kept);
 	}
 	free(kept);
 	return code;

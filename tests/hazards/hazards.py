@@ -19,6 +19,7 @@ class Hazard:
     beside: object = None
     libraries: tuple = ()
     tools: tuple = ()
+    files: tuple = ()                                        # one of them is there where it can be tried
     counts: dict = dataclasses.field(default_factory=dict)   # way: which counts are compared, or None
     without: dict = dataclasses.field(default_factory=dict)  # way: why it is left out
     also: tuple = ()                                         # ways that most rows leave out
@@ -118,6 +119,25 @@ def stopped_before(run):
     """The target is stopped before kxray attaches, and goes on while it does or later."""
     os.kill(run.target.pid, signal.SIGSTOP)
     run.start("starter", ["sh", "-c", "sleep 0.$(($$ % 6)); kill -CONT $0", str(run.target.pid)])
+
+
+def control_group(hierarchies, controls, busy=False, thaws=False):
+    """
+    A prepare that puts the target into a group of its own with these values, in the first of @hierarchies that exists. @busy: beside a
+    process that uses all its CPU time. @thaws: the group, frozen before kxray attaches, goes on while it does or later.
+    """
+    def prepare(run):
+        root = next(h for h in hierarchies if os.path.exists(f"{h}/cgroup.procs"))
+        run.group = f"{root}/kxray-hazard.{run.target.pid}"
+        os.mkdir(run.group)
+        if busy:
+            run.start("busy", ["sh", "-c", "while :; do :; done"])
+        for name, value in [*(("cgroup.procs", child.pid) for child in run.children), *controls]:
+            with open(f"{run.group}/{name}", "w", encoding="ascii") as f:
+                f.write(str(value))
+        if thaws:
+            run.start("thaw", ["sh", "-c", "sleep 0.$(($$ % 6)); echo 0 > $0/cgroup.freeze", run.group])
+    return prepare
 
 
 def row(name, target, *arguments, **more):
@@ -229,11 +249,17 @@ HAZARDS = [
     # Waits that begin their time anew with each recording never end with recordings all the time; the others must.
     row("waits that keep their time", "waiting", "kept"),
     row("waits by time", "waiting", "time", without={"inprocess-late": "waits that begin anew each time"}),
+    row("waits with little CPU time", "waiting", "kept",
+        prepare=control_group(["/sys/fs/cgroup/cpu"], [("cpu.cfs_period_us", 500000), ("cpu.cfs_quota_us", 2000)], busy=True),
+        files=("/sys/fs/cgroup/cpu/cgroup.procs",)),
     row("waits with signals", "waiting", "signals"),
     row("registers and red zone", "registers"),
     row("carry flag as result", "registers", "carry"),
     row("SIGSTOP and SIGCONT", "churn", "threads", beside=stop_and_go),
     row("stopped while attached", "churn", "fork", prepare=stopped_before),
+    row("frozen while attached", "churn", "fork",
+        prepare=control_group(["/sys/fs/cgroup/unified", "/sys/fs/cgroup"], [("cgroup.freeze", 1)], thaws=True),
+        files=("/sys/fs/cgroup/unified/cgroup.procs", "/sys/fs/cgroup/cgroup.procs")),
     row("setuid", "calls-O2", starter=("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"), mode=0o4755,
         tools=("setpriv",)),
 ]

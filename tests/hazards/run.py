@@ -103,6 +103,7 @@ class Run:
         self.children = []
         self.target = self.kxray = None
         self.events = []  # of perf
+        self.group = None  # a control group of the target's own
         for library in hazard.libraries:
             shutil.copy(f"{TARGETS}/{library}", self.folder)
 
@@ -113,6 +114,8 @@ class Run:
             child.wait()
             if child.stdin:
                 child.stdin.close()
+        if self.group:
+            os.rmdir(self.group)
         self.end_perf()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -376,6 +379,8 @@ def why_not(hazard):
     """Why a hazard cannot be tried on this machine, or None"""
     if not os.path.exists(f"{TARGETS}/{hazard.target}"):
         return "this machine's compilers cannot build it"
+    if hazard.files and not any(os.path.exists(f) for f in hazard.files):
+        return f"there is no {hazard.files[0]}"
     missing = [t for t in hazard.tools if not shutil.which(t)]
     return f"{missing[0]} is not installed" if missing else None
 

@@ -185,13 +185,15 @@ static int check_thread(struct attempt *a)
 
 /* The calls */
 
-static int wait_stop(pid_t tid, double seconds)
+static int wait_stop(pid_t pid, pid_t tid, double seconds)
 {
 	const double until = kx_monotonic_seconds() + seconds;
 	int got;
 
+	if (kx_remote_is_stuck(pid, tid))
+		return -EAGAIN;
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-	while (!(got = kx_remote_has_stopped(tid)) && kx_monotonic_seconds() < until)
+	while (!(got = kx_remote_has_stopped(tid)) && (kx_monotonic_seconds() < until || !kx_remote_is_stuck(pid, tid)))
 		kx_remote_pause(POLL_US);
 	return got == 1 ? 0 : -EAGAIN;
 }
@@ -308,7 +310,7 @@ static int run_attempt(void *arg)
 
 	if (code)
 		return code == -ESRCH ? -EAGAIN : code;
-	code = wait_stop(a->tid, STOP_SECONDS);
+	code = wait_stop(a->c->pid, a->tid, STOP_SECONDS);
 	if (!code)
 		code = check_thread(a);
 	if (!code)

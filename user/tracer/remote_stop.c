@@ -82,6 +82,14 @@ bool kx_remote_has_ended(pid_t pid, pid_t tid)
 	return !read_stat(pid, tid, &state, &flags) || state == 'Z' || state == 'X';
 }
 
+bool kx_remote_is_stuck(pid_t pid, pid_t tid)
+{
+	unsigned flags;
+	char state;
+
+	return read_stat(pid, tid, &state, &flags) && state == 'D';
+}
+
 bool kx_remote_is_worker(pid_t pid, pid_t tid)
 {
 	unsigned flags;

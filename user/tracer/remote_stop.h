@@ -54,6 +54,12 @@ bool kx_remote_has_ended(pid_t pid, pid_t tid);
  */
 pid_t kx_remote_view(pid_t pid);
 
+/*
+ * Whether it waits where no stop wakes it: after vfork, for a file server, in a frozen group. It is not to be interrupted then, and one that is
+ * interrupted and does not wait so is to be waited for, however long it gets no CPU: its next wait would end with EINTR, which nobody would mend.
+ */
+bool kx_remote_is_stuck(pid_t pid, pid_t tid);
+
 /* A worker of io_uring or another thread of the kernel that never runs code of the process. */
 bool kx_remote_is_worker(pid_t pid, pid_t tid);
 

@@ -32,6 +32,8 @@ enum thread_state {
 struct thread {
 	pid_t tid;
 	enum thread_state state;
+	bool stuck; /* when it was seized */
+	bool asked; /* to stop */
 	struct kx_remote_sleep sleep;
 	struct user_regs_struct regs;
 };
@@ -76,6 +78,7 @@ static int add(struct kx_remote_stop *s, pid_t tid)
 		t->state = THREAD_GONE;
 		return 0;
 	}
+	t->stuck = kx_remote_is_stuck(s->pid, tid);
 	kx_remote_sleep_look(s->pid, tid, &t->sleep);
 	switch (kx_remote_seize(s->pid, tid, PTRACE_O_TRACESYSGOOD, &s->err)) {
 	case 0:
@@ -128,6 +131,12 @@ static int take_registers(struct kx_remote_stop *s, struct thread *t)
 	return 0;
 }
 
+static void ask(struct thread *t)
+{
+	t->asked = true;
+	ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+}
+
 /* One look at all threads from @first on that have not stopped; *@missing: one of them, 0: there is
  * none. */
 static int poll_threads(struct kx_remote_stop *s, size_t first, bool look, pid_t *missing)
@@ -139,6 +148,8 @@ static int poll_threads(struct kx_remote_stop *s, size_t first, bool look, pid_t
 
 		if (t->state != THREAD_SEIZED)
 			continue;
+		if (look && !t->asked && !s->result && !kx_remote_is_stuck(s->pid, t->tid))
+			ask(t);
 		got = kx_remote_has_stopped(t->tid);
 		if (got < 0 || (!got && look && kx_remote_has_ended(s->pid, t->tid)))
 			t->state = THREAD_GONE;
@@ -187,18 +198,17 @@ static int stop_new(struct kx_remote_stop *s, size_t first, double until)
 	if (!s->since)
 		s->since = kx_monotonic_seconds();
 	for (size_t i = first; i < s->n; i++)
-		if (s->threads[i].state == THREAD_SEIZED)
-			ptrace(PTRACE_INTERRUPT, s->threads[i].tid, NULL, NULL);
+		if (s->threads[i].state == THREAD_SEIZED && !s->threads[i].stuck)
+			ask(&s->threads[i]);
 	for (unsigned polls = 0;; polls++) {
 		code = poll_threads(s, first, polls % POLLS_TO_LOOK == POLLS_TO_LOOK - 1, &missing);
 		if (code || !missing)
 			return code;
 		if (kx_monotonic_seconds() > until)
-			return kx_err_set(&s->err, -EBUSY,
-					  "thread %d of process %d cannot be stopped: it waits in "
-					  "the kernel, as "
-					  "after vfork or for a file server",
-					  (int)missing, (int)s->pid);
+			return kx_err_set(&s->err, -EBUSY, "thread %d of process %d cannot be stopped: %s", (int)missing, (int)s->pid,
+					  kx_remote_is_stuck(s->pid, missing)
+						  ? "it waits in the kernel, as after vfork or for a file server"
+						  : "it gets no CPU");
 		kx_remote_pause(POLL_US);
 	}
 }
@@ -224,8 +234,31 @@ static int stop_once(struct kx_remote_stop *s, double until)
 static void let_go(struct kx_remote_stop *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (s->threads[i].state == THREAD_STOPPED)
+		if (s->threads[i].state == THREAD_STOPPED) {
 			ptrace(PTRACE_DETACH, s->threads[i].tid, NULL, 0L);
+			s->threads[i].state = THREAD_GONE;
+		}
+}
+
+static bool is_awaited(const struct kx_remote_stop *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->threads[i].state == THREAD_SEIZED && s->threads[i].asked && !kx_remote_is_stuck(s->pid, s->threads[i].tid))
+			return true;
+	return false;
+}
+
+/* Nothing is to be stopped any more. */
+static void give_up(struct kx_remote_stop *s)
+{
+	pid_t missing;
+
+	let_go(s);
+	while (is_awaited(s)) {
+		kx_remote_pause(POLL_US);
+		poll_threads(s, 0, true, &missing);
+		let_go(s);
+	}
 }
 
 /* Whether a transfer has been cut: all but those threads go on, then these when they have done the rest. -ENOMEM. */
@@ -293,6 +326,8 @@ static int run_tracer(void *arg)
 	struct kx_remote_stop *s = arg;
 
 	s->result = stop_all(s);
+	if (s->result)
+		give_up(s);
 	sem_post(&s->stopped);
 	if (!s->result)
 		wait_for(&s->go_on);

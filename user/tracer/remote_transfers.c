@@ -151,8 +151,8 @@ static void look(struct kx_cut_transfer *c)
 	c->done = !ptrace(PTRACE_SETREGS, c->tid, NULL, &now);
 }
 
-/* Returns whether it still has to be waited for. */
-static bool go_on(struct kx_cut_transfer *c)
+/* Returns whether it still has to be waited for. @interrupted: to stop anywhere. */
+static bool go_on(struct kx_cut_transfer *c, bool interrupted)
 {
 	long signal = 0;
 	int status;
@@ -166,7 +166,7 @@ static bool go_on(struct kx_cut_transfer *c)
 		look(c);
 	else
 		signal = status >> 16 ? 0 : WSTOPSIG(status);
-	if (c->done)
+	if (c->done || (interrupted && status >> 16 == PTRACE_EVENT_STOP))
 		return false;
 	return !ptrace(PTRACE_SYSCALL, c->tid, NULL, signal);
 }
@@ -195,7 +195,9 @@ void kx_remote_transfers_finish(struct kx_cut_transfer *cut, size_t n, double un
 
 		waiting = 0;
 		for (size_t i = 0; i < n; i++) {
-			if (!cut[i].done && !go_on(&cut[i]))
+			if (!cut[i].done && !go_on(&cut[i], interrupted))
+				cut[i].done = true;
+			if (now > until + CUT_SECONDS && kx_remote_is_stuck(cut[i].tid, cut[i].tid))
 				cut[i].done = true;
 			waiting += !cut[i].done;
 		}
@@ -203,8 +205,6 @@ void kx_remote_transfers_finish(struct kx_cut_transfer *cut, size_t n, double un
 			for (size_t i = 0; i < n; i++)
 				ptrace(PTRACE_INTERRUPT, cut[i].tid, NULL, NULL);
 		interrupted |= now > until;
-		if (now > until + CUT_SECONDS)
-			break;
 		if (waiting)
 			kx_remote_pause(POLL_US);
 	}

@@ -5,7 +5,8 @@ SIGKILL of a kxray that records in process, at random moments: while it attaches
 
     kills.py [--runs N] [--keeper HOW] [--steps] [--seed SEED]
 
-The target must be right after that, and after `kxray detach -p PID`, which must restore every byte of its code. --keeper: who is killed: "spared" (kxray
+The target must be right after that, and after `kxray detach -p PID`, which must restore every byte of its code. Mappings that stay even then are
+counted: kxray was killed right behind the system call that made them, or a stack holds an address in them. --keeper: who is killed: "spared" (kxray
 alone: its keeper restores the code), "killed" (both), "mixed" (default: at random). --steps: not at random moments, but in the Nth
 of kxray's system calls that touch the target, by strace, for N from 1 on, and again when there are no more. The last line has the totals. Status 1 if a run was harmed.
 """
@@ -97,8 +98,10 @@ def check(target):
     if not STAND_IN:
         detach(target)
         target.step()
+    with open(f"/proc/{target.pid}/maps", encoding="utf-8") as maps:
+        lost = sum("/dev/zero (deleted)" in line for line in maps)
     target.end()
-    return "inert jumps left" if left else "nothing left"
+    return ("inert jumps left" if left else "nothing left") + (f", {lost} mappings stay" if lost else "")
 
 
 def at_random(target, attach, both):
@@ -184,7 +187,7 @@ def main():
             finally:
                 target.close()
     for how, n in sorted(got.items()):
-        print(f"{how:40} {n:5}")
+        print(f"{how:50} {n:5}")
     print(f"kills: {sum(got.values())} runs, {got['harmed']} harmed, {'steps' if args.steps else 'random moments'}, seed {args.seed}")
     sys.exit(1 if got["harmed"] or not got else 0)
 

@@ -129,7 +129,10 @@ static void unmap(const struct kx_in_process *p, const struct kx_remote_call *ca
 		kx_remote_calls(p->o.pid, undo, nundo, CALLS_WAIT_MS, NULL);
 }
 
-/* Not before the memory is known to be kxray's: the process may have mapped something there meanwhile. */
+/*
+ * Not before the memory is known to be kxray's: the process may have mapped something there meanwhile. And not before the table has its
+ * magic, as this takes more calls than the mapping: a kxray that is killed here leaves nothing that cannot be found.
+ */
 static int open_room(const struct kx_in_process *p, const struct kx_patched_module *m, const struct room *r, struct kx_err *err)
 {
 	struct kx_remote_call calls[5];
@@ -159,8 +162,6 @@ static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const 
 	if (code)
 		return code;
 	code = check_calls(calls, n, m, err);
-	if (!code)
-		code = open_room(p, m, r, err);
 	if (!code) {
 		m->area.code = kx_in_process_share(p->o.pid, r->code, CODE_SIZE, err);
 		m->far_size = r->far_size;
@@ -224,14 +225,14 @@ static int fill_area(struct kx_in_process *p, struct kx_patched_module *m, const
 	t->far = r->far;
 	t->far_size = r->far_size;
 	m->area.table = (struct kx_patch_table *)m->area.code;
-	if (pwrite(p->mem, &head, sizeof(head), (off_t)r->head) != sizeof(head))
-		return kx_err_set(err, -ESRCH, "process %d has ended", p->o.pid);
 	memcpy(m->area.table, m->layout, sizeof(*m->layout));
 	memcpy(m->area.code + taken, code, size);
 	*recorder = r->code + taken + entry;
 	m->space = kx_jump_space_new(r->code, CODE_SIZE, ALIGN_UP(taken + size, 64ul), r->far, r->far_size);
 	/* from now on kx_patch_remove finds it */
 	__atomic_store_n(&m->area.table->magic, KX_PATCH_MAGIC, __ATOMIC_RELEASE);
+	if (pwrite(p->mem, &head, sizeof(head), (off_t)r->head) != sizeof(head))
+		return kx_err_set(err, -ESRCH, "process %d has ended", p->o.pid);
 	return m->space ? 0 : kx_err_set(err, -ENOMEM, "no memory for trampolines");
 }
 
@@ -335,6 +336,8 @@ int kx_patched_module_map(struct kx_in_process *p, struct kx_patched_module *m, 
 	}
 	if (!code)
 		code = fill_area(p, m, &room, &recorder, err);
+	if (!code)
+		code = open_room(p, m, &room, err);
 	return code ? code : make_sites(p, m, recorder, err);
 }
 

@@ -69,15 +69,21 @@ static bool is_rings(const struct kx_patch_finds *f, int mem, uint64_t at, uint6
 	const struct kx_patch_segment *s = segment_of(f, at, size);
 	uint64_t magic;
 
-	return s && s->kind == KX_SEGMENT_SHARED && !s->executable &&
+	return s && s->kind == KX_SEGMENT_SHARED && s->writable && !s->executable &&
 	       read_all(mem, at, &magic, sizeof(magic)) && magic == KX_PATCH_MAGIC;
+}
+
+/* At first nobody may access it. */
+static bool is_code(const struct kx_patch_segment *s)
+{
+	return s && s->kind == KX_SEGMENT_SHARED && !s->writable;
 }
 
 static bool is_far(const struct kx_patch_finds *f, uint64_t at, uint64_t size)
 {
 	const struct kx_patch_segment *s = size ? segment_of(f, at, size) : NULL;
 
-	return s && s->kind == KX_SEGMENT_SHARED && s->executable;
+	return is_code(s);
 }
 
 /* Whether a table's numbers can be those of the area @s. */
@@ -152,11 +158,10 @@ int kx_patch_find(pid_t pid, int mem, struct kx_patch_finds *out)
 	*out = (struct kx_patch_finds){ 0 };
 	code = kx_mappings_each(pid, add_segment, out);
 	for (size_t i = 0; !code && i < out->nsegments; i++)
-		if (out->segments[i].kind == KX_SEGMENT_SHARED && out->segments[i].executable)
+		if (is_code(&out->segments[i]))
 			code = add_area(out, mem, &out->segments[i]);
 	for (size_t i = 0; !code && i < out->nsegments; i++)
-		if (out->segments[i].kind == KX_SEGMENT_SHARED && !out->segments[i].executable)
-			code = add_rings(out, mem, &out->segments[i]);
+		code = add_rings(out, mem, &out->segments[i]);
 	return code;
 }
 

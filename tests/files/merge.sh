@@ -78,6 +78,10 @@ said "no snapshots" 1 "$TMP/none.xray: has no snapshots of the host's clocks" "$
 rm "$TMP/none.xray.map"
 said "no map" 1 "$TMP/none.xray: has no map" "$KXRAY" merge -q "${out[@]}" "$TMP/web1.xray" "$TMP/none.xray"
 said "standard input" 2 "a trace from standard input cannot be merged" "$KXRAY" merge "${out[@]}" - "$TMP/web1.xray"
+for form in tar json; do
+	said "no room, $form" 1 "'$TMP/limit.$form' cannot be written: File too large; choose another place with -o" \
+		bash -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' limit "$KXRAY" merge -q -o "$TMP/limit.$form" "$TMP/db1.xray" "$TMP/web1.xray"
+done
 said "standard output" 2 "the output cannot be standard output" "$KXRAY" merge -o - "$TMP/db1.xray" "$TMP/web1.xray"
 said "an input as output" 1 "'$TMP/web1.xray' is one of the traces" "$KXRAY" merge -o "$TMP/web1.xray" "$TMP/db1.xray" "$TMP/web1.xray"
 said "no such trace" 1 "$TMP/nothing: cannot be opened" "$KXRAY" merge "${out[@]}" "$TMP/db1.xray" "$TMP/nothing"

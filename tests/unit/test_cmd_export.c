@@ -372,7 +372,7 @@ static void test_failures_leave_nothing(void **state)
 	check_failure("-f csv -o no/such/folder trace.xray", "No such file or directory");
 	check_failure("-f csv -o . trace.xray", "folder");
 	check_failure("-f csv -m trace.xray trace.xray", "is not a map");
-	check_failure("-f csv -o /dev/full trace.xray", "No space left");
+	check_failure("-f csv -o /dev/full trace.xray", "'/dev/full' cannot be written: No space left on device; choose another place");
 	check_failure("-f xray -o /dev/full trace.xray", "No space left");
 	assert_int_equal(run("-f xray -o /dev/null trace.xray"), KX_EXIT_DONE);
 	assert_int_equal(access("/dev/null.map", F_OK), -1);

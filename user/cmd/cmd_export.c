@@ -313,9 +313,10 @@ static int run_format(struct job *j, struct kx_err *err)
 	j->reader_left = written == -EPIPE && !j->output.is_temporary;
 	if (j->reader_left)
 		return 0;
+	if (written && j->output.path)
+		return kx_err_set(err, written, "'%s' cannot be written: %s; choose another place with -o", j->output.path, strerror(-written));
 	if (written)
-		return kx_err_set(err, written, "%s cannot be written: %s",
-				  j->output.path ? j->output.path : "standard output", strerror(-written));
+		return kx_err_set(err, written, "standard output cannot be written: %s", strerror(-written));
 	return r;
 }
 

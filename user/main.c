@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The kxray program: finds the subcommand and runs it. */
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +16,12 @@
 /* Flushes standard output: a full disk or a closed pipe is a failure. */
 static int finish(int status)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	const int failed = fflush(stdout);
+
+	if (!failed && !ferror(stdout))
 		return status;
-	perror("kxray: cannot write to standard output");
+	/* why an earlier write has failed is not known here */
+	fprintf(stderr, "kxray: cannot write to standard output%s%s\n", failed ? ": " : "", failed ? strerror(errno) : "");
 	return status == KX_EXIT_DONE ? KX_EXIT_FAILED : status;
 }
 

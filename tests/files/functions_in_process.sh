@@ -61,3 +61,7 @@ run "$KXRAY" functions --in-process --json -f '*' tests/fuzz/corpus/elf/xray
 assert_eq "a binary that is refused: its functions" "$(python3 -c 'import json, sys
 print(*{f["in_process"] for f in json.load(sys.stdin)}, sep="\n")' <"$TMP/run.out")" "it has XRay sleds, which it patches itself"
 assert_contains "a binary that is refused: summary" "$ERR" "functions can be recorded in process: it has XRay sleds, which it patches itself"
+
+# A table that cannot be written: no reason that is another call's.
+"$KXRAY" functions -f '*' "$KXRAY" >/dev/full 2>"$TMP/full.err"
+assert_eq "a full disk" "$? $(tail -n 1 "$TMP/full.err")" "1 kxray: cannot write to standard output"

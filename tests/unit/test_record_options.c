@@ -190,7 +190,7 @@ static void test_flight(void **state)
 	assert_true(a.o.flight && a.flight.keep == 2.5 && a.flight.interval == .1);
 	assert_int_equal(a.flight.dumps, 3);
 	refused("-p 5 --flight-recorder 63K", "--flight-recorder takes bytes, 64K at least");
-	refused("-p 5 --trigger f@entry", "add --flight-recorder SIZE or --keep SECONDS");
+	refused("-p 5 --trigger f@entry", "add --flight-recorder SIZE or --keep TIME");
 	refused("-p 5 --dumps 3", "add --flight-recorder");
 	refused("-p 5 --dump-interval 3", "add --flight-recorder");
 	refused("-p 5 --keep 1 --trigger f", "the trigger 'f'");

@@ -62,7 +62,7 @@ static const struct kx_option options[] = {
 	  KX_FIELD(struct arguments, rate_seconds),
 	  .help = "count the processes' calls for this long, and predict the share of a CPU that "
 		  "recording them takes; needs -p",
-	  .manual = "Count for SECONDS how often the processes of -p call the functions, measure what "
+	  .manual = "Count for TIME how often the processes of -p call the functions, measure what "
 		    "recording a call costs on this machine, and predict the share of one CPU that "
 		    "recording them takes, the collector's part included. Counting has a cost too: a "
 		    "program that does nothing but call single-stepped functions is counted at the "

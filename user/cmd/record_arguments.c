@@ -48,7 +48,7 @@ static int complete_flight(struct kx_record_arguments *a, struct kx_err *err)
 		return kx_err_set(err, -EINVAL,
 				  "--trigger, --dumps, --dump-interval and --on-dump are for a flight "
 				  "recorder: "
-				  "add --flight-recorder SIZE or --keep SECONDS");
+				  "add --flight-recorder SIZE or --keep TIME");
 	if (!wanted)
 		return 0;
 	a->o.flight = f;

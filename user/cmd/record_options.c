@@ -283,10 +283,10 @@ static const struct kx_option reduction[] = {
 		    "calls are left out, too." },
 	{ .name = "by-heat", .kind = KX_OPTION_SECONDS, .argument = "TIME", .max = 3600,
 	  FIELD(heat_seconds),
-	  .help = "count calls for SECONDS first, then leave out functions that are called too often; "
+	  .help = "count calls for TIME first, then leave out functions that are called too often; "
 		  "without -f the candidates are all functions of the main executable with a cheap "
 		  "entry. Needs -p",
-	  .manual = "Count calls for SECONDS first, predict the cost of recording each function, and "
+	  .manual = "Count calls for TIME first, predict the cost of recording each function, and "
 		    "leave out those that are called too often, so that the "
 		    "others together cost at most --max-overhead. The functions left out "
 		    "are printed. Without -f the candidates are all functions of the main executable "
@@ -333,7 +333,7 @@ static const struct kx_option flight[] = {
 		    "Exits whose entry is older are left out and counted; calls that are still open stay "
 		    "open." },
 	{ .name = "keep", .kind = KX_OPTION_SECONDS, .argument = "TIME", FIELD(flight.keep),
-	  .help = "write only the last SECONDS (buffer: 64 MiB per CPU, or SIZE)",
+	  .help = "write only what happened in the last TIME (buffer: 64 MiB per CPU, or SIZE)",
 	  .manual = "Leave older records out of a dump. Without --flight-recorder the buffer has 64 MiB "
 		    "for each CPU, or less if that were more than a sixteenth of the memory." },
 	{ .name = "trigger", .kind = KX_OPTION_CUSTOM, .argument = "CONDITION", .set = add_trigger,

@@ -33,6 +33,8 @@ static const struct kx_example examples[] = {
 	  "the history of each call that takes longer than 50 ms" },
 	{ "sudo kxray record -p 1234 -f '*' --keep 10 --trigger 'handle_request@entry' --dump-interval 10 --on-dump 'gzip -k {}'",
 	  "the last ten seconds every ten seconds, and a command for each dump" },
+	{ "sudo kxray record --in-process -p 1234 -f '*' -d 5",
+	  "functions that are called very often, without a trap at each call" },
 	{ 0 },
 };
 

@@ -460,7 +460,10 @@ static const struct kx_option recording[] = {
 		    "Children that the process forks record nothing, or with --follow as it does, from their first instruction on and also "
 		    "when it has ended. What a child executes gets uprobes some milliseconds later, as do children that were forked "
 		    "before the recording began, and with --follow libraries that are loaded later. Linux 6.10 is needed for that, and "
-		    "--follow=exact does not go with it." },
+		    "--follow=exact does not go with it.\n\n"
+		    "Options for which a BPF program must run at each call are refused (--args, --results, --callers, --count, --min-duration, "
+		    "--depth, --max-overhead, --if, --comm, --uid, --cgroup, --cpu), and so is --exits; functions that --trigger names, or to which -f gives values or a "
+		    "condition have uprobes." },
 	{ .name = "fail-on-loss", .kind = KX_OPTION_FLAG, FIELD(fail_on_loss),
 	  .help = "exit with status 3 if any event was lost" },
 	{ .name = "json", .kind = KX_OPTION_FLAG, FIELD(json),

@@ -319,8 +319,7 @@ void kx_unwind_risk_unguarded(struct kx_unwind_risk *risk)
 		return;
 	if (!risk->is_go)
 		snprintf(risk->reason, sizeof(risk->reason),
-			 "%s can switch stacks, which this kernel (before 6.13) does not let kxray "
-			 "notice",
+			 "%s can switch stacks, which kxray notices with uprobe sessions only (Linux 6.13)",
 			 risk->may_switch);
 	risk->switches_stacks = true;
 	risk->returns_harmless = false;

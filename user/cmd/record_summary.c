@@ -212,6 +212,10 @@ static void print_in_process(const struct kx_in_process_counts *c)
 {
 	char functions[KX_GROUPED_SIZE], jumps[KX_GROUPED_SIZE], others[KX_GROUPED_SIZE];
 
+	if (!c->functions && !c->refused) {
+		kx_print(stderr, "kxray: in process: nothing, as no function of the program or its libraries was selected\n");
+		return;
+	}
 	kx_print(stderr, "kxray: in process: %s function%s (%s jump%s), %s by uprobes; threads were stopped for %.1f ms at most\n",
 		 kx_decimal_grouped(functions, c->functions), plural(c->functions), kx_decimal_grouped(jumps, c->sites), plural(c->sites),
 		 kx_decimal_grouped(others, c->refused), c->stopped_ms);

@@ -83,6 +83,16 @@ end_kxray
 tail -n 1 "$TMP/counts.out" >"$TMP/did.json"
 traced "full rings" only=leaf_a,leaf_b,leaf_nop5,outer,middle,inner,recursive,tail_first,tail_last loss
 
+# A trigger needs a BPF program at its function, which keeps its uprobe: else it never fires.
+start_target counts
+TARGET_PID=$PID
+start_kxray "$TARGET_PID" -f leaf_a --in-process --flight-recorder 1M --trigger leaf_b@entry
+go_target
+end_target "$TARGET_PID"
+end_kxray
+assert_contains "a trigger fires" "$(grep '^kxray: wrote ' "$TMP/rec.err")" "trace.1.xray (entry: leaf_b in thread "
+assert_eq "a trigger's function has uprobes" "$(json "$TMP/rec.json" '[d["in_process"][k] for k in ("functions", "by_uprobes")]')" "[1, 1]"
+
 # SIGKILL while two threads are in recorded calls: the keeper restores the code; where it is killed, too, kxray detach does.
 changed() { python3 -S tests/live/process_code.py "$TARGET_PID"; }
 works() { # the target goes on and is right

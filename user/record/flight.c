@@ -102,6 +102,21 @@ static int add_condition(struct kx_flight *f, const struct kx_function *fn, cons
 	return code;
 }
 
+bool kx_flight_is_trigger(const struct kx_flight_options *o, const struct kx_selection *sel, const struct kx_function *f)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < o->ntriggers && !found; i++) {
+		struct kx_pattern pattern;
+
+		if (kx_pattern_parse(o->triggers[i].pattern, &pattern, NULL))
+			continue; /* kx_flight_new refuses it */
+		found = kx_pattern_matches_module(&pattern, sel->modules[f->module].module) && kx_pattern_matches_symbol(&pattern, f->sym);
+		kx_pattern_free(&pattern);
+	}
+	return found;
+}
+
 static int add_function(struct kx_flight *f, const struct kx_function *fn, size_t *blind,
 			struct kx_err *err)
 {

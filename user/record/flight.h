@@ -95,6 +95,8 @@ void kx_flight_free(struct kx_flight *f);
  * functions may come; -EOPNOTSUPP if it needs exits that are not recorded; -E2BIG.
  */
 int kx_flight_add_functions(struct kx_flight *f, size_t first, struct kx_err *err);
+/* Whether a trigger names the function, which is known before there is a flight recorder. */
+bool kx_flight_is_trigger(const struct kx_flight_options *o, const struct kx_selection *sel, const struct kx_function *f);
 
 /* From here on calls can be triggers: the gate is open. */
 void kx_flight_begin(struct kx_flight *f);

@@ -26,7 +26,7 @@ static bool is_for_uprobes(void *ctx, const struct kx_function *f)
 {
 	const struct recording *r = ctx;
 
-	return f->has_values || kx_tracer_trigger(r->tracer, f->id, NULL);
+	return f->has_values || (r->o->flight && kx_flight_is_trigger(r->o->flight, &r->sel, f));
 }
 
 /* Exits are recorded at the function's own instructions; nothing of it costs what uprobes do, which readers would subtract. */

@@ -128,7 +128,7 @@ assert_contains "both are killed: what has changed the code, for uprobes" "$ERR"
 # Another recording takes them out, and leaves out no function for what it found.
 again() {
 	run "$KXRAY" record --in-process -p "$PID" -f 'hz_*' -d 0.1 -o "$TMP/again.xray"
-	[[ $ERR != *"another kxray records"* ]]
+	[[ $ERR != *"another kxray records"* && $ERR != *"has jumps in their code"* ]] # its threads may not stop at once
 }
 wait_for again
 assert_eq "both are killed: the next recording in process" "$STATUS $(grep -c "^kxray: left out" <<<"$ERR") $(changed)" "0 0 0"

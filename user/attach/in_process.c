@@ -228,7 +228,7 @@ int kx_in_process_clear_rest(pid_t pid, struct kx_err *err)
 		return kx_err_set(err, -EBUSY, "another kxray records process %d in process, or was killed just now: end it, or try again", pid);
 	if (!kx_patch_family_find(pid, &family))
 		kx_patch_family_remove(&family, CALLS_WAIT_MS, &all, NULL);
-	kx_patch_remove(pid, &removal, NULL);
+	kx_patch_remove_soon(pid, &removal, NULL);
 	return 0;
 }
 

@@ -146,6 +146,7 @@ def row(name, target, *arguments, **more):
 
 
 _NOT_COUNTED = {"inprocess": None, "inprocess-follow": None}
+_DOUBLED = ("hz_*", "plugin.so:plugged")
 _OWN_FAULT = "the program destroys what kxray has put into it"
 
 HAZARDS = [
@@ -200,6 +201,9 @@ HAZARDS = [
     row("siglongjmp out of signals", "async_jump", off=500),
     row("library loaded 1000 times", "plugins", functions=("hz_*", "plugin.so:plugged"), libraries=("plugin.so",)),
     row("another at its place", "plugins", "turns", functions=("hz_*", "plugin.so:plugged"), libraries=("plugin.so", "plugin-other.so")),
+    row("library in namespaces", "doubled", functions=_DOUBLED, libraries=("plugin.so",)),
+    # No uprobe can be added to only the later copies.
+    row("library in later namespaces", "doubled", "late", functions=_DOUBLED, libraries=("plugin.so",), counts=_NOT_COUNTED),
     row("PR_SET_TSC", "no_tsc"),
     row("PR_SET_TSC by a later library", "late_no_tsc", libraries=("forbid_tsc.so",), known="libraries that are loaded later are not looked at"),
     row("checksum of its code", "checksum", known="its functions begin with other bytes while they are recorded"),

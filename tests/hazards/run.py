@@ -344,7 +344,7 @@ def one(hazard, way, expected, keep):
             return ("refused", left) if left else ("ok", "")
         found, lost = run.entries(way)
         wrong = compare(found, lost, {name: n for name, n in counts[which].items()
-                                      if any(fnmatch.fnmatch(name, f) for f in hazard.functions)}, hazard.off)
+                                      if any(fnmatch.fnmatch(name, f.split(":")[-1]) for f in hazard.functions)}, hazard.off)
         return ("inexact", wrong) if wrong else ("refused", left) if left else ("lossy", f"{lost} lost") if lost else ("ok", "")
     except Hang as why:
         return ("failed" if "kxray" in str(why) and run.target else "harmed"), str(why)

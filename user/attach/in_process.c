@@ -89,7 +89,9 @@ int kx_in_process_plan_module(struct kx_in_process *p, uint32_t module, const st
 	*m = (struct kx_patched_module){ .m = s, .now = now, .planned = true, .bias = now->load_bias, .text = now->start, .text_end = now->end };
 	if (s->provider->probe != KX_PROBE_UPROBE || !s->elf || s->provider == &kx_provider_usdt)
 		return 0;
-	code = memory ? kx_in_process_check_module(p->o.pid, now, &why) : kx_in_process_check_code(now, s->elf, &why);
+	code = memory ? kx_in_process_check_module(p->o.pid, now, &why) : kx_in_process_check_places(p->o.pid, now, s->elf, &why);
+	if (!code && !memory)
+		code = kx_in_process_check_code(now, s->elf, &why);
 	if (!code)
 		code = kx_window_planner_new(s->elf, &s->syms, kx_usable_cpus(8), &m->planner, &why);
 	if (code == -EOPNOTSUPP) {

@@ -64,6 +64,11 @@ int kx_in_process_install(struct kx_in_process *p, struct kx_err *err);
  */
 int kx_in_process_look(struct kx_in_process *p, const struct kx_modules *mods, struct kx_err *err);
 /*
+ * Passes modules to the options' failed, once each, of which the process has loaded another copy beside the one that has the jumps: calls there are not
+ * recorded, as no uprobe can be set at only that one. Part of kx_in_process_look.
+ */
+void kx_in_process_look_for_copies(struct kx_in_process *p, const struct kx_modules *mods);
+/*
  * Then: the jumps of these modules, which are recorded at once if the gate is open. A module that cannot get them is passed to the options'
  * failed. One that was unloaded in between is left alone.
  */

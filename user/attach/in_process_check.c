@@ -214,6 +214,54 @@ int kx_in_process_check(pid_t pid, const struct kx_modules *mods, struct kx_err 
 	return code ? code : check_modules(mods, &state, err);
 }
 
+/* The file's mapping at the module's place, as the kernel shows it. */
+struct places {
+	const struct kx_module *module;
+	const struct kx_elf *elf;
+	uint64_t device, inode; /* 0: it was not seen */
+	bool is_elsewhere;
+};
+
+static int find_place(void *ctx, const struct kx_mapping *m)
+{
+	struct places *p = ctx;
+
+	if (m->start != p->module->start || !kx_module_has_mapping(p->module, m))
+		return 0;
+	p->device = m->device;
+	p->inode = m->inode;
+	return 1;
+}
+
+/* Whether a mapping of the file's code is where the module's bias puts it; what is cut in pieces is there as well. */
+static bool is_in_place(const struct places *p, const struct kx_mapping *m)
+{
+	struct kx_elf_section seg;
+
+	for (size_t i = 0; kx_elf_exec_segment(p->elf, i, &seg); i++)
+		if (m->start - m->offset == p->module->load_bias + seg.addr - seg.offset)
+			return true;
+	return false;
+}
+
+static int find_other_place(void *ctx, const struct kx_mapping *m)
+{
+	struct places *p = ctx;
+
+	p->is_elsewhere = m->executable && m->inode == p->inode && m->device == p->device && !is_in_place(p, m);
+	return p->is_elsewhere;
+}
+
+int kx_in_process_check_places(pid_t pid, const struct kx_module *m, const struct kx_elf *elf, struct kx_err *err)
+{
+	struct places p = { .module = m, .elf = elf };
+
+	kx_mappings_each(pid, find_place, &p);
+	if (p.inode)
+		kx_mappings_each(pid, find_other_place, &p);
+	return p.is_elsewhere ? refuse(err, "its code is mapped at several places, of which jumps would be at one") : 0;
+}
+
 /* A range of the module's code, as far as its mappings were found to be in order. */
 struct text {
 	const struct kx_module *module;
@@ -271,6 +319,8 @@ int kx_in_process_check_module(pid_t pid, const struct kx_module *m, struct kx_e
 	if (code)
 		return code;
 	code = check_text(pid, m, elf, err);
+	if (!code)
+		code = kx_in_process_check_places(pid, m, elf, err);
 	if (!code)
 		code = kx_in_process_check_code(m, elf, err);
 	kx_elf_close(elf);

@@ -34,10 +34,16 @@ int kx_in_process_check_loaded(pid_t pid, const struct kx_modules *mods, struct 
 
 /*
  * One module: one that may make code executable later (its calls of mprotect and pkey_mprotect, and system calls of its
- * own), whose code is not mapped privately, read-only and wholly from the file, or that has XRay sleds. As above. Whether
+ * own), whose code is not mapped privately, read-only, wholly from the file and at one place, or that has XRay sleds. As above. Whether
  * the code is the file's is not looked at.
  */
 int kx_in_process_check_module(pid_t pid, const struct kx_module *m, struct kx_err *err);
+
+/*
+ * Whether the file's code is mapped at another place, too (dlmopen(3), LD_AUDIT), where calls would not be recorded: -EOPNOTSUPP as above. 0 also if it
+ * is not mapped at all. kx_in_process_check_module looks at that as well.
+ */
+int kx_in_process_check_places(pid_t pid, const struct kx_module *m, const struct kx_elf *elf, struct kx_err *err);
 
 /* The same without a look at the process: what the module's code may do, wherever it is mapped. */
 int kx_in_process_check_code(const struct kx_module *m, struct kx_elf *elf, struct kx_err *err);

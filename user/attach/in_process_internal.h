@@ -24,6 +24,7 @@ struct kx_patched_module {
 	bool planned;		     /* its functions are those below, or all have uprobes */
 	bool installed;		     /* its jumps are in, or could not be written */
 	bool counted;		     /* in counts.sites, when it was loaded first */
+	bool said;		     /* that another copy of it has no jumps */
 	uint64_t bias;
 	uint64_t text, text_end; /* from the first to the last of its executable mappings */
 	struct kx_window_planner *planner;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "attach/in_process_check.h"
 #include "attach/in_process_internal.h"
 #include "tracer/patch_texts.h"
 
@@ -81,6 +82,19 @@ static int take(struct kx_in_process *p, uint32_t i, const struct kx_module *now
 	return 0;
 }
 
+void kx_in_process_look_for_copies(struct kx_in_process *p, const struct kx_modules *mods)
+{
+	for (size_t i = 0; i < p->nmodules; i++) {
+		struct kx_patched_module *m = &p->modules[i];
+		const struct kx_module *now = m->area.table && !m->said ? kx_modules_find(mods, m->m->module) : NULL;
+
+		if (!now || !kx_in_process_check_places(p->o.pid, now, m->m->elf, NULL))
+			continue;
+		m->said = true;
+		p->o.failed(p->o.ctx, now, "only its copy that was there before has jumps");
+	}
+}
+
 int kx_in_process_look(struct kx_in_process *p, const struct kx_modules *mods, struct kx_err *err)
 {
 	int code = kx_in_process_make_room(p, err);
@@ -102,6 +116,7 @@ int kx_in_process_look(struct kx_in_process *p, const struct kx_modules *mods, s
 		looked |= !p->modules[i].planned;
 		code = take(p, i, now, err);
 	}
+	kx_in_process_look_for_copies(p, mods);
 	return code;
 }
 

@@ -48,7 +48,11 @@ int kx_recording_leave_out_changed(struct recording *r, struct kx_err *err)
 /* What a process lacks is named when it joins. */
 static void check_joined(void *ctx, const struct kx_select_process *proc)
 {
+	const struct recording *r = ctx;
+
 	kx_recording_check_probes(ctx, proc, 1);
+	if (r->in_process && proc->pid == r->targets.pids[0])
+		kx_in_process_look_for_copies(r->in_process, proc->mods);
 }
 
 int kx_recording_follow(struct recording *r,

@@ -150,6 +150,22 @@ works
 run "$KXRAY" detach -p "$TARGET_PID"
 assert "kxray detach again: nothing is left to restore" "$OUT $ERR" grep -qE '(: 0 jumps removed|^nothing of kxray is in)' "$TMP/run.out"
 
+# SIGKILL while the rings get their pages, before any table is written: they are found by themselves.
+mapped() { wc -l <"/proc/$TARGET_PID/maps"; }
+before=$(mapped)
+_new_recording
+"$KXRAY" record --in-process -p "$TARGET_PID" -f 'hz_*' --ring-size 128M -o "$TRACE" 2>"$TMP/rec.err" &
+KX_PID=$!
+_pids+=("$KX_PID")
+gets_pages() { awk '/^RssShmem:/ { exit $2 < 1024 }' "/proc/$KX_PID/status"; }
+until gets_pages || _is_over "$KX_PID"; do :; done 2>/dev/null
+keeper
+kill -KILL "$KX_PID"
+end_kxray
+wait_for _is_over "$KEEPER"
+assert_eq "kxray is killed before there is a table: mappings, bytes that differ from the file" "$(mapped) $(changed)" "$before 0"
+works
+
 # Refused: one sentence each, and nothing happens to the process.
 refused() { # NAME PART OPTION...
 	local name=$1 part=$2

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,9 +210,10 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 		code = p->memory ? 0 : err->code;
 	}
 	if (!code) {
-		/* the kernel gives the pages now, and counts them as kxray's */
-		memset(p->memory, 0, p->rings_size);
+		/* first of all: from now on kx_patch_remove finds them */
 		kx_target_rings_init(p->memory, nslots, cpus.n, tid_offset, PATIENCE_TICKS);
+		/* the kernel gives the pages now, and counts them as kxray's */
+		memset(p->memory->losses, 0, p->rings_size - offsetof(struct kx_target_rings, losses));
 		p->memory->heartbeat = kx_rdtscp();
 		code = kx_target_rings_open(p->memory, nslots, cpus.n, &p->rings, err);
 		populate(p);

@@ -129,7 +129,8 @@ int kx_dlopen_watch_start(struct kx_dlopen_watch *w, struct kx_tracer *tracer,
 	return code;
 }
 
-bool kx_loses_return(const struct kx_function *f, unsigned which)
+/* Whether @f has a return probe and is one of @which. */
+static bool loses_return(const struct kx_function *f, unsigned which)
 {
 	return f->traced && f->plan.exit_kind == KX_EXITS_RETURN &&
 	       (which & (f->plan.makes_calls ? KX_DROP_CALLERS : KX_DROP_LEAVES));
@@ -146,7 +147,7 @@ struct kx_plan **kx_dlopen_watch_plan_exits(const struct kx_selection *sel, uint
 		struct kx_plan *plan;
 		int code;
 
-		if (!kx_select_is_probed_by(sel, f, KX_PROBE_UPROBE) || !kx_loses_return(f, which) ||
+		if (!kx_select_is_probed_by(sel, f, KX_PROBE_UPROBE) || !loses_return(f, which) ||
 		    (module != KX_EVERY_MODULE && f->module != module))
 			continue;
 		plan = calloc(1, sizeof(*plan));

@@ -52,9 +52,6 @@ int kx_linker_hook_link(const struct kx_linker_hook *hook, struct kx_tracer *tra
 			struct kx_links *links, struct kx_err *err);
 void kx_linker_hook_close(struct kx_linker_hook *hook);
 
-/* Whether @f has a return probe and is one of @which. */
-bool kx_loses_return(const struct kx_function *f, unsigned which);
-
 /*
  * Instruction exits for the functions of @module that would lose their return probes (@which: KX_DROP_...),
  * by id - 1; NULL entries where there are none or they are impossible. NULL without memory.

@@ -161,8 +161,9 @@ bool kx_probes_has(const struct kx_probes *p, uint32_t id)
 	return p->has[id - 1] && kx_switches_are_in(p, id);
 }
 
-int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *const *plans,
-			  struct kx_err *err)
+/* Of one module, and only the new exits: the gate in BPF keeps its functions from being hijacked. */
+static int add_exits(struct kx_probes *p, uint32_t module, struct kx_plan *const *plans,
+		     struct kx_err *err)
 {
 	struct kx_batch exits = { 0 };
 	int code;
@@ -195,7 +196,7 @@ int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bo
 	kx_switches_drop_returns(p, !session, leaves);
 	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++)
 		code = p->modules[m].is_private ? kx_process_probes_replace(p, m, err) :
-						  kx_probes_drop_module(p, m, plans, err);
+						  add_exits(p, m, plans, err);
 	return code;
 }
 

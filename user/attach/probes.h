@@ -86,11 +86,6 @@ bool kx_probes_has(const struct kx_probes *p, uint32_t id);
 int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bool leaves,
 			   struct kx_err *err);
 
-/* The same for one module, and only the new exits: the gate in BPF keeps its functions from being
- * hijacked. */
-int kx_probes_drop_module(struct kx_probes *p, uint32_t module, struct kx_plan *const *plans,
-			  struct kx_err *err);
-
 /* Takes over other links, to be closed together with its own: each close waits for the kernel. */
 void kx_probes_join(struct kx_probes *p, struct kx_links *links);
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-void kx_value_type_free(struct kx_value_type *type)
+static void free_type(struct kx_value_type *type)
 {
 	for (size_t i = 0; i < type->nnames; i++)
 		free(type->names[i].name);
@@ -14,7 +14,7 @@ void kx_value_type_free(struct kx_value_type *type)
 
 void kx_value_free(struct kx_value *value)
 {
-	kx_value_type_free(&value->type);
+	free_type(&value->type);
 	free(value->label);
 	free(value->unknown);
 	*value = (struct kx_value){ 0 };

@@ -45,8 +45,7 @@ struct kx_value {
 			  otherwise; owned */
 };
 
-/* Frees what the type, the value has, not the struct itself, and clears it. */
-void kx_value_type_free(struct kx_value_type *type);
+/* Frees what the value has, not the struct itself, and clears it. */
 void kx_value_free(struct kx_value *value);
 
 #endif

@@ -70,14 +70,6 @@ void kx_counts_free(struct kx_counts *c)
 	memset(c, 0, sizeof(*c));
 }
 
-uint64_t kx_counts_of(const struct kx_counts *c, const char *path, uint64_t address)
-{
-	for (size_t i = 0; i < c->nitems; i++)
-		if (c->items[i].address == address && !strcmp(c->items[i].path, path))
-			return c->items[i].calls;
-	return 0;
-}
-
 static int print_json(const struct kx_counts *c, double seconds, FILE *to)
 {
 	json_t *list = json_array(), *all;

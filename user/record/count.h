@@ -32,9 +32,6 @@ int kx_counts_take(struct kx_counts *c, const struct kx_selection *sel, const ui
 		   const double *out, struct kx_err *err);
 void kx_counts_free(struct kx_counts *c);
 
-/* Calls of the function at @address in the binary @path; 0 if it is not there. */
-uint64_t kx_counts_of(const struct kx_counts *c, const char *path, uint64_t address);
-
 /*
  * A table, in lines of at most @columns columns (0: any), or one JSON object, of calls that took @seconds; 0 or an error
  * of @to.

@@ -228,17 +228,12 @@ bool kx_prototype_of_syscall(const char *name, struct kx_prototype *out)
 	return true;
 }
 
-const struct kx_type_source *kx_prototype_types(void)
+int kx_prototype_resolve(const struct kx_prototype *p, const struct kx_value_request *request,
+			 struct kx_value_found *out, struct kx_err *err)
 {
 	static const struct kx_type_source source = { .describe = describe,
 						      .members = no_members,
 						      .names = no_names };
 
-	return &source;
-}
-
-int kx_prototype_resolve(const struct kx_prototype *p, const struct kx_value_request *request,
-			 struct kx_value_found *out, struct kx_err *err)
-{
-	return kx_value_path_resolve(kx_prototype_types(), &p->function, request, out, err);
+	return kx_value_path_resolve(&source, &p->function, request, out, err);
 }

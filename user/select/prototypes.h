@@ -32,10 +32,7 @@ int kx_prototype_parse(const char *text, struct kx_prototype *out);
 bool kx_prototype_of_syscall(const char *name, struct kx_prototype *out);
 bool kx_prototype_of_library(const char *name, struct kx_prototype *out);
 
-/* For kx_value_path_resolve, of all prototypes. */
-const struct kx_type_source *kx_prototype_types(void);
-
-/* kx_value_path_resolve in it. */
+/* kx_value_path_resolve, with the types of all prototypes. */
 int kx_prototype_resolve(const struct kx_prototype *prototype,
 			 const struct kx_value_request *request, struct kx_value_found *out,
 			 struct kx_err *err);

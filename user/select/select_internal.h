@@ -85,9 +85,6 @@ int kx_select_parse_patterns(struct kx_selector *s, struct kx_err *err);
 /* Marks what the patterns choose in the binaries from @first on. @must_match: each include pattern. */
 int kx_select_match(struct kx_selector *s, size_t first, bool must_match, struct kx_err *err);
 size_t kx_select_count(const struct kx_selector *s, size_t first);
-/* Why @b has no function symbols: -ENOENT. @p: the pattern that needs them, or NULL. */
-int kx_select_explain_no_symbols(const struct kx_binary *b, const struct kx_pattern *p,
-				 struct kx_err *err);
 
 /* select_plan.c */
 /* Plans what is chosen in the binaries from @first on and adds it to the selection. */

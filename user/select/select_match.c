@@ -52,8 +52,9 @@ static bool names(const struct kx_pattern *p, const struct kx_binary *b)
 	return kx_pattern_matches_module(p, &b->module);
 }
 
-int kx_select_explain_no_symbols(const struct kx_binary *b, const struct kx_pattern *p,
-				 struct kx_err *err)
+/* Why @b has no function symbols: -ENOENT. @p: the pattern that needs them, or NULL. */
+static int explain_no_symbols(const struct kx_binary *b, const struct kx_pattern *p,
+			      struct kx_err *err)
 {
 	const char *source = b->m.syms.source;
 	uint64_t missing = b->m.elf ? kx_elf_missing(b->m.elf) : 0;
@@ -129,7 +130,7 @@ static int no_match(struct kx_selector *s, const struct kx_pattern *p, struct kx
 	}
 	if (!nnamed || !nsymbols) {
 		free(sources);
-		return nnamed ? kx_select_explain_no_symbols(named, p, err) : no_module(s, p, err);
+		return nnamed ? explain_no_symbols(named, p, err) : no_module(s, p, err);
 	}
 	kx_suggest(p, sources, n, close, sizeof(close));
 	free(sources);
@@ -280,7 +281,7 @@ static int choose_all_of_main(struct kx_selector *s, size_t first, bool must_mat
 		last = b;
 	}
 	if (!total && last && must_match)
-		return kx_select_explain_no_symbols(last, NULL, err);
+		return explain_no_symbols(last, NULL, err);
 	if (!must_match || !last || !kx_symbols_are_exports(&last->m.syms))
 		return 0;
 	kx_debug_package_advice(last->module.path, last->m.fd, last->m.elf, advice);

@@ -7,8 +7,12 @@
 
 #define TOUCH_STEP (1u << 20) /* bytes of the file between two calls of kx_fdr_touch */
 
-int kx_fdr_check_naive(const struct kx_fdr_file *f, uint64_t offset, const uint8_t *before,
-		       struct kx_err *err)
+/*
+ * A basic mode record at @offset (a whole one). @before is the function record that an argument
+ * record must belong to, NULL if there is none. Returns 0 or -EBADMSG.
+ */
+static int check_record(const struct kx_fdr_file *f, uint64_t offset, const uint8_t *before,
+			struct kx_err *err)
 {
 	const uint8_t *p = f->data + offset;
 	unsigned long long at = offset;
@@ -38,7 +42,7 @@ int kx_fdr_index_naive(struct kx_fdr_file *f, struct kx_err *err)
 
 	for (; f->info.file_size - pos >= KX_FDR_NAIVE_SIZE; pos += KX_FDR_NAIVE_SIZE) {
 		const uint8_t *p = f->data + pos;
-		int r = kx_fdr_check_naive(f, pos, before, err);
+		int r = check_record(f, pos, before, err);
 		int32_t pid, tid;
 
 		if (!(pos % TOUCH_STEP))

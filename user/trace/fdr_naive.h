@@ -16,11 +16,4 @@
  */
 int kx_fdr_index_naive(struct kx_fdr_file *f, struct kx_err *err);
 
-/*
- * Checks a basic mode record at @offset (a whole one). @before is the function record that an
- * argument record must belong to, NULL if there is none. Returns 0 or -EBADMSG.
- */
-int kx_fdr_check_naive(const struct kx_fdr_file *f, uint64_t offset, const uint8_t *before,
-		       struct kx_err *err);
-
 #endif

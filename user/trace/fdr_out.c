@@ -41,7 +41,8 @@ static int fail(struct kx_fdr_writer *w, int error)
 	return error;
 }
 
-void kx_fdr_remove_placeholder(struct kx_fdr_writer *w)
+/* Takes the buffer that kx_fdr_writer_new has written out of the file. */
+static void remove_placeholder(struct kx_fdr_writer *w)
 {
 	int r;
 
@@ -82,7 +83,7 @@ int kx_fdr_write(struct kx_fdr_writer *w, struct iovec *iov, int n)
 	for (int i = 0; i < n; i++)
 		total += iov[i].iov_len;
 	if (w->placeholder)
-		kx_fdr_remove_placeholder(w);
+		remove_placeholder(w);
 	r = w->pack ? write_packed(w, iov, n, total) : kx_write_all(w->fd, iov, n);
 	if (r)
 		return w->error ? r : fail(w, r);

@@ -20,9 +20,6 @@ int kx_fdr_end_group(struct kx_fdr_writer *w);
 /* Bytes in the file. */
 uint64_t kx_fdr_file_bytes(const struct kx_fdr_writer *w);
 
-/* Takes the buffer that kx_fdr_writer_new has written out of the file. */
-void kx_fdr_remove_placeholder(struct kx_fdr_writer *w);
-
 /* Frees the memory of the thread's buffer without writing its records. */
 void kx_fdr_drop_buffer(struct kx_fdr_thread *t);
 

@@ -13,7 +13,8 @@
 #define CAP_PERFMON 38
 #endif
 
-bool kx_has_capability(unsigned number)
+/* Whether the process has the capability (of <linux/capability.h>) now. */
+static bool has_capability(unsigned number)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
@@ -33,7 +34,7 @@ __attribute__((weak)) int bpf_btf_get_next_id(__u32 start_id, __u32 *next_id)
 {
 	union bpf_attr attr;
 
-	if (!kx_has_capability(CAP_SYS_ADMIN)) {
+	if (!has_capability(CAP_SYS_ADMIN)) {
 		errno = ENOENT; /* no more */
 		return -ENOENT;
 	}
@@ -52,6 +53,6 @@ const char *kx_needed_capabilities(void)
 
 bool kx_perf_uprobes_need_admin(int code)
 {
-	return (code == -EACCES || code == -EPERM) && kx_has_capability(CAP_PERFMON) &&
-	       !kx_has_capability(CAP_SYS_ADMIN);
+	return (code == -EACCES || code == -EPERM) && has_capability(CAP_PERFMON) &&
+	       !has_capability(CAP_SYS_ADMIN);
 }

@@ -5,9 +5,6 @@
 
 #include <stdbool.h>
 
-/* Whether the process has the capability (of <linux/capability.h>) now. */
-bool kx_has_capability(unsigned number);
-
 /* "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE" */
 const char *kx_needed_capabilities(void);
 

@@ -15,7 +15,7 @@
 /* The linker makes __start_ and __stop_ symbols of a section with such a name. */
 #define RECORDER __attribute__((section("kx_recorder"), no_caller_saved_registers, aligned(64)))
 
-extern const uint8_t __start_kx_recorder[], __stop_kx_recorder[];
+extern const uint8_t section_start[] __asm__("__start_kx_recorder"), section_end[] __asm__("__stop_kx_recorder");
 
 /* Threads whose element of losses[] is looked for in so many elements, from the one on that the
  * thread's id gives. */
@@ -217,7 +217,7 @@ RECORDER static void record(uint32_t what, uint64_t sp, struct kx_patch_head *he
 
 const uint8_t *kx_recorder_code(size_t *size, size_t *entry)
 {
-	*size = (size_t)(__stop_kx_recorder - __start_kx_recorder);
-	*entry = (size_t)((const uint8_t *)(uintptr_t)record - __start_kx_recorder);
-	return __start_kx_recorder;
+	*size = (size_t)(section_end - section_start);
+	*entry = (size_t)((const uint8_t *)(uintptr_t)record - section_start);
+	return section_start;
 }

@@ -93,13 +93,11 @@ static void print_rate(const struct kx_rate *r)
 /* The columns of a row, without printf: the rows are written by one thread while all others wait. */
 static char *add_text(char *at, const char *text, size_t width)
 {
-	const size_t size = strlen(text);
+	char *end = stpcpy(at, text);
 
-	memcpy(at, text, size);
-	at += size;
-	for (size_t i = size; i < width + 2; i++)
-		*at++ = ' ';
-	return at;
+	while (end < at + width + 2)
+		*end++ = ' ';
+	return end;
 }
 
 /* The same on the right, in base 10 or, as with %#x, 16. */

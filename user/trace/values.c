@@ -313,7 +313,7 @@ void kx_value_put_text(struct kx_text_out *o, const struct kx_shown_value *v)
 /* Whether JSON readers keep the number as it is. */
 static bool is_exact(const struct kx_shown_value *v)
 {
-	const int64_t most = 1ll << 53, number = (int64_t)v->number;
+	const int64_t most = 1LL << 53, number = (int64_t)v->number;
 
 	if (v->described->kind == KX_VALUE_SIGNED)
 		return number >= -most && number <= most;

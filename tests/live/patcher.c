@@ -8,6 +8,7 @@
  * which the stop makes shorter patcher calls PID TIMES [WAIT_MS]  borrows calls, and checks what
  * they did patcher install PID [guard]        jumps in all functions of the target `patched`;
  * removes them when a byte comes patcher rings PID                  maps only rings, and ends
+ *     patcher lend PID                   lends it the priority of SCHED_FIFO until a byte comes
  *     patcher stale PID                  tries it where the module is another one, and removes
  * the areas patcher remove PID
  *     patcher cycle PID                  installs and removes until it is killed
@@ -33,8 +34,10 @@
 #include "tracer/clock.h"
 #include "tracer/keeper.h"
 #include "tracer/patch_area.h"
+#include "tracer/patch_pause.h"
 #include "tracer/patch_texts.h"
 #include "tracer/remote_calls.h"
+#include "tracer/remote_stop.h"
 #include "tracer/remote_threads.h"
 #include "tracer/target_rings.h"
 
@@ -103,6 +106,25 @@ static int hold(pid_t pid)
 	kx_remote_threads_resume(&t, NULL);
 	say("resumed", 0);
 	return 0;
+}
+
+static int lend_priority(void *arg)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct kx_patch_pause pause;
+
+	kx_patch_pause_begin(&pause);
+	say("raised", pause.raised);
+	while (!poll(&input, 1, 0))
+		kx_remote_pause_for(*(pid_t *)arg, 10000);
+	return 0;
+}
+
+static int lend(pid_t pid)
+{
+	struct kx_tracer_thread t;
+
+	return kx_tracer_thread_start(&t, lend_priority, &pid) ? 1 : kx_tracer_thread_join(&t);
 }
 
 /* Two mappings, one call that fails, and one that gives what is known; then they are unmapped. */
@@ -521,6 +543,8 @@ int main(int argc, char **argv)
 		return stop(pid, times, wait_ms);
 	if (!strcmp(what, "hold"))
 		return hold(pid);
+	if (!strcmp(what, "lend"))
+		return lend(pid);
 	if (!strcmp(what, "calls"))
 		return borrow(pid, times, wait_ms);
 	if (!strcmp(what, "install"))

@@ -51,6 +51,23 @@ stop 20
 tell x
 finish "semop" '{"result":0,"errno":0}'
 
+# A thread that is waited for has the waiting one's priority meanwhile, and not a moment longer.
+priority() { awk '{ print $18 }' "/proc/$TARGET_PID/stat"; }
+priority_is() { [ "$(priority)" = "$1" ]; }
+start stopped work
+before=$(priority)
+for end in byte kill; do
+	start_patcher lend "$TARGET_PID"
+	wait_for has_text raised "$TMP/patcher.out"
+	assert_eq "lent until $end: the tracer" "$(cat "$TMP/patcher.out")" "raised 1"
+	wait_for priority_is -2 || fail "lent until $end" "$(priority)"
+	if [ "$end" = byte ]; then tell_patcher; else kill -KILL "$PATCHER_PID"; fi
+	end_patcher 2>/dev/null
+	assert_eq "lent until $end: the priority afterwards" "$(priority)" "$before"
+done
+tell x
+finish "lent" '{"wrong":0,"worked":1,"joined":0}'
+
 # epoll_wait goes on, for as long as is left, unless a handler runs
 start stopped epoll 600000
 began=$(date +%s%3N)

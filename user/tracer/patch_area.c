@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/monotonic.h"
-#include "tracer/patch_pause.h"
 #include "tracer/patch_texts.h"
 #include "tracer/patch_write.h"
 #include "tracer/remote_stop.h"
@@ -220,14 +219,10 @@ static int copy_pages(struct install *in, struct kx_patch_times *times, struct k
 		return 0;
 	}
 	for (size_t i = 0, end = 0; i < in->n && !code; i = end) {
-		struct kx_patch_pause pause;
-
 		end = end_of_stop(in, i);
 		if (!i && end == in->n && in->n < COPIED_PAGES)
 			break;
-		kx_patch_pause_begin(&pause);
 		code = stop_and_copy(in, i, end, times, err);
-		kx_patch_pause_end(&pause);
 	}
 	return code;
 }
@@ -239,13 +234,10 @@ static int install(struct install *in, struct kx_patch_times *times, struct kx_e
 
 	for (unsigned tries = 0; waiting && !code && tries < KX_PATCH_TRIES; tries++) {
 		const size_t before = waiting;
-		struct kx_patch_pause pause;
 
 		if (times->tries)
 			kx_remote_pause(RETRY_US);
-		kx_patch_pause_begin(&pause);
 		code = stop_and_write(in, &waiting, times, err);
-		kx_patch_pause_end(&pause);
 		if (waiting < before)
 			tries = 0;
 	}
@@ -416,12 +408,8 @@ static int open_all(struct opening *o, double *stopped_ms, struct kx_err *err)
 
 	while (o->n) {
 		const size_t before = o->n;
-		struct kx_patch_pause pause;
-		int code;
+		const int code = stop_and_open(o, stopped_ms, err);
 
-		kx_patch_pause_begin(&pause);
-		code = stop_and_open(o, stopped_ms, err);
-		kx_patch_pause_end(&pause);
 		if (code && code != -EAGAIN)
 			return code;
 		if (o->n < before)

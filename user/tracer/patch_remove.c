@@ -15,7 +15,6 @@
 #include "tracer/debugger.h"
 #include "tracer/patch_area.h"
 #include "tracer/patch_find.h"
-#include "tracer/patch_pause.h"
 #include "tracer/patch_texts.h"
 #include "tracer/patch_write.h"
 #include "tracer/process_state.h"
@@ -295,13 +294,9 @@ static int restore(struct removal *r)
 	for (unsigned tries = 0; !code && (!tries || (is_any_inside(r) && tries < KX_PATCH_TRIES) ||
 					   (r->writable && kx_monotonic_seconds() < until));
 	     tries++) {
-		struct kx_patch_pause pause;
-
 		if (tries)
 			kx_remote_pause(RETRY_US);
-		kx_patch_pause_begin(&pause);
 		code = stop_and_restore(r);
-		kx_patch_pause_end(&pause);
 		if (!tries && !code)
 			count(r);
 	}
@@ -401,12 +396,8 @@ static int remove_all(struct removal *r, uint64_t only)
 static void remove_stub(struct removal *r)
 {
 	struct kx_err err = { 0 };
-	struct kx_patch_pause pause;
-	int code;
+	const int code = kx_remote_stub_remove(r->pid, r->mem, &err);
 
-	kx_patch_pause_begin(&pause);
-	code = kx_remote_stub_remove(r->pid, r->mem, &err);
-	kx_patch_pause_end(&pause);
 	if (code && code != -ESRCH)
 		stays(r, err.text);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/monotonic.h"
+#include "tracer/patch_pause.h"
 #include "tracer/process_state.h"
 #include "tracer/remote_able.h"
 #include "tracer/remote_code.h"
@@ -28,6 +29,8 @@
 #include "tracer/remote_waits.h"
 
 #define POLL_US	     50
+#define FIRST_POLL_US 5 /* most calls take less */
+#define LAST_POLL_US  1000
 #define STOP_SECONDS 0.1
 #define RETRY_US     2000
 #define TRANSFER_SECONDS 1.0
@@ -194,8 +197,22 @@ static int wait_stop(pid_t pid, pid_t tid, double seconds)
 		return -EAGAIN;
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	while (!(got = kx_remote_has_stopped(tid)) && (kx_monotonic_seconds() < until || !kx_remote_is_stuck(pid, tid)))
-		kx_remote_pause(POLL_US);
+		kx_remote_pause_for(tid, POLL_US);
 	return got == 1 ? 0 : -EAGAIN;
+}
+
+/* Polls less often with time. */
+static int wait_status(pid_t tid)
+{
+	int status;
+	pid_t got;
+
+	for (unsigned us = FIRST_POLL_US; (got = waitpid(tid, &status, __WALL | WNOHANG)) <= 0; us = us < LAST_POLL_US ? 2 * us : us) {
+		if (got < 0 && errno != EINTR)
+			return -ESRCH;
+		kx_remote_pause_for(tid, us);
+	}
+	return status;
 }
 
 /* Lets the thread go on until it enters or leaves a system call. -ESRCH: it has ended. */
@@ -207,10 +224,8 @@ static int next_syscall_stop(pid_t tid)
 	for (;;) {
 		if (ptrace(PTRACE_SYSCALL, tid, NULL, signal))
 			return -ESRCH;
-		while (waitpid(tid, &status, __WALL) < 0)
-			if (errno != EINTR)
-				return -ESRCH;
-		if (!WIFSTOPPED(status))
+		status = wait_status(tid);
+		if (status < 0 || !WIFSTOPPED(status))
 			return -ESRCH;
 		if (WSTOPSIG(status) == SYSCALL_STOP)
 			return 0;
@@ -252,7 +267,7 @@ static void return_into_call(struct attempt *a)
 			return;
 		if (got)
 			break;
-		kx_remote_pause(POLL_US);
+		kx_remote_pause_for(a->tid, POLL_US);
 	}
 	if (ptrace(PTRACE_GETREGS, a->tid, NULL, &regs) || !has_made_calls(a, &regs))
 		return;
@@ -306,8 +321,10 @@ static int make_calls(struct attempt *a)
 static int run_attempt(void *arg)
 {
 	struct attempt *a = arg;
+	struct kx_patch_pause pause;
 	int code = kx_remote_seize(a->c->pid, a->tid, PTRACE_O_TRACESYSGOOD, a->c->err);
 
+	kx_patch_pause_begin(&pause); /* this thread ends with it */
 	if (code)
 		return code == -ESRCH ? -EAGAIN : code;
 	code = wait_stop(a->c->pid, a->tid, STOP_SECONDS);

@@ -3,10 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,13 +24,26 @@
 #define PF_KTHREAD     0x200000u
 
 #define PAUSE_US       50
+#define NS_PER_S       1000000000L
+
+#ifndef FUTEX_LOCK_PI2 /* Linux 5.14 */
+#define FUTEX_LOCK_PI2 13
+#endif
+
+/* Of a thread that traces: the word of a lock, in memory that may be shared, since its owner is in another process; NULL: there is none. */
+static _Thread_local uint32_t *lock_word;
 
 static void *run_thread(void *arg)
 {
 	struct kx_tracer_thread *t = arg;
 
 	__atomic_store_n(&t->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	lock_word = mmap(NULL, sizeof(*lock_word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (lock_word == MAP_FAILED)
+		lock_word = NULL;
 	t->result = t->run(t->arg);
+	if (lock_word)
+		munmap(lock_word, sizeof(*lock_word));
 	return NULL;
 }
 
@@ -59,6 +74,31 @@ void kx_remote_pause(unsigned us)
 	const struct timespec t = { .tv_nsec = us * 1000L };
 
 	nanosleep(&t, NULL);
+}
+
+/*
+ * By a lock that inherits priorities: its word is ours alone and names the other thread as its owner, which knows nothing of it (futex(2)). One that ends
+ * leaves the lock to us. That thread must be about to stop: it has our priority, so we need not get its CPU back from it.
+ */
+void kx_remote_pause_for(pid_t tid, unsigned us)
+{
+	struct timespec until;
+
+	if (!lock_word) {
+		kx_remote_pause(us);
+		return;
+	}
+	*lock_word = (uint32_t)tid;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += us * 1000L;
+	if (until.tv_nsec >= NS_PER_S) {
+		until.tv_nsec -= NS_PER_S;
+		until.tv_sec++;
+	}
+	if (!syscall(SYS_futex, lock_word, FUTEX_LOCK_PI2, 0, &until, NULL, 0))
+		syscall(SYS_futex, lock_word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0);
+	else if (errno != ETIMEDOUT)
+		kx_remote_pause(us); /* before Linux 5.14, or the thread is ending */
 }
 
 #define STATE_FIELD 3 /* in /proc/PID/task/TID/stat; the flags are field 9 */

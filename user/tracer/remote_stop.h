@@ -45,6 +45,13 @@ int kx_remote_has_stopped(pid_t tid);
  * which the other never runs. */
 void kx_remote_pause(unsigned us);
 
+/*
+ * The same until thread @tid of the target has come to a stop or left a system call, for which it needs a CPU: lends it the priority of this thread, if
+ * that is of SCHED_FIFO (patch_pause.h), where it would wait for its turn otherwise, while others that have stopped stand. The kernel takes it back
+ * when the time is over, or this process dies.
+ */
+void kx_remote_pause_for(pid_t tid, unsigned us);
+
 /* A thread of @pid that has ended (a main thread remains listed as long as the others live). */
 bool kx_remote_has_ended(pid_t pid, pid_t tid);
 

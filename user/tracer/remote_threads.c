@@ -17,7 +17,7 @@
 #include "tracer/remote_transfers.h"
 #include "tracer/remote_waits.h"
 
-#define POLL_US 50
+#define POLL_US 20
 /* How often a thread that has not stopped is polled before its state is read. */
 #define POLLS_TO_LOOK	16
 
@@ -209,7 +209,7 @@ static int stop_new(struct kx_remote_stop *s, size_t first, double until)
 					  kx_remote_is_stuck(s->pid, missing)
 						  ? "it waits in the kernel, as after vfork or for a file server"
 						  : "it gets no CPU");
-		kx_remote_pause(POLL_US);
+		kx_remote_pause_for(missing, POLL_US);
 	}
 }
 
@@ -348,13 +348,11 @@ static void free_stop(struct kx_remote_stop *s)
 	free(s);
 }
 
-int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads *out,
-			   struct kx_err *err)
+static int stop_threads(pid_t pid, unsigned wait_ms, struct kx_remote_threads *out, struct kx_err *err)
 {
 	struct kx_remote_stop *s = calloc(1, sizeof(*s));
 	int code;
 
-	*out = (struct kx_remote_threads){ 0 };
 	if (!s)
 		return kx_err_set(err, -ENOMEM, "out of memory");
 	s->pid = pid;
@@ -371,21 +369,32 @@ int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads
 	wait_for(&s->stopped);
 	code = s->result;
 	if (!code) {
-		*out = (struct kx_remote_threads){ .stop = s, .since = s->since };
+		out->stop = s;
+		out->since = s->since;
 		out->items = calloc(s->n, sizeof(*out->items));
 		for (size_t i = 0; out->items && i < s->n; i++)
 			if (s->threads[i].state == THREAD_STOPPED)
 				out->items[out->n++] =
 					(struct kx_remote_thread){ s->threads[i].tid,
 								   s->threads[i].regs };
-		if (out->items)
-			return 0;
-		kx_remote_threads_resume(out, NULL);
-		return kx_err_set(err, -ENOMEM, "out of memory");
+		return out->items ? 0 : kx_err_set(err, -ENOMEM, "out of memory");
 	}
 	kx_tracer_thread_join(&s->tracer);
 	kx_err_set(err, code, "%s", s->err.text);
 	free_stop(s);
+	return code;
+}
+
+int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads *out,
+			   struct kx_err *err)
+{
+	int code;
+
+	*out = (struct kx_remote_threads){ 0 };
+	kx_patch_pause_begin(&out->pause);
+	code = stop_threads(pid, wait_ms, out, err);
+	if (code)
+		kx_remote_threads_resume(out, NULL);
 	return code;
 }
 
@@ -413,9 +422,10 @@ void kx_remote_threads_resume(struct kx_remote_threads *t, double *longest_ms)
 		kx_tracer_thread_join(&t->stop->tracer);
 		free_stop(t->stop);
 	}
+	ms = (kx_monotonic_seconds() - since) * 1e3;
+	kx_patch_pause_end(&t->pause);
 	free(t->items);
 	*t = (struct kx_remote_threads){ 0 };
-	ms = (kx_monotonic_seconds() - since) * 1e3;
 	if (longest_ms && *longest_ms < ms)
 		*longest_ms = ms;
 }

@@ -19,6 +19,7 @@
 #include <sys/user.h>
 
 #include "base/err.h"
+#include "tracer/patch_pause.h"
 #include "tracer/remote_calls.h"
 
 struct kx_remote_thread {
@@ -31,6 +32,7 @@ struct kx_remote_threads {
 	size_t n;
 	double since;		     /* CLOCK_MONOTONIC, seconds: when the first one was stopped */
 	struct kx_remote_stop *stop; /* the thread of this process that traces them; owned */
+	struct kx_patch_pause pause;
 };
 
 /* For all threads to stop: one that does not (vfork) keeps the others stopped for so long. */
@@ -42,8 +44,10 @@ struct kx_remote_threads {
  * thread that does not stop within @wait_ms (it waits uninterruptibly: vfork, a dead file server)
  * lets all run again: -EBUSY.
  *
+ * Until it is resumed the calling thread has a high priority (patch_pause.h), which it lends to those that are to stop or make calls.
+ *
  * Errors: -ESRCH, -EPERM (traced by another, or not permitted), -ENOMEM, -EBUSY, -EOPNOTSUPP
- * (32-bit code). Free with kx_remote_threads_resume. Any thread of this process may do that.
+ * (32-bit code). Free with kx_remote_threads_resume, in the same thread.
  */
 int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads *out,
 			   struct kx_err *err);

@@ -333,6 +333,7 @@ int kx_in_process_check_module(pid_t pid, const struct kx_module *m, struct kx_e
  */
 #define SELF	0x10
 #define TID	0x2d0
+#define STOP_MS 2000 /* for all threads to stop */
 
 static bool has_layout(int memory, const struct kx_remote_thread *t)
 {
@@ -364,7 +365,7 @@ int kx_in_process_tid_offset(pid_t pid, uint32_t *out, struct kx_err *err)
 	memory = open(path, O_RDONLY | O_CLOEXEC);
 	if (memory < 0)
 		return kx_err_set(err, errno == ENOENT ? -ESRCH : -errno, "cannot open '%s': %s", path, strerror(errno));
-	code = kx_remote_threads_stop(pid, KX_REMOTE_STOP_MS, &threads, err);
+	code = kx_remote_threads_stop(pid, STOP_MS, &threads, err);
 	if (!code) {
 		code = check_layouts(memory, &threads, err);
 		kx_remote_threads_resume(&threads, NULL);

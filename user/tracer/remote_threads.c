@@ -171,21 +171,21 @@ static pid_t in_transfer(const struct kx_remote_stop *s, size_t first)
 	return 0;
 }
 
-/* They go on meanwhile: nothing is stopped before. */
+/* They go on meanwhile: nothing is stopped before. What begins after the last look may be cut, so nothing is done between that and the stop. */
 static int wait_for_transfers(struct kx_remote_stop *s, size_t first, double until)
 {
-	for (unsigned looks = 0; looks < KX_TRANSFER_LOOKS; looks++) {
+	for (unsigned looks = 0;; kx_remote_pause(KX_TRANSFER_LOOK_US)) {
 		const pid_t tid = in_transfer(s, first);
 
-		looks = tid ? 0 : looks;
+		looks = tid ? 0 : looks + 1;
+		if (looks == KX_TRANSFER_LOOKS)
+			return 0;
 		if (tid && kx_monotonic_seconds() > until)
 			return kx_err_set(&s->err, -EBUSY,
 					  "thread %d of process %d cannot be stopped: it is in the middle of a write, send or receive, "
 					  "which would be cut short",
 					  (int)tid, (int)s->pid);
-		kx_remote_pause(KX_TRANSFER_LOOK_US);
 	}
-	return 0;
 }
 
 static int stop_new(struct kx_remote_stop *s, size_t first, double until)

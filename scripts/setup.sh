@@ -29,7 +29,7 @@ packages() { # FAMILY-GROUP
 		echo linux-perf bpftrace uftrace trace-cmd python3 libpython3-dev libstdc++6 redis-server redis-tools \
 			postgresql nginx-light apache2-utils
 		;;
-	debian-hazards) echo linux-perf bpftrace golang-go rustc ;;
+	debian-hazards) echo linux-perf bpftrace golang-go rustc musl-tools qemu-user ;;
 	fedora-build)
 		echo gcc make pkgconf clang llvm bpftool libbpf-devel elfutils-libelf-devel elfutils-devel \
 			zydis-devel jansson-devel binutils-devel xz-devel libseccomp-devel libzstd-devel zlib-devel ncurses-devel \

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import shutil
 import signal
+import sys
 
 
 @dataclasses.dataclass
@@ -145,6 +146,16 @@ def row(name, target, *arguments, **more):
     return Hazard(name, target, arguments, only=IN_PROCESS, **more)
 
 
+def in_namespace(script):
+    """Starts the target by a script in a mount namespace of its own, as "$0" with its arguments."""
+    return ("unshare", "-m", "sh", "-ec", script)
+
+
+_TMPFS = 'mkdir m; mount -t tmpfs t m; cp "$0" m; '
+_MEMFD = """import os, sys
+f = os.memfd_create("program")
+os.write(f, open(sys.argv[1], "rb").read())
+os.execve(f, sys.argv[1:], os.environ)"""
 _NOT_COUNTED = {"inprocess": None, "inprocess-follow": None}
 _DOUBLED = ("hz_*", "plugin.so:plugged")
 _OWN_FAULT = "the program destroys what kxray has put into it"
@@ -264,6 +275,22 @@ HAZARDS = [
     row("frozen while attached", "churn", "fork",
         prepare=control_group(["/sys/fs/cgroup/unified", "/sys/fs/cgroup"], [("cgroup.freeze", 1)], thaws=True),
         files=("/sys/fs/cgroup/unified/cgroup.procs", "/sys/fs/cgroup/cgroup.procs")),
+    row("built musl", "calls-musl"),
+    row("built musl-static", "calls-musl-static"),
+    row("built asan", "calls-asan"),
+    row("built tsan", "calls-tsan"),
+    row("built ubsan", "calls-ubsan"),
+    row("built noseparate-code", "calls-noseparate"),
+    row("valgrind", "calls-O2", starter=("valgrind", "-q"), tools=("valgrind",)),
+    row("qemu-user", "calls-O2", starter=("qemu-x86_64",), tools=("qemu-x86_64",)),
+    row("user namespace", "calls-O2", starter=("unshare", "-Ur"), tools=("unshare",)),
+    row("another root", "calls-O2", starter=in_namespace('mkdir m; mount --rbind / m; exec chroot m "$0" "$@"'), tools=("unshare",)),
+    row("another file at its path", "calls-O2", starter=in_namespace('cp "$0" p; mount --bind /bin/true "$0"; exec ./p "$@"'),
+        tools=("unshare",)),
+    row("tmpfs", "calls-O2", starter=in_namespace(_TMPFS + 'exec m/${0##*/} "$@"'), tools=("unshare",)),
+    row("overlayfs", "calls-O2", starter=in_namespace(_TMPFS + 'mkdir m/u m/w o; mount -t overlay o -o lowerdir=.,upperdir=m/u,workdir=m/w o; '
+                                                      'exec o/${0##*/} "$@"'), tools=("unshare",)),
+    row("program in a memfd", "calls-O2", starter=(sys.executable, "-c", _MEMFD)),
     row("setuid", "calls-O2", starter=("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"), mode=0o4755,
         tools=("setpriv",)),
 ]

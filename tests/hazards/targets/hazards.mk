@@ -11,7 +11,8 @@ HAZARD_C := cancel jump recursion threads processes clonevm seccomp signals patc
 	    waiting registers loop limits transfers dispatch segments flags faults late_no_tsc rings doubled
 HAZARD_CXX := throw coroutine
 # calls.c, once with each of these
-HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang
+HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang \
+		 musl musl-static asan tsan ubsan noseparate
 
 HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks async_cancel_cxx \
 	   dispatch_hidden segments_instruction thrown_faults forbid_tsc.so plugin-other.so)
@@ -30,6 +31,15 @@ build-cet := -O2 -fcf-protection=full -fstack-protector-all
 build-no-plt := -O2 -fno-plt -no-pie -fno-pie
 build-pages := -O2 -ffunction-sections -falign-functions=4096
 build-clang := -O2
+build-musl := -O2
+build-musl-static := -O2 -static
+build-asan := -O2 -fsanitize=address
+build-tsan := -O2 -fsanitize=thread
+build-ubsan := -O2 -fsanitize=undefined
+build-noseparate := -O2 -Wl,-z,noseparate-code
+compiler-clang := $(CLANG)
+compiler-musl := musl-gcc
+compiler-musl-static := musl-gcc
 
 hazard-build = $(Q)mkdir -p $(@D); $(1) -o $@ $< || { rm -f $@; echo '  not built: $(@F)'; }
 
@@ -43,7 +53,7 @@ $(HAZARD_CXX:%=$H/%): $H/%: tests/hazards/targets/%.cpp
 
 $(HAZARD_BUILDS:%=$H/calls-%): $H/calls-%: tests/hazards/targets/calls.c
 	$(call say,TARGET)
-	$(call hazard-build,$(if $(filter clang,$*),$(CLANG),$(CC)) $(HAZARD_FLAGS) $(build-$*))
+	$(call hazard-build,$(or $(compiler-$*),$(CC)) $(HAZARD_FLAGS) $(build-$*))
 
 $H/forbid_tsc.so: tests/hazards/targets/forbid_tsc.c
 	$(call say,TARGET)

@@ -33,7 +33,7 @@ start() {
 	tell u
 	before=$(mapped)
 }
-record() { start_kxray "$TARGET_PID" "${functions[@]}" --in-process --ring-size 1M; }
+record() { start_kxray "$TARGET_PID" "${functions[@]}" --in-process --ring-size 16M; }
 # load a|b: at the same place as ever
 load() {
 	tell "$1"
@@ -81,6 +81,7 @@ for _ in 1 2; do # also while it comes and goes, in the middle of what kxray doe
 done
 tell u
 finish report account fdr
+assert_eq "$LABEL: losses" "$(json "$TMP/rec.json" "d['lost']")" 0
 assert_eq "$LABEL: in process, by uprobes" "$(json "$TMP/rec.json" "d['in_process']['functions'], d['in_process']['by_uprobes']")" "(3, 1)"
 
 # 1,000 times, as fast as it can, in turns with the other one: the program's own functions are counted exactly, and each call of the library's that has an entry

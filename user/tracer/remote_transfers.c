@@ -151,6 +151,17 @@ static void look(struct kx_cut_transfer *c)
 	c->done = !ptrace(PTRACE_SETREGS, c->tid, NULL, &now);
 }
 
+/* The thread has stopped in between: one that has not begun the call again gets the result that it was cut with. */
+static void take_back(struct kx_cut_transfer *c)
+{
+	struct user_regs_struct now, cut = c->regs;
+
+	if (ptrace(PTRACE_GETREGS, c->tid, NULL, &now) || now.rip != cut.rip - 2 || now.rsp != cut.rsp)
+		return;
+	cut.orig_rax = (unsigned long)-1; /* no call is to be restarted */
+	ptrace(PTRACE_SETREGS, c->tid, NULL, &cut);
+}
+
 /* Returns whether it still has to be waited for. @interrupted: to stop anywhere. */
 static bool go_on(struct kx_cut_transfer *c, bool interrupted)
 {
@@ -166,7 +177,11 @@ static bool go_on(struct kx_cut_transfer *c, bool interrupted)
 		look(c);
 	else
 		signal = status >> 16 ? 0 : WSTOPSIG(status);
-	if (c->done || (interrupted && status >> 16 == PTRACE_EVENT_STOP))
+	if (interrupted && !c->done && status >> 16 == PTRACE_EVENT_STOP) {
+		take_back(c);
+		return false;
+	}
+	if (c->done)
 		return false;
 	return !ptrace(PTRACE_SYSCALL, c->tid, NULL, signal);
 }

@@ -341,7 +341,7 @@ static void test_no_ring_and_no_room(void **state)
  * does the same. sp is a number that each thread counts up, so that each record can be known again.
  */
 #define THREADS 8u
-#define DEPTH	4
+#define DEPTH	4 /* handlers that interrupt each other: of a signal each */
 
 struct worker {
 	pthread_t thread;
@@ -356,7 +356,6 @@ struct worker {
 
 static struct worker workers[THREADS];
 static __thread struct worker *self;
-static __thread int depth;
 
 static void record_pair(struct worker *w)
 {
@@ -369,17 +368,15 @@ static void record_pair(struct worker *w)
 static void on_signal(int n)
 {
 	(void)n;
-	if (!self || depth >= DEPTH || self->last + 2 * DEPTH >= self->room)
+	if (!self || self->last + 2 * DEPTH >= self->room)
 		return;
-	depth++;
 	record_pair(self);
-	depth--;
 	__atomic_add_fetch(&self->handled, 1, __ATOMIC_RELAXED);
 }
 
-static void handle(int n, void (*handler)(int), struct sigaction *old)
+static void handle(int n, void (*handler)(int), int flags, struct sigaction *old)
 {
-	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_NODEFER | SA_RESTART };
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART | flags };
 
 	assert_int_equal(sigaction(n, &action, old), 0);
 }
@@ -392,20 +389,24 @@ static void worker_init(struct worker *w, uint32_t room, unsigned signals)
 
 static void *work(void *arg)
 {
-	const struct itimerspec every = { { 0, 20000 }, { 0, 20000 } };
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM };
+	const struct itimerspec every = { { 0, 20000 * DEPTH }, { 0, 20000 * DEPTH } };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID };
 	struct worker *w = arg;
-	timer_t timer;
+	timer_t timers[DEPTH];
 
 	__atomic_store_n(&w->tid, (uint32_t)gettid(), __ATOMIC_RELAXED);
 	self = w;
 	event._sigev_un._tid = gettid();
-	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &every, NULL))
-		return NULL;
+	for (int i = 0; i < DEPTH; i++) {
+		event.sigev_signo = SIGRTMIN + i;
+		if (timer_create(CLOCK_MONOTONIC, &event, &timers[i]) || timer_settime(timers[i], 0, &every, NULL))
+			return NULL;
+	}
 	while (__atomic_load_n(&w->handled, __ATOMIC_RELAXED) < w->signals &&
 	       w->last + 2 * DEPTH < w->room)
 		record_pair(w);
-	timer_delete(timer);
+	for (int i = 0; i < DEPTH; i++)
+		timer_delete(timers[i]);
 	__atomic_store_n(&w->done, 1, __ATOMIC_RELEASE);
 	return w;
 }
@@ -468,11 +469,12 @@ static uint64_t check_sums(unsigned n)
 static void storm(unsigned idle)
 {
 	const unsigned signals = (unsigned)fast_size(300, 100);
-	struct sigaction old;
+	struct sigaction old[DEPTH];
 	unsigned done = 0, handled = 0;
 	uint64_t lost, calls = 0;
 
-	handle(SIGALRM, on_signal, &old);
+	for (int i = 0; i < DEPTH; i++)
+		handle(SIGRTMIN + i, on_signal, 0, &old[i]);
 	for (unsigned i = 0; i < THREADS; i++) {
 		worker_init(&workers[i], 4 << 20, signals);
 		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
@@ -493,7 +495,8 @@ static void storm(unsigned idle)
 		handled += workers[i].handled;
 		calls += 2 * workers[i].last;
 	}
-	sigaction(SIGALRM, &old, NULL);
+	for (int i = 0; i < DEPTH; i++)
+		sigaction(SIGRTMIN + i, &old[i], NULL);
 	take_all();
 	lost = check_sums(THREADS);
 	print_message("%llu entries and exits, %llu lost, %u signals\n", (unsigned long long)calls,
@@ -581,7 +584,7 @@ static void test_signal_at_each_instruction(void **state)
 	stay_on_cpu();
 	worker_init(w, 1 << 20, 0);
 	w->tid = (uint32_t)gettid();
-	handle(SIGTRAP, on_step, &old);
+	handle(SIGTRAP, on_step, SA_NODEFER, &old);
 	for (unsigned i = 0; i < 2 * sizeof(before) / sizeof(before[0]); i++)
 		for (unsigned from = 0; from < MOST_STEPS; from++) {
 			uint32_t number;
@@ -615,7 +618,7 @@ static void test_element_of_losses_is_taken(void **state)
 	(void)state;
 	stay_on_cpu();
 	worker_init(w, 1, 0);
-	handle(SIGTRAP, on_step, &old);
+	handle(SIGTRAP, on_step, SA_NODEFER, &old);
 	steals = true;
 	p.rings->ncpus = 0;
 	for (unsigned from = 0; from < MOST_STEPS; from++) {

@@ -20,6 +20,9 @@ a_function_of_this_test_that_has_a_name_which_is_longer_than_a_narrow_terminal_i
 	return n;
 }
 
+/* has no room for a jump */
+__asm__(".pushsection .text\n.globl only_returns\n.type only_returns, @function\nonly_returns: ret\n.size only_returns, .-only_returns\n.popsection\n");
+
 /* The table up to its end; what comes after it are sentences. */
 static char *table(const char *sort, const char *option, unsigned columns)
 {
@@ -67,6 +70,25 @@ static void sorts(void **state)
 	free(text);
 }
 
+/* Why a function cannot be recorded in process is said, or that there is no room for it. */
+static void reasons(void **state)
+{
+	const char *argv[] = { "functions", "/proc/self/exe", "-f", "only_returns", "--in-process", NULL, NULL };
+
+	(void)state;
+	for (int wide = 0; wide < 2; wide++) {
+		int status;
+		char *text;
+
+		argv[5] = wide ? "--wide" : NULL;
+		text = output_of(kx_cmd_functions, argv, 120, &status);
+		assert_int_equal(status, 0);
+		assert_int_equal(strstr(text, "Too narrow for why not in process: --wide") == NULL, wide);
+		assert_int_equal(strstr(text, ": it is not in the unwind tables") != NULL, wide);
+		free(text);
+	}
+}
+
 /* record --count */
 static void counts(void **state)
 {
@@ -95,7 +117,7 @@ static void counts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(fits), cmocka_unit_test(sorts),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(fits), cmocka_unit_test(sorts), cmocka_unit_test(reasons),
 					   cmocka_unit_test(counts) };
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -22,6 +22,7 @@ struct table {
 	size_t *rows; /* indexes into the selection's functions */
 	size_t n;
 	bool address, instructions; /* columns that narrow screens lack */
+	bool no_reasons;	    /* of functions that cannot be recorded in process, for the same reason */
 	size_t name;		    /* columns; 0: no limit */
 	struct kx_function_places places;
 };
@@ -158,10 +159,21 @@ static int print_row(struct table *t, size_t index)
 		kx_print(stdout, " %s:%" PRIu32, file, number);
 	if (!t->name && in_process && !possible)
 		kx_print(stdout, ": %s", in_process);
+	t->no_reasons |= t->name && in_process && !possible;
 	fputs(kx_screen_style(&t->o->screen, KX_STYLE_PLAIN), stdout);
 	putchar('\n');
 	free(name);
 	return 0;
+}
+
+static void print_what_is_left_out(const struct table *t)
+{
+	const char *columns = t->address ? "" : t->instructions ? "ADDRESS" : "ADDRESS, INSNS";
+
+	if (*columns || t->no_reasons)
+		printf("%sToo narrow for %s%s%s: --wide%s\n", kx_screen_style(&t->o->screen, KX_STYLE_DIM), columns,
+		       *columns && t->no_reasons ? " and " : "", t->no_reasons ? "why not in process" : "",
+		       kx_screen_style(&t->o->screen, KX_STYLE_PLAIN));
 }
 
 int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *rates, const struct kx_function_windows *windows,
@@ -186,9 +198,7 @@ int kx_functions_print(const struct kx_selection *sel, const struct kx_rates *ra
 		r = print_row(&t, t.rows[i]);
 	if (shown < t.n)
 		printf("all %zu functions, %zu shown\n", t.n, shown);
-	if (!t.address)
-		printf("%sToo narrow for ADDRESS%s: --wide%s\n", kx_screen_style(&o->screen, KX_STYLE_DIM),
-		       t.instructions ? "" : ", INSNS", kx_screen_style(&o->screen, KX_STYLE_PLAIN));
+	print_what_is_left_out(&t);
 	kx_function_places_free(&t.places);
 	free(t.rows);
 	return r ? kx_err_set(err, r, "out of memory for the table") : 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The filters applied to a process by what /proc shows of it. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/each_number.h"
 #include "tracer/filters.h"
 
 static bool read_line(const char *path, char *line, int size)
@@ -20,23 +20,27 @@ static bool read_line(const char *path, char *line, int size)
 	return read;
 }
 
+struct process {
+	const struct kx_filters *filters;
+	pid_t pid;
+};
+
+static int thread_comm_passes(void *ctx, pid_t tid)
+{
+	const struct process *p = ctx;
+	char path[64], comm[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)p->pid, (int)tid);
+	return read_line(path, comm, sizeof(comm)) && kx_comm_glob_matches(&p->filters->comm, comm);
+}
+
 static bool comm_passes(const struct kx_filters *f, pid_t pid)
 {
-	char path[300], comm[32];
-	struct dirent *thread;
-	bool passes = false;
-	DIR *threads;
+	struct process p = { f, pid };
+	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	threads = opendir(path);
-	while (threads && !passes && (thread = readdir(threads))) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", (int)pid, thread->d_name);
-		passes = *thread->d_name != '.' && read_line(path, comm, sizeof(comm)) &&
-			 kx_comm_glob_matches(&f->comm, comm);
-	}
-	if (threads)
-		closedir(threads);
-	return passes;
+	return kx_each_number(path, thread_comm_passes, &p) > 0;
 }
 
 static bool uid_passes(const struct kx_filters *f, pid_t pid)

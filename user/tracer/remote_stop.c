@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tracer/remote_stop.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -15,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/each_number.h"
 #include "base/proc_stat.h"
 #include "tracer/debugger.h"
 
@@ -139,23 +139,21 @@ bool kx_remote_is_worker(pid_t pid, pid_t tid)
 	       flags & (PF_IO_WORKER | PF_USER_WORKER | PF_KTHREAD);
 }
 
+static int is_alive(void *ctx, pid_t tid)
+{
+	return kx_remote_has_ended(*(const pid_t *)ctx, tid) ? 0 : tid;
+}
+
 pid_t kx_remote_view(pid_t pid)
 {
-	struct dirent *d;
 	char path[32];
-	pid_t found = 0;
-	DIR *dir;
+	pid_t found;
 
 	if (!kx_remote_has_ended(pid, pid))
 		return pid;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && !found && (d = readdir(dir)))
-		if (atoi(d->d_name) > 0 && !kx_remote_has_ended(pid, atoi(d->d_name)))
-			found = atoi(d->d_name);
-	if (dir)
-		closedir(dir);
-	return found ? found : pid;
+	found = kx_each_number(path, is_alive, &pid);
+	return found > 0 ? found : pid;
 }
 
 int kx_remote_seize(pid_t pid, pid_t tid, long options, struct kx_err *err)

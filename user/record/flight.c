@@ -6,13 +6,13 @@
  */
 #include "record/flight.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/each_number.h"
 #include "base/monotonic.h"
 #include "base/output.h"
 #include "base/proc_stat.h"
@@ -102,6 +102,11 @@ static int add_condition(struct kx_flight *f, const struct kx_function *fn, cons
 	return code;
 }
 
+static bool names(const struct kx_pattern *p, const struct kx_selection *sel, const struct kx_function *fn)
+{
+	return kx_pattern_matches_module(p, sel->modules[fn->module].module) && kx_pattern_matches_symbol(p, fn->sym);
+}
+
 bool kx_flight_is_trigger(const struct kx_flight_options *o, const struct kx_selection *sel, const struct kx_function *f)
 {
 	bool found = false;
@@ -111,7 +116,7 @@ bool kx_flight_is_trigger(const struct kx_flight_options *o, const struct kx_sel
 
 		if (kx_pattern_parse(o->triggers[i].pattern, &pattern, NULL))
 			continue; /* kx_flight_new refuses it */
-		found = kx_pattern_matches_module(&pattern, sel->modules[f->module].module) && kx_pattern_matches_symbol(&pattern, f->sym);
+		found = names(&pattern, sel, f);
 		kx_pattern_free(&pattern);
 	}
 	return found;
@@ -120,14 +125,12 @@ bool kx_flight_is_trigger(const struct kx_flight_options *o, const struct kx_sel
 static int add_function(struct kx_flight *f, const struct kx_function *fn, size_t *blind,
 			struct kx_err *err)
 {
-	const struct kx_module *module = f->c.sel->modules[fn->module].module;
 	int code = 0;
 
 	for (size_t i = 0; i < f->o.ntriggers && !code; i++) {
 		const struct kx_trigger *t = &f->o.triggers[i];
 
-		if (!kx_pattern_matches_module(&f->patterns[i], module) ||
-		    !kx_pattern_matches_symbol(&f->patterns[i], fn->sym))
+		if (!names(&f->patterns[i], f->c.sel, fn))
 			continue;
 		if (!t->on_entry && !(t->conditional && !t->over_ns) && fn->plan.exit_kind == KX_EXITS_NONE) {
 			++*blind;
@@ -265,24 +268,22 @@ static void reap(struct kx_flight *f, bool wait)
 	f->path = NULL;
 }
 
+static int is_other(void *ctx, pid_t tid)
+{
+	return (uint32_t)tid != *(const uint32_t *)ctx;
+}
+
 /* Whether all threads of the process have ended; it may still be a zombie. */
 static bool is_over(uint32_t pid)
 {
-	struct dirent *entry;
 	char path[64], buffer[KX_PROC_STAT_SIZE];
 	const char *state;
-	bool others = false;
-	DIR *tasks;
+	int others;
 
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	tasks = opendir(path);
-	if (!tasks)
-		return true;
-	while (!others && (entry = readdir(tasks)))
-		others = entry->d_name[0] != '.' && strtoul(entry->d_name, NULL, 10) != pid;
-	closedir(tasks);
+	others = kx_each_number(path, is_other, &pid);
 	if (others)
-		return false;
+		return others < 0;
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
 	state = kx_proc_stat(path, 3, buffer);
 	return !state || *state == 'Z' || *state == 'X';

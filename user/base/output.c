@@ -173,6 +173,11 @@ static int name_temporary(const struct kx_output *o)
 	return code;
 }
 
+int kx_output_failed(const char *path, int code, struct kx_err *err)
+{
+	return kx_err_set(err, code, "'%s' cannot be written: %s; choose another place with -o", path, strerror(-code));
+}
+
 int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 {
 	bool replaces;
@@ -202,9 +207,7 @@ int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err)
 	if (fd < 0) {
 		free(o->temp_path);
 		o->temp_path = NULL;
-		return kx_err_set(err, fd,
-				  "'%s' cannot be written: %s; choose another place with -o", path,
-				  strerror(-fd));
+		return kx_output_failed(path, fd, err);
 	}
 	o->fd = fd;
 	if (replaces)

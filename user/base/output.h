@@ -30,6 +30,8 @@ struct kx_output {
  * file), -ELOOP, -ENOMEM, open(2)'s. To be closed in any case.
  */
 int kx_output_open(struct kx_output *o, const char *path, struct kx_err *err);
+/* Says that @path, which is given with -o, cannot be written for the reason @code (negative errno), and what to do. Returns @code. */
+int kx_output_failed(const char *path, int code, struct kx_err *err);
 /* Gives the file its final name. Errors: linkat(2)'s, rename(2)'s. */
 int kx_output_keep(struct kx_output *o, struct kx_err *err);
 /* Closes the file; removes it if it was not kept. */

@@ -314,7 +314,7 @@ static int run_format(struct job *j, struct kx_err *err)
 	if (j->reader_left)
 		return 0;
 	if (written && j->output.path)
-		return kx_err_set(err, written, "'%s' cannot be written: %s; choose another place with -o", j->output.path, strerror(-written));
+		return kx_output_failed(j->output.path, written, err);
 	if (written)
 		return kx_err_set(err, written, "standard output cannot be written: %s", strerror(-written));
 	return r;

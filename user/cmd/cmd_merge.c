@@ -361,7 +361,7 @@ static int write_output(const struct arguments *a, struct kx_merge_traces *t, st
 	if (!r && format)
 		r = kx_merge_write_shared(&m, format, output.fd, err);
 	if (r == -ENOSPC || r == -EDQUOT || r == -EFBIG)
-		r = kx_err_set(err, r, "'%s' cannot be written: %s; choose another place with -o", a->output, strerror(-r));
+		r = kx_output_failed(a->output, r, err);
 	if (!r)
 		r = kx_export_output_keep(&output, err);
 	kx_export_output_close(&output);

@@ -107,13 +107,16 @@ int kx_in_process_look(struct kx_in_process *p, const struct kx_modules *mods, s
 	for (uint32_t i = 0; i < p->nmodules && !code; i++) {
 		const struct kx_module *now = kx_modules_find(mods, p->o.sel->modules[i].module);
 
-		if (!now || p->modules[i].area.table ||
-		    (p->modules[i].planned && !p->modules[i].nfunctions))
+		const bool is_new = !p->modules[i].planned;
+
+		if (!now || p->modules[i].area.table || (!is_new && !p->modules[i].nfunctions))
 			continue;
-		/* for all that is new: it reads the state of each thread */
-		if (!p->modules[i].planned && !looked && kx_in_process_look_for_handlers(p, NULL))
-			p->handles_faults = true;
-		looked |= !p->modules[i].planned;
+		/* once for all that is new: it reads the state of each thread */
+		if (is_new && !looked) {
+			looked = true;
+			if (kx_in_process_look_for_handlers(p, NULL))
+				p->handles_faults = true;
+		}
 		code = take(p, i, now, err);
 	}
 	kx_in_process_look_for_copies(p, mods);

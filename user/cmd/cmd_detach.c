@@ -109,11 +109,10 @@ static int detach(int pid)
 	if (!kx_patch_family_find(pid, &family))
 		return detach_family(pid, &family);
 	code = kx_patch_remove_soon(pid, &removal, &why);
-	if (code)
-		kx_err_set(&err, code, code == -EBUSY ? "%s; its jumps stay for now, and record nothing: try again later" : "%s", why.text);
-	if (code)
-		return kx_cmd_fail(NAME, &err);
-	return report(pid, &removal);
+	if (!code)
+		return report(pid, &removal);
+	kx_err_set(&err, code, code == -EBUSY ? "%s; its jumps stay for now, and record nothing: try again later" : "%s", why.text);
+	return kx_cmd_fail(NAME, &err);
 }
 
 int kx_cmd_detach(int argc, char **argv)

@@ -101,6 +101,13 @@ works() { # the target goes on and is right
 	wait_for eval '[ "$(grep -c ran "$TMP/loop.out")" = "$ran" ]'
 }
 keeper() { read -r KEEPER _ <"/proc/$KX_PID/task/$KX_PID/children"; }
+kill_both() {
+	start_kxray "$TARGET_PID" -f 'hz_*' --in-process
+	keeper
+	kill -KILL "$KEEPER" "$KX_PID"
+	end_kxray
+	works
+}
 TARGETS=$BUILD/tests/hazards start_target loop
 TARGET_PID=$PID ran=0
 start_kxray "$PID" -f 'hz_*' --in-process
@@ -116,11 +123,7 @@ end_kxray
 wait_for _is_over "$KEEPER"
 assert_eq "kxray is killed: bytes that differ from the file when its keeper has ended" "$(changed)" 0
 works
-start_kxray "$PID" -f 'hz_*' --in-process
-keeper
-kill -KILL "$KEEPER" "$KX_PID"
-end_kxray
-works
+kill_both
 assert "both are killed: inert jumps" "no byte differs from the file" test "$(changed)" -gt 0
 run "$KXRAY" record -p "$PID" -f 'hz_*' -d 0.1 -o "$TMP/beside.xray"
 assert_contains "both are killed: what has changed the code, for uprobes" "$ERR" \
@@ -133,11 +136,7 @@ again() {
 wait_for again
 assert_eq "both are killed: the next recording in process" "$STATUS $(grep -c "^kxray: left out" <<<"$ERR") $(changed)" "0 0 0"
 works
-start_kxray "$PID" -f 'hz_*' --in-process
-keeper
-kill -KILL "$KEEPER" "$KX_PID"
-end_kxray
-works
+kill_both
 # It refuses while it takes the killed recorder for a living one, by the time of its last look. Memory may stay mapped (status 1), as a
 # stack may hold an address in it.
 detached() {

@@ -10,28 +10,13 @@
 #include <sys/wait.h>
 
 #define HAZARD_FUNCTIONS X(hz_outer) X(hz_leaf)
-#include "hazard.h"
+#include "outer_leaf_threads.h"
 
 #define ROUNDS	1000
 #define THREADS 1500
 
 extern char **environ;
 static volatile int stop;
-
-HZ long hz_leaf(long n)
-{
-	HIT(hz_leaf);
-	return n + 1;
-}
-
-HZ long hz_outer(long n)
-{
-	long first;
-
-	HIT(hz_outer);
-	first = hz_leaf(n);
-	return first + hz_leaf(n);
-}
 
 static void *work(void *counter)
 {

@@ -98,6 +98,6 @@ $H/go-stacks: tests/hazards/targets/go/stacks.go
 	$(call say,TARGET)
 	$(call hazard-build,GOCACHE=$(abspath $(BUILD))/go-cache GOFLAGS=-mod=mod $(GO) build)
 
-$(HAZARDS): tests/hazards/targets/hazard.h tests/hazards/targets/outer_leaf.h tests/live/targets/target.h tests/hazards/targets/hazards.mk
+$(HAZARDS): tests/hazards/targets/hazard.h tests/hazards/targets/outer_leaf.h tests/hazards/targets/outer_leaf_threads.h tests/live/targets/target.h tests/hazards/targets/hazards.mk
 
 comma := ,

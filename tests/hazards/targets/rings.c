@@ -13,28 +13,13 @@
 #include <sys/timerfd.h>
 
 #define HAZARD_FUNCTIONS X(hz_outer) X(hz_leaf)
-#include "hazard.h"
+#include "outer_leaf_threads.h"
 
 #define ROUNDS	  250
 #define PAUSE_MS  3
 #define FOR_EVER  (1ll << 40) /* seconds */
 #define ENTRIES	  8
 #define RING_SIZE 4096
-
-HZ long hz_leaf(long n)
-{
-	HIT(hz_leaf);
-	return n + 1;
-}
-
-HZ long hz_outer(long n)
-{
-	long first;
-
-	HIT(hz_outer);
-	first = hz_leaf(n);
-	return first + hz_leaf(n);
-}
 
 struct ring {
 	int fd;

@@ -3,9 +3,9 @@
 #
 # What `kxray record --in-process` does to programs, N times each (default 5; 100 take hours), and one table of it:
 #     sudo scripts/hazards-in-process.sh [N]
-# The dangerous programs of tests/hazards in five ways, other tools around a recording in each order, SIGKILL of kxray and its keeper at 10 N
-# random moments and, 4 N times in turns, in each of its calls that touch the target, and tests/live/in_process.sh. Then what is measured: the
-# stack that recorded functions need, and how long waits take in which threads are stopped.
+# The dangerous programs of tests/hazards in six ways (one beside other tools at the same functions), other tools around a recording in each
+# order, SIGKILL of kxray and its keeper at 10 N random moments and, 4 N times in turns, in each of its calls that touch the target, and
+# tests/live/in_process.sh. Then what is measured: the stack that recorded functions need, and how long waits take in which threads are stopped.
 #
 # harmed: the target's output, status or code is not what it is untraced, or it hangs; refused: kxray says why it does not record it, or functions
 # not in process; inexact: its counts are not the target's own; failed: kxray ends wrongly. The rows' own tables are in $BUILD/hazards-in-process.
@@ -39,7 +39,7 @@ counted() {
 }
 
 printf '%-44s %6s %7s %8s %8s %7s\n' what runs harmed refused inexact failed
-for way in inprocess inprocess-leave inprocess-late inprocess-follow inprocess-follow-late; do
+for way in inprocess inprocess-leave inprocess-late inprocess-follow inprocess-follow-late inprocess-tools; do
 	tests/hazards/run.py --runs "$runs" --ways $way --jobs "$(nproc)" >"$logs/$way.txt" 2>&1
 	# shellcheck disable=SC2046
 	row "programs, $way" $(columns "$logs/$way.txt")

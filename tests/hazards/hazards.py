@@ -105,7 +105,8 @@ def beside_of(action):
     return beside
 
 
-IN_PROCESS = ("inprocess", "inprocess-leave", "inprocess-late", "inprocess-follow", "inprocess-follow-late")
+IN_PROCESS = ("inprocess", "inprocess-leave", "inprocess-late", "inprocess-follow", "inprocess-follow-late",
+              "inprocess-tools")
 
 
 def stop_and_go(run):

@@ -27,7 +27,9 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import beside_tools  # noqa: E402
 import in_process  # noqa: E402
+from beside_tools import UPROBE_EVENTS, with_tracefs  # noqa: E402
 from hazards import HAZARDS  # noqa: E402
 
 BUILD = os.path.realpath(os.environ.get("BUILD", "build"))
@@ -50,19 +52,19 @@ WAYS = {
     "multi": (["--mechanism=multi"], False, "own"),  # only for rows that name it
     "single": (["--mechanism=single"], False, "own"),  # the same
     "leave": ([], False, None),  # kxray ends while the target works
-    "inprocess": (["--in-process"], False, "own"),  # these five only if asked for
+    "inprocess": (["--in-process"], False, "own"),  # these six only if asked for
     "inprocess-leave": (["--in-process"], False, None),  # kxray ends while the target works
     "inprocess-late": (["--in-process"], False, None),  # recordings begin and end while the target works
     "inprocess-follow": (["--in-process", "--follow"], False, "calls"),
     "inprocess-follow-late": (["--in-process", "--follow"], False, None),  # the same with children
+    "inprocess-tools": (["--in-process"], False, "own"),  # another tool before, while or after kxray records
     "bpftrace": ([], False, "calls"),  # bpftrace in kxray's place; only with --compare
     "perf": ([], False, "calls"),  # the same with perf probe and perf stat
 }
 DEFAULT_WAYS = ["attach", "command"]
 PEERS = ["bpftrace", "perf"]
-IN_PROCESS = ["inprocess", "inprocess-leave", "inprocess-late", "inprocess-follow", "inprocess-follow-late"]
+IN_PROCESS = ["inprocess", "inprocess-leave", "inprocess-late", "inprocess-follow", "inprocess-follow-late", "inprocess-tools"]
 NAMED_WAYS = ["multi", "single", *IN_PROCESS, *PEERS]
-UPROBE_EVENTS = "/sys/kernel/tracing/uprobe_events"
 
 
 class Refused(Exception):
@@ -104,6 +106,8 @@ class Run:
         self.target = self.kxray = None
         self.events = []  # of perf
         self.group = None  # a control group of the target's own
+        self.partial = False  # kxray left before the target worked
+        self.told = ""  # which tool was beside it, and when
         for library in hazard.libraries:
             shutil.copy(f"{TARGETS}/{library}", self.folder)
 
@@ -259,8 +263,13 @@ class Run:
         self.start_target()
         if way != "all":
             options = options + ["-p", str(self.target.pid)]
-        self.kxray = self.start_kxray("kxray", options, (), way != "counted")
-        self.wait_for_kxray(self.kxray, "kxray")
+
+        def record():
+            self.kxray = self.start_kxray("kxray", options, (), way != "counted")
+            self.wait_for_kxray(self.kxray, "kxray")
+        if way == "inprocess-tools":
+            return beside_tools.recorded(self, record)
+        record()
         beside = self.hazard.beside(self) if self.hazard.beside else None
         if beside:
             next(beside)
@@ -333,19 +342,19 @@ def one(hazard, way, expected, keep):
             status = run.end_of(run.target, "the target")
         output, counts = run.result("kxray" if starts else "target")
         if (status, output) != expected[:2]:
-            return "known" if hazard.known else "harmed", f"status {status}, output {output}; untraced {expected[0]}, {expected[1]}"
+            return "known" if hazard.known else "harmed", f"{run.told}status {status}, output {output}; untraced {expected[0]}, {expected[1]}"
         if refused:
             return "refused", refused
         if run.kxray and not starts and run.end_of(run.kxray, "kxray"):
             return "failed", f"kxray ends with {run.kxray.returncode}: {run.out('kxray', 'err')[-200:]}"
         if way in IN_PROCESS and run.kxray:
             left = in_process.judge(run.out("kxray", "err"))
-        if not which:
+        if not which or run.partial:
             return ("refused", left) if left else ("ok", "")
         found, lost = run.entries(way)
         wrong = compare(found, lost, {name: n for name, n in counts[which].items()
                                       if any(fnmatch.fnmatch(name, f.split(":")[-1]) for f in hazard.functions)}, hazard.off)
-        return ("inexact", wrong) if wrong else ("refused", left) if left else ("lossy", f"{lost} lost") if lost else ("ok", "")
+        return ("inexact", run.told + wrong) if wrong else ("refused", left) if left else ("lossy", f"{lost} lost") if lost else ("ok", "")
     except Hang as why:
         return ("failed" if "kxray" in str(why) and run.target else "harmed"), str(why)
     except ValueError as why:
@@ -383,14 +392,6 @@ def why_not(hazard):
         return f"there is no {hazard.files[0]}"
     missing = [t for t in hazard.tools if not shutil.which(t)]
     return f"{missing[0]} is not installed" if missing else None
-
-
-def with_tracefs():
-    """perf needs tracefs. Where it is not mounted, starts again in a mount namespace of its own and mounts it there."""
-    if not os.path.exists(UPROBE_EVENTS) and "KX_HAZARDS_UNSHARED" not in os.environ:
-        os.environ["KX_HAZARDS_UNSHARED"] = "1"
-        os.execvp("unshare", ["unshare", "-m", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing; exec "$@"', "sh",
-                              sys.executable, *sys.argv])
 
 
 def try_hazard(hazard, ways, runs, keep, tell):
@@ -477,7 +478,7 @@ def main():
     unknown = set(args.ways or ()) - set(WAYS)
     if unknown:
         parser.error(f"no such way: {unknown}; there are {', '.join(WAYS)}")
-    if "perf" in (args.ways or ()):
+    if {"perf", "inprocess-tools"} & set(args.ways or ()):
         with_tracefs()
     chosen = [h for h in hazards_of(args) if not h.only or set(h.only) & set(args.ways or ())]
     if args.short:

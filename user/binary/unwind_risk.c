@@ -95,6 +95,12 @@ static bool can_generate_code(struct kx_elf *elf)
 	return kx_elf_find_symbol(elf, SHT_DYNSYM, is_mprotect, NULL);
 }
 
+static bool is_setcanceltype(void *ctx, const Elf64_Sym *sym, const char *name)
+{
+	(void)ctx;
+	return sym->st_shndx == SHN_UNDEF && !strcmp(name, "pthread_setcanceltype");
+}
+
 static bool has_section(const struct kx_elf *elf, const char *name)
 {
 	struct kx_elf_section section;
@@ -154,6 +160,8 @@ static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 	}
 	elf_getshdrnum(kx_elf_handle(elf), &sections);
 	v->loads = !kx_globs_match(exempt, COUNT(exempt), m->name) && imports_dlopen(elf);
+	v->cancels = !kx_globs_match(exempt, COUNT(exempt), m->name) &&
+		     kx_elf_find_symbol(elf, SHT_DYNSYM, is_setcanceltype, NULL);
 	if (has_section(elf, ".gopclntab") || has_section(elf, ".go.buildinfo")) {
 		v->is_go = true;
 		snprintf(v->reason, sizeof(v->reason),
@@ -258,6 +266,11 @@ static void add_verdict(const struct kx_file_verdict *v, bool opened, struct kx_
 	out->switches_stacks |= v->switches_stacks;
 }
 
+bool kx_unwind_risk_forbids_leaves(const struct kx_unwind_risk *risk)
+{
+	return risk->is_go || risk->switches_stacks || risk->leaves_unwind;
+}
+
 bool kx_is_dynamic_linker(const struct kx_module *m)
 {
 	return kx_globs_match(linkers, COUNT(linkers), m->name);
@@ -266,6 +279,7 @@ bool kx_is_dynamic_linker(const struct kx_module *m)
 void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
 			 struct kx_unwind_risk *out)
 {
+	bool cancels = false;
 	struct batch b;
 
 	*out = (struct kx_unwind_risk){ .returns_harmless = true, .linker = -1 };
@@ -281,8 +295,10 @@ void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *ca
 			snprintf(out->loader, sizeof(out->loader), "%s", m->name);
 		if (j->verdict.may_switch && !out->may_switch[0])
 			snprintf(out->may_switch, sizeof(out->may_switch), "%s", m->name);
+		cancels |= j->verdict.cancels;
 		add_verdict(&j->verdict, j->opened, out);
 	}
+	out->leaves_unwind = cancels && !out->returns_harmless;
 	if (out->returns_harmless)
 		snprintf(out->reason, sizeof(out->reason),
 			 "no module but the C library's handles exceptions, and none switches stacks");

@@ -19,6 +19,8 @@ struct kx_unwind_risk {
 	bool unknown;
 	bool is_go;            /* moves its stacks: never hijack, not even in leaves */
 	bool switches_stacks;  /* has several stacks for one thread: never hijack either */
+	/* may cancel threads at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS), and is not harmless: functions that make no calls unwind, too */
+	bool leaves_unwind;
 	/* index of the dynamic linker among the modules, whose _dl_debug_state is called when
 	 * more are loaded; -1 if there is none */
 	int linker;
@@ -27,6 +29,9 @@ struct kx_unwind_risk {
 	char may_switch[64];
 	char reason[256]; /* one clause for messages: "libfoo.so has exception tables" */
 };
+
+/* Whether no return address may be hijacked, not even in functions that make no calls. */
+bool kx_unwind_risk_forbids_leaves(const struct kx_unwind_risk *risk);
 
 /* Whether the module is a dynamic linker, by its file name. */
 bool kx_is_dynamic_linker(const struct kx_module *m);

@@ -83,6 +83,7 @@ static void judge(struct kx_follow *f, struct kx_followed *p, const struct kx_mo
 		risk->returns_harmless = true;
 		risk->unknown = false;
 		risk->switches_stacks &= !session;
+		risk->leaves_unwind = false;
 	} else if (risk->returns_harmless && added && f->c.own_probes) {
 		risk->returns_harmless = false;
 		risk->unknown = true;
@@ -159,9 +160,9 @@ static int apply(struct kx_follow *f, struct kx_followed *p, const struct kx_mod
 			   .p = p,
 			   .switching = target->switching,
 			   .reason = risk->reason };
-	unsigned which = risk->switches_stacks	  ? KX_DROP_ALL :
-			 risk->returns_harmless ? 0 :
-						  KX_DROP_CALLERS;
+	unsigned which = risk->switches_stacks || risk->leaves_unwind ? KX_DROP_ALL :
+			 risk->returns_harmless			      ? 0 :
+									KX_DROP_CALLERS;
 	int code = 0;
 
 	if (risk->unknown)

@@ -39,7 +39,7 @@ static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bo
 {
 	struct kx_unwind_risk *worst = &s->out->risk;
 
-	s->moves_stacks |= (one->is_go || one->switches_stacks) && !s->options.dynamic_targets;
+	s->moves_stacks |= kx_unwind_risk_forbids_leaves(one) && !s->options.dynamic_targets;
 	if (is_first) {
 		*worst = *one;
 		return;
@@ -50,6 +50,7 @@ static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bo
 		memcpy(worst->loader, one->loader, sizeof(worst->loader));
 	worst->is_go |= one->is_go;
 	worst->switches_stacks |= one->switches_stacks;
+	worst->leaves_unwind |= one->leaves_unwind;
 	worst->returns_harmless &= one->returns_harmless;
 }
 

@@ -178,7 +178,7 @@ static int add_module(const struct adding *a, const struct kx_module *m, const s
 		b = s->binaries[at];
 		b->module.is_main |= m->is_main;
 		b->m.harmless &= a->harmless;
-		b->moves_stacks |= a->risk->switches_stacks && !dynamic;
+		b->moves_stacks |= a->risk->leaves_unwind || (a->risk->switches_stacks && !dynamic);
 		return 0;
 	}
 	b = new_binary(m, provider);
@@ -191,7 +191,8 @@ static int add_module(const struct adding *a, const struct kx_module *m, const s
 	b->m.spans = s->options.spans;
 	b->m.nspans = s->options.nspans;
 	b->m.harmless = a->harmless;
-	b->moves_stacks = (a->risk->is_go && (m->is_main || !dynamic)) || (a->risk->switches_stacks && !dynamic);
+	/* each call's stack is looked at where processes join, but not what may unwind it */
+	b->moves_stacks = (a->risk->is_go && (m->is_main || !dynamic)) || (a->risk->switches_stacks && !dynamic) || a->risk->leaves_unwind;
 	return 0;
 }
 

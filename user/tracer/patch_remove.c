@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/monotonic.h"
+#include "binary/mappings.h"
 #include "binary/modules.h"
 #include "tracer/clock.h"
 #include "tracer/debugger.h"
@@ -198,12 +199,18 @@ static int by_start(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Forgets the sites of modules that were unloaded, whatever is there now. */
+/* Code that the program may have copied to a text's place, with the jumps: the very bytes of a jump are written, no others. */
+static int add_copy(void *ctx, const struct kx_mapping *m)
+{
+	return m->executable && !m->shared && !m->inode ? add_part(ctx, m->start, m->end, false) : 0;
+}
+
+/* Forgets the sites of modules that were unloaded, whatever file is there now. */
 static int drop_gone(struct removal *r)
 {
 	struct parts p = { 0 };
 	size_t part = 0, n = 0;
-	int code = 0;
+	int code = kx_mappings_each(kx_remote_view(r->pid), add_copy, &p);
 
 	for (size_t i = 0; i < r->finds.n && !code; i++) {
 		const struct kx_patch_table *t = r->finds.items[i].table;

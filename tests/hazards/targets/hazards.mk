@@ -15,7 +15,7 @@ HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt
 		 musl musl-static asan tsan ubsan noseparate
 
 HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks async_cancel_cxx \
-	   dispatch_hidden segments_instruction thrown_faults forbid_tsc.so plugin-other.so)
+	   dispatch_hidden segments_instruction copied_mapped thrown_faults forbid_tsc.so plugin-other.so)
 
 build-O0 := -O0
 build-O1 := -O1
@@ -79,6 +79,10 @@ $H/dispatch_hidden: tests/hazards/targets/dispatch.c
 $H/segments_instruction: tests/hazards/targets/segments.c
 	$(call say,TARGET)
 	$(call hazard-build,$(CC) -O2 $(HAZARD_FLAGS) -DHAZARD_INSTRUCTION)
+
+$H/copied_mapped: tests/hazards/targets/copied.c
+	$(call say,TARGET)
+	$(call hazard-build,$(CC) -O2 $(HAZARD_FLAGS) -DHAZARD_MAPPED)
 
 $H/thrown_faults: tests/hazards/targets/thrown_faults.cpp
 	$(call say,TARGET)

@@ -220,6 +220,24 @@ static void test_switches(void **state)
 	harmless(risk);
 }
 
+/* Whoever may cancel threads at any instruction, but in processes where nothing is lost by that, and the C library itself. */
+static void test_cancels(void **state)
+{
+	struct kx_unwind_risk risk;
+
+	(void)state;
+	sh("printf 'int pthread_setcanceltype(int, int *); int f(void) { return pthread_setcanceltype(1, 0); }' "
+	   ">cancels.c && gcc -shared -fPIC -o cancels.so cancels.c");
+	risk = RISK({ "prog", "catch.so" }, { "libx.so", "cancels.so" });
+	assert_true(risk.leaves_unwind && kx_unwind_risk_covers_leaves(&risk));
+	risky(risk, "prog has exception tables");
+	risk = RISK({ "prog", "plain.so" }, { "libx.so", "cancels.so" });
+	assert_false(risk.leaves_unwind || kx_unwind_risk_covers_leaves(&risk));
+	harmless(risk);
+	assert_false(RISK({ "prog", "catch.so" }, { "libc.so.6", "cancels.so" }).leaves_unwind);
+	assert_false(RISK({ "prog", "catch.so" }, { "libx.so", "plain.so" }).leaves_unwind);
+}
+
 /* Modules that can load others later: those that import dlopen, except the C library itself. */
 static void test_loader(void **state)
 {
@@ -275,7 +293,7 @@ int main(void)
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_open_failure_is_no_verdict), cmocka_unit_test(test_unknown), cmocka_unit_test(test_go),
 		cmocka_unit_test(test_linker), cmocka_unit_test(test_switches),
-		cmocka_unit_test(test_loader), cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_cancels), cmocka_unit_test(test_loader), cmocka_unit_test(test_processes),
 	};
 
 	return cmocka_run_group_tests(tests, build, target_teardown);

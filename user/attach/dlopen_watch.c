@@ -201,7 +201,7 @@ static int find_risk(const struct kx_tracer *tracer, const struct kx_select_proc
 			kx_unwind_risk_unguarded(&risk);
 		if (!risk.returns_harmless) {
 			snprintf(why, size, "%s", risk.reason);
-			return risk.switches_stacks || risk.leaves_unwind ? KX_DROP_ALL : KX_DROP_CALLERS;
+			return kx_unwind_risk_covers_leaves(&risk) ? KX_DROP_ALL : KX_DROP_CALLERS;
 		}
 	}
 	return 0;

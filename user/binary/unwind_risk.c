@@ -65,40 +65,23 @@ static const char *needs(struct kx_elf *elf, bool cxx)
 	return NULL;
 }
 
-static bool is_dlopen(void *ctx, const Elf64_Sym *sym, const char *name)
-{
-	(void)ctx;
-	return sym->st_shndx == SHN_UNDEF && (!strcmp(name, "dlopen") || !strcmp(name, "dlmopen"));
-}
+/* What a module imports that matters here. */
+struct imports {
+	bool loads;	     /* dlopen. What the C library loads itself (name services, character sets) calls no function of the program */
+	bool makes_writable; /* mprotect: compilers at run time make memory executable that they have written; few others import it */
+	bool cancels;	     /* pthread_setcanceltype */
+};
 
-/*
- * Whether the module imports dlopen. What the C library loads itself (name services, character sets)
- * calls no function of the program.
- */
-static bool imports_dlopen(struct kx_elf *elf)
+static bool note_import(void *ctx, const Elf64_Sym *sym, const char *name)
 {
-	return kx_elf_find_symbol(elf, SHT_DYNSYM, is_dlopen, NULL);
-}
+	struct imports *in = ctx;
 
-static bool is_mprotect(void *ctx, const Elf64_Sym *sym, const char *name)
-{
-	(void)ctx;
-	return sym->st_shndx == SHN_UNDEF && (!strcmp(name, "mprotect") || !strcmp(name, "pkey_mprotect"));
-}
-
-/*
- * Whether the module can generate code, at any time: compilers at run time make memory executable that they have
- * written. Few others import this function.
- */
-static bool can_generate_code(struct kx_elf *elf)
-{
-	return kx_elf_find_symbol(elf, SHT_DYNSYM, is_mprotect, NULL);
-}
-
-static bool is_setcanceltype(void *ctx, const Elf64_Sym *sym, const char *name)
-{
-	(void)ctx;
-	return sym->st_shndx == SHN_UNDEF && !strcmp(name, "pthread_setcanceltype");
+	if (sym->st_shndx != SHN_UNDEF)
+		return false;
+	in->loads |= !strcmp(name, "dlopen") || !strcmp(name, "dlmopen");
+	in->makes_writable |= !strcmp(name, "mprotect") || !strcmp(name, "pkey_mprotect");
+	in->cancels |= !strcmp(name, "pthread_setcanceltype");
+	return false; /* the next one */
 }
 
 static bool has_section(const struct kx_elf *elf, const char *name)
@@ -109,18 +92,18 @@ static bool has_section(const struct kx_elf *elf, const char *name)
 }
 
 /* Whether the module's code runs on several stacks of one thread; then @v says so. */
-static bool find_switch(const struct kx_module *m, struct kx_elf *elf, struct kx_file_verdict *v)
+static bool find_switch(const struct kx_module *m, struct kx_elf *elf, const struct imports *imports, struct kx_file_verdict *v)
 {
 	const char *symbol;
 	uint64_t addr;
 
-	if (kx_globs_match(exempt, COUNT(exempt), m->name) || kx_globs_match(same_stack, COUNT(same_stack), m->name))
+	if (kx_globs_match(same_stack, COUNT(same_stack), m->name))
 		return false;
 	if (kx_globs_match(on_request, COUNT(on_request), m->name)) {
 		v->may_switch = true;
 		return false;
 	}
-	v->may_switch = can_generate_code(elf);
+	v->may_switch = imports->makes_writable;
 	symbol = kx_stack_switch_symbol(elf);
 	if (symbol)
 		snprintf(v->reason, sizeof(v->reason), "%s uses %s, so it switches stacks", m->name,
@@ -140,6 +123,8 @@ static bool find_switch(const struct kx_module *m, struct kx_elf *elf, struct kx
  */
 static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 {
+	const bool is_exempt = kx_globs_match(exempt, COUNT(exempt), m->name);
+	struct imports imports = { 0 };
 	struct kx_elf *elf;
 	const char *needed;
 	struct kx_err err;
@@ -159,14 +144,15 @@ static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 		return false;
 	}
 	elf_getshdrnum(kx_elf_handle(elf), &sections);
-	v->loads = !kx_globs_match(exempt, COUNT(exempt), m->name) && imports_dlopen(elf);
-	v->cancels = !kx_globs_match(exempt, COUNT(exempt), m->name) &&
-		     kx_elf_find_symbol(elf, SHT_DYNSYM, is_setcanceltype, NULL);
+	if (!is_exempt)
+		kx_elf_find_symbol(elf, SHT_DYNSYM, note_import, &imports);
+	v->loads = imports.loads;
+	v->cancels = imports.cancels;
 	if (has_section(elf, ".gopclntab") || has_section(elf, ".go.buildinfo")) {
 		v->is_go = true;
 		snprintf(v->reason, sizeof(v->reason),
 			 "%s is written in Go, which moves its stacks", m->name);
-	} else if (find_switch(m, elf, v) || kx_globs_match(exempt, COUNT(exempt), m->name) ||
+	} else if (is_exempt || find_switch(m, elf, &imports, v) ||
 		   kx_globs_match(cxx_runtime, COUNT(cxx_runtime), m->name)) {
 		/* A C++ runtime is a risk through those that need it, see below. */
 	} else if (has_section(elf, ".gcc_except_table")) {
@@ -266,9 +252,9 @@ static void add_verdict(const struct kx_file_verdict *v, bool opened, struct kx_
 	out->switches_stacks |= v->switches_stacks;
 }
 
-bool kx_unwind_risk_forbids_leaves(const struct kx_unwind_risk *risk)
+bool kx_unwind_risk_covers_leaves(const struct kx_unwind_risk *risk)
 {
-	return risk->is_go || risk->switches_stacks || risk->leaves_unwind;
+	return risk->switches_stacks || risk->leaves_unwind;
 }
 
 bool kx_is_dynamic_linker(const struct kx_module *m)

@@ -30,8 +30,8 @@ struct kx_unwind_risk {
 	char reason[256]; /* one clause for messages: "libfoo.so has exception tables" */
 };
 
-/* Whether no return address may be hijacked, not even in functions that make no calls. */
-bool kx_unwind_risk_forbids_leaves(const struct kx_unwind_risk *risk);
+/* Whether return probes are a risk in functions that make no calls, too. (Those of Go have none in any case.) */
+bool kx_unwind_risk_covers_leaves(const struct kx_unwind_risk *risk);
 
 /* Whether the module is a dynamic linker, by its file name. */
 bool kx_is_dynamic_linker(const struct kx_module *m);

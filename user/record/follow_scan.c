@@ -160,9 +160,9 @@ static int apply(struct kx_follow *f, struct kx_followed *p, const struct kx_mod
 			   .p = p,
 			   .switching = target->switching,
 			   .reason = risk->reason };
-	unsigned which = risk->switches_stacks || risk->leaves_unwind ? KX_DROP_ALL :
-			 risk->returns_harmless			      ? 0 :
-									KX_DROP_CALLERS;
+	unsigned which = kx_unwind_risk_covers_leaves(risk) ? KX_DROP_ALL :
+			 risk->returns_harmless		 ? 0 :
+							   KX_DROP_CALLERS;
 	int code = 0;
 
 	if (risk->unknown)

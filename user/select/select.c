@@ -39,7 +39,7 @@ static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bo
 {
 	struct kx_unwind_risk *worst = &s->out->risk;
 
-	s->moves_stacks |= kx_unwind_risk_forbids_leaves(one) && !s->options.dynamic_targets;
+	s->moves_stacks |= (one->is_go || kx_unwind_risk_covers_leaves(one)) && !s->options.dynamic_targets;
 	if (is_first) {
 		*worst = *one;
 		return;

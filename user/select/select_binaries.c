@@ -192,7 +192,8 @@ static int add_module(const struct adding *a, const struct kx_module *m, const s
 	b->m.nspans = s->options.nspans;
 	b->m.harmless = a->harmless;
 	/* each call's stack is looked at where processes join, but not what may unwind it */
-	b->moves_stacks = (a->risk->is_go && (m->is_main || !dynamic)) || (a->risk->switches_stacks && !dynamic) || a->risk->leaves_unwind;
+	b->moves_stacks = (a->risk->is_go && (m->is_main || !dynamic)) || (a->risk->switches_stacks && !dynamic) ||
+			  a->risk->leaves_unwind;
 	return 0;
 }
 

@@ -2,8 +2,6 @@
 """What run.py needs for the way inprocess-tools: another tool at the functions that are recorded in process, in turns of tools and orders."""
 import itertools
 import os
-import re
-import signal
 import sys
 import threading
 
@@ -35,13 +33,9 @@ def _bpftrace(run):
 
 
 def _perf(run):
-    """Counted by perf stat: with -I, its first line says that it counts. The probes are removed with the run."""
+    """Counted by perf stat: with -I, its first line says that it counts. -f: other runs have probes of these names."""
     with _adding:
-        for f in _own(run):
-            run.end_of(run.start("probe", ["perf", "probe", "-q", "-f", "-x", run.binary, "--add", f]), "perf probe")
-    with open(UPROBE_EVENTS, encoding="utf-8") as f:
-        run.events = re.findall(rf"^([pr]):(\S+) {re.escape(run.binary)}:", f.read(), re.MULTILINE)
-    events = ",".join(name.replace("/", ":") for _, name in run.events)
+        events, _ = run.add_perf(_own(run), "-f")
     child = run.start("tool", ["perf", "stat", "-I", "50", "-x;", "-e", events, "-p", str(run.target.pid)])
     return child, lambda: "probe" in run.out("tool", "err")
 
@@ -50,47 +44,40 @@ def _kxray(run):
     return run.start_kxray("tool", ["-p", str(run.target.pid)]), lambda: "kxray: recording " in run.out("tool", "err")
 
 
-_TOOLS = (_bpftrace, _perf, _kxray)
+_TOOLS = {"bpftrace": _bpftrace, "perf": _perf, "kxray": _kxray}
+_ORDERS = ("before", "during", "after")
 
 
 def _come(run, tool):
     """A tool that cannot attach to this target ends; the target must be right with that, too."""
-    child, attached = tool(run)
-    run.wait_for(lambda: child.poll() is not None or attached(), tool.__name__[1:] + " does not attach")
+    child, attached = _TOOLS[tool](run)
+    run.wait_for(lambda: child.poll() is not None or attached(), tool + " does not attach")
     return child
 
 
-def _before(run, tool, record):
-    other = _come(run, tool)
-    record()
-    run.go()
-    run.end_of(run.target, "the target")
-    run.stop(other, "tool")
+def _record(run, options):
+    run.kxray = run.start_kxray("kxray", [*options, "-p", str(run.target.pid)])
+    run.wait_for_kxray(run.kxray, "kxray")
 
 
-def _during(run, tool, record):
-    record()
-    other = _come(run, tool)
-    run.go()
-    in_process.random_pause(0.05)
-    run.stop(other, "tool")
-
-
-def _after(run, tool, record):
-    record()
-    run.kxray.send_signal(signal.SIGINT)
-    run.end_of(run.kxray, "kxray")
-    run.partial = True
-    other = _come(run, tool)
-    run.go()
-    run.end_of(run.target, "the target")
-    run.stop(other, "tool")
-
-
-def recorded(run, record):
-    """record() attaches kxray to the waiting target. Returns the target's status."""
+def recorded(run, options):
+    """kxray and another tool attach to the waiting target, which then works. Returns its status."""
     turn = next(_turn)
-    order = (_before, _during, _after)[turn // len(_TOOLS) % 3]
-    run.told = f"{_TOOLS[turn % len(_TOOLS)].__name__[1:]} {order.__name__[1:]}: "
-    order(run, _TOOLS[turn % len(_TOOLS)], record)
+    tool, order = list(_TOOLS)[turn % len(_TOOLS)], _ORDERS[turn // len(_TOOLS) % len(_ORDERS)]
+    run.told = f"{tool} {order}: "
+    if order == "before":
+        other = _come(run, tool)
+        _record(run, options)
+    else:
+        _record(run, options)
+        if order == "after":
+            run.stop(run.kxray, "kxray")
+            run.partial = True
+        other = _come(run, tool)
+    run.go()
+    if order == "during":
+        in_process.random_pause(0.05)
+    else:
+        run.end_of(run.target, "the target")
+    run.stop(other, "tool")
     return run.end_of(run.target, "the target")

@@ -34,7 +34,9 @@ class Hazard:
 
 # kxray starts the program in these ways: nothing can be done to it or beside it before.
 _ATTACHED_ONLY = {way: "only for a running program" for way in ("command", "unasked")}
-_UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "return", "instruction", "none", "inprocess", "inprocess-follow")}
+_UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "return", "instruction", "none", "inprocess", "inprocess-follow",
+                                   "inprocess-tools")}
+_ALSO_ALONE = {"inprocess-tools": "uprobes of bpftrace harm it without kxray, too"}
 _CORO = ("next", "yield", "leaf", "step", "signalled")
 # Documented in the help of --exits
 _THROWS = {"return": "return probes abort programs that throw, as the help of --exits says"}
@@ -157,7 +159,7 @@ _MEMFD = """import os, sys
 f = os.memfd_create("program")
 os.write(f, open(sys.argv[1], "rb").read())
 os.execve(f, sys.argv[1:], os.environ)"""
-_NOT_COUNTED = {"inprocess": None, "inprocess-follow": None}
+_NOT_COUNTED = {"inprocess": None, "inprocess-follow": None, "inprocess-tools": None}
 _DOUBLED = ("hz_*", "plugin.so:plugged")
 _OWN_FAULT = "the program destroys what kxray has put into it"
 
@@ -181,7 +183,8 @@ HAZARDS = [
     Hazard("fork vfork spawn", "processes", counts={"inprocess-follow": None}),
     Hazard("clone(CLONE_VM)", "clonevm"),
     # Only the last of the programs prints, with its own calls.
-    Hazard("20 execs", "execs", counts={way: None for way in ("attach", "return", "instruction", "none", "inprocess", "inprocess-follow")}),
+    Hazard("20 execs", "execs",
+           counts={way: None for way in ("attach", "return", "instruction", "none", "inprocess", "inprocess-follow", "inprocess-tools")}),
     Hazard("seccomp strict", "seccomp"),
     Hazard("seccomp filter", "seccomp", ("filter",)),
     Hazard("signals on other stack", "signals"),
@@ -195,7 +198,7 @@ HAZARDS = [
     Hazard("namespaces", "namespaces"),
     # The program writes its own code over the probes.
     Hazard("XRay patches", "xray", counts=_UNCOUNTED, rewrites=True),
-    Hazard("XRay patched before", "xray", ("before",), counts=_UNCOUNTED, rewrites=True),
+    Hazard("XRay patched before", "xray", ("before",), counts=_UNCOUNTED, rewrites=True, without=_ALSO_ALONE),
     Hazard("gdb beside", "calls-O2", functions=("hz_leaf",), beside=gdb, tools=("gdb",), without=_ATTACHED_ONLY),
     Hazard("gdb on same functions", "calls-O2", beside=gdb_same, tools=("gdb",), counts=_UNCOUNTED, without=_ATTACHED_ONLY),
     Hazard("bpftrace beside", "calls-O2", beside=bpftrace, tools=("bpftrace",), without=_ATTACHED_ONLY),
@@ -283,7 +286,7 @@ HAZARDS = [
     row("built tsan", "calls-tsan"),
     row("built ubsan", "calls-ubsan"),
     row("built noseparate-code", "calls-noseparate"),
-    row("valgrind", "calls-O2", starter=("valgrind", "-q"), tools=("valgrind",)),
+    row("valgrind", "calls-O2", starter=("valgrind", "-q"), tools=("valgrind",), without=_ALSO_ALONE),
     row("qemu-user", "calls-O2", starter=("qemu-x86_64",), tools=("qemu-x86_64",)),
     row("user namespace", "calls-O2", starter=("unshare", "-Ur"), tools=("unshare",)),
     row("another root", "calls-O2", starter=in_namespace('mkdir m; mount --rbind / m; exec chroot m "$0" "$@"'), tools=("unshare",)),

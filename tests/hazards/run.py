@@ -30,7 +30,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import beside_tools  # noqa: E402
 import in_process  # noqa: E402
 from beside_tools import UPROBE_EVENTS, with_tracefs  # noqa: E402
-from hazards import HAZARDS  # noqa: E402
+from hazards import HAZARDS, IN_PROCESS  # noqa: E402
 
 BUILD = os.path.realpath(os.environ.get("BUILD", "build"))
 KXRAY = os.environ.get("KXRAY", BUILD + "/kxray")
@@ -63,7 +63,6 @@ WAYS = {
 }
 DEFAULT_WAYS = ["attach", "command"]
 PEERS = ["bpftrace", "perf"]
-IN_PROCESS = ["inprocess", "inprocess-leave", "inprocess-late", "inprocess-follow", "inprocess-follow-late", "inprocess-tools"]
 NAMED_WAYS = ["multi", "single", *IN_PROCESS, *PEERS]
 
 
@@ -106,8 +105,7 @@ class Run:
         self.target = self.kxray = None
         self.events = []  # of perf
         self.group = None  # a control group of the target's own
-        self.partial = False  # kxray left before the target worked
-        self.told = ""  # which tool was beside it, and when
+        self.partial, self.told = False, ""  # kxray left before the target worked; which tool was beside it, and when
         for library in hazard.libraries:
             shutil.copy(f"{TARGETS}/{library}", self.folder)
 
@@ -207,22 +205,27 @@ class Run:
             child.send_signal(signal.SIGINT)
         self.end_of(child, name)
 
+    def add_perf(self, places, *options):
+        """perf's probes, which belong to this run. Returns their names for perf stat, and what perf says of the last that it does not add."""
+        why = ""
+        for at in places:
+            if self.end_of(self.start("probe", ["perf", "probe", "-q", *options, "-x", self.binary, "--add", at]), "perf probe"):
+                why = "perf probe: " + self.out("probe", "err").strip()[-200:]
+        self.events = re.findall(rf"^([pr]):(\S+) {re.escape(self.binary)}:", read(UPROBE_EVENTS), re.MULTILINE)
+        return ",".join(sorted({name.replace("/", ":") for _, name in self.events})), why
+
     def start_perf(self):
-        """perf counts the entries and returns of the target's functions, by probes that belong to this run."""
+        """perf counts the entries and returns of the target's functions."""
         if not os.path.exists(UPROBE_EVENTS):
             raise Refused("this kernel has no uprobe_events, or tracefs is not mounted")
-        for f in self.hazard.functions:
-            for at in (f, f + "%return"):
-                child = self.start("probe", ["perf", "probe", "-q", "-x", self.binary, "--add", at])
-                if self.end_of(child, "perf probe"):
-                    raise Refused("perf probe: " + self.out("probe", "err").strip()[-200:])
-        self.events = re.findall(rf"^([pr]):(\S+) {re.escape(self.binary)}:", read(UPROBE_EVENTS), re.MULTILINE)
+        events, why = self.add_perf([at for f in self.hazard.functions for at in (f, f + "%return")])
+        if why:
+            raise Refused(why)
         pipes = []
         for name in ("ask", "told"):
             os.mkfifo(f"{self.folder}/{name}")
             # also for reading, so that it does not wait for perf
             pipes.append(os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_NONBLOCK))
-        events = ",".join(sorted({name.replace("/", ":") for _, name in self.events}))
         child = self.start("perf", ["perf", "stat", "-x;", "-D-1", "--control=fifo:ask,told", "-e", events, "-p",
                                     str(self.target.pid)])
         os.write(pipes[0], b"enable\n")
@@ -263,13 +266,8 @@ class Run:
         self.start_target()
         if way != "all":
             options = options + ["-p", str(self.target.pid)]
-
-        def record():
-            self.kxray = self.start_kxray("kxray", options, (), way != "counted")
-            self.wait_for_kxray(self.kxray, "kxray")
-        if way == "inprocess-tools":
-            return beside_tools.recorded(self, record)
-        record()
+        self.kxray = self.start_kxray("kxray", options, (), way != "counted")
+        self.wait_for_kxray(self.kxray, "kxray")
         beside = self.hazard.beside(self) if self.hazard.beside else None
         if beside:
             next(beside)
@@ -332,6 +330,9 @@ def one(hazard, way, expected, keep):
             if way.startswith("inprocess") and way.endswith("late"):
                 run.start_target()
                 status, left = in_process.late(run, WAYS[way][0])
+            elif way == "inprocess-tools":
+                run.start_target()
+                status = beside_tools.recorded(run, WAYS[way][0])
             else:
                 status = run.commanded(way) if starts else run.attached(way)
         except Refused as why:

@@ -48,7 +48,7 @@ on_terminal "--count" 130 "see calls/s, hottest parse_request; type ^C" -p "$dem
 assert_eq "--count: nothing of it is left" "$(seen '[l for l in d["screen"] if "calls/s" in l]')" "[]"
 
 # Messages while it stands there: a dump on request.
-on_terminal "SIGUSR1" 130 "see 0 dumps of 0.0 kB; run kill -USR1 \$PID; see kxray: wrote; see 1 dump of; type ^C" \
+on_terminal "SIGUSR1" 200 "see 0 dumps of 0.0 kB; run kill -USR1 \$PID; see kxray: wrote; see 1 dump of; type ^C" \
 	-p "$demo" -y -f parse_request --flight-recorder 1M
 clean "SIGUSR1"
 assert_eq "SIGUSR1: its line" "$(seen 'len([l for l in d["screen"] if l.startswith("kxray: wrote ")])')" 2

@@ -36,7 +36,7 @@ class Hazard:
 _ATTACHED_ONLY = {way: "only for a running program" for way in ("command", "unasked")}
 _UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "return", "instruction", "none", "inprocess", "inprocess-follow",
                                    "inprocess-tools")}
-_ALSO_ALONE = {"inprocess-tools": "uprobes of bpftrace harm it without kxray, too"}
+_ALSO_ALONE = {"inprocess-tools": "uprobes of other tools harm it without kxray, too"}
 _CORO = ("next", "yield", "leaf", "step", "signalled")
 # Documented in the help of --exits
 _THROWS = {"return": "return probes abort programs that throw, as the help of --exits says"}
@@ -222,7 +222,7 @@ HAZARDS = [
     row("PR_SET_TSC", "no_tsc"),
     row("PR_SET_TSC by a later library", "late_no_tsc", libraries=("forbid_tsc.so",), known="libraries that are loaded later are not looked at"),
     row("checksum of its code", "checksum", known="its functions begin with other bytes while they are recorded"),
-    row("text moved without mprotect", "copied_mapped", "moved", rewrites=True),
+    row("text moved without mprotect", "copied_mapped", "moved", rewrites=True, without=_ALSO_ALONE),
     row("raw threads", "raw_threads"),
     row("raw threads with own TLS", "raw_threads", "own"),
     row("raw threads without TLS", "raw_threads", "none"),

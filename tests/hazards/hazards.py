@@ -223,6 +223,7 @@ HAZARDS = [
     row("PR_SET_TSC by a later library", "late_no_tsc", libraries=("forbid_tsc.so",), known="libraries that are loaded later are not looked at"),
     row("checksum of its code", "checksum", known="its functions begin with other bytes while they are recorded"),
     row("text moved without mprotect", "copied_mapped", "moved", rewrites=True, without=_ALSO_ALONE),
+    Hazard("restartable sequences", "restarted"),
     row("raw threads", "raw_threads"),
     row("raw threads with own TLS", "raw_threads", "own"),
     row("raw threads without TLS", "raw_threads", "none"),

@@ -346,6 +346,52 @@ static void refused_binaries(void **state)
 	}
 }
 
+static const char restartable_source[] = "	.globl work\n	.type work, @function\n"
+					 "work:	.cfi_startproc\n"
+					 "	mov $0x53053053, %r10d\n"
+					 "	mov (%rdi), %rax\n"
+					 "2:	inc %rax\n"
+					 "	mov %rax, (%rdi)\n"
+					 "3:	ret\n"
+					 "	.cfi_endproc\n	.size work, . - work\n";
+
+/* Behind the code: an abort handler, and where it is named. */
+static int open_restartable(const char *handler, struct kx_err *err)
+{
+	char text[1024];
+	struct binary b;
+	int ret;
+
+	snprintf(text, sizeof(text), "%s%s", restartable_source, handler);
+	write_file("r.s", text);
+	sh("gcc -shared -nostdlib -o r.so r.s");
+	ret = try_open(&b, in_dir("r.so"), err);
+	close_binary(&b);
+	return ret;
+}
+
+/* Sections that the kernel restarts, wherever they are described. */
+static void restartable(void **state)
+{
+	static const char *const handlers[] = {
+		/* described in data: any instruction may hold the signature */
+		"	.byte 0x0f, 0x18, 0x05\n	.long 0x53053053\n4:	jmp 2b\n"
+		"	.section .data.any, \"aw\"\n	.balign 32\n	.long 0, 0\n	.quad 2b, 3b - 2b, 4b\n",
+		/* described at run time, by code that is not understood */
+		"	.byte 0x0f, 0xb9, 0x3d\n	.long 0x53053053\n4:	jmp 2b\n",
+		"	.byte 0x0f, 0x1f, 0x05\n	.long 0x53053053\n4:	jmp 2b\n",
+	};
+	struct kx_err err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
+		assert_int_equal(open_restartable(handlers[i], &err), -EOPNOTSUPP);
+		assert_string_equal(err.text, "it has critical sections that the kernel restarts (rseq)");
+	}
+	/* only the number, as in glibc, which registers it */
+	assert_int_equal(open_restartable("", &err), 0);
+}
+
 /* Exception tables that cannot be read: landing pads would be missed. */
 static void damaged_tables(void **state)
 {
@@ -375,6 +421,7 @@ int main(void)
 		cmocka_unit_test(markers),
 		cmocka_unit_test(fixed_addresses),
 		cmocka_unit_test(refused_binaries),
+		cmocka_unit_test(restartable),
 		cmocka_unit_test(damaged_tables),
 	};
 

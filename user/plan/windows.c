@@ -7,6 +7,7 @@
 #include "plan/landings.h"
 #include "plan/plan.h"
 #include "plan/plan_exits.h"
+#include "plan/restartable.h"
 #include "plan/window_exits.h"
 #include "plan/window_faults.h"
 #include "plan/window_places.h"
@@ -21,13 +22,15 @@ struct kx_window_planner {
 	bool faults_stay;
 };
 
+#define RESTARTABLE "it has critical sections that the kernel restarts (rseq)"
+
 /* Binaries that write their own code, or that the kernel finds places in. */
 static int check_sections(struct kx_elf *elf, struct kx_err *err)
 {
 	static const struct {
 		const char *section, *why;
 	} all[] = {
-		{ "__rseq_cs", "it has critical sections that the kernel restarts (rseq)" },
+		{ "__rseq_cs", RESTARTABLE },
 		{ "__patchable_function_entries", "it patches the beginnings of its functions itself" },
 		{ "__mcount_loc", "it patches the beginnings of its functions itself" },
 		{ "__jump_table", "it patches its own branches" },
@@ -63,6 +66,8 @@ int kx_window_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, siz
 		p->code = kx_planner_code(p->planner);
 		ret = kx_landings_find(elf, syms, p->code, &p->landings, err);
 	}
+	if (!ret && kx_restartable_found(&p->landings))
+		ret = kx_err_set(err, -EOPNOTSUPP, RESTARTABLE);
 	if (ret) {
 		kx_window_planner_free(p);
 		return ret;

@@ -50,6 +50,11 @@ if command -v script >/dev/null; then
 	assert_eq "terminal, --yes: what is recorded" "$(recorded)" "hot hot_loop"
 	on_terminal "$KXRAY record -p $PID -f cool -d 0.1 -o $TRACE"
 	assert_eq "terminal, cheap: status" "$STATUS" 0
+	rm -f "$TRACE"*
+	on_terminal "$KXRAY record --in-process -p $PID -f add -d 0.5 -o $TRACE"
+	assert_eq "terminal, in process: status" "$STATUS" 0
+	assert_eq "terminal, in process: the cost of uprobes is not predicted" "$(grep -c predicted <<<"$OUT")" 0
+	assert_eq "terminal, in process: no advice about uprobes" "$(grep -c 'max-overhead\|expensive' <<<"$OUT")" 0
 else
 	skip "terminal" "no script(1) here"
 fi

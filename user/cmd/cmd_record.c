@@ -77,27 +77,13 @@ static void print_choice(const struct kx_selection *sel)
 	fputc('\n', stderr);
 }
 
-static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunctions, size_t nprobes,
-		     const char *mechanism, double attach_seconds, const struct kx_price *price)
+/* What calls of some functions cost more than those of others. */
+static void print_expensive(const struct kx_record_arguments *a, const struct kx_selection *sel, size_t nfunctions,
+			    const struct kx_price *price)
 {
-	struct kx_record_arguments *a = ctx;
 	char cost[KX_PRICE_TEXT], instead[KX_PRICE_TEXT];
 	size_t stepped = 0;
 
-	kx_debuginfod_allow(NULL, NULL);
-	if (a->quiet)
-		return;
-	if (sel->by_size)
-		print_choice(sel);
-	for (size_t i = 0; i < sel->nnotes; i++)
-		kx_print(stderr, "kxray: %s\n", sel->notes[i]);
-	for (size_t i = 0; i < sel->nleft_out && i < 5; i++)
-		kx_print(stderr, "kxray: left out %s: %s\n", sel->left_out[i].sym->pretty,
-			 sel->left_out[i].reason);
-	if (sel->nleft_out > 5)
-		kx_print(stderr,
-			 "kxray: left out %zu more (kxray functions --left-out shows all)\n",
-			 sel->nleft_out - 5);
 	for (size_t i = 0; i < sel->nfunctions; i++)
 		stepped += sel->functions[i].traced &&
 			   sel->functions[i].plan.entry.cost == KX_COST_STEPPED;
@@ -113,6 +99,30 @@ static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunction
 			 "kxray: %zu of %zu functions have expensive exits, %s, because %s; %s\n",
 			 price->functions, nfunctions, cost, sel->risk.reason, instead);
 	}
+}
+
+static void on_start(void *ctx, const struct kx_selection *sel, size_t nfunctions, size_t nprobes,
+		     const char *mechanism, double attach_seconds, const struct kx_price *price)
+{
+	struct kx_record_arguments *a = ctx;
+
+	kx_debuginfod_allow(NULL, NULL);
+	if (a->quiet)
+		return;
+	if (sel->by_size)
+		print_choice(sel);
+	for (size_t i = 0; i < sel->nnotes; i++)
+		kx_print(stderr, "kxray: %s\n", sel->notes[i]);
+	for (size_t i = 0; i < sel->nleft_out && i < 5; i++)
+		kx_print(stderr, "kxray: left out %s: %s\n", sel->left_out[i].sym->pretty,
+			 sel->left_out[i].reason);
+	if (sel->nleft_out > 5)
+		kx_print(stderr,
+			 "kxray: left out %zu more (kxray functions --left-out shows all)\n",
+			 sel->nleft_out - 5);
+	/* in process, that concerns only what keeps its uprobes, which is not known yet */
+	if (!a->o.in_process)
+		print_expensive(a, sel, nfunctions, price);
 	kx_print(stderr,
 		 "kxray: %s %zu function%s with %zu probe%s (%s, attached in %.0f ms); ends %s\n",
 		 a->o.count ? "counting calls of" : "recording", nfunctions, plural(nfunctions),

@@ -35,6 +35,9 @@ static enum mode mode_of(const struct kx_record_arguments *a)
 		return BY_HEAT;
 	if (!a->o.select.ninclude)
 		return BY_SIZE;
+	/* uprobes would be counted, and their cost predicted, which is some fifty times that in process */
+	if (a->o.in_process)
+		return NOTHING;
 	if (kx_patterns_in_space(a->o.select.include, a->o.select.ninclude, KX_PATTERN_USER) &&
 	    !(a->max_overhead > 0) && on_terminal() && !a->quiet && !a->yes)
 		return PREDICT;

@@ -186,8 +186,8 @@ static void print_clock(const struct kx_recording_result *r)
 static void print_budget(const struct kx_recording_result *r)
 {
 	if (r->cpu_percent >= MUCH_CPU)
-		kx_print(stderr, "kxray: the probes took about %.0f %% of a CPU of the program's time (--max-overhead bounds it)\n",
-			 r->cpu_percent);
+		kx_print(stderr, "kxray: the probes took about %.0f %% of a CPU of the program's time (%s)\n", r->cpu_percent,
+			 r->in_process.functions ? "fewer functions, -f, cost less" : "--max-overhead bounds it");
 	if (r->budget_all_in_seconds > 0)
 		kx_print(stderr, "kxray: --max-overhead %g %%: the functions' probes went in group by group, the last after "
 				 "%.1f s; earlier calls of theirs are not recorded\n",

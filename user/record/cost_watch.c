@@ -136,9 +136,9 @@ void kx_cost_watch_poll(struct recording *r)
 	w->warned = true;
 	kx_notice(&r->notices, "warning: %s costs the program about %.0f %% of a CPU%s",
 		  r->o->live ? "this" : r->o->count ? "counting" : "recording", (spent - before) / seconds * 100,
-		  r->o->live  ? "; fewer functions (-f) cost less" :
-		  r->o->count ? "; fewer functions (-f) cost less, and --max-overhead bounds it" :
-			      "; --max-overhead bounds it");
+		  r->o->live || r->o->in_process ? "; fewer functions (-f) cost less" :
+		  r->o->count			 ? "; fewer functions (-f) cost less, and --max-overhead bounds it" :
+						   "; --max-overhead bounds it");
 }
 
 void kx_cost_watch_end(struct recording *r)

@@ -135,18 +135,42 @@ static int add_pseudo_modules(struct kx_selector *s, struct kx_err *err)
 	return rc;
 }
 
-/* Something must remain to be traced; else the reason is an error. */
-static int check_result(const struct kx_selection *out, struct kx_err *err)
+/* The library with the most code; NULL: there is none. */
+static const struct kx_module *largest_library(const struct kx_selector *s)
 {
+	const struct kx_module *largest = NULL;
+
+	for (size_t i = 0; i < s->nbinaries; i++) {
+		const struct kx_module *m = &s->binaries[i]->module;
+
+		if (!m->is_main && s->binaries[i]->pid && (!largest || m->end - m->start > largest->end - largest->start))
+			largest = m;
+	}
+	return largest;
+}
+
+/* Interpreters are often a small program and a library. */
+static int refuse_small(const struct kx_selector *s, struct kx_err *err)
+{
+	const struct kx_module *library = largest_library(s);
+
+	return kx_err_set(
+		err, -ENOENT,
+		"none of the %zu functions of '%s' has a loop or at least %d instructions, so none was chosen; name some with -f, take all with -f '*'%s%s%s",
+		s->out->ncandidates, s->out->modules[0].module->name, KX_SELECT_MIN_INSTRUCTIONS,
+		library ? ", or those of its largest library with -f '" : "", library ? library->name : "", library ? ":*'" : "");
+}
+
+/* Something must remain to be traced; else the reason is an error. */
+static int check_result(const struct kx_selector *s, struct kx_err *err)
+{
+	const struct kx_selection *out = s->out;
 	const struct kx_left_out *first = out->left_out;
 
 	if (out->ntraced)
 		return 0;
 	if (out->by_size)
-		return kx_err_set(err, -ENOENT,
-				  "none of the %zu functions of '%s' has a loop or at least %d instructions, so none was chosen; name some with -f, or take all with -f '*'",
-				  out->ncandidates, out->modules[0].module->name,
-				  KX_SELECT_MIN_INSTRUCTIONS);
+		return refuse_small(s, err);
 	if (out->nleft_out == 1)
 		return kx_err_set(err, -EOPNOTSUPP, "%s in %s cannot be traced: %s",
 				  first->sym->pretty, out->modules[first->module].module->name,
@@ -197,7 +221,7 @@ static int select_and_plan(struct kx_selector *s, const struct kx_select_process
 					   "libraries that have some") ?
 			       kx_select_no_memory(err) :
 			       0;
-	return rc ? rc : check_result(out, err);
+	return rc ? rc : check_result(s, err);
 }
 
 int kx_select_functions(const struct kx_select_process *procs, size_t nprocs,

@@ -228,6 +228,21 @@ end_kxray
 wait_for _is_over "$KEEPER"
 assert_eq "it sleeps: bytes of its code and its vDSO, and mappings, when the keeper has ended" "$(left)" "0 0 0"
 
+# All of libc: uprobes are at the return of each of its short system calls, so that none of them can be borrowed.
+libc=$(grep -o '/[^ ]*libc\.so[^ ]*' "/proc/$TARGET_PID/maps" | head -n 1)
+start_target counts
+COUNTS_PID=$PID
+start_kxray "$PID" -f 'libc.so*:*' --in-process
+kill -INT "$KX_PID"
+end_kxray
+assert_eq "all of libc: status" "$STATUS" 0
+assert_eq "all of libc: bytes of it and of the vDSO when kxray has ended" \
+	"$(python3 -S tests/live/process_code.py "$PID" "$libc") $(python3 -S tests/live/process_code.py --vdso "$PID")" "0 0"
+go_target q
+end_target "$COUNTS_PID"
+assert_eq "all of libc: the target's status" "$STATUS" 0
+PID=$TARGET_PID
+
 # Without a keeper: said, as for probes.
 if command -v strace >/dev/null; then
 	_new_recording

@@ -183,7 +183,17 @@ static int check_thread(struct attempt *a)
 	    ptrace(PTRACE_GETSIGMASK, a->tid, MASK_BYTES, &a->mask))
 		return -EAGAIN;
 	a->stub = a->waits ? kx_remote_stub_put(a->c->view, a->c->mem) : 0;
-	return a->waits && !a->stub ? -EAGAIN : 0;
+	if (a->waits)
+		return a->stub ? 0 : -EAGAIN;
+	return a->c->code.call || kx_remote_stub_put_code(a->c->view, a->c->mem, &a->c->code) ? 0 : -EOPNOTSUPP;
+}
+
+/* Of libc. Without, *@c's error is set for a thread that finds no room for kxray's own (check_thread). */
+static int find_code(struct calls *c)
+{
+	int code = kx_remote_code_find(c->view, c->mem, &c->code, c->err);
+
+	return code == -EOPNOTSUPP ? 0 : code;
 }
 
 /* The calls */
@@ -395,7 +405,7 @@ static int run_calls(struct calls *c, unsigned wait_ms)
 	int code = frames && xstate ? 0 : kx_err_set(c->err, -ENOMEM, "out of memory");
 
 	if (!code)
-		code = kx_remote_code_find(c->view, c->mem, &c->code, c->err);
+		code = find_code(c);
 	for (bool first = true; !code || code == -EAGAIN; first = false) {
 		if (!first && kx_monotonic_seconds() >= until) {
 			code = kx_remote_no_thread(c->pid, wait_ms, c->err);
@@ -471,7 +481,7 @@ int kx_remote_calls_of_stopped(pid_t pid, const pid_t *tids, size_t ntids,
 				    : kx_err_set(err, -ENOMEM, "out of memory");
 
 	if (n && !code) {
-		code = kx_remote_code_find(c.view, c.mem, &c.code, err);
+		code = find_code(&c);
 		if (!code)
 			code = -EAGAIN;
 		for (size_t i = 0; code == -EAGAIN && i < ntids; i++)

@@ -16,7 +16,7 @@ struct kx_remote_code {
 /*
  * Looks for them in what /proc/@view/maps has of libc, and reads @mem (/proc/PID/mem). What was
  * found last is remembered: where it still is in executable memory, libc is not searched again. Any
- * thread may call it. Errors: -EOPNOTSUPP (there are none), -ESRCH, -ENOMEM.
+ * thread may call it. Errors: -EOPNOTSUPP (there are none, or a uprobe is in each: kx_remote_stub_put_code), -ESRCH, -ENOMEM.
  */
 int kx_remote_code_find(pid_t view, int mem, struct kx_remote_code *out, struct kx_err *err);
 

@@ -16,6 +16,7 @@
 #include "tracer/remote_code.h"
 #include "tracer/remote_frames.h"
 #include "tracer/remote_stop.h"
+#include "tracer/remote_stub.h"
 #include "tracer/remote_waits.h"
 
 #define MASK_BYTES 8
@@ -47,7 +48,8 @@ static void wait_again(pid_t view, pid_t tid, int mem, struct kx_frames *frames,
 	struct kx_err err;
 
 	home.orig_rax = (unsigned long)-1;
-	if (kx_remote_code_find(view, mem, &code, &err) || ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &xstate) ||
+	if ((kx_remote_code_find(view, mem, &code, &err) && !kx_remote_stub_put_code(view, mem, &code)) ||
+	    ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &xstate) ||
 	    ptrace(PTRACE_GETSIGMASK, tid, MASK_BYTES, &request.mask))
 		return;
 	request.xstate_size = xstate.iov_len;

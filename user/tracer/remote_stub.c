@@ -45,10 +45,16 @@ __asm__(".pushsection .rodata\n"
 	"	pop %rcx\n"
 	"	pop %rsp\n"
 	"	jmp *%rcx\n"
+	"kx_stub_call:\n"
+	"	syscall\n"
+	"	ret\n"
+	"kx_stub_back:\n"
+	"	mov $15, %eax\n"
+	"	syscall\n"
 	"kx_stub_end:\n"
 	".popsection\n");
 
-extern const uint8_t kx_stub_begin[], kx_stub_end[];
+extern const uint8_t kx_stub_begin[], kx_stub_call[], kx_stub_back[], kx_stub_end[];
 
 size_t kx_remote_stub_size(void)
 {
@@ -94,6 +100,16 @@ uint64_t kx_remote_stub_put(pid_t view, int mem)
 	if (!at || there)
 		return at;
 	return pwrite(mem, kx_stub_begin, kx_remote_stub_size(), (off_t)at) == (ssize_t)kx_remote_stub_size() ? at : 0;
+}
+
+bool kx_remote_stub_put_code(pid_t view, int mem, struct kx_remote_code *out)
+{
+	const uint64_t at = kx_remote_stub_put(view, mem);
+
+	if (at)
+		*out = (struct kx_remote_code){ at + (uint64_t)(kx_stub_call - kx_stub_begin),
+						at + (uint64_t)(kx_stub_back - kx_stub_begin) };
+	return at;
 }
 
 bool kx_remote_stub_is_inside(int mem, uint64_t pc)

@@ -4,7 +4,8 @@
  * alone knows when its wait ends, in a restart block that the thread continues by
  * restart_syscall(2), and a return from a signal's frame (remote_frames.h) drops it. So such a
  * thread runs some instructions of kxray: they make the calls, put its registers back, and continue
- * its wait. It does that by itself too if its tracer has died.
+ * its wait. It does that by itself too if its tracer has died. Behind them stand `syscall; ret` and a rt_sigreturn, for frames
+ * where libc has none without a probe.
  *
  * These instructions stand in the bytes behind the end of the vDSO's file, in its last page, which
  * is zero up to its end. The kernel gives the process a copy of that page of its own, as for a
@@ -19,6 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tracer/remote_code.h"
 #include "tracer/remote_frames.h"
 
 /*
@@ -27,6 +29,11 @@
  * room.
  */
 uint64_t kx_remote_stub_put(pid_t view, int mem);
+
+/*
+ * The same for frames: where libc has no such instructions, as when uprobes are at all of them. False: there is no room.
+ */
+bool kx_remote_stub_put_code(pid_t view, int mem, struct kx_remote_code *out);
 
 /* Whether @pc is in such instructions: the thread of a tracer that has died, for some microseconds.
  */

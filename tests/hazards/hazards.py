@@ -249,6 +249,9 @@ HAZARDS = [
     row("sealed code, later", "limits", "sealed-late"),
     row("limited address space", "limits", "address-space"),
     row("limited data", "limits", "data"),
+    row("few addresses near", "limits", "narrow", functions=("*",)),
+    # its own functions are left to uprobes
+    row("no address near", "limits", "full", functions=("*", "libc.so*:f*")),
     row("locked memory", "limits", "locked"),
     row("executable memory", "limits", "executable"),
     row("stack that grows", "limits", "grows"),

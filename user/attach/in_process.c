@@ -151,6 +151,15 @@ int kx_in_process_make_room(struct kx_in_process *p, struct kx_err *err)
 	return 0;
 }
 
+static int check_any(const struct kx_in_process *p, struct kx_err *err)
+{
+	if (p->nhas || !p->counts.refused)
+		return 0;
+	return kx_err_set(err, -EOPNOTSUPP,
+			  "none of the %zu selected functions can be recorded in process; kxray functions --in-process names the reasons",
+			  p->counts.refused);
+}
+
 static int plan(struct kx_in_process *p, struct kx_err *err)
 {
 	struct kx_process_code memory;
@@ -166,11 +175,7 @@ static int plan(struct kx_in_process *p, struct kx_err *err)
 		if (kx_modules_find(p->o.mods, p->o.sel->modules[i].module))
 			code = kx_in_process_plan_module(p, i, p->o.sel->modules[i].module, &memory, err);
 	kx_process_code_close(&memory);
-	if (!code && !p->nhas && p->counts.refused)
-		code = kx_err_set(err, -EOPNOTSUPP,
-				  "none of the %zu selected functions can be recorded in process; kxray functions --in-process names the reasons",
-				  p->counts.refused);
-	return code;
+	return code ? code : check_any(p, err);
 }
 
 /* The process's first writes to the rings need no page faults then. Older kernels than 5.14 cannot do it: no error. */
@@ -260,9 +265,13 @@ static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *er
 			if (code == -ESTALE) { /* the program has unloaded it meanwhile */
 				kx_patched_module_remove(p, &p->modules[i]);
 				code = 0;
+			} else if (code == -EOPNOTSUPP) {
+				kx_patched_module_remove(p, &p->modules[i]);
+				kx_patched_module_refuse(p, &p->modules[i], err->text);
+				code = 0;
 			}
 		}
-	return code;
+	return code ? code : check_any(p, err);
 }
 
 int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_process **out, struct kx_err *err)

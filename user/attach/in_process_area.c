@@ -22,6 +22,8 @@
 #define PAGE 4096ul
 /* Room for the trampolines of a large library; only touched pages take memory. Stubs of the third byte are up to 16 MiB away. */
 #define CODE_SIZE (48ul << 20)
+/* Less where a process has used up the addresses near a library, as virtual machines do: no less than this. */
+#define CODE_SIZE_LEAST (1ul << 20)
 /* How long a thread that can make system calls is waited for. */
 #define CALLS_WAIT_MS 2000
 #define MAP_TRIES 3
@@ -35,6 +37,13 @@ void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, 
 	}
 	p->counts.refused++;
 	p->o.refused(p->o.ctx, f, reason);
+}
+
+void kx_patched_module_refuse(struct kx_in_process *p, const struct kx_patched_module *m, const char *reason)
+{
+	for (size_t i = 0; i < m->nfunctions; i++)
+		if (p->has[m->functions[i].id - 1])
+			kx_in_process_refuse(p, &p->o.sel->functions[m->functions[i].id - 1], reason);
 }
 
 void *kx_in_process_share(pid_t pid, uint64_t at, size_t size, struct kx_err *err)
@@ -66,7 +75,7 @@ static struct kx_remote_call map_call(uint64_t at, size_t size, int prot, int fl
 
 struct room {
 	uint64_t head, code, far;
-	size_t far_size;
+	size_t code_size, far_size;
 };
 
 /*
@@ -85,13 +94,17 @@ static int find_room(const struct kx_in_process *p, const struct kx_patched_modu
 {
 	const uint64_t far = (m->text - KX_FAR_FROM) & ~(PAGE - 1), far_end = ALIGN_UP(m->text_end + 16 - KX_FAR_TO, PAGE);
 
-	r->head = kx_near_room(p->o.pid, m->text, m->text_end, PAGE + CODE_SIZE);
+	for (r->code_size = CODE_SIZE; r->code_size >= CODE_SIZE_LEAST; r->code_size /= 2) {
+		r->head = kx_near_room(p->o.pid, m->text, m->text_end, PAGE + r->code_size);
+		if (r->head)
+			break;
+	}
 	if (!r->head)
 		return kx_err_set(err, -EOPNOTSUPP, "no room in the process within reach of the code of %s", m->m->module->name);
 	r->code = r->head + PAGE;
 	r->far = r->far_size = 0;
 	if (m->text < KX_FAR_FROM + PAGE || !kx_room_is_free(p->o.pid, far, far_end - far) ||
-	    (far < r->code + CODE_SIZE && far_end > r->head))
+	    (far < r->code + r->code_size && far_end > r->head))
 		return 0;
 	r->far = far;
 	r->far_size = far_end - far;
@@ -141,7 +154,7 @@ static int open_room(const struct kx_in_process *p, const struct kx_patched_modu
 
 	if (!p->o.follow)
 		calls[n++] = (struct kx_remote_call){ .number = SYS_madvise, .args = { (long)r->head, PAGE, MADV_WIPEONFORK } };
-	n += open_calls(r->code, CODE_SIZE, calls + n);
+	n += open_calls(r->code, r->code_size, calls + n);
 	if (r->far_size)
 		n += open_calls(r->far, r->far_size, calls + n);
 	code = kx_remote_calls(p->o.pid, calls, n, CALLS_WAIT_MS, err);
@@ -155,7 +168,7 @@ static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const 
 	int code;
 
 	calls[n++] = map_call(r->head, PAGE, PROT_READ | PROT_WRITE, p->o.follow ? MAP_SHARED : MAP_PRIVATE);
-	calls[n++] = map_call(r->code, CODE_SIZE, PROT_NONE, MAP_SHARED | MAP_NORESERVE);
+	calls[n++] = map_call(r->code, r->code_size, PROT_NONE, MAP_SHARED | MAP_NORESERVE);
 	if (r->far_size)
 		calls[n++] = map_call(r->far, r->far_size, PROT_NONE, MAP_SHARED | MAP_NORESERVE);
 	code = kx_remote_calls(p->o.pid, calls, n, CALLS_WAIT_MS, err);
@@ -163,7 +176,8 @@ static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const 
 		return code;
 	code = check_calls(calls, n, m, err);
 	if (!code) {
-		m->area.code = kx_in_process_share(p->o.pid, r->code, CODE_SIZE, err);
+		m->area.code = kx_in_process_share(p->o.pid, r->code, r->code_size, err);
+		m->code_size = r->code_size;
 		m->far_size = r->far_size;
 		m->area.far = r->far_size && m->area.code ? kx_in_process_share(p->o.pid, r->far, r->far_size, err) : NULL;
 		m->area.head = p->o.follow && m->area.code ? kx_in_process_share(p->o.pid, r->head, PAGE, err) : NULL;
@@ -221,14 +235,14 @@ static int fill_area(struct kx_in_process *p, struct kx_patched_module *m, const
 
 	t->head = r->head;
 	t->code = r->code;
-	t->code_size = CODE_SIZE;
+	t->code_size = r->code_size;
 	t->far = r->far;
 	t->far_size = r->far_size;
 	m->area.table = (struct kx_patch_table *)m->area.code;
 	memcpy(m->area.table, m->layout, sizeof(*m->layout));
 	memcpy(m->area.code + taken, code, size);
 	*recorder = r->code + taken + entry;
-	m->space = kx_jump_space_new(r->code, CODE_SIZE, ALIGN_UP(taken + size, 64ul), r->far, r->far_size);
+	m->space = kx_jump_space_new(r->code, r->code_size, ALIGN_UP(taken + size, 64ul), r->far, r->far_size);
 	/* from now on kx_patch_remove finds it */
 	__atomic_store_n(&m->area.table->magic, KX_PATCH_MAGIC, __ATOMIC_RELEASE);
 	if (pwrite(p->mem, &head, sizeof(head), (off_t)r->head) != sizeof(head))
@@ -347,7 +361,7 @@ void kx_patched_module_forget(struct kx_patched_module *m)
 	if (m->area.far)
 		munmap(m->area.far, m->far_size);
 	if (m->area.code)
-		munmap(m->area.code, CODE_SIZE);
+		munmap(m->area.code, m->code_size);
 	if (m->area.head)
 		munmap(m->area.head, PAGE);
 	kx_jump_space_free(m->space);

@@ -34,7 +34,7 @@ struct kx_patched_module {
 	struct kx_patch_area area; /* .table NULL: not mapped. The process can change what is in it: nothing is read back */
 	struct kx_patch_table *layout; /* what the table begins with; owned */
 	size_t nsites;
-	size_t far_size;	   /* of area.far */
+	size_t code_size, far_size; /* of area.code and area.far */
 	struct kx_jump_space *space;
 	uint32_t *site_ids; /* by site: the function's id */
 	uint8_t *site_lengths; /* by site: bytes of the window */
@@ -63,7 +63,7 @@ struct kx_in_process {
 
 /*
  * Maps what the module needs into the process, and makes the trampolines of its functions; those for which there is no room are refused. Errors: those of
- * kx_remote_calls; -ENOMEM, -EOPNOTSUPP.
+ * kx_remote_calls; -ENOMEM, -EOPNOTSUPP (no room near it).
  */
 int kx_patched_module_map(struct kx_in_process *p, struct kx_patched_module *m, struct kx_err *err);
 /*
@@ -101,6 +101,8 @@ int kx_in_process_look_for_handlers(struct kx_in_process *p, struct kx_err *err)
 
 /* The function gets no jumps after all. */
 void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, const char *reason);
+/* The same of all functions of a module that were to be recorded in process. */
+void kx_patched_module_refuse(struct kx_in_process *p, const struct kx_patched_module *m, const char *reason);
 
 /* Maps shared memory of the process at [at, at + size) here; NULL with the reason in @err. */
 void *kx_in_process_share(pid_t pid, uint64_t at, size_t size, struct kx_err *err);

@@ -42,14 +42,6 @@ static bool has_any(const struct kx_in_process *p, const struct kx_patched_modul
 	return false;
 }
 
-/* All its functions are left to uprobes, which they get only with the first load of a module. */
-static void refuse_all(struct kx_in_process *p, const struct kx_patched_module *m, const char *why)
-{
-	for (size_t i = 0; i < m->nfunctions; i++)
-		if (p->has[m->functions[i].id - 1])
-			kx_in_process_refuse(p, &p->o.sel->functions[m->functions[i].id - 1], why);
-}
-
 /* The module is there: plans it, if that was not done before, and maps its area. */
 static int take(struct kx_in_process *p, uint32_t i, const struct kx_module *now,
 		struct kx_err *err)
@@ -76,7 +68,7 @@ static int take(struct kx_in_process *p, uint32_t i, const struct kx_module *now
 	if (code == -ESTALE || code == -ESRCH)
 		return 0; /* it is gone by now; perhaps it comes again */
 	if (is_new)
-		refuse_all(p, m, why.text);
+		kx_patched_module_refuse(p, m, why.text); /* uprobes come only with the first load of a module */
 	else
 		p->o.failed(p->o.ctx, m->m->module, why.text);
 	return 0;

@@ -2,7 +2,7 @@
 /*
  * What a process may and may not do with its memory. Set before it is traced: "mdwe", no memory may become writable and executable; "sealed",
  * its code may not be changed by mprotect; "address-space" and "data", limits that leave it 24 MiB; "locked", all that is mapped is locked;
- * "executable", all that is mapped is executable.
+ * "executable", all that is mapped is executable; "narrow", of the addresses that a jump reaches only 3 MiB are free; "full", none.
  * Set while it is traced: "mdwe-late", "sealed-late". "grows": a stack that the kernel grows down, below which all was free.
  */
 #include <sys/personality.h>
@@ -25,6 +25,7 @@
 #define CALLS  2000
 #define DEPTH  (3 * MIB)
 #define PAGE   4096ul
+#define REACH  (2048 * MIB)
 
 static char *stack_top;
 
@@ -63,9 +64,52 @@ static void seal(void)
 		fclose(f);
 }
 
+/* From where to where there are mappings whose line in maps has @text. */
+static void find_mappings(const char *text, unsigned long *from, unsigned long *to)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long start, end;
+	char line[512];
+
+	*from = *to = 0;
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, text) && sscanf(line, "%lx-%lx ", &start, &end) == 2) {
+			*from = *from ? *from : start;
+			*to = end;
+		}
+	if (f)
+		fclose(f);
+}
+
+static void take(unsigned long from, unsigned long to)
+{
+	const int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+
+	if (from < to && mmap((void *)from, to - from, PROT_NONE, kind, -1, 0) == MAP_FAILED)
+		exit(2);
+}
+
+/* Reserves what is near to the program's code but @left bytes below it, and room for the heap. */
+static void reserve(unsigned long left)
+{
+	unsigned long from, to, heap, heap_end;
+
+	if (munmap(stack_top - PAGE, PAGE))
+		exit(2);
+	find_mappings("/limits", &from, &to);
+	find_mappings("[heap]", &heap, &heap_end);
+	take(from - REACH, from - left);
+	take(to, heap);
+	take(heap_end + 64 * MIB, from + REACH);
+}
+
 static void set(const char *what)
 {
-	if (!strcmp(what, "mdwe"))
+	if (!strcmp(what, "narrow"))
+		reserve(3 * MIB);
+	else if (!strcmp(what, "full"))
+		reserve(0);
+	else if (!strcmp(what, "mdwe"))
 		prctl(PR_SET_MDWE, 1L, 0L, 0L, 0L);
 	else if (!strcmp(what, "sealed"))
 		seal();

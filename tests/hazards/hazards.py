@@ -119,6 +119,14 @@ def stop_and_go(run):
     run.end_of(child, "the stopper")
 
 
+def freeze_and_thaw(run):
+    """The target's group is frozen and thawed at random moments, all the time: in the middle of a stop, too, or of a borrowed call."""
+    child = run.start("freezer", ["sh", "-c", "while kill -0 $0 && echo 1 > $1/cgroup.freeze && sleep 0.0$(($$ % 6)) && echo 0 > $1/cgroup.freeze; "
+                                  "do sleep 0.0$(($$ % 4)); done", str(run.target.pid), run.group])
+    yield
+    run.end_of(child, "the freezer")
+
+
 def stopped_before(run):
     """The target is stopped before kxray attaches, and goes on while it does or later."""
     os.kill(run.target.pid, signal.SIGSTOP)
@@ -283,6 +291,8 @@ HAZARDS = [
     row("stopped while attached", "churn", "fork", prepare=stopped_before),
     row("frozen while attached", "churn", "fork",
         prepare=control_group(["/sys/fs/cgroup/unified", "/sys/fs/cgroup"], [("cgroup.freeze", 1)], thaws=True),
+        files=("/sys/fs/cgroup/unified/cgroup.procs", "/sys/fs/cgroup/cgroup.procs")),
+    row("frozen at any moment", "churn", "threads", prepare=control_group(["/sys/fs/cgroup/unified", "/sys/fs/cgroup"], []), beside=freeze_and_thaw,
         files=("/sys/fs/cgroup/unified/cgroup.procs", "/sys/fs/cgroup/cgroup.procs")),
     row("built musl", "calls-musl"),
     row("built musl-static", "calls-musl-static"),

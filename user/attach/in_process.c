@@ -355,12 +355,14 @@ static bool any_table(const struct kx_in_process *p)
 static int unmap_rings(const struct kx_in_process *p, struct kx_err *err)
 {
 	struct kx_remote_call call = { .number = SYS_munmap, .args = { (long)p->rings_at, (long)p->rings_size } };
+	const int code = kx_remote_calls(p->o.pid, &call, 1, CALLS_WAIT_MS, err);
 
-	kx_keeper_release_patches(p->o.pid);
-	return kx_remote_calls(p->o.pid, &call, 1, CALLS_WAIT_MS, err);
+	if (code != -EBUSY)
+		kx_keeper_release_patches(p->o.pid);
+	return code;
 }
 
-int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *err)
+int kx_in_process_remove(struct kx_in_process *p, struct kx_patch_removal *out, struct kx_err *err)
 {
 	struct kx_patch_removal removal = { 0 };
 	int code;
@@ -371,9 +373,9 @@ int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *er
 		return unmap_rings(p, err);
 	code = kx_patch_remove_soon(p->o.pid, &removal, err);
 	kx_in_process_note_stop(p, removal.stopped_ms);
-	if (stays)
-		*stays = removal.stays;
-	if (code != -EBUSY && code != -EPERM) {
+	if (out)
+		*out = removal;
+	if (code != -EBUSY && code != -EPERM && !removal.frozen) {
 		kx_keeper_release_patches(p->o.pid);
 		/* another may map something there: nothing is written into it any more */
 		for (size_t i = 0; i < p->nmodules; i++)

@@ -16,6 +16,7 @@
 #include "tracer/target_rings.h"
 
 struct kx_in_process;
+struct kx_patch_removal;
 
 /* Called for each function that keeps its uprobe, with the reason. */
 typedef void (*kx_in_process_refused)(void *ctx, const struct kx_function *f, const char *reason);
@@ -80,8 +81,9 @@ int kx_in_process_enable(struct kx_in_process *p, bool enabled);
 struct kx_rings *kx_in_process_rings(struct kx_in_process *p);
 struct kx_target_rings *kx_in_process_memory(struct kx_in_process *p);
 void kx_in_process_get_counts(const struct kx_in_process *p, struct kx_in_process_counts *out);
-/* Takes the jumps out (kx_patch_remove), of the process only; the rings can still be read. *@stays: see struct kx_patch_removal. */
-int kx_in_process_remove(struct kx_in_process *p, bool *stays, struct kx_err *err);
+/* Takes the jumps out (kx_patch_remove), of the process only; the rings can still be read. @out: what was done; or NULL. Where the process is in the way, the keeper
+ * does the rest. */
+int kx_in_process_remove(struct kx_in_process *p, struct kx_patch_removal *out, struct kx_err *err);
 void kx_in_process_free(struct kx_in_process *p);
 
 #endif

@@ -4,6 +4,7 @@
 #include "doctor/in_process_cost.h"
 #include "record/reader_priority.h"
 #include "record/recording_internal.h"
+#include "tracer/patch_area.h"
 #include "tracer/sources.h"
 
 /* The summary has their number; kxray functions --in-process has the reasons. */
@@ -117,19 +118,22 @@ void kx_recording_in_process_open(struct recording *r)
 /* Without --follow: out of the one process. */
 static void take_out(struct recording *r)
 {
-	bool stays = false;
+	const pid_t pid = r->targets.pids[0];
+	struct kx_patch_removal removal = { 0 };
 	struct kx_err why = { 0 };
 
-	if (kx_in_process_remove(r->in_process, &stays, &why))
+	if (kx_in_process_remove(r->in_process, &removal, &why))
 		kx_notice(&r->notices,
 			  "the jumps in process %d stay for now, and record nothing: %s; %s'kxray detach -p %d'%s",
-			  r->targets.pids[0], why.text, r->result->in_process.unguarded ? "" : "kx-keeper takes them out as soon as it can, or ",
-			  r->targets.pids[0], r->result->in_process.unguarded ? " takes them out later" : "");
-	else if (stays)
+			  pid, why.text, r->result->in_process.unguarded ? "" : "kx-keeper takes them out as soon as it can, or ",
+			  pid, r->result->in_process.unguarded ? " takes them out later" : "");
+	else if (removal.frozen && !r->result->in_process.unguarded)
 		kx_notice(&r->notices,
-			  "the jumps are out of process %d; the code that they led to stays mapped there, as a thread may still be in it: "
-			  "'kxray detach -p %d' unmaps it later",
-			  r->targets.pids[0], r->targets.pids[0]);
+			  "the jumps are out of process %d; the code that they led to stays mapped there: %s; kx-keeper unmaps it then, or 'kxray detach -p %d'",
+			  pid, removal.why, pid);
+	else if (removal.stays)
+		kx_notice(&r->notices, "the jumps are out of process %d; the code that they led to stays mapped there: %s; 'kxray detach -p %d' unmaps it later",
+			  pid, removal.why, pid);
 }
 
 void kx_recording_in_process_end(struct recording *r)

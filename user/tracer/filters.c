@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "base/cgroup_mount.h"
+
 static bool take_number(const char **text, unsigned long max, unsigned long *out)
 {
 	char *end;
@@ -94,48 +96,16 @@ static int add_uid(struct kx_filters *f, const char *text, struct kx_err *err)
 	return 0;
 }
 
-/* mountinfo has spaces and the like as three octal digits. */
-static void unescape(char *path)
-{
-	char *to = path;
-
-	for (; *path; path++) {
-		unsigned value;
-
-		if (*path == '\\' && sscanf(path + 1, "%3o", &value) == 1) {
-			*to++ = (char)value;
-			path += 3;
-		} else {
-			*to++ = *path;
-		}
-	}
-	*to = 0;
-}
-
 /* Where the cgroup v2 hierarchy is mounted. */
 static int find_mount(const char *mountinfo, char mount[PATH_MAX], struct kx_err *err)
 {
-	FILE *file = fopen(mountinfo, "re");
-	char *line = NULL, *rest;
-	size_t room = 0;
-	bool found = false;
+	const int code = kx_cgroup_mount(mountinfo, NULL, mount);
 
-	if (!file)
-		return kx_err_set(err, -errno, "cannot read which file systems are mounted (%s): %s",
-				  mountinfo, strerror(errno));
-	while (!found && getline(&line, &room, file) > 0) {
-		rest = strstr(line, " - ");
-		found = rest && !strncmp(rest, " - cgroup2 ", 11) &&
-			sscanf(line, "%*d %*d %*s %*s %4095s", mount) == 1;
-	}
-	free(line);
-	fclose(file);
-	if (!found)
+	if (code == -ENODEV)
 		return kx_err_set(err, -ENOENT,
 				  "cgroup v2 is not mounted here, so --cgroup cannot be used; mount it "
 				  "with: mount -t cgroup2 none /sys/fs/cgroup");
-	unescape(mount);
-	return 0;
+	return code ? kx_err_set(err, code, "cannot read which file systems are mounted (%s): %s", mountinfo, strerror(-code)) : 0;
 }
 
 int kx_filters_add_cgroup(struct kx_filters *f, const char *path, const char *mountinfo,

@@ -67,7 +67,7 @@ static bool remains(struct kx_guarded_patch *p)
 {
 	struct kx_patch_family_removal family = { 0 };
 	struct kx_patch_removal removal;
-	bool stays;
+	bool stays, frozen = false;
 	int code;
 
 	p->tries++;
@@ -80,8 +80,9 @@ static bool remains(struct kx_guarded_patch *p)
 		if (code && code != -ESRCH)
 			return true;
 		stays |= !code && removal.stays;
+		frozen = !code && removal.frozen;
 	}
-	return stays && p->tries < TRIES_TO_UNMAP;
+	return frozen || (stays && p->tries < TRIES_TO_UNMAP);
 }
 
 size_t kx_guarded_patches_remove(struct kx_guarded_patches *g)

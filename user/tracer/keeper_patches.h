@@ -31,7 +31,7 @@ void kx_guarded_patches_drop(struct kx_guarded_patches *g, pid_t pid);
 /*
  * Drops those that have ended, and tries each whose time has come; those that have no jumps any
  * more are dropped. What is in the way (a tracer, a thread in vfork that cannot be stopped) may
- * last as long as the process: it is tried at once for a second, then each second, after a minute
+ * last as long as the process, or until it is thawed: it is tried at once for a second, then each second, after a minute
  * each 10 s, since each try may stop its threads. Where only memory stays mapped, 10 times at most.
  * Returns how many wait. To be called every KX_PATCHES_MS.
  */

@@ -13,6 +13,7 @@
 
 #include "base/output.h"
 #include "base/proc_stat.h"
+#include "base/stop_request.h"
 #include "tracer/debugger.h"
 #include "tracer/keeper.h"
 #include "tracer/keeper_patches.h"
@@ -420,7 +421,8 @@ void kx_keeper_process_run(int socket, pid_t owner, int owner_fd)
 	struct keeper k = { .socket = socket, .owner = owner, .owner_fd = owner_fd };
 	struct kx_keeper_message m;
 
-	/* all signals are blocked already */
+	/* all signals are blocked already: none that comes later asks the keeper for anything */
+	kx_stop_listen(false);
 	setsid();
 	rename_process();
 	while (!kx_keeper_receive(socket, owner_fd, &m, sizeof(m))) {

@@ -119,6 +119,7 @@ struct kx_patch_removal {
 	size_t foreign;	   /* sites that hold other bytes than the jump and the old ones: they stay */
 	bool shared;	   /* their flag is shared with forked children: see patch_family.h */
 	bool stays;	   /* something stays mapped, inert, or writable: see why */
+	bool frozen;	   /* it stays because the process is in a frozen group: nothing else is in the way */
 	char why[256];	   /* a sentence without a full stop: "a thread is inside one of its functions" */
 	double stopped_ms; /* the longest time for which threads were stopped */
 };

@@ -125,9 +125,9 @@ static int remove_from(pid_t pid, struct pids *inert, struct kx_patch_family_rem
 	struct kx_err why = { 0 };
 	int code = kx_patch_remove(pid, &removal, &why);
 
-	*waits = code == -EBUSY;
+	*waits = code == -EBUSY || removal.frozen;
 	if (*waits)
-		note(out, pid, why.text);
+		note(out, pid, code ? why.text : removal.why);
 	if (removal.stopped_ms > out->stopped_ms)
 		out->stopped_ms = removal.stopped_ms;
 	out->restored += removal.restored;

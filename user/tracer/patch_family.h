@@ -35,7 +35,7 @@ struct kx_patch_family_removal {
 	size_t stays; /* processes where something stays: memory mapped or code writable, or all of
 			 it after an error */
 	size_t waiting; /* processes whose jumps stay for now: they have a debugger, or their
-			   threads cannot be stopped */
+			   threads cannot be stopped, or are frozen (then only memory stays) */
 	pid_t pid;	/* one of these, or else of those; 0: there is none */
 	char why[256];	/* of that one */
 	double stopped_ms;

@@ -14,6 +14,7 @@
 #include "binary/modules.h"
 #include "tracer/clock.h"
 #include "tracer/debugger.h"
+#include "tracer/frozen_group.h"
 #include "tracer/patch_area.h"
 #include "tracer/patch_find.h"
 #include "tracer/patch_texts.h"
@@ -422,6 +423,7 @@ static int remove_from(pid_t pid, bool alone, uint64_t only, struct kx_patch_rem
 	code = remove_all(&r, only);
 	if (!code && !only)
 		remove_stub(&r);
+	out->frozen = out->stays && kx_frozen_group(kx_remote_view(pid), NULL, 0);
 	kx_patch_finds_free(&r.finds);
 	free(r.changes);
 	free(r.areas);

@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "base/monotonic.h"
+#include "base/stop_request.h"
+#include "tracer/frozen_group.h"
 #include "tracer/patch_pause.h"
 #include "tracer/process_state.h"
 #include "tracer/remote_able.h"
@@ -25,19 +27,17 @@
 #include "tracer/remote_rings.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_stub.h"
+#include "tracer/remote_syscall_stop.h"
 #include "tracer/remote_transfers.h"
 #include "tracer/remote_waits.h"
 
 #define POLL_US	     50
-#define FIRST_POLL_US 5 /* most calls take less */
-#define LAST_POLL_US  1000
 #define STOP_SECONDS 0.1
 #define RETRY_US     2000
 #define TRANSFER_SECONDS 1.0
 
 #define TRAP_FLAG    0x100
 #define USER_CS	     0x33	      /* of 64-bit code */
-#define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
 #define MASK_BYTES   8
 #define X32_CALLS    0x40000000
 
@@ -45,8 +45,9 @@ struct calls {
 	pid_t pid, view; /* kx_remote_view */
 	int mem;
 	bool stopped; /* all threads are, by the caller */
-	struct kx_remote_call *items;
+	struct kx_remote_call *items; /* that are still to be made */
 	size_t n;
+	bool frozen; /* a thread could not make them, for that reason */
 	struct kx_remote_code code;
 	struct kx_err *err;
 };
@@ -211,40 +212,6 @@ static int wait_stop(pid_t pid, pid_t tid, double seconds)
 	return got == 1 ? 0 : -EAGAIN;
 }
 
-/* Polls less often with time. */
-static int wait_status(pid_t tid)
-{
-	int status;
-	pid_t got;
-
-	for (unsigned us = FIRST_POLL_US; (got = waitpid(tid, &status, __WALL | WNOHANG)) <= 0; us = us < LAST_POLL_US ? 2 * us : us) {
-		if (got < 0 && errno != EINTR)
-			return -ESRCH;
-		kx_remote_pause_for(tid, us);
-	}
-	return status;
-}
-
-/* Lets the thread go on until it enters or leaves a system call. -ESRCH: it has ended. */
-static int next_syscall_stop(pid_t tid)
-{
-	long signal = 0;
-	int status;
-
-	for (;;) {
-		if (ptrace(PTRACE_SYSCALL, tid, NULL, signal))
-			return -ESRCH;
-		status = wait_status(tid);
-		if (status < 0 || !WIFSTOPPED(status))
-			return -ESRCH;
-		if (WSTOPSIG(status) == SYSCALL_STOP)
-			return 0;
-		/* the others: SIGSTOP, which cannot be blocked, and the stop of the process that it
-		 * makes */
-		signal = status >> 16 ? 0 : WSTOPSIG(status);
-	}
-}
-
 /* Whether it is where the calls have left it: a signal's handler may have begun instead. */
 static bool has_made_calls(const struct attempt *a, const struct user_regs_struct *regs)
 {
@@ -277,6 +244,9 @@ static void return_into_call(struct attempt *a)
 			return;
 		if (got)
 			break;
+		/* it does the rest by itself, as if this process had died */
+		if (kx_stop_requested() && kx_remote_is_stuck(a->c->pid, a->tid))
+			return;
 		kx_remote_pause_for(a->tid, POLL_US);
 	}
 	if (ptrace(PTRACE_GETREGS, a->tid, NULL, &regs) || !has_made_calls(a, &regs))
@@ -289,35 +259,50 @@ static void return_into_call(struct attempt *a)
 		give_back(a);
 }
 
-static int make_calls(struct attempt *a)
+/* The thread, which was frozen before it had made all calls, is stopped: it forgets the rest. Those that it has made are made. */
+static int take_back(struct attempt *a, size_t made)
+{
+	struct calls *c = a->c;
+
+	/* in this order: see return_into_call */
+	ptrace(PTRACE_SETSIGMASK, a->tid, MASK_BYTES, &a->mask);
+	ptrace(PTRACE_SETREGS, a->tid, NULL, &a->now);
+	give_back(a);
+	c->frozen = true;
+	c->items += made;
+	c->n -= made;
+	return c->n ? -EAGAIN : 0;
+}
+
+/* Why a thread did not come to the next stop. */
+static int end_early(struct attempt *a, int code, size_t made)
+{
+	switch (code) {
+	case -EAGAIN:
+		return take_back(a, made);
+	case -EINTR:
+		return kx_err_set(a->c->err, code, "interrupted: thread %d of process %d has not begun a system call for more than a second", (int)a->tid,
+				  (int)a->c->pid);
+	default:
+		return kx_err_set(a->c->err, -ESRCH, "process %d has ended", (int)a->c->pid);
+	}
+}
+
+static int run_calls_of(struct attempt *a, size_t each)
 {
 	const struct calls *c = a->c;
-	const struct kx_frames_request request = { &a->home,	       a->mask,
-						   a->xstate.iov_base, a->xstate.iov_len,
-						   c->code.call,       c->code.back,
-						   c->items,	       c->n };
-	const size_t each = a->stub ? 1 : 2; /* a call, then rt_sigreturn */
-	const uint64_t all = UINT64_MAX;
 	struct user_regs_struct regs;
+	size_t made = 0;
+	int code;
 
-	if (a->stub)
-		kx_remote_stub_build(&request, a->stub, a->frames);
-	else
-		kx_frames_build(&request, a->frames);
-	if (pread(c->mem, a->frames->before, a->frames->size, (off_t)a->frames->at) != (ssize_t)a->frames->size)
-		return -EAGAIN;
-	if (pwrite(c->mem, a->frames->bytes, a->frames->size, (off_t)a->frames->at) !=
-	    (ssize_t)a->frames->size)
-		return -EAGAIN;
-	if (ptrace(PTRACE_SETREGS, a->tid, NULL, &a->frames->go))
-		return -EAGAIN;
-	/* last: the frames set the mask back, the registers as they were do not */
-	ptrace(PTRACE_SETSIGMASK, a->tid, MASK_BYTES, &all);
 	for (size_t i = 0; i < each * c->n; i++) {
-		if (next_syscall_stop(a->tid) || next_syscall_stop(a->tid))
-			return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
+		code = kx_remote_next_syscall(a->tid);
+		if (!code)
+			code = kx_remote_next_syscall(a->tid);
+		if (code)
+			return end_early(a, code, made);
 		if (i % each == 0 && !ptrace(PTRACE_GETREGS, a->tid, NULL, &regs))
-			c->items[i / each].result = (long)regs.rax;
+			c->items[made++].result = (long)regs.rax;
 	}
 	/* the stub still reads them */
 	if (!a->stub)
@@ -325,6 +310,29 @@ static int make_calls(struct attempt *a)
 	if (a->again)
 		return_into_call(a);
 	return 0;
+}
+
+static int make_calls(struct attempt *a)
+{
+	const struct calls *c = a->c;
+	const struct kx_frames_request request = { &a->home,	       a->mask,
+						   a->xstate.iov_base, a->xstate.iov_len,
+						   c->code.call,       c->code.back,
+						   c->items,	       c->n };
+	const uint64_t all = UINT64_MAX;
+
+	if (a->stub)
+		kx_remote_stub_build(&request, a->stub, a->frames);
+	else
+		kx_frames_build(&request, a->frames);
+	if (pread(c->mem, a->frames->before, a->frames->size, (off_t)a->frames->at) != (ssize_t)a->frames->size ||
+	    pwrite(c->mem, a->frames->bytes, a->frames->size, (off_t)a->frames->at) != (ssize_t)a->frames->size ||
+	    ptrace(PTRACE_SETREGS, a->tid, NULL, &a->frames->go))
+		return -EAGAIN;
+	/* last: the frames set the mask back, the registers as they were do not */
+	ptrace(PTRACE_SETSIGMASK, a->tid, MASK_BYTES, &all);
+	/* a call, then rt_sigreturn */
+	return run_calls_of(a, a->stub ? 1 : 2);
 }
 
 /* In a thread of this process that ends afterwards. */
@@ -381,7 +389,7 @@ static int try_threads(struct calls *c, struct kx_frames *frames, uint8_t *xstat
 	dir = opendir(path);
 	if (!dir)
 		return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
-	while (code == -EAGAIN && (d = readdir(dir)))
+	while (code == -EAGAIN && !c->frozen && (d = readdir(dir)))
 		if (atoi(d->d_name) > 0)
 			code = try_thread(c, atoi(d->d_name), frames, xstate);
 	closedir(dir);
@@ -390,6 +398,8 @@ static int try_threads(struct calls *c, struct kx_frames *frames, uint8_t *xstat
 
 int kx_remote_no_thread(pid_t pid, unsigned wait_ms, struct kx_err *err)
 {
+	if (kx_frozen_group_check(pid, err))
+		return -EBUSY;
 	return kx_err_set(err, -EBUSY,
 			  "process %d has no thread that can be made to do a system call: for %u ms all were on "
 			  "stacks whose end is not known, in waits that cannot be continued, or handle their own "
@@ -407,12 +417,15 @@ static int run_calls(struct calls *c, unsigned wait_ms)
 	if (!code)
 		code = find_code(c);
 	for (bool first = true; !code || code == -EAGAIN; first = false) {
-		if (!first && kx_monotonic_seconds() >= until) {
+		if (!first && (kx_monotonic_seconds() >= until || (c->frozen && kx_stop_requested()))) {
 			code = kx_remote_no_thread(c->pid, wait_ms, c->err);
 			break;
 		}
 		if (!first)
 			kx_remote_pause(RETRY_US);
+		if (c->frozen && kx_frozen_group(c->view, NULL, 0))
+			continue;
+		c->frozen = false;
 		code = try_threads(c, frames, xstate);
 		if (!code)
 			break;
@@ -484,7 +497,7 @@ int kx_remote_calls_of_stopped(pid_t pid, const pid_t *tids, size_t ntids,
 		code = find_code(&c);
 		if (!code)
 			code = -EAGAIN;
-		for (size_t i = 0; code == -EAGAIN && i < ntids; i++)
+		for (size_t i = 0; code == -EAGAIN && !c.frozen && i < ntids; i++)
 			code = try_stopped(&c, tids[i], frames, xstate);
 		close(c.mem);
 	}

@@ -62,7 +62,8 @@ bool kx_remote_has_ended(pid_t pid, pid_t tid);
 pid_t kx_remote_view(pid_t pid);
 
 /*
- * Whether it waits where no stop wakes it: after vfork, for a file server, in a frozen group. It is not to be interrupted then, and one that is
+ * Whether it waits where no stop wakes it: after vfork, for a file server, in a group that is frozen with cgroup v1
+ * (frozen_group.h; with v2 a stop wakes it). It is not to be interrupted then, and one that is
  * interrupted and does not wait so is to be waited for, however long it gets no CPU: its next wait would end with EINTR, which nobody would mend.
  */
 bool kx_remote_is_stuck(pid_t pid, pid_t tid);

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/monotonic.h"
+#include "tracer/frozen_group.h"
 #include "tracer/remote_rings.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_transfers.h"
@@ -188,6 +189,16 @@ static int wait_for_transfers(struct kx_remote_stop *s, size_t first, double unt
 	}
 }
 
+static int say_missing(struct kx_remote_stop *s, pid_t tid)
+{
+	const bool stuck = kx_remote_is_stuck(s->pid, tid);
+
+	if (stuck && kx_frozen_group_check(s->pid, &s->err))
+		return s->err.code;
+	return kx_err_set(&s->err, -EBUSY, "thread %d of process %d cannot be stopped: %s", (int)tid, (int)s->pid,
+			  stuck ? "it waits in the kernel, as after vfork or for a file server" : "it gets no CPU");
+}
+
 static int stop_new(struct kx_remote_stop *s, size_t first, double until)
 {
 	pid_t missing;
@@ -205,10 +216,7 @@ static int stop_new(struct kx_remote_stop *s, size_t first, double until)
 		if (code || !missing)
 			return code;
 		if (kx_monotonic_seconds() > until)
-			return kx_err_set(&s->err, -EBUSY, "thread %d of process %d cannot be stopped: %s", (int)missing, (int)s->pid,
-					  kx_remote_is_stuck(s->pid, missing)
-						  ? "it waits in the kernel, as after vfork or for a file server"
-						  : "it gets no CPU");
+			return say_missing(s, missing);
 		kx_remote_pause_for(missing, POLL_US);
 	}
 }

@@ -68,6 +68,20 @@ done
 tell x
 finish "lent" '{"wrong":0,"worked":1,"joined":0}'
 
+# The thread that stops others runs before the target's own, whatever priority these have; where none can be greater, it keeps its own.
+fifo() { python3 -IS -c 'import os, sys; os.sched_setscheduler(int(sys.argv[1]), os.SCHED_FIFO, os.sched_param(int(sys.argv[2])))' "$TARGET_PID" "$1"; }
+for case in "10 11" "98 99" "99 0"; do
+	start stopped work
+	fifo "${case% *}"
+	start_patcher hold "$TARGET_PID"
+	wait_for has_text stopped "$TMP/patcher.out"
+	assert_eq "a target of priority ${case% *}: the tracer's" "$(awk '{ print $40 }' "/proc/$PATCHER_PID/stat")" "${case#* }"
+	tell_patcher
+	end_patcher
+	tell x
+	finish "a target of priority ${case% *}" '{"wrong":0,"worked":1,"joined":0}'
+done
+
 # epoll_wait goes on, for as long as is left, unless a handler runs
 start stopped epoll 600000
 began=$(date +%s%3N)

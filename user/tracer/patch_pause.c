@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tracer/patch_pause.h"
 
-void kx_patch_pause_begin(struct kx_patch_pause *p)
+#include <stdio.h>
+
+#include "base/each_number.h"
+
+static int add_priority(void *most, pid_t tid)
 {
-	const struct sched_param first = { .sched_priority = 1 };
-	int policy;
+	struct sched_param param;
+
+	if (!sched_getparam(tid, &param) && param.sched_priority > *(int *)most)
+		*(int *)most = param.sched_priority;
+	return 0;
+}
+
+void kx_patch_pause_begin(struct kx_patch_pause *p, pid_t pid)
+{
+	struct sched_param first;
+	char path[32];
+	int policy, most = 0;
 
 	p->raised = false;
 	p->policy = sched_getscheduler(0);
@@ -15,7 +29,10 @@ void kx_patch_pause_begin(struct kx_patch_pause *p)
 		return;
 	if (sched_getparam(0, &p->param))
 		return;
-	p->raised = !sched_setscheduler(0, SCHED_FIFO, &first);
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	kx_each_number(path, add_priority, &most);
+	first.sched_priority = most + 1;
+	p->raised = first.sched_priority <= sched_get_priority_max(SCHED_FIFO) && !sched_setscheduler(0, SCHED_FIFO, &first);
 }
 
 void kx_patch_pause_end(const struct kx_patch_pause *p)

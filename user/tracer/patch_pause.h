@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The time in which a target's threads are stopped, made short: the stopping thread runs before all
- * others (SCHED_FIFO), where that is allowed. */
+/*
+ * The time in which a target's threads are stopped, made short: the stopping thread runs before all others and the target's own
+ * (SCHED_FIFO), where that is allowed.
+ *
+ * A real-time thread of the target that computes, and whose CPU the stopping thread may not leave, would else keep it from running at
+ * all, where the kernel gives 5 percent of a CPU to those without such a priority. If one has the greatest priority there is, the
+ * stopping thread keeps its own.
+ */
 #ifndef KX_PATCH_PAUSE_H
 #define KX_PATCH_PAUSE_H
 
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct kx_patch_pause {
 	bool raised;
@@ -13,8 +20,8 @@ struct kx_patch_pause {
 	struct sched_param param;
 };
 
-/* Of the calling thread, and those that it starts. */
-void kx_patch_pause_begin(struct kx_patch_pause *p);
+/* Of the calling thread, and those that it starts, which stop @pid. Costs a system call for each of its threads. */
+void kx_patch_pause_begin(struct kx_patch_pause *p, pid_t pid);
 void kx_patch_pause_end(const struct kx_patch_pause *p);
 
 #endif

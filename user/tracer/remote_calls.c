@@ -342,7 +342,7 @@ static int run_attempt(void *arg)
 	struct kx_patch_pause pause;
 	int code = kx_remote_seize(a->c->pid, a->tid, PTRACE_O_TRACESYSGOOD, a->c->err);
 
-	kx_patch_pause_begin(&pause); /* this thread ends with it */
+	kx_patch_pause_begin(&pause, a->c->pid); /* this thread ends with it */
 	if (code)
 		return code == -ESRCH ? -EAGAIN : code;
 	code = wait_stop(a->c->pid, a->tid, STOP_SECONDS);

@@ -32,13 +32,13 @@ print(*sorted((f["name"], f["probe_offset"]) for f in json.load(sys.stdin) if f[
 assert_contains "places" "$cheap" "('frame_call', 8) ('frame_early', 0) ('frame_first', 7) ('frame_jcc', 21) ('frame_left', 4) ('frame_push', 11) ('frame_pushed', 10) ('frame_tail', 8)"
 
 chosen() {
-	"$KXRAY" functions -p "$1" -f frame_first -f frame_early --json 2>/dev/null | python3 -c '
+	"$KXRAY" functions -p "$1" -f frame_first -f frame_early -f frame_call -f frame_tail --json 2>/dev/null | python3 -c '
 import json, sys
 print(*sorted((f["name"], f["cost"], f["exit"]) for f in json.load(sys.stdin)))'
 }
 start_target frames
-assert_eq "jumps in place of a return probe where that needs a single step" "$(chosen "$PID")" \
-	"('frame_early', 'emulated', 'return') ('frame_first', 'emulated', 'instruction')"
+assert_eq "exits at jumps and return instructions where a return probe needs a single step at the entry" "$(chosen "$PID")" \
+	"('frame_call', 'emulated', 'instruction') ('frame_early', 'emulated', 'return') ('frame_first', 'emulated', 'instruction') ('frame_tail', 'stepped', 'return')"
 go_target
 end_target "$PID"
 

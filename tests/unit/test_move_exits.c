@@ -53,6 +53,18 @@ static const char source[] =
 	"end frame_then_tail\n"
 	"fn uses_return\n sub $8,%rsp\n mov 8(%rsp),%rdi\n call both\n check\n je 1f\n call both\n jmp 1f\n nop\n"
 	"1: add $8,%rsp\n ret\nend uses_return\n"
+	"fn frame_then_ret\n sub $8,%rsp\n call both\n add $8,%rsp\n ret\nend frame_then_ret\n" /* 4 5 4 1 */
+	"fn never\n sub $8,%rsp\n call both\nend never\n"
+	/* the code behind it, which is run, may return */
+	"fn runs_on\n sub $8,%rsp\n call both\n add $8,%rsp\nend runs_on\n nop\n ret\n"
+	"fn runs_on_at_jump\n sub $8,%rsp\n call both\n add $8,%rsp\n check\n je runs_on_at_jump+4\nend runs_on_at_jump\n nop\n ret\n"
+	/* as may a part without a symbol, or one that a table leads to */
+	"fn part_elsewhere\n sub $8,%rsp\n call both\n check\n je .Lpart\n add $8,%rsp\n ret\nend part_elsewhere\n"
+	" .p2align 4\n.Lpart: call both\n add $8,%rsp\n ret\n"
+	"fn table_inside\n sub $8,%rsp\n call both\n lea 9f(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n"
+	"1: add $8,%rsp\n ret\nend table_inside\n"
+	" .section .rodata\n .balign 4\n9: .long 1b-9b,1b-9b\n .text\n"
+	"fn leaf_ret\n sub $8,%rsp\n nop\n xor %eax,%eax\n mov %rdi,(%rsp)\n add $8,%rsp\n ret\nend leaf_ret\n"
 	"fn pops_result\n push %rbx\n check\n je 1f\n nop\n nop\n jmp 1f\n nop\n1: pop %rax\n ret\nend pops_result\n"
 	"fn multiplies\n check\n je 1f\n nop\n jmp 1f\n nop\n1: mul %rsi\n ret\nend multiplies\n"
 	"fn writes_byte\n check\n je 1f\n nop\n jmp 1f\n nop\n1: sete %ah\n ret\nend writes_byte\n"
@@ -167,7 +179,8 @@ static void test_results(void **state)
 static void test_in_place_of_return_probes(void **state)
 {
 	static const struct kx_plan_options harmless = { .returns_harmless = true };
-	static const struct kx_plan_options returns = { .exits = KX_EXITS_RETURN };
+	static const struct kx_plan_options returns = { .exits = KX_EXITS_RETURN }, risky = { 0 };
+	static const char *const kept[] = { "frame_then_tail", "runs_on", "runs_on_at_jump", "part_elsewhere", "table_inside", "both", "saved" };
 	struct kx_plan p;
 	uint64_t start;
 
@@ -186,17 +199,30 @@ static void test_in_place_of_return_probes(void **state)
 	assert_int_equal(p.nexits, 0);
 	assert_true(p.exits_emulated);
 	kx_plan_free(&p);
-	/* a return probe's exit comes after the function to which it jumps */
-	plan("frame_then_tail", &harmless, &p);
-	assert_int_equal(p.exit_kind, KX_EXITS_RETURN);
+	/* a single step at the end instead of at the beginning, where it would be part of the call's duration */
+	start = plan("frame_then_ret", &harmless, &p);
+	assert_int_equal(p.exit_kind, KX_EXITS_INSTRUCTION);
+	assert_int_equal(p.entry.addr - start, 4);
+	assert_int_equal(p.nexits, 1);
+	assert_int_equal(p.exits[0].addr - start, 13);
+	assert_int_equal(p.exits[0].cost, KX_COST_STEPPED);
 	kx_plan_free(&p);
-	/* nothing is gained */
-	plan("both", &harmless, &p);
-	assert_int_equal(p.exit_kind, KX_EXITS_RETURN);
+	start = plan("never", &harmless, &p);
+	assert_int_equal(p.exit_kind, KX_EXITS_INSTRUCTION);
+	assert_int_equal(p.entry.addr - start, 4);
+	assert_int_equal(p.nexits, 0);
 	kx_plan_free(&p);
-	plan("saved", &harmless, &p);
-	assert_int_equal(p.exit_kind, KX_EXITS_RETURN);
+	plan("leaf_ret", &risky, &p);
+	assert_int_equal(p.exit_kind, KX_EXITS_INSTRUCTION);
+	assert_int_equal(p.entry.cost, KX_COST_EMULATED);
 	kx_plan_free(&p);
+	/* a return probe's exit comes after the function to which it jumps; exits that are not seen; nothing is gained */
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		plan(kept[i], &harmless, &p);
+		if (p.exit_kind != KX_EXITS_RETURN)
+			fail_msg("%s: no return probe", kept[i]);
+		kx_plan_free(&p);
+	}
 	plan("uses_return", &harmless, &p);
 	assert_int_equal(p.exit_kind, KX_EXITS_INSTRUCTION);
 	kx_plan_free(&p);

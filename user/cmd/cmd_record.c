@@ -92,12 +92,12 @@ static void print_expensive(const struct kx_record_arguments *a, const struct kx
 			 "kxray: %zu of %zu functions have an expensive entry (single-stepped); "
 			 "'kxray functions' shows which\n",
 			 stepped, nfunctions);
-	if (price->functions && !a->o.count && !sel->risk.returns_harmless &&
-	    a->o.select.exits == KX_EXITS_AUTO) {
+	if (price->functions && !a->o.count && a->o.select.exits == KX_EXITS_AUTO) {
+		const bool harmless = sel->risk.returns_harmless;
+
 		kx_price_texts(price, cost, instead);
-		kx_print(stderr,
-			 "kxray: %zu of %zu functions have expensive exits, %s, because %s; %s\n",
-			 price->functions, nfunctions, cost, sel->risk.reason, instead);
+		kx_print(stderr, "kxray: %zu of %zu functions have expensive exits, %s%s%s; %s\n", price->functions,
+			 nfunctions, cost, harmless ? "" : ", because ", harmless ? "" : sel->risk.reason, instead);
 	}
 }
 

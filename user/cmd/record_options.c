@@ -196,7 +196,7 @@ const struct kx_option kx_target_options[] = {
 		  "endangers the program; return aborts programs that throw through traced functions",
 	  .manual = "auto (default) replaces return addresses only where that is harmless and puts probes "
 		    "on ret and tail-jump instructions, or on the jumps that lead to a ret, elsewhere and where a return "
-		    "probe would need a more expensive entry; return, instruction and none force a choice. return can abort programs that throw exceptions." },
+		    "probe would need a more expensive (single-stepped) entry; return, instruction and none force a choice. return can abort programs that throw exceptions." },
 	{ .name = "max-functions", .kind = KX_OPTION_NUMBER, .argument = "N", .min = 1,
 	  .max = KX_FDR_MAX_FUNC, FIELD(o.select.max_functions),
 	  .help = "refuse to trace more functions than this (default 20000)" },

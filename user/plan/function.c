@@ -175,3 +175,42 @@ void kx_function_free(struct kx_function_code *f)
 	f->ways = NULL;
 	f->nways = 0;
 }
+
+/* Whether the instruction at @addr, the last one of a part, goes on to the next. */
+static bool falls_through(const struct kx_function_code *f, uint64_t addr)
+{
+	uint64_t target;
+	bool conditional;
+
+	switch (kx_code_class(f->code, addr)) {
+	case KX_INSN_RET:
+	case KX_INSN_JUMP:
+	case KX_INSN_CALL:
+	case KX_INSN_ODD:
+		return false;
+	case KX_INSN_BRANCH:
+		return !kx_code_branch(f->code, addr, &target, &conditional) || conditional;
+	default:
+		return true;
+	}
+}
+
+static bool part_runs_on(const struct kx_function_code *f, const struct kx_part *part)
+{
+	uint64_t last = part->to;
+
+	do {
+		last = kx_code_previous(f->code, last);
+		if (!last || last < part->from)
+			return true;
+	} while (kx_code_class(f->code, last) == KX_INSN_ODD && is_padding(f, part->range, last));
+	return falls_through(f, last);
+}
+
+bool kx_function_runs_on(const struct kx_function_code *f)
+{
+	for (size_t i = 0; i < f->nparts; i++)
+		if (part_runs_on(f, &f->parts[i]))
+			return true;
+	return false;
+}

@@ -59,6 +59,10 @@ int kx_function_scan(const struct kx_code *code, const struct kx_symbols *syms,
 		     const struct kx_symbol *sym, struct kx_function_code *out, struct kx_err *err);
 void kx_function_free(struct kx_function_code *f);
 
+/* Whether code behind the end of one of its parts may be run as if it were the function's. Behind a call nothing is: those that
+ * compilers end a function with do not return. */
+bool kx_function_runs_on(const struct kx_function_code *f);
+
 static inline bool kx_function_contains(const struct kx_function_code *f, uint64_t addr)
 {
 	for (size_t i = 0; i < f->nparts; i++)

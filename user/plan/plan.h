@@ -28,7 +28,7 @@ enum kx_cost {
 };
 
 enum kx_exits {
-	KX_EXITS_AUTO,        /* return probes only where they are harmless */
+	KX_EXITS_AUTO,        /* return probes only where they are harmless and need no single-stepped entry, if that can be avoided */
 	KX_EXITS_RETURN,
 	KX_EXITS_INSTRUCTION,
 	KX_EXITS_NONE,

@@ -24,6 +24,7 @@
 #include "tracer/remote_able.h"
 #include "tracer/remote_code.h"
 #include "tracer/remote_frames.h"
+#include "tracer/remote_home.h"
 #include "tracer/remote_rings.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_stub.h"
@@ -39,7 +40,6 @@
 #define TRAP_FLAG    0x100
 #define USER_CS	     0x33	      /* of 64-bit code */
 #define MASK_BYTES   8
-#define X32_CALLS    0x40000000
 
 struct calls {
 	pid_t pid, view; /* kx_remote_view */
@@ -57,11 +57,8 @@ struct attempt {
 	struct calls *c;
 	pid_t tid;
 	struct user_regs_struct now; /* as it was stopped */
-	struct user_regs_struct
-		home; /* the same, but before the system call that it must make again */
-	bool again;   /* these differ */
-	bool waits;   /* for a time that only the kernel knows */
-	uint64_t stub; /* how it is then borrowed; see remote_stub.h */
+	struct kx_remote_home home;
+	uint64_t stub; /* how it is borrowed if it waits for a time; see remote_stub.h */
 	struct kx_remote_sleep sleep;
 	struct iovec xstate;
 	uint64_t mask;
@@ -91,75 +88,6 @@ static int check_process(const struct calls *c)
 
 /* Whether the thread can be used */
 
-/* A wait without an end, or until a time of a clock: the kernel need not know when it began. */
-static bool can_begin_again(const struct user_regs_struct *r)
-{
-	const unsigned futex_op = (unsigned)r->rsi & 0x7f;
-
-	return (r->orig_rax == SYS_poll && (int)r->rdx < 0) ||
-	       (r->orig_rax == SYS_futex && futex_op == 9 /* FUTEX_WAIT_BITSET */);
-}
-
-/* Whether the instruction at @pc is that of 64-bit system calls. */
-static bool is_syscall(const struct attempt *a, uint64_t pc)
-{
-	static const uint8_t syscall_code[] = { 0x0f, 0x05 };
-	uint8_t code[2];
-
-	return pread(a->c->mem, code, sizeof(code), (off_t)pc) == sizeof(code) &&
-	       !memcmp(code, syscall_code, sizeof(code));
-}
-
-/* A wait that only the kernel can continue, and by the instruction that began it, without the
- * numbers of x32. */
-static bool set_wait(struct attempt *a)
-{
-	a->waits = true;
-	return a->now.orig_rax < X32_CALLS && is_syscall(a, a->now.rip - 2);
-}
-
-/* The kernel has set all to continue such a wait, and the thread has not begun to: a return from a
- * signal's frame would make that fail. */
-static bool is_about_to_wait(const struct attempt *a)
-{
-	return a->now.rax == SYS_restart_syscall && is_syscall(a, a->now.rip);
-}
-
-/* Sets a->home, a->now, a->again and a->waits; false: only the kernel can continue its call. */
-static bool set_home(struct attempt *a)
-{
-	if (kx_remote_mend_wait(a->c->pid, a->tid, &a->now, &a->sleep))
-		ptrace(PTRACE_SETREGS, a->tid, NULL, &a->now);
-	a->again = a->waits = is_about_to_wait(a);
-	if (a->waits) {
-		a->home = a->now;
-		a->home.orig_rax = (unsigned long)-1;
-		return true;
-	}
-	if ((long)a->now.orig_rax >= 0)
-		switch (-(long)a->now.rax) {
-		case KX_ERESTART_RESTARTBLOCK:
-			a->again = true;
-			if (can_begin_again(&a->now))
-				a->now.rax = (unsigned long)-KX_ERESTARTNOHAND;
-			else if (!set_wait(a))
-				return false;
-			break;
-		case KX_ERESTARTSYS:
-		case KX_ERESTARTNOINTR:
-		case KX_ERESTARTNOHAND:
-			a->again = true;
-			break;
-		}
-	a->home = a->now;
-	if (a->again) {
-		a->home.rax = a->waits ? SYS_restart_syscall : a->now.orig_rax;
-		a->home.rip -= 2;
-		a->home.orig_rax = (unsigned long)-1;
-	}
-	return true;
-}
-
 /* -EAGAIN: not this one, or not now. */
 static int check_thread(struct attempt *a)
 {
@@ -176,15 +104,18 @@ static int check_thread(struct attempt *a)
 				  (int)a->c->pid);
 	kx_remote_mend_ring_wait(a->c->pid, a->tid, &a->now);
 	/* one that steps itself would get a SIGTRAP, which is blocked during the calls: that kills it */
-	if (a->now.eflags & TRAP_FLAG || kx_remote_is_dispatched(a->tid) || kx_remote_stub_is_inside(a->c->mem, a->now.rip) ||
-	    !set_home(a) || kx_remote_is_in_sequence(a->c->mem, a->tid, a->now.rip) ||
+	if (a->now.eflags & TRAP_FLAG || kx_remote_is_dispatched(a->tid) || kx_remote_stub_is_inside(a->c->mem, a->now.rip))
+		return -EAGAIN;
+	if (kx_remote_mend_wait(a->c->pid, a->tid, &a->now, &a->sleep))
+		ptrace(PTRACE_SETREGS, a->tid, NULL, &a->now);
+	if (!kx_remote_home_find(a->c->mem, &a->now, &a->home) || kx_remote_is_in_sequence(a->c->mem, a->tid, a->now.rip) ||
 	    !kx_remote_has_room(a->c->view, a->tid == a->c->pid, &a->now))
 		return -EAGAIN;
 	if (ptrace(PTRACE_GETREGSET, a->tid, NT_X86_XSTATE, &a->xstate) ||
 	    ptrace(PTRACE_GETSIGMASK, a->tid, MASK_BYTES, &a->mask))
 		return -EAGAIN;
-	a->stub = a->waits ? kx_remote_stub_put(a->c->view, a->c->mem) : 0;
-	if (a->waits)
+	a->stub = a->home.waits ? kx_remote_stub_put(a->c->view, a->c->mem) : 0;
+	if (a->home.waits)
 		return a->stub ? 0 : -EAGAIN;
 	return a->c->code.call || kx_remote_stub_put_code(a->c->view, a->c->mem, &a->c->code) ? 0 : -EOPNOTSUPP;
 }
@@ -216,7 +147,7 @@ static int wait_stop(pid_t pid, pid_t tid, double seconds)
 static bool has_made_calls(const struct attempt *a, const struct user_regs_struct *regs)
 {
 	return a->stub ? kx_remote_stub_has(a->stub, regs->rip)
-		       : regs->rip == a->home.rip && regs->rsp == a->home.rsp;
+		       : regs->rip == a->home.regs.rip && regs->rsp == a->home.regs.rsp;
 }
 
 /*
@@ -307,7 +238,7 @@ static int run_calls_of(struct attempt *a, size_t each)
 	/* the stub still reads them */
 	if (!a->stub)
 		give_back(a);
-	if (a->again)
+	if (a->home.again)
 		return_into_call(a);
 	return 0;
 }
@@ -315,7 +246,7 @@ static int run_calls_of(struct attempt *a, size_t each)
 static int make_calls(struct attempt *a)
 {
 	const struct calls *c = a->c;
-	const struct kx_frames_request request = { &a->home,	       a->mask,
+	const struct kx_frames_request request = { &a->home.regs,	       a->mask,
 						   a->xstate.iov_base, a->xstate.iov_len,
 						   c->code.call,       c->code.back,
 						   c->items,	       c->n };

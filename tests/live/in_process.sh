@@ -131,7 +131,7 @@ assert_contains "both are killed: what has changed the code, for uprobes" "$ERR"
 # Another recording takes them out, and leaves out no function for what it found.
 again() {
 	run "$KXRAY" record --in-process -p "$PID" -f 'hz_*' -d 0.1 -o "$TMP/again.xray"
-	[[ $ERR != *"another kxray records"* && $ERR != *"has jumps in their code"* ]] # its threads may not stop at once
+	[[ $ERR != *"another kxray"*" records"* && $ERR != *"has jumps in their code"* ]] # its threads may not stop at once
 }
 wait_for again
 assert_eq "both are killed: the next recording in process" "$STATUS $(grep -c "^kxray: left out" <<<"$ERR") $(changed)" "0 0 0"
@@ -215,6 +215,37 @@ refused "a seccomp filter" "seccomp" -p "$PID" -f 'hz_*'
 go_target q
 end_target "$PID"
 assert_eq "a seccomp filter: the target's status" "$STATUS" 0
+
+# Another kxray is named, whether it has uprobes or jumps there.
+TARGETS=$BUILD/tests/hazards start_target loop
+TARGET_PID=$PID
+start_kxray "$TARGET_PID" -f 'hz_*' --exits=instruction
+refused "probes of another kxray" "in process: another kxray (process $KX_PID) has probes at " -p "$TARGET_PID" -f 'hz_*' -d 0.1 -o "$TMP/other.xray"
+kill -INT "$KX_PID"
+end_kxray
+start_kxray "$TARGET_PID" -f 'hz_*' --in-process
+refused "jumps of another kxray" "another kxray (process $KX_PID) records process $TARGET_PID in process" -p "$TARGET_PID" -f 'hz_*' -d 0.1 -o "$TMP/other.xray"
+kill -INT "$KX_PID"
+end_kxray
+go_target q
+end_target "$TARGET_PID"
+assert_eq "two kxrays: the target's status" "$STATUS" 0
+
+# Memory that is locked when it is mapped, and the process's limit: no room for the rings, or, with small ones, for the code.
+# Without capabilities, the limit is heeded for root, too.
+if command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
+	printf '#!/bin/sh\nexec prlimit --memlock=6291456:8388608 setpriv --bounding-set=-all --inh-caps=-all %s locked\n' "$BUILD/tests/hazards/limits" >"$TMP/locked"
+	chmod +x "$TMP/locked"
+	TARGETS=$TMP start_target locked
+	for size in 32M 64K; do
+		refused "locked memory, $size" "leave out --in-process): all that it maps is locked in memory (mlockall), and its limit (RLIMIT_MEMLOCK)" \
+			-p "$PID" -f 'hz_*' --ring-size $size -d 0.1 -o "$TMP/other.xray"
+	done
+	kill "$PID"
+	wait "$PID" 2>/dev/null
+else
+	skip "locked memory" "setpriv or prlimit is not installed"
+fi
 
 # A process whose only thread sleeps for a time: recorded, and nothing of it is left when kxray is killed; its sleep goes on.
 left() { echo "$(changed) $(python3 -S tests/live/process_code.py --vdso "$TARGET_PID") $(grep -cE 'dev/zero|rwxp' "/proc/$TARGET_PID/maps")"; }

@@ -16,6 +16,7 @@
 #include "attach/in_process_check.h"
 #include "attach/in_process_children.h"
 #include "attach/in_process_internal.h"
+#include "attach/other_kxray.h"
 #include "base/array.h"
 #include "base/usable_cpus.h"
 #include "select/provider_usdt.h"
@@ -31,20 +32,26 @@
 #endif
 /* A recorder that finds a full ring and the reader silent for so many TSC ticks (5 to 25 s) switches itself off. */
 #define PATIENCE_TICKS 25000000000ull
+#define BREAKPOINT 0xcc /* of a probe: INT3 */
 /* A reader of the rings that has not been seen for so long is gone. */
 #define OTHER_SECONDS 2.0
 
 /* Whether the windows' code in memory is the file's: a probe or a change of the program itself in a window refuses the function. */
-static bool is_unchanged(struct kx_process_code *memory, const struct kx_patched_module *m, const struct kx_windows *windows)
+static bool is_unchanged(struct kx_process_code *memory, const struct kx_patched_module *m, const struct kx_windows *windows, bool *probed)
 {
+	*probed = false;
 	for (unsigned i = 0; i < windows->n; i++) {
 		const struct kx_window *w = &windows->items[i];
 		const uint8_t *file = kx_elf_code(m->m->elf, w->start, w->length);
 		uint8_t live[KX_WINDOW_MOST];
 
-		if (!file || w->length > sizeof(live) ||
-		    kx_process_code_read(memory, w->start + m->bias, live, w->length) != w->length || memcmp(live, file, w->length))
+		if (!file || w->length > sizeof(live) || kx_process_code_read(memory, w->start + m->bias, live, w->length) != w->length)
 			return false;
+		for (unsigned k = 0; k < w->length; k++)
+			if (live[k] != file[k]) {
+				*probed = live[k] == BREAKPOINT;
+				return false;
+			}
 	}
 	return true;
 }
@@ -53,13 +60,15 @@ static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, c
 {
 	struct kx_patched_function planned = { .id = f->id };
 	enum kx_window_refusal why;
+	bool probed = false;
 
 	if (p->o.is_for_uprobes(p->o.ctx, f)) {
 		kx_in_process_refuse(p, f, "its calls carry values, or have a condition or a trigger");
 		return 0;
 	}
 	why = kx_windows_plan(m->planner, f->sym, &planned.windows);
-	if (why || (memory && !is_unchanged(memory, m, &planned.windows))) {
+	if (why || (memory && !is_unchanged(memory, m, &planned.windows, &probed))) {
+		p->nprobed += probed;
 		kx_in_process_refuse(p, f, why ? kx_window_refusal_text(why) : "its code in the process is not the file's");
 		return 0;
 	}
@@ -151,10 +160,26 @@ int kx_in_process_make_room(struct kx_in_process *p, struct kx_err *err)
 	return 0;
 }
 
+/* Nothing is left to record in process, also because of probes. */
+static int refuse_probed(const struct kx_in_process *p, struct kx_err *err)
+{
+	const pid_t other = kx_other_kxray(p->o.pid);
+	char who[64] = "another tracer";
+
+	if (other)
+		snprintf(who, sizeof(who), "another kxray (process %d)", (int)other);
+	return kx_err_set(err, -EOPNOTSUPP,
+			  "none of the %zu selected functions can be recorded in process: %s has probes at %zu of them: end it first, or leave out "
+			  "--in-process",
+			  p->counts.refused, who, p->nprobed);
+}
+
 static int check_any(const struct kx_in_process *p, struct kx_err *err)
 {
 	if (p->nhas || !p->counts.refused)
 		return 0;
+	if (p->nprobed)
+		return refuse_probed(p, err);
 	return kx_err_set(err, -EOPNOTSUPP,
 			  "none of the %zu selected functions can be recorded in process; kxray functions --in-process names the reasons",
 			  p->counts.refused);
@@ -207,8 +232,7 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 	call.args[4] = -1;
 	code = kx_remote_calls(p->o.pid, &call, 1, CALLS_WAIT_MS, err);
 	if (!code && call.result < 0)
-		code = kx_err_set(err, (int)call.result, "the process may not map rings of %zu KiB: %s", p->rings_size >> 10,
-				  strerror((int)-call.result));
+		code = kx_in_process_unmapped(p->o.pid, (int)call.result, p->rings_size, "for the rings", err);
 	if (!code) {
 		p->rings_at = (uint64_t)call.result;
 		p->memory = kx_in_process_share(p->o.pid, p->rings_at, p->rings_size, err);
@@ -232,9 +256,11 @@ int kx_in_process_clear_rest(pid_t pid, struct kx_err *err)
 	struct kx_patch_removal removal;
 	struct kx_patch_family_removal all;
 	struct kx_patch_family family;
+	char who[64];
 
 	if (kx_patch_is_read(pid, OTHER_SECONDS))
-		return kx_err_set(err, -EBUSY, "another kxray records process %d in process, or was killed just now: end it, or try again", pid);
+		return kx_err_set(err, -EBUSY, "%s records process %d in process, or was killed just now: end it, or try again",
+				  kx_other_kxray_name(pid, who, sizeof(who)), pid);
 	if (!kx_patch_family_find(pid, &family))
 		kx_patch_family_remove(&family, CALLS_WAIT_MS, &all, NULL);
 	kx_patch_remove_soon(pid, &removal, NULL);

@@ -120,12 +120,25 @@ bool kx_in_process_remove_area(struct kx_in_process *p, uint64_t code)
 	return !failed && !removal.stays;
 }
 
-static int check_calls(const struct kx_remote_call *calls, size_t n, const struct kx_patched_module *m, struct kx_err *err)
+int kx_in_process_unmapped(pid_t pid, int code, size_t size, const char *what, struct kx_err *err)
 {
+	if (code == -EAGAIN) /* also for what is not to be touched */
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "process %d cannot be recorded in process (leave out --in-process): all that it maps is locked in memory (mlockall), "
+				  "and its limit (RLIMIT_MEMLOCK) has no room for %zu KiB %s",
+				  (int)pid, size >> 10, what);
+	return kx_err_set(err, code, "process %d may not map %zu KiB %s: %s", (int)pid, size >> 10, what, strerror(-code));
+}
+
+static int check_calls(const struct kx_remote_call *calls, size_t n, const struct kx_in_process *p, const struct kx_patched_module *m,
+		       struct kx_err *err)
+{
+	char what[128];
+
+	snprintf(what, sizeof(what), "near the code of %.96s", m->m->module->name);
 	for (size_t i = 0; i < n; i++)
 		if (calls[i].result < 0)
-			return kx_err_set(err, (int)calls[i].result, "the process may not map memory near the code of %s: %s",
-					  m->m->module->name, strerror((int)-calls[i].result));
+			return kx_in_process_unmapped(p->o.pid, (int)calls[i].result, (size_t)calls[i].args[1], what, err);
 	return 0;
 }
 
@@ -158,7 +171,7 @@ static int open_room(const struct kx_in_process *p, const struct kx_patched_modu
 	if (r->far_size)
 		n += open_calls(r->far, r->far_size, calls + n);
 	code = kx_remote_calls(p->o.pid, calls, n, CALLS_WAIT_MS, err);
-	return code ? code : check_calls(calls, n, m, err);
+	return code ? code : check_calls(calls, n, p, m, err);
 }
 
 static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const struct room *r, struct kx_err *err)
@@ -174,7 +187,7 @@ static int map_room(struct kx_in_process *p, struct kx_patched_module *m, const 
 	code = kx_remote_calls(p->o.pid, calls, n, CALLS_WAIT_MS, err);
 	if (code)
 		return code;
-	code = check_calls(calls, n, m, err);
+	code = check_calls(calls, n, p, m, err);
 	if (!code) {
 		m->area.code = kx_in_process_share(p->o.pid, r->code, r->code_size, err);
 		m->code_size = r->code_size;

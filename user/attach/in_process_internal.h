@@ -46,6 +46,7 @@ struct kx_in_process {
 	bool handles_faults; /* it has handlers of SIGSEGV and the like, which may look at addresses */
 	bool *has;     /* by id - 1 */
 	size_t nhas;
+	size_t nprobed; /* functions that are refused since somebody else has a probe in them */
 	size_t has_room;
 	struct kx_patched_module *modules; /* as many as the selection has, in its order */
 	size_t nmodules;
@@ -98,6 +99,9 @@ int kx_in_process_plan_module(struct kx_in_process *p, uint32_t module, const st
 
 /* Sets p->handles_faults. Errors: those of kx_process_state_read. */
 int kx_in_process_look_for_handlers(struct kx_in_process *p, struct kx_err *err);
+
+/* The process got the error @code from mmap(2) for @size bytes. Returns it, or -EOPNOTSUPP where no recording in process is possible. */
+int kx_in_process_unmapped(pid_t pid, int code, size_t size, const char *what, struct kx_err *err);
 
 /* The function gets no jumps after all. */
 void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, const char *reason);

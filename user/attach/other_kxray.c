@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "attach/other_kxray.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/each_number.h"
+
+#define NAME "kxray"
+
+static bool is_named(pid_t pid)
+{
+	char path[32], name[32];
+	bool named;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	f = fopen(path, "re");
+	named = f && fgets(name, sizeof(name), f) && !strncmp(name, NAME, strlen(NAME));
+	if (f)
+		fclose(f);
+	return named;
+}
+
+/* Whether an argument is "12,34", "-p12,34" or "--pid=12,34" with @pid among the numbers. */
+static bool has_number(const char *argument, pid_t pid)
+{
+	const char *p = argument + strcspn(argument, "0123456789");
+	char *end;
+
+	if (p != argument && strncmp(argument, "-p", 2) && strncmp(argument, "--pid=", 6))
+		return false;
+	if (p[strspn(p, "0123456789,")])
+		return false;
+	for (; *p; p = *end ? end + 1 : end) {
+		const long number = strtol(p, &end, 10);
+
+		if (end == p)
+			return false;
+		if (number == pid)
+			return true;
+	}
+	return false;
+}
+
+static int look(void *ctx, pid_t other)
+{
+	const pid_t pid = *(const pid_t *)ctx;
+	char path[32], *argument = NULL;
+	bool found = false;
+	size_t size = 0;
+	FILE *f;
+
+	if (other == getpid() || other == pid || !is_named(other))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)other);
+	f = fopen(path, "re");
+	while (f && !found && getdelim(&argument, &size, 0, f) > 0)
+		found = has_number(argument, pid);
+	free(argument);
+	if (f)
+		fclose(f);
+	return found ? other : 0;
+}
+
+pid_t kx_other_kxray(pid_t pid)
+{
+	const int found = kx_each_number("/proc", look, &pid);
+
+	return found > 0 ? found : 0;
+}
+
+const char *kx_other_kxray_name(pid_t pid, char *text, size_t size)
+{
+	const pid_t other = kx_other_kxray(pid);
+
+	snprintf(text, size, other ? "another kxray (process %d)" : "another kxray", (int)other);
+	return text;
+}

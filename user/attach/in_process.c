@@ -267,6 +267,34 @@ int kx_in_process_clear_rest(pid_t pid, struct kx_err *err)
 	return 0;
 }
 
+/* The areas of all modules. One that gets none is left to uprobes; its reason is the error if none remains. */
+static int map_modules(struct kx_in_process *p, struct kx_err *err)
+{
+	struct kx_err why = { 0 };
+	int code = 0;
+
+	for (size_t i = 0; i < p->nmodules && !code; i++) {
+		struct kx_patched_module *m = &p->modules[i];
+
+		if (!m->nfunctions)
+			continue;
+		code = kx_patched_module_map(p, m, err);
+		if (code != -ESTALE && code != -EOPNOTSUPP)
+			continue;
+		kx_patched_module_remove(p, m); /* -ESTALE: the program has unloaded it meanwhile */
+		if (code == -EOPNOTSUPP) {
+			why = *err;
+			kx_patched_module_refuse(p, m, why.text);
+		}
+		code = 0;
+	}
+	if (!code)
+		code = check_any(p, err);
+	if (code == -EOPNOTSUPP && why.code)
+		*err = why;
+	return code;
+}
+
 static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *err)
 {
 	char path[32];
@@ -285,19 +313,7 @@ static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *er
 	code = map_rings(p, ring_bytes, err);
 	if (!code && p->o.follow)
 		code = kx_in_process_share_family(p, err);
-	for (size_t i = 0; i < p->nmodules && !code; i++)
-		if (p->modules[i].nfunctions) {
-			code = kx_patched_module_map(p, &p->modules[i], err);
-			if (code == -ESTALE) { /* the program has unloaded it meanwhile */
-				kx_patched_module_remove(p, &p->modules[i]);
-				code = 0;
-			} else if (code == -EOPNOTSUPP) {
-				kx_patched_module_remove(p, &p->modules[i]);
-				kx_patched_module_refuse(p, &p->modules[i], err->text);
-				code = 0;
-			}
-		}
-	return code ? code : check_any(p, err);
+	return code ? code : map_modules(p, err);
 }
 
 int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_process **out, struct kx_err *err)

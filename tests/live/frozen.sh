@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run: parallel, 12 s
+# run: parallel, 30 s
 # A process whose control group is frozen: record --in-process says so and ends, or takes its jumps out and leaves the rest to the keeper
 # until the group is thawed. Frozen and thawed all the time, threads make each borrowed call once, and are right.
 . "$(dirname "$0")/../lib.sh"

@@ -47,6 +47,21 @@ end_target "$TARGET_PID"
 end_kxray
 assert_eq "few: all calls" "$(did entries) $(did all_in_seconds) $(did never_in)" "300 0.0 0"
 
+# They are not known before a program starts that has them: what a command executes.
+mkfifo "$TMP/go"
+exec 5<>"$TMP/go"
+_new_recording
+"$KXRAY" record --follow -f 'many:many_00[0-4]*' --max-overhead 100000% --json -o "$TRACE" -- \
+	sh -c '"$0" --repeat=3 >/dev/null; :' "$TARGETS/many" <&5 >"$TMP/rec.json" 2>"$TMP/rec.err" &
+KX_PID=$!
+_pids+=("$KX_PID")
+wait_for has_text 'all probes are in' "$TMP/rec.err" || fail "joined: all are in" "$(cat "$TMP/rec.err")"
+echo g >&5
+end_kxray
+exec 5>&-
+assert_eq "joined: they went in group by group, and each call is recorded" \
+	"$(json "$TMP/rec.json" "[d[k] for k in ('entries', 'functions', 'lost', 'never_in')], d['all_in_seconds'] > 0")" "([1500, 500, 0, 0], True)"
+
 # A program that calls all of them all the time, and a budget for hardly any.
 start_target many --repeat=1000000000
 TARGET_PID=$PID

@@ -137,7 +137,7 @@ int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_mod
 			break;
 		}
 		code = add_switch(p, module, b, first, (uint32_t)i + 1, &s);
-		if (!code && p->options.starts_out)
+		if (!code && p->options.starts_out && p->sel->nfunctions > p->options.starts_out)
 			begin_out(p, s);
 		else if (!code)
 			code = kx_probes_attach_batches(p, module, &s->batches, &s->links, err);

@@ -42,7 +42,8 @@ struct kx_probes_options {
 	 */
 	bool (*is_shared)(void *ctx, const struct kx_module *m);
 	bool apart;	 /* functions have links of their own where that is possible: see probe_switches.h */
-	bool starts_out; /* ... and those are out until they are put back */
+	size_t starts_out; /* ... and those of modules that are attached once more functions than this are selected are out until they are
+			    * put back; 0: none are */
 	bool joining;	 /* processes may join: process_probes.h will be used */
 	bool exits_auto; /* return probes may be given up for instruction exits */
 	unsigned nargs; /* argument registers to capture, 0 to 6; fewer where the plan says so */

@@ -36,7 +36,7 @@ struct kx_probe_sets {
 	enum kx_exits exits;	  /* as the user wants them */
 	const struct kx_in_process *in_process; /* its functions get no uprobes; or NULL */
 	bool apart; /* functions have links of their own: see attach/probe_switches.h */
-	bool starts_out; /* ... which are out at first */
+	size_t starts_out; /* ... which are out at first where more functions than this are selected; 0: none are */
 	unsigned nargs; /* argument registers to capture */
 	const struct kx_notices *notices;
 	struct kx_exit_move_list *moves; /* gets what moves; NULL: nothing is recorded */

@@ -44,10 +44,10 @@ struct kx_recording_budget {
 	struct id_list out, back; /* of this step: probes to take out, to put back */
 };
 
-bool kx_recording_budget_lets_in(const struct recording *r)
+size_t kx_recording_budget_many(const struct recording *r)
 {
 	/* a selection by rates is within the budget */
-	return r->o->max_overhead > 0 && !r->o->select.wanted && r->sel.nfunctions > MANY;
+	return r->o->max_overhead > 0 && !r->o->select.wanted ? MANY : 0;
 }
 
 static double to_ns(const struct recording *r, uint32_t ticks)

@@ -5,14 +5,16 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/err.h"
 
 struct recording;
 struct kx_recording_budget;
 
-/* Whether probes go in group by group: there are many, and how often their functions are called is not known. */
-bool kx_recording_budget_lets_in(const struct recording *r);
+/* Where more functions than this are selected, now or later, probes go in group by group, as nobody knows how often these are
+ * called; 0: they never do. */
+size_t kx_recording_budget_many(const struct recording *r);
 /*
  * Before the gate is opened, if a budget is set and the probes are attached; else does nothing. Errors: -ENOMEM.
  */

@@ -342,7 +342,7 @@ static int attach(struct recording *r, struct kx_err *err)
 					    .follow = r->follow,
 					    .exits = r->o->select.exits,
 					    .apart = r->o->max_overhead > 0,
-					    .starts_out = kx_recording_budget_lets_in(r),
+					    .starts_out = kx_recording_budget_many(r),
 					    .in_process = r->in_process,
 					    .nargs = r->o->nargs,
 					    .notices = &r->notices,

@@ -51,6 +51,7 @@ static const char source[] =
 	"end frame_first\n" /* 4 5 2 2 5 2 1 4 1 */
 	"fn frame_then_tail\n sub $8,%rsp\n call both\n check\n je 1f\n add $8,%rsp\n jmp both\n1: add $8,%rsp\n ret\n"
 	"end frame_then_tail\n"
+	"fn frame_then_virtual\n sub $8,%rsp\n call both\n add $8,%rsp\n mov (%rdi),%rax\n jmp *16(%rax)\nend frame_then_virtual\n"
 	"fn uses_return\n sub $8,%rsp\n mov 8(%rsp),%rdi\n call both\n check\n je 1f\n call both\n jmp 1f\n nop\n"
 	"1: add $8,%rsp\n ret\nend uses_return\n"
 	"fn frame_then_ret\n sub $8,%rsp\n call both\n add $8,%rsp\n ret\nend frame_then_ret\n" /* 4 5 4 1 */
@@ -61,8 +62,8 @@ static const char source[] =
 	/* as may a part without a symbol, or one that a table leads to */
 	"fn part_elsewhere\n sub $8,%rsp\n call both\n check\n je .Lpart\n add $8,%rsp\n ret\nend part_elsewhere\n"
 	" .p2align 4\n.Lpart: call both\n add $8,%rsp\n ret\n"
-	"fn table_inside\n sub $8,%rsp\n call both\n lea 9f(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n"
-	"1: add $8,%rsp\n ret\nend table_inside\n"
+	"fn table_inside\n sub $8,%rsp\n push %rbx\n call both\n lea 9f(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n"
+	" jmp *%rax\n1: pop %rbx\n add $8,%rsp\n ret\nend table_inside\n"
 	" .section .rodata\n .balign 4\n9: .long 1b-9b,1b-9b\n .text\n"
 	"fn leaf_ret\n sub $8,%rsp\n nop\n xor %eax,%eax\n mov %rdi,(%rsp)\n add $8,%rsp\n ret\nend leaf_ret\n"
 	"fn pops_result\n push %rbx\n check\n je 1f\n nop\n nop\n jmp 1f\n nop\n1: pop %rax\n ret\nend pops_result\n"
@@ -180,7 +181,7 @@ static void test_in_place_of_return_probes(void **state)
 {
 	static const struct kx_plan_options harmless = { .returns_harmless = true };
 	static const struct kx_plan_options returns = { .exits = KX_EXITS_RETURN }, risky = { 0 };
-	static const char *const kept[] = { "frame_then_tail", "runs_on", "runs_on_at_jump", "part_elsewhere", "table_inside", "both", "saved" };
+	static const char *const kept[] = { "frame_then_tail", "frame_then_virtual", "runs_on", "runs_on_at_jump", "part_elsewhere", "table_inside", "both", "saved" };
 	struct kx_plan p;
 	uint64_t start;
 

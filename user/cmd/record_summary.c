@@ -314,6 +314,22 @@ static json_t *unknown_values_of(const struct kx_unknown_values *u)
 	return list;
 }
 
+static void add_flight(json_t *j, const struct kx_flight_options *o, const struct kx_flight_result *f)
+{
+	json_object_update_new(
+		j, json_pack("{s:i,s:i,s:i,s:I,s:I,s:s}", "dumps", (int)f->dumps,
+			     "dumps_kept", (int)f->kept, "dumps_failed",
+			     (int)f->failed, "triggers_merged",
+			     (json_int_t)f->merged, "store_bytes",
+			     (json_int_t)f->memory, "newest_dump", f->last));
+	if (o->on_dump)
+		json_object_set_new(j, "on_dump",
+				    json_pack("{s:i,s:i,s:i,s:i}", "ran", (int)f->hooks.ran, "failed",
+				      (int)f->hooks.failed, "killed",
+				      (int)f->hooks.killed, "skipped",
+				      (int)f->hooks.skipped));
+}
+
 int kx_record_summary_print_json(const struct kx_recording_options *o,
 				 const struct kx_recording_result *r, FILE *to)
 {
@@ -366,18 +382,7 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 						    "files_kept", (int)r->files_kept,
 						    "newest_file", r->newest));
 	if (j && o->flight)
-		json_object_update_new(
-			j, json_pack("{s:i,s:i,s:i,s:I,s:I,s:s}", "dumps", (int)r->flight.dumps,
-				     "dumps_kept", (int)r->flight.kept, "dumps_failed",
-				     (int)r->flight.failed, "triggers_merged",
-				     (json_int_t)r->flight.merged, "store_bytes",
-				     (json_int_t)r->flight.memory, "newest_dump", r->flight.last));
-	if (j && o->flight && o->flight->on_dump)
-		json_object_set_new(j, "on_dump",
-				    json_pack("{s:i,s:i,s:i,s:i}", "ran", (int)r->flight.hooks.ran, "failed",
-					      (int)r->flight.hooks.failed, "killed",
-					      (int)r->flight.hooks.killed, "skipped",
-					      (int)r->flight.hooks.skipped));
+		add_flight(j, o->flight, &r->flight);
 	failed = !j || json_dumpf(j, to, JSON_COMPACT) || fputc('\n', to) == EOF || fflush(to);
 
 	json_decref(j);

@@ -409,6 +409,36 @@ static void tell_start(struct recording *r)
 		       r->mechanisms, r->result->attach_seconds, &price);
 }
 
+/* *@asked: see run. */
+static int start_and_run(struct recording *r, bool *asked, struct kx_err *err)
+{
+	double start;
+	int code = 0;
+
+	r->result->started = true;
+	kx_stop_listen(false);
+	start = kx_monotonic_seconds();
+	kx_tracer_ready(r->tracer, true);
+	if (r->in_process)
+		kx_recording_in_process_open(r);
+	if (r->flight)
+		kx_flight_begin(r->flight);
+	/* every call from now on is recorded */
+	if (r->o->on_start)
+		tell_start(r);
+	if (r->launch)
+		code = kx_launch_continue(r->launch, err);
+	start_places(r);
+	if (!code && r->writer)
+		code = kx_recording_begin_rotation(r, err);
+	if (!code)
+		code = kx_recording_live_begin(r, err);
+	if (!code)
+		code = run(r, asked, err);
+	r->result->seconds = kx_monotonic_seconds() - start;
+	return code;
+}
+
 int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_result *result,
 		     struct kx_err *err)
 {
@@ -418,7 +448,6 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 			       .signal_fd = -1,
 			       .map_room = -1 };
 	bool asked = false;
-	double start;
 	int code;
 
 	memset(result, 0, sizeof(*result));
@@ -432,29 +461,8 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	if (code && !r.launch && kx_targets_ended(&r.targets))
 		code = kx_err_set(err, -ESRCH, "process %d ended before the recording began",
 				  kx_targets_ended(&r.targets));
-	if (!code) {
-		result->started = true;
-		kx_stop_listen(false);
-		start = kx_monotonic_seconds();
-		kx_tracer_ready(r.tracer, true);
-		if (r.in_process)
-			kx_recording_in_process_open(&r);
-		if (r.flight)
-			kx_flight_begin(r.flight);
-		/* every call from now on is recorded */
-		if (o->on_start)
-			tell_start(&r);
-		if (r.launch)
-			code = kx_launch_continue(r.launch, err);
-		start_places(&r);
-		if (!code && r.writer)
-			code = kx_recording_begin_rotation(&r, err);
-		if (!code)
-			code = kx_recording_live_begin(&r, err);
-		if (!code)
-			code = run(&r, &asked, err);
-		result->seconds = kx_monotonic_seconds() - start;
-	}
+	if (!code)
+		code = start_and_run(&r, &asked, err);
 	if (r.probes.user) {
 		detach(&r);
 	} else {

@@ -403,6 +403,23 @@ static int watch_linkers(struct recording *r, struct kx_err *err)
 	return !code && r->o->in_process && !r->follow ? kx_recording_late_watch(r, err) : code;
 }
 
+/* The trace and its map get their names. */
+static int keep_output(struct recording *r, struct kx_err *err)
+{
+	int code = kx_recording_keep_old(r, err);
+
+	if (!code)
+		code = kx_recording_put_map(r, r->info, err);
+	if (!code) {
+		code = kx_output_keep(&r->output, err);
+		if (code)
+			unlink(r->output.map_path);
+	}
+	if (!code)
+		kx_recording_reserve_map_room(r);
+	return code;
+}
+
 int kx_recording_prepare(struct recording *r, struct kx_err *err)
 {
 	int code = kx_signals_block(&r->old_mask, err), refused;
@@ -459,17 +476,5 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = kx_recording_in_process_install(r, err);
 	if (!code)
 		code = kx_recording_budget_begin(r, err);
-	if (code || r->flight || r->o->count)
-		return code;
-	code = kx_recording_keep_old(r, err);
-	if (!code)
-		code = kx_recording_put_map(r, r->info, err);
-	if (!code) {
-		code = kx_output_keep(&r->output, err);
-		if (code)
-			unlink(r->output.map_path);
-	}
-	if (!code)
-		kx_recording_reserve_map_room(r);
-	return code;
+	return code || r->flight || r->o->count ? code : keep_output(r, err);
 }

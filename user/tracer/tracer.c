@@ -79,6 +79,14 @@ static int check_namespace(struct kx_tracer *t, struct kx_err *err)
 			  "host's pid namespace (--pid=host)");
 }
 
+static int open_doorbell(struct kx_tracer *t, struct kx_err *err)
+{
+	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL, NULL);
+	if (t->doorbell && !ring_buffer__add(t->doorbell, bpf_map__fd(t->skel->maps.kx_process_events), on_process_event, t))
+		return 0;
+	return kx_err_set(err, -errno, "the doorbell ring cannot be mapped: %s", strerror(errno));
+}
+
 int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, struct kx_err *err)
 {
 	struct kx_tracer *t = calloc(1, sizeof(*t));
@@ -127,16 +135,8 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	}
 	if (code)
 		goto fail;
-	t->doorbell = ring_buffer__new(bpf_map__fd(t->skel->maps.kx_doorbell), on_doorbell, NULL,
-				       NULL);
-	if (!t->doorbell ||
-	    ring_buffer__add(t->doorbell, bpf_map__fd(t->skel->maps.kx_process_events),
-			     on_process_event, t)) {
-		code = kx_err_set(err, -errno, "the doorbell ring cannot be mapped: %s",
-				  strerror(errno));
-		goto fail;
-	}
-	if (o->flight)
+	code = open_doorbell(t, err);
+	if (!code && o->flight)
 		code = kx_tracer_open_triggers(t, err);
 	if (code)
 		goto fail;

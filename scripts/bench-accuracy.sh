@@ -16,7 +16,8 @@ target=$BUILD/tests/targets/self_timed
 bench_folder
 trap 'rm -rf "$TMP"' EXIT
 for ((i = 0; i < ROUNDS; i++)); do
-	"$KXRAY" record -q -o "$TMP/t.xray" -f 'cheap_*' -f 'stepped_*' -f 'parent_*' -- "$target" --start=now \
+	# by default the stepped ones would have cheap entries, and exits at their return instructions
+	"$KXRAY" record -q --exits=return -o "$TMP/t.xray" -f 'cheap_*' -f 'stepped_*' -f 'parent_*' -- "$target" --start=now \
 		>"$TMP/out" 2>"$TMP/err" || die "recording failed: $(cat "$TMP/err")"
 	tail -n 1 "$TMP/out" >"$TMP/did.json"
 	objcopy --dump-section .kxray.session="$TMP/session" "$TMP/t.xray.map" "$TMP/copy"

@@ -166,8 +166,10 @@ if [ "$STATUS" = 0 ]; then
 	assert_eq "a process that may throw: the summary's cost is that of instruction exits" "$(python3 -c 'import json, sys
 session, report, summary = (json.load(open(f)) for f in sys.argv[1:])
 costs = session["session"]["probe_costs"]
-ticks = sum(f["count"] * costs["kinds"][ord(costs["moved_exits"]["functions"][f["id"] - 1]) - ord("a")]["cost_ticks"]
-            for f in report["functions"])
+moved = costs["moved_exits"]["functions"].ljust(len(costs["functions"]))
+# the exits of some were at return instructions from the start
+kinds = [m if m.isalpha() else k for m, k in zip(moved, costs["functions"])]
+ticks = sum(f["count"] * costs["kinds"][ord(kinds[f["id"] - 1]) - ord("a")]["cost_ticks"] for f in report["functions"])
 percent = ticks / session["session"]["clock"]["tsc_hz"] / summary["seconds"] * 100
 print(abs(percent - summary["cpu_percent"]) < 0.01 or (percent, summary["cpu_percent"]))' \
 		"$TMP/session" "$TMP/report.json" "$TMP/rec.json")" True

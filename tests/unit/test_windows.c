@@ -34,6 +34,8 @@ static const char source[] =
 	"993: .8byte 990b,0,0\n .asciz \"p\"\n .asciz \"n\"\n .asciz \"\"\n994: .balign 4\n .popsection\n"
 	"fn may_fault\n push %rbx\n mov (%rdi),%eax\n mov 4(%rsp),%ecx\n add $1,%eax\n call helper\n mov (%rbx),%eax\n pop %rbx\n ret\nend may_fault\ngap\n" /* 1 2 4 3 5 2 1 1 */
 	"fn divides\n push %rbx\n mov %edi,%eax\n div %esi\n add $1,%eax\n call helper\n pop %rbx\n ret\nend divides\ngap\n" /* 1 2 2 3 5 1 1 */
+	"fn arguments\n mov %rsi,%rdi\n mov %rdx,%rsi\n xor %eax,%eax\n call helper\n ret\nend arguments\ngap\n" /* 3 3 2 5 1 */
+	"fn no_exits\n mov %rdi,%rax\n mov %rsi,%rdi\n mov %rdx,%rsi\n syscall\n jmp *%rax\nend no_exits\ngap\n" /* 3 3 3 2 2 */
 	/* refused */
 	"fn lands_second\n xor %eax,%eax\n1: add %edi,%eax\n dec %edi\n jne 1b\n ret\nend lands_second\ngap\n"
 	"fn lands_inside\n mov %edi,%eax\n add $1,%eax\n1: inc %eax\n dec %ecx\n jne 1b\n ret\nend lands_inside\ngap\n"
@@ -307,6 +309,38 @@ static void markers(void **state)
 	windows_are("marker", "2:6 e8 s24, 14:5 x14 s1234");
 }
 
+/* As the entry's window of the usual plan, for functions whose exits are refused as well; the arguments are still the caller's. */
+static void entries_alone(void **state)
+{
+	static const struct {
+		const char *name;
+		enum kx_window_refusal why;
+		unsigned start, length;
+	} all[] = {
+		{ "basic", KX_WINDOW_OK, 1, 6 },
+		{ "no_exits", KX_WINDOW_OK, 3, 6 },
+		{ "exit_landing", KX_WINDOW_OK, 2, 5 },
+		{ "arguments", KX_WINDOW_ARGUMENTS, 0, 0 },
+		{ "call_soon", KX_WINDOW_CALL, 0, 0 },
+		{ "lands_inside", KX_WINDOW_LANDING, 0, 0 },
+		{ "foreign", KX_WINDOW_FOREIGN, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		const struct kx_symbol *sym = symbol_named(&lib.syms, all[i].name);
+		struct kx_window w;
+
+		assert_int_equal(kx_windows_plan_entry(lib.planner, sym, &w), all[i].why);
+		if (all[i].why)
+			continue;
+		assert_int_equal(w.start - sym->addr, all[i].start);
+		assert_int_equal(w.length, all[i].length);
+		assert_true(w.entry);
+		assert_int_equal(w.exit, 0);
+	}
+}
+
 static void fixed_addresses(void **state)
 {
 	struct binary b;
@@ -419,6 +453,7 @@ int main(void)
 		cmocka_unit_test(parts),
 		cmocka_unit_test(pages),
 		cmocka_unit_test(markers),
+		cmocka_unit_test(entries_alone),
 		cmocka_unit_test(fixed_addresses),
 		cmocka_unit_test(refused_binaries),
 		cmocka_unit_test(restartable),

@@ -7,6 +7,7 @@
 #include "plan/landings.h"
 #include "plan/plan.h"
 #include "plan/plan_exits.h"
+#include "plan/register_use.h"
 #include "plan/restartable.h"
 #include "plan/window_exits.h"
 #include "plan/window_faults.h"
@@ -90,11 +91,20 @@ const struct kx_code *kx_window_planner_code(const struct kx_window_planner *p)
 	return p->code;
 }
 
-static enum kx_window_refusal plan_scanned(const struct kx_window_planner *p, const struct kx_function_code *f,
-					   const struct kx_stack *stack, struct kx_windows *out)
+/* A function that is decoded, and how its stack pointer moves. */
+typedef enum kx_window_refusal plan_fn(const struct kx_window_planner *p, const struct kx_function_code *f, const struct kx_stack *stack,
+				       struct kx_windows *out);
+
+static struct kx_window_ground ground_of(const struct kx_window_planner *p, const struct kx_function_code *f)
 {
-	const struct kx_window_ground ground = { .code = p->code, .landings = &p->landings, .function = f, .faults_stay = p->faults_stay,
-						 .frame = p->faults_stay && kx_window_has_frame(p->code, f->parts[0].from) };
+	return (struct kx_window_ground){ .code = p->code, .landings = &p->landings, .function = f, .faults_stay = p->faults_stay,
+					  .frame = p->faults_stay && kx_window_has_frame(p->code, f->parts[0].from) };
+}
+
+static enum kx_window_refusal plan_entry_and_exits(const struct kx_window_planner *p, const struct kx_function_code *f,
+						   const struct kx_stack *stack, struct kx_windows *out)
+{
+	const struct kx_window_ground ground = ground_of(p, f);
 	enum kx_window_refusal why = KX_WINDOW_UNPLANNED;
 	struct kx_plan exits = { 0 };
 	struct kx_jumps jumps = { 0 };
@@ -111,12 +121,46 @@ static enum kx_window_refusal plan_scanned(const struct kx_window_planner *p, co
 	return why;
 }
 
+/* Whether nothing in [from, to) changes the first three arguments: instructions that run one after the other. */
+static bool keeps_arguments(const struct kx_code *code, uint64_t from, uint64_t to)
+{
+	static const ZydisRegister arguments[] = { ZYDIS_REGISTER_RDI, ZYDIS_REGISTER_RSI, ZYDIS_REGISTER_RDX };
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	struct kx_insn insn;
+
+	for (uint64_t at = from; at < to; at += insn.z.length) {
+		if (!kx_code_decode(code, at, &insn) || !kx_insn_operands(code, &insn, operands))
+			return false;
+		for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++)
+			if (kx_writes_register(&insn.z, operands, arguments[i]))
+				return false;
+	}
+	return true;
+}
+
+static enum kx_window_refusal plan_entry(const struct kx_window_planner *p, const struct kx_function_code *f,
+					 const struct kx_stack *stack, struct kx_windows *out)
+{
+	const struct kx_window_ground ground = ground_of(p, f);
+	const struct kx_plan no_exits = { 0 };
+	enum kx_window_refusal why = KX_WINDOW_UNPLANNED;
+	struct kx_jumps jumps = { 0 };
+
+	if (!kx_jumps_classify(f, stack, p->elf, &jumps, NULL)) {
+		why = kx_window_tables_known(f, &jumps, &p->landings) ? kx_window_places(&ground, &no_exits, out) : KX_WINDOW_TABLE;
+		if (!why && !keeps_arguments(p->code, f->parts[0].from, out->items[0].start))
+			why = KX_WINDOW_ARGUMENTS;
+	}
+	kx_jumps_free(&jumps);
+	return why;
+}
+
 void kx_window_planner_keep_faults(struct kx_window_planner *p)
 {
 	p->faults_stay = true;
 }
 
-enum kx_window_refusal kx_windows_plan(struct kx_window_planner *p, const struct kx_symbol *sym, struct kx_windows *out)
+static enum kx_window_refusal plan_by(struct kx_window_planner *p, const struct kx_symbol *sym, plan_fn *scanned, struct kx_windows *out)
 {
 	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION };
 	enum kx_window_refusal why = KX_WINDOW_UNPLANNED;
@@ -137,9 +181,24 @@ enum kx_window_refusal kx_windows_plan(struct kx_window_planner *p, const struct
 		return KX_WINDOW_UNPLANNED;
 	stack = kx_stack_follow(&f, &touches);
 	if (stack)
-		why = plan_scanned(p, &f, stack, out);
+		why = scanned(p, &f, stack, out);
 	free(stack);
 	kx_function_free(&f);
+	return why;
+}
+
+enum kx_window_refusal kx_windows_plan(struct kx_window_planner *p, const struct kx_symbol *sym, struct kx_windows *out)
+{
+	return plan_by(p, sym, plan_entry_and_exits, out);
+}
+
+enum kx_window_refusal kx_windows_plan_entry(struct kx_window_planner *p, const struct kx_symbol *sym, struct kx_window *out)
+{
+	struct kx_windows windows;
+	const enum kx_window_refusal why = plan_by(p, sym, plan_entry, &windows);
+
+	if (!why)
+		*out = windows.items[0];
 	return why;
 }
 
@@ -160,6 +219,7 @@ const char *kx_window_refusal_text(enum kx_window_refusal why)
 		[KX_WINDOW_RELOCATE] = "an instruction at its beginning cannot be moved",
 		[KX_WINDOW_FAULT] = "an instruction that may fault would be moved, and the process has handlers of faults",
 		[KX_WINDOW_FRAME] = "how far its stack pointer has moved is unknown",
+		[KX_WINDOW_ARGUMENTS] = "its arguments change before a place for a jump",
 		[KX_WINDOW_EXIT_LANDING] = "a branch lands in the 5 bytes before an exit",
 		[KX_WINDOW_EXIT_CALL] = "a call ends in the 5 bytes before an exit",
 		[KX_WINDOW_EXIT_ENTRY] = "the 5 bytes before an exit are its first instruction's or another window's",

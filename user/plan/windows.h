@@ -44,6 +44,7 @@ enum kx_window_refusal {
 	KX_WINDOW_RELOCATE,	/* an instruction that cannot be moved */
 	KX_WINDOW_FAULT,	/* the same, as it may fault */
 	KX_WINDOW_FRAME,	/* how far the stack pointer has moved is unknown */
+	KX_WINDOW_ARGUMENTS,	/* kx_windows_plan_entry: they are changed before the window */
 	KX_WINDOW_EXIT_LANDING, /* the same of an exit */
 	KX_WINDOW_EXIT_CALL,
 	KX_WINDOW_EXIT_ENTRY,	/* the bytes before the exit are the first instruction or another window */
@@ -85,6 +86,12 @@ const struct kx_code *kx_window_planner_code(const struct kx_window_planner *p);
 
 /* The windows of @sym (one of @syms): one with its entry, and one for each of its exits. Several threads may plan with one planner. */
 enum kx_window_refusal kx_windows_plan(struct kx_window_planner *p, const struct kx_symbol *sym, struct kx_windows *out);
+
+/*
+ * One window that every call of @sym passes before its first three arguments (rdi, rsi, rdx) have changed; its exits do not matter. It is the
+ * one that kx_windows_plan gives the entry, as far as that needs no exit in it.
+ */
+enum kx_window_refusal kx_windows_plan_entry(struct kx_window_planner *p, const struct kx_symbol *sym, struct kx_window *out);
 
 /* A clause about the function that does not name it: "a branch lands in the 5 bytes behind its first instruction". */
 const char *kx_window_refusal_text(enum kx_window_refusal why);

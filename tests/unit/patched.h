@@ -30,6 +30,7 @@ struct patched {
 	uint8_t *code, *far;
 	kx_recorder_fn *recorder; /* the copy */
 	struct kx_jump_space *space;
+	const struct kx_guard *guard; /* of what is prepared next */
 	/* of this program */
 	struct kx_elf *elf;
 	struct kx_symbols syms;
@@ -137,6 +138,7 @@ static inline bool patched_prepare(struct patched *p, const struct kx_window *w,
 		.at = (uintptr_t)p->code,
 		.head = (uintptr_t)p->head,
 		.recorder = (uintptr_t)p->recorder,
+		.guard = p->guard,
 	};
 	struct kx_window file = *w;
 	uint8_t code[KX_TRAMPOLINE_MOST];

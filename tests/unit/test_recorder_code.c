@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <x86intrin.h>
 
@@ -36,7 +37,7 @@ static int start(void **state)
 	sched_getaffinity(0, sizeof(usual_cpus), &usual_cpus);
 	if (!patched_init(&p, 0x100000000000, FAR_AWAY, NSLOTS, NCPUS))
 		return -1;
-	has_rdpid = p.rings->use_rdpid;
+	has_rdpid = p.rings->cpu_by;
 	return 0;
 }
 
@@ -140,12 +141,12 @@ static void test_records(void **state)
 {
 	const unsigned cpu = stay_on_cpu();
 	struct kx_ring *ring = &p.views->items[cpu];
-	const uint32_t rdpid = p.rings->use_rdpid;
+	const uint32_t rdpid = p.rings->cpu_by;
 	uint64_t from, to;
 
 	(void)state;
 	for (uint32_t use = 0; use <= rdpid; use++) {
-		p.rings->use_rdpid = use;
+		p.rings->cpu_by = use;
 		from = __rdtsc();
 		p.recorder(ENTRY | 0xfffffff, 0x7ffc12345678, p.head);
 		p.recorder(EXIT | 1, 0xffffffffffff, p.head);
@@ -309,6 +310,30 @@ static void test_stale_reader(void **state)
 	assert_int_equal(p.rings->switched_off, 1);
 	assert_int_equal(p.head->magic, KX_PATCH_MAGIC);
 	assert_ptr_equal(p.head->rings, p.rings);
+}
+
+/* Nothing is read, written or counted once a thread may not read the clock; no gate changes that. */
+static void test_forbidden(void **state)
+{
+	const unsigned cpu = stay_on_cpu();
+	struct kx_ring *ring = &p.views->items[cpu];
+
+	(void)state;
+	p.rings->patience = 0;
+	p.rings->heartbeat = 0;
+	for (unsigned i = 0; i < NSLOTS; i++)
+		p.recorder(ENTRY | 1, i, p.head);
+	p.rings->cpu_by = KX_TARGET_FORBIDDEN;
+	assert_int_equal(prctl(PR_SET_TSC, PR_TSC_SIGSEGV), 0);
+	p.recorder(ENTRY | 1, 0, p.head); /* the ring is full */
+	kx_ring_take(p.views, ring);
+	kx_ring_release(ring);
+	p.recorder(EXIT | 1, 0, p.head);
+	assert_int_equal(prctl(PR_SET_TSC, PR_TSC_ENABLE), 0);
+	assert_int_equal(kx_ring_head(ring), NSLOTS);
+	assert_int_equal(ring->header->lost[KX_LOSS_RING_FULL], 0);
+	assert_null(loss_of((uint32_t)gettid()));
+	assert_int_equal(p.head->enabled, 1);
 }
 
 static void test_no_ring_and_no_room(void **state)
@@ -589,7 +614,7 @@ static void test_signal_at_each_instruction(void **state)
 		for (unsigned from = 0; from < MOST_STEPS; from++) {
 			uint32_t number;
 
-			p.rings->use_rdpid = from % 2 && has_rdpid;
+			p.rings->cpu_by = from % 2 && has_rdpid;
 			p.rings->epoch++;
 			for (unsigned k = 0; k < before[i / 2] / 2; k++)
 				record_pair(w);
@@ -653,6 +678,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stack, start, end),
 		cmocka_unit_test_setup_teardown(test_full_ring, start, end),
 		cmocka_unit_test_setup_teardown(test_stale_reader, start, end),
+		cmocka_unit_test_setup_teardown(test_forbidden, start, end),
 		cmocka_unit_test_setup_teardown(test_no_ring_and_no_room, start, end),
 		cmocka_unit_test_setup_teardown(test_signal_at_each_instruction, start, end),
 		cmocka_unit_test_setup_teardown(test_element_of_losses_is_taken, start, end),

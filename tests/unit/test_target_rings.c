@@ -53,7 +53,7 @@ static void test_init(void **state)
 	assert_int_equal(mem->ncpus, NCPUS);
 	assert_int_equal(mem->tid_offset, 0x2d0);
 	assert_int_equal(mem->patience, 1000);
-	assert_in_range(mem->use_rdpid, 0, 1);
+	assert_in_range(mem->cpu_by, 0, 1);
 	/* a writer that comes before the reader's first pass finds it alive */
 	assert_in_range(mem->heartbeat, before, __rdtsc());
 	assert_int_equal(mem->epoch, 0);

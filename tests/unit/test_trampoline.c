@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 
 #include "fast_size.h"
 #include "patched.h"
@@ -408,10 +409,103 @@ static void test_threads(void **state)
 	assert_int_equal(taken + lost, THREADS * CALLS * 2);
 }
 
+/* Calls @v with a jump to a guard, as @before says; what it leaves is as without. */
+static void call_guarded(const struct victim *v, const struct kx_jump *jump, const struct registers *before, unsigned round)
+{
+	struct registers want = *before, got = *before;
+	uint8_t bytes[KX_JUMP_SIZE];
+
+	memcpy(bytes, (void *)v->windows[0].start, sizeof(bytes));
+	call_with(v->call, &want);
+	assert_true(patched_write(v->windows[0].start, jump->bytes, KX_JUMP_SIZE));
+	call_with(v->call, &got);
+	assert_true(patched_write(v->windows[0].start, bytes, KX_JUMP_SIZE));
+	compare(&got, &want, v->name, "guarded", round);
+}
+
+/* rdi, rsi and rdx of a call */
+static void set_arguments(struct registers *r, const uint32_t *arguments, uint64_t upper)
+{
+	r->general[5] = arguments[0] | upper;
+	r->general[4] = arguments[1] | upper;
+	r->general[3] = arguments[2] | upper;
+}
+
+/* Only the calls that forbid the clock are noticed, by any upper half, and only where the head has not been wiped. */
+static void check_guard(const struct victim *v, const struct kx_jump *jump, const struct kx_guard *g)
+{
+	const uint32_t usual = p.rings->cpu_by;
+	struct registers before;
+
+	for (unsigned round = 0; round < 200; round++) {
+		const struct kx_guard_call *c = &g->calls[round % g->ncalls];
+		uint32_t arguments[KX_GUARD_ARGUMENTS] = { (uint32_t)any(), (uint32_t)any(), (uint32_t)any() };
+		const unsigned other = round / g->ncalls % (c->n + 1); /* c->n: none is */
+		const uint64_t upper = round % 2 ? any() << 32 : 0;
+
+		randomize(&before, 1);
+		memcpy(arguments, c->arguments, c->n * sizeof(arguments[0]));
+		if (other < c->n)
+			arguments[other] += 1 + (uint32_t)any() % 1000;
+		set_arguments(&before, arguments, upper);
+		p.head->rings = round % 7 ? L(p.rings) : 0;
+		call_guarded(v, jump, &before, round);
+		assert_int_equal(p.rings->cpu_by, other == c->n && round % 7 ? KX_TARGET_FORBIDDEN : usual);
+		p.rings->cpu_by = usual;
+	}
+	p.head->rings = L(p.rings);
+}
+
+static void test_guards(void **state)
+{
+	const uint64_t heads = kx_rings_heads(p.views);
+
+	(void)state;
+	for (unsigned i = 0; i < KX_GUARDS; i++)
+		for (unsigned k = 0; k < 3; k++) { /* the red zone, flags, and both */
+			struct kx_window w = victims[k].windows[0];
+			struct kx_jump jump;
+
+			w.entry = false;
+			p.guard = &kx_guards[i];
+			assert_true(patched_prepare(&p, &w, 0, &jump));
+			check_guard(&victims[k], &jump, p.guard);
+		}
+	p.guard = NULL;
+	assert_int_equal(kx_rings_heads(p.views), heads);
+}
+
+/* A function that is guarded and recorded. */
+static void test_guarded_and_recorded(void **state)
+{
+	const uint64_t heads = kx_rings_heads(p.views);
+	const uint32_t usual = p.rings->cpu_by;
+	struct registers before;
+	struct kx_jump jump;
+
+	(void)state;
+	p.guard = &kx_guards[0];
+	assert_true(patched_prepare(&p, &victims[1].windows[0], 1, &jump));
+	p.guard = NULL;
+	randomize(&before, 1);
+	set_arguments(&before, (const uint32_t[]){ PR_SET_TSC, PR_TSC_ENABLE, 0 }, 0);
+	call_guarded(&victims[1], &jump, &before, 0);
+	assert_int_equal(kx_rings_heads(p.views), heads + 1);
+	set_arguments(&before, (const uint32_t[]){ PR_SET_TSC, PR_TSC_SIGSEGV, 0 }, 0);
+	call_guarded(&victims[1], &jump, &before, 1);
+	assert_int_equal(kx_rings_heads(p.views), heads + 1);
+	assert_int_equal(p.rings->cpu_by, KX_TARGET_FORBIDDEN);
+	p.rings->cpu_by = usual;
+	for (unsigned cpu = 0; cpu < p.views->ncpus; cpu++) {
+		kx_ring_take(p.views, &p.views->items[cpu]);
+		kx_ring_release(&p.views->items[cpu]);
+	}
+}
+
 /* What cannot be done is refused, and not done wrong. */
 static void test_refusals(void **state)
 {
-	struct kx_trampoline_place place = { p.bias, L(p.code), L(p.head), L(p.recorder) };
+	struct kx_trampoline_place place = { p.bias, L(p.code), L(p.head), L(p.recorder), NULL };
 	struct kx_window w = { .start = L(calls_w) - p.bias, .length = 6, .entry = true };
 	uint8_t to[KX_TRAMPOLINE_MOST + 1];
 
@@ -446,6 +540,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_guards),
+		cmocka_unit_test(test_guarded_and_recorded),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_refusals),
 	};

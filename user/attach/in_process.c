@@ -32,29 +32,8 @@
 #endif
 /* A recorder that finds a full ring and the reader silent for so many TSC ticks (5 to 25 s) switches itself off. */
 #define PATIENCE_TICKS 25000000000ull
-#define BREAKPOINT 0xcc /* of a probe: INT3 */
 /* A reader of the rings that has not been seen for so long is gone. */
 #define OTHER_SECONDS 2.0
-
-/* Whether the windows' code in memory is the file's: a probe or a change of the program itself in a window refuses the function. */
-static bool is_unchanged(struct kx_process_code *memory, const struct kx_patched_module *m, const struct kx_windows *windows, bool *probed)
-{
-	*probed = false;
-	for (unsigned i = 0; i < windows->n; i++) {
-		const struct kx_window *w = &windows->items[i];
-		const uint8_t *file = kx_elf_code(m->m->elf, w->start, w->length);
-		uint8_t live[KX_WINDOW_MOST];
-
-		if (!file || w->length > sizeof(live) || kx_process_code_read(memory, w->start + m->bias, live, w->length) != w->length)
-			return false;
-		for (unsigned k = 0; k < w->length; k++)
-			if (live[k] != file[k]) {
-				*probed = live[k] == BREAKPOINT;
-				return false;
-			}
-	}
-	return true;
-}
 
 static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, const struct kx_function *f, struct kx_process_code *memory)
 {
@@ -67,7 +46,7 @@ static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, c
 		return 0;
 	}
 	why = kx_windows_plan(m->planner, f->sym, &planned.windows);
-	if (why || (memory && !is_unchanged(memory, m, &planned.windows, &probed))) {
+	if (why || (memory && !kx_in_process_is_unchanged(memory, m, &planned.windows, &probed))) {
 		p->nprobed += probed;
 		kx_in_process_refuse(p, f, why ? kx_window_refusal_text(why) : "its code in the process is not the file's");
 		return 0;
@@ -99,6 +78,10 @@ int kx_in_process_plan_module(struct kx_in_process *p, uint32_t module, const st
 	*m = (struct kx_patched_module){ .m = s, .now = now, .planned = true, .bias = now->load_bias, .text = now->start, .text_end = now->end };
 	if (s->provider->probe != KX_PROBE_UPROBE || !s->elf || s->provider == &kx_provider_usdt)
 		return 0;
+	if (kx_in_process_is_guarded(p, now)) {
+		refuse_module(p, module, "other functions of it have jumps already");
+		return 0;
+	}
 	code = memory ? kx_in_process_check_module(p->o.pid, now, &why) : kx_in_process_check_places(p->o.pid, now, s->elf, &why);
 	if (!code && !memory)
 		code = kx_in_process_check_code(now, s->elf, &why);
@@ -199,6 +182,8 @@ static int plan(struct kx_in_process *p, struct kx_err *err)
 		/* with --follow there are files that only other processes may map */
 		if (kx_modules_find(p->o.mods, p->o.sel->modules[i].module))
 			code = kx_in_process_plan_module(p, i, p->o.sel->modules[i].module, &memory, err);
+	if (!code)
+		kx_in_process_plan_guards(p, &memory);
 	kx_process_code_close(&memory);
 	return code ? code : check_any(p, err);
 }
@@ -276,7 +261,7 @@ static int map_modules(struct kx_in_process *p, struct kx_err *err)
 	for (size_t i = 0; i < p->nmodules && !code; i++) {
 		struct kx_patched_module *m = &p->modules[i];
 
-		if (!m->nfunctions)
+		if (!m->nwindows)
 			continue;
 		code = kx_patched_module_map(p, m, err);
 		if (code != -ESTALE && code != -EOPNOTSUPP)
@@ -285,6 +270,9 @@ static int map_modules(struct kx_in_process *p, struct kx_err *err)
 		if (code == -EOPNOTSUPP) {
 			why = *err;
 			kx_patched_module_refuse(p, m, why.text);
+			for (size_t g = 0; g < KX_GUARDS; g++)
+				if (m->guards[g].length)
+					kx_in_process_note_unguarded(p, kx_guards[g].function, why.text);
 		}
 		code = 0;
 	}
@@ -313,7 +301,15 @@ static int begin(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *er
 	code = map_rings(p, ring_bytes, err);
 	if (!code && p->o.follow)
 		code = kx_in_process_share_family(p, err);
+	if (!code)
+		kx_in_process_map_guards(p);
 	return code ? code : map_modules(p, err);
+}
+
+/* @err has a clause about why. */
+static int refuse_process(pid_t pid, struct kx_err *err)
+{
+	return kx_err_prefix(err, "process %d cannot be recorded in process (leave out --in-process)", pid);
 }
 
 int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_process **out, struct kx_err *err)
@@ -322,7 +318,7 @@ int kx_in_process_new(const struct kx_in_process_options *o, struct kx_in_proces
 	int code = kx_in_process_check(o->pid, o->mods, err);
 
 	if (code == -EOPNOTSUPP)
-		return kx_err_prefix(err, "process %d cannot be recorded in process (leave out --in-process)", o->pid);
+		return refuse_process(o->pid, err);
 	if (code)
 		return code;
 	p = calloc(1, sizeof(*p));
@@ -349,10 +345,31 @@ bool kx_in_process_has(const struct kx_in_process *p, uint32_t id)
 	return id < p->has_room && p->has[id - 1];
 }
 
+/* What it has loaded since it was looked at, and before there were guards, may have forbidden the clock already. */
+static int check_again(const struct kx_in_process *p, struct kx_err *err)
+{
+	struct kx_modules now;
+	bool any = false;
+	int code = kx_modules_of_process(p->o.pid, &now, err);
+
+	if (code)
+		return code;
+	for (size_t i = 0; i < now.count && !any; i++)
+		any = !kx_modules_find(p->o.mods, &now.items[i]);
+	code = any ? kx_in_process_check_loaded(p->o.pid, &now, err) : 0;
+	kx_modules_free(&now);
+	return code == -EOPNOTSUPP ? refuse_process(p->o.pid, err) : code;
+}
+
 int kx_in_process_install(struct kx_in_process *p, struct kx_err *err)
 {
-	int code = kx_patched_modules_install(p, p->modules, p->nmodules, err);
+	int code;
 
+	/* first: nothing is recorded before */
+	kx_in_process_install_guards(p);
+	code = check_again(p, err);
+	if (!code)
+		code = kx_patched_modules_install(p, p->modules, p->nmodules, err);
 	p->counts.functions = p->nhas;
 	return code;
 }
@@ -366,6 +383,11 @@ int kx_in_process_enable(struct kx_in_process *p, bool enabled)
 		if (p->modules[i].area.table)
 			code = kx_patch_enable(&p->modules[i].area, enabled);
 	return code;
+}
+
+bool kx_in_process_is_forbidden(const struct kx_in_process *p)
+{
+	return __atomic_load_n(&p->memory->cpu_by, __ATOMIC_RELAXED) == KX_TARGET_FORBIDDEN;
 }
 
 struct kx_rings *kx_in_process_rings(struct kx_in_process *p)
@@ -385,7 +407,7 @@ void kx_in_process_get_counts(const struct kx_in_process *p, struct kx_in_proces
 
 static bool any_table(const struct kx_in_process *p)
 {
-	if (p->nleaving)
+	if (p->nleaving || p->guarded.module.area.table)
 		return true;
 	for (size_t i = 0; i < p->nmodules; i++)
 		if (p->modules[i].area.table)
@@ -422,6 +444,7 @@ int kx_in_process_remove(struct kx_in_process *p, struct kx_patch_removal *out, 
 		/* another may map something there: nothing is written into it any more */
 		for (size_t i = 0; i < p->nmodules; i++)
 			kx_patched_module_forget(&p->modules[i]);
+		kx_patched_module_forget(&p->guarded.module);
 		p->rings_at = 0;
 	}
 	return code == -ESRCH ? 0 : code;
@@ -436,6 +459,7 @@ void kx_in_process_free(struct kx_in_process *p)
 		munmap(p->memory, p->rings_size);
 	for (size_t i = 0; i < p->nmodules; i++)
 		kx_patched_module_free(&p->modules[i]);
+	kx_in_process_free_guards(p);
 	if (p->mem >= 0)
 		close(p->mem);
 	free(p->modules);

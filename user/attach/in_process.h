@@ -55,7 +55,11 @@ int kx_in_process_clear_rest(pid_t pid, struct kx_err *err);
 int kx_in_process_new(const struct kx_in_process_options *options, struct kx_in_process **out, struct kx_err *err);
 /* Whether function @id (of the selection) is recorded in process: it gets no uprobe. */
 bool kx_in_process_has(const struct kx_in_process *p, uint32_t id);
-/* Makes the texts writable and writes the jumps; the uprobes of other functions must be in before. Functions that had to be left out are reported as refused, and are not recorded. */
+/*
+ * Makes the texts writable and writes the jumps; the uprobes of other functions must be in before. Functions that had to be left out are reported as
+ * refused, and are not recorded. Errors: those of kx_patch_make_writable and kx_patch_install; -EOPNOTSUPP: what the process has loaded since it was
+ * looked at makes jumps dangerous.
+ */
 int kx_in_process_install(struct kx_in_process *p, struct kx_err *err);
 
 /*
@@ -77,6 +81,13 @@ void kx_in_process_install_late(struct kx_in_process *p);
 
 /* Opens or closes the gate. */
 int kx_in_process_enable(struct kx_in_process *p, bool enabled);
+/*
+ * Whether the program has forbidden a thread to read the time stamp counter, by a function that is guarded (tsc_guard.h): nothing is recorded in
+ * process since, whatever the gate.
+ */
+bool kx_in_process_is_forbidden(const struct kx_in_process *p);
+/* A clause about what of that is not guarded; NULL: nothing. Known after kx_in_process_install; borrowed. */
+const char *kx_in_process_unguarded(const struct kx_in_process *p);
 /* The rings, for the collector; borrowed. */
 struct kx_rings *kx_in_process_rings(struct kx_in_process *p);
 struct kx_target_rings *kx_in_process_memory(struct kx_in_process *p);

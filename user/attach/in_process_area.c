@@ -27,6 +27,7 @@
 /* How long a thread that can make system calls is waited for. */
 #define CALLS_WAIT_MS 2000
 #define MAP_TRIES 3
+#define BREAKPOINT 0xcc /* of a probe: INT3 */
 #define ALIGN_UP(n, to) (((n) + (to) - 1) & ~((to) - 1))
 
 void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, const char *reason)
@@ -44,6 +45,32 @@ void kx_patched_module_refuse(struct kx_in_process *p, const struct kx_patched_m
 	for (size_t i = 0; i < m->nfunctions; i++)
 		if (p->has[m->functions[i].id - 1])
 			kx_in_process_refuse(p, &p->o.sel->functions[m->functions[i].id - 1], reason);
+}
+
+void kx_in_process_note_unguarded(struct kx_in_process *p, const char *function, const char *why)
+{
+	if (!*p->guarded.why)
+		snprintf(p->guarded.why, sizeof(p->guarded.why), "%s: %.200s", function, why);
+}
+
+bool kx_in_process_is_unchanged(struct kx_process_code *memory, const struct kx_patched_module *m, const struct kx_windows *windows,
+				bool *probed)
+{
+	*probed = false;
+	for (unsigned i = 0; i < windows->n; i++) {
+		const struct kx_window *w = &windows->items[i];
+		const uint8_t *file = kx_elf_code(m->m->elf, w->start, w->length);
+		uint8_t live[KX_WINDOW_MOST];
+
+		if (!file || w->length > sizeof(live) || kx_process_code_read(memory, w->start + m->bias, live, w->length) != w->length)
+			return false;
+		for (unsigned k = 0; k < w->length; k++)
+			if (live[k] != file[k]) {
+				*probed = live[k] == BREAKPOINT;
+				return false;
+			}
+	}
+	return true;
 }
 
 void *kx_in_process_share(pid_t pid, uint64_t at, size_t size, struct kx_err *err)
@@ -89,6 +116,19 @@ static size_t open_calls(uint64_t at, size_t size, struct kx_remote_call *out)
 	return 2;
 }
 
+/*
+ * Modules near each other need the same far room: guards, which are in each process, take none if no instruction begins at the last byte of their
+ * jumps.
+ */
+static bool needs_far(const struct kx_patched_module *m)
+{
+	bool needs = !m->only_guards;
+
+	for (size_t g = 0; g < KX_GUARDS; g++)
+		needs |= m->guards[g].length && m->guards[g].starts >> (KX_JUMP_SIZE - 1);
+	return needs;
+}
+
 /* The head page lies before the code. */
 static int find_room(const struct kx_in_process *p, const struct kx_patched_module *m, struct room *r, struct kx_err *err)
 {
@@ -103,7 +143,7 @@ static int find_room(const struct kx_in_process *p, const struct kx_patched_modu
 		return kx_err_set(err, -EOPNOTSUPP, "no room in the process within reach of the code of %s", m->m->module->name);
 	r->code = r->head + PAGE;
 	r->far = r->far_size = 0;
-	if (m->text < KX_FAR_FROM + PAGE || !kx_room_is_free(p->o.pid, far, far_end - far) ||
+	if (!needs_far(m) || m->text < KX_FAR_FROM + PAGE || !kx_room_is_free(p->o.pid, far, far_end - far) ||
 	    (far < r->code + r->code_size && far_end > r->head))
 		return 0;
 	r->far = far;
@@ -207,6 +247,27 @@ struct texts {
 	bool is_there; /* where it was seen before */
 };
 
+/* No more of it than the pages of @windows, as far as it has them. */
+static void narrow(struct kx_patch_table *layout, const struct kx_window *windows, uint64_t bias)
+{
+	struct kx_patch_text pages[KX_GUARDS];
+	size_t n = 0;
+
+	for (size_t g = 0; g < KX_GUARDS; g++) {
+		const uint64_t page = (windows[g].start + bias) & ~(PAGE - 1);
+
+		for (size_t i = 0; i < layout->ntexts && windows[g].length; i++) {
+			const struct kx_patch_text *t = &layout->texts[i];
+
+			if (page >= t->from && page < t->to && !(n && pages[n - 1].from == page))
+				pages[n++] = (struct kx_patch_text){ page, page + PAGE, t->device, t->inode, t->offset + (page - t->from) };
+		}
+	}
+	memset(layout->texts, 0, sizeof(layout->texts));
+	memcpy(layout->texts, pages, n * sizeof(pages[0]));
+	layout->ntexts = n;
+}
+
 static int add_text(void *ctx, const struct kx_mapping *map)
 {
 	struct texts *t = ctx;
@@ -234,6 +295,8 @@ static int begin_layout(struct kx_in_process *p, struct kx_patched_module *m, st
 	code = kx_mappings_each(p->o.pid, add_text, &texts);
 	if (code || !texts.is_there)
 		return kx_err_set(err, code ? code : -ESTALE, "the code of %s is no longer mapped", m->m->module->name);
+	if (m->only_guards)
+		narrow(m->layout, m->guards, m->bias);
 	m->area = (struct kx_patch_area){ .pid = p->o.pid, .mem = p->mem, .texts = m->layout->texts, .ntexts = m->layout->ntexts };
 	return 0;
 }
@@ -276,12 +339,22 @@ struct made_site {
 	uint8_t length;
 };
 
+/* The guard of a window; NULL: it has none. */
+static const struct kx_guard *guard_of(const struct kx_patched_module *m, const struct kx_window *w)
+{
+	for (size_t g = 0; g < KX_GUARDS; g++)
+		if (m->guards[g].length && m->guards[g].start == w->start)
+			return &kx_guards[g];
+	return NULL;
+}
+
 /* The trampoline and the stubs of one window; false if there is no room for them. */
 static bool make_site(struct kx_patched_module *m, uint32_t id, const struct kx_window *w, uint64_t recorder,
 		      struct made_site *out)
 {
 	const struct kx_code *code = kx_window_planner_code(m->planner);
-	struct kx_trampoline_place place = { .bias = m->bias, .head = m->layout->head, .recorder = recorder, .at = m->layout->code };
+	struct kx_trampoline_place place = { .bias = m->bias, .head = m->layout->head, .recorder = recorder, .at = m->layout->code,
+					     .guard = guard_of(m, w) };
 	uint8_t bytes[KX_TRAMPOLINE_MOST];
 	struct kx_jump jump;
 	const uint8_t *old = kx_elf_code(m->m->elf, w->start, KX_JUMP_SIZE);
@@ -308,6 +381,27 @@ static int by_address(const void *a, const void *b)
 	const struct made_site *x = a, *y = b;
 
 	return x->site.at < y->site.at ? -1 : x->site.at > y->site.at;
+}
+
+static bool is_made(const struct made_site *made, size_t n, uint64_t at)
+{
+	for (size_t i = 0; i < n; i++)
+		if (made[i].site.at == at)
+			return true;
+	return false;
+}
+
+/* Those of functions that are not recorded. Returns how many sites there are then. */
+static size_t make_guards(struct kx_patched_module *m, uint64_t recorder, struct made_site *made, size_t n)
+{
+	for (size_t g = 0; g < KX_GUARDS; g++) {
+		struct kx_window w = m->guards[g];
+
+		w.entry = false;
+		if (w.length && !is_made(made, n, w.start + m->bias))
+			n += make_site(m, 0, &w, recorder, &made[n]);
+	}
+	return n;
 }
 
 /* Trampolines of all functions; the table has the sites afterwards, in order of address. */
@@ -338,6 +432,7 @@ static int make_sites(struct kx_in_process *p, struct kx_patched_module *m, uint
 			kx_in_process_refuse(p, function, "no room for its trampolines within reach");
 		}
 	}
+	n = make_guards(m, recorder, made, n);
 	qsort(made, n, sizeof(*made), by_address);
 	for (size_t i = 0; i < n; i++) {
 		m->area.table->sites[i] = made[i].site;

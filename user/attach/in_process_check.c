@@ -55,18 +55,24 @@ static bool has_variable(pid_t pid, const char *name)
 	return found;
 }
 
-static int check_c_library(const struct kx_modules *mods, struct kx_err *err)
+const struct kx_module *kx_in_process_c_library(const struct kx_modules *mods)
 {
 	static const char *const glibc[] = { "libc.so.6", "libc-2.*" };
-	static const char *const musl[] = { "ld-musl-*", "libc.musl-*" };
-	bool has_glibc = false;
 
-	for (size_t i = 0; i < mods->count; i++) {
+	for (size_t i = 0; i < mods->count; i++)
+		if (kx_globs_match(glibc, COUNT(glibc), mods->items[i].name))
+			return &mods->items[i];
+	return NULL;
+}
+
+static int check_c_library(const struct kx_modules *mods, struct kx_err *err)
+{
+	static const char *const musl[] = { "ld-musl-*", "libc.musl-*" };
+
+	for (size_t i = 0; i < mods->count; i++)
 		if (kx_globs_match(musl, COUNT(musl), mods->items[i].name))
 			return refuse(err, "its C library is musl, not glibc");
-		has_glibc |= kx_globs_match(glibc, COUNT(glibc), mods->items[i].name);
-	}
-	return has_glibc ? 0 : refuse(err, "it is linked statically, or its C library is not glibc");
+	return kx_in_process_c_library(mods) ? 0 : refuse(err, "it is linked statically, or its C library is not glibc");
 }
 
 #define READ_IMPLIES_EXEC 0x0400000 /* sys/personality.h */

@@ -48,6 +48,9 @@ int kx_in_process_check_places(pid_t pid, const struct kx_module *m, const struc
 /* The same without a look at the process: what the module's code may do, wherever it is mapped. */
 int kx_in_process_check_code(const struct kx_module *m, struct kx_elf *elf, struct kx_err *err);
 
+/* The process's glibc; NULL if there is none. Borrowed. */
+const struct kx_module *kx_in_process_c_library(const struct kx_modules *mods);
+
 /* Offset of the thread's id from the thread pointer, the same for all threads of @pid; -EOPNOTSUPP if there is none. */
 int kx_in_process_tid_offset(pid_t pid, uint32_t *out, struct kx_err *err);
 

@@ -7,7 +7,7 @@
 
 #include "attach/in_process_internal.h"
 
-/* Functions in which a thread stays get no jump at all: marks all their sites. Returns whether there are new ones. */
+/* Functions in which a thread stays get no jump at all: marks all their sites. Returns whether there are new ones. Guards have one site each. */
 static bool leave_out(struct kx_in_process *p, const struct kx_patched_module *m, bool *left_out)
 {
 	bool more = false;
@@ -15,13 +15,14 @@ static bool leave_out(struct kx_in_process *p, const struct kx_patched_module *m
 	for (size_t i = 0; i < m->nsites; i++) {
 		const uint32_t id = m->site_ids[i];
 
-		if (left_out[i] && p->has[id - 1]) {
+		if (id && left_out[i] && p->has[id - 1]) {
 			kx_in_process_refuse(p, &p->o.sel->functions[id - 1], "a thread stays where a jump would be; its calls are not recorded");
 			more = true;
 		}
 	}
 	for (size_t i = 0; i < m->nsites; i++)
-		left_out[i] = !p->has[m->site_ids[i] - 1];
+		if (m->site_ids[i])
+			left_out[i] = !p->has[m->site_ids[i] - 1];
 	return more;
 }
 
@@ -100,15 +101,30 @@ static int write_jumps(struct kx_in_process *p, struct kx_patched_module *module
 	return code;
 }
 
+/* The jumps of a module that may have guards were written, but for those of @left_out; NULL: none. */
+static void note_guards(struct kx_in_process *p, const struct kx_patched_module *m, const bool *left_out)
+{
+	for (size_t g = 0; g < KX_GUARDS; g++) {
+		bool there = false;
+
+		for (size_t i = 0; i < m->nsites && m->guards[g].length; i++)
+			there |= m->area.table->sites[i].at == m->guards[g].start + m->bias && left_out && !left_out[i];
+		if (m->guards[g].length && !there)
+			kx_in_process_note_unguarded(p, kx_guards[g].function, "a thread or another tool is where its jump would be");
+	}
+}
+
 /* All is written. What the program has unloaded meanwhile leaves no trace. */
 static void end_module(struct kx_in_process *p, struct kx_patched_module *m, const struct kx_patch_job *job)
 {
 	if (job->gone) {
+		note_guards(p, m, NULL);
 		kx_patched_module_remove(p, m);
 		return;
 	}
 	for (size_t k = 0; k < job->nsites && !m->counted; k++)
-		p->counts.sites += !job->left_out[k];
+		p->counts.sites += m->site_ids[k] && !job->left_out[k];
+	note_guards(p, m, job->left_out);
 	m->installed = m->area.table;
 	m->counted |= m->installed;
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Shared by in_process.c (which functions, life), in_process_late.c (modules that come and go) and in_process_area.c (one module's area); private to them. */
+/*
+ * Shared by in_process.c (which functions, life), in_process_late.c (modules that come and go), in_process_guard.c (guards of the C library's
+ * functions) and in_process_area.c (one module's area); private to them.
+ */
 #ifndef KX_IN_PROCESS_INTERNAL_H
 #define KX_IN_PROCESS_INTERNAL_H
 
 #include "attach/in_process.h"
 #include "attach/jump_space.h"
+#include "attach/tsc_guard.h"
 #include "binary/process_code.h"
 #include "plan/windows.h"
 #include "tracer/patch_area.h"
@@ -31,13 +35,24 @@ struct kx_patched_module {
 	struct kx_patched_function *functions;
 	size_t nfunctions, room;
 	size_t nwindows;
+	struct kx_window guards[KX_GUARDS]; /* of kx_guards; .length 0: not in this module, or not possible */
+	bool only_guards; /* then no more of its code is made writable than their pages */
 	struct kx_patch_area area; /* .table NULL: not mapped. The process can change what is in it: nothing is read back */
 	struct kx_patch_table *layout; /* what the table begins with; owned */
 	size_t nsites;
 	size_t code_size, far_size; /* of area.code and area.far */
 	struct kx_jump_space *space;
-	uint32_t *site_ids; /* by site: the function's id */
+	uint32_t *site_ids; /* by site: the function's id; 0: only a guard */
 	uint8_t *site_lengths; /* by site: bytes of the window */
+};
+
+/* Where the guards are. */
+struct kx_guarded {
+	/* The C library, unless the selection has it */
+	struct kx_module file;		 /* no path */
+	struct kx_select_module library; /* owned */
+	struct kx_patched_module module;
+	char why[256];			 /* a clause: what is not guarded; "" */
 };
 
 struct kx_in_process {
@@ -50,6 +65,7 @@ struct kx_in_process {
 	size_t has_room;
 	struct kx_patched_module *modules; /* as many as the selection has, in its order */
 	size_t nmodules;
+	struct kx_guarded guarded;
 	bool enabled;
 	uint64_t *leaving; /* code areas of unloaded modules that are still mapped */
 	size_t nleaving, leaving_room;
@@ -76,6 +92,14 @@ int kx_patched_modules_install(struct kx_in_process *p, struct kx_patched_module
 void kx_patched_module_remove(struct kx_in_process *p, struct kx_patched_module *m);
 /* Removes the code area at @code; false: it stays, for now. */
 bool kx_in_process_remove_area(struct kx_in_process *p, uint64_t code);
+/*
+ * Whether the windows' code in memory is the file's: a probe or a change of the program itself in a window refuses the function. *@probed: what
+ * differs first is a breakpoint.
+ */
+bool kx_in_process_is_unchanged(struct kx_process_code *memory, const struct kx_patched_module *m, const struct kx_windows *windows,
+				bool *probed);
+/* For kx_in_process_unguarded: the first of them is said. */
+void kx_in_process_note_unguarded(struct kx_in_process *p, const char *function, const char *why);
 /* Forgets its area; the process keeps what it has. */
 void kx_patched_module_forget(struct kx_patched_module *m);
 void kx_patched_module_free(struct kx_patched_module *m);
@@ -96,6 +120,16 @@ int kx_in_process_make_room(struct kx_in_process *p, struct kx_err *err);
  */
 int kx_in_process_plan_module(struct kx_in_process *p, uint32_t module, const struct kx_module *now,
 			      struct kx_process_code *memory, struct kx_err *err);
+
+/* in_process_guard.c. What cannot be guarded is no error: kx_in_process_unguarded says it. */
+/* After the functions were planned. */
+void kx_in_process_plan_guards(struct kx_in_process *p, struct kx_process_code *memory);
+/* Once the rings are there: the area of the C library, if it has nothing but guards; and its jumps. */
+void kx_in_process_map_guards(struct kx_in_process *p);
+void kx_in_process_install_guards(struct kx_in_process *p);
+/* Whether a module of the selection is the library whose functions have guards and nothing else. */
+bool kx_in_process_is_guarded(const struct kx_in_process *p, const struct kx_module *m);
+void kx_in_process_free_guards(struct kx_in_process *p);
 
 /* Sets p->handles_faults. Errors: those of kx_process_state_read. */
 int kx_in_process_look_for_handlers(struct kx_in_process *p, struct kx_err *err);

@@ -42,11 +42,11 @@ inlined uint64_t read_tsc(void)
 
 /* Linux keeps the CPU's number in the low 12 bits of TSC_AUX (arch/x86/include/asm/segment.h,
  * VDSO_CPUNODE_BITS). */
-inlined uint32_t current_cpu(uint32_t use_rdpid)
+inlined uint32_t current_cpu(uint32_t cpu_by)
 {
 	uint64_t aux;
 
-	if (likely(use_rdpid))
+	if (likely(cpu_by == KX_TARGET_RDPID))
 		asm volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8"
 			     : "=a"(aux)); /* rdpid %rax, which old assemblers do not know */
 	else
@@ -182,10 +182,16 @@ RECORDER __attribute__((noinline, cold)) static void record_rarely(uint32_t what
 								   struct kx_patch_head *head)
 {
 	struct kx_target_rings *rings = (struct kx_target_rings *)head->rings;
-	const uint32_t cpu = current_cpu(rings->use_rdpid);
-	struct kx_ring_header *ring = cpu < rings->ncpus ? KX_TARGET_RING_AT(rings, cpu) : NULL;
-	const uint64_t position = ring ? take_slot(ring, rings->nslots) : FULL;
+	const uint32_t cpu_by = rings->cpu_by;
+	struct kx_ring_header *ring;
+	uint64_t position;
+	uint32_t cpu;
 
+	if (unlikely(cpu_by >= KX_TARGET_FORBIDDEN))
+		return;
+	cpu = current_cpu(cpu_by);
+	ring = cpu < rings->ncpus ? KX_TARGET_RING_AT(rings, cpu) : NULL;
+	position = ring ? take_slot(ring, rings->nslots) : FULL;
 	if (position == FULL)
 		lose(rings, ring, what, cpu, head);
 	else
@@ -199,8 +205,14 @@ RECORDER __attribute__((noinline, cold)) static void record_rarely(uint32_t what
 RECORDER static void record(uint32_t what, uint64_t sp, struct kx_patch_head *head)
 {
 	struct kx_target_rings *rings = (struct kx_target_rings *)head->rings;
-	const uint32_t cpu = current_cpu(rings->use_rdpid);
+	const uint32_t cpu_by = rings->cpu_by;
+	uint32_t cpu;
 
+	/* the guard (attach/tsc_guard.h) has run before the system call: a thread that has this behind
+	 * it reads the clock in time, unless it is interrupted by a handler that forbids it */
+	if (unlikely(cpu_by >= KX_TARGET_FORBIDDEN))
+		return;
+	cpu = current_cpu(cpu_by);
 	if (likely(cpu < rings->ncpus)) {
 		struct kx_ring_header *ring = KX_TARGET_RING_AT(rings, cpu);
 		__u64 position = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);

@@ -7,6 +7,7 @@
 #include "attach/recorder_code.h"
 #include "bpf/wire.h"
 #include "plan/relocate.h"
+#include "tracer/target_rings.h"
 
 /* What a function may use below its stack pointer (System V ABI, AMD64, 3.2.2). */
 #define RED_ZONE   128
@@ -110,6 +111,28 @@ static void load_to_ecx(struct emitter *e, uint64_t address)
 	put_displacement(e, address, 0);
 }
 
+/* mov @address(%rip), %rcx */
+static void load_to_rcx(struct emitter *e, uint64_t address)
+{
+	PUT(e, 0x48, 0x8b, 0x0d);
+	put_displacement(e, address, 0);
+}
+
+/* movl $@value, @offset(%rcx) */
+static void store_at_rcx(struct emitter *e, uint32_t offset, uint32_t value)
+{
+	PUT(e, 0xc7, 0x81);
+	put32(e, offset);
+	put32(e, value);
+}
+
+/* lea -@value(@r), %ecx: 0 if the register's lower half is @value. */
+static void subtract_to_ecx(struct emitter *e, enum reg r, uint32_t value)
+{
+	PUT(e, 0x8d, (uint8_t)(0x88 | r));
+	put32(e, -value);
+}
+
 static void call(struct emitter *e, uint64_t target)
 {
 	PUT(e, 0xe8);
@@ -154,6 +177,13 @@ static void land_short(struct emitter *e, unsigned from)
 	e->failed |= distance > INT8_MAX;
 	if (!e->failed)
 		e->to[from - 1] = (uint8_t)distance;
+}
+
+/* jmp, to where land_short() gets the result. */
+static unsigned jump_short(struct emitter *e)
+{
+	PUT(e, 0xeb, 0);
+	return e->n;
 }
 
 /* lahf; seto %al; push %rax: without the cost of popf. */
@@ -211,6 +241,39 @@ static void record_with_flags(struct emitter *e, const struct kx_trampoline_plac
 	pop(e, RAX);
 	land_short(e, off);
 	pop(e, RCX);
+}
+
+/* If the arguments are those of @c: no thread records any more. Uses rcx, and no flags. */
+static void forbid_if(struct emitter *e, const struct kx_guard_call *c, const struct kx_trampoline_place *p)
+{
+	static const enum reg registers[KX_GUARD_ARGUMENTS] = { RDI, RSI, RDX };
+	unsigned others[KX_GUARD_ARGUMENTS], child;
+
+	for (unsigned i = 0; i < c->n; i++) {
+		unsigned same;
+
+		subtract_to_ecx(e, registers[i], c->arguments[i]);
+		same = jump_if_rcx_is_zero(e);
+		others[i] = jump_short(e);
+		land_short(e, same);
+	}
+	load_to_rcx(e, p->head + offsetof(struct kx_patch_head, rings));
+	/* a forked child whose head was wiped: the rings are its parent's */
+	child = jump_if_rcx_is_zero(e);
+	store_at_rcx(e, offsetof(struct kx_target_rings, cpu_by), KX_TARGET_FORBIDDEN);
+	land_short(e, child);
+	for (unsigned i = 0; i < c->n; i++)
+		land_short(e, others[i]);
+}
+
+static void guard(struct emitter *e, const struct kx_trampoline_place *p)
+{
+	move_stack(e, -RED_ZONE);
+	push(e, RCX);
+	for (unsigned i = 0; i < p->guard->ncalls; i++)
+		forbid_if(e, &p->guard->calls[i], p);
+	pop(e, RCX);
+	move_stack(e, RED_ZONE);
 }
 
 static void record_entry(struct emitter *e, const struct kx_window *w,
@@ -286,6 +349,8 @@ unsigned kx_trampoline_make(const struct kx_code *code, const struct kx_window *
 	uint64_t at = w->start;
 	bool ended = false;
 
+	if (p->guard)
+		guard(&e, p);
 	if (w->entry)
 		record_entry(&e, w, p, func);
 	while (at < end && !ended) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The code that a jump leads to: records, runs the window's own instructions, goes back. */
+/* The code that a jump leads to: guards or records, runs the window's own instructions, goes back. */
 #ifndef KX_TRAMPOLINE_H
 #define KX_TRAMPOLINE_H
 
 #include <stdint.h>
 
+#include "attach/tsc_guard.h"
 #include "plan/decode.h"
 #include "plan/windows.h"
 
@@ -15,6 +16,9 @@ struct kx_trampoline_place {
 	uint64_t at;	   /* of the trampoline in the target */
 	uint64_t head;	   /* of struct kx_patch_head, within 2 GiB */
 	uint64_t recorder; /* of kx_recorder_fn, within 2 GiB */
+	/* NULL, or what guards the function: all of its calls pass the window with their
+	 * first arguments still in rdi, rsi and rdx */
+	const struct kx_guard *guard;
 };
 
 /*

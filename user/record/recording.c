@@ -81,6 +81,8 @@ static int check_processes(struct recording *r, struct kx_err *err)
 	char why[512];
 	int code;
 
+	if (r->in_process)
+		kx_recording_in_process_poll(r);
 	if (r->in_process && r->follow)
 		kx_recording_children_poll(r);
 	if (r->follow)

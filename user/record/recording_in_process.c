@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "record/recording_in_process.h"
 
+#include "base/monotonic.h"
 #include "doctor/in_process_cost.h"
 #include "record/reader_priority.h"
 #include "record/recording_internal.h"
@@ -101,6 +102,11 @@ int kx_recording_in_process_install(struct recording *r, struct kx_err *err)
 		kx_notice(&r->notices,
 			  "there is no process that takes the jumps out if kxray is killed: after a SIGKILL, 'kxray detach -p %d' does",
 			  r->targets.pids[0]);
+	if (kx_in_process_unguarded(r->in_process))
+		kx_notice(&r->notices,
+			  "a library that process %d loads later and that forbids the time stamp counter (PR_SET_TSC) would end the process, as "
+			  "the C library's functions for that cannot be guarded (%s)",
+			  r->targets.pids[0], kx_in_process_unguarded(r->in_process));
 	snprintf(r->mechanisms, sizeof(r->mechanisms), kx_probe_sets_functions(&r->probes) ? "in process, %s" : "in process",
 		 kx_mechanism_name(kx_tracer_prog_mechanism(r->tracer, KX_PROG_RETURN)));
 	return 0;
@@ -111,6 +117,7 @@ void kx_recording_in_process_open(struct recording *r)
 	/* without them the reader looks at the rings at a pace of its own */
 	kx_sources_attach(r->tracer, KX_SOURCE_TICKS, NULL);
 	r->priority_raised = kx_reader_priority_raise();
+	r->in_process_since = kx_monotonic_seconds();
 	if (kx_in_process_enable(r->in_process, true))
 		kx_notice(&r->notices, "calls are not recorded in process: process %d has ended", r->targets.pids[0]);
 }
@@ -136,6 +143,33 @@ static void take_out(struct recording *r)
 			  pid, removal.why, pid);
 }
 
+/* Once. The time is when it was noticed. */
+static void say_forbidden(struct recording *r)
+{
+	const double since = r->in_process_since > 0 ? kx_monotonic_seconds() - r->in_process_since : 0;
+
+	if (r->forbidden || !kx_in_process_is_forbidden(r->in_process))
+		return;
+	r->forbidden = true;
+	kx_notice(&r->notices,
+		  "recording in process ended %.1f s after it began: the program has forbidden a thread to read the time stamp counter (PR_SET_TSC, or "
+		  "strict seccomp); later calls are neither recorded nor counted as lost",
+		  since);
+}
+
+void kx_recording_in_process_poll(struct recording *r)
+{
+	if (r->forbidden || !kx_in_process_is_forbidden(r->in_process))
+		return;
+	if (!r->follow) {
+		kx_recording_in_process_end(r);
+		return;
+	}
+	/* taken out at the end, of the whole family */
+	kx_in_process_enable(r->in_process, false);
+	say_forbidden(r);
+}
+
 void kx_recording_in_process_end(struct recording *r)
 {
 	kx_in_process_enable(r->in_process, false);
@@ -146,6 +180,7 @@ void kx_recording_in_process_end(struct recording *r)
 		kx_recording_children_end(r);
 	else
 		take_out(r);
+	say_forbidden(r);
 	/* once: a late library may have ended it before */
 	if (__atomic_exchange_n(&kx_in_process_memory(r->in_process)->switched_off, 0, __ATOMIC_RELAXED))
 		kx_notice(&r->notices,

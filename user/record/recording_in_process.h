@@ -19,6 +19,8 @@ void kx_recording_in_process_take(struct recording *r, size_t first);
 void kx_recording_in_process_describe(struct recording *r);
 /* Opens the gate. */
 void kx_recording_in_process_open(struct recording *r);
+/* From time to time: ends it if the program has made it impossible, and says so. */
+void kx_recording_in_process_poll(struct recording *r);
 /* Closes the gate and takes the jumps out; notices what stays. The rings can still be read. */
 void kx_recording_in_process_end(struct recording *r);
 

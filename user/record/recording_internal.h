@@ -59,6 +59,8 @@ struct recording {
 	struct kx_recording_late *late;	  /* NULL: libraries that are loaded later are not recorded */
 	struct kx_own_code_children children; /* that have inherited its jumps */
 	double in_process_ns; /* that a call recorded by it takes; 0: not known */
+	double in_process_since; /* kx_monotonic_seconds when the gate was opened */
+	bool forbidden; /* it was said that the program has ended the recording in process */
 	bool priority_raised; /* of the thread that reads its rings */
 	struct kx_exit_move_list moves; /* exits that have moved */
 	uint32_t marker_tables; /* how many of KX_MARKER_TABLES have a marker's place */

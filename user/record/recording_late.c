@@ -189,7 +189,8 @@ int kx_recording_late_poll(struct recording *r, struct kx_err *err)
 	struct kx_modules mods;
 	int code;
 
-	if (l->over || changes == l->checked)
+	/* what it finds would no longer be recorded, or is out already */
+	if (l->over || changes == l->checked || kx_in_process_is_forbidden(r->in_process))
 		return 0;
 	l->checked = changes;
 	if (kx_modules_look(r->targets.pids[0], l->files, &mods, NULL))

@@ -34,7 +34,7 @@ void kx_target_rings_init(struct kx_target_rings *mem, uint32_t nslots, unsigned
 	mem->nslots = nslots;
 	mem->ncpus = ncpus;
 	mem->tid_offset = tid_offset;
-	mem->use_rdpid = has_rdpid();
+	mem->cpu_by = has_rdpid() ? KX_TARGET_RDPID : KX_TARGET_RDTSCP;
 	mem->patience = patience;
 	mem->heartbeat = __rdtsc();
 	__atomic_store_n(&mem->magic, KX_PATCH_MAGIC, __ATOMIC_RELEASE);

@@ -35,12 +35,21 @@ struct kx_target_loss {
 _Static_assert(sizeof(struct kx_target_loss) == 64,
 	       "losses of threads have cache lines of their own");
 
+/* How a writer finds the CPU's number. */
+enum kx_target_cpu_by {
+	KX_TARGET_RDTSCP,
+	KX_TARGET_RDPID,
+	/* A thread has forbidden itself the time stamp counter (attach/tsc_guard.h): nothing is
+	 * written any more, by any thread, as others inherit that. */
+	KX_TARGET_FORBIDDEN,
+};
+
 struct kx_target_rings {
 	uint64_t magic;	 /* KX_PATCH_MAGIC */
 	uint32_t nslots; /* of each ring, a power of two */
 	uint32_t ncpus;
 	uint32_t tid_offset; /* of the thread's id from the thread pointer (fs) */
-	uint32_t use_rdpid;  /* else rdtscp */
+	uint32_t cpu_by;     /* enum kx_target_cpu_by */
 	uint64_t heartbeat;  /* TSC of the reader's last pass */
 	/* ticks: a writer that finds a full ring with an older heartbeat sets enabled to 0 */
 	uint64_t patience;

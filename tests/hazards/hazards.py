@@ -168,6 +168,7 @@ f = os.memfd_create("program")
 os.write(f, open(sys.argv[1], "rb").read())
 os.execve(f, sys.argv[1:], os.environ)"""
 _NOT_COUNTED = {"inprocess": None, "inprocess-follow": None, "inprocess-tools": None}
+_OWN_BEFORE = {"inprocess-follow": "own"}  # the target's own counts end where recording in process does
 _DOUBLED = ("hz_*", "plugin.so:plugged")
 _OWN_FAULT = "the program destroys what kxray has put into it"
 
@@ -228,7 +229,13 @@ HAZARDS = [
     # No uprobe can be added to only the later copies.
     row("library in later namespaces", "doubled", "late", functions=_DOUBLED, libraries=("plugin.so",), counts=_NOT_COUNTED),
     row("PR_SET_TSC", "no_tsc"),
-    row("PR_SET_TSC by a later library", "late_no_tsc", libraries=("forbid_tsc.so",), known="libraries that are loaded later are not looked at"),
+    row("PR_SET_TSC by a later library", "late_no_tsc", libraries=("forbid_tsc.so",), counts=_OWN_BEFORE),
+    row("the same by syscall()", "late_no_tsc", "syscall", libraries=("forbid_tsc.so",), counts=_OWN_BEFORE),
+    row("the same at a recorded prctl", "late_no_tsc", functions=("hz_*", "libc.so.6:prctl"), libraries=("forbid_tsc.so",),
+        counts=_OWN_BEFORE),
+    row("the same among threads", "late_no_tsc", "threads", libraries=("forbid_tsc.so",), counts=_NOT_COUNTED),
+    row("strict seccomp by a later one", "late_no_tsc", "strict", libraries=("forbid_tsc.so",), counts=_OWN_BEFORE),
+    row("the same by seccomp()", "late_no_tsc", "strict by syscall", libraries=("forbid_tsc.so",), counts=_OWN_BEFORE),
     row("checksum of its code", "checksum", known="its functions begin with other bytes while they are recorded"),
     row("text moved without mprotect", "copied_mapped", "moved", rewrites=True, without=_ALSO_ALONE),
     Hazard("restartable sequences", "restarted"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The library of plugs.c: its calls are those of the program, two for each. Another build of it
- * (-DTSC) may forbid the time stamp counter, which it never does.
+ * (-DTSC) can forbid the time stamp counter.
  */
 #include "target.h"
 #ifdef TSC

@@ -3,11 +3,12 @@
  * Loads and unloads libraries as it is told:
  *     plugs LIBRARY OTHER DANGEROUS
  * Bytes on standard input: "s" starts a second thread, which calls host_spin all the time; "a"
- * loads LIBRARY, "b" OTHER, "d" DANGEROUS, "u" unloads it; "c" makes 1,000 calls of it; "l" loads
- * LIBRARY, calls it once and unloads it, then OTHER likewise, 1,000 times; "q" ends. Each is
- * answered by a line: "started", "loaded ADDRESS", "unloaded", "called", "looped". All results are
- * checked, and by "l" that no byte of OTHER's code is another one than with the first "b". The
- * counts are those of the calls by "c", and of host_spin.
+ * loads LIBRARY, "b" OTHER, "d" DANGEROUS, "t" the same, by which it forbids itself the time stamp
+ * counter; "u" unloads it; "c" makes 1,000 calls of it; "l" loads LIBRARY, calls it once and
+ * unloads it, then OTHER likewise, 1,000 times; "q" ends. Each is answered by a line: "started",
+ * "loaded ADDRESS", "unloaded", "called", "looped". All results are checked, and by "l" that no
+ * byte of OTHER's code is another one than with the first "b". The counts are those of the calls by
+ * "c", and of host_spin.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -104,6 +105,14 @@ static void call_other(const char *path, long n)
 	dlclose(library);
 }
 
+static int forbid_tsc(void)
+{
+	int (*forbid)(void);
+
+	*(void **)&forbid = dlsym(library, "plug_tsc");
+	return forbid && !forbid();
+}
+
 static int obey(int c, char **paths)
 {
 	struct link_map *map;
@@ -116,7 +125,8 @@ static int obey(int c, char **paths)
 	case 'a':
 	case 'b':
 	case 'd':
-		if (!load(paths[c == 'd' ? 2 : c - 'a']) || dlinfo(library, RTLD_DI_LINKMAP, &map))
+	case 't':
+		if (!load(paths[c >= 'd' ? 2 : c - 'a']) || (c == 't' && !forbid_tsc()) || dlinfo(library, RTLD_DI_LINKMAP, &map))
 			return 0;
 		if (c == 'b')
 			memcpy(code, code_of_library(), sizeof(code));

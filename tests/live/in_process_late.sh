@@ -135,8 +135,9 @@ tell u
 tell t
 tell c
 is_said() { grep -qE "recording in process ended [0-9.]+ s after it began: the program has forbidden|no longer recorded" "$TMP/rec.err"; }
-wait_for is_said
-wait_for nothing_left
+wait_for is_said || fail "$LABEL: it is said" "$(cat "$TMP/rec.err")"
+all_out() { [ "$(changed enabled) $(changed)" = "0 0" ]; } # the library that was recorded is unloaded
+wait_for all_out || fail "$LABEL: the jumps are out" "$(changed enabled) $(changed)"
 tell c
 tell u
 kill -INT "$KX_PID"

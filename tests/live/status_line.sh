@@ -24,6 +24,7 @@ clean() {
 	assert_eq "$1: whole messages" "$(seen '[l for l in d["screen"] if l and not l.startswith(("kxray: ", "  "))]')" "[]"
 	assert_eq "$1: it fits" "$(seen '[l for l in d["drawn"] if len(l[0]) >= l[1]]')" "[]"
 }
+WIDE=$((200 + 2 * ${#TRACE})) # the longest message has the trace's path twice
 leaf_a() { "$KXRAY" report --json "$TRACE" | python3 -c 'import json, sys
 d = json.load(sys.stdin)
 print(sum(f["count"] for f in d["functions"] if f["name"] == "leaf_a"), d.get("ended_early", False))'; }
@@ -31,7 +32,7 @@ print(sum(f["count"] for f in d["functions"] if f["name"] == "leaf_a"), d.get("e
 # A target that works until it is ended: what it does shows in the line.
 background "$TARGETS/demo" >"$TMP/demo.out" 2>&1
 demo=$PID
-on_terminal "Ctrl-C" 130 "see events/s, 0 lost.*hottest; see hottest; type ^C" -p "$demo" -y -f parse_request
+on_terminal "Ctrl-C" "$WIDE" "see events/s, 0 lost.*hottest; see hottest; type ^C" -p "$demo" -y -f parse_request
 assert_eq "Ctrl-C: status" "$(seen 'd["status"]')" 0
 assert_eq "what it says" "$(seen "[l for l, _ in d['drawn'] if not __import__('re').fullmatch(r'$LINE', l)]")" "[]"
 assert_contains "the hottest function" "$(seen 'd["drawn"][-1][0]')" "hottest parse_request 100 %"
@@ -48,12 +49,12 @@ on_terminal "--count" 130 "see calls/s, hottest parse_request; type ^C" -p "$dem
 assert_eq "--count: nothing of it is left" "$(seen '[l for l in d["screen"] if "calls/s" in l]')" "[]"
 
 # Messages while it stands there: a dump on request.
-on_terminal "SIGUSR1" 200 "see 0 dumps of 0.0 kB; run kill -USR1 \$PID; see kxray: wrote; see 1 dump of; type ^C" \
+on_terminal "SIGUSR1" "$WIDE" "see 0 dumps of 0.0 kB; run kill -USR1 \$PID; see kxray: wrote; see 1 dump of; type ^C" \
 	-p "$demo" -y -f parse_request --flight-recorder 1M
 clean "SIGUSR1"
 assert_eq "SIGUSR1: its line" "$(seen 'len([l for l in d["screen"] if l.startswith("kxray: wrote ")])')" 2
 
-on_terminal "SIGUSR1 without a flight recorder" 130 "see events/s; run kill -USR1 \$PID; see SIGUSR1 asks for a dump; see events/s; type ^C" \
+on_terminal "SIGUSR1 without a flight recorder" "$WIDE" "see events/s; run kill -USR1 \$PID; see SIGUSR1 asks for a dump; see events/s; type ^C" \
 	-p "$demo" -y -f parse_request
 assert_eq "SIGUSR1 without a flight recorder: status" "$(seen 'd["status"]')" 0
 clean "SIGUSR1 without a flight recorder"
@@ -94,7 +95,7 @@ until "$KXRAY" report --json "$1" 2>/dev/null | grep -q '"ended_early":false'; d
 END
 start_target counts
 target=$PID
-on_terminal "Ctrl-S" 130 "see events/s; type ^S; run bash $TMP/passes; run bash $TMP/works; run bash $TMP/is_complete $TRACE; type ^Q" \
+on_terminal "Ctrl-S" "$WIDE" "see events/s; type ^S; run bash $TMP/passes; run bash $TMP/works; run bash $TMP/is_complete $TRACE; type ^Q" \
 	-p "$target" -y -f leaf_a
 end_target "$target"
 tail -n 1 "$TMP/counts.out" >"$TMP/did.json"

@@ -34,7 +34,6 @@
 #define PATIENCE_TICKS 25000000000ull
 /* A reader of the rings that has not been seen for so long is gone. */
 #define OTHER_SECONDS 2.0
-
 static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, const struct kx_function *f, struct kx_process_code *memory)
 {
 	struct kx_patched_function planned = { .id = f->id };

@@ -27,7 +27,6 @@
 /* How long a thread that can make system calls is waited for. */
 #define CALLS_WAIT_MS 2000
 #define MAP_TRIES 3
-#define BREAKPOINT 0xcc /* of a probe: INT3 */
 #define ALIGN_UP(n, to) (((n) + (to) - 1) & ~((to) - 1))
 
 void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, const char *reason)
@@ -51,26 +50,6 @@ void kx_in_process_note_unguarded(struct kx_in_process *p, const char *function,
 {
 	if (!*p->guarded.why)
 		snprintf(p->guarded.why, sizeof(p->guarded.why), "%s: %.200s", function, why);
-}
-
-bool kx_in_process_is_unchanged(struct kx_process_code *memory, const struct kx_patched_module *m, const struct kx_windows *windows,
-				bool *probed)
-{
-	*probed = false;
-	for (unsigned i = 0; i < windows->n; i++) {
-		const struct kx_window *w = &windows->items[i];
-		const uint8_t *file = kx_elf_code(m->m->elf, w->start, w->length);
-		uint8_t live[KX_WINDOW_MOST];
-
-		if (!file || w->length > sizeof(live) || kx_process_code_read(memory, w->start + m->bias, live, w->length) != w->length)
-			return false;
-		for (unsigned k = 0; k < w->length; k++)
-			if (live[k] != file[k]) {
-				*probed = live[k] == BREAKPOINT;
-				return false;
-			}
-	}
-	return true;
 }
 
 void *kx_in_process_share(pid_t pid, uint64_t at, size_t size, struct kx_err *err)

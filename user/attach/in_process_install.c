@@ -7,6 +7,28 @@
 
 #include "attach/in_process_internal.h"
 
+#define BREAKPOINT 0xcc /* of a probe: INT3 */
+
+bool kx_in_process_is_unchanged(struct kx_process_code *memory, const struct kx_patched_module *m, const struct kx_windows *windows,
+				bool *probed)
+{
+	*probed = false;
+	for (unsigned i = 0; i < windows->n; i++) {
+		const struct kx_window *w = &windows->items[i];
+		const uint8_t *file = kx_elf_code(m->m->elf, w->start, w->length);
+		uint8_t live[KX_WINDOW_MOST];
+
+		if (!file || w->length > sizeof(live) || kx_process_code_read(memory, w->start + m->bias, live, w->length) != w->length)
+			return false;
+		for (unsigned k = 0; k < w->length; k++)
+			if (live[k] != file[k]) {
+				*probed = live[k] == BREAKPOINT;
+				return false;
+			}
+	}
+	return true;
+}
+
 /* Functions in which a thread stays get no jump at all: marks all their sites. Returns whether there are new ones. Guards have one site each. */
 static bool leave_out(struct kx_in_process *p, const struct kx_patched_module *m, bool *left_out)
 {

@@ -113,7 +113,7 @@ static int lend_priority(void *arg)
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	struct kx_patch_pause pause;
 
-	kx_patch_pause_begin(&pause, *(pid_t *)arg);
+	kx_patch_pause_begin(&pause, kx_patch_pause_priority(*(pid_t *)arg));
 	say("raised", pause.raised);
 	while (!poll(&input, 1, 0))
 		kx_remote_pause_for(*(pid_t *)arg, 10000);

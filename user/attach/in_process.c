@@ -34,6 +34,7 @@
 #define PATIENCE_TICKS 25000000000ull
 /* A reader of the rings that has not been seen for so long is gone. */
 #define OTHER_SECONDS 2.0
+
 static int plan_function(struct kx_in_process *p, struct kx_patched_module *m, const struct kx_function *f, struct kx_process_code *memory)
 {
 	struct kx_patched_function planned = { .id = f->id };
@@ -145,15 +146,12 @@ int kx_in_process_make_room(struct kx_in_process *p, struct kx_err *err)
 /* Nothing is left to record in process, also because of probes. */
 static int refuse_probed(const struct kx_in_process *p, struct kx_err *err)
 {
-	const pid_t other = kx_other_kxray(p->o.pid);
-	char who[64] = "another tracer";
+	char who[64];
 
-	if (other)
-		snprintf(who, sizeof(who), "another kxray (process %d)", (int)other);
 	return kx_err_set(err, -EOPNOTSUPP,
 			  "none of the %zu selected functions can be recorded in process: %s has probes at %zu of them: end it first, or leave out "
 			  "--in-process",
-			  p->counts.refused, who, p->nprobed);
+			  p->counts.refused, kx_other_kxray_name(p->o.pid, "another tracer", who, sizeof(who)), p->nprobed);
 }
 
 static int check_any(const struct kx_in_process *p, struct kx_err *err)
@@ -244,7 +242,7 @@ int kx_in_process_clear_rest(pid_t pid, struct kx_err *err)
 
 	if (kx_patch_is_read(pid, OTHER_SECONDS))
 		return kx_err_set(err, -EBUSY, "%s records process %d in process, or was killed just now: end it, or try again",
-				  kx_other_kxray_name(pid, who, sizeof(who)), pid);
+				  kx_other_kxray_name(pid, "another kxray", who, sizeof(who)), pid);
 	if (!kx_patch_family_find(pid, &family))
 		kx_patch_family_remove(&family, CALLS_WAIT_MS, &all, NULL);
 	kx_patch_remove_soon(pid, &removal, NULL);

@@ -17,18 +17,13 @@ const char *kx_in_process_unguarded(const struct kx_in_process *p)
 	return *p->guarded.why ? p->guarded.why : NULL;
 }
 
-static bool is_same_file(const struct kx_module *a, const struct kx_module *b)
-{
-	return a->inode == b->inode && a->device == b->device;
-}
-
 /* What has the library, and is recorded by jumps or uprobes; NULL: it is not selected. */
 static struct kx_patched_module *find_selected(struct kx_in_process *p, const struct kx_module *library)
 {
 	for (size_t i = 0; i < p->nmodules; i++) {
 		const struct kx_select_module *s = &p->o.sel->modules[i];
 
-		if (s->provider == &kx_provider_elf && is_same_file(s->module, library))
+		if (s->provider == &kx_provider_elf && kx_module_is(s->module, library))
 			return &p->modules[i];
 	}
 	return NULL;
@@ -153,7 +148,7 @@ void kx_in_process_install_guards(struct kx_in_process *p)
 
 bool kx_in_process_is_guarded(const struct kx_in_process *p, const struct kx_module *m)
 {
-	return p->guarded.module.nwindows && is_same_file(&p->guarded.file, m);
+	return p->guarded.module.nwindows && kx_module_is(&p->guarded.file, m);
 }
 
 void kx_in_process_free_guards(struct kx_in_process *p)

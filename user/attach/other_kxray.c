@@ -66,17 +66,19 @@ static int look(void *ctx, pid_t other)
 	return found ? other : 0;
 }
 
-pid_t kx_other_kxray(pid_t pid)
+static pid_t other_kxray(pid_t pid)
 {
 	const int found = kx_each_number("/proc", look, &pid);
 
 	return found > 0 ? found : 0;
 }
 
-const char *kx_other_kxray_name(pid_t pid, char *text, size_t size)
+const char *kx_other_kxray_name(pid_t pid, const char *unknown, char *text, size_t size)
 {
-	const pid_t other = kx_other_kxray(pid);
+	const pid_t other = other_kxray(pid);
 
-	snprintf(text, size, other ? "another kxray (process %d)" : "another kxray", (int)other);
+	if (!other)
+		return unknown;
+	snprintf(text, size, "another kxray (process %d)", (int)other);
 	return text;
 }

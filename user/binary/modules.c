@@ -423,7 +423,7 @@ void kx_modules_free(struct kx_modules *mods)
 const struct kx_module *kx_modules_find(const struct kx_modules *mods, const struct kx_module *m)
 {
 	for (size_t i = 0; i < mods->count; i++)
-		if (mods->items[i].inode == m->inode && mods->items[i].device == m->device)
+		if (kx_module_is(&mods->items[i], m))
 			return &mods->items[i];
 	return NULL;
 }

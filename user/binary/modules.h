@@ -64,6 +64,12 @@ int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *o
 /* A file, mapped or not, as one module with load_bias 0. */
 int kx_modules_of_file(const char *path, struct kx_modules *out, struct kx_err *err);
 
+/* Whether both are the same file. */
+static inline bool kx_module_is(const struct kx_module *a, const struct kx_module *b)
+{
+	return a->inode == b->inode && a->device == b->device;
+}
+
 /* The one among @mods that is the file of @m, a module of any process; NULL if there is none. */
 const struct kx_module *kx_modules_find(const struct kx_modules *mods, const struct kx_module *m);
 

@@ -14,11 +14,20 @@ static int add_priority(void *most, pid_t tid)
 	return 0;
 }
 
-void kx_patch_pause_begin(struct kx_patch_pause *p, pid_t pid)
+int kx_patch_pause_priority(pid_t pid)
 {
-	struct sched_param first;
 	char path[32];
-	int policy, most = 0;
+	int most = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	kx_each_number(path, add_priority, &most);
+	return most + 1;
+}
+
+void kx_patch_pause_begin(struct kx_patch_pause *p, int priority)
+{
+	const struct sched_param first = { .sched_priority = priority };
+	int policy;
 
 	p->raised = false;
 	p->policy = sched_getscheduler(0);
@@ -29,10 +38,7 @@ void kx_patch_pause_begin(struct kx_patch_pause *p, pid_t pid)
 		return;
 	if (sched_getparam(0, &p->param))
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	kx_each_number(path, add_priority, &most);
-	first.sched_priority = most + 1;
-	p->raised = first.sched_priority <= sched_get_priority_max(SCHED_FIFO) && !sched_setscheduler(0, SCHED_FIFO, &first);
+	p->raised = priority <= sched_get_priority_max(SCHED_FIFO) && !sched_setscheduler(0, SCHED_FIFO, &first);
 }
 
 void kx_patch_pause_end(const struct kx_patch_pause *p)

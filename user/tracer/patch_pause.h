@@ -20,8 +20,10 @@ struct kx_patch_pause {
 	struct sched_param param;
 };
 
-/* Of the calling thread, and those that it starts, which stop @pid. Costs a system call for each of its threads. */
-void kx_patch_pause_begin(struct kx_patch_pause *p, pid_t pid);
+/* The priority that a thread needs which stops threads of @pid: 1 above theirs, so perhaps more than there is. Costs a system call for each of them. */
+int kx_patch_pause_priority(pid_t pid);
+/* Of the calling thread, and those that it starts. */
+void kx_patch_pause_begin(struct kx_patch_pause *p, int priority);
 void kx_patch_pause_end(const struct kx_patch_pause *p);
 
 #endif

@@ -45,6 +45,7 @@ struct calls {
 	pid_t pid, view; /* kx_remote_view */
 	int mem;
 	bool stopped; /* all threads are, by the caller */
+	int priority; /* kx_patch_pause_priority; if they are not */
 	struct kx_remote_call *items; /* that are still to be made */
 	size_t n;
 	bool frozen; /* a thread could not make them, for that reason */
@@ -273,7 +274,7 @@ static int run_attempt(void *arg)
 	struct kx_patch_pause pause;
 	int code = kx_remote_seize(a->c->pid, a->tid, PTRACE_O_TRACESYSGOOD, a->c->err);
 
-	kx_patch_pause_begin(&pause, a->c->pid); /* this thread ends with it */
+	kx_patch_pause_begin(&pause, a->c->priority); /* this thread ends with it */
 	if (code)
 		return code == -ESRCH ? -EAGAIN : code;
 	code = wait_stop(a->c->pid, a->tid, STOP_SECONDS);
@@ -347,6 +348,7 @@ static int run_calls(struct calls *c, unsigned wait_ms)
 
 	if (!code)
 		code = find_code(c);
+	c->priority = kx_patch_pause_priority(c->pid);
 	for (bool first = true; !code || code == -EAGAIN; first = false) {
 		if (!first && (kx_monotonic_seconds() >= until || (c->frozen && kx_stop_requested()))) {
 			code = kx_remote_no_thread(c->pid, wait_ms, c->err);

@@ -399,7 +399,7 @@ int kx_remote_threads_stop(pid_t pid, unsigned wait_ms, struct kx_remote_threads
 	int code;
 
 	*out = (struct kx_remote_threads){ 0 };
-	kx_patch_pause_begin(&out->pause, pid);
+	kx_patch_pause_begin(&out->pause, kx_patch_pause_priority(pid));
 	code = stop_threads(pid, wait_ms, out, err);
 	if (code)
 		kx_remote_threads_resume(out, NULL);

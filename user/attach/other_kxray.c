@@ -8,21 +8,16 @@
 #include <unistd.h>
 
 #include "base/each_number.h"
+#include "base/process_name.h"
 
 #define NAME "kxray"
 
 static bool is_named(pid_t pid)
 {
-	char path[32], name[32];
-	bool named;
-	FILE *f;
+	char name[KX_PROCESS_NAME];
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	f = fopen(path, "re");
-	named = f && fgets(name, sizeof(name), f) && !strncmp(name, NAME, strlen(NAME));
-	if (f)
-		fclose(f);
-	return named;
+	kx_process_name(pid, "", name, sizeof(name));
+	return !strncmp(name, NAME, strlen(NAME));
 }
 
 /* Whether an argument is "12,34", "-p12,34" or "--pid=12,34" with @pid among the numbers. */

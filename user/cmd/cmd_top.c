@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/process_name.h"
 #include "base/screen.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -283,8 +284,7 @@ static int pass(void *ctx, const struct kx_live_view *v, struct kx_err *err)
 static void name_targets(struct top *t)
 {
 	const struct kx_recording_options *o = &t->a->r.o;
-	char path[40], comm[20] = "";
-	FILE *from;
+	char comm[KX_PROCESS_NAME];
 
 	if (o->all) {
 		snprintf(t->what, sizeof(t->what), "all processes");
@@ -294,12 +294,7 @@ static void name_targets(struct top *t)
 		snprintf(t->what, sizeof(t->what), "%zu processes", o->npids);
 		return;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)o->pids[0]);
-	from = fopen(path, "re");
-	if (from && fgets(comm, sizeof(comm), from))
-		comm[strcspn(comm, "\n")] = 0;
-	if (from)
-		fclose(from);
+	kx_process_name(o->pids[0], "", comm, sizeof(comm));
 	snprintf(t->what, sizeof(t->what), "process %d (%s)", (int)o->pids[0], comm);
 }
 

@@ -5,21 +5,8 @@
 #include <string.h>
 
 #include "base/each_number.h"
+#include "base/process_name.h"
 #include "binary/mappings.h"
-
-static void read_name(pid_t pid, char *name, size_t size)
-{
-	char path[32];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	f = fopen(path, "re");
-	if (!f || !fgets(name, (int)size, f))
-		snprintf(name, size, "?");
-	name[strcspn(name, "\n")] = 0;
-	if (f)
-		fclose(f);
-}
 
 pid_t kx_tracer_of(pid_t pid, char *name, size_t size)
 {
@@ -36,7 +23,7 @@ pid_t kx_tracer_of(pid_t pid, char *name, size_t size)
 		fclose(f);
 	if (tracer <= 0)
 		return 0;
-	read_name(tracer, name, size);
+	kx_process_name(tracer, "?", name, size);
 	return tracer;
 }
 

@@ -57,21 +57,28 @@ static struct kx_patch_text text_at(uint64_t at)
 	return f.text;
 }
 
-static int add(void *ctx, uint64_t from, uint64_t to, bool writable)
-{
-	char *text = ctx;
+struct parts {
+	const struct kx_patch_text *text;
+	char *out;
+};
 
-	sprintf(text + strlen(text), "%lu%c ", (unsigned long)(to - from) / PAGE,
-		writable ? 'w' : '-');
+static int add(void *ctx, const struct kx_mapping *m)
+{
+	struct parts *p = ctx;
+	uint64_t from, to;
+
+	if (kx_patch_text_meets(p->text, m, &from, &to))
+		sprintf(p->out + strlen(p->out), "%lu%c ", (unsigned long)(to - from) / PAGE, m->writable ? 'w' : '-');
 	return 0;
 }
 
 static const char *parts(const struct kx_patch_text *text)
 {
 	static char out[256];
+	struct parts p = { text, out };
 
 	*out = 0;
-	assert_int_equal(kx_patch_texts_each(getpid(), text, 1, add, out), 0);
+	assert_int_equal(kx_mappings_each(getpid(), add, &p), 0);
 	return out;
 }
 

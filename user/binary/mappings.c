@@ -2,7 +2,6 @@
 #include "binary/mappings.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,22 +23,43 @@ static void unescape_newlines(char *s)
 	*to = 0;
 }
 
+/* A number and the character behind it, from *@p on, which is moved behind both. By hand: sscanf takes as long as the kernel takes for the line. */
+static bool take_number(const char **p, unsigned base, char behind, uint64_t *out)
+{
+	const char *from = *p;
+
+	*out = 0;
+	for (;; (*p)++) {
+		const unsigned digit = (unsigned)(**p <= '9' ? **p - '0' : **p - 'a' + 10);
+
+		if (digit >= base)
+			break;
+		*out = *out * base + digit;
+	}
+	return *p > from && *(*p)++ == behind;
+}
+
+/* proc(5): "start-end perms offset major:minor inode   path", all but the inode in hexadecimal. */
 static bool parse(char *line, struct kx_mapping *m)
 {
-	unsigned int major, minor;
-	char perms[5];
-	int at = 0;
+	uint64_t major, minor;
+	const char *p = line;
+	char *path;
 
 	line[strcspn(line, "\n")] = 0;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start,
-		   &m->end, perms, &m->offset, &major, &minor, &m->inode, &at) < 7 || !at)
+	if (!take_number(&p, 16, '-', &m->start) || !take_number(&p, 16, ' ', &m->end) || strlen(p) < 5)
 		return false;
-	m->writable = perms[1] == 'w';
-	m->executable = perms[2] == 'x';
-	m->shared = perms[3] == 's';
-	m->device = makedev(major, minor);
-	unescape_newlines(line + at);
-	m->path = line + at;
+	m->writable = p[1] == 'w';
+	m->executable = p[2] == 'x';
+	m->shared = p[3] == 's';
+	p += 5;
+	if (!take_number(&p, 16, ' ', &m->offset) || !take_number(&p, 16, ':', &major) || !take_number(&p, 16, ' ', &minor) ||
+	    !take_number(&p, 10, ' ', &m->inode))
+		return false;
+	m->device = makedev((unsigned)major, (unsigned)minor);
+	path = line + (p - line) + strspn(p, " ");
+	unescape_newlines(path);
+	m->path = path;
 	return true;
 }
 

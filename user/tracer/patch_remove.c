@@ -8,16 +8,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/monotonic.h"
-#include "binary/mappings.h"
 #include "binary/modules.h"
 #include "tracer/clock.h"
 #include "tracer/debugger.h"
 #include "tracer/frozen_group.h"
 #include "tracer/patch_area.h"
 #include "tracer/patch_find.h"
-#include "tracer/patch_texts.h"
+#include "tracer/patch_parts.h"
 #include "tracer/patch_write.h"
 #include "tracer/process_state.h"
 #include "tracer/remote_calls.h"
@@ -174,105 +172,46 @@ static void add_call(struct batch *b, long number, uint64_t from, uint64_t size,
 					 .args = { (long)from, (long)size, protection } };
 }
 
-/* What is there of the modules, by address. */
-struct parts {
-	struct kx_remote_range *items;
-	size_t n, room;
-	struct batch *protect;
-};
-
-static int add_part(void *ctx, uint64_t from, uint64_t to, bool writable)
-{
-	struct parts *p = ctx;
-
-	if (writable && p->protect)
-		add_call(p->protect, SYS_mprotect, from, to - from, PROT_READ | PROT_EXEC);
-	if (KX_ARRAY_RESERVE(p->items, p->room, p->n))
-		return -ENOMEM;
-	p->items[p->n++] = (struct kx_remote_range){ from, to };
-	return 0;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct kx_remote_range *x = a, *y = b;
-
-	return x->from < y->from ? -1 : x->from > y->from;
-}
-
-/* Code that the program may have copied to a text's place, with the jumps: the very bytes of a jump are written, no others. */
-static int add_copy(void *ctx, const struct kx_mapping *m)
-{
-	return m->executable && !m->shared && !m->inode ? add_part(ctx, m->start, m->end, false) : 0;
-}
-
-/* Forgets the sites of modules that were unloaded, whatever file is there now. */
-static int drop_gone(struct removal *r)
-{
-	struct parts p = { 0 };
-	size_t part = 0, n = 0;
-	int code = kx_mappings_each(kx_remote_view(r->pid), add_copy, &p);
-
-	for (size_t i = 0; i < r->finds.n && !code; i++) {
-		const struct kx_patch_table *t = r->finds.items[i].table;
-
-		code = t->ntexts ? kx_patch_texts_each(kx_remote_view(r->pid), t->texts, t->ntexts,
-						       add_part, &p)
-				 : add_part(&p, 0, UINT64_MAX, false);
-	}
-	if (p.n)
-		qsort(p.items, p.n, sizeof(*p.items), by_start);
-	for (size_t i = 0; i < r->nchanges && !code; i++) {
-		while (part < p.n && p.items[part].to < r->changes[i].at + KX_PATCH_BYTES)
-			part++;
-		if (part < p.n && p.items[part].from <= r->changes[i].at)
-			r->changes[n++] = r->changes[i];
-	}
-	if (!code)
-		r->nchanges = n;
-	free(p.items);
-	return code ? kx_err_set(r->err, code, "process %d: %s", (int)r->pid, strerror(-code)) : 0;
-}
-
-/*
- * While all threads are stopped: what has taken the place of a module that was unloaded is not
- * touched, and nothing takes it in between.
- */
-static void protect_texts(struct removal *r, struct kx_remote_threads *threads)
+/* While all threads are stopped: what has taken the place of a module that was unloaded is not touched, and nothing takes it in between. */
+static void protect_texts(struct removal *r, struct kx_remote_threads *threads, const struct kx_patch_parts *parts)
 {
 	struct batch b = { .r = r, .stopped = threads };
-	struct parts p = { .protect = &b };
 
 	r->writable = false;
-	for (size_t i = 0; i < r->finds.n; i++) {
-		const struct kx_patch_table *t = r->finds.items[i].table;
+	for (size_t i = 0; i < parts->n; i++) {
+		const struct kx_patch_part *p = &parts->items[i];
 
-		if (t->texts_writable)
-			kx_patch_texts_each(kx_remote_view(r->pid), t->texts, t->ntexts, add_part,
-					    &p);
+		if (p->opened)
+			add_call(&b, SYS_mprotect, p->from, p->to - p->from, PROT_READ | PROT_EXEC);
 	}
-	free(p.items);
 	make_calls(&b);
 }
 
 /* Writes the old bytes, looks whether a thread is inside an area, and makes the texts read-only. */
 static int stop_and_restore(struct removal *r)
 {
+	struct kx_patch_parts parts;
 	struct kx_remote_threads threads;
 	int code = kx_remote_threads_stop(r->pid, KX_REMOTE_STOP_MS, &threads, r->err);
 
 	if (code)
 		return code;
-	code = drop_gone(r);
-	if (!code)
+	code = kx_patch_parts_read(kx_remote_view(r->pid), &r->finds, &parts);
+	if (code) {
+		kx_err_set(r->err, code, "process %d: %s", (int)r->pid, strerror(-code));
+	} else {
+		/* sites of modules that were unloaded are forgotten, whatever file is there now */
+		r->nchanges = kx_patch_parts_keep(&parts, r->changes, r->nchanges);
 		kx_patch_write(r->mem, r->changes, r->nchanges);
+	}
 	memset(r->inside, 0, r->finds.n * sizeof(*r->inside));
 	if (!code)
 		code = kx_remote_threads_scan(&threads, r->pid, r->mem, r->areas, 2 * r->finds.n,
 					      mark_inside, r, r->err);
 	if (!code)
-		protect_texts(r, &threads);
+		protect_texts(r, &threads, &parts);
 	kx_remote_threads_resume(&threads, &r->out->stopped_ms);
+	kx_patch_parts_free(&parts);
 	return code;
 }
 

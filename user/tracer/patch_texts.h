@@ -18,17 +18,12 @@
 /* The text that @m is. */
 struct kx_patch_text kx_patch_text_of(const struct kx_mapping *m);
 
+/* Whether a part of @t is in @m, the same part of the same file and executable: *@from to *@to, which are not valid otherwise. */
+bool kx_patch_text_meets(const struct kx_patch_text *t, const struct kx_mapping *m, uint64_t *from, uint64_t *to);
+
 /* Whether all of each is mapped: the same part of the same file, executable, and writable as
  * @writable says. False too if it cannot be read. */
 bool kx_patch_texts_are_there(pid_t pid, const struct kx_patch_text *texts, size_t n,
 			      bool writable);
-
-/*
- * Calls @each for the parts of them that are still there, executable, and writable or not. Stops
- * when it returns something else than 0, which is returned. Errors: those of kx_mappings_each.
- */
-int kx_patch_texts_each(pid_t pid, const struct kx_patch_text *texts, size_t n,
-			int (*each)(void *ctx, uint64_t from, uint64_t to, bool writable),
-			void *ctx);
 
 #endif

@@ -47,21 +47,37 @@ static bool is_at(const struct search *s, const struct kx_mapping *m, uint64_t a
 	       !memcmp(code, what, length);
 }
 
-static int look(void *ctx, const struct kx_mapping *m)
+/* Where a search has found them before: libc may be mapped in parts since. */
+static int look_again(void *ctx, const struct kx_mapping *m)
+{
+	struct search *s = ctx;
+
+	if (!m->executable)
+		return 0;
+	if (is_at(s, m, s->last.call, call_code, sizeof(call_code)))
+		s->found.call = s->last.call;
+	if (is_at(s, m, s->last.back, back_code, sizeof(back_code)))
+		s->found.back = s->last.back;
+	return s->found.call && s->found.back;
+}
+
+/* libc.so.6, libc-2.31.so, libc.musl-x86_64.so.1; not libcrypto */
+static bool is_libc(const struct kx_mapping *m)
 {
 	const char *name = strrchr(m->path, '/');
+
+	return name && (!strncmp(name, "/libc.", 6) || !strncmp(name, "/libc-", 6));
+}
+
+static int search(void *ctx, const struct kx_mapping *m)
+{
 	const uint64_t size = m->end - m->start;
 	struct search *s = ctx;
 	uint8_t *code;
 	ssize_t got;
 
-	if (!m->executable || !name || strncmp(name, "/libc", 5) || size > MOST_CODE)
+	if (!m->executable || !is_libc(m) || size > MOST_CODE)
 		return 0;
-	if (is_at(s, m, s->last.call, call_code, sizeof(call_code)) &&
-	    is_at(s, m, s->last.back, back_code, sizeof(back_code))) {
-		s->found = s->last;
-		return 1;
-	}
 	code = malloc(size);
 	if (!code)
 		return -ENOMEM;
@@ -74,6 +90,17 @@ static int look(void *ctx, const struct kx_mapping *m)
 	return s->found.call && s->found.back;
 }
 
+/* 1: both have been found. -ESRCH, -ENOMEM. */
+static int find_both(pid_t view, struct search *s)
+{
+	int code = s->last.call ? kx_mappings_each(view, look_again, s) : 0;
+
+	if (code)
+		return code;
+	s->found = (struct kx_remote_code){ 0 };
+	return kx_mappings_each(view, search, s);
+}
+
 int kx_remote_code_find(pid_t view, int mem, struct kx_remote_code *out, struct kx_err *err)
 {
 	struct search s = { .mem = mem };
@@ -83,7 +110,7 @@ int kx_remote_code_find(pid_t view, int mem, struct kx_remote_code *out, struct 
 	if (last.view == view)
 		s.last = last.code;
 	pthread_mutex_unlock(&last.mutex);
-	code = kx_mappings_each(view, look, &s);
+	code = find_both(view, &s);
 	if (code < 0)
 		return kx_err_set(err, code, "process %d: %s", (int)view, strerror(-code));
 	if (!code)

@@ -36,6 +36,7 @@ BEGIN {
 	about["slot"] = "compare-and-swap"
 	about["record-64K"] = "a record: slot, clock, stores; ring of 64 KiB"
 	about["record-16M"] = "the same; ring of 16 MiB"
+	about["record-of-hit"] = "the same, of the thread and function by loads"
 	about["kxray"] = "kx_session_plain"
 	about["kxray-general"] = "kx_session"
 	about["kxray-asking"] = "kx_session_plain with helpers instead of loads"

@@ -82,3 +82,16 @@ int put(struct pt_regs *ctx)
 	kx_put(KX_EVENT_ENTRY, 1, 1, ctx->sp, 0, 0);
 	return 0;
 }
+
+/* The least that records a call: that record, of the thread and function that the hit is of. */
+SEC("uprobe")
+int put_hit(struct pt_regs *ctx)
+{
+	struct kx_own_ring ring;
+	struct kx_hit hit;
+
+	kx_find_ring(&ring);
+	kx_look_at_hit(ctx, &ring, &hit);
+	put_record(&ring, hit.is_return ? KX_EVENT_EXIT : KX_EVENT_ENTRY, hit.id, KX_COOKIE_FUNC(hit.cookie), ctx->sp, 0, 0, 0, 0);
+	return 0;
+}

@@ -44,11 +44,12 @@ THREE(f_cas);
 THREE(f_look);
 THREE(f_put);
 THREE(f_put_large);
+THREE(f_put_hit);
 THREE(f_kxray);
 THREE(f_general);
 THREE(f_asking);
 
-enum { EMPTY, IDS, TASK, COOKIE, CLOCK, STACK, CAS, LOOK, PUT, PUT_LARGE, KXRAY, GENERAL, ASKING, PARTS };
+enum { EMPTY, IDS, TASK, COOKIE, CLOCK, STACK, CAS, LOOK, PUT, PUT_LARGE, PUT_HIT, KXRAY, GENERAL, ASKING, PARTS };
 enum { KINDS = 3 };
 static const char *const kinds[KINDS] = { "nop5", "push", "endbr64+push" };
 static const unsigned probe_offset[KINDS] = { 0, 0, 4 };
@@ -68,6 +69,7 @@ static const struct {
 	[LOOK] = { "loads", FUNCTIONS(f_look) },
 	[PUT] = { "record-64K", FUNCTIONS(f_put) },
 	[PUT_LARGE] = { "record-16M", FUNCTIONS(f_put_large) },
+	[PUT_HIT] = { "record-of-hit", FUNCTIONS(f_put_hit) },
 	[KXRAY] = { "kxray", FUNCTIONS(f_kxray) },
 	[GENERAL] = { "kxray-general", FUNCTIONS(f_general) },
 	[ASKING] = { "kxray-asking", FUNCTIONS(f_asking) },
@@ -122,6 +124,7 @@ static int program_of(int part)
 		[CLOCK] = skel->progs.read_clock, [STACK] = skel->progs.known_stack,
 		[CAS] = skel->progs.cas,       [LOOK] = skel->progs.look,
 		[PUT] = skel->progs.put,       [PUT_LARGE] = large->progs.put,
+		[PUT_HIT] = large->progs.put_hit,
 	};
 
 	if (part < KXRAY)

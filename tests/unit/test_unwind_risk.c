@@ -238,6 +238,21 @@ static void test_cancels(void **state)
 	assert_false(RISK({ "prog", "catch.so" }, { "libx.so", "plain.so" }).leaves_unwind);
 }
 
+/* Languages whose faults become exceptions, by the personality routine that their exception tables name: imported, or linked in. */
+static void test_faults_that_throw(void **state)
+{
+	(void)state;
+	sh("printf '.globl f\n.type f, @function\nf: .cfi_startproc\n.cfi_personality 0x9b, DW.ref.p\nret\n.cfi_endproc\n"
+	   ".section .gcc_except_table,\"a\"\n.byte 0\n.data\n.hidden DW.ref.p\nDW.ref.p: .quad __gnat_personality_v0\n"
+	   ".section .note.GNU-stack,\"\"\n' >ada.s && gcc -shared -o ada.so ada.s");
+	sh("printf 'int __gnat_personality_v0(void) { return 1; }' >gnat.c && gcc -c -fvisibility=hidden gnat.c && "
+	   "gcc -shared -o ada-static.so ada.s gnat.o");
+	assert_true(RISK({ "prog", "ada.so" }).leaves_unwind);
+	assert_true(RISK({ "prog", "ada-static.so" }).leaves_unwind);
+	assert_true(RISK({ "prog", "plain.so" }, { "libada.so", "ada.so" }).leaves_unwind);
+	assert_false(RISK({ "prog", "catch.so" }).leaves_unwind);
+}
+
 /* Modules that can load others later: those that import dlopen, except the C library itself. */
 static void test_loader(void **state)
 {
@@ -293,7 +308,8 @@ int main(void)
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_open_failure_is_no_verdict), cmocka_unit_test(test_unknown), cmocka_unit_test(test_go),
 		cmocka_unit_test(test_linker), cmocka_unit_test(test_switches),
-		cmocka_unit_test(test_cancels), cmocka_unit_test(test_loader), cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_cancels),
+		cmocka_unit_test(test_faults_that_throw), cmocka_unit_test(test_loader), cmocka_unit_test(test_processes),
 	};
 
 	return cmocka_run_group_tests(tests, build, target_teardown);

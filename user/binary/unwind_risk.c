@@ -35,6 +35,14 @@ static const char *const same_stack[] = { "libunwind*", "libffi[.-]*" };
 /* OpenSSL switches stacks for asynchronous jobs, which few programs ask for. */
 static const char *const on_request[] = { "libcrypto[.-]*" };
 
+/*
+ * Personality routines (of exception tables) of languages whose handlers of faults throw: Ada, D, Go by gccgo. So exceptions come from
+ * functions that make no calls, too.
+ */
+static const char *const fault_personalities[] = {
+	"__gnat_personality_v0", "__gdc_personality_v0", "_d_eh_personality", "__dmd_personality_v0", "__gccgo_personality_v0",
+};
+
 static const char *const linkers[] = { "ld-linux*", "ld-musl*", "ld-[0-9]*" };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -69,19 +77,35 @@ static const char *needs(struct kx_elf *elf, bool cxx)
 struct imports {
 	bool loads;	     /* dlopen. What the C library loads itself (name services, character sets) calls no function of the program */
 	bool makes_writable; /* mprotect: compilers at run time make memory executable that they have written; few others import it */
-	bool cancels;	     /* pthread_setcanceltype */
+	bool leaves_unwind;  /* pthread_setcanceltype, or one of fault_personalities, which it may also define */
 };
+
+static bool turns_faults(const char *name)
+{
+	for (size_t i = 0; i < COUNT(fault_personalities); i++)
+		if (!strcmp(name, fault_personalities[i]))
+			return true;
+	return false;
+}
 
 static bool note_import(void *ctx, const Elf64_Sym *sym, const char *name)
 {
 	struct imports *in = ctx;
 
+	in->leaves_unwind |= turns_faults(name);
 	if (sym->st_shndx != SHN_UNDEF)
 		return false;
 	in->loads |= !strcmp(name, "dlopen") || !strcmp(name, "dlmopen");
 	in->makes_writable |= !strcmp(name, "mprotect") || !strcmp(name, "pkey_mprotect");
-	in->cancels |= !strcmp(name, "pthread_setcanceltype");
+	in->leaves_unwind |= !strcmp(name, "pthread_setcanceltype");
 	return false; /* the next one */
+}
+
+static bool is_fault_personality(void *ctx, const Elf64_Sym *sym, const char *name)
+{
+	(void)ctx;
+	(void)sym;
+	return turns_faults(name);
 }
 
 static bool has_section(const struct kx_elf *elf, const char *name)
@@ -147,7 +171,7 @@ static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 	if (!is_exempt)
 		kx_elf_find_symbol(elf, SHT_DYNSYM, note_import, &imports);
 	v->loads = imports.loads;
-	v->cancels = imports.cancels;
+	v->leaves_unwind = imports.leaves_unwind;
 	if (has_section(elf, ".gopclntab") || has_section(elf, ".go.buildinfo")) {
 		v->is_go = true;
 		snprintf(v->reason, sizeof(v->reason),
@@ -156,6 +180,8 @@ static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 		   kx_globs_match(cxx_runtime, COUNT(cxx_runtime), m->name)) {
 		/* A C++ runtime is a risk through those that need it, see below. */
 	} else if (has_section(elf, ".gcc_except_table")) {
+		/* the run-time library may be linked statically */
+		v->leaves_unwind |= kx_elf_find_symbol(elf, SHT_SYMTAB, is_fault_personality, NULL) != NULL;
 		snprintf(v->reason, sizeof(v->reason), "%s has exception tables", m->name);
 	} else if (!sections) {
 		snprintf(v->reason, sizeof(v->reason),
@@ -265,7 +291,7 @@ bool kx_is_dynamic_linker(const struct kx_module *m)
 void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *cache,
 			 struct kx_unwind_risk *out)
 {
-	bool cancels = false;
+	bool leaves_unwind = false;
 	struct batch b;
 
 	*out = (struct kx_unwind_risk){ .returns_harmless = true, .linker = -1 };
@@ -281,10 +307,10 @@ void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *ca
 			snprintf(out->loader, sizeof(out->loader), "%s", m->name);
 		if (j->verdict.may_switch && !out->may_switch[0])
 			snprintf(out->may_switch, sizeof(out->may_switch), "%s", m->name);
-		cancels |= j->verdict.cancels;
+		leaves_unwind |= j->verdict.leaves_unwind;
 		add_verdict(&j->verdict, j->opened, out);
 	}
-	out->leaves_unwind = cancels && !out->returns_harmless;
+	out->leaves_unwind = leaves_unwind && !out->returns_harmless;
 	if (out->returns_harmless)
 		snprintf(out->reason, sizeof(out->reason),
 			 "no module but the C library's handles exceptions, and none switches stacks");

@@ -19,7 +19,10 @@ struct kx_unwind_risk {
 	bool unknown;
 	bool is_go;            /* moves its stacks: never hijack, not even in leaves */
 	bool switches_stacks;  /* has several stacks for one thread: never hijack either */
-	/* may cancel threads at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS), and is not harmless: functions that make no calls unwind, too */
+	/*
+	 * Not harmless, and may cancel threads at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS), or is of a language that turns faults into
+	 * exceptions (Ada): functions that make no calls unwind, too.
+	 */
 	bool leaves_unwind;
 	/* index of the dynamic linker among the modules, whose _dl_debug_state is called when
 	 * more are loaded; -1 if there is none */

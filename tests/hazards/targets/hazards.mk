@@ -15,7 +15,7 @@ HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt
 		 musl musl-static asan tsan ubsan noseparate
 
 HAZARDS := $(addprefix $H/,$(HAZARD_C) $(HAZARD_CXX) $(HAZARD_BUILDS:%=calls-%) plugin.so xray panics go-stacks async_cancel_cxx \
-	   dispatch_hidden segments_instruction copied_mapped thrown_faults forbid_tsc.so plugin-other.so)
+	   dispatch_hidden segments_instruction copied_mapped thrown_faults thrown_faults_ada forbid_tsc.so plugin-other.so)
 
 build-O0 := -O0
 build-O1 := -O1
@@ -87,6 +87,10 @@ $H/copied_mapped: tests/hazards/targets/copied.c
 $H/thrown_faults: tests/hazards/targets/thrown_faults.cpp
 	$(call say,TARGET)
 	$(call hazard-build,$(CXX) -O2 -std=c++20 -fnon-call-exceptions $(HAZARD_FLAGS))
+
+$H/thrown_faults_ada: tests/hazards/targets/thrown_faults.cpp
+	$(call say,TARGET)
+	$(call hazard-build,$(CXX) -O2 -std=c++20 -fnon-call-exceptions $(HAZARD_FLAGS) -DHAZARD_ADA)
 
 # Cleanup handlers run when a thread is cancelled.
 $H/cancel: HAZARD_FLAGS += -fexceptions

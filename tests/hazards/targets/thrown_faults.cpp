@@ -7,6 +7,12 @@
 
 #define CALLS 2000
 
+#ifdef HAZARD_ADA /* what tells such programs from other C++: a part of Ada's run-time library */
+extern "C" void __gnat_personality_v0(void)
+{
+}
+#endif
+
 struct fault {};
 
 static void on_fault(int signal)

@@ -253,7 +253,7 @@ HAZARDS = [
     row("x87 and MXCSR", "flags", "float"),
     row("write to a slow pipe", "transfers", "write"),
     row("send to a slow socket", "transfers", "send"),
-    row("sendmsg to a slow socket", "transfers", "sendmsg", known="what sendmsg begins just then may end early"),
+    row("sendmsg to a slow socket", "transfers", "sendmsg"),
     row("recv with MSG_WAITALL", "transfers", "all"),
     row("io_uring and aio", "rings"),
     row("faults by a table", "faults"),

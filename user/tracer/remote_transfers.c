@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/aio_abi.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 
 #include "base/monotonic.h"
 #include "tracer/remote_stop.h"
+#include "tracer/remote_transfer_rest.h"
 #include "tracer/remote_waits.h"
 
 #define POLL_US	     50
@@ -87,53 +87,71 @@ static bool is_waiting_stream(pid_t pid, int number)
 	return is_stream;
 }
 
+#define NO_STREAM (MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC | MSG_OOB | MSG_ERRQUEUE | MSG_ZEROCOPY)
+
+/* Of a call that moves bytes of a stream and waits for all. */
+static bool has_stream_flags(const struct user_regs_struct *regs)
+{
+	switch ((long)regs->orig_rax) {
+	case SYS_sendto:
+		return !(regs->r10 & NO_STREAM);
+	case SYS_recvfrom:
+		return !(regs->r10 & NO_STREAM) && regs->r10 & MSG_WAITALL;
+	case SYS_sendmsg:
+		return !(regs->rdx & NO_STREAM);
+	case SYS_recvmsg:
+		return !(regs->rdx & NO_STREAM) && regs->rdx & MSG_WAITALL;
+	default:
+		return true;
+	}
+}
+
+/* Into a pipe sendfile moves what there is room for, and no more. */
+static bool waits_for_all(pid_t pid, const struct user_regs_struct *regs)
+{
+	const int fd = (int)regs->rdi;
+
+	return has_stream_flags(regs) && is_waiting_stream(pid, fd) && (regs->orig_rax != SYS_sendfile || is_socket(pid, fd));
+}
+
 bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs)
 {
 	const long done = (long)regs->rax;
 
-	if (done <= 0 || (unsigned long)done >= regs->rdx)
+	if (done <= 0)
 		return false;
-	switch ((long)regs->orig_rax) {
-	case SYS_io_getevents:
-		/* one with a time limit may have ended by that */
+	/* one with a time limit may have ended by that */
+	if (regs->orig_rax == SYS_io_getevents)
 		return done < (long)regs->rsi && !regs->r8 && kx_remote_is_behind_syscall(tid, regs->rip);
-	case SYS_write:
-		break;
-	case SYS_sendto:
-		if (regs->r10 & MSG_DONTWAIT)
-			return false;
-		break;
-	case SYS_recvfrom:
-		if (regs->r10 & MSG_DONTWAIT || !(regs->r10 & MSG_WAITALL))
-			return false;
-		break;
-	default:
-		return false;
-	}
-	return kx_remote_is_behind_syscall(tid, regs->rip) && is_waiting_stream(pid, (int)regs->rdi);
+	return (uint64_t)done < kx_transfer_size(tid, regs) && kx_remote_is_behind_syscall(tid, regs->rip) && waits_for_all(pid, regs);
 }
 
-/* What is left to do. */
-static struct user_regs_struct rest_of(const struct kx_cut_transfer *c)
-{
-	struct user_regs_struct rest = c->regs;
-
-	if (rest.orig_rax == SYS_io_getevents) {
-		rest.rsi -= rest.rax;
-		rest.r10 += rest.rax * sizeof(struct io_event);
-	} else {
-		rest.rsi += rest.rax;
-	}
-	rest.rdx -= rest.rax;
-	return rest;
-}
-
-/* Whether the thread is at the system call that was cut, and not at one of a signal's handler. */
+/* Whether the thread is at the system call that does the rest, and not at one of a signal's handler. */
 static bool is_at_it(const struct kx_cut_transfer *c, const struct user_regs_struct *now)
 {
-	const struct user_regs_struct rest = rest_of(c);
+	return now->rip == c->rest.rip && now->rsp == c->rest.rsp && now->orig_rax == c->rest.orig_rax && now->rsi == c->rest.rsi &&
+	       now->r10 == c->rest.r10;
+}
 
-	return now->rip == rest.rip && now->rsp == rest.rsp && now->orig_rax == rest.orig_rax && now->rsi == rest.rsi && now->r10 == rest.r10;
+/* The thread, which is stopped, makes the call of c->rest next. Returns whether it can. */
+static bool set_rest(struct kx_cut_transfer *c)
+{
+	struct user_regs_struct rest = c->rest;
+
+	rest.rip -= 2;
+	rest.rax = rest.orig_rax;
+	rest.orig_rax = (unsigned long)-1;
+	return !ptrace(PTRACE_SETREGS, c->tid, NULL, &rest);
+}
+
+/* As the call that was cut leaves them, but with all that has been moved as its result. */
+static bool set_result(const struct kx_cut_transfer *c)
+{
+	struct user_regs_struct end = c->regs;
+
+	end.rax = c->moved;
+	end.orig_rax = (unsigned long)-1; /* no call is to be restarted */
+	return !ptrace(PTRACE_SETREGS, c->tid, NULL, &end);
 }
 
 /* The thread is at the beginning or end of a system call. */
@@ -144,22 +162,19 @@ static void look(struct kx_cut_transfer *c)
 	/* at the beginning, the result is -ENOSYS */
 	if (ptrace(PTRACE_GETREGS, c->tid, NULL, &now) || !is_at_it(c, &now) || (long)now.rax == -ENOSYS)
 		return;
-	now.rax = (long)now.rax > 0 ? c->regs.rax + now.rax : c->regs.rax;
-	now.rsi = c->regs.rsi;
-	now.rdx = c->regs.rdx;
-	now.r10 = c->regs.r10;
-	c->done = !ptrace(PTRACE_SETREGS, c->tid, NULL, &now);
+	if ((long)now.rax > 0)
+		c->moved += now.rax;
+	if (!(now.rax == c->rest.rdx && kx_transfer_rest(c->tid, &c->regs, c->moved, &c->rest) && set_rest(c)))
+		c->done = set_result(c);
 }
 
-/* The thread has stopped in between: one that has not begun the call again gets the result that it was cut with. */
+/* The thread has stopped in between: one that has not begun the call again gets the result that it has until now. */
 static void take_back(struct kx_cut_transfer *c)
 {
-	struct user_regs_struct now, cut = c->regs;
+	struct user_regs_struct now;
 
-	if (ptrace(PTRACE_GETREGS, c->tid, NULL, &now) || now.rip != cut.rip - 2 || now.rsp != cut.rsp)
-		return;
-	cut.orig_rax = (unsigned long)-1; /* no call is to be restarted */
-	ptrace(PTRACE_SETREGS, c->tid, NULL, &cut);
+	if (!ptrace(PTRACE_GETREGS, c->tid, NULL, &now) && now.rip == c->regs.rip - 2 && now.rsp == c->regs.rsp)
+		set_result(c);
 }
 
 /* Returns whether it still has to be waited for. @interrupted: to stop anywhere. */
@@ -188,12 +203,8 @@ static bool go_on(struct kx_cut_transfer *c, bool interrupted)
 
 static void begin(struct kx_cut_transfer *c)
 {
-	struct user_regs_struct rest = rest_of(c);
-
-	rest.rip -= 2;
-	rest.rax = rest.orig_rax;
-	rest.orig_rax = (unsigned long)-1;
-	c->done = ptrace(PTRACE_SETREGS, c->tid, NULL, &rest) || ptrace(PTRACE_SYSCALL, c->tid, NULL, 0L);
+	c->moved = c->regs.rax;
+	c->done = !kx_transfer_rest(c->tid, &c->regs, c->moved, &c->rest) || !set_rest(c) || ptrace(PTRACE_SYSCALL, c->tid, NULL, 0L);
 }
 
 #define CUT_SECONDS 0.1 /* for the end of a call that is cut again */

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -23,7 +24,7 @@ bool kx_remote_is_in_transfer(pid_t pid, pid_t tid);
 
 /*
  * Whether a thread that has just been stopped, with @regs, was in a transfer that the stop has cut short: it has a part of its bytes as the result. Only
- * of pipes and stream sockets, which wait, and one buffer (write, sendto, recvfrom), and of io_getevents without a time limit.
+ * of pipes and stream sockets, which wait (write, writev, sendto, sendmsg, sendfile, recvfrom, recvmsg), and of io_getevents without a time limit.
  */
 bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs);
 
@@ -31,6 +32,9 @@ struct kx_cut_transfer {
 	pid_t tid;
 	struct user_regs_struct regs; /* as it was stopped */
 	bool done;
+	/* set by kx_remote_transfers_finish */
+	uint64_t moved;		      /* bytes, or events, until now */
+	struct user_regs_struct rest; /* of the call that is made now */
 };
 
 /*

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
+
 #define INSTRUCTION_BYTES 4
 
 struct build {
@@ -175,17 +177,9 @@ static void locate_all(struct build *b, struct kx_afdo_table *t)
 
 static uint32_t symbol_of_func(const struct build *b, uint32_t func)
 {
-	size_t low = 0, high = b->trace->functions.used;
+	const struct kx_afdo_table *all = &b->trace->functions;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (b->trace->functions.items[middle].func < func)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return b->symbols[low];
+	return b->symbols[KX_COUNT_LEADING(all->used, i, all->items[i].func < func)];
 }
 
 /* All calls that one call instruction made: @n items. */

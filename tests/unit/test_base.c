@@ -13,6 +13,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "base/bisect.h"
 #include "base/edit_distance.h"
 #include "base/huge_page.h"
 #include "base/kernel_files.h"
@@ -247,9 +248,31 @@ static void large_arrays_grow(void **state)
 	kx_huge_array_free(NULL, 0, sizeof(*items));
 }
 
+static void leading_items_are_counted(void **state)
+{
+	static const int sorted[] = { 1, 3, 3, 3, 7 };
+	size_t asked = 0;
+
+	(void)state;
+	for (int key = 0; key <= 8; key++) {
+		size_t below = 0, up_to = 0;
+
+		for (size_t i = 0; i < 5; i++) {
+			below += sorted[i] < key;
+			up_to += sorted[i] <= key;
+		}
+		assert_int_equal(KX_COUNT_LEADING(5, i, sorted[i] < key), below);
+		assert_int_equal(KX_COUNT_LEADING(5, i, sorted[i] <= key), up_to);
+	}
+	assert_int_equal(KX_COUNT_LEADING(0, i, sorted[i] < 9), 0);
+	assert_int_equal(KX_COUNT_LEADING(SIZE_MAX, i, (asked++, i < SIZE_MAX - 1)), SIZE_MAX - 1);
+	assert_true(asked <= 65);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leading_items_are_counted),
 		cmocka_unit_test(large_arrays_grow),
 		cmocka_unit_test(edit_distances),
 		cmocka_unit_test(strings_are_counted),

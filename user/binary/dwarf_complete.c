@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/bisect.h"
 
 #define NAMESPACES 32 /* around a structure */
 #define MEMBERS	   10000
@@ -97,17 +98,7 @@ static uint64_t layout_of(Dwarf_Die *die)
 
 static struct kx_known_structure *first_of(const struct kx_dwarf_complete *c, uint32_t hash)
 {
-	size_t low = 0, high = c->n;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (c->items[middle].hash < hash)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return c->items + low;
+	return c->items + KX_COUNT_LEADING(c->n, i, c->items[i].hash < hash);
 }
 
 bool kx_dwarf_complete_find(struct kx_dwarf_complete *c, const struct kx_lines *lines, Dwarf_Die *declaration, Dwarf_Die *out)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/bisect.h"
+
 /* .eh_frame_hdr: version, three encodings, address of .eh_frame, number of entries, entries of two words. */
 #define HEADER		12
 #define ENTRY		8
@@ -49,21 +51,13 @@ bool kx_frame_table_read(const struct kx_elf *elf, struct kx_frame_table *out)
 
 bool kx_frame_table_find(const struct kx_frame_table *t, uint64_t addr, uint64_t *from, uint64_t *to)
 {
-	size_t lo = 0, hi = t->n;
-	const uint8_t *entry;
+	const uint8_t *entries = t->index.data + HEADER, *entry;
+	const size_t end = KX_COUNT_LEADING(t->n, i, t->index.addr + offset(entries + i * ENTRY) <= addr);
 	uint64_t at;
 
-	while (lo < hi) {
-		const size_t mid = lo + (hi - lo) / 2;
-
-		if (t->index.addr + offset(t->index.data + HEADER + mid * ENTRY) <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo)
+	if (!end)
 		return false;
-	entry = t->index.data + HEADER + (lo - 1) * ENTRY;
+	entry = entries + (end - 1) * ENTRY;
 	*from = t->index.addr + offset(entry);
 	at = t->index.addr + offset(entry + 4) - t->frames.addr;
 	if (t->frames.size < FDE_LEAST || at > t->frames.size - FDE_LEAST)

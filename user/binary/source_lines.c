@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/bisect.h"
 #include "binary/debuginfod.h"
 #include "binary/source_lines_internal.h"
 
@@ -43,18 +44,10 @@ static int add_ranges(struct kx_source_ranges *r, Dwarf_Die *die, size_t index)
 
 const struct kx_source_range *kx_source_range_of(const struct kx_source_ranges *r, Dwarf_Addr addr)
 {
-	size_t low = 0, high = r->count;
+	const size_t end = KX_COUNT_LEADING(r->count, i, r->items[i].low <= addr);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (r->items[middle].low <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	/* The nearest one that starts before it: ranges overlap only in damaged files. */
-	return low && addr < r->items[low - 1].high ? &r->items[low - 1] : NULL;
+	return end && addr < r->items[end - 1].high ? &r->items[end - 1] : NULL;
 }
 
 static int read_units(struct kx_lines *l)

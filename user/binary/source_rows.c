@@ -3,6 +3,7 @@
 #include <dwarf.h>
 #include <errno.h>
 
+#include "base/bisect.h"
 #include "binary/source_lines_internal.h"
 
 static uint32_t number(Dwarf_Die *die, unsigned name)
@@ -82,22 +83,18 @@ size_t kx_lines_at(struct kx_lines *l, uint64_t addr, struct kx_line_level level
 	return n;
 }
 
+static Dwarf_Addr address_of(const struct kx_source_unit *u, size_t row)
+{
+	Dwarf_Addr at = 0;
+
+	dwarf_lineaddr(dwarf_onesrcline(u->lines, row), &at);
+	return at;
+}
+
 /* First row at @addr or after it. */
 static size_t first_row(const struct kx_source_unit *u, Dwarf_Addr addr)
 {
-	size_t low = 0, high = u->nlines;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		Dwarf_Addr at = 0;
-
-		dwarf_lineaddr(dwarf_onesrcline(u->lines, middle), &at);
-		if (at < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return KX_COUNT_LEADING(u->nlines, i, address_of(u, i) < addr);
 }
 
 static int rows_of_range(struct kx_lines *l, struct kx_source_unit *u, const struct kx_source_range *r,

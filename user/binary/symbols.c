@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/demangle.h"
 #include "base/parallel.h"
 #include "base/usable_cpus.h"
@@ -86,17 +87,9 @@ static int compare_name_ref(const void *pa, const void *pb)
 /* First element above @addr in a sorted array; UINT64_MAX if there is none. */
 static uint64_t next_above(const uint64_t *sorted, size_t n, uint64_t addr)
 {
-	size_t lo = 0, hi = n;
+	const size_t next = KX_COUNT_LEADING(n, i, sorted[i] <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (sorted[mid] > addr)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo < n ? sorted[lo] : UINT64_MAX;
+	return next < n ? sorted[next] : UINT64_MAX;
 }
 
 /* Where sections begin and end, and segments end. Sorted; the caller frees it. */
@@ -215,20 +208,14 @@ static size_t only_of_file(const struct name_ref *refs, size_t n, uint32_t file)
  */
 static size_t find_parent(const struct name_ref *refs, size_t n, const struct cold *cold)
 {
-	size_t len = cold_parent_length(cold->name), lo = 0, hi = n, parent;
+	const size_t len = cold_parent_length(cold->name);
+	const size_t first = KX_COUNT_LEADING(n, i, strncmp(refs[i].name, cold->name, len) < 0);
+	size_t end = first, parent;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (strncmp(refs[mid].name, cold->name, len) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (hi = lo; hi < n && !strncmp(refs[hi].name, cold->name, len) && !refs[hi].name[len];)
-		hi++;
-	parent = only_of_file(refs + lo, hi - lo, cold->file);
-	return parent != SIZE_MAX ? parent : only_of_file(refs + lo, hi - lo, 0);
+	while (end < n && !strncmp(refs[end].name, cold->name, len) && !refs[end].name[len])
+		end++;
+	parent = only_of_file(refs + first, end - first, cold->file);
+	return parent != SIZE_MAX ? parent : only_of_file(refs + first, end - first, 0);
 }
 
 static void attach_colds(struct kx_symbols *out, const struct name_ref *refs, size_t nrefs)
@@ -414,30 +401,19 @@ void kx_symbols_free(struct kx_symbols *syms)
 const struct kx_symbol *kx_symbols_find(const struct kx_symbols *syms, uint64_t addr)
 {
 	const struct storage *st = syms->release ? NULL : syms->storage;
-	size_t lo = 0, hi = syms->count;
+	const size_t end = KX_COUNT_LEADING(syms->count, i, syms->items[i].addr <= addr);
+	size_t end_of_colds;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
+	if (end && addr - syms->items[end - 1].addr < syms->items[end - 1].size)
+		return &syms->items[end - 1];
+	if (!st)
+		return NULL;
+	end_of_colds = KX_COUNT_LEADING(st->ncolds, i, st->colds[i].addr <= addr);
+	if (end_of_colds) {
+		const struct cold *c = &st->colds[end_of_colds - 1];
 
-		if (syms->items[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
+		if (addr - c->addr < c->size && c->parent != SIZE_MAX)
+			return &syms->items[c->parent];
 	}
-	if (lo && addr - syms->items[lo - 1].addr < syms->items[lo - 1].size)
-		return &syms->items[lo - 1];
-	lo = 0;
-	hi = st ? st->ncolds : 0;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (st->colds[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo && addr - st->colds[lo - 1].addr < st->colds[lo - 1].size &&
-	    st->colds[lo - 1].parent != SIZE_MAX)
-		return &syms->items[st->colds[lo - 1].parent];
 	return NULL;
 }

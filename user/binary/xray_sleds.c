@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
+
 #define ENTRY_SIZE 32
 #define OFF_FUNCTION 8
 #define OFF_KIND 16
@@ -105,19 +107,11 @@ static void read_sleds(const struct kx_elf_section *map, const struct relocs *re
 const struct kx_xray_sled *kx_xray_find(const struct kx_xray_sleds *x, uint64_t addr,
 					size_t *count)
 {
-	size_t lo = 0, hi = x->nsleds;
+	const size_t first = KX_COUNT_LEADING(x->nsleds, i, x->sleds[i].function < addr);
 
-	while (lo < hi) {
-		const size_t mid = lo + (hi - lo) / 2;
-
-		if (x->sleds[mid].function < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (*count = 0; lo + *count < x->nsleds && x->sleds[lo + *count].function == addr;)
+	for (*count = 0; first + *count < x->nsleds && x->sleds[first + *count].function == addr;)
 		++*count;
-	return *count ? &x->sleds[lo] : NULL;
+	return *count ? &x->sleds[first] : NULL;
 }
 
 int kx_xray_read(struct kx_elf *elf, struct kx_xray_sleds *out, struct kx_err *err)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/bisect.h"
 
 /* Linkers make a dozen at most; each address is looked up in all. */
 #define SEGMENTS_MOST 64
@@ -148,17 +149,9 @@ bool kx_landing_is_owned(const struct kx_landing_map *m, uint64_t addr)
 
 const struct kx_landing_part *kx_landing_part(const struct kx_landing_map *m, uint64_t addr)
 {
-	size_t lo = 0, hi = m->nparts;
+	const size_t end = KX_COUNT_LEADING(m->nparts, i, m->parts[i].from <= addr);
 
-	while (lo < hi) {
-		const size_t mid = lo + (hi - lo) / 2;
-
-		if (m->parts[mid].from <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && addr < m->parts[lo - 1].to ? &m->parts[lo - 1] : NULL;
+	return end && addr < m->parts[end - 1].to ? &m->parts[end - 1] : NULL;
 }
 
 bool kx_landing_add_part(struct kx_landing_map *m, uint64_t from, uint64_t to)
@@ -195,17 +188,9 @@ void kx_landing_sort(struct kx_landing_map *m)
 
 const struct kx_landing_outside *kx_landing_outside(const struct kx_landing_map *m, uint64_t function, size_t *n)
 {
-	size_t lo = 0, hi = m->noutside;
+	const size_t first = KX_COUNT_LEADING(m->noutside, i, m->outside[i].function < function);
 
-	while (lo < hi) {
-		const size_t mid = lo + (hi - lo) / 2;
-
-		if (m->outside[mid].function < function)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (*n = 0; lo + *n < m->noutside && m->outside[lo + *n].function == function;)
+	for (*n = 0; first + *n < m->noutside && m->outside[first + *n].function == function;)
 		++*n;
-	return *n ? &m->outside[lo] : NULL;
+	return *n ? &m->outside[first] : NULL;
 }

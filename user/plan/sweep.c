@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/parallel.h"
 #include "plan/decode_internal.h"
 #include "plan/gap.h"
@@ -91,17 +92,7 @@ static void sweep(const struct kx_code *code, const struct kx_symbol *s, uint64_
 /* Index of the first symbol at @addr or behind it. */
 static size_t first_from(const struct kx_symbols *syms, uint64_t addr)
 {
-	size_t lo = 0, hi = syms->count;
-
-	while (lo < hi) {
-		const size_t mid = lo + (hi - lo) / 2;
-
-		if (syms->items[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return KX_COUNT_LEADING(syms->count, i, syms->items[i].addr < addr);
 }
 
 /* The code is decoded in pieces that no symbol reaches over, by threads that share them out. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "report/report_format.h"
 #include "report/report_head.h"
 
@@ -105,17 +106,7 @@ static struct shown *sort_rows(struct kx_by_value *b, enum kx_report_key sort)
 /* The first row of @func. */
 static const struct shown *rows_of(const struct shown *all, size_t n, uint32_t func)
 {
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (all[middle].value->func < func)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return &all[low];
+	return &all[KX_COUNT_LEADING(n, i, all[i].value->func < func)];
 }
 
 /* Text */

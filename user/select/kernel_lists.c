@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/bisect.h"
 #include "binary/symbol_sources.h"
 
 /* Of <linux/mount.h>, which conflicts with <sys/mount.h> in some C libraries. */
@@ -134,17 +135,9 @@ void kx_kernel_lists_free(struct kx_kernel_lists *lists)
 
 static bool is_forbidden(const struct kx_kernel_lists *lists, uint64_t addr)
 {
-	size_t lo = 0, hi = lists->nforbidden;
+	const size_t end = KX_COUNT_LEADING(lists->nforbidden, i, lists->forbidden[i].from <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (lists->forbidden[mid].from <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && addr < lists->forbidden[lo - 1].to;
+	return end && addr < lists->forbidden[end - 1].to;
 }
 
 /* An empty list does not exclude kprobes. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "trace/session_processes.h"
 
 static uint64_t address_of(const json_t *mapping, const char *key)
@@ -126,26 +127,22 @@ static int holds(const struct kx_mapping *m, int32_t pid, uint64_t address)
 	return m->pid == pid && address >= m->start && address < m->end;
 }
 
+static bool begins_by(const struct kx_mapping *m, int32_t pid, uint64_t address)
+{
+	return m->pid < pid || (m->pid == pid && m->start <= address);
+}
+
 uint32_t kx_address_space_find(struct kx_address_space *a, int32_t pid, uint64_t *address)
 {
-	size_t lo = 0, hi = a->count;
-
-	if (!hi)
+	if (!a->count)
 		return 0;
 	if (!holds(&a->items[a->last], pid, *address)) {
-		/* binary search for the last mapping that begins at or before it */
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-			const struct kx_mapping *m = &a->items[mid];
+		/* the last mapping that begins at or before it */
+		const size_t end = KX_COUNT_LEADING(a->count, i, begins_by(&a->items[i], pid, *address));
 
-			if (m->pid < pid || (m->pid == pid && m->start <= *address))
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
-		if (!lo || !holds(&a->items[lo - 1], pid, *address))
+		if (!end || !holds(&a->items[end - 1], pid, *address))
 			return 0;
-		a->last = lo - 1;
+		a->last = end - 1;
 	}
 	*address -= a->items[a->last].load_bias;
 	return a->items[a->last].module;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "trace/map_internal.h"
 
 #define SLED_SIZE 32
@@ -93,17 +94,9 @@ static struct symbol *read_symbols(Elf *elf, size_t *n)
 
 static const struct symbol *find_symbol(const struct symbol *list, size_t n, uint64_t address)
 {
-	size_t lo = 0, hi = n;
+	const size_t at = KX_COUNT_LEADING(n, i, list[i].address < address);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (list[mid].address < address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < n && list[lo].address == address ? &list[lo] : NULL;
+	return at < n && list[at].address == address ? &list[at] : NULL;
 }
 
 /* Relocates the words of the sled table that are zero, as the dynamic linker would. */

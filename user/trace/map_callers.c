@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/demangle.h"
 #include "trace/map_internal.h"
 
@@ -38,25 +39,24 @@ static struct kx_map_index *index_of(struct kx_map *map)
 	return index;
 }
 
+static bool begins_by(const struct kx_map_function *f, uint32_t module, uint64_t address)
+{
+	return f->module < module || (f->module == module && f->address <= address);
+}
+
 const char *kx_map_name_at(struct kx_map *map, uint32_t module, uint64_t address)
 {
 	struct kx_map_index *index = index_of(map);
 	const struct kx_map_function *f;
-	size_t lo = 0, hi = index ? index->n : 0;
 	struct kx_map_at *e;
+	size_t end;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		f = index->entries[mid].function;
-		if (f->module < module || (f->module == module && f->address <= address))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo)
+	if (!index)
 		return NULL;
-	e = &index->entries[lo - 1];
+	end = KX_COUNT_LEADING(index->n, i, begins_by(index->entries[i].function, module, address));
+	if (!end)
+		return NULL;
+	e = &index->entries[end - 1];
 	f = e->function;
 	if (f->module != module || address - f->address >= f->size || !f->symbol || !*f->symbol)
 		return NULL;

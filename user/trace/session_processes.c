@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
+
 static int by_pid(const void *a, const void *b)
 {
 	const struct kx_session_process *x = a, *y = b;
@@ -41,16 +43,7 @@ void kx_session_processes_free(struct kx_session_processes *p)
 
 const json_t *kx_session_process(const struct kx_session_processes *p, int32_t pid)
 {
-	size_t lo = 0, hi = p->count;
+	const size_t end = KX_COUNT_LEADING(p->count, i, p->items[i].pid <= pid);
 
-	/* binary search for the first larger pid */
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->items[mid].pid <= pid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && p->items[lo - 1].pid == pid ? p->items[lo - 1].json : NULL;
+	return end && p->items[end - 1].pid == pid ? p->items[end - 1].json : NULL;
 }

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/bisect.h"
 #include "base/monotonic.h"
 #include "tracer/patch_texts.h"
 #include "tracer/patch_write.h"
@@ -48,22 +49,14 @@ struct install {
 static void mark_inside(void *ctx, uint64_t pc)
 {
 	struct install *in = ctx;
-	size_t low = 0, high = in->n;
+	const size_t end = KX_COUNT_LEADING(in->n, i, in->to_jump[i].at < pc);
 
-	while (low < high) {
-		const size_t mid = low + (high - low) / 2;
+	if (end) {
+		const uint64_t length = in->window_length[end - 1];
 
-		if (in->to_jump[mid].at < pc)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low) {
-		const uint64_t length = in->window_length[low - 1];
-
-		if (pc - in->to_jump[low - 1].at <
+		if (pc - in->to_jump[end - 1].at <
 		    (length > KX_PATCH_BYTES ? length : KX_PATCH_BYTES))
-			in->inside[low - 1] = true;
+			in->inside[end - 1] = true;
 	}
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/bisect.h"
 #include "binary/mappings.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_threads.h"
@@ -55,17 +56,9 @@ static int add_stack(void *ctx, const struct kx_mapping *m)
 /* The writable mapping that @address is in; NULL: there is none. */
 static const struct kx_remote_range *stack_at(const struct stacks *s, uint64_t address)
 {
-	size_t low = 0, high = s->n;
+	const size_t at = KX_COUNT_LEADING(s->n, i, s->items[i].to <= address);
 
-	while (low < high) {
-		const size_t mid = low + (high - low) / 2;
-
-		if (s->items[mid].to <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < s->n && s->items[low].from <= address ? &s->items[low] : NULL;
+	return at < s->n && s->items[at].from <= address ? &s->items[at] : NULL;
 }
 
 static void check_counter(const struct scan *s, uint64_t value)

@@ -118,6 +118,26 @@ static struct kx_merge_host host(const char *path, const char *name, const char 
 	return h;
 }
 
+/* Numbers of a damaged map whose sums and products would leave the range. */
+static void test_hostile_snapshots(void **state)
+{
+	struct kx_snapshots s = { .items = { { 1000, 1, 1, 1, 0 }, { 1003, 1ll << 61, 1ll << 61, 1ll << 61, 0 } },
+				  .n = 2 };
+	struct kx_snapshot at;
+	json_t *session = json_loads("{\"clock\":{\"snapshots\":[{\"tsc\":10,\"monotonic_ns\":1,\"boottime_ns\":2,"
+				     "\"realtime_ns\":3,\"error_ns\":9223372036854775807,\"line_error_ns\":1}]}}",
+				     0, NULL);
+
+	(void)state;
+	assert_true(kx_snapshots_at(&s, HZ, 1006, &at));
+	assert_int_equal(at.realtime, 2 * ((1ll << 61) - 1) + 1);
+	assert_false(kx_snapshots_at(&s, HZ, 1030, &at)); /* ten times 2^61 has 2^62 in its low 64 bits */
+	assert_false(kx_snapshots_at(&s, HZ, 990, &at));
+	kx_snapshots_read(session, &s);
+	assert_int_equal(s.n, 0);
+	json_decref(session);
+}
+
 static void test_hosts(void **state)
 {
 	struct kx_merge_host h[] = {
@@ -307,6 +327,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_line),	 cmocka_unit_test(test_snapshots), cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_hostile_snapshots),
 		cmocka_unit_test(test_offsets),	 cmocka_unit_test(test_pairs),	   cmocka_unit_test(test_manifest),
 		cmocka_unit_test(test_tar),
 	};

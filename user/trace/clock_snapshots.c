@@ -3,17 +3,23 @@
 
 #include <string.h>
 
+#define LARGEST (INT64_MAX / 2)
+
 static bool read_snapshot(const json_t *s, struct kx_snapshot *out)
 {
+	const json_int_t error = json_integer_value(json_object_get(s, "error_ns"));
+	const json_int_t line_error = json_integer_value(json_object_get(s, "line_error_ns"));
+
 	out->tsc = json_integer_value(json_object_get(s, "tsc"));
 	out->monotonic = json_integer_value(json_object_get(s, "monotonic_ns"));
 	out->boottime = json_integer_value(json_object_get(s, "boottime_ns"));
 	out->realtime = json_integer_value(json_object_get(s, "realtime_ns"));
-	out->error = json_integer_value(json_object_get(s, "error_ns")) +
-		     json_integer_value(json_object_get(s, "line_error_ns"));
+	if (error < 0 || line_error < 0 || error > LARGEST / 4 || line_error > LARGEST / 4)
+		return false;
+	out->error = error + line_error;
 	return out->tsc > 0 && out->monotonic > 0 && out->boottime > 0 && out->realtime > 0 &&
-	       out->error >= 0 && out->tsc < INT64_MAX / 2 && out->monotonic < INT64_MAX / 2 &&
-	       out->boottime < INT64_MAX / 2 && out->realtime < INT64_MAX / 2;
+	       out->tsc < LARGEST && out->monotonic < LARGEST && out->boottime < LARGEST &&
+	       out->realtime < LARGEST;
 }
 
 void kx_snapshots_read(const json_t *session, struct kx_snapshots *out)
@@ -55,13 +61,21 @@ static void ends_of_line(const struct kx_snapshots *s, int64_t tsc, const struct
 	*b = &s->items[i + 1];
 }
 
+/* A clock that was @a and @b at the ends of a line of @span ticks, @ticks behind @a; 0: out of range. */
+static int64_t clock_at(int64_t a, int64_t b, __int128 ticks, __int128 span)
+{
+	const __int128 ns = a + ticks * (b - a) / span;
+
+	return ns > 0 && ns <= INT64_MAX ? (int64_t)ns : 0;
+}
+
 bool kx_snapshots_at(const struct kx_snapshots *s, uint64_t tsc_hz, uint64_t tsc,
 		     struct kx_snapshot *out)
 {
 	const struct kx_snapshot *a, *b;
 	__int128 ticks, span, ns;
 
-	if (!s->n || !tsc_hz || tsc > INT64_MAX / 2)
+	if (!s->n || !tsc_hz || tsc > LARGEST)
 		return false;
 	ends_of_line(s, (int64_t)tsc, &a, &b);
 	ticks = (__int128)tsc - a->tsc;
@@ -71,7 +85,8 @@ bool kx_snapshots_at(const struct kx_snapshots *s, uint64_t tsc_hz, uint64_t tsc
 	if (ns > INT64_MAX / 4 || ns < -(__int128)(INT64_MAX / 4) ||
 	    (span > 0 && (ticks > 1000 * span || ticks < -1000 * span)))
 		return false;
-#define AT(clock) (a->clock + (int64_t)(span > 0 ? ticks * (b->clock - a->clock) / span : ns))
+	/* a single snapshot: by the nominal rate */
+#define AT(clock) (span > 0 ? clock_at(a->clock, b->clock, ticks, span) : a->clock + (int64_t)ns)
 	*out = (struct kx_snapshot){ (int64_t)tsc, AT(monotonic), AT(boottime), AT(realtime),
 				     b->error };
 #undef AT

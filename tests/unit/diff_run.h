@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Two traces, path_a and path_b, compared without the command. Include after export_run.h. */
+/* Two traces, path_a and path_b, compared without the command. Include it after cmocka's headers. */
 #ifndef KX_TEST_DIFF_RUN_H
 #define KX_TEST_DIFF_RUN_H
 
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
 #include "report/diff.h"
+#include "export_run.h"
 
 static char path_a[80], path_b[80];
 

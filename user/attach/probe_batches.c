@@ -60,18 +60,10 @@ void kx_probes_add(struct kx_probes *p, struct kx_batch *b, struct kx_probe prob
 {
 	if (!probe.semaphore)
 		probe.semaphore = semaphore_at(p, &probe);
-	if (b->count == b->room) {
-		size_t room = b->room ? b->room * 2 : 64;
-		struct kx_probe *items = realloc(b->items, room * sizeof(*items));
-
-		if (!items) {
-			p->oom = -ENOMEM;
-			return;
-		}
-		b->items = items;
-		b->room = room;
-	}
-	b->items[b->count++] = probe;
+	if (KX_ARRAY_RESERVE(b->items, b->room, b->count))
+		p->oom = -ENOMEM;
+	else
+		b->items[b->count++] = probe;
 }
 
 static void on_refused(void *ctx, const struct kx_probe *probe, int err)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/array.h"
 #include "binary/debuginfod.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
@@ -84,15 +85,8 @@ static void say_source(struct kx_raw_symbols *out, const char *sep, const char *
 
 static int add_symbol(struct kx_raw_symbols *out, const struct kx_raw_symbol *sym, size_t len)
 {
-	if (out->count == out->capacity) {
-		size_t capacity = out->capacity ? out->capacity * 2 : 1024;
-		struct kx_raw_symbol *grown = reallocarray(out->items, capacity, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		out->items = grown;
-		out->capacity = capacity;
-	}
+	if (KX_ARRAY_RESERVE(out->items, out->capacity, out->count))
+		return -ENOMEM;
 	out->items[out->count] = *sym;
 	out->items[out->count].name = kx_arena_copy(&out->arena, sym->name, len);
 	if (!out->items[out->count].name)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/bisect.h"
 
 #define ENTRY_SIZE 32
@@ -41,15 +42,8 @@ static int read_relocs(struct kx_elf *elf, uint64_t from, uint64_t to, struct re
 			if (ELF64_R_TYPE(rela[i].r_info) != R_X86_64_RELATIVE ||
 			    rela[i].r_offset < from || rela[i].r_offset >= to)
 				continue;
-			if (out->count == room) {
-				struct reloc *grown;
-
-				room = room ? room * 2 : 64;
-				grown = realloc(out->items, room * sizeof(*grown));
-				if (!grown)
-					return -ENOMEM;
-				out->items = grown;
-			}
+			if (KX_ARRAY_RESERVE(out->items, room, out->count))
+				return -ENOMEM;
 			out->items[out->count++] = (struct reloc){
 				.at = rela[i].r_offset,
 				.value = (uint64_t)rela[i].r_addend,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/output.h"
 
 char *kx_numbered_path(const char *output, unsigned number)
@@ -52,15 +53,8 @@ int kx_numbered_add(struct kx_numbered_files *f, const char *output, unsigned nu
 {
 	size_t same = 1;
 
-	if (f->count == f->room) {
-		size_t room = f->room ? f->room * 2 : 16;
-		struct kx_numbered_file *grown = reallocarray(f->items, room, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		f->items = grown;
-		f->room = room;
-	}
+	if (KX_ARRAY_RESERVE(f->items, f->room, f->count))
+		return -ENOMEM;
 	for (size_t i = 0; i < f->count; i++)
 		same += f->items[i].cause == cause;
 	f->items[f->count++] = (struct kx_numbered_file){ number, cause };

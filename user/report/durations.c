@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "calls/calls_filter.h"
 #include "report/report_format.h"
 #include "report/report_head.h"
@@ -24,15 +25,8 @@ static int find(struct kx_durations_set *s, uint32_t func, struct kx_durations *
 	uint32_t index;
 	int r = kx_pair_index(&s->index, 0, func, &index);
 
-	if (r > 0 && index >= s->room) {
-		size_t room = s->room ? s->room * 2 : 16;
-		struct kx_durations *items = reallocarray(s->items, room, sizeof(*items));
-
-		if (!items)
-			return -ENOMEM;
-		s->items = items;
-		s->room = room;
-	}
+	if (r > 0 && KX_ARRAY_RESERVE(s->items, s->room, index))
+		return -ENOMEM;
 	if (r > 0)
 		s->items[index] = (struct kx_durations){ .func = func, .min = UINT64_MAX };
 	if (r >= 0)

@@ -5,29 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *room_for(void *items, size_t index, size_t *room, size_t size)
-{
-	size_t n = *room ? *room * 2 : 64;
-	void *grown;
-
-	if (index < *room)
-		return items;
-	grown = reallocarray(items, n, size);
-	if (grown)
-		*room = n;
-	return grown;
-}
+#include "base/array.h"
 
 static int add_group(struct kx_report_groups *g, const struct kx_report_group *item)
 {
-	struct kx_report_group *items = room_for(g->items, g->count, &g->room, sizeof(*items));
+	struct kx_report_group *new;
 
-	if (!items)
+	if (KX_ARRAY_RESERVE(g->items, g->room, g->count))
 		return -ENOMEM;
-	g->items = items;
-	items[g->count] = *item;
-	items[g->count].name = items[g->count].process = "";
-	g->count++;
+	new = &g->items[g->count++];
+	*new = *item;
+	new->name = new->process = "";
 	return 0;
 }
 
@@ -123,7 +111,6 @@ int kx_report_group_thread(struct kx_report_groups *g, const struct kx_call_thre
 int kx_report_group_function(struct kx_report_groups *g, const struct kx_call *call, uint32_t *number)
 {
 	const struct kx_report_group cpu = { .cpu = call->cpu };
-	struct kx_pair *pair;
 	int r = 0;
 
 	if (g->by == KX_REPORT_BY_CPU)
@@ -132,11 +119,9 @@ int kx_report_group_function(struct kx_report_groups *g, const struct kx_call *c
 		r = kx_pair_index(&g->pairs, g->current, call->func, number);
 	if (r <= 0)
 		return r;
-	pair = room_for(g->pair, *number, &g->pairs_room, sizeof(*pair));
-	if (!pair)
+	if (KX_ARRAY_RESERVE(g->pair, g->pairs_room, *number))
 		return -ENOMEM;
-	g->pair = pair;
-	pair[*number] = (struct kx_pair){ .a = g->current, .b = call->func };
+	g->pair[*number] = (struct kx_pair){ .a = g->current, .b = call->func };
 	return 0;
 }
 

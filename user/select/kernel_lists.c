@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/bisect.h"
 #include "binary/symbol_sources.h"
 
@@ -103,15 +104,8 @@ static int read_forbidden(FILE *f, struct kx_kernel_lists *lists)
 
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &r.from, &r.to) != 2 || r.from >= r.to)
 			continue;
-		if (lists->nforbidden == room) {
-			struct kx_kernel_range *grown;
-
-			room = room ? room * 2 : 1024;
-			grown = reallocarray(lists->forbidden, room, sizeof(*grown));
-			if (!grown)
-				return -ENOMEM;
-			lists->forbidden = grown;
-		}
+		if (KX_ARRAY_RESERVE(lists->forbidden, room, lists->nforbidden))
+			return -ENOMEM;
 		lists->forbidden[lists->nforbidden++] = r;
 	}
 	if (lists->nforbidden)

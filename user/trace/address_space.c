@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/bisect.h"
 #include "trace/session_processes.h"
 
@@ -44,7 +45,6 @@ static int add(struct kx_address_space *a, const struct kx_map *map,
 {
 	const char *path = json_string_value(json_object_get(mapping, "path"));
 	const struct kx_map_module **module = NULL;
-	struct kx_mapping *items;
 
 	if (path)
 		module = bsearch(path, modules, map->nmodules, sizeof(*modules), compare_path);
@@ -52,13 +52,8 @@ static int add(struct kx_address_space *a, const struct kx_map *map,
 		return 0;
 	while (module > modules && !strcmp(path, module[-1]->path))
 		module--;
-	if (a->count == a->room) {
-		items = reallocarray(a->items, a->room ? a->room * 2 : 64, sizeof(*items));
-		if (!items)
-			return -ENOMEM;
-		a->items = items;
-		a->room = a->room ? a->room * 2 : 64;
-	}
+	if (KX_ARRAY_RESERVE(a->items, a->room, a->count))
+		return -ENOMEM;
 	a->items[a->count++] = (struct kx_mapping){
 		.pid = pid,
 		.module = (uint32_t)(*module - map->modules) + 1,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/bisect.h"
 
 #define KEY "moved_exits"
 
@@ -93,17 +94,8 @@ void kx_exit_moves_free(struct kx_exit_moves *m)
 /* How many moves are of processes before @pid, or of @pid and not after @tsc. */
 static size_t moves_until(const struct kx_exit_moves *m, int32_t pid, uint64_t tsc)
 {
-	size_t from = 0, to = m->count;
-
-	while (from < to) {
-		const struct kx_exit_move *move = &m->items[(from + to) / 2];
-
-		if (move->pid < pid || (move->pid == pid && move->tsc <= tsc))
-			from = (from + to) / 2 + 1;
-		else
-			to = (from + to) / 2;
-	}
-	return from;
+	return KX_COUNT_LEADING(m->count, i,
+				m->items[i].pid < pid || (m->items[i].pid == pid && m->items[i].tsc <= tsc));
 }
 
 /* What the newest move of @pid (0: of every process) that was not after @entered says of @func. */

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/kernel_files.h"
 #include "base/stop_request.h"
 #include "bpf/wire.h"
@@ -41,15 +42,8 @@ const char *kx_mechanism_name(enum kx_mechanism m)
 
 int kx_links_add(struct kx_links *links, int fd)
 {
-	if (links->count == links->room) {
-		size_t room = links->room ? links->room * 2 : 16;
-		int *fds = realloc(links->fds, room * sizeof(*fds));
-
-		if (!fds)
-			return -ENOMEM;
-		links->fds = fds;
-		links->room = room;
-	}
+	if (KX_ARRAY_RESERVE(links->fds, links->room, links->count))
+		return -ENOMEM;
 	links->fds[links->count++] = fd;
 	return 0;
 }

@@ -2,12 +2,13 @@
 #include "cmd/completion_words.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/each_number.h"
 
 void kx_completion_add(const struct kx_completion *c, const char *word, const char *about)
 {
@@ -20,13 +21,13 @@ void kx_completion_add(const struct kx_completion *c, const char *word, const ch
 }
 
 /* The first @size - 1 bytes of a file of /proc/PID; false: there are none. */
-static bool read_of_process(const char *pid, const char *file, char *text, size_t size)
+static bool read_of_process(pid_t pid, const char *file, char *text, size_t size)
 {
-	char path[300];
+	char path[64];
 	FILE *from;
 	size_t n;
 
-	snprintf(path, sizeof(path), "/proc/%s/%s", pid, file);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
 	from = fopen(path, "re");
 	if (!from)
 		return false;
@@ -36,22 +37,31 @@ static bool read_of_process(const char *pid, const char *file, char *text, size_
 	return n > 0;
 }
 
+struct processes {
+	const struct kx_completion *c;
+	bool names;
+};
+
+static int add_process(void *ctx, pid_t pid)
+{
+	const struct processes *p = ctx;
+	char comm[32], first[2], number[16];
+
+	if (pid == getpid() || !read_of_process(pid, "cmdline", first, sizeof(first)) ||
+	    !read_of_process(pid, "comm", comm, sizeof(comm)))
+		return 0; /* a kernel thread, or it has ended */
+	comm[strcspn(comm, "\n\t")] = 0;
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	kx_completion_add(p->c, p->names ? comm : number, p->names ? NULL : comm);
+	return 0;
+}
+
 void kx_completion_add_processes(const struct kx_completion *c, bool names)
 {
-	DIR *all = opendir("/proc");
-	struct dirent *d;
-	char comm[32], first[2];
+	struct processes p = { c, names };
 
-	while (all && (d = readdir(all))) {
-		if (!isdigit((unsigned char)*d->d_name) || atoi(d->d_name) == getpid() ||
-		    !read_of_process(d->d_name, "cmdline", first, sizeof(first)) ||
-		    !read_of_process(d->d_name, "comm", comm, sizeof(comm)))
-			continue; /* a kernel thread, or it has ended */
-		comm[strcspn(comm, "\n\t")] = 0;
-		kx_completion_add(c, names ? comm : d->d_name, names ? NULL : comm);
-	}
-	if (all)
-		closedir(all);
+	/* without /proc there are none */
+	(void)kx_each_number("/proc", add_process, &p);
 }
 
 void kx_completion_add_users(const struct kx_completion *c)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tracer/remote_calls.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/each_number.h"
 #include "base/monotonic.h"
 #include "base/stop_request.h"
 #include "tracer/frozen_group.h"
@@ -309,23 +309,32 @@ static int try_thread(struct calls *c, pid_t tid, struct kx_frames *frames, uint
 		    : kx_tracer_thread_join(&tracer);
 }
 
+struct round {
+	struct calls *c;
+	struct kx_frames *frames;
+	uint8_t *xstate;
+	int code; /* of the last thread */
+};
+
+/* Other than 0: no other thread is to be tried. */
+static int try_next(void *ctx, pid_t tid)
+{
+	struct round *r = ctx;
+
+	r->code = try_thread(r->c, tid, r->frames, r->xstate);
+	return r->code != -EAGAIN || r->c->frozen;
+}
+
 /* The main thread is the first one that is listed, and the most likely to have room. */
 static int try_threads(struct calls *c, struct kx_frames *frames, uint8_t *xstate)
 {
+	struct round r = { .c = c, .frames = frames, .xstate = xstate, .code = -EAGAIN };
 	char path[32];
-	struct dirent *d;
-	int code = -EAGAIN;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
-	dir = opendir(path);
-	if (!dir)
+	if (kx_each_number(path, try_next, &r) < 0)
 		return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
-	while (code == -EAGAIN && !c->frozen && (d = readdir(dir)))
-		if (atoi(d->d_name) > 0)
-			code = try_thread(c, atoi(d->d_name), frames, xstate);
-	closedir(dir);
-	return code;
+	return r.code;
 }
 
 int kx_remote_no_thread(pid_t pid, unsigned wait_ms, struct kx_err *err)

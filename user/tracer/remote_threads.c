@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tracer/remote_threads.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/each_number.h"
 #include "base/monotonic.h"
 #include "tracer/frozen_group.h"
 #include "tracer/remote_rings.h"
@@ -92,28 +92,36 @@ static int add(struct kx_remote_stop *s, pid_t tid)
 	return s->err.code;
 }
 
+struct seizing {
+	struct kx_remote_stop *s;
+	int code;
+};
+
+static int seize_if_new(void *ctx, pid_t tid)
+{
+	struct seizing *seizing = ctx;
+
+	if (!is_known(seizing->s, tid))
+		seizing->code = add(seizing->s, tid);
+	return seizing->code;
+}
+
 /* Begins to trace the threads that are new since the last time; @first: the first of them. */
 static int seize_new(struct kx_remote_stop *s, size_t *first)
 {
+	struct seizing seizing = { .s = s };
 	char path[32];
-	struct dirent *d;
-	int code = 0;
-	DIR *dir;
+	int code;
 
 	*first = s->n;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)s->pid);
-	dir = opendir(path);
-	if (!dir)
-		return kx_err_set(&s->err, errno == ENOENT ? -ESRCH : -errno,
-				  "process %d has ended", (int)s->pid);
-	while (!code && (d = readdir(dir))) {
-		const pid_t tid = atoi(d->d_name);
-
-		if (tid > 0 && !is_known(s, tid))
-			code = add(s, tid);
-	}
-	closedir(dir);
-	return code;
+	code = kx_each_number(path, seize_if_new, &seizing);
+	if (!code || seizing.code)
+		return code;
+	if (code == -ENOENT)
+		return kx_err_set(&s->err, -ESRCH, "process %d has ended", (int)s->pid);
+	return kx_err_set(&s->err, code, "the threads of process %d cannot be listed: %s", (int)s->pid,
+			  strerror(-code));
 }
 
 /* A thread has stopped. */

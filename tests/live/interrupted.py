@@ -8,62 +8,38 @@ a second one after it. kxray must either have recorded (status 0, the trace and 
 say that it was interrupted (status 1, no file). When its keeper has ended, too, the process must have the code of its
 file. Prints one line: a JSON object; slowest_ms is for readers only.
 """
-import ctypes
 import glob
 import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 
 from process_code import changed_bytes
-
-PR_SET_CHILD_SUBREAPER = 36
-
-
-def start(kxray, pid, trace, options):
-    return subprocess.Popen([kxray, "record", "-p", pid, "-o", trace, *options], stdin=subprocess.DEVNULL,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-
-def reap_keeper():
-    while True:
-        try:
-            os.wait()
-        except ChildProcessError:
-            return
+from recording import Recording, prepare
 
 
 def main():
     kxray, pid, rounds, seed, trace = sys.argv[1:6]
-    options = sys.argv[6:]
+    args = ["record", "-p", pid, "-o", trace, *sys.argv[6:]]
     rnd = random.Random(int(seed))
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    prepare()
 
-    begin = time.monotonic()
-    process = start(kxray, pid, trace, options)
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if line.startswith("kxray: recording"):
-            break
-    attach = time.monotonic() - begin
-    process.send_signal(signal.SIGINT)
-    said += process.stderr
-    process.wait()
-    reap_keeper()
+    r = Recording(kxray, args)
+    attach = r.wait_until_it_records()
+    r.process.send_signal(signal.SIGINT)
+    said = r.said + r.process.stderr.readlines()
+    r.end()
     result = {"seed": int(seed), "attach_ms": round(attach * 1e3), "changed": changed_bytes(int(pid)),
               "recorded": 0, "interrupted": 0, "left": 0, "other": [], "files": 0, "slowest_ms": 0}
-    if process.returncode:
-        result["other"].append([process.returncode, "".join(said)])
+    if r.process.returncode:
+        result["other"].append([r.process.returncode, "".join(said)])
     for i in range(int(rounds)):
         for path in glob.glob(glob.escape(trace) + "*"):
             os.unlink(path)
-        process = start(kxray, pid, trace, options)
+        r = Recording(kxray, args)
+        process = r.process
         time.sleep(rnd.uniform(0.02, attach * 1.2))
         asked = time.monotonic()
         process.send_signal(rnd.choice([signal.SIGINT, signal.SIGQUIT]))
@@ -74,8 +50,7 @@ def main():
         process.wait()
         result["slowest_ms"] = max(result["slowest_ms"], round((time.monotonic() - asked) * 1e3))
         text = process.stderr.read()
-        process.stderr.close()
-        reap_keeper()
+        r.end()
         result["changed"] += changed_bytes(int(pid))
         result["left"] += "kx-keeper (process" in text
         files = len(glob.glob(glob.escape(trace) + "*"))

@@ -8,20 +8,17 @@ attaching, recording and detaching. When its keeper has ended, too, the process 
 its file, the kernel must not have given up a probe, and no temporary file may lie beside the trace.
 Prints one line: a JSON object.
 """
-import ctypes
 import errno
 import glob
 import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 
 from process_code import changed_bytes
-
-PR_SET_CHILD_SUBREAPER = 36
+from recording import Recording, prepare
 
 
 class KernelLog:
@@ -46,41 +43,16 @@ class KernelLog:
                     raise
 
 
-class Recording:
-    def __init__(self, kxray, pid, trace, patterns):
-        args = [x for p in patterns for x in ("-f", p)]
-        self.begin = time.monotonic()
-        self.process = subprocess.Popen(
-            [kxray, *(["record", "-o", trace] if trace else ["top"]), "-p", str(pid), *args],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-    def wait_until_it_records(self):
-        for line in self.process.stderr:
-            if line.startswith(("kxray: recording", "kxray: watching")):
-                break
-        return time.monotonic() - self.begin
-
-    def end(self):
-        self.process.stderr.close()
-        self.process.wait()
-        while True:  # its keeper became a child of this process
-            try:
-                os.wait()
-            except ChildProcessError:
-                return
-
-
 def main():
     kxray, pid, rounds, seed, trace = sys.argv[1:6]
-    patterns = sys.argv[6:]
+    args = [*(["record", "-o", trace] if trace else ["top"]), "-p", pid]
+    args += [x for p in sys.argv[6:] for x in ("-f", p)]
     rnd = random.Random(int(seed))
-    # a background shell ignores it, and kxray would lose one that comes at its very start
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    prepare()
     log = KernelLog()
     names = (os.path.basename(kxray)[:15], "kx-keeper")
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
-    r = Recording(kxray, pid, trace, patterns)
+    r = Recording(kxray, args)
     attach = r.wait_until_it_records()
     before = time.monotonic()
     r.process.send_signal(signal.SIGINT)
@@ -91,7 +63,7 @@ def main():
               "detach_ms": round(detach * 1e3), "killed": 0, "changed": changed_bytes(pid),
               "leaks": log.count_leaks(names), "temporary": 0}
     for _ in range(int(rounds)):
-        r = Recording(kxray, pid, trace, patterns)
+        r = Recording(kxray, args)
         how = rnd.choice(["int", "kill", "int+kill", "term+kill"])
         time.sleep(rnd.uniform(0, attach * 1.3))
         if how.startswith("int"):

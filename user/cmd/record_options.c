@@ -130,10 +130,10 @@ const struct kx_option kx_target_options[] = {
 	{ .name = "follow", .kind = KX_OPTION_CHOICE, .argument = "[=exact]", .words = follow_words,
 	  .constant = 2, FIELD(follow),
 	  .help = "also trace child processes, the programs they run, and libraries loaded later "
-		  "(default only with -- COMMAND). exact: libraries that other processes use too from the "
+		  "(default only for a command that record starts). exact: libraries that other processes use too from the "
 		  "first call on, which slows down these processes",
 	  .manual = "Also trace child processes of the traced ones, the programs that they run, and "
-		    "libraries that are loaded later. This is the default only with -- COMMAND. "
+		    "libraries that are loaded later. This is the default only for a command that record starts. "
 		    "The recording ends with the last of the processes. At most 16384 processes at a time "
 		    "are followed; the summary counts the others.\n\n"
 		    "Files that only traced processes have mapped (above all their own programs) get one set of "
@@ -154,14 +154,15 @@ const struct kx_option kx_target_options[] = {
 		    "whole path, its probes are in place before it first runs. A process that starts during the "
 		    "recording, without being traced, and maps a file of the first kind runs into its probes." },
 	{ .name = "no-follow", .kind = KX_OPTION_CONSTANT, .constant = -1, FIELD(follow),
-	  .help = "trace only the processes or the command (default with -p)" },
+	  .help = "trace only the processes given (default with -p)" },
 	{ .name = "function", .short_name = 'f', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
 	  LIST(include, o.select.ninclude),
 	  .help = "trace these functions; [MODULE:]GLOB, may be repeated. Without MODULE: those of the "
-		  "main executable. Without -f: functions of the main executable, chosen by size. "
-		  "MODULE syscall: system calls; kernel: kernel functions; usdt: USDT markers. record, with values: 'NAME(arg1:i32, arg2:str) -> ret:i64'",
+		  "main executable. Without -f: functions of the main executable, in record chosen by size, in top so that they cost little. "
+		  "MODULE syscall: system calls; kernel: kernel functions; usdt: USDT markers. In record also with values: "
+		  "'NAME(arg1:i32, arg2:str) -> ret:i64'",
 	  .manual = "Trace the functions that match; may be repeated. Without any, functions of the main "
-		    "executable are chosen by size. With record, what calls carry may follow, as in "
+		    "executable are chosen: in record by size, in top so that they cost little. In record, what calls carry may follow, as in "
 		    "'write(arg1:i32, arg3:u64) -> ret:i64'. See PATTERNS, KERNEL FUNCTIONS, SYSTEM CALLS, VALUES and USDT MARKERS." },
 	{ .name = "exclude", .short_name = 'x', .kind = KX_OPTION_TEXTS, .argument = "PATTERN",
 	  LIST(exclude, o.select.nexclude), .help = "leave these out; may be repeated" },

@@ -277,13 +277,19 @@ static void print_end(const struct arguments *a, const struct kx_merge_traces *t
 		 forms[a->form].open);
 }
 
+/* A long host's name is cut, perhaps in the middle of a character. */
+static json_t *machine_json(const struct kx_merge_traces *t, size_t i)
+{
+	return kx_json_text(t->hosts[i].machine, sizeof(t->hosts[i].machine));
+}
+
 static json_t *trace_json(const struct kx_merge_traces *t, size_t i)
 {
 	const struct kx_merge_host *h = &t->hosts[i];
 	json_t *j = json_pack("{s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:I}", "path",
 			      kx_json_text(h->path, strlen(h->path)), "host",
 			      kx_json_text(h->host, sizeof(h->host)), "machine",
-			      kx_json_text(h->machine, sizeof(h->machine)), "boot_id",
+			      machine_json(t, i), "boot_id",
 			      kx_json_text(h->boot_id, sizeof(h->boot_id)), "calls",
 			      (json_int_t)t->calls[i], "shift_ns",
 			      (json_int_t)kx_merge_hosts_shift(t->hosts, t->n, i), "offset_ns",
@@ -303,10 +309,10 @@ static int print_json(const struct arguments *a, const struct kx_merge_traces *t
 		r |= json_array_append_new(traces, trace_json(t, i));
 	for (size_t i = 0; i < a->npairs; i++)
 		r |= json_array_append_new(pairs,
-					   json_pack("{s:o,s:s,s:s,s:I,s:I,s:I,s:I}", "pair",
+					   json_pack("{s:o,s:o,s:o,s:I,s:I,s:I,s:I}", "pair",
 						     kx_json_text(a->pairs[i], strlen(a->pairs[i])),
-						     "client", t->hosts[bounds[i].client].machine,
-						     "server", t->hosts[bounds[i].server].machine,
+						     "client", machine_json(t, bounds[i].client),
+						     "server", machine_json(t, bounds[i].server),
 						     "calls", (json_int_t)bounds[i].calls,
 						     "least_ns", (json_int_t)bounds[i].least,
 						     "most_ns", (json_int_t)bounds[i].most,

@@ -317,11 +317,12 @@ static json_t *unknown_values_of(const struct kx_unknown_values *u)
 static void add_flight(json_t *j, const struct kx_flight_options *o, const struct kx_flight_result *f)
 {
 	json_object_update_new(
-		j, json_pack("{s:i,s:i,s:i,s:I,s:I,s:s}", "dumps", (int)f->dumps,
+		j, json_pack("{s:i,s:i,s:i,s:I,s:I,s:o}", "dumps", (int)f->dumps,
 			     "dumps_kept", (int)f->kept, "dumps_failed",
 			     (int)f->failed, "triggers_merged",
 			     (json_int_t)f->merged, "store_bytes",
-			     (json_int_t)f->memory, "newest_dump", f->last));
+			     (json_int_t)f->memory, "newest_dump",
+			     kx_json_text(f->last, sizeof(f->last))));
 	if (o->on_dump)
 		json_object_set_new(j, "on_dump",
 				    json_pack("{s:i,s:i,s:i,s:i}", "ran", (int)f->hooks.ran, "failed",
@@ -335,13 +336,13 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 {
 	const struct kx_collector_counts *c = &r->counts;
 	json_t *j = json_pack(
-		"{s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:s,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,"
+		"{s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:f,s:o,s:I,s:s,s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:f,"
 		"s:f,s:I,s:I,s:I,s:I,s:I}",
 		"schema", KX_JSON_SCHEMA, "events", (json_int_t)c->events, "lost",
 		(json_int_t)c->lost, "reduced", (json_int_t)c->reduced, "functions",
 		(json_int_t)r->functions, "threads", (json_int_t)c->threads, "bytes",
-		(json_int_t)r->bytes, "clock", r->clock, "seconds", r->seconds, "output", o->output,
-		"tsc_hz", (json_int_t)r->tsc_hz, "hz_origin", r->hz_origin, "clock_error_ns",
+		(json_int_t)r->bytes, "clock", r->clock, "seconds", r->seconds, "output",
+		kx_json_text(o->output, SIZE_MAX), "tsc_hz", (json_int_t)r->tsc_hz, "hz_origin", r->hz_origin, "clock_error_ns",
 		(json_int_t)r->clock_error_ns, "mechanism", r->mechanism, "entries",
 		(json_int_t)c->entries, "exits", (json_int_t)c->exits, "repaired",
 		(json_int_t)c->repaired, "orphans", (json_int_t)c->orphans, "migrations",
@@ -378,9 +379,10 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 				     (json_int_t)r->budget_out, "all_in_seconds", r->budget_all_in_seconds,
 				     "never_in", (json_int_t)r->budget_waiting));
 	if (j && r->files)
-		json_object_update_new(j, json_pack("{s:i,s:i,s:s}", "files", (int)r->files,
+		json_object_update_new(j, json_pack("{s:i,s:i,s:o}", "files", (int)r->files,
 						    "files_kept", (int)r->files_kept,
-						    "newest_file", r->newest));
+						    "newest_file",
+						    kx_json_text(r->newest, sizeof(r->newest))));
 	if (j && o->flight)
 		add_flight(j, o->flight, &r->flight);
 	failed = !j || json_dumpf(j, to, JSON_COMPACT) || fputc('\n', to) == EOF || fflush(to);

@@ -48,103 +48,149 @@ static void test_ended_process_is_no_risk(void **state)
 	kx_modules_free(&some);
 }
 
-/* Modules mapped later: a program and the library that it shares with the first one. */
-static void test_growing(void **state)
-{
-	const char *include[] = { "tiny*", "libsome*:lib_*", "nothing.so:f", NULL };
-	char path[600], text[640], *place;
-	struct kx_select_options o = { .include = include, .ninclude = 3, .exits = KX_EXITS_AUTO,
-				       .dynamic_targets = true };
-	struct kx_modules server = modules_of("server"), some = modules_of("libsome.so.1"), later;
-	const struct kx_unwind_risk good = { .returns_harmless = true }, bad = { .is_go = false };
-	struct kx_select_process proc = { 0, &server };
+/* A program, a library that it shares with others, and another program of the same name. */
+struct growing {
+	struct kx_modules server, some, other;
+	const char *include[4];
+	struct kx_select_options o;
+	struct kx_select_process proc;
 	struct kx_selection sel;
+};
+
+static const struct kx_unwind_risk good = { .returns_harmless = true }, bad = { .is_go = false };
+
+static void start_growing(struct growing *g)
+{
+	sh("mkdir -p other && cp server other/server");
+	*g = (struct growing){ .server = modules_of("server"), .some = modules_of("libsome.so.1"),
+			       .other = modules_of("other/server"),
+			       .include = { "tiny*", "libsome*:lib_*", "nothing.so:f", NULL },
+			       .o = { .ninclude = 3, .exits = KX_EXITS_AUTO, .dynamic_targets = true } };
+	g->o.include = g->include;
+	g->some.items[0].is_main = false;
+}
+
+static int select_first(struct growing *g)
+{
 	struct kx_err err = { 0 };
 
+	g->proc.mods = &g->server;
+	return kx_select_functions(&g->proc, 1, &g->o, &g->sel, &err);
+}
+
+static int grow(struct growing *g, const struct kx_modules *mods, const struct kx_unwind_risk *risk)
+{
+	struct kx_err err = { 0 };
+
+	g->proc.mods = mods;
+	return kx_select_grow(&g->sel, &g->proc, risk, &err);
+}
+
+static void end_growing(struct growing *g)
+{
+	kx_selection_free(&g->sel);
+	kx_modules_free(&g->other);
+	kx_modules_free(&g->some);
+	kx_modules_free(&g->server);
+}
+
+/* Modules mapped later. */
+static void test_growing(void **state)
+{
+	struct growing g;
+	char *place;
+
 	(void)state;
-	some.items[0].is_main = false;
-	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
-	assert_int_equal(sel.ntraced, 2);
-	assert_int_equal(sel.nmodules, 1);
+	start_growing(&g);
+	assert_int_equal(select_first(&g), 0);
+	assert_int_equal(g.sel.ntraced, 2);
+	assert_int_equal(g.sel.nmodules, 1);
 	/* a module that is not mapped yet gives a note, a missing function an error */
-	assert_int_equal(sel.nnotes, 2);
-	assert_non_null(strstr(sel.notes[1], "no module matches 'nothing.so'"));
+	assert_int_equal(g.sel.nnotes, 2);
+	assert_non_null(strstr(g.sel.notes[1], "no module matches 'nothing.so'"));
 
 	/* the same file again: nothing new */
-	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
-	assert_int_equal(sel.nfunctions, 2);
+	assert_int_equal(grow(&g, &g.server, &good), 0);
+	assert_int_equal(g.sel.nfunctions, 2);
 	/* a library of a process that ends before the file is opened, and whose path names another */
-	proc.mods = &some;
-	place = some.items[0].open_path;
-	some.items[0].open_path = (char *)(uintptr_t)"/proc/0/map_files/nowhere";
+	place = g.some.items[0].open_path;
+	g.some.items[0].open_path = (char *)(uintptr_t)"/proc/0/map_files/nowhere";
 	sh("mv libsome.so.1 away && cp away libsome.so.1");
-	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
-	assert_int_equal(sel.ntraced, 2);
+	assert_int_equal(grow(&g, &g.some, &good), 0);
+	assert_int_equal(g.sel.ntraced, 2);
 	/* the failure is not cached: once the path leads to the file again, it is opened */
 	sh("mv away libsome.so.1");
-	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), 0);
-	some.items[0].open_path = place;
-	assert_int_equal(sel.ntraced, 4);
-	assert_int_equal(sel.nmodules, 2);
-	check_ids(&sel);
-	assert_string_equal(sel.modules[sel.functions[3].module].module->name, "libsome.so.1");
+	assert_int_equal(grow(&g, &g.some, &good), 0);
+	g.some.items[0].open_path = place;
+	assert_int_equal(g.sel.ntraced, 4);
+	assert_int_equal(g.sel.nmodules, 2);
+	check_ids(&g.sel);
+	assert_string_equal(g.sel.modules[g.sel.functions[3].module].module->name, "libsome.so.1");
 	/* mapped by a process that throws: it decides when it is attached, for itself */
-	assert_int_equal(kx_select_grow(&sel, &proc, &bad, &err), 0);
-	assert_true(sel.modules[1].harmless);
+	assert_int_equal(grow(&g, &g.some, &bad), 0);
+	assert_true(g.sel.modules[1].harmless);
 
 	/* another file of the same name */
-	sh("mkdir -p other && cp server other/server");
-	later = modules_of("other/server");
-	proc.mods = &later;
-	assert_int_equal(kx_select_grow(&sel, &proc, &bad, &err), 0);
-	assert_int_equal(sel.ntraced, 6);
-	assert_int_equal(sel.nmodules, 3);
-	assert_true(sel.modules[2].harmless);
-	kx_selection_free(&sel);
+	assert_int_equal(grow(&g, &g.other, &bad), 0);
+	assert_int_equal(g.sel.ntraced, 6);
+	assert_int_equal(g.sel.nmodules, 3);
+	assert_true(g.sel.modules[2].harmless);
+	end_growing(&g);
+}
 
-	/* decided once, it is a harmful one: for all that map it later */
-	o.exits_decided = true;
-	proc.mods = &server;
-	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
-	proc.mods = &later;
-	assert_int_equal(kx_select_grow(&sel, &proc, &bad, &err), 0);
-	assert_int_equal(sel.nmodules, 2);
-	assert_true(sel.modules[0].harmless);
-	assert_false(sel.modules[1].harmless);
-	kx_selection_free(&sel);
-	o.exits_decided = false;
+/* Decided once, it is a harmful one: for all that map it later. */
+static void test_growing_decided(void **state)
+{
+	struct growing g;
 
-	/* the limit applies to the sum; a module that exceeds it changes nothing */
-	o.max_functions = 3;
-	proc.mods = &server;
-	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
-	proc.mods = &later;
-	assert_int_equal(kx_select_grow(&sel, &proc, &good, &err), -E2BIG);
-	assert_int_equal(sel.ntraced, 2);
-	kx_selection_free(&sel);
+	(void)state;
+	start_growing(&g);
+	g.o.exits_decided = true;
+	assert_int_equal(select_first(&g), 0);
+	assert_int_equal(grow(&g, &g.other, &bad), 0);
+	assert_int_equal(g.sel.nmodules, 2);
+	assert_true(g.sel.modules[0].harmless);
+	assert_false(g.sel.modules[1].harmless);
+	end_growing(&g);
+}
 
-	/* a file given by its path is selected before a process maps it */
+/* The limit applies to the sum; a module that exceeds it changes nothing. */
+static void test_growing_limit(void **state)
+{
+	struct growing g;
+
+	(void)state;
+	start_growing(&g);
+	g.o.max_functions = 3;
+	assert_int_equal(select_first(&g), 0);
+	assert_int_equal(grow(&g, &g.other, &good), -E2BIG);
+	assert_int_equal(g.sel.ntraced, 2);
+	end_growing(&g);
+}
+
+/* A file given by its path is selected before a process maps it; with match_later no pattern needs to match now. */
+static void test_not_mapped_yet(void **state)
+{
+	char path[600], text[640];
+	struct growing g;
+
+	(void)state;
+	start_growing(&g);
 	snprintf(path, sizeof(path), "%s", in_dir("libsome.so.1"));
 	snprintf(text, sizeof(text), "%s:lib_*", path);
-	include[0] = text;
-	o.ninclude = 1;
-	o.max_functions = 0;
-	proc.mods = &server;
-	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
-	assert_int_equal(sel.ntraced, 2);
-	assert_string_equal(sel.modules[0].module->path, path);
-	kx_selection_free(&sel);
+	g.include[0] = text;
+	g.o.ninclude = 1;
+	assert_int_equal(select_first(&g), 0);
+	assert_int_equal(g.sel.ntraced, 2);
+	assert_string_equal(g.sel.modules[0].module->path, path);
+	kx_selection_free(&g.sel);
 
-	/* with match_later no pattern needs to match now */
-	include[0] = "no_such_function";
-	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), -ENOENT);
-	o.match_later = true;
-	assert_int_equal(kx_select_functions(&proc, 1, &o, &sel, &err), 0);
-	assert_int_equal(sel.ntraced, 0);
-	kx_selection_free(&sel);
-	kx_modules_free(&later);
-	kx_modules_free(&some);
-	kx_modules_free(&server);
+	g.include[0] = "no_such_function";
+	assert_int_equal(select_first(&g), -ENOENT);
+	g.o.match_later = true;
+	assert_int_equal(select_first(&g), 0);
+	assert_int_equal(g.sel.ntraced, 0);
+	end_growing(&g);
 }
 
 /* Two processes of different programs that share a library and libc. */
@@ -247,6 +293,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ended_process_is_no_risk),
 		cmocka_unit_test(test_growing),
+		cmocka_unit_test(test_growing_decided),
+		cmocka_unit_test(test_growing_limit),
+		cmocka_unit_test(test_not_mapped_yet),
 		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_threads),
 	};

@@ -200,62 +200,79 @@ struct kx_fdr_options kx_fdr_options_at(const struct kx_fdr_options *o, uint64_t
 	return at;
 }
 
-int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options, struct kx_fdr_writer **out,
-		      struct kx_err *err)
+static int check_options(const struct kx_fdr_options *o, struct kx_err *err)
 {
-	uint32_t size = options->buffer_size ? options->buffer_size : DEFAULT_BUFFER_SIZE;
-	int version = options->version ? options->version : KX_FDR_MAX_VERSION;
-	struct kx_fdr_writer *w;
-	struct stat st;
-	int flags, ret;
-
-	if (version < KX_FDR_MIN_VERSION || version > KX_FDR_MAX_VERSION)
+	if (o->version < KX_FDR_MIN_VERSION || o->version > KX_FDR_MAX_VERSION)
 		return kx_err_set(err, -EINVAL,
-				  "FDR version %d does not exist: take one from 1 to 5", version);
-	if (size < MIN_BUFFER_SIZE || size > MAX_BUFFER_SIZE || size % 8)
+				  "FDR version %d does not exist: take one from 1 to 5", o->version);
+	if (o->buffer_size < MIN_BUFFER_SIZE || o->buffer_size > MAX_BUFFER_SIZE || o->buffer_size % 8)
 		return kx_err_set(err, -EINVAL,
 				  "a trace buffer cannot have %u bytes: take a multiple of 8 from "
 				  "%u to %u",
-				  size, MIN_BUFFER_SIZE, MAX_BUFFER_SIZE);
-	if (!options->start_tsc || options->wall_usec >= 1000000)
+				  o->buffer_size, MIN_BUFFER_SIZE, MAX_BUFFER_SIZE);
+	if (!o->start_tsc || o->wall_usec >= 1000000)
 		return kx_err_set(err, -EINVAL, "the trace has no valid start time");
+	return 0;
+}
+
+static int allocate(struct kx_fdr_writer *w, struct kx_err *err)
+{
+	w->ended = calloc(KX_FDR_ENDED_PLACES, sizeof(*w->ended));
+	if (!w->ended)
+		return kx_err_set(err, -ENOMEM, "no memory for the trace writer");
+	if (w->options.version == 1) {
+		w->trailer = KX_FDR_METADATA_SIZE;
+		w->zeros = calloc(1, w->options.buffer_size);
+		if (!w->zeros)
+			return kx_err_set(err, -ENOMEM, "no memory for the trace writer");
+		w->memory = w->options.buffer_size;
+	}
+	if (w->options.compress) {
+		w->pack = kx_fdr_pack_new(w->fd);
+		if (!w->pack)
+			return kx_err_set(err, -ENOMEM, "no memory for the trace's compression");
+	}
+	return 0;
+}
+
+/* Only in a regular file can the writer go back. */
+static void look_at_file(struct kx_fdr_writer *w)
+{
+	int flags = fcntl(w->fd, F_GETFL);
+	struct stat st;
+
+	if (fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode) && flags >= 0 && !(flags & O_APPEND)) {
+		w->offset = lseek(w->fd, 0, SEEK_CUR);
+		w->regular = w->offset >= 0;
+	}
+}
+
+int kx_fdr_writer_new(int fd, const struct kx_fdr_options *options, struct kx_fdr_writer **out,
+		      struct kx_err *err)
+{
+	struct kx_fdr_options o = *options;
+	struct kx_fdr_writer *w;
+	int ret;
+
+	o.buffer_size = o.buffer_size ? o.buffer_size : DEFAULT_BUFFER_SIZE;
+	o.version = o.version ? o.version : KX_FDR_MAX_VERSION;
+	ret = check_options(&o, err);
+	if (ret)
+		return ret;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return kx_err_set(err, -ENOMEM, "no memory for the trace writer");
 	w->fd = fd;
-	w->options = *options;
-	w->options.version = version;
-	w->options.buffer_size = size;
+	w->options = o;
 	w->last = &w->first;
-	w->ended = calloc(KX_FDR_ENDED_PLACES, sizeof(*w->ended));
-	if (!w->ended) {
-		kx_fdr_writer_free(w);
-		return kx_err_set(err, -ENOMEM, "no memory for the trace writer");
+	ret = allocate(w, err);
+	if (!ret) {
+		look_at_file(w);
+		ret = write_header(w);
+		if (ret < 0)
+			write_failed(w, err);
 	}
-	if (version == 1) {
-		w->trailer = KX_FDR_METADATA_SIZE;
-		w->zeros = calloc(1, size);
-		if (!w->zeros) {
-			kx_fdr_writer_free(w);
-			return kx_err_set(err, -ENOMEM, "no memory for the trace writer");
-		}
-		w->memory = size;
-	}
-	if (options->compress) {
-		w->pack = kx_fdr_pack_new(fd);
-		if (!w->pack) {
-			kx_fdr_writer_free(w);
-			return kx_err_set(err, -ENOMEM, "no memory for the trace's compression");
-		}
-	}
-	flags = fcntl(fd, F_GETFL);
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flags >= 0 && !(flags & O_APPEND)) {
-		w->offset = lseek(fd, 0, SEEK_CUR);
-		w->regular = w->offset >= 0;
-	}
-	ret = write_header(w);
 	if (ret < 0) {
-		write_failed(w, err);
 		kx_fdr_writer_free(w);
 		return ret;
 	}

@@ -12,12 +12,11 @@
 #include "trace/fdr.h"
 #include "trace/fdr_writer.h"
 #include "fast_size.h"
+#include "folder.h"
 #include "llvm_xray.h"
 
 #define T0 1000000ULL
 #define HZ 1000000000ULL
-
-static char folder[] = "/tmp/kx_fdr_XXXXXX";
 
 static inline struct kx_fdr_options defaults(int version)
 {
@@ -81,19 +80,6 @@ static inline uint8_t *read_back(const struct file *f, size_t *size)
 	assert_int_equal(read(fd, data, *size), *size);
 	close(fd);
 	return data;
-}
-
-static inline int make_folder(void **state)
-{
-	(void)state;
-	return mkdtemp(folder) ? 0 : -1;
-}
-
-static inline int remove_folder(void **state)
-{
-	(void)state;
-	free(run_okf("rm -r %s", folder));
-	return 0;
 }
 
 #endif

@@ -15,8 +15,7 @@
 #include "binary/elf_image.h"
 #include "binary/symbols.h"
 #include "bpf/wire.h"
-
-static char folder[] = "/tmp/kxray-test.XXXXXX";
+#include "folder.h"
 
 static const char c_source[] =
 	"#include <stddef.h>\n#include <stdio.h>\n#include <stdint.h>\n#include <stdbool.h>\n"
@@ -438,21 +437,6 @@ static void test_copies(void **state)
 		}
 		finish(&p);
 	}
-}
-
-static int make_folder(void **state)
-{
-	(void)state;
-	return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-	char command[64];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	return system(command);
 }
 
 int main(void)

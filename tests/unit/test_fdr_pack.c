@@ -18,13 +18,12 @@
 
 #include "trace/fdr_reader.h"
 #include "trace/fdr_writer.h"
+#include "folder.h"
 
 #define T0	1000000ULL
 #define HZ	1000000000ULL
 #define THREADS 7
 #define CALLS	30000
-
-static char folder[] = "/tmp/kx_pack_XXXXXX";
 
 struct bytes {
 	uint8_t *data;
@@ -418,21 +417,6 @@ static void test_full(void **state)
 	kx_fdr_close(f);
 	kx_fdr_writer_free(w);
 	close(fd);
-}
-
-static int make_folder(void **state)
-{
-	(void)state;
-	return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-	char command[160];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	return system(command);
 }
 
 int main(void)

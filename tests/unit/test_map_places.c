@@ -14,8 +14,8 @@
 #include "collect/caller_set.h"
 #include "trace/map_file.h"
 #include "trace/symbolizer.h"
+#include "folder.h"
 
-static char folder[] = "/tmp/kx_places_XXXXXX";
 static char path[64];
 
 static struct kx_map_module modules[] = {
@@ -188,22 +188,12 @@ static void test_caller_set(void **state)
 	assert_int_equal(set.count, 0);
 }
 
-static int make_folder(void **state)
+static int make_path(void **state)
 {
-	(void)state;
-	if (!mkdtemp(folder))
+	if (make_folder(state))
 		return -1;
 	snprintf(path, sizeof(path), "%s/map", folder);
 	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	char command[96];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	return system(command);
 }
 
 int main(void)
@@ -215,5 +205,5 @@ int main(void)
 		cmocka_unit_test(test_caller_set),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, make_path, remove_folder);
 }

@@ -53,6 +53,7 @@ static inline void kx_cpel_set32(uint8_t *p, uint32_t v, bool little)
 	__builtin_memcpy(p, &v, sizeof(v));
 }
 
+/* The same as text's next bytes. */
 void kx_cpel_put16(struct kx_text_out *o, uint16_t v, bool little);
 void kx_cpel_put32(struct kx_text_out *o, uint32_t v, bool little);
 /* Type and length; @length is that of what follows. */

@@ -49,6 +49,7 @@ struct kx_html_flame {
 	size_t dropped;		     /* after encoding: stacks that were added up */
 };
 
+/* Also after an error, call kx_html_flame_free. Errors: -ENOMEM. */
 int kx_html_flame_init(struct kx_html_flame *f);
 void kx_html_flame_free(struct kx_html_flame *f);
 

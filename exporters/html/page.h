@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+/* The page, of *@size bytes, without a final NUL; it is part of the program. */
 const char *kx_html_page(size_t *size);
 
 #endif

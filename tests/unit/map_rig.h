@@ -19,10 +19,10 @@ static char map_path[64], trace_path[64];
 enum { EXE, LIBC, KERNEL, SYSCALL, NMODULES };
 
 static const struct kx_map_module modules_template[NMODULES] = {
-	[EXE] = { "server", "/usr/bin/server", "0123abcd", 0x555555554000, 0 },
-	[LIBC] = { "libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6", "ffee", 0x7ffff7d00000, 0 },
-	[KERNEL] = { "kernel", "", "", 0, 0 },
-	[SYSCALL] = { "syscall", "", "", 0, 0 },
+	[EXE] = { "server", "/usr/bin/server", "0123abcd", 0x555555554000, 0, NULL },
+	[LIBC] = { "libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6", "ffee", 0x7ffff7d00000, 0, NULL },
+	[KERNEL] = { "kernel", "", "", 0, 0, NULL },
+	[SYSCALL] = { "syscall", "", "", 0, 0, NULL },
 };
 
 struct expected {

@@ -115,8 +115,8 @@ static void test_odd_sessions(void **state)
 		"{\"probe_costs\":{\"functions\":\"a\",\"kinds\":[7]}}",
 		"{\"probe_costs\":{\"functions\":\"a\",\"kinds\":[{\"offset_ticks\":-1}]}}",
 		"{\"probe_costs\":{\"functions\":\"a\",\"kinds\":[{\"offset_ticks\":4294967296}]}}",
-		"{\"probe_costs\":{\"functions\":\"q\",\"kinds\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,"
-		"{\"offset_ticks\":1}]}}",
+		("{\"probe_costs\":{\"functions\":\"q\",\"kinds\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,"
+		 "{\"offset_ticks\":1}]}}"),
 	};
 
 	(void)state;

@@ -20,6 +20,7 @@ struct kx_pass_wait {
 	double wait_ms;
 };
 
+/* @hz: ticks a second; @nslots: of each ring; @now: TSC. */
 void kx_pass_wait_init(struct kx_pass_wait *w, uint64_t hz, uint32_t nslots, uint64_t now);
 struct kx_pass_arrivals {
 	uint64_t arrived; /* records that were new in the fullest ring; */

@@ -15,6 +15,7 @@ struct kx_target_time {
 	double sum;
 };
 
+/* What the processes of @r use is added up from now on. */
 void kx_target_time_init(struct kx_target_time *t, const struct recording *r);
 /*
  * Seconds that the processes have used while they were traced, the probes' time included; with -a what all processes have used, since

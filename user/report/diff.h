@@ -115,6 +115,7 @@ int kx_diff_new(const struct kx_diff_side sides[2], const struct kx_diff_options
 		struct kx_diff **out, int *which, struct kx_err *err);
 void kx_diff_free(struct kx_diff *d);
 
+/* What they return lives as long as @d; @side: 0 or 1. */
 const struct kx_diff_summary *kx_diff_get_summary(const struct kx_diff *d);
 const struct kx_report_totals *kx_diff_get_totals(const struct kx_diff *d, int side);
 const struct kx_diff_row *kx_diff_get_rows(const struct kx_diff *d, size_t *n);

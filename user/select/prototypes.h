@@ -14,8 +14,8 @@
 
 /*
  * Reads a prototype such as "ssize_t read(int fd, void *buf, size_t count)": integers, enums as
- * int, and pointers, of which "char *" is a string. @f and the values made of it refer to @storage,
- * in which the names are. Errors: -EINVAL (not a prototype, or too long).
+ * int, and pointers, of which "char *" is a string. @out's .function, and the values made of it, refer
+ * to its .names: it must not be copied or moved. Errors: -EINVAL (not a prototype, or too long).
  */
 struct kx_prototype {
 	char names[512];

@@ -63,6 +63,7 @@ struct kx_value_copy {
 	uint8_t data[KX_WIRE_MAX_WORDS * 8];
 };
 
+/* What is longer than @to has room for is cut. */
 void kx_value_payload_copy(const struct kx_value_payload *p, struct kx_value_copy *to);
 
 enum kx_value_state {

@@ -143,6 +143,7 @@ void kx_tracer_replace_session(struct kx_tracer *t, uint32_t group);
 uint64_t kx_tracer_unfollowed(const struct kx_tracer *t);
 uint64_t kx_tracer_process_events_lost(const struct kx_tracer *t);
 
+/* Opens or closes the gate: only while it is open, hits are recorded, or counted as lost. */
 void kx_tracer_ready(struct kx_tracer *t, bool ready);
 /*
  * How often a traced process announced a change of its list of modules. While this differs from
@@ -204,6 +205,7 @@ int kx_tracer_trigger_fd(const struct kx_tracer *t);
 void kx_tracer_read_triggers(struct kx_tracer *t,
 			     void (*each)(void *ctx, const struct kx_trigger_event *ev), void *ctx);
 
+/* They live as long as the tracer. */
 struct kx_clock *kx_tracer_clock(struct kx_tracer *t);
 const struct kx_cpus *kx_tracer_cpus(const struct kx_tracer *t);
 struct kx_rings *kx_tracer_rings(struct kx_tracer *t);

@@ -257,7 +257,7 @@ HAZARDS = [
     row("recv with MSG_WAITALL", "transfers", "all"),
     row("io_uring and aio", "rings"),
     row("faults by a table", "faults"),
-    row("thrown faults", "thrown_faults", known="no exception of a fault passes a recorded function"),
+    row("thrown faults", "thrown_faults"),
     Hazard("thrown faults as in Ada", "thrown_faults_ada", without=_THROWS),
     row("no writable code", "limits", "mdwe"),
     row("no writable code, later", "limits", "mdwe-late"),

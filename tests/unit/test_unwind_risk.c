@@ -231,7 +231,12 @@ static void test_cancels(void **state)
 	risk = RISK({ "prog", "catch.so" }, { "libx.so", "cancels.so" });
 	assert_true(risk.leaves_unwind && kx_unwind_risk_covers_leaves(&risk));
 	risky(risk, "prog has exception tables");
+	risk = RISK({ "prog", "catch.so" });
+	assert_false(risk.leaves_unwind);
+	kx_unwind_risk_faults(&risk);
+	assert_true(risk.leaves_unwind);
 	risk = RISK({ "prog", "plain.so" }, { "libx.so", "cancels.so" });
+	kx_unwind_risk_faults(&risk);
 	assert_false(risk.leaves_unwind || kx_unwind_risk_covers_leaves(&risk));
 	harmless(risk);
 	assert_false(RISK({ "prog", "catch.so" }, { "libc.so.6", "cancels.so" }).leaves_unwind);

@@ -103,18 +103,13 @@ int kx_in_process_plan_module(struct kx_in_process *p, uint32_t module, const st
 	return code ? kx_err_set(err, code, "no memory for the windows of functions") : 0;
 }
 
-static bool handles(const struct kx_process_state *s, int signal)
-{
-	return s->caught >> (signal - 1) & 1;
-}
-
 int kx_in_process_look_for_handlers(struct kx_in_process *p, struct kx_err *err)
 {
 	struct kx_process_state state;
 	int code = kx_process_state_read(p->o.pid, &state, err);
 
 	if (!code)
-		p->handles_faults = handles(&state, SIGSEGV) || handles(&state, SIGBUS) || handles(&state, SIGFPE);
+		p->handles_faults = kx_process_handles_faults(&state);
 	return code;
 }
 

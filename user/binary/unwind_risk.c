@@ -316,6 +316,11 @@ void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *ca
 			 "no module but the C library's handles exceptions, and none switches stacks");
 }
 
+void kx_unwind_risk_faults(struct kx_unwind_risk *risk)
+{
+	risk->leaves_unwind |= !risk->returns_harmless;
+}
+
 void kx_unwind_risk_generated(pid_t pid, const struct kx_modules *mods, struct kx_unwind_risk *risk)
 {
 	const char *name = mods->count ? mods->items[0].name : "the program";

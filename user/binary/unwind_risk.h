@@ -20,8 +20,8 @@ struct kx_unwind_risk {
 	bool is_go;            /* moves its stacks: never hijack, not even in leaves */
 	bool switches_stacks;  /* has several stacks for one thread: never hijack either */
 	/*
-	 * Not harmless, and may cancel threads at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS), or is of a language that turns faults into
-	 * exceptions (Ada): functions that make no calls unwind, too.
+	 * Not harmless, and may cancel threads at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS), is of a language that turns faults into
+	 * exceptions (Ada), or may do so by itself (kx_unwind_risk_faults): functions that make no calls unwind, too.
 	 */
 	bool leaves_unwind;
 	/* index of the dynamic linker among the modules, whose _dl_debug_state is called when
@@ -54,6 +54,9 @@ void kx_unwind_risk_look(const struct kx_modules *mods, struct kx_file_cache *ca
  * known to switch stacks.
  */
 void kx_unwind_risk_generated(pid_t pid, const struct kx_modules *mods, struct kx_unwind_risk *risk);
+
+/* Corrects the verdict for a process whose handlers of faults may throw: leaves_unwind. */
+void kx_unwind_risk_faults(struct kx_unwind_risk *risk);
 
 /*
  * Corrects the verdict for a kernel without uprobe sessions, where no program checks the stack at each call:

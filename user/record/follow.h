@@ -45,6 +45,7 @@ struct kx_follow_context {
 	 * that nobody asked for; else all probes are for every process.
 	 */
 	bool own_probes;
+	bool faults_unwind; /* see kx_unwind_risk_faults */
 	const struct kx_follow_own_code *own_code; /* NULL: there is none; needs own_probes */
 	const struct kx_filters *filters; /* with -a and own_probes: processes that pass get probes */
 	enum kx_exits exits; /* as the user wants them */

@@ -78,6 +78,8 @@ static void judge(struct kx_follow *f, struct kx_followed *p, const struct kx_mo
 		kx_follow_make_dirty(f, p->pid);
 	if (!session)
 		kx_unwind_risk_unguarded(risk);
+	if (f->c.faults_unwind)
+		kx_unwind_risk_faults(risk);
 	if (f->c.exits == KX_EXITS_RETURN && !risk->is_go) {
 		/* the user chose --exits=return; each call's stack is checked where that is possible */
 		risk->returns_harmless = true;

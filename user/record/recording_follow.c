@@ -3,6 +3,7 @@
 #include "record/recording_internal.h"
 
 #include "record/changed_code.h"
+#include "record/recording_in_process.h"
 #include "record/recording_in_process_follow.h"
 
 bool kx_recording_wants_mappings(const struct recording *r)
@@ -67,6 +68,7 @@ int kx_recording_follow(struct recording *r,
 		.notices = &r->notices,
 		.all = r->o->all,
 		.own_probes = has_own_probes(r),
+		.faults_unwind = kx_recording_faults_unwind(r),
 		.own_code = r->o->in_process ? &kx_recording_own_code : NULL,
 		.filters = &r->o->filters,
 		.exits = r->o->select.exits,

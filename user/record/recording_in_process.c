@@ -6,6 +6,7 @@
 #include "record/reader_priority.h"
 #include "record/recording_internal.h"
 #include "tracer/patch_area.h"
+#include "tracer/process_state.h"
 #include "tracer/sources.h"
 
 /* The summary has their number; kxray functions --in-process has the reasons. */
@@ -48,6 +49,13 @@ void kx_recording_in_process_take(struct recording *r, size_t first)
 	for (size_t i = first; i < r->sel.nfunctions; i++)
 		if (kx_in_process_has(r->in_process, r->sel.functions[i].id))
 			take_from_uprobes(r, &r->sel.functions[i]);
+}
+
+bool kx_recording_faults_unwind(const struct recording *r)
+{
+	struct kx_process_state state;
+
+	return r->o->in_process && !kx_process_state_read(r->targets.pids[0], &state, NULL) && kx_process_handles_faults(&state);
 }
 
 int kx_recording_in_process_begin(struct recording *r, struct kx_err *err)

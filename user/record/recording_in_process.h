@@ -3,12 +3,15 @@
 #ifndef KX_RECORDING_IN_PROCESS_H
 #define KX_RECORDING_IN_PROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
 
 struct recording;
 
+/* Whether the process is recorded in process, where no exception may meet a replaced return address, and has handlers of faults, which may throw. */
+bool kx_recording_faults_unwind(const struct recording *r);
 /* Plans and prepares, after the selection and its values, before the collector. Errors: those of kx_in_process_new. */
 int kx_recording_in_process_begin(struct recording *r, struct kx_err *err);
 /* Writes the jumps, after all uprobes are in. Errors: those of kx_in_process_install. */

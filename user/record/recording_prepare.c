@@ -80,6 +80,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 	options.emulated = kx_probe_emulated();
 	kx_recorded_values_select(r, &options);
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);
+	options.faults_unwind = kx_recording_faults_unwind(r);
 	options.loads_unseen = r->loads_unseen[0] ? r->loads_unseen : NULL;
 	options.dynamic_targets = kx_recording_has_dynamic_targets(r);
 	options.libraries_join = kx_recording_grows(r);

@@ -77,6 +77,8 @@ static int add_processes(struct kx_selector *s, const struct kx_select_process *
 			kx_unwind_risk_generated(procs[i].pid, procs[i].mods, &one);
 		if (s->options.stacks_unguarded)
 			kx_unwind_risk_unguarded(&one);
+		if (s->options.faults_unwind)
+			kx_unwind_risk_faults(&one);
 		/* says nothing of the others, and has no return probes itself */
 		if (!one.unknown || !s->options.dynamic_targets) {
 			add_risk(s, &one, !any);
@@ -251,10 +253,13 @@ int kx_select_grow(struct kx_selection *sel, const struct kx_select_process *pro
 {
 	struct kx_selector *s = sel->selector;
 	size_t first, before = sel->nfunctions;
+	struct kx_unwind_risk its = *risk;
 	int rc;
 
 	s->out = sel;
-	rc = kx_select_add_modules(s, proc, risk, &first, err);
+	if (s->options.faults_unwind)
+		kx_unwind_risk_faults(&its);
+	rc = kx_select_add_modules(s, proc, &its, &first, err);
 	if (!rc)
 		rc = kx_select_match(s, first, false, err);
 	if (!rc && sel->ntraced + kx_select_count(s, first) > max_functions(s) && !sel->by_size) {

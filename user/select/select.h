@@ -61,6 +61,7 @@ struct kx_select_options {
 	const char *loads_unseen; /* why modules loaded later are noticed too late, or NULL; must
 				   * outlive the selection */
 	bool stacks_unguarded; /* return probes are not kept to native stacks (no uprobe sessions) */
+	bool faults_unwind; /* handlers of faults may throw: see kx_unwind_risk_faults */
 	/*
 	 * The selection will grow: modules that a pattern names may be mapped later, and files that
 	 * patterns name by path are added before any process has them mapped.

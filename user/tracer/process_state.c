@@ -2,6 +2,7 @@
 #include "tracer/process_state.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <inttypes.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
@@ -139,4 +140,14 @@ pid_t kx_process_state_sharer(pid_t pid)
 bool kx_process_state_compares(void)
 {
 	return syscall(SYS_kcmp, getpid(), getpid(), KCMP_VM, 0, 0) == 0;
+}
+
+static bool handles(const struct kx_process_state *s, int signal)
+{
+	return s->caught >> (signal - 1) & 1;
+}
+
+bool kx_process_handles_faults(const struct kx_process_state *s)
+{
+	return handles(s, SIGSEGV) || handles(s, SIGBUS) || handles(s, SIGFPE);
 }

@@ -21,6 +21,8 @@ struct kx_process_state {
 
 /* Errors: -ESRCH: there is no such process; fopen(3)'s. */
 int kx_process_state_read(pid_t pid, struct kx_process_state *out, struct kx_err *err);
+/* Whether it has handlers of faults (SIGSEGV, SIGBUS, SIGFPE): they may look at the address, or throw. */
+bool kx_process_handles_faults(const struct kx_process_state *s);
 /* Adds what is said of one thread to @s. Errors: fopen(3)'s. */
 int kx_process_state_add_thread(pid_t pid, pid_t tid, struct kx_process_state *s);
 

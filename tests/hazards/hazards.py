@@ -270,6 +270,7 @@ HAZARDS = [
     row("no address near", "limits", "full", functions=("*", "libc.so*:f*")),
     row("locked memory", "limits", "locked"),
     row("executable memory", "limits", "executable"),
+    row("limited real-time", "limits", "real-time"),
     row("stack that grows", "limits", "grows"),
     row("garbage in records", "hostile", "slots", counts=_NOT_COUNTED),
     row("garbage in all of it", "hostile", "all", counts=_NOT_COUNTED, known=_OWN_FAULT),

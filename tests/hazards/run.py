@@ -13,6 +13,7 @@ default ways, as "ok" and "not ok" lines. --compare: more tables, of bpftrace an
 """
 import argparse
 import concurrent.futures
+import contextlib
 import fnmatch
 import json
 import os
@@ -115,7 +116,8 @@ class Run:
                 child.kill()
             child.wait()
             if child.stdin:
-                child.stdin.close()
+                with contextlib.suppress(BrokenPipeError):  # it died before it was told to work
+                    child.stdin.close()
         if self.group:
             os.rmdir(self.group)
         self.end_perf()

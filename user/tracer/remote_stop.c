@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -77,6 +78,17 @@ void kx_remote_pause(unsigned us)
 }
 
 /*
+ * Whether a thread may run with a real-time priority without harm: the kernel counts a borrowed one, too, against RLIMIT_RTTIME, and
+ * ends the process by SIGXCPU or SIGKILL. What cannot be read is taken for a limit.
+ */
+static bool may_borrow_priority(pid_t tid)
+{
+	struct rlimit limit;
+
+	return !prlimit(tid, RLIMIT_RTTIME, NULL, &limit) && limit.rlim_cur == RLIM_INFINITY && limit.rlim_max == RLIM_INFINITY;
+}
+
+/*
  * By a lock that inherits priorities: its word is ours alone and names the other thread as its owner, which knows nothing of it (futex(2)). One that ends
  * leaves the lock to us. That thread must be about to stop: it has our priority, so we need not get its CPU back from it.
  */
@@ -84,7 +96,7 @@ void kx_remote_pause_for(pid_t tid, unsigned us)
 {
 	struct timespec until;
 
-	if (!lock_word) {
+	if (!lock_word || !may_borrow_priority(tid)) {
 		kx_remote_pause(us);
 		return;
 	}

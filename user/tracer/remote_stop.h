@@ -48,7 +48,7 @@ void kx_remote_pause(unsigned us);
 /*
  * The same until thread @tid of the target has come to a stop or left a system call, for which it needs a CPU: lends it the priority of this thread, if
  * that is of SCHED_FIFO (patch_pause.h), where it would wait for its turn otherwise, while others that have stopped stand. The kernel takes it back
- * when the time is over, or this process dies.
+ * when the time is over, or this process dies. Nothing is lent to a process that RLIMIT_RTTIME limits.
  */
 void kx_remote_pause_for(pid_t tid, unsigned us);
 

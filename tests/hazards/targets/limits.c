@@ -2,7 +2,7 @@
 /*
  * What a process may and may not do with its memory. Set before it is traced: "mdwe", no memory may become writable and executable; "sealed",
  * its code may not be changed by mprotect; "address-space" and "data", limits that leave it 24 MiB; "locked", all that is mapped is locked;
- * "executable", all that is mapped is executable; "narrow", of the addresses that a jump reaches only 3 MiB are free; "full", none.
+ * "executable", all that is mapped is executable; "real-time", a millisecond with a real-time priority ends it; "narrow", of the addresses that a jump reaches only 3 MiB are free; "full", none.
  * Set while it is traced: "mdwe-late", "sealed-late". "grows": a stack that the kernel grows down, below which all was free.
  */
 #include <sys/personality.h>
@@ -43,12 +43,17 @@ static size_t in_status(const char *name)
 	return kib << 10;
 }
 
-static void limit(int resource, const char *name)
+static void limit_to(int resource, size_t most)
 {
-	const struct rlimit r = { in_status(name) + LEFT, in_status(name) + LEFT };
+	const struct rlimit r = { most, most };
 
 	if (setrlimit(resource, &r))
 		exit(2);
+}
+
+static void limit(int resource, const char *name)
+{
+	limit_to(resource, in_status(name) + LEFT);
 }
 
 static void seal(void)
@@ -117,6 +122,8 @@ static void set(const char *what)
 		limit(RLIMIT_AS, "VmSize");
 	else if (!strcmp(what, "data"))
 		limit(RLIMIT_DATA, "VmData");
+	else if (!strcmp(what, "real-time"))
+		limit_to(RLIMIT_RTTIME, 1000);
 	else if (!strcmp(what, "executable") && personality(READ_IMPLIES_EXEC) < 0)
 		exit(2);
 	else if (!strcmp(what, "locked") && mlockall(MCL_CURRENT | MCL_FUTURE))

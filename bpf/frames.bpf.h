@@ -7,6 +7,9 @@
 
 const volatile __u32 kx_payload_words = 0; /* an entry's payload has at most so many, with what conditions keep */
 
+/* Set by user space: programs are traced whose calls may end in another thread, see moved.bpf.h. It costs a call some accesses to a map. */
+__u32 kx_calls_move = 0;
+
 /* With kx_enter's @func: */
 #define KX_ENTER_CHAINS (1u << 28) /* may leave by a tail jump, and a return probe sees its exit */
 #define KX_ENTER_CAN_SKIP (1u << 29) /* the caller can keep the exit from coming */

@@ -6,6 +6,7 @@
  */
 #include "ring.bpf.h"
 #include "reduce.bpf.h"
+#include "moved.bpf.h"
 #include "target.bpf.h"
 
 #include <bpf/bpf_tracing.h>
@@ -152,7 +153,11 @@ int kx_session(struct pt_regs *ctx)
 	}
 	if (put_entry(ctx, hit.cookie, hit.id, ctx->sp, can_skip) == KX_SKIP)
 		return 1;
-	return leaves_out ? !hijacks : !kx_may_hijack(&ring, &hit, ctx->sp);
+	if (!leaves_out)
+		hijacks = kx_may_hijack(&ring, &hit, ctx->sp);
+	if (!hijacks)
+		kx_begin_moving_call(hit.id, hit.cookie, ctx->sp);
+	return !hijacks;
 }
 
 /* The same for one process, without arguments, results, callers, filters, triggers, reduction or budget: see tracer_load.c. */
@@ -173,7 +178,10 @@ int kx_session_plain(struct pt_regs *ctx)
 		return 0;
 	}
 	put_record(&ring, KX_EVENT_ENTRY, hit.id, KX_COOKIE_FUNC(hit.cookie), ctx->sp, 0, 0, 0, 0);
-	return !kx_may_hijack(&ring, &hit, ctx->sp);
+	if (kx_may_hijack(&ring, &hit, ctx->sp))
+		return 0;
+	kx_begin_moving_call(hit.id, hit.cookie, ctx->sp);
+	return 1;
 }
 #endif
 
@@ -181,23 +189,29 @@ int kx_session_plain(struct pt_regs *ctx)
 SEC("uprobe")
 int kx_entry(struct pt_regs *ctx)
 {
-	__u64 id = bpf_get_current_pid_tgid(), cookie;
+	__u64 id = bpf_get_current_pid_tgid(), cookie, sp;
 
 	if (!kx_wanted(id))
 		return 0;
 	cookie = bpf_get_attach_cookie(ctx);
-	if (!kx_on_standby(cookie, KX_COOKIE_STANDBY_ENTRY))
-		put_entry(ctx, cookie, id, ctx->sp + KX_COOKIE_FRAME(cookie), 0);
+	if (kx_on_standby(cookie, KX_COOKIE_STANDBY_ENTRY))
+		return 0;
+	sp = ctx->sp + KX_COOKIE_FRAME(cookie);
+	kx_begin_moving_call(id, cookie, sp);
+	put_entry(ctx, cookie, id, sp, 0);
 	return 0;
 }
 
 SEC("uretprobe")
 int kx_return(struct pt_regs *ctx)
 {
-	__u64 id = bpf_get_current_pid_tgid();
+	__u64 id = bpf_get_current_pid_tgid(), cookie;
 
-	if (kx_exit_wanted(id))
-		put_return(ctx, bpf_get_attach_cookie(ctx), id, 0);
+	if (!kx_exit_wanted(id))
+		return 0;
+	cookie = bpf_get_attach_cookie(ctx);
+	if (!kx_end_moving_call(id, cookie, ctx->sp - 8))
+		put_return(ctx, cookie, id, 0);
 	return 0;
 }
 
@@ -234,6 +248,8 @@ int kx_exit(struct pt_regs *ctx)
 	if (cookie & KX_COOKIE_IS_COND && !condition_holds(KX_COOKIE_COND(cookie), ctx->flags))
 		return 0;
 	sp = ctx->sp + KX_COOKIE_EXIT_FRAME(cookie);
+	if (kx_end_moving_call(id, cookie, sp))
+		return 0;
 	/* the result of a call that leaves by a jump is not known yet */
 	if (cookie & KX_COOKIE_IS_TAIL)
 		kx_leave(KX_EVENT_TAIL_EXIT, id, KX_COOKIE_FUNC(cookie) | KX_FUNC_AT_INSTRUCTION, sp, 0, 0);

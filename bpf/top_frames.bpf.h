@@ -19,6 +19,8 @@ static __noinline int top_push(__u32 func, __u64 sp)
 	struct kx_frame *f;
 
 	kx_top_begins(cpu, KX_COOKIE_FUNC(func));
+	if (kx_calls_move && sp >= LOWEST_USER_SP)
+		return 0; /* kx_begin_moving_call has noted it */
 	if (!c || c->busy)
 		return 0;
 	c->busy = 1;

@@ -7,6 +7,7 @@
 #ifndef KX_TOP_SESSION_BPF_H
 #define KX_TOP_SESSION_BPF_H
 
+#include "moved.bpf.h"
 #include "native_stack.bpf.h"
 #include "process.bpf.h"
 #include "reduce.bpf.h"
@@ -19,6 +20,7 @@ static __always_inline int top_enter(struct pt_regs *ctx, const struct kx_own_ri
 	__u32 func = KX_COOKIE_FUNC(hit->cookie);
 
 	if (!kx_may_hijack(ring, hit, ctx->sp)) {
+		kx_begin_moving_call(hit->id, hit->cookie, ctx->sp);
 		kx_enter(hit->id, func | (hit->cookie & KX_COOKIE_CHAINS ? KX_ENTER_CHAINS : 0),
 			 ctx->sp, 0, 0);
 		return 1;

@@ -105,6 +105,27 @@ static void test_signal_stack(void **state)
 }
 
 /*
+ * A call that ends in another thread (goroutines) leaves its frame behind. The same place is entered again, and that call is closed early as
+ * another stack's call ends: its exit is not that of the frame that was left.
+ */
+static void test_frame_left_by_a_moved_call(void **state)
+{
+	const uint64_t stack = 0x7f0000800000, other = 0x7f0000a00000;
+	struct checker st;
+
+	(void)state;
+	start(&st);
+	in(&st, I, stack);
+	in(&st, G, other);
+	in(&st, I, stack);
+	out(&st, G, other);
+	out(&st, I, stack);
+	in(&st, I, stack);
+	out(&st, I, stack);
+	expect(&st, "+6+2+6!6-2!6+6-6", 2, 1);
+}
+
+/*
  * A system call inside a user function, a kernel function inside that. Kernel calls that are still
  * open end when the thread is back in user space, on any stack.
  */
@@ -196,6 +217,7 @@ int main(void)
 		cmocka_unit_test(test_tail_call_beyond_the_nesting_limit),
 		cmocka_unit_test(test_a_million_deep),
 		cmocka_unit_test(test_signal_stack),
+		cmocka_unit_test(test_frame_left_by_a_moved_call),
 		cmocka_unit_test(test_calls_in_the_kernel),
 		cmocka_unit_test(test_siglongjmp_off_the_signal_stack),
 		cmocka_unit_test(test_siglongjmp_loop),

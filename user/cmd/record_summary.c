@@ -101,7 +101,7 @@ static void print_losses(const struct kx_collector_counts *c)
  * Filters are evaluated when a call begins, exits are recorded by process: an exit without an entry
  * can be one of a call that a filter left out, before the thread got its name, user or CPU.
  */
-static void print_orphans(const struct kx_recording_options *o, uint64_t n)
+static void print_orphans(const struct kx_recording_options *o, const struct kx_recording_result *r, uint64_t n)
 {
 	static const struct {
 		uint32_t filter;
@@ -119,17 +119,20 @@ static void print_orphans(const struct kx_recording_options *o, uint64_t n)
 		if (o->filters.which & filters[i].filter)
 			used += (size_t)snprintf(options + used, sizeof(options) - used, "%s%s",
 						 used ? ", " : "", filters[i].option);
-	kx_print(stderr, "kxray: %llu exit%s left out, of calls that began before the recording%s%s\n",
-		 (unsigned long long)n, plural(n), used ? " or did not match " : "", options);
+	kx_print(stderr, "kxray: %llu exit%s left out, of calls that began before the recording%s%s%s\n",
+		 (unsigned long long)n, plural(n), r->calls_move ? " or were closed before their end" : "",
+		 used ? " or did not match " : "", options);
 }
 
-static void print_incomplete(const struct kx_recording_options *o, const struct kx_collector_counts *c)
+static void print_incomplete(const struct kx_recording_options *o, const struct kx_recording_result *r,
+			     const struct kx_collector_counts *c)
 {
 	if (c->repaired)
 		kx_print(stderr,
-			 "kxray: %llu call%s closed without an exit of their own (longjmp, "
+			 "kxray: %llu call%s closed without an exit of their own (%slongjmp, "
 			 "exception, nesting limit, thread end)\n",
-			 (unsigned long long)c->repaired, plural(c->repaired));
+			 (unsigned long long)c->repaired, plural(c->repaired),
+			 r->calls_move ? "other goroutines or coroutines on the same thread, moves to another thread, " : "");
 	if (c->reduced)
 		kx_print(stderr, "kxray: %llu call%s left out by %s\n",
 			 (unsigned long long)c->reduced, plural(c->reduced),
@@ -143,7 +146,7 @@ static void print_incomplete(const struct kx_recording_options *o, const struct 
 			 (unsigned long long)c->too_deep, o->min_duration_ns ? "--min-duration" : "conditions",
 			 o->min_duration_ns ? "s" : "");
 	if (c->orphans)
-		print_orphans(o, c->orphans);
+		print_orphans(o, r, c->orphans);
 }
 
 static void print_conditions(const uint64_t n[KX_CONDITION_COUNTS])
@@ -289,7 +292,7 @@ void kx_record_summary_print(const struct kx_recording_options *o,
 			 r->unprobed, plural(r->unprobed));
 	print_budget(r);
 	print_losses(c);
-	print_incomplete(o, c);
+	print_incomplete(o, r, c);
 }
 
 /* The patterns' texts; those beyond KX_UNMATCHED_SHOWN are missing. */

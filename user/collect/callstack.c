@@ -30,6 +30,7 @@ struct frame {
 	uint64_t tsc;
 	uint32_t func : 28;
 	uint32_t hijacked : 1; /* a return probe will report its exit */
+	uint32_t stale : 1;    /* it has ended, and no exit is its own */
 	uint32_t run;          /* index of the first frame of its run */
 };
 
@@ -56,11 +57,8 @@ struct kx_callstack *kx_callstack_new(const uint8_t *traits, uint32_t ntraits)
 {
 	struct kx_callstack *s = calloc(1, sizeof(*s));
 
-	if (!s)
-		return NULL;
-	s->lost_from = UINT64_MAX;
-	s->traits = traits;
-	s->ntraits = ntraits;
+	if (s)
+		*s = (struct kx_callstack){ .lost_from = UINT64_MAX, .traits = traits, .ntraits = ntraits };
 	return s;
 }
 
@@ -142,14 +140,12 @@ static int push(struct kx_callstack *s, const struct kx_event *ev)
 	if (s->depth) {
 		uint64_t below = f[-1].sp;
 
-		if (below && ev->sp)
-			same_run = below >= ev->sp && below - ev->sp <= NEAR;
-		else
-			same_run = below == ev->sp;
+		same_run = below && ev->sp ? below >= ev->sp && below - ev->sp <= NEAR : below == ev->sp;
 	}
 	f->sp = ev->sp;
 	f->tsc = ev->tsc;
 	f->func = ev->func & 0x0fffffff;
+	f->stale = 0;
 	f->run = same_run ? f[-1].run : s->depth;
 	f->hijacked = (traits_of(s, ev->func) & (KX_FUNC_RETURN | KX_FUNC_NO_EXITS)) ==
 			      KX_FUNC_RETURN &&
@@ -158,6 +154,59 @@ static int push(struct kx_callstack *s, const struct kx_event *ev)
 	s->nruns += !same_run;
 	s->depth++;
 	return 0;
+}
+
+/* Index after the last frame of [first, last] whose stack pointer is at least @sp. */
+static uint32_t bisect(const struct kx_callstack *s, uint32_t first, uint32_t last, uint64_t sp)
+{
+	uint32_t lo = first, hi = last + 1;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (s->frames[mid].sp >= sp)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Index of the topmost of the first @end frames that the exit @ev can belong to, plus one; 0 if there is none. */
+static uint32_t find_frame(const struct kx_callstack *s, uint32_t end, const struct kx_event *ev)
+{
+	uint32_t seen = 0;
+
+	while (end) {
+		uint32_t first = s->frames[end - 1].run, i;
+		uint64_t high = s->frames[first].sp;
+
+		i = ev->sp && high ? bisect(s, first, end - 1, ev->sp) : end;
+		for (; i > first; i--) {
+			const struct frame *f = &s->frames[i - 1];
+
+			if (ev->sp && f->sp && f->sp != ev->sp)
+				break;
+			if (f->func == ev->func && !f->stale)
+				return i;
+			if (++seen >= MAX_BLIND_SEARCH)
+				return 0;
+		}
+		end = first;
+	}
+	return 0;
+}
+
+/*
+ * @ended was entered on another run at the stack pointer of older frames of its function, which have ended before, perhaps in another
+ * thread: its exit, which may come, must not be taken for theirs.
+ */
+static void mark_older(struct kx_callstack *s, uint32_t run, const struct kx_event *ended)
+{
+	uint32_t found;
+
+	while (ended->sp && (found = find_frame(s, run, ended)))
+		s->frames[found - 1].stale = 1;
 }
 
 /* Closes the top frame with an exit that no probe reported, at the time of the event being fed. */
@@ -172,12 +221,14 @@ static int repair_top(struct feed *in)
 		.cpu = in->ev->cpu,
 		.kind = KX_EVENT_EXIT,
 	};
+	const uint32_t run = top->run;
 	int ret = in->sink->exit(in->sink->ctx, &ev, true);
 
 	if (ret < 0)
 		return ret;
 	in->counts->repaired++;
 	pop(s);
+	mark_older(s, run, &ev);
 	return 0;
 }
 
@@ -325,47 +376,6 @@ static int feed_entry(struct feed *in)
 	return 0;
 }
 
-/* Index after the last frame of [first, last] whose stack pointer is at least @sp. */
-static uint32_t bisect(const struct kx_callstack *s, uint32_t first, uint32_t last, uint64_t sp)
-{
-	uint32_t lo = first, hi = last + 1;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (s->frames[mid].sp >= sp)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/* Index of the topmost frame that the exit @ev can belong to, plus one; 0 if there is none. */
-static uint32_t find_frame(const struct kx_callstack *s, const struct kx_event *ev)
-{
-	uint32_t end = s->depth, seen = 0;
-
-	while (end) {
-		uint32_t first = s->frames[end - 1].run, i;
-		uint64_t high = s->frames[first].sp;
-
-		i = ev->sp && high ? bisect(s, first, end - 1, ev->sp) : end;
-		for (; i > first; i--) {
-			const struct frame *f = &s->frames[i - 1];
-
-			if (ev->sp && f->sp && f->sp != ev->sp)
-				break;
-			if (f->func == ev->func)
-				return i;
-			if (++seen >= MAX_BLIND_SEARCH)
-				return 0;
-		}
-		end = first;
-	}
-	return 0;
-}
-
 static int feed_exit(struct feed *in)
 {
 	struct kx_callstack *s = in->s;
@@ -375,7 +385,7 @@ static int feed_exit(struct feed *in)
 
 	if (in->ev->is_marker)
 		of_span.sp = 0;
-	found = find_frame(s, &of_span);
+	found = find_frame(s, s->depth, &of_span);
 	if (!found) {
 		if (in->ev->tsc >= s->lost_from)
 			in->counts->orphans_of_loss++;
@@ -397,7 +407,7 @@ static int feed_exit(struct feed *in)
 /* The BPF side found that the call has ended; the entry that proves it may be filtered. */
 static int feed_unwind(struct feed *in)
 {
-	uint32_t found = find_frame(in->s, in->ev);
+	uint32_t found = find_frame(in->s, in->s->depth, in->ev);
 
 	return found ? repair_above(in, found - 1) : 0;
 }

@@ -159,6 +159,7 @@ struct kx_recording_result {
 	double budget_all_in_seconds; /* until the last probes went in, of those that the budget let wait; 0: none did */
 	size_t budget_waiting; /* functions whose probes never went in */
 	bool loads; /* a traced process has loaded a library after the start, as far as that was watched */
+	bool calls_move;     /* programs were traced whose calls may end in another thread, or while others begin and end on theirs: goroutines */
 	uint64_t unfollowed; /* children that were one too many to follow */
 	uint64_t bytes;     /* of the trace file, or of all its parts */
 	char kept[256];     /* where the trace is that was there before; "": there was none, or it is not kept */

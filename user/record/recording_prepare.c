@@ -451,6 +451,8 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = kx_stop_check(err);
 	if (!code && !r->tracer)
 		code = load_tracer(r, err);
+	if (!code && (r->sel.risk.is_go || r->sel.risk.switches_stacks))
+		kx_tracer_calls_move(r->tracer);
 	if (!code)
 		code = watch_linkers(r, err);
 	if (!code)

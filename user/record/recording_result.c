@@ -11,6 +11,7 @@ void kx_recording_fill_result(struct recording *r)
 	kx_recording_budget_end(r);
 	kx_collector_get_counts(r->collector, &r->result->counts);
 	r->result->counts.lost_missed = r->kernel_missed;
+	r->result->calls_move = kx_tracer_has_moving_calls(r->tracer);
 	r->result->counts.lost += r->kernel_missed;
 	if (r->flight)
 		kx_flight_get_result(r->flight, &r->result->flight);

@@ -132,6 +132,12 @@ void kx_tracer_checked(struct kx_tracer *t, pid_t pid, uint32_t changes, bool lo
  * that is not its thread's. From then on no call gets a return probe (session mechanism only).
  */
 bool kx_tracer_switches_stacks(const struct kx_tracer *t, pid_t *pid, uint32_t *func);
+/*
+ * From now on calls may end in another thread than they began in (goroutines), and those that do have no recorded exit. Costs each call whose exit is
+ * at an instruction some accesses to a hash.
+ */
+void kx_tracer_calls_move(struct kx_tracer *t);
+bool kx_tracer_has_moving_calls(const struct kx_tracer *t);
 /* From now on no call gets a return probe (session mechanism, without options.follow and options.all). */
 void kx_tracer_forbid_returns(struct kx_tracer *t);
 /*

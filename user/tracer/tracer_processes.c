@@ -51,6 +51,16 @@ void kx_tracer_forbid_returns(struct kx_tracer *t)
 	__atomic_store_n(&t->skel->bss->kx_switching, UINT32_MAX, __ATOMIC_RELEASE);
 }
 
+void kx_tracer_calls_move(struct kx_tracer *t)
+{
+	__atomic_store_n(&t->skel->bss->kx_calls_move, 1, __ATOMIC_RELEASE);
+}
+
+bool kx_tracer_has_moving_calls(const struct kx_tracer *t)
+{
+	return t->skel->bss->kx_calls_move;
+}
+
 bool kx_tracer_switches_stacks(const struct kx_tracer *t, pid_t *pid, uint32_t *func)
 {
 	*pid = (pid_t)__atomic_load_n(&t->skel->bss->kx_switching, __ATOMIC_ACQUIRE);

@@ -31,6 +31,7 @@ SAME_PLACE(, links.kx_migrate);
 SAME_PLACE(__rodata, kx_top);
 SAME_PLACE(__rodata, kx_only_tgid);
 SAME_PLACE(__bss, kx_ready);
+SAME_PLACE(__bss, kx_calls_move);
 
 struct record_bpf *kx_tracer_top_open(void)
 {

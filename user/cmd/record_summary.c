@@ -133,6 +133,10 @@ static void print_incomplete(const struct kx_recording_options *o, const struct 
 			 "exception, nesting limit, thread end)\n",
 			 (unsigned long long)c->repaired, plural(c->repaired),
 			 r->calls_move ? "other goroutines or coroutines on the same thread, moves to another thread, " : "");
+	/* the recorder in the process does not know in which thread a call began */
+	if (c->repaired && c->threads > 1 && r->calls_move && o->in_process)
+		kx_print(stderr, "kxray: warning: the program switches stacks, and where a call ends in another thread than it began in, a later one "
+				 "at its place can be shown with the time of both; without --in-process none is\n");
 	if (c->reduced)
 		kx_print(stderr, "kxray: %llu call%s left out by %s\n",
 			 (unsigned long long)c->reduced, plural(c->reduced),

@@ -421,6 +421,15 @@ static int keep_output(struct recording *r, struct kx_err *err)
 	return code;
 }
 
+/* Goroutines and coroutines can change threads; of programs that join later, the scan says it. */
+static void allow_moves(struct recording *r)
+{
+	bool has_exits = r->o->select.exits != KX_EXITS_NONE && (!r->o->count || r->o->live);
+
+	if (has_exits && (r->sel.risk.is_go || r->sel.risk.switches_stacks))
+		kx_tracer_calls_move(r->tracer);
+}
+
 int kx_recording_prepare(struct recording *r, struct kx_err *err)
 {
 	int code = kx_signals_block(&r->old_mask, err), refused;
@@ -451,10 +460,10 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 		code = kx_stop_check(err);
 	if (!code && !r->tracer)
 		code = load_tracer(r, err);
-	if (!code && (r->sel.risk.is_go || r->sel.risk.switches_stacks))
-		kx_tracer_calls_move(r->tracer);
 	if (!code)
 		code = watch_linkers(r, err);
+	if (!code)
+		allow_moves(r);
 	if (!code)
 		code = kx_recording_make_traits(r, err);
 	if (!code && r->o->in_process)

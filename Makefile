@@ -134,8 +134,8 @@ $(BUILD)/libkxray.a: $(LIB_OBJS)
 	$(call say,AR)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
-# Only the recording side includes the BPF objects.
-$(filter-out $(READING_OBJS),$(OBJS)): | $(SKELETONS)
+# No other room includes the BPF objects.
+$(filter $(BUILD)/user/tracer/%,$(OBJS)): | $(SKELETONS)
 
 $(OBJS): $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/tools
 	$(call say,CC)
@@ -203,7 +203,7 @@ $(BUILD)/tools: scripts/setup.sh
 UNIT_CFLAGS := -O0 -g1 -U_FORTIFY_SOURCE
 UNIT_LIBS := $(or $(shell $(PKG_CONFIG) --libs cmocka 2>/dev/null),-lcmocka)
 
-$(UNIT_TESTS:=.o): $(BUILD)/tests/%.o: tests/unit/%.c $(BUILD)/flags | $(SKELETONS) $(BUILD)/tools
+$(UNIT_TESTS:=.o): $(BUILD)/tests/%.o: tests/unit/%.c $(BUILD)/flags | $(BUILD)/tools
 	$(call say,CC)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(UNIT_CFLAGS) -Itests/unit $(DEPFLAGS) -c -o $@ $<

@@ -35,7 +35,8 @@ assert_eq "other flags rebuild" "$(find "$TMP/build/user/base/err.o" -newer "$TM
 run make BUILD="$TMP/build" V=1 CFLAGS='-O1 -g' -W user/base/err.h -n
 assert_contains "a header rebuilds what includes it" "$OUT" "user/cmd/cmd.o"
 
-run make BUILD="$BUILD" install DESTDIR="$TMP/root" PREFIX=/usr
+# -o: other tests run what is in $BUILD, which may have been built with other flags than make's own
+run make BUILD="$BUILD" -o all install DESTDIR="$TMP/root" PREFIX=/usr
 assert_eq "make install" "$STATUS" 0
 installed=$(printf './usr/%s\n' bin/kxray share/bash-completion/completions/kxray share/zsh/site-functions/_kxray \
 	share/fish/vendor_completions.d/kxray.fish lib/kxray/flight lib/kxray/push lib/systemd/system/kxray-flight@.service \

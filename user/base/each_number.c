@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int kx_each_number(const char *path, int (*each)(void *ctx, pid_t number), void *ctx)
@@ -18,4 +19,12 @@ int kx_each_number(const char *path, int (*each)(void *ctx, pid_t number), void 
 			code = each(ctx, (pid_t)atoi(e->d_name));
 	closedir(d);
 	return code;
+}
+
+int kx_each_thread(pid_t pid, int (*each)(void *ctx, pid_t tid), void *ctx)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return kx_each_number(path, each, ctx);
 }

@@ -11,4 +11,7 @@
  */
 int kx_each_number(const char *path, int (*each)(void *ctx, pid_t number), void *ctx);
 
+/* The same with every thread of process @pid, as long as /proc lists it. */
+int kx_each_thread(pid_t pid, int (*each)(void *ctx, pid_t tid), void *ctx);
+
 #endif

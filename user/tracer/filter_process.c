@@ -37,10 +37,8 @@ static int thread_comm_passes(void *ctx, pid_t tid)
 static bool comm_passes(const struct kx_filters *f, pid_t pid)
 {
 	struct process p = { f, pid };
-	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	return kx_each_number(path, thread_comm_passes, &p) > 0;
+	return kx_each_thread(pid, thread_comm_passes, &p) > 0;
 }
 
 static bool uid_passes(const struct kx_filters *f, pid_t pid)

@@ -16,11 +16,9 @@ static int add_priority(void *most, pid_t tid)
 
 int kx_patch_pause_priority(pid_t pid)
 {
-	char path[32];
 	int most = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	kx_each_number(path, add_priority, &most);
+	kx_each_thread(pid, add_priority, &most);
 	return most + 1;
 }
 

@@ -69,16 +69,14 @@ static int read_thread(void *ctx, pid_t tid)
 int kx_process_state_read(pid_t pid, struct kx_process_state *out, struct kx_err *err)
 {
 	struct reading r = { .pid = pid, .state = out };
-	char path[64];
 	int code;
 
 	*out = (struct kx_process_state){ 0 };
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	code = kx_each_number(path, read_thread, &r);
+	code = kx_each_thread(pid, read_thread, &r);
 	if (code == -ENOENT || (!code && !r.threads))
 		return kx_err_set(err, -ESRCH, "there is no process %d", (int)pid);
 	if (code)
-		return kx_err_set(err, code, "cannot read '%s': %s", path, strerror(-code));
+		return kx_err_set(err, code, "cannot read '/proc/%d/task': %s", (int)pid, strerror(-code));
 	return 0;
 }
 

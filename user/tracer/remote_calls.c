@@ -329,12 +329,9 @@ static int try_next(void *ctx, pid_t tid)
 static int try_threads(struct calls *c, struct kx_frames *frames, uint8_t *xstate)
 {
 	struct round r = { .c = c, .frames = frames, .xstate = xstate, .code = -EAGAIN };
-	char path[32];
+	const int code = kx_each_thread(c->pid, try_next, &r);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
-	if (kx_each_number(path, try_next, &r) < 0)
-		return kx_err_set(c->err, -ESRCH, "process %d has ended", (int)c->pid);
-	return r.code;
+	return code < 0 ? kx_remote_unlisted(c->pid, code, c->err) : r.code;
 }
 
 int kx_remote_no_thread(pid_t pid, unsigned wait_ms, struct kx_err *err)

@@ -158,14 +158,19 @@ static int is_alive(void *ctx, pid_t tid)
 
 pid_t kx_remote_view(pid_t pid)
 {
-	char path[32];
 	pid_t found;
 
 	if (!kx_remote_has_ended(pid, pid))
 		return pid;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	found = kx_each_number(path, is_alive, &pid);
+	found = kx_each_thread(pid, is_alive, &pid);
 	return found > 0 ? found : pid;
+}
+
+int kx_remote_unlisted(pid_t pid, int code, struct kx_err *err)
+{
+	if (code == -ENOENT)
+		return kx_err_set(err, -ESRCH, "process %d has ended", (int)pid);
+	return kx_err_set(err, code, "the threads of process %d cannot be listed: %s", (int)pid, strerror(-code));
 }
 
 int kx_remote_seize(pid_t pid, pid_t tid, long options, struct kx_err *err)

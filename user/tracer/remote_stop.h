@@ -61,6 +61,9 @@ bool kx_remote_has_ended(pid_t pid, pid_t tid);
  */
 pid_t kx_remote_view(pid_t pid);
 
+/* Says why kx_each_thread has ended with @code. Returns -ESRCH if the process has ended, else @code. */
+int kx_remote_unlisted(pid_t pid, int code, struct kx_err *err);
+
 /*
  * Whether it waits where no stop wakes it: after vfork, for a file server, in a group that is frozen with cgroup v1
  * (frozen_group.h; with v2 a stop wakes it). It is not to be interrupted then, and one that is

@@ -110,18 +110,11 @@ static int seize_if_new(void *ctx, pid_t tid)
 static int seize_new(struct kx_remote_stop *s, size_t *first)
 {
 	struct seizing seizing = { .s = s };
-	char path[32];
 	int code;
 
 	*first = s->n;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)s->pid);
-	code = kx_each_number(path, seize_if_new, &seizing);
-	if (!code || seizing.code)
-		return code;
-	if (code == -ENOENT)
-		return kx_err_set(&s->err, -ESRCH, "process %d has ended", (int)s->pid);
-	return kx_err_set(&s->err, code, "the threads of process %d cannot be listed: %s", (int)s->pid,
-			  strerror(-code));
+	code = kx_each_thread(s->pid, seize_if_new, &seizing);
+	return !code || seizing.code ? code : kx_remote_unlisted(s->pid, code, &s->err);
 }
 
 /* A thread has stopped. */

@@ -246,4 +246,23 @@ static inline json_int_t number_at(const json_t *json, const char *path)
 	return json_integer_value(json);
 }
 
+/* Two calls, with a migration to another CPU inside the inner one. */
+static inline void tiny_trace(uint64_t hz)
+{
+	static const char *const names[] = { "outer", "inner", "unused" };
+	struct kx_fdr_thread *t;
+	struct kx_fdr_writer *w;
+	int fd;
+
+	w = begin_trace(0, hz, &fd);
+	t = kx_fdr_writer_thread(w, 10, 20, "worker", "server");
+	enter(t, EXPORT_T0 + 2000, 3, 1);
+	enter(t, EXPORT_T0 + 4000, 3, 2);
+	assert_int_equal(kx_fdr_cpu(t, EXPORT_T0 + 5000, 65535), 0);
+	leave(t, EXPORT_T0 + 6000, 65535, 2);
+	leave(t, EXPORT_T0 + 9001, 65535, 1);
+	end_trace(w, fd);
+	write_map(names, 3, "{\"started\":\"2026-01-31T23:59:58.999999999Z\"}");
+}
+
 #endif

@@ -155,6 +155,25 @@ static inline void check_report(uint32_t func, bool raw, uint64_t total, uint64_
 	}
 }
 
+static inline int make_paths(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/t.xray", folder);
+	snprintf(map_path, sizeof(map_path), "%s.map", path);
+	return 0;
+}
+
+static inline int remove_paths(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(map_path);
+	rmdir(folder);
+	return 0;
+}
+
 #define WRITE(...)                                                                                 \
 	do {                                                                                       \
 		static const struct hit hits[] = { __VA_ARGS__ };                                  \

@@ -94,7 +94,7 @@ static void test_text(void **state)
 	struct exported e;
 
 	(void)state;
-	tiny_trace();
+	tiny_trace(EXPORT_HZ);
 	export_ok(NULL, false, &e);
 	assert_text(&e, want);
 	json_decref(read_strictly("afperf.py"));
@@ -117,7 +117,7 @@ static void test_compact(void **state)
 	char id[32], *run;
 
 	(void)state;
-	tiny_trace();
+	tiny_trace(EXPORT_HZ);
 	export_ok(compact, false, &e);
 	json = read_strictly("afperf.py");
 	assert_int_equal(json_array_size(json_object_get(json, "numbered")), 1);

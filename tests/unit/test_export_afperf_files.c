@@ -219,7 +219,7 @@ static void test_append(void **state)
 	json_int_t last = 0, id;
 
 	(void)state;
-	tiny_trace();
+	tiny_trace(EXPORT_HZ);
 	unlink(output_path);
 	for (int i = 0; i < 3; i++) {
 		export_ok(append, true, &e);
@@ -276,7 +276,7 @@ static void test_append_refused(void **state)
 	struct exported e;
 
 	(void)state;
-	tiny_trace();
+	tiny_trace(EXPORT_HZ);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		write_output(files[i].text, strlen(files[i].text));
 		run_export(&kx_exporter_afperf, append, NULL, true, &e);

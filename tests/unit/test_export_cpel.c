@@ -17,25 +17,6 @@ static uint32_t le32(const struct exported *e, size_t at)
 	return __builtin_bswap32(be32(e, at));
 }
 
-/* Two calls, with a migration to another CPU inside the inner one. */
-static void tiny_trace(uint64_t hz)
-{
-	static const char *const names[] = { "outer", "inner", "unused" };
-	struct kx_fdr_thread *t;
-	struct kx_fdr_writer *w;
-	int fd;
-
-	w = begin_trace(0, hz, &fd);
-	t = kx_fdr_writer_thread(w, 10, 20, "worker", "server");
-	enter(t, T0 + 2000, 3, 1);
-	enter(t, T0 + 4000, 3, 2);
-	assert_int_equal(kx_fdr_cpu(t, T0 + 5000, 65535), 0);
-	leave(t, T0 + 6000, 65535, 2);
-	leave(t, T0 + 9001, 65535, 1);
-	end_trace(w, fd);
-	write_map(names, 3, "{\"started\":\"2026-01-31T23:59:58.999999999Z\"}");
-}
-
 /* Offsets in the string table, in the order of the names' first use. */
 enum { AT_IDS = 11, AT_OUTER = 25, AT_INNER = 31 };
 

@@ -266,15 +266,6 @@ int main(void)
 		cmocka_unit_test(test_range),
 		cmocka_unit_test(test_dropped),
 	};
-	int failed;
 
-	if (!mkdtemp(folder))
-		return 1;
-	snprintf(path, sizeof(path), "%s/t.xray", folder);
-	snprintf(map_path, sizeof(map_path), "%s.map", path);
-	failed = cmocka_run_group_tests_name("probe_cost", tests, NULL, NULL);
-	unlink(path);
-	unlink(map_path);
-	rmdir(folder);
-	return failed;
+	return cmocka_run_group_tests_name("probe_cost", tests, make_paths, remove_paths);
 }

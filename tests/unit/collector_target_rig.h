@@ -55,6 +55,8 @@ static inline int make_threads(void **state)
 	if (pthread_barrier_init(&ready, NULL, 2) || pthread_create(&second, NULL, wait_for_end, &ready))
 		return -1;
 	pthread_barrier_wait(&ready);
+	/* waits until the other thread needs it no more */
+	pthread_barrier_destroy(&ready);
 	if (pthread_create(&ended, NULL, say_tid, &tids[2]) || pthread_join(ended, NULL))
 		return -1;
 	/* the kernel takes a moment longer to forget it */

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What recording takes of a program's CPU time with --max-overhead, by the program's own work: CPU time for a piece of
-# work (a request) while it is recorded against that of the pieces just before and after, in turns, so that a machine's other load
-# concerns both alike. Called by scripts/bench.sh; needs root, a built $BUILD and its tests.
+# What recording takes of a program's CPU time with --max-overhead, by the program's own work: CPU time for the same pieces of work (requests) of
+# a program that is recorded and of its twin that is not, by turns, as a machine's speed changes within seconds; what the two differ by without a
+# recording is taken off. Called by scripts/bench.sh; needs root, a built $BUILD and its tests.
 #
 #     hostile   a piece: about half a second of work with 10 million calls a second, then half a second of sleep
-#     all       the same, recorded with -a; the budget is that of all processes, so others must be idle
+#     all       the same, recorded with -a; the budget is that of all processes, of which the twin is half, and others must be idle
 #     redis     GET by redis-benchmark, all functions of redis-server
 #     postgres  SELECT by pgbench, all functions of all its processes
 #     nginx     requests by ab, all functions of all its processes
-#     compile   make -j2 of a small tree, functions of the compiler, from each process's first instruction on
+#     compile   make -j2 of a small tree, functions of the compiler, from each process's first instruction on; there is no twin, but
+#               a build before and one after
 #
 #     scripts/bench-budget.sh [TARGET...]     default: all; what is not installed is named and left out
 #
@@ -33,11 +34,12 @@ for file in "$KXRAY" "$TARGETS/bursts"; do
 	[ -e "$file" ] || die "$file is missing; run 'make tests'"
 done
 bench_folder
-tool='' target=''
+tool=''
+targets=() # the recorded one, its twin
 cleanup()
 {
 	local pid
-	for pid in $tool $target; do
+	for pid in $tool "${targets[@]}"; do
 		kill -KILL "$pid" 2>/dev/null
 	done
 	wait 2>/dev/null
@@ -45,19 +47,19 @@ cleanup()
 }
 trap cleanup EXIT
 
-# start_target OUT COMMAND...: as $target. It does not outlive this script, however that ends.
+# start_target OUT COMMAND...: as the next of $targets. It does not outlive this script, however that ends.
 start_target()
 {
 	local out=$1
 	shift
 	"${on_target_cpu[@]}" setpriv --pdeathsig KILL "$@" <&0 >"$out" 2>&1 &
-	target=$!
+	targets+=($!)
 }
-end_target()
+end_targets()
 {
-	kill -"${1:-KILL}" "$target"
-	wait "$target" 2>/dev/null
-	target=
+	kill -"${1:-KILL}" "${targets[@]}"
+	wait "${targets[@]}" 2>/dev/null
+	targets=()
 }
 
 # of_tree PID: all lines of /proc/*/stat, each as "PID PARENT TICKS" (with those of ended children), of the process and its descendants
@@ -78,50 +80,46 @@ cpu_ns()
 		cat /proc/"$1"/task/*/schedstat | awk '{ s += $1 } END { printf "%.0f\n", s }'
 	fi
 }
-pids() { of_tree "$target" | awk '{ printf "%s%s", n++ ? "," : "", $1 }'; }
+pids() { of_tree "${targets[0]}" | awk '{ printf "%s%s", n++ ? "," : "", $1 }'; }
 
-# A piece of each target; $pieces is how much work it was.
+# A piece of work for each kind of target: for $targets[$1]
 hostile()
 {
 	local n
-	n=$(wc -l <"$TMP/bursts.out")
-	echo "5000 500" >&"$input"
-	until [ "$(wc -l <"$TMP/bursts.out")" -gt "$n" ]; do
+	n=$(wc -l <"$TMP/out.$1")
+	echo "5000 500" >&"${input[$1]}"
+	until [ "$(wc -l <"$TMP/out.$1")" -gt "$n" ]; do
 		sleep 0.01
 	done
-	pieces=1
 }
-all() { hostile; }
-redis()
-{
-	redis-benchmark -p "$port" -t get -n 20000 -c 20 -q >/dev/null
-	pieces=20000
-}
+all() { hostile "$1"; }
+redis() { redis-benchmark -p $((port + $1)) -t get -n 10000 -c 20 -q >/dev/null; }
 postgres()
 {
-	"${as_postgres[@]}" pgbench -h "$TMP/pg" -p "$port" -S -n -c 4 -t 2000 postgres >/dev/null 2>&1
-	pieces=8000
+	"${as_postgres[@]}" pgbench -h "$TMP/pg" -p $((port + $1)) -S -n -c 4 -t 1000 postgres >/dev/null 2>&1
 }
-nginx()
-{
-	ab -q -n 20000 -c 20 "http://127.0.0.1:$port/" >/dev/null 2>&1
-	pieces=20000
-}
+nginx() { ab -q -n 10000 -c 20 "http://127.0.0.1:$((port + $1))/" >/dev/null 2>&1; }
 
-# work TARGET SECONDS: works so long, in $cpu: ns of CPU time for a piece
+# work TARGET SECONDS: works so long, by turns, in $ratio: CPU time of the first for that of its twin
 work()
 {
-	local end=$((SECONDS + $2)) done=0 before
-	before=$(cpu_ns "$target")
-	while [ "$done" = 0 ] || [ $SECONDS -lt "$end" ]; do
-		"$1"
-		done=$((done + pieces))
+	local end=$((SECONDS + $2)) of used=(0 0) before
+	until [ "${used[0]}" != 0 ] && [ $SECONDS -ge "$end" ]; do
+		for of in 0 1; do
+			before=$(cpu_ns "${targets[of]}")
+			"$1" "$of"
+			used[of]=$((used[of] + $(cpu_ns "${targets[of]}") - before))
+		done
 	done
-	cpu=$(awk -v b="$before" -v a="$(cpu_ns "$target")" -v n="$done" 'BEGIN { printf "%.1f", (a - b) / n }')
+	ratio=$(awk -v r="${used[0]}" -v t="${used[1]}" 'BEGIN { print r / t }')
 }
 
-# overhead PLAIN RECORDED AFTER: adds a turn's figure, percent
-overhead() { awk -v p="$1" -v r="$2" -v q="$3" 'BEGIN { print (r / ((p + q) / 2) - 1) * 100 }' >>"$TMP/overheads"; }
+# overhead BEFORE RECORDED AFTER [SHARE]: adds a turn's figure, percent, of which the budget's share is that
+overhead()
+{
+	echo "debug $* ${used[*]}" >&2
+	awk -v p="$1" -v r="$2" -v q="$3" -v s="${4:-1}" 'BEGIN { print (r / ((p + q) / 2) - 1) * 100 * s }' >>"$TMP/overheads"
+}
 own_estimate()
 {
 	python3 -c 'import json, sys
@@ -135,17 +133,17 @@ judge()
 		"($(least <"$TMP/overheads" | awk '{ printf "%.1f", $1 }') to $(greatest <"$TMP/overheads" | awk '{ printf "%.1f", $1 }'); kxray's own estimate $(median <"$TMP/own.$1" | awk '{ printf "%.1f", $1 }'))"
 }
 
-# measure TARGET SEVERAL OPTION...: a line for each budget; SEVERAL 1: it has several processes
+# measure TARGET SEVERAL SHARE OPTION...: a line for each budget; SEVERAL 1: it has several processes
 measure()
 {
-	local name=$1 several=$2 budget round plain recorded
-	shift 2
+	local name=$1 several=$2 share=$3 budget round before recorded
+	shift 3
 	for budget in $BUDGETS; do
 		: >"$TMP/overheads"
 		: >"$TMP/own.$name"
 		for ((round = 0; round < ROUNDS; round++)); do
 			work "$name" $((SECONDS_EACH / 2))
-			plain=$cpu
+			before=$ratio
 			start_tool "$TMP/rec.json" "$TMP/rec.err" "$KXRAY" record "$@" \
 				--max-overhead "$budget" --json -o "$TMP/trace.xray"
 			if ! wait_text "$TMP/rec.err" 'kxray: recording '; then
@@ -153,11 +151,11 @@ measure()
 				return
 			fi
 			work "$name" "$SECONDS_EACH"
-			recorded=$cpu
+			recorded=$ratio
 			end_tool
 			own_estimate "$name"
 			work "$name" $((SECONDS_EACH / 2))
-			overhead "$plain" "$recorded" "$cpu"
+			overhead "$before" "$recorded" "$ratio" "$share"
 		done
 		judge "$name" "$budget"
 	done
@@ -174,33 +172,45 @@ missing() # TARGET COMMAND...: whether a command is not installed, which is said
 	done
 	return 1
 }
-# ready FILE TEXT: waits for the target's text
-ready() { tool=$target wait_text "$1" "$2" || die "the target does not start: $(tail -n 1 "$1")"; }
+# ready FILE TEXT: waits for the newest target's text
+ready() { tool=${targets[-1]} wait_text "$1" "$2" || die "the target does not start: $(tail -n 1 "$1")"; }
 
-run_hostile() # TARGET OPTION...
+run_hostile() # TARGET
 {
-	mkfifo "$TMP/in"
-	start_target "$TMP/bursts.out" "$TARGETS/bursts" --calls=1000 <>"$TMP/in"
-	exec {input}>"$TMP/in"
-	ready "$TMP/bursts.out" ready
+	local of
+	# the twin is another file, which -a does not record
+	cp "$TARGETS/bursts" "$TMP/twin"
+	input=()
+	for of in 0 1; do
+		mkfifo "$TMP/in.$of"
+		start_target "$TMP/out.$of" "$([ $of = 0 ] && echo "$TARGETS/bursts" || echo "$TMP/twin")" --calls=1000 <>"$TMP/in.$of"
+		exec {input[of]}>"$TMP/in.$of"
+		ready "$TMP/out.$of" ready
+	done
 	case $1 in
-	hostile) measure hostile 0 -p "$target" -f '*' ;;
-	all) measure all 0 -a -f "$(realpath "$TARGETS/bursts"):*" ;;
+	hostile) measure hostile 0 1 -p "${targets[0]}" -f '*' ;;
+	all) measure all 0 0.5 -a -f "$(realpath "$TARGETS/bursts"):*" ;;
 	esac
-	exec {input}>&-
-	end_target
-	rm "$TMP/in"
+	for of in 0 1; do
+		exec {input[of]}>&-
+		rm "$TMP/in.$of"
+	done
+	end_targets
 }
 run_redis()
 {
+	local of
 	missing redis redis-server redis-benchmark && return
-	start_target "$TMP/redis.out" redis-server --port "$port" --save '' --appendonly no
-	ready "$TMP/redis.out" 'eady to accept'
-	measure redis 0 -p "$target" -f '*'
-	end_target
+	for of in 0 1; do
+		start_target "$TMP/redis.out.$of" redis-server --port $((port + of)) --save '' --appendonly no
+		ready "$TMP/redis.out.$of" 'eady to accept'
+	done
+	measure redis 0 1 -p "${targets[0]}" -f '*'
+	end_targets
 }
 run_postgres()
 {
+	local of
 	missing postgres postgres initdb pgbench && return
 	id postgres >/dev/null 2>&1 || { cannot "postgres: CPU time with --max-overhead" "there is no user postgres"; return; }
 	# it does not run as root
@@ -208,34 +218,41 @@ run_postgres()
 	chmod 755 "$TMP"
 	mkdir "$TMP/pg"
 	chown postgres: "$TMP/pg"
-	(cd "$TMP/pg" && "${as_postgres[@]}" initdb -A trust -D "$TMP/pg/data") >"$TMP/initdb.out" 2>&1 ||
-		{ cannot "postgres: CPU time with --max-overhead" "$(tail -n 1 "$TMP/initdb.out")"; return; }
-	# a change of the user takes the signal away
-	start_target "$TMP/postgres.out" "${as_postgres[@]}" setpriv --pdeathsig KILL "$(type -P postgres)" \
-		-D "$TMP/pg/data" -k "$TMP/pg" -p "$port" -c listen_addresses= -c fsync=off -c autovacuum=off
-	ready "$TMP/postgres.out" 'ready to accept'
-	"${as_postgres[@]}" pgbench -h "$TMP/pg" -p "$port" -i -q postgres >"$TMP/pgbench.out" 2>&1
+	for of in 0 1; do
+		(cd "$TMP/pg" && "${as_postgres[@]}" initdb -A trust -D "$TMP/pg/data.$of") >"$TMP/initdb.out" 2>&1 ||
+			{ cannot "postgres: CPU time with --max-overhead" "$(tail -n 1 "$TMP/initdb.out")"; return; }
+		# a change of the user takes the signal away
+		start_target "$TMP/postgres.out.$of" "${as_postgres[@]}" setpriv --pdeathsig KILL "$(type -P postgres)" \
+			-D "$TMP/pg/data.$of" -k "$TMP/pg" -p $((port + of)) -c listen_addresses= -c fsync=off -c autovacuum=off
+		ready "$TMP/postgres.out.$of" 'ready to accept'
+		"${as_postgres[@]}" pgbench -h "$TMP/pg" -p $((port + of)) -i -q postgres >"$TMP/pgbench.out" 2>&1
+	done
 	until [ "$(pids)" = "$(sleep 0.2 && pids)" ]; do :; done # what served pgbench ends
-	measure postgres 1 -p "$(pids)" --follow -f '*'
-	end_target INT
+	measure postgres 1 1 -p "$(pids)" --follow -f '*'
+	end_targets INT
 }
 run_nginx()
 {
+	local of
 	missing nginx nginx ab && return
-	mkdir -p "$TMP/nginx/logs"
-	echo it works >"$TMP/nginx/index.html"
+	for of in 0 1; do
+		mkdir -p "$TMP/nginx.$of/logs"
+		echo it works >"$TMP/nginx.$of/index.html"
+		cat >"$TMP/nginx.$of/nginx.conf" <<-END
+		daemon off;
+		pid $TMP/nginx.$of/pid;
+		error_log stderr notice;
+		events {}
+		http { access_log off; server { listen 127.0.0.1:$((port + of)); root $TMP/nginx.$of; } }
+		END
+	done
 	chmod -R a+rX "$TMP"
-	cat >"$TMP/nginx/nginx.conf" <<-END
-	daemon off;
-	pid $TMP/nginx/pid;
-	error_log stderr notice;
-	events {}
-	http { access_log off; server { listen 127.0.0.1:$port; root $TMP/nginx; } }
-	END
-	start_target "$TMP/nginx.out" nginx -p "$TMP/nginx" -c nginx.conf
-	ready "$TMP/nginx.out" 'start worker process '
-	measure nginx 1 -p "$(pids)" --follow -f '*'
-	end_target TERM
+	for of in 0 1; do
+		start_target "$TMP/nginx.out.$of" nginx -p "$TMP/nginx.$of" -c nginx.conf
+		ready "$TMP/nginx.out.$of" 'start worker process '
+	done
+	measure nginx 1 1 -p "$(pids)" --follow -f '*'
+	end_targets TERM
 }
 
 # build [TOOL...]: makes the tree, in $cpu: ns of CPU time of the compilers, by the shell that starts them

@@ -34,40 +34,52 @@ did() { json "$TMP/did.json" "d['$1']"; }
 in_note() { has_text "$1" "$TMP/rec.err"; }
 strict() { assert_eq "$1: the trace is valid" "$(python3 tests/live/fdr.py "$TRACE" >"$TMP/fdr.out" 2>&1 && echo yes || tail -n 1 "$TMP/fdr.out")" yes; }
 
-# The program's file is mapped by another process too, so that its probes are in links of their own for each process, which stay:
-# sampled only, and every call is counted.
+put_back() { [ "$("$KXRAY" dump "$TRACE" 2>/dev/null | grep -c 'kxray:budget .*one_in[^0-9]*4096')" -gt 0 ]; }
+# until_put_back WHAT: what was taken too much is made up for by the program's own work
+until_put_back() { work_until '1000 0 only' put_back || fail "$1: put back" "$("$KXRAY" dump "$TRACE" | grep kxray:budget)"; }
+
+# The program's file is mapped by another process too, so that its probes are in links of their own for each process: even counting takes too
+# much, so they are out, and in again when little is called. With a second process there are no sessions, and exits are at return instructions.
 "$TARGETS/bursts" <>"$TMP/.pause" >"$TMP/bystander.out" &
 _pids+=($!)
 wait_for has_text ready "$TMP/bystander.out"
-for how in "session auto" "session instruction" "multi instruction" "single instruction"; do
-	read -r mechanism exits <<<"$how"
+for how in "session auto 1" "session auto 2" "session instruction 1" "multi instruction 2" "single auto 2"; do
+	read -r mechanism exits processes <<<"$how"
 	start_target bursts --calls=2000
 	TARGET=$PID
-	start_kxray "$TARGET" --follow "${BOTH[@]}" --max-overhead 0.001 --mechanism "$mechanism" --exits "$exits"
+	more=
+	if [ "$processes" = 2 ]; then
+		"$TARGETS/bursts" <>"$TMP/.pause" >"$TMP/idle.out" &
+		more=$!
+		_pids+=("$more")
+		wait_for has_text ready "$TMP/idle.out"
+	fi
+	start_kxray "$TARGET${more:+,$more}" --follow "${BOTH[@]}" --max-overhead 0.5 --mechanism "$mechanism" --exits "$exits"
 	if in_note 'does not offer'; then
 		skip "$how" "$(cat "$TMP/rec.err")"
 		continue
 	fi
-	work_until 20 in_note 'hot is called too often'
-	work 20
+	work_until 20 in_note 'hot is called too often for --max-overhead: its probes are taken out'
+	until_put_back "$how"
+	[ -z "$more" ] || kill -KILL "$more"
 	finish
 	assert_eq "$how: statuses" "$STATUS" 0
 	strict "$how"
-	assert_eq "$how: every call is counted" "$(of hot all_calls)" "$(did hot)"
-	assert_eq "$how: how it was sampled" "$(of hot recorded_one_in)" 4096
+	assert "$how: not all calls were counted" "$(of hot all_calls) of $(did hot)" [ "$(of hot all_calls)" -lt "$(did hot)" ]
 	assert "$how: fewer are recorded, at least one" "$(of hot count) of $(of hot all_calls)" \
-		[ 0 -lt "$(of hot count)" -a "$(of hot count)" -lt "$(of hot all_calls)" ]
+		[ 0 -lt "$(of hot count)" -a "$(of hot count)" -le "$(of hot all_calls)" ]
 	assert_eq "$how: what is recorded is in the trace" \
 		"$(json "$TMP/report.json" "sum(f['count'] for f in d['functions'])")" \
 		"$(json "$TMP/rec.json" "d['entries']")"
-	assert_eq "$how: each has its exit, none is lost" \
-		"$(json "$TMP/rec.json" "[d['entries'] - d['exits'], d['repaired'], d['lost'], d['orphans']]")" "[0, 0, 0, 0]"
-	assert_eq "$how: summary" "$(json "$TMP/rec.json" "d['sampled'] >= 1")" True
+	assert_eq "$how: each has its exit or is closed, none is lost" \
+		"$(json "$TMP/rec.json" "[d['entries'] - d['exits'] - d['repaired'], d['lost']]")" "[0, 0]"
+	assert_eq "$how: summary" "$(json "$TMP/rec.json" "d['taken_out'] >= 1")" True
 	assert_contains "$how: the step is in the trace" "$("$KXRAY" dump "$TRACE")" 'kxray:budget {\"function\":'
 	assert_eq "$how: how many of them were recorded" "$(of hot recorded_calls)" \
 		"$(json "$TMP/report.json" "sum(f['count'] for f in d['functions'] if f['name'] == 'hot')")"
 	assert_contains "$how: report" "$("$KXRAY" report "$TRACE")" \
 		"$(json "$TMP/report.json" "next('; recorded {recorded_calls:,} of {all_calls:,} calls'.format(**f) for f in d['functions'] if f['name'] == 'hot')")"
+	rm -f "$TRACE" "$TRACE.map"
 done
 
 # A dump says what was sampled, too.
@@ -82,9 +94,10 @@ grep '^{' "$TMP/bursts.out" | tail -n 1 >"$TMP/did.json"
 assert_eq "dump: status" "$STATUS" 0
 dump=$(json "$TMP/rec.json" "d['newest_dump']")
 "$KXRAY" report --json "$dump" >"$TMP/report.json"
-assert_eq "dump: every call is counted" "$(of hot all_calls)" "$(did hot)"
-assert "dump: fewer are recorded, at least one" "$(of hot recorded_calls) of $(of hot all_calls)" \
-	[ 0 -lt "$(of hot recorded_calls)" -a "$(of hot recorded_calls)" -lt "$(of hot all_calls)" ]
+assert "dump: not all calls were counted, at least one" "$(of hot all_calls) of $(did hot)" \
+	[ 0 -lt "$(of hot all_calls)" -a "$(of hot all_calls)" -lt "$(did hot)" ]
+assert "dump: no more are recorded" "$(of hot recorded_calls) of $(of hot all_calls)" \
+	[ "$(of hot recorded_calls)" -le "$(of hot all_calls)" ]
 kill -KILL "${_pids[0]}"
 
 # Nobody else maps it: even counting takes too much, so the probes are out, and in again when little is called.
@@ -92,9 +105,7 @@ start_target bursts --calls=2000
 TARGET=$PID
 start_kxray "$TARGET" "${BOTH[@]}" --max-overhead 0.5
 work_until 20 in_note 'hot is called too often for --max-overhead: its probes are taken out'
-put_back() { [ "$("$KXRAY" dump "$TRACE" 2>/dev/null | grep -c 'kxray:budget .*one_in[^0-9]*4096')" -gt 0 ]; }
-# what was taken too much is made up for by the program's own work
-work_until '1000 0 only' put_back || fail "out: put back" "$("$KXRAY" dump "$TRACE" | grep kxray:budget)"
+until_put_back out
 finish
 assert_eq "out: status" "$STATUS" 0
 strict "out"

@@ -10,23 +10,15 @@
 #include "base/array.h"
 #include "base/fd_limit.h"
 
-/* The links of one function, or of a few. */
-struct kx_switch {
-	uint32_t module;
-	bool out;    /* it should have no links */
-	int closing; /* kx_links_close_soon's number: links of its functions are being closed, meanwhile it gets none */
-	struct kx_module_batches batches;
-	struct kx_probe_links links;
-};
-
 static struct kx_batch *batch_of(struct kx_module_batches *b, int i)
 {
-	struct kx_batch *const all[] = { &b->exits, &b->leaves, &b->returns, &b->entries };
+	struct kx_batch *const all[] = { &b->exits,   &b->leaves,	   &b->returns,
+					 &b->entries, &b->standby_exits, &b->standby_entries };
 
 	return all[i];
 }
 
-#define NBATCHES 4
+#define NBATCHES 6
 #define NEWEST INT_MAX /* in place of a number: it is not known yet */
 
 static void join_links(struct kx_probe_links *from, struct kx_links *to)
@@ -43,7 +35,7 @@ static void free_switch(struct kx_switch *s)
 	free(s);
 }
 
-static struct kx_switch *switch_of(const struct kx_probes *p, uint32_t id)
+struct kx_switch *kx_switch_of(const struct kx_probes *p, uint32_t id)
 {
 	uint32_t index = p->switch_of && id - 1 < p->switch_of_room ? p->switch_of[id - 1] : 0;
 
@@ -54,8 +46,6 @@ int kx_switches_make_room(struct kx_probes *p, size_t room)
 {
 	uint32_t *grown;
 
-	if (!p->options.apart)
-		return 0;
 	grown = realloc(p->switch_of, room * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
@@ -76,6 +66,7 @@ static int add_switch(struct kx_probes *p, uint32_t module, const struct kx_modu
 		return -ENOMEM;
 	}
 	s->module = module;
+	s->index = p->nswitches;
 	p->switches[p->nswitches++] = s;
 	for (int i = 0; i < NBATCHES; i++) {
 		const struct kx_batch *from = batch_of((struct kx_module_batches *)b, i);
@@ -99,13 +90,15 @@ static bool is_in(const struct kx_probes *p, size_t i, uint32_t module)
 }
 
 /* How many functions share a link, so that there are not too many links. */
-static size_t group_size(const struct kx_probes *p)
+static size_t group_size(const struct kx_probes *p, uint32_t module)
 {
-	size_t n = 0;
+	size_t n = 0, most = p->modules[module].is_private ? KX_MAX_PRIVATE_SWITCHES : KX_MAX_SWITCHES;
 
+	if (!p->options.apart)
+		return SIZE_MAX;
 	for (size_t i = 0; i < p->sel->nfunctions; i++)
 		n += p->sel->functions[i].traced;
-	return (n + KX_MAX_SWITCHES - 1) / KX_MAX_SWITCHES;
+	return (n + most - 1) / most;
 }
 
 static void begin_out(struct kx_probes *p, struct kx_switch *s)
@@ -118,7 +111,8 @@ static void begin_out(struct kx_probes *p, struct kx_switch *s)
 int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_module_batches *b,
 		       struct kx_err *err)
 {
-	size_t size = group_size(p), held = 0;
+	bool starts_out = p->options.starts_out && p->sel->nfunctions > p->options.starts_out;
+	size_t size = group_size(p, module), held = 0;
 	uint32_t first = 0;
 	int code = 0;
 
@@ -137,9 +131,9 @@ int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_mod
 			break;
 		}
 		code = add_switch(p, module, b, first, (uint32_t)i + 1, &s);
-		if (!code && p->options.starts_out && p->sel->nfunctions > p->options.starts_out)
+		if (!code && starts_out)
 			begin_out(p, s);
-		else if (!code)
+		else if (!code && !p->modules[module].is_private)
 			code = kx_probes_attach_batches(p, module, &s->batches, &s->links, err);
 		held = 0;
 	}
@@ -154,6 +148,7 @@ void kx_switches_truncate(struct kx_probes *p, size_t count)
 		struct kx_switch *s = p->switches[--p->nswitches];
 
 		join_links(&s->links, &closing);
+		kx_process_probes_unlink_switch(p, s, &closing);
 		free_switch(s);
 	}
 	for (size_t i = 0; i < p->switch_of_room; i++)
@@ -164,16 +159,21 @@ void kx_switches_truncate(struct kx_probes *p, size_t count)
 
 bool kx_probes_are_out(const struct kx_probes *p, uint32_t id)
 {
-	const struct kx_switch *s = switch_of(p, id);
+	const struct kx_switch *s = kx_switch_of(p, id);
 
 	return s && s->out;
 }
 
+bool kx_switch_is_in(const struct kx_switch *s)
+{
+	return !s->out && !s->closing;
+}
+
 bool kx_switches_are_in(const struct kx_probes *p, uint32_t id)
 {
-	const struct kx_switch *s = switch_of(p, id);
+	const struct kx_switch *s = kx_switch_of(p, id);
 
-	return !s || (!s->out && !s->closing);
+	return !s || kx_switch_is_in(s);
 }
 
 void kx_switches_drop_returns(struct kx_probes *p, bool close, bool leaves)
@@ -207,13 +207,15 @@ void kx_switches_free(struct kx_probes *p)
 
 uint32_t kx_probes_switch(const struct kx_probes *p, uint32_t id)
 {
-	return switch_of(p, id) ? p->switch_of[id - 1] : 0;
+	return kx_switch_of(p, id) ? p->switch_of[id - 1] : 0;
 }
 
 bool kx_probes_can_take_out(const struct kx_probes *p, uint32_t id)
 {
-	/* the return instructions that are probed instead have links of their own */
-	return !p->returns_dropped && switch_of(p, id);
+	const struct kx_switch *s = kx_switch_of(p, id);
+
+	/* the return instructions that are probed instead have links of their own, but for those of single processes */
+	return p->options.apart && s && (!p->returns_dropped || p->modules[s->module].is_private);
 }
 
 static int attach_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err *err)
@@ -221,6 +223,12 @@ static int attach_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err
 	size_t nprobes = p->nprobes, returns = s->batches.returns.count, leaves = s->batches.leaves.count;
 	int code;
 
+	if (p->modules[s->module].is_private) {
+		code = kx_process_probes_link_switch(p, s, err);
+		p->nprobes = nprobes;
+		s->out = code != 0;
+		return code;
+	}
 	if (p->returns_closed)
 		s->batches.returns.count = 0;
 	if (p->leaf_returns_closed)
@@ -301,12 +309,13 @@ int kx_probes_take_out(struct kx_probes *p, const uint32_t *ids, size_t n, struc
 	int code = 0, number;
 
 	for (size_t i = 0; i < n; i++) {
-		struct kx_switch *s = switch_of(p, ids[i]);
+		struct kx_switch *s = kx_switch_of(p, ids[i]);
 
 		if (!s)
 			continue;
 		if (!s->out && !s->closing) {
 			join_links(&s->links, &closing);
+			kx_process_probes_unlink_switch(p, s, &closing);
 			s->closing = NEWEST;
 		}
 		s->out = true;
@@ -327,7 +336,7 @@ int kx_probes_put_back(struct kx_probes *p, const uint32_t *ids, size_t n, struc
 	int code = 0;
 
 	for (size_t i = 0; i < n && !code; i++) {
-		struct kx_switch *s = switch_of(p, ids[i]);
+		struct kx_switch *s = kx_switch_of(p, ids[i]);
 
 		if (!s || !s->out)
 			continue;

@@ -2,9 +2,11 @@
 /*
  * Probes of single functions that are taken out and put back while the others stay (kx_probes_options, apart): a link is
  * closed as a whole, so each function gets links of its own, or few functions together where there are more than
- * KX_MAX_SWITCHES. Those of modules that other processes map too, which each process has links of its own for, stay.
+ * KX_MAX_SWITCHES. Of modules that other processes map too, each process has links of its own: there are at most
+ * KX_MAX_PRIVATE_SWITCHES, until functions are taken out one by one.
  *
- * Cost: a link or two a function, made and closed at the recording's start and end (some 30 us each).
+ * Cost: a link or two a function, made and closed at the recording's start and end (some 30 us each); of the private ones, also for each
+ * process that joins.
  */
 #ifndef KX_PROBE_SWITCHES_H
 #define KX_PROBE_SWITCHES_H
@@ -12,6 +14,7 @@
 #include "attach/probes.h"
 
 #define KX_MAX_SWITCHES 512
+#define KX_MAX_PRIVATE_SWITCHES 64
 
 /* Whether the probes of function @id can be taken out. */
 bool kx_probes_can_take_out(const struct kx_probes *p, uint32_t id);

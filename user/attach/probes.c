@@ -44,9 +44,9 @@ static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *er
 	m->is_private = p->options.is_shared &&
 			p->options.is_shared(p->options.ctx, p->sel->modules[module].module);
 	m->batches = b;
-	if (!code && !m->is_private)
-		code = p->options.apart ? kx_switches_attach(p, module, b, err) :
-					  kx_probes_attach_batches(p, module, b, &p->links, err);
+	if (!code)
+		code = p->options.apart || m->is_private ? kx_switches_attach(p, module, b, err) :
+							   kx_probes_attach_batches(p, module, b, &p->links, err);
 	if (!code && m->is_private && p->options.procs)
 		code = kx_process_probes_hold_all(p, module, err);
 	if (!code)
@@ -198,6 +198,11 @@ int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bo
 		code = p->modules[m].is_private ? kx_process_probes_replace(p, m, err) :
 						  add_exits(p, m, plans, err);
 	return code;
+}
+
+bool kx_probes_exit_has_moved(const struct kx_probes *p, const struct kx_function *f)
+{
+	return f->plan.exit_kind == KX_EXITS_RETURN && p->modules[f->module].replaced;
 }
 
 void kx_probes_join(struct kx_probes *p, struct kx_links *links)

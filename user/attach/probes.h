@@ -41,7 +41,7 @@ struct kx_probes_options {
 	 * be only one.
 	 */
 	bool (*is_shared)(void *ctx, const struct kx_module *m);
-	bool apart;	 /* functions have links of their own where that is possible: see probe_switches.h */
+	bool apart;	 /* functions have links of their own: see probe_switches.h */
 	size_t starts_out; /* ... and those of modules that are attached once more functions than this are selected are out until they are
 			    * put back; 0: none are */
 	bool joining;	 /* processes may join: process_probes.h will be used */
@@ -86,6 +86,9 @@ bool kx_probes_has(const struct kx_probes *p, uint32_t id);
  */
 int kx_probes_drop_returns(struct kx_probes *p, struct kx_plan *const *plans, bool leaves,
 			   struct kx_err *err);
+
+/* Whether the exits of a function that was planned with a return probe come from return instructions, in every process. */
+bool kx_probes_exit_has_moved(const struct kx_probes *p, const struct kx_function *f);
 
 /* Takes over other links, to be closed together with its own: each close waits for the kernel. */
 void kx_probes_join(struct kx_probes *p, struct kx_links *links);

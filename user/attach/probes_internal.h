@@ -36,6 +36,16 @@ struct kx_probe_links {
 	struct kx_links others;
 };
 
+/* The probes of a function, or of a few, which go in and out together. */
+struct kx_switch {
+	uint32_t module;
+	size_t index; /* in switches */
+	bool out;     /* it should have no links */
+	int closing;  /* kx_links_close_soon's number: links of its functions are being closed, meanwhile it gets none */
+	struct kx_module_batches batches;
+	struct kx_probe_links links; /* of a private module: those of its processes, see process_probes.c */
+};
+
 /* How a module is attached. */
 struct kx_probed_module {
 	bool attached;
@@ -62,7 +72,7 @@ struct kx_probes {
 	struct kx_probed_module *modules; /* KX_SELECT_MAX_MODULES of them */
 	size_t nfunctions, nprobes;
 	struct kx_probe_links links;
-	struct kx_switch **switches; /* options.apart: of functions that have links of their own */
+	struct kx_switch **switches; /* of modules that are private, and with options.apart of all */
 	size_t nswitches, switches_room;
 	uint32_t *switch_of; /* by id - 1: index + 1 in switches; 0: none */
 	size_t switch_of_room;
@@ -106,16 +116,22 @@ void kx_module_batches_free(struct kx_module_batches *b);
 void kx_probes_say_moved(const struct kx_probes *p, pid_t pid, uint32_t module, unsigned which);
 
 /* probe_switches.c */
-/* Attaches the module's batches by links for single functions, or few. Errors: as above. */
+/*
+ * Makes switches for the functions of the module's batches, and attaches those of a module that is not private. Errors: as above.
+ */
 int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_module_batches *b,
 		       struct kx_err *err);
 /* There are ids up to @room. Errors: -ENOMEM. */
 int kx_switches_make_room(struct kx_probes *p, size_t room);
 /* Detaches and forgets the switches from index @count on. */
 void kx_switches_truncate(struct kx_probes *p, size_t count);
+/* The function's switch; NULL: it has none. */
+struct kx_switch *kx_switch_of(const struct kx_probes *p, uint32_t id);
+/* Whether it has its links, or is about to get them. */
+bool kx_switch_is_in(const struct kx_switch *s);
 /* True also for what has no switch. */
 bool kx_switches_are_in(const struct kx_probes *p, uint32_t id);
-/* From now on no switch is turned. @close: return probes end, of leaves too with @leaves. */
+/* From now on no switch of a module that is not private is turned. @close: return probes end, of leaves too with @leaves. */
 void kx_switches_drop_returns(struct kx_probes *p, bool close, bool leaves);
 /* Hands all links over to p->links. */
 void kx_switches_join(struct kx_probes *p);
@@ -124,8 +140,12 @@ void kx_switches_free(struct kx_probes *p);
 /* process_probes.c */
 /* Links for all of options.procs that have the module, which is private. */
 int kx_process_probes_hold_all(struct kx_probes *p, uint32_t module, struct kx_err *err);
-/* Gives up the return probes of a private module, in favour of its return instructions. */
+/* process_probes_standby.c: gives up the return probes of a private module, in favour of its return instructions. */
 int kx_process_probes_replace(struct kx_probes *p, uint32_t module, struct kx_err *err);
+/* Links of a private module's switch, for each process that holds the module. Errors: those of kx_uprobe_link; then there are none. */
+int kx_process_probes_link_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err *err);
+/* Hands them over to @closing. */
+void kx_process_probes_unlink_switch(struct kx_probes *p, const struct kx_switch *s, struct kx_links *closing);
 /* Closes and frees what process_probes.c has. */
 void kx_process_probes_close_all(struct kx_probes *p);
 

@@ -35,16 +35,22 @@ int kx_process_probes_new(struct kx_probes *p, pid_t pid, struct kx_process_prob
 
 static void close_held(struct kx_process_probes *pp, size_t from)
 {
-	for (; pp->nheld > from; pp->nheld--) {
-		struct kx_held_module *h = &pp->held[pp->nheld - 1];
+	struct kx_probes *p = pp->p;
 
-		pp->p->modules[h->module].holders--;
-		kx_links_join(&pp->p->ended, &h->sessions);
-		kx_links_join(&pp->p->ended, &h->others);
+	for (; pp->nheld > from; pp->nheld--) {
+		uint32_t module = pp->held[pp->nheld - 1];
+
+		p->modules[module].holders--;
+		for (size_t i = 0; i < pp->links_room && i < p->nswitches; i++) {
+			if (p->switches[i]->module != module)
+				continue;
+			kx_links_join(&p->ended, &pp->links[i].sessions);
+			kx_links_join(&p->ended, &pp->links[i].others);
+		}
 	}
 }
 
-static void say_moved(struct kx_process_probes *pp, unsigned which)
+void kx_process_probes_say_moved(struct kx_process_probes *pp, unsigned which)
 {
 	if (which != pp->moved)
 		kx_probes_say_moved(pp->p, pp->pid, KX_EVERY_MODULE, which);
@@ -60,12 +66,13 @@ void kx_process_probes_free(struct kx_process_probes *pp)
 	for (at = &pp->p->processes; *at != pp; at = &(*at)->next)
 		;
 	*at = pp->next;
-	say_moved(pp, 0); /* another process may get its number */
+	kx_process_probes_say_moved(pp, 0); /* another process may get its number */
 	close_held(pp, 0);
 	kx_links_join(&pp->p->ended, &pp->risky_links);
 	kx_links_join(&pp->p->ended, &pp->withheld_links);
 	free(pp->let_in);
 	free(pp->held);
+	free(pp->links);
 	free(pp->without);
 	free(pp->risky);
 	free(pp);
@@ -88,67 +95,12 @@ void kx_probes_end_links(struct kx_probes *p, struct kx_links *links)
 	kx_links_join(&p->ended, links);
 }
 
-static struct kx_held_module *find_held(const struct kx_process_probes *pp, uint32_t module)
+bool kx_process_probes_holds(const struct kx_process_probes *pp, uint32_t module)
 {
 	for (size_t i = 0; i < pp->nheld; i++)
-		if (pp->held[i].module == module)
-			return &pp->held[i];
-	return NULL;
-}
-
-/* Instruction exits of the module's functions that have return probes. */
-static int plan_exits(struct kx_probes *p, uint32_t module, unsigned which, struct kx_batch *b,
-		      uint64_t flags)
-{
-	const struct kx_plan_options options = { .exits = KX_EXITS_INSTRUCTION, .results = p->sel->results };
-
-	for (size_t i = 0; i < p->sel->nfunctions && !p->oom; i++) {
-		const struct kx_function *f = &p->sel->functions[i];
-		struct kx_plan plan;
-		int code;
-
-		if (!f->traced || f->module != module || !p->has[i] ||
-		    f->plan.exit_kind != KX_EXITS_RETURN ||
-		    !(which & (f->plan.makes_calls ? KX_DROP_CALLERS : KX_DROP_LEAVES)))
-			continue;
-		code = kx_plan_function(p->sel->modules[module].planner, f->sym, &options, &plan,
-					NULL);
-		if (code == -ENOMEM)
-			p->oom = code;
-		if (code)
-			continue; /* only its entries are recorded */
-		kx_probes_add_exits(p, b, f, &plan, flags);
-		kx_plan_free(&plan);
-	}
-	return p->oom;
-}
-
-static void add_standby(struct kx_probes *p, struct kx_batch *to, const struct kx_batch *from,
-			uint64_t flag)
-{
-	for (size_t i = 0; i < from->count && !p->oom; i++) {
-		kx_probes_add(p, to, from->items[i]);
-		if (!p->oom)
-			to->items[to->count - 1].cookie |= flag;
-	}
-}
-
-static int make_standby(struct kx_probes *p, uint32_t module)
-{
-	struct kx_module_batches *b = p->modules[module].batches;
-	/* groups of their own are needed to wait for their module only: see replace */
-	bool waits = module < KX_MAX_GROUPS;
-
-	if (b->has_standby)
-		return 0;
-	b->has_standby = true;
-	plan_exits(p, module, KX_DROP_ALL, &b->standby_exits, waits ? KX_COOKIE_STANDBY_EXIT : 0);
-	if (kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION) {
-		add_standby(p, &b->standby_entries, &b->leaves, waits ? KX_COOKIE_STANDBY_ENTRY : 0);
-		add_standby(p, &b->standby_entries, &b->returns,
-			    waits ? KX_COOKIE_STANDBY_ENTRY : 0);
-	}
-	return p->oom;
+		if (pp->held[i] == module)
+			return true;
+	return false;
 }
 
 static bool is_left_out(const struct kx_process_probes *pp, uint32_t id)
@@ -156,8 +108,8 @@ static bool is_left_out(const struct kx_process_probes *pp, uint32_t id)
 	return id <= pp->without_room && pp->without[id - 1];
 }
 
-static int link_batch(struct kx_process_probes *pp, uint32_t module, enum kx_tracer_prog prog,
-		      struct kx_batch *b, struct kx_links *links, struct kx_err *err)
+int kx_process_probes_link(struct kx_process_probes *pp, uint32_t module, enum kx_tracer_prog prog, struct kx_batch *b,
+			   struct kx_links *links, struct kx_err *err)
 {
 	struct kx_batch own = { 0 };
 	int code = 0;
@@ -177,65 +129,6 @@ static int link_batch(struct kx_process_probes *pp, uint32_t module, enum kx_tra
 	return code;
 }
 
-/* Exits before entries: see attach_batches of probes.c. */
-static int link_standby(struct kx_process_probes *pp, struct kx_held_module *h, struct kx_err *err)
-{
-	struct kx_module_batches *b = pp->p->modules[h->module].batches;
-	int code = link_batch(pp, h->module, KX_PROG_EXIT, &b->standby_exits, &h->others, err);
-
-	if (!code)
-		code = link_batch(pp, h->module, KX_PROG_ENTRY, &b->standby_entries, &h->others, err);
-	return code;
-}
-
-/* From now on the module has no sessions, in any process. Theirs are to be closed: @closing. */
-static int replace(struct kx_probes *p, uint32_t module, struct kx_links *closing,
-		   struct kx_err *err)
-{
-	struct kx_probed_module *m = &p->modules[module];
-	int code = make_standby(p, module);
-
-	for (struct kx_process_probes *pp = p->processes; pp && !code; pp = pp->next) {
-		struct kx_held_module *h = find_held(pp, module);
-
-		if (h)
-			code = link_standby(pp, h, err);
-		if (code == -ESRCH || code == -ENOENT)
-			code = 0; /* it has ended */
-	}
-	if (code)
-		return code;
-	m->replaced = true;
-	if (module < KX_MAX_GROUPS)
-		kx_tracer_replace_session(p->tracer, module);
-	kx_probes_say_moved(p, 0, module, KX_DROP_ALL);
-	for (struct kx_process_probes *pp = p->processes; pp; pp = pp->next) {
-		struct kx_held_module *h = find_held(pp, module);
-
-		if (h)
-			kx_links_join(closing, &h->sessions);
-	}
-	return 0;
-}
-
-/* Whether the module has probes that replace return addresses and may be given up. */
-static bool has_sessions(const struct kx_probes *p, uint32_t module)
-{
-	const struct kx_probed_module *m = &p->modules[module];
-
-	return p->options.exits_auto && !m->replaced &&
-	       (m->batches->leaves.count || m->batches->returns.count);
-}
-
-int kx_process_probes_replace(struct kx_probes *p, uint32_t module, struct kx_err *err)
-{
-	struct kx_links closing = { 0 };
-	int code = has_sessions(p, module) ? replace(p, module, &closing, err) : 0;
-
-	kx_links_close(&closing);
-	return code;
-}
-
 /* Whether a second process with return probes of its own would endanger the first. */
 static bool sessions_collide(const struct kx_probes *p)
 {
@@ -243,31 +136,90 @@ static bool sessions_collide(const struct kx_probes *p)
 	return kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) != KX_MECHANISM_SINGLE;
 }
 
-static int link_all(struct kx_process_probes *pp, struct kx_held_module *h, struct kx_err *err)
-{
-	struct kx_probed_module *m = &pp->p->modules[h->module];
-	struct kx_module_batches *b = m->batches;
-	int code = link_batch(pp, h->module, KX_PROG_EXIT, &b->exits, &h->others, err);
-
-	if (!code && m->replaced)
-		code = link_standby(pp, h, err);
-	if (!code && !m->replaced)
-		code = link_batch(pp, h->module, KX_PROG_RETURN, &b->leaves, &h->sessions, err);
-	if (!code && !m->replaced)
-		code = link_batch(pp, h->module, KX_PROG_RETURN, &b->returns, &h->sessions, err);
-	if (!code)
-		code = link_batch(pp, h->module, KX_PROG_ENTRY, &b->entries, &h->others, err);
-	return code;
-}
-
-/* Before a few more links are made; counting the open files takes time. */
-static void reserve_files(struct kx_probes *p)
+void kx_process_probes_reserve_files(struct kx_probes *p)
 {
 	if (p->files_left < FILES_AT_A_TIME) {
 		kx_fd_limit_raise(FILES_RESERVED);
 		p->files_left = FILES_RESERVED;
 	}
 	p->files_left -= FILES_AT_A_TIME;
+}
+
+/* For each switch that there is. */
+static int make_room(struct kx_process_probes *pp)
+{
+	size_t room = pp->p->nswitches;
+	struct kx_held_links *grown;
+
+	if (pp->links_room >= room)
+		return 0;
+	grown = realloc(pp->links, room * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + pp->links_room, 0, (room - pp->links_room) * sizeof(*grown));
+	pp->links = grown;
+	pp->links_room = room;
+	return 0;
+}
+
+static int link_switch(struct kx_process_probes *pp, struct kx_switch *s, struct kx_err *err)
+{
+	bool replaced = pp->p->modules[s->module].replaced;
+	struct kx_module_batches *b = &s->batches;
+	struct kx_held_links *l;
+	int code;
+
+	if (make_room(pp))
+		return kx_err_set(err, -ENOMEM, "no memory for the probes of process %d", (int)pp->pid);
+	l = &pp->links[s->index];
+	kx_process_probes_reserve_files(pp->p);
+	code = kx_process_probes_link(pp, s->module, KX_PROG_EXIT, &b->exits, &l->others, err);
+	if (!code && replaced)
+		code = kx_process_probes_link_standby(pp, s, err);
+	if (!code && !replaced)
+		code = kx_process_probes_link(pp, s->module, KX_PROG_RETURN, &b->leaves, &l->sessions, err);
+	if (!code && !replaced)
+		code = kx_process_probes_link(pp, s->module, KX_PROG_RETURN, &b->returns, &l->sessions, err);
+	if (!code)
+		code = kx_process_probes_link(pp, s->module, KX_PROG_ENTRY, &b->entries, &l->others, err);
+	return code;
+}
+
+int kx_process_probes_link_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err *err)
+{
+	int code = 0;
+
+	for (struct kx_process_probes *pp = p->processes; pp && !code; pp = pp->next) {
+		if (kx_process_probes_holds(pp, s->module))
+			code = link_switch(pp, s, err);
+		if (code == -ESRCH || code == -ENOENT)
+			code = 0; /* it has ended */
+	}
+	if (code)
+		kx_process_probes_unlink_switch(p, s, &p->ended);
+	return code;
+}
+
+void kx_process_probes_unlink_switch(struct kx_probes *p, const struct kx_switch *s, struct kx_links *closing)
+{
+	for (struct kx_process_probes *pp = p->processes; pp; pp = pp->next) {
+		if (s->index >= pp->links_room)
+			continue;
+		kx_links_join(closing, &pp->links[s->index].sessions);
+		kx_links_join(closing, &pp->links[s->index].others);
+	}
+}
+
+/* What is out gets its links when it is put back. */
+static int link_module(struct kx_process_probes *pp, uint32_t module, struct kx_err *err)
+{
+	struct kx_probes *p = pp->p;
+	int code = 0;
+
+	for (size_t i = 0; i < p->nswitches && !code; i++)
+		if (p->switches[i]->module == module && kx_switch_is_in(p->switches[i]))
+			code = link_switch(pp, p->switches[i], err);
+	return code;
 }
 
 static int hold(struct kx_process_probes *pp, uint32_t module, bool risky, struct kx_err *err)
@@ -279,15 +231,14 @@ static int hold(struct kx_process_probes *pp, uint32_t module, bool risky, struc
 	if (KX_ARRAY_RESERVE(pp->held, pp->held_room, pp->nheld))
 		return kx_err_set(err, -ENOMEM, "no memory for the probes of process %d",
 				  (int)pp->pid);
-	reserve_files(p);
-	if (has_sessions(p, module) &&
+	if (kx_process_probes_has_sessions(p, module) &&
 	    (risky || module >= KX_MAX_GROUPS || (p->modules[module].holders && sessions_collide(p))))
-		code = replace(p, module, &closing, err);
+		code = kx_process_probes_give_up_sessions(p, module, &closing, err);
 	if (code)
 		return code;
-	pp->held[pp->nheld++] = (struct kx_held_module){ .module = module };
+	pp->held[pp->nheld++] = module;
 	p->modules[module].holders++;
-	code = link_all(pp, &pp->held[pp->nheld - 1], err);
+	code = link_module(pp, module, err);
 	if (code)
 		close_held(pp, pp->nheld - 1);
 	kx_links_close(&closing); /* takes tens of ms, which the new process need not wait for */
@@ -330,7 +281,7 @@ bool kx_process_probes_wants(const struct kx_process_probes *pp, uint32_t module
 {
 	const struct kx_probed_module *m = &pp->p->modules[module];
 
-	return m->attached && m->is_private && !is_empty(m->batches) && !find_held(pp, module);
+	return m->attached && m->is_private && !is_empty(m->batches) && !kx_process_probes_holds(pp, module);
 }
 
 int kx_process_probes_leave_out(struct kx_process_probes *pp, uint32_t id)
@@ -389,92 +340,10 @@ int kx_process_probes_inherit(struct kx_process_probes *pp, const struct kx_proc
 		return kx_err_set(err, code, "no memory for the probes of process %d",
 				  (int)pp->pid);
 	for (size_t i = 0; i < parent->nheld && !code; i++) {
-		if (find_held(pp, parent->held[i].module))
+		if (kx_process_probes_holds(pp, parent->held[i]))
 			continue;
-		code = hold(pp, parent->held[i].module, false, err);
+		code = hold(pp, parent->held[i], false, err);
 		*n += !code;
 	}
-	return code;
-}
-
-/* What of the module has such links already; NULL without memory. */
-static struct kx_risky_module *get_risky(struct kx_process_probes *pp, uint32_t module)
-{
-	for (size_t i = 0; i < pp->nrisky; i++)
-		if (pp->risky[i].module == module)
-			return &pp->risky[i];
-	if (KX_ARRAY_RESERVE(pp->risky, pp->risky_room, pp->nrisky))
-		return NULL;
-	pp->risky[pp->nrisky] = (struct kx_risky_module){ .module = module };
-	return &pp->risky[pp->nrisky++];
-}
-
-/* Return instructions of a module whose link for all processes stays. @which: one of KX_DROP_... */
-static int link_risky_exits(struct kx_process_probes *pp, uint32_t module, unsigned which,
-			    struct kx_err *err)
-{
-	struct kx_module_batches *b = pp->p->modules[module].batches;
-	struct kx_batch *exits = which == KX_DROP_LEAVES ? &b->risky_leaf_exits : &b->risky_exits;
-	struct kx_risky_module *r = get_risky(pp, module);
-	int code = 0;
-
-	if (!r)
-		return kx_err_set(err, -ENOMEM, "no memory for the probes of process %d",
-				  (int)pp->pid);
-	if (r->which & which)
-		return 0;
-	if (!(b->risky_planned & which))
-		code = plan_exits(pp->p, module, which, exits, 0);
-	b->risky_planned |= which;
-	reserve_files(pp->p);
-	if (!code)
-		code = link_batch(pp, module, KX_PROG_EXIT, exits, &pp->risky_links, err);
-	if (!code)
-		r->which |= which;
-	return code;
-}
-
-/* Whether the module has functions of @which with return probes. */
-static bool may_harm(const struct kx_module_batches *b, unsigned which)
-{
-	return b && ((which & KX_DROP_CALLERS && b->returns.count) ||
-		     (which & KX_DROP_LEAVES && b->leaves.count));
-}
-
-int kx_process_probes_judge(struct kx_process_probes *pp, const struct kx_modules *mods,
-			    unsigned which, void (*each)(void *ctx, const struct kx_module *m),
-			    void *ctx, struct kx_err *err)
-{
-	struct kx_probes *p = pp->p;
-	struct kx_links closing = { 0 };
-	int code = 0;
-
-	if (!which) {
-		say_moved(pp, 0);
-		kx_links_close(&pp->risky_links);
-		pp->nrisky = 0;
-		return 0;
-	}
-	for (uint32_t m = 0; m < p->sel->nmodules && !code; m++) {
-		struct kx_probed_module *pm = &p->modules[m];
-		const struct kx_module *module = p->sel->modules[m].module;
-		bool first;
-
-		if (!pm->attached || !may_harm(pm->batches, which) || pm->replaced ||
-		    !kx_modules_find(mods, module))
-			continue;
-		first = which & ~pm->batches->risky_planned;
-		if (pm->is_private && has_sessions(p, m))
-			code = replace(p, m, &closing, err);
-		if (!pm->is_private && which & KX_DROP_CALLERS)
-			code = link_risky_exits(pp, m, KX_DROP_CALLERS, err);
-		if (!pm->is_private && !code && which & KX_DROP_LEAVES)
-			code = link_risky_exits(pp, m, KX_DROP_LEAVES, err);
-		if (!code && first)
-			each(ctx, module);
-	}
-	if (pp->nrisky)
-		say_moved(pp, pp->moved | which);
-	kx_links_close(&closing);
 	return code;
 }

@@ -55,13 +55,17 @@ static double to_ns(const struct recording *r, uint32_t ticks)
 	return (double)ticks * 1e9 / (double)kx_tracer_clock(r->tracer)->tsc_hz;
 }
 
-/* Of its probes as most of its calls have them: in some processes its exits can have moved to return instructions. */
+/* Whether the exits of most of its calls have moved to return instructions, as they do in some processes. */
+static bool has_moved(const struct recording *r, const struct kx_function *f)
+{
+	return r->instruction_exits[f->id] > r->calls[f->id] / 2 || kx_probes_exit_has_moved(r->probes.user, f);
+}
+
 static uint8_t kind_of(const struct recording *r, const struct kx_function *f)
 {
 	uint8_t moved = kx_calibrate_moved_kind(&f->plan);
 
-	return moved && r->instruction_exits[f->id] > r->calls[f->id] / 2 ? moved :
-									    kx_calibrate_nearest_kind(&f->plan);
+	return moved && has_moved(r, f) ? moved : kx_calibrate_nearest_kind(&f->plan);
 }
 
 static void set_probe_costs(struct recording *r, size_t index)
@@ -246,7 +250,7 @@ static int update_functions(struct recording *r)
 	for (size_t i = before; i < b->n && !code; i++)
 		set_costs(r, i);
 	for (size_t i = 0; i < before && r->probes.exits_moved; i++)
-		if (r->instruction_exits[r->sel.functions[i].id])
+		if (has_moved(r, &r->sel.functions[i]))
 			set_probe_costs(r, i);
 	return code;
 }

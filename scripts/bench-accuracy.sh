@@ -33,6 +33,6 @@ for function in {cheap,stepped}_{150ns,1us,10us,1ms,rare,walk} parent_{cheap,ste
 	parent_stepped) limit=10000 ;;
 	esac
 	verdict "error of the duration of $function" "$(column 4 | tr -d - | median)" "<=" "$limit" ns \
-		"$(column 4 | least) to $(column 4 | greatest); recorded $(column 3 | median)"
+		"$(column 4 | least) to $(column 4 | greatest); recorded $(column 3 | median); sixths of one recording's calls: $(column 5 | median) apart"
 done
 summary

@@ -117,7 +117,6 @@ work()
 # overhead BEFORE RECORDED AFTER [SHARE]: adds a turn's figure, percent, of which the budget's share is that
 overhead()
 {
-	echo "debug $* ${used[*]}" >&2
 	awk -v p="$1" -v r="$2" -v q="$3" -v s="${4:-1}" 'BEGIN { print (r / ((p + q) / 2) - 1) * 100 * s }' >>"$TMP/overheads"
 }
 own_estimate()

@@ -4,7 +4,8 @@ The probes' own time: kxray's durations against this independent subtraction, an
 functions have measured themselves.
 
     probe_cost.py exact TRACE SESSION CSV       every row of the CSV export, to the tick's ns
-    probe_cost.py accuracy TRACE SESSION DID    a line for each function: what is left of the error
+    probe_cost.py accuracy TRACE SESSION DID    a line for each function: calls, ns of the error, what is left of it, and by how much
+                                                that differs between the sixths of the calls
 
 TRACE is read by fdr.py; SESSION is the map's .kxray.session.
 """
@@ -123,6 +124,10 @@ def exact(trace, session, rows):
     return "" if got == want else next(f"{g}, want {w}" for g, w in zip(got + [None], want + [None]) if g != w)
 
 
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
 def accuracy(trace, session, did, names):
     kinds, scales, hz = kinds_of(session), scales_of(session), trace.hz
     took = {}
@@ -132,9 +137,9 @@ def accuracy(trace, session, did, names):
         if len(took[name]) != len(inside):
             sys.exit(f"{len(took[name])} calls of {name} are recorded, not {len(inside)}")
         n = len(inside)
-        raw, left = (sorted(t[which] - i for t, i in zip(took[name], inside))[n // 2] * 1e9 / hz
-                     for which in (0, 1))
-        print(f"{name} {n} {raw:.0f} {left:.0f}")
+        raw, left = ([(t[which] - i) * 1e9 / hz for t, i in zip(took[name], inside)] for which in (0, 1))
+        sixths = [median(left[i * n // 6:(i + 1) * n // 6]) for i in range(6)]
+        print(f"{name} {n} {median(raw):.0f} {median(left):.0f} {max(sixths) - min(sixths):.0f}")
 
 
 def main():

@@ -47,11 +47,16 @@ int kx_targets_read_all(struct kx_targets *t, struct kx_tracer *tracer, struct k
 			struct kx_err *err);
 
 /*
- * Refuses a named process whose code another program translates, where a probe is fatal; with -a, a
- * notice names it. A notice for each process that has a debugger. Errors: -EOPNOTSUPP.
+ * Refuses a named process whose code another program translates, where a probe is fatal. A notice for each process that has a debugger.
+ * Errors: -EOPNOTSUPP.
  */
 int kx_targets_check(const struct kx_targets *t, const struct kx_notices *notices,
 		     struct kx_err *err);
+
+/*
+ * The same for probes of every process (-a), for a process that has a selected function's file mapped. Errors: -EOPNOTSUPP.
+ */
+int kx_targets_check_all(const struct kx_targets *t, const struct kx_selection *sel, struct kx_err *err);
 
 /* Whether the process named @i-th has ended. */
 bool kx_target_has_ended(const struct kx_targets *t, size_t i);

@@ -226,6 +226,8 @@ def main():
     if args.list:
         print(*TOOLS, sep="\n")
         return
+    if unknown := [tool for tool in args.tools if tool not in TOOLS] + [order for order in args.orders if order not in ORDERS]:
+        parser.error(f"unknown: {', '.join(unknown)}; --list shows the tools, and the orders are {', '.join(ORDERS)}")
     total = collections.Counter()
     for tool in args.tools:
         needed = "gdb" if tool.startswith("gdb") else NEEDED.get(tool)

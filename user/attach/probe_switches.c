@@ -35,13 +35,6 @@ static void free_switch(struct kx_switch *s)
 	free(s);
 }
 
-struct kx_switch *kx_switch_of(const struct kx_probes *p, uint32_t id)
-{
-	uint32_t index = p->switch_of && id - 1 < p->switch_of_room ? p->switch_of[id - 1] : 0;
-
-	return index ? p->switches[index - 1] : NULL;
-}
-
 int kx_switches_make_room(struct kx_probes *p, size_t room)
 {
 	uint32_t *grown;
@@ -162,11 +155,6 @@ bool kx_probes_are_out(const struct kx_probes *p, uint32_t id)
 	const struct kx_switch *s = kx_switch_of(p, id);
 
 	return s && s->out;
-}
-
-bool kx_switch_is_in(const struct kx_switch *s)
-{
-	return !s->out && !s->closing;
 }
 
 bool kx_switches_are_in(const struct kx_probes *p, uint32_t id)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Shared by probes.c, process_probes.c and, below both, probe_batches.c; private to them. */
+/* Shared by probes.c, probe_*.c and process_probes*.c; private to them. */
 #ifndef KX_PROBES_INTERNAL_H
 #define KX_PROBES_INTERNAL_H
 
@@ -86,6 +86,20 @@ struct kx_probes {
 	int oom;
 };
 
+/* The function's switch; NULL: it has none. */
+static inline struct kx_switch *kx_switch_of(const struct kx_probes *p, uint32_t id)
+{
+	uint32_t index = p->switch_of && id - 1 < p->switch_of_room ? p->switch_of[id - 1] : 0;
+
+	return index ? p->switches[index - 1] : NULL;
+}
+
+/* Whether it has its links, and keeps them. */
+static inline bool kx_switch_is_in(const struct kx_switch *s)
+{
+	return !s->out && !s->closing;
+}
+
 /* probe_batches.c */
 /* One link, or more where the kernel refuses some probes; none for an empty batch. */
 int kx_probes_link(struct kx_probes *p, uint32_t module, enum kx_tracer_prog prog, pid_t pid,
@@ -125,10 +139,6 @@ int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_mod
 int kx_switches_make_room(struct kx_probes *p, size_t room);
 /* Detaches and forgets the switches from index @count on. */
 void kx_switches_truncate(struct kx_probes *p, size_t count);
-/* The function's switch; NULL: it has none. */
-struct kx_switch *kx_switch_of(const struct kx_probes *p, uint32_t id);
-/* Whether it has its links, or is about to get them. */
-bool kx_switch_is_in(const struct kx_switch *s);
 /* True also for what has no switch. */
 bool kx_switches_are_in(const struct kx_probes *p, uint32_t id);
 /* From now on no switch of a module that is not private is turned. @close: return probes end, of leaves too with @leaves. */
@@ -140,13 +150,17 @@ void kx_switches_free(struct kx_probes *p);
 /* process_probes.c */
 /* Links for all of options.procs that have the module, which is private. */
 int kx_process_probes_hold_all(struct kx_probes *p, uint32_t module, struct kx_err *err);
-/* process_probes_standby.c: gives up the return probes of a private module, in favour of its return instructions. */
-int kx_process_probes_replace(struct kx_probes *p, uint32_t module, struct kx_err *err);
+/* Closes and frees what process_probes.c has. */
+void kx_process_probes_close_all(struct kx_probes *p);
+
+/* process_probes_switch.c */
 /* Links of a private module's switch, for each process that holds the module. Errors: those of kx_uprobe_link; then there are none. */
 int kx_process_probes_link_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err *err);
 /* Hands them over to @closing. */
 void kx_process_probes_unlink_switch(struct kx_probes *p, const struct kx_switch *s, struct kx_links *closing);
-/* Closes and frees what process_probes.c has. */
-void kx_process_probes_close_all(struct kx_probes *p);
+
+/* process_probes_standby.c */
+/* Gives up the return probes of a private module, in favour of its return instructions. */
+int kx_process_probes_replace(struct kx_probes *p, uint32_t module, struct kx_err *err);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "attach/process_probes_internal.h"
 #include "base/array.h"
-#include "base/fd_limit.h"
 #include "bpf/wire.h"
 
 /*
@@ -15,9 +14,6 @@
  * are closed at a time; until then the kernel looks at each of them at every hit in other processes.
  */
 #define ENDED_AT_ONCE 96
-
-#define FILES_AT_A_TIME 16
-#define FILES_RESERVED	1024
 
 int kx_process_probes_new(struct kx_probes *p, pid_t pid, struct kx_process_probes **out)
 {
@@ -48,13 +44,6 @@ static void close_held(struct kx_process_probes *pp, size_t from)
 			kx_links_join(&p->ended, &pp->links[i].others);
 		}
 	}
-}
-
-void kx_process_probes_say_moved(struct kx_process_probes *pp, unsigned which)
-{
-	if (which != pp->moved)
-		kx_probes_say_moved(pp->p, pp->pid, KX_EVERY_MODULE, which);
-	pp->moved = which;
 }
 
 void kx_process_probes_free(struct kx_process_probes *pp)
@@ -95,119 +84,11 @@ void kx_probes_end_links(struct kx_probes *p, struct kx_links *links)
 	kx_links_join(&p->ended, links);
 }
 
-bool kx_process_probes_holds(const struct kx_process_probes *pp, uint32_t module)
-{
-	for (size_t i = 0; i < pp->nheld; i++)
-		if (pp->held[i] == module)
-			return true;
-	return false;
-}
-
-static bool is_left_out(const struct kx_process_probes *pp, uint32_t id)
-{
-	return id <= pp->without_room && pp->without[id - 1];
-}
-
-int kx_process_probes_link(struct kx_process_probes *pp, uint32_t module, enum kx_tracer_prog prog, struct kx_batch *b,
-			   struct kx_links *links, struct kx_err *err)
-{
-	struct kx_batch own = { 0 };
-	int code = 0;
-
-	kx_probes_keep_attachable(pp->p, b);
-	for (size_t i = 0; pp->without && i < b->count; i++)
-		if (!is_left_out(pp, b->items[i].index))
-			kx_probes_add(pp->p, &own, b->items[i]);
-	if (pp->p->oom)
-		code = kx_err_set(err, pp->p->oom, "no memory for the probes of process %d",
-				  (int)pp->pid);
-	if (pp->without)
-		b = &own;
-	if (!code && b->count)
-		code = kx_probes_link(pp->p, module, prog, pp->pid, b, links, err);
-	free(own.items);
-	return code;
-}
-
 /* Whether a second process with return probes of its own would endanger the first. */
 static bool sessions_collide(const struct kx_probes *p)
 {
 	/* a perf event is asked before the return address is replaced */
 	return kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) != KX_MECHANISM_SINGLE;
-}
-
-void kx_process_probes_reserve_files(struct kx_probes *p)
-{
-	if (p->files_left < FILES_AT_A_TIME) {
-		kx_fd_limit_raise(FILES_RESERVED);
-		p->files_left = FILES_RESERVED;
-	}
-	p->files_left -= FILES_AT_A_TIME;
-}
-
-/* For each switch that there is. */
-static int make_room(struct kx_process_probes *pp)
-{
-	size_t room = pp->p->nswitches;
-	struct kx_held_links *grown;
-
-	if (pp->links_room >= room)
-		return 0;
-	grown = realloc(pp->links, room * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	memset(grown + pp->links_room, 0, (room - pp->links_room) * sizeof(*grown));
-	pp->links = grown;
-	pp->links_room = room;
-	return 0;
-}
-
-static int link_switch(struct kx_process_probes *pp, struct kx_switch *s, struct kx_err *err)
-{
-	bool replaced = pp->p->modules[s->module].replaced;
-	struct kx_module_batches *b = &s->batches;
-	struct kx_held_links *l;
-	int code;
-
-	if (make_room(pp))
-		return kx_err_set(err, -ENOMEM, "no memory for the probes of process %d", (int)pp->pid);
-	l = &pp->links[s->index];
-	kx_process_probes_reserve_files(pp->p);
-	code = kx_process_probes_link(pp, s->module, KX_PROG_EXIT, &b->exits, &l->others, err);
-	if (!code && replaced)
-		code = kx_process_probes_link_standby(pp, s, err);
-	if (!code && !replaced)
-		code = kx_process_probes_link(pp, s->module, KX_PROG_RETURN, &b->leaves, &l->sessions, err);
-	if (!code && !replaced)
-		code = kx_process_probes_link(pp, s->module, KX_PROG_RETURN, &b->returns, &l->sessions, err);
-	if (!code)
-		code = kx_process_probes_link(pp, s->module, KX_PROG_ENTRY, &b->entries, &l->others, err);
-	return code;
-}
-
-int kx_process_probes_link_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err *err)
-{
-	int code = 0;
-
-	for (struct kx_process_probes *pp = p->processes; pp && !code; pp = pp->next) {
-		if (kx_process_probes_holds(pp, s->module))
-			code = link_switch(pp, s, err);
-		if (code == -ESRCH || code == -ENOENT)
-			code = 0; /* it has ended */
-	}
-	if (code)
-		kx_process_probes_unlink_switch(p, s, &p->ended);
-	return code;
-}
-
-void kx_process_probes_unlink_switch(struct kx_probes *p, const struct kx_switch *s, struct kx_links *closing)
-{
-	for (struct kx_process_probes *pp = p->processes; pp; pp = pp->next) {
-		if (s->index >= pp->links_room)
-			continue;
-		kx_links_join(closing, &pp->links[s->index].sessions);
-		kx_links_join(closing, &pp->links[s->index].others);
-	}
 }
 
 /* What is out gets its links when it is put back. */
@@ -218,7 +99,7 @@ static int link_module(struct kx_process_probes *pp, uint32_t module, struct kx_
 
 	for (size_t i = 0; i < p->nswitches && !code; i++)
 		if (p->switches[i]->module == module && kx_switch_is_in(p->switches[i]))
-			code = link_switch(pp, p->switches[i], err);
+			code = kx_process_probes_hold_switch(pp, p->switches[i], err);
 	return code;
 }
 
@@ -307,7 +188,7 @@ bool kx_probes_left_out(const struct kx_probes *p, pid_t pid, uint32_t id)
 
 	while (pp && pp->pid != pid)
 		pp = pp->next;
-	return pp && (is_left_out(pp, id) || kx_process_probes_withholds(pp, id));
+	return pp && (kx_process_probes_leaves_out(pp, id) || kx_process_probes_withholds(pp, id));
 }
 
 int kx_process_probes_attach(struct kx_process_probes *pp, const struct kx_modules *mods, bool risky,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Shared by process_probes.c and process_probes_*.c, which are below it; private to them. */
+/* Shared by process_probes.c and process_probes_*.c; private to them. */
 #ifndef KX_PROCESS_PROBES_INTERNAL_H
 #define KX_PROCESS_PROBES_INTERNAL_H
 
@@ -38,14 +38,20 @@ struct kx_process_probes {
 	unsigned moved; /* which have been said to have moved */
 };
 
-/* process_probes.c */
+/* process_probes_links.c */
 bool kx_process_probes_holds(const struct kx_process_probes *pp, uint32_t module);
+/* Whether kx_process_probes_leave_out was asked for. */
+bool kx_process_probes_leaves_out(const struct kx_process_probes *pp, uint32_t id);
 /* A link for the batch's functions that are not left out in this process. */
 int kx_process_probes_link(struct kx_process_probes *pp, uint32_t module, enum kx_tracer_prog prog, struct kx_batch *b,
 			   struct kx_links *links, struct kx_err *err);
 /* Before a few more links are made; counting the open files takes time. */
 void kx_process_probes_reserve_files(struct kx_probes *p);
+/* Exits of KX_DROP_... come from return instructions in this process. */
 void kx_process_probes_say_moved(struct kx_process_probes *pp, unsigned which);
+
+/* process_probes_switch.c: the switch's links for this process. Errors: those of kx_uprobe_link; some links may have been made. */
+int kx_process_probes_hold_switch(struct kx_process_probes *pp, struct kx_switch *s, struct kx_err *err);
 
 /* process_probes_standby.c */
 /* Adds instruction exits of the module's functions of @which (KX_DROP_...) that have return probes. @flags: of the cookies. Errors: -ENOMEM. */

@@ -49,6 +49,7 @@ struct kx_follow_context {
 	const struct kx_follow_own_code *own_code; /* NULL: there is none; needs own_probes */
 	const struct kx_filters *filters; /* with -a and own_probes: processes that pass get probes */
 	enum kx_exits exits; /* as the user wants them */
+	bool times_calls;    /* exits are recorded, or timed by kxray top: not counted calls */
 	const pid_t *pids;   /* traced from the start */
 	size_t npids;
 	/*

@@ -80,7 +80,7 @@ static void judge(struct kx_follow *f, struct kx_followed *p, const struct kx_mo
 		kx_unwind_risk_unguarded(risk);
 	if (f->c.faults_unwind)
 		kx_unwind_risk_faults(risk);
-	if ((risk->is_go || risk->switches_stacks) && f->c.exits != KX_EXITS_NONE)
+	if ((risk->is_go || risk->switches_stacks) && f->c.times_calls)
 		kx_tracer_calls_move(f->c.tracer);
 	if (f->c.exits == KX_EXITS_RETURN && !risk->is_go) {
 		/* the user chose --exits=return; each call's stack is checked where that is possible */

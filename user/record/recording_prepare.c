@@ -424,9 +424,7 @@ static int keep_output(struct recording *r, struct kx_err *err)
 /* Goroutines and coroutines can change threads; of programs that join later, the scan says it. */
 static void allow_moves(struct recording *r)
 {
-	bool has_exits = r->o->select.exits != KX_EXITS_NONE && (!r->o->count || r->o->live);
-
-	if (has_exits && (r->sel.risk.is_go || r->sel.risk.switches_stacks))
+	if (kx_recording_times_calls(r) && (r->sel.risk.is_go || r->sel.risk.switches_stacks))
 		kx_tracer_calls_move(r->tracer);
 }
 

@@ -12,6 +12,11 @@ bool kx_recording_has_dynamic_targets(const struct recording *r)
 	return r->o->all || r->o->follow;
 }
 
+bool kx_recording_times_calls(const struct recording *r)
+{
+	return r->o->select.exits != KX_EXITS_NONE && (!r->o->count || r->o->live);
+}
+
 bool kx_recording_grows(const struct recording *r)
 {
 	return kx_recording_has_dynamic_targets(r) || r->o->in_process;

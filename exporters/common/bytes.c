@@ -19,11 +19,10 @@ bool kx_bytes_grow(struct kx_bytes *b, size_t more)
 
 	if (b->failed)
 		return false;
-	if (b->room - b->size >= more)
-		return true;
 	data = realloc(b->data, room);
 	if (!data) {
 		b->failed = true;
+		b->room = b->size; /* so that kx_bytes_reserve fails without looking at failed */
 		return false;
 	}
 	b->data = data;
@@ -69,8 +68,6 @@ void kx_bytes_be(struct kx_bytes *b, uint64_t v, unsigned bytes)
 
 void kx_bytes_decimal(struct kx_bytes *b, uint64_t v)
 {
-	char digits[KX_DECIMAL_SIZE];
-	size_t at = kx_decimal(digits, v);
-
-	kx_bytes_put(b, digits + at, sizeof(digits) - at);
+	if (kx_bytes_reserve(b, KX_DECIMAL_SIZE))
+		b->size += kx_decimal((char *)b->data + b->size, v);
 }

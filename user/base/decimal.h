@@ -10,26 +10,36 @@
 
 /* The digits of 0 to 99. */
 extern const char kx_decimal_pairs[200];
+/* 10 to the power of its index; but 0 has a digit, too: the first is 0. */
+extern const uint64_t kx_decimal_powers[KX_DECIMAL_SIZE];
+
+/* How many digits @value has. */
+static inline unsigned kx_decimal_length(uint64_t value)
+{
+	/* 1233 / 4096 is just above log10(2): right, or one too few */
+	unsigned n = (64 - (unsigned)__builtin_clzll(value | 1)) * 1233 >> 12;
+
+	return n + (value >= kx_decimal_powers[n]);
+}
 
 /*
- * Writes @value in decimal to the end of @digits, without a terminating 0. Returns the index of the
- * first digit. Inline, and two digits at a time: exporters write millions of numbers.
+ * Writes the digits of @value to @to, which has room for KX_DECIMAL_SIZE, without a terminating 0; returns how many. Inline, and
+ * two digits at a time, each at its final place: exporters write millions of numbers, and a copy of what was just written in
+ * pairs would wait for all of them.
  */
-static inline size_t kx_decimal(char digits[static KX_DECIMAL_SIZE], uint64_t value)
+static inline size_t kx_decimal(char *to, uint64_t value)
 {
-	size_t at = KX_DECIMAL_SIZE;
+	unsigned n = kx_decimal_length(value), at = n;
 
 	for (; value >= 100; value /= 100) {
 		at -= 2;
-		memcpy(digits + at, kx_decimal_pairs + 2 * (value % 100), 2);
+		memcpy(to + at, kx_decimal_pairs + 2 * (value % 100), 2);
 	}
-	if (value >= 10) {
-		at -= 2;
-		memcpy(digits + at, kx_decimal_pairs + 2 * value, 2);
-	} else {
-		digits[--at] = (char)('0' + value);
-	}
-	return at;
+	if (value >= 10)
+		memcpy(to, kx_decimal_pairs + 2 * value, 2);
+	else
+		to[0] = (char)('0' + value);
+	return n;
 }
 
 #define KX_GROUPED_SIZE 27 /* UINT64_MAX with commas and the terminating 0 */
@@ -38,10 +48,10 @@ static inline size_t kx_decimal(char digits[static KX_DECIMAL_SIZE], uint64_t va
 static inline const char *kx_decimal_grouped(char text[static KX_GROUPED_SIZE], uint64_t value)
 {
 	char digits[KX_DECIMAL_SIZE];
-	size_t at = kx_decimal(digits, value), n = 0;
+	size_t length = kx_decimal(digits, value), n = 0;
 
-	for (size_t i = at; i < KX_DECIMAL_SIZE; i++) {
-		if (i > at && (KX_DECIMAL_SIZE - i) % 3 == 0)
+	for (size_t i = 0; i < length; i++) {
+		if (i && (length - i) % 3 == 0)
 			text[n++] = ',';
 		text[n++] = digits[i];
 	}

@@ -55,7 +55,7 @@ int kx_text_flush(struct kx_text_out *o)
 	return o->error;
 }
 
-static void flush_and_put(struct kx_text_out *o, const char *text, size_t size)
+void kx_text_flush_and_put(struct kx_text_out *o, const char *text, size_t size)
 {
 	while (size) {
 		size_t part = sizeof(o->buf) - o->used;
@@ -71,33 +71,14 @@ static void flush_and_put(struct kx_text_out *o, const char *text, size_t size)
 	}
 }
 
-void kx_text_bytes(struct kx_text_out *o, const char *text, size_t size)
-{
-	if (size >= sizeof(o->buf) - o->used) {
-		flush_and_put(o, text, size);
-		return;
-	}
-	memcpy(o->buf + o->used, text, size);
-	o->used += size;
-}
-
-void kx_text_str(struct kx_text_out *o, const char *text)
-{
-	kx_text_bytes(o, text, strlen(text));
-}
-
 void kx_text_u64(struct kx_text_out *o, uint64_t value)
 {
-	char digits[2 * KX_DECIMAL_SIZE];
-	size_t at = kx_decimal(digits, value);
+	char digits[KX_DECIMAL_SIZE];
 
-	if (!kx_text_has_room(o, KX_DECIMAL_SIZE)) {
-		kx_text_bytes(o, digits + at, KX_DECIMAL_SIZE - at);
-		return;
-	}
-	/* A fixed size, of which the end means nothing: faster than a copy of the digits alone. */
-	memcpy(o->buf + o->used, digits + at, KX_DECIMAL_SIZE);
-	o->used += KX_DECIMAL_SIZE - at;
+	if (kx_text_has_room(o, KX_DECIMAL_SIZE))
+		o->used += kx_decimal(o->buf + o->used, value);
+	else
+		kx_text_bytes(o, digits, kx_decimal(digits, value));
 }
 
 static void blanks(struct kx_text_out *o, size_t n)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct kx_text_out {
 	int fd;
@@ -22,13 +23,27 @@ struct kx_text_out {
 void kx_text_init(struct kx_text_out *o, int fd);
 /* The same into @o->memory, of which @o->stored bytes are used. */
 void kx_text_init_memory(struct kx_text_out *o);
-void kx_text_bytes(struct kx_text_out *o, const char *text, size_t size);
 /* Whether the buffer has room for @size bytes at buf + used. */
 static inline bool kx_text_has_room(const struct kx_text_out *o, size_t size)
 {
 	return size < sizeof(o->buf) - o->used;
 }
-void kx_text_str(struct kx_text_out *o, const char *text);
+/* What kx_text_bytes does where there is no room. */
+void kx_text_flush_and_put(struct kx_text_out *o, const char *text, size_t size);
+/* Inline: most texts are constants of a few bytes, or have room. */
+static inline void kx_text_bytes(struct kx_text_out *o, const char *text, size_t size)
+{
+	if (__builtin_expect(!kx_text_has_room(o, size), 0)) {
+		kx_text_flush_and_put(o, text, size);
+		return;
+	}
+	memcpy(o->buf + o->used, text, size);
+	o->used += size;
+}
+static inline void kx_text_str(struct kx_text_out *o, const char *text)
+{
+	kx_text_bytes(o, text, strlen(text));
+}
 static inline void kx_text_char(struct kx_text_out *o, char c)
 {
 	if (kx_text_has_room(o, 1))

@@ -99,9 +99,8 @@ void kx_put_time(struct kx_text_out *o, uint64_t ticks, uint64_t hz)
 void kx_put_number(struct kx_text_out *o, int width, uint64_t value)
 {
 	char digits[KX_DECIMAL_SIZE];
-	size_t at = kx_decimal(digits, value);
 
-	kx_text_field(o, width, digits + at, sizeof(digits) - at);
+	kx_text_field(o, width, digits, kx_decimal(digits, value));
 }
 
 void kx_put_time_text(struct kx_text_out *o, const char *text, uint64_t hz)

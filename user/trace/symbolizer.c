@@ -120,14 +120,11 @@ void kx_symbolizer_unshare(struct kx_symbolizer *shared)
 
 const char *kx_trace_name(struct kx_symbolizer *names, uint32_t id)
 {
-	size_t at;
-
 	if (names->has_map && id && id <= names->map.nfunctions)
 		return kx_map_name(&names->map, id);
-	at = kx_decimal(names->id + 1, id);
-	names->id[at] = '#';
-	names->id[1 + KX_DECIMAL_SIZE] = 0;
-	return names->id + at;
+	names->id[0] = '#';
+	names->id[1 + kx_decimal(names->id + 1, id)] = 0;
+	return names->id;
 }
 
 void kx_trace_prefetch(const struct kx_symbolizer *names, uint32_t id, bool symbol)

@@ -33,28 +33,26 @@ bool kx_bytes_grow(struct kx_bytes *b, size_t more);
 
 static inline bool kx_bytes_reserve(struct kx_bytes *b, size_t more)
 {
-	return (b->room - b->size >= more && !b->failed) || kx_bytes_grow(b, more);
+	return __builtin_expect(b->room - b->size >= more, 1) || kx_bytes_grow(b, more);
 }
 
 /*
  * Writes @v in groups of 7 bits, the lowest first (LEB128, protobuf's varint), to @at, which has
- * room for KX_VARINT_SIZE bytes. Returns how many it takes.
+ * room for KX_VARINT_SIZE bytes. Returns its end.
  */
-static inline size_t kx_varint_write(uint8_t *at, uint64_t v)
+static inline uint8_t *kx_varint_put(uint8_t *at, uint64_t v)
 {
-	size_t n = 0;
-
 	for (; v >= 0x80; v >>= 7)
-		at[n++] = (uint8_t)(v | 0x80);
-	at[n++] = (uint8_t)v;
-	return n;
+		*at++ = (uint8_t)(v | 0x80);
+	*at++ = (uint8_t)v;
+	return at;
 }
 
 /* Inline: a page has millions. */
 static inline void kx_bytes_varint(struct kx_bytes *b, uint64_t v)
 {
 	if (kx_bytes_reserve(b, KX_VARINT_SIZE))
-		b->size += kx_varint_write(b->data + b->size, v);
+		b->size = (size_t)(kx_varint_put(b->data + b->size, v) - b->data);
 }
 
 #endif

@@ -49,7 +49,7 @@ void kx_pb_close_long(struct kx_bytes *pb, size_t opened)
 
 	if (pb->failed)
 		return;
-	n = kx_varint_write(length, size) - 1;
+	n = (size_t)(kx_varint_put(length, size) - length) - 1;
 	if (!kx_bytes_reserve(pb, n))
 		return;
 	memmove(pb->data + opened + n, pb->data + opened, size);

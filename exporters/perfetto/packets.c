@@ -3,6 +3,15 @@
 
 #include <errno.h>
 
+#define PACKETS_SIZE (16u << 10) /* bytes of packets that are collected before they are copied */
+
+int kx_pf_flush(struct kx_pf_out *o)
+{
+	kx_text_bytes(o->x->out, (const char *)o->pb.data, o->pb.size);
+	o->pb.size = 0;
+	return o->x->out->error;
+}
+
 size_t kx_pf_begin(struct kx_pf_out *o)
 {
 	size_t packet = kx_pb_open(&o->pb, TRACE_PACKET);
@@ -16,23 +25,25 @@ int kx_pf_end(struct kx_pf_out *o, size_t packet)
 	kx_pb_close(&o->pb, packet);
 	if (o->pb.failed)
 		return kx_err_set(o->err, -ENOMEM, "out of memory for a packet");
-	kx_text_bytes(o->x->out, (const char *)o->pb.data, o->pb.size);
-	o->pb.size = 0;
-	return o->x->out->error;
+	return o->pb.size < PACKETS_SIZE ? 0 : kx_pf_flush(o);
 }
 
 size_t kx_pf_begin_event(struct kx_pf_out *o, size_t *packet, uint64_t ns, enum type type,
 			 uint64_t track)
 {
-	size_t event;
+	struct kx_bytes *pb = &o->pb;
+	uint8_t *at, *event;
 
 	*packet = kx_pf_begin(o);
-	kx_pb_number(&o->pb, PACKET_TIMESTAMP, ns);
-	kx_pb_number(&o->pb, PACKET_SEQUENCE_FLAGS, FLAGS_NEEDS_STATE);
-	event = kx_pb_open(&o->pb, PACKET_TRACK_EVENT);
-	kx_pb_number(&o->pb, EVENT_TYPE, type);
-	kx_pb_number(&o->pb, EVENT_TRACK, track);
-	return event;
+	if (!kx_bytes_reserve(pb, 5 * KX_PB_FIELD_SIZE))
+		return pb->size;
+	at = kx_pb_put_number(pb->data + pb->size, PACKET_TIMESTAMP, ns);
+	at = kx_pb_put_number(at, PACKET_SEQUENCE_FLAGS, FLAGS_NEEDS_STATE);
+	at = event = kx_pb_put_open(at, PACKET_TRACK_EVENT);
+	at = kx_pb_put_number(at, EVENT_TYPE, type);
+	at = kx_pb_put_number(at, EVENT_TRACK, track);
+	pb->size = (size_t)(at - pb->data);
+	return (size_t)(event - pb->data);
 }
 
 int kx_pf_end_event(struct kx_pf_out *o, size_t packet, size_t event)

@@ -61,6 +61,8 @@ static inline uint64_t kx_pf_ns(const struct kx_pf_out *o, uint64_t tsc)
  * -ENOMEM. */
 size_t kx_pf_begin(struct kx_pf_out *o);
 int kx_pf_end(struct kx_pf_out *o, size_t packet);
+/* Packets are collected in o->pb; after the last one this writes those that are left. Errors: those of the output. */
+int kx_pf_flush(struct kx_pf_out *o);
 
 /* A packet with a track event, open at *@packet; returns where the event is open. @ns: see
  * kx_pf_ns. */

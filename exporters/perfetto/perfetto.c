@@ -209,8 +209,10 @@ static int on_enter(void *ctx, struct kx_call_thread *t, struct kx_call *call)
 	struct kx_bytes *pb = &p->out.pb;
 	uint32_t name, category;
 	size_t packet, event, interned;
-	int new_name = kx_pair_index(&p->functions, 0, call->func, &name), new_module = 0;
+	int new_name = 0, new_module = 0;
 
+	if (!kx_pair_find_direct(&p->functions, call->func, &name))
+		new_name = kx_pair_index(&p->functions, 0, call->func, &name);
 	if (new_name > 0)
 		new_module = add_category(p, call->func, name);
 	if (new_name < 0 || new_module < 0)
@@ -418,6 +420,8 @@ static int run(const struct kx_export *x, struct kx_err *err)
 	/* several hosts' CPUs have the same numbers */
 	if (!r && !kx_export_is_shared(x))
 		r = kx_pf_cpu_write(&p.cpus, &p.out);
+	if (!r)
+		r = kx_pf_flush(&p.out);
 	kx_pf_cpu_free(&p.cpus);
 	kx_value_map_free(&p.values);
 	kx_pair_map_free(&p.functions);

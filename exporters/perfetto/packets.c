@@ -12,11 +12,20 @@ int kx_pf_flush(struct kx_pf_out *o)
 	return o->x->out->error;
 }
 
+/* The beginning of a packet at @at, which has room for two fields: *@packet is where it is open. Returns the end. */
+static inline uint8_t *put_begin(const struct kx_pf_out *o, uint8_t *at, size_t *packet)
+{
+	at = kx_pb_put_open(at, TRACE_PACKET);
+	*packet = (size_t)(at - o->pb.data);
+	return kx_pb_put_number(at, PACKET_SEQUENCE_ID, 1 + (o->x->place ? o->x->place->number : 0));
+}
+
 size_t kx_pf_begin(struct kx_pf_out *o)
 {
-	size_t packet = kx_pb_open(&o->pb, TRACE_PACKET);
+	size_t packet = o->pb.size;
 
-	kx_pb_number(&o->pb, PACKET_SEQUENCE_ID, 1 + (o->x->place ? o->x->place->number : 0));
+	if (kx_bytes_reserve(&o->pb, 2 * KX_PB_FIELD_SIZE))
+		o->pb.size = (size_t)(put_begin(o, o->pb.data + o->pb.size, &packet) - o->pb.data);
 	return packet;
 }
 
@@ -34,10 +43,11 @@ size_t kx_pf_begin_event(struct kx_pf_out *o, size_t *packet, uint64_t ns, enum 
 	struct kx_bytes *pb = &o->pb;
 	uint8_t *at, *event;
 
-	*packet = kx_pf_begin(o);
-	if (!kx_bytes_reserve(pb, 5 * KX_PB_FIELD_SIZE))
+	*packet = pb->size;
+	if (!kx_bytes_reserve(pb, 7 * KX_PB_FIELD_SIZE))
 		return pb->size;
-	at = kx_pb_put_number(pb->data + pb->size, PACKET_TIMESTAMP, ns);
+	at = put_begin(o, pb->data + pb->size, packet);
+	at = kx_pb_put_number(at, PACKET_TIMESTAMP, ns);
 	at = kx_pb_put_number(at, PACKET_SEQUENCE_FLAGS, FLAGS_NEEDS_STATE);
 	at = event = kx_pb_put_open(at, PACKET_TRACK_EVENT);
 	at = kx_pb_put_number(at, EVENT_TYPE, type);
@@ -80,11 +90,15 @@ int kx_pf_write_child(struct kx_pf_out *o, uint32_t thread, enum kx_pf_track tra
 
 void kx_pf_annotate(struct kx_bytes *pb, enum kx_pf_annotation name, unsigned kind, uint64_t value)
 {
-	size_t opened = kx_pb_open(pb, EVENT_ANNOTATION);
+	uint8_t *opened, *at;
 
-	kx_pb_number(pb, ANNOTATION_NAME_IID, name);
-	kx_pb_number(pb, kind, value);
-	kx_pb_close(pb, opened);
+	if (!kx_bytes_reserve(pb, 3 * KX_PB_FIELD_SIZE))
+		return;
+	opened = kx_pb_put_open(pb->data + pb->size, EVENT_ANNOTATION);
+	at = kx_pb_put_number(opened, ANNOTATION_NAME_IID, name);
+	at = kx_pb_put_number(at, kind, value);
+	opened[-1] = (uint8_t)(at - opened); /* two fields have less than 128 bytes */
+	pb->size = (size_t)(at - pb->data);
 }
 
 void kx_pf_number_message(struct kx_bytes *pb, unsigned field, unsigned inner, uint64_t value)

@@ -32,7 +32,7 @@ static int scan_note(struct kx_calls *c, const struct kx_fdr_record *rec)
 
 	switch (kx_note_find(rec, &body, &size)) {
 	case KX_NOTE_SCHED:
-		if (!kx_note_read(rec, &note))
+		if (!kx_note_parse(KX_NOTE_SCHED, body, size, rec->tsc, &note))
 			return 0;
 		c->has_sched = true;
 		saw_start(c, rec->thread, note.sched.from);

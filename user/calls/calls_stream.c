@@ -334,7 +334,7 @@ static inline int advance(struct kx_stream *s, uint64_t *tsc, bool entry)
 /* Records */
 
 /* A time off the CPU may extend beyond the end of the range: the part inside is emitted. */
-static int take_sched(struct kx_stream *s, const struct kx_fdr_record *rec)
+static int take_sched(struct kx_stream *s, const struct kx_fdr_record *rec, const uint8_t *body, uint32_t size)
 {
 	const struct kx_ready_filter *f = &s->c->filter;
 	bool over = f->by_time && rec->tsc > f->to;
@@ -345,7 +345,7 @@ static int take_sched(struct kx_stream *s, const struct kx_fdr_record *rec)
 
 	if (r)
 		return r;
-	if (!s->begun || !s->c->visitor->sched || !kx_note_read(rec, &note) ||
+	if (!s->begun || !s->c->visitor->sched || !kx_note_parse(KX_NOTE_SCHED, body, size, rec->tsc, &note) ||
 	    !kx_sched_cut(&note.sched, f->from, end))
 		return over;
 	d = kx_stream_queue_detailed(s, KX_QUEUED_SCHED, end);
@@ -374,7 +374,7 @@ int kx_stream_take_record(struct kx_stream *s, const struct kx_fdr_record *rec)
 	if (rec->kind == KX_RECORD_BUFFER)
 		return 0;
 	if (s->c->has_sched && kx_note_find(rec, &body, &size) == KX_NOTE_SCHED)
-		return take_sched(s, rec);
+		return take_sched(s, rec, body, size);
 	r = advance(s, &tsc, rec->kind == KX_RECORD_ENTRY);
 	if (r)
 		return r;

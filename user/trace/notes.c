@@ -12,6 +12,7 @@
 #define MAX_NAME \
 	64 /* bytes; up to six times as long in JSON, and two still fit the smallest buffer */
 #define MAX_SCHED_NOTE 160
+#define MAX_KEY	       16 /* bytes of a key in it, with what is around it */
 
 struct note_kind {
 	struct kx_note_layout layout;
@@ -126,12 +127,12 @@ static int format_sched(const struct kx_note *note, char *body, size_t size)
 
 /*
  * The text after @key, in a flat JSON object without blanks, as format_sched writes it: there the key stands at @likely (NULL:
- * not known), or is missing.
+ * not known), or is missing. MAX_KEY zero bytes follow the text.
  */
 static inline const char *find_value(const char *text, const char *likely, const char *key)
 {
 	size_t size = strlen(key);
-	const char *at = likely && !strncmp(likely, key, size) ? likely : strstr(text, key);
+	const char *at = likely && !memcmp(likely, key, size) ? likely : strstr(text, key);
 
 	return at ? at + size : NULL;
 }
@@ -163,15 +164,15 @@ static bool read_number(const char *at, uint64_t max, uint64_t *out)
 static bool parse_sched(struct kx_note *note, const uint8_t *body, uint32_t size, uint64_t tsc)
 {
 	struct kx_sched_interval *i = &note->sched;
-	char text[MAX_SCHED_NOTE];
+	char text[MAX_SCHED_NOTE + MAX_KEY];
 	uint64_t off, wait, waker, cpu;
 	const char *state, *at, *next;
 	bool could_run;
 
-	if (size >= sizeof(text))
+	if (size >= MAX_SCHED_NOTE)
 		return false;
 	memcpy(text, body, size);
-	text[size] = 0;
+	memset(text + size, 0, MAX_KEY);
 	at = find_value(text, text + 1, "\"off\":");
 	state = find_value(text, after_number(at), "\"state\":\"");
 	if (!state || !*state || !read_number(at, UINT64_MAX, &off))
@@ -294,6 +295,16 @@ char *kx_note_text(const struct kx_note *note)
 	return kx_note_format(note, text, sizeof(text)) < 0 ? NULL : strdup(text);
 }
 
+/* Whether the @n bytes at @text are @name. */
+static inline bool is_name(const char *name, const uint8_t *text, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && name[i] && (uint8_t)name[i] == text[i])
+		i++;
+	return i == n && !name[i];
+}
+
 enum kx_note_kind kx_note_find(const struct kx_fdr_record *rec, const uint8_t **body,
 			       uint32_t *size)
 {
@@ -311,13 +322,9 @@ enum kx_note_kind kx_note_find(const struct kx_fdr_record *rec, const uint8_t **
 		return KX_NOTE_UNKNOWN;
 	*body = blank + 1;
 	*size = (uint32_t)(left - (size_t)(*body - name));
-	for (int i = KX_NOTE_THREAD; i < KX_NOTE_KINDS; i++) {
-		const char *known = kinds[i].layout.name;
-		size_t n = (size_t)(blank - name);
-
-		if ((uint8_t)*known == *name && !strncmp(known, (const char *)name, n) && !known[n])
+	for (int i = KX_NOTE_THREAD; i < KX_NOTE_KINDS; i++)
+		if (is_name(kinds[i].layout.name, name, (size_t)(blank - name)))
 			return (enum kx_note_kind)i;
-	}
 	return KX_NOTE_UNKNOWN;
 }
 

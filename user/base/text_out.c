@@ -71,7 +71,7 @@ void kx_text_flush_and_put(struct kx_text_out *o, const char *text, size_t size)
 	}
 }
 
-void kx_text_u64(struct kx_text_out *o, uint64_t value)
+void kx_text_large(struct kx_text_out *o, uint64_t value)
 {
 	char digits[KX_DECIMAL_SIZE];
 

@@ -51,7 +51,15 @@ static inline void kx_text_char(struct kx_text_out *o, char c)
 	else
 		kx_text_bytes(o, &c, 1);
 }
-void kx_text_u64(struct kx_text_out *o, uint64_t value);
+/* kx_text_u64 for numbers that are not small. */
+void kx_text_large(struct kx_text_out *o, uint64_t value);
+static inline void kx_text_u64(struct kx_text_out *o, uint64_t value)
+{
+	if (value < 10)
+		kx_text_char(o, (char)('0' + value));
+	else
+		kx_text_large(o, value);
+}
 /* At least |@width| characters: padded on the left (positive) or on the right (negative). */
 void kx_text_field(struct kx_text_out *o, int width, const char *text, size_t size);
 /* Printable ASCII and valid UTF-8 unchanged, all other bytes as \n, \t, \\, \" or \xNN. */

@@ -30,6 +30,7 @@ struct kx_slices {
 	size_t n;
 	struct kx_slice_function *functions;
 	struct kx_slices_id *sorted;
+	uint64_t *asked;
 	uint32_t *direct;
 	size_t ndirect;
 	struct kx_probe_costs costs;
@@ -212,12 +213,18 @@ static int allocate(struct kx_slices *s)
 		s->times[i].min[KX_SLICE_SELF] = s->times[i].min[KX_SLICE_TOOK] = UINT64_MAX;
 	}
 	qsort(s->sorted, in->n, sizeof(*s->sorted), compare_ids);
+	s->asked = calloc(s->ndirect / 64 + 1, sizeof(*s->asked));
 	s->direct = calloc(s->ndirect + 1, sizeof(*s->direct));
-	if (!s->direct || (!in->raw && kx_probe_costs_read(in->session, &s->costs)))
+	if (!s->asked || !s->direct || (!in->raw && kx_probe_costs_read(in->session, &s->costs)))
 		return -ENOMEM;
-	for (size_t i = 0; i < in->n; i++)
-		if (in->ids[i] < s->ndirect)
-			s->direct[in->ids[i]] = (uint32_t)i + 1;
+	for (size_t i = 0; i < in->n; i++) {
+		uint32_t id = in->ids[i];
+
+		if (id >= s->ndirect)
+			continue;
+		s->asked[id / 64] |= 1ull << id % 64;
+		s->direct[id] = (uint32_t)i + 1;
+	}
 	return 0;
 }
 
@@ -252,6 +259,7 @@ int kx_slices_new(const struct kx_slices_input *in, struct kx_slices **out, stru
 	}
 	begin_functions(s);
 	reader.costs = &s->costs;
+	reader.asked = s->asked;
 	reader.direct = s->direct;
 	reader.ndirect = s->ndirect;
 	reader.sorted = s->sorted;
@@ -283,6 +291,7 @@ void kx_slices_free(struct kx_slices *s)
 	free(s->threads);
 	free(s->functions);
 	free(s->sorted);
+	free(s->asked);
 	free(s->direct);
 	kx_probe_costs_free(&s->costs);
 	free(s);

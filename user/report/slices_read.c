@@ -21,7 +21,7 @@ static inline uint32_t index_of(const struct kx_slices_reader *r, uint32_t id)
 	const struct kx_slices_id key = { .id = id }, *found;
 
 	if (id < r->ndirect)
-		return r->direct[id] - 1;
+		return r->asked[id / 64] >> id % 64 & 1 ? r->direct[id] - 1 : KX_SLICES_NONE;
 	found = bsearch(&key, r->sorted, r->in->n, sizeof(key), compare_ids);
 	return found ? found->index : KX_SLICES_NONE;
 }

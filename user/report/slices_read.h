@@ -31,7 +31,11 @@ struct kx_slice_call {
 struct kx_slices_reader {
 	const struct kx_slices_input *in;
 	const struct kx_probe_costs *costs; /* without calls: what to subtract */
-	/* By id, for those below ndirect: index + 1; others are searched in sorted. */
+	/*
+	 * By id, for those below ndirect: a bit for each that is asked for, and index + 1; others are searched in sorted. Few
+	 * functions of many are asked for, and the bits of all are more often in the CPU's cache.
+	 */
+	const uint64_t *asked;
 	const uint32_t *direct;
 	size_t ndirect;
 	const struct kx_slices_id {

@@ -229,18 +229,41 @@ static enum kx_diff_verdict verdict_of(const struct kx_diff_row *row)
 	return row->self.judged || row->total.judged ? KX_DIFF_NOISE : KX_DIFF_FEW;
 }
 
-/* Functions called in both traces first, those with the most self time first. */
+/* Of a function that is called in both traces. */
+struct weight {
+	double self; /* of both */
+	uint32_t a;  /* index in the first report */
+	uint32_t row;
+};
+
+/* Those with the most self time first. */
 static int compare_weights(const void *pa, const void *pb)
 {
-	const struct kx_diff_row *a = pa, *b = pb;
-	bool both_a = a->in[0].calls && a->in[1].calls, both_b = b->in[0].calls && b->in[1].calls;
-	double self_a = a->in[0].self + a->in[1].self, self_b = b->in[0].self + b->in[1].self;
+	const struct weight *x = pa, *y = pb;
 
-	if (both_a != both_b)
-		return both_a ? -1 : 1;
-	if (self_a != self_b)
-		return self_a > self_b ? -1 : 1;
-	return (a->index.a > b->index.a) - (a->index.a < b->index.a);
+	if (x->self != y->self)
+		return x->self > y->self ? -1 : 1;
+	return (x->a > y->a) - (x->a < y->a);
+}
+
+/* Which rows are judged: sorted by themselves, as rows are large. *@list is the caller's to free. -ENOMEM, else 0. */
+static int list_judged(const struct kx_diff_row *rows, size_t n, struct weight **list, size_t *judged)
+{
+	*judged = 0;
+	*list = calloc(n + 1, sizeof(**list));
+	if (!*list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct kx_diff_numbers *in = rows[i].in;
+
+		if (in[0].calls && in[1].calls)
+			(*list)[(*judged)++] =
+				(struct weight){ in[0].self + in[1].self, rows[i].index.a, (uint32_t)i };
+	}
+	qsort(*list, *judged, sizeof(**list), compare_weights);
+	if (*judged > KX_DIFF_JUDGED)
+		*judged = KX_DIFF_JUDGED;
+	return 0;
 }
 
 static int compare_differences(const void *pa, const void *pb)
@@ -258,9 +281,8 @@ static int compare_differences(const void *pa, const void *pb)
 	return (a->index.b > b->index.b) - (a->index.b < b->index.b);
 }
 
-/* The first @n rows are called in both traces. */
 static int judge_rows(const struct kx_diff_work *w, const struct kx_slices *const slices[2],
-		      struct kx_diff_row *rows, size_t n, struct kx_diff_summary *s)
+		      struct kx_diff_row *rows, const struct weight *list, size_t n, struct kx_diff_summary *s)
 {
 	const struct kx_noise_input in = {
 		.slices = { slices[0], slices[1] },
@@ -274,16 +296,16 @@ static int judge_rows(const struct kx_diff_work *w, const struct kx_slices *cons
 	int r = noise ? kx_noise_estimate(&in, noise, &s->common) : -ENOMEM;
 
 	for (size_t i = 0; !r && i < n; i++) {
-		judge_row(slices, i, &noise[i], s, &rows[i]);
+		judge_row(slices, i, &noise[i], s, &rows[list[i].row]);
 		s->judged += noise[i].judged;
 	}
 	free(noise);
 	return r;
 }
 
-/* Reads the slices of the first @n rows of one trace. */
+/* Reads the slices of the listed rows of one trace. */
 static int read_slices(const struct kx_diff_work *w, int side, const struct kx_diff_row *rows,
-		       size_t n, struct kx_slices **out, struct kx_err *err)
+		       const struct weight *list, size_t n, struct kx_slices **out, struct kx_err *err)
 {
 	const struct kx_diff_side *from = &w->sides[side];
 	const struct kx_report_totals *t = kx_report_get_totals(w->reports[side]);
@@ -304,7 +326,7 @@ static int read_slices(const struct kx_diff_work *w, int side, const struct kx_d
 	if (!ids)
 		return kx_err_set(err, -ENOMEM, "out of memory for the slices of time");
 	for (size_t i = 0; i < n; i++)
-		ids[i] = rows[i].id[side];
+		ids[i] = rows[list[i].row].id[side];
 	r = kx_slices_new(&in, out, err);
 	free(ids);
 	return r;
@@ -356,6 +378,7 @@ int kx_diff_make_rows(const struct kx_diff_work *w, struct kx_diff_row **out, si
 		      struct kx_diff_summary *s, int *which, struct kx_err *err)
 {
 	struct kx_slices *slices[2] = { NULL };
+	struct weight *list = NULL;
 	size_t n = 0, judged = 0;
 	struct kx_diff_row *rows;
 	int r = make_list(w, out, &n);
@@ -366,24 +389,23 @@ int kx_diff_make_rows(const struct kx_diff_work *w, struct kx_diff_row **out, si
 	s->same_speed = w->options->same_speed;
 	if (!r)
 		r = choose_scale(w, rows, n, s);
+	if (!r)
+		r = list_judged(rows, n, &list, &judged);
 	if (r)
 		return kx_err_set(err, r, "out of memory for the comparison");
-	qsort(rows, n, sizeof(*rows), compare_weights);
-	while (judged < n && judged < KX_DIFF_JUDGED && rows[judged].in[0].calls &&
-	       rows[judged].in[1].calls)
-		judged++;
 	for (int i = 0; i < 2 && !r; i++) {
 		*which = i;
-		r = read_slices(w, i, rows, judged, &slices[i], err);
+		r = read_slices(w, i, rows, list, judged, &slices[i], err);
 	}
 	if (!r) {
 		*which = -1;
-		r = judge_rows(w, (const struct kx_slices *const *)slices, rows, judged, s);
+		r = judge_rows(w, (const struct kx_slices *const *)slices, rows, list, judged, s);
 		if (r)
 			kx_err_set(err, r, "out of memory for the comparison");
 	}
 	kx_slices_free(slices[0]);
 	kx_slices_free(slices[1]);
+	free(list);
 	for (size_t i = 0; i < n && !r; i++) {
 		rows[i].difference = rows[i].in[1].self * s->scale - rows[i].in[0].self;
 		rows[i].verdict = verdict_of(&rows[i]);

@@ -10,7 +10,8 @@
 #include "report/report_format.h"
 #include "report/report_head.h"
 
-#define HZ 1000000000 /* times are nanoseconds */
+#define HZ    1000000000 /* times are nanoseconds */
+#define AHEAD 8		 /* rows */
 
 static void put_line(const struct kx_diff_printer *p, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -128,35 +129,63 @@ static void put_losses(const struct kx_diff_printer *p)
 			    "the missing calls were callees.");
 }
 
+/* "+1.5 %", or "x12.3" where a part of the value before says less. Returns its length. */
+static size_t format_change(char text[40], double value)
+{
+	size_t n = 0;
+
+	if (fabs(value) >= 9.9995)
+		return (size_t)snprintf(text, 40, "x%.4g", 1 + value);
+	if (!signbit(value))
+		text[n++] = '+';
+	n += kx_format_tenths(text + n, 100 * value);
+	memcpy(text + n, " %", 2);
+	return n + 2;
+}
+
+static size_t format_margin(char text[40], double value)
+{
+	size_t n;
+
+	if (value >= 9.9995) {
+		memcpy(text, "high", 4);
+		return 4;
+	}
+	n = kx_format_tenths(text, 100 * value);
+	memcpy(text + n, " %", 2);
+	return n + 2;
+}
+
+/* With @has_sign, its sign first. */
+static size_t format_time(char text[40], double value, bool has_sign, uint64_t hz)
+{
+	size_t n = 0;
+
+	if (has_sign)
+		text[n++] = value < 0 ? '-' : '+';
+	n += kx_format_time(text + n, (uint64_t)(fabs(value) + 0.5), hz);
+	if (hz && text[n - 2] == ' ') /* "s" stands below the first letter of "ms" */
+		text[n++] = ' ';
+	return n;
+}
+
 static void put_value(const struct kx_diff_printer *p, const struct kx_diff_column *c, int width,
 		      double value)
 {
-	uint64_t hz = p->summary->has_frequency ? HZ : 0;
-	char text[40] = "-", *number = text;
-	size_t n;
+	char text[40] = "-";
+	size_t n = 1;
 
-	if (isnan(value)) {
-		kx_text_field(p->out, width, "-", 1);
-		return;
-	}
-	if (c->kind == KX_DIFF_COUNT) {
-		snprintf(text, sizeof(text), "%.0f", value);
-	} else if (c->kind == KX_DIFF_CHANGE) {
-		if (fabs(value) < 9.9995)
-			snprintf(text, sizeof(text), "%+.1f %%", 100 * value);
-		else
-			snprintf(text, sizeof(text), "x%.4g", 1 + value);
-	} else if (c->kind == KX_DIFF_MARGIN) {
-		snprintf(text, sizeof(text), value < 9.9995 ? "%.1f %%" : "high", 100 * value);
-	} else {
-		if (c->kind == KX_DIFF_DIFFERENCE)
-			*number++ = value < 0 ? '-' : '+';
-		n = kx_format_time(number, (uint64_t)(fabs(value) + 0.5), hz);
-		if (hz && number[n - 2] == ' ') /* "s" stands below the first letter of "ms" */
-			number[n++] = ' ';
-		number[n] = 0;
-	}
-	kx_text_field(p->out, width, text, strlen(text));
+	if (isnan(value))
+		;
+	else if (c->kind == KX_DIFF_COUNT)
+		n = kx_format_whole(text, value);
+	else if (c->kind == KX_DIFF_CHANGE)
+		n = format_change(text, value);
+	else if (c->kind == KX_DIFF_MARGIN)
+		n = format_margin(text, value);
+	else
+		n = format_time(text, value, c->kind == KX_DIFF_DIFFERENCE, p->summary->has_frequency ? HZ : 0);
+	kx_text_field(p->out, width, text, n);
 }
 
 static void put_verdict(const struct kx_diff_printer *p, enum kx_diff_verdict verdict, int width)
@@ -286,6 +315,17 @@ static void put_host(const struct kx_diff_printer *p)
 	kx_text_char(p->out, '\n');
 }
 
+/* With hundreds of thousands of functions, most names are not in the CPU's cache. */
+static void prefetch_name(const struct kx_diff_printer *p, size_t at, bool text)
+{
+	int side;
+
+	if (at >= p->shown)
+		return;
+	side = p->rows[at]->index.b != KX_DIFF_NONE;
+	kx_trace_prefetch(p->sides[side].names, p->rows[at]->id[side], text);
+}
+
 void kx_diff_print_text(const struct kx_diff_printer *p)
 {
 	struct kx_diff_columns c;
@@ -301,7 +341,10 @@ void kx_diff_print_text(const struct kx_diff_printer *p)
 	put_losses(p);
 	kx_text_char(p->out, '\n');
 	put_titles(p, &c);
-	for (size_t i = 0; i < p->shown; i++)
+	for (size_t i = 0; i < p->shown; i++) {
+		prefetch_name(p, i + 2 * AHEAD, false);
+		prefetch_name(p, i + AHEAD, true);
 		put_row(p, p->rows[i], &c);
+	}
 	put_foot(p, &c);
 }

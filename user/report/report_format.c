@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,32 @@ static inline __attribute__((always_inline)) size_t format_time(char text[32], u
 size_t kx_format_time(char text[32], uint64_t ticks, uint64_t hz)
 {
 	return format_time(text, ticks, hz);
+}
+
+/* printf computes with all digits of the binary number, which takes long, and matters only between two neighbours. */
+size_t kx_format_tenths(char text[32], double value)
+{
+	double tenths = fabs(value) * 10, part = tenths - floor(tenths);
+	uint64_t number;
+	size_t at = 0;
+
+	/* below 1e9 the product is exact to 1e-7 */
+	if (!(tenths < 1e9) || fabs(part - 0.5) < 1e-6)
+		return (size_t)snprintf(text, 32, "%.1f", value);
+	number = (uint64_t)(tenths + 0.5);
+	if (signbit(value))
+		text[at++] = '-';
+	at += kx_decimal(text + at, number / 10);
+	text[at++] = '.';
+	text[at++] = (char)('0' + number % 10);
+	return at;
+}
+
+size_t kx_format_whole(char text[32], double value)
+{
+	if (value >= 1 && value < 1e15 && value == floor(value))
+		return kx_decimal(text, (uint64_t)value);
+	return (size_t)snprintf(text, 32, "%.0f", value);
 }
 
 void kx_put_time(struct kx_text_out *o, uint64_t ticks, uint64_t hz)

@@ -14,6 +14,10 @@
 /* "123 ns", "1.234 us", "12.34 ms": four digits and a unit; without @hz (ticks a second) the ticks. Returns its length. */
 size_t kx_format_time(char text[32], uint64_t ticks, uint64_t hz);
 
+/* @value, below 1e15 either way, as "%.1f" and "%.0f" print it. Return its length. */
+size_t kx_format_tenths(char text[32], double value);
+size_t kx_format_whole(char text[32], double value);
+
 /* Right-aligned in @width columns; units of times are below each other. */
 void kx_put_time(struct kx_text_out *o, uint64_t ticks, uint64_t hz);
 void kx_put_number(struct kx_text_out *o, int width, uint64_t value);

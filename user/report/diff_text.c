@@ -139,21 +139,17 @@ static size_t format_change(char text[40], double value)
 	if (!signbit(value))
 		text[n++] = '+';
 	n += kx_format_tenths(text + n, 100 * value);
-	memcpy(text + n, " %", 2);
-	return n + 2;
+	return (size_t)(stpcpy(text + n, " %") - text);
 }
 
 static size_t format_margin(char text[40], double value)
 {
 	size_t n;
 
-	if (value >= 9.9995) {
-		memcpy(text, "high", 4);
-		return 4;
-	}
+	if (value >= 9.9995)
+		return (size_t)(stpcpy(text, "high") - text);
 	n = kx_format_tenths(text, 100 * value);
-	memcpy(text + n, " %", 2);
-	return n + 2;
+	return (size_t)(stpcpy(text + n, " %") - text);
 }
 
 /* With @has_sign, its sign first. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/probe_switches.h"
 #include "attach/process_probes_internal.h"
 #include "base/array.h"
 #include "bpf/wire.h"
@@ -14,6 +15,7 @@
  * are closed at a time; until then the kernel looks at each of them at every hit in other processes.
  */
 #define ENDED_AT_ONCE 96
+#define ENDED_APART   (24 * KX_MAX_PRIVATE_SWITCHES) /* each function with links of its own: about as many processes */
 
 int kx_process_probes_new(struct kx_probes *p, pid_t pid, struct kx_process_probes **out)
 {
@@ -75,7 +77,9 @@ void kx_process_probes_close_all(struct kx_probes *p)
 
 void kx_probes_close_ended(struct kx_probes *p, bool all)
 {
-	if (p->ended.count >= (all ? 1 : ENDED_AT_ONCE))
+	size_t many = p->options.apart ? ENDED_APART : ENDED_AT_ONCE;
+
+	if (p->ended.count >= (all ? 1 : many))
 		kx_links_close(&p->ended);
 }
 

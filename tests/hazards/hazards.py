@@ -255,6 +255,8 @@ HAZARDS = [
     row("send to a slow socket", "transfers", "send"),
     row("sendmsg to a slow socket", "transfers", "sendmsg"),
     row("recv with MSG_WAITALL", "transfers", "all"),
+    row("copies and least reads", "bulk"),
+    row("random bytes all the time", "bulk", "getrandom"),
     row("io_uring and aio", "rings"),
     row("faults by a table", "faults"),
     row("thrown faults", "thrown_faults"),

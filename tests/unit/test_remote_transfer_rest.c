@@ -3,8 +3,10 @@
 #include "waiting_child.h"
 
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
+#include <termios.h>
 
 /* The text, in parts of which one ends in the second page. */
 #define PARTS(name) \
@@ -95,14 +97,14 @@ static void test_finish_lists(void **state)
 		struct kx_cut_transfer cut = { 0 };
 		struct user_regs_struct now;
 		int ends[2], status;
-		pid_t reader;
+		pid_t reader, writer;
 
 		cases[i].open(ends);
-		cut.tid = begin(cases[i].call, ends[1], ends[0]);
-		wait_for_part(cut.tid, ends[0], cases[i].number);
-		stop(cut.tid, &cut.regs);
-		if (!kx_remote_is_cut(cut.tid, cut.tid, &cut.regs))
-			fail_msg("case %zu: %ld", i, (long)cut.regs.rax);
+		writer = begin(cases[i].call, ends[1], ends[0]);
+		wait_for_part(writer, ends[0], cases[i].number);
+		stop(writer, &now);
+		if (!kx_remote_is_cut(writer, writer, &now, &cut))
+			fail_msg("case %zu: %ld", i, (long)now.rax);
 		reader = begin(read_pages, ends[0], ends[1]);
 		close(ends[1]);
 		kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds() + LONG);
@@ -125,6 +127,7 @@ static void test_finish_lists(void **state)
 /* That is how it ends without a stop. */
 static void test_file_into_pipe(void **state)
 {
+	struct kx_cut_transfer cut;
 	struct user_regs_struct regs;
 	int ends[2];
 	pid_t pid;
@@ -134,33 +137,83 @@ static void test_file_into_pipe(void **state)
 	pid = begin(write_pages, ends[1], ends[0]);
 	wait_for_part(pid, ends[0], SYS_write);
 	stop(pid, &regs);
-	assert_true(kx_remote_is_cut(pid, pid, &regs));
+	assert_true(kx_remote_is_cut(pid, pid, &regs, &cut));
 	regs.orig_rax = SYS_sendfile;
 	regs.r10 = sizeof(text);
-	assert_false(kx_remote_is_cut(pid, pid, &regs));
+	assert_false(kx_remote_is_cut(pid, pid, &regs, &cut));
 	end(pid);
 	close_both(ends);
 }
 
+static long receive_least(int fd)
+{
+	const int least = 8;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
+	return recv(fd, shared->received, sizeof(shared->received), 0);
+}
+
+static long read_least(int fd)
+{
+	struct termios t;
+
+	tcgetattr(fd, &t);
+	cfmakeraw(&t);
+	t.c_cc[VMIN] = 8;
+	tcsetattr(fd, TCSANOW, &t);
+	return read(fd, shared->received, sizeof(shared->received));
+}
+
+static void open_sockets(int ends[2])
+{
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+}
+
+/* It does not become anybody's controlling one. */
+static void open_terminal(int ends[2])
+{
+	ends[1] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(ends[1] >= 0);
+	assert_int_equal(unlockpt(ends[1]), 0);
+	ends[0] = ioctl(ends[1], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(ends[0] >= 0);
+}
+
+/* Calls that wait for eight bytes: with half of them they are cut, and none of what follows the eight is taken. */
 static void test_finish_message(void **state)
 {
-	struct kx_cut_transfer cut = { 0 };
-	int sockets[2];
+	static const struct {
+		long (*call)(int fd);
+		long number;
+		void (*open)(int ends[2]);
+	} cases[] = {
+		{ receive_parts, SYS_recvmsg, open_sockets },
+		{ receive_least, SYS_recvfrom, open_sockets },
+		{ read_least, SYS_read, open_terminal },
+	};
 
 	(void)state;
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
-	cut.tid = begin(receive_parts, sockets[0], sockets[1]);
-	assert_int_equal(write(sockets[1], "abcd", 4), 4);
-	wait_for_bytes(sockets[0], 0);
-	wait_for_sleep(cut.tid, SYS_recvmsg);
-	stop(cut.tid, &cut.regs);
-	assert_int_equal(cut.regs.rax, 4);
-	assert_true(kx_remote_is_cut(cut.tid, cut.tid, &cut.regs));
-	assert_int_equal(write(sockets[1], "efghi", 5), 5);
-	kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds() + LONG);
-	assert_int_equal(let_go(cut.tid), 8);
-	assert_memory_equal(shared->received, "abcdefgh", 8);
-	close_both(sockets);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct kx_cut_transfer cut = { 0 };
+		struct user_regs_struct now = { 0 };
+		int ends[2];
+		pid_t pid;
+
+		cases[i].open(ends);
+		pid = begin(cases[i].call, ends[0], ends[1]);
+		wait_for_sleep(pid, cases[i].number);
+		assert_int_equal(write(ends[1], "abcd", 4), 4);
+		wait_for_bytes(ends[0], 0);
+		wait_for_sleep(pid, cases[i].number);
+		stop(pid, &now);
+		if (now.rax != 4 || !kx_remote_is_cut(pid, pid, &now, &cut))
+			fail_msg("case %zu: %ld", i, (long)now.rax);
+		assert_int_equal(write(ends[1], "efghi", 5), 5);
+		kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds() + LONG);
+		assert_int_equal(let_go(pid), 8);
+		assert_memory_equal(shared->received, "abcdefgh", 8);
+		close_both(ends);
+	}
 }
 
 int main(void)

@@ -139,16 +139,18 @@ static void test_in_transfer(void **state)
 }
 
 /* A writer that has filled the pipe with the first of its pages. */
-static pid_t stop_writer(const int ends[2], struct user_regs_struct *regs)
+static pid_t stop_writer(const int ends[2], struct kx_cut_transfer *cut)
 {
 	const pid_t pid = begin(write_pages, ends[1], ends[0]);
+	struct user_regs_struct regs;
 
 	wait_for_bytes(ends[0], PAGE);
 	wait_for_sleep(pid, SYS_write);
-	stop(pid, regs);
-	assert_int_equal(regs->orig_rax, SYS_write);
-	assert_int_equal(regs->rax, PAGE);
-	assert_int_equal(regs->rdx, sizeof(text));
+	stop(pid, &regs);
+	assert_int_equal(regs.orig_rax, SYS_write);
+	assert_int_equal(regs.rax, PAGE);
+	assert_int_equal(regs.rdx, sizeof(text));
+	assert_true(kx_remote_is_cut(pid, pid, &regs, cut));
 	return pid;
 }
 
@@ -175,6 +177,7 @@ static void test_cut(void **state)
 		{ SYS_sendto, MSG_ZEROCOPY, PAGE, false },
 	};
 	struct user_regs_struct regs, other;
+	struct kx_cut_transfer cut;
 	int ends[2], streams[2], datagrams[2];
 	const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	pid_t pid;
@@ -183,32 +186,73 @@ static void test_cut(void **state)
 	open_pipe(ends);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, streams), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, datagrams), 0);
-	pid = stop_writer(ends, &regs);
+	pid = stop_writer(ends, &cut);
+	regs = cut.regs;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		other = regs;
 		other.orig_rax = (unsigned long)cases[i].number;
 		other.r10 = (unsigned long)cases[i].flags;
 		other.rax = (unsigned long)cases[i].result;
-		if (kx_remote_is_cut(pid, pid, &other) != cases[i].cut)
+		if (kx_remote_is_cut(pid, pid, &other, &cut) != cases[i].cut)
 			fail_msg("case %zu", i);
 	}
 	other = regs;
 	other.rip++; /* not behind a system call */
-	assert_false(kx_remote_is_cut(pid, pid, &other));
+	assert_false(kx_remote_is_cut(pid, pid, &other, &cut));
 	other = regs;
 	other.rdi = (unsigned long)streams[0];
-	assert_true(kx_remote_is_cut(pid, pid, &other));
+	assert_true(kx_remote_is_cut(pid, pid, &other, &cut));
 	other.rdi = (unsigned long)datagrams[0];
-	assert_false(kx_remote_is_cut(pid, pid, &other));
+	assert_false(kx_remote_is_cut(pid, pid, &other, &cut));
 	other.rdi = (unsigned long)null;
-	assert_false(kx_remote_is_cut(pid, pid, &other));
+	assert_false(kx_remote_is_cut(pid, pid, &other, &cut));
 	assert_int_equal(fcntl(ends[1], F_SETFL, O_WRONLY | O_NONBLOCK), 0);
-	assert_false(kx_remote_is_cut(pid, pid, &regs));
+	assert_false(kx_remote_is_cut(pid, pid, &regs, &cut));
 	end(pid);
 	close_both(ends);
 	close_both(streams);
 	close_both(datagrams);
 	close(null);
+}
+
+/* Calls that need nobody for the rest: cut by their result, number and descriptor. */
+static void test_copies(void **state)
+{
+	const int file = memfd_create("kx-copy", MFD_CLOEXEC), zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	const struct {
+		struct user_regs_struct call;
+		bool cut;
+	} cases[] = {
+		{ { .orig_rax = SYS_getrandom, .rsi = 2 * PAGE }, true },
+		{ { .orig_rax = SYS_getrandom, .rsi = PAGE }, false },
+		{ { .orig_rax = SYS_copy_file_range, .rdx = (unsigned long)file, .r8 = 2 * PAGE }, true },
+		{ { .orig_rax = SYS_sendfile, .rdi = (unsigned long)file, .r10 = 2 * PAGE }, true },
+		{ { .orig_rax = SYS_sendfile, .rdi = (unsigned long)file, .r10 = PAGE }, false },
+		{ { .orig_rax = SYS_read, .rdi = (unsigned long)zero, .rdx = 2 * PAGE }, true },
+		{ { .orig_rax = SYS_read, .rdi = (unsigned long)file, .rdx = 2 * PAGE }, false },
+		{ { .orig_rax = SYS_write, .rdi = (unsigned long)file, .rdx = 2 * PAGE }, false },
+	};
+	struct kx_cut_transfer cut;
+	int ends[2];
+	pid_t pid;
+
+	(void)state;
+	open_pipe(ends);
+	pid = begin(write_pages, ends[1], ends[0]);
+	wait_for_sleep(pid, SYS_write);
+	stop(pid, &cut.regs);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct user_regs_struct regs = cases[i].call;
+
+		regs.rip = cut.regs.rip;
+		regs.rax = PAGE;
+		if (kx_remote_is_cut(pid, pid, &regs, &(struct kx_cut_transfer){ 0 }) != cases[i].cut)
+			fail_msg("case %zu", i);
+	}
+	end(pid);
+	close_both(ends);
+	close(file);
+	close(zero);
 }
 
 /* A writer and a receiver, and a signal meanwhile, whose handler writes too. */
@@ -217,21 +261,21 @@ static void test_finish(void **state)
 	struct kx_cut_transfer cut[2] = { 0 };
 	struct user_regs_struct now;
 	int ends[2], sockets[2], status;
-	pid_t reader;
+	pid_t reader, receiver;
 
 	(void)state;
 	shared->signals = 0;
 	open_pipe(ends);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
-	cut[0].tid = stop_writer(ends, &cut[0].regs);
-	cut[1].tid = begin(receive_all, sockets[0], ends[1]);
-	wait_for_sleep(cut[1].tid, SYS_recvfrom);
+	stop_writer(ends, &cut[0]);
+	receiver = begin(receive_all, sockets[0], ends[1]);
+	wait_for_sleep(receiver, SYS_recvfrom);
 	assert_int_equal(write(sockets[1], "abc", 3), 3);
 	wait_for_bytes(sockets[0], 0);
-	wait_for_sleep(cut[1].tid, SYS_recvfrom);
-	stop(cut[1].tid, &cut[1].regs);
-	assert_int_equal(cut[1].regs.rax, 3);
-	assert_true(kx_remote_is_cut(cut[1].tid, cut[1].tid, &cut[1].regs));
+	wait_for_sleep(receiver, SYS_recvfrom);
+	stop(receiver, &now);
+	assert_int_equal(now.rax, 3);
+	assert_true(kx_remote_is_cut(receiver, receiver, &now, &cut[1]));
 
 	assert_int_equal(kill(cut[0].tid, SIGUSR1), 0);
 	reader = begin(read_pages, ends[0], ends[1]);
@@ -267,7 +311,7 @@ static bool cut_again(bool with_room)
 	bool done;
 
 	open_pipe(ends);
-	cut.tid = stop_writer(ends, &cut.regs);
+	stop_writer(ends, &cut);
 	if (with_room)
 		sum = read(ends[0], page, PAGE);
 	kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds());
@@ -305,7 +349,7 @@ static void test_ended(void **state)
 
 	(void)state;
 	open_pipe(ends);
-	cut.tid = stop_writer(ends, &cut.regs);
+	stop_writer(ends, &cut);
 	end(cut.tid);
 	kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds() + LONG);
 	assert_true(cut.done);
@@ -315,7 +359,7 @@ static void test_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_transfer), cmocka_unit_test(test_cut),	  cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_in_transfer), cmocka_unit_test(test_cut),	    cmocka_unit_test(test_copies),	cmocka_unit_test(test_finish),
 		cmocka_unit_test(test_cut_again),   cmocka_unit_test(test_ended),
 	};
 

@@ -35,7 +35,6 @@
 #define POLL_US	     50
 #define STOP_SECONDS 0.1
 #define RETRY_US     2000
-#define TRANSFER_SECONDS 1.0
 
 #define TRAP_FLAG    0x100
 #define USER_CS	     0x33	      /* of 64-bit code */
@@ -92,13 +91,15 @@ static int check_process(const struct calls *c)
 /* -EAGAIN: not this one, or not now. */
 static int check_thread(struct attempt *a)
 {
+	struct kx_cut_transfer cut;
+
 	if (ptrace(PTRACE_GETREGS, a->tid, NULL, &a->now))
 		return -EAGAIN;
-	if (!a->c->stopped && kx_remote_is_cut(a->c->pid, a->tid, &a->now)) {
-		struct kx_cut_transfer cut = { .tid = a->tid, .regs = a->now };
-
-		kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds() + TRANSFER_SECONDS);
-		return -EAGAIN;
+	if (!a->c->stopped && kx_remote_is_cut(a->c->pid, a->tid, &a->now, &cut)) {
+		kx_remote_transfers_finish(&cut, 1, kx_monotonic_seconds() + KX_TRANSFER_SECONDS);
+		/* one that makes such calls all the time is hardly ever found outside of them */
+		if (ptrace(PTRACE_GETREGS, a->tid, NULL, &a->now))
+			return -EAGAIN;
 	}
 	if (a->now.cs != USER_CS)
 		return kx_err_set(a->c->err, -EOPNOTSUPP, "process %d runs 32-bit code",
@@ -131,6 +132,7 @@ static int find_code(struct calls *c)
 
 /* The calls */
 
+/* One that is not stuck stops in the end. Left alone before, its system call would end by a stop that nobody knows of. */
 static int wait_stop(pid_t pid, pid_t tid, double seconds)
 {
 	const double until = kx_monotonic_seconds() + seconds;
@@ -139,8 +141,11 @@ static int wait_stop(pid_t pid, pid_t tid, double seconds)
 	if (kx_remote_is_stuck(pid, tid))
 		return -EAGAIN;
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-	while (!(got = kx_remote_has_stopped(tid)) && (kx_monotonic_seconds() < until || !kx_remote_is_stuck(pid, tid)))
+	for (unsigned looks = 0; !(got = kx_remote_has_stopped(tid)) && looks < KX_STUCK_LOOKS;) {
+		if (kx_monotonic_seconds() >= until)
+			looks = kx_remote_is_stuck(pid, tid) ? looks + 1 : 0;
 		kx_remote_pause_for(tid, POLL_US);
+	}
 	return got == 1 ? 0 : -EAGAIN;
 }
 

@@ -2,6 +2,7 @@
 #include "tracer/remote_threads.h"
 
 #include <errno.h>
+#include <math.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,11 +174,89 @@ static pid_t in_transfer(const struct kx_remote_stop *s, size_t first)
 	return 0;
 }
 
-/* They go on meanwhile: nothing is stopped before. What begins after the last look may be cut, so nothing is done between that and the stop. */
-static int wait_for_transfers(struct kx_remote_stop *s, size_t first, double until)
+static void let_go(struct kx_remote_stop *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->threads[i].state == THREAD_STOPPED) {
+			ptrace(PTRACE_DETACH, s->threads[i].tid, NULL, 0L);
+			s->threads[i].state = THREAD_GONE;
+		}
+}
+
+/* Takes the threads out of the stopped ones that the stop has cut a transfer of; returns how many. */
+static size_t take_cut(struct kx_remote_stop *s, struct kx_cut_transfer *cut)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct thread *t = &s->threads[i];
+
+		if (t->state != THREAD_STOPPED || !kx_remote_is_cut(s->pid, t->tid, &t->regs, &cut[n]))
+			continue;
+		n++;
+		t->state = THREAD_GONE;
+	}
+	return n;
+}
+
+/* Whether threads that were asked to stop have not; *@stuck: all of them are stuck now. */
+static bool is_awaited(const struct kx_remote_stop *s, bool *stuck)
+{
+	bool awaited = false;
+
+	*stuck = true;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->threads[i].state == THREAD_SEIZED && s->threads[i].asked) {
+			awaited = true;
+			*stuck &= kx_remote_is_stuck(s->pid, s->threads[i].tid);
+		}
+	return awaited;
+}
+
+/* All that has stopped, or will since it was asked to, goes on; last, threads in a transfer, for which others may have to run. */
+static void release(struct kx_remote_stop *s)
+{
+	struct kx_cut_transfer *cut = calloc(s->n + 1, sizeof(*cut));
+	size_t n = 0;
+	pid_t missing;
+	bool stuck;
+
+	for (unsigned looks = 0; looks < KX_STUCK_LOOKS; looks = stuck ? looks + 1 : 0) {
+		if (cut)
+			n += take_cut(s, cut + n);
+		let_go(s);
+		if (!is_awaited(s, &stuck))
+			break;
+		kx_remote_pause(POLL_US);
+		poll_threads(s, 0, true, &missing);
+	}
+	kx_remote_transfers_finish(cut, n, kx_monotonic_seconds() + KX_TRANSFER_SECONDS);
+	for (size_t i = 0; i < n; i++)
+		ptrace(PTRACE_DETACH, cut[i].tid, NULL, 0L);
+	free(cut);
+}
+
+/* Those that have stopped go on and count as new; only those that are traced and run are known afterwards. */
+static void forget_stopped(struct kx_remote_stop *s)
+{
+	size_t n = 0;
+
+	release(s);
+	for (size_t i = 0; i < s->n; i++)
+		if (s->threads[i].state == THREAD_SEIZED)
+			s->threads[n++] = s->threads[i];
+	s->n = n;
+	s->since = 0;
+}
+
+/*
+ * They go on meanwhile, as do all others: *@first becomes 0 if some were stopped. What begins after the last look may be cut, so nothing is
+ * done between that and the stop.
+ */
+static int wait_for_transfers(struct kx_remote_stop *s, size_t *first, double until)
 {
 	for (unsigned looks = 0;; kx_remote_pause(KX_TRANSFER_LOOK_US)) {
-		const pid_t tid = in_transfer(s, first);
+		const pid_t tid = in_transfer(s, *first);
 
 		looks = tid ? 0 : looks + 1;
 		if (looks == KX_TRANSFER_LOOKS)
@@ -187,6 +266,10 @@ static int wait_for_transfers(struct kx_remote_stop *s, size_t first, double unt
 					  "thread %d of process %d cannot be stopped: it is in the middle of a write, send or receive, "
 					  "which would be cut short",
 					  (int)tid, (int)s->pid);
+		if (tid && *first) {
+			forget_stopped(s);
+			*first = 0;
+		}
 	}
 }
 
@@ -203,7 +286,7 @@ static int say_missing(struct kx_remote_stop *s, pid_t tid)
 static int stop_new(struct kx_remote_stop *s, size_t first, double until)
 {
 	pid_t missing;
-	int code = wait_for_transfers(s, first, until);
+	int code = wait_for_transfers(s, &first, until);
 
 	if (code)
 		return code;
@@ -240,61 +323,36 @@ static int stop_once(struct kx_remote_stop *s, double until)
 	return code;
 }
 
-static void let_go(struct kx_remote_stop *s)
+/*
+ * All but the threads in @cut go on, then these do the rest. They stay stopped at its end, and all others count as new: one that makes such calls
+ * all the time would be cut again.
+ */
+static void finish_transfers(struct kx_remote_stop *s, struct kx_cut_transfer *cut, size_t n, double until)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (s->threads[i].state == THREAD_STOPPED) {
-			ptrace(PTRACE_DETACH, s->threads[i].tid, NULL, 0L);
-			s->threads[i].state = THREAD_GONE;
-		}
-}
-
-static bool is_awaited(const struct kx_remote_stop *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (s->threads[i].state == THREAD_SEIZED && s->threads[i].asked && !kx_remote_is_stuck(s->pid, s->threads[i].tid))
-			return true;
-	return false;
-}
-
-/* Nothing is to be stopped any more. */
-static void give_up(struct kx_remote_stop *s)
-{
-	pid_t missing;
-
 	let_go(s);
-	while (is_awaited(s)) {
-		kx_remote_pause(POLL_US);
-		poll_threads(s, 0, true, &missing);
-		let_go(s);
+	kx_remote_transfers_finish(cut, n, fmax(until, kx_monotonic_seconds() + KX_TRANSFER_SECONDS));
+	s->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct thread *t = &s->threads[s->n];
+
+		*t = (struct thread){ .tid = cut[i].tid };
+		if (!take_registers(s, t) && t->state == THREAD_STOPPED)
+			s->n++;
 	}
+	s->since = kx_monotonic_seconds();
 }
 
-/* Whether a transfer has been cut: all but those threads go on, then these when they have done the rest. -ENOMEM. */
+/* Whether a transfer has been cut, and is finished. -ENOMEM. */
 static int mend_transfers(struct kx_remote_stop *s, double until)
 {
 	struct kx_cut_transfer *cut = calloc(s->n + 1, sizeof(*cut));
-	size_t n = 0;
+	size_t n;
 
 	if (!cut)
 		return kx_err_set(&s->err, -ENOMEM, "out of memory");
-
-	for (size_t i = 0; i < s->n; i++) {
-		struct thread *t = &s->threads[i];
-
-		if (t->state != THREAD_STOPPED || !kx_remote_is_cut(s->pid, t->tid, &t->regs))
-			continue;
-		cut[n++] = (struct kx_cut_transfer){ .tid = t->tid, .regs = t->regs };
-		t->state = THREAD_GONE;
-	}
-	if (n) {
-		let_go(s);
-		kx_remote_transfers_finish(cut, n, until);
-		for (size_t i = 0; i < n; i++)
-			ptrace(PTRACE_DETACH, cut[i].tid, NULL, 0L);
-		s->n = 0;
-		s->since = 0;
-	}
+	n = take_cut(s, cut);
+	if (n)
+		finish_transfers(s, cut, n, until);
 	free(cut);
 	return n > 0;
 }
@@ -336,7 +394,7 @@ static int run_tracer(void *arg)
 
 	s->result = stop_all(s);
 	if (s->result)
-		give_up(s);
+		release(s);
 	sem_post(&s->stopped);
 	if (!s->result)
 		wait_for(&s->go_on);

@@ -72,12 +72,17 @@ uint64_t kx_transfer_size(pid_t tid, const struct user_regs_struct *regs)
 	struct list list;
 
 	switch ((long)regs->orig_rax) {
+	case SYS_read:
 	case SYS_write:
 	case SYS_sendto:
 	case SYS_recvfrom:
 		return regs->rdx;
 	case SYS_sendfile:
 		return regs->r10;
+	case SYS_copy_file_range:
+		return regs->r8;
+	case SYS_getrandom:
+		return regs->rsi;
 	}
 	if (find_list(tid, regs, &list))
 		find_buffer(tid, &list, UINT64_MAX, &buffer, &size);
@@ -98,11 +103,11 @@ static void set_buffer(struct user_regs_struct *r, const struct iovec *buffer)
 	r->rdx = buffer->iov_len;
 }
 
-bool kx_transfer_rest(pid_t tid, const struct user_regs_struct *regs, uint64_t moved, struct user_regs_struct *rest)
+bool kx_transfer_rest(pid_t tid, const struct user_regs_struct *regs, uint64_t moved, uint64_t size, struct user_regs_struct *rest)
 {
 	struct iovec buffer;
 	struct list list;
-	uint64_t size;
+	uint64_t end;
 
 	*rest = *regs;
 	switch ((long)regs->orig_rax) {
@@ -111,17 +116,25 @@ bool kx_transfer_rest(pid_t tid, const struct user_regs_struct *regs, uint64_t m
 		rest->rdx -= moved;
 		rest->r10 += moved * sizeof(struct io_event);
 		return moved < regs->rsi;
+	case SYS_read:
 	case SYS_write:
 	case SYS_sendto:
 	case SYS_recvfrom:
 		rest->rsi += moved;
-		rest->rdx -= moved;
-		return moved < regs->rdx;
+		rest->rdx = size - moved;
+		return moved < size;
 	case SYS_sendfile: /* the kernel has moved the offset */
 		rest->r10 -= moved;
-		return moved < regs->r10;
+		return moved < size;
+	case SYS_copy_file_range: /* both offsets */
+		rest->r8 -= moved;
+		return moved < size;
+	case SYS_getrandom:
+		rest->rdi += moved;
+		rest->rsi -= moved;
+		return moved < size;
 	}
-	if (!find_list(tid, regs, &list) || !find_buffer(tid, &list, moved, &buffer, &size))
+	if (!find_list(tid, regs, &list) || !find_buffer(tid, &list, moved, &buffer, &end))
 		return false;
 	set_buffer(rest, &buffer);
 	return true;

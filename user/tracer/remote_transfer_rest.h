@@ -16,8 +16,9 @@ uint64_t kx_transfer_size(pid_t tid, const struct user_regs_struct *regs);
 
 /*
  * Sets @rest to @regs with number (orig_rax) and arguments of a call for what follows the first @moved bytes: the same one, or that of one buffer in place of
- * several, which moves bytes up to that buffer's end. io_getevents: events in place of bytes. False: nothing is left, or see above.
+ * several, which moves bytes up to that buffer's end. @size: where one buffer is to end (kx_transfer_awaited). io_getevents: events in place of bytes.
+ * False: nothing is left, or see above.
  */
-bool kx_transfer_rest(pid_t tid, const struct user_regs_struct *regs, uint64_t moved, struct user_regs_struct *rest);
+bool kx_transfer_rest(pid_t tid, const struct user_regs_struct *regs, uint64_t moved, uint64_t size, struct user_regs_struct *rest);
 
 #endif

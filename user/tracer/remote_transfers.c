@@ -2,36 +2,22 @@
 #include "tracer/remote_transfers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/monotonic.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_transfer_rest.h"
+#include "tracer/remote_transfer_waits.h"
 #include "tracer/remote_waits.h"
 
 #define POLL_US	     50
 #define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
-
-static bool is_socket(pid_t pid, int fd)
-{
-	char path[48], name[16];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	n = readlink(path, name, sizeof(name));
-	return n >= 7 && !memcmp(name, "socket:", 7);
-}
 
 bool kx_remote_is_in_transfer(pid_t pid, pid_t tid)
 {
@@ -41,7 +27,7 @@ bool kx_remote_is_in_transfer(pid_t pid, pid_t tid)
 		return false;
 	switch (s.number) {
 	case SYS_write:
-		return s.args[2] > PIPE_BUF || (s.args[2] > 1 && is_socket(pid, (int)s.args[0]));
+		return s.args[2] > PIPE_BUF || (s.args[2] > 1 && kx_transfer_is_socket(pid, (int)s.args[0]));
 	case SYS_sendto:
 		return s.args[2] > 1;
 	case SYS_writev:
@@ -67,70 +53,29 @@ bool kx_remote_is_in_transfer(pid_t pid, pid_t tid)
 	}
 }
 
-/* Whether calls wait for all bytes there: a stream, and not one that is polled. */
-static bool is_waiting_stream(pid_t pid, int number)
-{
-	const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	const int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-	socklen_t size = sizeof(int);
-	bool is_stream = false;
-	struct stat st;
-	int type;
-
-	if (fd >= 0 && !fstat(fd, &st) && !(fcntl(fd, F_GETFL) & O_NONBLOCK))
-		is_stream = S_ISFIFO(st.st_mode) || (S_ISSOCK(st.st_mode) && !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) &&
-						     type == SOCK_STREAM);
-	if (fd >= 0)
-		close(fd);
-	if (pidfd >= 0)
-		close(pidfd);
-	return is_stream;
-}
-
-#define NO_STREAM (MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC | MSG_OOB | MSG_ERRQUEUE | MSG_ZEROCOPY)
-
-/* Of a call that moves bytes of a stream and waits for all. */
-static bool has_stream_flags(const struct user_regs_struct *regs)
-{
-	switch ((long)regs->orig_rax) {
-	case SYS_sendto:
-		return !(regs->r10 & NO_STREAM);
-	case SYS_recvfrom:
-		return !(regs->r10 & NO_STREAM) && regs->r10 & MSG_WAITALL;
-	case SYS_sendmsg:
-		return !(regs->rdx & NO_STREAM);
-	case SYS_recvmsg:
-		return !(regs->rdx & NO_STREAM) && regs->rdx & MSG_WAITALL;
-	default:
-		return true;
-	}
-}
-
-/* Into a pipe sendfile moves what there is room for, and no more. */
-static bool waits_for_all(pid_t pid, const struct user_regs_struct *regs)
-{
-	const int fd = (int)regs->rdi;
-
-	return has_stream_flags(regs) && is_waiting_stream(pid, fd) && (regs->orig_rax != SYS_sendfile || is_socket(pid, fd));
-}
-
-bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs)
+bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs, struct kx_cut_transfer *cut)
 {
 	const long done = (long)regs->rax;
+	uint64_t size;
 
+	*cut = (struct kx_cut_transfer){ .tid = tid, .regs = *regs };
 	if (done <= 0)
 		return false;
 	/* one with a time limit may have ended by that */
 	if (regs->orig_rax == SYS_io_getevents)
 		return done < (long)regs->rsi && !regs->r8 && kx_remote_is_behind_syscall(tid, regs->rip);
-	return (uint64_t)done < kx_transfer_size(tid, regs) && kx_remote_is_behind_syscall(tid, regs->rip) && waits_for_all(pid, regs);
+	size = kx_transfer_size(tid, regs);
+	if ((uint64_t)done >= size || !kx_remote_is_behind_syscall(tid, regs->rip))
+		return false;
+	cut->size = kx_transfer_awaited(pid, regs, size);
+	return (uint64_t)done < cut->size;
 }
 
 /* Whether the thread is at the system call that does the rest, and not at one of a signal's handler. */
 static bool is_at_it(const struct kx_cut_transfer *c, const struct user_regs_struct *now)
 {
-	return now->rip == c->rest.rip && now->rsp == c->rest.rsp && now->orig_rax == c->rest.orig_rax && now->rsi == c->rest.rsi &&
-	       now->r10 == c->rest.r10;
+	return now->rip == c->rest.rip && now->rsp == c->rest.rsp && now->orig_rax == c->rest.orig_rax && now->rdi == c->rest.rdi &&
+	       now->rsi == c->rest.rsi && now->r10 == c->rest.r10;
 }
 
 /* The thread, which is stopped, makes the call of c->rest next. Returns whether it can. */
@@ -164,7 +109,7 @@ static void look(struct kx_cut_transfer *c)
 		return;
 	if ((long)now.rax > 0)
 		c->moved += now.rax;
-	if (!(now.rax == c->rest.rdx && kx_transfer_rest(c->tid, &c->regs, c->moved, &c->rest) && set_rest(c)))
+	if (!(now.rax == c->rest.rdx && kx_transfer_rest(c->tid, &c->regs, c->moved, c->size, &c->rest) && set_rest(c)))
 		c->done = set_result(c);
 }
 
@@ -204,7 +149,7 @@ static bool go_on(struct kx_cut_transfer *c, bool interrupted)
 static void begin(struct kx_cut_transfer *c)
 {
 	c->moved = c->regs.rax;
-	c->done = !kx_transfer_rest(c->tid, &c->regs, c->moved, &c->rest) || !set_rest(c) || ptrace(PTRACE_SYSCALL, c->tid, NULL, 0L);
+	c->done = !kx_transfer_rest(c->tid, &c->regs, c->moved, c->size, &c->rest) || !set_rest(c) || ptrace(PTRACE_SYSCALL, c->tid, NULL, 0L);
 }
 
 #define CUT_SECONDS 0.1 /* for the end of a call that is cut again */

@@ -22,20 +22,26 @@ bool kx_remote_is_in_transfer(pid_t pid, pid_t tid);
 #define KX_TRANSFER_LOOKS   10
 #define KX_TRANSFER_LOOK_US 150
 
-/*
- * Whether a thread that has just been stopped, with @regs, was in a transfer that the stop has cut short: it has a part of its bytes as the result. Only
- * of pipes and stream sockets, which wait (write, writev, sendto, sendmsg, sendfile, recvfrom, recvmsg), and of io_getevents without a time limit.
- */
-bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs);
-
 struct kx_cut_transfer {
 	pid_t tid;
 	struct user_regs_struct regs; /* as it was stopped */
+	uint64_t size;		      /* bytes that it waits for */
 	bool done;
 	/* set by kx_remote_transfers_finish */
 	uint64_t moved;		      /* bytes, or events, until now */
 	struct user_regs_struct rest; /* of the call that is made now */
 };
+
+/*
+ * Whether a thread that has just been stopped, with @regs, was in a transfer that the stop has cut short: it has a part of its bytes as the result. Only
+ * of pipes, terminals and stream sockets, which wait (write, writev, sendto, sendmsg, sendfile, and as far as they wait for all or a given number of
+ * bytes, read, recvfrom, recvmsg), of copies into files (sendfile, copy_file_range), of random and zero bytes (getrandom, read), and of io_getevents without
+ * a time limit. *@cut is then ready for kx_remote_transfers_finish.
+ */
+bool kx_remote_is_cut(pid_t pid, pid_t tid, const struct user_regs_struct *regs, struct kx_cut_transfer *cut);
+
+/* For the rest of a transfer at least, in which the program goes on: on a busy machine the other end is slow. */
+#define KX_TRANSFER_SECONDS 10.0
 
 /*
  * Lets these threads transfer the rest and gives them the sum as the result; the caller traces them with PTRACE_O_TRACESYSGOOD, has them stopped, and

@@ -180,12 +180,17 @@ static int plan(struct kx_in_process *p, struct kx_err *err)
 	return code ? code : check_any(p, err);
 }
 
-/* The process's first writes to the rings need no page faults then. Older kernels than 5.14 cannot do it: no error. */
-static void populate(const struct kx_in_process *p)
+/*
+ * The process's first writes to the rings need no page faults then (older kernels than 5.14 cannot do it: no error), and its core dump is as large as
+ * without them.
+ */
+static void advise(const struct kx_in_process *p)
 {
-	struct kx_remote_call call = { .number = SYS_madvise, .args = { (long)p->rings_at, (long)p->rings_size, MADV_POPULATE_WRITE } };
+	const long at = (long)p->rings_at, size = (long)p->rings_size;
+	struct kx_remote_call calls[] = { { .number = SYS_madvise, .args = { at, size, MADV_DONTDUMP } },
+					  { .number = SYS_madvise, .args = { at, size, MADV_POPULATE_WRITE } } };
 
-	kx_remote_calls(p->o.pid, &call, 1, CALLS_WAIT_MS, NULL);
+	kx_remote_calls(p->o.pid, calls, 2, CALLS_WAIT_MS, NULL);
 }
 
 static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err *err)
@@ -222,7 +227,7 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 		memset(p->memory->losses, 0, p->rings_size - offsetof(struct kx_target_rings, losses));
 		p->memory->heartbeat = kx_rdtscp();
 		code = kx_target_rings_open(p->memory, nslots, cpus.n, &p->rings, err);
-		populate(p);
+		advise(p);
 	}
 	kx_cpus_free(&cpus);
 	return code;

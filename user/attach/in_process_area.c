@@ -86,13 +86,14 @@ struct room {
 
 /*
  * For code, of which only touched pages are ever given: where all that is mapped is locked (mlockall(2), MCL_FUTURE), the kernel would give
- * all of it at once, but not what nobody may read, as it is mapped at first.
+ * all of it at once, but not what nobody may read, as it is mapped at first. A core dump would hold all of it, too.
  */
 static size_t open_calls(uint64_t at, size_t size, struct kx_remote_call *out)
 {
 	out[0] = (struct kx_remote_call){ .number = SYS_munlock, .args = { (long)at, (long)size } };
 	out[1] = (struct kx_remote_call){ .number = SYS_mprotect, .args = { (long)at, (long)size, PROT_READ | PROT_EXEC } };
-	return 2;
+	out[2] = (struct kx_remote_call){ .number = SYS_madvise, .args = { (long)at, (long)size, MADV_DONTDUMP } };
+	return 3;
 }
 
 /*
@@ -180,7 +181,7 @@ static void unmap(const struct kx_in_process *p, const struct kx_remote_call *ca
  */
 static int open_room(const struct kx_in_process *p, const struct kx_patched_module *m, const struct room *r, struct kx_err *err)
 {
-	struct kx_remote_call calls[5];
+	struct kx_remote_call calls[KX_MAX_REMOTE_CALLS];
 	size_t n = 0;
 	int code;
 

@@ -39,7 +39,7 @@ KX_PID=$!
 _pids+=("$KX_PID")
 wait_for _records
 assert_eq "none of the areas is in a core dump" "$(awk '/^[0-9a-f]+-/ { area = /dev\/zero/; areas += area } /^VmFlags:/ && area && !/ dd( |$)/ { dumped++ }
-	END { print areas > 2, dumped + 0 }' "/proc/$PID/smaps")" "1 0"
+	END { print (areas > 2), dumped + 0 }' "/proc/$PID/smaps")" "1 0"
 go_target
 end_target "$PID"
 end_kxray

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "attach/probes_internal.h"
 #include "base/array.h"
@@ -37,15 +36,7 @@ static void free_switch(struct kx_switch *s)
 
 int kx_switches_make_room(struct kx_probes *p, size_t room)
 {
-	uint32_t *grown;
-
-	grown = realloc(p->switch_of, room * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	memset(grown + p->switch_of_room, 0, (room - p->switch_of_room) * sizeof(*grown));
-	p->switch_of = grown;
-	p->switch_of_room = room;
-	return 0;
+	return KX_ARRAY_EXTEND(p->switch_of, p->switch_of_room, room);
 }
 
 /* A switch for the probes in @b of functions from @first to @last. Errors: -ENOMEM. */

@@ -2,10 +2,9 @@
 #include "attach/probes_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/array.h"
 #include "bpf/wire.h"
 #include "tracer/uprobe_try.h"
 
@@ -61,19 +60,12 @@ static int attach_module(struct kx_probes *p, uint32_t module, struct kx_err *er
 static int make_room(struct kx_probes *p)
 {
 	size_t need = p->sel->nfunctions + 1, room = need > p->has_room * 2 ? need : p->has_room * 2;
-	bool *has;
 
 	if (need <= p->has_room)
 		return 0;
-	has = realloc(p->has, room * sizeof(*has));
-	if (!has)
-		return -ENOMEM;
-	memset(has + p->has_room, 0, (room - p->has_room) * sizeof(*has));
-	p->has = has;
 	if (kx_switches_make_room(p, room))
 		return -ENOMEM;
-	p->has_room = room;
-	return 0;
+	return KX_ARRAY_EXTEND(p->has, p->has_room, room);
 }
 
 /* Attaches all probes of a module, or none. */

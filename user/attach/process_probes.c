@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "attach/probe_switches.h"
 #include "attach/process_probes_internal.h"
@@ -171,17 +170,8 @@ bool kx_process_probes_wants(const struct kx_process_probes *pp, uint32_t module
 
 int kx_process_probes_leave_out(struct kx_process_probes *pp, uint32_t id)
 {
-	size_t room = pp->p->sel->nfunctions;
-	bool *grown;
-
-	if (id > pp->without_room) {
-		grown = realloc(pp->without, room * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + pp->without_room, 0, (room - pp->without_room) * sizeof(*grown));
-		pp->without = grown;
-		pp->without_room = room;
-	}
+	if (id > pp->without_room && KX_ARRAY_EXTEND(pp->without, pp->without_room, pp->p->sel->nfunctions))
+		return -ENOMEM;
 	pp->without[id - 1] = true;
 	return 0;
 }

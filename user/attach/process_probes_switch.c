@@ -1,27 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Links of one switch (probe_switches.h) of a private module, for each process. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attach/process_probes_internal.h"
-
-/* For each switch that there is. */
-static int make_room(struct kx_process_probes *pp)
-{
-	size_t room = pp->p->nswitches;
-	struct kx_held_links *grown;
-
-	if (pp->links_room >= room)
-		return 0;
-	grown = realloc(pp->links, room * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	memset(grown + pp->links_room, 0, (room - pp->links_room) * sizeof(*grown));
-	pp->links = grown;
-	pp->links_room = room;
-	return 0;
-}
+#include "base/array.h"
 
 int kx_process_probes_hold_switch(struct kx_process_probes *pp, struct kx_switch *s, struct kx_err *err)
 {
@@ -30,7 +12,7 @@ int kx_process_probes_hold_switch(struct kx_process_probes *pp, struct kx_switch
 	struct kx_held_links *l;
 	int code;
 
-	if (make_room(pp))
+	if (KX_ARRAY_EXTEND(pp->links, pp->links_room, pp->p->nswitches))
 		return kx_err_set(err, -ENOMEM, "no memory for the probes of process %d", (int)pp->pid);
 	l = &pp->links[s->index];
 	kx_process_probes_reserve_files(pp->p);

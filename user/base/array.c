@@ -2,6 +2,7 @@
 #include "base/array.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FIRST_ROOM 16 /* items */
 
@@ -15,5 +16,16 @@ void *kx_array_grow(void *items, size_t *room, size_t used, size_t item)
 	grown = reallocarray(items, wanted, item);
 	if (grown)
 		*room = wanted;
+	return grown;
+}
+
+void *kx_array_extend(void *items, size_t *room, size_t need, size_t item)
+{
+	char *grown = reallocarray(items, need, item);
+
+	if (!grown)
+		return NULL;
+	memset(grown + *room * item, 0, (need - *room) * item);
+	*room = need;
 	return grown;
 }

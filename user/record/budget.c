@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "bpf/wire.h"
 
 #define CREDIT_SECONDS 0.25  /* of CPU time, whose budget can be saved up */
@@ -56,20 +57,14 @@ void kx_budget_free(struct kx_budget *b)
 
 int kx_budget_grow(struct kx_budget *b, size_t n)
 {
-	struct kx_budget_function *grown;
+	size_t i = b->n;
 
-	if (n <= b->n)
-		return 0;
-	grown = reallocarray(b->functions, n, sizeof(*grown));
-	if (!grown)
+	if (KX_ARRAY_EXTEND(b->functions, b->n, n))
 		return -ENOMEM;
-	memset(grown + b->n, 0, (n - b->n) * sizeof(*grown));
-	for (size_t i = b->n; i < n; i++) {
-		grown[i].since = b->then;
-		grown[i].backoff = FIRST_BACKOFF;
+	for (; i < b->n; i++) {
+		b->functions[i].since = b->then;
+		b->functions[i].backoff = FIRST_BACKOFF;
 	}
-	b->functions = grown;
-	b->n = n;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/output.h"
 #include "base/proc_stat.h"
 #include "base/stop_request.h"
@@ -132,16 +133,8 @@ static void *get_memory(size_t size)
 
 static struct link *link_of(struct keeper *k, int fd)
 {
-	if ((size_t)fd >= k->room) {
-		size_t room = (size_t)fd * 2 + 64;
-		struct link *grown = reallocarray(k->links, room, sizeof(*grown));
-
-		if (!grown)
-			_exit(1);
-		memset(grown + k->room, 0, (room - k->room) * sizeof(*grown));
-		k->links = grown;
-		k->room = room;
-	}
+	if ((size_t)fd >= k->room && KX_ARRAY_EXTEND(k->links, k->room, (size_t)fd * 2 + 64))
+		_exit(1);
 	return &k->links[fd];
 }
 

@@ -27,6 +27,13 @@ static void join_links(struct kx_probe_links *from, struct kx_links *to)
 	kx_links_join(to, &from->leaf_returns);
 }
 
+/* All that the switch has. */
+static void take_links(struct kx_probes *p, struct kx_switch *s, struct kx_links *to)
+{
+	join_links(&s->links, to);
+	kx_process_probes_unlink_switch(p, s, to);
+}
+
 static void free_switch(struct kx_switch *s)
 {
 	for (int i = 0; i < NBATCHES; i++)
@@ -100,7 +107,8 @@ int kx_switches_attach(struct kx_probes *p, uint32_t module, const struct kx_mod
 	uint32_t first = 0;
 	int code = 0;
 
-	kx_fd_limit_raise(4 * KX_MAX_SWITCHES);
+	if (!p->modules[module].is_private) /* each process makes room for its own */
+		kx_fd_limit_raise(4 * KX_MAX_SWITCHES);
 	for (size_t i = 0; i <= p->sel->nfunctions && !code; i++) {
 		struct kx_switch *s;
 
@@ -131,8 +139,7 @@ void kx_switches_truncate(struct kx_probes *p, size_t count)
 	while (p->nswitches > count) {
 		struct kx_switch *s = p->switches[--p->nswitches];
 
-		join_links(&s->links, &closing);
-		kx_process_probes_unlink_switch(p, s, &closing);
+		take_links(p, s, &closing);
 		free_switch(s);
 	}
 	for (size_t i = 0; i < p->switch_of_room; i++)
@@ -197,17 +204,11 @@ bool kx_probes_can_take_out(const struct kx_probes *p, uint32_t id)
 	return p->options.apart && s && (!p->returns_dropped || p->modules[s->module].is_private);
 }
 
-static int attach_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err *err)
+static int attach_shared(struct kx_probes *p, struct kx_switch *s, struct kx_err *err)
 {
-	size_t nprobes = p->nprobes, returns = s->batches.returns.count, leaves = s->batches.leaves.count;
+	size_t returns = s->batches.returns.count, leaves = s->batches.leaves.count;
 	int code;
 
-	if (p->modules[s->module].is_private) {
-		code = kx_process_probes_link_switch(p, s, err);
-		p->nprobes = nprobes;
-		s->out = code != 0;
-		return code;
-	}
 	if (p->returns_closed)
 		s->batches.returns.count = 0;
 	if (p->leaf_returns_closed)
@@ -217,6 +218,14 @@ static int attach_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err
 		s->batches.returns.count = returns;
 	if (p->leaf_returns_closed)
 		s->batches.leaves.count = leaves;
+	return code;
+}
+
+static int attach_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err *err)
+{
+	size_t nprobes = p->nprobes;
+	int code = p->modules[s->module].is_private ? kx_process_probes_link_switch(p, s, err) : attach_shared(p, s, err);
+
 	p->nprobes = nprobes; /* they have been counted before */
 	s->out = code != 0;
 	return code;
@@ -293,8 +302,7 @@ int kx_probes_take_out(struct kx_probes *p, const uint32_t *ids, size_t n, struc
 		if (!s)
 			continue;
 		if (!s->out && !s->closing) {
-			join_links(&s->links, &closing);
-			kx_process_probes_unlink_switch(p, s, &closing);
+			take_links(p, s, &closing);
 			s->closing = NEWEST;
 		}
 		s->out = true;

@@ -18,10 +18,9 @@ struct kx_module_batches {
 	struct kx_batch returns; /* KX_PROG_RETURN, of the others */
 	struct kx_batch entries; /* KX_PROG_ENTRY: those that no session has */
 	/*
-	 * In place of the return probes: instruction exits of the functions above, and their entries
+	 * Of a private module's switch, in place of the return probes: instruction exits of the functions above, and their entries
 	 * if a session has these. On standby until the module's group is replaced.
 	 */
-	bool has_standby;
 	struct kx_batch standby_exits, standby_entries;
 	/* Instruction exits of the functions in returns and in leaves, for processes where these are not
 	 * hijacked. */
@@ -51,6 +50,7 @@ struct kx_probed_module {
 	bool attached;
 	/* Each process has links of its own, since others that nobody asked for map the module. */
 	bool is_private;
+	bool has_standby; /* its switches have */
 	bool replaced;	/* kx_tracer_replace_session */
 	size_t holders; /* private: processes that have links */
 	struct kx_module_batches *batches; /* kept where processes may get links later */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What takes the place of a private module's return probes: see process_probes.h on sessions. */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "attach/process_probes_internal.h"
 #include "bpf/wire.h"
 
@@ -38,33 +41,36 @@ static void add_standby(struct kx_probes *p, struct kx_batch *to, const struct k
 	}
 }
 
-/* The module's, given to its switches. */
-static void share_out(struct kx_probes *p, const struct kx_module_batches *b)
+/* Instruction exits are planned for the whole module, and given to the functions' switches. */
+static void add_exits(struct kx_probes *p, uint32_t module, uint64_t flag)
 {
-	for (size_t i = 0; i < b->standby_exits.count; i++)
-		kx_probes_add(p, &kx_switch_of(p, b->standby_exits.items[i].index)->batches.standby_exits, b->standby_exits.items[i]);
-	for (size_t i = 0; i < b->standby_entries.count; i++)
-		kx_probes_add(p, &kx_switch_of(p, b->standby_entries.items[i].index)->batches.standby_entries,
-			      b->standby_entries.items[i]);
+	struct kx_batch exits = { 0 };
+
+	kx_process_probes_plan_exits(p, module, KX_DROP_ALL, &exits, flag);
+	for (size_t i = 0; i < exits.count && !p->oom; i++)
+		kx_probes_add(p, &kx_switch_of(p, exits.items[i].index)->batches.standby_exits, exits.items[i]);
+	free(exits.items);
 }
 
 static int make_standby(struct kx_probes *p, uint32_t module)
 {
-	struct kx_module_batches *b = p->modules[module].batches;
-	/* groups of their own are needed to wait for their module only: see replace */
+	struct kx_probed_module *m = &p->modules[module];
+	bool session = kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
+	/* groups of their own are needed to wait for their module only: see kx_process_probes_give_up_sessions */
 	bool waits = module < KX_MAX_GROUPS;
 
-	if (b->has_standby)
+	if (m->has_standby)
 		return 0;
-	b->has_standby = true;
-	kx_process_probes_plan_exits(p, module, KX_DROP_ALL, &b->standby_exits, waits ? KX_COOKIE_STANDBY_EXIT : 0);
-	if (kx_tracer_prog_mechanism(p->tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION) {
+	m->has_standby = true;
+	add_exits(p, module, waits ? KX_COOKIE_STANDBY_EXIT : 0);
+	for (size_t i = 0; i < p->nswitches && session; i++) {
+		struct kx_module_batches *b = &p->switches[i]->batches;
+
+		if (p->switches[i]->module != module)
+			continue;
 		add_standby(p, &b->standby_entries, &b->leaves, waits ? KX_COOKIE_STANDBY_ENTRY : 0);
-		add_standby(p, &b->standby_entries, &b->returns,
-			    waits ? KX_COOKIE_STANDBY_ENTRY : 0);
+		add_standby(p, &b->standby_entries, &b->returns, waits ? KX_COOKIE_STANDBY_ENTRY : 0);
 	}
-	if (!p->oom)
-		share_out(p, b);
 	return p->oom;
 }
 

@@ -11,10 +11,10 @@
 #include "report/report.h"
 #include "trace/probe_cost.h"
 #include "fdr_bytes.h"
+#include "folder.h"
 
 #define HZ 1000000000 /* so that ticks are nanoseconds */
 
-static char folder[] = "/tmp/kx_cost_XXXXXX";
 static char path[64], map_path[80];
 
 /* Functions 1 and 2 take more after pauses of more than 100. */
@@ -157,20 +157,10 @@ static inline void check_report(uint32_t func, bool raw, uint64_t total, uint64_
 
 static inline int make_paths(void **state)
 {
-	(void)state;
-	if (!mkdtemp(folder))
+	if (make_folder(state))
 		return -1;
 	snprintf(path, sizeof(path), "%s/t.xray", folder);
 	snprintf(map_path, sizeof(map_path), "%s.map", path);
-	return 0;
-}
-
-static inline int remove_paths(void **state)
-{
-	(void)state;
-	unlink(path);
-	unlink(map_path);
-	rmdir(folder);
 	return 0;
 }
 

@@ -267,5 +267,5 @@ int main(void)
 		cmocka_unit_test(test_dropped),
 	};
 
-	return cmocka_run_group_tests_name("probe_cost", tests, make_paths, remove_paths);
+	return cmocka_run_group_tests_name("probe_cost", tests, make_paths, remove_folder);
 }

@@ -85,9 +85,7 @@ static int by_clock(const void *a, const void *b)
 	return (x->clock > y->clock) - (x->clock < y->clock);
 }
 
-/* The records of function @func, in order of time, at most @max; empties the rings. */
-static size_t take_records(struct kx_rings *rings, uint32_t func, struct kx_wire_record *out,
-			   size_t max)
+size_t kx_own_calls_take(struct kx_rings *rings, unsigned i, struct kx_wire_record *out, size_t max)
 {
 	size_t n = 0;
 
@@ -99,7 +97,7 @@ static size_t take_records(struct kx_rings *rings, uint32_t func, struct kx_wire
 			continue;
 		while ((rec = kx_ring_take(rings, ring)))
 			if (KX_EVENT_IS_CALL(rec->kind) &&
-			    (rec->func & ~KX_FUNC_AT_INSTRUCTION) == func && n < max)
+			    (rec->func & ~KX_FUNC_AT_INSTRUCTION) == i + 1 && n < max)
 				out[n++] = *rec;
 		kx_ring_release(ring);
 	}
@@ -139,10 +137,10 @@ int kx_own_calls_idle(struct kx_tracer *t, unsigned i, unsigned warm, size_t n,
 
 	for (unsigned call = 0; call < warm; call++)
 		own[i].call();
-	take_records(rings, i + 1, records, 0);
+	kx_own_calls_take(rings, i, records, 0);
 	for (size_t call = 0; call <= n; call++)
 		own[i].call();
-	code = expect_records(take_records(rings, i + 1, records, 2 * (n + 1)), 2 * (n + 1), err);
+	code = expect_records(kx_own_calls_take(rings, i, records, 2 * (n + 1)), 2 * (n + 1), err);
 	for (size_t call = 0; call < n && !code; call++)
 		out[call] = (struct kx_own_taken){
 			.offset = records[2 * call + 1].clock - records[2 * call].clock,
@@ -193,7 +191,7 @@ int kx_own_calls_pause(struct kx_tracer *t, unsigned i, uint64_t length, unsigne
 	kx_pause();
 	for (unsigned s = 0; s < n; s++)
 		out[s].cost = call_and_pause(i, s == KX_OWN_BEFORE_ENTRY ? 0 : length, &inside[s]);
-	code = expect_records(take_records(kx_tracer_rings(t), i + 1, records, 2 * n), 2 * n, err);
+	code = expect_records(kx_own_calls_take(kx_tracer_rings(t), i, records, 2 * n), 2 * n, err);
 	for (unsigned s = 0; s < n && !code; s++)
 		out[s].offset = records[2 * s + 1].clock - records[2 * s].clock - inside[s];
 	return code;

@@ -42,6 +42,9 @@ int kx_own_calls_attach(struct kx_tracer *t, unsigned nargs, struct kx_links *li
 /* Calls function @i. */
 void kx_own_call(unsigned i);
 
+/* The records of function @i's calls, in order of time, at most @max; empties the rings. Returns how many. */
+size_t kx_own_calls_take(struct kx_rings *rings, unsigned i, struct kx_wire_record *out, size_t max);
+
 /* What @clock counts. */
 uint64_t kx_own_calls_now(const struct kx_clock *clock);
 

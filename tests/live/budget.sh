@@ -38,6 +38,20 @@ put_back() { [ "$("$KXRAY" dump "$TRACE" 2>/dev/null | grep -c 'kxray:budget .*o
 # until_put_back WHAT: what was taken too much is made up for by the program's own work
 until_put_back() { work_until '1000 0 only' put_back || fail "$1: put back" "$("$KXRAY" dump "$TRACE" | grep kxray:budget)"; }
 
+# take_out_and_back WHAT [PID]: too much is called, then little; the program, the other one that is recorded, and the recording end
+take_out_and_back() {
+	work_until 20 in_note 'hot is called too often for --max-overhead: its probes are taken out'
+	until_put_back "$1"
+	[ -z "${2:-}" ] || kill -KILL "$2"
+	finish
+	assert_eq "$1: status" "$STATUS" 0
+	strict "$1"
+	assert "$1: not all calls were counted" "$(of hot all_calls) of $(did hot)" [ "$(of hot all_calls)" -lt "$(did hot)" ]
+	assert_eq "$1: for how long" "$(json "$TMP/report.json" "[f['out_seconds'] > 0 for f in d['functions'] if f['name'] == 'hot']")" "[True]"
+	assert_eq "$1: summary" "$(json "$TMP/rec.json" "d['taken_out'] >= 1")" True
+	assert_contains "$1: report" "$("$KXRAY" report "$TRACE")" ", without probes for "
+}
+
 # The program's file is mapped by another process too, so that its probes are in links of their own for each process: even counting takes too
 # much, so they are out, and in again when little is called. With a second process there are no sessions, and exits are at return instructions.
 "$TARGETS/bursts" <>"$TMP/.pause" >"$TMP/bystander.out" &
@@ -59,13 +73,7 @@ for how in "session auto 1" "session auto 2" "session instruction 1" "multi inst
 		skip "$how" "$(cat "$TMP/rec.err")"
 		continue
 	fi
-	work_until 20 in_note 'hot is called too often for --max-overhead: its probes are taken out'
-	until_put_back "$how"
-	[ -z "$more" ] || kill -KILL "$more"
-	finish
-	assert_eq "$how: statuses" "$STATUS" 0
-	strict "$how"
-	assert "$how: not all calls were counted" "$(of hot all_calls) of $(did hot)" [ "$(of hot all_calls)" -lt "$(did hot)" ]
+	take_out_and_back "$how" "$more"
 	assert "$how: fewer are recorded, at least one" "$(of hot count) of $(of hot all_calls)" \
 		[ 0 -lt "$(of hot count)" -a "$(of hot count)" -le "$(of hot all_calls)" ]
 	assert_eq "$how: what is recorded is in the trace" \
@@ -73,11 +81,10 @@ for how in "session auto 1" "session auto 2" "session instruction 1" "multi inst
 		"$(json "$TMP/rec.json" "d['entries']")"
 	assert_eq "$how: each has its exit or is closed, none is lost" \
 		"$(json "$TMP/rec.json" "[d['entries'] - d['exits'] - d['repaired'], d['lost']]")" "[0, 0]"
-	assert_eq "$how: summary" "$(json "$TMP/rec.json" "d['taken_out'] >= 1")" True
 	assert_contains "$how: the step is in the trace" "$("$KXRAY" dump "$TRACE")" 'kxray:budget {\"function\":'
 	assert_eq "$how: how many of them were recorded" "$(of hot recorded_calls)" \
 		"$(json "$TMP/report.json" "sum(f['count'] for f in d['functions'] if f['name'] == 'hot')")"
-	assert_contains "$how: report" "$("$KXRAY" report "$TRACE")" \
+	assert_contains "$how: report of its calls" "$("$KXRAY" report "$TRACE")" \
 		"$(json "$TMP/report.json" "next('; recorded {recorded_calls:,} of {all_calls:,} calls'.format(**f) for f in d['functions'] if f['name'] == 'hot')")"
 	rm -f "$TRACE" "$TRACE.map"
 done
@@ -104,15 +111,7 @@ kill -KILL "${_pids[0]}"
 start_target bursts --calls=2000
 TARGET=$PID
 start_kxray "$TARGET" "${BOTH[@]}" --max-overhead 0.5
-work_until 20 in_note 'hot is called too often for --max-overhead: its probes are taken out'
-until_put_back out
-finish
-assert_eq "out: status" "$STATUS" 0
-strict "out"
-assert "out: not all calls were counted" "$(of hot all_calls) of $(did hot)" [ "$(of hot all_calls)" -lt "$(did hot)" ]
-assert_eq "out: for how long" "$(json "$TMP/report.json" "[f['out_seconds'] > 0 for f in d['functions'] if f['name'] == 'hot']")" "[True]"
-assert_eq "out: summary" "$(json "$TMP/rec.json" "d['taken_out'] >= 1")" True
-assert_contains "out: report" "$("$KXRAY" report "$TRACE")" ", without probes for "
+take_out_and_back out
 rm -f "$TRACE" "$TRACE.map"
 
 # As much as it takes.

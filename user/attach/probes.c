@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "attach/memory_room.h"
 #include "bpf/wire.h"
 #include "tracer/uprobe_try.h"
 
@@ -112,7 +113,7 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 {
 	struct kx_probes *p = calloc(1, sizeof(*p));
 	size_t wanted = 0;
-	int code;
+	int code = 0;
 
 	if (!p || !(p->modules = calloc(KX_SELECT_MAX_MODULES, sizeof(*p->modules)))) {
 		free(p);
@@ -121,7 +122,10 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 	p->tracer = tracer;
 	p->sel = sel;
 	p->options = *options;
-	code = kx_probes_attach_new(p, err);
+	for (size_t i = 0; options->procs && i < options->nprocs && options->procs[i].pid && !code; i++)
+		code = kx_memory_room_check(options->procs[i].pid, kx_changed_pages(sel), err);
+	if (!code)
+		code = kx_probes_attach_new(p, err);
 	for (size_t i = 0; i < sel->nfunctions; i++)
 		wanted += kx_select_is_probed_by(sel, &sel->functions[i], KX_PROBE_UPROBE) &&
 			  !(options->left_out && options->left_out(options->ctx, &sel->functions[i]));

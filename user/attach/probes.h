@@ -60,7 +60,7 @@ struct kx_probes_options {
 
 /*
  * Attaches the probes of all traced functions of @sel. A function that the kernel refuses is left out and
- * reported to options->refused; its number is taken from the traced ones. Errors: those of kx_uprobe_link;
+ * reported to options->refused; its number is taken from the traced ones. Errors: those of kx_uprobe_link and of kx_memory_room_check;
  * -EOPNOTSUPP if the kernel refuses all.
  */
 int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,

@@ -2,12 +2,9 @@
 #include "tracer/frozen_group.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/cgroup_mount.h"
+#include "base/cgroup_folder.h"
 #include "base/kernel_files.h"
 #include "tracer/remote_stop.h"
 
@@ -25,52 +22,22 @@ static const struct hierarchy hierarchies[] = {
 
 static bool contains(const char *folder, const char *file, const char *text)
 {
-	char path[2 * PATH_MAX + 32];
+	char path[KX_CGROUP_FOLDER_SIZE + 32];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, file);
 	return kx_file_contains(path, text);
 }
 
-/* The path of @groups' line ("ID:CONTROLLERS:PATH") for the hierarchy, in @group; false: it has none. */
-static bool find_path(const char *groups, const char *controller, char group[PATH_MAX])
-{
-	FILE *file = fopen(groups, "re");
-	bool found = false;
-	char *line = NULL;
-	size_t room = 0;
-
-	while (file && !found && getline(&line, &room, file) > 0) {
-		char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
-
-		if (!path)
-			continue;
-		*controllers++ = *path++ = 0;
-		found = controller ? !strcmp(controllers, controller) : !*controllers;
-		path[strcspn(path, "\n")] = 0;
-		if (found)
-			snprintf(group, PATH_MAX, "%s", path);
-	}
-	free(line);
-	if (file)
-		fclose(file);
-	return found;
-}
-
 /* @folder: of the process's group; becomes the one to thaw. @mount: length of the root's. */
 static bool find_frozen(const struct hierarchy *h, char *folder, size_t mount)
 {
-	char own[2 * PATH_MAX];
+	char own[KX_CGROUP_FOLDER_SIZE];
 
 	snprintf(own, sizeof(own), "%s", folder);
-	for (;;) {
-		char *end = strrchr(folder, '/');
-
+	do {
 		if (contains(folder, h->file, h->frozen))
 			return true;
-		if (!end || (size_t)(end - folder) < mount)
-			break;
-		*end = 0;
-	}
+	} while (kx_cgroup_up(folder, mount));
 	/* by one that cannot be seen from here, as in a container */
 	snprintf(folder, sizeof(own), "%s", own);
 	return contains(folder, h->state, h->in_effect);
@@ -80,12 +47,10 @@ bool kx_frozen_group_by(const char *groups, const char *mountinfo, char *path, s
 {
 	for (size_t i = 0; i < sizeof(hierarchies) / sizeof(hierarchies[0]); i++) {
 		const struct hierarchy *h = &hierarchies[i];
-		char mount[PATH_MAX], group[PATH_MAX], folder[2 * PATH_MAX];
+		char folder[KX_CGROUP_FOLDER_SIZE];
+		size_t mount;
 
-		if (!find_path(groups, h->controller, group) || kx_cgroup_mount(mountinfo, h->controller, mount))
-			continue;
-		snprintf(folder, sizeof(folder), "%s%s", mount, strcmp(group, "/") ? group : "");
-		if (!find_frozen(h, folder, strlen(mount)))
+		if (!kx_cgroup_folder(groups, mountinfo, h->controller, folder, &mount) || !find_frozen(h, folder, mount))
 			continue;
 		if (path)
 			snprintf(path, size, "%s", folder);

@@ -84,9 +84,20 @@ static void test_version_1(void **state)
 	assert_int_equal(check(2 * MIB), 0);
 }
 
+/* This test's own group has room for nothing, or for something; no process counts for less than all. */
+static void test_all(void **state)
+{
+	const struct kx_select_process procs[] = { { .pid = 0 }, { .pid = getpid() }, { .pid = getpid() } };
+
+	(void)state;
+	assert_int_equal(kx_memory_room_check_all(procs, 3, 0, &err), 0);
+	assert_int_equal(kx_memory_room_check_all(procs, 1, UINT64_MAX / 8, &err), 0);
+	assert_int_equal(kx_memory_room_check_all(procs, 3, UINT64_MAX / 64, &err), kx_memory_room_check(getpid(), UINT64_MAX / 32, &err));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version_2), cmocka_unit_test(test_version_1) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version_2), cmocka_unit_test(test_version_1), cmocka_unit_test(test_all) };
 
 	return cmocka_run_group_tests(tests, target_setup, target_teardown);
 }

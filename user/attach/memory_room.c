@@ -95,7 +95,7 @@ int kx_memory_room_check_by(pid_t pid, const char *groups, const char *mountinfo
 		do {
 			if (has_limit(&hierarchies[i], folder, &limit, &room) && room < bytes + MORE(bytes))
 				return kx_err_set(err, -ENOMEM,
-						  "process %d may be killed by the kernel for want of memory: its probes take about %" PRIu64
+						  "process %d may be killed by the kernel for want of memory: the probes take about %" PRIu64
 						  " KiB, and its control group (%s) has %" PRIu64 " of %" PRIu64
 						  " KiB left; choose fewer functions (-f), or raise %s there",
 						  (int)pid, (bytes + MORE(bytes)) >> 10, folder, room >> 10, limit >> 10, hierarchies[i].limit);
@@ -112,4 +112,45 @@ int kx_memory_room_check(pid_t pid, uint64_t bytes, struct kx_err *err)
 		return 0;
 	snprintf(groups, sizeof(groups), "/proc/%d/cgroup", (int)pid);
 	return kx_memory_room_check_by(pid, groups, "/proc/self/mountinfo", bytes, err);
+}
+
+#define GROUPS_SIZE 4096
+
+static void read_groups(pid_t pid, char text[GROUPS_SIZE])
+{
+	char path[32];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	f = fopen(path, "re");
+	if (f) {
+		n = fread(text, 1, GROUPS_SIZE - 1, f);
+		fclose(f);
+	}
+	text[n] = 0;
+}
+
+static size_t count_beside(const struct kx_select_process *procs, size_t n, pid_t pid)
+{
+	char groups[GROUPS_SIZE], others[GROUPS_SIZE];
+	size_t count = 0;
+
+	read_groups(pid, groups);
+	for (size_t i = 0; i < n; i++) {
+		read_groups(procs[i].pid, others);
+		count += procs[i].pid && !strcmp(groups, others);
+	}
+	return count ? count : 1;
+}
+
+int kx_memory_room_check_all(const struct kx_select_process *procs, size_t n, uint64_t bytes, struct kx_err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < n && !code; i++)
+		/* most have room for all, whose groups need not be compared then */
+		if (procs[i].pid && kx_memory_room_check(procs[i].pid, n * bytes, NULL))
+			code = kx_memory_room_check(procs[i].pid, count_beside(procs, n, procs[i].pid) * bytes, err);
+	return code;
 }

@@ -16,6 +16,12 @@
 uint64_t kx_changed_pages(const struct kx_selection *sel);
 
 /*
+ * For each of @procs: 0, or -ENOMEM if its control group has no room for @bytes more for each of them that is in this group. Those without a process
+ * are passed over.
+ */
+int kx_memory_room_check_all(const struct kx_select_process *procs, size_t n, uint64_t bytes, struct kx_err *err);
+
+/*
  * 0, or -ENOMEM with the sentence that the control group of process @pid, or one above it, has no room for @bytes more: what it may use less what it uses
  * and the kernel cannot take back. 0 too where that cannot be read, and with swap space, in which what is used finds room.
  */

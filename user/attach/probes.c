@@ -122,8 +122,8 @@ int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
 	p->tracer = tracer;
 	p->sel = sel;
 	p->options = *options;
-	for (size_t i = 0; options->procs && i < options->nprocs && options->procs[i].pid && !code; i++)
-		code = kx_memory_room_check(options->procs[i].pid, kx_changed_pages(sel), err);
+	if (options->procs)
+		code = kx_memory_room_check_all(options->procs, options->nprocs, kx_changed_pages(sel), err);
 	if (!code)
 		code = kx_probes_attach_new(p, err);
 	for (size_t i = 0; i < sel->nfunctions; i++)

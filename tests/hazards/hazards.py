@@ -152,6 +152,16 @@ def control_group(hierarchies, controls, busy=False, thaws=False):
     return prepare
 
 
+def little_memory(run):
+    """A group with a limit that leaves room for a few pages: copies of all of libc's are more."""
+    control_group(["/sys/fs/cgroup/memory", "/sys/fs/cgroup"], [])(run)
+    name, limit = ("usage_in_bytes", "limit_in_bytes") if run.group.startswith("/sys/fs/cgroup/memory") else ("current", "max")
+    with open(f"{run.group}/memory.{name}", encoding="ascii") as f:
+        used = int(f.read())
+    with open(f"{run.group}/memory.{limit}", "w", encoding="ascii") as f:
+        f.write(str(used + (512 << 10)))
+
+
 def row(name, target, *arguments, **more):
     """A row of the in-process ways."""
     return Hazard(name, target, arguments, only=IN_PROCESS, **more)
@@ -219,6 +229,9 @@ HAZARDS = [
     Hazard("file replaced when traced", "calls-O2", beside=beside_of(replace), without=_ATTACHED_ONLY),
 ] + [Hazard("built " + name, "calls-" + name) for name in (
     "O0", "O1", "O2", "O3", "lto", "pg", "patchable", "split", "static", "static-pie", "cet", "no-plt", "pages", "clang")] + [
+    # where there is swap space nothing is refused
+    Hazard("little memory left", "calls-O2", functions=("libc.so*:*",), prepare=little_memory, counts=_UNCOUNTED, without=_ATTACHED_ONLY,
+           only=("attach", "inprocess"), files=("/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/memory.max")),
     # A thread that is cancelled in a recorded call, or a handler that leaves one, takes the record's slot along.
     Hazard("async cancel", "async_cancel", off=300),
     Hazard("async cancel in C++", "async_cancel_cxx", off=300, without=_THROWS),

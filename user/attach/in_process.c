@@ -16,6 +16,7 @@
 #include "attach/in_process_check.h"
 #include "attach/in_process_children.h"
 #include "attach/in_process_internal.h"
+#include "attach/memory_room.h"
 #include "attach/other_kxray.h"
 #include "base/array.h"
 #include "base/usable_cpus.h"
@@ -27,6 +28,9 @@
 #include "tracer/remote_calls.h"
 
 #define CALLS_WAIT_MS 2000
+/* A page table of 4096 bytes maps 512 pages. The pages of rings and trampolines themselves count as kxray's. */
+#define PAGE_TABLE_PART 512
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -208,6 +212,11 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 	p->tid_offset = tid_offset;
 	nslots = kx_ring_slots_for(ring_bytes, cpus.n);
 	p->rings_size = kx_target_rings_size(nslots, cpus.n);
+	code = kx_memory_room_check(p->o.pid, kx_changed_pages(p->o.sel) + p->rings_size / PAGE_TABLE_PART, err);
+	if (code) {
+		kx_cpus_free(&cpus);
+		return code;
+	}
 	call.args[1] = (long)p->rings_size;
 	call.args[2] = PROT_READ | PROT_WRITE;
 	call.args[3] = MAP_SHARED | MAP_ANONYMOUS;

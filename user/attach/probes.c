@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "attach/memory_room.h"
+#include "base/array.h"
 #include "bpf/wire.h"
 #include "tracer/uprobe_try.h"
 

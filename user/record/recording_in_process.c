@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "record/recording_in_process.h"
 
-#include "attach/memory_room.h"
 #include "base/monotonic.h"
 #include "doctor/in_process_cost.h"
 #include "record/reader_priority.h"
@@ -73,8 +72,6 @@ int kx_recording_in_process_begin(struct recording *r, struct kx_err *err)
 	int code = r->follow ? kx_recording_children_check(r, err) : 0;
 	double ns;
 
-	if (!code)
-		code = kx_memory_room_check(o.pid, kx_changed_pages(&r->sel), err);
 	if (!code)
 		code = kx_in_process_new(&o, &r->in_process, err);
 	if (!code)

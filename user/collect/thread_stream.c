@@ -139,6 +139,9 @@ static void drop_used_payload(struct kx_thread *thread)
 {
 	uint32_t first = thread->npayload;
 
+	/* most have none, and while an unfinished record is waited for there are millions of events */
+	if (!first)
+		return;
 	for (uint32_t i = 0; i < thread->nevents; i++)
 		if (thread->events[i].words && thread->events[i].payload_at < first)
 			first = thread->events[i].payload_at;
@@ -345,8 +348,10 @@ int kx_thread_release(struct kx_thread *thread, uint64_t watermark, size_t *rele
 		err = kx_thread_write_partners(thread, last_tsc);
 	*released += n;
 	thread->nevents -= n;
-	memmove(thread->events, thread->events + n, thread->nevents * sizeof(*thread->events));
-	drop_used_payload(thread);
+	if (n) {
+		memmove(thread->events, thread->events + n, thread->nevents * sizeof(*thread->events));
+		drop_used_payload(thread);
+	}
 	if (!err && !thread->nevents && is_over(thread, watermark))
 		err = end_life(thread);
 	return err;

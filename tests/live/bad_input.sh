@@ -196,6 +196,16 @@ if as --32 -o "$TMP/exit32.o" "$TMP/exit32.s" && ld -m elf_i386 -o "$TMP/exit32"
 		refused "32-bit: record" 1 "32-bit" "${record[@]}" -p "$pid"
 		assert "32-bit: keeps running" "it has ended" kill -0 "$pid"
 		refused "32-bit: record -- COMMAND" 1 "32-bit" "${record[@]}" -- "$TMP/exit32"
+		# one that a recorded program starts
+		# shellcheck disable=SC2016
+		"$KXRAY" record --follow -f 'exit32:*' -o "$TMP/follow32.xray" -- \
+			sh -c '"$0" & echo $! >"$0.pid"; wait' "$TMP/exit32" 2>"$TMP/follow32.err" &
+		_pids+=($!)
+		said32() { grep -q "cannot trace process $(cat "$TMP/exit32.pid"): .* is a 32-bit binary.*are missing" "$TMP/follow32.err"; }
+		wait_for said32
+		kill "$(cat "$TMP/exit32.pid")"
+		wait "${_pids[-1]}"
+		assert_eq "32-bit: a child is named" "$?, $(grep -c 32-bit "$TMP/follow32.err") time" "0, 1 time"
 	else
 		skip "32-bit: record" "this kernel runs no 32-bit programs"
 	fi

@@ -21,7 +21,7 @@ struct kx_follow {
 	uint64_t events_lost;
 	double filtered; /* when all processes were last compared with the filters */
 	double ended; /* when a process was last seen to end */
-	bool full_reported, failed;
+	bool full_reported, foreign_reported, failed;
 };
 
 /* Has the process looked at soon. */

@@ -217,6 +217,15 @@ static int look(struct kx_follow *f, struct kx_followed *p, const struct kx_targ
 	return code;
 }
 
+/* Says once that a process cannot be recorded since it is no 64-bit one. With -a there may be many that nobody asked for. */
+static void say_foreign(struct kx_follow *f, int code, const struct kx_err *why)
+{
+	if (code != -ENOTSUP || f->c.all || f->foreign_reported)
+		return;
+	kx_notice(f->c.notices, "%s; calls of such processes are missing in the trace", why->text);
+	f->foreign_reported = true;
+}
+
 int kx_follow_scan(struct kx_follow *f, struct kx_followed *p, struct kx_err *err)
 {
 	struct kx_target target = { 0 };
@@ -238,9 +247,12 @@ int kx_follow_scan(struct kx_follow *f, struct kx_followed *p, struct kx_err *er
 		code = kx_process_probes_new(*f->c.probes, p->pid, &p->probes);
 	if (!code)
 		code = inherit(f, p, &why);
-	if (!code && kx_modules_look(p->pid, f->files, &mods, NULL))
-		return 0;
 	if (!code) {
+		code = kx_modules_look(p->pid, f->files, &mods, &why);
+		if (code) {
+			say_foreign(f, code, &why);
+			return 0;
+		}
 		code = look(f, p, &target, &mods, &why);
 		kx_modules_free(&mods);
 	}

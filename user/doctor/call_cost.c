@@ -179,6 +179,7 @@ int kx_syscall_costs_measure(enum kx_mechanism mechanism, struct kx_syscall_cost
 	struct kx_tracer_options options = { .mechanism = mechanism,
 					     .ring_bytes = RING_BYTES * 4,
 					     .sources = { [KX_SOURCE_SYSCALLS] = true },
+					     .sources_only = true,
 					     .pids = &self,
 					     .npids = 1,
 					     .budget_functions = 1 };

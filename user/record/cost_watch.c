@@ -99,7 +99,9 @@ void kx_cost_watch_begin(struct recording *r)
 	w->begun = w->then = kx_monotonic_seconds();
 	if (w->seen) {
 		r->watch_cost = w;
-		measure_syscalls(r);
+		/* a count's are measured once they matter, like its functions' */
+		if (!r->o->count)
+			measure_syscalls(r);
 		return;
 	}
 	free(w);
@@ -125,7 +127,9 @@ void kx_cost_watch_poll(struct recording *r)
 	if (r->o->count && !w->measured && (double)(w->unknown - unknown) > MANY * seconds) {
 		/* a count begins without costs; if they cannot be measured, nothing is said */
 		w->measured = true;
-		kx_recording_calibrate_counted(r);
+		if (!r->costs.nkinds)
+			kx_recording_calibrate_counted(r);
+		measure_syscalls(r);
 		spent = sum_up(r);
 		before = spent; /* of another sum: the next second tells */
 	}

@@ -305,7 +305,7 @@ int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
 		return kx_err_set(err, -ENOMEM, "no memory for the budget");
 	take_priority();
 	measure_syscalls(r);
-	if (!r->costs.nkinds)
+	if (!r->costs.nkinds && kx_recording_has_functions(r))
 		kx_notice(&r->notices, "what a probe costs is not known, so --max-overhead assumes %d ns a call",
 			  ASSUMED_RECORDED_NS);
 	code = kx_budget_init(&r->budget->budget, r->o->max_overhead / 100, &ops, 0, kx_monotonic_seconds());

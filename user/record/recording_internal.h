@@ -149,6 +149,8 @@ void kx_recording_status_free(struct recording *r);
 /* recording_traits.c */
 /* Whether processes, and with them functions, may join. */
 bool kx_recording_has_dynamic_targets(const struct recording *r);
+/* Whether functions of binaries or their markers may be traced, now or later. */
+bool kx_recording_has_functions(const struct recording *r);
 /* Whether calls' ends are recorded, or timed (kxray top): not with --count, nor --exits=none. */
 bool kx_recording_times_calls(const struct recording *r);
 /* Whether functions may join the selection. */

@@ -190,6 +190,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 
 	memcpy(options.sources, r->o->sources, sizeof(options.sources));
 	options.sources[KX_SOURCE_SYSCALLS] = kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_SYSCALL);
+	options.no_functions = !kx_recording_has_functions(r);
 	options.markers = kx_patterns_in_space(r->o->select.include, r->o->select.ninclude, KX_PATTERN_USDT);
 	if (r->o->mechanism >= 0)
 		options.mechanism = (enum kx_mechanism)r->o->mechanism;
@@ -206,7 +207,7 @@ static int load_tracer(struct recording *r, struct kx_err *err)
 	code = kx_tracer_new(&options, &r->tracer, err);
 	if (!code && r->o->count && (r->o->max_overhead > 0 || r->o->live))
 		kx_recording_calibrate_counted(r);
-	else if (!code && !r->o->count)
+	else if (!code && !r->o->count && !options.no_functions)
 		kx_recording_calibrate(r, &options);
 	if (code || !kx_recording_has_dynamic_targets(r))
 		return code;

@@ -12,6 +12,14 @@ bool kx_recording_has_dynamic_targets(const struct recording *r)
 	return r->o->all || r->o->follow;
 }
 
+bool kx_recording_has_functions(const struct recording *r)
+{
+	const struct kx_select_options *o = &r->o->select;
+
+	return !o->ninclude || kx_patterns_in_space(o->include, o->ninclude, KX_PATTERN_USER) ||
+	       kx_patterns_in_space(o->include, o->ninclude, KX_PATTERN_USDT);
+}
+
 bool kx_recording_times_calls(const struct recording *r)
 {
 	return r->o->select.exits != KX_EXITS_NONE && (!r->o->count || r->o->live);

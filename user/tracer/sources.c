@@ -187,7 +187,8 @@ void kx_sources_choose(struct kx_tracer *t, const struct kx_tracer_options *o)
 	for (int id = 0; id < KX_SOURCES; id++) {
 		const struct source *s = &sources[id];
 
-		t->wanted[id] = !o->probes_only && (s->wanted ? s->wanted(o) : o->sources[id]);
+		t->wanted[id] = !o->probes_only &&
+				(s->wanted && !o->sources_only ? s->wanted(o) : o->sources[id]);
 		if (!t->wanted[id])
 			continue;
 		for (const struct program *p = s->programs; p->link; p++)

@@ -32,6 +32,8 @@ struct kx_tracer_options {
 	enum kx_wire_clock clock; /* 0: the best that works */
 	struct kx_clock *borrowed_clock; /* use this one, which outlives the tracer; NULL: a new one */
 	bool probes_only;         /* load the programs of function probes and nothing else */
+	bool no_functions;        /* load no programs of function probes, since there are no functions of binaries */
+	bool sources_only;        /* load the programs of @sources and nothing else */
 	bool general;             /* load the general programs, also where kx_tracer_is_plain without this */
 	uint64_t ring_bytes;      /* of one CPU's ring; 0: by memory */
 	const pid_t *pids;        /* traced processes */

@@ -46,17 +46,29 @@ bool kx_tracer_is_plain(const struct kx_tracer_options *o)
 	       !o->budget_functions;
 }
 
+/* The programs of function probes are the largest: the verifier takes a tenth of a second for them. */
+static void leave_out_probes(const struct kx_tracer *t)
+{
+	const struct record_bpf *s = t->skel;
+
+	bpf_program__set_autoload(t->session, false);
+	bpf_program__set_autoload(s->progs.kx_entry, false);
+	bpf_program__set_autoload(s->progs.kx_return, false);
+	bpf_program__set_autoload(s->progs.kx_exit, false);
+}
+
 /* Loads only what the mechanism uses: the others' kfuncs may not exist here. */
 static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options *o)
 {
 	struct record_bpf *s = t->skel;
 	bool session = t->mechanism == KX_MECHANISM_SESSION;
+	bool others = !o->probes_only && !o->sources_only;
 	unsigned multi = kx_mechanism_attach_type(session ? KX_MECHANISM_MULTI : t->mechanism);
 
 	kx_sources_choose(t, o);
-	bpf_program__set_autoload(s->progs.kx_dlopen, !o->probes_only);
-	bpf_program__set_autoload(s->progs.kx_stop_at_entry, !o->probes_only);
-	bpf_program__set_autoload(s->progs.kx_flush_all_pending, !o->probes_only);
+	bpf_program__set_autoload(s->progs.kx_dlopen, others);
+	bpf_program__set_autoload(s->progs.kx_stop_at_entry, others);
+	bpf_program__set_autoload(s->progs.kx_flush_all_pending, others);
 	t->session = kx_tracer_is_plain(o) ? s->progs.kx_session_plain : s->progs.kx_session;
 	bpf_program__set_autoload(s->progs.kx_session, false);
 	bpf_program__set_autoload(s->progs.kx_session_plain, false);
@@ -69,6 +81,8 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	bpf_program__set_expected_attach_type(s->progs.kx_return, multi);
 	bpf_program__set_expected_attach_type(s->progs.kx_exit, multi);
 	bpf_program__set_autoload(s->progs.kx_marker, o->markers);
+	if (o->no_functions || o->sources_only)
+		leave_out_probes(t);
 	bpf_program__set_expected_attach_type(s->progs.kx_marker, multi);
 	bpf_program__set_expected_attach_type(s->progs.kx_dlopen, multi);
 	bpf_program__set_expected_attach_type(s->progs.kx_stop_at_entry, multi);

@@ -241,12 +241,23 @@ fuzz-run: fuzz-replay
 			tests/fuzz/corpus/$$kind || exit 1; \
 	done
 
-# make_trace writes traces of known calls for tests/files, placement prints where probes go, windows where jumps can;
-# collect_rate measures what a record costs the collector, in_process_verdict prints whether jumps are harmless in a process.
-$(BUILD)/tests/make_trace $(BUILD)/tests/placement $(BUILD)/tests/windows $(BUILD)/tests/collect_rate $(BUILD)/tests/in_process_verdict: $(BUILD)/tests/%: tests/bench/%.c $(BUILD)/libkxray.a $(BUILD)/flags
+# Programs of scripts/bench*.sh and of tests: make_trace writes traces of known calls, placement prints where probes go, windows where jumps
+# can, collect_rate measures what a record costs the collector, in_process_verdict prints whether jumps are harmless in a process, in_process
+# measures them, empty and hitpath have other programs at probes.
+BENCHES := $(addprefix $(BUILD)/tests/,make_trace placement windows collect_rate in_process_verdict in_process empty hitpath)
+$(BENCHES): $(BUILD)/tests/%: tests/bench/%.c $(BUILD)/libkxray.a $(BUILD)/flags
 	$(call say,TEST)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
+	$(Q)$(CC) $(KX_CFLAGS) -fcf-protection=none -I$(BUILD)/tests $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
+
+$(BUILD)/tests/hitpath: $(BUILD)/tests/hitpath.skel.h
+$(BUILD)/tests/hitpath.bpf.o: tests/bench/hitpath.bpf.c $(wildcard bpf/*.h) $(BUILD)/flags
+	$(call say,BPF)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+$(BUILD)/tests/hitpath.skel.h: $(BUILD)/tests/hitpath.bpf.o
+	$(call say,SKEL)
+	$(Q)$(BPFTOOL) gen skeleton $< name hitpath_bpf > $@
 
 # What --in-process does to a target, step by step, for tests/live.
 $(BUILD)/tests/patcher: tests/live/patcher.c $(BUILD)/libkxray.a $(BUILD)/flags
@@ -254,7 +265,7 @@ $(BUILD)/tests/patcher: tests/live/patcher.c $(BUILD)/libkxray.a $(BUILD)/flags
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
 
-tests: all $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BUILD)/tests/make_trace $(BUILD)/tests/placement $(BUILD)/tests/patcher $(BUILD)/tests/in_process_verdict ## build the program and all tests
+tests: all $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BENCHES) $(BUILD)/tests/patcher ## build the program and all tests
 
 # Packages are installed before a second make starts: that make runs pkg-config when it reads this file.
 test: ## install what is missing, build, run every test (TESTS=fast: a minute, without root)

@@ -32,11 +32,10 @@ figure() { # NAME VALUE UNIT DETAIL
 }
 in_server() { clickhouse "$1" -q "SELECT count() FROM kxray.calls"; }
 
-${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -I. -Iuser -o "$TMP/make_trace" tests/bench/make_trace.c "${with_kxray[@]}" ||
-	die "make_trace.c does not compile"
+[ -x "$BUILD/tests/make_trace" ] || die "$BUILD/tests/make_trace is missing; run 'make tests'"
 for i in 0 1; do
 	# Different numbers of threads, so that the hosts' calls differ.
-	"$TMP/make_trace" write "$TMP/${HOSTS[i]}.xray" "$CALLS" $((4 + i)) $FUNCTIONS $FUNCTIONS || die "a trace cannot be made"
+	"$BUILD/tests/make_trace" write "$TMP/${HOSTS[i]}.xray" "$CALLS" $((4 + i)) $FUNCTIONS $FUNCTIONS || die "a trace cannot be made"
 done
 clickhouse_make 2
 for i in 0 1; do

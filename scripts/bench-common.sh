@@ -78,10 +78,6 @@ summary()
 	[ "$missing" = 0 ]
 }
 
-# What a program with kxray's own code is linked with.
-# shellcheck disable=SC2034
-with_kxray=("$BUILD/libkxray.a" -lbpf -ldw -lelf -ljansson -llzma -lseccomp -lzstd -lz -lZydis -liberty -pthread)
-
 # wait_text FILE TEXT: waits until $tool has written TEXT to FILE; status 1 if it ends first or after a minute
 wait_text()
 {
@@ -132,3 +128,5 @@ END
 }
 # column N: of these lines, which are in $TMP/used
 column() { cut -d' ' -f"$1" "$TMP/used"; }
+# field FILE KEY: prints a number from a JSON object on one line
+field() { sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$1" | tail -n 1; }

@@ -24,7 +24,7 @@ STACKS=1000
 [ -e "$BUILD/libkxray.a" ] || die "$BUILD/libkxray.a is missing; run 'make tests'"
 bench_folder
 trap 'rm -rf "$TMP"' EXIT
-MAKE_TRACE=$TMP/make_trace
+MAKE_TRACE=$BUILD/tests/make_trace
 
 # ratio NAME OPERATOR LIMIT A B UNIT: prints the ratio of columns A and B of $TMP/pairs
 ratio()
@@ -85,8 +85,7 @@ make_trace() # NAME EVENTS [STACKS [SWITCH]]
 print(json.load(sys.stdin)["calls"])')" = $(($2 / 2)) ] || die "trace '$1' has a wrong number of calls"
 }
 
-${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -I. -Iuser -o "$MAKE_TRACE" tests/bench/make_trace.c "${with_kxray[@]}" ||
-	die "tests/bench/make_trace.c does not compile"
+[ -x "$MAKE_TRACE" ] || die "$MAKE_TRACE is missing; run 'make tests'"
 make_trace unique "$EVENTS"
 make_trace repeated "$EVENTS" "$STACKS"
 map=-instr_map=$TMP/unique.xray.map

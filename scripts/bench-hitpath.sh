@@ -11,17 +11,10 @@ cd "$(dirname "$0")/.." || exit 1
 . scripts/bench-common.sh
 
 need_root
-[ -e "$BUILD/libkxray.a" ] || die "$BUILD/libkxray.a is missing; run 'make tests'"
+[ -x "$BUILD/tests/hitpath" ] || die "$BUILD/tests/hitpath is missing; run 'make tests'"
 bench_folder
 trap 'rm -rf "$TMP"' EXIT
-bpftool=${BPFTOOL:-$(command -v bpftool || echo /usr/sbin/bpftool)}
-${CLANG:-clang} -target bpf -mcpu=v3 -O2 -g -D__TARGET_ARCH_x86 -Ibpf -Ivmlinux \
-	-idirafter "/usr/include/$(${CC:-gcc} -print-multiarch)" -c -o "$TMP/hitpath.bpf.o" tests/bench/hitpath.bpf.c &&
-	"$bpftool" gen skeleton "$TMP/hitpath.bpf.o" name hitpath_bpf >"$TMP/hitpath.skel.h" &&
-	${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -fcf-protection=none -I. -Iuser -I"$TMP" -o "$TMP/hitpath" \
-		tests/bench/hitpath.c "${with_kxray[@]}" ||
-	die "tests/bench/hitpath.c does not compile"
-"${on_target_cpu[@]}" "$TMP/hitpath" "${1:-1000}" "${2:-300}" >"$TMP/out" || exit 1
+"${on_target_cpu[@]}" "$BUILD/tests/hitpath" "${1:-1000}" "${2:-300}" >"$TMP/out" || exit 1
 
 echo "One call with programs at entry and return / with empty programs, $(uname -sr)"
 awk '

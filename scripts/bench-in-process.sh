@@ -133,9 +133,7 @@ measure_xray()
 # The recorder and the trampolines by themselves, in a program that patches itself: least of many short rounds.
 measure_recorder()
 {
-	${CC:-gcc} -std=gnu11 -O2 -D_GNU_SOURCE -I. -Iuser -o "$TMP/in_process" tests/bench/in_process.c "${with_kxray[@]}" ||
-		die "in_process.c does not compile"
-	"$TMP/in_process" >"$TMP/recorder" || { cannot "recorder and trampolines" "they cannot be put into a program"; return; }
+	"$BUILD/tests/in_process" >"$TMP/recorder" || { cannot "recorder and trampolines" "they cannot be put into a program"; return; }
 	part() { awk -v name="$1" '$1 == name { print $2 }' "$TMP/recorder"; }
 	verdict "recorder and trampolines: a recorded call, over the untraced one" "$(part recorded_over_untraced_ns)" "<=" 30 ns \
 		"untraced $(part untraced_ns) ns"

@@ -12,8 +12,8 @@
 #     values    a call recorded with values against one recorded without; one that a condition leaves out against an empty program
 #     top       a call that kxray top counts and times against one recorded: the target's time, and with kxray's own CPU time
 #     peers     perf record, bpftrace and trace-cmd on the same function; uftrace and LLVM XRay on rebuilt ones
-#     share     functions with a cheap entry in some libraries, with return probes and without, and why the others have none
-#     attach    attaching to 10,000 functions, and detaching
+#     share     scripts/bench-share.sh: functions with a cheap entry in some libraries
+#     attach    scripts/bench-attach.sh: attaching to 10,000 functions, and detaching
 #     export    scripts/bench-export.sh: report and export against llvm-xray
 #     diff      scripts/bench-diff.sh: CPU time and memory of diff
 #     merge     scripts/bench-merge.sh: CPU time and memory of merge
@@ -34,13 +34,16 @@ set -u
 
 cd "$(dirname "$0")/.." || exit 1
 . scripts/bench-common.sh
+. scripts/bench-tools.sh
 ROUNDS=${ROUNDS:-5}            # pairs for each ratio
 CALLS=${CALLS:-20000}          # of one run; a measurement is the median of RUNS
 RUNS=${RUNS:-9}
 STEPPED_CALLS=${STEPPED_CALLS:-2000} # where the peers single-step
 
 need_root
-[ -x "$KXRAY" ] || die "$KXRAY is missing; run 'make'"
+for file in "$KXRAY" "$BUILD/tests/empty"; do
+	[ -x "$file" ] || die "$file is missing; run 'make tests'"
+done
 use_tracefs "$@"
 bench_folder
 tool=
@@ -67,11 +70,6 @@ compile() # NAME SOURCE [ARG...]
 		-I. -Iuser -I"$BUILD" -o "$BUILD/tests/bench/$1" "${@:2}" ||
 		die "$2 does not compile"
 }
-
-divide() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f\n", b ? a / b : 0 }'; }
-
-# field FILE KEY: prints a number from a JSON object on one line
-field() { sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$1" | tail -n 1; }
 
 # ratio NAME OPERATOR LIMIT DETAIL: from the lines of $TMP/pairs, "ABOVE BELOW"
 ratio()
@@ -132,206 +130,6 @@ wait_code()
 	done
 	return 1
 }
-# with_TOOL FUNCTION CALLS: puts ns a call into NS, or the reason into WHY and returns 1. Each removes its
-# probes and checks that the tool has recorded every call.
-
-with_empty() { empty_at "$1" "$2" "$([ "$1" = bench_endbr64_push ] && echo 4 || echo 0)"; }
-with_empty_stepped() { empty_at "$1" "$2" 0; }
-
-with_empty_entry() { empty_at "$1" "$2" "$([ "$1" = bench_endbr64_push ] && echo 4 || echo 0)" entry; }
-
-empty_at() # FUNCTION CALLS OFFSET [entry]
-{
-	WHY="empty programs could not be attached"
-	rm -f "$TMP/hold"
-	mkfifo "$TMP/hold"
-	"${on_tool_cpus[@]}" "$BUILD/tests/bench/empty" "$target" "$1" "$3" ${4:-} \
-		<"$TMP/hold" >"$TMP/tool.out" 2>"$TMP/tool.err" &
-	tool=$!
-	exec 7>"$TMP/hold"
-	if wait_text "$TMP/tool.out" ready; then
-		mechanism=$(sed -n 's/ready //p' "$TMP/tool.out")
-		measure "$1" "$2"
-		WHY=
-	fi
-	exec 7>&-
-	wait "$tool" 2>/dev/null
-	tool=
-	[ -z "$WHY" ]
-}
-
-with_kxray()
-{
-	WHY="kxray did not start"
-	# shellcheck disable=SC2086
-	start_tool "$TMP/record.json" "$TMP/tool.err" "$KXRAY" record -p "$target" -f "$1${KX_VALUES:-}" \
-		-o "$TMP/trace.xray" --json ${KX_BENCH_RECORD:-}
-	if wait_text "$TMP/tool.err" '^kxray: recording'; then
-		measure_both "$1" "$2"
-		WHY=
-	fi
-	end_tool
-	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
-	KXRAY_BYTES=$(divide "$(field "$TMP/record.json" bytes)" "$(field "$TMP/record.json" events)")
-	if [ "$(field "$TMP/record.json" events)" != $((2 * TOTAL)) ]; then
-		WHY="kxray recorded $(field "$TMP/record.json" events) of $((2 * TOTAL)) events"
-		return 1
-	fi
-}
-
-# The same with --callers.
-with_callers() { KX_BENCH_RECORD="${KX_BENCH_RECORD:-} --callers" with_kxray "$@"; }
-
-# only_repeats ENTRY RETURN: succeeds if perf has recorded each call of the target's thread; prints what it has recorded beside.
-# The function does not recurse, so two entries without a return between them are one call: the kernel runs a probe again
-# if the probed instruction could not be executed (a signal, a page fault). The same holds for two returns. Of a
-# call without its entry or its return, the neighbours become one, and a call is missing.
-only_repeats()
-{
-	perf script -i "$TMP/perf.data" -F tid,event 2>/dev/null |
-		awk -v target="$target" -v calls="$TOTAL" -v entry="$1" -v return_="$2" '
-		{ sub(/:$/, "", $2) }
-		$1 != target || ($2 != entry && $2 != return_) { others[$1 " " $2]++; next }
-		$2 == last { repeats[$2]++; next }
-		{ n[$2]++; last = $2 }
-		END {
-			for (k in repeats) printf "bench: perf recorded %d of %s twice\n", repeats[k], k
-			for (k in others) { split(k, p, " "); printf "bench: perf also recorded %d of %s in thread %s\n", others[k], p[2], p[1] }
-			exit n[entry] != calls || n[return_] != calls || repeats[entry] + repeats[return_] > calls / 1000
-		}' >&2
-}
-
-# Both events go into buffers of the same size as kxray's rings.
-with_perf()
-{
-	local samples
-	WHY="perf record did not start"
-	rm -f "$TMP/ctl" "$TMP/ack"
-	mkfifo "$TMP/ctl" "$TMP/ack"
-	exec 8<>"$TMP/ctl" 9<>"$TMP/ack"
-	start_tool "$TMP/tool.out" "$TMP/tool.err" perf record -p "$target" -m 16M -D -1 \
-		--control "fifo:$TMP/ctl,$TMP/ack" -o "$TMP/perf.data" \
-		-e "kxbench:${1}_entry,kxbench:${1}_return__return"
-	echo enable >&8
-	if read -r -t 60 -u 9 REPLY; then
-		measure "$1" "$2"
-		WHY=
-	fi
-	end_tool
-	exec 8>&- 9>&-
-	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
-	samples=$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' "$TMP/tool.err")
-	PERF_BYTES=$(divide "$(stat -c %s "$TMP/perf.data")" "${samples:-0}")
-	# perf record prints a count estimated from the file's size, so count the samples in the file.
-	samples=$(perf report -i "$TMP/perf.data" --stats 2>/dev/null |
-		sed -n 's/^ *SAMPLE events: *\([0-9]*\).*/\1/p' | head -n 1)
-	if [ "$samples" != $((2 * TOTAL)) ] &&
-		! only_repeats "kxbench:${1}_entry" "kxbench:${1}_return__return"; then
-		WHY="perf recorded $samples of $((2 * TOTAL)) events"
-		return 1
-	fi
-	PERF_BYTES=$(divide "$(stat -c %s "$TMP/perf.data")" "$samples")
-}
-
-# Both events by ftrace, with its buffer of the same size as kxray's rings.
-with_trace_cmd()
-{
-	local counted
-	WHY="trace-cmd did not start"
-	start_tool "$TMP/tool.out" "$TMP/tool.err" trace-cmd record -b 16384 -P "$target" -o "$TMP/trace.dat" \
-		-e "kxbench:${1}_entry" -e "kxbench:${1}_return__return"
-	if wait_text "$TMP/tool.out" 'Hit Ctrl^C'; then
-		measure "$1" "$2"
-		WHY=
-	fi
-	end_tool
-	[ -z "$WHY" ] || { WHY="$WHY: $(tr -s '\n ' '  ' <"$TMP/tool.err" | cut -c 1-200)" && return 1; }
-	counted=$(trace-cmd report -i "$TMP/trace.dat" 2>/dev/null | grep -c "${1}_\(entry\|return__return\)")
-	if [ "$counted" != $((2 * TOTAL)) ]; then
-		WHY="trace-cmd recorded $counted of $((2 * TOTAL)) events"
-		return 1
-	fi
-}
-
-# bpftrace_with FUNCTION CALLS AT-ENTRY AT-RETURN: actions of the two probes
-bpftrace_with()
-{
-	local code program=$BUILD/tests/bench/target
-	WHY="bpftrace did not start"
-	ask code "$1"
-	code=$REPLY
-	start_tool "$TMP/tool.out" "$TMP/tool.err" env BPFTRACE_PERF_RB_PAGES=4096 bpftrace -p "$target" -e "
-		uprobe:$program:$1 { $3 }
-		uretprobe:$program:$1 { $4 }"
-	# The changed byte shows only the entry probe; the return probe is attached shortly after it.
-	if wait_text "$TMP/tool.out" Attaching && wait_code "$1" OTHER "$code"; then
-		sleep 0.5
-		measure "$1" "$2"
-		WHY=
-	fi
-	end_tool
-	[ -z "$WHY" ] || { WHY="$WHY: $(tail -n 1 "$TMP/tool.err")" && return 1; }
-}
-
-with_bpftrace()
-{
-	local counted
-	bpftrace_with "$1" "$2" '@entered[tid] = nsecs;' '@returns = count();' || return
-	counted=$(sed -n 's/^@returns: //p' "$TMP/tool.out")
-	if [ "$counted" != "$TOTAL" ]; then
-		WHY="bpftrace recorded ${counted:-no} returns in $TOTAL calls"
-		return 1
-	fi
-}
-
-# Each event to user space, as a line. Some are lost, which does not change what a call takes.
-with_bpftrace_printf()
-{
-	local counted
-	bpftrace_with "$1" "$2" 'printf("E %lu %d\n", nsecs, tid);' 'printf("X %lu %d\n", nsecs, tid);' || return
-	counted=$(grep -c '^[EX] ' "$TMP/tool.out")
-	PRINTED="$counted of $((2 * TOTAL)) events were printed"
-	if [ "$counted" -lt $((TOTAL * 18 / 10)) ] || [ "$counted" -gt $((2 * TOTAL)) ]; then
-		WHY="bpftrace: $PRINTED"
-		return 1
-	fi
-}
-
-# with_rebuilt FUNCTION CALLS COMMAND...: in another process, which runs a build of the target for that tool
-with_rebuilt()
-{
-	end_target
-	start_target "${@:3}"
-	measure "$1" "$2"
-	end_target
-	start_target
-}
-
-with_uftrace()
-{
-	local counted
-	rm -rf "$TMP/uftrace"
-	with_rebuilt "$1" "$2" uftrace record -d "$TMP/uftrace" "$BUILD/tests/bench/target-uftrace"
-	counted=$(uftrace report -d "$TMP/uftrace" -f call 2>/dev/null | awk -v f="$1" '$2 == f { print $1 }')
-	if [ "$counted" != "$TOTAL" ]; then
-		WHY="uftrace recorded ${counted:-no} calls of $TOTAL"
-		return 1
-	fi
-}
-
-with_xray()
-{
-	local counted
-	rm -f "$TMP"/xray.*
-	XRAY_OPTIONS="verbosity=0 xray_logfile_base=$TMP/xray." with_rebuilt "$1" "$2" "${xray_target[@]}"
-	counted=$("$xray" account -format=csv -m "$BUILD/tests/bench/target-xray" "$TMP"/xray.* 2>/dev/null |
-		awk -F, -v f="$1" '$0 ~ f { print $2 }')
-	if [ "$counted" != "$TOTAL" ]; then
-		WHY="XRay recorded ${counted:-no} calls of $TOTAL"
-		return 1
-	fi
-}
-
 measure() # FUNCTION CALLS
 {
 	# Warm: caches, the tool's first page faults, and the kernel's optimization of a nop5.
@@ -395,23 +193,6 @@ bench_callers()
 	fi
 }
 
-# The same function, counted and timed; each call must have a duration.
-with_top()
-{
-	WHY="kxray top did not start"
-	start_tool "$TMP/top.json" "$TMP/tool.err" "$KXRAY" top -p "$target" -f "$1" --json
-	if wait_text "$TMP/tool.err" '^kxray: watching'; then
-		measure_both "$1" "$2"
-		WHY=
-	fi
-	end_tool
-	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
-	if [ "$(field "$TMP/top.json" total_timed)" != "$TOTAL" ]; then
-		WHY="kxray top timed $(field "$TMP/top.json" total_timed) of $TOTAL calls"
-		return 1
-	fi
-}
-
 bench_top()
 {
 	local f i name a b
@@ -435,25 +216,6 @@ bench_top()
 		ratio "$name" "<=" 0.99 "$(column 1) / $(column 2) ns"
 	done
 }
-
-with_number() { KX_VALUES='(arg1:u64) -> ret:i64' with_kxray "$@"; }
-# Every call is left out, by the condition $KX_IF.
-with_rejected()
-{
-	WHY="kxray did not start"
-	start_tool "$TMP/record.json" "$TMP/tool.err" "$KXRAY" record -p "$target" -f "$1" --if "$KX_IF" -o "$TMP/trace.xray" --json
-	if wait_text "$TMP/tool.err" '^kxray: recording'; then
-		measure "$1" "$2"
-		WHY=
-	fi
-	end_tool
-	[ -z "$WHY" ] || { WHY="$WHY: $(head -n 1 "$TMP/tool.err")" && return 1; }
-	if [ "$(field "$TMP/record.json" events) $(field "$TMP/record.json" rejected)" != "0 $TOTAL" ]; then
-		WHY="kxray rejected $(field "$TMP/record.json" rejected) of $TOTAL calls"
-		return 1
-	fi
-}
-with_string() { KX_VALUES='(arg1:str)' with_kxray "$@"; }
 
 # Of a nop5, the cheapest call, and so the greatest ratio.
 bench_values()
@@ -488,18 +250,6 @@ END
 		ratio "rejected by a number / empty programs, nop5" "<=" 1.10 "$(column 1) / $(column 2) ns a call"
 	else
 		cannot "rejected by a number / empty programs, nop5" "$WHY"
-	fi
-}
-
-perf_probes() # FUNCTION
-{
-	local out
-	# Probes of a killed run may still exist.
-	perf probe -q -d "kxbench:${1}_*" >/dev/null 2>&1
-	if ! out=$(perf probe -x "$BUILD/tests/bench/target" "kxbench:${1}_entry=$1" 2>&1 &&
-		perf probe -x "$BUILD/tests/bench/target" "kxbench:${1}_return=$1%return" 2>&1); then
-		WHY="perf probe: $(tail -n 1 <<<"$out")"
-		return 1
 	fi
 }
 
@@ -589,109 +339,6 @@ bench_trace_cmd()
 	fi
 }
 
-# most PATH EXITS: what part of its functions can have a cheap entry at all, by the table in $TMP/placement
-most()
-{
-	awk -v path="$1:" -v column="$([ "$2" = return ] && echo 1 || echo 2)" '
-		/^[^ ]/ { here = $1 == path }
-		here && /at most, as this kernel emulates/ { sub(/.*emulates: /, ""); split($0, p, / % /)
-			match(p[column], /[0-9.]+$/); share = substr(p[column], RSTART)
-			match($0, /[0-9]+ of [0-9]+ functions/); none = substr($0, RSTART); sub(/ .*/, "", none); getline
-			match($0, /[0-9]+ more/); frame = substr($0, RSTART); sub(/ .*/, "", frame)
-			printf "; at most %s %%: %d have no emulated instruction in the straight code at their beginning", share, none
-			if (column == 1) printf ", %d none before their frame is taken", frame }' "$TMP/placement"
-}
-
-# share NAME LIMIT PATH EXITS: the percentage of functions whose entry is not single-stepped
-share()
-{
-	local all cheap
-	if [ -z "$3" ] || ! "$KXRAY" functions -f '*' --max-functions 1000000 --exits="$4" --json "$3" \
-		>"$TMP/functions" 2>"$TMP/tool.err"; then
-		cannot "cheap entries, $1, --exits=$4" "${3:-not installed} $(tail -n 1 "$TMP/tool.err" 2>/dev/null)"
-		return
-	fi
-	all=$(grep -c '"cost":' "$TMP/functions")
-	cheap=$(grep -cE '"cost": "(nop5|emulated)"' "$TMP/functions")
-	verdict "functions with a cheap entry, $1, --exits=$4" \
-		"$(awk -v a="$cheap" -v b="$all" 'BEGIN { printf "%.1f", 100 * a / b }')" ">=" "$2" % \
-		"$cheap of $all in $3$(most "$3" "$4")"
-}
-
-library() { ldconfig -p | sed -n "s/.*\b$1 .*x86-64.* => //p" | head -n 1; }
-
-bench_share()
-{
-	local python exits
-	python=$(library 'libpython3[0-9.]*\.so\.1\.0')
-	if [ -z "$python" ]; then
-		python=$(readlink -f "$(command -v python3)")
-	fi
-	: >"$TMP/placement"
-	[ ! -x "$BUILD/tests/placement" ] ||
-		"$BUILD/tests/placement" "$(library 'libc\.so\.6')" "$python" "$(library 'libstdc++\.so\.6')" \
-			"$(library 'libcrypto\.so\.3')" >"$TMP/placement"
-	# Return probes need the stack pointer as it was at entry; without them the probe may be behind `sub $n,%rsp`. auto, in
-	# a program without exceptions, gives them up where that pays.
-	for exits in return auto none; do
-		share libc 80 "$(library 'libc\.so\.6')" $exits
-		share "$(basename "${python:-python3}")" 86 "$python" $exits
-		share libstdc++ 85 "$(library 'libstdc++\.so\.6')" $exits
-		share libcrypto 75 "$(library 'libcrypto\.so\.3')" $exits
-	done
-	if [ -s "$TMP/placement" ]; then
-		sed 's/^/# /' "$TMP/placement"
-	else
-		cannot "why entries and exits are single-stepped" "$BUILD/tests/placement is not built (make tests)"
-	fi
-}
-
-bench_attach()
-{
-	local i many=$BUILD/tests/targets/many
-	if ! [ -x "$many" ]; then
-		cannot "10,000 functions attached" "$many is not built"
-		return
-	fi
-	: >"$TMP/attach"
-	: >"$TMP/detach"
-	for ((i = 0; i < ROUNDS; i++)); do
-		rm -f "$TMP/in"
-		mkfifo "$TMP/in"
-		"${on_target_cpu[@]}" "$many" <"$TMP/in" >"$TMP/many.out" 2>&1 &
-		target=$!
-		exec 5>"$TMP/in"
-		tool=$target
-		wait_text "$TMP/many.out" ready || die "$many does not start"
-		start_tool "$TMP/record.json" "$TMP/tool.err" "$KXRAY" record -p "$target" \
-			-f 'many_*' -o "$TMP/trace.xray" --json
-		WHY=
-		wait_text "$TMP/tool.err" '^kxray: recording' || WHY="kxray did not start"
-		# Call every function once, so that probes in use are detached.
-		echo g >&5
-		wait "$target"
-		target=
-		exec 5>&-
-		end_tool
-		if [ -z "$WHY" ] && [ "$(field "$TMP/record.json" functions)" != 10000 ]; then
-			WHY="$(field "$TMP/record.json" functions) functions were traced"
-		fi
-		if [ -n "$WHY" ]; then
-			cannot "10,000 functions attached" "$WHY: $(head -n 1 "$TMP/tool.err")"
-			return
-		fi
-		field "$TMP/record.json" attach_seconds >>"$TMP/attach"
-		field "$TMP/record.json" detach_seconds >>"$TMP/detach"
-	done
-	for i in attach detach; do
-		verdict "10,000 functions ${i}ed" \
-			"$(median <"$TMP/$i" | awk '{ printf "%.1f", $1 * 1000 }')" "<=" \
-			"$([ $i = attach ] && echo 100 || echo 200)" ms \
-			"$(least <"$TMP/$i" | awk '{ printf "%.1f", $1 * 1000 }') to $(greatest <"$TMP/$i" |
-				awk '{ printf "%.1f ms", $1 * 1000 }')"
-	done
-}
-
 compile target tests/bench/target.c
 compile target-uftrace tests/bench/target.c -pg
 xray=$(command -v llvm-xray llvm-xray-14 llvm-xray-19 /usr/lib/llvm-14/bin/llvm-xray | head -n 1)
@@ -705,7 +352,6 @@ if ! [ -e "$cpu/tsc_freq_khz" ] && ! [ -e "$cpu/cpufreq/cpuinfo_max_freq" ]; the
 	# shellcheck disable=SC2016
 	xray_target=(unshare -m sh -c 'mount --bind "$2" "$1" && exec "$3"' sh "$cpu" "$TMP/cpu0" "${xray_target[@]}")
 fi
-compile empty tests/bench/empty.c "${with_kxray[@]}"
 mechanism=
 echo "kxray bench: $(uname -sr), $(nproc) CPUs, median of $ROUNDS pairs of runs"
 echo
@@ -719,22 +365,16 @@ for part in "${@:-all}"; do
 		bench_values
 		bench_top
 		bench_peers
-		bench_share
 		;;
-	empty | callers | values | top | peers | share) "bench_$part" ;;
-	attach | export | diff | merge | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget | fleet | in-process) ;;
+	empty | callers | values | top | peers) "bench_$part" ;;
+	share | attach | export | diff | merge | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget | fleet | in-process) ;;
 	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, merge, compress, syscalls, follow, rates, accuracy, bystander, hitpath, start, budget, fleet or in-process" ;;
 	esac
 done
 end_target
-for part in "${@:-all}"; do
-	case $part in
-	all | attach) bench_attach ;;
-	esac
-done
 summary
 # Parts with a script of their own.
-for script in hitpath export diff merge compress syscalls follow rates accuracy bystander start budget fleet in-process; do
+for script in share attach hitpath export diff merge compress syscalls follow rates accuracy bystander start budget fleet in-process; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

@@ -260,10 +260,10 @@ $(BUILD)/tests/hitpath.skel.h: $(BUILD)/tests/hitpath.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name hitpath_bpf > $@
 
 # What --in-process does to a target, step by step, for tests/live.
-$(BUILD)/tests/patcher: tests/live/patcher.c $(BUILD)/libkxray.a $(BUILD)/flags
+$(BUILD)/tests/patcher: tests/live/patcher.c tests/live/patcher_threads.c tests/live/patcher.h $(BUILD)/libkxray.a $(BUILD)/flags
 	$(call say,TEST)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(KX_CFLAGS) $(DEPFLAGS) $(KX_LDFLAGS) -o $@ $< $(BUILD)/libkxray.a $(LIBS)
+	$(Q)$(CC) $(KX_CFLAGS) $(KX_LDFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/libkxray.a $(LIBS)
 
 tests: all $(UNIT_TESTS) $(TARGETS) $(HAZARDS) $(BENCHES) $(BUILD)/tests/patcher ## build the program and all tests
 

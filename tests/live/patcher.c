@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The steps of an in-process recording one by one, for tests/live/remote_threads.sh,
- * remote_calls.sh and patch_area.sh.
+ * The steps of an in-process recording one by one, for tests/live/remote_threads.sh, remote_calls.sh and patch_area.sh.
  *
  *     patcher stop PID TIMES [WAIT_MS]   stops all threads and lets them go, TIMES times
- *     patcher hold PID                   stops them until a byte comes; with epoll_wait's time,
- * which the stop makes shorter patcher calls PID TIMES [WAIT_MS]  borrows calls, and checks what
- * they did patcher install PID [guard]        jumps in all functions of the target `patched`;
- * removes them when a byte comes patcher rings PID                  maps only rings, and ends
+ *     patcher hold PID                   stops them until a byte comes; with epoll_wait's time, which the stop makes shorter
+ *     patcher calls PID TIMES [WAIT_MS]  borrows calls, and checks what they did
  *     patcher lend PID                   lends it the priority of SCHED_FIFO until a byte comes
- *     patcher stale PID                  tries it where the module is another one, and removes
- * the areas patcher remove PID
+ *     patcher install PID [guard]        jumps in all functions of the target `patched`; removes them when a byte comes
+ *     patcher rings PID                  maps only rings, and ends
+ *     patcher stale PID                  tries it where the module is another one, and removes the areas
+ *     patcher remove PID
  *     patcher cycle PID                  installs and removes until it is killed
  *     patcher changed PID                bytes in which the code of `patched` differs from its file
  *     patcher head PID                   whether calls are recorded
  *
  * Prints a line "KEY VALUE..." for each step, which is flushed.
  */
-#include <errno.h>
+#include "patcher.h"
+
 #include <fcntl.h>
 #include <gelf.h>
 #include <inttypes.h>
@@ -34,11 +34,8 @@
 #include "tracer/clock.h"
 #include "tracer/keeper.h"
 #include "tracer/patch_area.h"
-#include "tracer/patch_pause.h"
 #include "tracer/patch_texts.h"
 #include "tracer/remote_calls.h"
-#include "tracer/remote_stop.h"
-#include "tracer/remote_threads.h"
 #include "tracer/target_rings.h"
 
 #define FUNCTIONS    64
@@ -50,127 +47,6 @@
 #define RINGS_SIZE   ((sizeof(struct kx_target_rings) + 8192) & ~4095ul)
 #define COUNTER	     (RINGS_SIZE - 8) /* of calls that passed a trampoline */
 #define PAGE	     4096ul
-
-static int fail(const struct kx_err *err)
-{
-	printf("error %d %s\n", -err->code, err->text);
-	return 1;
-}
-
-static void say(const char *key, double value)
-{
-	printf("%s %.15g\n", key, value);
-	fflush(stdout);
-}
-
-static void wait_for_byte(void)
-{
-	char c;
-
-	while (read(STDIN_FILENO, &c, 1) < 0 && errno == EINTR)
-		;
-}
-
-static int stop(pid_t pid, int times, unsigned wait_ms)
-{
-	size_t most = 0;
-
-	for (int i = 0; i < times; i++) {
-		struct kx_remote_threads t;
-		struct kx_err err = { 0 };
-
-		if (kx_remote_threads_stop(pid, wait_ms, &t, &err))
-			return fail(&err);
-		most = t.n > most ? t.n : most;
-		kx_remote_threads_resume(&t, NULL);
-	}
-	say("threads", (double)most);
-	return 0;
-}
-
-static int hold(pid_t pid)
-{
-	struct kx_remote_threads t;
-	struct kx_err err = { 0 };
-
-	if (kx_remote_threads_stop(pid, 1000, &t, &err))
-		return fail(&err);
-	for (size_t i = 0; i < t.n; i++)
-		if (t.items[i].regs.orig_rax == SYS_epoll_wait ||
-		    t.items[i].regs.orig_rax == SYS_epoll_pwait) {
-			say("result", (double)(long)t.items[i].regs.rax);
-			say("timeout", (int)t.items[i].regs.r10);
-		}
-	say("stopped", (double)t.n);
-	wait_for_byte();
-	kx_remote_threads_resume(&t, NULL);
-	say("resumed", 0);
-	return 0;
-}
-
-static int lend_priority(void *arg)
-{
-	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
-	struct kx_patch_pause pause;
-
-	kx_patch_pause_begin(&pause, kx_patch_pause_priority(*(pid_t *)arg));
-	say("raised", pause.raised);
-	while (!poll(&input, 1, 0))
-		kx_remote_pause_for(*(pid_t *)arg, 10000);
-	return 0;
-}
-
-static int lend(pid_t pid)
-{
-	struct kx_tracer_thread t;
-
-	return kx_tracer_thread_start(&t, lend_priority, &pid) ? 1 : kx_tracer_thread_join(&t);
-}
-
-/* Two mappings, one call that fails, and one that gives what is known; then they are unmapped. */
-static bool call_once(pid_t pid, unsigned wait_ms, struct kx_err *err)
-{
-	struct kx_remote_call first[4] = {
-		{ .number = SYS_mmap,
-		  .args = { 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0 } },
-		{ .number = SYS_munmap, .args = { 1, 1 } },
-		{ .number = SYS_getpid },
-		{ .number = SYS_mmap,
-		  .args = { 0, 2 * PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0 } },
-	};
-	struct kx_remote_call second[2] = { 0 };
-
-	if (kx_remote_calls(pid, first, 4, wait_ms, err))
-		return false;
-	second[0] =
-		(struct kx_remote_call){ .number = SYS_munmap, .args = { first[0].result, PAGE } };
-	second[1] = (struct kx_remote_call){ .number = SYS_munmap,
-					     .args = { first[3].result, 2 * PAGE } };
-	if (first[0].result <= 0 || first[1].result != -EINVAL || first[2].result != pid ||
-	    first[3].result <= 0)
-		return !kx_err_set(err, -EIO, "results %ld %ld %ld %ld", first[0].result,
-				   first[1].result, first[2].result, first[3].result);
-	if (kx_remote_calls(pid, second, 2, wait_ms, err))
-		return false;
-	return !second[0].result && !second[1].result;
-}
-
-static int borrow(pid_t pid, int times, unsigned wait_ms)
-{
-	int right = 0;
-
-	for (int i = 0; i < times; i++) {
-		struct kx_err err = { 0 };
-
-		if (!call_once(pid, wait_ms, &err))
-			return fail(&err);
-		right++;
-	}
-	say("right", right);
-	return 0;
-}
-
-/* Installing */
 
 struct target {
 	pid_t pid;
@@ -540,13 +416,13 @@ int main(int argc, char **argv)
 	const unsigned wait_ms = argc > 4 ? (unsigned)atoi(argv[4]) : 5000;
 
 	if (!strcmp(what, "stop"))
-		return stop(pid, times, wait_ms);
+		return patcher_stop(pid, times, wait_ms);
 	if (!strcmp(what, "hold"))
-		return hold(pid);
+		return patcher_hold(pid);
 	if (!strcmp(what, "lend"))
-		return lend(pid);
+		return patcher_lend(pid);
 	if (!strcmp(what, "calls"))
-		return borrow(pid, times, wait_ms);
+		return patcher_calls(pid, times, wait_ms);
 	if (!strcmp(what, "install"))
 		return install(pid, argc > 3);
 	if (!strcmp(what, "remove"))

@@ -129,35 +129,13 @@ static void test_hierarchies(void **state)
 }
 
 /* Pieces of real paths in any order and number: what is found has the form that it must have. */
+static const char *const pieces[] = {
+	"/", ":", "\n", "0::", "pod", "-pod", POD, POD_, ID, "docker-", "cri-containerd-", "crio-", "libpod-", ".scope",
+	".service", ".slice", "kubepods", "\xff\xfe", "a", "%s%n", "..", "docker/", "1:name=systemd:", STATIC_POD, "conmon-",
+};
+
 static void test_hostile(void **state)
 {
-	static const char *const pieces[] = {
-		"/",
-		":",
-		"\n",
-		"0::",
-		"pod",
-		"-pod",
-		POD,
-		POD_,
-		ID,
-		"docker-",
-		"cri-containerd-",
-		"crio-",
-		"libpod-",
-		".scope",
-		".service",
-		".slice",
-		"kubepods",
-		"\xff\xfe",
-		"a",
-		"%s%n",
-		"..",
-		"docker/",
-		"1:name=systemd:",
-		STATIC_POD,
-		"conmon-",
-	};
 	char text[8192], path[64];
 	struct kx_cgroup g;
 	size_t containers = 0, pods = 0, units = 0;

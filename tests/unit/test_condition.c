@@ -299,80 +299,80 @@ static void test_find(void **state)
 	assert_int_equal(kx_condition_find("iffy"), 4);
 }
 
+static const struct {
+	const char *text;
+	int code;
+	const char *part;
+} bad[] = {
+	{ "", -EINVAL, "it ends too early, at character 1" },
+	{ "fd", -EINVAL,
+	  "a comparison is missing: ==, !=, <, <=, >, >=, &, =~ or !~, at character 3" },
+	{ "fd = 3", -EINVAL, "write == to compare, at character 4" },
+	{ "fd > > 3", -EINVAL, "a number or a \"text\" is missing, at character 6" },
+	{ "(fd > 3", -EINVAL, "the parenthesis is not closed, at character 1" },
+	{ "fd > 3)", -EINVAL, "no parenthesis is open, at character 7" },
+	{ "fd > 3 size > 1", -EINVAL, "'&&' or '||' is missing, at character 8" },
+	{ "fd > 18446744073709551616", -EINVAL,
+	  "18446744073709551616 is too large a number: there are 64 bits, at character 6" },
+	{ "fd > -9223372036854775809", -EINVAL, "too large a number" },
+	{ "fd > 2147483648", -EINVAL,
+	  "2147483648 is beyond the range of fd, a signed number of 32 bits, at character "
+	  "6" },
+	{ "size == 65536", -EINVAL,
+	  "65536 is beyond the range of size, an unsigned number of 16 bits, at character "
+	  "9" },
+	{ "size < -1", -EINVAL, "-1 is beyond the range of size" },
+	{ "fd > 3x", -EINVAL, "'3x' is not a number" },
+	{ "fd > 1.5", -EINVAL, "'1.5' is not a number" },
+	{ "fd:i9 > 3", -EINVAL, "the type of fd is unknown" },
+	{ "fd:i32 > 3", -EINVAL, "f has no value fd" },
+	{ "arg1:i9 > 3", -EINVAL, "the type of arg1 is unknown, at character 1" },
+	{ "ret:i9 > 3", -EINVAL, "the type of ret is unknown, at character 1" },
+	{ "fdx > 3", -EINVAL, "f has no value fdx: name it in -f 'f(...)'" },
+	{ "arg7 > 3", -EINVAL, "f has no value arg7" },
+	{ "gone > 3", -EINVAL, "gone is unknown in f: optimised out, at character 1" },
+	{ "arg1:f64 > 3", -EINVAL, "floating-point" },
+	{ "path < \"x\"", -EINVAL,
+	  "texts are compared with ==, !=, =~ and !~ only, at character 6" },
+	{ "path < 3", -EINVAL, "path of f is a text" },
+	{ "fd == \"x\"", -EINVAL, "fd of f is a number, and no text" },
+	{ "fd =~ 3", -EINVAL,
+	  "=~ and !~ take a pattern in quotes, as in \"/tmp/*\", at character 4" },
+	{ "path == \"x*\"", -EINVAL,
+	  "== compares whole texts: write =~ for a pattern, or \\x2a for the character *, "
+	  "at character 11" },
+	{ "path == \"x", -EINVAL, "the text has no end, at character 9" },
+	{ "path == \"\\q\"", -EINVAL, "'\\q' is not a character" },
+	{ "path =~ \"x\\\\", -EINVAL, "the text has no end" },
+	{ "path == \"0123456789012345678901234567890123456789012345678901234567890123\"",
+	  -E2BIG, "the text is too long: 63 characters at most" },
+	{ "color == BLUE", -EINVAL, "color of f has no 'BLUE', at character 10" },
+	{ "fd == BLUE", -EINVAL,
+	  "'BLUE' is neither a number nor a \"text\", at character 7" },
+	{ "thread > 3", -EINVAL,
+	  "a thread's name is compared with a \"text\", at character 8" },
+	{ "tid == \"x\"", -EINVAL, "tid is a number" },
+	{ "depth == -1", -EINVAL, "-1 is beyond the range of depth" },
+	{ "arg1:char == 'ab'", -EINVAL, "a character has one byte between quotes" },
+	{ "arg1:str[arg2] == \"x\"", -EINVAL,
+	  "the length of arg1, arg2, is known only in -f 'f(...)'" },
+	{ "fd==1||fd==1||fd==1||fd==1||fd==1||fd==1||fd==1||fd==1||fd==1", -E2BIG,
+	  "there are more than 8 comparisons, at character 57" },
+	{ "((((((((((((((((((((((((((fd==1))))))))))))))))))))))))))", -E2BIG,
+	  "it is nested too deep, at character 25" },
+};
+
 static void test_bad(void **state)
 {
-	static const struct {
-		const char *text;
-		int code;
-		const char *part;
-	} cases[] = {
-		{ "", -EINVAL, "it ends too early, at character 1" },
-		{ "fd", -EINVAL,
-		  "a comparison is missing: ==, !=, <, <=, >, >=, &, =~ or !~, at character 3" },
-		{ "fd = 3", -EINVAL, "write == to compare, at character 4" },
-		{ "fd > > 3", -EINVAL, "a number or a \"text\" is missing, at character 6" },
-		{ "(fd > 3", -EINVAL, "the parenthesis is not closed, at character 1" },
-		{ "fd > 3)", -EINVAL, "no parenthesis is open, at character 7" },
-		{ "fd > 3 size > 1", -EINVAL, "'&&' or '||' is missing, at character 8" },
-		{ "fd > 18446744073709551616", -EINVAL,
-		  "18446744073709551616 is too large a number: there are 64 bits, at character 6" },
-		{ "fd > -9223372036854775809", -EINVAL, "too large a number" },
-		{ "fd > 2147483648", -EINVAL,
-		  "2147483648 is beyond the range of fd, a signed number of 32 bits, at character "
-		  "6" },
-		{ "size == 65536", -EINVAL,
-		  "65536 is beyond the range of size, an unsigned number of 16 bits, at character "
-		  "9" },
-		{ "size < -1", -EINVAL, "-1 is beyond the range of size" },
-		{ "fd > 3x", -EINVAL, "'3x' is not a number" },
-		{ "fd > 1.5", -EINVAL, "'1.5' is not a number" },
-		{ "fd:i9 > 3", -EINVAL, "the type of fd is unknown" },
-		{ "fd:i32 > 3", -EINVAL, "f has no value fd" },
-		{ "arg1:i9 > 3", -EINVAL, "the type of arg1 is unknown, at character 1" },
-		{ "ret:i9 > 3", -EINVAL, "the type of ret is unknown, at character 1" },
-		{ "fdx > 3", -EINVAL, "f has no value fdx: name it in -f 'f(...)'" },
-		{ "arg7 > 3", -EINVAL, "f has no value arg7" },
-		{ "gone > 3", -EINVAL, "gone is unknown in f: optimised out, at character 1" },
-		{ "arg1:f64 > 3", -EINVAL, "floating-point" },
-		{ "path < \"x\"", -EINVAL,
-		  "texts are compared with ==, !=, =~ and !~ only, at character 6" },
-		{ "path < 3", -EINVAL, "path of f is a text" },
-		{ "fd == \"x\"", -EINVAL, "fd of f is a number, and no text" },
-		{ "fd =~ 3", -EINVAL,
-		  "=~ and !~ take a pattern in quotes, as in \"/tmp/*\", at character 4" },
-		{ "path == \"x*\"", -EINVAL,
-		  "== compares whole texts: write =~ for a pattern, or \\x2a for the character *, "
-		  "at character 11" },
-		{ "path == \"x", -EINVAL, "the text has no end, at character 9" },
-		{ "path == \"\\q\"", -EINVAL, "'\\q' is not a character" },
-		{ "path =~ \"x\\\\", -EINVAL, "the text has no end" },
-		{ "path == \"0123456789012345678901234567890123456789012345678901234567890123\"",
-		  -E2BIG, "the text is too long: 63 characters at most" },
-		{ "color == BLUE", -EINVAL, "color of f has no 'BLUE', at character 10" },
-		{ "fd == BLUE", -EINVAL,
-		  "'BLUE' is neither a number nor a \"text\", at character 7" },
-		{ "thread > 3", -EINVAL,
-		  "a thread's name is compared with a \"text\", at character 8" },
-		{ "tid == \"x\"", -EINVAL, "tid is a number" },
-		{ "depth == -1", -EINVAL, "-1 is beyond the range of depth" },
-		{ "arg1:char == 'ab'", -EINVAL, "a character has one byte between quotes" },
-		{ "arg1:str[arg2] == \"x\"", -EINVAL,
-		  "the length of arg1, arg2, is known only in -f 'f(...)'" },
-		{ "fd==1||fd==1||fd==1||fd==1||fd==1||fd==1||fd==1||fd==1||fd==1", -E2BIG,
-		  "there are more than 8 comparisons, at character 57" },
-		{ "((((((((((((((((((((((((((fd==1))))))))))))))))))))))))))", -E2BIG,
-		  "it is nested too deep, at character 25" },
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct kx_condition_globs globs = { 0 };
 		struct kx_condition_table t;
 		struct kx_err err = { 0 };
 
-		assert_int_equal(compile(cases[i].text, &t, &globs, &err), cases[i].code);
-		if (!strstr(err.text, cases[i].part) || !strstr(err.text, "--if '"))
-			fail_msg("%s: %s", cases[i].text, err.text);
+		assert_int_equal(compile(bad[i].text, &t, &globs, &err), bad[i].code);
+		if (!strstr(err.text, bad[i].part) || !strstr(err.text, "--if '"))
+			fail_msg("%s: %s", bad[i].text, err.text);
 		kx_condition_globs_free(&globs);
 	}
 }

@@ -201,21 +201,70 @@ static int count_rows(void *ctx, const struct kx_line_level *levels, size_t n, u
 	return 0;
 }
 
-static void lines_of(const char *compiler)
+static void check_places(struct kx_lines *lines, const struct calls_in *calls, const char *source)
 {
 	struct kx_line_level levels[KX_LINE_LEVELS];
-	struct kx_symbols syms;
-	struct kx_elf *elf;
-	struct kx_lines *lines;
-	struct calls_in calls;
-	uint64_t addr, size, leaf, sums[4] = { 0 };
+
+	/* outer calls tail at line 23, and leaf through two inlined functions. */
+	assert_int_equal(kx_lines_at(lines, calls->after[0] - 1, levels), 1);
+	assert_string_equal(levels[0].function->name, "outer");
+	assert_int_equal(levels[0].function->line, 21);
+	assert_int_equal(levels[0].line, 23);
+	assert_string_equal(levels[0].function->file, source);
+	assert_int_equal(kx_lines_at(lines, calls->after[1] - 1, levels), 3);
+	assert_int_equal(levels[0].line, 25);
+	assert_string_equal(levels[1].function->name, "shallow");
+	assert_int_equal(levels[1].function->line, 7);
+	assert_int_equal(levels[1].line, 9);
+	assert_string_equal(levels[2].function->name, "deep");
+	assert_int_equal(levels[2].function->line, 3);
+	assert_int_equal(levels[2].line, 5);
+	assert_string_equal(levels[2].file, source);
+	assert_int_equal(kx_lines_at(lines, 8, levels), 0);
+}
+
+static void check_modules(char *path, uint64_t leaf, const struct calls_in *calls)
+{
 	struct kx_map_module modules[] = { { .name = "lines", .build_id = "" } };
 	struct kx_map map = { .modules = modules, .nmodules = 1 };
 	struct kx_map_function callee = { .symbol = "leaf" };
 	struct kx_afdo_modules *m;
 	struct kx_err err = { 0 };
-	char path[96], source[96];
+	uint64_t addr;
 	uint32_t module;
+
+	/* leaf was reached from the first call by the tail call in tail. */
+	modules[0].path = path;
+	modules[0].load_bias = 0x10000;
+	callee.address = leaf;
+	assert_int_equal(kx_afdo_modules_open(&map, NULL, &m, &err), 0);
+	assert_false(kx_afdo_may_call(m, 0, calls->after[0], &callee));
+	assert_true(kx_afdo_may_call(m, 0, calls->after[1], &callee));
+	assert_true(kx_afdo_locate(m, calls->after[1] + 0x10000, &module, &addr));
+	assert_int_equal(module, 0);
+	assert_int_equal(addr, calls->after[1]);
+	assert_false(kx_afdo_locate(m, 0x7fffffffe00d, &module, &addr));
+	kx_afdo_modules_close(m);
+	/* Another build of the binary is used only if the user requests it. */
+	modules[0].build_id = "0123";
+	assert_int_equal(kx_afdo_modules_open(&map, NULL, &m, &err), 0);
+	assert_null(kx_afdo_lines(m, 0));
+	assert_non_null(strstr(kx_afdo_modules_problem(m, &(size_t){ 0 }), "another build"));
+	kx_afdo_modules_close(m);
+	assert_int_equal(kx_afdo_modules_open(&map, path, &m, &err), 0);
+	assert_non_null(kx_afdo_lines(m, 0));
+	kx_afdo_modules_close(m);
+}
+
+static void lines_of(const char *compiler)
+{
+	struct kx_symbols syms;
+	struct kx_elf *elf;
+	struct kx_lines *lines;
+	struct calls_in calls;
+	uint64_t addr, size, leaf, sums[4] = { 0 };
+	struct kx_err err = { 0 };
+	char path[96], source[96];
 
 	compile(compiler, path);
 	snprintf(source, sizeof(source), "%s/lines.c", folder);
@@ -228,49 +277,12 @@ static void lines_of(const char *compiler)
 	calls_of(elf, addr, size, &calls);
 	assert_int_equal(calls.n, 2);
 
-	/* outer calls tail at line 23, and leaf through two inlined functions. */
-	assert_int_equal(kx_lines_at(lines, calls.after[0] - 1, levels), 1);
-	assert_string_equal(levels[0].function->name, "outer");
-	assert_int_equal(levels[0].function->line, 21);
-	assert_int_equal(levels[0].line, 23);
-	assert_string_equal(levels[0].function->file, source);
-	assert_int_equal(kx_lines_at(lines, calls.after[1] - 1, levels), 3);
-	assert_int_equal(levels[0].line, 25);
-	assert_string_equal(levels[1].function->name, "shallow");
-	assert_int_equal(levels[1].function->line, 7);
-	assert_int_equal(levels[1].line, 9);
-	assert_string_equal(levels[2].function->name, "deep");
-	assert_int_equal(levels[2].function->line, 3);
-	assert_int_equal(levels[2].line, 5);
-	assert_string_equal(levels[2].file, source);
-	assert_int_equal(kx_lines_at(lines, 8, levels), 0);
+	check_places(lines, &calls, source);
 	assert_int_equal(kx_lines_rows(lines, addr, count_rows, sums), 0);
 	assert_int_equal(sums[1] + sums[2] + sums[3], size);
 	assert_true(sums[1] > 0 && sums[3] >= 5);
 	assert_int_equal(kx_lines_rows(lines, 8, count_rows, sums), -ENOENT);
-
-	/* leaf was reached from the first call by the tail call in tail. */
-	modules[0].path = path;
-	modules[0].load_bias = 0x10000;
-	callee.address = leaf;
-	assert_int_equal(kx_afdo_modules_open(&map, NULL, &m, &err), 0);
-	assert_false(kx_afdo_may_call(m, 0, calls.after[0], &callee));
-	assert_true(kx_afdo_may_call(m, 0, calls.after[1], &callee));
-	assert_true(kx_afdo_locate(m, calls.after[1] + 0x10000, &module, &addr));
-	assert_int_equal(module, 0);
-	assert_int_equal(addr, calls.after[1]);
-	assert_false(kx_afdo_locate(m, 0x7fffffffe00d, &module, &addr));
-	kx_afdo_modules_close(m);
-	/* Another build of the binary is used only if the user requests it. */
-	modules[0].build_id = "0123";
-	assert_int_equal(kx_afdo_modules_open(&map, NULL, &m, &err), 0);
-	assert_null(kx_afdo_lines(m, 0));
-	assert_non_null(strstr(kx_afdo_modules_problem(m, &(size_t){ 0 }), "another build"));
-	kx_afdo_modules_close(m);
-	assert_int_equal(kx_afdo_modules_open(&map, path, &m, &err), 0);
-	assert_non_null(kx_afdo_lines(m, 0));
-	kx_afdo_modules_close(m);
-
+	check_modules(path, leaf, &calls);
 	kx_lines_close(lines);
 	kx_symbols_free(&syms);
 	kx_elf_close(elf);

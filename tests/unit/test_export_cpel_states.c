@@ -11,30 +11,26 @@
 #include "export_run.h"
 
 /* With record --sched, threads run, are ready, and are off the CPU when that was recorded. */
-static void test_states(void **state)
+static const struct event want[] = {
+	{ 100, 1, 0 },		      /* a runs */
+	{ 150, 1, 1 },		      /* b runs */
+	{ 200, 8, 0 },		      /* a sleeps */
+	{ 300, 2, 1 },		      /* b is preempted: */
+	{ 300, 1, 2 },		      /* nobody runs */
+	{ 400, 2, 0 },		      /* a is woken */
+	{ 450, 1, 1 },		      /* b */
+	{ 500, 1, 0 },		      /* a */
+	{ 550, 8, 1 },		      /* b is blocked, who wakes it is not known */
+	{ 650, 1, 1 }, { 700, 8, 0 }, /* a sleeps at the end of the recording: open */
+	{ 800, 1, 2 },		      /* b's last event */
+};
+
+static void write_states(void)
 {
-	static const struct event want[] = {
-		{ 100, 1, 0 },		      /* a runs */
-		{ 150, 1, 1 },		      /* b runs */
-		{ 200, 8, 0 },		      /* a sleeps */
-		{ 300, 2, 1 },		      /* b is preempted: */
-		{ 300, 1, 2 },		      /* nobody runs */
-		{ 400, 2, 0 },		      /* a is woken */
-		{ 450, 1, 1 },		      /* b */
-		{ 500, 1, 0 },		      /* a */
-		{ 550, 8, 1 },		      /* b is blocked, who wakes it is not known */
-		{ 650, 1, 1 }, { 700, 8, 0 }, /* a sleeps at the end of the recording: open */
-		{ 800, 1, 2 },		      /* b's last event */
-	};
-	static const char *const tracks[] = { "a t2(1)", "b t3(1)", "kernel or others t0(0)" };
 	struct kx_fdr_thread *a, *b;
 	struct kx_fdr_writer *w;
-	struct exported e;
-	json_t *json;
-	size_t n = 0;
 	int fd;
 
-	(void)state;
 	w = begin_trace(0, EXPORT_HZ, &fd);
 	a = kx_fdr_writer_thread(w, 1, 2, "a", "p");
 	b = kx_fdr_writer_thread(w, 1, 3, "b", "p");
@@ -48,6 +44,17 @@ static void test_states(void **state)
 	note(b, T0 + 649, "kxray:sched {\"off\":100,\"state\":\"D\"}");
 	leave(b, T0 + 799, 1, 2);
 	end_trace(w, fd);
+}
+
+static void test_states(void **state)
+{
+	static const char *const tracks[] = { "a t2(1)", "b t3(1)", "kernel or others t0(0)" };
+	struct exported e;
+	json_t *json;
+	size_t n = 0;
+
+	(void)state;
+	write_states();
 	export_ok(NULL, NULL, &e);
 	json = read_strictly("cpel.py");
 	for (size_t at = e.size - 20 * (size_t)number_at(json, "events"); at < e.size; at += 20) {

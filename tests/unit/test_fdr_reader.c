@@ -138,14 +138,20 @@ static void fill_of_version_1(void **state)
 	b.data[17] = 0;
 	assert_int_equal(accepted(&b), 8);
 	release(&b);
+}
 
-	/* readable only by the document's rules: fill that does not decode */
+/* Readable only by the document's rules. */
+static void fill_that_does_not_decode(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
 	header(&b, 1, 1, 1000, 200);
 	for (int i = 0; i < 3; i++) {
 		struct kx_fdr_file *f;
 		struct kx_fdr_record *r = NULL;
+		const size_t start = b.size;
 
-		start = b.size;
 		preamble(&b, 1, 0, 5, 0, 10);
 		function(&b, ENTRY, 1, 1);
 		end_of_buffer(&b);
@@ -167,8 +173,14 @@ static void fill_of_version_1(void **state)
 	put_byte(&b, 0xff, 16);
 	rejected(&b, "the padding after the EndOfBuffer at offset 80 cannot be decoded");
 	release(&b);
+}
 
-	/* no EndOfBuffer at all, and empty buffers */
+/* And empty buffers. */
+static void version_1_without_end_of_buffer(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
 	header(&b, 1, 1, 1000, 0);
 	preamble(&b, 1, 0, 5, 0, 10);
 	function(&b, ENTRY, 1, 1);
@@ -324,6 +336,8 @@ int main(void)
 		cmocka_unit_test(basic_mode),
 		cmocka_unit_test(threads_interleaved),
 		cmocka_unit_test(fill_of_version_1),
+		cmocka_unit_test(fill_that_does_not_decode),
+		cmocka_unit_test(version_1_without_end_of_buffer),
 		cmocka_unit_test(long_buffers),
 		cmocka_unit_test(ten_thousand_threads),
 		cmocka_unit_test(more_arguments_than_kept),

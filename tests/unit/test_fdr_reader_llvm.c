@@ -12,11 +12,66 @@
 #include "fdr_reader_rig.h"
 #include "llvm_xray.h"
 
+/* The records of golden(), in order. */
+static void check_golden(const struct kx_fdr_record *r, size_t n, unsigned version)
+{
+	const uint64_t base = version < 5 ? 1000 : 995;
+
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(r[i].tid, 70000);
+		assert_int_equal(r[i].pid, version >= 3 ? 11 : version == 2 ? 70000 : 0);
+		assert_int_equal(r[i].thread, 0);
+	}
+	assert_int_equal(r[0].kind, KX_RECORD_BUFFER);
+	assert_int_equal(r[0].offset, version >= 3 ? 48 : 32);
+	assert_int_equal(r[0].wall_sec, 7);
+	assert_int_equal(r[0].wall_usec, 8);
+	assert_int_equal(r[1].kind, KX_RECORD_CPU);
+	assert_int_equal(r[1].cpu, 65535);
+	assert_int_equal(r[1].tsc, 1000);
+	assert_int_equal(r[1].offset, version >= 3 ? 96 : 64);
+	assert_int_equal(r[2].kind, KX_RECORD_CUSTOM);
+	assert_int_equal(r[2].tsc, 995);
+	assert_int_equal(r[2].cpu, version == 4 ? 77 : 65535);
+	assert_int_equal(r[2].size, 8);
+	assert_int_equal(r[3].kind, KX_RECORD_ENTRY);
+	assert_int_equal(r[3].func, 1);
+	assert_int_equal(r[3].tsc, base + 10);
+	assert_int_equal(r[4].kind, KX_RECORD_ENTRY);
+	assert_int_equal(r[4].func, (1u << 28) - 1);
+	assert_int_equal(r[4].nargs, 2);
+	assert_true(r[4].args[0] == UINT64_MAX);
+	assert_int_equal(r[4].args[1], 2);
+	assert_int_equal(r[5].kind, KX_RECORD_TYPED);
+	assert_int_equal(r[5].event_type, 9);
+	assert_int_equal(r[5].tsc, base + 14);
+	assert_int_equal(r[6].kind, KX_RECORD_EXIT);
+	assert_int_equal(r[6].tsc, base + 15);
+	assert_int_equal(r[7].kind, KX_RECORD_CPU);
+	assert_int_equal(r[8].tsc, 5000);
+	assert_int_equal(r[8].cpu, 3);
+	assert_int_equal(r[9].kind, KX_RECORD_WRAP);
+	assert_int_equal(r[9].tsc, 1ull << 40);
+	assert_int_equal(r[10].kind, KX_RECORD_TAIL_EXIT);
+	assert_int_equal(r[10].tsc, (1ull << 40) + 4);
+	assert_int_equal(r[11].tsc, (1ull << 40) + 4 + UINT32_MAX);
+}
+
+static void check_info(const struct kx_fdr_info *info, unsigned version, size_t size)
+{
+	assert_int_equal(info->version, version);
+	assert_int_equal(info->type, KX_FDR_TYPE_FDR);
+	assert_int_equal(info->tsc_hz, 2600000000);
+	assert_int_equal(info->buffer_size, 4096);
+	assert_int_equal(info->file_size, size);
+	assert_int_equal(info->start_tsc, 1000);
+	assert_true(info->constant_tsc && info->nonstop_tsc);
+}
+
 static void every_record_of_every_version(void **state)
 {
 	(void)state;
 	for (unsigned version = 1; version <= 5; version++) {
-		uint64_t base = version < 5 ? 1000 : 995;
 		struct bytes b = { 0 };
 		struct kx_fdr_record *r = NULL;
 		struct kx_fdr_file *f;
@@ -25,56 +80,13 @@ static void every_record_of_every_version(void **state)
 		golden(&b, version);
 		n = check_accepted(&b, &r);
 		assert_int_equal(n, 12 + (version == 1));
-		for (size_t i = 0; i < n; i++) {
-			assert_int_equal(r[i].tid, 70000);
-			assert_int_equal(r[i].pid, version >= 3 ? 11 : version == 2 ? 70000 : 0);
-			assert_int_equal(r[i].thread, 0);
-		}
-		assert_int_equal(r[0].kind, KX_RECORD_BUFFER);
-		assert_int_equal(r[0].offset, version >= 3 ? 48 : 32);
-		assert_int_equal(r[0].wall_sec, 7);
-		assert_int_equal(r[0].wall_usec, 8);
-		assert_int_equal(r[1].kind, KX_RECORD_CPU);
-		assert_int_equal(r[1].cpu, 65535);
-		assert_int_equal(r[1].tsc, 1000);
-		assert_int_equal(r[1].offset, version >= 3 ? 96 : 64);
-		assert_int_equal(r[2].kind, KX_RECORD_CUSTOM);
-		assert_int_equal(r[2].tsc, 995);
-		assert_int_equal(r[2].cpu, version == 4 ? 77 : 65535);
-		assert_int_equal(r[2].size, 8);
-		assert_int_equal(r[3].kind, KX_RECORD_ENTRY);
-		assert_int_equal(r[3].func, 1);
-		assert_int_equal(r[3].tsc, base + 10);
-		assert_int_equal(r[4].kind, KX_RECORD_ENTRY);
-		assert_int_equal(r[4].func, (1u << 28) - 1);
-		assert_int_equal(r[4].nargs, 2);
-		assert_true(r[4].args[0] == UINT64_MAX);
-		assert_int_equal(r[4].args[1], 2);
-		assert_int_equal(r[5].kind, KX_RECORD_TYPED);
-		assert_int_equal(r[5].event_type, 9);
-		assert_int_equal(r[5].tsc, base + 14);
-		assert_int_equal(r[6].kind, KX_RECORD_EXIT);
-		assert_int_equal(r[6].tsc, base + 15);
-		assert_int_equal(r[7].kind, KX_RECORD_CPU);
-		assert_int_equal(r[8].tsc, 5000);
-		assert_int_equal(r[8].cpu, 3);
-		assert_int_equal(r[9].kind, KX_RECORD_WRAP);
-		assert_int_equal(r[9].tsc, 1ull << 40);
-		assert_int_equal(r[10].kind, KX_RECORD_TAIL_EXIT);
-		assert_int_equal(r[10].tsc, (1ull << 40) + 4);
-		assert_int_equal(r[11].tsc, (1ull << 40) + 4 + UINT32_MAX);
+		check_golden(r, n, version);
 		free(r);
 		f = open_ok(&b);
 		n = read_file(f, &r);
 		assert_memory_equal(r[2].data, "hello\n!!", 8);
 		assert_memory_equal(r[5].data, "12345678", 8);
-		assert_int_equal(kx_fdr_get_info(f)->version, version);
-		assert_int_equal(kx_fdr_get_info(f)->type, KX_FDR_TYPE_FDR);
-		assert_int_equal(kx_fdr_get_info(f)->tsc_hz, 2600000000);
-		assert_int_equal(kx_fdr_get_info(f)->buffer_size, 4096);
-		assert_int_equal(kx_fdr_get_info(f)->file_size, b.size);
-		assert_int_equal(kx_fdr_get_info(f)->start_tsc, 1000);
-		assert_true(kx_fdr_get_info(f)->constant_tsc && kx_fdr_get_info(f)->nonstop_tsc);
+		check_info(kx_fdr_get_info(f), version, b.size);
 		if (version == 1)
 			assert_int_equal(r[12].kind, KX_RECORD_END);
 		free(r);
@@ -83,12 +95,12 @@ static void every_record_of_every_version(void **state)
 	}
 }
 
-static void what_llvm_xray_tolerates(void **state)
+/* Before the first buffer and between two. */
+static void junk_is_tolerated(void **state)
 {
 	struct bytes b = { 0 };
 
 	(void)state;
-	/* junk before the first buffer and between two */
 	header(&b, 5, 1, 1000, 4096);
 	put(&b, "junk", 4);
 	preamble(&b, 5, 1, 2, 0, 10);
@@ -107,9 +119,14 @@ static void what_llvm_xray_tolerates(void **state)
 	b.data[36 + 8] = 0x80;
 	assert_int_equal(accepted(&b), 6);
 	release(&b);
+}
 
-	/* two buffers in one extents; the same buffer goes on in the next extents; extents that
-	 * promise too much, in a row and inside a preamble */
+/* Two buffers in one extents; the same buffer goes on in the next extents; extents that promise too much, in a row and inside a preamble. */
+static void odd_extents_are_tolerated(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
 	header(&b, 3, 1, 1000, 4096);
 	begin_extents(&b);
 	new_buffer(&b, 1);
@@ -138,8 +155,13 @@ static void what_llvm_xray_tolerates(void **state)
 	end_extents(&b);
 	assert_int_equal(accepted(&b), 11);
 	release(&b);
+}
 
-	/* version 2 ignores extents */
+static void version_2_ignores_extents(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
 	header(&b, 2, 1, 1000, 4096);
 	buffer_extents(&b, 3);
 	preamble(&b, 2, 0, 5, 0, 10);
@@ -147,8 +169,14 @@ static void what_llvm_xray_tolerates(void **state)
 	put_byte(&b, 0, 24);
 	assert_int_equal(accepted(&b), 6);
 	release(&b);
+}
 
-	/* an argument after the extents that cut its buffer in two */
+static void odd_arguments_are_tolerated(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
+	/* after the extents that cut its buffer in two */
 	header(&b, 5, 1, 1000, 4096);
 	preamble(&b, 5, 1, 5, 0, 10);
 	function(&b, ENTRY, 1, 1);
@@ -175,7 +203,7 @@ static void what_llvm_xray_tolerates(void **state)
 	release(&b);
 }
 
-static void what_llvm_xray_rejects(void **state)
+static void wrong_records_are_rejected(void **state)
 {
 	struct bytes b = { 0 };
 
@@ -204,6 +232,19 @@ static void what_llvm_xray_rejects(void **state)
 	rejected(&b, "offset 112: a TypedEvent record has the impossible size -1");
 	b.data[112] = 0x13;
 	rejected(&b, "offset 112: a Pid record cannot follow a NewCPUId");
+	release(&b);
+}
+
+static void wrong_order_is_rejected(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
+	header(&b, 5, 1, 1000, 4096);
+	preamble(&b, 5, 1, 2, 0, 10);
+	function(&b, ENTRY, 1, 1);
+	function(&b, EXIT, 1, 1);
+	end_block(&b, 5);
 	b.data[112] = 0x10;
 	memset(b.data + 113, 0, 4);
 	b.data[33] = 66; /* extents end inside the first function record */
@@ -227,8 +268,14 @@ static void what_llvm_xray_rejects(void **state)
 	b.data[48] = 0x09;
 	rejected(&b, "offset 48: a WallTime record cannot follow the file header");
 	release(&b);
+}
 
-	/* a complete buffer that is only a preamble */
+static void incomplete_buffers_are_rejected(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
+	/* only a preamble */
 	header(&b, 5, 1, 1000, 4096);
 	begin_extents(&b);
 	new_buffer(&b, 1);
@@ -254,8 +301,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_record_of_every_version),
-		cmocka_unit_test(what_llvm_xray_tolerates),
-		cmocka_unit_test(what_llvm_xray_rejects),
+		cmocka_unit_test(junk_is_tolerated),
+		cmocka_unit_test(odd_extents_are_tolerated),
+		cmocka_unit_test(version_2_ignores_extents),
+		cmocka_unit_test(odd_arguments_are_tolerated),
+		cmocka_unit_test(wrong_records_are_rejected),
+		cmocka_unit_test(wrong_order_is_rejected),
+		cmocka_unit_test(incomplete_buffers_are_rejected),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

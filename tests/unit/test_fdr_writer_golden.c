@@ -246,6 +246,39 @@ static void test_llvm_xray_many_buffers(void **state)
 }
 
 /* One thread with known records; llvm-xray convert must print exactly these. */
+/* What llvm-xray makes of the file that test_llvm_xray_reads_what_was_written writes. */
+static const char *const converted[] = {
+	"function: 268435455, args: [ 7, 18446744073709551615 ], cpu: "
+	"65535, thread: 4194303, %skind: function-enter-arg, "
+	"tsc: 4295967296,",
+	"func-id: 2, function: '2', cpu: 65535, thread: 4194303, "
+	"%skind: function-enter, tsc: 8590934591,",
+	"func-id: 2, function: '2', cpu: 65535, thread: 4194303, "
+	"%skind: function-tail-exit, tsc: 12885901887,",
+	"kind: custom-event, tsc: 15033385535,",
+	"func-id: 268435455, function: '268435455', cpu: 4, thread: 4194303, "
+	"%skind: function-exit, tsc: 15033385538,",
+};
+static void check_converted(const char *llvm_xray, const char *path, int version)
+{
+	char *out = run_okf("%s convert -f yaml %s | sed \"s/'268435455', args/268435455, args/\"", llvm_xray, path);
+	const char *at = out;
+
+	for (size_t i = 0; i < sizeof(converted) / sizeof(converted[0]); i++) {
+		char line[512];
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		/* version 1 has no Pid record */
+		snprintf(line, sizeof(line), converted[i], version == 1 ? "" : "process: 77, ");
+#pragma GCC diagnostic pop
+		at = strstr(at, line);
+		if (!at)
+			fail_msg("version %d: no line %s in\n%s", version, line, out);
+	}
+	free(out);
+}
+
 static void test_llvm_xray_reads_what_was_written(void **state)
 {
 	(void)state;
@@ -268,40 +301,11 @@ static void test_llvm_xray_reads_what_was_written(void **state)
 		assert_int_equal(kx_fdr_exit(t, tsc + 0x80000003, 4, KX_FDR_MAX_FUNC, false), 0);
 		end(&f);
 		for (size_t v = 0; v < N_LLVM_XRAYS; v++) {
-			static const char *const lines[] = {
-				"function: 268435455, args: [ 7, 18446744073709551615 ], cpu: "
-				"65535, thread: 4194303, %skind: function-enter-arg, "
-				"tsc: 4295967296,",
-				"func-id: 2, function: '2', cpu: 65535, thread: 4194303, "
-				"%skind: function-enter, tsc: 8590934591,",
-				"func-id: 2, function: '2', cpu: 65535, thread: 4194303, "
-				"%skind: function-tail-exit, tsc: 12885901887,",
-				"kind: custom-event, tsc: 15033385535,",
-				"func-id: 268435455, function: '268435455', cpu: 4, thread: 4194303, "
-				"%skind: function-exit, tsc: 15033385538,",
-			};
-			char *out, *dump;
-			const char *at;
+			char *dump;
 
 			if (access(llvm_xrays[v], X_OK) != 0)
 				continue;
-			out = run_okf("%s convert -f yaml %s | sed \"s/'268435455', args/268435455, "
-				      "args/\"", llvm_xrays[v], f.path);
-			at = out;
-			for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-				char line[512];
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-				/* version 1 has no Pid record */
-				snprintf(line, sizeof(line), lines[i],
-					 version == 1 ? "" : "process: 77, ");
-#pragma GCC diagnostic pop
-				at = strstr(at, line);
-				if (!at)
-					fail_msg("version %d: no line %s in\n%s", version, line, out);
-			}
-			free(out);
+			check_converted(llvm_xrays[v], f.path, version);
 			dump = run_okf("%s fdr-dump --verify %s", llvm_xrays[v], f.path);
 			/* both migrations are present, each at its own time */
 			assert_non_null(strstr(dump, "<CPU: id = 3, tsc = 15033385536>"));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # run: parallel, 1 s, without root
-# The order of the source tree: no room uses a higher one, no circles, no file of 500 lines or more.
+# The order of the source tree: no room uses a higher one, no circles, no file of 500 lines or more, no function of 60.
 . "$(dirname "$0")/../lib.sh"
 
 run scripts/check-layers.sh
@@ -23,5 +23,8 @@ assert_eq "a wrong tree is refused" "$STATUS" 1
 assert_contains "an include that runs up" "$OUT" "runs up: base/low.h includes trace/high.h"
 assert_contains "a circle" "$OUT" "circle: trace/high.h trace/other.h"
 
-long=$(find bpf user exporters -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 >= 500 { print $2 ": " $1 }')
+of_tree() { find bpf user exporters tests scripts -name "$1" ! -path 'tests/fuzz/corpus/*' -print0; }
+long=$(for kind in '*.[ch]' '*.cpp' '*.sh' '*.py'; do of_tree "$kind"; done | xargs -0 wc -l | awk '$2 != "total" && $1 >= 500 { print $2 ": " $1 }')
 assert_eq "files have fewer than 500 lines" "$long" ''
+long=$(of_tree '*.[ch]' | xargs -0 awk '/^{$/ { start = FNR } /^}/ && start { if (FNR - start > 60) print FILENAME ":" start ": " FNR - start - 1; start = 0 }')
+assert_eq "functions have fewer than 60 lines" "$long" ''

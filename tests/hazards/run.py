@@ -6,10 +6,11 @@ Runs dangerous programs untraced and traced, and prints what kxray did to them.
     run.py [--runs N] [--ways WAY,...] [--only HAZARD,...] [--jobs N] [--short] [--compare] [--keep]
 
 A hazard is a row of hazards.py: a target (targets/) and what happens beside it. It is run untraced, then in each WAY of
-WAYS below. A run is "harmed" if the target's output or exit status differs from the untraced run or if it hangs, "refused"
-if kxray says why it does not trace it (with --in-process: also if it leaves functions to uprobes), "inexact" if the trace's counts are not those that the target counted itself
-(less what kxray counted as lost: "lossy"), "known" if the output differs as README's limits say. --short: one run in the
-default ways, as "ok" and "not ok" lines. --compare: more tables, of bpftrace and perf on the same targets. Status 1 if a run was harmed or inexact or kxray failed.
+WAYS below. A run is "harmed" if the target's output or exit status differs from the untraced run or if it hangs, "refused" if kxray
+says why it does not trace it (with --in-process: also if it leaves functions to uprobes), "inexact" if the trace's counts are not those
+that the target counted itself (less what kxray counted as lost: "lossy"), "known" if the output differs as README's limits say.
+--short: one run in the default ways, as "ok" and "not ok" lines. --compare: more tables, of bpftrace and perf on the same targets.
+Status 1 if a run was harmed or inexact or kxray failed.
 """
 import argparse
 import concurrent.futures
@@ -30,12 +31,12 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import beside_tools  # noqa: E402
 import in_process  # noqa: E402
+import table  # noqa: E402
 from beside_tools import UPROBE_EVENTS, with_tracefs  # noqa: E402
 from hazards import HAZARDS, IN_PROCESS  # noqa: E402
 
 BUILD = os.path.realpath(os.environ.get("BUILD", "build"))
-KXRAY = os.environ.get("KXRAY", BUILD + "/kxray")
-TARGETS = BUILD + "/tests/hazards"
+KXRAY, TARGETS = os.environ.get("KXRAY", BUILD + "/kxray"), BUILD + "/tests/hazards"
 FORKS = threading.Lock()  # a child of fork must not hold the descriptor by which a program is being written
 HANG = int(os.environ.get("KX_TEST_WAIT", "300"))  # only ends a hang
 
@@ -444,30 +445,6 @@ def short(args, chosen):
     return wrong
 
 
-def table(args, chosen, ways):
-    notes, total = [], dict.fromkeys(("runs",) + KINDS, 0)
-    print(f"{'hazard':26} {'runs':>5} " + " ".join(f"{k:>7}" for k in KINDS) + "  what was not ok")
-    for hazard, lacks, tried in each(chosen, args, ways):
-        if lacks:
-            print(f"{hazard.name:26} not tried: {lacks}", flush=True)
-            continue
-        counts, odd = dict.fromkeys(total, 0), {}
-        for way, kind, text in tried:
-            counts["runs"] += kind != "left out"
-            if kind in KINDS:
-                counts[kind] += 1
-                odd.setdefault((way, kind), []).append(text)
-        for key, n in counts.items():
-            total[key] += n
-        print(f"{hazard.name:26} " + " ".join(f"{n:{5 if k == 'runs' else 7}}" for k, n in counts.items()) + "  " +
-              ", ".join(f"{way}: {kind} {len(t)}" for (way, kind), t in odd.items()), flush=True)
-        notes += [f"{hazard.name}, {way}, {kind}: {t[0]}" for (way, kind), t in odd.items()]
-    print(*filter(None, [in_process.stops()]))
-    print(f"{'all':26} " + " ".join(f"{n:{5 if k == 'runs' else 7}}" for k, n in total.items()))
-    print(*(["", "The first of each:"] + notes if notes else []), sep="\n")
-    return sum(total[kind] for kind in BAD)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--runs", type=int, default=1)
@@ -483,10 +460,12 @@ def main():
         parser.error(f"no such way: {unknown}; there are {', '.join(WAYS)}")
     if {"perf", "inprocess-tools"} & set(args.ways or ()):
         with_tracefs()
-    chosen = [h for h in hazards_of(args) if not h.only or set(h.only) & set(args.ways or ())]
+    ways = args.ways or [way for way in WAYS if way not in NAMED_WAYS]
+    chosen = [h for h in hazards_of(args) if not h.only or set(h.only) & set(ways)]
     if args.short:
         sys.exit(1 if short(args, chosen) else 0)
-    wrong = table(args, chosen, args.ways or [way for way in WAYS if way not in NAMED_WAYS])
+    counted = table.show(each(chosen, args, ways), KINDS, in_process.stops)
+    wrong = sum(counted[kind] for kind in BAD)
     for peer in PEERS if args.compare else ():
         print(f"\nThe same targets under {peer}, entries and returns:", flush=True)
         if shutil.which(peer):

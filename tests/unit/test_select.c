@@ -259,6 +259,7 @@ static void test_no_match(void **state)
 
 static void test_xray_ids(void **state)
 {
+	static const char *const names[] = { "one", "two", "three" };
 	struct kx_modules mods;
 	struct kx_selection sel;
 	size_t i;
@@ -282,8 +283,6 @@ static void test_xray_ids(void **state)
 	/* functions that only keep their ids have no probes of any kind */
 	assert_false(kx_select_has_others(&sel, KX_PROBE_UPROBE));
 	for (i = 0; i < 3; i++) {
-		const char *names[] = { "one", "two", "three" };
-
 		assert_string_equal(sel.functions[i].sym->name, names[i]);
 		assert_int_equal(sel.functions[i].traced, i == 1);
 		assert_string_equal(line_of("/usr/lib/llvm-14/bin/llvm-xray extract -symbolize xray |"
@@ -305,7 +304,7 @@ static void test_xray_ids(void **state)
 	check_ids(&sel);
 	assert_int_equal(sel.ntraced, 1);
 	for (i = 0; i < 3; i++)
-		assert_string_equal(sel.functions[i].sym->name, ((const char *[]){ "one", "two", "three" })[i]);
+		assert_string_equal(sel.functions[i].sym->name, names[i]);
 	kx_selection_free(&sel);
 
 	/* Functions without symbols keep their ids. */

@@ -24,6 +24,7 @@ struct target {
 	double rate[N];	 /* calls a second of its own CPU time */
 	double calls[N]; /* those that were counted */
 	double now, own, probes;
+	double uncounted; /* of its CPU time: calls in it cost the same, and are not counted */
 	unsigned changes, outs, backs;
 	size_t taken_along; /* out until it is let in; N or more: none */
 };
@@ -93,11 +94,11 @@ static void run(struct target *t, double seconds, double busy)
 		own = STEP * busy / (1 + probes);
 		for (size_t i = 0; i < N; i++)
 			if (t->budget.functions[i].level != KX_BUDGET_OUT)
-				t->calls[i] += t->rate[i] * own;
+				t->calls[i] += t->rate[i] * own * (1 - t->uncounted);
 		t->now += STEP;
 		t->own += own;
 		t->probes += own * probes;
-		kx_budget_step(&t->budget, t->now, STEP * busy);
+		kx_budget_step(&t->budget, t->now, STEP * busy, 1 - t->uncounted);
 	}
 }
 
@@ -132,6 +133,20 @@ static void test_the_greatest_is_sampled(void **state)
 	assert_int_equal(level(&t, 1), 0);
 	assert_int_equal(t.outs, 0);
 	assert_true(t.probes <= 0.05 * t.own + 0.05);
+	kx_budget_free(&t.budget);
+}
+
+/* As of children that have their parents' probes before those count their calls. */
+static void test_uncounted_calls_cost_as_much(void **state)
+{
+	struct target t = { .rate = { 79000, 1000 }, .uncounted = 0.75 };
+
+	(void)state;
+	begin(&t, 0.05);
+	run(&t, 60, 1);
+	assert_int_not_equal(level(&t, 0), 0);
+	assert_true(t.probes <= 0.05 * t.own + 0.05);
+	assert_true(fabs(t.budget.spent - t.probes) < 0.1 * t.probes);
 	kx_budget_free(&t.budget);
 }
 
@@ -332,7 +347,7 @@ static void crowd_run(struct crowd *c, double seconds, double busy)
 		c->now += step;
 		c->own += own;
 		c->probes += own * probes;
-		kx_budget_step(&c->budget, c->now, step * busy);
+		kx_budget_step(&c->budget, c->now, step * busy, 1);
 		after = crowd_in(c);
 		if (after > before && after - before > c->most)
 			c->most = after - before;
@@ -391,6 +406,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_without_pressure_nothing_changes),
 		cmocka_unit_test(test_the_greatest_is_sampled),
+		cmocka_unit_test(test_uncounted_calls_cost_as_much),
 		cmocka_unit_test(test_what_cannot_be_counted_is_taken_out),
 		cmocka_unit_test(test_it_comes_back_when_the_load_falls),
 		cmocka_unit_test(test_changing_load_stays_within_two_points),

@@ -269,7 +269,7 @@ static void find_waiting(struct kx_budget *b)
 }
 
 /* Takes the counts; returns what the probes have taken, seconds of CPU time. */
-static double take_counts(struct kx_budget *b, double *calls, double cpu)
+static double take_counts(struct kx_budget *b, double *calls, double cpu, double counted)
 {
 	double spent = 0, all = 0, extra_ns;
 
@@ -277,7 +277,7 @@ static double take_counts(struct kx_budget *b, double *calls, double cpu)
 		struct kx_budget_function *f = &b->functions[i];
 		uint64_t now = b->ops.calls(b->ops.ctx, i);
 
-		calls[i] = (double)(now - f->calls);
+		calls[i] = (double)(now - f->calls) / counted;
 		all += calls[i];
 		f->calls = now;
 	}
@@ -335,7 +335,7 @@ static void take_all_rates(struct kx_budget *b)
 			take_rate(&b->functions[i]);
 }
 
-void kx_budget_step(struct kx_budget *b, double now, double cpu)
+void kx_budget_step(struct kx_budget *b, double now, double cpu, double counted)
 {
 	double seconds = now - b->then, spent, own, excess, debt;
 	double *calls = calloc(b->n + 1, sizeof(*calls));
@@ -344,7 +344,7 @@ void kx_budget_step(struct kx_budget *b, double now, double cpu)
 		free(calls);
 		return; /* the next one takes all */
 	}
-	spent = take_counts(b, calls, cpu);
+	spent = take_counts(b, calls, cpu, counted);
 	own = greater(cpu - spent, LEAST_OWN * cpu);
 	b->then = now;
 	b->spent += spent;

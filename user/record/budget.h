@@ -88,8 +88,11 @@ void kx_budget_free(struct kx_budget *b);
 /* There are @n functions now; the new ones are zero but for their level's time. Errors: -ENOMEM. */
 int kx_budget_grow(struct kx_budget *b, size_t n);
 
-/* One step, at @now: the target has used @cpu seconds of CPU time since the last one, the probes' time included. */
-void kx_budget_step(struct kx_budget *b, double now, double cpu);
+/*
+ * One step, at @now: the target has used @cpu seconds of CPU time since the last one, the probes' time included. Only in the share @counted of
+ * that (0 to 1) its calls were counted: in the rest there were as many.
+ */
+void kx_budget_step(struct kx_budget *b, double now, double cpu, double counted);
 
 /* Changing probes has taken so many seconds of the target's CPU time. */
 void kx_budget_charge(struct kx_budget *b, double seconds);

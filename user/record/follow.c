@@ -56,8 +56,10 @@ static void make_ended(void *ctx, pid_t pid)
 		p->alive = false;
 		f->alive--;
 	}
-	if (p)
+	if (p) {
+		kx_followed_is_counted(p, false, (uint64_t)(kx_monotonic_seconds() * 1e9), &f->result);
 		give_up_probes(f, p);
+	}
 	f->ended = kx_monotonic_seconds();
 	kx_followed_drop(&f->table, pid);
 }
@@ -69,11 +71,15 @@ static void make_joined(struct kx_follow *f, pid_t pid, pid_t parent, uint64_t n
 
 	if (!f->c.all)
 		make_alive(f, pid);
+	p = parent ? kx_followed_find(&f->table, parent) : NULL;
+	if (p)
+		p->has_children = true;
 	p = f->c.own_probes ? kx_followed_get(&f->table, pid) : NULL;
 	if (!p)
 		return;
 	p->parent = parent;
 	p->since = ns;
+	p->forked = parent ? ns : 0;
 	kx_follow_make_dirty(f, pid);
 }
 
@@ -98,8 +104,10 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 		p = kx_followed_find(&f->table, pid);
 		if (p && (!p->probes || f->c.own_code) && f->c.own_probes)
 			p->since = event->ns;
-		if (p && event->kind == KX_PROCESS_EXECED)
+		if (p && event->kind == KX_PROCESS_EXECED) {
 			p->switch_noticed = false;
+			p->forked = 0;
+		}
 		break;
 	case KX_PROCESS_ENDED:
 		if (kx_endings_add(&f->endings, pid))

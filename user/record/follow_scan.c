@@ -117,6 +117,7 @@ static int inherit(struct kx_follow *f, struct kx_followed *p, struct kx_err *er
 		return 0;
 	if (parent->probes)
 		code = kx_process_probes_inherit(p->probes, parent->probes, &n, err);
+	kx_followed_is_counted(p, n > 0, 0, &f->result);
 	if (n)
 		kx_followed_has_probes(p, &f->result);
 	if (!code)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/monotonic.h"
+#include "base/process_cpu.h"
 
 static struct kx_followed **place_of(struct kx_followed_table *t, pid_t pid)
 {
@@ -109,4 +110,15 @@ void kx_followed_has_probes(struct kx_followed *p, struct kx_follow_result *r)
 	r->untraced_ns += ns;
 	if (ns > r->untraced_max_ns)
 		r->untraced_max_ns = ns;
+}
+
+void kx_followed_is_counted(struct kx_followed *p, bool links, uint64_t ended, struct kx_follow_result *r)
+{
+	double used = p->forked && links ? kx_process_cpu_seconds(p->pid) : 0;
+
+	if (used > 0)
+		r->uncounted_seconds += used;
+	if (p->forked && ended > p->forked)
+		r->uncounted_lives += (double)(ended - p->forked) * 1e-9;
+	p->forked = 0;
 }

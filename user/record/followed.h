@@ -19,6 +19,8 @@ struct kx_followed {
 	uint64_t since; /* it was forked or found then, CLOCK_MONOTONIC in ns; 0: before the start, or it has probes */
 	struct kx_process_probes *probes;
 	struct kx_linkers_watched watched; /* if it has probes of its own */
+	uint64_t forked; /* since then it runs into probes that it has from its parent and that do not count its calls, CLOCK_MONOTONIC in ns; 0: not */
+	bool has_children; /* that were traced */
 	bool alive; /* a target or a child of one; with -a not known */
 	bool dirty; /* to be scanned */
 	bool switch_noticed; /* it was said that the process switches stacks */
@@ -29,11 +31,15 @@ struct kx_follow_result {
 	/* own_probes: processes that joined and got some, and for how long they had run without them */
 	size_t joined;
 	uint64_t untraced_max_ns, untraced_ns;
+	/* Children with the probes of their parents, before they had links: CPU time of those that got some; lives of those that ended before. */
+	double uncounted_seconds, uncounted_lives;
 	uint64_t loads; /* changes of a process's list of libraries, while it was traced */
 };
 
 /* The process has probes since now that it needed from p->since on. */
 void kx_followed_has_probes(struct kx_followed *p, struct kx_follow_result *r);
+/* Its calls are counted from now on, or it has no probes (@links: whether it has); or it has ended, at @ended (CLOCK_MONOTONIC in ns; 0: it has not). */
+void kx_followed_is_counted(struct kx_followed *p, bool links, uint64_t ended, struct kx_follow_result *r);
 
 #define KX_FOLLOWED_BUCKETS 4096u /* a power of two */
 

@@ -21,6 +21,8 @@
 /* A call's probes take more in a program, which uses the caches itself: on postgres 13.6 us, measured 11.9. */
 #define IN_PROGRAMS 1.15
 #define CHANGE_COST 1.5 /* seconds of a CPU that the target uses, for each in which probes are changed: 1.4 to 1.5 on postgres */
+#define RECENT_SECONDS 1.0
+#define LEAST_COUNTED 0.1 /* what less says of the rest is too vague */
 #define PRIORITY -10 /* nice(2) */
 #define MANY 256 /* functions: fewer are attached at once */
 
@@ -39,6 +41,9 @@ struct kx_recording_budget {
 	struct kx_syscall_costs syscalls;
 	double cpus; /* that the target used in the last step */
 	double cpu, spent; /* seconds at the last step: of the target, of the probes by the kernel side's count */
+	/* of the last second or so: the target's CPU time, and how much of it was used where probes are that count no calls */
+	double recent, recent_uncounted;
+	double uncounted_seconds, uncounted_lives, unseen; /* at the last step: see struct kx_follow_result, struct kx_target_time */
 	unsigned notices;
 	bool waited; /* functions have waited, and their probes have not been checked since */
 	struct id_list out, back; /* of this step: probes to take out, to put back */
@@ -324,6 +329,29 @@ static double all_in_seconds(const struct kx_budget *b)
 	return b->let_in > b->start ? b->let_in - b->start : 0;
 }
 
+/*
+ * The share of the target's CPU time in which calls are counted. @cpu, @seconds: since the last step. Forked processes have the probes of their parents
+ * in their memory at once, but count nothing before they have links.
+ */
+static double counted_share(struct recording *r, double cpu, double seconds)
+{
+	struct kx_recording_budget *rb = r->budget;
+	const double unseen = rb->time.unseen - rb->unseen, fade = 1 / (1 + seconds / RECENT_SECONDS);
+	struct kx_follow_result f = { 0 };
+	double lives, share;
+
+	if (r->follow)
+		kx_follow_get_result(r->follow, &f);
+	lives = f.uncounted_lives - rb->uncounted_lives;
+	rb->recent = rb->recent * fade + cpu;
+	rb->recent_uncounted = rb->recent_uncounted * fade + f.uncounted_seconds - rb->uncounted_seconds + (lives < unseen ? lives : unseen);
+	rb->uncounted_seconds = f.uncounted_seconds;
+	rb->uncounted_lives = f.uncounted_lives;
+	rb->unseen = rb->time.unseen;
+	share = rb->recent > 0 ? 1 - rb->recent_uncounted / rb->recent : 1;
+	return share > LEAST_COUNTED ? share : LEAST_COUNTED;
+}
+
 int kx_recording_budget_poll(struct recording *r, struct kx_err *err)
 {
 	struct kx_recording_budget *rb = r->budget;
@@ -342,7 +370,7 @@ int kx_recording_budget_poll(struct recording *r, struct kx_err *err)
 		return kx_err_set(err, -ENOMEM, "no memory for the budget");
 	cpu = kx_target_time_seconds(&rb->time, r);
 	rb->cpus = now > rb->budget.then ? (cpu - rb->cpu) / (now - rb->budget.then) : 0;
-	kx_budget_step(&rb->budget, now, cpu - rb->cpu);
+	kx_budget_step(&rb->budget, now, cpu - rb->cpu, counted_share(r, cpu - rb->cpu, now - rb->budget.then));
 	rb->spent = spent;
 	rb->cpu = cpu;
 	if (rb->waited && !kx_budget_waits(&rb->budget)) {

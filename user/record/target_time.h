@@ -7,12 +7,25 @@
 
 struct recording;
 
-/* A process that ends takes with it what it has used since it was last looked at: the sum is never too large. */
+/* Of a process. */
+struct kx_process_time {
+	double used;   /* when it was last looked at; 0 once it has ended */
+	double waited; /* by children that it has waited for */
+	uint32_t pass; /* in which it was last looked at */
+};
+
+/*
+ * What a process uses between the last look and its end is added when a traced process has waited for it, less what all processes that have
+ * ended used before: the sum is never too large.
+ */
 struct kx_target_time {
 	struct kx_pair_map pids;
-	double *used; /* by index in pids */
+	struct kx_process_time *times; /* by index in pids */
 	size_t room;
+	uint32_t pass;
 	double sum;
+	double ended; /* in sum, of processes that have ended and that nobody has waited for yet */
+	double unseen; /* in sum, of children between their last look, if any, and their end */
 };
 
 /* What the processes of @r use is added up from now on. */

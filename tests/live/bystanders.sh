@@ -68,19 +68,15 @@ start_target chosen
 TARGETS=$TARGETS_BEFORE
 chosen=$PID
 # It is traced once malloc's code is another than the bystander's.
-probed() {
-	python3 - "$chosen" "$bystander" <<-'END'
-		import re, subprocess, sys
-		def code_of_malloc(pid):
-		    start, path = next((int(f[0].split("-")[0], 16), f[5]) for f in
-		                       (line.split() for line in open(f"/proc/{pid}/maps")) if "/libc.so" in f[-1])
-		    symbols = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout
-		    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
-		        memory.seek(start + int(re.search(r"^(\w+) T malloc(@|$)", symbols, re.M)[1], 16))
-		        return memory.read(16)
-		sys.exit(code_of_malloc(sys.argv[1]) == code_of_malloc(sys.argv[2]))
-	END
+malloc_at=$(nm -D "$(ldd "$TARGETS/sleeper" | sed -n 's/.*=> \(.*libc\.so[^ ]*\) .*/\1/p')" | sed -n 's/^\([0-9a-f]*\) T malloc\(@.*\)\?$/\1/p')
+# code_of_malloc PID: its first bytes there
+code_of_malloc() {
+	local start
+	start=$(sed -n '/\/libc\.so/{s/-.*//p;q}' "/proc/$1/maps")
+	dd if="/proc/$1/mem" bs=16 count=1 iflag=skip_bytes skip=$((0x$start + 0x$malloc_at)) status=none | od -An -tx1
 }
+assert_eq "malloc's code can be read" "$(code_of_malloc "$bystander" | wc -w)" 16
+probed() { [ "$(code_of_malloc "$chosen")" != "$(code_of_malloc "$bystander")" ]; }
 answers() {
 	local lines
 	lines=$(wc -l <"$TMP/chosen.out")

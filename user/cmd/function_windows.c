@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/in_process_check.h"
 #include "base/parallel.h"
 #include "base/printable.h"
 #include "base/usable_cpus.h"
@@ -12,19 +13,27 @@
 
 static const char not_user[] = "only functions of programs and libraries can be";
 
+static int refuse_module(struct kx_function_windows *w, size_t index, int code, const struct kx_err *why, struct kx_err *err)
+{
+	struct kx_module_windows *m = &w->modules[index];
+
+	m->refused = code == -ENOMEM ? NULL : strdup(why->text);
+	return m->refused ? 0 : kx_err_set(err, -ENOMEM, "no memory for the windows of %s", w->sel->modules[index].module->name);
+}
+
 /* The answers for the traced functions of module @index. */
-static int plan_module(struct kx_function_windows *w, size_t index, struct kx_err *err)
+static int plan_module(struct kx_function_windows *w, size_t index, pid_t pid, struct kx_err *err)
 {
 	const struct kx_select_module *m = &w->sel->modules[index];
 	struct kx_module_windows *out = &w->modules[index];
 	struct kx_window_planner *planner = NULL;
 	struct kx_err why = { 0 };
-	int ret = kx_window_planner_new(m->elf, &m->syms, kx_usable_cpus(KX_PARALLEL_MAX), &planner, &why);
+	int ret = pid ? kx_in_process_check_module(pid, m->module, &why) : kx_in_process_check_code(m->module, m->elf, &why);
 
-	if (ret) {
-		out->refused = ret == -ENOMEM ? NULL : strdup(why.text);
-		return out->refused ? 0 : kx_err_set(err, -ENOMEM, "no memory for the windows of %s", m->module->name);
-	}
+	if (!ret)
+		ret = kx_window_planner_new(m->elf, &m->syms, kx_usable_cpus(KX_PARALLEL_MAX), &planner, &why);
+	if (ret)
+		return refuse_module(w, index, ret, &why, err);
 	for (size_t i = 0; i < w->sel->nfunctions; i++) {
 		const struct kx_function *f = &w->sel->functions[i];
 		enum kx_window_refusal refusal;
@@ -40,9 +49,11 @@ static int plan_module(struct kx_function_windows *w, size_t index, struct kx_er
 	return 0;
 }
 
-int kx_function_windows_plan(const struct kx_selection *sel, struct kx_function_windows *out, struct kx_err *err)
+int kx_function_windows_plan(const struct kx_selection *sel, pid_t pid, const struct kx_modules *mods, struct kx_function_windows *out,
+			     struct kx_err *err)
 {
-	int ret = 0;
+	struct kx_err why = { 0 };
+	int ret = 0, refused = pid ? kx_in_process_check(pid, mods, &why) : 0;
 
 	*out = (struct kx_function_windows){ .sel = sel };
 	out->answers = calloc(sel->nfunctions + 1, sizeof(*out->answers));
@@ -53,7 +64,7 @@ int kx_function_windows_plan(const struct kx_selection *sel, struct kx_function_
 		out->modules[sel->functions[i].module].functions += sel->functions[i].traced;
 	for (size_t i = 0; !ret && i < sel->nmodules; i++)
 		if (out->modules[i].functions && sel->modules[i].provider == &kx_provider_elf)
-			ret = plan_module(out, i, err);
+			ret = refused ? refuse_module(out, i, refused, &why, err) : plan_module(out, i, pid, err);
 	if (ret)
 		kx_function_windows_free(out);
 	return ret;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which functions of a selection `record --in-process` could record, as far as their code decides it. */
+/* Which functions of a selection `record --in-process` could record. */
 #ifndef KX_FUNCTION_WINDOWS_H
 #define KX_FUNCTION_WINDOWS_H
 
 #include <stdio.h>
 
 #include "base/err.h"
+#include "binary/modules.h"
 #include "select/select.h"
 
 struct kx_function_windows {
@@ -17,8 +18,12 @@ struct kx_function_windows {
 	} *modules; /* by index */
 };
 
-/* Looks at all traced functions. Free with kx_function_windows_free. Errors: -ENOMEM. */
-int kx_function_windows_plan(const struct kx_selection *sel, struct kx_function_windows *out, struct kx_err *err);
+/*
+ * Looks at all traced functions. @pid: the process of which @mods are the modules, or 0: what depends on a process is not looked at. Free with
+ * kx_function_windows_free. Errors: -ENOMEM.
+ */
+int kx_function_windows_plan(const struct kx_selection *sel, pid_t pid, const struct kx_modules *mods, struct kx_function_windows *out,
+			     struct kx_err *err);
 void kx_function_windows_free(struct kx_function_windows *w);
 
 /* "yes", or a clause why not. */

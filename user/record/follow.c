@@ -57,7 +57,7 @@ static void make_ended(void *ctx, pid_t pid)
 		f->alive--;
 	}
 	if (p) {
-		kx_followed_is_counted(p, false, (uint64_t)(kx_monotonic_seconds() * 1e9), &f->result);
+		kx_followed_has_ended(p, &f->result);
 		give_up_probes(f, p);
 	}
 	f->ended = kx_monotonic_seconds();

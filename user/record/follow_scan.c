@@ -117,9 +117,9 @@ static int inherit(struct kx_follow *f, struct kx_followed *p, struct kx_err *er
 		return 0;
 	if (parent->probes)
 		code = kx_process_probes_inherit(p->probes, parent->probes, &n, err);
-	kx_followed_is_counted(p, n > 0, 0, &f->result);
 	if (n)
 		kx_followed_has_probes(p, &f->result);
+	p->forked = 0; /* nor had its parent any */
 	if (!code)
 		kx_linkers_inherit(&f->linkers, &parent->watched, p->pid, &p->watched);
 	return code;

@@ -98,10 +98,20 @@ void kx_followed_free(struct kx_followed_table *t)
 	t->first_dirty = NULL;
 }
 
+static uint64_t monotonic_ns(void)
+{
+	return (uint64_t)(kx_monotonic_seconds() * 1e9);
+}
+
 void kx_followed_has_probes(struct kx_followed *p, struct kx_follow_result *r)
 {
-	uint64_t now = (uint64_t)(kx_monotonic_seconds() * 1e9), ns;
+	const uint64_t now = monotonic_ns();
+	double used = p->forked ? kx_process_cpu_seconds(p->pid) : 0;
+	uint64_t ns;
 
+	if (used > 0)
+		r->uncounted_seconds += used;
+	p->forked = 0;
 	if (!p->since)
 		return;
 	ns = now > p->since ? now - p->since : 0;
@@ -112,13 +122,11 @@ void kx_followed_has_probes(struct kx_followed *p, struct kx_follow_result *r)
 		r->untraced_max_ns = ns;
 }
 
-void kx_followed_is_counted(struct kx_followed *p, bool links, uint64_t ended, struct kx_follow_result *r)
+void kx_followed_has_ended(struct kx_followed *p, struct kx_follow_result *r)
 {
-	double used = p->forked && links ? kx_process_cpu_seconds(p->pid) : 0;
+	const uint64_t now = monotonic_ns();
 
-	if (used > 0)
-		r->uncounted_seconds += used;
-	if (p->forked && ended > p->forked)
-		r->uncounted_lives += (double)(ended - p->forked) * 1e-9;
+	if (p->forked && now > p->forked)
+		r->uncounted_lives += (double)(now - p->forked) * 1e-9;
 	p->forked = 0;
 }

@@ -38,8 +38,8 @@ struct kx_follow_result {
 
 /* The process has probes since now that it needed from p->since on. */
 void kx_followed_has_probes(struct kx_followed *p, struct kx_follow_result *r);
-/* Its calls are counted from now on, or it has no probes (@links: whether it has); or it has ended, at @ended (CLOCK_MONOTONIC in ns; 0: it has not). */
-void kx_followed_is_counted(struct kx_followed *p, bool links, uint64_t ended, struct kx_follow_result *r);
+/* It has ended, perhaps before that. */
+void kx_followed_has_ended(struct kx_followed *p, struct kx_follow_result *r);
 
 #define KX_FOLLOWED_BUCKETS 4096u /* a power of two */
 

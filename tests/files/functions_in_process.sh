@@ -59,8 +59,8 @@ assert_eq "not without the option" "$(grep -ciE 'in.process' <<<"$OUT$ERR")" 0
 
 run "$KXRAY" functions --in-process --json -f '*' tests/fuzz/corpus/elf/xray
 assert_eq "a binary that is refused: its functions" "$(python3 -c 'import json, sys
-print(*{f["in_process"] for f in json.load(sys.stdin)}, sep="\n")' <"$TMP/run.out")" "it has XRay sleds, which it patches itself"
-assert_contains "a binary that is refused: summary" "$ERR" "functions can be recorded in process: it has XRay sleds, which it patches itself"
+print(*{f["in_process"] for f in json.load(sys.stdin)}, sep="\n")' <"$TMP/run.out")" "it has XRay sleds, which it may patch itself"
+assert_contains "a binary that is refused: summary" "$ERR" "functions can be recorded in process: it has XRay sleds, which it may patch itself"
 
 # A table that cannot be written: no reason that is another call's.
 "$KXRAY" functions -f '*' "$KXRAY" >/dev/full 2>"$TMP/full.err"

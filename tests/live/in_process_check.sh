@@ -81,3 +81,17 @@ module $name: it may make memory executable, so it may change its own code
 thread id: at 0x2d0"
 done
 [ ! -x "$BUILD/tests/hazards/panics" ] || hazard panics "$(yes_of panics)" # Rust
+
+# What record refuses, functions names: the process as a whole, a module of it, and the file alone.
+says() { # NAME FUNCTIONS REASON ARG...
+	run "$KXRAY" functions --in-process -f "$2" "${@:4}"
+	assert_contains "$1" "$(grep 'can be recorded in process' <<<"$OUT$ERR")" "$3"
+}
+TARGETS=$BUILD/tests/hazards start_target seccomp
+says "functions: a process that is refused" 'hz_*' \
+	"seccomp: 0 of 2 functions can be recorded in process: seccomp calls prctl(PR_SET_SECCOMP)" -p "$PID"
+TARGETS=$BUILD/tests/hazards start_target patch
+says "functions: a module that is refused" 'hz_*' \
+	"patch: 0 of 2 functions can be recorded in process: it may make memory executable, so it may change its own code" -p "$PID"
+says "functions: the same of a file" 'hz_*' \
+	"patch: 0 of 2 functions can be recorded in process: it may make memory executable, so it may change its own code" "$BUILD/tests/hazards/patch"

@@ -13,13 +13,20 @@ static struct func_info {
 	uint32_t count, size;
 } func_infos[2];
 
+/* The kernel's type information takes long to read, and two programs ask for the same function. */
 static uint32_t quiet_function(void)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	int id = btf ? btf__find_by_name_kind(btf, KX_KERNEL_QUIET_FUNCTION, BTF_KIND_FUNC) : -1;
+	static uint32_t found;
+	struct btf *btf;
+	int id;
 
+	if (found)
+		return found;
+	btf = btf__load_vmlinux_btf();
+	id = btf ? btf__find_by_name_kind(btf, KX_KERNEL_QUIET_FUNCTION, BTF_KIND_FUNC) : -1;
 	btf__free(btf);
-	return id < 0 ? 0 : (uint32_t)id;
+	found = id < 0 ? 0 : (uint32_t)id;
+	return found;
 }
 
 static int on_load(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long is_return)

@@ -68,7 +68,7 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	kx_sources_choose(t, o);
 	bpf_program__set_autoload(s->progs.kx_dlopen, others);
 	bpf_program__set_autoload(s->progs.kx_stop_at_entry, others);
-	bpf_program__set_autoload(s->progs.kx_flush_all_pending, others);
+	bpf_program__set_autoload(s->progs.kx_flush_all_pending, others && o->min_duration_ns);
 	t->session = kx_tracer_is_plain(o) ? s->progs.kx_session_plain : s->progs.kx_session;
 	bpf_program__set_autoload(s->progs.kx_session, false);
 	bpf_program__set_autoload(s->progs.kx_session_plain, false);

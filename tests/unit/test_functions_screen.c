@@ -74,6 +74,7 @@ static void sorts(void **state)
 static void reasons(void **state)
 {
 	const char *argv[] = { "functions", "/proc/self/exe", "-f", "only_returns", "--in-process", NULL, NULL };
+	const char *const reason = ", so it may change its own code", *first;
 
 	(void)state;
 	for (int wide = 0; wide < 2; wide++) {
@@ -84,7 +85,10 @@ static void reasons(void **state)
 		text = output_of(kx_cmd_functions, argv, 120, &status);
 		assert_int_equal(status, 0);
 		assert_int_equal(strstr(text, "Too narrow for why not in process: --wide") == NULL, wide);
-		assert_int_equal(strstr(text, ": it is not in the unwind tables") != NULL, wide);
+		/* kxray's own code; the summary has it, too */
+		first = strstr(text, reason);
+		assert_non_null(first);
+		assert_int_equal(strstr(first + 1, reason) != NULL, wide);
 		free(text);
 	}
 }

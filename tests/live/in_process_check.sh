@@ -95,3 +95,8 @@ says "functions: a module that is refused" 'hz_*' \
 	"patch: 0 of 2 functions can be recorded in process: it may make memory executable, so it may change its own code" -p "$PID"
 says "functions: the same of a file" 'hz_*' \
 	"patch: 0 of 2 functions can be recorded in process: it may make memory executable, so it may change its own code" "$BUILD/tests/hazards/patch"
+# Of several processes each has its own mappings: what their files say.
+patched=$PID
+TARGETS=$BUILD/tests/hazards start_target jump
+says "functions: a module of another process" 'jump:hz_*' "functions can be recorded in process" -p "$patched,$PID"
+assert_eq "functions: a module of another process: no reason" "$(grep -c '^jump: .* in process:' <<<"$OUT$ERR")" 0

@@ -382,7 +382,7 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 			kx_selection_free(&sel);
 	}
 	if (!rc && a->in_process) {
-		rc = kx_function_windows_plan(&sel, procs[0].pid, procs[0].mods, &windows, err);
+		rc = kx_function_windows_plan(&sel, n == 1 ? procs[0].pid : 0, procs[0].mods, &windows, err);
 		if (rc)
 			kx_selection_free(&sel);
 	}

@@ -213,15 +213,12 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 	nslots = kx_ring_slots_for(ring_bytes, cpus.n);
 	p->rings_size = kx_target_rings_size(nslots, cpus.n);
 	code = kx_memory_room_check(p->o.pid, kx_changed_pages(p->o.sel) + p->rings_size / PAGE_TABLE_PART, err);
-	if (code) {
-		kx_cpus_free(&cpus);
-		return code;
-	}
 	call.args[1] = (long)p->rings_size;
 	call.args[2] = PROT_READ | PROT_WRITE;
 	call.args[3] = MAP_SHARED | MAP_ANONYMOUS;
 	call.args[4] = -1;
-	code = kx_remote_calls(p->o.pid, &call, 1, CALLS_WAIT_MS, err);
+	if (!code)
+		code = kx_remote_calls(p->o.pid, &call, 1, CALLS_WAIT_MS, err);
 	if (!code && call.result < 0)
 		code = kx_in_process_unmapped(p->o.pid, (int)call.result, p->rings_size, "for the rings", err);
 	if (!code) {

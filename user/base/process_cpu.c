@@ -2,9 +2,10 @@
 #include "base/process_cpu.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/proc_stat.h"
 
 double kx_process_cpu_seconds(pid_t pid)
 {
@@ -18,22 +19,13 @@ double kx_process_cpu_seconds(pid_t pid)
 
 double kx_process_children_seconds(pid_t pid)
 {
+	char path[32], buffer[KX_PROC_STAT_SIZE];
 	unsigned long long user, system;
-	char path[32], line[1024];
-	const char *name_end;
-	size_t n = 0;
-	FILE *f;
+	const char *times;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (f) {
-		n = fread(line, 1, sizeof(line) - 1, f);
-		fclose(f);
-	}
-	line[n] = 0;
-	/* a name may have blanks and parentheses; proc_pid_stat(5): cutime and cstime are the fields 16 and 17 */
-	name_end = strrchr(line, ')');
-	if (!name_end || sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
+	times = kx_proc_stat(path, 16, buffer); /* cutime, cstime */
+	if (!times || sscanf(times, "%llu %llu", &user, &system) != 2)
 		return -1;
 	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }

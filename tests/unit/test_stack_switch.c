@@ -141,6 +141,7 @@ static void test_symbols(void **state)
 	assert_string_equal(symbol_of("void swapcontext(void) {}"), "");
 	assert_string_equal(symbol_of("void jump_fcontext(void) {}"), "jump_fcontext");
 	assert_string_equal(symbol_of("void jump_fcontext(void); void f(void) { jump_fcontext(); }"), "jump_fcontext");
+	assert_string_equal(symbol_of("extern int stg_upd_frame_info; int *f(void) { return &stg_upd_frame_info; }"), "stg_upd_frame_info");
 	assert_string_equal(symbol_of("static __attribute__((used)) void slp_switch(void) {}"), "slp_switch");
 	assert_string_equal(symbol_of("__attribute__((weak)) void __morestack(void); void *f(void) { return __morestack; }"), "");
 	assert_string_equal(symbol_of("void my_swapcontext(void) {} void co_switches(void) {}"), "");

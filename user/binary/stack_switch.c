@@ -27,14 +27,15 @@ static const char *const imported[] = { "swapcontext", "setcontext", "makecontex
 
 /*
  * Defined or called: Boost.Context, libco (byuu's and Tencent's), libaco, libcoro, greenlet, Ruby, PHP,
- * minicoro, gcc's split stacks.
+ * minicoro, gcc's split stacks; and what all code of GHC (Haskell) refers to, which keeps its calls on a stack of its own
+ * and returns by jumps.
  */
 static const char *const known[] = {
 	"jump_fcontext",   "ontop_fcontext",	 "make_fcontext",
 	"co_switch",	   "coctx_swap",	 "acosw",
 	"coro_transfer",   "slp_switch",	 "coroutine_transfer",
 	"zend_fiber_switch_context", "_mco_switch", "__morestack",
-	"libucontext_swapcontext",   "libucontext_setcontext",
+	"libucontext_swapcontext",   "libucontext_setcontext", "stg_upd_frame_info",
 };
 
 static bool is_one_of(const char *name, const char *const *names, size_t n)

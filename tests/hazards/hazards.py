@@ -280,6 +280,7 @@ HAZARDS = [
     row("sealed code, later", "limits", "sealed-late"),
     row("limited address space", "limits", "address-space"),
     row("limited data", "limits", "data"),
+    row("no mapping left", "limits", "mappings"),
     row("few addresses near", "limits", "narrow", functions=("*",)),
     # its own functions are left to uprobes
     row("no address near", "limits", "full", functions=("*", "libc.so*:f*")),

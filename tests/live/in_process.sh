@@ -217,6 +217,20 @@ refused "a seccomp filter" "seccomp" -p "$PID" -f 'hz_*'
 go_target q
 end_target "$PID"
 assert_eq "a seccomp filter: the target's status" "$STATUS" 0
+# The kernel says no: the likely cause is named
+reason() { # NAME HOW PART
+	# shellcheck disable=SC2086 # two arguments
+	TARGETS=$BUILD/tests/hazards start_target limits $2
+	refused "$1" "$3" -p "$PID" -f 'hz_*'
+	go_target q
+	end_target "$PID"
+	assert_eq "$1: the target's status" "$STATUS" 0
+}
+reason "no executable memory" mdwe "PR_SET_MDWE"
+reason "all mappings taken" mappings "vm.max_map_count"
+TARGETS=$BUILD/tests/hazards start_target patch
+refused "the reason for every function" "in process (leave out --in-process): it may make memory executable" -p "$PID" -f 'hz_*'
+end_target "$PID"
 
 # Another kxray is named, whether it has uprobes or jumps there.
 TARGETS=$BUILD/tests/hazards start_target loop

@@ -142,28 +142,6 @@ int kx_in_process_make_room(struct kx_in_process *p, struct kx_err *err)
 	return 0;
 }
 
-/* Nothing is left to record in process, also because of probes. */
-static int refuse_probed(const struct kx_in_process *p, struct kx_err *err)
-{
-	char who[64];
-
-	return kx_err_set(err, -EOPNOTSUPP,
-			  "none of the %zu selected functions can be recorded in process: %s has probes at %zu of them: end it first, or leave out "
-			  "--in-process",
-			  p->counts.refused, kx_other_kxray_name(p->o.pid, "another tracer", who, sizeof(who)), p->nprobed);
-}
-
-static int check_any(const struct kx_in_process *p, struct kx_err *err)
-{
-	if (p->nhas || !p->counts.refused)
-		return 0;
-	if (p->nprobed)
-		return refuse_probed(p, err);
-	return kx_err_set(err, -EOPNOTSUPP,
-			  "none of the %zu selected functions can be recorded in process; kxray functions --in-process names the reasons",
-			  p->counts.refused);
-}
-
 static int plan(struct kx_in_process *p, struct kx_err *err)
 {
 	struct kx_process_code memory;
@@ -181,7 +159,7 @@ static int plan(struct kx_in_process *p, struct kx_err *err)
 	if (!code)
 		kx_in_process_plan_guards(p, &memory);
 	kx_process_code_close(&memory);
-	return code ? code : check_any(p, err);
+	return code ? code : kx_in_process_check_any(p, err);
 }
 
 /*
@@ -280,7 +258,7 @@ static int map_modules(struct kx_in_process *p, struct kx_err *err)
 		code = 0;
 	}
 	if (!code)
-		code = check_any(p, err);
+		code = kx_in_process_check_any(p, err);
 	if (code == -EOPNOTSUPP && why.code)
 		*err = why;
 	return code;

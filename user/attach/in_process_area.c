@@ -29,23 +29,6 @@
 #define MAP_TRIES 3
 #define ALIGN_UP(n, to) (((n) + (to) - 1) & ~((to) - 1))
 
-void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, const char *reason)
-{
-	if (p->has[f->id - 1]) {
-		p->has[f->id - 1] = false;
-		p->nhas--;
-	}
-	p->counts.refused++;
-	p->o.refused(p->o.ctx, f, reason);
-}
-
-void kx_patched_module_refuse(struct kx_in_process *p, const struct kx_patched_module *m, const char *reason)
-{
-	for (size_t i = 0; i < m->nfunctions; i++)
-		if (p->has[m->functions[i].id - 1])
-			kx_in_process_refuse(p, &p->o.sel->functions[m->functions[i].id - 1], reason);
-}
-
 void kx_in_process_note_unguarded(struct kx_in_process *p, const char *function, const char *why)
 {
 	if (!*p->guarded.why)
@@ -138,16 +121,6 @@ bool kx_in_process_remove_area(struct kx_in_process *p, uint64_t code)
 
 	kx_in_process_note_stop(p, removal.stopped_ms);
 	return !failed && !removal.stays;
-}
-
-int kx_in_process_unmapped(pid_t pid, int code, size_t size, const char *what, struct kx_err *err)
-{
-	if (code == -EAGAIN) /* also for what is not to be touched */
-		return kx_err_set(err, -EOPNOTSUPP,
-				  "process %d cannot be recorded in process (leave out --in-process): all that it maps is locked in memory (mlockall), "
-				  "and its limit (RLIMIT_MEMLOCK) has no room for %zu KiB %s",
-				  (int)pid, size >> 10, what);
-	return kx_err_set(err, code, "process %d may not map %zu KiB %s: %s", (int)pid, size >> 10, what, strerror(-code));
 }
 
 static int check_calls(const struct kx_remote_call *calls, size_t n, const struct kx_in_process *p, const struct kx_patched_module *m,

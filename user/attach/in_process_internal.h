@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Shared by in_process.c (which functions, life), in_process_late.c (modules that come and go), in_process_guard.c (guards of the C library's
- * functions) and in_process_area.c (one module's area); private to them.
+ * functions), in_process_area.c (one module's area) and in_process_refusal.c (what is not recorded); private to them.
  */
 #ifndef KX_IN_PROCESS_INTERNAL_H
 #define KX_IN_PROCESS_INTERNAL_H
@@ -62,6 +62,7 @@ struct kx_in_process {
 	bool *has;     /* by id - 1 */
 	size_t nhas;
 	size_t nprobed; /* functions that are refused since somebody else has a probe in them */
+	char refused_for[256]; /* the reason for each refused function; "": there are several */
 	size_t has_room;
 	struct kx_patched_module *modules; /* as many as the selection has, in its order */
 	size_t nmodules;
@@ -134,6 +135,10 @@ void kx_in_process_free_guards(struct kx_in_process *p);
 /* Sets p->handles_faults. Errors: those of kx_process_state_read. */
 int kx_in_process_look_for_handlers(struct kx_in_process *p, struct kx_err *err);
 
+/* Maps shared memory of the process at [at, at + size) here; NULL with the reason in @err. */
+void *kx_in_process_share(pid_t pid, uint64_t at, size_t size, struct kx_err *err);
+
+/* in_process_refusal.c */
 /* The process got the error @code from mmap(2) for @size bytes. Returns it, or -EOPNOTSUPP where no recording in process is possible. */
 int kx_in_process_unmapped(pid_t pid, int code, size_t size, const char *what, struct kx_err *err);
 
@@ -141,8 +146,7 @@ int kx_in_process_unmapped(pid_t pid, int code, size_t size, const char *what, s
 void kx_in_process_refuse(struct kx_in_process *p, const struct kx_function *f, const char *reason);
 /* The same of all functions of a module that were to be recorded in process. */
 void kx_patched_module_refuse(struct kx_in_process *p, const struct kx_patched_module *m, const char *reason);
-
-/* Maps shared memory of the process at [at, at + size) here; NULL with the reason in @err. */
-void *kx_in_process_share(pid_t pid, uint64_t at, size_t size, struct kx_err *err);
+/* -EOPNOTSUPP if functions were refused and none is left. */
+int kx_in_process_check_any(const struct kx_in_process *p, struct kx_err *err);
 
 #endif

@@ -108,12 +108,27 @@ static void reserve(unsigned long left)
 	take(heap_end + 64 * MIB, from + REACH);
 }
 
+/* All mappings that vm.max_map_count allows but one, for hazard_begin: no two neighbours are alike. */
+static void take_mappings(void)
+{
+	char *at, *last = NULL;
+
+	for (int prot = PROT_NONE;; prot ^= PROT_READ, last = at) {
+		at = (char *)mmap(NULL, PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (at == MAP_FAILED)
+			break;
+	}
+	munmap(last, PAGE);
+}
+
 static void set(const char *what)
 {
 	if (!strcmp(what, "narrow"))
 		reserve(3 * MIB);
 	else if (!strcmp(what, "full"))
 		reserve(0);
+	else if (!strcmp(what, "mappings"))
+		take_mappings();
 	else if (!strcmp(what, "mdwe"))
 		prctl(PR_SET_MDWE, 1L, 0L, 0L, 0L);
 	else if (!strcmp(what, "sealed"))

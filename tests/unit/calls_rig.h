@@ -10,10 +10,10 @@
 #include "calls/calls.h"
 #include "report/report.h"
 #include "fdr_bytes.h"
+#include "folder.h"
 
 #define HZ 1000000000 /* so that ticks are nanoseconds */
 
-static char folder[] = "/tmp/kx_calls_XXXXXX";
 static char path[64], map_path[80];
 
 struct trace {
@@ -159,22 +159,13 @@ static inline void begin(struct bytes *b, int32_t pid, int32_t tid, uint16_t cpu
 	preamble(b, 5, pid, tid, cpu, tsc);
 }
 
-static inline int make_folder(void **state)
+static inline int name_files(void **state)
 {
-	(void)state;
-	if (!mkdtemp(folder))
+	if (make_folder(state))
 		return -1;
 	snprintf(path, sizeof(path), "%s/t.xray", folder);
 	snprintf(map_path, sizeof(map_path), "%s/t.xray.map", folder);
 	return 0;
-}
-
-static inline int remove_folder(void **state)
-{
-	(void)state;
-	unlink(path);
-	unlink(map_path);
-	return rmdir(folder);
 }
 
 #endif

@@ -14,7 +14,7 @@ static char path_a[80], path_b[80];
 
 static inline int make_paths(void **state)
 {
-	int r = make_folder(state);
+	int r = name_files(state);
 
 	snprintf(path_a, sizeof(path_a), "%s/a.xray", folder);
 	snprintf(path_b, sizeof(path_b), "%s/b.xray", folder);

@@ -16,30 +16,20 @@
 #include "exporters/exporter.h"
 #include "trace/fdr_writer.h"
 #include "trace/map_file.h"
+#include "folder.h"
 
 #define EXPORT_HZ 2000000000ull /* ticks a second: two a nanosecond */
 #define EXPORT_T0 1000000ull
 
-static char folder[] = "/tmp/kx_export_XXXXXX";
 static char trace_path[64], output_path[64];
 
-static inline int make_folder(void **state)
+static inline int name_files(void **state)
 {
-	(void)state;
-	if (!mkdtemp(folder))
+	if (make_folder(state))
 		return -1;
 	snprintf(trace_path, sizeof(trace_path), "%s/trace.xray", folder);
 	snprintf(output_path, sizeof(output_path), "%s/out", folder);
 	return 0;
-}
-
-static inline int remove_folder(void **state)
-{
-	char command[64];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	return system(command);
 }
 
 /* A trace of version @version (0: the newest) with @hz ticks a second, to be written. */

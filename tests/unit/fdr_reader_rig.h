@@ -11,9 +11,9 @@
 
 #include "trace/fdr_reader.h"
 #include "fdr_bytes.h"
+#include "folder.h"
 #include "llvm_xray.h"
 
-static char folder[] = "/tmp/kx_reader_XXXXXX";
 static char path[64];
 
 static inline struct kx_fdr_file *open_ok(const struct bytes *b)
@@ -243,20 +243,12 @@ static inline void golden(struct bytes *b, unsigned version)
 	end_block(b, version);
 }
 
-static inline int make_folder(void **state)
+static inline int name_files(void **state)
 {
-	(void)state;
-	if (!mkdtemp(folder))
+	if (make_folder(state))
 		return -1;
 	snprintf(path, sizeof(path), "%s/t.xray", folder);
 	return 0;
-}
-
-static inline int remove_folder(void **state)
-{
-	(void)state;
-	unlink(path);
-	return rmdir(folder);
 }
 
 #endif

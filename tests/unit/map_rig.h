@@ -11,9 +11,9 @@
 
 #include "trace/fdr_writer.h"
 #include "trace/map_file.h"
+#include "folder.h"
 #include "llvm_xray.h"
 
-static char folder[] = "/tmp/kx_map_XXXXXX";
 static char map_path[64], trace_path[64];
 
 enum { EXE, LIBC, KERNEL, SYSCALL, NMODULES };
@@ -108,20 +108,12 @@ static inline void write_trace(uint32_t nfunctions)
 	close(fd);
 }
 
-static inline int make_folder(void **state)
+static inline int name_files(void **state)
 {
-	(void)state;
-	if (!mkdtemp(folder))
+	if (make_folder(state))
 		return -1;
 	snprintf(map_path, sizeof(map_path), "%s/trace.map", folder);
 	snprintf(trace_path, sizeof(trace_path), "%s/trace", folder);
-	return 0;
-}
-
-static inline int remove_folder(void **state)
-{
-	(void)state;
-	free(run_okf("rm -r %s", folder));
 	return 0;
 }
 

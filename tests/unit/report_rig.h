@@ -10,9 +10,9 @@
 #include "report/report.h"
 #include "trace/symbolizer.h"
 #include "fdr_bytes.h"
+#include "folder.h"
 #include "llvm_xray.h"
 
-static char folder[] = "/tmp/kx_report_XXXXXX";
 static char path[64], out_path[64], err_path[64], source_path[64], binary_path[64];
 
 static inline struct kx_report *report_of(const char *trace, const struct kx_report_options *options)
@@ -33,10 +33,9 @@ static inline void begin(struct bytes *b, uint64_t hz)
 	preamble(b, 5, 1, 2, 0, 1000);
 }
 
-static inline int make_folder(void **state)
+static inline int name_files(void **state)
 {
-	(void)state;
-	if (!mkdtemp(folder))
+	if (make_folder(state))
 		return -1;
 	snprintf(path, sizeof(path), "%s/t.xray", folder);
 	snprintf(out_path, sizeof(out_path), "%s/out", folder);
@@ -44,17 +43,6 @@ static inline int make_folder(void **state)
 	snprintf(source_path, sizeof(source_path), "%s/xray.c", folder);
 	snprintf(binary_path, sizeof(binary_path), "%s/xray", folder);
 	return 0;
-}
-
-static inline int remove_folder(void **state)
-{
-	(void)state;
-	unlink(path);
-	unlink(out_path);
-	unlink(err_path);
-	unlink(source_path);
-	unlink(binary_path);
-	return rmdir(folder);
 }
 
 #endif

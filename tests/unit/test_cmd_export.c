@@ -446,5 +446,5 @@ int main(void)
 		cmocka_unit_test(test_reader_that_leaves),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_folder);
 }

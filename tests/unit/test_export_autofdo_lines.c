@@ -325,5 +325,5 @@ int main(void)
 		cmocka_unit_test(no_lines),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_folder);
 }

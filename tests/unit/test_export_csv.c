@@ -262,5 +262,5 @@ int main(void)
 		cmocka_unit_test(test_many_long_names),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_folder);
 }

@@ -380,5 +380,5 @@ int main(void)
 		cmocka_unit_test(ten_thousand_threads),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_folder);
 }

@@ -161,5 +161,5 @@ int main(void)
 		cmocka_unit_test(test_filters_and_map),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_folder);
 }

@@ -14,24 +14,16 @@
 #include <cmocka.h>
 
 #include "tracer/filters.h"
+#include "folder.h"
 
-static char folder[] = "/tmp/kx-filters.XXXXXX";
 static char file_path[64];
 
-static int make_folder(void **state)
+static int name_files(void **state)
 {
-	(void)state;
-	if (!mkdtemp(folder))
+	if (make_folder(state))
 		return -1;
 	snprintf(file_path, sizeof(file_path), "%s/file", folder);
 	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	unlink(file_path);
-	return rmdir(folder);
 }
 
 static const char *file_with(const char *text)
@@ -163,5 +155,5 @@ int main(void)
 		cmocka_unit_test(test_cgroup),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_folder);
 }

@@ -124,5 +124,5 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(fits), cmocka_unit_test(sorts), cmocka_unit_test(reasons),
 					   cmocka_unit_test(counts) };
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_folder);
 }

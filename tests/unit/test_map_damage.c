@@ -290,5 +290,5 @@ int main(void)
 		cmocka_unit_test(test_odd_maps),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_folder);
 }

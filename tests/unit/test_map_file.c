@@ -341,5 +341,5 @@ int main(void)
 		cmocka_unit_test(test_names_beyond_memory),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_folder);
 }

@@ -79,7 +79,7 @@ static void write_trace(void)
 
 static int make_trace(void **state)
 {
-	int r = make_folder(state);
+	int r = name_files(state);
 
 	if (!r)
 		write_trace();

@@ -363,7 +363,7 @@ static void refused_binaries(void **state)
 {
 	static const char *const all[][2] = {
 		{ "__rseq_cs", "it has critical sections that the kernel restarts (rseq)" },
-		{ "xray_instr_map", "it has XRay sleds, which it patches itself" },
+		{ "xray_instr_map", "it has XRay sleds, which it may patch itself" },
 		{ ".go.buildinfo", "it is a Go program, which moves its stacks" },
 		{ "__patchable_function_entries", "it patches the beginnings of its functions itself" },
 	};

@@ -35,7 +35,7 @@ static int check_sections(struct kx_elf *elf, struct kx_err *err)
 		{ "__patchable_function_entries", "it patches the beginnings of its functions itself" },
 		{ "__mcount_loc", "it patches the beginnings of its functions itself" },
 		{ "__jump_table", "it patches its own branches" },
-		{ "xray_instr_map", "it has XRay sleds, which it patches itself" },
+		{ "xray_instr_map", "it has XRay sleds, which it may patch itself" },
 		{ ".gopclntab", "it is a Go program, which moves its stacks" },
 		{ ".go.buildinfo", "it is a Go program, which moves its stacks" },
 	};

@@ -114,7 +114,8 @@ start() {
 	log=$(mktemp -p "$logs")
 	command_of "$name" "${root_of[$name]}"
 	# The shell makes background commands ignore SIGINT.
-	env --default-signal=INT,QUIT timeout -k 10 "$limit" "${command[@]}" >"$log" 2>&1 </dev/null &
+	env --default-signal=INT,QUIT timeout -k 10 "$limit" \
+		bash -c 'TIMEFORMAT="run.sh: CPU time %U %S"; time "$@"' "$name" "${command[@]}" >"$log" 2>&1 </dev/null &
 	name_of[$!]=$name log_of[$!]=$log start_of[$!]=$SECONDS
 }
 
@@ -135,7 +136,7 @@ unexpected() {
 
 # collect: waits until a test ends and prints its result
 collect() {
-	local pid status=0 p f s name log line
+	local pid status=0 p f s cpu name log line
 	wait -n -p pid "${!name_of[@]}" || status=$?
 	name=${name_of[$pid]} log=${log_of[$pid]}
 	# "ok NAME", "not ok NAME: why", "skip NAME: reason"; TAP has "ok 1 - NAME".
@@ -154,8 +155,11 @@ collect() {
 		*) echo "not ok $name: ended with status $status" ;;
 		esac >>"$log"
 	fi
-	printf '%-32s %4d passed %3d failed %3d skipped %5d s\n' "$name" "$p" "$f" "$s" \
-		$((SECONDS - start_of[$pid]))
+	# of those that had to be killed it is not known
+	cpu=$(sed -n 's/^run\.sh: CPU time //p' "$log" | awk '{ s += $1 + $2 } END { printf "%.1f", s }')
+	sed -i '/^run\.sh: CPU time /d' "$log"
+	printf '%-32s %4d passed %3d failed %3d skipped %5d s, %5.1f s of CPU time\n' "$name" "$p" "$f" "$s" \
+		$((SECONDS - start_of[$pid])) "$cpu"
 	if [ "$f" -gt 0 ]; then
 		sed 's/^/    /' "$log" | tail -n 200
 	else

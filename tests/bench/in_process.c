@@ -2,7 +2,8 @@
 /*
  * What recording in process costs: calls a function of its own, untraced, with jumps whose
  * recording is off, and recorded, in turns, and prints ns a call: the least of short rounds, which
- * some get through undisturbed on a busy machine. Then threads that call it as fast as they can,
+ * some get through undisturbed on a busy machine. So do the floors: two readings of the clock, and the
+ * least code that puts the same two records into the same rings, compiled into the caller. Then threads that call it as fast as they can,
  * while another one reads the rings: events a second, and how many were lost. in_process [ROUNDS
  * [THREADS [CALLS]]]
  */
@@ -40,12 +41,59 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static double round_ns(void)
+static inline uint64_t read_tsc(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high)::"memory");
+	return (uint64_t)high << 32 | low;
+}
+
+__attribute__((noinline)) static long read_clock_twice(long n)
+{
+	sink = n + (long)read_tsc();
+	sink = n + (long)read_tsc();
+	return n;
+}
+
+static inline void put_record(struct kx_target_rings *rings, long n, uint32_t func, uint64_t kind)
+{
+	uint32_t cpu, ignored;
+	struct kx_ring_header *ring;
+	struct kx_wire_record *rec;
+	uint64_t position;
+
+	if (rings->cpu_by == KX_TARGET_RDPID)
+		__asm__ volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8" : "=a"(position)); /* rdpid %rax */
+	else
+		__asm__ volatile("rdtscp" : "=c"(position), "=a"(ignored)::"rdx");
+	cpu = (uint32_t)position & 0xfff;
+	ring = KX_TARGET_RING_AT(rings, cpu);
+	position = __atomic_fetch_add(&ring->head, 1, __ATOMIC_ACQ_REL);
+	rec = (struct kx_wire_record *)(ring + 1) + (position & (rings->nslots - 1));
+	rec->tid = 1;
+	rec->func = func;
+	rec->sp = (uint64_t)n;
+	rec->clock = read_tsc();
+	__atomic_store_n((uint64_t *)&rec->cpu, cpu | kind << 16 | (position + 1) << 32, __ATOMIC_RELEASE);
+}
+
+__attribute__((noinline)) static long put_both_records(long n)
+{
+	struct kx_target_rings *rings = (struct kx_target_rings *)(uintptr_t)p.head->rings;
+
+	put_record(rings, n, 1, KX_EVENT_ENTRY);
+	sink = n;
+	put_record(rings, n, 1, KX_EVENT_EXIT);
+	return sink + n;
+}
+
+static double round_ns(long (*call)(long n))
 {
 	const double from = seconds();
 
 	for (long i = 0; i < CALLS_OF_ROUND; i++)
-		bench_call(i);
+		call(i);
 	return (seconds() - from) * 1e9 / CALLS_OF_ROUND;
 }
 
@@ -89,25 +137,33 @@ static bool prepare(void)
 
 static void measure_calls(long rounds)
 {
-	static const char *const names[] = { "untraced", "disabled", "recorded" };
-	double least[3] = { 1e9, 1e9, 1e9 };
+	static const struct {
+		const char *name;
+		long (*call)(long n);
+	} ways[] = { { "untraced", bench_call },
+		     { "disabled", bench_call },
+		     { "recorded", bench_call },
+		     { "two_clocks", read_clock_twice },
+		     { "least_records", put_both_records } };
+	double least[] = { 1e9, 1e9, 1e9, 1e9, 1e9 };
 
 	for (long i = 0; i < rounds; i++)
-		for (unsigned way = 0; way < 3; way++) {
+		for (unsigned way = 0; way < 5; way++) {
 			double ns;
 
 			if (i % 64 == 0 || way < 2)
 				patch(way > 0);
 			p.head->enabled = way == 2;
-			round_ns(); /* changed code is decoded anew */
-			ns = round_ns();
+			round_ns(ways[way].call); /* changed code is decoded anew */
+			ns = round_ns(ways[way].call);
 			least[way] = ns < least[way] ? ns : least[way];
 			empty_rings();
 		}
-	for (unsigned way = 0; way < 3; way++)
-		printf("%s_ns %.2f\n", names[way], least[way]);
-	printf("disabled_over_untraced_ns %.2f\nrecorded_over_untraced_ns %.2f\n",
-	       least[1] - least[0], least[2] - least[0]);
+	for (unsigned way = 0; way < 5; way++) {
+		printf("%s_ns %.2f\n", ways[way].name, least[way]);
+		if (way)
+			printf("%s_over_untraced_ns %.2f\n", ways[way].name, least[way] - least[0]);
+	}
 }
 
 static long calls;

@@ -179,6 +179,9 @@ busy()
 	local start now input
 	rm -f "$TMP/busy.in"
 	mkfifo "$TMP/busy.in"
+	# what the last ones wrote is not waited for
+	: >"$TMP/busy.out"
+	: >"$TMP/err"
 	"$TMP/busy" 2 <"$TMP/busy.in" >"$TMP/busy.out" &
 	target=$!
 	exec {input}>"$TMP/busy.in"

@@ -272,7 +272,7 @@ HAZARDS = [
     row("random bytes all the time", "bulk", "getrandom"),
     row("io_uring and aio", "rings"),
     row("faults by a table", "faults"),
-    row("thrown faults", "thrown_faults"),
+    row("thrown faults", "thrown_faults", without=_ALSO_ALONE),
     Hazard("thrown faults as in Ada", "thrown_faults_ada", without=_THROWS),
     row("no writable code", "limits", "mdwe"),
     row("no writable code, later", "limits", "mdwe-late"),

@@ -105,6 +105,21 @@ assert_eq "vfork" "$OUT" \
 tell xx
 finish "vfork" '{"status":7,"fed":1}'
 
+# Strict seccomp kills a thread for any other call: one that was not under it when a call was asked for is looked at again.
+start stopped vfork strict
+wait_for is_in_state "$TARGET_PID" D
+start_patcher calls "$TARGET_PID" 1 60000
+wait_for is_traced
+tell x
+wait_for has_text strict "$TMP/target.out"
+end_patcher
+# it may have been taken in the moment before
+[ "$(last_line)" = strict ] || fail "strict seccomp meanwhile" "$(last_line)"
+[[ $(<"$TMP/patcher.out") == "right 1" ]] || assert_contains "strict seccomp meanwhile" "$(cat "$TMP/patcher.out")" "it has a seccomp filter"
+tell x
+end_target "$TARGET_PID"
+assert_eq "strict seccomp meanwhile: the target" "$STATUS" 0
+
 for mode in seccomp filtered; do
 	start stopped $mode
 	calls 1

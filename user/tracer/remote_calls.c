@@ -86,6 +86,14 @@ static int check_process(const struct calls *c)
 	return code ? code : check_state(c, &state);
 }
 
+/* The same of one thread, which is stopped: it cannot forbid them to itself any more. -EAGAIN: it has ended. */
+static int check_stopped(const struct calls *c, pid_t tid)
+{
+	struct kx_process_state state = { 0 };
+
+	return kx_process_state_add_thread(c->pid, tid, &state) ? -EAGAIN : check_state(c, &state);
+}
+
 /* Whether the thread can be used */
 
 /* -EAGAIN: not this one, or not now. */
@@ -283,6 +291,9 @@ static int run_attempt(void *arg)
 	if (code)
 		return code == -ESRCH ? -EAGAIN : code;
 	code = wait_stop(a->c->pid, a->tid, STOP_SECONDS);
+	/* again: it has run since check_process */
+	if (!code)
+		code = check_stopped(a->c, a->tid);
 	if (!code)
 		code = check_thread(a);
 	if (!code)
@@ -414,13 +425,12 @@ static int try_stopped(struct calls *c, pid_t tid, struct kx_frames *frames, uin
 	struct attempt a = {
 		.c = c, .tid = tid, .frames = frames, .xstate = { xstate, KX_XSTATE_MOST - 64 }
 	};
-	struct kx_process_state state = { 0 };
 	int code;
 
 	/* none that would begin again where it was cut */
-	if (kx_remote_is_in_transfer(c->pid, tid) || kx_process_state_add_thread(c->pid, tid, &state))
+	if (kx_remote_is_in_transfer(c->pid, tid))
 		return -EAGAIN;
-	code = check_state(c, &state);
+	code = check_stopped(c, tid);
 	if (!code)
 		code = check_thread(&a);
 	return code ? code : make_calls(&a);

@@ -5,6 +5,7 @@
  *     stopped epoll MS      epoll_wait for MS milliseconds; a signal SIGUSR1 has a handler
  *     stopped semop         semop, until a byte comes
  *     stopped vfork         waits for a child of vfork, which ends when a byte comes; then calls as usual
+ *     stopped vfork strict  the same; then strict seccomp forbids all but to read, write and end
  *     stopped threads       starts and joins threads until a byte comes
  *     stopped signals N     N queued signals to a thread that computes, then to one that sleeps
  *     stopped work          a thread computes, another waits, until a byte comes; checks signal stack and mask
@@ -22,6 +23,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
@@ -109,7 +111,7 @@ static int run_semop(void)
 	return 0;
 }
 
-static int run_vfork(void)
+static int run_vfork(bool strict)
 {
 	static volatile int fed;
 	int status = -1;
@@ -123,6 +125,13 @@ static int run_vfork(void)
 			;
 		fed = 1;
 		_exit(7);
+	}
+	if (strict) {
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+		(void)!write(STDOUT_FILENO, "strict\n", 7);
+		while (read(STDIN_FILENO, &c, 1) < 0)
+			;
+		syscall(SYS_exit, 0);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
@@ -395,7 +404,7 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "semop"))
 		return run_semop();
 	if (!strcmp(mode, "vfork"))
-		return run_vfork();
+		return run_vfork(argc > 2);
 	if (!strcmp(mode, "threads"))
 		return run_threads();
 	if (!strcmp(mode, "signals"))

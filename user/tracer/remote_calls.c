@@ -86,7 +86,7 @@ static int check_process(const struct calls *c)
 	return code ? code : check_state(c, &state);
 }
 
-/* The same of one thread, which is stopped: it cannot forbid them to itself any more. -EAGAIN: it has ended. */
+/* The same of one thread, which is stopped: it may have forbidden them since check_process, and cannot any more. -EAGAIN: it has ended. */
 static int check_stopped(const struct calls *c, pid_t tid)
 {
 	struct kx_process_state state = { 0 };
@@ -100,6 +100,7 @@ static int check_stopped(const struct calls *c, pid_t tid)
 static int check_thread(struct attempt *a)
 {
 	struct kx_cut_transfer cut;
+	int code;
 
 	if (ptrace(PTRACE_GETREGS, a->tid, NULL, &a->now))
 		return -EAGAIN;
@@ -109,6 +110,9 @@ static int check_thread(struct attempt *a)
 		if (ptrace(PTRACE_GETREGS, a->tid, NULL, &a->now))
 			return -EAGAIN;
 	}
+	code = check_stopped(a->c, a->tid);
+	if (code)
+		return code;
 	if (a->now.cs != USER_CS)
 		return kx_err_set(a->c->err, -EOPNOTSUPP, "process %d runs 32-bit code",
 				  (int)a->c->pid);
@@ -291,9 +295,6 @@ static int run_attempt(void *arg)
 	if (code)
 		return code == -ESRCH ? -EAGAIN : code;
 	code = wait_stop(a->c->pid, a->tid, STOP_SECONDS);
-	/* again: it has run since check_process */
-	if (!code)
-		code = check_stopped(a->c, a->tid);
 	if (!code)
 		code = check_thread(a);
 	if (!code)
@@ -430,9 +431,7 @@ static int try_stopped(struct calls *c, pid_t tid, struct kx_frames *frames, uin
 	/* none that would begin again where it was cut */
 	if (kx_remote_is_in_transfer(c->pid, tid))
 		return -EAGAIN;
-	code = check_stopped(c, tid);
-	if (!code)
-		code = check_thread(&a);
+	code = check_thread(&a);
 	return code ? code : make_calls(&a);
 }
 

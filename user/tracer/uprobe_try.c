@@ -17,6 +17,7 @@
 #include "base/process_limits.h"
 #include "plan/plan.h"
 #include "tracer/permission.h"
+#include "tracer/process_state.h"
 
 #define TRY_FILES 16 /* program, link and what libbpf opens for them */
 
@@ -238,19 +239,9 @@ int kx_probe_nop5_optimized(void)
 
 bool kx_process_has_seccomp(pid_t pid)
 {
-	char path[64], line[128];
-	int mode = 0;
-	FILE *f;
+	struct kx_process_state state = { 0 };
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "Seccomp: %d", &mode) == 1)
-			break;
-	fclose(f);
-	return mode != SECCOMP_MODE_DISABLED;
+	return !kx_process_state_add_thread(pid, pid, &state) && state.seccomp;
 }
 
 /* Strict mode allows read, write, _exit and sigreturn; any other system call kills the child. */

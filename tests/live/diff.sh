@@ -45,8 +45,11 @@ for _ in 1 2 3 4 5 6 7; do
 	changed a slow
 done
 assert_eq "a slower function is found, and no other is blamed" "${CHANGED/#st_handle callees slower, /}" "st_work slower"
-# of the median of the calls, which no interruption makes longer: 7 % by the target's ticks, within what diff calls noise
-assert_eq "by as much as the target works longer" "$(json "$TMP/run.out" '[abs(f["self_per_call"]["change"] - 0.07) <= max(0.02, f["self_per_call"]["noise"])
+# The target's work is 7 % longer by the clock, whatever the machine's speed is: so is what is recorded. What diff takes off for
+# another speed of the machine is right within the noise that it states.
+change=$(json "$TMP/run.out" '[round(1000 * f["self_per_call"]["recorded_change"]) for f in d["functions"] if f["name"] == "st_work"][0]')
+assert_between "by as much as the target has measured (thousandths)" "$change" 50 90
+assert_eq "the same without a change of speed, within the noise" "$(json "$TMP/run.out" '[abs(f["self_per_call"]["change"] - 0.07) <= max(0.02, f["self_per_call"]["noise"])
 	for f in d["functions"] if f["name"] == "st_work"]')" "[True]"
 
 changed a more

@@ -219,8 +219,7 @@ end_target "$PID"
 assert_eq "a seccomp filter: the target's status" "$STATUS" 0
 # The kernel says no: the likely cause is named
 reason() { # NAME HOW PART
-	# shellcheck disable=SC2086 # two arguments
-	TARGETS=$BUILD/tests/hazards start_target limits $2
+	TARGETS=$BUILD/tests/hazards start_target limits "$2"
 	refused "$1" "$3" -p "$PID" -f 'hz_*'
 	go_target q
 	end_target "$PID"

@@ -168,4 +168,13 @@ static inline int name_files(void **state)
 	return 0;
 }
 
+/* Nothing else may be left. */
+static inline int remove_files(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(map_path);
+	return rmdir(folder);
+}
+
 #endif

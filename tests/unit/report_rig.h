@@ -45,4 +45,16 @@ static inline int name_files(void **state)
 	return 0;
 }
 
+/* Nothing else may be left. */
+static inline int remove_files(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(out_path);
+	unlink(err_path);
+	unlink(source_path);
+	unlink(binary_path);
+	return rmdir(folder);
+}
+
 #endif

@@ -371,5 +371,5 @@ int main(void)
 		cmocka_unit_test(test_deep_stack_and_orphans),
 	};
 
-	return cmocka_run_group_tests(tests, name_files, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_files);
 }

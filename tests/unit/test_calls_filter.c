@@ -435,5 +435,5 @@ int main(void)
 		cmocka_unit_test(test_bad_filters),
 	};
 
-	return cmocka_run_group_tests(tests, name_files, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_files);
 }

@@ -350,5 +350,5 @@ int main(void)
 		cmocka_unit_test(test_agrees_with_report),
 	};
 
-	return cmocka_run_group_tests(tests, name_files, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_files);
 }

@@ -345,5 +345,5 @@ int main(void)
 		cmocka_unit_test(header_alone_is_an_empty_trace),
 	};
 
-	return cmocka_run_group_tests(tests, name_files, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_files);
 }

@@ -205,5 +205,5 @@ int main(void)
 		cmocka_unit_test(random_damage),
 	};
 
-	return cmocka_run_group_tests(tests, name_files, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_files);
 }

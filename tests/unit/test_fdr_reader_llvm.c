@@ -310,5 +310,5 @@ int main(void)
 		cmocka_unit_test(incomplete_buffers_are_rejected),
 	};
 
-	return cmocka_run_group_tests(tests, name_files, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_files);
 }

@@ -26,6 +26,14 @@ static int name_files(void **state)
 	return 0;
 }
 
+/* Nothing else may be left. */
+static int remove_files(void **state)
+{
+	(void)state;
+	unlink(file_path);
+	return rmdir(folder);
+}
+
 static const char *file_with(const char *text)
 {
 	FILE *f = fopen(file_path, "w");
@@ -155,5 +163,5 @@ int main(void)
 		cmocka_unit_test(test_cgroup),
 	};
 
-	return cmocka_run_group_tests(tests, name_files, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_files);
 }

@@ -478,5 +478,5 @@ int main(void)
 		cmocka_unit_test(ticks_to_nanoseconds),
 	};
 
-	return cmocka_run_group_tests(tests, name_files, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_files);
 }

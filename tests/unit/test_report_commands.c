@@ -378,5 +378,5 @@ int main(void)
 		cmocka_unit_test(log_of_llvms_runtime),
 	};
 
-	return cmocka_run_group_tests(tests, name_files, remove_folder);
+	return cmocka_run_group_tests(tests, name_files, remove_files);
 }

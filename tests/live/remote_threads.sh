@@ -114,6 +114,23 @@ end_target "$TARGET_PID"
 assert_contains "epoll_wait's time ends" "$(last_line)" '{"result":0,"errno":0,"handled":0'
 assert_between "not too early" "$(last_line | sed 's/.*"ms"://; s/}//')" 199 999999
 
+# Of two requests one is done: a wait for both goes on, however often it is stopped.
+waits_or_ends() { is_in_call "$TARGET_PID" 426 || has_text result "$TMP/target.out"; }
+for way in together apart "--deferred together" "--deferred apart"; do
+	# shellcheck disable=SC2086 # words
+	start ring_wait $way
+	wait_for waits_or_ends
+	for _ in {1..3}; do
+		stop 5
+		assert_eq "io_uring, $way" "$OUT" "threads 1"
+		run "$PATCHER" calls "$TARGET_PID" 1
+		assert_eq "io_uring, $way: a borrowed call" "$OUT" "right 1"
+		wait_for waits_or_ends
+	done
+	tell x
+	finish "io_uring, $way" "{\"result\":$([[ $way = *apart ]] && echo 0 || echo 2),\"done\":2}"
+done
+
 start stopped vfork
 wait_for is_in_state "$TARGET_PID" D
 stop 1 100

@@ -21,11 +21,26 @@
 
 #define MASK_BYTES 8
 
-/* All that it had to submit is submitted. If as many were done as it waits for, it returns at once. */
+/*
+ * All that it had to submit is submitted. If as many were done as it waits for, it returns at once when it waits again. One that submits nothing has
+ * -EINTR if nothing is done, which kx_remote_mend_wait knows, else 0.
+ */
 static bool was_waiting(pid_t tid, const struct user_regs_struct *regs)
 {
-	return regs->orig_rax == SYS_io_uring_enter && (int)regs->rax > 0 && (uint32_t)regs->rax == (uint32_t)regs->rsi &&
-	       (uint32_t)regs->rdx && regs->r10 & IORING_ENTER_GETEVENTS && kx_remote_is_behind_syscall(tid, regs->rip);
+	const bool submits = (uint32_t)regs->rsi;
+
+	return regs->orig_rax == SYS_io_uring_enter && (int)regs->rax >= 0 && (uint32_t)regs->rax == (uint32_t)regs->rsi &&
+	       (uint32_t)regs->rdx > (submits ? 0 : 1) && regs->r10 & IORING_ENTER_GETEVENTS && kx_remote_is_behind_syscall(tid, regs->rip);
+}
+
+/* The call as it is, which the kernel is to begin again unless a handler runs. */
+static void call_again(pid_t tid, struct user_regs_struct *regs)
+{
+	struct user_regs_struct again = *regs;
+
+	again.rax = (unsigned long)-KX_ERESTARTNOHAND;
+	if (!ptrace(PTRACE_SETREGS, tid, NULL, &again))
+		*regs = again;
 }
 
 static bool can_have_frames(pid_t pid, pid_t view, pid_t tid, const struct user_regs_struct *regs)
@@ -66,13 +81,20 @@ static void wait_again(pid_t view, pid_t tid, int mem, struct kx_frames *frames,
 
 void kx_remote_mend_ring_wait(pid_t pid, pid_t tid, struct user_regs_struct *regs)
 {
-	const pid_t view = was_waiting(tid, regs) ? kx_remote_view(pid) : 0;
 	struct kx_frames *frames;
 	uint8_t *state;
 	char path[32];
+	pid_t view;
 	int mem;
 
-	if (!view || !can_have_frames(pid, view, tid, regs))
+	if (!was_waiting(tid, regs))
+		return;
+	if (!(uint32_t)regs->rsi) {
+		call_again(tid, regs);
+		return;
+	}
+	view = kx_remote_view(pid);
+	if (!can_have_frames(pid, view, tid, regs))
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)view);
 	mem = open(path, O_RDWR | O_CLOEXEC);

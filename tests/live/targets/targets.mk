@@ -20,10 +20,7 @@ TARGETS += $T/family $T/bystander $T/usdt $T/spins
 TARGETS += $T/plugs $T/plug.so $T/plug_tsc.so
 
 # Stopped, borrowed and patched without kxray's command: by build/tests/patcher.
-TARGETS += $T/stopped $T/patched
-
-# Stopped, borrowed and patched without kxray's command: by build/tests/patcher.
-TARGETS += $T/stopped $T/patched
+TARGETS += $T/stopped $T/patched $T/ring_wait
 
 $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)

@@ -10,14 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/proc_stat.h"
+#include "base/stop_request.h"
 #include "binary/called_names.h"
 #include "binary/mappings.h"
 
 #define PAGE 4096ULL
 #define DELETED " (deleted)"
+
+/* A process that is executing a program has, for a moment, its name and none of its code: a second is waited for that. */
+#define EXEC_PAUSE_NS 1000000
+#define EXEC_LOOKS    1000
 
 static const char *file_name(const char *path)
 {
@@ -321,37 +327,63 @@ static int read_maps(struct reading *r)
 	return rc;
 }
 
-int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out,
-		    struct kx_err *err)
+/* Of the program itself; the number of modules if it is not among them. */
+static size_t main_module(const struct kx_modules *mods)
+{
+	size_t i = 0;
+
+	while (i < mods->count && !mods->items[i].is_main)
+		i++;
+	return i;
+}
+
+/* One look; *@changing: the process was just executing another program, and has none or another one now. */
+static int look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out, bool *changing, struct kx_err *err)
 {
 	struct reading r = { .pid = pid, .cache = cache, .out = out, .err = err };
-	struct kx_module main_mod;
+	struct stat now;
 	char path[64];
-	size_t i;
 	int rc;
 
 	*out = (struct kx_modules){ 0 };
-	rc = kx_process_check(pid, err);
-	if (rc)
-		return rc;
+	*changing = false;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	if (stat(path, &r.exe))
 		return kx_err_set(err, -errno, "cannot stat '%s': %s", path, strerror(errno));
 	rc = read_maps(&r);
-	if (rc) {
-		kx_modules_free(out);
+	if (rc || main_module(out) < out->count)
 		return rc;
-	}
-	for (i = 0; i < out->count && !out->items[i].is_main; i++)
-		;
-	if (i == out->count) {
+	if (stat(path, &now))
+		return kx_err_set(err, -ESRCH, "process %d has ended", (int)pid);
+	*changing = now.st_ino != r.exe.st_ino || now.st_dev != r.exe.st_dev || (!out->count && !out->has_generated);
+	return kx_err_set(err, -ENOTSUP,
+			  "process %d does not run its code from its executable file (it was unpacked or moved to other memory), so probes on the file would never be hit",
+			  (int)pid);
+}
+
+int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out,
+		    struct kx_err *err)
+{
+	const struct timespec pause = { .tv_nsec = EXEC_PAUSE_NS };
+	struct kx_module main_mod;
+	bool changing;
+	size_t i;
+	int rc;
+
+	for (unsigned looks = 0;; looks++) {
+		*out = (struct kx_modules){ 0 };
+		rc = kx_process_check(pid, err);
+		if (rc)
+			return rc;
+		rc = look(pid, cache, out, &changing, err);
+		if (!rc)
+			break;
 		kx_modules_free(out);
-		if (stat(path, &r.exe))
-			return kx_err_set(err, -ESRCH, "process %d has ended", (int)pid);
-		return kx_err_set(err, -ENOTSUP,
-				  "process %d does not run its code from its executable file (it was unpacked or moved to other memory), so probes on the file would never be hit",
-				  (int)pid);
+		if (!changing || looks == EXEC_LOOKS || kx_stop_requested())
+			return rc;
+		nanosleep(&pause, NULL);
 	}
+	i = main_module(out);
 	main_mod = out->items[i];
 	memmove(out->items + 1, out->items, i * sizeof(main_mod));
 	out->items[0] = main_mod;

@@ -249,12 +249,13 @@ static void leave_keeper(int fd)
 
 static void a_keeper_that_takes_long_is_left(void **state)
 {
-	int peer, fd = slow_to_close(&peer), status, output[2];
+	int peer, fd = slow_to_close(&peer), status, output[2], only[2];
 	pid_t owner;
 	char byte;
 
 	(void)state;
 	assert_int_equal(pipe(output), 0);
+	assert_int_equal(pipe(only), 0);
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
 	owner = fork();
 	if (!owner) {
@@ -262,9 +263,15 @@ static void a_keeper_that_takes_long_is_left(void **state)
 		dup2(output[1], STDOUT_FILENO);
 		close(output[0]);
 		close(output[1]);
+		close(only[1]);
+		/* else the one that waits could be this test's close, the last one */
+		if (read(only[0], &byte, 1))
+			_exit(4);
 		leave_keeper(fd);
 	}
 	close(fd);
+	close(only[0]);
+	close(only[1]);
 	close(output[1]);
 	assert_int_equal(waitpid(owner, &status, 0), owner);
 	assert_int_equal(status, 0);

@@ -87,7 +87,7 @@ int kx_dlopen(struct pt_regs *ctx)
 	return 0;
 }
 
-/* A function of the process ran on a stack that is not its thread's. */
+/* A function of the process ran where no return address may be replaced: @func as in struct kx_target, switching. */
 static __noinline int stacks_switched(__u32 tgid, __u32 func)
 {
 	struct kx_target *target = bpf_map_lookup_elem(&kx_targets, &tgid);
@@ -126,6 +126,25 @@ static __always_inline int returns_harmless(__u32 tgid, __u64 cookie)
 	return target && target->changes == target->checked;
 }
 
+/* include/linux/thread_info.h, enum syscall_work_bit: system calls are left to a tracer (PTRACE_SYSEMU) or to the program (PR_SET_SYSCALL_USER_DISPATCH). */
+#define SYSCALL_EMU	      (1 << 3)
+#define SYSCALL_USER_DISPATCH (1 << 5)
+
+/*
+ * Whether a system call of the thread, which a return probe ends with since Linux 6.11, would not be made but be handed to a handler, also one in a
+ * page of the kernel's.
+ */
+static __always_inline int is_dispatched(const struct kx_hit *hit)
+{
+	const int work = SYSCALL_EMU | SYSCALL_USER_DISPATCH;
+
+	if (!bpf_core_field_exists(hit->task->thread_info.syscall_work))
+		return 0;
+	if (hit->task)
+		return (hit->task->thread_info.syscall_work & work) != 0;
+	return (BPF_CORE_READ(bpf_get_current_task_btf(), thread_info.syscall_work) & work) != 0;
+}
+
 /* Whether a call that begins at @sp may get its return address replaced. */
 static __always_inline int kx_may_hijack(const struct kx_own_ring *ring, const struct kx_hit *hit,
 					 __u64 sp)
@@ -134,6 +153,10 @@ static __always_inline int kx_may_hijack(const struct kx_own_ring *ring, const s
 
 	if (!returns_harmless(hit->id >> 32, hit->cookie))
 		return 0;
+	if (is_dispatched(hit)) {
+		stacks_switched(hit->id >> 32, KX_COOKIE_FUNC(hit->cookie) | KX_SWITCHING_DISPATCHED);
+		return 0;
+	}
 	verdict = kx_look_at_stack(ring, hit, sp);
 	if (verdict == KX_STACK_FOREIGN)
 		stacks_switched(hit->id >> 32, KX_COOKIE_FUNC(hit->cookie));

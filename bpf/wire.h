@@ -321,11 +321,14 @@ enum kx_wire_scope {
 	KX_SCOPE_ALL = 2, /* all but kxray */
 };
 
+/* Beside a function: its thread had its system calls dispatched to a handler. */
+#define KX_SWITCHING_DISPATCHED (1U << 31)
+
 /* A traced process. */
 struct kx_target {
 	__u32 changes; /* of its list of modules, exec included; BPF programs add 1 */
 	__u32 checked; /* the value of changes at which return probes were last found harmless */
-	__u32 switching; /* a function that ran on a stack that is not its thread's; 0: none since exec */
+	__u32 switching; /* a function that ran on a stack that is not its thread's, or KX_SWITCHING_DISPATCHED; 0: none since exec */
 	__u32 loads;   /* its children may load libraries before anything notices: see kx_fork */
 };
 

@@ -35,6 +35,7 @@ struct pid {
 } __attribute__((preserve_access_index));
 
 struct thread_info {
+	unsigned long syscall_work; /* since 5.11; bits of enum syscall_work_bit */
 	unsigned int status; /* bit 1: inside a 32-bit system call */
 } __attribute__((preserve_access_index));
 

@@ -136,6 +136,7 @@ static void test_emulated(void **state)
 static void test_nop5(void **state)
 {
 	const struct kx_plan_options old = { .returns_harmless = true };
+	const struct kx_plan_options dispatched = { .nop5_optimized = true, .nop5_forbidden = true };
 	struct kx_plan p;
 
 	(void)state;
@@ -143,6 +144,9 @@ static void test_nop5(void **state)
 	entry_is("endbr_nop5", 4, KX_COST_NOP5, 6);
 	entry_is("nop5_crosses", 0, KX_COST_STEPPED, 6);
 	entry_is("nop5_red_zone", 0, KX_COST_STEPPED, 6);
+	p = plan(&lib, "endbr_nop5", &dispatched);
+	assert_int_equal(p.entry.cost, KX_COST_STEPPED);
+	kx_plan_free(&p);
 	p = plan(&lib, "nop5", &old);
 	assert_int_equal(p.entry.cost, KX_COST_STEPPED);
 	kx_plan_free(&p);

@@ -18,10 +18,18 @@ static int build(void **state)
 				"void f(void) { int x __attribute__((cleanup(g))) = 0; g(&x); }\n");
 	write_file("throw.cc", "int f(int x) { if (x) throw 1; return 0; }\n");
 	write_file("catch.cc", "int g(int);\nint f(int x) { try { return g(x); } catch (int e) { return e; } }\n");
+	write_file("dispatch.c", "#include <sys/prctl.h>\nchar c;\nint f(void) { return prctl(59, 1L, 0L, 0L, &c); }\n");
+	write_file("dispatch-syscall.c", "#include <sys/syscall.h>\n#include <unistd.h>\nchar c;\n"
+					 "long f(void) { return syscall(SYS_prctl, 59L, 1L, 0L, 0L, &c); }\n");
+	write_file("named.c", "#include <stdio.h>\n#include <sys/prctl.h>\n"
+			      "int f(void) { putchar(59); return prctl(15, \"n\", 0L, 0L, 0L); }\n");
 	write_file("go.c", "__attribute__((section(\".go.buildinfo\"))) int info = 1;\n");
 	sh("gcc -O2 -shared -fPIC plain.c -o plain.so && gcc -O2 -shared -fPIC go.c -o go.so && "
 	   "gcc -O2 -fexceptions -shared -fPIC cleanup.c -o cleanup.so && "
 	   "g++ -O2 -shared -fPIC throw.cc -o throw.so && g++ -O2 -shared -fPIC catch.cc -o catch.so");
+	sh("gcc -O2 -shared -fPIC dispatch.c -o dispatch.so && gcc -O2 -shared -fPIC -fno-plt dispatch.c -o dispatch-slot.so && "
+	   "gcc -O0 -shared -fPIC dispatch.c -o dispatch-O0.so && gcc -O2 -shared -fPIC dispatch-syscall.c -o dispatch-syscall.so && "
+	   "gcc -O2 -shared -fPIC named.c -o named.so");
 	/* check the build */
 	assert_string_equal(line_of("readelf -SW plain.so throw.so | grep -c gcc_except_table"), "0");
 	assert_string_equal(line_of("readelf -SW cleanup.so | grep -c gcc_except_table"), "1");
@@ -66,6 +74,20 @@ static void risky(struct kx_unwind_risk risk, const char *reason)
 {
 	assert_string_equal(risk.reason, reason);
 	assert_false(risk.returns_harmless);
+}
+
+static void test_dispatched_calls(void **state)
+{
+	static const char *const files[] = { "dispatch.so", "dispatch-slot.so", "dispatch-O0.so", "dispatch-syscall.so" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct kx_unwind_risk risk = RISK({ "prog", "catch.so" }, { "emu.so", files[i] });
+
+		risky(risk, "emu.so handles its own system calls (PR_SET_SYSCALL_USER_DISPATCH)");
+		assert_true(risk.dispatches && kx_unwind_risk_covers_leaves(&risk));
+	}
+	harmless(RISK({ "prog", "named.so" }));
 }
 
 static void test_tables(void **state)
@@ -309,7 +331,7 @@ static void test_processes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables), cmocka_unit_test(test_runtimes),
+		cmocka_unit_test(test_dispatched_calls), cmocka_unit_test(test_tables), cmocka_unit_test(test_runtimes),
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_open_failure_is_no_verdict), cmocka_unit_test(test_unknown), cmocka_unit_test(test_go),
 		cmocka_unit_test(test_linker), cmocka_unit_test(test_switches),

@@ -26,11 +26,20 @@ bool kx_dlopen_watch_needed(const struct kx_selection *sel)
 void kx_stacks_notice(const struct kx_selection *sel, pid_t pid, uint32_t func, char *text,
 		      size_t size)
 {
-	snprintf(text, size,
-		 "process %d switches stacks (function %s ran on a stack that is not its thread's): "
-		 "exits come from return instructions",
-		 (int)pid,
-		 func && func <= sel->nfunctions ? sel->functions[func - 1].sym->pretty : "?");
+	const bool dispatched = func & KX_SWITCHING_DISPATCHED;
+	const char *name;
+
+	func &= ~KX_SWITCHING_DISPATCHED;
+	name = func && func <= sel->nfunctions ? sel->functions[func - 1].sym->pretty : "?";
+	if (dispatched)
+		snprintf(text, size,
+			 "process %d handles its own system calls (in a thread that called function %s): exits come from return instructions",
+			 (int)pid, name);
+	else
+		snprintf(text, size,
+			 "process %d switches stacks (function %s ran on a stack that is not its thread's): "
+			 "exits come from return instructions",
+			 (int)pid, name);
 }
 
 /* File offset of _dl_debug_state in a linker, which is open as @fd. */

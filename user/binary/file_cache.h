@@ -19,6 +19,7 @@ struct kx_file_verdict {
 	bool is_go;
 	bool loads;           /* calls dlopen */
 	bool switches_stacks;
+	bool dispatches;      /* handles its own system calls */
 	bool leaves_unwind;   /* calls pthread_setcanceltype, or turns faults into exceptions */
 	bool may_switch;      /* only if the program asks for it, or in code that it generates */
 	char reason[256];     /* why it is a risk; empty if it is none */

@@ -8,6 +8,7 @@
 #include "base/pattern.h"
 #include "base/stop_request.h"
 #include "base/usable_cpus.h"
+#include "binary/dispatched_calls.h"
 #include "binary/elf_image.h"
 #include "binary/generated_code.h"
 #include "binary/stack_switch.h"
@@ -176,6 +177,9 @@ static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 		v->is_go = true;
 		snprintf(v->reason, sizeof(v->reason),
 			 "%s is written in Go, which moves its stacks", m->name);
+	} else if (!is_exempt && kx_dispatches_calls(elf)) {
+		v->dispatches = true;
+		snprintf(v->reason, sizeof(v->reason), "%s handles its own system calls (PR_SET_SYSCALL_USER_DISPATCH)", m->name);
 	} else if (is_exempt || find_switch(m, elf, &imports, v) ||
 		   kx_globs_match(cxx_runtime, COUNT(cxx_runtime), m->name)) {
 		/* A C++ runtime is a risk through those that need it, see below. */
@@ -257,10 +261,10 @@ static void judge_all(const struct kx_module *mods, size_t n, struct kx_file_cac
 	}
 }
 
-/* Which of two reasons is shown: Go before a switch of stacks before all others. */
-static int weight(bool is_go, bool switches_stacks)
+/* Which of two reasons is shown: Go before what forbids return probes in leaves before all others. */
+static int weight(bool is_go, bool forbids)
 {
-	return is_go ? 2 : switches_stacks;
+	return is_go ? 2 : forbids;
 }
 
 /* Adds the verdict on a module's file to that on its process; @opened: what judge() returned. */
@@ -270,17 +274,18 @@ static void add_verdict(const struct kx_file_verdict *v, bool opened, struct kx_
 		return;
 	/* The first reason is shown, but what is known first, and heavier ones before all others. */
 	if (out->returns_harmless || (out->unknown && opened) ||
-	    weight(v->is_go, v->switches_stacks) > weight(out->is_go, out->switches_stacks))
+	    weight(v->is_go, v->switches_stacks || v->dispatches) > weight(out->is_go, out->switches_stacks || out->dispatches))
 		memcpy(out->reason, v->reason, sizeof(out->reason));
 	out->unknown = !opened && (out->returns_harmless || out->unknown);
 	out->returns_harmless = false;
 	out->is_go |= v->is_go;
 	out->switches_stacks |= v->switches_stacks;
+	out->dispatches |= v->dispatches;
 }
 
 bool kx_unwind_risk_covers_leaves(const struct kx_unwind_risk *risk)
 {
-	return risk->switches_stacks || risk->leaves_unwind;
+	return risk->switches_stacks || risk->dispatches || risk->leaves_unwind;
 }
 
 bool kx_is_dynamic_linker(const struct kx_module *m)

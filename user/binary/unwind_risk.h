@@ -3,7 +3,7 @@
  * Whether hijacking return addresses is harmless in a process. An exception or
  * forced unwinding that passes a hijacked frame aborts the program or skips its
  * cleanup handlers; that needs a frame above it that has an exception table. A thread that switches
- * stacks returns to nowhere (stack_switch.h).
+ * stacks returns to nowhere (stack_switch.h), and one that handles its own system calls to its handler.
  */
 #ifndef KX_UNWIND_RISK_H
 #define KX_UNWIND_RISK_H
@@ -19,6 +19,7 @@ struct kx_unwind_risk {
 	bool unknown;
 	bool is_go;            /* moves its stacks: never hijack, not even in leaves */
 	bool switches_stacks;  /* has several stacks for one thread: never hijack either */
+	bool dispatches;       /* has its system calls dispatched to a handler, a return probe's as well: nor here (dispatched_calls.h) */
 	/*
 	 * Not harmless, and may cancel threads at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS), is of a language that turns faults into
 	 * exceptions (Ada), or may do so by itself (kx_unwind_risk_faults): functions that make no calls unwind, too.

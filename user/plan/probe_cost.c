@@ -123,8 +123,8 @@ bool kx_probe_cost(const struct kx_insn *insn, const struct kx_plan_options *ker
 		return false;
 	*cost = emulated >> kind & 1 ? KX_COST_EMULATED : KX_COST_STEPPED;
 	/* The kernel can't write across a page boundary at once, and makes no call of such a nop. */
-	if (kernel && kernel->nop5_optimized && kx_insn_is_nop5(insn) &&
-	    (insn->addr & PAGE_MASK) <= PAGE_MASK - 4)
-		*cost = KX_COST_NOP5;
-	return true;
+	if (!kernel || !kernel->nop5_optimized || !kx_insn_is_nop5(insn) || (insn->addr & PAGE_MASK) > PAGE_MASK - 4)
+		return true;
+	*cost = KX_COST_NOP5;
+	return !kernel->nop5_forbidden;
 }

@@ -64,12 +64,14 @@ static int report_failure(struct kx_follow *f, int code, const struct kx_err *wh
 
 /*
  * Corrects @risk by --exits, by whether libraries that are loaded later are reported, and by the
- * function that ran on another stack than its thread's (0: none).
+ * function for which it may not have return probes (struct kx_target, switching; 0: none).
  */
 static void judge(struct kx_follow *f, struct kx_followed *p, const struct kx_modules *mods,
 		  uint32_t switching, struct kx_unwind_risk *risk)
 {
 	bool session = kx_tracer_prog_mechanism(f->c.tracer, KX_PROG_RETURN) == KX_MECHANISM_SESSION;
+	const bool dispatched = switching & KX_SWITCHING_DISPATCHED;
+	const uint32_t func = switching & ~KX_SWITCHING_DISPATCHED;
 	bool added, watched = kx_linkers_watch(&f->linkers, mods, f->c.own_probes ? p->pid : 0,
 					       f->c.own_probes ? &p->watched : &f->watched, &added);
 
@@ -87,6 +89,7 @@ static void judge(struct kx_follow *f, struct kx_followed *p, const struct kx_mo
 		risk->returns_harmless = true;
 		risk->unknown = false;
 		risk->switches_stacks &= !session;
+		risk->dispatches &= !session;
 		risk->leaves_unwind = false;
 	} else if (risk->returns_harmless && added && f->c.own_probes) {
 		risk->returns_harmless = false;
@@ -96,12 +99,14 @@ static void judge(struct kx_follow *f, struct kx_followed *p, const struct kx_mo
 		snprintf(risk->reason, sizeof(risk->reason),
 			 "libraries that are loaded later cannot be noticed");
 	}
-	if (switching && switching <= f->c.sel->nfunctions) {
+	if (func && func <= f->c.sel->nfunctions) {
 		risk->returns_harmless = risk->unknown = false;
-		risk->switches_stacks = true;
+		risk->dispatches |= dispatched;
+		risk->switches_stacks |= !dispatched;
 		snprintf(risk->reason, sizeof(risk->reason),
-			 "function %.160s ran on a stack that is not its thread's",
-			 f->c.sel->functions[switching - 1].sym->pretty);
+			 dispatched ? "a thread that called function %.160s handles its own system calls"
+				    : "function %.160s ran on a stack that is not its thread's",
+			 f->c.sel->functions[func - 1].sym->pretty);
 	}
 }
 

@@ -103,6 +103,10 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 				  "%s, and a program that switches stacks would crash at return "
 				  "probes before kernel 6.13; leave out --exits=return",
 				  r->sel.risk.reason);
+	if (!code && exits == KX_EXITS_RETURN && r->sel.risk.dispatches && options.stacks_unguarded)
+		return kx_err_set(err, -EOPNOTSUPP,
+				  "%s, and would crash at return probes, which are such calls, before kernel 6.13; leave out --exits=return",
+				  r->sel.risk.reason);
 	if (!code && !r->follow)
 		code = kx_leave_out_all_changed(&r->sel, r->targets.procs, r->targets.nprocs, NULL,
 						&r->notices, err);

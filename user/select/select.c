@@ -50,6 +50,7 @@ static void add_risk(struct kx_selector *s, const struct kx_unwind_risk *one, bo
 		memcpy(worst->loader, one->loader, sizeof(worst->loader));
 	worst->is_go |= one->is_go;
 	worst->switches_stacks |= one->switches_stacks;
+	worst->dispatches |= one->dispatches;
 	worst->leaves_unwind |= one->leaves_unwind;
 	worst->returns_harmless &= one->returns_harmless;
 }

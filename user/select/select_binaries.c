@@ -123,6 +123,7 @@ static int reconsider(struct kx_selector *s, size_t at, const struct kx_module *
 	b->pid = pid;
 	b->m.harmless = old->m.harmless;
 	b->moves_stacks = old->moves_stacks;
+	b->dispatches = old->dispatches;
 	b->module.is_main |= old->module.is_main;
 	if (kx_called_names_add(&b->module.called, old->module.called, m->name) < 0) {
 		kx_select_free_binary(b);
@@ -178,7 +179,8 @@ static int add_module(const struct adding *a, const struct kx_module *m, const s
 		b = s->binaries[at];
 		b->module.is_main |= m->is_main;
 		b->m.harmless &= a->harmless;
-		b->moves_stacks |= a->risk->leaves_unwind || (a->risk->switches_stacks && !dynamic);
+		b->dispatches |= a->risk->dispatches;
+		b->moves_stacks |= a->risk->leaves_unwind || ((a->risk->switches_stacks || a->risk->dispatches) && !dynamic);
 		return 0;
 	}
 	b = new_binary(m, provider);
@@ -191,8 +193,9 @@ static int add_module(const struct adding *a, const struct kx_module *m, const s
 	b->m.spans = s->options.spans;
 	b->m.nspans = s->options.nspans;
 	b->m.harmless = a->harmless;
+	b->dispatches = a->risk->dispatches;
 	/* each call's stack is looked at where processes join, but not what may unwind it */
-	b->moves_stacks = (a->risk->is_go && (m->is_main || !dynamic)) || (a->risk->switches_stacks && !dynamic) ||
+	b->moves_stacks = (a->risk->is_go && (m->is_main || !dynamic)) || ((a->risk->switches_stacks || a->risk->dispatches) && !dynamic) ||
 			  a->risk->leaves_unwind;
 	return 0;
 }

@@ -19,6 +19,7 @@ struct kx_planned {
 struct kx_binary {
 	struct kx_module module; /* owned; is_main if it is that of any process */
 	pid_t pid;               /* a process that has it mapped, or 0 */
+	bool dispatches;         /* a process that mapped it handles its own system calls */
 	bool moves_stacks;       /* the first process that mapped it does: no return probes at all */
 	uint32_t number;         /* module number + 1 once it is planned, else 0 */
 	/* What its provider has read of it, and whether return probes are harmless in every process

@@ -15,7 +15,7 @@
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #endif
 
-#define CALLS 2000000L
+#define CALLS 2000000L /* or as many thousands as its argument says */
 
 static volatile char selector;
 static long emulated;
@@ -53,6 +53,7 @@ int main(int argc, char **argv)
 #ifdef HAZARD_HIDDEN
 	prctl_function *set = hidden();
 #endif
+	const long calls = o.rest ? atol(o.rest) * 1000 : CALLS;
 	long answer = 0;
 
 	if (sigaction(SIGSYS, &action, NULL))
@@ -64,7 +65,7 @@ int main(int argc, char **argv)
 	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, 1L, 0L, 0L, (long)&selector))
 		return 2;
 #endif
-	for (long n = 0; n < CALLS; n++) {
+	for (long n = 0; n < calls; n++) {
 		answer += hz_outer(n);
 		if (n % 1000 == 0) {
 			selector = 1; /* block */
@@ -73,5 +74,5 @@ int main(int argc, char **argv)
 		selector = 1;
 	}
 	selector = 0;
-	return hazard_end(&o, answer, CALLS * (CALLS + 1)) + (emulated != CALLS / 1000);
+	return hazard_end(&o, answer, calls * (calls + 1)) + (emulated != calls / 1000);
 }

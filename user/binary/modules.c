@@ -298,6 +298,7 @@ struct reading {
 	struct kx_modules *out;
 	struct kx_err *err;
 	bool reported; /* err has the reason */
+	bool complete; /* it has the kernel's pages, which exec(2) maps after the program */
 };
 
 static int add_mapping(void *ctx, const struct kx_mapping *m)
@@ -305,6 +306,7 @@ static int add_mapping(void *ctx, const struct kx_mapping *m)
 	struct reading *r = ctx;
 	int rc;
 
+	r->complete |= kx_mapping_is_kernels(m);
 	if (!m->executable || kx_mapping_is_kernels(m))
 		return 0;
 	/* a path that is longer cannot be opened */
@@ -355,7 +357,7 @@ static int look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out, 
 		return rc;
 	if (stat(path, &now))
 		return kx_err_set(err, -ESRCH, "process %d has ended", (int)pid);
-	*changing = now.st_ino != r.exe.st_ino || now.st_dev != r.exe.st_dev || (!out->count && !out->has_generated);
+	*changing = now.st_ino != r.exe.st_ino || now.st_dev != r.exe.st_dev || !r.complete;
 	return kx_err_set(err, -ENOTSUP,
 			  "process %d does not run its code from its executable file (it was unpacked or moved to other memory), so probes on the file would never be hit",
 			  (int)pid);

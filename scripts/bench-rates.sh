@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../tests/lib.sh"
 . tests/live/tracing.sh
 
-cheap=(-f outer -f middle -f leaf_nop5 -f 'tail_*')
+cheap=(-f outer -f middle -f 'tail_*')
 
 end() {
 	kill -KILL "$1"

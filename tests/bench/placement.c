@@ -242,6 +242,7 @@ int main(int argc, char **argv)
 	const bool places = argc > 1 && !strcmp(argv[1], "--places");
 	const struct kx_plan_options options = { .emulated = kx_probe_emulated(),
 						 .nop5_optimized = kx_probe_nop5_optimized() > 0,
+						 .nop5_forbidden = kx_probe_nop5_harms(),
 						 .returns_harmless = true };
 
 	if (argc < 2 + places) {

@@ -352,6 +352,7 @@ static int list_functions(struct arguments *a, struct kx_err *err)
 		.exclude = a->exclude, .nexclude = a->nexclude,
 		.exits = a->exits, .max_functions = a->max_functions,
 		.nop5_optimized = nop5_optimized(),
+		.nop5_forbidden = kx_probe_nop5_optimized() < 0 ? nop5_optimized() : kx_probe_nop5_harms(),
 		.emulated = kx_probe_emulated(),
 		.stacks_unguarded = !kx_returns_check_stacks(-1),
 		.chosen = early ? on_chosen : NULL,

@@ -108,6 +108,8 @@ static void try_mechanisms(struct kx_doctor *d)
 		try_check(d, KX_CHECK_NOP5, nop5);
 	else if (!nop5)
 		settle(d, KX_CHECK_NOP5, -EOPNOTSUPP, "this kernel doesn't have it");
+	else if (kx_probe_nop5_harms())
+		settle(d, KX_CHECK_NOP5, -EOPNOTSUPP, "not used: on this kernel children that a program forks end by SIGSEGV at such a call");
 }
 
 static void try_kernel_functions(struct kx_doctor *d)

@@ -99,7 +99,7 @@ struct kx_plan_options {
 	bool results; /* at an exit rax and rdx hold the call's result; a tail jump is none */
 	bool arguments; /* at the entry the argument registers are unchanged, whatever a probe costs there */
 	bool nop5_optimized;   /* this kernel turns a probed nop5 into a call */
-	bool nop5_forbidden;   /* that call makes a system call, which the process may handle itself: binary/dispatched_calls.h */
+	bool nop5_forbidden;   /* that call harms: tracer/uprobe_try.h, binary/dispatched_calls.h */
 	unsigned emulated;     /* 1 << enum kx_insn_kind: what this kernel emulates; 0: KX_EMULATED_ALWAYS */
 };
 

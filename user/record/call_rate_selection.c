@@ -182,6 +182,7 @@ int kx_call_rates_select(const struct kx_call_rates_options *how,
 	h->select.wanted = is_wanted;
 	h->select.wanted_ctx = h;
 	h->select.nop5_optimized = kx_probe_nop5_optimized() > 0;
+	h->select.nop5_forbidden = kx_probe_nop5_harms();
 	h->select.emulated = kx_probe_emulated();
 	h->select.stacks_unguarded = !kx_returns_check_stacks(-1);
 	if (!procs || !mods)

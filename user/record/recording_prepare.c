@@ -77,6 +77,7 @@ static int choose(struct recording *r, enum kx_exits exits, struct kx_err *err)
 		return code;
 	options.exits = exits;
 	options.nop5_optimized = nop5 > 0;
+	options.nop5_forbidden = kx_probe_nop5_harms();
 	options.emulated = kx_probe_emulated();
 	kx_recorded_values_select(r, &options);
 	options.stacks_unguarded = !kx_returns_check_stacks(r->o->mechanism);

@@ -124,6 +124,14 @@ static enum kx_cost cost_at(const struct kx_elf *elf, uint64_t addr, const struc
 	return code && *code == 0x90 ? KX_COST_EMULATED : KX_COST_STEPPED;
 }
 
+static int check_places(const struct kx_select_module *m, const struct kx_usdt_marker *marker, const struct kx_plan_options *options, struct kx_err *why)
+{
+	for (size_t i = 0; options->nop5_forbidden && i < marker->nplaces; i++)
+		if (cost_at(m->elf, marker->places[i].addr, options) == KX_COST_NOP5)
+			return kx_err_set(why, -EOPNOTSUPP, "it is a nop of 5 bytes, and a probe there would harm the program on this kernel");
+	return 0;
+}
+
 static struct kx_sled sled_at(const struct kx_select_module *m, const struct kx_usdt_place *place, enum kx_sled_kind kind,
 			      const struct kx_plan_options *options)
 {
@@ -138,7 +146,12 @@ static int usdt_plan(const struct kx_select_module *m, const struct kx_symbol *s
 {
 	const struct kx_usdt_marker *first, *last;
 	enum kx_usdt_role role = kx_usdt_role(m, sym, &first, &last);
+	int code = check_places(m, first, options, why);
 
+	if (!code && role != KX_USDT_INSTANT)
+		code = check_places(m, last, options, why);
+	if (code)
+		return code;
 	*plan = (struct kx_plan){ .entry = sled_at(m, &first->places[0], KX_SLED_ENTRY, options),
 				  .exit_kind = KX_EXITS_NONE,
 				  .makes_calls = true };

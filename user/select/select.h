@@ -53,6 +53,7 @@ struct kx_select_options {
 	size_t nspans;
 	enum kx_exits exits;
 	bool nop5_optimized;  /* see struct kx_plan_options */
+	bool nop5_forbidden;  /* the same, of all processes */
 	unsigned emulated;    /* the same */
 	bool results;	      /* the same */
 	/* NULL, or whether struct kx_plan_options' arguments is wanted for a function; called by several threads */

@@ -55,7 +55,7 @@ static void plan_symbol(const struct kx_selector *s, const struct kx_binary *b,
 	const struct kx_plan_options options = {
 		.exits = s->options.exits,
 		.nop5_optimized = s->options.nop5_optimized,
-		.nop5_forbidden = b->dispatches,
+		.nop5_forbidden = s->options.nop5_forbidden || b->dispatches,
 		.emulated = s->options.emulated,
 		.results = s->options.results,
 		.arguments = s->options.arguments && s->options.arguments(s->options.arguments_ctx, m, sym),

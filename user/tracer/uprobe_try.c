@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -215,6 +216,35 @@ bool kx_multi_filters_process(void)
 	return known;
 }
 
+#define CALL 0xe8
+
+static bool nop5_harms; /* known with the following */
+
+/* In a child: the exit status is 0 if the call in place of the nop leads to a page that is there. */
+static void look_for_page(void)
+{
+	const unsigned char *code = (const unsigned char *)(uintptr_t)kx_nop5_target;
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	unsigned char in_core;
+	int32_t by;
+
+	memcpy(&by, code + 1, sizeof(by));
+	_exit(*code == CALL && mincore((void *)(((uintptr_t)code + 5 + (uintptr_t)by) & ~(page - 1)), page, &in_core) != 0);
+}
+
+/* kx_nop5_target is probed, and the nop is a call. */
+static bool child_lacks_page(void)
+{
+	const pid_t pid = fork();
+	int status = -1;
+
+	if (!pid)
+		look_for_page();
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	return !WIFEXITED(status) || WEXITSTATUS(status);
+}
+
 int kx_probe_nop5_optimized(void)
 {
 	static int known = -1;
@@ -231,10 +261,16 @@ int kx_probe_nop5_optimized(void)
 		for (int i = 0; i < 4; i++)
 			kx_nop5_target();
 		/* int3 if the probe traps, a relative call if the kernel optimized it */
-		known = *code == 0xe8;
+		known = *code == CALL;
+		nop5_harms = known && child_lacks_page();
 	}
 	kx_links_close_soon(&links);
 	return err ? err : known;
+}
+
+bool kx_probe_nop5_harms(void)
+{
+	return kx_probe_nop5_optimized() > 0 && nop5_harms;
 }
 
 bool kx_process_has_seccomp(pid_t pid)

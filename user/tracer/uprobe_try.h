@@ -28,6 +28,12 @@ bool kx_multi_filters_process(void);
 int kx_probe_nop5_optimized(void);
 
 /*
+ * Whether a probe on a 5-byte nop harms: the page that such a call goes to is missing in children that the process forks (seen on Linux 6.18), which
+ * end by SIGSEGV at their next call of the function. Tried once, on a child. False where nops of 5 bytes are not optimized.
+ */
+bool kx_probe_nop5_harms(void);
+
+/*
  * Which enum kx_insn_kind (plan/plan.h) this kernel emulates under a probe, 1 << kind each, for struct
  * kx_plan_options. Found without timing: the kernel maps an area into a process before it single-steps there the
  * first time. Tried once, on children; KX_EMULATED_ALWAYS where it cannot be tried.

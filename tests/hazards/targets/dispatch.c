@@ -15,7 +15,7 @@
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #endif
 
-#define CALLS 2000000L /* or as many thousands as its argument says */
+#define CALLS 300000L /* or as many thousands as its argument says */
 
 static volatile char selector;
 static long emulated;

@@ -68,9 +68,12 @@ static void test_span_names(void **state)
 	}
 }
 
+static bool nop5_harms; /* on the kernel that is selected for */
+
 static int try_select(const char *file, const char *pattern, const char *span, struct kx_selection *sel, struct kx_err *err)
 {
-	const struct kx_select_options o = { .include = &pattern, .ninclude = 1, .spans = &span, .nspans = span != NULL, .nop5_optimized = true };
+	const struct kx_select_options o = { .include = &pattern, .ninclude = 1, .spans = &span, .nspans = span != NULL, .nop5_optimized = true,
+					     .nop5_forbidden = nop5_harms };
 	struct kx_select_process proc = { 0 };
 	struct kx_modules mods;
 	int code;
@@ -104,6 +107,22 @@ static void test_selected(void **state)
 	assert_int_equal(kx_usdt_role(&sel.modules[0], sel.functions[0].sym, &first, &last), KX_USDT_INSTANT);
 	assert_int_equal(first->nplaces, 2);
 	assert_null(last);
+	kx_selection_free(&sel);
+}
+
+/* The second marker is a nop of 5 bytes. */
+static void test_harmful_nop(void **state)
+{
+	struct kx_selection sel;
+	struct kx_err err = { 0 };
+
+	(void)state;
+	nop5_harms = true;
+	assert_int_equal(try_select("a", "usdt:*", NULL, &sel, &err), 0);
+	nop5_harms = false;
+	assert_int_equal(sel.ntraced, 2);
+	assert_string_equal(sel.functions[0].sym->name, "usdt:redis:call__start");
+	assert_string_equal(sel.functions[1].sym->name, "usdt:redis:end");
 	kx_selection_free(&sel);
 }
 
@@ -229,7 +248,7 @@ static void test_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_span_names),    cmocka_unit_test(test_selected), cmocka_unit_test(test_selected_span),
+		cmocka_unit_test(test_span_names),    cmocka_unit_test(test_selected), cmocka_unit_test(test_harmful_nop), cmocka_unit_test(test_selected_span),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_values),
 	};
 

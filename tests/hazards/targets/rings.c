@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <linux/aio_abi.h>
-#include <linux/io_uring.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -13,39 +12,12 @@
 #include <sys/timerfd.h>
 
 #define HAZARD_FUNCTIONS X(hz_outer) X(hz_leaf)
+#include "io_ring.h"
 #include "outer_leaf_threads.h"
 
 #define ROUNDS	  250
 #define PAUSE_MS  3
 #define FOR_EVER  (1ll << 40) /* seconds */
-#define ENTRIES	  8
-#define RING_SIZE 4096
-
-struct ring {
-	int fd;
-	char *memory; /* heads, tails, completions */
-	struct io_uring_sqe *requests;
-	struct io_uring_params p;
-};
-
-static unsigned *at(struct ring *r, unsigned offset)
-{
-	return (unsigned *)(r->memory + offset);
-}
-
-static int ring_open(struct ring *r, unsigned flags)
-{
-	const int way = PROT_READ | PROT_WRITE, kind = MAP_SHARED | MAP_POPULATE;
-
-	memset(r, 0, sizeof(*r));
-	r->p.flags = flags;
-	r->fd = (int)syscall(SYS_io_uring_setup, ENTRIES, &r->p);
-	if (r->fd < 0)
-		return -1;
-	r->memory = (char *)mmap(NULL, RING_SIZE, way, kind, r->fd, IORING_OFF_SQ_RING);
-	r->requests = (struct io_uring_sqe *)mmap(NULL, ENTRIES * sizeof(*r->requests), way, kind, r->fd, IORING_OFF_SQES);
-	return 0;
-}
 
 static struct io_uring_sqe *request(struct ring *r)
 {

@@ -9,41 +9,12 @@
  * of the call that waits and how many are done then.
  */
 #include <errno.h>
-#include <linux/io_uring.h>
 #include <poll.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
+#include "io_ring.h"
 #include "target.h"
 
-#define ENTRIES	  8
-#define RING_SIZE 4096
-#define REQUESTS  2
-
-struct ring {
-	int fd;
-	char *memory; /* heads, tails, completions */
-	struct io_uring_sqe *requests;
-	struct io_uring_params p;
-};
-
-static unsigned *at(struct ring *r, unsigned offset)
-{
-	return (unsigned *)(r->memory + offset);
-}
-
-static int ring_open(struct ring *r, unsigned flags)
-{
-	const int way = PROT_READ | PROT_WRITE, kind = MAP_SHARED | MAP_POPULATE;
-
-	r->p.flags = flags;
-	r->fd = (int)syscall(SYS_io_uring_setup, ENTRIES, &r->p);
-	if (r->fd < 0)
-		return -1;
-	r->memory = (char *)mmap(NULL, RING_SIZE, way, kind, r->fd, IORING_OFF_SQ_RING);
-	r->requests = (struct io_uring_sqe *)mmap(NULL, ENTRIES * sizeof(*r->requests), way, kind, r->fd, IORING_OFF_SQES);
-	return r->memory == MAP_FAILED || r->requests == MAP_FAILED ? -1 : 0;
-}
+#define REQUESTS 2
 
 static void push_both(struct ring *r)
 {

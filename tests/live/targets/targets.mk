@@ -27,6 +27,8 @@ $T/%: tests/live/targets/%.c tests/live/targets/target.h tests/live/targets/targ
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TARGET_FLAGS) $(FLAGS) -o $@ $<
 
+$T/ring_wait: tests/live/targets/io_ring.h
+
 $T/counts-cet $T/counts-nopie $T/counts-static: tests/live/targets/counts.c \
 		tests/live/targets/target.h tests/live/targets/targets.mk
 	$(call say,TARGET)

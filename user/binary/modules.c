@@ -347,7 +347,6 @@ static int look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out, 
 	char path[64];
 	int rc;
 
-	*out = (struct kx_modules){ 0 };
 	*changing = false;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	if (stat(path, &r.exe))

@@ -78,6 +78,7 @@ static const char *needs(struct kx_elf *elf, bool cxx)
 struct imports {
 	bool loads;	     /* dlopen. What the C library loads itself (name services, character sets) calls no function of the program */
 	bool makes_writable; /* mprotect: compilers at run time make memory executable that they have written; few others import it */
+	bool dispatches;     /* prctl, or syscall for it: it may handle its own system calls */
 	bool leaves_unwind;  /* pthread_setcanceltype, or one of fault_personalities, which it may also define */
 };
 
@@ -98,6 +99,7 @@ static bool note_import(void *ctx, const Elf64_Sym *sym, const char *name)
 		return false;
 	in->loads |= !strcmp(name, "dlopen") || !strcmp(name, "dlmopen");
 	in->makes_writable |= !strcmp(name, "mprotect") || !strcmp(name, "pkey_mprotect");
+	in->dispatches |= !strcmp(name, "prctl") || !strcmp(name, "syscall");
 	in->leaves_unwind |= !strcmp(name, "pthread_setcanceltype");
 	return false; /* the next one */
 }
@@ -177,7 +179,7 @@ static bool judge(const struct kx_module *m, struct kx_file_verdict *v)
 		v->is_go = true;
 		snprintf(v->reason, sizeof(v->reason),
 			 "%s is written in Go, which moves its stacks", m->name);
-	} else if (!is_exempt && kx_dispatches_calls(elf)) {
+	} else if (imports.dispatches && kx_dispatches_calls(elf)) {
 		v->dispatches = true;
 		snprintf(v->reason, sizeof(v->reason), "%s handles its own system calls (PR_SET_SYSCALL_USER_DISPATCH)", m->name);
 	} else if (is_exempt || find_switch(m, elf, &imports, v) ||

@@ -156,6 +156,12 @@ struct adding {
 	size_t *first;
 };
 
+/* Each call's stack and thread are looked at where processes join, but not what may unwind it. */
+static bool forbids_returns(const struct kx_unwind_risk *risk, bool dynamic)
+{
+	return risk->leaves_unwind || (!dynamic && (risk->switches_stacks || risk->dispatches));
+}
+
 /* What @provider finds in the module, unless it is known. Errors: -ENOMEM. */
 static int add_module(const struct adding *a, const struct kx_module *m, const struct kx_provider *provider)
 {
@@ -180,7 +186,7 @@ static int add_module(const struct adding *a, const struct kx_module *m, const s
 		b->module.is_main |= m->is_main;
 		b->m.harmless &= a->harmless;
 		b->dispatches |= a->risk->dispatches;
-		b->moves_stacks |= a->risk->leaves_unwind || ((a->risk->switches_stacks || a->risk->dispatches) && !dynamic);
+		b->moves_stacks |= forbids_returns(a->risk, dynamic);
 		return 0;
 	}
 	b = new_binary(m, provider);
@@ -194,9 +200,7 @@ static int add_module(const struct adding *a, const struct kx_module *m, const s
 	b->m.nspans = s->options.nspans;
 	b->m.harmless = a->harmless;
 	b->dispatches = a->risk->dispatches;
-	/* each call's stack is looked at where processes join, but not what may unwind it */
-	b->moves_stacks = (a->risk->is_go && (m->is_main || !dynamic)) || ((a->risk->switches_stacks || a->risk->dispatches) && !dynamic) ||
-			  a->risk->leaves_unwind;
+	b->moves_stacks = (a->risk->is_go && (m->is_main || !dynamic)) || forbids_returns(a->risk, dynamic);
 	return 0;
 }
 

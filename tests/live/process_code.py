@@ -72,7 +72,7 @@ def enabled_areas(pid):
 def note_switched_off(pid):
     with open(f"/proc/{pid}/mem", "r+b", 0) as memory:
         _, rings = next(tables(pid, memory))
-        memory.seek(rings + 44)  # switched_off (tracer/target_rings.h)
+        memory.seek(rings + 60)  # switched_off (tracer/target_rings.h)
         memory.write(struct.pack("I", 1))
 
 

@@ -51,6 +51,8 @@ static void test_init(void **state)
 	assert_true(mem->magic == KX_PATCH_MAGIC);
 	assert_int_equal(mem->nslots, NSLOTS);
 	assert_int_equal(mem->ncpus, NCPUS);
+	assert_int_equal(mem->ring_bytes, 192 + 64 * 32);
+	assert_int_equal(mem->slot_mask, 63 * 32);
 	assert_int_equal(mem->tid_offset, 0x2d0);
 	assert_int_equal(mem->patience, 1000);
 	assert_in_range(mem->cpu_by, 0, 1);

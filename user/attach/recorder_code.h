@@ -13,14 +13,12 @@
 #include "tracer/patch_area.h"
 
 /*
- * It keeps all registers but the flags and, if clang has compiled it, those of its arguments, uses
- * at most KX_RECORDER_STACK bytes of stack, makes no system call and touches no memory but the
+ * It changes rax, rcx, rdx, rsi, rdi, r8, r9 and the flags, keeps all other registers, uses at most KX_RECORDER_STACK bytes of stack, makes no system call and touches no memory but the
  * stack, *@head, the rings and the thread's id.
  * @what: function id | kind << 28 (enum kx_event_kind: ENTRY 1, EXIT 2, TAIL_EXIT 3). @sp: the
  * stack pointer as it was at the call's first instruction.
  */
-typedef void kx_recorder_fn(uint32_t what, uint64_t sp, struct kx_patch_head *head)
-	__attribute__((no_caller_saved_registers));
+typedef void kx_recorder_fn(uint32_t what, uint64_t sp, struct kx_patch_head *head);
 
 #define KX_RECORDER_STACK 256
 

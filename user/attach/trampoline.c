@@ -29,6 +29,8 @@ enum reg {
 	RDX = 2,
 	RSI = 6,
 	RDI = 7,
+	R8 = 8,
+	R9 = 9,
 };
 
 static void put(struct emitter *e, const void *bytes, unsigned n)
@@ -58,14 +60,20 @@ static void put_displacement(struct emitter *e, uint64_t target, unsigned behind
 	put32(e, (uint32_t)distance);
 }
 
+#define REX_B 0x41 /* before registers from r8 on */
+
 static void push(struct emitter *e, enum reg r)
 {
-	PUT(e, (uint8_t)(0x50 + r));
+	if (r >= R8)
+		PUT(e, REX_B);
+	PUT(e, (uint8_t)(0x50 + r % 8));
 }
 
 static void pop(struct emitter *e, enum reg r)
 {
-	PUT(e, (uint8_t)(0x58 + r));
+	if (r >= R8)
+		PUT(e, REX_B);
+	PUT(e, (uint8_t)(0x58 + r % 8));
 }
 
 /* lea @bytes(%rsp), %rsp: no flags change. */
@@ -207,17 +215,21 @@ static uint64_t enabled_at(const struct kx_trampoline_place *p)
 	return p->head + offsetof(struct kx_patch_head, enabled);
 }
 
-/* The stack pointer is @below bytes below its value when the call began. Registers are kept. */
+/* The stack pointer is @below bytes below its value when the call began. Registers are kept, but for rax, rcx and flags. */
 static void call_recorder(struct emitter *e, const struct kx_trampoline_place *p, uint32_t what,
 			  uint32_t below)
 {
 	push(e, RDI);
 	push(e, RSI);
 	push(e, RDX);
+	push(e, R8);
+	push(e, R9);
 	load_constant_to_edi(e, what);
-	load_stack_to_rsi(e, below + 3 * PUSHED);
+	load_stack_to_rsi(e, below + 5 * PUSHED);
 	load_address_to_rdx(e, p->head);
 	call(e, p->recorder);
+	pop(e, R9);
+	pop(e, R8);
 	pop(e, RDX);
 	pop(e, RSI);
 	pop(e, RDI);
@@ -291,7 +303,11 @@ static void record_entry(struct emitter *e, const struct kx_window *w,
 	compare_with_zero(e, enabled_at(p));
 	off = jump_if(e, EQUAL);
 	move_stack(e, -RED_ZONE);
-	call_recorder(e, p, what, w->entry_frame + RED_ZONE);
+	push(e, RAX);
+	push(e, RCX);
+	call_recorder(e, p, what, w->entry_frame + RED_ZONE + 2 * PUSHED);
+	pop(e, RCX);
+	pop(e, RAX);
 	move_stack(e, RED_ZONE);
 	land(e, off);
 }

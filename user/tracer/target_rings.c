@@ -33,6 +33,8 @@ void kx_target_rings_init(struct kx_target_rings *mem, uint32_t nslots, unsigned
 {
 	mem->nslots = nslots;
 	mem->ncpus = ncpus;
+	mem->ring_bytes = KX_TARGET_RING_BYTES(nslots);
+	mem->slot_mask = (uint64_t)(nslots - 1) * KX_RING_SLOT_SIZE;
 	mem->tid_offset = tid_offset;
 	mem->cpu_by = has_rdpid() ? KX_TARGET_RDPID : KX_TARGET_RDTSCP;
 	mem->patience = patience;

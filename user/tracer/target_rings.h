@@ -5,7 +5,7 @@
  * write anything into them: nothing that is read here is trusted.
  *
  * Protocol of the writer (attach/recorder_code.c): `head` advanced by a locked compare and exchange
- * while head + 1 <= limit; else limit is read again from tail; then tid, func, sp, the clock
+ * while head + 1 <= limit; else limit is read again from tail; then sp, tid and func, the clock
  * (rdtsc, after the slot is taken), and the last word with commit = position + 1.
  */
 #ifndef KX_TARGET_RINGS_H
@@ -50,6 +50,8 @@ struct kx_target_rings {
 	uint32_t ncpus;
 	uint32_t tid_offset; /* of the thread's id from the thread pointer (fs) */
 	uint32_t cpu_by;     /* enum kx_target_cpu_by */
+	uint64_t ring_bytes; /* of each ring, with its header */
+	uint64_t slot_mask;  /* of a slot's offset in bytes */
 	uint64_t heartbeat;  /* TSC of the reader's last pass */
 	/* ticks: a writer that finds a full ring with an older heartbeat sets enabled to 0 */
 	uint64_t patience;
@@ -58,7 +60,7 @@ struct kx_target_rings {
 	uint64_t lost_no_cpu; /* calls on CPUs that have no ring */
 	/* losses that found no room in losses[]; they are in the rings' lost[] too */
 	uint64_t lost_no_thread;
-	uint64_t pad2[8];
+	uint64_t pad2[6];
 	struct kx_target_loss losses[KX_TARGET_LOSSES];
 	/* then, 64 bytes aligned: for each CPU struct kx_ring_header and its slots */
 };

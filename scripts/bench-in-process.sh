@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.." || exit 1
 . scripts/bench-common.sh
 ROUNDS=${ROUNDS:-5}     # of which the figure is the median
 CALLS=${CALLS:-20000}   # of a run; each command runs ten, which fit into a ring of the default size
+SHORT=${SHORT:-2000}    # of a run that is short enough to get through undisturbed, once in a while
 REQUESTS=${REQUESTS:-100000}
 RATES=${RATES:-1 2 5 10 15 20 30} # million events a second of both threads
 BURSTS=${BURSTS:-5}
@@ -57,6 +58,18 @@ call()
 	echo "run $1 $2 10" >&5
 	read -r rest ns rest <&6 || die "the target ended: $(cat "$TMP/target.err")"
 }
+# call_undisturbed NAME: sets $ns, the least of 300 short runs within two seconds: what shares the core, also outside of a virtual
+# machine, adds a third for milliseconds
+call_undisturbed()
+{
+	local i best=''
+	for ((i = 0; i < 30; i++)); do
+		sleep 0.05
+		call "$1" "$SHORT"
+		best=$(printf '%s\n' "$ns" "${best:-$ns}" | least)
+	done
+	ns=$best
+}
 # record OPTION...: starts kxray on $target, as $tool
 record()
 {
@@ -75,7 +88,7 @@ measure_call()
 	local plain
 	start_target "$TMP/target"
 	for ((i = 0; i < ROUNDS; i++)); do
-		call bench_c "$CALLS"
+		call_undisturbed bench_c
 		plain=$ns
 		if ! record -f bench_c --in-process; then
 			cannot "a call recorded in process" "$(tail -n 1 "$TMP/err")"
@@ -83,8 +96,8 @@ measure_call()
 			return 1
 		fi
 		call bench_c "$CALLS"
-		sleep 0.5 # until the ring is empty again
-		call bench_c "$CALLS"
+		echo "$ns" >>"$TMP/long"
+		call_undisturbed bench_c
 		end_tool
 		echo "$plain $ns" >>"$TMP/ns"
 		if ! record -f bench_c --ring-size 256M; then
@@ -92,7 +105,7 @@ measure_call()
 			end_target
 			return 1
 		fi
-		call bench_c 20000
+		call_undisturbed bench_c
 		end_tool
 		echo "$ns" >>"$TMP/uprobe"
 	done
@@ -100,7 +113,7 @@ measure_call()
 	awk '{ print $2 - $1 }' "$TMP/ns" >"$TMP/more"
 	paste -d' ' "$TMP/uprobe" "$TMP/ns" | awk '{ print ($1 - $2) / ($3 - $2) }' >"$TMP/uprobe.ratio"
 	figure "a recorded call, over the untraced one" "$TMP/more" "<=" 30 ns \
-		"untraced $(cut -d' ' -f1 "$TMP/ns" | median) ns"
+		"untraced $(cut -d' ' -f1 "$TMP/ns" | median) ns; runs of $CALLS calls, as disturbed as they are, $(median <"$TMP/long") ns"
 	figure "by uprobes / in process" "$TMP/uprobe.ratio" ">=" 30 x "uprobes $(median <"$TMP/uprobe") ns"
 }
 
@@ -120,7 +133,7 @@ measure_xray()
 	fi
 	for ((i = 0; i < ROUNDS; i++)); do
 		start_target "${command[@]}"
-		call bench_c "$CALLS"
+		call_undisturbed bench_c
 		echo "$ns" >>"$TMP/xray.ns"
 		end_target
 		rm -f "$TMP"/xray-log.*

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "base/byte_find.h"
 #include "plan/call_sites.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
@@ -54,7 +55,7 @@ static bool has_string(struct kx_elf *elf, const char *text)
 			continue;
 		begin = at = data->d_buf;
 		end = begin + data->d_size;
-		for (; (at = memmem(at, (size_t)(end - at), text, size)); at++)
+		for (; (at = kx_byte_find(at, (size_t)(end - at), text, size)); at++)
 			if (at == begin || !at[-1])
 				return true;
 	}
@@ -157,7 +158,7 @@ static bool may_write_fs(const struct kx_elf *elf)
 	for (size_t i = 0; kx_elf_exec_segment(elf, i, &seg); i++) {
 		const uint8_t *p = seg.data, *const end = seg.data + seg.size;
 
-		while ((p = memmem(p, (size_t)(end - p), opcode, sizeof(opcode)))) {
+		while ((p = kx_byte_find(p, (size_t)(end - p), opcode, sizeof(opcode)))) {
 			const bool is_write = end - p > 2 && p[2] >> 3 == (0xd0 >> 3);
 
 			if (is_write && ((p > seg.data && p[-1] == 0xf3) ||

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/byte_find.h"
 #include "binary/import_slots.h"
 
 enum { PRCTL, SYSCALL, NAMES };
@@ -46,7 +47,7 @@ static bool has_call(const struct kx_elf_section *s, const struct kx_import_slot
 {
 	const uint8_t *const end = s->data + s->size, *at = s->data;
 
-	for (; (at = memmem(at, (size_t)(end - at), loads[name], LOAD)); at++) {
+	for (; (at = kx_byte_find(at, (size_t)(end - at), loads[name], LOAD)); at++) {
 		const uint8_t *call = at + LOAD;
 
 		for (; call < end && call < at + NEAR && !loads_again(call, (size_t)(end - call), loads[name]); call++)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/byte_find.h"
+
 static const uint8_t signature[4] = { 0x53, 0x30, 0x05, 0x53 };
 
 /* ud1 SIGNATURE(%rip), %edi: RSEQ_ASM_DEFINE_ABORT of librseq and glibc's sys/rseq.h; nopl SIGNATURE(%rip): tcmalloc */
@@ -20,7 +22,7 @@ static bool found_in(const struct kx_landing_map *m, const struct kx_landing_seg
 {
 	const uint8_t *at = s->bytes, *end = s->bytes + s->size;
 
-	while ((at = memmem(at, (size_t)(end - at), signature, sizeof(signature)))) {
+	while ((at = kx_byte_find(at, (size_t)(end - at), signature, sizeof(signature)))) {
 		const uint64_t behind = s->addr + (uint64_t)(at - s->bytes) + sizeof(signature);
 
 		if (is_carried(at, s->bytes) || kx_landing_is_marked(m, behind))

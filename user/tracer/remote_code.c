@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/byte_find.h"
 #include "binary/mappings.h"
 
 #define MOST_CODE (64ul << 20) /* bytes of a library that is searched */
@@ -32,7 +33,7 @@ static struct {
 static uint64_t find(const struct kx_mapping *m, const uint8_t *code, size_t size,
 		     const uint8_t *what, size_t length)
 {
-	const uint8_t *at = memmem(code, size, what, length);
+	const uint8_t *at = kx_byte_find(code, size, what, length);
 
 	return at ? m->start + (uint64_t)(at - code) : 0;
 }

@@ -38,6 +38,9 @@ _UNCOUNTED = {way: None for way in ("attach", "command", "follow", "all", "retur
                                    "inprocess-tools")}
 _ALSO_ALONE = {"inprocess-tools": "uprobes of other tools harm it without kxray, too"}
 _CORO = ("next", "yield", "leaf", "step", "signalled")
+# Documented in kxray-safety(7); inprocess-tools has return probes of another kxray
+_FORKS_IN_HANDLERS = {way: "return probes can end children that a handler has forked" for way in (
+    "attach", "command", "follow", "all", "return", "inprocess-tools")}
 # Documented in the help of --exits
 _THROWS = {"return": "return probes abort programs that throw, as the help of --exits says"}
 
@@ -297,6 +300,8 @@ HAZARDS = [
     row("exec all the time", "execs", "100", counts=_NOT_COUNTED),
     row("posix_spawn all the time", "churn", "spawn"),
     row("fork all the time", "churn", "fork"),
+    # Children can leave a call of theirs in the rings.
+    Hazard("fork out of signals", "signal_fork", off=1000, without=_FORKS_IN_HANDLERS),
     # Their children do not know their ids, and lose the jumps for uprobes.
     row("raw fork all the time", "churn", "raw", counts={"inprocess-follow": None}),
     row("threads all the time", "churn", "threads"),

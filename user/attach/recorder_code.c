@@ -179,11 +179,14 @@ inlined uint64_t take_slot(struct kx_ring_header *ring, uint32_t nslots)
 RECORDER __attribute__((cold, used)) static void record_rarely(uint32_t what, uint64_t sp, struct kx_patch_head *head)
 {
 	struct kx_target_rings *rings = (struct kx_target_rings *)head->rings;
-	const uint32_t cpu_by = rings->cpu_by;
 	struct kx_ring_header *ring;
 	uint64_t position;
-	uint32_t cpu;
+	uint32_t cpu, cpu_by;
 
+	/* see kx_recorder_entry */
+	if (unlikely(!rings))
+		return;
+	cpu_by = rings->cpu_by;
 	if (unlikely(cpu_by >= KX_TARGET_FORBIDDEN))
 		return;
 	cpu = current_cpu(cpu_by);
@@ -204,16 +207,21 @@ _Static_assert(offsetof(struct kx_wire_record, commit) == offsetof(struct kx_wir
 kx_recorder_fn kx_recorder_entry __attribute__((visibility("hidden")));
 
 /*
- * kx_recorder_entry: what current_cpu, KX_TARGET_RING_AT, thread_id and put do, in seven registers and four stores. A locked
+ * kx_recorder_entry: what current_cpu, KX_TARGET_RING_AT, thread_id and put do, in eight registers and four stores. A locked
  * instruction waits until all stores before it have left the processor's store buffer, so each register that has to be
- * saved makes a call dearer: compiled from C, with nine to twelve of them, a recorded call took 32.8 ns where it takes 26.9 by
+ * saved makes a call dearer: compiled from C, with nine to twelve of them, a recorded call took 32.8 ns where it takes 27.1 by
  * this (build/tests/in_process, recorded_over_untraced_ns). What is rare leaves with the arguments as they were.
+ *
+ * A handler of a signal that comes after the trampoline's look at the head may fork: its child goes on here with a head of
+ * zeros, so there may be no rings, and they are looked up only once.
  *
  * The guard (attach/tsc_guard.h) has run before the system call: a thread that has the look at cpu_by behind it reads the clock
  * in time, unless it is interrupted by a handler that forbids it.
  */
-#define TAKE_SLOT /* at %r8: the ring; %rax: the position; %r9: the commit; %ecx: the CPU */ \
+#define TAKE_SLOT /* %r8: the ring; %r9: the rings; %rax: the position; %r10: the commit; %ecx: the CPU */ \
 	"	mov %c[rings](%%rdx), %%r9\n"                \
+	"	test %%r9, %%r9\n"                           \
+	"	jz 3f\n"                                     \
 	"	cmpl %[by_rdpid], %c[cpu_by](%%r9)\n"        \
 	"	ja 3f\n"                                     \
 	"	jne 4f\n"                                    \
@@ -227,16 +235,15 @@ kx_recorder_fn kx_recorder_entry __attribute__((visibility("hidden")));
 	"	mov %c[head](%%r8), %%rax\n"                 \
 	"	cmp %c[limit](%%r8), %%rax\n"                \
 	"	jae 6f\n"                                    \
-	"	lea 1(%%rax), %%r9\n"                        \
-	"	lock cmpxchg %%r9, %c[head](%%r8)\n"         \
+	"	lea 1(%%rax), %%r10\n"                       \
+	"	lock cmpxchg %%r10, %c[head](%%r8)\n"        \
 	"	jne 6f\n"
 
 #define PUT_RECORD /* %r8: the slot. An unfinished slot's thread the reader may ask; it does not believe in 0 */ \
-	"	mov %c[rings](%%rdx), %%rdx\n"               \
 	"	shl %[slot_shift], %%rax\n"                  \
-	"	and %c[slot_mask](%%rdx), %%rax\n"           \
+	"	and %c[slot_mask](%%r9), %%rax\n"            \
 	"	lea %c[slots](%%r8, %%rax), %%r8\n"          \
-	"	mov %c[tid_offset](%%rdx), %%edx\n"          \
+	"	mov %c[tid_offset](%%r9), %%edx\n"           \
 	"	rdfsbase %%rax\n"                            \
 	"	test %%rax, %%rax\n"                         \
 	"	jz 5f\n"                                     \
@@ -257,13 +264,13 @@ kx_recorder_fn kx_recorder_entry __attribute__((visibility("hidden")));
 	"	shr %[kind_shift], %%edi\n"                  \
 	"	shl $16, %%edi\n"                            \
 	"	or %%edi, %%ecx\n"                           \
-	"	shl $32, %%r9\n"                             \
-	"	or %%rcx, %%r9\n"                            \
+	"	shl $32, %%r10\n"                            \
+	"	or %%rcx, %%r10\n"                           \
 	"	rdtsc\n"                                     \
 	"	shl $32, %%rdx\n"                            \
 	"	or %%rdx, %%rax\n"                           \
 	"	mov %%rax, %c[clock](%%r8)\n"                \
-	"	mov %%r9, %c[cpu](%%r8)\n" /* from here on the record is whole */
+	"	mov %%r10, %c[cpu](%%r8)\n" /* from here on the record is whole */
 
 /* Never called: only functions may have operands in their assembly. */
 __attribute__((used, noinline)) static void define_entry(void)

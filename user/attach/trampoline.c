@@ -31,6 +31,7 @@ enum reg {
 	RDI = 7,
 	R8 = 8,
 	R9 = 9,
+	R10 = 10,
 };
 
 static void put(struct emitter *e, const void *bytes, unsigned n)
@@ -224,10 +225,12 @@ static void call_recorder(struct emitter *e, const struct kx_trampoline_place *p
 	push(e, RDX);
 	push(e, R8);
 	push(e, R9);
+	push(e, R10);
 	load_constant_to_edi(e, what);
-	load_stack_to_rsi(e, below + 5 * PUSHED);
+	load_stack_to_rsi(e, below + 6 * PUSHED);
 	load_address_to_rdx(e, p->head);
 	call(e, p->recorder);
+	pop(e, R10);
 	pop(e, R9);
 	pop(e, R8);
 	pop(e, RDX);

@@ -9,7 +9,7 @@ HAZARD_FLAGS := -g -fno-omit-frame-pointer -fcf-protection=none -D_GNU_SOURCE -W
 HAZARD_C := cancel jump recursion threads processes clonevm seccomp signals patch trap stepped plugins namespaces \
 	    execs backtrace copied generated async_cancel async_jump no_tsc checksum raw_threads hostile churn stacks \
 	    waiting registers loop limits transfers dispatch segments flags faults late_no_tsc rings doubled restarted \
-	    bulk
+	    bulk signal_fork
 HAZARD_CXX := throw coroutine
 # calls.c, once with each of these
 HAZARD_BUILDS := O0 O1 O2 O3 lto pg patchable split static static-pie cet no-plt pages clang \

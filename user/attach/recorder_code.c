@@ -209,7 +209,7 @@ kx_recorder_fn kx_recorder_entry __attribute__((visibility("hidden")));
 /*
  * kx_recorder_entry: what current_cpu, KX_TARGET_RING_AT, thread_id and put do, in eight registers and four stores. A locked
  * instruction waits until all stores before it have left the processor's store buffer, so each register that has to be
- * saved makes a call dearer: compiled from C, with nine to twelve of them, a recorded call took 32.8 ns where it takes 27.1 by
+ * saved makes a call dearer: compiled from C, with nine to twelve of them, a recorded call took 32.8 ns where it takes 27.0 by
  * this (build/tests/in_process, recorded_over_untraced_ns). What is rare leaves with the arguments as they were.
  *
  * A handler of a signal that comes after the trampoline's look at the head may fork: its child goes on here with a head of

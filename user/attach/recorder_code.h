@@ -13,8 +13,9 @@
 #include "tracer/patch_area.h"
 
 /*
- * It changes rax, rcx, rdx, rsi, rdi, r8 to r10 and the flags, keeps all other registers, uses at most KX_RECORDER_STACK bytes of stack, makes no system call and touches no memory but the
- * stack, *@head, the rings and the thread's id.
+ * It changes rax, rcx, rdx, rsi, rdi, r8 to r10 and the flags, keeps all other registers, uses at
+ * most KX_RECORDER_STACK bytes of stack, makes no system call and touches no memory but the stack,
+ * *@head, the rings and the thread's id.
  * @what: function id | kind << 28 (enum kx_event_kind: ENTRY 1, EXIT 2, TAIL_EXIT 3). @sp: the
  * stack pointer as it was at the call's first instruction.
  */

@@ -49,7 +49,7 @@ static void die(const char *what, const struct kx_err *err)
 static uint64_t now(void *ctx)
 {
 	(void)ctx;
-	return kx_rdtscp();
+	return kx_tsc_read();
 }
 
 static void nothing(void *ctx)
@@ -127,7 +127,7 @@ static void start(struct bench *b, enum writer w, uint32_t nslots, const char *p
 	b->tids[0] = (uint32_t)getpid();
 	b->tids[1] = (uint32_t)(1u << 22) - 1;
 	fdr.tsc_hz = b->clock->tsc_hz;
-	fdr.start_tsc = o.start_tsc = kx_rdtscp();
+	fdr.start_tsc = o.start_tsc = kx_tsc_read();
 	if (kx_fdr_writer_new(fd, &fdr, &b->writer, &err))
 		die(path, &err);
 	o.writer = b->writer;

@@ -58,16 +58,18 @@ __attribute__((noinline)) static long read_clock_twice(long n)
 
 static inline void put_record(struct kx_target_rings *rings, long n, uint32_t func, uint64_t kind)
 {
-	uint32_t cpu, ignored;
+	uint32_t cpu;
 	struct kx_ring_header *ring;
 	struct kx_wire_record *rec;
 	uint64_t position;
 
 	if (rings->cpu_by == KX_TARGET_RDPID)
 		__asm__ volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8" : "=a"(position)); /* rdpid %rax */
+	else if (rings->cpu_by == KX_TARGET_RSEQ)
+		__asm__ volatile("mov %%fs:(%1), %k0" : "=r"(position) : "r"((uint64_t)rings->cpu_offset));
 	else
-		__asm__ volatile("rdtscp" : "=c"(position), "=a"(ignored)::"rdx");
-	cpu = (uint32_t)position & 0xfff;
+		__asm__ volatile("lsl %k1, %k0" : "=r"(position) : "r"((uint64_t)KX_RECORDER_CPU_SEGMENT) : "cc");
+	cpu = (uint32_t)position & KX_RECORDER_CPU_MASK;
 	ring = KX_TARGET_RING_AT(rings, cpu);
 	position = __atomic_fetch_add(&ring->head, 1, __ATOMIC_ACQ_REL);
 	rec = (struct kx_wire_record *)(ring + 1) + (position & (rings->nslots - 1));

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "attach/in_process_check.h"
+#include "attach/thread_layout.h"
 
 /* CPU time of all threads, in milliseconds. */
 static double now(void)
@@ -26,7 +27,7 @@ static int show(pid_t pid, bool times)
 {
 	double from, between;
 	struct kx_modules mods;
-	uint32_t offset = 0;
+	struct kx_thread_layout layout;
 	struct kx_err err;
 
 	if (kx_modules_of_process(pid, &mods, &err)) {
@@ -41,10 +42,10 @@ static int show(pid_t pid, bool times)
 			printf("module %s: %s\n", mods.items[i].name, err.text);
 	if (times)
 		printf("%zu modules: %.1f ms and %.1f ms\n", mods.count, between - from, now() - between);
-	if (kx_in_process_tid_offset(pid, &offset, &err))
+	if (kx_thread_layout_read(pid, &layout, &err))
 		printf("thread id: %s\n", err.text);
 	else
-		printf("thread id: at %#" PRIx32 "\n", offset);
+		printf("thread id: at %#" PRIx32 "\n", layout.tid);
 	kx_modules_free(&mods);
 	return 0;
 }

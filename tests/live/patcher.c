@@ -302,7 +302,7 @@ static int show_head(pid_t pid)
 
 static void beat(struct target *t)
 {
-	__atomic_store_n(&((struct kx_target_rings *)(void *)t->rings_here)->heartbeat, kx_rdtscp(),
+	__atomic_store_n(&((struct kx_target_rings *)(void *)t->rings_here)->heartbeat, kx_tsc_read(),
 			 __ATOMIC_RELAXED);
 }
 

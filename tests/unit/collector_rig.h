@@ -57,7 +57,7 @@ static uint64_t rig_now(void *ctx)
 {
 	const struct rig *r = ctx;
 
-	return r->real_time ? kx_rdtscp() : r->now;
+	return r->real_time ? kx_tsc_read() : r->now;
 }
 
 static void rig_wait(void *ctx)
@@ -109,7 +109,7 @@ static void make_target(struct rig *r, uint64_t first)
 	r->memory = aligned_alloc(4096, size);
 	assert_non_null(r->memory);
 	memset(r->memory, 0, size);
-	kx_target_rings_init(r->memory, NSLOTS, NCPUS, 0, UINT64_MAX / 2);
+	kx_target_rings_init(r->memory, NSLOTS, NCPUS, &(struct kx_thread_layout){ 0 }, UINT64_MAX / 2);
 	for (unsigned cpu = 0; cpu < NCPUS; cpu++) {
 		struct kx_ring_header *header = KX_TARGET_RING_AT(r->memory, cpu);
 

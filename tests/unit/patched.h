@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/rseq.h>
 #include <unistd.h>
 
 #include "attach/jump_space.h"
@@ -52,6 +53,12 @@ static inline uint32_t patched_tid_offset(void)
 	return 0;
 }
 
+/* Of this thread's CPU in its struct rseq; 0: it has none. */
+static inline uint32_t patched_cpu_offset(void)
+{
+	return __rseq_size ? (uint32_t)__rseq_offset + (uint32_t)offsetof(struct rseq, cpu_id) : 0;
+}
+
 /* Writable, executable memory at @distance or a little more from @from; NULL if none is free there.
  */
 static inline uint8_t *patched_map_near(uint64_t from, int64_t distance, size_t size)
@@ -74,7 +81,7 @@ static inline bool patched_init(struct patched *p, uint64_t from, int64_t distan
 				unsigned ncpus)
 {
 	size_t size, entry;
-	const uint8_t *recorder = kx_recorder_code(&size, &entry);
+	const uint8_t *recorder = kx_recorder_code(kx_recorder_tcb_by_here(), &size, &entry);
 
 	memset(p, 0, sizeof(*p));
 	p->code = patched_map_near(from, distance, PATCHED_CODE_SIZE);
@@ -83,7 +90,7 @@ static inline bool patched_init(struct patched *p, uint64_t from, int64_t distan
 			0);
 	if (!p->code || p->rings == MAP_FAILED)
 		return false;
-	kx_target_rings_init(p->rings, nslots, ncpus, patched_tid_offset(), ~0ULL >> 1);
+	kx_target_rings_init(p->rings, nslots, ncpus, &(struct kx_thread_layout){ patched_tid_offset(), patched_cpu_offset() }, ~0ULL >> 1);
 	p->head = (struct kx_patch_head *)p->code;
 	*p->head = (struct kx_patch_head){ .magic = KX_PATCH_MAGIC,
 					   .enabled = 1,

@@ -22,7 +22,7 @@
 static struct patched p;
 
 static cpu_set_t usual_cpus;
-static bool has_rdpid;
+static uint32_t best_cpu_by;
 
 static inline int start(void **state)
 {
@@ -30,7 +30,7 @@ static inline int start(void **state)
 	sched_getaffinity(0, sizeof(usual_cpus), &usual_cpus);
 	if (!patched_init(&p, 0x100000000000, FAR_AWAY, NSLOTS, NCPUS))
 		return -1;
-	has_rdpid = p.rings->cpu_by;
+	best_cpu_by = p.rings->cpu_by;
 	return 0;
 }
 

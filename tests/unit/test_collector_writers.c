@@ -46,7 +46,7 @@ static void start_real(void)
 	start_rig(&r, 0, true);
 	r.real_time = true;
 	r.memory->tid_offset = tid_offset();
-	recorder = (kx_recorder_fn *)(uintptr_t)((uintptr_t)kx_recorder_code(&size, &entry) + entry);
+	recorder = (kx_recorder_fn *)(uintptr_t)((uintptr_t)kx_recorder_code(kx_recorder_tcb_by_here(), &size, &entry) + entry);
 	head = (struct kx_patch_head){ .magic = KX_PATCH_MAGIC, .enabled = 1, .rings = (uintptr_t)r.memory };
 }
 

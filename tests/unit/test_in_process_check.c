@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "attach/in_process_check.h"
+#include "attach/recorder_code.h"
 #include "attach/risky_calls.h"
 #include "tracer/process_state.h"
 #include "in_process_check_rig.h"
@@ -107,6 +108,26 @@ static void test_other_calls(void **state)
 	assert_string_equal(of_process("void f(long n) { __asm__ volatile(\"wrfsbase %0\" :: \"r\"(n)); }"), text);
 	assert_string_equal(of_process("void f(int n) { __asm__ volatile(\"wrfsbase %0\" :: \"r\"(n)); }"), text);
 	assert_string_equal(of_process("void f(long n) { __asm__ volatile(\"wrgsbase %0\" :: \"r\"(n)); }"), "");
+}
+
+/* Threads with a thread pointer of their own, which may be none: refused where the recorder cannot tell. */
+static void test_other_threads(void **state)
+{
+	const char *refused = kx_recorder_tcb_by_here() == KX_RECORDER_TCB_BY_FSBASE ?
+				      "" :
+				      "risky.so may start threads that the C library does not know of (clone with CLONE_SETTLS), which cannot "
+				      "be told on this machine (it has no rdfsbase)";
+
+	(void)state;
+	assert_string_equal(of_process("#include <sched.h>\nint f(int (*t)(void *), char *s) { return clone(t, s, CLONE_VM | CLONE_SETTLS, 0, 0, s, 0); }"),
+			    refused);
+	assert_string_equal(of_process("#include <sched.h>\nint f(int (*t)(void *), char *s, int n) { return clone(t, s, n, 0, 0, s, 0); }"), refused);
+	assert_string_equal(of_process("#include <sched.h>\nlong f(void) { return syscall(SYS_clone, CLONE_VM | CLONE_SETTLS, 0, 0, 0, 0); }"), refused);
+	assert_string_equal(of_process("long f(long *p) { return syscall(SYS_clone3, p, 88); }"), refused);
+	assert_string_equal(of_process("#include <sched.h>\n#include <signal.h>\nint f(int (*t)(void *), char *s) { return clone(t, s, CLONE_VM | SIGCHLD, 0); }\n"
+				       "long g(void) { return syscall(SYS_clone, 17, 0, 0, 0, 0); }\n"
+				       "int h(pthread_t *t, void *(*f)(void *)) { return pthread_create(t, 0, f, 0) + fork() + vfork(); }"),
+			    "");
 }
 
 static void test_looked_up(void **state)
@@ -232,6 +253,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_other_calls),
+		cmocka_unit_test(test_other_threads),
 		cmocka_unit_test(test_looked_up),
 		cmocka_unit_test(test_cancels),
 		cmocka_unit_test(test_executable),

@@ -12,10 +12,12 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/rseq.h>
 #include <sys/syscall.h>
 
 #include "attach/in_process_check.h"
 #include "attach/risky_calls.h"
+#include "attach/thread_layout.h"
 #include "tracer/process_state.h"
 #include "in_process_check_rig.h"
 #include "target.h"
@@ -213,9 +215,9 @@ static void test_pairs(void **state)
 			    "program may cancel threads at any instruction, and libthrows.so has exception tables");
 }
 
-static void test_tid_offset(void **state)
+static void test_thread_layout(void **state)
 {
-	uint32_t offset = 0;
+	struct kx_thread_layout layout;
 	struct kx_err err;
 	char expected[128];
 	pid_t pid;
@@ -225,11 +227,20 @@ static void test_tid_offset(void **state)
 	skip_if_confined();
 	build("for (int i = 0; i < 5; i++) pthread_create(&t, 0, waits, 0)", "");
 	pid = start();
-	code = kx_in_process_tid_offset(pid, &offset, &err);
+	code = kx_thread_layout_read(pid, &layout, &err);
 	if (code == -EPERM)
 		skip();
 	assert_int_equal(code, 0);
-	assert_int_equal(offset, 0x2d0);
+	assert_int_equal(layout.tid, 0x2d0);
+	assert_int_equal(layout.cpu, __rseq_size ? __rseq_offset + 4 : 0);
+	target_stop(pid);
+	/* glibc registers no thread with the kernel */
+	setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1);
+	pid = start();
+	unsetenv("GLIBC_TUNABLES");
+	assert_int_equal(kx_thread_layout_read(pid, &layout, &err), 0);
+	assert_int_equal(layout.tid, 0x2d0);
+	assert_int_equal(layout.cpu, 0);
 	target_stop(pid);
 	/* a thread that glibc does not know of */
 	build("int p = clone(waits_too, stack + sizeof(stack), CLONE_VM | CLONE_THREAD | CLONE_SIGHAND, 0); FILE *f = "
@@ -240,7 +251,7 @@ static void test_tid_offset(void **state)
 	pid = start();
 	snprintf(expected, sizeof(expected), "its thread %s was not made by a glibc whose threads kxray knows",
 		 line_of("cat other"));
-	assert_int_equal(kx_in_process_tid_offset(pid, &offset, &err), -EOPNOTSUPP);
+	assert_int_equal(kx_thread_layout_read(pid, &layout, &err), -EOPNOTSUPP);
 	assert_string_equal(err.text, expected);
 	target_stop(pid);
 	/* a thread pointer that is not where glibc put it */
@@ -249,7 +260,7 @@ static void test_tid_offset(void **state)
 	      "");
 	pid = start();
 	snprintf(expected, sizeof(expected), "its thread %d was not made by a glibc whose threads kxray knows", (int)pid);
-	assert_int_equal(kx_in_process_tid_offset(pid, &offset, &err), -EOPNOTSUPP);
+	assert_int_equal(kx_thread_layout_read(pid, &layout, &err), -EOPNOTSUPP);
 	assert_string_equal(err.text, expected);
 	target_stop(pid);
 	assert_int_equal(chdir("/"), 0);
@@ -263,7 +274,7 @@ int main(void)
 		cmocka_unit_test(test_shared_memory),
 		cmocka_unit_test(test_namespace),
 		cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_tid_offset),
+		cmocka_unit_test(test_thread_layout),
 	};
 
 	return cmocka_run_group_tests(tests, target_setup, target_teardown);

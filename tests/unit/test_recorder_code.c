@@ -9,8 +9,11 @@
 #include <errno.h>
 #include <libelf.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
 #include <x86intrin.h>
 
 #include "fast_size.h"
@@ -65,7 +68,7 @@ static void test_cpu(void **state)
 	while (fgets(line, sizeof(line), f) && strncmp(line, "flags", 5))
 		;
 	fclose(f);
-	good = strstr(line, " rdtscp ") && strstr(line, " lahf_lm ");
+	good = strstr(line, " lahf_lm ");
 	f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
 	if (f) {
 		line[0] = 0;
@@ -90,16 +93,15 @@ static void check_record(const struct kx_wire_record *r, unsigned cpu, uint32_t 
 	assert_in_range(r->clock, from, to);
 }
 
-/* Every field of the three kinds, with both ways to learn the CPU. */
+/* Every field of the three kinds, with all ways to learn the CPU. */
 static void test_records(void **state)
 {
 	const unsigned cpu = stay_on_cpu();
 	struct kx_ring *ring = &p.views->items[cpu];
-	const uint32_t rdpid = p.rings->cpu_by;
 	uint64_t from, to;
 
 	(void)state;
-	for (uint32_t use = 0; use <= rdpid; use++) {
+	for (uint32_t use = 0; use <= best_cpu_by; use++) {
 		p.rings->cpu_by = use;
 		from = __rdtsc();
 		p.recorder(ENTRY | 0xfffffff, 0x7ffc12345678, p.head);
@@ -115,8 +117,58 @@ static void test_records(void **state)
 			     KX_EVENT_TAIL_EXIT, 8, from, to);
 		kx_ring_release(ring);
 	}
-	assert_int_equal(kx_rings_heads(p.views), 3 * (rdpid + 1));
+	assert_int_equal(kx_rings_heads(p.views), 3 * (best_cpu_by + 1));
 	assert_int_equal(p.head->enabled, 1);
+}
+
+#define STRUCT_RSEQ 32 /* bytes, as glibc registers it */
+
+/* Of a thread that the kernel does not know the struct rseq of: the CPU is the one that it runs on. */
+static const char *unregister_and_record(void)
+{
+	struct rseq *own = (struct rseq *)((char *)pthread_self() + __rseq_offset);
+	const int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t set;
+
+	if (syscall(SYS_rseq, own, STRUCT_RSEQ, RSEQ_FLAG_UNREGISTER, RSEQ_SIG) || own->cpu_id < NCPUS)
+		return "not unregistered";
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		CPU_ZERO(&set);
+		CPU_SET(cpu, &set);
+		if (sched_setaffinity(0, sizeof(set), &set))
+			return "not on all CPUs";
+		p.recorder(ENTRY | 1, (uint64_t)cpu, p.head);
+	}
+	return NULL;
+}
+
+static void *record_unregistered(void *why)
+{
+	*(const char **)why = unregister_and_record();
+	return NULL;
+}
+
+static void test_unregistered_thread(void **state)
+{
+	const unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	const char *why = "";
+	pthread_t thread;
+
+	(void)state;
+	if (!__rseq_size)
+		skip();
+	p.rings->cpu_by = KX_TARGET_RSEQ;
+	assert_int_equal(pthread_create(&thread, NULL, record_unregistered, &why), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_null(why);
+	for (unsigned cpu = 0; cpu < cpus; cpu++) {
+		const struct kx_wire_record *r = kx_ring_take(p.views, &p.views->items[cpu]);
+
+		assert_non_null(r);
+		assert_int_equal(r->cpu, cpu);
+		assert_int_equal(r->sp, cpu);
+	}
+	assert_int_equal(kx_rings_heads(p.views), cpus);
 }
 
 /* Calls the recorder; returns how many of the registers that it has to keep have changed. */
@@ -319,6 +371,7 @@ int main(void)
 		cmocka_unit_test(test_no_relocations),
 		cmocka_unit_test(test_cpu),
 		cmocka_unit_test_setup_teardown(test_records, start, end),
+		cmocka_unit_test_setup_teardown(test_unregistered_thread, start, end),
 		cmocka_unit_test_setup_teardown(test_registers_are_kept, start, end),
 		cmocka_unit_test_setup_teardown(test_wiped_head, start, end),
 		cmocka_unit_test_setup_teardown(test_stack, start, end),

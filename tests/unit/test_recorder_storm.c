@@ -261,7 +261,7 @@ static void test_signal_at_each_instruction(void **state)
 		for (unsigned from = 0; from < MOST_STEPS; from++) {
 			uint32_t number;
 
-			p.rings->cpu_by = from % 2 && has_rdpid;
+			p.rings->cpu_by = from % (best_cpu_by + 1);
 			p.rings->epoch++;
 			for (unsigned k = 0; k < before[i / 2] / 2; k++)
 				record_pair(w);

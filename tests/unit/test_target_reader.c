@@ -59,7 +59,7 @@ static void start(struct rig *r)
 	r->memory = aligned_alloc(4096, size);
 	assert_non_null(r->memory);
 	memset(r->memory, 0, size);
-	kx_target_rings_init(r->memory, NSLOTS, NCPUS, 0, UINT64_MAX / 2);
+	kx_target_rings_init(r->memory, NSLOTS, NCPUS, &(struct kx_thread_layout){ 0 }, UINT64_MAX / 2);
 	assert_int_equal(kx_target_rings_open(r->memory, NSLOTS, NCPUS, &r->rings, NULL), 0);
 	o.in = (struct kx_target_input){ .rings = r->rings, .memory = r->memory, .processes.pid = getpid() };
 	assert_int_equal(kx_target_reader_new(&o, &r->reader), 0);

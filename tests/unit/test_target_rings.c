@@ -24,7 +24,7 @@ static struct kx_target_rings *make(void)
 
 	assert_non_null(mem);
 	memset(mem, 0, size);
-	kx_target_rings_init(mem, NSLOTS, NCPUS, 0x2d0, 1000);
+	kx_target_rings_init(mem, NSLOTS, NCPUS, &(struct kx_thread_layout){ .tid = 0x2d0 }, 1000);
 	return mem;
 }
 
@@ -55,7 +55,8 @@ static void test_init(void **state)
 	assert_int_equal(mem->slot_mask, 63 * 32);
 	assert_int_equal(mem->tid_offset, 0x2d0);
 	assert_int_equal(mem->patience, 1000);
-	assert_in_range(mem->cpu_by, 0, 1);
+	assert_true(mem->cpu_by == KX_TARGET_SEGMENT || mem->cpu_by == KX_TARGET_RDPID);
+	assert_int_equal(mem->cpu_offset, 0);
 	/* a writer that comes before the reader's first pass finds it alive */
 	assert_in_range(mem->heartbeat, before, __rdtsc());
 	assert_int_equal(mem->epoch, 0);

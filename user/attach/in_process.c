@@ -18,6 +18,7 @@
 #include "attach/in_process_internal.h"
 #include "attach/memory_room.h"
 #include "attach/other_kxray.h"
+#include "attach/thread_layout.h"
 #include "base/array.h"
 #include "base/usable_cpus.h"
 #include "select/provider_usdt.h"
@@ -179,15 +180,16 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 {
 	struct kx_remote_call call = { .number = SYS_mmap };
 	struct kx_cpus cpus;
-	uint32_t nslots, tid_offset;
-	int code = kx_in_process_tid_offset(p->o.pid, &tid_offset, err);
+	struct kx_thread_layout layout;
+	uint32_t nslots;
+	int code = kx_thread_layout_read(p->o.pid, &layout, err);
 
 	if (code)
 		return code;
 	code = kx_cpus_read(&cpus, err);
 	if (code)
 		return code;
-	p->tid_offset = tid_offset;
+	p->tid_offset = layout.tid;
 	nslots = kx_ring_slots_for(ring_bytes, cpus.n);
 	p->rings_size = kx_target_rings_size(nslots, cpus.n);
 	code = kx_memory_room_check(p->o.pid, kx_changed_pages(p->o.sel) + p->rings_size / PAGE_TABLE_PART, err);
@@ -206,10 +208,10 @@ static int map_rings(struct kx_in_process *p, uint64_t ring_bytes, struct kx_err
 	}
 	if (!code) {
 		/* first of all: from now on kx_patch_remove finds them */
-		kx_target_rings_init(p->memory, nslots, cpus.n, tid_offset, PATIENCE_TICKS);
+		kx_target_rings_init(p->memory, nslots, cpus.n, &layout, PATIENCE_TICKS);
 		/* the kernel gives the pages now, and counts them as kxray's */
 		memset(p->memory->losses, 0, p->rings_size - offsetof(struct kx_target_rings, losses));
-		p->memory->heartbeat = kx_rdtscp();
+		p->memory->heartbeat = kx_tsc_read();
 		code = kx_target_rings_open(p->memory, nslots, cpus.n, &p->rings, err);
 		advise(p);
 	}

@@ -259,7 +259,7 @@ static int fill_area(struct kx_in_process *p, struct kx_patched_module *m, const
 {
 	const struct kx_patch_head head = { .magic = KX_PATCH_MAGIC, .rings = p->rings_at };
 	size_t size, entry, taken = ALIGN_UP(sizeof(*m->layout) + m->nwindows * sizeof(struct kx_patch_site), 64ul);
-	const uint8_t *code = kx_recorder_code(&size, &entry);
+	const uint8_t *code = kx_recorder_code(kx_recorder_tcb_by_here(), &size, &entry);
 	struct kx_patch_table *t = m->layout;
 
 	t->head = r->head;

@@ -51,7 +51,4 @@ int kx_in_process_check_code(const struct kx_module *m, struct kx_elf *elf, stru
 /* The process's glibc; NULL if there is none. Borrowed. */
 const struct kx_module *kx_in_process_c_library(const struct kx_modules *mods);
 
-/* Offset of the thread's id from the thread pointer, the same for all threads of @pid; -EOPNOTSUPP if there is none. */
-int kx_in_process_tid_offset(pid_t pid, uint32_t *out, struct kx_err *err);
-
 #endif

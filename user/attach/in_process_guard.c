@@ -53,29 +53,11 @@ static int open_alone(struct kx_in_process *p, const struct kx_module *library, 
 	return code;
 }
 
-static bool is_called(const struct kx_symbol *sym, const char *name)
-{
-	if (!strcmp(sym->name, name))
-		return true;
-	for (const char **alias = sym->aliases; alias && *alias; alias++)
-		if (!strcmp(*alias, name))
-			return true;
-	return false;
-}
-
-static const struct kx_symbol *find_symbol(const struct kx_symbols *syms, const char *name)
-{
-	for (size_t i = 0; i < syms->count; i++)
-		if (is_called(&syms->items[i], name))
-			return &syms->items[i];
-	return NULL;
-}
-
 /* Finds the guard's window in a module that has been planned. */
 static void plan_guard(struct kx_in_process *p, struct kx_patched_module *m, struct kx_process_code *memory, size_t g)
 {
 	const char *name = kx_guards[g].function;
-	const struct kx_symbol *sym = find_symbol(&m->m->syms, name);
+	const struct kx_symbol *sym = kx_symbols_find_name(&m->m->syms, name);
 	struct kx_windows windows = { .n = 1 };
 	enum kx_window_refusal why;
 	bool probed;

@@ -10,6 +10,7 @@
  */
 #include "attach/recorder_code.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "tracer/target_rings.h"
@@ -42,34 +43,58 @@ inlined uint64_t read_tsc(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* Linux keeps the CPU's number in the low 12 bits of TSC_AUX (arch/x86/include/asm/segment.h,
- * VDSO_CPUNODE_BITS). */
-inlined uint32_t current_cpu(uint32_t cpu_by)
-{
-	uint64_t aux;
-
-	if (likely(cpu_by == KX_TARGET_RDPID))
-		asm volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8"
-			     : "=a"(aux)); /* rdpid %rax, which old assemblers do not know */
-	else
-		asm volatile("rdtscp" : "=c"(aux)::"rax", "rdx");
-	return (uint32_t)aux & 0xfff;
-}
-
 /* Where glibc's thread control block has its own address (struct tcbhead_t, self). */
 #define TCB_SELF 0x10
 /* It is aligned to 32 bytes at least (64 from glibc 2.26 on), so both addresses of its own are in one page. */
 #define TCB_ALIGNMENT 32
 
-/* 0: a thread that the C library did not make, which may have no thread control block, or a shorter one. */
-inlined uint32_t thread_id(uint32_t offset)
+/* NULL: a thread that the C library did not make, which may have no thread control block, or a shorter one. */
+inlined const char *control_block(bool by_fsbase)
 {
-	uint64_t tcb;
+	uint64_t tcb, again;
 
-	asm volatile("rdfsbase %0" : "=r"(tcb));
-	if (unlikely(!tcb || tcb % TCB_ALIGNMENT || *(const uint64_t *)(tcb + TCB_SELF) != tcb))
-		return 0;
-	return *(const volatile uint32_t *)(tcb + offset);
+	if (by_fsbase) {
+		asm volatile("rdfsbase %0" : "=r"(tcb));
+		if (unlikely(!tcb || tcb % TCB_ALIGNMENT))
+			return NULL;
+		again = *(const uint64_t *)(tcb + TCB_SELF);
+	} else {
+		asm volatile("mov %%fs:%c1, %0" : "=r"(tcb) : "i"(TCB_SELF));
+		asm volatile("mov %%fs:0, %0" : "=r"(again));
+		if (unlikely(!tcb || tcb % TCB_ALIGNMENT))
+			return NULL;
+	}
+	return likely(tcb == again) ? (const char *)tcb : NULL;
+}
+
+inlined uint32_t thread_word(const char *tcb, uint32_t offset, uint32_t without)
+{
+	return likely(tcb) ? *(const volatile uint32_t *)(tcb + offset) : without;
+}
+
+inlined uint32_t thread_id(const struct kx_target_rings *rings, const char *tcb)
+{
+	return thread_word(tcb, rings->tid_offset, 0);
+}
+
+#define NO_CPU UINT32_MAX
+
+inlined uint32_t current_cpu(const struct kx_target_rings *rings, uint32_t cpu_by, const char *tcb)
+{
+	uint32_t cpu = NO_CPU;
+	uint64_t aux;
+
+	if (likely(cpu_by == KX_TARGET_RDPID)) {
+		asm volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8"
+			     : "=a"(aux)); /* rdpid %rax, which old assemblers do not know */
+		return (uint32_t)aux & KX_RECORDER_CPU_MASK;
+	}
+	if (cpu_by == KX_TARGET_RSEQ)
+		cpu = thread_word(tcb, rings->cpu_offset, NO_CPU);
+	/* also a thread that is not, or not yet, registered with the kernel */
+	if (cpu >= rings->ncpus)
+		asm volatile("lsl %1, %0\n\tjnz 1f\n\tand %2, %0\n1:" : "+r"(cpu) : "r"(KX_RECORDER_CPU_SEGMENT), "i"(KX_RECORDER_CPU_MASK) : "cc");
+	return cpu;
 }
 
 /* The element of the thread; NULL if there is no room. It is never given back. */
@@ -115,9 +140,8 @@ inlined void note_thread_loss(struct kx_target_rings *rings, struct kx_target_lo
 
 /* Counts a call's begin or end that does not get into @ring; NULL: there is none on this CPU. */
 inlined void lose(struct kx_target_rings *rings, struct kx_ring_header *ring, uint32_t what,
-		  uint32_t cpu, struct kx_patch_head *head)
+		  uint32_t tid, uint32_t cpu, struct kx_patch_head *head)
 {
-	const uint32_t tid = thread_id(rings->tid_offset);
 	struct kx_target_loss *loss = tid ? own_loss(rings, tid) : NULL;
 	const uint64_t clock = read_tsc();
 
@@ -141,13 +165,13 @@ inlined void lose(struct kx_target_rings *rings, struct kx_ring_header *ring, ui
 
 /* Writes the record at @position of @ring, which is this call's own. */
 inlined void put(const struct kx_target_rings *rings, struct kx_ring_header *ring,
-		 uint64_t position, uint32_t what, uint64_t sp, uint32_t cpu)
+		 uint64_t position, uint32_t what, uint64_t sp, uint32_t tid, uint32_t cpu)
 {
 	struct kx_wire_record *rec =
 		(struct kx_wire_record *)(ring + 1) + (position & (rings->nslots - 1));
 
 	/* whose an unfinished slot is, the reader may ask; it does not believe in 0 */
-	__atomic_store_n(&rec->tid, thread_id(rings->tid_offset), __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->tid, tid, __ATOMIC_RELAXED);
 	rec->func = (what & FUNC_MASK) | (what & EXIT_BIT) << 2;
 	rec->sp = sp;
 	rec->clock = read_tsc();
@@ -175,39 +199,52 @@ inlined uint64_t take_slot(struct kx_ring_header *ring, uint32_t nslots)
 	return position;
 }
 
-/* What kx_recorder_entry leaves: a limit that has to be read again, another writer in the ring, losses. */
-RECORDER __attribute__((cold, used)) static void record_rarely(uint32_t what, uint64_t sp, struct kx_patch_head *head)
+/* What the entries leave: a limit that has to be read again, another writer in the ring, losses. */
+inlined void record_rarely(uint32_t what, uint64_t sp, struct kx_patch_head *head, bool by_fsbase)
 {
 	struct kx_target_rings *rings = (struct kx_target_rings *)head->rings;
 	struct kx_ring_header *ring;
+	uint32_t tid, cpu, cpu_by;
 	uint64_t position;
-	uint32_t cpu, cpu_by;
+	const char *tcb;
 
-	/* see kx_recorder_entry */
+	/* see define_entries */
 	if (unlikely(!rings))
 		return;
 	cpu_by = rings->cpu_by;
 	if (unlikely(cpu_by >= KX_TARGET_FORBIDDEN))
 		return;
-	cpu = current_cpu(cpu_by);
+	tcb = control_block(by_fsbase);
+	tid = thread_id(rings, tcb);
+	cpu = current_cpu(rings, cpu_by, tcb);
 	ring = cpu < rings->ncpus ? KX_TARGET_RING_AT(rings, cpu) : NULL;
 	position = ring ? take_slot(ring, rings->nslots) : FULL;
 	if (position == FULL)
-		lose(rings, ring, what, cpu, head);
+		lose(rings, ring, what, tid, cpu, head);
 	else
-		put(rings, ring, position, what, sp, cpu);
+		put(rings, ring, position, what, sp, tid, cpu);
+}
+
+RECORDER __attribute__((cold, used)) static void record_rarely_by_fsbase(uint32_t what, uint64_t sp, struct kx_patch_head *head)
+{
+	record_rarely(what, sp, head, true);
+}
+
+RECORDER __attribute__((cold, used)) static void record_rarely_by_segment(uint32_t what, uint64_t sp, struct kx_patch_head *head)
+{
+	record_rarely(what, sp, head, false);
 }
 
 #define SLOT_SHIFT 5
 _Static_assert(1 << SLOT_SHIFT == KX_RING_SLOT_SIZE, "SLOT_SHIFT");
-_Static_assert(KX_TARGET_RDTSCP < KX_TARGET_RDPID && KX_TARGET_RDPID < KX_TARGET_FORBIDDEN, "two jumps tell them apart");
+_Static_assert(KX_TARGET_RSEQ < KX_TARGET_RDPID && KX_TARGET_RDPID < KX_TARGET_FORBIDDEN, "two jumps tell them apart");
 _Static_assert(offsetof(struct kx_wire_record, func) == offsetof(struct kx_wire_record, tid) + 4, "one store");
 _Static_assert(offsetof(struct kx_wire_record, commit) == offsetof(struct kx_wire_record, cpu) + 4, "one store");
 
-kx_recorder_fn kx_recorder_entry __attribute__((visibility("hidden")));
+kx_recorder_fn kx_entry_by_fsbase __attribute__((visibility("hidden"))), kx_entry_by_segment __attribute__((visibility("hidden")));
 
 /*
- * kx_recorder_entry: what current_cpu, KX_TARGET_RING_AT, thread_id and put do, in eight registers and four stores. A locked
+ * Both entries: what current_cpu, KX_TARGET_RING_AT, thread_id and put do, in eight registers and four stores. A locked
  * instruction waits until all stores before it have left the processor's store buffer, so each register that has to be
  * saved makes a call dearer: compiled from C, with nine to twelve of them, a recorded call took 32.8 ns where it takes 27.0 by
  * this (build/tests/in_process, recorded_over_untraced_ns). What is rare leaves with the arguments as they were.
@@ -226,10 +263,10 @@ kx_recorder_fn kx_recorder_entry __attribute__((visibility("hidden")));
 	"	ja 3f\n"                                     \
 	"	jne 4f\n"                                    \
 	"	.byte 0xf3, 0x0f, 0xc7, 0xf9\n" /* rdpid %rcx */ \
-	"1:	and $0xfff, %%ecx\n"                         \
+	"1:	and %[cpu_mask], %%ecx\n"                    \
 	"	cmp %c[ncpus](%%r9), %%ecx\n"                \
 	"	jae 6f\n"                                    \
-	"	mov %c[ring_bytes](%%r9), %%r8\n"            \
+	"8:	mov %c[ring_bytes](%%r9), %%r8\n"            \
 	"	imul %%rcx, %%r8\n"                          \
 	"	lea %c[first_ring](%%r9, %%r8), %%r8\n"      \
 	"	mov %c[head](%%r8), %%rax\n"                 \
@@ -239,18 +276,41 @@ kx_recorder_fn kx_recorder_entry __attribute__((visibility("hidden")));
 	"	lock cmpxchg %%r10, %c[head](%%r8)\n"        \
 	"	jne 6f\n"
 
-#define PUT_RECORD /* %r8: the slot. An unfinished slot's thread the reader may ask; it does not believe in 0 */ \
+/* %rax: the thread's control block, else to label @none (control_block). */
+#define TCB_BY_FSBASE(none)                                   \
+	"	rdfsbase %%rax\n"                            \
+	"	test %%rax, %%rax\n"                         \
+	"	jz " none "\n"                               \
+	"	test %[unaligned], %%al\n"                   \
+	"	jnz " none "\n"                              \
+	"	cmp %c[tcb_self](%%rax), %%rax\n"            \
+	"	jne " none "\n"
+#define TCB_BY_SEGMENT(none)                                  \
+	"	mov %%fs:%c[tcb_self], %%rax\n"              \
+	"	test %%rax, %%rax\n"                         \
+	"	jz " none "\n"                               \
+	"	test %[unaligned], %%al\n"                   \
+	"	jnz " none "\n"                              \
+	"	cmp %%fs:0, %%rax\n"                         \
+	"	jne " none "\n"
+
+#define TAKE_CPU(TCB) /* where there is no rdpid: %ecx */     \
+	"4:	cmpl %[by_rseq], %c[cpu_by](%%r9)\n"         \
+	"	jne 7f\n" TCB("7f")                          \
+	"	mov %c[cpu_offset](%%r9), %%ecx\n"           \
+	"	mov (%%rax, %%rcx), %%ecx\n"                 \
+	"	cmp %c[ncpus](%%r9), %%ecx\n"                \
+	"	jb 8b\n"                                     \
+	"7:	mov %[cpu_segment], %%ecx\n"                 \
+	"	lsl %%ecx, %%ecx\n"                          \
+	"	jz 1b\n"                                     \
+	"	jmp 6f\n"
+
+#define PUT_RECORD(TCB) /* %r8: the slot. An unfinished slot's thread the reader may ask; it does not believe in 0 */ \
 	"	shl %[slot_shift], %%rax\n"                  \
 	"	and %c[slot_mask](%%r9), %%rax\n"            \
 	"	lea %c[slots](%%r8, %%rax), %%r8\n"          \
-	"	mov %c[tid_offset](%%r9), %%edx\n"           \
-	"	rdfsbase %%rax\n"                            \
-	"	test %%rax, %%rax\n"                         \
-	"	jz 5f\n"                                     \
-	"	test %[unaligned], %%al\n"                   \
-	"	jnz 5f\n"                                    \
-	"	cmp %c[tcb_self](%%rax), %%rax\n"            \
-	"	jne 5f\n"                                    \
+	"	mov %c[tid_offset](%%r9), %%edx\n" TCB("5f") \
 	"	mov (%%rax, %%rdx), %%eax\n"                 \
 	"2:	mov %%rsi, %c[sp](%%r8)\n"                   \
 	"	mov %%edi, %%esi\n"                          \
@@ -272,25 +332,27 @@ kx_recorder_fn kx_recorder_entry __attribute__((visibility("hidden")));
 	"	mov %%rax, %c[clock](%%r8)\n"                \
 	"	mov %%r10, %c[cpu](%%r8)\n" /* from here on the record is whole */
 
+#define ENTRY(name, TCB, rarely)                              \
+	"	.p2align 6\n"                                \
+	"	.type " name ", @function\n"                 \
+	name ":\n" TAKE_SLOT PUT_RECORD(TCB)                  \
+	"3:	ret\n" TAKE_CPU(TCB)                         \
+	"5:	xor %%eax, %%eax\n"                          \
+	"	jmp 2b\n"                                    \
+	"6:	jmp %P[" rarely "]\n"                        \
+	"	.size " name ", . - " name "\n"
+
 /* Never called: only functions may have operands in their assembly. */
-__attribute__((used, noinline)) static void define_entry(void)
+__attribute__((used, noinline)) static void define_entries(void)
 {
 	asm volatile(".pushsection kx_recorder, \"ax\", @progbits\n"
-		     "	.p2align 6\n"
-		     "	.type kx_recorder_entry, @function\n"
-		     "kx_recorder_entry:\n" TAKE_SLOT PUT_RECORD
-		     "3:	ret\n"
-		     "4:	mov %%rdx, %%r8\n"
-		     "	rdtscp\n"
-		     "	mov %%r8, %%rdx\n"
-		     "	jmp 1b\n"
-		     "5:	xor %%eax, %%eax\n"
-		     "	jmp 2b\n"
-		     "6:	jmp %P[rarely]\n"
-		     "	.size kx_recorder_entry, . - kx_recorder_entry\n"
+		     ENTRY("kx_entry_by_fsbase", TCB_BY_FSBASE, "rarely_by_fsbase")
+		     ENTRY("kx_entry_by_segment", TCB_BY_SEGMENT, "rarely_by_segment")
 		     ".popsection\n"
 		     :
 		     : [rings] "i"(offsetof(struct kx_patch_head, rings)), [by_rdpid] "i"(KX_TARGET_RDPID),
+		       [by_rseq] "i"(KX_TARGET_RSEQ), [cpu_mask] "i"(KX_RECORDER_CPU_MASK), [cpu_segment] "i"(KX_RECORDER_CPU_SEGMENT),
+		       [cpu_offset] "i"(offsetof(struct kx_target_rings, cpu_offset)),
 		       [cpu_by] "i"(offsetof(struct kx_target_rings, cpu_by)),
 		       [ncpus] "i"(offsetof(struct kx_target_rings, ncpus)),
 		       [ring_bytes] "i"(offsetof(struct kx_target_rings, ring_bytes)),
@@ -305,12 +367,15 @@ __attribute__((used, noinline)) static void define_entry(void)
 		       [clock] "i"(offsetof(struct kx_wire_record, clock)),
 		       [sp] "i"(offsetof(struct kx_wire_record, sp)),
 		       [tid] "i"(offsetof(struct kx_wire_record, tid)),
-		       [cpu] "i"(offsetof(struct kx_wire_record, cpu)), [rarely] "i"(record_rarely));
+		       [cpu] "i"(offsetof(struct kx_wire_record, cpu)),
+		       [rarely_by_fsbase] "i"(record_rarely_by_fsbase), [rarely_by_segment] "i"(record_rarely_by_segment));
 }
 
-const uint8_t *kx_recorder_code(size_t *size, size_t *entry)
+const uint8_t *kx_recorder_code(enum kx_recorder_tcb_by by, size_t *size, size_t *entry)
 {
+	kx_recorder_fn *const begin = by == KX_RECORDER_TCB_BY_FSBASE ? kx_entry_by_fsbase : kx_entry_by_segment;
+
 	*size = (size_t)(section_end - section_start);
-	*entry = (size_t)((const uint8_t *)(uintptr_t)kx_recorder_entry - section_start);
+	*entry = (size_t)((const uint8_t *)(uintptr_t)begin - section_start);
 	return section_start;
 }

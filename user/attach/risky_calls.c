@@ -4,12 +4,15 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "attach/recorder_code.h"
 #include "base/byte_find.h"
+#include "base/pattern.h"
 #include "plan/call_sites.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
@@ -19,11 +22,12 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* libcap's two pass their first argument on. */
-enum { PRCTL, CAP_PRCTL, CAP_PRCTLW, SECCOMP, SYSCALL, CANCEL, ARCH_PRCTL };
+/* CLONE: only where its threads' pointers cannot be told. */
+enum { PRCTL, CAP_PRCTL, CAP_PRCTLW, SECCOMP, SYSCALL, CANCEL, ARCH_PRCTL, CLONE };
 static const char *const of_process[] = {
 	[PRCTL] = "prctl",     [CAP_PRCTL] = "cap_prctl", [CAP_PRCTLW] = "cap_prctlw",
 	[SECCOMP] = "seccomp", [SYSCALL] = "syscall",	  [CANCEL] = "pthread_setcanceltype",
-	[ARCH_PRCTL] = "arch_prctl",
+	[ARCH_PRCTL] = "arch_prctl", [CLONE] = "clone",
 };
 
 enum { MPROTECT, PKEY_MPROTECT, SYSCALL_TOO };
@@ -149,6 +153,19 @@ static int refuse_thread_pointer(const char *name, const char *how, struct kx_er
 	return kx_err_set(err, -EOPNOTSUPP, "%s %s, so it may use the thread pointer for something else", name, how);
 }
 
+static int check_clone(const struct values *flags, const char *name, struct kx_err *err)
+{
+	/* forbids itself that flag: systemd 252, src/basic/raw-clone.h */
+	static const char *const known[] = { "libsystemd.so.*", "libsystemd-shared-*.so" };
+
+	if (kx_recorder_tcb_by_here() == KX_RECORDER_TCB_BY_FSBASE || !may_have(flags, CLONE_SETTLS) || kx_globs_match(known, COUNT(known), name))
+		return 0;
+	return kx_err_set(err, -EOPNOTSUPP,
+			  "%s may start threads that the C library does not know of (clone with CLONE_SETTLS), which cannot be told on this "
+			  "machine (it has no rdfsbase)",
+			  name);
+}
+
 /* wrfsbase: f3 0f ae /2, perhaps with REX behind the f3. */
 static bool may_write_fs(const struct kx_elf *elf)
 {
@@ -190,6 +207,9 @@ static int check_process_site(struct kx_elf *elf, const struct kx_call_sites *s,
 	case ARCH_PRCTL:
 		v = argument(s, site, 0);
 		return may_be(&v, ARCH_SET_FS) ? refuse_thread_pointer(name, "calls arch_prctl(ARCH_SET_FS)", err) : 0;
+	case CLONE:
+		v = argument(s, site, 2);
+		return check_clone(&v, name, err);
 	default:
 		break;
 	}
@@ -204,6 +224,12 @@ static int check_process_site(struct kx_elf *elf, const struct kx_call_sites *s,
 		v = kernel_argument(s, site, 0);
 		return may_be(&v, ARCH_SET_FS) ? refuse_thread_pointer(name, "calls arch_prctl(ARCH_SET_FS)", err) : 0;
 	}
+	if (may_be(&v, SYS_clone3))
+		return check_clone(&(struct values){ .n = 0 }, name, err);
+	if (may_be(&v, SYS_clone)) {
+		v = kernel_argument(s, site, 0);
+		return check_clone(&v, name, err);
+	}
 	if (!may_be(&v, SYS_prctl))
 		return 0;
 	v = kernel_argument(s, site, 0);
@@ -212,7 +238,8 @@ static int check_process_site(struct kx_elf *elf, const struct kx_call_sites *s,
 
 int kx_risky_calls_of_process(struct kx_elf *elf, const char *name, bool *cancels, struct kx_err *err)
 {
-	const char *hidden = looked_up(elf, of_process, COUNT(of_process));
+	/* "clone" is a word of many programs, and none is known that looks it up */
+	const char *hidden = looked_up(elf, of_process, CLONE);
 	const struct kx_call_site *sites;
 	struct kx_call_sites *s;
 	int code;

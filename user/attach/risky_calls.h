@@ -14,7 +14,7 @@
 
 /*
  * Whether @elf may forbid the process to read the time stamp counter (PR_SET_TSC, seccomp) or libc's system calls (PR_SET_SYSCALL_USER_DISPATCH), or
- * may set the thread pointer (ARCH_SET_FS, wrfsbase). 0, or -EOPNOTSUPP with a clause
+ * may set the thread pointer (ARCH_SET_FS, wrfsbase), or start threads with another where that cannot be told (recorder_code.h). 0, or -EOPNOTSUPP with a clause
  * in @err whose subject is @name, the module's: "libfoo.so calls prctl ...". *@cancels is set if it may let threads be
  * cancelled at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). -ENOMEM.
  */

@@ -417,3 +417,21 @@ const struct kx_symbol *kx_symbols_find(const struct kx_symbols *syms, uint64_t 
 	}
 	return NULL;
 }
+
+static bool is_called(const struct kx_symbol *sym, const char *name)
+{
+	if (!strcmp(sym->name, name))
+		return true;
+	for (const char **alias = sym->aliases; alias && *alias; alias++)
+		if (!strcmp(*alias, name))
+			return true;
+	return false;
+}
+
+const struct kx_symbol *kx_symbols_find_name(const struct kx_symbols *syms, const char *name)
+{
+	for (size_t i = 0; i < syms->count; i++)
+		if (is_called(&syms->items[i], name))
+			return &syms->items[i];
+	return NULL;
+}

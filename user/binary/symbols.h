@@ -44,4 +44,7 @@ void kx_symbols_free(struct kx_symbols *syms);
 /* Function that holds @addr; NULL if none. */
 const struct kx_symbol *kx_symbols_find(const struct kx_symbols *syms, uint64_t addr);
 
+/* Function with that name (mangled) or alias; NULL if none. */
+const struct kx_symbol *kx_symbols_find_name(const struct kx_symbols *syms, const char *name);
+
 #endif

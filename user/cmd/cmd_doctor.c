@@ -125,7 +125,7 @@ static void print_clock(FILE *to, const struct kx_doctor *d)
 	fprintf(to, "  the kernel's clock source is %s%s\n", c->source[0] ? c->source : "unknown",
 	       kx_clock_is_tsc(c) ? "" : ", not tsc: reading it takes longer and is less exact");
 	if (c->error)
-		fprintf(to, "  converted times are off by at most %.0f ns against rdtscp\n",
+		fprintf(to, "  converted times are off by at most %.0f ns against rdtsc\n",
 		       kx_clock_error_ns(c));
 }
 

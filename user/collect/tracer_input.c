@@ -6,7 +6,7 @@
 static uint64_t now(void *ctx)
 {
 	(void)ctx;
-	return kx_rdtscp();
+	return kx_tsc_read();
 }
 
 static void wait_a_little(void *ctx)

@@ -387,7 +387,7 @@ int kx_calibrate_again(struct kx_calibration *c, struct kx_probe_scale *out)
 
 	kx_tracer_ready(c->tracer, true);
 	code = median_cost(c->tracer, cheap_call, AGAIN_CHEAP, &cheap);
-	out->tsc = kx_rdtscp();
+	out->tsc = kx_tsc_read();
 	if (!code)
 		code = median_cost(c->tracer, stepped_call, AGAIN_STEPPED, &stepped);
 	kx_tracer_ready(c->tracer, false);

@@ -2,8 +2,10 @@
 #include "doctor/in_process_cost.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/rseq.h>
 
 #include "attach/recorder_code.h"
 #include "base/monotonic.h"
@@ -14,8 +16,14 @@
 #define RUNS 40
 #define CALLS 1000
 #define SLOTS 2048
-/* Of the thread's id in glibc's thread control block; it is only read. */
+/* Of the thread's id in glibc's thread control block (attach/thread_layout.c); it is only read. */
 #define TID_OFFSET 0x2d0
+
+static struct kx_thread_layout own_layout(void)
+{
+	return (struct kx_thread_layout){ .tid = TID_OFFSET,
+					  .cpu = __rseq_size && __rseq_offset > 0 ? (uint32_t)__rseq_offset + offsetof(struct rseq, cpu_id) : 0 };
+}
 
 static void *get(size_t size, struct kx_err *err)
 {
@@ -63,7 +71,8 @@ static int measure(kx_recorder_fn *record, struct kx_target_rings *memory, unsig
 int kx_in_process_cost(double *ns, struct kx_err *err)
 {
 	size_t size, entry, rings_size;
-	const uint8_t *code_bytes = kx_recorder_code(&size, &entry);
+	const uint8_t *code_bytes = kx_recorder_code(kx_recorder_tcb_by_here(), &size, &entry);
+	const struct kx_thread_layout layout = own_layout();
 	struct kx_target_rings *memory;
 	struct kx_cpus cpus;
 	uint8_t *copy;
@@ -75,7 +84,7 @@ int kx_in_process_cost(double *ns, struct kx_err *err)
 	memory = get(rings_size, err);
 	copy = get(size, err);
 	if (memory && copy) {
-		kx_target_rings_init(memory, SLOTS, cpus.n, TID_OFFSET, UINT64_MAX);
+		kx_target_rings_init(memory, SLOTS, cpus.n, &layout, UINT64_MAX);
 		memcpy(copy, code_bytes, size);
 		code = mprotect(copy, size, PROT_READ | PROT_EXEC) ?
 			       kx_err_set(err, -errno, "memory may not become code here: %s", strerror(errno)) :

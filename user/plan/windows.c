@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "plan/landings.h"
+#include "plan/new_threads.h"
 #include "plan/plan.h"
 #include "plan/plan_exits.h"
 #include "plan/register_use.h"
@@ -20,6 +21,7 @@ struct kx_window_planner {
 	struct kx_elf *elf;
 	const struct kx_symbols *syms;
 	struct kx_landing_map landings;
+	struct kx_new_thread_functions new_threads;
 	bool faults_stay;
 };
 
@@ -62,6 +64,7 @@ int kx_window_planner_new(struct kx_elf *elf, const struct kx_symbols *syms, siz
 		return kx_err_set(err, -ENOMEM, "out of memory while planning %s", kx_elf_path(elf));
 	p->elf = elf;
 	p->syms = syms;
+	kx_new_threads_find(syms, &p->new_threads);
 	ret = kx_planner_new(elf, syms, threads, NULL, &p->planner, err);
 	if (!ret) {
 		p->code = kx_planner_code(p->planner);
@@ -174,6 +177,8 @@ static enum kx_window_refusal plan_by(struct kx_window_planner *p, const struct 
 		return KX_WINDOW_IFUNC;
 	if (!kx_landing_part(&p->landings, sym->addr))
 		return KX_WINDOW_FOREIGN;
+	if (kx_new_threads_have(&p->new_threads, sym))
+		return KX_WINDOW_NEW_THREAD;
 	if (kx_plan_function(p->planner, sym, &options, &plan, NULL))
 		return KX_WINDOW_UNPLANNED;
 	kx_plan_free(&plan);
@@ -209,6 +214,7 @@ const char *kx_window_refusal_text(enum kx_window_refusal why)
 		[KX_WINDOW_UNPLANNED] = "its exits cannot be told for certain",
 		[KX_WINDOW_IFUNC] = "it only resolves an indirect function",
 		[KX_WINDOW_FOREIGN] = "it is not in the unwind tables, as what compilers make is",
+		[KX_WINDOW_NEW_THREAD] = "new threads run it before the C library has told the kernel where to keep their CPU's number",
 		[KX_WINDOW_PARTS] = "it jumps into code without a symbol",
 		[KX_WINDOW_TABLE] = "it has a switch whose table cannot be read",
 		[KX_WINDOW_FIRST] = "it begins with a branch, call or return",

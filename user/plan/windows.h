@@ -34,6 +34,7 @@ enum kx_window_refusal {
 	KX_WINDOW_UNPLANNED,	/* the planner of probes refuses it too, or an exit is unclear */
 	KX_WINDOW_IFUNC,
 	KX_WINDOW_FOREIGN,	/* not in the unwind tables: what is there may be entered anywhere */
+	KX_WINDOW_NEW_THREAD,	/* new_threads.h */
 	KX_WINDOW_PARTS,	/* jumps into code without a symbol */
 	KX_WINDOW_TABLE,	/* a switch whose table cannot be read */
 	KX_WINDOW_FIRST,	/* begins with a branch, call or return */

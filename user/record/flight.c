@@ -205,7 +205,7 @@ static void on_trigger(void *ctx, const struct kx_trigger_event *ev)
 
 void kx_flight_request_dump(struct kx_flight *f)
 {
-	const struct kx_reason why = { .kind = KX_REASON_SIGNAL, .tsc = kx_rdtscp() };
+	const struct kx_reason why = { .kind = KX_REASON_SIGNAL, .tsc = kx_tsc_read() };
 
 	kx_dump_request_add(&f->request, &why, kx_monotonic_seconds());
 }
@@ -214,7 +214,7 @@ void kx_flight_target_ended(struct kx_flight *f, pid_t pid)
 {
 	/* Its trigger event is sent before its pidfd reports the end. */
 	kx_tracer_read_triggers(f->c.tracer, on_trigger, f);
-	kx_dump_request_target_ended(&f->request, pid, kx_rdtscp(), kx_monotonic_seconds());
+	kx_dump_request_target_ended(&f->request, pid, kx_tsc_read(), kx_monotonic_seconds());
 }
 
 /* Dumps */
@@ -300,7 +300,7 @@ static bool still_ending(struct kx_flight *f)
 	if (!is_over(f->request.why.event.tgid))
 		return true;
 	f->request.process_ending = false;
-	f->request.newest = kx_rdtscp();
+	f->request.newest = kx_tsc_read();
 	return false;
 }
 
@@ -328,7 +328,7 @@ bool kx_flight_dump_pending(const struct kx_flight *f)
 
 int kx_flight_end(struct kx_flight *f, bool asked, struct kx_err *err)
 {
-	struct kx_reason end = { .kind = KX_REASON_END, .tsc = kx_rdtscp() };
+	struct kx_reason end = { .kind = KX_REASON_END, .tsc = kx_tsc_read() };
 
 	kx_tracer_read_triggers(f->c.tracer, on_trigger, f);
 	/* Without a dump so far, the end of the last process was not reported. */

@@ -95,7 +95,7 @@ int kx_flight_write(void *ctx, const char *path, struct kx_dump_outcome *out)
 
 	if (strcmp(clock->hz_origin, "measured") == 0)
 		dump.tsc_hz = clock->tsc_hz = kx_clock_measured_hz(clock);
-	dump.to = f->final ? kx_rdtscp() : kx_collector_watermark(f->c.collector);
+	dump.to = f->final ? kx_tsc_read() : kx_collector_watermark(f->c.collector);
 	dump.from = window_start(f, dump.to, dump.tsc_hz, &cut);
 	if (dump.to < dump.from)
 		dump.to = dump.from;

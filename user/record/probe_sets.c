@@ -64,7 +64,7 @@ static void on_exits_moved(void *ctx, pid_t pid, uint32_t module, unsigned which
 	_Static_assert(KX_DROP_CALLERS == KX_MOVED_CALLERS && KX_DROP_LEAVES == KX_MOVED_LEAVES,
 		       "numbers in the map");
 	struct kx_probe_sets *s = ctx;
-	struct kx_exit_move move = { .tsc = kx_rdtscp(), .pid = pid, .last = UINT32_MAX, .which = which };
+	struct kx_exit_move move = { .tsc = kx_tsc_read(), .pid = pid, .last = UINT32_MAX, .which = which };
 
 	s->exits_moved = true;
 	if (!s->moves)

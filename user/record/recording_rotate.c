@@ -193,7 +193,7 @@ int kx_recording_write_map(struct recording *r, const struct kx_collector_counts
 {
 	const struct kx_clock *clock = kx_tracer_clock(r->tracer);
 	const struct rotation *part = &r->rotation;
-	uint64_t to = last ? kx_rdtscp() : kx_collector_watermark(r->collector);
+	uint64_t to = last ? kx_tsc_read() : kx_collector_watermark(r->collector);
 	struct kx_collector_counts counts = *totals;
 	double seconds = r->result->seconds;
 	json_t *info = json_copy(r->info);

@@ -24,11 +24,10 @@
 #define MAX_BRACKETS   64
 #define WIDE_BRACKET   1000 /* ticks: an interrupt, or a clock that is slow to read */
 
-uint64_t kx_rdtscp(void)
+uint64_t kx_tsc_read(void)
 {
-	unsigned aux;
-
-	return __rdtscp(&aux);
+	_mm_lfence();
+	return __rdtsc();
 }
 
 const char *kx_clock_name(enum kx_wire_clock kind)
@@ -48,10 +47,10 @@ static uint64_t read_pair(uint64_t *ns, uint64_t *ticks)
 
 	for (int i = 0; i < BRACKETS || (best > WIDE_BRACKET && i < MAX_BRACKETS); i++) {
 		struct timespec ts;
-		uint64_t before = kx_rdtscp(), after;
+		uint64_t before = kx_tsc_read(), after;
 
 		clock_gettime(CLOCK_MONOTONIC, &ts);
-		after = kx_rdtscp();
+		after = kx_tsc_read();
 		if (after - before < best) {
 			best = after - before;
 			*ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
@@ -80,12 +79,12 @@ void kx_clock_take_snapshot(struct kx_clock_snapshot *out)
 
 	for (int i = 0; i < BRACKETS || (best > WIDE_BRACKET && i < MAX_BRACKETS); i++) {
 		struct kx_clock_snapshot s;
-		uint64_t before = kx_rdtscp(), after;
+		uint64_t before = kx_tsc_read(), after;
 
 		s.monotonic_ns = read_clock(CLOCK_MONOTONIC);
 		s.boottime_ns = read_clock(CLOCK_BOOTTIME);
 		s.realtime_ns = read_clock(CLOCK_REALTIME);
-		after = kx_rdtscp();
+		after = kx_tsc_read();
 		if (after - before >= best)
 			continue;
 		best = after - before;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The clock of a recording: which one the BPF programs read, and the conversion of its values to TSC
- * ticks as rdtscp returns them on the same machine.
+ * ticks as rdtsc returns them on the same machine.
  *
  * BPF programs cannot execute rdtsc. The cycle counter kfunc (recent kernels) returns the TSC
  * itself. Everywhere else they read CLOCK_MONOTONIC, which all CPUs share and which the kernel
@@ -86,8 +86,8 @@ static inline double kx_clock_error_ns(const struct kx_clock *c)
 	return (double)c->error * 1e9 / (double)c->tsc_hz;
 }
 
-/* rdtscp on the current CPU, ordered after earlier loads. */
-uint64_t kx_rdtscp(void);
+/* rdtsc on the current CPU, ordered after earlier loads; not all machines have rdtscp. */
+uint64_t kx_tsc_read(void);
 
 /* CLOCK_MONOTONIC in ns, and the ticks at the same time (the shortest of some brackets). */
 void kx_clock_pair(uint64_t *ns, uint64_t *ticks);

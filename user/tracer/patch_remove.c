@@ -404,7 +404,7 @@ static bool is_beating(int mem, uint64_t rings, double most)
 	if (pread(mem, &beat, sizeof(beat),
 		  (off_t)(rings + offsetof(struct kx_target_rings, heartbeat))) != sizeof(beat))
 		return false;
-	now = kx_rdtscp();
+	now = kx_tsc_read();
 	return beat && beat <= now && (double)(now - beat) < most;
 }
 

@@ -42,15 +42,21 @@ bool kx_remote_has_room(pid_t view, bool is_main, const struct user_regs_struct 
 	return s.found && regs->rsp - s.from >= ROOM;
 }
 
-bool kx_remote_is_in_sequence(int mem, pid_t tid, uint64_t pc)
+uint64_t kx_remote_rseq(pid_t tid)
 {
 	struct __ptrace_rseq_configuration conf;
+
+	return ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, (void *)sizeof(conf), &conf) < 0 ? 0 : conf.rseq_abi_pointer;
+}
+
+bool kx_remote_is_in_sequence(int mem, pid_t tid, uint64_t pc)
+{
+	const uint64_t rseq = kx_remote_rseq(tid);
 	uint64_t descriptor, code[2]; /* start, length */
 
-	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, (void *)sizeof(conf), &conf) < 0 ||
-	    !conf.rseq_abi_pointer)
+	if (!rseq)
 		return false;
-	if (pread(mem, &descriptor, 8, (off_t)conf.rseq_abi_pointer + 8) != 8 || !descriptor)
+	if (pread(mem, &descriptor, 8, (off_t)rseq + 8) != 8 || !descriptor)
 		return false;
 	if (pread(mem, code, sizeof(code), (off_t)descriptor + 8) != (ssize_t)sizeof(code))
 		return true;

@@ -15,6 +15,9 @@
  */
 bool kx_remote_has_room(pid_t view, bool is_main, const struct user_regs_struct *regs);
 
+/* Address of the struct rseq that it has registered (rseq(2)); 0: none, or the kernel does not tell (before Linux 5.13). */
+uint64_t kx_remote_rseq(pid_t tid);
+
 /*
  * Whether @pc is in its restartable sequence (rseq(2)), which would not be restarted if it were
  * left by other than a signal or a switch.

@@ -14,6 +14,7 @@
 #include "base/each_number.h"
 #include "base/monotonic.h"
 #include "tracer/frozen_group.h"
+#include "tracer/remote_able.h"
 #include "tracer/remote_rings.h"
 #include "tracer/remote_stop.h"
 #include "tracer/remote_transfers.h"
@@ -38,6 +39,7 @@ struct thread {
 	bool asked; /* to stop */
 	struct kx_remote_sleep sleep;
 	struct user_regs_struct regs;
+	uint64_t rseq;
 };
 
 struct kx_remote_stop {
@@ -131,6 +133,7 @@ static int take_registers(struct kx_remote_stop *s, struct thread *t)
 	if (kx_remote_mend_wait(s->pid, t->tid, &t->regs, &t->sleep))
 		ptrace(PTRACE_SETREGS, t->tid, NULL, &t->regs);
 	kx_remote_mend_ring_wait(s->pid, t->tid, &t->regs);
+	t->rseq = kx_remote_rseq(t->tid);
 	return 0;
 }
 
@@ -429,9 +432,7 @@ static int stop_threads(pid_t pid, unsigned wait_ms, struct kx_remote_threads *o
 	code = kx_tracer_thread_start(&s->tracer, run_tracer, s);
 	if (code) {
 		free_stop(s);
-		return kx_err_set(err, code,
-				  "process %d: no thread can be started that stops it: %s",
-				  (int)pid, strerror(-code));
+		return kx_err_set(err, code, "process %d: no thread can be started that stops it: %s", (int)pid, strerror(-code));
 	}
 	wait_for(&s->stopped);
 	code = s->result;
@@ -441,9 +442,7 @@ static int stop_threads(pid_t pid, unsigned wait_ms, struct kx_remote_threads *o
 		out->items = calloc(s->n, sizeof(*out->items));
 		for (size_t i = 0; out->items && i < s->n; i++)
 			if (s->threads[i].state == THREAD_STOPPED)
-				out->items[out->n++] =
-					(struct kx_remote_thread){ s->threads[i].tid,
-								   s->threads[i].regs };
+				out->items[out->n++] = (struct kx_remote_thread){ s->threads[i].tid, s->threads[i].regs, s->threads[i].rseq };
 		return out->items ? 0 : kx_err_set(err, -ENOMEM, "out of memory");
 	}
 	kx_tracer_thread_join(&s->tracer);

@@ -25,6 +25,7 @@
 struct kx_remote_thread {
 	pid_t tid;
 	struct user_regs_struct regs;
+	uint64_t rseq; /* address of its struct rseq (rseq(2)); 0: it has none, or the kernel does not tell (before Linux 5.13) */
 };
 
 struct kx_remote_threads {

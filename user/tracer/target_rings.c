@@ -29,14 +29,18 @@ static bool has_rdpid(void)
 }
 
 void kx_target_rings_init(struct kx_target_rings *mem, uint32_t nslots, unsigned ncpus,
-			  uint32_t tid_offset, uint64_t patience)
+			  const struct kx_thread_layout *layout, uint64_t patience)
 {
 	mem->nslots = nslots;
 	mem->ncpus = ncpus;
 	mem->ring_bytes = KX_TARGET_RING_BYTES(nslots);
 	mem->slot_mask = (uint64_t)(nslots - 1) * KX_RING_SLOT_SIZE;
-	mem->tid_offset = tid_offset;
-	mem->cpu_by = has_rdpid() ? KX_TARGET_RDPID : KX_TARGET_RDTSCP;
+	mem->tid_offset = layout->tid;
+	mem->cpu_offset = layout->cpu;
+	if (has_rdpid())
+		mem->cpu_by = KX_TARGET_RDPID;
+	else
+		mem->cpu_by = layout->cpu ? KX_TARGET_RSEQ : KX_TARGET_SEGMENT;
 	mem->patience = patience;
 	mem->heartbeat = __rdtsc();
 	__atomic_store_n(&mem->magic, KX_PATCH_MAGIC, __ATOMIC_RELEASE);

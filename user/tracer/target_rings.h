@@ -35,20 +35,31 @@ struct kx_target_loss {
 _Static_assert(sizeof(struct kx_target_loss) == 64,
 	       "losses of threads have cache lines of their own");
 
-/* How a writer finds the CPU's number. */
+/*
+ * How a writer finds the CPU's number. All but the second tell it of whatever runs. That one tells where a thread was last whose C
+ * library keeps it up to date with the kernel (rseq(2)): a child that runs in its memory, as after vfork, is taken for it here as well.
+ */
 enum kx_target_cpu_by {
-	KX_TARGET_RDTSCP,
+	/* the limit of a segment that Linux has for this (arch/x86/include/asm/segment.h, GDT_ENTRY_CPUNODE): everywhere, but slow */
+	KX_TARGET_SEGMENT,
+	KX_TARGET_RSEQ, /* and the above where a thread has none */
 	KX_TARGET_RDPID,
 	/* A thread has forbidden itself the time stamp counter (attach/tsc_guard.h): nothing is
 	 * written any more, by any thread, as others inherit that. */
 	KX_TARGET_FORBIDDEN,
 };
 
+/* Offsets from the thread pointer (fs), the same for all threads of a process. */
+struct kx_thread_layout {
+	uint32_t tid; /* of the thread's id */
+	uint32_t cpu; /* of the number that the kernel keeps (struct rseq, cpu_id); 0: not known */
+};
+
 struct kx_target_rings {
 	uint64_t magic;	 /* KX_PATCH_MAGIC */
 	uint32_t nslots; /* of each ring, a power of two */
 	uint32_t ncpus;
-	uint32_t tid_offset; /* of the thread's id from the thread pointer (fs) */
+	uint32_t tid_offset; /* struct kx_thread_layout */
 	uint32_t cpu_by;     /* enum kx_target_cpu_by */
 	uint64_t ring_bytes; /* of each ring, with its header */
 	uint64_t slot_mask;  /* of a slot's offset in bytes */
@@ -60,7 +71,9 @@ struct kx_target_rings {
 	uint64_t lost_no_cpu; /* calls on CPUs that have no ring */
 	/* losses that found no room in losses[]; they are in the rings' lost[] too */
 	uint64_t lost_no_thread;
-	uint64_t pad2[6];
+	uint32_t cpu_offset; /* struct kx_thread_layout */
+	uint32_t pad;
+	uint64_t pad2[5];
 	struct kx_target_loss losses[KX_TARGET_LOSSES];
 	/* then, 64 bytes aligned: for each CPU struct kx_ring_header and its slots */
 };
@@ -77,7 +90,7 @@ _Static_assert(sizeof(struct kx_target_rings) % 64 == 0, "rings begin at a cache
 size_t kx_target_rings_size(uint32_t nslots, unsigned ncpus);
 /* Prepares zeroed memory @mem of that size. */
 void kx_target_rings_init(struct kx_target_rings *mem, uint32_t nslots, unsigned ncpus,
-			  uint32_t tid_offset, uint64_t patience);
+			  const struct kx_thread_layout *layout, uint64_t patience);
 /*
  * Views of its rings for the reader, with ->tail set and no map_fd; the sizes are not taken from @mem,
  * which the process can change. @mem is borrowed; free with kx_target_rings_close. -ENOMEM.

@@ -2,7 +2,12 @@
 // System calls that a stop cuts short: which they are, and that they are finished.
 #include "waiting_child.h"
 
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
+#include <termios.h>
+
+#include "tracer/remote_transfer_waits.h"
 
 static long write_page(int fd)
 {
@@ -136,6 +141,41 @@ static void test_in_transfer(void **state)
 		close_both(ends);
 	}
 	assert_false(kx_remote_is_in_transfer(pid, pid)); /* it has ended */
+}
+
+/* What a read of either end of a terminal waits for; both show the settings of the one that programs have. */
+static void test_terminals(void **state)
+{
+	static const struct {
+		unsigned char least, time;
+		unsigned long awaited;
+	} cases[] = { { 1, 0, 1 }, { 30, 0, 30 }, { 200, 0, 64 }, { 30, 1, 0 } };
+	const int other = posix_openpt(O_RDWR | O_NOCTTY);
+	struct user_regs_struct regs = { .orig_rax = SYS_read };
+	struct termios t;
+	int own;
+
+	(void)state;
+	assert_true(other >= 0 && !unlockpt(other));
+	own = ioctl(other, TIOCGPTPEER, O_RDWR | O_NOCTTY);
+	assert_true(own >= 0 && !tcgetattr(own, &t));
+	regs.rdi = (unsigned long)own;
+	assert_int_equal(kx_transfer_awaited(getpid(), &regs, 100), 0); /* by lines */
+	cfmakeraw(&t);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		t.c_cc[VMIN] = cases[i].least;
+		t.c_cc[VTIME] = cases[i].time;
+		assert_int_equal(tcsetattr(own, TCSANOW, &t), 0);
+		regs.rdi = (unsigned long)own;
+		assert_int_equal(kx_transfer_awaited(getpid(), &regs, 100), cases[i].awaited);
+		assert_int_equal(kx_transfer_awaited(getpid(), &regs, 20), cases[i].awaited > 20 ? 20 : cases[i].awaited);
+		regs.rdi = (unsigned long)other;
+		assert_int_equal(kx_transfer_awaited(getpid(), &regs, 100), 0);
+	}
+	regs.orig_rax = SYS_write;
+	assert_int_equal(kx_transfer_awaited(getpid(), &regs, 100), 100);
+	close(own);
+	close(other);
 }
 
 /* A writer that has filled the pipe with the first of its pages. */
@@ -359,7 +399,8 @@ static void test_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_transfer), cmocka_unit_test(test_cut),	    cmocka_unit_test(test_copies),	cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_in_transfer),
+		cmocka_unit_test(test_terminals), cmocka_unit_test(test_cut),	    cmocka_unit_test(test_copies),	cmocka_unit_test(test_finish),
 		cmocka_unit_test(test_cut_again),   cmocka_unit_test(test_ended),
 	};
 

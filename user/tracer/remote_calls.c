@@ -147,15 +147,15 @@ static int find_code(struct calls *c)
 /* One that is not stuck stops in the end. Left alone before, its system call would end by a stop that nobody knows of. */
 static int wait_stop(pid_t pid, pid_t tid, double seconds)
 {
-	const double until = kx_monotonic_seconds() + seconds;
+	const double until = kx_monotonic_seconds() + seconds, lost = until + KX_LOST_SECONDS;
 	int got;
 
 	if (kx_remote_is_stuck(pid, tid))
 		return -EAGAIN;
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-	for (unsigned looks = 0; !(got = kx_remote_has_stopped(tid)) && looks < KX_STUCK_LOOKS;) {
+	for (unsigned looks = 0; !(got = kx_remote_has_stopped(tid)) && looks < KX_LOST_LOOKS;) {
 		if (kx_monotonic_seconds() >= until)
-			looks = kx_remote_is_stuck(pid, tid) ? looks + 1 : 0;
+			looks = kx_remote_is_lost(pid, tid, lost) ? looks + 1 : 0;
 		kx_remote_pause_for(tid, POLL_US);
 	}
 	return got == 1 ? 0 : -EAGAIN;

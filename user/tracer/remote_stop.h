@@ -70,8 +70,6 @@ int kx_remote_unlisted(pid_t pid, int code, struct kx_err *err);
  * interrupted and does not wait so is to be waited for, however long it gets no CPU: its next wait would end with EINTR, which nobody would mend.
  */
 bool kx_remote_is_stuck(pid_t pid, pid_t tid);
-/* Looks, some ms in all, that must see it stuck: it is so for moments as well, in page faults and for locks in the kernel. */
-#define KX_STUCK_LOOKS 50
 
 /* A worker of io_uring or another thread of the kernel that never runs code of the process. */
 bool kx_remote_is_worker(pid_t pid, pid_t tid);

@@ -202,16 +202,16 @@ static size_t take_cut(struct kx_remote_stop *s, struct kx_cut_transfer *cut)
 	return n;
 }
 
-/* Whether threads that were asked to stop have not; *@stuck: all of them are stuck now. */
-static bool is_awaited(const struct kx_remote_stop *s, bool *stuck)
+/* Whether threads that were asked to stop have not; *@lost: all of them are, after @until (kx_remote_is_lost). */
+static bool is_awaited(const struct kx_remote_stop *s, double until, bool *lost)
 {
 	bool awaited = false;
 
-	*stuck = true;
+	*lost = true;
 	for (size_t i = 0; i < s->n; i++)
 		if (s->threads[i].state == THREAD_SEIZED && s->threads[i].asked) {
 			awaited = true;
-			*stuck &= kx_remote_is_stuck(s->pid, s->threads[i].tid);
+			*lost &= kx_remote_is_lost(s->pid, s->threads[i].tid, until);
 		}
 	return awaited;
 }
@@ -220,15 +220,16 @@ static bool is_awaited(const struct kx_remote_stop *s, bool *stuck)
 static void release(struct kx_remote_stop *s)
 {
 	struct kx_cut_transfer *cut = calloc(s->n + 1, sizeof(*cut));
+	const double until = kx_monotonic_seconds() + KX_LOST_SECONDS;
 	size_t n = 0;
 	pid_t missing;
-	bool stuck;
+	bool lost;
 
-	for (unsigned looks = 0; looks < KX_STUCK_LOOKS; looks = stuck ? looks + 1 : 0) {
+	for (unsigned looks = 0; looks < KX_LOST_LOOKS; looks = lost ? looks + 1 : 0) {
 		if (cut)
 			n += take_cut(s, cut + n);
 		let_go(s);
-		if (!is_awaited(s, &stuck))
+		if (!is_awaited(s, until, &lost))
 			break;
 		kx_remote_pause(POLL_US);
 		poll_threads(s, 0, true, &missing);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -77,16 +78,22 @@ static uint64_t awaited_of_socket(int fd, const struct user_regs_struct *regs, u
 	return regs->orig_rax == SYS_recvmsg || low <= 1 ? 0 : least(size, (uint64_t)low);
 }
 
-/* A read of one without lines and time limit waits for VMIN bytes. */
+/* A read ends as soon as it has so many: drivers/tty/tty_io.c, iterate_tty_read (Linux 5.12). */
+#define TERMINAL_READ 64
+
+/* A read of one without lines and time limit waits for VMIN bytes, but not one of the other end, which shows the same settings. */
 static uint64_t awaited_of_terminal(int fd, bool reads, uint64_t size)
 {
 	struct termios t;
+	unsigned number;
 
 	if (tcgetattr(fd, &t))
 		return 0;
 	if (!reads)
 		return size;
-	return t.c_lflag & ICANON || t.c_cc[VTIME] ? 0 : least(size, t.c_cc[VMIN]);
+	if (t.c_lflag & ICANON || t.c_cc[VTIME] || !ioctl(fd, TIOCGPTN, &number))
+		return 0;
+	return least(least(size, TERMINAL_READ), t.c_cc[VMIN]);
 }
 
 static uint64_t awaited_of(int fd, const struct user_regs_struct *regs, uint64_t size)

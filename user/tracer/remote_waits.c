@@ -11,6 +11,7 @@
 
 #include "base/monotonic.h"
 #include "base/proc_stat.h"
+#include "tracer/remote_stop.h"
 
 /* Of /proc/PID/task/TID/sched. */
 struct sched_figures {
@@ -59,6 +60,20 @@ bool kx_remote_sleeps_in(pid_t pid, pid_t tid, struct kx_remote_call_slept *out)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
 	return read_file(path, text, sizeof(text)) && sscanf(text, "%ld %lx %lx %lx %lx %lx %lx", &out->number, &a[0], &a[1], &a[2],
 							     &a[3], &a[4], &a[5]) == 7;
+}
+
+/* vfork, or another call that waits for a child in the same way. Of clone3 it is not known. */
+static bool is_in_vfork(pid_t pid, pid_t tid)
+{
+	struct kx_remote_call_slept s;
+
+	return kx_remote_sleeps_in(pid, tid, &s) &&
+	       (s.number == SYS_vfork || s.number == SYS_clone3 || (s.number == SYS_clone && s.args[0] & CLONE_VFORK));
+}
+
+bool kx_remote_is_lost(pid_t pid, pid_t tid, double until)
+{
+	return kx_remote_is_stuck(pid, tid) && (kx_monotonic_seconds() > until || is_in_vfork(pid, tid));
 }
 
 #define SYSCALL_CODE 0x050f

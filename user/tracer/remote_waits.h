@@ -27,6 +27,17 @@ struct kx_remote_call_slept {
 /* False: it sleeps in none, or that is not known. */
 bool kx_remote_sleeps_in(pid_t pid, pid_t tid, struct kx_remote_call_slept *out);
 
+/*
+ * Whether a thread that was asked to stop, and has not, need not be waited for. The system call that it is in would be cut by that later, without
+ * anybody to mend it, so only one that is stuck (kx_remote_is_stuck), and either in vfork, whose call waits for nothing afterwards, or
+ * after @until (kx_monotonic_seconds): it is stuck for moments as well, in page faults and for locks in the kernel, on a busy machine longer.
+ */
+bool kx_remote_is_lost(pid_t pid, pid_t tid, double until);
+/* Looks, some ms in all, that must see it so. */
+#define KX_LOST_LOOKS 50
+/* From now on, for @until: a file server that is alive has answered by then. */
+#define KX_LOST_SECONDS 10.0
+
 /* Whether the instruction before @pc is that of 64-bit system calls; the caller traces the thread, which has stopped. */
 bool kx_remote_is_behind_syscall(pid_t tid, uint64_t pc);
 

@@ -3,6 +3,7 @@
 #ifndef KX_TEST_RECORDER_RIG_H
 #define KX_TEST_RECORDER_RIG_H
 
+#include <cpuid.h>
 #include <errno.h>
 #include <libelf.h>
 #include <sched.h>
@@ -22,7 +23,16 @@
 static struct patched p;
 
 static cpu_set_t usual_cpus;
-static uint32_t best_cpu_by;
+
+/* The ways to learn the CPU that work here. */
+static inline bool has_cpu_by(uint32_t by)
+{
+	unsigned a, b, c = 0, d;
+
+	if (by == KX_TARGET_RDPID)
+		return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & 1u << 22;
+	return by != KX_TARGET_RSEQ || __rseq_size;
+}
 
 static inline int start(void **state)
 {
@@ -30,7 +40,6 @@ static inline int start(void **state)
 	sched_getaffinity(0, sizeof(usual_cpus), &usual_cpus);
 	if (!patched_init(&p, 0x100000000000, FAR_AWAY, NSLOTS, NCPUS))
 		return -1;
-	best_cpu_by = p.rings->cpu_by;
 	return 0;
 }
 

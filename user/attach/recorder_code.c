@@ -81,20 +81,17 @@ inlined uint32_t thread_id(const struct kx_target_rings *rings, const char *tcb)
 
 inlined uint32_t current_cpu(const struct kx_target_rings *rings, uint32_t cpu_by, const char *tcb)
 {
-	uint32_t cpu = NO_CPU;
-	uint64_t aux;
+	const uint32_t cpu = likely(cpu_by == KX_TARGET_RSEQ) ? thread_word(tcb, rings->cpu_offset, NO_CPU) : NO_CPU;
+	uint64_t limit = NO_CPU;
 
-	if (likely(cpu_by == KX_TARGET_RDPID)) {
-		asm volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8"
-			     : "=a"(aux)); /* rdpid %rax, which old assemblers do not know */
-		return (uint32_t)aux & KX_RECORDER_CPU_MASK;
-	}
-	if (cpu_by == KX_TARGET_RSEQ)
-		cpu = thread_word(tcb, rings->cpu_offset, NO_CPU);
+	if (cpu < rings->ncpus)
+		return cpu;
 	/* also a thread that is not, or not yet, registered with the kernel */
-	if (cpu >= rings->ncpus)
-		asm volatile("lsl %1, %0\n\tjnz 1f\n\tand %2, %0\n1:" : "+r"(cpu) : "r"(KX_RECORDER_CPU_SEGMENT), "i"(KX_RECORDER_CPU_MASK) : "cc");
-	return cpu;
+	if (cpu_by == KX_TARGET_RDPID)
+		asm volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8" : "=a"(limit)); /* rdpid %rax, which old assemblers do not know */
+	else
+		asm volatile("lsl %k1, %k0" : "+r"(limit) : "r"(KX_RECORDER_CPU_SEGMENT) : "cc");
+	return limit == NO_CPU ? NO_CPU : (uint32_t)limit & KX_RECORDER_CPU_MASK;
 }
 
 /* The element of the thread; NULL if there is no room. It is never given back. */
@@ -237,7 +234,7 @@ RECORDER __attribute__((cold, used)) static void record_rarely_by_segment(uint32
 
 #define SLOT_SHIFT 5
 _Static_assert(1 << SLOT_SHIFT == KX_RING_SLOT_SIZE, "SLOT_SHIFT");
-_Static_assert(KX_TARGET_RSEQ < KX_TARGET_RDPID && KX_TARGET_RDPID < KX_TARGET_FORBIDDEN, "two jumps tell them apart");
+_Static_assert(KX_TARGET_RDPID < KX_TARGET_RSEQ && KX_TARGET_RSEQ < KX_TARGET_FORBIDDEN, "two jumps tell them apart");
 _Static_assert(offsetof(struct kx_wire_record, func) == offsetof(struct kx_wire_record, tid) + 4, "one store");
 _Static_assert(offsetof(struct kx_wire_record, commit) == offsetof(struct kx_wire_record, cpu) + 4, "one store");
 
@@ -246,8 +243,9 @@ kx_recorder_fn kx_entry_by_fsbase __attribute__((visibility("hidden"))), kx_entr
 /*
  * Both entries: what current_cpu, KX_TARGET_RING_AT, thread_id and put do, in eight registers and four stores. A locked
  * instruction waits until all stores before it have left the processor's store buffer, so each register that has to be
- * saved makes a call dearer: compiled from C, with nine to twelve of them, a recorded call took 32.8 ns where it takes 27.0 by
- * this (build/tests/in_process, recorded_over_untraced_ns). What is rare leaves with the arguments as they were.
+ * saved makes a call dearer: compiled from C, with nine to twelve of them, a recorded call took 32.8 ns where it took 27.0 by
+ * this, both with rdpid; with the kernel's word for the CPU's number in its place it takes as long as reading the clock twice
+ * (build/tests/in_process, recorded_over_untraced_ns, two_clocks_over_untraced_ns). What is rare leaves with the arguments as they were.
  *
  * A handler of a signal that comes after the trampoline's look at the head may fork: its child goes on here with a head of
  * zeros, so there may be no rings, and they are looked up only once.
@@ -255,18 +253,18 @@ kx_recorder_fn kx_entry_by_fsbase __attribute__((visibility("hidden"))), kx_entr
  * The guard (attach/tsc_guard.h) has run before the system call: a thread that has the look at cpu_by behind it reads the clock
  * in time, unless it is interrupted by a handler that forbids it.
  */
-#define TAKE_SLOT /* %r8: the ring; %r9: the rings; %rax: the position; %r10: the commit; %ecx: the CPU */ \
+#define TAKE_SLOT(TCB) /* %r8: the ring; %r9: the rings; %rax: the position; %r10: the commit; %ecx: the CPU */ \
 	"	mov %c[rings](%%rdx), %%r9\n"                \
 	"	test %%r9, %%r9\n"                           \
 	"	jz 3f\n"                                     \
-	"	cmpl %[by_rdpid], %c[cpu_by](%%r9)\n"        \
+	"	cmpl %[by_rseq], %c[cpu_by](%%r9)\n"         \
 	"	ja 3f\n"                                     \
-	"	jne 4f\n"                                    \
-	"	.byte 0xf3, 0x0f, 0xc7, 0xf9\n" /* rdpid %rcx */ \
-	"1:	and %[cpu_mask], %%ecx\n"                    \
+	"	jne 4f\n" TCB("7f")                          \
+	"	mov %c[cpu_offset](%%r9), %%ecx\n"           \
+	"	mov (%%rax, %%rcx), %%ecx\n"                 \
 	"	cmp %c[ncpus](%%r9), %%ecx\n"                \
-	"	jae 6f\n"                                    \
-	"8:	mov %c[ring_bytes](%%r9), %%r8\n"            \
+	"	jae 7f\n"                                    \
+	"1:	mov %c[ring_bytes](%%r9), %%r8\n"            \
 	"	imul %%rcx, %%r8\n"                          \
 	"	lea %c[first_ring](%%r9, %%r8), %%r8\n"      \
 	"	mov %c[head](%%r8), %%rax\n"                 \
@@ -294,16 +292,17 @@ kx_recorder_fn kx_entry_by_fsbase __attribute__((visibility("hidden"))), kx_entr
 	"	cmp %%fs:0, %%rax\n"                         \
 	"	jne " none "\n"
 
-#define TAKE_CPU(TCB) /* where there is no rdpid: %ecx */     \
-	"4:	cmpl %[by_rseq], %c[cpu_by](%%r9)\n"         \
-	"	jne 7f\n" TCB("7f")                          \
-	"	mov %c[cpu_offset](%%r9), %%ecx\n"           \
-	"	mov (%%rax, %%rcx), %%ecx\n"                 \
-	"	cmp %c[ncpus](%%r9), %%ecx\n"                \
-	"	jb 8b\n"                                     \
+#define TAKE_CPU /* where the thread's struct rseq does not tell it: %ecx */ \
+	"4:	cmpl %[by_rdpid], %c[cpu_by](%%r9)\n"        \
+	"	jne 7f\n"                                    \
+	"	.byte 0xf3, 0x0f, 0xc7, 0xf9\n" /* rdpid %rcx */ \
+	"	jmp 8f\n"                                    \
 	"7:	mov %[cpu_segment], %%ecx\n"                 \
 	"	lsl %%ecx, %%ecx\n"                          \
-	"	jz 1b\n"                                     \
+	"	jnz 6f\n"                                    \
+	"8:	and %[cpu_mask], %%ecx\n"                    \
+	"	cmp %c[ncpus](%%r9), %%ecx\n"                \
+	"	jb 1b\n"                                     \
 	"	jmp 6f\n"
 
 #define PUT_RECORD(TCB) /* %r8: the slot. An unfinished slot's thread the reader may ask; it does not believe in 0 */ \
@@ -335,8 +334,8 @@ kx_recorder_fn kx_entry_by_fsbase __attribute__((visibility("hidden"))), kx_entr
 #define ENTRY(name, TCB, rarely)                              \
 	"	.p2align 6\n"                                \
 	"	.type " name ", @function\n"                 \
-	name ":\n" TAKE_SLOT PUT_RECORD(TCB)                  \
-	"3:	ret\n" TAKE_CPU(TCB)                         \
+	name ":\n" TAKE_SLOT(TCB) PUT_RECORD(TCB)             \
+	"3:	ret\n" TAKE_CPU                              \
 	"5:	xor %%eax, %%eax\n"                          \
 	"	jmp 2b\n"                                    \
 	"6:	jmp %P[" rarely "]\n"                        \

@@ -37,10 +37,10 @@ void kx_target_rings_init(struct kx_target_rings *mem, uint32_t nslots, unsigned
 	mem->slot_mask = (uint64_t)(nslots - 1) * KX_RING_SLOT_SIZE;
 	mem->tid_offset = layout->tid;
 	mem->cpu_offset = layout->cpu;
-	if (has_rdpid())
-		mem->cpu_by = KX_TARGET_RDPID;
+	if (layout->cpu)
+		mem->cpu_by = KX_TARGET_RSEQ;
 	else
-		mem->cpu_by = layout->cpu ? KX_TARGET_RSEQ : KX_TARGET_SEGMENT;
+		mem->cpu_by = has_rdpid() ? KX_TARGET_RDPID : KX_TARGET_SEGMENT;
 	mem->patience = patience;
 	mem->heartbeat = __rdtsc();
 	__atomic_store_n(&mem->magic, KX_PATCH_MAGIC, __ATOMIC_RELEASE);

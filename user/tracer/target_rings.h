@@ -35,15 +35,17 @@ struct kx_target_loss {
 _Static_assert(sizeof(struct kx_target_loss) == 64,
 	       "losses of threads have cache lines of their own");
 
-/*
- * How a writer finds the CPU's number. All but the second tell it of whatever runs. That one tells where a thread was last whose C
- * library keeps it up to date with the kernel (rseq(2)): a child that runs in its memory, as after vfork, is taken for it here as well.
- */
+/* How a writer finds the CPU's number. */
 enum kx_target_cpu_by {
 	/* the limit of a segment that Linux has for this (arch/x86/include/asm/segment.h, GDT_ENTRY_CPUNODE): everywhere, but slow */
 	KX_TARGET_SEGMENT,
-	KX_TARGET_RSEQ, /* and the above where a thread has none */
 	KX_TARGET_RDPID,
+	/*
+	 * What the kernel keeps in memory for a thread that glibc has registered (rseq(2)), and the first one for others: a load, while
+	 * the instructions above take some ns and more. A child that runs in its parent's memory, as after vfork, is taken for the parent's
+	 * thread, as by its id: then this is where the parent was last.
+	 */
+	KX_TARGET_RSEQ,
 	/* A thread has forbidden itself the time stamp counter (attach/tsc_guard.h): nothing is
 	 * written any more, by any thread, as others inherit that. */
 	KX_TARGET_FORBIDDEN,
@@ -64,15 +66,15 @@ struct kx_target_rings {
 	uint64_t ring_bytes; /* of each ring, with its header */
 	uint64_t slot_mask;  /* of a slot's offset in bytes */
 	uint64_t heartbeat;  /* TSC of the reader's last pass */
-	/* ticks: a writer that finds a full ring with an older heartbeat sets enabled to 0 */
-	uint64_t patience;
+	uint32_t cpu_offset; /* struct kx_thread_layout */
+	uint32_t pad;
 	uint32_t epoch; /* the reader adds 1 before it reads losses */
 	uint32_t switched_off; /* 1: a writer has, for that reason; later calls are not even counted */
 	uint64_t lost_no_cpu; /* calls on CPUs that have no ring */
 	/* losses that found no room in losses[]; they are in the rings' lost[] too */
 	uint64_t lost_no_thread;
-	uint32_t cpu_offset; /* struct kx_thread_layout */
-	uint32_t pad;
+	/* ticks: a writer that finds a full ring with an older heartbeat sets enabled to 0 */
+	uint64_t patience;
 	uint64_t pad2[5];
 	struct kx_target_loss losses[KX_TARGET_LOSSES];
 	/* then, 64 bytes aligned: for each CPU struct kx_ring_header and its slots */

@@ -30,7 +30,7 @@ d = json.load(sys.stdin)
 print(sum(f["count"] for f in d["functions"] if f["name"] == "leaf_a"), d.get("ended_early", False))'; }
 
 # A target that works until it is ended: what it does shows in the line.
-background "$TARGETS/demo" >"$TMP/demo.out" 2>&1
+background "$TARGETS/demo" --repeat=25 --limit=1700 >"$TMP/demo.out" 2>&1
 demo=$PID
 on_terminal "Ctrl-C" "$WIDE" "see events/s, 0 lost.*hottest; see hottest; type ^C" -p "$demo" -y -f parse_request
 assert_eq "Ctrl-C: status" "$(seen 'd["status"]')" 0

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "base/array.h"
+#include "base/large.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,10 @@ void *kx_array_grow(void *items, size_t *room, size_t used, size_t item)
 	if (used < *room)
 		return items;
 	grown = reallocarray(items, wanted, item);
-	if (grown)
+	if (grown) {
 		*room = wanted;
+		kx_large_advise(grown, wanted * item);
+	}
 	return grown;
 }
 
@@ -25,6 +28,7 @@ void *kx_array_extend(void *items, size_t *room, size_t need, size_t item)
 
 	if (!grown)
 		return NULL;
+	kx_large_advise(grown, need * item);
 	memset(grown + *room * item, 0, (need - *room) * item);
 	*room = need;
 	return grown;

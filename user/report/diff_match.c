@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
+
 /* What names must have in common. */
 enum stage { BY_SYMBOL, BY_NAME, BY_NAME_ALONE };
 
@@ -50,7 +52,7 @@ static int read_side(struct side *s, const struct kx_report *report)
 	int e = 0;
 
 	s->n = kx_report_nfunctions(report);
-	s->functions = calloc(s->n + 1, sizeof(*s->functions));
+	s->functions = kx_large_calloc(s->n + 1, sizeof(*s->functions));
 	if (!s->functions)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->n && !e; i++) {
@@ -143,7 +145,7 @@ static int fill_table(struct table *t, struct side *s, enum stage stage)
 {
 	for (t->size = 16; t->size < s->n * 2; t->size *= 2)
 		;
-	t->places = calloc(t->size, sizeof(*t->places));
+	t->places = kx_large_calloc(t->size, sizeof(*t->places));
 	if (!t->places)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->n; i++) {
@@ -220,7 +222,7 @@ static bool are_left(const struct side *s)
 static int list_pairs(const struct side *a, const struct side *b, struct kx_diff_pair **pairs,
 		      size_t *npairs)
 {
-	struct kx_diff_pair *list = calloc(a->n + b->n + 1, sizeof(*list));
+	struct kx_diff_pair *list = kx_large_calloc(a->n + b->n + 1, sizeof(*list));
 	size_t n = 0;
 
 	if (!list)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "base/string_set.h"
 
 #define SAME 0.02 /* durations or counts that differ by less are equal */
@@ -292,7 +293,7 @@ static int judge_rows(const struct kx_diff_work *w, const struct kx_slices *cons
 		.same_speed = w->options->same_speed,
 		.same_load = w->options->per == KX_DIFF_PER_RUN,
 	};
-	struct kx_noise *noise = calloc(n + 1, sizeof(*noise));
+	struct kx_noise *noise = kx_large_calloc(n + 1, sizeof(*noise));
 	int r = noise ? kx_noise_estimate(&in, noise, &s->common) : -ENOMEM;
 
 	for (size_t i = 0; !r && i < n; i++) {
@@ -338,7 +339,7 @@ static int make_list(const struct kx_diff_work *w, struct kx_diff_row **out, siz
 	int r = kx_diff_match(w->reports[0], w->sides[0].names, w->reports[1], w->sides[1].names,
 			      &pairs, n);
 
-	*out = r ? NULL : calloc(*n + 1, sizeof(**out));
+	*out = r ? NULL : kx_large_calloc(*n + 1, sizeof(**out));
 	for (size_t i = 0; *out && i < *n; i++) {
 		(*out)[i].index = pairs[i];
 		read_numbers(w, 0, pairs[i].a, &(*out)[i]);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "report/histogram.h"
 #include "report/slices_read.h"
 #include "trace/probe_cost.h"
@@ -199,9 +200,9 @@ static int allocate(struct kx_slices *s)
 {
 	const struct kx_slices_input *in = s->in;
 
-	s->functions = calloc(in->n + 1, sizeof(*s->functions));
-	s->sorted = calloc(in->n + 1, sizeof(*s->sorted));
-	s->times = calloc(in->n + 1, sizeof(*s->times));
+	s->functions = kx_large_calloc(in->n + 1, sizeof(*s->functions));
+	s->sorted = kx_large_calloc(in->n + 1, sizeof(*s->sorted));
+	s->times = kx_large_calloc(in->n + 1, sizeof(*s->times));
 	s->nthreads = in->calls ? kx_calls_nthreads(in->calls) : kx_fdr_nthreads(in->file);
 	s->threads = calloc(s->nthreads + 1, sizeof(*s->threads));
 	if (!s->functions || !s->sorted || !s->times || !s->threads)
@@ -214,7 +215,7 @@ static int allocate(struct kx_slices *s)
 	}
 	qsort(s->sorted, in->n, sizeof(*s->sorted), compare_ids);
 	s->asked = calloc(s->ndirect / 64 + 1, sizeof(*s->asked));
-	s->direct = calloc(s->ndirect + 1, sizeof(*s->direct));
+	s->direct = kx_large_calloc(s->ndirect + 1, sizeof(*s->direct));
 	if (!s->asked || !s->direct || (!in->raw && kx_probe_costs_read(in->session, &s->costs)))
 		return -ENOMEM;
 	for (size_t i = 0; i < in->n; i++) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bisect.h"
+#include "base/large.h"
 #include "trace/map_internal.h"
 
 #define SLED_SIZE 32
@@ -185,7 +186,7 @@ static const char *name_functions(struct kx_map *map, const struct symbol *symbo
 	size_t size = 1;
 	char *at;
 
-	map->functions = calloc(nfunctions + 1, sizeof(*map->functions));
+	map->functions = kx_large_calloc(nfunctions + 1, sizeof(*map->functions));
 	for (size_t i = 0; i < nfunctions; i++) {
 		const struct symbol *sym = find_symbol(symbols, n, addresses[i]);
 

@@ -43,6 +43,14 @@ over() {
 	assert_eq "$1: the target's status" "$STATUS" 0
 }
 
+# pass_on: the first process has given over to its heir, and ends. The heir reads what it did, and would end as well at the end of that.
+pass_on() {
+	local next
+	exec {next}>"$TMP/family.in"
+	end_target "$TARGET_PID"
+	TARGET_IN=$next
+}
+
 # Children, grandchildren, orphans, after exec, and one that does not know its id
 begin_family
 start_kxray "$TARGET_PID" "${functions[@]}"
@@ -59,8 +67,7 @@ say r ran
 say p pids
 all=${SAID#pids}
 say x heir
-end_target "$TARGET_PID"
-exec {TARGET_IN}>"$TMP/family.in"
+pass_on
 say r ran
 say q ended
 end_kxray
@@ -84,8 +91,7 @@ say r ran
 # It is killed, its keeper is not. The parent has ended meanwhile.
 start_kxray "$TARGET_PID" "${functions[@]}"
 say x heir
-end_target "$TARGET_PID"
-exec {TARGET_IN}>"$TMP/family.in"
+pass_on
 read -r KEEPER _ <"/proc/$KX_PID/task/$KX_PID/children"
 kill -KILL "$KX_PID"
 wait_for _is_over "$KEEPER"

@@ -276,6 +276,10 @@ struct crowd {
 	double calls[MANY];
 	double now, own, probes;
 	size_t most; /* that went in at once */
+	double attach; /* seconds that putting the probes of a function in takes */
+	size_t joined; /* functions that went in in this step */
+	uint32_t numbers; /* of functions that go in together */
+	bool whole; /* these cannot be parted */
 };
 
 static double crowd_rate(size_t i)
@@ -295,18 +299,35 @@ static bool none_is_out(void *ctx, size_t index)
 	return false;
 }
 
-static void no_change(void *ctx, size_t index, uint8_t from)
+static void crowd_change(void *ctx, size_t index, uint8_t from)
 {
-	(void)ctx;
+	struct crowd *c = ctx;
+
 	(void)index;
-	(void)from;
+	c->joined += from == KX_BUDGET_OUT;
 }
 
-static void crowd_begin(struct crowd *c)
+static void crowd_changed(void *ctx)
+{
+	struct crowd *c = ctx;
+
+	kx_budget_charge(&c->budget, 0, (double)c->joined * c->attach);
+	c->joined = 0;
+}
+
+static uint32_t crowd_divide(void *ctx, size_t index)
+{
+	struct crowd *c = ctx;
+
+	(void)index;
+	return c->whole ? 0 : ++c->numbers;
+}
+
+static void crowd_begin(struct crowd *c, uint32_t together)
 {
 	const struct kx_budget_ops ops = {
-		.calls = crowd_calls, .change = no_change, .extra_ns = no_extra, .is_out = none_is_out,
-		.changed = changed, .ctx = c,
+		.calls = crowd_calls, .change = crowd_change, .extra_ns = no_extra, .is_out = none_is_out,
+		.divide = crowd_divide, .changed = crowd_changed, .ctx = c,
 	};
 
 	assert_int_equal(kx_budget_init(&c->budget, 0.05, &ops, MANY, 0), 0);
@@ -316,7 +337,7 @@ static void crowd_begin(struct crowd *c)
 		f->recorded_ns = f->counted_ns = RECORDED_NS;
 		f->waits = true;
 		f->level = KX_BUDGET_OUT;
-		f->together = (uint32_t)(1 + i / 10);
+		f->together = c->numbers = (uint32_t)(1 + i / together);
 	}
 }
 
@@ -361,7 +382,8 @@ static void test_many_go_in_group_by_group(void **state)
 
 	(void)state;
 	assert_non_null(c);
-	crowd_begin(c);
+	crowd_begin(c, 10);
+	c->whole = true;
 	assert_true(kx_budget_waits(&c->budget));
 	crowd_run(c, 0.03, 1);
 	/* whole links */
@@ -389,7 +411,8 @@ static void test_an_idle_program_gets_small_groups(void **state)
 
 	(void)state;
 	assert_non_null(c);
-	crowd_begin(c);
+	crowd_begin(c, 10);
+	c->whole = true;
 	crowd_run(c, 0.5, 0);
 	assert_in_range(c->most, 64, 70);
 	assert_true(kx_budget_waits(&c->budget));
@@ -397,6 +420,48 @@ static void test_an_idle_program_gets_small_groups(void **state)
 	assert_int_equal(c->budget.never_in, MANY - crowd_in(c));
 	assert_true(c->budget.functions[MANY - 1].waits && c->budget.functions[MANY - 1].limited);
 	assert_true(fabs(c->budget.functions[MANY - 1].out_seconds - c->now) < 1e-6);
+	kx_budget_free(&c->budget);
+	free(c);
+}
+
+/* As many as a link has would be too many for the first group. */
+static void test_links_are_divided(void **state)
+{
+	struct crowd *c = calloc(1, sizeof(*c));
+
+	(void)state;
+	assert_non_null(c);
+	crowd_begin(c, 1000);
+	crowd_run(c, 0.02, 1);
+	assert_int_equal(crowd_in(c), 16);
+	assert_int_equal(c->budget.functions[15].together, 1);
+	assert_int_equal(c->budget.functions[16].together, c->numbers);
+	assert_int_equal(c->budget.functions[999].together, c->numbers);
+	assert_int_equal(c->budget.functions[1000].together, 2);
+	crowd_run(c, 20, 1);
+	assert_false(kx_budget_waits(&c->budget));
+	kx_budget_free(&c->budget);
+	free(c);
+}
+
+/* While the program is idle, only so many go in as could be taken out soon; the others when it has run. */
+static void test_what_is_slow_to_go_in_waits_for_a_run(void **state)
+{
+	struct crowd *c = calloc(1, sizeof(*c));
+	size_t in;
+
+	(void)state;
+	assert_non_null(c);
+	crowd_begin(c, 1);
+	c->attach = 0.0001;
+	crowd_run(c, 2, 0);
+	in = crowd_in(c);
+	/* 5 % of 0.4 s, and the rest of a group */
+	assert_in_range(in, 200, 200 + 64);
+	crowd_run(c, 2, 0);
+	assert_int_equal(crowd_in(c), in);
+	crowd_run(c, 20, 1);
+	assert_false(kx_budget_waits(&c->budget));
 	kx_budget_free(&c->budget);
 	free(c);
 }
@@ -416,6 +481,8 @@ int main(void)
 		cmocka_unit_test(test_what_was_taken_along_goes_in_again),
 		cmocka_unit_test(test_many_go_in_group_by_group),
 		cmocka_unit_test(test_an_idle_program_gets_small_groups),
+		cmocka_unit_test(test_links_are_divided),
+		cmocka_unit_test(test_what_is_slow_to_go_in_waits_for_a_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

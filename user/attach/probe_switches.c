@@ -18,6 +18,7 @@ static struct kx_batch *batch_of(struct kx_module_batches *b, int i)
 }
 
 #define NBATCHES 6
+#define MOST_SWITCHES (2 * KX_MAX_SWITCHES) /* above, none is divided before its functions go in */
 #define NEWEST INT_MAX /* in place of a number: it is not known yet */
 
 static void join_links(struct kx_probe_links *from, struct kx_links *to)
@@ -243,11 +244,11 @@ static bool shares(const struct kx_switch *s, uint32_t id)
 	return false;
 }
 
-/* Function @id leaves the switch @s, which it shares, for one of its own, which is out. */
-static int split(struct kx_probes *p, struct kx_switch *s, uint32_t id)
+/* Functions from @first to @last leave the switch @s, which they share with others, for one of their own, which is out. */
+static int split(struct kx_probes *p, struct kx_switch *s, uint32_t first, uint32_t last)
 {
 	struct kx_switch *apart;
-	int code = add_switch(p, s->module, &s->batches, id, id, &apart);
+	int code = add_switch(p, s->module, &s->batches, first, last, &apart);
 
 	if (code)
 		return code;
@@ -258,11 +259,20 @@ static int split(struct kx_probes *p, struct kx_switch *s, uint32_t id)
 		size_t kept = 0;
 
 		for (size_t k = 0; k < b->count; k++)
-			if (b->items[k].index != id)
+			if (b->items[k].index < first || b->items[k].index > last)
 				b->items[kept++] = b->items[k];
 		b->count = kept;
 	}
 	return 0;
+}
+
+uint32_t kx_probes_divide(struct kx_probes *p, uint32_t id)
+{
+	struct kx_switch *s = kx_switch_of(p, id);
+
+	if (!s || !s->out || s->closing || p->nswitches >= MOST_SWITCHES || split(p, s, id, UINT32_MAX))
+		return 0;
+	return p->switch_of[id - 1];
 }
 
 int kx_probes_settle(struct kx_probes *p, struct kx_err *err)
@@ -307,7 +317,7 @@ int kx_probes_take_out(struct kx_probes *p, const uint32_t *ids, size_t n, struc
 		}
 		s->out = true;
 		/* the last one of a switch keeps it */
-		if (shares(s, ids[i]) && split(p, s, ids[i]))
+		if (shares(s, ids[i]) && split(p, s, ids[i], ids[i]))
 			code = kx_err_set(err, -ENOMEM, "no memory for the probes");
 	}
 	number = kx_links_close_soon(&closing);

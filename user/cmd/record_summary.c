@@ -201,7 +201,7 @@ static void print_budget(const struct kx_recording_result *r)
 			 r->budget_percent, r->budget_all_in_seconds);
 	if (r->budget_waiting)
 		kx_print(stderr, "kxray: the probes of %zu function%s never went in: the others took what the budget "
-				 "allows\n",
+				 "allows, or the program ran too little to show what they take\n",
 			 r->budget_waiting, plural(r->budget_waiting));
 	if (!(r->budget_percent > 0) || !r->budget_limited)
 		return;

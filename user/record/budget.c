@@ -25,6 +25,7 @@
 #define LAST_GROUP     256   /* attaching more takes too long to react meanwhile */
 #define IDLE_GROUP     64    /* the largest while the target hardly runs */
 #define LEAST_RUN      0.004 /* seconds of CPU time */
+#define UNTRIED_SECONDS 0.4  /* of the clock, whose budget putting probes in may take before the target runs: taking them out takes longer */
 #define JOIN_SECONDS   0.02  /* between groups */
 
 /* What is aimed at, of the budget: with a debt, without one, and when levels fall. */
@@ -219,17 +220,35 @@ static void put_back(struct kx_budget *b)
 	}
 }
 
+/* Whether the function need not go in with those before it, which have filled the group. */
+static bool is_apart(struct kx_budget *b, size_t i)
+{
+	uint32_t together = b->functions[i].together, apart;
+
+	if (!together || together != b->functions[i - 1].together)
+		return true;
+	apart = b->ops.divide(b->ops.ctx, i);
+	for (; apart && i < b->n; i++)
+		if (b->functions[i].together == together)
+			b->functions[i].together = apart;
+	return apart != 0;
+}
+
 /* @own: seconds of CPU time that the target has used since the last step. */
 static void let_in(struct kx_budget *b, double own)
 {
 	size_t n = 0;
 
+	if (b->ran >= LEAST_RUN)
+		b->untried = 0;
+	if (b->untried >= b->share * UNTRIED_SECONDS)
+		return;
 	for (; b->next < b->n; b->next++) {
 		struct kx_budget_function *f = &b->functions[b->next];
 
 		if (!f->waits)
 			continue;
-		if (n >= b->group && !(f->together && f->together == f[-1].together))
+		if (n >= b->group && is_apart(b, b->next))
 			break;
 		f->waits = false;
 		if (!f->limited)
@@ -240,6 +259,7 @@ static void let_in(struct kx_budget *b, double own)
 	if (!n)
 		return;
 	b->joined = b->then;
+	b->ran = 0;
 	/* what hardly runs shows nothing */
 	if (b->group < (own >= LEAST_RUN ? LAST_GROUP : IDLE_GROUP))
 		b->group *= 2;
@@ -335,6 +355,12 @@ static void take_all_rates(struct kx_budget *b)
 			take_rate(&b->functions[i]);
 }
 
+/* So much that more may be recorded. */
+static bool has_credit(const struct kx_budget *b)
+{
+	return b->debt <= -b->share * CREDIT_SECONDS / 2;
+}
+
 void kx_budget_step(struct kx_budget *b, double now, double cpu, double counted)
 {
 	double seconds = now - b->then, spent, own, excess, debt;
@@ -349,6 +375,7 @@ void kx_budget_step(struct kx_budget *b, double now, double cpu, double counted)
 	b->then = now;
 	b->spent += spent;
 	b->own += own;
+	b->ran += own;
 	take_rates(b, calls, greater(own, LEAST_CPU * seconds), seconds);
 	free(calls);
 	find_waiting(b);
@@ -360,7 +387,7 @@ void kx_budget_step(struct kx_budget *b, double now, double cpu, double counted)
 			take_all_rates(b);
 		tighten(b, b->share * (debt > 0 ? AIM_IN_DEBT : AIM));
 		shrink_group(b);
-	} else if (b->debt <= -b->share * CREDIT_SECONDS / 2) {
+	} else if (has_credit(b)) {
 		if (now - b->joined >= JOIN_SECONDS)
 			let_in(b, own);
 		if (now - b->relaxed >= RELAX_SECONDS) {
@@ -372,8 +399,9 @@ void kx_budget_step(struct kx_budget *b, double now, double cpu, double counted)
 	b->ops.changed(b->ops.ctx);
 }
 
-void kx_budget_charge(struct kx_budget *b, double seconds)
+void kx_budget_charge(struct kx_budget *b, double seconds, double put_in)
 {
+	b->untried += put_in;
 	b->debt += seconds;
 	b->spent += seconds;
 	if (b->debt > 0)
@@ -404,6 +432,6 @@ bool kx_budget_is_due(const struct kx_budget *b, double now, double spent)
 
 	if (seconds < LEAST_STEP)
 		return false;
-	return seconds >= (kx_budget_waits(b) ? JOIN_SECONDS : STEP_SECONDS) ||
+	return seconds >= (kx_budget_waits(b) && has_credit(b) ? JOIN_SECONDS : STEP_SECONDS) ||
 	       (excess > 0 && b->debt + excess * LOOK_AHEAD / seconds > 0);
 }

@@ -11,7 +11,8 @@
  *
  * Thousands of functions whose rates nobody knows can stop a program before the first step. Where their probes can wait
  * (waits), they go in group by group: the first group is small, the next one is twice as large if nothing had to be
- * limited meanwhile, smaller if more than the credit was taken, and none goes in before that is made up for.
+ * limited meanwhile, smaller if more than the credit was taken, and none goes in before that is made up for. While the program does not run,
+ * nothing is learned: then only so many go in as can be taken out soon, by how long putting them in took.
  *
  * What was taken beyond the budget is a debt, and nothing is relaxed before the target has run long enough to make up for
  * it; what was not used is credit, for short bursts, of at most the budget of a quarter of a second of CPU time. So over any longer time
@@ -38,7 +39,7 @@ struct kx_budget_function {
 	bool fixed;	/* always recorded whole */
 	bool stays;	/* its probes cannot be taken out singly */
 	bool waits;	/* its probes have not been in yet; the level is KX_BUDGET_OUT then */
-	uint32_t together; /* neighbours with the same number go in together; 0: alone */
+	uint32_t together; /* neighbours with the same number go in together unless ops.divide parts them; 0: alone */
 
 	uint8_t level;	/* 0 to KX_BUDGET_MAX_LEVEL, or KX_BUDGET_OUT */
 	bool limited;	/* has been sampled or taken out at some time */
@@ -56,6 +57,8 @@ struct kx_budget_ops {
 	uint64_t (*calls)(void *ctx, size_t index);
 	/* Whether its probes are out: those of others, which are out themselves, may have taken them along. */
 	bool (*is_out)(void *ctx, size_t index);
+	/* The group is full: the function and those after it that go in together get a number of their own. 0: they cannot be parted. */
+	uint32_t (*divide)(void *ctx, size_t index);
 	/* The level has changed; @from: the one before. */
 	void (*change)(void *ctx, size_t index, uint8_t from);
 	/* What a call takes beyond its function's figures if calls come so many seconds after each other, ns. */
@@ -76,6 +79,8 @@ struct kx_budget {
 	size_t next;	/* no function before this one waits */
 	size_t group;	/* how many go in next */
 	double joined;	/* when the last group went in */
+	double ran;	/* CPU time of the target since then, seconds */
+	double untried; /* how long putting in those took that went in since it last ran, seconds */
 	double let_in;	/* when probes that waited last went in for the first time; 0: none */
 	size_t never_in; /* functions whose probes still waited for that at the end. Set by kx_budget_end */
 	double spent, own; /* seconds of CPU time: of the probes, of the target without them */
@@ -94,8 +99,8 @@ int kx_budget_grow(struct kx_budget *b, size_t n);
  */
 void kx_budget_step(struct kx_budget *b, double now, double cpu, double counted);
 
-/* Changing probes has taken so many seconds of the target's CPU time. */
-void kx_budget_charge(struct kx_budget *b, double seconds);
+/* Changing probes has taken @seconds of the target's CPU time; of the clock, putting them in has taken @put_in seconds. */
+void kx_budget_charge(struct kx_budget *b, double seconds, double put_in);
 
 /* Functions wait: they go in soon. */
 bool kx_budget_waits(const struct kx_budget *b);

@@ -132,6 +132,13 @@ static bool is_out(void *ctx, size_t index)
 	return kx_probes_are_out(r->probes.user, r->sel.functions[index].id);
 }
 
+static uint32_t divide(void *ctx, size_t index)
+{
+	const struct recording *r = ctx;
+
+	return kx_probes_divide(r->probes.user, r->sel.functions[index].id);
+}
+
 static double extra_ns(void *ctx, double pause)
 {
 	const struct recording *r = ctx;
@@ -223,17 +230,19 @@ static void changed(void *ctx)
 {
 	struct recording *r = ctx;
 	struct kx_recording_budget *rb = r->budget;
-	double begin = kx_monotonic_seconds();
+	double begin = kx_monotonic_seconds(), put_in, end;
 	struct kx_err why;
 	int code = 0;
 
 	if (rb->out.n)
 		code = kx_probes_take_out(r->probes.user, rb->out.ids, rb->out.n, &why);
+	put_in = kx_monotonic_seconds();
 	if (!code && rb->back.n)
 		code = kx_probes_put_back(r->probes.user, rb->back.ids, rb->back.n, &why);
 	tell_failure(r, code, &why);
+	end = kx_monotonic_seconds();
 	if (rb->out.n + rb->back.n)
-		kx_budget_charge(&rb->budget, (kx_monotonic_seconds() - begin) * CHANGE_COST * rb->cpus);
+		kx_budget_charge(&rb->budget, (end - begin) * CHANGE_COST * rb->cpus, end - put_in);
 	rb->out.n = rb->back.n = 0;
 }
 
@@ -299,7 +308,8 @@ static void take_priority(void)
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
 {
 	const struct kx_budget_ops ops = {
-		.calls = calls, .change = change, .extra_ns = extra_ns, .is_out = is_out, .changed = changed, .ctx = r,
+		.calls = calls, .change = change, .extra_ns = extra_ns, .is_out = is_out, .divide = divide,
+		.changed = changed, .ctx = r,
 	};
 	int code;
 

@@ -108,8 +108,7 @@ static struct hitpath_bpf *load(const struct kx_cpus *cpus, enum kx_wire_clock c
 		kx_err_set(err, -EINVAL, "the programs cannot be loaded: %s", strerror(errno));
 		return NULL;
 	}
-	close(fd);
-	if (kx_rings_new(bpf_map__fd(s->maps.kx_rings), cpus->online, cpus->n, slots, out, err))
+	if (kx_rings_new(bpf_map__fd(s->maps.kx_rings), fd, cpus->online, cpus->n, slots, out, err))
 		return NULL;
 	for (args[0] = 0; args[0] < cpus->n; args[0]++)
 		bpf_prog_test_run_opts(bpf_program__fd(s->progs.kx_find_current), &opts);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/bisect.h"
@@ -139,6 +140,31 @@ static void text_in_files(void **state)
 	close(fd);
 	unlink(path);
 	assert_false(kx_file_contains(path, text));
+}
+
+/* What cannot be mapped is read part by part. */
+static void text_in_a_pipe(void **state)
+{
+	static const char text[] = "a name";
+	char path[32], filler[200000];
+	int ends[2];
+
+	(void)state;
+	for (size_t at = 65536 - 12; at <= 65536 + 2; at++) {
+		pid_t child;
+
+		memset(filler, 'a', sizeof(filler));
+		memcpy(filler + at, text, strlen(text));
+		assert_int_equal(pipe(ends), 0);
+		child = fork();
+		if (!child)
+			_exit(write(ends[1], filler, at + strlen(text)) < 0);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[0]);
+		close(ends[1]);
+		assert_true(kx_file_contains(path, text));
+		close(ends[0]);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+	}
 }
 
 static void temporary_files_have_no_name(void **state)
@@ -279,6 +305,7 @@ int main(void)
 		cmocka_unit_test(numbers_of_the_kernel),
 		cmocka_unit_test(fields_of_processes),
 		cmocka_unit_test(text_in_files),
+		cmocka_unit_test(text_in_a_pipe),
 		cmocka_unit_test(temporary_files_have_no_name),
 		cmocka_unit_test(room_is_taken_until_it_is_closed),
 		cmocka_unit_test(time_goes_forward),

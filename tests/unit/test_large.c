@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/array.h"
 #include "base/large.h"
@@ -59,6 +60,24 @@ static void test_large_calloc(void **state)
 	assert_null(kx_large_calloc(SIZE_MAX / 2, 8));
 }
 
+/* Whether all pages are in memory is the kernel's to say. */
+static void test_fill(void **state)
+{
+	char *large = malloc(SIZE);
+	unsigned char in[SIZE / 4096];
+	uintptr_t from = ((uintptr_t)large + 4095) & ~(uintptr_t)4095;
+
+	(void)state;
+	assert_non_null(large);
+	kx_large_fill(large, SIZE);
+	assert_int_equal(mincore((void *)from, SIZE - 4096, in), 0);
+	for (size_t i = 0; i < SIZE / 4096 - 1; i++)
+		assert_true(in[i] & 1);
+	assert_int_equal(is_advised(large + SIZE / 2), has_huge_pages());
+	free(large);
+	kx_large_fill(NULL, SIZE);
+}
+
 static void test_array(void **state)
 {
 	size_t room = 0;
@@ -77,7 +96,8 @@ static void test_array(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_large_calloc), cmocka_unit_test(test_array) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_large_calloc), cmocka_unit_test(test_fill),
+					    cmocka_unit_test(test_array) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Only whole huge pages of the memory are advised, so at most its last one is in use for a few bytes. */
 #define HUGE_PAGE  (2ul << 20)
@@ -17,6 +18,19 @@ void kx_large_advise(void *memory, size_t size)
 	/* a kernel without it refuses, and nothing is lost */
 	if (size >= LEAST_SIZE)
 		madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+
+void kx_large_fill(void *memory, size_t size)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t from = ((uintptr_t)memory + page - 1) & ~(page - 1), to = ((uintptr_t)memory + size) & ~(page - 1);
+
+	if (!memory)
+		return;
+	kx_large_advise(memory, size);
+	/* since Linux 5.14; before, the pages come when they are written to */
+	if (to > from)
+		madvise((void *)from, to - from, MADV_POPULATE_WRITE);
 }
 
 void *kx_large_calloc(size_t n, size_t size)

@@ -12,5 +12,7 @@
 void *kx_large_calloc(size_t n, size_t size);
 /* Of memory whose pages are not all in use yet; does nothing for less than some megabytes. */
 void kx_large_advise(void *memory, size_t size);
+/* The same, and gives it all its pages at once, where the kernel can: a write to each would be a page fault. NULL is ignored. */
+void kx_large_fill(void *memory, size_t size);
 
 #endif

@@ -36,12 +36,14 @@ int kx_ring_template(uint32_t nslots)
 			      KX_RING_VALUES(nslots), &opts);
 }
 
-static int make_ring(struct kx_rings *r, unsigned cpu)
+/* Takes @fd over, or makes the map if that is negative. */
+static int make_ring(struct kx_rings *r, unsigned cpu, int fd)
 {
 	struct kx_ring *ring = &r->items[cpu];
-	int fd = kx_ring_template(r->nslots);
 	void *mem;
 
+	if (fd < 0)
+		fd = kx_ring_template(r->nslots);
 	if (fd < 0)
 		return fd;
 	ring->map_fd = fd;
@@ -78,7 +80,7 @@ static int publish(int outer_fd, const struct kx_rings *r, __u32 *cpu)
 	return code;
 }
 
-int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint32_t nslots,
+int kx_rings_new(int outer_fd, int template_fd, const unsigned char *online, unsigned ncpus, uint32_t nslots,
 		 struct kx_rings **out, struct kx_err *err)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -88,6 +90,7 @@ int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint
 
 	if (!r || !(r->items = calloc(ncpus, sizeof(*r->items)))) {
 		free(r);
+		close(template_fd);
 		return kx_err_set(err, -ENOMEM, "no memory for the rings of %u CPUs", ncpus);
 	}
 	r->ncpus = ncpus;
@@ -97,8 +100,12 @@ int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint
 	for (unsigned i = 0; i < ncpus; i++)
 		r->items[i].map_fd = -1;
 	for (; cpu < ncpus && !code; cpu++)
-		if (online[cpu])
-			code = make_ring(r, cpu);
+		if (online[cpu]) {
+			code = make_ring(r, cpu, template_fd);
+			template_fd = -1;
+		}
+	if (template_fd >= 0)
+		close(template_fd);
 	if (code)
 		cpu--;
 	else

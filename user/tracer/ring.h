@@ -32,14 +32,14 @@ struct kx_rings {
  */
 uint32_t kx_ring_slots_for(uint64_t bytes, unsigned ncpus);
 
-/* A ring's map, also the template for the outer map; a file descriptor or a negative errno. */
+/* A ring's map, also the template for the outer map: a file descriptor, to be closed or handed to kx_rings_new, or a negative errno. */
 int kx_ring_template(uint32_t nslots);
 
 /*
  * Makes and maps a ring for every CPU in @online (array of @ncpus flags) and puts it into the
- * array of maps @outer_fd. All pages are allocated now. Errors: -ENOMEM with the size.
+ * array of maps @outer_fd. All pages are allocated now. Takes @template_fd over, which becomes the first ring. Errors: -ENOMEM with the size.
  */
-int kx_rings_new(int outer_fd, const unsigned char *online, unsigned ncpus, uint32_t nslots,
+int kx_rings_new(int outer_fd, int template_fd, const unsigned char *online, unsigned ncpus, uint32_t nslots,
 		 struct kx_rings **out, struct kx_err *err);
 void kx_rings_free(struct kx_rings *r);
 /* A sum that grows with every record in any ring. */

@@ -39,6 +39,8 @@ static int on_doorbell(void *ctx, void *data, size_t size)
 
 static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
 {
+	int template_fd = t->template_fd;
+
 	for (size_t i = 0; i < o->npids; i++) {
 		struct kx_target target = { .changes = 1 };
 		__u32 tgid = (__u32)o->pids[i];
@@ -48,7 +50,8 @@ static int fill_maps(struct kx_tracer *t, const struct kx_tracer_options *o, str
 		if (code)
 			return kx_err_set(err, code, "too many processes to trace (%zu)", o->npids);
 	}
-	return kx_rings_new(bpf_map__fd(t->skel->maps.kx_rings), t->cpus.online, t->cpus.n,
+	t->template_fd = -1;
+	return kx_rings_new(bpf_map__fd(t->skel->maps.kx_rings), template_fd, t->cpus.online, t->cpus.n,
 			    t->skel->rodata->kx_ring_slots, &t->rings, err);
 }
 
@@ -97,6 +100,7 @@ int kx_tracer_new(const struct kx_tracer_options *o, struct kx_tracer **out, str
 	kx_fd_limit_raise(0); /* for its maps and programs */
 	t->mechanism = o->mechanism;
 	t->kernel = o->kernel;
+	t->template_fd = -1;
 	t->sample_hz = o->sample_hz;
 	/* The verifier's log is useful to developers only. */
 	if (!getenv("KXRAY_LIBBPF_LOG"))
@@ -155,6 +159,8 @@ void kx_tracer_free(struct kx_tracer *t)
 	ring_buffer__free(t->doorbell);
 	ring_buffer__free(t->triggers);
 	kx_rings_free(t->rings);
+	if (t->template_fd >= 0)
+		close(t->template_fd);
 	kx_tracer_budget_unmap(t);
 	kx_tracer_top_unmap(t);
 	record_bpf__destroy(t->skel);

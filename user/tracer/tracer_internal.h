@@ -14,6 +14,7 @@ struct kx_tracer {
 	bool borrows_clock;
 	struct kx_cpus cpus;
 	struct kx_rings *rings;
+	int template_fd; /* of the rings, until there are some; -1: none */
 	struct bpf_program *session; /* the one that is loaded for the mechanism session */
 	struct ring_buffer *doorbell;
 	struct ring_buffer *triggers; /* NULL without options.flight */

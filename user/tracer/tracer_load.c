@@ -4,9 +4,11 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/large.h"
 #include "base/process_limits.h"
 #include "tracer/keeper.h"
 #include "tracer/kernel_link.h"
@@ -16,6 +18,7 @@
 /* What loading takes: maps and programs; libbpf reads the types of the kernel and of its modules. */
 #define LOAD_FILES 64
 #define LOAD_BYTES (32u << 20)
+#define TYPES_BYTES (16u << 20) /* what libbpf takes for the kernel's */
 
 /* All programs for kernel functions are optional and loaded only if requested. */
 static void choose_kernel_programs(struct kx_tracer *t)
@@ -132,11 +135,48 @@ static void set_filters(struct record_bpf__rodata *rodata, const struct kx_filte
 	rodata->kx_comm_accept = f->comm.accept;
 }
 
+/* What a recording cannot need is not allocated: the kernel takes milliseconds for it, and as long to free it, in its own threads on any CPU. */
+static void size_maps(struct record_bpf *s, const struct kx_tracer_options *o)
+{
+	if (!o->flight)
+		bpf_map__set_max_entries(s->maps.kx_timed_calls, 1);
+	if (!o->follow && !o->all && o->npids < bpf_map__max_entries(s->maps.kx_targets))
+		bpf_map__set_max_entries(s->maps.kx_targets, (uint32_t)o->npids);
+	if (!o->probes_only)
+		return;
+	bpf_map__set_max_entries(s->maps.kx_moving_calls, 1);
+	bpf_map__set_max_entries(s->maps.kx_thread_losses, 64);
+}
+
+/*
+ * libbpf copies the kernel's types, some megabytes, twice for each object. As the C library has it, each copy is mapped anew, and its pages are
+ * made one fault after the other, which in a virtual machine takes longer than all else of the load.
+ */
+static int load_object(struct record_bpf *s, bool is_last)
+{
+	void *room;
+	int code;
+
+	mallopt(M_MMAP_THRESHOLD, LOAD_BYTES);
+	mallopt(M_TRIM_THRESHOLD, LOAD_BYTES);
+	room = malloc(TYPES_BYTES);
+	kx_large_fill(room, TYPES_BYTES);
+	free(room);
+	code = record_bpf__load(s);
+	if (!is_last)
+		return code;
+	/* as the C library sets them itself when large blocks are freed */
+	mallopt(M_MMAP_THRESHOLD, TYPES_BYTES / 4);
+	mallopt(M_TRIM_THRESHOLD, TYPES_BYTES / 2);
+	malloc_trim(0);
+	return code;
+}
+
 int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struct kx_err *err)
 {
 	uint32_t nslots =
 		kx_ring_slots_for(o->count_functions || o->top_functions ? 1 : o->ring_bytes, t->cpus.n);
-	int template_fd, code;
+	int code;
 
 	choose_programs(t, o);
 	t->skel->rodata->kx_clock_kind = t->clock->kind;
@@ -162,15 +202,14 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 	t->skel->rodata->kx_own_tgid = (uint32_t)getpid();
 	t->skel->rodata->kx_keeper_tgid = (uint32_t)kx_keeper_pid();
 
-	if (!o->flight)
-		bpf_map__set_max_entries(t->skel->maps.kx_timed_calls, 1);
+	size_maps(t->skel, o);
 	if (o->filters)
 		set_filters(t->skel->rodata, o->filters);
 
-	template_fd = kx_ring_template(nslots);
-	if (template_fd < 0)
-		return explain_load(template_fd, err);
-	code = bpf_map__set_inner_map_fd(t->skel->maps.kx_rings, template_fd);
+	t->template_fd = kx_ring_template(nslots);
+	if (t->template_fd < 0)
+		return explain_load(t->template_fd, err);
+	code = bpf_map__set_inner_map_fd(t->skel->maps.kx_rings, t->template_fd);
 	if (!code)
 		code = bpf_map__set_max_entries(t->skel->maps.kx_calls, o->count_functions + 1);
 	if (!code)
@@ -182,7 +221,6 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 	if (!code)
 		code = kx_tracer_conditions_size(t, &o->conditions, o->nargs + o->callers);
 	if (!code)
-		code = record_bpf__load(t->skel);
-	close(template_fd);
+		code = load_object(t->skel, !o->probes_only);
 	return code ? explain_load(code, err) : 0;
 }

@@ -110,7 +110,7 @@ pause_of_target()
 		return
 	fi
 	# what waits here starts a program every 20 ms: beside the target, not in its place
-	"${on_tool_cpus[@]}" true && [ ${#on_tool_cpus[@]} -gt 0 ] && taskset -cp "${on_tool_cpus[2]}" $$ >/dev/null
+	[ "$last" = 0 ] || taskset -cp "0-$((last - 1))" $$ >/dev/null
 	mkfifo "$TMP/in"
 	: >"$TMP/gaps.out"
 	GAPS=$TMP/gaps.out LD_PRELOAD=$TMP/gaps.so "${on_target_cpu[@]}" "$many" <"$TMP/in" >"$TMP/many.out" 2>&1 &

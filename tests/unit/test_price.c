@@ -66,6 +66,20 @@ static void test_calibrated(void **state)
 	assert_true(p.call_ns == 0 && p.entry_ns == 0);
 }
 
+static void test_what_is_stepped(void **state)
+{
+	const struct kx_plan returning = { .entry.cost = KX_COST_EMULATED, .exit_kind = KX_EXITS_RETURN };
+	const struct kx_plan stepped = { .entry.cost = KX_COST_STEPPED, .exit_kind = KX_EXITS_RETURN };
+	const struct kx_plan emulated = { .entry.cost = KX_COST_EMULATED, .exit_kind = KX_EXITS_INSTRUCTION, .exits_emulated = true };
+
+	(void)state;
+	assert_false(kx_calibrate_steps(0));
+	assert_false(kx_calibrate_steps(kx_calibrate_kind(&returning)));
+	assert_true(kx_calibrate_steps(kx_calibrate_kind(&stepped)));
+	assert_true(kx_calibrate_steps(kind(KX_COST_EMULATED)));
+	assert_false(kx_calibrate_steps(kx_calibrate_kind(&emulated)));
+}
+
 static void test_measured(void **state)
 {
 	const struct kx_call_costs costs = { .entry_ns = { 500, 700, 11000 }, .event_ns = 50 };
@@ -109,6 +123,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calibrated),
+		cmocka_unit_test(test_what_is_stepped),
 		cmocka_unit_test(test_measured),
 		cmocka_unit_test(test_texts),
 	};

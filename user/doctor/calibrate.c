@@ -76,6 +76,11 @@ uint8_t kx_calibrate_nearest_kind(const struct kx_plan *plan)
 	return kind || plan->entry.cost > KX_COST_STEPPED ? kind : (uint8_t)(1 + plan->entry.cost);
 }
 
+bool kx_calibrate_steps(uint8_t kind)
+{
+	return kind && ((kind - 1) % CODES == KX_COST_STEPPED || (kind - 1) / CODES == INSTRUCTIONS);
+}
+
 static int by_value(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;

@@ -42,4 +42,7 @@ uint8_t kx_calibrate_moved_kind(const struct kx_plan *plan);
 /* As the first, but without measured exits the kind of which the entry is the same; 0 if that is not known either. */
 uint8_t kx_calibrate_nearest_kind(const struct kx_plan *plan);
 
+/* Whether calls of that kind are single-stepped somewhere, which decides by what kx_calibrate_again scales their costs. */
+bool kx_calibrate_steps(uint8_t kind);
+
 #endif

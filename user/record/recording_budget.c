@@ -39,6 +39,7 @@ struct kx_recording_budget {
 	struct kx_budget budget;
 	struct kx_target_time time;
 	struct kx_syscall_costs syscalls;
+	uint32_t cheap, stepped; /* kx_recording_probe_scale, for which the functions' costs are */
 	double cpus; /* that the target used in the last step */
 	double cpu, spent; /* seconds at the last step: of the target, of the probes by the kernel side's count */
 	/* of the last second or so: the target's CPU time, and how much of it was used where probes are that count no calls */
@@ -55,9 +56,9 @@ size_t kx_recording_budget_many(const struct recording *r)
 	return r->o->max_overhead > 0 && !r->o->select.wanted ? MANY : 0;
 }
 
-static double to_ns(const struct recording *r, uint32_t ticks)
+static double to_ns(const struct recording *r, uint32_t ticks, uint32_t probe_scale)
 {
-	return (double)ticks * 1e9 / (double)kx_tracer_clock(r->tracer)->tsc_hz;
+	return (double)ticks * probe_scale / KX_PROBE_SCALE_ONE * 1e9 / (double)kx_tracer_clock(r->tracer)->tsc_hz;
 }
 
 /* Whether the exits of most of its calls have moved to return instructions, as they do in some processes. */
@@ -86,13 +87,14 @@ static void set_probe_costs(struct recording *r, size_t index)
 		b->counted_ns = rb->syscalls.counted_ns;
 	} else if (r->costs.nkinds) {
 		uint8_t kind = kind_of(r, f);
+		uint32_t scale = kx_recording_probe_scale(r, kx_calibrate_steps(kind));
 
-		b->recorded_ns = to_ns(r, r->costs.kinds[kind].cost);
-		b->counted_ns = to_ns(r, r->costs.kinds[kind].counted);
+		b->recorded_ns = to_ns(r, r->costs.kinds[kind].cost, scale);
+		b->counted_ns = to_ns(r, r->costs.kinds[kind].counted, scale);
 	}
 	if (r->o->count) { /* entries only; sampling saves nothing */
 		if (r->costs.nkinds && f->plan.entry.cost <= KX_COST_STEPPED)
-			b->counted_ns = to_ns(r, r->costs.kinds[1 + f->plan.entry.cost].counted);
+			b->counted_ns = to_ns(r, r->costs.kinds[1 + f->plan.entry.cost].counted, KX_PROBE_SCALE_ONE);
 		b->recorded_ns = b->counted_ns;
 	}
 	b->recorded_ns *= IN_PROGRAMS;
@@ -150,7 +152,7 @@ static double extra_ns(void *ctx, double pause)
 	if (r->costs.nkinds <= KX_COST_EMULATED + 1)
 		return 0;
 	kx_probe_taken_add_pauses(&taken, &r->costs, &r->costs.kinds[KX_COST_EMULATED + 1], &pauses);
-	return to_ns(r, (uint32_t)taken.cost);
+	return to_ns(r, (uint32_t)taken.cost, kx_recording_probe_scale(r, false));
 }
 
 static uint32_t one_in(uint8_t level)
@@ -246,10 +248,23 @@ static void changed(void *ctx)
 	rb->out.n = rb->back.n = 0;
 }
 
+/* Since the costs were set: what shares a core with the target, or the machine with this one, makes its probes dearer, too. */
+static bool scale_has_changed(struct recording *r)
+{
+	struct kx_recording_budget *rb = r->budget;
+	uint32_t cheap = kx_recording_probe_scale(r, false), stepped = kx_recording_probe_scale(r, true);
+	bool changed = cheap != rb->cheap || stepped != rb->stepped;
+
+	rb->cheap = cheap;
+	rb->stepped = stepped;
+	return changed;
+}
+
 /* Functions may have joined. Those with a trigger do not wait. */
 static int update_functions(struct recording *r)
 {
 	struct kx_budget *b = &r->budget->budget;
+	const bool scaled = scale_has_changed(r);
 	size_t before = b->n;
 	int code = kx_budget_grow(b, r->sel.nfunctions);
 
@@ -263,8 +278,8 @@ static int update_functions(struct recording *r)
 		changed(r);
 	for (size_t i = before; i < b->n && !code; i++)
 		set_costs(r, i);
-	for (size_t i = 0; i < before && r->probes.exits_moved; i++)
-		if (has_moved(r, &r->sel.functions[i]))
+	for (size_t i = 0; i < before && (scaled || r->probes.exits_moved); i++)
+		if (scaled || has_moved(r, &r->sel.functions[i]))
 			set_probe_costs(r, i);
 	return code;
 }
@@ -301,8 +316,7 @@ static void tell_unbounded(struct recording *r)
 static void take_priority(void)
 {
 	setpriority(PRIO_PROCESS, 0, PRIORITY);
-	if (kx_keeper_pid())
-		setpriority(PRIO_PROCESS, (id_t)kx_keeper_pid(), PRIORITY);
+	setpriority(PRIO_PROCESS, (id_t)kx_keeper_pid(), PRIORITY); /* 0, without one: this process again */
 }
 
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err)

@@ -96,6 +96,16 @@ void kx_recording_recalibrate(struct recording *r, double now)
 		kx_probe_scales_write(&again->scales, r->info);
 }
 
+uint32_t kx_recording_probe_scale(const struct recording *r, bool steps)
+{
+	const struct kx_probe_scales *s = r->recalibration ? &r->recalibration->scales : NULL;
+	const struct kx_probe_scale *last = s && s->n ? &s->items[s->n - 1] : NULL;
+
+	if (!last)
+		return KX_PROBE_SCALE_ONE;
+	return steps ? last->stepped : last->cheap;
+}
+
 void kx_recalibration_free(struct recording *r)
 {
 	if (!r->recalibration)

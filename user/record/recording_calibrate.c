@@ -101,9 +101,10 @@ uint32_t kx_recording_probe_scale(const struct recording *r, bool steps)
 	const struct kx_probe_scales *s = r->recalibration ? &r->recalibration->scales : NULL;
 	const struct kx_probe_scale *last = s && s->n ? &s->items[s->n - 1] : NULL;
 
-	if (!last)
-		return KX_PROBE_SCALE_ONE;
-	return steps ? last->stepped : last->cheap;
+	uint32_t scale = !last ? KX_PROBE_SCALE_ONE : steps ? last->stepped : last->cheap;
+
+	/* the repeated calls come right after each other, as those of a program do not */
+	return scale > KX_PROBE_SCALE_ONE ? scale : KX_PROBE_SCALE_ONE;
 }
 
 void kx_recalibration_free(struct recording *r)

@@ -132,7 +132,7 @@ void kx_recording_calibrate(struct recording *r, const struct kx_tracer_options 
  * changes into the session (trace/probe_scale.h). Best before the loop waits: it moves the thread to that CPU.
  */
 void kx_recording_recalibrate(struct recording *r, double now);
-/* What calls cost now, in thousandths of what they cost at first (KX_PROBE_SCALE_ONE); @steps: kx_calibrate_steps of their kind. */
+/* What calls cost now, in thousandths of what they cost at first (KX_PROBE_SCALE_ONE), but not less than that; @steps: kx_calibrate_steps of their kind. */
 uint32_t kx_recording_probe_scale(const struct recording *r, bool steps);
 /* Before the tracer is freed. */
 void kx_recalibration_free(struct recording *r);

@@ -142,7 +142,7 @@ static void text_in_files(void **state)
 	assert_false(kx_file_contains(path, text));
 }
 
-/* What cannot be mapped is read part by part. */
+/* What comes in short reads. */
 static void text_in_a_pipe(void **state)
 {
 	static const char text[] = "a name";

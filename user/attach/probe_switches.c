@@ -232,13 +232,14 @@ static int attach_switch(struct kx_probes *p, struct kx_switch *s, struct kx_err
 	return code;
 }
 
-static bool shares(const struct kx_switch *s, uint32_t id)
+/* Whether it has other functions than those from @first to @last. */
+static bool shares(const struct kx_switch *s, uint32_t first, uint32_t last)
 {
 	for (int i = 0; i < NBATCHES; i++) {
 		const struct kx_batch *b = batch_of((struct kx_module_batches *)&s->batches, i);
 
 		for (size_t k = 0; k < b->count; k++)
-			if (b->items[k].index != id)
+			if (b->items[k].index < first || b->items[k].index > last)
 				return true;
 	}
 	return false;
@@ -270,7 +271,10 @@ uint32_t kx_probes_divide(struct kx_probes *p, uint32_t id)
 {
 	struct kx_switch *s = kx_switch_of(p, id);
 
-	if (!s || !s->out || s->closing || p->nswitches >= MOST_SWITCHES || split(p, s, id, UINT32_MAX))
+	if (!s || !s->out || s->closing || p->nswitches >= MOST_SWITCHES)
+		return 0;
+	/* those before it may have left already */
+	if (shares(s, id, UINT32_MAX) && split(p, s, id, UINT32_MAX))
 		return 0;
 	return p->switch_of[id - 1];
 }
@@ -317,7 +321,7 @@ int kx_probes_take_out(struct kx_probes *p, const uint32_t *ids, size_t n, struc
 		}
 		s->out = true;
 		/* the last one of a switch keeps it */
-		if (shares(s, ids[i]) && split(p, s, ids[i], ids[i]))
+		if (shares(s, ids[i], ids[i]) && split(p, s, ids[i], ids[i]))
 			code = kx_err_set(err, -ENOMEM, "no memory for the probes");
 	}
 	number = kx_links_close_soon(&closing);

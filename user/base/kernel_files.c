@@ -7,25 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* Whether @fd can be mapped: regular files, and the kernel's types since 6.16. */
-static bool mapped_contains(int fd, const char *text, size_t len, bool *found)
-{
-	struct stat st;
-	void *file;
-
-	if (fd < 0 || fstat(fd, &st) || st.st_size <= 0)
-		return false;
-	file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	if (file == MAP_FAILED)
-		return false;
-	*found = memmem(file, (size_t)st.st_size, text, len);
-	munmap(file, (size_t)st.st_size);
-	return true;
-}
 
 bool kx_file_contains(const char *path, const char *text)
 {
@@ -35,10 +17,6 @@ bool kx_file_contains(const char *path, const char *text)
 	char part[1 << 16];
 	ssize_t n = 0;
 
-	if (mapped_contains(fd, text, len, &found)) {
-		close(fd);
-		return found;
-	}
 	/* the end of a part may be the beginning of @text */
 	while (fd >= 0 && !found && (n = read(fd, part + kept, sizeof(part) - kept)) > 0) {
 		size_t size = kept + (size_t)n;

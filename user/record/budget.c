@@ -25,7 +25,7 @@
 #define LAST_GROUP     256   /* attaching more takes too long to react meanwhile */
 #define IDLE_GROUP     64    /* the largest while the target hardly runs */
 #define LEAST_RUN      0.004 /* seconds of CPU time */
-#define UNTRIED_SECONDS 0.4  /* of the clock, whose budget putting probes in may take before the target runs: taking them out takes longer */
+#define UNTRIED_SECONDS 0.4  /* whose budget putting probes in may take before the target runs: taking them out takes longer */
 #define JOIN_SECONDS   0.02  /* between groups */
 
 /* What is aimed at, of the budget: with a debt, without one, and when levels fall. */

@@ -187,7 +187,8 @@ static int run(struct recording *r, bool *asked_to_end, struct kx_err *err)
 		if (!code && r->writer)
 			code = kx_recording_rotate(r, err);
 		kx_clock_log_poll(&r->clocks, now);
-		kx_recording_recalibrate(r, now);
+		if (kx_recording_recalibrate(r, now))
+			kx_recording_budget_scale(r);
 		kx_recording_status_poll(r, start);
 		if (take_signal(r, asked)) {
 			/* the command may still write output as it ends; a second signal ends the

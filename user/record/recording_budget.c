@@ -39,7 +39,6 @@ struct kx_recording_budget {
 	struct kx_budget budget;
 	struct kx_target_time time;
 	struct kx_syscall_costs syscalls;
-	uint32_t cheap, stepped; /* kx_recording_probe_scale, for which the functions' costs are */
 	double cpus; /* that the target used in the last step */
 	double cpu, spent; /* seconds at the last step: of the target, of the probes by the kernel side's count */
 	/* of the last second or so: the target's CPU time, and how much of it was used where probes are that count no calls */
@@ -248,23 +247,10 @@ static void changed(void *ctx)
 	rb->out.n = rb->back.n = 0;
 }
 
-/* Since the costs were set: what shares a core with the target, or the machine with this one, makes its probes dearer, too. */
-static bool scale_has_changed(struct recording *r)
-{
-	struct kx_recording_budget *rb = r->budget;
-	uint32_t cheap = kx_recording_probe_scale(r, false), stepped = kx_recording_probe_scale(r, true);
-	bool changed = cheap != rb->cheap || stepped != rb->stepped;
-
-	rb->cheap = cheap;
-	rb->stepped = stepped;
-	return changed;
-}
-
 /* Functions may have joined. Those with a trigger do not wait. */
 static int update_functions(struct recording *r)
 {
 	struct kx_budget *b = &r->budget->budget;
-	const bool scaled = scale_has_changed(r);
 	size_t before = b->n;
 	int code = kx_budget_grow(b, r->sel.nfunctions);
 
@@ -278,8 +264,8 @@ static int update_functions(struct recording *r)
 		changed(r);
 	for (size_t i = before; i < b->n && !code; i++)
 		set_costs(r, i);
-	for (size_t i = 0; i < before && (scaled || r->probes.exits_moved); i++)
-		if (scaled || has_moved(r, &r->sel.functions[i]))
+	for (size_t i = 0; i < before && r->probes.exits_moved; i++)
+		if (has_moved(r, &r->sel.functions[i]))
 			set_probe_costs(r, i);
 	return code;
 }
@@ -316,7 +302,8 @@ static void tell_unbounded(struct recording *r)
 static void take_priority(void)
 {
 	setpriority(PRIO_PROCESS, 0, PRIORITY);
-	setpriority(PRIO_PROCESS, (id_t)kx_keeper_pid(), PRIORITY); /* 0, without one: this process again */
+	if (kx_keeper_pid())
+		setpriority(PRIO_PROCESS, (id_t)kx_keeper_pid(), PRIORITY);
 }
 
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err)
@@ -374,6 +361,12 @@ static double counted_share(struct recording *r, double cpu, double seconds)
 	rb->unseen = rb->time.unseen;
 	share = rb->recent > 0 ? 1 - rb->recent_uncounted / rb->recent : 1;
 	return share > LEAST_COUNTED ? share : LEAST_COUNTED;
+}
+
+void kx_recording_budget_scale(struct recording *r)
+{
+	for (size_t i = 0; r->budget && i < r->budget->budget.n; i++)
+		set_probe_costs(r, i);
 }
 
 int kx_recording_budget_poll(struct recording *r, struct kx_err *err)

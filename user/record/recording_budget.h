@@ -21,6 +21,8 @@ size_t kx_recording_budget_many(const struct recording *r);
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err);
 /* In each pass. Errors: -ENOMEM. */
 int kx_recording_budget_poll(struct recording *r, struct kx_err *err);
+/* What probes cost has been measured again (kx_recording_recalibrate), and has changed. */
+void kx_recording_budget_scale(struct recording *r);
 /* Probes wait: passes should be a few ms apart. */
 bool kx_recording_budget_waits(const struct recording *r);
 /* For how long the probes of the function at @index of the selection were out; 0 without a budget. */

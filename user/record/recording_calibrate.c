@@ -73,7 +73,7 @@ static int busiest_cpu(struct recording *r)
 	return busiest;
 }
 
-void kx_recording_recalibrate(struct recording *r, double now)
+bool kx_recording_recalibrate(struct recording *r, double now)
 {
 	struct kx_recalibration *again = r->recalibration;
 	struct kx_probe_scale measured;
@@ -81,26 +81,27 @@ void kx_recording_recalibrate(struct recording *r, double now)
 	int cpu, code;
 
 	if (!again || now < again->next)
-		return;
+		return false;
 	cpu = busiest_cpu(r);
 	if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(before), &before))
-		return;
+		return false;
 	again->next = now + (again->scales.nrecent < KX_PROBE_SCALE_RECENT ? FIRST_SECONDS : SECONDS);
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	if (sched_setaffinity(0, sizeof(one), &one))
-		return;
+		return false;
 	code = kx_calibrate_again(again->calibration, &measured);
 	sched_setaffinity(0, sizeof(before), &before);
-	if (!code && kx_probe_scales_add(&again->scales, &measured))
-		kx_probe_scales_write(&again->scales, r->info);
+	if (code || !kx_probe_scales_add(&again->scales, &measured))
+		return false;
+	kx_probe_scales_write(&again->scales, r->info);
+	return true;
 }
 
 uint32_t kx_recording_probe_scale(const struct recording *r, bool steps)
 {
 	const struct kx_probe_scales *s = r->recalibration ? &r->recalibration->scales : NULL;
 	const struct kx_probe_scale *last = s && s->n ? &s->items[s->n - 1] : NULL;
-
 	uint32_t scale = !last ? KX_PROBE_SCALE_ONE : steps ? last->stepped : last->cheap;
 
 	/* the repeated calls come right after each other, as those of a program do not */

@@ -129,9 +129,9 @@ void kx_recording_check_probes(struct recording *r, const struct kx_select_proce
 void kx_recording_calibrate(struct recording *r, const struct kx_tracer_options *options);
 /*
  * Measures it again, at most four times a second and only after new records, on the CPU that had most of them; puts
- * changes into the session (trace/probe_scale.h). Best before the loop waits: it moves the thread to that CPU.
+ * changes into the session (trace/probe_scale.h), and returns whether there were any. Best before the loop waits: it moves the thread to that CPU.
  */
-void kx_recording_recalibrate(struct recording *r, double now);
+bool kx_recording_recalibrate(struct recording *r, double now);
 /* What calls cost now, in thousandths of what they cost at first (KX_PROBE_SCALE_ONE), but not less than that; @steps: kx_calibrate_steps of their kind. */
 uint32_t kx_recording_probe_scale(const struct recording *r, bool steps);
 /* Before the tracer is freed. */

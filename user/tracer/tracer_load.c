@@ -152,7 +152,7 @@ static void size_maps(struct record_bpf *s, const struct kx_tracer_options *o)
  * libbpf copies the kernel's types, some megabytes, twice for each object. As the C library has it, each copy is mapped anew, and its pages are
  * made one fault after the other, which in a virtual machine takes longer than all else of the load.
  */
-static int load_object(struct record_bpf *s, bool is_last)
+static int load_object(struct record_bpf *s)
 {
 	void *room;
 	int code;
@@ -163,8 +163,6 @@ static int load_object(struct record_bpf *s, bool is_last)
 	kx_large_fill(room, TYPES_BYTES);
 	free(room);
 	code = record_bpf__load(s);
-	if (!is_last)
-		return code;
 	/* as the C library sets them itself when large blocks are freed */
 	mallopt(M_MMAP_THRESHOLD, TYPES_BYTES / 4);
 	mallopt(M_TRIM_THRESHOLD, TYPES_BYTES / 2);
@@ -221,6 +219,6 @@ int kx_tracer_load(struct kx_tracer *t, const struct kx_tracer_options *o, struc
 	if (!code)
 		code = kx_tracer_conditions_size(t, &o->conditions, o->nargs + o->callers);
 	if (!code)
-		code = load_object(t->skel, !o->probes_only);
+		code = load_object(t->skel);
 	return code ? explain_load(code, err) : 0;
 }

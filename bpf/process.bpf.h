@@ -4,6 +4,7 @@
 #define KX_PROCESS_BPF_H
 
 #include "hit.bpf.h"
+#include "lease.bpf.h"
 #include "native_stack.bpf.h"
 #include "ring.bpf.h"
 #include "reduce.bpf.h"
@@ -151,7 +152,7 @@ static __always_inline int kx_may_hijack(const struct kx_own_ring *ring, const s
 {
 	enum kx_stack_verdict verdict;
 
-	if (!returns_harmless(hit->id >> 32, hit->cookie))
+	if (!returns_harmless(hit->id >> 32, hit->cookie) || kx_in_lease_gap(hit->id))
 		return 0;
 	if (is_dispatched(hit)) {
 		stacks_switched(hit->id >> 32, KX_COOKIE_FUNC(hit->cookie) | KX_SWITCHING_DISPATCHED);

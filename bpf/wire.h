@@ -332,6 +332,13 @@ struct kx_target {
 	__u32 loads;   /* its children may load libraries before anything notices: see kx_fork */
 };
 
+/* A thread that holds leases, or waits for those of others: see lease.bpf.h. */
+struct kx_lease {
+	__u32 tid;
+	__u32 waits; /* it sleeps and nothing can wake it, perhaps for leases */
+	__u64 call;  /* which of its calls is the outermost one with a lease; 0: none */
+};
+
 enum kx_process_event_kind {
 	KX_PROCESS_FORKED = 1,  /* a traced process has a child, traced too */
 	KX_PROCESS_EXECED = 2,

@@ -95,6 +95,25 @@ struct thread_struct {
 	unsigned long fsbase;
 } __attribute__((preserve_access_index));
 
+/* Since 6.13 */
+enum hprobe_state {
+	HPROBE_LEASED,
+};
+
+struct hprobe {
+	enum hprobe_state state;
+} __attribute__((preserve_access_index));
+
+/* A call whose return address is replaced. */
+struct return_instance {
+	struct hprobe hprobe;
+	struct return_instance *next; /* the call around it */
+} __attribute__((preserve_access_index));
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+} __attribute__((preserve_access_index));
+
 struct bpf_run_ctx;
 
 struct task_struct {
@@ -120,6 +139,7 @@ struct task_struct {
 	struct sched_entity se;
 	unsigned long nvcsw;   /* switches away from it that it asked for */
 	unsigned long nivcsw;  /* and those that it did not */
+	struct uprobe_task *utask; /* NULL: it has hit no uprobe */
 	struct bpf_run_ctx *bpf_ctx; /* what its BPF program runs for, in a larger structure */
 } __attribute__((preserve_access_index));
 
@@ -156,8 +176,13 @@ struct bpf_uprobe_multi_run_ctx {
 	struct bpf_uprobe *uprobe;
 } __attribute__((preserve_access_index));
 
+struct bpf_iter_meta {
+	struct seq_file *seq; /* what user space reads */
+} __attribute__((preserve_access_index));
+
 /* What an iterator over all tasks gets; no task at the end. */
 struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 } __attribute__((preserve_access_index));
 

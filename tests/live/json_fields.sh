@@ -89,8 +89,8 @@ checked() {
 }
 # In pid namespaces
 checked REPORT "processes[].ns_pid" "groups[].ns_tid"
-# ../live/near_misses.sh and unprobed.sh; with kernels that have probes of their functions
-checked RECORD unmatched unprobed kernel_mechanism
+# ../live/near_misses.sh, unprobed.sh and leases.sh; with kernels that have probes of their functions
+checked RECORD unmatched unprobed return_gaps{,.threads,.ms} kernel_mechanism
 checked COUNT "functions[].out_seconds" # ../live/count.sh
 checked FUNCTIONS
 checked DOCTOR

@@ -133,6 +133,10 @@ static void print_incomplete(const struct kx_recording_options *o, const struct 
 			 "exception, nesting limit, thread end)\n",
 			 (unsigned long long)c->repaired, plural(c->repaired),
 			 r->calls_move ? "other goroutines or coroutines on the same thread, moves to another thread, " : "");
+	if (r->return_gaps.threads)
+		kx_print(stderr, "kxray: for %.2f s in all, calls of %u thread%s were recorded without their exits, so that another program could "
+				 "remove its probes\n",
+			 (double)r->return_gaps.ns * 1e-9, r->return_gaps.threads, plural(r->return_gaps.threads));
 	/* the recorder in the process does not know in which thread a call began */
 	if (c->repaired && c->threads > 1 && r->calls_move && o->in_process)
 		kx_print(stderr, "kxray: warning: the program switches stacks, and where a call ends in another thread than it began in, a later one "
@@ -366,6 +370,9 @@ int kx_record_summary_print_json(const struct kx_recording_options *o,
 				    json_pack("{s:I,s:I,s:I,s:f}", "functions", (json_int_t)r->in_process.functions, "jumps",
 					      (json_int_t)r->in_process.sites, "by_uprobes", (json_int_t)r->in_process.refused,
 					      "stopped_ms", r->in_process.stopped_ms));
+	if (r->return_gaps.threads && j)
+		json_object_set_new(j, "return_gaps", json_pack("{s:i,s:f}", "threads", (int)r->return_gaps.threads, "ms",
+								(double)r->return_gaps.ns * 1e-6));
 	if (r->nunmatched && j)
 		json_object_set_new(j, "unmatched", unmatched_of(r));
 	if (r->unknown_values.n && j)

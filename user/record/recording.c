@@ -216,6 +216,7 @@ static void detach(struct recording *r)
 	    kx_tracer_prog_mechanism(r->tracer, KX_PROG_ENTRY) == KX_MECHANISM_SINGLE)
 		kx_stop_keep();
 	kx_tracer_ready(r->tracer, false);
+	kx_return_leases_stop(r->leases, &r->result->return_gaps);
 	if (r->in_process)
 		kx_recording_in_process_end(r);
 	kx_recording_budget_stop(r);
@@ -432,6 +433,7 @@ static int start_and_run(struct recording *r, bool *asked, struct kx_err *err)
 	if (r->launch)
 		code = kx_launch_continue(r->launch, err);
 	start_places(r);
+	r->leases = kx_return_leases_start(r->tracer);
 	if (!code && r->writer)
 		code = kx_recording_begin_rotation(r, err);
 	if (!code)

@@ -33,6 +33,7 @@
 #include "collect/collector.h"
 #include "base/err.h"
 #include "tracer/filters.h"
+#include "tracer/return_leases.h"
 #include "tracer/sources.h"
 #include "tracer/tracer.h"
 #include "record/flight.h"
@@ -160,6 +161,7 @@ struct kx_recording_result {
 	size_t budget_waiting; /* functions whose probes never went in */
 	bool loads; /* a traced process has loaded a library after the start, as far as that was watched */
 	bool calls_move;     /* programs were traced whose calls may end in another thread, or while others begin and end on theirs: goroutines */
+	struct kx_return_gaps return_gaps;
 	uint64_t unfollowed; /* children that were one too many to follow */
 	uint64_t bytes;     /* of the trace file, or of all its parts */
 	char kept[256];     /* where the trace is that was there before; "": there was none, or it is not kept */

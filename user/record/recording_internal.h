@@ -55,6 +55,7 @@ struct recording {
 	bool selected;
 	struct kx_tracer *tracer;
 	struct kx_probe_sets probes;
+	struct kx_return_leases *leases; /* NULL: there are none, or they are not looked for */
 	struct kx_in_process *in_process; /* NULL: only BPF records */
 	struct kx_recording_late *late;	  /* NULL: libraries that are loaded later are not recorded */
 	struct kx_own_code_children children; /* that have inherited its jumps */

@@ -78,6 +78,7 @@ static void choose_programs(struct kx_tracer *t, const struct kx_tracer_options 
 	bpf_program__set_autoload(session ? t->session : s->progs.kx_return, true);
 	bpf_program__set_autoload(session ? s->progs.kx_return : t->session, false);
 	bpf_program__set_autoload(s->progs.kx_find_current, session);
+	bpf_program__set_autoload(s->progs.kx_find_leases, session && others && !o->no_functions);
 	bpf_program__set_expected_attach_type(t->session,
 					      (enum bpf_attach_type)KX_BPF_TRACE_UPROBE_SESSION);
 	bpf_program__set_expected_attach_type(s->progs.kx_entry, multi);

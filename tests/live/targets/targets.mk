@@ -14,7 +14,7 @@ TARGETS := $(addprefix $T/,touch counts counts-cet counts-nopie counts-static co
 	     tree tree-child treeplug.so late late-child slow_exit libuser bomb names waits hot timed pauses bursts steady values conditions remote)
 TARGETS += $T/writable $T/changed $T/changeplug.so
 
-TARGETS += $T/family $T/bystander $T/usdt $T/spins $T/forks_nop5
+TARGETS += $T/family $T/bystander $T/usdt $T/spins $T/forks_nop5 $T/long_call
 
 # Libraries that come and go while calls are recorded in process.
 TARGETS += $T/plugs $T/plug.so $T/plug_tsc.so

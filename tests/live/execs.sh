@@ -37,3 +37,16 @@ for i in 1 2 3 4 5 6 7 8; do
 	attach_to_chain "attached to a chain of execs, $i"
 	attach_to_chain "followed, $i" --follow
 done
+
+# Children that are looked at while they execute a program are not taken for programs that run elsewhere than in their files.
+cat >"$TMP/children" <<'END'
+i=0
+while [ $i -lt 300 ]; do
+	ls / >/dev/null
+	i=$((i + 1))
+done
+END
+TRACE=$TMP/children.xray
+run "$KXRAY" record --follow -f 'libc.so*:malloc' -o "$TRACE" -- sh "$TMP/children"
+assert_eq "300 children: status" "$STATUS" 0
+assert_eq "300 children: none is said to run elsewhere" "$(grep 'does not run its code' <<<"$ERR")" ""

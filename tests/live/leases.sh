@@ -9,7 +9,7 @@
 # others_leave LABEL: another program puts a probe in and takes it out, while the target is in its call
 others_leave() {
 	wait_for has_text working "$TMP/long_call.out" || fail "$1" "the call does not begin"
-	background python3 tests/live/own_probe.py >"$TMP/probe.out" 2>&1
+	background python3 tests/live/perf_probe.py >"$TMP/probe.out" 2>&1
 	local prober=$PID
 	assert "$1: another program takes its probe out" "$(cat "$TMP/probe.out")" wait_for _is_over "$prober"
 	assert_eq "$1: it did so" "$(cat "$TMP/probe.out")" "in
@@ -51,3 +51,27 @@ others_leave top
 assert "top ends" "$(cat "$TMP/top.err")" wait_for _is_over "$TOP"
 assert_eq "top: calls" "$(tail -n 1 "$TMP/top.json" | python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["total_calls"])')" \
 	"$(json "$TMP/did.json" 'sum(d["calls"].values())')"
+
+# Another tool's return probes do the same to kxray, which records and ends all the same; its keeper waits.
+start_target long_call --limit=120
+TARGET_PID=$PID
+mkfifo "$TMP/tool.in"
+exec {tool_in}<>"$TMP/tool.in"
+background python3 tests/live/perf_probe.py returns "$PID" "$TARGETS/long_call" lc_outer lc_inner >"$TMP/tool.out" 2>&1 <"$TMP/tool.in"
+tool=$PID
+wait_for has_text in "$TMP/tool.out" || fail "the other tool's probes" "$(cat "$TMP/tool.out")"
+go_target
+wait_for has_text working "$TMP/long_call.out" || fail "beside the other tool" "the call does not begin"
+TRACE=$TMP/beside.xray
+# the second one gives up the sessions of a library that both use
+run "$KXRAY" record --follow -f 'libc.so*:getppid' -f 'libc.so*:malloc' -o "$TRACE" -- sh -c 'ls >/dev/null; ls >/dev/null'
+assert_eq "beside another tool: record, status" "$STATUS" 0
+assert_eq "beside another tool: the call has not ended" "$(grep -c calls "$TMP/long_call.out")" 0
+run "$KXRAY" report --json "$TRACE"
+cp "$TMP/run.out" "$TMP/report.json"
+assert_eq "beside another tool: the trace" "$STATUS $(json "$TMP/report.json" 'd["functions"][0]["name"], d["lost"]')" "0 ('malloc', 0)"
+printf . >&"$TARGET_IN"
+end_target "$TARGET_PID"
+assert_eq "beside another tool: its target" "$STATUS" 0
+echo >&"$tool_in"
+assert "beside another tool: that ends" "$(cat "$TMP/tool.out")" wait_for _is_over "$tool"

@@ -20,6 +20,7 @@ struct kx_launch {
 	pid_t pid;
 	int go_fd;    /* one byte lets the child exec */
 	int error_fd; /* the child's errno if exec fails; end of file if it worked */
+	struct kx_links stop; /* the probe at the entry point, until the child goes on from there */
 	bool ended;
 	int status;
 };
@@ -171,9 +172,16 @@ static const char *why_not(const char *name, int exec_errno)
 	return exec_errno == ENOEXEC ? "; it is neither a program nor a script that begins with #!" : "";
 }
 
+static int go_on(const struct kx_launch *l, struct kx_err *err)
+{
+	if (kill(l->pid, SIGCONT))
+		return kx_err_set(err, -errno, "'%s' cannot be continued: %s", l->name,
+				  strerror(errno));
+	return 0;
+}
+
 int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_err *err)
 {
-	struct kx_links links = { 0 };
 	struct kx_probe probe = { 0 };
 	char path[32];
 	int code, refused = 0, exec_errno, fd = -1;
@@ -198,27 +206,27 @@ int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_
 	if (!code)
 		code = kx_uprobe_link(kx_tracer_prog_mechanism(tracer, KX_PROG_STOP),
 				      kx_tracer_prog_fd(tracer, KX_PROG_STOP), path, l->pid, false,
-				      &probe, 1, &links, ignore_refusal, &refused, err);
+				      &probe, 1, &l->stop, ignore_refusal, &refused, err);
 	if (fd >= 0)
 		close(fd);
 	kx_sources_detach(tracer, KX_SOURCE_LAUNCH);
 	/* Without a probe there the command is traced from its first instruction on, but libraries
 	 * that the dynamic linker has yet to map are not. */
 	if (!code && !refused) {
-		code = kx_launch_continue(l, err);
+		code = go_on(l, err);
 		if (!code)
 			code = wait_for_stop(l, err);
 	}
-	kx_links_close(&links);
 	return code;
 }
 
 int kx_launch_continue(struct kx_launch *l, struct kx_err *err)
 {
-	if (kill(l->pid, SIGCONT))
-		return kx_err_set(err, -errno, "'%s' cannot be continued: %s", l->name,
-				  strerror(errno));
-	return 0;
+	int code = go_on(l, err);
+
+	/* not before: a child that is forked while the keeper closes it would close it in its place */
+	kx_links_close_soon(&l->stop);
+	return code;
 }
 
 bool kx_launch_ended(struct kx_launch *l, int *status)
@@ -248,5 +256,6 @@ void kx_launch_free(struct kx_launch *l)
 		return;
 	close(l->go_fd);
 	close(l->error_fd);
+	kx_links_close_soon(&l->stop);
 	free(l);
 }

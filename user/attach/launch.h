@@ -30,7 +30,7 @@ pid_t kx_launch_pid(const struct kx_launch *l);
  */
 int kx_launch_to_entry(struct kx_launch *l, struct kx_tracer *tracer, struct kx_err *err);
 
-/* Continues the stopped child. */
+/* Continues the child that is stopped there. */
 int kx_launch_continue(struct kx_launch *l, struct kx_err *err);
 
 /* Whether the child has ended; *status as waitpid(2) gives it. Does not wait. */

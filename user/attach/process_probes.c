@@ -79,7 +79,7 @@ void kx_probes_close_ended(struct kx_probes *p, bool all)
 	size_t many = p->options.apart ? ENDED_APART : ENDED_AT_ONCE;
 
 	if (p->ended.count >= (all ? 1 : many))
-		kx_links_close(&p->ended);
+		kx_links_close_soon(&p->ended);
 }
 
 void kx_probes_end_links(struct kx_probes *p, struct kx_links *links)
@@ -125,7 +125,7 @@ static int hold(struct kx_process_probes *pp, uint32_t module, bool risky, struc
 	code = link_module(pp, module, err);
 	if (code)
 		close_held(pp, pp->nheld - 1);
-	kx_links_close(&closing); /* takes tens of ms, which the new process need not wait for */
+	kx_links_close_soon(&closing);
 	return code;
 }
 

@@ -83,6 +83,6 @@ int kx_process_probes_judge(struct kx_process_probes *pp, const struct kx_module
 	}
 	if (pp->nrisky)
 		kx_process_probes_say_moved(pp, pp->moved | which);
-	kx_links_close(&closing);
+	kx_links_close_soon(&closing);
 	return code;
 }

@@ -138,6 +138,6 @@ int kx_process_probes_replace(struct kx_probes *p, uint32_t module, struct kx_er
 	int code = kx_process_probes_has_sessions(p, module) ?
 			   kx_process_probes_give_up_sessions(p, module, &closing, err) : 0;
 
-	kx_links_close(&closing);
+	kx_links_close_soon(&closing);
 	return code;
 }

@@ -298,7 +298,7 @@ struct reading {
 	struct kx_modules *out;
 	struct kx_err *err;
 	bool reported; /* err has the reason */
-	bool complete; /* it has the kernel's pages, which exec(2) maps after the program */
+	bool complete; /* it has the kernel's vDSO, which exec(2) maps after the program */
 };
 
 static int add_mapping(void *ctx, const struct kx_mapping *m)
@@ -306,7 +306,8 @@ static int add_mapping(void *ctx, const struct kx_mapping *m)
 	struct reading *r = ctx;
 	int rc;
 
-	r->complete |= kx_mapping_is_kernels(m);
+	/* [vsyscall] says nothing: it is listed for any */
+	r->complete |= !strcmp(m->path, "[vdso]");
 	if (!m->executable || kx_mapping_is_kernels(m))
 		return 0;
 	/* a path that is longer cannot be opened */
@@ -339,10 +340,15 @@ static size_t main_module(const struct kx_modules *mods)
 	return i;
 }
 
-/* One look; *@changing: the process was just executing another program, and has none or another one now. */
-static int look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out, bool *changing, struct kx_err *err)
+/*
+ * One look; *@changing: the process may just be executing another program, and has none or another one now. *@complete, of the look before and of this
+ * one: the same program had the vDSO. One such look without the program's file proves nothing: since Linux 6.17 mappings are read while others are
+ * made, and the file's come first.
+ */
+static int look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out, bool *changing, bool *complete, struct kx_err *err)
 {
 	struct reading r = { .pid = pid, .cache = cache, .out = out, .err = err };
+	const bool was_complete = *complete;
 	struct stat now;
 	char path[64];
 	int rc;
@@ -356,7 +362,8 @@ static int look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *out, 
 		return rc;
 	if (stat(path, &now))
 		return kx_err_set(err, -ESRCH, "process %d has ended", (int)pid);
-	*changing = now.st_ino != r.exe.st_ino || now.st_dev != r.exe.st_dev || !r.complete;
+	*complete = now.st_ino == r.exe.st_ino && now.st_dev == r.exe.st_dev && r.complete;
+	*changing = !*complete || !was_complete;
 	return kx_err_set(err, -ENOTSUP,
 			  "process %d does not run its code from its executable file (it was unpacked or moved to other memory), so probes on the file would never be hit",
 			  (int)pid);
@@ -367,7 +374,7 @@ int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *o
 {
 	const struct timespec pause = { .tv_nsec = EXEC_PAUSE_NS };
 	struct kx_module main_mod;
-	bool changing;
+	bool changing, complete = false;
 	size_t i;
 	int rc;
 
@@ -376,7 +383,7 @@ int kx_modules_look(pid_t pid, struct kx_file_cache *cache, struct kx_modules *o
 		rc = kx_process_check(pid, err);
 		if (rc)
 			return rc;
-		rc = look(pid, cache, out, &changing, err);
+		rc = look(pid, cache, out, &changing, &complete, err);
 		if (!rc)
 			break;
 		kx_modules_free(out);

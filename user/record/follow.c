@@ -257,7 +257,7 @@ int kx_follow_poll(struct kx_follow *f, struct kx_err *err)
 		code = kx_follow_scan(f, p, err);
 		kx_followed_drop(&f->table, pid);
 	}
-	/* a stop of some 20 ms, so not while processes are waiting for probes */
+	/* the keeper is busy then, so not while processes are waiting for probes */
 	if (*f->c.probes)
 		kx_probes_close_ended(*f->c.probes,
 				      !f->table.first_dirty && f->ended &&

@@ -24,6 +24,8 @@
 #define WAITING_PASS_MS 10 /* while a budget lets probes in */
 /* While a process is ending. */
 #define END_PASS_MS 10
+/* Other probes than single ones go together, in tens of ms. */
+#define DETACH_SECONDS 10.0
 /* If kxray is killed, the trace lacks at most the events of this time. */
 #define FLUSH_SECONDS	 1.0
 #define FLUSH_SECONDS_V1 10.0 /* version 1 fills up every buffer that it flushes */
@@ -211,9 +213,10 @@ static void detach(struct recording *r)
 	double before = kx_monotonic_seconds();
 
 	kx_stop_listen(true);
-	/* each of these probes is removed by itself: the keeper can do it alone */
-	if (r->result->interrupted &&
-	    kx_tracer_prog_mechanism(r->tracer, KX_PROG_ENTRY) == KX_MECHANISM_SINGLE)
+	/* single probes are removed one by one: the keeper can do it alone */
+	if (kx_tracer_prog_mechanism(r->tracer, KX_PROG_ENTRY) != KX_MECHANISM_SINGLE)
+		kx_keeper_wait_at_most(DETACH_SECONDS);
+	else if (r->result->interrupted)
 		kx_stop_keep();
 	kx_tracer_ready(r->tracer, false);
 	kx_return_leases_stop(r->leases, &r->result->return_gaps);
@@ -484,7 +487,7 @@ int kx_recording_run(const struct kx_recording_options *o, struct kx_recording_r
 	clean_up(&r, result->started);
 	if (kx_keeper_is_left())
 		kx_notice(&r.notices,
-			  "interrupted while probes are being removed: kx-keeper (process %d) "
+			  "the kernel is still removing probes, for which it may wait for another tool's: kx-keeper (process %d) "
 			  "removes the rest; they record nothing",
 			  (int)kx_keeper_pid());
 	kx_keeper_stop();

@@ -30,6 +30,7 @@ static struct {
 	int owner_fd;
 	int socket, keepers_socket;
 	double asked; /* when a request to end was first noticed */
+	double until; /* kx_monotonic_seconds when it is left at the latest; 0: it is waited for */
 	bool left;
 } keeper;
 
@@ -116,14 +117,9 @@ static int answer_of(int code)
 	return -EPIPE;
 }
 
-void kx_keeper_stop(void)
+void kx_keeper_wait_at_most(double seconds)
 {
-	const struct kx_keeper_message m = { .action = KX_KEEPER_STOP };
-
-	if (!kx_keeper_pid() || keeper.left)
-		return;
-	if (answer_of(kx_keeper_send(keeper.socket, keeper.pidfd, &m, sizeof(m))) == 0)
-		reap();
+	keeper.until = kx_monotonic_seconds() + seconds;
 }
 
 static int begin(struct kx_keeper_message *m)
@@ -172,6 +168,8 @@ static bool wait_for_answer(void)
 	while (poll(fds, 2, CLOSE_POLL_MS) <= 0) {
 		double now = kx_monotonic_seconds();
 
+		if (keeper.until > 0 && now > keeper.until)
+			return false;
 		if (!kx_stop_requested())
 			continue;
 		if (!keeper.asked)
@@ -180,6 +178,13 @@ static bool wait_for_answer(void)
 			return false;
 	}
 	return true;
+}
+
+static int leave(void)
+{
+	keeper.left = true;
+	atexit(close_standard_streams);
+	return -EINTR;
 }
 
 /* -EPIPE: there is no keeper; -EINTR: it is left alone. */
@@ -193,12 +198,23 @@ static int request_close(enum kx_keeper_action action, const int *fds, size_t n)
 	if (keeper.left)
 		return -EINTR;
 	code = send_part(begin(&m), fds, n * sizeof(*fds));
-	if (!code && !wait_for_answer()) {
-		keeper.left = true;
-		atexit(close_standard_streams);
-		return -EINTR;
-	}
+	if (!code && !wait_for_answer())
+		return leave();
 	return answer_of(code);
+}
+
+void kx_keeper_stop(void)
+{
+	const struct kx_keeper_message m = { .action = KX_KEEPER_STOP };
+	int code;
+
+	if (!kx_keeper_pid() || keeper.left)
+		return;
+	code = kx_keeper_send(keeper.socket, keeper.pidfd, &m, sizeof(m));
+	if (!code && !wait_for_answer())
+		leave();
+	else if (answer_of(code) == 0)
+		reap();
 }
 
 void kx_keeper_close(const int *fds, size_t n)

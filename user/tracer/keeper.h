@@ -37,7 +37,7 @@ int kx_keeper_start(struct kx_err *err);
 
 /*
  * Ends the keeper and waits for its end; what is open stays open. If links wait for the end of a
- * debugger, the keeper stays until these are closed; the same for processes whose patches it guards.
+ * debugger, the keeper stays until these are closed; the same for processes whose patches it guards, and if it is left.
  */
 void kx_keeper_stop(void);
 
@@ -50,6 +50,11 @@ pid_t kx_keeper_pid(void);
  * a second. Then it closes the rest after this process's end, and nothing more can be asked of it.
  */
 bool kx_keeper_is_left(void);
+/*
+ * From now on it is left, without a request to end, when it has not closed everything in so many seconds: return probes of any tool can make the
+ * kernel wait for as long as their program likes (return_leases.h).
+ */
+void kx_keeper_wait_at_most(double seconds);
 
 /* kx_uprobe_create and kx_fds_close, by the keeper. */
 int kx_keeper_create(const struct kx_uprobe_request *r);

@@ -7,6 +7,8 @@
 #include <link.h>
 #include <linux/bpf.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -280,6 +282,19 @@ bool kx_process_has_seccomp(pid_t pid)
 	return !kx_process_state_add_thread(pid, pid, &state) && state.seccomp;
 }
 
+/*
+ * A child with the same descriptors, none of which it may close. One with copies would, when it ends, close the probes that the keeper has begun to
+ * close, and wait for the kernel as long as that does. It calls nothing that takes a lock: another thread may hold it.
+ */
+static pid_t fork_with_files(void)
+{
+	const pid_t pid = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* its pipe would not end */
+	return pid;
+}
+
 /* Strict mode allows read, write, _exit and sigreturn; any other system call kills the child. */
 static void run_child(int go_fd)
 {
@@ -304,12 +319,9 @@ bool kx_returns_survive_seccomp(void)
 		return known;
 	if (pipe2(go, O_CLOEXEC))
 		return false;
-	pid = fork();
-	if (!pid) {
-		close(go[1]);
+	pid = fork_with_files();
+	if (!pid)
 		run_child(go[0]);
-	}
-	close(go[0]);
 	if (pid > 0) {
 		err = attach_self(KX_MECHANISM_SESSION, pid, true, &links);
 		if (err)
@@ -322,7 +334,8 @@ bool kx_returns_survive_seccomp(void)
 	close(go[1]);
 	if (pid > 0)
 		waitpid(pid, &status, 0);
-	kx_links_close(&links);
+	close(go[0]);
+	kx_links_close_soon(&links);
 	known = !err && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 	return known;
 }
@@ -330,14 +343,24 @@ bool kx_returns_survive_seccomp(void)
 /* Whether the kernel has made the area in which this process single-steps probed instructions. */
 static bool has_stepped(void)
 {
-	FILE *f = fopen("/proc/self/maps", "re");
-	bool found = !f;
-	char line[512];
+	static const char name[] = "[uprobes]";
+	char text[4096];
+	size_t kept = 0;
+	bool found;
+	ssize_t n;
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 
-	while (f && fgets(line, sizeof(line), f))
-		found |= strstr(line, "[uprobes]") != NULL;
-	if (f)
-		fclose(f);
+	found = fd < 0;
+	while (!found && (n = read(fd, text + kept, sizeof(text) - kept)) > 0) {
+		size_t size = kept + (size_t)n;
+
+		found = memmem(text, size, name, strlen(name));
+		/* its beginning may be at the end of this part */
+		kept = size < strlen(name) ? size : strlen(name) - 1;
+		memmove(text, text + size - kept, kept);
+	}
+	if (fd >= 0)
+		close(fd);
 	return found;
 }
 
@@ -372,12 +395,9 @@ static int first_stepped(int from)
 		targets[i] = kinds[i].probed;
 	if (pipe2(go, O_CLOEXEC))
 		return -errno;
-	pid = fork();
-	if (!pid) {
-		close(go[1]);
+	pid = fork_with_files();
+	if (!pid)
 		run_kinds(go[0], from);
-	}
-	close(go[0]);
 	/* not a session, whose return probes map the same area */
 	for (int m = KX_MECHANISM_MULTI; pid > 0 && m < KX_MECHANISM_COUNT && err; m++)
 		err = attach_to((enum kx_mechanism)m, pid, false, targets + from,
@@ -387,6 +407,7 @@ static int first_stepped(int from)
 	close(go[1]);
 	if (pid > 0)
 		waitpid(pid, &status, 0);
+	close(go[0]);
 	kx_links_close_soon(&links);
 	if (!err && (!WIFEXITED(status) || WEXITSTATUS(status) > KX_INSN_KINDS))
 		err = -EIO;

@@ -72,6 +72,7 @@ int kx_find_leases(struct bpf_iter__task *ctx)
 		return 0;
 	lease.tid = task->pid;
 	lease.waits = (task->__state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) == TASK_UNINTERRUPTIBLE;
+	lease.switches = task->nvcsw;
 	if (kx_task_traced(task))
 		lease.call = outermost_lease(task);
 	if (lease.call || lease.waits)

@@ -335,8 +335,9 @@ struct kx_target {
 /* A thread that holds leases, or waits for those of others: see lease.bpf.h. */
 struct kx_lease {
 	__u32 tid;
-	__u32 waits; /* it sleeps and nothing can wake it, perhaps for leases */
-	__u64 call;  /* which of its calls is the outermost one with a lease; 0: none */
+	__u32 waits;	/* it sleeps and nothing can wake it, perhaps for leases */
+	__u64 call;	/* which of its calls is the outermost one with a lease; 0: none */
+	__u64 switches; /* how often it has begun to sleep */
 };
 
 enum kx_process_event_kind {

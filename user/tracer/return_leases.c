@@ -26,10 +26,8 @@
 
 /* What one look at threads has found. */
 struct look {
-	struct kx_lease leases[MOST];
-	size_t nleases;
-	uint32_t waits[MOST]; /* tids */
-	size_t nwaits;
+	struct kx_lease leases[MOST], waits[MOST];
+	size_t nleases, nwaits;
 };
 
 struct kx_return_leases {
@@ -56,7 +54,7 @@ static void add(struct look *look, const struct kx_lease *found)
 	if (found->call && look->nleases < MOST)
 		look->leases[look->nleases++] = *found;
 	if (found->waits && look->nwaits < MOST)
-		look->waits[look->nwaits++] = found->tid;
+		look->waits[look->nwaits++] = *found;
 }
 
 static void look_at_threads(const struct bpf_link *iterator, struct look *out)
@@ -81,10 +79,11 @@ static bool has_lease(const struct look *look, const struct kx_lease *lease, boo
 	return false;
 }
 
-static bool has_wait(const struct look *look, uint32_t tid)
+/* @same: that it has not gone on meanwhile. */
+static bool has_wait(const struct look *look, uint32_t tid, const struct kx_lease *same)
 {
 	for (size_t i = 0; i < look->nwaits; i++)
-		if (look->waits[i] == tid)
+		if (look->waits[i].tid == tid && (!same || look->waits[i].switches == same->switches))
 			return true;
 	return false;
 }
@@ -110,7 +109,7 @@ static void keep_waiters(struct look *look)
 	size_t n = 0;
 
 	for (size_t i = 0; i < look->nwaits; i++)
-		if (waits_for_leases(look->waits[i]))
+		if (waits_for_leases(look->waits[i].tid))
 			look->waits[n++] = look->waits[i];
 	look->nwaits = n;
 }
@@ -124,7 +123,7 @@ static void keep_common(struct look *held, const struct look *now)
 		if (has_lease(now, &held->leases[i], true))
 			held->leases[nleases++] = held->leases[i];
 	for (size_t i = 0; i < held->nwaits; i++)
-		if (has_wait(now, held->waits[i]))
+		if (has_wait(now, held->waits[i].tid, &held->waits[i]))
 			held->waits[nwaits++] = held->waits[i];
 	held->nleases = nleases;
 	held->nwaits = nwaits;
@@ -193,9 +192,9 @@ static void *watch(void *ctx)
 			continue;
 		}
 		/* one that still waits does not wait for these threads */
-		again = has_wait(&l->held, l->waiter);
+		again = has_wait(&l->held, l->waiter, NULL);
 		l->rest_ms = !again ? REST_MS : l->rest_ms < MOST_REST_MS / 2 ? l->rest_ms * 2 : MOST_REST_MS;
-		l->waiter = l->held.waits[0];
+		l->waiter = l->held.waits[0].tid;
 		make_gap(l);
 	}
 	return NULL;

@@ -19,7 +19,7 @@
 #include "target.bpf.h"
 #include "wire.h"
 
-#define KX_MAX_LEASED 1024 /* threads without return probes at a time */
+#define KX_MAX_LEASED 1024 /* threads that are watched, or without return probes, at a time */
 
 #define MAX_RETURNS 64 /* nested in a thread: kernel/events/uprobes.c, MAX_URETPROBE_DEPTH */
 
@@ -27,9 +27,9 @@
 #define TASK_NOLOAD	     0x400
 
 /* Changed by user space while the programs run: how many threads there are in kx_leased_threads. */
-__u32 kx_lease_gaps = 0;
+__u32 kx_leased = 0;
 
-/* Threads, by tid, whose calls get no return probes for now. */
+/* By tid: enum kx_lease_state. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -38,27 +38,37 @@ struct {
 	__type(value, __u32);
 } kx_leased_threads SEC(".maps");
 
-static __always_inline int kx_in_lease_gap(__u64 id)
+static __noinline int holds_lease(struct task_struct *task)
 {
-	__u32 tid = id;
-
-	return kx_lease_gaps && bpf_map_lookup_elem(&kx_leased_threads, &tid);
-}
-
-/* The outermost of the task's calls that hold leases: an address that no other open call has. 0: none does. */
-static __always_inline __u64 outermost_lease(struct task_struct *task)
-{
-	struct return_instance *call = 0, *found = 0;
+	struct return_instance *call = 0;
 
 	if (!bpf_core_field_exists(call->hprobe.state))
 		return 0;
 	call = BPF_CORE_READ(task, utask, return_instances);
 	for (int i = 0; i < MAX_RETURNS && call; i++) {
 		if (BPF_CORE_READ(call, hprobe.state) == HPROBE_LEASED)
-			found = call;
+			return 1;
 		call = BPF_CORE_READ(call, next);
 	}
-	return (__u64)found;
+	return 0;
+}
+
+static __noinline int look_at_lease(__u32 tid)
+{
+	__u32 *state = bpf_map_lookup_elem(&kx_leased_threads, &tid);
+
+	if (!state)
+		return 0;
+	/* Calls in a row, each with a lease, look like a long one whenever user space looks; here they do not. */
+	if (*state == KX_LEASE_WATCHED && !holds_lease(bpf_get_current_task_btf()))
+		*state = KX_LEASE_ENDED;
+	return *state == KX_LEASE_GAP;
+}
+
+/* A call of the thread begins: whether it may get no return probe now. */
+static __always_inline int kx_in_lease_gap(__u64 id)
+{
+	return kx_leased && look_at_lease(id);
 }
 
 /* Run by user space, for the threads of a process or all: writes a struct kx_lease for each that it may want to know of. */
@@ -71,11 +81,11 @@ int kx_find_leases(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	lease.tid = task->pid;
-	lease.waits = (task->__state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) == TASK_UNINTERRUPTIBLE;
-	lease.switches = task->nvcsw;
+	if ((task->__state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) == TASK_UNINTERRUPTIBLE)
+		lease.waits = task->nvcsw;
 	if (kx_task_traced(task))
-		lease.call = outermost_lease(task);
-	if (lease.call || lease.waits)
+		lease.holds = holds_lease(task);
+	if (lease.holds || lease.waits)
 		bpf_seq_write(ctx->meta->seq, &lease, sizeof(lease));
 	return 0;
 }

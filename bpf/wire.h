@@ -335,9 +335,15 @@ struct kx_target {
 /* A thread that holds leases, or waits for those of others: see lease.bpf.h. */
 struct kx_lease {
 	__u32 tid;
-	__u32 waits;	/* it sleeps and nothing can wake it, perhaps for leases */
-	__u64 call;	/* which of its calls is the outermost one with a lease; 0: none */
-	__u64 switches; /* how often it has begun to sleep */
+	__u32 holds;	/* one of its calls has a lease */
+	__u64 waits;	/* it sleeps and nothing can wake it, perhaps for leases: how often it has begun to sleep; 0: it does not */
+};
+
+/* Of a thread that held a lease when user space looked. */
+enum kx_lease_state {
+	KX_LEASE_ENDED,	  /* a call began, and none around it had one */
+	KX_LEASE_WATCHED, /* none has begun so since user space looked */
+	KX_LEASE_GAP,	  /* its calls get no return probes */
 };
 
 enum kx_process_event_kind {

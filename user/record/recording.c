@@ -433,9 +433,10 @@ static int start_and_run(struct recording *r, bool *asked, struct kx_err *err)
 	/* every call from now on is recorded */
 	if (r->o->on_start)
 		tell_start(r);
+	/* before the keeper closes anything: the child would close it last, and wait for the kernel */
+	start_places(r);
 	if (r->launch)
 		code = kx_launch_continue(r->launch, err);
-	start_places(r);
 	r->leases = kx_return_leases_start(r->tracer);
 	if (!code && r->writer)
 		code = kx_recording_begin_rotation(r, err);

@@ -20,7 +20,7 @@
 #define REST_MS	     1000
 #define MOST_REST_MS 60000
 #define STEP_MS	     50
-#define ALERT_STEPS  10 /* how long the same call and the same task must be seen */
+#define ALERT_STEPS  10 /* for how long the lease and the waiting must last */
 #define GAP_STEPS    20 /* ends with the leases, or then: other tools' return probes in the thread set its timer, too */
 #define MOST	     1024 /* threads of each kind; others get their turn later. As many as kx_leased_threads has room for */
 
@@ -51,7 +51,7 @@ static bool sleeps(const struct kx_return_leases *l, int ms)
 
 static void add(struct look *look, const struct kx_lease *found)
 {
-	if (found->call && look->nleases < MOST)
+	if (found->holds && look->nleases < MOST)
 		look->leases[look->nleases++] = *found;
 	if (found->waits && look->nwaits < MOST)
 		look->waits[look->nwaits++] = *found;
@@ -71,19 +71,19 @@ static void look_at_threads(const struct bpf_link *iterator, struct look *out)
 		close(fd);
 }
 
-static bool has_lease(const struct look *look, const struct kx_lease *lease, bool same_call)
+static bool has_lease(const struct look *look, uint32_t tid)
 {
 	for (size_t i = 0; i < look->nleases; i++)
-		if (look->leases[i].tid == lease->tid && (!same_call || look->leases[i].call == lease->call))
+		if (look->leases[i].tid == tid)
 			return true;
 	return false;
 }
 
-/* @same: that it has not gone on meanwhile. */
-static bool has_wait(const struct look *look, uint32_t tid, const struct kx_lease *same)
+/* @waits: as it was seen before; then it has not gone on meanwhile. 0: whatever it did. */
+static bool has_wait(const struct look *look, uint32_t tid, uint64_t waits)
 {
 	for (size_t i = 0; i < look->nwaits; i++)
-		if (look->waits[i].tid == tid && (!same || look->waits[i].switches == same->switches))
+		if (look->waits[i].tid == tid && (!waits || look->waits[i].waits == waits))
 			return true;
 	return false;
 }
@@ -120,13 +120,48 @@ static void keep_common(struct look *held, const struct look *now)
 	size_t nleases = 0, nwaits = 0;
 
 	for (size_t i = 0; i < held->nleases; i++)
-		if (has_lease(now, &held->leases[i], true))
+		if (has_lease(now, held->leases[i].tid))
 			held->leases[nleases++] = held->leases[i];
 	for (size_t i = 0; i < held->nwaits; i++)
-		if (has_wait(now, held->waits[i].tid, &held->waits[i]))
+		if (has_wait(now, held->waits[i].tid, held->waits[i].waits))
 			held->waits[nwaits++] = held->waits[i];
 	held->nleases = nleases;
 	held->nwaits = nwaits;
+}
+
+static int map_of(const struct kx_return_leases *l)
+{
+	return bpf_map__fd(l->tracer->skel->maps.kx_leased_threads);
+}
+
+static void set_states(const struct kx_return_leases *l, uint32_t state)
+{
+	for (size_t i = 0; i < l->held.nleases; i++)
+		bpf_map_update_elem(map_of(l), &l->held.leases[i].tid, &state, BPF_ANY);
+	__atomic_store_n(&l->tracer->skel->bss->kx_leased, (uint32_t)l->held.nleases, __ATOMIC_RELEASE);
+}
+
+static void clear_states(const struct kx_return_leases *l)
+{
+	uint32_t tid;
+
+	__atomic_store_n(&l->tracer->skel->bss->kx_leased, 0, __ATOMIC_RELEASE);
+	while (!bpf_map_get_next_key(map_of(l), NULL, &tid) && !bpf_map_delete_elem(map_of(l), &tid))
+		;
+}
+
+/* Of the watched threads those that still are. */
+static void keep_watched(struct kx_return_leases *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->held.nleases; i++) {
+		uint32_t state = KX_LEASE_ENDED;
+
+		if (!bpf_map_lookup_elem(map_of(l), &l->held.leases[i].tid, &state) && state == KX_LEASE_WATCHED)
+			l->held.leases[n++] = l->held.leases[i];
+	}
+	l->held.nleases = n;
 }
 
 /* Whether the same calls hold leases, and the same tasks wait, all the time. They are in @l->held. */
@@ -137,46 +172,38 @@ static bool someone_is_stuck(struct kx_return_leases *l)
 		return false;
 	look_at_threads(l->all, &l->held);
 	keep_waiters(&l->held);
+	if (!l->held.nleases || !l->held.nwaits)
+		return false;
+	set_states(l, KX_LEASE_WATCHED);
 	for (int i = 0; i < ALERT_STEPS && l->held.nleases && l->held.nwaits; i++) {
 		if (sleeps(l, STEP_MS))
-			return false;
+			l->held.nleases = 0;
 		look_at_threads(l->all, &l->now);
 		keep_common(&l->held, &l->now);
 	}
+	keep_watched(l);
 	return l->held.nleases && l->held.nwaits;
-}
-
-static void set_gaps(const struct kx_return_leases *l, size_t n)
-{
-	__atomic_store_n(&l->tracer->skel->bss->kx_lease_gaps, (uint32_t)n, __ATOMIC_RELEASE);
 }
 
 /* The calls of the threads in @l->held get no return probes until the leases have ended. */
 static void make_gap(struct kx_return_leases *l)
 {
-	const int map = bpf_map__fd(l->tracer->skel->maps.kx_leased_threads);
 	const double begin = kx_monotonic_seconds();
 	size_t left = l->held.nleases;
-	uint32_t one = 1;
 
 	l->gaps.threads += (unsigned)left;
-	for (size_t i = 0; i < left; i++)
-		bpf_map_update_elem(map, &l->held.leases[i].tid, &one, BPF_ANY);
-	set_gaps(l, left);
+	set_states(l, KX_LEASE_GAP);
 	for (int step = 0; step < GAP_STEPS && left && !sleeps(l, STEP_MS); step++) {
 		size_t n = 0;
 
 		look_at_threads(l->own, &l->now);
 		for (size_t i = 0; i < left; i++)
-			if (has_lease(&l->now, &l->held.leases[i], false))
+			if (has_lease(&l->now, l->held.leases[i].tid))
 				l->held.leases[n++] = l->held.leases[i];
 			else
-				bpf_map_delete_elem(map, &l->held.leases[i].tid);
+				bpf_map_delete_elem(map_of(l), &l->held.leases[i].tid);
 		left = n;
 	}
-	set_gaps(l, 0);
-	for (size_t i = 0; i < left; i++)
-		bpf_map_delete_elem(map, &l->held.leases[i].tid);
 	l->gaps.ns += (uint64_t)((kx_monotonic_seconds() - begin) * 1e9);
 }
 
@@ -188,14 +215,16 @@ static void *watch(void *ctx)
 		bool again;
 
 		if (!someone_is_stuck(l)) {
+			clear_states(l);
 			l->rest_ms = REST_MS;
 			continue;
 		}
 		/* one that still waits does not wait for these threads */
-		again = has_wait(&l->held, l->waiter, NULL);
+		again = has_wait(&l->held, l->waiter, 0);
 		l->rest_ms = !again ? REST_MS : l->rest_ms < MOST_REST_MS / 2 ? l->rest_ms * 2 : MOST_REST_MS;
 		l->waiter = l->held.waits[0].tid;
 		make_gap(l);
+		clear_states(l);
 	}
 	return NULL;
 }

@@ -5,7 +5,7 @@
  *
  * A thread of its own, since the recorder may wait for the keeper. Once a second it looks whether a traced thread holds a lease, then whether
  * anybody waits. If the same call holds its lease and the same task waits for half a second, the calls of that thread are recorded without
- * their exits until its leases have ended, some 0.15 s later.
+ * their exits until its leases have ended, some 0.15 s later. That it is the same call, the programs see: others begin inside of it only.
  *
  * Cost: a look at the threads of the traced process takes 0.1 ms; if one of them holds a lease, one at all threads of the machine follows.
  */

@@ -139,6 +139,8 @@ static void fork_family(void)
 	}
 	waitpid(passing, NULL, 0);
 	wait_for(&family->n, 4);
+	for (int i = 0; i < 4; i++)
+		wait_for(&family->pids[i], 1); /* a process counts itself, then it writes its id */
 	puts("forked");
 }
 
@@ -148,6 +150,7 @@ static pid_t make_child(int how)
 	const int n = family->n, seen = family->round;
 	char option[32], round[32];
 
+	family->pids[n] = 0;
 	snprintf(option, sizeof(option), FD_OPTION "%d", family_fd);
 	snprintf(round, sizeof(round), "%d", seen);
 	if (how == 'w' ? !syscall(SYS_fork) : !fork()) {
@@ -155,7 +158,7 @@ static pid_t make_child(int how)
 			execl(program, program, option, round, NULL);
 		follow(seen);
 	}
-	wait_for(&family->n, n + 1);
+	wait_for(&family->pids[n], 1);
 	return family->pids[n];
 }
 

@@ -26,9 +26,6 @@
 #define TASK_UNINTERRUPTIBLE 0x2 /* include/linux/sched.h */
 #define TASK_NOLOAD	     0x400
 
-/* Changed by user space while the programs run: how many threads there are in kx_leased_threads. */
-__u32 kx_leased = 0;
-
 /* By tid: enum kx_lease_state. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

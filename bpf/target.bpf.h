@@ -47,6 +47,9 @@ __u32 kx_link_map_ack = 0;
 __u32 kx_switching = 0;
 __u32 kx_switching_func = 0;
 
+/* How many threads there are in kx_leased_threads (lease.bpf.h), changed by user space. Here, since each call needs it, as it does those above. */
+__u32 kx_leased = 0;
+
 /*
  * By KX_COOKIE_GROUP: the module's session links, which belong to one process each, are being replaced by
  * links for entries and exits: the former record nothing any more, the latter begin. The kernel runs a session's

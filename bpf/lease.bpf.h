@@ -19,8 +19,6 @@
 #include "target.bpf.h"
 #include "wire.h"
 
-#define KX_MAX_LEASED 1024 /* threads that are watched, or without return probes, at a time */
-
 #define MAX_RETURNS 64 /* nested in a thread: kernel/events/uprobes.c, MAX_URETPROBE_DEPTH */
 
 #define TASK_UNINTERRUPTIBLE 0x2 /* include/linux/sched.h */

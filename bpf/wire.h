@@ -339,6 +339,8 @@ struct kx_lease {
 	__u64 waits;	/* it sleeps and nothing can wake it, perhaps for leases: how often it has begun to sleep; 0: it does not */
 };
 
+#define KX_MAX_LEASED 1024 /* threads that are watched, or without return probes, at a time */
+
 /* Of a thread that held a lease when user space looked. */
 enum kx_lease_state {
 	KX_LEASE_ENDED,	  /* a call began, and none around it had one */

@@ -12,22 +12,21 @@ line has the totals. Status 1 if a run was harmed.
 """
 import argparse
 import collections
-import ctypes
 import os
 import random
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
+import perf_probe  # noqa: E402
 from looping import HANG, UPROBES, Harm, Refused, Target, Tool, check_code, in_process, read
 
 ORDERS = {"before": "T+ P+ P- T-", "spanning": "T+ P+ T- P-", "during": "P+ T+ T- P-", "after": "P+ T+ P- T-"}
 UPROBE_EVENTS = "/sys/kernel/tracing/uprobe_events"
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def instructions(binary, function):
@@ -51,13 +50,10 @@ class Uprobe:
 
     def __init__(self, target, where):
         address = place(target, where)[1]  # the first segments of the target have the same offsets and addresses
-        path = ctypes.create_string_buffer(target.binary.encode())
-        kind = int(read("/sys/bus/event_source/devices/uprobe/type"))
-        # type, size, config, sample period, sample type, read format, flags, wakeup, bp type; config1 and config2: path, offset
-        attr = ctypes.create_string_buffer(struct.pack("<IIQQQQQIIQQ", kind, 128, 0, 1, 0, 0, 0, 1, 0, ctypes.addressof(path), address), 128)
-        self.fd = LIBC.syscall(298, attr, target.pid, -1, -1, 0)
-        if self.fd < 0:
-            raise Refused(f"perf_event_open: {os.strerror(ctypes.get_errno())}")
+        try:
+            self.fd = perf_probe.probe(target.pid, target.binary, address)
+        except OSError as why:
+            raise Refused(f"perf_event_open: {os.strerror(why.errno)}") from None
 
     def leave(self):
         self.close()

@@ -20,6 +20,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def probe(pid, path, offset, returns=0):
+    """The descriptor of a uprobe at a file offset"""
     with open("/sys/bus/event_source/devices/uprobe/type", encoding="ascii") as f:
         kind = int(f.read())
     text = ctypes.create_string_buffer(path.encode())
@@ -48,13 +49,18 @@ def offsets(path, functions):
     return [int(re.search(rf"^([0-9a-f]+) . {f}$", text, re.MULTILINE).group(1), 16) for f in functions]
 
 
-if sys.argv[1:2] == ["returns"]:
-    fds = [probe(int(sys.argv[2]), sys.argv[3], offset, 1) for offset in offsets(sys.argv[3], sys.argv[4:])]
-    print("in", flush=True)
-    sys.stdin.readline()
-else:
-    fds = [probe(os.getpid(), *place(ctypes.cast(LIBC.getppid, ctypes.c_void_p).value))]
-    print("in", flush=True)
-for fd in fds:
-    os.close(fd)
-print("out", flush=True)
+def main():
+    if sys.argv[1:2] == ["returns"]:
+        fds = [probe(int(sys.argv[2]), sys.argv[3], offset, 1) for offset in offsets(sys.argv[3], sys.argv[4:])]
+        print("in", flush=True)
+        sys.stdin.readline()
+    else:
+        fds = [probe(os.getpid(), *place(ctypes.cast(LIBC.getppid, ctypes.c_void_p).value))]
+        print("in", flush=True)
+    for fd in fds:
+        os.close(fd)
+    print("out", flush=True)
+
+
+if __name__ == "__main__":
+    main()

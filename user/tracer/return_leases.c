@@ -22,11 +22,10 @@
 #define STEP_MS	     50
 #define ALERT_STEPS  10 /* for how long the lease and the waiting must last */
 #define GAP_STEPS    20 /* ends with the leases, or then: other tools' return probes in the thread set its timer, too */
-#define MOST	     1024 /* threads of each kind; others get their turn later. As many as kx_leased_threads has room for */
 
-/* What one look at threads has found. */
+/* What one look at threads has found. Those beyond the room get their turn later. */
 struct look {
-	struct kx_lease leases[MOST], waits[MOST];
+	struct kx_lease leases[KX_MAX_LEASED], waits[KX_MAX_LEASED];
 	size_t nleases, nwaits;
 };
 
@@ -51,9 +50,9 @@ static bool sleeps(const struct kx_return_leases *l, int ms)
 
 static void add(struct look *look, const struct kx_lease *found)
 {
-	if (found->holds && look->nleases < MOST)
+	if (found->holds && look->nleases < KX_MAX_LEASED)
 		look->leases[look->nleases++] = *found;
-	if (found->waits && look->nwaits < MOST)
+	if (found->waits && look->nwaits < KX_MAX_LEASED)
 		look->waits[look->nwaits++] = *found;
 }
 
@@ -143,9 +142,11 @@ static void set_states(const struct kx_return_leases *l, uint32_t state)
 
 static void clear_states(const struct kx_return_leases *l)
 {
-	uint32_t tid;
+	uint32_t *leased = &l->tracer->skel->bss->kx_leased, tid;
 
-	__atomic_store_n(&l->tracer->skel->bss->kx_leased, 0, __ATOMIC_RELEASE);
+	if (!*leased)
+		return;
+	__atomic_store_n(leased, 0, __ATOMIC_RELEASE);
 	while (!bpf_map_get_next_key(map_of(l), NULL, &tid) && !bpf_map_delete_elem(map_of(l), &tid))
 		;
 }
@@ -170,7 +171,8 @@ static bool someone_is_stuck(struct kx_return_leases *l)
 	look_at_threads(l->own, &l->held);
 	if (!l->held.nleases)
 		return false;
-	look_at_threads(l->all, &l->held);
+	if (l->own != l->all)
+		look_at_threads(l->all, &l->held);
 	keep_waiters(&l->held);
 	if (!l->held.nleases || !l->held.nwaits)
 		return false;

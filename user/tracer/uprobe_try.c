@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/kernel_files.h"
 #include "base/process_limits.h"
 #include "plan/plan.h"
 #include "tracer/permission.h"
@@ -343,25 +344,7 @@ bool kx_returns_survive_seccomp(void)
 /* Whether the kernel has made the area in which this process single-steps probed instructions. */
 static bool has_stepped(void)
 {
-	static const char name[] = "[uprobes]";
-	char text[4096];
-	size_t kept = 0;
-	bool found;
-	ssize_t n;
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-
-	found = fd < 0;
-	while (!found && (n = read(fd, text + kept, sizeof(text) - kept)) > 0) {
-		size_t size = kept + (size_t)n;
-
-		found = memmem(text, size, name, strlen(name));
-		/* its beginning may be at the end of this part */
-		kept = size < strlen(name) ? size : strlen(name) - 1;
-		memmove(text, text + size - kept, kept);
-	}
-	if (fd >= 0)
-		close(fd);
-	return found;
+	return access("/proc/self/maps", R_OK) || kx_file_contains("/proc/self/maps", "[uprobes]");
 }
 
 /* In a child: the first kind from @from on that is single-stepped, as exit status; KX_INSN_KINDS if none is, 255 if

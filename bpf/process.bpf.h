@@ -219,6 +219,43 @@ int BPF_PROG(kx_exec, struct task_struct *task)
 	return 0;
 }
 
+/* How the names of programs begin that execute a translated copy of another's code; those of valgrind are TOOL-amd64-linux. */
+#define KX_TRANSLATOR_COMM_1 "qemu-x86_64"
+#define KX_TRANSLATOR_COMM_2 "pinbin"
+#define KX_TRANSLATOR_PART   "-amd6" /* the kernel keeps 15 bytes of a name: cachegrind-amd6 */
+
+#define BEGINS_WITH(text, with) begins_with(text, with, sizeof(with) - 1)
+static __always_inline int begins_with(const char *text, const char *with, int length)
+{
+	int differ = 0;
+
+	for (int i = 0; i < length; i++)
+		differ |= text[i] ^ with[i];
+	return !differ;
+}
+
+static __always_inline int may_translate(const char *comm)
+{
+	if (BEGINS_WITH(comm, KX_TRANSLATOR_COMM_1) || BEGINS_WITH(comm, KX_TRANSLATOR_COMM_2))
+		return 1;
+	for (int i = 0; i <= 15 - (int)sizeof(KX_TRANSLATOR_PART) + 1; i++)
+		if (BEGINS_WITH(comm + i, KX_TRANSLATOR_PART))
+			return 1;
+	return 0;
+}
+
+/* A link goes on through exec(2), and one for all processes is in each: user space has to close it before the translator reads a probe's breakpoint. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(kx_translates, struct task_struct *task)
+{
+	char comm[16] = {};
+
+	bpf_probe_read_kernel(comm, sizeof(comm), task->comm);
+	if (may_translate(comm))
+		report(KX_PROCESS_TRANSLATES, task->tgid);
+	return 0;
+}
+
 /* The thread's id in its own pid namespace. */
 static __always_inline __u32 own_tid(struct task_struct *task)
 {

@@ -353,6 +353,7 @@ enum kx_process_event_kind {
 	KX_PROCESS_EXECED = 2,
 	KX_PROCESS_MODULES = 3, /* its list of modules may have changed */
 	KX_PROCESS_ENDED = 4,
+	KX_PROCESS_TRANSLATES = 5, /* one that is traced or not: it executes a program whose name is that of a translator (binary/translator.h) */
 };
 
 /* A process that user space must scan soon; in a ring buffer of its own. */

@@ -99,6 +99,14 @@ wait_for() {
 	done
 }
 
+# beside_translators shared|exclusive: until this script ends, a probe in every process kills no program under valgrind or qemu-x86_64: for a script
+# that makes such probes (shared), or runs such programs (exclusive). Scripts that run alone need it not.
+beside_translators() {
+	[ -z "${_translators:-}" ] || return 0
+	exec {_translators}>"$BUILD/translators.lock"
+	flock --"$1" "$_translators"
+}
+
 # background COMMAND...: its id in $PID; killed at the script's end if it still runs
 background() {
 	"$@" &

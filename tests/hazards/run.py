@@ -15,6 +15,7 @@ Status 1 if a run was harmed or inexact or kxray failed.
 import argparse
 import concurrent.futures
 import contextlib
+import fcntl
 import fnmatch
 import json
 import os
@@ -398,10 +399,23 @@ def why_not(hazard):
     return f"{missing[0]} is not installed" if missing else None
 
 
+@contextlib.contextmanager
+def beside_translators(how):
+    """As tests/lib.sh's: a probe in every process kills a program under valgrind or qemu."""
+    if how is None:
+        yield
+        return
+    with open(BUILD + "/translators.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, how)
+        yield
+
+
 def try_hazard(hazard, ways, runs, keep, tell):
     """Calls tell(way, kind, text) for each run."""
+    translated = set(hazard.tools) & {"valgrind", "qemu-x86_64"}
     for number in range(runs):
-        expected = untraced(hazard)
+        with beside_translators(fcntl.LOCK_EX if translated else None):
+            expected = untraced(hazard)
         if expected[0] is None or expected[2] is None or (number == 0 and expected[0] != hazard.status):
             tell("untraced", "failed", f"status {expected[0]}: {expected[1]}")
             return
@@ -411,7 +425,8 @@ def try_hazard(hazard, ways, runs, keep, tell):
             if way in hazard.without:
                 tell(way, "left out", hazard.without[way])
             else:
-                tell(way, *one(hazard, way, expected, keep))
+                with beside_translators(fcntl.LOCK_EX if translated else fcntl.LOCK_SH if way == "all" else None):
+                    tell(way, *one(hazard, way, expected, keep))
 
 
 def results(hazard, args, ways):

@@ -78,8 +78,12 @@ if command -v valgrind >/dev/null; then
 	run "$KXRAY" record -a -o "$TRACE" -f "$TARGETS/sleeper:tick"
 	assert_eq "valgrind, -a: status" "$STATUS" 1
 	assert_contains "valgrind, -a: message" "$ERR" "process $TARGET_PID runs under valgrind, which executes a translated copy of its code, and has sleeper mapped"
+	# the dynamic linker is watched
 	run "$KXRAY" record -a -o "$TRACE" -f "$TARGETS/counts:inner" -d 100ms
-	assert_eq "valgrind, -a, another file: status" "$STATUS" 0
+	assert_eq "valgrind, -a, another file: status" "$STATUS" 1
+	assert_contains "valgrind, -a, another file: message" "$ERR" "has ld-linux-x86-64.so.2 mapped"
+	run "$KXRAY" record -a --comm counts -o "$TRACE" -f "$TARGETS/counts:inner" -d 100ms
+	assert_eq "valgrind, -a --comm: status" "$STATUS" 0
 	kill -TERM "$TARGET_PID"
 	end_target "$TARGET_PID"
 	assert_eq "valgrind: the target's status" "$STATUS" 0

@@ -83,6 +83,7 @@ filtered() {
 	echo "# $label: $ERR"
 }
 
+beside_translators shared
 filtered "no filter" -- -- -- alpha beta balanced
 for mechanism in session multi single; do
 	if ! "$KXRAY" record -o "$TRACE" --mechanism "$mechanism" -f main -- "$TARGETS/counts" \

@@ -59,6 +59,7 @@ if command -v nginx >/dev/null; then
 fi
 
 if command -v valgrind >/dev/null; then
+	beside_translators exclusive
 	reader valgrind -q /usr/bin/python3 -S -c 'print("ready", flush=True); import time; time.sleep(600)' >"$TMP/valgrind.out"
 	wait_for has_text ready "$TMP/valgrind.out"
 	assert_eq "valgrind" "$(verdict "$PID" | sed 1q)" "$(basename "$(readlink -f "/proc/$PID/exe")"): it runs under valgrind"

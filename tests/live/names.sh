@@ -46,6 +46,7 @@ check "command" --started-before "$(python3 -c 'import json, sys
 print([p["pid"] for p in map(json.loads, open(sys.argv[1])) if p["name"] == "names"][0])' "$LOG")"
 
 # The whole system; only these processes have the function.
+beside_translators shared
 _new_recording
 rm -f "$LOG"
 "$KXRAY" record -a -o "$TRACE" --json "${functions[@]}" >"$TMP/rec.json" 2>"$TMP/rec.err" &

@@ -36,6 +36,7 @@ right() {
 system_wide() {
 	local name=$1
 	shift
+	beside_translators shared
 	start_target "$name"
 	TARGET_PID=$PID
 	_new_recording

@@ -41,6 +41,7 @@ joined() {
 	start_target writable "$TMP/joins"
 	TARGET_PID=$PID
 	if [ "$1" = -a ]; then
+		beside_translators shared
 		_new_recording
 		"$KXRAY" record -o "$TRACE" --json -f "$TMP/joins:plain" -f "$TMP/joins:patched" "$@" \
 			>"$TMP/rec.json" 2>"$TMP/rec.err" &

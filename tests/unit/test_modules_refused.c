@@ -12,6 +12,7 @@
 #include "binary/elf_image.h"
 #include "binary/mappings.h"
 #include "binary/modules.h"
+#include "binary/translator.h"
 #include "modules_rig.h"
 #include "target.h"
 

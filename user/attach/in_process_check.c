@@ -13,6 +13,7 @@
 #include "attach/risky_calls.h"
 #include "base/pattern.h"
 #include "binary/mappings.h"
+#include "binary/translator.h"
 #include "binary/unwind_risk.h"
 #include "tracer/process_state.h"
 #include "tracer/remote_threads.h"

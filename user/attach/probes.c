@@ -7,6 +7,7 @@
 #include "attach/memory_room.h"
 #include "base/array.h"
 #include "bpf/wire.h"
+#include "tracer/keeper.h"
 #include "tracer/uprobe_try.h"
 
 /* Where the function's probes go; NULL: no memory. */
@@ -105,6 +106,11 @@ int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err)
 		p->modules[m].attached = !code;
 	}
 	return code;
+}
+
+bool kx_probes_are_for_all(const struct kx_probes *p, uint32_t module)
+{
+	return p->modules[module].attached && !p->modules[module].is_private;
 }
 
 int kx_probes_attach(struct kx_tracer *tracer, const struct kx_selection *sel,
@@ -206,6 +212,23 @@ void kx_probes_join(struct kx_probes *p, struct kx_links *links)
 	kx_links_join(&p->links.others, links);
 }
 
+/* All links but those of single processes that have not ended. */
+static void gather_links(struct kx_probes *p)
+{
+	kx_switches_join(p);
+	kx_links_join(&p->links.others, &p->links.returns);
+	kx_links_join(&p->links.others, &p->links.leaf_returns);
+	kx_links_join(&p->links.others, &p->ended);
+}
+
+void kx_probes_give_up(struct kx_probes *p)
+{
+	/* the kernel restores the code before it waits for others */
+	kx_keeper_hurry();
+	gather_links(p);
+	kx_links_close_soon(&p->links.others);
+}
+
 size_t kx_probes_free(struct kx_probes *p)
 {
 	size_t waiting;
@@ -213,11 +236,8 @@ size_t kx_probes_free(struct kx_probes *p)
 	if (!p)
 		return 0;
 	p->options.exits_moved = NULL;
-	kx_switches_join(p);
-	kx_links_join(&p->links.others, &p->links.returns);
-	kx_links_join(&p->links.others, &p->links.leaf_returns);
 	kx_process_probes_close_all(p);
-	kx_links_join(&p->links.others, &p->ended);
+	gather_links(p);
 	waiting = kx_links_release(&p->links.others);
 	for (size_t m = 0; m < KX_SELECT_MAX_MODULES; m++) {
 		kx_module_batches_free(p->modules[m].batches);

@@ -73,6 +73,9 @@ bool kx_probes_filter_process(const struct kx_tracer *tracer);
 /* Attaches the modules of the selection that have no probes yet. Errors: those of kx_uprobe_link. */
 int kx_probes_attach_new(struct kx_probes *p, struct kx_err *err);
 
+/* Whether the probes of module @module of the selection go into every process that maps its file. */
+bool kx_probes_are_for_all(const struct kx_probes *p, uint32_t module);
+
 /* Functions with an entry probe; probes of any kind. */
 size_t kx_probes_functions(const struct kx_probes *p);
 size_t kx_probes_count(const struct kx_probes *p);
@@ -92,6 +95,12 @@ bool kx_probes_exit_has_moved(const struct kx_probes *p, const struct kx_functio
 
 /* Takes over other links, to be closed together with its own: each close waits for the kernel. */
 void kx_probes_join(struct kx_probes *p, struct kx_links *links);
+
+/*
+ * Has all links closed at once, without waiting: a process would be harmed by them. Of processes with probes of their own only those whose
+ * struct kx_process_probes has been freed. Nothing but kx_probes_free may follow.
+ */
+void kx_probes_give_up(struct kx_probes *p);
 
 /*
  * Detaches everything; no probe fires any more when it returns. Returns how many links stay until a

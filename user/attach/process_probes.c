@@ -8,6 +8,7 @@
 #include "attach/process_probes_internal.h"
 #include "base/array.h"
 #include "bpf/wire.h"
+#include "tracer/keeper.h"
 
 /*
  * Links of ended processes that wait for their end together. A close waits for the kernel, tens of ms however many
@@ -66,6 +67,19 @@ void kx_process_probes_free(struct kx_process_probes *pp)
 	free(pp->without);
 	free(pp->risky);
 	free(pp);
+}
+
+void kx_process_probes_give_up(struct kx_probes *p, struct kx_process_probes *pp, struct kx_links *links)
+{
+	struct kx_links before = p->ended;
+
+	/* the kernel restores the code before it waits for others */
+	kx_keeper_hurry();
+	p->ended = (struct kx_links){ 0 };
+	kx_links_join(&p->ended, links);
+	kx_process_probes_free(pp);
+	kx_links_close_soon(&p->ended);
+	p->ended = before;
 }
 
 void kx_process_probes_close_all(struct kx_probes *p)

@@ -34,6 +34,9 @@ int kx_process_probes_new(struct kx_probes *p, pid_t pid, struct kx_process_prob
 /* The process has ended. Its links are closed by kx_probes_close_ended. NULL is fine. */
 void kx_process_probes_free(struct kx_process_probes *pp);
 
+/* The same, but its links and @links are closed at once, not after those of ended processes: they would harm the process. */
+void kx_process_probes_give_up(struct kx_probes *p, struct kx_process_probes *pp, struct kx_links *links);
+
 /*
  * The function with this number gets no probe by links that are made for the process from now on. Its children
  * inherit that. Errors: -ENOMEM.

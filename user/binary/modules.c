@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -474,26 +473,4 @@ bool kx_module_has_mapping(const struct kx_module *m, const struct kx_mapping *m
 
 	return map->inode && !strncmp(map->path, m->path, n) &&
 	       (!map->path[n] || !strcmp(map->path + n, DELETED));
-}
-
-const char *kx_modules_translator(const struct kx_modules *mods)
-{
-	static const struct {
-		const char *pattern, *name;
-	} known[] = {
-		{ "vgpreload_*", "valgrind" },
-		{ "memcheck-*-linux", "valgrind" },
-		{ "libdynamorio.so*", "DynamoRIO" },
-		{ "pinbin", "Pin" },
-		{ "qemu-x86_64*", "qemu" },
-	};
-
-	for (size_t i = 0; i < mods->count; i++) {
-		if (mods->items[i].is_main && strstr(mods->items[i].path, "/valgrind/"))
-			return "valgrind";
-		for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
-			if (!fnmatch(known[k].pattern, mods->items[i].name, 0))
-				return known[k].name;
-	}
-	return NULL;
 }

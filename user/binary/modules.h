@@ -76,12 +76,6 @@ const struct kx_module *kx_modules_find(const struct kx_modules *mods, const str
 /* Whether @map is a mapping of the module's file, by its path; both of one process. */
 bool kx_module_has_mapping(const struct kx_module *m, const struct kx_mapping *map);
 
-/*
- * The program that executes a translated copy of a process's code (valgrind), by what it maps; NULL:
- * none is recognised. It would translate a probe's breakpoint, too, and the process would be killed.
- */
-const char *kx_modules_translator(const struct kx_modules *mods);
-
 void kx_modules_free(struct kx_modules *mods);
 
 /*

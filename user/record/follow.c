@@ -30,18 +30,6 @@ static void make_alive(struct kx_follow *f, pid_t pid)
 	f->result.processes++;
 }
 
-/* Its links are closed together with others. */
-static void give_up_probes(struct kx_follow *f, struct kx_followed *p)
-{
-	kx_process_probes_free(p->probes);
-	p->probes = NULL;
-	if (*f->c.probes)
-		kx_probes_end_links(*f->c.probes, &p->watched.links);
-	else
-		kx_links_close(&p->watched.links);
-	p->watched.which = 0;
-}
-
 static void make_ended(void *ctx, pid_t pid)
 {
 	struct kx_follow *f = ctx;
@@ -58,7 +46,7 @@ static void make_ended(void *ctx, pid_t pid)
 	}
 	if (p) {
 		kx_followed_has_ended(p, &f->result);
-		give_up_probes(f, p);
+		kx_follow_give_up_probes(f, p);
 	}
 	f->ended = kx_monotonic_seconds();
 	kx_followed_drop(&f->table, pid);
@@ -109,6 +97,9 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 			p->forked = 0;
 		}
 		break;
+	case KX_PROCESS_TRANSLATES:
+		kx_follow_leaves_out(f, pid, NULL);
+		break;
 	case KX_PROCESS_ENDED:
 		if (kx_endings_add(&f->endings, pid))
 			make_ended(f, pid);
@@ -140,17 +131,9 @@ int kx_follow_start(const struct kx_follow_context *context, struct kx_follow **
 	return kx_tracer_follow(f->c.tracer, on_process, f, err);
 }
 
-static void hand_over(void *ctx, struct kx_followed *p)
+bool kx_follow_has_own_probes(const struct kx_follow *f)
 {
-	give_up_probes(ctx, p);
-}
-
-void kx_follow_detach(struct kx_follow *f)
-{
-	if (!*f->c.probes)
-		return;
-	kx_probes_end_links(*f->c.probes, &f->watched.links);
-	kx_followed_each(&f->table, hand_over, f);
+	return f->c.own_probes;
 }
 
 void kx_follow_free(struct kx_follow *f)
@@ -250,18 +233,22 @@ int kx_follow_poll(struct kx_follow *f, struct kx_err *err)
 	kx_endings_poll(&f->endings, make_ended, f);
 	catch_up(f);
 	look_again_at_filters(f);
-	while (!code && f->table.first_dirty && kx_monotonic_seconds() < end) {
+	while (!code && f->table.first_dirty && !f->translated && kx_monotonic_seconds() < end) {
 		struct kx_followed *p = kx_followed_take_dirty(&f->table);
 		pid_t pid = p->pid;
 
 		code = kx_follow_scan(f, p, err);
 		kx_followed_drop(&f->table, pid);
+		/* a translator does not wait until all are scanned */
+		kx_tracer_poll_events(f->c.tracer);
 	}
 	/* the keeper is busy then, so not while processes are waiting for probes */
 	if (*f->c.probes)
 		kx_probes_close_ended(*f->c.probes,
 				      !f->table.first_dirty && f->ended &&
 					      kx_monotonic_seconds() - f->ended > IDLE_SECONDS);
+	if (!code)
+		code = kx_follow_check_translator(f, err);
 	if (!code && f->failed)
 		code = kx_err_set(err, -ENOMEM, "no memory for the traced processes");
 	return code;

@@ -80,6 +80,9 @@ void kx_follow_free(struct kx_follow *f);
  */
 bool kx_follow_is_shared(void *follow, const struct kx_module *m);
 
+/* See struct kx_follow_context, own_probes. */
+bool kx_follow_has_own_probes(const struct kx_follow *f);
+
 /*
  * Once the first functions are attached: watches the dynamic linkers of the processes @procs, and
  * enables return probes in those where they are harmless. Errors: -ENOMEM.
@@ -89,7 +92,7 @@ int kx_follow_begin(struct kx_follow *f, const struct kx_select_process *procs, 
 
 /*
  * Scans processes that have changed, for about 20 ms at most, so that the rings can be drained in
- * between. Errors: -ENOMEM; what fails for one process or module is a notice.
+ * between. Errors: -ENOMEM; -EOPNOTSUPP if one has come under a translator where probes for every process may kill it; what fails for one process or module is a notice.
  */
 int kx_follow_poll(struct kx_follow *f, struct kx_err *err);
 

@@ -21,6 +21,9 @@ struct kx_follow {
 	uint64_t events_lost;
 	double filtered; /* when all processes were last compared with the filters */
 	double ended; /* when a process was last seen to end */
+	pid_t translated; /* it has come under a translator, and probes for every process may kill it; 0: none has */
+	const char *translator;
+	bool translator_reported;
 	bool full_reported, foreign_reported, failed;
 };
 
@@ -33,6 +36,16 @@ bool kx_follow_is_traced(struct kx_follow *f, pid_t pid);
  * struct kx_follow_context's attach.
  */
 int kx_follow_scan(struct kx_follow *f, struct kx_followed *p, struct kx_err *err);
+/* follow_detach.c */
+/* The links that a process has of its own are closed, together with others. */
+void kx_follow_give_up_probes(struct kx_follow *f, struct kx_followed *p);
+
+/* follow_translator.c */
+/* Whether the process runs under a translator, by its modules or, with @mods NULL, by its executable file: then it loses its probes. */
+bool kx_follow_leaves_out(struct kx_follow *f, pid_t pid, const struct kx_modules *mods);
+/* Errors: -EOPNOTSUPP, if probes for every process may kill one that does. */
+int kx_follow_check_translator(const struct kx_follow *f, struct kx_err *err);
+
 /* Says once that function @func, by its number in the selection and from 1, ran on a stack that is not its thread's. */
 void kx_follow_notice_switch(struct kx_follow *f, struct kx_followed *p, uint32_t func);
 

@@ -247,7 +247,7 @@ int kx_follow_scan(struct kx_follow *f, struct kx_followed *p, struct kx_err *er
 		    kx_tracer_target(f->c.tracer, p->pid, &target))
 			target.changes = 0; /* ended, or one too many: no return probes */
 	}
-	if (kx_process_has_no_program(p->pid))
+	if (kx_process_has_no_program(p->pid) || kx_follow_leaves_out(f, p->pid, NULL))
 		return 0;
 	if (f->c.own_probes && !p->probes)
 		code = kx_process_probes_new(*f->c.probes, p->pid, &p->probes);
@@ -259,7 +259,8 @@ int kx_follow_scan(struct kx_follow *f, struct kx_followed *p, struct kx_err *er
 			say_foreign(f, code, &why);
 			return 0;
 		}
-		code = look(f, p, &target, &mods, &why);
+		if (!kx_follow_leaves_out(f, p->pid, &mods))
+			code = look(f, p, &target, &mods, &why);
 		kx_modules_free(&mods);
 	}
 	return code ? report_failure(f, code, &why, err) : 0;

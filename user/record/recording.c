@@ -89,6 +89,9 @@ static int check_processes(struct recording *r, struct kx_err *err)
 		kx_recording_children_poll(r);
 	if (r->follow)
 		return kx_follow_poll(r->follow, err);
+	code = kx_recording_translator_poll(r, err);
+	if (code)
+		return code;
 	code = kx_dlopen_watch_check(&r->watch, r->tracer, r->probes.user, &r->sel,
 				     r->targets.procs, r->targets.npids, &dropped, why, sizeof(why),
 				     err);

@@ -23,7 +23,6 @@
 #define CHANGE_COST 1.5 /* seconds of a CPU that the target uses, for each in which probes are changed: 1.4 to 1.5 on postgres */
 #define RECENT_SECONDS 1.0
 #define LEAST_COUNTED 0.1 /* what less says of the rest is too vague */
-#define PRIORITY -10 /* nice(2) */
 #define MANY 256 /* functions: fewer are attached at once */
 
 /* Without a calibration. */
@@ -301,9 +300,8 @@ static void tell_unbounded(struct recording *r)
 /* On a busy machine kxray would react late, and probes that are to be taken out would stay in for that long. */
 static void take_priority(void)
 {
-	setpriority(PRIO_PROCESS, 0, PRIORITY);
-	if (kx_keeper_pid())
-		setpriority(PRIO_PROCESS, (id_t)kx_keeper_pid(), PRIORITY);
+	setpriority(PRIO_PROCESS, 0, KX_KEEPER_NICE);
+	kx_keeper_hurry();
 }
 
 int kx_recording_budget_begin(struct recording *r, struct kx_err *err)

@@ -479,8 +479,8 @@ int kx_recording_prepare(struct recording *r, struct kx_err *err)
 	/* probes for every process would also be hit by kxray itself */
 	if (!code && kx_recording_has_dynamic_targets(r))
 		kx_keeper_hide_code();
-	if (!code && !r->targets.npids)
-		code = kx_targets_check_all(&r->targets, &r->sel, err);
+	if (!code)
+		code = kx_recording_check_translators(r, err);
 	if (!code)
 		code = kx_stop_check(err);
 	if (!code)

@@ -11,6 +11,7 @@
 
 #include "base/proc_stat.h"
 #include "base/stop_request.h"
+#include "binary/translator.h"
 #include "binary/unwind_risk.h"
 #include "record/endings.h"
 #include "tracer/debugger.h"
@@ -164,39 +165,6 @@ int kx_targets_check(const struct kx_targets *t, const struct kx_notices *notice
 				  "breakpoints where probes are, and the probes stay until it lets "
 				  "go of the process",
 				  (int)pid, name, (int)debugger);
-	}
-	return 0;
-}
-
-/* A file of selected functions that the process has mapped; NULL: none. */
-static const struct kx_module *selected_of(const struct kx_selection *sel, const struct kx_modules *mods)
-{
-	const struct kx_module *looked_at = NULL;
-
-	for (size_t i = 0; i < sel->nfunctions; i++) {
-		const struct kx_function *f = &sel->functions[i];
-		const struct kx_module *m = sel->modules[f->module].module;
-
-		if (m == looked_at || !f->traced || !kx_select_is_probed_by(sel, f, KX_PROBE_UPROBE))
-			continue;
-		if (kx_modules_find(mods, m))
-			return m;
-		looked_at = m;
-	}
-	return NULL;
-}
-
-int kx_targets_check_all(const struct kx_targets *t, const struct kx_selection *sel, struct kx_err *err)
-{
-	for (size_t i = 0; i < t->nprocs; i++) {
-		const char *translator = kx_modules_translator(t->procs[i].mods);
-		const struct kx_module *m = translator ? selected_of(sel, t->procs[i].mods) : NULL;
-
-		if (m)
-			return kx_err_set(err, -EOPNOTSUPP,
-					  "process %d runs under %s, which executes a translated copy of its code, and has %s mapped: a probe "
-					  "there would kill it; name the processes to be recorded with -p, or wait for its end",
-					  (int)t->procs[i].pid, translator, m->name);
 	}
 	return 0;
 }

@@ -53,11 +53,6 @@ int kx_targets_read_all(struct kx_targets *t, struct kx_tracer *tracer, struct k
 int kx_targets_check(const struct kx_targets *t, const struct kx_notices *notices,
 		     struct kx_err *err);
 
-/*
- * The same for probes of every process (-a), for a process that has a selected function's file mapped. Errors: -EOPNOTSUPP.
- */
-int kx_targets_check_all(const struct kx_targets *t, const struct kx_selection *sel, struct kx_err *err);
-
 /* Whether the process named @i-th has ended. */
 bool kx_target_has_ended(const struct kx_targets *t, size_t i);
 /* A process named that has ended by now, or 0. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -232,6 +233,12 @@ int kx_keeper_close_soon(const int *fds, size_t n)
 	if (number < 0 && number != -EINTR)
 		kx_fds_close(fds, n);
 	return number > 0 ? number : 0;
+}
+
+void kx_keeper_hurry(void)
+{
+	if (kx_keeper_pid())
+		setpriority(PRIO_PROCESS, (id_t)kx_keeper_pid(), KX_KEEPER_NICE);
 }
 
 int kx_keeper_closing(void)

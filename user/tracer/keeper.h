@@ -56,6 +56,10 @@ bool kx_keeper_is_left(void);
  */
 void kx_keeper_wait_at_most(double seconds);
 
+#define KX_KEEPER_NICE (-10) /* nice(2) */
+/* On a busy machine it gets a CPU sooner from now on, if that is permitted. */
+void kx_keeper_hurry(void);
+
 /* kx_uprobe_create and kx_fds_close, by the keeper. */
 int kx_keeper_create(const struct kx_uprobe_request *r);
 void kx_keeper_close(const int *fds, size_t n);

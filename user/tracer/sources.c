@@ -130,6 +130,7 @@ static const struct source sources[KX_SOURCES] = {
 				  .programs = { PROGRAM(kx_fork), PROGRAM(kx_exec) },
 				  .on_demand = true,
 				  .wanted = processes_join },
+	[KX_SOURCE_TRANSLATORS] = { .name = "execs of translators", .programs = { PROGRAM(kx_translates) }, .wanted = always },
 	[KX_SOURCE_THREADS] = { .name = "starts and ends of threads",
 				.programs = { PROGRAM(kx_migrate), PROGRAM(kx_fork),
 					      PROGRAM(kx_thread_exit), PROGRAM(kx_thread_name) },

@@ -18,6 +18,7 @@ struct kx_tracer;
 enum kx_source_id {
 	KX_SOURCE_LAUNCH,    /* stops the started command at exec */
 	KX_SOURCE_PROCESSES, /* forks and execs, where processes join while recording */
+	KX_SOURCE_TRANSLATORS, /* execs of programs in which a probe would do harm: kx_tracer_on_process */
 	KX_SOURCE_THREADS,   /* starts, ends, names and CPUs of the traced threads */
 	KX_SOURCE_SCHED,     /* when threads run, wait and are woken */
 	KX_SOURCE_SYSCALLS,

@@ -110,6 +110,12 @@ uint32_t *kx_tracer_syscalls(struct kx_tracer *t);
 #define KX_SYSCALL_PROBES 2 /* tracepoints of KX_SOURCE_SYSCALLS */
 
 /*
+ * @each is called from kx_tracer_poll_events for processes that may have become translators (KX_PROCESS_TRANSLATES), of the whole system. Not
+ * with kx_tracer_follow, which reports them as well.
+ */
+void kx_tracer_on_process(struct kx_tracer *t, void (*each)(void *ctx, const struct kx_process_event *event), void *ctx);
+
+/*
  * Starts following: children of traced processes are traced from now on (only with options.follow
  * or options.all), and @each is called from kx_tracer_poll_events for processes that need a scan.
  */

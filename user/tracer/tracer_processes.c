@@ -5,12 +5,17 @@
 
 #include "tracer/tracer_internal.h"
 
+void kx_tracer_on_process(struct kx_tracer *t, void (*each)(void *ctx, const struct kx_process_event *event), void *ctx)
+{
+	t->on_process = each;
+	t->on_process_ctx = ctx;
+}
+
 int kx_tracer_follow(struct kx_tracer *t,
 		     void (*each)(void *ctx, const struct kx_process_event *event), void *ctx,
 		     struct kx_err *err)
 {
-	t->on_process = each;
-	t->on_process_ctx = ctx;
+	kx_tracer_on_process(t, each, ctx);
 	return kx_sources_attach(t, KX_SOURCE_PROCESSES, err);
 }
 

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Walks all ways through the functions whose exits are not at their return instructions, in objdump's disassembly.
 
-    placement.py BINARY <PLACES      PLACES: what `placement --places BINARY` prints
+    placement.py BINARY PLACES...    PLACES: files with what `placement --places BINARY` prints
 
 Each way that returns must come to the entry's place once, then to exactly one exit whose condition holds, then straight
 to a return instruction, past at most one exit whose condition does not hold; and at each exit the stack pointer must be
 as far below its first value as the exit's frame says. The entry of every function must be in the straight code that it begins
-with, as far below as the entry's frame says. Prints a line for each fault, then "N functions, N exits, N returns, N entries behind pushes".
+with, as far below as the entry's frame says. Writes to PLACES.out a line for each fault, then "N functions, N exits, N returns, N entries behind pushes".
 """
 import re
 import subprocess
@@ -170,19 +170,26 @@ class Function:
             todo += self.step(state)
 
 
-def main():
+def check(code, places, out):
     """All functions of one binary."""
-    code = disassemble(sys.argv[1])
     functions = exits = returns = pushed = 0
-    for line in sys.stdin:
+    for line in places:
         f = Function(code, line.split())
         pushed += f.check_entry()
         if f.moved():
             f.check()
             functions, exits, returns = functions + 1, exits + f.moved(), returns + len(f.returns)
         for fault in sorted(set(f.faults)):
-            print(fault)
-    print(f"{functions} functions, {exits} exits, {returns} returns, {pushed} entries behind pushes")
+            print(fault, file=out)
+    print(f"{functions} functions, {exits} exits, {returns} returns, {pushed} entries behind pushes", file=out)
+
+
+def main():
+    """To disassemble the binary takes longest."""
+    code = disassemble(sys.argv[1])
+    for name in sys.argv[2:]:
+        with open(name, encoding="utf-8") as places, open(name + ".out", "w", encoding="utf-8") as out:
+            check(code, places, out)
 
 
 main()

@@ -184,7 +184,7 @@ check "eviction" 1 reads reason=entry entered=rare
 end_flight_target
 
 # Constant memory under load: all of it is allocated at the start.
-start_flight "--threads=2 --load=0" --flight-recorder 4M
+start_flight "--threads=2 --load=0" --flight-recorder 1M
 rss() { awk '/^VmRSS/ { print $2 }' "/proc/$KX_PID/status"; }
 wait_for used_cpu "$TARGET_PID" $(($(cpu_ticks "$TARGET_PID") + 150))
 before=$(rss)

@@ -44,7 +44,9 @@ if command -v bpftrace >/dev/null; then
 	bpftrace -e "uprobe:$TARGETS/conditions:cond_leaf /arg1 > 4096/ { @ = count(); }" -p "$PID" >"$TMP/bpftrace" 2>&1 &
 	BPFTRACE=$!
 	_pids+=("$BPFTRACE")
-	wait_for grep -q Attach "$TMP/bpftrace"
+	# it prints that before it attaches, and waits for events by epoll_wait after that
+	attached() { has_text Attach "$TMP/bpftrace" && grep -qE '^(232|281) ' "/proc/$BPFTRACE/syscall"; }
+	wait_for attached
 fi
 TARGET_PID=$PID
 start_kxray "$PID" -f 'cond_leaf if arg2:u64 > 4096' -f "cond_nest if tid == $PID"

@@ -29,7 +29,7 @@ for signal in INT TERM HUP QUIT; do
 	kill -$signal "$KX_PID"
 	end_kxray
 	assert_eq "SIG$signal: status" "$STATUS" 0
-	expect "SIG$signal" tools whole
+	expect "SIG$signal" tools whole=2
 	victim_lives "SIG$signal"
 done
 
@@ -52,7 +52,7 @@ end_kxray
 assert_eq "--duration: status" "$STATUS" 0
 assert "--duration: recorded time" "$(cat "$TMP/rec.json")" \
 	test "$(json "$TMP/rec.json" 'd["seconds"] >= 0.7')" = True
-expect "--duration" tools whole
+expect "--duration" tools whole=2
 victim_lives "--duration"
 
 # No message is printed, and the flushed part of the trace can be read.

@@ -3,7 +3,7 @@
 #
 # Measures kxray's cost against empty BPF programs, perf and bpftrace:
 #     scripts/bench.sh [empty] [callers] [values] [top] [peers] [share] [attach] [export] [diff] [compress] [syscalls] [follow] [rates] [accuracy]
-#                      [bystander] [hitpath] [start] [budget] [fleet]
+#                      [bystander] [hitpath] [start] [collector] [budget] [fleet] [in-process]
 # default: all. The figures as JSON, and a chart of them: scripts/bench_figures.py.
 # Needs root, a built $BUILD (default build), and `scripts/setup.sh bench`. About half an hour, most of it for budget.
 #
@@ -26,6 +26,7 @@
 #     budget    scripts/bench-budget.sh: what --max-overhead lets recording take
 #     bystander scripts/bench-bystander.sh: malloc+free of a process that nobody asked to trace
 #     fleet     scripts/bench-fleet.sh: a flight recorder with a dump and push every ten seconds
+#     collector scripts/bench-collector.sh: what kxray itself takes, beside idle and busy programs
 #     start     scripts/bench-start.sh: planning 100,000 functions, -a with 400 processes, the target's longest pause
 #
 # A figure about a call is the ratio of two consecutive measurements of the same running target's CPU time;
@@ -371,14 +372,14 @@ for part in "${@:-all}"; do
 		bench_peers
 		;;
 	empty | callers | values | top | peers) "bench_$part" ;;
-	share | attach | export | diff | merge | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | budget | fleet | in-process) ;;
-	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, merge, compress, syscalls, follow, rates, accuracy, bystander, hitpath, start, budget, fleet or in-process" ;;
+	share | attach | export | diff | merge | compress | syscalls | follow | rates | accuracy | bystander | hitpath | start | collector | budget | fleet | in-process) ;;
+	*) die "unknown part '$part': take empty, callers, values, top, peers, share, attach, export, diff, merge, compress, syscalls, follow, rates, accuracy, bystander, hitpath, start, collector, budget, fleet or in-process" ;;
 	esac
 done
 end_target
 summary
 # Parts with a script of their own.
-for script in share attach hitpath export diff merge compress syscalls follow rates accuracy bystander start budget fleet in-process; do
+for script in share attach hitpath export diff merge compress syscalls follow rates accuracy bystander start collector budget fleet in-process; do
 	for part in "${@:-all}"; do
 		case $part in
 		all | "$script")

@@ -219,11 +219,6 @@ int BPF_PROG(kx_exec, struct task_struct *task)
 	return 0;
 }
 
-/* How the names of programs begin that execute a translated copy of another's code; those of valgrind are TOOL-amd64-linux. */
-#define KX_TRANSLATOR_COMM_1 "qemu-x86_64"
-#define KX_TRANSLATOR_COMM_2 "pinbin"
-#define KX_TRANSLATOR_PART   "-amd6" /* the kernel keeps 15 bytes of a name: cachegrind-amd6 */
-
 #define BEGINS_WITH(text, with) begins_with(text, with, sizeof(with) - 1)
 static __always_inline int begins_with(const char *text, const char *with, int length)
 {
@@ -234,12 +229,16 @@ static __always_inline int begins_with(const char *text, const char *with, int l
 	return !differ;
 }
 
+/*
+ * Whether a program with this name may execute a translated copy of another's code (user/binary/translator.h). Those of valgrind are called
+ * TOOL-amd64-linux, of which the kernel keeps 15 bytes: cachegrind-amd6.
+ */
 static __always_inline int may_translate(const char *comm)
 {
-	if (BEGINS_WITH(comm, KX_TRANSLATOR_COMM_1) || BEGINS_WITH(comm, KX_TRANSLATOR_COMM_2))
+	if (BEGINS_WITH(comm, "qemu-x86_64") || BEGINS_WITH(comm, "pinbin"))
 		return 1;
-	for (int i = 0; i <= 15 - (int)sizeof(KX_TRANSLATOR_PART) + 1; i++)
-		if (BEGINS_WITH(comm + i, KX_TRANSLATOR_PART))
+	for (int i = 0; i <= 15 - 5; i++)
+		if (BEGINS_WITH(comm + i, "-amd6"))
 			return 1;
 	return 0;
 }

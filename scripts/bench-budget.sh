@@ -77,7 +77,7 @@ cpu_ns()
 	if [ "$several" = 1 ]; then
 		of_tree "$1" | awk -v hz="$(getconf CLK_TCK)" '{ s += $3 } END { printf "%.0f\n", s * 1e9 / hz }'
 	else
-		cat /proc/"$1"/task/*/schedstat | awk '{ s += $1 } END { printf "%.0f\n", s }'
+		running_ns "$1"
 	fi
 }
 pids() { of_tree "${targets[0]}" | awk '{ printf "%s%s", n++ ? "," : "", $1 }'; }

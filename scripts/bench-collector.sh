@@ -42,8 +42,8 @@ end_target()
 	wait "$target" 2>/dev/null
 	target=''
 }
-# recording OPTION...: starts one; status 1, and the figure NAME is missing, if it cannot record
-recording() # NAME OPTION...
+# recording NAME OPTION...: starts one; status 1, and the figure NAME is missing, if it cannot record
+recording()
 {
 	local name=$1
 	shift
@@ -52,7 +52,6 @@ recording() # NAME OPTION...
 	cannot "$name" "$(tail -n 1 "$TMP/rec.err")"
 	return 1
 }
-cpu_ns() { cat /proc/"$tool"/task/*/schedstat | awk '{ s += $1 } END { printf "%.0f\n", s }'; }
 wakes() { cat /proc/"$tool"/task/*/status | awk '/^voluntary_ctxt_switches/ { s += $2 } END { print s }'; }
 percent() { awk -v a="$1" -v b="$2" -v s="$SECONDS_EACH" 'BEGIN { printf "%.2f", (b - a) / s / 1e7 }'; }
 
@@ -64,10 +63,10 @@ idle()
 	start_target "$TMP/sleeper.out" "$TARGETS/sleeper" 1000000
 	if recording "$name" "${@/TARGET/$target}"; then
 		sleep 2 # the start is over
-		woken=$(wakes) used=$(cpu_ns)
+		woken=$(wakes) used=$(running_ns "$tool")
 		sleep "$SECONDS_EACH"
 		woken=$(awk -v a="$woken" -v b="$(wakes)" -v s="$SECONDS_EACH" 'BEGIN { printf "%.1f", (b - a) / s }')
-		used=$(percent "$used" "$(cpu_ns)")
+		used=$(percent "$used" "$(running_ns "$tool")")
 		if [ "$what" = wakes ]; then
 			verdict "$name" "$woken" "<=" "$limit" "$unit" "$used % of a CPU"
 		else
@@ -80,12 +79,12 @@ idle()
 
 busy()
 {
-	local name="events of busy threads on all CPUs, kxray's CPU time a million" used
+	local name="events of busy threads on all CPUs, kxray's CPU time a million" used ms rate lost events
 	start_target "$TMP/counts.out" "$TARGETS/counts" --repeat=100000000 --start=now
 	if recording "$name" -p "$target" -f outer -f middle -f 'tail_*'; then
-		used=$(cpu_ns)
+		used=$(running_ns "$tool")
 		sleep "$SECONDS_EACH"
-		used=$(($(cpu_ns) - used))
+		used=$(($(running_ns "$tool") - used))
 		end_tool
 		python3 - "$TMP/rec.json" "$used" "$SECONDS_EACH" >"$TMP/busy" <<-'END'
 			import json, sys

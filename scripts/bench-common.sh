@@ -47,6 +47,9 @@ if [ "$last" -gt 0 ]; then
 	on_tool_cpus=(taskset -c "0-$((last - 1))")
 fi
 
+# running_ns PID: CPU time of a process until now
+running_ns() { cat /proc/"$1"/task/*/schedstat | awk '{ s += $1 } END { printf "%.0f\n", s }'; }
+
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 least() { sort -g | head -n 1; }
 greatest() { sort -g | tail -n 1; }

@@ -365,7 +365,7 @@ def check_whole(deepest=None):
     Nothing is lost, every call has an exit, and kxray's readers agree with the summary. DEEPEST: the target went on after the
     recording, whose end may have come in the middle of that many calls.
     """
-    cut = fdr.Trace(TRACE, allow_open=bool(deepest))
+    cut = fdr.Trace(TRACE, allow_open=True) if deepest else trace()
     still_open = sum(f["open"] for f in report()["functions"])
     if still_open > int(deepest or 0):
         raise Wrong(f"{still_open} calls are open")

@@ -54,7 +54,7 @@ TARGET_ARGS=--repeat=10 trace_target counts -f sleep_2ms -f 'leaf_*' --min-durat
 assert_eq "--min-duration: status" "$STATUS" 0
 assert_eq "--min-duration: every sleep is in one of the files" "$(slept)" "$(json "$TMP/did.json" 'd["calls"]["sleep_2ms"]')"
 
-# The newest three stay; the fortieth file takes no more memory and descriptors than the tenth.
+# The newest three stay; the sixtieth file takes no more memory and descriptors than the tenth.
 rm -f "$TMP"/trace.*
 start_target counts --repeat=100000000
 TARGET_PID=$PID
@@ -64,7 +64,7 @@ rss() { awk '/^VmRSS/ { print $2 }' "/proc/$KX_PID/status"; }
 descriptors() { find "/proc/$KX_PID/fd" -mindepth 1 | wc -l; }
 wait_for reached 10
 fds=$(descriptors) memory=$(rss)
-wait_for reached 40
+wait_for reached 60
 assert_eq "many files: descriptors" "$(descriptors)" "$fds"
 echo "# memory: $memory KiB, then $(rss)"
 assert_between "many files: memory (KiB)" "$(rss)" 0 $((memory + 2560))

@@ -98,7 +98,7 @@ void kx_probes_join(struct kx_probes *p, struct kx_links *links);
 
 /*
  * Has all links closed at once, without waiting: a process would be harmed by them. Of processes with probes of their own only those whose
- * struct kx_process_probes has been freed. Nothing but kx_probes_free may follow.
+ * struct kx_process_probes has been freed. Nothing but kx_probes_join and kx_probes_free may follow.
  */
 void kx_probes_give_up(struct kx_probes *p);
 

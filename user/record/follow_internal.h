@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Shared by follow.c, which hears of processes, and below it follow_scan.c, which looks at one; private to them. */
+/* Shared by follow.c, which hears of processes, and below it follow_scan.c, which looks at one, and the other follow_*.c; private to them. */
 #ifndef KX_FOLLOW_INTERNAL_H
 #define KX_FOLLOW_INTERNAL_H
 

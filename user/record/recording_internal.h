@@ -61,7 +61,6 @@ struct recording {
 	struct kx_own_code_children children; /* that have inherited its jumps */
 	double in_process_ns; /* that a call recorded by it takes; 0: not known */
 	double in_process_since; /* kx_monotonic_seconds when the gate was opened */
-	bool looked_for_translator;
 	const char *translator; /* the target runs under it (binary/translator.h), without r->follow; NULL: under none */
 	bool forbidden; /* it was said that the program has ended the recording in process */
 	bool priority_raised; /* of the thread that reads its rings */
@@ -104,7 +103,7 @@ struct recording {
 };
 
 /* recording_translator.c */
-/* Before the probes are attached. Errors: those of kx_translators_check. */
+/* Before the probes are attached. Errors: those of kx_translators_check, kx_sources_attach and kx_recording_translator_poll. */
 int kx_recording_check_translators(struct recording *r, struct kx_err *err);
 /* In each pass, without r->follow. Errors: -EOPNOTSUPP, if the target has come under one: the recording has to end. */
 int kx_recording_translator_poll(struct recording *r, struct kx_err *err);

@@ -23,20 +23,24 @@ static void on_process(void *ctx, const struct kx_process_event *event)
 		look(r);
 }
 
-int kx_recording_check_translators(struct recording *r, struct kx_err *err)
-{
-	if (!r->follow)
-		kx_tracer_on_process(r->tracer, on_process, r);
-	if (!r->follow || kx_follow_has_own_probes(r->follow))
-		return 0;
-	return kx_translators_check(&r->sel, r->o->all ? r->targets.procs : NULL, r->o->all ? r->targets.nprocs : 0, err);
-}
-
 int kx_recording_translator_poll(struct recording *r, struct kx_err *err)
 {
-	/* it may have executed it before that was reported */
-	if (!r->looked_for_translator && r->targets.npids == 1 && !r->translator)
-		look(r);
-	r->looked_for_translator = true;
 	return r->translator ? kx_translators_end(r->targets.pids[0], r->translator, true, err) : 0;
+}
+
+int kx_recording_check_translators(struct recording *r, struct kx_err *err)
+{
+	int code;
+
+	if (!r->follow)
+		kx_tracer_on_process(r->tracer, on_process, r);
+	/* before a look, so that none is missed */
+	code = kx_sources_attach(r->tracer, KX_SOURCE_TRANSLATORS, err);
+	if (!code && !r->follow) {
+		look(r);
+		code = kx_recording_translator_poll(r, err);
+	} else if (!code && !kx_follow_has_own_probes(r->follow)) {
+		code = kx_translators_check(&r->sel, r->o->all ? r->targets.procs : NULL, r->o->all ? r->targets.nprocs : 0, err);
+	}
+	return code;
 }

@@ -69,7 +69,7 @@ int kx_translators_check(const struct kx_selection *sel, const struct kx_select_
 
 	for (size_t i = 0; i < nprocs && !code; i++)
 		code = check_modules(&c, procs[i].pid, procs[i].mods);
-	if (!code && kx_each_process(check_process, &c) == -EOPNOTSUPP)
+	if (!procs && kx_each_process(check_process, &c) == -EOPNOTSUPP)
 		code = -EOPNOTSUPP;
 	return code;
 }

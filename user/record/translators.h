@@ -11,8 +11,8 @@
 #include "select/select.h"
 
 /*
- * Before probes for every process are attached: errors with -EOPNOTSUPP if one of @procs, or any other process by its executable file, runs under
- * a translator and has a file mapped that would get some: one of selected functions, or a dynamic linker.
+ * Before probes for every process are attached: errors with -EOPNOTSUPP if one of @procs, all processes, runs under a translator and has a file
+ * mapped that would get some: one of selected functions, or a dynamic linker. @procs NULL: they are found by their executable files.
  */
 int kx_translators_check(const struct kx_selection *sel, const struct kx_select_process *procs, size_t nprocs, struct kx_err *err);
 

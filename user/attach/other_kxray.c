@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/each_number.h"
+#include "base/process_arguments.h"
 #include "base/process_name.h"
 
 #define NAME "kxray"
@@ -20,9 +21,10 @@ static bool is_named(pid_t pid)
 	return !strncmp(name, NAME, strlen(NAME));
 }
 
-/* Whether an argument is "12,34", "-p12,34" or "--pid=12,34" with @pid among the numbers. */
-static bool has_number(const char *argument, pid_t pid)
+/* Whether an argument is "12,34", "-p12,34" or "--pid=12,34" with the process among the numbers. */
+static bool has_number(const void *process, const char *argument)
 {
+	const pid_t pid = *(const pid_t *)process;
 	const char *p = argument + strcspn(argument, "0123456789");
 	char *end;
 
@@ -44,21 +46,10 @@ static bool has_number(const char *argument, pid_t pid)
 static int look(void *ctx, pid_t other)
 {
 	const pid_t pid = *(const pid_t *)ctx;
-	char path[32], *argument = NULL;
-	bool found = false;
-	size_t size = 0;
-	FILE *f;
 
 	if (other == getpid() || other == pid || !is_named(other))
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)other);
-	f = fopen(path, "re");
-	while (f && !found && getdelim(&argument, &size, 0, f) > 0)
-		found = has_number(argument, pid);
-	free(argument);
-	if (f)
-		fclose(f);
-	return found ? other : 0;
+	return kx_process_any_argument(other, has_number, ctx) ? other : 0;
 }
 
 static pid_t other_kxray(pid_t pid)

@@ -2,11 +2,9 @@
 #include "record/translators.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/process_arguments.h"
 #include "binary/translator.h"
 #include "binary/unwind_risk.h"
 #include "tracer/each_process.h"
@@ -74,29 +72,12 @@ int kx_translators_check(const struct kx_selection *sel, const struct kx_select_
 	return code;
 }
 
-/* Whether an argument of the process is @name, or a path that ends with it. */
-static bool is_argument(pid_t pid, const char *name)
+/* Whether an argument is @name, or a path that ends with it. */
+static bool is_called(const void *name, const char *argument)
 {
-	char path[32], text[4096];
-	size_t length = strlen(name);
-	bool found = false;
-	ssize_t n;
-	int fd;
+	const char *last = strrchr(argument, '/');
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	for (const char *word = text; word < text + n && !found; word += strlen(word) + 1) {
-		const char *last = strrchr(word, '/');
-
-		found = !strncmp(last ? last + 1 : word, name, length + 1);
-	}
-	return found || n == sizeof(text) - 1; /* there are more */
+	return !strcmp(last ? last + 1 : argument, name);
 }
 
 /* Whether any program may be linked with the library. */
@@ -112,7 +93,7 @@ bool kx_translators_may_map(const struct kx_probes *probes, const struct kx_sele
 
 		if (!kx_probes_are_for_all(probes, i))
 			continue;
-		if ((!m->is_main && (!own_probes || is_of_system(m))) || is_argument(pid, m->name))
+		if ((!m->is_main && (!own_probes || is_of_system(m))) || kx_process_any_argument(pid, is_called, m->name))
 			return true;
 	}
 	return false;
